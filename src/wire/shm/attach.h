@@ -1,0 +1,52 @@
+// How a process becomes a tenant: one request and one reply over a SOCK_SEQPACKET unix socket, then the
+// connection closes. The request names nobody. The agent asks the kernel who is at the other end (pidfd,
+// cgroup) and answers with three descriptors: the tenant's Control, its Report and the Heartbeat.
+// Costs one round trip, about 60 us, once per process; not on any path after cuInit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace carve::shm {
+
+inline constexpr uint32_t attach_magic = 0x41565243;  // "CRVA"
+
+// Where the socket stands when the environment does not say: <api socket>.attach.
+inline constexpr const char* default_socket = "/run/carve/carved.sock";
+inline constexpr const char* attach_suffix = ".attach";
+inline constexpr const char* socket_variable = "CARVE_SOCKET";  // Holds the API socket's path.
+
+enum class Guest : uint32_t { preload = 1, shim = 2 };
+
+struct AttachRequest {
+  uint32_t magic;      //  0
+  uint32_t layout;     //  4  layout_version of the library.
+  uint32_t size;       //  8  sizeof(AttachRequest): later fields are appended.
+  Guest guest;         // 12
+  uint64_t image;      // 16  A hash of AT_RANDOM: equal in one program image, different after exec.
+  uint64_t unused[5];  // 24
+};
+static_assert(sizeof(AttachRequest) == 64 && offsetof(AttachRequest, image) == 16);
+
+enum class AttachStatus : uint32_t {
+  granted = 0,       // Three descriptors come along: Control (read-only), Report, Heartbeat (read-only).
+  not_a_tenant = 1,  // Leave the program alone.
+  wrong_layout = 2,  // cuInit refuses; the sentence says which versions met.
+  no_slot = 3,       // max_processes of this tenant are alive; cuInit refuses.
+  try_again = 4,     // The agent is starting or stopping.
+};
+
+struct AttachReply {
+  uint32_t magic;         //  0
+  uint32_t layout;        //  4  layout_version of the agent.
+  uint32_t size;          //  8  sizeof(AttachReply)
+  AttachStatus status;    // 12
+  uint32_t slot;          // 16  The index of this process in Control::processes and Report::process.
+  uint32_t generation;    // 20
+  uint64_t control_size;  // 24  Bytes to map.
+  uint64_t report_size;   // 32
+  char sentence[216];     // 40  For a person; NUL-terminated.
+};
+static_assert(sizeof(AttachReply) == 256 && offsetof(AttachReply, sentence) == 40);
+
+}  // namespace carve::shm

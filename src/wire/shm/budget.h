@@ -1,0 +1,127 @@
+// Charging a tenant's budget so that a kill at any instruction loses nothing.
+//
+// All processes of a tenant share one word per device: the bytes charged. A change of it is a compare
+// and exchange, 20 ns, no lock. The difficulty is death: when a process is killed, what it held must be
+// given back exactly, and a kill may fall between the exchange and any note about it. So the word is 16
+// bytes and names its last change (Tag), and each writer has a lane in which it announces a change
+// *before* it tries it:
+//
+//   1. change[n % 2] = {from, to}     what my lane holds before and after
+//   2. announced = n
+//   3. lane of the word's tag: seen = max(seen, its number)   the previous change is now on record twice
+//   4. exchange {used, tag} -> {used + to - from, (my lane, n)}
+//
+// Whoever asks later whether change n happened looks at the word first and at `seen` second: it happened
+// if either names it, and if neither does it never will. So a dead process's lane has an exact total,
+// and the agent gives it back by making one more change *on the dead lane itself*: if the agent is
+// killed too, the next one asks the same questions and finds the total already zero.
+//
+// A lane has one writer at a time: in a living process whoever claimed it (tenant/quota), afterwards the
+// agent. Every index read out of shared memory is checked: it may have been written by anybody.
+#pragma once
+
+#include <climits>
+
+#include "wire/shm/layout.h"
+
+namespace carve::shm {
+
+// The last change of a budget word: the change's number above, the lane in the low 20 bits.
+struct Tag {
+  uint64_t value = 0;  // 0: no change yet.
+
+  static constexpr unsigned agent = 0xffff;
+  static constexpr Tag of(unsigned process, unsigned lane, uint64_t number) {
+    return {number << 20 | uint64_t{lane} << 16 | process};
+  }
+  constexpr unsigned process() const { return value & 0xffff; }
+  constexpr unsigned lane() const { return value >> 16 & 0xf; }
+  constexpr uint64_t number() const { return value >> 20; }
+};
+
+// A lane's place in a report.
+struct LaneId {
+  unsigned device = 0;
+  unsigned process = 0;  // Tag::agent: the agent's own lane.
+  unsigned lane = 0;
+};
+
+// Nothing where the id, which may come from a tag that somebody scribbled, names no lane.
+Lane* find_lane(Report& report, LaneId id);
+
+// Places where a test may stop a change dead; production passes nothing.
+struct NoStops {
+  constexpr void operator()() const {}
+};
+
+struct Word {
+  uint64_t used, tag;
+};
+
+// The two halves are read apart; an exchange that starts from a torn pair simply fails.
+inline Word read(const Budget& budget) {
+  return {__atomic_load_n(&budget.used, __ATOMIC_ACQUIRE), __atomic_load_n(&budget.tag, __ATOMIC_ACQUIRE)};
+}
+
+bool exchange(Budget& budget, Word expected, Word desired);
+
+// Records in the lane of `tag` that its change reached the word.
+void witness(Report& report, unsigned device, Tag tag);
+
+// What the lane holds, whether or not its last change was cut short by death. Only where nobody writes the
+// lane.
+uint64_t holding(Report& report, LaneId id);
+
+// Makes one change: `id` will hold `to` bytes instead of `from`. False, and nothing changed, where the
+// budget would then stand above `limit` (a change downwards is never refused), or where others changed the
+// word first at each of `attempts`.
+template <class Stop = NoStops>
+bool change(Report& report, LaneId id, uint64_t from, uint64_t to, uint64_t limit, Stop stop = {},
+            unsigned attempts = UINT_MAX) {
+  Lane* lane = find_lane(report, id);
+  if (lane == nullptr) return false;
+  Budget& budget = report.budget[id.device];
+  const uint64_t number = lane->announced.load(std::memory_order_relaxed) + 1;
+  stop();
+  __atomic_store_n(&lane->change[number % 2].from, from, __ATOMIC_RELAXED);
+  stop();
+  __atomic_store_n(&lane->change[number % 2].to, to, __ATOMIC_RELAXED);
+  stop();
+  lane->announced.store(number, std::memory_order_release);
+  stop();
+  for (unsigned attempt = 0; attempt < attempts; ++attempt) {
+    const Word now = read(budget);
+    uint64_t after = 0;
+    if (to >= from) {
+      if (__builtin_add_overflow(now.used, to - from, &after) || (to > from && after > limit)) return false;
+    } else {
+      after = now.used > from - to ? now.used - (from - to) : 0;
+    }
+    stop();
+    witness(report, id.device, Tag{now.tag});
+    stop();
+    if (exchange(budget, now, {after, Tag::of(id.process, id.lane, number).value})) return true;
+  }
+  return false;
+}
+
+// A word can be kept moving by a tenant that means harm; the agent tries this often and comes back later.
+inline constexpr unsigned agent_attempts = 1000;
+
+// Gives back all that a process slot holds, on all devices. Only after the process is dead, by the agent.
+// False where a word would not stand still: call again.
+template <class Stop = NoStops>
+bool reclaim(Report& report, unsigned process, Stop stop = {}) {
+  bool done = true;
+  for (unsigned device = 0; device < max_devices; ++device) {
+    for (unsigned lane = 0; lane < lanes; ++lane) {
+      const LaneId id{device, process, lane};
+      const uint64_t held = holding(report, id);
+      if (held != 0 && !change(report, id, held, 0, UINT64_MAX, stop, agent_attempts)) done = false;
+      stop();
+    }
+  }
+  return done;
+}
+
+}  // namespace carve::shm
