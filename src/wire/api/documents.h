@@ -1,0 +1,326 @@
+// The documents of the agent's API, version 1: what the CLI, the console and every other client see.
+// Amounts of memory are whole bytes, shares basis points (1/100 of a percent), times UTC nanoseconds
+// since 1970; names end in the unit. Texts are for people. FORMAT.md lists the routes.
+#pragma once
+
+#include "wire/api/json.h"
+
+namespace carve::api {
+
+// RFC 9457: what went wrong, for programs (`type`, `status`) and for people (`title`, `detail`).
+struct Problem {
+  std::string type = "about:blank";  // "carve:name-taken", "carve:does-not-fit", ...; stable.
+  std::string title;                 // The kind of problem, always the same for one type.
+  uint32_t status = 500;             // The HTTP status.
+  std::string detail;                // This occurrence: the thing, the value, the way out.
+  std::vector<std::string> reasons;  // One per device, where a request did not fit.
+  static void fields(auto& self, auto&& field) {
+    field("type", self.type);
+    field("title", self.title);
+    field("status", self.status);
+    field("detail", self.detail);
+    field("reasons", self.reasons);
+  }
+};
+
+// GET /v1/version
+struct Version {
+  std::string version;    // "0.1.0"
+  uint32_t pid = 0;       // Of the agent.
+  std::string simulated;  // The set's specification ("a10x2"); empty on real devices.
+  std::string socket;     // Where the API listens.
+  std::string state;      // Where the ledger lies.
+  uint64_t started_ns = 0;
+  uint32_t layout = 0;  // wire/shm layout version.
+  static void fields(auto& self, auto&& field) {
+    field("version", self.version);
+    field("pid", self.pid);
+    field("simulated", self.simulated);
+    field("socket", self.socket);
+    field("state", self.state);
+    field("started_ns", self.started_ns);
+    field("layout", self.layout);
+  }
+};
+
+// A setting that may take effect later than it is asked for.
+struct Setting {
+  std::string desired;
+  std::string effective;
+  std::string blocked_by;  // Empty where the two agree.
+  static void fields(auto& self, auto&& field) {
+    field("desired", self.desired);
+    field("effective", self.effective);
+    field("blocked_by", self.blocked_by);
+  }
+};
+
+// GET /v1/devices -> DeviceList
+struct Device {
+  uint32_t index = 0;  // As NVML counts.
+  std::string uuid;    // "GPU-..."
+  std::string name;    // "NVIDIA A10"
+  bool simulated = false;
+  std::string health;         // "ok", or what is wrong with it.
+  uint64_t native_bytes = 0;  // What the driver reports in all.
+  uint64_t reserved_bytes = 0;
+  uint64_t usable_bytes = 0;   // native - reserved; quotas and bills count against it.
+  uint64_t granted_bytes = 0;  // Held by slices.
+  uint64_t free_bytes = 0;     // usable - granted.
+  uint64_t used_bytes = 0;     // In use as the driver says, by whomever.
+  uint64_t context_bytes = 0;  // What one context takes, measured; 0: not measured.
+  uint32_t share_granted_bp = 0;
+  uint32_t utilization_percent = 0;
+  uint32_t tenants = 0;
+  uint32_t tenants_max = 0;
+  std::string exclusive_to;  // The slice that holds the whole card, or empty.
+  Setting policy;
+  std::vector<std::string>
+      strangers;  // Processes on this shared device that never attached, each as a sentence.
+  static void fields(auto& self, auto&& field) {
+    field("index", self.index);
+    field("uuid", self.uuid);
+    field("name", self.name);
+    field("simulated", self.simulated);
+    field("health", self.health);
+    field("native_bytes", self.native_bytes);
+    field("reserved_bytes", self.reserved_bytes);
+    field("usable_bytes", self.usable_bytes);
+    field("granted_bytes", self.granted_bytes);
+    field("free_bytes", self.free_bytes);
+    field("used_bytes", self.used_bytes);
+    field("context_bytes", self.context_bytes);
+    field("share_granted_bp", self.share_granted_bp);
+    field("utilization_percent", self.utilization_percent);
+    field("tenants", self.tenants);
+    field("tenants_max", self.tenants_max);
+    field("exclusive_to", self.exclusive_to);
+    field("policy", self.policy);
+    field("strangers", self.strangers);
+  }
+};
+
+struct DeviceList {
+  std::vector<Device> devices;
+  static void fields(auto& self, auto&& field) { field("devices", self.devices); }
+};
+
+// POST /v1/slices, POST /v1/explain. Exactly one of memory_bytes, memory_bp and total_memory_bytes,
+// or none of them with `exclusive`.
+struct SliceRequest {
+  std::string request_id;                      // Repeating a request with the same id grants once.
+  std::string name;                            // Empty: the agent chooses one.
+  std::optional<uint64_t> memory_bytes;        // Per device.
+  std::optional<uint32_t> memory_bp;           // Per device, in basis points of its usable memory.
+  std::optional<uint64_t> total_memory_bytes;  // Over all devices, divided equally.
+  std::optional<uint32_t> share_bp;            // Compute per device; absent: no share.
+  uint32_t devices = 1;
+  bool exclusive = false;  // Whole devices.
+  std::string device;      // An index, a UUID or a unique beginning of one; empty: any.
+  std::string strategy;    // "binpack", "spread"; empty: the agent's.
+  std::string policy;  // "fixed-share", "guaranteed-burst-share", "native-burst-share"; empty: the device's.
+  bool latency = false;              // Latency class instead of batch.
+  std::string isolation = "memory";  // "none", "memory".
+  bool container = false;            // Keep it without processes and write a CDI device for it.
+  static void fields(auto& self, auto&& field) {
+    field("request_id", self.request_id);
+    field("name", self.name);
+    field("memory_bytes", self.memory_bytes);
+    field("memory_bp", self.memory_bp);
+    field("total_memory_bytes", self.total_memory_bytes);
+    field("share_bp", self.share_bp);
+    field("devices", self.devices);
+    field("exclusive", self.exclusive);
+    field("device", self.device);
+    field("strategy", self.strategy);
+    field("policy", self.policy);
+    field("latency", self.latency);
+    field("isolation", self.isolation);
+    field("container", self.container);
+  }
+};
+
+// One tenant's part of one device.
+struct SlicePart {
+  uint32_t index = 0;  // Of the device.
+  std::string uuid;
+  std::string device_name;
+  uint64_t quota_bytes = 0;
+  uint64_t charged_bytes = 0;  // What counts against the quota now.
+  uint64_t used_bytes = 0;     // What the driver says its processes hold.
+  uint64_t peak_bytes = 0;     // The most that was ever charged.
+  uint32_t share_bp = 0;       // 0: none asked.
+  static void fields(auto& self, auto&& field) {
+    field("index", self.index);
+    field("uuid", self.uuid);
+    field("device_name", self.device_name);
+    field("quota_bytes", self.quota_bytes);
+    field("charged_bytes", self.charged_bytes);
+    field("used_bytes", self.used_bytes);
+    field("peak_bytes", self.peak_bytes);
+    field("share_bp", self.share_bp);
+  }
+};
+
+struct Process {
+  uint32_t pid = 0;
+  uint32_t inner_pid = 0;  // In its own pid namespace.
+  std::string command;
+  bool attached = false;    // The library is inside and told the agent so.
+  uint64_t used_bytes = 0;  // Over all its devices, as the driver says.
+  static void fields(auto& self, auto&& field) {
+    field("pid", self.pid);
+    field("inner_pid", self.inner_pid);
+    field("command", self.command);
+    field("attached", self.attached);
+    field("used_bytes", self.used_bytes);
+  }
+};
+
+struct Event {
+  uint64_t time_ns = 0;
+  std::string slice;  // Empty: the agent as a whole.
+  std::string text;
+  static void fields(auto& self, auto&& field) {
+    field("time_ns", self.time_ns);
+    field("slice", self.slice);
+    field("text", self.text);
+  }
+};
+
+// GET /v1/slices/NAME; GET /v1/slices -> SliceList (without processes and events)
+struct Slice {
+  std::string name;
+  std::string state;  // "granted" (no process yet), "running", "lingering" (its program ended, others run
+                      // on), "ended".
+  uint32_t owner_uid = 0;
+  std::string command;  // The program it was made for.
+  bool container = false;
+  bool exclusive = false;
+  std::string isolation;    // Asked: "none", "memory".
+  std::string enforcement;  // In force: "none", "library".
+  std::string policy;
+  bool latency = false;
+  std::string compute;  // How the share is enforced: "not enforced yet".
+  uint64_t created_ns = 0;
+  uint64_t ended_ns = 0;
+  std::string ended_because;
+  std::vector<SlicePart> parts;
+  std::vector<Process> processes;
+  std::vector<Event> events;
+  static void fields(auto& self, auto&& field) {
+    field("name", self.name);
+    field("state", self.state);
+    field("owner_uid", self.owner_uid);
+    field("command", self.command);
+    field("container", self.container);
+    field("exclusive", self.exclusive);
+    field("isolation", self.isolation);
+    field("enforcement", self.enforcement);
+    field("policy", self.policy);
+    field("latency", self.latency);
+    field("compute", self.compute);
+    field("created_ns", self.created_ns);
+    field("ended_ns", self.ended_ns);
+    field("ended_because", self.ended_because);
+    field("parts", self.parts);
+    field("processes", self.processes);
+    field("events", self.events);
+  }
+};
+
+struct SliceList {
+  std::vector<Slice> slices;
+  static void fields(auto& self, auto&& field) { field("slices", self.slices); }
+};
+
+// POST /v1/slices/NAME/enter: the calling process becomes the slice's program. The answer is what it
+// has to set before it executes the program, and how the slice will know its descendants.
+struct EnterRequest {
+  std::string command;          // For people.
+  std::string visible_devices;  // The caller's own CUDA_VISIBLE_DEVICES, to be intersected; empty: none set.
+  bool visible_devices_set = false;
+  static void fields(auto& self, auto&& field) {
+    field("command", self.command);
+    field("visible_devices", self.visible_devices);
+    field("visible_devices_set", self.visible_devices_set);
+  }
+};
+
+struct Entered {
+  std::map<std::string, std::string>
+      environment;      // To set. LD_PRELOAD and LD_LIBRARY_PATH are put in front of what is there.
+  bool cgroup = false;  // False: the supervisor must stay, as subreaper, until the last descendant has ended.
+  static void fields(auto& self, auto&& field) {
+    field("environment", self.environment);
+    field("cgroup", self.cgroup);
+  }
+};
+
+// POST /v1/slices/NAME/container: the runtime made a container that was given this slice.
+struct ContainerStarted {
+  uint32_t pid = 0;  // Of its first process, in the agent's pid namespace.
+  std::string id;    // The runtime's name for it, for people.
+  static void fields(auto& self, auto&& field) {
+    field("pid", self.pid);
+    field("id", self.id);
+  }
+};
+
+// POST /v1/explain -> Explanation: what would happen to this request, without granting it.
+struct Verdict {
+  uint32_t index = 0;
+  std::string uuid;
+  bool fits = false;
+  std::string sentence;  // Why, or why not.
+  static void fields(auto& self, auto&& field) {
+    field("index", self.index);
+    field("uuid", self.uuid);
+    field("fits", self.fits);
+    field("sentence", self.sentence);
+  }
+};
+
+struct Explanation {
+  bool fits = false;
+  std::string sentence;
+  std::vector<uint32_t> chosen;  // Device indexes.
+  std::vector<Verdict> devices;
+  static void fields(auto& self, auto&& field) {
+    field("fits", self.fits);
+    field("sentence", self.sentence);
+    field("chosen", self.chosen);
+    field("devices", self.devices);
+  }
+};
+
+// GET /v1/doctor
+struct Check {
+  std::string name;
+  std::string status;  // "yes", "weaker", "no"
+  std::string detail;  // What was found.
+  std::string fix;     // What would make it "yes"; empty where nothing is to be done.
+  static void fields(auto& self, auto&& field) {
+    field("name", self.name);
+    field("status", self.status);
+    field("detail", self.detail);
+    field("fix", self.fix);
+  }
+};
+
+struct Diagnosis {
+  std::string isolation;  // The enforcement level that is active: "library".
+  std::vector<Check> checks;
+  static void fields(auto& self, auto&& field) {
+    field("isolation", self.isolation);
+    field("checks", self.checks);
+  }
+};
+
+// GET /v1/events
+struct EventList {
+  std::vector<Event> events;
+  static void fields(auto& self, auto&& field) { field("events", self.events); }
+};
+
+}  // namespace carve::api

@@ -1,0 +1,77 @@
+#include "wire/api/documents.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace carve::api {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Documents, come_back_as_they_were_written) {
+  Slice slice;
+  slice.name = "a";
+  slice.parts.push_back(
+      {.index = 1, .uuid = "GPU-1", .device_name = "NVIDIA A10", .quota_bytes = UINT64_MAX});
+  slice.processes.push_back({.pid = 7, .inner_pid = 1, .command = "caf\xc3\xa9", .attached = true});
+  const auto read_back = read<Slice>(write(slice), Reading::strict);
+  ASSERT_TRUE(read_back) << read_back.error();
+  EXPECT_EQ(write(*read_back), write(slice));
+  EXPECT_EQ(read_back->parts[0].quota_bytes, UINT64_MAX);
+}
+
+TEST(Documents, an_absent_optional_stays_absent) {
+  const auto request = read<SliceRequest>(R"({"memory_bytes": 5})", Reading::strict);
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->memory_bytes, 5u);
+  EXPECT_FALSE(request->share_bp);
+  EXPECT_EQ(request->devices, 1u);
+  EXPECT_EQ(request->isolation, "memory");
+}
+
+TEST(Documents, a_mistake_is_named_with_its_place_and_value) {
+  const struct {
+    const char* text;
+    const char* says;
+  } rows[] = {
+      {R"({"memory_byte": 5})", "memory_byte: no such field"},
+      {R"({"memory_bytes": "4GiB"})", "memory_bytes: \"4GiB\" is not a whole number from 0 up"},
+      {R"({"memory_bytes": -1})", "memory_bytes: -1 is not a whole number from 0 up"},
+      {R"({"memory_bytes": 1.5})", "memory_bytes: 1.5 is not"},
+      {R"({"share_bp": 4294967296})", "share_bp: 4294967296 is not a number that fits"},
+      {R"({"name": 5})", "name: 5 is not a text"},
+      {R"({"exclusive": 1})", "exclusive: 1 is not true or false"},
+      {R"([])", "document: [] is not an object"},
+      {R"({"name": "a")", "not JSON"},
+      {"", "not JSON"},
+      {"\xff\xfe", "not JSON"},
+  };
+  for (const auto& row : rows) {
+    const auto request = read<SliceRequest>(row.text, Reading::strict);
+    ASSERT_FALSE(request) << row.text;
+    EXPECT_THAT(request.error(), HasSubstr(row.says));
+  }
+}
+
+TEST(Documents, a_client_reads_past_what_it_does_not_know) {
+  EXPECT_TRUE(read<Version>(R"({"version": "9", "colour": "blue"})", Reading::lenient));
+}
+
+TEST(Documents, depth_and_noise_cost_nothing) {
+  EXPECT_FALSE(parse(std::string(100'000, '[')));
+  const auto deep = parse(std::string(40, '[') + std::string(40, ']'));
+  EXPECT_FALSE(deep);
+  std::mt19937 random(1);
+  const std::string good = write(SliceRequest{.name = "n", .memory_bytes = 5});
+  for (int i = 0; i < 20'000; ++i) {
+    std::string text = good;
+    for (unsigned n = random() % 6 + 1; n > 0; --n)
+      text[random() % text.size()] = static_cast<char>(random());
+    (void)read<SliceRequest>(text, Reading::strict);
+  }
+}
+
+}  // namespace
+}  // namespace carve::api
