@@ -1,0 +1,95 @@
+#include "core/request.h"
+
+#include <algorithm>
+
+namespace carve {
+namespace {
+
+template <class... F>
+struct Cases : F... {
+  using F::operator()...;
+};
+template <class... F>
+Cases(F...) -> Cases<F...>;
+
+Outcome<void> memory_rules(const Request& r) {
+  using K = FailureKind;
+  if (r.exclusive) {
+    if (!std::holds_alternative<std::monostate>(r.memory))
+      return failure(K::bad_request, "an exclusive request takes whole devices: leave the memory out");
+    if (r.share.basis_points != 0)
+      return failure(K::bad_request, "an exclusive request takes whole devices: leave the compute out");
+    return {};
+  }
+  return std::visit(
+      Cases{
+          [](std::monostate) -> Outcome<void> {
+            return failure(K::bad_request, "how much memory? For example 4GiB, or 50% of a device");
+          },
+          [](PerDevice m) -> Outcome<void> {
+            if (m.memory < smallest_memory)
+              return failure(K::bad_request, "{} of memory is too little: the smallest slice is 1 MiB",
+                             text(m.memory).c_str());
+            return {};
+          },
+          [&](InTotal m) -> Outcome<void> {
+            if (m.memory.count == 0 || m.memory.count % (uint64_t{r.devices} << 20) != 0)
+              return failure(K::bad_request,
+                             "{} in total does not divide equally over {} devices: the total must be a "
+                             "multiple of {} MiB",
+                             text(m.memory).c_str(), r.devices, r.devices);
+            return {};
+          },
+          [](OfUsable m) -> Outcome<void> {
+            if (m.part.basis_points == 0 || m.part > whole_device)
+              return failure(K::bad_request, "a part of a device's memory lies above 0% and up to 100%");
+            return {};
+          },
+      },
+      r.memory);
+}
+
+}  // namespace
+
+bool is_name(std::string_view name) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  return !name.empty() && name.size() <= 63 && letter(name[0]) &&
+         std::ranges::all_of(name, [&](char c) { return letter(c) || c == '-'; });
+}
+
+Outcome<Request> validated(Request r) {
+  using K = FailureKind;
+  if (!r.name.empty() && !is_name(r.name))
+    return failure(
+        K::bad_request,
+        "'{}' is no name for a slice: up to 63 of a-z, 0-9 and -, beginning with a letter or digit",
+        r.name.substr(0, 80));
+  if (r.request_id.size() > 128)
+    return failure(K::bad_request, "a request id has at most 128 characters, this one has {}",
+                   r.request_id.size());
+  if (r.devices < 1 || r.devices > most_devices)
+    return failure(K::bad_request, "{} devices: a slice spans 1 to {} devices", r.devices, most_devices);
+  if (r.share > whole_device)
+    return failure(K::bad_request, "the compute share of one device is at most 100%");
+  if (r.device && r.devices != 1)
+    return failure(K::bad_request, "one device is named, and {} devices are asked for: ask for 1", r.devices);
+  if (const auto memory = memory_rules(r); !memory) return tl::unexpected(memory.error());
+  return r;
+}
+
+Bytes need(const Request& r, const Device& device) {
+  if (r.exclusive) return device.usable();
+  return std::visit(Cases{
+                        [](std::monostate) { return Bytes{}; },
+                        [](PerDevice m) { return m.memory; },
+                        [&](InTotal m) { return Bytes{m.memory.count / r.devices}; },
+                        [&](OfUsable m) {
+                          const auto part = static_cast<unsigned __int128>(device.usable().count) *
+                                            m.part.basis_points / 10000;
+                          return Bytes{static_cast<uint64_t>(part) & ~((uint64_t{1} << 20) - 1)};
+                        },
+                    },
+                    r.memory);
+}
+
+}  // namespace carve

@@ -1,0 +1,54 @@
+// What somebody asks for, before anybody looked for a place. A request that passes validated() is sound in
+// itself; whether it fits is place/'s question.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "core/failure.h"
+#include "core/slice.h"
+
+namespace carve {
+
+// The three ways of saying how much memory, each for one device in the end.
+struct PerDevice {
+  Bytes memory;
+};
+struct InTotal {  // Divided equally over the devices.
+  Bytes memory;
+};
+struct OfUsable {  // A part of each device's usable memory, rounded down to whole MiB.
+  Share part;
+};
+
+struct Request {
+  std::string name;  // Empty: the agent finds one.
+  std::string request_id;
+  uint32_t owner = 0;
+  std::variant<std::monostate, PerDevice, InTotal, OfUsable> memory;
+  Share share;  // Of each device; 0: none asked for.
+  unsigned devices = 1;
+  bool exclusive = false;
+  bool persistent = false;
+  std::optional<Uuid> device;  // This one, no other.
+  std::optional<Strategy> strategy;
+  Isolation isolation = Isolation::memory;
+  Policy policy = Policy::fixed_share;
+  LatencyClass latency = LatencyClass::batch;
+};
+
+inline constexpr unsigned most_devices = 16;  // As many as a tenant's pages describe (wire/shm/layout.h).
+inline constexpr unsigned most_tenants = 16;  // On one device where memory is isolated.
+inline constexpr Bytes smallest_memory = 1_MiB;
+
+// The request, or the first rule that it breaks.
+Outcome<Request> validated(Request);
+
+// What the request takes of this device. Only for a validated request.
+Bytes need(const Request&, const Device&);
+
+// "a", "train-7": [a-z0-9][a-z0-9-]{0,62}, since a name becomes a file, a cgroup and a CDI device.
+bool is_name(std::string_view);
+
+}  // namespace carve

@@ -1,0 +1,108 @@
+#include "core/request.h"
+
+#include <gmock/gmock.h>
+
+namespace carve {
+namespace {
+
+using testing::HasSubstr;
+
+Request of(Bytes memory) {
+  Request r;
+  r.memory = PerDevice{memory};
+  return r;
+}
+
+TEST(Request, a_total_must_divide_into_whole_mebibytes) {
+  const struct {
+    uint64_t mib;
+    unsigned devices;
+    bool good;
+  } rows[] = {{4, 2, true},  {3, 2, false}, {9, 3, true},  {10, 3, false},
+              {0, 1, false}, {1, 1, true},  {16, 16, true}};
+  for (const auto& row : rows) {
+    Request r;
+    r.memory = InTotal{{row.mib << 20}};
+    r.devices = row.devices;
+    const auto checked = validated(r);
+    EXPECT_EQ(checked.has_value(), row.good) << row.mib << " MiB over " << row.devices;
+    if (checked) continue;
+    EXPECT_THAT(checked.error().sentence, HasSubstr("multiple of " + std::to_string(row.devices) + " MiB"));
+  }
+}
+
+TEST(Request, each_rule_refuses_with_a_sentence_that_names_the_value) {
+  struct Row {
+    const char* sentence;
+    void (*breaks)(Request&);
+  };
+  const Row rows[] = {
+      {"too little", [](Request& r) { r.memory = PerDevice{1023_KiB}; }},
+      {"how much memory", [](Request& r) { r.memory = std::monostate{}; }},
+      {"above 0%", [](Request& r) { r.memory = OfUsable{{10001}}; }},
+      {"0 devices", [](Request& r) { r.devices = 0; }},
+      {"17 devices", [](Request& r) { r.devices = 17; }},
+      {"at most 100%", [](Request& r) { r.share = {10001}; }},
+      {"whole devices", [](Request& r) { r.exclusive = true; }},
+      {"one device is named", [](Request& r) { r.device = Uuid{}, r.devices = 2; }},
+      {"'../x'", [](Request& r) { r.name = "../x"; }},
+      {"128 characters", [](Request& r) { r.request_id.assign(129, 'x'); }},
+  };
+  EXPECT_TRUE(validated(of(1_MiB)));
+  for (const Row& row : rows) {
+    Request r = of(1_GiB);
+    row.breaks(r);
+    const auto checked = validated(r);
+    ASSERT_FALSE(checked) << row.sentence;
+    EXPECT_THAT(checked.error().sentence, HasSubstr(row.sentence));
+    EXPECT_EQ(checked.error().kind, FailureKind::bad_request);
+  }
+}
+
+TEST(Request, names_can_become_files_cgroups_and_CDI_devices) {
+  for (const char* good : {"a", "0", "train-7", "x--"}) EXPECT_TRUE(is_name(good)) << good;
+  for (const char* bad : {"", "-a", "A", "a.b", "a/b", "..", "a b", "\xc3\xa9"})
+    EXPECT_FALSE(is_name(bad)) << bad;
+  EXPECT_TRUE(is_name(std::string(63, 'a')));
+  EXPECT_FALSE(is_name(std::string(64, 'a')));
+}
+
+TEST(Request, a_part_of_a_device_comes_in_whole_mebibytes) {
+  Request r;
+  r.memory = OfUsable{{3333}};
+  Device d;
+  d.native = 1000_MiB;
+  EXPECT_EQ(need(r, d), 333_MiB);
+  d.reserved = 100_MiB;
+  EXPECT_EQ(need(r, d), 299_MiB);
+  r.memory = OfUsable{whole_device};
+  d.native = Bytes{UINT64_MAX};
+  d.reserved = {};
+  EXPECT_EQ(need(r, d).count, UINT64_MAX >> 20 << 20);
+}
+
+TEST(Uuid, reads_what_it_writes) {
+  const char* written = "GPU-0123abcd-4567-89ab-cdef-00112233ffee";
+  const auto uuid = parse_uuid(written);
+  ASSERT_TRUE(uuid);
+  EXPECT_EQ(text(*uuid), written);
+  EXPECT_EQ(uuid->bytes[0], 0x01);
+  EXPECT_EQ(uuid->bytes[15], 0xee);
+  for (const char* bad :
+       {"", "GPU-", "GPU-0123abcd-4567-89ab-cdef-00112233ffe", "GPU-0123abcd-4567-89ab-cdef-00112233ffeg",
+        "MIG-0123abcd-4567-89ab-cdef-00112233ffee", "GPU-0123abcd+4567-89ab-cdef-00112233ffee"})
+    EXPECT_FALSE(parse_uuid(bad)) << bad;
+}
+
+TEST(Words, of_settings_are_read_back) {
+  for (const auto p : {Policy::fixed_share, Policy::guaranteed_burst_share, Policy::native_burst_share})
+    EXPECT_EQ(parse_policy(text(p)), p);
+  for (const auto s : {Strategy::binpack, Strategy::spread}) EXPECT_EQ(parse_strategy(text(s)), s);
+  for (const auto i : {Isolation::none, Isolation::memory}) EXPECT_EQ(parse_isolation(text(i)), i);
+  for (const auto c : {LatencyClass::batch, LatencyClass::latency})
+    EXPECT_EQ(parse_latency_class(text(c)), c);
+  EXPECT_FALSE(parse_policy("Fixed-Share"));
+}
+
+}  // namespace
+}  // namespace carve

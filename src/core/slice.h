@@ -1,0 +1,63 @@
+// What a tenant was given. A slice is one device's part; an allocation is all the slices of one tenant: one
+// (single card), n equal ones (multi-card), or n whole devices (exclusive).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/share.h"
+#include "core/device.h"
+
+namespace carve {
+
+// The numbers stand in the shared pages and in the ledger: append, never renumber.
+enum class Policy : uint32_t {
+  fixed_share = 0,             // A hard cap, even when the rest of the device is idle.
+  guaranteed_burst_share = 1,  // At least the share; idle time may be used.
+  native_burst_share = 2,      // The share is a weight, no guarantee.
+};
+enum class LatencyClass : uint32_t { batch = 0, latency = 1 };
+enum class Isolation : uint32_t {
+  none = 0,  // Placed, not limited: for programs that limit themselves.
+  memory = 1,
+};
+enum class Strategy : uint32_t {
+  binpack = 0,  // Fill one device before the next.
+  spread = 1,   // The emptiest device first.
+};
+
+std::string_view text(Policy);
+std::string_view text(LatencyClass);
+std::string_view text(Isolation);
+std::string_view text(Strategy);
+std::optional<Policy> parse_policy(std::string_view);
+std::optional<LatencyClass> parse_latency_class(std::string_view);
+std::optional<Isolation> parse_isolation(std::string_view);
+std::optional<Strategy> parse_strategy(std::string_view);
+
+struct Slice {
+  Uuid device;
+  Bytes memory;
+  Share share;  // 0: no compute was asked for.
+
+  friend bool operator==(const Slice&, const Slice&) = default;
+};
+
+struct Allocation {
+  std::string name;        // Unique among the living.
+  std::string request_id;  // Chosen by who asked: asking twice gives the same allocation.
+  uint32_t owner = 0;      // uid
+  std::vector<Slice> slices;
+  bool exclusive = false;   // The devices are this tenant's alone.
+  bool persistent = false;  // Outlives its processes (containers): ends when somebody says so.
+  Isolation isolation = Isolation::memory;
+  Policy policy = Policy::fixed_share;
+  LatencyClass latency = LatencyClass::batch;
+
+  friend bool operator==(const Allocation&, const Allocation&) = default;
+};
+
+}  // namespace carve
