@@ -1,0 +1,168 @@
+#include "ledger/ledger.h"
+
+#include <algorithm>
+
+namespace carve::ledger {
+namespace {
+
+using K = FailureKind;
+
+Bytes held_in_all(const Balance& b) {
+  Bytes sum;
+  for (const auto& [id, slice] : b.held) sum.count += slice.memory.count;
+  return sum;
+}
+
+// Moves bytes from one account to another; the caller has checked that they are there.
+void move(Bytes& from, Bytes& to, Bytes amount) {
+  from.count -= amount.count;
+  to.count += amount.count;
+}
+
+// The reserve takes what it still wants out of what is free, or gives back what it has too much.
+void settle_reserve(Balance& b) {
+  if (b.reserved < b.device.reserved)
+    move(b.free, b.reserved, std::min(b.free, minus(b.device.reserved, b.reserved)));
+  else
+    move(b.reserved, b.free, minus(b.reserved, b.device.reserved));
+}
+
+}  // namespace
+
+int64_t duration_ns(const Stamp& from, const Stamp& to) {
+  const int64_t by_clock =
+      from.boot_id == to.boot_id ? to.monotonic_ns - from.monotonic_ns : to.utc_ns - from.utc_ns;
+  return std::max<int64_t>(by_clock, 0);
+}
+
+Outcome<Change> Ledger::see(const Device& device) const {
+  if (device.reserved > device.native)
+    return failure(K::out_of_order, "device {}: {} cannot be reserved of {}", device.index,
+                   text(device.reserved).c_str(), text(device.native).c_str());
+  const auto known = balances_.find(device.uuid);
+  if (known != balances_.end() && held_in_all(known->second) > device.native)
+    return failure(K::out_of_order, "device {} ({}): it has {}, and slices hold {} of it", device.index,
+                   text(device.uuid), text(device.native).c_str(), text(held_in_all(known->second)).c_str());
+  return DeviceSeen{device};
+}
+
+const Use* Ledger::already_granted(uint32_t owner, std::string_view request_id) const {
+  if (request_id.empty()) return nullptr;
+  for (const auto& [id, use] : living_)
+    if (use.what.owner == owner && use.what.request_id == request_id) return &use;
+  return nullptr;
+}
+
+const Use* Ledger::find(std::string_view name) const {
+  for (const auto& [id, use] : living_)
+    if (use.what.name == name) return &use;
+  return nullptr;
+}
+
+// Everything that must hold before an allocation can stand in the book.
+Outcome<void> Ledger::check(const Use& use) const {
+  const Allocation& what = use.what;
+  if (what.name.empty() || what.slices.empty())
+    return failure(K::bad_request, "an allocation has a name and at least one slice");
+  if (find(what.name) != nullptr)
+    return failure(K::conflict, "the name '{}' is taken by a living slice; choose another, or stop that one",
+                   what.name);
+  std::set<Uuid> seen;
+  for (const Slice& slice : what.slices) {
+    const auto found = balances_.find(slice.device);
+    if (found == balances_.end())
+      return failure(K::not_found, "there is no device {} in the ledger", text(slice.device));
+    const Balance& b = found->second;
+    if (!seen.insert(slice.device).second)
+      return failure(K::bad_request, "device {} stands twice in one allocation", b.device.index);
+    if (slice.memory > b.free)
+      return failure(K::no_room, "device {}: {} needed, {} free", b.device.index, text(slice.memory).c_str(),
+                     text(b.free).c_str());
+    if (slice.share > b.free_share)
+      return failure(K::no_room, "device {}: {} of its compute needed, {} free", b.device.index,
+                     text(slice.share).c_str(), text(b.free_share).c_str());
+  }
+  return {};
+}
+
+Outcome<Change> Ledger::grant(const Allocation& what, const Stamp& now) const {
+  if (const Use* use = already_granted(what.owner, what.request_id)) return Granted{*use};
+  for (const Use& use : ended_)
+    if (!what.request_id.empty() && use.what.owner == what.owner && use.what.request_id == what.request_id)
+      return failure(K::conflict, "this request was granted as '{}', which has ended: {}", use.what.name,
+                     use.why);
+  Use use{last_id_ + 1, what, now, std::nullopt, {}};
+  if (const auto good = check(use); !good) return tl::unexpected(good.error());
+  return Granted{std::move(use)};
+}
+
+Outcome<Change> Ledger::end(uint64_t id, const Stamp& now, std::string why) const {
+  if (!living_.contains(id))
+    return failure(K::not_found, "allocation {} has ended already, or never was", id);
+  return Ended{id, now, std::move(why)};
+}
+
+Outcome<void> Ledger::apply(const Change& change) {
+  if (const auto* seen = std::get_if<DeviceSeen>(&change)) {
+    if (const auto good = see(seen->device); !good) return tl::unexpected(good.error());
+    auto [place, fresh] = balances_.try_emplace(seen->device.uuid);
+    Balance& b = place->second;
+    // A device of another size: its free memory takes the difference, then the reserve settles.
+    const Bytes held = held_in_all(b);
+    b.device = seen->device;
+    b.reserved = std::min(b.reserved, minus(b.device.native, held));
+    b.free = minus(minus(b.device.native, held), b.reserved);
+    settle_reserve(b);
+    return {};
+  }
+  if (const auto* granted = std::get_if<Granted>(&change)) {
+    const Use& use = granted->use;
+    if (living_.contains(use.id)) return {};  // The same grant, asked for twice.
+    last_id_ = std::max(last_id_, use.id);
+    if (use.to) {  // Only out of a store: history.
+      ended_.push_back(use);
+      if (ended_.size() > most_ended) ended_.erase(ended_.begin());
+      return {};
+    }
+    if (const auto good = check(use); !good) return good;
+    for (const Slice& slice : use.what.slices) {
+      Balance& b = balances_.at(slice.device);
+      Slice& held = b.held[use.id];
+      held = {slice.device, {}, slice.share};
+      move(b.free, held.memory, slice.memory);
+      b.free_share.basis_points -= slice.share.basis_points;
+    }
+    living_.emplace(use.id, use);
+    return {};
+  }
+  const auto& ended = std::get<Ended>(change);
+  const auto found = living_.find(ended.id);
+  if (found == living_.end())
+    return failure(K::not_found, "allocation {} has ended already, or never was", ended.id);
+  for (const Slice& slice : found->second.what.slices) {
+    Balance& b = balances_.at(slice.device);
+    move(b.held.at(ended.id).memory, b.free, slice.memory);
+    b.free_share.basis_points += slice.share.basis_points;
+    b.held.erase(ended.id);
+    settle_reserve(b);
+  }
+  Use use = std::move(found->second);
+  living_.erase(found);
+  use.to = ended.when;
+  use.why = ended.why;
+  ended_.push_back(std::move(use));
+  if (ended_.size() > most_ended) ended_.erase(ended_.begin());
+  return {};
+}
+
+bool Ledger::balanced() const {
+  return std::ranges::all_of(balances_, [](const auto& entry) {
+    const Balance& b = entry.second;
+    uint64_t shares = b.free_share.basis_points;
+    for (const auto& [id, slice] : b.held) shares += slice.share.basis_points;
+    return b.reserved.count + b.free.count + held_in_all(b).count == b.device.native.count &&
+           shares == whole_device.basis_points;
+  });
+}
+
+}  // namespace carve::ledger

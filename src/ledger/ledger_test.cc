@@ -1,0 +1,223 @@
+#include "ledger/ledger.h"
+
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "ledger/store.h"
+
+namespace carve::ledger {
+namespace {
+
+using testing::HasSubstr;
+
+Device device(unsigned index, Bytes native, Bytes reserved) {
+  Device d;
+  d.uuid.bytes[0] = static_cast<uint8_t>(index + 1);
+  d.index = index;
+  d.native = native;
+  d.reserved = reserved;
+  return d;
+}
+
+Allocation holding(std::string name, std::vector<Slice> slices) {
+  Allocation a;
+  a.name = std::move(name);
+  a.slices = std::move(slices);
+  return a;
+}
+
+const Stamp morning{1'000, "boot", 10};
+
+struct Book {
+  Ledger ledger;
+  Book() {
+    for (unsigned i = 0; i < 2; ++i) EXPECT_TRUE(ledger.apply(*ledger.see(device(i, 16_GiB, 1_GiB))));
+  }
+  Uuid card(unsigned i) { return device(i, {}, {}).uuid; }
+  const Balance& balance(unsigned i) { return ledger.balances().at(card(i)); }
+  Outcome<void> grant(const Allocation& a) {
+    const auto change = ledger.grant(a, morning);
+    return change ? ledger.apply(*change) : tl::unexpected(change.error());
+  }
+  Outcome<void> end(std::string_view name) {
+    const auto change = ledger.end(ledger.find(name)->id, morning, "its last process ended");
+    return change ? ledger.apply(*change) : tl::unexpected(change.error());
+  }
+};
+
+TEST(Ledger, a_grant_moves_bytes_from_free_to_its_holder_and_an_end_moves_them_back) {
+  Book book;
+  EXPECT_EQ(book.balance(0).free, 15_GiB);
+  ASSERT_TRUE(book.grant(holding("a", {{book.card(0), 4_GiB, {3000}}})));
+  EXPECT_EQ(book.balance(0).free, 11_GiB);
+  EXPECT_EQ(book.balance(0).free_share.basis_points, 7000u);
+  EXPECT_EQ(book.balance(1).free, 15_GiB);
+  EXPECT_TRUE(book.ledger.balanced());
+  ASSERT_TRUE(book.end("a"));
+  EXPECT_EQ(book.balance(0).free, 15_GiB);
+  EXPECT_EQ(book.ledger.ended().back().why, "its last process ended");
+  EXPECT_TRUE(book.ledger.balanced());
+}
+
+TEST(Ledger, never_over_commits) {
+  Book book;
+  ASSERT_TRUE(book.grant(holding("a", {{book.card(0), 15_GiB, {}}})));
+  for (const auto& slices : std::vector<std::vector<Slice>>{
+           {{book.card(0), 1_B, {}}},
+           {{book.card(1), 16_GiB, {}}},
+           {{book.card(1), 1_GiB, {10001}}},
+           {{book.card(1), 1_GiB, {}},
+            {book.card(0), 1_GiB, {}}},  // The second part does not fit: neither is taken.
+           {{book.card(1), 1_GiB, {}}, {book.card(1), 1_GiB, {}}},
+           {{Uuid{}, 1_GiB, {}}}}) {
+    EXPECT_FALSE(book.grant(holding("b", slices)));
+    EXPECT_EQ(book.balance(1).free, 15_GiB);
+  }
+}
+
+TEST(Ledger, a_name_is_unique_among_the_living_and_free_afterwards) {
+  Book book;
+  ASSERT_TRUE(book.grant(holding("a", {{book.card(0), 1_GiB, {}}})));
+  const auto again = book.grant(holding("a", {{book.card(0), 1_GiB, {}}}));
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().kind, FailureKind::conflict);
+  ASSERT_TRUE(book.end("a"));
+  EXPECT_TRUE(book.grant(holding("a", {{book.card(0), 1_GiB, {}}})));
+}
+
+TEST(Ledger, the_same_request_is_granted_once) {
+  Book book;
+  Allocation a = holding("a", {{book.card(0), 1_GiB, {}}});
+  a.request_id = "r1";
+  ASSERT_TRUE(book.grant(a));
+  ASSERT_TRUE(book.grant(a));
+  EXPECT_EQ(book.balance(0).free, 14_GiB);
+  EXPECT_EQ(book.ledger.living().size(), 1u);
+  Allocation of_somebody_else = a;
+  of_somebody_else.owner = 7;
+  of_somebody_else.name = "b";
+  ASSERT_TRUE(book.grant(of_somebody_else));
+  EXPECT_EQ(book.ledger.living().size(), 2u);
+  ASSERT_TRUE(book.end("a"));
+  const auto late = book.grant(a);
+  ASSERT_FALSE(late);
+  EXPECT_THAT(late.error().sentence, HasSubstr("has ended"));
+}
+
+TEST(Ledger, a_larger_reserve_waits_until_tenants_leave) {
+  Book book;
+  ASSERT_TRUE(book.grant(holding("a", {{book.card(0), 14_GiB, {}}})));
+  ASSERT_TRUE(book.ledger.apply(*book.ledger.see(device(0, 16_GiB, 4_GiB))));
+  EXPECT_EQ(book.balance(0).reserved, 2_GiB);
+  EXPECT_EQ(book.balance(0).free, 0_GiB);
+  EXPECT_TRUE(book.ledger.balanced());
+  ASSERT_TRUE(book.end("a"));
+  EXPECT_EQ(book.balance(0).reserved, 4_GiB);
+  EXPECT_EQ(book.balance(0).free, 12_GiB);
+  ASSERT_TRUE(book.grant(holding("b", {{book.card(0), 12_GiB, {}}})));
+  EXPECT_FALSE(book.ledger.see(device(0, 11_GiB, 1_GiB)));
+  EXPECT_FALSE(book.ledger.see(device(0, 1_GiB, 2_GiB)));
+}
+
+TEST(Duration, trusts_the_monotonic_clock_within_a_boot_and_utc_across) {
+  EXPECT_EQ(duration_ns({5'000, "a", 100}, {9'000, "a", 150}), 50);  // UTC was stepped: it does not matter.
+  EXPECT_EQ(duration_ns({9'000, "a", 100}, {5'000, "a", 150}), 50);
+  EXPECT_EQ(duration_ns({5'000, "a", 100}, {9'000, "b", 10}), 4'000);
+  EXPECT_EQ(duration_ns({9'000, "a", 100}, {5'000, "b", 10}), 0);
+}
+
+// A store that is lost or full at the step of one's choice.
+class Memory : public Store {
+ public:
+  Outcome<void> write(const Change& change) override {
+    if (full) return failure(FailureKind::out_of_order, "the disk is full");
+    changes.push_back(change);
+    return {};
+  }
+  // As a table keeps it, without the order of events: devices without their reserve, uses, reserves.
+  Outcome<std::vector<Change>> read() override {
+    std::map<Uuid, Device> devices;
+    std::map<uint64_t, Use> uses;
+    for (const Change& change : changes) {
+      if (const auto* seen = std::get_if<DeviceSeen>(&change)) devices[seen->device.uuid] = seen->device;
+      if (const auto* granted = std::get_if<Granted>(&change)) uses.emplace(granted->use.id, granted->use);
+      if (const auto* ended = std::get_if<Ended>(&change)) {
+        uses.at(ended->id).to = ended->when;
+        uses.at(ended->id).why = ended->why;
+      }
+    }
+    std::vector<Change> out;
+    for (auto [uuid, device] : devices) {
+      device.reserved = {};
+      out.emplace_back(DeviceSeen{device});
+    }
+    for (const auto& [id, use] : uses) out.emplace_back(Granted{use});
+    for (const auto& [uuid, device] : devices) out.emplace_back(DeviceSeen{device});
+    return out;
+  }
+  std::vector<Change> changes;
+  bool full = false;
+};
+
+Ledger reread(Store& store) {
+  Ledger ledger;
+  const auto remembered = store.read();
+  for (const Change& change : *remembered) EXPECT_TRUE(ledger.apply(change));
+  return ledger;
+}
+
+std::string written(const Ledger& ledger) {
+  std::string out;
+  for (const auto& [uuid, b] : ledger.balances())
+    out += fmt::format("{} {} {} {} {};", text(uuid), b.reserved.count, b.free.count,
+                       b.free_share.basis_points, b.held.size());
+  for (const auto& [id, use] : ledger.living()) out += fmt::format("{} {};", id, use.what.name);
+  std::map<uint64_t, Use> ended;
+  for (const Use& use : ledger.ended()) ended.emplace(use.id, use);
+  for (const auto& [id, use] : ended) out += fmt::format("{} {} {};", use.id, use.what.name, use.why);
+  return out;
+}
+
+TEST(Ledger, random_histories_stay_balanced_and_survive_a_crash_at_every_step) {
+  std::mt19937 dice(7);
+  for (int history = 0; history < 60; ++history) {
+    Memory store;
+    Ledger ledger;
+    for (unsigned i = 0; i < 3; ++i) ASSERT_TRUE(post(ledger, store, *ledger.see(device(i, 16_GiB, 1_GiB))));
+    for (int step = 0; step < 120; ++step) {
+      store.full = dice() % 10 == 0;
+      const std::string before = written(ledger);
+      Outcome<Change> change = failure(FailureKind::bad_request, "nothing");
+      const unsigned what = dice() % 10;
+      if (what < 5) {
+        Allocation a = holding(fmt::format("t{}", dice() % 12), {});
+        a.request_id = dice() % 3 ? "" : fmt::format("r{}", dice() % 8);
+        for (unsigned i = 0; i < 3; ++i)
+          if (dice() % 2)
+            a.slices.push_back({device(i, {}, {}).uuid,
+                                Bytes{(dice() % 8192 + 1ull) << 20},
+                                {static_cast<uint32_t>(dice() % 5 * 1000)}});
+        change = ledger.grant(a, morning);
+      } else if (what < 9) {
+        change = ledger.end(dice() % 40, morning, "ended");
+      } else {
+        change = ledger.see(device(dice() % 3, 16_GiB, Bytes{dice() % 4 << 30}));
+      }
+      if (change && !post(ledger, store, *change)) {
+        EXPECT_TRUE(store.full);
+        ASSERT_EQ(written(ledger), before) << "a refused change left traces";
+      }
+      ASSERT_TRUE(ledger.balanced());
+      if (dice() % 8 == 0) {  // The agent dies here; the next one reads the store.
+        const Ledger again = reread(store);
+        ASSERT_EQ(written(again), written(ledger));
+        ASSERT_TRUE(again.balanced());
+        ledger = again;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace carve::ledger
