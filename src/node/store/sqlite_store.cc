@@ -1,0 +1,274 @@
+#include "node/store/sqlite_store.h"
+
+#include <sqlite3.h>
+
+#include <cstdio>
+#include <map>
+
+namespace carve::node {
+namespace {
+
+using ledger::Change;
+using ledger::Ledger;
+using ledger::Stamp;
+using ledger::Use;
+using K = FailureKind;
+
+// Step n leads from version n to n + 1.
+constexpr const char* migrations[SqliteStore::schema_version] = {
+    R"(CREATE TABLE device (uuid TEXT PRIMARY KEY, idx INTEGER, name TEXT, native INTEGER, reserved INTEGER) STRICT;
+       CREATE TABLE use (id INTEGER PRIMARY KEY, name TEXT NOT NULL, request_id TEXT NOT NULL, owner INTEGER,
+         exclusive INTEGER, persistent INTEGER, isolation INTEGER, policy INTEGER, latency INTEGER,
+         from_utc INTEGER, from_boot TEXT, from_mono INTEGER,
+         to_utc INTEGER, to_boot TEXT, to_mono INTEGER, why TEXT) STRICT;
+       CREATE TABLE slice (use INTEGER REFERENCES use(id), position INTEGER, device TEXT, memory INTEGER,
+         share INTEGER, PRIMARY KEY (use, position)) STRICT;
+       CREATE UNIQUE INDEX living_name ON use(name) WHERE to_utc IS NULL;)",
+};
+
+// One prepared statement; bind in order, then step. Finalized when it goes out of scope.
+class Statement {
+ public:
+  Statement(sqlite3* db, const char* sql) { code_ = sqlite3_prepare_v2(db, sql, -1, &statement_, nullptr); }
+  ~Statement() { sqlite3_finalize(statement_); }
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+
+  Statement& operator<<(const std::string& text) {
+    if (good()) code_ = sqlite3_bind_text(statement_, ++bound_, text.c_str(), -1, SQLITE_TRANSIENT);
+    return *this;
+  }
+  Statement& operator<<(int64_t number) {
+    if (good()) code_ = sqlite3_bind_int64(statement_, ++bound_, number);
+    return *this;
+  }
+  // True while there is a row.
+  bool row() {
+    if (good()) code_ = sqlite3_step(statement_);
+    return code_ == SQLITE_ROW;
+  }
+  bool done() { return !row() && code_ == SQLITE_DONE; }
+  int64_t number(int column) const { return sqlite3_column_int64(statement_, column); }
+  bool null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+  std::string text(int column) const {
+    const auto* characters = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+    return characters == nullptr ? "" : characters;
+  }
+
+ private:
+  bool good() const { return code_ == SQLITE_OK || code_ == SQLITE_ROW; }
+  sqlite3_stmt* statement_ = nullptr;
+  int code_ = SQLITE_OK;
+  int bound_ = 0;
+};
+
+bool run(sqlite3* db, const char* sql) {
+  return sqlite3_exec(db, sql, nullptr, nullptr, nullptr) == SQLITE_OK;
+}
+
+// Rolls back unless it was kept.
+class Transaction {
+ public:
+  explicit Transaction(sqlite3* db) : db_(db), begun_(run(db, "BEGIN IMMEDIATE")) {}
+  ~Transaction() {
+    if (begun_) run(db_, "ROLLBACK");
+  }
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+  bool keep() {
+    if (!begun_ || !run(db_, "COMMIT")) return false;
+    begun_ = false;
+    return true;
+  }
+  explicit operator bool() const { return begun_; }
+
+ private:
+  sqlite3* db_;
+  bool begun_;
+};
+
+bool insert(sqlite3* db, const ledger::DeviceSeen& seen) {
+  Statement s(db, "INSERT OR REPLACE INTO device VALUES (?, ?, ?, ?, ?)");
+  const Device& d = seen.device;
+  s << text(d.uuid) << d.index << d.name << static_cast<int64_t>(d.native.count)
+    << static_cast<int64_t>(d.reserved.count);
+  return s.done();
+}
+
+bool insert(sqlite3* db, const ledger::Granted& granted) {
+  const Use& u = granted.use;
+  Statement known(db, "SELECT 1 FROM use WHERE id = ?");
+  known << static_cast<int64_t>(u.id);
+  if (known.row()) return true;
+  Statement s(
+      db,
+      "INSERT INTO use (id, name, request_id, owner, exclusive, persistent, isolation, policy, latency,"
+      " from_utc, from_boot, from_mono) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  s << static_cast<int64_t>(u.id) << u.what.name << u.what.request_id << u.what.owner << u.what.exclusive
+    << u.what.persistent << static_cast<int64_t>(u.what.isolation) << static_cast<int64_t>(u.what.policy)
+    << static_cast<int64_t>(u.what.latency) << u.from.utc_ns << u.from.boot_id << u.from.monotonic_ns;
+  if (!s.done()) return false;
+  int64_t position = 0;
+  for (const Slice& slice : u.what.slices) {
+    Statement part(db, "INSERT INTO slice VALUES (?, ?, ?, ?, ?)");
+    part << static_cast<int64_t>(u.id) << position++ << text(slice.device)
+         << static_cast<int64_t>(slice.memory.count) << slice.share.basis_points;
+    if (!part.done()) return false;
+  }
+  return true;
+}
+
+bool insert(sqlite3* db, const ledger::Ended& ended) {
+  Statement s(db, "UPDATE use SET to_utc = ?, to_boot = ?, to_mono = ?, why = ? WHERE id = ?");
+  s << ended.when.utc_ns << ended.when.boot_id << ended.when.monotonic_ns << ended.why
+    << static_cast<int64_t>(ended.id);
+  return s.done();
+}
+
+}  // namespace
+
+SqliteStore::~SqliteStore() { sqlite3_close(db_); }
+
+tl::unexpected<Failure> SqliteStore::trouble(const char* doing) const {
+  switch (sqlite3_errcode(db_)) {
+    case SQLITE_FULL:
+      return failure(K::out_of_order,
+                     "{} the ledger {}: the disk is full; make room there, nothing was changed", doing,
+                     path_);
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+      return failure(K::out_of_order, "{} the ledger {}: no permission to write there", doing, path_);
+    default: return failure(K::out_of_order, "{} the ledger {}: {}", doing, path_, sqlite3_errmsg(db_));
+  }
+}
+
+void SqliteStore::limit_pages(int64_t pages) {
+  run(db_, fmt::format("PRAGMA max_page_count = {}", pages).c_str());
+}
+
+// Brings the file to this schema. On damage the connection's error code says SQLITE_CORRUPT or NOTADB.
+Outcome<void> SqliteStore::prepare() {
+  sqlite3_busy_timeout(db_, 2000);
+  if (!run(db_, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON"))
+    return trouble("opening");
+  {
+    Statement check(db_, "PRAGMA quick_check(1)");
+    if (!check.row()) return trouble("opening");
+    if (check.text(0) != "ok") return failure(K::conflict, "{}", check.text(0));
+  }
+  int64_t version = 0;
+  {
+    Statement s(db_, "PRAGMA user_version");
+    if (!s.row()) return trouble("opening");
+    version = s.number(0);
+  }
+  if (version > schema_version)
+    return failure(
+        K::out_of_order,
+        "the ledger {} was written by a newer carve (schema {}, this one knows {}): use that carve, or "
+        "another --state",
+        path_, version, schema_version);
+  if (version == schema_version) return {};
+  Transaction all(db_);
+  if (!all) return trouble("migrating");
+  for (int64_t v = version; v < schema_version; ++v)
+    if (!run(db_, migrations[v])) return trouble("migrating");
+  if (!run(db_, fmt::format("PRAGMA user_version = {}", schema_version).c_str()) || !all.keep())
+    return trouble("migrating");
+  return {};
+}
+
+Outcome<SqliteStore::Opened> SqliteStore::open(const std::string& path, int64_t now_s) {
+  Opened opened;
+  for (int attempt = 0;; ++attempt) {
+    sqlite3* db = nullptr;
+    const int code = sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+    opened.store.reset(new SqliteStore(db, path));
+    if (code != SQLITE_OK) return opened.store->trouble("opening");
+    const auto ready = opened.store->prepare();
+    if (ready) return opened;
+    const int reason = sqlite3_errcode(db);
+    const bool damaged =
+        reason == SQLITE_CORRUPT || reason == SQLITE_NOTADB || ready.error().kind == K::conflict;
+    if (!damaged || attempt > 0) return tl::unexpected(ready.error());
+    opened.store.reset();
+    opened.damage = ready.error().sentence;
+    opened.moved_aside = fmt::format("{}.corrupt-{}", path, now_s);
+    for (const char* part : {"", "-wal", "-shm"})
+      if (std::rename((path + part).c_str(), (opened.moved_aside + part).c_str()) != 0 && *part == '\0')
+        return failure(K::out_of_order, "the ledger {} is damaged ({}) and cannot be moved aside: {}", path,
+                       opened.damage, strerror(errno));
+  }
+}
+
+Outcome<void> SqliteStore::write(const Change& change) {
+  Transaction all(db_);
+  if (!all) return trouble("writing");
+  if (!std::visit([&](const auto& c) { return insert(db_, c); }, change)) return trouble("writing");
+  if (!all.keep()) return trouble("writing");
+  return {};
+}
+
+Outcome<std::vector<Change>> SqliteStore::read() {
+  std::vector<Device> devices;
+  Statement d(db_, "SELECT uuid, idx, name, native, reserved FROM device ORDER BY idx");
+  while (d.row()) {
+    const auto uuid = parse_uuid(d.text(0));
+    if (!uuid) return failure(K::out_of_order, "the ledger {} names a device '{}'", path_, d.text(0));
+    devices.push_back({*uuid,
+                       static_cast<unsigned>(d.number(1)),
+                       d.text(2),
+                       {static_cast<uint64_t>(d.number(3))},
+                       {static_cast<uint64_t>(d.number(4))}});
+  }
+
+  std::map<uint64_t, Use> uses;
+  Statement u(
+      db_,
+      "SELECT id, name, request_id, owner, exclusive, persistent, isolation, policy, latency, from_utc,"
+      " from_boot, from_mono, to_utc, to_boot, to_mono, why FROM use WHERE to_utc IS NULL OR id IN"
+      " (SELECT id FROM use WHERE to_utc IS NOT NULL ORDER BY id DESC LIMIT ?)");
+  u << static_cast<int64_t>(Ledger::most_ended);
+  while (u.row()) {
+    Use use;
+    use.id = static_cast<uint64_t>(u.number(0));
+    use.what.name = u.text(1);
+    use.what.request_id = u.text(2);
+    use.what.owner = static_cast<uint32_t>(u.number(3));
+    use.what.exclusive = u.number(4) != 0;
+    use.what.persistent = u.number(5) != 0;
+    use.what.isolation = static_cast<Isolation>(u.number(6));
+    use.what.policy = static_cast<Policy>(u.number(7));
+    use.what.latency = static_cast<LatencyClass>(u.number(8));
+    if (use.what.isolation > Isolation::memory || use.what.policy > Policy::native_burst_share ||
+        use.what.latency > LatencyClass::latency)
+      return failure(K::out_of_order, "the ledger {} holds an unknown setting of '{}'", path_, use.what.name);
+    use.from = {u.number(9), u.text(10), u.number(11)};
+    if (!u.null(12)) use.to = Stamp{u.number(12), u.text(13), u.number(14)};
+    use.why = u.text(15);
+    uses.emplace(use.id, std::move(use));
+  }
+
+  Statement s(db_, "SELECT use, device, memory, share FROM slice ORDER BY use, position");
+  while (s.row()) {
+    const auto use = uses.find(static_cast<uint64_t>(s.number(0)));
+    const auto uuid = parse_uuid(s.text(1));
+    if (!uuid) return failure(K::out_of_order, "the ledger {} names a device '{}'", path_, s.text(1));
+    if (use != uses.end())
+      use->second.what.slices.push_back(
+          {*uuid, {static_cast<uint64_t>(s.number(2))}, {static_cast<uint32_t>(s.number(3))}});
+  }
+  if (!d.done() || !u.done() || !s.done()) return trouble("reading");
+
+  std::vector<Change> out;
+  for (Device device : devices) {
+    device.reserved = {};
+    out.emplace_back(ledger::DeviceSeen{device});
+  }
+  for (auto& [id, use] : uses) out.emplace_back(ledger::Granted{std::move(use)});
+  for (const Device& device : devices) out.emplace_back(ledger::DeviceSeen{device});
+  return out;
+}
+
+}  // namespace carve::node

@@ -1,0 +1,189 @@
+#include "node/store/sqlite_store.h"
+
+#include <gmock/gmock.h>
+#include <sqlite3.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+namespace carve::node {
+namespace {
+
+using ledger::Ledger;
+using testing::HasSubstr;
+
+struct Directory {
+  std::filesystem::path path;
+  Directory() {
+    char name[] = "/tmp/carve-store-XXXXXX";
+    path = mkdtemp(name);
+  }
+  ~Directory() { std::filesystem::remove_all(path); }
+  std::string ledger() const { return path / "ledger.db"; }
+};
+
+Device card() {
+  Device d;
+  d.uuid.bytes[0] = 1;
+  d.name = "NVIDIA A10";
+  d.native = 16_GiB;
+  d.reserved = 1_GiB;
+  return d;
+}
+
+Allocation holding(std::string name, Bytes memory) {
+  Allocation a;
+  a.name = std::move(name);
+  a.owner = 1000;
+  a.policy = Policy::native_burst_share;
+  a.persistent = true;
+  a.slices = {{card().uuid, memory, {1}}};
+  return a;
+}
+
+const ledger::Stamp morning{1'700'000'000'000'000'000, "boot", 12};
+
+Ledger reread(SqliteStore& store) {
+  Ledger ledger;
+  const auto changes = store.read();
+  EXPECT_TRUE(changes) << changes.error().sentence;
+  for (const auto& change : *changes) EXPECT_TRUE(ledger.apply(change));
+  return ledger;
+}
+
+TEST(SqliteStore, reads_back_what_was_written) {
+  Directory dir;
+  Ledger ledger;
+  {
+    auto opened = SqliteStore::open(dir.ledger(), 1);
+    ASSERT_TRUE(opened) << opened.error().sentence;
+    EXPECT_EQ(opened->moved_aside, "");
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(card())));
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("a", 2_GiB), morning)));
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("b", 3_GiB), morning)));
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.end(ledger.find("a")->id, morning, "stopped")));
+  }
+  auto opened = SqliteStore::open(dir.ledger(), 1);
+  ASSERT_TRUE(opened);
+  const Ledger again = reread(*opened->store);
+  EXPECT_EQ(again.living(), ledger.living());
+  EXPECT_EQ(again.ended(), ledger.ended());
+  EXPECT_EQ(again.balances().at(card().uuid).free, 12_GiB);
+  EXPECT_EQ(again.grant(holding("c", 1_GiB), morning).has_value(), true);
+}
+
+TEST(SqliteStore, a_full_disk_refuses_with_a_sentence_and_changes_nothing) {
+  Directory dir;
+  Ledger ledger;
+  auto opened = SqliteStore::open(dir.ledger(), 1);
+  ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(card())));
+  opened->store->limit_pages(1);  // No page more than there are.
+  Outcome<void> last;
+  int granted = 0;
+  for (; granted < 1000 && last; ++granted)
+    last = post(ledger, *opened->store, *ledger.grant(holding(fmt::format("t{}", granted), 1_MiB), morning));
+  ASSERT_FALSE(last);
+  EXPECT_THAT(last.error().sentence, HasSubstr("disk is full"));
+  EXPECT_EQ(reread(*opened->store).living(), ledger.living());
+  opened->store->limit_pages(100000);
+  EXPECT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("later", 1_MiB), morning)));
+}
+
+TEST(SqliteStore, a_damaged_file_is_moved_aside_and_kept) {
+  Directory dir;
+  std::ofstream(dir.ledger()) << std::string(8192, 'x');
+  auto opened = SqliteStore::open(dir.ledger(), 77);
+  ASSERT_TRUE(opened) << opened.error().sentence;
+  EXPECT_EQ(opened->moved_aside, dir.ledger() + ".corrupt-77");
+  EXPECT_EQ(std::filesystem::file_size(opened->moved_aside), 8192u);
+  Ledger ledger;
+  EXPECT_TRUE(post(ledger, *opened->store, *ledger.see(card())));
+}
+
+TEST(SqliteStore, damage_in_the_middle_of_the_file_is_found) {
+  Directory dir;
+  {
+    Ledger ledger;
+    auto opened = SqliteStore::open(dir.ledger(), 1);
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(card())));
+    for (int i = 0; i < 200; ++i)
+      ASSERT_TRUE(
+          post(ledger, *opened->store, *ledger.grant(holding(fmt::format("t{}", i), 1_MiB), morning)));
+  }
+  std::fstream file(dir.ledger(), std::ios::in | std::ios::out | std::ios::binary);
+  const auto size = std::filesystem::file_size(dir.ledger());
+  for (size_t at = 4096; at < size; at += 4096) {
+    file.seekp(static_cast<std::streamoff>(at));
+    file << std::string(512, '\xee');
+  }
+  file.close();
+  auto opened = SqliteStore::open(dir.ledger(), 5);
+  ASSERT_TRUE(opened);
+  EXPECT_NE(opened->moved_aside, "");
+}
+
+TEST(SqliteStore, a_newer_schema_is_refused_and_left_alone) {
+  Directory dir;
+  { ASSERT_TRUE(SqliteStore::open(dir.ledger(), 1)); }
+  sqlite3* db = nullptr;
+  sqlite3_open(dir.ledger().c_str(), &db);
+  sqlite3_exec(db, "PRAGMA user_version = 99", nullptr, nullptr, nullptr);
+  sqlite3_close(db);
+  const auto opened = SqliteStore::open(dir.ledger(), 1);
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.error().sentence, HasSubstr("newer carve"));
+  EXPECT_TRUE(std::filesystem::exists(dir.ledger()));
+}
+
+TEST(SqliteStore, no_directory_is_a_sentence) {
+  const auto opened = SqliteStore::open("/nowhere/at/all/ledger.db", 1);
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.error().sentence, HasSubstr("/nowhere/at/all/ledger.db"));
+}
+
+// A child grants and ends as fast as it can, says on a pipe what it was promised, and is killed.
+TEST(SqliteStore, what_was_promised_survives_a_kill_at_any_moment) {
+  std::mt19937 dice(3);
+  for (int round = 0; round < 15; ++round) {
+    Directory dir;
+    int promised[2];
+    ASSERT_EQ(pipe(promised), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      Ledger ledger;
+      auto opened = SqliteStore::open(dir.ledger(), 1);
+      if (!opened || !post(ledger, *opened->store, *ledger.see(card()))) _exit(1);
+      for (unsigned i = 0;; ++i) {
+        const auto change = ledger.grant(holding(fmt::format("t{}", i), 1_MiB), morning);
+        if (!change || !post(ledger, *opened->store, *change)) _exit(2);
+        if (write(promised[1], &i, sizeof i) != sizeof i) _exit(3);
+        if (!post(ledger, *opened->store, *ledger.end(ledger.find(fmt::format("t{}", i))->id, morning, "x")))
+          _exit(4);
+      }
+    }
+    close(promised[1]);
+    usleep(static_cast<useconds_t>(dice() % 60'000 + 5'000));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    unsigned last = 0, count = 0;
+    while (read(promised[0], &last, sizeof last) == sizeof last) ++count;
+    close(promised[0]);
+    auto opened = SqliteStore::open(dir.ledger(), 1);
+    ASSERT_TRUE(opened);
+    ASSERT_EQ(opened->moved_aside, "");
+    const Ledger ledger = reread(*opened->store);
+    ASSERT_TRUE(ledger.balanced());
+    ASSERT_LE(ledger.living().size(), 1u);
+    const size_t known = ledger.living().size() + ledger.ended().size();
+    if (count < Ledger::most_ended) {
+      ASSERT_GE(known, count);
+      ASSERT_LE(known, count + 1);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace carve::node
