@@ -1,0 +1,140 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "cli/coverage.h"
+#include "cli/request.h"
+#include "cli/top_view.h"
+
+namespace carve::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(Request, takes_sizes_shares_and_percentages_as_typed) {
+  auto r = to_request({.memory = "4GiB", .compute = "12.5%"});
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->memory_bytes, 4ull << 30);
+  EXPECT_EQ(r->share_bp, 1250u);
+  r = to_request({.memory = "50%"});
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->memory_bp, 5000u);
+  EXPECT_FALSE(r->memory_bytes);
+  r = to_request({.total_memory = "8GiB", .devices = 2});
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->total_memory_bytes, 8ull << 30);
+  ASSERT_TRUE(to_request({.exclusive = true}));
+}
+
+TEST(Request, refuses_with_the_option_the_value_and_an_example) {
+  const struct {
+    SliceOptions options;
+    const char* says;
+  } rows[] = {
+      {{.memory = "12X"}, "--memory: '12X' is not a size; try 4GiB"},
+      {{.memory = "4096"}, "--memory: '4096' has no unit"},
+      {{.memory = "101%"}, "--memory: '101%' is not between"},
+      {{.memory = "1GiB", .compute = "30"}, "--compute: '30' is not a share; try 30%"},
+      {{}, "how much memory?"},
+      {{.memory = "1GiB", .total_memory = "2GiB"}, "give one of the two"},
+      {{.memory = "1GiB", .exclusive = true}, "--exclusive takes whole devices"},
+  };
+  for (const auto& row : rows) {
+    const auto r = to_request(row.options);
+    ASSERT_FALSE(r) << row.says;
+    EXPECT_THAT(r.error(), HasSubstr(row.says));
+  }
+}
+
+TEST(Request, no_two_have_the_same_id) { EXPECT_NE(new_request_id(), new_request_id()); }
+
+TopView two_slices() {
+  TopView view;
+  view.agent = {.version = "0.1.0", .simulated = "a10x1"};
+  view.devices.devices.push_back({.index = 0,
+                                  .uuid = "GPU-0",
+                                  .name = "NVIDIA A10",
+                                  .simulated = true,
+                                  .health = "ok",
+                                  .usable_bytes = 20ull << 30,
+                                  .granted_bytes = 15ull << 30,
+                                  .free_bytes = 5ull << 30,
+                                  .tenants = 2,
+                                  .tenants_max = 16});
+  api::Slice a{
+      .name = "a", .state = "running", .command = "train", .isolation = "memory", .enforcement = "library"};
+  a.parts.push_back({.uuid = "GPU-0", .quota_bytes = 10ull << 30, .charged_bytes = 5ull << 30});
+  api::Slice b{.name = "b", .state = "running", .isolation = "none", .enforcement = "none"};
+  b.parts.push_back(
+      {.uuid = "GPU-0", .quota_bytes = 5ull << 30, .charged_bytes = 5ull << 30, .share_bp = 3000});
+  view.slices.slices = {a, b};
+  return view;
+}
+
+TEST(Top, cuts_the_device_into_its_slices) {
+  const std::string text = render(two_slices(), {.width = 84});
+  // 80 cells: a has half of them and half of those are in use, b a quarter, all in use, the rest is free.
+  EXPECT_THAT(text, HasSubstr("[" + std::string(20, '#') + std::string(20, '=') + std::string(20, '#') +
+                              std::string(20, '.') + "]"));
+  EXPECT_THAT(text, HasSubstr("(simulated)"));
+  EXPECT_THAT(text, HasSubstr("5 GiB of 10 GiB"));
+  EXPECT_THAT(text, HasSubstr("30%"));
+}
+
+TEST(Top, keeps_inside_the_screen) {
+  TopView view = two_slices();
+  view.slices.slices[0].name = std::string(60, 'n');
+  view.slices.slices[0].command = std::string(300, 'c');
+  for (unsigned width : {60u, 80u, 120u, 200u}) {
+    std::istringstream lines(render(view, {.width = width}));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(columns(line), width) << line;
+  }
+}
+
+TEST(Terminal, cuts_and_pads_by_what_is_seen) {
+  EXPECT_EQ(cut("abcdefgh", 6), "abc...");
+  EXPECT_EQ(cut("äöüäöüäö", 6), "äöü...");
+  EXPECT_EQ(columns("\x1b[31mäb\x1b[0m"), 2u);
+  EXPECT_EQ(bar(0.5, 8, false), "####----");
+  EXPECT_EQ(bar(7.0, 4, false), "####");
+  EXPECT_EQ(age(3'723'000'000'000), "1h02m");
+}
+
+TEST(Coverage, a_pattern_matches_whole_names) {
+  EXPECT_TRUE(matches("cuMemAlloc*", "cuMemAllocPitch_v2"));
+  EXPECT_TRUE(matches("cu*Create*", "cuCtxCreate_v4"));
+  EXPECT_FALSE(matches("cuMemAlloc", "cuMemAlloc_v2"));
+  EXPECT_TRUE(matches("*", ""));
+}
+
+TEST(Coverage, lists_what_is_open_or_unknown_and_nothing_else) {
+  const auto rows = parse_coverage(
+      "# comment\ncuMemAlloc_v2 hooked\ncuMemAllocHost* excused  host memory\n\ncuMemAllocAsync open "
+      "later\n");
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[1].reason, "host memory");
+  EXPECT_THAT(
+      uncovered({"cuMemAlloc_v2", "cuMemAllocHost_v2", "cuMemAllocAsync", "cuMemAllocMagic", "cuInit"}, rows),
+      ElementsAre("cuMemAllocAsync", "cuMemAllocMagic"));
+}
+
+TEST(Coverage, reads_the_exports_of_an_elf_and_survives_a_broken_one) {
+  std::ifstream in("/proc/self/exe", std::ios::binary);
+  std::string file{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  file.resize(std::min<size_t>(file.size(), 8 << 20));
+  std::mt19937 random(3);
+  for (int i = 0; i < 300; ++i) {
+    std::string broken = file.substr(0, i % 3 == 0 ? random() % 5000 : file.size());
+    for (int n = 0; n < 8 && !broken.empty(); ++n)
+      broken[random() % std::min<size_t>(broken.size(), 4096)] = static_cast<char>(random());
+    (void)exported_names(broken);
+  }
+  EXPECT_TRUE(exported_names("not an elf").empty());
+}
+
+}  // namespace
+}  // namespace carve::cli

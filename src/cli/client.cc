@@ -1,0 +1,150 @@
+#include "cli/client.h"
+
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/beast/version.hpp>
+#include <cstdlib>
+#include <cstring>
+
+namespace carve::cli {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using Stream = beast::basic_stream<asio::local::stream_protocol>;
+
+constexpr auto patience = std::chrono::seconds(30);
+constexpr size_t longest_answer = 16 << 20;
+constexpr size_t longest_path = 107;  // sockaddr_un::sun_path, less its terminator.
+
+bool exists(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0;
+}
+
+api::Problem unreachable(const std::string& socket, int error) {
+  api::Problem problem{.type = "carve:no-agent", .title = "no agent", .status = 503};
+  const auto say = [&](auto... part) { problem.detail = fmt::format(part...); };
+  switch (error) {
+    case ENOENT:
+      say(fmt::runtime("no agent listens at {}. Start one: 'carved &', or 'carved --sim a10x2 &' without a "
+                       "GPU; or name "
+                       "another socket with --socket PATH or CARVE_SOCKET"),
+          socket);
+      break;
+    case ECONNREFUSED:
+      say(fmt::runtime("{} exists, but the agent that made it is gone. Start it again: 'carved --socket {} "
+                       "&'; running "
+                       "tenants are kept"),
+          socket, socket);
+      break;
+    case EACCES: {
+      const passwd* user = getpwuid(geteuid());
+      say(fmt::runtime("you may not open {}. It belongs to root and the group carve: 'usermod -aG carve {}' "
+                       "and log in again, "
+                       "or run an agent of your own: 'carved &'"),
+          socket, user != nullptr ? user->pw_name : "USER");
+      break;
+    }
+    default: say(fmt::runtime("cannot reach the agent at {}: {}"), socket, std::strerror(error));
+  }
+  return problem;
+}
+
+asio::awaitable<void> exchange(Stream& stream, const std::string& socket,
+                               const http::request<http::string_body>& request,
+                               http::response_parser<http::string_body>& response) {
+  stream.expires_after(patience);
+  co_await stream.async_connect(asio::local::stream_protocol::endpoint(socket), asio::use_awaitable);
+  co_await http::async_write(stream, request, asio::use_awaitable);
+  beast::flat_buffer buffer;
+  co_await http::async_read(stream, buffer, response, asio::use_awaitable);
+}
+
+}  // namespace
+
+std::string find_socket(const std::string& flag) {
+  if (!flag.empty()) return flag;
+  if (const char* named = std::getenv("CARVE_SOCKET"); named != nullptr && *named != '\0') return named;
+  const std::string machine = "/run/carve/carved.sock";
+  if (geteuid() == 0) return machine;
+  std::string first;
+  const auto found = [&](const std::string& path) {
+    if (first.empty()) first = path;
+    return exists(path);
+  };
+  if (const char* runtime = std::getenv("XDG_RUNTIME_DIR"); runtime != nullptr && *runtime != '\0') {
+    const std::string path = std::string(runtime) + "/carve/carved.sock";
+    if (found(path)) return path;
+  }
+  const std::string temporary = fmt::format("/tmp/carve-{}/carved.sock", geteuid());
+  if (found(temporary)) return temporary;
+  if (found(machine)) return machine;
+  return first;
+}
+
+Answer<std::string> Client::call(std::string_view method, std::string_view target,
+                                 const std::string& body) const {
+  if (socket_.size() > longest_path)
+    return tl::unexpected(api::Problem{
+        .title = "bad socket path",
+        .detail = fmt::format("{}: a unix socket's path has at most {} bytes, this one {}; use a shorter one",
+                              socket_, longest_path, socket_.size())});
+  http::request<http::string_body> request;
+  request.method_string(beast::string_view(method.data(), method.size()));
+  request.target(beast::string_view(target.data(), target.size()));
+  request.version(11);
+  request.set(http::field::host, "carve");
+  request.set(http::field::connection, "close");
+  if (!body.empty()) request.set(http::field::content_type, "application/json");
+  request.body() = body;
+  request.prepare_payload();
+
+  http::response_parser<http::string_body> response;
+  response.body_limit(longest_answer);
+  asio::io_context context(1);
+  Stream stream(context);
+  std::exception_ptr failure;
+  asio::co_spawn(context, exchange(stream, socket_, request, response),
+                 [&](std::exception_ptr e) { failure = std::move(e); });
+  context.run();
+  if (failure) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const boost::system::system_error& e) {
+      if (e.code() == beast::error::timeout)
+        return tl::unexpected(
+            api::Problem{.type = "carve:no-answer",
+                         .title = "no answer",
+                         .status = 504,
+                         .detail = fmt::format("the agent at {} did not answer within {} s; see its log",
+                                               socket_, patience.count())});
+      if (e.code().category() == boost::system::system_category())
+        return tl::unexpected(unreachable(socket_, e.code().value()));
+      return tl::unexpected(
+          api::Problem{.title = "no answer",
+                       .status = 502,
+                       .detail = fmt::format("the agent at {} broke off: {}", socket_, e.what())});
+    }
+  }
+  const unsigned status = response.get().result_int();
+  if (status / 100 == 2) return response.get().body();
+  auto problem = api::read<api::Problem>(response.get().body(), api::Reading::lenient);
+  if (problem && !problem->detail.empty()) return tl::unexpected(*problem);
+  return tl::unexpected(
+      api::Problem{.title = "refused",
+                   .status = status,
+                   .detail = fmt::format("{} {} was answered with status {}", method, target, status)});
+}
+
+}  // namespace carve::cli

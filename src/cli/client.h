@@ -1,0 +1,61 @@
+// The CLI's one way to the agent: HTTP over its unix socket (wire/api/FORMAT.md). Whatever goes wrong,
+// from "nobody listens there" to a refusal by the agent, comes back as one Problem with a sentence.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "wire/api/documents.h"
+
+namespace carve::cli {
+
+template <class T>
+using Answer = Result<T, api::Problem>;
+
+// Where the agent's socket is looked for: `flag` if given, else CARVE_SOCKET, else the first of this
+// user's own ($XDG_RUNTIME_DIR/carve, /tmp/carve-UID) and the machine's (/run/carve) that exists.
+std::string find_socket(const std::string& flag);
+
+class Client {
+ public:
+  explicit Client(std::string socket) : socket_(std::move(socket)) {}
+
+  template <api::Document T>
+  Answer<T> get(std::string_view target) const {
+    return decoded<T>(call("GET", target, {}));
+  }
+  template <api::Document T>
+  Answer<T> remove(std::string_view target) const {
+    return decoded<T>(call("DELETE", target, {}));
+  }
+  template <api::Document T, api::Document Body>
+  Answer<T> post(std::string_view target, const Body& body) const {
+    return decoded<T>(call("POST", target, api::write(body)));
+  }
+
+  const std::string& socket() const { return socket_; }
+
+ private:
+  // The body of a 2xx answer, or the problem.
+  Answer<std::string> call(std::string_view method, std::string_view target, const std::string& body) const;
+
+  template <api::Document T>
+  static Answer<T> decoded(const Answer<std::string>& body) {
+    if (!body) return tl::unexpected(body.error());
+    auto document = api::read<T>(*body, api::Reading::lenient);
+    if (!document)
+      return tl::unexpected(
+          api::Problem{.title = "the agent's answer cannot be read", .detail = document.error()});
+    return *document;
+  }
+
+  std::string socket_;
+};
+
+// An empty document, for routes that answer with nothing.
+struct Nothing {
+  static void fields(auto&, auto&&) {}
+};
+
+}  // namespace carve::cli

@@ -1,0 +1,59 @@
+// `carve devices`: what each device has, what is reserved of it, what is granted.
+#include "base/bytes.h"
+#include "base/share.h"
+#include "cli/verbs.h"
+
+namespace carve::cli {
+namespace {
+
+void print(const api::DeviceList& list, bool wide) {
+  std::vector<std::string> heading{"DEVICE",  "NAME", "NATIVE",  "RESERVED", "USABLE",
+                                   "GRANTED", "FREE", "COMPUTE", "TENANTS",  "HEALTH"};
+  if (wide) heading.insert(heading.end(), {"IN USE", "CONTEXT", "POLICY", "UUID"});
+  std::vector<std::vector<std::string>> rows;
+  for (const api::Device& d : list.devices) {
+    const auto size = [](uint64_t bytes) { return std::string(text(Bytes{bytes})); };
+    std::vector<std::string> row{std::to_string(d.index),
+                                 d.name + (d.simulated ? " (simulated)" : ""),
+                                 size(d.native_bytes),
+                                 size(d.reserved_bytes),
+                                 size(d.usable_bytes),
+                                 d.exclusive_to.empty() ? size(d.granted_bytes) : "all, to " + d.exclusive_to,
+                                 size(d.free_bytes),
+                                 d.share_granted_bp == 0 ? "0%" : text(Share{d.share_granted_bp}).c_str(),
+                                 fmt::format("{}/{}", d.tenants, d.tenants_max),
+                                 d.health};
+    if (wide) {
+      const auto& p = d.policy;
+      row.insert(row.end(), {size(d.used_bytes), size(d.context_bytes),
+                             p.blocked_by.empty() ? p.effective
+                                                  : fmt::format("{} (desired {}, blocked by {})", p.effective,
+                                                                p.desired, p.blocked_by),
+                             d.uuid});
+    }
+    rows.push_back(std::move(row));
+  }
+  fmt::print("{}", table(heading, rows));
+  for (const api::Device& d : list.devices)
+    for (const std::string& stranger : d.strangers) fmt::print("device {}: {}\n", d.index, stranger);
+}
+
+}  // namespace
+
+void add_devices(CLI::App& app, Context& context) {
+  CLI::App* verb =
+      app.add_subcommand("devices", "List the devices: native, reserved, usable, granted and free memory");
+  verb->add_option("-o,--output", context.output, "table, wide or json")
+      ->check(CLI::IsMember({"table", "wide", "json"}))
+      ->capture_default_str();
+  verb->callback([&context] {
+    answered(context, context.client().get<api::DeviceList>("/v1/devices"), [&](const auto& list) {
+      if (context.json())
+        print_json(list);
+      else
+        print(list, context.output == "wide");
+    });
+  });
+}
+
+}  // namespace carve::cli

@@ -1,0 +1,56 @@
+// `carve doctor`: every prerequisite with yes, weaker or no, why, and how to mend it. What the machine and
+// the agent look like only the agent knows; what this user can reach only this program does.
+#include "cli/coverage.h"
+#include "cli/verbs.h"
+
+namespace carve::cli {
+namespace {
+
+api::Check reachable(const Client& client, const Answer<api::Version>& version) {
+  if (!version) return {.name = "agent", .status = "no", .detail = version.error().detail, .fix = "carved &"};
+  return {.name = "agent",
+          .status = "yes",
+          .detail = fmt::format("version {} answers at {}, pid {}", version->version, client.socket(),
+                                version->pid)};
+}
+
+void print(const Screen& screen, const api::Diagnosis& diagnosis) {
+  size_t width = 0;
+  for (const api::Check& c : diagnosis.checks) width = std::max(width, c.name.size());
+  for (const api::Check& c : diagnosis.checks) {
+    const Ink ink = c.status == "yes" ? Ink::green : c.status == "no" ? Ink::red : Ink::yellow;
+    fmt::print("{}  {}  {}\n", inked(screen, ink, padded(c.status, 6)), padded(c.name, width), c.detail);
+    if (!c.fix.empty()) fmt::print("{}  to mend it: {}\n", std::string(width + 8, ' '), c.fix);
+  }
+  if (!diagnosis.isolation.empty()) fmt::print("\nIsolation in force: {}\n", diagnosis.isolation);
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Context& context) {
+  CLI::App* verb =
+      app.add_subcommand("doctor", "Check every prerequisite, and say how to mend what is missing");
+  add_output(verb, context);
+  verb->footer("Exit status 1 where something is missing that slices need.");
+  verb->callback([&context] {
+    const Client client = context.client();
+    const auto version = client.get<api::Version>("/v1/version");
+    api::Diagnosis all;
+    all.checks.push_back(reachable(client, version));
+    if (version) {
+      answered(context, client.get<api::Diagnosis>("/v1/doctor"), [&](const api::Diagnosis& from_agent) {
+        all.isolation = from_agent.isolation;
+        all.checks.insert(all.checks.end(), from_agent.checks.begin(), from_agent.checks.end());
+      });
+    }
+    all.checks.push_back(coverage_check(version && !version->simulated.empty()));
+    for (const api::Check& c : all.checks)
+      if (c.status == "no") context.status = failed_status;
+    if (context.json())
+      print_json(all);
+    else
+      print(context.screen, all);
+  });
+}
+
+}  // namespace carve::cli

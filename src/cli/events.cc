@@ -1,0 +1,18 @@
+// `carve events`: what happened, oldest first.
+#include "cli/verbs.h"
+
+namespace carve::cli {
+
+void add_events(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("events", "List what happened to slices, devices and the agent");
+  add_output(verb, context);
+  verb->callback([&context] {
+    answered(context, context.client().get<api::EventList>("/v1/events"), [&](const auto& list) {
+      if (context.json()) return print_json(list);
+      for (const api::Event& e : list.events)
+        fmt::print("{}  {}{}\n", clock_text(e.time_ns), e.slice.empty() ? "" : e.slice + ": ", e.text);
+    });
+  });
+}
+
+}  // namespace carve::cli

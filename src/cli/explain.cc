@@ -1,0 +1,32 @@
+// `carve explain`: where a request would go, or what each device lacks. Grants nothing.
+#include "cli/request.h"
+#include "cli/verbs.h"
+
+namespace carve::cli {
+
+void add_explain(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("explain", "Say where a request would go, or why it fits nowhere");
+  auto options = std::make_shared<SliceOptions>();
+  add_slice_options(verb, *options);
+  add_output(verb, context);
+  verb->footer("Exit status 0 where it fits, 1 where it does not.\n  carve explain --memory 24GiB");
+  verb->callback([&context, options] {
+    auto request = to_request(*options);
+    if (!request) {
+      fmt::print(stderr, "carve: {}\n", request.error());
+      context.status = usage_status;
+      return;
+    }
+    answered(context, context.client().post<api::Explanation>("/v1/explain", *request),
+             [&](const auto& explanation) {
+               context.status = explanation.fits ? 0 : failed_status;
+               if (context.json()) return print_json(explanation);
+               fmt::print("{}\n", explanation.sentence);
+               for (const api::Verdict& v : explanation.devices)
+                 fmt::print("  device {}: {}\n", v.index,
+                            inked(context.screen, v.fits ? Ink::green : Ink::red, v.sentence));
+             });
+  });
+}
+
+}  // namespace carve::cli

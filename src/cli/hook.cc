@@ -1,0 +1,50 @@
+// `carve hook NAME`: called by a container runtime (OCI hook createRuntime, runtime-spec section "POSIX-
+// platform Hooks"), never by people. The runtime writes the container's state to standard input; the pid
+// in it tells the agent which cgroup the slice's processes will be in. A failure stops the container,
+// which is right: it would otherwise run without its slice.
+#include <iostream>
+#include <iterator>
+
+#include "cli/verbs.h"
+
+namespace carve::cli {
+namespace {
+
+// The part of the OCI state document that matters here.
+struct ContainerState {
+  std::string id;
+  uint32_t pid = 0;
+  static void fields(auto& self, auto&& field) {
+    field("id", self.id);
+    field("pid", self.pid);
+  }
+};
+
+constexpr size_t longest_state = 1 << 20;
+
+}  // namespace
+
+void add_hook(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("hook", "")->group("");
+  auto name = std::make_shared<std::string>();
+  verb->add_option("NAME", *name)->required();
+  verb->callback([&context, name] {
+    std::string input;
+    char block[4096];
+    while (std::cin.read(block, sizeof block), std::cin.gcount() > 0 && input.size() < longest_state)
+      input.append(block, static_cast<size_t>(std::cin.gcount()));
+    const auto state = api::read<ContainerState>(input, api::Reading::lenient);
+    if (!state || state->pid == 0) {
+      fmt::print(stderr, "carve: slice {}: the container runtime's state has no pid: {}\n", *name,
+                 state ? "it is 0" : state.error());
+      context.status = failed_status;
+      return;
+    }
+    answered(context,
+             context.client().post<Nothing>("/v1/slices/" + *name + "/container",
+                                            api::ContainerStarted{.pid = state->pid, .id = state->id}),
+             [](const auto&) {});
+  });
+}
+
+}  // namespace carve::cli

@@ -1,0 +1,80 @@
+// carve: the command line. It knows nothing that the agent's API does not say (wire/api/FORMAT.md).
+#include "cli/verbs.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace carve::cli {
+namespace {
+
+constexpr void (*verbs[])(CLI::App&, Context&) = {
+    add_run,     add_ps,     add_top,    add_devices,    add_show,    add_stop, add_slice,
+    add_explain, add_doctor, add_events, add_completion, add_version, add_hook,
+};
+
+}  // namespace
+
+void complain(const api::Problem& problem) {
+  std::string text = fmt::format("carve: {}\n", problem.detail.empty() ? problem.title : problem.detail);
+  for (const std::string& reason : problem.reasons) text += fmt::format("  {}\n", reason);
+  std::fputs(text.c_str(), stderr);
+}
+
+void add_output(CLI::App* verb, Context& context) {
+  verb->add_option("-o,--output", context.output, "table or json")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->capture_default_str();
+}
+
+// --socket may stand before or behind any verb.
+void add_socket(CLI::App& app, Context& context) {
+  app.add_option("--socket", context.socket_flag,
+                 "The agent's socket (also CARVE_SOCKET); else carved.sock in this user's runtime directory "
+                 "or /run/carve")
+      ->type_name("PATH");
+  for (CLI::App* verb : app.get_subcommands(nullptr)) add_socket(*verb, context);
+}
+
+int main(int argc, char** argv) {
+  Context context;
+  context.screen = screen();
+  CLI::App app("carve: unmodified programs share a GPU, each inside its slice of it", "carve");
+  app.require_subcommand(1);
+  app.footer(
+      "Try: carve devices, then carve run --memory 2GiB -- PROGRAM, then carve top.\n"
+      "carve VERB --help explains a verb.");
+  for (const auto add : verbs) add(app, context);
+  add_socket(app, context);
+
+  // Behind "--" nothing is ours.
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (const auto dashes = std::ranges::find(words, "--"); dashes != words.end()) {
+    context.program.assign(dashes + 1, words.end());
+    words.erase(dashes, words.end());
+  }
+  const auto verb_named = [&](const std::string& word) {
+    return !app.get_subcommands([&](const CLI::App* verb) { return verb->get_name() == word; }).empty();
+  };
+  if (!words.empty() && !words[0].starts_with('-') && !verb_named(words[0])) {
+    fmt::print(stderr, "carve: '{}' is not a verb; 'carve --help' lists them\n", words[0]);
+    return usage_status;
+  }
+  // Usage errors of `carve run` follow docker and podman: 125, so that a caller can tell them from the
+  // program's own status.
+  const bool running = !words.empty() && words[0] == "run";
+  try {
+    std::ranges::reverse(words);  // As CLI11 wants them.
+    app.parse(words);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    const CLI::App* verb = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
+    fmt::print(stderr, "carve: {}\nTry '{} --help'.\n", error.what(),
+               verb == &app ? "carve" : "carve " + verb->get_name());
+    return running ? run_failed_status : usage_status;
+  }
+  return context.status;
+}
+
+}  // namespace carve::cli
+
+int main(int argc, char** argv) { return carve::cli::main(argc, argv); }

@@ -1,0 +1,51 @@
+// `carve ps`: the slices, a line each.
+#include "base/bytes.h"
+#include "base/share.h"
+#include "cli/verbs.h"
+
+namespace carve::cli {
+namespace {
+
+void print(const api::SliceList& list) {
+  std::vector<std::vector<std::string>> rows;
+  for (const api::Slice& slice : list.slices) {
+    std::vector<std::string> devices;
+    uint64_t charged = 0, quota = 0;
+    for (const api::SlicePart& part : slice.parts) {
+      devices.push_back(std::to_string(part.index));
+      charged += part.charged_bytes;
+      quota += part.quota_bytes;
+    }
+    const uint32_t share = slice.parts.empty() ? 0 : slice.parts.front().share_bp;
+    const uint64_t until = slice.ended_ns != 0 ? slice.ended_ns : utc_now_ns();
+    rows.push_back({slice.name, slice.state, fmt::format("{}", fmt::join(devices, ",")),
+                    fmt::format("{} / {}", text(Bytes{charged}).c_str(), text(Bytes{quota}).c_str()),
+                    share == 0 ? "-" : text(Share{share}).c_str(),
+                    slice.exclusive ? "exclusive" : slice.enforcement,
+                    age(until - std::min(until, slice.created_ns)), cut(slice.command, 40)});
+  }
+  fmt::print("{}",
+             table({"NAME", "STATE", "DEVICE", "MEMORY", "COMPUTE", "ISOLATION", "AGE", "COMMAND"}, rows));
+}
+
+}  // namespace
+
+void add_ps(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("ps", "List the slices");
+  auto all = std::make_shared<bool>(false);
+  verb->add_flag("-a,--all", *all, "Those that ended too");
+  add_output(verb, context);
+  verb->callback([&context, all] {
+    answered(context, context.client().get<api::SliceList>(*all ? "/v1/slices?all=true" : "/v1/slices"),
+             [&](const auto& list) {
+               if (context.json())
+                 print_json(list);
+               else if (list.slices.empty())
+                 fmt::print(stderr, "No slices. Make one: carve run --memory 2GiB -- PROGRAM\n");
+               else
+                 print(list);
+             });
+  });
+}
+
+}  // namespace carve::cli

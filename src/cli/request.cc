@@ -1,0 +1,87 @@
+#include "cli/request.h"
+
+#include <sys/random.h>
+
+#include "base/bytes.h"
+#include "base/share.h"
+
+namespace carve::cli {
+
+void add_slice_options(CLI::App* verb, SliceOptions& o) {
+  verb->add_option("--memory", o.memory,
+                   "Memory quota per device: 4GiB, 4096MiB, 4GB (10^9) or 50% of the usable memory")
+      ->type_name("SIZE");
+  verb->add_option("--total-memory", o.total_memory, "Memory quota over all --devices, divided equally")
+      ->type_name("SIZE");
+  verb->add_option("--compute", o.compute,
+                   "Share of each device's compute, as 30% (recorded, not enforced yet)")
+      ->type_name("PERCENT");
+  verb->add_option("--devices", o.devices, "On how many different devices")
+      ->type_name("N")
+      ->check(CLI::Range(1, 16));
+  verb->add_option("--device", o.device, "On this device: an index, a UUID or the beginning of one")
+      ->type_name("ID");
+  verb->add_flag("--exclusive", o.exclusive, "Whole devices, shared with nobody");
+  verb->add_option("--policy", o.policy, "How compute is shared (recorded, not enforced yet)")
+      ->check(CLI::IsMember({"fixed-share", "guaranteed-burst-share", "native-burst-share"}));
+  verb->add_flag("--latency", o.latency,
+                 "Latency class: served before batch work (recorded, not enforced yet)");
+  verb->add_option("--isolation", o.isolation, "memory: the quota is enforced; none: placed, not limited")
+      ->check(CLI::IsMember({"none", "memory"}))
+      ->capture_default_str();
+  verb->add_option("--strategy", o.strategy, "Which device, where several fit; the agent's default otherwise")
+      ->check(CLI::IsMember({"binpack", "spread"}));
+}
+
+Result<api::SliceRequest, std::string> to_request(const SliceOptions& o) {
+  api::SliceRequest request{.request_id = new_request_id(),
+                            .name = o.name,
+                            .devices = o.devices,
+                            .exclusive = o.exclusive,
+                            .device = o.device,
+                            .strategy = o.strategy,
+                            .policy = o.policy,
+                            .latency = o.latency,
+                            .isolation = o.isolation};
+  const auto refuse = [](const char* option, const std::string& value, const char* sentence) {
+    return tl::unexpected(fmt::format("{}: '{}' {}", option, value, sentence));
+  };
+  if (!o.memory.empty() && !o.total_memory.empty())
+    return tl::unexpected(
+        std::string("--memory is per device, --total-memory over all of them: give one of the two"));
+  if (o.exclusive && (!o.memory.empty() || !o.total_memory.empty() || !o.compute.empty()))
+    return tl::unexpected(
+        std::string("--exclusive takes whole devices: leave out --memory, --total-memory and --compute"));
+  if (o.memory.empty() && o.total_memory.empty() && !o.exclusive)
+    return tl::unexpected(std::string(
+        "how much memory? Give --memory SIZE (as in --memory 4GiB), --total-memory SIZE or --exclusive"));
+  if (o.memory.ends_with('%')) {
+    const auto share = parse_share(o.memory);
+    if (!share) return refuse("--memory", o.memory, share.error().sentence);
+    request.memory_bp = share->basis_points;
+  } else if (!o.memory.empty()) {
+    const auto bytes = parse_bytes(o.memory);
+    if (!bytes) return refuse("--memory", o.memory, bytes.error().sentence);
+    request.memory_bytes = bytes->count;
+  }
+  if (!o.total_memory.empty()) {
+    const auto bytes = parse_bytes(o.total_memory);
+    if (!bytes) return refuse("--total-memory", o.total_memory, bytes.error().sentence);
+    request.total_memory_bytes = bytes->count;
+  }
+  if (!o.compute.empty()) {
+    const auto share = parse_share(o.compute);
+    if (!share) return refuse("--compute", o.compute, share.error().sentence);
+    request.share_bp = share->basis_points;
+  }
+  return request;
+}
+
+std::string new_request_id() {
+  unsigned char bytes[16];
+  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+    std::abort();  // Cannot fail for 16 bytes (getrandom(2)).
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
+}
+
+}  // namespace carve::cli

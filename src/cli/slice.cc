@@ -1,0 +1,49 @@
+// `carve slice create|rm|ls`: slices made ahead of the containers that will use them.
+#include "cli/request.h"
+#include "cli/verbs.h"
+
+namespace carve::cli {
+
+void add_slice(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("slice", "Make and remove slices for containers");
+  verb->require_subcommand(1);
+
+  CLI::App* create =
+      verb->add_subcommand("create", "Reserve a slice and announce it to container engines (CDI)");
+  auto options = std::make_shared<SliceOptions>();
+  add_slice_options(create, *options);
+  create->add_option("--name", options->name, "The slice's name, and the container device's")->required();
+  add_output(create, context);
+  create->footer(
+      "  carve slice create --memory 2GiB --name a\n"
+      "  podman run --device carve.dev/slice=a IMAGE");
+  create->callback([&context, options] {
+    auto request = to_request(*options);
+    if (!request) {
+      fmt::print(stderr, "carve: {}\n", request.error());
+      context.status = usage_status;
+      return;
+    }
+    request->container = true;
+    answered(context, context.client().post<api::Slice>("/v1/slices", *request), [&](const auto& slice) {
+      if (context.json())
+        print_json(slice);
+      else
+        fmt::print("{}\n", slice.name);
+      if (context.screen.terminal && !context.json())
+        fmt::print(stderr, "Use it: podman run --device carve.dev/slice={} IMAGE\n", slice.name);
+    });
+  });
+
+  CLI::App* remove = verb->add_subcommand("rm", "End what runs in a slice and give it back");
+  auto names = std::make_shared<std::vector<std::string>>();
+  remove->add_option("NAME", *names, "The slices")->required();
+  remove->callback([&context, names] {
+    const Client client = context.client();
+    for (const std::string& name : *names)
+      answered(context, client.remove<api::Slice>("/v1/slices/" + name),
+               [&](const auto&) { fmt::print("{}\n", name); });
+  });
+}
+
+}  // namespace carve::cli

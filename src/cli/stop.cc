@@ -1,0 +1,18 @@
+// `carve stop NAME...`: end everything in a slice and give it back.
+#include "cli/verbs.h"
+
+namespace carve::cli {
+
+void add_stop(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("stop", "End every process of a slice and give the slice back");
+  auto names = std::make_shared<std::vector<std::string>>();
+  verb->add_option("NAME", *names, "The slices")->required();
+  verb->callback([&context, names] {
+    const Client client = context.client();
+    for (const std::string& name : *names)
+      answered(context, client.remove<api::Slice>("/v1/slices/" + name),
+               [&](const auto&) { fmt::print("{}\n", name); });
+  });
+}
+
+}  // namespace carve::cli

@@ -1,0 +1,134 @@
+// `carve top`: the devices cut into slices, live. On a terminal it refreshes in place until q or Ctrl-C;
+// piped it prints once.
+#include <poll.h>
+#include <signal.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "cli/top_view.h"
+#include "cli/verbs.h"
+
+namespace carve::cli {
+namespace {
+
+struct TopOptions {
+  double interval = 1.0;
+  unsigned rounds = 0;  // 0: until told to stop.
+  bool once = false;
+};
+
+volatile sig_atomic_t stopped = 0;
+
+// The terminal as `top` wants it: other screen, no cursor, keys one by one; as it was when this goes.
+class LiveTerminal {
+ public:
+  LiveTerminal() {
+    keys_ = tcgetattr(STDIN_FILENO, &before_) == 0;
+    if (keys_) {
+      termios raw = before_;
+      raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+      tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+    }
+    fmt::print("\x1b[?1049h\x1b[?25l");
+    struct sigaction act {};
+    act.sa_handler = [](int) { stopped = 1; };
+    sigaction(SIGINT, &act, nullptr);
+    sigaction(SIGTERM, &act, nullptr);
+  }
+  ~LiveTerminal() {
+    if (keys_) tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+    fmt::print("\x1b[?25h\x1b[?1049l");
+    std::fflush(stdout);
+  }
+  // True where the person asked to leave.
+  bool wait(double seconds) const {
+    pollfd key{.fd = keys_ ? STDIN_FILENO : -1, .events = POLLIN};
+    char pressed = 0;
+    if (poll(&key, 1, static_cast<int>(seconds * 1000)) > 0 && read(STDIN_FILENO, &pressed, 1) == 1)
+      return pressed == 'q' || pressed == 'Q';
+    return stopped != 0;
+  }
+
+ private:
+  termios before_{};
+  bool keys_ = false;
+};
+
+Answer<TopView> look(const Client& client) {
+  TopView view{.now_ns = utc_now_ns()};
+  auto version = client.get<api::Version>("/v1/version");
+  if (!version) return tl::unexpected(version.error());
+  auto devices = client.get<api::DeviceList>("/v1/devices");
+  if (!devices) return tl::unexpected(devices.error());
+  auto slices = client.get<api::SliceList>("/v1/slices");
+  if (!slices) return tl::unexpected(slices.error());
+  view.agent = std::move(*version);
+  view.devices = std::move(*devices);
+  view.slices = std::move(*slices);
+  return view;
+}
+
+// Over the old picture line by line, so that nothing flickers.
+void repaint(const std::string& picture, unsigned height) {
+  std::string out = "\x1b[H";
+  size_t line = 0;
+  for (size_t at = 0; at < picture.size() && line + 1 < height; ++line) {
+    const size_t end = picture.find('\n', at);
+    out += picture.substr(at, end - at) + "\x1b[K\r\n";
+    at = end == std::string::npos ? picture.size() : end + 1;
+  }
+  fmt::print("{}\x1b[J", out);
+  std::fflush(stdout);
+}
+
+void live(Context& context, const TopOptions& options) {
+  const Client client = context.client();
+  auto first = look(client);
+  if (!first) return answered(context, first, [](const auto&) {});
+  api::Problem lost;
+  {
+    const LiveTerminal terminal;
+    for (unsigned round = 1;; ++round) {
+      const auto view = look(client);
+      context.screen = screen();  // The window may have been resized.
+      if (!view) {
+        lost = view.error();
+        break;
+      }
+      repaint(render(*view, context.screen), context.screen.height);
+      if ((options.rounds != 0 && round >= options.rounds) || terminal.wait(options.interval)) break;
+    }
+  }
+  if (!lost.detail.empty()) {
+    complain(lost);
+    context.status = context.problem_status;
+  }
+}
+
+}  // namespace
+
+void add_top(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("top", "Watch devices and slices; q leaves");
+  auto options = std::make_shared<TopOptions>();
+  verb->add_option("-d,--interval", options->interval, "Seconds between two looks")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+  verb->add_option("-n,--rounds", options->rounds, "Leave after this many looks");
+  verb->add_flag("--once", options->once, "Print once, also on a terminal");
+  add_output(verb, context);
+  verb->callback([&context, options] {
+    if (context.screen.terminal && !options->once && !context.json()) return live(context, *options);
+    answered(context, look(context.client()), [&](const TopView& view) {
+      if (!context.json()) {
+        fmt::print("{}", render(view, context.screen));
+        return;
+      }
+      api::Json out;
+      out["devices"] = api::to_json(view.devices.devices);
+      out["slices"] = api::to_json(view.slices.slices);
+      fmt::print("{}\n", out.dump(2));
+    });
+  });
+}
+
+}  // namespace carve::cli

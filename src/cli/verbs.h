@@ -1,0 +1,72 @@
+// The verbs of `carve`. Each file registers one verb with its help and its options; the table in main.cc
+// puts them in the order of `carve --help`. A verb returns the process's exit status:
+//
+//   0 done    1 the agent or the world said no    2 the command line is wrong
+//   `carve run` alone follows the shells: the program's own status, 128 + N where signal N ended it,
+//   126 it cannot be executed, 127 there is no such program, 125 carve itself failed.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "cli/client.h"
+#include "cli/terminal.h"
+
+namespace carve::cli {
+
+inline constexpr int failed_status = 1;
+inline constexpr int usage_status = 2;
+inline constexpr int run_failed_status = 125;
+
+// What every verb gets.
+struct Context {
+  std::string socket_flag;           // --socket
+  std::string output = "table";      // -o table|json, on reading verbs.
+  std::vector<std::string> program;  // What stood behind "--".
+  Screen screen;
+  int status = 0;
+  int problem_status = failed_status;
+
+  Client client() const { return Client(find_socket(socket_flag)); }
+  bool json() const { return output == "json"; }
+};
+
+void add_run(CLI::App& app, Context& context);
+void add_ps(CLI::App& app, Context& context);
+void add_top(CLI::App& app, Context& context);
+void add_devices(CLI::App& app, Context& context);
+void add_show(CLI::App& app, Context& context);
+void add_stop(CLI::App& app, Context& context);
+void add_slice(CLI::App& app, Context& context);
+void add_explain(CLI::App& app, Context& context);
+void add_doctor(CLI::App& app, Context& context);
+void add_events(CLI::App& app, Context& context);
+void add_completion(CLI::App& app, Context& context);
+void add_version(CLI::App& app, Context& context);
+void add_hook(CLI::App& app, Context& context);
+
+// Adds -o to a reading verb.
+void add_output(CLI::App* verb, Context& context);
+
+// "carve: detail", with the reasons below it, on standard error.
+void complain(const api::Problem& problem);
+
+// Runs `act` on the answer, or complains and sets the status.
+template <class T, class Act>
+void answered(Context& context, const Answer<T>& answer, Act act) {
+  if (answer) {
+    act(*answer);
+  } else {
+    complain(answer.error());
+    context.status = context.problem_status;
+  }
+}
+
+// Prints a document as JSON, indented for people.
+template <api::Document T>
+void print_json(const T& document) {
+  fmt::print("{}\n", api::to_json(document).dump(2, ' ', false, api::Json::error_handler_t::replace));
+}
+
+}  // namespace carve::cli
