@@ -1,0 +1,64 @@
+#include "load/driver.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <string_view>
+
+namespace carve::load {
+namespace {
+
+// cuGetProcAddress wants the name without its ABI suffix and answers with the newest that this CUDA version
+// has.
+constexpr int cuda_version = 12000;
+
+void* look_up(void* library, decltype(&::cuGetProcAddress_v2) by_name, std::string_view name) {
+  if (by_name == nullptr) return dlsym(library, std::string(name).c_str());
+  std::string base(name);
+  if (base.size() > 3 && base[base.size() - 3] == '_' && base[base.size() - 2] == 'v')
+    base.resize(base.size() - 3);
+  void* entry = nullptr;
+  CUdriverProcAddressQueryResult why{};
+  return by_name(base.c_str(), &entry, cuda_version, 0, &why) == CUDA_SUCCESS ? entry : nullptr;
+}
+
+std::string text_of(const Driver& driver, CUresult result) {
+  const char* text = nullptr;
+  if (driver.cuGetErrorString == nullptr || driver.cuGetErrorString(result, &text) != CUDA_SUCCESS)
+    return "unknown error";
+  return text;
+}
+
+std::string name_of(const Driver& driver, CUresult result) {
+  const char* name = nullptr;
+  if (driver.cuGetErrorName == nullptr || driver.cuGetErrorName(result, &name) != CUDA_SUCCESS)
+    return fmt::format("CUresult {}", static_cast<int>(result));
+  return name;
+}
+
+}  // namespace
+
+Refused::Refused(const Driver& driver, CUresult r, const std::string& what)
+    : std::runtime_error(fmt::format("{}: {}: {}", what, name_of(driver, r), text_of(driver, r))),
+      name(name_of(driver, r)),
+      result(r) {}
+
+Driver open_driver(Lookup lookup) {
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) throw NoDriver(fmt::format("no CUDA driver: {}", dlerror()));
+  decltype(&::cuGetProcAddress_v2) by_name = nullptr;
+  if (lookup == Lookup::getproc) {
+    by_name = reinterpret_cast<decltype(by_name)>(dlsym(library, "cuGetProcAddress_v2"));
+    if (by_name == nullptr)
+      throw NoDriver("this driver has no cuGetProcAddress_v2 (CUDA 12); use --lookup dlsym");
+  }
+  Driver driver;
+#define X(entry)                                                                              \
+  driver.entry = reinterpret_cast<decltype(driver.entry)>(look_up(library, by_name, #entry)); \
+  if (driver.entry == nullptr) throw NoDriver("this driver has no " #entry);
+  CARVE_LOAD_ENTRIES(X)
+#undef X
+  return driver;
+}
+
+}  // namespace carve::load

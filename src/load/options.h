@@ -1,0 +1,40 @@
+// What carve-load was asked to do, in bytes and nanoseconds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "load/driver.h"
+
+namespace carve::load {
+
+enum class Pattern { once, churn, fill };
+enum class Kind { device, managed, pitched };
+enum class Launch { plain, extended, cooperative };
+
+struct Options {
+  uint64_t allocate = 0;  // Bytes per process and device.
+  uint64_t chunk = 0;     // Bytes per allocation; 0: all in one.
+  Pattern pattern = Pattern::once;
+  Kind kind = Kind::device;
+  bool touch = true;  // Write every byte allocated, read it back, compare.
+
+  std::optional<uint64_t> kernel_ns;  // Length of each kernel; absent: no kernels.
+  unsigned grid = 0;                  // Blocks; 0: enough to fill any device.
+  unsigned block = 128;               // Threads per block.
+  Launch launch = Launch::plain;
+  bool graphs = false;
+  bool sync = true;  // Wait for each kernel before the next one.
+  unsigned streams = 1;
+  double request_rate = 0;  // Requests per second, Poisson; 0: one after the other.
+  uint64_t copy = 0;        // Bytes copied to the device and back around each kernel.
+
+  double seconds = 0;  // Of kernels, churn or idling while holding the memory.
+  unsigned processes = 1;
+  int device = -1;  // Ordinal; -1: all that are visible.
+  uint64_t seed = 1;
+  Lookup lookup = Lookup::dlsym;
+};
+
+}  // namespace carve::load
