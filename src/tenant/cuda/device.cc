@@ -1,0 +1,53 @@
+#include "tenant/cuda/device.h"
+
+#include <string.h>
+
+namespace carve::tenant {
+
+Slice slice_of(Process& process, CUdevice device) {
+  const bool cached = device >= 0 && static_cast<unsigned>(device) < cached_ordinals;
+  if (cached) {
+    const uint8_t known = process.device_of_ordinal[device].load(std::memory_order_relaxed);
+    if (known != 0) return {CUDA_SUCCESS, known - 1u};
+  }
+  CUuuid uuid = {};
+  const CUresult result = driver<&cuDeviceGetUuid>(&uuid, device);
+  if (result != CUDA_SUCCESS) return {result, not_granted};
+  unsigned index = not_granted;
+  for (unsigned i = 0; i < process.device_count && index == not_granted; ++i)
+    if (memcmp(process.control->devices[i].uuid, uuid.bytes, sizeof uuid.bytes) == 0) index = i;
+  if (cached)
+    process.device_of_ordinal[device].store(static_cast<uint8_t>(index + 1), std::memory_order_relaxed);
+  return {CUDA_SUCCESS, index};
+}
+
+Current current(Process& process) {
+  CUdevice device = 0;
+  CUcontext context = nullptr;
+  CUresult result = driver<&cuCtxGetDevice>(&device);
+  if (result == CUDA_SUCCESS) result = driver<&cuCtxGetCurrent>(&context);
+  if (result != CUDA_SUCCESS) return {result, not_granted, nullptr};
+  const Slice slice = slice_of(process, device);
+  return {slice.result, slice.device, context};
+}
+
+}  // namespace carve::tenant
+
+using namespace carve::tenant;
+
+CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
+  const CUresult result = driver<&cuDeviceTotalMem_v2>(bytes, device);
+  Process* p = attached();
+  if (result != CUDA_SUCCESS || p == nullptr || bytes == nullptr) return result;
+  *bytes = std::min<uint64_t>(*bytes, quota(*p, slice_of(*p, device).device));
+  return result;
+}
+
+// The same for programs built against CUDA 3.0, whose sizes have 32 bits.
+CUresult cuDeviceTotalMem(unsigned int* bytes, CUdevice device) {
+  const CUresult result = driver<&cuDeviceTotalMem>(bytes, device);
+  Process* p = attached();
+  if (result != CUDA_SUCCESS || p == nullptr || bytes == nullptr) return result;
+  *bytes = static_cast<unsigned>(std::min<uint64_t>(*bytes, quota(*p, slice_of(*p, device).device)));
+  return result;
+}

@@ -1,0 +1,25 @@
+// The two doors of the driver: cuInit, where a process becomes a member of its tenant, and cuGetProcAddress,
+// where the CUDA runtime fetches every other entry.
+#include "tenant/linkage/hook.h"
+#include "tenant/quota/process.h"
+
+using namespace carve::tenant;
+
+CUresult cuInit(unsigned int flags) {
+  Process* p = attached();
+  if (p == nullptr && enter_slowly(true).refused) return CUDA_ERROR_SYSTEM_NOT_READY;
+  return driver<&cuInit>(flags);
+}
+
+CUresult cuGetProcAddress(const char* symbol, void** pfn, int cuda_version, cuuint64_t flags) {
+  const CUresult result = driver<&cuGetProcAddress>(symbol, pfn, cuda_version, flags);
+  if (result == CUDA_SUCCESS && pfn != nullptr) *pfn = exchanged(*pfn);
+  return result;
+}
+
+CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int cuda_version, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult* symbol_status) {
+  const CUresult result = driver<&cuGetProcAddress_v2>(symbol, pfn, cuda_version, flags, symbol_status);
+  if (result == CUDA_SUCCESS && pfn != nullptr) *pfn = exchanged(*pfn);
+  return result;
+}

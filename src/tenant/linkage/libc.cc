@@ -1,0 +1,26 @@
+#include "tenant/linkage/libc.h"
+
+#include <dlfcn.h>
+
+// glibc 2.34 gave these a second version when it moved them out of libdl.
+__asm__(".symver carve_dlopen_2_2_5, dlopen@GLIBC_2.2.5");
+__asm__(".symver carve_dlvsym_2_2_5, dlvsym@GLIBC_2.2.5");
+extern "C" void* carve_dlopen_2_2_5(const char* name, int flags);
+extern "C" void* carve_dlvsym_2_2_5(void* handle, const char* name, const char* version);
+
+namespace carve::tenant {
+
+RealDlsym carve_real_dlsym = nullptr;
+
+void* open_library(const char* name, int flags) { return carve_dlopen_2_2_5(name, flags); }
+
+RealDlsym find_dlsym() {
+  auto found = __atomic_load_n(&carve_real_dlsym, __ATOMIC_RELAXED);
+  if (found == nullptr) {
+    found = reinterpret_cast<RealDlsym>(carve_dlvsym_2_2_5(RTLD_NEXT, "dlsym", "GLIBC_2.2.5"));
+    __atomic_store_n(&carve_real_dlsym, found, __ATOMIC_RELAXED);
+  }
+  return found;
+}
+
+}  // namespace carve::tenant

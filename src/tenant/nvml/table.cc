@@ -1,0 +1,4 @@
+#include "tenant/linkage/hook.h"
+namespace carve::tenant {
+const Table nvml_table = {Api::nvml, {}, {}};
+}

@@ -1,0 +1,90 @@
+// This process as a member of its tenant: whether it is one, which pages it shares with the agent, and what
+// it holds. All of it lies in one private mapping that the kernel zeroes in a forked child
+// (MADV_WIPEONFORK, Linux 4.14): the child finds "nobody asked yet", free locks and empty tables, attaches
+// anew at its next call and cannot touch a lane of its parent's. A program that is not a tenant does not even
+// get the mapping.
+//
+// Cost when attached: two loads. When nobody is home: one access() in the life of the process.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "tenant/quota/records.h"
+#include "wire/shm/budget.h"
+#include "wire/shm/layout.h"
+
+namespace carve::tenant {
+
+enum class Standing : uint32_t {
+  unknown = 0,  // Nobody asked yet, or this is a forked child.
+  asking,       // One thread is at it; the others wait.
+  refused,      // The agent did not answer in time, or said no. The next cuInit asks once more.
+  alone,        // Not a tenant: left alone.
+  attached,
+};
+
+// What this process has on record in one of its lanes. The report says the same, but others can write there.
+struct alignas(64) LaneState {
+  SpinLock lock;
+  uint64_t recorded = 0;  // What the report's lane says.
+  uint64_t target =
+      0;  // What it should say: less, after a give-back that found the word never standing still.
+};
+
+// The primary context of one device (cuda/context.cc).
+struct Primary {
+  std::atomic<uint64_t> word{0};
+  std::atomic<uint64_t> context{0};
+  std::atomic<uint64_t> bytes{0};
+  std::atomic<uint16_t> lane{0};
+};
+
+inline constexpr unsigned cached_ordinals = 64;
+inline constexpr unsigned not_granted = shm::max_devices;
+
+struct Process {
+  std::atomic<Standing> standing;
+  uint16_t slot;
+  bool asked_before;  // The long wait for an agent happens once.
+  uint32_t device_count;
+  const shm::Control* control;
+  shm::Report* report;
+  const shm::Heartbeat* heartbeat;
+  uint64_t hint[shm::max_devices];                          // From the environment: may only lower.
+  std::atomic<uint8_t> device_of_ordinal[cached_ordinals];  // 0: not asked yet; else the index plus one.
+  Primary primary[shm::max_devices];
+  LaneState lane[shm::max_devices][shm::lanes];
+  Records allocations;
+  Records contexts;
+};
+
+// The process if it is attached, else null. For paths that must not ask.
+extern std::atomic<Process*> process_page;
+inline Process* attached() {
+  Process* p = process_page.load(std::memory_order_acquire);
+  return p != nullptr && p->standing.load(std::memory_order_acquire) == Standing::attached ? p : nullptr;
+}
+
+struct Entered {
+  Process* process;  // Null unless attached.
+  bool refused;
+};
+
+// Settles whether this process is a tenant, asking the agent at the first call. May wait up to ten seconds
+// there. `again`: ask once more where the answer was a refusal.
+Entered enter_slowly(bool again);
+inline Entered enter() {
+  Process* p = attached();
+  return p != nullptr ? Entered{p, false} : enter_slowly(false);
+}
+
+// The devices of the slice, as the launch path sees them: no gate before the process is attached. A forked
+// child reads its parent's until it has its own; the driver refuses its launches anyway.
+struct Gates {
+  std::atomic<uint32_t> count{0};
+  std::atomic<const shm::ControlDevice*> first{nullptr};
+};
+extern Gates gates;
+
+}  // namespace carve::tenant

@@ -1,0 +1,98 @@
+#include "tenant/quota/records.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <map>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace carve::tenant {
+namespace {
+
+struct Table {
+  Records* records = static_cast<Records*>(
+      mmap(nullptr, sizeof(Records), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ~Table() { munmap(records, sizeof(Records)); }
+};
+
+TEST(Records, what_was_put_is_taken_once) {
+  Table t;
+  Record previous, taken;
+  ASSERT_TRUE(t.records->put(record_of(0x7000, 9, {4096, 1, 2}), &previous));
+  EXPECT_EQ(previous.key, 0u);
+  ASSERT_TRUE(t.records->take(0x7000, &taken));
+  EXPECT_EQ(taken.charge(), (Charge{4096, 1, 2}));
+  EXPECT_FALSE(t.records->take(0x7000, &taken));
+}
+
+TEST(Records, a_key_put_twice_hands_out_what_stood_there) {
+  Table t;
+  Record previous;
+  ASSERT_TRUE(t.records->put(record_of(7, 1, {100, 0, 0}), &previous));
+  ASSERT_TRUE(t.records->put(record_of(7, 1, {200, 0, 0}), &previous));
+  EXPECT_EQ(previous.bytes, 100u);
+}
+
+// Against std::map over a long random history, with pointers spaced as a driver spaces them.
+TEST(Records, agree_with_a_map_over_a_long_history) {
+  for (const uint64_t spacing : {512ull, 2ull << 20, 1ull}) {
+    Table t;
+    std::map<uint64_t, uint64_t> model;
+    std::mt19937_64 random(spacing);
+    for (int step = 0; step < 60'000; ++step) {
+      const uint64_t key = 0x7f00'0000'0000 + random() % 8000 * spacing;
+      Record r;
+      if (random() % 2 != 0) {
+        ASSERT_TRUE(t.records->put(record_of(key, random() % 4, {key ^ 5, 0, 0}), &r));
+        ASSERT_EQ(r.key != 0, model.contains(key));
+        model[key] = key ^ 5;
+      } else {
+        ASSERT_EQ(t.records->take(key, &r), model.erase(key) == 1);
+      }
+    }
+    for (const auto& [key, bytes] : model) {
+      Record r;
+      ASSERT_TRUE(t.records->take(key, &r));
+      ASSERT_EQ(r.bytes, bytes);
+    }
+  }
+}
+
+TEST(Records, of_one_context_leave_together_and_the_others_stay) {
+  Table t;
+  Record r;
+  for (uint64_t key = 1; key <= 20'000; ++key)
+    ASSERT_TRUE(t.records->put(record_of(key << 9, key % 3, {key, 0, 0}), &r));
+  int gone = 0;
+  t.records->take_all_of(1, [&](const Record& record) {
+    EXPECT_EQ(record.context, 1u);
+    ++gone;
+  });
+  EXPECT_EQ(gone, 6667);
+  for (uint64_t key = 1; key <= 20'000; ++key) EXPECT_EQ(t.records->take(key << 9, &r), key % 3 != 1) << key;
+}
+
+TEST(Records, threads_do_not_lose_each_others) {
+  Table t;
+  std::vector<std::jthread> threads;
+  std::atomic<int> wrong{0};
+  for (uint64_t thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      Record r;
+      for (int round = 0; round < 20; ++round) {
+        for (uint64_t i = 1; i < 500; ++i)
+          wrong += !t.records->put(record_of(i * 2048 + thread * 512, 0, {i, 0, 0}), &r);
+        for (uint64_t i = 1; i < 500; ++i)
+          wrong += !t.records->take(i * 2048 + thread * 512, &r) || r.bytes != i;
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace carve::tenant
