@@ -381,6 +381,17 @@ struct nvmlAccountingStats_t {
   unsigned int reserved[5];
 };
 
+// type 1: `str`, type 2: `bytes`.
+struct nvmlUUID_v1_t {
+  unsigned int version;
+  unsigned int type;
+  union {
+    char str[41];
+    unsigned char bytes[16];
+  } value;
+};
+
+using nvmlUUID_t = nvmlUUID_v1_t;
 struct nvmlBAR1Memory_t {
   unsigned long long bar1Total;
   unsigned long long bar1Free;
@@ -565,6 +576,7 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char* pci_bus_id, nvmlDevice_t*
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char* pci_bus_id, nvmlDevice_t* device);
 nvmlReturn_t nvmlDeviceGetHandleBySerial(const char* serial, nvmlDevice_t* device);
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char* uuid, nvmlDevice_t* device);
+nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t* uuid, nvmlDevice_t* device);
 nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int* index);
 nvmlReturn_t nvmlDeviceGetInforomImageVersion(nvmlDevice_t device, char* version, unsigned int length);
 nvmlReturn_t nvmlDeviceGetInforomVersion(nvmlDevice_t device, nvmlInforomObject_t object, char* version,

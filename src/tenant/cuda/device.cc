@@ -37,7 +37,7 @@ using namespace carve::tenant;
 
 CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
   const CUresult result = driver<&cuDeviceTotalMem_v2>(bytes, device);
-  Process* p = attached();
+  Process* p = enter().process;
   if (result != CUDA_SUCCESS || p == nullptr || bytes == nullptr) return result;
   *bytes = std::min<uint64_t>(*bytes, quota(*p, slice_of(*p, device).device));
   return result;
@@ -46,7 +46,7 @@ CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
 // The same for programs built against CUDA 3.0, whose sizes have 32 bits.
 CUresult cuDeviceTotalMem(unsigned int* bytes, CUdevice device) {
   const CUresult result = driver<&cuDeviceTotalMem>(bytes, device);
-  Process* p = attached();
+  Process* p = enter().process;
   if (result != CUDA_SUCCESS || p == nullptr || bytes == nullptr) return result;
   *bytes = static_cast<unsigned>(std::min<uint64_t>(*bytes, quota(*p, slice_of(*p, device).device)));
   return result;

@@ -87,7 +87,7 @@ CUresult narrowed_info(CUresult (*info)(Size*, Size*), Size* free_out, Size* tot
   Size free_bytes = 0, total = 0;
   const CUresult result = info(&free_bytes, &total);
   if (result != CUDA_SUCCESS) return result;
-  if (Process* p = attached()) {
+  if (Process* p = enter().process) {
     const Current where = current(*p);
     const uint64_t limit = where.result == CUDA_SUCCESS ? quota(*p, where.device) : UINT64_MAX;
     if (limit != UINT64_MAX) {

@@ -1,4 +1,48 @@
+// NVML's entries that we alter, sorted, and those that we only call.
 #include "tenant/linkage/hook.h"
+
 namespace carve::tenant {
-const Table nvml_table = {Api::nvml, {}, {}};
-}
+namespace {
+
+constexpr Hook hooks[] = {
+    HOOK(nvmlDeviceGetAccountingPids),
+    HOOK(nvmlDeviceGetAccountingStats),
+    HOOK(nvmlDeviceGetComputeRunningProcesses),
+    HOOK(nvmlDeviceGetComputeRunningProcesses_v2),
+    HOOK(nvmlDeviceGetComputeRunningProcesses_v3),
+    HOOK(nvmlDeviceGetCount),
+    HOOK(nvmlDeviceGetCount_v2),
+    HOOK(nvmlDeviceGetGraphicsRunningProcesses),
+    HOOK(nvmlDeviceGetGraphicsRunningProcesses_v2),
+    HOOK(nvmlDeviceGetGraphicsRunningProcesses_v3),
+    HOOK(nvmlDeviceGetHandleByIndex),
+    HOOK(nvmlDeviceGetHandleByIndex_v2),
+    HOOK(nvmlDeviceGetHandleByPciBusId),
+    HOOK(nvmlDeviceGetHandleByPciBusId_v2),
+    HOOK(nvmlDeviceGetHandleBySerial),
+    HOOK(nvmlDeviceGetHandleByUUID),
+    HOOK(nvmlDeviceGetHandleByUUIDV),
+    HOOK(nvmlDeviceGetIndex),
+    HOOK(nvmlDeviceGetMPSComputeRunningProcesses),
+    HOOK(nvmlDeviceGetMPSComputeRunningProcesses_v2),
+    HOOK(nvmlDeviceGetMPSComputeRunningProcesses_v3),
+    HOOK(nvmlDeviceGetMemoryInfo),
+    HOOK(nvmlDeviceGetMemoryInfo_v2),
+    HOOK(nvmlDeviceGetProcessUtilization),
+    HOOK(nvmlDeviceGetProcessesUtilizationInfo),
+    HOOK(nvmlDeviceGetRunningProcessDetailList),
+    HOOK(nvmlInit),
+    HOOK(nvmlInitWithFlags),
+    HOOK(nvmlInit_v2),
+};
+static_assert(sorted_and_unique(hooks));
+
+constexpr Hook calls[] = {
+    CALL(nvmlDeviceGetUUID),
+};
+
+}  // namespace
+
+const Table nvml_table = {Api::nvml, hooks, calls};
+
+}  // namespace carve::tenant
