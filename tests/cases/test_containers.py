@@ -1,0 +1,79 @@
+"""Containers are tenants like any other: podman starts an image that knows nothing of Carve."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import GiB, LOAD, until
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("podman") is None, reason="podman is not installed: apt-get install podman runc"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="podman reads devices that root announced"),
+]
+IMAGE = "carve-cases"
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory):
+    """A shell, the workload and their libraries."""
+    root = tmp_path_factory.mktemp("image")
+    for folder in ("bin", "lib64", "lib/x86_64-linux-gnu", "tmp", "proc", "dev", "sys"):
+        (root / folder).mkdir(parents=True)
+    for program in ("/bin/bash", "/bin/sleep", "/bin/cat", str(LOAD)):
+        shutil.copy(program, root / "bin")
+        for library in re.findall(r"/\S+", subprocess.run(["ldd", program], capture_output=True, text=True).stdout):
+            shutil.copy(library, root / "lib64" if "ld-linux" in library else root / "lib/x86_64-linux-gnu")
+    archive = root.parent / "image.tar"
+    subprocess.run(["tar", "-C", root, "-cf", archive, "."], check=True)
+    made = subprocess.run(["podman", "import", archive, IMAGE], capture_output=True, text=True)
+    if made.returncode != 0:
+        pytest.skip(f"podman cannot import an image here: {made.stderr.strip()}")
+    yield IMAGE
+    subprocess.run(["podman", "rmi", "-f", IMAGE], capture_output=True)
+
+
+def podman(*words, device, **options):
+    flags = ["--rm", "--network", "host"]
+    if pathlib.Path("/sys/fs/cgroup/unified").exists():  # A hybrid host, where crun has no version 1 controllers.
+        flags += ["--runtime", "runc", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"]
+    return subprocess.Popen(["podman", "run", *flags, "--device", device, IMAGE, *map(str, words)],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, **options)
+
+
+def test_an_unmodified_image_stays_inside_its_slice(world, image):
+    assert world.carve("slice", "create", "--memory", "2GiB", "--name", "case-a").returncode == 0
+    over = podman("/bin/carve-load", "--allocate", "3GiB", "--no-touch", device="carve.dev/slice=case-a")
+    out, err = over.communicate(timeout=60)
+    assert over.returncode == 1 and json.loads(out)["error"] == "CUDA_ERROR_OUT_OF_MEMORY", err
+    inside = podman("/bin/carve-load", "--allocate", "1GiB", "--no-touch", "--seconds", "3", device="carve.dev/slice=case-a")
+    shown = world.attached("case-a")
+    process = next(p for p in shown["processes"] if p["attached"])
+    assert process["inner_pid"] != process["pid"], "the process has a pid of its own namespace"
+    assert shown["parts"][0]["used_bytes"] >= GiB or until(lambda: world.show("case-a")["parts"][0]["used_bytes"] >= GiB)
+    out, err = inside.communicate(timeout=60)
+    assert inside.returncode == 0, err
+    assert "case-a" in world.slices(), "a slice made for containers outlives them"
+    assert world.carve("slice", "rm", "case-a").returncode == 0
+    assert until(lambda: "case-a" not in world.slices())
+
+
+def test_the_library_in_a_container_cannot_be_talked_out_of_it(world, image):
+    """Environment does not matter where the library stands in the driver's place."""
+    assert world.carve("slice", "create", "--memory", "1GiB", "--name", "case-b").returncode == 0
+    script = "unset LD_PRELOAD CARVE_SOCKET LD_LIBRARY_PATH CUDA_VISIBLE_DEVICES; CARVE_SOCKET=/nowhere exec /bin/carve-load --allocate 2GiB --no-touch --device 0"
+    refused = podman("/bin/bash", "-c", script, device="carve.dev/slice=case-b")
+    out, err = refused.communicate(timeout=60)
+    assert refused.returncode == 1 and "OUT_OF_MEMORY" in json.loads(out)["error"], (out, err)
+    world.carve("slice", "rm", "case-b")
+
+
+def test_a_removed_slice_is_no_device_any_more(world, image):
+    assert world.carve("slice", "create", "--memory", "1GiB", "--name", "case-c").returncode == 0
+    world.carve("slice", "rm", "case-c")
+    gone = podman("/bin/sleep", "1", device="carve.dev/slice=case-c")
+    gone.communicate(timeout=60)
+    assert gone.returncode not in (0, 1)

@@ -1,0 +1,88 @@
+"""Which device: the references' examples, equal parts, whole cards beside shared ones, reasons."""
+import pytest
+
+from conftest import GiB, until
+
+
+def hold(world, name, *options, seconds="30"):
+    program = world.begin("run", "--name", name, *options, "--", "sleep", seconds)
+    assert until(lambda: name in world.slices() or program.poll() is not None)
+    assert program.poll() is None, program.communicate()
+    return [part["index"] for part in world.slices()[name]["parts"]]
+
+
+def free(world):
+    return [d["free_bytes"] for d in world.json("devices")["devices"]]
+
+
+@pytest.mark.devices("demo15x2")
+def test_binpack_fills_one_card_before_the_next(world):
+    assert free(world) == [15 * GiB, 15 * GiB]
+    assert hold(world, "pod1", "--memory", "2GiB") == [0]
+    assert hold(world, "pod2", "--memory", "3GiB") == [0]
+    assert free(world) == [10 * GiB, 15 * GiB]
+
+
+@pytest.mark.devices("demo15x2", "--strategy", "spread")
+def test_spread_uses_different_cards(world):
+    assert hold(world, "pod1", "--memory", "2GiB") != hold(world, "pod2", "--memory", "3GiB")
+    assert sorted(free(world)) == [12 * GiB, 13 * GiB]
+
+
+@pytest.mark.devices("demo15x2")
+def test_a_request_may_differ_from_the_agents_strategy(world):
+    assert hold(world, "pod1", "--memory", "2GiB", "--strategy", "spread") != hold(world, "pod2", "--memory", "3GiB", "--strategy", "spread")
+
+
+def test_native_reserved_and_usable_are_the_references(world):
+    for device in world.json("devices")["devices"]:
+        assert device["native_bytes"] - device["reserved_bytes"] == device["usable_bytes"] == 22731 << 20
+        assert device["simulated"]
+
+
+def test_parts_on_several_cards_are_equal_and_distinct(world):
+    assert sorted(hold(world, "pair", "--total-memory", "8GiB", "--devices", "2")) == [0, 1]
+    assert [p["quota_bytes"] for p in world.slices()["pair"]["parts"]] == [4 * GiB, 4 * GiB]
+    done = world.carve("run", "--total-memory", "8193MiB", "--devices", "2", "--", "true")
+    assert done.returncode == 125 and "8193 MiB" in done.stderr
+
+
+def test_a_whole_card_beside_a_shared_one(world):
+    shared = hold(world, "shared", "--memory", "1GiB")
+    whole = hold(world, "whole", "--exclusive")
+    assert shared != whole
+    done = world.carve("run", "--exclusive", "--", "true")
+    assert done.returncode == 125 and "whole" in done.stderr
+    assert hold(world, "more", "--memory", "1GiB") == shared, "nobody joins an exclusive card"
+
+
+def test_memory_and_compute_must_be_free_on_the_same_card(world):
+    hold(world, "a", "--memory", "1GiB", "--compute", "95%", "--device", "0")
+    hold(world, "b", "--memory", "20GiB", "--device", "1")
+    done = world.carve("explain", "--memory", "10GiB", "--compute", "10%")
+    assert done.returncode == 1
+    assert "device 0" in done.stdout and "device 1" in done.stdout
+    world.carve("stop", "a")
+    assert until(lambda: world.carve("explain", "--memory", "10GiB", "--compute", "10%").returncode == 0)
+
+
+def test_the_seventeenth_isolated_tenant_of_a_card_is_refused(world):
+    for i in range(16):
+        hold(world, f"t{i}", "--memory", "512MiB", "--device", "0")
+    done = world.carve("run", "--memory", "512MiB", "--device", "0", "--", "true")
+    assert done.returncode == 125 and "16" in done.stderr
+
+
+def test_explain_says_what_each_device_lacks(world):
+    done = world.carve("explain", "--memory", "24GiB")
+    assert done.returncode == 1
+    assert done.stdout.count("device ") >= 2 and "24 GiB" in done.stdout
+    assert world.json("explain", "--memory", "1GiB")["fits"]
+
+
+def test_a_device_by_index_uuid_and_beginning_of_one(world):
+    uuids = [d["uuid"] for d in world.json("devices")["devices"]]
+    assert hold(world, "i", "--memory", "1GiB", "--device", "1") == [1]
+    assert hold(world, "u", "--memory", "1GiB", "--device", uuids[1]) == [1]
+    shortest = next(uuids[1][:n] for n in range(5, 41) if not uuids[0].startswith(uuids[1][:n]))
+    assert hold(world, "b", "--memory", "1GiB", "--device", shortest) == [1]

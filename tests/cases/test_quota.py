@@ -1,0 +1,93 @@
+"""The quota: a tenant's explicit allocations and contexts together never pass it, by not one byte."""
+import json
+import threading
+import time
+
+import pytest
+
+from conftest import GiB, LOAD, MiB, long_form
+
+
+def load(world, slice_options, *words):
+    done = world.carve("run", *slice_options, "--", LOAD, *words, timeout=120)
+    return done, json.loads(done.stdout)
+
+
+def test_going_over_gets_cudas_own_error_and_nothing_else(world):
+    done, said = load(world, ["--memory", "2GiB"], "--allocate", "3GiB")
+    assert done.returncode == 1
+    assert said["error"] == "CUDA_ERROR_OUT_OF_MEMORY"
+    assert "CUDA_ERROR_OUT_OF_MEMORY" in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["device", "managed", "pitched"])
+@pytest.mark.parametrize("lookup", ["dlsym", "getproc"])
+def test_every_kind_of_memory_counts(world, kind, lookup):
+    _, inside = load(world, ["--memory", "2GiB"], "--allocate", "1GiB", "--kind", kind, "--lookup", lookup, "--no-touch")
+    assert inside["error"] is None
+    _, over = load(world, ["--memory", "2GiB"], "--allocate", "2GiB", "--kind", kind, "--lookup", lookup, "--no-touch")
+    assert over["error"] == "CUDA_ERROR_OUT_OF_MEMORY"
+
+
+def test_what_was_written_is_what_is_read(world):
+    _, said = load(world, ["--memory", "2GiB"], "--allocate", "300MiB", "--chunk", "7MiB")
+    assert said["error"] is None and said["bytes_verified"] == 300 * MiB
+
+
+def test_a_slice_smaller_than_a_context_is_refused_with_the_figure(world):
+    done = world.carve("run", "--memory", "64MiB", "--", "true")
+    assert done.returncode == 125 and "256 MiB" in done.stderr, done.stderr
+
+
+def test_without_isolation_nothing_is_refused(world):
+    _, said = load(world, ["--memory", "1GiB", "--isolation", "none"], "--allocate", "3GiB", "--no-touch")
+    assert said["error"] is None
+
+
+def test_two_slices_do_not_feel_each_other(world):
+    world.begin("run", "--memory", "10GiB", "--device", "0", "--name", "big", "--", LOAD, "--allocate", "9GiB", "--no-touch", "--seconds", "20")
+    world.attached("big")
+    done, said = load(world, ["--memory", "10GiB", "--device", "0"], "--allocate", "9GiB", "--no-touch")
+    assert said["error"] is None
+
+
+def test_churn_fails_nobody_by_mistake(world):
+    _, said = load(world, ["--memory", "3GiB"], "--allocate", "1GiB", "--chunk", "40MiB", "--pattern", "churn", "--no-touch", "--seconds", "2")
+    assert said["error"] is None and said["bytes_allocated"] > 0
+
+
+def test_racing_for_the_last_bytes_passes_the_quota_by_none_and_loses_none(world):
+    """16 processes in one slice of 12 GiB, each taking smaller and smaller pieces until nothing is left."""
+    rounds = 200 if long_form else 8
+    context = world.json("devices")["devices"][0]["context_bytes"]
+    program = world.begin("run", "--memory", "12GiB", "--device", "0", "--name", "race", "--", "sh", "-c",
+                          f"for i in $(seq {rounds}); do {LOAD} --processes 16 --allocate 12GiB --chunk 512MiB --pattern fill --no-touch --seconds 0.05 --seed $i || exit; done; sleep 1")
+    over = []
+
+    def watch():
+        while program.poll() is None:
+            done = world.carve("show", "race", "-o", "json")
+            if done.returncode == 0:
+                over.extend(p for p in json.loads(done.stdout)["parts"] if p["charged_bytes"] > p["quota_bytes"] or p["peak_bytes"] > p["quota_bytes"])
+            time.sleep(0.02)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    out, err = program.communicate(timeout=900)
+    watcher.join()
+    assert program.returncode == 0, err
+    assert not over
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert len(lines) == rounds
+    for said in lines:
+        # Every process gave up at 512 bytes with all 16 contexts alive: what is left over is less than one step.
+        assert said["error"] is None
+        assert 12 * GiB - 16 * context - 512 < said["bytes_allocated"] <= 12 * GiB - 16 * context
+
+
+def test_a_killed_process_gives_its_bytes_back(world):
+    script = f"{LOAD} --allocate 3GiB --no-touch --seconds 60 & pid=$!; sleep 1.5; kill -9 $pid; wait $pid; exec {LOAD} --allocate 3GiB --no-touch"
+    program = world.begin("run", "--memory", "4GiB", "--name", "a", "--", "sh", "-c", script)
+    out, err = program.communicate(timeout=60)
+    assert program.returncode == 0, err
+    assert json.loads(out.splitlines()[-1])["error"] is None

@@ -1,0 +1,145 @@
+"""`carve run` passes everything through that a shell would, and the slice lives as long as its processes."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import BUILD, GiB, LOAD, until
+
+
+@pytest.mark.parametrize("program, status", [
+    (["true"], 0),
+    (["sh", "-c", "exit 7"], 7),
+    (["sh", "-c", "kill -TERM $$"], 128 + signal.SIGTERM),
+    (["sh", "-c", "kill -KILL $$"], 128 + signal.SIGKILL),
+    (["/no/such/program"], 127),
+    (["/etc/passwd"], 126),
+])
+def test_the_exit_status_is_the_programs_own(world, program, status):
+    done = world.carve("run", "--memory", "1GiB", "--", *program)
+    assert done.returncode == status, done.stderr
+    assert until(lambda: not world.slices()), "the slice outlived its program"
+
+
+@pytest.mark.parametrize("words, says", [
+    (["--memory", "12X", "--", "true"], "--memory: '12X' is not a size"),
+    (["--memory", "4096", "--", "true"], "has no unit"),
+    (["--", "true"], "how much memory?"),
+    (["--memory", "1GiB"], "which program?"),
+    (["--memory", "1TiB", "--", "true"], "1 TiB"),
+    (["--total-memory", "5MiB", "--devices", "2", "--", "true"], "2"),
+    (["--memory", "1GiB", "--devices", "3", "--", "true"], "3"),
+    (["--memory", "1GiB", "--device", "GPU-nonsense", "--", "true"], "GPU-nonsense"),
+    (["--memory", "1GiB", "--name", "Not A Name", "--", "true"], "Not A Name"),
+    (["--memory", "0B", "--", "true"], "0"),
+])
+def test_an_error_of_our_own_is_125_with_a_sentence(world, words, says):
+    done = world.carve("run", *words)
+    assert done.returncode == 125
+    assert done.stderr.startswith("carve: ") and says in done.stderr
+    assert not world.slices(), "a refused request left a slice behind"
+
+
+def test_input_output_and_environment_pass_through(world):
+    done = subprocess.run([BUILD / "bin/carve", "run", "--memory", "1GiB", "--", "sh", "-c", "cat; echo err >&2; echo $MINE"],
+                          input="in\n", env={**world.environment, "MINE": "yes"}, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("in\nyes\n", "err\n")
+
+
+def test_signals_reach_the_program(world):
+    program = world.begin("run", "--memory", "1GiB", "--", "sh", "-c", "trap 'echo got it; exit 5' TERM; echo ready; while :; do sleep 0.05; done")
+    assert program.stdout.readline() == "ready\n"
+    program.terminate()
+    assert program.wait(10) == 5
+    assert program.stdout.read() == "got it\n"
+
+
+def test_a_terminal_stays_a_terminal(world):
+    done = subprocess.run(["script", "-qec", f"{BUILD}/bin/carve run --memory 1GiB -- tty", "/dev/null"],
+                          env=world.environment, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert done.stdout.startswith("/dev/pts/"), done.stdout
+
+
+def test_the_slice_lingers_until_the_last_process_ends(world):
+    done = world.carve("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", "sleep 3 >/dev/null 2>&1 & exit 4")
+    assert done.returncode == 4
+    if os.geteuid() == 0:  # Without a cgroup `carve run` itself stays until then.
+        assert world.slices()["a"]["state"] == "lingering"
+    assert until(lambda: not world.slices())
+
+
+def test_stop_ends_everything_in_the_slice(world):
+    program = world.begin("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", "setsid sleep 600 & sleep 600")
+    assert until(lambda: "a" in world.slices() and len(world.show("a")["processes"]) >= 3)
+    pids = [p["pid"] for p in world.show("a")["processes"]]
+    assert world.carve("stop", "a").returncode == 0
+    assert program.wait(10) == 128 + signal.SIGKILL
+    assert until(lambda: not world.slices())
+    assert until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's agent makes cgroups")
+def test_a_tenant_with_a_cgroup_outlives_carve_run(world):
+    program = world.begin("run", "--memory", "2GiB", "--name", "a", "--", LOAD, "--allocate", "64MiB", "--seconds", "30")
+    pids = [p["pid"] for p in world.attached("a")["processes"] if p["attached"]]
+    program.kill()
+    program.wait()
+    time.sleep(0.5)
+    assert world.slices()["a"]["state"] in ("running", "lingering")
+    assert all(os.path.exists(f"/proc/{pid}") for pid in pids)
+
+
+def test_a_program_that_dies_gives_its_slice_back_and_says_why(world):
+    program = world.begin("run", "--memory", "2GiB", "--name", "a", "--", LOAD, "--allocate", "1GiB", "--no-touch", "--seconds", "30")
+    pid = next(p["pid"] for p in world.attached("a")["processes"] if p["attached"])
+    os.kill(pid, signal.SIGKILL)
+    assert program.wait(10) == 128 + signal.SIGKILL
+    assert until(lambda: not world.slices())
+    ended = [s for s in world.json("ps", "-a")["slices"] if s["name"] == "a"]
+    assert ended and ended[0]["ended_because"]
+    assert world.json("devices")["devices"][0]["granted_bytes"] == 0
+
+
+def test_waiting_for_room_ends_when_there_is_some(world):
+    world.begin("run", "--memory", "20GiB", "--devices", "2", "--name", "first", "--", "sleep", "2")
+    assert until(lambda: "first" in world.slices())
+    assert world.carve("run", "--memory", "20GiB", "--", "true").returncode == 125
+    done = world.carve("run", "--memory", "20GiB", "--wait=20s", "--", "true")
+    assert done.returncode == 0 and "waiting for room" in done.stderr
+    world.begin("run", "--memory", "20GiB", "--devices", "2", "--name", "again", "--", "sleep", "5")
+    assert until(lambda: "again" in world.slices())
+    assert world.carve("run", "--memory", "20GiB", "--wait=1s", "--", "true").returncode == 125
+
+
+def test_a_name_is_taken_once(world):
+    world.begin("run", "--memory", "1GiB", "--name", "a", "--", "sleep", "20")
+    assert until(lambda: "a" in world.slices())
+    done = world.carve("run", "--memory", "1GiB", "--name", "a", "--", "true")
+    assert done.returncode == 125 and "taken" in done.stderr
+
+
+def test_from_any_folder_and_as_an_ordinary_user(tmp_path):
+    """An agent of an ordinary user's own, its programs, its quota; the machine's agent is not needed."""
+    if os.geteuid() != 0:
+        pytest.skip("run as root this case also plays the ordinary user")
+    script = f"""
+set -e
+cd /
+export XDG_RUNTIME_DIR=$(mktemp -d /tmp/cvu-XXXX) HOME=$(mktemp -d /tmp/cvh-XXXX)
+unset CARVE_SOCKET
+{BUILD}/bin/carved --sim a10x1 2>$HOME/log & agent=$!
+for i in $(seq 100); do {BUILD}/bin/carve version >/dev/null 2>&1 && break; sleep 0.1; done
+{BUILD}/bin/carve run --memory 2GiB -- {LOAD} --allocate 1GiB --no-touch
+{BUILD}/bin/carve run --memory 2GiB -- {LOAD} --allocate 3GiB --no-touch && exit 9
+kill $agent; wait $agent || true
+rm -rf "$XDG_RUNTIME_DIR" "$HOME"
+"""
+    done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", script],
+                          capture_output=True, text=True, timeout=60, cwd="/")
+    assert done.returncode == 0, done.stderr
+    first, second = [json.loads(line) for line in done.stdout.splitlines()]
+    assert first["error"] is None and first["bytes_allocated"] == GiB
+    assert second["error"] == "CUDA_ERROR_OUT_OF_MEMORY"
