@@ -4,11 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <boost/asio/awaitable.hpp>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/version.hpp>
@@ -61,14 +58,26 @@ api::Problem unreachable(const std::string& socket, int error) {
   return problem;
 }
 
-asio::awaitable<void> exchange(Stream& stream, const std::string& socket,
-                               const http::request<http::string_body>& request,
-                               http::response_parser<http::string_body>& response) {
-  stream.expires_after(patience);
-  co_await stream.async_connect(asio::local::stream_protocol::endpoint(socket), asio::use_awaitable);
-  co_await http::async_write(stream, request, asio::use_awaitable);
+// Connects, sends, receives; each step only where the one before went well.
+boost::system::error_code exchange(const std::string& socket, const http::request<http::string_body>& request,
+                                   http::response_parser<http::string_body>& response) {
+  asio::io_context context(1);
+  Stream stream(context);
   beast::flat_buffer buffer;
-  co_await http::async_read(stream, buffer, response, asio::use_awaitable);
+  boost::system::error_code result;
+  const auto received = [&](boost::system::error_code error, size_t) { result = error; };
+  const auto sent = [&](boost::system::error_code error, size_t) {
+    result = error;
+    if (!error) http::async_read(stream, buffer, response, received);
+  };
+  const auto connected = [&](boost::system::error_code error) {
+    result = error;
+    if (!error) http::async_write(stream, request, sent);
+  };
+  stream.expires_after(patience);
+  stream.async_connect(asio::local::stream_protocol::endpoint(socket), connected);
+  context.run();
+  return result;
 }
 
 }  // namespace
@@ -112,30 +121,20 @@ Answer<std::string> Client::call(std::string_view method, std::string_view targe
 
   http::response_parser<http::string_body> response;
   response.body_limit(longest_answer);
-  asio::io_context context(1);
-  Stream stream(context);
-  std::exception_ptr failure;
-  asio::co_spawn(context, exchange(stream, socket_, request, response),
-                 [&](std::exception_ptr e) { failure = std::move(e); });
-  context.run();
-  if (failure) {
-    try {
-      std::rethrow_exception(failure);
-    } catch (const boost::system::system_error& e) {
-      if (e.code() == beast::error::timeout)
-        return tl::unexpected(
-            api::Problem{.type = "carve:no-answer",
-                         .title = "no answer",
-                         .status = 504,
-                         .detail = fmt::format("the agent at {} did not answer within {} s; see its log",
-                                               socket_, patience.count())});
-      if (e.code().category() == boost::system::system_category())
-        return tl::unexpected(unreachable(socket_, e.code().value()));
+  if (const auto error = exchange(socket_, request, response)) {
+    if (error == beast::error::timeout)
       return tl::unexpected(
-          api::Problem{.title = "no answer",
-                       .status = 502,
-                       .detail = fmt::format("the agent at {} broke off: {}", socket_, e.what())});
-    }
+          api::Problem{.type = "carve:no-answer",
+                       .title = "no answer",
+                       .status = 504,
+                       .detail = fmt::format("the agent at {} did not answer within {} s; see its log",
+                                             socket_, patience.count())});
+    if (error.category() == boost::system::system_category())
+      return tl::unexpected(unreachable(socket_, error.value()));
+    return tl::unexpected(
+        api::Problem{.title = "no answer",
+                     .status = 502,
+                     .detail = fmt::format("the agent at {} broke off: {}", socket_, error.message())});
   }
   const unsigned status = response.get().result_int();
   if (status / 100 == 2) return response.get().body();
