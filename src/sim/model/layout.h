@@ -1,0 +1,218 @@
+// The simulated GPU as bytes: one shared file per device, mapped by everybody who would have opened
+// /dev/nvidia0. It holds what the silicon and the kernel driver would hold: the facts of the card, who owns
+// which memory, up to 64 contexts of 64 channels, each a ring of 1,024 operations, and the engines' state.
+//
+// FORMAT.md says what each word means, who writes it and what happens when a writer dies between two stores.
+// The file is sparse: 262 MiB long, of which an idle device has touched about 300 KiB. A channel in use costs
+// 64 KiB more. All words are guarded by `lock`, except where a comment says that they may be read without.
+#pragma once
+
+#include <pthread.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace carve::sim {
+
+inline constexpr uint64_t kDeviceMagic = 0x3155504745565243;  // "CRVEGPU1", little endian
+inline constexpr uint64_t kSetMagic = 0x3154455345565243;     // "CRVESET1"
+inline constexpr uint32_t kLayoutVersion = 1;
+
+inline constexpr unsigned kDevices = 16;        // In one set.
+inline constexpr unsigned kContexts = 64;       // On one device; the driver refuses the 65th.
+inline constexpr unsigned kChannels = 64;       // In one context; streams beyond them share one.
+inline constexpr unsigned kRing = 1024;         // Operations in flight in one channel; then a launch blocks.
+inline constexpr unsigned kCopyEngines = 3;     // To the device, from it, inside it.
+inline constexpr unsigned kDependencies = 3;    // Of one operation; more are joined by marks.
+inline constexpr unsigned kClients = 1024;      // Processes attached to one set.
+inline constexpr unsigned kXids = 64;           // Errors remembered, for event sets that are late.
+inline constexpr uint64_t kBlock = 2ull << 20;  // Device memory is given out in pieces of 2 MiB.
+inline constexpr uint64_t kNever = UINT64_MAX;  // A time that does not come.
+inline constexpr uint64_t kForever = 1ull << 62;  // The duration of a kernel that hangs.
+
+enum class OpKind : uint8_t { mark, kernel, to_device, to_host, on_device, host };
+
+// Another channel of the same context must have completed this many operations first.
+struct Dependency {
+  uint16_t channel;
+  uint16_t reserved;
+  uint32_t sequence;  // The low half of Channel::completed that satisfies it.
+};
+
+inline constexpr uint8_t kOpHung = 1;         // Ends when the fault is cleared.
+inline constexpr uint8_t kOpCooperative = 2;  // Starts only when all of its width is free.
+
+struct Op {
+  OpKind kind;
+  uint8_t flags;
+  uint8_t dependency_count;
+  uint8_t reserved;
+  uint16_t width;        // Multiprocessors that the kernel can fill.
+  int16_t priority;      // As the driver counts: lower is more urgent.
+  uint64_t order;        // Position among all operations of the context.
+  uint64_t duration_ns;  // At full width, alone.
+  uint64_t remaining_ns;
+  uint64_t end_ns;  // When it completed; what an event reports.
+  Dependency dependencies[kDependencies];
+};
+static_assert(sizeof(Op) == 64);
+
+enum class Head : uint8_t { none, blocked, ready, running, waiting_for_host };
+
+struct Channel {
+  uint64_t submitted;  // Operations ever pushed; Op number n lies at ring[n % kRing].
+  uint64_t completed;  // Operations ever finished. May be read without the lock.
+  uint64_t since_ns;   // The head runs at `granted` since then.
+  uint16_t granted;    // Multiprocessors the head has now.
+  Head head;
+  uint8_t blocking;  // Takes part in the legacy default stream's order.
+  uint32_t reserved;
+  uint64_t spare[4];
+};
+static_assert(sizeof(Channel) == 64);
+
+// How busy something was lately: NVML's "utilisation" is the last whole window of 1/6 s.
+struct Window {
+  uint64_t start_ns;
+  uint64_t busy_at_start_ns;
+  uint32_t last_percent;
+  uint32_t reserved;
+};
+
+struct Context {
+  uint32_t in_use;
+  uint32_t client;             // Slot in the set's table of processes.
+  uint64_t client_generation;  // Differs from the slot's: the process died and another took its slot.
+  uint64_t serial;             // Never used twice on one device.
+  uint64_t overhead_bytes;     // What the context itself costs.
+  uint64_t block_bytes;        // Its allocations, whole blocks.
+  uint64_t next_order;
+  uint64_t active;   // Bit per channel that has operations.
+  uint64_t busy_ns;  // Engine time it had, ever.
+  uint64_t kernels;  // Completed, ever.
+  uint32_t error;    // Sticky CUresult. May be read without the lock.
+  uint32_t reserved;
+  Window window;
+  uint64_t spare[19];
+  Channel channels[kChannels];
+};
+
+enum class Compute : uint32_t { idle, running, switching };
+
+struct CopyEngine {
+  int32_t context;  // -1 when free.
+  int32_t channel;
+  uint64_t end_ns;
+  uint32_t last;  // Where round robin goes on: context * kChannels + channel.
+  uint32_t reserved;
+};
+
+struct Engine {
+  uint64_t now_ns;  // Up to here the schedule has been played.
+  Compute compute;
+  int32_t owner;  // Context whose kernels may run; -1 before the first.
+  int32_t next_owner;
+  uint32_t reserved;
+  uint64_t slice_end_ns;
+  uint64_t switch_end_ns;
+  uint64_t used;     // Bit per context in use.
+  uint64_t active;   // Bit per context with operations.
+  uint64_t ready;    // Bit per context with a kernel that could run now.
+  uint64_t busy_ns;  // Time with at least one kernel running, ever.
+  uint64_t copy_busy_ns;
+  uint64_t accounted_ns;
+  uint64_t switches;
+  uint64_t serial;
+  Window window;
+  Window copy_window;
+  CopyEngine copy[kCopyEngines];
+};
+
+// What the profile says of the card. Written once, by carve-sim create.
+struct Facts {
+  char name[96];
+  char profile[32];
+  char serial[32];
+  char vbios[32];
+  uint8_t uuid[16];
+  uint32_t index, minor, board_id;
+  uint32_t pci_domain, pci_bus, pci_device, pci_device_id, pci_subsystem_id;
+  int32_t numa_node;
+  uint32_t cc_major, cc_minor;
+  uint32_t multiprocessors, cores_per_multiprocessor;
+  uint32_t threads_per_multiprocessor, blocks_per_multiprocessor;
+  uint32_t registers_per_multiprocessor;
+  uint32_t shared_per_multiprocessor, shared_per_block, shared_per_block_optin, shared_reserved_per_block;
+  uint32_t clock_khz, memory_clock_khz, memory_bus_bits;
+  uint32_t l2_bytes, constant_bytes;
+  uint32_t architecture, brand;  // nvmlDeviceArchitecture_t, nvmlBrandType_t
+  uint32_t power_limit_mw, power_idle_mw, temperature_idle_c, temperature_busy_c;
+  uint32_t ecc, pcie_generation, pcie_width, nvlinks;
+  uint64_t native_bytes;    // What NVML calls total.
+  uint64_t reserved_bytes;  // Kept by the driver: cuDeviceTotalMem and all users see the rest.
+  uint64_t context_bytes;   // Overhead of one context.
+  uint64_t bar1_bytes;
+  uint64_t slice_ns, switch_ns;
+  uint64_t launch_ns, wave_ns;  // A kernel without a rule takes launch + waves * wave.
+  uint64_t copy_latency_ns;
+  uint64_t to_device_mbps, to_host_mbps, on_device_mbps;  // 10^6 bytes a second.
+  uint8_t link[kDevices];    // nvmlGpuTopologyLevel_t towards device i; 0xff: not known.
+  uint8_t nvlink[kDevices];  // Links towards device i.
+};
+
+struct Xid {
+  uint64_t serial;
+  uint64_t at_ns;
+  uint64_t code;
+};
+
+// What carve-sim fault has ordered. Counters count down; 0 means no fault.
+struct Faults {
+  int64_t out_of_memory;         // The next n allocations fail; -1: all.
+  uint64_t out_of_memory_above;  // Allocations of more bytes than this fail; 0: no limit.
+  uint32_t hang;                 // The next kernel submitted never ends.
+  uint32_t lost;                 // Fallen off the bus.
+  uint64_t slow_nvml_ns;         // Each NVML call about this device takes so long.
+  uint64_t xid_serial;           // Errors ever raised.
+  Xid xids[kXids];               // Error n at [n % kXids].
+};
+
+struct Device {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t reserved;
+  uint64_t file_bytes;
+  Facts facts;
+  alignas(64) pthread_mutex_t lock;  // Robust, shared between processes.
+  alignas(64) Faults faults;
+  alignas(64) Engine engine;
+  alignas(4096) Context contexts[kContexts];
+  alignas(4096) Op rings[kContexts][kChannels][kRing];
+};
+static_assert(sizeof(Context) == 4352);
+static_assert(offsetof(Device, contexts) % 4096 == 0 && offsetof(Device, contexts) <= 8192);
+static_assert(offsetof(Device, rings) % 4096 == 0);
+
+// One process. A slot is held by a record lock on byte `slot` of the file clients.lock, which the kernel
+// drops when the process dies or execs; the fields describe the holder and are written by it.
+struct Client {
+  uint64_t generation;  // Counts the holders of this slot.
+  uint64_t token;       // The holder's own mark, to know itself again: F_GETLK hides one's own locks.
+  char name[64];        // What it is called, for carve-sim show and nvmlSystemGetProcessName.
+  uint64_t reserved[6];
+};
+static_assert(sizeof(Client) == 128);
+
+// The file set.bin: what all devices share.
+struct SetFile {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t device_count;
+  char driver_version[80];
+  char nvml_version[80];
+  int32_t cuda_version;  // 12040 is 12.4
+  uint32_t reserved[3];
+  alignas(4096) Client clients[kClients];
+};
+
+}  // namespace carve::sim

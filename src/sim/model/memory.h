@@ -1,0 +1,44 @@
+// Who owns how much of the card's memory. The driver gives memory to contexts in blocks of 2 MiB and keeps a
+// static reserve for itself; a context costs an overhead before its first allocation. Only amounts are shared
+// between processes: addresses are each process's own affair (sim/libcuda/heap.h), since no two of them may
+// see each other's pointers anyway.
+//
+// Pure, like the engine; the caller holds the device's lock.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/model/layout.h"
+
+namespace carve::sim {
+
+enum class Refusal { none, no_slot, no_memory, lost };
+
+// Bytes of the card that are taken: the driver's reserve, all contexts and their blocks.
+uint64_t used_bytes(const Device&);
+inline uint64_t free_bytes(const Device& d) {
+  const uint64_t used = used_bytes(d);
+  return used < d.facts.native_bytes ? d.facts.native_bytes - used : 0;
+}
+// What cuDeviceTotalMem answers.
+inline uint64_t total_bytes(const Device& d) { return d.facts.native_bytes - d.facts.reserved_bytes; }
+inline uint64_t held_bytes(const Context& c) { return c.in_use ? c.overhead_bytes + c.block_bytes : 0; }
+
+// A new context of the client (its slot and that slot's generation); *index says which of the 64.
+Refusal open_context(Device&, uint32_t client, uint64_t generation, uint64_t now, unsigned* index);
+// Gives back everything the context holds and forgets its work.
+void close_context(Device&, unsigned index, uint64_t now);
+
+// Whole blocks for a context. Counts an out-of-memory fault down.
+Refusal take(Device&, unsigned context, uint64_t bytes);
+void give(Device&, unsigned context, uint64_t bytes);
+
+// An error that breaks every context of the device (of one client, if it is not kClients) until it is
+// destroyed, and that event sets report.
+void raise_xid(Device&, uint64_t xid, uint32_t sticky_result, uint32_t client, uint64_t now);
+
+// After a holder of the lock died inside of a change: makes every word agree with those that were stored
+// last.
+void repair(Device&);
+
+}  // namespace carve::sim

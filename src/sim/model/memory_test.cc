@@ -1,0 +1,104 @@
+#include "sim/model/memory.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/model/test_device.h"
+
+namespace carve::sim {
+namespace {
+
+constexpr uint64_t MiB = 1ull << 20;
+
+TEST(Memory, what_is_free_is_what_reserve_contexts_and_blocks_leave) {
+  TestDevice d;
+  EXPECT_EQ(free_bytes(*d), 960 * MiB);
+  const unsigned a = d.open();
+  EXPECT_EQ(free_bytes(*d), 896 * MiB);
+  EXPECT_EQ(take(*d, a, 896 * MiB), Refusal::none);
+  EXPECT_EQ(free_bytes(*d), 0u);
+  EXPECT_EQ(take(*d, a, 2 * MiB), Refusal::no_memory);
+  give(*d, a, 2 * MiB);
+  EXPECT_EQ(take(*d, a, 2 * MiB), Refusal::none);
+}
+
+TEST(Memory, a_context_that_does_not_fit_is_refused_and_leaves_nothing_behind) {
+  TestDevice d;
+  const unsigned a = d.open();
+  take(*d, a, 896 * MiB);
+  unsigned index = 0;
+  EXPECT_EQ(open_context(*d, 1, 1, d.now, &index), Refusal::no_memory);
+  close_context(*d, a, d.now);
+  EXPECT_EQ(free_bytes(*d), 960 * MiB);
+}
+
+TEST(Memory, the_sixty_fifth_context_finds_no_slot_and_a_closed_one_makes_room) {
+  TestDevice d;
+  d->facts.context_bytes = 2 * MiB;
+  for (unsigned i = 0; i < kContexts; ++i) EXPECT_EQ(d.open(), i);
+  unsigned index = 0;
+  EXPECT_EQ(open_context(*d, 1, 1, d.now, &index), Refusal::no_slot);
+  close_context(*d, 17, d.now);
+  EXPECT_EQ(open_context(*d, 1, 1, d.now, &index), Refusal::none);
+  EXPECT_EQ(index, 17u);
+}
+
+TEST(Memory, a_closed_context_leaves_the_engines_to_the_others) {
+  TestDevice d;
+  const unsigned a = d.open(), b = d.open();
+  d.kernel(a, 1, 1'000'000'000'000);
+  d.push(a, 2, OpKind::to_device, 1'000'000'000'000);
+  const uint64_t kernel = d.kernel(b, 1, 1'000'000), copy = d.push(b, 2, OpKind::to_device, 1'000'000);
+  d.at(500'000);
+  close_context(*d, a, d.now);
+  d.at(2'000'000);
+  EXPECT_TRUE(complete(*d, b, 1, kernel));
+  EXPECT_TRUE(complete(*d, b, 2, copy));
+}
+
+TEST(Memory, ordered_refusals_count_down) {
+  TestDevice d;
+  const unsigned a = d.open();
+  d->faults.out_of_memory = 2;
+  EXPECT_EQ(take(*d, a, kBlock), Refusal::no_memory);
+  EXPECT_EQ(take(*d, a, kBlock), Refusal::no_memory);
+  EXPECT_EQ(take(*d, a, kBlock), Refusal::none);
+  d->faults.out_of_memory_above = 4 * MiB;
+  EXPECT_EQ(take(*d, a, 6 * MiB), Refusal::no_memory);
+  EXPECT_EQ(take(*d, a, 4 * MiB), Refusal::none);
+}
+
+TEST(Memory, an_xid_breaks_every_context_of_its_client_and_no_other) {
+  TestDevice d;
+  const unsigned a = d.open();
+  unsigned b = 0;
+  open_context(*d, 2, 1, d.now, &b);
+  raise_xid(*d, 31, 700, 2, d.now);
+  EXPECT_EQ(d->contexts[a].error, 0u);
+  EXPECT_EQ(d->contexts[b].error, 700u);
+  EXPECT_EQ(d->faults.xid_serial, 1u);
+}
+
+// Kill a writer anywhere: here, after each of the words that a push and a completion store.
+TEST(Memory, repair_makes_half_written_rings_run_again) {
+  TestDevice d;
+  const unsigned a = d.open();
+  const uint64_t first = d.kernel(a, 1, 1'000'000);
+  d.kernel(a, 1, 1'000'000);
+  Context& c = d->contexts[a];
+  for (int torn = 0; torn < 4; ++torn) {
+    if (torn == 0) c.active = 0;
+    if (torn == 1) d->engine.active = 0;
+    if (torn == 2) d->engine.used = 0;
+    if (torn == 3) d->engine.copy[0].context = 3, d->engine.copy[0].channel = 9;
+    repair(*d);
+    EXPECT_EQ(d->engine.used, 1u);
+    EXPECT_EQ(d->engine.active, 1u);
+    EXPECT_EQ(c.active, 2u);
+    EXPECT_EQ(d->engine.copy[0].context, -1);
+  }
+  d.at(5'000'000);
+  EXPECT_TRUE(complete(*d, a, 1, first));
+}
+
+}  // namespace
+}  // namespace carve::sim
