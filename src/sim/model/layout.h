@@ -210,7 +210,7 @@ struct SetFile {
   uint32_t device_count;
   char driver_version[80];
   char nvml_version[80];
-  int32_t cuda_version;  // 12040 is 12.4
+  int32_t cuda_version;  // 13000 is 13.0
   uint32_t reserved[3];
   alignas(4096) Client clients[kClients];
 };

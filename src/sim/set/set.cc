@@ -1,0 +1,149 @@
+// Opening, locking and sweeping a set. See set.h for how a dead client is told from a living one.
+#include "sim/set/set.h"
+
+#include <fcntl.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+#include "sim/model/memory.h"
+
+namespace carve::sim {
+namespace {
+
+constexpr uint64_t kSweepEvery = 1'000'000;
+
+void* map_file(const char* directory, const char* name, size_t bytes) {
+  char path[640];
+  std::snprintf(path, sizeof path, "%s/%s", directory, name);
+  const int fd = open(path, O_RDWR | O_CLOEXEC);
+  if (fd < 0) return nullptr;
+  struct stat st;
+  void* p = fstat(fd, &st) == 0 && static_cast<size_t>(st.st_size) >= bytes
+                ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0)
+                : MAP_FAILED;
+  close(fd);
+  return p == MAP_FAILED ? nullptr : p;
+}
+
+struct flock byte_lock(short type, uint32_t slot) {
+  struct flock l = {};
+  l.l_type = type;
+  l.l_whence = SEEK_SET;
+  l.l_start = slot;
+  l.l_len = 1;
+  return l;
+}
+
+// Names this process among all that ever attach: AT_RANDOM is fresh for every exec, the pid tells a forked
+// child.
+uint64_t own_token() {
+  uint64_t random = 0;
+  if (const auto at = getauxval(AT_RANDOM)) std::memcpy(&random, reinterpret_cast<const void*>(at), 8);
+  return (random ^ static_cast<uint64_t>(getpid()) * 0x9e3779b97f4a7c15ull) | 1;
+}
+
+void read_own_name(char (&name)[64]) {
+  const int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
+  const ssize_t n = fd < 0 ? -1 : read(fd, name, sizeof name - 1);
+  if (fd >= 0) close(fd);
+  name[n > 0 ? n - 1 : 0] = 0;
+}
+
+}  // namespace
+
+const char* set_directory() {
+  if (const char* named = std::getenv("SIMGPU_DIR"); named && *named) return named;
+  return access("/run/simgpu/set.bin", F_OK) == 0 ? "/run/simgpu" : nullptr;
+}
+
+uint64_t now_ns() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
+}
+
+Opened open_set(const char* directory, Set* set) {
+  std::snprintf(set->directory, sizeof set->directory, "%s", directory);
+  char path[640];
+  std::snprintf(path, sizeof path, "%s/set.bin", directory);
+  if (access(path, F_OK) != 0) return Opened::absent;
+  set->file = static_cast<SetFile*>(map_file(directory, "set.bin", sizeof(SetFile)));
+  if (!set->file) return Opened::unreadable;
+  if (set->file->magic != kSetMagic || set->file->version != kLayoutVersion) return Opened::other_version;
+  set->count = set->file->device_count < kDevices ? set->file->device_count : kDevices;
+  for (unsigned i = 0; i < set->count; ++i) {
+    std::snprintf(path, sizeof path, "device%u.bin", i);
+    Device* d = static_cast<Device*>(map_file(directory, path, sizeof(Device)));
+    if (!d) return Opened::unreadable;
+    madvise(d, sizeof *d, MADV_DONTDUMP);
+    if (d->magic != kDeviceMagic || d->version != kLayoutVersion) return Opened::other_version;
+    set->devices[i] = d;
+  }
+  std::snprintf(path, sizeof path, "%s/clients.lock", directory);
+  set->clients_fd = open(path, O_RDWR | O_CLOEXEC);
+  if (set->clients_fd < 0) return Opened::unreadable;
+  // Out of the way of programs that close or count the low descriptors.
+  if (const int high = fcntl(set->clients_fd, F_DUPFD_CLOEXEC, 500); high >= 0) {
+    close(set->clients_fd);  // No lock is held yet, so closing drops none of ours.
+    set->clients_fd = high;
+  }
+  return Opened::yes;
+}
+
+bool attach(Set& set, uint32_t* slot, uint64_t* generation) {
+  const auto from = static_cast<uint32_t>(getpid());
+  for (uint32_t i = 0; i < kClients; ++i) {
+    const uint32_t candidate = (from + i) % kClients;
+    struct flock lock = byte_lock(F_WRLCK, candidate);
+    if (fcntl(set.clients_fd, F_SETLK, &lock) != 0) continue;
+    Client& client = set.file->clients[candidate];
+    client.token = own_token();
+    read_own_name(client.name);
+    *generation = __atomic_add_fetch(&client.generation, 1, __ATOMIC_ACQ_REL);
+    *slot = candidate;
+    return true;
+  }
+  return false;
+}
+
+bool alive(const Set& set, uint32_t slot, uint64_t generation, int* pid) {
+  const Client& client = set.file->clients[slot % kClients];
+  if (__atomic_load_n(&client.generation, __ATOMIC_ACQUIRE) != generation) return false;
+  struct flock lock = byte_lock(F_WRLCK, slot);
+  if (fcntl(set.clients_fd, F_GETLK, &lock) != 0) return true;  // Cannot tell: then nobody is robbed.
+  if (lock.l_type != F_UNLCK) {
+    if (pid) *pid = lock.l_pid;
+    return true;
+  }
+  if (client.token != own_token()) return false;
+  if (pid) *pid = getpid();
+  return true;
+}
+
+Locked::Locked(Device& device) : device_(device) {
+  if (pthread_mutex_lock(&device_.lock) == EOWNERDEAD) {
+    repair(device_);
+    pthread_mutex_consistent(&device_.lock);
+  }
+}
+
+Locked::~Locked() { pthread_mutex_unlock(&device_.lock); }
+
+void sweep(Set& set, unsigned index, uint64_t now, bool always) {
+  if (!always && now - set.swept_ns[index] < kSweepEvery) return;
+  set.swept_ns[index] = now;
+  Device& d = *set.devices[index];
+  for (unsigned i = 0; i < kContexts; ++i)
+    if (d.contexts[i].in_use && !alive(set, d.contexts[i].client, d.contexts[i].client_generation, nullptr))
+      close_context(d, i, now);
+}
+
+}  // namespace carve::sim

@@ -1,0 +1,61 @@
+// A set of devices is a directory that every client maps: set.bin (who is attached), device0.bin ... (one
+// card each, sim/model/layout.h), clients.lock (who is alive) and kernels.rules (how long a kernel takes).
+//
+// Alive is a matter of the kernel's: a client holds a record lock on its byte of clients.lock. The lock goes
+// when the process dies, however it dies, and when it execs (the descriptor is close-on-exec); it is not
+// inherited by a forked child; and F_GETLK translates the holder's pid into the asker's pid namespace. It
+// also goes when the process closes any descriptor of that file, which is why nothing here ever closes it.
+// One question costs about 0.8 us, so the dead are looked for at most once a millisecond, and always before a
+// refusal.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/model/layout.h"
+
+namespace carve::sim {
+
+struct Set {
+  SetFile* file = nullptr;
+  int clients_fd = -1;
+  unsigned count = 0;
+  Device* devices[kDevices] = {};
+  uint64_t swept_ns[kDevices] = {};  // When this process last looked for the dead.
+  char directory[512] = {};
+};
+
+enum class Opened { yes, absent, other_version, unreadable };
+
+// SIMGPU_DIR, else /run/simgpu where that exists; nullptr with neither.
+const char* set_directory();
+
+// Maps the set. `other_version` says that carve-sim of another release made it.
+Opened open_set(const char* directory, Set*);
+
+// CLOCK_MONOTONIC, the clock of the model.
+uint64_t now_ns();
+
+// Makes the calling process a client. False when all slots are taken.
+bool attach(Set&, uint32_t* slot, uint64_t* generation);
+
+// Whether the holder of a slot is the one of that generation and lives. *pid (may be null) is its process id
+// in the caller's pid namespace, or 0 where it is not visible from here.
+bool alive(const Set&, uint32_t slot, uint64_t generation, int* pid);
+
+// Holds the device's lock for a scope, and first puts right what a dead holder left behind.
+class Locked {
+ public:
+  explicit Locked(Device&);
+  ~Locked();
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  Device& device_;
+};
+
+// Closes the contexts of the dead. With the lock held. Does nothing if this was done less than a millisecond
+// ago, unless `always`.
+void sweep(Set&, unsigned device, uint64_t now, bool always = false);
+
+}  // namespace carve::sim

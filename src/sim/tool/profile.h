@@ -1,0 +1,40 @@
+// A profile is a YAML file that says what one model of card is: sim/profiles/*.yaml. A set is one or more
+// profiles times a count, in one word ("a10x2", "a10x2,t4") or in a YAML file with topology:
+//
+//   driver: {version: 580.65.06, cuda: 13.0}
+//   devices:
+//     - {profile: a10, count: 2, numa: 0}
+//     - {profile: t4, numa: 1, memory: {native: 8192MiB}}    # single facts can be overridden
+//   nvlink:
+//     - [0, 1, 4]                                            # device, device, links between them
+//
+// Only this tool reads YAML. The libraries map what it wrote.
+#pragma once
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "sim/model/layout.h"
+
+namespace carve::sim {
+
+// What the user asked for cannot be done; the sentence says why and what would be right.
+struct Refused : std::runtime_error {
+  using runtime_error::runtime_error;
+};
+
+struct Plan {
+  std::vector<Facts> devices;
+  std::string driver_version = "580.65.06";
+  int cuda_version = 13000;
+};
+
+// Where the profiles lie, seen from this executable: ../lib/carve/sim/profiles.
+std::filesystem::path profile_directory();
+std::vector<std::string> profile_names();
+Facts read_profile(const std::string& name);
+Plan read_spec(const std::string& spec);
+
+}  // namespace carve::sim

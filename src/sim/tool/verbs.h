@@ -1,0 +1,30 @@
+// The verbs of carve-sim and what they share. A verb returns the exit status; Usage (status 2) and Refused
+// (status 1) carry a sentence for stderr.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace carve::sim {
+
+struct Usage : std::runtime_error {
+  using runtime_error::runtime_error;
+};
+
+struct Arguments {
+  std::vector<std::string> words;
+  std::map<std::string, std::string> options;  // "--device 1" is {"device", "1"}; a flag has an empty value.
+};
+
+uint64_t whole_number(const std::string& text, const std::string& what);
+uint64_t nanoseconds(const std::string& text, const std::string& what);  // 500ms, 2s, 20us, 7ns
+
+int create(const Arguments&);
+int show(const Arguments&);
+int fault(const Arguments&);
+int profiles(const Arguments&);
+
+}  // namespace carve::sim
