@@ -1,0 +1,292 @@
+// The process's table of allocations. One mutex; a lookup is a walk down a balanced tree, 100 ns among
+// 10,000.
+#include "sim/libcuda/heap.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <map>
+
+#include "sim/model/memory.h"
+
+namespace carve::sim {
+namespace {
+
+constexpr uint64_t kSmall = 1ull << 20;
+constexpr uint64_t kStep = 512;
+
+struct Heap {
+  std::mutex mutex;
+  uint64_t window = 0;  // Device addresses.
+  uint64_t size = 0;
+  uint64_t shift = 0;  // From a device address to its bytes.
+  std::map<uint64_t, uint64_t> free_ranges;
+  std::map<uint64_t, Allocation> allocations;
+  unsigned long long next_id = 1;
+};
+Heap* heap = nullptr;
+
+constexpr uint64_t rounded(uint64_t n, uint64_t step) { return (n + step - 1) / step * step; }
+
+uint64_t take_range(uint64_t bytes) {
+  for (auto it = heap->free_ranges.begin(); it != heap->free_ranges.end(); ++it) {
+    if (it->second < bytes) continue;
+    const auto [base, length] = *it;
+    heap->free_ranges.erase(it);
+    if (length > bytes) heap->free_ranges[base + bytes] = length - bytes;
+    return base;
+  }
+  return 0;
+}
+
+void give_range(uint64_t base, uint64_t bytes) {
+  madvise(reinterpret_cast<void*>(base + heap->shift), bytes, MADV_DONTNEED);
+  auto next = heap->free_ranges.lower_bound(base);
+  if (next != heap->free_ranges.end() && base + bytes == next->first) {
+    bytes += next->second;
+    next = heap->free_ranges.erase(next);
+  }
+  if (next != heap->free_ranges.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second == base) {
+      before->second += bytes;
+      return;
+    }
+  }
+  heap->free_ranges[base] = bytes;
+}
+
+// Blocks of the card for a context, and a range of addresses for them.
+CUresult take_blocks(CUctx_st& c, uint64_t bytes, uint64_t* base) {
+  Process& p = process();
+  Device& d = c.card();
+  {
+    const Locked lock(d);
+    if (d.contexts[c.index].serial != c.serial) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    Refusal r = take(d, c.index, bytes);
+    if (r == Refusal::no_memory) {
+      sweep(p.set, c.device, now_ns(), true);
+      if (bytes <= free_bytes(d) && d.faults.out_of_memory == 0) r = take(d, c.index, bytes);
+    }
+    if (r != Refusal::none) return refusal(r);
+  }
+  if (base && (*base = take_range(bytes)) == 0) {
+    const Locked lock(d);
+    give(d, c.index, bytes);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  return CUDA_SUCCESS;
+}
+
+void give_blocks(CUctx_st& c, uint64_t bytes) {
+  Device& d = c.card();
+  const Locked lock(d);
+  if (d.contexts[c.index].serial == c.serial) give(d, c.index, bytes);
+}
+
+// A run of free steps in the block, or -1.
+int find_run(const SmallBlock& block, unsigned steps) {
+  unsigned run = 0;
+  for (unsigned i = 0; i < block.taken.size(); ++i) {
+    run = block.taken[i] ? 0 : run + 1;
+    if (run == steps) return static_cast<int>(i + 1 - steps);
+  }
+  return -1;
+}
+
+CUresult allocate_small(CUctx_st& c, uint64_t bytes, uint64_t* base, SmallBlock** in) {
+  const auto steps = static_cast<unsigned>(rounded(bytes, kStep) / kStep);
+  int at = -1;
+  SmallBlock* block = nullptr;
+  for (auto it = c.small_blocks.rbegin(); it != c.small_blocks.rend() && at < 0; ++it) {
+    block = it->get();
+    if (block->used + steps <= block->taken.size()) at = find_run(*block, steps);
+  }
+  if (at < 0) {
+    auto fresh = std::make_unique<SmallBlock>();
+    if (const CUresult e = take_blocks(c, kBlock, &fresh->base)) return e;
+    block = fresh.get();
+    c.small_blocks.push_back(std::move(fresh));
+    at = 0;
+  }
+  for (unsigned i = 0; i < steps; ++i) block->taken.set(static_cast<size_t>(at) + i);
+  block->used += steps;
+  *base = block->base + static_cast<uint64_t>(at) * kStep;
+  *in = block;
+  return CUDA_SUCCESS;
+}
+
+void free_small(CUctx_st& c, const Allocation& a) {
+  const uint64_t first = (a.base - a.small->base) / kStep, steps = rounded(a.bytes, kStep) / kStep;
+  for (uint64_t i = 0; i < steps; ++i) a.small->taken.reset(first + i);
+  a.small->used -= static_cast<unsigned>(steps);
+  if (a.small->used) return;
+  give_range(a.small->base, kBlock);
+  give_blocks(c, kBlock);
+  std::erase_if(c.small_blocks, [&](const auto& b) { return b.get() == a.small; });
+}
+
+void record(Allocation a) {
+  a.id = heap->next_id++;
+  heap->allocations[a.base] = a;
+}
+
+const Allocation* containing(uint64_t address) {
+  auto it = heap->allocations.upper_bound(address);
+  if (it == heap->allocations.begin()) return nullptr;
+  const Allocation& a = std::prev(it)->second;
+  return address - a.base < a.bytes ? &a : nullptr;
+}
+
+}  // namespace
+
+bool heap_start() {
+  // Twice 2 TiB of addresses; less where the process may not have so many.
+  auto fresh = std::make_unique<Heap>();
+  for (uint64_t size = 2ull << 40; size >= 64ull << 30; size /= 4) {
+    void* p = mmap(nullptr, 2 * size + kBlock, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) continue;
+    fresh->window = rounded(reinterpret_cast<uint64_t>(p), kBlock);
+    void* bytes = reinterpret_cast<void*>(fresh->window + size);
+    if (mprotect(bytes, size, PROT_READ | PROT_WRITE) != 0) {
+      munmap(p, 2 * size + kBlock);
+      continue;
+    }
+    madvise(bytes, size, MADV_DONTFORK);
+    madvise(bytes, size, MADV_DONTDUMP);
+    madvise(bytes, size, MADV_NOHUGEPAGE);
+    fresh->size = fresh->shift = size;
+    fresh->free_ranges[fresh->window] = size;
+    heap = fresh.release();
+    return true;
+  }
+  return false;
+}
+
+CUresult heap_allocate(CUctx_st& c, uint64_t bytes, uint64_t* base) {
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > heap->size) return CUDA_ERROR_OUT_OF_MEMORY;
+  const std::lock_guard lock(heap->mutex);
+  Allocation a = {.bytes = bytes, .context = &c, .device = c.device};
+  if (bytes <= kSmall) {
+    if (const CUresult e = allocate_small(c, bytes, &a.base, &a.small)) return e;
+  } else {
+    a.blocks = rounded(bytes, kBlock);
+    if (const CUresult e = take_blocks(c, a.blocks, &a.base)) return e;
+  }
+  record(a);
+  *base = a.base;
+  return CUDA_SUCCESS;
+}
+
+CUresult heap_allocate_managed(CUctx_st& c, uint64_t bytes, unsigned flags, uint64_t* base) {
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > heap->size) return CUDA_ERROR_OUT_OF_MEMORY;
+  const std::lock_guard lock(heap->mutex);
+  const uint64_t blocks = rounded(bytes, kBlock);
+  if (const CUresult e = take_blocks(c, blocks, nullptr)) return e;
+  void* p = mmap(nullptr, blocks, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) {
+    give_blocks(c, blocks);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  *base = reinterpret_cast<uint64_t>(p);
+  record({.base = *base,
+          .bytes = bytes,
+          .blocks = blocks,
+          .context = &c,
+          .device = c.device,
+          .kind = Memory::managed,
+          .flags = flags});
+  return CUDA_SUCCESS;
+}
+
+CUresult heap_allocate_host(CUctx_st* c, uint64_t bytes, unsigned flags, void** out) {
+  if (bytes == 0) {
+    *out = nullptr;
+    return CUDA_SUCCESS;
+  }
+  if (bytes > 1ull << 46) return CUDA_ERROR_OUT_OF_MEMORY;
+  void* p = mmap(nullptr, rounded(bytes, 4096), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+  const std::lock_guard lock(heap->mutex);
+  record({.base = reinterpret_cast<uint64_t>(p),
+          .bytes = bytes,
+          .context = c,
+          .device = c->device,
+          .kind = Memory::host,
+          .flags = flags});
+  *out = p;
+  return CUDA_SUCCESS;
+}
+
+CUresult heap_register_host(CUctx_st* c, void* p, uint64_t bytes, unsigned flags) {
+  if (!p || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(heap->mutex);
+  const auto base = reinterpret_cast<uint64_t>(p);
+  if (containing(base) || containing(base + bytes - 1)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  record({.base = base,
+          .bytes = bytes,
+          .context = c,
+          .device = c->device,
+          .kind = Memory::registered,
+          .flags = flags});
+  return CUDA_SUCCESS;
+}
+
+CUresult heap_free(uint64_t base, Memory kind, Memory or_kind) {
+  const std::lock_guard lock(heap->mutex);
+  const auto found = heap->allocations.find(base);
+  if (found == heap->allocations.end()) return CUDA_ERROR_INVALID_VALUE;
+  const Allocation a = found->second;
+  if (a.kind != kind && a.kind != or_kind) return CUDA_ERROR_INVALID_VALUE;
+  heap->allocations.erase(found);
+  if (a.small) {
+    free_small(*a.context, a);
+  } else if (a.kind == Memory::device) {
+    give_range(a.base, a.blocks);
+    give_blocks(*a.context, a.blocks);
+  } else if (a.kind == Memory::managed) {
+    munmap(reinterpret_cast<void*>(a.base), a.blocks);
+    give_blocks(*a.context, a.blocks);
+  } else if (a.kind == Memory::host) {
+    munmap(reinterpret_cast<void*>(a.base), rounded(a.bytes, 4096));
+  }
+  return CUDA_SUCCESS;
+}
+
+bool heap_find(uint64_t address, Allocation* out) {
+  const std::lock_guard lock(heap->mutex);
+  const Allocation* a = containing(address);
+  if (a) *out = *a;
+  return a != nullptr;
+}
+
+bool heap_is_device_address(uint64_t address) { return address - heap->window < heap->size; }
+
+void* heap_bytes(uint64_t address, uint64_t bytes) {
+  if (!heap_is_device_address(address)) return reinterpret_cast<void*>(address);
+  const std::lock_guard lock(heap->mutex);
+  const Allocation* a = containing(address);
+  if (!a || bytes > a->bytes - (address - a->base)) return nullptr;
+  return reinterpret_cast<void*>(address + heap->shift);
+}
+
+void heap_forget(CUctx_st& c) {
+  const std::lock_guard lock(heap->mutex);
+  for (auto it = heap->allocations.begin(); it != heap->allocations.end();) {
+    const Allocation& a = it->second;
+    if (a.context != &c) {
+      ++it;
+      continue;
+    }
+    if (a.kind == Memory::device && !a.small) give_range(a.base, a.blocks);
+    if (a.kind == Memory::managed) munmap(reinterpret_cast<void*>(a.base), a.blocks);
+    if (a.kind == Memory::host) munmap(reinterpret_cast<void*>(a.base), rounded(a.bytes, 4096));
+    it = heap->allocations.erase(it);
+  }
+  for (const auto& block : c.small_blocks) give_range(block->base, kBlock);
+  c.small_blocks.clear();
+}
+
+}  // namespace carve::sim

@@ -1,0 +1,59 @@
+// Addresses. A device pointer is an address in one window that is reserved and never accessible: a program
+// that dereferences it faults, as on hardware. Its bytes lie at the same offset in a second window, which the
+// kernel commits page by page as copies and sets touch them: a card of 80 GiB costs what is really written.
+//
+// The driver hands out whole blocks of 2 MiB; an allocation of 1 MiB or less is a piece of a block, at steps
+// of 512 bytes. Blocks of small pieces belong to their context and go back when the last piece does. Host
+// allocations and managed memory are ordinary memory whose device address is their own.
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <memory>
+
+#include "sim/libcuda/process.h"
+
+namespace carve::sim {
+
+enum class Memory : uint8_t { device, managed, host, registered };
+
+struct SmallBlock {
+  uint64_t base = 0;
+  std::bitset<kBlock / 512> taken;
+  unsigned used = 0;
+};
+
+struct Allocation {
+  uint64_t base = 0;
+  uint64_t bytes = 0;   // As asked for.
+  uint64_t blocks = 0;  // Bytes taken from the device for it alone; 0 for a piece of a block.
+  CUctx_st* context = nullptr;
+  unsigned device = 0;
+  Memory kind = Memory::device;
+  unsigned flags = 0;
+  unsigned long long id = 0;
+  SmallBlock* small = nullptr;
+};
+
+bool heap_start();
+
+CUresult heap_allocate(CUctx_st&, uint64_t bytes, uint64_t* base);
+CUresult heap_allocate_managed(CUctx_st&, uint64_t bytes, unsigned flags, uint64_t* base);
+CUresult heap_allocate_host(CUctx_st*, uint64_t bytes, unsigned flags, void** out);
+CUresult heap_register_host(CUctx_st*, void* p, uint64_t bytes, unsigned flags);
+// Frees what starts at `base` and is of one of the two kinds.
+CUresult heap_free(uint64_t base, Memory kind, Memory or_kind);
+
+// The allocation that contains the address. False if there is none.
+bool heap_find(uint64_t address, Allocation*);
+
+// Where the bytes of [address, address + bytes) can be read and written by this process: inside the second
+// window for device pointers, the address itself for host memory. nullptr when a device range leaves its
+// allocation.
+void* heap_bytes(uint64_t address, uint64_t bytes);
+bool heap_is_device_address(uint64_t address);
+
+// The context is gone, and all of its device memory with it.
+void heap_forget(CUctx_st&);
+
+}  // namespace carve::sim

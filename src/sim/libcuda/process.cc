@@ -1,0 +1,259 @@
+// Start of the driver, the table of contexts, and each thread's stack of them.
+#include "sim/libcuda/process.h"
+
+#include <fcntl.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "sim/libcuda/heap.h"
+#include "sim/libcuda/schedule.h"
+
+namespace carve::sim {
+namespace {
+
+// One word on a page that is zero in a forked child.
+struct Life {
+  std::atomic<uint32_t> initialised;
+};
+Life* life = nullptr;
+Process* the_process = nullptr;
+bool ever_initialised = false;
+std::mutex init_mutex;
+
+struct Stack {
+  CUctx_st* contexts[64];
+  unsigned depth;
+};
+thread_local Stack stack;
+
+std::string uuid_text(const uint8_t (&u)[16]) {
+  char s[48];
+  std::snprintf(s, sizeof s, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0],
+                u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14],
+                u[15]);
+  return s;
+}
+
+// One word of CUDA_VISIBLE_DEVICES: an index, or a UUID or a prefix of one that fits a single device; else
+// -1.
+int named_device(const Set& set, const std::string& word) {
+  if (word.empty()) return -1;
+  if (word.find_first_not_of("0123456789") == std::string::npos) {
+    const unsigned long n = std::strtoul(word.c_str(), nullptr, 10);
+    return n < set.count ? static_cast<int>(n) : -1;
+  }
+  if (word.size() < 5 || strncasecmp(word.c_str(), "GPU-", 4) != 0) return -1;
+  int found = -1;
+  for (unsigned i = 0; i < set.count; ++i) {
+    if (strncasecmp(uuid_text(set.devices[i]->facts.uuid).c_str(), word.c_str(), word.size()) != 0) continue;
+    if (found >= 0) return -1;
+    found = static_cast<int>(i);
+  }
+  return found;
+}
+
+// As the CUDA programming guide describes CUDA_VISIBLE_DEVICES: everything before the first invalid word is
+// visible; a device named twice makes the whole list invalid.
+void select_devices(Process& p) {
+  const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (!list) {
+    p.visible_count = p.set.count;
+    for (unsigned i = 0; i < p.set.count; ++i) p.visible[i] = i;
+    return;
+  }
+  uint32_t seen = 0;
+  for (const char* at = list;;) {
+    const char* comma = std::strchr(at, ',');
+    std::string word = comma ? std::string(at, comma) : std::string(at);
+    while (!word.empty() && word.front() == ' ') word.erase(0, 1);
+    while (!word.empty() && word.back() == ' ') word.pop_back();
+    const int device = named_device(p.set, word);
+    if (device < 0) return;
+    if (seen >> device & 1) {
+      p.visible_count = 0;
+      return;
+    }
+    seen |= 1u << device;
+    p.visible[p.visible_count++] = static_cast<unsigned>(device);
+    if (!comma) return;
+    at = comma + 1;
+  }
+}
+
+CUresult start() {
+  const char* directory = set_directory();
+  if (!directory) return CUDA_ERROR_NO_DEVICE;
+  auto fresh = std::make_unique<Process>();
+  switch (open_set(directory, &fresh->set)) {
+    case Opened::yes: break;
+    case Opened::absent: return CUDA_ERROR_NO_DEVICE;
+    case Opened::other_version: return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
+    case Opened::unreadable: return CUDA_ERROR_OPERATING_SYSTEM;
+  }
+  select_devices(*fresh);
+  if (fresh->visible_count == 0) return CUDA_ERROR_NO_DEVICE;
+  if (!attach(fresh->set, &fresh->slot, &fresh->generation)) return CUDA_ERROR_OPERATING_SYSTEM;
+  if (!heap_start()) return CUDA_ERROR_OPERATING_SYSTEM;
+  void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED || madvise(page, 4096, MADV_WIPEONFORK) != 0) return CUDA_ERROR_OPERATING_SYSTEM;
+  the_process = fresh.release();
+  life = static_cast<Life*>(page);
+  life->initialised.store(1, std::memory_order_release);
+  ever_initialised = true;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+Process& process() { return *the_process; }
+
+CUresult entered() {
+  return life && life->initialised.load(std::memory_order_acquire) ? CUDA_SUCCESS
+                                                                   : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+std::shared_ptr<CUctx_st> find_context(CUcontext handle) {
+  const std::lock_guard lock(process().mutex);
+  const auto found = process().contexts.find(handle);
+  return found == process().contexts.end() ? nullptr : found->second;
+}
+
+CUresult current_even_broken(std::shared_ptr<CUctx_st>* out) {
+  if (const CUresult e = entered()) return e;
+  CUctx_st* top = top_context();
+  if (!top) return CUDA_ERROR_INVALID_CONTEXT;
+  *out = find_context(top);
+  return *out ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+CUresult current(std::shared_ptr<CUctx_st>* out) {
+  if (const CUresult e = current_even_broken(out)) return e;
+  return static_cast<CUresult>(__atomic_load_n(&(*out)->model().error, __ATOMIC_RELAXED));
+}
+
+CUresult device_of(CUdevice visible, unsigned* device) {
+  if (const CUresult e = entered()) return e;
+  if (visible < 0 || static_cast<unsigned>(visible) >= process().visible_count)
+    return CUDA_ERROR_INVALID_DEVICE;
+  *device = process().visible[visible];
+  return CUDA_SUCCESS;
+}
+
+int visible_of(unsigned device) {
+  for (unsigned i = 0; i < process().visible_count; ++i)
+    if (process().visible[i] == device) return static_cast<int>(i);
+  return -1;
+}
+
+void push_context(CUctx_st* c) {
+  if (stack.depth < std::size(stack.contexts)) stack.contexts[stack.depth++] = c;
+}
+CUctx_st* top_context() { return stack.depth ? stack.contexts[stack.depth - 1] : nullptr; }
+bool pop_context(CUctx_st** popped) {
+  if (!stack.depth) return false;
+  *popped = stack.contexts[--stack.depth];
+  return true;
+}
+void replace_top_context(CUctx_st* c) {
+  if (!c)
+    stack.depth -= stack.depth ? 1 : 0;
+  else if (stack.depth)
+    stack.contexts[stack.depth - 1] = c;
+  else
+    push_context(c);
+}
+
+CUresult refusal(Refusal r) {
+  switch (r) {
+    case Refusal::none: return CUDA_SUCCESS;
+    case Refusal::lost: return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    // Out of channels looks like out of memory to a program: so the driver says it, too.
+    case Refusal::no_slot:
+    case Refusal::no_memory: break;
+  }
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult create_context(unsigned device, unsigned flags, bool primary, std::shared_ptr<CUctx_st>* out) {
+  Process& p = process();
+  auto c = std::make_shared<CUctx_st>();
+  c->device = device;
+  c->flags = flags;
+  c->primary = primary;
+  Device& d = *p.set.devices[device];
+  {
+    const Locked lock(d);
+    const uint64_t now = now_ns();
+    sweep(p.set, device, now, true);
+    if (const Refusal r = open_context(d, p.slot, p.generation, now, &c->index); r != Refusal::none)
+      return refusal(r);
+    c->serial = d.contexts[c->index].serial;
+    d.contexts[c->index].channels[1].blocking = 0;
+  }
+  c->id = p.next_id.fetch_add(1);
+  c->legacy = {c.get(), 0, 0, 0, 0};
+  const std::lock_guard lock(p.mutex);
+  p.contexts[c.get()] = c;
+  *out = c;
+  return CUDA_SUCCESS;
+}
+
+void destroy_context(const std::shared_ptr<CUctx_st>& c) {
+  Process& p = process();
+  if (c->destroyed.exchange(true)) return;
+  if (!hangs(*c)) wait_idle(*c);
+  heap_forget(*c);
+  {
+    Device& d = c->card();
+    const Locked lock(d);
+    if (d.contexts[c->index].serial == c->serial) close_context(d, c->index, now_ns());
+  }
+  const std::lock_guard lock(p.mutex);
+  for (auto it = p.streams.begin(); it != p.streams.end();)
+    if ((*it)->context == c.get())
+      delete *it, it = p.streams.erase(it);
+    else
+      ++it;
+  p.contexts.erase(c.get());
+}
+
+CUresult unsupported(const char* name) {
+  // Each name once: a program that probes a thousand times must not fill a disk.
+  static std::mutex mutex;
+  static std::unordered_set<const char*>* said = nullptr;
+  const char* path = std::getenv("SIMGPU_LOG");
+  if (path && *path) {
+    const std::lock_guard lock(mutex);
+    if (!said) said = new std::unordered_set<const char*>;
+    if (said->insert(name).second) {
+      const int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+      char line[160];
+      const int n = std::snprintf(line, sizeof line, "pid %d: %s is not supported\n", getpid(), name);
+      if (fd >= 0) {
+        if (write(fd, line, static_cast<size_t>(n)) < 0) said->erase(name);
+        close(fd);
+      }
+    }
+  }
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+}  // namespace carve::sim
+
+using namespace carve::sim;
+
+Device& CUctx_st::card() const { return *process().set.devices[device]; }
+
+EXPORT CUresult cuInit(unsigned int flags) {
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (entered() == CUDA_SUCCESS) return CUDA_SUCCESS;
+  if (ever_initialised)
+    return CUDA_ERROR_NOT_INITIALIZED;  // A forked child: its parent's driver is not its own.
+  const std::lock_guard lock(init_mutex);
+  return entered() == CUDA_SUCCESS ? CUDA_SUCCESS : start();
+}

@@ -1,0 +1,161 @@
+// What the driver keeps for the process that loaded it: the set, the contexts, streams, events and modules.
+//
+// Three rules, because the process is a stranger's. Nothing is destroyed when main returns: the state is
+// allocated once and left, so calls from atexit handlers still work. Nothing survives a fork: the state lies
+// behind a page that the kernel wipes in the child (MADV_WIPEONFORK), where every call then says
+// CUDA_ERROR_NOT_INITIALIZED, as NVIDIA's driver does. And no lock is held while strangers' code runs.
+//
+// Locks, outermost first: Process::mutex (tables of objects), Context::performing, Context::pending, the
+// device's own lock in the shared file.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "abi/cuda.h"
+#include "sim/model/memory.h"
+#include "sim/set/set.h"
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+// The handles of the interface are pointers to these.
+struct CUctx_st;
+struct CUstream_st;
+
+namespace carve::sim {
+
+// Something to do in this process when an operation of a channel completes: move the bytes of a copy, note
+// the time of an event, run a host function.
+struct Effect {
+  uint64_t sequence = 0;
+  std::function<void(uint64_t end_ns)> run;
+  std::function<bool()> gate;  // A host operation that waits for this instead of running something.
+  bool host = false;           // `run` is the program's own function: service thread only.
+  bool lazy = false;           // Nobody can see the effect without asking us: no thread needs to wake for it.
+};
+
+// A recording of an event: a place in a channel.
+struct Recording {
+  std::weak_ptr<CUctx_st> context;
+  unsigned channel = 0;
+  uint64_t sequence = 0;
+  std::atomic<uint64_t> end_ns{0};
+};
+
+struct SmallBlock;  // sim/libcuda/heap.h
+
+}  // namespace carve::sim
+
+struct CUstream_st {
+  CUctx_st* context;
+  unsigned channel;
+  unsigned flags;
+  int priority;
+  unsigned long long id;
+};
+
+struct CUctx_st : std::enable_shared_from_this<CUctx_st> {
+  unsigned device = 0;  // Ordinal in the set, not among the visible ones.
+  unsigned index = 0;   // Among the 64 contexts of the device.
+  uint64_t serial = 0;
+  unsigned flags = 0;
+  unsigned long long id = 0;
+  bool primary = false;
+  std::atomic<bool> destroyed{false};
+  unsigned version = 3020;
+  CUfunc_cache cache = CU_FUNC_CACHE_PREFER_NONE;
+  CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
+  std::map<int, size_t> limits;
+  CUstream_st legacy = {};
+  unsigned channel_users[carve::sim::kChannels] = {};
+  std::unordered_map<uint64_t, std::unique_ptr<CUstream_st>> thread_streams;
+  std::vector<std::unique_ptr<carve::sim::SmallBlock>> small_blocks;
+  std::unordered_set<CUctx_st*> peers;
+
+  std::mutex performing;
+  std::mutex pending;
+  std::deque<carve::sim::Effect> effects[carve::sim::kChannels];
+  std::atomic<unsigned> outstanding{0};  // Effects not yet performed.
+
+  carve::sim::Device& card() const;
+  carve::sim::Context& model() const { return card().contexts[index]; }
+};
+
+struct CUevent_st {
+  unsigned flags;
+  CUctx_st* context;
+  std::shared_ptr<carve::sim::Recording> recording;
+};
+
+namespace carve::sim {
+
+struct Primary {
+  std::shared_ptr<CUctx_st> context;
+  unsigned references = 0;
+  unsigned flags = 0;
+};
+
+struct Process {
+  Set set;
+  uint32_t slot = 0;
+  uint64_t generation = 0;
+  unsigned visible[kDevices] = {};
+  unsigned visible_count = 0;
+
+  std::mutex mutex;
+  std::unordered_map<CUctx_st*, std::shared_ptr<CUctx_st>> contexts;
+  std::unordered_set<CUstream_st*> streams;
+  std::unordered_set<CUevent_st*> events;
+  Primary primaries[kDevices];
+  std::atomic<unsigned long long> next_id{1};
+
+  // The thread that performs effects when nobody is waiting for them.
+  std::mutex service_mutex;
+  std::condition_variable service_wake;
+  bool service_started = false;
+  bool service_called = false;
+};
+
+// The state of this process, valid after entered() said CUDA_SUCCESS.
+Process& process();
+
+// First line of every call: CUDA_ERROR_NOT_INITIALIZED before cuInit and in forked children.
+CUresult entered();
+
+// The calling thread's current context: CUDA_ERROR_INVALID_CONTEXT without one, its sticky error if it is
+// broken.
+CUresult current(std::shared_ptr<CUctx_st>* out);
+// The same without the sticky error, for calls that work in broken contexts (destroy, pop, get).
+CUresult current_even_broken(std::shared_ptr<CUctx_st>* out);
+// A context by handle.
+std::shared_ptr<CUctx_st> find_context(CUcontext);
+// The ordinal in the set of a visible device.
+CUresult device_of(CUdevice visible, unsigned* device);
+int visible_of(unsigned device);
+
+// The thread's stack of contexts.
+void push_context(CUctx_st*);
+CUctx_st* top_context();
+bool pop_context(CUctx_st** popped);
+void replace_top_context(CUctx_st*);
+
+// A new context on a device; primary contexts pass `primary`.
+CUresult create_context(unsigned device, unsigned flags, bool primary, std::shared_ptr<CUctx_st>* out);
+void destroy_context(const std::shared_ptr<CUctx_st>&);
+
+// Writes "name" to SIMGPU_LOG once; the answer to calls that the simulator does not know.
+CUresult unsupported(const char* name);
+
+CUresult refusal(Refusal);
+
+}  // namespace carve::sim

@@ -1,0 +1,340 @@
+// See schedule.h. The service thread is the only thread that this library ever makes; it blocks all signals
+// and sleeps unless an asynchronous copy, a host function or a stream callback is outstanding.
+#include "sim/libcuda/schedule.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <ctime>
+
+#include "sim/model/engine.h"
+
+namespace carve::sim {
+namespace {
+
+constexpr uint64_t kSpin = 20'000;         // Shorter waits are not worth a sleep of 50 us and more.
+constexpr uint64_t kLongest = 20'000'000;  // Looks again at least so often, whatever the model says.
+
+void sleep_until(uint64_t t) {
+  timespec at = {static_cast<time_t>(t / 1'000'000'000), static_cast<long>(t % 1'000'000'000)};
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
+}
+
+// Waits a little for model time `t`; `turn` counts the attempts that came too early.
+void pause_until(uint64_t t, unsigned turn) {
+  const uint64_t now = now_ns();
+  const uint64_t backoff = turn < 3 ? 0 : std::min<uint64_t>(10'000ull << std::min(turn, 6u), 500'000);
+  const uint64_t until = std::min(std::max(t, now + backoff), now + kLongest);
+  if (until <= now + kSpin)
+    sched_yield();
+  else
+    sleep_until(until);
+}
+
+CUresult state_of(const CUctx_st& c, const Device& d) {
+  const Context& m = d.contexts[c.index];
+  if (!m.in_use || m.serial != c.serial) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return static_cast<CUresult>(__atomic_load_n(&m.error, __ATOMIC_RELAXED));
+}
+
+// Performs what is due, oldest end first. Host functions are left to the service thread, and so is all that
+// comes after one in its channel, since the model does not complete it before.
+void perform_due(CUctx_st& c) {
+  if (c.outstanding.load(std::memory_order_acquire) == 0) return;
+  const std::lock_guard one_at_a_time(c.performing);
+  for (;;) {
+    Effect next;
+    uint64_t end = 0;
+    {
+      const std::lock_guard lock(c.pending);
+      const Device& d = c.card();
+      int chosen = -1;
+      std::pair<uint64_t, uint64_t> best{kNever, kNever};
+      for (unsigned k = 0; k < kChannels; ++k) {
+        if (c.effects[k].empty()) continue;
+        const Effect& e = c.effects[k].front();
+        if (!complete(d, c.index, k, e.sequence)) continue;
+        const Op& op = d.rings[c.index][k][e.sequence % kRing];
+        const std::pair<uint64_t, uint64_t> when{op.end_ns, op.order};
+        if (when < best) best = when, chosen = static_cast<int>(k);
+      }
+      if (chosen < 0) return;
+      next = std::move(c.effects[chosen].front());
+      c.effects[chosen].pop_front();
+      end = best.first;
+    }
+    if (next.run && !next.host) next.run(end);
+    c.outstanding.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+// When to look again for an operation: no event before it can complete it.
+uint64_t look_again(const Device& d, const CUctx_st& c, unsigned channel, uint64_t sequence) {
+  const uint64_t next = next_event(d);
+  return std::max(earliest_end(d, c.index, channel, sequence), next == kNever ? 0 : next);
+}
+
+// One look at one context by the service thread. Returns when to look again.
+uint64_t serve(CUctx_st& c, bool* did_something) {
+  Device& d = c.card();
+  uint64_t wake = kNever;
+  std::vector<std::pair<unsigned, std::function<void(uint64_t)>>> calls;
+  bool due = false;
+  {
+    const std::lock_guard lock(c.pending);
+    const Locked device(d);
+    const uint64_t now = now_ns();
+    advance(d, now);
+    if (state_of(c, d) != CUDA_SUCCESS) return kNever;
+    for (unsigned k = 0; k < kChannels; ++k) {
+      const auto urgent = std::ranges::find_if(c.effects[k], [](const Effect& e) { return !e.lazy; });
+      if (urgent == c.effects[k].end()) continue;
+      const Channel& channel = d.contexts[c.index].channels[k];
+      if (complete(d, c.index, k, urgent->sequence)) {
+        due = true;
+      } else if (channel.head == Head::waiting_for_host && channel.completed == urgent->sequence) {
+        if (urgent->gate)
+          urgent->gate() ? calls.push_back({k, nullptr}) : void(wake = std::min(wake, now + 100'000));
+        else
+          calls.push_back({k, urgent->run});
+      } else {
+        wake = std::min(wake, std::max(look_again(d, c, k, urgent->sequence), now + 20'000));
+      }
+    }
+  }
+  if (due || !calls.empty()) perform_due(c);
+  for (auto& [channel, call] : calls) {
+    if (call) call(0);
+    const Locked device(d);
+    if (state_of(c, d) == CUDA_SUCCESS) host_done(d, c.index, channel, now_ns());
+  }
+  if (!calls.empty()) perform_due(c);
+  *did_something |= due || !calls.empty();
+  return wake;
+}
+
+void* service(void*) {
+  Process& p = process();
+  for (;;) {
+    std::vector<std::shared_ptr<CUctx_st>> contexts;
+    {
+      const std::lock_guard lock(p.mutex);
+      for (const auto& [handle, c] : p.contexts)
+        if (c->outstanding.load(std::memory_order_acquire)) contexts.push_back(c);
+    }
+    bool did_something = false;
+    uint64_t wake = kNever;
+    for (const auto& c : contexts) wake = std::min(wake, serve(*c, &did_something));
+    const bool idle = contexts.empty();
+    contexts.clear();
+    if (did_something) continue;
+    std::unique_lock lock(p.service_mutex);
+    const auto called = [&] { return p.service_called; };
+    if (idle) {
+      p.service_wake.wait(lock, called);
+    } else {
+      const uint64_t now = now_ns();
+      const uint64_t nap = std::clamp<uint64_t>(wake > now ? wake - now : 0, 20'000, kLongest);
+      p.service_wake.wait_for(lock, std::chrono::nanoseconds(nap), called);
+    }
+    p.service_called = false;
+  }
+}
+
+void call_service() {
+  Process& p = process();
+  const std::lock_guard lock(p.service_mutex);
+  p.service_called = true;
+  if (p.service_started) return p.service_wake.notify_one();
+  p.service_started = true;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, service, nullptr) == 0)
+    pthread_detach(thread);
+  else
+    p.service_started = false;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+uint64_t thread_id() {
+  static thread_local const uint64_t id = static_cast<uint64_t>(syscall(SYS_gettid));
+  return id;
+}
+
+}  // namespace
+
+CUresult stream_of(CUstream handle, std::shared_ptr<CUctx_st>* context, CUstream_st** stream) {
+  if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
+    if (const CUresult e = current(context)) return e;
+    CUctx_st& c = **context;
+    if (handle != CU_STREAM_PER_THREAD) {
+      *stream = &c.legacy;
+      return CUDA_SUCCESS;
+    }
+    Process& p = process();
+    const std::lock_guard lock(p.mutex);
+    std::unique_ptr<CUstream_st>& own = c.thread_streams[thread_id()];
+    if (!own)
+      own = std::make_unique<CUstream_st>(
+          CUstream_st{&c, take_channel(c, true), CU_STREAM_DEFAULT, 0, p.next_id.fetch_add(1)});
+    *stream = own.get();
+    return CUDA_SUCCESS;
+  }
+  if (const CUresult e = entered()) return e;
+  Process& p = process();
+  {
+    const std::lock_guard lock(p.mutex);
+    if (!p.streams.contains(handle)) return CUDA_ERROR_INVALID_HANDLE;
+    const auto found = p.contexts.find(handle->context);
+    if (found == p.contexts.end()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    *context = found->second;
+  }
+  *stream = handle;
+  return static_cast<CUresult>(__atomic_load_n(&(*context)->model().error, __ATOMIC_RELAXED));
+}
+
+CUresult submit(CUctx_st& c, unsigned channel, const Op& op, Effect effect, uint64_t* sequence) {
+  Device& d = c.card();
+  const bool keeps = effect.run || effect.gate;
+  const bool urgent = keeps && !effect.lazy;
+  for (unsigned turn = 0;; ++turn) {
+    uint64_t room_at = 0;
+    bool harvest = false;
+    {
+      const std::lock_guard lock(c.pending);
+      const Locked device(d);
+      if (const CUresult e = state_of(c, d)) return e;
+      const uint64_t now = now_ns();
+      advance(d, now);
+      // The slot to be reused may still hold the end of an operation whose effect nobody has performed.
+      harvest = !c.effects[channel].empty() && c.effects[channel].front().sequence + kRing <=
+                                                   d.contexts[c.index].channels[channel].submitted;
+      if (!harvest && has_room(d, c.index, channel)) {
+        const uint64_t n = push(d, c.index, channel, op, now);
+        if (sequence) *sequence = n;
+        if (keeps) {
+          effect.sequence = n;
+          c.effects[channel].push_back(std::move(effect));
+          c.outstanding.fetch_add(1, std::memory_order_release);
+        }
+        break;
+      }
+      if (!has_room(d, c.index, channel))
+        room_at = look_again(d, c, channel, d.contexts[c.index].channels[channel].completed);
+    }
+    if (harvest) perform_due(c);
+    if (room_at) pause_until(room_at, turn);
+  }
+  if (urgent) call_service();
+  return CUDA_SUCCESS;
+}
+
+CUresult submit(CUctx_st& c, unsigned channel, const Op& op, uint64_t* sequence) {
+  return submit(c, channel, op, Effect{}, sequence);
+}
+
+CUresult wait_for(CUctx_st& c, unsigned channel, uint64_t sequence) {
+  Device& d = c.card();
+  for (unsigned turn = 0;; ++turn) {
+    uint64_t until = 0;
+    {
+      const Locked device(d);
+      const uint64_t now = now_ns();
+      advance(d, now);
+      if (const CUresult e = state_of(c, d)) return e;
+      if (complete(d, c.index, channel, sequence)) break;
+      sweep(process().set, c.device, now);
+      until = look_again(d, c, channel, sequence);
+    }
+    pause_until(until, turn);
+  }
+  perform_due(c);
+  return CUDA_SUCCESS;
+}
+
+CUresult wait_channel(CUctx_st& c, unsigned channel) {
+  const uint64_t submitted = __atomic_load_n(&c.model().channels[channel].submitted, __ATOMIC_ACQUIRE);
+  return submitted ? wait_for(c, channel, submitted - 1)
+                   : static_cast<CUresult>(__atomic_load_n(&c.model().error, __ATOMIC_RELAXED));
+}
+
+CUresult wait_idle(CUctx_st& c) {
+  uint64_t submitted[kChannels], active = 0;
+  {
+    Device& d = c.card();
+    const Locked device(d);
+    advance(d, now_ns());
+    if (const CUresult e = state_of(c, d)) return e;
+    active = d.contexts[c.index].active;
+    for (unsigned k = 0; k < kChannels; ++k) submitted[k] = d.contexts[c.index].channels[k].submitted;
+  }
+  for (; active; active &= active - 1) {
+    const auto k = static_cast<unsigned>(std::countr_zero(active));
+    if (const CUresult e = wait_for(c, k, submitted[k] - 1)) return e;
+  }
+  perform_due(c);
+  return CUDA_SUCCESS;
+}
+
+bool hangs(CUctx_st& c) {
+  Device& d = c.card();
+  const Locked device(d);
+  for (unsigned k = 0; k < kChannels; ++k) {
+    const Channel& channel = d.contexts[c.index].channels[k];
+    if (channel.submitted > channel.completed && earliest_end(d, c.index, k, channel.submitted - 1) == kNever)
+      return true;
+  }
+  return false;
+}
+
+CUresult query(CUctx_st& c, unsigned channel, uint64_t sequence) {
+  Device& d = c.card();
+  {
+    const Locked device(d);
+    advance(d, now_ns());
+    if (const CUresult e = state_of(c, d)) return e;
+    if (!complete(d, c.index, channel, sequence)) return CUDA_ERROR_NOT_READY;
+  }
+  perform_due(c);
+  return CUDA_SUCCESS;
+}
+
+CUresult query_channel(CUctx_st& c, unsigned channel) {
+  const uint64_t submitted = __atomic_load_n(&c.model().channels[channel].submitted, __ATOMIC_ACQUIRE);
+  return submitted ? query(c, channel, submitted - 1)
+                   : static_cast<CUresult>(__atomic_load_n(&c.model().error, __ATOMIC_RELAXED));
+}
+
+unsigned take_channel(CUctx_st& c, bool blocking) {
+  Device& d = c.card();
+  const Locked device(d);
+  unsigned best = 1;
+  auto cost = [&](unsigned k) {
+    const bool other_kind = c.channel_users[k] && d.contexts[c.index].channels[k].blocking != blocking;
+    return c.channel_users[k] + (other_kind ? 1'000'000u : 0u);
+  };
+  for (unsigned k = 2; k < kChannels; ++k)
+    if (cost(k) < cost(best)) best = k;
+  if (c.channel_users[best]++ == 0) d.contexts[c.index].channels[best].blocking = blocking;
+  return best;
+}
+
+void give_channel(CUctx_st& c, unsigned channel) {
+  if (c.channel_users[channel]) --c.channel_users[channel];
+}
+
+uint64_t copy_time(const Device& d, OpKind kind, uint64_t bytes) {
+  const uint64_t mbps = kind == OpKind::to_device ? d.facts.to_device_mbps
+                        : kind == OpKind::to_host ? d.facts.to_host_mbps
+                                                  : d.facts.on_device_mbps;
+  return d.facts.copy_latency_ns + bytes * 1000 / mbps;
+}
+
+}  // namespace carve::sim
