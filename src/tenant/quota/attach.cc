@@ -73,9 +73,7 @@ bool map_all(const int* fds, uint32_t slot, Pages* out) {
     *out = p;
     return true;
   }
-  if (p.control != nullptr) munmap(const_cast<shm::Control*>(p.control), sizeof(shm::Control));
-  if (p.report != nullptr) munmap(p.report, sizeof(shm::Report));
-  if (p.heartbeat != nullptr) munmap(const_cast<shm::Heartbeat*>(p.heartbeat), sizeof(shm::Heartbeat));
+  unmap(p);
   return false;
 }
 
@@ -90,22 +88,26 @@ bool readable(int fd, int64_t deadline) {
   }
 }
 
-// One question, one answer.
 Outcome ask(const sockaddr_un& address, shm::Guest guest, int64_t deadline, Pages* pages) {
   const Descriptor connection(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (connection.fd < 0) return Outcome::unreachable;
   // Connecting to a unix socket succeeds at once or, where the queue is full, fails with EAGAIN.
   if (connect(connection.fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return Outcome::unreachable;
+  return converse(connection.fd, guest, deadline, pages);
+}
+
+}  // namespace
+
+Outcome converse(int connection, shm::Guest guest, int64_t deadline, Pages* pages) {
   shm::AttachRequest request = {};
   request.magic = shm::attach_magic;
   request.layout = shm::layout_version;
   request.size = sizeof request;
   request.guest = guest;
   request.image = image_hash();
-  if (send(connection.fd, &request, sizeof request, MSG_NOSIGNAL) != sizeof request)
-    return Outcome::unreachable;
-  if (!readable(connection.fd, deadline)) return Outcome::unreachable;
+  if (send(connection, &request, sizeof request, MSG_NOSIGNAL) != sizeof request) return Outcome::unreachable;
+  if (!readable(connection, deadline)) return Outcome::unreachable;
 
   shm::AttachReply reply = {};
   alignas(cmsghdr) char ancillary[CMSG_SPACE(page_count * sizeof(int))];
@@ -115,7 +117,7 @@ Outcome ask(const sockaddr_un& address, shm::Guest guest, int64_t deadline, Page
   message.msg_iovlen = 1;
   message.msg_control = ancillary;
   message.msg_controllen = sizeof ancillary;
-  const ssize_t size = recvmsg(connection.fd, &message, MSG_CMSG_CLOEXEC);
+  const ssize_t size = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
   if (size <= 0) return Outcome::unreachable;
 
   // Whatever came along is ours to close, however wrong the rest is. No more than three can have come: the
@@ -137,8 +139,6 @@ Outcome ask(const sockaddr_un& address, shm::Guest guest, int64_t deadline, Page
   return outcome;
 }
 
-}  // namespace
-
 Outcome judge(const shm::AttachReply& reply, size_t size, size_t descriptors) {
   if (size != sizeof reply || reply.magic != shm::attach_magic || reply.size != sizeof reply)
     return Outcome::refused;
@@ -157,6 +157,12 @@ Outcome judge(const shm::AttachReply& reply, size_t size, size_t descriptors) {
     case shm::AttachStatus::no_slot: return Outcome::refused;
   }
   return Outcome::refused;
+}
+
+void unmap(const Pages& p) {
+  if (p.control != nullptr) munmap(const_cast<shm::Control*>(p.control), sizeof(shm::Control));
+  if (p.report != nullptr) munmap(p.report, sizeof(shm::Report));
+  if (p.heartbeat != nullptr) munmap(const_cast<shm::Heartbeat*>(p.heartbeat), sizeof(shm::Heartbeat));
 }
 
 Outcome attach(const char* path, shm::Guest guest, int64_t patience_ns, Pages* pages) {

@@ -23,6 +23,13 @@ enum class Outcome { attached, not_a_tenant, refused, unreachable };
 // a reply that breaks the rules. `descriptors` is how many came along.
 Outcome judge(const shm::AttachReply& reply, size_t size, size_t descriptors);
 
+// One question and one answer over a connected socket, by `deadline` (CLOCK_MONOTONIC ns). Leaves no
+// descriptor open but the connection, which stays the caller's.
+Outcome converse(int connection, shm::Guest guest, int64_t deadline, Pages* pages);
+
+// Gives the mappings back, where somebody else asked too.
+void unmap(const Pages& pages);
+
 // Asks the agent at `path` until it answers or `patience_ns` have passed, every 50 ms. `pages` is set where
 // the outcome is `attached`. A path too long for a socket address is unreachable at once.
 Outcome attach(const char* path, shm::Guest guest, int64_t patience_ns, Pages* pages);

@@ -1,0 +1,16 @@
+// A library that looks names up on its own behalf.
+#include <dlfcn.h>
+
+#pragma GCC visibility push(default)
+extern "C" int carve_probe() { return 2; }
+extern "C" int only_in_probe() { return 3; }
+// Not tail calls: dlsym must see a return address in here.
+extern "C" void* next_of(const char* name) {
+  void* volatile found = dlsym(RTLD_NEXT, name);
+  return found;
+}
+extern "C" void* default_of(const char* name) {
+  void* volatile found = dlsym(RTLD_DEFAULT, name);
+  return found;
+}
+#pragma GCC visibility pop

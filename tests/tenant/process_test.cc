@@ -1,0 +1,348 @@
+// The real preload in real processes, over the stand-in and the simulated driver, under the agent in
+// miniature.
+#include <dirent.h>
+#include <gtest/gtest.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+
+#include "tests/tenant/agent.h"
+#include "tests/tenant/spawn.h"
+#include "wire/shm/budget.h"
+
+namespace carve::test {
+namespace {
+
+constexpr uint64_t MiB = 1 << 20;
+const bool long_run = [] {
+  const char* wish = getenv("CARVE_LONG");
+  return wish != nullptr && *wish != 0;
+}();
+
+// The drivers that a program may find: where their libcuda.so.1 lies, the devices, and the environment.
+struct Driver {
+  std::string libraries;
+  std::vector<std::vector<uint8_t>> uuids;
+  std::vector<std::string> environment;
+};
+
+Driver standin() {
+  return {STANDIN_DIRECTORY, {std::vector<uint8_t>(16, 1), std::vector<uint8_t>(16, 2)}, {}};
+}
+
+std::vector<std::string> plain(const Driver& d) {
+  auto e = d.environment;
+  e.push_back("LD_LIBRARY_PATH=" + d.libraries);
+  return e;
+}
+
+std::vector<std::string> hooked(const Driver& d, const std::string& socket) {
+  auto e = plain(d);
+  e.push_back(std::string("LD_PRELOAD=") + PRELOAD);
+  e.push_back("CARVE_SOCKET=" + socket);
+  return e;
+}
+
+// Two simulated A10, made once for all tests.
+const Driver& simulated() {
+  static const Driver driver = [] {
+    char folder[] = "/tmp/carve-simset-XXXXXX";
+    if (mkdtemp(folder) == nullptr) abort();
+    const std::string set = std::string(folder) + "/set";
+    Child tool({CARVE_SIM, "create", set, "a10x2"}, {});
+    if (tool.wait() != 0) abort();
+    static std::string made = folder;
+    atexit([] { Child({"rm", "-rf", made}, {}).wait(); });
+    Driver d = {SIM_DIRECTORY, {}, {"SIMGPU_DIR=" + set}};
+    Child lister({PROGRAM, "uuids"}, plain(d));
+    for (std::string hex = lister.line(); hex.size() == 32; hex = lister.line()) {
+      std::vector<uint8_t> uuid;
+      for (size_t i = 0; i < 32; i += 2)
+        uuid.push_back(static_cast<uint8_t>(std::stoul(hex.substr(i, 2), nullptr, 16)));
+      d.uuids.push_back(uuid);
+    }
+    if (d.uuids.size() != 2) abort();
+    return d;
+  }();
+  return driver;
+}
+
+uint64_t used(const Agent& agent, unsigned device = 0) {
+  return shm::read(agent.pages.report->budget[device]).used;
+}
+
+template <class Condition>
+bool soon(Condition condition) {
+  for (int i = 0; i < 5000; ++i) {
+    if (condition()) return true;
+    usleep(1000);
+  }
+  return false;
+}
+
+class Witness {
+ public:
+  Witness() {
+    fd_ = mkstemp(path_);
+    if (fd_ < 0 || ftruncate(fd_, 4096) != 0) abort();
+    words_ = static_cast<uint64_t*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0));
+  }
+  Witness(const Witness&) = delete;
+  Witness& operator=(const Witness&) = delete;
+  ~Witness() {
+    munmap(words_, 4096);
+    close(fd_);
+    unlink(path_);
+  }
+  std::string variable() const { return std::string("STANDIN_WITNESS=") + path_; }
+  uint64_t now() const { return __atomic_load_n(&words_[0], __ATOMIC_SEQ_CST); }
+  uint64_t most() const { return __atomic_load_n(&words_[1], __ATOMIC_SEQ_CST); }
+
+ private:
+  char path_[32] = "/tmp/carve-witness-XXXXXX";
+  int fd_;
+  uint64_t* words_;
+};
+
+// What the stand-in counts is exact, so this is the proof of "not by a byte": contexts and allocations of
+// sixteen processes that race for the last pieces.
+TEST(Quota, of_sixteen_racing_processes_is_never_passed_by_a_byte) {
+  constexpr uint64_t context = 3 * MiB, quota = 16 * context + 101 * MiB + 512;
+  constexpr int processes = 16;
+  Witness witness;
+  Driver driver = standin();
+  driver.environment.push_back(witness.variable());
+  driver.environment.push_back("STANDIN_CONTEXT=" + std::to_string(context));
+  Agent agent({{driver.uuids[0], quota, context}});
+  std::vector<std::unique_ptr<Child>> children;
+  for (int i = 0; i < processes; ++i) {
+    // Pieces of different sizes, small and large.
+    const std::string piece = std::to_string(i % 3 == 0 ? 700'000 : i % 3 == 1 ? 2 * MiB : 5 * MiB - 3);
+    children.push_back(std::make_unique<Child>(std::vector<std::string>{PROGRAM, "race", "200", piece},
+                                               hooked(driver, agent.socket())));
+  }
+  long pieces = 0;
+  for (auto& c : children) {
+    pieces += atol(c->line().c_str());
+    EXPECT_EQ(c->wait(), 0);
+  }
+  EXPECT_GT(pieces, 200);
+  EXPECT_LE(witness.most(), quota);
+  EXPECT_GT(witness.most(), quota - 512 * 1024) << "they never came near the limit";
+  EXPECT_EQ(witness.now(), 0u);
+  ASSERT_TRUE(soon([&] { return agent.living() == 0; }));
+  EXPECT_EQ(used(agent), 0u);
+  // And no byte of it stays unusable.
+  Child after({PROGRAM, "fill", "512"}, hooked(driver, agent.socket()));
+  EXPECT_EQ(after.line(), std::to_string(quota - context));
+}
+
+TEST(Quota, holds_over_the_simulated_driver_too) {
+  const Driver& driver = simulated();
+  constexpr uint64_t context = 256 * MiB, quota = 4 * context + 600 * MiB;
+  Agent agent({{driver.uuids[0], quota, context}});
+  std::vector<std::unique_ptr<Child>> children;
+  for (int i = 0; i < 4; ++i)
+    children.push_back(std::make_unique<Child>(
+        std::vector<std::string>{PROGRAM, "race", "20", std::to_string((i + 1) * 10 * MiB)},
+        hooked(driver, agent.socket())));
+  for (auto& c : children) EXPECT_EQ(c->wait(), 0);
+  ASSERT_TRUE(soon([&] { return agent.living() == 0; }));
+  EXPECT_EQ(used(agent), 0u);
+  Child after({PROGRAM, "fill", "2097152"}, hooked(driver, agent.socket()));
+  EXPECT_EQ(after.line(), std::to_string((quota - context) / (2 * MiB) * 2 * MiB));
+  EXPECT_LE(used(agent), quota);
+}
+
+TEST(Quota, is_what_a_program_sees_as_its_device) {
+  const Driver& driver = simulated();
+  Agent agent({{driver.uuids[0], 2048 * MiB, 256 * MiB}});
+  Child child({PROGRAM, "info"}, hooked(driver, agent.socket()));
+  EXPECT_EQ(child.line(),
+            std::to_string(1792 * MiB) + " " + std::to_string(2048 * MiB) + " " + std::to_string(2048 * MiB));
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(Quota, of_a_device_that_was_not_granted_is_nothing) {
+  const Driver& driver = simulated();
+  Agent agent({{driver.uuids[1], 2048 * MiB, 256 * MiB}});  // CUDA's device 0 is the other one.
+  Child child({PROGRAM, "info"}, hooked(driver, agent.socket()));
+  EXPECT_EQ(child.line(), "error 2");
+  EXPECT_EQ(child.wait(), 1);
+}
+
+TEST(Quota, is_exact_again_after_a_storm_of_kills) {
+  const Driver driver = standin();
+  constexpr uint64_t context = MiB, quota = 6 * context + 40 * MiB;
+  Agent agent({{driver.uuids[0], quota, context}});
+  std::mt19937 random(2024);
+  std::vector<std::unique_ptr<Child>> children(6);
+  const auto start = [&] {
+    return std::make_unique<Child>(std::vector<std::string>{PROGRAM, "churn", std::to_string(random())},
+                                   hooked(driver, agent.socket()));
+  };
+  for (auto& c : children) c = start();
+  for (int round = 0; round < (long_run ? 3000 : 150); ++round) {
+    usleep(random() % 8000);
+    EXPECT_LE(used(agent), quota);
+    auto& victim = children[random() % children.size()];
+    victim->kill();
+    EXPECT_EQ(victim->wait(), 128 + SIGKILL) << "it ended before anybody killed it";
+    victim = start();
+  }
+  for (auto& c : children) {
+    c->kill();
+    c->wait();
+  }
+  ASSERT_TRUE(soon([&] { return agent.living() == 0; }));
+  EXPECT_EQ(used(agent), 0u);
+  Child after({PROGRAM, "fill", "512"}, hooked(driver, agent.socket()));
+  EXPECT_EQ(after.line(), std::to_string(quota - context));
+}
+
+TEST(Fork, gives_the_child_a_slot_of_its_own_and_leaves_the_parents_charges_alone) {
+  const Driver driver = standin();
+  constexpr uint64_t context = MiB;
+  Agent agent({{driver.uuids[0], 64 * MiB, context}});
+  Child child({PROGRAM, "forks"}, hooked(driver, agent.socket()));
+  EXPECT_EQ(child.line(), "child");
+  EXPECT_EQ(agent.living(), 2);
+  EXPECT_EQ(used(agent), context + 6 * MiB);
+  child.nudge();
+  EXPECT_EQ(child.line(), "parent");
+  ASSERT_TRUE(soon([&] { return agent.living() == 1; }));
+  EXPECT_EQ(used(agent), context + 4 * MiB);
+  child.nudge();
+  EXPECT_EQ(child.wait(), 0);
+  ASSERT_TRUE(soon([&] { return agent.living() == 0; }));
+  EXPECT_EQ(used(agent), 0u);
+}
+
+TEST(Fork, over_the_simulated_driver_leaves_the_parent_as_it_was) {
+  const Driver& driver = simulated();
+  constexpr uint64_t context = 256 * MiB;
+  Agent agent({{driver.uuids[0], 1024 * MiB, context}});
+  Child child({PROGRAM, "forks"}, hooked(driver, agent.socket()));
+  EXPECT_EQ(child.line(), "child");
+  child.nudge();
+  EXPECT_EQ(child.line(), "parent");
+  EXPECT_EQ(used(agent), context + 4 * MiB);
+  child.nudge();
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(Exec, starts_over_with_nothing_charged) {
+  const Driver driver = standin();
+  constexpr uint64_t context = MiB;
+  Agent agent({{driver.uuids[0], 64 * MiB, context}});
+  Child child({PROGRAM, "execs"}, hooked(driver, agent.socket()));
+  EXPECT_EQ(child.line(), "held");
+  EXPECT_EQ(agent.attaches(), 2);
+  EXPECT_EQ(agent.living(), 1);
+  EXPECT_EQ(used(agent), context + 2 * MiB);
+}
+
+TEST(Attach, happens_once_however_many_threads_race_to_it) {
+  const Driver driver = standin();
+  Agent agent({{driver.uuids[0], 64 * MiB, 0}});
+  Child child({PROGRAM, "threads"}, hooked(driver, agent.socket()));
+  EXPECT_EQ(child.line(), "ready");
+  EXPECT_EQ(agent.attaches(), 1);
+}
+
+TEST(Attach, leaves_no_descriptor_open) {
+  const Driver driver = standin();
+  Agent agent({{driver.uuids[0], 64 * MiB, 0}});
+  Child child({PROGRAM, "descriptors"}, hooked(driver, agent.socket()));
+  EXPECT_EQ(child.line(), "");
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(Attach, of_a_process_that_is_no_tenant_leaves_it_alone) {
+  const Driver driver = standin();
+  Agent agent({{driver.uuids[0], 1 * MiB, 0}}, [](shm::AttachReply& r) {
+    r.status = shm::AttachStatus::not_a_tenant;
+    return true;
+  });
+  Child child({PROGRAM, "info"}, hooked(driver, agent.socket()));
+  const std::string native = std::to_string(40ull << 30);
+  EXPECT_EQ(child.line(), native + " " + native + " " + native);
+}
+
+TEST(Attach, refused_is_system_not_ready) {
+  const Driver driver = standin();
+  for (const auto status : {shm::AttachStatus::wrong_layout, shm::AttachStatus::no_slot}) {
+    Agent agent({{driver.uuids[0], 1 * MiB, 0}}, [=](shm::AttachReply& r) {
+      r.status = status;
+      return true;
+    });
+    Child child({PROGRAM, "init"}, hooked(driver, agent.socket()));
+    EXPECT_EQ(child.line(), "error 802");
+    EXPECT_EQ(child.wait(), 1);
+  }
+}
+
+TEST(Attach, waits_for_an_agent_that_is_starting) {
+  const Driver driver = standin();
+  int asked = 0;
+  Agent agent({{driver.uuids[0], 1 * MiB, 0}}, [&](shm::AttachReply& r) {
+    if (++asked < 4) r.status = shm::AttachStatus::try_again;
+    return asked != 4;  // And one connection that just ends.
+  });
+  Child child({PROGRAM, "init"}, hooked(driver, agent.socket()));
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_EQ(asked, 5);
+}
+
+TEST(Attach, gives_up_after_ten_seconds_and_refuses) {
+  const Driver driver = standin();
+  const time_t before = time(nullptr);
+  Child child({PROGRAM, "init"}, hooked(driver, "/tmp/carve-nobody-here"));
+  EXPECT_EQ(child.line(), "error 802");
+  EXPECT_GE(time(nullptr) - before, 9);
+  EXPECT_LE(time(nullptr) - before, 14);
+}
+
+TEST(Attach, without_any_marker_leaves_the_program_alone) {
+  Driver driver = standin();
+  driver.environment.push_back(std::string("LD_PRELOAD=") + PRELOAD);
+  if (access("/run/carve/carved.sock.attach", F_OK) == 0) GTEST_SKIP() << "this machine has an agent";
+  Child child({PROGRAM, "info"}, plain(driver));
+  EXPECT_NE(child.line(), "");
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(Lookups, are_the_same_with_and_without_the_preload_but_for_our_hooks) {
+  const Driver driver = standin();
+  Agent agent({{driver.uuids[0], 64 * MiB, 0}});
+  for (const auto& environment : {plain(driver), hooked(driver, agent.socket())}) {
+    Child child({PROGRAM, "lookups", PROBE}, environment);
+    EXPECT_EQ(child.line(), "");
+    EXPECT_EQ(child.wait(), 0);
+  }
+}
+
+TEST(Bystanders, run_as_if_nothing_were_there) {
+  const Driver driver = standin();
+  const auto environment = hooked(driver, "/tmp/carve-nobody-here");
+  Child bash({"bash", "-c", "echo $((6 * 7)); exit 3"}, environment);
+  EXPECT_EQ(bash.line(), "42");
+  EXPECT_EQ(bash.wait(), 3);
+  Child ls({"ls", "/dev/null"}, environment);
+  EXPECT_EQ(ls.line(), "/dev/null");
+  Child python({"python3", "-c",
+                "import ctypes, threading, subprocess; t = threading.Thread(target=print, "
+                "args=(ctypes.CDLL(None).getpid() > 0,)); "
+                "t.start(); t.join(); print(subprocess.run(['true']).returncode)"},
+               environment);
+  EXPECT_EQ(python.line(), "True");
+  EXPECT_EQ(python.line(), "0");
+}
+
+}  // namespace
+}  // namespace carve::test

@@ -1,0 +1,301 @@
+// A customer's program, as plain as they come: it opens libcuda.so.1, fetches what it needs with dlsym, and
+// does what its first argument says. It knows nothing of Carve. Exit status 0: all went as the driver
+// promises; 1: a call failed, its number is printed; 2: what came back is wrong, the line says which.
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "abi/cuda.h"
+
+namespace {
+
+#define EXPECT(condition)                                      \
+  do {                                                         \
+    if (!(condition)) {                                        \
+      printf("line %d: not true: %s\n", __LINE__, #condition); \
+      exit(2);                                                 \
+    }                                                          \
+  } while (false)
+
+void* library() {
+  static void* handle = dlopen("libcuda.so.1", RTLD_NOW);
+  if (handle == nullptr) {
+    printf("%s\n", dlerror());
+    exit(2);
+  }
+  return handle;
+}
+
+template <class F>
+F* entry(F*, const char* name) {
+  void* found = dlsym(library(), name);
+  if (found == nullptr) {
+    printf("no %s\n", name);
+    exit(2);
+  }
+  return reinterpret_cast<F*>(found);
+}
+#define CU(name) entry(static_cast<decltype(&name)>(nullptr), #name)
+
+void must(CUresult result) {
+  if (result == CUDA_SUCCESS) return;
+  printf("error %d\n", static_cast<int>(result));
+  exit(1);
+}
+
+// `patient`: siblings may have taken everything, even the room for a context; then ask again.
+void start(bool patient = false) {
+  must(CU(cuInit)(0));
+  CUcontext context = nullptr;
+  for (int tries = 0;; ++tries) {
+    const CUresult result = CU(cuDevicePrimaryCtxRetain)(&context, 0);
+    if (result == CUDA_SUCCESS) break;
+    if (!patient || result != CUDA_ERROR_OUT_OF_MEMORY || tries > 30'000) must(result);
+    usleep(1000);
+  }
+  must(CU(cuCtxSetCurrent)(context));
+}
+
+void say(const char* word) {
+  puts(word);
+  fflush(stdout);
+}
+
+int init() {
+  must(CU(cuInit)(0));
+  return 0;
+}
+
+int uuids() {
+  must(CU(cuInit)(0));
+  int count = 0;
+  must(CU(cuDeviceGetCount)(&count));
+  for (int i = 0; i < count; ++i) {
+    CUuuid uuid;
+    must(CU(cuDeviceGetUuid)(&uuid, i));
+    for (char b : uuid.bytes) printf("%02x", static_cast<unsigned char>(b));
+    printf("\n");
+  }
+  return 0;
+}
+
+// Takes all it can get in pieces, gives all back, again and again, together with its siblings.
+int race(int rounds, size_t piece) {
+  start(true);
+  auto* allocate = CU(cuMemAlloc_v2);
+  auto* release = CU(cuMemFree_v2);
+  long got = 0;
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<CUdeviceptr> mine;
+    for (;;) {
+      CUdeviceptr p = 0;
+      const CUresult result = allocate(&p, piece);
+      if (result == CUDA_ERROR_OUT_OF_MEMORY) break;
+      must(result);
+      mine.push_back(p);
+    }
+    got += static_cast<long>(mine.size());
+    for (CUdeviceptr p : mine) must(release(p));
+  }
+  must(CU(cuDevicePrimaryCtxRelease_v2)(0));
+  printf("%ld\n", got);
+  return 0;
+}
+
+// Allocates and frees at random until somebody kills it.
+int churn(unsigned seed) {
+  start(true);
+  auto* allocate = CU(cuMemAlloc_v2);
+  auto* release = CU(cuMemFree_v2);
+  std::minstd_rand random(seed);
+  std::vector<CUdeviceptr> mine;
+  for (;;) {
+    CUdeviceptr p = 0;
+    if (mine.size() < 20 && random() % 2 != 0) {
+      const CUresult result = allocate(&p, 1 + random() % (8 << 20));
+      if (result == CUDA_SUCCESS) mine.push_back(p);
+      if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY) must(result);
+    } else if (!mine.empty()) {
+      must(release(mine.back()));
+      mine.pop_back();
+    }
+  }
+}
+
+int hold(size_t bytes) {
+  start();
+  CUdeviceptr p = 0;
+  must(CU(cuMemAlloc_v2)(&p, bytes));
+  say("held");
+  char c;
+  return read(0, &c, 1) < 0;
+}
+
+// Allocates in pieces until refused, says how many bytes that were and waits.
+int fill(size_t piece) {
+  start();
+  size_t got = 0;
+  for (;;) {
+    CUdeviceptr p = 0;
+    const CUresult result = CU(cuMemAlloc_v2)(&p, piece);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY) break;
+    must(result);
+    got += piece;
+  }
+  say(std::to_string(got).c_str());
+  char c;
+  return read(0, &c, 1) < 0;
+}
+
+int info() {
+  start();
+  size_t free_bytes = 0, total = 0, device = 0;
+  must(CU(cuMemGetInfo_v2)(&free_bytes, &total));
+  must(CU(cuDeviceTotalMem_v2)(&device, 0));
+  printf("%zu %zu %zu\n", free_bytes, total, device);
+  return 0;
+}
+
+// Holds something, forks, and the child makes its own calls; then the parent goes on.
+int forks() {
+  start();
+  CUdeviceptr p = 0;
+  must(CU(cuMemAlloc_v2)(&p, 4 << 20));
+  auto* allocate = CU(cuMemAlloc_v2);
+  const pid_t child = fork();
+  if (child == 0) {
+    // A stand-in lets a child allocate; NVIDIA's driver and the simulated one answer NOT_INITIALIZED.
+    CUdeviceptr q = 0;
+    const CUresult result = allocate(&q, 2 << 20);
+    EXPECT(result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_INITIALIZED);
+    say("child");
+    char c;
+    _exit(read(0, &c, 1) < 0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT(status == 0);
+  must(CU(cuMemFree_v2)(p));
+  must(allocate(&p, 4 << 20));
+  say("parent");
+  char c;
+  return read(0, &c, 1) < 0;
+}
+
+int execs(char* self) {
+  start();
+  CUdeviceptr p = 0;
+  must(CU(cuMemAlloc_v2)(&p, 4 << 20));
+  char verb[] = "hold", bytes[] = "2097152";
+  char* arguments[] = {self, verb, bytes, nullptr};
+  execv(self, arguments);
+  return 2;
+}
+
+int threads() {
+  std::vector<std::thread> all;
+  std::atomic<int> failed{0};
+  auto* init_ = CU(cuInit);
+  for (int i = 0; i < 16; ++i) all.emplace_back([&] { failed += init_(0) != CUDA_SUCCESS; });
+  for (auto& t : all) t.join();
+  EXPECT(failed == 0);
+  say("ready");
+  char c;
+  return read(0, &c, 1) < 0;
+}
+
+int open_descriptors() {
+  int count = 0;
+  DIR* d = opendir("/proc/self/fd");
+  while (readdir(d) != nullptr) ++count;
+  closedir(d);
+  return count;
+}
+
+int descriptors() {
+  library();
+  const int before = open_descriptors();
+  must(CU(cuInit)(0));
+  EXPECT(open_descriptors() - before <=
+         atoi(getenv("DRIVER_KEEPS") != nullptr ? getenv("DRIVER_KEEPS") : "0"));
+  return 0;
+}
+
+std::string home_of(void* function) {
+  Dl_info where;
+  return function != nullptr && dladdr(function, &where) != 0 ? where.dli_fname : "nowhere";
+}
+
+}  // namespace
+
+// Defined here and in libprobe.so, whose next_probe() asks for the one after its own: there is none, and
+// whoever loses the caller finds libprobe's.
+extern "C" int carve_probe() { return 1; }
+
+namespace {
+
+int lookups(const char* probe_library) {
+  const bool hooked = getenv("LD_PRELOAD") != nullptr;
+  EXPECT(dlsym(RTLD_DEFAULT, "cuInit") == nullptr);  // No driver yet: the name does not exist.
+  EXPECT(dlsym(RTLD_NEXT, "cuMemAlloc_v2") == nullptr);
+  EXPECT(dlsym(RTLD_DEFAULT, "curl_easy_init") == nullptr);
+  EXPECT(dlerror() != nullptr);
+
+  void* probe = dlopen(probe_library, RTLD_NOW | RTLD_GLOBAL);
+  EXPECT(probe != nullptr);
+  const auto next = reinterpret_cast<void* (*)(const char*)>(dlsym(probe, "next_of"));
+  const auto any = reinterpret_cast<void* (*)(const char*)>(dlsym(probe, "default_of"));
+  EXPECT(next("carve_probe") == nullptr);
+  EXPECT(any("carve_probe") == reinterpret_cast<void*>(&carve_probe));
+  EXPECT(any("only_in_probe") != nullptr);
+
+  // The driver's own addresses, past any hook.
+  must(CU(cuInit)(0));
+  void* hook = dlsym(library(), "cuMemAlloc_v2");
+  EXPECT((home_of(hook).find("libcarve") != std::string::npos) == hooked);
+  EXPECT(home_of(dlsym(library(), "cuCtxGetDevice")).find("libcuda") != std::string::npos);
+  EXPECT(dlsym(library(), "cuMemAlloc_v22") == nullptr);
+  void* exchanged = nullptr;
+  must(CU(cuGetProcAddress_v2)("cuMemAlloc", &exchanged, 12000, 0, nullptr));
+  EXPECT(exchanged == hook);
+  must(CU(cuGetProcAddress_v2)("cuCtxSetCurrent", &exchanged, 12000, 0, nullptr));
+  EXPECT(exchanged == dlsym(library(), "cuCtxSetCurrent"));
+  // dlvsym passes a preload by; that is the audit's to see (docs: what a preload does not cover).
+  EXPECT(home_of(dlvsym(RTLD_NEXT, "malloc", "GLIBC_2.2.5")).find("libc.so") != std::string::npos);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string verb = argc > 1 ? argv[1] : "";
+  const auto number = [&](int i) { return argc > i ? strtoull(argv[i], nullptr, 10) : 0; };
+  if (verb == "init") return init();
+  if (verb == "uuids") return uuids();
+  if (verb == "race") return race(static_cast<int>(number(2)), number(3));
+  if (verb == "churn") return churn(static_cast<unsigned>(number(2)));
+  if (verb == "hold") return hold(number(2));
+  if (verb == "fill") return fill(number(2));
+  if (verb == "info") return info();
+  if (verb == "forks") return forks();
+  if (verb == "execs") return execs(argv[0]);
+  if (verb == "threads") return threads();
+  if (verb == "descriptors") return descriptors();
+  if (verb == "lookups") return lookups(argv[2]);
+  fprintf(
+      stderr,
+      "which of init, uuids, race, churn, hold, fill, info, forks, execs, threads, descriptors, lookups?\n");
+  return 2;
+}
