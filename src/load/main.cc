@@ -158,7 +158,10 @@ void add_options(CLI::App& app, Options& o, std::map<std::string, double>& plain
   app.add_option("--processes", o.processes, "Do all of this in so many processes at once")
       ->check(CLI::Range(1, 512))
       ->capture_default_str();
-  app.add_option("--device", o.device, "On this device only (all that are visible)")->type_name("N");
+  app.add_option("--device", o.device, "On this device, or on all that are visible at once (0)")
+      ->transform(CLI::Transformer(std::map<std::string, int>{{"all", all_devices}}).description(""))
+      ->check(quiet(CLI::Range(all_devices, 1023)))
+      ->type_name("N|all");
   app.add_option("--seed", o.seed, "Of all that is random")->capture_default_str();
   app.add_option("--lookup", o.lookup, "Find entry points by dlsym or by getproc (cuGetProcAddress)")
       ->transform(

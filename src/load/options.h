@@ -13,6 +13,8 @@ enum class Pattern { once, churn, fill };
 enum class Kind { device, managed, pitched };
 enum class Launch { plain, extended, cooperative };
 
+inline constexpr int all_devices = -1;
+
 struct Options {
   uint64_t allocate = 0;  // Bytes per process and device.
   uint64_t chunk = 0;     // Bytes per allocation; 0: all in one.
@@ -32,7 +34,7 @@ struct Options {
 
   double seconds = 0;  // Of kernels, churn or idling while holding the memory.
   unsigned processes = 1;
-  int device = -1;  // Ordinal; -1: all that are visible.
+  int device = 0;  // Ordinal, or all_devices.
   uint64_t seed = 1;
   Lookup lookup = Lookup::dlsym;
 };

@@ -312,8 +312,8 @@ std::vector<CUdevice> chosen_devices(const Driver& cu, int wanted) {
   int count = 0;
   must(cu.cuDeviceGetCount(&count), "cuDeviceGetCount");
   std::vector<CUdevice> devices;
-  for (int i = wanted < 0 ? 0 : wanted; i < (wanted < 0 ? count : wanted + 1); ++i)
-    must(cu.cuDeviceGet(&devices.emplace_back(), i), "cuDeviceGet");
+  const int first = wanted == all_devices ? 0 : wanted, end = wanted == all_devices ? count : wanted + 1;
+  for (int i = first; i < end; ++i) must(cu.cuDeviceGet(&devices.emplace_back(), i), "cuDeviceGet");
   if (devices.empty()) throw Refused(cu, CUDA_ERROR_NO_DEVICE, "cuDeviceGetCount");
   return devices;
 }

@@ -1,0 +1,87 @@
+"""What the agent costs: starting in a slice, coming back after a kill, giving back what the dead held, idling."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+from measure import BUILD, Agent, figure, seconds_of
+
+
+def start_of_a_program(agent, repeats=15):
+    """`carve run -- true` beside `true`, in turns."""
+    inside, alone = [], []
+    for _ in range(repeats):
+        alone.append(1e3 * seconds_of(lambda: subprocess.run(["/bin/true"], check=True)))
+        inside.append(1e3 * seconds_of(lambda: agent.carve("run", "--memory", "1GiB", "--", "/bin/true")))
+    return figure("run.start", inside, "ms", 50, native=alone)
+
+
+def holder(agent, name):
+    program = agent.begin("run", "--memory", "4GiB", "--name", name, "--", BUILD / "bin/carve-load", "--allocate", "1GiB",
+                          "--no-touch", "--seconds", "60")
+    while not (pid := next((p["pid"] for s in [show(agent, name)] if s for p in s["processes"] if p["attached"] and p["used_bytes"]), None)):
+        time.sleep(0.02)
+    return program, pid
+
+
+def show(agent, name):
+    done = subprocess.run(agent.words("show", name, "-o", "json"), env=agent.environment, capture_output=True, text=True)
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def giving_back(agent, repeats=9):
+    """From SIGKILL of a process that holds 1 GiB until a slice of the whole card is granted to another."""
+    took = []
+    for i in range(repeats):
+        program, pid = holder(agent, f"victim{i}")
+        start = time.perf_counter()
+        os.kill(pid, signal.SIGKILL)
+        while show(agent, f"victim{i}") and show(agent, f"victim{i}")["state"] != "ended":
+            pass
+        took.append(1e3 * (time.perf_counter() - start))
+        program.wait()
+    return figure("death.slice_free", took, "ms", 50)
+
+
+def coming_back(agent, repeats=7):
+    """From the agent's kill -9 until its successor answers, with 8 tenants running on."""
+    programs = [holder(agent, f"tenant{i}")[0] for i in range(8)]
+    took = []
+    for _ in range(repeats):
+        agent.process.kill()
+        agent.process.wait()
+        took.append(1e3 * seconds_of(agent.start))
+        assert len(agent.json("ps")["slices"]) == 8
+        assert all(p.poll() is None for p in programs)
+    return figure("agent.adopt8", took, "ms", 1000)
+
+
+def idling(agent, seconds=5.0):
+    """Share of one core while tenants idle: 8 of them from coming_back()."""
+    shares = []
+    for _ in range(3):
+        before = agent.cpu_seconds()
+        time.sleep(seconds)
+        shares.append(100 * (agent.cpu_seconds() - before) / seconds)
+    return figure("agent.cpu_idle", shares, "%", 1.0)
+
+
+def granting(agent, repeats=60):
+    """One grant and its release, on disk both times, over the API."""
+    took = []
+    for _ in range(repeats):
+        took.append(1e3 * seconds_of(lambda: (agent.carve("slice", "create", "--memory", "1GiB", "--name", "g"), agent.carve("slice", "rm", "g"))))
+    return figure("slice.create_rm", took, "ms", 50)
+
+
+def main():
+    agent = Agent("a10x4")
+    try:
+        print(json.dumps([start_of_a_program(agent), granting(agent), giving_back(agent), coming_back(agent), idling(agent)]))
+    finally:
+        agent.end()
+
+
+if __name__ == "__main__":
+    main()

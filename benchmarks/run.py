@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Runs what measures (each prints a JSON list of figures), writes build/bench.json, prints a table.
+
+A figure: {name, value, unit, goal, better: "lower"|"higher", native, spread, where}. `native` is the same
+thing without Carve, measured in the same run in turns; `spread` is (max - min) / median of the repeats.
+Usage: run.py [NAME...]: only the figures whose name begins so.
+"""
+import json
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD = HERE.parent / "build"
+
+
+def programs():
+    yield from sorted((BUILD / "bin").glob("bench_*"))
+    yield from sorted(p for p in HERE.glob("*.py") if p.name not in ("run.py", "measure.py"))
+
+
+def figures(program):
+    command = [sys.executable, program] if program.suffix == ".py" else [program]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"bench: {program.name} failed with status {done.returncode}")
+    return json.loads(done.stdout)
+
+
+def shown(value):
+    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def table(rows):
+    heading = ["NAME", "VALUE", "UNIT", "NATIVE", "SPREAD", "GOAL", "MET", "WHERE"]
+    lines = [heading]
+    for f in rows:
+        goal = f["goal"]
+        met = "-" if goal is None else "yes" if (f["value"] <= goal) == (f["better"] == "lower") or f["value"] == goal else "NO"
+        sign = "<= " if f["better"] == "lower" else ">= "
+        lines.append([f["name"], shown(f["value"]), f["unit"], shown(f["native"]), "-" if f["spread"] is None else f"{f['spread']:.0%}",
+                      "-" if goal is None else sign + shown(goal), met, f["where"]])
+    widths = [max(len(line[i]) for line in lines) for i in range(len(heading))]
+    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths)).rstrip() for line in lines)
+
+
+def main():
+    wanted = sys.argv[1:]
+    rows = []
+    for program in programs():
+        print(f"measuring: {program.stem}", file=sys.stderr)
+        rows += figures(program)
+    rows = [f for f in rows if not wanted or any(f["name"].startswith(w) for w in wanted)]
+    (BUILD / "bench.json").write_text(json.dumps(rows, indent=1) + "\n")
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    main()
