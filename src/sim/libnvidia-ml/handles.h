@@ -1,0 +1,59 @@
+// What NVML keeps for a process: the set, and how often it was initialised. Handles are pointers into one
+// array, so a stale or foreign handle is recognised by its place. Everything works in a forked child, as
+// NVIDIA's does.
+#pragma once
+
+#include <cstring>
+
+#include "abi/nvml.h"
+#include "sim/model/engine.h"
+#include "sim/model/memory.h"
+#include "sim/set/set.h"
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+struct nvmlDevice_st {
+  unsigned index;
+};
+
+namespace carve::sim {
+
+// The set after nvmlInit.
+Set& the_set();
+
+// NVML_ERROR_UNINITIALIZED outside of init and shutdown.
+nvmlReturn_t entered();
+
+// The card behind a handle. Also where the fault "slow NVML" passes its time and "device lost" is noticed.
+nvmlReturn_t card(nvmlDevice_t, Device**);
+nvmlDevice_t handle_of(unsigned index);
+
+// Copies a text into the caller's room: NVML_ERROR_INSUFFICIENT_SIZE if it does not fit.
+nvmlReturn_t give_text(const char* text, char* out, unsigned length);
+
+void format_uuid(const Facts&, char (&out)[48]);
+
+// One figure of the card's facts: the shape of most calls.
+template <class Out, class Get>
+nvmlReturn_t fact(nvmlDevice_t device, Out* out, Get get) {
+  Device* d = nullptr;
+  if (const nvmlReturn_t e = card(device, &d)) return e;
+  if (!out) return NVML_ERROR_INVALID_ARGUMENT;
+  *out = static_cast<Out>(get(d->facts));
+  return NVML_SUCCESS;
+}
+
+// One figure of the card's state, looked up under its lock and up to date.
+template <class Out, class Get>
+nvmlReturn_t state(nvmlDevice_t device, Out* out, Get get) {
+  Device* d = nullptr;
+  if (const nvmlReturn_t e = card(device, &d)) return e;
+  if (!out) return NVML_ERROR_INVALID_ARGUMENT;
+  const Locked lock(*d);
+  const uint64_t now = now_ns();
+  sweep(the_set(), device->index, now);
+  *out = static_cast<Out>(get(*d, now));
+  return NVML_SUCCESS;
+}
+
+}  // namespace carve::sim

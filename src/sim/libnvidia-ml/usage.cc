@@ -1,0 +1,350 @@
+// What happens on a card: memory, processes, utilisation, temperature, events. All from the model, brought up
+// to date and rid of the dead before it answers.
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "sim/libnvidia-ml/handles.h"
+
+using namespace carve::sim;
+
+namespace {
+
+struct Usage {
+  int pid;
+  uint64_t bytes;
+  unsigned percent;
+};
+
+// One row per process; processes that are not visible from this pid namespace are left out.
+std::vector<Usage> processes(Device& d, unsigned index, uint64_t now) {
+  const Locked lock(d);
+  sweep(the_set(), index, now, true);
+  std::vector<Usage> rows;
+  for (unsigned i = 0; i < kContexts; ++i) {
+    const Context& c = d.contexts[i];
+    int pid = 0;
+    if (!c.in_use || !alive(the_set(), c.client, c.client_generation, &pid) || pid == 0) continue;
+    const auto same = std::ranges::find(rows, pid, &Usage::pid);
+    const unsigned percent = context_percent(d, i, now);
+    if (same == rows.end()) {
+      rows.push_back({pid, held_bytes(c), percent});
+    } else {
+      same->bytes += held_bytes(c);
+      same->percent = std::min(100u, same->percent + percent);
+    }
+  }
+  return rows;
+}
+
+// The versions of the process list differ in the size of a row only.
+template <class Row>
+nvmlReturn_t list_processes(nvmlDevice_t device, unsigned* count, Row* out) {
+  Device* d = nullptr;
+  if (const nvmlReturn_t e = card(device, &d)) return e;
+  if (!count) return NVML_ERROR_INVALID_ARGUMENT;
+  const std::vector<Usage> rows = processes(*d, device->index, now_ns());
+  const unsigned room = *count;
+  *count = static_cast<unsigned>(rows.size());
+  if (rows.size() > room) return NVML_ERROR_INSUFFICIENT_SIZE;
+  if (!rows.empty() && !out) return NVML_ERROR_INVALID_ARGUMENT;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    out[i] = {};
+    out[i].pid = static_cast<unsigned>(rows[i].pid);
+    out[i].usedGpuMemory = rows[i].bytes;
+    if constexpr (sizeof(Row) > 16) out[i].gpuInstanceId = out[i].computeInstanceId = 0xffffffff;
+  }
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t no_processes(nvmlDevice_t device, unsigned* count) {
+  return fact(device, count, [](const Facts&) { return 0; });
+}
+
+uint64_t utc_us() {
+  timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1'000'000 + static_cast<uint64_t>(t.tv_nsec) / 1000;
+}
+
+unsigned between(unsigned idle, unsigned busy, unsigned percent) {
+  return idle + (busy - idle) * percent / 100;
+}
+
+nvmlReturn_t engine_idle(nvmlDevice_t device, unsigned* utilisation, unsigned* period_us) {
+  if (const nvmlReturn_t e = fact(device, utilisation, [](const Facts&) { return 0; })) return e;
+  return fact(device, period_us, [](const Facts&) { return 166'667; });
+}
+
+}  // namespace
+
+// What nvmlEventSet_t points at: the cards that were registered, and how many of their errors were reported.
+struct nvmlEventSet_st {
+  std::mutex mutex;
+  struct {
+    unsigned long long types;
+    uint64_t seen;
+  } cards[kDevices];
+};
+
+EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* out) {
+  return state(device, out, [](Device& d, uint64_t) {
+    const uint64_t free = free_bytes(d);
+    return nvmlMemory_t{d.facts.native_bytes, free, d.facts.native_bytes - free};
+  });
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* out) {
+  if (out && out->version != nvml_struct_version<nvmlMemory_v2_t>(2))
+    return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  return state(device, out, [](Device& d, uint64_t) {
+    const uint64_t free = free_bytes(d), reserved = d.facts.reserved_bytes;
+    return nvmlMemory_v2_t{nvml_struct_version<nvmlMemory_v2_t>(2), d.facts.native_bytes, reserved, free,
+                           d.facts.native_bytes - reserved - free};
+  });
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t* out) {
+  return fact(device, out, [](const Facts& f) {
+    const uint64_t used = 2ull << 20;
+    return nvmlBAR1Memory_t{f.bar1_bytes, f.bar1_bytes - used, used};
+  });
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int* count,
+                                                         nvmlProcessInfo_v1_t* out) {
+  return list_processes(device, count, out);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int* count,
+                                                            nvmlProcessInfo_v2_t* out) {
+  return list_processes(device, count, out);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int* count,
+                                                            nvmlProcessInfo_t* out) {
+  return list_processes(device, count, out);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t d, unsigned int* n,
+                                                          nvmlProcessInfo_v1_t*) {
+  return no_processes(d, n);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t d, unsigned int* n,
+                                                             nvmlProcessInfo_v2_t*) {
+  return no_processes(d, n);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t d, unsigned int* n,
+                                                             nvmlProcessInfo_t*) {
+  return no_processes(d, n);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t d, unsigned int* n,
+                                                            nvmlProcessInfo_v1_t*) {
+  return no_processes(d, n);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t d, unsigned int* n,
+                                                               nvmlProcessInfo_v2_t*) {
+  return no_processes(d, n);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t d, unsigned int* n,
+                                                               nvmlProcessInfo_t*) {
+  return no_processes(d, n);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_t* out) {
+  Device* d = nullptr;
+  if (const nvmlReturn_t e = card(device, &d)) return e;
+  if (!out) return NVML_ERROR_INVALID_ARGUMENT;
+  if (out->version != nvml_struct_version<nvmlProcessDetailList_v1_t>(1))
+    return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  const std::vector<Usage> rows =
+      out->mode == 0 ? processes(*d, device->index, now_ns()) : std::vector<Usage>();  // 0: compute
+  const unsigned room = out->numProcArrayEntries;
+  out->numProcArrayEntries = static_cast<unsigned>(rows.size());
+  if (rows.size() > room) return NVML_ERROR_INSUFFICIENT_SIZE;
+  for (size_t i = 0; i < rows.size() && out->procArray; ++i)
+    out->procArray[i] = {static_cast<unsigned>(rows[i].pid), rows[i].bytes, 0xffffffff, 0xffffffff, 0};
+  return NVML_SUCCESS;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t* out,
+                                                    unsigned int* count, unsigned long long since_us) {
+  Device* d = nullptr;
+  if (const nvmlReturn_t e = card(device, &d)) return e;
+  if (!count) return NVML_ERROR_INVALID_ARGUMENT;
+  const uint64_t stamp = utc_us();
+  const std::vector<Usage> rows = processes(*d, device->index, now_ns());
+  if (rows.empty() || stamp <= since_us) return *count = 0, NVML_ERROR_NOT_FOUND;
+  const unsigned room = *count;
+  *count = static_cast<unsigned>(rows.size());
+  if (!out || rows.size() > room) return NVML_ERROR_INSUFFICIENT_SIZE;
+  for (size_t i = 0; i < rows.size(); ++i)
+    out[i] = {static_cast<unsigned>(rows[i].pid), stamp, rows[i].percent, 0, 0, 0};
+  return NVML_SUCCESS;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
+                                                          nvmlProcessesUtilizationInfo_t* out) {
+  Device* d = nullptr;
+  if (const nvmlReturn_t e = card(device, &d)) return e;
+  if (!out) return NVML_ERROR_INVALID_ARGUMENT;
+  if (out->version != nvml_struct_version<nvmlProcessesUtilizationInfo_v1_t>(1))
+    return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  const uint64_t stamp = utc_us();
+  const std::vector<Usage> rows = processes(*d, device->index, now_ns());
+  if (rows.empty() || stamp <= out->lastSeenTimeStamp)
+    return out->processSamplesCount = 0, NVML_ERROR_NOT_FOUND;
+  const unsigned room = out->processSamplesCount;
+  out->processSamplesCount = static_cast<unsigned>(rows.size());
+  if (!out->procUtilArray || rows.size() > room) return NVML_ERROR_INSUFFICIENT_SIZE;
+  for (size_t i = 0; i < rows.size(); ++i)
+    out->procUtilArray[i] = {stamp, static_cast<unsigned>(rows[i].pid), rows[i].percent, 0, 0, 0, 0, 0};
+  return NVML_SUCCESS;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t* out) {
+  return state(device, out, [](Device& d, uint64_t now) {
+    return nvmlUtilization_t{compute_percent(d, now), copy_percent(d, now)};
+  });
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned int* out,
+                                                    unsigned int* period) {
+  return engine_idle(device, out, period);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned int* out,
+                                                    unsigned int* period) {
+  return engine_idle(device, out, period);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t sensor,
+                                             unsigned int* out) {
+  if (sensor != NVML_TEMPERATURE_GPU) return NVML_ERROR_INVALID_ARGUMENT;
+  return state(device, out, [](Device& d, uint64_t now) {
+    return between(d.facts.temperature_idle_c, d.facts.temperature_busy_c, compute_percent(d, now));
+  });
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int* out) {
+  return state(device, out, [](Device& d, uint64_t now) {
+    return between(d.facts.power_idle_mw, d.facts.power_limit_mw, compute_percent(d, now));
+  });
+}
+
+// Millijoules since the set was made: the idle power, and the rest while kernels ran.
+EXPORT nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long* out) {
+  return state(device, out, [](Device& d, uint64_t now) {
+    advance(d, now);
+    const uint64_t idle_mw = d.facts.power_idle_mw, more_mw = d.facts.power_limit_mw - idle_mw;
+    return d.engine.now_ns / 1'000'000 * idle_mw / 1000 + d.engine.busy_ns / 1'000'000 * more_mw / 1000;
+  });
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, nvmlPstates_t* out) {
+  return state(device, out,
+               [](Device& d, uint64_t) { return d.engine.used ? NVML_PSTATE_0 : NVML_PSTATE_8; });
+}
+EXPORT nvmlReturn_t nvmlDeviceGetPowerState(nvmlDevice_t device, nvmlPstates_t* out) {
+  return nvmlDeviceGetPerformanceState(device, out);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device, unsigned long long* out) {
+  return state(device, out, [](Device& d, uint64_t now) {
+    return compute_percent(d, now) ? nvmlClocksEventReasonNone : nvmlClocksEventReasonGpuIdle;
+  });
+}
+EXPORT nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device, unsigned long long* out) {
+  return nvmlDeviceGetCurrentClocksThrottleReasons(device, out);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, nvmlPcieUtilCounter_t which,
+                                                unsigned int* out) {
+  return state(device, out, [&](Device& d, uint64_t now) {
+    const uint64_t mbps = which == NVML_PCIE_UTIL_RX_BYTES ? d.facts.to_device_mbps : d.facts.to_host_mbps;
+    return mbps * 1000 * copy_percent(d, now) / 100;  // Kilobytes a second.
+  });
+}
+
+EXPORT nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t* out) {
+  if (const nvmlReturn_t e = entered()) return e;
+  if (!out) return NVML_ERROR_INVALID_ARGUMENT;
+  *out = new (std::nothrow) nvmlEventSet_st{};
+  return *out ? NVML_SUCCESS : NVML_ERROR_MEMORY;
+}
+EXPORT nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set) {
+  if (const nvmlReturn_t e = entered()) return e;
+  if (!set) return NVML_ERROR_INVALID_ARGUMENT;
+  delete set;
+  return NVML_SUCCESS;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types,
+                                             nvmlEventSet_t set) {
+  Device* d = nullptr;
+  if (const nvmlReturn_t e = card(device, &d)) return e;
+  if (!set) return NVML_ERROR_INVALID_ARGUMENT;
+  if (types & ~nvmlEventTypeXidCriticalError) return NVML_ERROR_NOT_SUPPORTED;
+  const std::lock_guard lock(set->mutex);
+  if (!set->cards[device->index].types) set->cards[device->index].seen = d->faults.xid_serial;
+  set->cards[device->index].types |= types;
+  return NVML_SUCCESS;
+}
+
+// Looks every 2 ms: an Xid has no waiter list in the shared file, and a monitor can wait that long.
+EXPORT nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t* out, unsigned int timeout_ms) {
+  if (const nvmlReturn_t e = entered()) return e;
+  if (!set || !out) return NVML_ERROR_INVALID_ARGUMENT;
+  const uint64_t end = now_ns() + timeout_ms * 1'000'000ull;
+  for (;;) {
+    {
+      const std::lock_guard lock(set->mutex);
+      for (unsigned i = 0; i < the_set().count; ++i) {
+        auto& registered = set->cards[i];
+        if (!(registered.types & nvmlEventTypeXidCriticalError)) continue;
+        Device& d = *the_set().devices[i];
+        const Locked device(d);
+        if (registered.seen >= d.faults.xid_serial) continue;
+        registered.seen =
+            std::max(registered.seen, d.faults.xid_serial - std::min<uint64_t>(d.faults.xid_serial, kXids));
+        *out = {handle_of(i), nvmlEventTypeXidCriticalError, d.faults.xids[registered.seen % kXids].code,
+                0xffffffff, 0xffffffff};
+        ++registered.seen;
+        return NVML_SUCCESS;
+      }
+    }
+    const uint64_t now = now_ns();
+    if (now >= end) return NVML_ERROR_TIMEOUT;
+    const uint64_t nap = std::min<uint64_t>(end - now, 2'000'000);
+    const timespec t = {0, static_cast<long>(nap)};
+    nanosleep(&t, nullptr);
+  }
+}
+EXPORT nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_t* out, unsigned int timeout_ms) {
+  return nvmlEventSetWait_v2(set, out, timeout_ms);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t* values) {
+  Device* d = nullptr;
+  if (const nvmlReturn_t e = card(device, &d)) return e;
+  if (count <= 0 || !values) return NVML_ERROR_INVALID_ARGUMENT;
+  for (int i = 0; i < count; ++i) {
+    nvmlFieldValue_t& v = values[i];
+    v.timestamp = static_cast<long long>(utc_us());
+    v.latencyUsec = 0;
+    v.nvmlReturn = NVML_SUCCESS;
+    v.valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
+    switch (v.fieldId) {
+      case NVML_FI_DEV_ECC_CURRENT:
+      case NVML_FI_DEV_ECC_PENDING: v.value.uiVal = d->facts.ecc; break;
+      case NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION:
+        v.valueType = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
+        v.nvmlReturn = nvmlDeviceGetTotalEnergyConsumption(device, &v.value.ullVal);
+        break;
+      case NVML_FI_DEV_NVLINK_LINK_COUNT: v.value.uiVal = d->facts.nvlinks; break;
+      case NVML_FI_DEV_PCIE_REPLAY_COUNTER: v.value.uiVal = 0; break;
+      case NVML_FI_DEV_POWER_AVERAGE:
+      case NVML_FI_DEV_POWER_INSTANT: v.nvmlReturn = nvmlDeviceGetPowerUsage(device, &v.value.uiVal); break;
+      default: v.nvmlReturn = NVML_ERROR_NOT_SUPPORTED; break;
+    }
+  }
+  return NVML_SUCCESS;
+}

@@ -1,0 +1,140 @@
+"""pynvml (nvidia-ml-py, unmodified) over the simulated NVML: a client that we did not write.
+
+usage: nvml_witness.py BUILD_DIRECTORY
+Makes a set of three cards in a temporary directory, holds memory on one of them through the simulated driver and
+checks what pynvml says. Prints one line per check; exit status 1 at the first that fails, 77 without pynvml.
+"""
+import ctypes
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+build = os.path.abspath(sys.argv[1])
+libraries = os.path.join(build, "lib", "carve", "sim")
+sim = os.path.join(build, "bin", "carve-sim")
+MiB = 1 << 20
+
+try:
+    import pynvml
+except ImportError:
+    print("pynvml (nvidia-ml-py) is not installed: skipped")
+    sys.exit(77)
+
+if "SIMGPU_DIR" not in os.environ:
+    with tempfile.TemporaryDirectory(prefix="carve-sim.") as directory:
+        subprocess.run([sim, "create", directory, "a10x2,h100-80", "--force"], check=True, stdout=subprocess.DEVNULL)
+        environment = dict(os.environ, SIMGPU_DIR=directory, LD_LIBRARY_PATH=libraries)
+        sys.exit(subprocess.run([sys.executable, *sys.argv], env=environment).returncode)
+
+directory = os.environ["SIMGPU_DIR"]
+
+
+def check(sentence, holds, seen=""):
+    print(("ok    " if holds else "FAILS ") + sentence + (f": {seen}" if not holds else ""))
+    if not holds:
+        sys.exit(1)
+
+
+def refused(code, call, *arguments):
+    try:
+        call(*arguments)
+    except pynvml.NVMLError as e:
+        return e.value == code
+    return False
+
+
+HOLDER = """
+import ctypes, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+context, pointer = ctypes.c_void_p(), ctypes.c_uint64()
+assert cuda.cuInit(0) == 0
+assert cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 1) == 0
+assert cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(100 << 20)) == 0
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def hold():
+    process = subprocess.Popen([sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process.stdout.readline()
+    return process
+
+
+check("before nvmlInit everything is refused", refused(pynvml.NVML_ERROR_UNINITIALIZED, pynvml.nvmlDeviceGetCount))
+pynvml.nvmlInit()
+check("three devices", pynvml.nvmlDeviceGetCount() == 3)
+check("driver version", pynvml.nvmlSystemGetDriverVersion() == "580.65.06", pynvml.nvmlSystemGetDriverVersion())
+a, b, h = (pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(3))
+check("names", [pynvml.nvmlDeviceGetName(x) for x in (a, h)] == ["NVIDIA A10", "NVIDIA H100 80GB HBM3"])
+uuid = pynvml.nvmlDeviceGetUUID(b)
+check("a UUID leads back to its device", pynvml.nvmlDeviceGetIndex(pynvml.nvmlDeviceGetHandleByUUID(uuid)) == 1)
+bus = pynvml.nvmlDeviceGetPciInfo(b).busId
+check("a bus id leads back to its device", pynvml.nvmlDeviceGetIndex(pynvml.nvmlDeviceGetHandleByPciBusId(bus)) == 1)
+check("an unknown UUID is not found", refused(pynvml.NVML_ERROR_NOT_FOUND, pynvml.nvmlDeviceGetHandleByUUID, "GPU-0"))
+check("an index too high is refused",
+      refused(pynvml.NVML_ERROR_INVALID_ARGUMENT, pynvml.nvmlDeviceGetHandleByIndex, 3))
+check("compute capability", pynvml.nvmlDeviceGetCudaComputeCapability(h) == [9, 0]
+      or pynvml.nvmlDeviceGetCudaComputeCapability(h) == (9, 0))
+check("architecture", pynvml.nvmlDeviceGetArchitecture(a) == pynvml.NVML_DEVICE_ARCH_AMPERE)
+
+memory = pynvml.nvmlDeviceGetMemoryInfo(b, version=pynvml.nvmlMemory_v2)
+check("22731 MiB of an A10 are usable", memory.total - memory.reserved == 22731 * MiB)
+check("nothing is used yet", memory.used == 0 and memory.free == 22731 * MiB)
+check("version 1 counts the reserve as used", pynvml.nvmlDeviceGetMemoryInfo(b).used == memory.reserved)
+
+holder = hold()
+rows = pynvml.nvmlDeviceGetComputeRunningProcesses(b)
+check("the holder is listed with its pid", [r.pid for r in rows] == [holder.pid], rows)
+check("with a context of 256 MiB and its 100 MiB", rows[0].usedGpuMemory == 356 * MiB, rows[0].usedGpuMemory)
+for version in ("nvmlDeviceGetComputeRunningProcesses_v2", "nvmlDeviceGetComputeRunningProcesses_v3"):
+    check(version, [r.pid for r in getattr(pynvml, version)(b)] == [holder.pid])
+check("other devices list nobody", pynvml.nvmlDeviceGetComputeRunningProcesses(a) == [])
+check("used memory is the holder's",
+      pynvml.nvmlDeviceGetMemoryInfo(b, version=pynvml.nvmlMemory_v2).used == 356 * MiB)
+check("process name", "python" in pynvml.nvmlSystemGetProcessName(holder.pid))
+check("process utilisation", [s.pid for s in pynvml.nvmlDeviceGetProcessUtilization(b, 0)] == [holder.pid])
+
+holder.kill()
+holder.wait()
+began = time.monotonic()
+while pynvml.nvmlDeviceGetMemoryInfo(b, version=pynvml.nvmlMemory_v2).used and time.monotonic() - began < 1:
+    pass
+took = (time.monotonic() - began) * 1e3
+check(f"memory of a killed process comes back within 100 ms ({took:.2f} ms)", took < 100)
+
+check("MIG is not there on an A10", refused(pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.nvmlDeviceGetMigMode, a))
+check("MIG is off on an H100", list(pynvml.nvmlDeviceGetMigMode(h)) == [0, 0])
+for name in ("Temperature", "PowerUsage", "UtilizationRates", "ClockInfo", "EccMode", "PerformanceState",
+             "EnforcedPowerLimit", "TotalEnergyConsumption", "BAR1MemoryInfo", "MaxPcieLinkGeneration",
+             "ComputeMode", "PersistenceMode", "CurrentClocksThrottleReasons", "EncoderUtilization"):
+    arguments = [a, 0] if name in ("Temperature", "ClockInfo") else [a]
+    getattr(pynvml, "nvmlDeviceGet" + name)(*arguments)
+check("a card has no fan", refused(pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.nvmlDeviceGetFanSpeed, a))
+check("topology", pynvml.nvmlDeviceGetTopologyCommonAncestor(a, b) == pynvml.NVML_TOPOLOGY_NODE)
+fields = pynvml.nvmlDeviceGetFieldValues(a, [pynvml.NVML_FI_DEV_ECC_CURRENT, pynvml.NVML_FI_DEV_MEMORY_TEMP])
+check("field values have a status each",
+      [f.nvmlReturn for f in fields] == [pynvml.NVML_SUCCESS, pynvml.NVML_ERROR_NOT_SUPPORTED])
+
+events = pynvml.nvmlEventSetCreate()
+pynvml.nvmlDeviceRegisterEvents(a, pynvml.nvmlEventTypeXidCriticalError, events)
+check("no event, no news", refused(pynvml.NVML_ERROR_TIMEOUT, pynvml.nvmlEventSetWait_v2, events, 10))
+subprocess.run([sim, "fault", directory, "xid", "31", "--device", "0"], check=True)
+data = pynvml.nvmlEventSetWait_v2(events, 1000)
+check("an Xid is delivered with its code", data.eventData == 31, data.eventData)
+pynvml.nvmlEventSetFree(events)
+
+subprocess.run([sim, "fault", directory, "slow-nvml", "100ms", "--device", "0"], check=True)
+began = time.monotonic()
+pynvml.nvmlDeviceGetTemperature(a, 0)
+check("slow NVML is slow", time.monotonic() - began >= 0.1)
+subprocess.run([sim, "fault", directory, "clear"], check=True)
+subprocess.run([sim, "fault", directory, "device-lost", "--device", "0"], check=True)
+check("a lost device says so", refused(pynvml.NVML_ERROR_GPU_IS_LOST, pynvml.nvmlDeviceGetMemoryInfo, a))
+check("the others live on", pynvml.nvmlDeviceGetMemoryInfo(b).total == 24564 * MiB)
+subprocess.run([sim, "fault", directory, "clear"], check=True)
+pynvml.nvmlShutdown()
+check("after nvmlShutdown everything is refused",
+      refused(pynvml.NVML_ERROR_UNINITIALIZED, pynvml.nvmlDeviceGetCount))
