@@ -1,0 +1,101 @@
+// Whoever sits at the other end of the attach socket may answer anything, with any descriptors. The first
+// byte says how many come along, the second which of them are wrong, then comes the reply.
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+
+#include "tenant/quota/attach.h"
+
+namespace {
+
+namespace shm = carve::shm;
+
+template <class T>
+int file(const char* name, size_t size = sizeof(T)) {
+  const int fd = memfd_create(name, MFD_CLOEXEC);
+  if (fd < 0 || ftruncate(fd, static_cast<off_t>(size)) != 0) abort();
+  return fd;
+}
+
+template <class T>
+int good(const char* name, uint64_t magic) {
+  const int fd = file<T>(name);
+  auto* page = static_cast<T*>(mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+  page->magic = magic;
+  page->layout = shm::layout_version;
+  munmap(page, sizeof(T));
+  return fd;
+}
+
+// Good ones, then ones that are too short, empty or no file at all.
+const int* descriptors() {
+  static int fds[8];
+  if (fds[0] == 0) {
+    fds[0] = good<shm::Control>("control", shm::control_magic);
+    fds[1] = good<shm::Report>("report", shm::report_magic);
+    fds[2] = file<shm::Heartbeat>("heartbeat");
+    fds[3] = file<shm::Control>("short", 4096);
+    fds[4] = file<shm::Report>("zeros");
+    fds[5] = file<shm::Heartbeat>("empty", 0);
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) abort();
+    fds[6] = ends[0];
+    fds[7] = ends[1];
+  }
+  return fds;
+}
+
+int lowest_free() {
+  const int fd = dup(0);
+  close(fd);
+  return fd;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 2) return 0;
+  const unsigned count = data[0] % 5, wrong = data[1];
+  const int before = (descriptors(), lowest_free());
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) abort();
+
+  int along[4];
+  for (unsigned i = 0; i < count; ++i)
+    along[i] = descriptors()[(wrong >> 2 * i & 3) == 0 ? i % 3 : 3 + (wrong >> i) % 5];
+  alignas(cmsghdr) char ancillary[CMSG_SPACE(sizeof along)] = {};
+  iovec body = {const_cast<uint8_t*>(data + 2), size - 2};
+  msghdr message = {};
+  message.msg_iov = &body;
+  message.msg_iovlen = 1;
+  if (count > 0) {
+    message.msg_control = ancillary;
+    message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+    cmsghdr* c = CMSG_FIRSTHDR(&message);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(count * sizeof(int));
+    memcpy(CMSG_DATA(c), along, count * sizeof(int));
+  }
+  if (sendmsg(ends[1], &message, MSG_NOSIGNAL) < 0) shutdown(ends[1], SHUT_RDWR);
+
+  carve::tenant::Pages pages = {};
+  const auto outcome = carve::tenant::converse(ends[0], shm::Guest::preload, 0, &pages);
+  close(ends[0]);
+  close(ends[1]);
+  if (outcome == carve::tenant::Outcome::attached) {
+    // All that was promised is there: every byte can be read, every slot index holds.
+    if (pages.slot >= shm::max_processes || pages.control->device_count > shm::max_devices) abort();
+    volatile uint64_t last =
+        pages.report->process[pages.slot].lane[shm::max_devices - 1][shm::lanes - 1].seen;
+    (void)last;
+    carve::tenant::unmap(pages);
+  }
+  if (lowest_free() != before) abort();  // A descriptor was left open.
+  return 0;
+}
