@@ -46,7 +46,7 @@ Result<Bytes> parse_bytes(std::string_view text);
 
 // Room for the longest text of an amount, ready to print.
 struct BytesText {
-  char text[32];
+  char text[48];
   constexpr const char* c_str() const { return text; }
   constexpr operator std::string_view() const { return text; }
 };
