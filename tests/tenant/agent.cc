@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -58,7 +59,8 @@ PageFiles::~PageFiles() {
   for (int fd : {control_fd, report_fd, heartbeat_fd}) close(fd);
 }
 
-Agent::Agent(const std::vector<Grant>& grants, Bend bend) : bend_(std::move(bend)) {
+Agent::Agent(const std::vector<Grant>& grants, Bend bend, const std::string& socket)
+    : bend_(std::move(bend)) {
   for (const Grant& g : grants) {
     shm::ControlDevice& d = pages.control->devices[pages.control->device_count++];
     memcpy(d.uuid, g.uuid.data(), sizeof d.uuid);
@@ -68,9 +70,15 @@ Agent::Agent(const std::vector<Grant>& grants, Bend bend) : bend_(std::move(bend
     d.memory = shm::Memory::limited;
   }
   char folder[] = "/tmp/carve-agent-XXXXXX";
-  require(mkdtemp(folder) != nullptr, "mkdtemp");
-  folder_ = folder;
-  socket_ = folder_ + "/s";
+  if (socket.empty()) {
+    require(mkdtemp(folder) != nullptr, "mkdtemp");
+    socket_ = std::string(folder) + "/s";
+  } else {
+    socket_ = socket;
+    mkdir(socket.substr(0, socket.rfind('/')).c_str(), 0700);
+    unlink((socket + shm::attach_suffix).c_str());
+  }
+  folder_ = socket_.substr(0, socket_.rfind('/'));
   const std::string path = socket_ + shm::attach_suffix;
   listener_ = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   sockaddr_un address = {};

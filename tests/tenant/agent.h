@@ -37,7 +37,8 @@ class Agent {
   // Sees each reply before it goes out; false: the connection is closed without one.
   using Bend = std::function<bool(shm::AttachReply&)>;
 
-  explicit Agent(const std::vector<Grant>& grants, Bend bend = {});
+  // At `socket`, whose folder it makes and removes; somewhere new where none is given.
+  explicit Agent(const std::vector<Grant>& grants, Bend bend = {}, const std::string& socket = {});
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
   ~Agent();

@@ -299,11 +299,14 @@ TEST(Attach, waits_for_an_agent_that_is_starting) {
   EXPECT_EQ(asked, 5);
 }
 
+// The preload where a socket is named, and the shim always.
 TEST(Attach, gives_up_after_ten_seconds_and_refuses) {
   const Driver driver = standin();
   const time_t before = time(nullptr);
-  Child child({PROGRAM, "init"}, hooked(driver, "/tmp/carve-nobody-here"));
-  EXPECT_EQ(child.line(), "error 802");
+  Child preload({PROGRAM, "init"}, hooked(driver, "/tmp/carve-nobody-here"));
+  Child shim({PROGRAM, "init"}, plain({SHIM_DIRECTORY, {}, {}}));
+  EXPECT_EQ(preload.line(), "error 802");
+  EXPECT_EQ(shim.line(), "error 802");
   EXPECT_GE(time(nullptr) - before, 9);
   EXPECT_LE(time(nullptr) - before, 14);
 }
@@ -325,6 +328,33 @@ TEST(Lookups, are_the_same_with_and_without_the_preload_but_for_our_hooks) {
     EXPECT_EQ(child.line(), "");
     EXPECT_EQ(child.wait(), 0);
   }
+}
+
+TEST(Shim, is_the_driver_as_far_as_a_program_can_see) {
+  const Driver driver = standin();
+  Agent agent({{driver.uuids[0], 64 * MiB, 8 * MiB}}, {}, SHIM_SOCKET);
+  // The environment is ignored: neither another socket nor another limit upwards helps.
+  const auto environment =
+      plain({SHIM_DIRECTORY, {}, {"CARVE_SOCKET=/tmp/elsewhere", "CUDA_DEVICE_MEMORY_LIMIT=1g"}});
+  Child info({PROGRAM, "info"}, environment);
+  EXPECT_EQ(info.line(),
+            std::to_string(56 * MiB) + " " + std::to_string(64 * MiB) + " " + std::to_string(64 * MiB));
+  EXPECT_EQ(info.wait(), 0);
+  Child fill({PROGRAM, "fill", "512"}, environment);
+  EXPECT_EQ(fill.line(), std::to_string(56 * MiB));
+  Child lookups({PROGRAM, "lookups", PROBE}, environment);
+  EXPECT_EQ(lookups.line(), "");
+  EXPECT_EQ(lookups.wait(), 0);
+}
+
+TEST(Hint, of_the_environment_lowers_what_the_program_sees) {
+  const Driver driver = standin();
+  Agent agent({{driver.uuids[0], 64 * MiB, 8 * MiB}});
+  auto environment = hooked(driver, agent.socket());
+  environment.push_back("CUDA_DEVICE_MEMORY_LIMIT_0=32m");
+  Child info({PROGRAM, "info"}, environment);
+  EXPECT_EQ(info.line(),
+            std::to_string(24 * MiB) + " " + std::to_string(32 * MiB) + " " + std::to_string(32 * MiB));
 }
 
 TEST(Bystanders, run_as_if_nothing_were_there) {

@@ -247,7 +247,7 @@ extern "C" int carve_probe() { return 1; }
 namespace {
 
 int lookups(const char* probe_library) {
-  const bool hooked = getenv("LD_PRELOAD") != nullptr;
+  const bool preloaded = getenv("LD_PRELOAD") != nullptr;
   EXPECT(dlsym(RTLD_DEFAULT, "cuInit") == nullptr);  // No driver yet: the name does not exist.
   EXPECT(dlsym(RTLD_NEXT, "cuMemAlloc_v2") == nullptr);
   EXPECT(dlsym(RTLD_DEFAULT, "curl_easy_init") == nullptr);
@@ -264,7 +264,7 @@ int lookups(const char* probe_library) {
   // The driver's own addresses, past any hook.
   must(CU(cuInit)(0));
   void* hook = dlsym(library(), "cuMemAlloc_v2");
-  EXPECT((home_of(hook).find("libcarve") != std::string::npos) == hooked);
+  EXPECT((home_of(hook).find("libcarve.so") != std::string::npos) == preloaded);
   EXPECT(home_of(dlsym(library(), "cuCtxGetDevice")).find("libcuda") != std::string::npos);
   EXPECT(dlsym(library(), "cuMemAlloc_v22") == nullptr);
   void* exchanged = nullptr;
