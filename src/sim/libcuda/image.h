@@ -1,0 +1,43 @@
+// What a program hands to cuModuleLoadData, read for what a driver must know without executing it: the
+// kernels, their parameters, limits and static shared memory, and the global variables.
+//
+// PTX is text; the grammar used here is that of the declarations only (PTX ISA, "Performance-Tuning
+// Directives", "Kernel Function Parameters"). Bodies are skipped brace by brace.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace carve::sim {
+
+struct Parameter {
+  uint32_t offset, bytes;
+};
+
+struct KernelImage {
+  std::string name;
+  std::vector<Parameter> parameters;
+  uint32_t parameter_bytes = 0;
+  uint32_t static_shared = 0;
+  uint32_t max_threads = 1024;
+};
+
+struct GlobalImage {
+  std::string name;
+  uint64_t bytes = 0;
+  bool constant = false;
+};
+
+struct Image {
+  unsigned ptx_major = 0, ptx_minor = 0, target = 0;  // target 86: sm_86
+  std::vector<KernelImage> kernels;
+  std::vector<GlobalImage> globals;
+};
+
+enum class ImageError { none, not_ptx, syntax, unsupported_version };
+
+// Parses a PTX module. It must carry .version and .target, as the language demands.
+ImageError parse_ptx(const std::string& text, Image*);
+
+}  // namespace carve::sim

@@ -1,0 +1,209 @@
+// Launches, in all forms that there ever were. A launch is checked as the driver checks it, its duration and
+// its width are computed from the rules and the occupancy, and one operation goes into the stream's channel.
+// When the channel's 1,024 places are taken the call blocks, as a full launch queue does.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "sim/libcuda/module.h"
+#include "sim/libcuda/schedule.h"
+
+using namespace carve::sim;
+
+namespace {
+
+struct Shape {
+  unsigned grid[3], block[3], shared;
+  bool cooperative = false;
+  const int* priority = nullptr;
+};
+
+// Argument n of a launch as an unsigned number; 0 where there is none.
+uint64_t argument(const CUfunc_st& f, int n, void** parameters, void** extra) {
+  if (n < 0 || static_cast<size_t>(n) >= f.image.parameters.size()) return 0;
+  const Parameter p = f.image.parameters[static_cast<size_t>(n)];
+  const char* from = nullptr;
+  if (parameters) {
+    from = static_cast<const char*>(parameters[n]);
+  } else if (extra) {
+    const char* buffer = nullptr;
+    size_t bytes = 0;
+    for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+      if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = static_cast<const char*>(extra[1]);
+      if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) bytes = *static_cast<const size_t*>(extra[1]);
+    }
+    if (buffer && p.offset + p.bytes <= bytes) from = buffer + p.offset;
+  }
+  uint64_t value = 0;
+  if (from) std::memcpy(&value, from, std::min<size_t>(p.bytes, sizeof value));
+  return value;
+}
+
+uint64_t duration(const Facts& facts, const CUfunc_st& f, uint64_t waves, void** parameters, void** extra) {
+  if (!f.ruled) return facts.launch_ns + waves * facts.wave_ns;
+  double ns = f.rule.each_ns;
+  if (f.rule.argument >= 0) ns *= static_cast<double>(argument(f, f.rule.argument, parameters, extra));
+  return ns < 1e18 ? static_cast<uint64_t>(std::llround(ns)) : static_cast<uint64_t>(1e18);
+}
+
+CUresult launch(const void* handle, const Shape& s, CUstream stream_handle, void** parameters, void** extra) {
+  std::shared_ptr<CUctx_st> c;
+  CUstream_st* stream = nullptr;
+  if (const CUresult e = stream_of(stream_handle, &c, &stream)) return e;
+  const CUfunc_st* f = find_function(handle);
+  if (!f) return CUDA_ERROR_INVALID_HANDLE;
+  if (!f->module->library && f->module->context.lock() != c) return CUDA_ERROR_INVALID_HANDLE;
+  const Facts& facts = c->card().facts;
+  constexpr unsigned kGrid[3] = {2147483647, 65535, 65535}, kBlock3[3] = {1024, 1024, 64};
+  uint64_t blocks = 1, threads = 1;
+  for (int i = 0; i < 3; ++i) {
+    if (s.grid[i] == 0 || s.grid[i] > kGrid[i] || s.block[i] == 0 || s.block[i] > kBlock3[i])
+      return CUDA_ERROR_INVALID_VALUE;
+    blocks *= s.grid[i];
+    threads *= s.block[i];
+  }
+  if (threads > 1024) return CUDA_ERROR_INVALID_VALUE;
+  if (threads > f->image.max_threads) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  const auto allowed = f->attributes.find(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+  const uint64_t most_shared = allowed != f->attributes.end()
+                                   ? static_cast<uint64_t>(allowed->second) + f->image.static_shared
+                                   : facts.shared_per_block;
+  if (s.shared + uint64_t{f->image.static_shared} > most_shared) return CUDA_ERROR_INVALID_VALUE;
+  const uint64_t resident = resident_blocks(facts, *f, static_cast<unsigned>(threads), s.shared);
+  if (resident == 0) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  const uint64_t wave = resident * facts.multiprocessors;
+  if (s.cooperative && blocks > wave) return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+  if (!parameters && !extra && !f->image.parameters.empty()) return CUDA_ERROR_INVALID_VALUE;
+
+  Op op = {};
+  op.kind = OpKind::kernel;
+  op.flags = s.cooperative ? kOpCooperative : 0;
+  op.width =
+      static_cast<uint16_t>(std::min<uint64_t>((blocks + resident - 1) / resident, facts.multiprocessors));
+  op.priority = static_cast<int16_t>(s.priority ? std::clamp(*s.priority, -5, 0) : stream->priority);
+  op.duration_ns = duration(facts, *f, (blocks + wave - 1) / wave, parameters, extra);
+  return submit(*c, stream->channel, op, nullptr);
+}
+
+CUresult launch_config(const CUlaunchConfig* config, const void* f, void** parameters, void** extra,
+                       bool own) {
+  if (!config) return CUDA_ERROR_INVALID_VALUE;
+  Shape s = {{config->gridDimX, config->gridDimY, config->gridDimZ},
+             {config->blockDimX, config->blockDimY, config->blockDimZ},
+             config->sharedMemBytes};
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    const CUlaunchAttribute& a = config->attrs[i];
+    if (a.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) s.cooperative = a.value.cooperative != 0;
+    if (a.id == CU_LAUNCH_ATTRIBUTE_PRIORITY) s.priority = &a.value.priority;
+  }
+  return launch(f, s, own ? per_thread(config->hStream) : config->hStream, parameters, extra);
+}
+
+// The launch calls of CUDA 3 take their block shape and arguments from the function.
+CUresult launch_old(CUfunction f, unsigned width, unsigned height, CUstream stream) {
+  if (const CUresult e = entered()) return e;
+  if (!find_function(f)) return CUDA_ERROR_INVALID_HANDLE;
+  size_t bytes = f->arguments.size();
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, f->arguments.data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                   CU_LAUNCH_PARAM_END};
+  const Shape s = {{width, height, 1}, {f->block[0], f->block[1], f->block[2]}, f->shared};
+  return launch(f, s, stream, nullptr, extra);
+}
+
+CUresult set_argument(CUfunction f, int offset, const void* value, unsigned bytes) {
+  if (const CUresult e = entered()) return e;
+  if (!find_function(f)) return CUDA_ERROR_INVALID_HANDLE;
+  if (offset < 0 || offset > 4096 || bytes > 4096) return CUDA_ERROR_INVALID_VALUE;
+  const size_t end = static_cast<size_t>(offset) + bytes;
+  if (f->arguments.size() < end) f->arguments.resize(end);
+  std::memcpy(f->arguments.data() + offset, value, bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult multi_device(CUDA_LAUNCH_PARAMS* list, unsigned count, unsigned flags) {
+  if (!list || !count || flags > 3) return CUDA_ERROR_INVALID_VALUE;
+  for (unsigned i = 0; i < count; ++i) {
+    const CUDA_LAUNCH_PARAMS& l = list[i];
+    const Shape s = {{l.gridDimX, l.gridDimY, l.gridDimZ},
+                     {l.blockDimX, l.blockDimY, l.blockDimZ},
+                     l.sharedMemBytes,
+                     true};
+    if (const CUresult e = launch(l.function, s, l.hStream, l.kernelParams, nullptr)) return e;
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
+                               unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
+                               CUstream stream, void** parameters, void** extra) {
+  return launch(f, {{gx, gy, gz}, {bx, by, bz}, shared}, stream, parameters, extra);
+}
+EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
+                                    unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
+                                    CUstream stream, void** parameters, void** extra) {
+  return launch(f, {{gx, gy, gz}, {bx, by, bz}, shared}, per_thread(stream), parameters, extra);
+}
+EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** parameters,
+                                 void** extra) {
+  return launch_config(config, f, parameters, extra, false);
+}
+EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig* config, CUfunction f, void** parameters,
+                                      void** extra) {
+  return launch_config(config, f, parameters, extra, true);
+}
+EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
+                                          unsigned int bx, unsigned int by, unsigned int bz,
+                                          unsigned int shared, CUstream stream, void** parameters) {
+  return launch(f, {{gx, gy, gz}, {bx, by, bz}, shared, true}, stream, parameters, nullptr);
+}
+EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gx, unsigned int gy,
+                                               unsigned int gz, unsigned int bx, unsigned int by,
+                                               unsigned int bz, unsigned int shared, CUstream stream,
+                                               void** parameters) {
+  return launch(f, {{gx, gy, gz}, {bx, by, bz}, shared, true}, per_thread(stream), parameters, nullptr);
+}
+EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* list, unsigned int count,
+                                                     unsigned int flags) {
+  return multi_device(list, count, flags);
+}
+
+EXPORT CUresult cuFuncSetBlockShape(CUfunction f, int x, int y, int z) {
+  if (const CUresult e = entered()) return e;
+  if (!find_function(f)) return CUDA_ERROR_INVALID_HANDLE;
+  if (x <= 0 || y <= 0 || z <= 0) return CUDA_ERROR_INVALID_VALUE;
+  f->block[0] = static_cast<unsigned>(x);
+  f->block[1] = static_cast<unsigned>(y);
+  f->block[2] = static_cast<unsigned>(z);
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuFuncSetSharedSize(CUfunction f, unsigned int bytes) {
+  if (const CUresult e = entered()) return e;
+  if (!find_function(f)) return CUDA_ERROR_INVALID_HANDLE;
+  f->shared = bytes;
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuParamSetSize(CUfunction f, unsigned int bytes) {
+  if (const CUresult e = entered()) return e;
+  if (!find_function(f)) return CUDA_ERROR_INVALID_HANDLE;
+  if (bytes > 4096) return CUDA_ERROR_INVALID_VALUE;
+  f->arguments.resize(bytes);
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuParamSeti(CUfunction f, int offset, unsigned int value) {
+  return set_argument(f, offset, &value, sizeof value);
+}
+EXPORT CUresult cuParamSetf(CUfunction f, int offset, float value) {
+  return set_argument(f, offset, &value, sizeof value);
+}
+EXPORT CUresult cuParamSetv(CUfunction f, int offset, void* value, unsigned int bytes) {
+  return value ? set_argument(f, offset, value, bytes) : CUDA_ERROR_INVALID_VALUE;
+}
+EXPORT CUresult cuLaunch(CUfunction f) { return launch_old(f, 1, 1, nullptr); }
+EXPORT CUresult cuLaunchGrid(CUfunction f, int width, int height) {
+  return launch_old(f, static_cast<unsigned>(width), static_cast<unsigned>(height), nullptr);
+}
+EXPORT CUresult cuLaunchGridAsync(CUfunction f, int width, int height, CUstream stream) {
+  return launch_old(f, static_cast<unsigned>(width), static_cast<unsigned>(height), stream);
+}

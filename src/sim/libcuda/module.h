@@ -1,0 +1,45 @@
+// Modules, libraries and functions as this process holds them. A function handle serves as CUfunction and as
+// CUkernel: the driver lets a kernel of a library be launched in any context, so one that belongs to a
+// library has no context of its own and takes the current one.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/libcuda/image.h"
+#include "sim/libcuda/process.h"
+#include "sim/libcuda/rules.h"
+
+struct CUfunc_st {
+  CUmod_st* module = nullptr;
+  carve::sim::KernelImage image;
+  unsigned target = 0, ptx = 0;
+  std::map<int, int> attributes;  // Those that cuFuncSetAttribute may change.
+  bool ruled = false;
+  carve::sim::Rule rule;
+  // The launch state of CUDA 3: cuFuncSetBlockShape, cuParamSet.
+  unsigned block[3] = {1, 1, 1};
+  unsigned shared = 0;
+  std::vector<char> arguments;
+};
+
+struct CUmod_st {
+  std::weak_ptr<CUctx_st> context;  // Of a module; a library belongs to none.
+  bool library = false;
+  carve::sim::Image image;
+  std::vector<std::unique_ptr<CUfunc_st>> functions;
+  std::map<std::string, std::pair<CUdeviceptr, size_t>> globals;  // Where they were asked for.
+};
+
+namespace carve::sim {
+
+// The function behind a handle, or nullptr. The context that it runs in is the module's, or the current one.
+CUfunc_st* find_function(const void* handle);
+CUresult context_of(const CUfunc_st&, std::shared_ptr<CUctx_st>*);
+
+// How many blocks fit one multiprocessor at once.
+unsigned resident_blocks(const Facts&, const CUfunc_st&, unsigned threads, unsigned dynamic_shared);
+
+}  // namespace carve::sim
