@@ -48,6 +48,8 @@ class Statement {
     return code_ == SQLITE_ROW;
   }
   bool done() { return !row() && code_ == SQLITE_DONE; }
+  // Runs to the end; the code of what went wrong (the connection forgets it at its next statement), or 0.
+  int finished() { return done() ? SQLITE_OK : code_; }
   int64_t number(int column) const { return sqlite3_column_int64(statement_, column); }
   bool null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
   std::string text(int column) const {
@@ -87,19 +89,19 @@ class Transaction {
   bool begun_;
 };
 
-bool insert(sqlite3* db, const ledger::DeviceSeen& seen) {
+int insert(sqlite3* db, const ledger::DeviceSeen& seen) {
   Statement s(db, "INSERT OR REPLACE INTO device VALUES (?, ?, ?, ?, ?)");
   const Device& d = seen.device;
   s << text(d.uuid) << d.index << d.name << static_cast<int64_t>(d.native.count)
     << static_cast<int64_t>(d.reserved.count);
-  return s.done();
+  return s.finished();
 }
 
-bool insert(sqlite3* db, const ledger::Granted& granted) {
+int insert(sqlite3* db, const ledger::Granted& granted) {
   const Use& u = granted.use;
   Statement known(db, "SELECT 1 FROM use WHERE id = ?");
   known << static_cast<int64_t>(u.id);
-  if (known.row()) return true;
+  if (known.row()) return SQLITE_OK;
   Statement s(
       db,
       "INSERT INTO use (id, name, request_id, owner, exclusive, persistent, isolation, policy, latency,"
@@ -107,30 +109,30 @@ bool insert(sqlite3* db, const ledger::Granted& granted) {
   s << static_cast<int64_t>(u.id) << u.what.name << u.what.request_id << u.what.owner << u.what.exclusive
     << u.what.persistent << static_cast<int64_t>(u.what.isolation) << static_cast<int64_t>(u.what.policy)
     << static_cast<int64_t>(u.what.latency) << u.from.utc_ns << u.from.boot_id << u.from.monotonic_ns;
-  if (!s.done()) return false;
+  if (const int code = s.finished()) return code;
   int64_t position = 0;
   for (const Slice& slice : u.what.slices) {
     Statement part(db, "INSERT INTO slice VALUES (?, ?, ?, ?, ?)");
     part << static_cast<int64_t>(u.id) << position++ << text(slice.device)
          << static_cast<int64_t>(slice.memory.count) << slice.share.basis_points;
-    if (!part.done()) return false;
+    if (const int code = part.finished()) return code;
   }
-  return true;
+  return SQLITE_OK;
 }
 
-bool insert(sqlite3* db, const ledger::Ended& ended) {
+int insert(sqlite3* db, const ledger::Ended& ended) {
   Statement s(db, "UPDATE use SET to_utc = ?, to_boot = ?, to_mono = ?, why = ? WHERE id = ?");
   s << ended.when.utc_ns << ended.when.boot_id << ended.when.monotonic_ns << ended.why
     << static_cast<int64_t>(ended.id);
-  return s.done();
+  return s.finished();
 }
 
 }  // namespace
 
 SqliteStore::~SqliteStore() { sqlite3_close(db_); }
 
-tl::unexpected<Failure> SqliteStore::trouble(const char* doing) const {
-  switch (sqlite3_errcode(db_)) {
+tl::unexpected<Failure> SqliteStore::trouble(const char* doing, int code) const {
+  switch (code != 0 ? code : sqlite3_errcode(db_)) {
     case SQLITE_FULL:
       return failure(K::out_of_order,
                      "{} the ledger {}: the disk is full; make room there, nothing was changed", doing,
@@ -139,7 +141,9 @@ tl::unexpected<Failure> SqliteStore::trouble(const char* doing) const {
     case SQLITE_CANTOPEN:
     case SQLITE_PERM:
       return failure(K::out_of_order, "{} the ledger {}: no permission to write there", doing, path_);
-    default: return failure(K::out_of_order, "{} the ledger {}: {}", doing, path_, sqlite3_errmsg(db_));
+    default:
+      return failure(K::out_of_order, "{} the ledger {}: {}", doing, path_,
+                     code != 0 ? sqlite3_errstr(code) : sqlite3_errmsg(db_));
   }
 }
 
@@ -205,7 +209,8 @@ Outcome<SqliteStore::Opened> SqliteStore::open(const std::string& path, int64_t 
 Outcome<void> SqliteStore::write(const Change& change) {
   Transaction all(db_);
   if (!all) return trouble("writing");
-  if (!std::visit([&](const auto& c) { return insert(db_, c); }, change)) return trouble("writing");
+  if (const int code = std::visit([&](const auto& c) { return insert(db_, c); }, change))
+    return trouble("writing", code);
   if (!all.keep()) return trouble("writing");
   return {};
 }

@@ -38,7 +38,7 @@ class SqliteStore : public ledger::Store {
  private:
   SqliteStore(sqlite3* db, std::string path) : db_(db), path_(std::move(path)) {}
   Outcome<void> prepare();
-  tl::unexpected<Failure> trouble(const char* doing) const;
+  tl::unexpected<Failure> trouble(const char* doing, int code = 0) const;
 
   sqlite3* db_;
   std::string path_;
