@@ -1,0 +1,20 @@
+// The clocks of this machine. Only the agent's outermost code reads them; everything inside gets a time.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+
+namespace carve::node {
+
+inline int64_t read_clock(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+inline int64_t monotonic_ns() { return read_clock(CLOCK_MONOTONIC); }
+inline int64_t utc_ns() { return read_clock(CLOCK_REALTIME); }
+
+inline constexpr int64_t millisecond = 1'000'000;
+inline constexpr int64_t second = 1'000'000'000;
+
+}  // namespace carve::node

@@ -1,0 +1,37 @@
+// The agent's own diary, on stderr: what changed and what is wrong, one line each. Requests that succeed are
+// not logged above `debug`; the events of slices are also in the API (GET /v1/events).
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+namespace carve::node::log {
+
+// "error", "warning", "info", "debug"; false where it is none of them.
+bool set_level(std::string_view name);
+
+void write_debug(const std::string&);
+void write_info(const std::string&);
+void write_warning(const std::string&);
+void write_error(const std::string&);
+
+template <class... A>
+void debug(fmt::format_string<A...> form, A&&... a) {
+  write_debug(fmt::format(form, std::forward<A>(a)...));
+}
+template <class... A>
+void info(fmt::format_string<A...> form, A&&... a) {
+  write_info(fmt::format(form, std::forward<A>(a)...));
+}
+template <class... A>
+void warning(fmt::format_string<A...> form, A&&... a) {
+  write_warning(fmt::format(form, std::forward<A>(a)...));
+}
+template <class... A>
+void error(fmt::format_string<A...> form, A&&... a) {
+  write_error(fmt::format(form, std::forward<A>(a)...));
+}
+
+}  // namespace carve::node::log

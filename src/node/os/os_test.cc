@@ -1,0 +1,134 @@
+#include <gmock/gmock.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "node/os/clock.h"
+#include "node/os/loop.h"
+#include "node/os/process.h"
+#include "node/os/socket.h"
+
+namespace carve::node {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Loop, what_was_forgotten_is_not_called_even_when_it_was_already_reported) {
+  Loop loop;
+  const Fd a(eventfd(1, 0)), b(eventfd(1, 0));
+  int calls = 0;
+  const auto forget_both = [&](uint32_t) {
+    ++calls;
+    loop.forget(a.get());
+    loop.forget(b.get());
+  };
+  loop.watch(a.get(), EPOLLIN, forget_both);
+  loop.watch(b.get(), EPOLLIN, forget_both);
+  loop.after(5 * millisecond, [&] { loop.stop(); });
+  loop.run();
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(Loop, timers_repeat_and_fire_once) {
+  Loop loop;
+  int often = 0, once = 0;
+  loop.every(2 * millisecond, [&] {
+    if (++often == 5) loop.stop();
+  });
+  loop.after(millisecond, [&] { ++once; });
+  loop.run();
+  EXPECT_EQ(often, 5);
+  EXPECT_EQ(once, 1);
+}
+
+TEST(Process, a_pidfd_is_of_exactly_that_process) {
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  const auto stat = stat_of(child);
+  ASSERT_TRUE(stat);
+  EXPECT_EQ(stat->parent, getpid());
+  EXPECT_FALSE(open_process({child, stat->id.start + 1}));
+  const Fd pidfd = open_process(stat->id);
+  ASSERT_TRUE(pidfd);
+  EXPECT_TRUE(alive(pidfd));
+  EXPECT_EQ(process_of(pidfd), stat->id);
+  send_signal(pidfd, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_FALSE(alive(pidfd));
+  EXPECT_FALSE(process_of(pidfd));
+}
+
+TEST(Process, own_facts_are_read) {
+  EXPECT_EQ(inner_pid_of(getpid()), getpid());
+  EXPECT_NE(pid_namespace_of(getpid()), 0u);
+  EXPECT_TRUE(maps_file(getpid(), "os_test"));
+  EXPECT_FALSE(maps_file(getpid(), "no such file is mapped"));
+  EXPECT_FALSE(cgroups_of(getpid()).empty());
+  EXPECT_THAT(command_of(getpid()), HasSubstr("os_test"));
+}
+
+TEST(Socket, knows_its_peer_until_the_peer_has_ended) {
+  char name[] = "/tmp/carve-os-XXXXXX";
+  const std::filesystem::path dir = mkdtemp(name);
+  const auto listener = listen_at(dir / "s", SOCK_SEQPACKET, 0666);
+  ASSERT_TRUE(listener) << listener.error().sentence;
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto c = connect_to(dir / "s", SOCK_SEQPACKET);
+    pause();
+    _exit(0);
+  }
+  Fd connection;
+  for (int i = 0; i < 1000 && !connection; ++i) {
+    connection = Fd(accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
+    usleep(1000);
+  }
+  const auto peer = peer_of(connection.get());
+  ASSERT_TRUE(peer);
+  EXPECT_EQ(peer->process.pid, child);
+  EXPECT_EQ(peer->uid, getuid());
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_FALSE(peer_of(connection.get()));
+  std::filesystem::remove_all(dir);
+}
+
+TEST(Socket, a_stale_socket_is_taken_over_and_a_file_is_not) {
+  char name[] = "/tmp/carve-os-XXXXXX";
+  const std::filesystem::path dir = mkdtemp(name);
+  { ASSERT_TRUE(listen_at(dir / "s", SOCK_STREAM, 0600)); }
+  ASSERT_TRUE(listen_at(dir / "s", SOCK_STREAM, 0600));
+  std::ofstream(dir / "file") << "precious";
+  const auto refused = listen_at(dir / "file", SOCK_STREAM, 0600);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().sentence, HasSubstr("is no socket"));
+  EXPECT_TRUE(std::filesystem::exists(dir / "file"));
+  const auto too_long = listen_at(dir / std::string(120, 'x'), SOCK_STREAM, 0600);
+  ASSERT_FALSE(too_long);
+  EXPECT_THAT(too_long.error().sentence, HasSubstr("at most 107"));
+  std::filesystem::remove_all(dir);
+}
+
+TEST(Socket, descriptors_travel_and_surplus_ones_are_closed) {
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+  const Fd left(pair[0]), right(pair[1]), event(eventfd(7, 0));
+  const int fds[3] = {event.get(), event.get(), event.get()};
+  ASSERT_TRUE(send_with(left.get(), "hello", 5, fds, 3));
+  char data[2];
+  Fd got[1];
+  EXPECT_EQ(receive_with(right.get(), data, sizeof data, got, 1), 5);
+  uint64_t value = 0;
+  EXPECT_EQ(read(got[0].get(), &value, sizeof value), 8);
+  EXPECT_EQ(value, 7u);
+}
+
+}  // namespace
+}  // namespace carve::node

@@ -1,0 +1,54 @@
+// What the kernel says about a process. Everything here is read from /proc and may be out of date as soon as
+// it is read; who needs certainty holds a pidfd and looks at it again afterwards.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "node/os/fd.h"
+
+namespace carve::node {
+
+// A process that cannot be mistaken for a later one of the same number.
+struct ProcessId {
+  pid_t pid = 0;
+  uint64_t start = 0;  // Clock ticks since boot: field 22 of /proc/PID/stat.
+
+  explicit operator bool() const { return pid != 0; }
+  friend bool operator==(const ProcessId&, const ProcessId&) = default;
+  friend auto operator<=>(const ProcessId&, const ProcessId&) = default;
+};
+
+struct ProcessStat {
+  ProcessId id;
+  pid_t parent = 0;
+  char state = '?';  // 'Z': dead, not yet waited for.
+};
+
+std::optional<std::string> read_file(const std::string& path, size_t most = 1 << 20);
+bool write_file(const std::string& path, std::string_view text);  // An existing one (cgroup files).
+
+std::optional<ProcessStat> stat_of(pid_t);
+std::vector<ProcessStat> all_processes();
+std::string command_of(pid_t);                 // Its arguments, cut to 200 characters.
+pid_t inner_pid_of(pid_t);                     // In its own pid namespace: the last of NSpid; 0 unknown.
+uint64_t pid_namespace_of(pid_t);              // Inode; 0 unknown.
+bool maps_file(pid_t, std::string_view name);  // Whether a line of /proc/PID/maps names this file.
+
+// The lines of /proc/PID/cgroup: controllers -> path. The v2 line has the empty name.
+std::map<std::string, std::string> cgroups_of(pid_t);
+
+// A pidfd of the process with exactly this start time, or nothing where it is gone.
+Fd open_process(const ProcessId&);
+std::optional<ProcessId> process_of(const Fd& pidfd);  // Nothing where it is dead.
+bool alive(const Fd& pidfd);
+void send_signal(const Fd& pidfd, int signal);
+
+std::string boot_id();
+
+}  // namespace carve::node

@@ -1,0 +1,130 @@
+#include "node/os/socket.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77  // asm-generic/socket.h since Linux 6.5.
+#endif
+
+namespace carve::node {
+namespace {
+
+using K = FailureKind;
+
+Outcome<sockaddr_un> address_of(const std::string& path) {
+  if (path.size() > longest_socket_path)
+    return failure(K::bad_request,
+                   "the socket path {} has {} characters; a unix socket's path has at most {}", path,
+                   path.size(), longest_socket_path);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  return address;
+}
+
+}  // namespace
+
+Outcome<Fd> listen_at(const std::string& path, int type, unsigned mode) {
+  const auto address = address_of(path);
+  if (!address) return tl::unexpected(address.error());
+  struct stat there {};
+  if (lstat(path.c_str(), &there) == 0) {
+    if (!S_ISSOCK(there.st_mode))
+      return failure(K::conflict, "{} exists and is no socket: choose another --socket, or remove it", path);
+    unlink(path.c_str());
+  }
+  Fd fd(socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const mode_t before = umask(0777 & ~mode);
+  const int bound = bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address);
+  const int reason = errno;
+  umask(before);
+  if (bound != 0) return failure(K::out_of_order, "cannot listen at {}: {}", path, strerror(reason));
+  if (listen(fd.get(), 128) != 0)
+    return failure(K::out_of_order, "cannot listen at {}: {}", path, strerror(errno));
+  return fd;
+}
+
+Outcome<Fd> connect_to(const std::string& path, int type) {
+  const auto address = address_of(path);
+  if (!address) return tl::unexpected(address.error());
+  Fd fd(socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0)
+    return failure(K::not_found, "nobody listens at {}: {}", path, strerror(errno));
+  return fd;
+}
+
+std::optional<Peer> peer_of(int socket) {
+  Peer peer;
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return std::nullopt;
+  peer.uid = credentials.uid;
+  int pidfd = -1;
+  size = sizeof pidfd;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) == 0) {
+    peer.pidfd = Fd(pidfd);
+    const auto process = process_of(peer.pidfd);
+    if (!process) return std::nullopt;
+    peer.process = *process;
+    return peer;
+  }
+  if (errno != ENOPROTOOPT && errno != EINVAL) return std::nullopt;
+  const auto before = stat_of(credentials.pid);
+  if (!before) return std::nullopt;
+  peer.process = before->id;
+  peer.pidfd = open_process(before->id);
+  if (!peer.pidfd) return std::nullopt;
+  return peer;
+}
+
+bool send_with(int socket, const void* data, size_t size, const int* fds, size_t count) {
+  iovec part{const_cast<void*>(data), size};
+  alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (count > 0) {
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(count * sizeof(int));
+    memcpy(CMSG_DATA(header), fds, count * sizeof(int));
+  }
+  return sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(size);
+}
+
+ssize_t receive_with(int socket, void* data, size_t size, Fd* fds, size_t most) {
+  iovec part{data, size};
+  alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (most > 0) {
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(most * sizeof(int));
+  }
+  const ssize_t received = recvmsg(socket, &message, MSG_TRUNC | MSG_CMSG_CLOEXEC);
+  size_t taken = 0;
+  for (cmsghdr* header = received >= 0 ? CMSG_FIRSTHDR(&message) : nullptr; header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
+      Fd owned(fd);
+      if (taken < most) fds[taken++] = std::move(owned);
+    }
+  }
+  return received;
+}
+
+}  // namespace carve::node
