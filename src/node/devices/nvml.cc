@@ -1,0 +1,180 @@
+#include "node/devices/nvml.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+
+namespace carve::node {
+namespace {
+
+using K = FailureKind;
+
+// nvml.h: a structure's version is its size and, in the top byte, its number.
+template <class T>
+constexpr unsigned versioned(unsigned number) {
+  return static_cast<unsigned>(sizeof(T)) | number << 24;
+}
+
+template <class F>
+void bind(void* library, const char* name, F& slot) {
+  slot = reinterpret_cast<F>(dlsym(library, name));
+}
+
+}  // namespace
+
+std::string Nvml::said(nvmlReturn_t result) const {
+  const char* text = call_.error_string != nullptr ? call_.error_string(result) : nullptr;
+  return text != nullptr ? text : fmt::format("NVML error {}", static_cast<int>(result));
+}
+
+Outcome<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
+  std::unique_ptr<Nvml> nvml(new Nvml);
+  nvml->library_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (nvml->library_ == nullptr)
+    return failure(K::out_of_order,
+                   "no NVIDIA driver here ({}): install it, or simulate devices with --sim a10x2", dlerror());
+  NvmlTable& call = nvml->call_;
+  void* from = nvml->library_;
+  bind(from, "nvmlInit_v2", call.init);
+  bind(from, "nvmlShutdown", call.shutdown);
+  bind(from, "nvmlErrorString", call.error_string);
+  bind(from, "nvmlSystemGetDriverVersion", call.driver_version);
+  bind(from, "nvmlDeviceGetCount_v2", call.count);
+  bind(from, "nvmlDeviceGetHandleByIndex_v2", call.handle);
+  bind(from, "nvmlDeviceGetUUID", call.uuid);
+  bind(from, "nvmlDeviceGetName", call.name);
+  bind(from, "nvmlDeviceGetMemoryInfo", call.memory);
+  bind(from, "nvmlDeviceGetMemoryInfo_v2", call.memory_v2);
+  bind(from, "nvmlDeviceGetComputeRunningProcesses_v3", call.compute_processes);
+  bind(from, "nvmlDeviceGetGraphicsRunningProcesses_v3", call.graphics_processes);
+  bind(from, "nvmlDeviceGetUtilizationRates", call.utilization);
+  bind(from, "nvmlEventSetCreate", call.event_set);
+  bind(from, "nvmlDeviceRegisterEvents", call.register_events);
+  bind(from, "nvmlEventSetWait_v2", call.wait_for_event);
+  if (call.init == nullptr || call.count == nullptr || call.handle == nullptr || call.uuid == nullptr ||
+      call.memory == nullptr || call.compute_processes == nullptr)
+    return failure(K::out_of_order, "{} is older than driver 510, the oldest that Carve works with", library);
+  if (const nvmlReturn_t result = call.init(); result != NVML_SUCCESS)
+    return failure(K::out_of_order, "NVML does not start: {}. Is the driver loaded (nvidia-smi)?",
+                   nvml->said(result));
+  nvml->initialised_ = true;
+  char version[96] = "unknown";
+  if (call.driver_version != nullptr) call.driver_version(version, sizeof version);
+  nvml->driver_version_ = version;
+  return nvml;
+}
+
+Nvml::~Nvml() {
+  if (initialised_ && call_.shutdown != nullptr) call_.shutdown();
+  // The library stays loaded: drivers keep threads that outlive a dlclose.
+}
+
+Outcome<std::vector<Device>> Nvml::find_devices(const Bytes* reserve) {
+  unsigned count = 0;
+  if (const nvmlReturn_t result = call_.count(&count); result != NVML_SUCCESS)
+    return failure(K::out_of_order, "NVML does not say how many devices there are: {}", said(result));
+  std::vector<Device> devices;
+  handles_.clear();
+  for (unsigned i = 0; i < count; ++i) {
+    nvmlDevice_t handle = nullptr;
+    nvmlReturn_t result = call_.handle(i, &handle);
+    if (result != NVML_SUCCESS) return failure(K::out_of_order, "device {}: {}", i, said(result));
+    char text[96] = "";
+    Device device;
+    device.index = i;
+    result = call_.uuid(handle, text, sizeof text);
+    if (result != NVML_SUCCESS) return failure(K::out_of_order, "device {} has no UUID: {}", i, said(result));
+    const auto uuid = parse_uuid(text);
+    if (!uuid) return failure(K::out_of_order, "device {} calls itself '{}', which is no UUID", i, text);
+    device.uuid = *uuid;
+    if (call_.name != nullptr && call_.name(handle, text, sizeof text) == NVML_SUCCESS) device.name = text;
+    nvmlMemory_v2_t memory{};
+    memory.version = versioned<nvmlMemory_v2_t>(2);
+    if (call_.memory_v2 != nullptr && call_.memory_v2(handle, &memory) == NVML_SUCCESS) {
+      device.native = {memory.total};
+      device.reserved = {memory.reserved};
+    } else {
+      nvmlMemory_t old{};
+      result = call_.memory(handle, &old);
+      if (result != NVML_SUCCESS)
+        return failure(K::out_of_order, "device {} does not say how much memory it has: {}", i, said(result));
+      device.native = {old.total};
+    }
+    if (reserve != nullptr) device.reserved = *reserve;
+    if (device.reserved >= device.native)
+      return failure(K::bad_request, "--reserve {}: device {} has {} in all",
+                     carve::text(device.reserved).c_str(), i, carve::text(device.native).c_str());
+    devices.push_back(device);
+    handles_.push_back(handle);
+  }
+  if (call_.event_set != nullptr && call_.register_events != nullptr && call_.wait_for_event != nullptr &&
+      call_.event_set(&events_) == NVML_SUCCESS)
+    for (const nvmlDevice_t handle : handles_) call_.register_events(handle, nvmlEventTypeXidCriticalError, events_);
+  return devices;
+}
+
+std::vector<ProcessUse> Nvml::processes(unsigned index, bool& hidden, nvmlReturn_t& result) {
+  std::vector<ProcessUse> out;
+  for (const auto list : {call_.compute_processes, call_.graphics_processes}) {
+    if (list == nullptr) continue;
+    std::vector<nvmlProcessInfo_t> found(64);
+    unsigned count = 64;
+    result = list(handles_[index], &count, found.data());
+    for (int attempt = 0; result == NVML_ERROR_INSUFFICIENT_SIZE && attempt < 4; ++attempt) {
+      found.resize(count + 64);
+      count = static_cast<unsigned>(found.size());
+      result = list(handles_[index], &count, found.data());
+    }
+    if (result == NVML_ERROR_NOT_SUPPORTED) {
+      result = NVML_SUCCESS;
+      continue;
+    }
+    if (result != NVML_SUCCESS) return out;
+    for (unsigned i = 0; i < std::min<size_t>(count, found.size()); ++i) {
+      if (found[i].usedGpuMemory == NVML_VALUE_NOT_AVAILABLE) {
+        hidden = true;
+        continue;
+      }
+      const auto same = std::ranges::find(out, found[i].pid, &ProcessUse::pid);
+      if (same == out.end()) out.push_back({found[i].pid, {found[i].usedGpuMemory}});
+    }
+  }
+  return out;
+}
+
+DeviceSample Nvml::sample(unsigned index) {
+  DeviceSample out;
+  nvmlMemory_v2_t memory{};
+  memory.version = versioned<nvmlMemory_v2_t>(2);
+  nvmlReturn_t result =
+      call_.memory_v2 != nullptr ? call_.memory_v2(handles_[index], &memory) : NVML_ERROR_FUNCTION_NOT_FOUND;
+  if (result == NVML_ERROR_FUNCTION_NOT_FOUND) {
+    nvmlMemory_t old{};
+    result = call_.memory(handles_[index], &old);
+    memory.used = old.used;
+  }
+  out.used = {memory.used};
+  if (result == NVML_SUCCESS) out.processes = processes(index, out.processes_hidden, result);
+  nvmlUtilization_t utilization{};
+  if (call_.utilization != nullptr && call_.utilization(handles_[index], &utilization) == NVML_SUCCESS)
+    out.utilization_percent = utilization.gpu;
+  if (result == NVML_ERROR_GPU_IS_LOST)
+    out.trouble = "the device is lost: it has fallen off the bus; reset it or restart the machine";
+  else if (result != NVML_SUCCESS)
+    out.trouble = "NVML cannot read it: " + said(result);
+  return out;
+}
+
+std::vector<std::pair<unsigned, unsigned>> Nvml::xids() {
+  std::vector<std::pair<unsigned, unsigned>> out;
+  nvmlEventData_t data{};
+  while (events_ != nullptr && out.size() < 64 && call_.wait_for_event(events_, &data, 0) == NVML_SUCCESS) {
+    const auto device = std::ranges::find(handles_, data.device);
+    if (device != handles_.end() && data.eventType == nvmlEventTypeXidCriticalError)
+      out.emplace_back(static_cast<unsigned>(device - handles_.begin()),
+                       static_cast<unsigned>(data.eventData));
+  }
+  return out;
+}
+
+}  // namespace carve::node

@@ -1,0 +1,106 @@
+#include "node/tenant/identity.h"
+
+#include <gtest/gtest.h>
+
+namespace carve::node {
+namespace {
+
+// A small machine: processes with parents, cgroups and pid namespaces.
+struct Machine {
+  struct Entry {
+    pid_t parent;
+    Cgroups cgroups = {{"", "/user"}};
+    uint64_t pid_namespace = 1;
+    uint64_t start = 100;
+  };
+  std::map<pid_t, Entry> processes;
+  World world() const {
+    World w;
+    w.stat = [this](pid_t pid) -> std::optional<ProcessStat> {
+      const auto found = processes.find(pid);
+      if (found == processes.end()) return std::nullopt;
+      return ProcessStat{{pid, found->second.start}, found->second.parent, 'S'};
+    };
+    w.cgroups = [this](pid_t pid) { return processes.contains(pid) ? processes.at(pid).cgroups : Cgroups{}; };
+    w.pid_namespace = [this](pid_t pid) {
+      return processes.contains(pid) ? processes.at(pid).pid_namespace : 0;
+    };
+    return w;
+  }
+  std::optional<size_t> tenant(pid_t pid, const std::vector<TenantIdentity>& tenants) const {
+    std::vector<const TenantIdentity*> list;
+    for (const auto& t : tenants) list.push_back(&t);
+    return tenant_of(pid, list, world());
+  }
+};
+
+TEST(Identity, a_cgroup_of_the_agents_making_decides) {
+  Machine m{{{1, {0}},
+             {10, {1, {{"", "/carve-1/a"}}}},
+             {11, {1, {{"", "/carve-1/a/inner"}}}},
+             {12, {1, {{"", "/carve-1/ab"}}}}}};
+  std::vector<TenantIdentity> tenants(2);
+  tenants[0].cgroup = "/carve-1/a";
+  tenants[1].cgroup = "/carve-1/ab";
+  EXPECT_EQ(m.tenant(10, tenants), 0u);
+  EXPECT_EQ(m.tenant(11, tenants), 0u);
+  EXPECT_EQ(m.tenant(12, tenants), 1u);
+  EXPECT_EQ(m.tenant(1, tenants), std::nullopt);
+  EXPECT_EQ(m.tenant(99, tenants), std::nullopt);
+}
+
+TEST(Identity, a_container_is_known_by_all_lines_that_are_its_own) {
+  const Cgroups agent = {{"", "/"}, {"memory", "/system/carved"}, {"cpu", "/"}};
+  const Cgroups container = {{"", "/"}, {"memory", "/machine/libpod-1"}, {"cpu", "/machine/libpod-1"}};
+  const Cgroups own = distinguishing(container, agent);
+  EXPECT_EQ(own.size(), 2u);
+  Machine m{{{1, {0}},
+             {20, {1, container}},
+             {21, {1, {{"", "/"}, {"memory", "/machine/libpod-1/sub"}, {"cpu", "/machine/libpod-1"}}}},
+             {22, {1, {{"", "/"}, {"memory", "/machine/libpod-1"}, {"cpu", "/machine/libpod-2"}}}},
+             {23, {1, agent}}}};
+  std::vector<TenantIdentity> tenants(1);
+  tenants[0].containers.push_back({{20, 100}, own, 0});
+  EXPECT_EQ(m.tenant(20, tenants), 0u);
+  EXPECT_EQ(m.tenant(21, tenants), 0u);
+  EXPECT_EQ(m.tenant(22, tenants), std::nullopt);
+  EXPECT_EQ(m.tenant(23, tenants), std::nullopt);
+}
+
+TEST(Identity, lines_shared_with_the_agent_or_above_it_tell_nothing) {
+  const Cgroups agent = {{"memory", "/a/b/carved"}, {"", "/x"}};
+  EXPECT_TRUE(distinguishing({{"memory", "/a/b"}, {"", "/x"}, {"cpu", "/"}}, agent).empty());
+  EXPECT_TRUE(distinguishing({{"memory", "/../escape"}}, agent).empty());
+}
+
+TEST(Identity, without_a_cgroup_the_pid_namespace_names_a_container) {
+  Machine m{{{1, {0}}, {30, {1, {{"", "/"}}, 7}}, {31, {1, {{"", "/"}}, 7}}, {32, {1, {{"", "/"}}, 1}}}};
+  std::vector<TenantIdentity> tenants(1);
+  tenants[0].containers.push_back({{30, 100}, {}, 7});
+  EXPECT_EQ(m.tenant(31, tenants), 0u);
+  EXPECT_EQ(m.tenant(32, tenants), std::nullopt);
+}
+
+TEST(Identity, descendants_follow_root_supervisor_and_members_but_a_supervisor_is_outside) {
+  Machine m{{{1, {0}}, {5, {1}}, {50, {5}}, {51, {50}}, {52, {5}}, {60, {1}}, {61, {60}}}};
+  std::vector<TenantIdentity> tenants(2);
+  tenants[0].supervisor = {5, 100};
+  tenants[0].root = {50, 100};
+  tenants[1].members = {{60, 100}};
+  EXPECT_EQ(m.tenant(50, tenants), 0u);
+  EXPECT_EQ(m.tenant(51, tenants), 0u);
+  EXPECT_EQ(m.tenant(52, tenants), 0u);  // An orphan that came back to the subreaper.
+  EXPECT_EQ(m.tenant(5, tenants), std::nullopt);
+  EXPECT_EQ(m.tenant(61, tenants), 1u);
+}
+
+TEST(Identity, a_reused_pid_is_somebody_else) {
+  Machine m{{{1, {0}}, {50, {1, {{"", "/"}}, 1, 999}}, {51, {50}}}};
+  std::vector<TenantIdentity> tenants(1);
+  tenants[0].root = {50, 100};
+  EXPECT_EQ(m.tenant(50, tenants), std::nullopt);
+  EXPECT_EQ(m.tenant(51, tenants), std::nullopt);
+}
+
+}  // namespace
+}  // namespace carve::node

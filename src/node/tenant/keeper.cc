@@ -1,0 +1,158 @@
+#include "node/tenant/keeper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <vector>
+
+#include "core/request.h"
+#include "node/os/socket.h"
+
+namespace carve::node {
+namespace {
+
+// One datagram each way; 'h'old comes with a descriptor, the answer to 'g'et may.
+struct Message {
+  char verb;  // 'h', 'g', 'd'; answered by 'y' or 'n'.
+  char name[71];
+};
+static_assert(sizeof(Message) == 72);
+
+constexpr size_t most_held = 1024;
+constexpr size_t most_agents = 4;  // One, and those that are just dying.
+
+std::string socket_in(const std::string& dir) { return dir + "/keeper.sock"; }
+
+struct Held {
+  std::string name;
+  Fd fd;
+};
+
+void answer(int agent, std::vector<Held>& held) {
+  Message message{};
+  Fd given;
+  if (receive_with(agent, &message, sizeof message, &given, 1) != sizeof message) return;
+  message.name[sizeof message.name - 1] = '\0';
+  const auto found = std::ranges::find(held, std::string_view(message.name), &Held::name);
+  Message reply{'n', {}};
+  int out = -1;
+  if (message.verb == 'h' && given && (found != held.end() || held.size() < most_held)) {
+    if (found != held.end())
+      found->fd = std::move(given);
+    else
+      held.push_back({message.name, std::move(given)});
+    reply.verb = 'y';
+  } else if (message.verb == 'g' && found != held.end()) {
+    out = found->fd.get();
+    reply.verb = 'y';
+  } else if (message.verb == 'd') {
+    if (found != held.end()) held.erase(found);
+    reply.verb = 'y';
+  }
+  send_with(agent, &reply, sizeof reply, &out, out >= 0 ? 1 : 0);
+}
+
+}  // namespace
+
+int keep(const std::string& runtime_dir) {
+  setsid();
+  signal(SIGHUP, SIG_IGN);
+  signal(SIGINT, SIG_IGN);
+  signal(SIGTERM, SIG_IGN);  // A service manager that stops the agent must not end it: tenants run on.
+  prctl(PR_SET_NAME, "carve-keeper");
+  auto listener = listen_at(socket_in(runtime_dir), SOCK_SEQPACKET, 0600);
+  if (!listener) return 1;
+  // The agent waits for our standard output to close before it connects.
+  const Fd nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
+  for (const int standard : {0, 1, 2}) dup2(nothing.get(), standard);
+  close_range(static_cast<unsigned>(std::max(nothing.get(), listener->get())) + 1, ~0u, 0);
+
+  std::vector<Held> held;
+  std::vector<Fd> agents;
+  bool met = false;
+  while (!met || !held.empty() || !agents.empty()) {
+    std::vector<pollfd> waits{{listener->get(), POLLIN, 0}};
+    for (const Fd& agent : agents) waits.push_back({agent.get(), POLLIN, 0});
+    const int ready = poll(waits.data(), waits.size(), met ? -1 : 30'000);
+    if (ready == 0) return 0;  // Nobody came.
+    if (ready < 0) continue;
+    for (size_t i = waits.size() - 1; i >= 1; --i) {
+      if (waits[i].revents == 0) continue;
+      char unused;
+      if (recv(waits[i].fd, &unused, 1, MSG_PEEK | MSG_DONTWAIT) <= 0 && errno != EAGAIN)
+        agents.erase(agents.begin() + static_cast<ptrdiff_t>(i) - 1);
+      else
+        answer(waits[i].fd, held);
+    }
+    if ((waits[0].revents & POLLIN) == 0) continue;
+    Fd agent(accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const auto peer = agent ? peer_of(agent.get()) : std::nullopt;
+    if (!peer || peer->uid != geteuid() || agents.size() >= most_agents) continue;
+    agents.push_back(std::move(agent));
+    met = true;
+  }
+  unlink(socket_in(runtime_dir).c_str());
+  return 0;
+}
+
+Outcome<Keeper> Keeper::reach(const std::string& runtime_dir) {
+  Keeper keeper;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    if (auto connection = connect_to(socket_in(runtime_dir), SOCK_SEQPACKET)) {
+      const timeval patience{2, 0};
+      setsockopt(connection->get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+      keeper.connection_ = std::move(*connection);
+      return keeper;
+    }
+    int ready[2];
+    if (attempt > 0 || pipe2(ready, O_CLOEXEC) != 0) break;
+    const Fd ready_end(ready[0]);
+    Fd child_end(ready[1]);
+    // Twice, so that it is nobody's child and needs no waiting for.
+    const pid_t between = fork();
+    if (between == 0) {
+      if (fork() != 0) _exit(0);
+      const int inherited =
+          fcntl(child_end.get(), F_DUPFD, 100);  // Loses close-on-exec: closed by the keeper.
+      dup2(inherited, 1);
+      close(inherited);
+      execl("/proc/self/exe", "carve-keeper", "--keeper", runtime_dir.c_str(), nullptr);
+      _exit(127);
+    }
+    child_end.reset();
+    if (between > 0) waitpid(between, nullptr, 0);
+    pollfd wait{ready_end.get(), POLLIN, 0};
+    poll(&wait, 1, 2000);  // Its standard output closes once it listens.
+  }
+  return failure(FailureKind::out_of_order, "no keeper of reports can be started in {}", runtime_dir);
+}
+
+bool Keeper::ask(char verb, const std::string& name, const Fd* give, Fd* take) {
+  Message message{verb, {}};
+  if (name.size() >= sizeof message.name) return false;
+  memcpy(message.name, name.data(), name.size());
+  const int fd = give != nullptr ? give->get() : -1;
+  if (!send_with(connection_.get(), &message, sizeof message, &fd, fd >= 0 ? 1 : 0)) return false;
+  Message reply{};
+  if (receive_with(connection_.get(), &reply, sizeof reply, take, take != nullptr ? 1 : 0) != sizeof reply)
+    return false;
+  return reply.verb == 'y';
+}
+
+bool Keeper::hold(const std::string& name, const Fd& fd) { return ask('h', name, &fd, nullptr); }
+Fd Keeper::get(const std::string& name) {
+  Fd out;
+  ask('g', name, nullptr, &out);
+  return out;
+}
+bool Keeper::drop(const std::string& name) { return ask('d', name, nullptr, nullptr); }
+
+}  // namespace carve::node

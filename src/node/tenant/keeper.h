@@ -1,0 +1,38 @@
+// Holds the tenants' Report descriptors while the agent is away.
+//
+// A Report is a memfd: it lives as long as somebody has it open or mapped, but after a kill -9 of the agent
+// only its tenants do, and they have closed their descriptors. Reopening it through /proc/PID/map_files needs
+// CAP_CHECKPOINT_RESTORE, so it works for root alone; a sealed file with a name does not exist on Linux. So a
+// child of the agent, in its own session, holds the descriptors over a socket in the runtime directory. It
+// knows nothing, decides nothing, allocates nothing after start: 40 KiB, and no time. It ends when it holds
+// nothing and no agent is connected. If it dies, the agent starts another and hands over everything again.
+#pragma once
+
+#include <string>
+
+#include "core/failure.h"
+#include "node/os/fd.h"
+
+namespace carve::node {
+
+// The agent's end of it.
+class Keeper {
+ public:
+  // Connects to the keeper of this runtime directory, starting one where there is none.
+  static Outcome<Keeper> reach(const std::string& runtime_dir);
+
+  bool hold(const std::string& name, const Fd& fd);  // False: it does not answer; reach another.
+  Fd get(const std::string& name);                   // Empty where it does not hold it.
+  bool drop(const std::string& name);
+
+  int fd() const { return connection_.get(); }  // Readable only when the keeper has died.
+
+ private:
+  bool ask(char verb, const std::string& name, const Fd* give, Fd* take);
+  Fd connection_;
+};
+
+// The keeper itself: `carved --keeper DIR`. Returns the exit status.
+int keep(const std::string& runtime_dir);
+
+}  // namespace carve::node

@@ -1,0 +1,72 @@
+#include "node/tenant/keeper.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "node/tenant/pages.h"
+
+namespace carve::node {
+namespace {
+
+// The keeper runs in a plain child here; in production it is started by reach().
+struct Kept {
+  std::filesystem::path dir;
+  pid_t child = 0;
+  Kept() {
+    char name[] = "/tmp/carve-keeper-XXXXXX";
+    dir = mkdtemp(name);
+    child = fork();
+    if (child == 0) _exit(keep(dir));
+    for (int i = 0; i < 2000 && !std::filesystem::exists(dir / "keeper.sock"); ++i) usleep(1000);
+  }
+  ~Kept() {
+    if (child > 0) {
+      kill(child, SIGKILL);
+      waitpid(child, nullptr, 0);
+    }
+    std::filesystem::remove_all(dir);
+  }
+};
+
+TEST(Keeper, holds_a_report_over_the_death_of_its_agent) {
+  Kept kept;
+  const pid_t agent = fork();
+  if (agent == 0) {
+    auto keeper = Keeper::reach(kept.dir);
+    auto report = make_report();
+    report->page->budget[3].used = 4711;
+    if (!keeper || !keeper->hold("a", report->fd)) _exit(1);
+    kill(getpid(), SIGKILL);
+  }
+  int status = 0;
+  waitpid(agent, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  auto keeper = Keeper::reach(kept.dir);
+  ASSERT_TRUE(keeper);
+  EXPECT_FALSE(keeper->get("b"));
+  const auto report = adopt_report(keeper->get("a"));
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->page->budget[3].used, 4711u);
+}
+
+TEST(Keeper, ends_when_it_holds_nothing_and_nobody_is_connected) {
+  Kept kept;
+  {
+    auto keeper = Keeper::reach(kept.dir);
+    ASSERT_TRUE(keeper);
+    ASSERT_TRUE(keeper->hold("a", make_report()->fd));
+    EXPECT_EQ(waitpid(kept.child, nullptr, WNOHANG), 0);
+    ASSERT_TRUE(keeper->drop("a"));
+  }
+  int status = 0;
+  for (int i = 0; i < 2000 && waitpid(kept.child, &status, WNOHANG) == 0; ++i) usleep(1000);
+  EXPECT_TRUE(WIFEXITED(status));
+  kept.child = 0;
+}
+
+}  // namespace
+}  // namespace carve::node

@@ -1,0 +1,187 @@
+#include "node/tenant/pages.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "node/os/process.h"
+
+namespace carve::node {
+namespace {
+
+using K = FailureKind;
+
+constexpr size_t page = 4096;
+constexpr int size_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+constexpr const char* heartbeat_name = "heartbeat";
+
+constexpr size_t in_pages(size_t size) { return (size + page - 1) & ~(page - 1); }
+
+template <class T>
+Outcome<Mapped<T>> map(int fd, const std::string& what) {
+  void* at = mmap(nullptr, in_pages(sizeof(T)), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (at == MAP_FAILED) return failure(K::out_of_order, "cannot map {}: {}", what, strerror(errno));
+  return Mapped<T>(static_cast<T*>(at));
+}
+
+// The directory through a mount that nobody can make writable again: it is detached, and ours.
+Fd read_only_clone(int directory) {
+  Fd clone(static_cast<int>(
+      syscall(SYS_open_tree, directory, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
+  if (!clone) return {};
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+  if (syscall(SYS_mount_setattr, clone.get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0)
+    return {};
+  return clone;
+}
+
+std::string control_name(const std::string& tenant) { return tenant + ".ctl"; }
+std::string note_name(const std::string& tenant) { return tenant + ".note"; }
+
+}  // namespace
+
+template <class T>
+void Mapped<T>::unmap(T* at) {
+  if (at != nullptr) munmap(at, in_pages(sizeof(T)));
+}
+template class Mapped<shm::Control>;
+template class Mapped<shm::Report>;
+template class Mapped<shm::Heartbeat>;
+
+Outcome<Report> make_report() {
+  Report report;
+  report.fd = Fd(memfd_create(report_name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!report.fd || ftruncate(report.fd.get(), in_pages(sizeof(shm::Report))) != 0 ||
+      fcntl(report.fd.get(), F_ADD_SEALS, size_seals) != 0)
+    return failure(K::out_of_order, "no memory for a report: {}", strerror(errno));
+  auto mapped = map<shm::Report>(report.fd.get(), "a report");
+  if (!mapped) return tl::unexpected(mapped.error());
+  report.page = std::move(*mapped);
+  report.page->magic = shm::report_magic;
+  report.page->layout = shm::layout_version;
+  return report;
+}
+
+Outcome<Report> adopt_report(Fd fd) {
+  struct stat info {};
+  // What a tenant wrote into the page is not looked at: its size and seals are the kernel's word.
+  if (fstat(fd.get(), &info) != 0 || info.st_size != static_cast<off_t>(in_pages(sizeof(shm::Report))) ||
+      (fcntl(fd.get(), F_GET_SEALS) & size_seals) != size_seals)
+    return failure(K::out_of_order, "this descriptor is no report of layout {}", shm::layout_version);
+  Report report;
+  auto mapped = map<shm::Report>(fd.get(), "a report");
+  if (!mapped) return tl::unexpected(mapped.error());
+  report.fd = std::move(fd);
+  report.page = std::move(*mapped);
+  return report;
+}
+
+Outcome<RuntimeDir> RuntimeDir::open(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+    return failure(K::out_of_order, "cannot make the directory {}: {}", path, strerror(errno));
+  RuntimeDir dir;
+  dir.path_ = path;
+  dir.directory_ = Fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat info {};
+  if (!dir.directory_ || fstat(dir.directory_.get(), &info) != 0)
+    return failure(K::out_of_order, "cannot open the directory {}: {}", path, strerror(errno));
+  if (info.st_uid != geteuid() || (info.st_mode & 077) != 0)
+    return failure(K::not_permitted,
+                   "{} must belong to this user alone (mode 0700): it holds what tenants may use", path);
+  struct statfs system {};
+  dir.in_memory_ = fstatfs(dir.directory_.get(), &system) == 0 && system.f_type == TMPFS_MAGIC;
+  dir.clone_ = read_only_clone(dir.directory_.get());
+  return dir;
+}
+
+Outcome<Mapped<shm::Control>> RuntimeDir::make_control(const std::string& tenant) {
+  const std::string name = control_name(tenant);
+  unlinkat(directory_.get(), name.c_str(), 0);
+  const Fd fd(
+      openat(directory_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  // fallocate, so that a full file system is an error here and no SIGBUS later.
+  if (!fd || posix_fallocate(fd.get(), 0, in_pages(sizeof(shm::Control))) != 0)
+    return failure(K::out_of_order, "cannot make {}/{}: {}", path_, name, strerror(errno));
+  auto control = map<shm::Control>(fd.get(), path_ + "/" + name);
+  if (!control) return control;
+  (*control)->magic = shm::control_magic;
+  (*control)->layout = shm::layout_version;
+  return control;
+}
+
+Outcome<Mapped<shm::Control>> RuntimeDir::adopt_control(const std::string& tenant) {
+  const std::string name = control_name(tenant);
+  const Fd fd(openat(directory_.get(), name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  struct stat info {};
+  if (!fd || fstat(fd.get(), &info) != 0 ||
+      info.st_size != static_cast<off_t>(in_pages(sizeof(shm::Control))))
+    return failure(K::not_found, "there are no pages {}/{}", path_, name);
+  auto control = map<shm::Control>(fd.get(), path_ + "/" + name);
+  if (!control) return control;
+  if ((*control)->magic != shm::control_magic || (*control)->layout != shm::layout_version)
+    return failure(K::conflict, "{}/{} has another layout than this agent's {}", path_, name,
+                   shm::layout_version);
+  return control;
+}
+
+Outcome<Mapped<shm::Heartbeat>> RuntimeDir::heartbeat() {
+  const Fd fd(openat(directory_.get(), heartbeat_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd || posix_fallocate(fd.get(), 0, page) != 0)
+    return failure(K::out_of_order, "cannot make {}/{}: {}", path_, heartbeat_name, strerror(errno));
+  return map<shm::Heartbeat>(fd.get(), path_ + "/" + heartbeat_name);
+}
+
+Fd RuntimeDir::control_descriptor(const std::string& tenant) const {
+  const int from = clone_ ? clone_.get() : directory_.get();
+  return Fd(openat(from, control_name(tenant).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+}
+
+Fd RuntimeDir::heartbeat_descriptor() const {
+  const int from = clone_ ? clone_.get() : directory_.get();
+  return Fd(openat(from, heartbeat_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+}
+
+Outcome<void> RuntimeDir::write_note(const std::string& tenant, const std::string& text) {
+  const std::string name = note_name(tenant), fresh = name + ".new";
+  const Fd fd(
+      openat(directory_.get(), fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      renameat(directory_.get(), fresh.c_str(), directory_.get(), name.c_str()) != 0)
+    return failure(K::out_of_order, "cannot write {}/{}: {}", path_, name, strerror(errno));
+  return {};
+}
+
+std::string RuntimeDir::read_note(const std::string& tenant) const {
+  return read_file(path_ + "/" + note_name(tenant)).value_or("");
+}
+
+std::vector<std::string> RuntimeDir::noted() const {
+  std::vector<std::string> out;
+  DIR* listing = opendir(path_.c_str());
+  if (listing == nullptr) return out;
+  constexpr std::string_view ending = ".note";
+  while (const dirent* entry = readdir(listing)) {
+    const std::string_view name = entry->d_name;
+    if (name.ends_with(ending)) out.emplace_back(name.substr(0, name.size() - ending.size()));
+  }
+  closedir(listing);
+  return out;
+}
+
+void RuntimeDir::remove(const std::string& tenant) {
+  unlinkat(directory_.get(), control_name(tenant).c_str(), 0);
+  unlinkat(directory_.get(), note_name(tenant).c_str(), 0);
+}
+
+}  // namespace carve::node
