@@ -63,6 +63,7 @@ class Ledger {
   // Refused, and nothing changed, where it would break a rule above: the store is not what it was.
   Outcome<void> apply(const Change&);
 
+  uint64_t next_id() const { return last_id_ + 1; }
   const Use* find(std::string_view name) const;  // Living.
   const std::map<uint64_t, Use>& living() const { return living_; }
   const std::vector<Use>& ended() const { return ended_; }  // The newest most_ended, oldest first.

@@ -27,6 +27,13 @@ constexpr Rule rules[] = {
        return fmt::format("{} needed, and only {} of it are usable at all", text(need(r, c.device)).c_str(),
                           text(c.device.usable()).c_str());
      }},
+    {[](const Card& c, const Request& r) {
+       return r.isolation == Isolation::none || c.context <= need(r, c.device);
+     },
+     [](const Card& c, const Request& r) {
+       return fmt::format("{} is less than the {} that one context takes on it",
+                          text(need(r, c.device)).c_str(), text(c.context).c_str());
+     }},
     // alone, or among others
     {[](const Card& c, const Request&) { return !c.exclusive; },
      [](const Card&, const Request&) { return std::string("one tenant has it exclusively"); }},

@@ -19,6 +19,7 @@ struct Card {
   Device device;
   Bytes free;  // Of the usable memory.
   Share free_share = whole_device;
+  Bytes context;  // What one context takes of a slice here; 0: nothing, the reserve pays.
   unsigned tenants = 0;
   unsigned isolated = 0;   // Those of the tenants whose memory is limited.
   bool exclusive = false;  // Its one tenant wants it alone.

@@ -70,6 +70,7 @@ TEST(Place, each_rule_gives_its_reason) {
       {"names GPU-63", [](Card&, Request& r) { r.device = Uuid{{99}}; }},
       {"lost", [](Card& c, Request&) { c.trouble = "lost from the bus"; }},
       {"usable at all", [](Card&, Request& r) { r.memory = PerDevice{11_GiB}; }},
+      {"that one context takes", [](Card& c, Request&) { c.context = 5_GiB; }},
       {"exclusively", [](Card& c, Request&) { c.exclusive = true; }},
       {"wants it alone", [](Card& c, Request& r) { c.tenants = 2, r.exclusive = true, r.memory = {}; }},
       {"16 isolated tenants", [](Card& c, Request&) { c.isolated = 16; }},

@@ -109,7 +109,8 @@ Outcome<std::vector<Device>> Nvml::find_devices(const Bytes* reserve) {
   }
   if (call_.event_set != nullptr && call_.register_events != nullptr && call_.wait_for_event != nullptr &&
       call_.event_set(&events_) == NVML_SUCCESS)
-    for (const nvmlDevice_t handle : handles_) call_.register_events(handle, nvmlEventTypeXidCriticalError, events_);
+    for (const nvmlDevice_t handle : handles_)
+      call_.register_events(handle, nvmlEventTypeXidCriticalError, events_);
   return devices;
 }
 

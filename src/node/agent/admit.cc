@@ -1,0 +1,135 @@
+// Processes that attach: the slot each one gets, and what happens to it when the process ends or becomes
+// another program.
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "node/agent/agent.h"
+#include "node/os/clock.h"
+#include "node/os/log.h"
+#include "wire/shm/budget.h"
+
+namespace carve::node {
+namespace {
+
+using shm::AttachStatus;
+
+shm::AttachReply reply(AttachStatus status, const std::string& sentence) {
+  shm::AttachReply out{};
+  out.magic = shm::attach_magic;
+  out.layout = shm::layout_version;
+  out.size = sizeof out;
+  out.status = status;
+  out.control_size = sizeof(shm::Control);
+  out.report_size = sizeof(shm::Report);
+  memcpy(out.sentence, sentence.data(), std::min(sentence.size(), sizeof out.sentence - 1));
+  return out;
+}
+
+}  // namespace
+
+shm::AttachReply Agent::attach(const Peer& peer, const shm::AttachRequest& request,
+                               std::vector<Fd>& descriptors) {
+  Tenant* tenant = tenant_of(peer.process.pid);
+  if (tenant == nullptr) return reply(AttachStatus::not_a_tenant, "this process is in no slice");
+  if (request.layout != shm::layout_version) {
+    const std::string sentence =
+        fmt::format("this library speaks layout {}, the agent {}: install both from one release",
+                    request.layout, shm::layout_version);
+    event(tenant->name(), fmt::format("process {} was refused: {}", peer.process.pid, sentence));
+    return reply(AttachStatus::wrong_layout, sentence);
+  }
+  if (!tenant->report.page)
+    return reply(AttachStatus::no_slot,
+                 fmt::format("slice {} lost its report; stop it and start again", tenant->name()));
+
+  shm::Control& control = *tenant->control;
+  unsigned slot = shm::max_processes;
+  if (const auto known = tenant->members.find(peer.process); known != tenant->members.end()) {
+    // The same process again. Only when nothing of its page is mapped any more has it become another program;
+    // its own word for it would let it shed what it holds.
+    slot = known->second.slot;
+    if (control.processes[slot].image != request.image && !maps_file(peer.process.pid, report_name))
+      if (!reclaim_slot(*tenant, slot))
+        return reply(AttachStatus::try_again, "its budget does not stand still");
+  } else {
+    for (slot = 0; slot < shm::max_processes && control.processes[slot].pid != 0;) ++slot;
+    if (slot == shm::max_processes)
+      return reply(AttachStatus::no_slot,
+                   fmt::format("slice {} has {} processes alive, the most there can be", tenant->name(),
+                               shm::max_processes));
+  }
+  descriptors.push_back(runtime_.control_descriptor(tenant->name()));
+  descriptors.emplace_back(fcntl(tenant->report.fd.get(), F_DUPFD_CLOEXEC, 0));
+  descriptors.push_back(runtime_.heartbeat_descriptor());
+  Fd pidfd(fcntl(peer.pidfd.get(), F_DUPFD_CLOEXEC, 0));
+  if (!pidfd || std::ranges::any_of(descriptors, [](const Fd& fd) { return !fd; })) {
+    descriptors.clear();
+    return reply(AttachStatus::try_again, "the agent has no descriptor free");
+  }
+  shm::ControlProcess& entry = control.processes[slot];
+  const bool fresh = entry.pid == 0;
+  if (fresh || entry.image != request.image) {
+    entry.inner_pid = static_cast<uint32_t>(inner_pid_of(peer.process.pid));
+    entry.start_time = peer.process.start;
+    entry.image = request.image;
+    ++entry.generation;
+    std::atomic_ref(entry.pid).store(static_cast<uint32_t>(peer.process.pid), std::memory_order_release);
+    control.epoch.fetch_add(1, std::memory_order_release);
+  }
+  if (fresh) add_member(*tenant, peer.process, slot, std::move(pidfd));
+  log::debug("{}: process {} attached in slot {}", tenant->name(), peer.process.pid, slot);
+  shm::AttachReply granted = reply(AttachStatus::granted, "");
+  granted.slot = slot;
+  granted.generation = entry.generation;
+  return granted;
+}
+
+void Agent::add_member(Tenant& tenant, const ProcessId& process, unsigned slot, Fd pidfd) {
+  loop_.watch(pidfd.get(), EPOLLIN,
+              [this, id = tenant.use.id, process](uint32_t) { member_ended(id, process); });
+  tenant.members.emplace(process, Member{slot, std::move(pidfd)});
+  tenant.identity.members.insert(process);
+}
+
+bool Agent::reclaim_slot(Tenant& tenant, unsigned slot) {
+  return !tenant.report.page || shm::reclaim(*tenant.report.page, slot);
+}
+
+// The process is dead. Its slot is free only when all that it held was given back.
+void Agent::member_ended(uint64_t id, ProcessId process) {
+  const auto living = tenants_.find(id);
+  if (living == tenants_.end()) return;
+  Tenant& tenant = *living->second;
+  const auto member = tenant.members.find(process);
+  if (member == tenant.members.end()) return;
+  loop_.forget(member->second.pidfd.get());
+  if (!reclaim_slot(tenant, member->second.slot)) {
+    loop_.after(millisecond, [this, id, process] { member_ended(id, process); });
+    return;
+  }
+  shm::ControlProcess& entry = tenant.control->processes[member->second.slot];
+  std::atomic_ref(entry.pid).store(0, std::memory_order_release);
+  tenant.control->epoch.fetch_add(1, std::memory_order_release);
+  tenant.identity.members.erase(process);
+  tenant.process_truth.erase(process.pid);
+  tenant.members.erase(member);
+  end_if_over(id);
+}
+
+// A process that became another program (exec) without asking again holds nothing any more: its charges go
+// back. Seen by what it has mapped, and only where the driver does not show it.
+void Agent::look_for_execs(Tenant& tenant) {
+  for (const auto& [process, member] : tenant.members) {
+    if (tenant.process_truth.contains(process.pid) || !tenant.report.page) continue;
+    bool holds = false;
+    for (unsigned d = 0; d < tenant.use.what.slices.size(); ++d)
+      for (unsigned lane = 0; lane < shm::lanes; ++lane)
+        holds |= shm::holding(*tenant.report.page, {d, member.slot, lane}) != 0;
+    if (holds && !maps_file(process.pid, report_name) && alive(member.pidfd))
+      reclaim_slot(tenant, member.slot);
+  }
+}
+
+}  // namespace carve::node

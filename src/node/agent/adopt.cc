@@ -1,0 +1,197 @@
+// Taking over from an agent that is gone. The ledger says who should be there, the notes and pages who was,
+// the kernel who is. Nothing that runs notices: pages, cgroups and sockets' paths stay what they were.
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "node/agent/agent.h"
+#include "node/os/log.h"
+
+namespace carve::node {
+
+Outcome<void> Agent::adopt(bool rebuild) {
+  auto heartbeat = runtime_.heartbeat();
+  if (!heartbeat) return tl::unexpected(heartbeat.error());
+  heartbeat_ = std::move(*heartbeat);
+
+  const auto remembered = store_->read();
+  if (!remembered) return tl::unexpected(remembered.error());
+  for (const ledger::Change& change : *remembered)
+    if (const auto good = ledger_.apply(change); !good)
+      return failure(FailureKind::out_of_order, "the ledger contradicts itself: {}", good.error().sentence);
+
+  const auto seen = [&](const NodeDevice& d, Bytes reserved) -> Outcome<void> {
+    Device as = d.device;
+    as.reserved = reserved;
+    const auto change = ledger_.see(as);
+    if (!change) return tl::unexpected(change.error());
+    return ledger::post(ledger_, *store_, *change);
+  };
+  if (rebuild) {
+    for (const NodeDevice& d : devices_)
+      if (const auto good = seen(d, {}); !good) return good;
+    for (const std::string& name : runtime_.noted()) {
+      const auto note = read_note(runtime_.read_note(name));
+      if (!note || note->use.from.boot_id != now().boot_id) continue;
+      if (const auto posted = ledger::post(ledger_, *store_, ledger::Granted{note->use}); !posted)
+        log::error("{}: cannot be taken back into the ledger: {}", name, posted.error().sentence);
+      else
+        event(name, "taken back into the ledger from its note");
+    }
+  }
+
+  std::vector<ledger::Use> uses;
+  for (const auto& [id, use] : ledger_.living()) uses.push_back(use);
+  for (const ledger::Use& use : uses) {
+    const bool same_boot = use.from.boot_id == now().boot_id;
+    if (!adopt_tenant(use)) {
+      const auto change = ledger_.end(
+          use.id, now(),
+          same_boot ? "its last process ended while the agent was away" : "the machine was started anew");
+      if (const auto kept = ledger::post(ledger_, *store_, *change); !kept)
+        return tl::unexpected(kept.error());
+      keeper_.drop(use.what.name);
+      runtime_.remove(use.what.name);
+      if (tree_)
+        if (auto cgroup = Cgroup::make(*tree_, group_, use.what.name)) cgroup->remove();
+    }
+  }
+  // Leftovers of a grant or an end that was cut short.
+  for (const std::string& name : runtime_.noted()) {
+    if (find(name) != nullptr) continue;
+    keeper_.drop(name);
+    runtime_.remove(name);
+  }
+  for (const NodeDevice& d : devices_)
+    if (const auto good = seen(d, d.device.reserved); !good) return good;
+  watch_keeper();
+  return {};
+}
+
+bool Agent::adopt_tenant(const ledger::Use& use) {
+  auto made = std::make_unique<Tenant>();
+  Tenant& tenant = *made;
+  tenant.use = use;
+  const bool same_boot = use.from.boot_id == now().boot_id;
+  const auto note = same_boot ? read_note(runtime_.read_note(use.what.name)) : std::nullopt;
+  const bool known = note && note->use.id == use.id;
+  if (!known && !use.what.persistent) return false;
+
+  auto control = known ? runtime_.adopt_control(use.what.name) : failure(FailureKind::not_found, "");
+  if (control) {
+    tenant.control = std::move(*control);
+    fill_control(tenant);
+    if (auto report = adopt_report(keeper_.get(use.what.name))) tenant.report = std::move(*report);
+  } else if (const auto fresh = make_pages(tenant); !fresh) {
+    log::error("{}: {}", use.what.name, fresh.error().sentence);
+    return false;
+  }
+  if (known) {
+    tenant.command = note->command;
+    tenant.entered = note->entered;
+    tenant.creator.id = note->creator;
+    tenant.root.id = tenant.identity.root = note->root;
+    tenant.supervisor.id = tenant.identity.supervisor = note->supervisor;
+    if (note->cgroup && tree_) {
+      if (auto cgroup = Cgroup::make(*tree_, group_, use.what.name)) {
+        tenant.identity.cgroup = cgroup->identity();
+        tenant.cgroup = std::move(*cgroup);
+      }
+    }
+  }
+  tenants_.emplace(use.id, std::move(made));
+
+  // Those that attached: the living are watched again, the dead give back what they held.
+  for (unsigned slot = 0; slot < shm::max_processes; ++slot) {
+    shm::ControlProcess& entry = tenant.control->processes[slot];
+    if (entry.pid == 0) continue;
+    const ProcessId process{static_cast<pid_t>(entry.pid), entry.start_time};
+    Fd pidfd = open_process(process);
+    if (pidfd) add_member(tenant, process, slot, std::move(pidfd));
+  }
+  if (!tenant.report.page) recover_report(tenant);
+  for (unsigned slot = 0; slot < shm::max_processes; ++slot) {
+    shm::ControlProcess& entry = tenant.control->processes[slot];
+    if (entry.pid == 0 || tenant.members.contains({static_cast<pid_t>(entry.pid), entry.start_time}))
+      continue;
+    if (reclaim_slot(tenant, slot)) std::atomic_ref(entry.pid).store(0, std::memory_order_release);
+  }
+  if (known) {
+    for (const ContainerIdentity& container : note->containers) {
+      Watched process{container.init, open_process(container.init)};
+      if (!process.pidfd) continue;
+      tenant.identity.containers.push_back(container);
+      tenant.containers.push_back(std::move(process));
+      watch(tenant, tenant.containers.back(), &Agent::container_ended);
+    }
+    tenant.root.pidfd = open_process(tenant.root.id);
+  }
+  const bool waiting = !tenant.entered && open_process(tenant.creator.id);
+  if (!tenant.persistent() && !waiting && !inhabited(tenant)) {
+    for (const auto& [process, member] : tenant.members) loop_.forget(member.pidfd.get());
+    tenants_.erase(use.id);
+    return false;
+  }
+  if (tenant.cgroup) watch_cgroup(tenant);
+  if (!tenant.entered && !tenant.persistent()) watch(tenant, tenant.creator, &Agent::creator_ended);
+  if (tenant.root.pidfd) watch(tenant, tenant.root, &Agent::root_ended);
+  if (tenant.supervisor.id) watch(tenant, tenant.supervisor, &Agent::supervisor_ended);
+  if (tenant.persistent())
+    if (const auto written = write_cdi(settings_.cdi_dir, use.what, settings_.socket, settings_.paths);
+        !written)
+      log::error("{}: {}", use.what.name, written.error().sentence);
+  this->note(tenant);
+  event(tenant.name(), fmt::format("taken over with {} attached processes", tenant.members.size()));
+  return true;
+}
+
+// The keeper is gone too. As root the page can be had from a process that has it mapped.
+void Agent::recover_report(Tenant& tenant) {
+  for (const auto& [process, member] : tenant.members) {
+    const std::string maps = read_file(fmt::format("/proc/{}/maps", process.pid), 64 << 20).value_or("");
+    const size_t at = maps.find(report_name);
+    if (at == std::string::npos) continue;
+    const size_t line = maps.rfind('\n', at) + 1;
+    const std::string range = maps.substr(line, maps.find(' ', line) - line);
+    Fd fd(open(fmt::format("/proc/{}/map_files/{}", process.pid, range).c_str(), O_RDWR | O_CLOEXEC));
+    if (!fd || !alive(member.pidfd)) continue;
+    if (auto report = adopt_report(std::move(fd))) {
+      tenant.report = std::move(*report);
+      keep_report(tenant);
+      event(tenant.name(), "its report was found again in one of its processes");
+      return;
+    }
+  }
+  if (tenant.members.empty()) {  // Nobody has the old one: a new one loses nothing.
+    if (auto report = make_report()) {
+      tenant.report = std::move(*report);
+      keep_report(tenant);
+    }
+    return;
+  }
+  event(tenant.name(),
+        "its report is lost with its keeper: its processes run on inside their quota, no new one can attach");
+}
+
+void Agent::reach_keeper() {
+  auto keeper = Keeper::reach(runtime_.path());
+  if (!keeper) {
+    log::error("{}", keeper.error().sentence);
+    return;
+  }
+  keeper_ = std::move(*keeper);
+  for (const auto& [id, tenant] : tenants_)
+    if (tenant->report.fd) keeper_.hold(tenant->name(), tenant->report.fd);
+}
+
+void Agent::watch_keeper() {
+  loop_.watch(keeper_.fd(), EPOLLIN, [this](uint32_t) {
+    loop_.forget(keeper_.fd());
+    log::warning("the keeper of reports ended; starting another");
+    reach_keeper();
+    watch_keeper();
+  });
+}
+
+}  // namespace carve::node

@@ -1,0 +1,482 @@
+#include "node/agent/agent.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+
+#include "node/os/clock.h"
+#include "node/os/log.h"
+
+namespace carve::node {
+namespace {
+
+using K = FailureKind;
+
+// From "end, please" to "end now".
+constexpr int64_t grace = 5 * second;
+
+std::string hash_of(const std::string& text) {
+  uint32_t hash = 2166136261u;  // FNV-1a
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return fmt::format("{:08x}", hash);
+}
+
+template <size_t N>
+void put(char (&field)[N], const std::string& text) {
+  const size_t length = std::min(text.size(), N - 1);
+  memcpy(field, text.data(), length);
+  memset(field + length, 0, N - length);
+}
+
+}  // namespace
+
+Agent::Agent(Loop& loop, Settings settings, std::vector<NodeDevice> devices, RuntimeDir runtime,
+             Keeper keeper, std::unique_ptr<ledger::Store> store)
+    : loop_(loop),
+      settings_(std::move(settings)),
+      devices_(std::move(devices)),
+      runtime_(std::move(runtime)),
+      keeper_(std::move(keeper)),
+      store_(std::move(store)),
+      tree_(find_cgroup_tree(read_file("/proc/self/mountinfo").value_or(""))),
+      group_("carve-" + hash_of(settings_.socket)) {
+  if (!tree_) {
+    cgroup_trouble_ = "no cgroup v2 tree is mounted";
+  } else if (auto probe = Cgroup::make(*tree_, group_, "probe-" + std::to_string(getpid())); !probe) {
+    cgroup_trouble_ = probe.error().sentence;
+  } else {
+    probe->remove();
+  }
+}
+
+ledger::Stamp Agent::now() const {
+  static const std::string boot = boot_id();
+  return {utc_ns(), boot, monotonic_ns()};
+}
+
+void Agent::event(const std::string& slice, std::string text) {
+  log::info("{}{}{}", slice, slice.empty() ? "" : ": ", text);
+  events_.push_back({utc_ns(), slice, std::move(text)});
+  if (events_.size() > most_events) events_.pop_front();
+}
+
+const NodeDevice* Agent::device(const Uuid& uuid) const {
+  const auto found =
+      std::ranges::find(devices_, uuid, [](const NodeDevice& d) -> const Uuid& { return d.device.uuid; });
+  return found == devices_.end() ? nullptr : &*found;
+}
+
+Tenant* Agent::find(const std::string& name) {
+  for (const auto& [id, tenant] : tenants_)
+    if (tenant->name() == name) return tenant.get();
+  return nullptr;
+}
+
+Tenant* Agent::tenant_of(pid_t pid) {
+  // A process keeps the tenant that it first attached as.
+  if (const auto stat = stat_of(pid))
+    for (const auto& [id, tenant] : tenants_)
+      if (tenant->members.contains(stat->id)) return tenant.get();
+  std::vector<const TenantIdentity*> identities;
+  std::vector<Tenant*> owners;
+  for (const auto& [id, tenant] : tenants_) {
+    identities.push_back(&tenant->identity);
+    owners.push_back(tenant.get());
+  }
+  const auto found = node::tenant_of(pid, identities);
+  return found ? owners[*found] : nullptr;
+}
+
+std::vector<place::Card> Agent::cards() const {
+  std::vector<place::Card> out;
+  for (const NodeDevice& d : devices_) {
+    place::Card card;
+    card.device = d.device;
+    card.context = settings_.contexts_in_slice ? d.context : Bytes{};
+    card.trouble = d.sample.trouble;
+    if (const auto balance = ledger_.balances().find(d.device.uuid); balance != ledger_.balances().end()) {
+      card.free = balance->second.free;
+      card.free_share = balance->second.free_share;
+      for (const auto& [id, slice] : balance->second.held) {
+        const Allocation& what = ledger_.living().at(id).what;
+        ++card.tenants;
+        card.isolated += what.isolation != Isolation::none;
+        card.exclusive |= what.exclusive;
+      }
+    }
+    out.push_back(std::move(card));
+  }
+  return out;
+}
+
+place::Answer Agent::explain(const Request& request) const {
+  return place::place(cards(), request, place::policy(request.strategy.value_or(settings_.strategy)));
+}
+
+Outcome<const Tenant*> Agent::grant(Request request, const Peer& creator) {
+  if (const ledger::Use* use = ledger_.already_granted(request.owner, request.request_id))
+    if (const auto living = tenants_.find(use->id); living != tenants_.end()) return living->second.get();
+  if (!request.name.empty() && find(request.name) != nullptr)
+    return failure(K::conflict, "the name '{}' is taken by a living slice; choose another, or stop that one",
+                   request.name);
+  const place::Answer answer = explain(request);
+  if (!answer.placement) return failure(K::no_room, "{}", answer.summary);
+
+  Allocation what;
+  what.name = request.name;
+  for (uint64_t number = ledger_.next_id(); what.name.empty() || find(what.name) != nullptr; ++number)
+    if (request.name.empty()) what.name = fmt::format("slice-{}", number);
+  what.request_id = request.request_id;
+  what.owner = request.owner;
+  what.exclusive = request.exclusive;
+  what.persistent = request.persistent;
+  what.isolation = request.isolation;
+  what.policy = request.policy;
+  what.latency = request.latency;
+  for (const size_t i : answer.placement->cards) {
+    const Device& d = devices_[i].device;
+    what.slices.push_back(
+        {d.uuid, request.exclusive ? d.usable() : answer.placement->memory, answer.placement->share});
+  }
+
+  const auto change = ledger_.grant(what, now());
+  if (!change) return tl::unexpected(change.error());
+  if (const auto kept = ledger::post(ledger_, *store_, *change); !kept) return tl::unexpected(kept.error());
+
+  // It is in the ledger from here on. What fails now ends it again.
+  auto made = std::make_unique<Tenant>();
+  Tenant& tenant = *made;
+  tenant.use = std::get<ledger::Granted>(*change).use;
+  const uint64_t id = tenant.use.id;
+  tenants_.emplace(id, std::move(made));
+  Outcome<void> ready = make_pages(tenant);
+  if (ready && tenant.persistent())
+    ready = write_cdi(settings_.cdi_dir, tenant.use.what, settings_.socket, settings_.paths);
+  if (!ready) {
+    end(id, "it could not be set up: " + ready.error().sentence);
+    return tl::unexpected(ready.error());
+  }
+  if (!tenant.persistent()) {
+    if (has_cgroups()) {
+      auto cgroup = Cgroup::make(*tree_, group_, tenant.name());
+      if (cgroup) {
+        tenant.identity.cgroup = cgroup->identity();
+        tenant.cgroup = std::move(*cgroup);
+        watch_cgroup(tenant);
+      } else {
+        log::warning("{}: known by its process tree alone: {}", tenant.name(), cgroup.error().sentence);
+      }
+    }
+    tenant.creator.id = creator.process;
+    watch(tenant, tenant.creator, &Agent::creator_ended);
+  }
+  note(tenant);
+  std::vector<std::string> parts;
+  for (const Slice& s : tenant.use.what.slices)
+    parts.push_back(fmt::format("{} of device {}", text(s.memory).c_str(), device(s.device)->device.index));
+  event(tenant.name(), fmt::format("granted {}", fmt::join(parts, " and ")));
+  return &tenant;
+}
+
+Outcome<void> Agent::make_pages(Tenant& tenant) {
+  auto control = runtime_.make_control(tenant.name());
+  if (!control) return tl::unexpected(control.error());
+  auto report = make_report();
+  if (!report) return tl::unexpected(report.error());
+  tenant.control = std::move(*control);
+  tenant.report = std::move(*report);
+  fill_control(tenant);
+  keep_report(tenant);
+  return {};
+}
+
+void Agent::fill_control(Tenant& tenant) {
+  shm::Control& control = *tenant.control;
+  put(control.tenant, tenant.name());
+  control.device_count = static_cast<uint32_t>(tenant.use.what.slices.size());
+  for (size_t i = 0; i < tenant.use.what.slices.size(); ++i) {
+    const Slice& slice = tenant.use.what.slices[i];
+    const NodeDevice* d = device(slice.device);
+    shm::ControlDevice& out = control.devices[i];
+    memcpy(out.uuid, slice.device.bytes.data(), sizeof out.uuid);
+    out.quota = slice.memory.count;
+    out.context_bytes = d != nullptr && settings_.contexts_in_slice ? d->context.count : 0;
+    out.gate.store(static_cast<uint64_t>(shm::Gate::open), std::memory_order_relaxed);
+    out.share = slice.share.basis_points;
+    out.policy = static_cast<uint32_t>(tenant.use.what.policy);
+    out.memory = tenant.limited() ? shm::Memory::limited : shm::Memory::not_limited;
+  }
+  control.epoch.fetch_add(1, std::memory_order_release);
+}
+
+void Agent::keep_report(Tenant& tenant) {
+  if (!tenant.report.fd || keeper_.hold(tenant.name(), tenant.report.fd)) return;
+  reach_keeper();
+}
+
+void Agent::note(const Tenant& tenant) {
+  const auto written = runtime_.write_note(
+      tenant.name(),
+      write_note({tenant.use, tenant.command, tenant.cgroup.has_value(), tenant.entered, tenant.creator.id,
+                  tenant.root.id, tenant.supervisor.id, tenant.identity.containers}));
+  if (!written) log::error("{}: {}", tenant.name(), written.error().sentence);
+}
+
+void Agent::watch(Tenant& tenant, Watched& process, void (Agent::*ended)(Tenant&, const ProcessId&)) {
+  process.pidfd = open_process(process.id);
+  const auto call = [this, id = tenant.use.id, process_id = process.id, ended] {
+    if (const auto living = tenants_.find(id); living != tenants_.end())
+      (this->*ended)(*living->second, process_id);
+  };
+  if (!process.pidfd) {
+    loop_.after(0, call);  // It has ended already; not from within the caller, who still holds the tenant.
+    return;
+  }
+  loop_.watch(process.pidfd.get(), EPOLLIN, [this, fd = process.pidfd.get(), call](uint32_t) {
+    loop_.forget(fd);
+    call();
+  });
+}
+
+void Agent::watch_cgroup(Tenant& tenant) {
+  tenant.cgroup->populated();  // Acknowledges what was before.
+  loop_.watch(tenant.cgroup->events_fd(), EPOLLPRI,
+              [this, id = tenant.use.id](uint32_t) { end_if_over(id); });
+}
+
+Outcome<std::map<std::string, std::string>> Agent::enter(Tenant& tenant, Peer peer,
+                                                         const std::string& command,
+                                                         const std::string* visible) {
+  if (tenant.stopping) return failure(K::conflict, "slice {} is ending", tenant.name());
+  if (tenant.persistent())
+    return failure(K::bad_request, "slice {} is for containers: start one with --device {}={}", tenant.name(),
+                   cdi_kind, tenant.name());
+  if (tenant.cgroup)
+    if (const auto moved = tenant.cgroup->add(peer.process.pid); !moved) return tl::unexpected(moved.error());
+  tenant.entered = true;
+  if (!tenant.root.pidfd || !alive(tenant.root.pidfd)) {
+    if (tenant.root.pidfd) loop_.forget(tenant.root.pidfd.get());
+    tenant.root.id = peer.process;
+    tenant.identity.root = peer.process;
+    tenant.command = command;
+    watch(tenant, tenant.root, &Agent::root_ended);
+  } else {
+    tenant.descendants.emplace(peer.process, std::move(peer.pidfd));
+  }
+  note(tenant);
+
+  const Paths& paths = settings_.paths;
+  std::map<std::string, std::string> environment;
+  environment["CARVE_SOCKET"] = settings_.socket;
+  environment["LD_PRELOAD"] = paths.preload;
+  environment["CUDA_VISIBLE_DEVICES"] = environment_devices(tenant, visible);
+  if (!paths.sim_set.empty()) {
+    environment["SIMGPU_DIR"] = paths.sim_set;
+    environment["LD_LIBRARY_PATH"] = paths.driver;
+  }
+  return environment;
+}
+
+// The granted devices, less those that the caller had hidden from itself. As the driver reads that variable:
+// a list of indexes or unique beginnings of UUIDs that ends at the first word it does not understand.
+std::string Agent::environment_devices(const Tenant& tenant, const std::string* visible) const {
+  std::vector<std::string> granted;
+  for (const Slice& slice : tenant.use.what.slices) granted.push_back(text(slice.device));
+  if (visible == nullptr) return fmt::format("{}", fmt::join(granted, ","));
+  std::vector<std::string> out;
+  for (size_t at = 0; at <= visible->size();) {
+    const size_t end = std::min(visible->find(',', at), visible->size());
+    const std::string word = visible->substr(at, end - at);
+    at = end + 1;
+    const bool index = !word.empty() && word.size() < 4 &&
+                       std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; });
+    const auto meant = std::ranges::find_if(devices_, [&](const NodeDevice& d) {
+      return index ? d.device.index == static_cast<unsigned>(std::stoi(word))
+                   : word.size() > 4 && text(d.device.uuid).starts_with(word);
+    });
+    if (meant == devices_.end()) break;
+    const std::string uuid = text(meant->device.uuid);
+    if (std::ranges::find(granted, uuid) != granted.end() && std::ranges::find(out, uuid) == out.end())
+      out.push_back(uuid);
+  }
+  return fmt::format("{}", fmt::join(out, ","));
+}
+
+Outcome<void> Agent::supervise(Tenant& tenant, Peer peer) {
+  if (tenant.persistent())
+    return failure(K::bad_request, "slice {} is for containers and has no supervisor", tenant.name());
+  if (tenant.supervisor.pidfd && alive(tenant.supervisor.pidfd))
+    return failure(K::conflict, "slice {} is supervised by process {}", tenant.name(),
+                   tenant.supervisor.id.pid);
+  if (tenant.supervisor.pidfd) loop_.forget(tenant.supervisor.pidfd.get());
+  tenant.supervisor.id = peer.process;
+  tenant.identity.supervisor = peer.process;
+  watch(tenant, tenant.supervisor, &Agent::supervisor_ended);
+  note(tenant);
+  return {};
+}
+
+Outcome<void> Agent::add_container(Tenant& tenant, pid_t init, const std::string& id) {
+  if (!tenant.persistent())
+    return failure(K::bad_request,
+                   "slice {} is for processes; make one for containers with: carve slice create",
+                   tenant.name());
+  const auto stat = stat_of(init);
+  Watched process;
+  if (stat) process.id = stat->id;
+  process.pidfd = stat ? open_process(stat->id) : Fd();
+  if (!process.pidfd) return failure(K::not_found, "there is no process {}", init);
+  if (const Tenant* other = tenant_of(init); other != nullptr && other != &tenant)
+    return failure(K::conflict, "process {} belongs to slice {}", init, other->name());
+  ContainerIdentity container;
+  container.init = process.id;
+  container.cgroups = distinguishing(cgroups_of(init), cgroups_of(getpid()));
+  if (const uint64_t own = pid_namespace_of(init); own != pid_namespace_of(getpid()))
+    container.pid_namespace = own;
+  tenant.identity.containers.push_back(std::move(container));
+  tenant.containers.push_back(std::move(process));
+  watch(tenant, tenant.containers.back(), &Agent::container_ended);
+  tenant.entered = true;
+  tenant.command = "container " + id.substr(0, 64);
+  note(tenant);
+  event(tenant.name(), fmt::format("container {} (process {}) started", id.substr(0, 64), init));
+  return {};
+}
+
+void Agent::creator_ended(Tenant& tenant, const ProcessId&) {
+  if (!tenant.entered) end(tenant.use.id, "who asked for it ended before anything ran in it");
+}
+
+void Agent::root_ended(Tenant& tenant, const ProcessId&) {
+  if (tenant.cgroup ? tenant.cgroup->populated() : inhabited(tenant))
+    event(tenant.name(), "its program ended; processes that it left behind run on");
+  end_if_over(tenant.use.id);
+}
+
+void Agent::supervisor_ended(Tenant& tenant, const ProcessId&) {
+  if (!tenant.entered) return end(tenant.use.id, "who asked for it ended before anything ran in it");
+  if (tenant.cgroup) return;
+  if (inhabited(tenant)) stop(tenant, "its supervisor ended");
+  end_if_over(tenant.use.id);
+}
+
+void Agent::container_ended(Tenant& tenant, const ProcessId& init) {
+  for (size_t i = 0; i < tenant.containers.size(); ++i) {
+    if (tenant.containers[i].id != init) continue;
+    tenant.containers.erase(tenant.containers.begin() + static_cast<ptrdiff_t>(i));
+    tenant.identity.containers.erase(tenant.identity.containers.begin() + static_cast<ptrdiff_t>(i));
+    event(tenant.name(), fmt::format("the container of process {} ended", init.pid));
+    break;
+  }
+  note(tenant);
+  end_if_over(tenant.use.id);
+}
+
+// Whether anything lives in it.
+bool Agent::inhabited(Tenant& tenant) {
+  if (tenant.cgroup && tenant.cgroup->populated()) return true;
+  if (!tenant.members.empty() || !tenant.containers.empty()) return true;
+  if (tenant.cgroup || tenant.persistent()) return false;
+  if (tenant.root.pidfd && alive(tenant.root.pidfd)) return true;
+  look_for_descendants(tenant);
+  return !tenant.descendants.empty();
+}
+
+// Where there is no cgroup: everybody whose ancestors lead into the tenant, now.
+void Agent::look_for_descendants(Tenant& tenant) {
+  std::erase_if(tenant.descendants, [](const auto& known) { return !alive(known.second); });
+  const std::vector<ProcessStat> all = all_processes();
+  std::map<pid_t, const ProcessStat*> by_pid;
+  for (const ProcessStat& p : all) by_pid[p.id.pid] = &p;
+  TenantIdentity wider =
+      tenant.identity;  // Those known before are ancestors too: their own parent may be gone.
+  for (const auto& [id, pidfd] : tenant.descendants) wider.members.insert(id);
+  World world;
+  world.stat = [&](pid_t pid) -> std::optional<ProcessStat> {
+    const auto found = by_pid.find(pid);
+    return found == by_pid.end() ? std::nullopt : std::optional(*found->second);
+  };
+  world.cgroups = [](pid_t) { return Cgroups{}; };
+  world.pid_namespace = [](pid_t) { return uint64_t{0}; };
+  for (const ProcessStat& p : all) {
+    if (p.state == 'Z' || p.id == tenant.root.id || tenant.descendants.contains(p.id)) continue;
+    if (!node::tenant_of(p.id.pid, {&wider}, world)) continue;
+    if (Fd pidfd = open_process(p.id)) tenant.descendants.emplace(p.id, std::move(pidfd));
+  }
+}
+
+void Agent::signal_all(Tenant& tenant, int signal) {
+  if (tenant.cgroup && signal == SIGKILL) tenant.cgroup->kill();
+  if (tenant.cgroup && signal != SIGKILL)
+    for (const int pid : tenant.cgroup->pids())
+      if (const auto stat = stat_of(pid))
+        if (const Fd pidfd = open_process(stat->id)) send_signal(pidfd, signal);
+  if (!tenant.cgroup && !tenant.persistent()) {
+    look_for_descendants(tenant);
+    for (const auto& [id, pidfd] : tenant.descendants) send_signal(pidfd, signal);
+    if (tenant.root.pidfd) send_signal(tenant.root.pidfd, signal);
+  }
+  for (const Watched& container : tenant.containers) send_signal(container.pidfd, signal);
+  if (!tenant.cgroup)
+    for (const auto& [id, member] : tenant.members) send_signal(member.pidfd, signal);
+}
+
+void Agent::stop(Tenant& tenant, const std::string& why) {
+  const uint64_t id = tenant.use.id;
+  if (!tenant.stopping) {
+    tenant.stopping = true;
+    tenant.why = why;
+    if (tenant.persistent()) remove_cdi(settings_.cdi_dir, tenant.name());
+    if (inhabited(tenant)) {
+      event(tenant.name(), "told to end: " + why);
+      signal_all(tenant, SIGTERM);
+      loop_.after(grace, [this, id] {
+        if (const auto living = tenants_.find(id); living != tenants_.end())
+          signal_all(*living->second, SIGKILL);
+      });
+    }
+  }
+  end_if_over(id);
+}
+
+void Agent::end_if_over(uint64_t id) {
+  const auto living = tenants_.find(id);
+  if (living == tenants_.end()) return;
+  Tenant& tenant = *living->second;
+  if (tenant.persistent() && !tenant.stopping) return;
+  if (!tenant.entered && !tenant.stopping) return;
+  if (inhabited(tenant)) return;
+  end(id, tenant.stopping ? tenant.why : "its last process ended");
+}
+
+void Agent::end(uint64_t id, const std::string& why) {
+  const auto living = tenants_.find(id);
+  if (living == tenants_.end()) return;
+  Tenant& tenant = *living->second;
+  tenant.stopping = true;
+  tenant.why = why;
+  if (ledger_.living().contains(id)) {
+    const auto change = ledger_.end(id, now(), why);
+    if (const auto kept = ledger::post(ledger_, *store_, *change); !kept) {
+      log::error("{}: cannot be ended yet: {}", tenant.name(), kept.error().sentence);
+      loop_.after(second, [this, id] { end_if_over(id); });
+      return;
+    }
+  }
+  if (tenant.persistent()) remove_cdi(settings_.cdi_dir, tenant.name());
+  for (const Watched* w : {&tenant.creator, &tenant.root, &tenant.supervisor}) loop_.forget(w->pidfd.get());
+  for (const Watched& w : tenant.containers) loop_.forget(w.pidfd.get());
+  for (const auto& [process, member] : tenant.members) loop_.forget(member.pidfd.get());
+  if (tenant.cgroup) {
+    loop_.forget(tenant.cgroup->events_fd());
+    tenant.cgroup->remove();
+  }
+  keeper_.drop(tenant.name());
+  runtime_.remove(tenant.name());
+  event(tenant.name(), "ended: " + why);
+  tenants_.erase(living);
+}
+
+}  // namespace carve::node

@@ -1,0 +1,145 @@
+// Once a second: what the driver says against what the tenants say. And every 50 ms the heartbeat, by which
+// tenants know that somebody is home.
+#include <algorithm>
+
+#include "node/agent/agent.h"
+#include "node/os/clock.h"
+#include "node/os/log.h"
+#include "wire/shm/budget.h"
+
+namespace carve::node {
+namespace {
+
+constexpr int64_t beat_every = 50 * millisecond;
+constexpr int64_t reconcile_every = second;
+
+}  // namespace
+
+void Agent::begin(Sampler& sampler) {
+  sampler_ = &sampler;
+  loop_.watch(sampler.ready_fd(), EPOLLIN, [this](uint32_t) {
+    if (const auto sample = sampler_->take()) take_sample(*sample);
+  });
+  loop_.every(beat_every, [this] { beat(); });
+  loop_.every(reconcile_every, [this] { reconcile(); });
+  beat();
+  reconcile();
+}
+
+int64_t Agent::sample_age_ns() const {
+  return last_sample_ns_ == 0 ? INT64_MAX : monotonic_ns() - last_sample_ns_;
+}
+
+void Agent::beat() {
+  heartbeat_->monotonic_ns.store(static_cast<uint64_t>(monotonic_ns()), std::memory_order_release);
+  std::vector<uint64_t> over;
+  for (const auto& [id, tenant] : tenants_) {
+    for (unsigned d = 0; d < tenant->use.what.slices.size() && tenant->report.page; ++d) {
+      // A tenant can write anything here; nobody holds more than the device has.
+      const uint64_t used = shm::read(tenant->report.page->budget[d]).used;
+      const NodeDevice* on = device(tenant->use.what.slices[d].device);
+      if (on != nullptr)
+        tenant->measured[d].peak =
+            std::max(tenant->measured[d].peak, std::min(Bytes{used}, on->device.native));
+    }
+    // Without a cgroup nobody tells us when the last of those left behind ends.
+    const bool program_ended = tenant->entered && tenant->root.pidfd && !alive(tenant->root.pidfd);
+    if (!tenant->cgroup && !tenant->persistent() && program_ended) over.push_back(id);
+  }
+  for (const uint64_t id : over) end_if_over(id);
+}
+
+void Agent::reconcile() {
+  if (sampler_->ask()) {
+    for (const auto& [id, tenant] : tenants_) {
+      for (unsigned d = 0; d < tenant->use.what.slices.size() && tenant->report.page; ++d) {
+        const shm::Word word = shm::read(tenant->report.page->budget[d]);
+        tenant->measured[d].reading.used_before = word.used;
+        tenant->measured[d].reading.tag_before = word.tag;
+      }
+      if (!tenant->cgroup && !tenant->persistent() && tenant->entered) look_for_descendants(*tenant);
+    }
+  } else if (const int64_t since = sampler_->under_way_since_ns();
+             since != 0 && monotonic_ns() - since > 5 * second) {
+    for (NodeDevice& d : devices_)
+      if (d.sample.trouble.empty()) {
+        d.sample.trouble = "NVML has not answered for more than 5 s";
+        event("", fmt::format("device {}: {}", d.device.index, d.sample.trouble));
+      }
+  }
+}
+
+void Agent::take_sample(const Sample& sample) {
+  last_sample_ns_ = sample.ended_ns;
+  for (const auto& [index, xid] : sample.xids) {
+    devices_[index].xid = fmt::format("the driver reported Xid {}", xid);
+    event("", fmt::format("device {}: {}", index, devices_[index].xid));
+  }
+  // Whose is each process that the driver shows?
+  for (const auto& [id, tenant] : tenants_) {
+    tenant->process_truth.clear();
+    for (Measured& m : tenant->measured) m.reading.truth = 0;
+  }
+  for (size_t i = 0; i < devices_.size() && i < sample.devices.size(); ++i) {
+    NodeDevice& d = devices_[i];
+    if (d.sample.trouble != sample.devices[i].trouble)
+      event("", fmt::format("device {}: {}", d.device.index,
+                            sample.devices[i].trouble.empty() ? "works again" : sample.devices[i].trouble));
+    d.sample = sample.devices[i];
+    d.strangers.clear();
+    bool shared = false;
+    for (const auto& [id, tenant] : tenants_)
+      shared |= std::ranges::find(tenant->use.what.slices, d.device.uuid, &Slice::device) !=
+                tenant->use.what.slices.end();
+    for (const ProcessUse& use : d.sample.processes) {
+      const auto pid = static_cast<pid_t>(use.pid);
+      Tenant* tenant = tenant_of(pid);
+      if (tenant == nullptr) {
+        if (shared)
+          d.strangers.push_back(
+              fmt::format("process {} ({}) uses {} of this shared device and is in no slice", pid,
+                          command_of(pid), text(use.used).c_str()));
+        continue;
+      }
+      tenant->process_truth[pid].count += use.used.count;
+      const auto slice = std::ranges::find(tenant->use.what.slices, d.device.uuid, &Slice::device);
+      if (slice == tenant->use.what.slices.end()) continue;
+      // Contexts that the device's reserve pays for are not the tenant's.
+      const Bytes own = settings_.contexts_in_slice ? use.used : minus(use.used, d.context);
+      tenant->measured[static_cast<size_t>(slice - tenant->use.what.slices.begin())].reading.truth +=
+          own.count;
+    }
+  }
+  for (const auto& [id, tenant] : tenants_) {
+    settle(*tenant, sample);
+    look_for_execs(*tenant);
+  }
+}
+
+// Charges what the driver shows beyond the charges, or gives back what it shows no more.
+void Agent::settle(Tenant& tenant, const Sample&) {
+  if (!tenant.report.page) return;
+  for (unsigned d = 0; d < tenant.use.what.slices.size(); ++d) {
+    const NodeDevice* on = device(tenant.use.what.slices[d].device);
+    if (on == nullptr || on->sample.processes_hidden || !on->sample.trouble.empty()) continue;
+    Measured& m = tenant.measured[d];
+    const shm::Word word = shm::read(tenant.report.page->budget[d]);
+    m.reading.used_after = word.used;
+    m.reading.tag_after = word.tag;
+    m.truth = {m.reading.truth};
+    const shm::LaneId lane{d, shm::Tag::agent, 0};
+    const uint64_t charged = shm::holding(*tenant.report.page, lane);
+    const uint64_t wanted = m.growth.wanted(charged, m.reading);
+    if (wanted != charged)
+      shm::change(*tenant.report.page, lane, charged, wanted, UINT64_MAX, shm::NoStops{},
+                  shm::agent_attempts);
+    const Bytes quota = tenant.use.what.slices[d].memory;
+    const bool beyond = tenant.limited() && m.truth > quota;
+    if (beyond && !m.beyond_quota)
+      event(tenant.name(), fmt::format("holds {} of device {}, its quota is {}: nothing more is given to it",
+                                       text(m.truth).c_str(), on->device.index, text(quota).c_str()));
+    m.beyond_quota = beyond;
+  }
+}
+
+}  // namespace carve::node

@@ -1,0 +1,140 @@
+#include "node/agent/note.h"
+
+namespace carve::node {
+namespace {
+
+// The document's form: flat, and in the API's units.
+struct ProcessDocument {
+  uint32_t pid = 0;
+  uint64_t start = 0;
+  static void fields(auto& self, auto&& field) {
+    field("pid", self.pid);
+    field("start", self.start);
+  }
+};
+
+struct SliceDocument {
+  std::string device;
+  uint64_t memory_bytes = 0;
+  uint32_t share_bp = 0;
+  static void fields(auto& self, auto&& field) {
+    field("device", self.device);
+    field("memory_bytes", self.memory_bytes);
+    field("share_bp", self.share_bp);
+  }
+};
+
+struct ContainerDocument {
+  ProcessDocument init;
+  std::map<std::string, std::string> cgroups;
+  uint64_t pid_namespace = 0;
+  static void fields(auto& self, auto&& field) {
+    field("init", self.init);
+    field("cgroups", self.cgroups);
+    field("pid_namespace", self.pid_namespace);
+  }
+};
+
+struct NoteDocument {
+  uint64_t id = 0;
+  std::string name, request_id, command, boot_id, isolation, policy, latency;
+  uint32_t owner_uid = 0;
+  bool exclusive = false, container = false, cgroup = false, entered = false;
+  uint64_t created_utc_ns = 0, created_monotonic_ns = 0;
+  std::vector<SliceDocument> slices;
+  ProcessDocument creator, root, supervisor;
+  std::vector<ContainerDocument> containers;
+  static void fields(auto& self, auto&& field) {
+    field("id", self.id);
+    field("name", self.name);
+    field("request_id", self.request_id);
+    field("command", self.command);
+    field("boot_id", self.boot_id);
+    field("isolation", self.isolation);
+    field("policy", self.policy);
+    field("latency", self.latency);
+    field("owner_uid", self.owner_uid);
+    field("exclusive", self.exclusive);
+    field("container", self.container);
+    field("cgroup", self.cgroup);
+    field("entered", self.entered);
+    field("created_utc_ns", self.created_utc_ns);
+    field("created_monotonic_ns", self.created_monotonic_ns);
+    field("slices", self.slices);
+    field("creator", self.creator);
+    field("root", self.root);
+    field("supervisor", self.supervisor);
+    field("containers", self.containers);
+  }
+};
+
+ProcessDocument document_of(const ProcessId& p) { return {static_cast<uint32_t>(p.pid), p.start}; }
+ProcessId process_of(const ProcessDocument& d) { return {static_cast<pid_t>(d.pid), d.start}; }
+
+}  // namespace
+
+std::string write_note(const Note& note) {
+  const ledger::Use& use = note.use;
+  NoteDocument d;
+  d.id = use.id;
+  d.name = use.what.name;
+  d.request_id = use.what.request_id;
+  d.command = note.command;
+  d.boot_id = use.from.boot_id;
+  d.isolation = text(use.what.isolation);
+  d.policy = text(use.what.policy);
+  d.latency = text(use.what.latency);
+  d.owner_uid = use.what.owner;
+  d.exclusive = use.what.exclusive;
+  d.container = use.what.persistent;
+  d.cgroup = note.cgroup;
+  d.entered = note.entered;
+  d.created_utc_ns = static_cast<uint64_t>(use.from.utc_ns);
+  d.created_monotonic_ns = static_cast<uint64_t>(use.from.monotonic_ns);
+  for (const Slice& s : use.what.slices)
+    d.slices.push_back({text(s.device), s.memory.count, s.share.basis_points});
+  d.creator = document_of(note.creator);
+  d.root = document_of(note.root);
+  d.supervisor = document_of(note.supervisor);
+  for (const ContainerIdentity& c : note.containers)
+    d.containers.push_back({document_of(c.init), c.cgroups, c.pid_namespace});
+  return api::write(d);
+}
+
+std::optional<Note> read_note(const std::string& written) {
+  const auto d = api::read<NoteDocument>(written, api::Reading::lenient);
+  if (!d) return std::nullopt;
+  const auto isolation = parse_isolation(d->isolation);
+  const auto policy = parse_policy(d->policy);
+  const auto latency = parse_latency_class(d->latency);
+  if (!isolation || !policy || !latency) return std::nullopt;
+  Note note;
+  note.use.id = d->id;
+  note.use.from = {static_cast<int64_t>(d->created_utc_ns), d->boot_id,
+                   static_cast<int64_t>(d->created_monotonic_ns)};
+  Allocation& what = note.use.what;
+  what.name = d->name;
+  what.request_id = d->request_id;
+  what.owner = d->owner_uid;
+  what.exclusive = d->exclusive;
+  what.persistent = d->container;
+  what.isolation = *isolation;
+  what.policy = *policy;
+  what.latency = *latency;
+  for (const SliceDocument& s : d->slices) {
+    const auto uuid = parse_uuid(s.device);
+    if (!uuid) return std::nullopt;
+    what.slices.push_back({*uuid, {s.memory_bytes}, {s.share_bp}});
+  }
+  note.command = d->command;
+  note.cgroup = d->cgroup;
+  note.entered = d->entered;
+  note.creator = process_of(d->creator);
+  note.root = process_of(d->root);
+  note.supervisor = process_of(d->supervisor);
+  for (const ContainerDocument& c : d->containers)
+    note.containers.push_back({process_of(c.init), c.cgroups, c.pid_namespace});
+  return note;
+}
+
+}  // namespace carve::node

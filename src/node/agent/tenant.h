@@ -1,0 +1,60 @@
+// One living tenant, as the agent holds it: what it was granted, its shared pages, who belongs to it, and
+// what was measured of it. Everything here is repeated in the ledger, the pages or the note, so that a new
+// agent can build it again.
+#pragma once
+
+#include <array>
+
+#include "ledger/use.h"
+#include "node/agent/note.h"
+#include "node/tenant/cgroup.h"
+#include "node/tenant/pages.h"
+#include "node/tenant/reconcile.h"
+
+namespace carve::node {
+
+// A process that attached, and so has a slot in the pages.
+struct Member {
+  unsigned slot = 0;
+  Fd pidfd;
+};
+
+// What was measured on one of its devices.
+struct Measured {
+  Growth growth;
+  Reading reading;
+  Bytes truth;  // What NVML says its processes hold.
+  Bytes peak;   // The most that was ever charged.
+  bool beyond_quota = false;
+};
+
+struct Watched {  // A process whose end matters.
+  ProcessId id;
+  Fd pidfd;
+};
+
+struct Tenant {
+  ledger::Use use;
+  std::string command;
+  Mapped<shm::Control> control;
+  Report report;  // Empty where it was lost with its keeper: nobody can attach any more.
+  std::optional<Cgroup> cgroup;
+  TenantIdentity identity;
+
+  bool entered = false;
+  Watched creator, root, supervisor;
+  std::vector<Watched> containers;  // Their first processes, parallel to identity.containers.
+  std::map<ProcessId, Member> members;
+  std::map<ProcessId, Fd> descendants;  // Known living ones, where there is no cgroup.
+  std::map<pid_t, Bytes> process_truth;
+  std::array<Measured, shm::max_devices> measured;
+
+  bool stopping = false;
+  std::string why;  // It is stopping.
+
+  const std::string& name() const { return use.what.name; }
+  bool persistent() const { return use.what.persistent; }
+  bool limited() const { return use.what.isolation != Isolation::none; }
+};
+
+}  // namespace carve::node

@@ -1,0 +1,110 @@
+#include "node/cdi/cdi.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "node/os/fd.h"
+#include "wire/api/json.h"
+#include "wire/shm/attach.h"
+
+namespace carve::node {
+namespace {
+
+using K = FailureKind;
+using api::Json;
+
+// Debian's and Red Hat's places for libraries: an image has one of them, and an extra file in the other is
+// harmless.
+constexpr const char* library_dirs[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib64"};
+constexpr const char* driver_dir = "/usr/lib/carve/driver";
+constexpr const char* set_dir = "/run/simgpu";
+
+std::string file_of(const std::string& directory, const std::string& slice) {
+  return directory + "/carve.dev-slice_" + slice + ".json";
+}
+
+// The file that the loader would take for this library; empty where there is none.
+std::string loaded_path(const std::string& library) {
+  if (library.find('/') != std::string::npos) return library;
+  void* handle = dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (handle == nullptr) return "";
+  const link_map* map = nullptr;
+  std::string path;
+  if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr) path = map->l_name;
+  dlclose(handle);
+  char whole[4096];
+  return realpath(path.c_str(), whole) != nullptr ? whole : path;
+}
+
+Json mount(const std::string& from, const std::string& to, bool writable = false) {
+  return {{"hostPath", from},
+          {"containerPath", to},
+          {"options", {writable ? "rw" : "ro", "nosuid", "nodev", "bind"}}};
+}
+
+std::string joined_devices(const Allocation& what) {
+  std::string out;
+  for (const Slice& slice : what.slices) out += (out.empty() ? "" : ",") + text(slice.device);
+  return out;
+}
+
+Json mounts(const std::string& socket, const Paths& paths) {
+  Json out = Json::array();
+  for (const char* dir : library_dirs)
+    for (const char* name : {"libcuda.so.1", "libnvidia-ml.so.1"})
+      out.push_back(mount(paths.shims + "/" + name, std::string(dir) + "/" + name));
+  for (const std::string& library : {paths.libcuda, paths.libnvml}) {
+    const std::string path = loaded_path(library);
+    const std::string name = library.substr(library.rfind('/') + 1);
+    if (!path.empty()) out.push_back(mount(path, std::string(driver_dir) + "/" + name));
+  }
+  out.push_back(
+      mount(socket + shm::attach_suffix, std::string(shm::default_socket) + shm::attach_suffix, true));
+  if (!paths.sim_set.empty()) out.push_back(mount(paths.sim_set, set_dir, true));
+  return out;
+}
+
+}  // namespace
+
+std::string cdi_spec(const Allocation& what, const std::string& socket, const Paths& paths) {
+  Json edits = {
+      {"env", {"CUDA_VISIBLE_DEVICES=" + joined_devices(what)}},
+      {"mounts", mounts(socket, paths)},
+      {"hooks",
+       {{{"hookName", "createRuntime"},
+         {"path", paths.programs + "/carve"},
+         {"args", {"carve", "--socket", socket, "hook", what.name}}}}},
+  };
+  const Json spec = {{"cdiVersion", "0.3.0"},
+                     {"kind", cdi_kind},
+                     {"devices", {{{"name", what.name}, {"containerEdits", edits}}}}};
+  return spec.dump(2) + "\n";
+}
+
+Outcome<void> write_cdi(const std::string& directory, const Allocation& what, const std::string& socket,
+                        const Paths& paths) {
+  if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST)
+    return failure(K::out_of_order, "cannot make the CDI directory {}: {}; choose another with --cdi-dir",
+                   directory, strerror(errno));
+  const std::string path = file_of(directory, what.name), fresh = path + ".new";
+  const std::string spec = cdi_spec(what, socket, paths);
+  const Fd file(open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (!file || write(file.get(), spec.data(), spec.size()) != static_cast<ssize_t>(spec.size()) ||
+      rename(fresh.c_str(), path.c_str()) != 0)
+    return failure(K::out_of_order, "cannot write {}: {}; choose another directory with --cdi-dir", path,
+                   strerror(errno));
+  return {};
+}
+
+void remove_cdi(const std::string& directory, const std::string& slice) {
+  unlink(file_of(directory, slice).c_str());
+}
+
+}  // namespace carve::node

@@ -1,0 +1,37 @@
+// A slice as a device that container runtimes know: one CDI file per slice (Container Device Interface
+// specification 0.3.0, the oldest version with kind, devices, mounts, env and hooks; podman 4.3 reads it).
+// `podman run --device carve.dev/slice=NAME IMAGE` then mounts our library as the CUDA driver in front of the
+// real one, the attach socket, and calls `carve hook NAME` before the program starts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/failure.h"
+#include "core/slice.h"
+
+namespace carve::node {
+
+// Where things lie on this machine.
+struct Paths {
+  std::string programs;  // The directory of carve and carved.
+  std::string preload;   // libcarve.so
+  std::string shims;     // The directory of the two shims.
+  std::string driver;    // The directory of the driver's libraries; empty: found by the loader.
+  std::string sim_set;   // The simulated set's directory; empty: real devices.
+  std::string sim_spec;  // "a10x2"; empty: real devices.
+  std::string libcuda = "libcuda.so.1";
+  std::string libnvml = "libnvidia-ml.so.1";
+};
+
+inline constexpr const char* cdi_kind = "carve.dev/slice";
+
+// The file's text.
+std::string cdi_spec(const Allocation&, const std::string& socket, const Paths&);
+
+// Written beside and renamed, so that no runtime ever reads half of it.
+Outcome<void> write_cdi(const std::string& directory, const Allocation&, const std::string& socket,
+                        const Paths&);
+void remove_cdi(const std::string& directory, const std::string& slice);
+
+}  // namespace carve::node

@@ -1,0 +1,135 @@
+// carved: the node agent. From top to bottom: what this machine has, what was promised, who still runs, and
+// only then the doors.
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "node/attach/attach.h"
+#include "node/devices/context_charge.h"
+#include "node/os/clock.h"
+#include "node/os/log.h"
+#include "node/serve/routes.h"
+#include "node/start.h"
+#include "node/store/sqlite_store.h"
+
+namespace carve::node {
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = getenv(name);
+  return value != nullptr ? value : "";
+}
+
+Surroundings surroundings() {
+  char here[4096] = "/";
+  if (getcwd(here, sizeof here) == nullptr) here[1] = '\0';
+  return {geteuid(), variable("HOME"), variable("XDG_RUNTIME_DIR"), variable("XDG_STATE_HOME"), here};
+}
+
+int said(const Failure& f) {
+  fmt::print(stderr, "carved: {}\n", f.sentence);
+  return f.kind == FailureKind::bad_request ? 2 : 1;
+}
+
+// Carries a sentence out of serve() to main().
+#define OR_SAY(name, expression) \
+  auto name = expression;        \
+  if (!name) return said(name.error())
+
+int serve(const Options& options) {
+  // The set of devices is fixed from here on, and they are ours alone.
+  OR_SAY(state, make_directory(options.state, 0700));
+  const std::string socket_dir = options.socket.substr(0, options.socket.rfind('/'));
+  OR_SAY(sockets, make_directory(socket_dir, geteuid() == 0 ? 0755 : 0700));
+  if (options.socket.size() + sizeof ".attach" - 1 > longest_socket_path)
+    return said(
+        {FailureKind::bad_request,
+         fmt::format("--socket {}: with '.attach' it has {} characters; a unix socket's path has at most {}",
+                     options.socket, options.socket.size() + 7, longest_socket_path)});
+  OR_SAY(state_lock, hold_lock(options.state + "/lock", "the state " + options.state));
+  OR_SAY(socket_lock, hold_lock(options.socket + ".lock", "the socket " + options.socket));
+  OR_SAY(paths, find_paths(options));
+  OR_SAY(nvml, Nvml::open(paths->libnvml));
+  OR_SAY(devices, find_devices(**nvml, options, *paths));
+  std::vector<Device> plain;
+  for (const NodeDevice& d : *devices) plain.push_back(d.device);
+  OR_SAY(claimed, claim(names_of(plain, *paths)));
+
+  // What was promised is known from here on: the ledger is open, the pages and their keeper are at hand.
+  OR_SAY(ledger, SqliteStore::open(options.state + "/ledger.db", utc_ns() / second));
+  OR_SAY(runtime, RuntimeDir::open(options.socket + ".run"));
+  OR_SAY(keeper, Keeper::reach(runtime->path()));
+  Loop loop;
+  const Settings settings{
+      options.socket, options.state, options.cdi_dir, options.strategy, options.contexts_in_slice, *paths};
+  Agent agent(loop, settings, std::move(*devices), std::move(*runtime), std::move(*keeper),
+              std::move(ledger->store));
+  if (!ledger->moved_aside.empty()) {
+    log::error("THE LEDGER WAS DAMAGED ({}). It lies at {}; a new one is built from what runs",
+               ledger->damage, ledger->moved_aside);
+    agent.event("",
+                "the ledger was damaged, lies at " + ledger->moved_aside + " and was rebuilt from what runs");
+  }
+  OR_SAY(adopted, agent.adopt(!ledger->moved_aside.empty()));
+
+  // Everybody who lives is known from here on, and watched.
+  Sampler sampler(**nvml, static_cast<unsigned>(plain.size()));
+  agent.begin(sampler);
+
+  // Signals end the loop; a tenant that hangs up must not end us.
+  sigset_t ending;
+  sigemptyset(&ending);
+  sigaddset(&ending, SIGTERM);
+  sigaddset(&ending, SIGINT);
+  const Fd signals(signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
+  loop.watch(signals.get(), EPOLLIN, [&](uint32_t) { loop.stop(); });
+
+  // The doors: from here on anybody may ask.
+  OR_SAY(attach_socket, listen_at(options.socket + shm::attach_suffix, SOCK_SEQPACKET, 0666));
+  OR_SAY(api_socket, open_api(options.socket));
+  AttachServer attach(loop, agent, std::move(*attach_socket));
+  Routes routes(agent);
+  HttpServer api(loop, std::move(*api_socket),
+                 [&](const HttpRequest& r, Peer& p) { return routes.answer(r, p); });
+  log::info("carved {} serves {} device{} at {}{}", CARVE_VERSION, plain.size(), plain.size() == 1 ? "" : "s",
+            options.socket, options.sim.empty() ? "" : " (simulated)");
+  loop.run();
+
+  log::info("ending; {} slices run on inside their quotas", agent.tenants().size());
+  unlink(options.socket.c_str());
+  if (agent.tenants().empty()) unlink((options.socket + shm::attach_suffix).c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace carve::node
+
+int main(int argc, char** argv) {
+  using namespace carve::node;
+  umask(022);
+  signal(SIGPIPE, SIG_IGN);
+  sigset_t ending;
+  sigemptyset(&ending);
+  sigaddset(&ending, SIGTERM);
+  sigaddset(&ending, SIGINT);
+
+  const auto options = parse_options(argc, argv, surroundings());
+  if (!options) return said(options.error());
+  switch (options->mode) {
+    case Options::Mode::help: return fputs(help_text, stdout) < 0;
+    case Options::Mode::version: return puts("carved " CARVE_VERSION) < 0;
+    case Options::Mode::keeper: return keep(options->keeper_dir);
+    case Options::Mode::measure:
+      return measure_context_child(options->measure_libcuda.c_str(), options->measure_uuid.c_str());
+    case Options::Mode::agent: break;
+  }
+  if (!log::set_level(options->log_level))
+    return said({carve::FailureKind::bad_request,
+                 fmt::format("--log-level {}: it is error, warning, info or debug", options->log_level)});
+  sigprocmask(SIG_BLOCK, &ending, nullptr);
+  return serve(*options);
+}

@@ -1,0 +1,36 @@
+// What carved was asked to do on its command line, with the defaults of this user filled in.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/failure.h"
+#include "core/slice.h"
+
+namespace carve::node {
+
+struct Options {
+  std::string state, socket, cdi_dir = "/var/run/cdi";
+  std::string sim;  // Empty: real devices.
+  Strategy strategy = Strategy::binpack;
+  std::optional<Bytes> reserve;
+  bool contexts_in_slice = true;
+  std::string log_level = "info";
+
+  // What is not the agent itself.
+  enum class Mode { agent, help, version, keeper, measure } mode = Mode::agent;
+  std::string keeper_dir, measure_libcuda, measure_uuid;
+};
+
+// The user's surroundings, as main() finds them.
+struct Surroundings {
+  unsigned uid = 0;
+  std::string home, xdg_runtime_dir, xdg_state_home, working_directory;
+};
+
+// Failure: a sentence about the option that is wrong (exit status 2).
+Outcome<Options> parse_options(int argc, char** argv, const Surroundings&);
+
+extern const char* const help_text;
+
+}  // namespace carve::node

@@ -1,0 +1,88 @@
+#include "node/options.h"
+
+#include <gmock/gmock.h>
+
+#include "node/start.h"
+
+namespace carve::node {
+namespace {
+
+using testing::HasSubstr;
+
+Outcome<Options> parse(std::vector<const char*> words, const Surroundings& s) {
+  words.insert(words.begin(), "carved");
+  return parse_options(static_cast<int>(words.size()), const_cast<char**>(words.data()), s);
+}
+
+const Surroundings root{0, "/root", "", "", "/here"};
+const Surroundings user{1000, "/home/u", "/run/user/1000", "", "/here"};
+
+TEST(Options, each_user_has_places_of_its_own) {
+  EXPECT_EQ(parse({}, root)->state, "/var/lib/carve");
+  EXPECT_EQ(parse({}, root)->socket, "/run/carve/carved.sock");
+  EXPECT_EQ(parse({}, user)->state, "/home/u/.local/state/carve");
+  EXPECT_EQ(parse({}, user)->socket, "/run/user/1000/carve/carved.sock");
+  Surroundings bare = user;
+  bare.xdg_runtime_dir = "";
+  bare.xdg_state_home = "/st";
+  EXPECT_EQ(parse({}, bare)->socket, "/tmp/carve-1000/carved.sock");
+  EXPECT_EQ(parse({}, bare)->state, "/st/carve");
+}
+
+TEST(Options, are_read_in_both_forms_and_paths_become_absolute) {
+  const auto o = parse({"--sim", "a10x2", "--state=s", "--socket", "/x/y", "--strategy", "spread",
+                        "--reserve=1GiB", "--context-charge", "reserve"},
+                       user);
+  ASSERT_TRUE(o) << o.error().sentence;
+  EXPECT_EQ(o->sim, "a10x2");
+  EXPECT_EQ(o->state, "/here/s");
+  EXPECT_EQ(o->socket, "/x/y");
+  EXPECT_EQ(o->strategy, Strategy::spread);
+  EXPECT_EQ(*o->reserve, 1_GiB);
+  EXPECT_FALSE(o->contexts_in_slice);
+}
+
+TEST(Options, wrong_ones_are_refused_with_a_sentence) {
+  const struct {
+    std::vector<const char*> words;
+    const char* sentence;
+  } rows[] = {{{"--nonsense"}, "no option --nonsense"},        {{"x"}, "no option x"},
+              {{"--state"}, "--state needs a value"},          {{"--state="}, "--state needs a value"},
+              {{"--strategy", "best"}, "binpack or spread"},   {{"--reserve", "5"}, "--reserve 5"},
+              {{"--context-charge", "me"}, "slice or reserve"}};
+  for (const auto& row : rows) {
+    const auto o = parse(row.words, user);
+    ASSERT_FALSE(o) << row.sentence;
+    EXPECT_THAT(o.error().sentence, HasSubstr(row.sentence));
+    EXPECT_EQ(o.error().kind, FailureKind::bad_request);
+  }
+}
+
+TEST(Start, devices_are_claimed_by_one_agent_which_the_refusal_names) {
+  const std::string name = "carve-test-" + std::to_string(getpid());
+  {
+    const auto first = claim({name});
+    ASSERT_TRUE(first);
+    const auto second = claim({name});
+    ASSERT_FALSE(second);
+    EXPECT_THAT(second.error().sentence, HasSubstr("process " + std::to_string(getpid())));
+  }
+  EXPECT_TRUE(claim({name}));
+}
+
+TEST(Start, a_state_is_locked_by_one_agent) {
+  const std::string path = "/tmp/carve-lock-" + std::to_string(getpid());
+  {
+    const auto first = hold_lock(path, "the state x");
+    ASSERT_TRUE(first);
+    const auto second = hold_lock(path, "the state x");
+    ASSERT_FALSE(second);
+    EXPECT_THAT(second.error().sentence,
+                HasSubstr("process " + std::to_string(getpid()) + ", has the state x"));
+  }
+  EXPECT_TRUE(hold_lock(path, "the state x"));
+  unlink(path.c_str());
+}
+
+}  // namespace
+}  // namespace carve::node

@@ -1,0 +1,69 @@
+// HTTP/1.1 over a unix socket, as small as the API needs: one request after the other on a connection, whole
+// bodies, no upgrade, no pipelining ahead. Beast parses (in http.cc alone); the loop reads and writes.
+//
+// Limits, for whoever is at the other end: 64 KiB a body, 8 KiB of header, 128 connections, 10 s from the
+// first byte of a request to its last, 30 s between requests.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "node/os/loop.h"
+#include "node/os/socket.h"
+
+namespace carve::node {
+
+struct HttpRequest {
+  std::string method;  // "GET"
+  std::string path;    // "/v1/slices/a", without the query.
+  std::string query;   // "all=true"
+  std::string body;
+};
+
+struct HttpAnswer {
+  unsigned status = 200;
+  std::string type = "application/json";
+  std::string body;
+};
+
+using HttpHandler = std::function<HttpAnswer(const HttpRequest&, Peer&)>;
+
+// Bytes in, requests and answers out; no socket, so that a test and a fuzzer can drive it.
+class HttpConversation {
+ public:
+  HttpConversation();
+  ~HttpConversation();
+
+  // Takes more bytes; appends to `out` what is to be sent. False: hang up after that.
+  bool receive(std::string_view bytes, const std::function<HttpAnswer(const HttpRequest&)>& handler,
+               std::string& out);
+  bool within_request() const;
+
+ private:
+  struct Parser;
+  std::unique_ptr<Parser> parser_;
+  std::string pending_;
+};
+
+class HttpServer {
+ public:
+  HttpServer(Loop& loop, Fd listener, HttpHandler handler);
+  ~HttpServer();
+
+ private:
+  struct Connection;
+  void accept_all();
+  void ready(int fd, uint32_t events);
+  void send(Connection&);
+  void close(int fd);
+  void look_for_idle();
+
+  Loop& loop_;
+  Fd listener_;
+  HttpHandler handler_;
+  std::map<int, std::unique_ptr<Connection>> connections_;
+};
+
+}  // namespace carve::node

@@ -1,0 +1,20 @@
+// The API's routes (wire/api/FORMAT.md): who may ask for what, the documents in and out, and failures as
+// problem documents.
+#pragma once
+
+#include "node/agent/agent.h"
+#include "node/serve/http.h"
+
+namespace carve::node {
+
+class Routes {
+ public:
+  explicit Routes(Agent& agent);
+  HttpAnswer answer(const HttpRequest&, Peer&);
+
+ private:
+  Agent& agent_;
+  int64_t started_ns_;
+};
+
+}  // namespace carve::node

@@ -1,0 +1,206 @@
+#include "node/serve/views.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+#include "node/os/clock.h"
+#include "wire/shm/budget.h"
+
+namespace carve::node {
+namespace {
+
+constexpr const char* not_enforced = "not enforced yet";
+
+api::Slice of_use(const Agent& agent, const ledger::Use& use, bool whole) {
+  const Allocation& what = use.what;
+  api::Slice out;
+  out.name = what.name;
+  out.owner_uid = what.owner;
+  out.container = what.persistent;
+  out.exclusive = what.exclusive;
+  out.isolation = text(what.isolation);
+  out.enforcement = what.isolation == Isolation::none ? "none" : "library";
+  out.policy = text(what.policy);
+  out.latency = what.latency == LatencyClass::latency;
+  out.compute = not_enforced;
+  out.created_ns = static_cast<uint64_t>(use.from.utc_ns);
+  for (const Slice& slice : what.slices) {
+    api::SlicePart part;
+    if (const NodeDevice* on = agent.device(slice.device)) {
+      part.index = on->device.index;
+      part.device_name = on->device.name;
+    } else {
+      part.device_name = "not on this machine now";
+    }
+    part.uuid = text(slice.device);
+    part.quota_bytes = slice.memory.count;
+    part.share_bp = slice.share.basis_points;
+    out.parts.push_back(part);
+  }
+  if (whole)
+    for (const Event& e : agent.events())
+      if (e.slice == what.name) out.events.push_back({static_cast<uint64_t>(e.utc_ns), e.slice, e.text});
+  return out;
+}
+
+std::vector<api::Process> processes_of(const Tenant& tenant) {
+  std::set<pid_t> pids;
+  std::set<pid_t> attached;
+  for (const auto& [id, member] : tenant.members) attached.insert(id.pid);
+  pids = attached;
+  if (tenant.cgroup)
+    for (const int pid : tenant.cgroup->pids()) pids.insert(pid);
+  for (const auto& [id, pidfd] : tenant.descendants)
+    if (alive(pidfd)) pids.insert(id.pid);
+  if (tenant.root.pidfd && alive(tenant.root.pidfd)) pids.insert(tenant.root.id.pid);
+  for (const Watched& container : tenant.containers) pids.insert(container.id.pid);
+  std::vector<api::Process> out;
+  for (const pid_t pid : pids) {
+    const auto truth = tenant.process_truth.find(pid);
+    out.push_back({static_cast<uint32_t>(pid), static_cast<uint32_t>(inner_pid_of(pid)), command_of(pid),
+                   attached.contains(pid), truth == tenant.process_truth.end() ? 0 : truth->second.count});
+  }
+  return out;
+}
+
+std::string state_of(const Tenant& tenant) {
+  if (tenant.persistent()) return tenant.containers.empty() && tenant.members.empty() ? "granted" : "running";
+  if (!tenant.entered) return "granted";
+  return tenant.root.pidfd && alive(tenant.root.pidfd) ? "running" : "lingering";
+}
+
+api::Check check(std::string name, bool good, std::string detail, std::string fix = "",
+                 const char* otherwise = "weaker") {
+  return {std::move(name), good ? "yes" : otherwise, std::move(detail), good ? "" : std::move(fix)};
+}
+
+}  // namespace
+
+api::Device view(const Agent& agent, const NodeDevice& d) {
+  api::Device out;
+  out.index = d.device.index;
+  out.uuid = text(d.device.uuid);
+  out.name = d.device.name;
+  out.simulated = !agent.settings().paths.sim_set.empty();
+  out.health = !d.sample.trouble.empty() ? d.sample.trouble : d.xid.empty() ? "ok" : d.xid;
+  out.native_bytes = d.device.native.count;
+  out.reserved_bytes = d.device.reserved.count;
+  out.usable_bytes = d.device.usable().count;
+  out.used_bytes = d.sample.used.count;
+  out.context_bytes = d.context.count;
+  out.utilization_percent = d.sample.utilization_percent;
+  out.tenants_max = most_tenants;
+  out.policy = {std::string(text(Policy::fixed_share)), "none", "compute is not enforced yet"};
+  out.strangers = d.strangers;
+  const auto balance = agent.ledger().balances().find(d.device.uuid);
+  if (balance == agent.ledger().balances().end()) return out;
+  out.free_bytes = balance->second.free.count;
+  out.share_granted_bp = whole_device.basis_points - balance->second.free_share.basis_points;
+  out.tenants = static_cast<uint32_t>(balance->second.held.size());
+  for (const auto& [id, slice] : balance->second.held) {
+    out.granted_bytes += slice.memory.count;
+    const Allocation& what = agent.ledger().living().at(id).what;
+    if (what.exclusive) out.exclusive_to = what.name;
+  }
+  return out;
+}
+
+api::Slice view(const Agent& agent, const Tenant& tenant, bool whole) {
+  api::Slice out = of_use(agent, tenant.use, whole);
+  out.state = state_of(tenant);
+  out.command = tenant.command;
+  for (size_t d = 0; d < out.parts.size(); ++d) {
+    api::SlicePart& part = out.parts[d];
+    if (tenant.report.page) part.charged_bytes = shm::read(tenant.report.page->budget[d]).used;
+    part.used_bytes = tenant.measured[d].truth.count;
+    part.peak_bytes = std::max(tenant.measured[d].peak.count, part.charged_bytes);
+  }
+  if (tenant.stopping) out.ended_because = tenant.why;
+  if (whole) out.processes = processes_of(tenant);
+  return out;
+}
+
+api::Slice view(const Agent& agent, const ledger::Use& ended, bool whole) {
+  api::Slice out = of_use(agent, ended, whole);
+  out.state = "ended";
+  out.ended_ns = ended.to ? static_cast<uint64_t>(ended.to->utc_ns) : 0;
+  out.ended_because = ended.why;
+  return out;
+}
+
+api::Diagnosis diagnose(const Agent& agent) {
+  const Settings& settings = agent.settings();
+  const bool simulated = !settings.paths.sim_set.empty();
+  const bool root = geteuid() == 0;
+  api::Diagnosis out;
+  out.isolation = "library";
+  auto& checks = out.checks;
+  const auto exists = [](const std::string& path) { return access(path.c_str(), R_OK) == 0; };
+
+  checks.push_back(check("devices", !agent.devices().empty(),
+                         fmt::format("{} {}device{} found through NVML", agent.devices().size(),
+                                     simulated ? "simulated " : "", agent.devices().size() == 1 ? "" : "s"),
+                         "install a GPU and its driver, or simulate one: carved --sim a10x2", "no"));
+  for (const NodeDevice& d : agent.devices()) {
+    const std::string name = fmt::format("device {}", d.device.index);
+    if (!d.sample.trouble.empty())
+      checks.push_back(
+          check(name, false, d.sample.trouble, "look into the kernel's log: dmesg | grep -i xid", "no"));
+    else if (!d.xid.empty())
+      checks.push_back(check(name, false, d.xid, "look into the kernel's log: dmesg | grep -i xid"));
+    if (d.context.count == 0)
+      checks.push_back(check(name + " context", false,
+                             d.context_trouble.empty() ? "its size was not measured" : d.context_trouble,
+                             "contexts are charged only after NVML shows them; see the agent's log"));
+    for (const std::string& stranger : d.strangers)
+      checks.push_back(check(name + " audit", false, stranger,
+                             "start it with carve run, or stop it; Carve only reports it"));
+  }
+  const bool fresh = agent.sample_age_ns() < 5 * second;
+  checks.push_back(check("driver's truth", fresh,
+                         fresh ? "NVML is asked every second" : "NVML has not answered for 5 s",
+                         "nvidia-smi should answer at once; if it hangs, the driver does", "no"));
+  const bool hidden =
+      std::ranges::any_of(agent.devices(), [](const NodeDevice& d) { return d.sample.processes_hidden; });
+  checks.push_back(check("audit", !hidden,
+                         hidden
+                             ? "NVML does not show what single processes hold: the audit and the charge for "
+                               "growth are off"
+                             : "NVML shows every process, in or out of a slice",
+                         "run the agent in the machine's own pid namespace"));
+  checks.push_back(check("preload library", exists(settings.paths.preload), settings.paths.preload,
+                         "build or install it: cmake --build build --target carve_preload", "no"));
+  checks.push_back(check("shims for containers", exists(settings.paths.shims + "/libcuda.so.1"),
+                         settings.paths.shims, "build or install them"));
+  checks.push_back(
+      check("sealed limits", agent.runtime().sealed(),
+            agent.runtime().sealed()
+                ? "tenants get their limits through a read-only mount: not even root inside can write them"
+                : "limits are protected against accidents only: a process of the agent's own user could "
+                  "reopen them",
+            root ? "Linux 5.12 or newer, and CAP_SYS_ADMIN in the agent's mount namespace"
+                 : "run the agent as root"));
+  checks.push_back(check("cgroup per slice", agent.has_cgroups(),
+                         agent.has_cgroups()
+                             ? "a slice is a cgroup: its end is seen at once and stopping reaches everybody"
+                             : "slices are known by their process tree: " + agent.cgroup_trouble(),
+                         "run the agent as root on a machine with cgroup v2 mounted"));
+  checks.push_back(
+      check("pages in memory", agent.runtime().in_memory(),
+            agent.runtime().path() + (agent.runtime().in_memory()
+                                          ? " is on a tmpfs"
+                                          : " is on a disk: its pages are written back now and then"),
+            "put the socket on a tmpfs, such as /run or $XDG_RUNTIME_DIR"));
+  const bool cdi = access(settings.cdi_dir.c_str(), W_OK) == 0 ||
+                   access(settings.cdi_dir.substr(0, settings.cdi_dir.rfind('/')).c_str(), W_OK) == 0;
+  checks.push_back(check("containers (CDI)", cdi,
+                         settings.cdi_dir + (cdi ? " can be written" : " cannot be written"),
+                         "run the agent as root, or name a directory with --cdi-dir"));
+  checks.push_back(check("compute", false, "shares and policies are recorded and not enforced yet", ""));
+  return out;
+}
+
+}  // namespace carve::node
