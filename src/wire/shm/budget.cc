@@ -2,27 +2,6 @@
 
 namespace carve::shm {
 
-Lane* find_lane(Report& report, LaneId id) {
-  if (id.device >= max_devices) return nullptr;
-  if (id.process == Tag::agent) return &report.growth[id.device];
-  if (id.process >= max_processes || id.lane >= lanes) return nullptr;
-  return &report.process[id.process].lane[id.device][id.lane];
-}
-
-bool exchange(Budget& budget, Word expected, Word desired) {
-  const auto whole = [](Word w) { return static_cast<unsigned __int128>(w.tag) << 64 | w.used; };
-  auto* word = reinterpret_cast<unsigned __int128*>(&budget.used);
-  return __sync_bool_compare_and_swap(word, whole(expected), whole(desired));
-}
-
-void witness(Report& report, unsigned device, Tag tag) {
-  if (tag.number() == 0) return;
-  Lane* lane = find_lane(report, {device, tag.process(), tag.lane()});
-  if (lane == nullptr) return;
-  uint64_t seen = lane->seen.load(std::memory_order_acquire);
-  while (seen < tag.number() && !lane->seen.compare_exchange_weak(seen, tag.number())) {}
-}
-
 uint64_t holding(Report& report, LaneId id) {
   Lane* lane = find_lane(report, id);
   if (lane == nullptr) return 0;
