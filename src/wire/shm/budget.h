@@ -68,10 +68,16 @@ inline Word read(const Budget& budget) {
   return {__atomic_load_n(&budget.used, __ATOMIC_ACQUIRE), __atomic_load_n(&budget.tag, __ATOMIC_ACQUIRE)};
 }
 
+// Spelled as the instruction: ThreadSanitizer replaces the builtin by a lock of its own process, which other
+// processes do not hold.
 inline bool exchange(Budget& budget, Word expected, Word desired) {
-  const auto whole = [](Word w) { return static_cast<unsigned __int128>(w.tag) << 64 | w.used; };
+  bool done = false;
   auto* word = reinterpret_cast<unsigned __int128*>(&budget.used);
-  return __sync_bool_compare_and_swap(word, whole(expected), whole(desired));
+  __asm__ volatile("lock cmpxchg16b %1"
+                   : "=@ccz"(done), "+m"(*word), "+a"(expected.used), "+d"(expected.tag)
+                   : "b"(desired.used), "c"(desired.tag)
+                   : "memory");
+  return done;
 }
 
 // Records in the lane of `tag` that its change reached the word. `self` is the caller's own lane, if it holds
