@@ -63,11 +63,8 @@ CUresult take_blocks(CUctx_st& c, uint64_t bytes, uint64_t* base) {
   {
     const Locked lock(d);
     if (d.contexts[c.index].serial != c.serial) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    Refusal r = take(d, c.index, bytes);
-    if (r == Refusal::no_memory) {
-      sweep(p.set, c.device, now_ns(), true);
-      if (bytes <= free_bytes(d) && d.faults.out_of_memory == 0) r = take(d, c.index, bytes);
-    }
+    if (bytes > free_bytes(d)) sweep(p.set, c.device, now_ns(), true);  // Nobody is refused for the dead.
+    const Refusal r = take(d, c.index, bytes);
     if (r != Refusal::none) return refusal(r);
   }
   if (base && (*base = take_range(bytes)) == 0) {
