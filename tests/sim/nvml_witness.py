@@ -24,6 +24,7 @@ except ImportError:
 
 if "SIMGPU_DIR" not in os.environ:
     with tempfile.TemporaryDirectory(prefix="carve-sim.") as directory:
+        os.chmod(directory, 0o755)
         subprocess.run([sim, "create", directory, "a10x2,h100-80", "--force"], check=True, stdout=subprocess.DEVNULL)
         environment = dict(os.environ, SIMGPU_DIR=directory, LD_LIBRARY_PATH=libraries)
         sys.exit(subprocess.run([sys.executable, *sys.argv], env=environment).returncode)
@@ -57,10 +58,20 @@ sys.stdin.read()
 """
 
 
-def hold():
-    process = subprocess.Popen([sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+def hold(*prefix):
+    command = [*prefix, sys.executable, "-c", HOLDER]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     process.stdout.readline()
     return process
+
+
+def only_child(pid):
+    children = open(f"/proc/{pid}/task/{pid}/children").read().split()
+    return int(children[0]) if len(children) == 1 else None
+
+
+def can(*prefix):
+    return subprocess.run([*prefix, "true"], capture_output=True).returncode == 0
 
 
 check("before nvmlInit everything is refused", refused(pynvml.NVML_ERROR_UNINITIALIZED, pynvml.nvmlDeviceGetCount))
@@ -104,6 +115,29 @@ while pynvml.nvmlDeviceGetMemoryInfo(b, version=pynvml.nvmlMemory_v2).used and t
     pass
 took = (time.monotonic() - began) * 1e3
 check(f"memory of a killed process comes back within 100 ms ({took:.2f} ms)", took < 100)
+
+NAMESPACE = ("unshare", "--pid", "--fork", "--mount", "--mount-proc")
+if os.geteuid() == 0 and can(*NAMESPACE):
+    outside = hold(*NAMESPACE)
+    inside = only_child(outside.pid)
+    rows = pynvml.nvmlDeviceGetComputeRunningProcesses(b)
+    check("a client of another pid namespace is listed with the pid that it has here",
+          [r.pid for r in rows] == [inside], (rows, inside))
+    listing = "import pynvml as n; n.nvmlInit(); print(len(n.nvmlDeviceGetComputeRunningProcesses(n.nvmlDeviceGetHandleByIndex(1))))"
+    seen = subprocess.run([*NAMESPACE, sys.executable, "-c", listing], capture_output=True, text=True).stdout
+    check("and is not shown where it is not visible", seen.strip() == "0", seen)
+    os.kill(inside, 9)
+    outside.wait()
+else:
+    print("skip  pid namespaces: they need root here")
+if os.geteuid() == 0 and can("setpriv", "--reuid=65534", "--clear-groups", sys.executable, "-c", ""):
+    other = hold("setpriv", "--reuid=65534", "--clear-groups")
+    check("a client of another user is one like any other",
+          [r.pid for r in pynvml.nvmlDeviceGetComputeRunningProcesses(b)] == [other.pid])
+    other.kill()
+    other.wait()
+else:
+    print("skip  another user: that needs root and an interpreter for everybody")
 
 check("MIG is not there on an A10", refused(pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.nvmlDeviceGetMigMode, a))
 check("MIG is off on an H100", list(pynvml.nvmlDeviceGetMigMode(h)) == [0, 0])

@@ -86,6 +86,18 @@ void finish_head(Device& d, unsigned context, unsigned channel_index, uint64_t t
   }
 }
 
+// Closes a window that is over. Called at every event, so that the window that a reader sees is the last
+// sixth of a second with something in it, and not all the time since the last reader.
+unsigned percent(Window& w, uint64_t busy, uint64_t now) {
+  const uint64_t age = now - w.start_ns;
+  if (age < kWindow) return w.last_percent;
+  const uint64_t part = std::min(busy - w.busy_at_start_ns, age);
+  w.last_percent = static_cast<uint32_t>((part * 100 + age / 2) / age);
+  w.start_ns = now;
+  w.busy_at_start_ns = busy;
+  return w.last_percent;
+}
+
 // Writes down what happened since the last event.
 void settle(Device& d, uint64_t t) {
   Engine& e = d.engine;
@@ -113,6 +125,9 @@ void settle(Device& d, uint64_t t) {
       break;
     }
   e.accounted_ns = t;
+  percent(e.window, e.busy_ns, t);
+  percent(e.copy_window, e.copy_busy_ns, t);
+  for (unsigned i : bits(e.active)) percent(d.contexts[i].window, d.contexts[i].busy_ns, t);
 }
 
 // Heads that wait for nobody complete or become ready. Completing a mark can free others, hence the loop; it
@@ -270,16 +285,6 @@ void complete_due(Device& d, uint64_t t) {
       finish_head(d, owner, k, t);
 }
 
-unsigned percent(Window& w, uint64_t busy, uint64_t now) {
-  const uint64_t age = now - w.start_ns;
-  if (age < kWindow) return w.last_percent;
-  const uint64_t part = std::min(busy - w.busy_at_start_ns, age);
-  w.last_percent = static_cast<uint32_t>((part * 100 + age / 2) / age);
-  w.start_ns = now;
-  w.busy_at_start_ns = busy;
-  return w.last_percent;
-}
-
 // What a reader adds to a counter that is brought up to date at events only. (Settling here instead would
 // round the running kernels' work once more, and finish times would depend on who looked.)
 uint64_t unaccounted(const Device& d, bool busy) {
@@ -384,6 +389,18 @@ void abandon(Device& d, unsigned context, uint64_t now) {
   c.active = 0;
   e.active &= ~bit(context);
   arrange(d, t);
+}
+
+void restart(Device& d) {
+  Engine& e = d.engine;
+  for (unsigned i : bits(e.active))
+    for (unsigned k : bits(d.contexts[i].active)) {
+      Channel& channel = d.contexts[i].channels[k];
+      if (channel.head == Head::ready || channel.head == Head::blocked) channel.head = Head::none;
+    }
+  settle(d, e.now_ns);
+  complete_due(d, e.now_ns);
+  arrange(d, e.now_ns);
 }
 
 uint64_t earliest_end(const Device& d, unsigned context, unsigned channel_index, uint64_t sequence) {

@@ -51,6 +51,9 @@ inline bool idle(const Device& d, unsigned context) { return d.contexts[context]
 // Forgets everything the context had submitted; used when it is destroyed or its process died.
 void abandon(Device&, unsigned context, uint64_t now);
 
+// Decides anew what runs, from the counters alone; part of the repair after a writer died.
+void restart(Device&);
+
 // Percent of the last whole window in which the device's compute engine, its copy engines, or one context
 // were busy.
 unsigned compute_percent(Device&, uint64_t now);

@@ -159,6 +159,16 @@ TEST(Engine, utilisation_is_the_share_of_time_with_a_kernel) {
   EXPECT_NEAR(compute_percent(*d, d.now), 40, 3);
 }
 
+TEST(Engine, utilisation_forgets_a_long_idle_time) {
+  TestDevice d;
+  const unsigned a = d.open();
+  d.at(3600 * s);
+  d.kernel(a, 1, 10 * s);
+  d.at(3601 * s);
+  EXPECT_EQ(compute_percent(*d, d.now), 100u);
+  EXPECT_EQ(context_percent(*d, a, d.now), 100u);
+}
+
 // A random program over 4 contexts and 6 channels with a fixed seed; `stepping` only decides when somebody
 // else looks at the card in between.
 std::vector<uint64_t> finish_times(uint32_t program, uint32_t stepping) {

@@ -111,6 +111,8 @@ void repair(Device& d) {
         served |= copy.context == static_cast<int32_t>(i) && copy.channel == static_cast<int32_t>(k);
       if (!served) channel.head = Head::none;
     }
+  if (e.accounted_ns > e.now_ns) e.accounted_ns = e.now_ns;
+  restart(d);
 }
 
 }  // namespace carve::sim

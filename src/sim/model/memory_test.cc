@@ -100,5 +100,22 @@ TEST(Memory, repair_makes_half_written_rings_run_again) {
   EXPECT_TRUE(complete(*d, a, 1, first));
 }
 
+// Between the end of one kernel and the start of the next nothing runs and nothing is due.
+TEST(Memory, repair_starts_what_a_dead_writer_had_not_started_yet) {
+  TestDevice d;
+  const unsigned a = d.open();
+  d.kernel(a, 1, 1'000'000);
+  const uint64_t second = d.kernel(a, 1, 1'000'000);
+  d.at(500'000);
+  Channel& channel = d->contexts[a].channels[1];
+  channel.completed = 1;
+  channel.granted = 0;
+  channel.head = Head::none;
+  EXPECT_EQ(next_event(*d), kNever);
+  repair(*d);
+  d.at(2'000'000);
+  EXPECT_TRUE(complete(*d, a, 1, second));
+}
+
 }  // namespace
 }  // namespace carve::sim
