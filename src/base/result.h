@@ -14,6 +14,8 @@ struct Error {
 template <class T, class E = Error>
 using Result = tl::expected<T, E>;
 
-constexpr tl::unexpected<Error> failed(const char* sentence) { return tl::unexpected<Error>(Error{sentence}); }
+constexpr tl::unexpected<Error> failed(const char* sentence) {
+  return tl::unexpected<Error>(Error{sentence});
+}
 
 }  // namespace carve

@@ -15,7 +15,8 @@ enum class Lookup { dlsym, getproc };
 #define CARVE_LOAD_ENTRIES(X)                                                                               \
   X(cuInit)                                                                                                 \
   X(cuGetErrorName)                                                                                         \
-  X(cuGetErrorString) X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetUuid) X(cuDevicePrimaryCtxRetain)     \
+  X(cuGetErrorString)                                                                                       \
+  X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetUuid) X(cuDevicePrimaryCtxRetain)                         \
       X(cuDevicePrimaryCtxRelease_v2) X(cuCtxSetCurrent) X(cuCtxSynchronize) X(cuMemAlloc_v2)               \
           X(cuMemAllocPitch_v2) X(cuMemAllocManaged) X(cuMemFree_v2) X(cuMemGetInfo_v2) X(cuMemsetD32_v2)   \
               X(cuMemcpyHtoD_v2) X(cuMemcpyDtoH_v2) X(cuMemcpyHtoDAsync_v2) X(cuMemcpyDtoHAsync_v2)         \
