@@ -36,7 +36,7 @@ constexpr Rule rules[] = {
      }},
     // alone, or among others
     {[](const Card& c, const Request&) { return !c.exclusive; },
-     [](const Card&, const Request&) { return std::string("one tenant has it exclusively"); }},
+     [](const Card&, const Request&) { return std::string("one tenant holds the whole device"); }},
     {[](const Card& c, const Request& r) { return !r.exclusive || c.tenants == 0; },
      [](const Card& c, const Request&) {
        return fmt::format("shared by {} tenant{}, and the request wants it alone", c.tenants,

@@ -71,7 +71,7 @@ TEST(Place, each_rule_gives_its_reason) {
       {"lost", [](Card& c, Request&) { c.trouble = "lost from the bus"; }},
       {"usable at all", [](Card&, Request& r) { r.memory = PerDevice{11_GiB}; }},
       {"that one context takes", [](Card& c, Request&) { c.context = 5_GiB; }},
-      {"exclusively", [](Card& c, Request&) { c.exclusive = true; }},
+      {"holds the whole device", [](Card& c, Request&) { c.exclusive = true; }},
       {"wants it alone", [](Card& c, Request& r) { c.tenants = 2, r.exclusive = true, r.memory = {}; }},
       {"16 isolated tenants", [](Card& c, Request&) { c.isolated = 16; }},
       {"4 GiB needed, 3 GiB free", [](Card& c, Request&) { c.free = 3_GiB; }},

@@ -14,8 +14,7 @@ namespace {
 
 using K = FailureKind;
 
-// From "end, please" to "end now".
-constexpr int64_t grace = 5 * second;
+constexpr int64_t kill_again = 100 * millisecond;
 
 std::string hash_of(const std::string& text) {
   uint32_t hash = 2166136261u;  // FNV-1a
@@ -407,20 +406,16 @@ void Agent::look_for_descendants(Tenant& tenant) {
   }
 }
 
-void Agent::signal_all(Tenant& tenant, int signal) {
-  if (tenant.cgroup && signal == SIGKILL) tenant.cgroup->kill();
-  if (tenant.cgroup && signal != SIGKILL)
-    for (const int pid : tenant.cgroup->pids())
-      if (const auto stat = stat_of(pid))
-        if (const Fd pidfd = open_process(stat->id)) send_signal(pidfd, signal);
+// Ends everybody in it, at once: with a cgroup the kernel does it in one step that nobody can outrun.
+void Agent::kill_all(Tenant& tenant) {
+  if (tenant.cgroup) tenant.cgroup->kill();
   if (!tenant.cgroup && !tenant.persistent()) {
     look_for_descendants(tenant);
-    for (const auto& [id, pidfd] : tenant.descendants) send_signal(pidfd, signal);
-    if (tenant.root.pidfd) send_signal(tenant.root.pidfd, signal);
+    if (tenant.root.pidfd) send_signal(tenant.root.pidfd, SIGKILL);
+    for (const auto& [id, pidfd] : tenant.descendants) send_signal(pidfd, SIGKILL);
   }
-  for (const Watched& container : tenant.containers) send_signal(container.pidfd, signal);
-  if (!tenant.cgroup)
-    for (const auto& [id, member] : tenant.members) send_signal(member.pidfd, signal);
+  for (const Watched& container : tenant.containers) send_signal(container.pidfd, SIGKILL);
+  for (const auto& [id, member] : tenant.members) send_signal(member.pidfd, SIGKILL);
 }
 
 void Agent::stop(Tenant& tenant, const std::string& why) {
@@ -429,16 +424,15 @@ void Agent::stop(Tenant& tenant, const std::string& why) {
     tenant.stopping = true;
     tenant.why = why;
     if (tenant.persistent()) remove_cdi(settings_.cdi_dir, tenant.name());
-    if (inhabited(tenant)) {
-      event(tenant.name(), "told to end: " + why);
-      signal_all(tenant, SIGTERM);
-      loop_.after(grace, [this, id] {
-        if (const auto living = tenants_.find(id); living != tenants_.end())
-          signal_all(*living->second, SIGKILL);
-      });
-    }
   }
+  kill_all(tenant);
   end_if_over(id);
+  // A tree may have grown a branch between the look and the blow.
+  if (tenants_.contains(id))
+    loop_.after(kill_again, [this, id] {
+      if (const auto living = tenants_.find(id); living != tenants_.end())
+        stop(*living->second, living->second->why);
+    });
 }
 
 void Agent::end_if_over(uint64_t id) {

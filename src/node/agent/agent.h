@@ -102,7 +102,7 @@ class Agent {
   void add_member(Tenant&, const ProcessId&, unsigned slot, Fd pidfd);
   bool inhabited(Tenant&);
   void look_for_descendants(Tenant&);
-  void signal_all(Tenant&, int signal);
+  void kill_all(Tenant&);
   void end_if_over(uint64_t id);
   void end(uint64_t id, const std::string& why);
   std::string environment_devices(const Tenant&, const std::string* visible) const;

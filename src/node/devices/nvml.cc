@@ -32,7 +32,8 @@ Outcome<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
   nvml->library_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (nvml->library_ == nullptr)
     return failure(K::out_of_order,
-                   "no NVIDIA driver here ({}): install it, or simulate devices with --sim a10x2", dlerror());
+                   "no NVML here: {}. Install NVIDIA's driver, or simulate devices with --sim a10x2",
+                   dlerror());
   NvmlTable& call = nvml->call_;
   void* from = nvml->library_;
   bind(from, "nvmlInit_v2", call.init);

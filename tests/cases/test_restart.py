@@ -1,0 +1,218 @@
+"""The agent dies, is started again, is started twice, finds its ledger broken: tenants run on, nothing is lost."""
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import BUILD, GiB, LOAD, MiB, World, long_form, until
+
+
+def crash(world):
+    world.agent.send_signal(signal.SIGKILL)
+    world.agent.wait()
+
+
+def holders(world, count, seconds=600):
+    """Tenants that hold memory and do nothing else."""
+    for i in range(count):
+        world.begin("run", "--memory", "2GiB", "--name", f"t{i}", "--", LOAD, "--allocate", "1GiB", "--seconds", seconds)
+    for i in range(count):
+        world.attached(f"t{i}")
+
+
+def ledger(world):
+    """What the book says, without what is measured."""
+    return [(s["name"], s["created_ns"], [(p["uuid"], p["quota_bytes"]) for p in s["parts"]])
+            for s in sorted(world.slices().values(), key=lambda s: s["name"])]
+
+
+def test_tenants_survive_the_agents_death_again_and_again(world):
+    holders(world, 3)
+    before = ledger(world)
+    free = [d["free_bytes"] for d in world.json("devices")["devices"]]
+    pids = {p["pid"] for name in world.slices() for p in world.show(name)["processes"]}
+    slowest = 0
+    for _ in range(50 if long_form else 5):
+        crash(world)
+        start = time.monotonic()
+        world.start()
+        slowest = max(slowest, time.monotonic() - start)
+        assert ledger(world) == before
+        assert [d["free_bytes"] for d in world.json("devices")["devices"]] == free
+        for name in world.slices():
+            part = world.show(name)["parts"][0]
+            assert 1 * GiB <= part["charged_bytes"] <= part["quota_bytes"]
+    for pid in pids:
+        os.kill(pid, 0)
+    assert slowest < 3, "taking over is a matter of a second"
+    for name in list(world.slices()):
+        assert world.carve("stop", name).returncode == 0
+    assert until(lambda: not world.slices())
+    assert all(d["granted_bytes"] == 0 for d in world.json("devices")["devices"])
+
+
+def test_while_the_agent_is_away_quotas_hold_and_new_processes_wait_for_it(world):
+    script = f"{LOAD} --allocate 1GiB --seconds 0.1; touch {world.folder}/gone; sleep 1; {LOAD} --allocate 3GiB; echo status $?; {LOAD} --allocate 1GiB; echo status $?"
+    program = world.begin("run", "--memory", "2GiB", "--name", "a", "--", "sh", "-c", script)
+    assert until(lambda: (world.folder / "gone").exists())
+    crash(world)
+    time.sleep(1.5)
+    world.start()
+    out, err = program.communicate(timeout=30)
+    assert "CUDA_ERROR_OUT_OF_MEMORY" in out and "status 1" in out and "status 0" in out, out + err
+    assert until(lambda: not world.slices())
+
+
+def test_who_died_while_the_agent_was_away_gave_everything_back(world):
+    holders(world, 2)
+    (pid,) = [p["pid"] for p in world.show("t0")["processes"] if p["attached"]]
+    crash(world)
+    os.kill(pid, signal.SIGKILL)
+    time.sleep(0.2)
+    world.start()
+    assert set(world.slices()) == {"t1"}
+    assert "while the agent was away" in world.carve("show", "t0").stdout
+
+
+def test_a_process_of_a_tenant_that_died_meanwhile_is_reclaimed(world):
+    script = f"{LOAD} --allocate 1GiB --seconds 600 & echo $! > {world.folder}/pid; {LOAD} --allocate 512MiB --seconds 600"
+    world.begin("run", "--memory", "4GiB", "--name", "a", "--", "sh", "-c", script)
+    assert until(lambda: world.slices().get("a", {}).get("parts", [{}])[0].get("charged_bytes", 0) >= 2 * GiB)
+    crash(world)
+    os.kill(int((world.folder / "pid").read_text()), signal.SIGKILL)
+    world.start()
+    assert until(lambda: world.show("a")["parts"][0]["charged_bytes"] == 768 * MiB), world.show("a")
+
+
+def keeper_of(world):
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if str(world.socket) + ".run" in (folder / "cmdline").read_text() and "keeper" in (folder / "cmdline").read_text():
+                return int(folder.name)
+        except OSError:
+            pass
+
+
+def test_a_dead_keeper_is_replaced(world):
+    holders(world, 1)
+    old = keeper_of(world)
+    os.kill(old, signal.SIGKILL)
+    assert until(lambda: keeper_of(world) not in (None, old))
+    time.sleep(0.2)
+    crash(world)
+    world.start()
+    assert world.show("t0")["parts"][0]["charged_bytes"] >= GiB
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another process's pages can be had by root alone")
+def test_even_without_its_keeper_the_report_is_found_in_a_tenant(world):
+    holders(world, 1)
+    keeper = keeper_of(world)
+    crash(world)
+    os.kill(keeper, signal.SIGKILL)
+    world.start()
+    assert world.show("t0")["parts"][0]["charged_bytes"] >= GiB
+    assert any("found again" in e["text"] for e in world.show("t0")["events"])
+
+
+def test_a_broken_ledger_is_moved_aside_and_rebuilt_from_what_runs(world):
+    holders(world, 2)
+    before = ledger(world)
+    crash(world)
+    book = world.folder / "state/ledger.db"
+    for part in ("-wal", "-shm"):
+        (world.folder / ("state/ledger.db" + part)).unlink(missing_ok=True)
+    book.write_bytes(b"this is no ledger" * 1000)
+    world.start()
+    assert ledger(world) == before
+    (aside,) = (world.folder / "state").glob("ledger.db.corrupt-*")
+    assert aside.read_bytes().startswith(b"this is no ledger")
+    assert "DAMAGED" in (world.folder / "log").read_text()
+    crash(world)
+    world.start()
+    assert ledger(world) == before
+
+
+def start_another(world, *arguments):
+    return subprocess.run([BUILD / "bin/carved", *map(str, arguments)], capture_output=True, text=True, timeout=30)
+
+
+def test_a_second_agent_refuses_and_names_the_first(world):
+    first = str(world.agent.pid)
+    state = start_another(world, "--sim", "a10x2", "--state", world.folder / "state", "--socket", world.folder / "other")
+    assert state.returncode == 1 and first in state.stderr and "state" in state.stderr
+    socket = start_another(world, "--sim", "a10x2", "--state", world.folder / "other", "--socket", world.socket)
+    assert socket.returncode == 1 and first in socket.stderr and "socket" in socket.stderr
+    # The same devices under another state and socket.
+    (world.folder / "third").mkdir()
+    (world.folder / "third/sim").symlink_to(world.folder / "state/sim")
+    (world.folder / "third/sim.spec").write_text((world.folder / "state/sim.spec").read_text())
+    devices = start_another(world, "--sim", "a10x2", "--state", world.folder / "third", "--socket", world.folder / "third.sock")
+    assert devices.returncode == 1 and first in devices.stderr and "devices" in devices.stderr
+
+
+@pytest.mark.parametrize("words, status, says", [
+    (["--nonsense"], 2, "--nonsense"),
+    (["--sim", "a10x2", "--state", "/tmp/cv-x", "--socket", "/tmp/" + "x" * 120], 2, "at most 107"),
+    (["--sim", "a10x2", "--state", "/dev/null/x", "--socket", "/tmp/cv-y"], 1, "/dev/null"),
+    (["--sim", "nocard", "--state", "/tmp/cv-z", "--socket", "/tmp/cv-z.sock"], 1, "nocard"),
+    (["--log-level", "loud"], 2, "loud"),
+    (["--reserve", "lots"], 2, "lots"),
+])
+def test_a_wrong_start_is_a_sentence_and_a_status(words, status, says, tmp_path):
+    done = start_another(None, *(word.replace("/tmp/cv-", f"{tmp_path}/") for word in words))
+    assert done.returncode == status, done.stderr
+    assert says in done.stderr and "carved: " in done.stderr
+
+
+def test_an_ordinary_end_leaves_tenants_running_and_the_next_agent_finds_them(world):
+    holders(world, 1)
+    world.agent.send_signal(signal.SIGTERM)
+    assert world.agent.wait(10) == 0
+    world.start()
+    assert world.show("t0")["state"] == "running"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+def test_a_full_disk_refuses_new_slices_and_loses_none(tmp_path):
+    w = World.__new__(World)
+    small = tmp_path / "s"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", small], check=True)
+    try:
+        World.__init__(w, "a10x2")
+        w.agent.send_signal(signal.SIGTERM)
+        w.agent.wait()
+        w.arguments[w.arguments.index("--state") + 1] = str(small / "state")
+        # The ledger alone is on the small disk: simulated cards there would break when it is full.
+        (small / "state").mkdir()
+        (small / "state/sim").symlink_to(w.folder / "state/sim")
+        (small / "state/sim.spec").write_text((w.folder / "state/sim.spec").read_text())
+        w.start()
+        holders(w, 1)
+        before = ledger(w)
+        filler = small / "filler"
+        with open(filler, "wb", buffering=0) as f:
+            try:
+                while True:
+                    f.write(b"x" * 4096)
+            except OSError:
+                pass
+        refused = w.carve("run", "--memory", "1GiB", "--name", "b", "--", "true")
+        for i in range(40):  # The log may have had a page left.
+            if refused.returncode != 0:
+                break
+            refused = w.carve("run", "--memory", "1GiB", "--name", f"b{i}", "--", "true")
+        assert refused.returncode == 125 and "disk is full" in refused.stderr, refused.stderr
+        assert [s for s in ledger(w) if s[0] == "t0"] == before
+        filler.unlink()
+        assert w.carve("run", "--memory", "1GiB", "--name", "c", "--", "true").returncode == 0
+        crash(w)
+        w.start()
+        assert [s for s in ledger(w) if s[0] == "t0"] == before
+    finally:
+        w.end()
+        subprocess.run(["umount", "-l", small], check=True)
