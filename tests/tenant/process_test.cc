@@ -168,6 +168,56 @@ TEST(Quota, is_what_a_program_sees_as_its_device) {
   EXPECT_EQ(child.wait(), 0);
 }
 
+TEST(Monitor, inside_a_slice_sees_the_slice_and_itself) {
+  const Driver& driver = simulated();
+  Agent agent({{driver.uuids[1], 2048 * MiB, 256 * MiB}});
+  Child neighbour({PROGRAM, "hold", "104857600"},
+                  plain(driver));  // On the other device, outside of any tenant.
+  EXPECT_EQ(neighbour.line(), "held");
+  auto environment = hooked(driver, agent.socket());
+  environment.push_back("CUDA_VISIBLE_DEVICES=1");
+  Child child({PROGRAM, "monitor"}, environment);
+  EXPECT_EQ(child.line(), "1 " + std::to_string(2048 * MiB) + " " + std::to_string(266 * MiB) + " " +
+                              std::to_string(1782 * MiB) + " 1 1");
+  EXPECT_EQ(child.wait(), 0);
+}
+
+std::vector<std::string> ffmpeg(const std::string& size) {
+  return {"ffmpeg",
+          "-hide_banner",
+          "-loglevel",
+          "error",
+          "-init_hw_device",
+          "cuda=cu:0",
+          "-filter_hw_device",
+          "cu",
+          "-f",
+          "lavfi",
+          "-i",
+          "testsrc=size=" + size + ":rate=10:duration=0.2",
+          "-vf",
+          "format=nv12,hwupload_cuda,scale_cuda=160:90,hwdownload,format=nv12",
+          "-f",
+          "null",
+          "-"};
+}
+
+// Debian's own: every entry fetched with dlsym, and two contexts made with cuCtxCreate, one for the device
+// that the command line names and one for the upload filter.
+TEST(Ffmpeg, with_cuda_filters_stays_inside_a_quota) {
+  if (access("/usr/bin/ffmpeg", X_OK) != 0) GTEST_SKIP() << "ffmpeg is not installed: apt-get install ffmpeg";
+  const Driver& driver = simulated();
+  Agent agent({{driver.uuids[0], 520 * MiB, 256 * MiB}});
+  Child fits(ffmpeg("320x180"), hooked(driver, agent.socket()));
+  EXPECT_EQ(fits.wait(), 0);
+  EXPECT_GE(agent.attaches(), 1);
+  ASSERT_TRUE(soon([&] { return agent.living() == 0; }));
+  EXPECT_EQ(used(agent), 0u);
+  Child too_large(ffmpeg("4096x4096"), hooked(driver, agent.socket()));
+  EXPECT_NE(too_large.wait(), 0);
+  EXPECT_EQ(Child(ffmpeg("4096x4096"), plain(driver)).wait(), 0) << "without a quota it runs";
+}
+
 TEST(Quota, of_a_device_that_was_not_granted_is_nothing) {
   const Driver& driver = simulated();
   Agent agent({{driver.uuids[1], 2048 * MiB, 256 * MiB}});  // CUDA's device 0 is the other one.
@@ -205,6 +255,34 @@ TEST(Quota, is_exact_again_after_a_storm_of_kills) {
   EXPECT_EQ(after.line(), std::to_string(quota - context));
 }
 
+// A process of the tenant writes nonsense over the pages that all of them share: wrong figures and refusals,
+// but nobody crashes, hangs or is told anything but "out of memory".
+TEST(Report, scribbled_over_harms_the_tenant_alone_and_crashes_nobody) {
+  const Driver driver = standin();
+  Agent agent({{driver.uuids[0], 64 * MiB, MiB}});
+  std::vector<std::unique_ptr<Child>> children;
+  for (int i = 0; i < 3; ++i) {
+    children.push_back(std::make_unique<Child>(std::vector<std::string>{PROGRAM, "churn", std::to_string(i)},
+                                               hooked(driver, agent.socket())));
+  }
+  ASSERT_TRUE(soon([&] { return agent.living() == 3; }));
+  std::mt19937_64 random(5);
+  auto* words = reinterpret_cast<uint64_t*>(agent.pages.report);
+  // Past the header, which a process checks once, when it attaches.
+  constexpr size_t busy = (4096 + 8 * sizeof(shm::ReportProcess)) / 8;  // The budgets and the first slots.
+  for (int round = 0; round < (long_run ? 20'000 : 150); ++round) {
+    for (int i = 0; i < 500; ++i)
+      __atomic_store_n(&words[8 + random() % busy], random() % 3 == 0 ? 0 : random(), __ATOMIC_RELAXED);
+    usleep(1000);
+  }
+  for (auto& c : children) {
+    EXPECT_EQ(kill(c->pid(), 0), 0);
+    c->kill();
+    EXPECT_EQ(c->wait(), 128 + SIGKILL) << "it ended before anybody killed it";
+  }
+  EXPECT_TRUE(soon([&] { return agent.living() == 0; })) << "the agent got stuck on a scribbled page";
+}
+
 TEST(Fork, gives_the_child_a_slot_of_its_own_and_leaves_the_parents_charges_alone) {
   const Driver driver = standin();
   constexpr uint64_t context = MiB;
@@ -234,6 +312,16 @@ TEST(Fork, over_the_simulated_driver_leaves_the_parent_as_it_was) {
   EXPECT_EQ(used(agent), context + 4 * MiB);
   child.nudge();
   EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(Fork, in_the_middle_of_other_threads_calls_leaves_no_lock_in_the_child) {
+  const Driver driver = standin();
+  Agent agent({{driver.uuids[0], 64 * MiB, MiB}});
+  Child child({PROGRAM, "fork-storm", long_run ? "3000" : "200"}, hooked(driver, agent.socket()));
+  EXPECT_EQ(child.line(), "");
+  EXPECT_EQ(child.wait(), 0);
+  ASSERT_TRUE(soon([&] { return agent.living() == 0; }));
+  EXPECT_EQ(used(agent), 0u);
 }
 
 TEST(Exec, starts_over_with_nothing_charged) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "abi/cuda.h"
+#include "abi/nvml.h"
 
 namespace {
 
@@ -168,6 +169,33 @@ int info() {
   return 0;
 }
 
+// What a monitor prints that also computes: devices, bytes, and the processes that it sees.
+int monitor() {
+  start();
+  CUdeviceptr p = 0;
+  must(CU(cuMemAlloc_v2)(&p, 10 << 20));
+  void* nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+  EXPECT(nvml != nullptr);
+#define NV(name) reinterpret_cast<decltype(&name)>(dlsym(nvml, #name))
+  EXPECT(NV(nvmlInit_v2)() == NVML_SUCCESS);
+  unsigned count = 0, index = 99, processes = 8;
+  EXPECT(NV(nvmlDeviceGetCount_v2)(&count) == NVML_SUCCESS);
+  nvmlDevice_t device = nullptr, other = nullptr;
+  EXPECT(NV(nvmlDeviceGetHandleByIndex_v2)(0, &device) == NVML_SUCCESS);
+  EXPECT(NV(nvmlDeviceGetHandleByIndex_v2)(count, &other) == NVML_ERROR_INVALID_ARGUMENT);
+  EXPECT(NV(nvmlDeviceGetIndex)(device, &index) == NVML_SUCCESS && index == 0);
+  char uuid[96] = {};
+  EXPECT(NV(nvmlDeviceGetUUID)(device, uuid, sizeof uuid) == NVML_SUCCESS);
+  EXPECT(NV(nvmlDeviceGetHandleByUUID)(uuid, &other) == NVML_SUCCESS && other == device);
+  nvmlMemory_t memory = {};
+  EXPECT(NV(nvmlDeviceGetMemoryInfo)(device, &memory) == NVML_SUCCESS);
+  nvmlProcessInfo_t infos[8];
+  EXPECT(NV(nvmlDeviceGetComputeRunningProcesses_v3)(device, &processes, infos) == NVML_SUCCESS);
+  printf("%u %llu %llu %llu %u %d\n", count, memory.total, memory.used, memory.free, processes,
+         processes == 1 && infos[0].pid == static_cast<unsigned>(getpid()));
+  return 0;
+}
+
 // Holds something, forks, and the child makes its own calls; then the parent goes on.
 int forks() {
   start();
@@ -192,6 +220,40 @@ int forks() {
   say("parent");
   char c;
   return read(0, &c, 1) < 0;
+}
+
+// Threads allocate without pause while the process forks: whatever lock they held must not exist in a child.
+int fork_storm(int forks_) {
+  start();
+  auto* allocate = CU(cuMemAlloc_v2);
+  auto* release = CU(cuMemFree_v2);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> all;
+  for (int i = 0; i < 4; ++i) {
+    all.emplace_back([&] {
+      start();
+      while (!stop) {
+        CUdeviceptr p = 0;
+        if (allocate(&p, 4096) == CUDA_SUCCESS) must(release(p));
+      }
+    });
+  }
+  for (int i = 0; i < forks_; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      CUdeviceptr p = 0;
+      for (int n = 0; n < 20; ++n)
+        if (allocate(&p, 4096) != CUDA_SUCCESS || release(p) != CUDA_SUCCESS) _exit(1);
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT(status == 0);
+  }
+  stop = true;
+  for (auto& t : all) t.join();
+  return 0;
 }
 
 int execs(char* self) {
@@ -289,13 +351,16 @@ int main(int argc, char** argv) {
   if (verb == "hold") return hold(number(2));
   if (verb == "fill") return fill(number(2));
   if (verb == "info") return info();
+  if (verb == "monitor") return monitor();
   if (verb == "forks") return forks();
+  if (verb == "fork-storm") return fork_storm(static_cast<int>(number(2)));
   if (verb == "execs") return execs(argv[0]);
   if (verb == "threads") return threads();
   if (verb == "descriptors") return descriptors();
   if (verb == "lookups") return lookups(argv[2]);
-  fprintf(
-      stderr,
-      "which of init, uuids, race, churn, hold, fill, info, forks, execs, threads, descriptors, lookups?\n");
+  fprintf(stderr,
+          "which of init, uuids, race, churn, hold, fill, info, monitor, forks, fork-storm, execs, threads, "
+          "descriptors, "
+          "lookups?\n");
   return 2;
 }

@@ -46,7 +46,9 @@ bool add(Process& process, const Charge& charge) {
 uint64_t quota(const Process& process, unsigned device) {
   if (device >= process.device_count) return 0;
   const shm::ControlDevice& granted = process.control->devices[device];
-  const bool limited = __atomic_load_n(&granted.memory, __ATOMIC_RELAXED) != shm::Memory::not_limited;
+  shm::Memory memory = shm::Memory::limited;
+  __atomic_load(&granted.memory, &memory, __ATOMIC_RELAXED);
+  const bool limited = memory != shm::Memory::not_limited;
   const uint64_t agents = limited ? __atomic_load_n(&granted.quota, __ATOMIC_RELAXED) : UINT64_MAX;
   return agents < process.hint[device] ? agents : process.hint[device];
 }

@@ -93,8 +93,8 @@ Entered enter_slowly(bool again) {
   if (nobody_home.load(std::memory_order_relaxed)) return {nullptr, false};
   const char* socket = nullptr;
   if (process_page.load(std::memory_order_acquire) == nullptr) {
-    socket = above_a_shim() ? nullptr : marked_socket();
-    if (socket == nullptr) {
+    socket = marked_socket();
+    if (socket == nullptr || above_a_shim()) {
       nobody_home.store(true, std::memory_order_relaxed);
       return {nullptr, false};
     }
