@@ -19,6 +19,9 @@ MiB = 1 << 20
 try:
     import pynvml
 except ImportError:
+    private = os.path.join(build, "venv", "bin", "python")  # Where ./test installs it.
+    if os.path.exists(private) and not sys.executable.startswith(os.path.join(build, "venv")):
+        os.execv(private, [private, *sys.argv])
     print("pynvml (nvidia-ml-py) is not installed: skipped")
     sys.exit(77)
 

@@ -414,6 +414,41 @@ TEST_F(DriverTest, a_hung_kernel_ends_when_the_fault_is_cleared_and_a_lost_devic
             }));
 }
 
+TEST_F(DriverTest, threads_of_one_process_use_one_context_at_once) {
+  EXPECT_EQ(0, run([] {
+              const CUcontext c = begin();
+              const CUfunction f = spin();
+              const size_t before = free_now();
+              std::vector<std::thread> threads;
+              for (int t = 0; t < 8; ++t)
+                threads.emplace_back([=] {
+                  OK(CU(cuCtxSetCurrent)(c));
+                  CUstream s = nullptr;
+                  CUevent e = nullptr;
+                  OK(CU(cuStreamCreate)(&s, t % 2 ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT));
+                  OK(CU(cuEventCreate)(&e, 0));
+                  std::vector<unsigned char> out(5000), in(5000, static_cast<unsigned char>(t + 1));
+                  for (int i = 0; i < 30; ++i) {
+                    CUdeviceptr p = 0;
+                    OK(CU(cuMemAlloc_v2)(&p, 5000));
+                    OK(CU(cuMemcpyHtoDAsync_v2)(p, in.data(), in.size(), s));
+                    OK(launch(f, s, 20 * us, 6));
+                    OK(CU(cuEventRecord)(e, s));
+                    OK(CU(cuStreamWaitEvent)(nullptr, e, 0));
+                    OK(CU(cuMemcpyDtoHAsync_v2)(out.data(), p, out.size(), s));
+                    OK(CU(cuStreamSynchronize)(s));
+                    REQUIRE(out == in);
+                    OK(CU(cuMemFree_v2)(p));
+                  }
+                  OK(CU(cuEventDestroy_v2)(e));
+                  OK(CU(cuStreamDestroy_v2)(s));
+                });
+              for (auto& t : threads) t.join();
+              OK(CU(cuCtxSynchronize)());
+              REQUIRE(free_now() == before);
+            }));
+}
+
 TEST_F(DriverTest, the_driver_answers_after_main_has_returned) {
   EXPECT_EQ(0, run([] {
               begin();

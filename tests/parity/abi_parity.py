@@ -1,0 +1,101 @@
+"""Our declarations of NVIDIA's interfaces (src/abi) against NVIDIA's own headers.
+
+usage: abi_parity.py SOURCE_DIRECTORY BUILD_DIRECTORY [INCLUDE_DIRECTORY...]
+An include directory holds cuda.h, nvml.h or both; without one, CARVE_CUDA_HEADERS (separated by colons), the
+nvidia-* packages of Python and of build/venv, and /usr/local/cuda are searched. For each header found two programs print the size of every
+structure, the offset of every field and the value of every enumerator that both sides know, ours and theirs; the
+outputs must be equal. Exit status 77 if no
+header is found.
+"""
+import glob
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tempfile
+
+source, build = (os.path.abspath(a) for a in sys.argv[1:3])
+
+
+def places():
+    if sys.argv[3:]:
+        return sys.argv[3:]
+    if os.environ.get("CARVE_CUDA_HEADERS"):
+        return os.environ["CARVE_CUDA_HEADERS"].split(":")
+    packages = [sysconfig.get_paths()["purelib"], build + "/venv/lib/python3*/site-packages"]
+    return sorted(sum((glob.glob(p + "/nvidia/*/include") for p in packages), glob.glob("/usr/local/cuda*/include")))
+
+
+def read(path):
+    return re.sub(r"//.*|/\*.*?\*/", "", open(path, errors="replace").read())
+
+
+def compiled(text, *flags):
+    with tempfile.TemporaryDirectory(prefix="carve-parity.") as d:
+        with open(os.path.join(d, "a.cc"), "w") as f:
+            f.write(text)
+        done = subprocess.run(["g++", "-std=c++20", "-w", *flags, "a.cc", "-o", "a"], cwd=d, capture_output=True, text=True)
+        if done.returncode:
+            return None, done.stderr
+        return subprocess.run([os.path.join(d, "a")], capture_output=True, text=True).stdout, ""
+
+
+def fields(body):
+    """Names of the direct fields of a structure; members of nested unions are left to the size."""
+    flat = re.sub(r"\{[^{}]*\}", "", re.sub(r"\{[^{}]*\}", "", body))
+    return re.findall(r"(\w+)(?:\[\w+\])*;", flat)
+
+
+def compare(header, include, ours, macro):
+    text = "".join(read(os.path.join(source, "src", "abi", f)) for f in ours)
+    theirs = read(os.path.join(include, header))
+    known = set(re.findall(r"\w+", theirs))
+    values = sorted(n for n in set(re.findall(r"\b([A-Za-z]\w+) = -?(?:0x[0-9a-fA-F]+|[0-9]+)\s*[,;}]", text)) if n in known)
+    prints = [f'printf("{n} %lld\\n", (long long){n});' for n in values]
+    structures = 0
+    for name, body in re.findall(r"^(?:struct|union) (\w+) \{(.*?)^\};", text, re.S | re.M):
+        if name not in known:
+            continue
+        structures += 1
+        prints.append(f'printf("{name} %zu\\n", sizeof({name}));')
+        prints += [f'printf("{name}.{x} %zu\\n", offsetof({name}, {x}));' for x in fields(body) if x in known]
+    main = "\nint main() {\n" + "\n".join(prints) + "\n}\n"
+    start = "#include <cstdio>\n#include <cstddef>\n"
+    a, error_a = compiled(start + "".join(f'#include "abi/{f}"\n' for f in ours) + main, "-I" + os.path.join(source, "src"))
+    b, error_b = compiled(start + f'#include "{header}"\n' + main, f"-D{macro}", "-I" + include)
+    missing = set(re.findall(r"error: ‘(\w+)’", error_b))
+    if b is None and missing:  # Names that this version only mentions, in macros or comments.
+        prints[:] = [p for p in prints if not missing & set(re.findall(r"\w+", p))]
+        main = "\nint main() {\n" + "\n".join(prints) + "\n}\n"
+        a, error_a = compiled(start + "".join(f'#include "abi/{f}"\n' for f in ours) + main, "-I" + os.path.join(source, "src"))
+        b, error_b = compiled(start + f'#include "{header}"\n' + main, f"-D{macro}", "-I" + include)
+    if a is None or b is None:
+        print(f"FAILS {include}/{header}: does not compile\n{error_a}{error_b}"[:3000])
+        return False
+    differ = [f"  ours {x}, theirs {y}" for x, y in zip(a.splitlines(), b.splitlines()) if x != y and x.split()[0] not in EXCUSED]
+    print(f"{'FAILS' if differ else 'ok   '} {include}/{header}: {structures} structures, {len(values)} values")
+    print("\n".join(differ[:40]), end="\n" if differ else "")
+    return not differ and len(values) > 100
+
+
+# Where NVIDIA's own versions differ from each other; ours is the newest.
+EXCUSED = {
+    "CU_JIT_NUM_OPTIONS": "counts the options of its version",
+    "CU_CTX_FLAGS_MASK": "covers the flags of its version",
+    "CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS": "11.8 gave this name to what is now ..._V1",
+    "CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR": "11.8 gave this name to what is now ..._V1",
+    "CUdevSmResource": "grew inside the padding of CUdevResource, whose size is the same",
+}
+
+found, good = 0, True
+for place in places():
+    for header, ours, macro in (("cuda.h", ["cuda_values.h", "cuda_types.h", "cuda.h"], "__CUDA_API_VERSION_INTERNAL"),
+                                ("nvml.h", ["nvml.h"], "NVML_NO_UNVERSIONED_FUNC_DEFS")):
+        if os.path.exists(os.path.join(place, header)):
+            found += 1
+            good &= compare(header, place, ours, macro)
+if not found:
+    print("no cuda.h or nvml.h found (pip install nvidia-cuda-runtime-cu12 nvidia-nvml-dev-cu12): skipped")
+    sys.exit(77)
+sys.exit(0 if good else 1)

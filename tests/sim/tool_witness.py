@@ -1,0 +1,107 @@
+"""carve-sim as a person uses it: good words, bad words, sets in use.
+
+usage: tool_witness.py BUILD_DIRECTORY
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+build = os.path.abspath(sys.argv[1])
+sim = os.path.join(build, "bin", "carve-sim")
+libraries = os.path.join(build, "lib", "carve", "sim")
+
+
+def check(sentence, holds, seen=""):
+    print(("ok    " if holds else "FAILS ") + sentence + (f": {seen}" if not holds else ""))
+    if not holds:
+        sys.exit(1)
+
+
+def call(*words):
+    return subprocess.run([sim, *words], capture_output=True, text=True)
+
+
+def refused(status, part, *words):
+    done = call(*words)
+    one_line = done.stderr.startswith("carve-sim: ") and done.stderr.count("\n") == 1
+    check(f"carve-sim {' '.join(words)}: status {status}, '{part}'",
+          done.returncode == status and part in done.stderr and one_line, (done.returncode, done.stderr))
+
+
+with tempfile.TemporaryDirectory(prefix="carve-sim.") as top:
+    d = os.path.join(top, "set")
+    check("--help", call("--help").returncode == 0 and "carve-sim create DIR SPEC" in call("--help").stdout)
+    check("profiles", "demo15" in call("profiles").stdout and " 15360 MiB usable" in call("profiles").stdout)
+    refused(2, "what shall I do")
+    refused(2, "'dance' is no verb", "dance")
+    refused(2, "is no option", "show", d, "--colour")
+    refused(2, "needs a value", "create", d, "a10", "--seed")
+    refused(2, "takes a directory and a specification", "create", d)
+    refused(1, "no profile is named 'a11'", "create", d, "a11")
+    refused(1, "not between 1 and 16", "create", d, "a10x17")
+    refused(1, "not between 1 and 16", "create", d, "a10x0")
+    refused(1, "has 17 devices", "create", d, "a10x16,t4")
+    refused(1, "there is no file", "create", d, "nowhere.yaml")
+    refused(1, "holds no device set", "show", d)
+    refused(1, "holds no device set", "fault", d, "clear")
+
+    check("create", call("create", d, "a10x2,t4x1,a100-80", "--seed", "1").returncode == 0)
+    shown = json.loads(call("show", d, "-o", "json").stdout)
+    check("show -o json", [x["profile"] for x in shown["devices"]] == ["a10", "a10", "t4", "a100-80"])
+    uuids = [x["uuid"] for x in shown["devices"]]
+    check("UUIDs differ", len(set(uuids)) == 4)
+    check("create over an unused set", call("create", d, "a10x2,t4x1,a100-80", "--seed", "1").returncode == 0)
+    again = [x["uuid"] for x in json.loads(call("show", d, "-o", "json").stdout)["devices"]]
+    check("--seed repeats the UUIDs", uuids == again)
+    refused(2, "the only other format is json", "show", d, "-o", "xml")
+    refused(2, "is no fault", "fault", d, "earthquake")
+    refused(2, "takes the code", "fault", d, "xid")
+    refused(2, "is not a whole number", "fault", d, "xid", "x")
+    refused(1, "there is no device 4", "fault", d, "hung-kernel", "--device", "4")
+    refused(1, "does not use this set", "fault", d, "xid", "31", "--pid", "1")
+    refused(2, "is not a time", "fault", d, "slow-nvml", "5")
+    refused(2, "is not a size", "fault", d, "out-of-memory", "--above", "5")
+
+    occupied = os.path.join(top, "occupied")
+    os.mkdir(occupied)
+    open(os.path.join(occupied, "thesis.tex"), "w").close()
+    refused(1, "holds other files", "create", occupied, "a10")
+
+    spec = os.path.join(top, "mixed.yaml")
+
+    def set_file(text):
+        with open(spec, "w") as f:
+            f.write(text)
+        return spec
+
+    set_file("""
+driver: {version: 535.104.05, cuda: 12.2}
+devices:
+  - {profile: h100-80, count: 2, numa: 0}
+  - {profile: t4, numa: 1, memory: {native: 8192MiB, reserved: 192MiB}}
+nvlink:
+  - [0, 1, 18]
+""")
+    mixed = os.path.join(top, "mixed")
+    check("a set from a file", call("create", mixed, spec).returncode == 0)
+    shown = json.loads(call("show", mixed, "-o", "json").stdout)
+    check("with its driver", shown["driver"] == "535.104.05" and shown["cuda"] == 12020, shown)
+    check("and its memory", shown["devices"][2]["free_bytes"] == 8000 << 20)
+    for text, part in (("devices: 5", "list named devices"), ("devices: [{profile: a10, count: x}]", "not a whole number"),
+                       ("devices: [{profile: a10, memory: {native: 12}}]", "not a size"), ("devices: [{count: 1}]", "needs a profile"),
+                       ("devices: [{profile: a10, memory: {native: 100MiB}}]", "native must be larger than reserved"),
+                       ("devices: [{profile: a10}]\nnvlink: [[0, 1, 2]]", "not between 0 and 0"), ("{{{", "mixed.yaml")):
+        set_file(text)
+        done = call("create", mixed, spec)
+        check(f"{text!r} is refused with '{part}'", done.returncode == 1 and part in done.stderr, done.stderr)
+
+    holder = subprocess.Popen(
+        [sys.executable, "-c", "import ctypes,sys; assert ctypes.CDLL('libcuda.so.1').cuInit(0) == 0; print(flush=True); sys.stdin.read()"],
+        env=dict(os.environ, SIMGPU_DIR=d, LD_LIBRARY_PATH=libraries), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    holder.stdout.readline()
+    refused(1, "is in use", "create", d, "a10")
+    check("--force takes it anyway", call("create", d, "a10", "--force").returncode == 0)
+    holder.kill()
+    holder.wait()
