@@ -85,6 +85,25 @@ EXPORT CUresult cuCtxDestroy_v2(CUcontext handle) {
 EXPORT CUresult cuCtxDestroy(CUcontext handle) { return cuCtxDestroy_v2(handle); }
 EXPORT CUresult cuCtxDetach(CUcontext handle) { return cuCtxDestroy_v2(handle); }
 
+// CUDA 3 counted the users of a context; here the attached one is the current one, and detaching destroys it.
+EXPORT CUresult cuCtxAttach(CUcontext* out, unsigned int flags) {
+  std::shared_ptr<CUctx_st> c;
+  if (const CUresult e = current(&c)) return e;
+  if (!out || flags) return CUDA_ERROR_INVALID_VALUE;
+  *out = c.get();
+  return CUDA_SUCCESS;
+}
+
+// Without MPS a context may use every multiprocessor.
+EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam* out, CUexecAffinityType type) {
+  std::shared_ptr<CUctx_st> c;
+  if (const CUresult e = current(&c)) return e;
+  if (!out || type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+  out->type = type;
+  out->param.smCount.val = c->card().facts.multiprocessors;
+  return CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuCtxPushCurrent_v2(CUcontext handle) {
   if (const CUresult e = entered()) return e;
   if (!find_context(handle)) return CUDA_ERROR_INVALID_CONTEXT;

@@ -75,9 +75,7 @@ CUresult move(const Box& to, const Box& from, const Extent& extent, CUstream han
     if (bytes > kStaged || extent.height > 1 || extent.depth > 1) {
       wait = true;
     } else {
-      effect.run = [t, staged = std::string(f, bytes)](uint64_t) {
-        std::memcpy(t, staged.data(), staged.size());
-      };
+      effect.run = [t, staged = std::string(f, bytes)](uint64_t) { staged.copy(t, staged.size()); };
       return submit(*c, stream->channel, op, std::move(effect), &sequence);
     }
   }

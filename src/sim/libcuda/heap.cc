@@ -67,7 +67,9 @@ CUresult take_blocks(CUctx_st& c, uint64_t bytes, uint64_t* base) {
     const Refusal r = take(d, c.index, bytes);
     if (r != Refusal::none) return refusal(r);
   }
-  if (base && (*base = take_range(bytes)) == 0) {
+  if (!base) return CUDA_SUCCESS;
+  *base = take_range(bytes);
+  if (*base == 0) {
     const Locked lock(d);
     give(d, c.index, bytes);
     return CUDA_ERROR_OUT_OF_MEMORY;

@@ -153,13 +153,13 @@ CUresult pointer_attribute(void* out, int which, const Allocation* a, CUdevicept
     return CUDA_SUCCESS;
   };
   switch (which) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: return put(a ? a->context : nullptr);
+    case CU_POINTER_ATTRIBUTE_CONTEXT: return put(reinterpret_cast<uint64_t>(a ? a->context : nullptr));
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       return put(!a ? 0u : static_cast<unsigned>(host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE));
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return put(a ? pointer : CUdeviceptr{0});
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       if (a && a->kind == Memory::device) return CUDA_ERROR_INVALID_VALUE;
-      return put(a ? reinterpret_cast<void*>(pointer) : nullptr);
+      return put(a ? pointer : uint64_t{0});
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return put(0u);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: return put(a ? a->id : 0ull);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(a && a->kind == Memory::managed ? 1u : 0u);
@@ -170,7 +170,7 @@ CUresult pointer_attribute(void* out, int which, const Allocation* a, CUdevicept
     case CU_POINTER_ATTRIBUTE_MAPPED: return put(a ? 1u : 0u);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put(0ull);
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put(a ? 3u : 0u);
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put(static_cast<void*>(nullptr));
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put(uint64_t{0});
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }

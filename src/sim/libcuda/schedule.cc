@@ -226,8 +226,10 @@ CUresult submit(CUctx_st& c, unsigned channel, const Op& op, Effect effect, uint
         }
         break;
       }
-      if (!has_room(d, c.index, channel))
+      if (!has_room(d, c.index, channel)) {
+        sweep(process().set, c.device, now);  // The dead may hold the engine that we wait for.
         room_at = look_again(d, c, channel, d.contexts[c.index].channels[channel].completed);
+      }
     }
     if (harvest) perform_due(c);
     if (room_at) pause_until(room_at, turn);

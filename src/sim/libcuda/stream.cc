@@ -2,6 +2,7 @@
 // time the model fixes; waiting for an event of the same device is a dependency, of another one a gate that
 // the service thread opens.
 #include <algorithm>
+#include <utility>
 
 #include "sim/libcuda/process.h"
 #include "sim/libcuda/schedule.h"
@@ -228,6 +229,56 @@ EXPORT CUresult cuStreamIsCapturing(CUstream s, CUstreamCaptureStatus* out) {
 }
 EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream s, CUstreamCaptureStatus* out) {
   return cuStreamIsCapturing(per_thread(s), out);
+}
+
+namespace {
+
+CUresult no_capture(CUstream s, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+                    const CUgraphNode** nodes, const CUgraphEdgeData** edges, size_t* count) {
+  if (!status) return CUDA_ERROR_INVALID_VALUE;
+  if (id) *id = 0;
+  if (graph) *graph = nullptr;
+  if (nodes) *nodes = nullptr;
+  if (edges) *edges = nullptr;
+  if (count) *count = 0;
+  return cuStreamIsCapturing(s, status);
+}
+
+}  // namespace
+
+EXPORT CUresult cuStreamGetCaptureInfo(CUstream s, CUstreamCaptureStatus* status, cuuint64_t* id) {
+  return no_capture(s, status, id, nullptr, nullptr, nullptr, nullptr);
+}
+EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream s, CUstreamCaptureStatus* status, cuuint64_t* id) {
+  return no_capture(per_thread(s), status, id, nullptr, nullptr, nullptr, nullptr);
+}
+EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream s, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                          CUgraph* graph, const CUgraphNode** nodes, size_t* count) {
+  return no_capture(s, status, id, graph, nodes, nullptr, count);
+}
+EXPORT CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream s, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                               CUgraph* graph, const CUgraphNode** nodes, size_t* count) {
+  return no_capture(per_thread(s), status, id, graph, nodes, nullptr, count);
+}
+EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream s, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                          CUgraph* graph, const CUgraphNode** nodes,
+                                          const CUgraphEdgeData** edges, size_t* count) {
+  return no_capture(s, status, id, graph, nodes, edges, count);
+}
+EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream s, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                               CUgraph* graph, const CUgraphNode** nodes,
+                                               const CUgraphEdgeData** edges, size_t* count) {
+  return no_capture(per_thread(s), status, id, graph, nodes, edges, count);
+}
+
+// The mode that a thread would capture in; kept, since programs save and restore it around calls that never
+// capture.
+EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  if (const CUresult e = entered()) return e;
+  if (!mode || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+  static thread_local CUstreamCaptureMode own = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  std::swap(own, *mode);
+  return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuEventCreate(CUevent* out, unsigned int flags) {

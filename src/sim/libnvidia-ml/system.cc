@@ -212,6 +212,21 @@ EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t*
 EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUID(const char* uuid, nvmlDevice_t* out) {
   return find(out, is_uuid, uuid);
 }
+// By UUID as text (type 1) or as its 16 bytes (type 2).
+EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t* uuid, nvmlDevice_t* out) {
+  if (const nvmlReturn_t e = entered()) return e;
+  if (!uuid) return NVML_ERROR_INVALID_ARGUMENT;
+  if (uuid->version != nvml_struct_version<nvmlUUID_v1_t>(1)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  char text[48];
+  if (uuid->type == 2) {
+    Facts named = {};
+    std::memcpy(named.uuid, uuid->value.bytes, sizeof named.uuid);
+    format_uuid(named, text);
+  } else {
+    std::snprintf(text, sizeof text, "%.41s", uuid->value.str);
+  }
+  return find(out, is_uuid, text);
+}
 EXPORT nvmlReturn_t nvmlDeviceGetHandleBySerial(const char* serial, nvmlDevice_t* out) {
   return find(out, is_serial, serial);
 }

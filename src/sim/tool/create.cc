@@ -123,7 +123,7 @@ int create(const Arguments& arguments) {
                   plan.driver_version.c_str());
   }
   std::ofstream(fresh / "kernels.rules") << kRules;
-  std::ofstream(fresh / "clients.lock");
+  const std::ofstream empty(fresh / "clients.lock");
   chmod((fresh / "clients.lock").c_str(), 0666);
 
   for (const auto& entry : fs::directory_iterator(dir))
