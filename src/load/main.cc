@@ -3,6 +3,7 @@
 // at its end and exits 1 if the driver refused it something.
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,6 +77,9 @@ Outcome received(int from) {
 
 // The processes are forked before the driver is opened, as a driver demands.
 Outcome in_processes(const Options& options) {
+  void* shared = mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) throw std::runtime_error("cannot share memory");
+  Meeting& meeting = *new (shared) Meeting;
   std::vector<std::pair<pid_t, int>> children;
   for (unsigned i = 0; i < options.processes; ++i) {
     int ends[2];
@@ -84,7 +88,7 @@ Outcome in_processes(const Options& options) {
     if (pid < 0) throw std::runtime_error("cannot start a process");
     if (pid == 0) {
       close(ends[0]);
-      pass(ends[1], work(options, i));
+      pass(ends[1], work(options, i, meeting));
       _exit(0);
     }
     close(ends[1]);
@@ -121,6 +125,9 @@ void add_options(CLI::App& app, Options& o, std::map<std::string, double>& plain
       ->transform(bytes)
       ->type_name("SIZE");
   app.add_option("--chunk", o.chunk, "In pieces of this size")->transform(bytes)->type_name("SIZE");
+  app.add_option("--smallest", o.smallest, "The smallest piece that fill tries (512B)")
+      ->transform(bytes)
+      ->type_name("SIZE");
   app.add_option("--pattern", o.pattern,
                  "once: and keep it; churn: allocate and free for --seconds; fill: smaller and smaller "
                  "pieces until nothing is left")
@@ -195,7 +202,8 @@ int main(int argc, char** argv) {
   sigaction(SIGINT, &stop, nullptr);
   sigaction(SIGTERM, &stop, nullptr);
 
-  const Outcome outcome = options.processes == 1 ? work(options, 0) : in_processes(options);
+  Meeting alone;
+  const Outcome outcome = options.processes == 1 ? work(options, 0, alone) : in_processes(options);
   fmt::print("{}\n", to_json(outcome).dump());
   return outcome.error.empty() ? 0 : 1;
 }

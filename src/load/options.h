@@ -16,8 +16,9 @@ enum class Launch { plain, extended, cooperative };
 inline constexpr int all_devices = -1;
 
 struct Options {
-  uint64_t allocate = 0;  // Bytes per process and device.
-  uint64_t chunk = 0;     // Bytes per allocation; 0: all in one.
+  uint64_t allocate = 0;    // Bytes per process and device.
+  uint64_t chunk = 0;       // Bytes per allocation; 0: all in one.
+  uint64_t smallest = 512;  // Bytes: where "fill" stops halving.
   Pattern pattern = Pattern::once;
   Kind kind = Kind::device;
   bool touch = true;  // Write every byte allocated, read it back, compare.

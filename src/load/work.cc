@@ -23,7 +23,6 @@ uint64_t ns_since(Clock::time_point start) {
 
 constexpr size_t most_latencies = 1 << 16;  // Per process; beyond, a uniform sample (reservoir).
 constexpr unsigned kernels_per_graph = 10;
-constexpr uint64_t smallest_fill = 512;  // The driver's smallest step, where "fill" stops halving.
 
 struct Block {
   CUdeviceptr address;
@@ -52,8 +51,8 @@ class Worker {
       Block block{};
       const CUresult result = grab(piece, block);
       if (result == CUDA_ERROR_OUT_OF_MEMORY && options_.pattern == Pattern::fill) {
-        if (piece <= smallest_fill) return;
-        piece = std::max(piece / 2, smallest_fill);
+        if (piece <= options_.smallest) return;
+        piece = std::max(piece / 2, options_.smallest);
         continue;
       }
       if (result != CUDA_SUCCESS) throw Refused(cu_, result, fmt::format("an allocation of {} bytes", piece));
@@ -322,7 +321,8 @@ void idle(Clock::time_point until) {
   while (Clock::now() < until && !told_to_stop) std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }
 
-void work_on(const Driver& cu, const Options& options, unsigned process, Outcome& outcome) {
+void work_on(const Driver& cu, const Options& options, unsigned process, Meeting& meeting, unsigned& met,
+             Outcome& outcome) {
   const auto devices = chosen_devices(cu, options.device);
   std::vector<std::unique_ptr<Worker>> workers;
   for (size_t i = 0; i < devices.size(); ++i)
@@ -340,9 +340,11 @@ void work_on(const Driver& cu, const Options& options, unsigned process, Outcome
   };
   try {
     if (options.kernel_ns) each([](Worker& w) { w.load_kernel(); });
+    meeting.meet(++met, options.processes);
     if (options.allocate != 0 && options.pattern != Pattern::churn) each([](Worker& w) { w.allocate(); });
     if (options.touch && options.pattern != Pattern::churn) each([](Worker& w) { w.touch_all(); });
     note_memory();
+    meeting.meet(++met, options.processes);
 
     const auto start = Clock::now();
     const auto until = start + std::chrono::nanoseconds(static_cast<int64_t>(options.seconds * 1e9));
@@ -398,12 +400,19 @@ void Outcome::add(const Outcome& other) {
   latencies.insert(latencies.end(), other.latencies.begin(), other.latencies.end());
 }
 
-Outcome work(const Options& options, unsigned process) {
+void Meeting::meet(unsigned n, unsigned processes) {
+  ++arrived;
+  while (arrived < n * processes && !told_to_stop)
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+}
+
+Outcome work(const Options& options, unsigned process, Meeting& meeting) {
   Outcome outcome;
+  unsigned met = 0;
   try {
     const Driver cu = open_driver(options.lookup);
     if (const CUresult result = cu.cuInit(0); result != CUDA_SUCCESS) throw Refused(cu, result, "cuInit");
-    work_on(cu, options, process, outcome);
+    work_on(cu, options, process, meeting, met, outcome);
   } catch (const Refused& refused) {
     fmt::print(stderr, "carve-load: {}\n", refused.what());
     outcome.error = refused.name;
@@ -411,6 +420,7 @@ Outcome work(const Options& options, unsigned process) {
     fmt::print(stderr, "carve-load: {}\n", failure.what());
     outcome.error = dynamic_cast<const NoDriver*>(&failure) != nullptr ? "no driver" : failure.what();
   }
+  meeting.arrived += meetings - met;
   return outcome;
 }
 

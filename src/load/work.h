@@ -25,6 +25,16 @@ struct Outcome {
 // Set by SIGINT and SIGTERM: end early, and say what was done so far.
 inline std::atomic<bool> told_to_stop{false};
 
-Outcome work(const Options& options, unsigned process);
+// Where the processes of one load wait for each other: none allocates before all have their contexts, none
+// lets go before all have what they asked for. Lies in memory that they share.
+struct Meeting {
+  std::atomic<unsigned> arrived{0};
+
+  // Waits for the n-th meeting of `processes`; one that failed comes to every meeting it will miss.
+  void meet(unsigned n, unsigned processes);
+};
+inline constexpr unsigned meetings = 2;
+
+Outcome work(const Options& options, unsigned process, Meeting& meeting);
 
 }  // namespace carve::load

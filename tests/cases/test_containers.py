@@ -27,6 +27,9 @@ def image(tmp_path_factory):
         shutil.copy(program, root / "bin")
         for library in re.findall(r"/\S+", subprocess.run(["ldd", program], capture_output=True, text=True).stdout):
             shutil.copy(library, root / "lib64" if "ld-linux" in library else root / "lib/x86_64-linux-gnu")
+    # What every image with glibc has, whether or not these programs ask for it.
+    for library in ("libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"):
+        shutil.copy(f"/lib/x86_64-linux-gnu/{library}", root / "lib/x86_64-linux-gnu")
     archive = root.parent / "image.tar"
     subprocess.run(["tar", "-C", root, "-cf", archive, "."], check=True)
     made = subprocess.run(["podman", "import", archive, IMAGE], capture_output=True, text=True)

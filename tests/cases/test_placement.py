@@ -52,7 +52,7 @@ def test_a_whole_card_beside_a_shared_one(world):
     whole = hold(world, "whole", "--exclusive")
     assert shared != whole
     done = world.carve("run", "--exclusive", "--", "true")
-    assert done.returncode == 125 and "whole" in done.stderr
+    assert done.returncode == 125 and "wants it alone" in done.stderr
     assert hold(world, "more", "--memory", "1GiB") == shared, "nobody joins an exclusive card"
 
 
