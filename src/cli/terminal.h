@@ -11,7 +11,7 @@ namespace carve::cli {
 struct Screen {
   bool terminal = false;  // Standard output is one.
   bool colour = false;
-  unsigned width = 80;
+  unsigned width = 120;  // Where nobody says: a pipe has none.
   unsigned height = 24;
 };
 Screen screen();
