@@ -22,16 +22,11 @@ struct Artefact {
 };
 
 const Artefact artefacts[] = {
-    {PRELOAD, "libcarve.so", {"libc.so.6", "libdl.so.2"}, true, true, true},
-    {SHIM_CUDA,
-     "libcuda.so.1",
-     {"libc.so.6", "libdl.so.2", "/usr/lib/carve/driver/libcuda.so.1"},
-     true,
-     false,
-     false},
+    {PRELOAD, "libcarve.so", {"libc.so.6"}, true, true, true},
+    {SHIM_CUDA, "libcuda.so.1", {"libc.so.6", "/usr/lib/carve/driver/libcuda.so.1"}, true, false, false},
     {SHIM_NVML,
      "libnvidia-ml.so.1",
-     {"libc.so.6", "libdl.so.2", "/usr/lib/carve/driver/libnvidia-ml.so.1"},
+     {"libc.so.6", "/usr/lib/carve/driver/libnvidia-ml.so.1"},
      false,
      true,
      false},

@@ -4,7 +4,7 @@
 
 namespace carve::tenant {
 
-// dlopen of glibc 2.2.5; until 2.34 it lived in libdl.
+// dlopen of glibc 2.2.5; null where a glibc before 2.34 runs a program without libdl, which so has no driver.
 void* open_library(const char* name, int flags);
 
 // libc's own dlsym (or the next preload's), found once past our own. Null before the first call of
