@@ -1,0 +1,170 @@
+"""What a customer's root could try from inside a slice, as one program without any library of ours.
+
+    hostile.py SOCKET WHAT...     prints one line per attempt: "ok NAME" (it was refused) or "HARM NAME: why"
+"""
+import array
+import ctypes
+import errno
+import mmap
+import os
+import random
+import socket
+import struct
+import sys
+
+MAGIC, LAYOUT = 0x41565243, 1
+api, what = sys.argv[1], sys.argv[2:]
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def say(name, good, why=""):
+    print(f"ok {name}" if good else f"HARM {name}: {why}", flush=True)
+
+
+def connect():
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.settimeout(5)
+    s.connect(api + ".attach")
+    return s
+
+
+def attach(image=1, layout=LAYOUT):
+    s = connect()
+    s.send(struct.pack("<IIIIQ5Q", MAGIC, layout, 64, 1, image, 0, 0, 0, 0, 0))
+    fds = array.array("i")
+    data, ancillary, _, _ = s.recvmsg(256, socket.CMSG_SPACE(8 * 4))
+    for level, kind, payload in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            fds.frombytes(payload[: len(payload) - len(payload) % 4])
+    status, slot, generation, control, report = struct.unpack_from("<IIIQQ", data, 12)
+    return status, slot, list(fds), control, report, data[40:].split(b"\0")[0].decode()
+
+
+def refused(name, attempt):
+    try:
+        attempt()
+    except (OSError, ValueError) as e:
+        return say(name, True, str(e))
+    say(name, False, "it worked")
+
+
+def pages():
+    """Reopen, remap, truncate, chmod what is only to be read; resize what may be written."""
+    status, _, fds, _, _, _ = attach()
+    assert status == 0 and len(fds) == 3
+    for name, fd in (("control", fds[0]), ("heartbeat", fds[2])):
+        path = f"/proc/self/fd/{fd}"
+        refused(f"{name} reopened writable", lambda: os.open(path, os.O_RDWR))
+        refused(f"{name} reopened to be truncated", lambda: os.open(path, os.O_WRONLY | os.O_TRUNC))
+        refused(f"{name} truncated", lambda: os.truncate(path, 0))
+        refused(f"{name} ftruncated", lambda: os.ftruncate(fd, 0))
+        refused(f"{name} mapped writable", lambda: mmap.mmap(fd, 4096, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE))
+        refused(f"{name} made writable by fchmod", lambda: os.fchmod(fd, 0o666))
+        refused(f"{name} written", lambda: os.pwrite(fd, b"x", 0))
+        page = mmap.mmap(fd, 4096, mmap.MAP_SHARED, mmap.PROT_READ)
+        libc.mmap.restype = ctypes.c_void_p
+        libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+        at = libc.mmap(None, 4096, 1, 1, fd, 0)
+        libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        say(f"{name} mprotected", libc.mprotect(at, 4096, 3) != 0)
+        del page
+    refused("report shrunk", lambda: os.ftruncate(fds[1], 0))
+    refused("report grown", lambda: os.ftruncate(fds[1], 1 << 30))
+
+
+def mounts():
+    """A mount of one's own over the page, without its read-only flag; with the capabilities of a container.
+
+    (A process with CAP_SYS_ADMIN on the machine itself could: it is the agent's equal, and could as well stop it.)
+    """
+    _, _, fds, _, _, _ = attach()
+    libc.syscall.restype = ctypes.c_long
+    for name, fd in (("control", fds[0]), ("heartbeat", fds[2])):
+        clone = libc.syscall(428, fd, b"", 0x1000 | 1)  # open_tree(AT_EMPTY_PATH | OPEN_TREE_CLONE)
+        say(f"{name} through a clone of its mount", clone < 0 and ctypes.get_errno() == errno.EPERM, clone)
+        attributes = struct.pack("<QQQQ", 0, 1, 0, 0)  # Clears MOUNT_ATTR_RDONLY.
+        done = libc.syscall(442, fd, b"", 0x1000, attributes, len(attributes))
+        say(f"{name} after mount_setattr", done < 0, done)
+
+
+def shedding():
+    """Claims to have become another program, to lose its charges."""
+    status, slot, fds, _, report, _ = attach(image=1)
+    page = mmap.mmap(fds[1], report)
+    lane = 4096 + slot * 4096
+    struct.pack_into("<QQQQQQ", page, lane, 1, 1, 0, 0, 0, 1 << 29)  # announced = seen = 1; change[1] = {0, 512 MiB}
+    struct.pack_into("<QQ", page, 64, 1 << 29, 0)
+    assert attach(image=2)[0] == 0
+    (used,) = struct.unpack_from("<Q", page, 64)
+    say("charges shed by a claimed exec", used == 1 << 29, f"{used} bytes left")
+
+
+def scribble():
+    """Random bytes all over the report for a second, then an end that the agent has to clean up after."""
+    _, _, fds, _, report, _ = attach()
+    page = mmap.mmap(fds[1], report)
+    dice = random.Random(5)
+    for _ in range(20000):
+        at = dice.choice((0, 64, 1088, 4096)) + dice.randrange(0, 2048)
+        page[at : at + 8] = dice.randbytes(8)
+    for child in range(8):
+        if os.fork() == 0:
+            attach(image=child + 10)
+            page[4096 * (2 + child) : 4096 * (3 + child)] = dice.randbytes(4096)
+            os._exit(0)
+    for _ in range(8):
+        os.wait()
+    say("scribbled", True)
+
+
+def messages():
+    """Anything but a request."""
+    dice = random.Random(6)
+    for size in (0, 1, 15, 63, 64, 65, 255, 4096, 5000, 60000):
+        s = connect()
+        try:
+            s.send(dice.randbytes(size))
+            s.shutdown(socket.SHUT_WR)
+            answer = s.recv(256)
+        except (BrokenPipeError, ConnectionResetError):
+            answer = b""
+        say(f"{size} random bytes", answer == b"", f"answered {answer[:20]}")
+    idle = [connect() for _ in range(100)]
+    say("100 idle connections", attach(image=3)[0] == 0)
+    for s in idle:
+        s.close()
+    say("a wrong layout", attach(layout=9)[0] == 2)
+    fds = [os.open("/dev/null", os.O_RDONLY) for _ in range(4)]
+    s = connect()
+    s.sendmsg([struct.pack("<IIIIQ5Q", MAGIC, 1, 64, 1, 4, 0, 0, 0, 0, 0)],
+              [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))])
+    say("descriptors sent along", len(s.recv(256)) in (0, 256))
+
+
+def control():
+    """The API, over every path to it: refused whatever the uid."""
+    for method, path, body in (("GET", "/v1/slices", ""), ("GET", "/v1/version", ""), ("DELETE", "/v1/slices/other", ""),
+                               ("POST", "/v1/slices", '{"memory_bytes":1073741824}'), ("POST", "/v1/slices/other/enter", "{}"),
+                               ("POST", "/v1/slices/other/container", '{"pid":%d}' % os.getpid())):
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(api)
+        s.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        answer = b""
+        while part := s.recv(65536):
+            answer += part
+        say(f"{method} {path}", answer.startswith(b"HTTP/1.1 403") and b"carve:inside-a-tenant" in answer, answer[:60])
+        if os.fork() == 0:  # Nor by a child that ran away from its session and parent.
+            os.setsid()
+            if os.fork():
+                os._exit(0)
+            s = socket.socket(socket.AF_UNIX)
+            s.connect(api)
+            s.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+            answer = s.recv(65536)
+            say(f"{method} {path} from a runaway", answer.startswith(b"HTTP/1.1 403"), answer[:60])
+            os._exit(0)
+        os.wait()
+
+
+for name in what:
+    globals()[name]()

@@ -1,0 +1,201 @@
+"""From inside a slice, as root: limits cannot be written, others cannot be touched, the agent cannot be brought down."""
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+from conftest import GiB, LOAD, MiB, until
+
+HOSTILE = pathlib.Path(__file__).with_name("hostile.py")
+
+
+def attack(world, *what, through=(), seconds=60):
+    done = world.carve("run", "--memory", "1GiB", "--name", "bad", "--", *through, "/usr/bin/python3", HOSTILE, world.socket, *what, timeout=seconds)
+    assert "HARM" not in done.stdout and "ok " in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def neighbour(world):
+    world.begin("run", "--memory", "2GiB", "--name", "other", "--", LOAD, "--allocate", "1GiB", "--seconds", "600")
+    return world.attached("other")
+
+
+def still_well(world):
+    other = world.show("other")
+    assert other["state"] == "running" and other["parts"][0]["charged_bytes"] == GiB + 256 * MiB
+    assert world.agent.poll() is None
+    assert until(lambda: set(world.slices()) == {"other"})
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the pages of an ordinary user's agent protect against accidents only")
+def test_the_pages_that_limit_a_tenant_cannot_be_written_even_by_root(world):
+    neighbour(world)
+    attack(world, "pages")
+    attack(world, "mounts", through=("setpriv", "--bounding-set", "-sys_admin"))
+    still_well(world)
+
+
+def test_the_api_refuses_whoever_is_inside_a_slice(world):
+    neighbour(world)
+    attack(world, "control")
+    still_well(world)
+
+
+def test_nonsense_on_the_attach_socket_harms_nobody(world):
+    neighbour(world)
+    attack(world, "messages")
+    still_well(world)
+
+
+def test_scribbles_over_ones_own_report_harm_nobody_else(world):
+    neighbour(world)
+    attack(world, "scribble")
+    still_well(world)
+    assert world.carve("run", "--memory", "1GiB", "--", LOAD, "--allocate", "512MiB").returncode == 0
+
+
+def test_charges_are_not_shed_by_claiming_to_be_another_program(world):
+    neighbour(world)
+    attack(world, "shedding")
+    still_well(world)
+
+
+def test_strangers_are_no_tenants_but_are_seen(world):
+    neighbour(world)
+    environment = {"SIMGPU_DIR": str(world.folder / "state/sim"), "LD_LIBRARY_PATH": str(LOAD.parents[1] / "lib/carve/sim")}
+    stranger = subprocess.Popen([LOAD, "--allocate", "512MiB", "--seconds", "30"], env={**os.environ, **environment}, stdout=subprocess.DEVNULL)
+    try:
+        assert until(lambda: any(str(stranger.pid) in s for s in world.json("devices")["devices"][0]["strangers"]))
+        assert any("audit" in c["name"] for c in world.json("doctor")["checks"])
+        out = subprocess.run(["/usr/bin/python3", "-c", f"""
+import socket, struct
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.connect("{world.socket}.attach")
+s.send(struct.pack("<IIIIQ5Q", 0x41565243, 1, 64, 1, 1, 0, 0, 0, 0, 0))
+print(struct.unpack_from("<I", s.recv(256), 12)[0])"""], capture_output=True, text=True)
+        assert out.stdout.strip() == "1", "not a tenant: left alone"
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def talk(world, data, pause=0.0):
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(15)
+    s.connect(str(world.socket))
+    for piece in data if isinstance(data, list) else [data]:
+        try:
+            s.sendall(piece)
+        except OSError:
+            break
+        time.sleep(pause)
+    answer = b""
+    try:
+        while part := s.recv(65536):
+            answer += part
+    except OSError:
+        pass
+    return answer
+
+
+def post(path, body, method="POST"):
+    return f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+@pytest.mark.parametrize("request_, status, says", [
+    (b"\0\1\2\3\r\n\r\n", "400", "malformed"),
+    (post("/v1/slices", b"{"), "400", "not JSON"),
+    (post("/v1/slices", b'{"memory_bytes":"4GiB"}'), "400", "memory_bytes"),
+    (post("/v1/slices", b'{"memory_bytes":-1}'), "400", "memory_bytes"),
+    (post("/v1/slices", b'{"memory_bytes":1e99}'), "400", "memory_bytes"),
+    (post("/v1/slices", b'{"memory_bytes":18446744073709551615}'), "409", "usable at all"),
+    (post("/v1/slices", b'{"total_memory_bytes":18446744073709551615,"devices":16}'), "400", "multiple of 16 MiB"),
+    (post("/v1/slices", b'{"memory":1}'), "400", "no such field"),
+    (post("/v1/slices", b'{"memory_bytes":1048576,"devices":0}'), "400", "0 devices"),
+    (post("/v1/slices", b'{"memory_bytes":1048576,"devices":4294967295}'), "400", "1 to 16"),
+    (post("/v1/slices", b'{"memory_bytes":1048576,"name":"../../etc/passwd"}'), "400", "no name"),
+    (post("/v1/slices", b'{"memory_bytes":1048576,"name":"a\\u0000b"}'), "400", "no name"),
+    (post("/v1/slices", b'{"memory_bytes":1048576,"device":"7"}'), "400", "no device"),
+    (post("/v1/slices", b'{"memory_bytes":1048576,"policy":"best"}'), "400", "no policy"),
+    (post("/v1/slices", b'{"memory_bytes":1048576,"share_bp":10001}'), "400", "100%"),
+    (post("/v1/slices", b'{"exclusive":true,"share_bp":1}'), "400", "whole devices"),
+    (post("/v1/slices", b"[" * 5000 + b"]" * 5000), "400", "deeper"),
+    (post("/v1/slices", b"x" * 70000), "413", "65536"),
+    (post("/v1/slices/none", b"", "DELETE"), "404", "no slice"),
+    (post("/v1/slices/a/b/c", b""), "404", "no /v1"),
+    (post("/v1/devices", b"", "PATCH"), "405", "PATCH"),
+    (post("/v1/slices/%2e%2e/enter", b"{}"), "404", "no slice"),
+    (b"GET /v1/version HTTP/1.1\r\nX: " + b"y" * 9000 + b"\r\n\r\n", "431", "8192"),
+])
+def test_a_hostile_request_gets_a_problem_and_nothing_changes(world, request_, status, says):
+    answer = talk(world, request_)
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(f"HTTP/1.1 {status}".encode()), answer[:300]
+    assert says in body.decode() and b"application/problem+json" in head, body
+    assert world.slices() == {} and world.agent.poll() is None
+
+
+def test_slow_and_silent_callers_do_not_hold_up_the_others(world):
+    silent = [socket.socket(socket.AF_UNIX) for _ in range(100)]
+    for s in silent:
+        s.connect(str(world.socket))
+        s.sendall(b"POST /v1/slices HTTP/1.1\r\nContent-Length: 10\r\n\r\n{")
+    start = time.monotonic()
+    assert world.carve("ps").returncode == 0
+    assert time.monotonic() - start < 2
+    dropped = until(lambda: all(closed(s) for s in silent), 15, 0.5)
+    assert dropped, "a request that never ends is hung up on"
+
+
+def closed(s):
+    s.setblocking(False)
+    try:
+        return s.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def test_slow_nvml_stalls_neither_the_agent_nor_its_heartbeat(world):
+    neighbour(world)
+
+    def checks():  # Its exit status says that something is wrong.
+        return json.loads(world.carve("doctor", "-o", "json").stdout)["checks"]
+
+    sim = [LOAD.with_name("carve-sim"), "fault", world.folder / "state/sim"]
+    subprocess.run([*sim, "slow-nvml", "3000ms"], check=True, capture_output=True)
+    time.sleep(1.2)
+    start = time.monotonic()
+    assert world.carve("run", "--memory", "1GiB", "--", "true").returncode == 0
+    assert time.monotonic() - start < 2
+    assert until(lambda: any(c["name"] == "driver's truth" and c["status"] == "no" for c in checks()), 15)
+    subprocess.run([*sim, "clear"], check=True, capture_output=True)
+
+
+def test_memory_that_no_call_asked_for_is_charged_within_two_seconds(world):
+    # Below the library: a process of the slice that was started without it.
+    script = f"echo $$ > {world.folder}/pid; LD_PRELOAD= exec {LOAD} --allocate 700MiB --seconds 600"
+    world.begin("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", script)
+    assert until(lambda: world.slices().get("a", {}).get("parts", [{}])[0].get("charged_bytes", 0) >= 700 * MiB, 10)
+    os.kill(int((world.folder / "pid").read_text()), signal.SIGKILL)
+    assert until(lambda: not world.slices())
+
+
+def test_truth_beyond_the_quota_is_said(world):
+    script = f"LD_PRELOAD= exec {LOAD} --allocate 2GiB --seconds 600"
+    world.begin("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", script)
+    assert until(lambda: "a" in world.slices() and any("quota is 1 GiB" in e["text"] for e in world.show("a")["events"]))
+
+
+def test_a_lost_device_is_shown_and_takes_no_new_slice(world):
+    subprocess.run([LOAD.with_name("carve-sim"), "fault", world.folder / "state/sim", "device-lost", "--device", "0"], check=True, capture_output=True)
+    assert until(lambda: "lost" in world.json("devices")["devices"][0]["health"])
+    shown = world.carve("run", "--memory", "1GiB", "--device", "0", "--", "true")
+    assert shown.returncode == 125 and "lost" in shown.stderr
+    assert world.carve("run", "--memory", "1GiB", "--", "true").returncode == 0

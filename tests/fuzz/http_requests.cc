@@ -1,0 +1,35 @@
+// Anybody who may open the API's socket can send anything, in any pieces. The first byte says how large the
+// pieces are; what is a whole request is read as the agent reads it.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "node/serve/http.h"
+#include "wire/api/documents.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 1) return 0;
+  const size_t piece = data[0] % 64 + 1;
+  std::string_view left(reinterpret_cast<const char*>(data) + 1, size - 1);
+  carve::node::HttpConversation conversation;
+  std::string out;
+  bool open = true;
+  while (open && !left.empty()) {
+    const std::string_view bytes = left.substr(0, piece);
+    left.remove_prefix(bytes.size());
+    out.clear();
+    open = conversation.receive(
+        bytes,
+        [](const carve::node::HttpRequest& request) {
+          if (request.body.size() > 64 << 10) abort();
+          const auto document =
+              carve::api::read<carve::api::SliceRequest>(request.body, carve::api::Reading::strict);
+          return carve::node::HttpAnswer{document ? 200u : 400u, "application/json",
+                                         document ? carve::api::write(*document) : document.error()};
+        },
+        out);
+    if (!open && out.empty()) abort();  // Hung up without a word.
+  }
+  return 0;
+}
