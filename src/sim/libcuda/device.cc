@@ -271,6 +271,15 @@ EXPORT CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attrib
   }
 }
 
+EXPORT CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t* elements, CUarray_format, unsigned int channels,
+                                                   CUdevice device) {
+  unsigned i = 0;
+  if (const CUresult e = device_of(device, &i)) return e;
+  if (!elements || channels == 0 || channels > 4) return CUDA_ERROR_INVALID_VALUE;
+  *elements = 1u << 28;
+  return CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuDeviceGetExecAffinitySupport(int* value, CUexecAffinityType, CUdevice device) {
   unsigned i = 0;
   if (const CUresult e = device_of(device, &i)) return e;

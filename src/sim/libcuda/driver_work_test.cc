@@ -371,6 +371,74 @@ TEST_F(DriverTest, modules_and_libraries_bring_kernels_and_variables) {
             }));
 }
 
+TEST_F(DriverTest, the_linker_joins_ptx_and_its_result_loads) {
+  const std::string path = directory_ + "/more.ptx";
+  std::ofstream(path) << ".entry from_file() { ret; }\n";
+  EXPECT_EQ(0, run([&] {
+              begin();
+              CUlinkState link = nullptr;
+              OK(CU(cuLinkCreate_v2)(0, nullptr, nullptr, &link));
+              OK(CU(cuLinkAddData_v2)(link, CU_JIT_INPUT_PTX, const_cast<char*>(kSpin), sizeof kSpin, "a", 0,
+                                      nullptr, nullptr));
+              OK(CU(cuLinkAddFile_v2)(link, CU_JIT_INPUT_PTX, path.c_str(), 0, nullptr, nullptr));
+              REQUIRE(CU(cuLinkAddFile_v2)(link, CU_JIT_INPUT_PTX, "/nowhere", 0, nullptr, nullptr) ==
+                      CUDA_ERROR_FILE_NOT_FOUND);
+              void* image = nullptr;
+              size_t bytes = 0;
+              OK(CU(cuLinkComplete)(link, &image, &bytes));
+              CUmodule m = nullptr;
+              CUfunction f = nullptr;
+              OK(CU(cuModuleLoadData)(&m, image));
+              OK(CU(cuLinkDestroy)(link));
+              OK(CU(cuModuleGetFunction)(&f, m, "carve_spin"));
+              OK(CU(cuModuleGetFunction)(&f, m, "from_file"));
+            }));
+}
+
+TEST_F(DriverTest, an_urgent_stream_overtakes_a_batch_stream) {
+  EXPECT_EQ(0, run([] {
+              begin();
+              const CUfunction f = spin();
+              CUstream batch = nullptr, urgent = nullptr;
+              CUevent batch_end = nullptr, urgent_end = nullptr;
+              OK(CU(cuStreamCreate)(&batch, CU_STREAM_NON_BLOCKING));
+              OK(CU(cuStreamCreateWithPriority)(&urgent, CU_STREAM_NON_BLOCKING, -99));
+              int priority = 0;
+              OK(CU(cuStreamGetPriority)(urgent, &priority));
+              REQUIRE(priority == -5);
+              OK(CU(cuEventCreate)(&batch_end, 0));
+              OK(CU(cuEventCreate)(&urgent_end, 0));
+              OK(launch(f, batch, 300 * ms));
+              OK(CU(cuEventRecord)(batch_end, batch));
+              OK(launch(f, urgent, 1 * ms));
+              OK(CU(cuEventRecord)(urgent_end, urgent));
+              OK(CU(cuCtxSynchronize)());
+              float later = 0;
+              OK(CU(cuEventElapsedTime)(&later, urgent_end, batch_end));
+              REQUIRE(later > 0);
+            }));
+}
+
+TEST_F(DriverTest, copies_between_two_cards_bring_the_bytes) {
+  EXPECT_EQ(0, run([] {
+              const CUcontext a = begin(0), b = begin(1);
+              CUdeviceptr here = 0, there = 0;
+              OK(CU(cuCtxSetCurrent)(a));
+              OK(CU(cuMemAlloc_v2)(&here, 4096));
+              OK(CU(cuCtxSetCurrent)(b));
+              OK(CU(cuMemAlloc_v2)(&there, 4096));
+              REQUIRE(here != there);
+              OK(CU(cuMemsetD8_v2)(here, 0x42, 4096));
+              OK(CU(cuMemcpyPeer)(there, b, here, a, 4096));
+              unsigned char back[4096] = {};
+              OK(CU(cuMemcpyDtoH_v2)(back, there, 4096));
+              REQUIRE(back[0] == 0x42 && back[4095] == 0x42);
+              int ordinal = -1;
+              OK(CU(cuPointerGetAttribute)(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, there));
+              REQUIRE(ordinal == 1);
+            }));
+}
+
 TEST_F(DriverTest, an_xid_breaks_the_contexts_that_are_there_and_a_new_one_works) {
   const Signal ready, broken;
   const pid_t child = start([&] {

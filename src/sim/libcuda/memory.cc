@@ -206,6 +206,26 @@ EXPORT CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute att
   return CUDA_SUCCESS;
 }
 
+// What was advised and where the pages are: everything is on the host, nothing was advised.
+EXPORT CUresult cuMemRangeGetAttribute(void* out, size_t bytes, CUmem_range_attribute which,
+                                       CUdeviceptr pointer, size_t count) {
+  if (const CUresult e = entered()) return e;
+  Allocation a;
+  if (!out || !count || bytes < 4 || !heap_find(pointer, &a) || a.kind != Memory::managed)
+    return CUDA_ERROR_INVALID_VALUE;
+  const int nothing = which == CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY ? 0 : CU_DEVICE_INVALID;
+  for (size_t i = 0; i + sizeof nothing <= bytes; i += sizeof nothing)
+    std::memcpy(static_cast<char*>(out) + i, &nothing, sizeof nothing);
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemRangeGetAttributes(void** out, size_t* bytes, CUmem_range_attribute* which, size_t n,
+                                        CUdeviceptr pointer, size_t count) {
+  if (!out || !bytes || !which || !n) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < n; ++i)
+    if (const CUresult e = cuMemRangeGetAttribute(out[i], bytes[i], which[i], pointer, count)) return e;
+  return CUDA_SUCCESS;
+}
+
 // Managed memory lives in host pages here: advice and prefetches have nothing to move.
 EXPORT CUresult cuMemAdvise(CUdeviceptr pointer, size_t bytes, CUmem_advise, CUdevice) {
   std::shared_ptr<CUctx_st> c;

@@ -86,16 +86,20 @@ CUresult load(const void* data, bool library, CUmod_st** out) {
   return CUDA_SUCCESS;
 }
 
+bool read_file(const char* path, std::string* all) {
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  char piece[16384];
+  for (ssize_t n; (n = read(fd, piece, sizeof piece)) > 0;) all->append(piece, static_cast<size_t>(n));
+  close(fd);
+  return true;
+}
+
 CUresult load_file(const char* path, bool library, CUmod_st** out) {
   if (const CUresult e = entered()) return e;
   if (!path) return CUDA_ERROR_INVALID_VALUE;
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return CUDA_ERROR_FILE_NOT_FOUND;
   std::string all;
-  char piece[16384];
-  for (ssize_t n; (n = read(fd, piece, sizeof piece)) > 0;) all.append(piece, static_cast<size_t>(n));
-  close(fd);
-  return load(all.c_str(), library, out);
+  return read_file(path, &all) ? load(all.c_str(), library, out) : CUDA_ERROR_FILE_NOT_FOUND;
 }
 
 CUresult unload(const void* handle, bool library) {
@@ -338,6 +342,16 @@ EXPORT CUresult cuLibraryGetModule(CUmodule* out, CUlibrary l) {
   return CUDA_SUCCESS;
 }
 
+// PTX that is not executed has neither managed variables nor addresses of functions.
+EXPORT CUresult cuLibraryGetManaged(CUdeviceptr*, size_t*, CUlibrary, const char*) {
+  const CUresult e = entered();
+  return e ? e : CUDA_ERROR_NOT_FOUND;
+}
+EXPORT CUresult cuLibraryGetUnifiedFunction(void**, CUlibrary, const char*) {
+  const CUresult e = entered();
+  return e ? e : CUDA_ERROR_NOT_FOUND;
+}
+
 EXPORT CUresult cuKernelGetFunction(CUfunction* out, CUkernel k) {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;
@@ -459,6 +473,34 @@ EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* out, CUfunction 
   return CUDA_SUCCESS;
 }
 
+// Clusters exist from compute capability 9.0 on; without a hardware limit of its own kind, what counts is how
+// many of their blocks fit the card.
+EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int* out, CUfunction f, const CUlaunchConfig* config) {
+  if (const CUresult e = exists(f)) return e;
+  if (!out || !config) return CUDA_ERROR_INVALID_VALUE;
+  std::shared_ptr<CUctx_st> c;
+  if (const CUresult e = context_of(*f, &c)) return e;
+  *out = c->card().facts.cc_major >= 9 ? 8 : 1;
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuOccupancyMaxActiveClusters(int* out, CUfunction f, const CUlaunchConfig* config) {
+  if (const CUresult e = exists(f)) return e;
+  if (!out || !config) return CUDA_ERROR_INVALID_VALUE;
+  unsigned cluster = 1;
+  for (unsigned i = 0; i < config->numAttrs; ++i)
+    if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+      const auto& dim = config->attrs[i].value.clusterDim;
+      cluster = std::max(1u, dim.x * dim.y * dim.z);
+    }
+  int blocks = 0;
+  const auto threads = static_cast<int>(config->blockDimX * config->blockDimY * config->blockDimZ);
+  if (const CUresult e = max_blocks(&blocks, f, threads, config->sharedMemBytes)) return e;
+  std::shared_ptr<CUctx_st> c;
+  if (const CUresult e = context_of(*f, &c)) return e;
+  *out = blocks * static_cast<int>(c->card().facts.multiprocessors) / static_cast<int>(cluster);
+  return CUDA_SUCCESS;
+}
+
 // The linker: PTX in, the same PTX out, since what comes out is handed to cuModuleLoadData.
 EXPORT CUresult cuLinkCreate_v2(unsigned int, CUjit_option*, void**, CUlinkState* out) {
   std::shared_ptr<CUctx_st> c;
@@ -474,6 +516,27 @@ EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void* d
   const char* text = static_cast<const char*>(data);
   state->text.append(text, strnlen(text, bytes)).append("\n");
   return CUDA_SUCCESS;
+}
+EXPORT CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* path, unsigned int,
+                                 CUjit_option*, void**) {
+  if (!state || !path) return CUDA_ERROR_INVALID_VALUE;
+  if (type != CU_JIT_INPUT_PTX) return unsupported("cuLinkAddFile of anything but PTX");
+  std::string all;
+  if (!read_file(path, &all)) return CUDA_ERROR_FILE_NOT_FOUND;
+  state->text.append(all.c_str()).append("\n");
+  return CUDA_SUCCESS;
+}
+// The same under the names of before CUDA 6.5; with 64-bit pointers nothing differs.
+EXPORT CUresult cuLinkCreate(unsigned int n, CUjit_option* options, void** values, CUlinkState* out) {
+  return cuLinkCreate_v2(n, options, values, out);
+}
+EXPORT CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void* data, size_t bytes,
+                              const char* name, unsigned int n, CUjit_option* options, void** values) {
+  return cuLinkAddData_v2(state, type, data, bytes, name, n, options, values);
+}
+EXPORT CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char* path, unsigned int n,
+                              CUjit_option* options, void** values) {
+  return cuLinkAddFile_v2(state, type, path, n, options, values);
 }
 EXPORT CUresult cuLinkComplete(CUlinkState state, void** image, size_t* bytes) {
   if (!state || !image) return CUDA_ERROR_INVALID_VALUE;

@@ -187,6 +187,52 @@ EXPORT CUresult cuStreamAddCallback_ptsz(CUstream s, CUstreamCallback f, void* d
   return add_callback(per_thread(s), f, data, flags, s);
 }
 
+namespace {
+
+// Of a stream's attributes the priority has an effect here; the others are policies for caches and memory
+// domains.
+CUresult get_attribute(CUstream handle, CUstreamAttrID which, CUstreamAttrValue* out) {
+  At a;
+  if (const CUresult e = at(handle, &a)) return e;
+  if (!out) return CUDA_ERROR_INVALID_VALUE;
+  *out = {};
+  if (which == CU_LAUNCH_ATTRIBUTE_PRIORITY) out->priority = a.stream->priority;
+  if (which == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY) out->syncPolicy = CU_SYNC_POLICY_AUTO;
+  return CUDA_SUCCESS;
+}
+CUresult set_attribute(CUstream handle, CUstreamAttrID which, const CUstreamAttrValue* value) {
+  At a;
+  if (const CUresult e = at(handle, &a)) return e;
+  if (!value) return CUDA_ERROR_INVALID_VALUE;
+  if (which == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+    a.stream->priority = std::clamp(value->priority, kGreatestPriority, 0);
+  return CUDA_SUCCESS;
+}
+CUresult copy_attributes(CUstream to, CUstream from) {
+  CUstreamAttrValue priority;
+  if (const CUresult e = get_attribute(from, CU_LAUNCH_ATTRIBUTE_PRIORITY, &priority)) return e;
+  return set_attribute(to, CU_LAUNCH_ATTRIBUTE_PRIORITY, &priority);
+}
+
+}  // namespace
+
+EXPORT CUresult cuStreamGetAttribute(CUstream s, CUstreamAttrID which, CUstreamAttrValue* out) {
+  return get_attribute(s, which, out);
+}
+EXPORT CUresult cuStreamGetAttribute_ptsz(CUstream s, CUstreamAttrID which, CUstreamAttrValue* out) {
+  return get_attribute(per_thread(s), which, out);
+}
+EXPORT CUresult cuStreamSetAttribute(CUstream s, CUstreamAttrID which, const CUstreamAttrValue* value) {
+  return set_attribute(s, which, value);
+}
+EXPORT CUresult cuStreamSetAttribute_ptsz(CUstream s, CUstreamAttrID which, const CUstreamAttrValue* value) {
+  return set_attribute(per_thread(s), which, value);
+}
+EXPORT CUresult cuStreamCopyAttributes(CUstream to, CUstream from) { return copy_attributes(to, from); }
+EXPORT CUresult cuStreamCopyAttributes_ptsz(CUstream to, CUstream from) {
+  return copy_attributes(per_thread(to), per_thread(from));
+}
+
 EXPORT CUresult cuStreamGetPriority(CUstream s, int* out) {
   return stream_property(s, out, [](const CUstream_st& x) { return x.priority; });
 }

@@ -152,6 +152,30 @@ EXPORT nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t device, 
   return off(device, out);
 }
 
+EXPORT nvmlReturn_t nvmlDeviceGetGspFirmwareVersion(nvmlDevice_t device, char* out) {
+  Device* d = nullptr;
+  if (const nvmlReturn_t e = card(device, &d)) return e;
+  return give_text(the_set().file->driver_version, out, 0x40);  // NVML_GSP_FIRMWARE_VERSION_BUF_SIZE
+}
+EXPORT nvmlReturn_t nvmlDeviceGetGspFirmwareMode(nvmlDevice_t device, unsigned int* on,
+                                                 unsigned int* by_default) {
+  const auto yes = [](const Facts&) { return 1; };
+  if (const nvmlReturn_t e = fact(device, on, yes)) return e;
+  return fact(device, by_default, yes);
+}
+// Megatransfers a second of the PCIe generation: 2500, 5000, 8000, 16000, 32000, 64000.
+EXPORT nvmlReturn_t nvmlDeviceGetPcieSpeed(nvmlDevice_t device, unsigned int* out) {
+  return fact(device, out, [](const Facts& f) {
+    return f.pcie_generation < 3 ? 2500u << (f.pcie_generation - 1) : 8000u << (f.pcie_generation - 3);
+  });
+}
+EXPORT nvmlReturn_t nvmlDeviceGetViolationStatus(nvmlDevice_t device, nvmlPerfPolicyType_t,
+                                                 nvmlViolationTime_t* out) {
+  return fact(device, out, [](const Facts&) {
+    return nvmlViolationTime_t{now_ns() / 1000, 0};  // Never held back.
+  });
+}
+
 EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int* major, int* minor) {
   if (const nvmlReturn_t e = fact(device, major, [](const Facts& f) { return f.cc_major; })) return e;
   return fact(device, minor, [](const Facts& f) { return f.cc_minor; });

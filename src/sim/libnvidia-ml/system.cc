@@ -192,6 +192,12 @@ EXPORT nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char* out, unsign
   return NVML_SUCCESS;
 }
 
+EXPORT nvmlReturn_t nvmlGetExcludedDeviceCount(unsigned int* out) {
+  if (!out) return NVML_ERROR_INVALID_ARGUMENT;
+  *out = 0;
+  return NVML_SUCCESS;
+}
+
 EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int* out) {
   if (const nvmlReturn_t e = entered()) return e;
   if (!out) return NVML_ERROR_INVALID_ARGUMENT;
