@@ -66,6 +66,10 @@ def test_charges_are_not_shed_by_claiming_to_be_another_program(world):
     still_well(world)
 
 
+def test_the_bytes_of_the_dead_are_free_within_milliseconds(world):
+    print(attack(world, "reclaim"))
+
+
 def test_strangers_are_no_tenants_but_are_seen(world):
     neighbour(world)
     environment = {"SIMGPU_DIR": str(world.folder / "state/sim"), "LD_LIBRARY_PATH": str(LOAD.parents[1] / "lib/carve/sim")}

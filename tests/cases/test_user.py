@@ -1,0 +1,119 @@
+"""An ordinary user's agent: no cgroups, so a slice is a process tree under its `carve run`. And other users."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import BUILD, GiB, LOAD, World, until
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="run as root these cases also play ordinary users")
+USER, OTHER = 65534, 65533
+
+
+class UserWorld(World):
+    """All of it run by one ordinary user."""
+
+    def __init__(self, spec):
+        self.uid = USER
+        super().__init__(spec)
+
+    def start(self):
+        os.chown(self.folder, self.uid, self.uid)
+        self.log = open(self.folder / "log", "ab")
+        self.agent = subprocess.Popen([BUILD / "bin/carved", *self.arguments], stdout=self.log, stderr=self.log, user=self.uid, group=self.uid, extra_groups=[])
+        assert until(lambda: self.carve("version").returncode == 0 or self.agent.poll() is not None, 20)
+        assert self.agent.poll() is None, (self.folder / "log").read_text()
+
+    def carve(self, *words, **options):
+        return super().carve(*words, **{"user": self.uid, "group": self.uid, "extra_groups": [], **options})
+
+    def begin(self, *words, **options):
+        return super().begin(*words, user=self.uid, group=self.uid, extra_groups=[], **options)
+
+
+@pytest.fixture
+def user_world():
+    w = UserWorld("a10x2")
+    yield w
+    print((w.folder / "log").read_text()[-3000:])
+    w.end()
+
+
+def test_a_slice_is_a_tree_and_lingers_until_its_last_branch_ends(user_world):
+    w = user_world
+    program = w.begin("run", "--memory", "2GiB", "--name", "a", "--", "sh", "-c", f"setsid sh -c '{LOAD} --allocate 1GiB --seconds 3 & sleep 0.2' & sleep 1; exit 3")
+    assert until(lambda: w.slices().get("a", {}).get("state") == "running")
+    assert until(lambda: w.slices().get("a", {}).get("state") == "lingering")
+    assert w.attached("a")["parts"][0]["charged_bytes"] > GiB, "an orphan of an orphan is still inside"
+    assert program.wait(15) == 3
+    assert until(lambda: not w.slices())
+
+
+def test_stopping_a_tree_ends_all_of_it(user_world):
+    w = user_world
+    program = w.begin("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", "setsid setsid sleep 600 & (sleep 600 &) ; sleep 600")
+    assert until(lambda: "a" in w.slices() and len(w.show("a")["processes"]) >= 4)
+    pids = [p["pid"] for p in w.show("a")["processes"]]
+    assert w.carve("stop", "a").returncode == 0
+    program.wait(10)
+    assert until(lambda: not w.slices())
+    assert until(lambda: not any(os.path.exists(f"/proc/{pid}") and "Z" not in open(f"/proc/{pid}/stat").read().split(")")[1][:3] for pid in pids))
+
+
+def test_the_death_of_carve_run_ends_a_tree(user_world):
+    w = user_world
+    program = w.begin("run", "--memory", "2GiB", "--name", "a", "--", "sh", "-c", f"setsid {LOAD} --allocate 1GiB --seconds 600 & sleep 600")
+    w.attached("a")
+    pids = [p["pid"] for p in w.show("a")["processes"]]
+    time.sleep(1.2)
+    program.send_signal(signal.SIGKILL)
+    program.wait()
+    assert until(lambda: not w.slices())
+    assert "supervisor" in w.carve("show", "a").stdout
+    assert until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids))
+
+
+def test_a_tree_survives_the_agents_death(user_world):
+    w = user_world
+    w.begin("run", "--memory", "2GiB", "--name", "a", "--", "sh", "-c", f"{LOAD} --allocate 1GiB --seconds 600 & sleep 600")
+    w.attached("a")
+    for _ in range(3):
+        w.agent.send_signal(signal.SIGKILL)
+        w.agent.wait()
+        w.start()
+        part = w.show("a")["parts"][0]
+        assert part["charged_bytes"] > GiB and w.show("a")["state"] == "running"
+    assert w.carve("stop", "a").returncode == 0
+    assert until(lambda: not w.slices())
+
+
+def test_doctor_says_what_is_weaker(user_world):
+    checks = {c["name"]: c for c in json.loads(user_world.carve("doctor", "-o", "json").stdout)["checks"]}
+    for name in ("sealed limits", "cgroup per slice"):
+        assert checks[name]["status"] == "weaker" and checks[name]["fix"], checks[name]
+
+
+def test_the_api_from_inside_a_tree_is_refused(user_world):
+    w = user_world
+    done = w.carve("run", "--memory", "1GiB", "--", "sh", "-c", f"{BUILD}/bin/carve ps; {BUILD}/bin/carve run --memory 1GiB -- true")
+    assert done.returncode == 125 and "runs in slice" in done.stderr, done.stderr
+
+
+def test_another_user_sees_and_stops_only_what_it_owns(world):
+    world.socket.chmod(0o666)
+    own = {"user": OTHER, "group": OTHER, "extra_groups": []}
+    world.begin("run", "--memory", "1GiB", "--name", "roots", "--", "sleep", "600")
+    world.begin("run", "--memory", "1GiB", "--name", "theirs", "--", "sleep", "600", **own)
+    assert until(lambda: len(world.slices()) == 2)
+    seen = json.loads(world.carve("ps", "-o", "json", **own).stdout)["slices"]
+    assert [s["name"] for s in seen] == ["theirs"]
+    for words in (("show", "roots"), ("stop", "roots")):
+        refused = world.carve(*words, **own)
+        assert refused.returncode != 0 and "no slice 'roots'" in refused.stderr
+    assert world.carve("slice", "create", "--memory", "1GiB", "--name", "c", **own).returncode != 0
+    assert world.carve("stop", "theirs", **own).returncode == 0
+    assert until(lambda: set(world.slices()) == {"roots"})
+    assert {s["owner_uid"] for s in world.slices().values()} == {0}
