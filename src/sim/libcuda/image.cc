@@ -9,6 +9,9 @@
 namespace carve::sim {
 namespace {
 
+// The PTX ISA allows 4,352 bytes, and 32,764 from version 8.1 on.
+constexpr uint64_t kMostParameterBytes = 32'764;
+
 class Tokens {
  public:
   explicit Tokens(std::string_view text) : rest_(text) { advance(); }
@@ -128,6 +131,9 @@ bool parameters(Tokens& t, KernelImage* kernel) {
     if (!variable(t, &v)) return false;
     const uint64_t align = std::max<uint64_t>(v.align, 1);
     offset = (offset + align - 1) / align * align;
+    if (align > kMostParameterBytes || v.bytes > kMostParameterBytes ||
+        offset + v.bytes > kMostParameterBytes)
+      return false;
     kernel->parameters.push_back({static_cast<uint32_t>(offset), static_cast<uint32_t>(v.bytes)});
     offset += v.bytes;
     t.take_if(",");

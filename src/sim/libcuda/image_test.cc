@@ -64,6 +64,9 @@ TEST(Ptx, what_is_not_ptx_is_told_from_what_is_broken) {
       {".version 7.0", ImageError::syntax},
       {kHead + ".entry k(.param .nonsense x) {}", ImageError::syntax},
       {kHead + ".entry k(.param .u64 x", ImageError::syntax},
+      {kHead + ".entry k(.param .b8 x[32764]) {}", ImageError::none},
+      {kHead + ".entry k(.param .b8 x[32765]) {}", ImageError::syntax},
+      {kHead + ".entry k(.param .b8 x[18446744073709551615]) {}", ImageError::syntax},
       {kHead + ".entry k(.param .u64 x) {", ImageError::none},
   };
   for (const auto& [text, error] : cases) {

@@ -12,10 +12,6 @@
 
 using namespace carve::sim;
 
-struct CUlinkState_st {
-  std::string text;
-};
-
 namespace {
 
 constexpr uint32_t kElf = 0x464c457f, kFatbinWrapper = 0x466243b1, kFatbin = 0xba55ed50;
@@ -84,15 +80,6 @@ CUresult load(const void* data, bool library, CUmod_st** out) {
   *out = m.get();
   modules()[m.get()] = std::move(m);
   return CUDA_SUCCESS;
-}
-
-bool read_file(const char* path, std::string* all) {
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  char piece[16384];
-  for (ssize_t n; (n = read(fd, piece, sizeof piece)) > 0;) all->append(piece, static_cast<size_t>(n));
-  close(fd);
-  return true;
 }
 
 CUresult load_file(const char* path, bool library, CUmod_st** out) {
@@ -181,9 +168,6 @@ CUresult count_functions(unsigned* out, const void* handle, bool library) {
   return CUDA_SUCCESS;
 }
 
-// Registers are the compiler's choice, which nobody makes here: 32 is what small kernels take.
-constexpr unsigned kRegisters = 32;
-
 CUresult function_attribute(const CUfunc_st& f, int which, int* out) {
   if (!out) return CUDA_ERROR_INVALID_VALUE;
   if (const auto set = f.attributes.find(which); set != f.attributes.end())
@@ -261,6 +245,15 @@ CUfunction as_function(CUkernel k) { return reinterpret_cast<CUfunction>(k); }
 
 namespace carve::sim {
 
+bool read_file(const char* path, std::string* all) {
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  char piece[16384];
+  for (ssize_t n; (n = read(fd, piece, sizeof piece)) > 0;) all->append(piece, static_cast<size_t>(n));
+  close(fd);
+  return true;
+}
+
 CUfunc_st* find_function(const void* handle) {
   const std::lock_guard lock(process().mutex);
   return functions().contains(handle) ? static_cast<CUfunc_st*>(const_cast<void*>(handle)) : nullptr;
@@ -270,17 +263,6 @@ CUresult context_of(const CUfunc_st& f, std::shared_ptr<CUctx_st>* out) {
   if (f.module->library) return current(out);
   *out = f.module->context.lock();
   return *out ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
-}
-
-unsigned resident_blocks(const Facts& facts, const CUfunc_st& f, unsigned threads, unsigned dynamic_shared) {
-  const unsigned warps = (threads + 31) / 32;
-  const uint64_t shared = f.image.static_shared + dynamic_shared + facts.shared_reserved_per_block;
-  uint64_t blocks = facts.blocks_per_multiprocessor;
-  blocks = std::min<uint64_t>(blocks, facts.threads_per_multiprocessor / 32 / std::max(warps, 1u));
-  blocks = std::min<uint64_t>(blocks,
-                              facts.registers_per_multiprocessor / (kRegisters * 32 * std::max(warps, 1u)));
-  if (shared) blocks = std::min<uint64_t>(blocks, facts.shared_per_multiprocessor / shared);
-  return static_cast<unsigned>(blocks);
 }
 
 }  // namespace carve::sim
@@ -409,142 +391,3 @@ EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState* out, CUfunction f) {
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuFuncLoad(CUfunction f) { return exists(f); }
-
-namespace {
-
-CUresult max_blocks(int* out, CUfunction f, int threads, size_t shared) {
-  if (const CUresult e = exists(f)) return e;
-  if (!out || threads <= 0 || threads > 1024) return CUDA_ERROR_INVALID_VALUE;
-  std::shared_ptr<CUctx_st> c;
-  if (const CUresult e = context_of(*f, &c)) return e;
-  *out = static_cast<int>(resident_blocks(c->card().facts, *f, static_cast<unsigned>(threads),
-                                          static_cast<unsigned>(std::min<size_t>(shared, 1u << 30))));
-  return CUDA_SUCCESS;
-}
-
-// The block size that keeps most threads resident; among equals the largest.
-CUresult potential(int* grid, int* block, CUfunction f, CUoccupancyB2DSize shared_of, size_t shared,
-                   int limit) {
-  if (const CUresult e = exists(f)) return e;
-  if (!grid || !block) return CUDA_ERROR_INVALID_VALUE;
-  std::shared_ptr<CUctx_st> c;
-  if (const CUresult e = context_of(*f, &c)) return e;
-  const int most = std::min(limit > 0 ? limit : 1024, static_cast<int>(f->image.max_threads));
-  int best = 0;
-  for (int threads = most / 32 * 32; threads >= 32; threads -= 32) {
-    int blocks = 0;
-    if (const CUresult e = max_blocks(&blocks, f, threads, shared_of ? shared_of(threads) : shared)) return e;
-    if (blocks * threads <= best) continue;
-    best = blocks * threads;
-    *block = threads;
-    *grid = blocks * static_cast<int>(c->card().facts.multiprocessors);
-  }
-  return best ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-}  // namespace
-
-EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* out, CUfunction f, int threads,
-                                                            size_t shared) {
-  return max_blocks(out, f, threads, shared);
-}
-EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* out, CUfunction f, int threads,
-                                                                     size_t shared, unsigned int flags) {
-  return flags > 1 ? CUDA_ERROR_INVALID_VALUE : max_blocks(out, f, threads, shared);
-}
-EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction f,
-                                                 CUoccupancyB2DSize shared_of, size_t shared, int limit) {
-  return potential(grid, block, f, shared_of, shared, limit);
-}
-EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, CUfunction f,
-                                                          CUoccupancyB2DSize shared_of, size_t shared,
-                                                          int limit, unsigned int flags) {
-  return flags > 1 ? CUDA_ERROR_INVALID_VALUE : potential(grid, block, f, shared_of, shared, limit);
-}
-EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* out, CUfunction f, int blocks, int threads) {
-  if (const CUresult e = exists(f)) return e;
-  if (!out || blocks <= 0 || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
-  std::shared_ptr<CUctx_st> c;
-  if (const CUresult e = context_of(*f, &c)) return e;
-  const Facts& facts = c->card().facts;
-  const uint64_t each = facts.shared_per_multiprocessor / static_cast<unsigned>(blocks);
-  const uint64_t taken = f->image.static_shared + facts.shared_reserved_per_block;
-  *out = each > taken ? std::min<uint64_t>(each - taken, facts.shared_per_block_optin) : 0;
-  return CUDA_SUCCESS;
-}
-
-// Clusters exist from compute capability 9.0 on; without a hardware limit of its own kind, what counts is how
-// many of their blocks fit the card.
-EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int* out, CUfunction f, const CUlaunchConfig* config) {
-  if (const CUresult e = exists(f)) return e;
-  if (!out || !config) return CUDA_ERROR_INVALID_VALUE;
-  std::shared_ptr<CUctx_st> c;
-  if (const CUresult e = context_of(*f, &c)) return e;
-  *out = c->card().facts.cc_major >= 9 ? 8 : 1;
-  return CUDA_SUCCESS;
-}
-EXPORT CUresult cuOccupancyMaxActiveClusters(int* out, CUfunction f, const CUlaunchConfig* config) {
-  if (const CUresult e = exists(f)) return e;
-  if (!out || !config) return CUDA_ERROR_INVALID_VALUE;
-  unsigned cluster = 1;
-  for (unsigned i = 0; i < config->numAttrs; ++i)
-    if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
-      const auto& dim = config->attrs[i].value.clusterDim;
-      cluster = std::max(1u, dim.x * dim.y * dim.z);
-    }
-  int blocks = 0;
-  const auto threads = static_cast<int>(config->blockDimX * config->blockDimY * config->blockDimZ);
-  if (const CUresult e = max_blocks(&blocks, f, threads, config->sharedMemBytes)) return e;
-  std::shared_ptr<CUctx_st> c;
-  if (const CUresult e = context_of(*f, &c)) return e;
-  *out = blocks * static_cast<int>(c->card().facts.multiprocessors) / static_cast<int>(cluster);
-  return CUDA_SUCCESS;
-}
-
-// The linker: PTX in, the same PTX out, since what comes out is handed to cuModuleLoadData.
-EXPORT CUresult cuLinkCreate_v2(unsigned int, CUjit_option*, void**, CUlinkState* out) {
-  std::shared_ptr<CUctx_st> c;
-  if (const CUresult e = current(&c)) return e;
-  if (!out) return CUDA_ERROR_INVALID_VALUE;
-  *out = new CUlinkState_st;
-  return CUDA_SUCCESS;
-}
-EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void* data, size_t bytes,
-                                 const char*, unsigned int, CUjit_option*, void**) {
-  if (!state || !data) return CUDA_ERROR_INVALID_VALUE;
-  if (type != CU_JIT_INPUT_PTX) return unsupported("cuLinkAddData of anything but PTX");
-  const char* text = static_cast<const char*>(data);
-  state->text.append(text, strnlen(text, bytes)).append("\n");
-  return CUDA_SUCCESS;
-}
-EXPORT CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* path, unsigned int,
-                                 CUjit_option*, void**) {
-  if (!state || !path) return CUDA_ERROR_INVALID_VALUE;
-  if (type != CU_JIT_INPUT_PTX) return unsupported("cuLinkAddFile of anything but PTX");
-  std::string all;
-  if (!read_file(path, &all)) return CUDA_ERROR_FILE_NOT_FOUND;
-  state->text.append(all.c_str()).append("\n");
-  return CUDA_SUCCESS;
-}
-// The same under the names of before CUDA 6.5; with 64-bit pointers nothing differs.
-EXPORT CUresult cuLinkCreate(unsigned int n, CUjit_option* options, void** values, CUlinkState* out) {
-  return cuLinkCreate_v2(n, options, values, out);
-}
-EXPORT CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void* data, size_t bytes,
-                              const char* name, unsigned int n, CUjit_option* options, void** values) {
-  return cuLinkAddData_v2(state, type, data, bytes, name, n, options, values);
-}
-EXPORT CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char* path, unsigned int n,
-                              CUjit_option* options, void** values) {
-  return cuLinkAddFile_v2(state, type, path, n, options, values);
-}
-EXPORT CUresult cuLinkComplete(CUlinkState state, void** image, size_t* bytes) {
-  if (!state || !image) return CUDA_ERROR_INVALID_VALUE;
-  *image = state->text.data();
-  if (bytes) *bytes = state->text.size() + 1;
-  return CUDA_SUCCESS;
-}
-EXPORT CUresult cuLinkDestroy(CUlinkState state) {
-  delete state;
-  return CUDA_SUCCESS;
-}

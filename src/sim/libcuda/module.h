@@ -39,6 +39,12 @@ namespace carve::sim {
 CUfunc_st* find_function(const void* handle);
 CUresult context_of(const CUfunc_st&, std::shared_ptr<CUctx_st>*);
 
+// Registers are the compiler's choice, which nobody makes here: 32 is what small kernels take.
+inline constexpr unsigned kRegisters = 32;
+
+// The whole of a file; false if it cannot be opened.
+bool read_file(const char* path, std::string* all);
+
 // How many blocks fit one multiprocessor at once.
 unsigned resident_blocks(const Facts&, const CUfunc_st&, unsigned threads, unsigned dynamic_shared);
 

@@ -25,8 +25,13 @@ Process* the_process = nullptr;
 bool ever_initialised = false;
 std::mutex init_mutex;
 
+// A destroyed context's address may come back as another one's: the number tells them apart.
+struct Entry {
+  CUctx_st* context;
+  unsigned long long id;
+};
 struct Stack {
-  CUctx_st* contexts[64];
+  Entry entries[64];
   unsigned depth;
 };
 thread_local Stack stack;
@@ -125,10 +130,10 @@ std::shared_ptr<CUctx_st> find_context(CUcontext handle) {
 
 CUresult current_even_broken(std::shared_ptr<CUctx_st>* out) {
   if (const CUresult e = entered()) return e;
-  CUctx_st* top = top_context();
-  if (!top) return CUDA_ERROR_INVALID_CONTEXT;
-  *out = find_context(top);
-  return *out ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (!stack.depth) return CUDA_ERROR_INVALID_CONTEXT;
+  const Entry& top = stack.entries[stack.depth - 1];
+  *out = find_context(top.context);
+  return *out && (*out)->id == top.id ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 CUresult current(std::shared_ptr<CUctx_st>* out) {
@@ -151,21 +156,17 @@ int visible_of(unsigned device) {
 }
 
 void push_context(CUctx_st* c) {
-  if (stack.depth < std::size(stack.contexts)) stack.contexts[stack.depth++] = c;
+  if (stack.depth < std::size(stack.entries)) stack.entries[stack.depth++] = {c, c->id};
 }
-CUctx_st* top_context() { return stack.depth ? stack.contexts[stack.depth - 1] : nullptr; }
+CUctx_st* top_context() { return stack.depth ? stack.entries[stack.depth - 1].context : nullptr; }
 bool pop_context(CUctx_st** popped) {
   if (!stack.depth) return false;
-  *popped = stack.contexts[--stack.depth];
+  *popped = stack.entries[--stack.depth].context;
   return true;
 }
 void replace_top_context(CUctx_st* c) {
-  if (!c)
-    stack.depth -= stack.depth ? 1 : 0;
-  else if (stack.depth)
-    stack.contexts[stack.depth - 1] = c;
-  else
-    push_context(c);
+  stack.depth -= stack.depth ? 1 : 0;
+  if (c) push_context(c);
 }
 
 CUresult refusal(Refusal r) {
