@@ -43,13 +43,17 @@ nvmlReturn_t fact(nvmlDevice_t device, Out* out, Get get) {
   return NVML_SUCCESS;
 }
 
+// How long a call waits for a client that was stopped in the middle of a change.
+inline constexpr uint64_t kPatience = 250'000'000;
+
 // One figure of the card's state, looked up under its lock and up to date.
 template <class Out, class Get>
 nvmlReturn_t state(nvmlDevice_t device, Out* out, Get get) {
   Device* d = nullptr;
   if (const nvmlReturn_t e = card(device, &d)) return e;
   if (!out) return NVML_ERROR_INVALID_ARGUMENT;
-  const Locked lock(*d);
+  const Locked lock(*d, kPatience);
+  if (!lock.held()) return NVML_ERROR_TIMEOUT;
   const uint64_t now = now_ns();
   sweep(the_set(), device->index, now);
   *out = static_cast<Out>(get(*d, now));

@@ -243,9 +243,15 @@ EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char* id, nvmlDevice_t* 
   return find(out, is_bus_id, id);
 }
 
+// Names each call once, up to 256 of them: a monitor asks every second.
 extern "C" nvmlReturn_t carve_sim_unsupported(const char* name) {
+  static const char* said[256];
   const char* path = std::getenv("SIMGPU_LOG");
-  if (path && *path) {
+  const std::lock_guard lock(init_mutex);
+  size_t at = 0;
+  while (at < std::size(said) && said[at] && said[at] != name) ++at;
+  if (path && *path && at < std::size(said) && !said[at]) {
+    said[at] = name;
     const int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     char line[160];
     const int n = std::snprintf(line, sizeof line, "pid %d: %s is not supported\n", getpid(), name);

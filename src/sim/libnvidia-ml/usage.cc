@@ -22,15 +22,15 @@ struct Usage {
 
 // One row per process; processes that are not visible from this pid namespace are left out.
 std::vector<Usage> processes(Device& d, unsigned index, uint64_t now) {
-  const Locked lock(d);
-  sweep(the_set(), index, now, true);
+  const Locked lock(d, kPatience);  // Without it the amounts are still right, each being one word.
+  if (lock.held()) sweep(the_set(), index, now, true);
   std::vector<Usage> rows;
   for (unsigned i = 0; i < kContexts; ++i) {
     const Context& c = d.contexts[i];
     int pid = 0;
     if (!c.in_use || !alive(the_set(), c.client, c.client_generation, &pid) || pid == 0) continue;
     const auto same = std::ranges::find(rows, pid, &Usage::pid);
-    const unsigned percent = context_percent(d, i, now);
+    const unsigned percent = lock.held() ? context_percent(d, i, now) : c.window.last_percent;
     if (same == rows.end()) {
       rows.push_back({pid, held_bytes(c), percent});
     } else {
@@ -58,6 +58,18 @@ nvmlReturn_t list_processes(nvmlDevice_t device, unsigned* count, Row* out) {
     out[i].usedGpuMemory = rows[i].bytes;
     if constexpr (sizeof(Row) > 16) out[i].gpuInstanceId = out[i].computeInstanceId = 0xffffffff;
   }
+  return NVML_SUCCESS;
+}
+
+// Free memory is a sum of words that are right one by one, so that a stopped client cannot hide it.
+nvmlReturn_t free_memory(nvmlDevice_t device, const void* out, const Facts** facts, uint64_t* free) {
+  Device* d = nullptr;
+  if (const nvmlReturn_t e = card(device, &d)) return e;
+  if (!out) return NVML_ERROR_INVALID_ARGUMENT;
+  const Locked lock(*d, kPatience);
+  if (lock.held()) sweep(the_set(), device->index, now_ns());
+  *facts = &d->facts;
+  *free = free_bytes(*d);
   return NVML_SUCCESS;
 }
 
@@ -92,20 +104,21 @@ struct nvmlEventSet_st {
 };
 
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* out) {
-  return state(device, out, [](Device& d, uint64_t) {
-    const uint64_t free = free_bytes(d);
-    return nvmlMemory_t{d.facts.native_bytes, free, d.facts.native_bytes - free};
-  });
+  const Facts* f = nullptr;
+  uint64_t free = 0;
+  if (const nvmlReturn_t e = free_memory(device, out, &f, &free)) return e;
+  *out = {f->native_bytes, free, f->native_bytes - free};
+  return NVML_SUCCESS;
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* out) {
-  if (out && out->version != nvml_struct_version<nvmlMemory_v2_t>(2))
-    return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-  return state(device, out, [](Device& d, uint64_t) {
-    const uint64_t free = free_bytes(d), reserved = d.facts.reserved_bytes;
-    return nvmlMemory_v2_t{nvml_struct_version<nvmlMemory_v2_t>(2), d.facts.native_bytes, reserved, free,
-                           d.facts.native_bytes - reserved - free};
-  });
+  constexpr unsigned version = nvml_struct_version<nvmlMemory_v2_t>(2);
+  if (out && out->version != version) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  const Facts* f = nullptr;
+  uint64_t free = 0;
+  if (const nvmlReturn_t e = free_memory(device, out, &f, &free)) return e;
+  *out = {version, f->native_bytes, f->reserved_bytes, free, f->native_bytes - f->reserved_bytes - free};
+  return NVML_SUCCESS;
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t* out) {
@@ -310,7 +323,7 @@ EXPORT nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t* out
         auto& registered = set->cards[i];
         if (!(registered.types & nvmlEventTypeXidCriticalError)) continue;
         Device& d = *the_set().devices[i];
-        const Locked device(d);
+        const Locked device(d, kPatience);
         if (registered.seen >= d.faults.xid_serial) continue;
         registered.seen =
             std::max(registered.seen, d.faults.xid_serial - std::min<uint64_t>(d.faults.xid_serial, kXids));

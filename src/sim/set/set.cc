@@ -128,14 +128,27 @@ bool alive(const Set& set, uint32_t slot, uint64_t generation, int* pid) {
   return true;
 }
 
-Locked::Locked(Device& device) : device_(device) {
-  if (pthread_mutex_lock(&device_.lock) == EOWNERDEAD) {
-    repair(device_);
-    pthread_mutex_consistent(&device_.lock);
-  }
+void Locked::acquired(int result) {
+  held_ = result == 0 || result == EOWNERDEAD;
+  if (result != EOWNERDEAD) return;
+  repair(device_);
+  pthread_mutex_consistent(&device_.lock);
 }
 
-Locked::~Locked() { pthread_mutex_unlock(&device_.lock); }
+Locked::Locked(Device& device) : device_(device) { acquired(pthread_mutex_lock(&device_.lock)); }
+
+Locked::Locked(Device& device, uint64_t patience_ns) : device_(device) {
+  timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  const uint64_t ns = static_cast<uint64_t>(t.tv_nsec) + patience_ns;
+  t.tv_sec += static_cast<time_t>(ns / 1'000'000'000);
+  t.tv_nsec = static_cast<long>(ns % 1'000'000'000);
+  acquired(pthread_mutex_timedlock(&device_.lock, &t));
+}
+
+Locked::~Locked() {
+  if (held_) pthread_mutex_unlock(&device_.lock);
+}
 
 void sweep(Set& set, unsigned index, uint64_t now, bool always) {
   if (!always && now - set.swept_ns[index] < kSweepEvery) return;

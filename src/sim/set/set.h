@@ -42,16 +42,24 @@ bool attach(Set&, uint32_t* slot, uint64_t* generation);
 // in the caller's pid namespace, or 0 where it is not visible from here.
 bool alive(const Set&, uint32_t slot, uint64_t generation, int* pid);
 
-// Holds the device's lock for a scope, and first puts right what a dead holder left behind.
+// Holds the device's lock for a scope, and first puts right what a dead holder left behind. A holder that is
+// stopped (SIGSTOP, a frozen cgroup) is not dead, and nobody can take the lock from it. The driver waits for
+// it, as it would for a wedged card; NVML must not, since who froze it may be asking: with a patience in
+// nanoseconds the lock is given up after that time, and held() is false.
 class Locked {
  public:
   explicit Locked(Device&);
+  Locked(Device&, uint64_t patience_ns);
+  bool held() const { return held_; }
   ~Locked();
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
 
  private:
+  void acquired(int result);
+
   Device& device_;
+  bool held_ = false;
 };
 
 // Closes the contexts of the dead. With the lock held. Does nothing if this was done less than a millisecond

@@ -59,7 +59,8 @@ int fault(const Arguments& arguments) {
   }
   for (unsigned i = first; i <= last; ++i) {
     Device& d = *set.devices[i];
-    Locked lock(d);
+    const Locked lock(d, kToolPatience);
+    if (!lock.held()) throw Refused(kStopped);
     const uint64_t now = now_ns();
     advance(d, now);
     if (kind == "out-of-memory") {

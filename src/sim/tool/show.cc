@@ -52,7 +52,8 @@ struct Picture {
 
 Picture look(Set& set, unsigned index) {
   Device& d = *set.devices[index];
-  Locked lock(d);
+  const Locked lock(d, kToolPatience);
+  if (!lock.held()) throw Refused(kStopped);
   const uint64_t now = now_ns();
   sweep(set, index, now, true);
   Picture p = {used_bytes(d), free_bytes(d), compute_percent(d, now), copy_percent(d, now), {}};
