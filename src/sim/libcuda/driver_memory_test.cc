@@ -305,6 +305,8 @@ TEST_F(DriverTest, exec_gives_the_memory_back_while_the_process_lives_on) {
   EXPECT_EQ(128 + SIGKILL, finish(changer));
 }
 
+#define NVML(name) (reinterpret_cast<decltype(&::name)>(dlsym(nvml, #name)))
+
 TEST_F(DriverTest, a_client_stopped_in_the_middle_of_a_change_does_not_stop_nvml) {
   const Signal holds;
   const pid_t stopped = start([&] {
@@ -319,21 +321,16 @@ TEST_F(DriverTest, a_client_stopped_in_the_middle_of_a_change_does_not_stop_nvml
   EXPECT_EQ(0, run([] {
               void* nvml = dlopen((build_directory() / "lib/carve/sim/libnvidia-ml.so.1").c_str(), RTLD_NOW);
               REQUIRE(nvml);
-              const auto call = [&](const char* name, auto* type) {
-                return reinterpret_cast<decltype(type)>(dlsym(nvml, name));
-              };
               nvmlDevice_t device = nullptr;
               nvmlMemory_t memory = {};
               nvmlUtilization_t utilisation = {};
               unsigned processes = 0;
-              REQUIRE(call("nvmlInit_v2", &nvmlInit_v2)() == NVML_SUCCESS);
-              REQUIRE(call("nvmlDeviceGetHandleByIndex_v2", &nvmlDeviceGetHandleByIndex_v2)(0, &device) == 0);
-              REQUIRE(call("nvmlDeviceGetMemoryInfo", &nvmlDeviceGetMemoryInfo)(device, &memory) == 0);
+              REQUIRE(NVML(nvmlInit_v2)() == NVML_SUCCESS);
+              REQUIRE(NVML(nvmlDeviceGetHandleByIndex_v2)(0, &device) == 0);
+              REQUIRE(NVML(nvmlDeviceGetMemoryInfo)(device, &memory) == 0);
               REQUIRE(memory.free == kUsable);
-              REQUIRE(call("nvmlDeviceGetComputeRunningProcesses_v3",
-                           &nvmlDeviceGetComputeRunningProcesses_v3)(device, &processes, nullptr) == 0);
-              REQUIRE(call("nvmlDeviceGetUtilizationRates", &nvmlDeviceGetUtilizationRates)(
-                          device, &utilisation) == NVML_ERROR_TIMEOUT);
+              REQUIRE(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(device, &processes, nullptr) == 0);
+              REQUIRE(NVML(nvmlDeviceGetUtilizationRates)(device, &utilisation) == NVML_ERROR_TIMEOUT);
             }));
   kill(stopped, SIGKILL);
   EXPECT_EQ(128 + SIGKILL, finish(stopped));
