@@ -1,5 +1,6 @@
 // carved: the node agent. From top to bottom: what this machine has, what was promised, who still runs, and
 // only then the doors.
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -77,7 +78,9 @@ int serve(const Options& options) {
   OR_SAY(adopted, agent.adopt(!ledger->moved_aside.empty()));
 
   // Everybody who lives is known from here on, and watched.
-  Sampler sampler(**nvml, static_cast<unsigned>(plain.size()));
+  std::vector<unsigned> indexes;
+  for (const Device& d : plain) indexes.push_back(d.index);
+  Sampler sampler(**nvml, indexes);
   agent.begin(sampler);
 
   // Signals end the loop; a tenant that hangs up must not end us.
@@ -102,6 +105,8 @@ int serve(const Options& options) {
   log::info("ending; {} slices run on inside their quotas", agent.tenants().size());
   unlink(options.socket.c_str());
   if (agent.tenants().empty()) unlink((options.socket + shm::attach_suffix).c_str());
+  if (sampler.under_way_since_ns() != 0)
+    _exit(0);  // A sick driver may never return, and nothing is left to do.
   return 0;
 }
 
@@ -131,5 +136,11 @@ int main(int argc, char** argv) {
     return said({carve::FailureKind::bad_request,
                  fmt::format("--log-level {}: it is error, warning, info or debug", options->log_level)});
   sigprocmask(SIG_BLOCK, &ending, nullptr);
+  // Each process in a slice costs a descriptor.
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
   return serve(*options);
 }

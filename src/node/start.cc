@@ -147,7 +147,9 @@ Outcome<Paths> find_paths(const Options& options) {
 }
 
 Outcome<std::vector<NodeDevice>> find_devices(Nvml& nvml, const Options& options, const Paths& paths) {
-  const auto found = nvml.find_devices(options.reserve ? &*options.reserve : nullptr);
+  std::vector<std::string> said;
+  const auto found = nvml.find_devices(options.reserve ? &*options.reserve : nullptr, said);
+  for (const std::string& sentence : said) log::error("{}", sentence);
   if (!found) return tl::unexpected(found.error());
   if (found->empty())
     return failure(K::out_of_order, "the driver shows no device; simulate some with --sim a10x2");
@@ -155,6 +157,7 @@ Outcome<std::vector<NodeDevice>> find_devices(Nvml& nvml, const Options& options
   for (const Device& d : *found) {
     NodeDevice device;
     device.device = d;
+    device.minor = nvml.minor_of(d.index);
     if (const auto context = context_charge(nvml, d, paths.libcuda, options.state))
       device.context = *context;
     else

@@ -136,6 +136,41 @@ def test_a_broken_ledger_is_moved_aside_and_rebuilt_from_what_runs(world):
     assert ledger(world) == before
 
 
+def test_after_a_restart_of_the_machine_containers_slices_are_there_and_programs_have_ended(world):
+    import sqlite3
+    holders(world, 1)
+    assert world.carve("slice", "create", "--memory", "2GiB", "--name", "kept").returncode == 0
+    (pid,) = [p["pid"] for p in world.show("t0")["processes"] if p["attached"]]
+    crash(world)
+    os.kill(pid, signal.SIGKILL)
+    book = sqlite3.connect(world.folder / "state/ledger.db")
+    book.execute("UPDATE use SET from_boot = 'an earlier one'")
+    book.commit()
+    book.close()
+    for note in (world.folder / "s.run").glob("*.note"):
+        note.write_text(note.read_text().replace(pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip(), "an earlier one"))
+    world.start()
+    assert set(world.slices()) == {"kept"}
+    assert "started anew" in world.carve("show", "t0").stdout
+    page = (world.folder / "s.run/kept.ctl").stat().st_ino
+    crash(world)
+    world.start()
+    assert set(world.slices()) == {"kept"} and (world.folder / "s.run/kept.ctl").stat().st_ino == page
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only with cgroups can processes be known without their notes")
+def test_pages_that_somebody_removed_are_made_anew_for_the_processes_that_live(world):
+    holders(world, 1)
+    crash(world)
+    for file in (world.folder / "s.run").glob("t0.*"):
+        file.unlink()
+    world.start()
+    assert world.show("t0")["state"] in ("running", "lingering")
+    assert until(lambda: world.show("t0")["parts"][0]["charged_bytes"] >= GiB), "what the driver shows is charged"
+    world.carve("stop", "t0")
+    assert until(lambda: not world.slices())
+
+
 def start_another(world, *arguments):
     return subprocess.run([BUILD / "bin/carved", *map(str, arguments)], capture_output=True, text=True, timeout=30)
 

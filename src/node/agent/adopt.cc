@@ -33,7 +33,7 @@ Outcome<void> Agent::adopt(bool rebuild) {
       if (const auto good = seen(d, {}); !good) return good;
     for (const std::string& name : runtime_.noted()) {
       const auto note = read_note(runtime_.read_note(name));
-      if (!note || note->use.from.boot_id != now().boot_id) continue;
+      if (!note || note->boot_id != now().boot_id) continue;
       if (const auto posted = ledger::post(ledger_, *store_, ledger::Granted{note->use}); !posted)
         log::error("{}: cannot be taken back into the ledger: {}", name, posted.error().sentence);
       else
@@ -73,10 +73,13 @@ bool Agent::adopt_tenant(const ledger::Use& use) {
   auto made = std::make_unique<Tenant>();
   Tenant& tenant = *made;
   tenant.use = use;
-  const bool same_boot = use.from.boot_id == now().boot_id;
-  const auto note = same_boot ? read_note(runtime_.read_note(use.what.name)) : std::nullopt;
-  const bool known = note && note->use.id == use.id;
-  if (!known && !use.what.persistent) return false;
+  const auto note = read_note(runtime_.read_note(use.what.name));
+  const bool known = note && note->boot_id == now().boot_id && note->use.id == use.id;
+  std::optional<Cgroup> cgroup;
+  if (tree_ && !use.what.persistent)
+    if (auto found = Cgroup::make(*tree_, group_, use.what.name)) cgroup = std::move(*found);
+  const bool lives_on = cgroup && cgroup->populated();
+  if (!known && !use.what.persistent && !lives_on) return false;
 
   auto control = known ? runtime_.adopt_control(use.what.name) : failure(FailureKind::not_found, "");
   if (control) {
@@ -93,12 +96,15 @@ bool Agent::adopt_tenant(const ledger::Use& use) {
     tenant.creator.id = note->creator;
     tenant.root.id = tenant.identity.root = note->root;
     tenant.supervisor.id = tenant.identity.supervisor = note->supervisor;
-    if (note->cgroup && tree_) {
-      if (auto cgroup = Cgroup::make(*tree_, group_, use.what.name)) {
-        tenant.identity.cgroup = cgroup->identity();
-        tenant.cgroup = std::move(*cgroup);
-      }
-    }
+  } else if (lives_on) {
+    // Somebody removed the pages under its processes. They run on inside the limits that they have mapped;
+    // what they hold is charged to the new pages when the driver shows it.
+    tenant.entered = true;
+    event(use.what.name, "its pages were gone; made anew for the processes in its cgroup");
+  }
+  if (cgroup && (known ? note->cgroup : lives_on)) {
+    tenant.identity.cgroup = cgroup->identity();
+    tenant.cgroup = std::move(*cgroup);
   }
   tenants_.emplace(use.id, std::move(made));
 
@@ -138,8 +144,7 @@ bool Agent::adopt_tenant(const ledger::Use& use) {
   if (tenant.root.pidfd) watch(tenant, tenant.root, &Agent::root_ended);
   if (tenant.supervisor.id) watch(tenant, tenant.supervisor, &Agent::supervisor_ended);
   if (tenant.persistent())
-    if (const auto written = write_cdi(settings_.cdi_dir, use.what, settings_.socket, settings_.paths);
-        !written)
+    if (const auto written = announce(tenant); !written)
       log::error("{}: {}", use.what.name, written.error().sentence);
   this->note(tenant);
   event(tenant.name(), fmt::format("taken over with {} attached processes", tenant.members.size()));

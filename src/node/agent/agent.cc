@@ -14,6 +14,7 @@ namespace {
 
 using K = FailureKind;
 
+constexpr size_t most_slices = 256;
 constexpr int64_t kill_again = 100 * millisecond;
 
 std::string hash_of(const std::string& text) {
@@ -120,6 +121,12 @@ Outcome<const Tenant*> Agent::grant(Request request, const Peer& creator) {
   if (!request.name.empty() && find(request.name) != nullptr)
     return failure(K::conflict, "the name '{}' is taken by a living slice; choose another, or stop that one",
                    request.name);
+  if (tenants_.size() >= most_slices)
+    return failure(K::no_room, "{} slices live on this machine, the most there can be", most_slices);
+  if (request.persistent && access((settings_.paths.shims + "/libcuda.so.1").c_str(), R_OK) != 0)
+    return failure(K::out_of_order,
+                   "containers need our libraries in {}, and they are not there: build or install them",
+                   settings_.paths.shims);
   const place::Answer answer = explain(request);
   if (!answer.placement) return failure(K::no_room, "{}", answer.summary);
 
@@ -151,8 +158,7 @@ Outcome<const Tenant*> Agent::grant(Request request, const Peer& creator) {
   const uint64_t id = tenant.use.id;
   tenants_.emplace(id, std::move(made));
   Outcome<void> ready = make_pages(tenant);
-  if (ready && tenant.persistent())
-    ready = write_cdi(settings_.cdi_dir, tenant.use.what, settings_.socket, settings_.paths);
+  if (ready && tenant.persistent()) ready = announce(tenant);
   if (!ready) {
     end(id, "it could not be set up: " + ready.error().sentence);
     return tl::unexpected(ready.error());
@@ -177,6 +183,14 @@ Outcome<const Tenant*> Agent::grant(Request request, const Peer& creator) {
     parts.push_back(fmt::format("{} of device {}", text(s.memory).c_str(), device(s.device)->device.index));
   event(tenant.name(), fmt::format("granted {}", fmt::join(parts, " and ")));
   return &tenant;
+}
+
+Outcome<void> Agent::announce(const Tenant& tenant) const {
+  std::vector<unsigned> minors;
+  if (settings_.paths.sim_set.empty())
+    for (const Slice& slice : tenant.use.what.slices)
+      if (const NodeDevice* d = device(slice.device)) minors.push_back(d->minor);
+  return write_cdi(settings_.cdi_dir, tenant.use.what, settings_.socket, settings_.paths, minors);
 }
 
 Outcome<void> Agent::make_pages(Tenant& tenant) {
@@ -216,11 +230,18 @@ void Agent::keep_report(Tenant& tenant) {
 }
 
 void Agent::note(const Tenant& tenant) {
-  const auto written = runtime_.write_note(
-      tenant.name(),
-      write_note({tenant.use, tenant.command, tenant.cgroup.has_value(), tenant.entered, tenant.creator.id,
-                  tenant.root.id, tenant.supervisor.id, tenant.identity.containers}));
-  if (!written) log::error("{}: {}", tenant.name(), written.error().sentence);
+  Note n;
+  n.use = tenant.use;
+  n.boot_id = now().boot_id;
+  n.command = tenant.command;
+  n.cgroup = tenant.cgroup.has_value();
+  n.entered = tenant.entered;
+  n.creator = tenant.creator.id;
+  n.root = tenant.root.id;
+  n.supervisor = tenant.supervisor.id;
+  n.containers = tenant.identity.containers;
+  if (const auto written = runtime_.write_note(tenant.name(), write_note(n)); !written)
+    log::error("{}: {}", tenant.name(), written.error().sentence);
 }
 
 void Agent::watch(Tenant& tenant, Watched& process, void (Agent::*ended)(Tenant&, const ProcessId&)) {

@@ -43,7 +43,8 @@ struct NodeDevice {
   Bytes context;  // What one context takes; 0: not measured.
   std::string context_trouble;
   DeviceSample sample;
-  std::string xid;  // The last one, as a sentence.
+  unsigned minor = 0;  // /dev/nvidiaN
+  std::string xid;     // The last one, as a sentence.
   std::vector<std::string> strangers;
 };
 
@@ -86,6 +87,7 @@ class Agent {
  private:
   std::vector<place::Card> cards() const;
   ledger::Stamp now() const;
+  Outcome<void> announce(const Tenant&) const;
   Outcome<void> make_pages(Tenant&);
   void fill_control(Tenant&);
   void keep_report(Tenant&);
@@ -132,7 +134,7 @@ class Agent {
   std::string cgroup_trouble_;  // Why tenants get none.
   std::deque<Event> events_;
   Sampler* sampler_ = nullptr;
-  bool reading_asked_ = false;
+  uint64_t beats_ = 0;
   int64_t last_sample_ns_ = 0;
 };
 

@@ -32,6 +32,7 @@ int64_t Agent::sample_age_ns() const {
 
 void Agent::beat() {
   heartbeat_->monotonic_ns.store(static_cast<uint64_t>(monotonic_ns()), std::memory_order_release);
+  ++beats_;
   std::vector<uint64_t> over;
   for (const auto& [id, tenant] : tenants_) {
     for (unsigned d = 0; d < tenant->use.what.slices.size() && tenant->report.page; ++d) {
@@ -44,7 +45,7 @@ void Agent::beat() {
     }
     // Without a cgroup nobody tells us when the last of those left behind ends.
     const bool program_ended = tenant->entered && tenant->root.pidfd && !alive(tenant->root.pidfd);
-    if (!tenant->cgroup && !tenant->persistent() && program_ended) over.push_back(id);
+    if (!tenant->cgroup && !tenant->persistent() && program_ended && beats_ % 4 == 0) over.push_back(id);
   }
   for (const uint64_t id : over) end_if_over(id);
 }
@@ -72,8 +73,10 @@ void Agent::reconcile() {
 void Agent::take_sample(const Sample& sample) {
   last_sample_ns_ = sample.ended_ns;
   for (const auto& [index, xid] : sample.xids) {
-    devices_[index].xid = fmt::format("the driver reported Xid {}", xid);
-    event("", fmt::format("device {}: {}", index, devices_[index].xid));
+    const auto d = std::ranges::find(devices_, index, [](const NodeDevice& n) { return n.device.index; });
+    if (d == devices_.end()) continue;
+    d->xid = fmt::format("the driver reported Xid {}", xid);
+    event("", fmt::format("device {}: {}", index, d->xid));
   }
   // Whose is each process that the driver shows?
   for (const auto& [id, tenant] : tenants_) {

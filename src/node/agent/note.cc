@@ -37,7 +37,7 @@ struct ContainerDocument {
 
 struct NoteDocument {
   uint64_t id = 0;
-  std::string name, request_id, command, boot_id, isolation, policy, latency;
+  std::string name, request_id, command, boot_id, created_boot_id, isolation, policy, latency;
   uint32_t owner_uid = 0;
   bool exclusive = false, container = false, cgroup = false, entered = false;
   uint64_t created_utc_ns = 0, created_monotonic_ns = 0;
@@ -50,6 +50,7 @@ struct NoteDocument {
     field("request_id", self.request_id);
     field("command", self.command);
     field("boot_id", self.boot_id);
+    field("created_boot_id", self.created_boot_id);
     field("isolation", self.isolation);
     field("policy", self.policy);
     field("latency", self.latency);
@@ -80,7 +81,8 @@ std::string write_note(const Note& note) {
   d.name = use.what.name;
   d.request_id = use.what.request_id;
   d.command = note.command;
-  d.boot_id = use.from.boot_id;
+  d.boot_id = note.boot_id;
+  d.created_boot_id = use.from.boot_id;
   d.isolation = text(use.what.isolation);
   d.policy = text(use.what.policy);
   d.latency = text(use.what.latency);
@@ -110,7 +112,8 @@ std::optional<Note> read_note(const std::string& written) {
   if (!isolation || !policy || !latency) return std::nullopt;
   Note note;
   note.use.id = d->id;
-  note.use.from = {static_cast<int64_t>(d->created_utc_ns), d->boot_id,
+  note.boot_id = d->boot_id;
+  note.use.from = {static_cast<int64_t>(d->created_utc_ns), d->created_boot_id,
                    static_cast<int64_t>(d->created_monotonic_ns)};
   Allocation& what = note.use.what;
   what.name = d->name;

@@ -10,6 +10,7 @@ namespace carve::node {
 
 struct Note {
   ledger::Use use;
+  std::string boot_id;  // In which it was written: pages of an earlier one are nobody's.
   std::string command;  // For people.
   bool cgroup = false;  // It has one of the agent's making.
   bool entered = false;

@@ -18,6 +18,7 @@ TEST(Note, says_again_what_was_noted) {
                    .policy = Policy::native_burst_share,
                    .latency = LatencyClass::latency};
   note.use.from = {1'700'000'000'000'000'000, "boot", 55};
+  note.boot_id = "boot 2";
   note.command = "train \"x\"\n";
   note.cgroup = note.entered = true;
   note.creator = {1, 2};
@@ -27,6 +28,7 @@ TEST(Note, says_again_what_was_noted) {
   const auto again = read_note(write_note(note));
   ASSERT_TRUE(again);
   EXPECT_EQ(again->use, note.use);
+  EXPECT_EQ(again->boot_id, "boot 2");
   EXPECT_EQ(again->command, note.command);
   EXPECT_TRUE(again->cgroup && again->entered);
   EXPECT_EQ(again->creator, note.creator);

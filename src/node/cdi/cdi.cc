@@ -65,6 +65,12 @@ Json mounts(const std::string& socket, const Paths& paths) {
     const std::string name = library.substr(library.rfind('/') + 1);
     if (!path.empty()) out.push_back(mount(path, std::string(driver_dir) + "/" + name));
   }
+  // The driver's library opens these by name when it compiles PTX.
+  if (paths.sim_set.empty())
+    for (const char* companion :
+         {"libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4", "libnvidia-gpucomp.so"})
+      if (const std::string path = loaded_path(companion); !path.empty())
+        for (const char* dir : library_dirs) out.push_back(mount(path, std::string(dir) + "/" + companion));
   out.push_back(
       mount(socket + shm::attach_suffix, std::string(shm::default_socket) + shm::attach_suffix, true));
   if (!paths.sim_set.empty()) out.push_back(mount(paths.sim_set, set_dir, true));
@@ -73,7 +79,17 @@ Json mounts(const std::string& socket, const Paths& paths) {
 
 }  // namespace
 
-std::string cdi_spec(const Allocation& what, const std::string& socket, const Paths& paths) {
+// What the driver's own library opens: the devices, and the files of its kernel modules.
+Json device_nodes(const std::vector<unsigned>& minors) {
+  Json out = Json::array();
+  for (const char* common : {"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"})
+    if (access(common, F_OK) == 0) out.push_back({{"path", common}});
+  for (const unsigned minor : minors) out.push_back({{"path", fmt::format("/dev/nvidia{}", minor)}});
+  return out;
+}
+
+std::string cdi_spec(const Allocation& what, const std::string& socket, const Paths& paths,
+                     const std::vector<unsigned>& minors) {
   Json edits = {
       {"env", {"CUDA_VISIBLE_DEVICES=" + joined_devices(what)}},
       {"mounts", mounts(socket, paths)},
@@ -82,6 +98,7 @@ std::string cdi_spec(const Allocation& what, const std::string& socket, const Pa
          {"path", paths.programs + "/carve"},
          {"args", {"carve", "--socket", socket, "hook", what.name}}}}},
   };
+  if (!minors.empty()) edits["deviceNodes"] = device_nodes(minors);
   const Json spec = {{"cdiVersion", "0.3.0"},
                      {"kind", cdi_kind},
                      {"devices", {{{"name", what.name}, {"containerEdits", edits}}}}};
@@ -89,12 +106,12 @@ std::string cdi_spec(const Allocation& what, const std::string& socket, const Pa
 }
 
 Outcome<void> write_cdi(const std::string& directory, const Allocation& what, const std::string& socket,
-                        const Paths& paths) {
+                        const Paths& paths, const std::vector<unsigned>& minors) {
   if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST)
     return failure(K::out_of_order, "cannot make the CDI directory {}: {}; choose another with --cdi-dir",
                    directory, strerror(errno));
   const std::string path = file_of(directory, what.name), fresh = path + ".new";
-  const std::string spec = cdi_spec(what, socket, paths);
+  const std::string spec = cdi_spec(what, socket, paths, minors);
   const Fd file(open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!file || write(file.get(), spec.data(), spec.size()) != static_cast<ssize_t>(spec.size()) ||
       rename(fresh.c_str(), path.c_str()) != 0)

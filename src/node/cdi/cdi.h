@@ -26,12 +26,13 @@ struct Paths {
 
 inline constexpr const char* cdi_kind = "carve.dev/slice";
 
-// The file's text.
-std::string cdi_spec(const Allocation&, const std::string& socket, const Paths&);
+// The file's text. `minors`: N of /dev/nvidiaN for each slice; empty where devices are simulated.
+std::string cdi_spec(const Allocation&, const std::string& socket, const Paths&,
+                     const std::vector<unsigned>& minors);
 
 // Written beside and renamed, so that no runtime ever reads half of it.
 Outcome<void> write_cdi(const std::string& directory, const Allocation&, const std::string& socket,
-                        const Paths&);
+                        const Paths&, const std::vector<unsigned>& minors);
 void remove_cdi(const std::string& directory, const std::string& slice);
 
 }  // namespace carve::node

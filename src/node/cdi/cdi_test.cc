@@ -29,7 +29,7 @@ Paths simulated() {
 }
 
 TEST(Cdi, the_file_names_the_slice_its_devices_its_mounts_and_the_hook) {
-  const auto spec = api::parse(cdi_spec(slice(), "/run/x.sock", simulated()));
+  const auto spec = api::parse(cdi_spec(slice(), "/run/x.sock", simulated(), {}));
   ASSERT_TRUE(spec);
   EXPECT_EQ((*spec)["kind"], "carve.dev/slice");
   const auto& device = (*spec)["devices"][0];
@@ -53,17 +53,28 @@ TEST(Cdi, the_file_names_the_slice_its_devices_its_mounts_and_the_hook) {
   EXPECT_EQ(mode["/run/simgpu"], "rw");
 }
 
+TEST(Cdi, real_devices_come_with_their_nodes) {
+  Paths real = simulated();
+  real.sim_set = "";
+  const auto spec = api::parse(cdi_spec(slice(), "/run/x.sock", real, {3, 7}));
+  std::set<std::string> nodes;
+  for (const auto& node : (*spec)["devices"][0]["containerEdits"]["deviceNodes"]) nodes.insert(node["path"]);
+  EXPECT_TRUE(nodes.contains("/dev/nvidia3") && nodes.contains("/dev/nvidia7"));
+  const auto simulated_spec = api::parse(cdi_spec(slice(), "/run/x.sock", simulated(), {}));
+  EXPECT_FALSE((*simulated_spec)["devices"][0]["containerEdits"].contains("deviceNodes"));
+}
+
 TEST(Cdi, the_file_appears_whole_and_goes_away) {
   char name[] = "/tmp/carve-cdi-XXXXXX";
   const std::filesystem::path dir = mkdtemp(name);
-  ASSERT_TRUE(write_cdi(dir / "cdi", slice(), "/run/x.sock", simulated()));
+  ASSERT_TRUE(write_cdi(dir / "cdi", slice(), "/run/x.sock", simulated(), {}));
   std::ifstream file(dir / "cdi" / "carve.dev-slice_a.json");
   std::ostringstream text;
   text << file.rdbuf();
   EXPECT_TRUE(api::parse(text.str()));
   remove_cdi(dir / "cdi", "a");
   EXPECT_TRUE(std::filesystem::is_empty(dir / "cdi"));
-  const auto refused = write_cdi("/dev/null/cdi", slice(), "/run/x.sock", simulated());
+  const auto refused = write_cdi("/dev/null/cdi", slice(), "/run/x.sock", simulated(), {});
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().sentence, testing::HasSubstr("--cdi-dir"));
   std::filesystem::remove_all(dir);

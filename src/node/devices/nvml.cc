@@ -22,7 +22,7 @@ void bind(void* library, const char* name, F& slot) {
 
 }  // namespace
 
-std::string Nvml::said(nvmlReturn_t result) const {
+std::string Nvml::text_of(nvmlReturn_t result) const {
   const char* text = call_.error_string != nullptr ? call_.error_string(result) : nullptr;
   return text != nullptr ? text : fmt::format("NVML error {}", static_cast<int>(result));
 }
@@ -44,6 +44,7 @@ Outcome<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
   bind(from, "nvmlDeviceGetHandleByIndex_v2", call.handle);
   bind(from, "nvmlDeviceGetUUID", call.uuid);
   bind(from, "nvmlDeviceGetName", call.name);
+  bind(from, "nvmlDeviceGetMinorNumber", call.minor);
   bind(from, "nvmlDeviceGetMemoryInfo", call.memory);
   bind(from, "nvmlDeviceGetMemoryInfo_v2", call.memory_v2);
   bind(from, "nvmlDeviceGetComputeRunningProcesses_v3", call.compute_processes);
@@ -57,7 +58,7 @@ Outcome<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
     return failure(K::out_of_order, "{} is older than driver 510, the oldest that Carve works with", library);
   if (const nvmlReturn_t result = call.init(); result != NVML_SUCCESS)
     return failure(K::out_of_order, "NVML does not start: {}. Is the driver loaded (nvidia-smi)?",
-                   nvml->said(result));
+                   nvml->text_of(result));
   nvml->initialised_ = true;
   char version[96] = "unknown";
   if (call.driver_version != nullptr) call.driver_version(version, sizeof version);
@@ -70,21 +71,26 @@ Nvml::~Nvml() {
   // The library stays loaded: drivers keep threads that outlive a dlclose.
 }
 
-Outcome<std::vector<Device>> Nvml::find_devices(const Bytes* reserve) {
+Outcome<std::vector<Device>> Nvml::find_devices(const Bytes* reserve, std::vector<std::string>& said) {
   unsigned count = 0;
   if (const nvmlReturn_t result = call_.count(&count); result != NVML_SUCCESS)
-    return failure(K::out_of_order, "NVML does not say how many devices there are: {}", said(result));
+    return failure(K::out_of_order, "NVML does not say how many devices there are: {}", text_of(result));
   std::vector<Device> devices;
-  handles_.clear();
+  handles_.assign(count, nullptr);
   for (unsigned i = 0; i < count; ++i) {
     nvmlDevice_t handle = nullptr;
     nvmlReturn_t result = call_.handle(i, &handle);
-    if (result != NVML_SUCCESS) return failure(K::out_of_order, "device {}: {}", i, said(result));
+    if (result == NVML_ERROR_GPU_IS_LOST) {
+      said.push_back(fmt::format("device {} is lost: it has fallen off the bus, and is left out", i));
+      continue;
+    }
+    if (result != NVML_SUCCESS) return failure(K::out_of_order, "device {}: {}", i, text_of(result));
     char text[96] = "";
     Device device;
     device.index = i;
     result = call_.uuid(handle, text, sizeof text);
-    if (result != NVML_SUCCESS) return failure(K::out_of_order, "device {} has no UUID: {}", i, said(result));
+    if (result != NVML_SUCCESS)
+      return failure(K::out_of_order, "device {} has no UUID: {}", i, text_of(result));
     const auto uuid = parse_uuid(text);
     if (!uuid) return failure(K::out_of_order, "device {} calls itself '{}', which is no UUID", i, text);
     device.uuid = *uuid;
@@ -97,8 +103,13 @@ Outcome<std::vector<Device>> Nvml::find_devices(const Bytes* reserve) {
     } else {
       nvmlMemory_t old{};
       result = call_.memory(handle, &old);
+      if (result == NVML_ERROR_GPU_IS_LOST) {
+        said.push_back(fmt::format("device {} is lost: it has fallen off the bus, and is left out", i));
+        continue;
+      }
       if (result != NVML_SUCCESS)
-        return failure(K::out_of_order, "device {} does not say how much memory it has: {}", i, said(result));
+        return failure(K::out_of_order, "device {} does not say how much memory it has: {}", i,
+                       text_of(result));
       device.native = {old.total};
     }
     if (reserve != nullptr) device.reserved = *reserve;
@@ -106,13 +117,19 @@ Outcome<std::vector<Device>> Nvml::find_devices(const Bytes* reserve) {
       return failure(K::bad_request, "--reserve {}: device {} has {} in all",
                      carve::text(device.reserved).c_str(), i, carve::text(device.native).c_str());
     devices.push_back(device);
-    handles_.push_back(handle);
+    handles_[i] = handle;
   }
   if (call_.event_set != nullptr && call_.register_events != nullptr && call_.wait_for_event != nullptr &&
       call_.event_set(&events_) == NVML_SUCCESS)
     for (const nvmlDevice_t handle : handles_)
       call_.register_events(handle, nvmlEventTypeXidCriticalError, events_);
   return devices;
+}
+
+unsigned Nvml::minor_of(unsigned index) const {
+  unsigned minor = index;
+  if (call_.minor != nullptr && call_.minor(handles_[index], &minor) != NVML_SUCCESS) minor = index;
+  return minor;
 }
 
 std::vector<ProcessUse> Nvml::processes(unsigned index, bool& hidden, nvmlReturn_t& result) {
@@ -163,7 +180,7 @@ DeviceSample Nvml::sample(unsigned index) {
   if (result == NVML_ERROR_GPU_IS_LOST)
     out.trouble = "the device is lost: it has fallen off the bus; reset it or restart the machine";
   else if (result != NVML_SUCCESS)
-    out.trouble = "NVML cannot read it: " + said(result);
+    out.trouble = "NVML cannot read it: " + text_of(result);
   return out;
 }
 

@@ -24,6 +24,7 @@ struct NvmlTable {
   decltype(&nvmlDeviceGetHandleByIndex_v2) handle;
   decltype(&nvmlDeviceGetUUID) uuid;
   decltype(&nvmlDeviceGetName) name;
+  decltype(&nvmlDeviceGetMinorNumber) minor;
   decltype(&nvmlDeviceGetMemoryInfo) memory;
   decltype(&nvmlDeviceGetMemoryInfo_v2) memory_v2;                       // Since driver 510.
   decltype(&nvmlDeviceGetComputeRunningProcesses_v3) compute_processes;  // Since driver 510.
@@ -55,11 +56,13 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  // In NVML's order. `reserve`: what is kept back of each, instead of what the driver calls reserved.
-  Outcome<std::vector<Device>> find_devices(const Bytes* reserve);
+  // In NVML's order, without those that are lost (`said` hears of them). `reserve`: what is kept back of
+  // each, instead of what the driver calls reserved.
+  Outcome<std::vector<Device>> find_devices(const Bytes* reserve, std::vector<std::string>& said);
+  unsigned minor_of(unsigned index) const;  // N of /dev/nvidiaN.
   const std::string& driver_version() const { return driver_version_; }
 
-  DeviceSample sample(unsigned index);
+  DeviceSample sample(unsigned index);  // NVML's index.
   // Xid errors since the last call: device index and number. Never waits.
   std::vector<std::pair<unsigned, unsigned>> xids();
 
@@ -67,13 +70,13 @@ class Nvml {
 
  private:
   Nvml() = default;
-  std::string said(nvmlReturn_t) const;
+  std::string text_of(nvmlReturn_t) const;
 
   void* library_ = nullptr;
   bool initialised_ = false;
   NvmlTable call_{};
   std::string driver_version_;
-  std::vector<nvmlDevice_t> handles_;
+  std::vector<nvmlDevice_t> handles_;  // By NVML's index; null: lost.
   nvmlEventSet_t events_ = nullptr;
 };
 

@@ -20,12 +20,12 @@ struct Sampler::Shared {
   Fd ready{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
 };
 
-Sampler::Sampler(Nvml& nvml, unsigned devices) : shared_(std::make_shared<Shared>()) {
+Sampler::Sampler(Nvml& nvml, std::vector<unsigned> indexes) : shared_(std::make_shared<Shared>()) {
   // Signals are the loop's business.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([shared = shared_, &nvml, devices] {
+  thread_ = std::thread([shared = shared_, &nvml, indexes = std::move(indexes)] {
     uint64_t number = 0;
     for (;;) {
       {
@@ -36,7 +36,7 @@ Sampler::Sampler(Nvml& nvml, unsigned devices) : shared_(std::make_shared<Shared
       Sample sample;
       sample.number = ++number;
       sample.begun_ns = monotonic_ns();
-      for (unsigned i = 0; i < devices; ++i) sample.devices.push_back(nvml.sample(i));
+      for (const unsigned index : indexes) sample.devices.push_back(nvml.sample(index));
       sample.xids = nvml.xids();
       sample.ended_ns = monotonic_ns();
       const std::lock_guard lock(shared->mutex);

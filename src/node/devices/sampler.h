@@ -17,13 +17,13 @@ namespace carve::node {
 struct Sample {
   uint64_t number = 0;
   int64_t begun_ns = 0, ended_ns = 0;  // CLOCK_MONOTONIC
-  std::vector<DeviceSample> devices;   // In the order of find_devices().
+  std::vector<DeviceSample> devices;   // In the order of `indexes`.
   std::vector<std::pair<unsigned, unsigned>> xids;
 };
 
 class Sampler {
  public:
-  Sampler(Nvml& nvml, unsigned devices);
+  Sampler(Nvml& nvml, std::vector<unsigned> indexes);  // NVML's.
   ~Sampler();  // Waits for a call that is under way, at most 2 s; then leaves the thread behind.
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
