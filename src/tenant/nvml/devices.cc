@@ -40,6 +40,32 @@ nvmlReturn_t narrowed_handle(nvmlDevice_t* device, Ask ask) {
   return result;
 }
 
+// The sets of topology: `list(&count, devices)` is the driver's call, which counts where `count` is 0. No
+// machine has more devices than this.
+constexpr unsigned most_devices = 64;
+
+template <class List>
+nvmlReturn_t narrowed_set(unsigned int* count, nvmlDevice_t* devices, List list) {
+  const Entered entered = enter();
+  if (entered.refused) return NVML_ERROR_DRIVER_NOT_LOADED;
+  if (entered.process == nullptr || count == nullptr) return list(count, devices);
+  if (*count != 0 && devices == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  nvmlDevice_t all[most_devices] = {};
+  unsigned found = 0;
+  nvmlReturn_t result = list(&found, nullptr);
+  found = std::min(found, most_devices);
+  if (result == NVML_SUCCESS && found != 0) result = list(&found, all);
+  if (result != NVML_SUCCESS) return result;
+  unsigned granted = 0;
+  for (unsigned i = 0; i < std::min(found, most_devices); ++i) {
+    if (granted_index(*entered.process, all[i]) == not_granted) continue;
+    if (granted < *count) devices[granted] = all[i];
+    ++granted;
+  }
+  *count = *count == 0 ? granted : std::min(granted, *count);
+  return result;
+}
+
 }  // namespace
 
 nvmlReturn_t nvmlDeviceGetCount(unsigned int* count) {
@@ -93,4 +119,17 @@ nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int* index) {
   if (granted == not_granted) return NVML_ERROR_INVALID_ARGUMENT;
   *index = granted;
   return result;
+}
+
+nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopologyLevel_t level,
+                                              unsigned int* count, nvmlDevice_t* devices) {
+  return narrowed_set(count, devices, [=](unsigned* n, nvmlDevice_t* all) {
+    return driver<&nvmlDeviceGetTopologyNearestGpus>(device, level, n, all);
+  });
+}
+
+nvmlReturn_t nvmlSystemGetTopologyGpuSet(unsigned int cpu, unsigned int* count, nvmlDevice_t* devices) {
+  return narrowed_set(count, devices, [=](unsigned* n, nvmlDevice_t* all) {
+    return driver<&nvmlSystemGetTopologyGpuSet>(cpu, n, all);
+  });
 }

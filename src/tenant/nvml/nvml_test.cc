@@ -105,6 +105,24 @@ TEST_F(Nvml, does_not_find_a_device_that_was_not_granted) {
   EXPECT_EQ(d, handle(1));
 }
 
+TEST_F(Nvml, sets_of_devices_hold_granted_ones_only) {
+  on<&nvmlSystemGetTopologyGpuSet>([](unsigned, unsigned* n, nvmlDevice_t* all) {
+    for (unsigned i = 0; i < *n; ++i) all[i] = handle(i + 1);
+    *n = 3;
+    return NVML_SUCCESS;
+  });
+  unsigned n = 0;
+  EXPECT_EQ(nvmlSystemGetTopologyGpuSet(0, &n, nullptr), NVML_SUCCESS);
+  ASSERT_EQ(n, 2u);
+  nvmlDevice_t found[3] = {};
+  EXPECT_EQ(nvmlSystemGetTopologyGpuSet(0, &n, found), NVML_SUCCESS);
+  EXPECT_EQ(n, 2u);
+  EXPECT_EQ(found[0], handle(1));
+  EXPECT_EQ(found[1], handle(3));
+  EXPECT_EQ(found[2], nullptr);
+  EXPECT_EQ(nvmlSystemGetTopologyGpuSet(0, &n, nullptr), NVML_ERROR_INVALID_ARGUMENT);
+}
+
 TEST_F(Nvml, memory_is_the_slices) {
   Reservation held(*tenant.process, 0, 4_MiB);
   nvmlMemory_t v1 = {};

@@ -31,9 +31,11 @@ constexpr Hook hooks[] = {
     HOOK(nvmlDeviceGetProcessUtilization),
     HOOK(nvmlDeviceGetProcessesUtilizationInfo),
     HOOK(nvmlDeviceGetRunningProcessDetailList),
+    HOOK(nvmlDeviceGetTopologyNearestGpus),
     HOOK(nvmlInit),
     HOOK(nvmlInitWithFlags),
     HOOK(nvmlInit_v2),
+    HOOK(nvmlSystemGetTopologyGpuSet),
 };
 static_assert(sorted_and_unique(hooks));
 
