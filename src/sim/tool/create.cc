@@ -100,7 +100,8 @@ int create(const Arguments& arguments) {
   } else if (fs::exists(dir) && !fs::is_empty(dir) && !force) {
     throw Refused(dir.string() + " holds other files; choose an empty directory, or pass --force");
   }
-  fs::create_directories(dir);
+  // Whoever may look for cards may find these, whatever the umask; a directory that was there stays as it is.
+  if (fs::create_directories(dir)) fs::permissions(dir, fs::perms(0755));
   const fs::path fresh = dir / (".new." + std::to_string(getpid()));
   fs::remove_all(fresh);
   if (!fs::create_directory(fresh)) throw Refused("cannot create " + fresh.string());
@@ -125,6 +126,7 @@ int create(const Arguments& arguments) {
   std::ofstream(fresh / "kernels.rules") << kRules;
   const std::ofstream empty(fresh / "clients.lock");
   chmod((fresh / "clients.lock").c_str(), 0666);
+  chmod((fresh / "kernels.rules").c_str(), 0644);
 
   for (const auto& entry : fs::directory_iterator(dir))
     if (entry.path().filename().string().starts_with("device")) fs::remove(entry.path());
