@@ -175,14 +175,14 @@ api::Diagnosis diagnose(const Agent& agent) {
                          "build or install it: cmake --build build --target carve_preload", "no"));
   checks.push_back(check("shims for containers", exists(settings.paths.shims + "/libcuda.so.1"),
                          settings.paths.shims, "build or install them"));
-  checks.push_back(
-      check("sealed limits", agent.runtime().sealed(),
-            agent.runtime().sealed()
-                ? "tenants get their limits through a read-only mount: not even root inside can write them"
-                : "limits are protected against accidents only: a process of the agent's own user could "
-                  "reopen them",
-            root ? "Linux 5.12 or newer, and CAP_SYS_ADMIN in the agent's mount namespace"
-                 : "run the agent as root"));
+  checks.push_back(check(
+      "sealed limits", agent.runtime().sealed(),
+      agent.runtime().sealed()
+          ? "tenants get their limits through a read-only mount: not even root in a container can write them"
+          : "limits are protected against accidents only: a process of the agent's own user could "
+            "reopen them",
+      root ? "Linux 5.12 or newer, and CAP_SYS_ADMIN in the agent's mount namespace"
+           : "run the agent as root"));
   checks.push_back(check("cgroup per slice", agent.has_cgroups(),
                          agent.has_cgroups()
                              ? "a slice is a cgroup: its end is seen at once and stopping reaches everybody"
