@@ -1,0 +1,60 @@
+"""What `cmake --install` leaves is whole: it runs from wherever it was put, and needs nothing but glibc 2.36."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+import conftest
+from conftest import BUILD, World
+
+PROGRAMS = ("carve", "carved", "carve-load", "carve-sim")
+
+
+@pytest.fixture(scope="module")
+def prefix():
+    folder = tempfile.mkdtemp(prefix="cvi-")
+    subprocess.run(["cmake", "--install", BUILD, "--prefix", folder], check=True, capture_output=True)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_an_installed_release_runs_from_where_it_lies(prefix, monkeypatch):
+    monkeypatch.setattr(conftest, "BUILD", conftest.pathlib.Path(prefix))
+    world = World("a10x1")
+    try:
+        done = world.carve("run", "--memory", "2GiB", "--", f"{prefix}/bin/carve-load", "--allocate", "3GiB", "--no-touch")
+        assert json.loads(done.stdout)["error"] == "CUDA_ERROR_OUT_OF_MEMORY"
+        assert world.carve("doctor").returncode == 0
+        maps = subprocess.run(["grep", "-l", str(BUILD), f"/proc/{world.agent.pid}/maps"], capture_output=True, text=True)
+        assert maps.returncode == 1, "the installed agent uses files of the build"
+    finally:
+        world.end()
+
+
+def test_completion_is_installed_where_shells_look(prefix):
+    assert "complete " in open(f"{prefix}/share/bash-completion/completions/carve").read()
+    assert os.path.exists(f"{prefix}/share/fish/vendor_completions.d/carve.fish")
+
+
+def test_bash_completes_verbs_and_options(prefix):
+    script = f"source {prefix}/share/bash-completion/completions/carve; COMP_WORDS=(carve run --mem); COMP_CWORD=2; _carve; echo ${{COMPREPLY[*]}}"
+    assert subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout == "--memory\n"
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_needs_glibc_alone_and_none_newer_than_2_36(prefix, program):
+    needed = subprocess.run(["readelf", "-dW", f"{prefix}/bin/{program}"], capture_output=True, text=True).stdout
+    libraries = set(re.findall(r"NEEDED.*\[(.*)\]", needed))
+    assert libraries <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}, libraries
+    versions = subprocess.run(["readelf", "-VW", f"{prefix}/bin/{program}"], capture_output=True, text=True).stdout
+    assert max(tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([0-9.]+)", versions)) <= (2, 36)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_program_explains_itself(prefix, program):
+    done = subprocess.run([f"{prefix}/bin/{program}", "--help"], capture_output=True, text=True)
+    assert done.returncode == 0 and len(done.stdout) > 200
