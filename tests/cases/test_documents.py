@@ -1,0 +1,36 @@
+"""What the documents point at exists, and the commands they show are ones that the programs know."""
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+from conftest import BUILD
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DOCUMENTS = [ROOT / p for p in subprocess.run(["git", "-C", ROOT, "ls-files", "*.md"], capture_output=True, text=True).stdout.split()] \
+    or sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").rglob("*.md"))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: str(d.relative_to(ROOT)))
+def test_every_link_leads_somewhere(document):
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text()):
+        if "://" not in target:
+            assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+def verbs():
+    shown = subprocess.run([BUILD / "bin/carve", "--help"], capture_output=True, text=True).stdout
+    return set(re.findall(r"^  ([a-z]+) {2,}", shown.split("Subcommands:")[1], re.M))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: str(d.relative_to(ROOT)))
+def test_every_command_shown_is_one(document):
+    """Every `carve VERB --option` of the documents, against the help texts."""
+    for verb, rest in re.findall(r"(?:^|[`$ /])carve ([a-z]+)((?: [^\n`#|]*)?)", document.read_text(), re.M):
+        if verb not in verbs():
+            continue  # "carve" as a word in a sentence.
+        words = [verb] + (["create"] if verb == "slice" and " create" in rest else [])
+        known = subprocess.run([BUILD / "bin/carve", *words, "--help"], capture_output=True, text=True).stdout
+        for option in re.findall(r"(--[a-z][a-z-]*)", rest.split(" -- ")[0]):
+            assert option in known or option == "--help", f"{document.name}: carve {verb} {option}"
