@@ -105,7 +105,8 @@ Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, uint
     if (!uuid) return tl::unexpected(uuid.error());
     r.device = *uuid;
   }
-  if (!d.strategy.empty() && !(r.strategy = parse_strategy(d.strategy)))
+  if (!d.strategy.empty()) r.strategy = parse_strategy(d.strategy);
+  if (!d.strategy.empty() && !r.strategy)
     return failure(K::bad_request, "'{}' is no strategy: binpack or spread", d.strategy.substr(0, 80));
   if (!d.policy.empty()) {
     const auto policy = parse_policy(d.policy);
