@@ -142,6 +142,11 @@ Outcome<Paths> find_paths(const Options& options) {
   paths.libnvml = paths.driver + "/libnvidia-ml.so.1";
   if (const auto made = make_set(paths.programs + "/carve-sim", paths.sim_set, options.sim); !made)
     return tl::unexpected(made.error());
+  // As /dev is for a real device: whoever is granted a slice must be able to reach it. What else lies in the
+  // state is readable by its owner alone.
+  if (chmod(options.state.c_str(), 0711) != 0)
+    return failure(K::not_permitted, "cannot open {} to the programs of others: {}", options.state,
+                   strerror(errno));
   setenv("SIMGPU_DIR", paths.sim_set.c_str(), 1);
   return paths;
 }

@@ -121,6 +121,25 @@ def test_a_name_is_taken_once(world):
     assert done.returncode == 125 and "taken" in done.stderr
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="root's agent and an ordinary user's program")
+def test_an_ordinary_user_gets_a_slice_of_roots_agent_and_nothing_else(world):
+    """The socket is open to its group; here that is root's, and the uid is nobody's."""
+    nobody = ["setpriv", "--reuid=65534", "--regid=0", "--clear-groups"]
+
+    def as_nobody(*words):
+        return subprocess.run([*nobody, *map(str, words)], env=world.environment, capture_output=True, text=True, timeout=60, cwd="/")
+
+    carve = BUILD / "bin/carve"
+    done = as_nobody(carve, "run", "--memory", "2GiB", "--", LOAD, "--allocate", "1GiB", "--no-touch")
+    assert done.returncode == 0, done.stderr
+    world.begin("run", "--memory", "1GiB", "--name", "roots", "--", "sleep", "20")
+    assert until(lambda: "roots" in world.slices())
+    assert json.loads(as_nobody(carve, "ps", "-o", "json").stdout)["slices"] == []
+    assert as_nobody(carve, "stop", "roots").returncode == 1 and "roots" in world.slices()
+    ledger = world.folder / "state/ledger.db"
+    assert ledger.stat().st_mode & 0o077 == 0 and as_nobody("cat", ledger).returncode != 0
+
+
 def test_from_any_folder_and_as_an_ordinary_user(tmp_path):
     """An agent of an ordinary user's own, its programs, its quota; the machine's agent is not needed."""
     if os.geteuid() != 0:

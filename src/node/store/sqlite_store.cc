@@ -1,6 +1,9 @@
 #include "node/store/sqlite_store.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <map>
@@ -186,6 +189,9 @@ Outcome<void> SqliteStore::prepare() {
 Outcome<SqliteStore::Opened> SqliteStore::open(const std::string& path, int64_t now_s) {
   Opened opened;
   for (int attempt = 0;; ++attempt) {
+    // SQLite gives its two other files the mode of this one. Who holds what is for the API to say.
+    if (const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600); file >= 0) ::close(file);
+    chmod(path.c_str(), 0600);
     sqlite3* db = nullptr;
     const int code = sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
     opened.store.reset(new SqliteStore(db, path));
