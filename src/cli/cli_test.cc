@@ -104,6 +104,16 @@ TEST(Terminal, cuts_and_pads_by_what_is_seen) {
   EXPECT_EQ(age(3'723'000'000'000), "1h02m");
 }
 
+TEST(Terminal, what_others_chose_cannot_steer_it) {
+  EXPECT_EQ(harmless("a\x1b]0;title\x07z\x7f\n"), "a?]0;title?z??");
+  EXPECT_EQ(harmless("\xc2\x9b"
+                     "31m caf\xc3\xa9"),
+            "?31m caf\xc3\xa9");
+  TopView view = two_slices();
+  view.slices.slices[0].command = "\x1b[2J";
+  EXPECT_EQ(render(view, {.width = 120}).find('\x1b'), std::string::npos);
+}
+
 TEST(Coverage, a_pattern_matches_whole_names) {
   EXPECT_TRUE(matches("cuMemAlloc*", "cuMemAllocPitch_v2"));
   EXPECT_TRUE(matches("cu*Create*", "cuCtxCreate_v4"));

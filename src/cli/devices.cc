@@ -35,7 +35,8 @@ void print(const api::DeviceList& list, bool wide) {
   }
   fmt::print("{}", table(heading, rows));
   for (const api::Device& d : list.devices)
-    for (const std::string& stranger : d.strangers) fmt::print("device {}: {}\n", d.index, stranger);
+    for (const std::string& stranger : d.strangers)
+      fmt::print("device {}: {}\n", d.index, harmless(stranger));
 }
 
 }  // namespace

@@ -10,7 +10,8 @@ void add_events(CLI::App& app, Context& context) {
     answered(context, context.client().get<api::EventList>("/v1/events"), [&](const auto& list) {
       if (context.json()) return print_json(list);
       for (const api::Event& e : list.events)
-        fmt::print("{}  {}{}\n", clock_text(e.time_ns), e.slice.empty() ? "" : e.slice + ": ", e.text);
+        fmt::print("{}  {}{}\n", clock_text(e.time_ns), e.slice.empty() ? "" : e.slice + ": ",
+                   harmless(e.text));
     });
   });
 }

@@ -22,7 +22,7 @@ void print(const api::SliceList& list) {
                     fmt::format("{} / {}", text(Bytes{charged}).c_str(), text(Bytes{quota}).c_str()),
                     share == 0 ? "-" : text(Share{share}).c_str(),
                     slice.exclusive ? "exclusive" : slice.enforcement,
-                    age(until - std::min(until, slice.created_ns)), cut(slice.command, 40)});
+                    age(until - std::min(until, slice.created_ns)), cut(harmless(slice.command), 40)});
   }
   fmt::print("{}",
              table({"NAME", "STATE", "DEVICE", "MEMORY", "COMPUTE", "ISOLATION", "AGE", "COMMAND"}, rows));

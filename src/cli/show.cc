@@ -10,7 +10,7 @@ void print(const api::Slice& s) {
   const auto row = [](const char* name, const std::string& value) { fmt::print("{:<12} {}\n", name, value); };
   row("name", s.name);
   row("state", s.ended_because.empty() ? s.state : s.state + ": " + s.ended_because);
-  if (!s.command.empty()) row("command", s.command);
+  if (!s.command.empty()) row("command", harmless(s.command));
   row("owner", fmt::format("uid {}", s.owner_uid));
   row("created", clock_text(s.created_ns));
   if (s.ended_ns != 0) row("ended", clock_text(s.ended_ns));
@@ -37,12 +37,12 @@ void print(const api::Slice& s) {
       rows.push_back({std::to_string(p.pid),
                       p.inner_pid == p.pid || p.inner_pid == 0 ? "-" : std::to_string(p.inner_pid),
                       std::string(text(Bytes{p.used_bytes})), p.attached ? "attached" : "no CUDA yet",
-                      cut(p.command, 60)});
+                      cut(harmless(p.command), 60)});
     fmt::print("\n{}", table({"PID", "INNER PID", "MEMORY", "LIBRARY", "COMMAND"}, rows));
   }
   if (!s.events.empty()) {
     fmt::print("\n");
-    for (const api::Event& e : s.events) fmt::print("{}  {}\n", clock_text(e.time_ns), e.text);
+    for (const api::Event& e : s.events) fmt::print("{}  {}\n", clock_text(e.time_ns), harmless(e.text));
   }
 }
 

@@ -38,6 +38,17 @@ Ink ink_of(size_t index) {
   return wheel[index % std::size(wheel)];
 }
 
+std::string harmless(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const bool c1 = c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    i += c1;  // U+0080 to U+009F are control characters too.
+    out += c < 0x20 || c == 0x7f || c1 ? '?' : text[i];
+  }
+  return out;
+}
+
 size_t columns(std::string_view text) {
   size_t count = 0;
   for (size_t i = 0; i < text.size(); ++i) {

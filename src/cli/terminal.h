@@ -20,6 +20,9 @@ enum class Ink { plain, bold, dim, red, green, yellow, blue, magenta, cyan };
 std::string inked(const Screen& screen, Ink ink, std::string_view text);
 Ink ink_of(size_t index);  // Neighbouring slices get different ones.
 
+// Texts that others chose, such as command lines, with '?' for whatever would steer the terminal.
+std::string harmless(std::string_view text);
+
 // The columns a terminal needs for `text` (UTF-8, control sequences not counted).
 size_t columns(std::string_view text);
 std::string clipped(std::string_view line, size_t width);  // Without; control sequences are kept.

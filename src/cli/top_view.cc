@@ -83,10 +83,12 @@ std::string render(const TopView& view, const Screen& screen) {
                        inked(screen, full > 0.95 ? Ink::red : row.ink, bar(full, bar_width, screen.colour)),
                        text(Bytes{p.charged_bytes}).c_str(), text(Bytes{p.quota_bytes}).c_str(),
                        p.share_bp == 0 ? "-" : text(Share{p.share_bp}).c_str(), row.slice->state,
-                       row.slice->isolation == "none" ? "none" : row.slice->enforcement, row.slice->command));
+                       row.slice->isolation == "none" ? "none" : row.slice->enforcement,
+                       harmless(row.slice->command)));
     }
     if (rows.empty()) line("  no slices");
-    for (const std::string& stranger : device.strangers) line("  " + inked(screen, Ink::yellow, stranger));
+    for (const std::string& stranger : device.strangers)
+      line("  " + inked(screen, Ink::yellow, harmless(stranger)));
   }
   return out;
 }

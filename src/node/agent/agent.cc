@@ -258,6 +258,9 @@ Outcome<std::map<std::string, std::string>> Agent::enter(Tenant& tenant, Peer pe
     tenant.identity.root = peer.process;
     tenant.command = command;
     watch(tenant, tenant.root, &Agent::root_ended);
+    event(tenant.name(),
+          fmt::format("runs {} (process {}, uid {})", command.empty() ? "a program" : command.substr(0, 200),
+                      peer.process.pid, peer.uid));
   } else {
     tenant.descendants.emplace(peer.process, std::move(peer.pidfd));
   }
