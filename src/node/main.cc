@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "node/attach/attach.h"
+#include "node/cdi/cdi.h"
 #include "node/devices/context_charge.h"
 #include "node/os/clock.h"
 #include "node/os/log.h"
@@ -93,6 +94,7 @@ int serve(const Options& options) {
 
   // The doors: from here on anybody may ask.
   OR_SAY(attach_socket, listen_at(options.socket + shm::attach_suffix, SOCK_SEQPACKET, 0666));
+  OR_SAY(door_opened, open_door(options.socket));
   OR_SAY(api_socket, open_api(options.socket));
   AttachServer attach(loop, agent, std::move(*attach_socket));
   Routes routes(agent);

@@ -74,6 +74,23 @@ def test_the_library_in_a_container_cannot_be_talked_out_of_it(world, image):
     world.carve("slice", "rm", "case-b")
 
 
+def test_a_container_outlives_its_agent_and_starts_programs_under_the_next(world, image):
+    assert world.carve("slice", "create", "--memory", "2GiB", "--name", "case-d").returncode == 0
+    load = "/bin/carve-load --no-touch --allocate"
+    script = f"{load} 1GiB --seconds 4 & first=$!; /bin/sleep 2; {load} 3GiB; {load} 512MiB && wait $first"
+    container = podman("/bin/bash", "-c", script, device="carve.dev/slice=case-d")
+    world.attached("case-d")
+    world.agent.kill()
+    world.agent.wait()
+    world.log.close()
+    world.start()
+    out, err = container.communicate(timeout=60)
+    assert container.returncode == 0, (out, err)
+    refused, second, first = [json.loads(line)["error"] for line in out.splitlines()]
+    assert (refused, second, first) == ("CUDA_ERROR_OUT_OF_MEMORY", None, None)
+    world.carve("slice", "rm", "case-d")
+
+
 def test_a_removed_slice_is_no_device_any_more(world, image):
     assert world.carve("slice", "create", "--memory", "1GiB", "--name", "case-c").returncode == 0
     world.carve("slice", "rm", "case-c")

@@ -71,8 +71,8 @@ Json mounts(const std::string& socket, const Paths& paths) {
          {"libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4", "libnvidia-gpucomp.so"})
       if (const std::string path = loaded_path(companion); !path.empty())
         for (const char* dir : library_dirs) out.push_back(mount(path, std::string(dir) + "/" + companion));
-  out.push_back(
-      mount(socket + shm::attach_suffix, std::string(shm::default_socket) + shm::attach_suffix, true));
+  const std::string inside = shm::default_socket;
+  out.push_back(mount(door(socket), inside.substr(0, inside.rfind('/'))));
   if (!paths.sim_set.empty()) out.push_back(mount(paths.sim_set, set_dir, true));
   return out;
 }
@@ -86,6 +86,19 @@ Json device_nodes(const std::vector<unsigned>& minors) {
     if (access(common, F_OK) == 0) out.push_back({{"path", common}});
   for (const unsigned minor : minors) out.push_back({{"path", fmt::format("/dev/nvidia{}", minor)}});
   return out;
+}
+
+std::string door(const std::string& socket) { return socket + ".run/door"; }
+
+Outcome<void> open_door(const std::string& socket) {
+  const std::string inside = shm::default_socket;
+  const std::string name = door(socket) + inside.substr(inside.rfind('/')) + shm::attach_suffix;
+  if ((mkdir(door(socket).c_str(), 0755) != 0 && errno != EEXIST) ||
+      (unlink(name.c_str()) != 0 && errno != ENOENT) ||
+      link((socket + shm::attach_suffix).c_str(), name.c_str()) != 0)
+    return failure(FailureKind::out_of_order, "cannot put the attach socket into {}: {}", door(socket),
+                   strerror(errno));
+  return {};
 }
 
 std::string cdi_spec(const Allocation& what, const std::string& socket, const Paths& paths,
