@@ -54,6 +54,9 @@ int serve(const Options& options) {
                      options.socket, options.socket.size() + 7, longest_socket_path)});
   OR_SAY(state_lock, hold_lock(options.state + "/lock", "the state " + options.state));
   OR_SAY(socket_lock, hold_lock(options.socket + ".lock", "the socket " + options.socket));
+  // The library may be preloaded into everything on this machine, so into us: it must find nobody to ask.
+  unsetenv(shm::socket_variable);
+  unlink((options.socket + shm::attach_suffix).c_str());
   OR_SAY(paths, find_paths(options));
   OR_SAY(nvml, Nvml::open(paths->libnvml));
   OR_SAY(devices, find_devices(**nvml, options, *paths));

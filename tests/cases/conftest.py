@@ -34,12 +34,14 @@ class World:
         self.socket = self.folder / "s"
         self.arguments = ["--sim", spec, "--state", str(self.folder / "state"), "--socket", str(self.socket), *arguments]
         self.environment = {**os.environ, "CARVE_SOCKET": str(self.socket), "NO_COLOR": "1"}
+        self.agent_environment = None
         self.programs = []
         self.start()
 
     def start(self):
         self.log = open(self.folder / "log", "ab")
-        self.agent = subprocess.Popen([BUILD / "bin/carved", *self.arguments], stdout=self.log, stderr=self.log)
+        self.agent = subprocess.Popen([BUILD / "bin/carved", *self.arguments], stdout=self.log, stderr=self.log,
+                                      env=self.agent_environment)
         assert until(lambda: self.carve("version").returncode == 0 or self.agent.poll() is not None, 20)
         assert self.agent.poll() is None, (self.folder / "log").read_text()
 

@@ -121,6 +121,19 @@ def test_a_name_is_taken_once(world):
     assert done.returncode == 125 and "taken" in done.stderr
 
 
+def test_an_agent_that_is_preloaded_itself_starts_at_once(world):
+    """As with the library in /etc/ld.so.preload, also where a killed agent left its sockets behind."""
+    world.agent.kill()
+    world.agent.wait()
+    world.log.close()
+    world.agent_environment = {**world.environment, "LD_PRELOAD": str(BUILD / "lib/carve/libcarve.so")}
+    begun = time.monotonic()
+    world.start()
+    assert time.monotonic() - begun < 8, "the library inside the agent waited for the agent"
+    done = world.carve("run", "--memory", "2GiB", "--", LOAD, "--allocate", "3GiB", "--no-touch")
+    assert json.loads(done.stdout)["error"] == "CUDA_ERROR_OUT_OF_MEMORY"
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="root's agent and an ordinary user's program")
 def test_an_ordinary_user_gets_a_slice_of_roots_agent_and_nothing_else(world):
     """The socket is open to its group; here that is root's, and the uid is nobody's."""
