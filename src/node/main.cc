@@ -93,7 +93,14 @@ int serve(const Options& options) {
   sigaddset(&ending, SIGTERM);
   sigaddset(&ending, SIGINT);
   const Fd signals(signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
-  loop.watch(signals.get(), EPOLLIN, [&](uint32_t) { loop.stop(); });
+  loop.watch(signals.get(), EPOLLIN, [&](uint32_t) {
+    loop.forget(signals.get());
+    // What was just told to end is seen to its end; nobody waits longer than that.
+    loop.every(10 * millisecond, [&, until = monotonic_ns() + 300 * millisecond] {
+      if (!agent.any_stopping() || monotonic_ns() > until) loop.stop();
+    });
+    if (!agent.any_stopping()) loop.stop();
+  });
 
   // The doors: from here on anybody may ask.
   OR_SAY(attach_socket, listen_at(options.socket + shm::attach_suffix, SOCK_SEQPACKET, 0666));
@@ -108,6 +115,7 @@ int serve(const Options& options) {
   loop.run();
 
   log::info("ending; {} slices run on inside their quotas", agent.tenants().size());
+  agent.leave();
   unlink(options.socket.c_str());
   if (agent.tenants().empty()) unlink((options.socket + shm::attach_suffix).c_str());
   if (sampler.under_way_since_ns() != 0)

@@ -8,6 +8,7 @@
 // entry in it are leftovers; an entry without pages or living processes has ended.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -79,6 +80,10 @@ class Agent {
   const std::deque<Event>& events() const { return events_; }
   const Settings& settings() const { return settings_; }
   const RuntimeDir& runtime() const { return runtime_; }
+  void leave();  // At an ordinary end: takes away what nobody uses.
+  bool any_stopping() const {
+    return std::ranges::any_of(tenants_, [](const auto& entry) { return entry.second->stopping; });
+  }
   bool has_cgroups() const { return tree_.has_value() && cgroup_trouble_.empty(); }
   const std::string& cgroup_trouble() const { return cgroup_trouble_; }
   int64_t sample_age_ns() const;

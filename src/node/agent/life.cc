@@ -17,6 +17,10 @@ constexpr int64_t kill_again = 100 * millisecond;
 
 }  // namespace
 
+void Agent::leave() {
+  if (tree_) rmdir((tree_->mount + "/" + group_).c_str());  // Refused while a slice is in it.
+}
+
 void Agent::watch(Tenant& tenant, Watched& process, void (Agent::*ended)(Tenant&, const ProcessId&)) {
   process.pidfd = open_process(process.id);
   const auto call = [this, id = tenant.use.id, process_id = process.id, ended] {

@@ -78,11 +78,14 @@ int keep(const std::string& runtime_dir) {
   std::vector<Held> held;
   std::vector<Fd> agents;
   bool met = false;
+  int seconds_alone = 0;
   while (!met || !held.empty() || !agents.empty()) {
     std::vector<pollfd> waits{{listener->get(), POLLIN, 0}};
     for (const Fd& agent : agents) waits.push_back({agent.get(), POLLIN, 0});
-    const int ready = poll(waits.data(), waits.size(), met ? -1 : 30'000);
-    if (ready == 0) return 0;  // Nobody came.
+    const int ready = poll(waits.data(), waits.size(), agents.empty() ? 1000 : -1);
+    if (ready == 0 && !met && ++seconds_alone >= 30) return 0;  // Nobody came.
+    if (ready == 0 && access(socket_in(runtime_dir).c_str(), F_OK) != 0)
+      return 0;  // Nobody can come any more.
     if (ready < 0) continue;
     for (size_t i = waits.size() - 1; i >= 1; --i) {
       if (waits[i].revents == 0) continue;

@@ -4,8 +4,9 @@
 // only its tenants do, and they have closed their descriptors. Reopening it through /proc/PID/map_files needs
 // CAP_CHECKPOINT_RESTORE, so it works for root alone; a sealed file with a name does not exist on Linux. So a
 // child of the agent, in its own session, holds the descriptors over a socket in the runtime directory. It
-// knows nothing, decides nothing, allocates nothing after start: 40 KiB, and no time. It ends when it holds
-// nothing and no agent is connected. If it dies, the agent starts another and hands over everything again.
+// knows nothing and decides nothing; it costs 0.2 MiB of its own and no time while an agent is connected. It
+// ends when it holds nothing and no agent is connected, or when its directory is gone. If it dies, the agent
+// starts another and hands over everything again.
 #pragma once
 
 #include <string>

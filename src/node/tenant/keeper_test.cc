@@ -68,5 +68,19 @@ TEST(Keeper, ends_when_it_holds_nothing_and_nobody_is_connected) {
   kept.child = 0;
 }
 
+TEST(Keeper, ends_when_no_agent_can_find_it_any_more) {
+  Kept kept;
+  {
+    auto keeper = Keeper::reach(kept.dir);
+    ASSERT_TRUE(keeper);
+    ASSERT_TRUE(keeper->hold("a", make_report()->fd));
+  }
+  std::filesystem::remove_all(kept.dir);
+  int status = 0;
+  for (int i = 0; i < 5000 && waitpid(kept.child, &status, WNOHANG) == 0; ++i) usleep(1000);
+  EXPECT_TRUE(WIFEXITED(status));
+  kept.child = 0;
+}
+
 }  // namespace
 }  // namespace carve::node
