@@ -119,6 +119,16 @@ TEST(Coverage, a_pattern_matches_whole_names) {
   EXPECT_TRUE(matches("cu*Create*", "cuCtxCreate_v4"));
   EXPECT_FALSE(matches("cuMemAlloc", "cuMemAlloc_v2"));
   EXPECT_TRUE(matches("*", ""));
+  EXPECT_TRUE(matches("a*b*c", "aXbXbc"));
+  EXPECT_FALSE(matches("a*b", "ab_"));
+  EXPECT_FALSE(matches("", "a"));
+}
+
+TEST(Coverage, many_stars_cost_no_more_than_one) {
+  std::string stars;
+  for (int i = 0; i < 200; ++i) stars += "*c";
+  EXPECT_FALSE(matches(stars, std::string(100, 'c')));
+  EXPECT_TRUE(matches(stars, std::string(300, 'c')));
 }
 
 TEST(Coverage, lists_what_is_open_or_unknown_and_nothing_else) {
