@@ -37,6 +37,12 @@ struct Tag {
   constexpr unsigned process() const { return value & 0xffff; }
   constexpr unsigned lane() const { return value >> 16 & 0xf; }
   constexpr uint64_t number() const { return value >> 20; }
+
+  // Numbers have 44 bits, enough for years of changes; a scribbled lane may hold more, of which these count.
+  static constexpr uint64_t numbers = (uint64_t{1} << 44) - 1;
+  static constexpr uint64_t after(uint64_t number) {
+    return ((number + 1) & numbers) != 0 ? (number + 1) & numbers : 2;
+  }
 };
 
 // A lane's place in a report.
@@ -109,7 +115,7 @@ bool change(Report& report, LaneId id, uint64_t from, uint64_t to, uint64_t limi
   Lane* lane = find_lane(report, id);
   if (lane == nullptr) return false;
   Budget& budget = report.budget[id.device];
-  const uint64_t number = lane->announced.load(std::memory_order_relaxed) + 1;
+  const uint64_t number = Tag::after(lane->announced.load(std::memory_order_relaxed));
   stop();
   __atomic_store_n(&lane->change[number % 2].from, from, __ATOMIC_RELAXED);
   stop();
@@ -149,6 +155,10 @@ bool reclaim(Report& report, unsigned process, Stop stop = {}) {
       stop();
     }
   }
+  // In a scribbled report one lane's repair can bring another's change to light.
+  for (unsigned device = 0; device < max_devices; ++device)
+    for (unsigned lane = 0; lane < lanes; ++lane)
+      if (holding(report, {device, process, lane}) != 0) done = false;
   return done;
 }
 
