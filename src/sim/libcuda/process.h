@@ -39,9 +39,11 @@ namespace carve::sim {
 struct Effect {
   uint64_t sequence = 0;
   std::function<void(uint64_t end_ns)> run;
-  std::function<bool()> gate;  // A host operation that waits for this instead of running something.
-  bool host = false;           // `run` is the program's own function: service thread only.
-  bool lazy = false;           // Nobody can see the effect without asking us: no thread needs to wake for it.
+  // A host operation that waits instead of running something: 0 when the wait is over, else when to look
+  // again.
+  std::function<uint64_t(uint64_t now)> gate;
+  bool host = false;  // `run` is the program's own function: service thread only.
+  bool lazy = false;  // Nobody can see the effect without asking us: no thread needs to wake for it.
 };
 
 // A recording of an event: a place in a channel.

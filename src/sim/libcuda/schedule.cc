@@ -84,6 +84,7 @@ uint64_t serve(CUctx_st& c, bool* did_something) {
   uint64_t wake = kNever;
   std::vector<std::pair<unsigned, std::function<void(uint64_t)>>> calls;
   bool due = false;
+  perform_due(c);  // What a gate looks at may be the effect of something that nobody has performed.
   {
     const std::lock_guard lock(c.pending);
     const Locked device(d);
@@ -97,10 +98,11 @@ uint64_t serve(CUctx_st& c, bool* did_something) {
       if (complete(d, c.index, k, urgent->sequence)) {
         due = true;
       } else if (channel.head == Head::waiting_for_host && channel.completed == urgent->sequence) {
-        if (urgent->gate)
-          urgent->gate() ? calls.push_back({k, nullptr}) : void(wake = std::min(wake, now + 100'000));
-        else
+        const uint64_t again = urgent->gate ? urgent->gate(now) : 0;
+        if (again == 0)
           calls.push_back({k, urgent->run});
+        else
+          wake = std::min(wake, again);
       } else {
         wake = std::min(wake, std::max(look_again(d, c, k, urgent->sequence), now + 20'000));
       }
@@ -145,6 +147,13 @@ void* service(void*) {
   }
 }
 
+uint64_t thread_id() {
+  static thread_local const uint64_t id = static_cast<uint64_t>(syscall(SYS_gettid));
+  return id;
+}
+
+}  // namespace
+
 void call_service() {
   Process& p = process();
   const std::lock_guard lock(p.service_mutex);
@@ -161,13 +170,6 @@ void call_service() {
     p.service_started = false;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
-
-uint64_t thread_id() {
-  static thread_local const uint64_t id = static_cast<uint64_t>(syscall(SYS_gettid));
-  return id;
-}
-
-}  // namespace
 
 CUresult stream_of(CUstream handle, std::shared_ptr<CUctx_st>* context, CUstream_st** stream) {
   if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {

@@ -36,6 +36,9 @@ CUresult query(CUctx_st&, unsigned channel, uint64_t sequence);
 unsigned take_channel(CUctx_st&, bool blocking);
 void give_channel(CUctx_st&, unsigned channel);
 
+// Lets the service thread look at once: something that a gate may wait for has happened.
+void call_service();
+
 uint64_t copy_time(const Device&, OpKind, uint64_t bytes);
 
 }  // namespace carve::sim

@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "sim/libcuda/process.h"
-#include "sim/libcuda/schedule.h"
-#include "sim/model/engine.h"
+#include "sim/libcuda/work.h"
 
 using namespace carve::sim;
 
@@ -97,23 +96,10 @@ CUresult wait_event(CUstream handle, CUevent event, unsigned flags) {
   if (!known(event, &r, &e)) return e;  // Never recorded: nothing to wait for.
   const auto from = r->context.lock();
   if (!from || r->end_ns.load(std::memory_order_acquire)) return CUDA_SUCCESS;
-  Op op = {};
-  if (from == a.context) {
-    op.kind = OpKind::mark;
-    op.dependency_count = 1;
-    op.dependencies[0] = {static_cast<uint16_t>(r->channel), 0, static_cast<uint32_t>(r->sequence + 1)};
-    return submit(*a.context, a.stream->channel, op, nullptr);
-  }
-  op.kind = OpKind::host;
-  Effect gate;
-  gate.host = true;
-  gate.gate = [r] {
-    const auto c = r->context.lock();
-    if (!c) return true;
-    if (complete(c->card(), c->index, r->channel, r->sequence)) return true;
-    return false;
-  };
-  return submit(*a.context, a.stream->channel, op, std::move(gate), nullptr);
+  Step step;
+  step.op.kind = OpKind::mark;
+  const Place recorded{from, r->channel, r->sequence};
+  return submit_after(a.context, a.stream->channel, {&recorded, 1}, std::move(step), nullptr);
 }
 
 CUresult host_function(CUstream handle, std::function<void(uint64_t)> f) {
