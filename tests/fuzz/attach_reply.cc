@@ -25,10 +25,13 @@ int file(const char* name, size_t size = sizeof(T)) {
 template <class T>
 int good(const char* name, uint64_t magic) {
   const int fd = file<T>(name);
-  auto* page = static_cast<T*>(mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
-  page->magic = magic;
-  page->layout = shm::layout_version;
-  munmap(page, sizeof(T));
+  struct Head {
+    uint64_t magic;
+    uint32_t layout;
+  };
+  auto* head = static_cast<Head*>(mmap(nullptr, sizeof(Head), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+  *head = {magic, shm::layout_version};
+  munmap(head, sizeof(Head));
   return fd;
 }
 
@@ -37,7 +40,7 @@ const int* descriptors() {
   static int fds[8];
   if (fds[0] == 0) {
     fds[0] = good<shm::Control>("control", shm::control_magic);
-    fds[1] = good<shm::Report>("report", shm::report_magic);
+    fds[1] = good<shm::ReportFile>("report", shm::report_magic);
     fds[2] = file<shm::Heartbeat>("heartbeat");
     fds[3] = file<shm::Control>("short", 4096);
     fds[4] = file<shm::Report>("zeros");
@@ -93,6 +96,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (pages.slot >= shm::max_processes || pages.control->device_count > shm::max_devices) abort();
     volatile uint64_t last =
         pages.report->process[pages.slot].lane[shm::max_devices - 1][shm::lanes - 1].seen;
+    if (pages.file != nullptr) last = pages.file->exports.word[shm::export_sets - 1][shm::export_ways - 1];
     (void)last;
     carve::tenant::unmap(pages);
   }

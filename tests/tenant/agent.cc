@@ -42,7 +42,8 @@ void make_read_only(int* fd) {
 
 PageFiles::PageFiles() {
   control = page_file<shm::Control>("control", &control_fd);
-  report = page_file<shm::Report>("report", &report_fd);
+  file = page_file<shm::ReportFile>("report", &report_fd);
+  report = &file->report;
   heartbeat = page_file<shm::Heartbeat>("heartbeat", &heartbeat_fd);
   make_read_only(&control_fd);
   make_read_only(&heartbeat_fd);
@@ -54,7 +55,7 @@ PageFiles::PageFiles() {
 
 PageFiles::~PageFiles() {
   munmap(control, sizeof *control);
-  munmap(report, sizeof *report);
+  munmap(file, sizeof *file);
   munmap(heartbeat, sizeof *heartbeat);
   for (int fd : {control_fd, report_fd, heartbeat_fd}) close(fd);
 }
@@ -66,6 +67,7 @@ Agent::Agent(const std::vector<Grant>& grants, Bend bend, const std::string& soc
     memcpy(d.uuid, g.uuid.data(), sizeof d.uuid);
     d.quota = g.quota;
     d.context_bytes = g.context_bytes;
+    d.spill = g.spill;
     d.gate = static_cast<uint64_t>(shm::Gate::open);
     d.memory = shm::Memory::limited;
   }
@@ -129,7 +131,8 @@ void Agent::serve() {
 void Agent::bury(size_t index) {
   const Process dead = processes_[index];
   if (on_death) on_death(dead.pid);
-  for (int tries = 0; tries < 100 && !shm::reclaim(*pages.report, dead.slot); ++tries) {}
+  for (shm::Report* report : {pages.report, &pages.file->spill})
+    for (int tries = 0; tries < 100 && !shm::reclaim(*report, dead.slot); ++tries) {}
   memset(&pages.control->processes[dead.slot], 0, sizeof(shm::ControlProcess));
   close(dead.pidfd);
   processes_.erase(processes_.begin() + static_cast<long>(index));
@@ -171,7 +174,8 @@ void Agent::answer(int connection) {
   reply.status = shm::AttachStatus::granted;
   reply.slot = known->slot;
   reply.control_size = sizeof(shm::Control);
-  reply.report_size = sizeof(shm::Report);
+  reply.report_size =
+      request.report >= sizeof(shm::ReportFile) ? sizeof(shm::ReportFile) : sizeof(shm::Report);
   if (bend_ && !bend_(reply)) return;
   const int fds[3] = {pages.control_fd, pages.report_fd, pages.heartbeat_fd};
   alignas(cmsghdr) char ancillary[CMSG_SPACE(sizeof fds)] = {};

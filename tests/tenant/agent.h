@@ -22,7 +22,8 @@ struct PageFiles {
 
   int control_fd, report_fd, heartbeat_fd;  // The first and the last are read-only.
   shm::Control* control;
-  shm::Report* report;
+  shm::ReportFile* file;
+  shm::Report* report;  // Its first part.
   shm::Heartbeat* heartbeat;
 };
 
@@ -30,6 +31,7 @@ struct Grant {
   std::vector<uint8_t> uuid;
   uint64_t quota;
   uint64_t context_bytes;
+  uint64_t spill = 0;
 };
 
 class Agent {

@@ -83,6 +83,9 @@ shm::AttachReply Agent::attach(const Peer& peer, const shm::AttachRequest& reque
   shm::AttachReply granted = reply(AttachStatus::granted, "");
   granted.slot = slot;
   granted.generation = entry.generation;
+  // A library of before there was more than the Report insists on its size.
+  if (tenant->report.spill && request.report >= sizeof(shm::ReportFile))
+    granted.report_size = sizeof(shm::ReportFile);
   return granted;
 }
 
@@ -94,7 +97,9 @@ void Agent::add_member(Tenant& tenant, const ProcessId& process, unsigned slot, 
 }
 
 bool Agent::reclaim_slot(Tenant& tenant, unsigned slot) {
-  return !tenant.report.page || shm::reclaim(*tenant.report.page, slot);
+  bool done = !tenant.report.page || shm::reclaim(*tenant.report.page, slot);
+  if (tenant.report.spill) done = shm::reclaim(*tenant.report.spill, slot) && done;
+  return done;
 }
 
 // The process is dead. Its slot is free only when all that it held was given back.

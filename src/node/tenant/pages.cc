@@ -28,8 +28,8 @@ constexpr const char* heartbeat_name = "heartbeat";
 constexpr size_t in_pages(size_t size) { return (size + page - 1) & ~(page - 1); }
 
 template <class T>
-Outcome<Mapped<T>> map(int fd, const std::string& what) {
-  void* at = mmap(nullptr, in_pages(sizeof(T)), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+Outcome<Mapped<T>> map(int fd, const std::string& what, off_t from = 0) {
+  void* at = mmap(nullptr, in_pages(sizeof(T)), PROT_READ | PROT_WRITE, MAP_SHARED, fd, from);
   if (at == MAP_FAILED) return failure(K::out_of_order, "cannot map {}: {}", what, strerror(errno));
   return Mapped<T>(static_cast<T*>(at));
 }
@@ -59,32 +59,46 @@ template class Mapped<shm::Control>;
 template class Mapped<shm::Report>;
 template class Mapped<shm::Heartbeat>;
 
-Outcome<Report> make_report() {
+namespace {
+
+Outcome<Report> mapped(Fd fd, bool with_spill) {
   Report report;
-  report.fd = Fd(memfd_create(report_name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!report.fd || ftruncate(report.fd.get(), in_pages(sizeof(shm::Report))) != 0 ||
-      fcntl(report.fd.get(), F_ADD_SEALS, size_seals) != 0)
+  auto charges = map<shm::Report>(fd.get(), "a report");
+  if (!charges) return tl::unexpected(charges.error());
+  report.page = std::move(*charges);
+  if (with_spill) {
+    auto spill = map<shm::Report>(fd.get(), "a report", offsetof(shm::ReportFile, spill));
+    if (!spill) return tl::unexpected(spill.error());
+    report.spill = std::move(*spill);
+  }
+  report.fd = std::move(fd);
+  return report;
+}
+
+}  // namespace
+
+Outcome<Report> make_report() {
+  Fd fd(memfd_create(report_name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd || ftruncate(fd.get(), in_pages(sizeof(shm::ReportFile))) != 0 ||
+      fcntl(fd.get(), F_ADD_SEALS, size_seals) != 0)
     return failure(K::out_of_order, "no memory for a report: {}", strerror(errno));
-  auto mapped = map<shm::Report>(report.fd.get(), "a report");
-  if (!mapped) return tl::unexpected(mapped.error());
-  report.page = std::move(*mapped);
-  report.page->magic = shm::report_magic;
-  report.page->layout = shm::layout_version;
+  auto report = mapped(std::move(fd), true);
+  if (!report) return report;
+  for (shm::Report* part : {&*report->page, &*report->spill}) {
+    part->magic = shm::report_magic;
+    part->layout = shm::layout_version;
+  }
   return report;
 }
 
 Outcome<Report> adopt_report(Fd fd) {
   struct stat info {};
   // What a tenant wrote into the page is not looked at: its size and seals are the kernel's word.
-  if (fstat(fd.get(), &info) != 0 || info.st_size != static_cast<off_t>(in_pages(sizeof(shm::Report))) ||
-      (fcntl(fd.get(), F_GET_SEALS) & size_seals) != size_seals)
+  const bool known = fstat(fd.get(), &info) == 0 && (fcntl(fd.get(), F_GET_SEALS) & size_seals) == size_seals;
+  const bool whole = known && info.st_size == static_cast<off_t>(in_pages(sizeof(shm::ReportFile)));
+  if (!whole && !(known && info.st_size == static_cast<off_t>(in_pages(sizeof(shm::Report)))))
     return failure(K::out_of_order, "this descriptor is no report of layout {}", shm::layout_version);
-  Report report;
-  auto mapped = map<shm::Report>(fd.get(), "a report");
-  if (!mapped) return tl::unexpected(mapped.error());
-  report.fd = std::move(fd);
-  report.page = std::move(*mapped);
-  return report;
+  return mapped(std::move(fd), whole);
 }
 
 Outcome<RuntimeDir> RuntimeDir::open(const std::string& path) {

@@ -46,6 +46,7 @@ inline constexpr const char* report_name = "carve-report";
 struct Report {
   Fd fd;
   Mapped<shm::Report> page;
+  Mapped<shm::Report> spill;  // Empty in one that an agent before this one made.
 };
 Outcome<Report> make_report();
 Outcome<Report> adopt_report(Fd fd);  // Checks seals, size, magic and layout.

@@ -28,6 +28,16 @@ TEST(Pages, a_report_cannot_change_its_size) {
   EXPECT_TRUE(adopt_report(Fd(dup(report->fd.get()))));
 }
 
+TEST(Pages, a_report_of_before_there_was_more_than_the_report_is_adopted_without_the_rest) {
+  const int old = memfd_create("old", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  ASSERT_EQ(ftruncate(old, sizeof(shm::Report)), 0);
+  ASSERT_EQ(fcntl(old, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+  const auto adopted = adopt_report(Fd(old));
+  ASSERT_TRUE(adopted);
+  EXPECT_FALSE(adopted->spill);
+  EXPECT_TRUE(make_report()->spill);
+}
+
 TEST(Pages, another_descriptor_is_not_adopted_as_a_report) {
   const int plain = memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   ASSERT_EQ(ftruncate(plain, sizeof(shm::Report)), 0);

@@ -15,6 +15,7 @@ struct Pages {
   shm::Report* report;
   const shm::Heartbeat* heartbeat;
   uint16_t slot;
+  shm::ReportFile* file;  // Where the agent knows all of it: the Report is its first part. Else null.
 };
 
 enum class Outcome { attached, not_a_tenant, refused, unreachable };

@@ -44,10 +44,11 @@ struct ControlDevice {
   uint32_t policy;           // 76  core::Policy, as a number; shown, not obeyed, by the library.
   Memory memory;             // 80  Whether the quota is enforced (isolation none: it is not).
   uint32_t reserved;         // 84
-  uint64_t unused[5];        // 88
+  uint64_t spill;      // 88  Bytes beyond the quota that may live on the host, as managed memory; 0: none.
+  uint64_t unused[4];  // 96
 };
 static_assert(sizeof(ControlDevice) == 128 && offsetof(ControlDevice, gate) == 32 &&
-              offsetof(ControlDevice, memory) == 80);
+              offsetof(ControlDevice, memory) == 80 && offsetof(ControlDevice, spill) == 88);
 
 // Who sits in a process slot. The agent alone writes it, so that it finds its tenants again after a restart.
 struct ControlProcess {
@@ -108,6 +109,23 @@ struct Report {
 };
 static_assert(offsetof(Report, budget) == 64 && offsetof(Report, growth) == 1088);
 static_assert(offsetof(Report, process) == 4096 && sizeof(Report) == 4096 + 4096 * max_processes);
+
+// What the tenant's own processes exported (exports.h): each word names one object, 0 is free.
+inline constexpr unsigned export_sets = 1024, export_ways = 8;
+struct Exports {
+  std::atomic<uint64_t> word[export_sets][export_ways];
+};
+static_assert(sizeof(Exports) == 65536);
+
+// The file that a Report lies in. What follows the Report came later: an agent that knows only the Report
+// makes a shorter file, and the library then goes without (FORMAT.md, Compatibility).
+struct ReportFile {
+  Report report;    //       0
+  Report spill;     // 2101248  The same words for bytes that live on the host: ControlDevice::spill.
+  Exports exports;  // 4202496
+};
+static_assert(offsetof(ReportFile, spill) == 2101248 && offsetof(ReportFile, exports) == 4202496);
+static_assert(sizeof(ReportFile) == 4202496 + 65536);
 
 // One page for all tenants of an agent. Stale after 200 ms: nobody is home.
 struct Heartbeat {

@@ -1,0 +1,86 @@
+// Which objects the tenant's own processes exported, so that an import of somebody else's can be refused.
+//
+// Memory that travels between processes (IPC handles, file descriptors of the virtual memory interface and of
+// pools) is charged once, where it was allocated. An object of another tenant would so be counted nowhere in
+// the importer's slice. The exporter writes down what it hands out, the importer looks it up; both in pages
+// that only this tenant's processes map. One word an object:
+//
+//   bits 63..24  40 bits of a hash of what names it (never all zero)
+//   bits 23..16  the low byte of its process slot's generation
+//   bits 15..0   the slot, so that what dead processes left can be used again
+//
+// A set of eight words is chosen by the hash. One store writes an entry, so a kill leaves it whole or absent,
+// and a lost race costs an entry, not a lock. A set full of living processes' entries may have lost one, and
+// what it does not name cannot be told: an import is then allowed. So it is where the kernel gives all
+// exports one inode. Whoever scribbles here lets himself import what he was handed anyway.
+#pragma once
+
+#include <optional>
+
+#include "wire/shm/layout.h"
+
+namespace carve::shm {
+
+enum class Origin { own, foreign, cannot_be_told };
+
+// A hash of any bytes that name an object: the 64 of an IPC handle, the device and inode of a file.
+constexpr uint64_t identity_of(const unsigned char* bytes, size_t count) {
+  uint64_t hash = 0xcbf2'9ce4'8422'2325;
+  for (size_t i = 0; i < count; ++i) hash = (hash ^ bytes[i]) * 0x100'0000'01b3;
+  hash ^= hash >> 32;  // The last bytes have not reached the low bits' neighbours above yet.
+  return hash * 0x9e37'79b9'7f4a'7c15;
+}
+
+namespace exports {
+
+constexpr unsigned set_of(uint64_t identity) { return identity % export_sets; }
+constexpr uint64_t name_of(uint64_t identity) {
+  const uint64_t top = identity >> 24;
+  return (top != 0 ? top : 1) << 24;
+}
+constexpr uint64_t owner_mask = 0xff'ffff;
+
+inline bool alive(const Control& control, uint64_t word) {
+  const uint64_t slot = word & 0xffff;
+  return slot < max_processes && __atomic_load_n(&control.processes[slot].pid, __ATOMIC_RELAXED) != 0 &&
+         (__atomic_load_n(&control.processes[slot].generation, __ATOMIC_RELAXED) & 0xff) ==
+             (word >> 16 & 0xff);
+}
+
+}  // namespace exports
+
+// Writes down that the process in `slot` exported it.
+inline void publish(Exports& table, const Control& control, unsigned slot, uint64_t identity) {
+  using namespace exports;
+  auto& set = table.word[set_of(identity)];
+  const uint64_t generation = __atomic_load_n(&control.processes[slot].generation, __ATOMIC_RELAXED) & 0xff;
+  const uint64_t word = name_of(identity) | generation << 16 | slot;
+  unsigned at = static_cast<unsigned>(identity >> 10) % export_ways;  // Where all are alive.
+  bool found = false;
+  for (unsigned i = 0; i < export_ways; ++i) {
+    const uint64_t there = set[i].load(std::memory_order_relaxed);
+    if ((there & ~owner_mask) == name_of(identity)) {
+      at = i;
+      break;
+    }
+    if (!found && (there == 0 || !alive(control, there))) {
+      at = i;
+      found = true;
+    }
+  }
+  set[at].store(word, std::memory_order_release);
+}
+
+inline Origin origin_of(const Exports& table, const Control& control, uint64_t identity) {
+  using namespace exports;
+  const auto& set = table.word[set_of(identity)];
+  unsigned living = 0;
+  for (const auto& entry : set) {
+    const uint64_t there = entry.load(std::memory_order_acquire);
+    if (there != 0 && (there & ~owner_mask) == name_of(identity)) return Origin::own;
+    living += there != 0 && alive(control, there);
+  }
+  return living == export_ways ? Origin::cannot_be_told : Origin::foreign;
+}
+
+}  // namespace carve::shm
