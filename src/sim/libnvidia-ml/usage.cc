@@ -25,18 +25,30 @@ std::vector<Usage> processes(Device& d, unsigned index, uint64_t now) {
   const Locked lock(d, kPatience);  // Without it the amounts are still right, each being one word.
   if (lock.held()) sweep(the_set(), index, now, true);
   std::vector<Usage> rows;
+  const auto add = [&](int pid, uint64_t bytes, unsigned percent) {
+    const auto same = std::ranges::find(rows, pid, &Usage::pid);
+    if (same == rows.end()) {
+      rows.push_back({pid, bytes, percent});
+    } else {
+      same->bytes += bytes;
+      same->percent = std::min(100u, same->percent + percent);
+    }
+  };
   for (unsigned i = 0; i < kContexts; ++i) {
     const Context& c = d.contexts[i];
     int pid = 0;
     if (!c.in_use || !alive(the_set(), c.client, c.client_generation, &pid) || pid == 0) continue;
-    const auto same = std::ranges::find(rows, pid, &Usage::pid);
-    const unsigned percent = lock.held() ? context_percent(d, i, now) : c.window.last_percent;
-    if (same == rows.end()) {
-      rows.push_back({pid, held_bytes(c), percent});
-    } else {
-      same->bytes += held_bytes(c);
-      same->percent = std::min(100u, same->percent + percent);
-    }
+    add(pid, held_bytes(c), lock.held() ? context_percent(d, i, now) : c.window.last_percent);
+  }
+  for (uint32_t client = 0; client < kClients; ++client) {
+    const Holding& h = d.holdings[client];
+    int pid = 0;
+    if (h.bytes && alive(the_set(), client, h.generation, &pid) && pid) add(pid, h.bytes, 0);
+  }
+  for (unsigned i = 0; i < d.segment_end; ++i) {
+    const Segment& s = d.segments[i];
+    int pid = 0;
+    if (s.serial && s.bytes && segment_owner(the_set(), s, &pid) && pid) add(pid, s.bytes, 0);
   }
   return rows;
 }

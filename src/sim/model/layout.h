@@ -3,7 +3,7 @@
 // which memory, up to 64 contexts of 64 channels, each a ring of 1,024 operations, and the engines' state.
 //
 // FORMAT.md says what each word means, who writes it and what happens when a writer dies between two stores.
-// The file is sparse: 262 MiB long, of which an idle device has touched about 300 KiB. A channel in use costs
+// The file is sparse: 257 MiB long, of which an idle device has touched about 300 KiB. A channel in use costs
 // 64 KiB more. All words are guarded by `lock`, except where a comment says that they may be read without.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace carve::sim {
 
 inline constexpr uint64_t kDeviceMagic = 0x3155504745565243;  // "CRVEGPU1", little endian
 inline constexpr uint64_t kSetMagic = 0x3154455345565243;     // "CRVESET1"
-inline constexpr uint32_t kLayoutVersion = 1;
+inline constexpr uint32_t kLayoutVersion = 2;
 
 inline constexpr unsigned kDevices = 16;        // In one set.
 inline constexpr unsigned kContexts = 64;       // On one device; the driver refuses the 65th.
@@ -25,6 +25,8 @@ inline constexpr unsigned kRing = 1024;         // Operations in flight in one c
 inline constexpr unsigned kCopyEngines = 3;     // To the device, from it, inside it.
 inline constexpr unsigned kDependencies = 3;    // Of one operation; more are joined by marks.
 inline constexpr unsigned kClients = 1024;      // Processes attached to one set.
+inline constexpr unsigned kSegments = 4096;     // Pieces of one card's memory that processes can share.
+inline constexpr unsigned kHolders = 7;         // Processes remembered for one of them; more may hold it.
 inline constexpr unsigned kXids = 64;           // Errors remembered, for event sets that are late.
 inline constexpr uint64_t kBlock = 2ull << 20;  // Device memory is given out in pieces of 2 MiB.
 inline constexpr uint64_t kNever = UINT64_MAX;  // A time that does not come.
@@ -86,6 +88,7 @@ struct Context {
   uint64_t serial;             // Never used twice on one device.
   uint64_t overhead_bytes;     // What the context itself costs.
   uint64_t block_bytes;        // Its allocations, whole blocks.
+  uint64_t managed_bytes;  // Its managed memory as far as it lives on the card; whoever needs room evicts.
   uint64_t next_order;
   uint64_t active;   // Bit per channel that has operations.
   uint64_t busy_ns;  // Engine time it had, ever.
@@ -93,9 +96,29 @@ struct Context {
   uint32_t error;    // Sticky CUresult. May be read without the lock.
   uint32_t reserved;
   Window window;
-  uint64_t spare[19];
+  uint64_t spare[18];
   Channel channels[kChannels];
 };
+
+// What a client holds outside of its contexts: pools, memory of cuMemCreate, imported external memory.
+struct Holding {
+  uint64_t generation;  // Of the client in that slot; another one's holding counts for nothing.
+  uint64_t bytes;
+};
+
+// Memory that several processes may hold, each through the file DIR/memory/DEVICE.SEGMENT, which has the
+// bytes. It lives as long as anybody keeps that file open or mapped; FORMAT.md says how that is seen.
+struct SegmentHolder {
+  uint32_t client;
+  uint32_t in_use;
+  uint64_t generation;
+};
+struct Segment {
+  uint64_t serial;  // Never used twice on one device; 0: this entry is free. Stored last when it opens.
+  uint64_t bytes;   // What it takes of the card.
+  SegmentHolder holders[kHolders];  // Oldest first; the oldest that lives is the one it is counted for.
+};
+static_assert(sizeof(Segment) == 128);
 
 enum class Compute : uint32_t { idle, running, switching };
 
@@ -187,6 +210,11 @@ struct Device {
   alignas(64) Faults faults;
   alignas(64) Engine engine;
   alignas(4096) Context contexts[kContexts];
+  alignas(4096) uint64_t holding[kClients / 64];  // Bit per client with something in `holdings`.
+  uint64_t segment_serial;
+  uint32_t segment_end;  // No entry from here on was ever used.
+  alignas(64) Holding holdings[kClients];
+  alignas(4096) Segment segments[kSegments];
   alignas(4096) Op rings[kContexts][kChannels][kRing];
 };
 static_assert(sizeof(Context) == 4352);

@@ -2,7 +2,9 @@
 // killed between two stores cannot leave a total that disagrees with its parts.
 #include "sim/model/memory.h"
 
+#include <algorithm>
 #include <bit>
+#include <iterator>
 
 #include "sim/model/engine.h"
 
@@ -12,14 +14,51 @@ uint64_t used_bytes(const Device& d) {
   uint64_t used = d.facts.reserved_bytes;
   for (uint64_t left = d.engine.used; left; left &= left - 1)
     used += held_bytes(d.contexts[std::countr_zero(left)]);
+  for (unsigned word = 0; word < std::size(d.holding); ++word)
+    for (uint64_t left = d.holding[word]; left; left &= left - 1)
+      used += d.holdings[word * 64 + static_cast<unsigned>(std::countr_zero(left))].bytes;
+  for (unsigned i = 0; i < d.segment_end; ++i)
+    if (d.segments[i].serial) used += d.segments[i].bytes;
   return used;
 }
+
+namespace {
+
+// Managed memory of anybody goes back to the host where that makes room for `bytes`; false if it would not
+// do.
+bool make_room(Device& d, uint64_t bytes) {
+  uint64_t free = free_bytes(d), evictable = 0;
+  if (bytes <= free) return true;
+  for (uint64_t left = d.engine.used; left; left &= left - 1)
+    evictable += d.contexts[std::countr_zero(left)].managed_bytes;
+  if (bytes > free + evictable) return false;
+  for (uint64_t left = d.engine.used; left && free < bytes; left &= left - 1) {
+    uint64_t& managed = d.contexts[std::countr_zero(left)].managed_bytes;
+    const uint64_t goes = std::min(managed, (bytes - free + kBlock - 1) / kBlock * kBlock);
+    managed -= goes;
+    free += goes;
+  }
+  return true;
+}
+
+// The checks that every taking of memory passes, a fault that was ordered among them.
+Refusal room_for(Device& d, uint64_t bytes) {
+  if (d.faults.lost) return Refusal::lost;
+  if (d.faults.out_of_memory != 0) {
+    if (d.faults.out_of_memory > 0) --d.faults.out_of_memory;
+    return Refusal::no_memory;
+  }
+  if (d.faults.out_of_memory_above && bytes > d.faults.out_of_memory_above) return Refusal::no_memory;
+  return make_room(d, bytes) ? Refusal::none : Refusal::no_memory;
+}
+
+}  // namespace
 
 Refusal open_context(Device& d, uint32_t client, uint64_t generation, uint64_t now, unsigned* index) {
   if (d.faults.lost) return Refusal::lost;
   advance(d, now);
   if (~d.engine.used == 0) return Refusal::no_slot;
-  if (free_bytes(d) < d.facts.context_bytes) return Refusal::no_memory;
+  if (!make_room(d, d.facts.context_bytes)) return Refusal::no_memory;
   const auto i = static_cast<unsigned>(std::countr_one(d.engine.used));
   Context& c = d.contexts[i];
   c.client = client;
@@ -27,6 +66,7 @@ Refusal open_context(Device& d, uint32_t client, uint64_t generation, uint64_t n
   c.serial = ++d.engine.serial;
   c.overhead_bytes = d.facts.context_bytes;
   c.block_bytes = 0;
+  c.managed_bytes = 0;
   c.next_order = 0;
   c.active = 0;
   c.busy_ns = 0;
@@ -47,13 +87,7 @@ void close_context(Device& d, unsigned index, uint64_t now) {
 }
 
 Refusal take(Device& d, unsigned context, uint64_t bytes) {
-  if (d.faults.lost) return Refusal::lost;
-  if (d.faults.out_of_memory != 0) {
-    if (d.faults.out_of_memory > 0) --d.faults.out_of_memory;
-    return Refusal::no_memory;
-  }
-  if (d.faults.out_of_memory_above && bytes > d.faults.out_of_memory_above) return Refusal::no_memory;
-  if (bytes > free_bytes(d)) return Refusal::no_memory;
+  if (const Refusal r = room_for(d, bytes); r != Refusal::none) return r;
   d.contexts[context].block_bytes += bytes;
   return Refusal::none;
 }
@@ -62,6 +96,68 @@ void give(Device& d, unsigned context, uint64_t bytes) {
   uint64_t& held = d.contexts[context].block_bytes;
   held -= bytes < held ? bytes : held;
 }
+
+Refusal take_for(Device& d, uint32_t client, uint64_t generation, uint64_t bytes) {
+  if (const Refusal r = room_for(d, bytes); r != Refusal::none) return r;
+  Holding& h = d.holdings[client];
+  if (h.generation != generation) h = {generation, 0};
+  h.bytes += bytes;
+  d.holding[client / 64] |= 1ull << client % 64;
+  return Refusal::none;
+}
+
+void give_for(Device& d, uint32_t client, uint64_t generation, uint64_t bytes) {
+  Holding& h = d.holdings[client];
+  if (h.generation != generation) return;
+  h.bytes -= std::min(bytes, h.bytes);
+  if (h.bytes == 0) drop_holding(d, client);
+}
+
+void drop_holding(Device& d, uint32_t client) {
+  d.holdings[client].bytes = 0;
+  d.holding[client / 64] &= ~(1ull << client % 64);
+}
+
+uint64_t settle_managed(Device& d, unsigned context, uint64_t bytes) {
+  const uint64_t comes = std::min(bytes, free_bytes(d) / kBlock * kBlock);
+  d.contexts[context].managed_bytes += comes;
+  return comes;
+}
+
+void unsettle_managed(Device& d, unsigned context, uint64_t bytes) {
+  uint64_t& managed = d.contexts[context].managed_bytes;
+  managed -= std::min(bytes, managed);
+}
+
+bool open_segment(Device& d, uint32_t client, uint64_t generation, uint64_t bytes, unsigned* index) {
+  unsigned i = 0;
+  while (i < d.segment_end && d.segments[i].serial) ++i;
+  if (i == kSegments) return false;
+  Segment& s = d.segments[i];
+  s = {.serial = 0, .bytes = bytes, .holders = {{client, 1, generation}}};
+  if (i == d.segment_end) ++d.segment_end;
+  s.serial = ++d.segment_serial;
+  *index = i;
+  return true;
+}
+
+void join_segment(Device& d, unsigned index, uint32_t client, uint64_t generation) {
+  for (SegmentHolder& h : d.segments[index].holders) {
+    if (h.in_use && (h.client != client || h.generation != generation)) continue;
+    h = {client, 1, generation};
+    return;
+  }
+}
+
+void leave_segment(Device& d, unsigned index, uint32_t client, uint64_t generation) {
+  Segment& s = d.segments[index];
+  unsigned kept = 0;
+  for (const SegmentHolder& h : s.holders)
+    if (h.in_use && (h.client != client || h.generation != generation)) s.holders[kept++] = h;
+  for (; kept < kHolders; ++kept) s.holders[kept].in_use = 0;
+}
+
+void close_segment(Device& d, unsigned index) { d.segments[index].serial = 0; }
 
 void raise_xid(Device& d, uint64_t xid, uint32_t sticky_result, uint32_t client, uint64_t now) {
   advance(d, now);
@@ -95,6 +191,8 @@ void repair(Device& d) {
     }
     if (c.active) e.active |= 1ull << i;
   }
+  for (uint32_t client = 0; client < kClients; ++client)
+    if (d.holdings[client].bytes) d.holding[client / 64] |= 1ull << client % 64;
   for (CopyEngine& copy : e.copy) {
     if (copy.context < 0) continue;
     const Context& c = d.contexts[copy.context];

@@ -22,7 +22,13 @@ inline uint64_t free_bytes(const Device& d) {
 }
 // What cuDeviceTotalMem answers.
 inline uint64_t total_bytes(const Device& d) { return d.facts.native_bytes - d.facts.reserved_bytes; }
-inline uint64_t held_bytes(const Context& c) { return c.in_use ? c.overhead_bytes + c.block_bytes : 0; }
+inline uint64_t held_bytes(const Context& c) {
+  return c.in_use ? c.overhead_bytes + c.block_bytes + c.managed_bytes : 0;
+}
+// What a client holds outside of its contexts, without what it shares.
+inline uint64_t held_bytes(const Device& d, uint32_t client, uint64_t generation) {
+  return d.holdings[client].generation == generation ? d.holdings[client].bytes : 0;
+}
 
 // A new context of the client (its slot and that slot's generation); *index says which of the 64.
 Refusal open_context(Device&, uint32_t client, uint64_t generation, uint64_t now, unsigned* index);
@@ -32,6 +38,25 @@ void close_context(Device&, unsigned index, uint64_t now);
 // Whole blocks for a context. Counts an out-of-memory fault down.
 Refusal take(Device&, unsigned context, uint64_t bytes);
 void give(Device&, unsigned context, uint64_t bytes);
+
+// The same for a client that needs no context: pools and memory of cuMemCreate.
+Refusal take_for(Device&, uint32_t client, uint64_t generation, uint64_t bytes);
+void give_for(Device&, uint32_t client, uint64_t generation, uint64_t bytes);
+// The client is gone, or holds nothing any more.
+void drop_holding(Device&, uint32_t client);
+
+// Managed memory comes to the card as far as there is room: returns how many of the bytes did, whole blocks.
+// It never refuses; `take` sends it back to the host when somebody needs the room.
+uint64_t settle_managed(Device&, unsigned context, uint64_t bytes);
+void unsettle_managed(Device&, unsigned context, uint64_t bytes);
+
+// Bytes that a client holds already become a segment that others may join; the caller then gives them back
+// from where they were counted. False when all entries are taken.
+bool open_segment(Device&, uint32_t client, uint64_t generation, uint64_t bytes, unsigned* index);
+// Joining and leaving say for whom it is counted; a client that finds no room is not remembered.
+void join_segment(Device&, unsigned index, uint32_t client, uint64_t generation);
+void leave_segment(Device&, unsigned index, uint32_t client, uint64_t generation);
+void close_segment(Device&, unsigned index);
 
 // An error that breaks every context of the device (of one client, if it is not kClients) until it is
 // destroyed, and that event sets report.

@@ -55,6 +55,59 @@ TEST(Memory, a_closed_context_leaves_the_engines_to_the_others) {
   EXPECT_TRUE(complete(*d, b, 2, copy));
 }
 
+TEST(Memory, a_client_without_a_context_holds_memory_until_it_is_dropped) {
+  TestDevice d;
+  EXPECT_EQ(take_for(*d, 70, 5, 100 * MiB), Refusal::none);
+  EXPECT_EQ(take_for(*d, 71, 1, 861 * MiB), Refusal::no_memory);
+  EXPECT_EQ(take_for(*d, 71, 1, 860 * MiB), Refusal::none);
+  EXPECT_EQ(free_bytes(*d), 0u);
+  give_for(*d, 71, 2, 860 * MiB);  // Another one's.
+  EXPECT_EQ(free_bytes(*d), 0u);
+  give_for(*d, 71, 1, 60 * MiB);
+  EXPECT_EQ(held_bytes(*d, 71, 1), 800 * MiB);
+  drop_holding(*d, 70);
+  EXPECT_EQ(free_bytes(*d), 160 * MiB);
+  EXPECT_EQ(take_for(*d, 70, 6, 2 * MiB), Refusal::none);  // A new client in the slot starts at nothing.
+  EXPECT_EQ(held_bytes(*d, 70, 6), 2 * MiB);
+  EXPECT_EQ(held_bytes(*d, 70, 5), 0u);
+}
+
+TEST(Memory, a_segment_counts_once_and_passes_to_the_next_holder) {
+  TestDevice d;
+  unsigned i = 9;
+  take_for(*d, 1, 1, 100 * MiB);
+  ASSERT_TRUE(open_segment(*d, 1, 1, 100 * MiB, &i));
+  give_for(*d, 1, 1, 100 * MiB);
+  EXPECT_EQ(free_bytes(*d), 860 * MiB);
+  join_segment(*d, i, 2, 1);
+  join_segment(*d, i, 2, 1);
+  EXPECT_EQ(free_bytes(*d), 860 * MiB);
+  leave_segment(*d, i, 1, 1);
+  EXPECT_EQ(d->segments[i].holders[0].client, 2u);
+  EXPECT_EQ(d->segments[i].holders[1].in_use, 0u);
+  const uint64_t serial = d->segments[i].serial;
+  close_segment(*d, i);
+  EXPECT_EQ(free_bytes(*d), 960 * MiB);
+  ASSERT_TRUE(open_segment(*d, 1, 1, 2 * MiB, &i));
+  EXPECT_GT(d->segments[i].serial, serial);
+  for (unsigned n = 1; n < kSegments; ++n) ASSERT_TRUE(open_segment(*d, 1, 1, 0, &i));
+  EXPECT_FALSE(open_segment(*d, 1, 1, 0, &i));
+}
+
+TEST(Memory, managed_memory_takes_what_is_free_and_leaves_when_somebody_needs_it) {
+  TestDevice d;
+  const unsigned a = d.open(), b = d.open();
+  EXPECT_EQ(settle_managed(*d, a, 2000 * MiB), 832 * MiB);
+  EXPECT_EQ(free_bytes(*d), 0u);
+  EXPECT_EQ(take(*d, b, 833 * MiB), Refusal::no_memory);
+  EXPECT_EQ(d->contexts[a].managed_bytes, 832 * MiB);
+  EXPECT_EQ(take(*d, b, 31 * MiB), Refusal::none);
+  EXPECT_EQ(d->contexts[a].managed_bytes, 800 * MiB);
+  EXPECT_EQ(free_bytes(*d), MiB);
+  unsettle_managed(*d, a, 2000 * MiB);
+  EXPECT_EQ(free_bytes(*d), 801 * MiB);
+}
+
 TEST(Memory, ordered_refusals_count_down) {
   TestDevice d;
   const unsigned a = d.open();

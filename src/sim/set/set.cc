@@ -7,11 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <iterator>
 
 #include "sim/model/memory.h"
 
@@ -71,7 +73,10 @@ uint64_t now_ns() {
 }
 
 Opened open_set(const char* directory, Set* set) {
-  std::snprintf(set->directory, sizeof set->directory, "%s", directory);
+  // Absolute, since a program may change its directory.
+  char* absolute = realpath(directory, nullptr);
+  std::snprintf(set->directory, sizeof set->directory, "%s", absolute ? absolute : directory);
+  std::free(absolute);
   char path[640];
   std::snprintf(path, sizeof path, "%s/set.bin", directory);
   if (access(path, F_OK) != 0) return Opened::absent;
@@ -157,6 +162,40 @@ void sweep(Set& set, unsigned index, uint64_t now, bool always) {
   for (unsigned i = 0; i < kContexts; ++i)
     if (d.contexts[i].in_use && !alive(set, d.contexts[i].client, d.contexts[i].client_generation, nullptr))
       close_context(d, i, now);
+  for (uint32_t word = 0; word < std::size(d.holding); ++word)
+    for (uint64_t left = d.holding[word]; left; left &= left - 1) {
+      const uint32_t client = word * 64 + static_cast<uint32_t>(std::countr_zero(left));
+      if (!alive(set, client, d.holdings[client].generation, nullptr)) drop_holding(d, client);
+    }
+  for (unsigned i = 0; i < d.segment_end; ++i)
+    if (d.segments[i].serial) reclaim_segment(set, index, i);
+}
+
+const SegmentHolder* segment_owner(const Set& set, const Segment& s, int* pid) {
+  for (const SegmentHolder& h : s.holders)
+    if (h.in_use && alive(set, h.client, h.generation, pid)) return &h;
+  return nullptr;
+}
+
+void segment_path(const Set& set, unsigned device, unsigned index, char (&path)[640]) {
+  std::snprintf(path, sizeof path, "%s/memory/%u.%u", set.directory, device, index);
+}
+
+bool reclaim_segment(Set& set, unsigned device, unsigned index) {
+  Device& d = *set.devices[device];
+  // A client that is noted and lives holds it: no need to ask about the file.
+  if (segment_owner(set, d.segments[index], nullptr)) return false;
+  char path[640];
+  segment_path(set, device, index, path);
+  if (const int fd = open(path, O_RDWR | O_CLOEXEC); fd >= 0) {
+    struct flock lock = byte_lock(F_WRLCK, 0);
+    const bool held = fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    close(fd);
+    if (held) return false;
+  }
+  close_segment(d, index);
+  unlink(path);
+  return true;
 }
 
 }  // namespace carve::sim

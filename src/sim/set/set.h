@@ -62,8 +62,15 @@ class Locked {
   bool held_ = false;
 };
 
-// Closes the contexts of the dead. With the lock held. Does nothing if this was done less than a millisecond
-// ago, unless `always`.
+// The file with the bytes of a segment.
+void segment_path(const Set&, unsigned device, unsigned index, char (&path)[640]);
+// The client for which a segment is counted, nullptr if none of those it remembers lives; *pid as in alive().
+const SegmentHolder* segment_owner(const Set&, const Segment&, int* pid);
+// Gives a segment's memory back if nobody has its file open or mapped any more. With the lock held.
+bool reclaim_segment(Set&, unsigned device, unsigned index);
+
+// Takes from the dead what they held: contexts, holdings, segments. With the lock held. Does nothing if this
+// was done less than a millisecond ago, unless `always`.
 void sweep(Set&, unsigned device, uint64_t now, bool always = false);
 
 }  // namespace carve::sim

@@ -136,6 +136,10 @@ int create(const Arguments& arguments) {
   }
   for (const char* name : {"kernels.rules", "clients.lock", "set.bin"}) fs::rename(fresh / name, dir / name);
   fs::remove(fresh);
+  // Shared memory is made by whoever shares it: anybody.
+  fs::remove_all(dir / "memory");
+  fs::create_directory(dir / "memory");
+  chmod((dir / "memory").c_str(), 0777);
   std::cout << dir.string() << ": " << plan.devices.size()
             << (plan.devices.size() == 1 ? " device" : " devices") << " (simulated)\n"
             << "Programs find it with SIMGPU_DIR=" << dir.string() << " and the libraries in "

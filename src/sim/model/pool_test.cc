@@ -1,0 +1,119 @@
+#include "sim/model/pool.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace carve::sim {
+namespace {
+
+constexpr uint64_t MiB = 1ull << 20;
+Reuse never(const LastUse&) { return Reuse::never; }
+bool over(const LastUse&) { return true; }
+
+TEST(Pool, an_allocation_asks_for_whole_chunks) {
+  EXPECT_EQ(PoolBook::chunk_for(1), 32 * MiB);
+  EXPECT_EQ(PoolBook::chunk_for(32 * MiB), 32 * MiB);
+  EXPECT_EQ(PoolBook::chunk_for(32 * MiB + 1), 64 * MiB);
+  PoolBook b;
+  LastUse wait;
+  EXPECT_FALSE(b.take(1, never, &wait));
+  b.add_chunk(kPoolChunk, kPoolChunk);
+  EXPECT_EQ(b.take(1, never, &wait), kPoolChunk);
+  EXPECT_EQ(b.take(513, never, &wait), kPoolChunk + 512);
+  EXPECT_EQ(b.used(), 512u + 1024u);
+  EXPECT_FALSE(b.take(32 * MiB - 1024, never, &wait));
+}
+
+TEST(Pool, a_stream_reuses_its_own_at_once_and_others_only_what_they_may) {
+  PoolBook b;
+  LastUse wait;
+  b.add_chunk(kPoolChunk, kPoolChunk);
+  const uint64_t p = *b.take(32 * MiB, never, &wait);
+  EXPECT_TRUE(b.free(p, {7, 100}));
+  EXPECT_FALSE(b.free(p, {7, 100}));
+  EXPECT_FALSE(b.take(MiB, never, &wait));
+  const auto own = [](const LastUse& u) { return u.stream == 7 ? Reuse::now : Reuse::never; };
+  EXPECT_EQ(b.take(MiB, own, &wait), p);
+  EXPECT_EQ(wait.stream, 0u);
+  EXPECT_EQ(b.take(
+                MiB, [](const LastUse&) { return Reuse::after_waiting; }, &wait),
+            p + MiB);
+  EXPECT_EQ(wait.stream, 7u);
+  EXPECT_EQ(wait.sequence, 100u);
+}
+
+TEST(Pool, what_is_free_now_wins_over_what_could_be_waited_for) {
+  PoolBook b;
+  LastUse wait;
+  b.add_chunk(kPoolChunk, kPoolChunk);
+  b.add_chunk(kPoolChunk * 4, kPoolChunk);
+  const uint64_t first = *b.take(32 * MiB, never, &wait);
+  b.free(first, {7, 1});
+  EXPECT_EQ(b.take(
+                MiB, [](const LastUse&) { return Reuse::after_waiting; }, &wait),
+            kPoolChunk * 4);
+  EXPECT_EQ(wait.stream, 0u);
+}
+
+TEST(Pool, a_chunk_goes_back_only_when_it_is_wholly_free_and_nothing_uses_it) {
+  PoolBook b;
+  LastUse wait;
+  b.add_chunk(kPoolChunk, kPoolChunk);
+  b.add_chunk(kPoolChunk * 2, kPoolChunk);  // Neighbours, and yet two.
+  const uint64_t a = *b.take(MiB, never, &wait), c = *b.take(MiB, never, &wait);
+  b.free(a, {1, 1});
+  EXPECT_EQ(b.release(UINT64_MAX, over)->base, kPoolChunk * 2);
+  EXPECT_FALSE(b.release(UINT64_MAX, over));
+  b.free(c, {2, 5});
+  EXPECT_FALSE(b.release(UINT64_MAX, [](const LastUse& u) { return u.stream == 1; }));
+  EXPECT_FALSE(b.release(kPoolChunk - 1, over));
+  EXPECT_EQ(b.release(UINT64_MAX, over)->base, kPoolChunk);
+  EXPECT_EQ(b.reserved(), 0u);
+  EXPECT_EQ(b.reserved_high, 2 * kPoolChunk);
+  EXPECT_EQ(b.used_high, 2 * MiB);
+}
+
+// A bookkeeper beside it: pieces never overlap, amounts agree, and in the end everything goes back.
+TEST(Pool, pieces_never_overlap_whatever_is_taken_and_freed) {
+  std::mt19937_64 r(5);
+  PoolBook b;
+  std::map<uint64_t, uint64_t> live;
+  uint64_t next = kPoolChunk, used = 0;
+  for (int turn = 0; turn < 20'000; ++turn) {
+    if (r() % 2 && !live.empty()) {
+      auto it = std::next(live.begin(), static_cast<long>(r() % live.size()));
+      ASSERT_TRUE(b.free(it->first, {1 + r() % 3, r() % 100}));
+      used -= it->second;
+      live.erase(it);
+    } else if (live.size() < 200) {
+      const uint64_t bytes = 1 + r() % (r() % 8 ? 100'000 : 40 * MiB);
+      const uint64_t length = (bytes + 511) / 512 * 512;
+      const auto judge = [&](const LastUse& u) { return static_cast<Reuse>((u.stream + u.sequence) % 3); };
+      LastUse wait;
+      auto at = b.take(bytes, judge, &wait);
+      if (!at) {
+        const uint64_t chunk = PoolBook::chunk_for(bytes);
+        b.add_chunk(next, chunk);
+        next += chunk;
+        at = b.take(bytes, judge, &wait);
+      }
+      ASSERT_TRUE(at);
+      const auto after = live.lower_bound(*at);
+      const auto before = after == live.begin() ? live.end() : std::prev(after);
+      ASSERT_TRUE(after == live.end() || *at + length <= after->first);
+      ASSERT_TRUE(before == live.end() || before->first + before->second <= *at);
+      live[*at] = length;
+      used += length;
+    }
+    if (r() % 100 == 0) b.release(UINT64_MAX, [](const LastUse& u) { return u.sequence < 50; });
+    ASSERT_EQ(b.used(), used);
+    ASSERT_LE(b.used(), b.reserved());
+  }
+  for (const auto& [base, bytes] : live) b.free(base, {1, 99});
+  while (b.release(UINT64_MAX, over)) {}
+  EXPECT_EQ(b.reserved(), 0u);
+}
+
+}  // namespace
+}  // namespace carve::sim
