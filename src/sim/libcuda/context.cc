@@ -1,6 +1,7 @@
 // Contexts: created, primary, current, limited. A context owns a slot of the model's 64 and its overhead in
 // memory.
 #include "sim/libcuda/heap.h"
+#include "sim/libcuda/pool.h"
 #include "sim/libcuda/process.h"
 #include "sim/libcuda/schedule.h"
 
@@ -40,6 +41,12 @@ const DefaultLimit* default_limit(CUlimit which) {
   for (const DefaultLimit& l : kLimits)
     if (l.which == which) return &l;
   return nullptr;
+}
+
+CUresult synchronize(CUctx_st& c) {
+  const CUresult e = wait_idle(c);
+  if (e == CUDA_SUCCESS) release_unused(c.device);
+  return e;
 }
 
 // A primary context is made by its first user and destroyed with its last.
@@ -198,13 +205,13 @@ EXPORT CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int* version) {
 EXPORT CUresult cuCtxSynchronize() {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;
-  return wait_idle(*c);
+  return synchronize(*c);
 }
 EXPORT CUresult cuCtxSynchronize_v2(CUcontext handle) {
   if (!handle) return cuCtxSynchronize();
   if (const CUresult e = entered()) return e;
   const auto c = find_context(handle);
-  return c ? wait_idle(*c) : CUDA_ERROR_INVALID_CONTEXT;
+  return c ? synchronize(*c) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 EXPORT CUresult cuCtxGetLimit(size_t* value, CUlimit which) {

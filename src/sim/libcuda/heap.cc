@@ -28,13 +28,26 @@ Heap* heap = nullptr;
 
 constexpr uint64_t rounded(uint64_t n, uint64_t step) { return (n + step - 1) / step * step; }
 
-uint64_t take_range(uint64_t bytes) {
-  for (auto it = heap->free_ranges.begin(); it != heap->free_ranges.end(); ++it) {
-    if (it->second < bytes) continue;
-    const auto [base, length] = *it;
-    heap->free_ranges.erase(it);
-    if (length > bytes) heap->free_ranges[base + bytes] = length - bytes;
-    return base;
+// The range is cut out of the free one that it lies in.
+uint64_t cut(std::map<uint64_t, uint64_t>::iterator from, uint64_t base, uint64_t bytes) {
+  const auto [start, length] = *from;
+  heap->free_ranges.erase(from);
+  if (base > start) heap->free_ranges[start] = base - start;
+  if (start + length > base + bytes) heap->free_ranges[base + bytes] = start + length - base - bytes;
+  return base;
+}
+
+uint64_t take_range(uint64_t bytes, uint64_t alignment = kBlock, uint64_t wish = 0) {
+  auto& ranges = heap->free_ranges;
+  if (wish)
+    if (auto it = ranges.upper_bound(wish); it != ranges.begin()) {
+      --it;
+      if (wish - it->first < it->second && it->first + it->second - wish >= bytes)
+        return cut(it, wish, bytes);
+    }
+  for (auto it = ranges.begin(); it != ranges.end(); ++it) {
+    const uint64_t base = rounded(it->first, alignment);
+    if (base - it->first < it->second && it->first + it->second - base >= bytes) return cut(it, base, bytes);
   }
   return 0;
 }
@@ -252,6 +265,28 @@ CUresult heap_free(uint64_t base, Memory kind, Memory or_kind) {
     munmap(reinterpret_cast<void*>(a.base), rounded(a.bytes, 4096));
   }
   return CUDA_SUCCESS;
+}
+
+uint64_t heap_take_range(uint64_t bytes, uint64_t alignment, uint64_t wish) {
+  const std::lock_guard lock(heap->mutex);
+  return take_range(bytes, alignment, wish);
+}
+void heap_give_range(uint64_t base, uint64_t bytes) {
+  const std::lock_guard lock(heap->mutex);
+  give_range(base, bytes);
+}
+
+void heap_record(Allocation a) {
+  const std::lock_guard lock(heap->mutex);
+  record(a);
+}
+bool heap_strike(uint64_t base, Memory kind, Allocation* out) {
+  const std::lock_guard lock(heap->mutex);
+  const auto found = heap->allocations.find(base);
+  if (found == heap->allocations.end() || found->second.kind != kind) return false;
+  *out = found->second;
+  heap->allocations.erase(found);
+  return true;
 }
 
 bool heap_find(uint64_t address, Allocation* out) {

@@ -15,7 +15,7 @@
 
 namespace carve::sim {
 
-enum class Memory : uint8_t { device, managed, host, registered };
+enum class Memory : uint8_t { device, managed, host, registered, pool, graph };
 
 struct SmallBlock {
   uint64_t base = 0;
@@ -33,9 +33,20 @@ struct Allocation {
   unsigned flags = 0;
   unsigned long long id = 0;
   SmallBlock* small = nullptr;
+  CUmemoryPool pool = nullptr;  // Where it came from.
 };
 
 bool heap_start();
+
+// A range of device addresses that nothing lies at yet, in whole blocks: at `wish` where that is free, else
+// anywhere. 0: there is none. What lies there is forgotten when it is given back.
+uint64_t heap_take_range(uint64_t bytes, uint64_t alignment = kBlock, uint64_t wish = 0);
+void heap_give_range(uint64_t base, uint64_t bytes);
+
+// The table itself, for memory that has another owner: pools, mappings, imports.
+void heap_record(Allocation);
+// Removes the record that starts at `base`, if it is of that kind, and tells what it was.
+bool heap_strike(uint64_t base, Memory kind, Allocation*);
 
 CUresult heap_allocate(CUctx_st&, uint64_t bytes, uint64_t* base);
 CUresult heap_allocate_managed(CUctx_st&, uint64_t bytes, unsigned flags, uint64_t* base);

@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "sim/libcuda/heap.h"
+#include "sim/libcuda/holding.h"
+#include "sim/libcuda/pools.h"
 #include "sim/libcuda/process.h"
 #include "sim/libcuda/schedule.h"
 
@@ -75,6 +77,10 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) {
   if (pointer == 0) return CUDA_SUCCESS;
   Allocation a;
   if (!heap_find(pointer, &a) || a.base != pointer) return CUDA_ERROR_INVALID_VALUE;
+  if (a.kind == Memory::pool) {
+    wait_device(a.device);
+    return free_pooled(pointer, {});
+  }
   // Work that may still use the memory ends first.
   if (const auto owner = find_context(a.context)) wait_idle(*owner);
   return heap_free(pointer, Memory::device, Memory::managed);
@@ -147,7 +153,8 @@ namespace {
 // CUDA_ERROR_INVALID_VALUE for memory that the driver does not know, except for the attributes of
 // cuPointerGetAttributes, which fill with nothing.
 CUresult pointer_attribute(void* out, int which, const Allocation* a, CUdeviceptr pointer) {
-  const bool host = a && (a->kind == Memory::host || a->kind == Memory::registered);
+  const bool host =
+      a && (a->kind == Memory::host || a->kind == Memory::registered || (a->pool && a->pool->host));
   const auto put = [&](auto value) {
     std::memcpy(out, &value, sizeof value);
     return CUDA_SUCCESS;
@@ -158,19 +165,21 @@ CUresult pointer_attribute(void* out, int which, const Allocation* a, CUdevicept
       return put(!a ? 0u : static_cast<unsigned>(host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE));
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return put(a ? pointer : CUdeviceptr{0});
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      if (a && a->kind == Memory::device) return CUDA_ERROR_INVALID_VALUE;
+      if (a && !host && a->kind != Memory::managed) return CUDA_ERROR_INVALID_VALUE;
       return put(a ? pointer : uint64_t{0});
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return put(0u);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: return put(a ? a->id : 0ull);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(a && a->kind == Memory::managed ? 1u : 0u);
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put(a ? visible_of(a->device) : -2);
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      return put(a ? (host && a->pool ? CU_DEVICE_CPU : visible_of(a->device)) : CU_DEVICE_INVALID);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put(0u);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put(a ? a->base : CUdeviceptr{0});
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put(a ? size_t{a->bytes} : size_t{0});
     case CU_POINTER_ATTRIBUTE_MAPPED: return put(a ? 1u : 0u);
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put(0ull);
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      return put(uint64_t{a && a->pool ? a->pool->handle_types : CU_MEM_HANDLE_TYPE_NONE});
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put(a ? 3u : 0u);
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put(uint64_t{0});
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put(reinterpret_cast<uint64_t>(a ? a->pool : nullptr));
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/libcuda/pool.h"
 #include "sim/libcuda/process.h"
 #include "sim/libcuda/work.h"
 
@@ -36,7 +37,9 @@ CUresult at(CUstream handle, At* out) { return stream_of(handle, &out->context, 
 CUresult stream_synchronize(CUstream handle) {
   At a;
   if (const CUresult e = at(handle, &a)) return e;
-  return wait_channel(*a.context, a.stream->channel);
+  const CUresult e = wait_channel(*a.context, a.stream->channel);
+  if (e == CUDA_SUCCESS) release_unused(a.context->device);
+  return e;
 }
 
 CUresult stream_query(CUstream handle) {
@@ -81,10 +84,13 @@ CUresult record(CUevent event, CUstream handle) {
 
 // CUDA_SUCCESS when everything before the recording is done. An event of a context that is gone is done.
 CUresult query_event(const Recording& r, bool wait) {
-  if (r.end_ns.load(std::memory_order_acquire)) return CUDA_SUCCESS;
   const auto c = r.context.lock();
   if (!c || c->destroyed.load()) return CUDA_SUCCESS;
-  return wait ? wait_for(*c, r.channel, r.sequence) : query(*c, r.channel, r.sequence);
+  const bool known_end = r.end_ns.load(std::memory_order_acquire) != 0;
+  if (!wait) return known_end ? CUDA_SUCCESS : query(*c, r.channel, r.sequence);
+  const CUresult e = known_end ? CUDA_SUCCESS : wait_for(*c, r.channel, r.sequence);
+  if (e == CUDA_SUCCESS) release_unused(c->device);
+  return e;
 }
 
 CUresult wait_event(CUstream handle, CUevent event, unsigned flags) {
@@ -98,6 +104,7 @@ CUresult wait_event(CUstream handle, CUevent event, unsigned flags) {
   if (!from || r->end_ns.load(std::memory_order_acquire)) return CUDA_SUCCESS;
   Step step;
   step.op.kind = OpKind::mark;
+  note_wait(*a.context, a.stream->channel, *r);
   const Place recorded{from, r->channel, r->sequence};
   return submit_after(a.context, a.stream->channel, {&recorded, 1}, std::move(step), nullptr);
 }

@@ -1,0 +1,225 @@
+// See pool.h. One mutex for all pools of the process; work is submitted outside of it where it may block.
+#include "sim/libcuda/pool.h"
+
+#include <sys/mman.h>
+
+#include "sim/libcuda/heap.h"
+#include "sim/libcuda/holding.h"
+#include "sim/libcuda/pools.h"
+#include "sim/libcuda/schedule.h"
+#include "sim/libcuda/work.h"
+#include "sim/model/engine.h"
+
+using namespace carve::sim;
+
+namespace carve::sim {
+
+Pools& pools() {
+  static auto* all = new Pools;
+  return *all;
+}
+
+CUmemoryPool Pools::make(unsigned device, bool host) {
+  auto* pool = new CUmemPoolHandle_st;
+  pool->device = device;
+  pool->host = host;
+  all.insert(pool);
+  return pool;
+}
+
+CUmemoryPool Pools::standard_of(unsigned device, bool host) {
+  CUmemoryPool& pool = host ? standard_host : standard[device];
+  if (!pool) {
+    pool = make(device, host);
+    pool->standard = true;
+  }
+  return pool;
+}
+
+CUmemoryPool Pools::current_of(unsigned device, bool host) {
+  const CUmemoryPool chosen = host ? current_host : current[device];
+  return chosen ? chosen : standard_of(device, host);
+}
+
+namespace {
+
+// The name of a channel among all that this process ever has.
+uint64_t stream_key(const CUctx_st& c, unsigned channel) { return c.id * kChannels + channel + 1; }
+
+std::shared_ptr<CUctx_st> context_behind(const LastUse& use) {
+  const std::lock_guard lock(process().mutex);
+  for (const auto& [handle, c] : process().contexts)
+    if (c->id == (use.stream - 1) / kChannels) return c;
+  return nullptr;
+}
+unsigned channel_behind(const LastUse& use) { return static_cast<unsigned>((use.stream - 1) % kChannels); }
+
+// Whether the work before the place is done. A context that is gone has none.
+bool over(const LastUse& use) {
+  const auto c = context_behind(use);
+  if (!c) return true;
+  Device& d = c->card();
+  const Locked lock(d);
+  advance(d, now_ns());
+  return complete(d, c->index, channel_behind(use), use.sequence);
+}
+
+CUresult take_chunk(CUmemPoolHandle_st& pool, uint64_t bytes) {
+  if (pool.most && pool.book.reserved() + bytes > std::max(pool.most, kPoolChunk))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  if (pool.host) {
+    void* p =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    pool.book.add_chunk(reinterpret_cast<uint64_t>(p), bytes);
+    return CUDA_SUCCESS;
+  }
+  if (const CUresult e = take_bytes(pool.device, bytes)) return e;
+  const uint64_t base = heap_take_range(bytes);
+  if (!base) {
+    give_bytes(pool.device, bytes);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  pool.book.add_chunk(base, bytes);
+  return CUDA_SUCCESS;
+}
+
+void give_chunk(CUmemPoolHandle_st& pool, const PoolBook::Chunk& chunk) {
+  if (pool.host) {
+    munmap(reinterpret_cast<void*>(chunk.base), chunk.bytes);
+    return;
+  }
+  heap_give_range(chunk.base, chunk.bytes);
+  give_bytes(pool.device, chunk.bytes);
+}
+
+// A place in the pool for work of this channel; *wait is what that work has to wait for first. As the driver
+// documents it: what is free for this stream, then more memory, then what another stream will have freed.
+CUresult place(CUmemPoolHandle_st& pool, uint64_t bytes, const CUctx_st& c, unsigned channel, uint64_t* base,
+               LastUse* wait) {
+  const uint64_t own = stream_key(c, channel);
+  const auto judge = [&](const LastUse& use) {
+    if (use.stream == own) return Reuse::now;
+    if (pool.follow_events) {
+      const auto& waits = pools().waits[own];
+      const auto waited = waits.find(use.stream);
+      if (waited != waits.end() && waited->second >= use.sequence) return Reuse::now;
+    }
+    return pool.opportunistic && over(use) ? Reuse::now : Reuse::never;
+  };
+  auto at = pool.book.take(bytes, judge, wait);
+  CUresult refused = CUDA_ERROR_OUT_OF_MEMORY;
+  if (!at) {
+    refused = take_chunk(pool, PoolBook::chunk_for(bytes));
+    if (refused == CUDA_SUCCESS) at = pool.book.take(bytes, judge, wait);
+  }
+  if (!at && pool.internal_dependencies)
+    at = pool.book.take(
+        bytes, [](const LastUse&) { return Reuse::after_waiting; }, wait);
+  if (!at) return refused;
+  *base = *at;
+  return CUDA_SUCCESS;
+}
+
+// Gives back unused chunks while the pool reserves more than `keep`.
+void shrink(CUmemPoolHandle_st& pool, uint64_t keep) {
+  while (pool.book.reserved() > keep) {
+    const auto chunk = pool.book.release(UINT64_MAX, over);
+    if (!chunk) return;
+    give_chunk(pool, *chunk);
+  }
+}
+
+CUresult allocate(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream handle) {
+  std::shared_ptr<CUctx_st> c;
+  CUstream_st* stream = nullptr;
+  if (const CUresult e = stream_of(handle, &c, &stream)) return e;
+  if (!out || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > 1ull << 46) return CUDA_ERROR_OUT_OF_MEMORY;
+  LastUse wait;
+  uint64_t base = 0;
+  {
+    const std::lock_guard lock(pools().mutex);
+    if (!pool) pool = pools().current_of(c->device, false);
+    if (!pools().known(pool)) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult e = place(*pool, bytes, *c, stream->channel, &base, &wait)) return e;
+    heap_record({.base = base, .bytes = bytes, .device = pool->device, .kind = Memory::pool, .pool = pool});
+  }
+  *out = base;
+  const auto from = wait.stream ? context_behind(wait) : nullptr;
+  if (!from) return CUDA_SUCCESS;
+  Step step;
+  step.op.kind = OpKind::mark;
+  const Place freed{from, channel_behind(wait), wait.sequence};
+  return submit_after(c, stream->channel, {&freed, 1}, std::move(step), nullptr);
+}
+
+CUresult free_in_stream(CUdeviceptr pointer, CUstream handle) {
+  std::shared_ptr<CUctx_st> c;
+  CUstream_st* stream = nullptr;
+  if (const CUresult e = stream_of(handle, &c, &stream)) return e;
+  Allocation a;
+  if (!heap_find(pointer, &a) || a.base != pointer) return CUDA_ERROR_INVALID_VALUE;
+  Op op = {};
+  op.kind = OpKind::mark;
+  uint64_t sequence = 0;
+  if (a.kind == Memory::device) {  // Memory of cuMemAlloc goes back when the stream gets there.
+    Effect effect;
+    effect.run = [pointer](uint64_t) { heap_free(pointer, Memory::device, Memory::device); };
+    return submit(*c, stream->channel, op, std::move(effect), &sequence);
+  }
+  if (a.kind != Memory::pool) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult e = submit(*c, stream->channel, op, &sequence)) return e;
+  return free_pooled(pointer, {stream_key(*c, stream->channel), sequence});
+}
+
+}  // namespace
+
+CUresult free_pooled(CUdeviceptr pointer, const LastUse& last) {
+  const std::lock_guard lock(pools().mutex);
+  Allocation a;
+  if (!heap_strike(pointer, Memory::pool, &a)) return CUDA_ERROR_INVALID_VALUE;
+  a.pool->book.free(pointer, last);
+  return CUDA_SUCCESS;
+}
+
+void trim(CUmemPoolHandle_st& pool, uint64_t keep) { shrink(pool, keep); }
+
+void release_unused(unsigned device) {
+  Pools& p = pools();
+  const std::lock_guard lock(p.mutex);
+  std::erase_if(p.all, [&](CUmemoryPool pool) {
+    if (pool->device != device && !pool->host) return false;
+    shrink(*pool, pool->destroyed ? 0 : pool->threshold);
+    if (!pool->destroyed || pool->book.reserved()) return false;
+    delete pool;
+    return true;
+  });
+}
+
+void note_wait(CUctx_st& c, unsigned channel, const Recording& r) {
+  const auto from = r.context.lock();
+  if (!from) return;
+  const std::lock_guard lock(pools().mutex);
+  uint64_t& upto = pools().waits[stream_key(c, channel)][stream_key(*from, r.channel)];
+  upto = std::max(upto, r.sequence);
+}
+
+}  // namespace carve::sim
+
+EXPORT CUresult cuMemAllocAsync(CUdeviceptr* out, size_t bytes, CUstream s) {
+  return allocate(out, bytes, nullptr, s);
+}
+EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr* out, size_t bytes, CUstream s) {
+  return allocate(out, bytes, nullptr, per_thread(s));
+}
+EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream s) {
+  return pool ? allocate(out, bytes, pool, s) : CUDA_ERROR_INVALID_VALUE;
+}
+EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream s) {
+  return cuMemAllocFromPoolAsync(out, bytes, pool, per_thread(s));
+}
+EXPORT CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream s) { return free_in_stream(pointer, s); }
+EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream s) {
+  return free_in_stream(pointer, per_thread(s));
+}

@@ -1,0 +1,31 @@
+// All pools of the process, shared by the calls that allocate (pool.cc) and those that make and describe
+// pools (pool_calls.cc).
+#pragma once
+
+#include "sim/libcuda/pool.h"
+
+namespace carve::sim {
+
+struct Pools {
+  std::mutex mutex;
+  std::unordered_set<CUmemoryPool> all;  // Destroyed ones too, until their last memory is freed.
+  CUmemoryPool standard[kDevices] = {}, current[kDevices] = {};
+  CUmemoryPool standard_host = nullptr, current_host = nullptr;
+  // By waiting stream and stream waited for: up to which place, by events.
+  std::unordered_map<uint64_t, std::unordered_map<uint64_t, uint64_t>> waits;
+
+  // All with the mutex held.
+  bool known(CUmemoryPool pool) const { return all.contains(pool) && !pool->destroyed; }
+  CUmemoryPool make(unsigned device, bool host);
+  CUmemoryPool standard_of(unsigned device, bool host);
+  CUmemoryPool current_of(unsigned device, bool host);
+};
+Pools& pools();
+
+// Frees memory of a pool behind a place in a stream, or at once with an empty LastUse.
+CUresult free_pooled(CUdeviceptr, const LastUse&);
+
+// Gives back unused chunks while the pool reserves more than `keep` bytes. With the mutex held.
+void trim(CUmemPoolHandle_st&, uint64_t keep);
+
+}  // namespace carve::sim
