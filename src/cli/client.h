@@ -53,9 +53,4 @@ class Client {
   std::string socket_;
 };
 
-// An empty document, for routes that answer with nothing.
-struct Nothing {
-  static void fields(auto&, auto&&) {}
-};
-
 }  // namespace carve::cli

@@ -41,8 +41,8 @@ void add_hook(CLI::App& app, Context& context) {
       return;
     }
     answered(context,
-             context.client().post<Nothing>("/v1/slices/" + *name + "/container",
-                                            api::ContainerStarted{.pid = state->pid, .id = state->id}),
+             context.client().post<api::Nothing>("/v1/slices/" + *name + "/container",
+                                                 api::ContainerStarted{.pid = state->pid, .id = state->id}),
              [](const auto&) {});
   });
 }

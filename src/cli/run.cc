@@ -178,7 +178,8 @@ int run(Context& context, const RunOptions& options, const std::vector<std::stri
   const int signals = signalfd(-1, &ours, SFD_CLOEXEC);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   const auto give_back = [&] { (void)client.remove<api::Slice>("/v1/slices/" + slice->name); };
-  if (const auto watching = client.post<Nothing>("/v1/slices/" + slice->name + "/supervise", Nothing{});
+  if (const auto watching =
+          client.post<api::Nothing>("/v1/slices/" + slice->name + "/supervise", api::Nothing{});
       !watching) {
     complain(watching.error());
     give_back();

@@ -36,7 +36,10 @@ void print(const api::Slice& s) {
     for (const api::Process& p : s.processes)
       rows.push_back({std::to_string(p.pid),
                       p.inner_pid == p.pid || p.inner_pid == 0 ? "-" : std::to_string(p.inner_pid),
-                      std::string(text(Bytes{p.used_bytes})), p.attached ? "attached" : "no CUDA yet",
+                      std::string(text(Bytes{p.used_bytes})),
+                      p.attached          ? "attached"
+                      : p.used_bytes != 0 ? "NOT REGISTERED"
+                                          : "no CUDA yet",
                       cut(harmless(p.command), 60)});
     fmt::print("\n{}", table({"PID", "INNER PID", "MEMORY", "LIBRARY", "COMMAND"}, rows));
   }

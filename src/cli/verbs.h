@@ -38,6 +38,7 @@ void add_top(CLI::App& app, Context& context);
 void add_devices(CLI::App& app, Context& context);
 void add_show(CLI::App& app, Context& context);
 void add_stop(CLI::App& app, Context& context);
+void add_thaw(CLI::App& app, Context& context);
 void add_slice(CLI::App& app, Context& context);
 void add_explain(CLI::App& app, Context& context);
 void add_doctor(CLI::App& app, Context& context);

@@ -70,7 +70,8 @@ int serve(const Options& options) {
   OR_SAY(keeper, Keeper::reach(runtime->path()));
   Loop loop;
   const Settings settings{
-      options.socket, options.state, options.cdi_dir, options.strategy, options.contexts_in_slice, *paths};
+      options.socket, options.state,      options.cdi_dir, options.strategy, options.contexts_in_slice,
+      options.audit,  options.over_quota, *paths};
   Agent agent(loop, settings, std::move(*devices), std::move(*runtime), std::move(*keeper),
               std::move(ledger->store));
   if (!ledger->moved_aside.empty()) {

@@ -19,6 +19,10 @@ const char* const help_text =
   --reserve SIZE         keep this much of each device back, instead of what the driver calls reserved
   --context-charge WHOM  slice (default): contexts count against the slice's quota; reserve: against the
                          device's reserve
+  --audit ACT            a process of a slice holds device memory behind the library's back: report it
+                         (default), freeze its slice (carve thaw NAME lets it go on), kill the process
+  --over-quota ACT       memory that no call asked for takes a slice beyond its quota: refuse it further
+                         allocations (default), report only, kill the slice
   --cdi-dir DIR          where slices for containers are announced (default /var/run/cdi)
   --log-level LEVEL      error, warning, info (default), debug
   --version, --help
@@ -108,7 +112,8 @@ Outcome<Options> parse_options(int argc, char** argv, const Surroundings& surrou
       known = true;
     }
     if (known) continue;
-    if (name != "--strategy" && name != "--reserve" && name != "--context-charge")
+    if (name != "--strategy" && name != "--reserve" && name != "--context-charge" && name != "--audit" &&
+        name != "--over-quota")
       return failure(K::bad_request, "there is no option {}; carved --help lists them", argv[i]);
     if (!take()) return failure(K::bad_request, "{} needs a value; carved --help explains it", name);
     if (name == "--strategy") {
@@ -119,6 +124,14 @@ Outcome<Options> parse_options(int argc, char** argv, const Surroundings& surrou
       const auto bytes = parse_bytes(value);
       if (!bytes) return failure(K::bad_request, "--reserve {}: {}", value, bytes.error().sentence);
       o.reserve = *bytes;
+    } else if (name == "--audit") {
+      const auto act = parse_audit_act(value);
+      if (!act) return failure(K::bad_request, "--audit {}: it is report, freeze or kill", value);
+      o.audit = *act;
+    } else if (name == "--over-quota") {
+      const auto act = parse_over_quota_act(value);
+      if (!act) return failure(K::bad_request, "--over-quota {}: it is report, refuse or kill", value);
+      o.over_quota = *act;
     } else if (value == "slice" || value == "reserve") {
       o.contexts_in_slice = value == "slice";
     } else {

@@ -6,6 +6,7 @@
 
 #include "core/failure.h"
 #include "core/slice.h"
+#include "node/tenant/audit.h"
 
 namespace carve::node {
 
@@ -15,6 +16,8 @@ struct Options {
   Strategy strategy = Strategy::binpack;
   std::optional<Bytes> reserve;
   bool contexts_in_slice = true;
+  AuditAct audit = AuditAct::report;
+  OverQuotaAct over_quota = OverQuotaAct::refuse;
   std::string log_level = "info";
 
   // What is not the agent itself.

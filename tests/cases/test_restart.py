@@ -196,6 +196,8 @@ def test_a_second_agent_refuses_and_names_the_first(world):
     (["--sim", "nocard", "--state", "/tmp/cv-z", "--socket", "/tmp/cv-z.sock"], 1, "nocard"),
     (["--log-level", "loud"], 2, "loud"),
     (["--reserve", "lots"], 2, "lots"),
+    (["--audit", "shoot"], 2, "report, freeze or kill"),
+    (["--over-quota", "ignore"], 2, "report, refuse or kill"),
 ])
 def test_a_wrong_start_is_a_sentence_and_a_status(words, status, says, tmp_path):
     done = start_another(None, *(word.replace("/tmp/cv-", f"{tmp_path}/") for word in words))

@@ -35,6 +35,8 @@ struct Settings {
   std::string socket, state, cdi_dir;
   Strategy strategy = Strategy::binpack;
   bool contexts_in_slice = true;  // Contexts are charged to slices; otherwise to the device's reserve.
+  AuditAct audit = AuditAct::report;
+  OverQuotaAct over_quota = OverQuotaAct::refuse;
   Paths paths;                    // Where our libraries and the driver's lie.
 };
 
@@ -67,6 +69,7 @@ class Agent {
   Outcome<void> supervise(Tenant&, Peer peer);
   Outcome<void> add_container(Tenant&, pid_t init, const std::string& id);
   void stop(Tenant&, const std::string& why);
+  Outcome<void> thaw(Tenant&);  // What the audit froze goes on, and is let be.
 
   // A process that asks to be let in. Descriptors in the order of wire/shm/attach.h.
   shm::AttachReply attach(const Peer& peer, const shm::AttachRequest& request, std::vector<Fd>& descriptors);
@@ -122,8 +125,10 @@ class Agent {
   void beat();
   void reconcile();
   void take_sample(const Sample&);
-  void settle(Tenant&, const Sample&);
+  void settle(Tenant&);
   void look_for_execs(Tenant&);
+  void audit(Tenant&, const NodeDevice&, const ProcessUse&);
+  void freeze(Tenant&, const ProcessId&);
 
   Loop& loop_;
   Settings settings_;
@@ -141,6 +146,7 @@ class Agent {
   Sampler* sampler_ = nullptr;
   uint64_t beats_ = 0;
   int64_t last_sample_ns_ = 0;
+  uint64_t samples_ = 0;
 };
 
 inline constexpr size_t most_events = 1000;

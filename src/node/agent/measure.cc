@@ -1,5 +1,5 @@
-// Once a second: what the driver says against what the tenants say. And every 50 ms the heartbeat, by which
-// tenants know that somebody is home.
+// About once a second: what the driver says against what the tenants say. And every 50 ms the heartbeat, by
+// which tenants know that somebody is home.
 #include <algorithm>
 
 #include "node/agent/agent.h"
@@ -11,7 +11,7 @@ namespace carve::node {
 namespace {
 
 constexpr int64_t beat_every = 50 * millisecond;
-constexpr int64_t reconcile_every = second;
+constexpr int64_t reconcile_every = 900 * millisecond;  // What it finds is found within a second.
 
 }  // namespace
 
@@ -72,6 +72,7 @@ void Agent::reconcile() {
 
 void Agent::take_sample(const Sample& sample) {
   last_sample_ns_ = sample.ended_ns;
+  ++samples_;
   for (const auto& [index, xid] : sample.xids) {
     const auto d = std::ranges::find(devices_, index, [](const NodeDevice& n) { return n.device.index; });
     if (d == devices_.end()) continue;
@@ -98,13 +99,14 @@ void Agent::take_sample(const Sample& sample) {
       const auto pid = static_cast<pid_t>(use.pid);
       Tenant* tenant = tenant_of(pid);
       if (tenant == nullptr) {
-        if (shared)
+        if (const auto stat = stat_of(pid); shared && stat && stat->state != 'Z')
           d.strangers.push_back(
               fmt::format("process {} ({}) uses {} of this shared device and is in no slice", pid,
                           command_of(pid), text(use.used).c_str()));
         continue;
       }
       tenant->process_truth[pid].count += use.used.count;
+      audit(*tenant, d, use);
       const auto slice = std::ranges::find(tenant->use.what.slices, d.device.uuid, &Slice::device);
       if (slice == tenant->use.what.slices.end()) continue;
       // Contexts that the device's reserve pays for are not the tenant's.
@@ -114,13 +116,20 @@ void Agent::take_sample(const Sample& sample) {
     }
   }
   for (const auto& [id, tenant] : tenants_) {
-    settle(*tenant, sample);
+    settle(*tenant);
     look_for_execs(*tenant);
+    std::erase_if(tenant->unregistered, [this](const auto& known) { return known.second.seen != samples_; });
   }
+  if (settings_.over_quota != OverQuotaAct::kill) return;
+  std::vector<Tenant*> over;
+  for (const auto& [id, tenant] : tenants_)
+    if (!tenant->stopping && std::ranges::any_of(tenant->measured, &Measured::beyond_quota))
+      over.push_back(tenant.get());
+  for (Tenant* tenant : over) stop(*tenant, "it held more than its quota (--over-quota kill)");
 }
 
 // Charges what the driver shows beyond the charges, or gives back what it shows no more.
-void Agent::settle(Tenant& tenant, const Sample&) {
+void Agent::settle(Tenant& tenant) {
   if (!tenant.report.page) return;
   for (unsigned d = 0; d < tenant.use.what.slices.size(); ++d) {
     const NodeDevice* on = device(tenant.use.what.slices[d].device);
@@ -132,15 +141,21 @@ void Agent::settle(Tenant& tenant, const Sample&) {
     m.truth = {m.reading.truth};
     const shm::LaneId lane{d, shm::Tag::agent, 0};
     const uint64_t charged = shm::holding(*tenant.report.page, lane);
-    const uint64_t wanted = m.growth.wanted(charged, m.reading);
+    uint64_t wanted = m.growth.wanted(charged, m.reading);
+    const Bytes quota = tenant.use.what.slices[d].memory;
+    const bool beyond = tenant.limited() && m.truth > quota;
+    // Only told, not held against it: its calls alone count.
+    if (beyond && settings_.over_quota == OverQuotaAct::report) wanted = 0;
     if (wanted != charged)
       shm::change(*tenant.report.page, lane, charged, wanted, UINT64_MAX, shm::NoStops{},
                   shm::agent_attempts);
-    const Bytes quota = tenant.use.what.slices[d].memory;
-    const bool beyond = tenant.limited() && m.truth > quota;
     if (beyond && !m.beyond_quota)
-      event(tenant.name(), fmt::format("holds {} of device {}, its quota is {}: nothing more is given to it",
-                                       text(m.truth).c_str(), on->device.index, text(quota).c_str()));
+      event(tenant.name(),
+            fmt::format("holds {} of device {}, its quota is {}: {}", text(m.truth).c_str(), on->device.index,
+                        text(quota).c_str(),
+                        settings_.over_quota == OverQuotaAct::report   ? "only reported"
+                        : settings_.over_quota == OverQuotaAct::refuse ? "nothing more is given to it"
+                                                                       : "it is ended"));
     m.beyond_quota = beyond;
   }
 }

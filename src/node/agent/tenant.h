@@ -7,6 +7,7 @@
 
 #include "ledger/use.h"
 #include "node/agent/note.h"
+#include "node/tenant/audit.h"
 #include "node/tenant/cgroup.h"
 #include "node/tenant/pages.h"
 #include "node/tenant/reconcile.h"
@@ -26,6 +27,13 @@ struct Measured {
   Bytes truth;  // What NVML says its processes hold.
   Bytes peak;   // The most that was ever charged.
   bool beyond_quota = false;
+};
+
+// A process that holds device memory and never attached.
+struct Unregistered {
+  std::string sentence;
+  uint64_t seen = 0;     // When the driver last showed it: counts samples.
+  bool stopped = false;  // By SIGSTOP, where there was no cgroup to freeze.
 };
 
 struct Watched {  // A process whose end matters.
@@ -48,6 +56,8 @@ struct Tenant {
   std::map<ProcessId, Fd> descendants;  // Known living ones, where there is no cgroup.
   std::map<pid_t, Bytes> process_truth;
   std::array<Measured, shm::max_devices> measured;
+  std::map<ProcessId, Unregistered> unregistered;
+  bool frozen = false;  // By the audit.
 
   bool stopping = false;
   std::string why;  // It is stopping.

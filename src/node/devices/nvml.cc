@@ -155,7 +155,8 @@ std::vector<ProcessUse> Nvml::processes(unsigned index, bool& hidden, nvmlReturn
         continue;
       }
       const auto same = std::ranges::find(out, found[i].pid, &ProcessUse::pid);
-      if (same == out.end()) out.push_back({found[i].pid, {found[i].usedGpuMemory}});
+      if (same == out.end())
+        out.push_back({found[i].pid, {found[i].usedGpuMemory}, list == call_.graphics_processes});
     }
   }
   return out;

@@ -38,6 +38,7 @@ struct NvmlTable {
 struct ProcessUse {
   unsigned pid;
   Bytes used;
+  bool only_draws = false;  // Among graphics clients, not among those that compute.
 };
 
 struct DeviceSample {

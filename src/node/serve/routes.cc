@@ -51,10 +51,6 @@ HttpAnswer document(const T& d, unsigned status = 200) {
   return {status, "application/json", api::write(d)};
 }
 
-struct Nothing {
-  static void fields(auto&, auto&&) {}
-};
-
 template <class T>
 Reply<T> read(const std::string& body) {
   auto d = api::read<T>(body.empty() ? "{}" : body, api::Reading::strict);
@@ -271,7 +267,18 @@ HttpAnswer supervise(const Asked& a, const std::string& name) {
   Peer peer{a.peer.process, open_process(a.peer.process), a.peer.uid};
   if (!peer.pidfd) return problem(refuse(409, "carve:conflict", "gone", "the caller has ended").value());
   const auto done = a.agent.supervise(**tenant, std::move(peer));
-  return done ? document(Nothing{}) : problem(refuse(done.error()).value());
+  return done ? document(api::Nothing{}) : problem(refuse(done.error()).value());
+}
+
+HttpAnswer thaw(const Asked& a, const std::string& name) {
+  if (!a.sees_all())
+    return problem(refuse(403, "carve:not-permitted", "not permitted",
+                          "the audit froze it; whoever runs the agent lets it go on")
+                       .value());
+  const auto tenant = a.named(name);
+  if (!tenant) return problem(tenant.error());
+  const auto done = a.agent.thaw(**tenant);
+  return done ? document(view(a.agent, **tenant, true)) : problem(refuse(done.error()).value());
 }
 
 HttpAnswer container(const Asked& a, const std::string& name) {
@@ -288,7 +295,7 @@ HttpAnswer container(const Asked& a, const std::string& name) {
         refuse(400, "carve:bad-request", "the request is wrong", fmt::format("{} is no process", d->pid))
             .value());
   const auto done = a.agent.add_container(**tenant, static_cast<pid_t>(d->pid), d->id);
-  return done ? document(Nothing{}) : problem(refuse(done.error()).value());
+  return done ? document(api::Nothing{}) : problem(refuse(done.error()).value());
 }
 
 HttpAnswer events(const Asked& a) {
@@ -320,6 +327,7 @@ constexpr Route routes[] = {
     {"GET", "/v1/slices/{}", nullptr, show},
     {"DELETE", "/v1/slices/{}", nullptr, stop},
     {"POST", "/v1/slices/{}/enter", nullptr, enter},
+    {"POST", "/v1/slices/{}/thaw", nullptr, thaw},
     {"POST", "/v1/slices/{}/supervise", nullptr, supervise},
     {"POST", "/v1/slices/{}/container", nullptr, container},
 };

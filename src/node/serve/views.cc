@@ -67,6 +67,7 @@ std::vector<api::Process> processes_of(const Tenant& tenant) {
 }
 
 std::string state_of(const Tenant& tenant) {
+  if (tenant.frozen) return "frozen";
   if (tenant.persistent()) return tenant.containers.empty() && tenant.members.empty() ? "granted" : "running";
   if (!tenant.entered) return "granted";
   return tenant.root.pidfd && alive(tenant.root.pidfd) ? "running" : "lingering";
@@ -157,7 +158,7 @@ api::Diagnosis diagnose(const Agent& agent) {
                              "contexts are charged only after NVML shows them; see the agent's log"));
     for (const std::string& stranger : d.strangers)
       checks.push_back(check(name + " audit", false, stranger,
-                             "start it with carve run, or stop it; Carve only reports it"));
+                             "start it with carve run, or stop it: Carve never touches what is in no slice"));
   }
   const bool fresh = agent.sample_age_ns() < 5 * second;
   checks.push_back(check("driver's truth", fresh,
@@ -169,7 +170,9 @@ api::Diagnosis diagnose(const Agent& agent) {
                          hidden
                              ? "NVML does not show what single processes hold: the audit and the charge for "
                                "growth are off"
-                             : "NVML shows every process, in or out of a slice",
+                             : fmt::format("NVML shows every process, in or out of a slice; one that gets "
+                                           "round the library: {}; growth over the quota: {}",
+                                           text(settings.audit), text(settings.over_quota)),
                          "run the agent in the machine's own pid namespace"));
   checks.push_back(check("preload library", exists(settings.paths.preload), settings.paths.preload,
                          "build or install it: cmake --build build --target carve_preload", "no"));

@@ -99,6 +99,8 @@ void Cgroup::kill() const {
   for (const int pid : pids()) ::kill(pid, SIGKILL);  // Before Linux 5.14.
 }
 
+bool Cgroup::freeze(bool frozen) const { return write_file(path_ + "/cgroup.freeze", frozen ? "1" : "0"); }
+
 bool Cgroup::remove() { return remove_tree(path_, deepest); }
 
 }  // namespace carve::node

@@ -28,9 +28,10 @@ class Cgroup {
 
   Outcome<void> add(int pid) const;
   bool populated() const;
-  std::vector<int> pids() const;  // Also of the groups that a tenant made below.
-  void kill() const;              // Everybody, now.
-  bool remove();                  // False while somebody is in it.
+  std::vector<int> pids() const;   // Also of the groups that a tenant made below.
+  void kill() const;               // Everybody, now; also while frozen.
+  bool freeze(bool frozen) const;  // Linux 5.2. Nobody inside can undo it.
+  bool remove();                   // False while somebody is in it.
 
   // Becomes readable (EPOLLPRI) when populated() may have changed.
   int events_fd() const { return events_.get(); }

@@ -192,7 +192,7 @@ struct Event {
 struct Slice {
   std::string name;
   std::string state;  // "granted" (no process yet), "running", "lingering" (its program ended, others run
-                      // on), "ended".
+                      // on), "frozen" (by the audit), "ended".
   uint32_t owner_uid = 0;
   std::string command;  // The program it was made for.
   bool container = false;
@@ -315,6 +315,11 @@ struct Diagnosis {
     field("isolation", self.isolation);
     field("checks", self.checks);
   }
+};
+
+// Where nothing is to be said, in a request or an answer.
+struct Nothing {
+  static void fields(auto&, auto&&) {}
 };
 
 // GET /v1/events

@@ -1,0 +1,19 @@
+// `carve thaw NAME...`: let a slice go on that the audit froze.
+#include "cli/verbs.h"
+
+namespace carve::cli {
+
+void add_thaw(CLI::App& app, Context& context) {
+  CLI::App* verb =
+      app.add_subcommand("thaw", "Let a slice go on that the audit froze (carved --audit freeze)");
+  auto names = std::make_shared<std::vector<std::string>>();
+  verb->add_option("NAME", *names, "The slices")->required();
+  verb->callback([&context, names] {
+    const Client client = context.client();
+    for (const std::string& name : *names)
+      answered(context, client.post<api::Slice>("/v1/slices/" + name + "/thaw", api::Nothing{}),
+               [&](const auto&) { fmt::print("{}\n", name); });
+  });
+}
+
+}  // namespace carve::cli

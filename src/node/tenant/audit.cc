@@ -1,0 +1,80 @@
+#include "node/tenant/audit.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <utility>
+
+#include "node/os/process.h"
+
+namespace carve::node {
+namespace {
+
+constexpr std::array<std::pair<AuditAct, std::string_view>, 3> audit_names = {
+    {{AuditAct::report, "report"}, {AuditAct::freeze, "freeze"}, {AuditAct::kill, "kill"}}};
+constexpr std::array<std::pair<OverQuotaAct, std::string_view>, 3> over_quota_names = {
+    {{OverQuotaAct::report, "report"}, {OverQuotaAct::refuse, "refuse"}, {OverQuotaAct::kill, "kill"}}};
+
+template <class Names, class Value>
+std::string_view name_of(const Names& names, Value value) {
+  for (const auto& [v, name] : names)
+    if (v == value) return name;
+  return "?";
+}
+
+template <class Value, class Names>
+std::optional<Value> value_of(const Names& names, std::string_view text) {
+  for (const auto& [v, name] : names)
+    if (name == text) return v;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view text(AuditAct act) { return name_of(audit_names, act); }
+std::string_view text(OverQuotaAct act) { return name_of(over_quota_names, act); }
+std::optional<AuditAct> parse_audit_act(std::string_view s) { return value_of<AuditAct>(audit_names, s); }
+std::optional<OverQuotaAct> parse_over_quota_act(std::string_view s) {
+  return value_of<OverQuotaAct>(over_quota_names, s);
+}
+
+Looks looks_of(pid_t pid) {
+  const std::string folder = fmt::format("/proc/{}", pid);
+  const std::string maps = read_file(folder + "/maps", 4 << 20).value_or("");
+  const std::string environment = read_file(folder + "/environ").value_or("");
+  const auto has = [](const std::string& where, std::string_view what) {
+    return where.find(what) != std::string::npos;
+  };
+  Looks looks;
+  looks.our_library = has(maps, "/libcarve.so") || has(maps, "/lib/carve/shim/");
+  looks.the_driver = has(maps, "/libcuda.so");
+  looks.loader = has(maps, "/ld-linux") || has(maps, "/ld-musl") || has(maps, "/ld-2.");
+  looks.preload_asked = has(environment, "libcarve.so");
+  return looks;
+}
+
+std::string why_unregistered(const Looks& looks) {
+  if (looks.our_library && looks.the_driver)
+    return "the library is loaded and was not asked: dlmopen, RTLD_DEEPBIND or dlvsym found the driver past "
+           "it";
+  if (looks.our_library) return "the library is loaded, but the device was reached without libcuda";
+  if (!looks.loader) return "it is a static program, into which no library can be preloaded";
+  if (!looks.preload_asked) return "it was started without LD_PRELOAD, which somebody unset";
+  return "the library is not loaded in it";
+}
+
+AuditAct answer_to(const Caught& caught, AuditAct configured) {
+  return caught.limited && !caught.only_draws && !caught.is_mps_server ? configured : AuditAct::report;
+}
+
+// By the file, not by a name that anybody can take.
+bool is_mps_server(pid_t pid) {
+  struct stat runs {
+  }, server{};
+  return stat(fmt::format("/proc/{}/exe", pid).c_str(), &runs) == 0 &&
+         stat("/usr/bin/nvidia-cuda-mps-server", &server) == 0 && runs.st_dev == server.st_dev &&
+         runs.st_ino == server.st_ino;
+}
+
+}  // namespace carve::node

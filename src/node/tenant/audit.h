@@ -1,0 +1,52 @@
+// The audit: what becomes of a process that uses a device behind the library's back, and of a tenant that
+// holds more than its quota. Decisions only; agent/audit.cc acts.
+//
+// The library can be avoided: by a static program, by unsetting LD_PRELOAD, by dlmopen or RTLD_DEEPBIND, by
+// talking to the device without libcuda. It cannot be avoided unseen: the driver says which process holds how
+// much, and a process of a slice that holds memory without having attached got round it. It is charged like
+// all growth (reconcile.h); beyond that, what happens is the operator's choice.
+//
+// Only processes inside a slice can be touched at all. Strangers on a shared device are reported: they may be
+// the machine owner's own. So are clients that draw, and NVIDIA's MPS, which serves others.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace carve::node {
+
+// --audit
+enum class AuditAct { report, freeze, kill };
+// --over-quota: memory that no call asked for took the tenant beyond its quota. report: it may still allocate
+// what its calls have not used; refuse: nothing more until it is below again; kill: the slice ends.
+enum class OverQuotaAct { report, refuse, kill };
+
+std::string_view text(AuditAct);
+std::string_view text(OverQuotaAct);
+std::optional<AuditAct> parse_audit_act(std::string_view);
+std::optional<OverQuotaAct> parse_over_quota_act(std::string_view);
+
+// What can be seen from outside of a process that did not attach.
+struct Looks {
+  bool our_library = false;   // libcarve.so or a shim is mapped.
+  bool the_driver = false;    // Some libcuda is mapped.
+  bool loader = false;        // The dynamic loader is mapped: it is not a static program.
+  bool preload_asked = true;  // LD_PRELOAD of its first moment names our library.
+};
+Looks looks_of(pid_t);
+// Why it did not attach, as far as its looks tell.
+std::string why_unregistered(const Looks&);
+
+// What is done to it, given what was configured.
+struct Caught {
+  bool limited = true;         // Its slice has isolation.
+  bool only_draws = false;     // The driver lists it among graphics clients alone.
+  bool is_mps_server = false;  // It runs the very file that is this machine's nvidia-cuda-mps-server.
+};
+AuditAct answer_to(const Caught&, AuditAct configured);
+bool is_mps_server(pid_t);
+
+}  // namespace carve::node

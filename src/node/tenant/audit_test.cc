@@ -1,0 +1,49 @@
+#include "node/tenant/audit.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace carve::node {
+namespace {
+
+TEST(Audit, does_what_was_configured_to_those_inside_a_limited_slice_alone) {
+  for (const AuditAct act : {AuditAct::report, AuditAct::freeze, AuditAct::kill}) {
+    EXPECT_EQ(answer_to({}, act), act);
+    EXPECT_EQ(answer_to({.limited = false}, act), AuditAct::report);
+    EXPECT_EQ(answer_to({.only_draws = true}, act), AuditAct::report);
+    EXPECT_EQ(answer_to({.is_mps_server = true}, act), AuditAct::report);
+  }
+}
+
+TEST(Audit, tells_the_ways_round_the_library_apart) {
+  const auto says = [](Looks looks, const char* what) {
+    EXPECT_NE(why_unregistered(looks).find(what), std::string::npos) << why_unregistered(looks);
+  };
+  says({.loader = false}, "static program");
+  says({.loader = true, .preload_asked = false}, "unset");
+  says({.our_library = true, .the_driver = true, .loader = true}, "dlmopen");
+  says({.our_library = true, .the_driver = false, .loader = true}, "without libcuda");
+  says({.loader = true, .preload_asked = true}, "not loaded");
+}
+
+TEST(Audit, sees_this_process_as_a_dynamic_one_without_the_library) {
+  const Looks looks = looks_of(getpid());
+  EXPECT_FALSE(looks.our_library);
+  EXPECT_FALSE(looks.the_driver);
+  EXPECT_TRUE(looks.loader);
+  EXPECT_FALSE(is_mps_server(getpid()));
+}
+
+TEST(Audit, reads_its_own_words_and_no_others) {
+  for (const AuditAct act : {AuditAct::report, AuditAct::freeze, AuditAct::kill})
+    EXPECT_EQ(parse_audit_act(text(act)), act);
+  for (const OverQuotaAct act : {OverQuotaAct::report, OverQuotaAct::refuse, OverQuotaAct::kill})
+    EXPECT_EQ(parse_over_quota_act(text(act)), act);
+  for (const char* word : {"", "Kill", "kil", "killx", "report "}) {
+    EXPECT_FALSE(parse_audit_act(word)) << word;
+    EXPECT_FALSE(parse_over_quota_act(word)) << word;
+  }
+}
+
+}  // namespace
+}  // namespace carve::node

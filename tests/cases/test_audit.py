@@ -1,0 +1,152 @@
+"""Programs that get round the library: found within a second, named with the reason, answered as configured."""
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import BUILD, LOAD, MiB, until
+
+TESTS = BUILD / "tests"
+ways_round = {
+    "preload unset": (f"LD_PRELOAD= exec {TESTS}/escape plain 300 600", "LD_PRELOAD, which somebody unset"),
+    "dlmopen": (f"exec {TESTS}/escape dlmopen 300 600", "past it"),
+    "dlvsym": (f"exec {TESTS}/escape dlvsym 300 600", "past it"),
+    "deepbind": (f"ESCAPE_DEEPBOUND={TESTS}/libescape_deepbound.so exec {TESTS}/escape deepbind 300 600", "past it"),
+    "static, without libcuda": (f"exec {TESTS}/escape_raw 300 600", "static program"),
+}
+
+
+def caught(world, name, says):
+    return until(lambda: any("without having registered" in e["text"] and says in e["text"] for e in world.show(name)["events"]), 10)
+
+
+def escape(world, script, name="a"):
+    world.begin("run", "--memory", "1GiB", "--name", name, "--", "sh", "-c", f"echo $$ > {world.folder}/pid; {script}")
+    assert until(lambda: (world.folder / "pid").exists())
+    return int((world.folder / "pid").read_text())
+
+
+def state(pid):
+    """R, S, T, Z ... or nothing; a frozen process looks asleep, so its time is compared as well."""
+    try:
+        return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+    except OSError:
+        return None
+
+
+@pytest.mark.parametrize("way", ways_round)
+def test_whoever_gets_round_the_library_is_named_with_the_reason(world, way):
+    script, says = ways_round[way]
+    pid = escape(world, script)
+    assert caught(world, "a", says), world.show("a")["events"]
+    shown = next(p for p in world.show("a")["processes"] if p["pid"] == pid)
+    assert not shown["attached"] and shown["used_bytes"] >= 300 * MiB
+    assert "NOT REGISTERED" in world.carve("show", "a").stdout
+    assert state(pid) is not None, "reporting is all that was configured"
+    assert world.carve("run", "--memory", "1GiB", "--", LOAD, "--allocate", "512MiB").returncode == 0
+
+
+def test_it_is_found_within_a_second(world):
+    """Of its first byte on the device, as the simulator tells it; with room for a loaded machine."""
+    waited = []
+    for n in range(5):
+        name = f"a{n}"
+        (world.folder / "pid").unlink(missing_ok=True)
+        escape(world, ways_round["preload unset"][0], name)
+        show = [LOAD.with_name("carve-sim"), "show", world.folder / "state/sim", "-o", "json"]
+        pid = (world.folder / "pid").read_text().strip()
+        assert until(lambda: pid in subprocess.run(show, capture_output=True, text=True).stdout, 10, 0.01)
+        holds = time.monotonic()
+        assert until(lambda: any("without having registered" in e["text"] for e in world.show(name)["events"]), 10, 0.02)
+        waited.append(time.monotonic() - holds)
+        world.carve("stop", name)
+    assert sorted(waited)[2] < 1.5, waited
+
+
+@pytest.mark.devices("a10x1", "--audit", "freeze")
+def test_a_frozen_slice_stands_still_until_somebody_lets_it_go_on(world):
+    pid = escape(world, ways_round["preload unset"][0].replace("exec", "") + " & while :; do :; done")
+    assert until(lambda: world.slices()["a"]["state"] == "frozen")
+    worked = lambda: int(state(pid)[11])  # utime, in ticks
+    before = worked()
+    time.sleep(0.5)
+    assert worked() == before, "a loop that was frozen goes on"
+    thawed = world.carve("thaw", "a")
+    assert thawed.returncode == 0 and thawed.stdout == "a\n"
+    assert until(lambda: worked() > before + 5)
+    time.sleep(2)
+    assert world.slices()["a"]["state"] == "running", "whoever was thawed is let be"
+    again = world.carve("thaw", "a")
+    assert again.returncode == 1 and "not frozen" in again.stderr
+    assert world.carve("stop", "a").returncode == 0
+    assert until(lambda: not world.slices())
+
+
+@pytest.mark.devices("a10x1", "--audit", "freeze")
+def test_a_frozen_slice_can_be_stopped(world):
+    escape(world, ways_round["preload unset"][0])
+    assert until(lambda: world.slices()["a"]["state"] == "frozen")
+    assert world.carve("stop", "a").returncode == 0
+    assert until(lambda: not world.slices())
+
+
+@pytest.mark.devices("a10x1", "--audit", "kill")
+def test_the_process_that_got_round_is_killed_and_its_siblings_live(world):
+    script = f"{LOAD} --allocate 100MiB --seconds 600 & LD_PRELOAD= {LOAD} --allocate 300MiB --seconds 600; echo $? > {world.folder}/status; wait"
+    escape(world, script)
+    assert until(lambda: (world.folder / "status").exists() and (world.folder / "status").read_text().strip())
+    assert (world.folder / "status").read_text().strip() == str(128 + signal.SIGKILL)
+    slice_ = world.show("a")
+    assert any("was killed for it" in e["text"] for e in slice_["events"])
+    assert any(p["attached"] and p["used_bytes"] >= 100 * MiB for p in slice_["processes"])
+
+
+@pytest.mark.devices("a10x1", "--audit", "kill")
+def test_strangers_and_slices_without_isolation_are_never_touched(world):
+    world.begin("run", "--memory", "1GiB", "--name", "a", "--", LOAD, "--allocate", "512MiB", "--seconds", "600")
+    world.attached("a")
+    environment = {**os.environ, "SIMGPU_DIR": str(world.folder / "state/sim"), "LD_LIBRARY_PATH": str(LOAD.parents[1] / "lib/carve/sim")}
+    stranger = subprocess.Popen([LOAD, "--allocate", "512MiB", "--seconds", "60"], env=environment, stdout=subprocess.DEVNULL)
+    try:
+        world.begin("run", "--memory", "1GiB", "--name", "open", "--isolation", "none", "--", "sh", "-c",
+                    f"LD_PRELOAD= exec {LOAD} --allocate 300MiB --seconds 600")
+        assert caught(world, "open", "no isolation")
+        assert until(lambda: any(str(stranger.pid) in s for s in world.json("devices")["devices"][0]["strangers"]))
+        time.sleep(1.5)
+        assert stranger.poll() is None and {"a", "open"} <= set(world.slices())
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def grown(world):
+    world.begin("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", f"LD_PRELOAD= exec {LOAD} --allocate 2GiB --seconds 600")
+
+
+@pytest.mark.devices("a10x1", "--over-quota", "kill")
+def test_a_slice_beyond_its_quota_is_ended_where_so_configured(world):
+    grown(world)
+    assert until(lambda: "a" in [s["name"] for s in world.json("ps")["slices"]])
+    assert until(lambda: not world.slices())
+    assert "more than its quota" in world.carve("show", "a").stdout
+
+
+@pytest.mark.devices("a10x1", "--over-quota", "report")
+def test_growth_beyond_the_quota_is_only_told_where_so_configured(world):
+    script = f"LD_PRELOAD= {LOAD} --allocate 2GiB --seconds 600 & sleep 3; exec {LOAD} --allocate 512MiB"
+    program = world.begin("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", script)
+    assert until(lambda: "a" in world.slices() and any("only reported" in e["text"] for e in world.show("a")["events"]))
+    assert until(lambda: world.slices()["a"]["state"] == "lingering"), "what was asked for was given"
+    world.carve("stop", "a")
+    assert program.wait(10) == 0
+
+
+def test_growth_beyond_the_quota_refuses_further_allocations_and_says_why(world):
+    script = f"LD_PRELOAD= {LOAD} --allocate 2GiB --seconds 600 & sleep 3; exec {LOAD} --allocate 64MiB"
+    program = world.begin("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", script)
+    assert program.wait(20) == 1
+    assert "nothing more is given to it" in world.carve("show", "a").stdout
+    world.carve("stop", "a")
+    assert "OUT_OF_MEMORY" in program.stderr.read()
