@@ -144,7 +144,9 @@ CUresult set(CUdeviceptr to, size_t pitch, uint32_t value, size_t size, size_t w
     return CUDA_ERROR_INVALID_VALUE;
   char* t = static_cast<char*>(heap_bytes(to, bytes + row));
   Allocation a;
-  if (!t || !heap_find(to, &a) || bytes + row > a.bytes - (to - a.base)) return CUDA_ERROR_INVALID_VALUE;
+  if (!t) return CUDA_ERROR_INVALID_VALUE;
+  if (!on_device(to) && (!heap_find(to, &a) || bytes + row > a.bytes - (to - a.base)))
+    return CUDA_ERROR_INVALID_VALUE;
   Op op = {};
   op.kind = OpKind::on_device;
   op.duration_ns = copy_time(c->card(), op.kind, row * height);

@@ -276,6 +276,35 @@ void heap_give_range(uint64_t base, uint64_t bytes) {
   give_range(base, bytes);
 }
 
+bool heap_attach(uint64_t base, char* pages, uint64_t bytes, bool host) {
+  void* target = reinterpret_cast<void*>(base + heap->shift);
+  if (mremap(pages, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, target) == MAP_FAILED) return false;
+  if (host &&
+      mremap(pages, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, reinterpret_cast<void*>(base)) == MAP_FAILED)
+    return heap_detach(base, bytes), false;
+  return true;
+}
+
+void heap_detach(uint64_t base, uint64_t bytes) {
+  const auto renewed = [&](uint64_t at, int protection) {
+    void* p = mmap(reinterpret_cast<void*>(at), bytes, protection,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    return p == MAP_FAILED ? nullptr : p;
+  };
+  renewed(base, PROT_NONE);
+  if (void* p = renewed(base + heap->shift, PROT_READ | PROT_WRITE)) {
+    madvise(p, bytes, MADV_DONTFORK);
+    madvise(p, bytes, MADV_DONTDUMP);
+    madvise(p, bytes, MADV_NOHUGEPAGE);
+  }
+}
+
+void heap_set_access(uint64_t base, unsigned flags) {
+  const std::lock_guard lock(heap->mutex);
+  const auto found = heap->allocations.find(base);
+  if (found != heap->allocations.end()) found->second.access = flags;
+}
+
 void heap_record(Allocation a) {
   const std::lock_guard lock(heap->mutex);
   record(a);
@@ -301,8 +330,15 @@ bool heap_is_device_address(uint64_t address) { return address - heap->window < 
 void* heap_bytes(uint64_t address, uint64_t bytes) {
   if (!heap_is_device_address(address)) return reinterpret_cast<void*>(address);
   const std::lock_guard lock(heap->mutex);
-  const Allocation* a = containing(address);
-  if (!a || bytes > a->bytes - (address - a->base)) return nullptr;
+  for (uint64_t at = address, left = bytes;;) {
+    const Allocation* a = containing(at);
+    if (!a || !a->access || (at != address && a->kind != Memory::mapped)) return nullptr;
+    const uint64_t here = a->bytes - (at - a->base);
+    if (left <= here) break;
+    if (a->kind != Memory::mapped) return nullptr;
+    at += here;
+    left -= here;
+  }
   return reinterpret_cast<void*>(address + heap->shift);
 }
 

@@ -15,7 +15,7 @@
 
 namespace carve::sim {
 
-enum class Memory : uint8_t { device, managed, host, registered, pool, graph };
+enum class Memory : uint8_t { device, managed, host, registered, pool, graph, mapped };
 
 struct SmallBlock {
   uint64_t base = 0;
@@ -34,6 +34,7 @@ struct Allocation {
   unsigned long long id = 0;
   SmallBlock* small = nullptr;
   CUmemoryPool pool = nullptr;  // Where it came from.
+  unsigned access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 };
 
 bool heap_start();
@@ -55,12 +56,20 @@ CUresult heap_register_host(CUctx_st*, void* p, uint64_t bytes, unsigned flags);
 // Frees what starts at `base` and is of one of the two kinds.
 CUresult heap_free(uint64_t base, Memory kind, Memory or_kind);
 
+// Makes pages of a shared mapping the bytes of a range of device addresses, which it was given by
+// heap_take_range; host memory can be read at the address itself, too. Detaching leaves zeroed pages of the
+// process's own.
+bool heap_attach(uint64_t base, char* pages, uint64_t bytes, bool host);
+void heap_detach(uint64_t base, uint64_t bytes);
+// Of a mapping: starts with none.
+void heap_set_access(uint64_t base, unsigned flags);
+
 // The allocation that contains the address. False if there is none.
 bool heap_find(uint64_t address, Allocation*);
 
 // Where the bytes of [address, address + bytes) can be read and written by this process: inside the second
 // window for device pointers, the address itself for host memory. nullptr when a device range leaves its
-// allocation.
+// allocation, where mappings side by side are one, or may not be accessed.
 void* heap_bytes(uint64_t address, uint64_t bytes);
 bool heap_is_device_address(uint64_t address);
 

@@ -168,17 +168,20 @@ CUresult pointer_attribute(void* out, int which, const Allocation* a, CUdevicept
       if (a && !host && a->kind != Memory::managed) return CUDA_ERROR_INVALID_VALUE;
       return put(a ? pointer : uint64_t{0});
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return put(0u);
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: return put(a ? a->id : 0ull);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(a && a->kind == Memory::managed ? 1u : 0u);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
       return put(a ? (host && a->pool ? CU_DEVICE_CPU : visible_of(a->device)) : CU_DEVICE_INVALID);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put(0u);
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put(a ? a->base : CUdeviceptr{0});
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put(a ? size_t{a->bytes} : size_t{0});
     case CU_POINTER_ATTRIBUTE_MAPPED: return put(a ? 1u : 0u);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
       return put(uint64_t{a && a->pool ? a->pool->handle_types : CU_MEM_HANDLE_TYPE_NONE});
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put(a ? 3u : 0u);
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put(a ? a->access : 0u);
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put(reinterpret_cast<uint64_t>(a ? a->pool : nullptr));
     default: return CUDA_ERROR_INVALID_VALUE;
   }
