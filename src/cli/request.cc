@@ -13,6 +13,13 @@ void add_slice_options(CLI::App* verb, SliceOptions& o) {
       ->type_name("SIZE");
   verb->add_option("--total-memory", o.total_memory, "Memory quota over all --devices, divided equally")
       ->type_name("SIZE");
+  verb->add_option(
+          "--oversubscribe", o.oversubscribe,
+          "managed: what does not fit the quota becomes managed memory that lives on the host, up to "
+          "--spill; each use of it goes over the bus")
+      ->check(CLI::IsMember({"managed"}));
+  verb->add_option("--spill", o.spill, "How much of host memory, per device, with --oversubscribe")
+      ->type_name("SIZE");
   verb->add_option("--compute", o.compute,
                    "Share of each device's compute, as 30% (recorded, not enforced yet)")
       ->type_name("PERCENT");
@@ -36,6 +43,7 @@ void add_slice_options(CLI::App* verb, SliceOptions& o) {
 Result<api::SliceRequest, std::string> to_request(const SliceOptions& o) {
   api::SliceRequest request{.request_id = new_request_id(),
                             .name = o.name,
+                            .oversubscribe = o.oversubscribe,
                             .devices = o.devices,
                             .exclusive = o.exclusive,
                             .device = o.device,
@@ -68,6 +76,14 @@ Result<api::SliceRequest, std::string> to_request(const SliceOptions& o) {
     const auto bytes = parse_bytes(o.total_memory);
     if (!bytes) return refuse("--total-memory", o.total_memory, bytes.error().sentence);
     request.total_memory_bytes = bytes->count;
+  }
+  if (o.oversubscribe.empty() != o.spill.empty())
+    return tl::unexpected(std::string(
+        "--oversubscribe managed and --spill SIZE go together: how much may live in the host's memory?"));
+  if (!o.spill.empty()) {
+    const auto bytes = parse_bytes(o.spill);
+    if (!bytes) return refuse("--spill", o.spill, bytes.error().sentence);
+    request.spill_bytes = bytes->count;
   }
   if (!o.compute.empty()) {
     const auto share = parse_share(o.compute);

@@ -12,7 +12,7 @@ namespace carve::cli {
 struct SliceOptions {
   std::string memory, total_memory, compute;
   uint32_t devices = 1;
-  std::string device, policy, strategy, isolation = "memory", name;
+  std::string device, policy, strategy, isolation = "memory", name, oversubscribe, spill;
   bool exclusive = false, latency = false;
 };
 

@@ -22,6 +22,11 @@ void print(const api::Slice& s) {
                        : fmt::format("{} (enforced by: {})", s.isolation, s.enforcement));
   row("policy",
       s.policy + (s.latency ? ", latency class" : "") + (s.compute.empty() ? "" : " (" + s.compute + ")"));
+  for (const api::SlicePart& p : s.parts)
+    if (p.spill_bytes != 0)
+      row("host memory",
+          fmt::format("{} of {} beyond the quota of device {}", text(Bytes{p.spilled_bytes}).c_str(),
+                      text(Bytes{p.spill_bytes}).c_str(), p.index));
   if (s.container) row("container", fmt::format("--device carve.dev/slice={}", s.name));
   std::vector<std::vector<std::string>> rows;
   for (const api::SlicePart& p : s.parts)

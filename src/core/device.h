@@ -29,6 +29,7 @@ struct Device {
   std::string name;    // "NVIDIA A10"
   Bytes native;
   Bytes reserved;
+  bool migrates = false;  // Managed memory may exceed it: CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS.
 
   Bytes usable() const { return minus(native, reserved); }
 };

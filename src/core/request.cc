@@ -73,6 +73,12 @@ Outcome<Request> validated(Request r) {
     return failure(K::bad_request, "the compute share of one device is at most 100%");
   if (r.device && r.devices != 1)
     return failure(K::bad_request, "one device is named, and {} devices are asked for: ask for 1", r.devices);
+  if (r.spill.count != 0 && (r.isolation == Isolation::none || r.exclusive))
+    return failure(K::bad_request,
+                   "memory beyond the quota needs a quota: it goes neither with isolation none nor with an "
+                   "exclusive request");
+  if (r.spill.count % (1 << 20) != 0)
+    return failure(K::bad_request, "{} on the host: give whole MiB", text(r.spill).c_str());
   if (const auto memory = memory_rules(r); !memory) return tl::unexpected(memory.error());
   return r;
 }

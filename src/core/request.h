@@ -28,6 +28,7 @@ struct Request {
   uint32_t owner = 0;
   std::variant<std::monostate, PerDevice, InTotal, OfUsable> memory;
   Share share;  // Of each device; 0: none asked for.
+  Bytes spill;  // Per device, in host memory, beyond the quota: managed oversubscription.
   unsigned devices = 1;
   bool exclusive = false;
   bool persistent = false;

@@ -42,6 +42,7 @@ struct Slice {
   Uuid device;
   Bytes memory;
   Share share;  // 0: no compute was asked for.
+  Bytes spill;  // Beyond the quota, as managed memory that lives on the host; 0: none.
 
   friend bool operator==(const Slice&, const Slice&) = default;
 };

@@ -163,10 +163,12 @@ Outcome<std::vector<NodeDevice>> find_devices(Nvml& nvml, const Options& options
     NodeDevice device;
     device.device = d;
     device.minor = nvml.minor_of(d.index);
-    if (const auto context = context_charge(nvml, d, paths.libcuda, options.state))
-      device.context = *context;
-    else
-      device.context_trouble = context.error().sentence;
+    if (const auto facts = cuda_facts(nvml, d, paths.libcuda, options.state)) {
+      device.context = facts->context;
+      device.device.migrates = facts->migrates;
+    } else {
+      device.context_trouble = facts.error().sentence;
+    }
     log::info("device {}: {}, {}, {} usable of {}, a context takes {}", d.index, d.name, text(d.uuid),
               text(d.usable()).c_str(), text(d.native).c_str(),
               device.context.count != 0 ? text(device.context).c_str() : device.context_trouble.c_str());

@@ -34,6 +34,13 @@ constexpr Rule rules[] = {
        return fmt::format("{} is less than the {} that one context takes on it",
                           text(need(r, c.device)).c_str(), text(c.context).c_str());
      }},
+    // what its driver can do
+    {[](const Card& c, const Request& r) { return r.spill.count == 0 || c.device.migrates; },
+     [](const Card&, const Request&) {
+       return std::string(
+           "its driver cannot move managed memory to the host (no concurrent managed access): leave "
+           "--oversubscribe out");
+     }},
     // alone, or among others
     {[](const Card& c, const Request&) { return !c.exclusive; },
      [](const Card&, const Request&) { return std::string("one tenant holds the whole device"); }},

@@ -90,6 +90,17 @@ TEST(Place, each_rule_gives_its_reason) {
   }
 }
 
+TEST(Place, only_where_managed_memory_migrates_may_it_exceed_the_device) {
+  Request r = asking(4_GiB);
+  r.spill = 2_GiB;
+  std::vector<Card> cards = {card(0, 22_GiB, 22_GiB), card(1, 22_GiB, 10_GiB)};
+  EXPECT_THAT(place(cards, r, binpack()).summary, HasSubstr("devices 0, 1: its driver cannot move managed"));
+  cards[0].device.migrates = true;
+  EXPECT_THAT(place(cards, r, binpack()).placement->cards, ElementsAre(0));
+  r.spill = {};
+  EXPECT_THAT(place(cards, r, binpack()).placement->cards, ElementsAre(1));
+}
+
 TEST(Place, memory_and_compute_must_be_free_on_the_same_card) {
   std::vector<Card> cards = {card(0, 10_GiB, 10_GiB), card(1, 10_GiB, 1_GiB)};
   cards[0].free_share = {1000};

@@ -1,6 +1,7 @@
 #include "node/agent/agent.h"
 
 #include <sys/socket.h>
+#include <sys/sysinfo.h>
 
 #include <algorithm>
 #include <cstring>
@@ -125,6 +126,11 @@ Outcome<const Tenant*> Agent::grant(Request request, const Peer& creator) {
     return failure(K::out_of_order,
                    "containers need our libraries in {}, and they are not there: build or install them",
                    settings_.paths.shims);
+  struct sysinfo host {};
+  if (sysinfo(&host) == 0 && request.spill.count / host.mem_unit > host.totalram / request.devices)
+    return failure(K::bad_request, "{} on the host for each of {} device{}: this machine has {} in all",
+                   text(request.spill).c_str(), request.devices, request.devices == 1 ? "" : "s",
+                   text(Bytes{uint64_t{host.totalram} * host.mem_unit}).c_str());
   const place::Answer answer = explain(request);
   if (!answer.placement) return failure(K::no_room, "{}", answer.summary);
 
@@ -141,8 +147,8 @@ Outcome<const Tenant*> Agent::grant(Request request, const Peer& creator) {
   what.latency = request.latency;
   for (const size_t i : answer.placement->cards) {
     const Device& d = devices_[i].device;
-    what.slices.push_back(
-        {d.uuid, request.exclusive ? d.usable() : answer.placement->memory, answer.placement->share});
+    what.slices.push_back({d.uuid, request.exclusive ? d.usable() : answer.placement->memory,
+                           answer.placement->share, request.spill});
   }
 
   const auto change = ledger_.grant(what, now());
@@ -213,6 +219,7 @@ void Agent::fill_control(Tenant& tenant) {
     shm::ControlDevice& out = control.devices[i];
     memcpy(out.uuid, slice.device.bytes.data(), sizeof out.uuid);
     out.quota = slice.memory.count;
+    out.spill = slice.spill.count;
     out.context_bytes = d != nullptr && settings_.contexts_in_slice ? d->context.count : 0;
     out.gate.store(static_cast<uint64_t>(shm::Gate::open), std::memory_order_relaxed);
     out.share = slice.share.basis_points;

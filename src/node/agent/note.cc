@@ -17,10 +17,12 @@ struct SliceDocument {
   std::string device;
   uint64_t memory_bytes = 0;
   uint32_t share_bp = 0;
+  uint64_t spill_bytes = 0;
   static void fields(auto& self, auto&& field) {
     field("device", self.device);
     field("memory_bytes", self.memory_bytes);
     field("share_bp", self.share_bp);
+    field("spill_bytes", self.spill_bytes);
   }
 };
 
@@ -94,7 +96,7 @@ std::string write_note(const Note& note) {
   d.created_utc_ns = static_cast<uint64_t>(use.from.utc_ns);
   d.created_monotonic_ns = static_cast<uint64_t>(use.from.monotonic_ns);
   for (const Slice& s : use.what.slices)
-    d.slices.push_back({text(s.device), s.memory.count, s.share.basis_points});
+    d.slices.push_back({text(s.device), s.memory.count, s.share.basis_points, s.spill.count});
   d.creator = document_of(note.creator);
   d.root = document_of(note.root);
   d.supervisor = document_of(note.supervisor);
@@ -127,7 +129,7 @@ std::optional<Note> read_note(const std::string& written) {
   for (const SliceDocument& s : d->slices) {
     const auto uuid = parse_uuid(s.device);
     if (!uuid) return std::nullopt;
-    what.slices.push_back({*uuid, {s.memory_bytes}, {s.share_bp}});
+    what.slices.push_back({*uuid, {s.memory_bytes}, {s.share_bp}, {s.spill_bytes}});
   }
   note.command = d->command;
   note.cgroup = d->cgroup;

@@ -78,8 +78,9 @@ int measure_context_child(const char* libcuda, const char* uuid) {
   const auto device_at = symbol<decltype(&cuDeviceGet)>(driver, "cuDeviceGet");
   const auto uuid_of = symbol<decltype(&cuDeviceGetUuid)>(driver, "cuDeviceGetUuid");
   const auto create = symbol<decltype(&cuCtxCreate_v2)>(driver, "cuCtxCreate_v2");
+  const auto attribute = symbol<decltype(&cuDeviceGetAttribute)>(driver, "cuDeviceGetAttribute");
   if (!wanted || init == nullptr || count_of == nullptr || device_at == nullptr || uuid_of == nullptr ||
-      create == nullptr)
+      create == nullptr || attribute == nullptr)
     return fail("the driver lacks an entry point");
   int count = 0;
   if (init(0) != CUDA_SUCCESS || count_of(&count) != CUDA_SUCCESS) return fail("cuInit failed");
@@ -91,7 +92,10 @@ int measure_context_child(const char* libcuda, const char* uuid) {
     if (memcmp(&id, wanted->bytes.data(), sizeof id) != 0) continue;
     CUcontext context = nullptr;
     if (create(&context, 0, device) != CUDA_SUCCESS) return fail("no context could be created");
-    dprintf(1, "ready\n");
+    int migrates = 0;
+    if (attribute(&migrates, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, device) != CUDA_SUCCESS)
+      migrates = 0;
+    dprintf(1, "ready %d\n", migrates != 0);
     char unused;
     while (read(0, &unused, 1) > 0) continue;
     return 0;
@@ -99,7 +103,7 @@ int measure_context_child(const char* libcuda, const char* uuid) {
   return fail("the CUDA driver does not show this device");
 }
 
-Outcome<Bytes> measure_context(Nvml& nvml, const Device& device, const std::string& libcuda) {
+Outcome<CudaFacts> measure_context(Nvml& nvml, const Device& device, const std::string& libcuda) {
   const std::string uuid = text(device.uuid);
   Child child;
   if (!start(child, libcuda, uuid)) return failure(K::out_of_order, "no child process: {}", strerror(errno));
@@ -115,7 +119,7 @@ Outcome<Bytes> measure_context(Nvml& nvml, const Device& device, const std::stri
     if (n <= 0) return failure(K::out_of_order, "device {}: the measuring process died", device.index);
     said.append(buffer, static_cast<size_t>(n));
   }
-  if (said != "ready\n")
+  if (said != "ready 0\n" && said != "ready 1\n")
     return failure(K::out_of_order, "device {}: {}", device.index, said.substr(0, said.find('\n')));
   bool hidden = false;
   nvmlReturn_t result = NVML_SUCCESS;
@@ -123,23 +127,26 @@ Outcome<Bytes> measure_context(Nvml& nvml, const Device& device, const std::stri
   const auto found = std::ranges::find(processes, static_cast<unsigned>(child.pid), &ProcessUse::pid);
   if (found == processes.end())
     return failure(K::out_of_order, "device {}: NVML does not show what single processes hold", device.index);
-  return found->used;
+  return CudaFacts{found->used, said == "ready 1\n"};
 }
 
-Outcome<Bytes> context_charge(Nvml& nvml, const Device& device, const std::string& libcuda,
+Outcome<CudaFacts> cuda_facts(Nvml& nvml, const Device& device, const std::string& libcuda,
                               const std::string& state) {
-  // One line for each figure: UUID, driver version, bytes.
+  // One line for each device and driver: UUID, driver version, bytes of a context, "migrates" or "stays".
   const std::string path = state + "/context-charges";
   const std::string key = fmt::format("{} {} ", text(device.uuid), nvml.driver_version());
   const std::string known = read_file(path).value_or("");
-  if (const size_t at = known.find(key); at != std::string::npos) {
-    const uint64_t bytes = strtoull(known.c_str() + at + key.size(), nullptr, 10);
-    if (bytes != 0) return Bytes{bytes};
+  if (const size_t at = known.rfind(key); at != std::string::npos) {
+    unsigned long long bytes = 0;
+    char moves[9] = "";
+    if (sscanf(known.c_str() + at + key.size(), "%llu %8s", &bytes, moves) == 2 && bytes != 0)
+      return CudaFacts{{bytes}, strcmp(moves, "migrates") == 0};
   }
   const auto measured = measure_context(nvml, device, libcuda);
   if (!measured) return measured;
   const Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  const std::string line = fmt::format("{}{}\n", key, measured->count);
+  const std::string line =
+      fmt::format("{}{} {}\n", key, measured->context.count, measured->migrates ? "migrates" : "stays");
   // Without a cache it is measured again at the next start; nothing is lost.
   if (!file || write(file.get(), line.data(), line.size()) < 0) return measured;
   return measured;

@@ -92,6 +92,13 @@ Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, uint
   if (d.share_bp && *d.share_bp == 0)
     return failure(K::bad_request, "a compute share lies above 0% and up to 100%; leave it out for none");
   r.share = {d.share_bp.value_or(0)};
+  if (!d.oversubscribe.empty() && d.oversubscribe != "managed")
+    return failure(K::bad_request, "'{}' is no way to oversubscribe: managed", d.oversubscribe.substr(0, 80));
+  if (d.oversubscribe.empty() != (d.spill_bytes == 0))
+    return failure(K::bad_request,
+                   "oversubscription and its ceiling go together: oversubscribe \"managed\" and spill_bytes, "
+                   "or neither");
+  r.spill = {d.spill_bytes};
   r.devices = d.devices;
   r.exclusive = d.exclusive;
   r.persistent = d.container;

@@ -38,6 +38,7 @@ api::Slice of_use(const Agent& agent, const ledger::Use& use, bool whole) {
     part.uuid = text(slice.device);
     part.quota_bytes = slice.memory.count;
     part.share_bp = slice.share.basis_points;
+    part.spill_bytes = slice.spill.count;
     out.parts.push_back(part);
   }
   if (whole)
@@ -116,6 +117,7 @@ api::Slice view(const Agent& agent, const Tenant& tenant, bool whole) {
   for (size_t d = 0; d < out.parts.size(); ++d) {
     api::SlicePart& part = out.parts[d];
     if (tenant.report.page) part.charged_bytes = shm::read(tenant.report.page->budget[d]).used;
+    if (tenant.report.spill) part.spilled_bytes = shm::read(tenant.report.spill->budget[d]).used;
     part.used_bytes = tenant.measured[d].truth.count;
     part.peak_bytes = std::max(tenant.measured[d].peak.count, part.charged_bytes);
   }

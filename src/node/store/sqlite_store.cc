@@ -27,6 +27,7 @@ constexpr const char* migrations[SqliteStore::schema_version] = {
        CREATE TABLE slice (use INTEGER REFERENCES use(id), position INTEGER, device TEXT, memory INTEGER,
          share INTEGER, PRIMARY KEY (use, position)) STRICT;
        CREATE UNIQUE INDEX living_name ON use(name) WHERE to_utc IS NULL;)",
+    "ALTER TABLE slice ADD COLUMN spill INTEGER NOT NULL DEFAULT 0;",
 };
 
 // One prepared statement; bind in order, then step. Finalized when it goes out of scope.
@@ -115,9 +116,10 @@ int insert(sqlite3* db, const ledger::Granted& granted) {
   if (const int code = s.finished()) return code;
   int64_t position = 0;
   for (const Slice& slice : u.what.slices) {
-    Statement part(db, "INSERT INTO slice VALUES (?, ?, ?, ?, ?)");
+    Statement part(db, "INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?)");
     part << static_cast<int64_t>(u.id) << position++ << text(slice.device)
-         << static_cast<int64_t>(slice.memory.count) << slice.share.basis_points;
+         << static_cast<int64_t>(slice.memory.count) << slice.share.basis_points
+         << static_cast<int64_t>(slice.spill.count);
     if (const int code = part.finished()) return code;
   }
   return SQLITE_OK;
@@ -261,14 +263,16 @@ Outcome<std::vector<Change>> SqliteStore::read() {
     uses.emplace(use.id, std::move(use));
   }
 
-  Statement s(db_, "SELECT use, device, memory, share FROM slice ORDER BY use, position");
+  Statement s(db_, "SELECT use, device, memory, share, spill FROM slice ORDER BY use, position");
   while (s.row()) {
     const auto use = uses.find(static_cast<uint64_t>(s.number(0)));
     const auto uuid = parse_uuid(s.text(1));
     if (!uuid) return failure(K::out_of_order, "the ledger {} names a device '{}'", path_, s.text(1));
     if (use != uses.end())
-      use->second.what.slices.push_back(
-          {*uuid, {static_cast<uint64_t>(s.number(2))}, {static_cast<uint32_t>(s.number(3))}});
+      use->second.what.slices.push_back({*uuid,
+                                         {static_cast<uint64_t>(s.number(2))},
+                                         {static_cast<uint32_t>(s.number(3))},
+                                         {static_cast<uint64_t>(s.number(4))}});
   }
   if (!d.done() || !u.done() || !s.done()) return trouble("reading");
 

@@ -40,7 +40,7 @@ Allocation holding(std::string name, Bytes memory) {
   a.owner = 1000;
   a.policy = Policy::native_burst_share;
   a.persistent = true;
-  a.slices = {{card().uuid, memory, {1}}};
+  a.slices = {{card().uuid, memory, {1}, 3_MiB}};
   return a;
 }
 
@@ -123,6 +123,36 @@ TEST(SqliteStore, damage_in_the_middle_of_the_file_is_found) {
   auto opened = SqliteStore::open(dir.ledger(), 5);
   ASSERT_TRUE(opened);
   EXPECT_NE(opened->moved_aside, "");
+}
+
+TEST(SqliteStore, a_ledger_of_the_first_schema_is_read_and_goes_on) {
+  Directory dir;
+  sqlite3* db = nullptr;
+  sqlite3_open(dir.ledger().c_str(), &db);
+  const std::string uuid = text(card().uuid);
+  const std::string made =
+      "CREATE TABLE device (uuid TEXT PRIMARY KEY, idx INTEGER, name TEXT, native INTEGER, reserved INTEGER) "
+      "STRICT;"
+      "CREATE TABLE use (id INTEGER PRIMARY KEY, name TEXT NOT NULL, request_id TEXT NOT NULL, owner INTEGER,"
+      " exclusive INTEGER, persistent INTEGER, isolation INTEGER, policy INTEGER, latency INTEGER,"
+      " from_utc INTEGER, from_boot TEXT, from_mono INTEGER, to_utc INTEGER, to_boot TEXT, to_mono INTEGER,"
+      " why TEXT) STRICT;"
+      "CREATE TABLE slice (use INTEGER REFERENCES use(id), position INTEGER, device TEXT, memory INTEGER,"
+      " share INTEGER, PRIMARY KEY (use, position)) STRICT;"
+      "INSERT INTO use VALUES (7, 'a', 'r', 1, 0, 0, 1, 0, 0, 5, 'boot', 6, NULL, NULL, NULL, NULL);"
+      "INSERT INTO slice VALUES (7, 0, '" +
+      uuid + "', 1048576, 2500); PRAGMA user_version = 1;";
+  ASSERT_EQ(sqlite3_exec(db, made.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
+  sqlite3_close(db);
+  auto opened = SqliteStore::open(dir.ledger(), 1);
+  ASSERT_TRUE(opened) << opened.error().sentence;
+  const auto changes = opened->store->read();
+  ASSERT_TRUE(changes);
+  ASSERT_EQ(changes->size(), 1u);
+  const auto& slice = std::get<ledger::Granted>(changes->front()).use.what.slices.at(0);
+  EXPECT_EQ(slice.memory, 1_MiB);
+  EXPECT_EQ(slice.share.basis_points, 2500u);
+  EXPECT_EQ(slice.spill, 0_B);
 }
 
 TEST(SqliteStore, a_newer_schema_is_refused_and_left_alone) {

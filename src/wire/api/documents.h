@@ -114,6 +114,8 @@ struct SliceRequest {
   std::optional<uint32_t> memory_bp;           // Per device, in basis points of its usable memory.
   std::optional<uint64_t> total_memory_bytes;  // Over all devices, divided equally.
   std::optional<uint32_t> share_bp;            // Compute per device; absent: no share.
+  std::string oversubscribe;  // "managed": spill_bytes per device may live on the host; empty: no.
+  uint64_t spill_bytes = 0;
   uint32_t devices = 1;
   bool exclusive = false;  // Whole devices.
   std::string device;      // An index, a UUID or a unique beginning of one; empty: any.
@@ -129,6 +131,8 @@ struct SliceRequest {
     field("memory_bp", self.memory_bp);
     field("total_memory_bytes", self.total_memory_bytes);
     field("share_bp", self.share_bp);
+    field("oversubscribe", self.oversubscribe);
+    field("spill_bytes", self.spill_bytes);
     field("devices", self.devices);
     field("exclusive", self.exclusive);
     field("device", self.device);
@@ -150,6 +154,8 @@ struct SlicePart {
   uint64_t used_bytes = 0;     // What the driver says its processes hold.
   uint64_t peak_bytes = 0;     // The most that was ever charged.
   uint32_t share_bp = 0;       // 0: none asked.
+  uint64_t spill_bytes = 0;    // What may live on the host beyond the quota.
+  uint64_t spilled_bytes = 0;  // What does.
   static void fields(auto& self, auto&& field) {
     field("index", self.index);
     field("uuid", self.uuid);
@@ -159,6 +165,8 @@ struct SlicePart {
     field("used_bytes", self.used_bytes);
     field("peak_bytes", self.peak_bytes);
     field("share_bp", self.share_bp);
+    field("spill_bytes", self.spill_bytes);
+    field("spilled_bytes", self.spilled_bytes);
   }
 };
 
