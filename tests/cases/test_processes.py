@@ -1,0 +1,129 @@
+"""Whatever a process does or suffers: the quota holds in it, what it held comes back, and its neighbours never notice."""
+import difflib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from conftest import BUILD, LOAD, MiB, until
+
+HARDSHIP = BUILD / "tests/hardship"
+NAMES = [line for line in pathlib.Path(__file__).parents[1].joinpath("tenant/hardship.cc").read_text().splitlines()]
+NAMES = [re.match(r'    \{"([a-z-]+)", \w+\},', line).group(1) for line in NAMES if line.startswith('    {"')]
+
+
+def neighbour(world):
+    world.begin("run", "--memory", "1GiB", "--name", "neighbour", "--", LOAD, "--allocate", "512MiB", "--seconds", "600")
+    return world.attached("neighbour")["parts"][0]["charged_bytes"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_hardship(world, name):
+    if name in ("chroot-after-init", "other-uid", "pid-namespace") and os.geteuid() != 0:
+        pytest.skip("needs root")
+    held = neighbour(world)
+    inside = world.carve("run", "--memory", "512MiB", "--name", "a", "--", HARDSHIP, name, "512", "65534")
+    assert inside.returncode == 0, inside.stderr
+    assert until(lambda: "a" not in world.slices())
+    parts = world.show("neighbour")["parts"]
+    assert parts[0]["charged_bytes"] == held, "somebody else's charges moved"
+    assert world.show("neighbour")["state"] == "running"
+
+
+def test_two_users_in_one_slice_share_one_quota(world):
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    script = f"{LOAD} --allocate 512MiB --seconds 600 & sleep 2; exec setpriv --reuid 65534 --regid 65534 --clear-groups {LOAD} --allocate 700MiB"
+    os.chmod(world.folder, 0o755)
+    inside = world.begin("run", "--memory", "1536MiB", "--name", "a", "--", "sh", "-c", script)
+    assert inside.wait(30) == 1, "512 + 700 MiB and two contexts do not fit into 1536 MiB"
+    world.carve("stop", "a")
+    assert "OUT_OF_MEMORY" in inside.stderr.read()
+
+
+def test_a_setuid_program_drops_the_preload_and_is_found(world):
+    """The loader ignores LD_PRELOAD where the program's file says so: nothing a library can do, and so the audit's."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    program = world.folder / "escape"
+    shutil.copy(BUILD / "tests/escape", program)
+    os.chown(program, 65534, 65534)
+    os.chmod(program, 0o4755)
+    world.begin("run", "--memory", "1GiB", "--name", "a", "--", program, "plain", "300", "600")
+    assert until(lambda: "a" in world.slices() and any("without having registered" in e["text"] for e in world.show("a")["events"]))
+
+
+def test_three_hundred_processes_at_once(world):
+    """All of them call cuInit, and 64 hold a context, the most that a card has; the first peers took a minute."""
+    program = f"""
+import ctypes, os, sys, time
+cu = ctypes.CDLL("libcuda.so.1")
+r, w = os.pipe(); gate, go = os.pipe()
+begin = time.monotonic()
+for n in range(300):
+    if os.fork() == 0:
+        os.close(go)
+        result = cu.cuInit(0)
+        context = ctypes.c_void_p()
+        if result == 0 and n < 64:
+            result = cu.cuCtxCreate_v2(ctypes.byref(context), 0, 0)
+        os.write(w, bytes([result & 255]))
+        os.read(gate, 1)
+        os._exit(0)
+results = b""
+while len(results) < 300:
+    results += os.read(r, 300)
+print(time.monotonic() - begin, sum(b != 0 for b in results))
+sys.stdout.flush()
+os.close(go)
+for n in range(300): os.wait()
+"""
+    done = world.carve("run", "--memory", "20GiB", "--name", "crowd", "--", "/usr/bin/python3", "-c", program, timeout=120)
+    assert done.returncode == 0, done.stderr
+    seconds, failed = done.stdout.split()
+    print(f"300 processes: {float(seconds):.2f} s")
+    assert failed == "0"
+    assert float(seconds) < 20, "the goal is 2 s on two idle cores; shared machines stall"
+    assert until(lambda: "crowd" not in world.slices())
+
+
+# What the dynamic loader does for one more file. Nothing of the library itself runs.
+ADDED = {
+    "openat": "the file is opened,", "read": "its ELF header read,", "newfstatat": "its size asked,", "mmap": "its segments mapped,",
+    "close": "and closed;", "mprotect": "what was relocated becomes read-only.",
+}
+
+
+def calls(trace):
+    """A line for each system call, without what differs from run to run: addresses, process ids, random bytes."""
+    text = re.sub(r"0x[0-9a-f]+", "X", trace.read_text())
+    text = re.sub(r'getrandom\(".*?"', "getrandom(B", text)
+    text = re.sub(r"sysinfo\(\{.*?\}\)", "sysinfo(S)", text)
+    text = re.sub(r"(mmap\(NULL, )\d+(, PROT_READ\|PROT_WRITE, MAP_PRIVATE\|MAP_ANONYMOUS)", r"\1N\2", text)  # The loader's notes on its files.
+    text = re.sub(r"brk\(.*\n", "", text)  # How often the heap grows depends on where it happens to begin.
+    return re.sub(r"(set_tid_address\(X\) += |getp?pid\(\) += |gettid\(\) += )\d+", r"\1N", text).splitlines()
+
+
+@pytest.mark.parametrize("program", [["/bin/true"], ["/bin/ls", "/dev/null"], ["/bin/sh", "-c", "echo $((6 * 7))"],
+                                     ["/usr/bin/python3", "-S", "-c", "import os; os.listdir('/')"]], ids=lambda p: p[0])
+def test_a_program_without_cuda_makes_the_same_system_calls(tmp_path, program):
+    """Bit for bit as without the library, but for the loader's work for one more file."""
+    environment = {"PATH": os.environ["PATH"], "LC_ALL": "C", "PYTHONHASHSEED": "0", "CARVE_SOCKET": str(tmp_path / "nobody")}
+    preload = BUILD / "lib/carve/libcarve.so"
+    traces = []
+    for library in ["", preload]:
+        trace = tmp_path / f"trace{len(traces)}"
+        done = subprocess.run(["strace", "-o", trace, "-E", f"LD_PRELOAD={library}", *program], env=environment, capture_output=True, text=True)
+        if done.returncode != 0 and "ptrace" in done.stderr:
+            pytest.skip("strace may not trace here")
+        traces.append(calls(trace))
+    difference = [line for line in difflib.ndiff(*traces) if line[0] in "+-"]
+    gone = [line for line in difference if line[0] == "-"]
+    added = [re.match(r"\+ (\w+)\(", line)[1] for line in difference if line[0] == "+"]
+    assert not gone, gone
+    assert set(added) <= set(ADDED) and len(added) <= 10, difference
+    assert sum("libcarve.so" in line for line in difference) == 1
