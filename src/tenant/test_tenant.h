@@ -37,6 +37,7 @@ class Attached {
     }
     process->control = control;
     process->report = report;
+    process->file = file;
     process->heartbeat = heartbeat;
     process->slot = 3;
     process->device_count = devices;
@@ -51,7 +52,7 @@ class Attached {
     process_page = nullptr;
     gates.count = 0;
     munmap(control, sizeof *control);
-    munmap(report, sizeof *report);
+    munmap(file, sizeof *file);
     munmap(process, sizeof *process);
     munmap(heartbeat, sizeof *heartbeat);
   }
@@ -59,7 +60,8 @@ class Attached {
   uint64_t used(unsigned device = 0) const { return report->budget[device].used; }
 
   shm::Control* control = pages<shm::Control>();
-  shm::Report* report = pages<shm::Report>();
+  shm::ReportFile* file = pages<shm::ReportFile>();
+  shm::Report* report = &file->report;
   shm::Heartbeat* heartbeat = pages<shm::Heartbeat>();
   Process* process = pages<Process>();
 

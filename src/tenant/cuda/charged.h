@@ -6,7 +6,7 @@
 // charged) is the driver's business alone.
 #pragma once
 
-#include "tenant/cuda/device.h"
+#include "tenant/cuda/pool.h"
 
 namespace carve::tenant {
 
@@ -36,7 +36,7 @@ CUresult charged(Bytes bound, Allocate allocate, Taken taken, Pointer pointer, U
   const Current where = current(p);
   if (where.result != CUDA_SUCCESS) return where.result;
   Reservation reservation(p, where.device, bound);
-  if (!reservation) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!granted(p, where.device, reservation)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult result = allocate();
   if (result != CUDA_SUCCESS || pointer() == 0) return result;
   if (reservation.resize(taken()) && remember(p, p.allocations, pointer(), where.context, reservation))
@@ -45,20 +45,22 @@ CUresult charged(Bytes bound, Allocate allocate, Taken taken, Pointer pointer, U
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// `free()` is the driver's call.
+// `free()` is the driver's call; `waits`: until the device is done with the memory.
 template <class Free>
-CUresult released(CUdeviceptr pointer, Free free) {
+CUresult released(CUdeviceptr pointer, Free free, bool waits = true) {
   const Entered entered = enter();
   if (entered.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
   Record record;
   if (entered.process == nullptr || pointer == 0 || !entered.process->allocations.take(pointer, &record))
     return free();
   const CUresult result = free();
-  if (result == CUDA_SUCCESS) {
-    give_back(*entered.process, record.charge());
-  } else {
+  if (result != CUDA_SUCCESS) {
     Record previous;
     entered.process->allocations.put(record, &previous);  // Its place was free a moment ago.
+  } else if (record.device == in_pool) {
+    piece_freed(*entered.process, record, waits);
+  } else {
+    give_back(*entered.process, record.charge());
   }
   return result;
 }

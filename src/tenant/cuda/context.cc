@@ -11,7 +11,7 @@
 // "Primary Context Management").
 #include <sched.h>
 
-#include "tenant/cuda/charged.h"
+#include "tenant/cuda/physical.h"
 
 using namespace carve;
 using namespace carve::tenant;
@@ -26,7 +26,11 @@ Bytes context_size(const Process& p, unsigned device) {
 
 // The context is gone: so is all that was allocated in it.
 void forget_allocations(Process& p, uint64_t context) {
-  p.allocations.take_all_of(context, [&](const Record& r) { give_back(p, r.charge()); });
+  p.allocations.take_all_of(context, [&](const Record& r) {
+    give_back(p, r.charge());
+    if (r.bytes == 0) unpin_all_of(p, r.key);  // An array that others' memory was mapped into.
+  });
+  synchronized();
 }
 
 template <class Create>
@@ -38,7 +42,7 @@ CUresult created(CUcontext* context, CUdevice device, Create create) {
   const Slice slice = slice_of(p, device);
   if (slice.result != CUDA_SUCCESS) return slice.result;
   Reservation reservation(p, slice.device, context_size(p, slice.device));
-  if (!reservation) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!granted(p, slice.device, reservation)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult result = create();
   if (result != CUDA_SUCCESS || context == nullptr) return result;
   if (remember(p, p.contexts, key_of(*context), *context, reservation)) return result;
@@ -83,6 +87,26 @@ CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* params, unsigned 
   return created(context, device, [=] { return driver<&cuCtxCreate_v4>(context, params, flags, device); });
 }
 
+CUresult cuGLCtxCreate(CUcontext* context, unsigned int flags, CUdevice device) {
+  return created(context, device, [=] { return driver<&cuGLCtxCreate>(context, flags, device); });
+}
+
+CUresult cuGLCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device) {
+  return created(context, device, [=] { return driver<&cuGLCtxCreate_v2>(context, flags, device); });
+}
+
+CUresult cuVDPAUCtxCreate(CUcontext* context, unsigned int flags, CUdevice device, unsigned int vdpau,
+                          void* get_address) {
+  return created(context, device,
+                 [=] { return driver<&cuVDPAUCtxCreate>(context, flags, device, vdpau, get_address); });
+}
+
+CUresult cuVDPAUCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device, unsigned int vdpau,
+                             void* get_address) {
+  return created(context, device,
+                 [=] { return driver<&cuVDPAUCtxCreate_v2>(context, flags, device, vdpau, get_address); });
+}
+
 CUresult cuCtxDestroy(CUcontext context) {
   return destroyed(context, true, [=] { return driver<&cuCtxDestroy>(context); });
 }
@@ -118,7 +142,7 @@ bool moved(Primary& primary, uint64_t from, uint64_t to) {
 }
 
 // Gives the charge back if the context is gone and nobody is bringing it to life.
-void settle(Process& p, Primary& primary, unsigned index, CUdevice device) {
+void settle_primary(Process& p, Primary& primary, unsigned index, CUdevice device) {
   const uint64_t word = primary.word.load();
   if ((word & (charged_bit | charging_bit)) != charged_bit || (word & retains_mask) != 0) return;
   unsigned flags = 0;
@@ -136,12 +160,12 @@ bool begin_retain(Process& p, Primary& primary, unsigned index) {
   for (;;) {
     const uint64_t word = primary.word.load();
     if ((word & charging_bit) != 0) {
-      sched_yield();  // Some tens of nanoseconds: a charge makes no call of the driver.
+      sched_yield();  // Some tens of nanoseconds, or a trim of this process's own pools.
     } else if ((word & charged_bit) != 0) {
       if (moved(primary, word, word + one_retain)) return true;
     } else if (moved(primary, word, word | charging_bit)) {
       Reservation reservation(p, index, context_size(p, index));
-      const bool allowed = static_cast<bool>(reservation);
+      const bool allowed = granted(p, index, reservation);
       if (allowed) {
         const Charge charge = reservation.keep();
         primary.bytes.store(charge.bytes);
@@ -169,27 +193,37 @@ CUresult ended(CUdevice device, End end) {
   if (p == nullptr) return result;
   const Slice slice = slice_of(*p, device);
   if (slice.result == CUDA_SUCCESS && slice.device != not_granted)
-    settle(*p, p->primary[slice.device], slice.device, device);
+    settle_primary(*p, p->primary[slice.device], slice.device, device);
   return result;
 }
 
 }  // namespace
 
-CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+namespace {
+
+// `retain()` is a call of the driver that brings the primary context to life or keeps it alive.
+template <class Retain>
+CUresult retained(CUdevice device, CUcontext* context, Retain retain) {
   const Entered entered = enter();
   if (entered.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
-  if (entered.process == nullptr) return driver<&cuDevicePrimaryCtxRetain>(context, device);
+  if (entered.process == nullptr) return retain();
   Process& p = *entered.process;
   const Slice slice = slice_of(p, device);
   if (slice.result != CUDA_SUCCESS) return slice.result;
   if (slice.device == not_granted) return CUDA_ERROR_OUT_OF_MEMORY;
   Primary& primary = p.primary[slice.device];
   if (!begin_retain(p, primary, slice.device)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult result = driver<&cuDevicePrimaryCtxRetain>(context, device);
+  const CUresult result = retain();
   if (result == CUDA_SUCCESS && context != nullptr) primary.context.store(key_of(*context));
   end_retain(primary);
-  if (result != CUDA_SUCCESS) settle(p, primary, slice.device, device);
+  if (result != CUDA_SUCCESS) settle_primary(p, primary, slice.device, device);
   return result;
+}
+
+}  // namespace
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  return retained(device, context, [=] { return driver<&cuDevicePrimaryCtxRetain>(context, device); });
 }
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
@@ -206,4 +240,27 @@ CUresult cuDevicePrimaryCtxReset(CUdevice device) {
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
   return ended(device, [=] { return driver<&cuDevicePrimaryCtxReset_v2>(device); });
+}
+
+// A green context is a part of the device's primary context, which it keeps alive (CUDA driver API, "Green
+// Contexts"). What it takes beyond that no call tells: growth, found by the agent.
+CUresult cuGreenCtxCreate(CUgreenCtx* context, CUdevResourceDesc description, CUdevice device,
+                          unsigned int flags) {
+  const CUresult result = retained(
+      device, nullptr, [=] { return driver<&cuGreenCtxCreate>(context, description, device, flags); });
+  Process* p = attached();
+  if (result != CUDA_SUCCESS || p == nullptr || context == nullptr) return result;
+  Record previous;
+  Record record = record_of(reinterpret_cast<uint64_t>(*context), 0, {});
+  record.uses = static_cast<uint32_t>(device);
+  p->green.put(record, &previous);
+  return result;
+}
+
+CUresult cuGreenCtxDestroy(CUgreenCtx context) {
+  Process* p = attached();
+  Record record;
+  if (p == nullptr || !p->green.take(reinterpret_cast<uint64_t>(context), &record))
+    return driver<&cuGreenCtxDestroy>(context);
+  return ended(static_cast<CUdevice>(record.uses), [=] { return driver<&cuGreenCtxDestroy>(context); });
 }

@@ -11,15 +11,30 @@ CUresult cuInit(unsigned int flags) {
   return driver<&cuInit>(flags);
 }
 
-CUresult cuGetProcAddress(const char* symbol, void** pfn, int cuda_version, cuuint64_t flags) {
-  const CUresult result = driver<&cuGetProcAddress>(symbol, pfn, cuda_version, flags);
+namespace {
+
+CUresult exchanged_for(CUresult result, void** pfn) {
   if (result == CUDA_SUCCESS && pfn != nullptr) *pfn = exchanged(*pfn);
   return result;
 }
 
+}  // namespace
+
+CUresult cuGetProcAddress(const char* symbol, void** pfn, int cuda_version, cuuint64_t flags) {
+  return exchanged_for(driver<&cuGetProcAddress>(symbol, pfn, cuda_version, flags), pfn);
+}
+
+CUresult cuGetProcAddress_ptsz(const char* symbol, void** pfn, int cuda_version, cuuint64_t flags) {
+  return exchanged_for(driver<&cuGetProcAddress_ptsz>(symbol, pfn, cuda_version, flags), pfn);
+}
+
 CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int cuda_version, cuuint64_t flags,
                              CUdriverProcAddressQueryResult* symbol_status) {
-  const CUresult result = driver<&cuGetProcAddress_v2>(symbol, pfn, cuda_version, flags, symbol_status);
-  if (result == CUDA_SUCCESS && pfn != nullptr) *pfn = exchanged(*pfn);
-  return result;
+  return exchanged_for(driver<&cuGetProcAddress_v2>(symbol, pfn, cuda_version, flags, symbol_status), pfn);
+}
+
+CUresult cuGetProcAddress_v2_ptsz(const char* symbol, void** pfn, int cuda_version, cuuint64_t flags,
+                                  CUdriverProcAddressQueryResult* symbol_status) {
+  return exchanged_for(driver<&cuGetProcAddress_v2_ptsz>(symbol, pfn, cuda_version, flags, symbol_status),
+                       pfn);
 }

@@ -1,5 +1,5 @@
-// Everything that starts work on the device, in all forms that there ever were. One verb, `paced`: wait for
-// the gate, go. With the gate open a launch costs two loads and the jump.
+// Everything that starts work on the device, in all forms that there ever were (graphs: graphs.cc). One verb,
+// `paced`: wait for the gate, go. With the gate open a launch costs two loads and the jump.
 #include <time.h>
 
 #include "tenant/cuda/device.h"
@@ -84,10 +84,4 @@ CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, 
 
 CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launches, unsigned count, unsigned flags) {
   return paced<&cuLaunchCooperativeKernelMultiDevice>(launches, count, flags);
-}
-
-CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) { return paced<&cuGraphLaunch>(graph, stream); }
-
-CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream) {
-  return paced<&cuGraphLaunch_ptsz>(graph, stream);
 }

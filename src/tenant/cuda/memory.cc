@@ -72,11 +72,13 @@ CUresult cuMemFree(CUdeviceptr_v1 pointer) {
 
 // Legal for the pointers of cuMemAlloc too, and then nobody else would give them back.
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
-  return released(pointer, [=] { return driver<&cuMemFreeAsync>(pointer, stream); });
+  return released(
+      pointer, [=] { return driver<&cuMemFreeAsync>(pointer, stream); }, false);
 }
 
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
-  return released(pointer, [=] { return driver<&cuMemFreeAsync_ptsz>(pointer, stream); });
+  return released(
+      pointer, [=] { return driver<&cuMemFreeAsync_ptsz>(pointer, stream); }, false);
 }
 
 namespace {
@@ -91,6 +93,7 @@ CUresult narrowed_info(CUresult (*info)(Size*, Size*), Size* free_out, Size* tot
     const Current where = current(*p);
     const uint64_t limit = where.result == CUDA_SUCCESS ? quota(*p, where.device) : UINT64_MAX;
     if (limit != UINT64_MAX) {
+      synchronized();  // What pools gave back is free again.
       const uint64_t held = used(*p, where.device);
       free_bytes = static_cast<Size>(std::min<uint64_t>(free_bytes, minus({limit}, {held}).count));
       total = static_cast<Size>(std::min<uint64_t>(total, limit));

@@ -18,6 +18,19 @@
 #pragma GCC visibility push(default)
 #include "abi/cuda.h"
 #include "abi/nvml.h"
+// Contexts for other interfaces (cudaGL.h, cudaVDPAU.h; a VdpDevice is 32 bits wide), and variants that
+// cuda.h has as macros alone.
+extern "C" {
+CUresult cuGetProcAddress_ptsz(const char* symbol, void** pfn, int cuda_version, cuuint64_t flags);
+CUresult cuGetProcAddress_v2_ptsz(const char* symbol, void** pfn, int cuda_version, cuuint64_t flags,
+                                  CUdriverProcAddressQueryResult* symbol_status);
+CUresult cuGLCtxCreate(CUcontext* context, unsigned int flags, CUdevice device);
+CUresult cuGLCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device);
+CUresult cuVDPAUCtxCreate(CUcontext* context, unsigned int flags, CUdevice device, unsigned int vdpau,
+                          void* get_address);
+CUresult cuVDPAUCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device, unsigned int vdpau,
+                             void* get_address);
+}
 #pragma GCC visibility pop
 
 namespace carve::tenant {

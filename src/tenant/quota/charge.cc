@@ -24,27 +24,53 @@ unsigned claim(Process& process, unsigned device) {
   }
 }
 
+bool exists(const Process& process, unsigned device) {
+  return device < process.device_count ||
+         (device >= spilled(0) && device < spilled(process.device_count) && process.file != nullptr);
+}
+
+shm::Report& report_of(const Process& process, unsigned device) {
+  return device < spilled(0) ? *process.report : process.file->spill;
+}
+
 // Brings the report's lane to `target`; the caller holds the lane.
 bool record(Process& process, unsigned device, unsigned lane, uint64_t target, uint64_t limit) {
   LaneState& state = process.lane[device][lane];
-  if (!shm::change(*process.report, {device, process.slot, lane}, state.recorded, target, limit,
-                   shm::NoStops{}, attempts))
+  if (!shm::change(report_of(process, device), {device % shm::max_devices, process.slot, lane},
+                   state.recorded, target, limit, shm::NoStops{}, attempts))
     return false;
   state.recorded = state.target = target;
   return true;
 }
 
-bool add(Process& process, const Charge& charge) {
+bool add(Process& process, const Charge& charge, uint64_t limit) {
   LaneState& state = process.lane[charge.device][charge.lane];
   uint64_t target = 0;
   return !__builtin_add_overflow(state.target, charge.bytes, &target) &&
-         record(process, charge.device, charge.lane, target, quota(process, charge.device));
+         record(process, charge.device, charge.lane, target, limit);
+}
+
+bool grown(Process& process, Charge& charge, Bytes bytes, uint64_t limit) {
+  if (bytes.count <= charge.bytes) {
+    give_back(process, {charge.bytes - bytes.count, charge.device, charge.lane});
+    charge.bytes = bytes.count;
+    return true;
+  }
+  if (!exists(process, charge.device)) return false;
+  LaneState& state = process.lane[charge.device][charge.lane];
+  state.lock.lock();
+  const bool allowed = add(process, {bytes.count - charge.bytes, charge.device, charge.lane}, limit);
+  state.lock.unlock();
+  if (allowed) charge.bytes = bytes.count;
+  return allowed;
 }
 
 }  // namespace
 
 uint64_t quota(const Process& process, unsigned device) {
-  if (device >= process.device_count) return 0;
+  if (!exists(process, device)) return 0;
+  if (device >= spilled(0))
+    return __atomic_load_n(&process.control->devices[device - spilled(0)].spill, __ATOMIC_RELAXED);
   const shm::ControlDevice& granted = process.control->devices[device];
   shm::Memory memory = shm::Memory::limited;
   __atomic_load(&granted.memory, &memory, __ATOMIC_RELAXED);
@@ -54,24 +80,28 @@ uint64_t quota(const Process& process, unsigned device) {
 }
 
 uint64_t used(const Process& process, unsigned device) {
-  return device < process.device_count ? shm::read(process.report->budget[device]).used : 0;
+  return exists(process, device)
+             ? shm::read(report_of(process, device).budget[device % shm::max_devices]).used
+             : 0;
 }
 
-Reservation::Reservation(Process& process, unsigned device, Bytes bytes) : process_(process) {
-  if (device >= process.device_count) return;
-  charge_.bytes = bytes.count;
-  charge_.device = static_cast<uint16_t>(device);
-  if (bytes.count == 0) {
-    allowed_ = true;
-    return;
-  }
-  const unsigned lane = claim(process, device);
+Reservation::Reservation(Process& process, unsigned device, Bytes bytes)
+    : process_(process), asked_(bytes), device_(device) {
+  again();
+}
+
+bool Reservation::again() {
+  if (allowed_ || !exists(process_, device_)) return allowed_;
+  charge_ = {asked_.count, static_cast<uint16_t>(device_), 0};
+  if (asked_.count == 0) return allowed_ = true;
+  const uint64_t limit = quota(process_, device_);
+  const unsigned lane = claim(process_, device_);
   charge_.lane = static_cast<uint16_t>(lane);
-  allowed_ = add(process, charge_);
-  process.lane[device][lane].lock.unlock();
-  if (allowed_) return;
+  allowed_ = add(process_, charge_, limit);
+  process_.lane[device_][lane].lock.unlock();
+  if (allowed_) return true;
   charge_.bytes = 0;
-  allowed_ = quota(process, device) == UINT64_MAX;
+  return allowed_ = limit == UINT64_MAX;
 }
 
 Reservation::~Reservation() {
@@ -79,18 +109,16 @@ Reservation::~Reservation() {
 }
 
 bool Reservation::resize(Bytes bytes) {
-  if (bytes.count <= charge_.bytes) {
-    give_back(process_, {charge_.bytes - bytes.count, charge_.device, charge_.lane});
-    charge_.bytes = bytes.count;
-    return true;
-  }
-  const Charge more = {bytes.count - charge_.bytes, charge_.device, charge_.lane};
-  LaneState& state = process_.lane[more.device][more.lane];
-  state.lock.lock();
-  const bool added = add(process_, more);
-  state.lock.unlock();
-  if (added) charge_.bytes = bytes.count;
-  return added || quota(process_, more.device) == UINT64_MAX;
+  return grown(process_, charge_, bytes, quota(process_, device_)) || quota(process_, device_) == UINT64_MAX;
+}
+
+bool recharge(Process& process, Charge& charge, Bytes bytes) {
+  const uint64_t limit = quota(process, charge.device);
+  return grown(process, charge, bytes, limit) || limit == UINT64_MAX;
+}
+
+void recharge_truth(Process& process, Charge& charge, Bytes bytes) {
+  grown(process, charge, bytes, UINT64_MAX);
 }
 
 void give_back(Process& process, const Charge& charge) {

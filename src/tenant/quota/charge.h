@@ -11,12 +11,21 @@
 
 namespace carve::tenant {
 
+// Everywhere below `device` is a budget: the index of a device in the slice, or `spilled(index)` for its
+// bytes that live on the host.
+
 // What the tenant may hold on a device: the agent's quota, lowered by the environment's hint; UINT64_MAX
 // where memory is counted but not limited; 0 on a device that was not granted.
 uint64_t quota(const Process& process, unsigned device);
 
 // What the tenant holds, over all its processes and the growth that the agent found.
 uint64_t used(const Process& process, unsigned device);
+
+// Whether the agent lets this device's allocations live on the host where the quota is full.
+inline bool may_spill(const Process& process, unsigned device) {
+  return device < process.device_count && process.file != nullptr &&
+         __atomic_load_n(&process.control->devices[device].spill, __ATOMIC_RELAXED) != 0;
+}
 
 // A reservation that nobody keeps is given back at the end of its scope.
 class Reservation {
@@ -30,6 +39,9 @@ class Reservation {
   // even be counted the charge is 0.
   explicit operator bool() const { return allowed_; }
 
+  // Tries once more what was refused.
+  bool again();
+
   // The call took more or less than was reserved. False where the quota forbids the difference; then the
   // reservation stands as it was.
   bool resize(Bytes bytes);
@@ -42,11 +54,20 @@ class Reservation {
 
  private:
   Process& process_;
+  Bytes asked_;
+  unsigned device_;
   Charge charge_;
   bool allowed_ = false;
   bool kept_ = false;
 };
 
 void give_back(Process& process, const Charge& charge);
+
+// What a standing charge is for has grown or shrunk to `bytes`. False where the quota forbids the growth;
+// then nothing changed. One thread at a time for one charge.
+bool recharge(Process& process, Charge& charge, Bytes bytes);
+
+// The same for memory that is taken already: counted whatever the quota says.
+void recharge_truth(Process& process, Charge& charge, Bytes bytes);
 
 }  // namespace carve::tenant

@@ -61,6 +61,40 @@ TEST(Reservation, a_quota_that_the_agent_lowers_holds_from_the_next_call) {
   EXPECT_FALSE(Reservation(*tenant.process, 0, 1_B));
 }
 
+TEST(Charge, that_stands_grows_and_shrinks_inside_the_quota) {
+  Attached tenant(1, 100);
+  Charge charge = {0, 0, 0};
+  EXPECT_TRUE(recharge(*tenant.process, charge, 60_B));
+  EXPECT_FALSE(recharge(*tenant.process, charge, 101_B));
+  EXPECT_EQ(charge.bytes, 60u);
+  EXPECT_TRUE(recharge(*tenant.process, charge, 10_B));
+  EXPECT_EQ(tenant.used(), 10u);
+  recharge_truth(*tenant.process, charge, 500_B);
+  EXPECT_EQ(tenant.used(), 500u) << "what is taken already is counted";
+  EXPECT_FALSE(Reservation(*tenant.process, 0, 1_B));
+}
+
+TEST(Spilled, bytes_have_a_budget_of_their_own) {
+  Attached tenant(1, 100);
+  EXPECT_FALSE(may_spill(*tenant.process, 0));
+  EXPECT_FALSE(Reservation(*tenant.process, spilled(0), 1_B));
+  tenant.control->devices[0].spill = 50;
+  EXPECT_TRUE(may_spill(*tenant.process, 0));
+  {
+    Reservation on_host(*tenant.process, spilled(0), 50_B), on_device(*tenant.process, 0, 100_B);
+    EXPECT_TRUE(on_host);
+    EXPECT_TRUE(on_device);
+    EXPECT_EQ(tenant.used(), 100u);
+    EXPECT_EQ(used(*tenant.process, spilled(0)), 50u);
+    EXPECT_FALSE(Reservation(*tenant.process, spilled(0), 1_B));
+    EXPECT_TRUE(shm::reclaim(tenant.file->spill, tenant.process->slot)) << "as after a kill";
+    EXPECT_EQ(used(*tenant.process, spilled(0)), 0u);
+  }
+  tenant.process->file = nullptr;  // An agent that has no pages for it.
+  EXPECT_FALSE(may_spill(*tenant.process, 0));
+  EXPECT_FALSE(Reservation(*tenant.process, spilled(0), 0_B));
+}
+
 // The bytes stand in the lanes of this process's slot: what the agent gives back when the process is killed.
 TEST(Reservation, of_many_threads_stands_in_lanes_that_the_agent_can_reclaim) {
   Attached tenant(1, 1'000'000);

@@ -79,6 +79,7 @@ Standing ask(Process* p, const char* socket) {
   p->slot = pages.slot;
   p->control = pages.control;
   p->report = pages.report;
+  p->file = pages.file;
   p->heartbeat = pages.heartbeat;
   p->device_count = pages.control->device_count;
   for (unsigned i = 0; i < p->device_count; ++i) p->hint[i] = limit_hint(i);

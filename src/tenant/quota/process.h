@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/bytes.h"
 #include "tenant/quota/records.h"
 #include "wire/shm/budget.h"
 #include "wire/shm/layout.h"
@@ -41,7 +42,24 @@ struct Primary {
 };
 
 inline constexpr unsigned cached_ordinals = 64;
-inline constexpr unsigned not_granted = shm::max_devices;
+
+// A tenant's budgets: one for each of its devices, and one for each device's bytes that live on the host.
+inline constexpr unsigned budgets = 2 * shm::max_devices;
+inline constexpr unsigned not_granted = budgets;  // No budget.
+constexpr unsigned spilled(unsigned device) { return device + shm::max_devices; }
+
+// Memory that the driver reserves in lumps and hands out in pieces (cuda/pool.h).
+struct alignas(64) Pool {
+  enum class Kind : uint32_t { none, charged, not_charged, graph, orphan };
+  SpinLock lock;  // Held over the driver's call: a pool grows for one thread at a time.
+  std::atomic<Kind> kind{Kind::none};
+  std::atomic<uint64_t> handle{0};  // A CUmemoryPool; of the graphs' pool the device's ordinal plus one.
+  std::atomic<uint32_t> live{0};    // Allocations that were not freed.
+  Charge charge;
+
+  Bytes charge_bytes() const { return {charge.bytes}; }
+};
+inline constexpr unsigned max_pools = 256;  // Of one process.
 
 struct Process {
   std::atomic<Standing> standing;
@@ -50,13 +68,26 @@ struct Process {
   uint32_t device_count;
   const shm::Control* control;
   shm::Report* report;
+  shm::ReportFile* file;  // Null where the agent knows no more than the Report.
   const shm::Heartbeat* heartbeat;
   uint64_t hint[shm::max_devices];                          // From the environment: may only lower.
   std::atomic<uint8_t> device_of_ordinal[cached_ordinals];  // 0: not asked yet; else the index plus one.
   Primary primary[shm::max_devices];
-  LaneState lane[shm::max_devices][shm::lanes];
-  Records allocations;
+  LaneState lane[budgets][shm::lanes];
+  Records allocations;  // By pointer or handle: linear memory, arrays, imports; and the pieces of pools.
   Records contexts;
+  Records green;    // Green contexts: `uses` is the device's ordinal.
+  Records on_host;  // By pointer: what of an allocation lives on the host.
+
+  // Virtual memory (cuda/physical.h).
+  Records handles, physicals, mappings, pins, exported;
+  std::atomic<uint64_t> last_physical;
+
+  // Pools and the graphs that allocate. Counts, so that programs without any pay one load.
+  std::atomic<uint32_t> pool_count;
+  std::atomic<uint32_t> graph_count;
+  Records graphs;  // By executable graph and device: the most that a launch reserves.
+  Pool pool[max_pools];
 };
 
 // The process if it is attached, else null. For paths that must not ask.

@@ -1,6 +1,7 @@
 #include "tenant/quota/records.h"
 
 #include <gtest/gtest.h>
+#include <stdio.h>
 #include <sys/mman.h>
 
 #include <map>
@@ -73,6 +74,46 @@ TEST(Records, of_one_context_leave_together_and_the_others_stay) {
   });
   EXPECT_EQ(gone, 6667);
   for (uint64_t key = 1; key <= 20'000; ++key) EXPECT_EQ(t.records->take(key << 9, &r), key % 3 != 1) << key;
+}
+
+TEST(Records, uses_are_counted_and_the_last_one_removes) {
+  Table t;
+  Record r;
+  ASSERT_TRUE(t.records->put(record_of(7, 1, {100, 0, 0}), &r));
+  ASSERT_TRUE(t.records->use(7, 2, &r));
+  EXPECT_EQ(r.uses, 3u);
+  ASSERT_TRUE(t.records->find(7, &r));
+  EXPECT_EQ(r.uses, 3u);
+  ASSERT_TRUE(t.records->use(7, -3, &r));
+  EXPECT_EQ(r.uses, 0u);
+  EXPECT_FALSE(t.records->find(7, &r));
+  EXPECT_FALSE(t.records->use(7, 1, &r));
+}
+
+// Private memory of this process, in bytes.
+size_t resident() {
+  size_t pages = 0, total = 0;
+  FILE* f = fopen("/proc/self/statm", "r");
+  if (f == nullptr || fscanf(f, "%zu %zu", &total, &pages) != 2) pages = 0;
+  if (f != nullptr) fclose(f);
+  return pages * 4096;
+}
+
+TEST(Records, cost_less_than_100_bytes_each_and_give_memory_back) {
+  constexpr uint64_t count = 400'000;
+  Table t;
+  Record r;
+  const size_t before = resident();
+  for (uint64_t key = 1; key <= count; ++key) ASSERT_TRUE(t.records->put(record_of(key << 9, 1, {}), &r));
+  EXPECT_LT(resident() - before, count * 100);
+  for (uint64_t key = 1; key <= count - 100; ++key) ASSERT_TRUE(t.records->take(key << 9, &r));
+  EXPECT_LT(resident(), before + (1 << 20));
+  for (uint64_t key = count - 99; key <= count; ++key) EXPECT_TRUE(t.records->find(key << 9, &r));
+  for (uint64_t key = 1; key <= count; ++key) ASSERT_TRUE(t.records->put(record_of(key << 9, 5, {}), &r));
+  uint64_t gone = 0;
+  t.records->take_all_of(5, [&](const Record&) { ++gone; });
+  EXPECT_EQ(gone, count);
+  EXPECT_LT(resident(), before + (1 << 20));
 }
 
 TEST(Records, threads_do_not_lose_each_others) {
