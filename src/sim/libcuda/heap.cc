@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 
 #include "sim/model/memory.h"
@@ -22,6 +23,7 @@ struct Heap {
   uint64_t shift = 0;  // From a device address to its bytes.
   std::map<uint64_t, uint64_t> free_ranges;
   std::map<uint64_t, Allocation> allocations;
+  std::map<uint64_t, std::shared_ptr<Shared>> shared;  // Blocks that became segments.
   unsigned long long next_id = 1;
 };
 Heap* heap = nullptr;
@@ -96,6 +98,19 @@ void give_blocks(CUctx_st& c, uint64_t bytes) {
   if (d.contexts[c.index].serial == c.serial) give(d, c.index, bytes);
 }
 
+// Blocks of a context and their addresses go back: to the card, or to the segment that they became.
+void give_run(CUctx_st& c, uint64_t base, uint64_t bytes) {
+  const auto shared = heap->shared.find(base);
+  if (shared == heap->shared.end()) {
+    give_range(base, bytes);
+    give_blocks(c, bytes);
+    return;
+  }
+  heap_detach(base, bytes);
+  give_range(base, bytes);
+  heap->shared.erase(shared);
+}
+
 // A run of free steps in the block, or -1.
 int find_run(const SmallBlock& block, unsigned steps) {
   unsigned run = 0;
@@ -133,8 +148,7 @@ void free_small(CUctx_st& c, const Allocation& a) {
   for (uint64_t i = 0; i < steps; ++i) a.small->taken.reset(first + i);
   a.small->used -= static_cast<unsigned>(steps);
   if (a.small->used) return;
-  give_range(a.small->base, kBlock);
-  give_blocks(c, kBlock);
+  give_run(c, a.small->base, kBlock);
   std::erase_if(c.small_blocks, [&](const auto& b) { return b.get() == a.small; });
 }
 
@@ -256,8 +270,7 @@ CUresult heap_free(uint64_t base, Memory kind, Memory or_kind) {
   if (a.small) {
     free_small(*a.context, a);
   } else if (a.kind == Memory::device) {
-    give_range(a.base, a.blocks);
-    give_blocks(*a.context, a.blocks);
+    give_run(*a.context, a.base, a.blocks);
   } else if (a.kind == Memory::managed) {
     munmap(reinterpret_cast<void*>(a.base), a.blocks);
     give_blocks(*a.context, a.blocks);
@@ -274,6 +287,43 @@ uint64_t heap_take_range(uint64_t bytes, uint64_t alignment, uint64_t wish) {
 void heap_give_range(uint64_t base, uint64_t bytes) {
   const std::lock_guard lock(heap->mutex);
   give_range(base, bytes);
+}
+
+CUresult heap_share(uint64_t base, std::shared_ptr<Shared>* out, uint64_t* offset) {
+  // No effect of any context writes the bytes while they move.
+  std::vector<std::shared_ptr<CUctx_st>> contexts;
+  {
+    const std::lock_guard lock(process().mutex);
+    for (const auto& [handle, c] : process().contexts) contexts.push_back(c);
+  }
+  static std::mutex one_at_a_time;
+  const std::lock_guard moving(one_at_a_time);
+  std::vector<std::unique_lock<std::mutex>> still;
+  for (const auto& c : contexts) still.emplace_back(c->performing);
+  const std::lock_guard lock(heap->mutex);
+  const auto found = heap->allocations.find(base);
+  if (found == heap->allocations.end() || found->second.kind != Memory::device)
+    return CUDA_ERROR_INVALID_VALUE;
+  const Allocation& a = found->second;
+  const uint64_t block = a.small ? a.small->base : a.base, bytes = a.small ? kBlock : a.blocks;
+  *offset = a.base - block;
+  std::shared_ptr<Shared>& shared = heap->shared[block];
+  if (!shared) {
+    const CUresult e = Shared::create(a.device, bytes, Shared::Counted::in_the_context, a.context, &shared);
+    if (e != CUDA_SUCCESS) return heap->shared.erase(block), e;
+    // Only pages that were written: reading an untouched one costs a fault and no memory.
+    const char* from = reinterpret_cast<const char*>(block + heap->shift);
+    static constexpr char kZero[4096] = {};
+    for (uint64_t at = 0; at < bytes; at += sizeof kZero)
+      if (std::memcmp(from + at, kZero, sizeof kZero) != 0)
+        std::memcpy(shared->base() + at, from + at, sizeof kZero);
+    if (!heap_attach(block, shared->base(), bytes, false)) {
+      // The segment goes back, and its bytes to the context.
+      return heap->shared.erase(block), take_blocks(*a.context, bytes, nullptr), CUDA_ERROR_OUT_OF_MEMORY;
+    }
+  }
+  *out = shared;
+  return CUDA_SUCCESS;
 }
 
 bool heap_attach(uint64_t base, char* pages, uint64_t bytes, bool host) {
@@ -350,12 +400,12 @@ void heap_forget(CUctx_st& c) {
       ++it;
       continue;
     }
-    if (a.kind == Memory::device && !a.small) give_range(a.base, a.blocks);
+    if (a.kind == Memory::device && !a.small) give_run(c, a.base, a.blocks);
     if (a.kind == Memory::managed) munmap(reinterpret_cast<void*>(a.base), a.blocks);
     if (a.kind == Memory::host) munmap(reinterpret_cast<void*>(a.base), rounded(a.bytes, 4096));
     it = heap->allocations.erase(it);
   }
-  for (const auto& block : c.small_blocks) give_range(block->base, kBlock);
+  for (const auto& block : c.small_blocks) give_run(c, block->base, kBlock);
   c.small_blocks.clear();
 }
 

@@ -12,10 +12,11 @@
 #include <memory>
 
 #include "sim/libcuda/process.h"
+#include "sim/libcuda/shared.h"
 
 namespace carve::sim {
 
-enum class Memory : uint8_t { device, managed, host, registered, pool, graph, mapped };
+enum class Memory : uint8_t { device, managed, host, registered, pool, graph, mapped, imported };
 
 struct SmallBlock {
   uint64_t base = 0;
@@ -56,6 +57,10 @@ CUresult heap_register_host(CUctx_st*, void* p, uint64_t bytes, unsigned flags);
 // Frees what starts at `base` and is of one of the two kinds.
 CUresult heap_free(uint64_t base, Memory kind, Memory or_kind);
 
+// The block of an allocation of kind device as a segment that other processes can open, and where in it the
+// allocation starts. The device has no work of this process.
+CUresult heap_share(uint64_t base, std::shared_ptr<Shared>*, uint64_t* offset);
+
 // Makes pages of a shared mapping the bytes of a range of device addresses, which it was given by
 // heap_take_range; host memory can be read at the address itself, too. Detaching leaves zeroed pages of the
 // process's own.
@@ -72,6 +77,9 @@ bool heap_find(uint64_t address, Allocation*);
 // allocation, where mappings side by side are one, or may not be accessed.
 void* heap_bytes(uint64_t address, uint64_t bytes);
 bool heap_is_device_address(uint64_t address);
+
+// Closes what the context had opened of other processes (ipc.cc).
+void close_imports(CUctx_st&);
 
 // The context is gone, and all of its device memory with it.
 void heap_forget(CUctx_st&);

@@ -173,7 +173,8 @@ CUresult pointer_attribute(void* out, int which, const Allocation* a, CUdevicept
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(a && a->kind == Memory::managed ? 1u : 0u);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
       return put(a ? (host && a->pool ? CU_DEVICE_CPU : visible_of(a->device)) : CU_DEVICE_INVALID);
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put(0u);
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      return put(a && a->kind == Memory::device ? 1u : 0u);
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put(a ? a->base : CUdeviceptr{0});
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:

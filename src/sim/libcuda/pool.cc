@@ -5,6 +5,7 @@
 
 #include "sim/libcuda/heap.h"
 #include "sim/libcuda/holding.h"
+#include "sim/libcuda/imported.h"
 #include "sim/libcuda/pools.h"
 #include "sim/libcuda/schedule.h"
 #include "sim/libcuda/work.h"
@@ -23,6 +24,7 @@ CUmemoryPool Pools::make(unsigned device, bool host) {
   auto* pool = new CUmemPoolHandle_st;
   pool->device = device;
   pool->host = host;
+  pool->name = {process().slot, next_number++, process().generation};
   all.insert(pool);
   return pool;
 }
@@ -74,6 +76,20 @@ CUresult take_chunk(CUmemPoolHandle_st& pool, uint64_t bytes) {
     pool.book.add_chunk(reinterpret_cast<uint64_t>(p), bytes);
     return CUDA_SUCCESS;
   }
+  if (pool.imported) return CUDA_ERROR_INVALID_VALUE;
+  if (pool.handle_types) {
+    std::shared_ptr<Shared> segment;
+    const auto counted = Shared::Counted::for_the_process;
+    if (const CUresult e = Shared::create(pool.device, bytes, counted, nullptr, &segment)) return e;
+    const uint64_t base = heap_take_range(bytes);
+    if (!base || !heap_attach(base, segment->base(), bytes, false)) {
+      if (base) heap_give_range(base, bytes);
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    pool.segments[base] = std::move(segment);
+    pool.book.add_chunk(base, bytes);
+    return CUDA_SUCCESS;
+  }
   if (const CUresult e = take_bytes(pool.device, bytes)) return e;
   const uint64_t base = heap_take_range(bytes);
   if (!base) {
@@ -87,6 +103,12 @@ CUresult take_chunk(CUmemPoolHandle_st& pool, uint64_t bytes) {
 void give_chunk(CUmemPoolHandle_st& pool, const PoolBook::Chunk& chunk) {
   if (pool.host) {
     munmap(reinterpret_cast<void*>(chunk.base), chunk.bytes);
+    return;
+  }
+  if (const auto segment = pool.segments.find(chunk.base); segment != pool.segments.end()) {
+    heap_detach(chunk.base, chunk.bytes);
+    heap_give_range(chunk.base, chunk.bytes);
+    pool.segments.erase(segment);
     return;
   }
   heap_give_range(chunk.base, chunk.bytes);
@@ -169,6 +191,11 @@ CUresult free_in_stream(CUdeviceptr pointer, CUstream handle) {
     return submit(*c, stream->channel, op, std::move(effect), &sequence);
   }
   if (a.kind != Memory::pool) return CUDA_ERROR_INVALID_VALUE;
+  if (a.pool->imported) {  // Its pages must not go while work uses them.
+    Effect effect;
+    effect.run = [pointer](uint64_t) { free_pooled(pointer, {}); };
+    return submit(*c, stream->channel, op, std::move(effect), &sequence);
+  }
   if (const CUresult e = submit(*c, stream->channel, op, &sequence)) return e;
   return free_pooled(pointer, {stream_key(*c, stream->channel), sequence});
 }
@@ -179,7 +206,12 @@ CUresult free_pooled(CUdeviceptr pointer, const LastUse& last) {
   const std::lock_guard lock(pools().mutex);
   Allocation a;
   if (!heap_strike(pointer, Memory::pool, &a)) return CUDA_ERROR_INVALID_VALUE;
-  a.pool->book.free(pointer, last);
+  if (const auto imported = a.pool->pointers.find(pointer); imported != a.pool->pointers.end()) {
+    import_detach(imported->second);
+    a.pool->pointers.erase(imported);
+  } else {
+    a.pool->book.free(pointer, last);
+  }
   return CUDA_SUCCESS;
 }
 
@@ -191,7 +223,7 @@ void release_unused(unsigned device) {
   std::erase_if(p.all, [&](CUmemoryPool pool) {
     if (pool->device != device && !pool->host) return false;
     shrink(*pool, pool->destroyed ? 0 : pool->threshold);
-    if (!pool->destroyed || pool->book.reserved()) return false;
+    if (!pool->destroyed || pool->book.reserved() || !pool->pointers.empty()) return false;
     delete pool;
     return true;
   });

@@ -9,7 +9,20 @@
 #include <map>
 
 #include "sim/libcuda/process.h"
+#include "sim/libcuda/shared.h"
 #include "sim/model/pool.h"
+
+namespace carve::sim {
+
+// Names a pool among those of all processes.
+struct PoolName {
+  uint32_t client;
+  uint32_t number;
+  uint64_t generation;
+  bool operator==(const PoolName&) const = default;
+};
+
+}  // namespace carve::sim
 
 struct CUmemPoolHandle_st {
   unsigned device = 0;    // Ordinal in the set.
@@ -21,6 +34,10 @@ struct CUmemPoolHandle_st {
   carve::sim::PoolBook book;
   uint64_t threshold = 0;
   int follow_events = 1, opportunistic = 1, internal_dependencies = 1;
+  carve::sim::PoolName name = {};
+  std::map<uint64_t, std::shared_ptr<carve::sim::Shared>> segments;  // Of an exportable pool: chunk by chunk.
+  bool imported = false;                                             // Another process's pool.
+  std::map<CUdeviceptr, uint64_t> pointers;      // What was imported from it, and where its chunk is.
   std::map<unsigned, CUmemAccess_flags> access;  // Of other devices than its own.
 };
 

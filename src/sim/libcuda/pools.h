@@ -11,6 +11,7 @@ struct Pools {
   std::unordered_set<CUmemoryPool> all;  // Destroyed ones too, until their last memory is freed.
   CUmemoryPool standard[kDevices] = {}, current[kDevices] = {};
   CUmemoryPool standard_host = nullptr, current_host = nullptr;
+  uint32_t next_number = 0;
   // By waiting stream and stream waited for: up to which place, by events.
   std::unordered_map<uint64_t, std::unordered_map<uint64_t, uint64_t>> waits;
 

@@ -208,6 +208,7 @@ void destroy_context(const std::shared_ptr<CUctx_st>& c) {
   Process& p = process();
   if (c->destroyed.exchange(true)) return;
   if (!hangs(*c)) wait_idle(*c);
+  close_imports(*c);
   heap_forget(*c);
   {
     Device& d = c->card();

@@ -82,6 +82,7 @@ class DriverTest : public testing::Test {
     std::fflush(nullptr);
     const pid_t pid = fork();
     if (pid == 0) {
+      alarm(100);  // One that waits for a process that failed must not wait for ever.
       body();
       _exit(0);
     }
