@@ -108,7 +108,8 @@ CUresult Shared::open(unsigned device, unsigned index, uint64_t serial, std::sha
   if (device >= p.set.count || index >= kSegments || serial == 0) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard registered(registry().mutex);
   std::weak_ptr<Shared>& known = registry().open[{device, index, serial}];
-  if ((*out = known.lock())) return CUDA_SUCCESS;
+  *out = known.lock();
+  if (*out) return CUDA_SUCCESS;
   std::shared_ptr<Shared> s(new Shared);
   Device& d = *p.set.devices[device];
   const Locked lock(d);
