@@ -37,7 +37,7 @@ struct Settings {
   bool contexts_in_slice = true;  // Contexts are charged to slices; otherwise to the device's reserve.
   AuditAct audit = AuditAct::report;
   OverQuotaAct over_quota = OverQuotaAct::refuse;
-  Paths paths;                    // Where our libraries and the driver's lie.
+  Paths paths;  // Where our libraries and the driver's lie.
 };
 
 // A device as found at start, and what changes about it.
