@@ -86,8 +86,8 @@ std::optional<PoolBook::Chunk> PoolBook::release(uint64_t most,
       continue;
     const Chunk chunk = {base, bytes};
     pieces_.erase(piece);
-    chunks_.erase(chunk.base);
-    reserved_ -= bytes;
+    chunks_.erase(chunk.base);  // `base` and `bytes` end with it.
+    reserved_ -= chunk.bytes;
     return chunk;
   }
   return std::nullopt;

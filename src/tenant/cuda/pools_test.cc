@@ -47,12 +47,15 @@ CUresult take_piece(CUdeviceptr* out, size_t bytes, CUmemoryPool handle) {
 }
 
 CUresult free_piece(CUdeviceptr pointer) {
-  for (auto& [id, pool] : *pools) {
-    const auto piece = pool.live.find(pointer);
-    if (piece == pool.live.end()) continue;
-    pool.used -= piece->second;
-    pool.live.erase(piece);
-    return CUDA_SUCCESS;
+  {
+    std::lock_guard lock(world->mutex);
+    for (auto& [id, pool] : *pools) {
+      const auto piece = pool.live.find(pointer);
+      if (piece == pool.live.end()) continue;
+      pool.used -= piece->second;
+      pool.live.erase(piece);
+      return CUDA_SUCCESS;
+    }
   }
   return driver_free(pointer);
 }
@@ -86,15 +89,18 @@ class Pools : public DriverTest {
     on<&cuMemFreeAsync>([](CUdeviceptr p, CUstream) { return free_piece(p); });
     on<&cuMemFree_v2>([](CUdeviceptr p) { return free_piece(p); });
     on<&cuMemPoolGetAttribute>([](CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+      std::lock_guard lock(world->mutex);
       *static_cast<cuuint64_t*>(value) =
           attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT ? fake(pool).reserved : fake(pool).used;
       return CUDA_SUCCESS;
     });
     on<&cuMemPoolSetAttribute>([](CUmemoryPool pool, CUmemPool_attribute, void* value) {
+      std::lock_guard lock(world->mutex);
       fake(pool).threshold = *static_cast<cuuint64_t*>(value);
       return CUDA_SUCCESS;
     });
     on<&cuMemPoolTrimTo>([](CUmemoryPool pool, size_t keep) {
+      std::lock_guard lock(world->mutex);
       fake(pool).shrink(keep);
       return CUDA_SUCCESS;
     });
@@ -103,6 +109,7 @@ class Pools : public DriverTest {
       return CUDA_SUCCESS;
     });
     on<&cuStreamSynchronize>([](CUstream) {
+      std::lock_guard lock(world->mutex);
       for (auto& [id, pool] : *pools) pool.shrink(pool.threshold);
       return CUDA_SUCCESS;
     });
