@@ -24,6 +24,12 @@
       _exit(1);                                                                           \
     }                                                                                     \
   } while (false)
+// For what another process does in its own time: dying, above all, which takes long where memory is large.
+#define EVENTUALLY(condition)                                                     \
+  do {                                                                            \
+    for (int waited = 0; waited < 20'000 && !(condition); ++waited) usleep(1000); \
+    REQUIRE(condition);                                                           \
+  } while (false)
 #define OK(call)                                                                         \
   do {                                                                                   \
     if (const CUresult ok_result = (call); ok_result != CUDA_SUCCESS) {                  \

@@ -265,12 +265,10 @@ TEST_F(Pools, of_racing_threads_stay_inside_the_quota_and_end_empty) {
           mine.push_back(p);
         if (tenant.used() > 5 * step + MiB) over = true;
         if (mine.size() > 3) {
-          std::lock_guard lock(world->mutex);
           cuMemFreeAsync(mine.front(), nullptr);
           mine.erase(mine.begin());
         }
       }
-      std::lock_guard lock(world->mutex);
       for (CUdeviceptr p : mine) cuMemFreeAsync(p, nullptr);
     });
   }

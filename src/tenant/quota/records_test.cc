@@ -99,13 +99,20 @@ size_t resident() {
   return pages * 4096;
 }
 
+// The thread sanitizer keeps four bytes of its own for each of ours.
+#ifdef __SANITIZE_THREAD__
+constexpr uint64_t shadow = 5;
+#else
+constexpr uint64_t shadow = 1;
+#endif
+
 TEST(Records, cost_less_than_100_bytes_each_and_give_memory_back) {
   constexpr uint64_t count = 400'000;
   Table t;
   Record r;
   const size_t before = resident();
   for (uint64_t key = 1; key <= count; ++key) ASSERT_TRUE(t.records->put(record_of(key << 9, 1, {}), &r));
-  EXPECT_LT(resident() - before, count * 100);
+  EXPECT_LT(resident() - before, count * 100 * shadow);
   for (uint64_t key = 1; key <= count - 100; ++key) ASSERT_TRUE(t.records->take(key << 9, &r));
   EXPECT_LT(resident(), before + (1 << 20));
   for (uint64_t key = count - 99; key <= count; ++key) EXPECT_TRUE(t.records->find(key << 9, &r));
