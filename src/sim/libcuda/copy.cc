@@ -3,8 +3,8 @@
 // right engine and moves the bytes when it ends. Twins: _ptds and _ptsz mean the thread's own default stream.
 //
 // What the caller may touch after the call returns follows the driver's documentation of synchronisation:
-// copies from pageable memory have taken their bytes (up to 64 KiB are staged, more waits); pinned memory is
-// read later.
+// copies from pageable memory have taken their bytes (up to 64 KiB are staged, more waits), copies to it have
+// brought them; pinned memory is read and written later.
 #include <algorithm>
 #include <cstring>
 
@@ -79,6 +79,7 @@ CUresult move(const Box& to, const Box& from, const Extent& extent, CUstream han
       return submit(*c, stream->channel, op, std::move(effect), &sequence);
     }
   }
+  if (op.kind == OpKind::to_host && pageable(to.address)) wait = true;
   // The device's own memory is seen only through us, so nobody needs to wake for a copy inside of it.
   effect.lazy = wait || on_device(to.address);
   effect.run = [t, f, to, from, extent](uint64_t) { copy_box(t, to, f, from, extent); };

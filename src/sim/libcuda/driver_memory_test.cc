@@ -111,6 +111,11 @@ TEST_F(DriverTest, asynchronous_copies_arrive_in_stream_order) {
                 OK(CU(cuStreamSynchronize)(s));
                 REQUIRE(words[0] == turn + 1 && words[59'999] == turn + 1);
               }
+              // To pageable memory they have come when the call is back.
+              std::vector<unsigned char> plain(4 * MiB);
+              OK(CU(cuMemsetD8Async)(d, 0x55, 4 * MiB, s));
+              OK(CU(cuMemcpyDtoHAsync_v2)(plain.data(), d, 4 * MiB, s));
+              REQUIRE(plain.front() == 0x55 && plain.back() == 0x55);
               // Without any call, the bytes arrive by themselves.
               OK(CU(cuMemsetD8Async)(d, 0x77, 4 * MiB, s));
               OK(CU(cuMemcpyDtoHAsync_v2)(pinned, d, 4 * MiB, s));

@@ -1,0 +1,67 @@
+"""Programs over other people's bindings of the driver API, unmodified: Python's two and a Rust crate's. Each sees its slice
+as the device, is refused by the driver's own name of the error, and gets all of it back when it has freed it."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from conftest import BUILD, GiB, MiB
+
+WITNESSES = pathlib.Path(__file__).resolve().parents[1] / "witnesses"
+PIECE = 64 * MiB
+
+
+def run(world, *program, **environment):
+    done = world.carve("run", "--memory", "2GiB", "--name", "a", "--", *program, env=environment, timeout=120)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-2000:]
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+def sees_its_slice(world, line):
+    context = world.json("devices")["devices"][0]["context_bytes"]
+    devices, total, free = map(int, line)
+    assert (devices, total) == (1, 2 * GiB)
+    assert total - context - 4 * MiB <= free <= total - context
+    return free // PIECE
+
+
+def test_cuda_python(world):
+    pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings (PyPI) is not installed")
+    first, *ways = run(world, sys.executable, WITNESSES / "python/cuda_bindings.py")
+    fit = sees_its_slice(world, first)
+    assert {way[0] for way in ways} == {"cuMemAlloc", "cuMemAllocAsync", "cuMemCreate"}
+    for name, count, error, again in ways:
+        assert int(count) == fit and error == "CUDA_ERROR_OUT_OF_MEMORY" and again == "True", ways
+
+
+def test_numba(world):
+    pytest.importorskip("numba.core", reason="numba (PyPI) is not installed")
+    packages = pathlib.Path(pytest.importorskip("numpy").__file__).parents[1]
+    # It asks NVIDIA's runtime library for its version, nothing else; the wheel of the parity test has it.
+    runtime = packages / "nvidia/cuda_runtime/lib"
+    if not runtime.exists():
+        pytest.skip("nvidia-cuda-runtime-cu12 (PyPI) is not installed")
+    first, refused, again, done = run(world, sys.executable, WITNESSES / "python/numba_arrays.py", LD_LIBRARY_PATH=str(runtime))
+    fit = sees_its_slice(world, first)
+    assert int(refused[0]) in (fit, fit - 1) and refused[1] == "2", "2 is CUDA_ERROR_OUT_OF_MEMORY"
+    assert again == ["True"] and done == ["done"]
+
+
+def test_cudarc(world):
+    cargo = shutil.which("cargo")
+    if cargo is None:
+        pytest.skip("there is no cargo to build the Rust program with")
+    target = BUILD / "witnesses/cudarc"
+    built = subprocess.run([cargo, "build", "--release", "--locked", "--manifest-path", WITNESSES / "cudarc/Cargo.toml"],
+                           env={**os.environ, "CARGO_TARGET_DIR": str(target)}, capture_output=True, text=True, timeout=300)
+    if built.returncode != 0 and any(word in built.stderr for word in ("network", "registry", "edition", "rustc")):
+        pytest.skip("the crate could not be had: " + built.stderr.strip().splitlines()[0][:150])
+    assert built.returncode == 0, built.stderr[-2000:]
+    first, refused, again = run(world, target / "release/witness")
+    fit = sees_its_slice(world, first)
+    # It holds one array of 4 MiB in a pool that grows by 32 MiB.
+    assert int(refused[0]) in (fit, fit - 1) and refused[1] == "CUDA_ERROR_OUT_OF_MEMORY"
+    assert again == ["true"]
