@@ -1,5 +1,6 @@
 // Contexts: created, primary, current, limited. A context owns a slot of the model's 64 and its overhead in
 // memory.
+#include "sim/libcuda/capture.h"
 #include "sim/libcuda/heap.h"
 #include "sim/libcuda/pool.h"
 #include "sim/libcuda/process.h"
@@ -205,13 +206,16 @@ EXPORT CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int* version) {
 EXPORT CUresult cuCtxSynchronize() {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;
+  if (const CUresult e = refuse_wait(*c)) return e;
   return synchronize(*c);
 }
 EXPORT CUresult cuCtxSynchronize_v2(CUcontext handle) {
   if (!handle) return cuCtxSynchronize();
   if (const CUresult e = entered()) return e;
   const auto c = find_context(handle);
-  return c ? synchronize(*c) : CUDA_ERROR_INVALID_CONTEXT;
+  if (!c) return CUDA_ERROR_INVALID_CONTEXT;
+  if (const CUresult e = refuse_wait(*c)) return e;
+  return synchronize(*c);
 }
 
 EXPORT CUresult cuCtxGetLimit(size_t* value, CUlimit which) {

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sim/libcuda/capture.h"
 #include "sim/libcuda/heap.h"
-#include "sim/libcuda/process.h"
-#include "sim/libcuda/schedule.h"
+#include "sim/libcuda/work.h"
 
 using namespace carve::sim;
 
@@ -50,11 +50,8 @@ bool pageable(uint64_t address) {
   return !on_device(address) && !heap_find(address, &a);
 }
 
-CUresult move(const Box& to, const Box& from, const Extent& extent, CUstream handle, bool wait) {
-  std::shared_ptr<CUctx_st> c;
-  CUstream_st* stream = nullptr;
-  if (const CUresult e = stream_of(handle, &c, &stream)) return e;
-  if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return CUDA_SUCCESS;
+// The operation of a copy, its range checked.
+CUresult prepare(CUctx_st& c, const Box& to, const Box& from, const Extent& extent, Step* out) {
   uint64_t bytes = 0;
   if (__builtin_mul_overflow(extent.width, extent.height, &bytes) ||
       __builtin_mul_overflow(bytes, extent.depth, &bytes))
@@ -63,27 +60,56 @@ CUresult move(const Box& to, const Box& from, const Extent& extent, CUstream han
   char* t = static_cast<char*>(heap_bytes(to.address, span(to, extent)));
   const char* f = static_cast<char*>(heap_bytes(from.address, span(from, extent)));
   if (!t || !f) return CUDA_ERROR_INVALID_VALUE;
+  out->op.kind = !on_device(from.address) ? OpKind::to_device
+                 : on_device(to.address)  ? OpKind::on_device
+                                          : OpKind::to_host;
+  out->op.duration_ns = copy_time(c.card(), out->op.kind, bytes);
+  // The device's own memory is seen only through us, so nobody needs to wake for a copy inside of it.
+  out->effect.lazy = on_device(to.address);
+  out->effect.run = [t, f, to, from, extent](uint64_t) { copy_box(t, to, f, from, extent); };
+  return CUDA_SUCCESS;
+}
 
-  Op op = {};
-  op.kind = !on_device(from.address) ? OpKind::to_device
-            : on_device(to.address)  ? OpKind::on_device
-                                     : OpKind::to_host;
-  op.duration_ns = copy_time(c->card(), op.kind, bytes);
-  Effect effect;
-  uint64_t sequence = 0;
-  if (!wait && op.kind == OpKind::to_device && pageable(from.address)) {
-    if (bytes > kStaged || extent.height > 1 || extent.depth > 1) {
+// The copy as a node describes it.
+CopyNode described(const Box& to, const Box& from, const Extent& e) {
+  CUDA_MEMCPY3D m = {};
+  const auto rows = [&](const Box& b) { return b.pitch ? b.slice_pitch / b.pitch : 0; };
+  m.srcMemoryType = on_device(from.address) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+  m.dstMemoryType = on_device(to.address) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+  m.srcDevice = from.address, m.srcHost = reinterpret_cast<const void*>(from.address);
+  m.dstDevice = to.address, m.dstHost = reinterpret_cast<void*>(to.address);
+  m.srcPitch = from.pitch, m.srcHeight = rows(from);
+  m.dstPitch = to.pitch, m.dstHeight = rows(to);
+  m.WidthInBytes = e.width, m.Height = e.height, m.Depth = e.depth;
+  return {m};
+}
+
+CUresult move(const Box& to, const Box& from, const Extent& extent, CUstream handle, bool wait) {
+  std::shared_ptr<CUctx_st> c;
+  CUstream_st* stream = nullptr;
+  if (const CUresult e = stream_of(handle, &c, &stream)) return e;
+  if (wait)
+    if (const CUresult e = refuse_unsafe_call()) return e;
+  if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return CUDA_SUCCESS;
+  Step step;
+  if (const CUresult e = prepare(*c, to, from, extent, &step)) return e;
+  if (wait)
+    if (const CUresult e = refuse_wait(*stream)) return e;
+  if (capturing(*stream)) return capture(*stream, c, described(to, from, extent));
+  if (!wait && step.op.kind == OpKind::to_device && pageable(from.address)) {
+    if (extent.width > kStaged || extent.height > 1 || extent.depth > 1) {
       wait = true;
     } else {
-      effect.run = [t, staged = std::string(f, bytes)](uint64_t) { staged.copy(t, staged.size()); };
-      return submit(*c, stream->channel, op, std::move(effect), &sequence);
+      char* t = static_cast<char*>(heap_bytes(to.address, extent.width));
+      std::string staged(reinterpret_cast<const char*>(from.address), extent.width);
+      step.effect.lazy = false;
+      step.effect.run = [t, staged = std::move(staged)](uint64_t) { staged.copy(t, staged.size()); };
     }
   }
-  if (op.kind == OpKind::to_host && pageable(to.address)) wait = true;
-  // The device's own memory is seen only through us, so nobody needs to wake for a copy inside of it.
-  effect.lazy = wait || on_device(to.address);
-  effect.run = [t, f, to, from, extent](uint64_t) { copy_box(t, to, f, from, extent); };
-  if (const CUresult e = submit(*c, stream->channel, op, std::move(effect), &sequence)) return e;
+  if (step.op.kind == OpKind::to_host && pageable(to.address)) wait = true;
+  step.effect.lazy |= wait;
+  uint64_t sequence = 0;
+  if (const CUresult e = submit(*c, stream->channel, step.op, std::move(step.effect), &sequence)) return e;
   return wait ? wait_for(*c, stream->channel, sequence) : CUDA_SUCCESS;
 }
 
@@ -116,54 +142,47 @@ CUresult move_2d(const CUDA_MEMCPY2D* m, CUstream s, bool wait) {
   return move(to, from, {m->WidthInBytes, m->Height, 1}, s, wait);
 }
 
+// The two sides and the extent of a described copy.
+template <class Description>
+CUresult sides_of(const Description& m, Box* to, Box* from, Extent* extent) {
+  const size_t to_pitch = m.dstPitch ? m.dstPitch : m.WidthInBytes;
+  const size_t from_pitch = m.srcPitch ? m.srcPitch : m.WidthInBytes;
+  if (to_pitch < m.WidthInBytes || from_pitch < m.WidthInBytes) return CUDA_ERROR_INVALID_VALUE;
+  if (!side(m.dstMemoryType, m.dstHost, m.dstDevice, m.dstXInBytes, m.dstY, m.dstZ, to_pitch,
+            m.dstHeight ? m.dstHeight : m.Height, to) ||
+      !side(m.srcMemoryType, m.srcHost, m.srcDevice, m.srcXInBytes, m.srcY, m.srcZ, from_pitch,
+            m.srcHeight ? m.srcHeight : m.Height, from))
+    return unsupported("cuMemcpy3D with arrays");
+  *extent = {m.WidthInBytes, m.Height, m.Depth};
+  return CUDA_SUCCESS;
+}
+
 template <class Description>
 CUresult move_3d(const Description* m, CUstream s, bool wait) {
   if (!m) return CUDA_ERROR_INVALID_VALUE;
-  const size_t to_pitch = m->dstPitch ? m->dstPitch : m->WidthInBytes;
-  const size_t from_pitch = m->srcPitch ? m->srcPitch : m->WidthInBytes;
-  if (to_pitch < m->WidthInBytes || from_pitch < m->WidthInBytes) return CUDA_ERROR_INVALID_VALUE;
   Box to, from;
-  if (!side(m->dstMemoryType, m->dstHost, m->dstDevice, m->dstXInBytes, m->dstY, m->dstZ, to_pitch,
-            m->dstHeight ? m->dstHeight : m->Height, &to) ||
-      !side(m->srcMemoryType, m->srcHost, m->srcDevice, m->srcXInBytes, m->srcY, m->srcZ, from_pitch,
-            m->srcHeight ? m->srcHeight : m->Height, &from))
-    return unsupported("cuMemcpy3D with arrays");
-  return move(to, from, {m->WidthInBytes, m->Height, m->Depth}, s, wait);
+  Extent extent;
+  if (const CUresult e = sides_of(*m, &to, &from, &extent)) return e;
+  return move(to, from, extent, s, wait);
 }
 
-// Sets: `size` bytes of `value`, `width` times in each of `height` rows.
-CUresult set(CUdeviceptr to, size_t pitch, uint32_t value, size_t size, size_t width, size_t height,
+CUresult set(CUdeviceptr to, size_t pitch, uint32_t value, unsigned size, size_t width, size_t height,
              CUstream handle, bool wait) {
   std::shared_ptr<CUctx_st> c;
   CUstream_st* stream = nullptr;
   if (const CUresult e = stream_of(handle, &c, &stream)) return e;
+  if (wait)
+    if (const CUresult e = refuse_unsafe_call()) return e;
   if (width == 0 || height == 0) return CUDA_SUCCESS;
-  if (height == 1) pitch = width * size;
-  uint64_t row = 0, bytes = 0;
-  if (__builtin_mul_overflow(width, size, &row) || __builtin_mul_overflow(pitch, height - 1, &bytes) ||
-      pitch < row || to % size)
-    return CUDA_ERROR_INVALID_VALUE;
-  char* t = static_cast<char*>(heap_bytes(to, bytes + row));
-  Allocation a;
-  if (!t) return CUDA_ERROR_INVALID_VALUE;
-  if (!on_device(to) && (!heap_find(to, &a) || bytes + row > a.bytes - (to - a.base)))
-    return CUDA_ERROR_INVALID_VALUE;
-  Op op = {};
-  op.kind = OpKind::on_device;
-  op.duration_ns = copy_time(c->card(), op.kind, row * height);
-  Effect effect;
-  effect.lazy = wait || on_device(to);
-  effect.run = [=](uint64_t) {
-    for (size_t y = 0; y < height; ++y) {
-      char* line = t + y * pitch;
-      if (size == 1)
-        std::memset(line, static_cast<int>(value), width);
-      else
-        for (size_t x = 0; x < width; ++x) std::memcpy(line + x * size, &value, size);
-    }
-  };
+  const CUDA_MEMSET_NODE_PARAMS p = {to, pitch, value, size, width, height};
+  Step step;
+  if (const CUresult e = set_step(*c, p, &step)) return e;
+  if (wait)
+    if (const CUresult e = refuse_wait(*stream)) return e;
+  if (capturing(*stream)) return capture(*stream, c, SetNode{p});
+  step.effect.lazy |= wait;
   uint64_t sequence = 0;
-  if (const CUresult e = submit(*c, stream->channel, op, std::move(effect), &sequence)) return e;
+  if (const CUresult e = submit(*c, stream->channel, step.op, std::move(step.effect), &sequence)) return e;
   return wait ? wait_for(*c, stream->channel, sequence) : CUDA_SUCCESS;
 }
 
@@ -178,6 +197,47 @@ constexpr CUstream kLegacy = nullptr;
 CUstream own() { return CU_STREAM_PER_THREAD; }
 
 }  // namespace
+
+namespace carve::sim {
+
+CUresult copy_step(CUctx_st& c, const CUDA_MEMCPY3D& m, Step* out) {
+  Box to, from;
+  Extent extent;
+  if (const CUresult e = sides_of(m, &to, &from, &extent)) return e;
+  if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return CUDA_ERROR_INVALID_VALUE;
+  return prepare(c, to, from, extent, out);
+}
+
+// `elementSize` bytes of `value`, `width` times in each of `height` rows.
+CUresult set_step(CUctx_st& c, const CUDA_MEMSET_NODE_PARAMS& p, Step* out) {
+  const size_t size = p.elementSize, width = p.width, height = p.height;
+  if ((size != 1 && size != 2 && size != 4) || width == 0 || height == 0) return CUDA_ERROR_INVALID_VALUE;
+  const size_t pitch = height == 1 ? width * size : p.pitch;
+  uint64_t row = 0, bytes = 0;
+  if (__builtin_mul_overflow(width, size, &row) || __builtin_mul_overflow(pitch, height - 1, &bytes) ||
+      pitch < row || p.dst % size)
+    return CUDA_ERROR_INVALID_VALUE;
+  char* t = static_cast<char*>(heap_bytes(p.dst, bytes + row));
+  Allocation a;
+  if (!t) return CUDA_ERROR_INVALID_VALUE;
+  if (!on_device(p.dst) && (!heap_find(p.dst, &a) || bytes + row > a.bytes - (p.dst - a.base)))
+    return CUDA_ERROR_INVALID_VALUE;
+  out->op.kind = OpKind::on_device;
+  out->op.duration_ns = copy_time(c.card(), out->op.kind, row * height);
+  out->effect.lazy = on_device(p.dst);
+  out->effect.run = [=, value = p.value](uint64_t) {
+    for (size_t y = 0; y < height; ++y) {
+      char* line = t + y * pitch;
+      if (size == 1)
+        std::memset(line, static_cast<int>(value), width);
+      else
+        for (size_t x = 0; x < width; ++x) std::memcpy(line + x * size, &value, size);
+    }
+  };
+  return CUDA_SUCCESS;
+}
+
+}  // namespace carve::sim
 
 // Linear copies. The first macro makes a synchronous call and its _ptds twin, the second an asynchronous one
 // and its _ptsz twin: 4 x 2 definitions that differ in nothing else.

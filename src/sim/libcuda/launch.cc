@@ -5,37 +5,37 @@
 #include <cmath>
 #include <cstring>
 
+#include "sim/libcuda/launch.h"
+
+#include "sim/libcuda/capture.h"
 #include "sim/libcuda/module.h"
-#include "sim/libcuda/schedule.h"
 
 using namespace carve::sim;
 
 namespace {
 
-struct Shape {
-  unsigned grid[3], block[3], shared;
-  bool cooperative = false;
-  const int* priority = nullptr;
-};
+// Where argument n of a launch lies; nullptr where there is none.
+const char* place_of(const CUfunc_st& f, size_t n, void** parameters, void** extra) {
+  const Parameter p = f.image.parameters[n];
+  if (parameters) return static_cast<const char*>(parameters[n]);
+  if (!extra) return nullptr;
+  const char* buffer = nullptr;
+  size_t bytes = 0;
+  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = static_cast<const char*>(extra[1]);
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) bytes = *static_cast<const size_t*>(extra[1]);
+  }
+  return buffer && p.offset + p.bytes <= bytes ? buffer + p.offset : nullptr;
+}
 
-// Argument n of a launch as an unsigned number; 0 where there is none.
+// Argument n as an unsigned number; 0 where there is none.
 uint64_t argument(const CUfunc_st& f, int n, void** parameters, void** extra) {
   if (n < 0 || static_cast<size_t>(n) >= f.image.parameters.size()) return 0;
-  const Parameter p = f.image.parameters[static_cast<size_t>(n)];
-  const char* from = nullptr;
-  if (parameters) {
-    from = static_cast<const char*>(parameters[n]);
-  } else if (extra) {
-    const char* buffer = nullptr;
-    size_t bytes = 0;
-    for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
-      if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = static_cast<const char*>(extra[1]);
-      if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) bytes = *static_cast<const size_t*>(extra[1]);
-    }
-    if (buffer && p.offset + p.bytes <= bytes) from = buffer + p.offset;
-  }
+  const char* from = place_of(f, static_cast<size_t>(n), parameters, extra);
   uint64_t value = 0;
-  if (from) std::memcpy(&value, from, std::min<size_t>(p.bytes, sizeof value));
+  if (from)
+    std::memcpy(&value, from,
+                std::min<size_t>(f.image.parameters[static_cast<size_t>(n)].bytes, sizeof value));
   return value;
 }
 
@@ -46,14 +46,16 @@ uint64_t duration(const Facts& facts, const CUfunc_st& f, uint64_t waves, void**
   return ns < 1e18 ? static_cast<uint64_t>(std::llround(ns)) : static_cast<uint64_t>(1e18);
 }
 
-CUresult launch(const void* handle, const Shape& s, CUstream stream_handle, void** parameters, void** extra) {
-  std::shared_ptr<CUctx_st> c;
-  CUstream_st* stream = nullptr;
-  if (const CUresult e = stream_of(stream_handle, &c, &stream)) return e;
+}  // namespace
+
+namespace carve::sim {
+
+CUresult kernel_step(CUctx_st& c, const void* handle, const Shape& s, int stream_priority, void** parameters,
+                     void** extra, Step* out) {
   const CUfunc_st* f = find_function(handle);
   if (!f) return CUDA_ERROR_INVALID_HANDLE;
-  if (!f->module->library && f->module->context.lock() != c) return CUDA_ERROR_INVALID_HANDLE;
-  const Facts& facts = c->card().facts;
+  if (!f->module->library && f->module->context.lock().get() != &c) return CUDA_ERROR_INVALID_HANDLE;
+  const Facts& facts = c.card().facts;
   constexpr unsigned kGrid[3] = {2147483647, 65535, 65535}, kBlock3[3] = {1024, 1024, 64};
   uint64_t blocks = 1, threads = 1;
   for (int i = 0; i < 3; ++i) {
@@ -75,14 +77,60 @@ CUresult launch(const void* handle, const Shape& s, CUstream stream_handle, void
   if (s.cooperative && blocks > wave) return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
   if (!parameters && !extra && !f->image.parameters.empty()) return CUDA_ERROR_INVALID_VALUE;
 
-  Op op = {};
+  Op& op = out->op;
   op.kind = OpKind::kernel;
   op.flags = s.cooperative ? kOpCooperative : 0;
   op.width =
       static_cast<uint16_t>(std::min<uint64_t>((blocks + resident - 1) / resident, facts.multiprocessors));
-  op.priority = static_cast<int16_t>(s.priority ? std::clamp(*s.priority, -5, 0) : stream->priority);
+  op.priority = static_cast<int16_t>(s.priority ? std::clamp(*s.priority, -5, 0) : stream_priority);
   op.duration_ns = duration(facts, *f, (blocks + wave - 1) / wave, parameters, extra);
-  return submit(*c, stream->channel, op, nullptr);
+  return CUDA_SUCCESS;
+}
+
+CUresult copy_arguments(const void* handle, void** parameters, void** extra, Arguments* out) {
+  const CUfunc_st* f = find_function(handle);
+  if (!f) return CUDA_ERROR_INVALID_HANDLE;
+  if (!parameters && !extra && !f->image.parameters.empty()) return CUDA_ERROR_INVALID_VALUE;
+  out->bytes.resize(f->image.parameter_bytes);
+  for (size_t i = 0; i < f->image.parameters.size(); ++i) {
+    const Parameter p = f->image.parameters[i];
+    if (const char* from = place_of(*f, i, parameters, extra))
+      std::memcpy(out->bytes.data() + p.offset, from, p.bytes);
+    out->pointers.push_back(out->bytes.data() + p.offset);
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace carve::sim
+
+namespace {
+
+// The launch as a node: its arguments are taken now, as those of a launch are.
+CUresult capture_launch(CUstream_st& stream, const std::shared_ptr<CUctx_st>& c, const void* f,
+                        const Shape& s, void** parameters, void** extra) {
+  CUDA_KERNEL_NODE_PARAMS p = {};
+  p.func = static_cast<CUfunction>(const_cast<void*>(f));
+  p.gridDimX = s.grid[0], p.gridDimY = s.grid[1], p.gridDimZ = s.grid[2];
+  p.blockDimX = s.block[0], p.blockDimY = s.block[1], p.blockDimZ = s.block[2];
+  p.sharedMemBytes = s.shared;
+  p.kernelParams = parameters;
+  p.extra = extra;
+  p.ctx = c.get();
+  KernelNode node;
+  if (const CUresult e = kernel_payload(p, &node)) return e;
+  if (s.cooperative) node.attributes[CU_LAUNCH_ATTRIBUTE_COOPERATIVE].cooperative = 1;
+  node.attributes[CU_LAUNCH_ATTRIBUTE_PRIORITY].priority = s.priority ? *s.priority : stream.priority;
+  return capture(stream, c, std::move(node));
+}
+
+CUresult launch(const void* f, const Shape& s, CUstream handle, void** parameters, void** extra) {
+  std::shared_ptr<CUctx_st> c;
+  CUstream_st* stream = nullptr;
+  if (const CUresult e = stream_of(handle, &c, &stream)) return e;
+  Step step;
+  if (const CUresult e = kernel_step(*c, f, s, stream->priority, parameters, extra, &step)) return e;
+  if (capturing(*stream)) return capture_launch(*stream, c, f, s, parameters, extra);
+  return submit(*c, stream->channel, step.op, nullptr);
 }
 
 CUresult launch_config(const CUlaunchConfig* config, const void* f, void** parameters, void** extra,

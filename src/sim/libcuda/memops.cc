@@ -1,11 +1,12 @@
 // Stream memory operations: a stream writes a word, or waits until a word has a value (CUDA driver API,
 // "Stream Memory Operations"). A write is a mark whose effect is the store; a wait is a gate that the service
-// thread looks at after 50 us, then more and more seldom, up to every 3 ms: 0.2 % of a core for a stream that
-// waits for ever. A write by one of this process's streams wakes it at once; one by the host is seen at the
-// next look.
+// thread looks at after 50 us, then more and more seldom, up to every 3 ms, so that a stream that waits for
+// ever costs little. A write by one of this process's streams wakes it at once; one by the host is seen at
+// the next look.
 #include <algorithm>
 #include <atomic>
 
+#include "sim/libcuda/capture.h"
 #include "sim/libcuda/heap.h"
 #include "sim/libcuda/work.h"
 
@@ -82,6 +83,7 @@ CUresult batch(CUstream handle, const CUstreamBatchMemOpParams* ops, unsigned co
   if (!ops || !count || count > kMostInBatch || flags) return CUDA_ERROR_INVALID_VALUE;
   std::vector<Step> steps;
   if (const CUresult e = memory_operations({ops, count}, &steps)) return e;
+  if (capturing(*stream)) return capture(*stream, c, BatchNode{{ops, ops + count}, flags});
   for (Step& s : steps)
     if (const CUresult e = submit_after(c, stream->channel, {}, std::move(s), nullptr)) return e;
   return CUDA_SUCCESS;

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "sim/libcuda/capture.h"
 #include "sim/libcuda/heap.h"
 #include "sim/libcuda/holding.h"
 #include "sim/libcuda/pools.h"
@@ -18,6 +19,7 @@ constexpr uint64_t kPitch = 512;
 CUresult host_alloc(void** out, size_t bytes, unsigned flags) {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;
+  if (const CUresult e = refuse_unsafe_call()) return e;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
   return heap_allocate_host(c.get(), bytes, flags, out);
 }
@@ -39,6 +41,7 @@ EXPORT CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t bytes) {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;
+  if (const CUresult e = refuse_unsafe_call()) return e;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
   uint64_t base = 0;
   const CUresult e = heap_allocate(*c, bytes, &base);
@@ -50,6 +53,7 @@ EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t width
                                    unsigned int element) {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;
+  if (const CUresult e = refuse_unsafe_call()) return e;
   if (!out || !pitch || width == 0 || height == 0 || (element != 4 && element != 8 && element != 16))
     return CUDA_ERROR_INVALID_VALUE;
   const uint64_t row = (width + kPitch - 1) / kPitch * kPitch;
@@ -64,6 +68,7 @@ EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t width
 EXPORT CUresult cuMemAllocManaged(CUdeviceptr* out, size_t bytes, unsigned int flags) {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;
+  if (const CUresult e = refuse_unsafe_call()) return e;
   if (!out || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)) return CUDA_ERROR_INVALID_VALUE;
   uint64_t base = 0;
   const CUresult e = heap_allocate_managed(*c, bytes, flags, &base);
@@ -74,6 +79,7 @@ EXPORT CUresult cuMemAllocManaged(CUdeviceptr* out, size_t bytes, unsigned int f
 EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;
+  if (const CUresult e = refuse_unsafe_call()) return e;
   if (pointer == 0) return CUDA_SUCCESS;
   Allocation a;
   if (!heap_find(pointer, &a) || a.base != pointer) return CUDA_ERROR_INVALID_VALUE;
@@ -105,6 +111,7 @@ EXPORT CUresult cuMemHostAlloc(void** out, size_t bytes, unsigned int flags) {
 EXPORT CUresult cuMemFreeHost(void* p) {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;
+  if (const CUresult e = refuse_unsafe_call()) return e;
   if (!p) return CUDA_SUCCESS;
   Allocation a;
   if (heap_find(reinterpret_cast<uint64_t>(p), &a))

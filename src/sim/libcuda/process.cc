@@ -197,7 +197,7 @@ CUresult create_context(unsigned device, unsigned flags, bool primary, std::shar
     d.contexts[c->index].channels[1].blocking = 0;
   }
   c->id = p.next_id.fetch_add(1);
-  c->legacy = {c.get(), 0, 0, 0, 0};
+  c->legacy = {c.get(), 0, 0, 0, 0, nullptr};
   const std::lock_guard lock(p.mutex);
   p.contexts[c.get()] = c;
   *out = c;

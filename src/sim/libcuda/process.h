@@ -5,8 +5,8 @@
 // behind a page that the kernel wipes in the child (MADV_WIPEONFORK), where every call then says
 // CUDA_ERROR_NOT_INITIALIZED, as NVIDIA's driver does. And no lock is held while strangers' code runs.
 //
-// Locks, outermost first: Process::mutex (tables of objects), Context::performing, Context::pending, the
-// device's own lock in the shared file.
+// Locks, outermost first: graphs and captures (graph.h), Process::mutex (tables of objects),
+// Context::performing, Context::pending, the device's own lock in the shared file.
 #pragma once
 
 #include <atomic>
@@ -55,6 +55,8 @@ struct Recording {
 };
 
 struct SmallBlock;  // sim/libcuda/heap.h
+struct Capture;     // sim/libcuda/capture.h
+struct CapturedEvent;
 
 }  // namespace carve::sim
 
@@ -64,6 +66,7 @@ struct CUstream_st {
   unsigned flags;
   int priority;
   unsigned long long id;
+  carve::sim::Capture* capture = nullptr;  // While its work goes to a graph; see capture.h.
 };
 
 struct CUctx_st : std::enable_shared_from_this<CUctx_st> {
@@ -80,6 +83,7 @@ struct CUctx_st : std::enable_shared_from_this<CUctx_st> {
   std::map<int, size_t> limits;
   CUstream_st legacy = {};
   unsigned channel_users[carve::sim::kChannels] = {};
+  std::vector<unsigned> graph_channels;  // Over which graphs spread; see graph_launch.cc.
   std::unordered_map<uint64_t, std::unique_ptr<CUstream_st>> thread_streams;
   std::vector<std::unique_ptr<carve::sim::SmallBlock>> small_blocks;
   std::unordered_set<CUctx_st*> peers;
@@ -97,6 +101,7 @@ struct CUevent_st {
   unsigned flags;
   CUctx_st* context;
   std::shared_ptr<carve::sim::Recording> recording;
+  std::shared_ptr<carve::sim::CapturedEvent> captured;  // Instead: it was last recorded in a capture.
 };
 
 namespace carve::sim {

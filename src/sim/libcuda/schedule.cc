@@ -11,6 +11,7 @@
 #include <chrono>
 #include <ctime>
 
+#include "sim/libcuda/capture.h"
 #include "sim/model/engine.h"
 
 namespace carve::sim {
@@ -122,12 +123,19 @@ uint64_t serve(CUctx_st& c, bool* did_something) {
 void* service(void*) {
   Process& p = process();
   for (;;) {
-    std::vector<std::shared_ptr<CUctx_st>> contexts;
+    std::vector<std::shared_ptr<CUctx_st>> contexts, others;
     {
       const std::lock_guard lock(p.mutex);
       for (const auto& [handle, c] : p.contexts)
-        if (c->outstanding.load(std::memory_order_acquire)) contexts.push_back(c);
+        (c->outstanding.load(std::memory_order_acquire) ? contexts : others).push_back(c);
     }
+    // A gate may wait for work in a context where nobody else looks at the time.
+    if (!contexts.empty())
+      for (const auto& c : others) {
+        const Locked device(c->card());
+        advance(c->card(), now_ns());
+      }
+    others.clear();
     bool did_something = false;
     uint64_t wake = kNever;
     for (const auto& c : contexts) wake = std::min(wake, serve(*c, &did_something));
@@ -171,20 +179,21 @@ void call_service() {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-CUresult stream_of(CUstream handle, std::shared_ptr<CUctx_st>* context, CUstream_st** stream) {
+CUresult stream_of(CUstream handle, std::shared_ptr<CUctx_st>* context, CUstream_st** stream,
+                   bool only_asks) {
   if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
     if (const CUresult e = current(context)) return e;
     CUctx_st& c = **context;
     if (handle != CU_STREAM_PER_THREAD) {
       *stream = &c.legacy;
-      return CUDA_SUCCESS;
+      return refuse_implicit(c, only_asks);
     }
     Process& p = process();
     const std::lock_guard lock(p.mutex);
     std::unique_ptr<CUstream_st>& own = c.thread_streams[thread_id()];
     if (!own)
       own = std::make_unique<CUstream_st>(
-          CUstream_st{&c, take_channel(c, true), CU_STREAM_DEFAULT, 0, p.next_id.fetch_add(1)});
+          CUstream_st{&c, take_channel(c, true), CU_STREAM_DEFAULT, 0, p.next_id.fetch_add(1), nullptr});
     *stream = own.get();
     return CUDA_SUCCESS;
   }

@@ -12,8 +12,11 @@
 namespace carve::sim {
 
 // The stream that a handle means for the calling thread: nullptr and CU_STREAM_LEGACY are channel 0,
-// CU_STREAM_PER_THREAD is the thread's own. Keeps the context alive through *context.
-CUresult stream_of(CUstream handle, std::shared_ptr<CUctx_st>* context, CUstream_st** stream);
+// CU_STREAM_PER_THREAD is the thread's own. Keeps the context alive through *context. While a blocking stream
+// captures, the legacy stream cannot be used (CUDA_ERROR_STREAM_CAPTURE_IMPLICIT), and the try spoils the
+// capture unless the caller only asks.
+CUresult stream_of(CUstream handle, std::shared_ptr<CUctx_st>* context, CUstream_st** stream,
+                   bool only_asks = false);
 // What a null handle means to the _ptds and _ptsz twins.
 inline CUstream per_thread(CUstream s) { return s ? s : CU_STREAM_PER_THREAD; }
 

@@ -4,11 +4,51 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/libcuda/capture.h"
 #include "sim/libcuda/pool.h"
-#include "sim/libcuda/process.h"
 #include "sim/libcuda/work.h"
 
 using namespace carve::sim;
+
+namespace carve::sim {
+
+CUresult known_event(CUevent event) {
+  if (const CUresult e = entered()) return e;
+  const std::lock_guard lock(process().mutex);
+  return process().events.contains(event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult submit_record(CUevent event, const std::shared_ptr<CUctx_st>& c, unsigned channel,
+                       std::span<const Place> places, Place* out) {
+  auto r = std::make_shared<Recording>();
+  r->context = c;
+  r->channel = channel;
+  Step step;
+  step.op.kind = OpKind::mark;
+  step.effect.lazy = true;
+  step.effect.run = [r](uint64_t end) { r->end_ns.store(end, std::memory_order_release); };
+  Place place;
+  if (const CUresult e = submit_after(c, channel, places, std::move(step), &place)) return e;
+  r->sequence = place.sequence;
+  if (out) *out = place;
+  const std::lock_guard lock(process().mutex);
+  if (!process().events.contains(event)) return CUDA_ERROR_INVALID_HANDLE;
+  event->recording = std::move(r);
+  event->captured = nullptr;
+  return CUDA_SUCCESS;
+}
+
+CUresult recorded_place(CUevent event, Place* out) {
+  const std::lock_guard lock(process().mutex);
+  if (!process().events.contains(event)) return CUDA_ERROR_INVALID_HANDLE;
+  *out = {};
+  const Recording* r = event->recording.get();
+  if (!r || r->end_ns.load(std::memory_order_acquire)) return CUDA_SUCCESS;
+  *out = {r->context.lock(), r->channel, r->sequence};
+  return CUDA_SUCCESS;
+}
+
+}  // namespace carve::sim
 
 namespace {
 
@@ -21,8 +61,12 @@ CUresult create_stream(CUstream* out, unsigned flags, int priority) {
   Process& p = process();
   const std::lock_guard lock(p.mutex);
   const bool blocking = !(flags & CU_STREAM_NON_BLOCKING);
-  auto* s = new CUstream_st{c.get(), take_channel(*c, blocking), flags,
-                            std::clamp(priority, kGreatestPriority, 0), p.next_id.fetch_add(1)};
+  auto* s = new CUstream_st{c.get(),
+                            take_channel(*c, blocking),
+                            flags,
+                            std::clamp(priority, kGreatestPriority, 0),
+                            p.next_id.fetch_add(1),
+                            nullptr};
   p.streams.insert(s);
   *out = s;
   return CUDA_SUCCESS;
@@ -33,10 +77,12 @@ struct At {
   CUstream_st* stream = nullptr;
 };
 CUresult at(CUstream handle, At* out) { return stream_of(handle, &out->context, &out->stream); }
+CUresult ask(CUstream handle, At* out) { return stream_of(handle, &out->context, &out->stream, true); }
 
 CUresult stream_synchronize(CUstream handle) {
   At a;
   if (const CUresult e = at(handle, &a)) return e;
+  if (const CUresult e = refuse_wait(*a.stream)) return e;
   const CUresult e = wait_channel(*a.context, a.stream->channel);
   if (e == CUDA_SUCCESS) release_unused(a.context->device);
   return e;
@@ -45,41 +91,34 @@ CUresult stream_synchronize(CUstream handle) {
 CUresult stream_query(CUstream handle) {
   At a;
   if (const CUresult e = at(handle, &a)) return e;
+  if (const CUresult e = refuse_wait(*a.stream)) return e;
   return query_channel(*a.context, a.stream->channel);
 }
 
+// The last recording, or nullptr with CUDA_SUCCESS if there is none. One that was captured says so.
 Recording* known(CUevent event, std::shared_ptr<Recording>* keep, CUresult* e) {
   *e = entered();
   if (*e) return nullptr;
   const std::lock_guard lock(process().mutex);
-  if (!process().events.contains(event)) {
-    *e = CUDA_ERROR_INVALID_HANDLE;
-    return nullptr;
-  }
+  if (!process().events.contains(event)) *e = CUDA_ERROR_INVALID_HANDLE;
+  if (*e == CUDA_SUCCESS && event->captured) *e = CUDA_ERROR_CAPTURED_EVENT;
+  if (*e) return nullptr;
   *keep = event->recording;
   return keep->get();
 }
 
-CUresult record(CUevent event, CUstream handle) {
+CUresult record(CUevent event, CUstream handle, unsigned flags) {
   At a;
   if (const CUresult e = at(handle, &a)) return e;
+  if (flags & ~static_cast<unsigned>(CU_EVENT_RECORD_EXTERNAL)) return CUDA_ERROR_INVALID_VALUE;
   {
     const std::lock_guard lock(process().mutex);
     if (!process().events.contains(event) || event->context != a.context.get())
       return CUDA_ERROR_INVALID_HANDLE;
   }
-  auto r = std::make_shared<Recording>();
-  r->context = a.context;
-  r->channel = a.stream->channel;
-  Op op = {};
-  op.kind = OpKind::mark;
-  Effect effect;
-  effect.lazy = true;
-  effect.run = [r](uint64_t end) { r->end_ns.store(end, std::memory_order_release); };
-  if (const CUresult e = submit(*a.context, r->channel, op, std::move(effect), &r->sequence)) return e;
-  const std::lock_guard lock(process().mutex);
-  event->recording = std::move(r);
-  return CUDA_SUCCESS;
+  if (capturing(*a.stream)) return capture_record(*a.stream, a.context, event, flags != 0);
+  if (flags) return CUDA_ERROR_INVALID_VALUE;  // Only a capture has an outside.
+  return submit_record(event, a.context, a.stream->channel, {}, nullptr);
 }
 
 // CUDA_SUCCESS when everything before the recording is done. An event of a context that is gone is done.
@@ -97,6 +136,9 @@ CUresult wait_event(CUstream handle, CUevent event, unsigned flags) {
   At a;
   if (const CUresult e = at(handle, &a)) return e;
   if (flags & ~1u) return CUDA_ERROR_INVALID_VALUE;
+  if (known_event(event)) return CUDA_ERROR_INVALID_HANDLE;
+  if (flags || concerns_capture(*a.stream, event))
+    return capture_wait(*a.stream, a.context, event, flags != 0);
   CUresult e;
   std::shared_ptr<Recording> r;
   if (!known(event, &r, &e)) return e;  // Never recorded: nothing to wait for.
@@ -122,19 +164,25 @@ CUresult host_function(CUstream handle, std::function<void(uint64_t)> f) {
 
 CUresult launch_host(CUstream s, CUhostFn f, void* data) {
   if (!f) return CUDA_ERROR_INVALID_VALUE;
+  At a;
+  if (const CUresult e = at(s, &a)) return e;
+  if (capturing(*a.stream)) return capture(*a.stream, a.context, HostNode{{f, data}});
   return host_function(s, [f, data](uint64_t) { f(data); });
 }
 
 // The callback gets the handle that the program passed, not ours for it.
 CUresult add_callback(CUstream s, CUstreamCallback f, void* data, unsigned flags, CUstream as_given) {
   if (!f || flags) return CUDA_ERROR_INVALID_VALUE;
+  At a;
+  if (const CUresult e = at(s, &a)) return e;
+  if (const CUresult e = refuse_wait(*a.stream)) return e;
   return host_function(s, [f, data, as_given](uint64_t) { f(as_given, CUDA_SUCCESS, data); });
 }
 
 template <class Out, class Get>
 CUresult stream_property(CUstream handle, Out* out, Get get) {
   At a;
-  if (const CUresult e = at(handle, &a)) return e;
+  if (const CUresult e = ask(handle, &a)) return e;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
   *out = get(*a.stream);
   return CUDA_SUCCESS;
@@ -150,6 +198,11 @@ EXPORT CUresult cuStreamCreateWithPriority(CUstream* out, unsigned int flags, in
 EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
   if (const CUresult e = entered()) return e;
   Process& p = process();
+  {
+    const std::lock_guard lock(p.mutex);
+    if (!p.streams.contains(handle)) return CUDA_ERROR_INVALID_HANDLE;
+  }
+  forget_in_capture(*handle);
   const std::lock_guard lock(p.mutex);
   if (!p.streams.erase(handle)) return CUDA_ERROR_INVALID_HANDLE;
   if (const auto found = p.contexts.find(handle->context); found != p.contexts.end())
@@ -262,70 +315,12 @@ EXPORT CUresult cuStreamGetCtx_v2_ptsz(CUstream s, CUcontext* out, CUgreenCtx* g
   return cuStreamGetCtx_v2(per_thread(s), out, green);
 }
 
-// No stream captures: graphs are not simulated yet.
-EXPORT CUresult cuStreamIsCapturing(CUstream s, CUstreamCaptureStatus* out) {
-  return stream_property(s, out, [](const CUstream_st&) { return CU_STREAM_CAPTURE_STATUS_NONE; });
-}
-EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream s, CUstreamCaptureStatus* out) {
-  return cuStreamIsCapturing(per_thread(s), out);
-}
-
-namespace {
-
-CUresult no_capture(CUstream s, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
-                    const CUgraphNode** nodes, const CUgraphEdgeData** edges, size_t* count) {
-  if (!status) return CUDA_ERROR_INVALID_VALUE;
-  if (id) *id = 0;
-  if (graph) *graph = nullptr;
-  if (nodes) *nodes = nullptr;
-  if (edges) *edges = nullptr;
-  if (count) *count = 0;
-  return cuStreamIsCapturing(s, status);
-}
-
-}  // namespace
-
-EXPORT CUresult cuStreamGetCaptureInfo(CUstream s, CUstreamCaptureStatus* status, cuuint64_t* id) {
-  return no_capture(s, status, id, nullptr, nullptr, nullptr, nullptr);
-}
-EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream s, CUstreamCaptureStatus* status, cuuint64_t* id) {
-  return no_capture(per_thread(s), status, id, nullptr, nullptr, nullptr, nullptr);
-}
-EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream s, CUstreamCaptureStatus* status, cuuint64_t* id,
-                                          CUgraph* graph, const CUgraphNode** nodes, size_t* count) {
-  return no_capture(s, status, id, graph, nodes, nullptr, count);
-}
-EXPORT CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream s, CUstreamCaptureStatus* status, cuuint64_t* id,
-                                               CUgraph* graph, const CUgraphNode** nodes, size_t* count) {
-  return no_capture(per_thread(s), status, id, graph, nodes, nullptr, count);
-}
-EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream s, CUstreamCaptureStatus* status, cuuint64_t* id,
-                                          CUgraph* graph, const CUgraphNode** nodes,
-                                          const CUgraphEdgeData** edges, size_t* count) {
-  return no_capture(s, status, id, graph, nodes, edges, count);
-}
-EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream s, CUstreamCaptureStatus* status, cuuint64_t* id,
-                                               CUgraph* graph, const CUgraphNode** nodes,
-                                               const CUgraphEdgeData** edges, size_t* count) {
-  return no_capture(per_thread(s), status, id, graph, nodes, edges, count);
-}
-
-// The mode that a thread would capture in; kept, since programs save and restore it around calls that never
-// capture.
-EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-  if (const CUresult e = entered()) return e;
-  if (!mode || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
-  static thread_local CUstreamCaptureMode own = CU_STREAM_CAPTURE_MODE_GLOBAL;
-  std::swap(own, *mode);
-  return CUDA_SUCCESS;
-}
-
 EXPORT CUresult cuEventCreate(CUevent* out, unsigned int flags) {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;
   if (!out || flags > 7) return CUDA_ERROR_INVALID_VALUE;
   if (flags & CU_EVENT_INTERPROCESS) return CUDA_ERROR_NOT_SUPPORTED;
-  auto* event = new CUevent_st{flags, c.get(), nullptr};
+  auto* event = new CUevent_st{flags, c.get(), nullptr, nullptr};
   const std::lock_guard lock(process().mutex);
   process().events.insert(event);
   *out = event;
@@ -340,10 +335,10 @@ EXPORT CUresult cuEventDestroy_v2(CUevent event) {
 }
 EXPORT CUresult cuEventDestroy(CUevent event) { return cuEventDestroy_v2(event); }
 
-EXPORT CUresult cuEventRecord(CUevent event, CUstream s) { return record(event, s); }
-EXPORT CUresult cuEventRecord_ptsz(CUevent event, CUstream s) { return record(event, per_thread(s)); }
+EXPORT CUresult cuEventRecord(CUevent event, CUstream s) { return record(event, s, 0); }
+EXPORT CUresult cuEventRecord_ptsz(CUevent event, CUstream s) { return record(event, per_thread(s), 0); }
 EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream s, unsigned int flags) {
-  return flags & ~1u ? CUDA_ERROR_INVALID_VALUE : record(event, s);
+  return record(event, s, flags);
 }
 EXPORT CUresult cuEventRecordWithFlags_ptsz(CUevent event, CUstream s, unsigned int flags) {
   return cuEventRecordWithFlags(event, per_thread(s), flags);

@@ -30,6 +30,18 @@ struct Place {
 CUresult submit_after(const std::shared_ptr<CUctx_st>&, unsigned channel, std::span<const Place>, Step,
                       Place* out);
 
+// Copies and sets as steps: CUDA_ERROR_INVALID_VALUE for ranges that leave their allocation.
+CUresult copy_step(CUctx_st&, const CUDA_MEMCPY3D&, Step*);
+CUresult set_step(CUctx_st&, const CUDA_MEMSET_NODE_PARAMS&, Step*);
+
+// CUDA_ERROR_INVALID_VALUE for what is no event.
+CUresult known_event(CUevent);
+// Records an event behind the places.
+CUresult submit_record(CUevent, const std::shared_ptr<CUctx_st>&, unsigned channel, std::span<const Place>,
+                       Place* out);
+// Where the event was recorded last; a place without a context where there is nothing to wait for.
+CUresult recorded_place(CUevent, Place*);
+
 // The steps of stream memory operations, one for each: CUDA_ERROR_INVALID_VALUE for an address that is
 // neither on the device nor registered or is not aligned, CUDA_ERROR_NOT_SUPPORTED for flushes of remote
 // writes, which no simulated card has.

@@ -1,0 +1,162 @@
+// Graphs as the process holds them: nodes with what they do, edges with their data, and what keeps a handle
+// valid. A graph is a template; instantiating copies it (exec.h), so a program may change or destroy it while
+// an executable runs.
+//
+// One mutex guards all graphs, nodes, user objects and captures; it is taken before Process::mutex and never
+// held while a program's own function runs: a GraphLock that is let go calls the destructors of user objects
+// which lost their last reference meanwhile.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <variant>
+#include <vector>
+
+#include "sim/libcuda/process.h"
+#include "sim/libcuda/work.h"
+
+namespace carve::sim {
+
+// The arguments of a launch, copied when the node is made, and where each begins: what kernelParams shows.
+struct Arguments {
+  std::vector<char> bytes;
+  std::vector<void*> pointers;
+};
+
+// One struct per kind of node, in the order of CUgraphNodeType, so that the index in Payload is the type.
+struct KernelNode {
+  CUDA_KERNEL_NODE_PARAMS launch = {};  // Its kernelParams is `arguments`, its extra null.
+  std::shared_ptr<const Arguments> arguments;
+  std::map<int, CUlaunchAttributeValue> attributes;
+};
+struct CopyNode {
+  CUDA_MEMCPY3D copy = {};
+};
+struct SetNode {
+  CUDA_MEMSET_NODE_PARAMS set = {};
+};
+struct HostNode {
+  CUDA_HOST_NODE_PARAMS call = {};
+};
+struct ChildNode {
+  std::shared_ptr<CUgraph_st> graph;
+};
+struct EmptyNode {};
+struct EventWaitNode {
+  CUevent event = nullptr;
+};
+struct EventRecordNode {
+  CUevent event = nullptr;
+};
+struct SemaphoreSignalNode {
+  std::vector<CUexternalSemaphore> semaphores;
+  std::vector<CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS> values;
+};
+struct SemaphoreWaitNode {
+  std::vector<CUexternalSemaphore> semaphores;
+  std::vector<CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS> values;
+};
+struct AllocNode {
+  CUDA_MEM_ALLOC_NODE_PARAMS params = {};
+  std::vector<CUmemAccessDesc> access;
+};
+struct FreeNode {
+  CUdeviceptr address = 0;
+};
+struct BatchNode {
+  std::vector<CUstreamBatchMemOpParams> operations;
+  unsigned flags = 0;
+};
+// The bodies: one or two of IF, one of WHILE, `size` of SWITCH. Which runs, the handle's value says.
+struct ConditionalNode {
+  CUgraphConditionalHandle handle = 0;
+  CUgraphConditionalNodeType type = CU_GRAPH_COND_TYPE_IF;
+  std::vector<std::shared_ptr<CUgraph_st>> bodies;
+  std::vector<CUgraph> handles;  // What phGraph_out points at.
+};
+using Payload = std::variant<KernelNode, CopyNode, SetNode, HostNode, ChildNode, EmptyNode, EventWaitNode,
+                             EventRecordNode, SemaphoreSignalNode, SemaphoreWaitNode, AllocNode, FreeNode,
+                             BatchNode, ConditionalNode>;
+
+struct Edge {
+  CUgraphNode_st* node = nullptr;
+  CUgraphEdgeData data = {};
+};
+
+// A conditional handle's value at the start of each launch.
+struct Condition {
+  unsigned start = 0;
+};
+
+}  // namespace carve::sim
+
+struct CUgraphNode_st {
+  CUgraph_st* graph = nullptr;
+  uint64_t id = 0;      // Never used twice.
+  uint64_t origin = 0;  // The node that this one was cloned from, by its id.
+  std::weak_ptr<CUctx_st> context;
+  carve::sim::Payload payload;
+  std::vector<carve::sim::Edge> in, out;
+
+  CUgraphNodeType type() const { return static_cast<CUgraphNodeType>(payload.index()); }
+};
+
+struct CUgraph_st {
+  uint64_t id = 0;
+  bool owned = false;  // By a node of another graph: not the program's to destroy.
+  std::vector<std::unique_ptr<CUgraphNode_st>> nodes;  // In the order of their making.
+  std::map<CUuserObject, unsigned> objects;
+  std::map<CUgraphConditionalHandle, carve::sim::Condition> conditions;
+
+  CUgraph_st();
+  ~CUgraph_st();
+  CUgraph_st(const CUgraph_st&) = delete;
+  CUgraph_st& operator=(const CUgraph_st&) = delete;
+};
+
+struct CUuserObject_st {
+  void* data = nullptr;
+  CUhostFn destroy = nullptr;
+  unsigned references = 0;
+};
+
+namespace carve::sim {
+
+class GraphLock {
+ public:
+  GraphLock();
+  ~GraphLock();
+  GraphLock(const GraphLock&) = delete;
+  GraphLock& operator=(const GraphLock&) = delete;
+};
+
+// All with the lock held.
+
+bool is_graph(CUgraph);
+bool is_node(CUgraphNode);
+// A new graph for the program.
+CUgraph_st* new_graph();
+// Gives up the program's graph; CUDA_ERROR_INVALID_VALUE for what is not its own.
+CUresult destroy_graph(CUgraph);
+// CUDA_ERROR_INVALID_VALUE if a dependency is not of this graph or named twice.
+CUresult add_node(CUgraph_st&, const CUgraphNode* dependencies, const CUgraphEdgeData* edges, size_t count,
+                  std::weak_ptr<CUctx_st> context, Payload, CUgraphNode_st** out);
+CUresult add_edge(CUgraphNode_st& from, CUgraphNode_st& to, const CUgraphEdgeData*);
+void remove_node(CUgraphNode_st&);
+// A copy whose nodes know what they were cloned from; holds references of its own on the user objects.
+std::shared_ptr<CUgraph_st> clone_graph(const CUgraph_st&, bool owned);
+// The node of `graph` that was cloned from the one with this id, also in child graphs; nullptr if none.
+CUgraphNode_st* find_clone(const CUgraph_st& graph, uint64_t origin);
+void retain_object(CUuserObject, unsigned count);
+void release_object(CUuserObject, unsigned count);
+
+// Between a program's parameters and a node's payload; graph_params.cc. `context` is that of the parameters
+// or the current one.
+CUresult payload_of(const CUgraphNodeParams&, Payload*, std::shared_ptr<CUctx_st>* context);
+CUresult kernel_payload(const CUDA_KERNEL_NODE_PARAMS&, KernelNode*);
+// The steps of a node for the model; kernels, copies, sets, host functions and memory operations have some.
+CUresult steps_of(CUctx_st&, const Payload&, std::vector<Step>*);
+
+}  // namespace carve::sim

@@ -1,0 +1,63 @@
+// An executable graph: a copy of the graph it was made from, laid out flat in an order in which it can be
+// submitted. Child graphs and the chosen bodies of conditional nodes are expanded in place; after them stands
+// an entry for the node itself, which waits for their ends.
+//
+// Its mutex is taken without the lock of the graphs, since a launch may wait for room in a full channel.
+#pragma once
+
+#include <mutex>
+#include <unordered_map>
+
+#include "sim/libcuda/graph.h"
+#include "sim/libcuda/graph_calls.h"
+#include "sim/libcuda/graph_order.h"
+
+namespace carve::sim {
+
+struct ExecNode {
+  CUgraphNode_st* node = nullptr;  // In the image.
+  unsigned first = 0;              // Of a child or condition: where what it expanded to begins.
+  std::vector<Step> steps;
+  bool enabled = true;
+};
+
+// A launch spreads over the stream's channel and up to seven more.
+inline constexpr unsigned kLanes = 8;
+
+}  // namespace carve::sim
+
+struct CUgraphExec_st {
+  unsigned long long flags = 0;
+  std::shared_ptr<CUgraph_st> image;
+  std::vector<carve::sim::ExecNode> nodes;
+  carve::sim::Waits waits;
+  std::vector<unsigned> lanes, ends;
+  std::unordered_map<uint64_t, unsigned> by_source;  // The program's node to the entry.
+  bool holds_objects = false;
+
+  std::mutex mutex;
+  carve::sim::Place last;  // The end of its last launch, which the next one waits for.
+
+  CUgraphExec_st() = default;
+  CUgraphExec_st(const CUgraphExec_st&) = delete;
+  CUgraphExec_st& operator=(const CUgraphExec_st&) = delete;
+  ~CUgraphExec_st();
+};
+
+namespace carve::sim {
+
+// Lays a graph out; with the lock held. The error names a node where one is to blame.
+struct LayoutError {
+  CUresult code = CUDA_SUCCESS;
+  CUgraphInstantiateResult reason = CUDA_GRAPH_INSTANTIATE_SUCCESS;
+  uint64_t source = 0;  // The id of the program's node.
+};
+LayoutError lay_out(const CUgraph_st&, CUgraphExec_st*);
+
+// The executable behind a handle, or nullptr. Takes the lock.
+std::shared_ptr<CUgraphExec_st> find_executable(CUgraphExec);
+
+// A mark in the stream behind the last launch, with the graph's memory taken.
+CUresult upload(const std::shared_ptr<CUgraphExec_st>&, CUstream);
+
+}  // namespace carve::sim

@@ -1,0 +1,161 @@
+// Launching graphs: a mark in the stream where the launch begins, every node behind those it waits for,
+// spread over the stream's own channel and others of the context that all graphs of it share, and a mark
+// where all has ended. A launch of n nodes in a chain is n + 2 operations; the same executable's next launch
+// waits for the end of this one, in whatever stream it is.
+#include <algorithm>
+
+#include "sim/libcuda/capture.h"
+#include "sim/libcuda/graph_exec.h"
+
+using namespace carve::sim;
+
+namespace {
+
+// The channels that graphs share beside the streams' own: made when first needed, kept.
+std::vector<unsigned> shared_channels(CUctx_st& c, unsigned wanted) {
+  const std::lock_guard lock(process().mutex);
+  while (c.graph_channels.size() < std::min(wanted, kLanes))
+    c.graph_channels.push_back(take_channel(c, false));
+  return c.graph_channels;
+}
+
+// One launch's channel for each lane in each context: the emptiest first, so that graphs in flight together
+// come to lie beside each other.
+class Channels {
+ public:
+  Channels(const CUctx_st& home, unsigned own) : home_(home), own_(own) {}
+
+  unsigned of(CUctx_st& c, unsigned lane, unsigned lanes) {
+    if (&c == &home_ && lane == 0) return own_;
+    std::vector<unsigned>& free = free_[&c];
+    if (free.empty()) {
+      free = shared_channels(c, lanes);
+      const auto backlog = [&](unsigned k) {
+        const Channel& channel = c.model().channels[k];
+        return __atomic_load_n(&channel.submitted, __ATOMIC_RELAXED) -
+               __atomic_load_n(&channel.completed, __ATOMIC_RELAXED);
+      };
+      std::vector<std::pair<uint64_t, unsigned>> sorted;
+      for (unsigned k : free) sorted.emplace_back(backlog(k), k);
+      std::sort(sorted.begin(), sorted.end());
+      for (size_t i = 0; i < free.size(); ++i) free[i] = sorted[i].second;
+    }
+    return free[lane % free.size()];
+  }
+
+ private:
+  const CUctx_st& home_;
+  unsigned own_;
+  std::map<CUctx_st*, std::vector<unsigned>> free_;
+};
+
+Step mark() {
+  Step s;
+  s.op.kind = OpKind::mark;
+  return s;
+}
+
+int priority_of(const CUgraphExec_st& x, const ExecNode& entry, const CUstream_st& stream) {
+  const auto* k = std::get_if<KernelNode>(&entry.node->payload);
+  if (!k || !(x.flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)) return stream.priority;
+  const auto found = k->attributes.find(CU_LAUNCH_ATTRIBUTE_PRIORITY);
+  return found == k->attributes.end() ? 0 : std::clamp(found->second.priority, -5, 0);
+}
+
+// One node behind `places`; *end is where it is done.
+CUresult submit_node(const ExecNode& entry, const std::shared_ptr<CUctx_st>& c, unsigned channel,
+                     std::vector<Place> places, int priority, Place* end) {
+  if (const auto* record = std::get_if<EventRecordNode>(&entry.node->payload))
+    return submit_record(record->event, c, channel, places, end);
+  if (const auto* wait = std::get_if<EventWaitNode>(&entry.node->payload)) {
+    Place recorded;
+    if (const CUresult e = recorded_place(wait->event, &recorded)) return e;
+    if (recorded.context) places.push_back(recorded);
+  }
+  if (entry.steps.empty() || !entry.enabled) return submit_after(c, channel, places, mark(), end);
+  for (const Step& step : entry.steps) {
+    Step s = step;
+    s.op.priority = static_cast<int16_t>(priority);
+    if (const CUresult e = submit_after(c, channel, places, std::move(s), end)) return e;
+    places.clear();  // The next step of the node follows in the same channel.
+  }
+  return CUDA_SUCCESS;
+}
+
+// With the executable's mutex held.
+CUresult launch_in(const std::shared_ptr<CUgraphExec_st>& keep, const std::shared_ptr<CUctx_st>& home,
+                   CUstream_st& stream) {
+  CUgraphExec_st& x = *keep;
+  std::vector<Place> before;
+  if (x.last.context && !x.last.context->destroyed.load()) before.push_back(x.last);
+  Place start;
+  if (const CUresult e = submit_after(home, stream.channel, before, mark(), &start)) return e;
+  Channels channels(*home, stream.channel);
+  const unsigned lanes = x.lanes.empty() ? 0 : *std::max_element(x.lanes.begin(), x.lanes.end()) + 1;
+  std::vector<Place> done(x.nodes.size());
+  for (size_t i = 0; i < x.nodes.size(); ++i) {
+    const ExecNode& entry = x.nodes[i];
+    const auto c = entry.node->context.lock();
+    if (!c || c->destroyed.load()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    std::vector<Place> places;
+    if (x.waits[i].empty()) places.push_back(start);
+    for (unsigned w : x.waits[i]) places.push_back(done[w]);
+    if (const CUresult e = submit_node(entry, c, channels.of(*c, x.lanes[i], lanes), std::move(places),
+                                       priority_of(x, entry, stream), &done[i]))
+      return e;
+  }
+  std::vector<Place> ends;
+  for (unsigned i : x.ends) ends.push_back(done[i]);
+  if (const CUresult e = submit_after(home, stream.channel, ends, mark(), &x.last)) return e;
+  if (!x.holds_objects) return CUDA_SUCCESS;
+  // The user objects live until the launch has ended, even if the executable is destroyed before.
+  Step release;
+  release.op.kind = OpKind::host;
+  release.effect.host = true;
+  release.effect.run = [held = std::make_shared<std::shared_ptr<CUgraphExec_st>>(keep)](uint64_t) {
+    held->reset();
+  };
+  return submit_after(home, stream.channel, {}, std::move(release), nullptr);
+}
+
+CUresult launch(CUgraphExec handle, CUstream stream_handle) {
+  std::shared_ptr<CUctx_st> c;
+  CUstream_st* stream = nullptr;
+  if (const CUresult e = stream_of(stream_handle, &c, &stream)) return e;
+  const auto x = find_executable(handle);
+  if (!x) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(x->mutex);
+  if (capturing(*stream)) {
+    ChildNode child;
+    {
+      const GraphLock graph_lock;
+      child.graph = clone_graph(*x->image, true);
+    }
+    return capture(*stream, c, std::move(child));
+  }
+  return launch_in(x, c, *stream);
+}
+
+}  // namespace
+
+namespace carve::sim {
+
+CUresult upload(const std::shared_ptr<CUgraphExec_st>& x, CUstream stream_handle) {
+  std::shared_ptr<CUctx_st> c;
+  CUstream_st* stream = nullptr;
+  if (const CUresult e = stream_of(stream_handle, &c, &stream)) return e;
+  if (!x) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult e = refuse_wait(*stream)) return e;
+  const std::lock_guard lock(x->mutex);
+  return submit_after(c, stream->channel, {}, mark(), nullptr);
+}
+
+}  // namespace carve::sim
+
+EXPORT CUresult cuGraphLaunch(CUgraphExec x, CUstream s) { return launch(x, s); }
+EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec x, CUstream s) { return launch(x, per_thread(s)); }
+EXPORT CUresult cuGraphUpload(CUgraphExec x, CUstream s) {
+  const CUresult e = entered();
+  return e ? e : upload(find_executable(x), s);
+}
+EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec x, CUstream s) { return cuGraphUpload(x, per_thread(s)); }

@@ -1,0 +1,23 @@
+// Launches, checked and timed but not yet submitted: for streams, for captures and for nodes of graphs.
+#pragma once
+
+#include "sim/libcuda/graph.h"
+#include "sim/libcuda/work.h"
+
+namespace carve::sim {
+
+struct Shape {
+  unsigned grid[3], block[3], shared;
+  bool cooperative = false;
+  const int* priority = nullptr;  // Null: that of the stream.
+};
+
+// The operation of a launch of a CUfunction or CUkernel in a context; the driver's own errors for what does
+// not fit.
+CUresult kernel_step(CUctx_st&, const void* function, const Shape&, int stream_priority, void** parameters,
+                     void** extra, Step*);
+
+// The arguments by value, from either of the two ways to pass them.
+CUresult copy_arguments(const void* function, void** parameters, void** extra, Arguments*);
+
+}  // namespace carve::sim
