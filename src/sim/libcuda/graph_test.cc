@@ -37,12 +37,16 @@ TEST_F(DriverTest, launches_of_one_executable_are_ordered_and_of_two_are_not) {
               CUstream s = stream(), t = stream();
               const auto together = [&](CUgraphExec in_s, CUgraphExec in_t) {
                 CUevent start = event(), end = event(), other = event();
+                const Gate gate;
+                gate.close(s);
+                gate.close(t);
                 OK(CU(cuEventRecord)(start, s));
                 OK(CU(cuGraphLaunch)(in_s, s));
                 OK(CU(cuGraphLaunch)(in_t, t));
                 OK(CU(cuEventRecord)(other, t));
                 OK(CU(cuStreamWaitEvent)(s, other, 0));
                 OK(CU(cuEventRecord)(end, s));
+                gate.open();
                 OK(CU(cuEventSynchronize)(end));
                 float took = 0;
                 OK(CU(cuEventElapsedTime)(&took, start, end));
@@ -111,12 +115,15 @@ TEST_F(DriverTest, event_nodes_tie_a_graph_to_other_streams) {
               OK(CU(cuGraphAddEventRecordNode)(&note, g, &work, 1, within));
               const CUgraphExec x = instantiate(g);
               CUevent start = event();
+              const Gate gate;
+              gate.close(s);
               OK(CU(cuEventRecord)(start, s));
               OK(launch(f, s, 10 * ms));
               OK(CU(cuEventRecord)(before, s));
               OK(CU(cuGraphLaunch)(x, t));
               OK(CU(cuStreamWaitEvent)(s, within, 0));
               OK(CU(cuEventRecord)(end, s));
+              gate.open();
               OK(CU(cuEventSynchronize)(end));
               float took = 0;
               OK(CU(cuEventElapsedTime)(&took, start, end));
