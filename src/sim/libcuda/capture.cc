@@ -47,7 +47,7 @@ CUstreamCaptureMode& thread_mode() {
   return mode;
 }
 
-void begin_capture(std::shared_ptr<Capture> c) {
+void begin_capture(const std::shared_ptr<Capture>& c) {
   for (auto& [stream, tail] : c->tails) set_capture(*stream, c.get());
   captures()[c.get()] = c;
   active.fetch_add(1);

@@ -28,7 +28,7 @@ CUresult begin(CUstream handle, CUgraph graph, const CUgraphNode* dependencies, 
   fresh->origin = s;
   fresh->mode = mode;
   fresh->thread = this_thread();
-  begin_capture(std::move(fresh));
+  begin_capture(fresh);
   return CUDA_SUCCESS;
 }
 

@@ -37,7 +37,7 @@ inline const void* this_thread() { return &thread_mode(); }
 // The capture of a stream, or nullptr.
 inline Capture* capture_of(const CUstream_st& s) { return s.capture; }
 // Makes a capture known to all that ask; and what keeps a known one alive.
-void begin_capture(std::shared_ptr<Capture>);
+void begin_capture(const std::shared_ptr<Capture>&);
 std::shared_ptr<Capture> keep_capture(Capture&);
 // Lets its streams go on as before.
 void end_capture(Capture&);
