@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sim/libcuda/array.h"
 #include "sim/libcuda/capture.h"
 #include "sim/libcuda/heap.h"
 #include "sim/libcuda/work.h"
@@ -19,11 +20,14 @@ namespace {
 constexpr uint64_t kStaged = 64 << 10;
 
 // A box of bytes in linear memory: `rows` of `width` bytes, `pitch` apart, in `slices`, `rows_per_slice` rows
-// apart.
+// apart. Arrays are linear memory, too, with addresses that no program knows; sparse ones are not.
 struct Box {
   uint64_t address = 0;
   uint64_t pitch = 0;
   uint64_t slice_pitch = 0;
+  // Of a sparse array instead of the pitches: which, and where in it.
+  std::shared_ptr<CUarray_st> sparse;
+  uint64_t x = 0, y = 0, z = 0;
 };
 struct Extent {
   uint64_t width = 0, height = 1, depth = 1;
@@ -43,6 +47,36 @@ void copy_box(char* to, const Box& t, const char* from, const Box& f, const Exte
       std::memmove(to + z * t.slice_pitch + y * t.pitch, from + z * f.slice_pitch + y * f.pitch, e.width);
 }
 
+// The bytes of a box from (x, y, z) on, and how many of the row lie there; nullptr for a hole.
+char* piece(const Box& b, char* linear, uint64_t x, uint64_t y, uint64_t z, uint64_t* run) {
+  if (!b.sparse) return linear + z * b.slice_pitch + y * b.pitch + x;
+  uint64_t here = 0;
+  const ArrayMemory& m = *b.sparse->memory;
+  char* p = sparse_bytes(m, m.layout.parts[b.sparse->part], b.x + x, b.y + y, b.z + z, &here);
+  *run = std::min(*run, here);
+  return p;
+}
+
+// The same with holes on either side: they read as zeros, and what is written there is lost.
+void copy_pieces(char* to, const Box& t, char* from, const Box& f, const Extent& e) {
+  std::unique_lock<std::mutex> held[2];
+  ArrayMemory* a = t.sparse ? t.sparse->memory.get() : nullptr;
+  ArrayMemory* b = f.sparse ? f.sparse->memory.get() : nullptr;
+  if (a == b) b = nullptr;
+  if (a && b && b < a) std::swap(a, b);
+  if (a) held[0] = std::unique_lock(a->mapping);
+  if (b) held[1] = std::unique_lock(b->mapping);
+  for (uint64_t z = 0; z < e.depth; ++z)
+    for (uint64_t y = 0; y < e.height; ++y)
+      for (uint64_t x = 0, run = 0; x < e.width; x += run) {
+        run = e.width - x;
+        char* into = piece(t, to, x, y, z, &run);
+        const char* out_of = piece(f, from, x, y, z, &run);
+        if (into && out_of) std::memmove(into, out_of, run);
+        if (into && !out_of) std::memset(into, 0, run);
+      }
+}
+
 bool on_device(uint64_t address) { return heap_is_device_address(address); }
 
 bool pageable(uint64_t address) {
@@ -50,120 +84,139 @@ bool pageable(uint64_t address) {
   return !on_device(address) && !heap_find(address, &a);
 }
 
-// The operation of a copy, its range checked.
-CUresult prepare(CUctx_st& c, const Box& to, const Box& from, const Extent& extent, Step* out) {
+// Where one side of a described copy lies.
+struct Side {
+  CUmemorytype type;
+  const void* host;
+  CUdeviceptr device;
+  CUarray array;
+  size_t x, y, z, pitch, height;
+};
+CUresult place(const Side& s, const Extent& e, Box* out) {
+  if (s.type != CU_MEMORYTYPE_ARRAY) {
+    const uint64_t base = s.type == CU_MEMORYTYPE_HOST ? reinterpret_cast<uint64_t>(s.host) : s.device;
+    out->pitch = s.pitch ? s.pitch : e.width;
+    if (out->pitch < e.width) return CUDA_ERROR_INVALID_VALUE;
+    out->slice_pitch = out->pitch * (s.height ? s.height : e.height);
+    out->address = base + s.z * out->slice_pitch + s.y * out->pitch + s.x;
+    return base ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  }
+  auto a = find_array(s.array);
+  if (!a) return CUDA_ERROR_INVALID_HANDLE;
+  if (!a->planes.empty()) return CUDA_ERROR_INVALID_VALUE;  // Its planes are what is copied.
+  const ArrayMemory& m = *a->memory;
+  const ArrayPart& p = m.layout.parts[a->part];
+  const auto inside = [](uint64_t from, uint64_t n, uint64_t all) { return n <= all && from <= all - n; };
+  if (!inside(s.x, e.width, p.row_bytes) || !inside(s.y, e.height, p.rows) ||
+      !inside(s.z, e.depth, p.slices) || s.x % p.element_bytes || e.width % p.element_bytes)
+    return CUDA_ERROR_INVALID_VALUE;
+  out->address = m.base;
+  if (m.sparse()) {
+    out->sparse = std::move(a);
+    out->x = s.x, out->y = s.y, out->z = s.z;
+    return CUDA_SUCCESS;
+  }
+  out->address += p.offset + s.z * p.slice_pitch + s.y * p.pitch + s.x;
+  out->pitch = p.pitch;
+  out->slice_pitch = p.slice_pitch;
+  return CUDA_SUCCESS;
+}
+
+// Which ends lie in memory that the driver does not know.
+struct Pageable {
+  bool from = false, to = false;
+};
+
+// The operation of a copy, its ranges checked.
+CUresult prepare(CUctx_st& c, const CUDA_MEMCPY3D& m, Step* out, Pageable* ends) {
+  const Extent extent = {m.WidthInBytes, m.Height, m.Depth};
   uint64_t bytes = 0;
-  if (__builtin_mul_overflow(extent.width, extent.height, &bytes) ||
+  if (m.srcLOD || m.dstLOD || __builtin_mul_overflow(extent.width, extent.height, &bytes) ||
       __builtin_mul_overflow(bytes, extent.depth, &bytes))
     return CUDA_ERROR_INVALID_VALUE;
-  if (!to.address || !from.address) return CUDA_ERROR_INVALID_VALUE;
-  char* t = static_cast<char*>(heap_bytes(to.address, span(to, extent)));
-  const char* f = static_cast<char*>(heap_bytes(from.address, span(from, extent)));
-  if (!t || !f) return CUDA_ERROR_INVALID_VALUE;
+  Box to, from;
+  if (const CUresult e = place({m.dstMemoryType, m.dstHost, m.dstDevice, m.dstArray, m.dstXInBytes, m.dstY,
+                                m.dstZ, m.dstPitch, m.dstHeight},
+                               extent, &to))
+    return e;
+  if (const CUresult e = place({m.srcMemoryType, m.srcHost, m.srcDevice, m.srcArray, m.srcXInBytes, m.srcY,
+                                m.srcZ, m.srcPitch, m.srcHeight},
+                               extent, &from))
+    return e;
+  const auto bytes_of = [&](const Box& b) {
+    return b.sparse ? nullptr : static_cast<char*>(heap_bytes(b.address, span(b, extent)));
+  };
+  char *t = bytes_of(to), *f = bytes_of(from);
+  if ((!t && !to.sparse) || (!f && !from.sparse)) return CUDA_ERROR_INVALID_VALUE;
   out->op.kind = !on_device(from.address) ? OpKind::to_device
                  : on_device(to.address)  ? OpKind::on_device
                                           : OpKind::to_host;
   out->op.duration_ns = copy_time(c.card(), out->op.kind, bytes);
   // The device's own memory is seen only through us, so nobody needs to wake for a copy inside of it.
   out->effect.lazy = on_device(to.address);
-  out->effect.run = [t, f, to, from, extent](uint64_t) { copy_box(t, to, f, from, extent); };
+  ends->from = out->op.kind == OpKind::to_device && pageable(from.address);
+  ends->to = out->op.kind == OpKind::to_host && pageable(to.address);
+  if (to.sparse || from.sparse)
+    out->effect.run = [t, f, to, from, extent](uint64_t) { copy_pieces(t, to, f, from, extent); };
+  else
+    out->effect.run = [t, f, to, from, extent](uint64_t) { copy_box(t, to, f, from, extent); };
   return CUDA_SUCCESS;
 }
 
-// The copy as a node describes it.
-CopyNode described(const Box& to, const Box& from, const Extent& e) {
-  CUDA_MEMCPY3D m = {};
-  const auto rows = [&](const Box& b) { return b.pitch ? b.slice_pitch / b.pitch : 0; };
-  m.srcMemoryType = on_device(from.address) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
-  m.dstMemoryType = on_device(to.address) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
-  m.srcDevice = from.address, m.srcHost = reinterpret_cast<const void*>(from.address);
-  m.dstDevice = to.address, m.dstHost = reinterpret_cast<void*>(to.address);
-  m.srcPitch = from.pitch, m.srcHeight = rows(from);
-  m.dstPitch = to.pitch, m.dstHeight = rows(to);
-  m.WidthInBytes = e.width, m.Height = e.height, m.Depth = e.depth;
-  return {m};
-}
-
-CUresult move(const Box& to, const Box& from, const Extent& extent, CUstream handle, bool wait) {
-  std::shared_ptr<CUctx_st> c;
-  CUstream_st* stream = nullptr;
-  if (const CUresult e = stream_of(handle, &c, &stream)) return e;
-  if (wait)
-    if (const CUresult e = refuse_unsafe_call()) return e;
-  if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return CUDA_SUCCESS;
-  Step step;
-  if (const CUresult e = prepare(*c, to, from, extent, &step)) return e;
-  if (wait)
-    if (const CUresult e = refuse_wait(*stream)) return e;
-  if (capturing(*stream)) return capture(*stream, c, described(to, from, extent));
-  if (!wait && step.op.kind == OpKind::to_device && pageable(from.address)) {
-    if (extent.width > kStaged || extent.height > 1 || extent.depth > 1) {
-      wait = true;
-    } else {
-      char* t = static_cast<char*>(heap_bytes(to.address, extent.width));
-      std::string staged(reinterpret_cast<const char*>(from.address), extent.width);
-      step.effect.lazy = false;
-      step.effect.run = [t, staged = std::move(staged)](uint64_t) { staged.copy(t, staged.size()); };
-    }
-  }
-  if (step.op.kind == OpKind::to_host && pageable(to.address)) wait = true;
-  step.effect.lazy |= wait;
-  uint64_t sequence = 0;
-  if (const CUresult e = submit(*c, stream->channel, step.op, std::move(step.effect), &sequence)) return e;
-  return wait ? wait_for(*c, stream->channel, sequence) : CUDA_SUCCESS;
+// Little out of pageable memory into one place is taken at once.
+bool stage(const CUDA_MEMCPY3D& m, Step* step) {
+  if (m.WidthInBytes > kStaged || m.Height > 1 || m.Depth > 1 || m.dstMemoryType == CU_MEMORYTYPE_ARRAY)
+    return false;
+  const char* from = m.srcMemoryType == CU_MEMORYTYPE_HOST ? static_cast<const char*>(m.srcHost)
+                                                           : reinterpret_cast<const char*>(m.srcDevice);
+  const uint64_t to =
+      m.dstMemoryType == CU_MEMORYTYPE_HOST ? reinterpret_cast<uint64_t>(m.dstHost) : m.dstDevice;
+  char* t = static_cast<char*>(heap_bytes(to + m.dstXInBytes, m.WidthInBytes));
+  std::string staged(from + m.srcXInBytes, m.WidthInBytes);
+  step->effect.lazy = false;
+  step->effect.run = [t, staged = std::move(staged)](uint64_t) { staged.copy(t, staged.size()); };
+  return true;
 }
 
 CUresult move_line(uint64_t to, uint64_t from, size_t bytes, CUstream s, bool wait) {
-  return move({to}, {from}, {bytes, 1, 1}, s, wait);
+  CUDA_MEMCPY3D m = {};
+  m.srcMemoryType = on_device(from) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+  m.dstMemoryType = on_device(to) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+  m.srcDevice = from, m.srcHost = reinterpret_cast<const void*>(from);
+  m.dstDevice = to, m.dstHost = reinterpret_cast<void*>(to);
+  m.WidthInBytes = bytes, m.Height = m.Depth = 1;
+  return move(m, s, wait);
 }
 
 uint64_t address(const void* p) { return reinterpret_cast<uint64_t>(p); }
 
-// Where one side of a described copy lies; false for arrays, which this simulator does not have yet.
-bool side(CUmemorytype type, const void* host, CUdeviceptr device, size_t x, size_t y, size_t z, size_t pitch,
-          size_t height, Box* out) {
-  if (type == CU_MEMORYTYPE_ARRAY) return false;
-  const uint64_t base = type == CU_MEMORYTYPE_HOST ? address(host) : device;
-  out->pitch = pitch;
-  out->slice_pitch = pitch * height;
-  out->address = base + z * out->slice_pitch + y * pitch + x;
-  return true;
+CUresult move_2d(const CUDA_MEMCPY2D* p, CUstream s, bool wait) {
+  if (!p) return CUDA_ERROR_INVALID_VALUE;
+  CUDA_MEMCPY3D m = {};
+  m.srcXInBytes = p->srcXInBytes, m.srcY = p->srcY, m.srcMemoryType = p->srcMemoryType;
+  m.srcHost = p->srcHost, m.srcDevice = p->srcDevice, m.srcArray = p->srcArray, m.srcPitch = p->srcPitch;
+  m.dstXInBytes = p->dstXInBytes, m.dstY = p->dstY, m.dstMemoryType = p->dstMemoryType;
+  m.dstHost = p->dstHost, m.dstDevice = p->dstDevice, m.dstArray = p->dstArray, m.dstPitch = p->dstPitch;
+  m.WidthInBytes = p->WidthInBytes, m.Height = p->Height, m.Depth = 1;
+  return move(m, s, wait);
 }
 
-CUresult move_2d(const CUDA_MEMCPY2D* m, CUstream s, bool wait) {
-  if (!m) return CUDA_ERROR_INVALID_VALUE;
-  const size_t to_pitch = m->dstPitch ? m->dstPitch : m->WidthInBytes;
-  const size_t from_pitch = m->srcPitch ? m->srcPitch : m->WidthInBytes;
-  if (to_pitch < m->WidthInBytes || from_pitch < m->WidthInBytes) return CUDA_ERROR_INVALID_VALUE;
-  Box to, from;
-  if (!side(m->dstMemoryType, m->dstHost, m->dstDevice, m->dstXInBytes, m->dstY, 0, to_pitch, 0, &to) ||
-      !side(m->srcMemoryType, m->srcHost, m->srcDevice, m->srcXInBytes, m->srcY, 0, from_pitch, 0, &from))
-    return unsupported("cuMemcpy2D with arrays");
-  return move(to, from, {m->WidthInBytes, m->Height, 1}, s, wait);
+CUresult move_3d(const CUDA_MEMCPY3D* p, CUstream s, bool wait) {
+  return p ? move(*p, s, wait) : CUDA_ERROR_INVALID_VALUE;
 }
 
-// The two sides and the extent of a described copy.
-template <class Description>
-CUresult sides_of(const Description& m, Box* to, Box* from, Extent* extent) {
-  const size_t to_pitch = m.dstPitch ? m.dstPitch : m.WidthInBytes;
-  const size_t from_pitch = m.srcPitch ? m.srcPitch : m.WidthInBytes;
-  if (to_pitch < m.WidthInBytes || from_pitch < m.WidthInBytes) return CUDA_ERROR_INVALID_VALUE;
-  if (!side(m.dstMemoryType, m.dstHost, m.dstDevice, m.dstXInBytes, m.dstY, m.dstZ, to_pitch,
-            m.dstHeight ? m.dstHeight : m.Height, to) ||
-      !side(m.srcMemoryType, m.srcHost, m.srcDevice, m.srcXInBytes, m.srcY, m.srcZ, from_pitch,
-            m.srcHeight ? m.srcHeight : m.Height, from))
-    return unsupported("cuMemcpy3D with arrays");
-  *extent = {m.WidthInBytes, m.Height, m.Depth};
-  return CUDA_SUCCESS;
-}
-
-template <class Description>
-CUresult move_3d(const Description* m, CUstream s, bool wait) {
-  if (!m) return CUDA_ERROR_INVALID_VALUE;
-  Box to, from;
-  Extent extent;
-  if (const CUresult e = sides_of(*m, &to, &from, &extent)) return e;
-  return move(to, from, extent, s, wait);
+// A peer copy runs in the current context here; only the bytes matter to the program.
+static_assert(sizeof(CUDA_MEMCPY3D_PEER) == sizeof(CUDA_MEMCPY3D));
+CUresult move_3d(const CUDA_MEMCPY3D_PEER* p, CUstream s, bool wait) {
+  if (const CUresult e = entered()) return e;
+  if (!p) return CUDA_ERROR_INVALID_VALUE;
+  if ((p->srcContext && !find_context(p->srcContext)) || (p->dstContext && !find_context(p->dstContext)))
+    return CUDA_ERROR_INVALID_CONTEXT;
+  // The two differ in the names of what is reserved in one.
+  CUDA_MEMCPY3D m;
+  std::memcpy(&m, p, sizeof m);
+  m.reserved0 = m.reserved1 = nullptr;
+  return move(m, s, wait);
 }
 
 CUresult set(CUdeviceptr to, size_t pitch, uint32_t value, unsigned size, size_t width, size_t height,
@@ -186,7 +239,6 @@ CUresult set(CUdeviceptr to, size_t pitch, uint32_t value, unsigned size, size_t
   return wait ? wait_for(*c, stream->channel, sequence) : CUDA_SUCCESS;
 }
 
-// A peer copy runs in the current context here; only the bytes matter to the program.
 CUresult peer(CUdeviceptr to, CUcontext a, CUdeviceptr from, CUcontext b, size_t n, CUstream s, bool wait) {
   if (const CUresult e = entered()) return e;
   if (!find_context(a) || !find_context(b)) return CUDA_ERROR_INVALID_CONTEXT;
@@ -200,12 +252,31 @@ CUstream own() { return CU_STREAM_PER_THREAD; }
 
 namespace carve::sim {
 
+CUresult move(const CUDA_MEMCPY3D& m, CUstream handle, bool wait) {
+  std::shared_ptr<CUctx_st> c;
+  CUstream_st* stream = nullptr;
+  if (const CUresult e = stream_of(handle, &c, &stream)) return e;
+  if (wait)
+    if (const CUresult e = refuse_unsafe_call()) return e;
+  if (m.WidthInBytes == 0 || m.Height == 0 || m.Depth == 0) return CUDA_SUCCESS;
+  Step step;
+  Pageable ends;
+  if (const CUresult e = prepare(*c, m, &step, &ends)) return e;
+  if (wait)
+    if (const CUresult e = refuse_wait(*stream)) return e;
+  if (capturing(*stream)) return capture(*stream, c, CopyNode{m});
+  if (!wait && ends.from) wait = !stage(m, &step);
+  if (ends.to) wait = true;
+  step.effect.lazy |= wait;
+  uint64_t sequence = 0;
+  if (const CUresult e = submit(*c, stream->channel, step.op, std::move(step.effect), &sequence)) return e;
+  return wait ? wait_for(*c, stream->channel, sequence) : CUDA_SUCCESS;
+}
+
 CUresult copy_step(CUctx_st& c, const CUDA_MEMCPY3D& m, Step* out) {
-  Box to, from;
-  Extent extent;
-  if (const CUresult e = sides_of(m, &to, &from, &extent)) return e;
-  if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return CUDA_ERROR_INVALID_VALUE;
-  return prepare(c, to, from, extent, out);
+  if (m.WidthInBytes == 0 || m.Height == 0 || m.Depth == 0) return CUDA_ERROR_INVALID_VALUE;
+  Pageable ends;
+  return prepare(c, m, out, &ends);
 }
 
 // `elementSize` bytes of `value`, `width` times in each of `height` rows.

@@ -121,11 +121,13 @@ int find_run(const SmallBlock& block, unsigned steps) {
   return -1;
 }
 
-CUresult allocate_small(CUctx_st& c, uint64_t bytes, uint64_t* base, SmallBlock** in) {
+using SmallBlocks = std::vector<std::unique_ptr<SmallBlock>>;
+
+CUresult allocate_small(CUctx_st& c, SmallBlocks& blocks, uint64_t bytes, uint64_t* base, SmallBlock** in) {
   const auto steps = static_cast<unsigned>(rounded(bytes, kStep) / kStep);
   int at = -1;
   SmallBlock* block = nullptr;
-  for (auto it = c.small_blocks.rbegin(); it != c.small_blocks.rend() && at < 0; ++it) {
+  for (auto it = blocks.rbegin(); it != blocks.rend() && at < 0; ++it) {
     block = it->get();
     if (block->used + steps <= block->taken.size()) at = find_run(*block, steps);
   }
@@ -133,7 +135,7 @@ CUresult allocate_small(CUctx_st& c, uint64_t bytes, uint64_t* base, SmallBlock*
     auto fresh = std::make_unique<SmallBlock>();
     if (const CUresult e = take_blocks(c, kBlock, &fresh->base)) return e;
     block = fresh.get();
-    c.small_blocks.push_back(std::move(fresh));
+    blocks.push_back(std::move(fresh));
     at = 0;
   }
   for (unsigned i = 0; i < steps; ++i) block->taken.set(static_cast<size_t>(at) + i);
@@ -149,7 +151,8 @@ void free_small(CUctx_st& c, const Allocation& a) {
   a.small->used -= static_cast<unsigned>(steps);
   if (a.small->used) return;
   give_run(c, a.small->base, kBlock);
-  std::erase_if(c.small_blocks, [&](const auto& b) { return b.get() == a.small; });
+  std::erase_if(a.kind == Memory::array ? c.array_blocks : c.small_blocks,
+                [&](const auto& b) { return b.get() == a.small; });
 }
 
 void record(Allocation a) {
@@ -162,6 +165,22 @@ const Allocation* containing(uint64_t address) {
   if (it == heap->allocations.begin()) return nullptr;
   const Allocation& a = std::prev(it)->second;
   return address - a.base < a.bytes ? &a : nullptr;
+}
+
+CUresult allocate(CUctx_st& c, SmallBlocks& blocks, uint64_t bytes, Memory kind, uint64_t* base) {
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > heap->size) return CUDA_ERROR_OUT_OF_MEMORY;
+  const std::lock_guard lock(heap->mutex);
+  Allocation a = {.bytes = bytes, .context = &c, .device = c.device, .kind = kind};
+  if (bytes <= kSmall) {
+    if (const CUresult e = allocate_small(c, blocks, bytes, &a.base, &a.small)) return e;
+  } else {
+    a.blocks = rounded(bytes, kBlock);
+    if (const CUresult e = take_blocks(c, a.blocks, &a.base)) return e;
+  }
+  record(a);
+  *base = a.base;
+  return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -190,19 +209,10 @@ bool heap_start() {
 }
 
 CUresult heap_allocate(CUctx_st& c, uint64_t bytes, uint64_t* base) {
-  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (bytes > heap->size) return CUDA_ERROR_OUT_OF_MEMORY;
-  const std::lock_guard lock(heap->mutex);
-  Allocation a = {.bytes = bytes, .context = &c, .device = c.device};
-  if (bytes <= kSmall) {
-    if (const CUresult e = allocate_small(c, bytes, &a.base, &a.small)) return e;
-  } else {
-    a.blocks = rounded(bytes, kBlock);
-    if (const CUresult e = take_blocks(c, a.blocks, &a.base)) return e;
-  }
-  record(a);
-  *base = a.base;
-  return CUDA_SUCCESS;
+  return allocate(c, c.small_blocks, bytes, Memory::device, base);
+}
+CUresult heap_allocate_array(CUctx_st& c, uint64_t bytes, uint64_t* base) {
+  return allocate(c, c.array_blocks, bytes, Memory::array, base);
 }
 
 CUresult heap_allocate_managed(CUctx_st& c, uint64_t bytes, unsigned flags, uint64_t* base) {
@@ -269,7 +279,7 @@ CUresult heap_free(uint64_t base, Memory kind, Memory or_kind) {
   heap->allocations.erase(found);
   if (a.small) {
     free_small(*a.context, a);
-  } else if (a.kind == Memory::device) {
+  } else if (a.kind == Memory::device || a.kind == Memory::array) {
     give_run(*a.context, a.base, a.blocks);
   } else if (a.kind == Memory::managed) {
     munmap(reinterpret_cast<void*>(a.base), a.blocks);
@@ -377,6 +387,8 @@ bool heap_find(uint64_t address, Allocation* out) {
 
 bool heap_is_device_address(uint64_t address) { return address - heap->window < heap->size; }
 
+char* heap_raw(uint64_t address) { return reinterpret_cast<char*>(address + heap->shift); }
+
 void* heap_bytes(uint64_t address, uint64_t bytes) {
   if (!heap_is_device_address(address)) return reinterpret_cast<void*>(address);
   const std::lock_guard lock(heap->mutex);
@@ -400,13 +412,15 @@ void heap_forget(CUctx_st& c) {
       ++it;
       continue;
     }
-    if (a.kind == Memory::device && !a.small) give_run(c, a.base, a.blocks);
+    if ((a.kind == Memory::device || a.kind == Memory::array) && !a.small) give_run(c, a.base, a.blocks);
     if (a.kind == Memory::managed) munmap(reinterpret_cast<void*>(a.base), a.blocks);
     if (a.kind == Memory::host) munmap(reinterpret_cast<void*>(a.base), rounded(a.bytes, 4096));
     it = heap->allocations.erase(it);
   }
-  for (const auto& block : c.small_blocks) give_run(c, block->base, kBlock);
-  c.small_blocks.clear();
+  for (SmallBlocks* blocks : {&c.small_blocks, &c.array_blocks}) {
+    for (const auto& block : *blocks) give_run(c, block->base, kBlock);
+    blocks->clear();
+  }
 }
 
 }  // namespace carve::sim

@@ -16,7 +16,7 @@
 
 namespace carve::sim {
 
-enum class Memory : uint8_t { device, managed, host, registered, pool, graph, mapped, imported };
+enum class Memory : uint8_t { device, managed, host, registered, pool, graph, mapped, imported, array };
 
 struct SmallBlock {
   uint64_t base = 0;
@@ -51,6 +51,9 @@ void heap_record(Allocation);
 bool heap_strike(uint64_t base, Memory kind, Allocation*);
 
 CUresult heap_allocate(CUctx_st&, uint64_t bytes, uint64_t* base);
+// For an array: pieces of blocks of their own at steps of 64 KiB up to 1 MiB, else whole blocks. `bytes` is a
+// multiple of 64 KiB.
+CUresult heap_allocate_array(CUctx_st&, uint64_t bytes, uint64_t* base);
 CUresult heap_allocate_managed(CUctx_st&, uint64_t bytes, unsigned flags, uint64_t* base);
 CUresult heap_allocate_host(CUctx_st*, uint64_t bytes, unsigned flags, void** out);
 CUresult heap_register_host(CUctx_st*, void* p, uint64_t bytes, unsigned flags);
@@ -77,6 +80,8 @@ bool heap_find(uint64_t address, Allocation*);
 // allocation, where mappings side by side are one, or may not be accessed.
 void* heap_bytes(uint64_t address, uint64_t bytes);
 bool heap_is_device_address(uint64_t address);
+// The same for a device address whose owner has checked it.
+char* heap_raw(uint64_t address);
 
 // Closes what the context had opened of other processes (ipc.cc).
 void close_imports(CUctx_st&);

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "sim/libcuda/array.h"
 #include "sim/libcuda/heap.h"
 #include "sim/libcuda/schedule.h"
 
@@ -209,6 +210,7 @@ void destroy_context(const std::shared_ptr<CUctx_st>& c) {
   if (c->destroyed.exchange(true)) return;
   if (!hangs(*c)) wait_idle(*c);
   close_imports(*c);
+  forget_arrays(*c);
   heap_forget(*c);
   {
     Device& d = c->card();

@@ -30,6 +30,9 @@ struct Place {
 CUresult submit_after(const std::shared_ptr<CUctx_st>&, unsigned channel, std::span<const Place>, Step,
                       Place* out);
 
+// A copy in a stream; `wait`: until it is done.
+CUresult move(const CUDA_MEMCPY3D&, CUstream, bool wait);
+
 // Copies and sets as steps: CUDA_ERROR_INVALID_VALUE for ranges that leave their allocation.
 CUresult copy_step(CUctx_st&, const CUDA_MEMCPY3D&, Step*);
 CUresult set_step(CUctx_st&, const CUDA_MEMSET_NODE_PARAMS&, Step*);
