@@ -3,6 +3,7 @@
 // The call is ordered with its stream: here it waits for what the stream has, and is done when it returns.
 // That is never earlier than the stream asks for, and no program can see that it is not later.
 #include "sim/libcuda/array.h"
+#include "sim/libcuda/capture.h"
 #include "sim/libcuda/heap.h"
 #include "sim/libcuda/schedule.h"
 
@@ -172,6 +173,7 @@ CUresult map_arrays(const CUarrayMapInfo* list, unsigned count, CUstream handle)
   std::vector<Operation> operations(count);
   for (unsigned i = 0; i < count; ++i)
     if (const CUresult e = check(*c, list[i], &operations[i])) return e;
+  if (const CUresult e = refuse_wait(*stream)) return e;
   if (const CUresult e = wait_channel(*c, stream->channel)) return e;
   for (Operation& o : operations) {
     std::vector<std::shared_ptr<Backing>> dying;  // Ends after the lock.
