@@ -11,6 +11,7 @@
 #include "sim/libcuda/array.h"
 #include "sim/libcuda/capture.h"
 #include "sim/libcuda/heap.h"
+#include "sim/libcuda/managed.h"
 #include "sim/libcuda/work.h"
 
 using namespace carve::sim;
@@ -146,6 +147,8 @@ CUresult prepare(CUctx_st& c, const CUDA_MEMCPY3D& m, Step* out, Pageable* ends)
   const auto bytes_of = [&](const Box& b) {
     return b.sparse ? nullptr : static_cast<char*>(heap_bytes(b.address, span(b, extent)));
   };
+  for (const Box* b : {&to, &from})
+    if (!on_device(b->address)) managed_touch(c, b->address, span(*b, extent));
   char *t = bytes_of(to), *f = bytes_of(from);
   if ((!t && !to.sparse) || (!f && !from.sparse)) return CUDA_ERROR_INVALID_VALUE;
   out->op.kind = !on_device(from.address) ? OpKind::to_device
@@ -293,6 +296,7 @@ CUresult set_step(CUctx_st& c, const CUDA_MEMSET_NODE_PARAMS& p, Step* out) {
   if (!t) return CUDA_ERROR_INVALID_VALUE;
   if (!on_device(p.dst) && (!heap_find(p.dst, &a) || bytes + row > a.bytes - (p.dst - a.base)))
     return CUDA_ERROR_INVALID_VALUE;
+  if (!on_device(p.dst)) managed_touch(c, p.dst, bytes + row);
   out->op.kind = OpKind::on_device;
   out->op.duration_ns = copy_time(c.card(), out->op.kind, row * height);
   out->effect.lazy = on_device(p.dst);

@@ -182,8 +182,8 @@ TEST_F(DriverTest, managed_memory_is_one_memory_for_host_and_device) {
               const size_t before = free_now();
               CUdeviceptr p = 0;
               OK(CU(cuMemAllocManaged)(&p, 3 * MiB, CU_MEM_ATTACH_GLOBAL));
-              REQUIRE(before - free_now() == 4 * MiB);
               OK(CU(cuMemsetD8_v2)(p, 9, 3 * MiB));
+              REQUIRE(before - free_now() == 4 * MiB);
               auto* bytes = reinterpret_cast<unsigned char*>(p);
               REQUIRE(bytes[0] == 9 && bytes[3 * MiB - 1] == 9);
               unsigned managed = 0;

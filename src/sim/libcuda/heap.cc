@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 
+#include "sim/libcuda/managed.h"
 #include "sim/model/memory.h"
 
 namespace carve::sim {
@@ -220,13 +221,14 @@ CUresult heap_allocate_managed(CUctx_st& c, uint64_t bytes, unsigned flags, uint
   if (bytes > heap->size) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::lock_guard lock(heap->mutex);
   const uint64_t blocks = rounded(bytes, kBlock);
-  if (const CUresult e = take_blocks(c, blocks, nullptr)) return e;
-  void* p = mmap(nullptr, blocks, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) {
-    give_blocks(c, blocks);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  {
+    const Locked device(c.card());
+    if (const Refusal r = admit_managed(c.card(), bytes); r != Refusal::none) return refusal(r);
   }
+  void* p = mmap(nullptr, blocks, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   *base = reinterpret_cast<uint64_t>(p);
+  managed_open(*base, blocks);
   record({.base = *base,
           .bytes = bytes,
           .blocks = blocks,
@@ -282,8 +284,8 @@ CUresult heap_free(uint64_t base, Memory kind, Memory or_kind) {
   } else if (a.kind == Memory::device || a.kind == Memory::array) {
     give_run(*a.context, a.base, a.blocks);
   } else if (a.kind == Memory::managed) {
+    managed_close(a.base);
     munmap(reinterpret_cast<void*>(a.base), a.blocks);
-    give_blocks(*a.context, a.blocks);
   } else if (a.kind == Memory::host) {
     munmap(reinterpret_cast<void*>(a.base), rounded(a.bytes, 4096));
   }
@@ -413,7 +415,10 @@ void heap_forget(CUctx_st& c) {
       continue;
     }
     if ((a.kind == Memory::device || a.kind == Memory::array) && !a.small) give_run(c, a.base, a.blocks);
-    if (a.kind == Memory::managed) munmap(reinterpret_cast<void*>(a.base), a.blocks);
+    if (a.kind == Memory::managed) {
+      managed_close(a.base);
+      munmap(reinterpret_cast<void*>(a.base), a.blocks);
+    }
     if (a.kind == Memory::host) munmap(reinterpret_cast<void*>(a.base), rounded(a.bytes, 4096));
     it = heap->allocations.erase(it);
   }

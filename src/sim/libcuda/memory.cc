@@ -65,17 +65,6 @@ EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t width
   return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemAllocManaged(CUdeviceptr* out, size_t bytes, unsigned int flags) {
-  std::shared_ptr<CUctx_st> c;
-  if (const CUresult e = current(&c)) return e;
-  if (const CUresult e = refuse_unsafe_call()) return e;
-  if (!out || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)) return CUDA_ERROR_INVALID_VALUE;
-  uint64_t base = 0;
-  const CUresult e = heap_allocate_managed(*c, bytes, flags, &base);
-  if (e == CUDA_SUCCESS) *out = base;
-  return e;
-}
-
 EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;
@@ -224,56 +213,4 @@ EXPORT CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute att
   if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !heap_find(pointer, &a))
     return CUDA_ERROR_INVALID_VALUE;
   return CUDA_SUCCESS;
-}
-
-// What was advised and where the pages are: everything is on the host, nothing was advised.
-EXPORT CUresult cuMemRangeGetAttribute(void* out, size_t bytes, CUmem_range_attribute which,
-                                       CUdeviceptr pointer, size_t count) {
-  if (const CUresult e = entered()) return e;
-  Allocation a;
-  if (!out || !count || bytes < 4 || !heap_find(pointer, &a) || a.kind != Memory::managed)
-    return CUDA_ERROR_INVALID_VALUE;
-  const int nothing = which == CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY ? 0 : CU_DEVICE_INVALID;
-  for (size_t i = 0; i + sizeof nothing <= bytes; i += sizeof nothing)
-    std::memcpy(static_cast<char*>(out) + i, &nothing, sizeof nothing);
-  return CUDA_SUCCESS;
-}
-EXPORT CUresult cuMemRangeGetAttributes(void** out, size_t* bytes, CUmem_range_attribute* which, size_t n,
-                                        CUdeviceptr pointer, size_t count) {
-  if (!out || !bytes || !which || !n) return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; i < n; ++i)
-    if (const CUresult e = cuMemRangeGetAttribute(out[i], bytes[i], which[i], pointer, count)) return e;
-  return CUDA_SUCCESS;
-}
-
-// Managed memory lives in host pages here: advice and prefetches have nothing to move.
-EXPORT CUresult cuMemAdvise(CUdeviceptr pointer, size_t bytes, CUmem_advise, CUdevice) {
-  std::shared_ptr<CUctx_st> c;
-  if (const CUresult e = current(&c)) return e;
-  Allocation a;
-  return bytes && heap_find(pointer, &a) && a.kind == Memory::managed ? CUDA_SUCCESS
-                                                                      : CUDA_ERROR_INVALID_VALUE;
-}
-EXPORT CUresult cuMemAdvise_v2(CUdeviceptr pointer, size_t bytes, CUmem_advise advice, CUmemLocation) {
-  return cuMemAdvise(pointer, bytes, advice, 0);
-}
-EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr pointer, size_t bytes, CUdevice, CUstream) {
-  return cuMemAdvise(pointer, bytes, CU_MEM_ADVISE_SET_READ_MOSTLY, 0);
-}
-EXPORT CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr pointer, size_t bytes, CUdevice device, CUstream s) {
-  return cuMemPrefetchAsync(pointer, bytes, device, s);
-}
-EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr pointer, size_t bytes, CUmemLocation, unsigned int,
-                                      CUstream s) {
-  return cuMemPrefetchAsync(pointer, bytes, 0, s);
-}
-EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr pointer, size_t bytes, CUmemLocation, unsigned int,
-                                           CUstream s) {
-  return cuMemPrefetchAsync(pointer, bytes, 0, s);
-}
-EXPORT CUresult cuStreamAttachMemAsync(CUstream, CUdeviceptr pointer, size_t, unsigned int) {
-  return cuMemAdvise(pointer, 1, CU_MEM_ADVISE_SET_READ_MOSTLY, 0);
-}
-EXPORT CUresult cuStreamAttachMemAsync_ptsz(CUstream s, CUdeviceptr p, size_t n, unsigned int flags) {
-  return cuStreamAttachMemAsync(s, p, n, flags);
 }

@@ -12,6 +12,7 @@
 
 #include "sim/libcuda/array.h"
 #include "sim/libcuda/heap.h"
+#include "sim/libcuda/managed.h"
 #include "sim/libcuda/schedule.h"
 
 namespace carve::sim {
@@ -212,6 +213,7 @@ void destroy_context(const std::shared_ptr<CUctx_st>& c) {
   close_imports(*c);
   forget_arrays(*c);
   heap_forget(*c);
+  managed_forget(*c);
   {
     Device& d = c->card();
     const Locked lock(d);

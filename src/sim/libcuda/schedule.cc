@@ -12,6 +12,7 @@
 #include <ctime>
 
 #include "sim/libcuda/capture.h"
+#include "sim/libcuda/managed.h"
 #include "sim/model/engine.h"
 
 namespace carve::sim {
@@ -212,6 +213,7 @@ CUresult stream_of(CUstream handle, std::shared_ptr<CUctx_st>* context, CUstream
 
 CUresult submit(CUctx_st& c, unsigned channel, const Op& op, Effect effect, uint64_t* sequence) {
   Device& d = c.card();
+  if (op.kind == OpKind::kernel) managed_touch(c);
   const bool keeps = effect.run || effect.gate;
   const bool urgent = keeps && !effect.lazy;
   for (unsigned turn = 0;; ++turn) {

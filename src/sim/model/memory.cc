@@ -41,14 +41,20 @@ bool make_room(Device& d, uint64_t bytes) {
   return true;
 }
 
-// The checks that every taking of memory passes, a fault that was ordered among them.
-Refusal room_for(Device& d, uint64_t bytes) {
+// Faults that were ordered.
+Refusal admit(Device& d, uint64_t bytes) {
   if (d.faults.lost) return Refusal::lost;
   if (d.faults.out_of_memory != 0) {
     if (d.faults.out_of_memory > 0) --d.faults.out_of_memory;
     return Refusal::no_memory;
   }
-  if (d.faults.out_of_memory_above && bytes > d.faults.out_of_memory_above) return Refusal::no_memory;
+  const bool above = d.faults.out_of_memory_above && bytes > d.faults.out_of_memory_above;
+  return above ? Refusal::no_memory : Refusal::none;
+}
+
+// The checks that every taking of memory passes.
+Refusal room_for(Device& d, uint64_t bytes) {
+  if (const Refusal r = admit(d, bytes); r != Refusal::none) return r;
   return make_room(d, bytes) ? Refusal::none : Refusal::no_memory;
 }
 
@@ -118,15 +124,17 @@ void drop_holding(Device& d, uint32_t client) {
   d.holding[client / 64] &= ~(1ull << client % 64);
 }
 
+Refusal admit_managed(Device& d, uint64_t bytes) { return admit(d, bytes); }
+
 uint64_t settle_managed(Device& d, unsigned context, uint64_t bytes) {
   const uint64_t comes = std::min(bytes, free_bytes(d) / kBlock * kBlock);
   d.contexts[context].managed_bytes += comes;
   return comes;
 }
 
-void unsettle_managed(Device& d, unsigned context, uint64_t bytes) {
+void limit_managed(Device& d, unsigned context, uint64_t most) {
   uint64_t& managed = d.contexts[context].managed_bytes;
-  managed -= std::min(bytes, managed);
+  managed = std::min(managed, most);
 }
 
 bool open_segment(Device& d, uint32_t client, uint64_t generation, uint64_t bytes, unsigned* index) {

@@ -45,10 +45,12 @@ void give_for(Device&, uint32_t client, uint64_t generation, uint64_t bytes);
 // The client is gone, or holds nothing any more.
 void drop_holding(Device&, uint32_t client);
 
-// Managed memory comes to the card as far as there is room: returns how many of the bytes did, whole blocks.
-// It never refuses; `take` sends it back to the host when somebody needs the room.
+// Managed memory: an allocation is refused by faults alone. It comes to the card as far as there is room:
+// returns how many of the bytes did, whole blocks. `take` sends it back to the host when somebody needs the
+// room, and its owner does: at most so much of it stays.
+Refusal admit_managed(Device&, uint64_t bytes);
 uint64_t settle_managed(Device&, unsigned context, uint64_t bytes);
-void unsettle_managed(Device&, unsigned context, uint64_t bytes);
+void limit_managed(Device&, unsigned context, uint64_t most);
 
 // Bytes that a client holds already become a segment that others may join; the caller then gives them back
 // from where they were counted. False when all entries are taken.

@@ -104,8 +104,13 @@ TEST(Memory, managed_memory_takes_what_is_free_and_leaves_when_somebody_needs_it
   EXPECT_EQ(take(*d, b, 31 * MiB), Refusal::none);
   EXPECT_EQ(d->contexts[a].managed_bytes, 800 * MiB);
   EXPECT_EQ(free_bytes(*d), MiB);
-  unsettle_managed(*d, a, 2000 * MiB);
-  EXPECT_EQ(free_bytes(*d), 801 * MiB);
+  limit_managed(*d, a, 900 * MiB);
+  EXPECT_EQ(d->contexts[a].managed_bytes, 800 * MiB);
+  limit_managed(*d, a, 100 * MiB);
+  EXPECT_EQ(free_bytes(*d), 701 * MiB);
+  d->faults.out_of_memory = 1;
+  EXPECT_EQ(admit_managed(*d, MiB), Refusal::no_memory);
+  EXPECT_EQ(admit_managed(*d, 10'000 * MiB), Refusal::none);
 }
 
 TEST(Memory, ordered_refusals_count_down) {
