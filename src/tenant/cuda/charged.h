@@ -45,9 +45,9 @@ CUresult charged(Bytes bound, Allocate allocate, Taken taken, Pointer pointer, U
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// `free()` is the driver's call; `waits`: until the device is done with the memory.
+// `free()` is the driver's call; `stream`: in which it happens, any_stream where it waits for the device.
 template <class Free>
-CUresult released(CUdeviceptr pointer, Free free, bool waits = true) {
+CUresult released(CUdeviceptr pointer, Free free, uint64_t stream = any_stream) {
   const Entered entered = enter();
   if (entered.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
   Record record;
@@ -58,7 +58,7 @@ CUresult released(CUdeviceptr pointer, Free free, bool waits = true) {
     Record previous;
     entered.process->allocations.put(record, &previous);  // Its place was free a moment ago.
   } else if (record.device == in_pool) {
-    piece_freed(*entered.process, record, waits);
+    piece_freed(*entered.process, record, stream);
   } else {
     give_back(*entered.process, record.charge());
   }

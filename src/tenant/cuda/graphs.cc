@@ -108,7 +108,9 @@ CUresult taking(Process& p, const Demand& demand, unsigned device, Call call) {
   Pool* pool = graph_pool_of(p, demand.ordinal[device], device);
   if (pool == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   return growing(
-      p, *pool, {demand.bytes[device]}, [&] { return taking(p, demand, device + 1, call); }, nothing_to_undo);
+      p, *pool, {demand.bytes[device]},
+      [&](const Pool& full) { return has_unused(full, {demand.bytes[device]}); },
+      [&] { return taking(p, demand, device + 1, call); }, nothing_to_undo);
 }
 
 // `instantiate()` is the driver's call; `uploads`: it also takes the memory.

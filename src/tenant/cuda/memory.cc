@@ -73,12 +73,13 @@ CUresult cuMemFree(CUdeviceptr_v1 pointer) {
 // Legal for the pointers of cuMemAlloc too, and then nobody else would give them back.
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
   return released(
-      pointer, [=] { return driver<&cuMemFreeAsync>(pointer, stream); }, false);
+      pointer, [=] { return driver<&cuMemFreeAsync>(pointer, stream); }, reinterpret_cast<uint64_t>(stream));
 }
 
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
   return released(
-      pointer, [=] { return driver<&cuMemFreeAsync_ptsz>(pointer, stream); }, false);
+      pointer, [=] { return driver<&cuMemFreeAsync_ptsz>(pointer, stream); },
+      reinterpret_cast<uint64_t>(stream));
 }
 
 namespace {
@@ -93,7 +94,7 @@ CUresult narrowed_info(CUresult (*info)(Size*, Size*), Size* free_out, Size* tot
     const Current where = current(*p);
     const uint64_t limit = where.result == CUDA_SUCCESS ? quota(*p, where.device) : UINT64_MAX;
     if (limit != UINT64_MAX) {
-      synchronized();  // What pools gave back is free again.
+      synchronized(uint64_t{0});  // What pools gave back is free again.
       const uint64_t held = used(*p, where.device);
       free_bytes = static_cast<Size>(std::min<uint64_t>(free_bytes, minus({limit}, {held}).count));
       total = static_cast<Size>(std::min<uint64_t>(total, limit));

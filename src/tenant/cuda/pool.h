@@ -11,8 +11,11 @@
 // Where that bound is refused, in this order, until the call may go:
 //   1. settle: ask all pools of the device what they hold; a synchronisation may have shrunk them
 //   2. trim: give back what pools keep unused, as a driver short of memory does
-//   3. go without, if the pool has as much unused as is asked: then it need not grow. If it grew all the same
-//      (its unused pieces were too small) the allocation is undone and refused.
+//   3. go without, if something of that size was freed in the same stream (or before a synchronisation) and
+//   not
+//      handed out since: then the pool need not grow, and churn at the quota fails nobody by mistake. That
+//      much is unused in all is not enough: it may be in pieces too small, and the pool would grow. If it
+//      grew all the same the allocation is undone and refused.
 // An ordinary allocation that does not fit takes steps 1 and 2 before it says so.
 //
 // Shrinking is found at each synchronisation (streams, events, contexts), free, trim, change of an attribute,
@@ -42,6 +45,12 @@ Pool* graph_pool_of(Process& p, CUdevice ordinal, unsigned device);
 bool ask_reserved(const Pool& pool, Bytes* bytes);
 bool has_unused(const Pool& pool, Bytes asked);
 
+// Whether a known hole would do for an allocation in this stream; what an allocation took out of the holes.
+// The caller holds the lock.
+bool has_hole(const Pool& pool, Bytes asked, uint64_t stream);
+void dig_hole(Pool& pool, Pool::Hole fresh);
+void fill_hole(Pool& pool, uint64_t at, Bytes bytes);
+
 // Sets the charge to what the pool holds. The caller holds the lock. False: nothing was given back.
 bool settle(Process& p, Pool& pool);
 
@@ -54,14 +63,16 @@ inline constexpr unsigned all_devices = ~0u;
 bool settle_pools(Process& p, unsigned device, const Pool* held = nullptr);
 bool trim_pools(Process& p, unsigned device, const Pool* held = nullptr);
 
-// A piece of a pool was freed. False where the pointer is none of ours.
-void piece_freed(Process& p, const Record& record, bool waited);
+// A piece of a pool was freed, in `stream`; any_stream: the call waited, so that everybody may have it.
+void piece_freed(Process& p, const Record& record, uint64_t stream);
 
-// After something that lets pools shrink.
-inline void synchronized() {
+// After something that lets pools shrink. `stream`: what was waited for, as cuMemFreeAsync named it.
+void synchronized_slowly(Process& p, uint64_t stream);
+inline void synchronized(uint64_t stream = any_stream) {
   if (Process* p = attached(); p != nullptr && p->pool_count.load(std::memory_order_relaxed) != 0)
-    settle_pools(*p, all_devices);
+    synchronized_slowly(*p, stream);
 }
+inline void synchronized(CUstream stream) { synchronized(reinterpret_cast<uint64_t>(stream)); }
 
 // Reserves, taking back from the process's own pools before it gives up.
 inline bool granted(Process& p, unsigned device, Reservation& reservation) {
@@ -70,10 +81,10 @@ inline bool granted(Process& p, unsigned device, Reservation& reservation) {
   return (settle_pools(p, device) && reservation.again()) || (trim_pools(p, device) && reservation.again());
 }
 
-// Makes `call`, which may let the pool grow by `asked`. `undo` takes the successful call back; what cannot be
-// undone (a launch) does nothing and is counted as it is.
-template <class Call, class Undo>
-CUresult growing(Process& p, Pool& pool, Bytes asked, Call call, Undo undo) {
+// Makes `call`, which may let the pool grow by `asked`; `need_not(pool)`: it would not. `undo` takes the
+// successful call back and says so; what cannot be undone (a launch) is counted as it is.
+template <class Call, class Undo, class NeedNot>
+CUresult growing(Process& p, Pool& pool, Bytes asked, NeedNot need_not, Call call, Undo undo) {
   pool.lock.lock();
   const auto covered = [&] {
     const auto bound = plus(pool.charge_bytes(), rounded_up(asked, pool_step));
@@ -82,7 +93,7 @@ CUresult growing(Process& p, Pool& pool, Bytes asked, Call call, Undo undo) {
   const unsigned device = pool.charge.device;
   const bool goes = covered() || (settle(p, pool) && covered()) ||
                     (settle_pools(p, device, &pool) && covered()) ||
-                    (trim_pools(p, device, &pool) && covered()) || has_unused(pool, asked);
+                    (trim_pools(p, device, &pool) && covered()) || need_not(pool);
   CUresult result = goes ? call() : CUDA_ERROR_OUT_OF_MEMORY;
   if (goes) {
     Bytes holds;

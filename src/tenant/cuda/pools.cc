@@ -46,7 +46,8 @@ bool captured(CUstream stream) {
 }
 
 template <class Allocate>
-CUresult allocated(Process& p, Pool* pool, CUdeviceptr* pointer, size_t bytes, Allocate allocate) {
+CUresult allocated(Process& p, Pool* pool, CUdeviceptr* pointer, size_t bytes, CUstream stream,
+                   Allocate allocate) {
   if (pool == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   if (pool->kind.load(std::memory_order_relaxed) != Pool::Kind::charged || bytes == 0 || pointer == nullptr)
     return allocate();
@@ -55,12 +56,22 @@ CUresult allocated(Process& p, Pool* pool, CUdeviceptr* pointer, size_t bytes, A
     driver<&cuMemPoolTrimTo>(reinterpret_cast<CUmemoryPool>(pool->handle.load()), pool->charge.bytes);
     return true;
   };
+  const Bytes takes = rounded_up({bytes}, 512_B);
   return growing(
       p, *pool, {bytes},
+      [&](const Pool& full) { return has_hole(full, takes, reinterpret_cast<uint64_t>(stream)); },
       [&] {
+        Bytes before, after;
+        const bool known = ask_reserved(*pool, &before);
         const CUresult result = allocate();
         if (result != CUDA_SUCCESS) return result;
-        Record piece = record_of(*pointer, 0, {0, in_pool, 0}), previous;
+        if (known && ask_reserved(*pool, &after) && after > before) {
+          // The piece lies at the beginning of what was added; its end is free for all.
+          const Bytes tail = minus(minus(after, before), takes);
+          if (tail.count != 0) dig_hole(*pool, {*pointer + takes.count, tail.count, any_stream});
+        }
+        Record piece = record_of(*pointer, 0, {takes.count, in_pool, 0}), previous;
+        fill_hole(*pool, *pointer, takes);
         piece.uses = static_cast<uint32_t>(pool - p.pool);
         pool->live.fetch_add(1, std::memory_order_relaxed);
         if (p.allocations.put(piece, &previous)) {
@@ -92,7 +103,7 @@ CUresult from_device(CUdeviceptr* pointer, size_t bytes, CUstream stream) {
   CUmemoryPool handle = nullptr;
   const CUresult result = driver<&cuDeviceGetMemPool>(&handle, where.ordinal);
   if (result != CUDA_SUCCESS) return result;
-  return allocated(p, pool_of(p, handle, slice.device), pointer, bytes, allocate);
+  return allocated(p, pool_of(p, handle, slice.device), pointer, bytes, stream, allocate);
 }
 
 template <auto Entry, auto IsCapturing>
@@ -108,7 +119,7 @@ CUresult from_pool(CUdeviceptr* pointer, size_t bytes, CUmemoryPool handle, CUst
     if (where.result != CUDA_SUCCESS) return where.result;
     pool = pool_of(p, handle, where.device);
   }
-  return allocated(p, pool, pointer, bytes, allocate);
+  return allocated(p, pool, pointer, bytes, stream, allocate);
 }
 
 // A pool that the driver told us of, of a device's memory.
@@ -241,18 +252,18 @@ CUresult cuCtxSynchronize_v2(CUcontext context) {
 
 CUresult cuStreamSynchronize(CUstream stream) {
   const CUresult result = driver<&cuStreamSynchronize>(stream);
-  synchronized();
+  synchronized(stream);
   return result;
 }
 
 CUresult cuStreamSynchronize_ptsz(CUstream stream) {
   const CUresult result = driver<&cuStreamSynchronize_ptsz>(stream);
-  synchronized();
+  synchronized(stream);
   return result;
 }
 
 CUresult cuEventSynchronize(CUevent event) {
   const CUresult result = driver<&cuEventSynchronize>(event);
-  synchronized();
+  synchronized(uint64_t{0});  // Which stream's work that was we do not know.
   return result;
 }

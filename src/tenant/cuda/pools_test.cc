@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <thread>
 #include <vector>
@@ -11,15 +12,54 @@ namespace {
 constexpr uint64_t step = 32 << 20;
 constexpr uint64_t MiB = 1 << 20;
 
-// A driver's pools by amounts: reserved grows in steps when what is unused does not suffice; a
-// synchronisation lets go of what the threshold does not keep. `splinters`: unused memory that is in too
-// small pieces.
+// A driver's pools: what is unused and in one piece is handed out, first fit; else `reserved` grows in steps.
+// A synchronisation lets go of what the threshold does not keep. `scattered`: unused memory is in too small
+// pieces.
 struct FakePool {
-  uint64_t reserved = 0, used = 0, threshold = 0, splinters = 0;
-  std::map<CUdeviceptr, uint64_t> live;
+  uint64_t reserved = 0, used = 0, threshold = 0;
+  bool scattered = false;
+  std::map<CUdeviceptr, uint64_t> live, unused;
+
+  CUdeviceptr take(uint64_t bytes) {
+    auto range = std::ranges::find_if(unused, [&](const auto& r) { return r.second >= bytes; });
+    if (range == unused.end() || scattered) {
+      const uint64_t more = (bytes + step - 1) / step * step;
+      world->next = (world->next + 2 * step - 1) / step * step;
+      range = unused.emplace(world->next, more).first;
+      world->next += more;
+      reserved += more;
+    }
+    const auto [at, size] = *range;
+    unused.erase(range);
+    if (size > bytes) unused[at + bytes] = size - bytes;
+    live[at] = bytes;
+    used += bytes;
+    return at;
+  }
+  void give(CUdeviceptr at) {
+    uint64_t bytes = live[at];
+    live.erase(at);
+    used -= bytes;
+    if (auto next = unused.find(at + bytes); next != unused.end()) {
+      bytes += next->second;
+      unused.erase(next);
+    }
+    auto before = unused.lower_bound(at);
+    if (before != unused.begin() && std::prev(before)->first + std::prev(before)->second == at) {
+      std::prev(before)->second += bytes;
+    } else {
+      unused[at] = bytes;
+    }
+  }
   void shrink(uint64_t keep) {
-    const uint64_t needs = (used + step - 1) / step * step;
-    reserved = std::min(reserved, std::max(needs, keep / step * step));
+    for (auto r = unused.begin(); r != unused.end();) {
+      if (r->first % step != 0 || r->second % step != 0 || reserved - std::min(reserved, keep) < r->second) {
+        ++r;
+        continue;
+      }
+      reserved -= r->second;
+      r = unused.erase(r);
+    }
   }
 };
 std::map<uint64_t, FakePool>* pools = nullptr;
@@ -34,12 +74,7 @@ CUresult take_piece(CUdeviceptr* out, size_t bytes, CUmemoryPool handle) {
     *out = 0x42;
     return CUDA_SUCCESS;
   }
-  FakePool& pool = fake(handle);
-  const uint64_t free_bytes = pool.reserved - pool.used - pool.splinters;
-  if (free_bytes < bytes) pool.reserved += (bytes - free_bytes + step - 1) / step * step;
-  pool.used += bytes;
-  *out = world->next += 512;
-  pool.live[*out] = bytes;
+  *out = fake(handle).take((bytes + 511) / 512 * 512);
   uint64_t all = 0;
   for (auto& [id, p] : *pools) all += p.reserved;
   most = std::max(most, all);
@@ -50,10 +85,8 @@ CUresult free_piece(CUdeviceptr pointer) {
   {
     std::lock_guard lock(world->mutex);
     for (auto& [id, pool] : *pools) {
-      const auto piece = pool.live.find(pointer);
-      if (piece == pool.live.end()) continue;
-      pool.used -= piece->second;
-      pool.live.erase(piece);
+      if (!pool.live.contains(pointer)) continue;
+      pool.give(pointer);
       return CUDA_SUCCESS;
     }
   }
@@ -147,7 +180,7 @@ TEST_F(Pools, never_reserve_more_than_the_quota_not_for_a_moment) {
   std::vector<CUdeviceptr> pieces;
   CUdeviceptr p = 0;
   while (cuMemAllocAsync(&p, 3 * MiB, nullptr) == CUDA_SUCCESS) pieces.push_back(p);
-  EXPECT_EQ(pieces.size(), 32u) << "96 MiB reserved, every piece of it handed out";
+  EXPECT_EQ(pieces.size(), 30u) << "three times 32 MiB reserved, ten pieces out of each";
   EXPECT_EQ(most, 3 * step);
   EXPECT_EQ(tenant.used(), 3 * step);
   EXPECT_EQ(cuMemAlloc_v2(&p, 5 * MiB), CUDA_ERROR_OUT_OF_MEMORY);
@@ -175,11 +208,14 @@ TEST_F(Pools, full_to_the_quota_serve_what_they_have_unused) {
   keep_all(pool);
   CUdeviceptr a = 0, b = 0, c = 0;
   ASSERT_EQ(cuMemAllocFromPoolAsync(&a, 40 * MiB, pool, nullptr), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemAllocFromPoolAsync(&b, 20 * MiB, pool, nullptr), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemFreeAsync(b, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemAllocFromPoolAsync(&c, 24 * MiB, pool, nullptr), CUDA_SUCCESS) << "churn fails nobody";
+  for (int round = 0; round < 20; ++round) {
+    ASSERT_EQ(cuMemAllocFromPoolAsync(&b, (20 + round % 3) * MiB, pool, nullptr), CUDA_SUCCESS) << "churn";
+    ASSERT_EQ(cuMemFreeAsync(b, nullptr), CUDA_SUCCESS);
+  }
+  EXPECT_EQ(cuMemAllocFromPoolAsync(&c, 24 * MiB, pool, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(tenant.used(), 64 * MiB);
   EXPECT_EQ(cuMemAllocFromPoolAsync(&b, MiB, pool, nullptr), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(most, 64 * MiB) << "not for a moment";
 }
 
 TEST_F(Pools, that_grew_though_they_need_not_are_cut_back_and_the_allocation_refused) {
@@ -188,7 +224,7 @@ TEST_F(Pools, that_grew_though_they_need_not_are_cut_back_and_the_allocation_ref
   keep_all(pool);
   CUdeviceptr a = 0, b = 0;
   ASSERT_EQ(cuMemAllocFromPoolAsync(&a, 40 * MiB, pool, nullptr), CUDA_SUCCESS);
-  fake(pool).splinters = 20 * MiB;
+  fake(pool).scattered = true;
   EXPECT_EQ(cuMemAllocFromPoolAsync(&b, 10 * MiB, pool, nullptr), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(fake(pool).reserved, 64 * MiB);
   EXPECT_EQ(tenant.used(), 64 * MiB);

@@ -122,7 +122,7 @@ void recharge_truth(Process& process, Charge& charge, Bytes bytes) {
 }
 
 void give_back(Process& process, const Charge& charge) {
-  if (charge.bytes == 0) return;
+  if (charge.bytes == 0 || charge.device >= budgets) return;  // A piece is charged with its pool.
   LaneState& state = process.lane[charge.device][charge.lane];
   state.lock.lock();
   state.target = state.target > charge.bytes ? state.target - charge.bytes : 0;

@@ -56,9 +56,14 @@ struct alignas(64) Pool {
   std::atomic<uint64_t> handle{0};  // A CUmemoryPool; of the graphs' pool the device's ordinal plus one.
   std::atomic<uint32_t> live{0};    // Allocations that were not freed.
   Charge charge;
+  // Pieces that were freed and not handed out again, as far as they can be known; `stream` may have them.
+  struct Hole {
+    uint64_t at = 0, bytes = 0, stream = 0;
+  } hole[8];
 
   Bytes charge_bytes() const { return {charge.bytes}; }
 };
+inline constexpr uint64_t any_stream = ~uint64_t{0};
 inline constexpr unsigned max_pools = 256;  // Of one process.
 
 struct Process {

@@ -1,0 +1,65 @@
+"""Each way of taking device memory, in a slice of 2 GiB: not a byte beyond it, CUDA's own error, all usable again.
+
+The programs are tests/tenant/rows.cc, one per row of docs/coverage.md. A process outside of any slice asks the
+card's own NVML, without pause, how much of it is held.
+"""
+import json
+import os
+import subprocess
+
+import pytest
+
+from conftest import BUILD, GiB, MiB
+
+ROWS = BUILD / "tests/tenant_rows"
+OUT_OF_MEMORY = 2
+
+WATCHER = """
+import ctypes, select, sys
+nvml = ctypes.CDLL("libnvidia-ml.so.1")
+device, memory, most = ctypes.c_void_p(), (ctypes.c_uint64 * 3)(), 0
+assert nvml.nvmlInit_v2() == 0 and nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)) == 0
+def used():
+    assert nvml.nvmlDeviceGetMemoryInfo(device, memory) == 0
+    return memory[2]
+print(used(), flush=True)
+while not select.select([sys.stdin], [], [], 0)[0]:
+    most = max(most, used())
+print(most, used())
+"""
+
+
+class Watcher:
+    """What the card says is held: before, and the most there was until `end()`."""
+
+    def __init__(self, world):
+        environment = {**os.environ, "SIMGPU_DIR": str(world.folder / "state/sim"), "LD_LIBRARY_PATH": str(BUILD / "lib/carve/sim")}
+        self.process = subprocess.Popen(["/usr/bin/python3", "-c", WATCHER], env=environment, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.before = int(self.process.stdout.readline())
+
+    def end(self):
+        out, _ = self.process.communicate("\n", timeout=30)
+        return int(out.split()[0]) - self.before
+
+
+def kinds():
+    if not ROWS.exists():
+        return []
+    return subprocess.run([ROWS], capture_output=True, text=True, check=True).stdout.split()
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_fills_its_slice_and_not_a_byte_more(world, kind):
+    watcher = Watcher(world)
+    done = world.carve("run", "--memory", "2GiB", "--device", "0", "--", ROWS, kind, timeout=120)
+    most = watcher.end()
+    if done.returncode == 77:
+        pytest.skip(f"the simulated card has no such thing yet: {done.stdout.strip()}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = json.loads(done.stdout)
+    assert said["error"] == [OUT_OF_MEMORY, OUT_OF_MEMORY], said
+    assert said["count"][0] == said["count"][1] > 0, f"after all was given back, all can be had again: {said}"
+    assert said["free"][0] == said["free"][1], f"nothing stays charged: {said}"
+    assert most <= 2 * GiB, f"{most - 2 * GiB} bytes beyond the slice"
+    assert most > 2 * GiB - 300 * MiB, f"it never came near its limit: {most}"
