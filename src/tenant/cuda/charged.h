@@ -7,6 +7,7 @@
 #pragma once
 
 #include "tenant/cuda/pool.h"
+#include "tenant/cuda/spill.h"
 
 namespace carve::tenant {
 
@@ -25,10 +26,14 @@ inline bool remember(Process& p, Records& records, uint64_t key, CUcontext conte
   return true;
 }
 
+// What is done instead where the quota forbids the allocation.
+inline CUresult refused(Process&, const Current&) { return CUDA_ERROR_OUT_OF_MEMORY; }
+
 // `allocate()` is the driver's call, `taken()` what it took, `pointer()` where, `undo(pointer)` frees it
 // again.
-template <class Allocate, class Taken, class Pointer, class Undo>
-CUresult charged(Bytes bound, Allocate allocate, Taken taken, Pointer pointer, Undo undo) {
+template <class Allocate, class Taken, class Pointer, class Undo, class Otherwise = decltype(&refused)>
+CUresult charged(Bytes bound, Allocate allocate, Taken taken, Pointer pointer, Undo undo,
+                 Otherwise otherwise = refused) {
   const Entered entered = enter();
   if (entered.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
   if (entered.process == nullptr) return allocate();
@@ -36,7 +41,7 @@ CUresult charged(Bytes bound, Allocate allocate, Taken taken, Pointer pointer, U
   const Current where = current(p);
   if (where.result != CUDA_SUCCESS) return where.result;
   Reservation reservation(p, where.device, bound);
-  if (!granted(p, where.device, reservation)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!granted(p, where.device, reservation)) return otherwise(p, where);
   const CUresult result = allocate();
   if (result != CUDA_SUCCESS || pointer() == 0) return result;
   if (reservation.resize(taken()) && remember(p, p.allocations, pointer(), where.context, reservation))
@@ -61,6 +66,7 @@ CUresult released(CUdeviceptr pointer, Free free, uint64_t stream = any_stream) 
     piece_freed(*entered.process, record, stream);
   } else {
     give_back(*entered.process, record.charge());
+    unspill(*entered.process, pointer);
   }
   return result;
 }

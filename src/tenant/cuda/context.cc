@@ -30,6 +30,7 @@ void forget_allocations(Process& p, uint64_t context) {
     give_back(p, r.charge());
     if (r.bytes == 0) unpin_all_of(p, r.key);  // An array that others' memory was mapped into.
   });
+  unspill_all_of(p, context);
   synchronized();
 }
 

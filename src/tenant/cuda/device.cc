@@ -39,7 +39,9 @@ CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
   const CUresult result = driver<&cuDeviceTotalMem_v2>(bytes, device);
   Process* p = enter().process;
   if (result != CUDA_SUCCESS || p == nullptr || bytes == nullptr) return result;
-  *bytes = std::min<uint64_t>(*bytes, quota(*p, slice_of(*p, device).device));
+  const unsigned index = slice_of(*p, device).device;
+  *bytes =
+      std::min<uint64_t>(*bytes, quota(*p, index)) + (may_spill(*p, index) ? quota(*p, spilled(index)) : 0);
   return result;
 }
 

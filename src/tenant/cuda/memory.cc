@@ -19,20 +19,34 @@ Bytes area(uint64_t width, uint64_t height) {
 
 void undo(CUdeviceptr pointer) { driver<&cuMemFree_v2>(pointer); }
 
+// In the units of the caller's own pointer, which may have 32 bits.
+template <class Pointer>
+CUresult spilled_to(Process& p, const Current& where, uint64_t bytes, Pointer* pointer) {
+  CUdeviceptr got = 0;
+  const CUresult result = allocate_spilled(p, where, bytes, rounded_up({bytes}, 2_MiB), &got);
+  if (result == CUDA_SUCCESS) *pointer = static_cast<Pointer>(got);
+  return result;
+}
+
 template <class Call, class Pointer>
 CUresult charged_linear(uint64_t bytes, Pointer* pointer, Call call) {
   const Bytes takes = charge_of({bytes});
   return charged(
       takes, call, [&] { return takes; }, [&] { return pointer != nullptr ? CUdeviceptr{*pointer} : 0; },
-      undo);
+      undo, [&](Process& p, const Current& where) { return spilled_to(p, where, bytes, pointer); });
 }
 
 template <class Call, class Pointer, class Pitch>
 CUresult charged_pitched(uint64_t width, uint64_t height, Pointer* pointer, Pitch* pitch, Call call) {
-  const Bytes bound = charge_of(area(rounded_up({width}, pitch_step).count, height));
+  const Bytes row = rounded_up({width}, pitch_step), bound = charge_of(area(row.count, height));
   return charged(
       bound, call, [&] { return pitch != nullptr ? charge_of(area(*pitch, height)) : bound; },
-      [&] { return pointer != nullptr ? CUdeviceptr{*pointer} : 0; }, undo);
+      [&] { return pointer != nullptr ? CUdeviceptr{*pointer} : 0; }, undo,
+      [&](Process& p, const Current& where) {
+        const CUresult result = spilled_to(p, where, area(row.count, height).count, pointer);
+        if (result == CUDA_SUCCESS && pitch != nullptr) *pitch = static_cast<Pitch>(row.count);
+        return result;
+      });
 }
 
 }  // namespace
@@ -84,6 +98,16 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
 
 namespace {
 
+// What a slice that may spill to the host shows beyond its quota.
+struct Seen {
+  uint64_t left = 0, all = 0;
+};
+Seen on_host(const Process& p, unsigned device) {
+  if (!may_spill(p, device)) return {};
+  const uint64_t all = quota(p, spilled(device));
+  return {minus({all}, {used(p, spilled(device))}).count, all};
+}
+
 // Without a limit the driver's figures stand. Either pointer may be null.
 template <class Size>
 CUresult narrowed_info(CUresult (*info)(Size*, Size*), Size* free_out, Size* total_out) {
@@ -96,8 +120,10 @@ CUresult narrowed_info(CUresult (*info)(Size*, Size*), Size* free_out, Size* tot
     if (limit != UINT64_MAX) {
       synchronized(uint64_t{0});  // What pools gave back is free again.
       const uint64_t held = used(*p, where.device);
-      free_bytes = static_cast<Size>(std::min<uint64_t>(free_bytes, minus({limit}, {held}).count));
-      total = static_cast<Size>(std::min<uint64_t>(total, limit));
+      const Seen more = on_host(*p, where.device);
+      free_bytes =
+          static_cast<Size>(std::min<uint64_t>(free_bytes, minus({limit}, {held}).count) + more.left);
+      total = static_cast<Size>(std::min<uint64_t>(total, limit) + more.all);
     }
   }
   if (free_out != nullptr) *free_out = free_bytes;

@@ -39,8 +39,12 @@ class Reservation {
   // even be counted the charge is 0.
   explicit operator bool() const { return allowed_; }
 
-  // Tries once more what was refused.
+  // Tries once more what was refused; or asks for something else instead.
   bool again();
+  bool ask(Bytes bytes) {
+    asked_ = bytes;
+    return again();
+  }
 
   // The call took more or less than was reserved. False where the quota forbids the difference; then the
   // reservation stands as it was.

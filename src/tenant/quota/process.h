@@ -82,7 +82,8 @@ struct Process {
   Records allocations;  // By pointer or handle: linear memory, arrays, imports; and the pieces of pools.
   Records contexts;
   Records green;    // Green contexts: `uses` is the device's ordinal.
-  Records on_host;  // By pointer: what of an allocation lives on the host.
+  Records on_host;  // By pointer: what of an allocation lives on the host (cuda/spill.h); how many there are.
+  std::atomic<uint32_t> spilled_count;
 
   // Virtual memory (cuda/physical.h).
   Records handles, physicals, mappings, pins, exported;
