@@ -58,15 +58,16 @@ CUresult released(CUdeviceptr pointer, Free free, uint64_t stream = any_stream) 
   Record record;
   if (entered.process == nullptr || pointer == 0 || !entered.process->allocations.take(pointer, &record))
     return free();
-  const CUresult result = free();
+  const Record lifted = lift_spilled(*entered.process, pointer);
+  const bool piece = record.device == in_pool;
+  const CUresult result = piece ? piece_freed(*entered.process, record, stream, free) : free();
   if (result != CUDA_SUCCESS) {
     Record previous;
     entered.process->allocations.put(record, &previous);  // Its place was free a moment ago.
-  } else if (record.device == in_pool) {
-    piece_freed(*entered.process, record, stream);
-  } else {
+    put_back(*entered.process, lifted);
+  } else if (!piece) {
     give_back(*entered.process, record.charge());
-    unspill(*entered.process, pointer);
+    unspill(*entered.process, lifted);
   }
   return result;
 }

@@ -193,15 +193,6 @@ void dig_hole(Pool& pool, Pool::Hole fresh) {
   if (smallest.bytes < fresh.bytes) smallest = fresh;
 }
 
-void piece_freed(Process& p, const Record& record, uint64_t stream) {
-  Pool& pool = p.pool[record.uses % max_pools];
-  pool.lock.lock();
-  pool.live.fetch_sub(1, std::memory_order_acq_rel);
-  dig_hole(pool, {record.key, record.bytes, stream});
-  if (stream == any_stream) settle(p, pool);
-  pool.lock.unlock();
-}
-
 void synchronized_slowly(Process& p, uint64_t stream) {
   each(p, all_devices, nullptr, [&](Pool& pool) {
     for (Pool::Hole& h : pool.hole)

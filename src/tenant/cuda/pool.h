@@ -63,8 +63,27 @@ inline constexpr unsigned all_devices = ~0u;
 bool settle_pools(Process& p, unsigned device, const Pool* held = nullptr);
 bool trim_pools(Process& p, unsigned device, const Pool* held = nullptr);
 
-// A piece of a pool was freed, in `stream`; any_stream: the call waited, so that everybody may have it.
-void piece_freed(Process& p, const Record& record, uint64_t stream);
+// Frees a piece of a pool in `stream`; any_stream: the call waits, so that everybody may have its place then.
+template <class Free>
+CUresult piece_freed(Process& p, const Record& record, uint64_t stream, Free free) {
+  Pool& pool = p.pool[record.uses % max_pools];
+  // From the driver's answer on, another thread may be given the place: that must not become known before the
+  // hole is. So a free in a stream happens under the lock. One that waits, perhaps long, does not; its hole
+  // counts only if nobody was given anything meanwhile.
+  const bool waits = stream == any_stream;
+  const uint32_t handed = pool.handed.load(std::memory_order_acquire);
+  if (!waits) pool.lock.lock();
+  const CUresult result = free();
+  if (waits) pool.lock.lock();
+  if (result == CUDA_SUCCESS) {
+    pool.live.fetch_sub(1, std::memory_order_acq_rel);
+    if (pool.handed.load(std::memory_order_relaxed) == handed || !waits)
+      dig_hole(pool, {record.key, record.bytes, stream});
+    if (waits) settle(p, pool);
+  }
+  pool.lock.unlock();
+  return result;
+}
 
 // After something that lets pools shrink. `stream`: what was waited for, as cuMemFreeAsync named it.
 void synchronized_slowly(Process& p, uint64_t stream);

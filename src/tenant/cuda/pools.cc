@@ -71,6 +71,7 @@ CUresult allocated(Process& p, Pool* pool, CUdeviceptr* pointer, size_t bytes, C
           if (tail.count != 0) dig_hole(*pool, {*pointer + takes.count, tail.count, any_stream});
         }
         Record piece = record_of(*pointer, 0, {takes.count, in_pool, 0}), previous;
+        pool->handed.fetch_add(1, std::memory_order_release);
         fill_hole(*pool, *pointer, takes);
         piece.uses = static_cast<uint32_t>(pool - p.pool);
         pool->live.fetch_add(1, std::memory_order_relaxed);

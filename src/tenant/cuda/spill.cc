@@ -66,19 +66,29 @@ CUresult allocate_spilled(Process& p, const Current& where, uint64_t bytes, Byte
   if (advised(*pointer, bytes, near, ordinal) && p.on_host.put(rest, &previous)) {
     p.spilled_count.fetch_add(1, std::memory_order_relaxed);
     on_host.keep();
-    if (previous.key != 0) give_back(p, previous.charge());
+    unspill(p, previous);
     if (remember(p, p.allocations, *pointer, where.context, on_device)) return CUDA_SUCCESS;
-    unspill(p, *pointer);
+    unspill(p, lift_spilled(p, *pointer));
   }
   driver<&cuMemFree_v2>(*pointer);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-void unspill(Process& p, CUdeviceptr pointer) {
+Record lift_spilled(Process& p, CUdeviceptr pointer) {
   Record record;
-  if (p.spilled_count.load(std::memory_order_relaxed) == 0 || !p.on_host.take(pointer, &record)) return;
+  if (p.spilled_count.load(std::memory_order_relaxed) == 0 || !p.on_host.take(pointer, &record)) return {};
+  return record;
+}
+
+void unspill(Process& p, const Record& lifted) {
+  if (lifted.key == 0) return;
   p.spilled_count.fetch_sub(1, std::memory_order_relaxed);
-  give_back(p, record.charge());
+  give_back(p, lifted.charge());
+}
+
+void put_back(Process& p, const Record& lifted) {
+  Record previous;
+  if (lifted.key != 0) p.on_host.put(lifted, &previous);  // Its place was free a moment ago.
 }
 
 void unspill_all_of(Process& p, uint64_t context) {

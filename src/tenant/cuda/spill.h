@@ -22,8 +22,14 @@ namespace carve::tenant {
 CUresult allocate_spilled(Process& p, const Current& where, uint64_t bytes, Bytes takes,
                           CUdeviceptr* pointer);
 
-// The pointer was freed, or the context is gone: gives back what lived on the host.
-void unspill(Process& p, CUdeviceptr pointer);
+// What of a pointer lives on the host: taken off the record before the driver frees it (afterwards another
+// thread may have been given the same pointer), then given back, or put on record again where it was not
+// freed.
+Record lift_spilled(Process& p, CUdeviceptr pointer);
+void unspill(Process& p, const Record& lifted);
+void put_back(Process& p, const Record& lifted);
+
+// The context is gone, and all that was allocated in it.
 void unspill_all_of(Process& p, uint64_t context);
 
 }  // namespace carve::tenant

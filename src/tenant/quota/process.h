@@ -55,6 +55,7 @@ struct alignas(64) Pool {
   std::atomic<Kind> kind{Kind::none};
   std::atomic<uint64_t> handle{0};  // A CUmemoryPool; of the graphs' pool the device's ordinal plus one.
   std::atomic<uint32_t> live{0};    // Allocations that were not freed.
+  std::atomic<uint32_t> handed{0};  // Counts all that there ever were; changed under the lock.
   Charge charge;
   // Pieces that were freed and not handed out again, as far as they can be known; `stream` may have them.
   struct Hole {
