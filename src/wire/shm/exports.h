@@ -17,7 +17,7 @@
 
 #include <optional>
 
-#include "wire/shm/layout.h"
+#include "wire/shm/budget.h"
 
 namespace carve::shm {
 
@@ -49,8 +49,9 @@ inline bool alive(const Control& control, uint64_t word) {
 
 }  // namespace exports
 
-// Writes down that the process in `slot` exported it.
-inline void publish(Exports& table, const Control& control, unsigned slot, uint64_t identity) {
+// Writes down that the process in `slot` exported it. `stop`: as of a change (budget.h).
+template <class Stop = NoStops>
+void publish(Exports& table, const Control& control, unsigned slot, uint64_t identity, Stop stop = {}) {
   using namespace exports;
   auto& set = table.word[set_of(identity)];
   const uint64_t generation = __atomic_load_n(&control.processes[slot].generation, __ATOMIC_RELAXED) & 0xff;
@@ -68,7 +69,9 @@ inline void publish(Exports& table, const Control& control, unsigned slot, uint6
       found = true;
     }
   }
+  stop();
   set[at].store(word, std::memory_order_release);
+  stop();
 }
 
 inline Origin origin_of(const Exports& table, const Control& control, uint64_t identity) {

@@ -1,0 +1,187 @@
+// SIGKILL, for real, between any two stores: a child process runs one operation on shared pages and kills
+// itself at its n-th instrumented place; a second child repairs, as the agent does, and is killed at its
+// m-th; then the agent's successor repairs. For every n and m that there are, and every table that processes
+// share: the device's budget, the host's, the agent's own lane, the table of exports. Afterwards the figures
+// are exactly those of the living.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "wire/shm/budget.h"
+#include "wire/shm/exports.h"
+
+namespace carve::shm {
+namespace {
+
+struct KillAt {
+  int* left;
+  void operator()() const {
+    if ((*left)-- == 0) kill(getpid(), SIGKILL);
+  }
+};
+
+// Runs `act(stop)` in a child that dies at place `n`. Whether it got that far.
+template <class Act>
+bool killed_at(int n, Act act) {
+  const pid_t child = fork();
+  if (child == 0) {
+    int left = n;
+    act(KillAt{&left});
+    _exit(0);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+  return WIFSIGNALED(status);
+}
+
+constexpr unsigned victim = 1, neighbour = 2;
+constexpr uint64_t limit = 1000;
+
+struct Pages {
+  ReportFile* file = make<ReportFile>();
+  Control* control = make<Control>();
+
+  Pages() {
+    for (unsigned slot : {victim, neighbour}) control->processes[slot] = {100 + slot, 0, 0, 0, 1, 0};
+    for (Report* r : {&file->report, &file->spill}) {
+      change(*r, {0, neighbour, 0}, 0, 7, limit);
+      change(*r, {0, victim, 1}, 0, 40, limit);
+      change(*r, {0, victim, 1}, 40, 50, limit);
+    }
+    change(file->report, {0, Tag::agent, 0}, 0, 5, limit);
+  }
+  ~Pages() {
+    munmap(file, sizeof *file);
+    munmap(control, sizeof *control);
+  }
+  uint64_t used() const { return read(file->report.budget[0]).used; }
+  uint64_t spilled() const { return read(file->spill.budget[0]).used; }
+
+ private:
+  template <class T>
+  static T* make() {
+    return static_cast<T*>(
+        mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  }
+};
+
+// What a process may be in the middle of when it is killed.
+struct Operation {
+  const char* name;
+  void (*run)(ReportFile&, KillAt);
+};
+
+const Operation operations[] = {
+    {"a charge",
+     [](ReportFile& f, KillAt stop) {
+       change(f.report, {0, victim, 1}, 50, 90, limit, stop);
+     }},
+    {"a give-back",
+     [](ReportFile& f, KillAt stop) {
+       change(f.report, {0, victim, 1}, 50, 20, limit, stop);
+     }},
+    {"a refused charge",
+     [](ReportFile& f, KillAt stop) {
+       change(f.report, {0, victim, 1}, 50, 5000, limit, stop);
+     }},
+    {"the first charge of a lane",
+     [](ReportFile& f, KillAt stop) {
+       change(f.report, {0, victim, 3}, 0, 30, limit, stop);
+     }},
+    {"three changes of two lanes",
+     [](ReportFile& f, KillAt stop) {
+       change(f.report, {0, victim, 1}, 50, 60, limit, stop);
+       change(f.report, {0, victim, 2}, 0, 11, limit, stop);
+       change(f.report, {0, victim, 1}, 60, 0, limit, stop);
+     }},
+    {"a charge of device and host together",
+     [](ReportFile& f, KillAt stop) {
+       change(f.report, {0, victim, 1}, 50, 90, limit, stop);
+       change(f.spill, {0, victim, 1}, 50, 400, limit, stop);
+     }},
+    {"their give-back",
+     [](ReportFile& f, KillAt stop) {
+       change(f.spill, {0, victim, 1}, 50, 0, limit, stop);
+       change(f.report, {0, victim, 1}, 50, 0, limit, stop);
+     }},
+};
+
+void bury(ReportFile& file, KillAt stop) {
+  for (Report* r : {&file.report, &file.spill}) reclaim(*r, victim, stop);
+}
+
+// Every place of every operation, once with a neighbour that goes on after the death and once without. The
+// agent dies too: at every place of its repair for one of these, at a few for the others.
+TEST(Kill, between_any_two_stores_leaves_the_budgets_exactly_what_the_living_hold) {
+  int kills = 0, agents_killed = 0;
+  for (const Operation& operation : operations) {
+    for (const bool goes_on : {false, true}) {
+      bool died = true;
+      for (int n = 0; died; ++n) {
+        bool agent_died = true;
+        for (int m = 0; agent_died; m += n == 4 ? 1 : 37) {
+          const Pages pages;
+          died = killed_at(n, [&](KillAt stop) { operation.run(*pages.file, stop); });
+          kills += died;
+          if (goes_on) {
+            ASSERT_TRUE(change(pages.file->report, {0, neighbour, 0}, 7, 9, limit));
+            ASSERT_TRUE(change(pages.file->spill, {0, neighbour, 0}, 7, 3, limit));
+          }
+          agent_died = killed_at(m, [&](KillAt stop) { bury(*pages.file, stop); });
+          agents_killed += agent_died;
+          for (Report* r : {&pages.file->report, &pages.file->spill}) ASSERT_TRUE(reclaim(*r, victim));
+          ASSERT_EQ(pages.used(), (goes_on ? 9u : 7u) + 5u)
+              << operation.name << ", killed at " << n << ", the agent at " << m;
+          ASSERT_EQ(pages.spilled(), goes_on ? 3u : 7u)
+              << operation.name << ", killed at " << n << ", the agent at " << m;
+        }
+      }
+    }
+  }
+  EXPECT_GT(kills, 500);
+  EXPECT_GT(agents_killed, 500);
+}
+
+// The agent charges growth on a lane of its own; its successor asks that lane what it holds.
+TEST(Kill, of_the_agent_while_it_charges_growth_leaves_its_lane_exact) {
+  bool died = true;
+  for (int n = 0; died; ++n) {
+    const Pages pages;
+    Report& report = pages.file->report;
+    const LaneId growth = {0, Tag::agent, 0};
+    died = killed_at(n, [&](KillAt stop) { change(report, growth, 5, 300, limit, stop); });
+    const uint64_t held = holding(report, growth);
+    EXPECT_TRUE(held == 5 || held == 300) << held;
+    EXPECT_EQ(pages.used(), 7 + 50 + held) << n;
+    ASSERT_TRUE(change(report, growth, held, 17, limit));
+    EXPECT_EQ(pages.used(), 7u + 50 + 17) << n;
+    EXPECT_EQ(n < 6, died) << "a change has six places to die at";
+  }
+}
+
+TEST(Kill, while_an_export_is_written_down_leaves_it_whole_or_absent) {
+  constexpr uint64_t before = 0x1111'2222'3333'4444, mine = 0x5555'6666'7777'8888;
+  bool died = true;
+  int whole = 0, absent = 0;
+  for (int n = 0; died; ++n) {
+    const Pages pages;
+    Exports& table = pages.file->exports;
+    publish(table, *pages.control, neighbour, before);
+    died = killed_at(n, [&](KillAt stop) { publish(table, *pages.control, victim, mine, stop); });
+    pages.control->processes[victim] = {};
+    (origin_of(table, *pages.control, mine) == Origin::own ? whole : absent)++;
+    EXPECT_EQ(origin_of(table, *pages.control, before), Origin::own);
+    unsigned entries = 0;
+    for (const auto& set : table.word)
+      for (const auto& word : set) entries += word.load() != 0;
+    EXPECT_EQ(entries, n == 0 ? 1u : 2u);
+  }
+  EXPECT_EQ(absent, 1);
+  EXPECT_EQ(whole, 2) << "killed after the store, and not killed at all";
+}
+
+}  // namespace
+}  // namespace carve::shm
