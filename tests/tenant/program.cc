@@ -4,11 +4,14 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -115,24 +118,90 @@ int race(int rounds, size_t piece) {
   return 0;
 }
 
-// Allocates and frees at random until somebody kills it.
+// Whether a call kept this thread waiting, told so that neither a busy machine nor a kill hides it: it went
+// to sleep, or used 5 ms of CPU time, which waiting by spinning costs. CHURN_WITNESS names a file of three
+// counts that all such programs raise: calls, those that slept, those that spun.
+class Patience {
+ public:
+  Patience() {
+    const char* path = getenv("CHURN_WITNESS");
+    if (path == nullptr) return;
+    const int fd = open(path, O_RDWR | O_CLOEXEC);
+    void* p = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    EXPECT(p != MAP_FAILED);
+    counts_ = static_cast<std::atomic<uint64_t>*>(p);
+  }
+  template <class Call>
+  CUresult watch(Call call) {
+    if (counts_ == nullptr) return call();
+    const uint64_t from = cpu_ns();
+    const long slept = sleeps();
+    const CUresult result = call();
+    counts_[0].fetch_add(1);
+    if (sleeps() != slept) counts_[1].fetch_add(1);
+    if (cpu_ns() - from > 5'000'000) counts_[2].fetch_add(1);
+    return result;
+  }
+
+ private:
+  static uint64_t cpu_ns() {
+    timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
+  }
+  static long sleeps() {
+    rusage u;
+    getrusage(RUSAGE_THREAD, &u);
+    return u.ru_nvcsw;
+  }
+  std::atomic<uint64_t>* counts_ = nullptr;
+};
+
+// Allocates and frees at random until somebody kills it; now and then it exports a piece.
 int churn(unsigned seed) {
   start(true);
   auto* allocate = CU(cuMemAlloc_v2);
   auto* release = CU(cuMemFree_v2);
+  auto* export_ = CU(cuIpcGetMemHandle);
   std::minstd_rand random(seed);
   std::vector<CUdeviceptr> mine;
+  Patience patience;
   for (;;) {
     CUdeviceptr p = 0;
     if (mine.size() < 20 && random() % 2 != 0) {
-      const CUresult result = allocate(&p, 1 + random() % (8 << 20));
+      const size_t bytes = 1 + random() % (8 << 20);
+      const CUresult result = patience.watch([&] { return allocate(&p, bytes); });
       if (result == CUDA_SUCCESS) mine.push_back(p);
       if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY) must(result);
     } else if (!mine.empty()) {
-      must(release(mine.back()));
+      CUipcMemHandle handle;
+      if (random() % 8 == 0) must(patience.watch([&] { return export_(&handle, mine.back()); }));
+      must(patience.watch([&] { return release(mine.back()); }));
       mine.pop_back();
     }
   }
+}
+
+// For a tracer: between two stops of its own, a few calls that write each of the shared tables.
+int walk() {
+  start();
+  auto* allocate = CU(cuMemAlloc_v2);
+  auto* release = CU(cuMemFree_v2);
+  auto* export_ = CU(cuIpcGetMemHandle);
+  CUdeviceptr small = 0, spilled = 0;
+  CUipcMemHandle handle;
+  must(allocate(&small, 512));
+  must(release(small));
+  say("begin");
+  raise(SIGSTOP);
+  must(allocate(&small, 4096));
+  must(export_(&handle, small));
+  must(allocate(&spilled, 64 << 20));
+  must(release(spilled));
+  must(release(small));
+  raise(SIGSTOP);
+  return 0;
 }
 
 int hold(size_t bytes) {
@@ -348,6 +417,7 @@ int main(int argc, char** argv) {
   if (verb == "uuids") return uuids();
   if (verb == "race") return race(static_cast<int>(number(2)), number(3));
   if (verb == "churn") return churn(static_cast<unsigned>(number(2)));
+  if (verb == "walk") return walk();
   if (verb == "hold") return hold(number(2));
   if (verb == "fill") return fill(number(2));
   if (verb == "info") return info();
@@ -359,7 +429,8 @@ int main(int argc, char** argv) {
   if (verb == "descriptors") return descriptors();
   if (verb == "lookups") return lookups(argv[2]);
   fprintf(stderr,
-          "which of init, uuids, race, churn, hold, fill, info, monitor, forks, fork-storm, execs, threads, "
+          "which of init, uuids, race, churn, walk, hold, fill, info, monitor, forks, fork-storm, execs, "
+          "threads, "
           "descriptors, "
           "lookups?\n");
   return 2;

@@ -124,6 +124,17 @@ CUresult cuCtxGetDevice(CUdevice* d) {
 }
 CUresult cuMemAlloc_v2(CUdeviceptr* p, size_t bytes) { return allocate(p, bytes); }
 CUresult cuMemFree_v2(CUdeviceptr p) { return release(p); }
+CUresult cuMemAllocManaged(CUdeviceptr* p, size_t bytes, unsigned) { return allocate(p, bytes); }
+CUresult cuMemAdvise(CUdeviceptr, size_t, CUmem_advise, CUdevice) { return CUDA_SUCCESS; }
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute, CUdevice) {
+  *value = 1;
+  return CUDA_SUCCESS;
+}
+CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr p) {
+  memset(handle, 0, sizeof *handle);
+  memcpy(handle, &p, sizeof p);
+  return CUDA_SUCCESS;
+}
 CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* all) {
   *all = total;
   *free_bytes = total - witness->now.load(std::memory_order_relaxed);
