@@ -162,6 +162,8 @@ CUresult launch_captured(Piece& p) {
   CUgraph graph = nullptr;
   CUgraphExec exec = nullptr;
   CUdeviceptr pointer = 0;
+  cuuint64_t reserved = 0;  // A driver that cannot say this does not allocate in graphs.
+  MUST(CU(cuDeviceGetGraphMemAttribute)(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved));
   MUST(CU(cuStreamBeginCapture_v2)(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
   MUST(CU(cuMemAllocAsync)(&pointer, 20 * MiB, stream));
   MUST(CU(cuStreamEndCapture)(stream, &graph));
