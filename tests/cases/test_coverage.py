@@ -59,7 +59,10 @@ def test_fills_its_slice_and_not_a_byte_more(world, kind):
     assert done.returncode == 0, done.stdout + done.stderr
     said = json.loads(done.stdout)
     assert said["error"] == [OUT_OF_MEMORY, OUT_OF_MEMORY], said
-    assert said["count"][0] == said["count"][1] > 0, f"after all was given back, all can be had again: {said}"
+    first, second = said["count"]
+    # Small pieces come out of blocks of 2 MiB. The rest of a block counts as growth if the agent looks just then.
+    rest = 2 * MiB // (64 * 1024) if said["piece"] < MiB else 0
+    assert second > 0 and abs(first - second) <= rest, f"after all was given back, all can be had again: {said}"
     assert said["free"][0] == said["free"][1], f"nothing stays charged: {said}"
     assert most <= 2 * GiB, f"{most - 2 * GiB} bytes beyond the slice"
     assert most > 2 * GiB - 300 * MiB, f"it never came near its limit: {most}"
