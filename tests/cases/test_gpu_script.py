@@ -1,0 +1,33 @@
+"""The acceptance on a real card (tests/gpu/run.sh) over simulated ones, so that it works on the day there is a card."""
+import json
+import subprocess
+
+from conftest import BUILD
+
+GPU = BUILD.parent / "tests/gpu"
+NEEDS_MORE_THAN_A_SIMULATOR = {"toolkit", "samples", "framework.pytorch", "framework.cupy", "framework.jax", "framework.triton"}
+
+
+def test_every_case_passes_or_says_why_not(tmp_path):
+    done = subprocess.run([GPU / "run.sh", BUILD, "--sim", "a10x2", "--json", tmp_path / "gpu.json"], capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stdout + done.stderr
+    document = json.loads((tmp_path / "gpu.json").read_text())
+    assert document["simulated"] and "simulated" in done.stdout.splitlines()[0]
+    skipped = {c["name"]: c["why"] for c in document["cases"] if c["status"] == "skipped"}
+    assert all(skipped.values())
+    ran = {c["name"]: c["measured"] for c in document["cases"] if c["status"] == "ok"}
+    assert ran.keys() >= {"identity", "sharing", "foreign", "death", "many", "context", "bypass", "overhead"}
+    assert {name for name in skipped if not name.startswith("quota.")} <= NEEDS_MORE_THAN_A_SIMULATOR
+    assert ran["many"]["device_bytes_at_most"] > 15 << 30, "nobody pressed against the quota"
+
+
+def test_what_is_packed_runs_from_anywhere(tmp_path):
+    subprocess.run([GPU / "pack", tmp_path / "pack", BUILD], check=True, capture_output=True)
+    done = subprocess.run([tmp_path / "pack/run.sh", tmp_path / "pack", "--json", tmp_path / "gpu.json"], capture_output=True, text=True,
+                          timeout=400, env={"PATH": "/usr/bin:/bin"})
+    assert done.returncode != 0 and "carved: no NVML here" in done.stderr
+
+
+def test_a_wrong_folder_is_named(tmp_path):
+    done = subprocess.run([GPU / "run.sh", tmp_path], capture_output=True, text=True)
+    assert done.returncode == 2 and f"{tmp_path} has no bin/carved" in done.stderr

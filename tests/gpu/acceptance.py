@@ -1,0 +1,431 @@
+"""What run.sh runs: the same cases on NVIDIA's own driver and, to keep them honest, on the simulated one.
+
+A case is a function that returns what it measured, raises Skipped with a reason, or fails an assertion. All of
+them share one agent, started here with state of its own in a temporary folder; the first visible card is used,
+and it must be idle, because a case compares what the card holds before and after to the byte.
+"""
+import argparse
+import contextlib
+import ctypes
+import json
+import os
+import pathlib
+import platform
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+MiB, GiB = 1 << 20, 1 << 30
+OUT_OF_MEMORY = 2
+
+
+class Skipped(Exception):
+    pass
+
+
+class Card:
+    """The card by its own NVML, outside of any slice."""
+
+    def __init__(self, environment):
+        # In a process of its own: the simulator is chosen by the environment a process starts with.
+        self.process = subprocess.Popen([sys.executable, __file__, "--watch"], env=environment, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        first = json.loads(self.process.stdout.readline())
+        if "error" in first:
+            raise Skipped(first["error"])
+        self.name, self.driver, self.total = first["name"], first["driver"], first["total"]
+
+    def ask(self, word):
+        self.process.stdin.write(word + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def used(self):
+        return self.ask("used")
+
+    @contextlib.contextmanager
+    def watched(self):
+        """Yields a list that afterwards holds the most that was held at any moment, beyond what was before."""
+        before, most = self.ask("start"), []
+        yield most
+        most.append(self.ask("most") - before)
+
+
+def watch():
+    """Answers on stdout what is asked on stdin; between questions looks at the card without pause."""
+    try:
+        nvml = ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError as error:
+        print(json.dumps({"error": f"no NVML on this machine: {error}"}), flush=True)
+        return
+    device, memory, text = ctypes.c_void_p(), (ctypes.c_uint64 * 3)(), ctypes.create_string_buffer(96)
+    if nvml.nvmlInit_v2() != 0 or nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)) != 0:
+        print(json.dumps({"error": "NVML sees no card"}), flush=True)
+        return
+
+    def used():
+        assert nvml.nvmlDeviceGetMemoryInfo(device, memory) == 0
+        return memory[2]
+
+    used()
+    said = {"total": memory[0]}
+    for key, call in (("name", lambda: nvml.nvmlDeviceGetName(device, text, 96)),
+                      ("driver", lambda: nvml.nvmlSystemGetDriverVersion(text, 96))):
+        said[key] = text.value.decode() if call() == 0 else "?"
+    print(json.dumps(said), flush=True)
+    most, lock, asked = [0], threading.Lock(), {}
+
+    def look():
+        while True:
+            with lock:
+                most[0] = max(most[0], used())
+
+    threading.Thread(target=look, daemon=True).start()
+    for line in sys.stdin:
+        with lock:
+            now = used()
+            if line.strip() == "start":
+                most[0] = now
+            print(json.dumps(most[0] if line.strip() == "most" else now), flush=True)
+
+
+class Machine:
+    def __init__(self, options):
+        self.build, self.memory = options.build, options.memory
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cg-"))
+        self.simulated = bool(options.sim)
+        self.native = dict(os.environ)
+        if options.sim:
+            self.native["SIMGPU_DIR"] = str(self.folder / "state/sim")
+            self.native["LD_LIBRARY_PATH"] = str(self.build / "lib/carve/sim")
+        self.environment = {**os.environ, "CARVE_SOCKET": str(self.folder / "s"), "NO_COLOR": "1"}
+        words = [self.build / "bin/carved", "--state", self.folder / "state", "--socket", self.folder / "s",
+                 "--cdi-dir", self.folder / "cdi", *(["--sim", options.sim] if options.sim else [])]
+        self.log = open(self.folder / "log", "ab")
+        self.agent = subprocess.Popen(words, stdout=self.log, stderr=self.log)
+        end = time.monotonic() + 60
+        while self.carve("version").returncode != 0:
+            if self.agent.poll() is not None or time.monotonic() > end:
+                raise SystemExit("run.sh: the agent does not start:\n" + (self.folder / "log").read_text())
+            time.sleep(0.05)
+        self.card = Card(self.native)
+
+    def test(self, name):
+        path = self.build / "tests" / name
+        if not path.exists():
+            raise Skipped(f"{name} is not in {self.build}/tests")
+        return path
+
+    def carve(self, *words, timeout=120, **more):
+        return subprocess.run([self.build / "bin/carve", *map(str, words)], env={**self.environment, **more},
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
+
+    def run(self, *words, memory=None, timeout=240, **more):
+        return self.carve("run", "--memory", memory or self.memory, "--device", "0", "--", *words, timeout=timeout, **more)
+
+    def begin(self, name, *words, memory=None):
+        return subprocess.Popen([self.build / "bin/carve", "run", "--name", name, "--memory", str(memory or self.memory),
+                                 "--device", "0", "--", *map(str, words)], env=self.environment, text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def show(self, name):
+        done = self.carve("show", name, "-o", "json")
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def device(self):
+        return json.loads(self.carve("devices", "-o", "json").stdout)["devices"][0]
+
+    def idle(self, seconds=10):
+        end = time.monotonic() + seconds
+        while self.device()["tenants"] and time.monotonic() < end:
+            time.sleep(0.02)
+
+    def end(self):
+        self.agent.send_signal(signal.SIGTERM)
+        self.agent.wait(30)
+        self.card.process.stdin.close()
+        self.card.process.wait(10)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def bytes_of(size):
+    number, unit = re.fullmatch(r"(\d+)(MiB|GiB)", size).groups()
+    return int(number) * (MiB if unit == "MiB" else GiB)
+
+
+def until(true, seconds):
+    end = time.monotonic() + seconds
+    while not (value := true()) and time.monotonic() < end:
+        time.sleep(0.01)
+    return value
+
+
+def said(done):
+    """The JSON a program printed; its skip (77) and its failure are passed on."""
+    if done.returncode == 77:
+        raise Skipped((done.stdout + done.stderr).strip().rpartition("\n")[2] or "the program says that this card has no such thing")
+    assert done.returncode == 0, f"exit status {done.returncode}: {(done.stdout + done.stderr).strip()[-600:]}"
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+# ---- The cases. -------------------------------------------------------------------------------------------------
+
+def identity(m):
+    """One pointer per entry, by dlsym and by cuGetProcAddress: what the hooks rely on."""
+    done = subprocess.run([m.test("gpu_identity"), m.test("cuda_exports.txt")], env=m.native, capture_output=True, text=True)
+    assert done.returncode in (0, 77), f"entries whose pointer no export has: {done.stdout}"
+    return said(done)
+
+
+def quota(kind):
+    def case(m):
+        limit = bytes_of(m.memory)
+        with m.card.watched() as most:
+            done = m.run(m.test("tenant_rows"), kind)
+        got = said(done)
+        assert most[0] <= limit, f"{most[0] - limit} bytes beyond the slice"
+        assert got["error"] == [OUT_OF_MEMORY] * 2, f"refused with other errors than CUDA_ERROR_OUT_OF_MEMORY: {got}"
+        assert got["count"][0] == got["count"][1] > 0, f"freed memory is not all there again: {got}"
+        return {"pieces": got["count"][0], "device_bytes_at_most": most[0]}
+    case.__doc__ = f"{kind}: fills to the quota and not a byte beyond it, frees, fills again to the same figure"
+    return case
+
+
+def neighbours(m):
+    """Two slices fill up at once: each gets its own, the card holds no more than both."""
+    with m.card.watched() as most:
+        both = [m.begin(f"n{i}", m.test("tenant_rows"), "linear") for i in (1, 2)]
+        done = [subprocess.CompletedProcess([], p.wait(240), p.stdout.read(), "") for p in both]
+    got = [said(d) for d in done]
+    assert most[0] <= 2 * bytes_of(m.memory), most
+    assert got[0]["count"] == got[1]["count"], got
+    return {"pieces": [g["count"][0] for g in got]}
+
+
+def whole_card(m):
+    """What a program sees of its slice: its size as the card's, by cuMemGetInfo and by NVML."""
+    free = said(m.run(m.test("tenant_rows"), "linear"))["free"][0]
+    limit = bytes_of(m.memory)
+    assert 0 < free <= limit, f"{free} free of {limit}"
+    smi = shutil.which("nvidia-smi")
+    if not smi:
+        return {"free_with_context": free, "nvidia_smi": "not installed"}
+    done = m.run(smi, "--query-gpu=memory.total", "--format=csv,noheader,nounits")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(done.stdout.split()[0]) * MiB == limit, f"nvidia-smi shows {done.stdout.strip()} MiB"
+    return {"free_with_context": free, "nvidia_smi": done.stdout.strip() + " MiB"}
+
+
+def sharing(m):
+    """Two processes of one slice share memory by IPC handle and by descriptor: charged once, the bytes are there."""
+    pair, socket = m.test("gpu_pair"), m.folder / "pair"
+    done = m.run("sh", "-c", f"{pair} give {socket} & {pair} take {socket} && wait $!")
+    got = said(done)
+    assert got["ipc"] == 0 and got["descriptor"] == 0, got
+    assert got["charged"] == 0, f"charged twice: {got}"
+    return got
+
+
+def foreign(m):
+    """Another slice cannot open memory by IPC handle; whether descriptors can be told apart is printed."""
+    pair, socket = m.test("gpu_pair"), m.folder / "foreign"
+    giver = m.begin("giver", pair, "give", socket)
+    try:
+        got = said(m.run(pair, "take", socket))
+    finally:
+        m.carve("stop", "giver")
+        giver.wait(30)
+    assert got["ipc"] != 0, "the memory of another slice was opened"
+    return got
+
+
+def death(m):
+    """A killed program's memory is there for the next one, and how long that takes."""
+    took = []
+    for _ in range(5):
+        program = m.begin("dies", m.build / "bin/carve-load", "--allocate", f"{bytes_of(m.memory) * 3 // 4 // MiB}MiB",
+                          "--no-touch", "--seconds", "60")
+        assert until(lambda: (m.show("dies") or {"parts": [{"charged_bytes": 0}]})["parts"][0]["charged_bytes"] > bytes_of(m.memory) // 2, 30)
+        pid = next(p["pid"] for p in m.show("dies")["processes"] if p["attached"])
+        start = time.monotonic()
+        os.kill(pid, signal.SIGKILL)
+        program.wait(30)
+        m.idle()
+        took.append((time.monotonic() - start) * 1000)
+        got = said(m.run(m.build / "bin/carve-load", "--allocate", f"{bytes_of(m.memory) * 3 // 4 // MiB}MiB", "--no-touch"))
+        assert got["error"] is None, got
+    return {"ms_until_the_slice_is_gone": round(statistics.median(took), 1)}
+
+
+def many(m):
+    """Sixteen processes of one slice fill it up against each other: the card never holds more than the slice."""
+    limit = bytes_of(m.memory) * 8
+    with m.card.watched() as most:
+        got = said(m.run(m.build / "bin/carve-load", "--processes", "16", "--pattern", "fill", "--chunk", "64MiB", "--smallest",
+                         "2MiB", "--allocate", f"{limit // MiB}MiB", "--no-touch", memory=f"{limit // MiB}MiB"))
+    assert most[0] <= limit, f"{most[0] - limit} bytes beyond the slice"
+    return {"device_bytes_at_most": most[0], "error": got["error"]}
+
+
+def context(m):
+    """What a context takes of the card, as the agent measured it and as the card tells."""
+    with m.card.watched() as most:
+        said(m.run(m.build / "bin/carve-load", "--allocate", "2MiB", "--no-touch"))
+    measured = m.device()["context_bytes"]
+    return {"agent_bytes": measured, "card_bytes": most[0] - 2 * MiB}
+
+
+def contexts(m):
+    """Contexts in one process until the driver or the quota refuses, and the error."""
+    got = said(m.run(m.test("tenant_rows"), "context", memory=f"{min(64 * GiB, m.device()['usable_bytes']) // GiB}GiB"))
+    return {"contexts": got["count"][0], "error": got["error"][0]}
+
+
+def bypass(m):
+    """A program that gets round the library is named by the agent within a second of its first byte."""
+    way = f"LD_PRELOAD= exec {m.test('escape')} plain 300 60"
+    took = []
+    for i in range(3):
+        before, name = m.card.used(), f"escape{i}"
+        program = m.begin(name, "sh", "-c", way)
+        assert until(lambda: m.card.used() >= before + 300 * MiB, 30), "it took nothing"
+        start = time.monotonic()
+        told = until(lambda: any("without having registered" in e["text"] for e in (m.show(name) or {"events": []})["events"]), 10)
+        took.append(time.monotonic() - start)
+        m.carve("stop", name)
+        program.wait(30)
+        if not told:
+            raise Skipped("this machine's NVML names no processes (a pid namespace, or no right to)") if not visible(m) else AssertionError("nobody noticed")
+    assert max(took) < 1.5, took
+    return {"seconds": [round(t, 2) for t in took]}
+
+
+def visible(m):
+    """Whether NVML tells the processes of the card, without which nobody can be caught."""
+    program = subprocess.Popen([m.build / "bin/carve-load", "--allocate", "2MiB", "--seconds", "3"], env=m.native,
+                               stdout=subprocess.DEVNULL)
+    seen = until(lambda: m.device()["strangers"], 3)
+    program.wait()
+    return bool(seen)
+
+
+def overhead(m):
+    """What the hooks add to calls of this driver: in a slice and outside of it in turns."""
+    rows = {"native": [], "slice": []}
+    for _ in range(5):
+        done = subprocess.run([m.test("gpu_overhead")], env=m.native, capture_output=True, text=True, timeout=120)
+        rows["native"].append(said(done))
+        rows["slice"].append(said(m.run(m.test("gpu_overhead"))))
+    table = {}
+    for name in rows["native"][0]:
+        native, inside = (statistics.median(r[name] for r in rows[where]) for where in ("native", "slice"))
+        table[name] = {"native_ns": native, "added_ns": round(inside - native, 1)}
+    return table
+
+
+def toolkit(m):
+    """A program of the CUDA runtime, made by nvcc, linked statically."""
+    nvcc = shutil.which("nvcc") or next((p for p in ("/usr/local/cuda/bin/nvcc",) if os.path.exists(p)), None)
+    if not nvcc:
+        raise Skipped("nvcc is not installed")
+    made = subprocess.run([nvcc, "-o", m.folder / "toolkit", HERE / "toolkit.cu"], capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    with m.card.watched() as most:
+        done = m.run(m.folder / "toolkit")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert most[0] <= bytes_of(m.memory), f"{most[0] - bytes_of(m.memory)} bytes beyond the slice"
+    return {"said": done.stdout.strip().splitlines(), "device_bytes_at_most": most[0]}
+
+
+def samples(m):
+    """NVIDIA's own samples, where they are installed ($CUDA_SAMPLES or the toolkit's folders)."""
+    folders = [os.environ.get("CUDA_SAMPLES", ""), "/usr/local/cuda/extras/demo_suite", "/usr/local/cuda/samples/bin"]
+    found = [p for f in folders if f for name in ("deviceQuery", "vectorAdd", "bandwidthTest", "simpleIPC", "streamOrderedAllocation")
+             for p in pathlib.Path(f).rglob(name) if os.access(p, os.X_OK) and p.is_file()]
+    if not found:
+        raise Skipped("none found; CUDA_SAMPLES=FOLDER names where they are")
+    codes = {p.name: m.run(p).returncode for p in found}
+    assert not any(codes.values()), codes
+    return codes
+
+
+def framework(name):
+    def case(m):
+        python = os.environ.get("GPU_PYTHON", sys.executable)
+        with m.card.watched() as most:
+            done = m.run(python, HERE / "frameworks" / f"{name}.py", memory=f"{bytes_of(m.memory) * 2 // MiB}MiB", timeout=400)
+        got = said(done)
+        assert most[0] <= bytes_of(m.memory) * 2, f"{most[0]} bytes of the device"
+        if "total" in got:
+            assert got["total"] == bytes_of(m.memory) * 2, f"sees {got['total']} bytes, not its slice"
+        return {**got, "device_bytes_at_most": most[0]}
+    case.__doc__ = f"{name}, unmodified: sees the slice as the card, its own error when full, computes right"
+    return case
+
+
+def cases(m):
+    rows = m.build / "tests/tenant_rows"
+    kinds = subprocess.run([rows], capture_output=True, text=True).stdout.split() if rows.exists() else ["linear"]
+    named = [("identity", identity)]
+    named += [(f"quota.{kind}", quota(kind)) for kind in kinds if kind != "context"]
+    named += [(f.__name__, f) for f in (neighbours, whole_card, sharing, foreign, death, many, context, contexts, bypass,
+                                        overhead, toolkit, samples)]
+    return named + [(f"framework.{name}", framework(name)) for name in ("pytorch", "cupy", "jax", "triton")]
+
+
+def main():
+    if sys.argv[1:] == ["--watch"]:
+        return watch()
+    parser = argparse.ArgumentParser(prog="run.sh", description="The acceptance of a build on NVIDIA's own driver.")
+    parser.add_argument("build", metavar="BIN_DIR", type=pathlib.Path, help="a build folder, or what tests/gpu/pack made")
+    parser.add_argument("--json", metavar="FILE", type=pathlib.Path, default=pathlib.Path("gpu.json"), help="where the results go (gpu.json)")
+    parser.add_argument("--memory", metavar="SIZE", default="2GiB", help="of a case's slice, in MiB or GiB (2GiB)")
+    parser.add_argument("--only", metavar="WORD", action="append", help="only cases whose name has this in it")
+    parser.add_argument("--sim", metavar="SPEC", help="simulated devices instead of real ones, as carved --sim takes them")
+    options = parser.parse_args()
+    options.build = options.build.resolve()
+    if not (options.build / "bin/carved").exists():
+        parser.error(f"{options.build} has no bin/carved: give a build folder or one made by tests/gpu/pack")
+    if not re.fullmatch(r"\d+(MiB|GiB)", options.memory):
+        parser.error(f"--memory {options.memory}: a number with MiB or GiB, such as 2GiB")
+    try:
+        m = Machine(options)
+    except Skipped as reason:
+        print(f"run.sh: {reason}", file=sys.stderr)
+        return 2
+    where = f"{m.card.name}, driver {m.card.driver}" + (", simulated" if m.simulated else "")
+    document = {"date": time.strftime("%Y-%m-%d"), "where": where, "simulated": m.simulated, "host": platform.platform(),
+                "device": m.device(), "cases": []}
+    print(f"{where}, {m.card.total / GiB:.1f} GiB, {m.card.used() / MiB:.0f} MiB held by others\n")
+    for name, case in cases(m):
+        if options.only and not any(word in name for word in options.only):
+            continue
+        row = {"name": name, "what": case.__doc__, "status": "ok"}
+        start = time.monotonic()
+        try:
+            row["measured"] = case(m)
+        except Skipped as reason:
+            row.update(status="skipped", why=str(reason))
+        except (AssertionError, subprocess.TimeoutExpired, ValueError, KeyError, IndexError) as error:
+            row.update(status="FAILED", why=str(error) or repr(error))
+        row["seconds"] = round(time.monotonic() - start, 1)
+        m.idle()
+        document["cases"].append(row)
+        text = row.get("why") or json.dumps(row["measured"])
+        print(f"{row['status']:8} {name:24} {row['seconds']:6.1f} s  {text[:240]}", flush=True)
+    m.end()
+    options.json.write_text(json.dumps(document, indent=1) + "\n")
+    count = {s: sum(c["status"] == s for c in document["cases"]) for s in ("ok", "skipped", "FAILED")}
+    print(f"\n{count['ok']} ok, {count['skipped']} skipped, {count['FAILED']} failed; {options.json}")
+    return 1 if count["FAILED"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

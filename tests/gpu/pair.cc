@@ -1,0 +1,145 @@
+// Two processes share device memory: `give` allocates and hands out, `take` opens. In one slice the second
+// finds the first one's bytes and is charged nothing; from another slice it is refused where that can be
+// told.
+//
+//   pair give SOCKET    allocates 64 MiB twice, waits for one `take`; exit status 0 when that has left
+//   pair take SOCKET    prints {"ipc": ERROR, "descriptor": ERROR, "charged": BYTES} and exits 0, or 1 where
+//                       what it opened does not hold the first one's bytes
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "gpu/driver.h"
+
+using namespace carve::gpu;
+
+namespace {
+
+constexpr size_t size = 64 << 20;
+constexpr CUmemAllocationHandleType kind = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+
+void fail(const char* what) {
+  perror(what);
+  exit(1);
+}
+
+sockaddr_un address_of(const char* path) {
+  sockaddr_un a = {};
+  a.sun_family = AF_UNIX;
+  if (strlen(path) >= sizeof a.sun_path) fail(path);
+  strcpy(a.sun_path, path);
+  return a;
+}
+
+CUmemAllocationProp exportable() {
+  CUmemAllocationProp p = {};
+  p.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  p.requestedHandleTypes = kind;
+  p.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  return p;
+}
+
+CUdeviceptr mapped(CUmemGenericAllocationHandle handle) {
+  CUdeviceptr at = 0;
+  MUST(CU(cuMemAddressReserve)(&at, size, 0, 0, 0));
+  MUST(CU(cuMemMap)(at, size, 0, handle, 0));
+  CUmemAccessDesc access = {};
+  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  MUST(CU(cuMemSetAccess)(at, size, &access, 1));
+  return at;
+}
+
+// The handle's bytes with the descriptor beside them.
+union Control {
+  char bytes[CMSG_SPACE(sizeof(int))];
+  cmsghdr header;
+};
+
+int give(const char* path) {
+  const sockaddr_un at = address_of(path);
+  const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  begin();
+  CUdeviceptr linear = 0;
+  CUipcMemHandle handle = {};
+  MUST(CU(cuMemAlloc_v2)(&linear, size));
+  MUST(CU(cuMemsetD8_v2)(linear, 0x5a, size));
+  MUST(CU(cuIpcGetMemHandle)(&handle, linear));
+  const CUmemAllocationProp prop = exportable();
+  CUmemGenericAllocationHandle piece = 0;
+  int fd = -1;
+  MUST(CU(cuMemCreate)(&piece, size, &prop, 0));
+  MUST(CU(cuMemsetD8_v2)(mapped(piece), 0xa5, size));
+  MUST(CU(cuMemExportToShareableHandle)(&fd, piece, kind, 0));
+  MUST(CU(cuCtxSynchronize)());
+  if (bind(listener, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0 || listen(listener, 1) != 0)
+    fail(path);
+  const int peer = accept(listener, nullptr, nullptr);
+  Control control = {};
+  iovec bytes = {&handle, sizeof handle};
+  msghdr message = {};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = &control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof fd);
+  memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  if (sendmsg(peer, &message, 0) != sizeof handle) fail("sendmsg");
+  char end;
+  return read(peer, &end, 1) == 0 ? 0 : 1;
+}
+
+bool holds(CUdeviceptr at, unsigned char value) {
+  unsigned char ends[2] = {};
+  MUST(CU(cuMemcpyDtoH_v2)(&ends[0], at, 1));
+  MUST(CU(cuMemcpyDtoH_v2)(&ends[1], at + size - 1, 1));
+  return ends[0] == value && ends[1] == value;
+}
+
+int take(const char* path) {
+  const sockaddr_un at = address_of(path);
+  begin();
+  const int peer = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  int tries = 0;
+  while (connect(peer, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0)
+    if (++tries > 30'000 || usleep(1000) != 0) fail(path);
+  CUipcMemHandle handle = {};
+  Control control = {};
+  iovec bytes = {&handle, sizeof handle};
+  msghdr message = {};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = &control;
+  message.msg_controllen = sizeof control;
+  if (recvmsg(peer, &message, MSG_WAITALL) != sizeof handle || CMSG_FIRSTHDR(&message) == nullptr)
+    fail("recvmsg");
+  int fd = -1;
+  memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
+
+  const size_t before = free_bytes();
+  CUdeviceptr linear = 0;
+  const CUresult ipc = CU(cuIpcOpenMemHandle_v2)(&linear, handle, 1);
+  CUmemGenericAllocationHandle piece = 0;
+  const CUresult descriptor =
+      CU(cuMemImportFromShareableHandle)(&piece, reinterpret_cast<void*>(static_cast<intptr_t>(fd)), kind);
+  bool right = true;
+  if (ipc == CUDA_SUCCESS) right = holds(linear, 0x5a);
+  if (descriptor == CUDA_SUCCESS) right = holds(mapped(piece), 0xa5) && right;
+  printf("{\"ipc\": %d, \"descriptor\": %d, \"charged\": %zu}\n", static_cast<int>(ipc),
+         static_cast<int>(descriptor), before - free_bytes());
+  return right ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 3 && strcmp(argv[1], "give") == 0) return give(argv[2]);
+  if (argc == 3 && strcmp(argv[1], "take") == 0) return take(argv[2]);
+  fprintf(stderr, "pair give|take SOCKET\n");
+  return 2;
+}
