@@ -59,6 +59,22 @@ void read_own_name(char (&name)[64]) {
   name[n > 0 ? n - 1 : 0] = 0;
 }
 
+// Both libraries of a process use one descriptor: a lock of fcntl's belongs to the process, and whoever
+// closes any descriptor of the file gives up all of them.
+constexpr int kFirstHigh = 500;  // Out of the way of programs that close or count the low descriptors.
+
+int open_clients(const char* path) {
+  struct stat file = {}, other = {};
+  if (stat(path, &file) != 0) return -1;
+  for (int fd = kFirstHigh; fd < kFirstHigh + 64; ++fd)
+    if (fstat(fd, &other) == 0 && other.st_dev == file.st_dev && other.st_ino == file.st_ino) return fd;
+  const int low = open(path, O_RDWR | O_CLOEXEC);
+  const int high = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, kFirstHigh);
+  if (high < 0) return low;
+  close(low);  // No lock is held yet, so closing drops none.
+  return high;
+}
+
 }  // namespace
 
 const char* set_directory() {
@@ -93,13 +109,8 @@ Opened open_set(const char* directory, Set* set) {
     set->devices[i] = d;
   }
   std::snprintf(path, sizeof path, "%s/clients.lock", directory);
-  set->clients_fd = open(path, O_RDWR | O_CLOEXEC);
+  set->clients_fd = open_clients(path);
   if (set->clients_fd < 0) return Opened::unreadable;
-  // Out of the way of programs that close or count the low descriptors.
-  if (const int high = fcntl(set->clients_fd, F_DUPFD_CLOEXEC, 500); high >= 0) {
-    close(set->clients_fd);  // No lock is held yet, so closing drops none of ours.
-    set->clients_fd = high;
-  }
   return Opened::yes;
 }
 
