@@ -5,7 +5,7 @@ import subprocess
 from conftest import BUILD
 
 GPU = BUILD.parent / "tests/gpu"
-NEEDS_MORE_THAN_A_SIMULATOR = {"toolkit", "samples", "framework.pytorch", "framework.cupy", "framework.jax", "framework.triton"}
+NEEDS_MORE_THAN_A_SIMULATOR = {"toolkit", "samples", "profiler", "framework.pytorch", "framework.cupy", "framework.jax", "framework.triton"}
 
 
 def test_every_case_passes_or_says_why_not(tmp_path):

@@ -356,6 +356,19 @@ def samples(m):
     return codes
 
 
+def profiler(m):
+    """NVIDIA's profiler around a program in a slice comes to its end: Nsight Systems and Compute inject libraries."""
+    found = {"nsys": ["profile", "--force-overwrite", "true", "-o", m.folder / "nsys"], "ncu": ["--launch-count", "1"]}
+    codes = {}
+    for name, words in found.items():
+        if path := shutil.which(name):
+            codes[name] = m.run(path, *words, m.build / "bin/carve-load", "--kernels", "50us", "--seconds", "1").returncode
+    if not codes:
+        raise Skipped("neither nsys nor ncu is installed")
+    assert not any(codes.values()), codes
+    return codes
+
+
 def framework(name):
     def case(m):
         python = os.environ.get("GPU_PYTHON", sys.executable)
@@ -376,7 +389,7 @@ def cases(m):
     named = [("identity", identity)]
     named += [(f"quota.{kind}", quota(kind)) for kind in kinds if kind != "context"]
     named += [(f.__name__, f) for f in (neighbours, whole_card, sharing, foreign, death, many, context, contexts, bypass,
-                                        overhead, toolkit, samples)]
+                                        overhead, toolkit, samples, profiler)]
     return named + [(f"framework.{name}", framework(name)) for name in ("pytorch", "cupy", "jax", "triton")]
 
 

@@ -1,4 +1,4 @@
-"""A small world for the cases: an agent of its own on simulated devices, and the command line.
+"""A small world for whatever runs real programs: an agent of its own on simulated devices, and the command line.
 
 Every case gets an agent with its own socket, ledger and device set in a short temporary folder, so that
 cases neither see nor disturb each other. Nothing here knows how Carve works inside.
@@ -9,12 +9,14 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
 import pytest
 
-BUILD = pathlib.Path(os.environ.get("CARVE_BUILD", pathlib.Path(__file__).resolve().parents[2] / "build"))
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD = pathlib.Path(os.environ.get("CARVE_BUILD", HERE.parent / "build"))
 GiB = 1 << 30
 MiB = 1 << 20
 
@@ -118,3 +120,26 @@ def pytest_configure(config):
 
 LOAD = BUILD / "bin/carve-load"
 long_form = bool(os.environ.get("CARVE_LONG"))
+
+
+def program_of(text):
+    """A program of a few lines, with what driver.py has at hand."""
+    return [sys.executable, "-c", "from driver import *\n" + text]
+
+
+@pytest.fixture
+def inside(world):
+    """inside(TEXT, slice options): runs the Python text in a slice; what it printed. A failed assertion in it fails the test."""
+    def run(text, *options, memory="2GiB", status=0, env=None):
+        done = world.carve("run", "--memory", memory, *options, "--", *program_of(text), env={"PYTHONPATH": str(HERE), **(env or {})}, timeout=120)
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout
+    return run
+
+
+@pytest.fixture
+def beside(world):
+    """The same, left running."""
+    def begin(text, *options, name="beside", memory="2GiB"):
+        return world.begin("run", "--memory", memory, "--name", name, *options, "--", *program_of(text), env={"PYTHONPATH": str(HERE)})
+    return begin

@@ -1,0 +1,77 @@
+"""What users of other interposers waited for, each as a test. The list is table.md."""
+import os
+import signal
+import time
+
+import pytest
+
+from conftest import MiB, until
+
+
+def test_a_process_killed_in_the_middle_of_an_allocation_holds_nobody_up(inside):
+    """Twenty victims killed at random moments of their churn; a sibling measures its own calls all the while."""
+    inside("""
+import os, random, signal, time
+random.seed(3)
+victims = []
+def victim():
+    pid = os.fork()
+    if pid == 0:
+        begin()
+        while True:
+            p = allocate(3 * MiB)
+            must(cu.cuMemFree_v2(p))
+    return pid
+first = victim()
+import threading
+begin()
+free = info()[0]
+longest, stop = 0, False
+def measure():
+    global longest
+    context = c_void_p()
+    must(cu.cuDevicePrimaryCtxRetain(byref(context), 0))
+    must(cu.cuCtxSetCurrent(context))
+    while not stop:
+        start = time.thread_time()
+        wall = time.monotonic()
+        must(cu.cuMemFree_v2(allocate(2 * MiB)))
+        longest = max(longest, time.monotonic() - wall)
+thread = threading.Thread(target=measure)
+thread.start()
+os.kill(first, signal.SIGKILL)
+os.waitpid(first, 0)
+time.sleep(0.5)
+stop = True
+thread.join()
+# On a busy machine a thread may be off the processor for some time: far below any lock's time-out.
+assert longest < 1, f"one allocation took {longest:.1f} s"
+""")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")
+def test_another_user_in_the_slice_needs_no_permission_on_a_shared_file(inside):
+    inside("""
+import os
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+begin()
+free, total = info()
+assert total == 2 << 30
+allocate(free)
+pointer = c_uint64()
+assert cu.cuMemAlloc_v2(byref(pointer), c_size_t(2 * MiB)) == OUT_OF_MEMORY
+""")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to hide the file system")
+def test_a_program_that_may_write_nowhere_works(world, inside):
+    """No home, no temporary folder, a current folder that is gone: nothing of ours lies in any of them."""
+    empty = world.folder / "empty"
+    empty.mkdir()
+    inside(f"""
+import os
+os.chdir("{empty}"); os.rmdir("{empty}")
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+begin()
+allocate(info()[0])
+""", env={"HOME": "/nonexistent", "TMPDIR": "/nonexistent"})
