@@ -86,13 +86,14 @@ CUresult capture(CUstream_st& s, const std::shared_ptr<CUctx_st>& context, Paylo
   return append(*c, s, context, std::move(payload), &node);
 }
 
-CUresult capture(CUstream_st& s, CUgraphNodeParams* params) {
+CUresult capture(CUstream_st& s, const std::shared_ptr<CUctx_st>& context, CUgraphNodeParams* params) {
   const GraphLock lock;
   Capture* c = capture_of(s);
   if (!c || !alive(*c)) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   Payload payload;
-  std::shared_ptr<CUctx_st> context;
-  if (const CUresult e = payload_of(*params, &payload, &context)) return spoil(*c, e);
+  std::shared_ptr<CUctx_st> of_parameters;
+  if (const CUresult e = payload_of(*params, &payload, &of_parameters)) return spoil(*c, e);
+  if (const CUresult e = memory_fits(*c->graph, payload)) return spoil(*c, e);
   CUgraphNode_st* node = nullptr;
   if (const CUresult e = append(*c, s, context, std::move(payload), &node)) return e;
   params_of(*node, params);

@@ -23,7 +23,7 @@ inline bool capturing(const CUstream_st& s) {
 CUresult capture(CUstream_st&, const std::shared_ptr<CUctx_st>&, Payload);
 
 // Adds a node that the caller has in hand already made into parameters, and tells which it became.
-CUresult capture(CUstream_st&, CUgraphNodeParams*);
+CUresult capture(CUstream_st&, const std::shared_ptr<CUctx_st>&, CUgraphNodeParams*);
 
 // For a call that waits for this stream: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED where it captures.
 CUresult refuse_wait(CUstream_st&);

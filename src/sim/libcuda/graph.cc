@@ -202,6 +202,7 @@ CUresult change_edges(CUgraph g, const CUgraphNode* from, const CUgraphNode* to,
   for (size_t i = 0; i < count; ++i)
     if (!is_node(from[i]) || !is_node(to[i]) || from[i]->graph != g || to[i]->graph != g)
       return CUDA_ERROR_INVALID_VALUE;
+  if (!add && has_memory(*g)) return CUDA_ERROR_NOT_SUPPORTED;
   for (size_t i = 0; i < count; ++i) {
     if (add) {
       if (const CUresult e = add_edge(*from[i], *to[i], data ? data + i : nullptr)) return e;
@@ -238,6 +239,7 @@ EXPORT CUresult cuGraphClone(CUgraph* out, CUgraph original) {
   if (const CUresult e = entered()) return e;
   const GraphLock lock;
   if (!out || !is_graph(original)) return CUDA_ERROR_INVALID_VALUE;
+  if (has_memory(*original)) return CUDA_ERROR_NOT_SUPPORTED;
   auto copy = clone_graph(*original, false);
   *out = copy.get();
   graphs().programs[copy.get()] = copy;
@@ -256,9 +258,7 @@ EXPORT CUresult cuGraphDestroyNode(CUgraphNode n) {
   if (const CUresult e = entered()) return e;
   const GraphLock lock;
   if (!is_node(n)) return CUDA_ERROR_INVALID_VALUE;
-  // The memory of an allocation node may be in use wherever its address went.
-  if (n->type() == CU_GRAPH_NODE_TYPE_MEM_ALLOC || n->type() == CU_GRAPH_NODE_TYPE_MEM_FREE)
-    return CUDA_ERROR_NOT_SUPPORTED;
+  if (has_memory(*n->graph)) return CUDA_ERROR_NOT_SUPPORTED;
   remove_node(*n);
   return CUDA_SUCCESS;
 }

@@ -19,6 +19,8 @@
 
 namespace carve::sim {
 
+struct GraphBlock;  // sim/libcuda/graph_memory.h
+
 // The arguments of a launch, copied when the node is made, and where each begins: what kernelParams shows.
 struct Arguments {
   std::vector<char> bytes;
@@ -61,6 +63,7 @@ struct SemaphoreWaitNode {
 struct AllocNode {
   CUDA_MEM_ALLOC_NODE_PARAMS params = {};
   std::vector<CUmemAccessDesc> access;
+  std::shared_ptr<GraphBlock> block;
 };
 struct FreeNode {
   CUdeviceptr address = 0;

@@ -15,6 +15,11 @@ void bury(std::unique_ptr<CUuserObject_st>);
 
 // Allocation and free nodes; memory_node.cc.
 CUresult memory_payload(const CUgraphNodeParams&, Payload*, std::shared_ptr<CUctx_st>* context);
+// Whether the graph may have this node: CUDA_ERROR_NOT_SUPPORTED for memory in graphs that are part of
+// others, CUDA_ERROR_INVALID_VALUE for freeing a second time.
+CUresult memory_fits(const CUgraph_st&, const Payload&);
+// Such graphs are neither cloned nor do they lose nodes or edges.
+bool has_memory(const CUgraph_st&);
 
 // External semaphores; graph_semaphore.cc.
 CUresult signal_steps(const SemaphoreSignalNode&, std::vector<Step>*);

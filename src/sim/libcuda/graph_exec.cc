@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sim/libcuda/graph_space.h"
+
 using namespace carve::sim;
 
 namespace carve::sim {
@@ -97,6 +99,33 @@ class Layout {
   std::map<CUgraphConditionalHandle, bool> used_;
 };
 
+// What the nodes allocate, and what of it they free themselves.
+GraphNeeds needs_of(const CUgraphExec_st& x) {
+  GraphNeeds needs;
+  std::map<CUdeviceptr, NodeSpan> here;
+  for (unsigned i = 0; i < x.nodes.size(); ++i)
+    if (const auto* a = std::get_if<AllocNode>(&x.nodes[i].node->payload)) {
+      needs.blocks.push_back(a->block);
+      here[a->block->address] = {i, 0, a->block->bytes};
+    }
+  for (unsigned i = 0; i < x.nodes.size(); ++i)
+    if (const auto* f = std::get_if<FreeNode>(&x.nodes[i].node->payload)) {
+      const auto own = here.find(f->address);
+      if (own == here.end())
+        needs.frees.push_back({i, f->address});
+      else
+        own->second.free = i;
+    }
+  std::map<unsigned, std::vector<NodeSpan>> spans;  // By device.
+  for (const auto& b : needs.blocks)
+    if (const NodeSpan& s = here[b->address]; s.free)  // No free comes first: it has an allocation before it.
+      spans[b->device].push_back(s);
+    else
+      needs.lasting.push_back(b);
+  for (const auto& [device, list] : spans) needs.temporary[device] = space_of(x.waits, list, kBlock);
+  return needs;
+}
+
 }  // namespace
 
 LayoutError lay_out(const CUgraph_st& g, CUgraphExec_st* x) {
@@ -104,6 +133,7 @@ LayoutError lay_out(const CUgraph_st& g, CUgraphExec_st* x) {
   const LayoutError e = Layout(x).whole(*x->image);
   x->lanes = lanes_of(x->waits, kLanes);
   x->ends = ends_of(x->waits);
+  if (!e.code) x->needs = needs_of(*x);
   return e;
 }
 
@@ -117,6 +147,7 @@ std::shared_ptr<CUgraphExec_st> find_executable(CUgraphExec handle) {
 
 // Called without the lock: user objects of the image may lose their last reference.
 CUgraphExec_st::~CUgraphExec_st() {
+  if (claimed) unclaim_blocks(needs, this);
   const GraphLock lock;
   image.reset();
 }
@@ -150,6 +181,8 @@ CUresult instantiate(CUgraphExec* out, CUgraph g, unsigned long long flags, CUgr
       for (const auto& n : g->nodes)
         if (n->id == e.source) *bad = n.get();
     if (reason) *reason = e.reason;
+    if (!e.code) e.code = claim_blocks(x->needs);
+    x->claimed = !e.code;
     if (!e.code) executables()[x.get()] = x;
   }
   if (e.code) return e.code;

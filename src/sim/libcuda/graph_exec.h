@@ -10,6 +10,7 @@
 
 #include "sim/libcuda/graph.h"
 #include "sim/libcuda/graph_calls.h"
+#include "sim/libcuda/graph_memory.h"
 #include "sim/libcuda/graph_order.h"
 
 namespace carve::sim {
@@ -34,6 +35,8 @@ struct CUgraphExec_st {
   std::vector<unsigned> lanes, ends;
   std::unordered_map<uint64_t, unsigned> by_source;  // The program's node to the entry.
   bool holds_objects = false;
+  carve::sim::GraphNeeds needs;
+  bool claimed = false;  // The memory of its nodes is its own.
 
   std::mutex mutex;
   carve::sim::Place last;  // The end of its last launch, which the next one waits for.
@@ -57,7 +60,7 @@ LayoutError lay_out(const CUgraph_st&, CUgraphExec_st*);
 // The executable behind a handle, or nullptr. Takes the lock.
 std::shared_ptr<CUgraphExec_st> find_executable(CUgraphExec);
 
-// A mark in the stream behind the last launch, with the graph's memory taken.
+// Takes what memory the graph needs in the stream, so that its launch there finds it.
 CUresult upload(const std::shared_ptr<CUgraphExec_st>&, CUstream);
 
 }  // namespace carve::sim

@@ -82,9 +82,9 @@ CUresult submit_node(const ExecNode& entry, const std::shared_ptr<CUctx_st>& c, 
   return CUDA_SUCCESS;
 }
 
-// With the executable's mutex held.
-CUresult launch_in(const std::shared_ptr<CUgraphExec_st>& keep, const std::shared_ptr<CUctx_st>& home,
-                   CUstream_st& stream) {
+// With the executable's mutex held and its memory taken; *done is where each node ends.
+CUresult submit_graph(const std::shared_ptr<CUgraphExec_st>& keep, const std::shared_ptr<CUctx_st>& home,
+                      CUstream_st& stream, std::vector<Place>* done) {
   CUgraphExec_st& x = *keep;
   std::vector<Place> before;
   if (x.last.context && !x.last.context->destroyed.load()) before.push_back(x.last);
@@ -92,20 +92,19 @@ CUresult launch_in(const std::shared_ptr<CUgraphExec_st>& keep, const std::share
   if (const CUresult e = submit_after(home, stream.channel, before, mark(), &start)) return e;
   Channels channels(*home, stream.channel);
   const unsigned lanes = x.lanes.empty() ? 0 : *std::max_element(x.lanes.begin(), x.lanes.end()) + 1;
-  std::vector<Place> done(x.nodes.size());
   for (size_t i = 0; i < x.nodes.size(); ++i) {
     const ExecNode& entry = x.nodes[i];
     const auto c = entry.node->context.lock();
     if (!c || c->destroyed.load()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     std::vector<Place> places;
     if (x.waits[i].empty()) places.push_back(start);
-    for (unsigned w : x.waits[i]) places.push_back(done[w]);
+    for (unsigned w : x.waits[i]) places.push_back((*done)[w]);
     if (const CUresult e = submit_node(entry, c, channels.of(*c, x.lanes[i], lanes), std::move(places),
-                                       priority_of(x, entry, stream), &done[i]))
+                                       priority_of(x, entry, stream), &(*done)[i]))
       return e;
   }
   std::vector<Place> ends;
-  for (unsigned i : x.ends) ends.push_back(done[i]);
+  for (unsigned i : x.ends) ends.push_back((*done)[i]);
   if (const CUresult e = submit_after(home, stream.channel, ends, mark(), &x.last)) return e;
   if (!x.holds_objects) return CUDA_SUCCESS;
   // The user objects live until the launch has ended, even if the executable is destroyed before.
@@ -118,6 +117,18 @@ CUresult launch_in(const std::shared_ptr<CUgraphExec_st>& keep, const std::share
   return submit_after(home, stream.channel, {}, std::move(release), nullptr);
 }
 
+CUresult launch_in(const std::shared_ptr<CUgraphExec_st>& x, const std::shared_ptr<CUctx_st>& c,
+                   CUstream_st& stream) {
+  std::vector<Place> done(x->nodes.size());
+  if (x->needs.none()) return submit_graph(x, c, stream, &done);
+  const bool frees_before = x->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+  if (const CUresult e = graph_memory_take(x.get(), x->needs, *c, stream.channel, true, frees_before))
+    return e;
+  const CUresult e = submit_graph(x, c, stream, &done);
+  graph_memory_submitted(x->needs, *c, stream.channel, done, x->last);
+  return e;
+}
+
 CUresult launch(CUgraphExec handle, CUstream stream_handle) {
   std::shared_ptr<CUctx_st> c;
   CUstream_st* stream = nullptr;
@@ -126,6 +137,7 @@ CUresult launch(CUgraphExec handle, CUstream stream_handle) {
   if (!x) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(x->mutex);
   if (capturing(*stream)) {
+    if (!x->needs.none()) return refuse_wait(*stream);  // Memory nodes cannot become a child's.
     ChildNode child;
     {
       const GraphLock graph_lock;
@@ -147,7 +159,7 @@ CUresult upload(const std::shared_ptr<CUgraphExec_st>& x, CUstream stream_handle
   if (!x) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult e = refuse_wait(*stream)) return e;
   const std::lock_guard lock(x->mutex);
-  return submit_after(c, stream->channel, {}, mark(), nullptr);
+  return graph_memory_take(x.get(), x->needs, *c, stream->channel, false, false);
 }
 
 }  // namespace carve::sim

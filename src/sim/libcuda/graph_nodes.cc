@@ -22,6 +22,7 @@ CUresult add(CUgraphNode* out, CUgraph g, const CUgraphNode* dependencies, const
   Payload payload;
   std::shared_ptr<CUctx_st> context;
   if (const CUresult e = payload_of(*params, &payload, &context)) return e;
+  if (const CUresult e = memory_fits(*g, payload)) return e;
   CUgraphNode_st* node = nullptr;
   if (const CUresult e = add_node(*g, dependencies, data, count, context, std::move(payload), &node))
     return e;

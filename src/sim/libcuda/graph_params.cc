@@ -18,10 +18,10 @@ CUresult context_or_current(CUcontext wanted, std::shared_ptr<CUctx_st>* out) {
 
 CUresult child_payload(const CUDA_CHILD_GRAPH_NODE_PARAMS& p, ChildNode* out) {
   if (!is_graph(p.graph)) return CUDA_ERROR_INVALID_VALUE;
+  const bool clone = p.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
+  if (clone && has_memory(*p.graph)) return CUDA_ERROR_NOT_SUPPORTED;
   for (const auto& n : p.graph->nodes)
-    if (n->type() == CU_GRAPH_NODE_TYPE_MEM_ALLOC || n->type() == CU_GRAPH_NODE_TYPE_MEM_FREE ||
-        (n->type() == CU_GRAPH_NODE_TYPE_CONDITIONAL && p.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE))
-      if (p.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE) return CUDA_ERROR_NOT_SUPPORTED;
+    if (clone && n->type() == CU_GRAPH_NODE_TYPE_CONDITIONAL) return CUDA_ERROR_NOT_SUPPORTED;
   if (p.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE) {
     if (!(out->graph = take_graph(p.graph))) return CUDA_ERROR_INVALID_VALUE;
     out->graph->owned = true;
@@ -158,6 +158,7 @@ void params_of(const CUgraphNode_st& n, CUgraphNodeParams* out) {
     out->eventRecord.event = r->event;
   } else if (const auto* a = std::get_if<AllocNode>(&n.payload)) {
     std::memcpy(&out->alloc, &a->params, sizeof out->alloc);
+    out->alloc.accessDescs = a->access.empty() ? nullptr : a->access.data();
   } else if (const auto* f = std::get_if<FreeNode>(&n.payload)) {
     out->free.dptr = f->address;
   } else if (const auto* b = std::get_if<BatchNode>(&n.payload)) {

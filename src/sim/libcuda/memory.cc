@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "sim/libcuda/capture.h"
+#include "sim/libcuda/graph_memory.h"
 #include "sim/libcuda/heap.h"
 #include "sim/libcuda/holding.h"
 #include "sim/libcuda/pools.h"
@@ -75,6 +76,10 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) {
   if (a.kind == Memory::pool) {
     wait_device(a.device);
     return free_pooled(pointer, {});
+  }
+  if (a.kind == Memory::graph) {
+    wait_device(a.device);
+    return graph_memory_free(pointer, {});
   }
   // Work that may still use the memory ends first.
   if (const auto owner = find_context(a.context)) wait_idle(*owner);

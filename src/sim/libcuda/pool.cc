@@ -3,6 +3,8 @@
 
 #include <sys/mman.h>
 
+#include "sim/libcuda/capture.h"
+#include "sim/libcuda/graph_memory.h"
 #include "sim/libcuda/heap.h"
 #include "sim/libcuda/holding.h"
 #include "sim/libcuda/imported.h"
@@ -152,11 +154,31 @@ void shrink(CUmemPoolHandle_st& pool, uint64_t keep) {
   }
 }
 
+// While the stream captures, an allocation becomes a node that takes from the graphs' own pool.
+CUresult capture_allocation(CUstream_st& stream, const std::shared_ptr<CUctx_st>& c, CUdeviceptr* out,
+                            size_t bytes, CUmemoryPool pool) {
+  CUgraphNodeParams p = {};
+  p.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+  p.alloc.bytesize = bytes;
+  p.alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  {
+    const std::lock_guard lock(pools().mutex);
+    if (!pool) pool = pools().current_of(c->device, false);
+    if (!pools().known(pool)) return CUDA_ERROR_INVALID_VALUE;
+    if (pool->host) return CUDA_ERROR_NOT_SUPPORTED;
+    p.alloc.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, visible_of(pool->device)};
+  }
+  const CUresult e = capture(stream, c, &p);
+  if (e == CUDA_SUCCESS) *out = p.alloc.dptr;
+  return e;
+}
+
 CUresult allocate(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream handle) {
   std::shared_ptr<CUctx_st> c;
   CUstream_st* stream = nullptr;
   if (const CUresult e = stream_of(handle, &c, &stream)) return e;
   if (!out || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (capturing(*stream)) return capture_allocation(*stream, c, out, bytes, pool);
   if (bytes > 1ull << 46) return CUDA_ERROR_OUT_OF_MEMORY;
   LastUse wait;
   uint64_t base = 0;
@@ -180,6 +202,12 @@ CUresult free_in_stream(CUdeviceptr pointer, CUstream handle) {
   std::shared_ptr<CUctx_st> c;
   CUstream_st* stream = nullptr;
   if (const CUresult e = stream_of(handle, &c, &stream)) return e;
+  if (capturing(*stream)) {
+    CUgraphNodeParams p = {};
+    p.type = CU_GRAPH_NODE_TYPE_MEM_FREE;
+    p.free.dptr = pointer;
+    return capture(*stream, c, &p);
+  }
   Allocation a;
   if (!heap_find(pointer, &a) || a.base != pointer) return CUDA_ERROR_INVALID_VALUE;
   Op op = {};
@@ -189,6 +217,10 @@ CUresult free_in_stream(CUdeviceptr pointer, CUstream handle) {
     Effect effect;
     effect.run = [pointer](uint64_t) { heap_free(pointer, Memory::device, Memory::device); };
     return submit(*c, stream->channel, op, std::move(effect), &sequence);
+  }
+  if (a.kind == Memory::graph) {
+    if (const CUresult e = submit(*c, stream->channel, op, &sequence)) return e;
+    return graph_memory_free(pointer, {c, stream->channel, sequence});
   }
   if (a.kind != Memory::pool) return CUDA_ERROR_INVALID_VALUE;
   if (a.pool->imported) {  // Its pages must not go while work uses them.

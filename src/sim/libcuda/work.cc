@@ -22,6 +22,14 @@ Step gate_for(const Place& p) {
 
 }  // namespace
 
+bool is_over(const Place& p) {
+  if (!p.context || p.context->destroyed.load()) return true;
+  Device& d = p.context->card();
+  const Locked lock(d);
+  advance(d, now_ns());
+  return complete(d, p.context->index, p.channel, p.sequence);
+}
+
 CUresult submit_after(const std::shared_ptr<CUctx_st>& c, unsigned channel, std::span<const Place> places,
                       Step step, Place* out) {
   Op op = step.op;

@@ -30,6 +30,9 @@ struct Place {
 CUresult submit_after(const std::shared_ptr<CUctx_st>&, unsigned channel, std::span<const Place>, Step,
                       Place* out);
 
+// Whether what was submitted there is done; so it is in a context that is gone, and so is an empty place.
+bool is_over(const Place&);
+
 // A copy in a stream; `wait`: until it is done.
 CUresult move(const CUDA_MEMCPY3D&, CUstream, bool wait);
 
