@@ -24,6 +24,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 MiB, GiB = 1 << 20, 1 << 30
 OUT_OF_MEMORY = 2
+SMALLEST = 64 << 10  # What the smallest array takes.
 
 
 class Skipped(Exception):
@@ -192,7 +193,9 @@ def quota(kind):
         got = said(done)
         assert most[0] <= limit, f"{most[0] - limit} bytes beyond the slice"
         assert got["error"] == [OUT_OF_MEMORY] * 2, f"refused with other errors than CUDA_ERROR_OUT_OF_MEMORY: {got}"
-        assert got["count"][0] == got["count"][1] > 0, f"freed memory is not all there again: {got}"
+        # What a driver cuts small pieces out of is a block of 2 MiB; its unused rest may count as growth for a moment.
+        apart = abs(got["count"][0] - got["count"][1]) * max(got["piece"], SMALLEST)
+        assert got["count"][0] > 0 and apart < (2 * MiB if got["piece"] < MiB else 1), f"freed memory is not all there again: {got}"
         return {"pieces": got["count"][0], "device_bytes_at_most": most[0]}
     case.__doc__ = f"{kind}: fills to the quota and not a byte beyond it, frees, fills again to the same figure"
     return case
@@ -269,7 +272,7 @@ def many(m):
     limit = bytes_of(m.memory) * 8
     with m.card.watched() as most:
         got = said(m.run(m.build / "bin/carve-load", "--processes", "16", "--pattern", "fill", "--chunk", "64MiB", "--smallest",
-                         "2MiB", "--allocate", f"{limit // MiB}MiB", "--no-touch", memory=f"{limit // MiB}MiB"))
+                         "2MiB", "--allocate", f"{limit // MiB}MiB", "--no-touch", "--seconds", "1", memory=f"{limit // MiB}MiB"))
     assert most[0] <= limit, f"{most[0] - limit} bytes beyond the slice"
     return {"device_bytes_at_most": most[0], "error": got["error"]}
 
@@ -277,7 +280,7 @@ def many(m):
 def context(m):
     """What a context takes of the card, as the agent measured it and as the card tells."""
     with m.card.watched() as most:
-        said(m.run(m.build / "bin/carve-load", "--allocate", "2MiB", "--no-touch"))
+        said(m.run(m.build / "bin/carve-load", "--allocate", "2MiB", "--no-touch", "--seconds", "0.5"))
     measured = m.device()["context_bytes"]
     return {"agent_bytes": measured, "card_bytes": most[0] - 2 * MiB}
 
