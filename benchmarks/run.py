@@ -3,7 +3,8 @@
 
 A figure: {name, value, unit, goal, better: "lower"|"higher", native, spread, where}. `native` is the same
 thing without Carve, measured in the same run in turns; `spread` is (max - min) / median of the repeats.
-Usage: run.py [NAME...]: only the figures whose name begins so.
+Usage: run.py [NAME...]: only the figures whose name begins so. A program that is called as a name begins has all of
+those: then only it runs.
 """
 import json
 import pathlib
@@ -47,7 +48,8 @@ def table(rows):
 def main():
     wanted = sys.argv[1:]
     rows = []
-    for program in programs():
+    chosen = [p for p in programs() if p.stem.removeprefix("bench_") in {w.split(".")[0] for w in wanted}]
+    for program in chosen or programs():
         print(f"measuring: {program.stem}", file=sys.stderr)
         rows += figures(program)
     rows = [f for f in rows if not wanted or any(f["name"].startswith(w) for w in wanted)]

@@ -25,6 +25,7 @@ uint64_t context_bytes = 0;
 std::atomic<uint64_t> next{0x7000'0000'0000};
 std::atomic<int> primary_uses[2];
 __thread CUcontext context;
+__thread CUdeviceptr last_freed;  // Handed out again first, as drivers do.
 constexpr uint64_t total = 40ull << 30;
 
 // Live sizes by a pointer's offset in an arena of 512-byte steps: enough to free what was allocated.
@@ -45,7 +46,8 @@ void count(uint64_t bytes) {
 CUresult allocate(CUdeviceptr* p, size_t bytes) {
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (bytes == 0 || p == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *p = next.fetch_add(512, std::memory_order_relaxed);
+  *p = last_freed != 0 ? last_freed : next.fetch_add(512, std::memory_order_relaxed);
+  last_freed = 0;
   size_of(*p).store(rounded(bytes), std::memory_order_relaxed);
   if (witness != &own) count(rounded(bytes));
   return CUDA_SUCCESS;
@@ -56,6 +58,7 @@ CUresult release(CUdeviceptr p) {
   const uint64_t bytes = size_of(p).load(std::memory_order_relaxed);
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   size_of(p).store(0, std::memory_order_relaxed);
+  last_freed = p;
   if (witness != &own) witness->now -= bytes;
   return CUDA_SUCCESS;
 }
@@ -144,11 +147,30 @@ CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsi
                         CUstream, void**, void**) {
   return CUDA_SUCCESS;
 }
+CUresult cuLaunchKernelEx(const CUlaunchConfig*, CUfunction, void**, void**) { return CUDA_SUCCESS; }
 CUresult cuGetProcAddress_v2(const char* name, void** out, int, cuuint64_t, CUdriverProcAddressQueryResult*) {
   *out = nullptr;
   if (strcmp(name, "cuMemAlloc") == 0) *out = reinterpret_cast<void*>(&cuMemAlloc_v2);
   if (strcmp(name, "cuCtxSetCurrent") == 0) *out = reinterpret_cast<void*>(&cuCtxSetCurrent);
   return *out != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+// Our own entries, whatever is preloaded above us (we are linked with -Bsymbolic).
+extern "C" void* standin_native(const char* name) {
+  static const struct {
+    const char* name;
+    void* entry;
+  } entries[] = {
+      {"cuMemAlloc_v2", reinterpret_cast<void*>(&cuMemAlloc_v2)},
+      {"cuMemFree_v2", reinterpret_cast<void*>(&cuMemFree_v2)},
+      {"cuMemGetInfo_v2", reinterpret_cast<void*>(&cuMemGetInfo_v2)},
+      {"cuLaunchKernel", reinterpret_cast<void*>(&cuLaunchKernel)},
+      {"cuLaunchKernelEx", reinterpret_cast<void*>(&cuLaunchKernelEx)},
+      {"cuGetProcAddress_v2", reinterpret_cast<void*>(&cuGetProcAddress_v2)},
+  };
+  for (const auto& e : entries)
+    if (strcmp(e.name, name) == 0) return e.entry;
+  return nullptr;
 }
 
 #pragma GCC visibility pop
