@@ -1,5 +1,5 @@
 """What users of other interposers could not see or saw wrongly, each as a test. The list is table.md."""
-from conftest import MiB, until
+from conftest import LOAD, until
 
 
 def test_the_process_list_shows_the_slices_own_processes_with_their_own_pids(world, inside):
@@ -37,3 +37,16 @@ time.sleep(60)
     assert by_driver == by_nvml == by_nvml2
     assert until(lambda: charged()["charged_bytes"] == by_driver), (charged(), by_driver)
     assert until(lambda: charged()["used_bytes"] == by_processes), (charged()["used_bytes"], by_processes, world.show("beside")["processes"])
+
+
+def test_a_slice_sees_its_own_utilisation_and_not_its_neighbours(world, inside):
+    world.begin("run", "--memory", "1GiB", "--name", "busy", "--device", "0", "--", LOAD, "--kernels", "1ms", "--no-sync", "--seconds", "60")
+    world.attached("busy")
+    assert until(lambda: world.json("devices")["devices"][0]["utilization_percent"] > 50)
+    inside("""
+begin()
+nvml = Nvml()
+rates = (c_uint * 2)()
+must(nvml.library.nvmlDeviceGetUtilizationRates(nvml.device, rates))
+assert rates[0] < 20, f"{rates[0]} % though this slice does nothing"
+""", "--device", "0")

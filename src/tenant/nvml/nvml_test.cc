@@ -189,6 +189,46 @@ TEST_F(Nvml, gives_up_on_a_driver_whose_list_never_fits) {
   EXPECT_LT(calls, 10);
 }
 
+// Each process's newest sample counts, neighbours' do not; where the driver tells no processes apart, its own
+// figure stands.
+TEST_F(Nvml, the_devices_utilisation_is_the_sum_over_the_tenants_own_processes) {
+  on<&nvmlDeviceGetUtilizationRates>([](nvmlDevice_t, nvmlUtilization_t* u) {
+    *u = {97, 55};
+    return NVML_SUCCESS;
+  });
+  on<&nvmlDeviceGetEncoderUtilization>([](nvmlDevice_t, unsigned* percent, unsigned* period) {
+    *percent = 44;
+    *period = 1000;
+    return NVML_SUCCESS;
+  });
+  on<&nvmlDeviceGetProcessUtilization>(
+      [](nvmlDevice_t, nvmlProcessUtilizationSample_t* samples, unsigned* count, unsigned long long) {
+        const nvmlProcessUtilizationSample_t all[] = {
+            {500, 9, 90, 40, 30, 0}, {600, 7, 50, 20, 9, 0}, {600, 8, 10, 5, 4, 0}, {800, 8, 3, 1, 2, 0}};
+        if (*count < 4 || samples == nullptr) return NVML_ERROR_INSUFFICIENT_SIZE;
+        std::copy(std::begin(all), std::end(all), samples);
+        *count = 4;
+        return NVML_SUCCESS;
+      });
+  nvmlUtilization_t rates = {};
+  EXPECT_EQ(nvmlDeviceGetUtilizationRates(handle(3), &rates), NVML_SUCCESS);
+  EXPECT_EQ(rates.gpu, 13u);
+  EXPECT_EQ(rates.memory, 6u);
+  unsigned percent = 0, period = 0;
+  EXPECT_EQ(nvmlDeviceGetEncoderUtilization(handle(3), &percent, &period), NVML_SUCCESS);
+  EXPECT_EQ(percent, 6u);
+  EXPECT_EQ(period, 1000u);
+  pids = {500};
+  on<&nvmlDeviceGetProcessUtilization>([](nvmlDevice_t, nvmlProcessUtilizationSample_t*, unsigned*,
+                                          unsigned long long) { return NVML_ERROR_NOT_FOUND; });
+  EXPECT_EQ(nvmlDeviceGetUtilizationRates(handle(3), &rates), NVML_SUCCESS);
+  EXPECT_EQ(rates.gpu, 0u);
+  on<&nvmlDeviceGetProcessUtilization>([](nvmlDevice_t, nvmlProcessUtilizationSample_t*, unsigned*,
+                                          unsigned long long) { return NVML_ERROR_NOT_SUPPORTED; });
+  EXPECT_EQ(nvmlDeviceGetUtilizationRates(handle(3), &rates), NVML_SUCCESS);
+  EXPECT_EQ(rates.gpu, 97u);
+}
+
 TEST_F(Nvml, utilisation_is_of_the_tenants_own_processes) {
   nvmlProcessUtilizationSample_t samples[2] = {};
   unsigned n = 0;

@@ -3,6 +3,7 @@
 // is handed out by the rules of the call: too small an array is told how many there are.
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "tenant/nvml/slice.h"
 
@@ -73,7 +74,77 @@ nvmlReturn_t own_processes(nvmlDevice_t device, unsigned int* count, Info* infos
              [=](unsigned* n, Info* all) { return driver<Entry>(device, n, all); });
 }
 
+// What the tenant's own processes did of late, each by its newest sample, in percent of the device.
+struct Activity {
+  unsigned sm = 0, memory = 0, encoder = 0, decoder = 0;
+};
+
+// False where the driver cannot tell processes apart; then its figures for the device have to do.
+bool own_activity(const Process& p, nvmlDevice_t device, Activity* sum) {
+  constexpr unsigned most = 4 * carve::shm::max_processes;
+  const Scratch<nvmlProcessUtilizationSample_t> mine(most);
+  if (mine.items() == nullptr) return false;
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  // As nvmlDeviceGetUtilizationRates: a sample covers up to a second.
+  const auto since = (static_cast<unsigned long long>(now.tv_sec) - 1) * 1'000'000 +
+                     static_cast<uint64_t>(now.tv_nsec) / 1000;
+  unsigned count = most;
+  const nvmlReturn_t result = own(p, &count, mine.items(), NVML_ERROR_NOT_FOUND,
+                                  [=](unsigned* n, nvmlProcessUtilizationSample_t* all) {
+                                    return driver<&nvmlDeviceGetProcessUtilization>(device, all, n, since);
+                                  });
+  if (result == NVML_ERROR_NOT_FOUND) return true;  // Nobody did anything.
+  if (result != NVML_SUCCESS) return false;
+  const nvmlProcessUtilizationSample_t* const samples = mine.items();
+  for (unsigned i = 0; i < count; ++i) {
+    bool newest = true;
+    for (unsigned other = 0; other < count && newest; ++other)
+      newest = samples[other].pid != samples[i].pid || samples[other].timeStamp < samples[i].timeStamp ||
+               (samples[other].timeStamp == samples[i].timeStamp && other >= i);
+    if (!newest) continue;
+    sum->sm += samples[i].smUtil;
+    sum->memory += samples[i].memUtil;
+    sum->encoder += samples[i].encUtil;
+    sum->decoder += samples[i].decUtil;
+  }
+  for (unsigned* percent : {&sum->sm, &sum->memory, &sum->encoder, &sum->decoder})
+    *percent = std::min(*percent, 100u);
+  return true;
+}
+
+template <auto Entry>
+nvmlReturn_t own_engine(nvmlDevice_t device, unsigned* percent, unsigned* period_us,
+                        unsigned Activity::*which) {
+  const nvmlReturn_t result = driver<Entry>(device, percent, period_us);
+  const Entered entered = enter();
+  if (entered.refused) return NVML_ERROR_DRIVER_NOT_LOADED;
+  Activity mine;
+  if (result == NVML_SUCCESS && percent != nullptr && entered.process != nullptr &&
+      own_activity(*entered.process, device, &mine))
+    *percent = mine.*which;
+  return result;
+}
+
 }  // namespace
+
+nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t* rates) {
+  const nvmlReturn_t result = driver<&nvmlDeviceGetUtilizationRates>(device, rates);
+  const Entered entered = enter();
+  if (entered.refused) return NVML_ERROR_DRIVER_NOT_LOADED;
+  Activity mine;
+  if (result == NVML_SUCCESS && rates != nullptr && entered.process != nullptr &&
+      own_activity(*entered.process, device, &mine))
+    *rates = {mine.sm, mine.memory};
+  return result;
+}
+
+nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned* percent, unsigned* period_us) {
+  return own_engine<&nvmlDeviceGetEncoderUtilization>(device, percent, period_us, &Activity::encoder);
+}
+nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned* percent, unsigned* period_us) {
+  return own_engine<&nvmlDeviceGetDecoderUtilization>(device, percent, period_us, &Activity::decoder);
+}
 
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned* count,
                                                   nvmlProcessInfo_v1_t* infos) {
