@@ -44,6 +44,35 @@ const DefaultLimit* default_limit(CUlimit which) {
   return nullptr;
 }
 
+// Local memory of one thread ends there ("Technical Specifications per Compute Capability", CUDA programming
+// guide).
+constexpr size_t kMostStack = 512 << 10;
+
+// What a limit makes a context take beyond its overhead, which has room for the defaults. Every thread that
+// can be resident has a stack.
+uint64_t bytes_for(const Facts& f, const DefaultLimit& limit, size_t value) {
+  const uint64_t more = value > limit.value ? value - limit.value : 0;
+  uint64_t each = 0;
+  if (limit.which == CU_LIMIT_PRINTF_FIFO_SIZE || limit.which == CU_LIMIT_MALLOC_HEAP_SIZE) each = 1;
+  if (limit.which == CU_LIMIT_STACK_SIZE) each = uint64_t{f.multiprocessors} * f.threads_per_multiprocessor;
+  return (more * each + kBlock - 1) / kBlock * kBlock;
+}
+
+CUresult set_limit(CUctx_st& c, const DefaultLimit& limit, size_t value) {
+  if (value > 1ull << 40) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (limit.which == CU_LIMIT_STACK_SIZE && value > kMostStack) return CUDA_ERROR_INVALID_VALUE;
+  const Facts& f = c.card().facts;
+  const std::lock_guard lock(process().mutex);
+  const auto set = c.limits.find(limit.which);
+  const uint64_t before = set == c.limits.end() ? 0 : bytes_for(f, limit, set->second);
+  const uint64_t after = bytes_for(f, limit, value);
+  if (after > before)
+    if (const CUresult e = heap_take_blocks(c, after - before)) return e;
+  if (after < before) heap_give_blocks(c, before - after);
+  c.limits[limit.which] = value;
+  return CUDA_SUCCESS;
+}
+
 CUresult synchronize(CUctx_st& c) {
   const CUresult e = wait_idle(c);
   if (e == CUDA_SUCCESS) release_unused(c.device);
@@ -224,6 +253,7 @@ EXPORT CUresult cuCtxGetLimit(size_t* value, CUlimit which) {
   if (!value) return CUDA_ERROR_INVALID_VALUE;
   const DefaultLimit* known = default_limit(which);
   if (!known) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+  const std::lock_guard lock(process().mutex);
   const auto set = c->limits.find(which);
   *value = set == c->limits.end() ? known->value : set->second;
   return CUDA_SUCCESS;
@@ -231,9 +261,8 @@ EXPORT CUresult cuCtxGetLimit(size_t* value, CUlimit which) {
 EXPORT CUresult cuCtxSetLimit(CUlimit which, size_t value) {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;
-  if (!default_limit(which)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
-  c->limits[which] = value;
-  return CUDA_SUCCESS;
+  const DefaultLimit* known = default_limit(which);
+  return known ? set_limit(*c, *known, value) : CUDA_ERROR_UNSUPPORTED_LIMIT;
 }
 
 EXPORT CUresult cuCtxGetCacheConfig(CUfunc_cache* config) {

@@ -152,8 +152,10 @@ void free_small(CUctx_st& c, const Allocation& a) {
   a.small->used -= static_cast<unsigned>(steps);
   if (a.small->used) return;
   give_run(c, a.small->base, kBlock);
-  std::erase_if(a.kind == Memory::array ? c.array_blocks : c.small_blocks,
-                [&](const auto& b) { return b.get() == a.small; });
+  SmallBlocks& blocks = a.kind == Memory::array  ? c.array_blocks
+                        : a.kind == Memory::code ? c.code_blocks
+                                                 : c.small_blocks;
+  std::erase_if(blocks, [&](const auto& b) { return b.get() == a.small; });
 }
 
 void record(Allocation a) {
@@ -215,6 +217,12 @@ CUresult heap_allocate(CUctx_st& c, uint64_t bytes, uint64_t* base) {
 CUresult heap_allocate_array(CUctx_st& c, uint64_t bytes, uint64_t* base) {
   return allocate(c, c.array_blocks, bytes, Memory::array, base);
 }
+
+CUresult heap_allocate_code(CUctx_st& c, uint64_t bytes, uint64_t* base) {
+  return allocate(c, c.code_blocks, bytes, Memory::code, base);
+}
+CUresult heap_take_blocks(CUctx_st& c, uint64_t bytes) { return take_blocks(c, bytes, nullptr); }
+void heap_give_blocks(CUctx_st& c, uint64_t bytes) { give_blocks(c, bytes); }
 
 CUresult heap_allocate_managed(CUctx_st& c, uint64_t bytes, unsigned flags, uint64_t* base) {
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
@@ -281,7 +289,7 @@ CUresult heap_free(uint64_t base, Memory kind, Memory or_kind) {
   heap->allocations.erase(found);
   if (a.small) {
     free_small(*a.context, a);
-  } else if (a.kind == Memory::device || a.kind == Memory::array) {
+  } else if (a.blocks && a.kind != Memory::managed) {
     give_run(*a.context, a.base, a.blocks);
   } else if (a.kind == Memory::managed) {
     managed_close(a.base);
@@ -414,7 +422,7 @@ void heap_forget(CUctx_st& c) {
       ++it;
       continue;
     }
-    if ((a.kind == Memory::device || a.kind == Memory::array) && !a.small) give_run(c, a.base, a.blocks);
+    if (a.blocks && a.kind != Memory::managed) give_run(c, a.base, a.blocks);
     if (a.kind == Memory::managed) {
       managed_close(a.base);
       munmap(reinterpret_cast<void*>(a.base), a.blocks);
@@ -422,7 +430,7 @@ void heap_forget(CUctx_st& c) {
     if (a.kind == Memory::host) munmap(reinterpret_cast<void*>(a.base), rounded(a.bytes, 4096));
     it = heap->allocations.erase(it);
   }
-  for (SmallBlocks* blocks : {&c.small_blocks, &c.array_blocks}) {
+  for (SmallBlocks* blocks : {&c.small_blocks, &c.array_blocks, &c.code_blocks}) {
     for (const auto& block : *blocks) give_run(c, block->base, kBlock);
     blocks->clear();
   }

@@ -16,7 +16,19 @@
 
 namespace carve::sim {
 
-enum class Memory : uint8_t { device, managed, host, registered, pool, graph, mapped, imported, array };
+enum class Memory : uint8_t {
+  device,
+  managed,
+  host,
+  registered,
+  pool,
+  graph,
+  mapped,
+  imported,
+  array,
+  code,
+  variable
+};
 
 struct SmallBlock {
   uint64_t base = 0;
@@ -54,6 +66,11 @@ CUresult heap_allocate(CUctx_st&, uint64_t bytes, uint64_t* base);
 // For an array: pieces of blocks of their own at steps of 64 KiB up to 1 MiB, else whole blocks. `bytes` is a
 // multiple of 64 KiB.
 CUresult heap_allocate_array(CUctx_st&, uint64_t bytes, uint64_t* base);
+// For the code of a module and its variables: pieces of blocks of their own, else whole blocks.
+CUresult heap_allocate_code(CUctx_st&, uint64_t bytes, uint64_t* base);
+// Blocks of the card for a context, without addresses; CUDA_ERROR_OUT_OF_MEMORY when the card has no room.
+CUresult heap_take_blocks(CUctx_st&, uint64_t bytes);
+void heap_give_blocks(CUctx_st&, uint64_t bytes);
 CUresult heap_allocate_managed(CUctx_st&, uint64_t bytes, unsigned flags, uint64_t* base);
 CUresult heap_allocate_host(CUctx_st*, uint64_t bytes, unsigned flags, void** out);
 CUresult heap_register_host(CUctx_st*, void* p, uint64_t bytes, unsigned flags);

@@ -181,6 +181,7 @@ ImageError parse_ptx(const std::string& text, Image* image) {
     image->ptx_minor = static_cast<unsigned>(number(version.substr(dot + 1)));
   if (image->ptx_major < 1) return ImageError::syntax;
   if (image->ptx_major > 9) return ImageError::unsupported_version;
+  image->code_bytes = text.size();
   uint64_t module_shared = 0;
   while (!t.done()) {
     const std::string_view at = t.take();

@@ -8,7 +8,7 @@
 #include "sim/libcuda/launch.h"
 
 #include "sim/libcuda/capture.h"
-#include "sim/libcuda/module.h"
+#include "sim/libcuda/module_memory.h"
 
 using namespace carve::sim;
 
@@ -76,6 +76,8 @@ CUresult kernel_step(CUctx_st& c, const void* handle, const Shape& s, int stream
   const uint64_t wave = resident * facts.multiprocessors;
   if (s.cooperative && blocks > wave) return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
   if (!parameters && !extra && !f->image.parameters.empty()) return CUDA_ERROR_INVALID_VALUE;
+  if (f->module->library)
+    if (const CUresult e = place_module(*f->module, c)) return e;
 
   Op& op = out->op;
   op.kind = OpKind::kernel;

@@ -34,10 +34,11 @@ TEST_F(DriverTest, managed_memory_beyond_the_card_comes_as_far_as_there_is_room_
               int can = 0;
               OK(CU(cuDeviceGetAttribute)(&can, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 0));
               REQUIRE(can == 1);
+              const CUfunction f = spin();
               const size_t before = free_now();
               const CUdeviceptr p = managed(40 * GiB);
               REQUIRE(free_now() == before);
-              OK(launch(spin(), nullptr, 1000));
+              OK(launch(f, nullptr, 1000));
               REQUIRE(free_now() < 2 * MiB);
               // It makes room for whoever needs the card, and stays with the host then.
               CUdeviceptr d = 0, more = 0;

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "sim/libcuda/heap.h"
+#include "sim/libcuda/module_memory.h"
 
 using namespace carve::sim;
 
@@ -75,6 +75,8 @@ CUresult load(const void* data, bool library, CUmod_st** out) {
     f->ruled = find_rule(process().set.directory, k.name, &f->rule);
     m->functions.push_back(std::move(f));
   }
+  if (c)
+    if (const CUresult e = place_module(*m, *c)) return e;
   const std::lock_guard lock(process().mutex);
   for (const auto& f : m->functions) functions().insert(f.get());
   *out = m.get();
@@ -100,7 +102,7 @@ CUresult unload(const void* handle, bool library) {
     dying = std::move(modules()[m]);
     modules().erase(m);
   }
-  for (const auto& [name, where] : dying->globals) heap_free(where.first, Memory::device, Memory::device);
+  remove_module(*dying);
   return CUDA_SUCCESS;
 }
 
@@ -118,33 +120,23 @@ CUresult get_function(CUfunc_st** out, const void* handle, bool library, const c
   return CUDA_ERROR_NOT_FOUND;
 }
 
-// A variable of a module gets its memory from the context when it is first asked for.
 CUresult get_global(CUdeviceptr* pointer, size_t* bytes, const void* handle, bool library, const char* name) {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;
   if (!name || (!pointer && !bytes)) return CUDA_ERROR_INVALID_VALUE;
-  uint64_t size = 0;
-  {
-    const std::lock_guard lock(process().mutex);
-    CUmod_st* m = known_module(handle, library);
-    if (!m) return CUDA_ERROR_INVALID_HANDLE;
-    const auto g = std::ranges::find(m->image.globals, name, &GlobalImage::name);
-    if (g == m->image.globals.end()) return CUDA_ERROR_NOT_FOUND;
-    size = g->bytes;
-    if (bytes) *bytes = size;
-    if (!pointer) return CUDA_SUCCESS;
-    if (const auto at = m->globals.find(name); at != m->globals.end()) {
-      *pointer = at->second.first;
-      return CUDA_SUCCESS;
-    }
-  }
-  uint64_t base = 0;
-  if (const CUresult e = heap_allocate(*c, size, &base)) return e;
   const std::lock_guard lock(process().mutex);
   CUmod_st* m = known_module(handle, library);
   if (!m) return CUDA_ERROR_INVALID_HANDLE;
-  m->globals[name] = {base, size};
-  *pointer = base;
+  const auto g = std::ranges::find(m->image.globals, name, &GlobalImage::name);
+  if (g == m->image.globals.end()) return CUDA_ERROR_NOT_FOUND;
+  if (bytes) *bytes = g->bytes;
+  if (!pointer) return CUDA_SUCCESS;
+  if (!library) {
+    c = m->context.lock();
+    if (!c) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  }
+  if (const CUresult e = place_module(*m, *c)) return e;
+  *pointer = variable_at(*m, *c, *g);
   return CUDA_SUCCESS;
 }
 

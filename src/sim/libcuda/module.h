@@ -30,7 +30,11 @@ struct CUmod_st {
   bool library = false;
   carve::sim::Image image;
   std::vector<std::unique_ptr<CUfunc_st>> functions;
-  std::map<std::string, std::pair<CUdeviceptr, size_t>> globals;  // Where they were asked for.
+  struct Placed {
+    CUctx_st* context;
+    uint64_t base;
+  };
+  std::map<unsigned long long, Placed> placed;  // By the context's id; see module_memory.h.
 };
 
 namespace carve::sim {

@@ -162,11 +162,12 @@ TEST_F(DriverTest, a_destroyed_pool_lives_until_its_memory_is_free) {
 TEST_F(DriverTest, the_two_ways_to_free_take_each_others_memory) {
   EXPECT_EQ(0, run([] {
               begin();
+              const CUfunction f = spin();
               const size_t before = free_now();
               CUdeviceptr a = 0, b = 0;
               OK(CU(cuMemAlloc_v2)(&a, 100 * MiB));
               OK(CU(cuMemAllocAsync)(&b, 100 * MiB, CU_STREAM_PER_THREAD));
-              OK(launch(spin(), nullptr, 5'000'000));
+              OK(launch(f, nullptr, 5'000'000));
               OK(CU(cuMemFreeAsync)(a, nullptr));
               OK(CU(cuMemFree_v2)(b));
               OK(CU(cuCtxSynchronize)());

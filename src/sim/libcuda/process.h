@@ -85,7 +85,7 @@ struct CUctx_st : std::enable_shared_from_this<CUctx_st> {
   unsigned channel_users[carve::sim::kChannels] = {};
   std::vector<unsigned> graph_channels;  // Over which graphs spread; see graph_launch.cc.
   std::unordered_map<uint64_t, std::unique_ptr<CUstream_st>> thread_streams;
-  std::vector<std::unique_ptr<carve::sim::SmallBlock>> small_blocks, array_blocks;
+  std::vector<std::unique_ptr<carve::sim::SmallBlock>> small_blocks, array_blocks, code_blocks;
   std::unordered_set<CUctx_st*> peers;
 
   std::mutex performing;

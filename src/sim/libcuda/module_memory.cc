@@ -1,0 +1,77 @@
+// See module_memory.h.
+#include "sim/libcuda/module_memory.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "sim/libcuda/heap.h"
+#include "sim/libcuda/schedule.h"
+
+namespace carve::sim {
+namespace {
+
+constexpr uint64_t kStep = 512;
+// Machine code is not made here: it is taken to be as long as the image that describes it, and no kernel
+// shorter than this.
+constexpr uint64_t kLeastCode = 1024;
+
+constexpr uint64_t rounded(uint64_t n) { return (n + kStep - 1) / kStep * kStep; }
+
+uint64_t code_bytes(const Image& image) {
+  return rounded(std::max(image.code_bytes, image.kernels.size() * kLeastCode));
+}
+
+// The variable's place behind the code; past the last one without a name.
+uint64_t offset_of(const Image& image, const GlobalImage* wanted) {
+  uint64_t at = code_bytes(image);
+  for (const GlobalImage& g : image.globals) {
+    if (&g == wanted) break;
+    at += rounded(g.bytes);
+  }
+  return at;
+}
+
+std::mutex& placing() {
+  static auto* m = new std::mutex;
+  return *m;
+}
+
+}  // namespace
+
+CUresult place_module(CUmod_st& m, CUctx_st& c) {
+  const std::lock_guard lock(placing());
+  if (m.placed.contains(c.id)) return CUDA_SUCCESS;
+  for (const GlobalImage& g : m.image.globals)
+    if (g.bytes > 1ull << 40) return CUDA_ERROR_OUT_OF_MEMORY;
+  const uint64_t bytes = offset_of(m.image, nullptr);
+  uint64_t base = 0;
+  if (bytes)
+    if (const CUresult e = heap_allocate_code(c, bytes, &base)) return e;
+  for (const GlobalImage& g : m.image.globals) {
+    const uint64_t at = base + offset_of(m.image, &g);
+    if (bytes <= kBlock) std::memset(heap_raw(at), 0, g.bytes);  // Larger ones have pages of their own.
+    heap_record({.base = at, .bytes = g.bytes, .context = &c, .device = c.device, .kind = Memory::variable});
+  }
+  m.placed[c.id] = {&c, base};
+  return CUDA_SUCCESS;
+}
+
+CUdeviceptr variable_at(CUmod_st& m, const CUctx_st& c, const GlobalImage& g) {
+  const std::lock_guard lock(placing());
+  const auto found = m.placed.find(c.id);
+  return found == m.placed.end() ? 0 : found->second.base + offset_of(m.image, &g);
+}
+
+void remove_module(CUmod_st& m) {
+  for (const auto& [id, place] : m.placed) {
+    const auto c = find_context(place.context);
+    if (!c || c->id != id) continue;  // It took all with it.
+    wait_idle(*c);
+    Allocation a;
+    for (const GlobalImage& g : m.image.globals)
+      heap_strike(place.base + offset_of(m.image, &g), Memory::variable, &a);
+    if (place.base) heap_free(place.base, Memory::code, Memory::code);
+  }
+}
+
+}  // namespace carve::sim
