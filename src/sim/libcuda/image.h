@@ -1,8 +1,9 @@
 // What a program hands to cuModuleLoadData, read for what a driver must know without executing it: the
 // kernels, their parameters, limits and static shared memory, and the global variables.
 //
-// PTX is text; the grammar used here is that of the declarations only (PTX ISA, "Performance-Tuning
-// Directives", "Kernel Function Parameters"). Bodies are skipped brace by brace.
+// PTX is text, read here; cubins and fatbins are in binary_image.h. The grammar used here is that of the
+// declarations only (PTX ISA, "Performance-Tuning Directives", "Kernel Function Parameters"). Bodies are
+// skipped brace by brace.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,7 @@ struct KernelImage {
   uint32_t parameter_bytes = 0;
   uint32_t static_shared = 0;
   uint32_t max_threads = 1024;
+  uint32_t registers = 0;  // Of each thread; 0 where no compiler has chosen yet.
 };
 
 struct GlobalImage {
@@ -36,7 +38,14 @@ struct Image {
   std::vector<GlobalImage> globals;
 };
 
-enum class ImageError { none, not_ptx, syntax, unsupported_version };
+enum class ImageError {
+  none,
+  not_ptx,
+  syntax,
+  unsupported_version,
+  broken,  // A cubin or fatbin whose parts do not fit together.
+  no_code  // Nothing in it runs on this architecture.
+};
 
 // Parses a PTX module. It must carry .version and .target, as the language demands.
 ImageError parse_ptx(const std::string& text, Image*);

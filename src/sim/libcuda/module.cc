@@ -1,5 +1,5 @@
-// Loading modules and libraries and telling what is in them. The image is PTX text for now; a cubin or
-// fatbin, which only a real device could run anyway, is refused as CUDA_ERROR_NO_BINARY_FOR_GPU.
+// Loading modules and libraries and telling what is in them: PTX text, cubins, and fatbins, also in the
+// wrapper {magic, version, address} that compilers leave in programs.
 #include "sim/libcuda/module.h"
 
 #include <fcntl.h>
@@ -8,13 +8,18 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sim/libcuda/binary_image.h"
 #include "sim/libcuda/module_memory.h"
 
 using namespace carve::sim;
 
 namespace {
 
-constexpr uint32_t kElf = 0x464c457f, kFatbinWrapper = 0x466243b1, kFatbin = 0xba55ed50;
+struct FatbinWrapper {
+  uint32_t magic, version;
+  const void* fatbin;
+};
+constexpr uint32_t kFatbinWrapper = 0x466243b1;
 
 // Modules and functions by handle; guarded by Process::mutex.
 std::unordered_map<CUmod_st*, std::unique_ptr<CUmod_st>>& modules() {
@@ -31,17 +36,30 @@ CUmod_st* known_module(const void* handle, bool library) {
   return found != modules().end() && found->second->library == library ? found->second.get() : nullptr;
 }
 
-CUresult read_image(const void* data, unsigned device_capability, Image* out) {
-  uint32_t magic = 0;
-  std::memcpy(&magic, data, 1);
-  if (magic == 0) return CUDA_ERROR_INVALID_IMAGE;
+// The capability of the card that a library is read for before a context uses it: the first visible one.
+unsigned first_capability() {
+  const Facts& f = process().set.devices[process().visible[0]]->facts;
+  return f.cc_major * 10 + f.cc_minor;
+}
+
+// `size`: of a file, which ends where it ends; 0: what the image itself says.
+CUresult read_image(const void* data, size_t size, unsigned device_capability, Image* out) {
   const char* text = static_cast<const char*>(data);
-  if (strnlen(text, 4) == 4) std::memcpy(&magic, data, 4);
-  if (magic == kElf || magic == kFatbinWrapper || magic == kFatbin) {
-    unsupported("cuModuleLoadData with a cubin or a fatbin");
-    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  ImageError result = ImageError::broken;
+  if (strnlen(text, 4) == 4) {
+    uint32_t magic = 0;
+    std::memcpy(&magic, data, sizeof magic);
+    if (magic == kFatbinWrapper && !size) {
+      FatbinWrapper w;
+      std::memcpy(&w, data, sizeof w);
+      return w.fatbin ? read_image(w.fatbin, 0, device_capability, out) : CUDA_ERROR_INVALID_IMAGE;
+    }
+    const size_t bytes = is_binary(magic) ? (size ? size : binary_extent(data)) : 0;
+    result = bytes ? parse_binary({text, bytes}, device_capability, out) : parse_ptx(text, out);
   }
-  switch (parse_ptx(text, out)) {
+  switch (result) {
+    case ImageError::broken: return CUDA_ERROR_INVALID_IMAGE;
+    case ImageError::no_code: return CUDA_ERROR_NO_BINARY_FOR_GPU;
     case ImageError::none: break;
     case ImageError::not_ptx: return CUDA_ERROR_INVALID_IMAGE;
     case ImageError::syntax: return CUDA_ERROR_INVALID_PTX;
@@ -51,11 +69,12 @@ CUresult read_image(const void* data, unsigned device_capability, Image* out) {
   return CUDA_SUCCESS;
 }
 
-CUresult load(const void* data, bool library, CUmod_st** out) {
+CUresult load(const void* data, size_t size, bool library, CUmod_st** out) {
   std::shared_ptr<CUctx_st> c;
-  unsigned capability = 9999;
+  unsigned capability = 0;
   if (library) {
     if (const CUresult e = entered()) return e;
+    capability = first_capability();
   } else {
     if (const CUresult e = current(&c)) return e;
     const Facts& f = c->card().facts;
@@ -63,7 +82,7 @@ CUresult load(const void* data, bool library, CUmod_st** out) {
   }
   if (!data || !out) return CUDA_ERROR_INVALID_VALUE;
   auto m = std::make_unique<CUmod_st>();
-  if (const CUresult e = read_image(data, capability, &m->image)) return e;
+  if (const CUresult e = read_image(data, size, capability, &m->image)) return e;
   m->context = c;
   m->library = library;
   for (const KernelImage& k : m->image.kernels) {
@@ -88,7 +107,7 @@ CUresult load_file(const char* path, bool library, CUmod_st** out) {
   if (const CUresult e = entered()) return e;
   if (!path) return CUDA_ERROR_INVALID_VALUE;
   std::string all;
-  return read_file(path, &all) ? load(all.c_str(), library, out) : CUDA_ERROR_FILE_NOT_FOUND;
+  return read_file(path, &all) ? load(all.c_str(), all.size(), library, out) : CUDA_ERROR_FILE_NOT_FOUND;
 }
 
 CUresult unload(const void* handle, bool library) {
@@ -167,7 +186,7 @@ CUresult function_attribute(const CUfunc_st& f, int which, int* out) {
   switch (which) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *out = static_cast<int>(f.image.max_threads); break;
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *out = static_cast<int>(f.image.static_shared); break;
-    case CU_FUNC_ATTRIBUTE_NUM_REGS: *out = kRegisters; break;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS: *out = static_cast<int>(registers_of(f)); break;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *out = static_cast<int>(f.target); break;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
@@ -259,11 +278,11 @@ CUresult context_of(const CUfunc_st& f, std::shared_ptr<CUctx_st>* out) {
 
 }  // namespace carve::sim
 
-EXPORT CUresult cuModuleLoadData(CUmodule* out, const void* image) { return load(image, false, out); }
+EXPORT CUresult cuModuleLoadData(CUmodule* out, const void* image) { return load(image, 0, false, out); }
 EXPORT CUresult cuModuleLoadDataEx(CUmodule* out, const void* image, unsigned int, CUjit_option*, void**) {
-  return load(image, false, out);
+  return load(image, 0, false, out);
 }
-EXPORT CUresult cuModuleLoadFatBinary(CUmodule* out, const void* image) { return load(image, false, out); }
+EXPORT CUresult cuModuleLoadFatBinary(CUmodule* out, const void* image) { return load(image, 0, false, out); }
 EXPORT CUresult cuModuleLoad(CUmodule* out, const char* path) { return load_file(path, false, out); }
 EXPORT CUresult cuModuleUnload(CUmodule m) { return unload(m, false); }
 EXPORT CUresult cuModuleGetFunction(CUfunction* out, CUmodule m, const char* name) {
@@ -286,7 +305,7 @@ EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* out) {
 
 EXPORT CUresult cuLibraryLoadData(CUlibrary* out, const void* code, CUjit_option*, void**, unsigned int,
                                   CUlibraryOption*, void**, unsigned int) {
-  return load(code, true, reinterpret_cast<CUmod_st**>(out));
+  return load(code, 0, true, reinterpret_cast<CUmod_st**>(out));
 }
 EXPORT CUresult cuLibraryLoadFromFile(CUlibrary* out, const char* path, CUjit_option*, void**, unsigned int,
                                       CUlibraryOption*, void**, unsigned int) {

@@ -43,8 +43,8 @@ namespace carve::sim {
 CUfunc_st* find_function(const void* handle);
 CUresult context_of(const CUfunc_st&, std::shared_ptr<CUctx_st>*);
 
-// Registers are the compiler's choice, which nobody makes here: 32 is what small kernels take.
-inline constexpr unsigned kRegisters = 32;
+// Registers are the compiler's choice; of PTX, which nobody compiles here, 32: what small kernels take.
+inline unsigned registers_of(const CUfunc_st& f) { return f.image.registers ? f.image.registers : 32; }
 
 // The whole of a file; false if it cannot be opened.
 bool read_file(const char* path, std::string* all);

@@ -12,7 +12,7 @@ unsigned resident_blocks(const Facts& facts, const CUfunc_st& f, unsigned thread
   uint64_t blocks = facts.blocks_per_multiprocessor;
   blocks = std::min<uint64_t>(blocks, facts.threads_per_multiprocessor / 32 / std::max(warps, 1u));
   blocks = std::min<uint64_t>(blocks,
-                              facts.registers_per_multiprocessor / (kRegisters * 32 * std::max(warps, 1u)));
+                              facts.registers_per_multiprocessor / (registers_of(f) * 32 * std::max(warps, 1u)));
   if (shared) blocks = std::min<uint64_t>(blocks, facts.shared_per_multiprocessor / shared);
   return static_cast<unsigned>(blocks);
 }

@@ -92,6 +92,7 @@ class Frame {
 
   bool block(unsigned type, size_t size) {
     std::string_view b;
+    if (size > kMostBlock) return false;
     if (type == 1) {  // One byte, repeated.
       if (size > most_ - out_->size() || !take(1, &b)) return false;
       out_->append(size, b[0]);
@@ -105,7 +106,7 @@ class Frame {
     }
     std::string literals;
     size_t used = 0;
-    return size <= kMostBlock && read_literals(b, &literals, &used) && sequences(b.substr(used), literals);
+    return read_literals(b, &literals, &used) && sequences(b.substr(used), literals);
   }
 
   bool read_literals(std::string_view b, std::string* out, size_t* used) {
