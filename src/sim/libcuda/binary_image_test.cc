@@ -56,6 +56,7 @@ TEST(BinaryImage, a_cubin_tells_its_kernels_parameters_registers_and_variables) 
   Image image;
   ASSERT_EQ(parse_binary(sample("sm_86.cubin"), 86, &image), ImageError::none);
   EXPECT_EQ(image.target, 86u);
+  EXPECT_EQ(image.code_bytes, 640u);  // 256 and 384: the sections of the two kernels.
   expect_kernels(image, true);
 }
 

@@ -124,6 +124,7 @@ class Cubin {
     for (const Section& s : sections_) {
       by_name_.emplace(text_at(names, s.name), &s);
       names_.push_back(text_at(names, s.name));
+      if (names_.back().starts_with(".text.")) image->code_bytes += s.size;
     }
     return symbols(image) ? ImageError::none : ImageError::broken;
   }

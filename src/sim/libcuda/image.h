@@ -33,7 +33,7 @@ struct GlobalImage {
 
 struct Image {
   unsigned ptx_major = 0, ptx_minor = 0, target = 0;  // target 86: sm_86
-  uint64_t code_bytes = 0;                            // Of text, where there is no code.
+  uint64_t code_bytes = 0;                            // Of PTX the text, for want of code.
   std::vector<KernelImage> kernels;
   std::vector<GlobalImage> globals;
 };
