@@ -138,6 +138,14 @@ class DriverTest : public testing::Test {
       *t = world->total;
       return CUDA_SUCCESS;
     });
+    on<&cuDeviceGetCount>([](int* count) {
+      *count = 10;
+      return CUDA_SUCCESS;
+    });
+    on<&cuDeviceGet>([](CUdevice* d, int ordinal) {
+      *d = ordinal;
+      return ordinal >= 0 && ordinal < 10 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    });
     on<&cuCtxGetDevice>([](CUdevice* d) {
       *d = current_device;
       return CUDA_SUCCESS;

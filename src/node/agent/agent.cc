@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "node/agent/visible.h"
 #include "node/os/clock.h"
 #include "node/os/log.h"
 
@@ -285,29 +286,13 @@ Outcome<std::map<std::string, std::string>> Agent::enter(Tenant& tenant, Peer pe
   return environment;
 }
 
-// The granted devices, less those that the caller had hidden from itself. As the driver reads that variable:
-// a list of indexes or unique beginnings of UUIDs that ends at the first word it does not understand.
 std::string Agent::environment_devices(const Tenant& tenant, const std::string* visible) const {
-  std::vector<std::string> granted;
+  std::vector<std::string> machine(devices_.size()), granted;
+  for (const NodeDevice& d : devices_)
+    if (d.device.index < machine.size()) machine[d.device.index] = text(d.device.uuid);
   for (const Slice& slice : tenant.use.what.slices) granted.push_back(text(slice.device));
-  if (visible == nullptr) return fmt::format("{}", fmt::join(granted, ","));
-  std::vector<std::string> out;
-  for (size_t at = 0; at <= visible->size();) {
-    const size_t end = std::min(visible->find(',', at), visible->size());
-    const std::string word = visible->substr(at, end - at);
-    at = end + 1;
-    const bool index = !word.empty() && word.size() < 4 &&
-                       std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; });
-    const auto meant = std::ranges::find_if(devices_, [&](const NodeDevice& d) {
-      return index ? d.device.index == static_cast<unsigned>(std::stoi(word))
-                   : word.size() > 4 && text(d.device.uuid).starts_with(word);
-    });
-    if (meant == devices_.end()) break;
-    const std::string uuid = text(meant->device.uuid);
-    if (std::ranges::find(granted, uuid) != granted.end() && std::ranges::find(out, uuid) == out.end())
-      out.push_back(uuid);
-  }
-  return fmt::format("{}", fmt::join(out, ","));
+  const auto list = visible != nullptr ? std::optional<std::string_view>(*visible) : std::nullopt;
+  return fmt::format("{}", fmt::join(visible_devices(machine, granted, list), ","));
 }
 
 Outcome<void> Agent::supervise(Tenant& tenant, Peer peer) {

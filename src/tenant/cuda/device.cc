@@ -35,6 +35,45 @@ Current current(Process& process) {
 
 using namespace carve::tenant;
 
+namespace {
+
+// Calls `see(device)` for those of the driver's devices that the tenant was granted, in the driver's order:
+// what CUDA_VISIBLE_DEVICES left, less what is not the tenant's. Until it says false.
+template <class See>
+CUresult each_granted(Process& p, See see) {
+  int count = 0;
+  CUresult result = driver<&cuDeviceGetCount>(&count);
+  for (int i = 0; result == CUDA_SUCCESS && i < count; ++i) {
+    CUdevice device = 0;
+    result = driver<&cuDeviceGet>(&device, i);
+    if (result == CUDA_SUCCESS && slice_of(p, device).device != not_granted && !see(device)) break;
+  }
+  return result;
+}
+
+}  // namespace
+
+CUresult cuDeviceGetCount(int* count) {
+  Process* p = attached();
+  if (p == nullptr || count == nullptr) return driver<&cuDeviceGetCount>(count);
+  int granted = 0;
+  const CUresult result = each_granted(*p, [&](CUdevice) { return ++granted, true; });
+  if (result == CUDA_SUCCESS) *count = granted;
+  return result;
+}
+
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  Process* p = attached();
+  if (p == nullptr || device == nullptr || ordinal < 0) return driver<&cuDeviceGet>(device, ordinal);
+  bool found = false;
+  const CUresult result = each_granted(*p, [&](CUdevice d) {
+    found = ordinal-- == 0;
+    if (found) *device = d;
+    return !found;
+  });
+  return result == CUDA_SUCCESS && !found ? CUDA_ERROR_INVALID_DEVICE : result;
+}
+
 CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
   const CUresult result = driver<&cuDeviceTotalMem_v2>(bytes, device);
   Process* p = enter().process;

@@ -186,5 +186,21 @@ TEST_F(Allocations, total_memory_is_the_smaller_of_quota_and_device) {
   EXPECT_EQ(total, 0u) << "not granted";
 }
 
+TEST_F(Allocations, and_devices_are_known_by_the_slices_own_in_the_drivers_order) {
+  Attached tenant(2);
+  std::swap(tenant.control->devices[0].uuid[0], tenant.control->devices[1].uuid[0]);
+  tenant.control->devices[1].uuid[0] = 8;  // The driver's device 7, and its device 1.
+  int count = 0;
+  CUdevice device = -1;
+  EXPECT_EQ(cuDeviceGetCount(&count), CUDA_SUCCESS);
+  EXPECT_EQ(count, 2);
+  EXPECT_EQ(cuDeviceGet(&device, 0), CUDA_SUCCESS);
+  EXPECT_EQ(device, 1);
+  EXPECT_EQ(cuDeviceGet(&device, 1), CUDA_SUCCESS);
+  EXPECT_EQ(device, 7);
+  EXPECT_EQ(cuDeviceGet(&device, 2), CUDA_ERROR_INVALID_DEVICE);
+  EXPECT_EQ(cuDeviceGet(&device, -1), CUDA_ERROR_INVALID_DEVICE);
+}
+
 }  // namespace
 }  // namespace carve::tenant

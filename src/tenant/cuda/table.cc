@@ -22,6 +22,8 @@ constexpr Hook hooks[] = {
     HOOK(cuCtxSynchronize),
     HOOK(cuCtxSynchronize_v2),
     HOOK(cuDestroyExternalMemory),
+    HOOK(cuDeviceGet),
+    HOOK(cuDeviceGetCount),
     HOOK(cuDeviceGetDefaultMemPool),
     HOOK(cuDeviceGetMemPool),
     HOOK(cuDeviceGraphMemTrim),

@@ -1,0 +1,88 @@
+"""Which cards a program in a slice sees, in which order, and what each of them is for it: CUDA_VISIBLE_DEVICES."""
+import json
+
+import pytest
+
+from conftest import GiB, MiB
+
+PROGRAM = """
+import ctypes, json, os, sys
+from ctypes import byref, c_int, c_size_t, c_uint64, c_void_p
+if len(sys.argv) > 1:
+    os.environ["CUDA_VISIBLE_DEVICES"] = sys.argv[1]
+cu = ctypes.CDLL("libcuda.so.1")
+NO_DEVICE, INVALID_DEVICE = 100, 101
+seen, count = [], c_int(0)
+started = cu.cuInit(0)
+assert started in (0, NO_DEVICE), started
+if started == 0:
+    assert cu.cuDeviceGetCount(byref(count)) == 0
+for i in range(count.value):
+    device, context, uuid, total, free = c_int(), c_void_p(), (ctypes.c_ubyte * 16)(), c_size_t(), c_size_t()
+    assert cu.cuDeviceGet(byref(device), i) == 0 and cu.cuDeviceGetUuid_v2(uuid, device) == 0
+    assert cu.cuDeviceTotalMem_v2(byref(total), device) == 0
+    all = total.value
+    assert cu.cuDevicePrimaryCtxRetain(byref(context), device) == 0 and cu.cuCtxSetCurrent(context) == 0
+    assert cu.cuMemGetInfo_v2(byref(free), byref(total)) == 0 and total.value == all
+    text = bytes(uuid).hex()
+    seen.append(["GPU-" + "-".join([text[:8], text[8:12], text[12:16], text[16:20], text[20:]]), all, free.value])
+if started == 0:
+    assert cu.cuDeviceGet(byref(c_int()), count.value) == INVALID_DEVICE
+    assert cu.cuDeviceGet(byref(c_int()), -1) == INVALID_DEVICE
+print(json.dumps(seen))
+"""
+QUOTA = 2 * GiB
+CONTEXT = 256 * MiB
+
+
+@pytest.fixture
+def uuids(world):
+    return [d["uuid"] for d in world.json("devices")["devices"]]
+
+
+def seen(world, *arguments, devices=("--devices", "2"), outside=None):
+    """The UUIDs that a program sees, in its order; each of them is a card of the slice's size."""
+    environment = {} if outside is None else {"CUDA_VISIBLE_DEVICES": outside}
+    done = world.carve("run", "--memory", "2GiB", *devices, "--", "/usr/bin/python3", "-c", PROGRAM, *arguments, env=environment)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)
+    assert all(row[1:] == [QUOTA, QUOTA - CONTEXT] for row in rows), rows
+    return [row[0] for row in rows]
+
+
+def granted(world, devices=("--devices", "2")):
+    found = seen(world, devices=devices)
+    assert len(found) == 2
+    return found
+
+
+@pytest.mark.devices("a10x4")
+def test_a_slice_is_all_there_is(world, uuids):
+    assert seen(world, devices=("--device", "2")) == [uuids[2]]
+
+
+@pytest.mark.devices("a10x4")
+@pytest.mark.parametrize("where", ["outside", "inside"])
+def test_lists_mean_what_they_mean_to_the_driver(world, uuids, where):
+    """Set by whoever starts the slice, or by the program itself: what is named, in that order, as far as it was granted."""
+    first, second = granted(world)
+    i, j = uuids.index(first), uuids.index(second)
+    other = next(n for n in range(4) if n not in (i, j))
+    for words, expected in {
+        f"{i},{j}": [first, second],
+        f"{j},{i}": [second, first],
+        f"{second},{first}": [second, first],
+        f"{second[:20]}": [second],
+        f"{second[:20].lower()},{i}": [second, first],
+        f"{i},garbage,{j}": [first],
+        f"{i},-1,{j}": [first],
+        f"{i},17,{j}": [first],
+        f"{other},{j}": [second],
+        f"{other}": [],
+        f"{i},{i}": [],
+        "GPU-": [],
+        "-1": [],
+        "": [],
+    }.items():
+        found = seen(world, outside=words) if where == "outside" else seen(world, words)
+        assert found == expected, f"CUDA_VISIBLE_DEVICES={words!r} {where}"
