@@ -3,9 +3,9 @@
 usage: abi_parity.py SOURCE_DIRECTORY BUILD_DIRECTORY [INCLUDE_DIRECTORY...]
 An include directory holds cuda.h, nvml.h or both; without one, CARVE_CUDA_HEADERS (separated by colons), the
 nvidia-* packages of Python and of build/venv, and /usr/local/cuda are searched. For each header found two programs print the size of every
-structure, the offset of every field and the value of every enumerator that both sides know, ours and theirs; the
-outputs must be equal. Exit status 77 if no
-header is found.
+structure, the offset of every field, the value of every enumerator and the parameters of every function (of each its
+kind and size, and the size of what it points to) that both sides know, ours and theirs; the outputs must be equal.
+Exit status 77 if no header is found.
 """
 import glob
 import os
@@ -47,6 +47,28 @@ def fields(body):
     return re.findall(r"(\w+)(?:\[\w+\])*;", flat)
 
 
+# Calls of one size and kind are one ABI; a template writes each parameter down.
+START = """
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <type_traits>
+template <class T> std::string kind() {
+  if constexpr (std::is_pointer_v<T>) {
+    using Target = std::remove_cv_t<std::remove_pointer_t<T>>;
+    if constexpr (std::is_void_v<Target> || std::is_function_v<Target>) return "pointer";
+    else if constexpr (requires { sizeof(Target); }) return "pointer-to-" + std::to_string(sizeof(Target));
+    else return "handle";
+  } else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) return "integer-" + std::to_string(sizeof(T));
+  else return (std::is_class_v<T> || std::is_union_v<T> ? "structure-" : "other-") + std::to_string(sizeof(T));
+}
+template <class F> struct Call;
+template <class R, class... A> struct Call<R(A...)> {
+  static std::string parameters() { return kind<R>() + " of" + ((" " + kind<A>()) + ... + ""); }
+};
+"""
+
+
 def compare(header, include, ours, macro):
     text = "".join(read(os.path.join(source, "src", "abi", f)) for f in ours)
     theirs = read(os.path.join(include, header))
@@ -60,8 +82,13 @@ def compare(header, include, ours, macro):
         structures += 1
         prints.append(f'printf("{name} %zu\\n", sizeof({name}));')
         prints += [f'printf("{name}.{x} %zu\\n", offsetof({name}, {x}));' for x in fields(body) if x in known]
+    # NVIDIA renames calls by macros: which names there are only the preprocessor knows.
+    plain = subprocess.run(["g++", "-E", "-P", f"-D{macro}", "-I" + include, "-xc++", os.path.join(include, header)], capture_output=True, text=True)
+    declared = set(re.findall(r"\b(\w+)\s*\(", plain.stdout))
+    functions = sorted(f for f in set(re.findall(r"^(?:CUresult|nvmlReturn_t) (\w+)\(", text, re.M)) if f in declared)
+    prints += [f'printf("{f} %s\\n", Call<decltype({f})>::parameters().c_str());' for f in functions]
     main = "\nint main() {\n" + "\n".join(prints) + "\n}\n"
-    start = "#include <cstdio>\n#include <cstddef>\n"
+    start = START
     a, error_a = compiled(start + "".join(f'#include "abi/{f}"\n' for f in ours) + main, "-I" + os.path.join(source, "src"))
     b, error_b = compiled(start + f'#include "{header}"\n' + main, f"-D{macro}", "-I" + include)
     missing = set(re.findall(r"error: ‘(\w+)’", error_b))
@@ -74,13 +101,14 @@ def compare(header, include, ours, macro):
         print(f"FAILS {include}/{header}: does not compile\n{error_a}{error_b}"[:3000])
         return False
     differ = [f"  ours {x}, theirs {y}" for x, y in zip(a.splitlines(), b.splitlines()) if x != y and x.split()[0] not in EXCUSED]
-    print(f"{'FAILS' if differ else 'ok   '} {include}/{header}: {structures} structures, {len(values)} values")
+    print(f"{'FAILS' if differ else 'ok   '} {include}/{header}: {structures} structures, {len(values)} values, {len(functions)} functions")
     print("\n".join(differ[:40]), end="\n" if differ else "")
-    return not differ and len(values) > 100
+    return not differ and len(values) > 100 and len(functions) > 50
 
 
 # Where NVIDIA's own versions differ from each other; ours is the newest.
 EXCUSED = {
+    "NVML_BRAND_COUNT": "counts the brands of its version",
     "CU_JIT_NUM_OPTIONS": "counts the options of its version",
     "CU_CTX_FLAGS_MASK": "covers the flags of its version",
     "CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS": "11.8 gave this name to what is now ..._V1",
@@ -96,6 +124,6 @@ for place in places():
             found += 1
             good &= compare(header, place, ours, macro)
 if not found:
-    print("no cuda.h or nvml.h found (pip install nvidia-cuda-runtime-cu12 nvidia-nvml-dev-cu12): skipped")
+    print("skipped: no cuda.h or nvml.h found (pip install -r tests/requirements.txt, or a toolkit)")
     sys.exit(77)
 sys.exit(0 if good else 1)
