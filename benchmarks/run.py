@@ -2,7 +2,7 @@
 """Runs what measures (each prints a JSON list of figures), writes build/bench.json, prints a table.
 
 A figure: {name, value, unit, goal, better: "lower"|"higher", native, spread, where}. `native` is the same
-thing without Carve, measured in the same run in turns; `spread` is (max - min) / median of the repeats.
+thing without Carve, `peer` (where one was given) another product's, measured in the same run in turns; `spread` is (max - min) / median of the repeats.
 Usage: run.py [NAME...]: only the figures whose name begins so. A program that is called as a name begins has all of
 those: then only it runs.
 """
@@ -33,14 +33,16 @@ def shown(value):
 
 
 def table(rows):
-    heading = ["NAME", "VALUE", "UNIT", "NATIVE", "SPREAD", "GOAL", "MET", "WHERE"]
+    heading = ["NAME", "VALUE", "UNIT", "NATIVE", "SPREAD", "GOAL", "MET", "WHERE", "PEER"]
+    if not any("peer" in f for f in rows):
+        heading.pop()
     lines = [heading]
     for f in rows:
         goal = f["goal"]
         met = "-" if goal is None else "yes" if (f["value"] <= goal) == (f["better"] == "lower") or f["value"] == goal else "NO"
         sign = "<= " if f["better"] == "lower" else ">= "
         lines.append([f["name"], shown(f["value"]), f["unit"], shown(f["native"]), "-" if f["spread"] is None else f"{f['spread']:.0%}",
-                      "-" if goal is None else sign + shown(goal), met, f["where"]])
+                      "-" if goal is None else sign + shown(goal), met, f["where"], shown(f.get("peer"))])
     widths = [max(len(line[i]) for line in lines) for i in range(len(heading))]
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths)).rstrip() for line in lines)
 

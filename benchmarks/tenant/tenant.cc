@@ -14,6 +14,7 @@
 #include <barrier>
 #include <random>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -243,17 +244,20 @@ int image_probe(const InImage& probe) {
 
 class Table {
  public:
+  // `peer`: what another interposer adds; empty where none was given.
   void row(const std::string& name, const std::vector<double>& values, const std::vector<double>& native,
-           const char* unit, double goal) {
+           const char* unit, double goal, const std::vector<double>& peer = {}) {
     std::vector<double> v = values;
     std::ranges::sort(v);
     // Of the middle half: what the machine's other users do is in the rest.
     const double value = v[v.size() / 2], spread = v[v.size() * 3 / 4] - v[v.size() / 4];
     printf(
         "%s\n {\"name\": \"%s\", \"value\": %.2f, \"unit\": \"%s\", \"goal\": %s, \"better\": \"lower\", "
-        "\"native\": %.2f, \"spread\": %.3f, \"where\": \"stand-in driver\"}",
+        "\"native\": %.2f, \"spread\": %.3f, \"where\": \"stand-in driver\"",
         rows_++ == 0 ? "[" : ",", name.c_str(), value, unit, goal > 0 ? std::to_string(goal).c_str() : "null",
         median(native), value > 0 ? spread / value : 0);
+    if (!peer.empty()) printf(", \"peer\": %.2f", median(peer));
+    printf("}");
   }
   ~Table() { printf("\n]\n"); }
 
@@ -286,16 +290,32 @@ int main(int argc, char** argv) {
   const std::vector<std::string> plain = {libraries};
   const std::vector<std::string> hooked = {libraries, std::string("LD_PRELOAD=") + PRELOAD,
                                            "CARVE_SOCKET=" + agent.socket()};
-  Table table;
-  for (size_t i = 0; i < std::size(in_image); ++i) {
+  // CARVE_BENCH_PEER=LIBRARY: another interposer to preload, measured beside ours in the same run; whatever
+  // else it needs is in the environment. One that takes longer than two minutes for a figure has none.
+  const char* const peer = getenv("CARVE_BENCH_PEER");
+  const char* const path = getenv("LD_LIBRARY_PATH");
+  std::vector<std::string> inherited = {libraries + (path != nullptr ? std::string(":") + path : "")};
+  for (char** e = environ; *e != nullptr; ++e)
+    if (!std::string_view(*e).starts_with("LD_LIBRARY_PATH=")) inherited.push_back(*e);
+  const auto measured = [&](std::vector<std::string> command, const std::vector<std::string>& environment) {
     Turns t;
-    Child child({argv[0], "--image", std::to_string(i)}, hooked);
-    for (std::string line = child.line(); !line.empty(); line = child.line()) {
+    Child child(std::move(command), environment);
+    for (std::string line = child.line(); !line.empty() && isdigit(line[0]); line = child.line()) {
       t.native.push_back(parsed(line));
       t.added.push_back(parsed(line));
     }
+    return t;
+  };
+  Table table;
+  for (size_t i = 0; i < std::size(in_image); ++i) {
+    const Turns t = measured({argv[0], "--image", std::to_string(i)}, hooked);
     if (t.native.size() != turns) return 1;
-    table.row(in_image[i].name, t.added, t.native, "ns added", in_image[i].goal);
+    Turns theirs;
+    if (peer != nullptr)
+      theirs = measured({"/usr/bin/env", std::string("LD_PRELOAD=") + peer, "timeout", "-s", "KILL", "120",
+                         argv[0], "--image", std::to_string(i)},
+                        inherited);
+    table.row(in_image[i].name, t.added, t.native, "ns added", in_image[i].goal, theirs.added);
   }
 
   // Processes in turns. From the call that starts it until it is waited for.
