@@ -15,6 +15,7 @@ ways_round = {
     "dlvsym": (f"exec {TESTS}/escape dlvsym 300 600", "past it"),
     "deepbind": (f"ESCAPE_DEEPBOUND={TESTS}/libescape_deepbound.so exec {TESTS}/escape deepbind 300 600", "past it"),
     "static, without libcuda": (f"exec {TESTS}/escape_raw 300 600", "static program"),
+    "static and position-independent": (f"exec {TESTS}/escape_raw-pie 300 600", "static program"),
 }
 
 
