@@ -1,8 +1,10 @@
 // One customer's program per way of taking device memory (docs/coverage.md): each fills the device until it
-// is refused, gives all back, and fills again. It knows nothing of Carve.
+// is refused, then takes the rest in blocks of 2 MiB, gives all back, and fills again. It knows nothing of
+// Carve.
 //
-//   tenant_rows KIND    prints one line of JSON: pieces and bytes of both fills, and the error that ended
-//   each tenant_rows         lists the kinds
+//   tenant_rows KIND    prints one line of JSON: the pieces of both fills, the errors that ended them, and
+//                       what was free before each
+//   tenant_rows         lists the kinds
 //
 // Exit status 0: it went as the driver promises, 1: a call failed that should not, 77: this device has no
 // such thing.
@@ -324,10 +326,16 @@ Fill fill(const Row& row) {
     pieces.push_back(p);
   }
   const Fill done = {pieces.size(), result};
+  // What is left is less than a piece; the smallest block that cards deal in fills it to the last byte.
+  std::vector<CUdeviceptr> rest;
+  CUdeviceptr block = 0;
+  while (result == CUDA_ERROR_OUT_OF_MEMORY && CU(cuMemAlloc_v2)(&block, 2 * MiB) == CUDA_SUCCESS)
+    rest.push_back(block);
   // Full: the same call is refused again, and what is held is looked at for a moment by whoever watches.
   Piece more;
   if (result == CUDA_ERROR_OUT_OF_MEMORY && row.take(more) != CUDA_ERROR_OUT_OF_MEMORY) exit(1);
-  usleep(20'000);
+  usleep(100'000);
+  for (const CUdeviceptr p : rest) MUST(CU(cuMemFree_v2)(p));
   for (; !pieces.empty(); pieces.pop_back()) row.drop(pieces.back());
   if (row.settle != nullptr) row.settle();
   return done;
