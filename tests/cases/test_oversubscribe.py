@@ -1,7 +1,10 @@
 """Memory beyond the quota, on the host: what may be asked for, and what is shown of it."""
+import json
+
 import pytest
 
-from conftest import LOAD, GiB
+from conftest import LOAD, GiB, MiB
+from test_coverage import Watcher
 
 
 @pytest.mark.parametrize("words, says", [
@@ -33,3 +36,53 @@ def test_the_ceiling_is_kept_with_the_slice_and_shown(world):
     world.agent.wait()
     world.start()
     assert world.show("a")["parts"][0]["spill_bytes"] == 3 * GiB
+
+
+BEYOND = """
+import ctypes, json, time
+from ctypes import byref, c_int, c_size_t, c_uint64, c_void_p
+cu = ctypes.CDLL("libcuda.so.1")
+MiB, OUT_OF_MEMORY = 1 << 20, 2
+context, free, total = c_void_p(), c_size_t(), c_size_t()
+assert cu.cuInit(0) == 0 and cu.cuDevicePrimaryCtxRetain(byref(context), 0) == 0 and cu.cuCtxSetCurrent(context) == 0
+said = []
+for turn in range(2):
+    assert cu.cuMemGetInfo_v2(byref(free), byref(total)) == 0
+    said.append([free.value, total.value])
+    pieces = []
+    while True:
+        piece = c_uint64()
+        result = cu.cuMemAlloc_v2(byref(piece), c_size_t(100 * MiB))
+        if result != 0:
+            break
+        pieces.append(piece)
+    assert result == OUT_OF_MEMORY, result
+    time.sleep(0.3)  # Full: whoever watches the card has a look.
+    said.append(len(pieces))
+    # All of it can be written and read, and the program's own wish does not bring it onto the card.
+    for i, piece in enumerate(pieces):
+        mark, back = c_uint64(i + 1), c_uint64()
+        at = c_uint64(piece.value + 99 * MiB)
+        assert cu.cuMemcpyHtoD_v2(at, byref(mark), c_size_t(8)) == 0
+        assert cu.cuMemPrefetchAsync(piece, c_size_t(100 * MiB), 0, None) in (0, 1)
+        assert cu.cuCtxSynchronize() == 0
+        assert cu.cuMemcpyDtoH_v2(byref(back), at, c_size_t(8)) == 0 and back.value == i + 1
+    for piece in pieces:
+        assert cu.cuMemFree_v2(piece) == 0
+print(json.dumps(said))
+"""
+
+
+def test_what_does_not_fit_lives_on_the_host_and_the_card_never_holds_more_than_the_quota(world):
+    watcher = Watcher(world)
+    done = world.carve("run", "--memory", "1GiB", "--oversubscribe", "managed", "--spill", "2GiB", "--device", "0", "--",
+                       "/usr/bin/python3", "-c", BEYOND, timeout=120)
+    most = watcher.end()
+    assert done.returncode == 0, done.stdout + done.stderr
+    context = 256 * MiB
+    room = 3 * GiB - context
+    seen = [room, 3 * GiB]
+    # The last piece that is partly on the card and partly on the host is cut at 2 MiB.
+    count = room // (100 * MiB)
+    assert json.loads(done.stdout) == [seen, count, seen, count]
+    assert GiB - 100 * MiB < most <= GiB, f"the card held {most}"
