@@ -191,7 +191,7 @@ void trim_graphs() {
   MUST(CU(cuDeviceGraphMemTrim)(0));
 }
 
-// Memory that a child of ours opens, so that it is mapped twice and charged once.
+// Named for other processes. The own one cannot open what it named.
 CUresult shared_by_ipc(Piece& p) {
   const CUresult result = CU(cuMemAlloc_v2)(reinterpret_cast<CUdeviceptr*>(&p.a), 6 * MiB);
   if (result != CUDA_SUCCESS) return result;
@@ -358,7 +358,10 @@ int main(int argc, char** argv) {
     size_t free_bytes[3], total = 0;
     MUST(CU(cuMemGetInfo_v2)(&free_bytes[0], &total));
     const Fill first = fill(row);
-    if (first.error == CUDA_ERROR_NOT_SUPPORTED) return 77;
+    if (first.error == CUDA_ERROR_NOT_SUPPORTED) {
+      printf("%s: error %d\n", row.name, static_cast<int>(first.error));
+      return 77;
+    }
     // What a card takes beside the pieces may be given back a little later.
     for (int tries = 0; tries < 100; ++tries) {
       MUST(CU(cuMemGetInfo_v2)(&free_bytes[1], &total));
