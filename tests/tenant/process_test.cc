@@ -280,10 +280,10 @@ TEST(Quota, is_exact_again_after_a_storm_of_kills) {
     c->kill();
     c->wait();
   }
-  EXPECT_GT(patience.word(0), 100'000u) << "calls";
-  // A shared machine stalls now and then; a lock left behind would show at every tenth kill.
-  EXPECT_LE(patience.word(1), rounds / 50u) << "calls that slept";
-  EXPECT_LE(patience.word(2), rounds / 50u) << "calls that spun for 5 ms";
+  EXPECT_GT(patience.word(0), 1000u) << "calls";
+  // A shared machine stalls now and then. A lock left behind would stop seven siblings at every other kill.
+  EXPECT_LE(patience.word(1), rounds / 10u) << "calls that slept";
+  EXPECT_LE(patience.word(2), rounds / 10u) << "calls that spun for 5 ms";
   for (const auto& tenant : tenants) {
     ASSERT_TRUE(soon([&] { return tenant->living() == 0; }));
     EXPECT_EQ(used(*tenant), 0u);
