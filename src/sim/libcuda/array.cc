@@ -2,6 +2,7 @@
 #include "sim/libcuda/array.h"
 
 #include "sim/libcuda/capture.h"
+#include "sim/libcuda/external.h"
 #include "sim/libcuda/heap.h"
 #include "sim/libcuda/schedule.h"
 
@@ -46,6 +47,10 @@ CUresult allocate(CUctx_st& c, const CUDA_ARRAY3D_DESCRIPTOR& d, ArrayLayout lay
 // The memory goes back; nothing uses it any more.
 void release(ArrayMemory& m) {
   std::vector<std::shared_ptr<Backing>> dying;
+  if (m.external) {
+    free_external(m.base);
+    return;
+  }
   if (!m.range) {
     heap_free(m.base, Memory::array, Memory::array);
     return;
@@ -124,6 +129,7 @@ CUmipmappedArray mipmap_over(CUctx_st& c, const CUDA_ARRAY3D_DESCRIPTOR& d, Arra
   m->flags = d.Flags;
   m->layout = std::move(layout);
   m->base = base;
+  m->external = true;
   return record_mipmap(d, std::move(m));
 }
 

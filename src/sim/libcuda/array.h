@@ -17,7 +17,8 @@ struct ArrayMemory {
   unsigned flags = 0;
   ArrayLayout layout;
   uint64_t base = 0;
-  uint64_t range = 0;  // Of addresses, where the memory comes later or from elsewhere; else 0.
+  uint64_t range = 0;     // Of addresses, where the memory comes later or from elsewhere; else 0.
+  bool external = false;  // It lies in external memory.
 
   std::mutex mapping;                           // Guards what follows.
   std::vector<std::shared_ptr<Backing>> tiles;  // Of a sparse array, by place.
@@ -49,7 +50,7 @@ namespace carve::sim {
 std::shared_ptr<CUarray_st> find_array(CUarray);
 std::shared_ptr<CUmipmappedArray_st> find_mipmap(CUmipmappedArray);
 
-// A mipmapped array over bytes that lie at a device address already.
+// A mipmapped array over a buffer that was mapped onto external memory, which is freed with it.
 CUmipmappedArray mipmap_over(CUctx_st&, const CUDA_ARRAY3D_DESCRIPTOR&, ArrayLayout, uint64_t base);
 
 // What a sparse array has at a place, from there on: where its bytes lie, or nullptr for a hole, and how many

@@ -27,7 +27,8 @@ enum class Memory : uint8_t {
   imported,
   array,
   code,
-  variable
+  variable,
+  external
 };
 
 struct SmallBlock {

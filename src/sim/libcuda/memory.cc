@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "sim/libcuda/capture.h"
+#include "sim/libcuda/external.h"
 #include "sim/libcuda/graph_memory.h"
 #include "sim/libcuda/heap.h"
 #include "sim/libcuda/holding.h"
@@ -80,6 +81,10 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) {
   if (a.kind == Memory::graph) {
     wait_device(a.device);
     return graph_memory_free(pointer, {});
+  }
+  if (a.kind == Memory::external) {
+    wait_device(a.device);
+    return free_external(pointer);
   }
   // Work that may still use the memory ends first.
   if (const auto owner = find_context(a.context)) wait_idle(*owner);

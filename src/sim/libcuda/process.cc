@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "sim/libcuda/array.h"
+#include "sim/libcuda/external.h"
 #include "sim/libcuda/heap.h"
 #include "sim/libcuda/managed.h"
 #include "sim/libcuda/schedule.h"
@@ -212,6 +213,7 @@ void destroy_context(const std::shared_ptr<CUctx_st>& c) {
   if (!hangs(*c)) wait_idle(*c);
   close_imports(*c);
   forget_arrays(*c);
+  forget_externals(*c);
   heap_forget(*c);
   managed_forget(*c);
   {
