@@ -2,6 +2,7 @@
 // names.
 #include <cstring>
 
+#include "sim/libcuda/multicast.h"
 #include "sim/libcuda/process.h"
 #include "sim/model/memory.h"
 
@@ -74,6 +75,7 @@ CUresult attribute(const Facts& f, int a, int* out) {
       return *out = static_cast<int>(f.pci_subsystem_id), CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID: return *out = f.numa_node, CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_NUMA_ID: return *out = -1, CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED: return *out = supports_multicast(f), CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
       return *out = static_cast<int>(f.cc_major), CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:

@@ -52,16 +52,6 @@ CUresult check(const CUmemAllocationProp* prop, unsigned* device, bool* host) {
   return location(prop->location, device, host);
 }
 
-CUmemGenericAllocationHandle hold(std::shared_ptr<Backing> b) {
-  const std::lock_guard lock(vmm().mutex);
-  if (!b->handle) b->handle = process().next_id.fetch_add(1);
-  Handle& h = vmm().handles[b->handle];
-  h.backing = b;
-  h.held = std::move(b);
-  ++h.references;
-  return h.held->handle;
-}
-
 // The mapping that contains the address.
 std::map<uint64_t, Mapping>::iterator mapping_at(uint64_t address) {
   auto it = vmm().mappings.upper_bound(address);
@@ -90,6 +80,16 @@ Backing::~Backing() {
   if (!handle) return;
   const std::lock_guard lock(vmm().mutex);
   vmm().handles.erase(handle);
+}
+
+CUmemGenericAllocationHandle hold_backing(std::shared_ptr<Backing> b) {
+  const std::lock_guard lock(vmm().mutex);
+  if (!b->handle) b->handle = process().next_id.fetch_add(1);
+  Handle& h = vmm().handles[b->handle];
+  h.backing = b;
+  h.held = std::move(b);
+  ++h.references;
+  return h.held->handle;
 }
 
 std::shared_ptr<Backing> find_backing(CUmemGenericAllocationHandle handle) {
@@ -146,7 +146,7 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t bytes, con
     madvise(p, bytes, MADV_DONTDUMP);
     b->at = static_cast<char*>(p);
   }
-  *out = hold(std::move(b));
+  *out = hold_backing(std::move(b));
   return CUDA_SUCCESS;
 }
 
@@ -166,7 +166,7 @@ EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* out, v
   uint64_t offset = 0;
   auto b = backing_at(reinterpret_cast<uint64_t>(address), &offset);
   if (!b) return CUDA_ERROR_INVALID_VALUE;
-  *out = hold(std::move(b));
+  *out = hold_backing(std::move(b));
   return CUDA_SUCCESS;
 }
 
@@ -174,7 +174,7 @@ EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* out,
                                                        CUmemGenericAllocationHandle handle) {
   if (const CUresult e = entered()) return e;
   const auto b = find_backing(handle);
-  if (!out || !b) return CUDA_ERROR_INVALID_VALUE;
+  if (!out || !b || b->multicast) return CUDA_ERROR_INVALID_VALUE;
   *out = b->properties;
   return CUDA_SUCCESS;
 }
@@ -186,6 +186,7 @@ EXPORT CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHa
   if (!out || flags || !b) return CUDA_ERROR_INVALID_VALUE;
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
     return type == CU_MEM_HANDLE_TYPE_NONE ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+  if (b->multicast) return CUDA_ERROR_NOT_SUPPORTED;
   if (!b->shared) return CUDA_ERROR_INVALID_VALUE;  // It was not asked for when the memory was made.
   const int fd = b->shared->descriptor();
   if (fd < 0) return CUDA_ERROR_OPERATING_SYSTEM;
@@ -210,7 +211,7 @@ EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out
   b->properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   b->properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   b->properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, visible};
-  *out = hold(std::move(b));
+  *out = hold_backing(std::move(b));
   return CUDA_SUCCESS;
 }
 
@@ -258,7 +259,7 @@ EXPORT CUresult cuMemMap(CUdeviceptr base, size_t bytes, size_t offset, CUmemGen
   if (mapping_at(base) != vmm().mappings.end() ||
       (next != vmm().mappings.end() && next->first < base + bytes))
     return CUDA_ERROR_INVALID_VALUE;
-  if (!heap_attach(base, b->at, bytes, b->host)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (b->at && !heap_attach(base, b->at, bytes, b->host)) return CUDA_ERROR_OUT_OF_MEMORY;
   vmm().mappings[base] = {bytes, b, {}};
   heap_record({.base = base, .bytes = bytes, .device = b->device, .kind = Memory::mapped, .access = 0});
   return CUDA_SUCCESS;
@@ -296,7 +297,7 @@ EXPORT CUresult cuMemSetAccess(CUdeviceptr base, size_t bytes, const CUmemAccess
       it->second.access[host ? kDevices : device] = map[i].flags;
       unsigned any = 0;
       for (const auto& [where, flags] : it->second.access) any |= static_cast<unsigned>(flags);
-      heap_set_access(it->first, any);
+      if (!it->second.backing->multicast) heap_set_access(it->first, any);
     }
   }
   return CUDA_SUCCESS;

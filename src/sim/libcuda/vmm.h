@@ -10,6 +10,8 @@
 
 namespace carve::sim {
 
+struct Multicast;  // sim/libcuda/multicast.h
+
 // The physical memory behind a handle.
 struct Backing {
   unsigned device = 0;  // Ordinal in the set.
@@ -20,7 +22,8 @@ struct Backing {
   std::shared_ptr<Shared>
       shared;  // Where it can be exported or was imported; else it is this process's alone.
   char* at = nullptr;
-  bool counted = false;  // In the process's holding.
+  bool counted = false;                  // In the process's holding.
+  std::shared_ptr<Multicast> multicast;  // Instead: it has no memory of its own.
 
   Backing() = default;
   Backing(const Backing&) = delete;
@@ -28,6 +31,8 @@ struct Backing {
   ~Backing();
 };
 
+// A handle for it, with one reference more.
+CUmemGenericAllocationHandle hold_backing(std::shared_ptr<Backing>);
 // The memory of a handle that the program holds, or nullptr.
 std::shared_ptr<Backing> find_backing(CUmemGenericAllocationHandle);
 // The memory mapped at an address, and where in it the address lies.
