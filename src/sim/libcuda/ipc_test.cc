@@ -12,31 +12,6 @@ namespace {
 
 constexpr size_t MiB = 1 << 20;
 
-// A pipe for small messages between tests' processes.
-class Pipe {
- public:
-  Pipe() {
-    if (pipe(ends_) != 0) std::abort();
-  }
-  ~Pipe() {
-    close(ends_[0]);
-    close(ends_[1]);
-  }
-  template <class T>
-  void put(const T& x) const {
-    REQUIRE(write(ends_[1], &x, sizeof x) == static_cast<ssize_t>(sizeof x));
-  }
-  template <class T>
-  T take() const {
-    T x;
-    REQUIRE(read(ends_[0], &x, sizeof x) == static_cast<ssize_t>(sizeof x));
-    return x;
-  }
-
- private:
-  int ends_[2];
-};
-
 TEST_F(DriverTest, an_opened_handle_shows_the_exporters_bytes_and_counts_once) {
   const Pipe handles;
   const Signal written, done;

@@ -52,11 +52,13 @@ struct Recording {
   unsigned channel = 0;
   uint64_t sequence = 0;
   std::atomic<uint64_t> end_ns{0};
+  uint64_t number = 0;  // Of an event that is shared between processes.
 };
 
 struct SmallBlock;  // sim/libcuda/heap.h
 struct Capture;     // sim/libcuda/capture.h
 struct CapturedEvent;
+class SharedEvent;  // sim/libcuda/ipc_event.h
 
 }  // namespace carve::sim
 
@@ -102,6 +104,7 @@ struct CUevent_st {
   CUctx_st* context;
   std::shared_ptr<carve::sim::Recording> recording;
   std::shared_ptr<carve::sim::CapturedEvent> captured;  // Instead: it was last recorded in a capture.
+  std::shared_ptr<carve::sim::SharedEvent> shared;      // With other processes.
 };
 
 namespace carve::sim {

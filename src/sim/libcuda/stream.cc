@@ -1,10 +1,13 @@
 // Streams, events and host functions. A stream is a channel of the model; an event is a place in one, whose
 // time the model fixes; waiting for an event of the same device is a dependency, of another one a gate that
-// the service thread opens.
+// the service thread opens. What other processes do with an event is in ipc_event.h.
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "sim/libcuda/capture.h"
+#include "sim/libcuda/ipc_event.h"
 #include "sim/libcuda/pool.h"
 #include "sim/libcuda/work.h"
 
@@ -18,15 +21,47 @@ CUresult known_event(CUevent event) {
   return process().events.contains(event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+namespace {
+
+// What other processes know of the event; null if nothing.
+std::shared_ptr<SharedEvent> shared_event(CUevent event) {
+  const std::lock_guard lock(process().mutex);
+  return process().events.contains(event) ? event->shared : nullptr;
+}
+
+// Whether another process recorded the event last.
+bool is_foreign(const SharedEvent* shared, const Recording* own) {
+  return shared && (own ? own->number : 0) != shared->last();
+}
+
+// Holds its channel until the recording of another process is over.
+Step foreign_gate(const std::shared_ptr<SharedEvent>& shared) {
+  Step gate;
+  gate.op.kind = OpKind::host;
+  gate.effect.host = true;
+  gate.effect.gate = [shared, number = shared->last()](uint64_t now) {
+    return shared->over(number) ? 0 : now + 100'000;
+  };
+  return gate;
+}
+
+}  // namespace
+
 CUresult submit_record(CUevent event, const std::shared_ptr<CUctx_st>& c, unsigned channel,
                        std::span<const Place> places, Place* out) {
   auto r = std::make_shared<Recording>();
   r->context = c;
   r->channel = channel;
+  const auto shared = shared_event(event);
+  std::shared_ptr<void> finish;
+  if (shared) r->number = shared->begin(shared, &finish);
   Step step;
   step.op.kind = OpKind::mark;
-  step.effect.lazy = true;
-  step.effect.run = [r](uint64_t end) { r->end_ns.store(end, std::memory_order_release); };
+  step.effect.lazy = !shared;
+  step.effect.run = [r, finish = std::move(finish)](uint64_t end) mutable {
+    r->end_ns.store(end, std::memory_order_release);
+    finish.reset();
+  };
   Place place;
   if (const CUresult e = submit_after(c, channel, places, std::move(step), &place)) return e;
   r->sequence = place.sequence;
@@ -43,6 +78,8 @@ CUresult recorded_place(CUevent event, Place* out) {
   if (!process().events.contains(event)) return CUDA_ERROR_INVALID_HANDLE;
   *out = {};
   const Recording* r = event->recording.get();
+  // A graph's nodes wait for the work of their own process only.
+  if (is_foreign(event->shared.get(), r)) return CUDA_ERROR_NOT_SUPPORTED;
   if (!r || r->end_ns.load(std::memory_order_acquire)) return CUDA_SUCCESS;
   *out = {r->context.lock(), r->channel, r->sequence};
   return CUDA_SUCCESS;
@@ -132,6 +169,21 @@ CUresult query_event(const Recording& r, bool wait) {
   return e;
 }
 
+CUresult query_any(CUevent event, bool wait) {
+  CUresult e;
+  std::shared_ptr<Recording> r;
+  const bool recorded_here = known(event, &r, &e);
+  if (e) return e;
+  const auto shared = shared_event(event);
+  if (!is_foreign(shared.get(), r.get())) return recorded_here ? query_event(*r, wait) : CUDA_SUCCESS;
+  const uint64_t number = shared->last();
+  for (useconds_t pause = 20; !shared->over(number); pause = std::min(pause * 2, 1000u)) {
+    if (!wait) return CUDA_ERROR_NOT_READY;
+    usleep(pause);
+  }
+  return CUDA_SUCCESS;
+}
+
 CUresult wait_event(CUstream handle, CUevent event, unsigned flags) {
   At a;
   if (const CUresult e = at(handle, &a)) return e;
@@ -141,7 +193,11 @@ CUresult wait_event(CUstream handle, CUevent event, unsigned flags) {
     return capture_wait(*a.stream, a.context, event, flags != 0);
   CUresult e;
   std::shared_ptr<Recording> r;
-  if (!known(event, &r, &e)) return e;  // Never recorded: nothing to wait for.
+  const bool recorded_here = known(event, &r, &e);
+  if (e) return e;
+  if (const auto shared = shared_event(event); is_foreign(shared.get(), r.get()))
+    return submit_after(a.context, a.stream->channel, {}, foreign_gate(shared), nullptr);
+  if (!recorded_here) return CUDA_SUCCESS;  // Never recorded: nothing to wait for.
   const auto from = r->context.lock();
   if (!from || r->end_ns.load(std::memory_order_acquire)) return CUDA_SUCCESS;
   Step step;
@@ -319,8 +375,12 @@ EXPORT CUresult cuEventCreate(CUevent* out, unsigned int flags) {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;
   if (!out || flags > 7) return CUDA_ERROR_INVALID_VALUE;
-  if (flags & CU_EVENT_INTERPROCESS) return CUDA_ERROR_NOT_SUPPORTED;
-  auto* event = new CUevent_st{flags, c.get(), nullptr, nullptr};
+  std::shared_ptr<SharedEvent> shared;
+  if (flags & CU_EVENT_INTERPROCESS) {
+    if (!(flags & CU_EVENT_DISABLE_TIMING)) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult e = SharedEvent::create(c->device, &shared)) return e;
+  }
+  auto* event = new CUevent_st{flags, c.get(), nullptr, nullptr, std::move(shared)};
   const std::lock_guard lock(process().mutex);
   process().events.insert(event);
   *out = event;
@@ -344,16 +404,8 @@ EXPORT CUresult cuEventRecordWithFlags_ptsz(CUevent event, CUstream s, unsigned 
   return cuEventRecordWithFlags(event, per_thread(s), flags);
 }
 
-EXPORT CUresult cuEventQuery(CUevent event) {
-  CUresult e;
-  std::shared_ptr<Recording> r;
-  return known(event, &r, &e) ? query_event(*r, false) : e;
-}
-EXPORT CUresult cuEventSynchronize(CUevent event) {
-  CUresult e;
-  std::shared_ptr<Recording> r;
-  return known(event, &r, &e) ? query_event(*r, true) : e;
-}
+EXPORT CUresult cuEventQuery(CUevent event) { return query_any(event, false); }
+EXPORT CUresult cuEventSynchronize(CUevent event) { return query_any(event, true); }
 
 EXPORT CUresult cuEventElapsedTime(float* ms, CUevent start, CUevent end) {
   CUresult e;

@@ -125,6 +125,31 @@ class Signal {
   int ends_[2];
 };
 
+// A pipe for small messages between tests' processes.
+class Pipe {
+ public:
+  Pipe() {
+    if (pipe(ends_) != 0) std::abort();
+  }
+  ~Pipe() {
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+  template <class T>
+  void put(const T& x) const {
+    REQUIRE(write(ends_[1], &x, sizeof x) == static_cast<ssize_t>(sizeof x));
+  }
+  template <class T>
+  T take() const {
+    T x;
+    REQUIRE(read(ends_[0], &x, sizeof x) == static_cast<ssize_t>(sizeof x));
+    return x;
+  }
+
+ private:
+  int ends_[2];
+};
+
 // A process's first steps.
 inline CUcontext begin(int device = 0) {
   CUcontext context = nullptr;
