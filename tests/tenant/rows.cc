@@ -218,6 +218,7 @@ CUresult external(Piece& p) {
                                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
   CUexternalMemory memory = nullptr;
   result = CU(cuImportExternalMemory)(&memory, &description);
+  if (result != CUDA_SUCCESS) close(description.handle.fd);  // It is still ours, and keeps the memory.
   MUST(CU(cuMemRelease)(made.a));
   p.a = reinterpret_cast<uint64_t>(memory);
   return result;
