@@ -186,14 +186,13 @@ Turns of_lookups(const char* name) {
   });
 }
 
-// A name that is no driver's passes our dlsym, where there is one.
-Turns of_dlsym() {
+// Of a name that we hook, or of one that is no driver's and passes our dlsym.
+Turns of_dlsym(void* handle, const char* name) {
   const auto libcs =
       reinterpret_cast<void* (*)(void*, const char*)>(dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34"));
   return compared([=](bool native) {
     return ns_each(20'000, [&] {
-      void* volatile found =
-          native && libcs != nullptr ? libcs(RTLD_DEFAULT, "malloc") : dlsym(RTLD_DEFAULT, "malloc");
+      void* volatile found = native && libcs != nullptr ? libcs(handle, name) : dlsym(handle, name);
       if (found == nullptr) abort();
     });
   });
@@ -216,7 +215,8 @@ const InImage in_image[] = {
     {"tenant.meminfo", 50, of_memory_info},
     {"tenant.getprocaddress", 100, [] { return of_lookups("cuMemAlloc"); }},
     {"tenant.getprocaddress.other", 100, [] { return of_lookups("cuCtxSetCurrent"); }},
-    {"tenant.dlsym.other", 0, of_dlsym},
+    {"tenant.dlsym", 100, [] { return of_dlsym(library(), "cuMemAlloc_v2"); }},
+    {"tenant.dlsym.other", 0, [] { return of_dlsym(RTLD_DEFAULT, "malloc"); }},
 };
 
 size_t resident() {
