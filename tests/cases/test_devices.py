@@ -64,25 +64,48 @@ def test_a_slice_is_all_there_is(world, uuids):
 @pytest.mark.devices("a10x4")
 @pytest.mark.parametrize("where", ["outside", "inside"])
 def test_lists_mean_what_they_mean_to_the_driver(world, uuids, where):
-    """Set by whoever starts the slice, or by the program itself: what is named, in that order, as far as it was granted."""
+    """Whoever starts the slice counts the machine's cards; the program in it counts the slice's, as NVML shows them there."""
     first, second = granted(world)
-    i, j = uuids.index(first), uuids.index(second)
-    other = next(n for n in range(4) if n not in (i, j))
+    i, j = (uuids.index(first), uuids.index(second)) if where == "outside" else (0, 1)
     for words, expected in {
         f"{i},{j}": [first, second],
         f"{j},{i}": [second, first],
+        f"{j}": [second],
         f"{second},{first}": [second, first],
         f"{second[:20]}": [second],
         f"{second[:20].lower()},{i}": [second, first],
+        f" {i} , {j}": [first, second],
         f"{i},garbage,{j}": [first],
         f"{i},-1,{j}": [first],
         f"{i},17,{j}": [first],
-        f"{other},{j}": [second],
-        f"{other}": [],
+        f"17,{j}": [],
         f"{i},{i}": [],
+        f"9{'0' * 40},{j}": [],
         "GPU-": [],
         "-1": [],
         "": [],
     }.items():
         found = seen(world, outside=words) if where == "outside" else seen(world, words)
         assert found == expected, f"CUDA_VISIBLE_DEVICES={words!r} {where}"
+
+
+@pytest.mark.devices("a10x4")
+def test_what_was_not_granted_is_not_there(world, uuids):
+    first, second = granted(world)
+    other = next(n for n in range(4) if uuids[n] not in (first, second))
+    assert seen(world, outside=f"{other},{uuids.index(second)}") == [second]
+    assert seen(world, f"{uuids[other]},{second}") == [second]
+
+
+@pytest.mark.devices("a10x4")
+def test_the_variable_is_the_programs_own_again_afterwards(world):
+    """Device 0 of a slice on the machine's card 3."""
+    program = PROGRAM + """
+assert os.environ["CUDA_VISIBLE_DEVICES"] == "0"
+import subprocess
+assert subprocess.run(["printenv", "CUDA_VISIBLE_DEVICES"], capture_output=True, text=True).stdout == "0\\n"
+libc = ctypes.CDLL(None); libc.getenv.restype = ctypes.c_char_p
+assert libc.getenv(b"CUDA_VISIBLE_DEVICES") == b"0"
+"""
+    done = world.carve("run", "--memory", "2GiB", "--device", "3", "--", "/usr/bin/python3", "-c", program, "0")
+    assert done.returncode == 0 and len(json.loads(done.stdout)) == 1, done.stderr

@@ -190,7 +190,7 @@ TEST(Monitor, inside_a_slice_sees_the_slice_and_itself) {
                   plain(driver));  // On the other device, outside of any tenant.
   EXPECT_EQ(neighbour.line(), "held");
   auto environment = hooked(driver, agent.socket());
-  environment.push_back("CUDA_VISIBLE_DEVICES=1");
+  environment.push_back("CUDA_VISIBLE_DEVICES=0");
   Child child({PROGRAM, "monitor"}, environment);
   EXPECT_EQ(child.line(), "1 " + std::to_string(2048 * MiB) + " " + std::to_string(266 * MiB) + " " +
                               std::to_string(1782 * MiB) + " 1 1");

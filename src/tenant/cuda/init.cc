@@ -1,5 +1,6 @@
 // The two doors of the driver: cuInit, where a process becomes a member of its tenant, and cuGetProcAddress,
 // where the CUDA runtime fetches every other entry.
+#include "tenant/cuda/visible.h"
 #include "tenant/linkage/hook.h"
 #include "tenant/quota/process.h"
 
@@ -7,7 +8,13 @@ using namespace carve::tenant;
 
 CUresult cuInit(unsigned int flags) {
   Process* p = attached();
-  if (p == nullptr && enter_slowly(true).refused) return CUDA_ERROR_SYSTEM_NOT_READY;
+  if (p == nullptr) {
+    const Entered entered = enter_slowly(true);
+    if (entered.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
+    p = entered.process;
+  }
+  if (p == nullptr) return driver<&cuInit>(flags);
+  const VisibleByUuid visible(*p);
   return driver<&cuInit>(flags);
 }
 

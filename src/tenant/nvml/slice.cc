@@ -4,18 +4,6 @@
 
 namespace carve::tenant {
 
-void uuid_text(const uint8_t (&uuid)[16], char (&text)[uuid_text_size]) {
-  constexpr char digits[] = "0123456789abcdef";
-  memcpy(text, "GPU-", 4);
-  char* out = text + 4;
-  for (unsigned i = 0; i < 16; ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) *out++ = '-';
-    *out++ = digits[uuid[i] >> 4];
-    *out++ = digits[uuid[i] & 15];
-  }
-  *out = 0;
-}
-
 unsigned granted_index(const Process& process, const char* text) {
   for (unsigned i = 0; i < process.device_count; ++i) {
     char granted[uuid_text_size];

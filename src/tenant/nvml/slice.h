@@ -7,12 +7,9 @@
 
 #include "tenant/linkage/hook.h"
 #include "tenant/quota/charge.h"
+#include "tenant/quota/uuid.h"
 
 namespace carve::tenant {
-
-// "GPU-01020304-0506-0708-090a-0b0c0d0e0f10": a device's UUID as NVML spells it.
-inline constexpr size_t uuid_text_size = 41;
-void uuid_text(const uint8_t (&uuid)[16], char (&text)[uuid_text_size]);
 
 // The index in Control::devices of the device that `text` names; `not_granted` where there is none.
 unsigned granted_index(const Process& process, const char* text);
