@@ -535,7 +535,8 @@ TEST_F(DriverTest, what_is_not_simulated_says_so_and_is_logged_once) {
   EXPECT_EQ(0, run([&] {
               setenv("SIMGPU_LOG", log.c_str(), 1);
               begin();
-              for (int i = 0; i < 3; ++i) REQUIRE(CU(cuGraphicsUnregisterResource)(nullptr) == CUDA_ERROR_NOT_SUPPORTED);
+              for (int i = 0; i < 3; ++i)
+                REQUIRE(CU(cuGraphicsUnregisterResource)(nullptr) == CUDA_ERROR_NOT_SUPPORTED);
             }));
   std::ifstream in(log);
   std::string line, more;
