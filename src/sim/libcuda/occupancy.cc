@@ -11,8 +11,8 @@ unsigned resident_blocks(const Facts& facts, const CUfunc_st& f, unsigned thread
   const uint64_t shared = f.image.static_shared + dynamic_shared + facts.shared_reserved_per_block;
   uint64_t blocks = facts.blocks_per_multiprocessor;
   blocks = std::min<uint64_t>(blocks, facts.threads_per_multiprocessor / 32 / std::max(warps, 1u));
-  blocks = std::min<uint64_t>(blocks,
-                              facts.registers_per_multiprocessor / (registers_of(f) * 32 * std::max(warps, 1u)));
+  blocks = std::min<uint64_t>(
+      blocks, facts.registers_per_multiprocessor / (registers_of(f) * 32 * std::max(warps, 1u)));
   if (shared) blocks = std::min<uint64_t>(blocks, facts.shared_per_multiprocessor / shared);
   return static_cast<unsigned>(blocks);
 }
