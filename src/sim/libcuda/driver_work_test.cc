@@ -1,9 +1,6 @@
-// Work through the real library: names, streams, events, kernels with time, faults.
+// Work through the real library: streams, events, host functions, kernels with time.
 #include <atomic>
 #include <chrono>
-#include <cstring>
-#include <fstream>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -13,124 +10,6 @@ namespace carve::sim {
 namespace {
 
 constexpr uint64_t us = 1000, ms = 1000 * us;
-
-double ms_since(std::chrono::steady_clock::time_point t) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - t).count();
-}
-
-TEST_F(DriverTest, every_name_that_a_real_driver_exports_is_there) {
-  std::ifstream list(CARVE_SOURCE_DIR "/src/abi/cuda_exports.txt");
-  unsigned names = 0;
-  for (std::string line; std::getline(list, line);) {
-    if (line.starts_with("#")) continue;
-    const std::string name = line.substr(0, line.find(' '));
-    EXPECT_NE(dlsym(library(), name.c_str()), nullptr) << name;
-    ++names;
-  }
-  EXPECT_GT(names, 650u);
-  EXPECT_EQ(dlsym(library(), "carve_sim_exports"), nullptr) << "our own names stay inside";
-}
-
-TEST_F(DriverTest, cuGetProcAddress_gives_the_pointer_of_the_right_version_and_stream) {
-  const struct {
-    const char* name;
-    int version;
-    unsigned long long flags;
-    const char* symbol;  // Null: not found, or too new.
-    int status;
-  } cases[] = {{"cuMemAlloc", 2000, 0, "cuMemAlloc", 0},
-               {"cuMemAlloc", 3020, 0, "cuMemAlloc_v2", 0},
-               {"cuMemAlloc", 12000, 0, "cuMemAlloc_v2", 0},
-               {"cuCtxCreate", 11040, 0, "cuCtxCreate_v3", 0},
-               {"cuCtxCreate", 11030, 0, "cuCtxCreate_v2", 0},
-               {"cuMemcpyHtoD", 12000, 0, "cuMemcpyHtoD_v2", 0},
-               {"cuMemcpyHtoD", 12000, 1, "cuMemcpyHtoD_v2", 0},
-               {"cuMemcpyHtoD", 12000, 2, "cuMemcpyHtoD_v2_ptds", 0},
-               {"cuMemcpyHtoD", 6000, 2, "cuMemcpyHtoD_v2", 0},
-               {"cuLaunchKernel", 12000, 2, "cuLaunchKernel_ptsz", 0},
-               {"cuGetProcAddress", 11030, 0, "cuGetProcAddress", 0},
-               {"cuGetProcAddress", 12000, 0, "cuGetProcAddress_v2", 0},
-               {"cuMemPrefetchAsync", 12000, 0, "cuMemPrefetchAsync", 0},
-               {"cuMemPrefetchAsync", 12020, 0, "cuMemPrefetchAsync_v2", 0},
-               {"cuInit", 12000, 2, "cuInit", 0},
-               {"cuGraphCreate", 9000, 0, nullptr, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT},
-               {"cuMemAlloc_v2", 12000, 0, nullptr, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND},
-               {"curl_easy_init", 12000, 0, nullptr, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND}};
-  for (const auto& c : cases) {
-    void* p = nullptr;
-    CUdriverProcAddressQueryResult status;
-    ASSERT_EQ(CUDA_SUCCESS, CU(cuGetProcAddress_v2)(c.name, &p, c.version, c.flags, &status));
-    EXPECT_EQ(p, c.symbol ? dlsym(library(), c.symbol) : nullptr) << c.name << " " << c.version;
-    EXPECT_EQ(status, c.status) << c.name << " " << c.version;
-  }
-  void* p = nullptr;
-  EXPECT_EQ(CUDA_ERROR_NOT_FOUND, CU(cuGetProcAddress)("cuNothing", &p, 11030, 0));
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, CU(cuGetProcAddress_v2)("cuInit", &p, 99000, 0, nullptr));
-}
-
-TEST_F(DriverTest, CUDA_VISIBLE_DEVICES_means_what_the_programming_guide_says) {
-  create("a10x2,t4,h100-80");
-  std::string uuid[4];
-  const pid_t reader = start([&] {
-    std::ofstream out(directory_ + "/uuids");
-    OK(CU(cuInit)(0));
-    for (int i = 0; i < 4; ++i) {
-      CUuuid u;
-      OK(CU(cuDeviceGetUuid_v2)(&u, i));
-      char text[48] = "GPU-";
-      for (int b = 0; b < 16; ++b)
-        std::sprintf(text + std::strlen(text), b == 3 || b == 5 || b == 7 || b == 9 ? "%02x-" : "%02x",
-                     static_cast<unsigned char>(u.bytes[b]));
-      out << text << "\n";
-    }
-    out.close();
-  });
-  ASSERT_EQ(0, finish(reader));
-  std::ifstream in(directory_ + "/uuids");
-  for (auto& u : uuid) std::getline(in, u);
-  ASSERT_EQ(uuid[3].size(), 40u);
-  const struct {
-    std::string list;
-    std::vector<int> multiprocessors;  // Of the visible devices, in order; empty: no device.
-  } cases[] = {{"0,1,2,3", {72, 72, 40, 132}},
-               {"3,0", {132, 72}},
-               {"2", {40}},
-               {uuid[3] + "," + uuid[2], {132, 40}},
-               {uuid[2].substr(0, 16), {40}},
-               {"0,-1,2", {72}},
-               {"0,9,2", {72}},
-               {"0,garbage,2", {72}},
-               {"-1", {}},
-               {"", {}},
-               {"GPU-", {}},
-               {"1,1", {}},
-               {" 2 , 3", {40, 132}}};
-  for (const auto& c : cases)
-    EXPECT_EQ(0, run([&] {
-                setenv("CUDA_VISIBLE_DEVICES", c.list.c_str(), 1);
-                const CUresult result = CU(cuInit)(0);
-                REQUIRE(result == (c.multiprocessors.empty() ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS));
-                if (result) return;
-                int count = 0;
-                OK(CU(cuDeviceGetCount)(&count));
-                REQUIRE(count == static_cast<int>(c.multiprocessors.size()));
-                for (int i = 0; i < count; ++i) {
-                  int n = 0;
-                  OK(CU(cuDeviceGetAttribute)(&n, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, i));
-                  REQUIRE(n == c.multiprocessors[static_cast<size_t>(i)]);
-                }
-              }))
-        << "CUDA_VISIBLE_DEVICES=" << c.list;
-}
-
-TEST_F(DriverTest, without_a_set_there_is_no_device) {
-  EXPECT_EQ(0, run([] {
-              setenv("SIMGPU_DIR", "/nonexistent", 1);
-              REQUIRE(CU(cuInit)(0) == CUDA_ERROR_NO_DEVICE);
-              int n = 0;
-              REQUIRE(CU(cuDeviceGetCount)(&n) == CUDA_ERROR_NOT_INITIALIZED);
-            }));
-}
 
 TEST_F(DriverTest, events_measure_model_time_exactly) {
   EXPECT_EQ(0, run([] {
@@ -290,111 +169,6 @@ TEST_F(DriverTest, two_processes_share_the_card_by_time_slices) {
   for (const pid_t pid : children) EXPECT_EQ(0, finish(pid));
 }
 
-TEST_F(DriverTest, launches_are_checked_as_the_driver_checks_them) {
-  EXPECT_EQ(
-      0, run([] {
-        begin();
-        const CUfunction f = spin();
-        uint64_t ns = 1;
-        uint32_t other = 0;
-        void* p[] = {&ns, &other};
-        const auto launch_as = [&](unsigned grid, unsigned block, unsigned shared, void** parameters) {
-          return CU(cuLaunchKernel)(f, grid, 1, 1, block, 1, 1, shared, nullptr, parameters, nullptr);
-        };
-        OK(launch_as(1, 1024, 0, p));
-        REQUIRE(launch_as(0, 32, 0, p) == CUDA_ERROR_INVALID_VALUE);
-        REQUIRE(launch_as(1, 1025, 0, p) == CUDA_ERROR_INVALID_VALUE);
-        REQUIRE(launch_as(1, 32, 64 << 10, p) == CUDA_ERROR_INVALID_VALUE);
-        REQUIRE(launch_as(1, 32, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
-        OK(CU(cuFuncSetAttribute)(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 64 << 10));
-        OK(launch_as(1, 32, 64 << 10, p));
-        REQUIRE(CU(cuLaunchKernel)(reinterpret_cast<CUfunction>(p), 1, 1, 1, 1, 1, 1, 0, nullptr, p,
-                                   nullptr) == CUDA_ERROR_INVALID_HANDLE);
-        int blocks = 0;
-        OK(CU(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&blocks, f, 256, 0));
-        REQUIRE(blocks == 6);
-        REQUIRE(CU(cuLaunchCooperativeKernel)(f, 72 * 6, 1, 1, 256, 1, 1, 0, nullptr, p) == CUDA_SUCCESS);
-        REQUIRE(CU(cuLaunchCooperativeKernel)(f, 72 * 6 + 1, 1, 1, 256, 1, 1, 0, nullptr, p) ==
-                CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
-        // The same through a configuration, and with the arguments in one buffer.
-        struct {
-          uint64_t nanoseconds;
-          uint32_t more;
-        } buffer = {20 * ms, 0};
-        size_t bytes = 12;
-        void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
-                         CU_LAUNCH_PARAM_END};
-        CUlaunchConfig config = {};
-        config.gridDimX = config.gridDimY = config.gridDimZ = 1;
-        config.blockDimX = config.blockDimY = config.blockDimZ = 1;
-        OK(CU(cuCtxSynchronize)());
-        const auto from = std::chrono::steady_clock::now();
-        OK(CU(cuLaunchKernelEx)(&config, f, nullptr, extra));
-        OK(CU(cuCtxSynchronize)());
-        REQUIRE(ms_since(from) >= 20);
-      }));
-}
-
-TEST_F(DriverTest, modules_and_libraries_bring_kernels_and_variables) {
-  EXPECT_EQ(0, run([] {
-              begin();
-              CUmodule m = nullptr;
-              CUfunction f = nullptr;
-              OK(CU(cuModuleLoadData)(&m, kSpin));
-              REQUIRE(CU(cuModuleGetFunction)(&f, m, "absent") == CUDA_ERROR_NOT_FOUND);
-              unsigned count = 0;
-              OK(CU(cuModuleGetFunctionCount)(&count, m));
-              REQUIRE(count == 2);
-              CUdeviceptr table = 0, again = 0;
-              size_t bytes = 0;
-              OK(CU(cuModuleGetGlobal_v2)(&table, &bytes, m, "table"));
-              OK(CU(cuModuleGetGlobal_v2)(&again, nullptr, m, "table"));
-              REQUIRE(bytes == 4096 && table == again);
-              OK(CU(cuMemsetD8_v2)(table, 1, 4096));
-              OK(CU(cuModuleUnload)(m));
-              REQUIRE(CU(cuModuleUnload)(m) == CUDA_ERROR_INVALID_HANDLE);
-              REQUIRE(CU(cuMemsetD8_v2)(table, 1, 4096) == CUDA_ERROR_INVALID_VALUE);
-              REQUIRE(CU(cuModuleLoadData)(&m, "not a module") == CUDA_ERROR_INVALID_IMAGE);
-              REQUIRE(CU(cuModuleLoadData)(&m, ".version 8.0 .target sm_90 .entry k(){}") ==
-                      CUDA_ERROR_INVALID_PTX);
-
-              CUlibrary l = nullptr;
-              CUkernel k = nullptr;
-              OK(CU(cuLibraryLoadData)(&l, kSpin, nullptr, nullptr, 0, nullptr, nullptr, 0));
-              OK(CU(cuLibraryGetKernel)(&k, l, "carve_spin"));
-              size_t offset = 0, size = 0;
-              OK(CU(cuKernelGetParamInfo)(k, 1, &offset, &size));
-              REQUIRE(offset == 8 && size == 4);
-              OK(launch(reinterpret_cast<CUfunction>(k), nullptr, 1000));
-              OK(CU(cuCtxSynchronize)());
-              OK(CU(cuLibraryUnload)(l));
-            }));
-}
-
-TEST_F(DriverTest, the_linker_joins_ptx_and_its_result_loads) {
-  const std::string path = directory_ + "/more.ptx";
-  std::ofstream(path) << ".entry from_file() { ret; }\n";
-  EXPECT_EQ(0, run([&] {
-              begin();
-              CUlinkState link = nullptr;
-              OK(CU(cuLinkCreate_v2)(0, nullptr, nullptr, &link));
-              OK(CU(cuLinkAddData_v2)(link, CU_JIT_INPUT_PTX, const_cast<char*>(kSpin), sizeof kSpin, "a", 0,
-                                      nullptr, nullptr));
-              OK(CU(cuLinkAddFile_v2)(link, CU_JIT_INPUT_PTX, path.c_str(), 0, nullptr, nullptr));
-              REQUIRE(CU(cuLinkAddFile_v2)(link, CU_JIT_INPUT_PTX, "/nowhere", 0, nullptr, nullptr) ==
-                      CUDA_ERROR_FILE_NOT_FOUND);
-              void* image = nullptr;
-              size_t bytes = 0;
-              OK(CU(cuLinkComplete)(link, &image, &bytes));
-              CUmodule m = nullptr;
-              CUfunction f = nullptr;
-              OK(CU(cuModuleLoadData)(&m, image));
-              OK(CU(cuLinkDestroy)(link));
-              OK(CU(cuModuleGetFunction)(&f, m, "carve_spin"));
-              OK(CU(cuModuleGetFunction)(&f, m, "from_file"));
-            }));
-}
-
 TEST_F(DriverTest, an_urgent_stream_overtakes_a_batch_stream) {
   EXPECT_EQ(0, run([] {
               begin();
@@ -439,49 +213,6 @@ TEST_F(DriverTest, copies_between_two_cards_bring_the_bytes) {
             }));
 }
 
-TEST_F(DriverTest, an_xid_breaks_the_contexts_that_are_there_and_a_new_one_works) {
-  const Signal ready, broken;
-  const pid_t child = start([&] {
-    const CUcontext c = begin();
-    ready.give();
-    broken.take();
-    CUdeviceptr p = 0;
-    REQUIRE(CU(cuMemAlloc_v2)(&p, 1) == CUDA_ERROR_ILLEGAL_ADDRESS);
-    REQUIRE(CU(cuCtxSynchronize)() == CUDA_ERROR_ILLEGAL_ADDRESS);
-    OK(CU(cuCtxDestroy_v2)(c));
-    begin();
-    OK(CU(cuMemAlloc_v2)(&p, 1));
-  });
-  ready.take();
-  fault("xid 31 --device 0");
-  broken.give();
-  EXPECT_EQ(0, finish(child));
-}
-
-TEST_F(DriverTest, a_hung_kernel_ends_when_the_fault_is_cleared_and_a_lost_device_takes_no_context) {
-  fault("hung-kernel --device 0");
-  const Signal waiting;
-  const pid_t child = start([&] {
-    begin();
-    OK(launch(spin(), nullptr, 1 * us));
-    waiting.give();
-    const auto from = std::chrono::steady_clock::now();
-    OK(CU(cuCtxSynchronize)());
-    REQUIRE(ms_since(from) > 100);
-  });
-  waiting.take();
-  usleep(200'000);
-  fault("clear");
-  EXPECT_EQ(0, finish(child));
-  fault("device-lost --device 1");
-  EXPECT_EQ(0, run([] {
-              OK(CU(cuInit)(0));
-              CUcontext c = nullptr;
-              REQUIRE(CU(cuCtxCreate_v2)(&c, 0, 1) == CUDA_ERROR_DEVICE_UNAVAILABLE);
-              OK(CU(cuCtxCreate_v2)(&c, 0, 0));
-            }));
-}
-
 TEST_F(DriverTest, threads_of_one_process_use_one_context_at_once) {
   EXPECT_EQ(0, run([] {
               const CUcontext c = begin();
@@ -515,34 +246,6 @@ TEST_F(DriverTest, threads_of_one_process_use_one_context_at_once) {
               OK(CU(cuCtxSynchronize)());
               REQUIRE(free_now() == before);
             }));
-}
-
-TEST_F(DriverTest, the_driver_answers_after_main_has_returned) {
-  EXPECT_EQ(0, run([] {
-              begin();
-              static CUdeviceptr p = 0;
-              OK(CU(cuMemAlloc_v2)(&p, 4096));
-              std::atexit([] {
-                OK(CU(cuMemFree_v2)(p));
-                OK(CU(cuCtxSynchronize)());
-              });
-              std::exit(0);
-            }));
-}
-
-TEST_F(DriverTest, what_is_not_simulated_says_so_and_is_logged_once) {
-  const std::string log = directory_ + "/log";
-  EXPECT_EQ(0, run([&] {
-              setenv("SIMGPU_LOG", log.c_str(), 1);
-              begin();
-              for (int i = 0; i < 3; ++i)
-                REQUIRE(CU(cuGraphicsUnregisterResource)(nullptr) == CUDA_ERROR_NOT_SUPPORTED);
-            }));
-  std::ifstream in(log);
-  std::string line, more;
-  std::getline(in, line);
-  EXPECT_NE(line.find("cuGraphicsUnregisterResource"), std::string::npos);
-  EXPECT_FALSE(std::getline(in, more));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -161,6 +162,10 @@ inline size_t free_now() {
   size_t free = 0, total = 0;
   OK(CU(cuMemGetInfo_v2)(&free, &total));
   return free;
+}
+
+inline double ms_since(std::chrono::steady_clock::time_point t) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - t).count();
 }
 
 inline constexpr const char kSpin[] =
