@@ -19,6 +19,15 @@ def begin(device=0):
     return context
 
 
+def primary(device):
+    """The device's primary context, current from now on."""
+    context = c_void_p()
+    must(cu.cuInit(0))
+    must(cu.cuDevicePrimaryCtxRetain(byref(context), device))
+    must(cu.cuCtxSetCurrent(context))
+    return context
+
+
 def info():
     free, total = c_size_t(), c_size_t()
     must(cu.cuMemGetInfo_v2(byref(free), byref(total)))

@@ -10,10 +10,7 @@ from conftest import LOAD, until
 def test_two_cards_memory_by_handle_and_peer_access_know_their_devices(inside):
     """As NCCL does it: memory on each device, mapped for both, whichever context is current."""
     inside("""
-must(cu.cuInit(0))
-context = c_void_p()
-must(cu.cuDevicePrimaryCtxRetain(byref(context), 0))
-must(cu.cuCtxSetCurrent(context))
+primary(0)
 for device in (0, 1):
     handle, properties, at = c_ulonglong(), Properties.on(device), c_uint64()
     size = c_size_t(8 * MiB)

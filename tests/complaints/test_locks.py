@@ -29,9 +29,7 @@ free = info()[0]
 longest, stop = 0, False
 def measure():
     global longest
-    context = c_void_p()
-    must(cu.cuDevicePrimaryCtxRetain(byref(context), 0))
-    must(cu.cuCtxSetCurrent(context))
+    primary(0)
     while not stop:
         start = time.thread_time()
         wall = time.monotonic()

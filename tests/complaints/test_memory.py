@@ -113,12 +113,7 @@ assert info()[0] == free, "a refused call left something charged"
 def test_an_asynchronous_free_gives_back_on_the_device_that_has_it(inside):
     """Taken on device 1, freed while device 0 is current."""
     inside("""
-must(cu.cuInit(0))
-contexts = []
-for device in (0, 1):
-    context = c_void_p()
-    must(cu.cuDevicePrimaryCtxRetain(byref(context), device))
-    contexts.append(context)
+contexts = [primary(0), primary(1)]
 def free_on(device):
     must(cu.cuCtxSetCurrent(contexts[device]))
     return info()[0]
@@ -137,12 +132,7 @@ assert [free_on(0), free_on(1)] == before
 
 def test_memory_by_handle_is_charged_to_the_device_it_lies_on(inside):
     inside("""
-must(cu.cuInit(0))
-contexts = []
-for device in (0, 1):
-    context = c_void_p()
-    must(cu.cuDevicePrimaryCtxRetain(byref(context), device))
-    contexts.append(context)
+contexts = [primary(0), primary(1)]
 must(cu.cuCtxSetCurrent(contexts[1]))
 before = info()[0]
 must(cu.cuCtxSetCurrent(contexts[0]))
