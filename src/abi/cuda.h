@@ -100,6 +100,9 @@ CUresult cuCtxSynchronize_v2(CUcontext context);
 CUresult cuCtxWaitEvent(CUcontext h_ctx, CUevent event);
 CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* ph_desc, CUdevResource* resources,
                                    unsigned int nb_resources);
+CUresult cuDevSmResourceSplitByCount(CUdevResource* result, unsigned int* nb_groups,
+                                     const CUdevResource* input, CUdevResource* remaining,
+                                     unsigned int use_flags, unsigned int min_count);
 CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource* resource, CUdevResourceType type);
 CUresult cuGreenCtxCreate(CUgreenCtx* ph_ctx, CUdevResourceDesc desc, CUdevice device, unsigned int flags);
 CUresult cuGreenCtxDestroy(CUgreenCtx h_ctx);

@@ -23,10 +23,11 @@ std::vector<unsigned> shared_channels(CUctx_st& c, unsigned wanted) {
 // come to lie beside each other.
 class Channels {
  public:
-  Channels(const CUctx_st& home, unsigned own) : home_(home), own_(own) {}
+  Channels(const CUctx_st& home, const CUstream_st& s) : home_(home), own_(s.channel), green_(s.green) {}
 
   unsigned of(CUctx_st& c, unsigned lane, unsigned lanes) {
-    if (&c == &home_ && lane == 0) return own_;
+    // A green context's other channels are its streams'; so its graphs keep to the stream's own.
+    if (&c == &home_ && (lane == 0 || green_)) return own_;
     std::vector<unsigned>& free = free_[&c];
     if (free.empty()) {
       free = shared_channels(c, lanes);
@@ -46,6 +47,7 @@ class Channels {
  private:
   const CUctx_st& home_;
   unsigned own_;
+  bool green_;
   std::map<CUctx_st*, std::vector<unsigned>> free_;
 };
 
@@ -90,7 +92,7 @@ CUresult submit_graph(const std::shared_ptr<CUgraphExec_st>& keep, const std::sh
   if (x.last.context && !x.last.context->destroyed.load()) before.push_back(x.last);
   Place start;
   if (const CUresult e = submit_after(home, stream.channel, before, mark(), &start)) return e;
-  Channels channels(*home, stream.channel);
+  Channels channels(*home, stream);
   const unsigned lanes = x.lanes.empty() ? 0 : *std::max_element(x.lanes.begin(), x.lanes.end()) + 1;
   for (size_t i = 0; i < x.nodes.size(); ++i) {
     const ExecNode& entry = x.nodes[i];

@@ -8,6 +8,7 @@
 #include "sim/libcuda/launch.h"
 
 #include "sim/libcuda/capture.h"
+#include "sim/libcuda/green.h"
 #include "sim/libcuda/module_memory.h"
 
 using namespace carve::sim;
@@ -131,6 +132,8 @@ CUresult launch(const void* f, const Shape& s, CUstream handle, void** parameter
   if (const CUresult e = stream_of(handle, &c, &stream)) return e;
   Step step;
   if (const CUresult e = kernel_step(*c, f, s, stream->priority, parameters, extra, &step)) return e;
+  if (s.cooperative && stream->green && step.op.width > stream->green->part.size)
+    return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
   if (capturing(*stream)) return capture_launch(*stream, c, f, s, parameters, extra);
   return submit(*c, stream->channel, step.op, nullptr);
 }

@@ -12,6 +12,7 @@
 
 #include "sim/libcuda/array.h"
 #include "sim/libcuda/external.h"
+#include "sim/libcuda/green.h"
 #include "sim/libcuda/heap.h"
 #include "sim/libcuda/managed.h"
 #include "sim/libcuda/schedule.h"
@@ -128,7 +129,9 @@ CUresult entered() {
 std::shared_ptr<CUctx_st> find_context(CUcontext handle) {
   const std::lock_guard lock(process().mutex);
   const auto found = process().contexts.find(handle);
-  return found == process().contexts.end() ? nullptr : found->second;
+  if (found != process().contexts.end()) return found->second;
+  const auto face = process().faces.find(handle);
+  return face == process().faces.end() ? nullptr : face->second->primary;
 }
 
 CUresult current_even_broken(std::shared_ptr<CUctx_st>* out) {

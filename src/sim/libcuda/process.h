@@ -69,6 +69,7 @@ struct CUstream_st {
   int priority;
   unsigned long long id;
   carve::sim::Capture* capture = nullptr;  // While its work goes to a graph; see capture.h.
+  CUgreenCtx green = nullptr;
 };
 
 struct CUctx_st : std::enable_shared_from_this<CUctx_st> {
@@ -124,6 +125,8 @@ struct Process {
 
   std::mutex mutex;
   std::unordered_map<CUctx_st*, std::shared_ptr<CUctx_st>> contexts;
+  std::unordered_map<CUctx_st*, CUgreenCtx> faces;  // What cuCtxFromGreenCtx gave; see green.h.
+  std::atomic<unsigned> green_count{0};
   std::unordered_set<CUstream_st*> streams;
   std::unordered_set<CUevent_st*> events;
   Primary primaries[kDevices];

@@ -12,6 +12,7 @@
 #include <ctime>
 
 #include "sim/libcuda/capture.h"
+#include "sim/libcuda/green.h"
 #include "sim/libcuda/managed.h"
 #include "sim/model/engine.h"
 
@@ -185,16 +186,18 @@ CUresult stream_of(CUstream handle, std::shared_ptr<CUctx_st>* context, CUstream
   if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
     if (const CUresult e = current(context)) return e;
     CUctx_st& c = **context;
+    const CUgreenCtx green = current_green();
     if (handle != CU_STREAM_PER_THREAD) {
-      *stream = &c.legacy;
-      return refuse_implicit(c, only_asks);
+      *stream = green ? &green->default_stream : &c.legacy;
+      return green ? CUDA_SUCCESS : refuse_implicit(c, only_asks);
     }
     Process& p = process();
     const std::lock_guard lock(p.mutex);
-    std::unique_ptr<CUstream_st>& own = c.thread_streams[thread_id()];
+    std::unique_ptr<CUstream_st>& own = (green ? green->thread_streams : c.thread_streams)[thread_id()];
     if (!own)
       own = std::make_unique<CUstream_st>(
-          CUstream_st{&c, take_channel(c, true), CU_STREAM_DEFAULT, 0, p.next_id.fetch_add(1), nullptr});
+          CUstream_st{&c, take_channel(c, !green, green ? green->part : Partition{}), CU_STREAM_DEFAULT, 0,
+                      p.next_id.fetch_add(1), nullptr, green});
     *stream = own.get();
     return CUDA_SUCCESS;
   }
@@ -326,17 +329,27 @@ CUresult query_channel(CUctx_st& c, unsigned channel) {
                    : static_cast<CUresult>(__atomic_load_n(&c.model().error, __ATOMIC_RELAXED));
 }
 
-unsigned take_channel(CUctx_st& c, bool blocking) {
+unsigned take_channel(CUctx_st& c, bool blocking, Partition part) {
   Device& d = c.card();
   const Locked device(d);
   unsigned best = 1;
   auto cost = [&](unsigned k) {
-    const bool other_kind = c.channel_users[k] && d.contexts[c.index].channels[k].blocking != blocking;
-    return c.channel_users[k] + (other_kind ? 1'000'000u : 0u);
+    const Channel& channel = d.contexts[c.index].channels[k];
+    const bool other_kind =
+        c.channel_users[k] && (channel.blocking != blocking || channel.partition_first != part.first ||
+                               channel.partition != part.size);
+    // What a stream that is gone left, a new one need not wait for.
+    const bool left_over = !c.channel_users[k] && channel.submitted > channel.completed;
+    return 2 * c.channel_users[k] + left_over + (other_kind ? 1'000'000u : 0u);
   };
   for (unsigned k = 2; k < kChannels; ++k)
     if (cost(k) < cost(best)) best = k;
-  if (c.channel_users[best]++ == 0) d.contexts[c.index].channels[best].blocking = blocking;
+  if (c.channel_users[best]++ == 0) {
+    Channel& channel = d.contexts[c.index].channels[best];
+    channel.blocking = blocking;
+    channel.partition_first = part.first;
+    channel.partition = part.size;
+  }
   return best;
 }
 

@@ -36,7 +36,10 @@ CUresult query_channel(CUctx_st&, unsigned channel);
 CUresult query(CUctx_st&, unsigned channel, uint64_t sequence);
 
 // The next free channel for a new stream; shared with others once all are taken.
-unsigned take_channel(CUctx_st&, bool blocking);
+struct Partition {  // Multiprocessors of a green context; none: all.
+  uint16_t first = 0, size = 0;
+};
+unsigned take_channel(CUctx_st&, bool blocking, Partition = {});
 void give_channel(CUctx_st&, unsigned channel);
 
 // Lets the service thread look at once: something that a gate may wait for has happened.

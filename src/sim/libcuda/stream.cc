@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/libcuda/capture.h"
+#include "sim/libcuda/green.h"
 #include "sim/libcuda/ipc_event.h"
 #include "sim/libcuda/pool.h"
 #include "sim/libcuda/work.h"
@@ -91,19 +92,19 @@ namespace {
 
 constexpr int kGreatestPriority = -5;
 
-CUresult create_stream(CUstream* out, unsigned flags, int priority) {
-  std::shared_ptr<CUctx_st> c;
-  if (const CUresult e = current(&c)) return e;
+CUresult create_stream(CUstream* out, const std::shared_ptr<CUctx_st>& c, CUgreenCtx green, unsigned flags,
+                       int priority) {
   if (!out || (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING))) return CUDA_ERROR_INVALID_VALUE;
   Process& p = process();
   const std::lock_guard lock(p.mutex);
   const bool blocking = !(flags & CU_STREAM_NON_BLOCKING);
   auto* s = new CUstream_st{c.get(),
-                            take_channel(*c, blocking),
+                            take_channel(*c, blocking, green ? green->part : Partition{}),
                             flags,
                             std::clamp(priority, kGreatestPriority, 0),
                             p.next_id.fetch_add(1),
-                            nullptr};
+                            nullptr,
+                            green};
   p.streams.insert(s);
   *out = s;
   return CUDA_SUCCESS;
@@ -246,9 +247,20 @@ CUresult stream_property(CUstream handle, Out* out, Get get) {
 
 }  // namespace
 
-EXPORT CUresult cuStreamCreate(CUstream* out, unsigned int flags) { return create_stream(out, flags, 0); }
 EXPORT CUresult cuStreamCreateWithPriority(CUstream* out, unsigned int flags, int priority) {
-  return create_stream(out, flags, priority);
+  std::shared_ptr<CUctx_st> c;
+  if (const CUresult e = current(&c)) return e;
+  return create_stream(out, c, current_green(), flags, priority);
+}
+EXPORT CUresult cuStreamCreate(CUstream* out, unsigned int flags) {
+  return cuStreamCreateWithPriority(out, flags, 0);
+}
+EXPORT CUresult cuGreenCtxStreamCreate(CUstream* out, CUgreenCtx green, unsigned int flags, int priority) {
+  if (const CUresult e = entered()) return e;
+  const auto c = primary_of(green);
+  if (!c) return CUDA_ERROR_INVALID_CONTEXT;
+  return flags & CU_STREAM_NON_BLOCKING ? create_stream(out, c, green, flags, priority)
+                                        : CUDA_ERROR_INVALID_VALUE;
 }
 
 EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
@@ -363,9 +375,12 @@ EXPORT CUresult cuStreamGetCtx(CUstream s, CUcontext* out) {
   return stream_property(s, out, [](const CUstream_st& x) { return x.context; });
 }
 EXPORT CUresult cuStreamGetCtx_ptsz(CUstream s, CUcontext* out) { return cuStreamGetCtx(per_thread(s), out); }
+EXPORT CUresult cuStreamGetGreenCtx(CUstream s, CUgreenCtx* out) {
+  return stream_property(s, out, [](const CUstream_st& x) { return x.green; });
+}
 EXPORT CUresult cuStreamGetCtx_v2(CUstream s, CUcontext* out, CUgreenCtx* green) {
-  if (green) *green = nullptr;
-  return cuStreamGetCtx(s, out);
+  const CUresult e = green ? cuStreamGetGreenCtx(s, green) : CUDA_SUCCESS;
+  return e ? e : cuStreamGetCtx(s, out);
 }
 EXPORT CUresult cuStreamGetCtx_v2_ptsz(CUstream s, CUcontext* out, CUgreenCtx* green) {
   return cuStreamGetCtx_v2(per_thread(s), out, green);

@@ -214,13 +214,26 @@ void grant(Device& d, uint64_t t) {
     const Op &x = head(d, owner, a), &y = head(d, owner, b);
     return x.priority != y.priority ? x.priority < y.priority : x.order < y.order;
   });
-  unsigned left = d.facts.multiprocessors;
+  struct Partition {
+    unsigned first, size, left;
+  } partitions[kChannels];
+  unsigned left = d.facts.multiprocessors, partition_count = 0;
   for (unsigned i = 0; i < count; ++i) {
     Channel& channel = c.channels[order[i]];
     const Op& op = head(d, owner, order[i]);
+    Partition* part = nullptr;
+    if (channel.partition) {
+      const Partition own = {channel.partition_first, channel.partition, channel.partition};
+      part = std::find_if(partitions, partitions + partition_count,
+                          [&](const Partition& p) { return p.first == own.first && p.size == own.size; });
+      if (part == partitions + partition_count) partitions[partition_count++] = own;
+    }
+    const unsigned free = part ? std::min(left, part->left) : left;
+    const unsigned width = part ? std::min<unsigned>(op.width, part->size) : op.width;
     const bool whole = (op.flags & kOpCooperative) && channel.granted == 0;
-    const unsigned granted = whole && op.width > left ? 0 : std::min<unsigned>(op.width, left);
+    const unsigned granted = whole && width > free ? 0 : std::min(width, free);
     left -= granted;
+    if (part) part->left -= granted;
     channel.granted = static_cast<uint16_t>(granted);
     channel.since_ns = t;
     channel.head = granted ? Head::running : Head::ready;

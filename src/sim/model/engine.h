@@ -7,7 +7,8 @@
 // with `switch_ns` between them in which nothing runs. An owner without work yields at once. A kernel that
 // runs at the end of the slice keeps its remaining work. Inside the owner, kernels of different channels run
 // side by side: the most urgent first, then the oldest, each takes the multiprocessors it can fill, later
-// ones what is left. A kernel with a part of its width proceeds at that part of its speed.
+// ones what is left. A kernel with a part of its width proceeds at that part of its speed. The kernels of a
+// green context's channels never take more than its partition together.
 //
 // Copies run beside kernels on three engines, one at a time each, in turns over channels.
 //

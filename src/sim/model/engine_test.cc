@@ -61,6 +61,23 @@ TEST(Engine, kernels_of_one_context_run_side_by_side_in_leftover_multiprocessors
   EXPECT_EQ(d.op(a, 3, third).end_ns - d.start, 2 * ms);
 }
 
+TEST(Engine, channels_of_one_partition_share_its_multiprocessors_and_others_have_the_rest) {
+  TestDevice d;  // 72 multiprocessors
+  const unsigned a = d.open();
+  for (const unsigned k : {1u, 2u}) d->contexts[a].channels[k].partition = 18;
+  d->contexts[a].channels[3].partition_first = 18;
+  d->contexts[a].channels[3].partition = 18;
+  const uint64_t wide = d.kernel(a, 1, 1 * ms, 72);
+  const uint64_t after_it = d.kernel(a, 2, 1 * ms, 18);
+  const uint64_t other = d.kernel(a, 3, 1 * ms, 36);
+  const uint64_t free = d.kernel(a, 4, 1 * ms, 36);
+  d.at(1 * s);
+  EXPECT_EQ(d.op(a, 1, wide).end_ns - d.start, 4 * ms);
+  EXPECT_EQ(d.op(a, 2, after_it).end_ns - d.start, 5 * ms);
+  EXPECT_EQ(d.op(a, 3, other).end_ns - d.start, 2 * ms);
+  EXPECT_EQ(d.op(a, 4, free).end_ns - d.start, 1 * ms);
+}
+
 TEST(Engine, an_urgent_stream_takes_the_multiprocessors_first) {
   TestDevice d;
   const unsigned a = d.open();

@@ -68,7 +68,9 @@ struct Channel {
   uint16_t granted;    // Multiprocessors the head has now.
   Head head;
   uint8_t blocking;  // Takes part in the legacy default stream's order.
-  uint32_t reserved;
+  // Of a green context: its kernels share `partition` multiprocessors from `partition_first` on with those of
+  // other channels that say the same. 0: all of the card.
+  uint16_t partition_first, partition;
   uint64_t spare[4];
 };
 static_assert(sizeof(Channel) == 64);

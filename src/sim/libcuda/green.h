@@ -1,0 +1,37 @@
+// Green contexts: a part of a device's multiprocessors, with streams of its own, inside the device's primary
+// context, whose memory, modules and overhead it shares (CUDA driver API, "Green Contexts"). The model grants
+// kernels of its streams no more than the part; parts may overlap where a program makes them so, and the
+// primary context's own streams may use all.
+//
+// cuCtxFromGreenCtx gives a handle that is the primary context everywhere, except that default streams and
+// new streams of a thread in which it is current are the green context's.
+#pragma once
+
+#include "sim/libcuda/process.h"
+#include "sim/libcuda/schedule.h"
+
+struct CUgreenCtx_st {
+  unsigned device = 0;
+  carve::sim::Partition part;
+  unsigned long long id = 0;
+  std::shared_ptr<CUctx_st> primary;
+  CUctx_st face;
+  CUstream_st default_stream = {};
+  std::unordered_map<uint64_t, std::unique_ptr<CUstream_st>> thread_streams;
+};
+
+namespace carve::sim {
+
+// That of the calling thread's current context, or nullptr.
+CUgreenCtx current_green();
+// The context that a living green context is part of, or nullptr.
+std::shared_ptr<CUctx_st> primary_of(CUgreenCtx);
+
+// A division into equal groups: `size` is `wanted` rounded to what the architecture can separate (the same
+// page of the documentation), `groups` how many of them there are; none if one does not fit.
+struct SmSplit {
+  unsigned size, groups;
+};
+SmSplit split_multiprocessors(unsigned cc_major, unsigned all, unsigned wanted, bool each_alone);
+
+}  // namespace carve::sim
