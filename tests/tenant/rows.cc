@@ -126,6 +126,19 @@ CUresult export_and_import(Piece& p) {
   return result;
 }
 
+// Exported and released: the descriptor alone keeps it.
+CUresult keep_descriptor(Piece& p) {
+  const CUresult result = create(p, 6 * MiB, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  if (result != CUDA_SUCCESS) return result;
+  int fd = -1;
+  MUST(CU(cuMemExportToShareableHandle)(&fd, p.a, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  MUST(CU(cuMemRelease)(p.a));
+  p.a = static_cast<uint64_t>(fd);
+  return result;
+}
+
+void close_descriptor(const Piece& p) { close(static_cast<int>(p.a)); }
+
 void release(const Piece& p) { MUST(CU(cuMemRelease)(p.a)); }
 
 CUresult array(Piece& p, const CUDA_ARRAY3D_DESCRIPTOR& d) {
@@ -262,6 +275,7 @@ const Row rows[] = {
     {"vmm", 6 * MiB, [](Piece& p) { return create(p, 6 * MiB); }, release, nullptr},
     {"vmm-mapped", 6 * MiB, create_and_map, unmap, nullptr},
     {"vmm-imported", 6 * MiB, export_and_import, release, nullptr},
+    {"vmm-descriptor", 6 * MiB, keep_descriptor, close_descriptor, nullptr},
     {"ipc", 6 * MiB, shared_by_ipc, free_linear, nullptr},
     {"external", 6 * MiB, external,
      [](const Piece& p) { MUST(CU(cuDestroyExternalMemory)(reinterpret_cast<CUexternalMemory>(p.a))); },

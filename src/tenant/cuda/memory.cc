@@ -118,7 +118,8 @@ CUresult narrowed_info(CUresult (*info)(Size*, Size*), Size* free_out, Size* tot
     const Current where = current(*p);
     const uint64_t limit = where.result == CUDA_SUCCESS ? quota(*p, where.device) : UINT64_MAX;
     if (limit != UINT64_MAX) {
-      synchronized(uint64_t{0});  // What pools gave back is free again.
+      synchronized(uint64_t{0});  // What pools gave back is free again, and what closed descriptors held.
+      settle_descriptors(*p);
       const uint64_t held = used(*p, where.device);
       const Seen more = on_host(*p, where.device);
       free_bytes =

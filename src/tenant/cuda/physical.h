@@ -1,8 +1,8 @@
 // Physical memory of the virtual memory interface. cuMemCreate takes it, from the device that its properties
 // name, without a context; and it stays taken until *all* that refers to it is gone: the handle and every
 // handle retained from it, every mapping (which outlives cuMemRelease), every tile of a sparse array and
-// every part of a multicast object that it is bound to. Charged at cuMemCreate, given back with the last of
-// these.
+// every part of a multicast object that it is bound to, and every open descriptor it was exported as. Charged
+// at cuMemCreate, given back with the last of these.
 //
 // A handle's number may be used again while the old memory lives on in a mapping, so memory has an identity
 // of our own. Four tables (quota/records.h), each 15 ns a look:

@@ -26,6 +26,7 @@
 // others are only tried, never waited for, so there is no order of locks.
 #pragma once
 
+#include "tenant/cuda/descriptors.h"
 #include "tenant/cuda/device.h"
 
 namespace carve::tenant {
@@ -93,9 +94,9 @@ inline void synchronized(uint64_t stream = any_stream) {
 }
 inline void synchronized(CUstream stream) { synchronized(reinterpret_cast<uint64_t>(stream)); }
 
-// Reserves, taking back from the process's own pools before it gives up.
+// Reserves, taking back what closed descriptors held, and from the process's own pools, before it gives up.
 inline bool granted(Process& p, unsigned device, Reservation& reservation) {
-  if (reservation) return true;
+  if (reservation || (settle_descriptors(p) && reservation.again())) return true;
   if (p.pool_count.load(std::memory_order_relaxed) == 0) return false;
   return (settle_pools(p, device) && reservation.again()) || (trim_pools(p, device) && reservation.again());
 }
@@ -110,7 +111,7 @@ CUresult growing(Process& p, Pool& pool, Bytes asked, NeedNot need_not, Call cal
     return bound && recharge(p, pool.charge, *bound);
   };
   const unsigned device = pool.charge.device;
-  const bool goes = covered() || (settle(p, pool) && covered()) ||
+  const bool goes = covered() || (settle(p, pool) && covered()) || (settle_descriptors(p) && covered()) ||
                     (settle_pools(p, device, &pool) && covered()) ||
                     (trim_pools(p, device, &pool) && covered()) || need_not(pool);
   CUresult result = goes ? call() : CUDA_ERROR_OUT_OF_MEMORY;

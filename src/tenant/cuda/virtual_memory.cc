@@ -1,4 +1,5 @@
 // Virtual memory management and multicast: see physical.h for what keeps memory charged.
+#include "tenant/cuda/descriptors.h"
 #include "tenant/cuda/physical.h"
 #include "tenant/cuda/sharing.h"
 #include "wire/shm/exports.h"
@@ -122,6 +123,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   if (!ours) return result;
   if (result == CUDA_SUCCESS) {
     if (record.uses == 0) let_go(*p, record.context);
+    settle_descriptors(*p);
   } else if (record.uses != 0) {
     p->handles.use(handle, 1, &record);
   } else {
@@ -163,6 +165,7 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t size) {
       done += granule;
     }
   }
+  settle_descriptors(*p);
   return result;
 }
 
@@ -188,12 +191,14 @@ CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle ha
   if (result != CUDA_SUCCESS || p == nullptr || out == nullptr ||
       type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
     return result;
-  // So that an import in this same process finds the memory again: a pin that nothing holds.
   int fd = -1;
   __builtin_memcpy(&fd, out, sizeof fd);
   const uint64_t identity = identity_of_descriptor(fd), physical = physical_of(*p, handle);
+  if (physical == 0) return result;
+  hold_by_descriptor(*p, fd, physical);
+  // So that an import in this same process finds the memory again.
   Record previous;
-  if (identity != 0 && physical != 0) p->exported.put(record_of(identity, physical, {}), &previous);
+  if (identity != 0) p->exported.put(record_of(identity, physical, {}), &previous);
   return result;
 }
 

@@ -69,6 +69,12 @@ class VirtualMemory : public DriverTest {
     EXPECT_EQ(cuMemCreate(&handle, size, &prop, 0), expected);
     return handle;
   }
+  CUmemGenericAllocationHandle exported(int* fd) {
+    const auto handle = create(2 * MiB);
+    EXPECT_EQ(cuMemExportToShareableHandle(fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+              CUDA_SUCCESS);
+    return handle;
+  }
   void* as_handle(int fd) { return reinterpret_cast<void*>(static_cast<intptr_t>(fd)); }
 };
 
@@ -165,9 +171,56 @@ TEST_F(VirtualMemory, exported_and_imported_again_is_the_same_memory) {
   EXPECT_EQ(tenant.used(), 2 * MiB) << "charged once";
   EXPECT_EQ(cuMemRelease(a), CUDA_SUCCESS);
   EXPECT_EQ(tenant.used(), 2 * MiB);
+  close(fd);
   EXPECT_EQ(cuMemRelease(b), CUDA_SUCCESS);
   EXPECT_EQ(tenant.used(), 0u);
-  close(fd);
+}
+
+TEST_F(VirtualMemory, stays_charged_while_a_descriptor_of_it_is_open) {
+  Attached tenant(1, 4 * MiB);
+  int first = -1, second = -1;
+  const auto a = exported(&first), b = exported(&second);
+  EXPECT_EQ(cuMemRelease(a), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemRelease(b), CUDA_SUCCESS);
+  EXPECT_EQ(tenant.used(), 4 * MiB);
+  create(2 * MiB, 0, CUDA_ERROR_OUT_OF_MEMORY);
+  close(first);
+  const auto c = create(2 * MiB);
+  EXPECT_EQ(tenant.used(), 4 * MiB);
+  close(second);
+  EXPECT_EQ(cuMemRelease(c), CUDA_SUCCESS);
+  EXPECT_EQ(tenant.used(), 0u);
+}
+
+TEST_F(VirtualMemory, a_descriptors_number_that_comes_again_is_another_descriptor) {
+  Attached tenant;
+  int first = -1, second = -1;
+  EXPECT_EQ(cuMemRelease(exported(&first)), CUDA_SUCCESS);
+  close(first);
+  const auto b = exported(&second);
+  ASSERT_EQ(second, first);
+  EXPECT_EQ(tenant.used(), 2 * MiB);
+  close(second);
+  const int other = memfd_create("somebody else's", MFD_CLOEXEC);
+  ASSERT_EQ(other, second);
+  EXPECT_EQ(cuMemRelease(b), CUDA_SUCCESS);
+  EXPECT_EQ(tenant.used(), 0u);
+  close(other);
+}
+
+TEST_F(VirtualMemory, many_descriptors_are_looked_at_again_and_again) {
+  Attached tenant(1, 1024 * MiB);
+  int open[100];
+  for (int& fd : open) EXPECT_EQ(cuMemRelease(exported(&fd)), CUDA_SUCCESS);
+  EXPECT_EQ(tenant.used(), 200 * MiB);
+  for (int round = 0; round < 10; ++round) EXPECT_EQ(cuMemRelease(create(2 * MiB)), CUDA_SUCCESS);
+  EXPECT_EQ(tenant.used(), 200 * MiB);
+  for (int i = 0; i < 100; i += 2) close(open[i]);
+  EXPECT_EQ(cuMemRelease(create(2 * MiB)), CUDA_SUCCESS);
+  EXPECT_EQ(tenant.used(), 100 * MiB);
+  for (int i = 1; i < 100; i += 2) close(open[i]);
+  EXPECT_EQ(cuMemRelease(create(2 * MiB)), CUDA_SUCCESS);
+  EXPECT_EQ(tenant.used(), 0u);
 }
 
 TEST_F(VirtualMemory, of_another_tenant_is_refused_and_of_this_tenants_processes_is_not) {

@@ -89,6 +89,11 @@ struct Process {
   // Virtual memory (cuda/physical.h).
   Records handles, physicals, mappings, pins, exported;
   std::atomic<uint64_t> last_physical;
+  // Open descriptors of exported memory (cuda/descriptors.h).
+  Records descriptors;
+  std::atomic<uint32_t> descriptor_count;
+  std::atomic<uint64_t> descriptor_round;  // 0 or 1.
+  SpinLock settling;                       // Tried, never waited for.
 
   // Pools and the graphs that allocate. Counts, so that programs without any pay one load.
   std::atomic<uint32_t> pool_count;
