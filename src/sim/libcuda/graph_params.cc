@@ -23,7 +23,8 @@ CUresult child_payload(const CUDA_CHILD_GRAPH_NODE_PARAMS& p, ChildNode* out) {
   for (const auto& n : p.graph->nodes)
     if (clone && n->type() == CU_GRAPH_NODE_TYPE_CONDITIONAL) return CUDA_ERROR_NOT_SUPPORTED;
   if (p.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE) {
-    if (!(out->graph = take_graph(p.graph))) return CUDA_ERROR_INVALID_VALUE;
+    out->graph = take_graph(p.graph);
+    if (!out->graph) return CUDA_ERROR_INVALID_VALUE;
     out->graph->owned = true;
   } else {
     out->graph = clone_graph(*p.graph, true);

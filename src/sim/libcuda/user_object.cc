@@ -72,7 +72,8 @@ EXPORT CUresult cuGraphReleaseUserObject(CUgraph g, CUuserObject object, unsigne
   if (!is_graph(g)) return CUDA_ERROR_INVALID_VALUE;
   const auto held = g->objects.find(object);
   if (held == g->objects.end() || !count || count > held->second) return CUDA_ERROR_INVALID_VALUE;
-  if ((held->second -= count) == 0) g->objects.erase(held);
+  held->second -= count;
+  if (held->second == 0) g->objects.erase(held);
   release_object(object, count);
   return CUDA_SUCCESS;
 }
