@@ -42,8 +42,8 @@ os.waitpid(first, 0)
 time.sleep(0.5)
 stop = True
 thread.join()
-# On a busy machine a thread may be off the processor for some time: far below any lock's time-out.
-assert longest < 1, f"one allocation took {longest:.1f} s"
+# On a busy machine a thread may be off the processor for seconds; the complaint was about 300 of them.
+assert longest < 10, f"one allocation took {longest:.1f} s"
 """)
 
 

@@ -306,7 +306,8 @@ def bypass(m):
         program.wait(30)
         if not told:
             raise Skipped("this machine's NVML names no processes (a pid namespace, or no right to)") if not visible(m) else AssertionError("nobody noticed")
-    assert max(took) < 1.5, took
+    # Over a simulated card this is a test among others on a busy machine, and its time is only told.
+    assert m.simulated or max(took) < 1.5, took
     return {"seconds": [round(t, 2) for t in took]}
 
 
