@@ -2,11 +2,8 @@
 import json
 import subprocess
 
-import pytest
-
 from conftest import BUILD
 
-pytestmark = pytest.mark.skipif(not (BUILD / "tests/tenant_rows").exists(), reason="the programs for each way of taking memory are not built")
 GPU = BUILD.parent / "tests/gpu"
 NEEDS_MORE_THAN_A_SIMULATOR = {"toolkit", "samples", "profiler", "framework.pytorch", "framework.cupy", "framework.jax", "framework.triton"}
 

@@ -52,10 +52,19 @@ CUdeviceptr mapped(CUmemGenericAllocationHandle handle) {
   return at;
 }
 
-// The handle's bytes with the descriptor beside them.
-union Control {
-  char bytes[CMSG_SPACE(sizeof(int))];
-  cmsghdr header;
+// The handle's bytes with room for a descriptor beside them.
+struct Message {
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  iovec part;
+  msghdr header = {};
+  explicit Message(CUipcMemHandle& handle) : part{&handle, sizeof handle} {
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+  }
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
 };
 
 int give(const char* path) {
@@ -77,19 +86,13 @@ int give(const char* path) {
   if (bind(listener, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0 || listen(listener, 1) != 0)
     fail(path);
   const int peer = accept(listener, nullptr, nullptr);
-  Control control = {};
-  iovec bytes = {&handle, sizeof handle};
-  msghdr message = {};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  message.msg_control = &control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  Message message(handle);
+  cmsghdr* header = CMSG_FIRSTHDR(&message.header);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(sizeof fd);
   memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  if (sendmsg(peer, &message, 0) != sizeof handle) fail("sendmsg");
+  if (sendmsg(peer, &message.header, 0) != sizeof handle) fail("sendmsg");
   char end;
   return read(peer, &end, 1) == 0 ? 0 : 1;
 }
@@ -109,17 +112,12 @@ int take(const char* path) {
   while (connect(peer, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0)
     if (++tries > 30'000 || usleep(1000) != 0) fail(path);
   CUipcMemHandle handle = {};
-  Control control = {};
-  iovec bytes = {&handle, sizeof handle};
-  msghdr message = {};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  message.msg_control = &control;
-  message.msg_controllen = sizeof control;
-  if (recvmsg(peer, &message, MSG_WAITALL) != sizeof handle || CMSG_FIRSTHDR(&message) == nullptr)
+  Message message(handle);
+  if (recvmsg(peer, &message.header, MSG_WAITALL) != sizeof handle ||
+      CMSG_FIRSTHDR(&message.header) == nullptr)
     fail("recvmsg");
   int fd = -1;
-  memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
+  memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message.header)), sizeof fd);
 
   const size_t before = free_bytes();
   CUdeviceptr linear = 0;
