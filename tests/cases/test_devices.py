@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from conftest import GiB, MiB
+from conftest import GiB, MiB, until
 
 PROGRAM = """
 import ctypes, json, os, sys
@@ -65,8 +65,11 @@ def test_a_slice_is_all_there_is(world, uuids):
 @pytest.mark.parametrize("where", ["outside", "inside"])
 def test_lists_mean_what_they_mean_to_the_driver(world, uuids, where):
     """Whoever starts the slice counts the machine's cards; the program in it counts the slice's, as NVML shows them there."""
+    world.begin("run", "--exclusive", "--device", "0", "--name", "first", "--", "sleep", "600")
+    assert until(lambda: "first" in world.slices())
     first, second = granted(world)
     i, j = (uuids.index(first), uuids.index(second)) if where == "outside" else (0, 1)
+    assert uuids[0] not in (first, second), "so that the two ways of counting differ"
     for words, expected in {
         f"{i},{j}": [first, second],
         f"{j},{i}": [second, first],
