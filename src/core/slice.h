@@ -27,6 +27,9 @@ enum class Isolation : uint32_t {
 enum class Strategy : uint32_t {
   binpack = 0,  // Fill one device before the next.
   spread = 1,   // The emptiest device first.
+  first_fit = 2,
+  best_fit = 3,  // The node with least left of CPU and compute.
+  fgd = 4,       // Fragmentation gradient descent.
 };
 
 std::string_view text(Policy);

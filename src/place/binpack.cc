@@ -1,14 +1,21 @@
-// Fill one device before the next: what stays free stays free in large pieces.
-#include <algorithm>
-
-#include "place/place.h"
+// Fill one card before the next, and one node before the next: what stays free stays free in large pieces.
+#include "place/order.h"
+#include "place/scoring.h"
 
 namespace carve::place {
+namespace {
 
-Policy binpack() {
-  return [](std::span<const Card> all, const Request&, std::vector<size_t>& candidates) {
-    std::ranges::stable_sort(candidates, {}, [&](size_t i) { return all[i].free; });
-  };
-}
+class Binpack : public Scoring {
+ public:
+  Score score(const Fleet& fleet, uint32_t n, const Ask& ask, CardSet fitting) const override {
+    return {
+        static_cast<uint8_t>(1 + taken_in_200(fleet, n)),
+        first_by(fleet.cards(n), fitting, ask.cards, [&](const CardState& c) { return freedom(ask, c); })};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Scoring> binpack() { return std::make_unique<Binpack>(); }
 
 }  // namespace carve::place

@@ -1,88 +1,63 @@
 #include "place/place.h"
 
 #include <algorithm>
+#include <bit>
+
+#include "place/engine.h"
+#include "place/rules.h"
 
 namespace carve::place {
 namespace {
 
-Share needed_share(const Request& r) { return r.exclusive ? whole_device : r.share; }
+CardState state_of(const Card& c) {
+  CardState s;
+  s.usable = c.device.usable();
+  s.free = c.free;
+  s.context = c.context;
+  s.free_share = c.free_share;
+  s.tenants = static_cast<uint8_t>(std::min(c.tenants, 255u));
+  s.isolated = static_cast<uint8_t>(std::min(c.isolated, 255u));
+  s.exclusive = c.exclusive;
+  s.sick = !c.trouble.empty();
+  s.migrates = c.device.migrates;
+  return s;
+}
 
-// What must hold before a request may stand on a card. The first broken rule is the card's reason, so the
-// order goes from what nobody can change to what time may change.
-struct Rule {
-  bool (*holds)(const Card&, const Request&);
-  std::string (*otherwise)(const Card&, const Request&);
-};
+// A machine serves whoever asks it: node rules are for those who choose among machines.
+Ask ask_of(const Request& r, std::span<const Card> cards) {
+  Ask a;
+  a.cards = static_cast<uint8_t>(r.devices);
+  a.exclusive = r.exclusive;
+  a.isolated = r.isolation != Isolation::none;
+  a.share = r.share;
+  a.spill = r.spill;
+  if (const auto* each = std::get_if<PerDevice>(&r.memory)) a.memory = each->memory;
+  if (const auto* total = std::get_if<InTotal>(&r.memory)) a.memory = {total->memory.count / r.devices};
+  if (const auto* part = std::get_if<OfUsable>(&r.memory)) a.part = part->part;
+  if (r.device)
+    a.only = static_cast<uint32_t>(
+        std::ranges::find(cards, *r.device, [](const Card& c) { return c.device.uuid; }) - cards.begin());
+  return a;
+}
 
-constexpr Rule rules[] = {
-    // the device that was named
-    {[](const Card& c, const Request& r) { return !r.device || *r.device == c.device.uuid; },
-     [](const Card&, const Request& r) { return fmt::format("the request names {}", text(*r.device)); }},
-    // health
-    {[](const Card& c, const Request&) { return c.trouble.empty(); },
-     [](const Card& c, const Request&) { return c.trouble; }},
-    // size
-    {[](const Card& c, const Request& r) { return need(r, c.device) <= c.device.usable(); },
-     [](const Card& c, const Request& r) {
-       return fmt::format("{} needed, and only {} of it are usable at all", text(need(r, c.device)).c_str(),
-                          text(c.device.usable()).c_str());
-     }},
-    {[](const Card& c, const Request& r) {
-       return r.isolation == Isolation::none || c.context <= need(r, c.device);
-     },
-     [](const Card& c, const Request& r) {
-       return fmt::format("{} is less than the {} that one context takes on it",
-                          text(need(r, c.device)).c_str(), text(c.context).c_str());
-     }},
-    // what its driver can do
-    {[](const Card& c, const Request& r) { return r.spill.count == 0 || c.device.migrates; },
-     [](const Card&, const Request&) {
-       return std::string(
-           "its driver cannot move managed memory to the host (no concurrent managed access): leave "
-           "--oversubscribe out");
-     }},
-    // alone, or among others
-    {[](const Card& c, const Request&) { return !c.exclusive; },
-     [](const Card&, const Request&) { return std::string("one tenant holds the whole device"); }},
-    {[](const Card& c, const Request& r) { return !r.exclusive || c.tenants == 0; },
-     [](const Card& c, const Request&) {
-       return fmt::format("shared by {} tenant{}, and the request wants it alone", c.tenants,
-                          c.tenants == 1 ? "" : "s");
-     }},
-    // the number of tenants
-    {[](const Card& c, const Request& r) {
-       return r.isolation == Isolation::none || r.exclusive || c.isolated < most_tenants;
-     },
-     [](const Card&, const Request&) {
-       return fmt::format("it has {} isolated tenants, the most there can be", most_tenants);
-     }},
-    // memory and compute, both on this card
-    {[](const Card& c, const Request& r) { return need(r, c.device) <= c.free; },
-     [](const Card& c, const Request& r) {
-       return fmt::format("{} needed, {} free", text(need(r, c.device)).c_str(), text(c.free).c_str());
-     }},
-    {[](const Card& c, const Request& r) { return needed_share(r) <= c.free_share; },
-     [](const Card& c, const Request& r) {
-       return fmt::format("{} of its compute needed, {} free", text(needed_share(r)).c_str(),
-                          text(c.free_share).c_str());
-     }},
-};
-
-Verdict judge(const Card& card, const Request& request) {
-  for (const Rule& rule : rules)
-    if (!rule.holds(card, request)) return {card.device.index, false, rule.otherwise(card, request)};
-  return {
-      card.device.index, true,
-      fmt::format("fits; {} would stay free", text(minus(card.free, need(request, card.device))).c_str())};
+Verdict judge(const Card& card, const CardState& state, uint32_t number, const Ask& ask,
+              const Request& request) {
+  for (const CardRule& rule : card_rules()) {
+    if (rule.holds(state, number, ask)) continue;
+    const std::string named = request.device ? text(*request.device) : std::string();
+    return {card.device.index, false, rule.otherwise(state, ask, {card.trouble, named})};
+  }
+  return {card.device.index, true,
+          fmt::format("fits; {} would stay free", text(minus(card.free, need(ask, state))).c_str())};
 }
 
 // "device 0: 4 GiB needed, 1 GiB free; devices 1, 2: ...": equal reasons are told once.
 std::string summarised(const std::vector<Verdict>& verdicts, const Request& request) {
   if (verdicts.empty()) return "this machine has no devices";
   std::vector<std::pair<std::string, std::vector<unsigned>>> groups;
-  size_t fitting = 0;
+  size_t fitting_cards = 0;
   for (const Verdict& v : verdicts) {
-    fitting += v.fits;
+    fitting_cards += v.fits;
     if (v.fits) continue;
     auto group = std::ranges::find(groups, v.sentence, [](const auto& g) -> const auto& { return g.first; });
     if (group == groups.end()) group = groups.insert(group, {v.sentence, {}});
@@ -90,8 +65,8 @@ std::string summarised(const std::vector<Verdict>& verdicts, const Request& requ
   }
   std::string out;
   if (request.devices > 1)
-    out =
-        fmt::format("{} devices are needed, {} of {} could serve", request.devices, fitting, verdicts.size());
+    out = fmt::format("{} devices are needed, {} of {} could serve", request.devices, fitting_cards,
+                      verdicts.size());
   for (const auto& [sentence, indexes] : groups)
     out += fmt::format("{}device{} {}: {}", out.empty() ? "" : "; ", indexes.size() == 1 ? "" : "s",
                        fmt::join(indexes, ", "), sentence);
@@ -100,28 +75,29 @@ std::string summarised(const std::vector<Verdict>& verdicts, const Request& requ
 
 }  // namespace
 
-Policy policy(Strategy strategy) { return strategy == Strategy::spread ? spread() : binpack(); }
+Answer place(std::span<const Card> cards, const Request& request, Strategy strategy) {
+  Engine engine(strategy);
+  std::vector<CardState> states;
+  for (const Card& card : cards) states.push_back(state_of(card));
+  NodeState machine;
+  machine.model = static_cast<uint8_t>(*engine.fleet().model("this machine's"));
+  machine.cpu_free = UINT32_MAX;
+  machine.host_free = {UINT64_MAX};
+  engine.fleet().add(machine, states);
 
-Answer place(std::span<const Card> cards, const Request& request, Policy chosen) {
+  const Ask ask = ask_of(request, cards);
   Answer answer;
-  std::vector<size_t> candidates;
-  for (size_t i = 0; i < cards.size(); ++i) {
-    answer.verdicts.push_back(judge(cards[i], request));
-    if (answer.verdicts.back().fits) candidates.push_back(i);
-  }
-  if (candidates.empty() || candidates.size() < request.devices) {
+  for (uint32_t i = 0; i < cards.size(); ++i)
+    answer.verdicts.push_back(judge(cards[i], states[i], i, ask, request));
+  const auto spot = engine.find(engine.kind(ask));
+  if (!spot) {
     answer.summary = summarised(answer.verdicts, request);
     return answer;
   }
-  chosen(cards, request, candidates);
-  candidates.resize(request.devices);
-  std::ranges::sort(candidates);
-
-  // A part of devices of different sizes comes out as the smallest of them, so that the parts are equal.
-  Bytes memory = need(request, cards[candidates[0]].device);
-  if (!request.exclusive)
-    for (const size_t i : candidates) memory = std::min(memory, need(request, cards[i].device));
-  answer.placement = Placement{std::move(candidates), memory, needed_share(request)};
+  Placement placement{{}, spot->memory, needed_share(ask)};
+  for (CardSet set = spot->cards; set != 0; set &= set - 1)
+    placement.cards.push_back(static_cast<size_t>(std::countr_zero(set)));
+  answer.placement = std::move(placement);
   return answer;
 }
 

@@ -1,9 +1,7 @@
-// Which devices a request lands on: a snapshot of the machine and a request in, a placement or each
-// device's reason out. Pure: no clock, no chance, no state; the same question gets the same answer.
-//
-// It works in two steps. Hard rules say, device by device, whether the request could stand there at all. A
-// policy then chooses among the devices that could; policies know no rule, and rules no policy. Deciding over
-// 16 devices takes about 2 us.
+// Which devices of one machine a request lands on: a snapshot and a request in, a placement or each device's
+// reason out. It is the engine's table of hard rules and its policies over a fleet of one node. Pure: no
+// clock, no chance, no state; the same question gets the same answer. Deciding over 16 devices takes about 2
+// us.
 #pragma once
 
 #include <span>
@@ -44,14 +42,7 @@ struct Answer {
   std::string summary;            // Where there is no placement: why, in one sentence.
 };
 
-// Puts the cards that could serve into the order in which they should be taken.
-using Policy = void (*)(std::span<const Card> all, const Request&, std::vector<size_t>& candidates);
-
-Policy binpack();  // The least free first: fills one device before the next, leaves whole ones whole.
-Policy spread();   // The most free first.
-Policy policy(Strategy);
-
-// For a validated request.
-Answer place(std::span<const Card> cards, const Request&, Policy);
+// For a validated request and at most most_cards (place/fleet.h) cards.
+Answer place(std::span<const Card> cards, const Request&, Strategy);
 
 }  // namespace carve::place

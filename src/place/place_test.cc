@@ -29,7 +29,7 @@ Request asking(Bytes memory, unsigned devices = 1) {
 }
 
 // Places one request after the other on a machine of `cards`, as the agent does.
-std::vector<size_t> land(std::vector<Card> cards, Policy policy, std::vector<Bytes> sizes) {
+std::vector<size_t> land(std::vector<Card> cards, Strategy policy, std::vector<Bytes> sizes) {
   std::vector<size_t> where;
   for (const Bytes size : sizes) {
     const Answer answer = place(cards, asking(size), policy);
@@ -48,17 +48,18 @@ std::vector<size_t> land(std::vector<Card> cards, Policy policy, std::vector<Byt
 
 TEST(Place, binpack_fills_one_card_before_the_next_and_spread_does_not) {
   const std::vector<Card> two = {card(0, 15_GiB, 15_GiB), card(1, 15_GiB, 15_GiB)};
-  EXPECT_THAT(land(two, binpack(), {2_GiB, 3_GiB}), ElementsAre(0, 0));
-  EXPECT_THAT(land(two, spread(), {2_GiB, 3_GiB}), ElementsAre(0, 1));
-  EXPECT_THAT(land(two, binpack(), {10_GiB, 10_GiB, 5_GiB, 5_GiB, 1_GiB}), ElementsAre(0, 1, 0, 1, SIZE_MAX));
-  EXPECT_THAT(land(two, spread(), {2_GiB, 3_GiB, 1_GiB, 1_GiB}), ElementsAre(0, 1, 0, 0));
+  EXPECT_THAT(land(two, Strategy::binpack, {2_GiB, 3_GiB}), ElementsAre(0, 0));
+  EXPECT_THAT(land(two, Strategy::spread, {2_GiB, 3_GiB}), ElementsAre(0, 1));
+  EXPECT_THAT(land(two, Strategy::binpack, {10_GiB, 10_GiB, 5_GiB, 5_GiB, 1_GiB}),
+              ElementsAre(0, 1, 0, 1, SIZE_MAX));
+  EXPECT_THAT(land(two, Strategy::spread, {2_GiB, 3_GiB, 1_GiB, 1_GiB}), ElementsAre(0, 1, 0, 0));
 }
 
 TEST(Place, binpack_takes_the_fullest_card_that_still_fits) {
   const std::vector<Card> cards = {card(0, 10_GiB, 8_GiB), card(1, 10_GiB, 1_GiB), card(2, 10_GiB, 4_GiB)};
-  EXPECT_THAT(place(cards, asking(3_GiB), binpack()).placement->cards, ElementsAre(2));
-  EXPECT_THAT(place(cards, asking(3_GiB), spread()).placement->cards, ElementsAre(0));
-  EXPECT_THAT(place(cards, asking(3_GiB, 2), binpack()).placement->cards, ElementsAre(0, 2));
+  EXPECT_THAT(place(cards, asking(3_GiB), Strategy::binpack).placement->cards, ElementsAre(2));
+  EXPECT_THAT(place(cards, asking(3_GiB), Strategy::spread).placement->cards, ElementsAre(0));
+  EXPECT_THAT(place(cards, asking(3_GiB, 2), Strategy::binpack).placement->cards, ElementsAre(0, 2));
 }
 
 TEST(Place, each_rule_gives_its_reason) {
@@ -81,9 +82,9 @@ TEST(Place, each_rule_gives_its_reason) {
   for (const Row& row : rows) {
     std::vector<Card> cards = {card(0, 10_GiB, 10_GiB)};
     Request request = asking(4_GiB);
-    ASSERT_TRUE(place(cards, request, binpack()).placement);
+    ASSERT_TRUE(place(cards, request, Strategy::binpack).placement);
     row.spoil(cards[0], request);
-    const Answer answer = place(cards, request, binpack());
+    const Answer answer = place(cards, request, Strategy::binpack);
     EXPECT_FALSE(answer.placement) << row.reason;
     EXPECT_THAT(answer.verdicts[0].sentence, HasSubstr(row.reason));
     EXPECT_THAT(answer.summary, HasSubstr(row.reason));
@@ -94,11 +95,12 @@ TEST(Place, only_where_managed_memory_migrates_may_it_exceed_the_device) {
   Request r = asking(4_GiB);
   r.spill = 2_GiB;
   std::vector<Card> cards = {card(0, 22_GiB, 22_GiB), card(1, 22_GiB, 10_GiB)};
-  EXPECT_THAT(place(cards, r, binpack()).summary, HasSubstr("devices 0, 1: its driver cannot move managed"));
+  EXPECT_THAT(place(cards, r, Strategy::binpack).summary,
+              HasSubstr("devices 0, 1: its driver cannot move managed"));
   cards[0].device.migrates = true;
-  EXPECT_THAT(place(cards, r, binpack()).placement->cards, ElementsAre(0));
+  EXPECT_THAT(place(cards, r, Strategy::binpack).placement->cards, ElementsAre(0));
   r.spill = {};
-  EXPECT_THAT(place(cards, r, binpack()).placement->cards, ElementsAre(1));
+  EXPECT_THAT(place(cards, r, Strategy::binpack).placement->cards, ElementsAre(1));
 }
 
 TEST(Place, memory_and_compute_must_be_free_on_the_same_card) {
@@ -106,9 +108,9 @@ TEST(Place, memory_and_compute_must_be_free_on_the_same_card) {
   cards[0].free_share = {1000};
   Request request = asking(2_GiB);
   request.share = {5000};
-  EXPECT_FALSE(place(cards, request, binpack()).placement);
+  EXPECT_FALSE(place(cards, request, Strategy::binpack).placement);
   request.share = {};
-  EXPECT_TRUE(place(cards, request, binpack()).placement);
+  EXPECT_TRUE(place(cards, request, Strategy::binpack).placement);
 }
 
 TEST(Place, a_card_without_isolation_takes_more_than_sixteen_tenants) {
@@ -116,23 +118,23 @@ TEST(Place, a_card_without_isolation_takes_more_than_sixteen_tenants) {
   cards[0].isolated = 16;
   Request request = asking(1_GiB);
   request.isolation = Isolation::none;
-  EXPECT_TRUE(place(cards, request, binpack()).placement);
+  EXPECT_TRUE(place(cards, request, Strategy::binpack).placement);
 }
 
 TEST(Place, equal_reasons_are_told_once) {
   const std::vector<Card> cards = {card(0, 4_GiB, 1_GiB), card(1, 4_GiB, 1_GiB), card(2, 4_GiB, 2_GiB)};
-  EXPECT_EQ(place(cards, asking(3_GiB), binpack()).summary,
+  EXPECT_EQ(place(cards, asking(3_GiB), Strategy::binpack).summary,
             "devices 0, 1: 3 GiB needed, 1 GiB free; device 2: 3 GiB needed, 2 GiB free");
-  EXPECT_EQ(place(cards, asking(2_GiB, 2), binpack()).summary,
+  EXPECT_EQ(place(cards, asking(2_GiB, 2), Strategy::binpack).summary,
             "2 devices are needed, 1 of 3 could serve; devices 0, 1: 2 GiB needed, 1 GiB free");
-  EXPECT_EQ(place({}, asking(2_GiB), binpack()).summary, "this machine has no devices");
+  EXPECT_EQ(place({}, asking(2_GiB), Strategy::binpack).summary, "this machine has no devices");
 }
 
 TEST(Place, parts_of_unequal_cards_are_equal) {
   const std::vector<Card> cards = {card(0, 10_GiB, 10_GiB), card(1, 20_GiB, 20_GiB)};
   Request half = asking(1_GiB, 2);
   half.memory = OfUsable{{5000}};
-  EXPECT_EQ(place(cards, half, spread()).placement->memory, 5_GiB);
+  EXPECT_EQ(place(cards, half, Strategy::spread).placement->memory, 5_GiB);
 }
 
 TEST(Place, whatever_happens_no_card_is_given_more_than_it_has_and_no_card_twice) {
@@ -147,7 +149,7 @@ TEST(Place, whatever_happens_no_card_is_given_more_than_it_has_and_no_card_twice
     }
     Request request = asking(Bytes{(dice() % 16384 + 1ull) << 20}, dice() % 4 + 1);
     request.share = {static_cast<uint32_t>(dice() % 3 * 2500)};
-    const Answer answer = place(cards, request, dice() % 2 ? binpack() : spread());
+    const Answer answer = place(cards, request, dice() % 2 ? Strategy::binpack : Strategy::spread);
     ASSERT_EQ(answer.verdicts.size(), cards.size());
     if (!answer.placement) {
       ASSERT_FALSE(answer.summary.empty());

@@ -1,14 +1,21 @@
-// The emptiest device first: tenants meet as few others as possible.
-#include <algorithm>
-
-#include "place/place.h"
+// The emptiest node, and its emptiest cards, first: tenants meet as few others as possible.
+#include "place/order.h"
+#include "place/scoring.h"
 
 namespace carve::place {
+namespace {
 
-Policy spread() {
-  return [](std::span<const Card> all, const Request&, std::vector<size_t>& candidates) {
-    std::ranges::stable_sort(candidates, std::ranges::greater{}, [&](size_t i) { return all[i].free; });
-  };
-}
+class Spread : public Scoring {
+ public:
+  Score score(const Fleet& fleet, uint32_t n, const Ask& ask, CardSet fitting) const override {
+    return {
+        static_cast<uint8_t>(201 - taken_in_200(fleet, n)),
+        first_by(fleet.cards(n), fitting, ask.cards, [&](const CardState& c) { return ~freedom(ask, c); })};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Scoring> spread() { return std::make_unique<Spread>(); }
 
 }  // namespace carve::place

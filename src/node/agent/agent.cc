@@ -112,7 +112,7 @@ std::vector<place::Card> Agent::cards() const {
 }
 
 place::Answer Agent::explain(const Request& request) const {
-  return place::place(cards(), request, place::policy(request.strategy.value_or(settings_.strategy)));
+  return place::place(cards(), request, request.strategy.value_or(settings_.strategy));
 }
 
 Outcome<const Tenant*> Agent::grant(Request request, const Peer& creator) {

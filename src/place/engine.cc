@@ -1,0 +1,120 @@
+#include "place/engine.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "place/rules.h"
+
+namespace carve::place {
+namespace {
+
+constexpr uint32_t block_size = 64;
+
+uint8_t highest(const uint8_t* bytes) {
+  uint8_t high = 0;
+  for (uint32_t i = 0; i < block_size; ++i) high = std::max(high, bytes[i]);
+  return high;
+}
+
+}  // namespace
+
+std::unique_ptr<Scoring> scoring(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::binpack: return binpack();
+    case Strategy::spread: return spread();
+    case Strategy::first_fit: return first_fit();
+    case Strategy::best_fit: return best_fit();
+    case Strategy::fgd: return fgd();
+  }
+  return binpack();
+}
+
+size_t Engine::Hash::operator()(const Ask& a) const {
+  uint64_t h = 0;
+  for (const uint64_t word :
+       {a.memory.count, uint64_t{a.part.basis_points}, uint64_t{a.share.basis_points}, a.spill.count,
+        uint64_t{a.cards}, uint64_t{a.exclusive}, uint64_t{a.isolated}, uint64_t{a.policy}, uint64_t{a.only},
+        a.models, uint64_t{a.cpu_milli}, a.host_memory.count})
+    h = (h ^ word) * 0x9e3779b97f4a7c15, h ^= h >> 29;
+  return h;
+}
+
+Kind Engine::kind(const Ask& ask) {
+  const auto [entry, fresh] = known_.try_emplace(ask, static_cast<Kind>(kinds_.size()));
+  if (fresh) kinds_.push_back({ask, {}, {}, 0, 0});
+  return entry->second;
+}
+
+void Engine::expect(const Workload& workload) {
+  scoring_->expect(fleet_, workload);
+  ++epoch_;
+}
+
+void Engine::rescore(Row& row, uint32_t n) {
+  const auto fit = fitting(fleet_, n, row.ask);
+  const uint8_t now = fit ? scoring_->score(fleet_, n, row.ask, *fit).value : uint8_t{0};
+  const uint8_t old = row.score[n];
+  row.score[n] = now;
+  uint8_t& high = row.block[n / block_size];
+  if (now >= high)
+    high = now;
+  else if (old == high)
+    high = highest(&row.score[n / block_size * block_size]);
+}
+
+void Engine::update(Row& row) {
+  const uint64_t now = fleet_.changes();
+  if (row.epoch != epoch_ || !fleet_.remembers(row.seen)) {
+    // Whole blocks of whole blocks, so that no scan has an end to look for.
+    const size_t blocks = (fleet_.nodes() + block_size - 1) / block_size;
+    row.score.assign(blocks * block_size, 0);
+    row.block.assign((blocks + block_size - 1) / block_size * block_size, 0);
+    for (uint32_t n = 0; n < fleet_.nodes(); ++n) rescore(row, n);
+    row.epoch = epoch_;
+  } else {
+    for (uint64_t change = row.seen + 1; change <= now; ++change) {
+      const uint32_t n = fleet_.changed_node(change);
+      if (fleet_.last_change(n) == change) rescore(row, n);
+    }
+  }
+  row.seen = now;
+}
+
+std::optional<Spot> Engine::find(Kind k) {
+  Row& row = kinds_[k];
+  update(row);
+  uint8_t high = 0;
+  for (size_t i = 0; i < row.block.size(); i += block_size) high = std::max(high, highest(&row.block[i]));
+  if (high == 0) return std::nullopt;
+  const auto block = static_cast<uint32_t>(
+      static_cast<const uint8_t*>(std::memchr(row.block.data(), high, row.block.size())) - row.block.data());
+  const auto n = static_cast<uint32_t>(
+      static_cast<const uint8_t*>(std::memchr(&row.score[block * block_size], high, block_size)) -
+      row.score.data());
+
+  const Score best = scoring_->score(fleet_, n, row.ask, *fitting(fleet_, n, row.ask));
+  Spot spot{n, best.cards, {}};
+  const auto cards = fleet_.cards(n);
+  bool first = true;
+  for (CardSet set = best.cards; set != 0; set &= set - 1, first = false) {
+    const Bytes needed = need(row.ask, cards[static_cast<unsigned>(std::countr_zero(set))]);
+    spot.memory = first ? needed : std::min(spot.memory, needed);
+  }
+  return spot;
+}
+
+std::optional<Spot> Engine::place(Kind k) {
+  const auto spot = find(k);
+  if (spot) fleet_.take(kinds_[k].ask, *spot);
+  return spot;
+}
+
+size_t Engine::bytes_per_node() const {
+  if (fleet_.nodes() == 0) return 0;
+  size_t bytes = fleet_.nodes() * (sizeof(NodeState) + sizeof(uint64_t)) + fleet_.cards() * sizeof(CardState);
+  for (const Row& row : kinds_) bytes += row.score.capacity() + row.block.capacity();
+  return bytes / fleet_.nodes();
+}
+
+}  // namespace carve::place

@@ -1,0 +1,100 @@
+#include "place/fleet.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+
+namespace carve::place {
+
+std::optional<unsigned> Fleet::known_model(std::string_view name) const {
+  const auto known = std::ranges::find(models_, name);
+  if (known == models_.end()) return std::nullopt;
+  return static_cast<unsigned>(known - models_.begin());
+}
+
+std::optional<unsigned> Fleet::model(std::string_view name) {
+  if (const auto known = known_model(name)) return known;
+  if (models_.size() == most_models) return std::nullopt;
+  models_.emplace_back(name);
+  cards_of_model_.push_back(0);
+  free_share_of_model_.push_back(0);
+  return static_cast<unsigned>(models_.size() - 1);
+}
+
+uint32_t Fleet::add(NodeState node, std::span<const CardState> cards) {
+  if (cards.size() > most_cards || node.model >= models_.size()) std::abort();  // The reader has refused it.
+  node.first = static_cast<uint32_t>(cards_.size());
+  node.cards = static_cast<uint8_t>(cards.size());
+  cards_.insert(cards_.end(), cards.begin(), cards.end());
+  nodes_.push_back(node);
+  last_.push_back(0);
+  cards_of_model_[node.model] += node.cards;
+  for (const CardState& c : cards) {
+    free_share_ += c.free_share.basis_points;
+    free_share_of_model_[node.model] += c.free_share.basis_points;
+  }
+  if (journal_.size() < 2 * nodes_.size()) {
+    journal_.assign(std::bit_ceil(2 * nodes_.size()), 0);
+    floor_ = changes_ + 1;
+  }
+  const uint32_t n = nodes() - 1;
+  changed(n);
+  return n;
+}
+
+void Fleet::changed(uint32_t n) {
+  last_[n] = ++changes_;
+  journal_[changes_ & (journal_.size() - 1)] = n;
+}
+
+void Fleet::move(const Ask& ask, const Spot& spot, bool taken) {
+  NodeState& node = nodes_[spot.node];
+  const Share share = ask.exclusive ? whole_device : ask.share;
+  for (CardSet set = spot.cards; set != 0; set &= set - 1) {
+    CardState& card = cards_[node.first + static_cast<unsigned>(std::countr_zero(set))];
+    if (taken) {
+      card.free.count -= spot.memory.count;
+      card.free_share.basis_points -= share.basis_points;
+      ++card.tenants;
+      card.isolated = static_cast<uint8_t>(card.isolated + ask.isolated);
+      card.exclusive = ask.exclusive;
+    } else {
+      card.free.count += spot.memory.count;
+      card.free_share.basis_points += share.basis_points;
+      --card.tenants;
+      card.isolated = static_cast<uint8_t>(card.isolated - ask.isolated);
+      card.exclusive = false;
+    }
+  }
+  const uint64_t moved = uint64_t{share.basis_points} * static_cast<unsigned>(std::popcount(spot.cards));
+  uint64_t& of_model = free_share_of_model_[node.model];
+  if (taken) {
+    node.cpu_free -= ask.cpu_milli;
+    node.host_free.count -= ask.host_memory.count;
+    free_share_ -= moved, of_model -= moved;
+  } else {
+    node.cpu_free += ask.cpu_milli;
+    node.host_free.count += ask.host_memory.count;
+    free_share_ += moved, of_model += moved;
+  }
+  changed(spot.node);
+}
+
+void Fleet::take(const Ask& ask, const Spot& spot) { move(ask, spot, true); }
+void Fleet::give(const Ask& ask, const Spot& spot) { move(ask, spot, false); }
+
+void Fleet::set_up(uint32_t n, bool up) {
+  nodes_[n].up = up;
+  changed(n);
+}
+
+void Fleet::set_card(uint32_t n, unsigned i, const CardState& card) {
+  CardState& old = cards_[nodes_[n].first + i];
+  const uint64_t more = uint64_t{card.free_share.basis_points} - old.free_share.basis_points;  // Modulo 2^64.
+  free_share_ += more;
+  free_share_of_model_[nodes_[n].model] += more;
+  old = card;
+  changed(n);
+}
+
+}  // namespace carve::place

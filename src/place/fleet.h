@@ -1,0 +1,106 @@
+// The fleet as the engine sees it: nodes with cards, and how much of each is free now.
+//
+// All that a decision reads lies in two arrays without pointers: 40 bytes a node and 40 a card (an 8-card
+// node: 360 bytes). Whoever caches something per node asks the journal of changes what to look at again, so
+// placing, releasing and a node's coming and going cost what they changed and nothing else.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "place/ask.h"
+
+namespace carve::place {
+
+inline constexpr unsigned most_cards = 32;  // On one node: a set of them is one word.
+using CardSet = uint32_t;
+
+struct CardState {
+  Bytes usable;
+  Bytes free;     // Of usable.
+  Bytes context;  // What one context takes of a slice here; 0: nothing, the reserve pays.
+  Share free_share = whole_device;
+  uint8_t tenants = 0;
+  uint8_t isolated = 0;    // Those of the tenants whose memory is limited.
+  bool exclusive = false;  // Its one tenant wants it alone.
+  bool sick = false;
+  bool partitioned = false;  // MIG mode: hardware instances are not ours to slice.
+  bool migrates = false;     // Managed memory may exceed the card.
+};
+
+struct NodeState {
+  Bytes host_free;
+  uint32_t cpu_free = 0;  // In thousandths of a core.
+  uint32_t first = 0;     // Number of its first card in the fleet.
+  uint8_t cards = 0;
+  uint8_t model = 0;  // Bit number in Models; the cards of one node are of one model.
+  uint8_t policy = any_policy;
+  bool up = true;
+  bool isolates = true;  // Its driver and agent can limit memory.
+};
+
+// Where something stands: what place() answers and release() takes back.
+struct Spot {
+  uint32_t node = 0;
+  CardSet cards = 0;
+  Bytes memory;  // Of each card: equal parts, the smallest card's.
+
+  friend bool operator==(const Spot&, const Spot&) = default;
+};
+
+class Fleet {
+ public:
+  // The bit of a model, new or known; nothing where most_models are known already.
+  std::optional<unsigned> model(std::string_view name);
+  std::optional<unsigned> known_model(std::string_view name) const;
+  std::string_view model_name(unsigned bit) const { return models_[bit]; }
+  unsigned models() const { return static_cast<unsigned>(models_.size()); }
+
+  // The order in which nodes are added is the order in which equals are preferred.
+  // At most most_cards cards; node.first and node.cards are set here.
+  uint32_t add(NodeState, std::span<const CardState>);
+
+  uint32_t nodes() const { return static_cast<uint32_t>(nodes_.size()); }
+  const NodeState& node(uint32_t n) const { return nodes_[n]; }
+  std::span<const CardState> cards(uint32_t n) const { return {&cards_[nodes_[n].first], nodes_[n].cards}; }
+  uint32_t cards() const { return static_cast<uint32_t>(cards_.size()); }
+  uint32_t cards_of_model(unsigned bit) const { return cards_of_model_[bit]; }
+
+  void take(const Ask&, const Spot&);
+  void give(const Ask&, const Spot&);
+  void set_up(uint32_t n, bool up);
+  void set_card(uint32_t n, unsigned i, const CardState&);
+
+  // Every change of a node has a number, from 1. A reader that saw all up to `seen` looks at the nodes
+  // of the changes after it, and skips those whose last change is a later one.
+  uint64_t changes() const { return changes_; }
+  uint64_t last_change(uint32_t n) const { return last_[n]; }
+  uint32_t changed_node(uint64_t change) const { return journal_[change & (journal_.size() - 1)]; }
+  // Whether the journal still holds everything after `seen`.
+  bool remembers(uint64_t seen) const { return changes_ - seen < journal_.size() && seen >= floor_; }
+
+  // Whole-fleet sums, kept with each change.
+  uint64_t free_share() const { return free_share_; }  // Basis points.
+  uint64_t free_share_of_model(unsigned bit) const { return free_share_of_model_[bit]; }
+
+ private:
+  void move(const Ask&, const Spot&, bool taken);
+  void changed(uint32_t n);
+
+  std::vector<NodeState> nodes_;
+  std::vector<CardState> cards_;
+  std::vector<std::string> models_;
+  std::vector<uint32_t> cards_of_model_;
+  std::vector<uint64_t> free_share_of_model_;
+  std::vector<uint32_t> journal_ = std::vector<uint32_t>(64);  // A ring; its length is a power of two.
+  std::vector<uint64_t> last_;
+  uint64_t changes_ = 0;
+  uint64_t floor_ = 0;  // The journal begins after this change.
+  uint64_t free_share_ = 0;
+};
+
+}  // namespace carve::place

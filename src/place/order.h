@@ -1,0 +1,62 @@
+// Sets of cards, and taking some of them in an order.
+#pragma once
+
+#include <bit>
+
+#include "place/fleet.h"
+
+namespace carve::place {
+
+// The `count` lowest members.
+constexpr CardSet lowest(CardSet set, unsigned count) {
+  CardSet out = 0;
+  for (; count > 0 && set != 0; --count) {
+    out = out | (set & -set);
+    set &= set - 1;
+  }
+  return out;
+}
+
+// The `count` members whose cards have the smallest key; the lower one among equals.
+template <class Key>
+CardSet first_by(std::span<const CardState> cards, CardSet set, unsigned count, Key key) {
+  CardSet out = 0;
+  for (; count > 0 && set != 0; --count) {
+    auto best = static_cast<unsigned>(std::countr_zero(set));
+    for (unsigned i = best + 1; i < cards.size(); ++i)
+      if ((set >> i & 1) != 0 && key(cards[i]) < key(cards[best])) best = i;
+    out = out | 1u << best;
+    set &= ~(1u << best);
+  }
+  return out;
+}
+
+// How much of a card is free for a request, as one number for ordering: of the dimension that it asks for; of
+// both, where it asks for both.
+inline uint64_t freedom(const Ask& ask, const CardState& c) {
+  const bool compute = ask.exclusive || ask.share.basis_points != 0;
+  const bool memory = ask.exclusive || ask.memory.count != 0 || ask.part.basis_points != 0;
+  if (!memory) return c.free_share.basis_points;
+  if (!compute) return c.free.count;
+  const auto part = static_cast<uint64_t>(static_cast<unsigned __int128>(c.free.count) * (1 << 20) /
+                                          (c.usable.count == 0 ? 1 : c.usable.count));
+  return part * 10000 + uint64_t{c.free_share.basis_points} * (1 << 20);
+}
+
+// How full a node's cards are, from 0 to 200: the fuller of compute and memory on each, added up.
+inline unsigned taken_in_200(const Fleet& fleet, uint32_t n) {
+  const auto cards = fleet.cards(n);
+  uint64_t taken = 0;  // In basis points.
+  for (const CardState& c : cards) {
+    const uint64_t compute = whole_device.basis_points - c.free_share.basis_points;
+    const auto memory =
+        c.usable.count == 0
+            ? 0
+            : static_cast<uint64_t>(static_cast<unsigned __int128>(minus(c.usable, c.free).count) * 10000 /
+                                    c.usable.count);
+    taken += compute > memory ? compute : memory;
+  }
+  return cards.empty() ? 200 : static_cast<unsigned>(taken * 200 / (10000 * cards.size()));
+}
+
+}  // namespace carve::place

@@ -1,0 +1,40 @@
+// The one interface of all placement policies. A policy knows no rule and no index: it gives a node that
+// could serve a score from 1 to 255, and says which of the fitting cards to take. The engine takes the
+// highest score, the first node among equals. Scores are bytes so that 1,213 nodes are twenty cache lines.
+#pragma once
+
+#include <memory>
+
+#include "place/fleet.h"
+#include "place/workload.h"
+
+namespace carve::place {
+
+// A node's score for a request, and the cards that it would take.
+struct Score {
+  uint8_t value = 0;  // 0: the node cannot serve.
+  CardSet cards = 0;
+};
+
+class Scoring {
+ public:
+  virtual ~Scoring() = default;
+
+  // `fitting`: the node's cards on which the request could stand, at least as many as it asks for.
+  virtual Score score(const Fleet&, uint32_t node, const Ask&, CardSet fitting) const = 0;
+
+  // What to expect of the requests to come. Scores given before are void.
+  virtual void expect(const Fleet&, const Workload&) {}
+
+  // Whether the policy looks at the workload at all.
+  virtual bool expects() const { return false; }
+};
+
+std::unique_ptr<Scoring> first_fit();  // The first node that can serve, its lowest cards.
+std::unique_ptr<Scoring> best_fit();   // The node that has least left of CPU and compute together.
+std::unique_ptr<Scoring> binpack();    // The fullest card of the fullest node.
+std::unique_ptr<Scoring> spread();     // The emptiest card of the emptiest node.
+std::unique_ptr<Scoring> fgd();        // Fragmentation gradient descent, exactly the paper's buckets.
+std::unique_ptr<Scoring> scoring(Strategy);
+
+}  // namespace carve::place

@@ -1,0 +1,51 @@
+// The workload model M: which kinds of requests are typical, and how likely each is. Fragmentation has no
+// meaning without it: what is left over is wasted only if nothing that tends to come can use it.
+//
+// A Workload is a list of kinds with weights; a Census makes one from what arrived, with decayed counts, most
+// popular first up to 95 % of the arrivals, as the paper does with a trace. Weights are integers in units of
+// 2^-30, so that the same arrivals give the same model on every machine.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "place/ask.h"
+
+namespace carve::place {
+
+inline constexpr int64_t certain = int64_t{1} << 30;  // Probability 1.
+inline constexpr unsigned most_types = 512;
+
+struct Type {
+  Ask ask;
+  int64_t weight = 0;  // In 2^-30; those of a workload add up to about `certain`.
+};
+using Workload = std::vector<Type>;
+
+// What of a request makes its type: CPU, cards, share, memory and models. The rest does not change what it
+// can use.
+Ask type_of(const Ask&);
+
+// Counts arrivals. Old ones fade: after each `half_life` arrivals a count is worth half.
+class Census {
+ public:
+  explicit Census(uint64_t half_life = 1 << 16) : half_life_(half_life) {}
+
+  void count(const Ask&);
+  uint64_t counted() const { return counted_; }
+
+  // Most popular first, until `coverage` of all are there (equals in the order of Ask), then scaled so that
+  // their weights add up to `certain` up to rounding.
+  Workload typical(Share coverage = {9500}) const;
+
+ private:
+  struct Row {
+    Ask ask;
+    uint64_t count;  // In 2^-20.
+  };
+  std::vector<Row> rows_;  // Sorted by ask.
+  uint64_t half_life_;
+  uint64_t counted_ = 0;
+};
+
+}  // namespace carve::place
