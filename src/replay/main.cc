@@ -1,0 +1,126 @@
+// carve-replay: a year of arrivals in a minute. Replays traces against a cluster under placement policies,
+// with the very place/ that runs in production, and says how much of the cluster was used. Same seed, same
+// answer, on any machine; all cores work, one replay (trace, policy, seed) each.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <charconv>
+#include <cstdio>
+#include <thread>
+
+#include "replay/report.h"
+
+namespace {
+
+using namespace carve;
+using namespace carve::replay;
+
+struct Options {
+  std::string nodes;
+  std::vector<std::string> traces;
+  std::vector<std::string> policies = {"fgd"};
+  std::string seeds = "42..51";
+  std::string form = "table";
+  unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
+};
+
+int complain(std::string_view sentence) {
+  fmt::print(stderr, "carve-replay: {}\n", sentence);
+  return 2;
+}
+
+// "42..51" or "42": at most 10,000 of them.
+std::optional<std::vector<uint64_t>> parse_seeds(std::string_view text) {
+  const auto number = [](std::string_view t) -> std::optional<uint64_t> {
+    uint64_t value = 0;
+    const auto [end, error] = std::from_chars(t.data(), t.data() + t.size(), value);
+    if (error != std::errc() || end != t.data() + t.size()) return std::nullopt;
+    return value;
+  };
+  const size_t dots = text.find("..");
+  const auto from = number(text.substr(0, dots));
+  const auto to = dots == text.npos ? from : number(text.substr(dots + 2));
+  if (!from || !to || *to < *from || *to - *from >= 10'000) return std::nullopt;
+  std::vector<uint64_t> out;
+  for (uint64_t s = *from; s - *from <= *to - *from; ++s) out.push_back(s);
+  return out;
+}
+
+// Every replay of every series, on `jobs` threads; how far it is goes to a terminal on stderr.
+void run_all(const Cluster& cluster, const std::vector<Trace>& traces, std::vector<Series>& all,
+             const std::vector<size_t>& trace_of, unsigned jobs) {
+  struct Job {
+    size_t series;
+    size_t run;
+  };
+  std::vector<Job> todo;
+  for (size_t s = 0; s < all.size(); ++s)
+    for (size_t r = 0; r < all[s].seeds.size(); ++r) todo.push_back({s, r});
+  const bool shown = isatty(STDERR_FILENO) != 0;
+  std::atomic<size_t> next = 0;
+  std::atomic<size_t> done = 0;
+  const auto work = [&] {
+    for (size_t i; (i = next.fetch_add(1)) < todo.size();) {
+      Series& s = all[todo[i].series];
+      s.runs[todo[i].run] =
+          inflate(cluster, traces[trace_of[todo[i].series]], s.policy, s.seeds[todo[i].run]);
+      const size_t finished = done.fetch_add(1) + 1;
+      if (shown) fmt::print(stderr, "\r{} of {} replays", finished, todo.size());
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (unsigned t = 1; t < std::min<size_t>(jobs, todo.size()); ++t) threads.emplace_back(work);
+    work();
+  }
+  if (shown) fmt::print(stderr, "\r\033[K");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options o;
+  CLI::App app("Replays arrivals against a cluster and says how much of it each placement policy uses.");
+  app.add_option("--nodes", o.nodes, "The cluster: CSV with sn,cpu_milli,memory_mib,gpu,model")->required();
+  app.add_option("--trace", o.traces, "Arrivals: CSV with name,cpu_milli,memory_mib,num_gpu,gpu_milli")
+      ->required();
+  app.add_option("--policy", o.policies, "first-fit, best-fit, binpack, spread, fgd")->delimiter(',');
+  app.add_option("--seeds", o.seeds, "FIRST..LAST or one number")->capture_default_str();
+  app.add_option("-o", o.form, "table, json or csv")
+      ->check(CLI::IsMember({"table", "json", "csv"}))
+      ->capture_default_str();
+  app.add_option("--jobs", o.jobs, "Threads")->check(CLI::Range(1u, 1024u))->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+
+  // Beyond this point every option is sound.
+  const auto seeds = parse_seeds(o.seeds);
+  if (!seeds) return complain(fmt::format("--seeds: '{}' is neither a number nor FIRST..LAST", o.seeds));
+  std::vector<Strategy> policies;
+  for (const std::string& name : o.policies) {
+    const auto policy = parse_strategy(name);
+    if (!policy) return complain(fmt::format("--policy: there is no policy '{}'", name));
+    policies.push_back(*policy);
+  }
+
+  // Beyond this point the files are read, and every row of them is sound.
+  const auto cluster = read_cluster(o.nodes);
+  if (!cluster) return complain(cluster.error().sentence);
+  std::vector<Trace> traces;
+  for (const std::string& path : o.traces) {
+    auto trace = read_trace(path, *cluster);
+    if (!trace) return complain(trace.error().sentence);
+    traces.push_back(std::move(*trace));
+  }
+
+  std::vector<Series> all;
+  std::vector<size_t> trace_of;
+  for (size_t t = 0; t < traces.size(); ++t)
+    for (const Strategy policy : policies) {
+      all.push_back({traces[t].name, policy, *seeds, std::vector<Outline>(seeds->size())});
+      trace_of.push_back(t);
+    }
+  run_all(*cluster, traces, all, trace_of, o.jobs);
+  const std::string out = o.form == "json" ? json(all) : o.form == "csv" ? csv(all) : table(all);
+  return std::fputs(out.c_str(), stdout) < 0 || std::fflush(stdout) != 0 ? 1 : 0;
+}

@@ -1,0 +1,28 @@
+// What came out of a replay, for people (a table), for programs (JSON) and for spreadsheets (CSV).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "replay/inflate.h"
+
+namespace carve::replay {
+
+struct Series {  // One trace under one policy.
+  std::string trace;
+  Strategy policy;
+  std::vector<uint64_t> seeds;
+  std::vector<Outline> runs;  // In the order of the seeds.
+};
+
+struct Spread {
+  double mean = 0;
+  double sd = 0;  // Of a sample: over n - 1.
+};
+Spread spread_of(const std::vector<double>&);
+
+std::string table(const std::vector<Series>&);
+std::string json(const std::vector<Series>&);
+std::string csv(const std::vector<Series>&);
+
+}  // namespace carve::replay

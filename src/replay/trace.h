@@ -1,0 +1,54 @@
+// What a replay reads: a cluster's nodes, and the requests that arrived, in openb's CSV
+// (cluster-trace-gpu-v2023). Nodes: sn,cpu_milli,memory_mib,gpu,model. Pods:
+// name,cpu_milli,memory_mib,num_gpu,gpu_milli and, where they are there, gpu_spec (allowed models joined by
+// |, empty: any), creation_time, deletion_time (seconds).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "place/fleet.h"
+
+namespace carve::replay {
+
+struct Node {
+  std::string name;
+  uint32_t cpu_milli = 0;
+  uint64_t memory_mib = 0;
+  unsigned cards = 0;
+  std::string model;
+};
+
+struct Pod {
+  std::string name;
+  uint32_t cpu_milli = 0;
+  uint64_t memory_mib = 0;
+  unsigned cards = 0;
+  unsigned milli = 0;               // Of each card.
+  std::vector<std::string> models;  // Empty: any.
+  uint64_t created = 0;             // Seconds; both 0 where the file does not tell.
+  uint64_t deleted = 0;
+
+  unsigned demand() const { return cards * milli; }
+};
+
+struct Cluster {
+  std::vector<Node> nodes;
+  uint64_t cards() const;
+};
+
+// Sorted by name, as the protocol wants them.
+struct Trace {
+  std::string name;  // "default" of openb_pod_list_default.csv.
+  std::vector<Pod> pods;
+};
+
+Outcome<Cluster> read_cluster(const std::string& path);
+
+// Every pod is sound, and at least one node of the cluster has what it asks for in number and model of cards.
+Outcome<Trace> read_trace(const std::string& path, const Cluster&);
+
+// What a pod asks the engine for. The fleet knows all models of the cluster.
+place::Ask ask_of(const Pod&, const place::Fleet&);
+
+}  // namespace carve::replay
