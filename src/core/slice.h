@@ -30,6 +30,7 @@ enum class Strategy : uint32_t {
   first_fit = 2,
   best_fit = 3,  // The node with least left of CPU and compute.
   fgd = 4,       // Fragmentation gradient descent.
+  carve = 5,     // FGD with scarcity weights and guards: the default on many nodes.
 };
 
 std::string_view text(Policy);

@@ -26,6 +26,7 @@ std::unique_ptr<Scoring> scoring(Strategy strategy) {
     case Strategy::first_fit: return first_fit();
     case Strategy::best_fit: return best_fit();
     case Strategy::fgd: return fgd();
+    case Strategy::carve: return carve();
   }
   return binpack();
 }
@@ -42,18 +43,27 @@ size_t Engine::Hash::operator()(const Ask& a) const {
 
 Kind Engine::kind(const Ask& ask) {
   const auto [entry, fresh] = known_.try_emplace(ask, static_cast<Kind>(kinds_.size()));
-  if (fresh) kinds_.push_back({ask, {}, {}, 0, 0});
+  if (fresh) kinds_.push_back({ask, {}, {}, {}, 0, 0});
   return entry->second;
 }
 
 void Engine::expect(const Workload& workload) {
+  learned_ = UINT64_MAX / 2;
+  adopt(workload);
+}
+
+void Engine::adopt(const Workload& workload) {
   scoring_->expect(fleet_, workload);
+  around_ = fleet_.changes();
   ++epoch_;
 }
 
 void Engine::rescore(Row& row, uint32_t n) {
   const auto fit = fitting(fleet_, n, row.ask);
-  const uint8_t now = fit ? scoring_->score(fleet_, n, row.ask, *fit).value : uint8_t{0};
+  const Score score = fit ? scoring_->score(fleet_, n, row.ask, *fit) : Score{};
+  const uint8_t now = score.value;
+  if (!row.harm.empty())
+    row.harm[n] = now == 0 ? 0 : scoring_->guards()->destroyed(fleet_, n, row.ask, score.cards);
   const uint8_t old = row.score[n];
   row.score[n] = now;
   uint8_t& high = row.block[n / block_size];
@@ -70,6 +80,7 @@ void Engine::update(Row& row) {
     const size_t blocks = (fleet_.nodes() + block_size - 1) / block_size;
     row.score.assign(blocks * block_size, 0);
     row.block.assign((blocks + block_size - 1) / block_size * block_size, 0);
+    if (scoring_->guards() != nullptr) row.harm.assign(blocks * block_size, 0);
     for (uint32_t n = 0; n < fleet_.nodes(); ++n) rescore(row, n);
     row.epoch = epoch_;
   } else {
@@ -81,23 +92,78 @@ void Engine::update(Row& row) {
   row.seen = now;
 }
 
+// Tells the policy which nodes changed.
+void Engine::look_around() {
+  const uint64_t now = fleet_.changes();
+  if (!fleet_.remembers(around_)) {
+    for (uint32_t n = 0; n < fleet_.nodes(); ++n) scoring_->changed(fleet_, n);
+  } else {
+    for (uint64_t change = around_ + 1; change <= now; ++change) {
+      const uint32_t n = fleet_.changed_node(change);
+      if (fleet_.last_change(n) == change) scoring_->changed(fleet_, n);
+    }
+  }
+  around_ = now;
+}
+
+// Counts an arrival, and looks at the workload anew when there are twice as many as last time.
+void Engine::learn(const Ask& ask) {
+  if (!scoring_->learns()) return;
+  census_.count(ask);
+  if (census_.counted() < 32 || census_.counted() < 2 * learned_) return;
+  learned_ = census_.counted();
+  adopt(census_.workload());
+}
+
+// The first node with the highest score among those that are not barred.
+std::optional<uint32_t> Engine::best(const Row& row, const Bar& bar) const {
+  if (bar.models == 0 && bar.slots == 0) {
+    uint8_t high = 0;
+    for (size_t i = 0; i < row.block.size(); i += block_size) high = std::max(high, highest(&row.block[i]));
+    if (high == 0) return std::nullopt;
+    const auto block = static_cast<size_t>(
+        static_cast<const uint8_t*>(std::memchr(row.block.data(), high, row.block.size())) -
+        row.block.data());
+    return static_cast<uint32_t>(
+        static_cast<const uint8_t*>(std::memchr(&row.score[block * block_size], high, block_size)) -
+        row.score.data());
+  }
+  uint8_t high = 0;
+  std::optional<uint32_t> found;
+  for (size_t block = 0; block < row.block.size(); ++block) {
+    if (row.block[block] <= high) continue;
+    for (size_t n = block * block_size; n < (block + 1) * block_size; ++n) {
+      if (row.score[n] <= high || (row.harm[n] & bar.slots) != 0) continue;
+      if ((bar.models >> fleet_.node(static_cast<uint32_t>(n)).model & 1) != 0) continue;
+      high = row.score[n];
+      found = static_cast<uint32_t>(n);
+    }
+  }
+  return found;
+}
+
 std::optional<Spot> Engine::find(Kind k) {
+  look_around();
   Row& row = kinds_[k];
   update(row);
-  uint8_t high = 0;
-  for (size_t i = 0; i < row.block.size(); i += block_size) high = std::max(high, highest(&row.block[i]));
-  if (high == 0) return std::nullopt;
-  const auto block = static_cast<uint32_t>(
-      static_cast<const uint8_t*>(std::memchr(row.block.data(), high, row.block.size())) - row.block.data());
-  const auto n = static_cast<uint32_t>(
-      static_cast<const uint8_t*>(std::memchr(&row.score[block * block_size], high, block_size)) -
-      row.score.data());
+  Guards::Bars bars;
+  const Guards* guards = scoring_->guards();
+  unsigned kept = guards == nullptr ? 0 : guards->bars(fleet_, row.ask, bars);
+  std::optional<uint32_t> found;
+  for (;; --kept) {
+    Bar bar;
+    for (unsigned i = 0; i < kept; ++i) bar.models |= bars[i].models, bar.slots |= bars[i].slots;
+    found = best(row, bar);
+    if (found || kept == 0) break;
+  }
+  if (!found) return std::nullopt;
+  const uint32_t n = *found;
 
-  const Score best = scoring_->score(fleet_, n, row.ask, *fitting(fleet_, n, row.ask));
-  Spot spot{n, best.cards, {}};
+  const Score score = scoring_->score(fleet_, n, row.ask, *fitting(fleet_, n, row.ask));
+  Spot spot{n, score.cards, {}};
   const auto cards = fleet_.cards(n);
   bool first = true;
-  for (CardSet set = best.cards; set != 0; set &= set - 1, first = false) {
+  for (CardSet set = score.cards; set != 0; set &= set - 1, first = false) {
     const Bytes needed = need(row.ask, cards[static_cast<unsigned>(std::countr_zero(set))]);
     spot.memory = first ? needed : std::min(spot.memory, needed);
   }
@@ -105,6 +171,7 @@ std::optional<Spot> Engine::find(Kind k) {
 }
 
 std::optional<Spot> Engine::place(Kind k) {
+  learn(kinds_[k].ask);
   const auto spot = find(k);
   if (spot) fleet_.take(kinds_[k].ask, *spot);
   return spot;
@@ -113,7 +180,7 @@ std::optional<Spot> Engine::place(Kind k) {
 size_t Engine::bytes_per_node() const {
   if (fleet_.nodes() == 0) return 0;
   size_t bytes = fleet_.nodes() * (sizeof(NodeState) + sizeof(uint64_t)) + fleet_.cards() * sizeof(CardState);
-  for (const Row& row : kinds_) bytes += row.score.capacity() + row.block.capacity();
+  for (const Row& row : kinds_) bytes += row.score.capacity() + row.block.capacity() + row.harm.capacity();
   return bytes / fleet_.nodes();
 }
 

@@ -36,6 +36,7 @@ class Engine {
   // What is to come, as somebody knows it. Without it a policy that needs one learns from the arrivals.
   void expect(const Workload&);
   bool expects() const { return scoring_->expects(); }
+  bool learns() const { return scoring_->learns(); }
 
   // What a node's index takes now, in bytes.
   size_t bytes_per_node() const;
@@ -45,6 +46,7 @@ class Engine {
     Ask ask;
     std::vector<uint8_t> score;  // By node.
     std::vector<uint8_t> block;  // The highest of each 64 nodes.
+    std::vector<uint8_t> harm;   // By node, where there are guards: slot types that lose a slot there.
     uint64_t seen = 0;           // The fleet's changes up to here are in.
     uint64_t epoch = 0;
   };
@@ -52,6 +54,10 @@ class Engine {
     size_t operator()(const Ask&) const;
   };
 
+  void look_around();
+  void learn(const Ask&);
+  void adopt(const Workload&);
+  std::optional<uint32_t> best(const Row&, const Bar&) const;
   void update(Row&);
   void rescore(Row&, uint32_t n);
 
@@ -59,7 +65,10 @@ class Engine {
   std::unique_ptr<Scoring> scoring_;
   std::vector<Row> kinds_;
   std::unordered_map<Ask, Kind, Hash> known_;
-  uint64_t epoch_ = 1;  // Scores of an older one are void.
+  uint64_t around_ = 0;  // The fleet's changes up to here were told to the policy.
+  Census census_;
+  uint64_t learned_ = 0;  // Arrivals counted when the workload was learned last.
+  uint64_t epoch_ = 1;    // Scores of an older one are void.
 };
 
 }  // namespace carve::place

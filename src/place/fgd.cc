@@ -3,50 +3,26 @@
 // thousandths of a card, and equals go to the lowest card and the first node: near 0 one step is about 40
 // thousandths. The coarseness matters: with the exact gradient 94.24 % of openb's default trace is placed
 // instead of 95.2 %.
-#include <algorithm>
-#include <array>
-
+#include "place/bucket.h"
 #include "place/fragments.h"
 #include "place/scoring.h"
 
 namespace carve::place {
 namespace {
 
-// score >= s exactly where dF >= 1000 * ln(s / (100 - s)): the limits for s = 51 ... 99 in 1/10000 of a
-// thousandth of a card, rounded up, so that no machine's exp() is asked. s = 50 begins at 0, and the rest is
-// symmetric.
-constexpr std::array<int64_t, 49> limits = {
-    400054,   800428,   1201444,  1603427,  2006707,  2411621,  2818512,  3227734,  3639654,  4054652,
-    4473123,  4895483,  5322169,  5753642,  6190393,  6632943,  7081851,  7537719,  8001194,  8472979,
-    8953841,  9444617,  9946226,  10459686, 10986123, 11526796, 12083113, 12656664, 13249255, 13862944,
-    14500102, 15163475, 15856273, 16582281, 17346011, 18152900, 19009588, 19924302, 20907411, 21972246,
-    23136350, 24423471, 25866894, 27515354, 29444390, 31780539, 34760987, 38918203, 45951199,
-};
-
-// floor(100 / (1 + exp(-dF / 1000))) of a gradient in basis points * 2^30.
-uint8_t squeezed(int64_t gradient) {
-  // One unit of `limits` is 1/10000 milli-card = 1/1000 basis point.
-  const bool negative = gradient < 0;
-  const auto size = static_cast<unsigned __int128>(negative ? -gradient : gradient) * 1000;
-  const auto reached = [&](int64_t limit) { return size >= static_cast<unsigned __int128>(limit) << 30; };
-  const auto beyond = [&](int64_t limit) { return size > static_cast<unsigned __int128>(limit) << 30; };
-  if (!negative)
-    return static_cast<uint8_t>(50 + (std::ranges::partition_point(limits, reached) - limits.begin()));
-  if (size == 0) return 50;
-  return static_cast<uint8_t>(49 - (std::ranges::partition_point(limits, beyond) - limits.begin()));
-}
-
 class Fgd : public Scoring {
  public:
   Score score(const Fleet& fleet, uint32_t n, const Ask& ask, CardSet fitting) const override {
     Score best;
     fragments_.alternatives(fleet, n, ask, fitting, [&](const Fragments::Step& step) {
-      const auto value = static_cast<uint8_t>(1 + squeezed(step.gradient));
+      const auto value = static_cast<uint8_t>(1 + bucket(step.gradient));
       if (value > best.value) best = {value, step.cards};
     });
     return best;
   }
-  void expect(const Fleet& fleet, const Workload& workload) override { fragments_.build(fleet, workload); }
+  void expect(const Fleet& fleet, const Workload& workload) override {
+    fragments_.build(fleet, typical(workload));
+  }
   bool expects() const override { return true; }
 
  private:

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "place/fleet.h"
+#include "place/guards.h"
 #include "place/workload.h"
 
 namespace carve::place {
@@ -26,8 +27,15 @@ class Scoring {
   // What to expect of the requests to come. Scores given before are void.
   virtual void expect(const Fleet&, const Workload&) {}
 
-  // Whether the policy looks at the workload at all.
+  // Whether the policy looks at the workload at all, and whether it learns it from the arrivals.
   virtual bool expects() const { return false; }
+  virtual bool learns() const { return false; }
+
+  // A node is not what it was; told once for each change, before the next decision.
+  virtual void changed(const Fleet&, uint32_t) {}
+
+  // What the policy wants kept, where it wants something kept.
+  virtual const Guards* guards() const { return nullptr; }
 };
 
 std::unique_ptr<Scoring> first_fit();  // The first node that can serve, its lowest cards.
@@ -35,6 +43,10 @@ std::unique_ptr<Scoring> best_fit();   // The node that has least left of CPU an
 std::unique_ptr<Scoring> binpack();    // The fullest card of the fullest node.
 std::unique_ptr<Scoring> spread();     // The emptiest card of the emptiest node.
 std::unique_ptr<Scoring> fgd();        // Fragmentation gradient descent, exactly the paper's buckets.
+std::unique_ptr<Scoring> carve();      // FGD with scarcity weights and guards.
 std::unique_ptr<Scoring> scoring(Strategy);
+
+// The weights of types that few cards can serve, raised by how few.
+Workload scarce(const Fleet&, Workload);
 
 }  // namespace carve::place

@@ -39,18 +39,28 @@ void Census::count(const Ask& ask) {
   std::erase_if(rows_, [](const Row& r) { return r.count == 0; });
 }
 
-Workload Census::typical(Share coverage) const {
+Workload Census::workload() const {
   std::vector<Row> rows = rows_;
   std::ranges::stable_sort(rows, std::ranges::greater{}, &Row::count);
   uint64_t all = 0;
   for (const Row& r : rows) all += r.count;
-  uint64_t covered = 0;
-  size_t used = 0;
-  while (used < rows.size() && covered * 10000 < all * coverage.basis_points) covered += rows[used++].count;
-  rows.resize(used);
   Workload out;
   for (const Row& r : rows)
-    out.push_back({r.ask, static_cast<int64_t>(static_cast<unsigned __int128>(r.count) * certain / covered)});
+    out.push_back({r.ask, static_cast<int64_t>(static_cast<unsigned __int128>(r.count) * certain / all)});
+  return out;
+}
+
+Workload typical(const Workload& workload, Share coverage) {
+  int64_t all = 0;
+  for (const Type& t : workload) all += t.weight;
+  Workload out;
+  int64_t covered = 0;
+  for (const Type& t : workload) {
+    if (covered * 10000 >= all * coverage.basis_points) break;
+    covered += t.weight;
+    out.push_back(t);
+  }
+  for (Type& t : out) t.weight = static_cast<int64_t>(static_cast<__int128>(t.weight) * certain / covered);
   return out;
 }
 

@@ -26,6 +26,10 @@ using Workload = std::vector<Type>;
 // can use.
 Ask type_of(const Ask&);
 
+// The most popular types until `coverage` of all is there, scaled so that their weights add up to `certain`
+// up to rounding.
+Workload typical(const Workload&, Share coverage = {9500});
+
 // Counts arrivals. Old ones fade: after each `half_life` arrivals a count is worth half.
 class Census {
  public:
@@ -34,9 +38,8 @@ class Census {
   void count(const Ask&);
   uint64_t counted() const { return counted_; }
 
-  // Most popular first, until `coverage` of all are there (equals in the order of Ask), then scaled so that
-  // their weights add up to `certain` up to rounding.
-  Workload typical(Share coverage = {9500}) const;
+  // All that is counted, most popular first, equals in the order of Ask.
+  Workload workload() const;
 
  private:
   struct Row {

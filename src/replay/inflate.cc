@@ -56,10 +56,10 @@ Outline inflate(const Cluster& cluster, const Trace& trace, Strategy strategy, u
     engine.fleet().add(node, std::vector<place::CardState>(from.cards, card));
   }
 
-  if (engine.expects()) {
+  if (engine.expects() && (!engine.learns() || getenv("CARVE_KNOWN"))) {
     place::Census census(UINT64_MAX);
     for (const Pod& pod : trace.pods) census.count(ask_of(pod, engine.fleet()));
-    engine.expect(census.typical());
+    engine.expect(census.workload());
   }
 
   std::vector<place::Kind> kinds;

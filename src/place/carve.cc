@@ -1,0 +1,54 @@
+// The default on many nodes: fragmentation gradient descent with two additions. A type's weight grows by how
+// few of the cards it may use (p * all cards / its cards), so that what only a few models can serve is not
+// filled with what any could; and guards keep models and slots for those who are expected (place/guards.h).
+#include "place/bucket.h"
+#include "place/fragments.h"
+#include "place/guards.h"
+#include "place/scoring.h"
+
+namespace carve::place {
+namespace {
+
+class Carve : public Scoring {
+ public:
+  Score score(const Fleet& fleet, uint32_t n, const Ask& ask, CardSet fitting) const override {
+    Score best;
+    fragments_.alternatives(fleet, n, ask, fitting, [&](const Fragments::Step& step) {
+      const auto value = static_cast<uint8_t>(1 + bucket(step.gradient));
+      if (value > best.value) best = {value, step.cards};
+    });
+    return best;
+  }
+
+  void expect(const Fleet& fleet, const Workload& workload) override {
+    guards_.expect(fleet, workload);
+    fragments_.build(fleet, scarce(fleet, typical(workload)));
+  }
+  bool expects() const override { return true; }
+  bool learns() const override { return true; }
+
+  void changed(const Fleet& fleet, uint32_t n) override { guards_.changed(fleet, n); }
+  const Guards* guards() const override { return &guards_; }
+
+ private:
+  Fragments fragments_;
+  Guards guards_;
+};
+
+}  // namespace
+
+Workload scarce(const Fleet& fleet, Workload workload) {
+  for (Type& type : workload) {
+    if (type.ask.cards == 0) continue;
+    uint64_t allowed = 0;
+    for (unsigned t = 0; t < fleet.models(); ++t)
+      allowed += (type.ask.models >> t & 1) * fleet.cards_of_model(t);
+    if (allowed != 0)
+      type.weight = static_cast<int64_t>(static_cast<__int128>(type.weight) * fleet.cards() / allowed);
+  }
+  return workload;
+}
+
+std::unique_ptr<Scoring> carve() { return std::make_unique<Carve>(); }
+
+}  // namespace carve::place
