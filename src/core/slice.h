@@ -31,6 +31,7 @@ enum class Strategy : uint32_t {
   best_fit = 3,  // The node with least left of CPU and compute.
   fgd = 4,       // Fragmentation gradient descent.
   carve = 5,     // FGD with scarcity weights and guards: the default on many nodes.
+  lookahead = 6,
 };
 
 std::string_view text(Policy);

@@ -22,7 +22,7 @@ class Carve : public Scoring {
 
   void expect(const Fleet& fleet, const Workload& workload) override {
     guards_.expect(fleet, workload);
-    fragments_.build(fleet, scarce(fleet, typical(workload)));
+    fragments_.build(fleet, scarce(fleet, typical(without_host_memory(workload))));
   }
   bool expects() const override { return true; }
   bool learns() const override { return true; }

@@ -27,6 +27,7 @@ std::unique_ptr<Scoring> scoring(Strategy strategy) {
     case Strategy::best_fit: return best_fit();
     case Strategy::fgd: return fgd();
     case Strategy::carve: return carve();
+    case Strategy::lookahead: return lookahead();
   }
   return binpack();
 }
@@ -106,11 +107,11 @@ void Engine::look_around() {
   around_ = now;
 }
 
-// Counts an arrival, and looks at the workload anew when there are twice as many as last time.
+// Counts an arrival, and looks at the workload anew when there are a quarter more than last time.
 void Engine::learn(const Ask& ask) {
   if (!scoring_->learns()) return;
   census_.count(ask);
-  if (census_.counted() < 32 || census_.counted() < 2 * learned_) return;
+  if (census_.counted() < 32 || census_.counted() < learned_ + learned_ / 4) return;
   learned_ = census_.counted();
   adopt(census_.workload());
 }

@@ -21,7 +21,7 @@ class Fgd : public Scoring {
     return best;
   }
   void expect(const Fleet& fleet, const Workload& workload) override {
-    fragments_.build(fleet, typical(workload));
+    fragments_.build(fleet, typical(without_host_memory(workload)));
   }
   bool expects() const override { return true; }
 

@@ -95,7 +95,7 @@ class Fragments {
   std::array<uint8_t, 10001> share_level_{};
   std::vector<uint32_t> cpu_;                              // Ascending; cpu_level() counts those not above.
   std::array<std::vector<uint64_t>, most_models> memory_;  // By model, ascending, as long for each.
-  std::vector<int64_t> served_ = std::vector<int64_t>(most_models);                            // [model][memory][share][cpu] -> weight.
+  std::vector<int64_t> served_ = std::vector<int64_t>(most_models);  // [model][memory][share][cpu] -> weight.
   std::vector<Multi> multi_;
   std::vector<Need> multi_needs_;
 };

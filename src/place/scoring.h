@@ -44,6 +44,7 @@ std::unique_ptr<Scoring> binpack();    // The fullest card of the fullest node.
 std::unique_ptr<Scoring> spread();     // The emptiest card of the emptiest node.
 std::unique_ptr<Scoring> fgd();        // Fragmentation gradient descent, exactly the paper's buckets.
 std::unique_ptr<Scoring> carve();      // FGD with scarcity weights and guards.
+std::unique_ptr<Scoring> lookahead();  // What would be left after a fill with what is likely to come.
 std::unique_ptr<Scoring> scoring(Strategy);
 
 // The weights of types that few cards can serve, raised by how few.

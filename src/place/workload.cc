@@ -13,6 +13,7 @@ Ask type_of(const Ask& a) {
   Ask t;
   t.cards = a.cards;
   t.cpu_milli = a.cpu_milli;
+  t.host_memory = a.host_memory;
   if (a.cards == 0) return t;
   t.models = a.models;
   t.exclusive = a.exclusive;
@@ -47,6 +48,22 @@ Workload Census::workload() const {
   Workload out;
   for (const Row& r : rows)
     out.push_back({r.ask, static_cast<int64_t>(static_cast<unsigned __int128>(r.count) * certain / all)});
+  return out;
+}
+
+Workload without_host_memory(const Workload& workload) {
+  Workload out = workload;
+  for (Type& t : out) t.ask.host_memory = {};
+  std::ranges::sort(out, {}, &Type::ask);
+  size_t kept = 0;
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (kept != 0 && out[kept - 1].ask == out[i].ask)
+      out[kept - 1].weight += out[i].weight;
+    else
+      out[kept++] = out[i];
+  }
+  out.resize(kept);
+  std::ranges::stable_sort(out, std::ranges::greater{}, &Type::weight);
   return out;
 }
 

@@ -22,13 +22,16 @@ struct Type {
 };
 using Workload = std::vector<Type>;
 
-// What of a request makes its type: CPU, cards, share, memory and models. The rest does not change what it
-// can use.
+// What of a request makes its type: CPU, host memory, cards, share, memory and models. The rest does not
+// change what it can use.
 Ask type_of(const Ask&);
 
 // The most popular types until `coverage` of all is there, scaled so that their weights add up to `certain`
 // up to rounding.
 Workload typical(const Workload&, Share coverage = {9500});
+
+// The same with types that differ in host memory alone made one, as the paper groups them.
+Workload without_host_memory(const Workload&);
 
 // Counts arrivals. Old ones fade: after each `half_life` arrivals a count is worth half.
 class Census {

@@ -40,7 +40,7 @@ std::vector<uint32_t> arrivals(const Trace& trace, uint64_t cards, uint64_t seed
   return order;
 }
 
-Outline inflate(const Cluster& cluster, const Trace& trace, Strategy strategy, uint64_t seed) {
+Outline inflate(const Cluster& cluster, const Trace& trace, Strategy strategy, bool known, uint64_t seed) {
   place::Engine engine(strategy);
   std::vector<uint32_t> order(cluster.nodes.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -56,7 +56,7 @@ Outline inflate(const Cluster& cluster, const Trace& trace, Strategy strategy, u
     engine.fleet().add(node, std::vector<place::CardState>(from.cards, card));
   }
 
-  if (engine.expects() && (!engine.learns() || getenv("CARVE_KNOWN"))) {
+  if (engine.expects() && (known || !engine.learns())) {
     place::Census census(UINT64_MAX);
     for (const Pod& pod : trace.pods) census.count(ask_of(pod, engine.fleet()));
     engine.expect(census.workload());

@@ -31,6 +31,8 @@ struct Outline {                                 // Of one replay.
 // The order of arrivals: positions in trace.pods.
 std::vector<uint32_t> arrivals(const Trace&, uint64_t cards, uint64_t seed);
 
-Outline inflate(const Cluster&, const Trace&, Strategy, uint64_t seed);
+// known: the policy is told the trace's requests as the workload to expect, as the paper does. Otherwise a
+// policy that can learns it from the arrivals.
+Outline inflate(const Cluster&, const Trace&, Strategy, bool known, uint64_t seed);
 
 }  // namespace carve::replay

@@ -21,6 +21,7 @@ struct Options {
   std::vector<std::string> traces;
   std::vector<std::string> policies = {"fgd"};
   std::string seeds = "42..51";
+  std::string workload = "trace";
   std::string form = "table";
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
 };
@@ -49,7 +50,7 @@ std::optional<std::vector<uint64_t>> parse_seeds(std::string_view text) {
 
 // Every replay of every series, on `jobs` threads; how far it is goes to a terminal on stderr.
 void run_all(const Cluster& cluster, const std::vector<Trace>& traces, std::vector<Series>& all,
-             const std::vector<size_t>& trace_of, unsigned jobs) {
+             const std::vector<size_t>& trace_of, bool known, unsigned jobs) {
   struct Job {
     size_t series;
     size_t run;
@@ -64,7 +65,7 @@ void run_all(const Cluster& cluster, const std::vector<Trace>& traces, std::vect
     for (size_t i; (i = next.fetch_add(1)) < todo.size();) {
       Series& s = all[todo[i].series];
       s.runs[todo[i].run] =
-          inflate(cluster, traces[trace_of[todo[i].series]], s.policy, s.seeds[todo[i].run]);
+          inflate(cluster, traces[trace_of[todo[i].series]], s.policy, known, s.seeds[todo[i].run]);
       const size_t finished = done.fetch_add(1) + 1;
       if (shown) fmt::print(stderr, "\r{} of {} replays", finished, todo.size());
     }
@@ -85,8 +86,14 @@ int main(int argc, char** argv) {
   app.add_option("--nodes", o.nodes, "The cluster: CSV with sn,cpu_milli,memory_mib,gpu,model")->required();
   app.add_option("--trace", o.traces, "Arrivals: CSV with name,cpu_milli,memory_mib,num_gpu,gpu_milli")
       ->required();
-  app.add_option("--policy", o.policies, "first-fit, best-fit, binpack, spread, fgd")->delimiter(',');
+  app.add_option("--policy", o.policies, "first-fit, best-fit, binpack, spread, fgd, carve, lookahead")
+      ->delimiter(',');
   app.add_option("--seeds", o.seeds, "FIRST..LAST or one number")->capture_default_str();
+  app.add_option(
+         "--workload", o.workload,
+         "trace: the policy is told the trace's requests beforehand; learned: carve and lookahead learn them")
+      ->check(CLI::IsMember({"trace", "learned"}))
+      ->capture_default_str();
   app.add_option("-o", o.form, "table, json or csv")
       ->check(CLI::IsMember({"table", "json", "csv"}))
       ->capture_default_str();
@@ -120,7 +127,7 @@ int main(int argc, char** argv) {
       all.push_back({traces[t].name, policy, *seeds, std::vector<Outline>(seeds->size())});
       trace_of.push_back(t);
     }
-  run_all(*cluster, traces, all, trace_of, o.jobs);
+  run_all(*cluster, traces, all, trace_of, o.workload == "trace", o.jobs);
   const std::string out = o.form == "json" ? json(all) : o.form == "csv" ? csv(all) : table(all);
   return std::fputs(out.c_str(), stdout) < 0 || std::fflush(stdout) != 0 ? 1 : 0;
 }
