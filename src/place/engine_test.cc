@@ -1,0 +1,174 @@
+#include "place/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "place/rules.h"
+
+namespace carve::place {
+namespace {
+
+constexpr Strategy all[] = {Strategy::binpack, Strategy::spread, Strategy::first_fit, Strategy::best_fit,
+                            Strategy::fgd,     Strategy::carve,  Strategy::lookahead};
+
+Ask asking(unsigned cards, uint32_t share, Bytes memory = {}, Models models = any_model) {
+  Ask a;
+  a.cards = static_cast<uint8_t>(cards);
+  a.share = {share};
+  a.memory = memory;
+  a.models = models;
+  a.cpu_milli = 1000;
+  return a;
+}
+
+void add(Fleet& fleet, unsigned model, unsigned cards, Bytes each = 16_GiB, uint32_t cpu = 64'000) {
+  NodeState node;
+  node.model = static_cast<uint8_t>(*fleet.model("model" + std::to_string(model)));
+  node.cpu_free = cpu;
+  node.host_free = 256_GiB;
+  CardState card;
+  card.usable = card.free = each;
+  fleet.add(node, std::vector<CardState>(cards, card));
+}
+
+// A dozen kinds as they come to a mixed cluster of three models.
+Workload mixture() {
+  Workload w;
+  for (const auto& [ask, parts] : std::vector<std::pair<Ask, int64_t>>{{asking(1, 10000, 8_GiB), 300},
+                                                                       {asking(1, 5000, 4_GiB), 200},
+                                                                       {asking(1, 2500, 12_GiB), 150},
+                                                                       {asking(1, 4600, 2_GiB, 0b001), 100},
+                                                                       {asking(1, 1000, 1_GiB), 100},
+                                                                       {asking(2, 10000, 16_GiB), 60},
+                                                                       {asking(2, 3000, 3_GiB), 40},
+                                                                       {asking(8, 10000, 16_GiB, 0b110), 20},
+                                                                       {asking(0, 0), 30}})
+    w.push_back({ask, certain / 1000 * parts});
+  return w;
+}
+
+void add_mixed(Fleet& fleet, std::mt19937& dice, unsigned nodes) {
+  for (unsigned i = 0; i < nodes; ++i) {
+    const unsigned model = dice() % 3;
+    add(fleet, model, model == 0 ? 2 : 8, model == 1 ? 32_GiB : 16_GiB, 32'000 + dice() % 3 * 32'000);
+  }
+}
+
+TEST(Engine, what_it_remembers_is_what_it_would_find_afresh) {
+  for (const Strategy strategy : all) {
+    std::mt19937 dice(7);
+    Engine engine(strategy);
+    add_mixed(engine.fleet(), dice, 90);
+    const Workload workload = mixture();
+    engine.expect(workload);
+    std::vector<std::pair<Kind, Spot>> standing;
+    for (int round = 0; round < 1500; ++round) {
+      const unsigned what = dice() % 16;
+      if (what < 5 && !standing.empty()) {
+        std::swap(standing[dice() % standing.size()], standing.back());
+        engine.release(standing.back().first, standing.back().second);
+        standing.pop_back();
+        continue;
+      }
+      if (what == 15) {
+        const uint32_t n = dice() % engine.fleet().nodes();
+        engine.fleet().set_up(n, !engine.fleet().node(n).up);
+        continue;
+      }
+      const Kind kind = engine.kind(workload[dice() % workload.size()].ask);
+      const auto remembered = engine.find(kind);
+      if (round % 25 == 0) {
+        engine.expect(workload);  // Everything that was remembered is void now.
+        ASSERT_EQ(engine.find(kind), remembered) << text(strategy) << " in round " << round;
+      }
+      const auto placed = engine.place(kind);
+      ASSERT_EQ(placed, remembered);
+      if (placed) standing.emplace_back(kind, *placed);
+    }
+    EXPECT_GT(standing.size(), 100u) << text(strategy);
+  }
+}
+
+TEST(Engine, never_gives_more_than_there_is_and_gets_all_of_it_back) {
+  for (const Strategy strategy : all) {
+    std::mt19937 dice(11);
+    Engine engine(strategy);
+    add_mixed(engine.fleet(), dice, 40);
+    const Workload workload = mixture();
+    engine.expect(workload);
+    const uint64_t free_before = engine.fleet().free_share();
+    std::vector<std::pair<Kind, Spot>> standing;
+    for (int i = 0; i < 2000; ++i) {
+      const Kind kind = engine.kind(workload[dice() % workload.size()].ask);
+      const auto spot = engine.place(kind);
+      if (!spot) continue;
+      ASSERT_EQ(std::popcount(spot->cards), engine.ask(kind).cards);
+      standing.emplace_back(kind, *spot);
+    }
+    for (uint32_t n = 0; n < engine.fleet().nodes(); ++n) {
+      EXPECT_LE(engine.fleet().node(n).cpu_free, 96'000u);  // Unsigned: below zero would be huge.
+      for (const CardState& c : engine.fleet().cards(n)) {
+        EXPECT_LE(c.free, c.usable);
+        EXPECT_LE(c.free_share, whole_device);
+      }
+    }
+    for (const auto& [kind, spot] : standing) engine.release(kind, spot);
+    EXPECT_EQ(engine.fleet().free_share(), free_before);
+    for (uint32_t n = 0; n < engine.fleet().nodes(); ++n)
+      for (const CardState& c : engine.fleet().cards(n)) EXPECT_EQ(c.free, c.usable);
+  }
+}
+
+TEST(Engine, the_first_node_is_taken_among_equals) {
+  for (const Strategy strategy : all) {
+    Engine engine(strategy);
+    for (int i = 0; i < 200; ++i) add(engine.fleet(), 0, 4);
+    engine.fleet().set_up(0, false);
+    EXPECT_EQ(engine.find(engine.kind(asking(1, 5000)))->node, 1u) << text(strategy);
+  }
+}
+
+TEST(Engine, a_journal_that_overflowed_is_not_believed) {
+  Engine engine(Strategy::binpack);
+  for (int i = 0; i < 3; ++i) add(engine.fleet(), 0, 1);
+  const Kind half = engine.kind(asking(1, 5000));
+  const Kind whole = engine.kind(asking(1, 10000));
+  ASSERT_TRUE(engine.find(whole));
+  for (int i = 0; i < 1000; ++i) engine.release(half, *engine.place(half));
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(engine.place(half));
+  EXPECT_FALSE(engine.find(whole));
+}
+
+TEST(Engine, a_guard_keeps_the_last_slots_for_those_who_are_expected) {
+  Workload workload;
+  workload.push_back({asking(1, 5000), certain / 2});
+  workload.push_back({asking(4, 10000), certain / 2});
+  Engine engine(Strategy::carve);
+  for (int i = 0; i < 2; ++i) add(engine.fleet(), 0, 4);
+  engine.expect(workload);
+  const Kind half = engine.kind(asking(1, 5000));
+  const auto first = engine.place(half);
+  ASSERT_TRUE(first);
+  const auto second = engine.place(half);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(first->node, second->node) << "one slot for four cards is kept";
+  for (int i = 0; i < 14; ++i) EXPECT_TRUE(engine.place(half)) << "guards yield before a request is refused";
+  EXPECT_FALSE(engine.place(half));
+}
+
+TEST(Engine, what_only_one_model_can_serve_is_kept_for_those_bound_to_it) {
+  Workload workload;
+  workload.push_back({asking(1, 10000, {}, 0b01), certain / 2});
+  workload.push_back({asking(1, 10000), certain / 2});
+  Engine engine(Strategy::carve);
+  add(engine.fleet(), 0, 4);  // First in order: whoever does not care would go here.
+  add(engine.fleet(), 1, 4);
+  engine.expect(workload);
+  const Kind any = engine.kind(asking(1, 10000));
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(engine.place(any)->node, 1u);
+  EXPECT_EQ(engine.place(any)->node, 0u) << "refusing would help nobody";
+}
+
+}  // namespace
+}  // namespace carve::place

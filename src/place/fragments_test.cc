@@ -1,0 +1,147 @@
+#include "place/fragments.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "place/bucket.h"
+
+namespace carve::place {
+namespace {
+
+Ask asking(unsigned cards, uint32_t share, uint32_t cpu, Models models = any_model) {
+  Ask a;
+  a.cards = static_cast<uint8_t>(cards);
+  a.share = {share};
+  a.cpu_milli = cpu;
+  a.models = models;
+  a.isolated = false;
+  return a;
+}
+
+// The paper's definition, type by type, in basis points * 2^30.
+int64_t by_definition(const Fleet& fleet, uint32_t n, const Workload& workload) {
+  int64_t sum = 0;
+  for (const Type& m : workload) {
+    int64_t total = 0;
+    int64_t small = 0;
+    unsigned serving = 0;
+    for (const CardState& c : fleet.cards(n)) {
+      total += c.free_share.basis_points;
+      if (c.free_share >= m.ask.share)
+        ++serving;
+      else
+        small += c.free_share.basis_points;
+    }
+    const bool runs = m.ask.cards != 0 && (m.ask.models >> fleet.node(n).model & 1) != 0 &&
+                      m.ask.cpu_milli <= fleet.node(n).cpu_free && serving >= m.ask.cards;
+    sum += m.weight * (runs ? small : total);
+  }
+  return sum;
+}
+
+struct Chance {
+  std::mt19937 dice{3};
+  Workload workload() {
+    Workload w;
+    for (int i = 0; i < 25; ++i) {
+      const unsigned cards = std::array{0, 1, 1, 1, 1, 2, 4, 8}[dice() % 8];
+      const uint32_t share = cards > 1 && dice() % 2 ? 10000 : dice() % 10 * 1000 + 1000;
+      w.push_back({asking(cards, cards == 0 ? 0 : share, dice() % 6 * 4000,
+                          dice() % 4 == 0 ? dice() % 3 + 1 : any_model),
+                   static_cast<int64_t>(dice() % 1000) * (certain / 16384)});
+    }
+    return w;
+  }
+  void nodes(Fleet& fleet, int count) {
+    const unsigned models[] = {*fleet.model("a"), *fleet.model("b")};
+    for (int i = 0; i < count; ++i) {
+      NodeState node;
+      node.model = static_cast<uint8_t>(models[dice() % 2]);
+      node.cpu_free = dice() % 33 * 1000;
+      std::vector<CardState> cards(dice() % 8 + 1);
+      for (CardState& c : cards) {
+        c.usable = c.free = 16_GiB;
+        c.free_share = {dice() % 3 == 0 ? 10000u : static_cast<uint32_t>(dice() % 101 * 100)};
+      }
+      fleet.add(node, cards);
+    }
+  }
+};
+
+TEST(Fragments, are_the_papers_where_no_memory_is_asked_for) {
+  Chance chance;
+  for (int round = 0; round < 40; ++round) {
+    Fleet fleet;
+    chance.nodes(fleet, 20);
+    const Workload workload = chance.workload();
+    Fragments fragments;
+    fragments.build(fleet, workload);
+    for (uint32_t n = 0; n < fleet.nodes(); ++n)
+      ASSERT_EQ(fragments.fragment(fleet, n), by_definition(fleet, n, workload)) << round << ", node " << n;
+  }
+}
+
+TEST(Fragments, a_step_is_the_difference_that_the_placement_makes) {
+  Chance chance;
+  int steps = 0;
+  for (int round = 0; round < 40; ++round) {
+    Fleet fleet;
+    chance.nodes(fleet, 20);
+    const Workload workload = chance.workload();
+    Fragments fragments;
+    fragments.build(fleet, workload);
+    for (uint32_t n = 0; n < fleet.nodes(); ++n) {
+      const Ask& ask = workload[chance.dice() % workload.size()].ask;
+      const auto fit = fitting(fleet, n, ask);
+      if (!fit) continue;
+      const int64_t before = by_definition(fleet, n, workload);
+      fragments.alternatives(fleet, n, ask, *fit, [&](const Fragments::Step& step) {
+        fleet.take(ask, {n, step.cards, {}});
+        EXPECT_EQ(step.gradient, before - by_definition(fleet, n, workload));
+        fleet.give(ask, {n, step.cards, {}});
+        ++steps;
+      });
+    }
+  }
+  EXPECT_GT(steps, 500);
+}
+
+TEST(Fragments, compute_without_memory_is_one_and_memory_without_compute_too) {
+  Fleet fleet;
+  NodeState node;
+  node.model = static_cast<uint8_t>(*fleet.model("a"));
+  node.cpu_free = 64'000;
+  CardState whole;
+  whole.usable = whole.free = 16_GiB;
+  CardState no_memory = whole;
+  no_memory.free = 1_GiB;
+  CardState no_compute = whole;
+  no_compute.free_share = {500};
+  for (const CardState& c : {whole, no_memory, no_compute}) fleet.add(node, std::vector{c});
+  Ask half = asking(1, 5000, 1000);
+  half.memory = 8_GiB;
+  Fragments fragments;
+  fragments.build(fleet, {{half, certain}});
+  EXPECT_EQ(fragments.fragment(fleet, 0), 0) << "all of it is of use";
+  EXPECT_EQ(fragments.useful(fleet, 1), 0) << "nothing of it is of use";
+  EXPECT_EQ(fragments.useful(fleet, 2), 0);
+  EXPECT_GT(fragments.fragment(fleet, 1), certain * 5000);
+  EXPECT_GT(fragments.fragment(fleet, 2), certain * 5000 / 2);
+}
+
+TEST(Bucket, is_the_squeezed_gradient) {
+  for (double milli = -8000; milli <= 8000; milli += 7.3) {
+    const double exact = 100 / (1 + std::exp(-milli / 1000));
+    if (std::abs(exact - std::round(exact)) < 1e-3) continue;  // On the edge the table decides, not exp().
+    EXPECT_EQ(bucket(static_cast<int64_t>(milli * 10 * static_cast<double>(certain))), std::floor(exact))
+        << milli;
+  }
+  EXPECT_EQ(bucket(0), 50);
+  EXPECT_EQ(bucket(1), 50);
+  EXPECT_EQ(bucket(-1), 49);
+}
+
+}  // namespace
+}  // namespace carve::place
