@@ -24,7 +24,8 @@ namespace {
 
 constexpr unsigned sequences = 16;
 constexpr unsigned offers = 200;
-constexpr int64_t step = 600;  // Basis points of a card: 60 thousandths.
+constexpr int64_t step = 400;  // Basis points of a card: eight cards are 200 steps, and a score is a byte.
+constexpr int64_t unchanged = 50;
 
 uint64_t mixed(uint64_t z) {  // SplitMix64's output function.
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
@@ -74,7 +75,7 @@ class Lookahead : public Scoring {
       int64_t steps = before - left_of(then);
       steps =
           steps >= 0 ? steps / (step * sequences) : -((-steps + step * sequences - 1) / (step * sequences));
-      const auto value = static_cast<uint8_t>(std::clamp<int64_t>(64 + steps, 1, 255));
+      const auto value = static_cast<uint8_t>(std::clamp<int64_t>(unchanged + steps, 1, 255));
       if (value > best.value) best = {value, set};
     };
     if (ask.cards == 1) {

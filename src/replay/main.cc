@@ -7,6 +7,7 @@
 #include <atomic>
 #include <charconv>
 #include <cstdio>
+#include <functional>
 #include <thread>
 
 #include "replay/report.h"
@@ -21,6 +22,9 @@ struct Options {
   std::vector<std::string> traces;
   std::vector<std::string> policies = {"fgd"};
   std::string seeds = "42..51";
+  std::string arrivals = "inflate";
+  double load = 0.95;
+  std::string lifetimes = "exponential";
   std::string workload = "trace";
   std::string form = "table";
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
@@ -48,31 +52,27 @@ std::optional<std::vector<uint64_t>> parse_seeds(std::string_view text) {
   return out;
 }
 
-// Every replay of every series, on `jobs` threads; how far it is goes to a terminal on stderr.
-void run_all(const Cluster& cluster, const std::vector<Trace>& traces, std::vector<Series>& all,
-             const std::vector<size_t>& trace_of, bool known, unsigned jobs) {
-  struct Job {
-    size_t series;
-    size_t run;
-  };
-  std::vector<Job> todo;
-  for (size_t s = 0; s < all.size(); ++s)
-    for (size_t r = 0; r < all[s].seeds.size(); ++r) todo.push_back({s, r});
+struct Job {
+  size_t trace;
+  size_t series;
+  size_t run;
+};
+
+// What every replay is, on `threads` threads; how far it is goes to a terminal on stderr.
+void run_all(const std::vector<Job>& todo, unsigned threads, const std::function<void(const Job&)>& replay) {
   const bool shown = isatty(STDERR_FILENO) != 0;
   std::atomic<size_t> next = 0;
   std::atomic<size_t> done = 0;
   const auto work = [&] {
     for (size_t i; (i = next.fetch_add(1)) < todo.size();) {
-      Series& s = all[todo[i].series];
-      s.runs[todo[i].run] =
-          inflate(cluster, traces[trace_of[todo[i].series]], s.policy, known, s.seeds[todo[i].run]);
+      replay(todo[i]);
       const size_t finished = done.fetch_add(1) + 1;
       if (shown) fmt::print(stderr, "\r{} of {} replays", finished, todo.size());
     }
   };
   {
-    std::vector<std::jthread> threads;
-    for (unsigned t = 1; t < std::min<size_t>(jobs, todo.size()); ++t) threads.emplace_back(work);
+    std::vector<std::jthread> others;
+    for (unsigned t = 1; t < std::min<size_t>(threads, todo.size()); ++t) others.emplace_back(work);
     work();
   }
   if (shown) fmt::print(stderr, "\r\033[K");
@@ -89,6 +89,15 @@ int main(int argc, char** argv) {
   app.add_option("--policy", o.policies, "first-fit, best-fit, binpack, spread, fgd, carve, lookahead")
       ->delimiter(',');
   app.add_option("--seeds", o.seeds, "FIRST..LAST or one number")->capture_default_str();
+  app.add_option("--arrivals", o.arrivals, "inflate: nobody leaves; churn: everybody does")
+      ->check(CLI::IsMember({"inflate", "churn"}))
+      ->capture_default_str();
+  app.add_option("--load", o.load, "churn: cards asked for at a moment, as a part of the cluster's")
+      ->check(CLI::Range(0.01, 10.0))
+      ->capture_default_str();
+  app.add_option("--lifetimes", o.lifetimes, "churn: exponential, or the trace's own")
+      ->check(CLI::IsMember({"exponential", "trace"}))
+      ->capture_default_str();
   app.add_option(
          "--workload", o.workload,
          "trace: the policy is told the trace's requests beforehand; learned: carve and lookahead learn them")
@@ -120,14 +129,34 @@ int main(int argc, char** argv) {
     traces.push_back(std::move(*trace));
   }
 
+  ChurnPlan plan;
+  plan.load_permille = static_cast<unsigned>(o.load * 1000 + 0.5);
+  plan.lifetimes = o.lifetimes == "trace" ? Lifetimes::trace : Lifetimes::exponential;
+  const bool churns = o.arrivals == "churn";
+  const bool known = o.workload == "trace";
   std::vector<Series> all;
-  std::vector<size_t> trace_of;
+  std::vector<Job> todo;
   for (size_t t = 0; t < traces.size(); ++t)
     for (const Strategy policy : policies) {
-      all.push_back({traces[t].name, policy, *seeds, std::vector<Outline>(seeds->size())});
-      trace_of.push_back(t);
+      for (size_t run = 0; run < seeds->size(); ++run) todo.push_back({t, all.size(), run});
+      all.push_back({traces[t].name, policy, *seeds, std::vector<Inflated>(churns ? 0 : seeds->size()),
+                     std::vector<Churned>(churns ? seeds->size() : 0)});
     }
-  run_all(*cluster, traces, all, trace_of, o.workload == "trace", o.jobs);
+  std::vector<std::string> complaints(todo.size());
+  run_all(todo, o.jobs, [&](const Job& job) {
+    Series& s = all[job.series];
+    if (!churns) {
+      s.inflated[job.run] = inflate(*cluster, traces[job.trace], s.policy, known, s.seeds[job.run]);
+      return;
+    }
+    auto churned = churn(*cluster, traces[job.trace], s.policy, known, plan, s.seeds[job.run]);
+    if (churned)
+      s.churned[job.run] = *churned;
+    else
+      complaints[static_cast<size_t>(&job - todo.data())] = churned.error().sentence;
+  });
+  for (const std::string& sentence : complaints)
+    if (!sentence.empty()) return complain(sentence);
   const std::string out = o.form == "json" ? json(all) : o.form == "csv" ? csv(all) : table(all);
   return std::fputs(out.c_str(), stdout) < 0 || std::fflush(stdout) != 0 ? 1 : 0;
 }

@@ -32,6 +32,18 @@ class Random {
     }
   }
 
+  // Exponential with mean 1, in 2^-32, by comparisons alone (von Neumann 1951), since logarithms differ
+  // between libraries: draw u; while further draws descend, count them; an even count gives u plus the rounds
+  // that failed.
+  uint64_t exponential() {
+    for (uint64_t whole = 0;; ++whole) {
+      const uint64_t first = next();
+      unsigned descents = 0;
+      for (uint64_t last = first, u; (u = next()) < last; last = u) ++descents;
+      if (descents % 2 == 0) return whole << 32 | first >> 32;
+    }
+  }
+
   template <class T>
   void shuffle(std::vector<T>& items) {
     for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[below(i)]);

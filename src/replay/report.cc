@@ -8,22 +8,32 @@
 namespace carve::replay {
 namespace {
 
-template <class Pick>
-Spread over(const Series& s, Pick pick) {
+template <class Run, class Pick>
+Spread over(const std::vector<Run>& runs, Pick pick) {
   std::vector<double> values;
-  for (const Outline& run : s.runs) values.push_back(static_cast<double>(pick(run)));
+  for (const Run& run : runs) values.push_back(static_cast<double>(pick(run)));
   return spread_of(values);
 }
 
-double decisions_per_second(const Series& s) {
-  uint64_t decisions = 0;
-  double seconds = 0;
-  for (const Outline& run : s.runs) decisions += run.decisions, seconds += run.seconds;
-  return seconds > 0 ? static_cast<double>(decisions) / seconds : 0;
+Effort effort_of(const Series& s) {
+  Effort sum;
+  const auto add = [&](const auto& runs) {
+    for (const auto& run : runs) {
+      sum.decisions += run.effort.decisions, sum.seconds += run.effort.seconds;
+      sum.bytes_per_node = std::max(sum.bytes_per_node, run.effort.bytes_per_node);
+      sum.kinds = std::max(sum.kinds, run.effort.kinds);
+    }
+  };
+  add(s.inflated), add(s.churned);
+  return sum;
 }
+
+double speed(const Effort& e) { return e.seconds > 0 ? static_cast<double>(e.decisions) / e.seconds : 0; }
 
 // What is printed is what was computed, to a thousandth of a percent.
 double rounded(double value) { return std::round(value * 1000) / 1000; }
+
+nlohmann::ordered_json both(const Spread& s) { return {{"mean", rounded(s.mean)}, {"sd", rounded(s.sd)}}; }
 
 }  // namespace
 
@@ -39,15 +49,31 @@ Spread spread_of(const std::vector<double>& values) {
 }
 
 std::string table(const std::vector<Series>& all) {
+  const bool churns = !all.empty() && !all[0].churned.empty();
   std::string out = fmt::format("{:<14}{:<11}{:>6}", "trace", "policy", "seeds");
-  for (const unsigned mark : marks) out += fmt::format("{:>8}%", mark);
-  out += fmt::format("{:>7}{:>14}\n", "sd100", "decisions/s");
+  if (churns) {
+    out += fmt::format("{:>8}{:>6}", "lost%", "sd");
+    for (const auto name : class_names) out += fmt::format("{:>8}", name);
+  } else {
+    for (const unsigned mark : marks) out += fmt::format("{:>8}%", mark);
+    out += fmt::format("{:>7}", "sd100");
+  }
+  out += fmt::format("{:>14}\n", "decisions/s");
   for (const Series& s : all) {
     out += fmt::format("{:<14}{:<11}{:>6}", s.trace, text(s.policy), s.seeds.size());
-    for (size_t m = 0; m < marks.size(); ++m)
-      out += fmt::format("{:>9.2f}", over(s, [&](const Outline& r) { return r.allocated[m]; }).mean);
-    out += fmt::format("{:>7.2f}{:>14.0f}\n", over(s, [](const Outline& r) { return r.allocated[3]; }).sd,
-                       decisions_per_second(s));
+    if (churns) {
+      const Spread lost = over(s.churned, [](const Churned& r) { return r.lost_percent(); });
+      out += fmt::format("{:>8.2f}{:>6.2f}", lost.mean, lost.sd);
+      for (size_t c = 0; c < class_names.size(); ++c)
+        out += fmt::format("{:>8.2f}",
+                           over(s.churned, [&](const Churned& r) { return r.lost_percent(c); }).mean);
+    } else {
+      for (size_t m = 0; m < marks.size(); ++m)
+        out +=
+            fmt::format("{:>9.2f}", over(s.inflated, [&](const Inflated& r) { return r.allocated[m]; }).mean);
+      out += fmt::format("{:>7.2f}", over(s.inflated, [](const Inflated& r) { return r.allocated[3]; }).sd);
+    }
+    out += fmt::format("{:>14.0f}\n", speed(effort_of(s)));
   }
   return out;
 }
@@ -59,34 +85,46 @@ std::string json(const std::vector<Series>& all) {
     row["trace"] = s.trace;
     row["policy"] = text(s.policy);
     row["seeds"] = s.seeds;
-    for (size_t m = 0; m < marks.size(); ++m) {
-      const std::string mark = std::to_string(marks[m]);
-      const Spread allocated = over(s, [&](const Outline& r) { return r.allocated[m]; });
-      row["allocated_at"][mark] = {{"mean", rounded(allocated.mean)}, {"sd", rounded(allocated.sd)}};
+    if (!s.churned.empty()) {
+      row["lost_percent"] = both(over(s.churned, [](const Churned& r) { return r.lost_percent(); }));
       for (size_t c = 0; c < class_names.size(); ++c)
-        row["failed_at"][mark][std::string(class_names[c])] = {
-            {"failed", rounded(over(s, [&](const Outline& r) { return r.failed[m][c]; }).mean)},
-            {"arrived", rounded(over(s, [&](const Outline& r) { return r.arrived[m][c]; }).mean)}};
+        row["lost_percent_of"][std::string(class_names[c])] =
+            both(over(s.churned, [&](const Churned& r) { return r.lost_percent(c); }));
+    } else {
+      for (size_t m = 0; m < marks.size(); ++m) {
+        const std::string mark = std::to_string(marks[m]);
+        row["allocated_at"][mark] = both(over(s.inflated, [&](const Inflated& r) { return r.allocated[m]; }));
+        for (size_t c = 0; c < class_names.size(); ++c)
+          row["failed_at"][mark][std::string(class_names[c])] = {
+              {"failed", rounded(over(s.inflated, [&](const Inflated& r) { return r.failed[m][c]; }).mean)},
+              {"arrived",
+               rounded(over(s.inflated, [&](const Inflated& r) { return r.arrived[m][c]; }).mean)}};
+      }
     }
+    const Effort effort = effort_of(s);
     row["moves"] = 0;  // Nothing that was placed is moved.
-    row["decisions_per_second"] = std::round(decisions_per_second(s));
-    row["bytes_per_node"] = s.runs.empty() ? 0 : s.runs[0].bytes_per_node;
-    row["kinds"] = s.runs.empty() ? 0 : s.runs[0].kinds;
+    row["decisions_per_second"] = std::round(speed(effort));
+    row["bytes_per_node"] = effort.bytes_per_node;
+    row["kinds"] = effort.kinds;
     rusage use{};
     getrusage(RUSAGE_SELF, &use);
-    row["peak_memory_bytes"] = uint64_t{static_cast<uint64_t>(use.ru_maxrss)} << 10;
+    row["peak_memory_bytes"] = static_cast<uint64_t>(use.ru_maxrss) << 10;
     out.push_back(std::move(row));
   }
   return out.dump(2) + "\n";
 }
 
 std::string csv(const std::vector<Series>& all) {
-  std::string out = "trace,policy,seed,arrived,allocated\n";
-  for (const Series& s : all)
-    for (size_t i = 0; i < s.runs.size(); ++i)
+  std::string out = "trace,policy,seed,what,percent\n";
+  for (const Series& s : all) {
+    for (size_t i = 0; i < s.inflated.size(); ++i)
       for (size_t m = 0; m < marks.size(); ++m)
-        out += fmt::format("{},{},{},{},{:.4f}\n", s.trace, text(s.policy), s.seeds[i], marks[m],
-                           s.runs[i].allocated[m]);
+        out += fmt::format("{},{},{},allocated_at_{},{:.4f}\n", s.trace, text(s.policy), s.seeds[i], marks[m],
+                           s.inflated[i].allocated[m]);
+    for (size_t i = 0; i < s.churned.size(); ++i)
+      out += fmt::format("{},{},{},lost,{:.4f}\n", s.trace, text(s.policy), s.seeds[i],
+                         s.churned[i].lost_percent());
+  }
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "replay/churn.h"
 #include "replay/inflate.h"
 
 namespace carve::replay {
@@ -12,7 +13,9 @@ struct Series {  // One trace under one policy.
   std::string trace;
   Strategy policy;
   std::vector<uint64_t> seeds;
-  std::vector<Outline> runs;  // In the order of the seeds.
+  // In the order of the seeds: one of the two.
+  std::vector<Inflated> inflated;
+  std::vector<Churned> churned;
 };
 
 struct Spread {

@@ -1,0 +1,36 @@
+#include "replay/setup.h"
+
+namespace carve::replay {
+
+unsigned class_of(const Pod& p) {
+  if (p.cards == 0) return 0;
+  if (p.cards == 1) return p.milli < 1000 ? 1 : 2;
+  return p.cards == 2 ? 3 : p.cards <= 4 ? 4 : 5;
+}
+
+Setup::Setup(const Cluster& cluster, const Trace& trace, Strategy strategy, bool known, uint64_t seed)
+    : engine(strategy) {
+  std::vector<uint32_t> order(cluster.nodes.size());
+  for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  Random(seed, nodes_order).shuffle(order);
+  for (const uint32_t i : order) {
+    const Node& from = cluster.nodes[i];
+    place::NodeState node;
+    node.cpu_free = from.cpu_milli;
+    node.host_free = {from.memory_mib << 20};
+    node.model = static_cast<uint8_t>(*engine.fleet().model(from.model));
+    place::CardState card;
+    card.usable = card.free = 16_GiB;  // Nobody asks for any.
+    engine.fleet().add(node, std::vector<place::CardState>(from.cards, card));
+  }
+
+  if (engine.expects() && (known || !engine.learns())) {
+    place::Census census(UINT64_MAX);
+    for (const Pod& pod : trace.pods) census.count(ask_of(pod, engine.fleet()));
+    engine.expect(census.workload());
+  }
+
+  for (const Pod& pod : trace.pods) kinds.push_back(engine.kind(ask_of(pod, engine.fleet())));
+}
+
+}  // namespace carve::replay

@@ -1,0 +1,41 @@
+// What every replay begins with: the cluster's nodes in the seed's order, the engine, a kind for each pod.
+#pragma once
+
+#include <array>
+
+#include "place/engine.h"
+#include "replay/random.h"
+#include "replay/trace.h"
+
+namespace carve::replay {
+
+// Which stream of chance is whose (replay/random.h).
+enum Purpose : uint64_t {
+  pods_order = 1,
+  clones = 2,
+  nodes_order = 3,
+  gaps = 4,
+  lifetimes = 5,
+  who_comes = 6
+};
+
+// What failed is counted by what was asked: no card, a part of one, one, 2, 3-4, 5 and more.
+inline constexpr std::array<std::string_view, 6> class_names = {"cpu", "part", "1", "2", "4", "8"};
+unsigned class_of(const Pod&);
+
+struct Effort {
+  uint64_t decisions = 0;
+  double seconds = 0;  // Of deciding, and the little around it.
+  uint64_t bytes_per_node = 0;
+  uint64_t kinds = 0;
+};
+
+struct Setup {
+  place::Engine engine;
+  std::vector<place::Kind> kinds;  // By position in the trace.
+
+  // known: a policy that looks at the workload is told the trace's requests, even if it could learn them.
+  Setup(const Cluster&, const Trace&, Strategy, bool known, uint64_t seed);
+};
+
+}  // namespace carve::replay
