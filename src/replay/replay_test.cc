@@ -1,0 +1,170 @@
+#include <gmock/gmock.h>
+#include <stdlib.h>
+
+#include <fstream>
+#include <numeric>
+
+#include "replay/churn.h"
+#include "replay/inflate.h"
+
+namespace carve::replay {
+namespace {
+
+using testing::HasSubstr;
+
+// A file that is gone at the end of the test.
+class File {
+ public:
+  explicit File(std::string_view text) {
+    char name[] = "/tmp/carve-replay-XXXXXX";
+    const int fd = mkstemp(name);
+    path_ = name;
+    std::ofstream(path_) << text;
+    if (fd >= 0) ::close(fd);
+  }
+  ~File() { ::unlink(path_.c_str()); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+constexpr std::string_view node_header = "sn,cpu_milli,memory_mib,gpu,model\n";
+constexpr std::string_view pod_header =
+    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time\n";
+
+Cluster cluster_of(unsigned nodes) {
+  std::string text(node_header);
+  for (unsigned i = 0; i < nodes; ++i)
+    text += fmt::format("n{},64000,262144,{},{}\n", i, i % 3 == 0 ? 2 : 8, i % 3 == 0 ? "T4" : "G2");
+  return *read_cluster(File(text).path());
+}
+
+Trace trace_of(const Cluster& cluster, unsigned pods) {
+  std::string text(pod_header);
+  for (unsigned i = 0; i < pods; ++i)
+    text += fmt::format("p{:04},4000,8192,{},{},{},,,{},{}\n", i, i % 10 == 0 ? 8 : 1,
+                        i % 10 == 0 ? 1000 : 200 + i % 7 * 100, i % 5 == 1 ? "T4" : "", i, i + 500 + i % 77);
+  return *read_trace(File(text).path(), cluster);
+}
+
+TEST(Random, is_the_same_everywhere_and_for_ever) {
+  Random random(42, 1);
+  std::vector<uint64_t> first = {random.next(), random.next(), random.next()};
+  EXPECT_EQ(first,
+            (std::vector<uint64_t>{9073330773058795503u, 10294607791756978663u, 9876576457237241552u}));
+  std::vector<int> items(10);
+  std::iota(items.begin(), items.end(), 0);
+  Random(42, 2).shuffle(items);
+  EXPECT_EQ(items, (std::vector<int>{8, 3, 6, 0, 5, 1, 7, 9, 2, 4}));
+}
+
+TEST(Random, draws_evenly_and_exponentially) {
+  Random random(1, 1);
+  std::array<int, 6> count{};
+  for (int i = 0; i < 60'000; ++i) ++count[random.below(6)];
+  for (const int c : count) EXPECT_NEAR(c, 10'000, 400);
+  double sum = 0;
+  int beyond_one = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    const double x = static_cast<double>(random.exponential()) / 4294967296.0;
+    sum += x, beyond_one += x > 1;
+  }
+  EXPECT_NEAR(sum / 100'000, 1, 0.02);
+  EXPECT_NEAR(beyond_one / 100'000.0, 0.3679, 0.01);
+}
+
+TEST(Trace, what_is_wrong_is_told_with_file_line_and_field) {
+  const Cluster cluster = cluster_of(4);
+  const struct {
+    std::string text;
+    const char* sentence;
+  } rows[] = {
+      {"", "the file is empty"},
+      {"name,cpu_milli,memory_mib,num_gpu\n", ":1: column 'gpu_milli' is missing"},
+      {"name,name,cpu_milli,memory_mib,num_gpu,gpu_milli\n", ":1: column 'name' is there twice"},
+      {std::string(pod_header), "not one pod"},
+      {fmt::format("{}a,1,1,1,500\n", pod_header), ":2: 5 fields, and the header names 10"},
+      {fmt::format("{}a,-1,1,1,500,,,,,\n", pod_header), ":2: cpu_milli: '-1' is not a whole number"},
+      {fmt::format("{}a,1e3,1,1,500,,,,,\n", pod_header), ":2: cpu_milli: '1e3'"},
+      {fmt::format("{}a,99999999999999999999,1,1,500,,,,,\n", pod_header), ":2: cpu_milli"},
+      {fmt::format("{}a,1,1,9,1000,,,,,\n", pod_header), ":2: num_gpu: 9, and the largest node has 8"},
+      {fmt::format("{}a,1,1,4,1000,T4,,,,\n", pod_header), "the largest node of the allowed models has 2"},
+      {fmt::format("{}a,1,1,1,1001,,,,,\n", pod_header), ":2: gpu_milli: '1001'"},
+      {fmt::format("{}a,1,1,1,0,,,,,\n", pod_header), ":2: gpu_milli: '0'"},
+      {fmt::format("{}a,1,1,0,500,,,,,\n", pod_header), ":2: gpu_milli: '500'"},
+      {fmt::format("{}a,1,1,1,500,T4|X9,,,,\n", pod_header), "no node has cards of model 'X9'"},
+      {fmt::format("{}a,1,1,1,500,,,,,\na,1,1,1,500,,,,,\n", pod_header),
+       ":3: name: 'a' is the name of row 1"},
+      {fmt::format("{}a,1,1,1,500,,,,9,3\n", pod_header), ":2: deletion_time: 3 is before creation_time 9"},
+      {fmt::format("{}\"a\",1,1,1,500,,,,,\n", pod_header), ":2: there are quotes"},
+      {fmt::format("{}{}\n", pod_header, std::string(20'000, 'x')), ":2: the line has more than 16384 bytes"},
+      {std::string(pod_header) + std::string(1, '\0'), ":2: there is a zero byte"},
+  };
+  for (const auto& row : rows) {
+    const File file(row.text);
+    const auto trace = read_trace(file.path(), cluster);
+    ASSERT_FALSE(trace) << row.sentence;
+    EXPECT_THAT(trace.error().sentence, HasSubstr(row.sentence));
+    EXPECT_THAT(trace.error().sentence, HasSubstr(file.path()));
+  }
+  EXPECT_THAT(read_trace("/nowhere", cluster).error().sentence, HasSubstr("cannot be opened"));
+  EXPECT_THAT(read_cluster(File(fmt::format("{}n,1,1,0,\n", node_header)).path()).error().sentence,
+              HasSubstr("not one card"));
+  EXPECT_THAT(read_cluster(File(fmt::format("{}n,1,1,99,T4\n", node_header)).path()).error().sentence,
+              HasSubstr(":2: gpu: '99'"));
+}
+
+TEST(Trace, carriage_returns_column_order_and_missing_columns_are_no_fault) {
+  const auto trace = read_trace(
+      File("gpu_milli,num_gpu,memory_mib,cpu_milli,name\r\n250,1,1024,4000,b\r\n\r\n1000,2,1,1,a").path(),
+      cluster_of(4));
+  ASSERT_TRUE(trace) << trace.error().sentence;
+  ASSERT_EQ(trace->pods.size(), 2u);
+  EXPECT_EQ(trace->pods[0].name, "a") << "sorted by name";
+  EXPECT_EQ(trace->pods[1].milli, 250u);
+  EXPECT_EQ(trace->pods[1].memory_mib, 1024u);
+}
+
+TEST(Inflate, arrivals_ask_for_130_percent_and_not_more) {
+  const Cluster cluster = cluster_of(30);
+  const uint64_t all = cluster.cards() * 1000;
+  for (const unsigned pods : {20u, 2000u}) {
+    const Trace trace = trace_of(cluster, pods);
+    uint64_t demand = 0;
+    for (const uint32_t i : arrivals(trace, cluster.cards(), 42)) demand += trace.pods[i].demand();
+    EXPECT_LE(demand * 100, all * 130);
+    EXPECT_GE((demand + 8000) * 100, all * 130);
+  }
+}
+
+TEST(Inflate, the_same_seed_has_the_same_answer_and_another_has_another) {
+  const Cluster cluster = cluster_of(30);
+  const Trace trace = trace_of(cluster, 400);
+  for (const Strategy policy : {Strategy::first_fit, Strategy::fgd, Strategy::carve, Strategy::lookahead}) {
+    const Inflated once = inflate(cluster, trace, policy, false, 42);
+    EXPECT_EQ(once.allocated, inflate(cluster, trace, policy, false, 42).allocated);
+    EXPECT_EQ(once.failed, inflate(cluster, trace, policy, false, 42).failed);
+    EXPECT_NE(once.allocated, inflate(cluster, trace, policy, false, 43).allocated);
+    for (size_t m = 0; m < marks.size(); ++m) EXPECT_LE(once.allocated[m], std::min(100.0, 1.0 * marks[m]));
+  }
+}
+
+TEST(Churn, loses_nothing_where_there_is_room_and_much_where_there_is_not) {
+  const Cluster cluster = cluster_of(30);
+  const Trace trace = trace_of(cluster, 400);
+  ChurnPlan plan;
+  plan.warmup = 1000, plan.counted = 4000;
+  plan.load_permille = 200;
+  EXPECT_EQ(churn(cluster, trace, Strategy::carve, false, plan, 42)->lost_percent(), 0);
+  plan.load_permille = 2000;
+  EXPECT_GT(churn(cluster, trace, Strategy::carve, false, plan, 42)->lost_percent(), 35);
+  plan.load_permille = 900;
+  plan.lifetimes = Lifetimes::trace;
+  const auto own = churn(cluster, trace, Strategy::carve, false, plan, 42);
+  ASSERT_TRUE(own);
+  EXPECT_EQ(own->lost, churn(cluster, trace, Strategy::carve, false, plan, 42)->lost);
+}
+
+}  // namespace
+}  // namespace carve::replay
