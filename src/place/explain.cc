@@ -1,0 +1,115 @@
+#include "place/explain.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+
+#include "place/rules.h"
+
+namespace carve::place {
+namespace {
+
+// The rule under which a node that cannot serve is counted: its own first broken one, else that of the card
+// that comes furthest down the table among those that are refused.
+size_t broken_rule(const Fleet& fleet, uint32_t n, const Ask& ask) {
+  const NodeState& node = fleet.node(n);
+  const auto of_node = node_rules();
+  for (size_t row = 0; row < of_node.size(); ++row)
+    if (!of_node[row].holds(node, ask)) return row;
+  const auto of_card = card_rules();
+  size_t furthest = 0;
+  const auto cards = fleet.cards(n);
+  for (unsigned i = 0; i < cards.size(); ++i)
+    for (size_t row = 0; row < of_card.size(); ++row)
+      if (!of_card[row].holds(cards[i], node.first + i, ask)) {
+        furthest = std::max(furthest, row);
+        break;
+      }
+  return of_node.size() + furthest;
+}
+
+std::string_view rule_name(size_t row) {
+  const auto of_node = node_rules();
+  return row < of_node.size() ? of_node[row].name : card_rules()[row - of_node.size()].name;
+}
+
+// The most of `amount` that one node has on as many cards as are asked for, where `less` would fit; which
+// node.
+template <class Amount>
+std::optional<std::pair<uint32_t, uint64_t>> most(const Fleet& fleet, const Ask& less, Amount amount) {
+  std::optional<std::pair<uint32_t, uint64_t>> best;
+  for (uint32_t n = 0; n < fleet.nodes(); ++n) {
+    const auto fit = fitting(fleet, n, less);
+    if (!fit) continue;
+    std::array<uint64_t, most_cards> amounts;
+    unsigned count = 0;
+    for (CardSet set = *fit; set != 0; set &= set - 1)
+      amounts[count++] = amount(fleet.cards(n)[static_cast<unsigned>(std::countr_zero(set))]);
+    std::ranges::sort(amounts.begin(), amounts.begin() + count, std::greater{});
+    const uint64_t piece = amounts[less.cards - 1u];
+    if (!best || piece > best->second) best = {n, piece};
+  }
+  return best;
+}
+
+}  // namespace
+
+Refusal explain(const Fleet& fleet, const Ask& ask) {
+  Refusal out;
+  out.nodes = fleet.nodes();
+  std::vector<uint32_t> counts(node_rules().size() + card_rules().size());
+  for (uint32_t n = 0; n < fleet.nodes(); ++n) {
+    if (fitting(fleet, n, ask))
+      ++out.serving;
+    else
+      ++counts[broken_rule(fleet, n, ask)];
+  }
+  for (size_t row = 0; row < counts.size(); ++row)
+    if (counts[row] != 0) out.counts.push_back({rule_name(row), counts[row]});
+  std::ranges::stable_sort(out.counts, std::greater{}, &Refusal::Count::nodes);
+
+  out.sentence = fmt::format("{}/{} nodes can serve", out.serving, out.nodes);
+  for (size_t i = 0; i < out.counts.size(); ++i)
+    out.sentence += fmt::format("{}{} {}", i == 0 ? ": " : ", ", out.counts[i].nodes, out.counts[i].rule);
+  if (out.serving != 0) return out;
+
+  if (ask.cards != 0 && !ask.exclusive && ask.memory.count != 0) {
+    Ask less = ask;
+    less.memory = smallest_memory;
+    less.isolated = false;  // Contexts and the number of tenants are looked at below, with the real size.
+    if (const auto piece = most(fleet, less, [](const CardState& c) { return c.free.count; })) {
+      less = ask;
+      less.memory = {std::min(piece->second, ask.memory.count) & ~((uint64_t{1} << 20) - 1)};
+      if (less.memory >= smallest_memory && less.memory < ask.memory && fitting(fleet, piece->first, less)) {
+        out.nearest.push_back({piece->first, less.memory, {}, {}});
+        out.sentence += fmt::format("; the largest free piece is {}: with {} less{} it would fit",
+                                    text(less.memory).c_str(), text(minus(ask.memory, less.memory)).c_str(),
+                                    ask.cards > 1 ? " on each card" : "");
+      }
+    }
+  }
+  if (ask.cards != 0 && !ask.exclusive && ask.share.basis_points != 0) {
+    Ask less = ask;
+    less.share = {};
+    if (const auto part = most(fleet, less, [](const CardState& c) { return c.free_share.basis_points; });
+        part && part->second != 0) {
+      const Share share{static_cast<uint32_t>(part->second)};
+      out.nearest.push_back({part->first, {}, share, {}});
+      out.sentence += fmt::format("; with at most {} of the compute it would fit", text(share).c_str());
+    }
+  }
+  if (ask.cpu_milli != 0) {
+    Ask less = ask;
+    less.cpu_milli = 0;
+    std::optional<uint32_t> best;
+    for (uint32_t n = 0; n < fleet.nodes(); ++n)
+      if (fitting(fleet, n, less) && (!best || fleet.node(n).cpu_free > fleet.node(*best).cpu_free)) best = n;
+    if (best) {
+      out.nearest.push_back({*best, {}, {}, fleet.node(*best).cpu_free});
+      out.sentence += fmt::format("; with at most {}m of CPU it would fit", fleet.node(*best).cpu_free);
+    }
+  }
+  return out;
+}
+
+}  // namespace carve::place

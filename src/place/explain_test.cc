@@ -1,0 +1,130 @@
+#include "place/explain.h"
+
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "place/repair.h"
+
+namespace carve::place {
+namespace {
+
+using testing::HasSubstr;
+
+void add(Fleet& fleet, const char* model, std::vector<CardState> cards, uint32_t cpu = 64'000) {
+  NodeState node;
+  node.model = static_cast<uint8_t>(*fleet.model(model));
+  node.cpu_free = cpu;
+  node.host_free = 256_GiB;
+  fleet.add(node, cards);
+}
+
+CardState card(Bytes free, uint32_t share = 10000) {
+  CardState c;
+  c.usable = 48_GiB;
+  c.free = free;
+  c.free_share = {share};
+  return c;
+}
+
+Ask asking(Bytes memory, uint32_t share = 0, unsigned cards = 1) {
+  Ask a;
+  a.memory = memory;
+  a.share = {share};
+  a.cards = static_cast<uint8_t>(cards);
+  return a;
+}
+
+TEST(Explain, counts_each_node_once_and_says_what_would_fit) {
+  Fleet fleet;
+  for (int i = 0; i < 8; ++i) add(fleet, "T4", {card(48_GiB)});
+  for (int i = 0; i < 3; ++i) add(fleet, "A10", {card(6_GiB), card(2_GiB)});
+  add(fleet, "A10", {card(48_GiB)}, 500);
+  Ask ask = asking(8_GiB);
+  ask.models = 0b10;
+  ask.cpu_milli = 1000;
+  const Refusal refusal = explain(fleet, ask);
+  EXPECT_EQ(
+      refusal.sentence,
+      "0/12 nodes can serve: 8 other model, 3 memory, 1 cpu; the largest free piece is 6 GiB: with 2 GiB "
+      "less it would fit; with at most 500m of CPU it would fit");
+}
+
+TEST(Explain, much_memory_and_little_compute_on_one_card_is_neither) {
+  Fleet fleet;
+  add(fleet, "A10", {card(48_GiB, 500)});
+  const Refusal refusal = explain(fleet, asking(20_GiB, 1000));
+  EXPECT_THAT(refusal.sentence, HasSubstr("1 compute"));
+  EXPECT_THAT(refusal.sentence, HasSubstr("with at most 5% of the compute it would fit"));
+  ASSERT_EQ(refusal.nearest.size(), 1u);
+  EXPECT_EQ(refusal.nearest[0].share, Share{500});
+}
+
+TEST(Explain, the_seventeenth_tenant_and_unequal_cards) {
+  Fleet fleet;
+  CardState full = card(40_GiB);
+  full.tenants = full.isolated = 16;
+  add(fleet, "A10", {full});
+  EXPECT_THAT(explain(fleet, asking(128_MiB)).sentence, HasSubstr("1 16 tenants"));
+  Fleet pair;
+  add(pair, "A10", {card(20_GiB), card(5_GiB)});
+  EXPECT_THAT(explain(pair, asking(8_GiB, 0, 2)).sentence,
+              HasSubstr("largest free piece is 5 GiB: with 3 GiB less on each card"));
+}
+
+TEST(Explain, what_it_says_would_fit_does) {
+  std::mt19937 dice(5);
+  int said = 0;
+  for (int round = 0; round < 500; ++round) {
+    Fleet fleet;
+    for (unsigned n = dice() % 5 + 1; n > 0; --n) {
+      std::vector<CardState> cards;
+      for (unsigned i = dice() % 4 + 1; i > 0; --i) {
+        cards.push_back(card(Bytes{uint64_t{dice() % 49} << 30}, dice() % 11 * 1000));
+        cards.back().context = 300_MiB;
+        cards.back().isolated = static_cast<uint8_t>(dice() % 17);
+      }
+      add(fleet, dice() % 2 ? "A10" : "T4", cards, dice() % 8 * 1000);
+    }
+    Ask ask = asking(Bytes{(uint64_t{dice() % 48} << 30) + (1 << 20)}, dice() % 11 * 1000, dice() % 3 + 1);
+    ask.cpu_milli = dice() % 8 * 1000;
+    const Refusal refusal = explain(fleet, ask);
+    for (const auto& nearest : refusal.nearest) {
+      Ask less = ask;
+      if (nearest.memory) less.memory = *nearest.memory;
+      if (nearest.share) less.share = *nearest.share;
+      if (nearest.cpu) less.cpu_milli = *nearest.cpu;
+      EXPECT_NE(explain(fleet, less).serving, 0u) << refusal.sentence;
+      ++said;
+    }
+  }
+  EXPECT_GT(said, 100);
+}
+
+TEST(Repair, the_cheapest_single_move_makes_room_and_nothing_is_done_unasked) {
+  std::mt19937 dice(9);
+  int repaired = 0;
+  for (int round = 0; round < 200; ++round) {
+    Engine engine(Strategy::spread);
+    for (int n = 0; n < 4; ++n) add(engine.fleet(), "A10", {card(48_GiB), card(48_GiB)});
+    std::vector<Standing> standing;
+    for (int i = 0; i < 16; ++i) {
+      const Kind kind = engine.kind(asking(Bytes{uint64_t{dice() % 16 + 4} << 30}, 1000));
+      if (const auto spot = engine.place(kind)) standing.push_back({kind, *spot});
+    }
+    const Kind wanted = engine.kind(asking(Bytes{uint64_t{dice() % 24 + 16} << 30}, 2000));
+    const auto repair = one_move(engine, wanted, standing);
+    if (!repair) continue;
+    ASSERT_FALSE(engine.find(wanted)) << "the engine is as it was";
+    const Standing& who = standing[repair->who];
+    engine.release(who.kind, who.spot);
+    EXPECT_EQ(engine.find(wanted), repair->room);
+    engine.fleet().take(engine.ask(wanted), repair->room);
+    EXPECT_EQ(engine.find(who.kind), repair->to);
+    ++repaired;
+  }
+  EXPECT_GT(repaired, 20);
+}
+
+}  // namespace
+}  // namespace carve::place

@@ -1,0 +1,29 @@
+// Room by moving somebody: when a request fits nowhere, which one standing allocation could go elsewhere so
+// that it does. A proposal with its price; nothing is done here, and nobody moves unasked. Tries each
+// standing allocation once: about 10 us for each that stands on a node which the request could use at all.
+#pragma once
+
+#include <span>
+
+#include "place/engine.h"
+
+namespace carve::place {
+
+struct Standing {
+  Kind kind = 0;
+  Spot spot;
+};
+
+struct Repair {
+  size_t who = 0;  // Position in `standing`.
+  Spot to;         // Where it would go,
+  Spot room;       // and where the request would stand then.
+  Bytes moved;     // Device memory that has to be carried over: the price.
+  Share moved_share;
+};
+
+// The cheapest move (least memory, then least compute, then the first) that makes room for the request;
+// nothing where no single move does, or where it fits as it is. The engine is as it was afterwards.
+std::optional<Repair> one_move(Engine&, Kind wanted, std::span<const Standing> standing);
+
+}  // namespace carve::place
