@@ -49,6 +49,32 @@ Outcome<void> memory_rules(const Request& r) {
       r.memory);
 }
 
+// Words from outside that are stored and shown: bounded, printable.
+Outcome<void> word_rules(const Request& r) {
+  using K = FailureKind;
+  if (r.models.size() > most_allowed_models)
+    return failure(K::bad_request, "{} models are allowed, at most {} can be told apart", r.models.size(),
+                   most_allowed_models);
+  if (r.labels.size() > most_labels)
+    return failure(K::bad_request, "{} labels, and a request carries at most {}", r.labels.size(),
+                   most_labels);
+  const auto check = [](std::string_view what, std::string_view word, bool may_be_empty) -> Outcome<void> {
+    if (word.size() > longest_label || (word.empty() && !may_be_empty) ||
+        std::ranges::any_of(word, [](char c) { return c < ' ' || c > '~'; }))
+      return failure(K::bad_request, "'{}' is no {}: {} to {} printable ASCII characters", word.substr(0, 40),
+                     what, may_be_empty ? 0 : 1, longest_label);
+    return {};
+  };
+  for (const std::string& m : r.models)
+    if (const auto good = check("model", m, false); !good) return good;
+  for (const auto& [key, value] : r.labels) {
+    if (const auto good = check("label", key, false); !good) return good;
+    if (const auto good = check("label's value", value, true); !good) return good;
+  }
+  if (const auto good = check("tenant", r.tenant, true); !good) return good;
+  return check("application", r.application, true);
+}
+
 }  // namespace
 
 bool is_name(std::string_view name) {
@@ -80,6 +106,7 @@ Outcome<Request> validated(Request r) {
   if (r.spill.count % (1 << 20) != 0)
     return failure(K::bad_request, "{} on the host: give whole MiB", text(r.spill).c_str());
   if (const auto memory = memory_rules(r); !memory) return tl::unexpected(memory.error());
+  if (const auto words = word_rules(r); !words) return tl::unexpected(words.error());
   return r;
 }
 

@@ -46,6 +46,17 @@ TEST(Request, each_rule_refuses_with_a_sentence_that_names_the_value) {
       {"whole devices", [](Request& r) { r.exclusive = true; }},
       {"one device is named", [](Request& r) { r.device = Uuid{}, r.devices = 2; }},
       {"'../x'", [](Request& r) { r.name = "../x"; }},
+      {"65 models are allowed", [](Request& r) { r.models.assign(65, "A10"); }},
+      {"'' is no model", [](Request& r) { r.models = {""}; }},
+      {"65 labels",
+       [](Request& r) {
+         r.labels.assign(65, {"a", "b"});
+       }},
+      {"is no label's value",
+       [](Request& r) {
+         r.labels = {{"a", "b\n"}};
+       }},
+      {"is no tenant", [](Request& r) { r.tenant.assign(254, 'x'); }},
       {"128 characters", [](Request& r) { r.request_id.assign(129, 'x'); }},
   };
   EXPECT_TRUE(validated(of(1_MiB)));

@@ -170,5 +170,81 @@ TEST(Engine, what_only_one_model_can_serve_is_kept_for_those_bound_to_it) {
   EXPECT_EQ(engine.place(any)->node, 0u) << "refusing would help nobody";
 }
 
+TEST(Rules, each_refuses_by_its_name_and_only_for_its_cause) {
+  struct Row {
+    const char* name;
+    void (*spoil)(NodeState&, CardState&, Ask&);
+  };
+  const Row rows[] = {
+      {"down", [](NodeState& n, CardState&, Ask&) { n.up = false; }},
+      {"other model", [](NodeState&, CardState&, Ask& a) { a.models = 0b10; }},
+      {"other policy",
+       [](NodeState& n, CardState&, Ask& a) {
+         n.policy = static_cast<uint8_t>(Policy::native_burst_share);
+         a.policy = static_cast<uint8_t>(Policy::fixed_share);
+       }},
+      {"no isolation", [](NodeState& n, CardState&, Ask&) { n.isolates = false; }},
+      {"too few cards", [](NodeState&, CardState&, Ask& a) { a.cards = 2; }},
+      {"cpu", [](NodeState& n, CardState&, Ask&) { n.cpu_free = 999; }},
+      {"host memory", [](NodeState&, CardState&, Ask& a) { a.host_memory = 257_GiB; }},
+      {"other device", [](NodeState&, CardState&, Ask& a) { a.only = 7; }},
+      {"unhealthy", [](NodeState&, CardState& c, Ask&) { c.sick = true; }},
+      {"MIG mode", [](NodeState&, CardState& c, Ask&) { c.partitioned = true; }},
+      {"too small", [](NodeState&, CardState&, Ask& a) { a.memory = 17_GiB; }},
+      {"less than a context", [](NodeState&, CardState& c, Ask&) { c.context = 2_GiB; }},
+      {"no migration", [](NodeState&, CardState&, Ask& a) { a.spill = 1_GiB; }},
+      {"held whole", [](NodeState&, CardState& c, Ask&) { c.exclusive = true; }},
+      {"shared", [](NodeState&, CardState& c, Ask& a) { c.tenants = 1, a.exclusive = true; }},
+      {"16 tenants", [](NodeState&, CardState& c, Ask&) { c.isolated = 16; }},
+      {"memory", [](NodeState&, CardState& c, Ask&) { c.free = 1023_MiB; }},
+      {"compute", [](NodeState&, CardState& c, Ask&) { c.free_share = {2999}; }},
+  };
+  EXPECT_EQ(std::size(rows), node_rules().size() + card_rules().size())
+      << "a rule without a row here is not tested";
+  for (const Row& row : rows) {
+    NodeState node;
+    node.cpu_free = 64'000;
+    node.host_free = 256_GiB;
+    CardState card;
+    card.usable = card.free = 16_GiB;
+    Ask ask = asking(1, 3000, 1_GiB);
+    const auto broken = [&]() -> std::string_view {
+      Fleet fleet;
+      node.model = static_cast<uint8_t>(*fleet.model("A10"));
+      fleet.add(node, std::vector{card});
+      if (fitting(fleet, 0, ask)) return "none";
+      for (const NodeRule& r : node_rules())
+        if (!r.holds(fleet.node(0), ask))
+          return r.otherwise(fleet, fleet.node(0), ask).empty() ? "silent" : r.name;
+      for (const CardRule& r : card_rules())
+        if (!r.holds(card, 0, ask))
+          return r.otherwise(card, ask, {"broken", "it"}).empty() ? "silent" : r.name;
+      return "unknown";
+    };
+    ASSERT_EQ(broken(), "none");
+    row.spoil(node, card, ask);
+    EXPECT_EQ(broken(), row.name);
+  }
+}
+
+TEST(Rules, a_request_becomes_what_the_fleet_counts) {
+  Fleet fleet;
+  fleet.model("T4"), fleet.model("A10");
+  Request r;
+  r.memory = InTotal{8_GiB};
+  r.devices = 2;
+  r.share = {2500};
+  r.models = {"A10", "H100"};
+  r.cpu_milli = 4000;
+  r.host_memory = 3_GiB;
+  const Ask a = ask_of(r, fleet);
+  EXPECT_EQ(a.memory, 4_GiB);
+  EXPECT_EQ(a.cards, 2);
+  EXPECT_EQ(a.share, Share{2500});
+  EXPECT_EQ(a.models, 0b10u) << "an unknown model is allowed for nothing";
+  EXPECT_EQ(a.cpu_milli, 4000u);
+  EXPECT_EQ(a.host_memory, 3_GiB);
+}
+
 }  // namespace
 }  // namespace carve::place

@@ -97,4 +97,25 @@ void Fleet::set_card(uint32_t n, unsigned i, const CardState& card) {
   changed(n);
 }
 
+Ask ask_of(const Request& r, const Fleet& fleet) {
+  Ask a;
+  a.cards = static_cast<uint8_t>(r.devices);
+  a.exclusive = r.exclusive;
+  a.isolated = r.isolation != Isolation::none;
+  a.policy = static_cast<uint8_t>(r.policy);
+  a.share = r.share;
+  a.spill = r.spill;
+  a.cpu_milli = r.cpu_milli;
+  a.host_memory = r.host_memory;
+  if (const auto* each = std::get_if<PerDevice>(&r.memory)) a.memory = each->memory;
+  if (const auto* total = std::get_if<InTotal>(&r.memory)) a.memory = {total->memory.count / r.devices};
+  if (const auto* part = std::get_if<OfUsable>(&r.memory)) a.part = part->part;
+  if (!r.models.empty()) {
+    a.models = 0;
+    for (const std::string& m : r.models)
+      if (const auto bit = fleet.known_model(m)) a.models |= Models{1} << *bit;
+  }
+  return a;
+}
+
 }  // namespace carve::place

@@ -103,4 +103,8 @@ class Fleet {
   uint64_t free_share_ = 0;
 };
 
+// A validated request as this fleet's engine counts it. Models that the fleet does not know are allowed for
+// nothing; a named device is the caller's to find (Ask::only).
+Ask ask_of(const Request&, const Fleet&);
+
 }  // namespace carve::place

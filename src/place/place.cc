@@ -23,23 +23,6 @@ CardState state_of(const Card& c) {
   return s;
 }
 
-// A machine serves whoever asks it: node rules are for those who choose among machines.
-Ask ask_of(const Request& r, std::span<const Card> cards) {
-  Ask a;
-  a.cards = static_cast<uint8_t>(r.devices);
-  a.exclusive = r.exclusive;
-  a.isolated = r.isolation != Isolation::none;
-  a.share = r.share;
-  a.spill = r.spill;
-  if (const auto* each = std::get_if<PerDevice>(&r.memory)) a.memory = each->memory;
-  if (const auto* total = std::get_if<InTotal>(&r.memory)) a.memory = {total->memory.count / r.devices};
-  if (const auto* part = std::get_if<OfUsable>(&r.memory)) a.part = part->part;
-  if (r.device)
-    a.only = static_cast<uint32_t>(
-        std::ranges::find(cards, *r.device, [](const Card& c) { return c.device.uuid; }) - cards.begin());
-  return a;
-}
-
 Verdict judge(const Card& card, const CardState& state, uint32_t number, const Ask& ask,
               const Request& request) {
   for (const CardRule& rule : card_rules()) {
@@ -85,7 +68,15 @@ Answer place(std::span<const Card> cards, const Request& request, Strategy strat
   machine.host_free = {UINT64_MAX};
   engine.fleet().add(machine, states);
 
-  const Ask ask = ask_of(request, cards);
+  Ask ask = ask_of(request, engine.fleet());
+  ask.models =
+      any_model;  // A machine serves whoever asks it: models are for those who choose among machines.
+  ask.cpu_milli = 0;
+  ask.host_memory = {};
+  if (request.device)
+    ask.only = static_cast<uint32_t>(
+        std::ranges::find(cards, *request.device, [](const Card& c) { return c.device.uuid; }) -
+        cards.begin());
   Answer answer;
   for (uint32_t i = 0; i < cards.size(); ++i)
     answer.verdicts.push_back(judge(cards[i], states[i], i, ask, request));
