@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <thread>
@@ -130,7 +131,7 @@ int main(int argc, char** argv) {
   }
 
   ChurnPlan plan;
-  plan.load_permille = static_cast<unsigned>(o.load * 1000 + 0.5);
+  plan.load_permille = static_cast<unsigned>(std::lround(o.load * 1000));
   plan.lifetimes = o.lifetimes == "trace" ? Lifetimes::trace : Lifetimes::exponential;
   const bool churns = o.arrivals == "churn";
   const bool known = o.workload == "trace";
