@@ -5,7 +5,7 @@
 // compared in steps of 60 thousandths of a card, equals go to the lowest card and the first node; the guards
 // of carve hold as well.
 //
-// A fill takes about 10 us; what a state comes to is remembered (a table of 2^16, 1 MiB), for nodes of one
+// A fill takes about 10 us; what a state comes to is remembered (a table of 2^18, 4 MiB), for nodes of one
 // model in one state are one question. With arrivals that never leave it places 0.8 to 1.4 % more than FGD;
 // where tenants leave, the guards alone do as well (docs/decisions/0004), so it is a mode and not the
 // default.
@@ -24,7 +24,7 @@ namespace {
 
 constexpr unsigned sequences = 16;
 constexpr unsigned offers = 200;
-constexpr int64_t step = 400;  // Basis points of a card: eight cards are 200 steps, and a score is a byte.
+constexpr int64_t step = 300;  // Basis points of a card. A score is a byte: beyond six cards all is one.
 constexpr int64_t unchanged = 50;
 
 uint64_t mixed(uint64_t z) {  // SplitMix64's output function.
@@ -125,7 +125,7 @@ class Lookahead : public Scoring {
   const Guards* guards() const override { return &guards_; }
 
  private:
-  static constexpr size_t memo_size = 1 << 16;
+  static constexpr size_t memo_size = 1 << 18;
   struct Known {
     uint64_t key = 0;
     int64_t left = 0;
