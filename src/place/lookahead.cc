@@ -2,7 +2,7 @@
 // is the mean free compute left when the node is offered each of 16 fixed sequences of 200 typical requests,
 // each taking the tightest cards that it fits on. The node (and card) where a placement lowers W most is
 // where it costs the future least: the space that it takes would have been wasted anyway. Differences are
-// compared in steps of 60 thousandths of a card, equals go to the lowest card and the first node; the guards
+// compared in steps of 30 thousandths of a card, equals go to the lowest card and the first node; the guards
 // of carve hold as well.
 //
 // A fill takes about 10 us; what a state comes to is remembered (a table of 2^18, 4 MiB), for nodes of one
