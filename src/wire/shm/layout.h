@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "wire/shm/work.h"
+
 namespace carve::shm {
 
 inline constexpr uint64_t control_magic = 0x314c'5443'5652'4143;  // "CARVCTL1" in a hex dump.
@@ -22,7 +24,7 @@ inline constexpr unsigned max_processes = 512;  // Of one tenant, alive at once.
 inline constexpr unsigned lanes =
     4;  // Threads of one process that can charge one device at the same instant.
 
-// How a gate stands. Until compute is enforced every gate is open.
+// How the gate of libraries from before leases stands: always open. They are found by the audit.
 enum class Gate : uint64_t { closed = 0, open = 1 };
 
 // Whether the agent wants the library to hold back allocations.
@@ -34,21 +36,27 @@ struct ControlDevice {
   uint64_t quota;    // 16  Bytes this tenant may hold on it, over all its processes.
   uint64_t
       context_bytes;  // 24  What one context takes on it, as the agent measured; 0: charged to the reserve.
-  std::atomic<uint64_t> gate;  // 32  Gate. The launch path reads this word and nothing else.
-  uint64_t lease_deadline;     // 40  CLOCK_MONOTONIC ns; 0: no lease is needed.
-  uint64_t fallback_period;    // 48  The timetable for the time without an agent: windows of `length`
-  uint64_t
-      fallback_offset;  // 56  beginning at `offset` in each `period`, CLOCK_MONOTONIC ns; period 0: open.
-  uint64_t fallback_length;  // 64
-  uint32_t share;            // 72  Basis points of the device's compute.
-  uint32_t policy;           // 76  core::Policy, as a number; shown, not obeyed, by the library.
-  Memory memory;             // 80  Whether the quota is enforced (isolation none: it is not).
-  uint32_t reserved;         // 84
-  uint64_t spill;      // 88  Bytes beyond the quota that may live on the host, as managed memory; 0: none.
-  uint64_t unused[4];  // 96
+  std::atomic<uint64_t> gate;  // 32  Gate.
+  std::atomic<uint64_t>
+      lease_deadline;  // 40  CLOCK_MONOTONIC ns: the lease ends then, even with nobody to end it; 0: never.
+  // The timetable for the time without an agent: windows of `length` beginning at `offset` in each `period`,
+  // CLOCK_MONOTONIC ns; period 0: open.
+  std::atomic<uint64_t> fallback_period;  // 48
+  std::atomic<uint64_t> fallback_offset;  // 56
+  std::atomic<uint64_t> fallback_length;  // 64
+  uint32_t share;                         // 72  Basis points of the device's compute.
+  uint32_t policy;                        // 76  core::Policy, as a number; shown, not obeyed, by the library.
+  Memory memory;                          // 80  Whether the quota is enforced (isolation none: it is not).
+  uint32_t reserved;                      // 84
+  uint64_t spill;  // 88  Bytes beyond the quota that may live on the host, as managed memory; 0: none.
+  std::atomic<uint64_t> lease;     //  96  LeaseWord. The launch path reads this word and nothing else.
+  uint32_t arbiter;                // 104  Which of Heartbeat::arbiter to wake.
+  std::atomic<uint32_t> batch_ns;  // 108  Estimated work per marker.
+  uint64_t unused[2];              // 112
 };
 static_assert(sizeof(ControlDevice) == 128 && offsetof(ControlDevice, gate) == 32 &&
-              offsetof(ControlDevice, memory) == 80 && offsetof(ControlDevice, spill) == 88);
+              offsetof(ControlDevice, memory) == 80 && offsetof(ControlDevice, spill) == 88 &&
+              offsetof(ControlDevice, lease) == 96);
 
 // Who sits in a process slot. The agent alone writes it, so that it finds its tenants again after a restart.
 struct ControlProcess {
@@ -123,14 +131,19 @@ struct ReportFile {
   Report report;    //       0
   Report spill;     // 2101248  The same words for bytes that live on the host: ControlDevice::spill.
   Exports exports;  // 4202496
+  ProcessWork work[max_processes];  // 4268032  By slot.
 };
 static_assert(offsetof(ReportFile, spill) == 2101248 && offsetof(ReportFile, exports) == 4202496);
-static_assert(sizeof(ReportFile) == 4202496 + 65536);
+static_assert(offsetof(ReportFile, work) == 4268032 && sizeof(ReportFile) == 4268032 + 8192 * max_processes);
+// The sizes that a library may know: each of them is the whole of some version's file.
+inline constexpr size_t report_without_work = offsetof(ReportFile, work);
 
 // One page for all tenants of an agent. Stale after 200 ms: nobody is home.
 struct Heartbeat {
-  std::atomic<uint64_t> monotonic_ns;  // 0  CLOCK_MONOTONIC when the agent last went round.
+  std::atomic<uint64_t> monotonic_ns;  //  0  CLOCK_MONOTONIC when the agent last went round.
+  ArbiterWord arbiter[max_devices];    // 64  By the machine's devices, not the tenant's.
 };
+static_assert(offsetof(Heartbeat, arbiter) == 64 && sizeof(Heartbeat) == 64 + 64 * max_devices);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 }  // namespace carve::shm
