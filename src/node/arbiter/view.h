@@ -1,0 +1,37 @@
+// What people may see of a device's arbitration: what was granted, what was had, who waited. Values, copied
+// out of the arbiter's thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace carve::node {
+
+// Shares are basis points of the device over the window that the name says; times are ns since the slice
+// began.
+struct SliceCompute {
+  uint64_t tenant = 0;  // The ledger's id.
+  uint32_t granted_bp = 0;
+  uint32_t achieved_1s_bp = 0;  // Charged: its work and the switches into it.
+  uint32_t achieved_60s_bp = 0;
+  uint64_t busy_ns = 0;       // Charged, ever.
+  uint64_t waiting_ns = 0;    // It had work and somebody else had the lease.
+  uint64_t throttled_ns = 0;  // It had work and its own share did not let it, though the device was free.
+  uint64_t burst_ns = 0;      // Charged beyond its share.
+  uint64_t waits = 0;         // Times that it stood at the gate.
+  uint64_t wait_p50_ns = 0, wait_p99_ns = 0;  // Of the last thousand of these.
+  uint64_t overruns = 0;                      // Its work did not end when it should have.
+  uint64_t leases = 0;
+};
+
+struct DeviceCompute {
+  bool arbitrated = false;  // Somebody's share is enforced on it.
+  std::string state;        // "", "tight", "over-committed"
+  uint32_t idle_1s_bp = 0;  // Of the last second, in which nothing ran.
+  uint64_t switch_ns = 0;   // What a change of tenants costs on it, as measured or assumed.
+  uint64_t switches = 0;
+  std::vector<SliceCompute> slices;
+};
+
+}  // namespace carve::node
