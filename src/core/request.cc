@@ -103,6 +103,11 @@ Outcome<Request> validated(Request r) {
     return failure(K::bad_request,
                    "memory beyond the quota needs a quota: it goes neither with isolation none nor with an "
                    "exclusive request");
+  if (r.isolation == Isolation::memory_and_compute && r.exclusive)
+    return failure(K::bad_request,
+                   "an exclusive request has its devices' compute to itself: leave the isolation out");
+  if (r.isolation == Isolation::memory_and_compute && r.share.basis_points == 0)
+    return failure(K::bad_request, "isolation memory+compute needs a compute share, such as 30%");
   if (r.spill.count % (1 << 20) != 0)
     return failure(K::bad_request, "{} on the host: give whole MiB", text(r.spill).c_str());
   if (const auto memory = memory_rules(r); !memory) return tl::unexpected(memory.error());

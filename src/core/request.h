@@ -37,7 +37,7 @@ struct Request {
   std::optional<Uuid> device;  // This one, no other.
   std::optional<Strategy> strategy;
   Isolation isolation = Isolation::memory;
-  Policy policy = Policy::fixed_share;
+  std::optional<Policy> policy;  // None: the device's.
   LatencyClass latency = LatencyClass::batch;
 
   // For whoever chooses among machines.

@@ -109,7 +109,8 @@ TEST(Words, of_settings_are_read_back) {
   for (const auto p : {Policy::fixed_share, Policy::guaranteed_burst_share, Policy::native_burst_share})
     EXPECT_EQ(parse_policy(text(p)), p);
   for (const auto s : {Strategy::binpack, Strategy::spread}) EXPECT_EQ(parse_strategy(text(s)), s);
-  for (const auto i : {Isolation::none, Isolation::memory}) EXPECT_EQ(parse_isolation(text(i)), i);
+  for (const auto i : {Isolation::none, Isolation::memory, Isolation::memory_and_compute})
+    EXPECT_EQ(parse_isolation(text(i)), i);
   for (const auto c : {LatencyClass::batch, LatencyClass::latency})
     EXPECT_EQ(parse_latency_class(text(c)), c);
   EXPECT_FALSE(parse_policy("Fixed-Share"));

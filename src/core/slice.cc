@@ -8,7 +8,7 @@ namespace {
 // Each setting's words stand once, in the order of its numbers.
 constexpr std::string_view policies[] = {"fixed-share", "guaranteed-burst-share", "native-burst-share"};
 constexpr std::string_view classes[] = {"batch", "latency"};
-constexpr std::string_view isolations[] = {"none", "memory"};
+constexpr std::string_view isolations[] = {"none", "memory", "memory+compute"};
 constexpr std::string_view strategies[] = {"binpack", "spread", "first-fit", "best-fit",
                                            "fgd",     "carve",  "lookahead"};
 

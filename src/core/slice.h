@@ -23,6 +23,7 @@ enum class LatencyClass : uint32_t { batch = 0, latency = 1 };
 enum class Isolation : uint32_t {
   none = 0,  // Placed, not limited: for programs that limit themselves.
   memory = 1,
+  memory_and_compute = 2,  // The share is enforced too, as the policy says.
 };
 enum class Strategy : uint32_t {
   binpack = 0,  // Fill one device before the next.
@@ -33,6 +34,11 @@ enum class Strategy : uint32_t {
   carve = 5,     // FGD with scarcity weights and guards: the default on many nodes.
   lookahead = 6,
 };
+
+// Where nobody says: as much as was asked for.
+constexpr Isolation default_isolation(Share share) {
+  return share.basis_points != 0 ? Isolation::memory_and_compute : Isolation::memory;
+}
 
 std::string_view text(Policy);
 std::string_view text(LatencyClass);
@@ -62,6 +68,9 @@ struct Allocation {
   Isolation isolation = Isolation::memory;
   Policy policy = Policy::fixed_share;
   LatencyClass latency = LatencyClass::batch;
+
+  // Whether others can rely on it keeping to its share, and it on having it.
+  bool shares_compute() const { return isolation == Isolation::memory_and_compute; }
 
   friend bool operator==(const Allocation&, const Allocation&) = default;
 };

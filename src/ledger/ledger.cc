@@ -13,6 +13,16 @@ Bytes held_in_all(const Balance& b) {
   return sum;
 }
 
+Share shares_in_all(const Balance& b) {
+  Share sum;
+  for (const auto& [id, slice] : b.held) sum.basis_points += slice.share.basis_points;
+  return sum;
+}
+
+void settle_shares(Balance& b) {
+  b.free_share = {whole_device.basis_points - std::min(shares_in_all(b), whole_device).basis_points};
+}
+
 // Moves bytes from one account to another; the caller has checked that they are there.
 void move(Bytes& from, Bytes& to, Bytes amount) {
   from.count -= amount.count;
@@ -33,6 +43,28 @@ int64_t duration_ns(const Stamp& from, const Stamp& to) {
   const int64_t by_clock =
       from.boot_id == to.boot_id ? to.monotonic_ns - from.monotonic_ns : to.utc_ns - from.utc_ns;
   return std::max<int64_t>(by_clock, 0);
+}
+
+Terms terms_of(const Allocation& what) {
+  Terms t;
+  if (!what.slices.empty()) {
+    t.memory = what.slices.front().memory;
+    t.share = what.slices.front().share;
+  }
+  t.policy = what.policy;
+  t.latency = what.latency;
+  t.isolation = what.isolation;
+  return t;
+}
+
+void set_terms(Allocation& what, const Terms& t) {
+  for (Slice& slice : what.slices) {
+    slice.memory = t.memory;
+    slice.share = t.share;
+  }
+  what.policy = t.policy;
+  what.latency = t.latency;
+  what.isolation = t.isolation;
 }
 
 Outcome<Change> Ledger::see(const Device& device) const {
@@ -60,7 +92,7 @@ const Use* Ledger::find(std::string_view name) const {
 }
 
 // Everything that must hold before an allocation can stand in the book.
-Outcome<void> Ledger::check(const Use& use) const {
+Outcome<void> Ledger::check(const Use& use, Share most) const {
   const Allocation& what = use.what;
   if (what.name.empty() || what.slices.empty())
     return failure(K::bad_request, "an allocation has a name and at least one slice");
@@ -78,22 +110,44 @@ Outcome<void> Ledger::check(const Use& use) const {
     if (slice.memory > b.free)
       return failure(K::no_room, "device {}: {} needed, {} free", b.device.index, text(slice.memory).c_str(),
                      text(b.free).c_str());
-    if (slice.share > b.free_share)
+    if (slice.share.basis_points + uint64_t{shares_in_all(b).basis_points} > most.basis_points)
       return failure(K::no_room, "device {}: {} of its compute needed, {} free", b.device.index,
                      text(slice.share).c_str(), text(b.free_share).c_str());
   }
   return {};
 }
 
-Outcome<Change> Ledger::grant(const Allocation& what, const Stamp& now) const {
+Outcome<Change> Ledger::grant(const Allocation& what, const Stamp& now, Share most) const {
   if (const Use* use = already_granted(what.owner, what.request_id)) return Granted{*use};
   for (const Use& use : ended_)
     if (!what.request_id.empty() && use.what.owner == what.owner && use.what.request_id == what.request_id)
       return failure(K::conflict, "this request was granted as '{}', which has ended: {}", use.what.name,
                      use.why);
-  Use use{last_id_ + 1, what, now, std::nullopt, {}};
-  if (const auto good = check(use); !good) return tl::unexpected(good.error());
+  Use use{last_id_ + 1, what, now, std::nullopt, {}, {}};
+  if (const auto good = check(use, most); !good) return tl::unexpected(good.error());
   return Granted{std::move(use)};
+}
+
+Outcome<Change> Ledger::alter(uint64_t id, const Terms& terms, const Stamp& now, Share most) const {
+  const auto found = living_.find(id);
+  if (found == living_.end())
+    return failure(K::not_found, "allocation {} has ended already, or never was", id);
+  const Allocation& what = found->second.what;
+  if (what.exclusive)
+    return failure(K::bad_request, "slice {} has whole devices to itself: there is nothing to change",
+                   what.name);
+  for (const Slice& slice : what.slices) {
+    const Balance& b = balances_.at(slice.device);
+    if (terms.memory > slice.memory && minus(terms.memory, slice.memory) > b.free)
+      return failure(K::no_room, "device {}: {} more needed, {} free", b.device.index,
+                     text(minus(terms.memory, slice.memory)).c_str(), text(b.free).c_str());
+    const uint64_t others = shares_in_all(b).basis_points - slice.share.basis_points;
+    if (terms.share > slice.share && others + terms.share.basis_points > most.basis_points)
+      return failure(K::no_room, "device {}: {} of its compute needed, {} free beside the others",
+                     b.device.index, text(terms.share).c_str(),
+                     text(Share{static_cast<uint32_t>(10000 - std::min<uint64_t>(others, 10000))}).c_str());
+  }
+  return Altered{id, now, terms};
 }
 
 Outcome<Change> Ledger::end(uint64_t id, const Stamp& now, std::string why) const {
@@ -124,15 +178,37 @@ Outcome<void> Ledger::apply(const Change& change) {
       if (ended_.size() > most_ended) ended_.erase(ended_.begin());
       return {};
     }
-    if (const auto good = check(use); !good) return good;
+    if (const auto good = check(use, unlimited); !good) return good;
     for (const Slice& slice : use.what.slices) {
       Balance& b = balances_.at(slice.device);
       Slice& held = b.held[use.id];
-      held = {slice.device, {}, slice.share};
+      held = {slice.device, {}, slice.share, {}};
       move(b.free, held.memory, slice.memory);
-      b.free_share.basis_points -= slice.share.basis_points;
+      settle_shares(b);
     }
     living_.emplace(use.id, use);
+    return {};
+  }
+  if (const auto* altered = std::get_if<Altered>(&change)) {
+    if (const auto good = alter(altered->id, altered->terms, altered->when, unlimited); !good)
+      return tl::unexpected(good.error());
+    Use& use = living_.at(altered->id);
+    const Terms old = terms_of(use.what);
+    if (altered->terms == old) return {};
+    use.before.push_back({old, altered->when});
+    if (use.before.size() > most_periods) use.before.erase(use.before.begin());
+    set_terms(use.what, altered->terms);
+    for (const Slice& slice : use.what.slices) {
+      Balance& b = balances_.at(slice.device);
+      Slice& held = b.held.at(use.id);
+      if (slice.memory > held.memory)
+        move(b.free, held.memory, minus(slice.memory, held.memory));
+      else
+        move(held.memory, b.free, minus(held.memory, slice.memory));
+      held.share = slice.share;
+      settle_shares(b);
+      settle_reserve(b);
+    }
     return {};
   }
   const auto& ended = std::get<Ended>(change);
@@ -142,8 +218,8 @@ Outcome<void> Ledger::apply(const Change& change) {
   for (const Slice& slice : found->second.what.slices) {
     Balance& b = balances_.at(slice.device);
     move(b.held.at(ended.id).memory, b.free, slice.memory);
-    b.free_share.basis_points += slice.share.basis_points;
     b.held.erase(ended.id);
+    settle_shares(b);
     settle_reserve(b);
   }
   Use use = std::move(found->second);
@@ -158,10 +234,9 @@ Outcome<void> Ledger::apply(const Change& change) {
 bool Ledger::balanced() const {
   return std::ranges::all_of(balances_, [](const auto& entry) {
     const Balance& b = entry.second;
-    uint64_t shares = b.free_share.basis_points;
-    for (const auto& [id, slice] : b.held) shares += slice.share.basis_points;
+    const uint64_t shares = uint64_t{b.free_share.basis_points} + shares_in_all(b).basis_points;
     return b.reserved.count + b.free.count + held_in_all(b).count == b.device.native.count &&
-           shares == whole_device.basis_points;
+           shares == std::max(shares_in_all(b), whole_device).basis_points;
   });
 }
 

@@ -1,11 +1,13 @@
 // Who holds how much of which device: a double-entry book.
 //
 // Every byte of a device stands in exactly one account: reserved, free, or held by one allocation. Nothing is
-// ever created or lost, only moved, so that at any moment native = reserved + free + all that is held; shares
-// of compute are kept the same way. An account never goes below zero: over-commitment has no representation.
+// ever created or lost, only moved, so that at any moment native = reserved + free + all that is held. An
+// account never goes below zero: over-commitment of memory has no representation. Shares of compute are kept
+// the same way; since a share is time and not a place, whoever runs the agent may promise more of it than
+// there is, and then nothing of it is free.
 //
 // The ledger decides and the store remembers, in three steps that may be cut anywhere:
-//   1. a question (grant, end) gives a Change and alters nothing;
+//   1. a question (grant, alter, end) gives a Change and alters nothing;
 //   2. the store makes the change durable (one transaction), or fails, and then nothing has happened;
 //   3. apply() posts it here.
 // A crash after 2 is repaired by reading the store again; before 2 nothing was promised to anybody.
@@ -29,20 +31,25 @@ struct DeviceSeen {  // A device and how much of it is to be reserved.
 struct Granted {
   Use use;
 };
+struct Altered {  // From `when` on it has these terms.
+  uint64_t id;
+  Stamp when;
+  Terms terms;
+};
 struct Ended {
   uint64_t id;
   Stamp when;
   std::string why;
 };
-using Change = std::variant<DeviceSeen, Granted, Ended>;
+using Change = std::variant<DeviceSeen, Granted, Altered, Ended>;
 
 // What a device's accounts say.
 struct Balance {
   Device device;
   Bytes reserved;  // Reaches device.reserved when tenants that were there before have left enough.
   Bytes free;
-  Share free_share = whole_device;
-  std::map<uint64_t, Slice> held;  // By the allocation's id.
+  Share free_share = whole_device;  // Nothing where more is promised than there is.
+  std::map<uint64_t, Slice> held;   // By the allocation's id.
 };
 
 class Ledger {
@@ -54,8 +61,12 @@ class Ledger {
   // The allocation as living use, or why not: the name is taken, a device is unknown or has not enough.
   // `what.name` must be set. A request id that was granted before and lives gives that use again
   // (already_granted() tells); one that ended is a conflict.
-  Outcome<Change> grant(const Allocation& what, const Stamp& now) const;
+  // Of compute no more than `most` is promised of one device.
+  Outcome<Change> grant(const Allocation& what, const Stamp& now, Share most = whole_device) const;
   const Use* already_granted(uint32_t owner, std::string_view request_id) const;
+
+  // Other terms for a living allocation, or why not: a device has not enough for what it gets more.
+  Outcome<Change> alter(uint64_t id, const Terms&, const Stamp& now, Share most = whole_device) const;
 
   Outcome<Change> end(uint64_t id, const Stamp& now, std::string why) const;
 
@@ -73,9 +84,11 @@ class Ledger {
   bool balanced() const;
 
   static constexpr size_t most_ended = 1000;
+  static constexpr size_t most_periods = 100;     // Of one use, the newest; the store has all.
+  static constexpr Share unlimited{100 * 10000};  // `most`, where compute may be over-committed.
 
  private:
-  Outcome<void> check(const Use&) const;
+  Outcome<void> check(const Use&, Share most) const;
 
   std::map<Uuid, Balance> balances_;
   std::map<uint64_t, Use> living_;

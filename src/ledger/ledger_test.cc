@@ -76,6 +76,80 @@ TEST(Ledger, never_over_commits) {
   }
 }
 
+TEST(Ledger, an_alteration_moves_the_difference_and_remembers_what_was) {
+  Book book;
+  ASSERT_TRUE(book.grant(holding("a", {{book.card(0), 4_GiB, {3000}}, {book.card(1), 4_GiB, {3000}}})));
+  ASSERT_TRUE(book.grant(holding("b", {{book.card(0), 4_GiB, {5000}}})));
+  const uint64_t id = book.ledger.find("a")->id;
+  const Terms was = terms_of(book.ledger.find("a")->what);
+  struct Row {
+    Bytes memory;
+    Share share;
+    const char* refused;  // Empty: it is not.
+    Bytes free;           // Of card 0 afterwards.
+    uint32_t free_share;
+  };
+  const Row rows[] = {
+      {6_GiB, {3000}, "", 5_GiB, 2000},
+      {12_GiB, {3000}, "device 0: 6 GiB more needed, 5 GiB free", 5_GiB, 2000},
+      {11_GiB, {5000}, "", 0_GiB, 0},
+      {11_GiB, {5001}, "device 0: 50.01% of its compute needed, 50% free beside the others", 0_GiB, 0},
+      {1_GiB, {100}, "", 10_GiB, 4900},
+  };
+  size_t changes = 0;
+  for (const Row& row : rows) {
+    Terms terms = was;
+    terms.memory = row.memory;
+    terms.share = row.share;
+    const auto change = book.ledger.alter(id, terms, {1'000 + static_cast<int64_t>(changes), "boot", 20});
+    EXPECT_EQ(change ? "" : change.error().sentence, row.refused);
+    if (change) {
+      ASSERT_TRUE(book.ledger.apply(*change));
+      ++changes;
+      EXPECT_EQ(terms_of(book.ledger.find("a")->what), terms);
+    }
+    EXPECT_EQ(book.balance(0).free, row.free);
+    EXPECT_EQ(book.balance(0).free_share.basis_points, row.free_share);
+    EXPECT_TRUE(book.ledger.balanced());
+  }
+  ASSERT_EQ(book.ledger.find("a")->before.size(), changes);
+  EXPECT_EQ(book.ledger.find("a")->before[0].terms, was);
+  ASSERT_TRUE(book.end("a"));
+  EXPECT_EQ(book.ledger.ended().back().before.size(), changes);
+  EXPECT_EQ(book.balance(1).free, 15_GiB);
+  EXPECT_FALSE(book.ledger.alter(id, was, morning)) << "it has ended";
+}
+
+TEST(Ledger, compute_is_promised_twice_only_where_somebody_says_so_and_comes_back_exactly) {
+  Book book;
+  const auto promise = [&](const char* name, uint32_t share) {
+    const auto change =
+        book.ledger.grant(holding(name, {{book.card(0), 1_GiB, {share}}}), morning, Ledger::unlimited);
+    return change && book.ledger.apply(*change);
+  };
+  ASSERT_TRUE(promise("a", 8000));
+  EXPECT_FALSE(book.grant(holding("b", {{book.card(0), 1_GiB, {2001}}})));
+  ASSERT_TRUE(promise("b", 8000));
+  EXPECT_EQ(book.balance(0).free_share.basis_points, 0u);
+  EXPECT_TRUE(book.ledger.balanced());
+  Terms less = terms_of(book.ledger.find("a")->what);
+  less.share = {7000};
+  const auto change = book.ledger.alter(book.ledger.find("a")->id, less, morning);
+  ASSERT_TRUE(change) << "less is always possible";
+  ASSERT_TRUE(book.ledger.apply(*change));
+  ASSERT_TRUE(book.end("b"));
+  EXPECT_EQ(book.balance(0).free_share.basis_points, 3000u);
+  EXPECT_TRUE(book.ledger.balanced());
+}
+
+TEST(Ledger, whole_devices_cannot_be_altered) {
+  Book book;
+  Allocation whole = holding("w", {{book.card(0), 15_GiB, {10000}}});
+  whole.exclusive = true;
+  ASSERT_TRUE(book.grant(whole));
+  EXPECT_FALSE(book.ledger.alter(book.ledger.find("w")->id, {1_GiB, {1}}, morning));
+}
+
 TEST(Ledger, a_name_is_unique_among_the_living_and_free_afterwards) {
   Book book;
   ASSERT_TRUE(book.grant(holding("a", {{book.card(0), 1_GiB, {}}})));

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/slice.h"
 
@@ -24,12 +25,36 @@ struct Stamp {
 // Never negative.
 int64_t duration_ns(const Stamp& from, const Stamp& to);
 
+// What of an allocation can be changed while it lives; memory and share are those of each of its devices.
+struct Terms {
+  Bytes memory;
+  Share share;
+  Policy policy = Policy::fixed_share;
+  LatencyClass latency = LatencyClass::batch;
+  Isolation isolation = Isolation::memory;
+
+  friend bool operator==(const Terms&, const Terms&) = default;
+};
+Terms terms_of(const Allocation&);
+void set_terms(Allocation&, const Terms&);
+
+// Terms that held until a moment.
+struct Period {
+  Terms terms;
+  Stamp to;
+
+  friend bool operator==(const Period&, const Period&) = default;
+};
+
 struct Use {
   uint64_t id = 0;  // Never used twice.
-  Allocation what;
+  Allocation what;  // As it is now, or was at its end.
   Stamp from;
   std::optional<Stamp> to;  // None: still held.
   std::string why;          // It ended.
+  // What it was before, the oldest first: each period begins where the one before it ends, the first at
+  // `from`; after the last of them comes `what`.
+  std::vector<Period> before;
 
   friend bool operator==(const Use&, const Use&) = default;
 };

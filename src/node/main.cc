@@ -69,9 +69,19 @@ int serve(const Options& options) {
   OR_SAY(runtime, RuntimeDir::open(options.socket + ".run"));
   OR_SAY(keeper, Keeper::reach(runtime->path()));
   Loop loop;
-  const Settings settings{
-      options.socket, options.state,      options.cdi_dir, options.strategy, options.contexts_in_slice,
-      options.audit,  options.over_quota, *paths};
+  const Settings settings{options.socket,
+                          options.state,
+                          options.cdi_dir,
+                          options.strategy,
+                          options.contexts_in_slice,
+                          options.audit,
+                          options.over_quota,
+                          *paths,
+                          options.policy,
+                          options.labels,
+                          options.policy_per_slice,
+                          options.unshared,
+                          options.overcommit_compute};
   Agent agent(loop, settings, std::move(*devices), std::move(*runtime), std::move(*keeper),
               std::move(ledger->store));
   if (!ledger->moved_aside.empty()) {

@@ -1,6 +1,12 @@
 #include "node/options.h"
 
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <charconv>
 #include <string_view>
+
+#include "node/agent/policies.h"
 
 namespace carve::node {
 
@@ -23,6 +29,17 @@ const char* const help_text =
                          (default), freeze its slice (carve thaw NAME lets it go on), kill the process
   --over-quota ACT       memory that no call asked for takes a slice beyond its quota: refuse it further
                          allocations (default), report only, kill the slice
+  --policy NAME          how compute is shared on this machine's devices: fixed-share (default),
+                         guaranteed-burst-share, native-burst-share. A device changes over when its last slice
+                         has left. Stands above what carve node set --policy said before
+  --policy-per-slice     slices of one device may follow different policies
+  --unshared ACT         a slice without a compute share, on a device where others have theirs enforced:
+                         refuse it (default), allow it, ranked last
+  --overcommit-compute   more than 100 % of a device's compute may be promised; nobody can then rely on his share
+  --label KEY=VALUE      a label of this node, repeatable; vke.volcengine.com/mgpu-compute-policy says its
+                         policy as --policy does
+  --metrics-listen HOST:PORT  answer GET /metrics on this loopback address too (127.0.0.1:9400, [::1]:9400)
+  --metrics-listen-any   ... on any address: whoever reaches it sees every slice's name and use
   --cdi-dir DIR          where slices for containers are announced (default /var/run/cdi)
   --log-level LEVEL      error, warning, info (default), debug
   --version, --help
@@ -59,6 +76,131 @@ void fill_defaults(Options& o, const Surroundings& s) {
   o.cdi_dir = absolute(o.cdi_dir, s.working_directory);
 }
 
+constexpr size_t most_labels = 64, longest_label = 253;
+
+Outcome<void> say_policy(Options& o, const std::string& option, const std::string& word) {
+  const auto policy = parse_policy(word);
+  if (!policy)
+    return failure(K::bad_request, "{} {}: it is fixed-share, guaranteed-burst-share or native-burst-share",
+                   option, word);
+  if (o.policy && *o.policy != *policy)
+    return failure(K::bad_request, "{} {}: another option says {} already; say it once", option, word,
+                   text(*o.policy));
+  o.policy = *policy;
+  return {};
+}
+
+Outcome<void> say_label(Options& o, const std::string& word) {
+  const size_t equal = word.find('=');
+  if (equal == std::string::npos || equal == 0 || word.size() > 2 * longest_label ||
+      std::ranges::any_of(word, [](char c) { return c < ' ' || c > '~'; }))
+    return failure(K::bad_request, "--label {}: it is KEY=VALUE, printable ASCII", word.substr(0, 80));
+  const std::string key = word.substr(0, equal), value = word.substr(equal + 1);
+  if (const auto known = o.labels.find(key); known != o.labels.end() && known->second != value)
+    return failure(K::bad_request, "--label {}: {} is {} already", word, key, known->second);
+  if (o.labels.size() == most_labels)
+    return failure(K::bad_request, "--label {}: a node has at most {} labels", word, most_labels);
+  if (key == policy_label)
+    if (const auto good = say_policy(o, "--label " + key, value); !good) return good;
+  o.labels[key] = value;
+  return {};
+}
+
+// "127.0.0.1:9400", "[::1]:0", with --metrics-listen-any also "0.0.0.0:9400".
+Outcome<void> say_metrics(Options& o, const std::string& word) {
+  const size_t colon = word.rfind(':');
+  std::string host = word.substr(0, std::min(colon, word.size()));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  unsigned port = 0;
+  const char* const from = word.data() + std::min(colon + 1, word.size());
+  const auto [end, error] = std::from_chars(from, word.data() + word.size(), port);
+  unsigned char address[sizeof(in6_addr)];
+  if (colon == std::string::npos || error != std::errc{} || end != word.data() + word.size() ||
+      port > 65535 ||
+      (inet_pton(AF_INET, host.c_str(), address) != 1 && inet_pton(AF_INET6, host.c_str(), address) != 1))
+    return failure(K::bad_request, "--metrics-listen {}: it is an address and a port, such as 127.0.0.1:9400",
+                   word);
+  o.metrics_host = host;
+  o.metrics_port = static_cast<uint16_t>(port);
+  return {};
+}
+
+bool is_loopback(const std::string& host) { return host.starts_with("127.") || host == "::1"; }
+
+struct Row {
+  std::string_view name;
+  bool takes_value;
+  Outcome<void> (*say)(Options&, const std::string& value);
+};
+
+// A word that is kept as it is.
+template <std::string Options::*field>
+Outcome<void> keep(Options& o, const std::string& value) {
+  o.*field = value;
+  return {};
+}
+template <bool Options::*field>
+Outcome<void> raise(Options& o, const std::string&) {
+  o.*field = true;
+  return {};
+}
+
+constexpr Row rows[] = {
+    {"--sim", true, keep<&Options::sim>},
+    {"--state", true, keep<&Options::state>},
+    {"--socket", true, keep<&Options::socket>},
+    {"--cdi-dir", true, keep<&Options::cdi_dir>},
+    {"--log-level", true, keep<&Options::log_level>},
+    {"--policy-per-slice", false, raise<&Options::policy_per_slice>},
+    {"--overcommit-compute", false, raise<&Options::overcommit_compute>},
+    {"--metrics-listen-any", false, raise<&Options::metrics_any>},
+    {"--metrics-listen", true, say_metrics},
+    {"--label", true, say_label},
+    {"--policy", true, [](Options& o, const std::string& value) { return say_policy(o, "--policy", value); }},
+    {"--unshared", true,
+     [](Options& o, const std::string& value) -> Outcome<void> {
+       if (value != "allow" && value != "refuse")
+         return failure(K::bad_request, "--unshared {}: it is refuse or allow", value);
+       o.unshared = value == "allow";
+       return {};
+     }},
+    {"--strategy", true,
+     [](Options& o, const std::string& value) -> Outcome<void> {
+       const auto strategy = parse_strategy(value);
+       if (!strategy) return failure(K::bad_request, "--strategy {}: it is binpack or spread", value);
+       o.strategy = *strategy;
+       return {};
+     }},
+    {"--reserve", true,
+     [](Options& o, const std::string& value) -> Outcome<void> {
+       const auto bytes = parse_bytes(value);
+       if (!bytes) return failure(K::bad_request, "--reserve {}: {}", value, bytes.error().sentence);
+       o.reserve = *bytes;
+       return {};
+     }},
+    {"--audit", true,
+     [](Options& o, const std::string& value) -> Outcome<void> {
+       const auto act = parse_audit_act(value);
+       if (!act) return failure(K::bad_request, "--audit {}: it is report, freeze or kill", value);
+       o.audit = *act;
+       return {};
+     }},
+    {"--over-quota", true,
+     [](Options& o, const std::string& value) -> Outcome<void> {
+       const auto act = parse_over_quota_act(value);
+       if (!act) return failure(K::bad_request, "--over-quota {}: it is report, refuse or kill", value);
+       o.over_quota = *act;
+       return {};
+     }},
+    {"--context-charge", true,
+     [](Options& o, const std::string& value) -> Outcome<void> {
+       if (value != "slice" && value != "reserve")
+         return failure(K::bad_request, "--context-charge {}: it is slice or reserve", value);
+       o.contexts_in_slice = value == "slice";
+       return {};
+     }},
+};
+
 }  // namespace
 
 Outcome<Options> parse_options(int argc, char** argv, const Surroundings& surroundings) {
@@ -92,52 +234,22 @@ Outcome<Options> parse_options(int argc, char** argv, const Surroundings& surrou
       name.resize(equal);
       valued = true;
     }
-    const auto take = [&] {
-      if (!valued && i + 1 < argc) value = argv[++i], valued = true;
-      return valued && !value.empty();
-    };
-    const struct {
-      const char* name;
-      std::string* target;
-    } texts[] = {{"--sim", &o.sim},
-                 {"--state", &o.state},
-                 {"--socket", &o.socket},
-                 {"--cdi-dir", &o.cdi_dir},
-                 {"--log-level", &o.log_level}};
-    bool known = false;
-    for (const auto& text : texts) {
-      if (name != text.name) continue;
-      if (!take()) return failure(K::bad_request, "{} needs a value; carved --help explains it", name);
-      *text.target = value;
-      known = true;
-    }
-    if (known) continue;
-    if (name != "--strategy" && name != "--reserve" && name != "--context-charge" && name != "--audit" &&
-        name != "--over-quota")
+    const auto row = std::ranges::find(rows, name, &Row::name);
+    if (row == std::end(rows))
       return failure(K::bad_request, "there is no option {}; carved --help lists them", argv[i]);
-    if (!take()) return failure(K::bad_request, "{} needs a value; carved --help explains it", name);
-    if (name == "--strategy") {
-      const auto strategy = parse_strategy(value);
-      if (!strategy) return failure(K::bad_request, "--strategy {}: it is binpack or spread", value);
-      o.strategy = *strategy;
-    } else if (name == "--reserve") {
-      const auto bytes = parse_bytes(value);
-      if (!bytes) return failure(K::bad_request, "--reserve {}: {}", value, bytes.error().sentence);
-      o.reserve = *bytes;
-    } else if (name == "--audit") {
-      const auto act = parse_audit_act(value);
-      if (!act) return failure(K::bad_request, "--audit {}: it is report, freeze or kill", value);
-      o.audit = *act;
-    } else if (name == "--over-quota") {
-      const auto act = parse_over_quota_act(value);
-      if (!act) return failure(K::bad_request, "--over-quota {}: it is report, refuse or kill", value);
-      o.over_quota = *act;
-    } else if (value == "slice" || value == "reserve") {
-      o.contexts_in_slice = value == "slice";
-    } else {
-      return failure(K::bad_request, "--context-charge {}: it is slice or reserve", value);
-    }
+    if (valued && !row->takes_value) return failure(K::bad_request, "{} takes no value", name);
+    if (!valued && row->takes_value && i + 1 < argc) value = argv[++i];
+    if (row->takes_value && value.empty())
+      return failure(K::bad_request, "{} needs a value; carved --help explains it", name);
+    if (const auto good = row->say(o, value); !good) return tl::unexpected(good.error());
   }
+  if (o.metrics_any && o.metrics_host.empty())
+    return failure(K::bad_request, "--metrics-listen-any goes with --metrics-listen HOST:PORT");
+  if (!o.metrics_host.empty() && !o.metrics_any && !is_loopback(o.metrics_host))
+    return failure(K::bad_request,
+                   "--metrics-listen {}: metrics name every slice, so only a loopback address is opened; "
+                   "--metrics-listen-any opens this one",
+                   o.metrics_host);
   fill_defaults(o, surroundings);
   return o;
 }

@@ -1,6 +1,7 @@
 // What carved was asked to do on its command line, with the defaults of this user filled in.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -18,6 +19,14 @@ struct Options {
   bool contexts_in_slice = true;
   AuditAct audit = AuditAct::report;
   OverQuotaAct over_quota = OverQuotaAct::refuse;
+  std::optional<Policy> policy;  // By --policy or by its label.
+  std::map<std::string, std::string> labels;
+  bool policy_per_slice = false;
+  bool unshared = false;
+  bool overcommit_compute = false;
+  std::string metrics_host;   // Empty: metrics are on the API's socket alone.
+  uint16_t metrics_port = 0;  // 0: any that is free; the log says which.
+  bool metrics_any = false;   // Not on loopback addresses alone.
   std::string log_level = "info";
 
   // What is not the agent itself.

@@ -42,14 +42,53 @@ TEST(Options, are_read_in_both_forms_and_paths_become_absolute) {
   EXPECT_FALSE(o->contexts_in_slice);
 }
 
+TEST(Options, the_policy_is_said_as_an_option_or_as_a_label) {
+  EXPECT_FALSE(parse({}, user)->policy);
+  EXPECT_EQ(parse({"--policy", "native-burst-share"}, user)->policy, Policy::native_burst_share);
+  const auto o = parse(
+      {"--label", "vke.volcengine.com/mgpu-compute-policy=guaranteed-burst-share", "--label=zone=a"}, user);
+  ASSERT_TRUE(o) << o.error().sentence;
+  EXPECT_EQ(o->policy, Policy::guaranteed_burst_share);
+  EXPECT_EQ(o->labels.at("zone"), "a");
+  EXPECT_TRUE(
+      parse({"--policy=fixed-share", "--label=vke.volcengine.com/mgpu-compute-policy=fixed-share"}, user));
+}
+
+TEST(Options, metrics_are_opened_on_loopback_and_elsewhere_only_when_that_is_said) {
+  const auto o = parse({"--metrics-listen", "[::1]:9400"}, user);
+  ASSERT_TRUE(o) << o.error().sentence;
+  EXPECT_EQ(o->metrics_host, "::1");
+  EXPECT_EQ(o->metrics_port, 9400);
+  EXPECT_EQ(parse({"--metrics-listen=127.0.0.1:0"}, user)->metrics_host, "127.0.0.1");
+  EXPECT_EQ(parse({"--metrics-listen", "0.0.0.0:9400", "--metrics-listen-any"}, user)->metrics_host,
+            "0.0.0.0");
+}
+
 TEST(Options, wrong_ones_are_refused_with_a_sentence) {
   const struct {
     std::vector<const char*> words;
     const char* sentence;
-  } rows[] = {{{"--nonsense"}, "no option --nonsense"},        {{"x"}, "no option x"},
-              {{"--state"}, "--state needs a value"},          {{"--state="}, "--state needs a value"},
-              {{"--strategy", "best"}, "binpack or spread"},   {{"--reserve", "5"}, "--reserve 5"},
-              {{"--context-charge", "me"}, "slice or reserve"}};
+  } rows[] = {{{"--nonsense"}, "no option --nonsense"},
+              {{"x"}, "no option x"},
+              {{"--state"}, "--state needs a value"},
+              {{"--state="}, "--state needs a value"},
+              {{"--strategy", "best"}, "binpack or spread"},
+              {{"--reserve", "5"}, "--reserve 5"},
+              {{"--context-charge", "me"}, "slice or reserve"},
+              {{"--policy", "fair"}, "fixed-share, guaranteed-burst-share or native-burst-share"},
+              {{"--label", "vke.volcengine.com/mgpu-compute-policy=Fixed"}, "fixed-share, guaranteed"},
+              {{"--label=vke.volcengine.com/mgpu-compute-policy=fixed-share", "--policy=native-burst-share"},
+               "says fixed-share already"},
+              {{"--label", "zone"}, "KEY=VALUE"},
+              {{"--label", "zone=a", "--label", "zone=b"}, "zone is a already"},
+              {{"--unshared", "maybe"}, "refuse or allow"},
+              {{"--policy-per-slice=yes"}, "takes no value"},
+              {{"--metrics-listen", "127.0.0.1"}, "an address and a port"},
+              {{"--metrics-listen", "127.0.0.1:66000"}, "an address and a port"},
+              {{"--metrics-listen", "localhost:9400"}, "an address and a port"},
+              {{"--metrics-listen", "127.x:9400"}, "an address and a port"},
+              {{"--metrics-listen", "0.0.0.0:9400"}, "only a loopback address"},
+              {{"--metrics-listen-any"}, "goes with --metrics-listen"}};
   for (const auto& row : rows) {
     const auto o = parse(row.words, user);
     ASSERT_FALSE(o) << row.sentence;

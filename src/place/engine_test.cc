@@ -190,6 +190,12 @@ TEST(Rules, each_refuses_by_its_name_and_only_for_its_cause) {
       {"other device", [](NodeState&, CardState&, Ask& a) { a.only = 7; }},
       {"unhealthy", [](NodeState&, CardState& c, Ask&) { c.sick = true; }},
       {"MIG mode", [](NodeState&, CardState& c, Ask&) { c.partitioned = true; }},
+      {"policy",
+       [](NodeState&, CardState& c, Ask& a) {
+         c.policy = static_cast<uint8_t>(Policy::fixed_share);
+         a.policy = static_cast<uint8_t>(Policy::guaranteed_burst_share);
+       }},
+      {"no share", [](NodeState&, CardState& c, Ask& a) { c.shared_out = a.unshared = true; }},
       {"too small", [](NodeState&, CardState&, Ask& a) { a.memory = 17_GiB; }},
       {"less than a context", [](NodeState&, CardState& c, Ask&) { c.context = 2_GiB; }},
       {"no migration", [](NodeState&, CardState&, Ask& a) { a.spill = 1_GiB; }},

@@ -102,7 +102,8 @@ Ask ask_of(const Request& r, const Fleet& fleet) {
   a.cards = static_cast<uint8_t>(r.devices);
   a.exclusive = r.exclusive;
   a.isolated = r.isolation != Isolation::none;
-  a.policy = static_cast<uint8_t>(r.policy);
+  a.unshared = r.isolation != Isolation::memory_and_compute && !r.exclusive;
+  if (r.policy) a.policy = static_cast<uint8_t>(*r.policy);
   a.share = r.share;
   a.spill = r.spill;
   a.cpu_milli = r.cpu_milli;

@@ -30,6 +30,8 @@ struct CardState {
   bool sick = false;
   bool partitioned = false;  // MIG mode: hardware instances are not ours to slice.
   bool migrates = false;     // Managed memory may exceed the card.
+  bool shared_out = false;   // Somebody's share is enforced on it: who keeps to none has no place there.
+  uint8_t policy = any_policy;
 };
 
 struct NodeState {

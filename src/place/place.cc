@@ -20,6 +20,8 @@ CardState state_of(const Card& c) {
   s.exclusive = c.exclusive;
   s.sick = !c.trouble.empty();
   s.migrates = c.device.migrates;
+  s.shared_out = c.shared_out;
+  if (c.policy) s.policy = static_cast<uint8_t>(*c.policy);
   return s;
 }
 

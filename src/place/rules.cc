@@ -56,6 +56,15 @@ constexpr CardRule of_card[] = {
      [](const CardState&, const Ask&, const CardWords&) {
        return std::string("in MIG mode: its hardware instances are not ours to slice; `nvidia-smi -mig 0`");
      }},
+    {[](const CardState& c, uint32_t, const Ask& a) {
+       return a.policy == any_policy || c.policy == any_policy || a.policy == c.policy;
+     },
+     "policy",
+     [](const CardState& c, const Ask& a, const CardWords&) {
+       return fmt::format("the request wants {}, and the device's effective policy is {}",
+                          text(static_cast<carve::Policy>(a.policy)),
+                          text(static_cast<carve::Policy>(c.policy)));
+     }},
     {[](const CardState& c, uint32_t, const Ask& a) { return need(a, c) <= c.usable; }, "too small",
      [](const CardState& c, const Ask& a, const CardWords&) {
        return fmt::format("{} needed, and only {} of it are usable at all", text(need(a, c)).c_str(),
@@ -82,6 +91,12 @@ constexpr CardRule of_card[] = {
      [](const CardState& c, const Ask&, const CardWords&) {
        return fmt::format("shared by {} tenant{}, and the request wants it alone", c.tenants,
                           c.tenants == 1 ? "" : "s");
+     }},
+    {[](const CardState& c, uint32_t, const Ask& a) { return !a.unshared || !c.shared_out; }, "no share",
+     [](const CardState&, const Ask&, const CardWords&) {
+       return std::string(
+           "shares of its compute are enforced, and the request keeps to none: give it one (--compute 20%), "
+           "or let the agent admit such slices with the lowest rank (carved --unshared allow)");
      }},
     {[](const CardState& c, uint32_t, const Ask& a) {
        return !a.isolated || a.exclusive || c.isolated < most_tenants;

@@ -65,6 +65,7 @@ Outcome<void> Agent::adopt(bool rebuild) {
   }
   for (const NodeDevice& d : devices_)
     if (const auto good = seen(d, d.device.reserved); !good) return good;
+  open_policies();
   watch_keeper();
   return {};
 }

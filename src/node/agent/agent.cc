@@ -104,15 +104,67 @@ std::vector<place::Card> Agent::cards() const {
         ++card.tenants;
         card.isolated += what.isolation != Isolation::none;
         card.exclusive |= what.exclusive;
+        card.shared_out |= what.shares_compute() && !settings_.unshared;
       }
     }
+    if (settings_.overcommit_compute) card.free_share = whole_device;
+    if (!settings_.policy_per_slice) card.policy = policies_.of(d.device.uuid).effective;
     out.push_back(std::move(card));
   }
   return out;
 }
 
 place::Answer Agent::explain(const Request& request) const {
-  return place::place(cards(), request, request.strategy.value_or(settings_.strategy));
+  const std::vector<place::Card> all = cards();
+  const Strategy strategy = request.strategy.value_or(settings_.strategy);
+  place::Answer answer = place::place(all, request, strategy);
+  if (!answer.placement || request.policy || settings_.policy_per_slice) return answer;
+  // Whoever names no policy takes its device's. The parts of one slice follow one policy, so while some
+  // devices have changed over and others not yet, all parts go to the ones or to the others.
+  const auto policy_of = [&](size_t i) { return *all[i].policy; };
+  const auto& chosen = answer.placement->cards;
+  if (std::ranges::all_of(chosen, [&](size_t i) { return policy_of(i) == policy_of(chosen[0]); }))
+    return answer;
+  std::vector<Policy> policies{policies_.desired()};
+  for (const size_t i : chosen) policies.push_back(policy_of(i));
+  for (const Policy policy : policies) {
+    Request bound = request;
+    bound.policy = policy;
+    answer = place::place(all, bound, strategy);
+    if (answer.placement) break;
+  }
+  return answer;
+}
+
+Policies::Holders Agent::policy_holders() const {
+  return [this](const Uuid& uuid) {
+    std::vector<std::string> names;
+    if (const auto balance = ledger_.balances().find(uuid); balance != ledger_.balances().end())
+      for (const auto& [id, slice] : balance->second.held) names.push_back(ledger_.living().at(id).what.name);
+    return names;
+  };
+}
+
+// Once the ledger is known and the living are adopted.
+void Agent::open_policies() {
+  std::vector<Uuid> uuids;
+  for (const NodeDevice& d : devices_) uuids.push_back(d.device.uuid);
+  const auto lived_under = [this](const Uuid& uuid) -> std::optional<Policy> {
+    const auto balance = ledger_.balances().find(uuid);
+    if (balance == ledger_.balances().end() || balance->second.held.empty()) return std::nullopt;
+    return ledger_.living().at(balance->second.held.begin()->first).what.policy;
+  };
+  std::string trouble;
+  policies_.open(settings_.state + "/policy.json", uuids, settings_.policy, lived_under, policy_holders(),
+                 trouble);
+  if (!trouble.empty()) event("", trouble);
+}
+
+Outcome<void> Agent::want_policy(Policy policy, const std::string& by) {
+  if (policy == policies_.desired()) return {};
+  const auto done = policies_.want(policy, policy_holders());
+  if (done) event("", fmt::format("compute policy {} wanted by {}", text(policy), by));
+  return done;
 }
 
 Outcome<const Tenant*> Agent::grant(Request request, const Peer& creator) {
@@ -144,7 +196,8 @@ Outcome<const Tenant*> Agent::grant(Request request, const Peer& creator) {
   what.exclusive = request.exclusive;
   what.persistent = request.persistent;
   what.isolation = request.isolation;
-  what.policy = request.policy;
+  what.policy =
+      request.policy.value_or(policies_.of(devices_[answer.placement->cards.front()].device.uuid).effective);
   what.latency = request.latency;
   for (const size_t i : answer.placement->cards) {
     const Device& d = devices_[i].device;
@@ -152,7 +205,7 @@ Outcome<const Tenant*> Agent::grant(Request request, const Peer& creator) {
                            answer.placement->share, request.spill});
   }
 
-  const auto change = ledger_.grant(what, now());
+  const auto change = ledger_.grant(what, now(), most_shares());
   if (!change) return tl::unexpected(change.error());
   if (const auto kept = ledger::post(ledger_, *store_, *change); !kept) return tl::unexpected(kept.error());
 
@@ -183,6 +236,7 @@ Outcome<const Tenant*> Agent::grant(Request request, const Peer& creator) {
     watch(tenant, tenant.creator, &Agent::creator_ended);
   }
   note(tenant);
+  policies_.settle(policy_holders());
   std::vector<std::string> parts;
   for (const Slice& s : tenant.use.what.slices)
     parts.push_back(fmt::format("{} of device {}", text(s.memory).c_str(), device(s.device)->device.index));
@@ -219,7 +273,7 @@ void Agent::fill_control(Tenant& tenant) {
     const NodeDevice* d = device(slice.device);
     shm::ControlDevice& out = control.devices[i];
     memcpy(out.uuid, slice.device.bytes.data(), sizeof out.uuid);
-    out.quota = slice.memory.count;
+    std::atomic_ref(out.quota).store(slice.memory.count);
     out.spill = slice.spill.count;
     out.context_bytes = d != nullptr && settings_.contexts_in_slice ? d->context.count : 0;
     out.gate.store(static_cast<uint64_t>(shm::Gate::open), std::memory_order_relaxed);

@@ -14,7 +14,10 @@
 #include <memory>
 
 #include "ledger/store.h"
+#include "node/agent/policies.h"
 #include "node/agent/tenant.h"
+#include "node/arbiter/trace.h"
+#include "node/arbiter/view.h"
 #include "node/cdi/cdi.h"
 #include "node/devices/sampler.h"
 #include "node/os/loop.h"
@@ -37,7 +40,20 @@ struct Settings {
   bool contexts_in_slice = true;  // Contexts are charged to slices; otherwise to the device's reserve.
   AuditAct audit = AuditAct::report;
   OverQuotaAct over_quota = OverQuotaAct::refuse;
-  Paths paths;  // Where our libraries and the driver's lie.
+  Paths paths;                   // Where our libraries and the driver's lie.
+  std::optional<Policy> policy;  // Said on the command line, in whichever way.
+  std::map<std::string, std::string> labels;
+  bool policy_per_slice = false;    // Slices of one device may follow different policies.
+  bool unshared = false;            // Slices without a share are admitted beside enforced ones, as the last.
+  bool overcommit_compute = false;  // More than the whole of a device's compute may be promised.
+};
+
+// What somebody wants changed of a living slice; absent: as it is. Memory and share of each of its devices.
+struct Alteration {
+  std::optional<Bytes> memory;
+  std::optional<Share> share;
+  std::optional<Policy> policy;
+  std::optional<LatencyClass> latency;
 };
 
 // A device as found at start, and what changes about it.
@@ -68,6 +84,9 @@ class Agent {
                                                     const std::string* visible_devices);
   Outcome<void> supervise(Tenant&, Peer peer);
   Outcome<void> add_container(Tenant&, pid_t init, const std::string& id);
+  // `by`: who wants it, for the record.
+  Outcome<void> alter(Tenant&, const Alteration&, const std::string& by);
+  Outcome<void> want_policy(Policy, const std::string& by);  // Of the machine.
   void stop(Tenant&, const std::string& why);
   Outcome<void> thaw(Tenant&);  // What the audit froze goes on, and is let be.
 
@@ -83,6 +102,12 @@ class Agent {
   const std::deque<Event>& events() const { return events_; }
   const Settings& settings() const { return settings_; }
   const RuntimeDir& runtime() const { return runtime_; }
+  const Policies& policies() const { return policies_; }
+
+  // From the arbiter (compute.cc). What was granted and had of a device; nothing where nobody arbitrates.
+  std::optional<DeviceCompute> compute(const Uuid&) const;
+  std::string metering() const;  // What its numbers rest on, as a sentence; empty: nothing is metered.
+  std::vector<TraceSpan> trace(int64_t since_monotonic_ns) const;  // What has ended since, the oldest first.
   void leave();  // At an ordinary end: takes away what nobody uses.
   bool any_stopping() const {
     return std::ranges::any_of(tenants_, [](const auto& entry) { return entry.second->stopping; });
@@ -98,6 +123,14 @@ class Agent {
   Outcome<void> announce(const Tenant&) const;
   Outcome<void> make_pages(Tenant&);
   void fill_control(Tenant&);
+  void compute_changed(Tenant&);  // Its share, policy or class is another from now on.
+  Outcome<void> may_have(const Tenant&, const ledger::Terms&, const Alteration&) const;
+  Outcome<void> shrink(Tenant&, Bytes memory);
+  Share most_shares() const {
+    return settings_.overcommit_compute ? ledger::Ledger::unlimited : whole_device;
+  }
+  Policies::Holders policy_holders() const;
+  void open_policies();
   void keep_report(Tenant&);
   void note(const Tenant&);
   void watch_cgroup(Tenant&);
@@ -137,6 +170,7 @@ class Agent {
   Keeper keeper_;
   std::unique_ptr<ledger::Store> store_;
   ledger::Ledger ledger_;
+  Policies policies_;
   std::map<uint64_t, std::unique_ptr<Tenant>> tenants_;
   Mapped<shm::Heartbeat> heartbeat_;
   std::optional<CgroupTree> tree_;

@@ -170,6 +170,9 @@ void Agent::end(uint64_t id, const std::string& why) {
   runtime_.remove(tenant.name());
   event(tenant.name(), "ended: " + why);
   tenants_.erase(living);
+  if (policies_.settle(policy_holders()))
+    event("", fmt::format("compute policy {} is in effect where the last slice has left",
+                          text(policies_.desired())));
 }
 
 }  // namespace carve::node

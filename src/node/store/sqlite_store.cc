@@ -28,6 +28,9 @@ constexpr const char* migrations[SqliteStore::schema_version] = {
          share INTEGER, PRIMARY KEY (use, position)) STRICT;
        CREATE UNIQUE INDEX living_name ON use(name) WHERE to_utc IS NULL;)",
     "ALTER TABLE slice ADD COLUMN spill INTEGER NOT NULL DEFAULT 0;",
+    R"(CREATE TABLE period (use INTEGER REFERENCES use(id), position INTEGER, memory INTEGER, share INTEGER,
+         policy INTEGER, latency INTEGER, isolation INTEGER, to_utc INTEGER, to_boot TEXT, to_mono INTEGER,
+         PRIMARY KEY (use, position)) STRICT;)",
 };
 
 // One prepared statement; bind in order, then step. Finalized when it goes out of scope.
@@ -67,6 +70,12 @@ class Statement {
   int code_ = SQLITE_OK;
   int bound_ = 0;
 };
+
+// A number that this version has no word for was written by another.
+bool known(const ledger::Terms& t) {
+  return t.isolation <= Isolation::memory_and_compute && t.policy <= Policy::native_burst_share &&
+         t.latency <= LatencyClass::latency;
+}
 
 bool run(sqlite3* db, const char* sql) {
   return sqlite3_exec(db, sql, nullptr, nullptr, nullptr) == SQLITE_OK;
@@ -123,6 +132,26 @@ int insert(sqlite3* db, const ledger::Granted& granted) {
     if (const int code = part.finished()) return code;
   }
   return SQLITE_OK;
+}
+
+// What it was becomes a period that ended, and the rows of the use say what it is.
+int insert(sqlite3* db, const ledger::Altered& altered) {
+  const auto id = static_cast<int64_t>(altered.id);
+  const ledger::Terms& t = altered.terms;
+  Statement was(
+      db,
+      "INSERT INTO period SELECT u.id, (SELECT COALESCE(MAX(position), -1) + 1 FROM period WHERE use = "
+      "u.id), s.memory, s.share, u.policy, u.latency, u.isolation, ?, ?, ? FROM use u JOIN slice s ON "
+      "s.use = u.id AND s.position = 0 WHERE u.id = ?");
+  was << altered.when.utc_ns << altered.when.boot_id << altered.when.monotonic_ns << id;
+  if (const int code = was.finished()) return code;
+  Statement use(db, "UPDATE use SET policy = ?, latency = ?, isolation = ? WHERE id = ?");
+  use << static_cast<int64_t>(t.policy) << static_cast<int64_t>(t.latency)
+      << static_cast<int64_t>(t.isolation) << id;
+  if (const int code = use.finished()) return code;
+  Statement slices(db, "UPDATE slice SET memory = ?, share = ? WHERE use = ?");
+  slices << static_cast<int64_t>(t.memory.count) << t.share.basis_points << id;
+  return slices.finished();
 }
 
 int insert(sqlite3* db, const ledger::Ended& ended) {
@@ -254,8 +283,7 @@ Outcome<std::vector<Change>> SqliteStore::read() {
     use.what.isolation = static_cast<Isolation>(u.number(6));
     use.what.policy = static_cast<Policy>(u.number(7));
     use.what.latency = static_cast<LatencyClass>(u.number(8));
-    if (use.what.isolation > Isolation::memory || use.what.policy > Policy::native_burst_share ||
-        use.what.latency > LatencyClass::latency)
+    if (!known(ledger::terms_of(use.what)))
       return failure(K::out_of_order, "the ledger {} holds an unknown setting of '{}'", path_, use.what.name);
     use.from = {u.number(9), u.text(10), u.number(11)};
     if (!u.null(12)) use.to = Stamp{u.number(12), u.text(13), u.number(14)};
@@ -274,7 +302,26 @@ Outcome<std::vector<Change>> SqliteStore::read() {
                                          {static_cast<uint32_t>(s.number(3))},
                                          {static_cast<uint64_t>(s.number(4))}});
   }
-  if (!d.done() || !u.done() || !s.done()) return trouble("reading");
+  Statement p(
+      db_,
+      "SELECT use, memory, share, policy, latency, isolation, to_utc, to_boot, to_mono FROM period ORDER "
+      "BY use, position");
+  while (p.row()) {
+    const auto use = uses.find(static_cast<uint64_t>(p.number(0)));
+    if (use == uses.end()) continue;
+    const ledger::Terms terms{{static_cast<uint64_t>(p.number(1))},
+                              {static_cast<uint32_t>(p.number(2))},
+                              static_cast<Policy>(p.number(3)),
+                              static_cast<LatencyClass>(p.number(4)),
+                              static_cast<Isolation>(p.number(5))};
+    if (!known(terms))
+      return failure(K::out_of_order, "the ledger {} holds an unknown setting of '{}'", path_,
+                     use->second.what.name);
+    auto& before = use->second.before;
+    before.push_back({terms, {p.number(6), p.text(7), p.number(8)}});
+    if (before.size() > Ledger::most_periods) before.erase(before.begin());
+  }
+  if (!d.done() || !u.done() || !s.done() || !p.done()) return trouble("reading");
 
   std::vector<Change> out;
   for (Device device : devices) {

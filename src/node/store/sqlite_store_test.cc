@@ -75,6 +75,71 @@ TEST(SqliteStore, reads_back_what_was_written) {
   EXPECT_EQ(again.grant(holding("c", 1_GiB), morning).has_value(), true);
 }
 
+TEST(SqliteStore, remembers_every_change_of_a_slice_and_when_it_was) {
+  Directory dir;
+  Ledger ledger;
+  {
+    auto opened = SqliteStore::open(dir.ledger(), 1);
+    ASSERT_TRUE(opened);
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(card())));
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("a", 2_GiB), morning)));
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("b", 1_GiB), morning)));
+    const uint64_t id = ledger.find("a")->id;
+    for (uint32_t i = 1; i <= 3; ++i) {
+      const ledger::Terms terms{{i << 30},
+                                {i * 1000},
+                                Policy::guaranteed_burst_share,
+                                LatencyClass::latency,
+                                Isolation::memory_and_compute};
+      ASSERT_TRUE(post(ledger, *opened->store,
+                       *ledger.alter(id, terms, {morning.utc_ns + i, "boot", morning.monotonic_ns + i})));
+    }
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.end(ledger.find("b")->id, morning, "stopped")));
+  }
+  auto opened = SqliteStore::open(dir.ledger(), 1);
+  ASSERT_TRUE(opened);
+  const Ledger again = reread(*opened->store);
+  EXPECT_EQ(again.living(), ledger.living());
+  EXPECT_EQ(again.ended(), ledger.ended());
+  ASSERT_EQ(again.find("a")->before.size(), 3u);
+  EXPECT_EQ(again.find("a")->before[0].terms.memory, 2_GiB);
+  EXPECT_EQ(again.find("a")->before[1].to.utc_ns, morning.utc_ns + 2);
+  EXPECT_EQ(again.balances().at(card().uuid).free, 12_GiB);
+}
+
+TEST(SqliteStore, a_ledger_of_before_there_were_changes_is_migrated) {
+  Directory dir;
+  sqlite3* db = nullptr;
+  sqlite3_open(dir.ledger().c_str(), &db);
+  ASSERT_EQ(sqlite3_exec(db, R"(
+      CREATE TABLE device (uuid TEXT PRIMARY KEY, idx INTEGER, name TEXT, native INTEGER, reserved INTEGER) STRICT;
+      CREATE TABLE use (id INTEGER PRIMARY KEY, name TEXT NOT NULL, request_id TEXT NOT NULL, owner INTEGER,
+        exclusive INTEGER, persistent INTEGER, isolation INTEGER, policy INTEGER, latency INTEGER,
+        from_utc INTEGER, from_boot TEXT, from_mono INTEGER,
+        to_utc INTEGER, to_boot TEXT, to_mono INTEGER, why TEXT) STRICT;
+      CREATE TABLE slice (use INTEGER REFERENCES use(id), position INTEGER, device TEXT, memory INTEGER,
+        share INTEGER, spill INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (use, position)) STRICT;
+      CREATE UNIQUE INDEX living_name ON use(name) WHERE to_utc IS NULL;
+      PRAGMA user_version = 2;
+      INSERT INTO device VALUES ('GPU-01000000-0000-0000-0000-000000000000', 0, 'NVIDIA A10', 17179869184, 0);
+      INSERT INTO use VALUES (7, 'old', '', 1000, 0, 1, 1, 2, 0, 1, 'boot', 2, NULL, NULL, NULL, NULL);
+      INSERT INTO slice VALUES (7, 0, 'GPU-01000000-0000-0000-0000-000000000000', 1073741824, 3000, 0);)",
+                         nullptr, nullptr, nullptr),
+            SQLITE_OK)
+      << sqlite3_errmsg(db);
+  sqlite3_close(db);
+  auto opened = SqliteStore::open(dir.ledger(), 1);
+  ASSERT_TRUE(opened) << opened.error().sentence;
+  ASSERT_EQ(opened->moved_aside, "");
+  Ledger ledger = reread(*opened->store);
+  ASSERT_NE(ledger.find("old"), nullptr);
+  EXPECT_EQ(ledger.find("old")->what.slices[0].share.basis_points, 3000u);
+  ledger::Terms terms = ledger::terms_of(ledger.find("old")->what);
+  terms.share = {4000};
+  ASSERT_TRUE(post(ledger, *opened->store, *ledger.alter(7, terms, morning)));
+  EXPECT_EQ(reread(*opened->store).living(), ledger.living());
+}
+
 TEST(SqliteStore, a_full_disk_refuses_with_a_sentence_and_changes_nothing) {
   Directory dir;
   Ledger ledger;
@@ -190,6 +255,11 @@ TEST(SqliteStore, what_was_promised_survives_a_kill_at_any_moment) {
         const auto change = ledger.grant(holding(fmt::format("t{}", i), 1_MiB), morning);
         if (!change || !post(ledger, *opened->store, *change)) _exit(2);
         if (write(promised[1], &i, sizeof i) != sizeof i) _exit(3);
+        ledger::Terms more = ledger::terms_of(std::get<ledger::Granted>(*change).use.what);
+        more.memory = 2_MiB;
+        if (!post(ledger, *opened->store,
+                  *ledger.alter(ledger.find(fmt::format("t{}", i))->id, more, morning)))
+          _exit(5);
         if (!post(ledger, *opened->store, *ledger.end(ledger.find(fmt::format("t{}", i))->id, morning, "x")))
           _exit(4);
       }

@@ -1,0 +1,34 @@
+#include "core/commitment.h"
+
+#include <gtest/gtest.h>
+
+namespace carve {
+namespace {
+
+TEST(Commitment, is_tight_above_what_changes_of_tenants_leave_and_over_above_the_whole) {
+  const struct {
+    uint64_t promised_bp, switch_ns;
+    const char* label;
+  } rows[] = {
+      {0, 100'000, ""},           {9700, 100'000, ""},
+      {9701, 100'000, "tight"},  // 100 % - 100 us / 5 ms - 1 %
+      {10000, 100'000, "tight"},  {10001, 100'000, "over-committed"},
+      {9701, 40'000, "tight"},                            // c / 2 % = 2 ms: still 2 %.
+      {9850, 10'000, ""},                                 // The quantum is never below 2 ms: 0.5 % and 1 %.
+      {9851, 10'000, "tight"},    {9400, 1'000'000, ""},  // And never above 20 ms: 5 % and 1 %.
+      {9401, 1'000'000, "tight"},
+  };
+  for (const auto& row : rows)
+    EXPECT_EQ(commitment(row.promised_bp, row.switch_ns), row.label)
+        << row.promised_bp << ' ' << row.switch_ns;
+}
+
+TEST(Commitment, a_quantum_keeps_changes_at_two_percent_within_its_limits) {
+  EXPECT_EQ(quantum_ns(100'000), 5'000'000u);
+  EXPECT_EQ(quantum_ns(1'000), 2'000'000u);
+  EXPECT_EQ(quantum_ns(10'000'000), 20'000'000u);
+  EXPECT_EQ(comfortable(uint64_t{1} << 40).basis_points, 0u);
+}
+
+}  // namespace
+}  // namespace carve

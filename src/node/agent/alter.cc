@@ -1,0 +1,146 @@
+// Other terms for a slice that lives: its processes see them at their next allocation or lease.
+//
+// Memory grows where the device has it. It shrinks to what is in use and not below, without a moment in which
+// the tenant could stand above its new quota unseen: the page says the new quota first, then the use is read;
+// an allocation that read the old quota reads it again after it was charged (tenant/quota/charge.cc). So
+// either we see its charge and take the new quota back, or it sees the new quota and gives the charge back.
+//
+// The ledger is written before anybody is told. A crash in between leaves the page to adoption, which fills
+// it from the ledger.
+#include <algorithm>
+
+#include "node/agent/agent.h"
+#include "node/os/clock.h"
+#include "node/os/log.h"
+#include "wire/shm/budget.h"
+
+namespace carve::node {
+namespace {
+
+using K = FailureKind;
+
+uint64_t used_of(const Tenant& tenant, size_t part) {
+  return tenant.report.page ? shm::read(tenant.report.page->budget[part]).used : 0;
+}
+
+// "process 12 (train) 3 GiB, process 13 (train) 1 GiB and 90 MiB that no call asked for"
+std::string holders_of(const Tenant& tenant, unsigned part) {
+  std::vector<std::pair<uint64_t, std::string>> held;
+  for (const auto& [process, member] : tenant.members) {
+    uint64_t bytes = 0;
+    for (unsigned lane = 0; lane < shm::lanes; ++lane)
+      bytes += shm::holding(*tenant.report.page, {part, member.slot, lane});
+    if (bytes != 0)
+      held.emplace_back(bytes,
+                        fmt::format("process {} ({}) {}", process.pid, command_of(process.pid).substr(0, 60),
+                                    text(Bytes{bytes}).c_str()));
+  }
+  std::ranges::sort(held, std::greater{});
+  std::vector<std::string> said;
+  for (size_t i = 0; i < held.size() && i < 8; ++i) said.push_back(held[i].second);
+  if (held.size() > said.size()) said.push_back(fmt::format("{} more", held.size() - said.size()));
+  if (const uint64_t grown = shm::holding(*tenant.report.page, {part, shm::Tag::agent, 0}); grown != 0)
+    said.push_back(fmt::format("{} that no call asked for", text(Bytes{grown}).c_str()));
+  return fmt::format("{}", fmt::join(said, ", "));
+}
+
+std::string spoken(const ledger::Terms& was, const ledger::Terms& is) {
+  std::vector<std::string> said;
+  if (was.memory != is.memory)
+    said.push_back(fmt::format("memory {} instead of {}", text(is.memory).c_str(), text(was.memory).c_str()));
+  if (was.share != is.share)
+    said.push_back(
+        was.share.basis_points == 0
+            ? fmt::format("compute {}", text(is.share).c_str())
+            : fmt::format("compute {} instead of {}", text(is.share).c_str(), text(was.share).c_str()));
+  if (was.policy != is.policy)
+    said.push_back(fmt::format("policy {} instead of {}", text(is.policy), text(was.policy)));
+  if (was.latency != is.latency)
+    said.push_back(fmt::format("class {} instead of {}", text(is.latency), text(was.latency)));
+  if (was.isolation != is.isolation)
+    said.push_back(fmt::format("isolation {} instead of {}", text(is.isolation), text(was.isolation)));
+  return fmt::format("{}", fmt::join(said, ", "));
+}
+
+}  // namespace
+
+// What must hold of the terms themselves, and on each of the slice's devices.
+Outcome<void> Agent::may_have(const Tenant& tenant, const ledger::Terms& terms,
+                              const Alteration& asked) const {
+  if (asked.share && (asked.share->basis_points == 0 || *asked.share > whole_device))
+    return failure(K::bad_request, "a compute share lies above 0% and up to 100%");
+  if (asked.memory && *asked.memory < smallest_memory)
+    return failure(K::bad_request, "{} of memory is too little: the smallest slice is 1 MiB",
+                   text(*asked.memory).c_str());
+  for (const Slice& slice : tenant.use.what.slices) {
+    const NodeDevice* d = device(slice.device);
+    if (d == nullptr) continue;
+    const Policy effective = policies_.of(slice.device).effective;
+    if (asked.policy && *asked.policy != effective && !settings_.policy_per_slice)
+      return failure(K::conflict,
+                     "device {} follows {}, and all slices of a device follow one policy: change the node's "
+                     "(carve node set --policy {}), or let slices choose (carved --policy-per-slice)",
+                     d->device.index, text(effective), text(*asked.policy));
+    if (asked.memory && tenant.limited() && settings_.contexts_in_slice && terms.memory < d->context)
+      return failure(K::bad_request, "device {}: {} is less than the {} that one context takes on it",
+                     d->device.index, text(terms.memory).c_str(), text(d->context).c_str());
+  }
+  return {};
+}
+
+// The pages say the new quota, or a sentence says who holds more.
+Outcome<void> Agent::shrink(Tenant& tenant, Bytes memory) {
+  if (!tenant.limited() || !tenant.report.page) return {};
+  const auto quota_is = [&](Bytes quota) {
+    for (size_t i = 0; i < tenant.use.what.slices.size(); ++i)
+      std::atomic_ref(tenant.control->devices[i].quota).store(quota.count);
+  };
+  const auto too_full = [&]() -> std::optional<unsigned> {
+    for (unsigned i = 0; i < tenant.use.what.slices.size(); ++i)
+      if (used_of(tenant, i) > memory.count) return i;
+    return std::nullopt;
+  };
+  auto full = too_full();
+  if (!full) {
+    quota_is(memory);
+    full = too_full();
+    if (!full) return {};
+    quota_is(tenant.use.what.slices[*full].memory);
+  }
+  const uint64_t used = used_of(tenant, *full);
+  return failure(
+      K::conflict, "slice {} uses {} of device {}, more than {}: {}. The least it can be given now is {}",
+      tenant.name(), text(Bytes{used}).c_str(), device(tenant.use.what.slices[*full].device)->device.index,
+      text(memory).c_str(), holders_of(tenant, *full),
+      text(Bytes{(used + (1 << 20) - 1) & ~uint64_t{(1 << 20) - 1}}).c_str());
+}
+
+Outcome<void> Agent::alter(Tenant& tenant, const Alteration& asked, const std::string& by) {
+  if (tenant.stopping) return failure(K::conflict, "slice {} is ending", tenant.name());
+  const ledger::Terms was = ledger::terms_of(tenant.use.what);
+  ledger::Terms terms = was;
+  if (asked.memory) terms.memory = *asked.memory;
+  if (asked.share) terms.share = *asked.share;
+  if (asked.policy) terms.policy = *asked.policy;
+  if (asked.latency) terms.latency = *asked.latency;
+  // Whoever is given a first share has it enforced, as one who asks for it at once.
+  if (asked.share && was.share.basis_points == 0 && was.isolation == Isolation::memory)
+    terms.isolation = default_isolation(*asked.share);
+  if (const auto good = may_have(tenant, terms, asked); !good) return good;
+  if (terms == was) return {};
+
+  const auto change = ledger_.alter(tenant.use.id, terms, now(), most_shares());
+  if (!change) return tl::unexpected(change.error());
+  if (terms.memory < was.memory)
+    if (const auto done = shrink(tenant, terms.memory); !done) return done;
+  const auto kept = ledger::post(ledger_, *store_, *change);
+  if (kept) tenant.use = ledger_.living().at(tenant.use.id);
+  fill_control(tenant);
+  if (!kept) return kept;
+  note(tenant);
+  event(tenant.name(), fmt::format("changed by {}: {}", by, spoken(was, terms)));
+  compute_changed(tenant);
+  return {};
+}
+
+}  // namespace carve::node
