@@ -1,0 +1,159 @@
+// One device and its tenants over time: who may run now, with how much in flight, and when to look again.
+//
+// The arbiter looks at what its tenants have running (Observation), calls step() with the time, and sets the
+// gates as gate() says; in between nothing happens here. There is no clock, no thread and no allocation, so
+// the same looks give the same answers, and a scenario of an hour is played in milliseconds.
+//
+// Who is served, in this order:
+//   0  latency tenants with tokens, at once; and gang members whose leader runs elsewhere
+//   1  tenants with tokens: fixed-share, guaranteed-burst-share
+//   2  burst: guaranteed without tokens, native-burst, tenants without a share; never fixed-share
+// and inside a class by start-time fair queueing over the shares. Tokens grow by the share of all time
+// (bucket.h). So a fixed-share tenant never has more than its share, a guaranteed one never less while it
+// wants it, and whatever is left goes to whoever can use it.
+//
+// A lease: the gate is open; after a quantum, if somebody else waits, it closes and what is in flight drains;
+// then the next gate opens. Only one gate is open at a time, except where the hardware does as well: all
+// tenants native-burst with equal weights. What ran while two were in flight is split between them.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <optional>
+#include <span>
+
+#include "share/bucket.h"
+#include "share/fair.h"
+
+namespace carve::share {
+
+// What the arbiter saw of one tenant at a look.
+struct Observation {
+  bool waiting = false;    // A thread of it stands at its closed gate.
+  bool in_flight = false;  // It has work on the device that did not complete.
+  Ns left = 0;             // Estimated: what that work will take.
+  Ns busy = 0;             // How long since the last look it had work on the device.
+  Ns idle_since = 0;       // While nothing is in flight: since when.
+  Ns longest = 0;          // Its longest kernel or graph, as far as known.
+  bool drains = true;      // False: its kernels may wait for kernels that were not launched yet.
+  bool called = false;     // Gang: the leading device has opened for it.
+};
+
+struct Gate {
+  bool open = false;
+  Ns bound = 0;        // Estimated work in flight, `unbounded` or for all its threads together.
+  Ns deadline = 0;     // The lease ends then though nobody says so; 0: it does not.
+  bool eager = false;  // Somebody waits who would gain from hearing at once that this one has finished.
+
+  friend bool operator==(const Gate&, const Gate&) = default;
+};
+
+// What happened, ever, in ns.
+struct Account {
+  Ns charged = 0;     // Its work, with the switches into it.
+  Ns burst = 0;       // Of it, what it had as a burst tenant.
+  Ns waiting = 0;     // It stood at the gate while somebody else had the device.
+  Ns throttled = 0;   // It stood at the gate though nobody had it: beyond its share.
+  Ns overlapped = 0;  // Of what it was charged, while others had work in flight too.
+  uint64_t leases = 0;
+  uint64_t overruns = 0;  // Drains given up.
+};
+
+// For traces: what changed at a step.
+struct Transition {
+  enum class Kind : uint8_t { opened, closed, drained, overran } kind;
+  uint8_t place;
+};
+
+class Device {
+ public:
+  explicit Device(Tuning tuning = {}) : tuning_(tuning) {}
+
+  // The place that it got, by which it is known here; nothing where all are taken.
+  std::optional<unsigned> join(const Terms&, Ns now);
+  void leave(unsigned place, Ns now);
+  void change(unsigned place, const Terms&, Ns now);  // From now on; what was used is not forgotten.
+
+  // One look: `seen` by place. Returns when to look again at the latest; `never`: only when somebody comes
+  // to a gate.
+  Ns step(Ns now, std::span<const Observation> seen);
+
+  const Gate& gate(unsigned place) const { return tenants_[place].gate; }
+  const Account& account(unsigned place) const { return tenants_[place].account; }
+  const Terms& terms(unsigned place) const { return tenants_[place].terms; }
+  Ns tokens(unsigned place) const { return tenants_[place].bucket.tokens(); }
+  bool present(unsigned place) const { return present_[place]; }
+  std::optional<unsigned> holder() const { return holder_; }
+  bool draining() const { return draining_; }
+  bool hardware_shares() const { return all_open_; }  // The gates are open and the hardware takes turns.
+  Ns busy() const { return busy_; }                   // Something ran: the sum of all that was charged.
+  uint64_t switches() const { return switches_; }
+  std::span<const Transition> transitions() const { return {log_.data(), logged_}; }  // Of the last step.
+  const Tuning& tuning() const { return tuning_; }
+
+ private:
+  enum Class : uint8_t { urgent, entitled, burst, not_eligible };
+  enum class Standing : uint8_t { absent, held_up, held_back };  // At the gate: by others, by its own share.
+  struct Rival {
+    unsigned place;
+    Class cls;
+  };
+
+  struct Tenant {
+    Terms terms;
+    Bucket bucket;
+    FairTag fair[3];      // By class.
+    bool queued = false;  // It waits, and its tags say since when.
+    Standing standing = Standing::absent;
+    Gate gate;
+    Account account;
+    Ns service = 0;  // Latency tenants: what a request takes, a running median.
+  };
+
+  Share weight(const Tenant&) const;
+  Ns depth(const Tenant&) const;
+  Ns threshold(const Tenant&) const;
+  Class class_of(unsigned place, const Observation&, bool holds) const;
+  bool lone(unsigned place, std::span<const Observation>) const;
+  Ns occupied(unsigned place, Ns elapsed, const Observation&);
+  void charge(Ns elapsed, std::span<const Observation>);
+  void pay(unsigned place, Ns used, bool overlapped);
+  void queue(std::span<const Observation>);
+  std::optional<Rival> pick(std::span<const Observation>) const;
+  bool hands_over(Ns now, std::span<const Observation>);
+  Ns idle_from(const Observation&) const;
+  bool drained(Ns now, std::span<const Observation>);
+  void open(const Rival&, Ns now);
+  void begin_quantum(Class, Ns now);
+  void end_lease();
+  void set_gates(Ns now, std::span<const Observation>);
+  Ns bound_of(unsigned place, std::span<const Observation>) const;
+  Ns next_look(Ns now, std::span<const Observation>) const;
+  bool equal_natives() const;
+  void note(Transition::Kind kind, unsigned place);
+  void rebase();
+
+  Tuning tuning_;
+  std::array<Tenant, most_tenants> tenants_{};
+  std::bitset<most_tenants> present_;
+  FairClock clock_[3];
+  std::optional<unsigned> holder_;
+  std::optional<unsigned> last_holder_;
+  Class granted_ = burst;  // The class in which the holder was served.
+  Ns lease_began_ = 0, quantum_began_ = 0;
+  Ns lease_used_ = 0;
+  Ns pause_ = 0;  // Of the holder, not charged yet.
+  bool draining_ = false;
+  Ns drain_began_ = 0;
+  bool all_open_ = false;
+  bool held_up_ = false;  // Since the last step somebody waits who could run.
+  unsigned crowd_ = 0;    // How many wanted the device at the last step.
+  Ns longest_ = 0;        // Of all present tenants' kernels, as far as a drain waits for one.
+  Ns last_ = 0;           // The last step.
+  Ns busy_ = 0;
+  uint64_t switches_ = 0;
+  std::array<Transition, 8> log_{};
+  size_t logged_ = 0;
+};
+
+}  // namespace carve::share

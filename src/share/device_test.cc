@@ -1,0 +1,258 @@
+#include "share/device.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+namespace carve::share {
+namespace {
+
+// A device whose tenants are scripted: what each look sees is set by hand.
+struct Script {
+  Device device;
+  Ns now = 7 * second;
+  std::array<Observation, most_tenants> seen{};
+
+  unsigned join(Terms terms) { return *device.join(terms, now); }
+  Ns step(Ns later = 0) {
+    now += later;
+    const Ns next = device.step(now, seen);
+    for (Observation& o : seen) o.busy = 0;
+    return next;
+  }
+  bool open(unsigned place) const { return device.gate(place).open; }
+  void runs(unsigned place, Ns busy, Ns left = 1 * ms) {
+    seen[place].waiting = false;
+    seen[place].in_flight = true;
+    seen[place].busy = busy;
+    seen[place].left = left;
+  }
+  void rests(unsigned place) {
+    seen[place].waiting = seen[place].in_flight = false;
+    seen[place].idle_since = now;
+  }
+  void comes(unsigned place) { seen[place].waiting = true; }
+};
+
+constexpr Terms fixed(uint32_t bp) { return {.policy = Policy::fixed_share, .share = {bp}}; }
+constexpr Terms guaranteed(uint32_t bp) { return {.policy = Policy::guaranteed_burst_share, .share = {bp}}; }
+constexpr Terms native(uint32_t bp) { return {.policy = Policy::native_burst_share, .share = {bp}}; }
+
+TEST(Device, opens_for_whoever_comes_and_sleeps_while_nobody_does) {
+  Script s;
+  const unsigned a = s.join(guaranteed(5000));
+  EXPECT_EQ(s.step(), never);
+  EXPECT_FALSE(s.open(a));
+  s.comes(a);
+  // Alone and in burst there is nothing to look after.
+  EXPECT_EQ(s.step(1 * ms), never);
+  EXPECT_TRUE(s.open(a));
+  EXPECT_EQ(s.device.gate(a).bound, unbounded);
+  EXPECT_EQ(s.device.gate(a).deadline, 0);
+}
+
+TEST(Device, a_burst_tenant_alone_keeps_its_gate_while_idle) {
+  Script s;
+  const unsigned a = s.join(guaranteed(5000));
+  s.comes(a);
+  s.step();
+  s.runs(a, 0);
+  s.step(1 * ms);
+  s.rests(a);
+  EXPECT_EQ(s.step(10 * second), never);
+  EXPECT_TRUE(s.open(a));
+}
+
+TEST(Device, the_lease_ends_after_a_quantum_when_somebody_waits_and_the_next_opens_when_it_has_drained) {
+  Script s;
+  const unsigned a = s.join(native(3000)), b = s.join(native(6000));
+  s.comes(a);
+  s.step();
+  ASSERT_TRUE(s.open(a));
+  s.comes(b);
+  s.runs(a, 4 * ms);
+  s.step(4 * ms);
+  EXPECT_TRUE(s.open(a));
+  s.runs(a, 1 * ms);
+  s.step(1 * ms);
+  EXPECT_FALSE(s.open(a));
+  EXPECT_FALSE(s.open(b)) << "what a has in flight must drain first";
+  s.rests(a);
+  s.step(300 * us);
+  EXPECT_TRUE(s.open(b));
+}
+
+TEST(Device, a_fixed_share_never_runs_on_credit) {
+  Script s;
+  const unsigned a = s.join(fixed(1000));
+  s.comes(a);
+  s.step();
+  ASSERT_TRUE(s.open(a));
+  Ns ran = 0;
+  const Ns begun = s.now;
+  for (int i = 0; i < 20000; ++i) {
+    if (s.open(a)) {
+      s.runs(a, 500 * us);
+      ran += 500 * us;
+    } else {
+      s.rests(a);
+      s.comes(a);
+    }
+    s.step(500 * us);
+  }
+  EXPECT_NEAR(static_cast<double>(ran) / static_cast<double>(s.now - begun), 0.1, 0.002);
+}
+
+TEST(Device, a_drain_that_does_not_end_is_given_up_and_both_are_charged) {
+  Script s;
+  const unsigned a = s.join(native(3000)), b = s.join(native(6000));
+  s.comes(a);
+  s.step();
+  s.comes(b);
+  s.runs(a, 5 * ms, 5 * second);
+  s.step(5 * ms);
+  for (int i = 0; i < 20 && !s.open(b); ++i) {
+    s.runs(a, 10 * ms, 5 * second);
+    s.step(10 * ms);
+  }
+  ASSERT_TRUE(s.open(b));
+  EXPECT_EQ(s.device.account(a).overruns, 1u);
+  const Ns a_before = s.device.account(a).charged, b_before = s.device.account(b).charged;
+  s.runs(a, 4 * ms);
+  s.runs(b, 4 * ms);
+  s.step(4 * ms);
+  EXPECT_EQ(s.device.account(a).charged - a_before, 2 * ms);
+  EXPECT_EQ(s.device.account(b).charged - b_before, 2 * ms);
+}
+
+TEST(Device, a_latency_tenant_is_let_in_at_once_while_it_has_tokens) {
+  Script s;
+  const unsigned trainer = s.join(guaranteed(7000));
+  const unsigned server =
+      s.join({.policy = Policy::guaranteed_burst_share, .latency = LatencyClass::latency, .share = {3000}});
+  s.comes(trainer);
+  s.step();
+  s.runs(trainer, 1 * ms);
+  s.step(1 * ms);
+  s.comes(server);
+  s.runs(trainer, 100 * us, 200 * us);
+  s.step(100 * us);
+  EXPECT_FALSE(s.open(trainer)) << "long before its quantum is over";
+  s.rests(trainer);
+  s.step(200 * us);
+  EXPECT_TRUE(s.open(server));
+}
+
+TEST(Device, beside_a_latency_tenant_little_may_be_in_flight) {
+  Script s;
+  const unsigned trainer = s.join(guaranteed(7000));
+  s.join({.policy = Policy::guaranteed_burst_share, .latency = LatencyClass::latency, .share = {3000}});
+  s.comes(trainer);
+  s.step();
+  EXPECT_EQ(s.device.gate(trainer).bound, s.device.tuning().least_bound);
+}
+
+TEST(Device, equal_native_weights_are_left_to_the_hardware) {
+  Script s;
+  const unsigned a = s.join(native(3000)), b = s.join(native(3000));
+  EXPECT_EQ(s.step(), never);
+  EXPECT_TRUE(s.open(a));
+  EXPECT_TRUE(s.open(b));
+  s.device.change(b, native(4000), s.now);
+  s.step(1 * ms);
+  EXPECT_FALSE(s.open(a));
+  EXPECT_FALSE(s.open(b));
+}
+
+TEST(Device, who_leaves_while_it_holds_the_lease_leaves_the_device_to_the_next) {
+  Script s;
+  const unsigned a = s.join(fixed(5000)), b = s.join(fixed(5000));
+  s.comes(a);
+  s.comes(b);
+  s.step();
+  ASSERT_TRUE(s.open(a));
+  s.device.leave(a, s.now);
+  s.step(5 * ms);
+  EXPECT_TRUE(s.open(b));
+}
+
+TEST(Device, a_follower_runs_only_while_its_leader_does) {
+  Script s;
+  const unsigned a = s.join(fixed(5000));
+  const unsigned f = s.join({.policy = Policy::fixed_share, .share = {3000}, .gang = Gang::follows});
+  s.comes(f);
+  s.step();
+  EXPECT_FALSE(s.open(f));
+  s.comes(a);
+  s.step(10 * ms);
+  ASSERT_TRUE(s.open(a));
+  s.seen[f].called = true;
+  s.runs(a, 1 * ms);
+  s.step(1 * ms);
+  EXPECT_FALSE(s.open(a)) << "its leader runs now, elsewhere: at once";
+  s.rests(a);
+  s.step(100 * us);
+  EXPECT_TRUE(s.open(f));
+  s.seen[f].called = false;
+  s.runs(f, 1 * ms);
+  s.step(1 * ms);
+  EXPECT_FALSE(s.open(f));
+}
+
+// Whatever is observed, also what no honest tenant shows: charges are the time that passed, no gate is open
+// but the holder's, and the next look lies ahead.
+TEST(Device, holds_its_invariants_for_any_observation) {
+  for (uint32_t seed = 0; seed < 2000; ++seed) {
+    std::mt19937 random(seed);
+    Script s;
+    const auto terms = [&] {
+      return Terms{.policy = static_cast<Policy>(random() % 3),
+                   .latency = static_cast<LatencyClass>(random() % 4 == 0),
+                   .share = {random() % 8 == 0 ? 0 : 1 + static_cast<uint32_t>(random() % 10000)},
+                   .gang = static_cast<Gang>(random() % 10 == 0 ? random() % 3 : 0)};
+    };
+    Ns charged_before = 0;
+    for (int i = 0; i < 200; ++i) {
+      if (random() % 16 == 0) {
+        const unsigned place = static_cast<unsigned>(random() % most_tenants);
+        if (!s.device.present(place))
+          s.device.join(terms(), s.now);
+        else if (random() % 2 == 0)
+          s.device.change(place, terms(), s.now);
+        else {
+          charged_before -= s.device.account(place).charged;
+          s.device.leave(place, s.now);
+        }
+      }
+      for (Observation& o : s.seen) {
+        o.waiting = random() % 2 == 0;
+        o.in_flight = random() % 2 == 0;
+        o.busy = static_cast<Ns>(random() % 3) * static_cast<Ns>(random() % 20'000'000) - 1'000'000;
+        o.left = static_cast<Ns>(random()) * static_cast<Ns>(random() % 100);
+        o.longest = static_cast<Ns>(random()) * static_cast<Ns>(random() % 100);
+        o.idle_since = s.now - static_cast<Ns>(random() % 2'000'000) + 1'000'000;
+        o.drains = random() % 8 != 0;
+        o.called = random() % 2 == 0;
+      }
+      const Ns passed = static_cast<Ns>(random() % 10'000'000);
+      const Ns busy_before = s.device.busy();
+      const Ns next = s.step(passed);
+      ASSERT_GT(next, s.now) << "seed " << seed;
+      Ns charged = 0;
+      unsigned open = 0;
+      for (unsigned p = 0; p < most_tenants; ++p) {
+        if (!s.device.present(p)) continue;
+        charged += s.device.account(p).charged;
+        open += s.open(p);
+        ASSERT_LE(s.device.tokens(p), 260 * ms) << "seed " << seed;
+      }
+      ASSERT_EQ(charged - charged_before, s.device.busy() - busy_before) << "seed " << seed;
+      charged_before = charged;
+      ASSERT_TRUE(open <= 1 || s.device.hardware_shares()) << "seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace carve::share

@@ -1,0 +1,79 @@
+// What a tenant is entitled to on one device, and the constants of arbitration, each with its reason.
+//
+// All times are integer nanoseconds: instants of CLOCK_MONOTONIC, or of a simulation's clock.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "core/slice.h"
+
+namespace carve::share {
+
+using Ns = int64_t;
+inline constexpr Ns us = 1'000, ms = 1'000'000, second = 1'000'000'000;
+inline constexpr Ns never = std::numeric_limits<Ns>::max();
+inline constexpr Ns unbounded = never;
+
+inline constexpr unsigned most_tenants = 64;  // Of one device: as many as it can have contexts.
+
+// A tenant of several devices gets its leases on all of them in the same windows, since its ranks wait for
+// each other: one device leads, by its own rules, the others follow.
+enum class Gang : uint8_t { none, leads, follows };
+
+struct Terms {
+  Policy policy = Policy::fixed_share;
+  LatencyClass latency = LatencyClass::batch;
+  Share share;  // 0: none was asked for; then it is a burst tenant of weight `unshared`.
+  Gang gang = Gang::none;
+
+  friend bool operator==(const Terms&, const Terms&) = default;
+};
+
+// The weight of a tenant without a share, beside tenants with one.
+inline constexpr Share unshared{100};
+
+struct Tuning {
+  Ns switch_cost = 100 * us;  // From one context to another (40 to 110 us on cards of 2018 to 2024).
+
+  // A lease among batch tenants. Each costs a switch: at 2 % of the lease that is 2 %, and two saturating
+  // tenants still gain over the hardware's own slices of 2 ms. Longer ones would gain little more and make
+  // everybody wait.
+  constexpr Ns quantum() const { return std::clamp(switch_cost * 50, 2 * ms, 20 * ms); }
+
+  // How much entitlement a fixed-share tenant may save up, and so how far above its share it can be in a
+  // window of T: depth / T.
+  constexpr Ns depth() const { return std::min(20 * ms, 2 * quantum()); }
+
+  // A request of a latency tenant must find its bucket full enough: with 30 % and a Poisson demand of 25 %
+  // the 99th percentile is 12.5 times the service at a depth of 2 ms, 5.9 at 30 ms, 1.06 at 100 ms.
+  Ns latency_depth = 150 * ms;
+
+  // Nothing in flight for so long, and somebody waiting: the lease goes on. A switch away and back costs two
+  // of these, so a shorter pause is cheaper to sit through.
+  constexpr Ns idle_gap() const { return switch_cost; }
+
+  // What a thread may take to wake up behind an opened gate before that counts as idle.
+  Ns wake = 400 * us;
+
+  // A fixed-share tenant that is alone runs in pieces of about this length, so that it is not away for long.
+  Ns chunk = 2 * ms;
+
+  // What a batch tenant may have in flight: what the next one waits for.
+  Ns bound = 1 * ms;
+  Ns least_bound = 100 * us;
+
+  // A drain may take twice the longest kernel known; then the next gate opens anyway, the hardware
+  // interleaves the two, and each is charged its part. Among batch tenants it is worth waiting for a kernel
+  // of 50 ms: it would take as long interleaved, plus the switches, and shares could not be told apart.
+  Ns least_drain = 2 * ms, most_drain = 100 * ms, most_drain_urgent = 10 * ms;
+
+  // Estimated work per marker: often enough to see the end, rarely enough not to be felt.
+  Ns batch = 200 * us, batch_alone = 1 * ms;
+
+  // A lease of the living is renewed; one that nobody renews ends by itself.
+  Ns lease_margin = 250 * ms;
+};
+
+}  // namespace carve::share

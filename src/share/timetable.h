@@ -1,0 +1,23 @@
+// What fixed-share tenants do while there is no arbiter: each runs in its own window of every period, by the
+// clock that all processes share. The windows do not overlap, so nobody has to know of the others; left to
+// local buckets, 20/30/50 % would become 13/20/38 %, because whose turns collide pay for each other.
+#pragma once
+
+#include <span>
+
+#include "share/terms.h"
+
+namespace carve::share {
+
+struct Window {
+  Ns period = 0;  // 0: no timetable, go.
+  Ns offset = 0, length = 0;
+};
+
+inline constexpr Ns timetable_period = 20 * ms;
+
+// One window per tenant, in their order. Burst tenants and a sum above 100 % get none: they go, and the
+// hardware takes turns.
+void make_timetable(std::span<const Terms> tenants, std::span<Window> out);
+
+}  // namespace carve::share

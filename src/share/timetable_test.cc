@@ -1,0 +1,47 @@
+#include "share/timetable.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace carve::share {
+namespace {
+
+TEST(Timetable, gives_each_its_share_in_windows_that_do_not_overlap) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 1000; ++round) {
+    std::vector<Terms> tenants;
+    uint32_t left = 10000;
+    while (left > 0 && tenants.size() < most_tenants) {
+      const uint32_t share = std::min(left, 1 + static_cast<uint32_t>(random() % 4000));
+      tenants.push_back({.share = {share}});
+      left -= share;
+    }
+    std::vector<Window> windows(tenants.size());
+    make_timetable(tenants, windows);
+    Ns end = 0;
+    for (size_t i = 0; i < tenants.size(); ++i) {
+      EXPECT_EQ(windows[i].length, timetable_period * tenants[i].share.basis_points / 10000);
+      EXPECT_GE(windows[i].offset, end);
+      end = windows[i].offset + windows[i].length;
+    }
+    EXPECT_LE(end, timetable_period);
+  }
+}
+
+TEST(Timetable, lets_burst_tenants_and_more_than_all_of_a_device_go) {
+  const Terms tenants[] = {
+      {.share = {2000}}, {.policy = Policy::native_burst_share, .share = {3000}}, {.share = {5000}}};
+  Window windows[3];
+  make_timetable(tenants, windows);
+  EXPECT_EQ(windows[0].length, 4 * ms);
+  EXPECT_EQ(windows[1].period, 0);
+  EXPECT_EQ(windows[2].offset, 4 * ms);
+  const Terms too_many[] = {{.share = {6000}}, {.share = {6000}}};
+  make_timetable(too_many, windows);
+  EXPECT_EQ(windows[0].period, 0);
+  EXPECT_EQ(windows[1].period, 0);
+}
+
+}  // namespace
+}  // namespace carve::share

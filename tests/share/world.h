@@ -1,0 +1,276 @@
+// Tenants, one arbiter and one simulated device under a virtual clock: src/share decides, src/sim/model plays
+// the card, and between them stands a model of what programs, the library and the agent's thread do: launches
+// cost host time, a thread wakes up late, the arbiter too. An hour of it takes seconds and is the same each
+// time.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <random>
+#include <vector>
+
+#include "share/device.h"
+#include "sim/model/test_device.h"
+
+namespace carve::share {
+
+// What one thread of a tenant does.
+struct Behaviour {
+  Ns kernel = 200 * us;     // Of one kernel, or of one node of a graph.
+  Ns longest = 0;           // If more than `kernel`: lengths are uniform in between.
+  unsigned nodes = 1;       // Kernels per launch: a graph, which cannot be stopped in between.
+  bool sync = false;        // Waits for each launch.
+  Ns gap = 0;               // The host's own work between two launches.
+  Ns busy_for = 0, idle_for = 0;  // Turns of wanting and not wanting; 0: always wants.
+  double requests = 0;      // A second, Poisson; each is `per_request` launches and a wait.
+  unsigned per_request = 1;
+  unsigned width = 72;
+  bool lies = false;        // Says nothing of what it has in flight, and passes closed gates.
+  Ns begins = 0;            // After the world's start.
+};
+
+struct Delays {
+  Ns launch = 5 * us;    // Host time of a launch.
+  Ns wake = 15 * us;     // From an opened gate, or a completion waited for, to the thread running.
+  Ns look = 10 * us;     // From a knock to the arbiter's look, and how late its timer is.
+};
+
+class World {
+ public:
+  explicit World(Tuning tuning = {}, uint64_t seed = 1, Delays delays = {})
+      : arbiter_(tuning), delays_(delays), random_(seed) {}
+
+  // A tenant with one thread and stream per behaviour. The same number names it in all answers.
+  unsigned add(const Terms& terms, std::vector<Behaviour> threads) {
+    const auto place = arbiter_.join(terms, now());
+    Tenant t;
+    t.place = *place;
+    t.context = card_.open();
+    t.idle_since = now();
+    for (const Behaviour& b : threads) {
+      Thread thread;
+      thread.does = b;
+      thread.channel = static_cast<unsigned>(t.threads.size());
+      thread.at = now() + b.begins;
+      if (b.requests > 0) thread.next_request = thread.at;
+      t.threads.push_back(thread);
+    }
+    tenants_.push_back(std::move(t));
+    look_at_ = now();
+    return static_cast<unsigned>(tenants_.size() - 1);
+  }
+  void remove(unsigned tenant) {  // Killed.
+    Tenant& t = tenants_[tenant];
+    sim::abandon(*card_, t.context, card_.now);
+    t.threads.clear();
+    note_completions();
+    arbiter_.leave(t.place, now());
+    t.gone = true;
+    look_at_ = now();
+  }
+  void change(unsigned tenant, const Terms& terms) {
+    arbiter_.change(tenants_[tenant].place, terms, now());
+    look_at_ = now();
+  }
+
+  void run(Ns duration) { run_until(now() + duration); }
+  void run_until(Ns end) {
+    while (now() < end) {
+      Ns next = std::min(end, look_at_);
+      const uint64_t event = sim::next_event(*card_);
+      if (event != sim::kNever) next = std::min(next, static_cast<Ns>(event));
+      for (const Tenant& t : tenants_)
+        for (const Thread& thread : t.threads) next = std::min(next, thread.at);
+      advance_to(std::max(next, now()));
+      for (Tenant& t : tenants_)
+        for (Thread& thread : t.threads)
+          if (thread.at <= now()) act(t, thread);
+      if (look_at_ <= now()) look();
+    }
+  }
+
+  Ns now() const { return static_cast<Ns>(card_.now); }
+  const Device& arbiter() const { return arbiter_; }
+  const Account& account(unsigned tenant) const { return arbiter_.account(tenants_[tenant].place); }
+  Ns charged(unsigned tenant) const { return account(tenant).charged; }
+  // What the card says: time in which its kernels ran.
+  Ns kernel_time(unsigned tenant) {
+    sim::Device& d = *card_;
+    const sim::Context& c = d.contexts[tenants_[tenant].context];
+    const bool runs = d.engine.compute == sim::Compute::running &&
+                      d.engine.owner == static_cast<int32_t>(tenants_[tenant].context);
+    return static_cast<Ns>(c.busy_ns + (runs ? d.engine.now_ns - d.engine.accounted_ns : 0));
+  }
+  Ns device_time() {
+    sim::Device& d = *card_;
+    return static_cast<Ns>(d.engine.busy_ns +
+                           (d.engine.compute == sim::Compute::running ? d.engine.now_ns - d.engine.accounted_ns : 0));
+  }
+  // Time in which somebody had work on the device or stood at a gate, whatever its policy allowed.
+  Ns wanted() const { return wanted_; }
+  Ns in_flight() const { return in_flight_; }
+  std::vector<Ns>& latencies(unsigned tenant) { return tenants_[tenant].latencies; }
+  uint64_t looks() const { return looks_; }
+
+ private:
+  struct Thread {
+    Behaviour does;
+    unsigned channel = 0;
+    Ns at = 0;  // When it acts next; `never` while it waits.
+    bool at_gate = false;
+    bool at_sync = false;
+    bool at_bound = false;
+    Ns next_request = 0, request_began = 0;
+    unsigned request_left = 0;
+    std::deque<std::pair<uint64_t, Ns>> flying;  // Sequence of each last node, and its work.
+    Ns flying_ns = 0;
+  };
+  struct Tenant {
+    unsigned place = 0, context = 0;
+    std::vector<Thread> threads;
+    Ns busy = 0;  // Since the last look.
+    Ns idle_since = 0;
+    Ns longest = 0;
+    bool gone = false;
+    std::vector<Ns> latencies;
+  };
+
+  static bool flies(const Tenant& t) {
+    for (const Thread& thread : t.threads)
+      if (!thread.flying.empty() && !thread.does.lies) return true;
+    return false;
+  }
+  static bool waits(const Tenant& t) {
+    for (const Thread& thread : t.threads)
+      if (thread.at_gate) return true;
+    return false;
+  }
+
+  void advance_to(Ns t) {
+    const Ns dt = t - now();
+    bool any = false, wanted = false;
+    for (Tenant& tenant : tenants_) {
+      if (flies(tenant)) tenant.busy += dt, any = true;
+      wanted |= flies(tenant) || waits(tenant);
+    }
+    if (any) in_flight_ += dt;
+    if (wanted) wanted_ += dt;
+    card_.until(static_cast<uint64_t>(t));
+    note_completions();
+  }
+  void note_completions() {
+    for (Tenant& t : tenants_) {
+      const bool flew = flies(t);
+      for (Thread& thread : t.threads) {
+        bool moved = false;
+        while (!thread.flying.empty() &&
+               sim::complete(*card_, t.context, thread.channel, thread.flying.front().first)) {
+          thread.flying_ns -= thread.flying.front().second;
+          thread.flying.pop_front();
+          moved = true;
+        }
+        if (!moved) continue;
+        if (thread.at_bound) thread.at = now(), thread.at_bound = false;
+        if (thread.at_sync && thread.flying.empty()) {
+          thread.at_sync = false;
+          thread.at = now() + delays_.wake;
+          if (thread.does.requests > 0) t.latencies.push_back(thread.at - thread.request_began);
+          if (arbiter_.gate(t.place).eager) look_at_ = std::min(look_at_, now() + delays_.look);
+        }
+      }
+      if (flew && !flies(t)) t.idle_since = now();
+    }
+  }
+
+  void act(Tenant& t, Thread& thread) {
+    const Behaviour& does = thread.does;
+    if (does.idle_for > 0 && (now() - start_) % (does.busy_for + does.idle_for) >= does.busy_for) {
+      thread.at_gate = false;
+      thread.at = now() + does.busy_for + does.idle_for - (now() - start_) % (does.busy_for + does.idle_for);
+      return;
+    }
+    if (does.requests > 0 && thread.request_left == 0) {
+      if (now() < thread.next_request) {
+        thread.at = thread.next_request;
+        return;
+      }
+      thread.request_began = thread.next_request;  // Also where it had to queue behind the one before.
+      thread.next_request += static_cast<Ns>(std::exponential_distribution<>(does.requests)(random_) * 1e9);
+      thread.request_left = does.per_request;
+    }
+    const Gate& gate = arbiter_.gate(t.place);
+    if (!gate.open && !does.lies) {
+      if (!thread.at_gate) look_at_ = std::min(look_at_, now() + delays_.look);
+      thread.at_gate = true;
+      thread.at = never;
+      return;
+    }
+    thread.at_gate = false;
+    if (!thread.flying.empty() && gate.bound != unbounded && !does.lies &&
+        thread.flying_ns + does.kernel * does.nodes > gate.bound / static_cast<Ns>(t.threads.size())) {
+      thread.at_bound = true;
+      thread.at = never;
+      return;
+    }
+    if (thread.flying.size() * does.nodes + does.nodes > sim::kRing) {  // The driver's queue is full.
+      thread.at_bound = true;
+      thread.at = never;
+      return;
+    }
+    Ns work = 0;
+    uint64_t last = 0;
+    for (unsigned i = 0; i < does.nodes; ++i) {
+      Ns length = does.kernel;
+      if (does.longest > does.kernel)
+        length = std::uniform_int_distribution<Ns>(does.kernel, does.longest)(random_);
+      work += length;
+      last = card_.kernel(t.context, thread.channel, static_cast<uint64_t>(length), does.width);
+    }
+    t.longest = std::max(t.longest, work);
+    thread.flying.emplace_back(last, work);
+    thread.flying_ns += work;
+    if (thread.request_left > 0) --thread.request_left;
+    if (does.requests > 0 ? thread.request_left == 0 : does.sync) {
+      thread.at_sync = true;
+      thread.at = never;
+      if (does.gap > 0) thread.at_sync = true;
+    } else {
+      thread.at = now() + delays_.launch + does.gap;
+    }
+  }
+
+  void look() {
+    ++looks_;
+    std::array<Observation, most_tenants> seen{};
+    for (Tenant& t : tenants_) {
+      if (t.gone) continue;
+      Observation& o = seen[t.place];
+      o.waiting = waits(t);
+      o.in_flight = flies(t);
+      for (const Thread& thread : t.threads)
+        if (!thread.does.lies) o.left += thread.flying_ns;
+      o.busy = t.busy;
+      o.idle_since = t.idle_since;
+      o.longest = t.longest;
+      t.busy = 0;
+    }
+    const Ns next = arbiter_.step(now(), seen);
+    look_at_ = next == never ? never : next + delays_.look;
+    for (Tenant& t : tenants_)
+      if (!t.gone && arbiter_.gate(t.place).open)
+        for (Thread& thread : t.threads)
+          if (thread.at_gate) thread.at_gate = false, thread.at = now() + delays_.wake;
+  }
+
+  sim::TestDevice card_;
+  Device arbiter_;
+  Delays delays_;
+  std::mt19937_64 random_;
+  std::vector<Tenant> tenants_;
+  Ns start_ = static_cast<Ns>(sim::TestDevice::start);
+  Ns look_at_ = never;
+  Ns wanted_ = 0, in_flight_ = 0;
+  uint64_t looks_ = 0;
+};
+
+}  // namespace carve::share
