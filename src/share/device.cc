@@ -23,9 +23,8 @@ std::optional<unsigned> Device::join(const Terms& terms, Ns now) {
     present_[i] = true;
     tenants_[i] = {};
     change(i, terms, now);
-    // A newcomer has saved up nothing, but must not wait for its first token either.
-    tenants_[i].bucket.set(terms.latency == LatencyClass::latency ? depth(tenants_[i])
-                                                                  : threshold(tenants_[i]));
+    // A newcomer must not wait for its first token.
+    tenants_[i].bucket.set(depth(tenants_[i]) / 2);
     return i;
   }
   return std::nullopt;
