@@ -71,8 +71,9 @@ Ns Device::threshold(const Tenant& t) const {
 Device::Class Device::class_of(unsigned place, const Observation& seen, bool holds) const {
   const Tenant& t = tenants_[place];
   const bool has_share = t.terms.share.basis_points != 0;
-  if (t.terms.gang == Gang::follows) return seen.called ? urgent : not_eligible;
-  if (t.terms.latency == LatencyClass::latency && has_share && t.bucket.any()) return urgent;
+  const bool follows = t.terms.gang == Gang::follows;
+  if (follows && !seen.called) return not_eligible;
+  if ((follows || t.terms.latency == LatencyClass::latency) && has_share && t.bucket.any()) return urgent;
   if (!has_share) return burst;
   switch (t.terms.policy) {
     case Policy::fixed_share: {

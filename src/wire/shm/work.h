@@ -30,7 +30,7 @@ struct alignas(64) ThreadWork {
   std::atomic<uint64_t> longest;        // 40  ns: the longest single launch that it learned of.
   std::atomic<uint32_t> device;         // 48  Index in Control::devices plus one; 0: the place is free.
   std::atomic<uint32_t> flags;          // 52  thread_*
-  uint64_t unused;                      // 56
+  std::atomic<uint64_t> idle_at;        // 56  CLOCK_MONOTONIC ns: when `busy` last became idle.
 };
 static_assert(sizeof(ThreadWork) == 64);
 

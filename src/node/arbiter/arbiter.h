@@ -1,0 +1,88 @@
+// One shared device's arbiter: a thread that looks at what the tenants have running, asks share/ what to do, and
+// sets their gates. Between two looks it sleeps in the kernel; while nobody needs it, for good. A tenant that
+// comes to a closed gate wakes it (wire/shm/work.h, ArbiterWord).
+//
+// The agent's loop adds and removes tenants and asks for figures; a mutex stands between, held for some
+// microseconds. Nothing that a tenant writes can make a look long: it is bounded by the places in its pages.
+//
+// When the agent is killed the gates stay as they are, leases end by their deadlines, and tenants follow the
+// timetable that lies in their control pages; the next agent's arbiters begin with all gates closed.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "node/arbiter/meter.h"
+#include "node/arbiter/trace.h"
+#include "node/arbiter/view.h"
+#include "share/device.h"
+
+namespace carve::node {
+
+// What the arbiters of a tenant's devices tell each other (share::Gang).
+struct GangBond {
+  std::atomic<bool> open{false};        // The leader's gate is.
+  std::atomic<uint32_t> wants{0};       // Bit by device: a follower stands at its gate.
+  std::atomic<uint32_t> in_flight{0};   // Bit by device.
+  std::vector<class Arbiter*> arbiters; // By the order of the tenant's devices.
+};
+
+// One tenant's part of a device, as its arbiter knows it. The pages must outlive its membership.
+struct Governed {
+  uint64_t tenant = 0;    // The ledger's id.
+  std::string name;
+  share::Terms terms;
+  unsigned device = 0;    // In the tenant's own order.
+  shm::Control* control = nullptr;
+  std::span<const shm::ProcessWork> work;  // Empty: a report without these pages; then it is not governed.
+  std::shared_ptr<GangBond> bond;
+};
+
+class Arbiter {
+ public:
+  // `word`: where it sleeps; in the page that all tenants can read.
+  Arbiter(unsigned device, shm::ArbiterWord& word, share::Tuning tuning);
+  ~Arbiter();  // Opens all gates.
+  Arbiter(const Arbiter&) = delete;
+  Arbiter& operator=(const Arbiter&) = delete;
+
+  bool add(const Governed&, std::span<const unsigned> slots);  // False: too many.
+  void change(uint64_t tenant, const share::Terms&);
+  void remove(uint64_t tenant);
+  void add_process(uint64_t tenant, unsigned slot);
+  void remove_process(uint64_t tenant, unsigned slot);
+
+  // Brings the accounts up to now, and keeps a sample of them for the windows of view().
+  void sample();
+  DeviceCompute view();
+  std::vector<TraceSpan> trace(share::Ns from);  // What ended since then, as far as it is remembered.
+  bool empty() const;
+  void poke();  // Look now.
+
+ private:
+  struct Member;
+  void run();
+  share::Ns look(share::Ns now);  // With the mutex held.
+  void set_gate(Member&, share::Ns now);
+  void write_timetable();
+  void sleep_until(share::Ns next);
+  void record(Member&, share::Ns now);
+  Member* find(uint64_t tenant);
+
+  const unsigned device_;
+  shm::ArbiterWord& word_;
+  mutable std::mutex mutex_;
+  share::Device decides_;
+  std::vector<std::unique_ptr<Member>> members_;
+  std::atomic<uint32_t> poked_{0};
+  std::atomic<bool> ending_{false};
+  TraceRing ring_;
+  std::vector<std::pair<share::Ns, share::Ns>> busy_samples_;  // When, and how long it had been busy.
+  std::thread thread_;
+};
+
+}  // namespace carve::node
