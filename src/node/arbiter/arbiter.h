@@ -1,6 +1,6 @@
-// One shared device's arbiter: a thread that looks at what the tenants have running, asks share/ what to do, and
-// sets their gates. Between two looks it sleeps in the kernel; while nobody needs it, for good. A tenant that
-// comes to a closed gate wakes it (wire/shm/work.h, ArbiterWord).
+// One shared device's arbiter: a thread that looks at what the tenants have running, asks share/ what to do,
+// and sets their gates. Between two looks it sleeps in the kernel; while nobody needs it, for good. A tenant
+// that comes to a closed gate wakes it (wire/shm/work.h, ArbiterWord).
 //
 // The agent's loop adds and removes tenants and asks for figures; a mutex stands between, held for some
 // microseconds. Nothing that a tenant writes can make a look long: it is bounded by the places in its pages.
@@ -25,18 +25,19 @@ namespace carve::node {
 
 // What the arbiters of a tenant's devices tell each other (share::Gang).
 struct GangBond {
-  std::atomic<bool> open{false};        // The leader's gate is.
-  std::atomic<uint32_t> wants{0};       // Bit by device: a follower stands at its gate.
-  std::atomic<uint32_t> in_flight{0};   // Bit by device.
-  std::vector<class Arbiter*> arbiters; // By the order of the tenant's devices.
+  std::atomic<bool> open{false};       // The leader's gate is.
+  std::atomic<uint32_t> wants{0};      // Bit by device: a follower stands at its gate.
+  std::atomic<uint32_t> in_flight{0};  // Bit by device.
+  class Arbiter* leader = nullptr;
+  std::vector<class Arbiter*> followers;
 };
 
 // One tenant's part of a device, as its arbiter knows it. The pages must outlive its membership.
 struct Governed {
-  uint64_t tenant = 0;    // The ledger's id.
+  uint64_t tenant = 0;  // The ledger's id.
   std::string name;
   share::Terms terms;
-  unsigned device = 0;    // In the tenant's own order.
+  unsigned device = 0;  // In the tenant's own order.
   shm::Control* control = nullptr;
   std::span<const shm::ProcessWork> work;  // Empty: a report without these pages; then it is not governed.
   std::shared_ptr<GangBond> bond;
@@ -45,7 +46,7 @@ struct Governed {
 class Arbiter {
  public:
   // `word`: where it sleeps; in the page that all tenants can read.
-  Arbiter(unsigned device, shm::ArbiterWord& word, share::Tuning tuning);
+  Arbiter(unsigned device, const Uuid&, shm::ArbiterWord& word, share::Tuning tuning);
   ~Arbiter();  // Opens all gates.
   Arbiter(const Arbiter&) = delete;
   Arbiter& operator=(const Arbiter&) = delete;
@@ -59,29 +60,35 @@ class Arbiter {
   // Brings the accounts up to now, and keeps a sample of them for the windows of view().
   void sample();
   DeviceCompute view();
-  std::vector<TraceSpan> trace(share::Ns from);  // What ended since then, as far as it is remembered.
+  std::vector<TraceSpan> trace(share::Ns from) const;  // What ended since then, as far as it is remembered.
   bool empty() const;
   void poke();  // Look now.
 
  private:
   struct Member;
   void run();
-  share::Ns look(share::Ns now);  // With the mutex held.
+  share::Ns look(share::Ns now);  // This and the rest with the mutex held.
   void set_gate(Member&, share::Ns now);
   void write_timetable();
-  void sleep_until(share::Ns next);
-  void record(Member&, share::Ns now);
+  void record(const Member&, SpanKind, share::Ns begin, share::Ns end);
   Member* find(uint64_t tenant);
+  void sleep_until(share::Ns next, uint32_t poked);  // Not this one.
+  bool somebody_came();
+
+  static constexpr size_t most_spans = 200'000;  // Of five seconds of the busiest device; 8 MB.
 
   const unsigned device_;
+  const Uuid uuid_;
   shm::ArbiterWord& word_;
   mutable std::mutex mutex_;
   share::Device decides_;
   std::vector<std::unique_ptr<Member>> members_;
+  std::vector<Arbiter*> tell_;  // After this look.
+  std::vector<TraceSpan> spans_;
+  uint64_t spans_recorded_ = 0;
+  std::vector<std::pair<share::Ns, share::Ns>> busy_samples_;  // When, and how long it had been busy.
   std::atomic<uint32_t> poked_{0};
   std::atomic<bool> ending_{false};
-  TraceRing ring_;
-  std::vector<std::pair<share::Ns, share::Ns>> busy_samples_;  // When, and how long it had been busy.
   std::thread thread_;
 };
 

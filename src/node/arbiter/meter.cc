@@ -77,10 +77,13 @@ share::Observation Meter::read(std::span<const shm::ProcessWork> work, std::span
     const bool tail = s.unmarked > 0 && now - p.changed < static_cast<Ns>(2 * s.unmarked) + tail_grace;
     const bool in_flight = s.marks_open || tail;
     uint64_t busy = std::min(s.busy > p.busy ? s.busy - p.busy : 0, passed);
-    // A thread that has not synchronised since says "busy" all the time: it was so for as long as it had work.
+    // A thread that has not synchronised since says "busy" all the time: it was so for as long as it had
+    // work.
     const bool was_open_and_idle = p.open && !p.in_flight;
-    if (was_open_and_idle) busy = std::min(busy, submitted);
-    else if (s.threads_busy && !in_flight) busy = std::min(busy, p.left + submitted);
+    if (was_open_and_idle)
+      busy = std::min(busy, submitted);
+    else if (s.threads_busy && !in_flight)
+      busy = std::min(busy, p.left + submitted);
 
     p.busy = s.busy;
     p.submitted = s.submitted;
@@ -104,9 +107,12 @@ share::Observation Meter::read(std::span<const shm::ProcessWork> work, std::span
   }
   std::erase_if(processes_, [this](const auto& entry) { return entry.second.seen != reads_; });
   seen.busy = static_cast<Ns>(std::min(busy_of_all, passed));
-  if (seen.in_flight) idle_since_ = 0;
-  else if (static_cast<Ns>(idle_at) > last_) idle_since_ = std::min(static_cast<Ns>(idle_at), now);
-  else if (idle_since_ == 0 || active) idle_since_ = now;  // Nobody said when: since we see it.
+  if (seen.in_flight)
+    idle_since_ = 0;
+  else if (static_cast<Ns>(idle_at) > last_)
+    idle_since_ = std::min(static_cast<Ns>(idle_at), now);
+  else if (idle_since_ == 0 || active)
+    idle_since_ = now;  // Nobody said when: since we see it.
   seen.idle_since = idle_since_;
   last_ = now;
   return seen;

@@ -24,8 +24,10 @@ class Meter {
                           unsigned device, share::Ns now);
 
   // As of the last read.
-  unsigned threads() const { return threads_; }               // Launching ones.
-  share::Ns waiting_since() const { return waiting_since_; }  // The longest that any stands at the gate; 0: none.
+  unsigned threads() const { return threads_; }  // Launching ones.
+  share::Ns waiting_since() const {
+    return waiting_since_;
+  }  // The longest that any stands at the gate; 0: none.
 
  private:
   struct Process {

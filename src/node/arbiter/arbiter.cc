@@ -1,0 +1,389 @@
+#include "node/arbiter/arbiter.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <ctime>
+
+#include "node/os/clock.h"
+#include "share/timetable.h"
+
+namespace carve::node {
+
+using share::Ns;
+
+namespace {
+
+// A futex wait ends so much later than asked, on an idle machine; below that it is better not to sleep.
+constexpr Ns shortest_sleep = 30 * share::us;
+// However often somebody wakes it, it does not look more often.
+constexpr Ns shortest_between = 15 * share::us;
+constexpr size_t most_waits = 1000;
+constexpr size_t most_samples = 72;  // At about one a second: a minute and some.
+
+long futex(const void* word, int operation, uint32_t value, const timespec* until, uint32_t mask) {
+  return syscall(SYS_futex, word, operation, value, until, nullptr, mask);
+}
+
+// The half of the lease word that changes when the gate moves.
+const void* low_half(const std::atomic<uint64_t>& word) { return &word; }
+static_assert(std::endian::native == std::endian::little);
+
+}  // namespace
+
+struct Arbiter::Member {
+  Governed who;
+  unsigned place = 0;
+  std::vector<unsigned> slots;
+  Meter meter;
+  share::Gate gate;   // As the tenant sees it.
+  bool told = false;  // It was set at all.
+  uint32_t number = 0;
+  Ns waiting_since = 0;  // As last seen: 0 while it does not wait.
+  Ns opened = 0, closed = 0;
+  Ns began_waiting = 0;
+  uint64_t waits = 0;
+  std::vector<Ns> recent_waits;  // A ring of the last `most_waits`.
+  std::vector<std::pair<Ns, share::Account>> samples;
+
+  shm::ControlDevice& control() const { return who.control->devices[who.device]; }
+};
+
+Arbiter::Arbiter(unsigned device, const Uuid& uuid, shm::ArbiterWord& word, share::Tuning tuning)
+    : device_(device), uuid_(uuid), word_(word), decides_(tuning) {
+  thread_ = std::thread([this] { run(); });
+}
+
+Arbiter::~Arbiter() {
+  ending_ = true;
+  poke();
+  thread_.join();
+  while (!members_.empty()) remove(members_.back()->who.tenant);
+}
+
+Arbiter::Member* Arbiter::find(uint64_t tenant) {
+  const auto found = std::ranges::find(members_, tenant, [](const auto& m) { return m->who.tenant; });
+  return found == members_.end() ? nullptr : found->get();
+}
+
+bool Arbiter::add(const Governed& who, std::span<const unsigned> slots) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto place = decides_.join(who.terms, monotonic_ns());
+    if (!place) return false;
+    auto member = std::make_unique<Member>();
+    member->who = who;
+    member->place = *place;
+    member->slots.assign(slots.begin(), slots.end());
+    member->number = static_cast<uint32_t>(member->control().lease.load(std::memory_order_relaxed) >> 32);
+    member->control().arbiter = device_;
+    members_.push_back(std::move(member));
+    set_gate(*members_.back(), monotonic_ns());
+    write_timetable();
+  }
+  poke();
+  return true;
+}
+
+void Arbiter::change(uint64_t tenant, const share::Terms& terms) {
+  {
+    const std::lock_guard lock(mutex_);
+    Member* member = find(tenant);
+    if (member == nullptr || member->who.terms == terms) return;
+    member->who.terms = terms;
+    decides_.change(member->place, terms, monotonic_ns());
+    write_timetable();
+  }
+  poke();
+}
+
+void Arbiter::remove(uint64_t tenant) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(members_, tenant, [](const auto& m) { return m->who.tenant; });
+    if (found == members_.end()) return;
+    Member& m = **found;
+    const Ns now = monotonic_ns();
+    record(m, SpanKind::lease, m.opened, now);
+    decides_.leave(m.place, now);
+    shm::ControlDevice& control = m.control();
+    control.lease_deadline.store(0, std::memory_order_relaxed);
+    control.fallback_period.store(0, std::memory_order_relaxed);
+    control.lease.store(shm::LeaseWord::of(shm::Pass::free, 0, false, m.number + 1).value,
+                        std::memory_order_release);
+    futex(low_half(control.lease), FUTEX_WAKE, INT_MAX, nullptr, 0);
+    members_.erase(found);
+    write_timetable();
+  }
+  poke();
+}
+
+void Arbiter::add_process(uint64_t tenant, unsigned slot) {
+  const std::lock_guard lock(mutex_);
+  if (Member* m = find(tenant); m != nullptr && std::ranges::find(m->slots, slot) == m->slots.end())
+    m->slots.push_back(slot);
+}
+
+void Arbiter::remove_process(uint64_t tenant, unsigned slot) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (Member* m = find(tenant)) std::erase(m->slots, slot);
+  }
+  poke();  // It may have had the lease.
+}
+
+bool Arbiter::empty() const {
+  const std::lock_guard lock(mutex_);
+  return members_.empty();
+}
+
+void Arbiter::poke() {
+  poked_.fetch_add(1, std::memory_order_release);
+  word_.asleep.store(0, std::memory_order_seq_cst);
+  futex(&word_.asleep, FUTEX_WAKE, 1, nullptr, 0);
+}
+
+// The windows for the time without us, in the order in which the tenants stand here.
+void Arbiter::write_timetable() {
+  std::array<share::Terms, share::most_tenants> terms;
+  std::array<share::Window, share::most_tenants> windows;
+  const size_t count = members_.size();
+  for (size_t i = 0; i < count; ++i) terms[i] = members_[i]->who.terms;
+  share::make_timetable({terms.data(), count}, {windows.data(), count});
+  for (size_t i = 0; i < count; ++i) {
+    shm::ControlDevice& control = members_[i]->control();
+    control.fallback_offset.store(static_cast<uint64_t>(windows[i].offset), std::memory_order_relaxed);
+    control.fallback_length.store(static_cast<uint64_t>(windows[i].length), std::memory_order_relaxed);
+    control.fallback_period.store(static_cast<uint64_t>(windows[i].period), std::memory_order_release);
+  }
+}
+
+void Arbiter::set_gate(Member& m, Ns now) {
+  const share::Gate& wanted = decides_.gate(m.place);
+  if (m.told && wanted == m.gate) return;
+  shm::ControlDevice& control = m.control();
+  const bool moves = !m.told || wanted.open != m.gate.open;
+  if (moves) {
+    ++m.number;
+    if (wanted.open) {
+      m.opened = now;
+      m.closed = 0;
+      if (m.waiting_since != 0) {
+        ++m.waits;
+        const Ns waited = now - m.waiting_since;
+        if (m.recent_waits.size() < most_waits)
+          m.recent_waits.push_back(waited);
+        else
+          m.recent_waits[m.waits % most_waits] = waited;
+        record(m, SpanKind::wait, m.waiting_since, now);
+      }
+    } else if (m.told) {
+      record(m, SpanKind::lease, m.opened, now);
+      m.closed = now;
+    }
+  }
+  // What may be in flight is the tenant's; its threads know only of themselves.
+  Ns bound = wanted.bound;
+  if (bound != share::unbounded)
+    bound = std::max<Ns>(bound / std::max(1u, m.meter.threads()), 50 * share::us);
+  const bool alone = wanted.bound == share::unbounded;
+  control.batch_ns.store(
+      static_cast<uint32_t>(alone ? decides_.tuning().batch_alone : decides_.tuning().batch),
+      std::memory_order_relaxed);
+  control.lease_deadline.store(static_cast<uint64_t>(wanted.deadline), std::memory_order_relaxed);
+  const auto pass = wanted.open ? shm::Pass::lease : shm::Pass::closed;
+  const uint64_t bound_ns = bound == share::unbounded ? UINT64_MAX : static_cast<uint64_t>(bound);
+  control.lease.store(shm::LeaseWord::of(pass, wanted.open ? bound_ns : 0, wanted.eager, m.number).value,
+                      std::memory_order_seq_cst);
+  if (wanted.open && moves) futex(low_half(control.lease), FUTEX_WAKE, INT_MAX, nullptr, 0);
+  m.gate = wanted;
+  m.told = true;
+}
+
+void Arbiter::record(const Member& m, SpanKind kind, Ns begin, Ns end) {
+  if (begin == 0 || end <= begin) return;
+  TraceSpan span{uuid_, m.who.tenant, kind, begin, end};
+  if (spans_.size() < most_spans)
+    spans_.push_back(span);
+  else
+    spans_[spans_recorded_ % most_spans] = span;
+  ++spans_recorded_;
+}
+
+// One look at everybody, and what follows from it.
+Ns Arbiter::look(Ns now) {
+  std::array<share::Observation, share::most_tenants> seen;
+  for (const auto& member : members_) {
+    Member& m = *member;
+    share::Observation& o = seen[m.place] = m.meter.read(m.who.work, m.slots, m.who.device, now);
+    m.waiting_since = m.meter.waiting_since();
+    if (m.who.bond == nullptr) continue;
+    GangBond& bond = *m.who.bond;
+    const uint32_t bit = 1u << m.who.device;
+    if (m.who.terms.gang == share::Gang::leads) {
+      // It leads for all: what they want is what it wants.
+      if (!m.gate.open) o.waiting |= bond.wants.load() != 0;
+      if (bond.in_flight.load() != 0) o.idle_since = now;
+    } else {
+      o.called = bond.open.load();
+      const auto set = [bit](std::atomic<uint32_t>& word, bool on) {
+        return ((on ? word.fetch_or(bit) : word.fetch_and(~bit)) & bit) == (on ? bit : 0);
+      };
+      set(bond.in_flight, o.in_flight);
+      if (!set(bond.wants, o.waiting && !m.gate.open) && o.waiting) tell_.push_back(m.who.bond->leader);
+    }
+  }
+  const Ns next = decides_.step(now, seen);
+  for (const share::Transition& t : decides_.transitions()) {
+    const auto found = std::ranges::find(members_, unsigned{t.place}, [](const auto& m) { return m->place; });
+    if (found == members_.end()) continue;
+    Member& m = **found;
+    if (t.kind == share::Transition::Kind::drained && m.closed != 0)
+      record(m, SpanKind::drain, m.closed, now);
+    if (t.kind == share::Transition::Kind::overran && m.closed != 0)
+      record(m, SpanKind::overrun, m.closed, now);
+  }
+  // Closing first, so that two gates are never open together.
+  for (const bool open : {false, true})
+    for (const auto& m : members_)
+      if (decides_.gate(m->place).open == open) set_gate(*m, now);
+  for (const auto& m : members_) {
+    if (m->who.bond == nullptr || m->who.terms.gang != share::Gang::leads) continue;
+    if (m->who.bond->open.exchange(m->gate.open) != m->gate.open)
+      for (Arbiter* other : m->who.bond->followers) tell_.push_back(other);
+  }
+  return next;
+}
+
+void Arbiter::run() {
+  pthread_setname_np(pthread_self(), fmt::format("arbiter-{}", device_).c_str());
+  prctl(PR_SET_TIMERSLACK, 1);
+  // Everybody on the device waits for this thread, and it runs for microseconds. Refused to ordinary users.
+  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), -15);
+  std::vector<Arbiter*> tell;
+  while (!ending_) {
+    const uint32_t poked = poked_.load(std::memory_order_acquire);
+    Ns next = share::never;
+    const Ns now = monotonic_ns();
+    {
+      const std::lock_guard lock(mutex_);
+      if (!members_.empty()) next = look(now);
+      tell.swap(tell_);
+    }
+    for (Arbiter* other : tell) other->poke();
+    tell.clear();
+    sleep_until(next, poked);
+  }
+}
+
+void Arbiter::sleep_until(Ns next, uint32_t poked) {
+  const auto woken = [&] { return poked_.load(std::memory_order_acquire) != poked; };
+  Ns now = monotonic_ns();
+  if (next - now > shortest_sleep) {
+    // From here on whoever comes wakes us; whoever came since our look is seen by one more.
+    word_.asleep.store(1, std::memory_order_seq_cst);
+    if (!woken() && !somebody_came()) {
+      const Ns until = next == share::never ? share::never : next - shortest_sleep / 2;
+      const timespec t = {until / share::second, until % share::second};
+      futex(&word_.asleep, FUTEX_WAIT_BITSET, 1, next == share::never ? nullptr : &t, FUTEX_BITSET_MATCH_ANY);
+    }
+    word_.asleep.store(0, std::memory_order_seq_cst);
+    if (woken() || (now = monotonic_ns()) < next - shortest_sleep) return;  // Somebody came.
+  }
+  while (now < next && !woken() && !ending_) {
+    __builtin_ia32_pause();
+    now = monotonic_ns();
+  }
+}
+
+// Whether a tenant stands at a gate that was not seen there at the last look.
+bool Arbiter::somebody_came() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& m : members_) {
+    if (m->gate.open || m->waiting_since != 0) continue;
+    for (const unsigned slot : m->slots) {
+      if (slot >= m->who.work.size()) continue;
+      const shm::ProcessWork& work = m->who.work[slot];
+      const unsigned threads = std::min(work.threads_used.load(std::memory_order_seq_cst), shm::work_threads);
+      for (unsigned i = 0; i < threads; ++i)
+        if (work.thread[i].device.load(std::memory_order_relaxed) == m->who.device + 1 &&
+            work.thread[i].waiting_since.load(std::memory_order_seq_cst) != 0)
+          return true;
+    }
+  }
+  return false;
+}
+
+void Arbiter::sample() {
+  const std::lock_guard lock(mutex_);
+  const Ns now = monotonic_ns();
+  if (members_.empty()) return;
+  look(now);
+  for (const auto& m : members_) {
+    m->samples.emplace_back(now, decides_.account(m->place));
+    if (m->samples.size() > most_samples) m->samples.erase(m->samples.begin());
+  }
+  busy_samples_.emplace_back(now, decides_.busy());
+  if (busy_samples_.size() > 2) busy_samples_.erase(busy_samples_.begin());
+}
+
+DeviceCompute Arbiter::view() {
+  const std::lock_guard lock(mutex_);
+  DeviceCompute out;
+  out.arbitrated = !members_.empty();
+  out.switch_ns = static_cast<uint64_t>(decides_.tuning().switch_cost);
+  out.switches = decides_.switches();
+  const auto parts_of = [](Ns part, Ns whole) {
+    return whole <= 0 ? 0u : static_cast<uint32_t>(std::clamp<Ns>(part * 10000 / whole, 0, 10000));
+  };
+  if (busy_samples_.size() == 2) {
+    const auto& [from, busy_from] = busy_samples_[0];
+    const auto& [to, busy_to] = busy_samples_[1];
+    out.idle_1s_bp = 10000 - parts_of(busy_to - busy_from, to - from);
+  }
+  for (const auto& m : members_) {
+    const share::Account& account = decides_.account(m->place);
+    SliceCompute slice;
+    slice.tenant = m->who.tenant;
+    slice.granted_bp = m->who.terms.share.basis_points;
+    slice.busy_ns = static_cast<uint64_t>(account.charged);
+    slice.waiting_ns = static_cast<uint64_t>(account.waiting);
+    slice.throttled_ns = static_cast<uint64_t>(account.throttled);
+    slice.burst_ns = static_cast<uint64_t>(account.burst);
+    slice.overruns = account.overruns;
+    slice.leases = account.leases;
+    slice.waits = m->waits;
+    if (m->samples.size() >= 2) {
+      const auto& [to, last] = m->samples.back();
+      const auto& [from, first] = m->samples[m->samples.size() - 2];
+      slice.achieved_1s_bp = parts_of(last.charged - first.charged, to - from);
+      const auto minute =
+          std::ranges::find_if(m->samples, [&](const auto& s) { return s.first >= to - 61 * share::second; });
+      slice.achieved_60s_bp = parts_of(last.charged - minute->second.charged, to - minute->first);
+    }
+    if (!m->recent_waits.empty()) {
+      std::vector<Ns> sorted = m->recent_waits;
+      std::ranges::sort(sorted);
+      slice.wait_p50_ns = static_cast<uint64_t>(sorted[sorted.size() / 2]);
+      slice.wait_p99_ns = static_cast<uint64_t>(sorted[sorted.size() * 99 / 100]);
+    }
+    out.slices.push_back(slice);
+  }
+  return out;
+}
+
+std::vector<TraceSpan> Arbiter::trace(Ns from) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<TraceSpan> out;
+  for (const TraceSpan& span : spans_)
+    if (span.end_ns > from) out.push_back(span);
+  return out;
+}
+
+}  // namespace carve::node
