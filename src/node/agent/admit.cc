@@ -83,9 +83,9 @@ shm::AttachReply Agent::attach(const Peer& peer, const shm::AttachRequest& reque
   shm::AttachReply granted = reply(AttachStatus::granted, "");
   granted.slot = slot;
   granted.generation = entry.generation;
-  // A library of before there was more than the Report insists on its size.
-  if (tenant->report.spill && request.report >= sizeof(shm::ReportFile))
-    granted.report_size = sizeof(shm::ReportFile);
+  // A library knows the sizes that there were when it was built, and insists on one of them.
+  for (const size_t size : {shm::report_without_work, sizeof(shm::ReportFile)})
+    if (tenant->report.size() >= size && request.report >= size) granted.report_size = size;
   return granted;
 }
 

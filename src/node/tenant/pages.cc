@@ -57,19 +57,26 @@ void Mapped<T>::unmap(T* at) {
 }
 template class Mapped<shm::Control>;
 template class Mapped<shm::Report>;
+template class Mapped<shm::WorkPages>;
 template class Mapped<shm::Heartbeat>;
 
 namespace {
 
-Outcome<Report> mapped(Fd fd, bool with_spill) {
+// The parts that `size` bytes hold.
+Outcome<Report> mapped(Fd fd, size_t size) {
   Report report;
   auto charges = map<shm::Report>(fd.get(), "a report");
   if (!charges) return tl::unexpected(charges.error());
   report.page = std::move(*charges);
-  if (with_spill) {
+  if (size >= in_pages(shm::report_without_work)) {
     auto spill = map<shm::Report>(fd.get(), "a report", offsetof(shm::ReportFile, spill));
     if (!spill) return tl::unexpected(spill.error());
     report.spill = std::move(*spill);
+  }
+  if (size >= in_pages(sizeof(shm::ReportFile))) {
+    auto work = map<shm::WorkPages>(fd.get(), "a report", offsetof(shm::ReportFile, work));
+    if (!work) return tl::unexpected(work.error());
+    report.work = std::move(*work);
   }
   report.fd = std::move(fd);
   return report;
@@ -82,7 +89,7 @@ Outcome<Report> make_report() {
   if (!fd || ftruncate(fd.get(), in_pages(sizeof(shm::ReportFile))) != 0 ||
       fcntl(fd.get(), F_ADD_SEALS, size_seals) != 0)
     return failure(K::out_of_order, "no memory for a report: {}", strerror(errno));
-  auto report = mapped(std::move(fd), true);
+  auto report = mapped(std::move(fd), sizeof(shm::ReportFile));
   if (!report) return report;
   for (shm::Report* part : {&*report->page, &*report->spill}) {
     part->magic = shm::report_magic;
@@ -95,10 +102,10 @@ Outcome<Report> adopt_report(Fd fd) {
   struct stat info {};
   // What a tenant wrote into the page is not looked at: its size and seals are the kernel's word.
   const bool known = fstat(fd.get(), &info) == 0 && (fcntl(fd.get(), F_GET_SEALS) & size_seals) == size_seals;
-  const bool whole = known && info.st_size == static_cast<off_t>(in_pages(sizeof(shm::ReportFile)));
-  if (!whole && !(known && info.st_size == static_cast<off_t>(in_pages(sizeof(shm::Report)))))
+  const auto is = [&](size_t size) { return info.st_size == static_cast<off_t>(in_pages(size)); };
+  if (!known || (!is(sizeof(shm::ReportFile)) && !is(shm::report_without_work) && !is(sizeof(shm::Report))))
     return failure(K::out_of_order, "this descriptor is no report of layout {}", shm::layout_version);
-  return mapped(std::move(fd), whole);
+  return mapped(std::move(fd), static_cast<size_t>(info.st_size));
 }
 
 Outcome<RuntimeDir> RuntimeDir::open(const std::string& path) {

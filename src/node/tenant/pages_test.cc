@@ -28,14 +28,24 @@ TEST(Pages, a_report_cannot_change_its_size) {
   EXPECT_TRUE(adopt_report(Fd(dup(report->fd.get()))));
 }
 
-TEST(Pages, a_report_of_before_there_was_more_than_the_report_is_adopted_without_the_rest) {
-  const int old = memfd_create("old", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  ASSERT_EQ(ftruncate(old, sizeof(shm::Report)), 0);
-  ASSERT_EQ(fcntl(old, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
-  const auto adopted = adopt_report(Fd(old));
-  ASSERT_TRUE(adopted);
-  EXPECT_FALSE(adopted->spill);
-  EXPECT_TRUE(make_report()->spill);
+TEST(Pages, a_report_of_an_earlier_agent_is_adopted_with_the_parts_that_it_has) {
+  const struct {
+    size_t size;
+    bool spill, work;
+  } table[] = {{sizeof(shm::Report), false, false},
+               {shm::report_without_work, true, false},
+               {sizeof(shm::ReportFile), true, true}};
+  for (const auto& row : table) {
+    const int old = memfd_create("old", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    ASSERT_EQ(ftruncate(old, static_cast<off_t>(row.size)), 0);
+    ASSERT_EQ(fcntl(old, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+    const auto adopted = adopt_report(Fd(old));
+    ASSERT_TRUE(adopted) << row.size;
+    EXPECT_EQ(static_cast<bool>(adopted->spill), row.spill);
+    EXPECT_EQ(static_cast<bool>(adopted->work), row.work);
+    EXPECT_EQ(adopted->size(), row.size);
+  }
+  EXPECT_EQ(make_report()->size(), sizeof(shm::ReportFile));
 }
 
 TEST(Pages, another_descriptor_is_not_adopted_as_a_report) {

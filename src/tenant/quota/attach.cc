@@ -19,6 +19,11 @@ namespace {
 constexpr int64_t pause_ns = 50'000'000;
 constexpr unsigned page_count = 3;
 
+// What the heartbeat's file must have. The rest of it lies in the same page, which a mapping has whole; an
+// agent of before there were arbiters leaves it zero: nobody asleep.
+constexpr size_t heartbeat_bytes = sizeof(uint64_t);
+static_assert(sizeof(shm::Heartbeat) <= 4096 && offsetof(shm::Heartbeat, monotonic_ns) == 0);
+
 int64_t now_ns() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -64,9 +69,12 @@ bool map_all(const int* fds, const shm::AttachReply& reply, Pages* out) {
   Pages p = {};
   p.control = static_cast<const shm::Control*>(map(fds[0], sizeof(shm::Control), PROT_READ));
   p.report = static_cast<shm::Report*>(map(fds[1], reply.report_size, PROT_READ | PROT_WRITE));
-  p.heartbeat = static_cast<const shm::Heartbeat*>(map(fds[2], sizeof(shm::Heartbeat), PROT_READ));
+  p.report_size = reply.report_size;
+  p.heartbeat = static_cast<const shm::Heartbeat*>(map(fds[2], heartbeat_bytes, PROT_READ));
   p.slot = static_cast<uint16_t>(reply.slot);
-  if (reply.report_size == sizeof(shm::ReportFile)) p.file = reinterpret_cast<shm::ReportFile*>(p.report);
+  if (reply.report_size > sizeof(shm::Report)) p.file = reinterpret_cast<shm::ReportFile*>(p.report);
+  if (reply.report_size == sizeof(shm::ReportFile) && p.file != nullptr)
+    p.work = &p.file->work.process[p.slot];
   if (p.control != nullptr && p.report != nullptr && p.heartbeat != nullptr &&
       p.control->magic == shm::control_magic && p.control->layout == shm::layout_version &&
       p.control->device_count <= shm::max_devices && p.report->magic == shm::report_magic &&
@@ -151,6 +159,7 @@ Outcome judge(const shm::AttachReply& reply, size_t size, size_t descriptors) {
       return reply.layout == shm::layout_version && descriptors == page_count &&
                      reply.slot < shm::max_processes && reply.control_size == sizeof(shm::Control) &&
                      (reply.report_size == sizeof(shm::Report) ||
+                      reply.report_size == shm::report_without_work ||
                       reply.report_size == sizeof(shm::ReportFile))
                  ? Outcome::attached
                  : Outcome::refused;
@@ -164,9 +173,8 @@ Outcome judge(const shm::AttachReply& reply, size_t size, size_t descriptors) {
 
 void unmap(const Pages& p) {
   if (p.control != nullptr) munmap(const_cast<shm::Control*>(p.control), sizeof(shm::Control));
-  if (p.report != nullptr)
-    munmap(p.report, p.file != nullptr ? sizeof(shm::ReportFile) : sizeof(shm::Report));
-  if (p.heartbeat != nullptr) munmap(const_cast<shm::Heartbeat*>(p.heartbeat), sizeof(shm::Heartbeat));
+  if (p.report != nullptr) munmap(p.report, p.report_size);
+  if (p.heartbeat != nullptr) munmap(const_cast<shm::Heartbeat*>(p.heartbeat), heartbeat_bytes);
 }
 
 Outcome attach(const char* path, shm::Guest guest, int64_t patience_ns, Pages* pages) {

@@ -25,6 +25,16 @@ TEST(Reply, that_keeps_all_rules_attaches) {
   EXPECT_EQ(judge(granted(), sizeof(shm::AttachReply), 3), Outcome::attached);
 }
 
+TEST(Reply, may_name_any_size_that_a_report_ever_had) {
+  for (const size_t size : {sizeof(shm::Report), shm::report_without_work, sizeof(shm::ReportFile)}) {
+    shm::AttachReply r = granted();
+    r.report_size = size;
+    EXPECT_EQ(judge(r, sizeof r, 3), Outcome::attached) << size;
+    r.report_size = size + 4096;
+    EXPECT_EQ(judge(r, sizeof r, 3), Outcome::refused) << size;
+  }
+}
+
 TEST(Reply, that_breaks_one_rule_is_refused) {
   const struct {
     const char* rule;

@@ -125,13 +125,18 @@ struct Exports {
 };
 static_assert(sizeof(Exports) == 65536);
 
+// What the tenant's processes have running (work.h), by slot.
+struct WorkPages {
+  ProcessWork process[max_processes];
+};
+
 // The file that a Report lies in. What follows the Report came later: an agent that knows only the Report
 // makes a shorter file, and the library then goes without (FORMAT.md, Compatibility).
 struct ReportFile {
   Report report;    //       0
   Report spill;     // 2101248  The same words for bytes that live on the host: ControlDevice::spill.
   Exports exports;  // 4202496
-  ProcessWork work[max_processes];  // 4268032  By slot.
+  WorkPages work;   // 4268032
 };
 static_assert(offsetof(ReportFile, spill) == 2101248 && offsetof(ReportFile, exports) == 4202496);
 static_assert(offsetof(ReportFile, work) == 4268032 && sizeof(ReportFile) == 4268032 + 8192 * max_processes);
