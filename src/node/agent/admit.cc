@@ -78,6 +78,8 @@ shm::AttachReply Agent::attach(const Peer& peer, const shm::AttachRequest& reque
     std::atomic_ref(entry.pid).store(static_cast<uint32_t>(peer.process.pid), std::memory_order_release);
     control.epoch.fetch_add(1, std::memory_order_release);
   }
+  if (fresh && tenant->report.work)
+    memset(static_cast<void*>(&tenant->report.work->process[slot]), 0, sizeof(shm::ProcessWork));
   if (fresh) add_member(*tenant, peer.process, slot, std::move(pidfd));
   log::debug("{}: process {} attached in slot {}", tenant->name(), peer.process.pid, slot);
   shm::AttachReply granted = reply(AttachStatus::granted, "");
@@ -94,6 +96,7 @@ void Agent::add_member(Tenant& tenant, const ProcessId& process, unsigned slot, 
               [this, id = tenant.use.id, process](uint32_t) { member_ended(id, process); });
   tenant.members.emplace(process, Member{slot, std::move(pidfd)});
   tenant.identity.members.insert(process);
+  for_arbiters_of(tenant, [&](Arbiter& a) { a.add_process(tenant.use.id, slot); });
 }
 
 bool Agent::reclaim_slot(Tenant& tenant, unsigned slot) {
@@ -110,6 +113,7 @@ void Agent::member_ended(uint64_t id, ProcessId process) {
   const auto member = tenant.members.find(process);
   if (member == tenant.members.end()) return;
   loop_.forget(member->second.pidfd.get());
+  for_arbiters_of(tenant, [&](Arbiter& a) { a.remove_process(tenant.use.id, member->second.slot); });
   if (!reclaim_slot(tenant, member->second.slot)) {
     loop_.after(millisecond, [this, id, process] { member_ended(id, process); });
     return;

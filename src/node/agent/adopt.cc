@@ -66,6 +66,7 @@ Outcome<void> Agent::adopt(bool rebuild) {
   for (const NodeDevice& d : devices_)
     if (const auto good = seen(d, d.device.reserved); !good) return good;
   open_policies();
+  for (const auto& [id, tenant] : tenants_) compute_changed(*tenant);
   watch_keeper();
   return {};
 }

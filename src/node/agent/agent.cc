@@ -216,6 +216,7 @@ Outcome<const Tenant*> Agent::grant(Request request, const Peer& creator) {
   const uint64_t id = tenant.use.id;
   tenants_.emplace(id, std::move(made));
   Outcome<void> ready = make_pages(tenant);
+  if (ready) compute_changed(tenant);
   if (ready && tenant.persistent()) ready = announce(tenant);
   if (!ready) {
     end(id, "it could not be set up: " + ready.error().sentence);

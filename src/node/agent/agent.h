@@ -16,7 +16,7 @@
 #include "ledger/store.h"
 #include "node/agent/policies.h"
 #include "node/agent/tenant.h"
-#include "node/arbiter/trace.h"
+#include "node/arbiter/arbiter.h"
 #include "node/arbiter/view.h"
 #include "node/cdi/cdi.h"
 #include "node/devices/sampler.h"
@@ -124,6 +124,10 @@ class Agent {
   Outcome<void> make_pages(Tenant&);
   void fill_control(Tenant&);
   void compute_changed(Tenant&);  // Its share, policy or class is another from now on.
+  void compute_ended(Tenant&);
+  void govern(const Uuid&);
+  Arbiter* arbiter(const Uuid&) const;
+  void for_arbiters_of(const Tenant&, const std::function<void(Arbiter&)>&);
   Outcome<void> may_have(const Tenant&, const ledger::Terms&, const Alteration&) const;
   Outcome<void> shrink(Tenant&, Bytes memory);
   Share most_shares() const {
@@ -173,6 +177,7 @@ class Agent {
   Policies policies_;
   std::map<uint64_t, std::unique_ptr<Tenant>> tenants_;
   Mapped<shm::Heartbeat> heartbeat_;
+  std::map<Uuid, std::unique_ptr<Arbiter>> arbiters_;  // Before the tenants end: they use their pages.
   std::optional<CgroupTree> tree_;
   std::string group_;           // "carve-1a2b3c4d"
   std::string cgroup_trouble_;  // Why tenants get none.

@@ -1,14 +1,116 @@
-// Where the agent meets the arbiter: it tells of changed shares, and asks what was granted and had.
+// Where the agent meets the arbiters: one for each device on which somebody's share is enforced. There every
+// tenant is governed; who asked for no share, or not for its enforcement, gets what is left.
+#include <algorithm>
+
 #include "node/agent/agent.h"
+#include "node/os/clock.h"
 
 namespace carve::node {
+namespace {
 
-void Agent::compute_changed(Tenant&) {}
+bool enforced(const Allocation& what) { return what.isolation == Isolation::memory_and_compute; }
 
-std::optional<DeviceCompute> Agent::compute(const Uuid&) const { return std::nullopt; }
+share::Terms terms_of(const Tenant& tenant, const Slice& slice, size_t part) {
+  const Allocation& what = tenant.use.what;
+  // Nobody waits for one who has no entitlement: the rest, by a small weight.
+  if (!enforced(what)) return {.policy = Policy::native_burst_share};
+  share::Terms terms{what.policy, what.latency, slice.share, share::Gang::none};
+  if (what.slices.size() > 1) terms.gang = part == 0 ? share::Gang::leads : share::Gang::follows;
+  return terms;
+}
 
-std::string Agent::metering() const { return ""; }
+std::vector<unsigned> slots_of(const Tenant& tenant) {
+  std::vector<unsigned> slots;
+  for (const auto& [process, member] : tenant.members) slots.push_back(member.slot);
+  return slots;
+}
 
-std::vector<TraceSpan> Agent::trace(int64_t) const { return {}; }
+}  // namespace
+
+Arbiter* Agent::arbiter(const Uuid& uuid) const {
+  const auto found = arbiters_.find(uuid);
+  return found == arbiters_.end() ? nullptr : found->second.get();
+}
+
+void Agent::for_arbiters_of(const Tenant& tenant, const std::function<void(Arbiter&)>& call) {
+  for (const Slice& slice : tenant.use.what.slices)
+    if (Arbiter* a = arbiter(slice.device)) call(*a);
+}
+
+// The tenant is new, or asked for something else.
+void Agent::compute_changed(Tenant& tenant) {
+  for (const Slice& slice : tenant.use.what.slices) govern(slice.device);
+}
+
+void Agent::compute_ended(Tenant& tenant) {
+  for_arbiters_of(tenant, [&](Arbiter& a) { a.remove(tenant.use.id); });
+  for (const Slice& slice : tenant.use.what.slices) govern(slice.device);
+}
+
+// Arbitrates the device if anybody's share on it is enforced, and lets it be if nobody's is.
+void Agent::govern(const Uuid& uuid) {
+  struct Part {
+    Tenant* tenant;
+    size_t index;
+  };
+  std::vector<Part> parts;
+  bool any = false;
+  for (const auto& [id, tenant] : tenants_) {
+    const auto& slices = tenant->use.what.slices;
+    const auto slice = std::ranges::find(slices, uuid, &Slice::device);
+    if (slice == slices.end() || tenant->ended || !tenant->control || !tenant->report.work) continue;
+    parts.push_back({tenant.get(), static_cast<size_t>(slice - slices.begin())});
+    any |= enforced(tenant->use.what);
+  }
+  if (!any) {
+    arbiters_.erase(uuid);
+    return;
+  }
+  const NodeDevice* d = device(uuid);
+  if (d == nullptr || d->device.index >= shm::max_devices) return;
+  auto& made = arbiters_[uuid];
+  if (made == nullptr)
+    made = std::make_unique<Arbiter>(d->device.index, uuid, heartbeat_->arbiter[d->device.index],
+                                     share::Tuning{});
+  for (const auto& [tenant, index] : parts) {
+    const share::Terms terms = terms_of(*tenant, tenant->use.what.slices[index], index);
+    if (made->change(tenant->use.id, terms)) continue;
+    Governed who{
+        tenant->use.id, terms, static_cast<unsigned>(index), &*tenant->control, tenant->report.work->process,
+        nullptr};
+    if (terms.gang != share::Gang::none) {
+      if (tenant->bond == nullptr) tenant->bond = std::make_shared<GangBond>();
+      who.bond = tenant->bond;
+      if (terms.gang == share::Gang::leads)
+        who.bond->leader = made.get();
+      else
+        who.bond->followers.push_back(made.get());
+    }
+    if (!made->add(who, slots_of(*tenant)))
+      event(tenant->name(),
+            fmt::format("device {} has more tenants than its arbiter can serve: its share is not enforced",
+                        d->device.index));
+  }
+}
+
+std::optional<DeviceCompute> Agent::compute(const Uuid& uuid) const {
+  if (Arbiter* a = arbiter(uuid)) return a->view();
+  return std::nullopt;
+}
+
+std::string Agent::metering() const {
+  return "busy intervals of each stream, their ends written by the device or told by the program's own "
+         "synchronisation";
+}
+
+std::vector<TraceSpan> Agent::trace(int64_t since) const {
+  std::vector<TraceSpan> all;
+  for (const auto& [uuid, arbiter] : arbiters_) {
+    const std::vector<TraceSpan> spans = arbiter->trace(since);
+    all.insert(all.end(), spans.begin(), spans.end());
+  }
+  std::ranges::sort(all, {}, &TraceSpan::begin_ns);
+  return all;
+}
 
 }  // namespace carve::node

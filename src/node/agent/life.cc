@@ -166,6 +166,8 @@ void Agent::end(uint64_t id, const std::string& why) {
     loop_.forget(tenant.cgroup->events_fd());
     tenant.cgroup->remove();
   }
+  tenant.ended = true;
+  compute_ended(tenant);
   keeper_.drop(tenant.name());
   runtime_.remove(tenant.name());
   event(tenant.name(), "ended: " + why);

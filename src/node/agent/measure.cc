@@ -51,6 +51,7 @@ void Agent::beat() {
 }
 
 void Agent::reconcile() {
+  for (const auto& [uuid, arbiter] : arbiters_) arbiter->sample();
   if (sampler_->ask()) {
     for (const auto& [id, tenant] : tenants_) {
       for (unsigned d = 0; d < tenant->use.what.slices.size() && tenant->report.page; ++d) {

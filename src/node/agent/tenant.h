@@ -7,6 +7,7 @@
 
 #include "ledger/use.h"
 #include "node/agent/note.h"
+#include "node/arbiter/arbiter.h"
 #include "node/tenant/audit.h"
 #include "node/tenant/cgroup.h"
 #include "node/tenant/pages.h"
@@ -59,6 +60,8 @@ struct Tenant {
   std::map<ProcessId, Unregistered> unregistered;
   bool frozen = false;  // By the audit.
 
+  std::shared_ptr<GangBond> bond;  // Where it has several devices.
+  bool ended = false;              // Only its memory is left.
   bool stopping = false;
   std::string why;  // It is stopping.
 

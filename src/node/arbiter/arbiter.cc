@@ -8,10 +8,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <climits>
 #include <ctime>
 
 #include "node/os/clock.h"
+
+#include <fmt/format.h>
 #include "share/timetable.h"
 
 namespace carve::node {
@@ -91,22 +94,24 @@ bool Arbiter::add(const Governed& who, std::span<const unsigned> slots) {
   return true;
 }
 
-void Arbiter::change(uint64_t tenant, const share::Terms& terms) {
+bool Arbiter::change(uint64_t tenant, const share::Terms& terms) {
   {
     const std::lock_guard lock(mutex_);
     Member* member = find(tenant);
-    if (member == nullptr || member->who.terms == terms) return;
+    if (member == nullptr) return false;
+    if (member->who.terms == terms) return true;
     member->who.terms = terms;
     decides_.change(member->place, terms, monotonic_ns());
     write_timetable();
   }
   poke();
+  return true;
 }
 
 void Arbiter::remove(uint64_t tenant) {
   {
     const std::lock_guard lock(mutex_);
-    const auto found = std::ranges::find(members_, tenant, [](const auto& m) { return m->who.tenant; });
+    const auto found = std::ranges::find(members_, tenant, [](const auto& one) { return one->who.tenant; });
     if (found == members_.end()) return;
     Member& m = **found;
     const Ns now = monotonic_ns();
@@ -241,7 +246,8 @@ Ns Arbiter::look(Ns now) {
   }
   const Ns next = decides_.step(now, seen);
   for (const share::Transition& t : decides_.transitions()) {
-    const auto found = std::ranges::find(members_, unsigned{t.place}, [](const auto& m) { return m->place; });
+    const auto found =
+        std::ranges::find(members_, unsigned{t.place}, [](const auto& one) { return one->place; });
     if (found == members_.end()) continue;
     Member& m = **found;
     if (t.kind == share::Transition::Kind::drained && m.closed != 0)
@@ -331,6 +337,7 @@ void Arbiter::sample() {
   }
   busy_samples_.emplace_back(now, decides_.busy());
   if (busy_samples_.size() > 2) busy_samples_.erase(busy_samples_.begin());
+  poke();  // What followed from that look is the thread's to go on with.
 }
 
 DeviceCompute Arbiter::view() {

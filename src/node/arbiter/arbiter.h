@@ -35,7 +35,6 @@ struct GangBond {
 // One tenant's part of a device, as its arbiter knows it. The pages must outlive its membership.
 struct Governed {
   uint64_t tenant = 0;  // The ledger's id.
-  std::string name;
   share::Terms terms;
   unsigned device = 0;  // In the tenant's own order.
   shm::Control* control = nullptr;
@@ -52,7 +51,7 @@ class Arbiter {
   Arbiter& operator=(const Arbiter&) = delete;
 
   bool add(const Governed&, std::span<const unsigned> slots);  // False: too many.
-  void change(uint64_t tenant, const share::Terms&);
+  bool change(uint64_t tenant, const share::Terms&);           // False: it is not here.
   void remove(uint64_t tenant);
   void add_process(uint64_t tenant, unsigned slot);
   void remove_process(uint64_t tenant, unsigned slot);

@@ -1,0 +1,1 @@
+#include "node/arbiter/arbiter.h"
