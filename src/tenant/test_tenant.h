@@ -31,13 +31,14 @@ class Attached {
       control->devices[i].uuid[0] = static_cast<uint8_t>(i + 1);
       control->devices[i].quota = quota;
       control->devices[i].context_bytes = context;
-      control->devices[i].gate = static_cast<uint64_t>(shm::Gate::open);
+      control->devices[i].batch_ns = 200'000;
       control->devices[i].memory = shm::Memory::limited;
       process->hint[i] = UINT64_MAX;
     }
     process->control = control;
     process->report = report;
     process->file = file;
+    process->work = &file->work.process[3];
     process->heartbeat = heartbeat;
     process->slot = 3;
     process->device_count = devices;

@@ -11,6 +11,7 @@
 // "Primary Context Management").
 #include <sched.h>
 
+#include "tenant/cuda/meter.h"
 #include "tenant/cuda/physical.h"
 
 using namespace carve;
@@ -31,6 +32,7 @@ void forget_allocations(Process& p, uint64_t context) {
     if (r.bytes == 0) unpin_all_of(p, r.key);  // An array that others' memory was mapped into.
   });
   unspill_all_of(p, context);
+  context_ended(p, context);
   synchronized();
 }
 
@@ -44,6 +46,7 @@ CUresult created(CUcontext* context, CUdevice device, Create create) {
   if (slice.result != CUDA_SUCCESS) return slice.result;
   Reservation reservation(p, slice.device, context_size(p, slice.device));
   if (!granted(p, slice.device, reservation)) return CUDA_ERROR_OUT_OF_MEMORY;
+  context_moved();
   const CUresult result = create();
   if (result != CUDA_SUCCESS || context == nullptr) return result;
   if (remember(p, p.contexts, key_of(*context), *context, reservation)) return result;
@@ -57,6 +60,7 @@ CUresult destroyed(CUcontext context, bool all, Destroy destroy) {
   Process* p = attached();
   Record record;
   if (p == nullptr || context == nullptr || !p->contexts.take(key_of(context), &record)) return destroy();
+  context_moved();
   const CUresult result = destroy();
   if (result == CUDA_SUCCESS && (all || --record.uses == 0)) {
     forget_allocations(*p, record.context);

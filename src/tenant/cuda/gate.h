@@ -1,40 +1,95 @@
-// The gate in front of launches. The agent opens and closes it, per device, by one word in Control; the
-// launch path reads that word and makes no call: about 1 ns while it is open. Until compute is enforced every
-// gate is open, and the way through a closed one is here already: wait until it opens, or, where the agent
-// has been silent for 200 ms, follow what it left for that case: the device's timetable, or, without one, go.
+// The gate in front of launches. The agent gives each tenant leases per device by one word in Control
+// (wire/shm/work.h, LeaseWord), and a launch reads that word: free, and it goes on at once, about 1 ns; under
+// a lease it is counted too, some 5 ns: no clock, no lock, no call. Everything else is out of line (gate.cc):
+//
+// * Closed: tell the arbiter, spin for 50 us, sleep on the word. Where the agent has been silent for 200 ms
+//   the device's timetable decides, and without one everybody goes.
+// * A lease that ran out is a closed gate. Its end is looked at with every 16th launch and every marker.
+// * At most the lease's bound of estimated work is in flight per thread; whoever has more waits for its own
+//   work to complete. One launch always goes. Work that does not move for 10 ms may be waiting for a launch
+//   to come: then there is no bound until the thread is idle.
+//
+// Only the launching thread waits, with no lock of ours held, not while its stream is captured. Within a
+// callback of the stream the driver refuses launches, so there is nothing to hold (CUDA driver API,
+// cuLaunchHostFunc). When the program ends it waits for 1 s at most, in all.
 #pragma once
 
-#include <cstdint>
-
-#include "tenant/quota/process.h"
+#include "tenant/cuda/meter.h"
 
 namespace carve::tenant {
 
 inline constexpr uint64_t heartbeat_stale_ns = 200'000'000;
+inline constexpr uint32_t turns_per_look = 16;
 
 // Whether a launch may go at `now`, all times CLOCK_MONOTONIC ns. Pure.
-constexpr bool may_launch(bool open, uint64_t now, uint64_t heartbeat, uint64_t period, uint64_t offset,
-                          uint64_t length) {
-  if (open) return true;
+struct Timetable {
+  uint64_t period, offset, length;
+};
+constexpr bool may_launch(shm::LeaseWord word, uint64_t deadline, uint64_t now, uint64_t heartbeat,
+                          Timetable table) {
+  if (word.pass() == shm::Pass::free) return true;
+  if (word.pass() == shm::Pass::lease && (deadline == 0 || now <= deadline)) return true;
   if (now <= heartbeat || now - heartbeat <= heartbeat_stale_ns) return false;
-  return period == 0 || (now % period + period - offset % period) % period < length;
+  return table.period == 0 ||
+         (now % table.period + table.period - table.offset % table.period) % table.period < table.length;
 }
 
-inline bool is_open(const shm::ControlDevice& device) {
-  return device.gate.load(std::memory_order_relaxed) == static_cast<uint64_t>(shm::Gate::open);
-}
-
-// Nearly every tenant has one device; one with more goes straight on only if all its gates are open, which
-// spares asking the driver which device this launch means.
-inline bool gates_open() {
-  const uint32_t count = gates.count.load(std::memory_order_acquire);
-  const shm::ControlDevice* first = gates.first.load(std::memory_order_relaxed);
-  for (uint32_t i = 0; i < count; ++i)
-    if (!is_open(first[i])) return false;
+// Counts a launch that may pass without another look.
+inline bool passes(Launching& l, uint64_t key, uint64_t stream) {
+  Estimate& e = estimate_at(l, key);
+  Memo& memo = memo_at(l, stream);
+  const uint64_t pending = memo.pending + e.ns, unmarked = l.unmarked + e.ns;
+  if (e.key != key || memo.name != stream + 1 || pending >= l.batch_ns || unmarked >= l.room ||
+      --l.turns == 0) [[unlikely]]
+    return false;
+  e.batch = l.batch;
+  memo.pending = pending;
+  l.unmarked = unmarked;
+  l.submitted += e.ns;
+  l.line->submitted.store(l.submitted, std::memory_order_relaxed);
+  l.line->unmarked.store(unmarked, std::memory_order_relaxed);
   return true;
 }
 
-// Waits for the gate of the calling thread's device.
-void wait_at_gate();
+// A slice of several devices goes straight on where none is governed, which spares asking the driver which
+// device this launch means.
+bool all_free();
+
+// Whether a launch goes straight on.
+inline bool goes(const Launch& launch) {
+  const uint32_t count = gates.count.load(std::memory_order_acquire);
+  if (count == 0) return true;
+  Launching* l = own();
+  if (count == 1 || (l != nullptr && !l->moved)) {
+    const shm::ControlDevice* device = gates.first.load(std::memory_order_relaxed);
+    if (count != 1) device += l->device;
+    const shm::LeaseWord word{device->lease.load(std::memory_order_acquire)};
+    if (word.pass() == shm::Pass::free) return true;
+    return l != nullptr && word.value == l->word && passes(*l, launch.key(), launch.stream);
+  }
+  return all_free();
+}
+
+// What a launch that did not go straight on still has to do when the driver has answered.
+struct Ticket {
+  Process* process = nullptr;
+  Launching* launching = nullptr;
+  Memo* memo = nullptr;
+  uint64_t ns = 0;
+  bool mark = false;
+};
+
+// Waits for whatever there is to wait for, and counts.
+Ticket pass_slowly(const Launch& launch);
+void passed(const Ticket& ticket, CUresult result);
+
+// `call()` is the driver's, of something that takes time on the device.
+template <class Call>
+CUresult paced_by_waiting(const Launch& launch, Call call) {
+  const Ticket ticket = pass_slowly(launch);
+  const CUresult result = call();
+  if (ticket.launching != nullptr) passed(ticket, result);
+  return result;
+}
 
 }  // namespace carve::tenant

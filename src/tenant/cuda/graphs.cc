@@ -146,7 +146,6 @@ inline bool some_allocate() {
 // `launch()` goes through the driver; a launch within a capture only adds a node.
 template <auto IsCapturing, class Launch>
 __attribute__((noinline)) CUresult launched(CUgraphExec exec, CUstream stream, Launch launch) {
-  if (!gates_open()) wait_at_gate();
   Process* p = attached();
   if (p == nullptr) return launch();
   const Demand demand = demand_of(*p, exec);
@@ -157,17 +156,30 @@ __attribute__((noinline)) CUresult launched(CUgraphExec exec, CUstream stream, L
   return taking(*p, demand, 0, launch);
 }
 
+template <auto Entry, auto IsCapturing>
+__attribute__((noinline)) CUresult paced_out_of_line(CUgraphExec exec, CUstream stream, const Launch& what) {
+  return paced_by_waiting(what, [=] {
+    const auto launch = [=] { return driver<Entry>(exec, stream); };
+    return some_allocate() ? launched<IsCapturing>(exec, stream, launch) : launch();
+  });
+}
+
+template <auto Entry, auto IsCapturing>
+inline CUresult paced(CUgraphExec exec, CUstream stream, uint64_t name) {
+  const Launch what = {reinterpret_cast<uint64_t>(exec), 0, 0, ~uint64_t{0}, name};
+  if (!goes(what)) return paced_out_of_line<Entry, IsCapturing>(exec, stream, what);
+  if (!some_allocate()) return driver<Entry>(exec, stream);
+  return launched<IsCapturing>(exec, stream, [=] { return driver<Entry>(exec, stream); });
+}
+
 }  // namespace
 
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
-  if (gates_open() && !some_allocate()) return driver<&cuGraphLaunch>(exec, stream);
-  return launched<&cuStreamIsCapturing>(exec, stream, [=] { return driver<&cuGraphLaunch>(exec, stream); });
+  return paced<&cuGraphLaunch, &cuStreamIsCapturing>(exec, stream, named(stream));
 }
 
 CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream) {
-  if (gates_open() && !some_allocate()) return driver<&cuGraphLaunch_ptsz>(exec, stream);
-  return launched<&cuStreamIsCapturing_ptsz>(exec, stream,
-                                             [=] { return driver<&cuGraphLaunch_ptsz>(exec, stream); });
+  return paced<&cuGraphLaunch_ptsz, &cuStreamIsCapturing_ptsz>(exec, stream, named(stream, true));
 }
 
 CUresult cuGraphUpload(CUgraphExec exec, CUstream stream) {

@@ -11,6 +11,7 @@
 //   gone.
 #include "tenant/cuda/pool.h"
 
+#include "tenant/cuda/meter.h"
 #include "tenant/cuda/sharing.h"
 
 using namespace carve;
@@ -238,33 +239,43 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool, void* handle, CU
 }
 
 // Where a pool gives back what its threshold does not keep (CUDA driver API, "Stream Ordered Memory
-// Allocator").
+// Allocator"), and where a thread has nothing on the device any more (meter.h).
+namespace {
+
+template <auto Entry, class... A>
+CUresult waited(uint64_t what, A... a) {
+  const Waiting waiting(what);
+  return driver<Entry>(a...);
+}
+
+}  // namespace
+
 CUresult cuCtxSynchronize() {
-  const CUresult result = driver<&cuCtxSynchronize>();
+  const CUresult result = waited<&cuCtxSynchronize>(whole_context);
   synchronized();
   return result;
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context) {
-  const CUresult result = driver<&cuCtxSynchronize_v2>(context);
+  const CUresult result = waited<&cuCtxSynchronize_v2>(unknown_work, context);
   synchronized();
   return result;
 }
 
 CUresult cuStreamSynchronize(CUstream stream) {
-  const CUresult result = driver<&cuStreamSynchronize>(stream);
+  const CUresult result = waited<&cuStreamSynchronize>(named(stream), stream);
   synchronized(stream);
   return result;
 }
 
 CUresult cuStreamSynchronize_ptsz(CUstream stream) {
-  const CUresult result = driver<&cuStreamSynchronize_ptsz>(stream);
+  const CUresult result = waited<&cuStreamSynchronize_ptsz>(named(stream, true), stream);
   synchronized(stream);
   return result;
 }
 
 CUresult cuEventSynchronize(CUevent event) {
-  const CUresult result = driver<&cuEventSynchronize>(event);
+  const CUresult result = waited<&cuEventSynchronize>(unknown_work, event);
   synchronized(uint64_t{0});  // Which stream's work that was we do not know.
   return result;
 }

@@ -80,11 +80,12 @@ Standing ask(Process* p, const char* socket) {
   p->control = pages.control;
   p->report = pages.report;
   p->file = pages.file;
+  p->work = pages.work;
   p->heartbeat = pages.heartbeat;
   p->device_count = pages.control->device_count;
   for (unsigned i = 0; i < p->device_count; ++i) p->hint[i] = limit_hint(i);
   gates.first.store(pages.control->devices, std::memory_order_relaxed);
-  gates.count.store(p->device_count, std::memory_order_release);
+  gates.count.store(p->work != nullptr ? p->device_count : 0, std::memory_order_release);
   return Standing::attached;
 }
 

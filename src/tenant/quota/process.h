@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "base/bytes.h"
+#include "tenant/quota/launching.h"
 #include "tenant/quota/records.h"
 #include "wire/shm/budget.h"
 #include "wire/shm/layout.h"
@@ -74,7 +75,8 @@ struct Process {
   uint32_t device_count;
   const shm::Control* control;
   shm::Report* report;
-  shm::ReportFile* file;  // Null where the agent knows no more than the Report.
+  shm::ReportFile* file;   // Null where the agent knows no more than the Report.
+  shm::ProcessWork* work;  // Null where the agent does not know of it.
   const shm::Heartbeat* heartbeat;
   uint64_t hint[shm::max_devices];                          // From the environment: may only lower.
   std::atomic<uint8_t> device_of_ordinal[cached_ordinals];  // 0: not asked yet; else the index plus one.
@@ -100,6 +102,10 @@ struct Process {
   std::atomic<uint32_t> graph_count;
   Records graphs;  // By executable graph and device: the most that a launch reserves.
   Pool pool[max_pools];
+
+  // Launches (cuda/meter.h).
+  Meter meter;
+  Launching launching[max_launching];
 };
 
 // The process if it is attached, else null. For paths that must not ask.
@@ -122,8 +128,9 @@ inline Entered enter() {
   return p != nullptr ? Entered{p, false} : enter_slowly(false);
 }
 
-// The devices of the slice, as the launch path sees them: no gate before the process is attached. A forked
-// child reads its parent's until it has its own; the driver refuses its launches anyway.
+// The devices of the slice, as the launch path sees them: none, so no gate, before the process is attached,
+// or under an agent that does not know of leases. A forked child reads its parent's until it has its own; the
+// driver refuses its launches anyway.
 struct Gates {
   std::atomic<uint32_t> count{0};
   std::atomic<const shm::ControlDevice*> first{nullptr};

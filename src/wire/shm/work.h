@@ -47,13 +47,22 @@ struct StreamWork {
 };
 static_assert(sizeof(StreamWork) == 32);
 
+// What moves StreamWork::completed.
+enum class Marks : uint32_t {
+  none = 0,    // No marker was needed yet.
+  memory = 1,  // The device writes the word.
+  events = 2,  // The process does, when it finds an event complete: in its own calls, so late.
+};
+
 // One process. The first page is registered with the driver, so that the device can write to it.
 struct ProcessWork {
   StreamWork stream[work_streams];     //    0
   std::atomic<uint32_t> threads_used;  // 2048  No thread's place beyond was ever taken.
   std::atomic<uint32_t> streams_used;  // 2052
   std::atomic<uint64_t> copied[3];  // 2056  Bytes that copies moved: to the device, to the host, inside it.
-  uint64_t unused[(4096 - 2080) / 8];
+  std::atomic<uint32_t> marks;      // 2080  Marks: how the process sees its streams' completion.
+  uint32_t reserved;                // 2084
+  uint64_t unused[(4096 - 2088) / 8];
   ThreadWork thread[work_threads];  // 4096
 };
 static_assert(offsetof(ProcessWork, threads_used) == 2048 && offsetof(ProcessWork, thread) == 4096);

@@ -1,0 +1,214 @@
+#include "tenant/cuda/gate.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace carve::tenant {
+namespace {
+
+constexpr uint64_t us = 1'000, ms = 1'000'000;
+constexpr uint64_t spin_ns = 50 * us, first_nap_ns = 200 * us, later_nap_ns = 5 * ms;
+constexpr uint64_t stuck_ns = 10 * ms;
+constexpr uint64_t ending_patience_ns = 1'000 * ms;
+constexpr uint64_t bound_without_agent_ns = 1 * ms;
+
+const shm::ControlDevice& device_of(const Process& p, unsigned device) { return p.control->devices[device]; }
+
+shm::LeaseWord lease_of(const shm::ControlDevice& device) {
+  return {device.lease.load(std::memory_order_acquire)};
+}
+
+bool lets_launch(const Process& p, const shm::ControlDevice& device, shm::LeaseWord word, uint64_t now) {
+  return may_launch(word, device.lease_deadline.load(std::memory_order_relaxed), now,
+                    p.heartbeat->monotonic_ns.load(std::memory_order_relaxed),
+                    {device.fallback_period.load(std::memory_order_relaxed),
+                     device.fallback_offset.load(std::memory_order_relaxed),
+                     device.fallback_length.load(std::memory_order_relaxed)});
+}
+
+// Whether the program is ending and waited long enough.
+bool ends(Process& p, uint64_t waited) {
+  return p.meter.ending.load(std::memory_order_relaxed) &&
+         p.meter.ending_waits.fetch_add(waited, std::memory_order_relaxed) + waited > ending_patience_ns;
+}
+
+void spin(unsigned turns) {
+  for (unsigned i = 0; i < turns; ++i) __builtin_ia32_pause();
+}
+
+void nap(uint64_t ns) {
+  const timespec t = {0, static_cast<long>(ns)};
+  nanosleep(&t, nullptr);
+}
+
+// Until the low half of the word changes, or `ns` have passed.
+void sleep_on(const shm::ControlDevice& device, shm::LeaseWord word, uint64_t ns) {
+  const timespec t = {0, static_cast<long>(ns)};
+  syscall(SYS_futex, &device.lease, FUTEX_WAIT, static_cast<uint32_t>(word.value), &t, nullptr, 0);
+}
+
+// Waits until the gate lets a launch go; the word that did.
+shm::LeaseWord wait_at_gate(Process& p, unsigned index, shm::ThreadWork& line, bool* waited) {
+  const shm::ControlDevice& device = device_of(p, index);
+  shm::LeaseWord word = lease_of(device);
+  uint64_t now = monotonic_ns();
+  if (lets_launch(p, device, word, now)) return word;
+  const uint64_t from = now;
+  *waited = true;
+  line.waiting_since.store(from, std::memory_order_release);
+  wake_arbiter(p, index);
+  uint64_t length = first_nap_ns;
+  for (;;) {
+    const uint64_t before = now;
+    if (now - from < spin_ns) {
+      spin(32);
+    } else {
+      sleep_on(device, word, length);
+      wake_arbiter(p, index);
+      length = word.pass() == shm::Pass::closed ? later_nap_ns : first_nap_ns;
+    }
+    // Where several threads share the line one of them may have gone.
+    if (line.waiting_since.load(std::memory_order_relaxed) == 0)
+      line.waiting_since.store(from, std::memory_order_relaxed);
+    word = lease_of(device);
+    now = monotonic_ns();
+    if (lets_launch(p, device, word, now) || ends(p, now - before)) break;
+  }
+  line.waiting_since.store(0, std::memory_order_release);
+  line.waited.fetch_add(now - from, std::memory_order_relaxed);
+  return word;
+}
+
+uint64_t bound_of(shm::LeaseWord word) {
+  return word.pass() == shm::Pass::lease ? word.bound_ns() : bound_without_agent_ns;
+}
+
+bool is_full(const Launching& l, uint64_t ns, shm::LeaseWord word) {
+  const uint64_t flying = l.in_flight + l.unmarked, bound = bound_of(word);
+  return flying != 0 && !l.lifted && bound != UINT64_MAX && flying + ns > bound;
+}
+
+// Waits for this thread's own work until `ns` more may go. Comes back also when the gate closes.
+void wait_for_room(Process& p, Launching& l, uint64_t ns, shm::LeaseWord word) {
+  const shm::ControlDevice& device = device_of(p, l.device);
+  uint64_t now = monotonic_ns(), moved = now, from = now;
+  uint64_t length = spin_ns;
+  while (is_full(l, ns, word)) {
+    put_markers(p, l);
+    const uint64_t before = now;
+    if (l.in_flight == 0) return;  // Nothing that would ever be seen to complete.
+    if (now - from < spin_ns) {
+      spin(32);
+    } else {
+      nap(length);
+      length = std::min<uint64_t>(length * 2, 200 * us);
+    }
+    now = monotonic_ns();
+    if (look(p, l, now)) {
+      moved = from = now;
+      length = spin_ns;
+    }
+    if (now - moved > stuck_ns) {
+      l.lifted = true;
+      if (!l.shared) l.line->flags.fetch_or(shm::thread_not_drainable, std::memory_order_relaxed);
+    }
+    if (ends(p, now - before)) return;
+    word = lease_of(device);
+    if (word.pass() != shm::Pass::lease) return;
+  }
+}
+
+void set_room(Launching& l) {
+  l.room = l.bound == UINT64_MAX ? UINT64_MAX : l.bound - std::min(l.bound, l.in_flight);
+}
+
+// Sees to it that the next launches pass without another look for as long as they may.
+void open(Launching& l, const shm::ControlDevice& device, shm::LeaseWord word) {
+  const bool leased = word.pass() == shm::Pass::lease && !l.shared && l.unplaced == 0;
+  l.bound = l.lifted ? UINT64_MAX : bound_of(word);
+  l.word = leased ? word.value : ~uint64_t{0};
+  l.batch_ns = std::max<uint64_t>(device.batch_ns.load(std::memory_order_relaxed), 1000);
+  set_room(l);
+}
+
+}  // namespace
+
+bool all_free() {
+  const uint32_t count = gates.count.load(std::memory_order_acquire);
+  const shm::ControlDevice* first = gates.first.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < count; ++i)
+    if (lease_of(first[i]).pass() != shm::Pass::free) return false;
+  return true;
+}
+
+Ticket pass_slowly(const Launch& launch) {
+  Process* attached_process = attached();
+  if (attached_process == nullptr || attached_process->work == nullptr) return {};
+  Process& p = *attached_process;
+  Launching* mine_here = launching(p);
+  bool waited = false;
+  if (mine_here == nullptr) {
+    // No place left, or a device that the driver will refuse.
+    const Current where = current(p);
+    if (where.result == CUDA_SUCCESS && where.device < p.device_count && !captured(launch.stream))
+      wait_at_gate(p, where.device, p.work->thread[shm::work_threads - 1], &waited);
+    return {};
+  }
+  Launching& l = *mine_here;
+  const shm::ControlDevice& device = device_of(p, l.device);
+  const uint64_t key = launch.key();
+  shm::LeaseWord word = lease_of(device);
+  if (word.pass() == shm::Pass::free) return {};
+
+  // The end of the lease alone.
+  if (l.turns == 0 && word.value == l.word) {
+    const uint64_t deadline = device.lease_deadline.load(std::memory_order_relaxed);
+    if (deadline == 0 || monotonic_ns() <= deadline) {
+      l.turns = turns_per_look + 1;
+      if (passes(l, key, launch.stream)) return {};
+    }
+  }
+
+  l.turns = turns_per_look;
+  if (captured(launch.stream)) {
+    if (Memo& memo = memo_at(l, launch.stream); memo.name == launch.stream + 1) forget_pending(l, memo);
+    return {};
+  }
+  const uint64_t batch_ns = std::max<uint64_t>(device.batch_ns.load(std::memory_order_relaxed), 1000);
+  Estimate& estimate = estimate_of(l, key, batch_ns);
+  Memo& memo = memo_of(p, l, launch.stream);
+  if (memo.pending != 0 && memo.pending + estimate.ns >= batch_ns) put_marker(p, l, memo);
+  for (;;) {
+    word = wait_at_gate(p, l.device, *l.line, &waited);
+    if (waited) look_away(l);
+    look(p, l, waited ? 0 : monotonic_ns());
+    if (word.pass() == shm::Pass::free || !is_full(l, estimate.ns, word)) break;
+    wait_for_room(p, l, estimate.ns, word);
+    word = lease_of(device);
+    if (word.pass() != shm::Pass::closed) break;
+    waited = false;
+  }
+  if (word.pass() == shm::Pass::free) return {};
+  if (is_idle(l)) go_busy(l, monotonic_ns());
+  // Learning may have changed it; what is submitted is what is taken back.
+  const uint64_t ns = estimate.ns;
+  estimate.batch = l.batch;
+  submit(l, memo, ns);
+  open(l, device, word);
+  return {&p, &l, &memo, ns, estimate.learned == 0 || ns >= batch_ns};
+}
+
+void passed(const Ticket& ticket, CUresult result) {
+  Launching& l = *ticket.launching;
+  if (own() != &l) return;
+  if (result != CUDA_SUCCESS) {
+    if (ticket.memo->pending <= ticket.ns) forget_pending(l, *ticket.memo);
+  } else if (ticket.mark) {
+    put_marker(*ticket.process, l, *ticket.memo);
+    set_room(l);
+  }
+}
+
+}  // namespace carve::tenant

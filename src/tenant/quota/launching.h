@@ -1,0 +1,106 @@
+// What a launching thread knows of its own work, and what the process knows of its streams: the private half
+// of wire/shm/work.h. It lies in the Process page, so a forked child finds it empty, and a thread of the
+// child that still points here sees it by `claim`, which differs between any two owners of a place.
+//
+// A launch that passes touches one line of this, one entry of the estimates and one line of shared memory.
+// 8 KiB a thread, of which the estimates are most; pages that no thread used cost nothing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "tenant/quota/records.h"
+#include "wire/shm/layout.h"
+
+namespace carve::tenant {
+
+// Threads of one process and device that launch and can be told apart; more pass the gate uncounted. Those
+// from shm::work_threads on share one line of shared memory.
+inline constexpr unsigned max_launching = 256;
+
+// How long one launch takes (cuda/estimate.h). The key names function, grid and block, or whatever else is
+// launched; 0: nothing known.
+struct Estimate {
+  uint64_t key;
+  uint64_t ns;
+  uint32_t batch;    // The last batch that it was part of.
+  uint32_t learned;  // Whether `ns` was ever seen; else it is a guess.
+};
+inline constexpr unsigned estimates_bits = 8;
+
+// A stream as this thread uses it. `name` is the handle plus one, 0: nothing here.
+struct Memo {
+  uint64_t name;
+  uint64_t pending;  // Estimated ns put on it since the last marker.
+  uint64_t context;  // Of the default streams, which mean another stream in each context; else 0.
+  uint64_t key;      // StreamPlace::key while the place is its.
+  uint32_t place;    // shm::work_streams: every place is taken, it goes without markers.
+  uint32_t unused;
+};
+inline constexpr unsigned memo_bits = 3;
+
+// A marker that was not seen yet.
+struct Mark {
+  uint64_t value;  // What the stream's word says when all before it is done.
+  uint64_t ns;     // Estimated, of the work that it ends.
+  uint32_t place;
+  uint32_t batch;
+};
+inline constexpr unsigned max_marks = 32;
+
+struct alignas(64) Launching {
+  // What every launch reads.
+  uint64_t claim;     // Counts the owners of all places in this program image; 0: nobody's.
+  uint64_t word;      // The LeaseWord under which launches pass without another look.
+  uint64_t batch_ns;  // A stream gets a marker at this much pending work.
+  uint64_t room;      // `unmarked` may grow to this before somebody looks.
+  uint64_t unmarked;
+  uint64_t submitted;
+  shm::ThreadWork* line;
+  uint32_t turns;  // Launches until the deadline is looked at.
+  uint32_t batch;  // Counts markers.
+
+  std::atomic<uint32_t> owner;  // The thread's id; 0: the place is free.
+  uint32_t device;              // Index in Control::devices.
+  bool shared;                  // Its line is others' too: atomic additions.
+  bool moved;                   // Its current context may be another than `context`.
+  bool lifted;                  // Its work does not drain by itself: no bound.
+  bool disturbed;               // It stood at a closed gate since it went busy: its time was others' too.
+  uint64_t context;
+  uint64_t bound;      // Of work in flight.
+  uint64_t in_flight;  // Estimated ns behind the marks that were not seen.
+  uint64_t unplaced;   // Of streams without a place: unmarked until everything is waited for.
+
+  // Learning: since when the device was seen busy with marks of this thread, and what it did since.
+  uint64_t seen_at, seen_ns, seen_work;
+  uint32_t seen_batch, seen_marks;
+  // Since it was idle.
+  uint64_t busy_since, busy_submitted;
+  uint32_t busy_batch;
+
+  uint32_t mark_count;
+  Mark mark[max_marks];
+  Memo memo[1 << memo_bits];
+  Estimate estimate[1 << estimates_bits];
+};
+static_assert(sizeof(Launching) <= 8192);
+
+// What belongs to a place in ProcessWork::stream.
+struct alignas(64) StreamPlace {
+  SpinLock lock;                       // Held over the driver's call that puts a marker in.
+  std::atomic<uint64_t> key{0};        // The stream that has it; 0: that one is gone.
+  std::atomic<uint64_t> context{0};    // With which it goes.
+  uint64_t event = 0, event_mark = 0;  // Where the device cannot write: what completes at `event_mark`.
+};
+
+// The page that the device writes to, as each device addresses it.
+struct Meter {
+  SpinLock lock;                   // Held to give out places and to register the page; not to wait.
+  std::atomic<uint32_t> refusals;  // Times that a marker was refused in a row.
+  std::atomic<uint64_t> address[shm::max_devices];
+  StreamPlace stream[shm::work_streams];
+  std::atomic<uint64_t> ending_waits;  // ns waited since the program began to end.
+  std::atomic<bool> ending;
+};
+
+}  // namespace carve::tenant
