@@ -42,11 +42,35 @@ TEST(Request, refuses_with_the_option_the_value_and_an_example) {
       {{}, "how much memory?"},
       {{.memory = "1GiB", .total_memory = "2GiB"}, "give one of the two"},
       {{.memory = "1GiB", .exclusive = true}, "--exclusive takes whole devices"},
+      {{.memory = "1GiB", .isolation = "memory+compute"}, "needs a share: --compute 30%"},
   };
   for (const auto& row : rows) {
     const auto r = to_request(row.options);
     ASSERT_FALSE(r) << row.says;
     EXPECT_THAT(r.error(), HasSubstr(row.says));
+  }
+}
+
+TEST(Change, says_what_was_typed_and_nothing_else) {
+  const auto c = to_change({.compute = "40%", .latency = true});
+  ASSERT_TRUE(c);
+  EXPECT_EQ(c->share_bp, 4000u);
+  EXPECT_EQ(c->latency, true);
+  EXPECT_FALSE(c->memory_bytes || c->policy);
+  EXPECT_EQ(to_change({.memory = "6GiB", .batch = true})->latency, false);
+  const struct {
+    ChangeOptions options;
+    const char* says;
+  } rows[] = {
+      {{}, "what shall change?"},
+      {{.memory = "50%"}, "--memory: '50%'"},
+      {{.compute = "0%"}, "--compute: '0%'"},
+      {{.latency = true, .batch = true}, "give one of the two"},
+  };
+  for (const auto& row : rows) {
+    const auto refused = to_change(row.options);
+    ASSERT_FALSE(refused) << row.says;
+    EXPECT_THAT(refused.error(), HasSubstr(row.says));
   }
 }
 
@@ -76,13 +100,73 @@ TopView two_slices() {
 }
 
 TEST(Top, cuts_the_device_into_its_slices) {
-  const std::string text = render(two_slices(), {.width = 84});
+  const std::string text = render(two_slices(), {.width = 106});
   // 80 cells: a has half of them and half of those are in use, b a quarter, all in use, the rest is free.
-  EXPECT_THAT(text, HasSubstr("[" + std::string(20, '#') + std::string(20, '=') + std::string(20, '#') +
-                              std::string(20, '.') + "]"));
+  EXPECT_THAT(text, HasSubstr("MEM [" + std::string(20, '#') + std::string(20, '=') + std::string(20, '#') +
+                              std::string(20, '.') + "] 75.0% granted"));
   EXPECT_THAT(text, HasSubstr("(simulated)"));
   EXPECT_THAT(text, HasSubstr("5 GiB of 10 GiB"));
   EXPECT_THAT(text, HasSubstr("30%"));
+}
+
+// As above, with both shares enforced and measured.
+TopView two_shares() {
+  TopView view = two_slices();
+  view.devices.devices[0].policy = {"guaranteed-burst-share", "fixed-share", "a, b"};
+  view.devices.devices[0].compute = "library";
+  view.devices.devices[0].compute_state = "tight";
+  view.devices.devices[0].arbitration = {.idle_1s_bp = 2500};
+  const struct {
+    uint32_t share_bp, had_bp;
+  } had[] = {{6800, 5000}, {3000, 2500}};
+  for (size_t i = 0; i < 2; ++i) {
+    api::Slice& s = view.slices.slices[i];
+    s.isolation = "memory+compute";
+    s.compute = "library";
+    s.parts[0].share_bp = had[i].share_bp;
+    s.parts[0].compute = api::PartCompute{.granted_bp = had[i].share_bp,
+                                          .achieved_1s_bp = had[i].had_bp,
+                                          .achieved_60s_bp = had[i].had_bp + 100,
+                                          .waiting_ns = 3'200'000'000,
+                                          .throttled_ns = 12'000'000,
+                                          .burst_ns = 7'000,
+                                          .wait_p50_ns = 850'000,
+                                          .wait_p99_ns = 5'100'000};
+  }
+  return view;
+}
+
+TEST(Top, shows_what_each_had_of_the_last_second_and_what_was_idle) {
+  const std::string text = render(two_shares(), {.width = 106});
+  EXPECT_THAT(text, HasSubstr("GPU [" + std::string(40, '#') + std::string(20, '#') + std::string(20, '.') +
+                              "] 25.0% idle"));
+  for (const char* said : {"fixed-share (guaranteed-burst-share desired)", "tight", "mem+comp", "68%",
+                           "50.0%", "51.0%", "3.20s", "12.0ms"})
+    EXPECT_THAT(text, HasSubstr(said));
+  const std::string wide = render(two_shares(), {.width = 160});
+  for (const char* said : {"BURST", "7us", "WAIT p50", "850us", "5.1ms"}) EXPECT_THAT(wide, HasSubstr(said));
+}
+
+TEST(Top, every_column_but_the_widest_fits_a_hundred) {
+  std::istringstream lines(render(two_shares(), {.width = 100}));
+  std::vector<std::string> headings;
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("  NAME")) headings.push_back(line);
+  ASSERT_EQ(headings.size(), 1u);
+  for (const char* heading :
+       {"MEMORY", "ISOLATED", "SHARE", "1s", "1m", "WAITED", "THROTTL", "STATE", "COMMAND"})
+    EXPECT_THAT(headings[0], HasSubstr(heading));
+}
+
+TEST(Top, a_share_that_is_not_enforced_never_looks_as_if_it_were) {
+  TopView view = two_shares();
+  view.devices.devices[0].compute = view.slices.slices[0].compute = "not enforced: c";
+  view.devices.devices[0].arbitration.reset();
+  view.slices.slices[0].parts[0].compute.reset();
+  const std::string text = render(view, {.width = 106});
+  EXPECT_THAT(text, HasSubstr("shares are not enforced: c"));
+  EXPECT_THAT(text, HasSubstr("memory!"));
+  EXPECT_THAT(text, HasSubstr("GPU [" + std::string(54, '=')));
 }
 
 TEST(Top, keeps_inside_the_screen) {
@@ -102,6 +186,13 @@ TEST(Terminal, cuts_and_pads_by_what_is_seen) {
   EXPECT_EQ(bar(0.5, 8, false), "####----");
   EXPECT_EQ(bar(7.0, 4, false), "####");
   EXPECT_EQ(age(3'723'000'000'000), "1h02m");
+  EXPECT_EQ(span(0), "0");
+  EXPECT_EQ(span(85'400), "85us");
+  EXPECT_EQ(span(3'240'000), "3.2ms");
+  EXPECT_EQ(span(1'500'000'000), "1.50s");
+  EXPECT_EQ(span(61'000'000'000), "1m01s");
+  EXPECT_EQ(percent(2994), "29.9%");
+  EXPECT_EQ(percent(9996), "100.0%");
 }
 
 TEST(Terminal, what_others_chose_cannot_steer_it) {

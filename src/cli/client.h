@@ -34,6 +34,13 @@ class Client {
     return decoded<T>(call("POST", target, api::write(body)));
   }
 
+  template <api::Document T, api::Document Body>
+  Answer<T> patch(std::string_view target, const Body& body) const {
+    return decoded<T>(call("PATCH", target, api::write(body)));
+  }
+  // The answer as it came, for what is no document of ours.
+  Answer<std::string> text(std::string_view target) const { return call("GET", target, {}); }
+
   const std::string& socket() const { return socket_; }
 
  private:

@@ -23,7 +23,9 @@ std::vector<const CLI::App*> shown_verbs(const CLI::App& app) {
   return verbs;
 }
 
-bool takes_slice(std::string_view verb) { return verb == "show" || verb == "stop"; }
+bool takes_slice(std::string_view verb) {
+  return verb == "show" || verb == "stop" || verb == "set" || verb == "thaw";
+}
 
 // `before`: what makes the shell offer bash's programmable completion.
 std::string bash(const CLI::App& app, const char* before) {

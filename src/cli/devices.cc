@@ -6,10 +6,16 @@
 namespace carve::cli {
 namespace {
 
+// "70%", "100% tight", "120% over-committed"
+std::string granted_share(const api::Device& d) {
+  const std::string share = d.share_granted_bp == 0 ? "0%" : text(Share{d.share_granted_bp}).c_str();
+  return d.compute_state.empty() ? share : share + " " + d.compute_state;
+}
+
 void print(const api::DeviceList& list, bool wide) {
-  std::vector<std::string> heading{"DEVICE",  "NAME", "NATIVE",  "RESERVED", "USABLE",
-                                   "GRANTED", "FREE", "COMPUTE", "TENANTS",  "HEALTH"};
-  if (wide) heading.insert(heading.end(), {"IN USE", "CONTEXT", "POLICY", "UUID"});
+  std::vector<std::string> heading{"DEVICE", "NAME",    "NATIVE",  "RESERVED", "USABLE", "GRANTED",
+                                   "FREE",   "COMPUTE", "TENANTS", "POLICY",   "HEALTH"};
+  if (wide) heading.insert(heading.end(), {"IN USE", "CONTEXT", "SHARES", "UUID"});
   std::vector<std::vector<std::string>> rows;
   for (const api::Device& d : list.devices) {
     const auto size = [](uint64_t bytes) { return std::string(text(Bytes{bytes})); };
@@ -20,20 +26,20 @@ void print(const api::DeviceList& list, bool wide) {
                                  size(d.usable_bytes),
                                  d.exclusive_to.empty() ? size(d.granted_bytes) : "all, to " + d.exclusive_to,
                                  size(d.free_bytes),
-                                 d.share_granted_bp == 0 ? "0%" : text(Share{d.share_granted_bp}).c_str(),
+                                 granted_share(d),
                                  fmt::format("{}/{}", d.tenants, d.tenants_max),
+                                 d.policy.effective + (d.policy.blocked_by.empty() ? "" : " *"),
                                  d.health};
-    if (wide) {
-      const auto& p = d.policy;
-      row.insert(row.end(), {size(d.used_bytes), size(d.context_bytes),
-                             p.blocked_by.empty() ? p.effective
-                                                  : fmt::format("{} (desired {}, blocked by {})", p.effective,
-                                                                p.desired, p.blocked_by),
-                             d.uuid});
-    }
+    if (wide)
+      row.insert(row.end(),
+                 {size(d.used_bytes), size(d.context_bytes), d.compute.empty() ? "-" : d.compute, d.uuid});
     rows.push_back(std::move(row));
   }
   fmt::print("{}", table(heading, rows));
+  for (const api::Device& d : list.devices)
+    if (!d.policy.blocked_by.empty())
+      fmt::print("* device {}: {} is desired, and takes effect when these have ended: {}\n", d.index,
+                 d.policy.desired, d.policy.blocked_by);
   for (const api::Device& d : list.devices)
     for (const std::string& stranger : d.strangers)
       fmt::print("device {}: {}\n", d.index, harmless(stranger));

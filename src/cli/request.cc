@@ -21,7 +21,7 @@ void add_slice_options(CLI::App* verb, SliceOptions& o) {
   verb->add_option("--spill", o.spill, "How much of host memory, per device, with --oversubscribe")
       ->type_name("SIZE");
   verb->add_option("--compute", o.compute,
-                   "Share of each device's compute, as 30% (recorded, not enforced yet)")
+                   "Share of each device's compute, as 30%; without one a slice takes what is left")
       ->type_name("PERCENT");
   verb->add_option("--devices", o.devices, "On how many different devices")
       ->type_name("N")
@@ -29,15 +29,49 @@ void add_slice_options(CLI::App* verb, SliceOptions& o) {
   verb->add_option("--device", o.device, "On this device: an index, a UUID or the beginning of one")
       ->type_name("ID");
   verb->add_flag("--exclusive", o.exclusive, "Whole devices, shared with nobody");
-  verb->add_option("--policy", o.policy, "How compute is shared (recorded, not enforced yet)")
-      ->check(CLI::IsMember({"fixed-share", "guaranteed-burst-share", "native-burst-share"}));
-  verb->add_flag("--latency", o.latency,
-                 "Latency class: served before batch work (recorded, not enforced yet)");
-  verb->add_option("--isolation", o.isolation, "memory: the quota is enforced; none: placed, not limited")
-      ->check(CLI::IsMember({"none", "memory"}))
-      ->capture_default_str();
+  verb->add_option("--policy", o.policy, "Only on a device that follows this policy; any otherwise")
+      ->check(CLI::IsMember(policy_words));
+  verb->add_flag("--latency", o.latency, "Latency class: served before batch work, within its share");
+  verb->add_option("--isolation", o.isolation,
+                   "memory+compute: quota and share are enforced (the default with --compute); memory: the "
+                   "quota alone; none: placed, not limited")
+      ->check(CLI::IsMember({"none", "memory", "memory+compute"}));
   verb->add_option("--strategy", o.strategy, "Which device, where several fit; the agent's default otherwise")
       ->check(CLI::IsMember({"binpack", "spread"}));
+}
+
+void add_change_options(CLI::App* verb, ChangeOptions& o) {
+  verb->add_option("--memory", o.memory, "Memory quota per device: 4GiB, 4096MiB, 4GB (10^9)")
+      ->type_name("SIZE");
+  verb->add_option("--compute", o.compute, "Share of each device's compute, as 30%")->type_name("PERCENT");
+  verb->add_option("--policy", o.policy, "Where slices choose theirs (carved --policy-per-slice)")
+      ->check(CLI::IsMember(policy_words));
+  verb->add_flag("--latency", o.latency, "Latency class: served before batch work, within its share");
+  verb->add_flag("--batch", o.batch, "Batch class again");
+}
+
+Result<api::SliceChange, std::string> to_change(const ChangeOptions& o) {
+  const auto refuse = [](const char* option, const std::string& value, const char* sentence) {
+    return tl::unexpected(fmt::format("{}: '{}' {}", option, value, sentence));
+  };
+  if (o.latency && o.batch) return tl::unexpected(std::string("--latency and --batch: give one of the two"));
+  if (o.memory.empty() && o.compute.empty() && o.policy.empty() && !o.latency && !o.batch)
+    return tl::unexpected(std::string(
+        "what shall change? --memory SIZE, --compute PERCENT, --policy NAME, --latency or --batch"));
+  api::SliceChange change;
+  if (!o.memory.empty()) {
+    const auto bytes = parse_bytes(o.memory);
+    if (!bytes) return refuse("--memory", o.memory, bytes.error().sentence);
+    change.memory_bytes = bytes->count;
+  }
+  if (!o.compute.empty()) {
+    const auto share = parse_share(o.compute);
+    if (!share) return refuse("--compute", o.compute, share.error().sentence);
+    change.share_bp = share->basis_points;
+  }
+  if (!o.policy.empty()) change.policy = o.policy;
+  if (o.latency || o.batch) change.latency = o.latency;
+  return change;
 }
 
 Result<api::SliceRequest, std::string> to_request(const SliceOptions& o) {
@@ -85,6 +119,8 @@ Result<api::SliceRequest, std::string> to_request(const SliceOptions& o) {
     if (!bytes) return refuse("--spill", o.spill, bytes.error().sentence);
     request.spill_bytes = bytes->count;
   }
+  if (o.isolation == "memory+compute" && o.compute.empty())
+    return tl::unexpected(std::string("--isolation memory+compute needs a share: --compute 30%"));
   if (!o.compute.empty()) {
     const auto share = parse_share(o.compute);
     if (!share) return refuse("--compute", o.compute, share.error().sentence);

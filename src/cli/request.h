@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 #include "wire/api/documents.h"
 
@@ -12,7 +13,7 @@ namespace carve::cli {
 struct SliceOptions {
   std::string memory, total_memory, compute;
   uint32_t devices = 1;
-  std::string device, policy, strategy, isolation = "memory", name, oversubscribe, spill;
+  std::string device, policy, strategy, isolation, name, oversubscribe, spill;
   bool exclusive = false, latency = false;
 };
 
@@ -20,6 +21,17 @@ void add_slice_options(CLI::App* verb, SliceOptions& options);
 
 // Parsed at the edge: the request, or a sentence that names the option, the value and what would be right.
 Result<api::SliceRequest, std::string> to_request(const SliceOptions& options);
+
+// What is to change of a living slice, as typed, and parsed in the same way.
+struct ChangeOptions {
+  std::string memory, compute, policy;
+  bool latency = false, batch = false;
+};
+void add_change_options(CLI::App* verb, ChangeOptions& options);
+Result<api::SliceChange, std::string> to_change(const ChangeOptions& options);
+
+inline const std::vector<std::string> policy_words{"fixed-share", "guaranteed-burst-share",
+                                                   "native-burst-share"};
 
 // A request id that no other invocation has.
 std::string new_request_id();

@@ -1,10 +1,40 @@
-// `carve show NAME`: everything about one slice, and what happened to it.
+// `carve show NAME`: everything about one slice, and what happened to it; with --history what it held when.
 #include "base/bytes.h"
 #include "base/share.h"
 #include "cli/verbs.h"
 
 namespace carve::cli {
 namespace {
+
+// What it was granted of each device and what it had, where somebody measures.
+void print_compute(const api::Slice& s) {
+  std::vector<std::vector<std::string>> rows;
+  for (const api::SlicePart& p : s.parts) {
+    if (!p.compute) continue;
+    const api::PartCompute& c = *p.compute;
+    rows.push_back({std::to_string(p.index), percent(c.granted_bp), percent(c.achieved_1s_bp),
+                    percent(c.achieved_60s_bp), span(c.busy_ns), span(c.waiting_ns), span(c.throttled_ns),
+                    span(c.burst_ns), fmt::format("{} / {}", span(c.wait_p50_ns), span(c.wait_p99_ns)),
+                    std::to_string(c.leases), std::to_string(c.overruns)});
+  }
+  if (rows.empty()) return;
+  fmt::print("\n{}", table({"DEVICE", "GRANTED", "HAD 1s", "HAD 1m", "BUSY", "WAITED", "THROTTLED", "BURST",
+                            "WAIT p50/p99", "LEASES", "OVERRUNS"},
+                           rows));
+}
+
+// Who held what share of how much memory, from when to when.
+void print_history(const api::Slice& s) {
+  std::vector<std::vector<std::string>> rows;
+  for (const api::Period& p : s.history) {
+    const uint64_t to = p.to_ns != 0 ? p.to_ns : utc_now_ns();
+    rows.push_back({clock_text(p.from_ns), p.to_ns != 0 ? clock_text(p.to_ns) : "now",
+                    age(to - std::min(to, p.from_ns)), std::string(text(Bytes{p.memory_bytes})),
+                    p.share_bp == 0 ? "-" : text(Share{p.share_bp}).c_str(),
+                    p.policy + (p.latency ? ", latency" : ""), p.isolation});
+  }
+  fmt::print("{}", table({"FROM", "TO", "FOR", "MEMORY", "COMPUTE", "POLICY", "ISOLATION"}, rows));
+}
 
 void print(const api::Slice& s) {
   const auto row = [](const char* name, const std::string& value) { fmt::print("{:<12} {}\n", name, value); };
@@ -20,8 +50,9 @@ void print(const api::Slice& s) {
   row("isolation", s.isolation == s.enforcement
                        ? s.isolation
                        : fmt::format("{} (enforced by: {})", s.isolation, s.enforcement));
-  row("policy",
-      s.policy + (s.latency ? ", latency class" : "") + (s.compute.empty() ? "" : " (" + s.compute + ")"));
+  row("policy", s.policy + (s.latency ? ", latency class" : ""));
+  if (!s.compute.empty())
+    row("compute", s.compute.starts_with("not") ? s.compute : "enforced by: " + s.compute);
   for (const api::SlicePart& p : s.parts)
     if (p.spill_bytes != 0)
       row("host memory",
@@ -36,6 +67,7 @@ void print(const api::Slice& s) {
                     p.share_bp == 0 ? "-" : text(Share{p.share_bp}).c_str(), p.uuid});
   fmt::print("\n{}",
              table({"DEVICE", "NAME", "QUOTA", "CHARGED", "PEAK", "DRIVER SAYS", "COMPUTE", "UUID"}, rows));
+  print_compute(s);
   if (!s.processes.empty()) {
     rows.clear();
     for (const api::Process& p : s.processes)
@@ -60,11 +92,15 @@ void add_show(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("show", "Show one slice: quota, use, processes, what happened");
   auto name = std::make_shared<std::string>();
   verb->add_option("NAME", *name, "The slice")->required();
+  auto history = std::make_shared<bool>(false);
+  verb->add_flag("--history", *history, "What it held, from when to when, every change included");
   add_output(verb, context);
-  verb->callback([&context, name] {
+  verb->callback([&context, name, history] {
     answered(context, context.client().get<api::Slice>("/v1/slices/" + *name), [&](const auto& slice) {
       if (context.json())
         print_json(slice);
+      else if (*history)
+        print_history(slice);
       else
         print(slice);
     });

@@ -121,6 +121,16 @@ std::string age(uint64_t nanoseconds) {
   return fmt::format("{}d{:02}h", s / 86400, s / 3600 % 24);
 }
 
+std::string span(uint64_t ns) {
+  if (ns == 0) return "0";
+  if (ns < 1'000'000) return fmt::format("{}us", std::max<uint64_t>(ns / 1000, 1));
+  if (ns < 1'000'000'000) return fmt::format("{:.1f}ms", static_cast<double>(ns) / 1e6);
+  if (ns < 60'000'000'000) return fmt::format("{:.2f}s", static_cast<double>(ns) / 1e9);
+  return age(ns);
+}
+
+std::string percent(uint64_t bp) { return fmt::format("{}.{}%", (bp + 5) / 100, (bp + 5) / 10 % 10); }
+
 uint64_t utc_now_ns() {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
                                    std::chrono::system_clock::now().time_since_epoch())

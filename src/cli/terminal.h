@@ -35,6 +35,9 @@ std::string table(const std::vector<std::string>& heading, const std::vector<std
 
 // "3s", "5m12s", "2h03m", "4d07h": how long ago.
 std::string age(uint64_t nanoseconds);
+// "0", "85us", "3.2ms", "1.50s", then as age(): how long something took.
+std::string span(uint64_t nanoseconds);
+std::string percent(uint64_t basis_points);  // "29.9%": to a tenth, for what was measured.
 uint64_t utc_now_ns();
 std::string clock_text(uint64_t utc_ns);  // "2026-11-21 09:00:00" local time.
 

@@ -19,37 +19,108 @@ double fraction(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// The device as one bar: each slice takes the cells of its quota, its used part filled; the rest is free.
-std::string device_bar(const api::Device& device, const std::vector<Row>& rows, size_t width,
-                       const Screen& screen) {
+// A bar cut into pieces, one behind the other: each takes the cells of its width, of which the full part is
+// filled. What no piece takes is drawn as free.
+struct Piece {
+  double width, full;  // Of the whole bar; of the piece.
+  Ink ink;
+};
+
+std::string cut_bar(const std::vector<Piece>& pieces, size_t width, const Screen& screen) {
   const bool fine = screen.colour;
   std::string out;
   size_t drawn = 0;
-  uint64_t upto = 0;
-  for (const Row& row : rows) {
-    upto += row.part->quota_bytes;
-    const auto end = std::min(width, static_cast<size_t>(std::lround(fraction(upto, device.usable_bytes) *
-                                                                     static_cast<double>(width))));
+  double upto = 0;
+  for (const Piece& piece : pieces) {
+    if (piece.width <= 0) continue;
+    upto += piece.width;
+    const auto end = std::min(width, static_cast<size_t>(std::lround(upto * static_cast<double>(width))));
     const size_t cells = std::max<size_t>(end > drawn ? end - drawn : 0, drawn < width ? 1 : 0);
-    const auto full = static_cast<size_t>(
-        std::lround(fraction(row.part->charged_bytes, row.part->quota_bytes) * static_cast<double>(cells)));
-    std::string piece;
-    for (size_t i = 0; i < cells; ++i) piece += i < full ? (fine ? "█" : "#") : (fine ? "░" : "=");
-    out += inked(screen, row.ink, piece);
+    const auto full = static_cast<size_t>(std::lround(piece.full * static_cast<double>(cells)));
+    std::string text;
+    for (size_t i = 0; i < cells; ++i) text += i < full ? (fine ? "█" : "#") : (fine ? "░" : "=");
+    out += inked(screen, piece.ink, text);
     drawn += cells;
   }
   for (; drawn < width; ++drawn) out += fine ? "·" : ".";
   return out;
 }
 
+// What the slices may hold, and of it what they do.
+std::vector<Piece> memory_pieces(const api::Device& device, const std::vector<Row>& rows) {
+  std::vector<Piece> out;
+  for (const Row& row : rows)
+    out.push_back({fraction(row.part->quota_bytes, device.usable_bytes),
+                   std::min(fraction(row.part->charged_bytes, row.part->quota_bytes), 1.0), row.ink});
+  return out;
+}
+
+// What the slices had of the last second; where nobody measures, what they were promised.
+std::vector<Piece> compute_pieces(const api::Device& device, const std::vector<Row>& rows) {
+  std::vector<Piece> out;
+  for (const Row& row : rows) {
+    const bool measured = device.arbitration && row.part->compute;
+    out.push_back({fraction(measured ? row.part->compute->achieved_1s_bp : row.part->share_bp, 10000),
+                   measured ? 1.0 : 0.0, row.ink});
+  }
+  return out;
+}
+
+std::string isolation_of(const api::Slice& s) {
+  if (s.isolation == "memory+compute") return s.compute == "library" ? "mem+comp" : "memory!";
+  return s.isolation;
+}
+
+// One column: its heading, how wide it is, from which width of the screen on it is shown, and what it says.
+struct Column {
+  const char* heading;
+  size_t width;
+  size_t from;
+  bool right;
+  std::string (*says)(const Row&);
+};
+
+template <auto field, auto written>
+std::string measured(const Row& row) {
+  return row.part->compute ? written((*row.part->compute).*field) : "-";
+}
+using C = api::PartCompute;
+
+constexpr Column columns_of_slices[] = {
+    {"MEMORY", 20, 0, true,
+     [](const Row& r) {
+       return fmt::format("{} of {}", text(Bytes{r.part->charged_bytes}).c_str(),
+                          text(Bytes{r.part->quota_bytes}).c_str());
+     }},
+    {"ISOLATED", 8, 0, false, [](const Row& r) { return isolation_of(*r.slice); }},
+    {"SHARE", 6, 0, true,
+     [](const Row& r) { return r.part->share_bp == 0 ? "-" : std::string(text(Share{r.part->share_bp})); }},
+    {"1s", 6, 0, true, measured<&C::achieved_1s_bp, percent>},
+    {"1m", 6, 0, true, measured<&C::achieved_60s_bp, percent>},
+    {"WAITED", 7, 0, true, measured<&C::waiting_ns, span>},
+    {"THROTTL", 7, 0, true, measured<&C::throttled_ns, span>},
+    {"BURST", 7, 118, true, measured<&C::burst_ns, span>},
+    {"WAIT p50", 8, 128, true, measured<&C::wait_p50_ns, span>},
+    {"p99", 7, 136, true, measured<&C::wait_p99_ns, span>},
+    {"STATE", 9, 0, false, [](const Row& r) { return r.slice->state; }},
+    {"COMMAND", 0, 0, false, [](const Row& r) { return harmless(r.slice->command); }},
+};
+
+std::string placed(const std::string& text, const Column& column) {
+  const std::string fits = column.width == 0 ? text : cut(text, column.width);
+  const size_t have = columns(fits);
+  const std::string room(column.width > have ? column.width - have : 0, ' ');
+  return column.right ? room + fits : fits + room;
+}
+
 }  // namespace
 
 std::string render(const TopView& view, const Screen& screen) {
-  const size_t width = std::clamp<size_t>(screen.width, 60, 160);
+  const size_t width = std::clamp<size_t>(screen.width, 60, 180);
   size_t name_width = 8;
   for (const api::Slice& s : view.slices.slices)
-    name_width = std::clamp(s.name.size(), name_width, size_t{24});
-  const size_t bar_width = std::clamp<size_t>(width > name_width + 64 ? width - name_width - 64 : 8, 8, 30);
+    name_width = std::clamp(s.name.size(), name_width, size_t{width < 120 ? 12u : 24u});
+  const size_t bar_width = width - 26;
 
   std::string out;
   const auto line = [&](std::string_view text) { out += clipped(text, width) + "\n"; };
@@ -69,24 +140,39 @@ std::string render(const TopView& view, const Screen& screen) {
         if (part.uuid == device.uuid) rows.push_back({&view.slices.slices[i], &part, ink_of(i)});
 
     line("");
-    line(fmt::format("{}  tenants {}/{}  {} usable, {} granted, {} free{}",
-                     inked(screen, Ink::bold, fmt::format("{} {}", device.index, device.name)),
-                     device.tenants, device.tenants_max, text(Bytes{device.usable_bytes}).c_str(),
-                     text(Bytes{device.granted_bytes}).c_str(), text(Bytes{device.free_bytes}).c_str(),
-                     device.health == "ok" ? "" : "  " + inked(screen, Ink::red, device.health)));
-    line(fmt::format("  [{}]", device_bar(device, rows, width - 4, screen)));
-    for (const Row& row : rows) {
-      const api::SlicePart& p = *row.part;
-      const double full = fraction(p.charged_bytes, p.quota_bytes);
-      line(fmt::format("  {} [{}] {:>10} of {:<10} {:>4}  {:<9} {:<8} {}",
-                       inked(screen, row.ink, padded(cut(row.slice->name, name_width), name_width)),
-                       inked(screen, full > 0.95 ? Ink::red : row.ink, bar(full, bar_width, screen.colour)),
-                       text(Bytes{p.charged_bytes}).c_str(), text(Bytes{p.quota_bytes}).c_str(),
-                       p.share_bp == 0 ? "-" : text(Share{p.share_bp}).c_str(), row.slice->state,
-                       row.slice->isolation == "none" ? "none" : row.slice->enforcement,
-                       harmless(row.slice->command)));
-    }
+    const auto& policy = device.policy;
+    line(fmt::format(
+        "{}  tenants {}/{}  {} usable, {} free  {}{}{}{}",
+        inked(screen, Ink::bold, fmt::format("{} {}", device.index, device.name)), device.tenants,
+        device.tenants_max, text(Bytes{device.usable_bytes}).c_str(), text(Bytes{device.free_bytes}).c_str(),
+        policy.effective, policy.blocked_by.empty() ? "" : fmt::format(" ({} desired)", policy.desired),
+        device.compute_state.empty() ? "" : "  " + inked(screen, Ink::yellow, device.compute_state),
+        device.health == "ok" ? "" : "  " + inked(screen, Ink::red, device.health)));
+    line(fmt::format("  MEM [{}] {} granted", cut_bar(memory_pieces(device, rows), bar_width, screen),
+                     percent(static_cast<uint64_t>(
+                         std::lround(fraction(device.granted_bytes, device.usable_bytes) * 10000)))));
+    line(fmt::format("  GPU [{}] {}", cut_bar(compute_pieces(device, rows), bar_width, screen),
+                     device.arbitration ? percent(device.arbitration->idle_1s_bp) + " idle"
+                                        : percent(device.share_granted_bp) + " granted"));
+    if (device.compute.starts_with("not"))
+      line("  " + inked(screen, Ink::yellow, "shares are " + harmless(device.compute)));
+    const auto row_of = [&](const std::string& name, const auto& says) {
+      std::string row = "  " + name;
+      for (const Column& column : columns_of_slices)
+        if (width >= column.from) row += " " + placed(says(column), column);
+      row.erase(row.find_last_not_of(' ') + 1);
+      return row;
+    };
     if (rows.empty()) line("  no slices");
+    if (!rows.empty())
+      line(inked(screen, Ink::dim,
+                 row_of(padded("NAME", name_width), [](const Column& c) { return std::string(c.heading); })));
+    for (const Row& row : rows) {
+      const bool full = fraction(row.part->charged_bytes, row.part->quota_bytes) > 0.95;
+      const std::string name = padded(cut(row.slice->name, name_width), name_width);
+      line(row_of(inked(screen, full ? Ink::red : row.ink, name),
+                  [&](const Column& column) { return column.says(row); }));
+    }
     for (const std::string& stranger : device.strangers)
       line("  " + inked(screen, Ink::yellow, harmless(stranger)));
   }

@@ -15,8 +15,10 @@ struct TopView {
   uint64_t now_ns = 0;  // UTC.
 };
 
-// Lines separated by '\n', no wider than the screen. For each device a heading, one bar cut into its
-// slices (granted, and of it in use), and a line with a bar of its own for each slice.
+// Lines separated by '\n', no wider than the screen; 100 columns show all but the waits' percentiles. For
+// each device a heading, a bar of its memory cut into its slices (granted, and of it in use), a bar of its
+// compute (what each slice had of the last second, and what was idle), and a line for each slice. "memory!"
+// in the column of isolation: its share is not enforced, and the line above says why.
 std::string render(const TopView& view, const Screen& screen);
 
 }  // namespace carve::cli

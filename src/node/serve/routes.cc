@@ -3,9 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "node/os/clock.h"
 #include "node/os/log.h"
+#include "node/serve/chrome_trace.h"
+#include "node/serve/metrics.h"
 #include "node/serve/views.h"
 
 namespace carve::node {
@@ -78,6 +81,15 @@ Outcome<Uuid> device_named(const Agent& agent, const std::string& word) {
   return found->device.uuid;
 }
 
+Outcome<Policy> policy_named(const std::string& word) {
+  const auto policy = parse_policy(word);
+  if (!policy)
+    return failure(K::bad_request,
+                   "'{}' is no policy: fixed-share, guaranteed-burst-share or native-burst-share",
+                   word.substr(0, 80));
+  return *policy;
+}
+
 Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, uint32_t owner) {
   Request r;
   r.name = d.name;
@@ -112,16 +124,14 @@ Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, uint
   if (!d.strategy.empty() && !r.strategy)
     return failure(K::bad_request, "'{}' is no strategy: binpack or spread", d.strategy.substr(0, 80));
   if (!d.policy.empty()) {
-    const auto policy = parse_policy(d.policy);
-    if (!policy)
-      return failure(K::bad_request,
-                     "'{}' is no policy: fixed-share, guaranteed-burst-share or native-burst-share",
-                     d.policy.substr(0, 80));
+    const auto policy = policy_named(d.policy);
+    if (!policy) return tl::unexpected(policy.error());
     r.policy = *policy;
   }
-  const auto isolation = parse_isolation(d.isolation);
+  const auto isolation = d.isolation.empty() ? default_isolation(r.share) : parse_isolation(d.isolation);
   if (!isolation)
-    return failure(K::bad_request, "'{}' is no isolation: none or memory", d.isolation.substr(0, 80));
+    return failure(K::bad_request, "'{}' is no isolation: none, memory or memory+compute",
+                   d.isolation.substr(0, 80));
   r.isolation = *isolation;
   return validated(std::move(r));
 }
@@ -144,6 +154,9 @@ struct Asked {
 
   bool sees_all() const { return peer.uid == 0 || peer.uid == geteuid(); }
   bool may_see(const ledger::Use& use) const { return sees_all() || use.what.owner == peer.uid; }
+  MaySee eyes() const {
+    return [this](const ledger::Use& use) { return may_see(use); };
+  }
 
   // The slice NAME, where the caller may see it; what is somebody else's does not exist for others.
   Reply<Tenant*> named(const std::string& name) const {
@@ -170,12 +183,8 @@ HttpAnswer version(const Asked& a) {
 HttpAnswer devices(const Asked& a) {
   api::DeviceList list;
   for (const NodeDevice& d : a.agent.devices()) {
-    list.devices.push_back(view(a.agent, d));
-    api::Device& seen = list.devices.back();
-    if (!a.sees_all()) seen.strangers.clear();
-    if (Tenant* holder = seen.exclusive_to.empty() ? nullptr : a.agent.find(seen.exclusive_to);
-        holder != nullptr && !a.may_see(holder->use))
-      seen.exclusive_to = "another user's slice";
+    list.devices.push_back(view(a.agent, d, a.eyes()));
+    if (!a.sees_all()) list.devices.back().strangers.clear();
   }
   return document(list);
 }
@@ -183,7 +192,7 @@ HttpAnswer devices(const Asked& a) {
 HttpAnswer slices(const Asked& a) {
   api::SliceList list;
   for (const auto& [id, tenant] : a.agent.tenants())
-    if (a.may_see(tenant->use)) list.slices.push_back(view(a.agent, *tenant, false));
+    if (a.may_see(tenant->use)) list.slices.push_back(view(a.agent, *tenant, false, a.eyes()));
   if (a.request.query == "all=true")
     for (const ledger::Use& use : a.agent.ledger().ended())
       if (a.may_see(use)) list.slices.push_back(view(a.agent, use, false));
@@ -192,7 +201,7 @@ HttpAnswer slices(const Asked& a) {
 
 HttpAnswer show(const Asked& a, const std::string& name) {
   const auto tenant = a.named(name);
-  if (tenant) return document(view(a.agent, **tenant, true));
+  if (tenant) return document(view(a.agent, **tenant, true, a.eyes()));
   const auto& ended = a.agent.ledger().ended();
   for (auto use = ended.rbegin(); use != ended.rend(); ++use)
     if (use->what.name == name && a.may_see(*use)) return document(view(a.agent, *use, true));
@@ -209,7 +218,7 @@ HttpAnswer create(const Asked& a) {
                           "slices for containers are made by root: a container runtime acts on them")
                        .value());
   const auto tenant = a.agent.grant(*request, a.peer);
-  if (tenant) return document(view(a.agent, **tenant, true), 201);
+  if (tenant) return document(view(a.agent, **tenant, true, a.eyes()), 201);
   Refusal refusal = refuse(tenant.error()).value();
   if (tenant.error().kind == K::conflict) {
     refusal.problem.type = "carve:name-taken";
@@ -241,13 +250,78 @@ HttpAnswer explain(const Asked& a) {
   return document(out);
 }
 
+std::string who(const Peer& peer) { return peer.uid == 0 ? "root" : fmt::format("uid {}", peer.uid); }
+
+HttpAnswer alter(const Asked& a, const std::string& name) {
+  const auto d = read<api::SliceChange>(a.request.body);
+  if (!d) return problem(d.error());
+  const auto tenant = a.named(name);
+  if (!tenant) return problem(tenant.error());
+  Alteration asked;
+  if (d->memory_bytes) asked.memory = Bytes{*d->memory_bytes};
+  if (d->share_bp) asked.share = Share{*d->share_bp};
+  if (d->latency) asked.latency = *d->latency ? LatencyClass::latency : LatencyClass::batch;
+  if (d->policy) {
+    const auto policy = policy_named(*d->policy);
+    if (!policy) return problem(refuse(policy.error()).value());
+    asked.policy = *policy;
+  }
+  const auto done = a.agent.alter(**tenant, asked, who(a.peer));
+  return done ? document(view(a.agent, **tenant, true, a.eyes())) : problem(refuse(done.error()).value());
+}
+
+HttpAnswer node(const Asked& a) { return document(view_node(a.agent, a.eyes())); }
+
+HttpAnswer alter_node(const Asked& a) {
+  if (!a.sees_all())
+    return problem(refuse(403, "carve:not-permitted", "not permitted",
+                          "the node's policy is changed by root and by whoever runs the agent")
+                       .value());
+  const auto d = read<api::NodeChange>(a.request.body);
+  if (!d) return problem(d.error());
+  const auto policy = policy_named(d->policy);
+  if (!policy) return problem(refuse(policy.error()).value());
+  const auto done = a.agent.want_policy(*policy, who(a.peer));
+  return done ? node(a) : problem(refuse(done.error()).value());
+}
+
+constexpr size_t most_spans = 100'000;  // About 11 MB; the newest are told.
+
+// The last N seconds, of the slices that the caller may see.
+HttpAnswer trace(const Asked& a) {
+  constexpr std::string_view key = "seconds=";
+  const std::string_view query = a.request.query;
+  unsigned seconds = query.empty() ? 5 : 0;
+  if (query.starts_with(key))
+    std::from_chars(query.data() + key.size(), query.data() + query.size(), seconds);
+  if (seconds < 1 || seconds > longest_trace_s)
+    return problem(refuse(400, "carve:bad-request", "the request is wrong",
+                          fmt::format("a trace goes back 1 to {} s: ?seconds=5", longest_trace_s))
+                       .value());
+  TraceNames names;
+  for (const NodeDevice& d : a.agent.devices()) {
+    const std::string simulated = a.agent.settings().paths.sim_set.empty() ? "" : " (simulated)";
+    names.devices.push_back({d.device.uuid, d.device.index, d.device.name + simulated});
+  }
+  for (const ledger::Use& use : a.agent.ledger().ended())
+    if (a.may_see(use)) names.tenants[use.id] = use.what.name;
+  for (const auto& [id, tenant] : a.agent.tenants())
+    if (a.may_see(tenant->use)) names.tenants[id] = tenant->name();
+  const int64_t since = monotonic_ns() - seconds * second;
+  const std::vector<TraceSpan> all = a.agent.trace(since);
+  const auto spans = std::span(all).last(std::min(all.size(), most_spans));
+  return {200, "application/json", chrome_trace(spans, names, since)};
+}
+
+HttpAnswer metrics(const Asked& a) { return {200, metrics_type, metrics_text(a.agent, a.eyes())}; }
+
 HttpAnswer stop(const Asked& a, const std::string& name) {
   const auto tenant = a.named(name);
   if (!tenant) return problem(tenant.error());
   const uint64_t id = (*tenant)->use.id;
-  a.agent.stop(**tenant, a.peer.uid == 0 ? "stopped by root" : fmt::format("stopped by uid {}", a.peer.uid));
+  a.agent.stop(**tenant, "stopped by " + who(a.peer));
   if (Tenant* living = a.agent.find(name); living != nullptr && living->use.id == id)
-    return document(view(a.agent, *living, true));
+    return document(view(a.agent, *living, true, a.eyes()));
   return document(view(a.agent, a.agent.ledger().ended().back(), true));
 }
 
@@ -285,7 +359,7 @@ HttpAnswer thaw(const Asked& a, const std::string& name) {
   const auto tenant = a.named(name);
   if (!tenant) return problem(tenant.error());
   const auto done = a.agent.thaw(**tenant);
-  return done ? document(view(a.agent, **tenant, true)) : problem(refuse(done.error()).value());
+  return done ? document(view(a.agent, **tenant, true, a.eyes())) : problem(refuse(done.error()).value());
 }
 
 HttpAnswer container(const Asked& a, const std::string& name) {
@@ -331,7 +405,12 @@ constexpr Route routes[] = {
     {"POST", "/v1/explain", explain, nullptr},
     {"GET", "/v1/doctor", [](const Asked& a) { return document(diagnose(a.agent)); }, nullptr},
     {"GET", "/v1/events", events, nullptr},
+    {"GET", "/v1/node", node, nullptr},
+    {"PATCH", "/v1/node", alter_node, nullptr},
+    {"GET", "/v1/trace", trace, nullptr},
+    {"GET", "/metrics", metrics, nullptr},
     {"GET", "/v1/slices/{}", nullptr, show},
+    {"PATCH", "/v1/slices/{}", nullptr, alter},
     {"DELETE", "/v1/slices/{}", nullptr, stop},
     {"POST", "/v1/slices/{}/enter", nullptr, enter},
     {"POST", "/v1/slices/{}/thaw", nullptr, thaw},

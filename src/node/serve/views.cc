@@ -6,13 +6,80 @@
 #include <algorithm>
 #include <set>
 
+#include "core/commitment.h"
 #include "node/os/clock.h"
 #include "wire/shm/budget.h"
 
 namespace carve::node {
 namespace {
 
-constexpr const char* not_enforced = "not enforced yet";
+std::string seen_name(const ledger::Use& use, const MaySee& may_see) {
+  return may_see(use) ? use.what.name : "another user's slice";
+}
+
+// The names, each once.
+std::string joined(const std::vector<std::string>& names) {
+  std::vector<std::string> once;
+  for (const std::string& name : names)
+    if (std::ranges::find(once, name) == once.end()) once.push_back(name);
+  return fmt::format("{}", fmt::join(once, ", "));
+}
+
+std::vector<const ledger::Use*> living_on(const Agent& agent, const Uuid& device) {
+  std::vector<const ledger::Use*> out;
+  const auto balance = agent.ledger().balances().find(device);
+  if (balance == agent.ledger().balances().end()) return out;
+  for (const auto& [id, slice] : balance->second.held) out.push_back(&agent.ledger().living().at(id));
+  return out;
+}
+
+api::Setting view(const Agent& agent, const Uuid& device, const Setting<Policy>& setting,
+                  const MaySee& may_see) {
+  std::vector<std::string> names;
+  for (const ledger::Use* use : living_on(agent, device))
+    if (setting.pending()) names.push_back(seen_name(*use, may_see));
+  return {std::string(text(setting.desired)), std::string(text(setting.effective)), joined(names)};
+}
+
+// How shares are enforced on a device; empty where no slice on it has one that should be.
+std::string enforcement_on(const Agent& agent, const Uuid& device, const MaySee& may_see) {
+  bool shared_out = false;
+  std::vector<std::string> unshared;
+  for (const ledger::Use* use : living_on(agent, device)) {
+    shared_out |= use->what.shares_compute();
+    if (!use->what.shares_compute()) unshared.push_back(seen_name(*use, may_see));
+  }
+  if (!shared_out) return "";
+  if (!unshared.empty() && !agent.settings().unshared) return "not enforced: " + joined(unshared);
+  const auto compute = agent.compute(device);
+  if (!compute) return "not enforced yet";
+  return compute->arbitrated ? "library" : "not enforced";
+}
+
+std::optional<api::PartCompute> compute_of(const Agent& agent, const ledger::Use& use, const Uuid& device) {
+  const auto compute = agent.compute(device);
+  if (!compute) return std::nullopt;
+  const auto found = std::ranges::find(compute->slices, use.id, &SliceCompute::tenant);
+  if (found == compute->slices.end()) return std::nullopt;
+  const SliceCompute& c = *found;
+  return api::PartCompute{c.granted_bp,  c.achieved_1s_bp, c.achieved_60s_bp, c.busy_ns,
+                          c.waiting_ns,  c.throttled_ns,   c.burst_ns,        c.waits,
+                          c.wait_p50_ns, c.wait_p99_ns,    c.overruns,        c.leases};
+}
+
+// The oldest first; each begins where the one before it ended.
+std::vector<api::Period> history_of(const ledger::Use& use) {
+  std::vector<api::Period> out;
+  auto from = static_cast<uint64_t>(use.from.utc_ns);
+  const auto add = [&](const ledger::Terms& t, uint64_t to) {
+    out.push_back({from, to, t.memory.count, t.share.basis_points, std::string(text(t.policy)),
+                   t.latency == LatencyClass::latency, std::string(text(t.isolation))});
+    from = to;
+  };
+  for (const ledger::Period& p : use.before) add(p.terms, static_cast<uint64_t>(p.to.utc_ns));
+  add(ledger::terms_of(use.what), use.to ? static_cast<uint64_t>(use.to->utc_ns) : 0);
+  return out;
+}
 
 api::Slice of_use(const Agent& agent, const ledger::Use& use, bool whole) {
   const Allocation& what = use.what;
@@ -25,7 +92,6 @@ api::Slice of_use(const Agent& agent, const ledger::Use& use, bool whole) {
   out.enforcement = what.isolation == Isolation::none ? "none" : "library";
   out.policy = text(what.policy);
   out.latency = what.latency == LatencyClass::latency;
-  out.compute = not_enforced;
   out.created_ns = static_cast<uint64_t>(use.from.utc_ns);
   for (const Slice& slice : what.slices) {
     api::SlicePart part;
@@ -41,6 +107,7 @@ api::Slice of_use(const Agent& agent, const ledger::Use& use, bool whole) {
     part.spill_bytes = slice.spill.count;
     out.parts.push_back(part);
   }
+  if (whole) out.history = history_of(use);
   if (whole)
     for (const Event& e : agent.events())
       if (e.slice == what.name) out.events.push_back({static_cast<uint64_t>(e.utc_ns), e.slice, e.text});
@@ -81,7 +148,26 @@ api::Check check(std::string name, bool good, std::string detail, std::string fi
 
 }  // namespace
 
-api::Device view(const Agent& agent, const NodeDevice& d) {
+api::Node view_node(const Agent& agent, const MaySee& may_see) {
+  const Settings& settings = agent.settings();
+  api::Node out;
+  out.policy.desired = text(agent.policies().desired());
+  std::vector<std::string> blocked;
+  for (const NodeDevice& d : agent.devices()) {
+    const api::Setting on = view(agent, d.device.uuid, agent.policies().of(d.device.uuid), may_see);
+    if (out.policy.effective.empty()) out.policy.effective = on.effective;
+    if (out.policy.effective != on.effective) out.policy.effective = "mixed";
+    if (!on.blocked_by.empty()) blocked.push_back(on.blocked_by);
+  }
+  out.policy.blocked_by = joined(blocked);
+  out.policy_per_slice = settings.policy_per_slice;
+  out.unshared = settings.unshared;
+  out.overcommit_compute = settings.overcommit_compute;
+  out.labels = settings.labels;
+  return out;
+}
+
+api::Device view(const Agent& agent, const NodeDevice& d, const MaySee& may_see) {
   api::Device out;
   out.index = d.device.index;
   out.uuid = text(d.device.uuid);
@@ -95,29 +181,46 @@ api::Device view(const Agent& agent, const NodeDevice& d) {
   out.context_bytes = d.context.count;
   out.utilization_percent = d.sample.utilization_percent;
   out.tenants_max = most_tenants;
-  out.policy = {std::string(text(Policy::fixed_share)), "none", "compute is not enforced yet"};
+  out.policy = view(agent, d.device.uuid, agent.policies().of(d.device.uuid), may_see);
+  out.compute = enforcement_on(agent, d.device.uuid, may_see);
+  uint64_t switch_ns = assumed_switch_ns;
+  if (const auto compute = agent.compute(d.device.uuid)) {
+    if (compute->switch_ns != 0) switch_ns = compute->switch_ns;
+    if (compute->arbitrated)
+      out.arbitration = api::DeviceCompute{compute->idle_1s_bp, compute->switch_ns, compute->switches};
+  }
   out.strangers = d.strangers;
   const auto balance = agent.ledger().balances().find(d.device.uuid);
   if (balance == agent.ledger().balances().end()) return out;
   out.free_bytes = balance->second.free.count;
-  out.share_granted_bp = whole_device.basis_points - balance->second.free_share.basis_points;
   out.tenants = static_cast<uint32_t>(balance->second.held.size());
+  uint64_t promised_bp = 0;
   for (const auto& [id, slice] : balance->second.held) {
     out.granted_bytes += slice.memory.count;
     const Allocation& what = agent.ledger().living().at(id).what;
-    if (what.exclusive) out.exclusive_to = what.name;
+    out.share_granted_bp += slice.share.basis_points;
+    if (what.shares_compute()) promised_bp += slice.share.basis_points;
+    if (what.exclusive) out.exclusive_to = seen_name(agent.ledger().living().at(id), may_see);
   }
+  out.compute_state = commitment(promised_bp, switch_ns);
   return out;
 }
 
-api::Slice view(const Agent& agent, const Tenant& tenant, bool whole) {
+api::Slice view(const Agent& agent, const Tenant& tenant, bool whole, const MaySee& may_see) {
   api::Slice out = of_use(agent, tenant.use, whole);
   out.state = state_of(tenant);
   out.command = tenant.command;
+  // As on the worst of its devices.
+  if (tenant.use.what.shares_compute())
+    for (const Slice& slice : tenant.use.what.slices) {
+      const std::string on = enforcement_on(agent, slice.device, may_see);
+      if (out.compute.empty() || out.compute == "library") out.compute = on;
+    }
   for (size_t d = 0; d < out.parts.size(); ++d) {
     api::SlicePart& part = out.parts[d];
     if (tenant.report.page) part.charged_bytes = shm::read(tenant.report.page->budget[d]).used;
     if (tenant.report.spill) part.spilled_bytes = shm::read(tenant.report.spill->budget[d]).used;
+    part.compute = compute_of(agent, tenant.use, tenant.use.what.slices[d].device);
     part.used_bytes = tenant.measured[d].truth.count;
     part.peak_bytes = std::max(tenant.measured[d].peak.count, part.charged_bytes);
   }
@@ -204,7 +307,10 @@ api::Diagnosis diagnose(const Agent& agent) {
   checks.push_back(check("containers (CDI)", cdi,
                          settings.cdi_dir + (cdi ? " can be written" : " cannot be written"),
                          "run the agent as root, or name a directory with --cdi-dir"));
-  checks.push_back(check("compute", false, "shares and policies are recorded and not enforced yet", ""));
+  const std::string metering = agent.metering();
+  checks.push_back(
+      check("compute metering", !metering.empty(),
+            metering.empty() ? "shares and policies are recorded and not enforced yet" : metering));
   return out;
 }
 

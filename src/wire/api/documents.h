@@ -55,6 +55,39 @@ struct Setting {
   }
 };
 
+// What a device's arbiter did.
+struct DeviceCompute {
+  uint32_t idle_1s_bp = 0;  // Of the last second, in which nothing ran.
+  uint64_t switch_ns = 0;   // What a change of tenants costs on it.
+  uint64_t switches = 0;    // Changes since the agent started.
+  static void fields(auto& self, auto&& field) {
+    field("idle_1s_bp", self.idle_1s_bp);
+    field("switch_ns", self.switch_ns);
+    field("switches", self.switches);
+  }
+};
+
+// GET /v1/node, PATCH /v1/node with NodeChange
+struct Node {
+  Setting policy;  // Of all its devices; effective "mixed" while some have changed over and some not.
+  bool policy_per_slice = false;  // Slices of one device may follow different policies.
+  bool unshared = false;          // Slices without a share are admitted beside enforced ones.
+  bool overcommit_compute = false;
+  std::map<std::string, std::string> labels;
+  static void fields(auto& self, auto&& field) {
+    field("policy", self.policy);
+    field("policy_per_slice", self.policy_per_slice);
+    field("unshared", self.unshared);
+    field("overcommit_compute", self.overcommit_compute);
+    field("labels", self.labels);
+  }
+};
+
+struct NodeChange {
+  std::string policy;
+  static void fields(auto& self, auto&& field) { field("policy", self.policy); }
+};
+
 // GET /v1/devices -> DeviceList
 struct Device {
   uint32_t index = 0;  // As NVML counts.
@@ -75,6 +108,10 @@ struct Device {
   uint32_t tenants_max = 0;
   std::string exclusive_to;  // The slice that holds the whole card, or empty.
   Setting policy;
+  std::string
+      compute;  // How shares are enforced on it: "library", "not enforced: NAME"; empty: no slice has one.
+  std::string compute_state;  // "tight", "over-committed", or empty: what is promised can be kept.
+  std::optional<DeviceCompute> arbitration;  // Where somebody's share is enforced.
   std::vector<std::string>
       strangers;  // Processes on this shared device that never attached, each as a sentence.
   static void fields(auto& self, auto&& field) {
@@ -96,6 +133,9 @@ struct Device {
     field("tenants_max", self.tenants_max);
     field("exclusive_to", self.exclusive_to);
     field("policy", self.policy);
+    field("compute", self.compute);
+    field("compute_state", self.compute_state);
+    field("arbitration", self.arbitration);
     field("strangers", self.strangers);
   }
 };
@@ -121,9 +161,9 @@ struct SliceRequest {
   std::string device;      // An index, a UUID or a unique beginning of one; empty: any.
   std::string strategy;    // "binpack", "spread"; empty: the agent's.
   std::string policy;  // "fixed-share", "guaranteed-burst-share", "native-burst-share"; empty: the device's.
-  bool latency = false;              // Latency class instead of batch.
-  std::string isolation = "memory";  // "none", "memory".
-  bool container = false;            // Keep it without processes and write a CDI device for it.
+  bool latency = false;    // Latency class instead of batch.
+  std::string isolation;   // "none", "memory", "memory+compute"; empty: memory, and compute with a share.
+  bool container = false;  // Keep it without processes and write a CDI device for it.
   static void fields(auto& self, auto&& field) {
     field("request_id", self.request_id);
     field("name", self.name);
@@ -144,18 +184,64 @@ struct SliceRequest {
   }
 };
 
+// PATCH /v1/slices/NAME: what is to be different from now on; absent: as it is.
+struct SliceChange {
+  std::optional<uint64_t> memory_bytes;  // Per device.
+  std::optional<uint32_t> share_bp;      // Per device.
+  std::optional<std::string> policy;
+  std::optional<bool> latency;
+  static void fields(auto& self, auto&& field) {
+    field("memory_bytes", self.memory_bytes);
+    field("share_bp", self.share_bp);
+    field("policy", self.policy);
+    field("latency", self.latency);
+  }
+};
+
+// What a slice had of a device's compute. Shares are of the window that the name says; times and counts
+// since the agent started.
+struct PartCompute {
+  uint32_t granted_bp = 0;
+  uint32_t achieved_1s_bp = 0;
+  uint32_t achieved_60s_bp = 0;
+  uint64_t busy_ns = 0;       // Charged: its work and the changes over to it.
+  uint64_t waiting_ns = 0;    // It had work and somebody else had the device.
+  uint64_t throttled_ns = 0;  // It had work and its own share did not let it, though the device was free.
+  uint64_t burst_ns = 0;      // Charged beyond its share.
+  uint64_t waits = 0;
+  uint64_t wait_p50_ns = 0;  // Of the last thousand waits.
+  uint64_t wait_p99_ns = 0;
+  uint64_t overruns = 0;  // Its work did not end when it should have.
+  uint64_t leases = 0;
+  static void fields(auto& self, auto&& field) {
+    field("granted_bp", self.granted_bp);
+    field("achieved_1s_bp", self.achieved_1s_bp);
+    field("achieved_60s_bp", self.achieved_60s_bp);
+    field("busy_ns", self.busy_ns);
+    field("waiting_ns", self.waiting_ns);
+    field("throttled_ns", self.throttled_ns);
+    field("burst_ns", self.burst_ns);
+    field("waits", self.waits);
+    field("wait_p50_ns", self.wait_p50_ns);
+    field("wait_p99_ns", self.wait_p99_ns);
+    field("overruns", self.overruns);
+    field("leases", self.leases);
+  }
+};
+
 // One tenant's part of one device.
 struct SlicePart {
   uint32_t index = 0;  // Of the device.
   std::string uuid;
   std::string device_name;
   uint64_t quota_bytes = 0;
-  uint64_t charged_bytes = 0;  // What counts against the quota now.
-  uint64_t used_bytes = 0;     // What the driver says its processes hold.
-  uint64_t peak_bytes = 0;     // The most that was ever charged.
-  uint32_t share_bp = 0;       // 0: none asked.
-  uint64_t spill_bytes = 0;    // What may live on the host beyond the quota.
-  uint64_t spilled_bytes = 0;  // What does.
+  uint64_t charged_bytes = 0;          // What counts against the quota now.
+  uint64_t used_bytes = 0;             // What the driver says its processes hold.
+  uint64_t peak_bytes = 0;             // The most that was ever charged.
+  uint32_t share_bp = 0;               // 0: none asked.
+  uint64_t spill_bytes = 0;            // What may live on the host beyond the quota.
+  uint64_t spilled_bytes = 0;          // What does.
+  std::optional<PartCompute> compute;  // Where the device is arbitrated.
   static void fields(auto& self, auto&& field) {
     field("index", self.index);
     field("uuid", self.uuid);
@@ -167,6 +253,7 @@ struct SlicePart {
     field("share_bp", self.share_bp);
     field("spill_bytes", self.spill_bytes);
     field("spilled_bytes", self.spilled_bytes);
+    field("compute", self.compute);
   }
 };
 
@@ -196,7 +283,27 @@ struct Event {
   }
 };
 
-// GET /v1/slices/NAME; GET /v1/slices -> SliceList (without processes and events)
+// What a slice was from one moment to another. Amounts are those of each of its devices.
+struct Period {
+  uint64_t from_ns = 0;
+  uint64_t to_ns = 0;  // 0: until now.
+  uint64_t memory_bytes = 0;
+  uint32_t share_bp = 0;
+  std::string policy;
+  bool latency = false;
+  std::string isolation;
+  static void fields(auto& self, auto&& field) {
+    field("from_ns", self.from_ns);
+    field("to_ns", self.to_ns);
+    field("memory_bytes", self.memory_bytes);
+    field("share_bp", self.share_bp);
+    field("policy", self.policy);
+    field("latency", self.latency);
+    field("isolation", self.isolation);
+  }
+};
+
+// GET /v1/slices/NAME; GET /v1/slices -> SliceList (without processes, history and events)
 struct Slice {
   std::string name;
   std::string state;  // "granted" (no process yet), "running", "lingering" (its program ended, others run
@@ -205,16 +312,18 @@ struct Slice {
   std::string command;  // The program it was made for.
   bool container = false;
   bool exclusive = false;
-  std::string isolation;    // Asked: "none", "memory".
+  std::string isolation;    // Asked: "none", "memory", "memory+compute".
   std::string enforcement;  // In force: "none", "library".
   std::string policy;
   bool latency = false;
-  std::string compute;  // How the share is enforced: "not enforced yet".
+  std::string compute;  // How its share is enforced: "library", "not enforced: ..." with the reason; empty:
+                        // it has none, or asked for no enforcement.
   uint64_t created_ns = 0;
   uint64_t ended_ns = 0;
   std::string ended_because;
   std::vector<SlicePart> parts;
   std::vector<Process> processes;
+  std::vector<Period> history;  // The oldest first; the last one is what it is now, or was at its end.
   std::vector<Event> events;
   static void fields(auto& self, auto&& field) {
     field("name", self.name);
@@ -233,6 +342,7 @@ struct Slice {
     field("ended_because", self.ended_because);
     field("parts", self.parts);
     field("processes", self.processes);
+    field("history", self.history);
     field("events", self.events);
   }
 };

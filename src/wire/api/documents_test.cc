@@ -28,7 +28,7 @@ TEST(Documents, an_absent_optional_stays_absent) {
   EXPECT_EQ(request->memory_bytes, 5u);
   EXPECT_FALSE(request->share_bp);
   EXPECT_EQ(request->devices, 1u);
-  EXPECT_EQ(request->isolation, "memory");
+  EXPECT_EQ(request->isolation, "");
 }
 
 TEST(Documents, a_mistake_is_named_with_its_place_and_value) {

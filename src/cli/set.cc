@@ -1,0 +1,40 @@
+// `carve set NAME`: other terms for a slice that lives. Its processes see them at once.
+#include "base/bytes.h"
+#include "base/share.h"
+#include "cli/request.h"
+#include "cli/verbs.h"
+
+namespace carve::cli {
+
+void add_set(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("set", "Change a slice that lives: its memory, share, policy or class");
+  auto name = std::make_shared<std::string>();
+  auto options = std::make_shared<ChangeOptions>();
+  verb->add_option("NAME", *name, "The slice")->required();
+  add_change_options(verb, *options);
+  add_output(verb, context);
+  verb->footer(
+      "Memory grows where the device has it free, and shrinks to what is in use. All of it happens, or "
+      "none.\n"
+      "  carve set nightly --compute 40%\n"
+      "  carve set nightly --memory 6GiB --latency");
+  verb->callback([&context, name, options] {
+    const auto change = to_change(*options);
+    if (!change) {
+      fmt::print(stderr, "carve: {}\n", change.error());
+      context.status = usage_status;
+      return;
+    }
+    answered(context, context.client().patch<api::Slice>("/v1/slices/" + *name, *change),
+             [&](const auto& slice) {
+               if (context.json()) return print_json(slice);
+               const api::SlicePart part = slice.parts.empty() ? api::SlicePart{} : slice.parts.front();
+               fmt::print("{}: {}, {}, {}{}\n", slice.name, text(Bytes{part.quota_bytes}).c_str(),
+                          part.share_bp == 0 ? "no share" : text(Share{part.share_bp}).c_str(), slice.policy,
+                          slice.latency ? ", latency class" : "");
+               if (slice.compute.starts_with("not")) fmt::print("its share is {}\n", slice.compute);
+             });
+  });
+}
+
+}  // namespace carve::cli

@@ -1,0 +1,44 @@
+// `carve trace`: who ran when in the last seconds, as a file for ui.perfetto.dev or chrome://tracing.
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "cli/verbs.h"
+
+namespace carve::cli {
+
+void add_trace(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("trace", "Write who ran when: leases, waits, drains and overruns");
+  auto seconds = std::make_shared<unsigned>(5);
+  auto path = std::make_shared<std::string>("trace.json");
+  verb->add_option("--seconds", *seconds, "How far back")->check(CLI::Range(1, 60))->capture_default_str();
+  verb->add_option("-o,--output", *path, "The file; - for standard output")
+      ->type_name("FILE")
+      ->capture_default_str();
+  verb->footer(
+      "Open it in https://ui.perfetto.dev: a process per device, a track per slice.\n"
+      "  carve trace --seconds 5 -o trace.json");
+  verb->callback([&context, seconds, path] {
+    answered(
+        context, context.client().text(fmt::format("/v1/trace?seconds={}", *seconds)),
+        [&](const std::string& trace) {
+          if (*path == "-") {
+            std::fwrite(trace.data(), 1, trace.size(), stdout);
+            return;
+          }
+          std::ofstream file(*path, std::ios::binary);
+          file << trace;
+          file.close();
+          size_t spans = 0;
+          for (size_t at = 0; (at = trace.find("\"ph\":\"X\"", at)) != std::string::npos; ++at) ++spans;
+          if (file) {
+            fmt::print("{}: {} spans of the last {} s\n", *path, spans, *seconds);
+            return;
+          }
+          complain({.title = "cannot write", .detail = fmt::format("{}: {}", *path, std::strerror(errno))});
+          context.status = context.problem_status;
+        });
+  });
+}
+
+}  // namespace carve::cli

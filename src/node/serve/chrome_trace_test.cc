@@ -1,0 +1,71 @@
+#include "node/serve/chrome_trace.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+namespace carve::node {
+namespace {
+
+using nlohmann::json;
+using testing::UnorderedElementsAre;
+
+const Uuid card{{1}}, other{{2}};
+const TraceNames names{{{card, 0, "NVIDIA A10"}, {other, 1, "NVIDIA \"T4\""}}, {{7, "a"}, {8, "b\n\"x"}}};
+
+json traced(std::vector<TraceSpan> spans, int64_t begin_ns = 1'000'000) {
+  return json::parse(chrome_trace(spans, names, begin_ns))["traceEvents"];
+}
+
+std::vector<json> of(const json& events, const char* phase) {
+  std::vector<json> out;
+  for (const json& e : events)
+    if (e["ph"] == phase) out.push_back(e);
+  return out;
+}
+
+TEST(ChromeTrace, a_lease_stands_on_its_tenants_track_at_its_time) {
+  const auto spans = of(traced({{card, 7, SpanKind::lease, 1'002'500, 3'002'750}}), "X");
+  ASSERT_EQ(spans.size(), 1u);
+  EXPECT_EQ(spans[0], (json{{"ph", "X"},
+                            {"name", "lease"},
+                            {"cat", "lease"},
+                            {"pid", 0},
+                            {"tid", 7},
+                            {"ts", 2.5},
+                            {"dur", 2000.25}}));
+}
+
+TEST(ChromeTrace, devices_are_processes_and_tenants_tracks_named_once_each) {
+  const json events = traced({{card, 7, SpanKind::lease, 1'000'000, 2'000'000},
+                              {card, 7, SpanKind::wait, 2'000'000, 3'000'000},
+                              {other, 8, SpanKind::drain, 1'000'000, 2'000'000},
+                              {card, 7, SpanKind::switching, 1'000'000, 1'100'000}});
+  std::vector<std::string> said;
+  for (const json& e : of(events, "M"))
+    if (e["name"] == "process_name" || e["name"] == "thread_name")
+      said.push_back(
+          fmt::format("{} {} {}", e["pid"].dump(), e["tid"].dump(), e["args"]["name"].get<std::string>()));
+  EXPECT_THAT(said, UnorderedElementsAre("0 0 device 0: NVIDIA A10", "1 0 device 1: NVIDIA \"T4\"", "0 7 a",
+                                         "1 8 b\n\"x", "0 0 changes of tenants"));
+  EXPECT_EQ(of(events, "X").back()["name"], "to a");
+}
+
+TEST(ChromeTrace, leaves_out_whom_the_caller_may_not_see_and_cuts_what_began_before) {
+  const auto spans = of(traced({{card, 99, SpanKind::lease, 1'000'000, 2'000'000},
+                                {Uuid{{9}}, 7, SpanKind::lease, 1'000'000, 2'000'000},
+                                {card, 7, SpanKind::wait, 0, 500'000},
+                                {card, 7, SpanKind::wait, 0, 1'400'000}}),
+                        "X");
+  ASSERT_EQ(spans.size(), 1u);
+  EXPECT_EQ(spans[0]["ts"], 0.0);
+  EXPECT_EQ(spans[0]["dur"], 400.0);
+}
+
+TEST(ChromeTrace, nothing_to_tell_is_still_a_trace) {
+  EXPECT_EQ(json::parse(chrome_trace({}, {}, 0))["traceEvents"].size(), 0u);
+}
+
+}  // namespace
+}  // namespace carve::node
