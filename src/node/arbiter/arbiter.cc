@@ -271,7 +271,7 @@ void Arbiter::run() {
   pthread_setname_np(pthread_self(), fmt::format("arbiter-{}", device_).c_str());
   prctl(PR_SET_TIMERSLACK, 1);
   // Everybody on the device waits for this thread, and it runs for microseconds. Refused to ordinary users.
-  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), -15);
+  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), -20);
   std::vector<Arbiter*> tell;
   while (!ending_) {
     const uint32_t poked = poked_.load(std::memory_order_acquire);
