@@ -321,11 +321,9 @@ Ns Device::next_look(Ns now, std::span<const Observation> seen) const {
     const Tenant& t = tenants_[h];
     const bool somebody_waits = pick(seen).has_value();
     if (draining_) {
-      // How much of a running kernel is over cannot be seen: from where it may end on, look often, but ever
-      // less so the longer it takes.
-      const Ns surely = seen[h].left - std::min(seen[h].left, seen[h].longest);
-      at_latest(now + std::clamp(surely, std::clamp((now - drain_began_) / 8, least_look, drain_look_most),
-                                 1 * ms));
+      // Until it should have ended, no look is needed; from then on often, but ever less so.
+      const Ns often = std::clamp((now - drain_began_) / 16, least_look, drain_look_most);
+      at_latest(now + std::clamp(seen[h].left, often, idle_look_most));
     } else {
       if (t.gate.deadline != 0) at_latest(t.gate.deadline - tuning_.lease_margin / 2);
       if (t.terms.policy == Policy::fixed_share && t.terms.gang != Gang::follows) {

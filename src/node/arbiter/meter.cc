@@ -10,6 +10,8 @@ namespace {
 
 constexpr uint64_t most = 3600ull * 1'000'000'000;  // No sane estimate is longer than an hour.
 constexpr Ns tail_grace = 100 * share::us;
+// Markers stand so far apart; what is left of the work between two is reckoned.
+constexpr uint64_t between_markers = 200 * share::us;
 
 uint64_t load(const std::atomic<uint64_t>& word) { return word.load(std::memory_order_acquire); }
 
@@ -73,21 +75,26 @@ share::Observation Meter::read(std::span<const shm::ProcessWork> work, std::span
     const uint64_t submitted = std::min(s.submitted - p.submitted, most);
     if (s.submitted != p.submitted) p.changed = now;
 
+    // What is left, by reckoning: what was left, and what came, less the time that passed. The markers say
+    // within one batch, or one kernel, where that is wrong.
+    const uint64_t open_work = s.marked_left + s.unmarked, slack = std::max(between_markers, s.longest);
+    const uint64_t reckoned = p.left + submitted > passed ? p.left + submitted - passed : 0;
+    const uint64_t left = std::clamp(reckoned, open_work > slack ? open_work - slack : 0, open_work);
+
     // Work that no marker follows is over when it must be.
     const bool tail = s.unmarked > 0 && now - p.changed < static_cast<Ns>(2 * s.unmarked) + tail_grace;
     const bool in_flight = s.marks_open || tail;
     uint64_t busy = std::min(s.busy > p.busy ? s.busy - p.busy : 0, passed);
     // A thread that has not synchronised since says "busy" all the time: it was so for as long as it had
-    // work.
-    const bool was_open_and_idle = p.open && !p.in_flight;
-    if (was_open_and_idle)
+    // work. How long that took in the end is reckoned, but no less than half of what is possible.
+    if (p.open && !p.in_flight)
       busy = std::min(busy, submitted);
     else if (s.threads_busy && !in_flight)
-      busy = std::min(busy, p.left + submitted);
+      busy = std::min(busy, std::max(p.left + submitted, busy / 2));
 
     p.busy = s.busy;
     p.submitted = s.submitted;
-    p.left = s.marked_left + s.unmarked;
+    p.left = left;
     p.in_flight = in_flight;
     p.open = s.threads_busy;
     p.seen = reads_;
