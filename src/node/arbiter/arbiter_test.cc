@@ -1,1 +1,159 @@
+// The arbiter's thread with tenants that are threads of this test: each writes its pages as the library does
+// and takes one piece of "device" time after the other while its gate is open.
 #include "node/arbiter/arbiter.h"
+
+#include <gtest/gtest.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+
+#include "node/os/clock.h"
+
+namespace carve::node {
+namespace {
+
+using share::ms;
+
+struct Tenant {
+  std::unique_ptr<shm::Control> control{new shm::Control()};
+  std::unique_ptr<shm::WorkPages> work{new shm::WorkPages()};
+  uint64_t id;
+
+  explicit Tenant(uint64_t number) : id(number) {
+    work->process[0].threads_used = 1;
+    work->process[0].thread[0].device = 1;
+  }
+  shm::ThreadWork& thread() { return work->process[0].thread[0]; }
+  shm::Pass pass() const { return shm::LeaseWord{control->devices[0].lease}.pass(); }
+  Governed governed(share::Terms terms) { return {id, terms, 0, control.get(), work->process, nullptr}; }
+};
+
+bool eventually(const std::function<bool()>& holds) {
+  for (int i = 0; i < 5000; ++i) {
+    if (holds()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+constexpr share::Terms fixed(uint32_t bp) { return {.share = {bp}}; }
+constexpr unsigned slots[] = {0};
+
+struct Running : ::testing::Test {
+  std::unique_ptr<shm::Heartbeat> heartbeat{new shm::Heartbeat()};
+  Tenant a{1}, b{2};
+  std::unique_ptr<Arbiter> arbiter =
+      std::make_unique<Arbiter>(0, Uuid{}, heartbeat->arbiter[0], share::Tuning{});
+
+  // As a launching thread at a closed gate.
+  void comes(Tenant& t) {
+    t.thread().waiting_since = static_cast<uint64_t>(monotonic_ns());
+    if (heartbeat->arbiter[0].asleep.load() != 0)
+      syscall(SYS_futex, &heartbeat->arbiter[0].asleep, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+  }
+};
+using ArbiterThread = Running;
+
+TEST_F(ArbiterThread, sleeps_until_a_tenant_comes_and_opens_for_it) {
+  ASSERT_TRUE(arbiter->add(a.governed(fixed(5000)), slots));
+  EXPECT_TRUE(eventually([&] { return a.pass() == shm::Pass::closed && heartbeat->arbiter[0].asleep == 1; }));
+  comes(a);
+  EXPECT_TRUE(eventually([&] {
+    if (a.pass() != shm::Pass::lease)
+      comes(a);  // A wake just before the sleep is lost; whoever waits repeats.
+    return a.pass() == shm::Pass::lease;
+  }));
+  EXPECT_NE(a.control->devices[0].lease_deadline, 0u);
+}
+
+TEST_F(ArbiterThread, two_that_never_stop_take_turns_and_are_never_both_let_in) {
+  arbiter->add(a.governed(fixed(5000)), slots);
+  arbiter->add(b.governed(fixed(5000)), slots);
+  std::atomic<bool> stop{false};
+  std::atomic<int> inside{0}, most_inside{0};
+  uint64_t turns[2] = {};
+  // Whoever is let in takes pieces of 200 us that nobody else may overlap.
+  const auto tenant = [&](Tenant& t, uint64_t& count) {
+    while (!stop) {
+      if (t.pass() != shm::Pass::lease) {
+        comes(t);
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+        continue;
+      }
+      t.thread().waiting_since = 0;
+      auto& stream = t.work->process[0].stream[0];
+      t.work->process[0].streams_used = 1;
+      stream.device = 1;
+      const auto now = static_cast<uint64_t>(monotonic_ns());
+      t.thread().busy = shm::BusyWord::since(now, shm::BusyWord{t.thread().busy}.total(now)).value;
+      stream.marked += 200'000;
+      if (t.pass() == shm::Pass::lease) {  // Else the gate closed in between, and this piece is not begun.
+        const int now_inside = ++inside;
+        if (now_inside > most_inside) most_inside = now_inside;
+        while (static_cast<uint64_t>(monotonic_ns()) < now + 200'000) {}
+        --inside;
+        ++count;
+      }
+      stream.completed = stream.marked.load();
+      const auto end = static_cast<uint64_t>(monotonic_ns());
+      t.thread().busy = shm::BusyWord::idle(shm::BusyWord{t.thread().busy}.total(end)).value;
+      t.thread().idle_at = end;
+    }
+  };
+  std::thread first(tenant, std::ref(a), std::ref(turns[0])), second(tenant, std::ref(b), std::ref(turns[1]));
+  EXPECT_TRUE(eventually([&] { return arbiter->view().switches > 40; }));
+  stop = true;
+  first.join();
+  second.join();
+  EXPECT_GT(turns[0], 0u);
+  EXPECT_GT(turns[1], 0u);
+  const DeviceCompute view = arbiter->view();
+  ASSERT_EQ(view.slices.size(), 2u);
+  uint64_t overruns = 0;
+  for (const SliceCompute& slice : view.slices) overruns += slice.overruns;
+  EXPECT_LE(most_inside, overruns == 0 ? 1 : 2);
+}
+
+TEST_F(ArbiterThread, who_leaves_is_free_and_the_next_is_let_in) {
+  arbiter->add(a.governed(fixed(5000)), slots);
+  arbiter->add(b.governed(fixed(5000)), slots);
+  ASSERT_TRUE(eventually([&] { return comes(a), a.pass() == shm::Pass::lease; }));
+  a.work->process[0].stream[0].device = 1;
+  a.work->process[0].streams_used = 1;
+  a.work->process[0].stream[0].marked = 1;  // Never completes.
+  arbiter->remove(a.id);
+  EXPECT_EQ(a.pass(), shm::Pass::free);
+  EXPECT_TRUE(eventually([&] { return comes(b), b.pass() == shm::Pass::lease; }));
+}
+
+TEST_F(ArbiterThread, a_dead_process_holds_up_nobody) {
+  arbiter->add(a.governed(fixed(5000)), slots);
+  arbiter->add(b.governed(fixed(5000)), slots);
+  a.work->process[0].stream[0].device = 1;
+  a.work->process[0].streams_used = 1;
+  a.work->process[0].stream[0].marked = 1;
+  ASSERT_TRUE(eventually([&] { return comes(a), a.pass() == shm::Pass::lease; }));
+  arbiter->remove_process(a.id, 0);
+  EXPECT_TRUE(eventually([&] { return comes(b), b.pass() == shm::Pass::lease; }));
+}
+
+TEST_F(ArbiterThread, leaves_a_timetable_and_free_gates_behind) {
+  arbiter->add(a.governed(fixed(3000)), slots);
+  arbiter->add(b.governed(fixed(5000)), slots);
+  EXPECT_EQ(a.control->devices[0].fallback_period, 20'000'000u);
+  EXPECT_EQ(a.control->devices[0].fallback_length, 6'000'000u);
+  EXPECT_EQ(b.control->devices[0].fallback_offset, 6'000'000u);
+  EXPECT_TRUE(arbiter->change(a.id, fixed(4000)));
+  EXPECT_EQ(a.control->devices[0].fallback_length, 8'000'000u);
+  EXPECT_FALSE(arbiter->change(77, fixed(4000)));
+  arbiter.reset();
+  EXPECT_EQ(a.pass(), shm::Pass::free);
+  EXPECT_EQ(b.pass(), shm::Pass::free);
+}
+
+}  // namespace
+}  // namespace carve::node
