@@ -47,12 +47,14 @@ void print(const api::Slice& s) {
   row("kind", s.exclusive          ? "whole devices, exclusively"
               : s.parts.size() > 1 ? "equal parts of several devices"
                                    : "part of one device");
-  row("isolation", s.isolation == s.enforcement
-                       ? s.isolation
-                       : fmt::format("{} (enforced by: {})", s.isolation, s.enforcement));
+  // What was asked for, and what is in force of it.
+  row("isolation",
+      s.isolation == "none"             ? "none"
+      : s.isolation != "memory+compute" ? fmt::format("memory (enforced by: {})", s.enforcement)
+      : s.compute.starts_with("not")
+          ? fmt::format("memory (enforced by: {}) + compute ({})", s.enforcement, s.compute)
+          : fmt::format("memory (enforced by: {}) + compute (enforced by: {})", s.enforcement, s.compute));
   row("policy", s.policy + (s.latency ? ", latency class" : ""));
-  if (!s.compute.empty())
-    row("compute", s.compute.starts_with("not") ? s.compute : "enforced by: " + s.compute);
   for (const api::SlicePart& p : s.parts)
     if (p.spill_bytes != 0)
       row("host memory",

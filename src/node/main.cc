@@ -121,6 +121,17 @@ int serve(const Options& options) {
   Routes routes(agent);
   HttpServer api(loop, std::move(*api_socket),
                  [&](const HttpRequest& r, Peer& p) { return routes.answer(r, p); });
+  std::optional<HttpServer> metrics;
+  if (!options.metrics_host.empty()) {
+    uint16_t port = options.metrics_port;
+    OR_SAY(metrics_socket, open_metrics(options.metrics_host, port));
+    metrics.emplace(
+        loop, std::move(*metrics_socket),
+        [&](const HttpRequest& r, Peer&) { return answer_metrics(agent, r); }, false);
+    const bool six = options.metrics_host.find(':') != std::string::npos;
+    log::info("metrics at http://{}:{}/metrics",
+              six ? "[" + options.metrics_host + "]" : options.metrics_host, port);
+  }
   log::info("carved {} serves {} device{} at {}{}", CARVE_VERSION, plain.size(), plain.size() == 1 ? "" : "s",
             options.socket, options.sim.empty() ? "" : " (simulated)");
   loop.run();

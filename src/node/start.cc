@@ -1,5 +1,6 @@
 #include "node/start.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <sys/file.h>
@@ -175,6 +176,26 @@ Outcome<std::vector<NodeDevice>> find_devices(Nvml& nvml, const Options& options
     out.push_back(std::move(device));
   }
   return out;
+}
+
+Outcome<Fd> open_metrics(const std::string& host, uint16_t& port) {
+  sockaddr_in6 six{};
+  sockaddr_in four{};
+  four.sin_family = AF_INET;
+  six.sin6_family = AF_INET6;
+  four.sin_port = six.sin6_port = htons(port);
+  const bool is_four = inet_pton(AF_INET, host.c_str(), &four.sin_addr) == 1;
+  if (!is_four) inet_pton(AF_INET6, host.c_str(), &six.sin6_addr);
+  auto* address = is_four ? reinterpret_cast<sockaddr*>(&four) : reinterpret_cast<sockaddr*>(&six);
+  socklen_t size = is_four ? sizeof four : sizeof six;
+  Fd fd(socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int on = 1;
+  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (!fd || bind(fd.get(), address, size) != 0 || listen(fd.get(), 64) != 0 ||
+      getsockname(fd.get(), address, &size) != 0)
+    return failure(K::out_of_order, "--metrics-listen {}:{}: {}", host, port, strerror(errno));
+  port = ntohs(is_four ? four.sin_port : six.sin6_port);
+  return fd;
 }
 
 Outcome<Fd> open_api(const std::string& path) {

@@ -28,6 +28,9 @@ Outcome<Paths> find_paths(const Options& options);
 
 Outcome<std::vector<NodeDevice>> find_devices(Nvml& nvml, const Options& options, const Paths& paths);
 
+// TCP, for metrics; `port` 0 becomes one that is free.
+Outcome<Fd> open_metrics(const std::string& host, uint16_t& port);
+
 // The API's socket: root's group `carve` may use it, where there is such a group.
 Outcome<Fd> open_api(const std::string& path);
 

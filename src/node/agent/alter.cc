@@ -116,7 +116,7 @@ Outcome<void> Agent::shrink(Tenant& tenant, Bytes memory) {
 }
 
 Outcome<void> Agent::alter(Tenant& tenant, const Alteration& asked, const std::string& by) {
-  if (tenant.stopping) return failure(K::conflict, "slice {} is ending", tenant.name());
+  if (tenant.stopping || tenant.ended) return failure(K::conflict, "slice {} is ending", tenant.name());
   const ledger::Terms was = ledger::terms_of(tenant.use.what);
   ledger::Terms terms = was;
   if (asked.memory) terms.memory = *asked.memory;

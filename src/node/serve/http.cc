@@ -100,8 +100,8 @@ struct HttpServer::Connection {
   int64_t since = 0;  // Of the request that is being read, or of the last answer.
 };
 
-HttpServer::HttpServer(Loop& loop, Fd listener, HttpHandler handler)
-    : loop_(loop), listener_(std::move(listener)), handler_(std::move(handler)) {
+HttpServer::HttpServer(Loop& loop, Fd listener, HttpHandler handler, bool local)
+    : loop_(loop), listener_(std::move(listener)), handler_(std::move(handler)), local_(local) {
   loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { accept_all(); });
   loop_.every(second, [this] { look_for_idle(); });
 }
@@ -112,7 +112,7 @@ void HttpServer::accept_all() {
   while (connections_.size() < most_connections) {
     Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) return;
-    auto peer = peer_of(fd.get());
+    auto peer = local_ ? peer_of(fd.get()) : std::optional<Peer>(std::in_place);
     if (!peer) continue;
     const int number = fd.get();
     auto connection = std::make_unique<Connection>();

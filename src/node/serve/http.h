@@ -1,5 +1,6 @@
-// HTTP/1.1 over a unix socket, as small as the API needs: one request after the other on a connection, whole
-// bodies, no upgrade, no pipelining ahead. Beast parses (in http.cc alone); the loop reads and writes.
+// HTTP/1.1 over a unix socket (or, for metrics, TCP), as small as the API needs: one request after the other
+// on a connection, whole bodies, no upgrade, no pipelining ahead. Beast parses (in http.cc alone); the loop
+// reads and writes.
 //
 // Limits, for whoever is at the other end: 64 KiB a body, 8 KiB of header, 128 connections, 10 s from the
 // first byte of a request to its last, 30 s between requests.
@@ -49,7 +50,9 @@ class HttpConversation {
 
 class HttpServer {
  public:
-  HttpServer(Loop& loop, Fd listener, HttpHandler handler);
+  // `local`: a unix socket, where the kernel says who calls; elsewhere a Peer is empty and nobody is
+  // believed.
+  HttpServer(Loop& loop, Fd listener, HttpHandler handler, bool local = true);
   ~HttpServer();
 
  private:
@@ -63,6 +66,7 @@ class HttpServer {
   Loop& loop_;
   Fd listener_;
   HttpHandler handler_;
+  bool local_;
   std::map<int, std::unique_ptr<Connection>> connections_;
 };
 

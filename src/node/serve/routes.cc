@@ -464,4 +464,14 @@ HttpAnswer Routes::answer(const HttpRequest& request, Peer& peer) {
           .value());
 }
 
+HttpAnswer answer_metrics(const Agent& agent, const HttpRequest& request) {
+  if (request.path != "/metrics")
+    return problem(refuse(404, "carve:not-found", "no such path",
+                          "only /metrics is answered here; the API is on the agent's unix socket")
+                       .value());
+  if (request.method != "GET")
+    return problem(refuse(405, "carve:bad-request", "no such method", "metrics are read with GET").value());
+  return {200, metrics_type, metrics_text(agent, [](const ledger::Use&) { return true; })};
+}
+
 }  // namespace carve::node

@@ -7,6 +7,9 @@
 
 namespace carve::node {
 
+// What is answered where nobody says who calls: the metrics of all slices, and nothing else.
+HttpAnswer answer_metrics(const Agent&, const HttpRequest&);
+
 class Routes {
  public:
   explicit Routes(Agent& agent);

@@ -41,18 +41,20 @@ api::Setting view(const Agent& agent, const Uuid& device, const Setting<Policy>&
   return {std::string(text(setting.desired)), std::string(text(setting.effective)), joined(names)};
 }
 
-// How shares are enforced on a device; empty where no slice on it has one that should be.
+// How shares are enforced on a device; empty where no slice on it has one that should be. Whoever is on it
+// and not governed takes what he likes: then nobody's share is sure, and he is named.
 std::string enforcement_on(const Agent& agent, const Uuid& device, const MaySee& may_see) {
+  const auto compute = agent.compute(device);
   bool shared_out = false;
-  std::vector<std::string> unshared;
+  std::vector<std::string> ungoverned;
   for (const ledger::Use* use : living_on(agent, device)) {
     shared_out |= use->what.shares_compute();
-    if (!use->what.shares_compute()) unshared.push_back(seen_name(*use, may_see));
+    if (!compute ||
+        std::ranges::find(compute->slices, use->id, &SliceCompute::tenant) == compute->slices.end())
+      ungoverned.push_back(seen_name(*use, may_see));
   }
   if (!shared_out) return "";
-  if (!unshared.empty() && !agent.settings().unshared) return "not enforced: " + joined(unshared);
-  const auto compute = agent.compute(device);
-  if (!compute) return "not enforced yet";
+  if (!ungoverned.empty()) return "not enforced: " + joined(ungoverned);
   return compute->arbitrated ? "library" : "not enforced";
 }
 
@@ -310,7 +312,7 @@ api::Diagnosis diagnose(const Agent& agent) {
   const std::string metering = agent.metering();
   checks.push_back(
       check("compute metering", !metering.empty(),
-            metering.empty() ? "shares and policies are recorded and not enforced yet" : metering));
+            metering.empty() ? "nothing meters compute: shares are recorded and not enforced" : metering));
   return out;
 }
 

@@ -108,8 +108,8 @@ struct Device {
   uint32_t tenants_max = 0;
   std::string exclusive_to;  // The slice that holds the whole card, or empty.
   Setting policy;
-  std::string
-      compute;  // How shares are enforced on it: "library", "not enforced: NAME"; empty: no slice has one.
+  std::string compute;  // How shares are enforced on it: "library", "not enforced: NAME" of an ungoverned
+                        // slice; empty: no slice has one.
   std::string compute_state;  // "tight", "over-committed", or empty: what is promised can be kept.
   std::optional<DeviceCompute> arbitration;  // Where somebody's share is enforced.
   std::vector<std::string>
