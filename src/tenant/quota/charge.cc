@@ -50,6 +50,13 @@ bool add(Process& process, const Charge& charge, uint64_t limit) {
          record(process, charge.device, charge.lane, target, limit);
 }
 
+// The agent lowers a quota by saying so first and reading the use then (node/agent/alter.cc). Whoever was
+// charged against the old one looks again: either the agent saw the charge, or we see the new quota.
+bool lowered_below(const Process& process, unsigned device, uint64_t limit) {
+  const uint64_t now = limit == UINT64_MAX ? limit : quota(process, device);
+  return now < limit && used(process, device) > now;
+}
+
 bool grown(Process& process, Charge& charge, Bytes bytes, uint64_t limit) {
   if (bytes.count <= charge.bytes) {
     give_back(process, {charge.bytes - bytes.count, charge.device, charge.lane});
@@ -59,8 +66,11 @@ bool grown(Process& process, Charge& charge, Bytes bytes, uint64_t limit) {
   if (!exists(process, charge.device)) return false;
   LaneState& state = process.lane[charge.device][charge.lane];
   state.lock.lock();
-  const bool allowed = add(process, {bytes.count - charge.bytes, charge.device, charge.lane}, limit);
+  const Charge more{bytes.count - charge.bytes, charge.device, charge.lane};
+  const bool added = add(process, more, limit);
   state.lock.unlock();
+  const bool allowed = added && !lowered_below(process, charge.device, limit);
+  if (added && !allowed) give_back(process, more);
   if (allowed) charge.bytes = bytes.count;
   return allowed;
 }
@@ -99,6 +109,10 @@ bool Reservation::again() {
   charge_.lane = static_cast<uint16_t>(lane);
   allowed_ = add(process_, charge_, limit);
   process_.lane[device_][lane].lock.unlock();
+  if (allowed_ && lowered_below(process_, device_, limit)) {
+    give_back(process_, charge_);
+    allowed_ = false;
+  }
   if (allowed_) return true;
   charge_.bytes = 0;
   return allowed_ = limit == UINT64_MAX;

@@ -1,5 +1,6 @@
 #include "tenant/quota/charge.h"
 
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -59,6 +60,30 @@ TEST(Reservation, a_quota_that_the_agent_lowers_holds_from_the_next_call) {
   Reservation r(*tenant.process, 0, 80_B);
   tenant.control->devices[0].quota = 40;
   EXPECT_FALSE(Reservation(*tenant.process, 0, 1_B));
+}
+
+// It has read the old quota and not yet charged: it waits for a lane, and all are held here.
+TEST(Reservation, a_quota_that_is_lowered_while_it_charges_is_not_passed) {
+  for (int round = 0; round < 100; ++round) {
+    Attached tenant(1, 100);
+    Reservation small(*tenant.process, 0, 30_B);
+    for (LaneState& lane : tenant.process->lane[0]) lane.lock.lock();
+    std::atomic<bool> begun{false};
+    bool allowed = true;
+    std::jthread other([&] {
+      begun = true;
+      Reservation large(*tenant.process, 0, 60_B);
+      allowed = static_cast<bool>(large);
+    });
+    while (!begun) std::this_thread::yield();
+    for (int i = 0; i < 20; ++i) std::this_thread::yield();
+    std::atomic_ref(tenant.control->devices[0].quota).store(50);
+    ASSERT_EQ(tenant.used(), 30u) << "the agent sees that it may lower it";
+    for (LaneState& lane : tenant.process->lane[0]) lane.lock.unlock();
+    other.join();
+    ASSERT_FALSE(allowed);
+    ASSERT_EQ(tenant.used(), 30u);
+  }
 }
 
 TEST(Charge, that_stands_grows_and_shrinks_inside_the_quota) {
