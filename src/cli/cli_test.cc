@@ -138,7 +138,7 @@ TopView two_shares() {
 
 TEST(Top, shows_what_each_had_of_the_last_second_and_what_was_idle) {
   const std::string text = render(two_shares(), {.width = 106});
-  EXPECT_THAT(text, HasSubstr("GPU [" + std::string(40, '#') + std::string(20, '#') + std::string(20, '.') +
+  EXPECT_THAT(text, HasSubstr("GPU [" + std::string(40, '#') + std::string(20, '%') + std::string(20, '.') +
                               "] 25.0% idle"));
   for (const char* said : {"fixed-share (guaranteed-burst-share desired)", "tight", "mem+comp", "68%",
                            "50.0%", "51.0%", "3.20s", "12.0ms"})

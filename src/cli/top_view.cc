@@ -24,6 +24,7 @@ double fraction(uint64_t part, uint64_t whole) {
 struct Piece {
   double width, full;  // Of the whole bar; of the piece.
   Ink ink;
+  char plain = '#';  // What fills it where there are no colours.
 };
 
 std::string cut_bar(const std::vector<Piece>& pieces, size_t width, const Screen& screen) {
@@ -38,7 +39,9 @@ std::string cut_bar(const std::vector<Piece>& pieces, size_t width, const Screen
     const size_t cells = std::max<size_t>(end > drawn ? end - drawn : 0, drawn < width ? 1 : 0);
     const auto full = static_cast<size_t>(std::lround(piece.full * static_cast<double>(cells)));
     std::string text;
-    for (size_t i = 0; i < cells; ++i) text += i < full ? (fine ? "█" : "#") : (fine ? "░" : "=");
+    for (size_t i = 0; i < cells; ++i)
+      text +=
+          i < full ? (fine ? std::string("█") : std::string(1, piece.plain)) : std::string(fine ? "░" : "=");
     out += inked(screen, piece.ink, text);
     drawn += cells;
   }
@@ -57,11 +60,12 @@ std::vector<Piece> memory_pieces(const api::Device& device, const std::vector<Ro
 
 // What the slices had of the last second; where nobody measures, what they were promised.
 std::vector<Piece> compute_pieces(const api::Device& device, const std::vector<Row>& rows) {
+  constexpr std::string_view fills = "#%@*+";  // Neighbours differ, as their colours do.
   std::vector<Piece> out;
   for (const Row& row : rows) {
     const bool measured = device.arbitration && row.part->compute;
     out.push_back({fraction(measured ? row.part->compute->achieved_1s_bp : row.part->share_bp, 10000),
-                   measured ? 1.0 : 0.0, row.ink});
+                   measured ? 1.0 : 0.0, row.ink, fills[out.size() % fills.size()]});
   }
   return out;
 }

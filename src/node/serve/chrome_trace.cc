@@ -32,13 +32,19 @@ std::string chrome_trace(std::span<const TraceSpan> spans, const TraceNames& nam
   std::set<std::pair<unsigned, uint64_t>> tracks;
   for (const TraceNames::Device& d : names.devices)
     events.push_back(named("process", d.index, 0, fmt::format("device {}: {}", d.index, d.name), d.index));
+  // On one track a span lies inside another or behind it: who waits already while his last work drains is
+  // shown waiting from then on.
+  std::map<std::pair<unsigned, uint64_t>, int64_t> busy_until;
   for (const TraceSpan& span : spans) {
     const auto device = std::ranges::find(names.devices, span.device, &TraceNames::Device::uuid);
     const auto tenant = names.tenants.find(span.tenant);
-    const int64_t from = std::max(span.begin_ns, begin_ns);
+    int64_t from = std::max(span.begin_ns, begin_ns);
     if (device == names.devices.end() || tenant == names.tenants.end() || span.end_ns < from) continue;
     const bool switching = span.kind == SpanKind::switching;
     const uint64_t track = switching ? switch_track : span.tenant;
+    int64_t& busy = busy_until.try_emplace({device->index, track}, INT64_MIN).first->second;
+    if (from < busy && span.end_ns > busy) from = busy;
+    busy = std::max(busy, span.end_ns);
     if (tracks.emplace(device->index, track).second)
       events.push_back(
           named("thread", device->index, track, switching ? "changes of tenants" : tenant->second, track));

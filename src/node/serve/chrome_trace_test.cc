@@ -63,6 +63,19 @@ TEST(ChromeTrace, leaves_out_whom_the_caller_may_not_see_and_cuts_what_began_bef
   EXPECT_EQ(spans[0]["dur"], 400.0);
 }
 
+TEST(ChromeTrace, spans_of_one_track_lie_inside_or_behind_each_other) {
+  const auto spans = of(traced({{card, 7, SpanKind::drain, 1'000'000, 2'000'000},
+                                {card, 7, SpanKind::wait, 1'500'000, 3'000'000},       // Cut: begins at 2.
+                                {card, 8, SpanKind::lease, 1'600'000, 4'000'000},      // Another track.
+                                {card, 7, SpanKind::overrun, 2'500'000, 2'600'000}}),  // Inside.
+                        "X");
+  ASSERT_EQ(spans.size(), 4u);
+  EXPECT_EQ(spans[1]["ts"], 1000.0);
+  EXPECT_EQ(spans[1]["dur"], 1000.0);
+  EXPECT_EQ(spans[2]["ts"], 600.0);
+  EXPECT_EQ(spans[3]["ts"], 1500.0);
+}
+
 TEST(ChromeTrace, nothing_to_tell_is_still_a_trace) {
   EXPECT_EQ(json::parse(chrome_trace({}, {}, 0))["traceEvents"].size(), 0u);
 }
