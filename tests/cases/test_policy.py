@@ -1,0 +1,149 @@
+"""A device's compute policy: wanted now, effective when its last slice has left, kept over restarts; and who may stand
+on a device whose shares are enforced."""
+import json
+import os
+import signal
+
+import pytest
+
+from conftest import LOAD, until
+
+FIXED, GUARANTEED, NATIVE = "fixed-share", "guaranteed-burst-share", "native-burst-share"
+LABEL = "vke.volcengine.com/mgpu-compute-policy"
+
+
+def holder(world, name, *options):
+    """A slice on device 0 that lives until it is stopped."""
+    world.begin("run", "--memory", "2GiB", "--device", 0, "--name", name, *options, "--", "sleep", 600)
+    assert until(lambda: world.slices().get(name, {}).get("state") == "running")
+
+
+def policies(world):
+    return [d["policy"] for d in world.json("devices")["devices"]]
+
+
+def agrees(policy):
+    return {"desired": policy, "effective": policy, "blocked_by": ""}
+
+
+def restart(world, *arguments, how=signal.SIGKILL):
+    world.agent.send_signal(how)
+    world.agent.wait()
+    world.arguments += arguments
+    world.start()
+
+
+def test_a_node_that_nobody_labelled_follows_fixed_share(world):
+    assert policies(world) == [agrees(FIXED)] * 2
+    assert "fixed-share" in world.carve("node").stdout
+
+
+def test_a_change_waits_for_the_slices_of_each_device_and_names_them(world):
+    holder(world, "a", "--compute", "30%")
+    assert world.carve("node", "set", "--policy", GUARANTEED).returncode == 0
+    waiting = {"desired": GUARANTEED, "effective": FIXED, "blocked_by": "a"}
+    assert policies(world) == [waiting, agrees(GUARANTEED)]
+    assert world.show("a")["policy"] == FIXED, "running slices keep theirs"
+    table = world.carve("devices").stdout
+    assert "* device 0: guaranteed-burst-share is desired, and takes effect when these have ended: a" in table
+    assert world.json("node")["policy"] == {"desired": GUARANTEED, "effective": "mixed", "blocked_by": "a"}
+    # Neither lands on the other's device.
+    for policy, device in (FIXED, 1), (GUARANTEED, 0):
+        done = world.carve("explain", "--memory", "1GiB", "--compute", "10%", "--policy", policy, "--device", device)
+        assert done.returncode == 1 and f"the request wants {policy}, and the device's effective policy is" in done.stdout
+    # Who names none takes the device's; parts of one slice follow one policy.
+    holder(world, "b", "--compute", "10%")
+    assert world.show("b")["policy"] == FIXED
+    assert "devices are needed" in world.carve("explain", "--memory", "1GiB", "--compute", "5%", "--devices", 2).stdout
+    world.carve("stop", "a", "b")
+    assert until(lambda: policies(world) == [agrees(GUARANTEED)] * 2)
+    holder(world, "c", "--compute", "10%")
+    assert world.show("c")["policy"] == GUARANTEED
+
+
+def test_a_restart_without_slices_changes_over_and_one_with_slices_does_not(world):
+    holder(world, "a", "--compute", "30%")
+    world.carve("node", "set", "--policy", NATIVE)
+    waiting = {"desired": NATIVE, "effective": FIXED, "blocked_by": "a"}
+    restart(world)
+    assert policies(world) == [waiting, agrees(NATIVE)]
+    assert world.show("a")["policy"] == FIXED
+    pid = world.show("a")["processes"][0]["pid"]
+    world.agent.send_signal(signal.SIGKILL)
+    world.agent.wait()
+    os.kill(pid, signal.SIGKILL)
+    world.start()
+    assert until(lambda: policies(world) == [agrees(NATIVE)] * 2)
+
+
+def test_the_command_line_and_the_label_say_what_is_wanted(world):
+    holder(world, "a", "--compute", "30%")
+    restart(world, "--policy", GUARANTEED, "--label", "zone=a")
+    assert policies(world)[0] == {"desired": GUARANTEED, "effective": FIXED, "blocked_by": "a"}
+    assert world.json("node")["labels"] == {"zone": "a"}
+    world.carve("stop", "a")
+    assert until(lambda: not world.slices())
+    del world.arguments[-4:]
+    restart(world, "--label", f"{LABEL}={NATIVE}")
+    assert policies(world) == [agrees(NATIVE)] * 2
+    del world.arguments[-2:]
+    restart(world)
+    assert policies(world) == [agrees(NATIVE)] * 2, "it was kept"
+
+
+@pytest.mark.devices("a10x1", "--policy-per-slice")
+def test_slices_choose_where_the_agent_lets_them(world):
+    for name, policy in ("a", GUARANTEED), ("b", NATIVE), ("c", None):
+        holder(world, name, "--compute", "20%", *(["--policy", policy] if policy else []))
+        assert world.show(name)["policy"] == (policy or FIXED)
+    assert world.carve("set", "c", "--policy", NATIVE).returncode == 0
+    assert world.show("c")["policy"] == NATIVE
+
+
+def test_who_keeps_to_no_share_has_no_place_beside_enforced_ones(world):
+    holder(world, "free")  # Nobody's share is enforced: as ever.
+    assert world.show("free")["isolation"] == "memory" and world.show("free")["compute"] == ""
+    world.carve("stop", "free")
+    holder(world, "a", "--compute", "30%")
+    assert world.show("a")["isolation"] == "memory+compute"
+    for options in [], ["--isolation", "none"], ["--compute", "10%", "--isolation", "memory"]:
+        done = world.carve("explain", "--memory", "1GiB", "--device", 0, *options)
+        assert done.returncode == 1 and "carved --unshared allow" in done.stdout
+    assert json.loads(world.carve("explain", "--memory", "1GiB", "-o", "json").stdout)["chosen"] == [1]
+    done = world.carve("run", "--memory", "1GiB", "--isolation", "memory+compute", "--", "true")
+    assert done.returncode == 125 and "--compute 30%" in done.stderr
+
+
+@pytest.mark.devices("a10x1", "--unshared", "allow", "--overcommit-compute")
+def test_the_agent_may_admit_what_it_otherwise_refuses_and_says_so(world):
+    holder(world, "a", "--compute", "80%")
+    holder(world, "free")
+    assert world.json("devices")["devices"][0]["compute_state"] == ""
+    holder(world, "b", "--compute", "20%")
+    assert world.json("devices")["devices"][0]["compute_state"] == "tight"
+    holder(world, "c", "--compute", "20%")
+    device = world.json("devices")["devices"][0]
+    assert (device["compute_state"], device["share_granted_bp"]) == ("over-committed", 12000)
+    assert "120% over-committed" in world.carve("devices").stdout
+    restart(world)
+    assert world.json("devices")["devices"][0]["compute_state"] == "over-committed"
+    world.carve("stop", "a")
+    assert until(lambda: world.json("devices")["devices"][0]["share_granted_bp"] == 4000)
+
+
+def test_more_than_the_whole_is_refused_unless_somebody_says_otherwise(world):
+    holder(world, "a", "--compute", "97%")
+    assert world.json("devices")["devices"][0]["compute_state"] == ""
+    done = world.carve("explain", "--memory", "1GiB", "--compute", "4%", "--device", 0)
+    assert done.returncode == 1 and "4% of its compute needed, 3% free" in done.stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="run as root this case also plays an ordinary user")
+def test_only_who_runs_the_agent_changes_its_policy(world):
+    os.chmod(world.socket, 0o666)
+    done = world.carve("node", "set", "--policy", NATIVE, user=65534, group=65534, extra_groups=[])
+    assert done.returncode == 1 and "whoever runs the agent" in done.stderr
+    holder(world, "secret", "--compute", "30%")
+    world.carve("node", "set", "--policy", NATIVE)
+    seen = world.carve("devices", user=65534, group=65534, extra_groups=[]).stdout
+    assert "secret" not in seen and "another user's slice" in seen

@@ -1,0 +1,121 @@
+"""carve set: a slice gets more or less while it runs; what cannot be is refused with a sentence, and then nothing changed."""
+import os
+import signal
+
+import pytest
+
+from conftest import BUILD, GiB, LOAD, MiB, until
+
+
+def holder(world, name="a", memory="4GiB", allocate="2GiB", *options):
+    world.begin("run", "--memory", memory, "--device", 0, "--name", name, *options, "--", LOAD, "--allocate", allocate, "--no-touch", "--seconds", 600)
+    return world.attached(name)
+
+
+def quota(world, name="a"):
+    return world.show(name)["parts"][0]["quota_bytes"]
+
+
+def test_memory_grows_where_the_device_has_it(world):
+    holder(world, memory="3GiB", allocate="2GiB")
+    free = world.json("devices")["devices"][0]["free_bytes"]
+    assert world.carve("set", "a", "--memory", "6GiB").returncode == 0
+    assert quota(world) == 6 * GiB
+    assert world.json("devices")["devices"][0]["free_bytes"] == free - 3 * GiB
+    done = world.carve("set", "a", "--memory", "60GiB")
+    assert done.returncode == 1 and "54 GiB more needed" in done.stderr
+    assert quota(world) == 6 * GiB
+
+
+def test_the_program_itself_is_given_more_and_less(world):
+    script = f"{LOAD} --allocate 3GiB --no-touch; echo first $?; touch {world.folder}/asked; while [ ! -e {world.folder}/more ]; do sleep 0.02; done; " \
+             f"{LOAD} --allocate 3GiB --no-touch; echo then $?; touch {world.folder}/had; while [ ! -e {world.folder}/less ]; do sleep 0.02; done; {LOAD} --allocate 1GiB --no-touch; echo last $?"
+    program = world.begin("run", "--memory", "2GiB", "--name", "a", "--", "sh", "-c", script)
+    assert until(lambda: (world.folder / "asked").exists(), 30)
+    assert world.carve("set", "a", "--memory", "4GiB").returncode == 0
+    (world.folder / "more").touch()
+    assert until(lambda: (world.folder / "had").exists(), 30)
+    assert until(lambda: world.carve("set", "a", "--memory", "1GiB").returncode == 0), "nothing is in use any more"
+    (world.folder / "less").touch()
+    out, err = program.communicate(timeout=30)
+    assert [line for line in out.splitlines() if line.split()[0] in ("first", "then", "last")] == ["first 1", "then 0", "last 1"], out + err
+
+
+def test_memory_shrinks_to_what_is_in_use_and_the_refusal_says_who_holds_it(world):
+    shown = holder(world)
+    used = shown["parts"][0]["charged_bytes"]
+    (pid,) = [p["pid"] for p in shown["processes"] if p["attached"]]
+    done = world.carve("set", "a", "--memory", "1GiB")
+    assert done.returncode == 1
+    assert f"process {pid} (" in done.stderr and "carve-load" in done.stderr and "The least it can be given now is" in done.stderr
+    assert quota(world) == 4 * GiB
+    assert world.carve("set", "a", "--memory", f"{used // MiB}MiB").returncode == 0
+    assert quota(world) == used
+    assert world.carve("set", "a", "--memory", f"{used // MiB - 1}MiB").returncode == 1
+    assert any("memory" in e["text"] and "instead of 4 GiB" in e["text"] for e in world.show("a")["events"])
+
+
+def test_shares_and_classes_change_and_every_period_is_remembered(world):
+    holder(world, "a", "4GiB", "1GiB", "--compute", "30%")
+    holder(world, "b", "2GiB", "1GiB", "--compute", "50%")
+    assert world.carve("set", "a", "--compute", "40%", "--latency").returncode == 0
+    done = world.carve("set", "a", "--compute", "51%")
+    assert done.returncode == 1 and "51% of its compute needed, 50% free beside the others" in done.stderr
+    assert world.carve("set", "a", "--batch", "--compute", "50%", "--memory", "3GiB").returncode == 0
+    done = world.carve("set", "a", "--memory", "2GiB", "--compute", "60%")
+    assert done.returncode == 1, "all or nothing"
+    held = [(p["share_bp"], p["latency"], p["memory_bytes"]) for p in world.show("a")["history"]]
+    assert held == [(3000, False, 4 * GiB), (4000, True, 4 * GiB), (5000, False, 3 * GiB)]
+    periods = world.show("a")["history"]
+    assert all(a["to_ns"] == b["from_ns"] for a, b in zip(periods, periods[1:])) and periods[-1]["to_ns"] == 0
+    table = world.carve("show", "a", "--history").stdout.splitlines()
+    assert len(table) == 4 and "40%" in table[2] and "latency" in table[2]
+    # After the agent's death, and after the slice's.
+    world.agent.send_signal(signal.SIGKILL)
+    world.agent.wait()
+    world.start()
+    assert world.show("a")["history"] == periods
+    assert quota(world) == 3 * GiB
+    world.carve("stop", "a")
+    assert until(lambda: world.show("a")["state"] == "ended")
+    assert [p["share_bp"] for p in world.show("a")["history"]] == [3000, 4000, 5000]
+
+
+def test_a_first_share_is_enforced_like_one_that_was_asked_for_at_once(world):
+    holder(world)
+    assert world.show("a")["isolation"] == "memory"
+    assert world.carve("set", "a", "--compute", "20%").returncode == 0
+    assert world.show("a")["isolation"] == "memory+compute"
+
+
+def test_a_policy_that_the_device_does_not_follow_is_refused(world):
+    holder(world, "a", "4GiB", "1GiB", "--compute", "30%")
+    done = world.carve("set", "a", "--policy", "native-burst-share")
+    assert done.returncode == 1 and "device 0 follows fixed-share" in done.stderr and "carve node set" in done.stderr
+    assert world.carve("set", "a", "--policy", "fixed-share").returncode == 0
+
+
+def test_an_exclusive_slice_has_nothing_to_change(world):
+    world.begin("run", "--exclusive", "--name", "w", "--", "sleep", 600)
+    assert until(lambda: "w" in world.slices())
+    done = world.carve("set", "w", "--memory", "1GiB")
+    assert done.returncode == 1 and "whole devices" in done.stderr
+
+
+def test_parts_on_several_devices_change_together(world):
+    world.begin("run", "--total-memory", "4GiB", "--devices", 2, "--compute", "30%", "--name", "m", "--", "sleep", 600)
+    assert until(lambda: "m" in world.slices())
+    assert world.carve("set", "m", "--memory", "3GiB", "--compute", "60%").returncode == 0
+    assert [(p["quota_bytes"], p["share_bp"]) for p in world.show("m")["parts"]] == [(3 * GiB, 6000)] * 2
+    assert world.carve("set", "m", "--memory", "50GiB").returncode == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="run as root this case also plays an ordinary user")
+def test_what_is_somebody_elses_cannot_be_changed(world):
+    os.chmod(world.socket, 0o666)
+    holder(world)
+    done = world.carve("set", "a", "--memory", "5GiB", user=65534, group=65534, extra_groups=[])
+    assert done.returncode == 1 and "there is no slice 'a'" in done.stderr
+    inside = world.carve("run", "--memory", "1GiB", "--", BUILD / "bin/carve", "set", "a", "--memory", "5GiB")
+    assert inside.returncode == 1 and "slices are managed from outside" in inside.stderr
+    assert quota(world) == 4 * GiB
