@@ -17,7 +17,8 @@ constexpr void (*verbs[])(CLI::App&, Context&) = {
 
 void complain(const api::Problem& problem) {
   std::string text = fmt::format("carve: {}\n", problem.detail.empty() ? problem.title : problem.detail);
-  for (const std::string& reason : problem.reasons) text += fmt::format("  {}\n", reason);
+  for (const std::string& reason : problem.reasons)
+    if (text.find(reason) == std::string::npos) text += fmt::format("  {}\n", reason);
   std::fputs(text.c_str(), stderr);
 }
 
