@@ -15,7 +15,7 @@ std::string granted_share(const api::Device& d) {
 void print(const api::DeviceList& list, bool wide) {
   std::vector<std::string> heading{"DEVICE", "NAME",    "NATIVE",  "RESERVED", "USABLE", "GRANTED",
                                    "FREE",   "COMPUTE", "TENANTS", "POLICY",   "HEALTH"};
-  if (wide) heading.insert(heading.end(), {"IN USE", "CONTEXT", "SHARES", "UUID"});
+  if (wide) heading.insert(heading.end(), {"IN USE", "CONTEXT", "SHARES", "IDLE", "SWITCHES", "UUID"});
   std::vector<std::vector<std::string>> rows;
   for (const api::Device& d : list.devices) {
     const auto size = [](uint64_t bytes) { return std::string(text(Bytes{bytes})); };
@@ -31,8 +31,12 @@ void print(const api::DeviceList& list, bool wide) {
                                  d.policy.effective + (d.policy.blocked_by.empty() ? "" : " *"),
                                  d.health};
     if (wide)
-      row.insert(row.end(),
-                 {size(d.used_bytes), size(d.context_bytes), d.compute.empty() ? "-" : d.compute, d.uuid});
+      row.insert(row.end(), {size(d.used_bytes), size(d.context_bytes), d.compute.empty() ? "-" : d.compute,
+                             d.arbitration ? percent(d.arbitration->idle_1s_bp) : "-",
+                             d.arbitration ? fmt::format("{} of {}", d.arbitration->switches,
+                                                         span(d.arbitration->switch_ns))
+                                           : "-",
+                             d.uuid});
     rows.push_back(std::move(row));
   }
   fmt::print("{}", table(heading, rows));

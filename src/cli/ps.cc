@@ -6,6 +6,13 @@
 namespace carve::cli {
 namespace {
 
+// What is in force, and what of the request is not.
+std::string isolation_of(const api::Slice& s) {
+  if (s.exclusive) return "exclusive";
+  const bool half = s.isolation == "memory+compute" && s.compute.starts_with("not");
+  return half ? s.enforcement + " (memory)" : s.enforcement;
+}
+
 void print(const api::SliceList& list) {
   std::vector<std::vector<std::string>> rows;
   for (const api::Slice& slice : list.slices) {
@@ -20,8 +27,7 @@ void print(const api::SliceList& list) {
     const uint64_t until = slice.ended_ns != 0 ? slice.ended_ns : utc_now_ns();
     rows.push_back({slice.name, slice.state, fmt::format("{}", fmt::join(devices, ",")),
                     fmt::format("{} / {}", text(Bytes{charged}).c_str(), text(Bytes{quota}).c_str()),
-                    share == 0 ? "-" : text(Share{share}).c_str(),
-                    slice.exclusive ? "exclusive" : slice.enforcement,
+                    share == 0 ? "-" : text(Share{share}).c_str(), isolation_of(slice),
                     age(until - std::min(until, slice.created_ns)), cut(harmless(slice.command), 40)});
   }
   fmt::print("{}",

@@ -18,6 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   (void)read<EnterRequest>(text, Reading::strict);
   (void)read<ContainerStarted>(text, Reading::strict);
+  (void)read<SliceChange>(text, Reading::strict);
+  (void)read<NodeChange>(text, Reading::strict);
   (void)read<Slice>(text, Reading::lenient);
   return 0;
 }

@@ -26,6 +26,22 @@ struct SliceDocument {
   }
 };
 
+struct PeriodDocument {  // ledger::Period
+  uint64_t memory_bytes = 0, to_utc_ns = 0, to_monotonic_ns = 0;
+  uint32_t share_bp = 0;
+  std::string policy, latency, isolation, to_boot_id;
+  static void fields(auto& self, auto&& field) {
+    field("memory_bytes", self.memory_bytes);
+    field("share_bp", self.share_bp);
+    field("policy", self.policy);
+    field("latency", self.latency);
+    field("isolation", self.isolation);
+    field("to_utc_ns", self.to_utc_ns);
+    field("to_boot_id", self.to_boot_id);
+    field("to_monotonic_ns", self.to_monotonic_ns);
+  }
+};
+
 struct ContainerDocument {
   ProcessDocument init;
   std::map<std::string, std::string> cgroups;
@@ -44,6 +60,7 @@ struct NoteDocument {
   bool exclusive = false, container = false, cgroup = false, entered = false;
   uint64_t created_utc_ns = 0, created_monotonic_ns = 0;
   std::vector<SliceDocument> slices;
+  std::vector<PeriodDocument> before;
   ProcessDocument creator, root, supervisor;
   std::vector<ContainerDocument> containers;
   static void fields(auto& self, auto&& field) {
@@ -64,6 +81,7 @@ struct NoteDocument {
     field("created_utc_ns", self.created_utc_ns);
     field("created_monotonic_ns", self.created_monotonic_ns);
     field("slices", self.slices);
+    field("before", self.before);
     field("creator", self.creator);
     field("root", self.root);
     field("supervisor", self.supervisor);
@@ -97,6 +115,11 @@ std::string write_note(const Note& note) {
   d.created_monotonic_ns = static_cast<uint64_t>(use.from.monotonic_ns);
   for (const Slice& s : use.what.slices)
     d.slices.push_back({text(s.device), s.memory.count, s.share.basis_points, s.spill.count});
+  for (const ledger::Period& p : use.before)
+    d.before.push_back({p.terms.memory.count, static_cast<uint64_t>(p.to.utc_ns),
+                        static_cast<uint64_t>(p.to.monotonic_ns), p.terms.share.basis_points,
+                        std::string(text(p.terms.policy)), std::string(text(p.terms.latency)),
+                        std::string(text(p.terms.isolation)), p.to.boot_id});
   d.creator = document_of(note.creator);
   d.root = document_of(note.root);
   d.supervisor = document_of(note.supervisor);
@@ -130,6 +153,15 @@ std::optional<Note> read_note(const std::string& written) {
     const auto uuid = parse_uuid(s.device);
     if (!uuid) return std::nullopt;
     what.slices.push_back({*uuid, {s.memory_bytes}, {s.share_bp}, {s.spill_bytes}});
+  }
+  for (const PeriodDocument& p : d->before) {
+    const auto was_policy = parse_policy(p.policy);
+    const auto was_latency = parse_latency_class(p.latency);
+    const auto was_isolation = parse_isolation(p.isolation);
+    if (!was_policy || !was_latency || !was_isolation) return std::nullopt;
+    note.use.before.push_back(
+        {{{p.memory_bytes}, {p.share_bp}, *was_policy, *was_latency, *was_isolation},
+         {static_cast<int64_t>(p.to_utc_ns), p.to_boot_id, static_cast<int64_t>(p.to_monotonic_ns)}});
   }
   note.command = d->command;
   note.cgroup = d->cgroup;

@@ -131,6 +131,15 @@ int insert(sqlite3* db, const ledger::Granted& granted) {
          << static_cast<int64_t>(slice.spill.count);
     if (const int code = part.finished()) return code;
   }
+  position = 0;
+  for (const ledger::Period& was : u.before) {  // Only where a lost ledger is built again.
+    Statement period(db, "INSERT INTO period VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    period << static_cast<int64_t>(u.id) << position++ << static_cast<int64_t>(was.terms.memory.count)
+           << was.terms.share.basis_points << static_cast<int64_t>(was.terms.policy)
+           << static_cast<int64_t>(was.terms.latency) << static_cast<int64_t>(was.terms.isolation)
+           << was.to.utc_ns << was.to.boot_id << was.to.monotonic_ns;
+    if (const int code = period.finished()) return code;
+  }
   return SQLITE_OK;
 }
 

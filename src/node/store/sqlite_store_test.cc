@@ -105,6 +105,14 @@ TEST(SqliteStore, remembers_every_change_of_a_slice_and_when_it_was) {
   EXPECT_EQ(again.find("a")->before[0].terms.memory, 2_GiB);
   EXPECT_EQ(again.find("a")->before[1].to.utc_ns, morning.utc_ns + 2);
   EXPECT_EQ(again.balances().at(card().uuid).free, 12_GiB);
+
+  // And as a whole, where a lost ledger is built again from notes.
+  Directory elsewhere;
+  Ledger rebuilt;
+  auto fresh = SqliteStore::open(elsewhere.ledger(), 1);
+  ASSERT_TRUE(post(rebuilt, *fresh->store, *rebuilt.see(card())));
+  ASSERT_TRUE(post(rebuilt, *fresh->store, ledger::Granted{*again.find("a")}));
+  EXPECT_EQ(reread(*fresh->store).living(), again.living());
 }
 
 TEST(SqliteStore, a_ledger_of_before_there_were_changes_is_migrated) {
