@@ -23,6 +23,11 @@ uint64_t used_of(const Tenant& tenant, size_t part) {
   return tenant.report.page ? shm::read(tenant.report.page->budget[part]).used : 0;
 }
 
+std::string shortened(std::string command) {
+  if (command.size() > 40) command.replace(37, std::string::npos, "...");
+  return command;
+}
+
 // "process 12 (train) 3 GiB, process 13 (train) 1 GiB and 90 MiB that no call asked for"
 std::string holders_of(const Tenant& tenant, unsigned part) {
   std::vector<std::pair<uint64_t, std::string>> held;
@@ -31,9 +36,8 @@ std::string holders_of(const Tenant& tenant, unsigned part) {
     for (unsigned lane = 0; lane < shm::lanes; ++lane)
       bytes += shm::holding(*tenant.report.page, {part, member.slot, lane});
     if (bytes != 0)
-      held.emplace_back(bytes,
-                        fmt::format("process {} ({}) {}", process.pid, command_of(process.pid).substr(0, 60),
-                                    text(Bytes{bytes}).c_str()));
+      held.emplace_back(bytes, fmt::format("process {} ({}) {}", process.pid,
+                                           shortened(command_of(process.pid)), text(Bytes{bytes}).c_str()));
   }
   std::ranges::sort(held, std::greater{});
   std::vector<std::string> said;
