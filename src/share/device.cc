@@ -53,6 +53,10 @@ Share Device::weight(const Tenant& t) const {
   return t.terms.share.basis_points != 0 ? t.terms.share : unshared;
 }
 
+Ns Device::quantum() const {
+  return std::max(2 * ms, std::min(tuning_.quantum(), tuning_.round / std::max(1u, crowd_)));
+}
+
 Ns Device::depth(const Tenant& t) const {
   // While somebody's long kernel runs, the others go on saving up.
   return std::max(t.terms.latency == LatencyClass::latency ? tuning_.latency_depth : 0,
@@ -63,7 +67,7 @@ Ns Device::depth(const Tenant& t) const {
 // quantum. It runs for threshold / (1 - share).
 Ns Device::threshold(const Tenant& t) const {
   const int64_t share = std::min<int64_t>(weight(t).basis_points, 10000);
-  const Ns length = crowd_ <= 1 ? tuning_.chunk : tuning_.quantum();
+  const Ns length = crowd_ <= 1 ? tuning_.chunk : quantum();
   return std::min(std::max({length * (10000 - share) / 10000, least_pause * share / 10000, Ns{1}}),
                   depth(t) / 2);
 }
@@ -185,7 +189,7 @@ bool Device::hands_over(Ns now, std::span<const Observation> seen) {
   if (idle && (rival || t.terms.policy == Policy::fixed_share)) return true;
   if (!rival) return false;
   if (rival->cls == urgent && granted_ != urgent) return true;
-  if (now - quantum_began_ < tuning_.quantum()) return false;
+  if (now - quantum_began_ < quantum()) return false;
   if (rival->cls < cls) return true;
   if (rival->cls == cls && tenants_[rival->place].fair[cls].start <= t.fair[cls].finish) return true;
   begin_quantum(cls, now);
@@ -334,7 +338,7 @@ Ns Device::next_look(Ns now, std::span<const Observation> seen) const {
               std::max(idle_from(seen[h]) + tuning_.idle_gap(), seen[h].busy > 0 ? now + pause_look : 0));
       }
       if (somebody_waits) {
-        at_latest(quantum_began_ + tuning_.quantum());
+        at_latest(quantum_began_ + quantum());
         at_latest(seen[h].in_flight ? now + std::clamp(seen[h].left, idle_look_least, idle_look_most)
                                     : std::max(idle_from(seen[h]) + tuning_.idle_gap(),
                                                seen[h].busy > 0 ? now + pause_look : 0));

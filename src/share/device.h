@@ -111,6 +111,7 @@ class Device {
   };
 
   Share weight(const Tenant&) const;
+  Ns quantum() const;
   Ns depth(const Tenant&) const;
   Ns threshold(const Tenant&) const;
   Class class_of(unsigned place, const Observation&, bool holds) const;

@@ -42,6 +42,9 @@ struct Tuning {
   // everybody wait.
   constexpr Ns quantum() const { return std::clamp(switch_cost * 50, 2 * ms, 20 * ms); }
 
+  // All who want the device have had a turn after this time: with many of them turns are shorter.
+  Ns round = 40 * ms;
+
   // How much entitlement a fixed-share tenant may save up, and so how far above its share it can be in a
   // window of T: depth / T.
   constexpr Ns depth() const { return std::min(20 * ms, 2 * quantum()); }

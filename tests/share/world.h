@@ -16,29 +16,32 @@ namespace carve::share {
 
 // What one thread of a tenant does.
 struct Behaviour {
-  Ns kernel = 200 * us;     // Of one kernel, or of one node of a graph.
-  Ns longest = 0;           // If more than `kernel`: lengths are uniform in between.
-  unsigned nodes = 1;       // Kernels per launch: a graph, which cannot be stopped in between.
-  bool sync = false;        // Waits for each launch.
-  Ns gap = 0;               // The host's own work between two launches.
+  Ns kernel = 200 * us;           // Of one kernel, or of one node of a graph.
+  Ns longest = 0;                 // If more than `kernel`: lengths are uniform in between.
+  unsigned nodes = 1;             // Kernels per launch: a graph, which cannot be stopped in between.
+  bool sync = false;              // Waits for each launch.
+  Ns gap = 0;                     // The host's own work between two launches.
   Ns busy_for = 0, idle_for = 0;  // Turns of wanting and not wanting; 0: always wants.
-  double requests = 0;      // A second, Poisson; each is `per_request` launches and a wait.
+  double requests = 0;            // A second, Poisson; each is `per_request` launches and a wait.
   unsigned per_request = 1;
   unsigned width = 72;
-  bool lies = false;        // Says nothing of what it has in flight, and passes closed gates.
-  Ns begins = 0;            // After the world's start.
+  bool lies = false;  // Says nothing of what it has in flight, and passes closed gates.
+  Ns begins = 0;      // After the world's start.
 };
 
 struct Delays {
-  Ns launch = 5 * us;    // Host time of a launch.
-  Ns wake = 15 * us;     // From an opened gate, or a completion waited for, to the thread running.
-  Ns look = 10 * us;     // From a knock to the arbiter's look, and how late its timer is.
+  Ns launch = 5 * us;  // Host time of a launch.
+  Ns wake = 15 * us;   // From an opened gate, or a completion waited for, to the thread running.
+  Ns look = 10 * us;   // From a knock to the arbiter's look, and how late its timer is.
 };
 
 class World {
  public:
   explicit World(Tuning tuning = {}, uint64_t seed = 1, Delays delays = {})
-      : arbiter_(tuning), delays_(delays), random_(seed) {}
+      : arbiter_(tuning), delays_(delays), random_(seed) {
+    card_->facts.context_bytes = 1ull << 20;  // Room for many tenants.
+    card_->facts.switch_ns = static_cast<uint64_t>(tuning.switch_cost);
+  }
 
   // A tenant with one thread and stream per behaviour. The same number names it in all answers.
   unsigned add(const Terms& terms, std::vector<Behaviour> threads) {
@@ -89,6 +92,9 @@ class World {
     }
   }
 
+  // Brings the accounts up to now: for whoever reads them at the edge of a window.
+  void settle() { look(); }
+
   Ns now() const { return static_cast<Ns>(card_.now); }
   const Device& arbiter() const { return arbiter_; }
   const Account& account(unsigned tenant) const { return arbiter_.account(tenants_[tenant].place); }
@@ -103,8 +109,9 @@ class World {
   }
   Ns device_time() {
     sim::Device& d = *card_;
-    return static_cast<Ns>(d.engine.busy_ns +
-                           (d.engine.compute == sim::Compute::running ? d.engine.now_ns - d.engine.accounted_ns : 0));
+    return static_cast<Ns>(d.engine.busy_ns + (d.engine.compute == sim::Compute::running
+                                                   ? d.engine.now_ns - d.engine.accounted_ns
+                                                   : 0));
   }
   // Time in which somebody had work on the device or stood at a gate, whatever its policy allowed.
   Ns wanted() const { return wanted_; }
@@ -173,8 +180,8 @@ class World {
         if (thread.at_bound) thread.at = now(), thread.at_bound = false;
         if (thread.at_sync && thread.flying.empty()) {
           thread.at_sync = false;
-          thread.at = now() + delays_.wake;
-          if (thread.does.requests > 0) t.latencies.push_back(thread.at - thread.request_began);
+          thread.at = now() + delays_.wake + thread.does.gap;
+          if (thread.does.requests > 0) t.latencies.push_back(now() + delays_.wake - thread.request_began);
           if (arbiter_.gate(t.place).eager) look_at_ = std::min(look_at_, now() + delays_.look);
         }
       }
@@ -233,7 +240,6 @@ class World {
     if (does.requests > 0 ? thread.request_left == 0 : does.sync) {
       thread.at_sync = true;
       thread.at = never;
-      if (does.gap > 0) thread.at_sync = true;
     } else {
       thread.at = now() + delays_.launch + does.gap;
     }
@@ -248,7 +254,7 @@ class World {
       o.waiting = waits(t);
       o.in_flight = flies(t);
       for (const Thread& thread : t.threads)
-        if (!thread.does.lies) o.left += thread.flying_ns;
+        if (!thread.does.lies) o.left = std::max(o.left, thread.flying_ns);
       o.busy = t.busy;
       o.idle_since = t.idle_since;
       o.longest = t.longest;

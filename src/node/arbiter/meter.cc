@@ -19,7 +19,8 @@ uint64_t load(const std::atomic<uint64_t>& word) { return word.load(std::memory_
 
 // One process's words on one device, added up.
 struct Meter::Sum {
-  uint64_t busy = 0, submitted = 0, marked_left = 0, unmarked = 0;
+  uint64_t busy = 0, submitted = 0;
+  uint64_t marked_left = 0, unmarked = 0;  // Of the stream, the thread with most: streams run side by side.
   uint64_t waiting_since = 0, longest = 0, idle_at = 0;
   unsigned threads = 0;
   bool marks_open = false, threads_busy = false, drains = true;
@@ -35,7 +36,7 @@ Meter::Sum Meter::sum(const shm::ProcessWork& work, unsigned device, Ns now) {
     const uint64_t completed = load(stream.completed), marked = load(stream.marked);
     if (marked == completed) continue;
     s.marks_open = true;
-    s.marked_left += std::min(marked - completed, most);
+    s.marked_left = std::max(s.marked_left, std::min(marked - completed, most));
   }
   const unsigned threads = std::min(work.threads_used.load(std::memory_order_acquire), shm::work_threads);
   for (unsigned i = 0; i < threads; ++i) {
@@ -46,7 +47,7 @@ Meter::Sum Meter::sum(const shm::ProcessWork& work, unsigned device, Ns now) {
     s.busy += busy.total(static_cast<uint64_t>(now));
     s.threads_busy |= busy.is_busy();
     s.submitted += load(thread.submitted);
-    if (busy.is_busy()) s.unmarked += std::min(load(thread.unmarked), most);
+    if (busy.is_busy()) s.unmarked = std::max(s.unmarked, std::min(load(thread.unmarked), most));
     const uint64_t since = load(thread.waiting_since);
     if (since != 0 && (s.waiting_since == 0 || since < s.waiting_since)) s.waiting_since = since;
     s.longest = std::max(s.longest, std::min(load(thread.longest), most));
