@@ -175,8 +175,8 @@ void Agent::answer(int connection) {
   reply.slot = known->slot;
   reply.control_size = sizeof(shm::Control);
   reply.report_size = sizeof(shm::Report);
-  for (const size_t known : {shm::report_without_work, sizeof(shm::ReportFile)})
-    if (request.report >= known) reply.report_size = known;
+  for (const size_t part : {shm::report_without_work, sizeof(shm::ReportFile)})
+    if (request.report >= part) reply.report_size = part;
   if (bend_ && !bend_(reply)) return;
   const int fds[3] = {pages.control_fd, pages.report_fd, pages.heartbeat_fd};
   alignas(cmsghdr) char ancillary[CMSG_SPACE(sizeof fds)] = {};
