@@ -36,7 +36,8 @@ inline Estimate& estimate_at(Launching& l, uint64_t key) { return l.estimate[key
 // The entry of `key`, made with a guess where there was none.
 inline Estimate& estimate_of(Launching& l, uint64_t key, uint64_t guess) {
   Estimate& e = estimate_at(l, key);
-  if (e.key != key) e = {key, guess, 0, 0};
+  // As if of a batch long ago: nothing that is under way teaches about it.
+  if (e.key != key) e = {key, guess, l.batch - (1u << 30), 0};
   return e;
 }
 

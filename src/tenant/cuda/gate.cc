@@ -87,7 +87,7 @@ uint64_t bound_of(shm::LeaseWord word) {
 
 bool is_full(const Launching& l, uint64_t ns, shm::LeaseWord word) {
   const uint64_t flying = l.in_flight + l.unmarked, bound = bound_of(word);
-  return flying != 0 && !l.lifted && bound != UINT64_MAX && flying + ns > bound;
+  return flying != 0 && !l.lifted && bound != UINT64_MAX && ns > bound - std::min(flying, bound);
 }
 
 // Waits for this thread's own work until `ns` more may go. Comes back also when the gate closes.
@@ -179,13 +179,17 @@ Ticket pass_slowly(const Launch& launch) {
   const uint64_t batch_ns = std::max<uint64_t>(device.batch_ns.load(std::memory_order_relaxed), 1000);
   Estimate& estimate = estimate_of(l, key, batch_ns);
   Memo& memo = memo_of(p, l, launch.stream);
+  // What is not known goes alone, where there is a bound: it may take any time.
+  const auto counts_as = [&](shm::LeaseWord under) {
+    return estimate.learned != 0 ? estimate.ns : bound_of(under);
+  };
   if (memo.pending != 0 && memo.pending + estimate.ns >= batch_ns) put_marker(p, l, memo);
   for (;;) {
     word = wait_at_gate(p, l.device, *l.line, &waited);
     if (waited) look_away(l);
     look(p, l, waited ? 0 : monotonic_ns());
-    if (word.pass() == shm::Pass::free || !is_full(l, estimate.ns, word)) break;
-    wait_for_room(p, l, estimate.ns, word);
+    if (word.pass() == shm::Pass::free || !is_full(l, counts_as(word), word)) break;
+    wait_for_room(p, l, counts_as(word), word);
     word = lease_of(device);
     if (word.pass() != shm::Pass::closed) break;
     waited = false;

@@ -62,7 +62,7 @@ void take_place(Process& p, Launching& l, unsigned index, unsigned device) {
   for (Memo& m : l.memo) m = {};
   l.mark_count = 0;
   l.in_flight = l.unplaced = l.unmarked = l.room = 0;
-  l.busy_since = l.seen_at = 0;
+  l.busy_since = l.looked_at = 0;
   l.word = ~uint64_t{0};
   l.turns = 1;
   l.moved = true;
@@ -242,14 +242,28 @@ struct Entering {
   }
 };
 
+// Where there is no room for another, the last one of the stream stands for both: what was put in first is
+// seen first, and that teaches more.
 void remember(Launching& l, const Mark& mark) {
-  if (l.mark_count == max_marks) {  // It is behind the others on its stream, most likely, and bounds less.
-    l.in_flight -= l.mark[0].ns;
-    std::copy(l.mark + 1, l.mark + max_marks, l.mark);
-    --l.mark_count;
-  }
-  l.mark[l.mark_count++] = mark;
   l.in_flight += mark.ns;
+  if (l.mark_count < max_marks) {
+    l.mark[l.mark_count++] = mark;
+    return;
+  }
+  for (unsigned i = max_marks; i-- > 0;) {
+    if (l.mark[i].place != mark.place) continue;
+    l.mark[i].value = mark.value;
+    l.mark[i].ns += mark.ns;
+    return;
+  }
+  l.in_flight -= l.mark[0].ns;
+  std::copy(l.mark + 1, l.mark + max_marks, l.mark);
+  l.mark[max_marks - 1] = mark;
+}
+
+void teach(Launching& l, uint32_t first, uint64_t took, uint64_t estimated) {
+  const uint64_t longest = learn(l, first, took, estimated);
+  if (!l.shared) l.line->longest.store(longest, std::memory_order_relaxed);
 }
 
 // Markers that the driver refuses in a row before it is asked no more: the page goes with the context that
@@ -363,7 +377,9 @@ void put_marker(Process& p, Launching& l, Memo& memo) {
   if (s.key.load(std::memory_order_relaxed) == memo.key && !captured(stream)) {
     const uint64_t value = words(p, memo.place).marked.load(std::memory_order_relaxed) + memo.pending;
     done = put(p, l, s, memo, value);
-    if (done == Put::done) remember(l, {value, memo.pending, memo.place, l.batch++});
+    if (done == Put::done)
+      remember(l, {value, memo.pending, monotonic_ns(), memo.place, l.batch++,
+                   l.in_flight == 0 && l.unmarked == memo.pending});
   }
   s.lock.unlock();
   if (done != Put::later) forget_pending(l, memo);
@@ -383,9 +399,45 @@ bool put_markers(Process& p, Launching& l) {
   return all;
 }
 
+namespace {
+
+// What the marks that were just seen teach. `before` is the look before this one.
+struct Sight {
+  uint64_t ns = 0;  // Estimated.
+  uint64_t put_at = 0;
+  uint32_t first = 0, count = 0;
+  bool alone = false;
+};
+
+void learn_from(Launching& l, const Sight& seen, uint64_t before, uint64_t now) {
+  if (before == 0 || now == 0) {
+    l.busy_marks = 0;
+    l.busy_ns = l.busy_work = 0;
+    return;
+  }
+  // A mark that was under way then still is: the device was not idle in between.
+  if (l.mark_count != 0 && l.mark[0].put_at <= before) {
+    if (l.busy_marks == 0) l.busy_from = seen.first;
+    l.busy_ns += now - before;
+    l.busy_work += seen.ns;
+    l.busy_marks += seen.count;
+    if (l.busy_marks < 8 && (l.busy_marks == 0 || l.busy_ns < 4 * l.batch_ns)) return;
+    teach(l, l.busy_from, l.busy_ns, l.busy_work);
+  } else if (seen.count != 0) {
+    // It took this long at most; and just as long if somebody looked all the time.
+    const uint64_t took = now - seen.put_at;
+    if (took < seen.ns || (seen.alone && seen.count == 1 && now - before <= took / 8 + 100'000))
+      teach(l, seen.first, took, seen.ns);
+  }
+  l.busy_marks = 0;
+  l.busy_ns = l.busy_work = 0;
+}
+
+}  // namespace
+
 bool look(Process& p, Launching& l, uint64_t now) {
-  uint64_t work = 0, ns = 0;
-  uint32_t first = 0, kept = 0, seen = 0;
+  Sight seen;
+  uint32_t kept = 0;
   for (unsigned i = 0; i < l.mark_count; ++i) {
     const Mark mark = l.mark[i];
     if (marks_by(p) == shm::Marks::events && p.meter.stream[mark.place].lock.try_lock()) {
@@ -398,40 +450,24 @@ bool look(Process& p, Launching& l, uint64_t now) {
       l.mark[kept++] = mark;
       continue;
     }
-    if (seen++ == 0) first = mark.batch;
-    ns += mark.ns;
+    if (seen.count++ == 0) {
+      seen.first = mark.batch;
+      seen.put_at = mark.put_at;
+      seen.alone = mark.alone;
+    }
+    seen.ns += mark.ns;
   }
   l.mark_count = kept;
-  l.in_flight -= std::min(l.in_flight, ns);
-  work = ns;
-
-  // Was the device busy with this thread from one look to the next? Then the time is what that work took.
-  if (kept == 0 || now == 0) {
-    l.seen_at = 0;
-  } else if (l.seen_at == 0) {
-    l.seen_at = now;
-    l.seen_ns = l.seen_work = 0;
-    l.seen_marks = 0;
-  } else if (seen != 0) {
-    if (l.seen_marks == 0) l.seen_batch = first;
-    l.seen_ns = now - l.seen_at;
-    l.seen_work += work;
-    l.seen_marks += seen;
-    if (l.seen_marks >= 8 || l.seen_ns >= 4 * l.batch_ns) {
-      const uint64_t longest = learn(l, l.seen_batch, l.seen_ns, l.seen_work);
-      if (!l.shared) l.line->longest.store(longest, std::memory_order_relaxed);
-      l.seen_at = now;
-      l.seen_ns = l.seen_work = 0;
-      l.seen_marks = 0;
-    }
-  }
-  return seen != 0;
+  l.in_flight -= std::min(l.in_flight, seen.ns);
+  learn_from(l, seen, l.looked_at, now);
+  l.looked_at = now;
+  return seen.count != 0;
 }
 
 void go_busy(Launching& l, uint64_t now) {
   l.busy_since = now;
-  l.busy_submitted = l.submitted;
-  l.busy_batch = l.batch;
+  l.submitted_then = l.submitted;
+  l.batch_then = l.batch;
   l.disturbed = false;
   if (l.shared) return;
   const shm::BusyWord busy{l.line->busy.load(std::memory_order_relaxed)};
@@ -442,7 +478,7 @@ void go_idle(Launching& l, uint64_t now) {
   l.busy_since = 0;
   l.room = 0;  // The next launch comes to say that it is busy.
   l.lifted = false;
-  l.seen_at = 0;
+  l.looked_at = 0;
   if (l.shared) return;
   const shm::BusyWord busy{l.line->busy.load(std::memory_order_relaxed)};
   l.line->busy.store(shm::BusyWord::idle(busy.total(now)).value, std::memory_order_relaxed);
@@ -457,7 +493,7 @@ void Waiting::begin() {
   }
   Launching& l = *launching_;
   from_ = monotonic_ns();
-  look(*process_, l, from_);
+  look(*process_, l, 0);
   running_ = l.in_flight != 0;
   if (!l.shared) l.line->flags.fetch_or(shm::thread_synchronises, std::memory_order_relaxed);
   put_markers(*process_, l);
@@ -477,15 +513,14 @@ void Waiting::end() {
     l.unplaced = 0;
     set_unmarked(l, l.unmarked);
   }
-  look(p, l, now);
+  look(p, l, 0);
   if (!l.shared) l.line->flags.fetch_and(~shm::thread_synchronises, std::memory_order_relaxed);
   if (l.in_flight != 0 || l.unmarked != 0 || l.unplaced != 0) return;
   // From its first launch to here the thread's work ran, if it was still running when the wait began; else
   // it took that long at most.
-  const uint64_t took = now - l.busy_since, estimated = l.submitted - l.busy_submitted;
+  const uint64_t took = now - l.busy_since, estimated = l.submitted - l.submitted_then;
   if (!l.disturbed && (running_ || now - from_ >= took / 8 || took < estimated)) {
-    const uint64_t longest = learn(l, l.busy_batch, took, estimated);
-    if (!l.shared) l.line->longest.store(longest, std::memory_order_relaxed);
+    teach(l, l.batch_then, took, estimated);
   }
   go_idle(l, now);
   const shm::ControlDevice& device = p.control->devices[l.device];

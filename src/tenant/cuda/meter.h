@@ -66,11 +66,11 @@ void put_marker(Process& p, Launching& l, Memo& memo);
 // The same for all streams of the thread that may have one now. False where some work stays unmarked.
 bool put_markers(Process& p, Launching& l);
 
-// Looks how far the streams are. True where any moved. Learns.
+// Looks how far the streams are. True where any moved. Learns, unless `now` is 0.
 bool look(Process& p, Launching& l, uint64_t now);
 // The device was somebody else's meanwhile: what is seen next teaches nothing.
 inline void look_away(Launching& l) {
-  l.seen_at = 0;
+  l.looked_at = 0;
   l.disturbed = true;
 }
 

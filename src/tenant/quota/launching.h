@@ -43,8 +43,10 @@ inline constexpr unsigned memo_bits = 3;
 struct Mark {
   uint64_t value;  // What the stream's word says when all before it is done.
   uint64_t ns;     // Estimated, of the work that it ends.
+  uint64_t put_at;
   uint32_t place;
   uint32_t batch;
+  bool alone;  // Nothing else of the thread's was under way.
 };
 inline constexpr unsigned max_marks = 32;
 
@@ -71,12 +73,13 @@ struct alignas(64) Launching {
   uint64_t in_flight;  // Estimated ns behind the marks that were not seen.
   uint64_t unplaced;   // Of streams without a place: unmarked until everything is waited for.
 
-  // Learning: since when the device was seen busy with marks of this thread, and what it did since.
-  uint64_t seen_at, seen_ns, seen_work;
-  uint32_t seen_batch, seen_marks;
+  // Learning (cuda/meter.cc, look): the last look, and what was seen of an interval in which the device was
+  // never without work of this thread.
+  uint64_t looked_at, busy_ns, busy_work;
+  uint32_t busy_from, busy_marks;
   // Since it was idle.
-  uint64_t busy_since, busy_submitted;
-  uint32_t busy_batch;
+  uint64_t busy_since, submitted_then;
+  uint32_t batch_then;
 
   uint32_t mark_count;
   Mark mark[max_marks];
