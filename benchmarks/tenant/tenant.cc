@@ -21,6 +21,7 @@
 #include "abi/cuda.h"
 #include "tests/tenant/agent.h"
 #include "tests/tenant/spawn.h"
+#include "wire/shm/work.h"
 
 namespace {
 
@@ -155,10 +156,27 @@ Turns by_two_threads() {
   });
 }
 
-Turns of_launches() {
+// `kernels` different ones in turn: each has its own place among the estimates.
+Turns of_launches(unsigned kernels = 1) {
+  return compared([=](bool native) {
+    auto* launch = CU(cuLaunchKernel, native);
+    unsigned i = 0;
+    return ns_each(200'000, [&] {
+      const auto kernel = reinterpret_cast<CUfunction>(uint64_t{0x1000} + i++ % kernels * 64);
+      must(launch(kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+    });
+  });
+}
+
+// A program that waits for each launch.
+Turns of_launch_and_wait() {
   return compared([](bool native) {
     auto* launch = CU(cuLaunchKernel, native);
-    return ns_each(200'000, [&] { must(launch(nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr)); });
+    auto* wait = CU(cuStreamSynchronize, native);
+    return ns_each(50'000, [&] {
+      must(launch(nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+      must(wait(nullptr));
+    });
   });
 }
 
@@ -202,9 +220,17 @@ struct InImage {
   const char* name;
   double goal;
   Turns (*measure)();
+  // What the device's gate stands at.
+  uint64_t lease = 0;
 };
+constexpr uint64_t alone = carve::shm::LeaseWord::of(carve::shm::Pass::lease, UINT64_MAX, false, 1).value;
+constexpr uint64_t bounded = carve::shm::LeaseWord::of(carve::shm::Pass::lease, 1'000'000, false, 1).value;
 const InImage in_image[] = {
-    {"tenant.launch.open", 5, of_launches},
+    {"tenant.launch.open", 5, [] { return of_launches(); }},
+    {"tenant.launch.leased", 15, [] { return of_launches(); }, alone},
+    {"tenant.launch.leased.bounded", 15, [] { return of_launches(); }, bounded},
+    {"tenant.launch.leased.kernels16", 15, [] { return of_launches(16); }, bounded},
+    {"tenant.launch_and_wait.leased", 0, of_launch_and_wait, alone},
     {"tenant.launch.params", 5, of_launches_ex},
     {"tenant.alloc_free.empty", 150, [] { return allocate_and_free(0); }},
     {"tenant.alloc_free.live10k", 150, [] { return allocate_and_free(10'000); }},
@@ -316,6 +342,9 @@ int main(int argc, char** argv) {
   };
   Table table;
   for (size_t i = 0; i < std::size(in_image); ++i) {
+    agent.pages.heartbeat->monotonic_ns = UINT64_MAX;  // It lives.
+    agent.pages.control->devices[0].batch_ns = 200'000;
+    agent.pages.control->devices[0].lease = in_image[i].lease;
     const Turns t = measured({argv[0], "--image", std::to_string(i)}, hooked);
     if (t.native.size() != turns) return 1;
     Turns theirs;

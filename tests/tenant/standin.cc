@@ -148,6 +148,21 @@ CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsi
   return CUDA_SUCCESS;
 }
 CUresult cuLaunchKernelEx(const CUlaunchConfig*, CUfunction, void**, void**) { return CUDA_SUCCESS; }
+// Its streams are always complete.
+CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status) {
+  *status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamWriteValue64_v2(CUstream, CUdeviceptr at, cuuint64_t value, unsigned) {
+  reinterpret_cast<std::atomic<uint64_t>*>(at)->store(value, std::memory_order_release);
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamSynchronize(CUstream) { return CUDA_SUCCESS; }
+CUresult cuMemHostRegister_v2(void*, size_t, unsigned) { return CUDA_SUCCESS; }
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* out, void* at, unsigned) {
+  *out = reinterpret_cast<CUdeviceptr>(at);
+  return CUDA_SUCCESS;
+}
 CUresult cuGetProcAddress_v2(const char* name, void** out, int, cuuint64_t, CUdriverProcAddressQueryResult*) {
   *out = nullptr;
   if (strcmp(name, "cuMemAlloc") == 0) *out = reinterpret_cast<void*>(&cuMemAlloc_v2);
@@ -166,6 +181,7 @@ extern "C" void* standin_native(const char* name) {
       {"cuMemGetInfo_v2", reinterpret_cast<void*>(&cuMemGetInfo_v2)},
       {"cuLaunchKernel", reinterpret_cast<void*>(&cuLaunchKernel)},
       {"cuLaunchKernelEx", reinterpret_cast<void*>(&cuLaunchKernelEx)},
+      {"cuStreamSynchronize", reinterpret_cast<void*>(&cuStreamSynchronize)},
       {"cuGetProcAddress_v2", reinterpret_cast<void*>(&cuGetProcAddress_v2)},
   };
   for (const auto& e : entries)

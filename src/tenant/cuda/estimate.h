@@ -1,6 +1,6 @@
 // How long a launch will take. Nobody can know before; but programs repeat themselves, so each thread keeps
 // what it learned by function, grid and block (or executable graph, or kind and size of a copy) in a table of
-// 256 places, 6 KiB, where the newcomer throws out whoever has its place. Nothing that is charged rests on an
+// 512 places, 12 KiB, where the newcomer throws out the older of two. Nothing that is charged rests on an
 // estimate: it says where to put the next marker and how much may be in flight.
 //
 // Learned is the sum: over some stretch of time in which the device was busy with this thread's work, what
@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 
 #include "tenant/quota/launching.h"
 
@@ -31,14 +32,22 @@ struct Launch {
   }
 };
 
-inline Estimate& estimate_at(Launching& l, uint64_t key) { return l.estimate[key >> (64 - estimates_bits)]; }
+// The entry of `key`, if there is one; else another's.
+inline Estimate& estimate_at(Launching& l, uint64_t key) {
+  static_assert(estimates_ways == 2);
+  Estimate* set = l.estimate[key >> (64 - estimates_bits)];
+  return set[set->key != key];
+}
 
 // The entry of `key`, made with a guess where there was none.
 inline Estimate& estimate_of(Launching& l, uint64_t key, uint64_t guess) {
-  Estimate& e = estimate_at(l, key);
+  Estimate& found = estimate_at(l, key);
+  if (found.key == key) return found;
+  Estimate* set = l.estimate[key >> (64 - estimates_bits)];
+  const bool second = set[0].key != 0 && static_cast<int32_t>(set[1].batch - set[0].batch) <= 0;
   // As if of a batch long ago: nothing that is under way teaches about it.
-  if (e.key != key) e = {key, guess, l.batch - (1u << 30), 0};
-  return e;
+  set[second] = {key, guess, l.batch - (1u << 30), 0};
+  return set[second];
 }
 
 constexpr uint64_t corrected(uint64_t ns, bool learned, uint64_t took, uint64_t estimated) {
@@ -55,7 +64,7 @@ constexpr uint64_t corrected(uint64_t ns, bool learned, uint64_t took, uint64_t 
 // longest launch known now.
 inline uint64_t learn(Launching& l, uint32_t first, uint64_t took, uint64_t estimated) {
   uint64_t longest = 0;
-  for (Estimate& e : l.estimate) {
+  for (Estimate& e : std::span(l.estimate[0], sizeof l.estimate / sizeof(Estimate))) {
     if (e.key == 0) continue;
     if (static_cast<int32_t>(e.batch - first) >= 0) {
       e.ns = corrected(e.ns, e.learned != 0, took, estimated);

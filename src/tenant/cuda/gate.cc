@@ -135,14 +135,6 @@ void open(Launching& l, const shm::ControlDevice& device, shm::LeaseWord word) {
 
 }  // namespace
 
-bool all_free() {
-  const uint32_t count = gates.count.load(std::memory_order_acquire);
-  const shm::ControlDevice* first = gates.first.load(std::memory_order_relaxed);
-  for (uint32_t i = 0; i < count; ++i)
-    if (lease_of(first[i]).pass() != shm::Pass::free) return false;
-  return true;
-}
-
 Ticket pass_slowly(const Launch& launch) {
   Process* attached_process = attached();
   if (attached_process == nullptr || attached_process->work == nullptr) return {};

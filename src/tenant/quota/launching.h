@@ -3,7 +3,7 @@
 // child that still points here sees it by `claim`, which differs between any two owners of a place.
 //
 // A launch that passes touches one line of this, one entry of the estimates and one line of shared memory.
-// 8 KiB a thread, of which the estimates are most; pages that no thread used cost nothing.
+// 14 KiB a thread, of which the estimates are most; pages that no thread used cost nothing.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ struct Estimate {
   uint32_t batch;    // The last batch that it was part of.
   uint32_t learned;  // Whether `ns` was ever seen; else it is a guess.
 };
-inline constexpr unsigned estimates_bits = 8;
+inline constexpr unsigned estimates_bits = 8, estimates_ways = 2;
 
 // A stream as this thread uses it. `name` is the handle plus one, 0: nothing here.
 struct Memo {
@@ -84,9 +84,9 @@ struct alignas(64) Launching {
   uint32_t mark_count;
   Mark mark[max_marks];
   Memo memo[1 << memo_bits];
-  Estimate estimate[1 << estimates_bits];
+  Estimate estimate[1 << estimates_bits][estimates_ways];
 };
-static_assert(sizeof(Launching) <= 8192);
+static_assert(sizeof(Launching) <= 16384);
 
 // What belongs to a place in ProcessWork::stream.
 struct alignas(64) StreamPlace {
