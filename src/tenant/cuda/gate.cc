@@ -90,15 +90,15 @@ bool is_full(const Launching& l, uint64_t ns, shm::LeaseWord word) {
   return flying != 0 && !l.lifted && bound != UINT64_MAX && ns > bound - std::min(flying, bound);
 }
 
-// Waits for this thread's own work until `ns` more may go. Comes back also when the gate closes.
-void wait_for_room(Process& p, Launching& l, uint64_t ns, shm::LeaseWord word) {
+// Waits for this thread's own work until `ns` more may go. False where the gate closed meanwhile.
+bool wait_for_room(Process& p, Launching& l, uint64_t ns, shm::LeaseWord word) {
   const shm::ControlDevice& device = device_of(p, l.device);
   uint64_t now = monotonic_ns(), moved = now, from = now;
   uint64_t length = spin_ns;
   while (is_full(l, ns, word)) {
     put_markers(p, l);
     const uint64_t before = now;
-    if (l.in_flight == 0) return;  // Nothing that would ever be seen to complete.
+    if (l.in_flight == 0) return true;  // Nothing that would ever be seen to complete.
     if (now - from < spin_ns) {
       spin(32);
     } else {
@@ -114,10 +114,13 @@ void wait_for_room(Process& p, Launching& l, uint64_t ns, shm::LeaseWord word) {
       l.lifted = true;
       if (!l.shared) l.line->flags.fetch_or(shm::thread_not_drainable, std::memory_order_relaxed);
     }
-    if (ends(p, now - before)) return;
-    word = lease_of(device);
-    if (word.pass() != shm::Pass::lease) return;
+    if (ends(p, now - before)) return true;
+    const shm::LeaseWord newer = lease_of(device);
+    if (newer.pass() == shm::Pass::free) return true;
+    if (newer.pass() == shm::Pass::closed && newer.value != word.value) return false;
+    word = newer;
   }
+  return true;
 }
 
 void set_room(Launching& l) {
@@ -181,9 +184,7 @@ Ticket pass_slowly(const Launch& launch) {
     if (waited) look_away(l);
     look(p, l, waited ? 0 : monotonic_ns());
     if (word.pass() == shm::Pass::free || !is_full(l, counts_as(word), word)) break;
-    wait_for_room(p, l, counts_as(word), word);
-    word = lease_of(device);
-    if (word.pass() != shm::Pass::closed) break;
+    if (wait_for_room(p, l, counts_as(word), word)) break;
     waited = false;
   }
   if (word.pass() == shm::Pass::free) return {};
