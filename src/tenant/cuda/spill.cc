@@ -1,6 +1,7 @@
 #include "tenant/cuda/spill.h"
 
 #include "tenant/cuda/charged.h"
+#include "tenant/cuda/copied.h"
 
 namespace carve::tenant {
 namespace {
@@ -106,6 +107,11 @@ using namespace carve::tenant;
 
 namespace {
 
+// At most so much moves: what is there already stays.
+Copy prefetched(uint64_t bytes, bool to_host) {
+  return {to_host ? Direction::to_host : Direction::to_device, bytes, legacy_stream};
+}
+
 // All but who may reach it: a preferred location or copies for reading would bring it onto the device.
 bool passed_over(CUdeviceptr at, CUmem_advise advice) {
   return advice != CU_MEM_ADVISE_SET_ACCESSED_BY && advice != CU_MEM_ADVISE_UNSET_ACCESSED_BY &&
@@ -130,24 +136,28 @@ CUresult cuMemAdvise_v2(CUdeviceptr at, size_t bytes, CUmem_advise advice, CUmem
 
 CUresult cuMemPrefetchAsync(CUdeviceptr at, size_t bytes, CUdevice device, CUstream stream) {
   if (device != CU_DEVICE_CPU && is_spilled(at)) return CUDA_SUCCESS;
-  return driver<&cuMemPrefetchAsync>(at, bytes, device, stream);
+  return copied(prefetched(bytes, device == CU_DEVICE_CPU),
+                [=] { return driver<&cuMemPrefetchAsync>(at, bytes, device, stream); });
 }
 
 CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr at, size_t bytes, CUdevice device, CUstream stream) {
   if (device != CU_DEVICE_CPU && is_spilled(at)) return CUDA_SUCCESS;
-  return driver<&cuMemPrefetchAsync_ptsz>(at, bytes, device, stream);
+  return copied(prefetched(bytes, device == CU_DEVICE_CPU),
+                [=] { return driver<&cuMemPrefetchAsync_ptsz>(at, bytes, device, stream); });
 }
 
 CUresult cuMemPrefetchAsync_v2(CUdeviceptr at, size_t bytes, CUmemLocation location, unsigned int flags,
                                CUstream stream) {
   if (location.type == CU_MEM_LOCATION_TYPE_DEVICE && is_spilled(at)) return CUDA_SUCCESS;
-  return driver<&cuMemPrefetchAsync_v2>(at, bytes, location, flags, stream);
+  return copied(prefetched(bytes, location.type != CU_MEM_LOCATION_TYPE_DEVICE),
+                [=] { return driver<&cuMemPrefetchAsync_v2>(at, bytes, location, flags, stream); });
 }
 
 CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr at, size_t bytes, CUmemLocation location, unsigned int flags,
                                     CUstream stream) {
   if (location.type == CU_MEM_LOCATION_TYPE_DEVICE && is_spilled(at)) return CUDA_SUCCESS;
-  return driver<&cuMemPrefetchAsync_v2_ptsz>(at, bytes, location, flags, stream);
+  return copied(prefetched(bytes, location.type != CU_MEM_LOCATION_TYPE_DEVICE),
+                [=] { return driver<&cuMemPrefetchAsync_v2_ptsz>(at, bytes, location, flags, stream); });
 }
 
 CUresult cuMemPrefetchBatchAsync(CUdeviceptr* pointers, size_t* sizes, size_t count, CUmemLocation* locations,

@@ -15,6 +15,10 @@
 #include "tenant/quota/attach.h"
 #include "tenant/quota/hint.h"
 
+// libc's own, glibc 2.2: atexit without crt files. Handlers run from the last registered to the first, so
+// whatever the program registered before its first cuInit runs after ours.
+extern "C" int __cxa_atexit(void (*run)(void*), void* object, void* library);
+
 namespace carve::tenant {
 
 constinit std::atomic<Process*> process_page{nullptr};
@@ -70,6 +74,14 @@ void wait_while_asking(Process* p) {
           nullptr, 0);
 }
 
+constinit std::atomic<bool> watches_the_end{false};
+
+// From here on nobody waits long for the device (cuda/gate.h).
+void program_ends(void*) {
+  if (Process* p = process_page.load(std::memory_order_acquire))
+    p->meter.ending.store(true, std::memory_order_relaxed);
+}
+
 Standing ask(Process* p, const char* socket) {
   Pages pages = {};
   const Outcome outcome = attach(socket, artefact.guest, p->asked_before ? 0 : patience_ns, &pages);
@@ -84,6 +96,7 @@ Standing ask(Process* p, const char* socket) {
   p->heartbeat = pages.heartbeat;
   p->device_count = pages.control->device_count;
   for (unsigned i = 0; i < p->device_count; ++i) p->hint[i] = limit_hint(i);
+  if (!watches_the_end.exchange(true)) __cxa_atexit(program_ends, nullptr, nullptr);
   gates.first.store(pages.control->devices, std::memory_order_relaxed);
   gates.count.store(p->work != nullptr ? p->device_count : 0, std::memory_order_release);
   return Standing::attached;
