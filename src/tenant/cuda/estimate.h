@@ -1,6 +1,6 @@
 // How long a launch will take. Nobody can know before; but programs repeat themselves, so each thread keeps
 // what it learned by function, grid and block (or executable graph, or kind and size of a copy) in a table of
-// 512 places, 12 KiB, where the newcomer throws out the older of two. Nothing that is charged rests on an
+// 2,048 places, 48 KiB, where the newcomer throws out the older of two. Nothing that is charged rests on an
 // estimate: it says where to put the next marker and how much may be in flight.
 //
 // Learned is the sum: over some stretch of time in which the device was busy with this thread's work, what
@@ -52,27 +52,49 @@ inline Estimate& estimate_of(Launching& l, uint64_t key, uint64_t guess) {
 
 constexpr uint64_t corrected(uint64_t ns, bool learned, uint64_t took, uint64_t estimated) {
   if (estimated == 0) return ns;
-  // The ratio in 1/1024; a learned one is trusted within a factor of 8.
-  uint64_t ratio = static_cast<uint64_t>(static_cast<unsigned __int128>(took) * 1024 / estimated);
-  if (learned) ratio = (3 * 1024 + std::clamp<uint64_t>(ratio, 128, 8192)) / 4;
-  const auto product = static_cast<unsigned __int128>(ns) * ratio / 1024;
+  using Wide = unsigned __int128;
+  Wide product = static_cast<Wide>(ns) * took / estimated;
+  // What was learned is corrected by a quarter, and by no more than a factor of 8 is believed.
+  if (learned) product = (3 * Wide{ns} + std::clamp(product, Wide{ns / 8}, Wide{ns} * 8)) / 4;
   return std::clamp(product > longest_launch_ns ? longest_launch_ns : static_cast<uint64_t>(product),
                     shortest_launch_ns, longest_launch_ns);
 }
 
+// Takes part in the batch that is being filled.
+inline void touch(Launching& l, Estimate& e) {
+  if (e.batch == l.batch) [[likely]]
+    return;
+  e.batch = l.batch;
+  l.touch[l.touches++ % max_touches] = {l.batch, static_cast<uint32_t>(&e - l.estimate[0])};
+}
+
 // What was part of a batch from `first` on was estimated to take `estimated` ns and took `took`. Returns the
-// longest launch known now.
+// longest launch known now. Costs as much as took part, up to 64; of more the whole table is gone through,
+// 2 us, as now and then to forget what was the longest once.
 inline uint64_t learn(Launching& l, uint32_t first, uint64_t took, uint64_t estimated) {
-  uint64_t longest = 0;
-  for (Estimate& e : std::span(l.estimate[0], sizeof l.estimate / sizeof(Estimate))) {
-    if (e.key == 0) continue;
-    if (static_cast<int32_t>(e.batch - first) >= 0) {
-      e.ns = corrected(e.ns, e.learned != 0, took, estimated);
-      e.learned = 1;
+  const auto is_part = [=](uint32_t batch) { return static_cast<int32_t>(batch - first) >= 0; };
+  const auto teach = [&](Estimate& e) {
+    e.ns = corrected(e.ns, e.learned != 0, took, estimated);
+    e.learned = 1;
+    l.longest = std::max(l.longest, e.ns);
+  };
+  const std::span all(l.estimate[0], sizeof l.estimate / sizeof(Estimate));
+  const bool overrun = l.touches >= max_touches && is_part(l.touch[l.touches % max_touches].batch);
+  if (overrun || ++l.lessons % 64 == 0) {
+    l.longest = 0;
+    for (Estimate& e : all) {
+      if (e.key != 0 && is_part(e.batch)) teach(e);
+      if (e.learned != 0) l.longest = std::max(l.longest, e.ns);
     }
-    if (e.learned != 0) longest = std::max(longest, e.ns);
+  } else {
+    for (uint32_t i = 0; i < std::min(l.touches, max_touches); ++i) {
+      const Touch t = l.touch[(l.touches - 1 - i) % max_touches];
+      if (!is_part(t.batch)) break;
+      // Touched again since, it was taught already; thrown out, it is another's.
+      if (all[t.estimate].batch == t.batch) teach(all[t.estimate]);
+    }
   }
-  return longest;
+  return l.longest;
 }
 
 }  // namespace carve::tenant

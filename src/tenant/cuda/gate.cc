@@ -191,7 +191,7 @@ Ticket pass_slowly(const Launch& launch) {
   if (is_idle(l)) go_busy(l, monotonic_ns());
   // Learning may have changed it; what is submitted is what is taken back.
   const uint64_t ns = estimate.ns;
-  estimate.batch = l.batch;
+  touch(l, estimate);
   submit(l, memo, ns);
   open(l, device, word);
   return {&p, &l, &memo, ns, estimate.learned == 0 || ns >= batch_ns};

@@ -42,7 +42,7 @@ inline bool passes(Launching& l, uint64_t key, uint64_t stream) {
   if (e.key != key || memo.name != stream + 1 || pending >= l.batch_ns || unmarked >= l.room ||
       --l.turns == 0) [[unlikely]]
     return false;
-  e.batch = l.batch;
+  touch(l, e);
   memo.pending = pending;
   l.unmarked = unmarked;
   l.submitted += e.ns;

@@ -60,7 +60,7 @@ bool is_gone(uint32_t thread) { return syscall(SYS_tgkill, getpid(), thread, 0) 
 void take_place(Process& p, Launching& l, unsigned index, unsigned device) {
   // What a thread before left here belongs to streams and a batch count of its own.
   for (Memo& m : l.memo) m = {};
-  l.mark_count = 0;
+  l.mark_count = l.touches = 0;
   l.in_flight = l.unplaced = l.unmarked = l.room = 0;
   l.busy_since = l.looked_at = 0;
   l.word = ~uint64_t{0};

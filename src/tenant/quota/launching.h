@@ -3,7 +3,7 @@
 // child that still points here sees it by `claim`, which differs between any two owners of a place.
 //
 // A launch that passes touches one line of this, one entry of the estimates and one line of shared memory.
-// 14 KiB a thread, of which the estimates are most; pages that no thread used cost nothing.
+// 52 KiB a thread, of which the estimates are most; pages that no thread used cost nothing.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,14 @@ struct Estimate {
   uint32_t batch;    // The last batch that it was part of.
   uint32_t learned;  // Whether `ns` was ever seen; else it is a guess.
 };
-inline constexpr unsigned estimates_bits = 8, estimates_ways = 2;
+inline constexpr unsigned estimates_bits = 10, estimates_ways = 2;
+
+// One that took part in a batch, for the first time in it.
+struct Touch {
+  uint32_t batch;
+  uint32_t estimate;  // Its number.
+};
+inline constexpr unsigned max_touches = 64;
 
 // A stream as this thread uses it. `name` is the handle plus one, 0: nothing here.
 struct Memo {
@@ -84,9 +91,13 @@ struct alignas(64) Launching {
   uint32_t mark_count;
   Mark mark[max_marks];
   Memo memo[1 << memo_bits];
+  uint32_t touches;  // Of all batches; the last ones are kept.
+  uint32_t lessons;
+  uint64_t longest;
+  Touch touch[max_touches];
   Estimate estimate[1 << estimates_bits][estimates_ways];
 };
-static_assert(sizeof(Launching) <= 16384);
+static_assert(sizeof(Launching) <= 52 * 1024);
 
 // What belongs to a place in ProcessWork::stream.
 struct alignas(64) StreamPlace {
