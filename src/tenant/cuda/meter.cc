@@ -23,6 +23,9 @@ constexpr unsigned no_place = shm::work_streams;
 // Of all owners of places that there ever were, also in the parents of this process: not in the Process page.
 constinit std::atomic<uint64_t> claims{0};
 
+// Nobody ever had it in this process.
+bool is_untaken(const Launching& l) { return l.claim.load(std::memory_order_relaxed) == 0; }
+
 void add(std::atomic<uint64_t>& word, uint64_t value) { word.fetch_add(value, std::memory_order_relaxed); }
 
 void set_unmarked(Launching& l, uint64_t unmarked) {
@@ -42,7 +45,7 @@ void thread_ends(void*) {
   mine.now = nullptr;
   if (p == nullptr || p->work == nullptr) return;
   for (Launching& l : p->launching) {
-    if (l.claim == 0) break;  // Places are taken in their order.
+    if (is_untaken(l)) break;  // Places are taken in their order.
     if (l.owner.load(std::memory_order_relaxed) != self) continue;
     l.unplaced = 0;
     set_unmarked(l, 0);
@@ -83,7 +86,7 @@ void take_place(Process& p, Launching& l, unsigned index, unsigned device) {
   l.line->device.store(device + 1, std::memory_order_release);
   uint32_t used = p.work->threads_used.load(std::memory_order_relaxed);
   while (used < line + 1 && !p.work->threads_used.compare_exchange_weak(used, line + 1)) {}
-  l.claim = claims.fetch_add(1, std::memory_order_relaxed) + 1;
+  l.claim.store(claims.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
 // An image of before (exec) may have left marks in the page that nobody will write any more.
@@ -100,12 +103,12 @@ void forget_image_before(Process& p) {
 Launching* claimed(Process& p, unsigned device) {
   const auto self = static_cast<uint32_t>(syscall(SYS_gettid));
   for (Launching& l : p.launching) {
-    if (l.claim == 0) break;
+    if (is_untaken(l)) break;
     if (l.owner.load(std::memory_order_relaxed) == self && l.device == device) return &l;
   }
   Launching* found = nullptr;
   p.meter.lock.lock();
-  if (p.launching[0].claim == 0) forget_image_before(p);
+  if (is_untaken(p.launching[0])) forget_image_before(p);
   for (const bool dead : {false, true}) {
     for (unsigned i = 0; i < max_launching && found == nullptr; ++i) {
       Launching& l = p.launching[i];
@@ -310,7 +313,7 @@ Launching* launching(Process& p) {
   mine.now = l;
   mine.claim = 0;
   if (l == nullptr) return nullptr;
-  mine.claim = l->claim;
+  mine.claim = l->claim.load(std::memory_order_relaxed);
   // Back from another device its memory of the default streams may be old, too.
   l->word = ~uint64_t{0};
   l->context = reinterpret_cast<uint64_t>(where.context);
@@ -336,7 +339,7 @@ Memo& memo_of(Process& p, Launching& l, uint64_t stream) {
   uint64_t key = stream, context = l.context;
   if (is_default) {
     // One per context, or per context and thread. Never the value of a handle, which is an address.
-    const uint64_t thread = stream == legacy_stream ? 0 : l.claim;
+    const uint64_t thread = stream == legacy_stream ? 0 : mine.claim;
     key = ((context ^ thread << 48 ^ thread >> 16) * 4 + stream) | uint64_t{1} << 63;
   } else if (CUcontext its = nullptr; driver<&cuStreamGetCtx>(handle_of(stream), &its) == CUDA_SUCCESS) {
     context = reinterpret_cast<uint64_t>(its);
@@ -549,7 +552,7 @@ void stream_ends(CUstream stream) {
 }
 
 void context_ended(Process& p, uint64_t context) {
-  if (p.work == nullptr || p.launching[0].claim == 0) return;
+  if (p.work == nullptr || is_untaken(p.launching[0])) return;
   for (std::atomic<uint64_t>& address : p.meter.address) address.store(0, std::memory_order_relaxed);
   const uint32_t used = p.work->streams_used.load(std::memory_order_acquire);
   for (unsigned i = 0; i < used && i < no_place; ++i) {

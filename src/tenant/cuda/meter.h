@@ -30,7 +30,7 @@ extern __thread Mine mine;
 
 inline Launching* own() {
   Launching* l = mine.now;
-  return l != nullptr && l->claim == mine.claim ? l : nullptr;
+  return l != nullptr && l->claim.load(std::memory_order_relaxed) == mine.claim ? l : nullptr;
 }
 
 // The same, found or claimed. Null: no current context, a device that is not ours, or every place is taken.

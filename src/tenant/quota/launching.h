@@ -59,10 +59,10 @@ inline constexpr unsigned max_marks = 32;
 
 struct alignas(64) Launching {
   // What every launch reads.
-  uint64_t claim;     // Counts the owners of all places in this program image; 0: nobody's.
-  uint64_t word;      // The LeaseWord under which launches pass without another look.
-  uint64_t batch_ns;  // A stream gets a marker at this much pending work.
-  uint64_t room;      // `unmarked` may grow to this before somebody looks.
+  std::atomic<uint64_t> claim;  // Counts the owners of all places in this program image; 0: nobody's.
+  uint64_t word;                // The LeaseWord under which launches pass without another look.
+  uint64_t batch_ns;            // A stream gets a marker at this much pending work.
+  uint64_t room;                // `unmarked` may grow to this before somebody looks.
   uint64_t unmarked;
   uint64_t submitted;
   shm::ThreadWork* line;
