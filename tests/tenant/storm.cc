@@ -11,7 +11,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <random>
+#include <shared_mutex>
 #include <thread>
 #include <vector>
 
@@ -51,6 +53,8 @@ void must(CUresult result, const char* what) {
 CUcontext context;
 CUfunction kernel;
 std::atomic<uint64_t> kernels = 0;
+// Calls that a capture forbids to all threads (CUDA driver API, "Stream Management"): never during one.
+std::shared_mutex capturing;
 std::chrono::steady_clock::time_point until;
 
 void launch(CUstream stream, uint64_t ns) {
@@ -66,6 +70,7 @@ void launch(CUstream stream, uint64_t ns) {
 }
 
 CUgraphExec captured(CUstream stream) {
+  const std::unique_lock alone(capturing);
   CUgraph graph = nullptr;
   CUgraphExec exec = nullptr;
   must(CU(cuStreamBeginCapture_v2)(stream, CU_STREAM_CAPTURE_MODE_RELAXED), "cuStreamBeginCapture");
@@ -86,6 +91,7 @@ void work(unsigned seed) {
   must(CU(cuMemAlloc_v2)(&memory, 4 << 20), "cuMemAlloc");
   char back[512];
   while (std::chrono::steady_clock::now() < until) {
+    std::shared_lock allowed(capturing, std::defer_lock);
     CUstream& s = streams[random() % 4];
     switch (random() % 16) {
       case 0: must(CU(cuStreamSynchronize)(s), "cuStreamSynchronize"); break;
@@ -95,13 +101,25 @@ void work(unsigned seed) {
         must(CU(cuStreamCreate)(&s, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
         break;
       case 3: must(CU(cuMemsetD8Async)(memory, 1, 4 << 20, s), "cuMemsetD8Async"); break;
-      case 4: must(CU(cuMemcpyDtoH_v2)(back, memory, sizeof back), "cuMemcpyDtoH"); break;
+      case 4:
+        allowed.lock();
+        must(CU(cuMemcpyDtoH_v2)(back, memory, sizeof back), "cuMemcpyDtoH");
+        break;
       case 5:
+        allowed.lock();
         must(CU(cuCtxPushCurrent_v2)(context), "cuCtxPushCurrent");
         launch(nullptr, 5'000);
         must(CU(cuCtxPopCurrent_v2)(nullptr), "cuCtxPopCurrent");
         break;
-      case 6: must(CU(cuCtxSynchronize)(), "cuCtxSynchronize"); break;
+      case 6:
+        allowed.lock();
+        must(CU(cuCtxSynchronize)(), "cuCtxSynchronize");
+        break;
+      case 7:
+        must(CU(cuStreamSynchronize)(s), "cuStreamSynchronize");
+        must(CU(cuGraphExecDestroy)(graph), "cuGraphExecDestroy");
+        graph = captured(s);
+        break;
       default: launch(s, 1'000 << random() % 8);
     }
   }
