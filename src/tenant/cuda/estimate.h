@@ -40,7 +40,7 @@ inline Estimate& estimate_at(Launching& l, uint64_t key) {
 }
 
 // The entry of `key`, made with a guess where there was none.
-inline Estimate& estimate_of(Launching& l, uint64_t key, uint64_t guess) {
+inline Estimate& entry_of(Launching& l, uint64_t key, uint64_t guess) {
   Estimate& found = estimate_at(l, key);
   if (found.key == key) return found;
   Estimate* set = l.estimate[key >> (64 - estimates_bits)];
@@ -48,6 +48,30 @@ inline Estimate& estimate_of(Launching& l, uint64_t key, uint64_t guess) {
   // As if of a batch long ago: nothing that is under way teaches about it.
   set[second] = {key, guess, l.batch - (1u << 30), 0};
   return set[second];
+}
+
+// What is known of a launch. A function that was learned in another shape counts as that: programs with a
+// shape for each request would otherwise know nothing of most launches.
+inline Estimate& estimate_of(Launching& l, const Launch& launch, uint64_t guess) {
+  const uint64_t key = launch.key(), of_any_shape = Launch{launch.what}.key();
+  const bool known = estimate_at(l, key).key == key;
+  if (!known) {
+    const Estimate any = estimate_at(l, of_any_shape);
+    Estimate& fresh = entry_of(l, key, guess);
+    if (any.key == of_any_shape && any.learned != 0) {
+      fresh.ns = any.ns;
+      fresh.learned = 1;
+    }
+    return fresh;
+  }
+  Estimate& found = estimate_at(l, key);
+  if (found.learned != 0 && of_any_shape != key) {
+    const Estimate copy = found;
+    Estimate& any = entry_of(l, of_any_shape, copy.ns);
+    any.ns = any.learned != 0 ? (3 * any.ns + copy.ns) / 4 : copy.ns;
+    any.learned = 1;
+  }
+  return entry_of(l, key, guess);  // The other may have taken its place.
 }
 
 constexpr uint64_t corrected(uint64_t ns, bool learned, uint64_t took, uint64_t estimated) {

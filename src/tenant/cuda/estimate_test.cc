@@ -39,7 +39,7 @@ TEST(Estimate, of_250_kernels_finds_nearly_all_that_a_program_repeats) {
       const uint64_t key = Launch{0x7f00'0000'0000 + i * 96, 64 + i % 7, 1, 128}.key();
       kept += again && estimate_at(*l, key).key == key;
       ++l->batch;
-      touch(*l, estimate_of(*l, key, 1));
+      touch(*l, entry_of(*l, key, 1));
     }
   }
   EXPECT_GE(kept, 220u);
@@ -50,7 +50,7 @@ TEST(Estimate, of_a_newcomer_throws_out_the_older_of_two) {
   l->batch = 10;
   const uint64_t set = uint64_t{7} << 56;
   for (const uint64_t key : {set | 1, set | 3, set | 5}) {
-    touch(*l, estimate_of(*l, key, key));
+    touch(*l, entry_of(*l, key, key));
     ++l->batch;
   }
   EXPECT_NE(estimate_at(*l, set | 1).key, set | 1);
@@ -73,13 +73,13 @@ TEST(Estimate, stays_within_reason_whatever_was_measured) {
 
 TEST(Estimate, of_kernels_that_took_no_part_does_not_change) {
   const auto l = thread();
-  Estimate& old = estimate_of(*l, uint64_t{1} << 56 | 1, 50 * us);
+  Estimate& old = entry_of(*l, uint64_t{1} << 56 | 1, 50 * us);
   old.learned = 1;
   l->batch = 90;
   touch(*l, old);
   l->batch = 100;
   l->longest = old.ns;
-  Estimate& fresh = estimate_of(*l, uint64_t{2} << 56 | 1, 200 * us);
+  Estimate& fresh = entry_of(*l, uint64_t{2} << 56 | 1, 200 * us);
   touch(*l, fresh);
   EXPECT_EQ(learn(*l, 100, 20 * us, 200 * us), 50 * us) << "the longest that is known";
   EXPECT_EQ(old.ns, 50 * us);
@@ -93,7 +93,7 @@ TEST(Estimate, of_each_that_took_part_is_corrected_once_however_many_there_were)
     std::vector<Estimate*> taught;
     for (unsigned i = 0; i < kernels; ++i) {
       // A thousand sets: no two in one.
-      taught.push_back(&estimate_of(*l, uint64_t{i} << 54 | 1, 100 * us));
+      taught.push_back(&entry_of(*l, uint64_t{i} << 54 | 1, 100 * us));
       touch(*l, *taught.back());
       touch(*l, *taught.back());
       if (i % 3 == 0) ++l->batch;
@@ -104,10 +104,24 @@ TEST(Estimate, of_each_that_took_part_is_corrected_once_however_many_there_were)
   }
 }
 
+TEST(Estimate, of_a_function_in_a_new_shape_is_what_it_took_in_others) {
+  const auto l = thread();
+  l->batch = 5;
+  const Launch known = {0x5550, 64, 1, 128}, fresh = {0x5550, 65, 1, 128}, other = {0x6660, 64, 1, 128};
+  EXPECT_EQ(estimate_of(*l, known, 200 * us).learned, 0u);
+  touch(*l, estimate_of(*l, known, 200 * us));
+  learn(*l, l->batch, 20 * us, 200 * us);
+  EXPECT_EQ(estimate_of(*l, known, 200 * us).ns, 20 * us);
+  EXPECT_EQ(estimate_of(*l, fresh, 200 * us).ns, 20 * us);
+  EXPECT_EQ(estimate_of(*l, fresh, 200 * us).learned, 1u);
+  EXPECT_EQ(estimate_of(*l, other, 200 * us).ns, 200 * us);
+  EXPECT_EQ(estimate_of(*l, other, 200 * us).learned, 0u);
+}
+
 TEST(Estimate, of_a_mixture_comes_right_in_its_sum) {
   const auto l = thread();
-  Estimate& shorter = estimate_of(*l, uint64_t{1} << 56 | 1, 200 * us);
-  Estimate& longer = estimate_of(*l, uint64_t{2} << 56 | 1, 200 * us);
+  Estimate& shorter = entry_of(*l, uint64_t{1} << 56 | 1, 200 * us);
+  Estimate& longer = entry_of(*l, uint64_t{2} << 56 | 1, 200 * us);
   // Nine of 5 us and one of 400 us, again and again.
   for (int round = 0; round < 60; ++round) {
     ++l->batch;

@@ -172,7 +172,7 @@ Ticket pass_slowly(const Launch& launch) {
     return {};
   }
   const uint64_t batch_ns = std::max<uint64_t>(device.batch_ns.load(std::memory_order_relaxed), 1000);
-  Estimate& estimate = estimate_of(l, key, batch_ns);
+  Estimate& estimate = estimate_of(l, launch, batch_ns);
   Memo& memo = memo_of(p, l, launch.stream);
   // What is not known goes alone, where there is a bound: it may take any time.
   const auto counts_as = [&](shm::LeaseWord under) {
