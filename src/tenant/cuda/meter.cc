@@ -484,6 +484,7 @@ void go_idle(Launching& l, uint64_t now) {
   l.looked_at = 0;
   if (l.shared) return;
   const shm::BusyWord busy{l.line->busy.load(std::memory_order_relaxed)};
+  l.line->idle_at.store(now, std::memory_order_relaxed);
   l.line->busy.store(shm::BusyWord::idle(busy.total(now)).value, std::memory_order_relaxed);
   l.line->flags.store(0, std::memory_order_relaxed);
 }

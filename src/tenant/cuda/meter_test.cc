@@ -75,6 +75,8 @@ TEST_F(Metering, calls_a_thread_busy_from_its_first_launch_until_it_waited_for_a
   EXPECT_FALSE(BusyWord{tenant.line().busy}.is_busy());
   const uint64_t total = BusyWord{tenant.line().busy}.total(0);
   EXPECT_GT(total, 0u);
+  EXPECT_LE(tenant.line().idle_at, monotonic_ns());
+  EXPECT_GE(tenant.line().idle_at, total);
   launch(stream(1));
   cuEventSynchronize(nullptr);
   EXPECT_FALSE(BusyWord{tenant.line().busy}.is_busy());
