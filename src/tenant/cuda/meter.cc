@@ -264,6 +264,11 @@ void remember(Launching& l, const Mark& mark) {
   l.mark[max_marks - 1] = mark;
 }
 
+bool last_was_a_guess(const Launching& l) {
+  const uint32_t last = l.touch[(l.touches - 1) % max_touches].estimate;
+  return l.touches != 0 && l.estimate[last / estimates_ways][last % estimates_ways].learned == 0;
+}
+
 void teach(Launching& l, uint32_t first, uint64_t took, uint64_t estimated) {
   const uint64_t longest = learn(l, first, took, estimated);
   if (!l.shared) l.line->longest.store(longest, std::memory_order_relaxed);
@@ -382,7 +387,7 @@ void put_marker(Process& p, Launching& l, Memo& memo) {
     done = put(p, l, s, memo, value);
     if (done == Put::done)
       remember(l, {value, memo.pending, monotonic_ns(), memo.place, l.batch++,
-                   l.in_flight == 0 && l.unmarked == memo.pending});
+                   l.in_flight == 0 && l.unmarked == memo.pending, last_was_a_guess(l)});
   }
   s.lock.unlock();
   if (done != Put::later) forget_pending(l, memo);
@@ -409,31 +414,35 @@ struct Sight {
   uint64_t ns = 0;  // Estimated.
   uint64_t put_at = 0;
   uint32_t first = 0, count = 0;
-  bool alone = false;
+  bool alone = false, guess = false;
 };
 
+void open_window(Launching& l, bool open) {
+  l.busy_open = open;
+  l.busy_marks = 0;
+  l.busy_ns = l.busy_work = 0;
+}
+
 void learn_from(Launching& l, const Sight& seen, uint64_t before, uint64_t now) {
-  if (before == 0 || now == 0) {
-    l.busy_marks = 0;
-    l.busy_ns = l.busy_work = 0;
-    return;
-  }
+  if (before == 0 || now == 0) return open_window(l, false);
   // A mark that was under way then still is: the device was not idle in between.
   if (l.mark_count != 0 && l.mark[0].put_at <= before) {
-    if (l.busy_marks == 0) l.busy_from = seen.first;
+    // From one completion that was seen to another: both were seen late, by as much on average.
+    if (!l.busy_open) return open_window(l, seen.count != 0);
+    if (seen.count != 0 && l.busy_marks == 0) l.busy_from = seen.first;
     l.busy_ns += now - before;
     l.busy_work += seen.ns;
     l.busy_marks += seen.count;
-    if (l.busy_marks < 8 && (l.busy_marks == 0 || l.busy_ns < 4 * l.batch_ns)) return;
+    if (seen.count == 0 || (l.busy_marks < 8 && l.busy_ns < 4 * l.batch_ns)) return;
     teach(l, l.busy_from, l.busy_ns, l.busy_work);
-  } else if (seen.count != 0) {
-    // It took this long at most; and just as long if somebody looked all the time.
-    const uint64_t took = now - seen.put_at;
-    if (took < seen.ns || (seen.alone && seen.count == 1 && now - before <= took / 8 + 100'000))
-      teach(l, seen.first, took, seen.ns);
+    return open_window(l, true);
   }
-  l.busy_marks = 0;
-  l.busy_ns = l.busy_work = 0;
+  open_window(l, false);
+  if (seen.count == 0) return;
+  // It took this long at most; and about as long if somebody looked all the time.
+  const uint64_t took = now - seen.put_at;
+  const bool watched = seen.alone && seen.count == 1 && now - before <= took / 8 + 100'000;
+  if (took < seen.ns || (watched && (seen.guess || took > 2 * seen.ns))) teach(l, seen.first, took, seen.ns);
 }
 
 }  // namespace
@@ -457,6 +466,7 @@ bool look(Process& p, Launching& l, uint64_t now) {
       seen.first = mark.batch;
       seen.put_at = mark.put_at;
       seen.alone = mark.alone;
+      seen.guess = mark.guess;
     }
     seen.ns += mark.ns;
   }

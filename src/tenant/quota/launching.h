@@ -54,6 +54,7 @@ struct Mark {
   uint32_t place;
   uint32_t batch;
   bool alone;  // Nothing else of the thread's was under way.
+  bool guess;  // How long it takes was not known.
 };
 inline constexpr unsigned max_marks = 32;
 
@@ -84,6 +85,7 @@ struct alignas(64) Launching {
   // never without work of this thread.
   uint64_t looked_at, busy_ns, busy_work;
   uint32_t busy_from, busy_marks;
+  bool busy_open;
   // Since it was idle.
   uint64_t busy_since, submitted_then;
   uint32_t batch_then;
