@@ -20,12 +20,15 @@ shm::LeaseWord lease_of(const shm::ControlDevice& device) {
   return {device.lease.load(std::memory_order_acquire)};
 }
 
+Timetable timetable_of(const shm::ControlDevice& device) {
+  return {device.fallback_period.load(std::memory_order_relaxed),
+          device.fallback_offset.load(std::memory_order_relaxed),
+          device.fallback_length.load(std::memory_order_relaxed)};
+}
+
 bool lets_launch(const Process& p, const shm::ControlDevice& device, shm::LeaseWord word, uint64_t now) {
   return may_launch(word, device.lease_deadline.load(std::memory_order_relaxed), now,
-                    p.heartbeat->monotonic_ns.load(std::memory_order_relaxed),
-                    {device.fallback_period.load(std::memory_order_relaxed),
-                     device.fallback_offset.load(std::memory_order_relaxed),
-                     device.fallback_length.load(std::memory_order_relaxed)});
+                    p.heartbeat->monotonic_ns.load(std::memory_order_relaxed), timetable_of(device));
 }
 
 // Whether the program is ending and waited long enough.
@@ -65,7 +68,9 @@ shm::LeaseWord wait_at_gate(Process& p, unsigned index, shm::ThreadWork& line, b
     if (now - from < spin_ns) {
       spin(32);
     } else {
-      sleep_on(device, word, length);
+      // A window of the timetable, should it be needed, is not slept through.
+      const uint64_t window = timetable_of(device).until_window(now);
+      sleep_on(device, word, window == 0 ? length : std::clamp<uint64_t>(window, 50 * us, length));
       wake_arbiter(p, index);
       length = word.pass() == shm::Pass::closed ? later_nap_ns : first_nap_ns;
     }

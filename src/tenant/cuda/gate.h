@@ -24,14 +24,20 @@ inline constexpr uint32_t turns_per_look = 16;
 // Whether a launch may go at `now`, all times CLOCK_MONOTONIC ns. Pure.
 struct Timetable {
   uint64_t period, offset, length;
+
+  // How long ago the last window began. Only where there is a period.
+  constexpr uint64_t phase(uint64_t now) const { return (now % period + period - offset % period) % period; }
+  // Until the next one begins; 0 within one, and where there is none.
+  constexpr uint64_t until_window(uint64_t now) const {
+    return period == 0 || phase(now) < length ? 0 : period - phase(now);
+  }
 };
 constexpr bool may_launch(shm::LeaseWord word, uint64_t deadline, uint64_t now, uint64_t heartbeat,
                           Timetable table) {
   if (word.pass() == shm::Pass::free) return true;
   if (word.pass() == shm::Pass::lease && (deadline == 0 || now <= deadline)) return true;
   if (now <= heartbeat || now - heartbeat <= heartbeat_stale_ns) return false;
-  return table.period == 0 ||
-         (now % table.period + table.period - table.offset % table.period) % table.period < table.length;
+  return table.until_window(now) == 0;
 }
 
 // Counts a launch that may pass without another look.

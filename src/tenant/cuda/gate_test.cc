@@ -36,6 +36,16 @@ TEST(Gate, without_an_agent_the_timetable_decides_and_without_a_timetable_everyb
     EXPECT_EQ(may_launch(closed, 0, row.now * ms, 0, {100 * ms, row.offset * ms, 5 * ms}), row.go) << row.now;
 }
 
+TEST(Gate, sleeps_no_longer_than_until_the_next_window) {
+  constexpr Timetable table = {100, 30, 20};
+  EXPECT_EQ(table.until_window(1030), 0u);
+  EXPECT_EQ(table.until_window(1049), 0u);
+  EXPECT_EQ(table.until_window(1050), 80u);
+  EXPECT_EQ(table.until_window(1129), 1u);
+  EXPECT_EQ((Timetable{0, 30, 20}.until_window(1050)), 0u);
+  EXPECT_EQ((Timetable{100, 330, 0}.until_window(1030)), 100u) << "an empty window never begins";
+}
+
 using Launches = LaunchTest;
 
 TEST_F(Launches, of_a_free_device_leave_no_trace) {
