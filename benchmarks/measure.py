@@ -20,11 +20,11 @@ def figure(name, values, unit, goal, better="lower", native=None, where="simulat
 
 
 class Agent:
-    def __init__(self, spec="a10x2"):
+    def __init__(self, spec="a10x2", *options):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cvb-"))
         self.socket = self.folder / "s"
         self.environment = {**os.environ, "CARVE_SOCKET": str(self.socket)}
-        self.command = [BUILD / "bin/carved", "--sim", spec, "--state", self.folder / "state", "--socket", self.socket]
+        self.command = [BUILD / "bin/carved", "--sim", spec, "--state", self.folder / "state", "--socket", self.socket, *options]
         self.start()
 
     def start(self):

@@ -70,7 +70,7 @@ struct Tuning {
   // A drain may take twice the longest kernel known; then the next gate opens anyway, the hardware
   // interleaves the two, and each is charged its part. Among batch tenants it is worth waiting for a kernel
   // of 50 ms: it would take as long interleaved, plus the switches, and shares could not be told apart.
-  Ns least_drain = 2 * ms, most_drain = 100 * ms, most_drain_urgent = 10 * ms;
+  Ns least_drain = 2 * ms, most_drain = 100 * ms, most_drain_urgent = 4 * ms;
 
   // Estimated work per marker: often enough to see the end, rarely enough not to be felt.
   Ns batch = 200 * us, batch_alone = 1 * ms;

@@ -165,6 +165,7 @@ class Agent {
   void settle(Tenant&);
   void look_for_execs(Tenant&);
   void audit(Tenant&, const NodeDevice&, const ProcessUse&);
+  void audit_work(const NodeDevice&);
   void freeze(Tenant&, const ProcessId&);
 
   Loop& loop_;
@@ -186,6 +187,7 @@ class Agent {
   uint64_t beats_ = 0;
   int64_t last_sample_ns_ = 0;
   uint64_t samples_ = 0;
+  uint64_t looks_ = 0;
 };
 
 inline constexpr size_t most_events = 1000;

@@ -1,6 +1,8 @@
 // The audit, carried out: what the driver shows of processes that never attached is told, and answered as
 // configured (node/tenant/audit.h). Costs nothing while everybody attached: a look-up per process and second.
+#include <algorithm>
 #include <csignal>
+#include <utility>
 
 #include "node/agent/agent.h"
 
@@ -29,6 +31,46 @@ void Agent::audit(Tenant& tenant, const NodeDevice& d, const ProcessUse& use) {
       if (const Fd pidfd = open_process(stat->id)) send_signal(pidfd, SIGKILL);
       event(tenant.name(), fmt::format("process {} was killed for it (--audit kill)", pid));
       break;
+  }
+}
+
+// Whoever launches past its gate is seen by the driver, which it cannot write to.
+void Agent::audit_work(const NodeDevice& d) {
+  const auto compute = this->compute(d.device.uuid);
+  if (!compute || !d.sample.trouble.empty()) return;
+  for (const SliceCompute& had : compute->slices) {
+    const auto living = tenants_.find(had.tenant);
+    if (living == tenants_.end()) continue;
+    Tenant& tenant = *living->second;
+    const auto& slices = tenant.use.what.slices;
+    const auto part = std::ranges::find(slices, d.device.uuid, &Slice::device);
+    if (part == slices.end() || tenant.stopping || tenant.frozen) continue;
+    Measured& m = tenant.measured[static_cast<size_t>(part - slices.begin())];
+    const uint64_t charged = had.busy_ns - std::exchange(m.charged_ns, had.busy_ns);
+    const uint64_t elapsed = had.as_of_ns - std::exchange(m.as_of_ns, had.as_of_ns);
+    if (elapsed == 0 || elapsed == had.as_of_ns) continue;
+    const double charged_percent = 100.0 * static_cast<double>(charged) / static_cast<double>(elapsed);
+    if (!m.bypass.certain(m.sm_percent, charged_percent)) continue;
+    // The one that works most stands for them all.
+    const ProcessUse* worst = nullptr;
+    for (const ProcessUse& use : d.sample.processes)
+      if (tenant_of(static_cast<pid_t>(use.pid)) == &tenant &&
+          (worst == nullptr || use.sm_percent > worst->sm_percent))
+        worst = &use;
+    if (worst == nullptr) continue;
+    const auto pid = static_cast<pid_t>(worst->pid);
+    event(tenant.name(), fmt::format("works beyond its leases: by the driver's count its kernels had {} % of "
+                                     "device {}, by the arbiter's {:.0f} %; "
+                                     "process {} ({}) passes its gate",
+                                     m.sm_percent, d.device.index, charged_percent, pid, command_of(pid)));
+    const auto stat = stat_of(pid);
+    if (!stat) continue;
+    switch (settings_.audit) {
+      case AuditAct::report: break;
+      case AuditAct::freeze: freeze(tenant, stat->id); break;
+      case AuditAct::kill: stop(tenant, "it worked beyond its leases (--audit kill)"); break;
+    }
+    if (settings_.audit == AuditAct::kill) return;  // Tenants may be gone.
   }
 }
 

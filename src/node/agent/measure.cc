@@ -11,7 +11,9 @@ namespace carve::node {
 namespace {
 
 constexpr int64_t beat_every = 50 * millisecond;
-constexpr int64_t reconcile_every = 900 * millisecond;  // What it finds is found within a second.
+// What a look finds is to be known within a second: one is enough for memory, two are needed for compute.
+constexpr int64_t look_every = 400 * millisecond;
+constexpr unsigned looks_per_reconciliation = 2;
 
 }  // namespace
 
@@ -21,7 +23,9 @@ void Agent::begin(Sampler& sampler) {
     if (const auto sample = sampler_->take()) take_sample(*sample);
   });
   loop_.every(beat_every, [this] { beat(); });
-  loop_.every(reconcile_every, [this] { reconcile(); });
+  loop_.every(look_every, [this] {
+    if (!arbiters_.empty() || ++looks_ % looks_per_reconciliation == 0) reconcile();
+  });
   beat();
   reconcile();
 }
@@ -83,7 +87,7 @@ void Agent::take_sample(const Sample& sample) {
   // Whose is each process that the driver shows?
   for (const auto& [id, tenant] : tenants_) {
     tenant->process_truth.clear();
-    for (Measured& m : tenant->measured) m.reading.truth = 0;
+    for (Measured& m : tenant->measured) m.reading.truth = m.sm_percent = 0;
   }
   for (size_t i = 0; i < devices_.size() && i < sample.devices.size(); ++i) {
     NodeDevice& d = devices_[i];
@@ -110,6 +114,8 @@ void Agent::take_sample(const Sample& sample) {
       audit(*tenant, d, use);
       const auto slice = std::ranges::find(tenant->use.what.slices, d.device.uuid, &Slice::device);
       if (slice == tenant->use.what.slices.end()) continue;
+      tenant->measured[static_cast<size_t>(slice - tenant->use.what.slices.begin())].sm_percent +=
+          use.sm_percent;
       // Contexts that the device's reserve pays for are not the tenant's.
       const Bytes own = settings_.contexts_in_slice ? use.used : minus(use.used, d.context);
       tenant->measured[static_cast<size_t>(slice - tenant->use.what.slices.begin())].reading.truth +=
@@ -121,6 +127,7 @@ void Agent::take_sample(const Sample& sample) {
     look_for_execs(*tenant);
     std::erase_if(tenant->unregistered, [this](const auto& known) { return known.second.seen != samples_; });
   }
+  for (const NodeDevice& d : devices_) audit_work(d);
   if (settings_.over_quota != OverQuotaAct::kill) return;
   std::vector<Tenant*> over;
   for (const auto& [id, tenant] : tenants_)

@@ -28,6 +28,9 @@ struct Measured {
   Bytes truth;  // What NVML says its processes hold.
   Bytes peak;   // The most that was ever charged.
   bool beyond_quota = false;
+  unsigned sm_percent = 0;                // What NVML says its kernels had of the device lately.
+  uint64_t charged_ns = 0, as_of_ns = 0;  // By the arbiter, at the last look.
+  Bypass bypass;
 };
 
 // A process that holds device memory and never attached.

@@ -342,6 +342,11 @@ void Arbiter::sample() {
 
 DeviceCompute Arbiter::view() {
   const std::lock_guard lock(mutex_);
+  const Ns now = monotonic_ns();
+  if (!members_.empty()) {
+    look(now);
+    poke();
+  }
   DeviceCompute out;
   out.arbitrated = !members_.empty();
   out.switch_ns = static_cast<uint64_t>(decides_.tuning().switch_cost);
@@ -358,6 +363,7 @@ DeviceCompute Arbiter::view() {
     const share::Account& account = decides_.account(m->place);
     SliceCompute slice;
     slice.tenant = m->who.tenant;
+    slice.as_of_ns = static_cast<uint64_t>(now);
     slice.granted_bp = m->who.terms.share.basis_points;
     slice.busy_ns = static_cast<uint64_t>(account.charged);
     slice.waiting_ns = static_cast<uint64_t>(account.waiting);

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <map>
 
 namespace carve::node {
 namespace {
@@ -49,6 +50,7 @@ Outcome<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
   bind(from, "nvmlDeviceGetMemoryInfo_v2", call.memory_v2);
   bind(from, "nvmlDeviceGetComputeRunningProcesses_v3", call.compute_processes);
   bind(from, "nvmlDeviceGetGraphicsRunningProcesses_v3", call.graphics_processes);
+  bind(from, "nvmlDeviceGetProcessUtilization", call.process_utilization);
   bind(from, "nvmlDeviceGetUtilizationRates", call.utilization);
   bind(from, "nvmlEventSetCreate", call.event_set);
   bind(from, "nvmlDeviceRegisterEvents", call.register_events);
@@ -162,6 +164,27 @@ std::vector<ProcessUse> Nvml::processes(unsigned index, bool& hidden, nvmlReturn
   return out;
 }
 
+// The newest sample of each process. Real drivers keep some seconds of them.
+void Nvml::look_at_work(unsigned index, std::vector<ProcessUse>& processes) {
+  if (call_.process_utilization == nullptr || processes.empty()) return;
+  std::vector<nvmlProcessUtilizationSample_t> samples(256);
+  unsigned count = 256;
+  nvmlReturn_t result = call_.process_utilization(handles_[index], samples.data(), &count, 0);
+  if (result == NVML_ERROR_INSUFFICIENT_SIZE && count < 65536) {
+    samples.resize(count);
+    result = call_.process_utilization(handles_[index], samples.data(), &count, 0);
+  }
+  if (result != NVML_SUCCESS) return;  // NOT_FOUND: nobody worked.
+  std::map<unsigned, unsigned long long> newest;
+  for (unsigned i = 0; i < std::min<size_t>(count, samples.size()); ++i) {
+    const nvmlProcessUtilizationSample_t& s = samples[i];
+    const auto process = std::ranges::find(processes, s.pid, &ProcessUse::pid);
+    if (process == processes.end() || s.timeStamp < newest[s.pid]) continue;
+    newest[s.pid] = s.timeStamp;
+    process->sm_percent = std::min(s.smUtil, 100u);
+  }
+}
+
 DeviceSample Nvml::sample(unsigned index) {
   DeviceSample out;
   nvmlMemory_v2_t memory{};
@@ -175,6 +198,7 @@ DeviceSample Nvml::sample(unsigned index) {
   }
   out.used = {memory.used};
   if (result == NVML_SUCCESS) out.processes = processes(index, out.processes_hidden, result);
+  if (result == NVML_SUCCESS) look_at_work(index, out.processes);
   nvmlUtilization_t utilization{};
   if (call_.utilization != nullptr && call_.utilization(handles_[index], &utilization) == NVML_SUCCESS)
     out.utilization_percent = utilization.gpu;

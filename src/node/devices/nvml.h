@@ -30,6 +30,7 @@ struct NvmlTable {
   decltype(&nvmlDeviceGetComputeRunningProcesses_v3) compute_processes;  // Since driver 510.
   decltype(&nvmlDeviceGetGraphicsRunningProcesses_v3) graphics_processes;
   decltype(&nvmlDeviceGetUtilizationRates) utilization;
+  decltype(&nvmlDeviceGetProcessUtilization) process_utilization;
   decltype(&nvmlEventSetCreate) event_set;
   decltype(&nvmlDeviceRegisterEvents) register_events;
   decltype(&nvmlEventSetWait_v2) wait_for_event;
@@ -39,6 +40,7 @@ struct ProcessUse {
   unsigned pid;
   Bytes used;
   bool only_draws = false;  // Among graphics clients, not among those that compute.
+  unsigned sm_percent = 0;  // Of the driver's last sampling period (1/6 s to 1 s), in which its kernels ran.
 };
 
 struct DeviceSample {
@@ -68,6 +70,7 @@ class Nvml {
   std::vector<std::pair<unsigned, unsigned>> xids();
 
   std::vector<ProcessUse> processes(unsigned index, bool& hidden, nvmlReturn_t& result);
+  void look_at_work(unsigned index, std::vector<ProcessUse>&);
 
  private:
   Nvml() = default;

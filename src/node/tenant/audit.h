@@ -40,6 +40,22 @@ Looks looks_of(pid_t);
 // Why it did not attach, as far as its looks tell.
 std::string why_unregistered(const Looks&);
 
+// Whether a tenant works beyond its leases: what the driver says that its kernels had of the device, against
+// what the arbiter charged it. The library's words can be forged, the driver's not. Both are of slightly
+// different times and the driver's are whole percents, so one look is no proof; two are, within a second.
+class Bypass {
+ public:
+  // True at the look that makes it certain, once, until it has been within its leases again.
+  bool certain(double driver_percent, double charged_percent) {
+    const bool beyond = driver_percent > charged_percent + 15;
+    in_a_row_ = beyond ? in_a_row_ + 1 : 0;
+    return in_a_row_ == 2;
+  }
+
+ private:
+  unsigned in_a_row_ = 0;
+};
+
 // What is done to it, given what was configured.
 struct Caught {
   bool limited = true;         // Its slice has isolation.

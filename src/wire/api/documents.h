@@ -201,6 +201,7 @@ struct SliceChange {
 // What a slice had of a device's compute. Shares are of the window that the name says; times and counts
 // since the agent started.
 struct PartCompute {
+  uint64_t as_of_ns = 0;  // CLOCK_MONOTONIC, of what follows.
   uint32_t granted_bp = 0;
   uint32_t achieved_1s_bp = 0;
   uint32_t achieved_60s_bp = 0;
@@ -214,6 +215,7 @@ struct PartCompute {
   uint64_t overruns = 0;  // Its work did not end when it should have.
   uint64_t leases = 0;
   static void fields(auto& self, auto&& field) {
+    field("as_of_ns", self.as_of_ns);
     field("granted_bp", self.granted_bp);
     field("achieved_1s_bp", self.achieved_1s_bp);
     field("achieved_60s_bp", self.achieved_60s_bp);
