@@ -16,6 +16,17 @@ std::string flags_of(const CLI::App& verb) {
   return fmt::format("{}", fmt::join(words, " "));
 }
 
+// The words that an option may be given, where they are fixed; CLI11 keeps them in its type: "TEXT:{a,b}".
+std::string values_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const size_t open = type.find(":{"), close = type.rfind('}');
+  if (open == std::string::npos || close == std::string::npos) return "";
+  std::string words = type.substr(open + 2, close - open - 2);
+  for (char& c : words)
+    if (c == ',') c = ' ';
+  return words;
+}
+
 std::vector<const CLI::App*> shown_verbs(const CLI::App& app) {
   std::vector<const CLI::App*> verbs;
   for (const CLI::App* verb : app.get_subcommands([](const CLI::App* v) { return !v->get_group().empty(); }))
@@ -30,11 +41,26 @@ bool takes_slice(std::string_view verb) {
 // `before`: what makes the shell offer bash's programmable completion.
 std::string bash(const CLI::App& app, const char* before) {
   std::string verbs, cases;
+  std::string of_options;  // A line for each option whose words are fixed: "run:--policy".
+  const auto learn = [&](const std::string& verb, const CLI::App& with) {
+    for (const CLI::Option* option : with.get_options()) {
+      const std::string words = values_of(*option);
+      if (words.empty() || option->get_positional()) continue;
+      std::vector<std::string> names;
+      for (const std::string& name : option->get_lnames()) names.push_back(verb + ":--" + name);
+      for (const std::string& name : option->get_snames()) names.push_back(verb + ":-" + name);
+      of_options += fmt::format("    {}) COMPREPLY=($(compgen -W \"{}\" -- \"$word\")); return ;;\n",
+                                fmt::join(names, " | "), words);
+    }
+  };
   for (const CLI::App* verb : shown_verbs(app)) {
     verbs += verb->get_name() + " ";
     std::string words = flags_of(*verb);
-    for (const CLI::App* inner : verb->get_subcommands(nullptr))
+    learn(verb->get_name(), *verb);
+    for (const CLI::App* inner : verb->get_subcommands(nullptr)) {
       words += " " + inner->get_name() + " " + flags_of(*inner);
+      learn(verb->get_name(), *inner);
+    }
     if (takes_slice(verb->get_name())) words += " $(carve ps 2>/dev/null | awk 'NR > 1 { print $1 }')";
     cases += fmt::format("    {}) words=\"{}\" ;;\n", verb->get_name(), words);
   }
@@ -43,6 +69,8 @@ std::string bash(const CLI::App& app, const char* before) {
   for ((i = 1; i < COMP_CWORD; i++)); do
     if [[ ${{COMP_WORDS[i]}} == -- ]]; then COMPREPLY=($(compgen -c -f -- "$word")); return; fi
   done
+  case "${{COMP_WORDS[1]}}:${{COMP_WORDS[COMP_CWORD-1]}}" in
+{}  esac
   case "${{COMP_WORDS[1]}}" in
 {}    *) words="{}--socket --help --version" ;;
   esac
@@ -50,7 +78,7 @@ std::string bash(const CLI::App& app, const char* before) {
 }}
 complete -o default -F _carve carve
 )",
-                     before, cases, verbs);
+                     before, of_options, cases, verbs);
 }
 
 std::string fish(const CLI::App& app) {
@@ -60,8 +88,9 @@ std::string fish(const CLI::App& app) {
                        verb->get_description());
     for (const CLI::Option* option : verb->get_options())
       for (const std::string& name : option->get_lnames())
-        out += fmt::format("complete -c carve -n '__fish_seen_subcommand_from {}' -l {}\n", verb->get_name(),
-                           name);
+        out += fmt::format("complete -c carve -n '__fish_seen_subcommand_from {}' -l {}{}\n",
+                           verb->get_name(), name,
+                           values_of(*option).empty() ? "" : fmt::format(" -x -a '{}'", values_of(*option)));
     if (takes_slice(verb->get_name()))
       out += fmt::format(
           "complete -c carve -n '__fish_seen_subcommand_from {}' -a \"(carve ps 2>/dev/null | awk 'NR > 1 {{ "

@@ -45,6 +45,12 @@ def test_bash_completes_verbs_and_options(prefix):
     assert subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout == "--memory\n"
 
 
+def test_bash_completes_the_words_of_an_option(prefix):
+    script = f"source {prefix}/share/bash-completion/completions/carve; COMP_WORDS=(carve node set --policy g); COMP_CWORD=4; _carve; echo ${{COMPREPLY[*]}}; " \
+             "COMPREPLY=(); COMP_WORDS=(carve trace -o t); COMP_CWORD=3; _carve; echo ${COMPREPLY[*]}"
+    assert subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout == "guaranteed-burst-share\n\n", "-o of trace is a file"
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_program_needs_glibc_alone_and_none_newer_than_2_36(prefix, program):
     needed = subprocess.run(["readelf", "-dW", f"{prefix}/bin/{program}"], capture_output=True, text=True).stdout
