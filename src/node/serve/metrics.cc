@@ -92,13 +92,14 @@ constexpr DeviceMetric of_device[] = {
 
 }  // namespace
 
-std::string metrics_text(const Agent& agent, const MaySee& may_see) {
+std::string metrics_text(const Look& look) {
+  const Agent& agent = look.agent();
   Exposition out;
   out.family("carve_build_info", "gauge", "The agent's version, always 1.");
   out.sample({{"version", CARVE_VERSION}, {"simulated", agent.settings().paths.sim_spec}}, "1");
 
   std::vector<api::Device> devices;
-  for (const NodeDevice& d : agent.devices()) devices.push_back(view(agent, d, may_see));
+  for (const NodeDevice& d : agent.devices()) devices.push_back(view(look, d));
   out.family("carve_device_info", "gauge", "What the device is and which policy is effective, always 1.");
   for (const api::Device& d : devices)
     out.sample({{"device", std::to_string(d.index)},
@@ -115,7 +116,7 @@ std::string metrics_text(const Agent& agent, const MaySee& may_see) {
 
   std::vector<api::Slice> slices;
   for (const auto& [id, tenant] : agent.tenants())
-    if (may_see(tenant->use)) slices.push_back(view(agent, *tenant, false, may_see));
+    if (look.may_see(tenant->use)) slices.push_back(view(look, *tenant, false));
   const auto each_part = [&](const auto& act) {
     for (const api::Slice& s : slices)
       for (const api::SlicePart& p : s.parts)

@@ -7,6 +7,6 @@
 
 namespace carve::node {
 
-std::string metrics_text(const Agent&, const MaySee&);
+std::string metrics_text(const Look&);
 
 }  // namespace carve::node

@@ -154,8 +154,8 @@ struct Asked {
 
   bool sees_all() const { return peer.uid == 0 || peer.uid == geteuid(); }
   bool may_see(const ledger::Use& use) const { return sees_all() || use.what.owner == peer.uid; }
-  MaySee eyes() const {
-    return [this](const ledger::Use& use) { return may_see(use); };
+  Look look() const {
+    return {agent, [this](const ledger::Use& use) { return may_see(use); }};
   }
 
   // The slice NAME, where the caller may see it; what is somebody else's does not exist for others.
@@ -182,8 +182,9 @@ HttpAnswer version(const Asked& a) {
 
 HttpAnswer devices(const Asked& a) {
   api::DeviceList list;
+  const Look look = a.look();
   for (const NodeDevice& d : a.agent.devices()) {
-    list.devices.push_back(view(a.agent, d, a.eyes()));
+    list.devices.push_back(view(look, d));
     if (!a.sees_all()) list.devices.back().strangers.clear();
   }
   return document(list);
@@ -191,8 +192,9 @@ HttpAnswer devices(const Asked& a) {
 
 HttpAnswer slices(const Asked& a) {
   api::SliceList list;
+  const Look look = a.look();
   for (const auto& [id, tenant] : a.agent.tenants())
-    if (a.may_see(tenant->use)) list.slices.push_back(view(a.agent, *tenant, false, a.eyes()));
+    if (a.may_see(tenant->use)) list.slices.push_back(view(look, *tenant, false));
   if (a.request.query == "all=true")
     for (const ledger::Use& use : a.agent.ledger().ended())
       if (a.may_see(use)) list.slices.push_back(view(a.agent, use, false));
@@ -201,7 +203,7 @@ HttpAnswer slices(const Asked& a) {
 
 HttpAnswer show(const Asked& a, const std::string& name) {
   const auto tenant = a.named(name);
-  if (tenant) return document(view(a.agent, **tenant, true, a.eyes()));
+  if (tenant) return document(view(a.look(), **tenant, true));
   const auto& ended = a.agent.ledger().ended();
   for (auto use = ended.rbegin(); use != ended.rend(); ++use)
     if (use->what.name == name && a.may_see(*use)) return document(view(a.agent, *use, true));
@@ -218,7 +220,7 @@ HttpAnswer create(const Asked& a) {
                           "slices for containers are made by root: a container runtime acts on them")
                        .value());
   const auto tenant = a.agent.grant(*request, a.peer);
-  if (tenant) return document(view(a.agent, **tenant, true, a.eyes()), 201);
+  if (tenant) return document(view(a.look(), **tenant, true), 201);
   Refusal refusal = refuse(tenant.error()).value();
   if (tenant.error().kind == K::conflict) {
     refusal.problem.type = "carve:name-taken";
@@ -267,10 +269,10 @@ HttpAnswer alter(const Asked& a, const std::string& name) {
     asked.policy = *policy;
   }
   const auto done = a.agent.alter(**tenant, asked, who(a.peer));
-  return done ? document(view(a.agent, **tenant, true, a.eyes())) : problem(refuse(done.error()).value());
+  return done ? document(view(a.look(), **tenant, true)) : problem(refuse(done.error()).value());
 }
 
-HttpAnswer node(const Asked& a) { return document(view_node(a.agent, a.eyes())); }
+HttpAnswer node(const Asked& a) { return document(view_node(a.look())); }
 
 HttpAnswer alter_node(const Asked& a) {
   if (!a.sees_all())
@@ -313,7 +315,7 @@ HttpAnswer trace(const Asked& a) {
   return {200, "application/json", chrome_trace(spans, names, since)};
 }
 
-HttpAnswer metrics(const Asked& a) { return {200, metrics_type, metrics_text(a.agent, a.eyes())}; }
+HttpAnswer metrics(const Asked& a) { return {200, metrics_type, metrics_text(a.look())}; }
 
 HttpAnswer stop(const Asked& a, const std::string& name) {
   const auto tenant = a.named(name);
@@ -321,7 +323,7 @@ HttpAnswer stop(const Asked& a, const std::string& name) {
   const uint64_t id = (*tenant)->use.id;
   a.agent.stop(**tenant, "stopped by " + who(a.peer));
   if (Tenant* living = a.agent.find(name); living != nullptr && living->use.id == id)
-    return document(view(a.agent, *living, true, a.eyes()));
+    return document(view(a.look(), *living, true));
   return document(view(a.agent, a.agent.ledger().ended().back(), true));
 }
 
@@ -359,7 +361,7 @@ HttpAnswer thaw(const Asked& a, const std::string& name) {
   const auto tenant = a.named(name);
   if (!tenant) return problem(tenant.error());
   const auto done = a.agent.thaw(**tenant);
-  return done ? document(view(a.agent, **tenant, true, a.eyes())) : problem(refuse(done.error()).value());
+  return done ? document(view(a.look(), **tenant, true)) : problem(refuse(done.error()).value());
 }
 
 HttpAnswer container(const Asked& a, const std::string& name) {
@@ -471,7 +473,7 @@ HttpAnswer answer_metrics(const Agent& agent, const HttpRequest& request) {
                        .value());
   if (request.method != "GET")
     return problem(refuse(405, "carve:bad-request", "no such method", "metrics are read with GET").value());
-  return {200, metrics_type, metrics_text(agent, [](const ledger::Use&) { return true; })};
+  return {200, metrics_type, metrics_text({agent, [](const ledger::Use&) { return true; }})};
 }
 
 }  // namespace carve::node

@@ -13,10 +13,6 @@
 namespace carve::node {
 namespace {
 
-std::string seen_name(const ledger::Use& use, const MaySee& may_see) {
-  return may_see(use) ? use.what.name : "another user's slice";
-}
-
 // The names, each once.
 std::string joined(const std::vector<std::string>& names) {
   std::vector<std::string> once;
@@ -33,33 +29,32 @@ std::vector<const ledger::Use*> living_on(const Agent& agent, const Uuid& device
   return out;
 }
 
-api::Setting view(const Agent& agent, const Uuid& device, const Setting<Policy>& setting,
-                  const MaySee& may_see) {
+api::Setting view(const Look& look, const Uuid& device, const Setting<Policy>& setting) {
   std::vector<std::string> names;
-  for (const ledger::Use* use : living_on(agent, device))
-    if (setting.pending()) names.push_back(seen_name(*use, may_see));
+  for (const ledger::Use* use : living_on(look.agent(), device))
+    if (setting.pending()) names.push_back(look.name_of(*use));
   return {std::string(text(setting.desired)), std::string(text(setting.effective)), joined(names)};
 }
 
 // How shares are enforced on a device; empty where no slice on it has one that should be. Whoever is on it
 // and not governed takes what he likes: then nobody's share is sure, and he is named.
-std::string enforcement_on(const Agent& agent, const Uuid& device, const MaySee& may_see) {
-  const auto compute = agent.compute(device);
+std::string enforcement_on(const Look& look, const Uuid& device) {
+  const auto& compute = look.compute(device);
   bool shared_out = false;
   std::vector<std::string> ungoverned;
-  for (const ledger::Use* use : living_on(agent, device)) {
+  for (const ledger::Use* use : living_on(look.agent(), device)) {
     shared_out |= use->what.shares_compute();
     if (!compute ||
         std::ranges::find(compute->slices, use->id, &SliceCompute::tenant) == compute->slices.end())
-      ungoverned.push_back(seen_name(*use, may_see));
+      ungoverned.push_back(look.name_of(*use));
   }
   if (!shared_out) return "";
   if (!ungoverned.empty()) return "not enforced: " + joined(ungoverned);
   return compute->arbitrated ? "library" : "not enforced";
 }
 
-std::optional<api::PartCompute> compute_of(const Agent& agent, const ledger::Use& use, const Uuid& device) {
-  const auto compute = agent.compute(device);
+std::optional<api::PartCompute> compute_of(const Look& look, const ledger::Use& use, const Uuid& device) {
+  const auto& compute = look.compute(device);
   if (!compute) return std::nullopt;
   const auto found = std::ranges::find(compute->slices, use.id, &SliceCompute::tenant);
   if (found == compute->slices.end()) return std::nullopt;
@@ -150,13 +145,14 @@ api::Check check(std::string name, bool good, std::string detail, std::string fi
 
 }  // namespace
 
-api::Node view_node(const Agent& agent, const MaySee& may_see) {
+api::Node view_node(const Look& look) {
+  const Agent& agent = look.agent();
   const Settings& settings = agent.settings();
   api::Node out;
   out.policy.desired = text(agent.policies().desired());
   std::vector<std::string> blocked;
   for (const NodeDevice& d : agent.devices()) {
-    const api::Setting on = view(agent, d.device.uuid, agent.policies().of(d.device.uuid), may_see);
+    const api::Setting on = view(look, d.device.uuid, agent.policies().of(d.device.uuid));
     if (out.policy.effective.empty()) out.policy.effective = on.effective;
     if (out.policy.effective != on.effective) out.policy.effective = "mixed";
     if (!on.blocked_by.empty()) blocked.push_back(on.blocked_by);
@@ -169,7 +165,8 @@ api::Node view_node(const Agent& agent, const MaySee& may_see) {
   return out;
 }
 
-api::Device view(const Agent& agent, const NodeDevice& d, const MaySee& may_see) {
+api::Device view(const Look& look, const NodeDevice& d) {
+  const Agent& agent = look.agent();
   api::Device out;
   out.index = d.device.index;
   out.uuid = text(d.device.uuid);
@@ -183,10 +180,10 @@ api::Device view(const Agent& agent, const NodeDevice& d, const MaySee& may_see)
   out.context_bytes = d.context.count;
   out.utilization_percent = d.sample.utilization_percent;
   out.tenants_max = most_tenants;
-  out.policy = view(agent, d.device.uuid, agent.policies().of(d.device.uuid), may_see);
-  out.compute = enforcement_on(agent, d.device.uuid, may_see);
+  out.policy = view(look, d.device.uuid, agent.policies().of(d.device.uuid));
+  out.compute = enforcement_on(look, d.device.uuid);
   uint64_t switch_ns = assumed_switch_ns;
-  if (const auto compute = agent.compute(d.device.uuid)) {
+  if (const auto& compute = look.compute(d.device.uuid)) {
     if (compute->switch_ns != 0) switch_ns = compute->switch_ns;
     if (compute->arbitrated)
       out.arbitration = api::DeviceCompute{compute->idle_1s_bp, compute->switch_ns, compute->switches};
@@ -202,27 +199,27 @@ api::Device view(const Agent& agent, const NodeDevice& d, const MaySee& may_see)
     const Allocation& what = agent.ledger().living().at(id).what;
     out.share_granted_bp += slice.share.basis_points;
     if (what.shares_compute()) promised_bp += slice.share.basis_points;
-    if (what.exclusive) out.exclusive_to = seen_name(agent.ledger().living().at(id), may_see);
+    if (what.exclusive) out.exclusive_to = look.name_of(agent.ledger().living().at(id));
   }
   out.compute_state = commitment(promised_bp, switch_ns);
   return out;
 }
 
-api::Slice view(const Agent& agent, const Tenant& tenant, bool whole, const MaySee& may_see) {
-  api::Slice out = of_use(agent, tenant.use, whole);
+api::Slice view(const Look& look, const Tenant& tenant, bool whole) {
+  api::Slice out = of_use(look.agent(), tenant.use, whole);
   out.state = state_of(tenant);
   out.command = tenant.command;
   // As on the worst of its devices.
   if (tenant.use.what.shares_compute())
     for (const Slice& slice : tenant.use.what.slices) {
-      const std::string on = enforcement_on(agent, slice.device, may_see);
+      const std::string on = enforcement_on(look, slice.device);
       if (out.compute.empty() || out.compute == "library") out.compute = on;
     }
   for (size_t d = 0; d < out.parts.size(); ++d) {
     api::SlicePart& part = out.parts[d];
     if (tenant.report.page) part.charged_bytes = shm::read(tenant.report.page->budget[d]).used;
     if (tenant.report.spill) part.spilled_bytes = shm::read(tenant.report.spill->budget[d]).used;
-    part.compute = compute_of(agent, tenant.use, tenant.use.what.slices[d].device);
+    part.compute = compute_of(look, tenant.use, tenant.use.what.slices[d].device);
     part.used_bytes = tenant.measured[d].truth.count;
     part.peak_bytes = std::max(tenant.measured[d].peak.count, part.charged_bytes);
   }

@@ -11,9 +11,30 @@ namespace carve::node {
 // Whose slices the one who looks may know of; of others no name is told.
 using MaySee = std::function<bool(const ledger::Use&)>;
 
-api::Node view_node(const Agent&, const MaySee&);
-api::Device view(const Agent&, const NodeDevice&, const MaySee&);
-api::Slice view(const Agent&, const Tenant&, bool whole, const MaySee&);
+// One look at the agent, by somebody: an arbiter, whose work asking disturbs, is asked once at most.
+class Look {
+ public:
+  Look(const Agent& agent, MaySee may_see) : agent_(agent), may_see_(std::move(may_see)) {}
+  const Agent& agent() const { return agent_; }
+  std::string name_of(const ledger::Use& use) const {
+    return may_see_(use) ? use.what.name : "another user's slice";
+  }
+  bool may_see(const ledger::Use& use) const { return may_see_(use); }
+  const std::optional<DeviceCompute>& compute(const Uuid& device) const {
+    const auto known = compute_.find(device);
+    return known != compute_.end() ? known->second
+                                   : compute_.emplace(device, agent_.compute(device)).first->second;
+  }
+
+ private:
+  const Agent& agent_;
+  MaySee may_see_;
+  mutable std::map<Uuid, std::optional<DeviceCompute>> compute_;
+};
+
+api::Node view_node(const Look&);
+api::Device view(const Look&, const NodeDevice&);
+api::Slice view(const Look&, const Tenant&, bool whole);
 api::Slice view(const Agent&, const ledger::Use& ended, bool whole);
 api::Diagnosis diagnose(const Agent&);
 
