@@ -117,7 +117,8 @@ std::vector<place::Card> Agent::cards() const {
 place::Answer Agent::explain(const Request& request) const {
   const std::vector<place::Card> all = cards();
   const Strategy strategy = request.strategy.value_or(settings_.strategy);
-  place::Answer answer = place::place(all, request, strategy);
+  const auto answer_to = [&](const Request& r) { return place::place(all, r, strategy); };
+  place::Answer answer = answer_to(request);
   if (!answer.placement || request.policy || settings_.policy_per_slice) return answer;
   // Whoever names no policy takes its device's. The parts of one slice follow one policy, so while some
   // devices have changed over and others not yet, all parts go to the ones or to the others.
@@ -130,7 +131,7 @@ place::Answer Agent::explain(const Request& request) const {
   for (const Policy policy : policies) {
     Request bound = request;
     bound.policy = policy;
-    answer = place::place(all, bound, strategy);
+    answer = answer_to(bound);
     if (answer.placement) break;
   }
   return answer;
