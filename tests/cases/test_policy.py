@@ -61,6 +61,17 @@ def test_a_change_waits_for_the_slices_of_each_device_and_names_them(world):
     assert world.show("c")["policy"] == GUARANTEED
 
 
+@pytest.mark.devices("a10x3")
+def test_parts_of_one_slice_go_where_one_policy_holds(world):
+    holder(world, "a", "--compute", "30%")
+    world.carve("node", "set", "--policy", GUARANTEED)
+    # Binpack would take the fullest card, which still follows the old policy, and one of the others.
+    world.begin("run", "--memory", "1GiB", "--compute", "10%", "--devices", 2, "--name", "m", "--", "sleep", 600)
+    assert until(lambda: "m" in world.slices())
+    shown = world.show("m")
+    assert (shown["policy"], sorted(p["index"] for p in shown["parts"])) == (GUARANTEED, [1, 2])
+
+
 def test_a_restart_without_slices_changes_over_and_one_with_slices_does_not(world):
     holder(world, "a", "--compute", "30%")
     world.carve("node", "set", "--policy", NATIVE)

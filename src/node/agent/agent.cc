@@ -127,7 +127,7 @@ place::Answer Agent::explain(const Request& request) const {
   if (std::ranges::all_of(chosen, [&](size_t i) { return policy_of(i) == policy_of(chosen[0]); }))
     return answer;
   std::vector<Policy> policies{policies_.desired()};
-  for (const size_t i : chosen) policies.push_back(policy_of(i));
+  for (const place::Card& card : all) policies.push_back(*card.policy);
   for (const Policy policy : policies) {
     Request bound = request;
     bound.policy = policy;
