@@ -241,7 +241,7 @@ api::Diagnosis diagnose(const Agent& agent) {
   const bool simulated = !settings.paths.sim_set.empty();
   const bool root = geteuid() == 0;
   api::Diagnosis out;
-  out.isolation = "library";
+  out.isolation = agent.metering().empty() ? "memory: library" : "memory: library, compute: library";
   auto& checks = out.checks;
   const auto exists = [](const std::string& path) { return access(path.c_str(), R_OK) == 0; };
 

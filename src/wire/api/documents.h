@@ -429,7 +429,7 @@ struct Check {
 };
 
 struct Diagnosis {
-  std::string isolation;  // The enforcement level that is active: "library".
+  std::string isolation;  // The enforcement levels that are active: "memory: library, compute: library".
   std::vector<Check> checks;
   static void fields(auto& self, auto&& field) {
     field("isolation", self.isolation);
