@@ -154,7 +154,7 @@ TEST(Top, every_column_but_the_widest_fits_a_hundred) {
     if (line.starts_with("  NAME")) headings.push_back(line);
   ASSERT_EQ(headings.size(), 1u);
   for (const char* heading :
-       {"MEMORY", "ISOLATED", "SHARE", "1s", "1m", "WAITED", "THROTTL", "STATE", "COMMAND"})
+       {"MEMORY", "ISOLATED", "SHARE", "1s", "1m", "WAITED", "THROTTLED", "STATE", "COMMAND"})
     EXPECT_THAT(headings[0], HasSubstr(heading));
 }
 

@@ -102,7 +102,7 @@ constexpr Column columns_of_slices[] = {
     {"1s", 6, 0, true, measured<&C::achieved_1s_bp, percent>},
     {"1m", 6, 0, true, measured<&C::achieved_60s_bp, percent>},
     {"WAITED", 7, 0, true, measured<&C::waiting_ns, span>},
-    {"THROTTL", 7, 0, true, measured<&C::throttled_ns, span>},
+    {"THROTTLED", 9, 0, true, measured<&C::throttled_ns, span>},
     {"BURST", 7, 118, true, measured<&C::burst_ns, span>},
     {"WAIT p50", 8, 128, true, measured<&C::wait_p50_ns, span>},
     {"p99", 7, 136, true, measured<&C::wait_p99_ns, span>},
