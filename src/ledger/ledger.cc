@@ -125,7 +125,7 @@ Outcome<Change> Ledger::grant(const Allocation& what, const Stamp& now, Share mo
                      use.why);
   Use use{last_id_ + 1, what, now, std::nullopt, {}, {}};
   if (const auto good = check(use, most); !good) return tl::unexpected(good.error());
-  return Granted{std::move(use)};
+  return Granted{std::move(use), most};
 }
 
 Outcome<Change> Ledger::alter(uint64_t id, const Terms& terms, const Stamp& now, Share most) const {
@@ -147,7 +147,7 @@ Outcome<Change> Ledger::alter(uint64_t id, const Terms& terms, const Stamp& now,
                      b.device.index, text(terms.share).c_str(),
                      text(Share{static_cast<uint32_t>(10000 - std::min<uint64_t>(others, 10000))}).c_str());
   }
-  return Altered{id, now, terms};
+  return Altered{id, now, terms, most};
 }
 
 Outcome<Change> Ledger::end(uint64_t id, const Stamp& now, std::string why) const {
@@ -178,7 +178,7 @@ Outcome<void> Ledger::apply(const Change& change) {
       if (ended_.size() > most_ended) ended_.erase(ended_.begin());
       return {};
     }
-    if (const auto good = check(use, unlimited); !good) return good;
+    if (const auto good = check(use, granted->most); !good) return good;
     for (const Slice& slice : use.what.slices) {
       Balance& b = balances_.at(slice.device);
       Slice& held = b.held[use.id];
@@ -190,7 +190,7 @@ Outcome<void> Ledger::apply(const Change& change) {
     return {};
   }
   if (const auto* altered = std::get_if<Altered>(&change)) {
-    if (const auto good = alter(altered->id, altered->terms, altered->when, unlimited); !good)
+    if (const auto good = alter(altered->id, altered->terms, altered->when, altered->most); !good)
       return tl::unexpected(good.error());
     Use& use = living_.at(altered->id);
     const Terms old = terms_of(use.what);

@@ -28,13 +28,17 @@ namespace carve::ledger {
 struct DeviceSeen {  // A device and how much of it is to be reserved.
   Device device;
 };
+// More than the whole may be promised of a device's compute, where whoever runs the agent wants it so.
+inline constexpr Share unlimited_shares{10'000'000};
 struct Granted {
   Use use;
+  Share most = unlimited_shares;  // Of a device's compute. Not kept: it was allowed then.
 };
 struct Altered {  // From `when` on it has these terms.
   uint64_t id;
   Stamp when;
   Terms terms;
+  Share most = unlimited_shares;
 };
 struct Ended {
   uint64_t id;
@@ -84,8 +88,7 @@ class Ledger {
   bool balanced() const;
 
   static constexpr size_t most_ended = 1000;
-  static constexpr size_t most_periods = 100;     // Of one use, the newest; the store has all.
-  static constexpr Share unlimited{100 * 10000};  // `most`, where compute may be over-committed.
+  static constexpr size_t most_periods = 100;  // Of one use, the newest; the store has all.
 
  private:
   Outcome<void> check(const Use&, Share most) const;

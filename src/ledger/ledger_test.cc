@@ -124,7 +124,7 @@ TEST(Ledger, compute_is_promised_twice_only_where_somebody_says_so_and_comes_bac
   Book book;
   const auto promise = [&](const char* name, uint32_t share) {
     const auto change =
-        book.ledger.grant(holding(name, {{book.card(0), 1_GiB, {share}}}), morning, Ledger::unlimited);
+        book.ledger.grant(holding(name, {{book.card(0), 1_GiB, {share}}}), morning, unlimited_shares);
     return change && book.ledger.apply(*change);
   };
   ASSERT_TRUE(promise("a", 8000));
@@ -140,6 +140,19 @@ TEST(Ledger, compute_is_promised_twice_only_where_somebody_says_so_and_comes_bac
   ASSERT_TRUE(book.end("b"));
   EXPECT_EQ(book.balance(0).free_share.basis_points, 3000u);
   EXPECT_TRUE(book.ledger.balanced());
+}
+
+TEST(Ledger, an_answer_about_shares_that_has_become_stale_is_refused) {
+  Book book;
+  ASSERT_TRUE(book.grant(holding("a", {{book.card(0), 1_GiB, {4000}}})));
+  Terms more = terms_of(book.ledger.find("a")->what);
+  more.share = {6000};
+  const auto altered = book.ledger.alter(book.ledger.find("a")->id, more, morning);
+  const auto granted = book.ledger.grant(holding("b", {{book.card(0), 1_GiB, {6000}}}), morning);
+  ASSERT_TRUE(altered && granted) << "each fits alone";
+  ASSERT_TRUE(book.ledger.apply(*altered));
+  EXPECT_FALSE(book.ledger.apply(*granted));
+  EXPECT_EQ(book.balance(0).free_share.basis_points, 4000u);
 }
 
 TEST(Ledger, whole_devices_cannot_be_altered) {
