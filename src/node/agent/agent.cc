@@ -112,7 +112,23 @@ std::vector<place::Card> Agent::cards() const {
 }
 
 place::Answer Agent::explain(const Request& request) const {
-  return place::place(cards(), request, request.strategy.value_or(settings_.strategy));
+  std::vector<place::Resident> residents;
+  for (const auto& [id, use] : ledger_.living()) {
+    const Allocation& what = use.what;
+    place::Resident r{what.name,
+                      {},
+                      what.slices.front().memory,
+                      what.slices.front().share,
+                      what.exclusive,
+                      what.isolation != Isolation::none};
+    for (const Slice& slice : what.slices) {
+      const auto d =
+          std::ranges::find(devices_, slice.device, [](const NodeDevice& n) { return n.device.uuid; });
+      if (d != devices_.end()) r.cards.push_back(static_cast<size_t>(d - devices_.begin()));
+    }
+    if (r.cards.size() == what.slices.size()) residents.push_back(std::move(r));
+  }
+  return place::place(cards(), request, request.strategy.value_or(settings_.strategy), residents);
 }
 
 Outcome<const Tenant*> Agent::grant(Request request, const Peer& creator) {
