@@ -99,6 +99,8 @@ Outcome<void> Ledger::check(const Use& use, Share most) const {
   if (find(what.name) != nullptr)
     return failure(K::conflict, "the name '{}' is taken by a living slice; choose another, or stop that one",
                    what.name);
+  if (already_granted(what.owner, what.request_id) != nullptr)
+    return failure(K::conflict, "request '{}' was granted meanwhile; ask again", what.request_id);
   std::set<Uuid> seen;
   for (const Slice& slice : what.slices) {
     const auto found = balances_.find(slice.device);
@@ -171,7 +173,15 @@ Outcome<void> Ledger::apply(const Change& change) {
   }
   if (const auto* granted = std::get_if<Granted>(&change)) {
     const Use& use = granted->use;
-    if (living_.contains(use.id)) return {};  // The same grant, asked for twice.
+    if (const auto known = living_.find(use.id); known != living_.end()) {
+      if (known->second == use) return {};  // The same grant, posted twice.
+      return failure(K::conflict,
+                     "the ledger has moved on: allocation {} was granted as '{}' meanwhile; ask again",
+                     use.id, known->second.what.name);
+    }
+    if (std::ranges::find(ended_, use.id, &Use::id) != ended_.end())
+      return failure(K::conflict, "the ledger has moved on: allocation {} has come and gone; ask again",
+                     use.id);
     last_id_ = std::max(last_id_, use.id);
     if (use.to) {  // Only out of a store: history.
       ended_.push_back(use);

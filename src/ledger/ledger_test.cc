@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "ledger/store.h"
+#include "ledger/memory_store.h"
 
 namespace carve::ledger {
 namespace {
@@ -212,46 +212,6 @@ TEST(Duration, trusts_the_monotonic_clock_within_a_boot_and_utc_across) {
   EXPECT_EQ(duration_ns({9'000, "a", 100}, {5'000, "a", 150}), 50);
   EXPECT_EQ(duration_ns({5'000, "a", 100}, {9'000, "b", 10}), 4'000);
   EXPECT_EQ(duration_ns({9'000, "a", 100}, {5'000, "b", 10}), 0);
-}
-
-// A store that is lost or full at the step of one's choice.
-class Memory : public Store {
- public:
-  Outcome<void> write(const Change& change) override {
-    if (full) return failure(FailureKind::out_of_order, "the disk is full");
-    changes.push_back(change);
-    return {};
-  }
-  // As a table keeps it, without the order of events: devices without their reserve, uses, reserves.
-  Outcome<std::vector<Change>> read() override {
-    std::map<Uuid, Device> devices;
-    std::map<uint64_t, Use> uses;
-    for (const Change& change : changes) {
-      if (const auto* seen = std::get_if<DeviceSeen>(&change)) devices[seen->device.uuid] = seen->device;
-      if (const auto* granted = std::get_if<Granted>(&change)) uses.emplace(granted->use.id, granted->use);
-      if (const auto* ended = std::get_if<Ended>(&change)) {
-        uses.at(ended->id).to = ended->when;
-        uses.at(ended->id).why = ended->why;
-      }
-    }
-    std::vector<Change> out;
-    for (auto [uuid, device] : devices) {
-      device.reserved = {};
-      out.emplace_back(DeviceSeen{device});
-    }
-    for (const auto& [id, use] : uses) out.emplace_back(Granted{use});
-    for (const auto& [uuid, device] : devices) out.emplace_back(DeviceSeen{device});
-    return out;
-  }
-  std::vector<Change> changes;
-  bool full = false;
-};
-
-Ledger reread(Store& store) {
-  Ledger ledger;
-  const auto remembered = store.read();
-  for (const Change& change : *remembered) EXPECT_TRUE(ledger.apply(change));
-  return ledger;
 }
 
 std::string written(const Ledger& ledger) {

@@ -22,13 +22,13 @@ class Carve : public Scoring {
 
   void expect(const Fleet& fleet, const Workload& workload) override {
     guards_.expect(fleet, workload);
-    fragments_.build(fleet, scarce(fleet, typical(without_host_memory(workload))));
+    fragments_.build(fleet, scarce(fleet, without_host_memory(workload)));
   }
   bool expects() const override { return true; }
   bool learns() const override { return true; }
 
   void changed(const Fleet& fleet, uint32_t n) override { guards_.changed(fleet, n); }
-  const Guards* guards() const override { return &guards_; }
+  Guards* guards() override { return &guards_; }
 
  private:
   Fragments fragments_;

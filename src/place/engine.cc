@@ -117,8 +117,8 @@ void Engine::learn(const Ask& ask) {
 }
 
 // The first node with the highest score among those that are not barred.
-std::optional<uint32_t> Engine::best(const Row& row, const Bar& bar) const {
-  if (bar.models == 0 && bar.slots == 0) {
+std::optional<uint32_t> Engine::best(const Row& row, const Bar& bar, const Guards* guards) const {
+  if (bar.models == 0 && bar.slots == 0 && bar.kept == 0) {
     uint8_t high = 0;
     for (size_t i = 0; i < row.block.size(); i += block_size) high = std::max(high, highest(&row.block[i]));
     if (high == 0) return std::nullopt;
@@ -134,10 +134,11 @@ std::optional<uint32_t> Engine::best(const Row& row, const Bar& bar) const {
   for (size_t block = 0; block < row.block.size(); ++block) {
     if (row.block[block] <= high) continue;
     for (size_t n = block * block_size; n < (block + 1) * block_size; ++n) {
+      const auto node = static_cast<uint32_t>(n);
       if (row.score[n] <= high || (row.harm[n] & bar.slots) != 0) continue;
-      if ((bar.models >> fleet_.node(static_cast<uint32_t>(n)).model & 1) != 0) continue;
+      if ((guards->kept(node) & bar.kept) != 0 || (bar.models >> fleet_.node(node).model & 1) != 0) continue;
       high = row.score[n];
-      found = static_cast<uint32_t>(n);
+      found = node;
     }
   }
   return found;
@@ -148,14 +149,16 @@ std::optional<Spot> Engine::find(Kind k) {
   Row& row = kinds_[k];
   update(row);
   Guards::Bars bars;
-  const Guards* guards = scoring_->guards();
-  unsigned kept = guards == nullptr ? 0 : guards->bars(fleet_, row.ask, bars);
+  Guards* guards = scoring_->guards();
+  if (guards != nullptr) guards->settle(fleet_);
+  unsigned standing = guards == nullptr ? 0 : guards->bars(fleet_, row.ask, bars);
   std::optional<uint32_t> found;
-  for (;; --kept) {
+  for (;; --standing) {
     Bar bar;
-    for (unsigned i = 0; i < kept; ++i) bar.models |= bars[i].models, bar.slots |= bars[i].slots;
-    found = best(row, bar);
-    if (found || kept == 0) break;
+    for (unsigned i = 0; i < standing; ++i)
+      bar.models |= bars[i].models, bar.slots |= bars[i].slots, bar.kept |= bars[i].kept;
+    found = best(row, bar, guards);
+    if (found || standing == 0) break;
   }
   if (!found) return std::nullopt;
   const uint32_t n = *found;
@@ -174,14 +177,25 @@ std::optional<Spot> Engine::find(Kind k) {
 std::optional<Spot> Engine::place(Kind k) {
   learn(kinds_[k].ask);
   const auto spot = find(k);
-  if (spot) fleet_.take(kinds_[k].ask, *spot);
+  if (spot) take(k, *spot);
   return spot;
+}
+
+void Engine::take(Kind k, const Spot& spot) {
+  fleet_.take(kinds_[k].ask, spot);
+  if (Guards* guards = scoring_->guards()) guards->stands(fleet_, kinds_[k].ask, spot.node);
+}
+
+void Engine::release(Kind k, const Spot& spot) {
+  fleet_.give(kinds_[k].ask, spot);
+  if (Guards* guards = scoring_->guards()) guards->left(kinds_[k].ask, spot.node);
 }
 
 size_t Engine::bytes_per_node() const {
   if (fleet_.nodes() == 0) return 0;
   size_t bytes = fleet_.nodes() * (sizeof(NodeState) + sizeof(uint64_t)) + fleet_.cards() * sizeof(CardState);
   for (const Row& row : kinds_) bytes += row.score.capacity() + row.block.capacity() + row.harm.capacity();
+  if (const Guards* guards = scoring_->guards()) bytes += guards->bytes();
   return bytes / fleet_.nodes();
 }
 

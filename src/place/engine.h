@@ -31,7 +31,10 @@ class Engine {
 
   // find(), and takes it.
   std::optional<Spot> place(Kind);
-  void release(Kind k, const Spot& spot) { fleet_.give(kinds_[k].ask, spot); }
+  void release(Kind, const Spot&);
+
+  // What stands already when the engine is made, or was decided elsewhere.
+  void take(Kind, const Spot&);
 
   // What is to come, as somebody knows it. Without it a policy that needs one learns from the arrivals.
   void expect(const Workload&);
@@ -57,7 +60,7 @@ class Engine {
   void look_around();
   void learn(const Ask&);
   void adopt(const Workload&);
-  std::optional<uint32_t> best(const Row&, const Bar&) const;
+  std::optional<uint32_t> best(const Row&, const Bar&, const Guards*) const;
   void update(Row&);
   void rescore(Row&, uint32_t n);
 

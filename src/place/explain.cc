@@ -72,6 +72,7 @@ Refusal explain(const Fleet& fleet, const Ask& ask) {
   for (size_t i = 0; i < out.counts.size(); ++i)
     out.sentence += fmt::format("{}{} {}", i == 0 ? ": " : ", ", out.counts[i].nodes, out.counts[i].rule);
   if (out.serving != 0) return out;
+  const auto advise = [&](const std::string& what) { out.advice += out.advice.empty() ? what : "; " + what; };
 
   if (ask.cards != 0 && !ask.exclusive && ask.memory.count != 0) {
     Ask less = ask;
@@ -82,9 +83,9 @@ Refusal explain(const Fleet& fleet, const Ask& ask) {
       less.memory = {std::min(piece->second, ask.memory.count) & ~((uint64_t{1} << 20) - 1)};
       if (less.memory >= smallest_memory && less.memory < ask.memory && fitting(fleet, piece->first, less)) {
         out.nearest.push_back({piece->first, less.memory, {}, {}});
-        out.sentence += fmt::format("; the largest free piece is {}: with {} less{} it would fit",
-                                    text(less.memory).c_str(), text(minus(ask.memory, less.memory)).c_str(),
-                                    ask.cards > 1 ? " on each card" : "");
+        advise(fmt::format("the largest free piece is {}: with {} less{} it would fit",
+                           text(less.memory).c_str(), text(minus(ask.memory, less.memory)).c_str(),
+                           ask.cards > 1 ? " on each card" : ""));
       }
     }
   }
@@ -95,7 +96,7 @@ Refusal explain(const Fleet& fleet, const Ask& ask) {
         part && part->second != 0) {
       const Share share{static_cast<uint32_t>(part->second)};
       out.nearest.push_back({part->first, {}, share, {}});
-      out.sentence += fmt::format("; with at most {} of the compute it would fit", text(share).c_str());
+      advise(fmt::format("with at most {} of the compute it would fit", text(share).c_str()));
     }
   }
   if (ask.cpu_milli != 0) {
@@ -106,9 +107,10 @@ Refusal explain(const Fleet& fleet, const Ask& ask) {
       if (fitting(fleet, n, less) && (!best || fleet.node(n).cpu_free > fleet.node(*best).cpu_free)) best = n;
     if (best) {
       out.nearest.push_back({*best, {}, {}, fleet.node(*best).cpu_free});
-      out.sentence += fmt::format("; with at most {}m of CPU it would fit", fleet.node(*best).cpu_free);
+      advise(fmt::format("with at most {}m of CPU it would fit", fleet.node(*best).cpu_free));
     }
   }
+  if (!out.advice.empty()) out.sentence += "; " + out.advice;
   return out;
 }
 

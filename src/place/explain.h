@@ -27,6 +27,7 @@ struct Refusal {
   uint32_t serving = 0;
   std::vector<Count> counts;  // The most frequent first, equals in the table's order.
   std::vector<Nearest> nearest;
+  std::string advice;  // What of `nearest` to ask for instead, in words; empty where there is nothing.
   std::string sentence;
 };
 

@@ -26,9 +26,11 @@ uint32_t Fleet::add(NodeState node, std::span<const CardState> cards) {
   node.first = static_cast<uint32_t>(cards_.size());
   node.cards = static_cast<uint8_t>(cards.size());
   cards_.insert(cards_.end(), cards.begin(), cards.end());
+  node.cpu_all = std::max(node.cpu_all, node.cpu_free);
   nodes_.push_back(node);
   last_.push_back(0);
   cards_of_model_[node.model] += node.cards;
+  largest_node_ = std::max<unsigned>(largest_node_, node.cards);
   for (const CardState& c : cards) {
     free_share_ += c.free_share.basis_points;
     free_share_of_model_[node.model] += c.free_share.basis_points;

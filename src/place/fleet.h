@@ -36,8 +36,9 @@ struct CardState {
 
 struct NodeState {
   Bytes host_free;
-  uint32_t cpu_free = 0;  // In thousandths of a core.
-  uint32_t first = 0;     // Number of its first card in the fleet.
+  uint32_t cpu_all = 0;  // In thousandths of a core; at least what is free when the node is added.
+  uint32_t cpu_free = 0;
+  uint32_t first = 0;  // Number of its first card in the fleet.
   uint8_t cards = 0;
   uint8_t model = 0;  // Bit number in Models; the cards of one node are of one model.
   uint8_t policy = any_policy;
@@ -70,6 +71,7 @@ class Fleet {
   const NodeState& node(uint32_t n) const { return nodes_[n]; }
   std::span<const CardState> cards(uint32_t n) const { return {&cards_[nodes_[n].first], nodes_[n].cards}; }
   uint32_t cards() const { return static_cast<uint32_t>(cards_.size()); }
+  unsigned largest_node() const { return largest_node_; }  // Its cards.
   uint32_t cards_of_model(unsigned bit) const { return cards_of_model_[bit]; }
 
   void take(const Ask&, const Spot&);
@@ -103,6 +105,7 @@ class Fleet {
   uint64_t changes_ = 0;
   uint64_t floor_ = 0;  // The journal begins after this change.
   uint64_t free_share_ = 0;
+  unsigned largest_node_ = 0;
 };
 
 // A validated request as this fleet's engine counts it. Models that the fleet does not know are allowed for

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "place/rules.h"
 
@@ -12,13 +13,35 @@ using Wide = __int128;
 
 int64_t demand_of(const Ask& a) { return int64_t{a.cards} * needed_share(a).basis_points; }
 
+Models models_of(const Fleet& fleet) {
+  return fleet.models() == most_models ? any_model : (Models{1} << fleet.models()) - 1;
+}
+
+uint64_t cards_of(const Fleet& fleet, Models models) {
+  uint64_t cards = 0;
+  for (unsigned t = 0; t < fleet.models(); ++t) cards += (models >> t & 1) * fleet.cards_of_model(t);
+  return cards;
+}
+
+// No other of its kind has room beside it on any node.
+bool is_large(const Fleet& fleet, const Ask& a) { return a.cards > 1 && 2u * a.cards > fleet.largest_node(); }
+
 bool serves(const CardState& c, const Ask& a) {
   return !c.sick && !c.partitioned && !c.exclusive && c.free_share >= needed_share(a) && c.free >= need(a, c);
 }
 
-bool same_slot(const Ask& a, const Ask& b) {
-  return a.cards == b.cards && a.share == b.share && a.memory == b.memory && a.part == b.part &&
-         a.exclusive == b.exclusive && a.models == b.models;
+// A slot of `larger` serves `a` too, and not much better than it must: with at most a quarter more CPU.
+bool like(const Ask& larger, const Ask& a) {
+  return a.cards == larger.cards && a.share == larger.share && a.memory == larger.memory &&
+         a.part == larger.part && a.exclusive == larger.exclusive && a.models == larger.models &&
+         a.cpu_milli <= larger.cpu_milli && uint64_t{larger.cpu_milli} * 4 <= uint64_t{a.cpu_milli} * 5;
+}
+
+uint64_t root(Wide square) {
+  uint64_t r = 0;
+  for (uint64_t bit = uint64_t{1} << 62; bit != 0; bit >>= 1)
+    if (Wide{r | bit} * (r | bit) <= square) r |= bit;
+  return r;
 }
 
 }  // namespace
@@ -27,57 +50,173 @@ unsigned Guards::slots_of(const SlotType& type, const NodeState& node, std::span
   if (!node.up || (type.need.models >> node.model & 1) == 0) return 0;
   unsigned count = 0;
   for (const CardState& c : cards) count += serves(c, type.need);
-  return count / type.need.cards;
+  count /= type.need.cards;
+  return type.need.cpu_milli == 0 ? count : std::min(count, node.cpu_free / type.need.cpu_milli);
+}
+
+Guards::SlotType* Guards::type_of(const Ask& ask) {
+  const auto type = std::ranges::find_if(types_, [&](const SlotType& t) { return like(t.need, ask); });
+  return type == types_.end() ? nullptr : &*type;
+}
+
+Guards::Seen& Guards::seen(uint32_t n) {
+  if (n >= nodes_.size()) nodes_.resize(n + 1);
+  return nodes_[n];
 }
 
 void Guards::expect(const Fleet& fleet, const Workload& workload) {
   groups_.clear();
-  types_.clear();
+  const std::vector<SlotType> old_types = std::exchange(types_, {});
   demand_ = 0;
-  const Models here = fleet.models() == most_models ? any_model : (Models{1} << fleet.models()) - 1;
+  here_ = models_of(fleet);
+  Workload several;
   for (const Type& type : workload) {
     const Ask& a = type.ask;
     if (a.cards == 0) continue;
     demand_ += type.weight * demand_of(a);
-    const Models models = a.models & here;
-    if (models != here && models != 0) {
+    const Models models = a.models & here_;
+    if (models != here_ && models != 0) {
       auto group = std::ranges::find(groups_, models, &Group::models);
-      if (group == groups_.end()) {
-        uint64_t cards = 0;
-        for (unsigned t = 0; t < fleet.models(); ++t) cards += (models >> t & 1) * fleet.cards_of_model(t);
-        group = groups_.insert(group, {models, cards, 0});
-      }
+      if (group == groups_.end()) group = groups_.insert(group, {models, cards_of(fleet, models), 0});
       group->demand += type.weight * demand_of(a);
     }
-    if (a.cards > 1) {
-      auto slot = std::ranges::find_if(types_, [&](const SlotType& s) { return same_slot(s.need, a); });
-      if (slot == types_.end()) {
-        if (types_.size() == most_slot_types) continue;  // The rarest come last.
-        slot = types_.insert(slot, {a, 0});
-      }
-      slot->rate += type.weight;
-    }
+    if (a.cards > 1) several.push_back(type);
   }
   std::ranges::stable_sort(groups_, {}, &Group::cards);
-  counted_.assign(fleet.nodes(), {});
+
+  // Types that one slot serves are one: that of the most CPU stands for them. Those of most demand are kept.
+  std::ranges::stable_sort(several, std::greater{}, [](const Type& t) { return t.ask.cpu_milli; });
+  for (const Type& type : several) {
+    SlotType* known = type_of(type.ask);
+    if (known == nullptr) known = &types_.emplace_back(SlotType{type.ask, 0, is_large(fleet, type.ask)});
+    known->rate += type.weight;
+  }
+  std::ranges::stable_sort(types_, std::greater{},
+                           [](const SlotType& t) { return t.rate * demand_of(t.need); });
+  types_.resize(std::min<size_t>(types_.size(), most_slot_types));
+
+  // What is there already. A node that drains goes on draining where its type is the same.
+  const std::vector<Seen> old_nodes = std::exchange(nodes_, std::vector<Seen>(fleet.nodes()));
+  for (size_t j = 0; j < types_.size(); ++j)
+    for (size_t i = 0; i < old_types.size(); ++i) {
+      if (!types_[j].large || !old_types[i].large || types_[j].need != old_types[i].need) continue;
+      for (size_t n = 0; n < old_nodes.size(); ++n)
+        nodes_[n].kept = static_cast<uint8_t>(nodes_[n].kept | (old_nodes[n].kept >> i & 1u) << j);
+      types_[j].kept = old_types[i].kept;
+      types_[j].again = old_types[i].again;
+    }
   for (uint32_t n = 0; n < fleet.nodes(); ++n) changed(fleet, n);
+  for (const Large& l : large_) count_large(l, 1);
+  for (const Held& h : held_)
+    for (Group& g : groups_)
+      if (g.models == (h.models & here_)) g.held += h.share;
 }
 
 void Guards::changed(const Fleet& fleet, uint32_t n) {
   if (types_.empty()) return;
-  if (n >= counted_.size()) counted_.resize(fleet.nodes());
+  Seen& node = seen(n);
   for (size_t j = 0; j < types_.size(); ++j) {
-    const unsigned now = slots_of(types_[j], fleet.node(n), fleet.cards(n));
-    types_[j].slots += now - uint64_t{counted_[n][j]};  // Modulo 2^64.
-    counted_[n][j] = static_cast<uint8_t>(now);
+    SlotType& type = types_[j];
+    if (type.large) {
+      if ((node.kept >> j & 1) == 0 || fleet.node(n).up) continue;
+      node.kept = static_cast<uint8_t>(node.kept & ~(1u << j));
+      --type.kept;
+      continue;
+    }
+    const unsigned now = slots_of(type, fleet.node(n), fleet.cards(n));
+    type.slots += now - uint64_t{node.slots[j]};  // Modulo 2^64.
+    node.slots[j] = static_cast<uint8_t>(now);
+  }
+}
+
+void Guards::stands(const Fleet& fleet, const Ask& ask, uint32_t n) {
+  if (is_large(fleet, ask)) {
+    large_.push_back({ask, n});
+    count_large(large_.back(), 1);
+  }
+  count_held(ask, 1);
+}
+
+void Guards::left(const Ask& ask, uint32_t n) {
+  const auto gone = std::ranges::find_if(large_, [&](const Large& l) { return l.node == n && l.ask == ask; });
+  if (gone != large_.end()) {
+    count_large(*gone, -1);
+    *gone = large_.back();
+    large_.pop_back();
+  }
+  count_held(ask, -1);
+}
+
+void Guards::count_large(const Large& large, int count) {
+  Seen& node = seen(large.node);
+  node.large = static_cast<uint8_t>(node.large + count);
+  if (SlotType* type = type_of(large.ask)) type->held += count;
+}
+
+void Guards::count_held(const Ask& ask, int count) {
+  if (ask.cards == 0 || ask.models == any_model) return;
+  auto held = std::ranges::find(held_, ask.models, &Held::models);
+  if (held == held_.end()) {
+    if (held_.size() == most_types) return;
+    held = held_.insert(held, {ask.models, 0});
+  }
+  held->share += count * demand_of(ask);
+  for (Group& g : groups_)
+    if (g.models == (ask.models & here_)) g.held += count * demand_of(ask);
+}
+
+// How many nodes should be kept: the fair number, and two standard deviations, less those that stand.
+int64_t Guards::wanted(const Fleet& fleet, const SlotType& type) const {
+  const Wide fair = (Wide{fleet.cards()} * whole_device.basis_points * type.rate << 16) / demand_;
+  const auto all = static_cast<int64_t>((fair + root(4 * fair << 16) + (1 << 15)) >> 16);
+  return std::max<int64_t>(0, all - type.held);
+}
+
+// The tenants that must leave before this node can serve; `never` where it cannot, or has its large request.
+uint32_t Guards::to_drain(const Fleet& fleet, const SlotType& type, uint32_t n) const {
+  const NodeState& node = fleet.node(n);
+  if (!node.up || (type.need.models >> node.model & 1) == 0 || node.cpu_all < type.need.cpu_milli ||
+      nodes_[n].large != 0)
+    return never;
+  unsigned able = 0;
+  uint32_t tenants = 0;
+  for (const CardState& c : fleet.cards(n)) {
+    able += !c.sick && !c.partitioned && need(type.need, c) <= c.usable;
+    tenants += c.tenants;
+  }
+  return able < type.need.cards ? never : tenants;
+}
+
+void Guards::settle(const Fleet& fleet) {
+  for (size_t j = 0; j < types_.size(); ++j) {
+    SlotType& type = types_[j];
+    if (!type.large || fleet.changes() < type.again) continue;
+    const int64_t missing = wanted(fleet, type) - type.kept;
+    if (missing == 0) continue;
+    const auto bit = static_cast<uint8_t>(1u << j);
+    seen(fleet.nodes() - 1);
+    candidates_.clear();
+    for (uint32_t n = 0; n < fleet.nodes(); ++n) {
+      if (missing > 0 ? nodes_[n].kept != 0 : (nodes_[n].kept & bit) == 0) continue;
+      const uint32_t tenants = to_drain(fleet, type, n);
+      if (missing < 0) candidates_.emplace_back(~tenants, n);  // Given up: who has most.
+      if (missing > 0 && tenants != never) candidates_.emplace_back(tenants, n);
+    }
+    const auto count = std::min(candidates_.size(), static_cast<size_t>(missing > 0 ? missing : -missing));
+    if (static_cast<int64_t>(count) < missing) type.again = fleet.changes() + fleet.nodes();
+    std::ranges::nth_element(candidates_, candidates_.begin() + static_cast<std::ptrdiff_t>(count));
+    for (size_t i = 0; i < count; ++i) nodes_[candidates_[i].second].kept ^= bit;
+    type.kept += missing > 0 ? static_cast<int64_t>(count) : -static_cast<int64_t>(count);
   }
 }
 
 uint8_t Guards::destroyed(const Fleet& fleet, uint32_t n, const Ask& ask, CardSet set) const {
-  if (types_.empty() || set == 0) return 0;
+  if (types_.empty()) return 0;
   const auto cards = fleet.cards(n);
   std::array<CardState, most_cards> after;
   std::ranges::copy(cards, after.begin());
+  NodeState node = fleet.node(n);
+  node.cpu_free -= ask.cpu_milli;
   for (CardSet s = set; s != 0; s &= s - 1) {
     CardState& c = after[static_cast<unsigned>(std::countr_zero(s))];
     c.free = minus(c.free, need(ask, c));
@@ -86,50 +225,55 @@ uint8_t Guards::destroyed(const Fleet& fleet, uint32_t n, const Ask& ask, CardSe
   }
   unsigned out = 0;
   for (size_t j = 0; j < types_.size(); ++j)
-    if (slots_of(types_[j], fleet.node(n), {after.data(), cards.size()}) <
-        slots_of(types_[j], fleet.node(n), cards))
+    if (!types_[j].large && nodes_[n].slots[j] != 0 &&
+        slots_of(types_[j], node, {after.data(), cards.size()}) < nodes_[n].slots[j])
       out |= 1u << j;
   return static_cast<uint8_t>(out);
 }
 
 unsigned Guards::bars(const Fleet& fleet, const Ask& ask, Bars& out) const {
-  if (ask.cards == 0 || demand_ == 0) return 0;
+  if (demand_ == 0) return 0;
   unsigned count = 0;
-  const auto free = static_cast<int64_t>(fleet.free_share());
-
   // Models on which nothing is left beyond what narrower groups are expected to need.
-  const Models here = fleet.models() == most_models ? any_model : (Models{1} << fleet.models()) - 1;
-  const Models own = ask.models & here;
-  uint64_t own_cards = 0;
-  for (unsigned t = 0; t < fleet.models(); ++t) own_cards += (own >> t & 1) * fleet.cards_of_model(t);
-  std::array<int64_t, most_models> left{};
-  for (unsigned t = 0; t < fleet.models(); ++t) left[t] = static_cast<int64_t>(fleet.free_share_of_model(t));
-  Models closed = 0;
-  for (const Group& g : groups_) {
-    if (g.cards >= own_cards || (own & ~g.models) == 0) continue;  // Not narrower, or its own.
-    int64_t room = 0;
-    for (Models s = g.models; s != 0; s &= s - 1) room += left[static_cast<unsigned>(std::countr_zero(s))];
-    // 3 * H * demand of the group, with H = free / demand of all.
-    const auto reserve = static_cast<int64_t>(Wide{3} * free * g.demand / demand_);
-    for (Models s = g.models; s != 0; s &= s - 1) {
-      int64_t& of = left[static_cast<unsigned>(std::countr_zero(s))];
-      of -= reserve >= room ? of : static_cast<int64_t>(Wide{reserve} * of / room);
+  if (ask.cards != 0 && !groups_.empty()) {
+    const Models own = ask.models & models_of(fleet);
+    const uint64_t own_cards = cards_of(fleet, own);
+    std::array<int64_t, most_models> left{};
+    for (unsigned t = 0; t < fleet.models(); ++t)
+      left[t] = static_cast<int64_t>(fleet.free_share_of_model(t));
+    for (const Group& g : groups_) {
+      if (g.cards >= own_cards || (own & ~g.models) == 0) continue;  // Not narrower, or its own.
+      int64_t room = 0;
+      for (Models s = g.models; s != 0; s &= s - 1) room += left[static_cast<unsigned>(std::countr_zero(s))];
+      const auto fair =
+          static_cast<int64_t>(Wide{fleet.cards()} * whole_device.basis_points * g.demand / demand_);
+      const int64_t reserve = reserve_ * std::max<int64_t>(0, fair - g.held);
+      for (Models s = g.models; s != 0; s &= s - 1) {
+        int64_t& of = left[static_cast<unsigned>(std::countr_zero(s))];
+        of -= reserve >= room ? of : static_cast<int64_t>(Wide{reserve} * of / room);
+      }
     }
+    Models closed = 0;
+    for (Models s = own; s != 0; s &= s - 1) {
+      const auto t = static_cast<unsigned>(std::countr_zero(s));
+      if (left[t] < demand_of(ask) && left[t] < static_cast<int64_t>(fleet.free_share_of_model(t)))
+        closed |= Models{1} << t;
+    }
+    if (closed != 0) out[count++] = {closed, 0, 0};
   }
-  for (Models s = own; s != 0; s &= s - 1) {
-    const auto t = static_cast<unsigned>(std::countr_zero(s));
-    if (left[t] < demand_of(ask) && left[t] < static_cast<int64_t>(fleet.free_share_of_model(t)))
-      closed |= Models{1} << t;
-  }
+
+  for (size_t j = 0; j < types_.size(); ++j)
+    if (types_[j].kept != 0 && !like(types_[j].need, ask))
+      out[count++] = {0, 0, static_cast<uint8_t>(1u << j)};
 
   // Slot types that have none to spare, the scarcest first.
   std::array<std::pair<Wide, uint8_t>, most_slot_types> scarce;
   unsigned scarce_count = 0;
   for (size_t j = 0; j < types_.size(); ++j) {
     const SlotType& type = types_[j];
-    if (type.slots == 0 || same_slot(type.need, ask)) continue;
+    if (type.large || type.slots == 0 || like(type.need, ask)) continue;
     // slots <= 1.5 * H * rate, with H = free * 2^30 / demand_ and rate in 2^-30.
-    const Wide expected = Wide{free} * type.rate;  // Over demand_.
+    const Wide expected = Wide{static_cast<int64_t>(fleet.free_share())} * type.rate;  // Over demand_.
     if (Wide{2} * type.slots * demand_ > 3 * expected) continue;
     // slots / expected, as one number to order by.
     const Wide spare = (Wide{type.slots} * demand_ << 20) / (expected + 1);
@@ -137,8 +281,7 @@ unsigned Guards::bars(const Fleet& fleet, const Ask& ask, Bars& out) const {
     for (; at > 0 && scarce[at - 1].first > spare; --at) scarce[at] = scarce[at - 1];
     scarce[at] = {spare, static_cast<uint8_t>(1u << j)};
   }
-  if (closed != 0) out[count++] = {closed, 0};
-  for (unsigned i = 0; i < scarce_count; ++i) out[count++] = {0, scarce[i].second};
+  for (unsigned i = 0; i < scarce_count; ++i) out[count++] = {0, scarce[i].second, 0};
   return count;
 }
 

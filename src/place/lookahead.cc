@@ -108,21 +108,28 @@ class Lookahead : public Scoring {
       if (a.cards == 0) continue;
       least_cpu_ = std::min(least_cpu_, a.cpu_milli);
     }
-    for (uint64_t i = 0; all > 0 && i < sequences * offers; ++i) {
-      const auto drawn =
-          static_cast<int64_t>(mixed((i + 1) * 0x9e3779b97f4a7c15) % static_cast<uint64_t>(all));
-      const auto type = static_cast<size_t>(std::ranges::upper_bound(up_to, drawn) - up_to.begin());
-      const Ask& a = kinds_[type];
-      for (unsigned t = 0; t < fleet.models(); ++t)
-        if (a.cards == 0 || (a.models >> t & 1) != 0)
-          offered_[i / offers][t].push_back(static_cast<uint16_t>(type));
+    // Each sequence holds every type as often as it is likely, to within one: the offers' places in the sum
+    // of weights are evenly spaced, and no two sequences have the same ones. Only their order is drawn.
+    uint64_t draws = 0;
+    for (unsigned k = 0; all > 0 && k < sequences; ++k) {
+      std::array<uint16_t, offers> sequence;
+      for (unsigned i = 0; i < offers; ++i) {
+        const auto place = static_cast<int64_t>(static_cast<__int128>(all) * (i * sequences + k) /
+                                                (uint64_t{sequences} * offers));
+        sequence[i] = static_cast<uint16_t>(std::ranges::upper_bound(up_to, place) - up_to.begin());
+      }
+      for (unsigned i = offers; i > 1; --i)
+        std::swap(sequence[i - 1], sequence[mixed(++draws * 0x9e3779b97f4a7c15) % i]);
+      for (const uint16_t type : sequence)
+        for (unsigned t = 0; t < fleet.models(); ++t)
+          if (kinds_[type].cards == 0 || (kinds_[type].models >> t & 1) != 0) offered_[k][t].push_back(type);
     }
     memo_.assign(memo_size, {});
   }
   bool expects() const override { return true; }
   bool learns() const override { return true; }
   void changed(const Fleet& fleet, uint32_t n) override { guards_.changed(fleet, n); }
-  const Guards* guards() const override { return &guards_; }
+  Guards* guards() override { return &guards_; }
 
  private:
   static constexpr size_t memo_size = 1 << 18;
@@ -187,7 +194,8 @@ class Lookahead : public Scoring {
     return true;
   }
 
-  Guards guards_;
+  // A fill does not see who else could have gone elsewhere: thrice the reserve makes up for it.
+  Guards guards_{3};
   std::vector<Ask> kinds_;
   std::array<std::array<std::vector<uint16_t>, most_models>, sequences> offered_;
   uint32_t least_cpu_ = 0;

@@ -4,6 +4,8 @@
 #include <bit>
 
 #include "place/engine.h"
+#include "place/explain.h"
+#include "place/repair.h"
 #include "place/rules.h"
 
 namespace carve::place {
@@ -58,9 +60,51 @@ std::string summarised(const std::vector<Verdict>& verdicts, const Request& requ
   return out;
 }
 
+// "; moving 'a' (10 GiB) from device 0 to device 1 would make room", where one move does.
+std::string move_for(Engine& engine, Kind wanted, std::span<const Card> cards,
+                     std::span<const Resident> residents) {
+  std::vector<Standing> standing;
+  for (const Resident& r : residents) {
+    Ask ask;
+    ask.cards = static_cast<uint8_t>(r.cards.size());
+    ask.exclusive = r.exclusive;
+    ask.isolated = r.isolated;
+    if (!r.exclusive) ask.memory = r.memory, ask.share = r.share;
+    Spot spot{0, 0, r.memory};
+    for (const size_t i : r.cards) spot.cards |= 1u << i;
+    standing.push_back({engine.kind(ask), spot});
+  }
+  const auto repair = one_move(engine, wanted, standing);
+  if (!repair) return "";
+  const auto named = [&](CardSet set) {
+    std::vector<unsigned> indexes;
+    for (; set != 0; set &= set - 1)
+      indexes.push_back(cards[static_cast<size_t>(std::countr_zero(set))].device.index);
+    return fmt::format("device{} {}", indexes.size() == 1 ? "" : "s", fmt::join(indexes, ", "));
+  };
+  return fmt::format("; moving '{}' ({}) from {} to {} would make room", residents[repair->who].name,
+                     text(repair->moved).c_str(), named(standing[repair->who].spot.cards),
+                     named(repair->to.cards));
+}
+
 }  // namespace
 
-Answer place(std::span<const Card> cards, const Request& request, Strategy strategy) {
+std::string_view choice(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::binpack: return "the fullest card that fits, of the fullest node";
+    case Strategy::spread: return "the emptiest card of the emptiest node";
+    case Strategy::first_fit: return "the first node that fits, its lowest cards";
+    case Strategy::best_fit: return "the node with least CPU and compute left";
+    case Strategy::fgd: return "where free pieces that nobody can use grow least";
+    case Strategy::carve:
+      return "where free pieces that nobody can use grow least, past what is kept for those who are expected";
+    case Strategy::lookahead: return "where it costs those who are expected least";
+  }
+  return "";
+}
+
+Answer place(std::span<const Card> cards, const Request& request, Strategy strategy,
+             std::span<const Resident> residents) {
   Engine engine(strategy);
   std::vector<CardState> states;
   for (const Card& card : cards) states.push_back(state_of(card));
@@ -85,6 +129,9 @@ Answer place(std::span<const Card> cards, const Request& request, Strategy strat
   const auto spot = engine.find(engine.kind(ask));
   if (!spot) {
     answer.summary = summarised(answer.verdicts, request);
+    if (const std::string advice = explain(engine.fleet(), ask).advice; !advice.empty())
+      answer.summary += "; " + advice;
+    answer.summary += move_for(engine, engine.kind(ask), cards, residents);
     return answer;
   }
   Placement placement{{}, spot->memory, needed_share(ask)};

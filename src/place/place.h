@@ -6,6 +6,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/request.h"
@@ -38,13 +39,27 @@ struct Placement {
   Share share;
 };
 
+// Somebody who stands on the machine: what a move could make room with.
+struct Resident {
+  std::string name;
+  std::vector<size_t> cards;  // Positions in the snapshot.
+  Bytes memory;               // On each.
+  Share share;
+  bool exclusive = false;
+  bool isolated = true;
+};
+
 struct Answer {
   std::optional<Placement> placement;
   std::vector<Verdict> verdicts;  // One for each card, in the snapshot's order.
-  std::string summary;            // Where there is no placement: why, in one sentence.
+  std::string summary;  // Where there is no placement: why, in one sentence, and what would make it fit.
 };
 
-// For a validated request and at most most_cards (place/fleet.h) cards.
-Answer place(std::span<const Card> cards, const Request&, Strategy);
+// For a validated request and at most most_cards (place/fleet.h) cards. With the residents told, the summary
+// also names a move that would make room; nobody is moved.
+Answer place(std::span<const Card> cards, const Request&, Strategy, std::span<const Resident> = {});
+
+// "the fullest card that fits, of the fullest node": how a policy chooses.
+std::string_view choice(Strategy);
 
 }  // namespace carve::place

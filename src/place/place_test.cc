@@ -123,11 +123,55 @@ TEST(Place, a_card_without_isolation_takes_more_than_sixteen_tenants) {
 
 TEST(Place, equal_reasons_are_told_once) {
   const std::vector<Card> cards = {card(0, 4_GiB, 1_GiB), card(1, 4_GiB, 1_GiB), card(2, 4_GiB, 2_GiB)};
-  EXPECT_EQ(place(cards, asking(3_GiB), Strategy::binpack).summary,
-            "devices 0, 1: 3 GiB needed, 1 GiB free; device 2: 3 GiB needed, 2 GiB free");
-  EXPECT_EQ(place(cards, asking(2_GiB, 2), Strategy::binpack).summary,
-            "2 devices are needed, 1 of 3 could serve; devices 0, 1: 2 GiB needed, 1 GiB free");
+  EXPECT_EQ(
+      place(cards, asking(3_GiB), Strategy::binpack).summary,
+      "devices 0, 1: 3 GiB needed, 1 GiB free; device 2: 3 GiB needed, 2 GiB free; the largest free piece "
+      "is 2 GiB: with 1 GiB less it would fit");
+  EXPECT_EQ(
+      place(cards, asking(2_GiB, 2), Strategy::binpack).summary,
+      "2 devices are needed, 1 of 3 could serve; devices 0, 1: 2 GiB needed, 1 GiB free; the largest free "
+      "piece is 1 GiB: with 1 GiB less on each card it would fit");
   EXPECT_EQ(place({}, asking(2_GiB), Strategy::binpack).summary, "this machine has no devices");
+}
+
+// What people ask most, in the words that they get.
+TEST(Place, a_refusal_says_what_each_card_lacks_and_what_would_fit) {
+  Request ten_percent = asking(20_GiB);
+  ten_percent.share = {1000};
+  std::vector<Card> much_memory = {card(0, 48_GiB, 48_GiB)};
+  much_memory[0].free_share = {500};
+  std::vector<Card> crowded = {card(0, 16_GiB, 8_GiB)};
+  crowded[0].isolated = crowded[0].tenants = 16;
+  const std::vector<Card> unequal = {card(0, 24_GiB, 20_GiB), card(1, 16_GiB, 5_GiB)};
+  const std::vector<Card> halves = {card(0, 15_GiB, 8_GiB), card(1, 15_GiB, 8_GiB)};
+  const std::vector<Resident> residents = {{"a", {0}, 7_GiB, {}}, {"b", {1}, 7_GiB, {}}};
+  const struct {
+    std::span<const Card> cards;
+    Request request;
+    std::span<const Resident> residents;
+    const char* summary;
+  } rows[] = {
+      {much_memory,
+       ten_percent,
+       {},
+       "device 0: 10% of its compute needed, 5% free; with at most 5% of the compute it would fit"},
+      {crowded, asking(128_MiB), {}, "device 0: it has 16 isolated tenants, the most there can be"},
+      {unequal,
+       asking(8_GiB, 2),
+       {},
+       "2 devices are needed, 1 of 2 could serve; device 1: 8 GiB needed, 5 GiB free; the largest free piece "
+       "is "
+       "5 GiB: with 3 GiB less on each card it would fit"},
+      {halves, asking(12_GiB), residents,
+       "devices 0, 1: 12 GiB needed, 8 GiB free; the largest free piece is 8 GiB: with 4 GiB less it would "
+       "fit; "
+       "moving 'a' (7 GiB) from device 0 to device 1 would make room"},
+      {halves, asking(16_GiB), residents,
+       "devices 0, 1: 16 GiB needed, and only 15 GiB of it are usable at all; "
+       "the largest free piece is 8 GiB: with 8 GiB less it would fit"},
+  };
+  for (const auto& row : rows)
+    EXPECT_EQ(place(row.cards, row.request, Strategy::binpack, row.residents).summary, row.summary);
 }
 
 TEST(Place, parts_of_unequal_cards_are_equal) {

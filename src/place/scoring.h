@@ -35,7 +35,7 @@ class Scoring {
   virtual void changed(const Fleet&, uint32_t) {}
 
   // What the policy wants kept, where it wants something kept.
-  virtual const Guards* guards() const { return nullptr; }
+  virtual Guards* guards() { return nullptr; }
 };
 
 std::unique_ptr<Scoring> first_fit();  // The first node that can serve, its lowest cards.

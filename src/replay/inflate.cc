@@ -34,9 +34,11 @@ Inflated inflate(const Cluster& cluster, const Trace& trace, Strategy strategy, 
   uint64_t asked = 0;
   uint64_t held = 0;
   size_t mark = 0;
+  unsigned point = 0;
   const auto begin = std::chrono::steady_clock::now();
+  const auto in_use = [&] { return 100.0 * static_cast<double>(held) / static_cast<double>(all); };
   const auto passed = [&](size_t m) {
-    out.allocated[m] = 100.0 * static_cast<double>(held) / static_cast<double>(all);
+    out.allocated[m] = in_use();
     out.failed[m] = failed;
     out.arrived[m] = arrived;
   };
@@ -45,6 +47,7 @@ Inflated inflate(const Cluster& cluster, const Trace& trace, Strategy strategy, 
     // A mark shows what stood before the arrival that passes it.
     asked += pod.demand();
     while (mark < marks.size() && asked * 100 > all * marks[mark]) passed(mark++);
+    for (; point < curve_points && asked * 100 > all * point; ++point) out.curve[point] = in_use();
     const bool placed = setup.engine.place(setup.kinds[i]).has_value();
     ++arrived[class_of(pod)];
     if (placed)
@@ -54,6 +57,7 @@ Inflated inflate(const Cluster& cluster, const Trace& trace, Strategy strategy, 
     ++out.effort.decisions;
   }
   while (mark < marks.size()) passed(mark++);
+  while (point < curve_points) out.curve[point++] = in_use();
   out.effort.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   out.effort.bytes_per_node = setup.engine.bytes_per_node();
   out.effort.kinds = setup.engine.kinds();

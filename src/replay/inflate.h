@@ -14,10 +14,14 @@ namespace carve::replay {
 // Percent of the cards asked for so far.
 inline constexpr std::array<unsigned, 5> marks = {80, 90, 95, 100, 130};
 
+// A point for each percent from 0 to 130.
+inline constexpr unsigned curve_points = 131;
+
 struct Inflated {                                // Of one replay.
   std::array<double, marks.size()> allocated{};  // Percent of the cluster, at each mark.
   std::array<std::array<uint64_t, class_names.size()>, marks.size()> failed{};
   std::array<std::array<uint64_t, class_names.size()>, marks.size()> arrived{};
+  std::array<double, curve_points> curve{};  // Percent of the cluster in use.
   Effort effort;
 };
 

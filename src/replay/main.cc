@@ -8,9 +8,12 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <functional>
 #include <thread>
 
+#include "replay/explain.h"
+#include "replay/plot.h"
 #include "replay/report.h"
 
 namespace {
@@ -28,12 +31,19 @@ struct Options {
   std::string lifetimes = "exponential";
   std::string workload = "trace";
   std::string form = "table";
+  std::string plot;
+  std::string request;
+  unsigned filled = 100;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
 };
 
 int complain(std::string_view sentence) {
   fmt::print(stderr, "carve-replay: {}\n", sentence);
   return 2;
+}
+
+int printed(const std::string& out) {
+  return std::fputs(out.c_str(), stdout) < 0 || std::fflush(stdout) != 0 ? 1 : 0;
 }
 
 // "42..51" or "42": at most 10,000 of them.
@@ -107,6 +117,14 @@ int main(int argc, char** argv) {
   app.add_option("-o", o.form, "table, json or csv")
       ->check(CLI::IsMember({"table", "json", "csv"}))
       ->capture_default_str();
+  app.add_option("--plot", o.plot, "inflate: an SVG of what is in use against what was asked for");
+  app.add_option(
+      "--explain", o.request,
+      "A request, such as num_gpu=8,cpu_milli=64000: where it would go once the first trace has filled "
+      "the cluster, or why nowhere");
+  app.add_option("--filled", o.filled, "explain: percent of the cards asked for before")
+      ->check(CLI::Range(0u, 130u))
+      ->capture_default_str();
   app.add_option("--jobs", o.jobs, "Threads")->check(CLI::Range(1u, 1024u))->capture_default_str();
   CLI11_PARSE(app, argc, argv);
 
@@ -130,11 +148,22 @@ int main(int argc, char** argv) {
     traces.push_back(std::move(*trace));
   }
 
+  const bool churns = o.arrivals == "churn";
+  const bool known = o.workload == "trace";
+  if (churns && !o.plot.empty())
+    return complain("--plot: a picture of arrivals that never leave; leave churn out");
+  if (!o.request.empty()) {
+    const auto request = parse_request(o.request, *cluster);
+    if (!request) return complain(request.error().sentence);
+    std::string answers;
+    for (const Strategy policy : policies)
+      answers += explain(*cluster, traces[0], policy, known, seeds->front(), o.filled, *request);
+    return printed(answers);
+  }
+
   ChurnPlan plan;
   plan.load_permille = static_cast<unsigned>(std::lround(o.load * 1000));
   plan.lifetimes = o.lifetimes == "trace" ? Lifetimes::trace : Lifetimes::exponential;
-  const bool churns = o.arrivals == "churn";
-  const bool known = o.workload == "trace";
   std::vector<Series> all;
   std::vector<Job> todo;
   for (size_t t = 0; t < traces.size(); ++t)
@@ -159,5 +188,7 @@ int main(int argc, char** argv) {
   for (const std::string& sentence : complaints)
     if (!sentence.empty()) return complain(sentence);
   const std::string out = o.form == "json" ? json(all) : o.form == "csv" ? csv(all) : table(all);
-  return std::fputs(out.c_str(), stdout) < 0 || std::fflush(stdout) != 0 ? 1 : 0;
+  if (!o.plot.empty() && !(std::ofstream(o.plot) << plot(all) << std::flush))
+    return complain(fmt::format("--plot: {}: cannot be written", o.plot));
+  return printed(out);
 }

@@ -5,7 +5,8 @@
 #include <numeric>
 
 #include "replay/churn.h"
-#include "replay/inflate.h"
+#include "replay/explain.h"
+#include "replay/plot.h"
 
 namespace carve::replay {
 namespace {
@@ -164,6 +165,50 @@ TEST(Churn, loses_nothing_where_there_is_room_and_much_where_there_is_not) {
   const auto own = churn(cluster, trace, Strategy::carve, false, plan, 42);
   ASSERT_TRUE(own);
   EXPECT_EQ(own->lost, churn(cluster, trace, Strategy::carve, false, plan, 42)->lost);
+}
+
+TEST(Plot, has_a_panel_for_each_trace_and_a_line_for_each_policy) {
+  const Cluster cluster = cluster_of(30);
+  Trace trace = trace_of(cluster, 400);
+  trace.name = "a<b&c";
+  std::vector<Series> all;
+  for (const Strategy policy : {Strategy::first_fit, Strategy::fgd})
+    all.push_back({trace.name, policy, {42}, {inflate(cluster, trace, policy, true, 42)}, {}});
+  const std::string svg = plot(all);
+  const auto count = [&](std::string_view what) {
+    int n = 0;
+    for (size_t at = 0; (at = svg.find(what, at)) != svg.npos; at += what.size()) ++n;
+    return n;
+  };
+  EXPECT_EQ(count("<polyline"), 3) << "two policies, and what would be without waste";
+  EXPECT_EQ(count("a&lt;b&amp;c"), 1);
+  EXPECT_EQ(count(">fgd<"), 1);
+  EXPECT_EQ(count("<g "), count("</g>"));
+  const auto& curve = all[0].inflated[0].curve;
+  EXPECT_EQ(curve[0], 0);
+  EXPECT_NEAR(curve[50], 50, 4.5) << "one arrival asks for up to 8 of 180 cards";
+  EXPECT_NEAR(curve[100], all[0].inflated[0].allocated[3], 1e-9);
+  EXPECT_TRUE(std::ranges::is_sorted(curve));
+}
+
+TEST(Explain, tells_where_or_why_nowhere_in_a_filled_cluster) {
+  const Cluster cluster = cluster_of(30);
+  const Trace trace = trace_of(cluster, 400);
+  const auto ask = [&](std::string_view request, unsigned filled) {
+    const auto pod = parse_request(request, cluster);
+    EXPECT_TRUE(pod) << pod.error().sentence;
+    return explain(cluster, trace, Strategy::carve, true, 42, filled, *pod);
+  };
+  EXPECT_THAT(ask("gpu_milli=500,gpu_spec=T4", 50), HasSubstr("It would go to n"));
+  EXPECT_THAT(ask("gpu_milli=500,gpu_spec=T4", 50), HasSubstr("(T4), card"));
+  EXPECT_THAT(ask("num_gpu=8,cpu_milli=1000", 130), HasSubstr("0/30 nodes can serve: "));
+  EXPECT_THAT(ask("num_gpu=8,cpu_milli=1000", 130), HasSubstr("10 too few cards"));
+  for (const char* wrong :
+       {"gpu", "gpu_milli=", "gpu_milli=1001", "num_gpu=-1", "gpu_spec=X", "colour=red"}) {
+    const auto pod = parse_request(wrong, cluster);
+    ASSERT_FALSE(pod) << wrong;
+    EXPECT_THAT(pod.error().sentence, HasSubstr(wrong));
+  }
 }
 
 }  // namespace

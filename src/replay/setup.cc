@@ -15,6 +15,7 @@ Setup::Setup(const Cluster& cluster, const Trace& trace, Strategy strategy, bool
   Random(seed, nodes_order).shuffle(order);
   for (const uint32_t i : order) {
     const Node& from = cluster.nodes[i];
+    names.emplace_back(from.name);
     place::NodeState node;
     node.cpu_free = from.cpu_milli;
     node.host_free = {from.memory_mib << 20};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <string_view>
 
 #include "place/engine.h"
 #include "replay/random.h"
@@ -32,7 +33,8 @@ struct Effort {
 
 struct Setup {
   place::Engine engine;
-  std::vector<place::Kind> kinds;  // By position in the trace.
+  std::vector<place::Kind> kinds;       // By position in the trace.
+  std::vector<std::string_view> names;  // Of the nodes, in the engine's order; the cluster's strings.
 
   // known: a policy that looks at the workload is told the trace's requests, even if it could learn them.
   Setup(const Cluster&, const Trace&, Strategy, bool known, uint64_t seed);

@@ -33,6 +33,8 @@ class Names {
   std::unordered_map<std::string, size_t> lines_;
 };
 
+}  // namespace
+
 std::vector<std::string> split_models(std::string_view text) {
   std::vector<std::string> out;
   while (!text.empty()) {
@@ -42,8 +44,6 @@ std::vector<std::string> split_models(std::string_view text) {
   }
   return out;
 }
-
-}  // namespace
 
 uint64_t Cluster::cards() const {
   uint64_t sum = 0;

@@ -48,6 +48,9 @@ Outcome<Cluster> read_cluster(const std::string& path);
 // Every pod is sound, and at least one node of the cluster has what it asks for in number and model of cards.
 Outcome<Trace> read_trace(const std::string& path, const Cluster&);
 
+// "T4|P100": T4 and P100.
+std::vector<std::string> split_models(std::string_view text);
+
 // What a pod asks the engine for. The fleet knows all models of the cluster.
 place::Ask ask_of(const Pod&, const place::Fleet&);
 

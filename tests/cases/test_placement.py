@@ -61,7 +61,8 @@ def test_memory_and_compute_must_be_free_on_the_same_card(world):
     hold(world, "b", "--memory", "20GiB", "--device", "1")
     done = world.carve("explain", "--memory", "10GiB", "--compute", "10%")
     assert done.returncode == 1
-    assert "device 0" in done.stdout and "device 1" in done.stdout
+    assert "device 0: 10% of its compute needed, 5% free" in done.stdout and "device 1: 10 GiB needed" in done.stdout
+    assert "with at most 5% of the compute it would fit" in done.stdout
     world.carve("stop", "a")
     assert until(lambda: world.carve("explain", "--memory", "10GiB", "--compute", "10%").returncode == 0)
 
@@ -78,6 +79,26 @@ def test_explain_says_what_each_device_lacks(world):
     assert done.returncode == 1
     assert done.stdout.count("device ") >= 2 and "24 GiB" in done.stdout
     assert world.json("explain", "--memory", "1GiB")["fits"]
+
+
+@pytest.mark.devices("demo15x2")
+def test_explain_says_which_card_and_why_that_one(world):
+    hold(world, "pod1", "--memory", "2GiB")
+    done = world.carve("explain", "--memory", "3GiB")
+    assert done.returncode == 0 and "it would get device 0: 3 GiB (binpack: the fullest card that fits" in done.stdout
+    assert "device 0: fits; 10 GiB would stay free" in done.stdout and "device 1: fits; 12 GiB would stay free" in done.stdout
+    assert "it would get device 1: 3 GiB (spread: the emptiest card" in world.carve("explain", "--memory", "3GiB", "--strategy", "spread").stdout
+
+
+@pytest.mark.devices("demo15x2")
+def test_explain_says_what_would_fit_and_which_move_would_make_room(world):
+    assert hold(world, "a", "--memory", "7GiB", "--device", "0") != hold(world, "b", "--memory", "7GiB", "--device", "1")
+    done = world.carve("explain", "--memory", "12GiB")
+    assert done.returncode == 1
+    assert "the largest free piece is 8 GiB: with 4 GiB less it would fit" in done.stdout
+    assert "moving 'a' (7 GiB) from device 0 to device 1 would make room" in done.stdout
+    assert sorted(free(world)) == [8 * GiB, 8 * GiB], "nobody was moved"
+    assert "2 devices are needed, 0 of 2 could serve" in world.carve("explain", "--memory", "9GiB", "--devices", "2").stdout
 
 
 def test_a_device_by_index_uuid_and_beginning_of_one(world):

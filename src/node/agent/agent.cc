@@ -114,10 +114,32 @@ std::vector<place::Card> Agent::cards() const {
   return out;
 }
 
+// Who stands where: for the sentence that says what would have to move.
+std::vector<place::Resident> Agent::residents() const {
+  std::vector<place::Resident> residents;
+  for (const auto& [id, use] : ledger_.living()) {
+    const Allocation& what = use.what;
+    place::Resident r{what.name,
+                      {},
+                      what.slices.front().memory,
+                      what.slices.front().share,
+                      what.exclusive,
+                      what.isolation != Isolation::none};
+    for (const Slice& slice : what.slices) {
+      const auto d =
+          std::ranges::find(devices_, slice.device, [](const NodeDevice& n) { return n.device.uuid; });
+      if (d != devices_.end()) r.cards.push_back(static_cast<size_t>(d - devices_.begin()));
+    }
+    if (r.cards.size() == what.slices.size()) residents.push_back(std::move(r));
+  }
+  return residents;
+}
+
 place::Answer Agent::explain(const Request& request) const {
   const std::vector<place::Card> all = cards();
+  const std::vector<place::Resident> who = residents();
   const Strategy strategy = request.strategy.value_or(settings_.strategy);
-  const auto answer_to = [&](const Request& r) { return place::place(all, r, strategy); };
+  const auto answer_to = [&](const Request& r) { return place::place(all, r, strategy, who); };
   place::Answer answer = answer_to(request);
   if (!answer.placement || request.policy || settings_.policy_per_slice) return answer;
   // Whoever names no policy takes its device's. The parts of one slice follow one policy, so while some

@@ -243,9 +243,11 @@ HttpAnswer explain(const Asked& a) {
   out.devices = verdicts_of(a.agent, answer);
   if (answer.placement) {
     for (const size_t i : answer.placement->cards) out.chosen.push_back(a.agent.devices()[i].device.index);
-    out.sentence = fmt::format("it would get {} {}: {}{}", out.chosen.size() == 1 ? "device" : "devices",
-                               fmt::join(out.chosen, ", "), text(answer.placement->memory).c_str(),
-                               out.chosen.size() == 1 ? "" : " of each");
+    const Strategy strategy = request->strategy.value_or(a.agent.settings().strategy);
+    out.sentence =
+        fmt::format("it would get {} {}: {}{} ({}: {})", out.chosen.size() == 1 ? "device" : "devices",
+                    fmt::join(out.chosen, ", "), text(answer.placement->memory).c_str(),
+                    out.chosen.size() == 1 ? "" : " of each", text(strategy), place::choice(strategy));
   } else {
     out.sentence = answer.summary;
   }

@@ -1,0 +1,189 @@
+// What each policy does with the same dozen requests, as tables that can be followed with a pencil. Three
+// nodes: a with 2 cards, b and c with 4; every card has 16 GiB. A row says who came or left, where it stands
+// and what every card has left, in tenths of its compute.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <map>
+
+#include "place/engine.h"
+
+namespace carve::place {
+namespace {
+
+Ask asking(unsigned cards, unsigned tenths, Bytes memory) {
+  Ask a;
+  a.cards = static_cast<uint8_t>(cards);
+  a.share = {tenths * 1000};
+  a.memory = memory;
+  return a;
+}
+
+struct Step {
+  const char* who;
+  Ask ask;
+  bool leaves = false;
+};
+const Step steps[] = {
+    {"half", asking(1, 5, 4_GiB)},   {"some", asking(1, 3, 8_GiB)},
+    {"pair", asking(2, 10, 16_GiB)}, {"most", asking(1, 7, 2_GiB)},
+    {"half2", asking(1, 5, 4_GiB)},  {"half", asking(1, 5, 4_GiB), true},
+    {"quad", asking(4, 10, 16_GiB)}, {"some2", asking(1, 3, 8_GiB)},
+    {"heavy", asking(1, 1, 12_GiB)}, {"pair", asking(2, 10, 16_GiB), true},
+    {"one", asking(1, 10, 16_GiB)},  {"trio", asking(3, 5, 8_GiB)},
+};
+
+std::string table(Strategy strategy) {
+  Engine engine(strategy);
+  Fleet& fleet = engine.fleet();
+  for (const unsigned cards : {2u, 4u, 4u}) {
+    NodeState node;
+    node.model = static_cast<uint8_t>(*fleet.model("A10"));
+    node.cpu_free = 64'000;
+    CardState card;
+    card.usable = card.free = 16_GiB;
+    fleet.add(node, std::vector<CardState>(cards, card));
+  }
+  engine.expect({{asking(1, 5, 4_GiB), certain / 10 * 4},
+                 {asking(1, 3, 8_GiB), certain / 10 * 3},
+                 {asking(1, 10, 16_GiB), certain / 10 * 2},
+                 {asking(4, 10, 16_GiB), certain / 10}});
+  std::map<std::string, Spot> standing;
+  std::string out;
+  for (const Step& step : steps) {
+    std::string where = "nowhere";
+    if (step.leaves) {
+      const auto gone = standing.find(step.who);
+      if (gone != standing.end()) engine.release(engine.kind(step.ask), gone->second), standing.erase(gone);
+      where = "leaves";
+    } else if (const auto spot = engine.place(engine.kind(step.ask))) {
+      standing[step.who] = *spot;
+      where = std::string(1, static_cast<char>('a' + spot->node)) + " ";
+      for (CardSet s = spot->cards; s != 0; s &= s - 1) where += std::to_string(std::countr_zero(s));
+    }
+    out += fmt::format("{:<6}{:<8}", step.who, where);
+    for (uint32_t n = 0; n < fleet.nodes(); ++n) {
+      out += " |";
+      for (const CardState& c : fleet.cards(n))
+        out += fmt::format(" {:>2}", c.free_share.basis_points / 1000);
+    }
+    out += "\n";
+  }
+  return "\n" + out;
+}
+
+TEST(Golden, binpack) {
+  EXPECT_EQ(table(Strategy::binpack), R"(
+half  a 0      |  5 10 | 10 10 10 10 | 10 10 10 10
+some  a 0      |  2 10 | 10 10 10 10 | 10 10 10 10
+pair  b 01     |  2 10 |  0  0 10 10 | 10 10 10 10
+most  b 2      |  2 10 |  0  0  3 10 | 10 10 10 10
+half2 b 3      |  2 10 |  0  0  3  5 | 10 10 10 10
+half  leaves   |  7 10 |  0  0  3  5 | 10 10 10 10
+quad  c 0123   |  7 10 |  0  0  3  5 |  0  0  0  0
+some2 b 2      |  7 10 |  0  0  0  5 |  0  0  0  0
+heavy b 3      |  7 10 |  0  0  0  4 |  0  0  0  0
+pair  leaves   |  7 10 | 10 10  0  4 |  0  0  0  0
+one   b 0      |  7 10 |  0 10  0  4 |  0  0  0  0
+trio  nowhere  |  7 10 |  0 10  0  4 |  0  0  0  0
+)");
+}
+TEST(Golden, spread) {
+  EXPECT_EQ(table(Strategy::spread), R"(
+half  a 0      |  5 10 | 10 10 10 10 | 10 10 10 10
+some  b 0      |  5 10 |  7 10 10 10 | 10 10 10 10
+pair  c 01     |  5 10 |  7 10 10 10 |  0  0 10 10
+most  b 1      |  5 10 |  7  3 10 10 |  0  0 10 10
+half2 a 1      |  5  5 |  7  3 10 10 |  0  0 10 10
+half  leaves   | 10  5 |  7  3 10 10 |  0  0 10 10
+quad  nowhere  | 10  5 |  7  3 10 10 |  0  0 10 10
+some2 a 0      |  7  5 |  7  3 10 10 |  0  0 10 10
+heavy b 2      |  7  5 |  7  3  9 10 |  0  0 10 10
+pair  leaves   |  7  5 |  7  3  9 10 | 10 10 10 10
+one   c 0      |  7  5 |  7  3  9 10 |  0 10 10 10
+trio  c 123    |  7  5 |  7  3  9 10 |  0  5  5  5
+)");
+}
+TEST(Golden, first_fit) {
+  EXPECT_EQ(table(Strategy::first_fit), R"(
+half  a 0      |  5 10 | 10 10 10 10 | 10 10 10 10
+some  a 0      |  2 10 | 10 10 10 10 | 10 10 10 10
+pair  b 01     |  2 10 |  0  0 10 10 | 10 10 10 10
+most  a 1      |  2  3 |  0  0 10 10 | 10 10 10 10
+half2 b 2      |  2  3 |  0  0  5 10 | 10 10 10 10
+half  leaves   |  7  3 |  0  0  5 10 | 10 10 10 10
+quad  c 0123   |  7  3 |  0  0  5 10 |  0  0  0  0
+some2 a 0      |  4  3 |  0  0  5 10 |  0  0  0  0
+heavy a 1      |  4  2 |  0  0  5 10 |  0  0  0  0
+pair  leaves   |  4  2 | 10 10  5 10 |  0  0  0  0
+one   b 0      |  4  2 |  0 10  5 10 |  0  0  0  0
+trio  b 123    |  4  2 |  0  5  0  5 |  0  0  0  0
+)");
+}
+TEST(Golden, best_fit) {
+  EXPECT_EQ(table(Strategy::best_fit), R"(
+half  a 0      |  5 10 | 10 10 10 10 | 10 10 10 10
+some  a 0      |  2 10 | 10 10 10 10 | 10 10 10 10
+pair  b 01     |  2 10 |  0  0 10 10 | 10 10 10 10
+most  a 1      |  2  3 |  0  0 10 10 | 10 10 10 10
+half2 b 2      |  2  3 |  0  0  5 10 | 10 10 10 10
+half  leaves   |  7  3 |  0  0  5 10 | 10 10 10 10
+quad  c 0123   |  7  3 |  0  0  5 10 |  0  0  0  0
+some2 a 1      |  7  0 |  0  0  5 10 |  0  0  0  0
+heavy b 2      |  7  0 |  0  0  4 10 |  0  0  0  0
+pair  leaves   |  7  0 | 10 10  4 10 |  0  0  0  0
+one   b 0      |  7  0 |  0 10  4 10 |  0  0  0  0
+trio  nowhere  |  7  0 |  0 10  4 10 |  0  0  0  0
+)");
+}
+TEST(Golden, fgd) {
+  EXPECT_EQ(table(Strategy::fgd), R"(
+half  a 0      |  5 10 | 10 10 10 10 | 10 10 10 10
+some  a 0      |  2 10 | 10 10 10 10 | 10 10 10 10
+pair  b 01     |  2 10 |  0  0 10 10 | 10 10 10 10
+most  a 1      |  2  3 |  0  0 10 10 | 10 10 10 10
+half2 b 2      |  2  3 |  0  0  5 10 | 10 10 10 10
+half  leaves   |  7  3 |  0  0  5 10 | 10 10 10 10
+quad  c 0123   |  7  3 |  0  0  5 10 |  0  0  0  0
+some2 a 1      |  7  0 |  0  0  5 10 |  0  0  0  0
+heavy b 2      |  7  0 |  0  0  4 10 |  0  0  0  0
+pair  leaves   |  7  0 | 10 10  4 10 |  0  0  0  0
+one   b 0      |  7  0 |  0 10  4 10 |  0  0  0  0
+trio  nowhere  |  7  0 |  0 10  4 10 |  0  0  0  0
+)");
+}
+TEST(Golden, carve) {
+  EXPECT_EQ(table(Strategy::carve), R"(
+half  a 0      |  5 10 | 10 10 10 10 | 10 10 10 10
+some  a 0      |  2 10 | 10 10 10 10 | 10 10 10 10
+pair  b 01     |  2 10 |  0  0 10 10 | 10 10 10 10
+most  a 1      |  2  3 |  0  0 10 10 | 10 10 10 10
+half2 b 2      |  2  3 |  0  0  5 10 | 10 10 10 10
+half  leaves   |  7  3 |  0  0  5 10 | 10 10 10 10
+quad  c 0123   |  7  3 |  0  0  5 10 |  0  0  0  0
+some2 a 1      |  7  0 |  0  0  5 10 |  0  0  0  0
+heavy b 2      |  7  0 |  0  0  4 10 |  0  0  0  0
+pair  leaves   |  7  0 | 10 10  4 10 |  0  0  0  0
+one   b 0      |  7  0 |  0 10  4 10 |  0  0  0  0
+trio  nowhere  |  7  0 |  0 10  4 10 |  0  0  0  0
+)");
+}
+TEST(Golden, lookahead) {
+  EXPECT_EQ(table(Strategy::lookahead), R"(
+half  a 0      |  5 10 | 10 10 10 10 | 10 10 10 10
+some  a 0      |  2 10 | 10 10 10 10 | 10 10 10 10
+pair  b 01     |  2 10 |  0  0 10 10 | 10 10 10 10
+most  a 1      |  2  3 |  0  0 10 10 | 10 10 10 10
+half2 b 2      |  2  3 |  0  0  5 10 | 10 10 10 10
+half  leaves   |  7  3 |  0  0  5 10 | 10 10 10 10
+quad  c 0123   |  7  3 |  0  0  5 10 |  0  0  0  0
+some2 a 1      |  7  0 |  0  0  5 10 |  0  0  0  0
+heavy b 3      |  7  0 |  0  0  5  9 |  0  0  0  0
+pair  leaves   |  7  0 | 10 10  5  9 |  0  0  0  0
+one   b 0      |  7  0 |  0 10  5  9 |  0  0  0  0
+trio  nowhere  |  7  0 |  0 10  5  9 |  0  0  0  0
+)");
+}
+
+}  // namespace
+}  // namespace carve::place

@@ -1,0 +1,112 @@
+#include "place/guards.h"
+
+#include <gtest/gtest.h>
+
+#include "place/engine.h"
+
+namespace carve::place {
+namespace {
+
+Ask asking(unsigned cards, uint32_t share, uint32_t cpu = 1000, Models models = any_model) {
+  Ask a;
+  a.cards = static_cast<uint8_t>(cards);
+  a.share = {share};
+  a.cpu_milli = cpu;
+  a.models = models;
+  return a;
+}
+
+void add(Fleet& fleet, std::string_view model, unsigned count, unsigned cards) {
+  for (unsigned i = 0; i < count; ++i) {
+    NodeState node;
+    node.model = static_cast<uint8_t>(*fleet.model(model));
+    node.cpu_free = 96'000;
+    CardState card;
+    card.usable = card.free = 16_GiB;
+    fleet.add(node, std::vector<CardState>(cards, card));
+  }
+}
+
+unsigned kept_nodes(const Fleet& fleet, const Guards& guards) {
+  unsigned kept = 0;
+  for (uint32_t n = 0; n < fleet.nodes(); ++n) kept += guards.kept(n) != 0;
+  return kept;
+}
+
+// Of 40 nodes with 8 cards: half of the demand asks for 8 cards. 20 are fair, and 2 * sqrt(20) = 8.9 more.
+TEST(Guards, keep_as_many_nodes_as_are_fair_and_two_deviations_less_what_stands) {
+  Fleet fleet;
+  add(fleet, "A", 40, 8);
+  const Ask large = asking(8, 10000, 64'000);
+  Guards guards;
+  guards.expect(fleet, {{large, certain / 9}, {asking(1, 10000), certain / 9 * 8}});
+  guards.settle(fleet);
+  EXPECT_EQ(kept_nodes(fleet, guards), 29u);
+  for (uint32_t n = 0; n < 29; ++n) guards.stands(fleet, large, n);
+  guards.settle(fleet);
+  EXPECT_EQ(kept_nodes(fleet, guards), 0u);
+  guards.left(large, 7);
+  guards.left(large, 8);
+  guards.settle(fleet);
+  EXPECT_EQ(kept_nodes(fleet, guards), 2u);
+  EXPECT_EQ(guards.kept(7) | guards.kept(8) | guards.kept(30), 1u);
+  EXPECT_EQ(guards.kept(6), 0u) << "one of them stands there";
+}
+
+TEST(Guards, keep_the_nodes_that_have_the_fewest_tenants) {
+  Fleet fleet;
+  add(fleet, "A", 10, 8);
+  const Ask part = asking(1, 1000);
+  for (uint32_t n = 0; n < 10; ++n)
+    for (uint32_t i = 0; i < (n + 5) % 10; ++i) fleet.take(part, {n, 1u << i % 8, {}});
+  Guards guards;  // A tenth of the demand: one node is fair, and two more.
+  guards.expect(fleet, {{asking(8, 10000), certain / 73}, {asking(1, 10000), certain / 73 * 72}});
+  guards.settle(fleet);
+  for (uint32_t n = 0; n < 10; ++n)
+    EXPECT_EQ(guards.kept(n) != 0, n == 5 || n == 6 || n == 7) << "node " << n;
+  fleet.set_up(6, false);
+  guards.changed(fleet, 6);
+  guards.settle(fleet);
+  EXPECT_EQ(guards.kept(6), 0u);
+  EXPECT_NE(guards.kept(8), 0u);
+}
+
+TEST(Guards, a_kept_node_is_open_to_others_when_nothing_else_is_left) {
+  Engine engine(Strategy::carve);
+  add(engine.fleet(), "A", 3, 8);
+  engine.expect({{asking(8, 10000, 80'000), certain / 13}, {asking(1, 10000), certain / 13 * 12}});
+  const Kind one = engine.kind(asking(1, 10000));
+  const Kind eight = engine.kind(asking(8, 10000, 80'000));
+  for (int i = 0; i < 24; ++i) ASSERT_TRUE(engine.place(one)) << i;
+  EXPECT_FALSE(engine.find(eight));
+}
+
+// Two slots of 40 cores on a node of 96: whoever takes 20 cores leaves one.
+TEST(Guards, a_slot_needs_its_cpu_too) {
+  Fleet fleet;
+  add(fleet, "A", 1, 8);
+  Guards guards;
+  guards.expect(fleet, {{asking(4, 10000, 40'000), certain}});
+  EXPECT_EQ(guards.destroyed(fleet, 0, asking(0, 0, 16'000), 0), 0u);
+  EXPECT_EQ(guards.destroyed(fleet, 0, asking(0, 0, 20'000), 0), 1u);
+  EXPECT_EQ(guards.destroyed(fleet, 0, asking(1, 1000, 1'000), 1), 1u) << "and its cards";
+}
+
+// A fifth of the demand is bound to the 2 T of 10 cards: all of them are reserved until it has come.
+TEST(Guards, what_is_bound_to_a_model_finds_its_fair_share_there) {
+  for (const Strategy strategy : {Strategy::carve, Strategy::lookahead}) {
+    Engine engine(strategy);
+    add(engine.fleet(), "T", 2, 1);
+    add(engine.fleet(), "G", 8, 1);
+    const Models only_t = Models{1} << *engine.fleet().known_model("T");
+    const Ask bound = asking(1, 10000, 1000, only_t);
+    const Ask any = asking(1, 10000);
+    engine.expect({{any, certain / 5 * 4}, {bound, certain / 5}});
+    for (int i = 0; i < 8; ++i) EXPECT_GE(engine.place(engine.kind(any))->node, 2u) << text(strategy);
+    EXPECT_TRUE(engine.find(engine.kind(bound)));
+    ASSERT_TRUE(engine.find(engine.kind(any))) << "where nothing else is left the guard yields";
+  }
+}
+
+}  // namespace
+}  // namespace carve::place

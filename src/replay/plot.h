@@ -1,0 +1,15 @@
+// The paper's picture of a replay as SVG: how much of the cluster is in use against how much was asked for,
+// a panel for each trace and a line for each policy; the mean over the seeds. 100 KB for five traces.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "replay/report.h"
+
+namespace carve::replay {
+
+// Of replays of arrivals that never leave. Everything below 70 % is the diagonal, and is left out.
+std::string plot(const std::vector<Series>&);
+
+}  // namespace carve::replay
