@@ -240,7 +240,7 @@ const InImage in_image[] = {
     {"tenant.alloc_free.threads2", 300, by_two_threads},
     {"tenant.meminfo", 50, of_memory_info},
     {"tenant.getprocaddress", 100, [] { return of_lookups("cuMemAlloc"); }},
-    {"tenant.getprocaddress.other", 100, [] { return of_lookups("cuCtxSetCurrent"); }},
+    {"tenant.getprocaddress.other", 100, [] { return of_lookups("cuDeviceGetAttribute"); }},
     {"tenant.dlsym", 100, [] { return of_dlsym(library(), "cuMemAlloc_v2"); }},
     {"tenant.dlsym.other", 0, [] { return of_dlsym(RTLD_DEFAULT, "malloc"); }},
 };

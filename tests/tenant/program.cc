@@ -401,8 +401,8 @@ int lookups(const char* probe_library) {
   void* exchanged = nullptr;
   must(CU(cuGetProcAddress_v2)("cuMemAlloc", &exchanged, 12000, 0, nullptr));
   EXPECT(exchanged == hook);
-  must(CU(cuGetProcAddress_v2)("cuCtxSetCurrent", &exchanged, 12000, 0, nullptr));
-  EXPECT(exchanged == dlsym(library(), "cuCtxSetCurrent"));
+  must(CU(cuGetProcAddress_v2)("cuDeviceGetAttribute", &exchanged, 12000, 0, nullptr));
+  EXPECT(exchanged == dlsym(library(), "cuDeviceGetAttribute"));
   // dlvsym passes a preload by; that is the audit's to see (docs: what a preload does not cover).
   EXPECT(home_of(dlvsym(RTLD_NEXT, "malloc", "GLIBC_2.2.5")).find("libc.so") != std::string::npos);
   return 0;

@@ -166,7 +166,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* out, void* at, unsigned) {
 CUresult cuGetProcAddress_v2(const char* name, void** out, int, cuuint64_t, CUdriverProcAddressQueryResult*) {
   *out = nullptr;
   if (strcmp(name, "cuMemAlloc") == 0) *out = reinterpret_cast<void*>(&cuMemAlloc_v2);
-  if (strcmp(name, "cuCtxSetCurrent") == 0) *out = reinterpret_cast<void*>(&cuCtxSetCurrent);
+  if (strcmp(name, "cuDeviceGetAttribute") == 0) *out = reinterpret_cast<void*>(&cuDeviceGetAttribute);
   return *out != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
