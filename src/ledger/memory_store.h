@@ -49,7 +49,10 @@ class Memory : public Store {
 inline Ledger reread(Store& store) {
   Ledger ledger;
   const auto remembered = store.read();
-  for (const Change& change : *remembered) EXPECT_TRUE(ledger.apply(change));
+  for (const Change& change : *remembered) {
+    const auto applied = ledger.apply(change);
+    EXPECT_TRUE(applied) << applied.error().sentence;
+  }
   return ledger;
 }
 
