@@ -203,9 +203,7 @@ Outcome<void> Ledger::apply(const Change& change) {
     if (const auto good = alter(altered->id, altered->terms, altered->when, altered->most); !good)
       return tl::unexpected(good.error());
     Use& use = living_.at(altered->id);
-    const Terms old = terms_of(use.what);
-    if (altered->terms == old) return {};
-    use.before.push_back({old, altered->when});
+    use.before.push_back({terms_of(use.what), altered->when});
     if (use.before.size() > most_periods) use.before.erase(use.before.begin());
     set_terms(use.what, altered->terms);
     for (const Slice& slice : use.what.slices) {

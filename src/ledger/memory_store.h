@@ -23,6 +23,11 @@ class Memory : public Store {
     for (const Change& change : changes) {
       if (const auto* seen = std::get_if<DeviceSeen>(&change)) devices[seen->device.uuid] = seen->device;
       if (const auto* granted = std::get_if<Granted>(&change)) uses.emplace(granted->use.id, granted->use);
+      if (const auto* altered = std::get_if<Altered>(&change)) {
+        Use& use = uses.at(altered->id);
+        use.before.push_back({terms_of(use.what), altered->when});
+        set_terms(use.what, altered->terms);
+      }
       if (const auto* ended = std::get_if<Ended>(&change)) {
         uses.at(ended->id).to = ended->when;
         uses.at(ended->id).why = ended->why;
@@ -44,7 +49,10 @@ class Memory : public Store {
 inline Ledger reread(Store& store) {
   Ledger ledger;
   const auto remembered = store.read();
-  for (const Change& change : *remembered) EXPECT_TRUE(ledger.apply(change));
+  for (const Change& change : *remembered) {
+    const auto applied = ledger.apply(change);
+    EXPECT_TRUE(applied) << applied.error().sentence;
+  }
   return ledger;
 }
 

@@ -1,8 +1,9 @@
 // The ledger against a model of it, under a scheduler that is a seed: four clients ask, hesitate, repeat
-// themselves and give back; the agent dies between any two steps and its successor reads the store; the disk
-// is full now and then. What is checked after each step: every byte stands in exactly one account, nobody
-// who was told "granted" holds nothing, nobody holds who was not told so or may yet ask again under the same
-// request id, and no request id holds twice. 4,000 histories of 80 steps take about two seconds.
+// themselves, want more or less and give back; the agent dies between any two steps and its successor reads
+// the store; the disk is full now and then. What is checked after each step: every byte stands in exactly one
+// account, nobody who was told "granted" holds nothing, nobody holds who was not told so or may yet ask again
+// under the same request id, and no request id holds twice. 4,000 histories of 80 steps take about two
+// seconds.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -51,6 +52,11 @@ class World {
         client.decided = *change;
       else if (dice_() % 3 == 0)
         wish(c);  // No room: another time, something else.
+    } else if (dice_() % 3 == 0 && ledger_.living().contains(*client.told)) {
+      Terms terms = terms_of(ledger_.living().at(*client.told).what);
+      terms.memory = {(dice_() % 9 + 1ull) << 30};
+      terms.share = {static_cast<uint32_t>(dice_() % 5 * 1000)};
+      if (const auto change = ledger_.alter(*client.told, terms, now)) client.decided = *change;
     } else if (dice_() % 2 == 0) {
       client.gave_back = true;
       if (const auto change = ledger_.end(*client.told, now, "given back"))
@@ -78,12 +84,17 @@ class World {
       }
     for (const auto& [uuid, b] : ledger_.balances()) {
       Bytes held;
-      for (const auto& [id, slice] : b.held) held.count += slice.memory.count;
+      Share shares;
+      for (const auto& [id, slice] : b.held) {
+        held.count += slice.memory.count;
+        shares.basis_points += slice.share.basis_points;
+      }
+      ASSERT_LE(shares, whole_device) << where << ": compute promised twice";
       ASSERT_LE(held.count + b.reserved.count, b.device.native.count) << where << ": over-committed";
     }
   }
 
-  unsigned granted = 0, stale = 0, crashes = 0, between = 0;
+  unsigned granted = 0, stale = 0, crashes = 0, between = 0, altered = 0;
 
  private:
   void wish(unsigned c) {
@@ -116,6 +127,8 @@ class World {
     if (dice_() % 10 == 0) return ++between, crash();
     if (const auto* grant = std::get_if<Granted>(&change)) {
       client.told = grant->use.id, ++granted;
+    } else if (std::holds_alternative<Altered>(change)) {
+      ++altered;
     } else {
       client.told.reset();
       wish(c);
@@ -136,7 +149,7 @@ class World {
 };
 
 TEST(Model, no_interleaving_and_no_crash_loses_doubles_or_over_commits) {
-  unsigned granted = 0, stale = 0, crashes = 0, between = 0;
+  unsigned granted = 0, stale = 0, crashes = 0, between = 0, altered = 0;
   for (unsigned seed = 0; seed < 4000; ++seed) {
     World world(seed);
     for (int step = 0; step < 80; ++step) {
@@ -145,12 +158,14 @@ TEST(Model, no_interleaving_and_no_crash_loses_doubles_or_over_commits) {
       if (testing::Test::HasFatalFailure()) return;
     }
     granted += world.granted, stale += world.stale, crashes += world.crashes, between += world.between;
+    altered += world.altered;
   }
   // That the scheduler went where it should.
   EXPECT_GT(granted, 20'000u);
   EXPECT_GT(stale, 4'000u);
   EXPECT_GT(crashes, 10'000u);
   EXPECT_GT(between, 5'000u);
+  EXPECT_GT(altered, 5'000u);
 }
 
 }  // namespace

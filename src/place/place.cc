@@ -69,6 +69,8 @@ std::string move_for(Engine& engine, Kind wanted, std::span<const Card> cards,
     ask.cards = static_cast<uint8_t>(r.cards.size());
     ask.exclusive = r.exclusive;
     ask.isolated = r.isolated;
+    ask.unshared = r.unshared;
+    if (r.policy) ask.policy = static_cast<uint8_t>(*r.policy);
     if (!r.exclusive) ask.memory = r.memory, ask.share = r.share;
     Spot spot{0, 0, r.memory};
     for (const size_t i : r.cards) spot.cards |= 1u << i;

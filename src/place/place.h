@@ -47,6 +47,8 @@ struct Resident {
   Share share;
   bool exclusive = false;
   bool isolated = true;
+  bool unshared = false;         // No share of it is enforced.
+  std::optional<Policy> policy;  // It stays under this one; none: under any.
 };
 
 struct Answer {

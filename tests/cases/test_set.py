@@ -8,8 +8,12 @@ from conftest import BUILD, GiB, LOAD, MiB, until
 
 
 def holder(world, name="a", memory="4GiB", allocate="2GiB", *options):
+    """It holds so much and does nothing else."""
     world.begin("run", "--memory", memory, "--device", 0, "--name", name, *options, "--", LOAD, "--allocate", allocate, "--no-touch", "--seconds", 600)
-    return world.attached(name)
+    assert until(lambda: name in world.slices())
+    least = int(allocate.removesuffix("GiB")) * GiB
+    assert until(lambda: world.show(name)["parts"][0]["charged_bytes"] > least, 30)
+    return world.show(name)
 
 
 def quota(world, name="a"):

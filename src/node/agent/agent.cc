@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -114,17 +115,20 @@ std::vector<place::Card> Agent::cards() const {
   return out;
 }
 
-// Who stands where: for the sentence that says what would have to move.
-std::vector<place::Resident> Agent::residents() const {
+// Who stands where, as the one who asks may know them: for the sentence that says what would have to move.
+std::vector<place::Resident> Agent::residents(uint32_t asking) const {
   std::vector<place::Resident> residents;
   for (const auto& [id, use] : ledger_.living()) {
     const Allocation& what = use.what;
-    place::Resident r{what.name,
+    const bool seen = asking == 0 || asking == geteuid() || asking == what.owner;
+    place::Resident r{seen ? what.name : "another user's slice",
                       {},
                       what.slices.front().memory,
                       what.slices.front().share,
                       what.exclusive,
-                      what.isolation != Isolation::none};
+                      what.isolation != Isolation::none,
+                      !what.shares_compute() && !what.exclusive,
+                      settings_.policy_per_slice ? std::nullopt : std::optional(what.policy)};
     for (const Slice& slice : what.slices) {
       const auto d =
           std::ranges::find(devices_, slice.device, [](const NodeDevice& n) { return n.device.uuid; });
@@ -137,7 +141,7 @@ std::vector<place::Resident> Agent::residents() const {
 
 place::Answer Agent::explain(const Request& request) const {
   const std::vector<place::Card> all = cards();
-  const std::vector<place::Resident> who = residents();
+  const std::vector<place::Resident> who = residents(request.owner);
   const Strategy strategy = request.strategy.value_or(settings_.strategy);
   const auto answer_to = [&](const Request& r) { return place::place(all, r, strategy, who); };
   place::Answer answer = answer_to(request);

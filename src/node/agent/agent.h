@@ -119,7 +119,7 @@ class Agent {
 
  private:
   std::vector<place::Card> cards() const;
-  std::vector<place::Resident> residents() const;
+  std::vector<place::Resident> residents(uint32_t asking) const;
   ledger::Stamp now() const;
   Outcome<void> announce(const Tenant&) const;
   Outcome<void> make_pages(Tenant&);

@@ -23,7 +23,10 @@ uint64_t used_of(const Tenant& tenant, size_t part) {
   return tenant.report.page ? shm::read(tenant.report.page->budget[part]).used : 0;
 }
 
+// Of the program its name, without where it lies.
 std::string shortened(std::string command) {
+  const size_t name = command.rfind('/', command.find(' '));
+  if (name != std::string::npos) command.erase(0, name + 1);
   if (command.size() > 40) command.replace(37, std::string::npos, "...");
   return command;
 }
