@@ -400,6 +400,9 @@ Ns Device::step(Ns now, std::span<const Observation> seen) {
     if (!holder_)
       if (const auto next = pick(seen)) open(*next, now);
   }
+  upcoming_.reset();
+  if (draining_)
+    if (const auto next = pick(seen)) upcoming_ = next->place;
   set_gates(now, seen);
   return next_look(now, seen);
 }

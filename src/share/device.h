@@ -85,6 +85,7 @@ class Device {
   bool present(unsigned place) const { return present_[place]; }
   std::optional<unsigned> holder() const { return holder_; }
   bool draining() const { return draining_; }
+  std::optional<unsigned> upcoming() const { return upcoming_; }  // Who opens when the drain has ended.
   bool hardware_shares() const { return all_open_; }  // The gates are open and the hardware takes turns.
   Ns busy() const { return busy_; }                   // Something ran: the sum of all that was charged.
   uint64_t switches() const { return switches_; }
@@ -139,7 +140,7 @@ class Device {
   std::bitset<most_tenants> present_;
   FairClock clock_[3];
   std::optional<unsigned> holder_;
-  std::optional<unsigned> last_holder_;
+  std::optional<unsigned> last_holder_, upcoming_;
   Class granted_ = burst;  // The class in which the holder was served.
   Ns lease_began_ = 0, quantum_began_ = 0;
   Ns lease_used_ = 0;

@@ -42,6 +42,16 @@ def charged(world, seconds, device=0):
     return {n: 100 * (after[n]["busy_ns"] - before[n]["busy_ns"]) / (after[n]["as_of_ns"] - before[n]["as_of_ns"]) for n in after if n in before}
 
 
+def in_some_window(world, holds, seconds=2, device=0, tries=4):
+    """Whether what was charged in one of several windows is as it should be: the machine may be busy with something else in the others."""
+    seen = []
+    for _ in range(tries):
+        seen.append(charged(world, seconds, device))
+        if holds(seen[-1]):
+            return
+    raise AssertionError(seen)
+
+
 def all_run(world, *names):
     assert until(lambda: all(compute(world).get(n, {}).get("leases", 0) > 3 for n in names)), compute(world)
 
@@ -49,21 +59,19 @@ def all_run(world, *names):
 @ONE_CARD
 @pytest.mark.parametrize("words", ["", "--no-sync", "--no-sync --graphs", "--no-sync --streams 4", "--no-sync --processes 3"])
 def test_a_fixed_share_is_a_cap_on_an_empty_card(world, words):
-    alone = load(world, "a", 30, f"--kernels 200us {words}", 4)
+    alone = load(world, "a", 30, f"--kernels 200us {words}", 8)
     all_run(world, "a")
-    assert charged(world, 2)["a"] == pytest.approx(30, abs=2)
+    in_some_window(world, lambda had: had["a"] == pytest.approx(30, abs=1.5), tries=3)
     assert 18 <= kernel_percent(alone) <= (93 if "processes" in words else 31.5)  # Three processes each count their own.
 
 
 @GUARANTEED
 @pytest.mark.parametrize("words", ["", "--no-sync", "--no-sync --graphs", "--no-sync --streams 4", "--no-sync --processes 3"])
 def test_a_guaranteed_share_is_held_beside_a_greedy_neighbour(world, words):
-    greedy = load(world, "greedy", 60, "--kernels 200us --no-sync --streams 4", 7)
-    a = load(world, "a", 30, f"--kernels 200us {words}", 6)
+    greedy = load(world, "greedy", 60, "--kernels 200us --no-sync --streams 4", 11)
+    a = load(world, "a", 30, f"--kernels 200us {words}", 10)
     all_run(world, "a", "greedy")
-    had = charged(world, 3)
-    assert had["a"] >= 27 and had["greedy"] >= 54, had
-    assert sum(had.values()) >= 90, "nothing is left unused"
+    in_some_window(world, lambda had: had["a"] >= 28 and had["greedy"] >= 56 and sum(had.values()) >= 92)
     for program in a, greedy:
         result(program)
 
@@ -83,47 +91,40 @@ def test_a_burst_tenant_alone_has_the_card(world):
 
 @pytest.mark.devices("a10x1", "--policy", "native-burst-share")
 def test_native_weights_are_proportions_and_promise_nothing(world):
-    programs = [load(world, "a", 60, "--kernels 200us --no-sync", 6), load(world, "b", 20, "--kernels 200us --no-sync", 6)]
+    programs = [load(world, "a", 60, "--kernels 200us --no-sync", 11), load(world, "b", 20, "--kernels 200us --no-sync", 11)]
     all_run(world, "a", "b")
-    had = charged(world, 3)
-    assert had["a"] / had["b"] == pytest.approx(3, rel=0.2), had
+    in_some_window(world, lambda had: had["a"] / had["b"] == pytest.approx(3, rel=0.2))
     for p in programs:
         result(p)
 
 
 @GUARANTEED
 def test_who_goes_idle_leaves_its_time_and_has_it_back_at_once(world):
-    a = load(world, "a", 50, "--kernels 200us --no-sync", 9)
-    b = load(world, "b", 50, "--kernels 200us --no-sync", 9)
+    a = load(world, "a", 50, "--kernels 200us --no-sync", 14)
+    work = f"{LOAD} --kernels 200us --no-sync --seconds"
+    b = world.begin("run", "--memory", "1GiB", "--compute", "50%", "--name", "b", "--", "sh", "-c", f"{work} 3; sleep 4; {work} 7")
     all_run(world, "a", "b")
-    pid = world.show("b")["processes"][0]["pid"]
-    for p in world.show("b")["processes"]:
-        os.kill(p["pid"], signal.SIGSTOP)
-    time.sleep(0.3)
-    assert charged(world, 1)["a"] >= 90
-    for p in world.show("b")["processes"]:
-        os.kill(p["pid"], signal.SIGCONT)
-    time.sleep(0.3)
-    assert charged(world, 2)["b"] >= 45
-    assert pid
-    result(a), result(b)
+    in_some_window(world, lambda had: had["b"] >= 45, 1, tries=2)
+    assert until(lambda: charged(world, 0.5)["a"] >= 90, 8, 0), "the pause is a's"
+    assert until(lambda: charged(world, 0.5)["b"] >= 45, 8, 0), "and then it is not"
+    result(a)
+    b.communicate()
 
 
 @ONE_CARD
 def test_a_share_changes_while_the_program_runs(world):
-    programs = [load(world, name, 20, "--kernels 200us --no-sync", 9) for name in ("a", "b")]
+    programs = [load(world, name, 20, "--kernels 200us --no-sync", 11) for name in ("a", "b")]
     all_run(world, "a", "b")
-    assert charged(world, 2)["a"] == pytest.approx(20, abs=3)
+    in_some_window(world, lambda had: had["a"] == pytest.approx(20, abs=1.5), 1)
     assert world.carve("set", "a", "--compute", "60%").returncode == 0
-    time.sleep(0.3)
-    assert charged(world, 2)["a"] == pytest.approx(60, abs=5)
+    in_some_window(world, lambda had: had["a"] == pytest.approx(60, abs=2), 1)
     for p in programs:
         result(p)
 
 
 @ONE_CARD
 def test_without_an_agent_fixed_shares_follow_the_timetable_until_it_is_back(world):
-    seconds = 9
+    seconds = 10
     shares = {"a": 20, "b": 30, "c": 50}
     programs = {name: load(world, name, share, "--kernels 200us --no-sync", seconds) for name, share in shares.items()}
     all_run(world, *shares)
@@ -132,11 +133,8 @@ def test_without_an_agent_fixed_shares_follow_the_timetable_until_it_is_back(wor
     time.sleep(5)
     world.start()
     assert until(lambda: len(compute(world)) == 3)
-    time.sleep(0.5)
-    had = charged(world, 1.5)
-    for name, share in shares.items():
-        assert had[name] == pytest.approx(share, abs=5), had
-    # Five of the nine seconds were without: what they had in all tells what they had then.
+    in_some_window(world, lambda had: all(had[name] == pytest.approx(share, abs=3) for name, share in shares.items()), 0.7)
+    # Five of the ten seconds were without: what they had in all tells what they had then.
     had = {name: kernel_percent(program) for name, program in programs.items()}
     total = sum(had.values())
     assert total >= 60, had
@@ -191,8 +189,7 @@ def test_who_passes_its_gate_is_seen_by_the_driver_and_named(world):
 def test_who_passes_its_gate_is_frozen_and_the_others_have_theirs_back(world):
     bypass(world)
     assert until(lambda: world.show("hostile")["state"] == "frozen")
-    time.sleep(1)
-    assert charged(world, 1.5)["honest"] == pytest.approx(60, abs=5)
+    in_some_window(world, lambda had: had["honest"] == pytest.approx(60, abs=3), 1)
     utilised = until(lambda: world.json("devices")["devices"][0]["utilization_percent"] <= 75)
     assert utilised, "the card does nothing for it any more"
 
@@ -201,20 +198,18 @@ def test_who_passes_its_gate_is_frozen_and_the_others_have_theirs_back(world):
 def test_who_passes_its_gate_is_ended_where_so_configured(world):
     honest, _, _ = bypass(world)
     assert until(lambda: "hostile" not in world.slices())
-    time.sleep(0.5)
-    assert charged(world, 1.5)["honest"] == pytest.approx(60, abs=5)
+    in_some_window(world, lambda had: had["honest"] == pytest.approx(60, abs=3), 1)
     result(honest)
 
 
 @pytest.mark.devices("a10x2", "--policy", "guaranteed-burst-share")
 def test_a_tenant_of_two_cards_has_its_share_of_both(world):
     gang = world.begin("run", "--total-memory", "2GiB", "--devices", 2, "--compute", "40%", "--name", "gang", "--", LOAD, "--device", "all",
-                       *"--kernels 200us --no-sync".split(), "--seconds", 7)
-    beside = [load(world, f"n{i}", 60, "--kernels 200us --no-sync", 7, "--device", i) for i in range(2)]
+                       *"--kernels 200us --no-sync".split(), "--seconds", 14)
+    beside = [load(world, f"n{i}", 60, "--kernels 200us --no-sync", 14, "--device", i) for i in range(2)]
     assert until(lambda: all(c.get("gang", {}).get("leases", 0) > 3 for c in (compute(world, 0), compute(world, 1))))
     for device in range(2):
-        had = charged(world, 2, device)
-        assert had["gang"] >= 30 and had[f"n{device}"] >= 50, had
+        in_some_window(world, lambda had: had["gang"] >= 36 and had[f"n{device}"] >= 54, 1, device)
     for p in (gang, *beside):
         result(p)
 
@@ -222,10 +217,9 @@ def test_a_tenant_of_two_cards_has_its_share_of_both(world):
 @GUARANTEED
 def test_a_killed_holder_leaves_the_card_at_once(world):
     victim = load(world, "victim", 50, "--kernels 200us --no-sync", 20)
-    other = load(world, "other", 50, "--kernels 200us --no-sync", 6)
+    other = load(world, "other", 50, "--kernels 200us --no-sync", 8)
     all_run(world, "victim", "other")
     os.kill(world.show("victim")["processes"][0]["pid"], signal.SIGKILL)
-    time.sleep(0.2)
-    assert charged(world, 1)["other"] >= 90
+    in_some_window(world, lambda had: had["other"] >= 95, 0.7)
     result(other)
     victim.communicate()

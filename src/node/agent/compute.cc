@@ -99,8 +99,19 @@ std::optional<DeviceCompute> Agent::compute(const Uuid& uuid) const {
 }
 
 std::string Agent::metering() const {
-  return "busy intervals of each stream, their ends written by the device or told by the program's own "
-         "synchronisation";
+  unsigned by_events = 0;
+  for (const auto& [id, tenant] : tenants_)
+    for (const auto& [process, member] : tenant->members)
+      by_events += tenant->report.work && tenant->report.work->process[member.slot].marks.load() ==
+                                              static_cast<uint32_t>(shm::Marks::events);
+  std::string out =
+      "time in which a tenant had work on the device: its ends written by the device itself "
+      "(cuStreamWriteValue64), or told by the program's own synchronisation; compared twice a second with "
+      "what NVML says that each process had";
+  if (by_events != 0)
+    out += fmt::format("; of {} process{} the driver cannot write, and events are asked instead", by_events,
+                       by_events == 1 ? "" : "es");
+  return out;
 }
 
 std::vector<TraceSpan> Agent::trace(int64_t since) const {

@@ -261,7 +261,9 @@ Ns Arbiter::look(Ns now) {
       if (decides_.gate(m->place).open == open) set_gate(*m, now);
   for (const auto& m : members_) {
     if (m->who.bond == nullptr || m->who.terms.gang != share::Gang::leads) continue;
-    if (m->who.bond->open.exchange(m->gate.open) != m->gate.open)
+    // Told when the tenant before begins to drain here, the others can drain theirs meanwhile.
+    const bool calls = m->gate.open || decides_.upcoming() == m->place;
+    if (m->who.bond->open.exchange(calls) != calls)
       for (Arbiter* other : m->who.bond->followers) tell_.push_back(other);
   }
   return next;
