@@ -271,7 +271,7 @@ bool Device::equal_natives() const {
 Ns Device::bound_of(unsigned place, std::span<const Observation> seen) const {
   const Tenant& t = tenants_[place];
   Ns bound = unbounded;
-  if (t.terms.policy == Policy::fixed_share) bound = tuning_.bound;
+  if (t.terms.policy == Policy::fixed_share) bound = 2 * tuning_.bound;
   if (present_.count() > 1) bound = lone(place, seen) ? std::min(bound, 4 * tuning_.bound) : tuning_.bound;
   if (t.terms.latency == LatencyClass::latency) return bound;
   for (unsigned i = 0; i < most_tenants; ++i)

@@ -193,7 +193,8 @@ void Arbiter::set_gate(Member& m, Ns now) {
       m.closed = now;
     }
   }
-  // What may be in flight is the tenant's; its threads know only of themselves.
+  // What may be in flight is the process's: its threads know only of themselves. Processes have contexts of
+  // their own, which the device runs in turn: one that runs dry at its turn costs a switch.
   Ns bound = wanted.bound;
   if (bound != share::unbounded)
     bound = std::max<Ns>(bound / std::max(1u, m.meter.threads()), 50 * share::us);

@@ -105,7 +105,7 @@ share::Observation Meter::read(std::span<const shm::ProcessWork> work, std::span
     if (in_flight) seen.left += static_cast<Ns>(std::min(p.left, most));
     seen.longest = std::max(seen.longest, static_cast<Ns>(s.longest));
     seen.drains &= s.drains;
-    threads_ += s.threads;
+    threads_ = std::max(threads_, s.threads);
     idle_at = std::max(idle_at, std::min(s.idle_at, static_cast<uint64_t>(now)));
     if (s.waiting_since != 0) {
       seen.waiting = true;

@@ -24,7 +24,7 @@ class Meter {
                           unsigned device, share::Ns now);
 
   // As of the last read.
-  unsigned threads() const { return threads_; }  // Launching ones.
+  unsigned threads() const { return threads_; }  // Launching ones, of the process that has most.
   share::Ns waiting_since() const {
     return waiting_since_;
   }  // The longest that any stands at the gate; 0: none.

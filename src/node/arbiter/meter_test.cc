@@ -103,7 +103,7 @@ TEST(Meter, what_runs_at_once_is_charged_once) {
   for (unsigned slot : {0u, 1u}) p.stream(0, slot).marked = 9'000'000;
   p.read(0);
   EXPECT_EQ(p.read(2 * ms).busy, 2 * ms);
-  EXPECT_EQ(p.meter.threads(), 3u);
+  EXPECT_EQ(p.meter.threads(), 2u);
 }
 
 TEST(Meter, tells_who_waits_and_since_when) {

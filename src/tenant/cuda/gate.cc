@@ -5,6 +5,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tenant/cuda/lateness.h"
+
 namespace carve::tenant {
 namespace {
 
@@ -193,7 +195,10 @@ Ticket pass_slowly(const Launch& launch) {
     waited = false;
   }
   if (word.pass() == shm::Pass::free) return {};
-  if (is_idle(l)) go_busy(l, monotonic_ns());
+  if (is_idle(l)) {
+    go_busy(l, monotonic_ns());
+    begin_sample(l, launch.stream);
+  }
   // Learning may have changed it; what is submitted is what is taken back.
   const uint64_t ns = estimate.ns;
   touch(l, estimate);

@@ -7,6 +7,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
+
+#include "tenant/cuda/lateness.h"
+
 // glibc 2.18; what runs at the end of a thread. Where it is missing the thread's places are found free by who
 // looks for one.
 extern "C" __attribute__((weak)) int __cxa_thread_atexit_impl(void (*run)(void*), void* object,
@@ -484,7 +488,9 @@ void go_busy(Launching& l, uint64_t now) {
   l.disturbed = false;
   if (l.shared) return;
   const shm::BusyWord busy{l.line->busy.load(std::memory_order_relaxed)};
-  l.line->busy.store(shm::BusyWord::since(now, busy.total(now)).value, std::memory_order_relaxed);
+  l.total_then = busy.total(now);
+  // What it will be late at the end is taken off here, so that the total never goes back.
+  l.line->busy.store(shm::BusyWord::since(now + lateness(l), l.total_then).value, std::memory_order_relaxed);
 }
 
 void go_idle(Launching& l, uint64_t now) {
@@ -495,7 +501,8 @@ void go_idle(Launching& l, uint64_t now) {
   if (l.shared) return;
   const shm::BusyWord busy{l.line->busy.load(std::memory_order_relaxed)};
   l.line->idle_at.store(now, std::memory_order_relaxed);
-  l.line->busy.store(shm::BusyWord::idle(busy.total(now)).value, std::memory_order_relaxed);
+  l.line->busy.store(shm::BusyWord::idle(std::max(busy.total(now), l.total_then)).value,
+                     std::memory_order_relaxed);
   l.line->flags.store(0, std::memory_order_relaxed);
 }
 
@@ -511,6 +518,7 @@ void Waiting::begin() {
   running_ = l.in_flight != 0;
   if (!l.shared) l.line->flags.fetch_or(shm::thread_synchronises, std::memory_order_relaxed);
   put_markers(*process_, l);
+  close_sample(l);
 }
 
 void Waiting::end() {
@@ -536,6 +544,7 @@ void Waiting::end() {
   if (!l.disturbed && (running_ || now - from_ >= took / 8 || took < estimated)) {
     teach(l, l.batch_then, took, estimated);
   }
+  if (!l.disturbed) finish_sample(l, took);
   go_idle(l, now);
   const shm::ControlDevice& device = p.control->devices[l.device];
   if (shm::LeaseWord{device.lease.load(std::memory_order_relaxed)}.eager()) wake_arbiter(p, l.device);
@@ -565,6 +574,8 @@ void stream_ends(CUstream stream) {
 void context_ended(Process& p, uint64_t context) {
   if (p.work == nullptr || is_untaken(p.launching[0])) return;
   for (std::atomic<uint64_t>& address : p.meter.address) address.store(0, std::memory_order_relaxed);
+  const uint32_t threads = p.work->threads_used.load(std::memory_order_acquire);
+  for (unsigned i = 0; i < threads && i < shm::work_threads; ++i) drop_sample(p.launching[i], context);
   const uint32_t used = p.work->streams_used.load(std::memory_order_acquire);
   for (unsigned i = 0; i < used && i < no_place; ++i) {
     StreamPlace& s = p.meter.stream[i];

@@ -239,6 +239,7 @@ constexpr Hook calls[] = {
     CALL(cuDeviceGetUuid),
     CALL(cuDevicePrimaryCtxGetState),
     CALL(cuEventCreate),
+    CALL(cuEventElapsedTime),
     CALL(cuEventQuery),
     CALL(cuEventRecord),
     CALL(cuGraphChildGraphNodeGetGraph),

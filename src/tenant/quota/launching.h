@@ -58,6 +58,15 @@ struct Mark {
 };
 inline constexpr unsigned max_marks = 32;
 
+// How late the host is (cuda/lateness.h).
+struct Sample {
+  uint64_t event[2], context;  // Of that context; 0: none.
+  uint64_t stream;
+  uint64_t late;  // ns
+  uint32_t turn, taken;
+  bool open, refused;
+};
+
 struct alignas(64) Launching {
   // What every launch reads.
   std::atomic<uint64_t> claim;  // Counts the owners of all places in this program image; 0: nobody's.
@@ -89,6 +98,9 @@ struct alignas(64) Launching {
   // Since it was idle.
   uint64_t busy_since, submitted_then;
   uint32_t batch_then;
+
+  Sample sample;
+  uint64_t total_then;  // Of the busy word, when it went busy.
 
   uint32_t mark_count;
   Mark mark[max_marks];

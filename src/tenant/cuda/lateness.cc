@@ -1,0 +1,67 @@
+#include "tenant/cuda/lateness.h"
+
+#include "tenant/cuda/meter.h"
+
+namespace carve::tenant {
+namespace {
+
+constexpr uint32_t every = 16, first_ones = 4;
+
+CUevent event_of(uint64_t handle) { return reinterpret_cast<CUevent>(handle); }
+
+bool make_events(Sample& s, uint64_t context) {
+  for (uint64_t& handle : s.event) {
+    CUevent event = nullptr;
+    if (driver<&cuEventCreate>(&event, CU_EVENT_DEFAULT) != CUDA_SUCCESS) return false;
+    handle = reinterpret_cast<uint64_t>(event);
+  }
+  s.context = context;
+  return true;
+}
+
+}  // namespace
+
+void begin_sample(Launching& l, uint64_t stream) {
+  Sample& s = l.sample;
+  s.open = false;
+  if (l.shared || s.refused || (s.taken >= first_ones && ++s.turn % every != 0)) return;
+  CUcontext current = nullptr;
+  if (driver<&cuCtxGetCurrent>(&current) != CUDA_SUCCESS || current == nullptr) return;
+  const auto context = reinterpret_cast<uint64_t>(current);
+  if (s.context != context && !make_events(s, context)) {
+    s.refused = true;
+    return;
+  }
+  s.stream = stream;
+  s.open = driver<&cuEventRecord>(event_of(s.event[0]), handle_of(stream)) == CUDA_SUCCESS;
+}
+
+void close_sample(Launching& l) {
+  Sample& s = l.sample;
+  if (!s.open) return;
+  // Work on other streams may end later than this one's.
+  for (const Memo& memo : l.memo)
+    if (memo.name != 0 && memo.name != s.stream + 1) s.open = false;
+  s.open = s.open && !captured(s.stream) &&
+           driver<&cuEventRecord>(event_of(s.event[1]), handle_of(s.stream)) == CUDA_SUCCESS;
+}
+
+void finish_sample(Launching& l, uint64_t took) {
+  Sample& s = l.sample;
+  if (!s.open) return;
+  s.open = false;
+  float ms = 0;
+  if (driver<&cuEventElapsedTime>(&ms, event_of(s.event[0]), event_of(s.event[1])) != CUDA_SUCCESS) return;
+  const auto device_ns = static_cast<uint64_t>(ms * 1e6F);
+  if (ms < 0 || device_ns > took) return;
+  // The host is late by chance sometimes and by nature always: small values count at once, large ones slowly.
+  const uint64_t late = took - device_ns;
+  s.late = s.taken == 0 || late < s.late ? late : s.late + (late - s.late) / 16;
+  ++s.taken;
+}
+
+void drop_sample(Launching& l, uint64_t context) {
+  if (l.sample.context == context) l.sample.context = 0, l.sample.open = false;
+}
+
+}  // namespace carve::tenant
