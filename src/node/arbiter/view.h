@@ -11,7 +11,7 @@ namespace carve::node {
 // Shares are basis points of the device over the window that the name says; times are ns since the slice
 // began.
 struct SliceCompute {
-  uint64_t tenant = 0;  // The ledger's id.
+  uint64_t tenant = 0;    // The ledger's id.
   uint64_t as_of_ns = 0;  // CLOCK_MONOTONIC, of all that follows.
   uint32_t granted_bp = 0;
   uint32_t achieved_1s_bp = 0;  // Charged: its work and the switches into it.
