@@ -131,9 +131,7 @@ class Agent {
   void for_arbiters_of(const Tenant&, const std::function<void(Arbiter&)>&);
   Outcome<void> may_have(const Tenant&, const ledger::Terms&, const Alteration&) const;
   Outcome<void> shrink(Tenant&, Bytes memory);
-  Share most_shares() const {
-    return settings_.overcommit_compute ? ledger::unlimited_shares : whole_device;
-  }
+  Share most_shares() const { return settings_.overcommit_compute ? ledger::unlimited_shares : whole_device; }
   Policies::Holders policy_holders() const;
   void open_policies();
   void keep_report(Tenant&);
