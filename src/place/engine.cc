@@ -163,7 +163,12 @@ std::optional<Spot> Engine::find(Kind k) {
   if (!found) return std::nullopt;
   const uint32_t n = *found;
 
-  const Score score = scoring_->score(fleet_, n, row.ask, *fitting(fleet_, n, row.ask));
+  const CardSet fit = *fitting(fleet_, n, row.ask);
+  Score score = scoring_->score(fleet_, n, row.ask, fit);
+  // Which node is the policy's choice; which of its cards, theirs who must talk to each other.
+  if (row.ask.cards > 1)
+    if (const Topology* links = fleet_.topology(n))
+      score.cards = links->choose(fit, row.ask.cards, score.cards);
   Spot spot{n, score.cards, {}};
   const auto cards = fleet_.cards(n);
   bool first = true;

@@ -10,14 +10,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "place/ask.h"
+#include "place/topology.h"
 
 namespace carve::place {
-
-inline constexpr unsigned most_cards = 32;  // On one node: a set of them is one word.
-using CardSet = uint32_t;
 
 struct CardState {
   Bytes usable;
@@ -79,6 +78,13 @@ class Fleet {
   void set_up(uint32_t n, bool up);
   void set_card(uint32_t n, unsigned i, const CardState&);
 
+  // How its cards are connected; nothing is known of those of other nodes. Kept beside, since few are asked.
+  void set_topology(uint32_t n, const Topology& t) { topologies_.insert_or_assign(n, t); }
+  const Topology* topology(uint32_t n) const {
+    const auto found = topologies_.find(n);
+    return found == topologies_.end() ? nullptr : &found->second;
+  }
+
   // Every change of a node has a number, from 1. A reader that saw all up to `seen` looks at the nodes
   // of the changes after it, and skips those whose last change is a later one.
   uint64_t changes() const { return changes_; }
@@ -102,6 +108,7 @@ class Fleet {
   std::vector<uint64_t> free_share_of_model_;
   std::vector<uint32_t> journal_ = std::vector<uint32_t>(64);  // A ring; its length is a power of two.
   std::vector<uint64_t> last_;
+  std::unordered_map<uint32_t, Topology> topologies_;
   uint64_t changes_ = 0;
   uint64_t floor_ = 0;  // The journal begins after this change.
   uint64_t free_share_ = 0;

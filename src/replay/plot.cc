@@ -88,8 +88,10 @@ std::string plot(const std::vector<Series>& all) {
       "font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n",
       static_cast<double>(wide) * width, static_cast<double>(rows) * height);
   const auto panel = [&](size_t i) {
+    const size_t row_number = i / columns;
+    const auto row = static_cast<double>(row_number);
     return fmt::format("<g transform=\"translate({} {})\">\n", static_cast<double>(i % columns) * width,
-                       static_cast<double>(i / columns) * height);
+                       row * height);
   };
   for (size_t i = 0; i < traces.size(); ++i) {
     out += panel(i) + axes(traces[i]);

@@ -1,0 +1,211 @@
+// A commit, cut short in every place that there is. A child grants and ends; the parent stops it at each
+// system call it makes (ptrace, at entry and at return) and kills it there, once for each of them: some 60
+// places. A second test fills the disk instead: SQLite's own writes are refused from the n-th on, for every
+// n. Afterwards the file is read as the agent's successor would: what was promised is there, what was refused
+// is not, nothing is half there. (What a power failure loses beyond that is SQLite's synchronous=FULL.)
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "node/store/sqlite_store.h"
+
+namespace carve::node {
+namespace {
+
+using ledger::Ledger;
+
+const ledger::Stamp morning{1'700'000'000'000'000'000, "boot", 12};
+
+struct Directory {
+  std::filesystem::path path;
+  Directory() {
+    char name[] = "/tmp/carve-crash-XXXXXX";
+    path = mkdtemp(name);
+  }
+  ~Directory() { std::filesystem::remove_all(path); }
+  std::string ledger() const { return path / "ledger.db"; }
+};
+
+Device card() {
+  Device d;
+  d.uuid.bytes[0] = 1;
+  d.native = 16_GiB;
+  d.reserved = 1_GiB;
+  return d;
+}
+
+Allocation holding(std::string name) {
+  Allocation a;
+  a.name = std::move(name);
+  a.request_id = "request-" + a.name;
+  a.slices = {{card().uuid, 2_GiB, {1}, {}}};
+  return a;
+}
+
+Ledger reread(SqliteStore& store) {
+  Ledger ledger;
+  const auto changes = store.read();
+  EXPECT_TRUE(changes) << changes.error().sentence;
+  for (const auto& change : *changes) EXPECT_TRUE(ledger.apply(change));
+  return ledger;
+}
+
+// A ledger in which "old" stands.
+void prepare(const Directory& dir) {
+  auto opened = SqliteStore::open(dir.ledger(), 1);
+  ASSERT_TRUE(opened) << opened.error().sentence;
+  Ledger ledger;
+  ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(card())));
+  ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("old"), morning)));
+}
+
+// Grants "new", says so on the pipe, ends "old", says so.
+[[noreturn]] void work(const Directory& dir, int told) {
+  auto opened = SqliteStore::open(dir.ledger(), 1);
+  if (!opened) _exit(1);
+  Ledger ledger = reread(*opened->store);
+  ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+  raise(SIGSTOP);
+  if (!post(ledger, *opened->store, *ledger.grant(holding("new"), morning)) || write(told, "g", 1) != 1)
+    _exit(2);
+  if (!post(ledger, *opened->store, *ledger.end(ledger.find("old")->id, morning, "over")) ||
+      write(told, "e", 1) != 1)
+    _exit(3);
+  _exit(0);
+}
+
+// Lets the child run to its n-th stop at a system call and kills it there. False: it ended before.
+bool killed_at(pid_t child, int n) {
+  int status = 0;
+  ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_EXITKILL);
+  for (int stop = 0;; ++stop) {
+    if (stop > n) {
+      kill(child, SIGKILL);
+      waitpid(child, &status, 0);
+      return true;
+    }
+    if (ptrace(PTRACE_SYSCALL, child, nullptr, nullptr) != 0) ADD_FAILURE() << strerror(errno);
+    if (waitpid(child, &status, 0) != child || !WIFSTOPPED(status)) {
+      EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
+      return false;
+    }
+  }
+}
+
+TEST(Crash, a_kill_at_any_system_call_of_a_commit_keeps_what_was_promised_and_nothing_by_halves) {
+  std::map<std::string, int> outcomes;
+  bool died = true;
+  for (int n = 0; died; ++n) {
+    ASSERT_LT(n, 2000);
+    const Directory dir;
+    prepare(dir);
+    int told[2];
+    ASSERT_EQ(pipe(told), 0);
+    const pid_t child = fork();
+    if (child == 0) work(dir, told[1]);
+    close(told[1]);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    if (!WIFSTOPPED(status)) GTEST_SKIP() << "ptrace is not permitted here";
+    died = killed_at(child, n);
+    char said[2] = {};
+    const ssize_t words = read(told[0], said, sizeof said);
+    close(told[0]);
+
+    auto opened = SqliteStore::open(dir.ledger(), 1);
+    ASSERT_TRUE(opened) << "killed at " << n << ": " << opened.error().sentence;
+    ASSERT_EQ(opened->moved_aside, "") << "killed at " << n;
+    Ledger ledger = reread(*opened->store);
+    ASSERT_TRUE(ledger.balanced()) << "killed at " << n;
+    const bool granted = ledger.find("new") != nullptr;
+    const bool ended = ledger.find("old") == nullptr;
+    EXPECT_TRUE(granted || words < 1) << "promised and lost, killed at " << n;
+    EXPECT_TRUE(ended || words < 2) << "promised and lost, killed at " << n;
+    EXPECT_TRUE(granted || !ended) << "killed at " << n;
+    EXPECT_EQ(ledger.balances().at(card().uuid).free, Bytes{(15 - 2 * (granted + !ended)) * (1_GiB).count});
+    // Asked for again, it is the same one, or a new one: never two.
+    const auto again = ledger.grant(holding("new"), morning);
+    ASSERT_TRUE(again);
+    EXPECT_EQ(std::get<ledger::Granted>(*again).use.id, 2u);
+    ++outcomes[fmt::format("{}{} said {}", granted ? "granted " : "", ended ? "ended" : "", words)];
+  }
+  EXPECT_GE(outcomes.size(), 4u) << "before, between write and word, and after";
+}
+
+// SQLite's own file functions, but from the n-th write on the disk is full.
+int writes_left = -1;  // -1: room without end.
+int full_write(sqlite3_file* file, const void* bytes, int count, sqlite3_int64 at);
+
+struct FullDisk {
+  static inline sqlite3_vfs* real = nullptr;
+  static inline sqlite3_vfs shim;
+  static inline std::map<const sqlite3_io_methods*, sqlite3_io_methods> methods;
+  static inline std::map<const sqlite3_io_methods*, const sqlite3_io_methods*> original;
+
+  FullDisk() {
+    real = sqlite3_vfs_find(nullptr);
+    shim = *real;
+    shim.zName = "full";
+    shim.xOpen = [](sqlite3_vfs*, sqlite3_filename name, sqlite3_file* file, int flags, int* out) {
+      const int code = real->xOpen(real, name, file, flags, out);
+      if (file->pMethods == nullptr) return code;
+      auto [entry, fresh] = methods.try_emplace(file->pMethods, *file->pMethods);
+      entry->second.xWrite = full_write;
+      original[&entry->second] = file->pMethods;
+      file->pMethods = &entry->second;
+      return code;
+    };
+    sqlite3_vfs_register(&shim, 1);
+  }
+  ~FullDisk() {
+    sqlite3_vfs_unregister(&shim);
+    sqlite3_vfs_register(real, 1);
+    writes_left = -1;
+  }
+};
+
+int full_write(sqlite3_file* file, const void* bytes, int count, sqlite3_int64 at) {
+  if (writes_left == 0) return SQLITE_FULL;
+  if (writes_left > 0) --writes_left;
+  return FullDisk::original.at(file->pMethods)->xWrite(file, bytes, count, at);
+}
+
+TEST(Crash, a_disk_that_is_full_from_any_write_on_refuses_changes_nothing_and_works_again) {
+  const FullDisk disk;
+  int refused = 0;
+  bool kept = false;
+  for (int n = 0; !kept; ++n) {
+    ASSERT_LT(n, 200);
+    const Directory dir;
+    prepare(dir);
+    auto opened = SqliteStore::open(dir.ledger(), 1);
+    ASSERT_TRUE(opened);
+    Ledger ledger = reread(*opened->store);
+    writes_left = n;
+    const auto posted = post(ledger, *opened->store, *ledger.grant(holding("new"), morning));
+    writes_left = -1;
+    kept = posted.has_value();
+    if (!kept) {
+      ++refused;
+      EXPECT_NE(posted.error().sentence.find("disk is full"), std::string::npos) << posted.error().sentence;
+      EXPECT_EQ(ledger.find("new"), nullptr);
+      EXPECT_EQ(reread(*opened->store).find("new"), nullptr) << "full from write " << n;
+      EXPECT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("new"), morning))) << "room again";
+    }
+    opened->store.reset();
+    auto again = SqliteStore::open(dir.ledger(), 1);
+    ASSERT_TRUE(again);
+    EXPECT_NE(reread(*again->store).find("new"), nullptr);
+  }
+  EXPECT_GT(refused, 2);
+}
+
+}  // namespace
+}  // namespace carve::node

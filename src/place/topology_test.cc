@@ -1,0 +1,112 @@
+#include "place/topology.h"
+
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "place/engine.h"
+
+namespace carve::place {
+namespace {
+
+using testing::HasSubstr;
+
+// Eight cards as in many machines: two sockets of four, two switches below each, and NVLink between 0-1 and
+// 4-7.
+Topology eight() {
+  std::vector<Wire> wires;
+  for (unsigned a = 0; a < 8; ++a)
+    for (unsigned b = a + 1; b < 8; ++b)
+      wires.push_back({a, b,
+                       (a == 0 && b == 1) || a >= 4 ? Link::nvlink
+                       : a / 2 == b / 2             ? Link::bridge
+                       : a / 4 == b / 4             ? Link::numa
+                                                    : Link::socket});
+  return *Topology::of(8, wires);
+}
+
+TEST(Topology, takes_the_tightest_group_that_has_room_and_of_those_the_smallest) {
+  const Topology t = eight();
+  const struct {
+    CardSet set;
+    unsigned count;
+    CardSet liked;
+    CardSet chosen;
+  } rows[] = {
+      {0b11111111, 2, 0, 0b00000011},           // The pair of NVLink, not two of the four.
+      {0b11111110, 2, 0, 0b00110000},           // It is broken: two of the four.
+      {0b00001110, 2, 0, 0b00001100},           // No NVLink: below one switch.
+      {0b00001010, 2, 0, 0b00001010},           // Below one socket.
+      {0b00010001, 2, 0, 0b00010001},           // Nothing better is there.
+      {0b11111111, 4, 0, 0b11110000},           //
+      {0b01111111, 4, 0, 0b00001111},           // Three of NVLink are not enough: one socket.
+      {0b11111111, 3, 0b11000000, 0b11010000},  // Liked ones first, within the group.
+      {0b11111111, 6, 0b11111100, 0b11111100},  // Across sockets anyway: as it was liked.
+  };
+  for (const auto& row : rows) EXPECT_EQ(t.choose(row.set, row.count, row.liked), row.chosen) << row.count;
+}
+
+TEST(Topology, always_chooses_as_many_of_the_set_as_were_asked_for) {
+  std::mt19937 dice(3);
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<Wire> wires;
+    for (unsigned a = 0; a < 32; ++a)
+      for (unsigned b = a + 1; b < 32; ++b)
+        if (dice() % 4 == 0) wires.push_back({a, b, static_cast<Link>(dice() % 4)});
+    const CardSet set = dice();
+    if (set == 0) continue;
+    const unsigned count = dice() % static_cast<unsigned>(std::popcount(set)) + 1;
+    const CardSet chosen = Topology::of(32, wires)->choose(set, count, dice());
+    ASSERT_EQ(std::popcount(chosen), static_cast<int>(count));
+    ASSERT_EQ(chosen & ~set, 0u);
+  }
+}
+
+TEST(Topology, one_that_contradicts_itself_is_refused_with_the_row) {
+  const auto refused = [](std::vector<Wire> wires) {
+    const auto t = Topology::of(4, wires);
+    return t ? std::string("accepted") : t.error().sentence;
+  };
+  EXPECT_THAT(refused({{0, 1, Link::nvlink}, {1, 0, Link::bridge}}),
+              HasSubstr("row 2: card 1 to card 0: another row says otherwise"));
+  EXPECT_THAT(refused({{0, 4, Link::nvlink}}), HasSubstr("row 1: card 0 to card 4: the node has 4 cards"));
+  EXPECT_THAT(refused({{2, 2, Link::nvlink}}), HasSubstr("a card is not wired to itself"));
+  EXPECT_EQ(refused({{0, 1, Link::nvlink}, {1, 0, Link::nvlink}}), "accepted");
+}
+
+TEST(Topology, links_are_written_as_nvidia_smi_prints_them) {
+  EXPECT_EQ(parse_link("NV12"), Link::nvlink);
+  EXPECT_EQ(parse_link("PXB"), Link::bridge);
+  EXPECT_EQ(parse_link("PHB"), Link::numa);
+  EXPECT_EQ(parse_link("SYS"), Link::socket);
+  for (const char* wrong : {"", "NV", "NV0", "NVx", "NV123", "X", "sys"})
+    EXPECT_FALSE(parse_link(wrong)) << wrong;
+}
+
+TEST(Topology, every_policy_gives_a_pair_that_is_connected_where_there_is_one) {
+  for (unsigned s = 0; s <= static_cast<unsigned>(Strategy::lookahead); ++s) {
+    Engine engine(static_cast<Strategy>(s));
+    NodeState node;
+    node.model = static_cast<uint8_t>(*engine.fleet().model("A100"));
+    node.cpu_free = 64'000;
+    CardState card;
+    card.usable = card.free = 80_GiB;
+    const uint32_t n = engine.fleet().add(node, std::vector<CardState>(8, card));
+    engine.fleet().set_topology(n, eight());
+    Ask half;
+    half.share = {5000};
+    ASSERT_TRUE(engine.place(engine.kind(half)));
+    Ask pair = half;
+    pair.cards = 2, pair.share = whole_device;
+    for (int i = 0; i < 2; ++i) {
+      const auto spot = engine.place(engine.kind(pair));
+      ASSERT_TRUE(spot);
+      const auto a = static_cast<unsigned>(std::countr_zero(spot->cards));
+      const auto b = static_cast<unsigned>(31 - std::countl_zero(spot->cards));
+      EXPECT_EQ(eight().link(a, b), Link::nvlink) << text(static_cast<Strategy>(s));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace carve::place

@@ -1,0 +1,97 @@
+// Any request, however it was put together, against any small machine: it is refused with a sentence, or it
+// is sound, and then it is placed on distinct cards that have room, under every policy, or each card says why
+// not.
+#include <cstdlib>
+
+#include "place/place.h"
+
+namespace {
+
+using namespace carve;
+
+// Bytes as they come; zeroes when there are no more.
+class Dice {
+ public:
+  Dice(const uint8_t* data, size_t size) : data_(data), left_(size) {}
+  uint64_t number(unsigned bytes) {
+    uint64_t value = 0;
+    for (unsigned i = 0; i < bytes && left_ > 0; ++i, --left_) value = value << 8 | *data_++;
+    return value;
+  }
+  // Small numbers mostly, and sometimes any.
+  uint64_t some() { return number(1) % 4 == 0 ? number(8) : number(1) % 40; }
+  std::string word() {
+    std::string out;
+    for (uint64_t n = number(1) % 9; n > 0; --n) out.push_back(static_cast<char>(number(1)));
+    return out;
+  }
+
+ private:
+  const uint8_t* data_;
+  size_t left_;
+};
+
+Request request(Dice& dice) {
+  Request r;
+  switch (dice.number(1) % 4) {
+    case 0: break;
+    case 1: r.memory = PerDevice{{dice.some() << (dice.number(1) % 35)}}; break;
+    case 2: r.memory = InTotal{{dice.some() << (dice.number(1) % 35)}}; break;
+    case 3: r.memory = OfUsable{{static_cast<uint32_t>(dice.number(2))}}; break;
+  }
+  r.name = dice.word();
+  r.share = {static_cast<uint32_t>(dice.some() * 250)};
+  r.spill = {dice.some() << 20};
+  r.devices = static_cast<unsigned>(dice.some());
+  r.exclusive = dice.number(1) % 8 == 0;
+  r.isolation = dice.number(1) % 4 == 0 ? Isolation::none : Isolation::memory;
+  for (uint64_t n = dice.number(1) % 3; n > 0; --n) r.models.push_back(dice.word());
+  for (uint64_t n = dice.number(1) % 3; n > 0; --n) r.labels.emplace_back(dice.word(), dice.word());
+  r.tenant = dice.word();
+  r.application = dice.word();
+  return r;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  Dice dice(data, size);
+  std::vector<place::Card> cards;
+  for (uint64_t n = dice.number(1) % 5; n > 0; --n) {
+    place::Card c;
+    c.device.index = static_cast<unsigned>(cards.size());
+    c.device.uuid.bytes[0] = static_cast<uint8_t>(cards.size() + 1);
+    c.device.native = {(dice.number(1) % 32 + 1) << 30};
+    c.free = {dice.number(2) % ((c.device.native.count >> 20) + 1) << 20};
+    c.free_share = {static_cast<uint32_t>(dice.number(2) % 10001)};
+    c.context = {dice.number(1) << 20};
+    c.tenants = static_cast<unsigned>(dice.number(1) % 20);
+    c.isolated = c.tenants - static_cast<unsigned>(dice.number(1) % (c.tenants + 1));
+    c.exclusive = dice.number(1) % 16 == 0;
+    if (dice.number(1) % 16 == 0) c.trouble = "lost";
+    cards.push_back(c);
+  }
+  const auto sound = validated(request(dice));
+  if (!sound) {
+    if (sound.error().sentence.empty()) std::abort();
+    return 0;
+  }
+  for (unsigned s = 0; s <= static_cast<unsigned>(Strategy::lookahead); ++s) {
+    const auto answer = place::place(cards, *sound, static_cast<Strategy>(s));
+    if (answer.verdicts.size() != cards.size()) std::abort();
+    if (!answer.placement) {
+      if (answer.summary.empty()) std::abort();
+      continue;
+    }
+    const auto& chosen = answer.placement->cards;
+    if (chosen.size() != sound->devices) std::abort();
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      if (i > 0 && chosen[i] <= chosen[i - 1]) std::abort();
+      const place::Card& c = cards[chosen[i]];
+      if (answer.placement->memory > c.free || answer.placement->share > c.free_share) std::abort();
+      if (c.exclusive || !c.trouble.empty() || !answer.verdicts[chosen[i]].fits) std::abort();
+      if (sound->exclusive && c.tenants != 0) std::abort();
+    }
+  }
+  return 0;
+}
