@@ -1,11 +1,14 @@
 #include "tenant/cuda/lateness.h"
 
+#include <algorithm>
+
 #include "tenant/cuda/meter.h"
 
 namespace carve::tenant {
 namespace {
 
 constexpr uint32_t every = 16, first_ones = 4;
+constexpr uint64_t usual_ns = 20'000;
 
 CUevent event_of(uint64_t handle) { return reinterpret_cast<CUevent>(handle); }
 
@@ -54,9 +57,9 @@ void finish_sample(Launching& l, uint64_t took) {
   if (driver<&cuEventElapsedTime>(&ms, event_of(s.event[0]), event_of(s.event[1])) != CUDA_SUCCESS) return;
   const auto device_ns = static_cast<uint64_t>(ms * 1e6F);
   if (ms < 0 || device_ns > took) return;
-  // The host is late by chance sometimes and by nature always: small values count at once, large ones slowly.
+  // A running mean, in which a machine that stalls once counts for no more than twice what is usual.
   const uint64_t late = took - device_ns;
-  s.late = s.taken == 0 || late < s.late ? late : s.late + (late - s.late) / 16;
+  s.late = s.taken == 0 ? late : (7 * s.late + std::min(late, 2 * s.late + usual_ns)) / 8;
   ++s.taken;
 }
 
