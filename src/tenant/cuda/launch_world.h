@@ -21,6 +21,7 @@ struct LaunchWorld {
   std::map<CUevent, std::pair<CUstream, size_t>> events;
   int launched = 0, markers = 0, recorded = 0, registered = 0;
   int memory_operations = 1;
+  float device_ms = 0;   // What timing events say that passed between any two; 0: there are none.
   bool at_once = false;  // Everything is done when it is launched.
   CUstream captured = reinterpret_cast<CUstream>(~0ull);
   CUresult marker_result = CUDA_SUCCESS;
@@ -99,9 +100,13 @@ class LaunchTest : public DriverTest {
       return CUDA_SUCCESS;
     });
     on<&cuEventCreate>([](CUevent* event, unsigned flags) {
-      EXPECT_EQ(flags, CU_EVENT_DISABLE_TIMING);
+      if (flags != CU_EVENT_DISABLE_TIMING && launches->device_ms == 0) return CUDA_ERROR_NOT_SUPPORTED;
       static uint64_t next = 0x9000;
       *event = reinterpret_cast<CUevent>(next += 16);
+      return CUDA_SUCCESS;
+    });
+    on<&cuEventElapsedTime>([](float* ms, CUevent, CUevent) {
+      *ms = launches->device_ms;
       return CUDA_SUCCESS;
     });
     on<&cuEventRecord>([](CUevent event, CUstream stream) {
