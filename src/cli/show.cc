@@ -21,6 +21,11 @@ void print_compute(const api::Slice& s) {
   fmt::print("\n{}", table({"DEVICE", "GRANTED", "HAD 1s", "HAD 1m", "BUSY", "WAITED", "THROTTLED", "BURST",
                             "WAIT p50/p99", "LEASES", "OVERRUNS"},
                            rows));
+  if (const auto& c = s.parts.front().compute;
+      c && c->copied_to_device_bytes + c->copied_to_host_bytes + c->copied_on_device_bytes != 0)
+    fmt::print("copied       {} to the device, {} to the host, {} inside it (beside kernels, not charged)\n",
+               text(Bytes{c->copied_to_device_bytes}).c_str(), text(Bytes{c->copied_to_host_bytes}).c_str(),
+               text(Bytes{c->copied_on_device_bytes}).c_str());
 }
 
 // Who held what share of how much memory, from when to when.

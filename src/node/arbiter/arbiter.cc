@@ -54,6 +54,14 @@ struct Arbiter::Member {
   uint64_t waits = 0;
   std::vector<Ns> recent_waits;  // A ring of the last `most_waits`.
   std::vector<std::pair<Ns, share::Account>> samples;
+  uint64_t copied_by_the_dead[3] = {};
+
+  uint64_t copied(unsigned way) const {
+    uint64_t bytes = copied_by_the_dead[way];
+    for (const unsigned slot : slots)
+      if (slot < who.work.size()) bytes += who.work[slot].copied[way].load(std::memory_order_relaxed);
+    return bytes;
+  }
 
   shm::ControlDevice& control() const { return who.control->devices[who.device]; }
 };
@@ -138,7 +146,12 @@ void Arbiter::add_process(uint64_t tenant, unsigned slot) {
 void Arbiter::remove_process(uint64_t tenant, unsigned slot) {
   {
     const std::lock_guard lock(mutex_);
-    if (Member* m = find(tenant)) std::erase(m->slots, slot);
+    if (Member* m = find(tenant); m != nullptr && std::ranges::find(m->slots, slot) != m->slots.end()) {
+      uint64_t with[3];
+      for (const unsigned way : {0u, 1u, 2u}) with[way] = m->copied(way);
+      std::erase(m->slots, slot);
+      for (const unsigned way : {0u, 1u, 2u}) m->copied_by_the_dead[way] += with[way] - m->copied(way);
+    }
   }
   poke();  // It may have had the lease.
 }
@@ -374,6 +387,7 @@ DeviceCompute Arbiter::view() {
     slice.burst_ns = static_cast<uint64_t>(account.burst);
     slice.overruns = account.overruns;
     slice.leases = account.leases;
+    for (const unsigned way : {0u, 1u, 2u}) slice.copied[way] = m->who.device == 0 ? m->copied(way) : 0;
     slice.waits = m->waits;
     if (m->samples.size() >= 2) {
       const auto& [to, last] = m->samples.back();

@@ -141,6 +141,18 @@ TEST_F(ArbiterThread, a_dead_process_holds_up_nobody) {
   EXPECT_TRUE(eventually([&] { return comes(b), b.pass() == shm::Pass::lease; }));
 }
 
+TEST_F(ArbiterThread, remembers_what_the_dead_copied) {
+  arbiter->add(a.governed(fixed(5000)), slots);
+  a.work->process[0].copied[1] = 700;
+  EXPECT_EQ(arbiter->view().slices.at(0).copied[1], 700u);
+  arbiter->remove_process(a.id, 0);
+  a.work->process[0].copied[1] = 0;
+  EXPECT_EQ(arbiter->view().slices.at(0).copied[1], 700u);
+  arbiter->add_process(a.id, 0);
+  a.work->process[0].copied[1] = 50;
+  EXPECT_EQ(arbiter->view().slices.at(0).copied[1], 750u);
+}
+
 TEST_F(ArbiterThread, leaves_a_timetable_and_free_gates_behind) {
   arbiter->add(a.governed(fixed(3000)), slots);
   arbiter->add(b.governed(fixed(5000)), slots);

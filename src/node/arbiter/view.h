@@ -24,6 +24,9 @@ struct SliceCompute {
   uint64_t wait_p50_ns = 0, wait_p99_ns = 0;  // Of the last thousand of these.
   uint64_t overruns = 0;                      // Its work did not end when it should have.
   uint64_t leases = 0;
+  // Bytes that copies moved, as its processes say: to the device, to the host, inside it. They run beside
+  // kernels and are not charged. Of the whole slice, shown with its first device.
+  uint64_t copied[3] = {};
 };
 
 struct DeviceCompute {

@@ -59,9 +59,10 @@ std::optional<api::PartCompute> compute_of(const Look& look, const ledger::Use& 
   const auto found = std::ranges::find(compute->slices, use.id, &SliceCompute::tenant);
   if (found == compute->slices.end()) return std::nullopt;
   const SliceCompute& c = *found;
-  return api::PartCompute{c.as_of_ns,    c.granted_bp,   c.achieved_1s_bp, c.achieved_60s_bp, c.busy_ns,
-                          c.waiting_ns,  c.throttled_ns, c.burst_ns,       c.waits,           c.wait_p50_ns,
-                          c.wait_p99_ns, c.overruns,     c.leases};
+  return api::PartCompute{c.as_of_ns, c.granted_bp,  c.achieved_1s_bp, c.achieved_60s_bp,
+                          c.busy_ns,  c.waiting_ns,  c.throttled_ns,   c.burst_ns,
+                          c.waits,    c.wait_p50_ns, c.wait_p99_ns,    c.overruns,
+                          c.leases,   c.copied[0],   c.copied[1],      c.copied[2]};
 }
 
 // The oldest first; each begins where the one before it ended.

@@ -214,6 +214,10 @@ struct PartCompute {
   uint64_t wait_p99_ns = 0;
   uint64_t overruns = 0;  // Its work did not end when it should have.
   uint64_t leases = 0;
+  // What copies moved, as its processes say; not charged. Of the whole slice, with its first device.
+  uint64_t copied_to_device_bytes = 0;
+  uint64_t copied_to_host_bytes = 0;
+  uint64_t copied_on_device_bytes = 0;
   static void fields(auto& self, auto&& field) {
     field("as_of_ns", self.as_of_ns);
     field("granted_bp", self.granted_bp);
@@ -228,6 +232,9 @@ struct PartCompute {
     field("wait_p99_ns", self.wait_p99_ns);
     field("overruns", self.overruns);
     field("leases", self.leases);
+    field("copied_to_device_bytes", self.copied_to_device_bytes);
+    field("copied_to_host_bytes", self.copied_to_host_bytes);
+    field("copied_on_device_bytes", self.copied_on_device_bytes);
   }
 };
 
