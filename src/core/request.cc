@@ -103,7 +103,7 @@ Outcome<Request> validated(Request r) {
     return failure(K::bad_request,
                    "memory beyond the quota needs a quota: it goes neither with isolation none nor with an "
                    "exclusive request");
-  if (r.isolation == Isolation::memory_and_compute && r.exclusive)
+  if (r.isolation == Isolation::memory_and_compute && r.exclusive && r.share.basis_points == 0)
     return failure(K::bad_request,
                    "an exclusive request has its devices' compute to itself: leave the isolation out");
   if (r.isolation == Isolation::memory_and_compute && r.share.basis_points == 0)
