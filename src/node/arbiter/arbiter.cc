@@ -25,8 +25,6 @@ namespace {
 
 // A futex wait ends so much later than asked, on an idle machine; below that it is better not to sleep.
 constexpr Ns shortest_sleep = 30 * share::us;
-// However often somebody wakes it, it does not look more often.
-constexpr Ns shortest_between = 15 * share::us;
 constexpr size_t most_waits = 1000;
 constexpr size_t most_samples = 72;  // At about one a second: a minute and some.
 
@@ -316,7 +314,8 @@ void Arbiter::sleep_until(Ns next, uint32_t poked) {
       futex(&word_.asleep, FUTEX_WAIT_BITSET, 1, next == share::never ? nullptr : &t, FUTEX_BITSET_MATCH_ANY);
     }
     word_.asleep.store(0, std::memory_order_seq_cst);
-    if (woken() || (now = monotonic_ns()) < next - shortest_sleep) return;  // Somebody came.
+    now = monotonic_ns();
+    if (woken() || now < next - shortest_sleep) return;  // Somebody came.
   }
   while (now < next && !woken() && !ending_) {
     __builtin_ia32_pause();
