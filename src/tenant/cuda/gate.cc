@@ -13,6 +13,8 @@ namespace {
 constexpr uint64_t us = 1'000, ms = 1'000'000;
 constexpr uint64_t spin_ns = 50 * us, first_nap_ns = 200 * us, later_nap_ns = 5 * ms;
 constexpr uint64_t stuck_ns = 10 * ms;
+// What waits for launches to come has them then, and a machine that stalled once does not count for ever.
+constexpr uint32_t launches_lifted = 16;
 constexpr uint64_t ending_patience_ns = 1'000 * ms;
 constexpr uint64_t bound_without_agent_ns = 1 * ms;
 
@@ -117,8 +119,10 @@ bool wait_for_room(Process& p, Launching& l, uint64_t ns, shm::LeaseWord word) {
       moved = from = now;
       length = spin_ns;
     }
-    if (now - moved > stuck_ns) {
+    // A kernel that is known to be long is not stuck, also where others have their turns in between.
+    if (now - moved > std::max(stuck_ns, 3 * l.line->longest.load(std::memory_order_relaxed))) {
       l.lifted = true;
+      l.lifted_for = launches_lifted;
       if (!l.shared) l.line->flags.fetch_or(shm::thread_not_drainable, std::memory_order_relaxed);
     }
     if (ends(p, now - before)) return true;
@@ -195,6 +199,10 @@ Ticket pass_slowly(const Launch& launch) {
     waited = false;
   }
   if (word.pass() == shm::Pass::free) return {};
+  if (l.lifted && l.lifted_for-- == 0) {
+    l.lifted = false;
+    if (!l.shared) l.line->flags.fetch_and(~shm::thread_not_drainable, std::memory_order_relaxed);
+  }
   if (is_idle(l)) {
     go_busy(l, monotonic_ns());
     begin_sample(l, launch.stream);

@@ -83,7 +83,8 @@ struct alignas(64) Launching {
   uint32_t device;              // Index in Control::devices.
   bool shared;                  // Its line is others' too: atomic additions.
   bool moved;                   // Its current context may be another than `context`.
-  bool lifted;                  // Its work does not drain by itself: no bound.
+  bool lifted;                  // Its work does not drain by itself: no bound,
+  uint32_t lifted_for;          // for so many launches that look.
   bool disturbed;               // It stood at a closed gate since it went busy: its time was others' too.
   uint64_t context;
   uint64_t bound;      // Of work in flight.
