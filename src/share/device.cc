@@ -15,6 +15,9 @@ constexpr Ns drain_look_most = 500 * us;
 // Where a fixed-share tenant must pause, it pauses for so long at least: two wakes of the arbiter must pay.
 constexpr Ns least_pause = 200 * us;
 
+// A thread that has yet to wake up and launch the next kernel does not leave the device to others.
+bool at_work(const Observation& seen) { return seen.in_flight || seen.presses; }
+
 }  // namespace
 
 std::optional<unsigned> Device::join(const Terms& terms, Ns now) {
@@ -102,8 +105,8 @@ Ns Device::occupied(unsigned place, Ns elapsed, const Observation& seen) {
   if (holder_ != place || !held_up_ || lease_used_ + seen.busy <= 0) return seen.busy;
   // A pause that may turn out to be the end is charged when it has ended.
   const Ns before = seen.busy > 0 ? std::exchange(pause_, 0) : 0;
-  if (!seen.in_flight) pause_ += std::clamp<Ns>(last_ - seen.idle_since, 0, elapsed);
-  return std::max(seen.busy, before + elapsed - (seen.in_flight ? 0 : pause_));
+  if (!at_work(seen)) pause_ += std::clamp<Ns>(last_ - seen.idle_since, 0, elapsed);
+  return std::max(seen.busy, before + elapsed - (at_work(seen) ? 0 : pause_));
 }
 
 // Whoever had work in flight is charged for the time; if several had, each its part, so that the charges are
@@ -184,7 +187,7 @@ bool Device::hands_over(Ns now, std::span<const Observation> seen) {
   const Class cls = class_of(h, seen[h], true);
   if (cls == not_eligible) return true;
   const auto rival = pick(seen);
-  const bool idle = !seen[h].in_flight && now >= idle_from(seen[h]) + tuning_.idle_gap();
+  const bool idle = !at_work(seen[h]) && now >= idle_from(seen[h]) + tuning_.idle_gap();
   // Alone, an idle burst tenant keeps its gate. One whose share is a cap must be seen when it comes back.
   if (idle && (rival || t.terms.policy == Policy::fixed_share)) return true;
   if (!rival) return false;
@@ -333,15 +336,15 @@ Ns Device::next_look(Ns now, std::span<const Observation> seen) const {
       if (t.terms.policy == Policy::fixed_share && t.terms.gang != Gang::follows) {
         const Ns lasts = t.bucket.lasts(t.terms.share);
         if (lasts != never) at_latest(now + lasts);
-        if (!seen[h].in_flight)
+        if (!at_work(seen[h]))
           at_latest(
               std::max(idle_from(seen[h]) + tuning_.idle_gap(), seen[h].busy > 0 ? now + pause_look : 0));
       }
       if (somebody_waits) {
         at_latest(quantum_began_ + quantum());
-        at_latest(seen[h].in_flight ? now + std::clamp(seen[h].left, idle_look_least, idle_look_most)
-                                    : std::max(idle_from(seen[h]) + tuning_.idle_gap(),
-                                               seen[h].busy > 0 ? now + pause_look : 0));
+        at_latest(at_work(seen[h]) ? now + std::clamp(seen[h].left, idle_look_least, idle_look_most)
+                                   : std::max(idle_from(seen[h]) + tuning_.idle_gap(),
+                                              seen[h].busy > 0 ? now + pause_look : 0));
       }
     }
   }

@@ -31,6 +31,7 @@ namespace carve::share {
 struct Observation {
   bool waiting = false;    // A thread of it stands at its closed gate.
   bool in_flight = false;  // It has work on the device that did not complete.
+  bool presses = false;    // A thread waits for its own work to end, to launch more.
   Ns left = 0;             // Estimated: what that work will take.
   Ns busy = 0;             // How long since the last look it had work on the device.
   Ns idle_since = 0;       // While nothing is in flight: since when.

@@ -195,7 +195,10 @@ Ticket pass_slowly(const Launch& launch) {
     if (waited) look_away(l);
     look(p, l, waited ? 0 : monotonic_ns());
     if (word.pass() == shm::Pass::free || !is_full(l, counts_as(word), word)) break;
-    if (wait_for_room(p, l, counts_as(word), word)) break;
+    if (!l.shared) l.line->flags.fetch_or(shm::thread_presses, std::memory_order_relaxed);
+    const bool room = wait_for_room(p, l, counts_as(word), word);
+    if (!l.shared) l.line->flags.fetch_and(~shm::thread_presses, std::memory_order_relaxed);
+    if (room) break;
     waited = false;
   }
   if (word.pass() == shm::Pass::free) return {};

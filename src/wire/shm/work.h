@@ -35,6 +35,7 @@ struct alignas(64) ThreadWork {
 static_assert(sizeof(ThreadWork) == 64);
 
 inline constexpr uint32_t thread_synchronises = 1;  // Inside a call that waits for the device.
+inline constexpr uint32_t thread_presses = 4;       // Waits for its own work to end, to launch more.
 inline constexpr uint32_t thread_not_drainable =
     2;  // Its work did not move for 10 ms: a kernel may wait for a later one.
 
