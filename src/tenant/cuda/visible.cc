@@ -1,7 +1,10 @@
 #include "tenant/cuda/visible.h"
 
+#include <sys/mman.h>
+
 #include <string.h>
 #include <unistd.h>
+#include <atomic>
 
 #include "tenant/quota/uuid.h"
 
@@ -27,8 +30,19 @@ constexpr char variable[] = "CUDA_VISIBLE_DEVICES=";
 constexpr size_t name_size = sizeof variable - 1;
 
 // Not on the stack, since another thread may read the variable just now and look at it later. Two threads
-// that come at once write the same.
-char words[name_size + shm::max_devices * 4 * (uuid_text_size + 1)];
+// that come at once write the same. Mapped when it is needed, and kept; null where there is no memory.
+constexpr size_t words_size = name_size + shm::max_devices * 4 * (uuid_text_size + 1);
+constinit std::atomic<char*> words_page{nullptr};
+
+char* make_words() {
+  char* page = words_page.load(std::memory_order_acquire);
+  if (page != nullptr) return page;
+  void* fresh = mmap(nullptr, words_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (fresh == MAP_FAILED) return nullptr;
+  if (words_page.compare_exchange_strong(page, static_cast<char*>(fresh))) return static_cast<char*>(fresh);
+  munmap(fresh, words_size);
+  return page;
+}
 
 // Far beyond any index where the number is longer.
 unsigned value_of(Word word) {
@@ -71,8 +85,9 @@ bool by_uuid(const shm::Control& control, unsigned device_count, const char* lis
 VisibleByUuid::VisibleByUuid(const Process& process) {
   for (char** e = environ; e != nullptr && *e != nullptr; ++e) {
     if (strncmp(*e, variable, name_size) != 0) continue;
-    if (!by_uuid(*process.control, process.device_count, *e + name_size, words + name_size,
-                 sizeof words - name_size))
+    char* words = make_words();
+    if (words == nullptr || !by_uuid(*process.control, process.device_count, *e + name_size,
+                                     words + name_size, words_size - name_size))
       return;
     memcpy(words, variable, name_size);
     place_ = e;
@@ -86,7 +101,7 @@ VisibleByUuid::VisibleByUuid(const Process& process) {
 VisibleByUuid::~VisibleByUuid() {
   if (place_ == nullptr) return;
   for (char** e = environ; e != nullptr && *e != nullptr; ++e)
-    if (*e == words) __atomic_store_n(e, before_, __ATOMIC_RELEASE);
+    if (*e == words_page.load(std::memory_order_acquire)) __atomic_store_n(e, before_, __ATOMIC_RELEASE);
 }
 
 }  // namespace carve::tenant

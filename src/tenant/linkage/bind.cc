@@ -1,6 +1,8 @@
 // Finds the real driver. We never load it: a program that did not ask for CUDA must not get it. RTLD_NOLOAD
 // also pins what it finds, so that a program which closes the driver leaves no slot pointing nowhere.
 #include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 
 #include "tenant/linkage/artefact.h"
 #include "tenant/linkage/libc.h"
@@ -17,10 +19,23 @@ struct Indexed {
   std::atomic<const Hook*> row;
 };
 constexpr unsigned index_bits = 10;
-constinit Indexed entries[1 << index_bits];
+// Mapped with the first driver: a program without one is not to notice us by a page.
+constinit std::atomic<Indexed*> index_page{nullptr};
+
+Indexed* make_index() {
+  Indexed* page = index_page.load(std::memory_order_acquire);
+  if (page != nullptr) return page;
+  constexpr size_t bytes = sizeof(Indexed) << index_bits;
+  void* fresh = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (fresh == MAP_FAILED) abort();  // Without it calls would go past their hooks.
+  if (index_page.compare_exchange_strong(page, static_cast<Indexed*>(fresh)))
+    return static_cast<Indexed*>(fresh);
+  munmap(fresh, bytes);
+  return page;
+}
 
 // The place of an entry, or the free one where it belongs.
-Indexed& place_of(const void* theirs) {
+Indexed& place_of(Indexed* entries, const void* theirs) {
   auto at =
       static_cast<unsigned>(reinterpret_cast<uint64_t>(theirs) * 0x9e37'79b9'7f4a'7c15 >> (64 - index_bits));
   for (unsigned probes = 0; probes < 1 << index_bits; ++probes, at = (at + 1) % (1 << index_bits)) {
@@ -34,7 +49,7 @@ Indexed& place_of(const void* theirs) {
 
 void index_hook(const Hook& hook, const void* theirs) {
   for (;;) {
-    Indexed& place = place_of(theirs);
+    Indexed& place = place_of(make_index(), theirs);
     const void* free = nullptr;
     if (!place.theirs.compare_exchange_strong(free, theirs) && free != theirs) continue;
     const Hook* nobody = nullptr;
@@ -73,7 +88,9 @@ const Hook* find_hook(std::string_view symbol) {
 }
 
 void* exchanged(void* theirs) {
-  const Hook* row = place_of(theirs).row.load(std::memory_order_acquire);
+  Indexed* index = index_page.load(std::memory_order_acquire);
+  if (index == nullptr) return theirs;  // No driver was bound, so this is none of its entries.
+  const Hook* row = place_of(index, theirs).row.load(std::memory_order_acquire);
   return row != nullptr && theirs != nullptr ? row->ours() : theirs;
 }
 
