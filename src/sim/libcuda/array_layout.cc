@@ -8,7 +8,7 @@
 namespace carve::sim {
 namespace {
 
-constexpr uint64_t rounded(uint64_t n, uint64_t step) { return (n + step - 1) / step * step; }
+constexpr uint64_t padded(uint64_t n, uint64_t step) { return (n + step - 1) / step * step; }
 constexpr uint64_t kRow = 512, kRows = 8;
 
 struct Plane {
@@ -99,16 +99,16 @@ const Format* format_of(CUarray_format f) {
 }
 
 constexpr unsigned kColorAttachment = 0x20;  // CUDA_ARRAY3D_COLOR_ATTACHMENT of cuda.h.
-constexpr unsigned kFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
-                            CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_DEPTH_TEXTURE | kColorAttachment |
-                            CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
+constexpr unsigned kArrayFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
+                                 CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_DEPTH_TEXTURE | kColorAttachment |
+                                 CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
 constexpr unsigned kInSlices = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP;
 
 // The largest extents: those of the texture limits of compute capability 7.0 and newer, which
 // cuDeviceGetAttribute tells, too.
 bool extents_exist(const CUDA_ARRAY3D_DESCRIPTOR& d) {
   const bool slices = d.Flags & kInSlices;
-  if (d.Width == 0 || (d.Flags & ~kFlags)) return false;
+  if (d.Width == 0 || (d.Flags & ~kArrayFlags)) return false;
   if (d.Flags & CUDA_ARRAY3D_CUBEMAP) {
     const bool layered = d.Flags & CUDA_ARRAY3D_LAYERED;
     return d.Width == d.Height && d.Width <= 32768 &&
@@ -136,8 +136,8 @@ ArrayPart part_of(const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned element_bytes, unsi
 
 // Places the part at the end of what there is.
 void place(ArrayPart& p, uint64_t* end) {
-  p.pitch = rounded(p.row_bytes, kRow);
-  p.slice_pitch = p.pitch * (p.rows < kRows ? std::bit_ceil(p.rows) : rounded(p.rows, kRows));
+  p.pitch = padded(p.row_bytes, kRow);
+  p.slice_pitch = p.pitch * (p.rows < kRows ? std::bit_ceil(p.rows) : padded(p.rows, kRows));
   p.offset = *end;
   *end += p.slice_pitch * p.slices;
 }
@@ -177,7 +177,7 @@ CUresult lay_out(const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned levels, ArrayLayout*
     place(l.parts.back(), &end);
   }
   if (f->planes) {
-    l.bytes = rounded(end, kTile);
+    l.bytes = padded(end, kTile);
     *out = std::move(l);
     return CUDA_SUCCESS;
   }
@@ -209,7 +209,7 @@ CUresult lay_out(const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned levels, ArrayLayout*
     }
     l.parts.push_back(p);
   }
-  l.bytes = rounded(end, kTile);
+  l.bytes = padded(end, kTile);
   if (l.tail_first != count) l.tail_bytes = l.bytes - l.tail_offset;
   *out = std::move(l);
   return CUDA_SUCCESS;

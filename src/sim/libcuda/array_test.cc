@@ -8,7 +8,6 @@
 namespace carve::sim {
 namespace {
 
-constexpr size_t KiB = 1 << 10, MiB = 1 << 20;
 constexpr auto kByte = CU_AD_FORMAT_UNSIGNED_INT8;
 
 CUarray make(size_t w, size_t h, size_t d, unsigned flags = 0, CUarray_format f = kByte,

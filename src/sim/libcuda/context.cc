@@ -10,13 +10,13 @@ using namespace carve::sim;
 
 namespace {
 
-constexpr unsigned kFlags = CU_CTX_SCHED_MASK | CU_CTX_MAP_HOST | CU_CTX_LMEM_RESIZE_TO_MAX |
-                            CU_CTX_SYNC_MEMOPS | CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE;
+constexpr unsigned kContextFlags = CU_CTX_SCHED_MASK | CU_CTX_MAP_HOST | CU_CTX_LMEM_RESIZE_TO_MAX |
+                                   CU_CTX_SYNC_MEMOPS | CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE;
 
 CUresult create(CUcontext* out, unsigned flags, CUdevice visible, unsigned version) {
   unsigned device = 0;
   if (const CUresult e = entered()) return e;
-  if (!out || (flags & ~kFlags)) return CUDA_ERROR_INVALID_VALUE;
+  if (!out || (flags & ~kContextFlags)) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult e = device_of(visible, &device)) return e;
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = create_context(device, flags, false, &c)) return e;
@@ -199,7 +199,7 @@ EXPORT CUresult cuCtxGetFlags(unsigned int* flags) {
 EXPORT CUresult cuCtxSetFlags(unsigned int flags) {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;
-  if (flags & ~kFlags) return CUDA_ERROR_INVALID_VALUE;
+  if (flags & ~kContextFlags) return CUDA_ERROR_INVALID_VALUE;
   c->flags = flags;
   return CUDA_SUCCESS;
 }
@@ -361,7 +361,7 @@ EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice visible) { return cuDevicePrima
 EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice visible, unsigned int flags) {
   unsigned device = 0;
   if (const CUresult e = device_of(visible, &device)) return e;
-  if (flags & ~kFlags) return CUDA_ERROR_INVALID_VALUE;
+  if (flags & ~kContextFlags) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(process().mutex);
   process().primaries[device].flags = flags;
   return CUDA_SUCCESS;

@@ -23,9 +23,8 @@ namespace {
 constexpr uint32_t kElf = 0x464c457f;
 constexpr uint16_t kMachine = 190;
 constexpr uint32_t kSymbolTable = 2, kNoBits = 8;
-constexpr uint64_t kMostParameterBytes = 32'764;
 
-struct Header {
+struct ElfHeader {
   uint32_t magic;
   uint8_t elf_class, data, version, os, abi_version, padding[7];
   uint16_t type, machine;
@@ -34,7 +33,7 @@ struct Header {
   uint32_t flags;
   uint16_t header_size, program_size, program_count, section_size, section_count, names;
 };
-static_assert(sizeof(Header) == 64);
+static_assert(sizeof(ElfHeader) == 64);
 struct Section {
   uint32_t name, type;
   uint64_t flags, address, offset, size;
@@ -50,14 +49,14 @@ struct Symbol {
 };
 static_assert(sizeof(Symbol) == 24);
 
-bool is_cubin(const Header& h) {
+bool is_cubin(const ElfHeader& h) {
   return h.magic == kElf && h.elf_class == 2 && h.data == 1 && h.machine == kMachine &&
          h.section_size == sizeof(Section);
 }
 
 // False where the bytes end too early.
 template <class T>
-bool read(std::string_view all, uint64_t at, T* out) {
+bool read_at(std::string_view all, uint64_t at, T* out) {
   if (at > all.size() || sizeof(T) > all.size() - at) return false;
   std::memcpy(out, all.data() + at, sizeof(T));
   return true;
@@ -75,7 +74,7 @@ struct Attribute {
 
   uint32_t word(size_t i) const {
     uint32_t w = 0;
-    read(bytes, 4 * i, &w);
+    read_at(bytes, 4 * i, &w);
     return w;
   }
 };
@@ -84,7 +83,7 @@ template <class F>
 bool each_attribute(std::string_view in, F f) {
   while (!in.empty()) {
     uint32_t head = 0;
-    if (!read(in, 0, &head)) return false;
+    if (!read_at(in, 0, &head)) return false;
     in.remove_prefix(4);
     Attribute a{head & 255, head >> 8 & 255, head >> 16, {}};
     if (a.format == 4) {
@@ -108,13 +107,13 @@ class Cubin {
   explicit Cubin(std::string_view all) : all_(all) {}
 
   ImageError parse(unsigned capability, Image* image) {
-    Header h;
-    if (!read(all_, 0, &h) || !is_cubin(h)) return ImageError::broken;
+    ElfHeader h;
+    if (!read_at(all_, 0, &h) || !is_cubin(h)) return ImageError::broken;
     image->target = h.abi_version >= 8 ? h.flags >> 8 & 255 : h.flags & 255;
     if (image->target / 10 != capability / 10 || image->target > capability) return ImageError::no_code;
     for (unsigned i = 0; i < h.section_count; ++i) {
       Section s;
-      if (!read(all_, h.sections + i * uint64_t{sizeof s}, &s)) return ImageError::broken;
+      if (!read_at(all_, h.sections + i * uint64_t{sizeof s}, &s)) return ImageError::broken;
       if (s.type != kNoBits && (s.offset > all_.size() || s.size > all_.size() - s.offset))
         return ImageError::broken;
       sections_.push_back(s);
@@ -150,7 +149,7 @@ class Cubin {
           }))
         return false;
     Symbol s;
-    for (uint32_t i = 0; read(all, i * uint64_t{sizeof s}, &s); ++i) {
+    for (uint32_t i = 0; read_at(all, i * uint64_t{sizeof s}, &s); ++i) {
       constexpr unsigned kGlobal = 1, kObject = 1, kFunction = 2, kEntry = 0x10;
       const std::string name(text_at(names, s.name));
       if (s.info >> 4 != kGlobal || s.section >= sections_.size() || s.section == 0 || name.empty()) continue;
@@ -204,7 +203,7 @@ ImageError parse_cubin(std::string_view all, unsigned capability, Image* image) 
 
 // Of a cubin: as far as its tables and sections reach.
 size_t cubin_extent(const char* at) {
-  Header h;
+  ElfHeader h;
   std::memcpy(&h, at, sizeof h);
   if (!is_cubin(h)) return 0;
   uint64_t end = h.sections + uint64_t{h.section_count} * sizeof(Section);

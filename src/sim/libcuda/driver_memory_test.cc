@@ -11,7 +11,6 @@
 namespace carve::sim {
 namespace {
 
-constexpr size_t MiB = 1 << 20;
 constexpr size_t kUsable = 22731 * MiB, kContext = 256 * MiB;
 
 std::vector<unsigned char> noise(size_t n, unsigned seed) {

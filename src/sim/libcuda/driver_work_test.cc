@@ -4,12 +4,10 @@
 #include <thread>
 #include <vector>
 
-#include "sim/libcuda/test_child.h"
+#include "sim/libcuda/stream_fixture.h"
 
 namespace carve::sim {
 namespace {
-
-constexpr uint64_t us = 1000, ms = 1000 * us;
 
 TEST_F(DriverTest, events_measure_model_time_exactly) {
   EXPECT_EQ(0, run([] {
@@ -20,11 +18,13 @@ TEST_F(DriverTest, events_measure_model_time_exactly) {
               OK(CU(cuStreamCreate)(&s, CU_STREAM_NON_BLOCKING));
               OK(CU(cuEventCreate)(&a, 0));
               OK(CU(cuEventCreate)(&b, 0));
-              OK(launch(f, s, 500 * ms));  // All that follows is queued behind it, however late we are.
+              const Gate gate;
+              gate.close(s);
               OK(CU(cuEventRecord)(a, s));
               for (int i = 0; i < 10; ++i) OK(launch(f, s, 2 * ms));
               OK(CU(cuEventRecord)(b, s));
               REQUIRE(CU(cuEventQuery)(b) == CUDA_ERROR_NOT_READY);
+              gate.open();
               OK(CU(cuEventSynchronize)(b));
               float elapsed = 0;
               OK(CU(cuEventElapsedTime)(&elapsed, a, b));
@@ -36,10 +36,12 @@ TEST_F(DriverTest, a_synchronise_waits_as_long_as_the_kernel_takes) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUfunction f = spin();
-              const auto from = std::chrono::steady_clock::now();
+              const Gate gate;
+              gate.close(nullptr);
               OK(launch(f, nullptr, 500 * ms));
-              REQUIRE(ms_since(from) < 450);
               REQUIRE(CU(cuStreamQuery)(nullptr) == CUDA_ERROR_NOT_READY);
+              const auto from = std::chrono::steady_clock::now();
+              gate.open();
               OK(CU(cuCtxSynchronize)());
               REQUIRE(ms_since(from) >= 500 && ms_since(from) < 5000);
             }));
@@ -49,14 +51,22 @@ TEST_F(DriverTest, the_launch_queue_takes_1024_and_then_blocks) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUfunction f = spin();
-              CUstream s = nullptr;
-              OK(CU(cuStreamCreate)(&s, CU_STREAM_NON_BLOCKING));
-              OK(launch(f, s, 800 * ms));
-              auto from = std::chrono::steady_clock::now();
+              CUcontext context = nullptr;
+              OK(CU(cuCtxGetCurrent)(&context));
+              CUstream s = stream();
+              const Gate gate;
+              gate.close(s);
               for (int i = 1; i < 1024; ++i) OK(launch(f, s, 1 * us));
-              REQUIRE(ms_since(from) < 700);
-              OK(launch(f, s, 1 * us));  // Waits for the first to end.
-              REQUIRE(ms_since(from) > 700);
+              std::atomic<bool> taken = false;
+              std::thread one_more([&] {
+                OK(CU(cuCtxSetCurrent)(context));
+                OK(launch(f, s, 1 * us));  // Waits for the gate to go.
+                taken = true;
+              });
+              usleep(100'000);
+              REQUIRE(!taken);
+              gate.open();
+              one_more.join();
               OK(CU(cuStreamSynchronize)(s));
             }));
 }
@@ -81,16 +91,16 @@ TEST_F(DriverTest, streams_wait_for_events_of_other_streams_and_of_other_devices
               OK(CU(cuEventElapsedTime)(&elapsed, start, end));
               REQUIRE(elapsed >= 25.0f);
 
+              const auto from = std::chrono::steady_clock::now();
               OK(launch(f, s, 30 * ms, 6));
               OK(CU(cuEventRecord)(done, s));
-              const auto from = std::chrono::steady_clock::now();
               CUcontext second = nullptr;
               OK(CU(cuCtxCreate_v2)(&second, 0, 1));
               CUstream u = nullptr;
               OK(CU(cuStreamCreate)(&u, CU_STREAM_NON_BLOCKING));
               OK(CU(cuStreamWaitEvent)(u, done, 0));
               OK(CU(cuStreamSynchronize)(u));
-              REQUIRE(ms_since(from) > 25);
+              REQUIRE(ms_since(from) >= 30);
               OK(CU(cuCtxSetCurrent)(first));
             }));
 }
@@ -125,46 +135,48 @@ TEST_F(DriverTest, each_threads_default_stream_is_its_own) {
   EXPECT_EQ(0, run([] {
               const CUcontext c = begin();
               const CUfunction f = spin();
-              uint64_t ns = 1000 * ms;
+              uint64_t ns = 1 * ms;
               uint32_t other = 0;
+              const Gate gate;
+              gate.close(CU_STREAM_PER_THREAD);
               void* parameters[] = {&ns, &other};
               OK(CU(cuLaunchKernel_ptsz)(f, 6, 1, 1, 256, 1, 1, 0, nullptr, parameters, nullptr));
               std::thread([&] {
                 OK(CU(cuCtxSetCurrent)(c));
                 REQUIRE(CU(cuStreamQuery_ptsz)(nullptr) == CUDA_SUCCESS);
                 REQUIRE(CU(cuStreamQuery)(nullptr) == CUDA_SUCCESS);
-                uint64_t brief = 1 * ms;
-                void* p[] = {&brief, &other};
-                OK(CU(cuLaunchKernel_ptsz)(f, 6, 1, 1, 256, 1, 1, 0, nullptr, p, nullptr));
-                const auto from = std::chrono::steady_clock::now();
+                OK(CU(cuLaunchKernel_ptsz)(f, 6, 1, 1, 256, 1, 1, 0, nullptr, parameters, nullptr));
                 OK(CU(cuStreamSynchronize_ptsz)(nullptr));
-                REQUIRE(ms_since(from) < 800);
               }).join();
               REQUIRE(CU(cuStreamQuery_ptsz)(nullptr) == CUDA_ERROR_NOT_READY);
+              gate.open();
               OK(CU(cuCtxSynchronize)());
             }));
 }
 
 TEST_F(DriverTest, two_processes_share_the_card_by_time_slices) {
-  const Signal go[2];
+  const Signal ready, go[2];
   std::vector<pid_t> children;
   for (const Signal& mine : go)
     children.push_back(start([&] {
       begin();
       const CUfunction f = spin();
-      mine.take();
-      CUevent a = nullptr, b = nullptr;
-      OK(CU(cuEventCreate)(&a, 0));
-      OK(CU(cuEventCreate)(&b, 0));
+      const CUevent a = event(), b = event();
+      const Gate gate;
+      gate.close(nullptr);
       OK(CU(cuEventRecord)(a, nullptr));
-      for (int i = 0; i < 300; ++i) OK(launch(f, nullptr, 1 * ms));
+      for (int i = 0; i < 900; ++i) OK(launch(f, nullptr, 1 * ms));
       OK(CU(cuEventRecord)(b, nullptr));
+      ready.give();
+      mine.take();
+      gate.open();
       OK(CU(cuEventSynchronize)(b));
       float elapsed = 0;
       OK(CU(cuEventElapsedTime)(&elapsed, a, b));
-      // 300 ms of work at 2.0/4.2 of the card, less what one was alone before the other came.
-      REQUIRE(elapsed > 400 && elapsed < 640);
+      // 900 ms of work at 2.0/4.2 of the card, less what one was alone before the other came.
+      REQUIRE(elapsed > 1200 && elapsed < 1900);
     }));
+  for (size_t i = 0; i < children.size(); ++i) ready.take();
   for (const Signal& s : go) s.give();
   for (const pid_t pid : children) EXPECT_EQ(0, finish(pid));
 }
@@ -182,10 +194,13 @@ TEST_F(DriverTest, an_urgent_stream_overtakes_a_batch_stream) {
               REQUIRE(priority == -5);
               OK(CU(cuEventCreate)(&batch_end, 0));
               OK(CU(cuEventCreate)(&urgent_end, 0));
+              const Gate gate;
+              gate.close_both(batch, urgent);
               OK(launch(f, batch, 300 * ms));
               OK(CU(cuEventRecord)(batch_end, batch));
               OK(launch(f, urgent, 1 * ms));
               OK(CU(cuEventRecord)(urgent_end, urgent));
+              gate.open();
               OK(CU(cuCtxSynchronize)());
               float later = 0;
               OK(CU(cuEventElapsedTime)(&later, urgent_end, batch_end));

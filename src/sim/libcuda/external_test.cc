@@ -10,8 +10,6 @@
 namespace carve::sim {
 namespace {
 
-constexpr size_t KiB = 1 << 10, MiB = 1 << 20;
-
 int file_of(size_t bytes) {
   const int fd = memfd_create("theirs", MFD_CLOEXEC);
   REQUIRE(fd >= 0 && ftruncate(fd, static_cast<off_t>(bytes)) == 0);

@@ -18,17 +18,17 @@ size_t cubin_extent(const char* at);
 
 namespace {
 
-constexpr uint32_t kMagic = 0xba55ed50, kElf = 0x464c457f;
+constexpr uint32_t kMagic = 0xba55ed50, kElfMagic = 0x464c457f;
 constexpr uint64_t kMostBytes = 256ull << 20;  // Of one image, decompressed.
 constexpr uint16_t kPtx = 1, kCubin = 2;
 constexpr uint64_t kLz4 = 0x2000, kZstd = 0x8000;
 
-struct Header {
+struct FatbinHeader {
   uint32_t magic;
   uint16_t version, header_bytes;
   uint64_t bytes;
 };
-static_assert(sizeof(Header) == 16);
+static_assert(sizeof(FatbinHeader) == 16);
 
 struct Entry {
   uint16_t kind, version;
@@ -48,7 +48,7 @@ struct Found {
 
 // All entries; nothing if they do not add up.
 std::optional<std::vector<Found>> entries_of(std::string_view all) {
-  Header h;
+  FatbinHeader h;
   if (all.size() < sizeof h) return std::nullopt;
   std::memcpy(&h, all.data(), sizeof h);
   if (h.magic != kMagic || h.header_bytes < sizeof h || h.header_bytes > all.size() ||
@@ -114,15 +114,15 @@ ImageError parse_binary(std::string_view all, unsigned capability, Image* image)
   return magic == kMagic ? parse_fatbin(all, capability, image) : parse_cubin(all, capability, image);
 }
 
-bool is_binary(uint32_t magic) { return magic == kElf || magic == kMagic; }
+bool is_binary(uint32_t magic) { return magic == kElfMagic || magic == kMagic; }
 
 size_t binary_extent(const void* data) {
   const auto* at = static_cast<const char*>(data);
   uint32_t magic = 0;
   std::memcpy(&magic, at, sizeof magic);
-  if (magic == kElf) return cubin_extent(at);
+  if (magic == kElfMagic) return cubin_extent(at);
   if (magic != kMagic) return 0;
-  Header h;
+  FatbinHeader h;
   std::memcpy(&h, at, sizeof h);
   return h.header_bytes + h.bytes;
 }

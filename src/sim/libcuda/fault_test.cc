@@ -6,8 +6,6 @@
 namespace carve::sim {
 namespace {
 
-constexpr uint64_t us = 1000;
-
 TEST_F(DriverTest, an_xid_breaks_the_contexts_that_are_there_and_a_new_one_works) {
   const Signal ready, broken;
   const pid_t child = start([&] {

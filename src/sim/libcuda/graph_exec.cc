@@ -154,7 +154,7 @@ CUgraphExec_st::~CUgraphExec_st() {
 
 namespace {
 
-constexpr unsigned long long kFlags =
+constexpr unsigned long long kInstantiateFlags =
     CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
 
@@ -164,7 +164,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph g, unsigned long long flags, CUgr
   if (bad) *bad = nullptr;
   if (reason) *reason = CUDA_GRAPH_INSTANTIATE_ERROR;
   if (const CUresult e = current(&c)) return e;
-  if (!out || (flags & ~kFlags)) return CUDA_ERROR_INVALID_VALUE;
+  if (!out || (flags & ~kInstantiateFlags)) return CUDA_ERROR_INVALID_VALUE;
   // No kernel runs here that could launch a graph.
   if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) {
     if (reason) *reason = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;

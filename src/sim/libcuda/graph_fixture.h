@@ -6,31 +6,14 @@
 #include <thread>
 #include <vector>
 
-#include "sim/libcuda/test_child.h"
+#include "sim/libcuda/stream_fixture.h"
 
 namespace carve::sim {
-
-inline constexpr uint64_t ms = 1'000'000;
 
 inline CUgraph new_graph() {
   CUgraph g = nullptr;
   OK(CU(cuGraphCreate)(&g, 0));
   return g;
-}
-inline CUstream stream(unsigned flags = CU_STREAM_NON_BLOCKING) {
-  CUstream s = nullptr;
-  OK(CU(cuStreamCreate)(&s, flags));
-  return s;
-}
-inline CUevent event() {
-  CUevent e = nullptr;
-  OK(CU(cuEventCreate)(&e, 0));
-  return e;
-}
-inline uint32_t* pinned() {
-  void* p = nullptr;
-  OK(CU(cuMemAllocHost_v2)(&p, 4096));
-  return static_cast<uint32_t*>(p);
 }
 
 // A spin of so many nanoseconds behind some nodes; 432 blocks fill the card once.
@@ -54,19 +37,6 @@ inline CUgraphExec instantiate(CUgraph g) {
   OK(CU(cuGraphInstantiateWithFlags)(&x, g, 0));
   return x;
 }
-
-// Holds streams back until `open`: what was submitted by then runs as the model says, however slowly this
-// process was allowed to submit it.
-class Gate {
- public:
-  void close(CUstream s) const {
-    OK(CU(cuStreamWaitValue32)(s, reinterpret_cast<CUdeviceptr>(word_), 1, CU_STREAM_WAIT_VALUE_EQ));
-  }
-  void open() const { std::atomic_ref(*word_).store(1); }
-
- private:
-  uint32_t* word_ = pinned();
-};
 
 // Model time of one launch.
 inline float ms_of_launch(CUgraphExec x) {

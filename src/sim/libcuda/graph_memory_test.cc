@@ -4,8 +4,6 @@
 namespace carve::sim {
 namespace {
 
-constexpr size_t MiB = 1 << 20;
-
 CUDA_MEM_ALLOC_NODE_PARAMS of_size(size_t bytes) {
   CUDA_MEM_ALLOC_NODE_PARAMS p = {};
   p.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -90,8 +88,7 @@ TEST_F(DriverTest, what_a_graph_frees_itself_serves_its_later_nodes_and_the_stre
               const CUgraphExec x = two(), y = two();
               CUstream s = stream(), t = stream();
               const Gate gate;
-              gate.close(s);
-              gate.close(t);
+              gate.close_both(s, t);
               OK(CU(cuGraphUpload)(x, s));
               REQUIRE(used() == 30 * MiB && reserved() == 32 * MiB);
               OK(CU(cuGraphLaunch)(x, s));

@@ -38,8 +38,7 @@ TEST_F(DriverTest, launches_of_one_executable_are_ordered_and_of_two_are_not) {
               const auto together = [&](CUgraphExec in_s, CUgraphExec in_t) {
                 CUevent start = event(), end = event(), other = event();
                 const Gate gate;
-                gate.close(s);
-                gate.close(t);
+                gate.close_both(s, t);
                 OK(CU(cuEventRecord)(start, s));
                 OK(CU(cuGraphLaunch)(in_s, s));
                 OK(CU(cuGraphLaunch)(in_t, t));
@@ -301,14 +300,18 @@ TEST_F(DriverTest, user_objects_live_as_long_as_a_launch_needs_them) {
               OK(CU(cuUserObjectCreate)(
                   &object, nullptr, [](void*) { ++destroyed; }, 1, 1));
               CUgraph g = new_graph();
-              kernel_node(g, f, 30 * ms, {});
+              kernel_node(g, f, 1 * ms, {});
               OK(CU(cuGraphRetainUserObject)(g, object, 1, 1));
               const CUgraphExec x = instantiate(g);
               OK(CU(cuGraphDestroy)(g));
               REQUIRE(destroyed == 0);
+              const Gate gate;
+              gate.close(nullptr);
               OK(CU(cuGraphLaunch)(x, nullptr));
               OK(CU(cuGraphExecDestroy)(x));
+              usleep(30'000);
               REQUIRE(destroyed == 0);
+              gate.open();
               OK(CU(cuCtxSynchronize)());
               for (int i = 0; i < 1000 && destroyed == 0; ++i)
                 std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -42,8 +42,7 @@ template <class A, class B>
 float ms_of(CUstream s, A in_s, CUstream t, B in_t) {
   CUevent start = event(), other = event(), end = event();
   const Gate gate;
-  gate.close(s);
-  gate.close(t);
+  gate.close_both(s, t);
   OK(CU(cuEventRecord)(start, s));
   in_s();
   in_t();

@@ -9,9 +9,6 @@
 namespace carve::sim {
 namespace {
 
-// The PTX ISA allows 4,352 bytes, and 32,764 from version 8.1 on.
-constexpr uint64_t kMostParameterBytes = 32'764;
-
 class Tokens {
  public:
   explicit Tokens(std::string_view text) : rest_(text) { advance(); }

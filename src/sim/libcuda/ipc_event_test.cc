@@ -1,11 +1,9 @@
 // Events that processes share, through the real library.
-#include "sim/libcuda/test_child.h"
+#include "sim/libcuda/stream_fixture.h"
 
 namespace carve::sim {
 namespace {
 
-constexpr size_t MiB = 1 << 20;
-constexpr uint64_t ms = 1'000'000;
 constexpr unsigned kShared = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
 
 struct Offer {
@@ -15,7 +13,7 @@ struct Offer {
 
 TEST_F(DriverTest, a_stream_waits_for_what_another_process_recorded_and_sees_its_bytes) {
   const Pipe offers;
-  const Signal recorded, answered;
+  const Signal recorded, waits, answered;
   const pid_t writer = start([&] {
     begin();
     const CUfunction f = spin();
@@ -29,10 +27,14 @@ TEST_F(DriverTest, a_stream_waits_for_what_another_process_recorded_and_sees_its
     OK(CU(cuIpcGetEventHandle)(&offer.event, e));
     offers.put(offer);
     answered.take();
+    const Gate gate;
+    gate.close(nullptr);
     OK(launch(f, nullptr, 60 * ms));
     OK(CU(cuMemsetD8Async)(p, 2, MiB, nullptr));
     OK(CU(cuEventRecord)(e, nullptr));
     recorded.give();
+    waits.take();
+    gate.open();
     answered.take();
     OK(CU(cuEventSynchronize)(e));  // The reader's recording.
     unsigned char got = 0;
@@ -54,6 +56,7 @@ TEST_F(DriverTest, a_stream_waits_for_what_another_process_recorded_and_sees_its
               recorded.take();
               REQUIRE(CU(cuEventQuery)(e) == CUDA_ERROR_NOT_READY);
               OK(CU(cuStreamWaitEvent)(s, e, 0));
+              waits.give();
               unsigned char got = 0;
               OK(CU(cuMemcpyDtoHAsync_v2)(&got, p + MiB - 1, 1, s));
               OK(CU(cuStreamSynchronize)(s));
@@ -107,9 +110,12 @@ TEST_F(DriverTest, a_shared_event_keeps_no_time_and_works_in_its_own_process) {
               OK(CU(cuEventCreate)(&e, kShared));
               OK(CU(cuEventCreate)(&plain, 0));
               REQUIRE(CU(cuIpcGetEventHandle)(&h, plain) == CUDA_ERROR_INVALID_VALUE);
+              const Gate gate;
+              gate.close(nullptr);
               OK(launch(spin(), nullptr, 20 * ms));
               OK(CU(cuEventRecord)(e, nullptr));
               REQUIRE(CU(cuEventQuery)(e) == CUDA_ERROR_NOT_READY);
+              gate.open();
               OK(CU(cuEventSynchronize)(e));
               OK(CU(cuEventQuery)(e));
               h = {};

@@ -10,8 +10,6 @@
 namespace carve::sim {
 namespace {
 
-constexpr size_t MiB = 1 << 20;
-
 TEST_F(DriverTest, an_opened_handle_shows_the_exporters_bytes_and_counts_once) {
   const Pipe handles;
   const Signal written, done;

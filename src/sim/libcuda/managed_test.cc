@@ -4,7 +4,6 @@
 namespace carve::sim {
 namespace {
 
-constexpr size_t MiB = 1 << 20, GiB = 1 << 30;
 constexpr size_t kUsable = 22731 * MiB, kContext = 256 * MiB;
 constexpr CUmemLocation kHost = {CU_MEM_LOCATION_TYPE_HOST, 0};
 
@@ -132,9 +131,9 @@ TEST_F(DriverTest, a_prefetch_moves_managed_memory_between_host_and_cards_and_ta
               OK(CU(cuMemPrefetchAsync_v2)(p, GiB / 2, card(0), 0, nullptr));
               OK(CU(cuEventRecord)(b, nullptr));
               OK(CU(cuCtxSynchronize)());
-              float ms = 0;
-              OK(CU(cuEventElapsedTime)(&ms, a, b));
-              REQUIRE(ms > 10);  // Half a GiB at 12 to 26 GB/s.
+              float took = 0;  // ms.
+              OK(CU(cuEventElapsedTime)(&took, a, b));
+              REQUIRE(took > 10);  // Half a GiB at 12 to 26 GB/s.
               REQUIRE(free_now() == here - GiB / 2);
               REQUIRE(told(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, p, GiB / 2) == 0);
               OK(CU(cuMemPrefetchAsync)(p, GiB, 1, nullptr));

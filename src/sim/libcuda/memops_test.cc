@@ -5,18 +5,11 @@
 #include <chrono>
 #include <thread>
 
-#include "sim/libcuda/test_child.h"
+#include "sim/libcuda/stream_fixture.h"
 
 namespace carve::sim {
 namespace {
 
-constexpr uint64_t ms = 1'000'000;
-
-uint32_t* pinned() {
-  void* p = nullptr;
-  OK(CU(cuMemAllocHost_v2)(&p, 4096));
-  return static_cast<uint32_t*>(p);
-}
 CUdeviceptr address(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
 uint32_t load(uint32_t* word) { return std::atomic_ref(*word).load(); }
 
@@ -38,10 +31,14 @@ TEST_F(DriverTest, a_stream_writes_a_word_after_its_kernel_and_not_before) {
               CUstream s = nullptr;
               OK(CU(cuStreamCreate)(&s, CU_STREAM_NON_BLOCKING));
               uint32_t* word = pinned();
+              const Gate gate;
+              gate.close(s);
               OK(launch(f, s, 30 * ms));
               OK(CU(cuStreamWriteValue32_v2)(s, address(word), 7, 0));
               OK(CU(cuStreamWriteValue64)(s, address(word + 2), 1ull << 40, 0));
+              usleep(50'000);
               REQUIRE(load(word) == 0);
+              gate.open();
               while (load(word) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
               REQUIRE(load(word) == 7);  // Nobody synchronised: the word came by itself.
               OK(CU(cuStreamSynchronize)(s));
@@ -116,8 +113,9 @@ TEST_F(DriverTest, a_batch_is_performed_in_its_order) {
               ops[2].writeValue.value = 3;
               word[1] = 0xff;
               OK(CU(cuStreamBatchMemOp_v2)(s, 3, ops, 0));
-              std::this_thread::sleep_for(std::chrono::milliseconds(20));
-              REQUIRE(load(word) == 1 && load(word + 2) == 0);
+              EVENTUALLY(load(word) == 1);
+              usleep(20'000);
+              REQUIRE(load(word + 2) == 0);
               std::atomic_ref(word[1]).store(0x7f);
               OK(CU(cuStreamSynchronize)(s));
               REQUIRE(load(word + 2) == 3);

@@ -8,8 +8,6 @@
 namespace carve::sim {
 namespace {
 
-constexpr size_t MiB = 1 << 20;
-
 std::string with_variable(size_t bytes) {
   return ".version 6.0\n.target sm_50\n.address_size 64\n.global .align 4 .b8 v[" + std::to_string(bytes) +
          "];\n.visible .entry k() { ret; }\n";

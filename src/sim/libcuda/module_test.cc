@@ -9,8 +9,6 @@
 namespace carve::sim {
 namespace {
 
-constexpr uint64_t us = 1000, ms = 1000 * us;
-
 TEST_F(DriverTest, launches_are_checked_as_the_driver_checks_them) {
   EXPECT_EQ(
       0, run([] {

@@ -4,8 +4,6 @@
 namespace carve::sim {
 namespace {
 
-constexpr size_t MiB = 1 << 20;
-
 CUmulticastObjectProp of(unsigned devices, size_t bytes) {
   CUmulticastObjectProp p = {};
   p.numDevices = devices;

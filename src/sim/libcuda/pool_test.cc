@@ -2,13 +2,10 @@
 #include <cstring>
 #include <vector>
 
-#include "sim/libcuda/test_child.h"
+#include "sim/libcuda/stream_fixture.h"
 
 namespace carve::sim {
 namespace {
-
-constexpr size_t MiB = 1 << 20;
-constexpr uint64_t kLong = 30'000'000;  // Nanoseconds: a kernel that outlasts the calls after it.
 
 uint64_t attribute(CUmemoryPool pool, CUmemPool_attribute which) {
   cuuint64_t value = 0;
@@ -93,7 +90,9 @@ TEST_F(DriverTest, a_stream_reuses_its_own_memory_at_once_and_others_after_an_ev
               OK(CU(cuEventCreate)(&e, 0));
               CUdeviceptr a = 0, b = 0, c = 0;
               OK(CU(cuMemAllocFromPoolAsync)(&a, 32 * MiB, pool, s));
-              OK(launch(f, s, kLong));
+              const Gate gate;
+              gate.close(s);
+              OK(launch(f, s, 1 * ms));
               OK(CU(cuMemFreeAsync)(a, s));
               OK(CU(cuMemAllocFromPoolAsync)(&b, 32 * MiB, pool, s));
               REQUIRE(b == a && reserved(pool) == 32 * MiB);
@@ -109,6 +108,8 @@ TEST_F(DriverTest, a_stream_reuses_its_own_memory_at_once_and_others_after_an_ev
               OK(CU(cuStreamWaitEvent)(t, e, 0));
               OK(CU(cuMemAllocFromPoolAsync)(&c, 32 * MiB, pool, t));
               REQUIRE(c == a && reserved(pool) == 32 * MiB);
+              gate.open();
+              OK(CU(cuCtxSynchronize)());
             }));
 }
 
@@ -124,7 +125,9 @@ TEST_F(DriverTest, a_pool_at_its_limit_waits_for_what_another_stream_frees) {
               REQUIRE(CU(cuMemAllocFromPoolAsync)(&a, 65 * MiB, pool, s) == CUDA_ERROR_OUT_OF_MEMORY);
               OK(CU(cuMemAllocFromPoolAsync)(&a, 64 * MiB, pool, s));
               REQUIRE(CU(cuMemAllocFromPoolAsync)(&b, 1, pool, s) == CUDA_ERROR_OUT_OF_MEMORY);
-              OK(launch(f, s, kLong));
+              const Gate gate;
+              gate.close(s);
+              OK(launch(f, s, 1 * ms));
               OK(CU(cuMemFreeAsync)(a, s));
               set(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 0);
               REQUIRE(CU(cuMemAllocFromPoolAsync)(&b, 64 * MiB, pool, t) == CUDA_ERROR_OUT_OF_MEMORY);
@@ -132,6 +135,7 @@ TEST_F(DriverTest, a_pool_at_its_limit_waits_for_what_another_stream_frees) {
               OK(CU(cuMemAllocFromPoolAsync)(&b, 64 * MiB, pool, t));
               REQUIRE(b == a);
               REQUIRE(CU(cuStreamQuery)(t) == CUDA_ERROR_NOT_READY);  // It stands behind the kernel of s.
+              gate.open();
               OK(CU(cuStreamSynchronize)(t));
               OK(CU(cuStreamQuery)(s));
             }));

@@ -41,6 +41,9 @@
 
 namespace carve::sim {
 
+inline constexpr size_t KiB = 1 << 10, MiB = 1 << 20, GiB = 1 << 30;
+inline constexpr uint64_t us = 1000, ms = 1000 * us;  // In ns.
+
 inline std::filesystem::path build_directory() {
   return std::filesystem::canonical("/proc/self/exe").parent_path().parent_path();
 }

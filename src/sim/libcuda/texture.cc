@@ -11,7 +11,7 @@ struct Object {
   CUDA_RESOURCE_DESC resource;
   CUDA_TEXTURE_DESC texture;
 };
-std::map<uint64_t, Object>& objects() {
+std::map<uint64_t, Object>& views() {
   static auto* all = new std::map<uint64_t, Object>;
   return *all;
 }
@@ -36,21 +36,21 @@ CUresult create(unsigned long long* out, const CUDA_RESOURCE_DESC* resource,
   if (!heap_find(resource->res.linear.devPtr, &a)) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(process().mutex);
   *out = process().next_id.fetch_add(1);
-  objects()[*out] = {*resource, texture ? *texture : CUDA_TEXTURE_DESC{}};
+  views()[*out] = {*resource, texture ? *texture : CUDA_TEXTURE_DESC{}};
   return CUDA_SUCCESS;
 }
 
 CUresult destroy(unsigned long long object) {
   if (const CUresult e = entered()) return e;
   const std::lock_guard lock(process().mutex);
-  return objects().erase(object) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return views().erase(object) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult describe(unsigned long long object, CUDA_RESOURCE_DESC* resource, CUDA_TEXTURE_DESC* texture) {
   if (const CUresult e = entered()) return e;
   const std::lock_guard lock(process().mutex);
-  const auto found = objects().find(object);
-  if (found == objects().end()) return CUDA_ERROR_INVALID_VALUE;
+  const auto found = views().find(object);
+  if (found == views().end()) return CUDA_ERROR_INVALID_VALUE;
   if (resource) *resource = found->second.resource;
   if (texture) *texture = found->second.texture;
   return CUDA_SUCCESS;

@@ -10,11 +10,10 @@
 namespace carve::sim {
 namespace {
 
-constexpr size_t MiB = 1 << 20;
 constexpr auto kFd = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
-CUmemAllocationProp pinned(CUmemAllocationHandleType types = CU_MEM_HANDLE_TYPE_NONE, int device = 0,
-                           CUmemLocationType where = CU_MEM_LOCATION_TYPE_DEVICE) {
+CUmemAllocationProp pinned_properties(CUmemAllocationHandleType types = CU_MEM_HANDLE_TYPE_NONE,
+                                      int device = 0, CUmemLocationType where = CU_MEM_LOCATION_TYPE_DEVICE) {
   CUmemAllocationProp p = {};
   p.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   p.requestedHandleTypes = types;
@@ -22,7 +21,7 @@ CUmemAllocationProp pinned(CUmemAllocationHandleType types = CU_MEM_HANDLE_TYPE_
   return p;
 }
 CUmemGenericAllocationHandle make(size_t bytes, CUmemAllocationHandleType types = CU_MEM_HANDLE_TYPE_NONE) {
-  const CUmemAllocationProp p = pinned(types);
+  const CUmemAllocationProp p = pinned_properties(types);
   CUmemGenericAllocationHandle h = 0;
   OK(CU(cuMemCreate)(&h, bytes, &p, 0));
   return h;
@@ -128,7 +127,7 @@ TEST_F(DriverTest, copies_cross_mappings_side_by_side_and_stop_where_nothing_is_
 TEST_F(DriverTest, what_cannot_be_mapped_is_refused_as_documented) {
   EXPECT_EQ(0, run([] {
               begin();
-              CUmemAllocationProp p = pinned();
+              CUmemAllocationProp p = pinned_properties();
               CUmemGenericAllocationHandle h = 0, got = 0;
               size_t granularity = 0;
               OK(CU(cuMemGetAllocationGranularity)(&granularity, &p, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
@@ -137,7 +136,7 @@ TEST_F(DriverTest, what_cannot_be_mapped_is_refused_as_documented) {
               REQUIRE(CU(cuMemCreate)(&h, 1000ull << 30, &p, 0) == CUDA_ERROR_OUT_OF_MEMORY);
               p.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
               REQUIRE(CU(cuMemCreate)(&h, 2 * MiB, &p, 0) == CUDA_ERROR_NOT_SUPPORTED);
-              p = pinned(CU_MEM_HANDLE_TYPE_NONE, 7);
+              p = pinned_properties(CU_MEM_HANDLE_TYPE_NONE, 7);
               REQUIRE(CU(cuMemCreate)(&h, 2 * MiB, &p, 0) == CUDA_ERROR_INVALID_DEVICE);
               h = make(2 * MiB);
               int fd = -1;
@@ -161,7 +160,8 @@ TEST_F(DriverTest, host_memory_by_handle_takes_nothing_and_the_host_reads_it) {
   EXPECT_EQ(0, run([] {
               begin();
               const size_t before = free_now();
-              const CUmemAllocationProp p = pinned(CU_MEM_HANDLE_TYPE_NONE, 0, CU_MEM_LOCATION_TYPE_HOST);
+              const CUmemAllocationProp p =
+                  pinned_properties(CU_MEM_HANDLE_TYPE_NONE, 0, CU_MEM_LOCATION_TYPE_HOST);
               CUmemGenericAllocationHandle h = 0;
               OK(CU(cuMemCreate)(&h, 4 * MiB, &p, 0));
               const CUdeviceptr at = mapped(h, 4 * MiB);

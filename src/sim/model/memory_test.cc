@@ -7,8 +7,6 @@
 namespace carve::sim {
 namespace {
 
-constexpr uint64_t MiB = 1ull << 20;
-
 TEST(Memory, what_is_free_is_what_reserve_contexts_and_blocks_leave) {
   TestDevice d;
   EXPECT_EQ(free_bytes(*d), 960 * MiB);

@@ -1,4 +1,5 @@
 #include "sim/model/pool.h"
+#include "sim/model/test_device.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +8,6 @@
 namespace carve::sim {
 namespace {
 
-constexpr uint64_t MiB = 1ull << 20;
 Reuse never(const LastUse&) { return Reuse::never; }
 bool over(const LastUse&) { return true; }
 

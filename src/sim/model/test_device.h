@@ -13,6 +13,8 @@
 
 namespace carve::sim {
 
+inline constexpr uint64_t MiB = 1ull << 20;
+
 class TestDevice {
  public:
   static constexpr uint64_t start = 5'000'000'000;

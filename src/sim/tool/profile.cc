@@ -14,8 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t MiB = 1ull << 20;
-
 [[noreturn]] void refuse(const std::string& sentence) { throw Refused(sentence); }
 
 uint64_t number(const YAML::Node& node, const std::string& what, uint64_t low, uint64_t high) {

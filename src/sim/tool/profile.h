@@ -20,6 +20,8 @@
 
 namespace carve::sim {
 
+inline constexpr uint64_t MiB = 1ull << 20;
+
 // What the user asked for cannot be done; the sentence says why and what would be right.
 struct Refused : std::runtime_error {
   using runtime_error::runtime_error;

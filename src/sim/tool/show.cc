@@ -12,8 +12,6 @@
 namespace carve::sim {
 namespace {
 
-constexpr uint64_t MiB = 1ull << 20;
-
 std::string uuid_text(const uint8_t (&u)[16]) {
   std::string s = "GPU-";
   for (int i = 0; i < 16; ++i) {
