@@ -7,13 +7,16 @@ namespace {
 
 // Nearer than this nobody can look: a sleep is no more exact.
 constexpr Ns least_look = 20 * us;
-// While work runs and somebody waits, one of these passes between two looks at whether it still runs.
-constexpr Ns idle_look_least = 500 * us, idle_look_most = 1 * ms;
+// While work runs and somebody waits, so much passes between two looks at whether it still runs: the more,
+// the more it did without a pause, so that little of it is lost at the end.
+constexpr Ns idle_look_least = 500 * us;
+constexpr Ns idle_look(Ns without_pause) { return std::max(without_pause / 64, idle_look_least); }
 // A holder that pauses between kernels is not looked at in each pause.
 constexpr Ns pause_look = 500 * us;
-constexpr Ns drain_look_most = 500 * us;
-// Where a fixed-share tenant must pause, it pauses for so long at least: two wakes of the arbiter must pay.
-constexpr Ns least_pause = 200 * us;
+constexpr Ns drain_look_most = 1 * ms;
+// Where a fixed-share tenant must pause, it pauses for so long at least: each time two wakes, the arbiter's
+// and its own, and the end of its work that is seen late, cost some 0.1 ms that it is charged for.
+constexpr Ns least_pause = 2 * ms;
 
 // A thread that has yet to wake up and launch the next kernel does not leave the device to others.
 bool at_work(const Observation& seen) { return seen.in_flight || seen.presses; }
@@ -206,15 +209,22 @@ Ns Device::idle_from(const Observation& seen) const {
 
 bool Device::drained(Ns now, std::span<const Observation> all) {
   const Observation& seen = all[*holder_];
+  Tenant& t = tenants_[*holder_];
+  const Ns took = now - drain_began_;
   if (!seen.in_flight) {
+    t.drain = std::max(took, t.drain - t.drain / 8);
     note(Transition::Kind::drained, *holder_);
     return true;
   }
   const auto next = pick(all);
-  const Ns patience = next && next->cls == urgent ? tuning_.most_drain_urgent : tuning_.most_drain;
-  const Ns most = std::clamp(2 * seen.longest, tuning_.least_drain, patience);
-  if (seen.drains && now - drain_began_ < most) return false;
-  ++tenants_[*holder_].account.overruns;
+  const bool hurry = next && next->cls == urgent;
+  const Ns patience = hurry ? tuning_.most_drain_urgent : tuning_.most_drain;
+  const Ns most = std::clamp(2 * std::max(seen.longest, t.drain), tuning_.least_drain, patience);
+  if (took < most) return false;
+  // What it says of its kernels may be wrong. Twice as long the next time; and if that was the longest there
+  // is, it may wait for a launch to come and never drain.
+  if (!hurry) t.drain = most < patience ? most : 0;
+  ++t.account.overruns;
   note(Transition::Kind::overran, *holder_);
   return true;
 }
@@ -273,7 +283,7 @@ bool Device::equal_natives() const {
 
 Ns Device::bound_of(unsigned place, std::span<const Observation> seen) const {
   const Tenant& t = tenants_[place];
-  Ns bound = unbounded;
+  Ns bound = tuning_.bound_alone;
   if (t.terms.policy == Policy::fixed_share) bound = 2 * tuning_.bound;
   if (present_.count() > 1) bound = lone(place, seen) ? std::min(bound, 4 * tuning_.bound) : tuning_.bound;
   if (t.terms.latency == LatencyClass::latency) return bound;
@@ -292,7 +302,7 @@ void Device::set_gates(Ns now, std::span<const Observation> seen) {
     if (!present_[i]) continue;
     Tenant& t = tenants_[i];
     if (all_open_) {
-      t.gate = {true, unbounded, 0, false};
+      t.gate = {true, tuning_.bound_alone, 0, false, true};
     } else if (holder_ == i && !draining_) {
       const bool needs_nobody = present_.count() == 1 && t.terms.policy != Policy::fixed_share;
       Ns deadline = t.gate.open ? t.gate.deadline : 0;
@@ -300,8 +310,8 @@ void Device::set_gates(Ns now, std::span<const Observation> seen) {
         deadline = 0;
       else if (deadline < now + tuning_.lease_margin / 2)
         deadline = now + tuning_.lease_margin;
-      t.gate = {true, bound_of(i, seen), deadline,
-                somebody_waits && t.terms.latency == LatencyClass::latency};
+      t.gate = {true, bound_of(i, seen), deadline, somebody_waits && t.terms.latency == LatencyClass::latency,
+                needs_nobody};
     } else {
       t.gate = {};
     }
@@ -330,7 +340,7 @@ Ns Device::next_look(Ns now, std::span<const Observation> seen) const {
     if (draining_) {
       // Until it should have ended, no look is needed; from then on often, but ever less so.
       const Ns often = std::clamp((now - drain_began_) / 16, least_look, drain_look_most);
-      at_latest(now + std::clamp(seen[h].left, often, idle_look_most));
+      at_latest(now + std::clamp(seen[h].left, often, drain_look_most));
     } else {
       if (t.gate.deadline != 0) at_latest(t.gate.deadline - tuning_.lease_margin / 2);
       if (t.terms.policy == Policy::fixed_share && t.terms.gang != Gang::follows) {
@@ -342,9 +352,11 @@ Ns Device::next_look(Ns now, std::span<const Observation> seen) const {
       }
       if (somebody_waits) {
         at_latest(quantum_began_ + quantum());
-        at_latest(at_work(seen[h]) ? now + std::clamp(seen[h].left, idle_look_least, idle_look_most)
-                                   : std::max(idle_from(seen[h]) + tuning_.idle_gap(),
-                                              seen[h].busy > 0 ? now + pause_look : 0));
+        // Who was just let in came to launch.
+        at_latest(
+            at_work(seen[h]) || lease_began_ == now
+                ? now + idle_look(t.account.charged - t.paused)
+                : std::max(idle_from(seen[h]) + tuning_.idle_gap(), seen[h].busy > 0 ? now + pause_look : 0));
       }
     }
   }
@@ -374,6 +386,7 @@ Ns Device::step(Ns now, std::span<const Observation> seen) {
     if (!present_[i]) continue;
     Tenant& t = tenants_[i];
     t.bucket.grow(elapsed, t.terms.share);
+    if (t.gate.open && lease_used_ > 0 && !at_work(seen[i])) t.paused = t.account.charged;
     if (t.standing == Standing::held_up) t.account.waiting += elapsed;
     if (t.standing == Standing::held_back) t.account.throttled += elapsed;
   }
@@ -390,6 +403,7 @@ Ns Device::step(Ns now, std::span<const Observation> seen) {
   rebase();
   queue(seen);
 
+  bool closed_now = false;
   all_open_ = equal_natives();
   if (all_open_) {
     if (holder_) end_lease();
@@ -398,8 +412,11 @@ Ns Device::step(Ns now, std::span<const Observation> seen) {
       draining_ = true;
       drain_began_ = now;
       note(Transition::Kind::closed, *holder_);
+      // The gate was open when we looked: what slipped in since is seen by the next look, at once.
+      closed_now = !seen[*holder_].in_flight;
+    } else if (holder_ && draining_ && drained(now, seen)) {
+      end_lease();
     }
-    if (holder_ && draining_ && drained(now, seen)) end_lease();
     if (!holder_)
       if (const auto next = pick(seen)) open(*next, now);
   }
@@ -407,7 +424,7 @@ Ns Device::step(Ns now, std::span<const Observation> seen) {
   if (draining_)
     if (const auto next = pick(seen)) upcoming_ = next->place;
   set_gates(now, seen);
-  return next_look(now, seen);
+  return closed_now ? now : next_look(now, seen);
 }
 
 }  // namespace carve::share

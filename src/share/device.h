@@ -36,15 +36,15 @@ struct Observation {
   Ns busy = 0;             // How long since the last look it had work on the device.
   Ns idle_since = 0;       // While nothing is in flight: since when.
   Ns longest = 0;          // Its longest kernel or graph, as far as known.
-  bool drains = true;      // False: its kernels may wait for kernels that were not launched yet.
   bool called = false;     // Gang: the leading device has opened for it.
 };
 
 struct Gate {
   bool open = false;
-  Ns bound = 0;        // Estimated work in flight, `unbounded` or for all its threads together.
-  Ns deadline = 0;     // The lease ends then though nobody says so; 0: it does not.
-  bool eager = false;  // Somebody waits who would gain from hearing at once that this one has finished.
+  Ns bound = 0;            // Estimated work in flight, for all its threads together.
+  Ns deadline = 0;         // The lease ends then though nobody says so; 0: it does not.
+  bool eager = false;      // Somebody waits who would gain from hearing at once that this one has finished.
+  bool unwatched = false;  // No gate opens or closes by when its work ends.
 
   friend bool operator==(const Gate&, const Gate&) = default;
 };
@@ -75,8 +75,8 @@ class Device {
   void leave(unsigned place, Ns now);
   void change(unsigned place, const Terms&, Ns now);  // From now on; what was used is not forgotten.
 
-  // One look: `seen` by place. Returns when to look again at the latest; `never`: only when somebody comes
-  // to a gate.
+  // One look: `seen` by place. Returns when to look again at the latest: `now` where a gate was closed
+  // and nobody saw yet whether something slipped in before that; `never`: only when somebody comes to a gate.
   Ns step(Ns now, std::span<const Observation> seen);
 
   const Gate& gate(unsigned place) const { return tenants_[place].gate; }
@@ -110,6 +110,8 @@ class Device {
     Gate gate;
     Account account;
     Ns service = 0;  // Latency tenants: what a request takes, a running median.
+    Ns paused = 0;   // What it had been charged when it last was seen to do nothing though it could.
+    Ns drain = 0;    // What its drains took of late, at most.
   };
 
   Share weight(const Tenant&) const;

@@ -14,7 +14,6 @@ namespace carve::share {
 using Ns = int64_t;
 inline constexpr Ns us = 1'000, ms = 1'000'000, second = 1'000'000'000;
 inline constexpr Ns never = std::numeric_limits<Ns>::max();
-inline constexpr Ns unbounded = never;
 
 inline constexpr unsigned most_tenants = 64;  // Of one device: as many as it can have contexts.
 
@@ -66,6 +65,9 @@ struct Tuning {
   // What a batch tenant may have in flight: what the next one waits for.
   Ns bound = 1 * ms;
   Ns least_bound = 100 * us;
+  // And alone: a driver takes a thousand launches ahead, which with kernels of 5 ms would be five seconds of
+  // nobody's share for whoever comes next.
+  Ns bound_alone = 50 * ms;
 
   // A drain may take twice the longest kernel known; then the next gate opens anyway, the hardware
   // interleaves the two, and each is charged its part. Among batch tenants it is worth waiting for a kernel

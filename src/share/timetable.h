@@ -14,7 +14,9 @@ struct Window {
   Ns offset = 0, length = 0;
 };
 
-inline constexpr Ns timetable_period = 20 * ms;
+// The longer, the less is lost at the windows' edges (a wake, a switch of contexts, the last work of the one
+// before), and the longer everybody pauses. Of 20 ms three tenants lost 5 %.
+inline constexpr Ns timetable_period = 60 * ms;
 
 // One window per tenant, in their order. Burst tenants and a sum above 100 % get none: they go, and the
 // hardware takes turns.

@@ -34,9 +34,9 @@ TEST(Timetable, lets_burst_tenants_and_more_than_all_of_a_device_go) {
       {.share = {2000}}, {.policy = Policy::native_burst_share, .share = {3000}}, {.share = {5000}}};
   Window windows[3];
   make_timetable(tenants, windows);
-  EXPECT_EQ(windows[0].length, 4 * ms);
+  EXPECT_EQ(windows[0].length, timetable_period / 5);
   EXPECT_EQ(windows[1].period, 0);
-  EXPECT_EQ(windows[2].offset, 4 * ms);
+  EXPECT_EQ(windows[2].offset, timetable_period / 5);
   const Terms too_many[] = {{.share = {6000}}, {.share = {6000}}};
   make_timetable(too_many, windows);
   EXPECT_EQ(windows[0].period, 0);

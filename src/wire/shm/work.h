@@ -36,8 +36,6 @@ static_assert(sizeof(ThreadWork) == 64);
 
 inline constexpr uint32_t thread_synchronises = 1;  // Inside a call that waits for the device.
 inline constexpr uint32_t thread_presses = 4;       // Waits for its own work to end, to launch more.
-inline constexpr uint32_t thread_not_drainable =
-    2;  // Its work did not move for 10 ms: a kernel may wait for a later one.
 
 // One stream. Both words count estimated ns of work put on it.
 struct StreamWork {
@@ -95,19 +93,23 @@ enum class Pass : unsigned {
 };
 
 // ControlDevice::lease: what the launch path reads. Zero, as an older agent leaves it, means free.
-//   bits 0..1 pass | bit 2 eager | bits 8..31 bound in us | bits 32..63 number
+//   bits 0..1 pass | bit 2 eager | bit 3 unwatched | bits 8..31 bound in us | bits 32..63 number
 // The low half changes whenever the gate opens or closes: threads wait for it with a futex.
 struct LeaseWord {
   uint64_t value = 0;
 
   static constexpr uint32_t unbounded_us = 0xff'ffff;
-  static constexpr LeaseWord of(Pass pass, uint64_t bound_ns, bool eager, uint32_t number) {
+  static constexpr LeaseWord of(Pass pass, uint64_t bound_ns, bool eager, uint32_t number,
+                                bool unwatched = false) {
     const uint64_t us = bound_ns / 1000 < unbounded_us ? bound_ns / 1000 : unbounded_us;
-    return {uint64_t{number} << 32 | us << 8 | (eager ? 4u : 0u) | static_cast<uint64_t>(pass)};
+    return {uint64_t{number} << 32 | us << 8 | (unwatched ? 8u : 0u) | (eager ? 4u : 0u) |
+            static_cast<uint64_t>(pass)};
   }
   constexpr Pass pass() const { return static_cast<Pass>(value & 3); }
   // Somebody waits for what this tenant leaves: let the arbiter know at the end of a synchronising call.
   constexpr bool eager() const { return (value & 4) != 0; }
+  // Nobody asks when its work ends: what is short and waited for by the program itself needs no marker.
+  constexpr bool unwatched() const { return (value & 8) != 0; }
   constexpr uint64_t bound_ns() const {
     const uint64_t us = value >> 8 & unbounded_us;
     return us == unbounded_us ? UINT64_MAX : us * 1000;
@@ -118,11 +120,16 @@ static_assert(LeaseWord::of(Pass::lease, 1'000'000, true, 7).bound_ns() == 1'000
 static_assert(LeaseWord::of(Pass::lease, UINT64_MAX, false, 7).bound_ns() == UINT64_MAX);
 
 // Where the arbiter of one device sleeps. A tenant cannot write the page, but FUTEX_WAKE needs no more than
-// reading: no descriptor of ours has to live in the customer's process. A wake between the arbiter's last
-// look and its sleep is lost; whoever waits at a gate wakes it again after 200 us, later every 5 ms.
+// reading: no descriptor of ours has to live in the customer's process. Whoever comes to a gate says so, then
+// reads `asleep`; the arbiter sets `asleep`, then looks for who came. Once it has looked, nobody wakes it
+// again for the same wait, or as good as nobody.
 struct alignas(64) ArbiterWord {
   std::atomic<uint32_t> asleep;  // 1: wake it. 0: it will look by itself, soon.
-  uint32_t unused[15];
+  std::atomic<uint32_t> looks;   // Counts them, each at its end.
+  uint32_t unused[14];
+
+  // Whether a look began after `looks` was read as `then`.
+  bool looked_since(uint32_t then) const { return looks.load(std::memory_order_relaxed) - then >= 2; }
 };
 static_assert(sizeof(ArbiterWord) == 64);
 
