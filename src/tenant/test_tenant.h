@@ -15,6 +15,8 @@
 
 namespace carve::tenant {
 
+inline constexpr uint64_t MiB = 1 << 20;
+
 // Sets the slot of one entry: on<&cuMemAlloc_v2>([](CUdeviceptr* p, size_t n) { ... }).
 template <auto Entry, class F>
 void on(F f) {

@@ -5,7 +5,6 @@
 namespace carve::tenant {
 namespace {
 
-constexpr uint64_t MiB = 1 << 20;
 std::map<uint64_t, CUDA_ARRAY3D_DESCRIPTOR>* arrays = nullptr;
 bool refuses_twins = false;
 

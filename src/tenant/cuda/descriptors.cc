@@ -20,7 +20,7 @@ uint32_t fingerprint_of(int fd) {
 
 // A record's key is the number plus one, its bytes the memory's identity, its uses the fingerprint. Its
 // context is the round in which it was last seen open: what is looked at moves from one to the other.
-Record record_of(int fd, uint32_t fingerprint, uint64_t physical, uint64_t round) {
+Record descriptor_record(int fd, uint32_t fingerprint, uint64_t physical, uint64_t round) {
   Record r = tenant::record_of(static_cast<uint64_t>(fd) + 1, round, {physical, 0, 0});
   r.uses = fingerprint;
   return r;
@@ -45,7 +45,7 @@ void hold_by_descriptor(Process& p, int fd, uint64_t physical) {
   hold(p, physical);
   const uint64_t round = p.descriptor_round.load(std::memory_order_relaxed);
   // Without memory for the record the hold stays: charged for longer than need be, never shorter.
-  enter(p, record_of(fd, fingerprint, physical, round));
+  enter(p, descriptor_record(fd, fingerprint, physical, round));
 }
 
 bool settle_open_descriptors(Process& p) {

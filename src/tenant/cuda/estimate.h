@@ -92,13 +92,15 @@ inline void touch(Launching& l, Estimate& e) {
   l.touch[l.touches++ % max_touches] = {l.batch, static_cast<uint32_t>(&e - l.estimate[0])};
 }
 
-// What was part of a batch from `first` on was estimated to take `estimated` ns and took `took`. Returns the
-// longest launch known now. Costs as much as took part, up to 64; of more the whole table is gone through,
-// 2 us, as now and then to forget what was the longest once.
-inline uint64_t learn(Launching& l, uint32_t first, uint64_t took, uint64_t estimated) {
+// What was part of a batch from `first` on was estimated to take `estimated` ns and took `took`; `outright`:
+// what was learned before is known to be wrong. Returns the longest launch known now. Costs as much as took
+// part, up to 64; of more the whole table is gone through, 2 us, as now and then to forget what was the
+// longest once.
+inline uint64_t learn(Launching& l, uint32_t first, uint64_t took, uint64_t estimated,
+                      bool outright = false) {
   const auto is_part = [=](uint32_t batch) { return static_cast<int32_t>(batch - first) >= 0; };
   const auto teach = [&](Estimate& e) {
-    e.ns = corrected(e.ns, e.learned != 0, took, estimated);
+    e.ns = corrected(e.ns, e.learned != 0 && !outright, took, estimated);
     e.learned = 1;
     l.longest = std::max(l.longest, e.ns);
   };

@@ -7,7 +7,7 @@
 // * A lease that ran out is a closed gate. Its end is looked at with every 16th launch and every marker.
 // * At most the lease's bound of estimated work is in flight per thread; whoever has more waits for its own
 //   work to complete. One launch always goes. Work that does not move for 10 ms may be waiting for a launch
-//   to come: then there is no bound for the next sixteen.
+//   to come: then one more goes, later twice as many each time.
 //
 // Only the launching thread waits, with no lock of ours held, not while its stream is captured. Within a
 // callback of the stream the driver refuses launches, so there is nothing to hold (CUDA driver API,

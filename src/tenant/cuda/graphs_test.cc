@@ -6,7 +6,7 @@
 namespace carve::tenant {
 namespace {
 
-constexpr uint64_t MiB = 1 << 20, step = 32 * MiB;
+constexpr uint64_t granule = 32 * MiB;
 
 // A graph is a list of nodes: an allocation of so many bytes, a child graph, or a kernel.
 struct Node {
@@ -29,7 +29,8 @@ CUgraph graph(uint64_t id) { return reinterpret_cast<CUgraph>(id); }
 CUresult go(CUgraphExec exec) {
   const uint64_t needs = bytes_of(reinterpret_cast<uint64_t>(exec) >> 8);
   ++launches;
-  if (reserved < used_now + needs) reserved += (used_now + needs - reserved + step - 1) / step * step;
+  if (reserved < used_now + needs)
+    reserved += (used_now + needs - reserved + granule - 1) / granule * granule;
   return CUDA_SUCCESS;
 }
 
@@ -77,7 +78,7 @@ class Graphs : public DriverTest {
       return CUDA_SUCCESS;
     });
     on<&cuDeviceGraphMemTrim>([](CUdevice) {
-      reserved = (used_now + step - 1) / step * step;
+      reserved = (used_now + granule - 1) / granule * granule;
       return CUDA_SUCCESS;
     });
   }
@@ -95,9 +96,9 @@ TEST_F(Graphs, that_allocate_are_charged_when_launched_and_give_back_when_trimme
   CUgraphExec exec = instantiated(1);
   EXPECT_EQ(tenant.used(), 0u);
   EXPECT_EQ(cuGraphLaunch(exec, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 2 * step);
+  EXPECT_EQ(tenant.used(), 2 * granule);
   EXPECT_EQ(cuGraphLaunch(exec, nullptr), CUDA_SUCCESS) << "what it has is enough for it again";
-  EXPECT_EQ(tenant.used(), 2 * step);
+  EXPECT_EQ(tenant.used(), 2 * granule);
   EXPECT_EQ(cuGraphExecDestroy(exec), CUDA_SUCCESS);
   EXPECT_EQ(cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
   EXPECT_EQ(tenant.used(), 0u);
@@ -119,15 +120,15 @@ TEST_F(Graphs, count_their_children) {
   graphs_[2] = {{33 * MiB, 0}};
   graphs_[3] = {{0, 2}, {}};
   EXPECT_EQ(cuGraphLaunch(instantiated(1), nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(reserved, 3 * step);
-  EXPECT_EQ(tenant.used(), 3 * step);
+  EXPECT_EQ(reserved, 3 * granule);
+  EXPECT_EQ(tenant.used(), 3 * granule);
 }
 
 TEST_F(Graphs, unused_memory_of_theirs_goes_to_an_allocation_that_needs_it) {
   Attached tenant(1, 100 * MiB);
   graphs_[1] = {{80 * MiB, 0}};
   EXPECT_EQ(cuGraphLaunch(instantiated(1), nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 3 * step);
+  EXPECT_EQ(tenant.used(), 3 * granule);
   CUdeviceptr p = 0;
   EXPECT_EQ(cuMemAlloc_v2(&p, 60 * MiB), CUDA_SUCCESS);
   EXPECT_EQ(tenant.used(), 60 * MiB);

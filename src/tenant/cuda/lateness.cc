@@ -1,13 +1,14 @@
 #include "tenant/cuda/lateness.h"
 
 #include <algorithm>
+#include <span>
 
 #include "tenant/cuda/meter.h"
 
 namespace carve::tenant {
 namespace {
 
-constexpr uint32_t every = 16, first_ones = 4;
+constexpr uint32_t every = 16, every_unwatched = 256, first_ones = 4;
 constexpr uint64_t usual_ns = 20'000;
 
 CUevent event_of(uint64_t handle) { return reinterpret_cast<CUevent>(handle); }
@@ -22,12 +23,26 @@ bool make_events(Sample& s, uint64_t context) {
   return true;
 }
 
+// Work on other streams may end later than this one's.
+bool alone_on(const Launching& l, uint64_t stream) {
+  uint32_t place = no_place;
+  for (const Memo& memo : l.memo) {
+    if (memo.name == stream + 1)
+      place = memo.place;
+    else if (memo.pending != 0)
+      return false;
+  }
+  return l.unplaced == 0 && std::ranges::all_of(std::span(l.mark, l.mark_count),
+                                                [place](const Mark& m) { return m.place == place; });
+}
+
 }  // namespace
 
-void begin_sample(Launching& l, uint64_t stream) {
+void begin_sample(Launching& l, uint64_t stream, bool unwatched) {
   Sample& s = l.sample;
   s.open = false;
-  if (l.shared || s.refused || (s.taken >= first_ones && ++s.turn % every != 0)) return;
+  const uint32_t turns = unwatched ? every_unwatched : every;
+  if (l.shared || s.refused || (++s.turn > first_ones && s.turn % turns != 0)) return;
   CUcontext current = nullptr;
   if (driver<&cuCtxGetCurrent>(&current) != CUDA_SUCCESS || current == nullptr) return;
   const auto context = reinterpret_cast<uint64_t>(current);
@@ -42,10 +57,7 @@ void begin_sample(Launching& l, uint64_t stream) {
 void close_sample(Launching& l) {
   Sample& s = l.sample;
   if (!s.open) return;
-  // Work on other streams may end later than this one's.
-  for (const Memo& memo : l.memo)
-    if (memo.name != 0 && memo.name != s.stream + 1) s.open = false;
-  s.open = s.open && !captured(s.stream) &&
+  s.open = alone_on(l, s.stream) && !captured(s.stream) &&
            driver<&cuEventRecord>(event_of(s.event[1]), handle_of(s.stream)) == CUDA_SUCCESS;
 }
 

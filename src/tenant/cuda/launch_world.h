@@ -162,6 +162,10 @@ class Governed : public Attached {
   void set(shm::Pass pass, uint64_t bound, unsigned device = 0, bool eager = false) {
     control->devices[device].lease = shm::LeaseWord::of(pass, bound, eager, ++number_).value;
   }
+  void leave_unwatched() {
+    control->devices[0].lease =
+        shm::LeaseWord::of(shm::Pass::lease, UINT64_MAX, false, ++number_, true).value;
+  }
   void lease(uint64_t bound, unsigned device = 0) { set(shm::Pass::lease, bound, device); }
   void close(unsigned device = 0) { set(shm::Pass::closed, 0, device); }
 

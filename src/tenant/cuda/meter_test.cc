@@ -9,6 +9,7 @@
 
 #include "tenant/cuda/copied.h"
 #include "tenant/cuda/launch_world.h"
+#include "tenant/cuda/still_clock.h"
 
 namespace carve::tenant {
 namespace {
@@ -17,22 +18,26 @@ using shm::BusyWord;
 
 class Metering : public LaunchTest {
  protected:
-  // Launches until the kernel is known to take next to no time.
-  void learn(CUstream on = nullptr, unsigned kernel = 1) {
+  // Launches until the kernel is known to take 10 us.
+  void learn(const StillClock&, CUstream on = nullptr, unsigned kernel = 1) {
     launches->at_once = true;
-    for (int i = 0; i < 4; ++i) launch(on, kernel);
-    cuStreamSynchronize(on);
+    for (int i = 0; i < 40; ++i) {
+      launch(on, kernel);
+      StillClock::pass(10'000);
+      cuStreamSynchronize(on);
+    }
     launches->at_once = false;
     launches->markers = 0;
   }
 };
 
 TEST_F(Metering, of_an_unknown_kernel_marks_each_launch_and_of_a_known_one_each_batch) {
+  const StillClock clock;
   Governed tenant;
   launches->at_once = true;
   launch();
   EXPECT_EQ(launches->markers, 1);
-  learn();
+  learn(clock);
   const uint64_t ns = estimate_at(*own(), Launch{1, 1 | 1ull << 32, 1, 32 | 1 << 16 | 1ull << 32}.key()).ns;
   ASSERT_LT(ns, 50'000u);
   const int batch = static_cast<int>(200'000 / ns);
@@ -84,8 +89,9 @@ TEST_F(Metering, calls_a_thread_busy_from_its_first_launch_until_it_waited_for_a
 }
 
 TEST_F(Metering, puts_a_marker_behind_everything_before_a_thread_waits) {
+  const StillClock clock;
   Governed tenant;
-  learn(stream(1));
+  learn(clock, stream(1));
   launch(stream(1));
   launch(stream(1));
   EXPECT_EQ(launches->markers, 0);
@@ -102,6 +108,51 @@ TEST_F(Metering, puts_a_marker_behind_everything_before_a_thread_waits) {
   cuStreamSynchronize(stream(1));
   EXPECT_EQ(launches->markers, 1);
   EXPECT_EQ(flags_inside, shm::thread_synchronises);
+}
+
+TEST_F(Metering, puts_no_marker_behind_known_work_that_is_waited_for_where_nobody_else_waits) {
+  const StillClock clock;
+  Governed tenant;
+  learn(clock, stream(1));
+  tenant.leave_unwatched();
+  on<&cuStreamSynchronize>([](CUstream s) {
+    launches->run(s);
+    return CUDA_SUCCESS;
+  });
+  for (int i = 0; i < 10; ++i) {
+    launch(stream(1));
+    EXPECT_TRUE(BusyWord{tenant.line().busy}.is_busy());
+    cuStreamSynchronize(stream(1));
+    EXPECT_FALSE(BusyWord{tenant.line().busy}.is_busy());
+    EXPECT_EQ(tenant.line().unmarked, 0u);
+  }
+  EXPECT_EQ(launches->markers, 0);
+  tenant.lease(UINT64_MAX);
+  launch(stream(1));
+  cuStreamSynchronize(stream(1));
+  EXPECT_EQ(launches->markers, 1) << "somebody came";
+}
+
+TEST_F(Metering, puts_a_marker_behind_long_work_that_nobody_waits_for) {
+  const StillClock clock;
+  Governed tenant;
+  on<&cuStreamSynchronize>([](CUstream s) {
+    StillClock::pass(2'000'000);
+    launches->run(s);
+    return CUDA_SUCCESS;
+  });
+  for (int i = 0; i < 8; ++i) {
+    launch(stream(1));
+    cuStreamSynchronize(stream(1));
+  }
+  tenant.leave_unwatched();
+  launches->markers = 0;
+  launch(stream(1));
+  EXPECT_EQ(launches->markers, 0) << "it waited each time so far";
+  launch(stream(1));
+  EXPECT_EQ(launches->markers, 2) << "of 2 ms each, and it did not wait";
+  launch(stream(1));
+  EXPECT_EQ(launches->markers, 3);
 }
 
 TEST_F(Metering, tells_a_waiting_arbiter_at_once_that_the_thread_is_idle) {
@@ -234,8 +285,9 @@ TEST_F(Metering, gives_a_destroyed_streams_place_to_another_when_it_is_complete)
 }
 
 TEST_F(Metering, puts_no_marker_into_a_stream_that_another_thread_destroyed) {
+  const StillClock clock;
   Governed tenant;
-  learn(stream(1));
+  learn(clock, stream(1));
   launch(stream(1));  // Pending.
   std::jthread([] { cuStreamDestroy_v2(stream(1)); }).join();
   cuCtxSynchronize();

@@ -10,7 +10,6 @@ namespace carve::tenant {
 namespace {
 
 constexpr uint64_t step = 32 << 20;
-constexpr uint64_t MiB = 1 << 20;
 
 // A driver's pools: what is unused and in one piece is handed out, first fit; else `reserved` grows in steps.
 // A synchronisation lets go of what the threshold does not keep. `scattered`: unused memory is in too small

@@ -6,8 +6,6 @@
 namespace carve::tenant {
 namespace {
 
-constexpr uint64_t MiB = 1 << 20;
-
 struct Advice {
   CUdeviceptr at;
   size_t bytes;

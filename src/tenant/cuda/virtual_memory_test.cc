@@ -11,7 +11,6 @@
 namespace carve::tenant {
 namespace {
 
-constexpr uint64_t MiB = 1 << 20;
 uint64_t next_handle = 0;
 int exported_fd = -1;
 CUmemGenericAllocationHandle imported_handle = 0;

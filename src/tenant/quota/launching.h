@@ -45,6 +45,7 @@ struct Memo {
   uint32_t unused;
 };
 inline constexpr unsigned memo_bits = 3;
+inline constexpr unsigned no_place = shm::work_streams;  // As a Memo's `place`: all are taken.
 
 // A marker that was not seen yet.
 struct Mark {
@@ -83,9 +84,10 @@ struct alignas(64) Launching {
   uint32_t device;              // Index in Control::devices.
   bool shared;                  // Its line is others' too: atomic additions.
   bool moved;                   // Its current context may be another than `context`.
-  bool lifted;                  // Its work does not drain by itself: no bound,
-  uint32_t lifted_for;          // for so many launches that look.
-  bool disturbed;               // It stood at a closed gate since it went busy: its time was others' too.
+  bool waits;        // It waited for the last of its work, and put no marker between its launches since.
+  bool disturbed;    // It stood at a closed gate since it went busy: its time was others' too.
+  uint32_t excuses;  // Times that its work was found stuck since it last moved,
+  uint32_t excused;  // and launches that may go all the same.
   uint64_t context;
   uint64_t bound;      // Of work in flight.
   uint64_t in_flight;  // Estimated ns behind the marks that were not seen.
@@ -94,6 +96,7 @@ struct alignas(64) Launching {
   // Learning (cuda/meter.cc, look): the last look, and what was seen of an interval in which the device was
   // never without work of this thread.
   uint64_t looked_at, busy_ns, busy_work;
+  uint64_t first_since;  // The oldest mark was the oldest by then at the latest.
   uint32_t busy_from, busy_marks;
   bool busy_open;
   // Since it was idle.

@@ -13,14 +13,14 @@
 namespace carve::tenant {
 namespace {
 
-struct Table {
+struct RecordTable {
   Records* records = static_cast<Records*>(
       mmap(nullptr, sizeof(Records), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  ~Table() { munmap(records, sizeof(Records)); }
+  ~RecordTable() { munmap(records, sizeof(Records)); }
 };
 
 TEST(Records, what_was_put_is_taken_once) {
-  Table t;
+  RecordTable t;
   Record previous, taken;
   ASSERT_TRUE(t.records->put(record_of(0x7000, 9, {4096, 1, 2}), &previous));
   EXPECT_EQ(previous.key, 0u);
@@ -30,7 +30,7 @@ TEST(Records, what_was_put_is_taken_once) {
 }
 
 TEST(Records, a_key_put_twice_hands_out_what_stood_there) {
-  Table t;
+  RecordTable t;
   Record previous;
   ASSERT_TRUE(t.records->put(record_of(7, 1, {100, 0, 0}), &previous));
   ASSERT_TRUE(t.records->put(record_of(7, 1, {200, 0, 0}), &previous));
@@ -40,7 +40,7 @@ TEST(Records, a_key_put_twice_hands_out_what_stood_there) {
 // Against std::map over a long random history, with pointers spaced as a driver spaces them.
 TEST(Records, agree_with_a_map_over_a_long_history) {
   for (const uint64_t spacing : {512ull, 2ull << 20, 1ull}) {
-    Table t;
+    RecordTable t;
     std::map<uint64_t, uint64_t> model;
     std::mt19937_64 random(spacing);
     for (int step = 0; step < 60'000; ++step) {
@@ -63,7 +63,7 @@ TEST(Records, agree_with_a_map_over_a_long_history) {
 }
 
 TEST(Records, of_one_context_leave_together_and_the_others_stay) {
-  Table t;
+  RecordTable t;
   Record r;
   for (uint64_t key = 1; key <= 20'000; ++key)
     ASSERT_TRUE(t.records->put(record_of(key << 9, key % 3, {key, 0, 0}), &r));
@@ -77,7 +77,7 @@ TEST(Records, of_one_context_leave_together_and_the_others_stay) {
 }
 
 TEST(Records, uses_are_counted_and_the_last_one_removes) {
-  Table t;
+  RecordTable t;
   Record r;
   ASSERT_TRUE(t.records->put(record_of(7, 1, {100, 0, 0}), &r));
   ASSERT_TRUE(t.records->use(7, 2, &r));
@@ -108,7 +108,7 @@ constexpr uint64_t shadow = 1;
 
 TEST(Records, cost_less_than_100_bytes_each_and_give_memory_back) {
   constexpr uint64_t count = 400'000;
-  Table t;
+  RecordTable t;
   Record r;
   const size_t before = resident();
   for (uint64_t key = 1; key <= count; ++key) ASSERT_TRUE(t.records->put(record_of(key << 9, 1, {}), &r));
@@ -124,7 +124,7 @@ TEST(Records, cost_less_than_100_bytes_each_and_give_memory_back) {
 }
 
 TEST(Records, threads_do_not_lose_each_others) {
-  Table t;
+  RecordTable t;
   std::vector<std::jthread> threads;
   std::atomic<int> wrong{0};
   for (uint64_t thread = 0; thread < 4; ++thread) {
