@@ -45,7 +45,7 @@ struct Request {
   uint32_t cpu_milli = 0;           // Of the node, in thousandths of a core.
   Bytes host_memory;                // Of the node.
   std::string tenant;               // Who pays.
-  std::string application;          // Its replicas are kept apart where the strategy spreads.
+  std::string application;          // Its replicas are kept apart (place/engine.h).
   std::vector<std::pair<std::string, std::string>> labels;
 };
 

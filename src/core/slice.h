@@ -68,6 +68,7 @@ struct Allocation {
   Isolation isolation = Isolation::memory;
   Policy policy = Policy::fixed_share;
   LatencyClass latency = LatencyClass::batch;
+  std::string application;  // Whose replica it is, for keeping them apart; empty: nobody's.
 
   // Whether others can rely on it keeping to its share, and it on having it.
   bool shares_compute() const { return isolation == Isolation::memory_and_compute; }

@@ -1,6 +1,7 @@
 #include "place/engine.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -10,6 +11,9 @@ namespace carve::place {
 namespace {
 
 constexpr uint32_t block_size = 64;
+constexpr size_t most_bytes = 1024;             // For each node, all in all,
+constexpr size_t least_score_bytes = 320;       // and of scores at least this.
+constexpr uint64_t fading = uint64_t{1} << 16;  // After so many decisions a count is worth half.
 
 uint8_t highest(const uint8_t* bytes) {
   uint8_t high = 0;
@@ -74,6 +78,37 @@ void Engine::rescore(Row& row, uint32_t n) {
     high = highest(&row.score[n / block_size * block_size]);
 }
 
+size_t Engine::most_rows() const {
+  if (fleet_.nodes() == 0) return SIZE_MAX;
+  const size_t fixed =
+      sizeof(NodeState) + sizeof(uint64_t) + 24 + sizeof(CardState) * fleet_.cards() / fleet_.nodes();
+  const size_t all = fleet_.nodes() * std::max(least_score_bytes, most_bytes - std::min(fixed, most_bytes));
+  const size_t blocks = (fleet_.nodes() + block_size - 1) / block_size;
+  return all / (blocks * block_size * (scoring_->guards() != nullptr ? 2 : 1) +
+                (blocks + block_size - 1) / block_size * block_size) +
+         1;
+}
+
+// A row that was never asked for, or gave up its bytes, gets some.
+void Engine::make_room(Kind k) {
+  if (++finds_ % fading == 0)
+    for (Row& row : kinds_) row.asked /= 2;
+  ++kinds_[k].asked;
+  if (kinds_[k].epoch != 0) return;
+  if (remembered_.size() < most_rows()) {
+    remembered_.push_back(k);
+    return;
+  }
+  Kind& rarest = *std::ranges::min_element(remembered_, {}, [&](Kind other) { return kinds_[other].asked; });
+  Row& from = kinds_[rarest];
+  Row& to = kinds_[k];
+  std::swap(from.score, to.score);
+  std::swap(from.block, to.block);
+  std::swap(from.harm, to.harm);
+  from.epoch = to.epoch = 0;  // Void.
+  rarest = k;
+}
+
 void Engine::update(Row& row) {
   const uint64_t now = fleet_.changes();
   if (row.epoch != epoch_ || !fleet_.remembers(row.seen)) {
@@ -85,7 +120,16 @@ void Engine::update(Row& row) {
     for (uint32_t n = 0; n < fleet_.nodes(); ++n) rescore(row, n);
     row.epoch = epoch_;
   } else {
+    // No cache holds the nodes of a large fleet: they are fetched some changes ahead. Of a small one that
+    // costs.
+    const uint64_t ahead = fleet_.nodes() > 8192 ? 4 : now;
     for (uint64_t change = row.seen + 1; change <= now; ++change) {
+      if (change + ahead <= now) {
+        const uint32_t soon = fleet_.changed_node(change + ahead);
+        fleet_.fetch_cards(soon);
+        __builtin_prefetch(&row.score[soon], 1);
+        fleet_.fetch_node(fleet_.changed_node(std::min(change + 2 * ahead, now)));
+      }
       const uint32_t n = fleet_.changed_node(change);
       if (fleet_.last_change(n) == change) rescore(row, n);
     }
@@ -129,23 +173,97 @@ std::optional<uint32_t> Engine::best(const Row& row, const Bar& bar, const Guard
         static_cast<const uint8_t*>(std::memchr(&row.score[block * block_size], high, block_size)) -
         row.score.data());
   }
-  uint8_t high = 0;
+  return first_of(
+      row, bar, guards, [](unsigned score, unsigned) { return score; }, [](uint32_t) { return 0u; });
+}
+
+// The first node with the largest key among those that could serve and are not barred. A key grows with the
+// score, and is largest where there are no replicas.
+template <class Key, class Replicas>
+std::optional<uint32_t> Engine::first_of(const Row& row, const Bar& bar, const Guards* guards, Key key,
+                                         Replicas replicas) const {
+  unsigned high = 0;
   std::optional<uint32_t> found;
   for (size_t block = 0; block < row.block.size(); ++block) {
-    if (row.block[block] <= high) continue;
-    for (size_t n = block * block_size; n < (block + 1) * block_size; ++n) {
-      const auto node = static_cast<uint32_t>(n);
-      if (row.score[n] <= high || (row.harm[n] & bar.slots) != 0) continue;
-      if ((guards->kept(node) & bar.kept) != 0 || (bar.models >> fleet_.node(node).model & 1) != 0) continue;
-      high = row.score[n];
-      found = node;
+    if (row.block[block] == 0 || key(row.block[block], 0) <= high) continue;
+    for (size_t i = block * block_size; i < (block + 1) * block_size; ++i) {
+      const auto n = static_cast<uint32_t>(i);
+      if (row.score[n] == 0 || key(row.score[n], replicas(n)) <= high) continue;
+      if (guards != nullptr && ((row.harm[n] & bar.slots) != 0 || (guards->kept(n) & bar.kept) != 0 ||
+                                (bar.models >> fleet_.node(n).model & 1) != 0))
+        continue;
+      high = key(row.score[n], replicas(n));
+      found = n;
     }
   }
   return found;
 }
 
-std::optional<Spot> Engine::find(Kind k) {
+// The node instead of `found` where the fewest of the application's replicas stand: among all, where the
+// policy parts replicas, else among those that are its choice as well.
+uint32_t Engine::apart(const Row& row, const Bar& bar, const Guards* guards, uint32_t found,
+                       Application application) {
+  const auto& standing = replicas_[application];
+  if (standing.empty()) return found;
+  if (!scoring_->parts() && std::ranges::find(standing, found, &Replica::node) == standing.end())
+    return found;
+  constexpr unsigned most = 255;
+  if (count_.size() < fleet_.nodes()) count_.resize(fleet_.nodes());
+  for (const Replica& r : standing)
+    count_[r.node] = static_cast<uint8_t>(std::min(most, count_[r.node] + 1u));
+  const auto few = [&](uint32_t n) { return unsigned{count_[n]}; };
+  const auto by_replicas = [](unsigned score, unsigned count) { return (most - count) << 8 | score; };
+  const auto by_score = [](unsigned score, unsigned count) { return score << 8 | (most - count); };
+  const auto other = scoring_->parts() ? first_of(row, bar, guards, by_replicas, few)
+                                       : first_of(row, bar, guards, by_score, few);
+  for (const Replica& r : standing) count_[r.node] = 0;
+  return other.value_or(found);
+}
+
+// Which cards of node n, of the fitting ones: those with the fewest replicas where the policy parts them;
+// else instead of a card with one another in the same state.
+Score Engine::scored(uint32_t n, const Ask& ask, CardSet fit, Application application) const {
+  std::array<unsigned, most_cards> count{};
+  unsigned most = 0;
+  for (const Replica& r : replicas_[application])
+    if (r.node == n)
+      for (CardSet s = r.cards; s != 0; s &= s - 1)
+        most = std::max(most, ++count[static_cast<unsigned>(std::countr_zero(s))]);
+  const auto with = [&](auto holds) {
+    CardSet out = 0;
+    for (CardSet s = fit; s != 0; s &= s - 1)
+      if (holds(static_cast<unsigned>(std::countr_zero(s)))) out |= s & -s;
+    return out;
+  };
+  if (most != 0 && scoring_->parts())
+    for (unsigned allowed = 0; allowed < most; ++allowed) {
+      const CardSet few = with([&](unsigned i) { return count[i] <= allowed; });
+      if (std::popcount(few) >= ask.cards) return scoring_->score(fleet_, n, ask, few);
+    }
+  Score score = scoring_->score(fleet_, n, ask, fit);
+  if (most == 0) return score;
+  const auto cards = fleet_.cards(n);
+  for (CardSet s = score.cards; s != 0; s &= s - 1) {
+    const auto i = static_cast<unsigned>(std::countr_zero(s));
+    const CardSet same = with([&](unsigned j) {
+      return (score.cards >> j & 1) == 0 && count[j] < count[i] && cards[j] == cards[i];
+    });
+    if (same != 0) score.cards = (score.cards & ~(s & -s)) | (same & -same);
+  }
+  return score;
+}
+
+Application Engine::application(std::string_view name) {
+  if (name.empty()) return no_application;
+  const auto [entry, fresh] =
+      applications_.try_emplace(std::string(name), static_cast<Application>(replicas_.size()));
+  if (fresh) replicas_.emplace_back();
+  return entry->second;
+}
+
+std::optional<Spot> Engine::find(Kind k, Application application) {
   look_around();
+  make_room(k);
   Row& row = kinds_[k];
   update(row);
   Guards::Bars bars;
@@ -153,18 +271,19 @@ std::optional<Spot> Engine::find(Kind k) {
   if (guards != nullptr) guards->settle(fleet_);
   unsigned standing = guards == nullptr ? 0 : guards->bars(fleet_, row.ask, bars);
   std::optional<uint32_t> found;
+  Bar bar;
   for (;; --standing) {
-    Bar bar;
+    bar = {};
     for (unsigned i = 0; i < standing; ++i)
       bar.models |= bars[i].models, bar.slots |= bars[i].slots, bar.kept |= bars[i].kept;
     found = best(row, bar, guards);
     if (found || standing == 0) break;
   }
   if (!found) return std::nullopt;
-  const uint32_t n = *found;
+  const uint32_t n = apart(row, bar, guards, *found, application);
 
   const CardSet fit = *fitting(fleet_, n, row.ask);
-  Score score = scoring_->score(fleet_, n, row.ask, fit);
+  Score score = scored(n, row.ask, fit, application);
   // Which node is the policy's choice; which of its cards, theirs who must talk to each other.
   if (row.ask.cards > 1)
     if (const Topology* links = fleet_.topology(n))
@@ -179,21 +298,32 @@ std::optional<Spot> Engine::find(Kind k) {
   return spot;
 }
 
-std::optional<Spot> Engine::place(Kind k) {
+std::optional<Spot> Engine::place(Kind k, Application application) {
   learn(kinds_[k].ask);
-  const auto spot = find(k);
-  if (spot) take(k, *spot);
+  const auto spot = find(k, application);
+  if (spot) take(k, *spot, application);
   return spot;
 }
 
-void Engine::take(Kind k, const Spot& spot) {
+void Engine::take(Kind k, const Spot& spot, Application application) {
   fleet_.take(kinds_[k].ask, spot);
+  stands(application, spot);
   if (Guards* guards = scoring_->guards()) guards->stands(fleet_, kinds_[k].ask, spot.node);
 }
 
-void Engine::release(Kind k, const Spot& spot) {
+void Engine::release(Kind k, const Spot& spot, Application application) {
   fleet_.give(kinds_[k].ask, spot);
+  if (application != no_application) {
+    auto& standing = replicas_[application];
+    const auto gone = std::ranges::find_if(
+        standing, [&](const Replica& r) { return r.node == spot.node && r.cards == spot.cards; });
+    if (gone != standing.end()) *gone = standing.back(), standing.pop_back();
+  }
   if (Guards* guards = scoring_->guards()) guards->left(kinds_[k].ask, spot.node);
+}
+
+void Engine::stands(Application application, const Spot& spot) {
+  if (application != no_application) replicas_[application].push_back({spot.node, spot.cards});
 }
 
 size_t Engine::bytes_per_node() const {

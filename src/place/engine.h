@@ -4,7 +4,10 @@
 // one byte per 64 nodes: their highest. When a kind is asked for, the nodes that changed since it was asked
 // last are scored again (the fleet's journal names them, each once), and the answer is the first node with
 // the highest byte. A decision costs the nodes that changed since, about 60 ns each under fgd, and a look at
-// one byte per 64 nodes; memory is a byte per node and kind. Nothing is allocated once a kind is known.
+// one byte per 64 nodes; memory is a byte per node and kind (two where there are guards). So much is kept for
+// as many kinds as make the whole 1 KiB a node, at least for 160; beyond them the kind asked for most seldom
+// gives up its bytes, and is scored from the beginning when it comes again. Nothing is allocated once a kind
+// is known.
 #pragma once
 
 #include <unordered_map>
@@ -14,6 +17,8 @@
 namespace carve::place {
 
 using Kind = uint32_t;
+using Application = uint32_t;
+inline constexpr Application no_application = 0;
 
 class Engine {
  public:
@@ -26,15 +31,23 @@ class Engine {
   const Ask& ask(Kind k) const { return kinds_[k].ask; }
   size_t kinds() const { return kinds_.size(); }
 
-  // Where this request would go now; nothing where no node can serve.
-  std::optional<Spot> find(Kind);
+  // What a request belongs to, where its replicas are to be kept apart; "" belongs to nothing.
+  Application application(std::string_view name);
+
+  // Where this request would go now; nothing where no node can serve. Of its application's replicas it goes
+  // apart: under `spread` to the node, and there to the card, with the fewest of them, before all else; under
+  // the others wherever that makes no difference to the policy.
+  std::optional<Spot> find(Kind, Application = no_application);
 
   // find(), and takes it.
-  std::optional<Spot> place(Kind);
-  void release(Kind, const Spot&);
+  std::optional<Spot> place(Kind, Application = no_application);
+  void release(Kind, const Spot&, Application = no_application);
 
   // What stands already when the engine is made, or was decided elsewhere.
-  void take(Kind, const Spot&);
+  void take(Kind, const Spot&, Application = no_application);
+
+  // A replica of this application is among what cards were added with: nothing is taken for it.
+  void stands(Application, const Spot&);
 
   // What is to come, as somebody knows it. Without it a policy that needs one learns from the arrivals.
   void expect(const Workload&);
@@ -52,6 +65,11 @@ class Engine {
     std::vector<uint8_t> harm;   // By node, where there are guards: slot types that lose a slot there.
     uint64_t seen = 0;           // The fleet's changes up to here are in.
     uint64_t epoch = 0;
+    uint64_t asked = 0;  // How often; fades.
+  };
+  struct Replica {
+    uint32_t node;
+    CardSet cards;
   };
   struct Hash {
     size_t operator()(const Ask&) const;
@@ -61,14 +79,25 @@ class Engine {
   void learn(const Ask&);
   void adopt(const Workload&);
   std::optional<uint32_t> best(const Row&, const Bar&, const Guards*) const;
+  template <class Key, class Replicas>
+  std::optional<uint32_t> first_of(const Row&, const Bar&, const Guards*, Key, Replicas) const;
+  uint32_t apart(const Row&, const Bar&, const Guards*, uint32_t found, Application);
+  Score scored(uint32_t n, const Ask&, CardSet fit, Application) const;
+  size_t most_rows() const;
+  void make_room(Kind);
   void update(Row&);
   void rescore(Row&, uint32_t n);
 
   Fleet fleet_;
   std::unique_ptr<Scoring> scoring_;
   std::vector<Row> kinds_;
+  std::vector<Kind> remembered_;  // Those whose rows have scores.
   std::unordered_map<Ask, Kind, Hash> known_;
+  uint64_t finds_ = 0;
   uint64_t around_ = 0;  // The fleet's changes up to here were told to the policy.
+  std::unordered_map<std::string, Application> applications_;
+  std::vector<std::vector<Replica>> replicas_ = std::vector<std::vector<Replica>>(1);  // By application.
+  std::vector<uint8_t> count_;  // By node, of one application's replicas; all 0 between decisions.
   Census census_;
   uint64_t learned_ = 0;  // Arrivals counted when the workload was learned last.
   uint64_t epoch_ = 1;    // Scores of an older one are void.

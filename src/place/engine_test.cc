@@ -140,6 +140,39 @@ TEST(Engine, a_journal_that_overflowed_is_not_believed) {
   EXPECT_FALSE(engine.find(whole));
 }
 
+TEST(Engine, more_kinds_than_are_remembered_take_no_more_memory_and_get_the_same_answers) {
+  for (const Strategy strategy : {Strategy::best_fit, Strategy::carve}) {
+    std::mt19937 dice(5);
+    Engine engine(strategy);
+    std::mt19937 nodes(9);
+    add_mixed(engine.fleet(), nodes, 192);
+    engine.expect(mixture());
+    std::vector<std::pair<Kind, Spot>> standing;
+    for (int round = 0; round < 4'000; ++round) {
+      Ask ask = asking(1, 500 + dice() % 1'000);  // Of a thousand kinds.
+      ask.cpu_milli = 100;
+      const Kind kind = engine.kind(ask);
+      const auto spot = engine.place(kind);
+      ASSERT_TRUE(spot);
+      standing.emplace_back(kind, *spot);
+      if (standing.size() > 300) {
+        std::swap(standing[dice() % standing.size()], standing.back());
+        engine.release(standing.back().first, standing.back().second);
+        standing.pop_back();
+      }
+      if (round % 400 != 0) continue;
+      Engine fresh(strategy);
+      std::mt19937 again(9);
+      add_mixed(fresh.fleet(), again, 192);
+      fresh.expect(mixture());
+      for (const auto& [k, s] : standing) fresh.take(fresh.kind(engine.ask(k)), s);
+      EXPECT_EQ(engine.find(kind), fresh.find(fresh.kind(ask)));
+    }
+    EXPECT_GT(engine.kinds(), 900u);
+    EXPECT_LE(engine.bytes_per_node(), 1024u);  // A thousand kinds would take 2,000 of scores alone.
+  }
+}
+
 TEST(Engine, a_guard_keeps_the_last_slots_for_those_who_are_expected) {
   Workload workload;
   workload.push_back({asking(1, 5000), certain / 2});

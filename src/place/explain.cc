@@ -78,13 +78,18 @@ Refusal explain(const Fleet& fleet, const Ask& ask) {
     Ask less = ask;
     less.memory = smallest_memory;
     less.isolated = false;  // Contexts and the number of tenants are looked at below, with the real size.
-    if (const auto piece = most(fleet, less, [](const CardState& c) { return c.free.count; })) {
+    const auto free_memory = [](const CardState& c) { return c.free.count; };
+    if (const auto piece = most(fleet, less, free_memory)) {
+      less.share = {};
+      // More may be free on a card whose compute is taken: a reader sees that figure beside ours.
+      const bool more_elsewhere = most(fleet, less, free_memory)->second > piece->second;
       less = ask;
       less.memory = {std::min(piece->second, ask.memory.count) & ~((uint64_t{1} << 20) - 1)};
       if (less.memory >= smallest_memory && less.memory < ask.memory && fitting(fleet, piece->first, less)) {
         out.nearest.push_back({piece->first, less.memory, {}, {}});
-        advise(fmt::format("the largest free piece is {}: with {} less{} it would fit",
-                           text(less.memory).c_str(), text(minus(ask.memory, less.memory)).c_str(),
+        advise(fmt::format("the largest free piece{} is {}: with {} less{} it would fit",
+                           more_elsewhere ? " with so much compute beside it" : "", text(less.memory).c_str(),
+                           text(minus(ask.memory, less.memory)).c_str(),
                            ask.cards > 1 ? " on each card" : ""));
       }
     }

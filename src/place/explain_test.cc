@@ -60,6 +60,15 @@ TEST(Explain, much_memory_and_little_compute_on_one_card_is_neither) {
   EXPECT_EQ(refusal.nearest[0].share, Share{500});
 }
 
+TEST(Explain, the_largest_piece_is_one_whose_compute_would_do) {
+  Fleet fleet;
+  add(fleet, "A10", {card(14_GiB, 500), card(4_GiB, 8000)});
+  EXPECT_THAT(
+      explain(fleet, asking(16_GiB, 1000)).sentence,
+      HasSubstr(
+          "the largest free piece with so much compute beside it is 4 GiB: with 12 GiB less it would fit"));
+}
+
 TEST(Explain, the_seventeenth_tenant_and_unequal_cards) {
   Fleet fleet;
   CardState full = card(40_GiB);
@@ -108,22 +117,46 @@ TEST(Repair, the_cheapest_single_move_makes_room_and_nothing_is_done_unasked) {
     Engine engine(Strategy::spread);
     for (int n = 0; n < 4; ++n) add(engine.fleet(), "A10", {card(48_GiB), card(48_GiB)});
     std::vector<Standing> standing;
+    const Application web = engine.application("web");
     for (int i = 0; i < 16; ++i) {
       const Kind kind = engine.kind(asking(Bytes{uint64_t{dice() % 16 + 4} << 30}, 1000));
-      if (const auto spot = engine.place(kind)) standing.push_back({kind, *spot});
+      const Application app = dice() % 2 == 0 ? web : no_application;
+      if (const auto spot = engine.place(kind, app)) standing.push_back({kind, *spot, app});
     }
     const Kind wanted = engine.kind(asking(Bytes{uint64_t{dice() % 24 + 16} << 30}, 2000));
-    const auto repair = one_move(engine, wanted, standing);
+    const auto repair = one_move(engine, wanted, standing, web);
     if (!repair) continue;
-    ASSERT_FALSE(engine.find(wanted)) << "the engine is as it was";
+    ASSERT_FALSE(engine.find(wanted, web)) << "the engine is as it was";
     const Standing& who = standing[repair->who];
-    engine.release(who.kind, who.spot);
-    EXPECT_EQ(engine.find(wanted), repair->room);
-    engine.fleet().take(engine.ask(wanted), repair->room);
-    EXPECT_EQ(engine.find(who.kind), repair->to);
+    engine.release(who.kind, who.spot, who.application);
+    EXPECT_EQ(engine.find(wanted, web), repair->room);
+    engine.take(wanted, repair->room, web);
+    EXPECT_EQ(engine.find(who.kind, who.application), repair->to);
     ++repaired;
   }
   EXPECT_GT(repaired, 20);
+}
+
+// The emptiest node has the other replica: the one that makes room goes to the third.
+TEST(Repair, replicas_stay_apart) {
+  Engine engine(Strategy::spread);
+  for (const char* model : {"A10", "T4", "A10"}) add(engine.fleet(), model, {card(16_GiB)});
+  const Kind first = engine.kind(asking(2_GiB, 1000));
+  const Kind second = engine.kind(asking(6_GiB, 1000));
+  const Kind other = engine.kind(asking(4_GiB, 1000));
+  Ask large = asking(12_GiB, 1000);
+  large.models = Models{1} << *engine.fleet().known_model("T4");
+  for (const char* name : {"web", ""}) {
+    const Application app = engine.application(name);
+    const std::vector<Standing> standing = {
+        {first, {0, 1, 2_GiB}, app}, {second, {1, 1, 6_GiB}, app}, {other, {2, 1, 4_GiB}}};
+    for (const Standing& s : standing) engine.take(s.kind, s.spot, s.application);
+    const auto repair = one_move(engine, engine.kind(large), standing);
+    ASSERT_TRUE(repair);
+    EXPECT_EQ(repair->who, 1u);
+    EXPECT_EQ(repair->to.node, app == no_application ? 0u : 2u);
+    for (const Standing& s : standing) engine.release(s.kind, s.spot, s.application);
+  }
 }
 
 }  // namespace

@@ -31,6 +31,8 @@ struct CardState {
   bool migrates = false;     // Managed memory may exceed the card.
   bool shared_out = false;   // Somebody's share is enforced on it: who keeps to none has no place there.
   uint8_t policy = any_policy;
+
+  friend bool operator==(const CardState&, const CardState&) = default;
 };
 
 struct NodeState {
@@ -72,6 +74,16 @@ class Fleet {
   uint32_t cards() const { return static_cast<uint32_t>(cards_.size()); }
   unsigned largest_node() const { return largest_node_; }  // Its cards.
   uint32_t cards_of_model(unsigned bit) const { return cards_of_model_[bit]; }
+
+  // Says to the processor that they will be read soon.
+  void fetch_node(uint32_t n) const {
+    __builtin_prefetch(&nodes_[n]);
+    __builtin_prefetch(&last_[n]);
+  }
+  void fetch_cards(uint32_t n) const {
+    const char* const from = reinterpret_cast<const char*>(&cards_[nodes_[n].first]);
+    for (size_t at = 0; at < nodes_[n].cards * sizeof(CardState); at += 64) __builtin_prefetch(from + at);
+  }
 
   void take(const Ask&, const Spot&);
   void give(const Ask&, const Spot&);

@@ -28,7 +28,7 @@ class Fragments {
 
   int64_t amount(const CardState& c) const {
     const int64_t compute = compute_weight_ * c.free_share.basis_points;
-    if (memory_weight_ == 0) return compute >> 10;
+    if (memory_weight_ == 0 || c.usable.count == 0) return compute >> 10;
     const auto memory =
         static_cast<int64_t>(static_cast<unsigned __int128>(c.free.count) * 10000 / c.usable.count);
     return (compute + memory_weight_ * memory) >> 10;

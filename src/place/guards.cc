@@ -167,6 +167,7 @@ void Guards::count_held(const Ask& ask, int count) {
 
 // How many nodes should be kept: the fair number, and two standard deviations, less those that stand.
 int64_t Guards::wanted(const Fleet& fleet, const SlotType& type) const {
+  if (demand_ == 0) return 0;  // Nobody wants compute, so no part of it is fair.
   const Wide fair = (Wide{fleet.cards()} * whole_device.basis_points * type.rate << 16) / demand_;
   const auto all = static_cast<int64_t>((fair + root(4 * fair << 16) + (1 << 15)) >> 16);
   return std::max<int64_t>(0, all - type.held);

@@ -53,6 +53,17 @@ TEST(Guards, keep_as_many_nodes_as_are_fair_and_two_deviations_less_what_stands)
   EXPECT_EQ(guards.kept(6), 0u) << "one of them stands there";
 }
 
+TEST(Guards, keep_nothing_where_all_ask_for_memory_alone) {
+  Engine engine(Strategy::carve);
+  add(engine.fleet(), "A", 4, 2);
+  Ask two = asking(2, 0);
+  two.memory = 4_GiB;
+  engine.expect({{two, certain}});
+  const Kind kind = engine.kind(two);
+  for (int i = 0; i < 16; ++i) EXPECT_TRUE(engine.place(kind)) << i;
+  EXPECT_FALSE(engine.place(kind)) << "16 GiB of each of eight cards are held";
+}
+
 TEST(Guards, keep_the_nodes_that_have_the_fewest_tenants) {
   Fleet fleet;
   add(fleet, "A", 10, 8);

@@ -5,9 +5,9 @@
 // compared in steps of 30 thousandths of a card, equals go to the lowest card and the first node; the guards
 // of carve hold as well.
 //
-// A fill takes about 10 us; what a state comes to is remembered (a table of 2^18, 4 MiB), for nodes of one
-// model in one state are one question. With arrivals that never leave it places 0.8 to 1.4 % more than FGD;
-// where tenants leave, the guards alone do as well (docs/decisions/0004), so it is a mode and not the
+// All fills of a state take some 5 us; what it comes to is remembered (a table of 2^18, 4 MiB), for nodes of
+// one model in one state are one question. With arrivals that never leave it places 0.8 to 1.4 % more than
+// FGD; where tenants leave, the guards alone do as well (docs/decisions/0004), so it is a mode and not the
 // default.
 #include <algorithm>
 #include <array>
@@ -33,11 +33,12 @@ uint64_t mixed(uint64_t z) {  // SplitMix64's output function.
   return z ^ z >> 31;
 }
 
-// What of a node a fill consumes.
+// What of a node a fill consumes. The cards stand in ascending order, so the tightest that serves comes
+// first.
 struct Room {
   struct Card {
     uint32_t share;
-    uint64_t memory;
+    uint64_t memory;  // 0 where nobody asks for any.
     friend auto operator<=>(const Card&, const Card&) = default;
   };
   uint32_t cpu;
@@ -46,6 +47,17 @@ struct Room {
   unsigned count;
   uint64_t usable;  // Of one card: those of a node are alike.
   std::array<Card, most_cards> cards;
+};
+
+// A request of a sequence.
+struct Offer {
+  uint32_t cpu;
+  uint32_t share;
+  uint64_t host;
+  uint64_t memory;  // Of each card,
+  uint16_t part;    // or this part of it in basis points, or all of it: `whole`.
+  uint8_t cards;
+  static constexpr uint16_t whole = UINT16_MAX;
 };
 
 class Lookahead : public Scoring {
@@ -59,6 +71,7 @@ class Lookahead : public Scoring {
       const bool closed = c.sick || c.partitioned || c.exclusive;
       room.cards[i] = closed ? Room::Card{0, 0} : Room::Card{c.free_share.basis_points, c.free.count};
       room.usable = std::max(room.usable, c.usable.count);
+      if (!asks_memory_) room.cards[i].memory = 0;
     }
     const int64_t before = left_of(room);
     room.cpu -= ask.cpu_milli;
@@ -70,7 +83,7 @@ class Lookahead : public Scoring {
       for (CardSet s = set; s != 0; s &= s - 1) {
         const auto i = static_cast<unsigned>(std::countr_zero(s));
         then.cards[i].share -= needed_share(ask).basis_points;
-        then.cards[i].memory -= need(ask, cards[i]).count;
+        if (asks_memory_) then.cards[i].memory -= need(ask, cards[i]).count;
       }
       int64_t steps = before - left_of(then);
       steps =
@@ -99,14 +112,19 @@ class Lookahead : public Scoring {
     std::vector<int64_t> up_to;  // Sums of weights.
     int64_t all = 0;
     for (const Type& t : types) up_to.push_back(all += t.weight);
-    kinds_.clear();
-    for (const Type& t : types) kinds_.push_back(t.ask);
     for (unsigned k = 0; k < sequences; ++k)
       for (auto& of_model : offered_[k]) of_model.clear();
-    least_cpu_ = UINT32_MAX;
-    for (const Ask& a : kinds_) {
+    least_cpu_ = least_share_ = UINT32_MAX;
+    asks_memory_ = false;
+    std::vector<Offer> offers_of;  // By type.
+    for (const Type& t : types) {
+      const Ask& a = t.ask;
+      offers_of.push_back({a.cpu_milli, needed_share(a).basis_points, a.host_memory.count, a.memory.count,
+                           a.exclusive ? Offer::whole : static_cast<uint16_t>(a.part.basis_points), a.cards});
       if (a.cards == 0) continue;
       least_cpu_ = std::min(least_cpu_, a.cpu_milli);
+      least_share_ = std::min(least_share_, needed_share(a).basis_points);
+      asks_memory_ |= a.memory.count != 0 || a.part.basis_points != 0 || a.exclusive;
     }
     // Each sequence holds every type as often as it is likely, to within one: the offers' places in the sum
     // of weights are evenly spaced, and no two sequences have the same ones. Only their order is drawn.
@@ -122,7 +140,8 @@ class Lookahead : public Scoring {
         std::swap(sequence[i - 1], sequence[mixed(++draws * 0x9e3779b97f4a7c15) % i]);
       for (const uint16_t type : sequence)
         for (unsigned t = 0; t < fleet.models(); ++t)
-          if (kinds_[type].cards == 0 || (kinds_[type].models >> t & 1) != 0) offered_[k][t].push_back(type);
+          if (types[type].ask.cards == 0 || (types[type].ask.models >> t & 1) != 0)
+            offered_[k][t].push_back(offers_of[type]);
     }
     memo_.assign(memo_size, {});
   }
@@ -135,70 +154,97 @@ class Lookahead : public Scoring {
   static constexpr size_t memo_size = 1 << 18;
   struct Known {
     uint64_t key = 0;
+    uint64_t host = 0;  // As much is enough: with more the answer is the same.
     int64_t left = 0;
   };
 
   // Sums over the sequences, in basis points.
   int64_t left_of(Room room) const {
-    std::sort(room.cards.begin(), room.cards.begin() + room.count);
-    uint64_t key = mixed(room.model * 64 + room.count + 1);
-    const auto add = [&](uint64_t word) { key = mixed(key ^ word * 0x9e3779b97f4a7c15) + 1; };
-    add(room.cpu), add(room.host);
-    for (unsigned i = 0; i < room.count; ++i) add(room.cards[i].share), add(room.cards[i].memory);
     if (memo_.empty()) return 0;
-    Known& known = memo_[key % memo_size];
-    if (known.key == key) return known.left;
-    int64_t left = 0;
-    for (unsigned k = 0; k < sequences; ++k) left += filled(room, offered_[k][room.model]);
-    known = {key, left};
-    return left;
+    std::sort(room.cards.begin(), room.cards.begin() + room.count);
+    uint64_t key = mixed(uint64_t{room.cpu} << 16 | room.model << 8 | room.count) + 1;
+    const auto add = [&](uint64_t word) { key = mixed(key ^ word * 0x9e3779b97f4a7c15) + 1; };
+    for (unsigned i = 0; i < room.count; i += 4) {
+      uint64_t four = 0;
+      for (unsigned j = i; j < std::min(i + 4, room.count); ++j) four = four << 16 | room.cards[j].share;
+      add(four);
+    }
+    if (asks_memory_)
+      for (unsigned i = 0; i < room.count; ++i) add(room.cards[i].memory);
+    // Host memory limits seldom, and would make one state many.
+    if (const Known& any = memo_[key % memo_size]; any.key == key && room.host >= any.host) return any.left;
+    const uint64_t ample = key;
+    add(room.host);
+    if (const Known& same = memo_[key % memo_size]; same.key == key) return same.left;
+
+    Known known;
+    bool limited = false;
+    for (unsigned k = 0; k < sequences; ++k) {
+      Room rest = room;
+      known.left += filled(rest, offered_[k][room.model], limited);
+      known.host = std::max(known.host, room.host - rest.host);
+    }
+    known.key = limited ? key : ample;
+    memo_[known.key % memo_size] = known;
+    return known.left;
   }
 
-  // Offers the sequence; what is left.
-  int64_t filled(Room room, const std::vector<uint16_t>& sequence) const {
-    for (const uint16_t type : sequence) {
-      const Ask& a = kinds_[type];
-      if (a.cpu_milli > room.cpu || a.host_memory.count > room.host) continue;
-      if (a.cards != 0 && !taken(room, a)) continue;
-      room.cpu -= a.cpu_milli;
-      room.host -= a.host_memory.count;
-      if (room.cpu < least_cpu_) break;  // Nobody who wants a card comes any more.
+  // Offers the sequence; what is left. `limited`: with more host memory it would have been less.
+  int64_t filled(Room& room, const std::vector<Offer>& sequence, bool& limited) const {
+    Room::Card* const cards = room.cards.data();
+    const unsigned count = room.count;
+    for (const Offer& o : sequence) {
+      if (o.cpu > room.cpu) continue;
+      if (o.host > room.host) {
+        limited = true;
+        continue;
+      }
+      if (o.cards != 0 && (count < o.cards || o.share > cards[count - o.cards].share || !taken(room, o)))
+        continue;
+      room.cpu -= o.cpu;
+      room.host -= o.host;
+      // Nobody who wants a card comes any more.
+      if (room.cpu < least_cpu_ || (count != 0 && cards[count - 1].share < least_share_)) break;
     }
     int64_t left = 0;
-    for (unsigned i = 0; i < room.count; ++i) left += room.cards[i].share;
+    for (unsigned i = 0; i < count; ++i) left += cards[i].share;
     return left;
   }
 
   // The tightest cards on which the request fits.
-  static bool taken(Room& room, const Ask& a) {
-    const uint32_t share = needed_share(a).basis_points;
-    CardState whole;
-    whole.usable = {room.usable};
-    const uint64_t memory = need(a, whole).count;
-    CardSet set = 0;
-    for (unsigned wanted = a.cards; wanted > 0; --wanted) {
-      unsigned best = most_cards;
-      for (unsigned i = 0; i < room.count; ++i) {
-        const Room::Card& c = room.cards[i];
-        if (c.share < share || c.memory < memory || (set >> i & 1) != 0) continue;
-        if (best == most_cards || c < room.cards[best]) best = i;
-      }
-      if (best == most_cards) return false;
-      set |= 1u << best;
-    }
-    for (; set != 0; set &= set - 1) {
-      Room::Card& c = room.cards[static_cast<unsigned>(std::countr_zero(set))];
-      c.share -= share;
-      c.memory -= memory;
+  static bool taken(Room& room, const Offer& o) {
+    const uint64_t memory = o.part == 0              ? o.memory
+                            : o.part == Offer::whole ? room.usable
+                                                     : whole_mib(room.usable, o.part);
+    std::array<uint8_t, most_cards> chosen;
+    unsigned found = 0;
+    Room::Card* const cards = room.cards.data();
+    for (unsigned i = 0; i < room.count && found < o.cards; ++i)
+      if (cards[i].share >= o.share && cards[i].memory >= memory) chosen[found++] = static_cast<uint8_t>(i);
+    if (found < o.cards) return false;
+    // What becomes smaller moves to where it belongs; the lower ones first, so that the others stay where
+    // they are.
+    for (unsigned c = 0; c < found; ++c) {
+      unsigned at = chosen[c];
+      Room::Card less = cards[at];
+      less.share -= o.share;
+      less.memory -= memory;
+      for (; at > 0 && less < cards[at - 1]; --at) cards[at] = cards[at - 1];
+      cards[at] = less;
     }
     return true;
+  }
+  static uint64_t whole_mib(uint64_t usable, uint16_t part) {
+    return static_cast<uint64_t>(static_cast<unsigned __int128>(usable) * part / 10000) &
+           ~((uint64_t{1} << 20) - 1);
   }
 
   // A fill does not see who else could have gone elsewhere: thrice the reserve makes up for it.
   Guards guards_{3};
-  std::vector<Ask> kinds_;
-  std::array<std::array<std::vector<uint16_t>, most_models>, sequences> offered_;
-  uint32_t least_cpu_ = 0;
+  std::array<std::array<std::vector<Offer>, most_models>, sequences> offered_;
+  uint32_t least_cpu_ = 0;  // Of those who want a card, as is the next.
+  uint32_t least_share_ = 0;
+  bool asks_memory_ = false;
   mutable std::vector<Known> memo_;  // Remembered answers, not state: the same question has the same answer.
 };
 

@@ -5,7 +5,7 @@
 
 #include "place/engine.h"
 #include "place/explain.h"
-#include "place/repair.h"
+#include "place/repack.h"
 #include "place/rules.h"
 
 namespace carve::place {
@@ -60,9 +60,17 @@ std::string summarised(const std::vector<Verdict>& verdicts, const Request& requ
   return out;
 }
 
-// "; moving 'a' (10 GiB) from device 0 to device 1 would make room", where one move does.
-std::string move_for(Engine& engine, Kind wanted, std::span<const Card> cards,
-                     std::span<const Resident> residents) {
+// The machine's only node, as the engine knows it.
+uint32_t add_machine(Engine& engine, std::span<const CardState> states) {
+  NodeState machine;
+  machine.model = static_cast<uint8_t>(*engine.fleet().model("this machine's"));
+  machine.cpu_free = UINT32_MAX;
+  machine.host_free = {UINT64_MAX};
+  return engine.fleet().add(machine, states);
+}
+
+// Those who stand there. The cards count them already.
+std::vector<Standing> standing_of(Engine& engine, uint32_t here, std::span<const Resident> residents) {
   std::vector<Standing> standing;
   for (const Resident& r : residents) {
     Ask ask;
@@ -72,11 +80,18 @@ std::string move_for(Engine& engine, Kind wanted, std::span<const Card> cards,
     ask.unshared = r.unshared;
     if (r.policy) ask.policy = static_cast<uint8_t>(*r.policy);
     if (!r.exclusive) ask.memory = r.memory, ask.share = r.share;
-    Spot spot{0, 0, r.memory};
+    Spot spot{here, 0, r.memory};
     for (const size_t i : r.cards) spot.cards |= 1u << i;
-    standing.push_back({engine.kind(ask), spot});
+    standing.push_back({engine.kind(ask), spot, engine.application(r.application)});
+    engine.stands(standing.back().application, spot);
   }
-  const auto repair = one_move(engine, wanted, standing);
+  return standing;
+}
+
+// "; moving 'a' (10 GiB) from device 0 to device 1 would make room", where one move does.
+std::string move_for(Engine& engine, Kind wanted, Application application, std::span<const Card> cards,
+                     std::span<const Resident> residents, std::span<const Standing> standing) {
+  const auto repair = one_move(engine, wanted, standing, application);
   if (!repair) return "";
   const auto named = [&](CardSet set) {
     std::vector<unsigned> indexes;
@@ -106,15 +121,12 @@ std::string_view choice(Strategy strategy) {
 }
 
 Answer place(std::span<const Card> cards, const Request& request, Strategy strategy,
-             std::span<const Resident> residents) {
+             std::span<const Resident> residents, const Topology* links) {
   Engine engine(strategy);
   std::vector<CardState> states;
   for (const Card& card : cards) states.push_back(state_of(card));
-  NodeState machine;
-  machine.model = static_cast<uint8_t>(*engine.fleet().model("this machine's"));
-  machine.cpu_free = UINT32_MAX;
-  machine.host_free = {UINT64_MAX};
-  engine.fleet().add(machine, states);
+  const uint32_t here = add_machine(engine, states);
+  if (links != nullptr) engine.fleet().set_topology(here, *links);
 
   Ask ask = ask_of(request, engine.fleet());
   ask.models =
@@ -128,19 +140,38 @@ Answer place(std::span<const Card> cards, const Request& request, Strategy strat
   Answer answer;
   for (uint32_t i = 0; i < cards.size(); ++i)
     answer.verdicts.push_back(judge(cards[i], states[i], i, ask, request));
-  const auto spot = engine.find(engine.kind(ask));
+  const std::vector<Standing> standing = standing_of(engine, here, residents);
+  const Application application = engine.application(request.application);
+  const auto spot = engine.find(engine.kind(ask), application);
   if (!spot) {
     answer.summary = summarised(answer.verdicts, request);
     if (const std::string advice = explain(engine.fleet(), ask).advice; !advice.empty())
       answer.summary += "; " + advice;
-    answer.summary += move_for(engine, engine.kind(ask), cards, residents);
+    answer.summary += move_for(engine, engine.kind(ask), application, cards, residents, standing);
     return answer;
   }
-  Placement placement{{}, spot->memory, needed_share(ask)};
+  Placement placement{{}, spot->memory, needed_share(ask), {}};
+  if (links != nullptr && ask.cards > 1) placement.connected = links->loosest(spot->cards);
   for (CardSet set = spot->cards; set != 0; set &= set - 1)
     placement.cards.push_back(static_cast<size_t>(std::countr_zero(set)));
   answer.placement = std::move(placement);
   return answer;
+}
+
+Plan plan(std::span<const Card> cards, Strategy strategy, std::span<const Resident> residents,
+          unsigned wanted, const Topology* links) {
+  Engine engine(strategy);
+  std::vector<CardState> states;
+  for (const Card& card : cards) states.push_back(state_of(card));
+  const uint32_t here = add_machine(engine, states);
+  if (links != nullptr) engine.fleet().set_topology(here, *links);
+  const Repack found = repack(engine, standing_of(engine, here, residents), wanted);
+  Plan out;
+  for (const Repack::Emptied& e : found.emptied) out.emptied.push_back(e.card);
+  for (const Move& m : found.moves)
+    for (const auto& [from, to] : exchanged(m)) out.moves.push_back({m.who, from, to});
+  out.moved = found.moved;
+  return out;
 }
 
 }  // namespace carve::place

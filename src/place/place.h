@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/request.h"
+#include "place/topology.h"
 
 namespace carve::place {
 
@@ -37,6 +38,7 @@ struct Placement {
   std::vector<size_t> cards;  // Positions in the snapshot, distinct.
   Bytes memory;               // On each of them: the parts are equal.
   Share share;
+  std::optional<Link> connected;  // Several cards whose topology is known: the loosest link between two.
 };
 
 // Somebody who stands on the machine: what a move could make room with.
@@ -49,6 +51,7 @@ struct Resident {
   bool isolated = true;
   bool unshared = false;         // No share of it is enforced.
   std::optional<Policy> policy;  // It stays under this one; none: under any.
+  std::string application;       // Whose replicas are kept apart; empty: nobody's.
 };
 
 struct Answer {
@@ -57,9 +60,25 @@ struct Answer {
   std::string summary;  // Where there is no placement: why, in one sentence, and what would make it fit.
 };
 
-// For a validated request and at most most_cards (place/fleet.h) cards. With the residents told, the summary
-// also names a move that would make room; nobody is moved.
-Answer place(std::span<const Card> cards, const Request&, Strategy, std::span<const Resident> = {});
+// For a validated request and at most most_cards cards. With the residents told, the summary
+// also names a move that would make room; nobody is moved. `links`: how the cards are connected, where it is
+// known.
+Answer place(std::span<const Card> cards, const Request&, Strategy, std::span<const Resident> = {},
+             const Topology* links = nullptr);
+
+// Which moves would leave `wanted` more cards of the machine empty (place/repack.h); nobody is moved.
+struct Plan {
+  struct Move {
+    size_t who;   // Position in `residents`. Of several cards: a row for each that is exchanged.
+    size_t from;  // Positions in `cards`.
+    size_t to;
+  };
+  std::vector<Move> moves;  // In an order in which each has room when it is made.
+  std::vector<size_t> emptied;
+  Bytes moved;
+};
+Plan plan(std::span<const Card> cards, Strategy, std::span<const Resident>, unsigned wanted,
+          const Topology* links = nullptr);
 
 // "the fullest card that fits, of the fullest node": how a policy chooses.
 std::string_view choice(Strategy);

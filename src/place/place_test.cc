@@ -62,6 +62,24 @@ TEST(Place, binpack_takes_the_fullest_card_that_still_fits) {
   EXPECT_THAT(place(cards, asking(3_GiB, 2), Strategy::binpack).placement->cards, ElementsAre(0, 2));
 }
 
+TEST(Place, several_cards_are_the_best_connected_where_that_is_known) {
+  std::vector<Card> cards;
+  for (unsigned i = 0; i < 4; ++i) cards.push_back(card(i, 10_GiB, 10_GiB));
+  cards[1] = card(1, 10_GiB, 8_GiB);  // The fullest, which binpack would begin with.
+  const Wire wires[] = {{0, 1, Link::socket}, {0, 2, Link::socket}, {0, 3, Link::nvlink},
+                        {1, 2, Link::bridge}, {1, 3, Link::socket}, {2, 3, Link::socket}};
+  const Topology links = *Topology::of(4, wires);
+  EXPECT_THAT(place(cards, asking(1_GiB, 2), Strategy::binpack).placement->cards, ElementsAre(0, 1));
+  const auto pair = place(cards, asking(1_GiB, 2), Strategy::binpack, {}, &links).placement;
+  EXPECT_THAT(pair->cards, ElementsAre(0, 3));
+  EXPECT_EQ(pair->connected, Link::nvlink);
+  cards[0].trouble = "lost";
+  const auto next = place(cards, asking(1_GiB, 2), Strategy::binpack, {}, &links).placement;
+  EXPECT_THAT(next->cards, ElementsAre(1, 2));
+  EXPECT_EQ(next->connected, Link::bridge);
+  EXPECT_FALSE(place(cards, asking(1_GiB), Strategy::binpack, {}, &links).placement->connected);
+}
+
 TEST(Place, each_rule_gives_its_reason) {
   struct Row {
     const char* reason;

@@ -2,109 +2,185 @@
 
 #include <algorithm>
 #include <bit>
-#include <tuple>
+#include <compare>
+#include <set>
 
 #include "place/rules.h"
 
 namespace carve::place {
 namespace {
 
-struct Victim {  // A card that might be emptied.
-  uint32_t node;
-  unsigned card;
-  std::vector<size_t> tenants;
-  Bytes held;
-};
-
-// Closes a card for everybody, and opens it again as it was.
-void close(Fleet& fleet, uint32_t n, unsigned card, bool closed) {
-  CardState state = fleet.cards(n)[card];
-  state.sick = closed;
-  fleet.set_card(n, card, state);
+template <class Act>
+void for_each_card(const Fleet& fleet, const Spot& spot, Act act) {
+  for (CardSet s = spot.cards; s != 0; s &= s - 1)
+    act(fleet.node(spot.node).first + static_cast<unsigned>(std::countr_zero(s)));
 }
 
-std::vector<Victim> victims(const Fleet& fleet, std::span<const Standing> standing, const Engine& engine) {
-  std::vector<Victim> all;
-  std::vector<size_t> at(fleet.cards(), SIZE_MAX);
-  std::vector<bool> fixed(fleet.cards());
+// Cards are told by their number in the fleet.
+class Planner {
+ public:
+  Planner(Engine& engine, std::span<const Standing> standing);
+  Repack run(unsigned wanted);
+
+ private:
+  struct Cost {
+    size_t tenants;
+    Bytes held;
+    uint32_t card;
+    friend auto operator<=>(const Cost&, const Cost&) = default;
+  };
+
+  Cost cost(uint32_t card) const;
+  void close(uint32_t card, bool closed);
+  void move(size_t who, const Spot& from, const Spot& to);
+  std::vector<uint32_t> emptied_with(uint32_t card) const;
+  bool vacate(std::span<const uint32_t> cards, std::span<const size_t> who);
+  void keep(const Move&);
+
+  Engine& engine_;
+  Fleet& fleet_;
+  std::span<const Standing> standing_;
+  std::vector<uint32_t> node_;           // By card.
+  std::vector<std::vector<size_t>> on_;  // By card: who stands there, of those who may move.
+  std::vector<bool> able_;               // By card: it may be emptied.
+  std::set<Cost> next_;                  // Those that were not tried yet.
+  std::vector<uint32_t> closed_;
+  Repack plan_;
+};
+
+Planner::Planner(Engine& engine, std::span<const Standing> standing)
+    : engine_(engine),
+      fleet_(engine.fleet()),
+      standing_(standing),
+      on_(engine.fleet().cards()),
+      able_(engine.fleet().cards(), true) {
+  for (uint32_t n = 0; n < fleet_.nodes(); ++n) node_.insert(node_.end(), fleet_.node(n).cards, n);
   for (size_t i = 0; i < standing.size(); ++i) {
     const Ask& ask = engine.ask(standing[i].kind);
-    const Spot& spot = standing[i].spot;
-    for (CardSet s = spot.cards; s != 0; s &= s - 1) {
-      const auto card = static_cast<unsigned>(std::countr_zero(s));
-      const uint32_t number = fleet.node(spot.node).first + card;
-      if (ask.cards != 1 || ask.exclusive || ask.only != any_card || needed_share(ask) == whole_device)
-        fixed[number] = true;
-      if (at[number] == SIZE_MAX) at[number] = all.size(), all.push_back({spot.node, card, {}, {}});
-      all[at[number]].tenants.push_back(i);
-      all[at[number]].held.count += spot.memory.count;
-    }
+    const bool fixed = ask.exclusive || ask.only != any_card || needed_share(ask) == whole_device;
+    for_each_card(fleet_, standing[i].spot, [&](uint32_t card) {
+      on_[card].push_back(i);
+      if (fixed) able_[card] = false;
+    });
   }
-  // Somebody stands there who was not told, or who cannot be moved: that card will not be empty.
-  std::erase_if(all, [&](const Victim& v) {
-    const CardState& c = fleet.cards(v.node)[v.card];
-    return fixed[fleet.node(v.node).first + v.card] || c.sick || c.tenants != v.tenants.size();
+  for (uint32_t card = 0; card < on_.size(); ++card) {
+    const CardState& c = fleet_.cards(node_[card])[card - fleet_.node(node_[card]).first];
+    // Empty ones stay empty: to fill one in order to empty another gains nothing. And where somebody stands
+    // who was not told, or who cannot be moved, it will not be empty.
+    const bool stays_empty = c.tenants == 0 && !c.sick;
+    if (stays_empty || c.sick || c.tenants != on_[card].size()) able_[card] = false;
+    if (stays_empty) closed_.push_back(card);
+    if (able_[card]) next_.insert(cost(card));
+  }
+  for (const uint32_t card : closed_) close(card, true);
+}
+
+Planner::Cost Planner::cost(uint32_t card) const {
+  Cost out{on_[card].size(), {}, card};
+  for (const size_t who : on_[card]) out.held.count += standing_[who].spot.memory.count;
+  return out;
+}
+
+// For everybody, or opens it again as it was.
+void Planner::close(uint32_t card, bool closed) {
+  const uint32_t n = node_[card];
+  const unsigned i = card - fleet_.node(n).first;
+  CardState state = fleet_.cards(n)[i];
+  state.sick = closed;
+  fleet_.set_card(n, i, state);
+}
+
+void Planner::move(size_t who, const Spot& from, const Spot& to) {
+  engine_.release(standing_[who].kind, from, standing_[who].application);
+  engine_.take(standing_[who].kind, to, standing_[who].application);
+}
+
+// The card, and others that hold nobody but tenants of it.
+std::vector<uint32_t> Planner::emptied_with(uint32_t card) const {
+  std::vector<uint32_t> out = {card};
+  const auto& leaving = on_[card];
+  for (const size_t who : leaving)
+    for_each_card(fleet_, standing_[who].spot, [&](uint32_t other) {
+      if (able_[other] && std::ranges::find(out, other) == out.end() &&
+          std::ranges::all_of(on_[other],
+                              [&](size_t w) { return std::ranges::find(leaving, w) != leaving.end(); }))
+        out.push_back(other);
+    });
+  return out;
+}
+
+// Moves them all elsewhere and keeps these cards closed, or changes nothing.
+bool Planner::vacate(std::span<const uint32_t> cards, std::span<const size_t> who) {
+  for (const uint32_t card : cards) close(card, true);
+  std::vector<Move> moves;
+  for (const size_t w : who) {
+    const auto& [kind, from, application] = standing_[w];
+    engine_.release(kind, from, application);
+    const auto to = engine_.find(kind, application);
+    engine_.take(kind, to.value_or(from), application);
+    if (!to) break;
+    moves.push_back({w, from, *to});
+  }
+  if (moves.size() != who.size()) {
+    for (size_t i = moves.size(); i-- > 0;) move(moves[i].who, moves[i].to, moves[i].from);
+    for (const uint32_t card : cards) close(card, false);
+    return false;
+  }
+  for (const Move& m : moves) keep(m);
+  for (const uint32_t card : cards) {
+    next_.erase(cost(card));
+    able_[card] = false;
+    closed_.push_back(card);
+    plan_.emptied.push_back({node_[card], card - fleet_.node(node_[card]).first});
+  }
+  return true;
+}
+
+// Whoever was moved stays where he is now, so that nobody moves twice; what he left is cheaper to empty.
+void Planner::keep(const Move& m) {
+  for_each_card(fleet_, m.from, [&](uint32_t card) {
+    const bool waits = next_.erase(cost(card)) != 0;
+    std::erase(on_[card], m.who);
+    if (waits) next_.insert(cost(card));
   });
-  std::ranges::stable_sort(all, {}, [](const Victim& v) { return std::tuple(v.tenants.size(), v.held); });
-  return all;
+  for_each_card(fleet_, m.to, [&](uint32_t card) {
+    next_.erase(cost(card));
+    able_[card] = false;
+    on_[card].push_back(m.who);
+  });
+  const auto parts = exchanged(m).size();
+  plan_.moved.count += m.from.memory.count * parts;
+  plan_.moved_share += needed_share(engine_.ask(standing_[m.who].kind)).basis_points * parts;
+  plan_.moves.push_back(m);
+}
+
+Repack Planner::run(unsigned wanted) {
+  while (!next_.empty() && plan_.emptied.size() < wanted) {
+    const uint32_t card = next_.begin()->card;
+    next_.erase(next_.begin());
+    const std::vector<size_t> who = on_[card];
+    const std::vector<uint32_t> together = emptied_with(card);
+    if (!vacate(together, who) && together.size() > 1) vacate({&card, 1}, who);
+  }
+  for (size_t i = plan_.moves.size(); i-- > 0;)
+    move(plan_.moves[i].who, plan_.moves[i].to, plan_.moves[i].from);
+  for (const uint32_t card : closed_) close(card, false);
+  return std::move(plan_);
 }
 
 }  // namespace
 
+std::vector<std::pair<unsigned, unsigned>> exchanged(const Move& m) {
+  const CardSet kept = m.from.node == m.to.node ? m.from.cards & m.to.cards : 0;
+  std::vector<std::pair<unsigned, unsigned>> out;
+  CardSet to = m.to.cards & ~kept;
+  for (CardSet from = m.from.cards & ~kept; from != 0; from &= from - 1, to &= to - 1)
+    out.emplace_back(std::countr_zero(from), std::countr_zero(to));
+  return out;
+}
+
 Repack repack(Engine& engine, std::span<const Standing> standing, unsigned wanted) {
-  Fleet& fleet = engine.fleet();
-  Repack plan;
-  std::vector<Spot> now;
-  for (const Standing& s : standing) now.push_back(s.spot);
-  std::vector<bool> arrived(fleet.cards());  // Somebody was moved here: it is not emptied as well.
-  std::vector<std::pair<uint32_t, unsigned>> closed;
-  // Empty ones stay empty: to fill one in order to empty another gains nothing.
-  for (uint32_t n = 0; n < fleet.nodes(); ++n)
-    for (unsigned i = 0; i < fleet.cards(n).size(); ++i)
-      if (fleet.cards(n)[i].tenants == 0 && !fleet.cards(n)[i].sick) {
-        close(fleet, n, i, true);
-        closed.emplace_back(n, i);
-      }
-
-  for (const Victim& v : victims(fleet, standing, engine)) {
-    if (plan.emptied == wanted) break;
-    if (arrived[fleet.node(v.node).first + v.card]) continue;
-    close(fleet, v.node, v.card, true);
-    std::vector<Move> moves;
-    for (const size_t who : v.tenants) {
-      const Ask& ask = engine.ask(standing[who].kind);
-      fleet.give(ask, now[who]);
-      const auto to = engine.find(standing[who].kind);
-      fleet.take(ask, to ? *to : now[who]);
-      if (!to) break;
-      moves.push_back({who, now[who], *to});
-    }
-    if (moves.size() != v.tenants.size()) {  // Not all of them have a place: none of them moves.
-      for (const Move& m : moves) {
-        fleet.give(engine.ask(standing[m.who].kind), m.to);
-        fleet.take(engine.ask(standing[m.who].kind), m.from);
-      }
-      close(fleet, v.node, v.card, false);
-      continue;
-    }
-    closed.emplace_back(v.node, v.card);
-    ++plan.emptied;
-    for (const Move& m : moves) {
-      now[m.who] = m.to;
-      arrived[fleet.node(m.to.node).first + static_cast<unsigned>(std::countr_zero(m.to.cards))] = true;
-      plan.moved.count += m.from.memory.count;
-      plan.moved_share += needed_share(engine.ask(standing[m.who].kind)).basis_points;
-      plan.moves.push_back(m);
-    }
-  }
-
-  for (size_t i = plan.moves.size(); i-- > 0;) {
-    const Move& m = plan.moves[i];
-    fleet.give(engine.ask(standing[m.who].kind), m.to);
-    fleet.take(engine.ask(standing[m.who].kind), m.from);
-  }
-  for (const auto& [n, card] : closed) close(fleet, n, card, false);
-  return plan;
+  return Planner(engine, standing).run(wanted);
 }
 
 }  // namespace carve::place

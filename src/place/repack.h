@@ -1,12 +1,15 @@
 // A plan for a whole fleet: which tenants would have to move, and where, so that `wanted` more cards stand
-// empty (to be switched off, handed to somebody who wants whole cards, or repaired). Few moves: the cards
-// that are cheapest to empty (fewest tenants, then least held) are emptied one by one, each as a whole or not
-// at all, and a tenant goes where the engine's own policy puts it, but never to a card that is to stand
-// empty. A plan with its gain and its cost; nothing is done here, and nobody moves unasked. Choosing an exact
-// minimum is bin packing; this is greedy, and an emptied card costs one look at all cards.
+// empty (to be switched off, handed to somebody who wants whole cards, or repaired). Few moves: the card that
+// is cheapest to empty as things stand (fewest tenants, then least held) is next, as a whole or not at all,
+// and a tenant goes where the engine's own policy puts it, but never to a card that is to stand empty. A
+// tenant of several cards goes on several cards; where others would stand empty too once these tenants have
+// left, all of them are emptied together, if there is room for that. A plan with its gain and its cost;
+// nothing is done here, and nobody moves unasked, nor twice. Choosing an exact minimum is bin packing; this
+// is greedy, and an emptied card costs one decision for each of its tenants.
 #pragma once
 
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "place/repair.h"
@@ -19,16 +22,23 @@ struct Move {
   Spot to;
 };
 
+// The cards that are exchanged, as positions on their nodes: of several, those it keeps are not told.
+std::vector<std::pair<unsigned, unsigned>> exchanged(const Move&);
+
 struct Repack {
-  std::vector<Move> moves;   // In an order in which each has room when it is made.
-  unsigned emptied = 0;      // Cards: the gain.
-  Bytes moved;               // Device memory that has to be carried over: the cost,
-  uint64_t moved_share = 0;  // and the compute, in basis points.
+  struct Emptied {
+    uint32_t node;
+    unsigned card;
+    friend bool operator==(const Emptied&, const Emptied&) = default;
+  };
+  std::vector<Move> moves;       // In an order in which each has room when it is made.
+  std::vector<Emptied> emptied;  // The gain.
+  Bytes moved;                   // Device memory that has to be carried over: the cost,
+  uint64_t moved_share = 0;      // and the compute, in basis points.
 };
 
-// Empties up to `wanted` cards that hold somebody now; fewer where no more can be. Only tenants of one card
-// that is not theirs alone are moved: to move a whole card empties nothing. The engine is as it was
-// afterwards.
+// Empties at least `wanted` cards that hold somebody now; fewer where no more can be. Whoever has cards
+// wholly is not moved: to move a whole card empties nothing. The engine is as it was afterwards.
 Repack repack(Engine&, std::span<const Standing> standing, unsigned wanted);
 
 }  // namespace carve::place

@@ -33,7 +33,8 @@ std::string written(const Fleet& fleet) {
   std::string out;
   for (uint32_t n = 0; n < fleet.nodes(); ++n)
     for (const CardState& c : fleet.cards(n))
-      out += fmt::format("{} {} {} {};", c.free.count, c.free_share.basis_points, c.tenants, c.sick);
+      out += fmt::format("{} {} {} {} {};", c.free.count, c.free_share.basis_points, c.tenants, c.exclusive,
+                         c.sick);
   return out;
 }
 
@@ -51,10 +52,11 @@ TEST(Repack, empties_as_many_cards_as_others_have_room_for_with_one_move_each) {
   const std::string before = written(engine.fleet());
   for (const unsigned wanted : {1u, 2u, 4u}) {
     const Repack plan = repack(engine, standing, wanted);
-    EXPECT_EQ(plan.emptied, std::min(wanted, 2u));
-    EXPECT_EQ(plan.moves.size(), plan.emptied);
-    EXPECT_EQ(plan.moved.count, plan.emptied * (5_GiB).count);
-    EXPECT_EQ(plan.moved_share, plan.emptied * 4000u);
+    const size_t emptied = plan.emptied.size();
+    EXPECT_EQ(emptied, std::min(wanted, 2u));
+    EXPECT_EQ(plan.moves.size(), emptied);
+    EXPECT_EQ(plan.moved.count, emptied * (5_GiB).count);
+    EXPECT_EQ(plan.moved_share, emptied * 4000u);
     EXPECT_EQ(written(engine.fleet()), before) << "a plan changes nothing";
   }
 }
@@ -66,46 +68,121 @@ TEST(Repack, nobody_is_moved_who_cannot_be_or_for_nothing) {
   const Kind pair = engine.kind(asking(2000, 2_GiB, 2));
   std::vector<Standing> standing = {{whole, {0, 0b01, 16_GiB}}, {pair, {1, 0b11, 2_GiB}}};
   for (const Standing& s : standing) engine.take(s.kind, s.spot);
-  EXPECT_EQ(repack(engine, standing, 4).emptied, 0u);
+  EXPECT_EQ(repack(engine, standing, 4).emptied.size(), 0u);
   const Kind stranger = engine.kind(asking(1000, 1_GiB));
   engine.take(stranger, {0, 0b10, 1_GiB});
-  EXPECT_EQ(repack(engine, standing, 4).emptied, 0u) << "who was not told of is not moved";
+  EXPECT_EQ(repack(engine, standing, 4).emptied.size(), 0u) << "who was not told of is not moved";
 }
 
-TEST(Repack, whatever_stands_the_plan_can_be_carried_out_step_by_step) {
+// Two pairs with 40 % of two cards each: one goes to the other's cards, and two cards are empty.
+TEST(Repack, who_has_several_cards_goes_to_several_and_leaves_several_empty) {
+  for (const Strategy strategy : {Strategy::binpack, Strategy::spread}) {
+    Engine engine(strategy);
+    add(engine, 2, 4);
+    const Kind pair = engine.kind(asking(4000, 5_GiB, 2));
+    const std::vector<Standing> standing = {{pair, {0, 0b0011, 5_GiB}}, {pair, {1, 0b0110, 5_GiB}}};
+    for (const Standing& s : standing) engine.take(s.kind, s.spot);
+    const Repack plan = repack(engine, standing, 1);
+    ASSERT_EQ(plan.moves.size(), 1u) << text(strategy);
+    EXPECT_EQ(plan.moves[0].to, (Spot{1, 0b0110, 5_GiB}));
+    EXPECT_EQ(plan.emptied, (std::vector<Repack::Emptied>{{0, 0}, {0, 1}}));
+    EXPECT_EQ(exchanged(plan.moves[0]), (std::vector<std::pair<unsigned, unsigned>>{{0, 1}, {1, 2}}));
+    EXPECT_EQ(plan.moved, 10_GiB);
+    EXPECT_EQ(plan.moved_share, 8000u);
+  }
+}
+
+// A pair on cards 0 and 1, somebody else on 1 and on 2: the pair leaves card 0 for card 2, and keeps card 1.
+TEST(Repack, only_the_cards_that_are_exchanged_are_carried_over) {
+  Engine engine(Strategy::binpack);
+  add(engine, 1, 3);
+  const Kind pair = engine.kind(asking(4000, 5_GiB, 2));
+  const Kind one = engine.kind(asking(5000, 8_GiB));
+  const std::vector<Standing> standing = {
+      {pair, {0, 0b011, 5_GiB}}, {one, {0, 0b010, 8_GiB}}, {one, {0, 0b100, 8_GiB}}};
+  for (const Standing& s : standing) engine.take(s.kind, s.spot);
+  const Repack plan = repack(engine, standing, 3);
+  ASSERT_EQ(plan.moves.size(), 1u);
+  EXPECT_EQ(plan.moves[0].to.cards, CardSet{0b110});
+  EXPECT_EQ(exchanged(plan.moves[0]), (std::vector<std::pair<unsigned, unsigned>>{{0, 2}}));
+  EXPECT_EQ(plan.emptied, (std::vector<Repack::Emptied>{{0, 0}}));
+  EXPECT_EQ(plan.moved, 5_GiB);
+}
+
+// Fleets of two models under every policy, with tenants of one to three cards, whole ones, replicas, some
+// bound to a model, some unknown to whoever plans.
+TEST(Repack, whatever_stands_the_plan_can_be_carried_out_and_empties_what_it_says) {
+  constexpr Strategy all[] = {Strategy::binpack, Strategy::spread, Strategy::first_fit, Strategy::best_fit,
+                              Strategy::fgd,     Strategy::carve,  Strategy::lookahead};
   std::mt19937 dice(4);
-  unsigned emptied = 0;
-  for (int round = 0; round < 60; ++round) {
-    Engine engine(round % 2 == 0 ? Strategy::spread : Strategy::fgd);
+  unsigned emptied = 0, of_several = 0, kept_one = 0;
+  for (int round = 0; round < 210; ++round) {
+    Engine engine(all[round % 7]);
     add(engine, 5, 4);
-    if (round % 2 != 0) engine.expect({{asking(5000, 8_GiB), certain}});
+    (void)engine.fleet().model("T4");
+    NodeState other;
+    other.model = static_cast<uint8_t>(*engine.fleet().known_model("T4"));
+    other.cpu_free = 64'000;
+    CardState card;
+    card.usable = card.free = 24_GiB;
+    engine.fleet().add(other, std::vector<CardState>(3, card));
+    engine.expect({{asking(5000, 8_GiB), certain / 2}, {asking(3000, 2_GiB, 2), certain / 2}});
     std::vector<Standing> standing;
-    for (int i = 0; i < 30; ++i) {
-      const Kind kind = engine.kind(
-          asking(dice() % 5 * 1000 + 500, Bytes{uint64_t{dice() % 6 + 1} << 30}, dice() % 8 == 0 ? 2 : 1));
-      if (const auto spot = engine.place(kind)) standing.push_back({kind, *spot});
+    for (int i = 0; i < 34; ++i) {
+      Ask ask = asking(dice() % 5 * 1000 + 500, Bytes{uint64_t{dice() % 6 + 1} << 30},
+                       dice() % 3 == 0 ? dice() % 2 + 2 : 1);
+      ask.exclusive = dice() % 16 == 0;
+      ask.cpu_milli = dice() % 8 * 1000;
+      if (dice() % 6 == 0) ask.models = Models{1} << dice() % 2;
+      const Kind kind = engine.kind(ask);
+      const Application app = engine.application(dice() % 4 == 0 ? "web" : "");
+      if (const auto spot = engine.place(kind, app))
+        if (dice() % 24 != 0) standing.push_back({kind, *spot, app});
     }
-    const auto empty = [&] {
-      unsigned count = 0;
-      for (uint32_t n = 0; n < 5; ++n)
-        for (const CardState& c : engine.fleet().cards(n)) count += c.tenants == 0;
-      return count;
+    for (size_t i = standing.size(); i-- > 0;)  // Some leave: holes.
+      if (dice() % 3 == 0) {
+        engine.release(standing[i].kind, standing[i].spot, standing[i].application);
+        standing.erase(standing.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+    const auto occupied = [&] {
+      std::vector<Repack::Emptied> out;
+      for (uint32_t n = 0; n < engine.fleet().nodes(); ++n)
+        for (unsigned c = 0; c < engine.fleet().cards(n).size(); ++c)
+          if (engine.fleet().cards(n)[c].tenants != 0) out.push_back({n, c});
+      return out;
     };
     const std::string before = written(engine.fleet());
-    const unsigned empty_before = empty();
-    const Repack plan = repack(engine, standing, 3);
-    ASSERT_EQ(written(engine.fleet()), before);
+    auto expected = occupied();
+    const unsigned wanted = dice() % 4 + 1;
+    const Repack plan = repack(engine, standing, wanted);
+    ASSERT_EQ(written(engine.fleet()), before) << "a plan changes nothing";
+    ASSERT_EQ(repack(engine, standing, wanted).emptied, plan.emptied) << "and asked again it is the same";
+
+    std::vector<bool> moved(standing.size());
+    Bytes carried;
     for (const Move& m : plan.moves) {
-      const Ask& ask = engine.ask(standing[m.who].kind);
-      engine.release(standing[m.who].kind, m.from);
-      const auto fit = fitting(engine.fleet(), m.to.node, ask);
+      const Standing& s = standing[m.who];
+      ASSERT_FALSE(moved[m.who]) << "nobody moves twice";
+      moved[m.who] = true;
+      ASSERT_EQ(m.from, s.spot);
+      engine.release(s.kind, m.from, s.application);
+      const auto fit = fitting(engine.fleet(), m.to.node, engine.ask(s.kind));
       ASSERT_TRUE(fit && (*fit & m.to.cards) == m.to.cards) << "no room for a move of the plan";
-      engine.take(standing[m.who].kind, m.to);
+      ASSERT_EQ(std::popcount(m.to.cards), engine.ask(s.kind).cards);
+      engine.take(s.kind, m.to, s.application);
+      carried.count += m.from.memory.count * exchanged(m).size();
+      of_several += engine.ask(s.kind).cards > 1;
+      kept_one += exchanged(m).size() < engine.ask(s.kind).cards;
     }
-    ASSERT_EQ(empty(), empty_before + plan.emptied);
-    emptied += plan.emptied;
+    EXPECT_EQ(carried, plan.moved);
+    for (const Repack::Emptied& e : plan.emptied)
+      ASSERT_EQ(std::erase(expected, e), 1u) << "it was empty before";
+    ASSERT_EQ(occupied(), expected) << "these, and no others, are empty; what was empty still is";
+    emptied += plan.emptied.size();
   }
-  EXPECT_GT(emptied, 20u);
+  EXPECT_GT(emptied, 150u);
+  EXPECT_GT(of_several, 50u);
+  EXPECT_GT(kept_one, 10u);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Room by moving somebody: when a request fits nowhere, which one standing allocation could go elsewhere so
 // that it does. A proposal with its price; nothing is done here, and nobody moves unasked. Tries each
 // standing allocation once: about 10 us for each that stands on a node which the request could use at all.
+// Both go where the engine itself would put them at that moment, replicas apart and guards observed.
 #pragma once
 
 #include <span>
@@ -12,6 +13,7 @@ namespace carve::place {
 struct Standing {
   Kind kind = 0;
   Spot spot;
+  Application application = no_application;
 };
 
 struct Repair {
@@ -24,6 +26,7 @@ struct Repair {
 
 // The cheapest move (least memory, then least compute, then the first) that makes room for the request;
 // nothing where no single move does, or where it fits as it is. The engine is as it was afterwards.
-std::optional<Repair> one_move(Engine&, Kind wanted, std::span<const Standing> standing);
+std::optional<Repair> one_move(Engine&, Kind wanted, std::span<const Standing> standing,
+                               Application = no_application);
 
 }  // namespace carve::place

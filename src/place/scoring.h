@@ -31,6 +31,9 @@ class Scoring {
   virtual bool expects() const { return false; }
   virtual bool learns() const { return false; }
 
+  // Whether replicas of one application go to different nodes and cards before anything else counts.
+  virtual bool parts() const { return false; }
+
   // A node is not what it was; told once for each change, before the next decision.
   virtual void changed(const Fleet&, uint32_t) {}
 

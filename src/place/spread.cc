@@ -1,4 +1,5 @@
-// The emptiest node, and its emptiest cards, first: tenants meet as few others as possible.
+// The emptiest node, and its emptiest cards, first: tenants meet as few others as possible. Replicas of one
+// application meet each other last of all: the engine looks at them before it looks at the score.
 #include "place/order.h"
 #include "place/scoring.h"
 
@@ -12,6 +13,7 @@ class Spread : public Scoring {
         static_cast<uint8_t>(201 - taken_in_200(fleet, n)),
         first_by(fleet.cards(n), fitting, ask.cards, [&](const CardState& c) { return ~freedom(ask, c); })};
   }
+  bool parts() const override { return true; }
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "place/topology.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "place/order.h"
@@ -17,6 +18,16 @@ std::optional<Link> parse_link(std::string_view word) {
     links = links * 10 + static_cast<unsigned>(c - '0');
   }
   return links == 0 ? std::nullopt : std::optional(Link::nvlink);
+}
+
+std::string_view text(Link link) {
+  switch (link) {
+    case Link::socket: return "the sockets' interconnect";
+    case Link::numa: return "a NUMA node";
+    case Link::bridge: return "a PCIe switch";
+    case Link::nvlink: return "NVLink";
+  }
+  return "";
 }
 
 Outcome<Topology> Topology::of(unsigned cards, std::span<const Wire> wires) {
@@ -37,6 +48,26 @@ Outcome<Topology> Topology::of(unsigned cards, std::span<const Wire> wires) {
     told[a] |= CardSet{1} << b;
     told[b] |= CardSet{1} << a;
   }
+  const auto pcie = [&](unsigned a, unsigned b) {
+    return (told[a] >> b & 1) != 0 && out.link(a, b) != Link::nvlink;
+  };
+  for (unsigned a = 0; a < cards; ++a)
+    for (unsigned b = 0; b < cards; ++b)
+      for (unsigned by = 0; by < cards; ++by)
+        if (pcie(a, b) && pcie(a, by) && pcie(by, b) &&
+            out.link(a, b) < std::min(out.link(a, by), out.link(by, b)))
+          return failure(FailureKind::bad_request,
+                         "topology: cards {} and {} share {} with card {}, and {} with each other", a, b,
+                         text(std::min(out.link(a, by), out.link(by, b))), by, text(out.link(a, b)));
+  return out;
+}
+
+Link Topology::loosest(CardSet set) const {
+  Link out = Link::nvlink;
+  for (; set != 0; set &= set - 1)
+    for (CardSet rest = set & (set - 1); rest != 0; rest &= rest - 1)
+      out = std::min(out, link(static_cast<unsigned>(std::countr_zero(set)),
+                               static_cast<unsigned>(std::countr_zero(rest))));
   return out;
 }
 

@@ -33,14 +33,22 @@ struct Wire {  // A row of the data.
 };
 
 std::optional<Link> parse_link(std::string_view word);
+std::string_view text(Link);  // "NVLink", "a PCIe switch", "a NUMA node", "the sockets' interconnect".
 
 class Topology {
  public:
-  // Refused with the row's number, from 1: a card that is not there, a card wired to itself, and two rows
-  // that contradict each other.
+  // Refused with the row's number, from 1: a card that is not there, a card wired to itself, two rows that
+  // contradict each other. PCIe is a tree, so what two cards share with a third they share with each other:
+  // of any three pairs that are told and not NVLink, no one is looser than both others.
   static Outcome<Topology> of(unsigned cards, std::span<const Wire> wires);
 
+  // The matrix that `nvidia-smi topo -m` prints: a line of names, then a line for each card (GPU0, GPU1,
+  // ...). What stands right of the cards' columns, and lines that begin otherwise, are passed over. Refused
+  // with line and column; a matrix says every pair twice, and both times the same.
+  static Outcome<Topology> read(std::string_view matrix, unsigned cards);
+
   Link link(unsigned a, unsigned b) const { return static_cast<Link>(links_[a][b]); }
+  Link loosest(CardSet) const;  // Between any two of them; of fewer than two: nvlink.
 
   // `count` of the set, as well connected as can be; `liked` ones first where there is a choice, then the
   // lowest.

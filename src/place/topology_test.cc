@@ -50,9 +50,18 @@ TEST(Topology, always_chooses_as_many_of_the_set_as_were_asked_for) {
   std::mt19937 dice(3);
   for (int round = 0; round < 2000; ++round) {
     std::vector<Wire> wires;
+    const unsigned socket = dice() % 16 + 1;  // So many cards below each,
+    const unsigned bridge = dice() % socket + 1;
     for (unsigned a = 0; a < 32; ++a)
-      for (unsigned b = a + 1; b < 32; ++b)
-        if (dice() % 4 == 0) wires.push_back({a, b, static_cast<Link>(dice() % 4)});
+      for (unsigned b = a + 1; b < 32; ++b) {
+        const bool near = a / socket == b / socket;
+        if (dice() % 4 == 0)
+          wires.push_back({a, b,
+                           dice() % 8 == 0                                      ? Link::nvlink
+                           : near && a % socket / bridge == b % socket / bridge ? Link::bridge
+                           : near                                               ? Link::numa
+                                                                                : Link::socket});
+      }
     const CardSet set = dice();
     if (set == 0) continue;
     const unsigned count = dice() % static_cast<unsigned>(std::popcount(set)) + 1;
@@ -72,6 +81,69 @@ TEST(Topology, one_that_contradicts_itself_is_refused_with_the_row) {
   EXPECT_THAT(refused({{0, 4, Link::nvlink}}), HasSubstr("row 1: card 0 to card 4: the node has 4 cards"));
   EXPECT_THAT(refused({{2, 2, Link::nvlink}}), HasSubstr("a card is not wired to itself"));
   EXPECT_EQ(refused({{0, 1, Link::nvlink}, {1, 0, Link::nvlink}}), "accepted");
+}
+
+TEST(Topology, what_two_cards_share_with_a_third_they_share_with_each_other) {
+  const auto of = [](std::vector<Wire> wires) {
+    const auto t = Topology::of(4, wires);
+    return t ? std::string("accepted") : t.error().sentence;
+  };
+  EXPECT_EQ(of({{0, 1, Link::bridge}, {1, 2, Link::bridge}, {0, 2, Link::socket}}),
+            "topology: cards 0 and 2 share a PCIe switch with card 1, and the sockets' interconnect with "
+            "each other");
+  EXPECT_THAT(of({{0, 1, Link::bridge}, {1, 2, Link::bridge}, {0, 2, Link::numa}}),
+              HasSubstr("and a NUMA node with each other"));
+  // NVLink joins what it joins, and a pair of which nothing is said contradicts nobody.
+  EXPECT_EQ(of({{0, 1, Link::nvlink}, {1, 2, Link::nvlink}, {0, 2, Link::socket}}), "accepted");
+  EXPECT_EQ(of({{0, 1, Link::bridge}, {1, 2, Link::bridge}}), "accepted");
+  EXPECT_EQ(of({{0, 1, Link::bridge}, {1, 2, Link::numa}, {0, 2, Link::numa}}), "accepted");
+}
+
+TEST(Topology, the_loosest_link_of_a_set_says_how_well_it_is_connected) {
+  const Topology t = eight();
+  EXPECT_EQ(t.loosest(0b00000011), Link::nvlink);
+  EXPECT_EQ(t.loosest(0b00000111), Link::numa);
+  EXPECT_EQ(t.loosest(0b00010001), Link::socket);
+  EXPECT_EQ(t.loosest(0b00000100), Link::nvlink);
+}
+
+// As nvidia-smi prints it, with its underlined heading, a network card and the legend.
+constexpr std::string_view printed =
+    "\t\x1b[4mGPU0\tGPU1\tGPU2\tNIC0\tCPU Affinity\x1b[0m\n"
+    "GPU0\t X \tNV4\tSYS\tPIX\t0-23\nGPU1\tNV4\t X \tSYS\tSYS\t0-23\nGPU2\tSYS\tSYS\t X \tNODE\t24-47\n"
+    "NIC0\tPIX\tSYS\tNODE\t X \n\nLegend:\n\n  X    = Self\n  SYS  = Connection traversing PCIe\n";
+
+TEST(Topology, is_read_as_nvidia_smi_prints_it) {
+  const auto t = Topology::read(printed, 3);
+  ASSERT_TRUE(t) << t.error().sentence;
+  EXPECT_EQ(t->link(0, 1), Link::nvlink);
+  EXPECT_EQ(t->link(2, 1), Link::socket);
+}
+
+TEST(Topology, a_matrix_that_contradicts_itself_is_refused_with_line_and_column) {
+  const auto refused = [](std::string_view matrix, unsigned cards = 2) {
+    const auto t = Topology::read(matrix, cards);
+    return t ? std::string("accepted") : t.error().sentence;
+  };
+  const struct {
+    std::string_view matrix;
+    const char* sentence;
+  } rows[] = {
+      {" GPU0 GPU1\nGPU0 X PIX\nGPU1 SYS X\n",
+       "line 3: column GPU0: GPU1 to GPU0 over the sockets' interconnect, and the other way round over a "
+       "PCIe switch"},
+      {" GPU0 GPU1\nGPU0 X PIX\nGPU7 PIX X\n", "line 3: GPU7 is not in the heading"},
+      {" GPU0 GPU1 GPU2\n", "line 1: column GPU2: the node has 2 cards"},
+      {" GPU0 GPU2\n", "line 1: GPU2 stands where GPU1 belongs"},
+      {" GPU0 GPU1\nGPU0 PIX PIX\n", "line 2: column GPU0: 'PIX', and a card's link to itself is X"},
+      {" GPU0 GPU1\nGPU0 X NVX\n", "line 2: column GPU1: 'NVX' is no link"},
+      {" GPU0 GPU1\nGPU0 X\n", "line 2: 1 links, and the heading names 2 cards"},
+      {" GPU0 GPU1\nGPU0 X PIX\nGPU0 X PIX\n", "line 3: GPU0 has a line already"},
+      {" GPU0 GPU1\nGPU0 X PIX\n", "GPU1 has no line"},
+      {" GPU0\nGPU0 X\n", "1 cards in its heading, and the node has 2"},
+      {"", "0 cards in its heading"},
+  };
+  for (const auto& row : rows) EXPECT_THAT(refused(row.matrix), HasSubstr(row.sentence));
 }
 
 TEST(Topology, links_are_written_as_nvidia_smi_prints_them) {

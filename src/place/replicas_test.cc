@@ -1,0 +1,152 @@
+// Replicas of one application: apart where the policy wants it, and elsewhere where it costs nothing.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "place/engine.h"
+#include "place/place.h"
+#include "place/rules.h"
+
+namespace carve::place {
+namespace {
+
+constexpr Strategy all[] = {Strategy::binpack, Strategy::spread, Strategy::first_fit, Strategy::best_fit,
+                            Strategy::fgd,     Strategy::carve,  Strategy::lookahead};
+
+Ask part(uint32_t share, unsigned cards = 1) {
+  Ask a;
+  a.isolated = false;
+  a.share = {share};
+  a.cards = static_cast<uint8_t>(cards);
+  return a;
+}
+
+void add(Fleet& fleet, unsigned cards, uint32_t free_of_each = 10'000) {
+  NodeState node;
+  node.model = static_cast<uint8_t>(*fleet.model("A100"));
+  node.cpu_free = 64'000;
+  CardState card;
+  card.usable = card.free = 80_GiB;
+  card.free_share = {free_of_each};
+  fleet.add(node, std::vector<CardState>(cards, card));
+}
+
+struct Where {
+  uint32_t node;
+  CardSet cards;
+  friend bool operator==(const Where&, const Where&) = default;
+};
+Where where(const std::optional<Spot>& s) { return s ? Where{s->node, s->cards} : Where{UINT32_MAX, 0}; }
+
+TEST(Replicas, spread_parts_them_over_nodes_before_it_looks_how_full_these_are) {
+  Engine engine(Strategy::spread);
+  add(engine.fleet(), 8);
+  add(engine.fleet(), 2, 3'000);
+  add(engine.fleet(), 2, 5'000);
+  const Kind kind = engine.kind(part(1'000));
+  const Application web = engine.application("web");
+  EXPECT_EQ(where(engine.place(kind, web)), (Where{0, 0b1}));
+  EXPECT_EQ(where(engine.place(kind, web)), (Where{2, 0b1}));
+  EXPECT_EQ(where(engine.place(kind, web)), (Where{1, 0b1}));
+  EXPECT_EQ(where(engine.place(kind, web)), (Where{0, 0b10}));  // The second round, and never on one card.
+  EXPECT_EQ(where(engine.place(kind)), (Where{0, 0b100}));      // Who has no replicas minds nobody.
+}
+
+TEST(Replicas, spread_parts_them_over_the_cards_of_one_node) {
+  Engine engine(Strategy::spread);
+  add(engine.fleet(), 2);
+  engine.take(engine.kind(part(6'000)), {0, 0b10, {}});
+  const Kind kind = engine.kind(part(2'000));
+  const Application web = engine.application("web");
+  EXPECT_EQ(where(engine.place(kind, web)), (Where{0, 0b01}));
+  EXPECT_EQ(where(engine.find(kind)), (Where{0, 0b01}));
+  const auto second = engine.place(kind, web);
+  EXPECT_EQ(where(second), (Where{0, 0b10}));
+  EXPECT_EQ(where(engine.place(kind, web)), (Where{0, 0b01}));  // One on each: the emptier again.
+  engine.release(kind, *second, web);
+  EXPECT_EQ(where(engine.place(kind, web)), (Where{0, 0b10}));
+}
+
+TEST(Replicas, other_policies_part_them_where_it_is_all_the_same) {
+  for (const Strategy strategy : {Strategy::first_fit, Strategy::best_fit, Strategy::fgd}) {
+    Engine engine(strategy);
+    for (int n = 0; n < 3; ++n) add(engine.fleet(), 2);
+    engine.expect({{part(5'000), certain}});
+    const Kind kind = engine.kind(part(10'000));
+    const Application web = engine.application("web");
+    const auto first = where(engine.place(kind, web));
+    EXPECT_EQ(first.node, 0u) << text(strategy);
+    const bool node_alike = strategy != Strategy::best_fit;  // It prefers the fuller node, replica or not.
+    EXPECT_EQ(where(engine.find(kind, web)).node, node_alike ? 1u : 0u) << text(strategy);
+    EXPECT_EQ(where(engine.find(kind)).node, 0u) << text(strategy);
+  }
+}
+
+// Whatever the history: an application never makes a request fit or not fit, spread goes where the fewest
+// replicas are, and the others give up nothing of their score.
+TEST(Replicas, only_choose_among_places_that_are_there) {
+  for (const Strategy strategy : all) {
+    std::mt19937 dice(11);
+    Engine engine(strategy);
+    for (int n = 0; n < 70; ++n) add(engine.fleet(), n % 3 == 0 ? 2 : 4);
+    engine.expect({{part(5'000), certain / 2}, {part(10'000, 2), certain / 2}});
+    struct Standing {
+      Kind kind;
+      Spot spot;
+      unsigned application;
+    };
+    std::vector<Standing> standing;
+    for (int round = 0; round < 600; ++round) {
+      if (dice() % 3 == 0 && !standing.empty()) {
+        std::swap(standing[dice() % standing.size()], standing.back());
+        const Standing& s = standing.back();
+        engine.release(s.kind, s.spot, s.application);
+        standing.pop_back();
+        continue;
+      }
+      const Kind kind = engine.kind(part(dice() % 4 * 2'000 + 1'000, dice() % 8 == 0 ? 2 : 1));
+      const Application app = engine.application("app" + std::to_string(dice() % 3));
+      const auto plain = engine.find(kind);
+      const auto spot = engine.place(kind, app);
+      ASSERT_EQ(spot.has_value(), plain.has_value());
+      if (!spot) continue;
+      if (strategy == Strategy::spread) {
+        std::vector<unsigned> count(engine.fleet().nodes());
+        for (const Standing& s : standing) count[s.spot.node] += s.application == app;
+        engine.release(kind, *spot, app);
+        for (uint32_t n = 0; n < engine.fleet().nodes(); ++n)
+          if (fitting(engine.fleet(), n, engine.ask(kind))) {
+            ASSERT_LE(count[spot->node], count[n]);
+          }
+        engine.take(kind, *spot, app);
+      }
+      standing.push_back({kind, *spot, app});
+    }
+    // Everything goes, and nothing is remembered of anybody.
+    for (const Standing& s : standing) engine.release(s.kind, s.spot, s.application);
+    const Kind kind = engine.kind(part(1'000));
+    EXPECT_EQ(where(engine.find(kind, engine.application("app1"))), where(engine.find(kind)));
+  }
+}
+
+TEST(Replicas, of_a_machine_stand_on_different_cards_under_spread) {
+  std::vector<Card> cards(2);
+  for (unsigned i = 0; i < 2; ++i) {
+    cards[i].device.index = i;
+    cards[i].device.uuid.bytes[0] = static_cast<uint8_t>(i + 1);
+    cards[i].device.native = {10_GiB};
+    cards[i].free = i == 0 ? 9_GiB : 4_GiB;
+  }
+  Request request;
+  request.memory = PerDevice{1_GiB};
+  request.application = "web";
+  Resident first;
+  first.cards = {0};
+  first.memory = 1_GiB;
+  EXPECT_EQ(place(cards, request, Strategy::spread, std::span(&first, 1)).placement->cards[0], 0u);
+  first.application = "web";
+  EXPECT_EQ(place(cards, request, Strategy::spread, std::span(&first, 1)).placement->cards[0], 1u);
+}
+
+}  // namespace
+}  // namespace carve::place

@@ -1,0 +1,110 @@
+// The matrix of `nvidia-smi topo -m` as a topology: what operators have at hand, and what a snapshot of a
+// fleet carries. Its heading may be underlined by escape sequences; right of the cards stand network cards
+// and affinities, below them a legend.
+#include <charconv>
+#include <vector>
+
+#include "place/topology.h"
+
+namespace carve::place {
+namespace {
+
+// Takes the line off the front of `rest`.
+std::string_view next_line(std::string_view& rest) {
+  const size_t end = std::min(rest.find('\n'), rest.size());
+  const std::string_view line = rest.substr(0, end);
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  return line;
+}
+
+// Words between blanks; escape sequences (ESC [ digits letter) are blanks.
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> out;
+  size_t begin = 0;
+  const auto word = [&](size_t end) {
+    if (end > begin) out.push_back(line.substr(begin, end - begin));
+  };
+  for (size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (c == '\x1b') {
+      word(i);
+      while (i + 1 < line.size() && !(line[i] >= 'a' && line[i] <= 'z')) ++i;
+      begin = i + 1;
+    } else if (c == ' ' || c == '\t' || c == '\r') {
+      word(i);
+      begin = i + 1;
+    }
+  }
+  word(line.size());
+  return out;
+}
+
+// N of "GPUN".
+std::optional<unsigned> card_of(std::string_view name) {
+  unsigned number = 0;
+  if (!name.starts_with("GPU") || name.size() > 6) return std::nullopt;
+  const auto [end, error] = std::from_chars(name.data() + 3, name.data() + name.size(), number);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+Outcome<Topology> Topology::read(std::string_view matrix, unsigned cards) {
+  size_t line_number = 0;
+  const auto wrong = [&](std::string_view why) {
+    return failure(FailureKind::bad_request, "line {}: {}", line_number, why);
+  };
+  std::vector<unsigned> columns;
+  std::vector<Wire> wires;
+  CardSet told = 0;
+  while (!matrix.empty()) {
+    const auto words = words_of(next_line(matrix));
+    ++line_number;
+    if (words.empty() || !card_of(words[0])) continue;
+    if (columns.empty()) {  // The heading.
+      for (const std::string_view word : words) {
+        const auto card = card_of(word);
+        if (!card) break;
+        if (*card != columns.size())
+          return wrong(fmt::format("{} stands where GPU{} belongs", word, columns.size()));
+        columns.push_back(*card);
+        if (columns.size() > cards)
+          return wrong(fmt::format("column {}: the node has {} cards, counted from 0", word, cards));
+      }
+      continue;
+    }
+    const unsigned card = *card_of(words[0]);
+    if (card >= columns.size()) return wrong(fmt::format("{} is not in the heading", words[0]));
+    if ((told >> card & 1) != 0) return wrong(fmt::format("{} has a line already", words[0]));
+    told |= CardSet{1} << card;
+    if (words.size() <= columns.size())
+      return wrong(fmt::format("{} links, and the heading names {} cards", words.size() - 1, columns.size()));
+    for (const unsigned column : columns) {
+      const std::string_view word = words[column + 1];
+      if (column == card) {
+        if (word != "X")
+          return wrong(fmt::format("column GPU{}: '{}', and a card's link to itself is X", column,
+                                   word.substr(0, 20)));
+        continue;
+      }
+      const auto link = parse_link(word);
+      if (!link)
+        return wrong(fmt::format("column GPU{}: '{}' is no link: NV1 to NV99, PIX, PXB, PHB, NODE or SYS",
+                                 column, word.substr(0, 20)));
+      for (const Wire& w : wires)
+        if (w.from == column && w.to == card && w.link != *link)
+          return wrong(fmt::format("column GPU{}: GPU{} to GPU{} over {}, and the other way round over {}",
+                                   column, card, column, text(*link), text(w.link)));
+      wires.push_back({card, column, *link});
+    }
+  }
+  if (columns.size() != cards)
+    return failure(FailureKind::bad_request, "{} cards in its heading, and the node has {}", columns.size(),
+                   cards);
+  for (const unsigned card : columns)
+    if ((told >> card & 1) == 0) return failure(FailureKind::bad_request, "GPU{} has no line", card);
+  return of(cards, wires);
+}
+
+}  // namespace carve::place
