@@ -6,6 +6,7 @@
 // seconds.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 #include <random>
 #include <set>

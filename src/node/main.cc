@@ -60,6 +60,7 @@ int serve(const Options& options) {
   OR_SAY(paths, find_paths(options));
   OR_SAY(nvml, Nvml::open(paths->libnvml));
   OR_SAY(devices, find_devices(**nvml, options, *paths));
+  OR_SAY(topology, find_topology(**nvml, options, *devices));
   std::vector<Device> plain;
   for (const NodeDevice& d : *devices) plain.push_back(d.device);
   OR_SAY(claimed, claim(names_of(plain, *paths)));
@@ -81,7 +82,8 @@ int serve(const Options& options) {
                           options.labels,
                           options.policy_per_slice,
                           options.unshared,
-                          options.overcommit_compute};
+                          options.overcommit_compute,
+                          *topology};
   Agent agent(loop, settings, std::move(*devices), std::move(*runtime), std::move(*keeper),
               std::move(ledger->store));
   if (!ledger->moved_aside.empty()) {

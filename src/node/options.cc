@@ -22,6 +22,8 @@ const char* const help_text =
                          (root: /run/carve/carved.sock; else $XDG_RUNTIME_DIR/carve/carved.sock, or
                          /tmp/carve-UID/carved.sock)
   --strategy NAME        binpack (default): fill one device before the next; spread: the emptiest first
+  --topology FILE        how the devices are connected, as `nvidia-smi topo -m` prints it, instead of what the
+                         driver says: several devices for one slice are the best connected
   --reserve SIZE         keep this much of each device back, instead of what the driver calls reserved
   --context-charge WHOM  slice (default): contexts count against the slice's quota; reserve: against the
                          device's reserve
@@ -74,6 +76,7 @@ void fill_defaults(Options& o, const Surroundings& s) {
   o.state = absolute(o.state, s.working_directory);
   o.socket = absolute(o.socket, s.working_directory);
   o.cdi_dir = absolute(o.cdi_dir, s.working_directory);
+  o.topology = absolute(o.topology, s.working_directory);
 }
 
 constexpr size_t most_labels = 64, longest_label = 253;
@@ -149,6 +152,7 @@ constexpr Row rows[] = {
     {"--sim", true, keep<&Options::sim>},
     {"--state", true, keep<&Options::state>},
     {"--socket", true, keep<&Options::socket>},
+    {"--topology", true, keep<&Options::topology>},
     {"--cdi-dir", true, keep<&Options::cdi_dir>},
     {"--log-level", true, keep<&Options::log_level>},
     {"--policy-per-slice", false, raise<&Options::policy_per_slice>},

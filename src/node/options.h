@@ -15,6 +15,7 @@ struct Options {
   std::string state, socket, cdi_dir = "/var/run/cdi";
   std::string sim;  // Empty: real devices.
   Strategy strategy = Strategy::binpack;
+  std::string topology;  // A file; empty: as the driver says.
   std::optional<Bytes> reserve;
   bool contexts_in_slice = true;
   AuditAct audit = AuditAct::report;

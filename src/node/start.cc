@@ -178,6 +178,29 @@ Outcome<std::vector<NodeDevice>> find_devices(Nvml& nvml, const Options& options
   return out;
 }
 
+Outcome<std::optional<place::Topology>> find_topology(const Nvml& nvml, const Options& options,
+                                                      const std::vector<NodeDevice>& devices) {
+  const auto count = static_cast<unsigned>(devices.size());
+  if (!options.topology.empty()) {
+    const auto matrix = read_file(options.topology, 1 << 20);
+    if (!matrix) return failure(K::bad_request, "--topology {}: cannot be read", options.topology);
+    const auto read = place::Topology::read(*matrix, count);
+    if (!read) return failure(K::bad_request, "--topology {}: {}", options.topology, read.error().sentence);
+    return *read;
+  }
+  std::vector<unsigned> indexes;
+  for (const NodeDevice& d : devices) indexes.push_back(d.device.index);
+  const auto wires = nvml.wires(indexes);
+  if (wires.empty()) return std::nullopt;
+  const auto told = place::Topology::of(count, wires);
+  if (told) return *told;
+  log::warning(
+      "{}: the driver contradicts itself, so cards are chosen without it; carved --topology FILE says "
+      "how they are connected",
+      told.error().sentence);
+  return std::nullopt;
+}
+
 Outcome<Fd> open_metrics(const std::string& host, uint16_t& port) {
   sockaddr_in6 six{};
   sockaddr_in four{};

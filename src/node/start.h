@@ -28,6 +28,11 @@ Outcome<Paths> find_paths(const Options& options);
 
 Outcome<std::vector<NodeDevice>> find_devices(Nvml& nvml, const Options& options, const Paths& paths);
 
+// How they are connected: as --topology FILE says, else as the driver does; nothing where neither is known. A
+// driver that contradicts itself is not believed, and said to.
+Outcome<std::optional<place::Topology>> find_topology(const Nvml& nvml, const Options& options,
+                                                      const std::vector<NodeDevice>& devices);
+
 // TCP, for metrics; `port` 0 becomes one that is free.
 Outcome<Fd> open_metrics(const std::string& host, uint16_t& port);
 

@@ -21,53 +21,55 @@ Outcome<void> Agent::adopt(bool rebuild) {
     if (const auto good = ledger_.apply(change); !good)
       return failure(FailureKind::out_of_order, "the ledger contradicts itself: {}", good.error().sentence);
 
-  const auto seen = [&](const NodeDevice& d, Bytes reserved) -> Outcome<void> {
-    Device as = d.device;
-    as.reserved = reserved;
-    const auto change = ledger_.see(as);
-    if (!change) return tl::unexpected(change.error());
-    return ledger::post(ledger_, *store_, *change);
-  };
-  if (rebuild) {
-    for (const NodeDevice& d : devices_)
-      if (const auto good = seen(d, {}); !good) return good;
-    for (const std::string& name : runtime_.noted()) {
-      const auto note = read_note(runtime_.read_note(name));
-      if (!note || note->boot_id != now().boot_id) continue;
-      if (const auto posted = ledger::post(ledger_, *store_, ledger::Granted{note->use}); !posted)
-        log::error("{}: cannot be taken back into the ledger: {}", name, posted.error().sentence);
-      else
-        event(name, "taken back into the ledger from its note");
-    }
-  }
-
+  // What can be said before anybody was looked for; then everybody who lives is taken over; then the rest.
+  ledger::Observed seen = observed();
+  seen.book_lost = rebuild;
+  if (const auto done = agree(seen); !done) return done;
+  std::set<uint64_t> inhabited;
   std::vector<ledger::Use> uses;
   for (const auto& [id, use] : ledger_.living()) uses.push_back(use);
-  for (const ledger::Use& use : uses) {
-    const bool same_boot = use.from.boot_id == now().boot_id;
-    if (!adopt_tenant(use)) {
-      const auto change = ledger_.end(
-          use.id, now(),
-          same_boot ? "its last process ended while the agent was away" : "the machine was started anew");
-      if (const auto kept = ledger::post(ledger_, *store_, *change); !kept)
-        return tl::unexpected(kept.error());
-      keeper_.drop(use.what.name);
-      runtime_.remove(use.what.name);
-      if (tree_)
-        if (auto cgroup = Cgroup::make(*tree_, group_, use.what.name)) cgroup->remove();
-    }
-  }
-  // Leftovers of a grant or an end that was cut short.
-  for (const std::string& name : runtime_.noted()) {
-    if (find(name) != nullptr) continue;
-    keeper_.drop(name);
-    runtime_.remove(name);
-  }
-  for (const NodeDevice& d : devices_)
-    if (const auto good = seen(d, d.device.reserved); !good) return good;
+  for (const ledger::Use& use : uses)
+    if (adopt_tenant(use)) inhabited.insert(use.id);
+  seen = observed();
+  seen.inhabited = std::move(inhabited);
+  if (const auto done = agree(seen); !done) return done;
   open_policies();
   for (const auto& [id, tenant] : tenants_) compute_changed(*tenant);
   watch_keeper();
+  return {};
+}
+
+ledger::Observed Agent::observed() const {
+  ledger::Observed seen;
+  seen.boot_id = now().boot_id;
+  for (const NodeDevice& d : devices_) seen.devices.push_back(d.device);
+  for (const std::string& name : runtime_.noted()) {
+    const auto note = read_note(runtime_.read_note(name));
+    seen.pages.push_back(
+        {name, note && note->boot_id == seen.boot_id ? std::optional(note->use) : std::nullopt});
+  }
+  return seen;
+}
+
+// Carries out every repair, in the direction that the ledger's table states.
+Outcome<void> Agent::agree(const ledger::Observed& seen) {
+  using D = ledger::Difference;
+  for (const ledger::Disagreement& d : ledger::disagreements(ledger_, seen, now())) {
+    if (d.difference == D::device_too_small) return failure(FailureKind::out_of_order, "{}", d.truth);
+    if (d.difference == D::device_unknown || d.difference == D::device_differs)
+      log::info("{}", sentence(d));  // At every first start, or because somebody chose so.
+    else
+      event(d.name, sentence(d));
+    if (d.change)
+      if (const auto kept = ledger::post(ledger_, *store_, *d.change); !kept)
+        return tl::unexpected(kept.error());
+    if (d.difference == D::use_over || d.difference == D::use_unreadable || d.difference == D::pages_stale) {
+      keeper_.drop(d.name);
+      runtime_.remove(d.name);
+      if (tree_ && d.difference == D::use_over)
+        if (auto cgroup = Cgroup::make(*tree_, group_, d.name)) cgroup->remove();
+    }
+  }
   return {};
 }
 

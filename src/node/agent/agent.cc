@@ -129,6 +129,8 @@ std::vector<place::Resident> Agent::residents(uint32_t asking) const {
                       what.isolation != Isolation::none,
                       !what.shares_compute() && !what.exclusive,
                       settings_.policy_per_slice ? std::nullopt : std::optional(what.policy)};
+    if (what.owner == asking)
+      r.application = what.application;  // Another user's "web" is another application.
     for (const Slice& slice : what.slices) {
       const auto d =
           std::ranges::find(devices_, slice.device, [](const NodeDevice& n) { return n.device.uuid; });
@@ -143,7 +145,8 @@ place::Answer Agent::explain(const Request& request) const {
   const std::vector<place::Card> all = cards();
   const std::vector<place::Resident> who = residents(request.owner);
   const Strategy strategy = request.strategy.value_or(settings_.strategy);
-  const auto answer_to = [&](const Request& r) { return place::place(all, r, strategy, who); };
+  const place::Topology* links = settings_.topology ? &*settings_.topology : nullptr;
+  const auto answer_to = [&](const Request& r) { return place::place(all, r, strategy, who, links); };
   place::Answer answer = answer_to(request);
   if (!answer.placement || request.policy || settings_.policy_per_slice) return answer;
   // Whoever names no policy takes its device's. The parts of one slice follow one policy, so while some
@@ -161,6 +164,12 @@ place::Answer Agent::explain(const Request& request) const {
     if (answer.placement) break;
   }
   return answer;
+}
+
+place::Plan Agent::repack(unsigned devices, uint32_t asking, std::vector<place::Resident>& who) const {
+  who = residents(asking);
+  return place::plan(cards(), settings_.strategy, who, devices,
+                     settings_.topology ? &*settings_.topology : nullptr);
 }
 
 Policies::Holders Agent::policy_holders() const {
@@ -226,6 +235,7 @@ Outcome<const Tenant*> Agent::grant(Request request, const Peer& creator) {
   what.policy =
       request.policy.value_or(policies_.of(devices_[answer.placement->cards.front()].device.uuid).effective);
   what.latency = request.latency;
+  what.application = request.application;
   for (const size_t i : answer.placement->cards) {
     const Device& d = devices_[i].device;
     what.slices.push_back({d.uuid, request.exclusive ? d.usable() : answer.placement->memory,

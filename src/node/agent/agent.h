@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "ledger/store.h"
+#include "ledger/truth.h"
 #include "node/agent/policies.h"
 #include "node/agent/tenant.h"
 #include "node/arbiter/arbiter.h"
@@ -46,6 +47,7 @@ struct Settings {
   bool policy_per_slice = false;    // Slices of one device may follow different policies.
   bool unshared = false;            // Slices without a share are admitted beside enforced ones, as the last.
   bool overcommit_compute = false;  // More than the whole of a device's compute may be promised.
+  std::optional<place::Topology> topology;  // How the devices are connected, in their order.
 };
 
 // What somebody wants changed of a living slice; absent: as it is. Memory and share of each of its devices.
@@ -80,6 +82,8 @@ class Agent {
   // Requests. The caller has checked who asks.
   Outcome<const Tenant*> grant(Request request, const Peer& creator);
   place::Answer explain(const Request& request) const;
+  // Which moves would empty so many devices, as the one who asks may know them, and whom its residents are.
+  place::Plan repack(unsigned devices, uint32_t asking, std::vector<place::Resident>& who) const;
   Outcome<std::map<std::string, std::string>> enter(Tenant&, Peer peer, const std::string& command,
                                                     const std::string* visible_devices);
   Outcome<void> supervise(Tenant&, Peer peer);
@@ -115,6 +119,8 @@ class Agent {
   bool has_cgroups() const { return tree_.has_value() && cgroup_trouble_.empty(); }
   const std::string& cgroup_trouble() const { return cgroup_trouble_; }
   int64_t sample_age_ns() const;
+  uint64_t samples() const { return samples_; }               // Taken so far.
+  int64_t sample_took_ns() const { return sample_took_ns_; }  // The last of them.
   void event(const std::string& slice, std::string text);
 
  private:
@@ -153,6 +159,8 @@ class Agent {
   void end(uint64_t id, const std::string& why);
   std::string environment_devices(const Tenant&, const std::string* visible) const;
 
+  ledger::Observed observed() const;  // What lies there; who lives is not looked at.
+  Outcome<void> agree(const ledger::Observed&);
   bool adopt_tenant(const ledger::Use& use);  // False: it is over.
   void recover_report(Tenant&);
   void reach_keeper();
@@ -185,6 +193,7 @@ class Agent {
   Sampler* sampler_ = nullptr;
   uint64_t beats_ = 0;
   int64_t last_sample_ns_ = 0;
+  int64_t sample_took_ns_ = 0;
   uint64_t samples_ = 0;
   uint64_t looks_ = 0;
 };

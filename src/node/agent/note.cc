@@ -55,7 +55,7 @@ struct ContainerDocument {
 
 struct NoteDocument {
   uint64_t id = 0;
-  std::string name, request_id, command, boot_id, created_boot_id, isolation, policy, latency;
+  std::string name, request_id, command, boot_id, created_boot_id, isolation, policy, latency, application;
   uint32_t owner_uid = 0;
   bool exclusive = false, container = false, cgroup = false, entered = false;
   uint64_t created_utc_ns = 0, created_monotonic_ns = 0;
@@ -73,6 +73,7 @@ struct NoteDocument {
     field("isolation", self.isolation);
     field("policy", self.policy);
     field("latency", self.latency);
+    field("application", self.application);
     field("owner_uid", self.owner_uid);
     field("exclusive", self.exclusive);
     field("container", self.container);
@@ -106,6 +107,7 @@ std::string write_note(const Note& note) {
   d.isolation = text(use.what.isolation);
   d.policy = text(use.what.policy);
   d.latency = text(use.what.latency);
+  d.application = use.what.application;
   d.owner_uid = use.what.owner;
   d.exclusive = use.what.exclusive;
   d.container = use.what.persistent;
@@ -149,6 +151,7 @@ std::optional<Note> read_note(const std::string& written) {
   what.isolation = *isolation;
   what.policy = *policy;
   what.latency = *latency;
+  what.application = d->application;
   for (const SliceDocument& s : d->slices) {
     const auto uuid = parse_uuid(s.device);
     if (!uuid) return std::nullopt;

@@ -16,7 +16,8 @@ TEST(Note, says_again_what_was_noted) {
                    .persistent = true,
                    .isolation = Isolation::none,
                    .policy = Policy::native_burst_share,
-                   .latency = LatencyClass::latency};
+                   .latency = LatencyClass::latency,
+                   .application = "web"};
   note.use.from = {1'700'000'000'000'000'000, "boot", 55};
   note.use.before = {{{1_GiB, {2000}, Policy::fixed_share, LatencyClass::batch, Isolation::memory},
                       {1'700'000'000'000'000'009, "boot", 77}}};

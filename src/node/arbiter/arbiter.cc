@@ -11,6 +11,7 @@
 #include <bit>
 #include <climits>
 #include <ctime>
+#include <utility>
 
 #include "node/os/clock.h"
 
@@ -25,8 +26,11 @@ namespace {
 
 // A futex wait ends so much later than asked, on an idle machine; below that it is better not to sleep.
 constexpr Ns shortest_sleep = 30 * share::us;
+constexpr Ns unasked_sleep = 1100 * share::us;
+// What a drain will still take is known to the distance between two markers (meter.cc): half of that too
+// early.
+constexpr Ns marker_doubt = 100 * share::us;
 constexpr size_t most_waits = 1000;
-constexpr size_t most_samples = 72;  // At about one a second: a minute and some.
 
 long futex(const void* word, int operation, uint32_t value, const timespec* until, uint32_t mask) {
   return syscall(SYS_futex, word, operation, value, until, nullptr, mask);
@@ -51,7 +55,7 @@ struct Arbiter::Member {
   Ns began_waiting = 0;
   uint64_t waits = 0;
   std::vector<Ns> recent_waits;  // A ring of the last `most_waits`.
-  std::vector<std::pair<Ns, share::Account>> samples;
+  Rate charged;
   uint64_t copied_by_the_dead[3] = {};
 
   uint64_t copied(unsigned way) const {
@@ -189,15 +193,17 @@ void Arbiter::set_gate(Member& m, Ns now) {
     ++m.number;
     if (wanted.open) {
       m.opened = now;
-      m.closed = 0;
+      const Ns closed = std::exchange(m.closed, 0);
       if (m.waiting_since != 0) {
         ++m.waits;
-        const Ns waited = now - m.waiting_since;
+        // A thread that slept through a whole lease still says since when it waits; it was let go meanwhile.
+        const Ns since = std::max(m.waiting_since, closed);
+        const Ns waited = now - since;
         if (m.recent_waits.size() < most_waits)
           m.recent_waits.push_back(waited);
         else
           m.recent_waits[m.waits % most_waits] = waited;
-        record(m, SpanKind::wait, m.waiting_since, now);
+        record(m, SpanKind::wait, since, now);
       }
     } else if (m.told) {
       record(m, SpanKind::lease, m.opened, now);
@@ -206,17 +212,15 @@ void Arbiter::set_gate(Member& m, Ns now) {
   }
   // What may be in flight is the process's: its threads know only of themselves. Processes have contexts of
   // their own, which the device runs in turn: one that runs dry at its turn costs a switch.
-  Ns bound = wanted.bound;
-  if (bound != share::unbounded)
-    bound = std::max<Ns>(bound / std::max(1u, m.meter.threads()), 50 * share::us);
-  const bool alone = wanted.bound == share::unbounded;
-  control.batch_ns.store(
-      static_cast<uint32_t>(alone ? decides_.tuning().batch_alone : decides_.tuning().batch),
-      std::memory_order_relaxed);
+  const Ns bound = std::max<Ns>(wanted.bound / std::max(1u, m.meter.threads()), 50 * share::us);
+  const share::Tuning& tuning = decides_.tuning();
+  control.batch_ns.store(static_cast<uint32_t>(wanted.unwatched ? tuning.batch_alone : tuning.batch),
+                         std::memory_order_relaxed);
   control.lease_deadline.store(static_cast<uint64_t>(wanted.deadline), std::memory_order_relaxed);
   const auto pass = wanted.open ? shm::Pass::lease : shm::Pass::closed;
-  const uint64_t bound_ns = bound == share::unbounded ? UINT64_MAX : static_cast<uint64_t>(bound);
-  control.lease.store(shm::LeaseWord::of(pass, wanted.open ? bound_ns : 0, wanted.eager, m.number).value,
+  control.lease.store(shm::LeaseWord::of(pass, wanted.open ? static_cast<uint64_t>(bound) : 0, wanted.eager,
+                                         m.number, wanted.unwatched)
+                          .value,
                       std::memory_order_seq_cst);
   if (wanted.open && moves) futex(low_half(control.lease), FUTEX_WAKE, INT_MAX, nullptr, 0);
   m.gate = wanted;
@@ -290,28 +294,35 @@ void Arbiter::run() {
   while (!ending_) {
     const uint32_t poked = poked_.load(std::memory_order_acquire);
     Ns next = share::never;
+    bool anybody_urgent = false;
     const Ns now = monotonic_ns();
     {
       const std::lock_guard lock(mutex_);
       if (!members_.empty()) next = look(now);
+      if (decides_.draining() && next - now > 2 * marker_doubt) next -= marker_doubt;
+      for (const auto& m : members_) anybody_urgent |= m->who.terms.latency == LatencyClass::latency;
       tell.swap(tell_);
     }
+    word_.looks.fetch_add(1, std::memory_order_release);
     for (Arbiter* other : tell) other->poke();
     tell.clear();
-    sleep_until(next, poked);
+    sleep_until(next, poked, anybody_urgent);
   }
 }
 
-void Arbiter::sleep_until(Ns next, uint32_t poked) {
+void Arbiter::sleep_until(Ns next, uint32_t poked, bool anybody_urgent) {
   const auto woken = [&] { return poked_.load(std::memory_order_acquire) != poked; };
   Ns now = monotonic_ns();
   if (next - now > shortest_sleep) {
+    // Who comes while the device is another's anyway is seen soon enough, except where it would go first.
+    const uint32_t wakes = next - now > unasked_sleep || anybody_urgent ? 1 : 0;
     // From here on whoever comes wakes us; whoever came since our look is seen by one more.
-    word_.asleep.store(1, std::memory_order_seq_cst);
-    if (!woken() && !somebody_came()) {
+    word_.asleep.store(wakes, std::memory_order_seq_cst);
+    if (!woken() && (wakes == 0 || !somebody_came())) {
       const Ns until = next == share::never ? share::never : next - shortest_sleep / 2;
       const timespec t = {until / share::second, until % share::second};
-      futex(&word_.asleep, FUTEX_WAIT_BITSET, 1, next == share::never ? nullptr : &t, FUTEX_BITSET_MATCH_ANY);
+      futex(&word_.asleep, FUTEX_WAIT_BITSET, wakes, next == share::never ? nullptr : &t,
+            FUTEX_BITSET_MATCH_ANY);
     }
     word_.asleep.store(0, std::memory_order_seq_cst);
     now = monotonic_ns();
@@ -346,12 +357,8 @@ void Arbiter::sample() {
   const Ns now = monotonic_ns();
   if (members_.empty()) return;
   look(now);
-  for (const auto& m : members_) {
-    m->samples.emplace_back(now, decides_.account(m->place));
-    if (m->samples.size() > most_samples) m->samples.erase(m->samples.begin());
-  }
-  busy_samples_.emplace_back(now, decides_.busy());
-  if (busy_samples_.size() > 2) busy_samples_.erase(busy_samples_.begin());
+  for (const auto& m : members_) m->charged.look(now, decides_.account(m->place).charged);
+  busy_.look(now, decides_.busy());
   poke();  // What followed from that look is the thread's to go on with.
 }
 
@@ -366,14 +373,7 @@ DeviceCompute Arbiter::view() {
   out.arbitrated = !members_.empty();
   out.switch_ns = static_cast<uint64_t>(decides_.tuning().switch_cost);
   out.switches = decides_.switches();
-  const auto parts_of = [](Ns part, Ns whole) {
-    return whole <= 0 ? 0u : static_cast<uint32_t>(std::clamp<Ns>(part * 10000 / whole, 0, 10000));
-  };
-  if (busy_samples_.size() == 2) {
-    const auto& [from, busy_from] = busy_samples_[0];
-    const auto& [to, busy_to] = busy_samples_[1];
-    out.idle_1s_bp = 10000 - parts_of(busy_to - busy_from, to - from);
-  }
+  if (const auto busy = busy_.part(share::second)) out.idle_1s_bp = 10000 - *busy;
   for (const auto& m : members_) {
     const share::Account& account = decides_.account(m->place);
     SliceCompute slice;
@@ -388,14 +388,8 @@ DeviceCompute Arbiter::view() {
     slice.leases = account.leases;
     for (const unsigned way : {0u, 1u, 2u}) slice.copied[way] = m->who.device == 0 ? m->copied(way) : 0;
     slice.waits = m->waits;
-    if (m->samples.size() >= 2) {
-      const auto& [to, last] = m->samples.back();
-      const auto& [from, first] = m->samples[m->samples.size() - 2];
-      slice.achieved_1s_bp = parts_of(last.charged - first.charged, to - from);
-      const auto minute =
-          std::ranges::find_if(m->samples, [&](const auto& s) { return s.first >= to - 61 * share::second; });
-      slice.achieved_60s_bp = parts_of(last.charged - minute->second.charged, to - minute->first);
-    }
+    slice.achieved_1s_bp = m->charged.part(share::second).value_or(0);
+    slice.achieved_60s_bp = m->charged.part(60 * share::second).value_or(0);
     if (!m->recent_waits.empty()) {
       std::vector<Ns> sorted = m->recent_waits;
       std::ranges::sort(sorted);

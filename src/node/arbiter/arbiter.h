@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "node/arbiter/meter.h"
+#include "node/arbiter/rate.h"
 #include "node/arbiter/trace.h"
 #include "node/arbiter/view.h"
 #include "share/device.h"
@@ -56,7 +57,8 @@ class Arbiter {
   void add_process(uint64_t tenant, unsigned slot);
   void remove_process(uint64_t tenant, unsigned slot);
 
-  // Brings the accounts up to now, and keeps a sample of them for the windows of view().
+  // Brings the accounts up to now, and remembers them for the windows of view(): to be called some times a
+  // second.
   void sample();
   DeviceCompute view();
   std::vector<TraceSpan> trace(share::Ns from) const;  // What ended since then, as far as it is remembered.
@@ -71,7 +73,7 @@ class Arbiter {
   void write_timetable();
   void record(const Member&, SpanKind, share::Ns begin, share::Ns end);
   Member* find(uint64_t tenant);
-  void sleep_until(share::Ns next, uint32_t poked);  // Not this one.
+  void sleep_until(share::Ns next, uint32_t poked, bool anybody_urgent);  // Not this one.
   bool somebody_came();
 
   static constexpr size_t most_spans = 200'000;  // Of five seconds of the busiest device; 8 MB.
@@ -85,7 +87,7 @@ class Arbiter {
   std::vector<Arbiter*> tell_;  // After this look.
   std::vector<TraceSpan> spans_;
   uint64_t spans_recorded_ = 0;
-  std::vector<std::pair<share::Ns, share::Ns>> busy_samples_;  // When, and how long it had been busy.
+  Rate busy_;
   std::atomic<uint32_t> poked_{0};
   std::atomic<bool> ending_{false};
   std::thread thread_;

@@ -70,6 +70,20 @@ TEST_F(ArbiterThread, sleeps_until_a_tenant_comes_and_opens_for_it) {
   EXPECT_NE(a.control->devices[0].lease_deadline, 0u);
 }
 
+TEST_F(ArbiterThread, of_a_thread_that_sleeps_through_its_leases_no_two_waits_overlap) {
+  arbiter->add(a.governed(fixed(5000)), slots);
+  comes(a);  // And never says that it was let in.
+  std::vector<TraceSpan> waits;
+  ASSERT_TRUE(eventually([&] {
+    comes(a);
+    a.thread().waiting_since = 1;  // Since ever.
+    waits = arbiter->trace(0);
+    std::erase_if(waits, [](const TraceSpan& s) { return s.kind != SpanKind::wait; });
+    return waits.size() >= 4;
+  }));
+  for (size_t i = 1; i < waits.size(); ++i) EXPECT_GE(waits[i].begin_ns, waits[i - 1].end_ns);
+}
+
 TEST_F(ArbiterThread, two_that_never_stop_take_turns_and_are_never_both_let_in) {
   arbiter->add(a.governed(fixed(5000)), slots);
   arbiter->add(b.governed(fixed(5000)), slots);
@@ -156,11 +170,11 @@ TEST_F(ArbiterThread, remembers_what_the_dead_copied) {
 TEST_F(ArbiterThread, leaves_a_timetable_and_free_gates_behind) {
   arbiter->add(a.governed(fixed(3000)), slots);
   arbiter->add(b.governed(fixed(5000)), slots);
-  EXPECT_EQ(a.control->devices[0].fallback_period, 20'000'000u);
-  EXPECT_EQ(a.control->devices[0].fallback_length, 6'000'000u);
-  EXPECT_EQ(b.control->devices[0].fallback_offset, 6'000'000u);
+  EXPECT_EQ(a.control->devices[0].fallback_period, 60'000'000u);
+  EXPECT_EQ(a.control->devices[0].fallback_length, 18'000'000u);
+  EXPECT_EQ(b.control->devices[0].fallback_offset, 18'000'000u);
   EXPECT_TRUE(arbiter->change(a.id, fixed(4000)));
-  EXPECT_EQ(a.control->devices[0].fallback_length, 8'000'000u);
+  EXPECT_EQ(a.control->devices[0].fallback_length, 24'000'000u);
   EXPECT_FALSE(arbiter->change(77, fixed(4000)));
   arbiter.reset();
   EXPECT_EQ(a.pass(), shm::Pass::free);

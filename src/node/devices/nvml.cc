@@ -52,6 +52,8 @@ Outcome<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
   bind(from, "nvmlDeviceGetGraphicsRunningProcesses_v3", call.graphics_processes);
   bind(from, "nvmlDeviceGetProcessUtilization", call.process_utilization);
   bind(from, "nvmlDeviceGetUtilizationRates", call.utilization);
+  bind(from, "nvmlDeviceGetTopologyCommonAncestor", call.common_ancestor);
+  bind(from, "nvmlDeviceGetP2PStatus", call.peer_status);
   bind(from, "nvmlEventSetCreate", call.event_set);
   bind(from, "nvmlDeviceRegisterEvents", call.register_events);
   bind(from, "nvmlEventSetWait_v2", call.wait_for_event);
@@ -132,6 +134,26 @@ unsigned Nvml::minor_of(unsigned index) const {
   unsigned minor = index;
   if (call_.minor != nullptr && call_.minor(handles_[index], &minor) != NVML_SUCCESS) minor = index;
   return minor;
+}
+
+std::vector<place::Wire> Nvml::wires(const std::vector<unsigned>& indexes) const {
+  std::vector<place::Wire> out;
+  const auto link_of = [&](nvmlDevice_t a, nvmlDevice_t b) -> std::optional<place::Link> {
+    nvmlGpuP2PStatus_t status{};
+    if (call_.peer_status != nullptr &&
+        call_.peer_status(a, b, NVML_P2P_CAPS_INDEX_NVLINK, &status) == NVML_SUCCESS &&
+        status == NVML_P2P_STATUS_OK)
+      return place::Link::nvlink;
+    nvmlGpuTopologyLevel_t level{};
+    if (call_.common_ancestor == nullptr || call_.common_ancestor(a, b, &level) != NVML_SUCCESS)
+      return std::nullopt;
+    if (level <= NVML_TOPOLOGY_MULTIPLE) return place::Link::bridge;
+    return level <= NVML_TOPOLOGY_NODE ? place::Link::numa : place::Link::socket;
+  };
+  for (unsigned a = 0; a < indexes.size(); ++a)
+    for (unsigned b = a + 1; b < indexes.size(); ++b)
+      if (const auto link = link_of(handles_[indexes[a]], handles_[indexes[b]])) out.push_back({a, b, *link});
+  return out;
 }
 
 std::vector<ProcessUse> Nvml::processes(unsigned index, bool& hidden, nvmlReturn_t& result) {

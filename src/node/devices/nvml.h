@@ -11,6 +11,7 @@
 #include "abi/nvml.h"
 #include "core/device.h"
 #include "core/failure.h"
+#include "place/topology.h"
 
 namespace carve::node {
 
@@ -31,6 +32,8 @@ struct NvmlTable {
   decltype(&nvmlDeviceGetGraphicsRunningProcesses_v3) graphics_processes;
   decltype(&nvmlDeviceGetUtilizationRates) utilization;
   decltype(&nvmlDeviceGetProcessUtilization) process_utilization;
+  decltype(&nvmlDeviceGetTopologyCommonAncestor) common_ancestor;
+  decltype(&nvmlDeviceGetP2PStatus) peer_status;
   decltype(&nvmlEventSetCreate) event_set;
   decltype(&nvmlDeviceRegisterEvents) register_events;
   decltype(&nvmlEventSetWait_v2) wait_for_event;
@@ -63,6 +66,9 @@ class Nvml {
   // each, instead of what the driver calls reserved.
   Outcome<std::vector<Device>> find_devices(const Bytes* reserve, std::vector<std::string>& said);
   unsigned minor_of(unsigned index) const;  // N of /dev/nvidiaN.
+  // How the devices with these indices are connected, numbered by their position here. What the driver does
+  // not say of a pair is left out.
+  std::vector<place::Wire> wires(const std::vector<unsigned>& indexes) const;
   const std::string& driver_version() const { return driver_version_; }
 
   DeviceSample sample(unsigned index);  // NVML's index.

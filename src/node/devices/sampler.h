@@ -1,4 +1,4 @@
-// Asks NVML once a second who uses how much, in a thread of its own: a sick device can hold a call for
+// Asks NVML who uses how much, when it is told to, in a thread of its own: a sick device can hold a call for
 // seconds, and the agent must not stand still with it. The loop asks for a sample and hears of it through an
 // eventfd; while one is under way another is not begun. A sample of 2 devices costs about 100 us.
 #pragma once

@@ -64,7 +64,8 @@ void Loop::run() {
     epoll_event events[64];
     const int count = epoll_wait(epoll_.get(), events, 64, timeout);
     for (int i = 0; i < count && !stopped_; ++i) {
-      const auto found = watched_.find(events[i].data.u64);
+      const uint64_t key = events[i].data.u64;  // A copy: the kernel's struct is packed.
+      const auto found = watched_.find(key);
       if (found == watched_.end()) continue;
       const auto call = found->second.call;  // A copy: the callback may forget itself.
       call(events[i].events);

@@ -31,6 +31,7 @@ constexpr const char* migrations[SqliteStore::schema_version] = {
     R"(CREATE TABLE period (use INTEGER REFERENCES use(id), position INTEGER, memory INTEGER, share INTEGER,
          policy INTEGER, latency INTEGER, isolation INTEGER, to_utc INTEGER, to_boot TEXT, to_mono INTEGER,
          PRIMARY KEY (use, position)) STRICT;)",
+    "ALTER TABLE use ADD COLUMN application TEXT NOT NULL DEFAULT '';",
 };
 
 // One prepared statement; bind in order, then step. Finalized when it goes out of scope.
@@ -118,10 +119,11 @@ int insert(sqlite3* db, const ledger::Granted& granted) {
   Statement s(
       db,
       "INSERT INTO use (id, name, request_id, owner, exclusive, persistent, isolation, policy, latency,"
-      " from_utc, from_boot, from_mono) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+      " from_utc, from_boot, from_mono, application) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   s << static_cast<int64_t>(u.id) << u.what.name << u.what.request_id << u.what.owner << u.what.exclusive
     << u.what.persistent << static_cast<int64_t>(u.what.isolation) << static_cast<int64_t>(u.what.policy)
-    << static_cast<int64_t>(u.what.latency) << u.from.utc_ns << u.from.boot_id << u.from.monotonic_ns;
+    << static_cast<int64_t>(u.what.latency) << u.from.utc_ns << u.from.boot_id << u.from.monotonic_ns
+    << u.what.application;
   if (const int code = s.finished()) return code;
   int64_t position = 0;
   for (const Slice& slice : u.what.slices) {
@@ -278,7 +280,8 @@ Outcome<std::vector<Change>> SqliteStore::read() {
   Statement u(
       db_,
       "SELECT id, name, request_id, owner, exclusive, persistent, isolation, policy, latency, from_utc,"
-      " from_boot, from_mono, to_utc, to_boot, to_mono, why FROM use WHERE to_utc IS NULL OR id IN"
+      " from_boot, from_mono, to_utc, to_boot, to_mono, why, application FROM use WHERE to_utc IS NULL OR id "
+      "IN"
       " (SELECT id FROM use WHERE to_utc IS NOT NULL ORDER BY id DESC LIMIT ?)");
   u << static_cast<int64_t>(Ledger::most_ended);
   while (u.row()) {
@@ -297,6 +300,7 @@ Outcome<std::vector<Change>> SqliteStore::read() {
     use.from = {u.number(9), u.text(10), u.number(11)};
     if (!u.null(12)) use.to = Stamp{u.number(12), u.text(13), u.number(14)};
     use.why = u.text(15);
+    use.what.application = u.text(16);
     uses.emplace(use.id, std::move(use));
   }
 

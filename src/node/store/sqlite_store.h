@@ -28,7 +28,7 @@ class SqliteStore : public ledger::Store {
   Outcome<void> write(const ledger::Change&) override;
   Outcome<std::vector<ledger::Change>> read() override;
 
-  static constexpr int schema_version = 3;
+  static constexpr int schema_version = 4;
 
   // For tests of a full disk: the file may not grow beyond so many pages.
   void limit_pages(int64_t pages);

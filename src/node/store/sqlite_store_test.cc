@@ -40,6 +40,7 @@ Allocation holding(std::string name, Bytes memory) {
   a.owner = 1000;
   a.policy = Policy::native_burst_share;
   a.persistent = true;
+  a.application = "web";
   a.slices = {{card().uuid, memory, {1}, 3_MiB}};
   return a;
 }
