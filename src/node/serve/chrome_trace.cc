@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <compare>
+#include <functional>
+#include <queue>
 
 #include "wire/api/json.h"
 
@@ -25,34 +27,59 @@ std::string named(const char* what, unsigned process, uint64_t track, const std:
       what, process, track, quoted(name), "\n", what, process, track, order);
 }
 
+// In the order in which they are drawn: by their beginnings, the longer one first. On one track a span lies
+// inside another or behind it, or no viewer can draw them: one that outlasts another begins when that ends
+// (who waits already while his last work drains is shown waiting from then on).
+struct Drawn {
+  int64_t from, minus_end;
+  unsigned device;
+  uint64_t track;
+  SpanKind kind;
+  const std::string* name;
+
+  int64_t end() const { return -minus_end; }
+  friend auto operator<=>(const Drawn&, const Drawn&) = default;
+};
+
 }  // namespace
 
 std::string chrome_trace(std::span<const TraceSpan> spans, const TraceNames& names, int64_t begin_ns) {
   std::vector<std::string> events;
-  std::set<std::pair<unsigned, uint64_t>> tracks;
   for (const TraceNames::Device& d : names.devices)
     events.push_back(named("process", d.index, 0, fmt::format("device {}: {}", d.index, d.name), d.index));
-  // On one track a span lies inside another or behind it: who waits already while his last work drains is
-  // shown waiting from then on.
-  std::map<std::pair<unsigned, uint64_t>, int64_t> busy_until;
+  std::priority_queue<Drawn, std::vector<Drawn>, std::greater<>> coming;
   for (const TraceSpan& span : spans) {
     const auto device = std::ranges::find(names.devices, span.device, &TraceNames::Device::uuid);
     const auto tenant = names.tenants.find(span.tenant);
-    int64_t from = std::max(span.begin_ns, begin_ns);
+    const int64_t from = std::max(span.begin_ns, begin_ns);
     if (device == names.devices.end() || tenant == names.tenants.end() || span.end_ns < from) continue;
     const bool switching = span.kind == SpanKind::switching;
-    const uint64_t track = switching ? switch_track : span.tenant;
-    int64_t& busy = busy_until.try_emplace({device->index, track}, INT64_MIN).first->second;
-    if (from < busy && span.end_ns > busy) from = busy;
-    busy = std::max(busy, span.end_ns);
-    if (tracks.emplace(device->index, track).second)
-      events.push_back(
-          named("thread", device->index, track, switching ? "changes of tenants" : tenant->second, track));
-    const std::string_view kind = span_words[static_cast<size_t>(span.kind)];
+    coming.push({from, -span.end_ns, device->index, switching ? switch_track : span.tenant, span.kind,
+                 &tenant->second});
+  }
+  // Per track the ends of those that the next may lie inside, the innermost last.
+  std::map<std::pair<unsigned, uint64_t>, std::vector<int64_t>> open;
+  while (!coming.empty()) {
+    Drawn next = coming.top();
+    coming.pop();
+    const auto [at, is_new] = open.try_emplace({next.device, next.track});
+    std::vector<int64_t>& ends = at->second;
+    const bool switching = next.kind == SpanKind::switching;
+    if (is_new)
+      events.push_back(named("thread", next.device, next.track, switching ? "changes of tenants" : *next.name,
+                             next.track));
+    while (!ends.empty() && ends.back() <= next.from) ends.pop_back();
+    if (!ends.empty() && ends.back() < next.end()) {
+      next.from = ends.back();
+      coming.push(next);
+      continue;
+    }
+    ends.push_back(next.end());
+    const std::string_view kind = span_words[static_cast<size_t>(next.kind)];
     events.push_back(fmt::format(R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{},"dur":{}}})",
-                                 quoted(switching ? "to " + tenant->second : std::string(kind)), kind,
-                                 device->index, track, microseconds(from - begin_ns),
-                                 microseconds(span.end_ns - from)));
+                                 quoted(switching ? "to " + *next.name : std::string(kind)), kind,
+                                 next.device, next.track, microseconds(next.from - begin_ns),
+                                 microseconds(next.end() - next.from)));
   }
   return fmt::format("{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n{}\n]}}\n", fmt::join(events, ",\n"));
 }

@@ -23,7 +23,7 @@ struct TraceNames {
   std::map<uint64_t, std::string> tenants;  // Those that may be seen; spans of others are left out.
 };
 
-// The spans in the order of their beginnings. `begin_ns`: where time 0 lies; what began earlier is cut there.
+// In any order. `begin_ns`: where time 0 lies; what began earlier is cut there.
 std::string chrome_trace(std::span<const TraceSpan> spans, const TraceNames&, int64_t begin_ns);
 
 }  // namespace carve::node

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <random>
 
 namespace carve::node {
 namespace {
@@ -49,7 +51,10 @@ TEST(ChromeTrace, devices_are_processes_and_tenants_tracks_named_once_each) {
           fmt::format("{} {} {}", e["pid"].dump(), e["tid"].dump(), e["args"]["name"].get<std::string>()));
   EXPECT_THAT(said, UnorderedElementsAre("0 0 device 0: NVIDIA A10", "1 0 device 1: NVIDIA \"T4\"", "0 7 a",
                                          "1 8 b\n\"x", "0 0 changes of tenants"));
-  EXPECT_EQ(of(events, "X").back()["name"], "to a");
+  const auto spans = of(events, "X");
+  const auto change = std::ranges::find(spans, 0, [](const json& e) { return e["tid"].get<int>(); });
+  ASSERT_NE(change, spans.end());
+  EXPECT_EQ((*change)["name"], "to a");
 }
 
 TEST(ChromeTrace, leaves_out_whom_the_caller_may_not_see_and_cuts_what_began_before) {
@@ -70,10 +75,34 @@ TEST(ChromeTrace, spans_of_one_track_lie_inside_or_behind_each_other) {
                                 {card, 7, SpanKind::overrun, 2'500'000, 2'600'000}}),  // Inside.
                         "X");
   ASSERT_EQ(spans.size(), 4u);
-  EXPECT_EQ(spans[1]["ts"], 1000.0);
-  EXPECT_EQ(spans[1]["dur"], 1000.0);
-  EXPECT_EQ(spans[2]["ts"], 600.0);
+  EXPECT_EQ(spans[1]["ts"], 600.0);
+  EXPECT_EQ(spans[2]["ts"], 1000.0);
+  EXPECT_EQ(spans[2]["dur"], 1000.0);
   EXPECT_EQ(spans[3]["ts"], 1500.0);
+}
+
+TEST(ChromeTrace, draws_whatever_crosses_whatever) {
+  std::mt19937 random(7);
+  for (int history = 0; history < 300; ++history) {
+    std::vector<TraceSpan> all;
+    for (int i = 0; i < 12; ++i) {
+      const auto from = static_cast<int64_t>(1000 + random() % 40),
+                 length = static_cast<int64_t>(1 + random() % 20);
+      all.push_back(
+          {card, 7 + random() % 2, static_cast<SpanKind>(random() % 4), from * 1000, (from + length) * 1000});
+    }
+    std::map<int, std::vector<double>> ends;
+    std::map<int, double> latest;
+    for (const json& e : of(traced(all), "X")) {
+      std::vector<double>& inside = ends[e["tid"]];
+      const double from = e["ts"], end = from + e["dur"].get<double>();
+      ASSERT_GE(from, latest[e["tid"]]);
+      latest[e["tid"]] = from;
+      while (!inside.empty() && inside.back() <= from) inside.pop_back();
+      ASSERT_TRUE(inside.empty() || end <= inside.back()) << history;
+      inside.push_back(end);
+    }
+  }
 }
 
 TEST(ChromeTrace, nothing_to_tell_is_still_a_trace) {

@@ -16,6 +16,9 @@ namespace http = boost::beast::http;
 constexpr size_t most_connections = 128;
 constexpr size_t longest_body = 64 << 10;
 constexpr size_t longest_header = 8 << 10;
+// "0", an empty line, and its own end. Boost.Beast counts on seeing so much of the last chunk at once
+// (1.74.0, an assertion in basic_parser::parse_chunk_header); less than that no body has left.
+constexpr size_t shortest_chunked_end = 5;
 constexpr int64_t request_patience = 10 * second;
 constexpr int64_t idle_patience = 30 * second;
 
@@ -59,6 +62,7 @@ bool HttpConversation::receive(std::string_view bytes,
   for (int requests = 0; requests < 16; ++requests) {
     auto& beast = parser_->beast;
     while (!beast.is_done() && !pending_.empty()) {
+      if (beast.is_header_done() && beast.chunked() && pending_.size() < shortest_chunked_end) return true;
       boost::system::error_code error;
       const size_t used = beast.put(boost::asio::buffer(pending_), error);
       pending_.erase(0, used);

@@ -46,6 +46,24 @@ TEST(Http, a_request_in_one_piece_or_byte_by_byte_is_the_same) {
   }
 }
 
+TEST(Http, a_body_in_chunks_is_the_same_in_any_pieces) {
+  for (const std::string chunks :
+       {"0\r\n\r\n", "1\r\n{\r\n0\r\n\r\n", "2;x=y\r\n{}\r\n1\r\n \r\n0\r\nTrailer: t\r\n\r\n"}) {
+    const std::string text = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks;
+    Echo whole;
+    EXPECT_TRUE(whole.say(text));
+    ASSERT_EQ(whole.seen.size(), 1u) << chunks;
+    for (size_t length = 1; length < text.size(); ++length) {
+      Echo pieces;
+      for (size_t at = 0; at < text.size(); at += length)
+        EXPECT_TRUE(pieces.say(std::string_view(text).substr(at, length)));
+      ASSERT_EQ(pieces.seen.size(), 1u) << chunks << " by " << length;
+      EXPECT_EQ(pieces.seen[0].body, whole.seen[0].body);
+      EXPECT_FALSE(pieces.conversation.within_request());
+    }
+  }
+}
+
 TEST(Http, limits_and_nonsense_are_answered_and_hung_up) {
   const struct {
     std::string text;

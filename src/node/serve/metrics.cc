@@ -104,6 +104,12 @@ std::string metrics_text(const Look& look) {
   out.family("carve_build_info", "gauge", "The agent's version, always 1.");
   out.sample({{"version", CARVE_VERSION}, {"simulated", agent.settings().paths.sim_spec}}, "1");
 
+  out.family("carve_driver_samples_total", "counter",
+             "Times that the driver told what each process holds and had of its device.");
+  out.sample({}, std::to_string(agent.samples()));
+  out.family("carve_driver_sample_seconds", "gauge", "What the last of these took it.");
+  out.sample({}, seconds_of(static_cast<uint64_t>(agent.sample_took_ns())));
+
   std::vector<api::Device> devices;
   for (const NodeDevice& d : agent.devices()) devices.push_back(view(look, d));
   out.family("carve_device_info", "gauge", "What the device is and which policy is effective, always 1.");

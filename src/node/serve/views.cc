@@ -86,6 +86,7 @@ api::Slice of_use(const Agent& agent, const ledger::Use& use, bool whole) {
   out.owner_uid = what.owner;
   out.container = what.persistent;
   out.exclusive = what.exclusive;
+  out.application = what.application;
   out.isolation = text(what.isolation);
   out.enforcement = what.isolation == Isolation::none ? "none" : "library";
   out.policy = text(what.policy);

@@ -161,9 +161,10 @@ struct SliceRequest {
   std::string device;      // An index, a UUID or a unique beginning of one; empty: any.
   std::string strategy;    // "binpack", "spread"; empty: the agent's.
   std::string policy;  // "fixed-share", "guaranteed-burst-share", "native-burst-share"; empty: the device's.
-  bool latency = false;    // Latency class instead of batch.
-  std::string isolation;   // "none", "memory", "memory+compute"; empty: memory, and compute with a share.
-  bool container = false;  // Keep it without processes and write a CDI device for it.
+  bool latency = false;     // Latency class instead of batch.
+  std::string isolation;    // "none", "memory", "memory+compute"; empty: memory, and compute with a share.
+  bool container = false;   // Keep it without processes and write a CDI device for it.
+  std::string application;  // Whose replica it is: replicas of one go to different devices where they can.
   static void fields(auto& self, auto&& field) {
     field("request_id", self.request_id);
     field("name", self.name);
@@ -181,6 +182,7 @@ struct SliceRequest {
     field("latency", self.latency);
     field("isolation", self.isolation);
     field("container", self.container);
+    field("application", self.application);
   }
 };
 
@@ -321,6 +323,7 @@ struct Slice {
   std::string command;  // The program it was made for.
   bool container = false;
   bool exclusive = false;
+  std::string application;  // Whose replica it is; empty: nobody's.
   std::string isolation;    // Asked: "none", "memory", "memory+compute".
   std::string enforcement;  // In force: "none", "library".
   std::string policy;
@@ -341,6 +344,7 @@ struct Slice {
     field("command", self.command);
     field("container", self.container);
     field("exclusive", self.exclusive);
+    field("application", self.application);
     field("isolation", self.isolation);
     field("enforcement", self.enforcement);
     field("policy", self.policy);
@@ -418,6 +422,35 @@ struct Explanation {
     field("sentence", self.sentence);
     field("chosen", self.chosen);
     field("devices", self.devices);
+  }
+};
+
+// GET /v1/repack?devices=K: which moves would leave K more devices empty. Nobody is moved.
+struct RepackMove {  // Of a slice of several devices: one for each that it leaves.
+  std::string slice;
+  uint32_t from = 0;  // Device indexes.
+  uint32_t to = 0;
+  uint64_t memory_bytes = 0;  // To be carried over.
+  uint32_t share_bp = 0;
+  static void fields(auto& self, auto&& field) {
+    field("slice", self.slice);
+    field("from", self.from);
+    field("to", self.to);
+    field("memory_bytes", self.memory_bytes);
+    field("share_bp", self.share_bp);
+  }
+};
+
+struct RepackPlan {
+  uint32_t wanted = 0;
+  std::vector<uint32_t> emptied;  // Device indexes; fewer than wanted where no plan was found for more.
+  std::vector<RepackMove> moves;  // In an order in which each has room when it is made.
+  uint64_t moved_bytes = 0;
+  static void fields(auto& self, auto&& field) {
+    field("wanted", self.wanted);
+    field("emptied", self.emptied);
+    field("moves", self.moves);
+    field("moved_bytes", self.moved_bytes);
   }
 };
 

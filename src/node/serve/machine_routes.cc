@@ -1,0 +1,120 @@
+// What is asked of the machine and its agent: devices, the node's policy, plans, events, and who ran when.
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "node/os/clock.h"
+#include "node/serve/chrome_trace.h"
+#include "node/serve/metrics.h"
+#include "node/serve/reply.h"
+#include "node/serve/requests.h"
+
+namespace carve::node {
+namespace {
+
+HttpAnswer version(const Asked& a) {
+  api::Version v;
+  v.version = CARVE_VERSION;
+  v.pid = static_cast<uint32_t>(getpid());
+  v.simulated = a.agent.settings().paths.sim_spec;
+  v.socket = a.agent.settings().socket;
+  v.state = a.agent.settings().state;
+  v.started_ns = static_cast<uint64_t>(a.started_ns);
+  v.layout = shm::layout_version;
+  return document(v);
+}
+
+HttpAnswer devices(const Asked& a) {
+  api::DeviceList list;
+  const Look look = a.look();
+  for (const NodeDevice& d : a.agent.devices()) {
+    list.devices.push_back(view(look, d));
+    if (!a.sees_all()) list.devices.back().strangers.clear();
+  }
+  return document(list);
+}
+
+HttpAnswer repack(const Asked& a) {
+  const auto wanted =
+      queried(a.request.query, {"devices", 1, most_devices, "a plan empties 1 to {} devices"});
+  if (!wanted) return problem(wanted.error());
+  std::vector<place::Resident> residents;
+  const place::Plan plan = a.agent.repack(*wanted, a.peer.uid, residents);
+  api::RepackPlan out;
+  out.wanted = *wanted;
+  const auto index = [&](size_t position) { return a.agent.devices()[position].device.index; };
+  for (const size_t emptied : plan.emptied) out.emptied.push_back(index(emptied));
+  for (const place::Plan::Move& m : plan.moves) {
+    const place::Resident& r = residents[m.who];
+    out.moves.push_back({r.name, index(m.from), index(m.to), r.memory.count, r.share.basis_points});
+  }
+  out.moved_bytes = plan.moved.count;
+  return document(out);
+}
+
+HttpAnswer node(const Asked& a) { return document(view_node(a.look())); }
+
+HttpAnswer alter_node(const Asked& a) {
+  if (!a.sees_all())
+    return problem(refuse(403, "carve:not-permitted", "not permitted",
+                          "the node's policy is changed by root and by whoever runs the agent"));
+  const auto d = read<api::NodeChange>(a.request.body);
+  if (!d) return problem(d.error());
+  const auto policy = policy_named(d->policy);
+  if (!policy) return problem(refuse(policy.error()));
+  const auto done = a.agent.want_policy(*policy, who(a.peer));
+  return done ? node(a) : problem(refuse(done.error()));
+}
+
+constexpr size_t most_spans = 100'000;  // About 11 MB; the newest are told.
+
+// The last N seconds, of the slices that the caller may see.
+HttpAnswer trace(const Asked& a) {
+  const auto seconds =
+      queried(a.request.query, {"seconds", 5, longest_trace_s, "a trace goes back 1 to {} s"});
+  if (!seconds) return problem(seconds.error());
+  TraceNames names;
+  for (const NodeDevice& d : a.agent.devices()) {
+    const std::string simulated = a.agent.settings().paths.sim_set.empty() ? "" : " (simulated)";
+    names.devices.push_back({d.device.uuid, d.device.index, d.device.name + simulated});
+  }
+  for (const ledger::Use& use : a.agent.ledger().ended())
+    if (a.may_see(use)) names.tenants[use.id] = use.what.name;
+  for (const auto& [id, tenant] : a.agent.tenants())
+    if (a.may_see(tenant->use)) names.tenants[id] = tenant->name();
+  const int64_t since = monotonic_ns() - *seconds * second;
+  const std::vector<TraceSpan> all = a.agent.trace(since);
+  const auto spans = std::span(all).last(std::min(all.size(), most_spans));
+  return {200, "application/json", chrome_trace(spans, names, since)};
+}
+
+HttpAnswer metrics(const Asked& a) { return {200, metrics_type, metrics_text(a.look())}; }
+
+HttpAnswer events(const Asked& a) {
+  api::EventList list;
+  std::set<std::string> seen;  // Names of slices that the caller owns.
+  for (const auto& [id, tenant] : a.agent.tenants())
+    if (a.may_see(tenant->use)) seen.insert(tenant->name());
+  for (const Event& e : a.agent.events())
+    if (a.sees_all() || seen.contains(e.slice))
+      list.events.push_back({static_cast<uint64_t>(e.utc_ns), e.slice, e.text});
+  return document(list);
+}
+
+constexpr Route machine_table[] = {
+    {"GET", "/v1/version", version},
+    {"GET", "/v1/devices", devices},
+    {"GET", "/v1/repack", repack},
+    {"GET", "/v1/doctor", [](const Asked& a) { return document(diagnose(a.agent)); }},
+    {"GET", "/v1/events", events},
+    {"GET", "/v1/node", node},
+    {"PATCH", "/v1/node", alter_node},
+    {"GET", "/v1/trace", trace},
+    {"GET", "/metrics", metrics},
+};
+
+}  // namespace
+
+std::span<const Route> machine_routes() { return machine_table; }
+
+}  // namespace carve::node

@@ -1,0 +1,76 @@
+// What the routes have in common: who asks and what he may see, documents read and written, and failures as
+// problem documents (RFC 9457).
+#pragma once
+
+#include "node/agent/agent.h"
+#include "node/serve/http.h"
+#include "node/serve/views.h"
+#include "wire/api/documents.h"
+
+namespace carve::node {
+
+// A refusal that is more than a kind and a sentence.
+struct Refusal {
+  api::Problem problem;
+};
+template <class T>
+using Reply = Result<T, Refusal>;
+
+tl::unexpected<Refusal> refuse(unsigned status, const char* type, const char* title, std::string detail);
+tl::unexpected<Refusal> refuse(const Failure&);
+
+HttpAnswer problem(const Refusal&);
+inline HttpAnswer problem(const tl::unexpected<Refusal>& r) { return problem(r.value()); }
+
+template <class T>
+HttpAnswer document(const T& d, unsigned status = 200) {
+  return {status, "application/json", api::write(d)};
+}
+
+template <class T>
+Reply<T> read(const std::string& body) {
+  auto d = api::read<T>(body.empty() ? "{}" : body, api::Reading::strict);
+  if (!d) return refuse(400, "carve:bad-request", "the request is wrong", d.error());
+  return *d;
+}
+
+// A number that the query may say: "?devices=3".
+struct QueryNumber {
+  std::string_view key;
+  unsigned otherwise;         // Without a query.
+  unsigned most;              // From 1.
+  std::string_view sentence;  // What is possible, {} standing for `most`; told to whom it refuses.
+};
+Reply<unsigned> queried(const std::string& query, const QueryNumber&);
+
+struct Asked {
+  Agent& agent;
+  const HttpRequest& request;
+  Peer& peer;
+  Tenant* inside;  // The tenant that the caller is in, if any.
+  int64_t started_ns;
+
+  bool sees_all() const;  // Root, and whoever runs the agent.
+  bool may_see(const ledger::Use& use) const { return sees_all() || use.what.owner == peer.uid; }
+  Look look() const {
+    return {agent, [this](const ledger::Use& use) { return may_see(use); }};
+  }
+
+  // The slice NAME, where the caller may see it; what is somebody else's does not exist for others.
+  Reply<Tenant*> named(const std::string& name) const;
+};
+
+std::string who(const Peer&);  // "root", "uid 1000"
+
+// One row per route; {} stands for a slice's name.
+struct Route {
+  const char* method;
+  const char* path;
+  HttpAnswer (*plain)(const Asked&) = nullptr;
+  HttpAnswer (*of_slice)(const Asked&, const std::string& name) = nullptr;
+  bool from_inside = false;  // A process of that slice may ask too, until its program has entered it.
+};
+std::span<const Route> slice_routes();    // slice_routes.cc: what is asked of slices,
+std::span<const Route> machine_routes();  // machine_routes.cc: and of the machine and its agent.
+
+}  // namespace carve::node

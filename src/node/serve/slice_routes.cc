@@ -1,0 +1,182 @@
+// What is asked of slices: who holds what, a new one, where it would go, other terms, its processes, its end.
+#include <unistd.h>
+
+#include "node/serve/reply.h"
+#include "node/serve/requests.h"
+
+namespace carve::node {
+namespace {
+
+using K = FailureKind;
+
+HttpAnswer slices(const Asked& a) {
+  api::SliceList list;
+  const Look look = a.look();
+  for (const auto& [id, tenant] : a.agent.tenants())
+    if (a.may_see(tenant->use)) list.slices.push_back(view(look, *tenant, false));
+  if (a.request.query == "all=true")
+    for (const ledger::Use& use : a.agent.ledger().ended())
+      if (a.may_see(use)) list.slices.push_back(view(a.agent, use, false));
+  return document(list);
+}
+
+HttpAnswer show(const Asked& a, const std::string& name) {
+  const auto tenant = a.named(name);
+  if (tenant) return document(view(a.look(), **tenant, true));
+  const auto& ended = a.agent.ledger().ended();
+  for (auto use = ended.rbegin(); use != ended.rend(); ++use)
+    if (use->what.name == name && a.may_see(*use)) return document(view(a.agent, *use, true));
+  return problem(tenant.error());
+}
+
+HttpAnswer create(const Asked& a) {
+  const auto d = read<api::SliceRequest>(a.request.body);
+  if (!d) return problem(d.error());
+  const auto request = to_request(a.agent, *d, a.peer.uid);
+  if (!request) return problem(refuse(request.error()));
+  if (request->persistent && a.peer.uid != 0 && geteuid() == 0)
+    return problem(refuse(403, "carve:not-permitted", "not permitted",
+                          "slices for containers are made by root: a container runtime acts on them"));
+  const auto tenant = a.agent.grant(*request, a.peer);
+  if (tenant) return document(view(a.look(), **tenant, true), 201);
+  Refusal refusal = refuse(tenant.error()).value();
+  if (tenant.error().kind == K::conflict) {
+    refusal.problem.type = "carve:name-taken";
+    refusal.problem.title = "the name is taken";
+  }
+  if (tenant.error().kind == K::no_room)
+    for (const place::Verdict& v : a.agent.explain(*request).verdicts)
+      refusal.problem.reasons.push_back(fmt::format("device {}: {}", v.index, v.sentence));
+  return problem(refusal);
+}
+
+std::vector<api::Verdict> verdicts_of(const Agent& agent, const place::Answer& answer) {
+  std::vector<api::Verdict> out;
+  for (size_t i = 0; i < answer.verdicts.size(); ++i) {
+    const place::Verdict& v = answer.verdicts[i];
+    out.push_back({v.index, text(agent.devices()[i].device.uuid), v.fits, v.sentence});
+  }
+  return out;
+}
+
+HttpAnswer explain(const Asked& a) {
+  const auto d = read<api::SliceRequest>(a.request.body);
+  if (!d) return problem(d.error());
+  const auto request = to_request(a.agent, *d, a.peer.uid);
+  if (!request) return problem(refuse(request.error()));
+  const place::Answer answer = a.agent.explain(*request);
+  api::Explanation out;
+  out.fits = answer.placement.has_value();
+  out.devices = verdicts_of(a.agent, answer);
+  if (answer.placement) {
+    for (const size_t i : answer.placement->cards) out.chosen.push_back(a.agent.devices()[i].device.index);
+    const Strategy strategy = request->strategy.value_or(a.agent.settings().strategy);
+    out.sentence =
+        fmt::format("it would get {} {}: {}{} ({}: {})", out.chosen.size() == 1 ? "device" : "devices",
+                    fmt::join(out.chosen, ", "), text(answer.placement->memory).c_str(),
+                    out.chosen.size() == 1 ? "" : " of each", text(strategy), place::choice(strategy));
+    if (answer.placement->connected)
+      out.sentence += fmt::format("; they are connected by {}", text(*answer.placement->connected));
+  } else {
+    out.sentence = answer.summary;
+  }
+  return document(out);
+}
+
+HttpAnswer alter(const Asked& a, const std::string& name) {
+  const auto d = read<api::SliceChange>(a.request.body);
+  if (!d) return problem(d.error());
+  const auto tenant = a.named(name);
+  if (!tenant) return problem(tenant.error());
+  Alteration asked;
+  if (d->memory_bytes) asked.memory = Bytes{*d->memory_bytes};
+  if (d->share_bp) asked.share = Share{*d->share_bp};
+  if (d->latency) asked.latency = *d->latency ? LatencyClass::latency : LatencyClass::batch;
+  if (d->policy) {
+    const auto policy = policy_named(*d->policy);
+    if (!policy) return problem(refuse(policy.error()));
+    asked.policy = *policy;
+  }
+  const auto done = a.agent.alter(**tenant, asked, who(a.peer));
+  return done ? document(view(a.look(), **tenant, true)) : problem(refuse(done.error()));
+}
+
+HttpAnswer stop(const Asked& a, const std::string& name) {
+  const auto tenant = a.named(name);
+  if (!tenant) return problem(tenant.error());
+  const uint64_t id = (*tenant)->use.id;
+  a.agent.stop(**tenant, "stopped by " + who(a.peer));
+  if (Tenant* living = a.agent.find(name); living != nullptr && living->use.id == id)
+    return document(view(a.look(), *living, true));
+  return document(view(a.agent, a.agent.ledger().ended().back(), true));
+}
+
+HttpAnswer enter(const Asked& a, const std::string& name) {
+  const auto d = read<api::EnterRequest>(a.request.body);
+  if (!d) return problem(d.error());
+  const auto tenant = a.named(name);
+  if (!tenant) return problem(tenant.error());
+  const bool cgroup = (*tenant)->cgroup.has_value();
+  Peer peer{a.peer.process, open_process(a.peer.process), a.peer.uid};
+  if (!peer.pidfd) return problem(refuse(409, "carve:conflict", "gone", "the caller has ended"));
+  const auto environment = a.agent.enter(**tenant, std::move(peer), d->command.substr(0, 1024),
+                                         d->visible_devices_set ? &d->visible_devices : nullptr);
+  if (!environment) return problem(refuse(environment.error()));
+  api::Entered out;
+  out.environment = *environment;
+  out.cgroup = cgroup;
+  return document(out);
+}
+
+HttpAnswer supervise(const Asked& a, const std::string& name) {
+  const auto tenant = a.named(name);
+  if (!tenant) return problem(tenant.error());
+  Peer peer{a.peer.process, open_process(a.peer.process), a.peer.uid};
+  if (!peer.pidfd) return problem(refuse(409, "carve:conflict", "gone", "the caller has ended"));
+  const auto done = a.agent.supervise(**tenant, std::move(peer));
+  return done ? document(api::Nothing{}) : problem(refuse(done.error()));
+}
+
+HttpAnswer thaw(const Asked& a, const std::string& name) {
+  if (!a.sees_all())
+    return problem(refuse(403, "carve:not-permitted", "not permitted",
+                          "the audit froze it; whoever runs the agent lets it go on"));
+  const auto tenant = a.named(name);
+  if (!tenant) return problem(tenant.error());
+  const auto done = a.agent.thaw(**tenant);
+  return done ? document(view(a.look(), **tenant, true)) : problem(refuse(done.error()));
+}
+
+HttpAnswer container(const Asked& a, const std::string& name) {
+  if (!a.sees_all())
+    return problem(
+        refuse(403, "carve:not-permitted", "not permitted", "only root says which container has a slice"));
+  const auto d = read<api::ContainerStarted>(a.request.body);
+  if (!d) return problem(d.error());
+  const auto tenant = a.named(name);
+  if (!tenant) return problem(tenant.error());
+  if (d->pid < 2 || d->pid > 1u << 22)
+    return problem(
+        refuse(400, "carve:bad-request", "the request is wrong", fmt::format("{} is no process", d->pid)));
+  const auto done = a.agent.add_container(**tenant, static_cast<pid_t>(d->pid), d->id);
+  return done ? document(api::Nothing{}) : problem(refuse(done.error()));
+}
+
+constexpr Route slice_table[] = {
+    {"GET", "/v1/slices", slices},
+    {"POST", "/v1/slices", create},
+    {"POST", "/v1/explain", explain},
+    {"GET", "/v1/slices/{}", nullptr, show},
+    {"PATCH", "/v1/slices/{}", nullptr, alter},
+    {"DELETE", "/v1/slices/{}", nullptr, stop},
+    {"POST", "/v1/slices/{}/enter", nullptr, enter, true},
+    {"POST", "/v1/slices/{}/thaw", nullptr, thaw},
+    {"POST", "/v1/slices/{}/supervise", nullptr, supervise},
+    {"POST", "/v1/slices/{}/container", nullptr, container},
+};
+
+}  // namespace
+
+std::span<const Route> slice_routes() { return slice_table; }
+
+}  // namespace carve::node
