@@ -8,9 +8,9 @@ namespace carve::cli {
 namespace {
 
 constexpr void (*verbs[])(CLI::App&, Context&) = {
-    add_run,    add_ps,     add_top,        add_devices, add_show,    add_set,
-    add_stop,   add_thaw,   add_slice,      add_node,    add_explain, add_trace,
-    add_doctor, add_events, add_completion, add_version, add_hook,
+    add_run,   add_ps,     add_top,    add_devices,    add_show,    add_set,
+    add_stop,  add_thaw,   add_slice,  add_node,       add_explain, add_repack,
+    add_trace, add_doctor, add_events, add_completion, add_version, add_hook,
 };
 
 }  // namespace

@@ -38,6 +38,11 @@ void add_slice_options(CLI::App* verb, SliceOptions& o) {
       ->check(CLI::IsMember({"none", "memory", "memory+compute"}));
   verb->add_option("--strategy", o.strategy, "Which device, where several fit; the agent's default otherwise")
       ->check(CLI::IsMember({"binpack", "spread"}));
+  verb->add_option(
+          "--application", o.application,
+          "Whose replica this is: replicas of one application go to different devices, with --strategy "
+          "spread before anything else counts, with binpack where it is all the same")
+      ->type_name("NAME");
 }
 
 void add_change_options(CLI::App* verb, ChangeOptions& o) {
@@ -84,7 +89,8 @@ Result<api::SliceRequest, std::string> to_request(const SliceOptions& o) {
                             .strategy = o.strategy,
                             .policy = o.policy,
                             .latency = o.latency,
-                            .isolation = o.isolation};
+                            .isolation = o.isolation,
+                            .application = o.application};
   const auto refuse = [](const char* option, const std::string& value, const char* sentence) {
     return tl::unexpected(fmt::format("{}: '{}' {}", option, value, sentence));
   };

@@ -13,7 +13,7 @@ namespace carve::cli {
 struct SliceOptions {
   std::string memory, total_memory, compute;
   uint32_t devices = 1;
-  std::string device, policy, strategy, isolation, name, oversubscribe, spill;
+  std::string device, policy, strategy, isolation, name, application, oversubscribe, spill;
   bool exclusive = false, latency = false;
 };
 

@@ -112,6 +112,15 @@ void pass_on(const signalfd_siginfo& got, pid_t program) {
   if (!from_terminal) kill(program, static_cast<int>(got.ssi_signo));
 }
 
+// Whether a shell waits for us on a terminal. If so, a program that was suspended suspends us too, so that
+// the shell gives its prompt and `fg` continues both. Elsewhere whoever stopped the program (a supervisor, a
+// debugger, the agent) will continue the program, and nobody us.
+bool is_job() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (tcgetpgrp(fd) == getpgrp()) return true;
+  return false;
+}
+
 // Waits for the program, and without a cgroup for its descendants too. The shell's exit status.
 int see_through(pid_t program, bool cgroup, const std::string& slice, int signals) {
   int result = run_failed_status;
@@ -120,8 +129,10 @@ int see_through(pid_t program, bool cgroup, const std::string& slice, int signal
     int status = 0;
     const pid_t pid = waitpid(cgroup ? program : -1, &status, WNOHANG | WUNTRACED);
     if (pid == program && WIFSTOPPED(status)) {
-      raise(SIGSTOP);  // The program was suspended: so are we, until somebody continues us.
-      kill(program, SIGCONT);
+      if (is_job()) {
+        raise(SIGSTOP);
+        kill(program, SIGCONT);
+      }
       continue;
     }
     if (pid == program) {

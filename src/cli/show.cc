@@ -52,6 +52,7 @@ void print(const api::Slice& s) {
   row("kind", s.exclusive          ? "whole devices, exclusively"
               : s.parts.size() > 1 ? "equal parts of several devices"
                                    : "part of one device");
+  if (!s.application.empty()) row("application", harmless(s.application));
   // What was asked for, and what is in force of it.
   row("isolation",
       s.isolation == "none"             ? "none"
