@@ -11,7 +11,9 @@ using Wide = unsigned __int128;
 constexpr unsigned point = 20;  // Times are seconds * 2^20.
 constexpr uint64_t hour = uint64_t{3600} << point;
 
-uint64_t own_lifetime(const Pod& p) { return std::max<uint64_t>(1, p.deleted - p.created) << point; }
+uint64_t own_lifetime(const Pod& p, const ChurnPlan& plan) {
+  return std::clamp<uint64_t>(p.deleted - p.created, 1, plan.longest_seconds) << point;
+}
 
 struct Leaving {
   uint64_t when;
@@ -41,7 +43,7 @@ Outcome<Churned> churn(const Cluster& cluster, const Trace& trace, Strategy stra
   const bool own = plan.lifetimes == Lifetimes::trace;
   // The sum over pods of demand * mean lifetime: what one pass through the trace occupies.
   Wide occupied = 0;
-  for (const Pod& p : trace.pods) occupied += Wide{p.demand()} * (own ? own_lifetime(p) : hour);
+  for (const Pod& p : trace.pods) occupied += Wide{p.demand()} * (own ? own_lifetime(p, plan) : hour);
   if (own && std::ranges::all_of(trace.pods, [](const Pod& p) { return p.deleted == 0; }))
     return failure(FailureKind::bad_request, "trace '{}' tells no creation_time and deletion_time",
                    trace.name);
@@ -70,7 +72,7 @@ Outcome<Churned> churn(const Cluster& cluster, const Trace& trace, Strategy stra
     const Pod& pod = trace.pods[i];
     const uint64_t drawn =
         how_long.exponential();  // Drawn even if it is lost: policies see the same arrivals.
-    const uint64_t stays = own ? own_lifetime(pod) : static_cast<uint64_t>(Wide{drawn} * hour >> 32);
+    const uint64_t stays = own ? own_lifetime(pod, plan) : static_cast<uint64_t>(Wide{drawn} * hour >> 32);
     const auto spot = setup.engine.place(setup.kinds[i]);
     if (spot) {
       leaving.push_back({now + stays, arrival, setup.kinds[i], *spot});

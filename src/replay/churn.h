@@ -16,8 +16,10 @@ enum class Lifetimes {
 struct ChurnPlan {
   unsigned load_permille = 950;
   Lifetimes lifetimes = Lifetimes::exponential;
-  uint64_t warmup = 40'000;    // Arrivals that are not counted.
-  uint64_t counted = 100'000;  // Those after them that are.
+  static constexpr uint64_t any_length = uint64_t{1} << 40;
+  uint64_t longest_seconds = any_length;  // Of the trace's own: a longer one ends then.
+  uint64_t warmup = 40'000;               // Arrivals that are not counted.
+  uint64_t counted = 100'000;             // Those after them that are.
 };
 
 struct Churned {

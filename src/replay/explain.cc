@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <nlohmann/json.hpp>
 
 #include "place/explain.h"
 #include "place/place.h"
@@ -18,11 +19,60 @@ std::string cards_of(place::CardSet set) {
   return fmt::format("{} {}", cards.size() == 1 ? "card" : "cards", fmt::join(cards, ", "));
 }
 
+// What becomes of the request in this fleet.
+std::string answer(place::Engine& engine, const std::vector<std::string_view>& names, Strategy strategy,
+                   std::span<const place::Standing> standing, const Pod& request) {
+  const place::Fleet& fleet = engine.fleet();
+  const place::Kind kind = engine.kind(ask_of(request, fleet));
+  const auto node = [&](uint32_t n) {
+    return fmt::format("{} ({})", names[n], fleet.model_name(fleet.node(n).model));
+  };
+  const place::Refusal refusal = place::explain(fleet, engine.ask(kind));
+  if (const auto spot = engine.find(kind)) {
+    std::string out = fmt::format("It would go to {}, {}: {}", node(spot->node), cards_of(spot->cards),
+                                  place::choice(strategy));
+    if (const place::Topology* links = fleet.topology(spot->node);
+        links != nullptr && std::popcount(spot->cards) > 1)
+      out += fmt::format("; they are connected by {}", text(links->loosest(spot->cards)));
+    return out + fmt::format(".\n{}.\n", refusal.sentence);
+  }
+  std::string out = refusal.sentence + ".\n";
+  const auto repair = place::one_move(engine, kind, standing);
+  if (!repair) return out + "No single move would make room.\n";
+  const place::Standing& who = standing[repair->who];
+  const place::Ask& ask = engine.ask(who.kind);
+  std::string size = fmt::format("{} x", ask.cards);
+  if (repair->moved.count != 0 && ask.memory.count != 0) size += fmt::format(" {}", text(ask.memory).c_str());
+  if (ask.share.basis_points != 0 || ask.memory.count == 0)
+    size += fmt::format(" {} of a card", text(ask.share).c_str());
+  return out + fmt::format("Moving one request ({}) from {} to {} would make room on {}.\n", size,
+                           node(who.spot.node), node(repair->to.node), node(repair->room.node));
+}
+
+std::vector<std::string_view> names_of(const Snapshot& snapshot) {
+  std::vector<std::string_view> out;
+  for (const Snapshot::Node& n : snapshot.nodes) out.emplace_back(n.name);
+  return out;
+}
+
 }  // namespace
 
-Outcome<Pod> parse_request(std::string_view text, const Cluster& cluster) {
+std::vector<std::string_view> models_of(const Cluster& cluster) {
+  std::vector<std::string_view> out;
+  for (const Node& n : cluster.nodes) out.emplace_back(n.model);
+  return out;
+}
+
+std::vector<std::string_view> models_of(const Snapshot& snapshot) {
+  std::vector<std::string_view> out;
+  for (const Snapshot::Node& n : snapshot.nodes) out.emplace_back(n.model);
+  return out;
+}
+
+Outcome<Pod> parse_request(std::string_view text, const std::vector<std::string_view>& models) {
   Pod pod;
   pod.cards = 1, pod.milli = 1000;
+  bool said_milli = false;
   const auto wrong = [&](std::string_view part, std::string_view why) {
     return failure(FailureKind::bad_request, "the request '{}': {}", part.substr(0, 60), why);
   };
@@ -37,26 +87,30 @@ Outcome<Pod> parse_request(std::string_view text, const Cluster& cluster) {
     if (field == "gpu_spec") {
       pod.models = split_models(value);
       for (const std::string& m : pod.models)
-        if (std::ranges::find(cluster.nodes, m, &Node::model) == cluster.nodes.end())
+        if (std::ranges::find(models, m) == models.end())
           return wrong(part, "no node has cards of that model");
       continue;
     }
     uint64_t number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    const uint64_t most = field == "num_gpu"      ? place::most_cards
-                          : field == "gpu_milli"  ? 1000
-                          : field == "cpu_milli"  ? 100'000'000
-                          : field == "memory_mib" ? uint64_t{1} << 30
-                                                  : 0;
-    if (most == 0) return wrong(part, "the fields are num_gpu, gpu_milli, cpu_milli, memory_mib, gpu_spec");
+    const uint64_t most = field == "num_gpu"                                   ? place::most_cards
+                          : field == "gpu_milli"                               ? 1000
+                          : field == "cpu_milli"                               ? 100'000'000
+                          : field == "memory_mib" || field == "gpu_memory_mib" ? uint64_t{1} << 30
+                                                                               : 0;
+    if (most == 0)
+      return wrong(part,
+                   "the fields are num_gpu, gpu_milli, gpu_memory_mib, gpu_spec, cpu_milli, memory_mib");
     if (error != std::errc() || end != value.data() + value.size() || number > most)
       return wrong(part, fmt::format("is not a whole number up to {}", most));
     if (field == "num_gpu") pod.cards = static_cast<unsigned>(number);
-    if (field == "gpu_milli") pod.milli = static_cast<unsigned>(number);
+    if (field == "gpu_milli") pod.milli = static_cast<unsigned>(number), said_milli = true;
+    if (field == "gpu_memory_mib") pod.card_memory_mib = number;
     if (field == "cpu_milli") pod.cpu_milli = static_cast<uint32_t>(number);
     if (field == "memory_mib") pod.memory_mib = number;
   }
-  if (pod.cards == 0) pod.milli = 0;
+  if (pod.cards == 0 || (pod.card_memory_mib != 0 && !said_milli)) pod.milli = 0;
+  if (pod.cards == 0) pod.card_memory_mib = 0;
   return pod;
 }
 
@@ -74,29 +128,67 @@ std::string explain(const Cluster& cluster, const Trace& trace, Strategy strateg
     standing.push_back({setup.kinds[i], *spot});
     held += trace.pods[i].demand();
   }
-  const place::Fleet& fleet = setup.engine.fleet();
-  const place::Kind kind = setup.engine.kind(ask_of(request, fleet));
-  const auto node = [&](uint32_t n) {
-    return fmt::format("{} ({})", setup.names[n], fleet.model_name(fleet.node(n).model));
+  return fmt::format("After {} % of the cards were asked for, {:.2f} % are in use ({}, seed {}).\n", percent,
+                     static_cast<double>(held) / static_cast<double>(cluster.cards()) / 10, text(strategy),
+                     seed) +
+         answer(setup.engine, setup.names, strategy, standing, request);
+}
+
+std::string explain(const Snapshot& snapshot, Strategy strategy, const Pod& request) {
+  Scene scene(snapshot, strategy);
+  return answer(scene.engine, names_of(snapshot), strategy, scene.standing, request);
+}
+
+namespace {
+
+place::Repack planned(const Snapshot& snapshot, Strategy strategy, unsigned devices) {
+  Scene scene(snapshot, strategy);
+  return place::repack(scene.engine, scene.standing, devices);
+}
+
+}  // namespace
+
+std::string repack_table(const Snapshot& snapshot, Strategy strategy, unsigned devices) {
+  const place::Repack plan = planned(snapshot, strategy, devices);
+  const auto at = [&](const place::Spot& s) {
+    std::vector<int> set;
+    for (place::CardSet c = s.cards; c != 0; c &= c - 1) set.push_back(std::countr_zero(c));
+    return fmt::format("{} device{} {}", snapshot.nodes[s.node].name, set.size() == 1 ? "" : "s",
+                       fmt::join(set, ","));
   };
-  std::string out = fmt::format(
-      "After {} % of the cards were asked for, {:.2f} % are in use ({}, seed {}).\n", percent,
-      static_cast<double>(held) / static_cast<double>(cluster.cards()) / 10, text(strategy), seed);
-  const place::Refusal refusal = place::explain(fleet, setup.engine.ask(kind));
-  if (const auto spot = setup.engine.find(kind))
-    return out + fmt::format("It would go to {}, {}: {}.\n{}.\n", node(spot->node), cards_of(spot->cards),
-                             place::choice(strategy), refusal.sentence);
-  out += refusal.sentence + ".\n";
-  if (const auto repair = place::one_move(setup.engine, kind, standing)) {
-    const place::Standing& who = standing[repair->who];
-    const place::Ask& ask = setup.engine.ask(who.kind);
-    out += fmt::format("Moving one request ({} x {} of a card) from {} to {} would make room on {}.\n",
-                       ask.cards, text(ask.share).c_str(), node(who.spot.node), node(repair->to.node),
-                       node(repair->room.node));
-  } else {
-    out += "No single move would make room.\n";
+  std::string out;
+  for (const place::Move& m : plan.moves) {
+    const Snapshot::Held& who = snapshot.held[m.who];
+    out += fmt::format("{:<24} {:<24} -> {:<24} {:>10} {:>8}\n", who.name, at(m.from), at(m.to),
+                       text(m.from.memory).c_str(), text(who.ask.share).c_str());
   }
-  return out;
+  out += fmt::format("{} moves of {} in all would leave {} more device{} empty", plan.moves.size(),
+                     text(plan.moved).c_str(), plan.emptied.size(), plan.emptied.size() == 1 ? "" : "s");
+  if (plan.emptied.size() < devices) out += fmt::format("; no plan was found for {}", devices);
+  return out + ". Nobody is moved.\n";
+}
+
+std::string repack_json(const Snapshot& snapshot, Strategy strategy, unsigned devices) {
+  const place::Repack plan = planned(snapshot, strategy, devices);
+  nlohmann::ordered_json out;
+  out["wanted"] = devices;
+  out["emptied"] = nlohmann::ordered_json::array();
+  for (const auto& [node, device] : plan.emptied)
+    out["emptied"].push_back({{"node", snapshot.nodes[node].name}, {"device", device}});
+  out["moves"] = nlohmann::ordered_json::array();
+  const auto at = [&](const place::Spot& s, unsigned device) -> nlohmann::ordered_json {
+    return {{"node", snapshot.nodes[s.node].name}, {"device", device}};
+  };
+  for (const place::Move& m : plan.moves)  // Of somebody with several devices: a row for each that he leaves.
+    for (const auto& [from, to] : place::exchanged(m))
+      out["moves"].push_back({{"name", snapshot.held[m.who].name},
+                              {"from", at(m.from, from)},
+                              {"to", at(m.to, to)},
+                              {"memory_bytes", m.from.memory.count},
+                              {"share_bp", snapshot.held[m.who].ask.share.basis_points}});
+  out["moved_bytes"] = plan.moved.count;
+  out["moved_share_bp"] = plan.moved_share;
+  return out.dump(2) + "\n";
 }
 
 }  // namespace carve::replay

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -29,10 +30,14 @@ struct Options {
   std::string arrivals = "inflate";
   double load = 0.95;
   std::string lifetimes = "exponential";
+  uint64_t longest = ChurnPlan::any_length;
   std::string workload = "trace";
   std::string form = "table";
   std::string plot;
   std::string request;
+  std::string snapshot;
+  unsigned repack = 0;
+  bool quiet = false;
   unsigned filled = 100;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
 };
@@ -69,16 +74,42 @@ struct Job {
   size_t run;
 };
 
-// What every replay is, on `threads` threads; how far it is goes to a terminal on stderr.
-void run_all(const std::vector<Job>& todo, unsigned threads, const std::function<void(const Job&)>& replay) {
-  const bool shown = isatty(STDERR_FILENO) != 0;
+// How far the replays are, on stderr: rewritten in place on a terminal, elsewhere a line every few seconds.
+class Progress {
+ public:
+  Progress(size_t all, bool quiet) : all_(all), quiet_(quiet) {}
+  ~Progress() {
+    if (!quiet_ && terminal_) fmt::print(stderr, "\r\033[K");
+  }
+  void finished_one() {
+    const size_t finished = done_.fetch_add(1) + 1;
+    if (quiet_) return;
+    if (terminal_) return fmt::print(stderr, "\r{} of {} replays", finished, all_);
+    const int64_t now = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::milliseconds(1);
+    int64_t last = said_ms_.load();
+    if (now - last >= every_ms && said_ms_.compare_exchange_strong(last, now))
+      fmt::print(stderr, "{} of {} replays\n", finished, all_);
+  }
+
+ private:
+  static constexpr int64_t every_ms = 3000;
+  const size_t all_;
+  const bool quiet_;
+  const bool terminal_ = isatty(STDERR_FILENO) != 0;
+  std::atomic<size_t> done_ = 0;
+  std::atomic<int64_t> said_ms_ =
+      std::chrono::steady_clock::now().time_since_epoch() / std::chrono::milliseconds(1);
+};
+
+// What every replay is, on `threads` threads.
+void run_all(const std::vector<Job>& todo, unsigned threads, bool quiet,
+             const std::function<void(const Job&)>& replay) {
+  Progress progress(todo.size(), quiet);
   std::atomic<size_t> next = 0;
-  std::atomic<size_t> done = 0;
   const auto work = [&] {
     for (size_t i; (i = next.fetch_add(1)) < todo.size();) {
       replay(todo[i]);
-      const size_t finished = done.fetch_add(1) + 1;
-      if (shown) fmt::print(stderr, "\r{} of {} replays", finished, todo.size());
+      progress.finished_one();
     }
   };
   {
@@ -86,7 +117,20 @@ void run_all(const std::vector<Job>& todo, unsigned threads, const std::function
     for (unsigned t = 1; t < std::min<size_t>(threads, todo.size()); ++t) others.emplace_back(work);
     work();
   }
-  if (shown) fmt::print(stderr, "\r\033[K");
+}
+
+// What is asked of a snapshot instead of a trace.
+int look_at_snapshot(const Options& o, const std::vector<Strategy>& policies) {
+  const auto snapshot = read_snapshot(o.snapshot);
+  if (!snapshot) return complain(snapshot.error().sentence);
+  if (o.repack != 0)
+    return printed(o.form == "json" ? repack_json(*snapshot, policies[0], o.repack)
+                                    : repack_table(*snapshot, policies[0], o.repack));
+  const auto request = parse_request(o.request, models_of(*snapshot));
+  if (!request) return complain(request.error().sentence);
+  std::string answers;
+  for (const Strategy policy : policies) answers += explain(*snapshot, policy, *request);
+  return printed(answers);
 }
 
 }  // namespace
@@ -94,12 +138,16 @@ void run_all(const std::vector<Job>& todo, unsigned threads, const std::function
 int main(int argc, char** argv) {
   Options o;
   CLI::App app("Replays arrivals against a cluster and says how much of it each placement policy uses.");
-  app.add_option("--nodes", o.nodes, "The cluster: CSV with sn,cpu_milli,memory_mib,gpu,model")->required();
+  app.add_option("--nodes", o.nodes, "The cluster: CSV with sn,cpu_milli,memory_mib,gpu,model")
+      ->type_name("FILE");
   app.add_option("--trace", o.traces, "Arrivals: CSV with name,cpu_milli,memory_mib,num_gpu,gpu_milli")
-      ->required();
+      ->type_name("FILE");
   app.add_option("--policy", o.policies, "first-fit, best-fit, binpack, spread, fgd, carve, lookahead")
-      ->delimiter(',');
-  app.add_option("--seeds", o.seeds, "FIRST..LAST or one number")->capture_default_str();
+      ->delimiter(',')
+      ->type_name("NAME");
+  app.add_option("--seeds", o.seeds, "Of the orders in which they arrive")
+      ->type_name("FIRST[..LAST]")
+      ->capture_default_str();
   app.add_option("--arrivals", o.arrivals, "inflate: nobody leaves; churn: everybody does")
       ->check(CLI::IsMember({"inflate", "churn"}))
       ->capture_default_str();
@@ -109,19 +157,35 @@ int main(int argc, char** argv) {
   app.add_option("--lifetimes", o.lifetimes, "churn: exponential, or the trace's own")
       ->check(CLI::IsMember({"exponential", "trace"}))
       ->capture_default_str();
+  app.add_option("--longest", o.longest, "churn, the trace's own lifetimes: none longer than so many seconds")
+      ->check(CLI::Range(uint64_t{1}, ChurnPlan::any_length))
+      ->type_name("SECONDS")
+      ->default_str("any");
   app.add_option(
          "--workload", o.workload,
          "trace: the policy is told the trace's requests beforehand; learned: carve and lookahead learn them")
       ->check(CLI::IsMember({"trace", "learned"}))
       ->capture_default_str();
-  app.add_option("-o", o.form, "table, json or csv")
+  app.add_option("-o", o.form, "table, json or csv (repack: table or json)")
       ->check(CLI::IsMember({"table", "json", "csv"}))
       ->capture_default_str();
-  app.add_option("--plot", o.plot, "inflate: an SVG of what is in use against what was asked for");
+  app.add_option("--plot", o.plot, "inflate: an SVG of what is in use against what was asked for")
+      ->type_name("FILE");
   app.add_option(
-      "--explain", o.request,
-      "A request, such as num_gpu=8,cpu_milli=64000: where it would go once the first trace has filled "
-      "the cluster, or why nowhere");
+         "--explain", o.request,
+         "A request, such as num_gpu=8,cpu_milli=64000: where it would go once the first trace has filled "
+         "the cluster, or why nowhere")
+      ->type_name("REQUEST");
+  app.add_option(
+         "--snapshot", o.snapshot,
+         "Instead of cluster and traces: JSON of a fleet's nodes and of who holds what, for --explain "
+         "and --repack")
+      ->type_name("FILE");
+  app.add_option("--repack", o.repack,
+                 "snapshot: the fewest moves found that leave so many more devices empty; nobody is moved")
+      ->check(CLI::Range(1u, 1'000'000u))
+      ->type_name("DEVICES");
+  app.add_flag("--quiet", o.quiet, "Nothing on stderr while it runs");
   app.add_option("--filled", o.filled, "explain: percent of the cards asked for before")
       ->check(CLI::Range(0u, 130u))
       ->capture_default_str();
@@ -138,6 +202,17 @@ int main(int argc, char** argv) {
     policies.push_back(*policy);
   }
 
+  if (!o.snapshot.empty()) {
+    if (!o.nodes.empty() || !o.traces.empty())
+      return complain("--snapshot is a cluster and who is in it: leave out --nodes and --trace");
+    if (o.request.empty() == (o.repack == 0))
+      return complain("--snapshot: what is to be said of it? --explain REQUEST or --repack DEVICES");
+    return look_at_snapshot(o, policies);
+  }
+  if (o.repack != 0) return complain("--repack: of which fleet? --snapshot FILE");
+  if (o.nodes.empty() || o.traces.empty())
+    return complain("--nodes FILE and --trace FILE are needed, or --snapshot FILE; --help explains them");
+
   // Beyond this point the files are read, and every row of them is sound.
   const auto cluster = read_cluster(o.nodes);
   if (!cluster) return complain(cluster.error().sentence);
@@ -153,7 +228,7 @@ int main(int argc, char** argv) {
   if (churns && !o.plot.empty())
     return complain("--plot: a picture of arrivals that never leave; leave churn out");
   if (!o.request.empty()) {
-    const auto request = parse_request(o.request, *cluster);
+    const auto request = parse_request(o.request, models_of(*cluster));
     if (!request) return complain(request.error().sentence);
     std::string answers;
     for (const Strategy policy : policies)
@@ -163,6 +238,7 @@ int main(int argc, char** argv) {
 
   ChurnPlan plan;
   plan.load_permille = static_cast<unsigned>(std::lround(o.load * 1000));
+  plan.longest_seconds = o.longest;
   plan.lifetimes = o.lifetimes == "trace" ? Lifetimes::trace : Lifetimes::exponential;
   std::vector<Series> all;
   std::vector<Job> todo;
@@ -173,7 +249,7 @@ int main(int argc, char** argv) {
                      std::vector<Churned>(churns ? seeds->size() : 0)});
     }
   std::vector<std::string> complaints(todo.size());
-  run_all(todo, o.jobs, [&](const Job& job) {
+  run_all(todo, o.jobs, o.quiet, [&](const Job& job) {
     Series& s = all[job.series];
     if (!churns) {
       s.inflated[job.run] = inflate(*cluster, traces[job.trace], s.policy, known, s.seeds[job.run]);

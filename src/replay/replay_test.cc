@@ -165,6 +165,9 @@ TEST(Churn, loses_nothing_where_there_is_room_and_much_where_there_is_not) {
   const auto own = churn(cluster, trace, Strategy::carve, false, plan, 42);
   ASSERT_TRUE(own);
   EXPECT_EQ(own->lost, churn(cluster, trace, Strategy::carve, false, plan, 42)->lost);
+  // All are longer than 400 s: bounded there they are all alike, and others are lost.
+  plan.longest_seconds = 400;
+  EXPECT_NE(own->lost, churn(cluster, trace, Strategy::carve, false, plan, 42)->lost);
 }
 
 TEST(Plot, has_a_panel_for_each_trace_and_a_line_for_each_policy) {
@@ -195,7 +198,7 @@ TEST(Explain, tells_where_or_why_nowhere_in_a_filled_cluster) {
   const Cluster cluster = cluster_of(30);
   const Trace trace = trace_of(cluster, 400);
   const auto ask = [&](std::string_view request, unsigned filled) {
-    const auto pod = parse_request(request, cluster);
+    const auto pod = parse_request(request, models_of(cluster));
     EXPECT_TRUE(pod) << pod.error().sentence;
     return explain(cluster, trace, Strategy::carve, true, 42, filled, *pod);
   };
@@ -205,7 +208,7 @@ TEST(Explain, tells_where_or_why_nowhere_in_a_filled_cluster) {
   EXPECT_THAT(ask("num_gpu=8,cpu_milli=1000", 130), HasSubstr("10 too few cards"));
   for (const char* wrong :
        {"gpu", "gpu_milli=", "gpu_milli=1001", "num_gpu=-1", "gpu_spec=X", "colour=red"}) {
-    const auto pod = parse_request(wrong, cluster);
+    const auto pod = parse_request(wrong, models_of(cluster));
     ASSERT_FALSE(pod) << wrong;
     EXPECT_THAT(pod.error().sentence, HasSubstr(wrong));
   }

@@ -8,11 +8,11 @@
 namespace carve::replay {
 namespace {
 
-constexpr uint64_t most_nodes = 1'000'000;
-constexpr uint64_t most_pods = 10'000'000;
-constexpr uint64_t most_cpu = 100'000'000;    // Thousandths of a core.
-constexpr uint64_t most_memory = 1ull << 30;  // MiB: a pebibyte.
-constexpr uint64_t most_seconds = 1ull << 40;
+constexpr uint64_t trace_nodes = 1'000'000;
+constexpr uint64_t trace_pods = 10'000'000;
+constexpr uint64_t trace_cpu = 100'000'000;    // Thousandths of a core.
+constexpr uint64_t trace_memory = 1ull << 30;  // MiB: a pebibyte.
+constexpr uint64_t trace_seconds = 1ull << 40;
 
 bool is_word(std::string_view name) {
   return !name.empty() && name.size() <= 253 &&
@@ -20,7 +20,7 @@ bool is_word(std::string_view name) {
 }
 
 // Each name once; a second one is told with the line of the first.
-class Names {
+class UniqueNames {
  public:
   Outcome<void> add(const Csv& csv, std::string_view column, std::string_view name) {
     if (!is_word(name)) return csv.wrong("{}: '{}' is no name", column, name.substr(0, 40));
@@ -56,18 +56,18 @@ Outcome<Cluster> read_cluster(const std::string& path) {
   auto csv = Csv::open(path, {"sn", "cpu_milli", "memory_mib", "gpu", "model"}, 5);
   if (!csv) return tl::unexpected(csv.error());
   Cluster cluster;
-  Names names;
+  UniqueNames names;
   std::vector<std::string> models;
   for (;;) {
     const auto more = csv->next();
     if (!more) return tl::unexpected(more.error());
     if (!*more) break;
-    if (cluster.nodes.size() == most_nodes) return csv->wrong("more than {} nodes", most_nodes);
+    if (cluster.nodes.size() == trace_nodes) return csv->wrong("more than {} nodes", trace_nodes);
     if (const auto fresh = names.add(*csv, "sn", csv->field(sn)); !fresh)
       return tl::unexpected(fresh.error());
-    const auto cpus = csv->number(cpu, 0, most_cpu);
+    const auto cpus = csv->number(cpu, 0, trace_cpu);
     if (!cpus) return tl::unexpected(cpus.error());
-    const auto mib = csv->number(memory, 0, most_memory);
+    const auto mib = csv->number(memory, 0, trace_memory);
     if (!mib) return tl::unexpected(mib.error());
     const auto cards = csv->number(gpu, 0, place::most_cards);
     if (!cards) return tl::unexpected(cards.error());
@@ -99,17 +99,17 @@ Outcome<Trace> read_trace(const std::string& path, const Cluster& cluster) {
   }
 
   Trace trace;
-  Names names;
+  UniqueNames names;
   for (;;) {
     const auto more = csv->next();
     if (!more) return tl::unexpected(more.error());
     if (!*more) break;
-    if (trace.pods.size() == most_pods) return csv->wrong("more than {} pods", most_pods);
+    if (trace.pods.size() == trace_pods) return csv->wrong("more than {} pods", trace_pods);
     if (const auto fresh = names.add(*csv, "name", csv->field(name)); !fresh)
       return tl::unexpected(fresh.error());
-    const auto cpus = csv->number(cpu, 0, most_cpu);
+    const auto cpus = csv->number(cpu, 0, trace_cpu);
     if (!cpus) return tl::unexpected(cpus.error());
-    const auto mib = csv->number(memory, 0, most_memory);
+    const auto mib = csv->number(memory, 0, trace_memory);
     if (!mib) return tl::unexpected(mib.error());
     const auto cards = csv->number(num, 0, 1000);
     if (!cards) return tl::unexpected(cards.error());
@@ -130,9 +130,9 @@ Outcome<Trace> read_trace(const std::string& path, const Cluster& cluster) {
       return csv->wrong("num_gpu: {}, and the largest node of the allowed models has {}", pod.cards,
                         largest_allowed);
     if (!csv->field(created).empty() || !csv->field(deleted).empty()) {
-      const auto from = csv->number(created, 0, most_seconds);
+      const auto from = csv->number(created, 0, trace_seconds);
       if (!from) return tl::unexpected(from.error());
-      const auto to = csv->number(deleted, 0, most_seconds);
+      const auto to = csv->number(deleted, 0, trace_seconds);
       if (!to) return tl::unexpected(to.error());
       if (*to < *from) return csv->wrong("deletion_time: {} is before creation_time {}", *to, *from);
       pod.created = *from, pod.deleted = *to;
@@ -155,8 +155,9 @@ place::Ask ask_of(const Pod& pod, const place::Fleet& fleet) {
   place::Ask ask;
   ask.cards = static_cast<uint8_t>(pod.cards);
   ask.share = {pod.milli * 10};
-  ask.isolated =
-      false;  // The trace tells no memory: nothing to isolate, and no limit on the number of tenants.
+  // A trace tells no memory: nothing to isolate, and no limit on the number of tenants.
+  ask.isolated = pod.card_memory_mib != 0;
+  ask.memory = {pod.card_memory_mib << 20};
   ask.cpu_milli = pod.cpu_milli;
   ask.host_memory = {pod.memory_mib << 20};
   if (!pod.models.empty()) {

@@ -26,6 +26,7 @@ struct Pod {
   unsigned cards = 0;
   unsigned milli = 0;               // Of each card.
   std::vector<std::string> models;  // Empty: any.
+  uint64_t card_memory_mib = 0;     // Of each card. No trace tells it; a request to be explained may.
   uint64_t created = 0;             // Seconds; both 0 where the file does not tell.
   uint64_t deleted = 0;
 

@@ -1,0 +1,319 @@
+#include "replay/snapshot.h"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <unordered_map>
+
+#include "place/rules.h"
+#include "replay/json_lines.h"
+
+namespace carve::replay {
+namespace {
+
+using K = FailureKind;
+using Kind = Json::Kind;
+
+constexpr size_t largest_file = size_t{256} << 20;
+constexpr size_t most_nodes = 1'000'000;
+constexpr size_t most_held = 10'000'000;
+constexpr uint64_t most_cpu = 100'000'000;           // Thousandths of a core.
+constexpr uint64_t most_memory = uint64_t{1} << 50;  // A pebibyte.
+
+// The first thing that is wrong; everything after it is passed over.
+class Reader {
+ public:
+  explicit Reader(const std::string& name) : name_(name) {}
+
+  bool good() const { return complaint.empty(); }
+  void wrong(const Json& at, const std::string& field, const std::string& why) {
+    if (good()) complaint = fmt::format("{}:{}: {}: {}", name_, at.line, field, why);
+  }
+
+  // An object with these fields and no others.
+  void object(const Json& at, const std::string& path, std::initializer_list<std::string_view> known) {
+    if (at.kind != Kind::object) return wrong(at, path, "is no object");
+    for (const auto& [name, value] : at.members)
+      if (std::ranges::find(known, name) == known.end())
+        return wrong(
+            value, path,
+            fmt::format("there is no field '{}'; there are {}", name.substr(0, 40), fmt::join(known, ", ")));
+  }
+  static const Json* field(const Json& at, std::string_view name) {
+    const auto found = std::ranges::find(at.members, name, &JsonMember::name);
+    return found == at.members.end() ? nullptr : &found->value;
+  }
+  const Json* needed(const Json& at, const std::string& path, std::string_view name) {
+    const Json* found = field(at, name);
+    if (found == nullptr) wrong(at, path, fmt::format("'{}' is missing", name));
+    return found;
+  }
+  uint64_t number(const Json* at, const std::string& path, uint64_t most, uint64_t otherwise = 0) {
+    if (at == nullptr) return otherwise;
+    if (at->kind == Kind::number && at->number <= most) return at->number;
+    wrong(*at, path, fmt::format("{} is not a whole number from 0 to {}", shown(*at), most));
+    return otherwise;
+  }
+  bool truth(const Json* at, const std::string& path, bool otherwise) {
+    if (at == nullptr) return otherwise;
+    if (at->kind != Kind::boolean) wrong(*at, path, "is neither true nor false");
+    return at->number != 0;
+  }
+  std::string word(const Json* at, const std::string& path, bool may_be_empty) {
+    if (at == nullptr) return {};
+    const bool good_word = at->kind == Kind::text && at->text.size() <= longest_label &&
+                           (may_be_empty || !at->text.empty()) &&
+                           std::ranges::all_of(at->text, [](char c) { return c >= ' ' && c <= '~'; });
+    if (!good_word)
+      wrong(*at, path,
+            fmt::format("{} is no name: printable ASCII, at most {} characters", shown(*at), longest_label));
+    return good_word ? at->text : std::string();
+  }
+  const std::vector<Json>& list(const Json* at, const std::string& path, size_t most) {
+    static const std::vector<Json> none;
+    if (at == nullptr) return none;
+    if (at->kind != Kind::list) return wrong(*at, path, "is no list"), none;
+    if (at->items.size() > most) return wrong(*at, path, fmt::format("has more than {} items", most)), none;
+    return at->items;
+  }
+
+  std::string complaint;
+
+ private:
+  static std::string shown(const Json& at) {
+    switch (at.kind) {
+      case Kind::number: return std::to_string(at.number);
+      case Kind::text: return fmt::format("'{}'", at.text.substr(0, 40));
+      case Kind::other: return at.text.substr(0, 40);
+      default: return "this";
+    }
+  }
+  std::string name_;
+};
+
+Snapshot::Node read_node(Reader& r, const Json& at, const std::string& path) {
+  Snapshot::Node node;
+  r.object(at, path, {"name", "model", "cpu_milli", "host_memory_bytes", "up", "devices", "links"});
+  if (!r.good()) return node;
+  node.name = r.word(r.needed(at, path, "name"), path + ".name", false);
+  node.model = r.word(r.needed(at, path, "model"), path + ".model", false);
+  node.state.cpu_free = static_cast<uint32_t>(
+      r.number(Reader::field(at, "cpu_milli"), path + ".cpu_milli", most_cpu, most_cpu));
+  node.state.host_free = {r.number(Reader::field(at, "host_memory_bytes"), path + ".host_memory_bytes",
+                                   most_memory, most_memory)};
+  node.state.up = r.truth(Reader::field(at, "up"), path + ".up", true);
+  for (const Json& card : r.list(r.needed(at, path, "devices"), path + ".devices", place::most_cards)) {
+    const std::string here = fmt::format("{}.devices[{}]", path, node.cards.size());
+    r.object(card, here, {"memory_bytes", "trouble"});
+    if (!r.good()) return node;
+    place::CardState state;
+    state.usable =
+        state.free = {r.number(r.needed(card, here, "memory_bytes"), here + ".memory_bytes", most_memory)};
+    state.sick = !r.word(Reader::field(card, "trouble"), here + ".trouble", true).empty();
+    node.cards.push_back(state);
+  }
+  if (const Json* links = Reader::field(at, "links"); links != nullptr && r.good()) {
+    // The rows of the matrix that nvidia-smi prints, and its heading.
+    std::string matrix = "\t";
+    for (size_t i = 0; i < node.cards.size(); ++i) matrix += fmt::format("GPU{} ", i);
+    size_t row = 0;
+    for (const Json& line : r.list(links, path + ".links", place::most_cards)) {
+      if (line.kind != Kind::text || line.text.size() > 1024 ||
+          line.text.find_first_of("\n\r") != std::string::npos)
+        r.wrong(line, fmt::format("{}.links[{}]", path, row), "is no row of links, such as \"X NV12 SYS\"");
+      matrix += fmt::format("\nGPU{} {}", row++, line.text);
+    }
+    auto read = place::Topology::read(matrix, static_cast<unsigned>(node.cards.size()));
+    if (!read)
+      r.wrong(*links, path + ".links", read.error().sentence);
+    else
+      node.links = *read;
+  }
+  return node;
+}
+
+// A request of this size on these cards, as the rules see it beside those above it. The sentence of the first
+// that is broken.
+std::optional<std::string> refusal(const Snapshot::Node& node, const place::Ask& ask, place::CardSet set) {
+  if (ask.cpu_milli > node.state.cpu_free)
+    return fmt::format("{}m of CPU held, and beside those above it {}m are there", ask.cpu_milli,
+                       node.state.cpu_free);
+  if (ask.host_memory > node.state.host_free)
+    return fmt::format("{} of host memory held, and beside those above it {} are there",
+                       text(ask.host_memory).c_str(), text(node.state.host_free).c_str());
+  for (; set != 0; set &= set - 1) {
+    const auto i = static_cast<unsigned>(std::countr_zero(set));
+    const place::CardState& c = node.cards[i];
+    const std::string where = fmt::format("device {}: ", i);
+    if (c.exclusive) return where + "one above it holds the whole device";
+    if (ask.exclusive && c.tenants != 0)
+      return where + fmt::format("held whole, and shared by {} above it", c.tenants);
+    if (need(ask, c) > c.free)
+      return where + fmt::format("{} held, and beside those above it {} of {} are there",
+                                 text(need(ask, c)).c_str(), text(c.free).c_str(), text(c.usable).c_str());
+    if (needed_share(ask) > c.free_share)
+      return where + fmt::format("{} of its compute held, and beside those above it {} are there",
+                                 text(needed_share(ask)).c_str(), text(c.free_share).c_str());
+    if (ask.isolated && !ask.exclusive && c.isolated >= most_tenants)
+      return where + fmt::format("more than {} isolated tenants", most_tenants);
+    if (c.tenants == UINT8_MAX) return where + fmt::format("more than {} tenants", UINT8_MAX);
+  }
+  return std::nullopt;
+}
+
+// Takes it of the node, so that the next one meets what is left.
+void take(Snapshot::Node& node, const place::Ask& ask, place::CardSet set) {
+  node.state.cpu_free -= ask.cpu_milli;
+  node.state.host_free.count -= ask.host_memory.count;
+  for (; set != 0; set &= set - 1) {
+    place::CardState& c = node.cards[static_cast<unsigned>(std::countr_zero(set))];
+    c.free.count -= need(ask, c).count;
+    c.free_share.basis_points -= needed_share(ask).basis_points;
+    ++c.tenants;
+    c.isolated = static_cast<uint8_t>(c.isolated + ask.isolated);
+    c.exclusive = ask.exclusive;
+  }
+}
+
+using Names = std::unordered_map<std::string, uint32_t>;
+
+Snapshot::Held read_held(Reader& r, const Json& at, const std::string& path, const Names& nodes,
+                         std::vector<Snapshot::Node>& rest) {
+  Snapshot::Held held;
+  r.object(at, path,
+           {"name", "node", "devices", "memory_bytes", "share_bp", "exclusive", "isolated", "cpu_milli",
+            "host_memory_bytes", "application", "models"});
+  if (!r.good()) return held;
+  held.name = r.word(r.needed(at, path, "name"), path + ".name", false);
+  held.application = r.word(Reader::field(at, "application"), path + ".application", true);
+  for (const Json& model : r.list(Reader::field(at, "models"), path + ".models", most_allowed_models))
+    held.models.push_back(r.word(&model, path + ".models", false));
+  const std::string on = r.word(r.needed(at, path, "node"), path + ".node", false);
+  if (!r.good()) return held;
+  const auto node = nodes.find(on);
+  if (node == nodes.end())
+    return r.wrong(*Reader::field(at, "node"), path + ".node", fmt::format("there is no node '{}'", on)),
+           held;
+  held.spot.node = node->second;
+  Snapshot::Node& there = rest[node->second];
+  place::Ask& ask = held.ask;
+  for (const Json& device : r.list(Reader::field(at, "devices"), path + ".devices", place::most_cards)) {
+    const uint64_t i = r.number(&device, path + ".devices", place::most_cards);
+    if (!r.good()) return held;
+    if (i >= there.cards.size())
+      return r.wrong(
+                 device, path + ".devices",
+                 fmt::format("node {} has {} devices, counted from 0, and no {}", on, there.cards.size(), i)),
+             held;
+    const auto bit = place::CardSet{1} << i;
+    if ((held.spot.cards & bit) != 0)
+      return r.wrong(device, path + ".devices", fmt::format("{} is there twice", i)), held;
+    held.spot.cards |= bit;
+  }
+  ask.cards = static_cast<uint8_t>(std::popcount(held.spot.cards));
+  ask.memory = {r.number(Reader::field(at, "memory_bytes"), path + ".memory_bytes", most_memory)};
+  ask.share = {static_cast<uint32_t>(
+      r.number(Reader::field(at, "share_bp"), path + ".share_bp", whole_device.basis_points))};
+  ask.exclusive = r.truth(Reader::field(at, "exclusive"), path + ".exclusive", false);
+  ask.isolated = r.truth(Reader::field(at, "isolated"), path + ".isolated", true);
+  ask.cpu_milli =
+      static_cast<uint32_t>(r.number(Reader::field(at, "cpu_milli"), path + ".cpu_milli", most_cpu));
+  ask.host_memory = {
+      r.number(Reader::field(at, "host_memory_bytes"), path + ".host_memory_bytes", most_memory)};
+  if (!r.good()) return held;
+  if (ask.exclusive && (ask.memory.count != 0 || ask.share.basis_points != 0))
+    return r.wrong(at, path + ".exclusive", "takes whole devices: leave out memory_bytes and share_bp"), held;
+  if (const auto why = refusal(there, ask, held.spot.cards))
+    return r.wrong(at, path, fmt::format("'{}' on node {}, {}", held.name, on, *why)), held;
+  bool first = true;
+  for (place::CardSet set = held.spot.cards; set != 0; set &= set - 1, first = false) {
+    const Bytes needed = need(ask, there.cards[static_cast<unsigned>(std::countr_zero(set))]);
+    held.spot.memory = first ? needed : std::min(held.spot.memory, needed);
+  }
+  take(there, ask, held.spot.cards);
+  return held;
+}
+
+}  // namespace
+
+Outcome<Snapshot> parse_snapshot(std::string_view text, const std::string& name) {
+  const auto json = parse_json(text, name);
+  if (!json) return tl::unexpected(json.error());
+  Reader r(name);
+  Snapshot out;
+  r.object(*json, "the document", {"nodes", "held"});
+  Names nodes;
+  Names held;
+  std::vector<std::string> models;
+  if (r.good())
+    for (const Json& at : r.list(r.needed(*json, "the document", "nodes"), "nodes", most_nodes)) {
+      const std::string path = fmt::format("nodes[{}]", out.nodes.size());
+      Snapshot::Node node = read_node(r, at, path);
+      if (!r.good()) break;
+      const auto [entry, fresh] = nodes.try_emplace(node.name, static_cast<uint32_t>(out.nodes.size()));
+      if (!fresh)
+        r.wrong(at, path + ".name",
+                fmt::format("'{}' is the name of nodes[{}] too", node.name, entry->second));
+      if (std::ranges::find(models, node.model) == models.end()) models.push_back(node.model);
+      if (models.size() > place::most_models)
+        r.wrong(at, path + ".model", fmt::format("more than {} models", place::most_models));
+      out.nodes.push_back(std::move(node));
+    }
+  std::vector<Snapshot::Node> rest = out.nodes;
+  if (r.good())
+    for (const Json& at : r.list(Reader::field(*json, "held"), "held", most_held)) {
+      const std::string path = fmt::format("held[{}]", out.held.size());
+      Snapshot::Held one = read_held(r, at, path, nodes, rest);
+      if (!r.good()) break;
+      const auto [entry, fresh] = held.try_emplace(one.name, static_cast<uint32_t>(out.held.size()));
+      if (!fresh)
+        r.wrong(at, path + ".name", fmt::format("'{}' is the name of held[{}] too", one.name, entry->second));
+      out.held.push_back(std::move(one));
+    }
+  if (!r.good()) return failure(K::bad_request, "{}", r.complaint);
+  if (out.nodes.empty()) return failure(K::bad_request, "{}: not one node", name);
+  return out;
+}
+
+Outcome<Snapshot> read_snapshot(const std::string& path) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);
+  if (!file) return failure(K::bad_request, "{}: cannot be opened: {}", path, std::strerror(errno));
+  std::string text;
+  for (size_t got = 1; got != 0;) {
+    const size_t before = text.size();
+    if (before > largest_file)
+      return failure(K::bad_request, "{}: has more than {} MiB", path, largest_file >> 20);
+    text.resize(before + (1 << 16));
+    got = std::fread(text.data() + before, 1, 1 << 16, file.get());
+    text.resize(before + got);
+  }
+  if (std::ferror(file.get()) != 0)
+    return failure(K::bad_request, "{}: cannot be read: {}", path, std::strerror(errno));
+  return parse_snapshot(text, path);
+}
+
+Scene::Scene(const Snapshot& snapshot, Strategy strategy) : engine(strategy) {
+  place::Fleet& fleet = engine.fleet();
+  for (const Snapshot::Node& node : snapshot.nodes) {
+    place::NodeState state = node.state;
+    state.model = static_cast<uint8_t>(*fleet.model(node.model));
+    const uint32_t n = fleet.add(state, node.cards);
+    if (node.links) fleet.set_topology(n, *node.links);
+  }
+  place::Census census(UINT64_MAX);
+  for (const Snapshot::Held& held : snapshot.held) {
+    place::Ask ask = held.ask;
+    ask.models = held.models.empty() ? place::Models{1} << fleet.node(held.spot.node).model : 0;
+    for (const std::string& m : held.models)
+      if (const auto bit = fleet.known_model(m)) ask.models |= place::Models{1} << *bit;
+    census.count(ask);
+    standing.push_back({engine.kind(ask), held.spot, engine.application(held.application)});
+    engine.take(standing.back().kind, held.spot, standing.back().application);
+  }
+  if (engine.expects()) engine.expect(census.workload());
+}
+
+}  // namespace carve::replay

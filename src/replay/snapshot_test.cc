@@ -1,0 +1,189 @@
+#include "replay/snapshot.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "replay/explain.h"
+#include "replay/json_lines.h"
+
+namespace carve::replay {
+namespace {
+
+using testing::HasSubstr;
+
+// Two nodes of two 80 GiB cards; "a" and "b" share the first, "c" has a little of the second node.
+constexpr std::string_view fleet = R"({
+  "nodes": [
+    {"name": "n1", "model": "A100", "cpu_milli": 8000, "host_memory_bytes": 68719476736,
+     "devices": [{"memory_bytes": 85899345920}, {"memory_bytes": 85899345920}], "links": ["X NV12", "NV12 X"]},
+    {"name": "n2", "model": "A100", "devices": [{"memory_bytes": 85899345920}, {"memory_bytes": 85899345920, "trouble": "lost"}]}
+  ],
+  "held": [
+    {"name": "a", "node": "n1", "devices": [0], "memory_bytes": 34359738368, "share_bp": 9000, "cpu_milli": 2000},
+    {"name": "b", "node": "n1", "devices": [0], "memory_bytes": 1073741824, "share_bp": 500, "application": "web"},
+    {"name": "c", "node": "n2", "devices": [0], "memory_bytes": 1073741824, "share_bp": 500}
+  ]
+})";
+
+std::string with(std::string text, std::string_view from, std::string_view to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, text.npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(Snapshot, is_read_and_everybody_stands_in_his_place) {
+  const auto s = parse_snapshot(fleet, "f");
+  ASSERT_TRUE(s) << s.error().sentence;
+  const Scene scene(*s, Strategy::binpack);
+  const place::Fleet& f = scene.engine.fleet();
+  EXPECT_EQ(f.cards(0)[0].free, 47_GiB);
+  EXPECT_EQ(f.cards(0)[0].free_share.basis_points, 500u);
+  EXPECT_EQ(f.cards(0)[0].isolated, 2);
+  EXPECT_EQ(f.node(0).cpu_free, 6000u);
+  EXPECT_TRUE(f.cards(1)[1].sick);
+  ASSERT_NE(f.topology(0), nullptr);
+  EXPECT_EQ(f.topology(0)->link(0, 1), place::Link::nvlink);
+}
+
+TEST(Snapshot, what_is_wrong_is_told_with_file_line_and_field) {
+  const struct {
+    std::string_view from, to;
+    const char* sentence;
+  } rows[] = {
+      {R"("b", "node": "n1", "devices": [0], "memory_bytes": 1073741824)",
+       R"("b", "node": "n1", "devices": [0], "memory_bytes": 64424509440)",
+       "f:9: held[1]: 'b' on node n1, device 0: 60 GiB held, and beside those above it 48 GiB of 80 GiB are "
+       "there"},
+      {R"("memory_bytes": 1073741824, "share_bp": 500, "app)",
+       R"("memory_bytes": 1073741824, "share_bp": 1500, "app)",
+       "f:9: held[1]: 'b' on node n1, device 0: 15% of its compute held, and beside those above it 10% are "
+       "there"},
+      {R"("cpu_milli": 2000)", R"("cpu_milli": 9000)",
+       "f:8: held[0]: 'a' on node n1, 9000m of CPU held, and beside those above it 8000m"},
+      {R"("cpu_milli": 2000)", R"("host_memory_bytes": 68719476737)", "of host memory held"},
+      {R"("memory_bytes": 1073741824, "share_bp": 500, "app)", R"("exclusive": true, "app)",
+       "device 0: held whole, and shared by 1 above it"},
+      {R"("devices": [0], "memory_bytes": 34359738368, "share_bp": 9000)",
+       R"("devices": [0], "exclusive": true)",
+       "f:9: held[1]: 'b' on node n1, device 0: one above it holds the whole device"},
+      {R"("node": "n2")", R"("node": "n3")", "f:10: held[2].node: there is no node 'n3'"},
+      {R"("node": "n2", "devices": [0])", R"("node": "n2", "devices": [2])",
+       "f:10: held[2].devices: node n2 has 2 devices, counted from 0, and no 2"},
+      {R"("node": "n2", "devices": [0])", R"("node": "n2", "devices": [0, 0])",
+       "held[2].devices: 0 is there twice"},
+      {R"("name": "c")", R"("name": "a")", "f:10: held[2].name: 'a' is the name of held[0] too"},
+      {R"("name": "n2")", R"("name": "n1")", "nodes[1].name: 'n1' is the name of nodes[0] too"},
+      {R"("share_bp": 9000)", R"("share_bp": -1)",
+       "f:8: held[0].share_bp: -1 is not a whole number from 0 to 10000"},
+      {R"("share_bp": 9000)", R"("share_bp": "half")", "held[0].share_bp: 'half' is not a whole number"},
+      {R"("share_bp": 9000)", R"("share": 9000)",
+       "f:8: held[0]: there is no field 'share'; there are name, node"},
+      {R"("name": "a", )", "", "f:8: held[0]: 'name' is missing"},
+      {R"("share_bp": 9000)", R"("share_bp": 1, "share_bp": 2)", "f:8: 'share_bp' is there twice"},
+      {R"(["X NV12", "NV12 X"])", R"(["X NV12", "SYS X"])",
+       "f:4: nodes[0].links: line 3: column GPU0: GPU1 to GPU0 over the sockets' interconnect, and the other "
+       "way round over NVLink"},
+      {R"(["X NV12", "NV12 X"])", R"(["X NV12"])", "nodes[0].links: GPU1 has no line"},
+      {R"("trouble": "lost")", R"("trouble": 7)", "nodes[1].devices[1].trouble: 7 is no name"},
+      {R"("devices": [{"memory_bytes": 85899345920}, {"memory_bytes": 85899345920, "trouble": "lost"}])",
+       R"("devices": 2)", "nodes[1].devices: is no list"},
+      {R"("held": [)", R"("held": [[[[[[[[[[[[[[[[[)", "is nested deeper than 16 levels"},
+      {R"("held": [)", R"("held": [,)", "f:7: is no JSON here"},
+      {"\n  ]\n}", "", "is no JSON: it ends too soon"},
+  };
+  for (const auto& row : rows) {
+    const auto s = parse_snapshot(with(std::string(fleet), row.from, row.to), "f");
+    ASSERT_FALSE(s) << row.sentence;
+    EXPECT_THAT(s.error().sentence, HasSubstr(row.sentence));
+  }
+  EXPECT_THAT(parse_snapshot("", "f").error().sentence, HasSubstr("f:1: is no JSON"));
+  EXPECT_THAT(parse_snapshot("[]", "f").error().sentence, HasSubstr("f:1: the document: is no object"));
+  EXPECT_THAT(parse_snapshot(R"({"nodes": []})", "f").error().sentence, HasSubstr("f: not one node"));
+  EXPECT_THAT(read_snapshot("/nowhere").error().sentence, HasSubstr("/nowhere: cannot be opened"));
+}
+
+TEST(Snapshot, the_seventeenth_isolated_tenant_is_one_too_many) {
+  std::string held;
+  for (int i = 0; i < 17; ++i)
+    held += fmt::format(R"({}{{"name": "t{}", "node": "n", "devices": [0], "memory_bytes": 1048576}})",
+                        i == 0 ? "" : ",\n", i);
+  const std::string text =
+      R"({"nodes": [{"name": "n", "model": "T4", "devices": [{"memory_bytes": 17179869184}]}], "held": [)" +
+      held + "]}";
+  EXPECT_THAT(parse_snapshot(text, "f").error().sentence,
+              HasSubstr("f:17: held[16]: 't16' on node n, device 0: more than 16 isolated tenants"));
+}
+
+TEST(Snapshot, explains_where_a_request_would_go_and_why_nowhere) {
+  const auto s = *parse_snapshot(fleet, "f");
+  const auto said = [&](std::string_view request) {
+    const auto pod = parse_request(request, models_of(s));
+    EXPECT_TRUE(pod) << pod.error().sentence;
+    return explain(s, Strategy::binpack, *pod);
+  };
+  EXPECT_THAT(said("num_gpu=2,gpu_memory_mib=1024,gpu_milli=10"),
+              HasSubstr("It would go to n1 (A100), cards 0, 1"));
+  EXPECT_THAT(said("num_gpu=2,gpu_memory_mib=1024,gpu_milli=10"), HasSubstr("they are connected by NVLink"));
+  // 47 GiB are free on n1's first card, and 5 % of its compute; the second card would serve alone.
+  EXPECT_THAT(said("gpu_memory_mib=40960,gpu_milli=200"), HasSubstr("It would go to n1 (A100), card 1"));
+  EXPECT_THAT(
+      said("num_gpu=2,gpu_memory_mib=40960,gpu_milli=200"),
+      HasSubstr("0/2 nodes can serve: 1 unhealthy, 1 compute; with at most 5% of the compute it would fit"));
+  EXPECT_FALSE(parse_request("gpu_memory_mib=x", models_of(s)));
+}
+
+TEST(Snapshot, the_plan_empties_devices_and_moves_nobody) {
+  const auto s = *parse_snapshot(fleet, "f");
+  const auto plan = nlohmann::json::parse(repack_json(s, Strategy::binpack, 1));
+  EXPECT_EQ(plan["emptied"].size(), 1u);
+  EXPECT_EQ(plan["moves"].size(), 1u);
+  EXPECT_EQ(plan["moves"][0]["name"], "c");
+  EXPECT_EQ(plan["moves"][0]["from"]["node"], "n2");
+  EXPECT_EQ(plan["moves"][0]["to"]["node"], "n1");
+  EXPECT_EQ(plan["moved_bytes"], 1u << 30);
+  EXPECT_THAT(repack_table(s, Strategy::binpack, 2),
+              HasSubstr("1 moves of 1 GiB in all would leave 1 more device empty; no plan was found for 2. "
+                        "Nobody is moved."));
+}
+
+// Found by fuzzing: of whole devices the smallest one's memory is what each gives, also where it is nothing.
+TEST(Snapshot, whole_devices_of_different_sizes_give_what_the_smallest_has) {
+  for (const uint64_t smaller : {0u, 1u << 20}) {
+    const auto s = parse_snapshot(
+        fmt::format(
+            R"({{"nodes": [{{"name": "n", "model": "T4", "devices": [{{"memory_bytes": {}}}, {{"memory_bytes": 2097152}}]}}],
+                    "held": [{{"name": "w", "node": "n", "devices": [0, 1], "exclusive": true, "isolated": false}}]}})",
+            smaller),
+        "f");
+    ASSERT_TRUE(s) << s.error().sentence;
+    Pod pod;
+    pod.cards = 1, pod.card_memory_mib = 1;
+    EXPECT_THAT(explain(*s, Strategy::carve, pod), HasSubstr("0/1 nodes can serve"));
+    const Scene scene(*s, Strategy::carve);
+    EXPECT_EQ(scene.standing[0].spot.memory.count, smaller);
+    for (const place::CardState& c : scene.engine.fleet().cards(0)) EXPECT_LE(c.free, c.usable);
+  }
+}
+
+// Somebody bound to a model is not moved to another.
+TEST(Snapshot, the_plan_keeps_models) {
+  const std::string text =
+      with(std::string(fleet), R"("name": "n2", "model": "A100")", R"("name": "n2", "model": "T4")");
+  EXPECT_THAT(repack_table(*parse_snapshot(text, "f"), Strategy::binpack, 1), HasSubstr("0 moves"));
+  const std::string either = with(text, R"("name": "c", )", R"("name": "c", "models": ["T4", "A100"], )");
+  EXPECT_THAT(repack_table(*parse_snapshot(either, "f"), Strategy::binpack, 1), HasSubstr("1 moves"));
+}
+
+TEST(Json, a_value_knows_its_line) {
+  const auto json = parse_json("{\n\"a\": 12\n,\n\"b\": [true,\n\n\"x\"]}", "f");
+  ASSERT_TRUE(json) << json.error().sentence;
+  EXPECT_EQ(json->line, 1u);
+  EXPECT_EQ(json->members[0].value.line, 2u);
+  EXPECT_EQ(json->members[1].value.line, 4u);
+  EXPECT_EQ(json->members[1].value.items[1].line, 6u);
+}
+
+}  // namespace
+}  // namespace carve::replay
