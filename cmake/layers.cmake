@@ -55,11 +55,13 @@ function(carve_program name folder)
   carve_uses(${name} ${folder} ${arg_USES})
 endfunction()
 
-# carve_test(NAME SOURCES file... [LINKS target...]): one GoogleTest binary, one ctest entry.
+# carve_test(NAME SOURCES file... [LINKS target...]): one GoogleTest binary, one ctest entry. Its own files are
+# not optimized, which takes a third off what they take to compile, with clang more; what it tests is.
 function(carve_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINKS;LABELS" ${ARGN})
   add_executable(${name} EXCLUDE_FROM_ALL ${arg_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_compile_options(${name} PRIVATE -O0)
   target_link_libraries(${name} PRIVATE ${arg_LINKS} GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_dependencies(tests ${name})
@@ -67,9 +69,9 @@ function(carve_test name)
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 120)
 endfunction()
 
-# carve_fuzz(NAME SOURCES file... [LINKS target...]): one LLVMFuzzerTestOneInput. With the preset `fuzz` it
-# is a libFuzzer binary (tests/fuzz/run starts it); otherwise a ctest entry that replays the corpus in
-# tests/fuzz/corpus/NAME and a seeded storm of mutations of it.
+# carve_fuzz(NAME SOURCES file... [LINKS target...]): one LLVMFuzzerTestOneInput. With the preset `asan` it
+# is a libFuzzer binary (tests/fuzz/run starts it) and its ctest entry replays the corpus in
+# tests/fuzz/corpus/NAME; otherwise the entry also plays a seeded storm of mutations of it.
 function(carve_fuzz name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})
   set(corpus ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name})
@@ -80,10 +82,11 @@ function(carve_fuzz name)
   if(CARVE_FUZZ)
     target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
     set_property(GLOBAL APPEND PROPERTY CARVE_FUZZERS fuzz_${name})
+    add_test(NAME fuzz_${name} COMMAND fuzz_${name} -runs=0 ${corpus})
   else()
     target_sources(fuzz_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/standalone.cc)
-    add_dependencies(tests fuzz_${name})
     add_test(NAME fuzz_${name} COMMAND fuzz_${name} ${corpus})
-    set_tests_properties(fuzz_${name} PROPERTIES TIMEOUT 120)
   endif()
+  add_dependencies(tests fuzz_${name})
+  set_tests_properties(fuzz_${name} PROPERTIES TIMEOUT 120)
 endfunction()

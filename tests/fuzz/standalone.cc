@@ -1,5 +1,5 @@
 // Runs a fuzz target without libFuzzer: every file of its corpus, then mutations of them from a fixed seed.
-// The same inputs at each run, on any compiler; the preset `fuzz` explores.
+// The same inputs at each run, on any compiler; the preset `asan` explores.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
