@@ -15,8 +15,12 @@ import time
 
 import pytest
 
+from over_unix import asked
+
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("CARVE_BUILD", HERE.parent / "build"))
+long_form = bool(os.environ.get("CARVE_LONG"))
+LONGEST_CASE = 3600 if long_form else 300  # Seconds.
 GiB = 1 << 30
 MiB = 1 << 20
 
@@ -56,6 +60,9 @@ class World:
         done = self.carve(*words, "-o", "json")
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
+
+    def get(self, target):
+        return asked(self.socket, target)
 
     def begin(self, *words, **options):
         """Starts `carve` with these words and leaves it running."""
@@ -107,6 +114,18 @@ def world(request):
         print("--- the agent's log:\n" + log[-4000:])
 
 
+@pytest.fixture(autouse=True)
+def in_time():
+    """A case that hangs fails, and says where, instead of holding up all the others."""
+    def late(*_):
+        raise TimeoutError(f"the case took more than {LONGEST_CASE} s")
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(LONGEST_CASE)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     outcome = yield
@@ -116,10 +135,10 @@ def pytest_runtest_makereport(item, call):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "devices(spec, *arguments): what the case's agent is started with")
+    config.addinivalue_line("markers", "alone: measures shares or times on the real clock; nothing may run beside it")
 
 
 LOAD = BUILD / "bin/carve-load"
-long_form = bool(os.environ.get("CARVE_LONG"))
 
 
 def program_of(text):

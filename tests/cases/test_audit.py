@@ -8,6 +8,8 @@ import pytest
 
 from conftest import BUILD, LOAD, MiB, until
 
+pytestmark = pytest.mark.alone
+
 TESTS = BUILD / "tests"
 ways_round = {
     "preload unset": (f"LD_PRELOAD= exec {TESTS}/escape plain 300 600", "LD_PRELOAD, which somebody unset"),

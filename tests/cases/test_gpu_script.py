@@ -2,7 +2,11 @@
 import json
 import subprocess
 
+import pytest
+
 from conftest import BUILD
+
+pytestmark = pytest.mark.alone
 
 GPU = BUILD.parent / "tests/gpu"
 NEEDS_MORE_THAN_A_SIMULATOR = {"toolkit", "samples", "profiler", "framework.pytorch", "framework.cupy", "framework.jax", "framework.triton"}

@@ -5,6 +5,8 @@ import pytest
 
 from conftest import LOAD
 
+pytestmark = pytest.mark.alone
+
 MS = 1_000_000
 
 

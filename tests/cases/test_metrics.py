@@ -1,9 +1,7 @@
 """Metrics as Prometheus' own client reads them, on the API's socket and, where asked, on a loopback address; and the trace."""
-import http.client
 import json
 import os
 import re
-import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -13,23 +11,6 @@ import pytest
 from conftest import BUILD, GiB, LOAD, until
 
 parser = pytest.importorskip("prometheus_client.parser", reason="prometheus_client (tests/requirements.txt) is not installed")
-
-
-class OverUnix(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("carve")
-        self.path = str(path)
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(self.path)
-
-
-def asked(world, target="/metrics"):
-    connection = OverUnix(world.socket)
-    connection.request("GET", target)
-    answer = connection.getresponse()
-    return answer.status, answer.getheader("Content-Type"), answer.read().decode()
 
 
 def families(text):
@@ -49,14 +30,14 @@ def begin(world, name, *options):
 
 def test_prometheus_reads_what_the_api_says(world):
     begin(world, "a", "--compute", "30%")
-    status, kind, text = asked(world)
+    status, kind, text = world.get("/metrics")
     assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
     found = families(text)
     device = world.json("devices")["devices"][0]
     place = {"device": "0", "uuid": device["uuid"]}
     assert value(found, "carve_device_memory_usable_bytes", **place) == device["usable_bytes"]
     assert value(found, "carve_slice_memory_quota_bytes", slice="a", **place) == 4 * GiB
-    charged = lambda: value(families(asked(world)[2]), "carve_slice_memory_charged_bytes", slice="a", **place)
+    charged = lambda: value(families(world.get("/metrics")[2]), "carve_slice_memory_charged_bytes", slice="a", **place)
     assert until(lambda: charged() == world.show("a")["parts"][0]["charged_bytes"]), "it may grow between two looks"
     assert value(found, "carve_slice_compute_share_ratio", slice="a", **place) == 0.3
     info = found["carve_slice_info"].samples[0].labels
@@ -68,7 +49,7 @@ def test_prometheus_reads_what_the_api_says(world):
 
 def test_counters_of_compute_only_grow(world):
     begin(world, "a", "--compute", "30%")
-    busy = lambda: value(families(asked(world)[2]), "carve_slice_compute_busy_seconds", slice="a")
+    busy = lambda: value(families(world.get("/metrics")[2]), "carve_slice_compute_busy_seconds", slice="a")
     assert until(lambda: busy() > 0)
     before = busy()
     assert until(lambda: busy() > before)

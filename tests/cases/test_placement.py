@@ -1,7 +1,9 @@
 """Which device: the references' examples, equal parts, whole cards beside shared ones, reasons."""
+import subprocess
+
 import pytest
 
-from conftest import GiB, until
+from conftest import BUILD, GiB, World, until
 
 
 def hold(world, name, *options, seconds="30"):
@@ -107,3 +109,77 @@ def test_a_device_by_index_uuid_and_beginning_of_one(world):
     assert hold(world, "u", "--memory", "1GiB", "--device", uuids[1]) == [1]
     shortest = next(uuids[1][:n] for n in range(5, 41) if not uuids[0].startswith(uuids[1][:n]))
     assert hold(world, "b", "--memory", "1GiB", "--device", shortest) == [1]
+
+
+@pytest.mark.devices("demo15x2")
+def test_replicas_of_one_application_are_apart_under_spread(world):
+    """Device 1 is the fuller one, and still the second replica's: also when another agent has taken over."""
+    assert hold(world, "stranger", "--memory", "5GiB", "--device", "1") == [1]
+    web = ("--memory", "1GiB", "--strategy", "spread", "--application", "web")
+    assert hold(world, "web-1", *web) == [0]
+    assert hold(world, "other", "--memory", "1GiB", "--strategy", "spread") == [0]
+    assert world.show("web-1")["application"] == "web" and "web" in world.carve("show", "web-1").stdout
+    world.agent.kill()
+    world.agent.wait()
+    world.start()
+    assert hold(world, "web-2", *web) == [1]
+
+
+@pytest.mark.devices("demo15x2", "--strategy", "spread")
+def test_repack_says_what_would_have_to_move_and_moves_nobody(world):
+    assert hold(world, "a", "--memory", "2GiB") != hold(world, "b", "--memory", "3GiB")
+    before = world.json("ps")["slices"]
+    plan = world.json("repack")
+    assert plan["emptied"] == [0] and plan["moved_bytes"] == 2 * GiB
+    assert plan["moves"] == [{"slice": "a", "from": 0, "to": 1, "memory_bytes": 2 * GiB, "share_bp": 0}], plan
+    assert "device 0 would stand empty after 1 move of 2 GiB in all. Nobody is moved." in world.carve("repack").stdout
+    assert [s["parts"] for s in world.json("ps")["slices"]] == [s["parts"] for s in before]
+    more = world.carve("repack", "--devices", "2")
+    assert more.returncode == 1 and "no plan was found for 2" in more.stdout
+
+
+@pytest.fixture
+def world_of():
+    """world_of(SPEC, carved's options): a world whose devices the case itself describes."""
+    worlds = []
+
+    def make(*arguments):
+        worlds.append(World(*arguments))
+        return worlds[-1]
+    yield make
+    for world in worlds:
+        world.end()
+
+
+FOUR = "devices:\n  - {profile: t4, count: 2, numa: 0}\n  - {profile: t4, count: 2, numa: 1}\nnvlink:\n  - [1, 2, 4]\n"
+
+
+def test_several_devices_are_the_best_connected(world_of, tmp_path):
+    """The driver's word first: the pair of NVLink, then one NUMA node. A file stands above it."""
+    spec = tmp_path / "four.yaml"
+    spec.write_text(FOUR)
+    world = world_of(str(spec))
+    explained = world.json("explain", "--memory", "1GiB", "--devices", "2")
+    assert explained["chosen"] == [1, 2] and explained["sentence"].endswith("they are connected by NVLink"), explained
+    assert hold(world, "whole", "--exclusive", "--device", "1") == [1]
+    assert hold(world, "near", "--memory", "1GiB", "--devices", "2") == [2, 3]
+    assert "a NUMA node" in world.json("explain", "--memory", "1GiB", "--devices", "2")["sentence"]
+
+
+def test_a_topology_given_as_a_file_stands_above_the_drivers(world_of, tmp_path):
+    spec = tmp_path / "four.yaml"
+    spec.write_text(FOUR)
+    matrix = tmp_path / "matrix"
+    links = [["X", "SYS", "PIX", "SYS"], ["SYS", "X", "SYS", "SYS"], ["PIX", "SYS", "X", "SYS"], ["SYS", "SYS", "SYS", "X"]]
+    matrix.write_text("\tGPU0\tGPU1\tGPU2\tGPU3\n" + "".join(f"GPU{i}\t" + "\t".join(row) + "\n" for i, row in enumerate(links)))
+    world = world_of(str(spec), "--topology", str(matrix))
+    explained = world.json("explain", "--memory", "1GiB", "--devices", "2")
+    assert explained["chosen"] == [0, 2] and "a PCIe switch" in explained["sentence"], explained
+
+
+def test_a_topology_that_contradicts_itself_is_refused(tmp_path):
+    matrix = tmp_path / "matrix"
+    matrix.write_text("\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU1\tSYS\tX\n")
+    done = subprocess.run([BUILD / "bin/carved", "--sim", "a10x2", "--state", tmp_path / "state", "--socket", tmp_path / "s", "--topology", matrix],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and f"--topology {matrix}: line 3: column GPU0: GPU1 to GPU0" in done.stderr, done.stderr

@@ -1,6 +1,7 @@
 """`carve run` passes everything through that a shell would, and the slice lives as long as its processes."""
 import json
 import os
+import pty
 import signal
 import subprocess
 import time
@@ -55,6 +56,33 @@ def test_signals_reach_the_program(world):
     program.terminate()
     assert program.wait(10) == 5
     assert program.stdout.read() == "got it\n"
+
+
+STOPS_ITSELF = ["run", "--memory", "1GiB", "--", "sh", "-c", "echo $$; kill -STOP $$; exit 6"]
+
+
+def stands(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        return f.read().rsplit(")", 1)[1].split()[0] == "T"
+
+
+def test_whoever_stopped_the_program_continues_it_alone(world):
+    run = world.begin(*STOPS_ITSELF)
+    pid = int(run.stdout.readline())
+    assert until(lambda: stands(pid))
+    os.kill(pid, signal.SIGCONT)
+    assert run.wait(10) == 6
+
+
+def test_on_a_terminal_a_suspended_program_suspends_carve_run_and_goes_on_with_it(world):
+    run, terminal = pty.fork()
+    if run == 0:
+        os.execve(BUILD / "bin/carve", ["carve", *STOPS_ITSELF], world.environment)
+    with open(terminal, "rb", buffering=0) as f:
+        pid = int(f.readline())
+        assert until(lambda: stands(pid) and stands(run))
+        os.kill(run, signal.SIGCONT)
+        assert os.waitstatus_to_exitcode(os.waitpid(run, 0)[1]) == 6
 
 
 def test_a_terminal_stays_a_terminal(world):

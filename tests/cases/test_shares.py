@@ -3,6 +3,7 @@ card, the tenants and the arbiter, so tolerances are wide; tests/share asserts t
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -10,6 +11,8 @@ import time
 import pytest
 
 from conftest import BUILD, LOAD, until
+
+pytestmark = pytest.mark.alone
 
 ONE_CARD = pytest.mark.devices("a10x1", "--policy", "fixed-share")
 GUARANTEED = pytest.mark.devices("a10x1", "--policy", "guaranteed-burst-share")
@@ -142,47 +145,30 @@ def test_without_an_agent_fixed_shares_follow_the_timetable_until_it_is_back(wor
         assert 100 * had[name] / total == pytest.approx(share, abs=8), had
 
 
-HOSTILE = """
-import re, subprocess, time
-begin()
-module, function = c_void_p(), c_void_p()
-ptx = b'.version 6.0\\n.target sm_50\\n.address_size 64\\n.visible .entry carve_spin(.param .u64 n, .param .u64 i, .param .u64 r) { ret; }\\0'
-must(cu.cuModuleLoadData(byref(module), ptx))
-must(cu.cuModuleGetFunction(byref(function), module, b'carve_spin'))
-# The driver's own entry, found in its file as no lookup of names would: past every hook.
-at = next(l for l in open('/proc/self/maps') if 'libcuda.so' in l and ' 00000000 ' in l)
-base, path = int(at.split('-')[0], 16), at.split()[-1]
-offset = next(int(l.split()[0], 16) for l in subprocess.run(['nm', '-D', path], capture_output=True, text=True).stdout.splitlines() if l.endswith(' cuLaunchKernel'))
-launch = ctypes.CFUNCTYPE(c_int, c_void_p, *[c_uint] * 7, c_void_p, c_void_p, c_void_p)(base + offset)
-values = [c_uint64(1_000_000), c_uint64(0), c_uint64(0)]
-params = (c_void_p * 3)(*[ctypes.addressof(v) for v in values])
-end = time.monotonic() + 8
-while time.monotonic() < end:
-    for _ in range(20): must(launch(function, 1024, 1, 1, 128, 1, 1, 0, None, params, None))
-    time.sleep(0.015)
-"""
+PAST_THE_GATE = pathlib.Path(__file__).with_name("past_the_gate.py")
 
 
 def bypass(world):
-    """A tenant that goes past its gate, beside an honest one; how long until it was named."""
+    """A tenant that goes past its gate, beside an honest one; in how many of the driver's samples it was named."""
     honest = load(world, "honest", 60, "--kernels 200us --no-sync", 12)
     all_run(world, "honest")
-    script = world.folder / "hostile.py"
-    script.write_text("from driver import *\n" + HOSTILE)
-    env = {"PYTHONPATH": str(pathlib.Path(__file__).resolve().parents[1])}
-    world.begin("run", "--memory", "1GiB", "--compute", "10%", "--name", "hostile", "--", "/usr/bin/python3", script, env=env)
-    world.attached("hostile")
-    start = time.monotonic()
+    began = world.folder / "began"
+    env = {"PYTHONPATH": str(pathlib.Path(__file__).resolve().parents[1]), "BEGAN": str(began)}
+    world.begin("run", "--memory", "1GiB", "--compute", "10%", "--name", "hostile", "--", "/usr/bin/python3", PAST_THE_GATE, env=env)
+    samples = lambda: int(re.search(r"^carve_driver_samples_total (\d+)", world.get("/metrics")[2], re.M)[1])
+    assert until(began.exists, every=0.01)
+    before = samples()
     named = until(lambda: next((e["text"] for e in world.json("events")["events"] if "works beyond its leases" in e["text"]), None), 10, 0.02)
     assert named, (world.folder / "log").read_text()[-2000:]
-    return honest, named, time.monotonic() - start
+    return honest, named, samples() - before
 
 
 @ONE_CARD
 def test_who_passes_its_gate_is_seen_by_the_driver_and_named(world):
-    _, named, seconds = bypass(world)
+    _, named, samples = bypass(world)
     assert "passes its gate" in named and "python3" in named
-    assert seconds < 3, "a second, on a machine that is not busy"
+    # One of them may have been under way at its beginning, and the driver tells of the last sixth of a second.
+    assert samples <= 4, "two that say so in a row; they come every 0.25 s"
 
 
 @pytest.mark.devices("a10x1", "--policy", "fixed-share", "--audit", "freeze")

@@ -213,7 +213,7 @@ class World {
       return;
     }
     thread.at_gate = false;
-    if (!thread.flying.empty() && gate.bound != unbounded && !does.lies &&
+    if (!thread.flying.empty() && !does.lies &&
         thread.flying_ns + does.kernel * does.nodes > gate.bound / static_cast<Ns>(t.threads.size())) {
       thread.at_bound = true;
       thread.at = never;

@@ -542,7 +542,7 @@ TEST(Bystanders, run_as_if_nothing_were_there) {
   EXPECT_EQ(bash.wait(), 3);
   Child ls({"ls", "/dev/null"}, environment);
   EXPECT_EQ(ls.line(), "/dev/null");
-  Child python({"python3", "-c",
+  Child python({"/usr/bin/python3", "-c",
                 "import ctypes, threading, subprocess; t = threading.Thread(target=print, "
                 "args=(ctypes.CDLL(None).getpid() > 0,)); "
                 "t.start(); t.join(); print(subprocess.run(['true']).returncode)"},

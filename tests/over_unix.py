@@ -1,0 +1,21 @@
+"""HTTP over a unix socket, as the API is served."""
+import http.client
+import socket
+
+
+class OverUnix(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("carve")
+        self.path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(self.path)
+
+
+def asked(path, target):
+    """Status, content type and text of the answer to GET `target`."""
+    connection = OverUnix(path)
+    connection.request("GET", target)
+    answer = connection.getresponse()
+    return answer.status, answer.getheader("Content-Type"), answer.read().decode()
