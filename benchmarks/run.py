@@ -2,7 +2,8 @@
 """Runs what measures (each prints a JSON list of figures), writes build/bench.json, prints a table.
 
 A figure: {name, value, unit, goal, better: "lower"|"higher", native, spread, where}. `native` is the same
-thing without Carve, `peer` (where one was given) another product's, measured in the same run in turns; `spread` is (max - min) / median of the repeats.
+thing without Carve, `peer` (where one was given) another product's, measured in the same run in turns; `spread` is (max - min) / median of the repeats;
+`why` (where one was given) is told where the goal is missed.
 Usage: run.py [NAME...]: only the figures whose name begins so. A program that is called as a name begins has all of
 those: then only it runs.
 """
@@ -29,7 +30,11 @@ def figures(program):
 
 
 def shown(value):
-    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+    return "-" if value is None else f"{value:.5g}" if isinstance(value, float) else str(value)
+
+
+def missed(f):
+    return f["goal"] is not None and f["value"] != f["goal"] and (f["value"] < f["goal"]) != (f["better"] == "lower")
 
 
 def table(rows):
@@ -39,12 +44,20 @@ def table(rows):
     lines = [heading]
     for f in rows:
         goal = f["goal"]
-        met = "-" if goal is None else "yes" if (f["value"] <= goal) == (f["better"] == "lower") or f["value"] == goal else "NO"
+        met = "-" if goal is None else "NO" if missed(f) else "yes"
         sign = "<= " if f["better"] == "lower" else ">= "
         lines.append([f["name"], shown(f["value"]), f["unit"], shown(f["native"]), "-" if f["spread"] is None else f"{f['spread']:.0%}",
                       "-" if goal is None else sign + shown(goal), met, f["where"], shown(f.get("peer"))])
     widths = [max(len(line[i]) for line in lines) for i in range(len(heading))]
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths)).rstrip() for line in lines)
+
+
+def misses(rows):
+    with_goal = [f for f in rows if f["goal"] is not None]
+    out = [f"{sum(map(missed, with_goal))} of {len(with_goal)} goals missed"]
+    for f in filter(missed, with_goal):
+        out.append(f"  {f['name']}: by {shown(abs(f['value'] - f['goal']))} {f['unit']}" + (f" ({f['why']})" if f.get("why") else ""))
+    return "\n".join(out)
 
 
 def main():
@@ -57,6 +70,7 @@ def main():
     rows = [f for f in rows if not wanted or any(f["name"].startswith(w) for w in wanted)]
     (BUILD / "bench.json").write_text(json.dumps(rows, indent=1) + "\n")
     print(table(rows))
+    print(misses(rows))
 
 
 if __name__ == "__main__":

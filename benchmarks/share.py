@@ -5,16 +5,19 @@ Shares are what the arbiter charged in windows of a second (its own clock stands
 counts. The machine's other work shows here and not in share.virtual.*: two cores play the card, the tenants and the arbiter.
 CARVE_BENCH_LONG=1 takes every shape and share of the table (8 minutes), else a part of it (2 minutes).
 """
-import http.client
 import json
 import os
 import signal
-import socket
 import statistics
 import subprocess
+import sys
 import time
 
 from measure import BUILD, Agent, figure
+
+TESTS = BUILD.parent / "tests"
+sys.path.append(str(TESTS))
+from over_unix import asked
 
 LONG = bool(os.environ.get("CARVE_BENCH_LONG"))
 LOAD = BUILD / "bin/carve-load"
@@ -26,25 +29,13 @@ if LONG:
 ALONE = [1, 5, 10, 25, 30, 50, 70, 90, 99] if LONG else [5, 30, 70]
 
 
-class Unix(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("carve")
-        self.path = str(path)
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(self.path)
-
-
 class Card:
     """One simulated A10 and an agent with one policy."""
     def __init__(self, policy):
         self.agent = Agent("a10x1", "--policy", policy)
 
     def compute(self):
-        connection = Unix(self.agent.socket)
-        connection.request("GET", "/v1/slices")
-        slices = json.loads(connection.getresponse().read())["slices"]
+        slices = json.loads(asked(self.agent.socket, "/v1/slices")[2])["slices"]
         return {s["name"]: s["parts"][0]["compute"] for s in slices if s["parts"][0].get("compute")}
 
     def begin(self, name, share, load, seconds, *options):
@@ -117,19 +108,31 @@ def alone():
 
 
 def burst_alone():
-    """Work of a guaranteed tenant alone over the same program without Carve, in turns."""
+    """By shape, work of a guaranteed tenant alone over the same program without Carve, in pairs that take turns in going first."""
     card = Card("guaranteed-burst-share")
-    inside, native = [], []
     environment = {**os.environ, "SIMGPU_DIR": str(card.agent.folder / "state/sim"), "LD_LIBRARY_PATH": str(BUILD / "lib/carve/sim")}
+
+    def rate(out):
+        done = json.loads(out.splitlines()[-1])
+        return done["kernels_completed"] / done["elapsed_ns"]
+
+    def native(load):
+        return rate(subprocess.run([LOAD, *load.split(), "--seconds", "1"], env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout)
+
+    def inside(load):
+        return rate(card.begin("alone", 30, load, 1).communicate()[0])
+
+    def ratio(load, native_first):
+        with_us = None if native_first else inside(load)
+        without = native(load)
+        return 100 * (with_us or inside(load)) / without
+
     try:
-        for _ in range(5):
-            done = subprocess.run([LOAD, *"--kernels 200us --no-sync --seconds 1.5".split()], env=environment, stdout=subprocess.PIPE, text=True, check=True)
-            native.append(json.loads(done.stdout)["kernels_completed"] / json.loads(done.stdout)["elapsed_ns"])
-            got = json.loads(card.begin("alone", 30, "--kernels 200us --no-sync", 1.5).communicate()[0])
-            inside.append(got["kernels_completed"] / got["elapsed_ns"])
+        return {name: [ratio(load, turn % 2) for turn in range(9)]
+                for name, load in (("", "--kernels 200us --no-sync"), (".sync", "--kernels 200us"), (".graphs", "--kernels 200us --graphs"),
+                                   (".streams", "--kernels 200us --streams 4"))}
     finally:
         card.end()
-    return [100 * i / n for i, n in zip(inside, native)]
 
 
 def pair(policy, shares):
@@ -213,21 +216,76 @@ def killing():
     return took
 
 
-def arbiter_cpu(count):
-    """The agent's processor time while so many saturating tenants run, in percent of a core."""
+def orphaned():
+    """What 20, 30 and 50 % have of the card without their agent, killed under load: the worst error in points, kernels as the card counts them."""
+    def kernels(card):
+        shown = subprocess.run([BUILD / "bin/carve-sim", "show", card.agent.folder / "state/sim", "-o", "json"], capture_output=True, text=True, check=True)
+        return time.monotonic(), {c["pid"]: c["kernels"] for c in json.loads(shown.stdout)["devices"][0]["contexts"]}
+
+    off = []
+    for _ in range(5):
+        card = Card("fixed-share")
+        try:
+            granted = {"a": 20, "b": 30, "c": 50}
+            programs = [card.begin(name, share, "--kernels 200us --no-sync", 8) for name, share in granted.items()]
+            wait_until(lambda: len(card.compute()) == 3 and all(c["leases"] > 20 for c in card.compute().values()))
+            pids = {name: next(p["pid"] for p in card.agent.json("show", name)["processes"] if p["attached"]) for name in granted}
+            card.agent.process.kill()
+            card.agent.process.wait()
+            time.sleep(0.3)  # It counts as silent after 200 ms.
+            (start, before), _, (end, after) = kernels(card), time.sleep(4), kernels(card)
+            off.append(max(abs(100 * (after[pids[n]] - before[pids[n]]) * 200e-6 / (end - start) - share) for n, share in granted.items()))
+            card.agent.start()
+            for p in programs:
+                p.communicate()
+        finally:
+            card.end()
+    return off
+
+
+def naming():
+    """From the first launch of a tenant that passes its gate until the agent names it, in ms; begun at any time between two looks."""
+    card = Card("fixed-share")
+    began, took = card.agent.folder / "began", []
+    environment = {**card.agent.environment, "PYTHONPATH": str(TESTS), "BEGAN": str(began)}
+    try:
+        for i in range(9):
+            name = f"past{i}"
+            honest = card.begin("honest", 60, "--kernels 200us --no-sync", 10)
+            wait_until(lambda: card.compute().get("honest", {}).get("leases"))
+            time.sleep(i * 0.03)
+            words = card.agent.words("run", "--memory", "1GiB", "--compute", "10%", "--name", name, "--", "/usr/bin/python3", TESTS / "cases/past_the_gate.py")
+            hostile = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL)
+            while not began.exists():
+                time.sleep(0.002)
+            start = time.monotonic()
+            wait_until(lambda: any(e["slice"] == name and "beyond its leases" in e["text"] for e in json.loads(asked(card.agent.socket, "/v1/events")[2])["events"]))
+            took.append(1e3 * (time.monotonic() - start))
+            began.unlink()
+            card.agent.carve("stop", name, "honest")
+            hostile.wait()
+            honest.wait()
+    finally:
+        card.end()
+    return took
+
+
+def cpu(count):
+    """The processor time of the arbiter's thread, and of the whole agent, while so many saturating tenants run, in percent of a core."""
     card = Card("guaranteed-burst-share")
     try:
-        programs = [card.begin(f"t{i}", 100 // max(4, count), "--kernels 200us --no-sync", 9) for i in range(count)]
+        programs = [card.begin(f"t{i}", 100 // max(4, count), "--kernels 200us --no-sync", 13) for i in range(count)]
         wait_until(lambda: len(card.compute()) == count)
         time.sleep(1)
-        shares = []
-        for _ in range(3):
-            before = card.agent.cpu_seconds()
+        shares = {"arbiter": [], "": []}
+        for _ in range(5):
+            before = {thread: card.agent.cpu_seconds(thread) for thread in shares}
             time.sleep(2)
-            shares.append(100 * (card.agent.cpu_seconds() - before) / 2)
+            for thread in shares:
+                shares[thread].append(100 * (card.agent.cpu_seconds(thread) - before[thread]) / 2)
         for p in programs:
             p.communicate()
-        return shares
+        return shares["arbiter"], shares[""]
     finally:
         card.end()
 
@@ -245,15 +303,20 @@ def main():
         rows.append(figure(f"share.{name}.worst", [max(worst)], "points", 1.0, where=f"simulated, real clock: {where}"))
         rows.append(figure(f"share.{name}.mean", [statistics.mean(every)], "points", 0.3, where="simulated, real clock"))
     rows.append(figure("share.fixed.alone_kernel_time", [max(alone())], "points", 1.0, where="simulated, real clock"))
-    rows.append(figure("share.alone", burst_alone(), "%", 99.5, "higher", where="simulated, real clock"))
+    for shape, ratios in burst_alone().items():
+        rows.append(figure(f"share.alone{shape}", ratios, "%", 99.5, "higher", where="simulated, real clock"))
     leased, native = [pair("guaranteed-burst-share", [50, 49]) for _ in range(3)], [pair("native-burst-share", [50, 50]) for _ in range(3)]
     rows.append(figure("share.sum_over_native_rr", [a / b for a, b in zip(leased, native)], "x", 1.02, "higher", where="simulated, real clock"))
     beside, hardware = latency()
     rows.append(figure("share.latency.p99.kernels_400us", [beside], "x alone", 1.10, native=[hardware], where="simulated, real clock"))
     rows.append(figure("share.change_ms", changing(), "ms", 150, where="simulated, real clock"))
     rows.append(figure("share.kill_ms", killing(), "ms", 5, where="simulated, real clock"))
-    rows.append(figure("share.arbiter.cpu_4_busy", arbiter_cpu(4), "%", 2.0, where="simulated, real clock"))
-    rows.append(figure("share.arbiter.cpu_alone", arbiter_cpu(1), "%", 0.1, where="simulated, real clock"))
+    rows.append(figure("share.without_agent.worst", [max(orphaned())], "points", 3.0, where="simulated, real clock"))
+    rows.append(figure("share.named_ms", [max(naming())], "ms", 1000, where="simulated, real clock"))
+    for count, named, goal in (4, "4_busy", 2.0), (1, "alone", 0.1):
+        arbiter, agent = cpu(count)
+        rows.append(figure(f"share.arbiter.cpu_{named}", arbiter, "%", goal, where="simulated, real clock"))
+        rows.append(figure(f"share.agent.cpu_{named}", agent, "%", None, where="simulated, real clock"))
     print(json.dumps([row | ({"peer": PEERS[row["name"]]} if row["name"] in PEERS else {}) for row in rows]))
 
 
