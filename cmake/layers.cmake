@@ -66,7 +66,8 @@ function(carve_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_dependencies(tests ${name})
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 120)
+  # A process under the thread sanitizer waits a second at its end for races; tests have hundreds of processes.
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 120 ENVIRONMENT TSAN_OPTIONS=atexit_sleep_ms=50)
 endfunction()
 
 # carve_fuzz(NAME SOURCES file... [LINKS target...]): one LLVMFuzzerTestOneInput. With the preset `asan` it
