@@ -49,20 +49,20 @@ std::optional<LatencyClass> parse_latency_class(std::string_view);
 std::optional<Isolation> parse_isolation(std::string_view);
 std::optional<Strategy> parse_strategy(std::string_view);
 
-struct Slice {
+struct SlicePart {
   Uuid device;
   Bytes memory;
   Share share;  // 0: no compute was asked for.
   Bytes spill;  // Beyond the quota, as managed memory that lives on the host; 0: none.
 
-  friend bool operator==(const Slice&, const Slice&) = default;
+  friend bool operator==(const SlicePart&, const SlicePart&) = default;
 };
 
 struct Allocation {
   std::string name;        // Unique among the living.
   std::string request_id;  // Chosen by who asked: asking twice gives the same allocation.
   uint32_t owner = 0;      // uid
-  std::vector<Slice> slices;
+  std::vector<SlicePart> parts;
   bool exclusive = false;   // The devices are this tenant's alone.
   bool persistent = false;  // Outlives its processes (containers): ends when somebody says so.
   Isolation isolation = Isolation::memory;

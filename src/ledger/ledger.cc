@@ -9,13 +9,13 @@ using K = FailureKind;
 
 Bytes held_in_all(const Balance& b) {
   Bytes sum;
-  for (const auto& [id, slice] : b.held) sum.count += slice.memory.count;
+  for (const auto& [id, part] : b.held) sum.count += part.memory.count;
   return sum;
 }
 
 Share shares_in_all(const Balance& b) {
   Share sum;
-  for (const auto& [id, slice] : b.held) sum.basis_points += slice.share.basis_points;
+  for (const auto& [id, part] : b.held) sum.basis_points += part.share.basis_points;
   return sum;
 }
 
@@ -47,9 +47,9 @@ int64_t duration_ns(const Stamp& from, const Stamp& to) {
 
 Terms terms_of(const Allocation& what) {
   Terms t;
-  if (!what.slices.empty()) {
-    t.memory = what.slices.front().memory;
-    t.share = what.slices.front().share;
+  if (!what.parts.empty()) {
+    t.memory = what.parts.front().memory;
+    t.share = what.parts.front().share;
   }
   t.policy = what.policy;
   t.latency = what.latency;
@@ -58,9 +58,9 @@ Terms terms_of(const Allocation& what) {
 }
 
 void set_terms(Allocation& what, const Terms& t) {
-  for (Slice& slice : what.slices) {
-    slice.memory = t.memory;
-    slice.share = t.share;
+  for (SlicePart& part : what.parts) {
+    part.memory = t.memory;
+    part.share = t.share;
   }
   what.policy = t.policy;
   what.latency = t.latency;
@@ -94,7 +94,7 @@ const Use* Ledger::find(std::string_view name) const {
 // Everything that must hold before an allocation can stand in the book.
 Outcome<void> Ledger::check(const Use& use, Share most) const {
   const Allocation& what = use.what;
-  if (what.name.empty() || what.slices.empty())
+  if (what.name.empty() || what.parts.empty())
     return failure(K::bad_request, "an allocation has a name and at least one slice");
   if (find(what.name) != nullptr)
     return failure(K::conflict, "the name '{}' is taken by a living slice; choose another, or stop that one",
@@ -102,19 +102,19 @@ Outcome<void> Ledger::check(const Use& use, Share most) const {
   if (already_granted(what.owner, what.request_id) != nullptr)
     return failure(K::conflict, "request '{}' was granted meanwhile; ask again", what.request_id);
   std::set<Uuid> seen;
-  for (const Slice& slice : what.slices) {
-    const auto found = balances_.find(slice.device);
+  for (const SlicePart& part : what.parts) {
+    const auto found = balances_.find(part.device);
     if (found == balances_.end())
-      return failure(K::not_found, "there is no device {} in the ledger", text(slice.device));
+      return failure(K::not_found, "there is no device {} in the ledger", text(part.device));
     const Balance& b = found->second;
-    if (!seen.insert(slice.device).second)
+    if (!seen.insert(part.device).second)
       return failure(K::bad_request, "device {} stands twice in one allocation", b.device.index);
-    if (slice.memory > b.free)
-      return failure(K::no_room, "device {}: {} needed, {} free", b.device.index, text(slice.memory).c_str(),
+    if (part.memory > b.free)
+      return failure(K::no_room, "device {}: {} needed, {} free", b.device.index, text(part.memory).c_str(),
                      text(b.free).c_str());
-    if (slice.share.basis_points + uint64_t{shares_in_all(b).basis_points} > most.basis_points)
+    if (part.share.basis_points + uint64_t{shares_in_all(b).basis_points} > most.basis_points)
       return failure(K::no_room, "device {}: {} of its compute needed, {} free", b.device.index,
-                     text(slice.share).c_str(), text(b.free_share).c_str());
+                     text(part.share).c_str(), text(b.free_share).c_str());
   }
   return {};
 }
@@ -138,13 +138,13 @@ Outcome<Change> Ledger::alter(uint64_t id, const Terms& terms, const Stamp& now,
   if (what.exclusive)
     return failure(K::bad_request, "slice {} has whole devices to itself: there is nothing to change",
                    what.name);
-  for (const Slice& slice : what.slices) {
-    const Balance& b = balances_.at(slice.device);
-    if (terms.memory > slice.memory && minus(terms.memory, slice.memory) > b.free)
+  for (const SlicePart& part : what.parts) {
+    const Balance& b = balances_.at(part.device);
+    if (terms.memory > part.memory && minus(terms.memory, part.memory) > b.free)
       return failure(K::no_room, "device {}: {} more needed, {} free", b.device.index,
-                     text(minus(terms.memory, slice.memory)).c_str(), text(b.free).c_str());
-    const uint64_t others = shares_in_all(b).basis_points - slice.share.basis_points;
-    if (terms.share > slice.share && others + terms.share.basis_points > most.basis_points)
+                     text(minus(terms.memory, part.memory)).c_str(), text(b.free).c_str());
+    const uint64_t others = shares_in_all(b).basis_points - part.share.basis_points;
+    if (terms.share > part.share && others + terms.share.basis_points > most.basis_points)
       return failure(K::no_room, "device {}: {} of its compute needed, {} free beside the others",
                      b.device.index, text(terms.share).c_str(),
                      text(Share{static_cast<uint32_t>(10000 - std::min<uint64_t>(others, 10000))}).c_str());
@@ -189,11 +189,11 @@ Outcome<void> Ledger::apply(const Change& change) {
       return {};
     }
     if (const auto good = check(use, granted->most); !good) return good;
-    for (const Slice& slice : use.what.slices) {
-      Balance& b = balances_.at(slice.device);
-      Slice& held = b.held[use.id];
-      held = {slice.device, {}, slice.share, {}};
-      move(b.free, held.memory, slice.memory);
+    for (const SlicePart& part : use.what.parts) {
+      Balance& b = balances_.at(part.device);
+      SlicePart& held = b.held[use.id];
+      held = {part.device, {}, part.share, {}};
+      move(b.free, held.memory, part.memory);
       settle_shares(b);
     }
     living_.emplace(use.id, use);
@@ -206,14 +206,14 @@ Outcome<void> Ledger::apply(const Change& change) {
     use.before.push_back({terms_of(use.what), altered->when});
     if (use.before.size() > most_periods) use.before.erase(use.before.begin());
     set_terms(use.what, altered->terms);
-    for (const Slice& slice : use.what.slices) {
-      Balance& b = balances_.at(slice.device);
-      Slice& held = b.held.at(use.id);
-      if (slice.memory > held.memory)
-        move(b.free, held.memory, minus(slice.memory, held.memory));
+    for (const SlicePart& part : use.what.parts) {
+      Balance& b = balances_.at(part.device);
+      SlicePart& held = b.held.at(use.id);
+      if (part.memory > held.memory)
+        move(b.free, held.memory, minus(part.memory, held.memory));
       else
-        move(held.memory, b.free, minus(held.memory, slice.memory));
-      held.share = slice.share;
+        move(held.memory, b.free, minus(held.memory, part.memory));
+      held.share = part.share;
       settle_shares(b);
       settle_reserve(b);
     }
@@ -223,9 +223,9 @@ Outcome<void> Ledger::apply(const Change& change) {
   const auto found = living_.find(ended.id);
   if (found == living_.end())
     return failure(K::not_found, "allocation {} has ended already, or never was", ended.id);
-  for (const Slice& slice : found->second.what.slices) {
-    Balance& b = balances_.at(slice.device);
-    move(b.held.at(ended.id).memory, b.free, slice.memory);
+  for (const SlicePart& part : found->second.what.parts) {
+    Balance& b = balances_.at(part.device);
+    move(b.held.at(ended.id).memory, b.free, part.memory);
     b.held.erase(ended.id);
     settle_shares(b);
     settle_reserve(b);

@@ -52,8 +52,8 @@ struct Balance {
   Device device;
   Bytes reserved;  // Reaches device.reserved when tenants that were there before have left enough.
   Bytes free;
-  Share free_share = whole_device;  // Nothing where more is promised than there is.
-  std::map<uint64_t, Slice> held;   // By the allocation's id.
+  Share free_share = whole_device;     // Nothing where more is promised than there is.
+  std::map<uint64_t, SlicePart> held;  // By the allocation's id.
 };
 
 class Ledger {

@@ -20,10 +20,10 @@ Device device(unsigned index, Bytes native, Bytes reserved) {
   return d;
 }
 
-Allocation holding(std::string name, std::vector<Slice> slices) {
+Allocation holding(std::string name, std::vector<SlicePart> parts) {
   Allocation a;
   a.name = std::move(name);
-  a.slices = std::move(slices);
+  a.parts = std::move(parts);
   return a;
 }
 
@@ -63,7 +63,7 @@ TEST(Ledger, a_grant_moves_bytes_from_free_to_its_holder_and_an_end_moves_them_b
 TEST(Ledger, never_over_commits) {
   Book book;
   ASSERT_TRUE(book.grant(holding("a", {{book.card(0), 15_GiB, {}}})));
-  for (const auto& slices : std::vector<std::vector<Slice>>{
+  for (const auto& parts : std::vector<std::vector<SlicePart>>{
            {{book.card(0), 1_B, {}}},
            {{book.card(1), 16_GiB, {}}},
            {{book.card(1), 1_GiB, {10001}}},
@@ -71,7 +71,7 @@ TEST(Ledger, never_over_commits) {
             {book.card(0), 1_GiB, {}}},  // The second part does not fit: neither is taken.
            {{book.card(1), 1_GiB, {}}, {book.card(1), 1_GiB, {}}},
            {{Uuid{}, 1_GiB, {}}}}) {
-    EXPECT_FALSE(book.grant(holding("b", slices)));
+    EXPECT_FALSE(book.grant(holding("b", parts)));
     EXPECT_EQ(book.balance(1).free, 15_GiB);
   }
 }
@@ -242,9 +242,9 @@ TEST(Ledger, random_histories_stay_balanced_and_survive_a_crash_at_every_step) {
         a.request_id = dice() % 3 ? "" : fmt::format("r{}", dice() % 8);
         for (unsigned i = 0; i < 3; ++i)
           if (dice() % 2)
-            a.slices.push_back({device(i, {}, {}).uuid,
-                                Bytes{(dice() % 8192 + 1ull) << 20},
-                                {static_cast<uint32_t>(dice() % 5 * 1000)}});
+            a.parts.push_back({device(i, {}, {}).uuid,
+                               Bytes{(dice() % 8192 + 1ull) << 20},
+                               {static_cast<uint32_t>(dice() % 5 * 1000)}});
         change = ledger.grant(a, morning);
       } else if (what < 9) {
         change = ledger.end(dice() % 40, morning, "ended");

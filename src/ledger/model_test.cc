@@ -86,9 +86,9 @@ class World {
     for (const auto& [uuid, b] : ledger_.balances()) {
       Bytes held;
       Share shares;
-      for (const auto& [id, slice] : b.held) {
-        held.count += slice.memory.count;
-        shares.basis_points += slice.share.basis_points;
+      for (const auto& [id, part] : b.held) {
+        held.count += part.memory.count;
+        shares.basis_points += part.share.basis_points;
       }
       ASSERT_LE(shares, whole_device) << where << ": compute promised twice";
       ASSERT_LE(held.count + b.reserved.count, b.device.native.count) << where << ": over-committed";
@@ -106,10 +106,10 @@ class World {
     client.wanted.request_id = client.request_id;
     for (unsigned i = 0; i < 2; ++i)
       if (dice_() % 2 != 0 || i == 1)
-        client.wanted.slices.push_back({device(i).uuid,
-                                        Bytes{(dice_() % 9 + 1ull) << 30},
-                                        {static_cast<uint32_t>(dice_() % 5 * 1000)},
-                                        {}});
+        client.wanted.parts.push_back({device(i).uuid,
+                                       Bytes{(dice_() % 9 + 1ull) << 30},
+                                       {static_cast<uint32_t>(dice_() % 5 * 1000)},
+                                       {}});
   }
 
   // The three steps of post(), with the agent's death between any two of them.

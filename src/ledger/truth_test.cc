@@ -27,7 +27,7 @@ Use holding(uint64_t id, std::string name, unsigned on, Bytes memory) {
   Use use;
   use.id = id;
   use.what.name = std::move(name);
-  use.what.slices = {{device(on).uuid, memory, {1000}, {}}};
+  use.what.parts = {{device(on).uuid, memory, {1000}, {}}};
   use.from = now;
   return use;
 }
@@ -76,7 +76,7 @@ TEST(Truth, each_disagreement_has_a_name_a_direction_and_a_sentence) {
       {Difference::use_over, Direction::to_truth, "the machine was started anew",
        [](Observed& o) { o.boot_id = "next boot", o.inhabited->erase(2), o.pages.pop_back(); }},
       {Difference::pages_differ, Direction::to_book, "its note tells of 7 GiB",
-       [](Observed& o) { o.pages[0].use->what.slices[0].memory = 7_GiB; }},
+       [](Observed& o) { o.pages[0].use->what.parts[0].memory = 7_GiB; }},
       {Difference::pages_differ, Direction::to_book, "those of an earlier slice",
        [](Observed& o) { o.pages[0].use->id = 9; }},
       {Difference::pages_stale, Direction::to_book, "slice c: the ledger says there is no living slice",

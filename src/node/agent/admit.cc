@@ -133,7 +133,7 @@ void Agent::look_for_execs(Tenant& tenant) {
   for (const auto& [process, member] : tenant.members) {
     if (tenant.process_truth.contains(process.pid) || !tenant.report.page) continue;
     bool holds = false;
-    for (unsigned d = 0; d < tenant.use.what.slices.size(); ++d)
+    for (unsigned d = 0; d < tenant.use.what.parts.size(); ++d)
       for (unsigned lane = 0; lane < shm::lanes; ++lane)
         holds |= shm::holding(*tenant.report.page, {d, member.slot, lane}) != 0;
     if (holds && !maps_file(process.pid, report_name) && alive(member.pidfd))

@@ -100,7 +100,7 @@ std::vector<place::Card> Agent::cards() const {
     if (const auto balance = ledger_.balances().find(d.device.uuid); balance != ledger_.balances().end()) {
       card.free = balance->second.free;
       card.free_share = balance->second.free_share;
-      for (const auto& [id, slice] : balance->second.held) {
+      for (const auto& [id, part] : balance->second.held) {
         const Allocation& what = ledger_.living().at(id).what;
         ++card.tenants;
         card.isolated += what.isolation != Isolation::none;
@@ -123,20 +123,20 @@ std::vector<place::Resident> Agent::residents(uint32_t asking) const {
     const bool seen = asking == 0 || asking == geteuid() || asking == what.owner;
     place::Resident r{seen ? what.name : "another user's slice",
                       {},
-                      what.slices.front().memory,
-                      what.slices.front().share,
+                      what.parts.front().memory,
+                      what.parts.front().share,
                       what.exclusive,
                       what.isolation != Isolation::none,
                       !what.shares_compute() && !what.exclusive,
                       settings_.policy_per_slice ? std::nullopt : std::optional(what.policy)};
     if (what.owner == asking)
       r.application = what.application;  // Another user's "web" is another application.
-    for (const Slice& slice : what.slices) {
+    for (const SlicePart& part : what.parts) {
       const auto d =
-          std::ranges::find(devices_, slice.device, [](const NodeDevice& n) { return n.device.uuid; });
+          std::ranges::find(devices_, part.device, [](const NodeDevice& n) { return n.device.uuid; });
       if (d != devices_.end()) r.cards.push_back(static_cast<size_t>(d - devices_.begin()));
     }
-    if (r.cards.size() == what.slices.size()) residents.push_back(std::move(r));
+    if (r.cards.size() == what.parts.size()) residents.push_back(std::move(r));
   }
   return residents;
 }
@@ -176,7 +176,7 @@ Policies::Holders Agent::policy_holders() const {
   return [this](const Uuid& uuid) {
     std::vector<std::string> names;
     if (const auto balance = ledger_.balances().find(uuid); balance != ledger_.balances().end())
-      for (const auto& [id, slice] : balance->second.held) names.push_back(ledger_.living().at(id).what.name);
+      for (const auto& [id, part] : balance->second.held) names.push_back(ledger_.living().at(id).what.name);
     return names;
   };
 }
@@ -238,8 +238,8 @@ Outcome<const Tenant*> Agent::grant(Request request, const Peer& creator) {
   what.application = request.application;
   for (const size_t i : answer.placement->cards) {
     const Device& d = devices_[i].device;
-    what.slices.push_back({d.uuid, request.exclusive ? d.usable() : answer.placement->memory,
-                           answer.placement->share, request.spill});
+    what.parts.push_back({d.uuid, request.exclusive ? d.usable() : answer.placement->memory,
+                          answer.placement->share, request.spill});
   }
 
   const auto change = ledger_.grant(what, now(), most_shares());
@@ -276,7 +276,7 @@ Outcome<const Tenant*> Agent::grant(Request request, const Peer& creator) {
   note(tenant);
   policies_.settle(policy_holders());
   std::vector<std::string> parts;
-  for (const Slice& s : tenant.use.what.slices)
+  for (const SlicePart& s : tenant.use.what.parts)
     parts.push_back(fmt::format("{} of device {}", text(s.memory).c_str(), device(s.device)->device.index));
   event(tenant.name(), fmt::format("granted {}", fmt::join(parts, " and ")));
   return &tenant;
@@ -285,8 +285,8 @@ Outcome<const Tenant*> Agent::grant(Request request, const Peer& creator) {
 Outcome<void> Agent::announce(const Tenant& tenant) const {
   std::vector<unsigned> minors;
   if (settings_.paths.sim_set.empty())
-    for (const Slice& slice : tenant.use.what.slices)
-      if (const NodeDevice* d = device(slice.device)) minors.push_back(d->minor);
+    for (const SlicePart& part : tenant.use.what.parts)
+      if (const NodeDevice* d = device(part.device)) minors.push_back(d->minor);
   return write_cdi(settings_.cdi_dir, tenant.use.what, settings_.socket, settings_.paths, minors);
 }
 
@@ -305,17 +305,17 @@ Outcome<void> Agent::make_pages(Tenant& tenant) {
 void Agent::fill_control(Tenant& tenant) {
   shm::Control& control = *tenant.control;
   put(control.tenant, tenant.name());
-  control.device_count = static_cast<uint32_t>(tenant.use.what.slices.size());
-  for (size_t i = 0; i < tenant.use.what.slices.size(); ++i) {
-    const Slice& slice = tenant.use.what.slices[i];
-    const NodeDevice* d = device(slice.device);
+  control.device_count = static_cast<uint32_t>(tenant.use.what.parts.size());
+  for (size_t i = 0; i < tenant.use.what.parts.size(); ++i) {
+    const SlicePart& part = tenant.use.what.parts[i];
+    const NodeDevice* d = device(part.device);
     shm::ControlDevice& out = control.devices[i];
-    memcpy(out.uuid, slice.device.bytes.data(), sizeof out.uuid);
-    std::atomic_ref(out.quota).store(slice.memory.count);
-    out.spill = slice.spill.count;
+    memcpy(out.uuid, part.device.bytes.data(), sizeof out.uuid);
+    std::atomic_ref(out.quota).store(part.memory.count);
+    out.spill = part.spill.count;
     out.context_bytes = d != nullptr && settings_.contexts_in_slice ? d->context.count : 0;
     out.gate.store(static_cast<uint64_t>(shm::Gate::open), std::memory_order_relaxed);
-    out.share = slice.share.basis_points;
+    out.share = part.share.basis_points;
     out.policy = static_cast<uint32_t>(tenant.use.what.policy);
     out.memory = tenant.limited() ? shm::Memory::limited : shm::Memory::not_limited;
   }
@@ -382,7 +382,7 @@ std::string Agent::environment_devices(const Tenant& tenant, const std::string* 
   std::vector<std::string> machine(devices_.size()), granted;
   for (const NodeDevice& d : devices_)
     if (d.device.index < machine.size()) machine[d.device.index] = text(d.device.uuid);
-  for (const Slice& slice : tenant.use.what.slices) granted.push_back(text(slice.device));
+  for (const SlicePart& part : tenant.use.what.parts) granted.push_back(text(part.device));
   const auto list = visible != nullptr ? std::optional<std::string_view>(*visible) : std::nullopt;
   return fmt::format("{}", fmt::join(visible_devices(machine, granted, list), ","));
 }

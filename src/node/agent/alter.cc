@@ -79,10 +79,10 @@ Outcome<void> Agent::may_have(const Tenant& tenant, const ledger::Terms& terms,
   if (asked.memory && *asked.memory < smallest_memory)
     return failure(K::bad_request, "{} of memory is too little: the smallest slice is 1 MiB",
                    text(*asked.memory).c_str());
-  for (const Slice& slice : tenant.use.what.slices) {
-    const NodeDevice* d = device(slice.device);
+  for (const SlicePart& part : tenant.use.what.parts) {
+    const NodeDevice* d = device(part.device);
     if (d == nullptr) continue;
-    const Policy effective = policies_.of(slice.device).effective;
+    const Policy effective = policies_.of(part.device).effective;
     if (asked.policy && *asked.policy != effective && !settings_.policy_per_slice)
       return failure(K::conflict,
                      "device {} follows {}, and all slices of a device follow one policy: change the node's "
@@ -99,11 +99,11 @@ Outcome<void> Agent::may_have(const Tenant& tenant, const ledger::Terms& terms,
 Outcome<void> Agent::shrink(Tenant& tenant, Bytes memory) {
   if (!tenant.limited() || !tenant.report.page) return {};
   const auto quota_is = [&](Bytes quota) {
-    for (size_t i = 0; i < tenant.use.what.slices.size(); ++i)
+    for (size_t i = 0; i < tenant.use.what.parts.size(); ++i)
       std::atomic_ref(tenant.control->devices[i].quota).store(quota.count);
   };
   const auto too_full = [&]() -> std::optional<unsigned> {
-    for (unsigned i = 0; i < tenant.use.what.slices.size(); ++i)
+    for (unsigned i = 0; i < tenant.use.what.parts.size(); ++i)
       if (used_of(tenant, i) > memory.count) return i;
     return std::nullopt;
   };
@@ -112,12 +112,12 @@ Outcome<void> Agent::shrink(Tenant& tenant, Bytes memory) {
     quota_is(memory);
     full = too_full();
     if (!full) return {};
-    quota_is(tenant.use.what.slices[*full].memory);
+    quota_is(tenant.use.what.parts[*full].memory);
   }
   const uint64_t used = used_of(tenant, *full);
   return failure(
       K::conflict, "slice {} uses {} of device {}, more than {}: {}. The least it can be given now is {}",
-      tenant.name(), text(Bytes{used}).c_str(), device(tenant.use.what.slices[*full].device)->device.index,
+      tenant.name(), text(Bytes{used}).c_str(), device(tenant.use.what.parts[*full].device)->device.index,
       text(memory).c_str(), holders_of(tenant, *full),
       text(Bytes{(used + (1 << 20) - 1) & ~uint64_t{(1 << 20) - 1}}).c_str());
 }

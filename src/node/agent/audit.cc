@@ -42,10 +42,10 @@ void Agent::audit_work(const NodeDevice& d) {
     const auto living = tenants_.find(had.tenant);
     if (living == tenants_.end()) continue;
     Tenant& tenant = *living->second;
-    const auto& slices = tenant.use.what.slices;
-    const auto part = std::ranges::find(slices, d.device.uuid, &Slice::device);
-    if (part == slices.end() || tenant.stopping || tenant.frozen) continue;
-    Measured& m = tenant.measured[static_cast<size_t>(part - slices.begin())];
+    const auto& parts = tenant.use.what.parts;
+    const auto part = std::ranges::find(parts, d.device.uuid, &SlicePart::device);
+    if (part == parts.end() || tenant.stopping || tenant.frozen) continue;
+    Measured& m = tenant.measured[static_cast<size_t>(part - parts.begin())];
     const uint64_t charged = had.busy_ns - std::exchange(m.charged_ns, had.busy_ns);
     const uint64_t elapsed = had.as_of_ns - std::exchange(m.as_of_ns, had.as_of_ns);
     if (elapsed == 0 || elapsed == had.as_of_ns) continue;

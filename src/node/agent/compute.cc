@@ -10,12 +10,12 @@ namespace {
 
 bool enforced(const Allocation& what) { return what.isolation == Isolation::memory_and_compute; }
 
-share::Terms terms_of(const Tenant& tenant, const Slice& slice, size_t part) {
+share::Terms terms_of(const Tenant& tenant, const SlicePart& part, size_t index) {
   const Allocation& what = tenant.use.what;
   // Nobody waits for one who has no entitlement: the rest, by a small weight.
   if (!enforced(what)) return {.policy = Policy::native_burst_share};
-  share::Terms terms{what.policy, what.latency, slice.share, share::Gang::none};
-  if (what.slices.size() > 1) terms.gang = part == 0 ? share::Gang::leads : share::Gang::follows;
+  share::Terms terms{what.policy, what.latency, part.share, share::Gang::none};
+  if (what.parts.size() > 1) terms.gang = index == 0 ? share::Gang::leads : share::Gang::follows;
   return terms;
 }
 
@@ -33,18 +33,18 @@ Arbiter* Agent::arbiter(const Uuid& uuid) const {
 }
 
 void Agent::for_arbiters_of(const Tenant& tenant, const std::function<void(Arbiter&)>& call) {
-  for (const Slice& slice : tenant.use.what.slices)
-    if (Arbiter* a = arbiter(slice.device)) call(*a);
+  for (const SlicePart& part : tenant.use.what.parts)
+    if (Arbiter* a = arbiter(part.device)) call(*a);
 }
 
 // The tenant is new, or asked for something else.
 void Agent::compute_changed(Tenant& tenant) {
-  for (const Slice& slice : tenant.use.what.slices) govern(slice.device);
+  for (const SlicePart& part : tenant.use.what.parts) govern(part.device);
 }
 
 void Agent::compute_ended(Tenant& tenant) {
   for_arbiters_of(tenant, [&](Arbiter& a) { a.remove(tenant.use.id); });
-  for (const Slice& slice : tenant.use.what.slices) govern(slice.device);
+  for (const SlicePart& part : tenant.use.what.parts) govern(part.device);
 }
 
 // Arbitrates the device if anybody's share on it is enforced, and lets it be if nobody's is.
@@ -56,10 +56,10 @@ void Agent::govern(const Uuid& uuid) {
   std::vector<Part> parts;
   bool any = false;
   for (const auto& [id, tenant] : tenants_) {
-    const auto& slices = tenant->use.what.slices;
-    const auto slice = std::ranges::find(slices, uuid, &Slice::device);
-    if (slice == slices.end() || tenant->ended || !tenant->control || !tenant->report.work) continue;
-    parts.push_back({tenant.get(), static_cast<size_t>(slice - slices.begin())});
+    const auto& of_slice = tenant->use.what.parts;
+    const auto part = std::ranges::find(of_slice, uuid, &SlicePart::device);
+    if (part == of_slice.end() || tenant->ended || !tenant->control || !tenant->report.work) continue;
+    parts.push_back({tenant.get(), static_cast<size_t>(part - of_slice.begin())});
     any |= enforced(tenant->use.what);
   }
   if (!any) {
@@ -73,7 +73,7 @@ void Agent::govern(const Uuid& uuid) {
     made = std::make_unique<Arbiter>(d->device.index, uuid, heartbeat_->arbiter[d->device.index],
                                      share::Tuning{});
   for (const auto& [tenant, index] : parts) {
-    const share::Terms terms = terms_of(*tenant, tenant->use.what.slices[index], index);
+    const share::Terms terms = terms_of(*tenant, tenant->use.what.parts[index], index);
     if (made->change(tenant->use.id, terms)) continue;
     Governed who{
         tenant->use.id, terms, static_cast<unsigned>(index), &*tenant->control, tenant->report.work->process,

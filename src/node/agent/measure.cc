@@ -40,10 +40,10 @@ void Agent::beat() {
   ++beats_;
   std::vector<uint64_t> over;
   for (const auto& [id, tenant] : tenants_) {
-    for (unsigned d = 0; d < tenant->use.what.slices.size() && tenant->report.page; ++d) {
+    for (unsigned d = 0; d < tenant->use.what.parts.size() && tenant->report.page; ++d) {
       // A tenant can write anything here; nobody holds more than the device has.
       const uint64_t used = shm::read(tenant->report.page->budget[d]).used;
-      const NodeDevice* on = device(tenant->use.what.slices[d].device);
+      const NodeDevice* on = device(tenant->use.what.parts[d].device);
       if (on != nullptr)
         tenant->measured[d].peak =
             std::max(tenant->measured[d].peak, std::min(Bytes{used}, on->device.native));
@@ -59,7 +59,7 @@ void Agent::reconcile() {
   for (const auto& [uuid, arbiter] : arbiters_) arbiter->sample();
   if (sampler_->ask()) {
     for (const auto& [id, tenant] : tenants_) {
-      for (unsigned d = 0; d < tenant->use.what.slices.size() && tenant->report.page; ++d) {
+      for (unsigned d = 0; d < tenant->use.what.parts.size() && tenant->report.page; ++d) {
         const shm::Word word = shm::read(tenant->report.page->budget[d]);
         tenant->measured[d].reading.used_before = word.used;
         tenant->measured[d].reading.tag_before = word.tag;
@@ -100,8 +100,8 @@ void Agent::take_sample(const Sample& sample) {
     d.strangers.clear();
     bool shared = false;
     for (const auto& [id, tenant] : tenants_)
-      shared |= std::ranges::find(tenant->use.what.slices, d.device.uuid, &Slice::device) !=
-                tenant->use.what.slices.end();
+      shared |= std::ranges::find(tenant->use.what.parts, d.device.uuid, &SlicePart::device) !=
+                tenant->use.what.parts.end();
     for (const ProcessUse& use : d.sample.processes) {
       const auto pid = static_cast<pid_t>(use.pid);
       Tenant* tenant = tenant_of(pid);
@@ -114,14 +114,13 @@ void Agent::take_sample(const Sample& sample) {
       }
       tenant->process_truth[pid].count += use.used.count;
       audit(*tenant, d, use);
-      const auto slice = std::ranges::find(tenant->use.what.slices, d.device.uuid, &Slice::device);
-      if (slice == tenant->use.what.slices.end()) continue;
-      tenant->measured[static_cast<size_t>(slice - tenant->use.what.slices.begin())].sm_percent +=
+      const auto part = std::ranges::find(tenant->use.what.parts, d.device.uuid, &SlicePart::device);
+      if (part == tenant->use.what.parts.end()) continue;
+      tenant->measured[static_cast<size_t>(part - tenant->use.what.parts.begin())].sm_percent +=
           use.sm_percent;
       // Contexts that the device's reserve pays for are not the tenant's.
       const Bytes own = settings_.contexts_in_slice ? use.used : minus(use.used, d.context);
-      tenant->measured[static_cast<size_t>(slice - tenant->use.what.slices.begin())].reading.truth +=
-          own.count;
+      tenant->measured[static_cast<size_t>(part - tenant->use.what.parts.begin())].reading.truth += own.count;
     }
   }
   for (const auto& [id, tenant] : tenants_) {
@@ -141,8 +140,8 @@ void Agent::take_sample(const Sample& sample) {
 // Charges what the driver shows beyond the charges, or gives back what it shows no more.
 void Agent::settle(Tenant& tenant) {
   if (!tenant.report.page) return;
-  for (unsigned d = 0; d < tenant.use.what.slices.size(); ++d) {
-    const NodeDevice* on = device(tenant.use.what.slices[d].device);
+  for (unsigned d = 0; d < tenant.use.what.parts.size(); ++d) {
+    const NodeDevice* on = device(tenant.use.what.parts[d].device);
     if (on == nullptr || on->sample.processes_hidden || !on->sample.trouble.empty()) continue;
     Measured& m = tenant.measured[d];
     const shm::Word word = shm::read(tenant.report.page->budget[d]);
@@ -152,7 +151,7 @@ void Agent::settle(Tenant& tenant) {
     const shm::LaneId lane{d, shm::Tag::agent, 0};
     const uint64_t charged = shm::holding(*tenant.report.page, lane);
     uint64_t wanted = m.growth.wanted(charged, m.reading);
-    const Bytes quota = tenant.use.what.slices[d].memory;
+    const Bytes quota = tenant.use.what.parts[d].memory;
     const bool beyond = tenant.limited() && m.truth > quota;
     // Only told, not held against it: its calls alone count.
     if (beyond && settings_.over_quota == OverQuotaAct::report) wanted = 0;

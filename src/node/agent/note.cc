@@ -13,7 +13,7 @@ struct ProcessDocument {
   }
 };
 
-struct SliceDocument {
+struct PartDocument {
   std::string device;
   uint64_t memory_bytes = 0;
   uint32_t share_bp = 0;
@@ -59,7 +59,7 @@ struct NoteDocument {
   uint32_t owner_uid = 0;
   bool exclusive = false, container = false, cgroup = false, entered = false;
   uint64_t created_utc_ns = 0, created_monotonic_ns = 0;
-  std::vector<SliceDocument> slices;
+  std::vector<PartDocument> parts;
   std::vector<PeriodDocument> before;
   ProcessDocument creator, root, supervisor;
   std::vector<ContainerDocument> containers;
@@ -81,7 +81,7 @@ struct NoteDocument {
     field("entered", self.entered);
     field("created_utc_ns", self.created_utc_ns);
     field("created_monotonic_ns", self.created_monotonic_ns);
-    field("slices", self.slices);
+    field("parts", self.parts);
     field("before", self.before);
     field("creator", self.creator);
     field("root", self.root);
@@ -115,8 +115,8 @@ std::string write_note(const Note& note) {
   d.entered = note.entered;
   d.created_utc_ns = static_cast<uint64_t>(use.from.utc_ns);
   d.created_monotonic_ns = static_cast<uint64_t>(use.from.monotonic_ns);
-  for (const Slice& s : use.what.slices)
-    d.slices.push_back({text(s.device), s.memory.count, s.share.basis_points, s.spill.count});
+  for (const SlicePart& s : use.what.parts)
+    d.parts.push_back({text(s.device), s.memory.count, s.share.basis_points, s.spill.count});
   for (const ledger::Period& p : use.before)
     d.before.push_back({p.terms.memory.count, static_cast<uint64_t>(p.to.utc_ns),
                         static_cast<uint64_t>(p.to.monotonic_ns), p.terms.share.basis_points,
@@ -152,10 +152,10 @@ std::optional<Note> read_note(const std::string& written) {
   what.policy = *policy;
   what.latency = *latency;
   what.application = d->application;
-  for (const SliceDocument& s : d->slices) {
+  for (const PartDocument& s : d->parts) {
     const auto uuid = parse_uuid(s.device);
     if (!uuid) return std::nullopt;
-    what.slices.push_back({*uuid, {s.memory_bytes}, {s.share_bp}, {s.spill_bytes}});
+    what.parts.push_back({*uuid, {s.memory_bytes}, {s.share_bp}, {s.spill_bytes}});
   }
   for (const PeriodDocument& p : d->before) {
     const auto was_policy = parse_policy(p.policy);

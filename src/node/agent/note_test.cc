@@ -11,7 +11,7 @@ TEST(Note, says_again_what_was_noted) {
   note.use.what = {.name = "a",
                    .request_id = "r",
                    .owner = 1000,
-                   .slices = {{Uuid{{5}}, 2_GiB, {3000}, 1_GiB}},
+                   .parts = {{Uuid{{5}}, 2_GiB, {3000}, 1_GiB}},
                    .exclusive = true,
                    .persistent = true,
                    .isolation = Isolation::none,

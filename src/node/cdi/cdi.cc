@@ -51,7 +51,7 @@ Json mount(const std::string& from, const std::string& to, bool writable = false
 
 std::string joined_devices(const Allocation& what) {
   std::string out;
-  for (const Slice& slice : what.slices) out += (out.empty() ? "" : ",") + text(slice.device);
+  for (const SlicePart& part : what.parts) out += (out.empty() ? "" : ",") + text(part.device);
   return out;
 }
 

@@ -14,7 +14,7 @@ namespace {
 Allocation slice() {
   Allocation a;
   a.name = "a";
-  a.slices = {{Uuid{{1}}, 2_GiB, {}}, {Uuid{{2}}, 2_GiB, {}}};
+  a.parts = {{Uuid{{1}}, 2_GiB, {}}, {Uuid{{2}}, 2_GiB, {}}};
   return a;
 }
 

@@ -25,7 +25,7 @@ std::vector<const ledger::Use*> living_on(const Agent& agent, const Uuid& device
   std::vector<const ledger::Use*> out;
   const auto balance = agent.ledger().balances().find(device);
   if (balance == agent.ledger().balances().end()) return out;
-  for (const auto& [id, slice] : balance->second.held) out.push_back(&agent.ledger().living().at(id));
+  for (const auto& [id, part] : balance->second.held) out.push_back(&agent.ledger().living().at(id));
   return out;
 }
 
@@ -92,19 +92,19 @@ api::Slice of_use(const Agent& agent, const ledger::Use& use, bool whole) {
   out.policy = text(what.policy);
   out.latency = what.latency == LatencyClass::latency;
   out.created_ns = static_cast<uint64_t>(use.from.utc_ns);
-  for (const Slice& slice : what.slices) {
-    api::SlicePart part;
-    if (const NodeDevice* on = agent.device(slice.device)) {
-      part.index = on->device.index;
-      part.device_name = on->device.name;
+  for (const SlicePart& part : what.parts) {
+    api::SlicePart shown;
+    if (const NodeDevice* on = agent.device(part.device)) {
+      shown.index = on->device.index;
+      shown.device_name = on->device.name;
     } else {
-      part.device_name = "not on this machine now";
+      shown.device_name = "not on this machine now";
     }
-    part.uuid = text(slice.device);
-    part.quota_bytes = slice.memory.count;
-    part.share_bp = slice.share.basis_points;
-    part.spill_bytes = slice.spill.count;
-    out.parts.push_back(part);
+    shown.uuid = text(part.device);
+    shown.quota_bytes = part.memory.count;
+    shown.share_bp = part.share.basis_points;
+    shown.spill_bytes = part.spill.count;
+    out.parts.push_back(shown);
   }
   if (whole) out.history = history_of(use);
   if (whole)
@@ -196,11 +196,11 @@ api::Device view(const Look& look, const NodeDevice& d) {
   out.free_bytes = balance->second.free.count;
   out.tenants = static_cast<uint32_t>(balance->second.held.size());
   uint64_t promised_bp = 0;
-  for (const auto& [id, slice] : balance->second.held) {
-    out.granted_bytes += slice.memory.count;
+  for (const auto& [id, part] : balance->second.held) {
+    out.granted_bytes += part.memory.count;
     const Allocation& what = agent.ledger().living().at(id).what;
-    out.share_granted_bp += slice.share.basis_points;
-    if (what.shares_compute()) promised_bp += slice.share.basis_points;
+    out.share_granted_bp += part.share.basis_points;
+    if (what.shares_compute()) promised_bp += part.share.basis_points;
     if (what.exclusive) out.exclusive_to = look.name_of(agent.ledger().living().at(id));
   }
   out.compute_state = commitment(promised_bp, switch_ns);
@@ -213,15 +213,15 @@ api::Slice view(const Look& look, const Tenant& tenant, bool whole) {
   out.command = tenant.command;
   // As on the worst of its devices.
   if (tenant.use.what.shares_compute())
-    for (const Slice& slice : tenant.use.what.slices) {
-      const std::string on = enforcement_on(look, slice.device);
+    for (const SlicePart& part : tenant.use.what.parts) {
+      const std::string on = enforcement_on(look, part.device);
       if (out.compute.empty() || out.compute == "library") out.compute = on;
     }
   for (size_t d = 0; d < out.parts.size(); ++d) {
     api::SlicePart& part = out.parts[d];
     if (tenant.report.page) part.charged_bytes = shm::read(tenant.report.page->budget[d]).used;
     if (tenant.report.spill) part.spilled_bytes = shm::read(tenant.report.spill->budget[d]).used;
-    part.compute = compute_of(look, tenant.use, tenant.use.what.slices[d].device);
+    part.compute = compute_of(look, tenant.use, tenant.use.what.parts[d].device);
     part.used_bytes = tenant.measured[d].truth.count;
     part.peak_bytes = std::max(tenant.measured[d].peak.count, part.charged_bytes);
   }

@@ -33,7 +33,7 @@ struct Directory {
   std::string ledger() const { return path / "ledger.db"; }
 };
 
-Device card() {
+Device device() {
   Device d;
   d.uuid.bytes[0] = 1;
   d.native = 16_GiB;
@@ -45,7 +45,7 @@ Allocation holding(std::string name) {
   Allocation a;
   a.name = std::move(name);
   a.request_id = "request-" + a.name;
-  a.slices = {{card().uuid, 2_GiB, {1}, {}}};
+  a.parts = {{device().uuid, 2_GiB, {1}, {}}};
   return a;
 }
 
@@ -62,7 +62,7 @@ void prepare(const Directory& dir) {
   auto opened = SqliteStore::open(dir.ledger(), 1);
   ASSERT_TRUE(opened) << opened.error().sentence;
   Ledger ledger;
-  ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(card())));
+  ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(device())));
   ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("old"), morning)));
 }
 
@@ -129,7 +129,7 @@ TEST(Crash, a_kill_at_any_system_call_of_a_commit_keeps_what_was_promised_and_no
     EXPECT_TRUE(granted || words < 1) << "promised and lost, killed at " << n;
     EXPECT_TRUE(ended || words < 2) << "promised and lost, killed at " << n;
     EXPECT_TRUE(granted || !ended) << "killed at " << n;
-    EXPECT_EQ(ledger.balances().at(card().uuid).free, Bytes{(15 - 2 * (granted + !ended)) * (1_GiB).count});
+    EXPECT_EQ(ledger.balances().at(device().uuid).free, Bytes{(15 - 2 * (granted + !ended)) * (1_GiB).count});
     // Asked for again, it is the same one, or a new one: never two.
     const auto again = ledger.grant(holding("new"), morning);
     ASSERT_TRUE(again);

@@ -126,12 +126,12 @@ int insert(sqlite3* db, const ledger::Granted& granted) {
     << u.what.application;
   if (const int code = s.finished()) return code;
   int64_t position = 0;
-  for (const Slice& slice : u.what.slices) {
-    Statement part(db, "INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?)");
-    part << static_cast<int64_t>(u.id) << position++ << text(slice.device)
-         << static_cast<int64_t>(slice.memory.count) << slice.share.basis_points
-         << static_cast<int64_t>(slice.spill.count);
-    if (const int code = part.finished()) return code;
+  for (const SlicePart& part : u.what.parts) {
+    Statement row(db, "INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?)");
+    row << static_cast<int64_t>(u.id) << position++ << text(part.device)
+        << static_cast<int64_t>(part.memory.count) << part.share.basis_points
+        << static_cast<int64_t>(part.spill.count);
+    if (const int code = row.finished()) return code;
   }
   position = 0;
   for (const ledger::Period& was : u.before) {  // Only where a lost ledger is built again.
@@ -310,10 +310,10 @@ Outcome<std::vector<Change>> SqliteStore::read() {
     const auto uuid = parse_uuid(s.text(1));
     if (!uuid) return failure(K::out_of_order, "the ledger {} names a device '{}'", path_, s.text(1));
     if (use != uses.end())
-      use->second.what.slices.push_back({*uuid,
-                                         {static_cast<uint64_t>(s.number(2))},
-                                         {static_cast<uint32_t>(s.number(3))},
-                                         {static_cast<uint64_t>(s.number(4))}});
+      use->second.what.parts.push_back({*uuid,
+                                        {static_cast<uint64_t>(s.number(2))},
+                                        {static_cast<uint32_t>(s.number(3))},
+                                        {static_cast<uint64_t>(s.number(4))}});
   }
   Statement p(
       db_,

@@ -25,7 +25,7 @@ struct Directory {
   std::string ledger() const { return path / "ledger.db"; }
 };
 
-Device card() {
+Device device() {
   Device d;
   d.uuid.bytes[0] = 1;
   d.name = "NVIDIA A10";
@@ -41,7 +41,7 @@ Allocation holding(std::string name, Bytes memory) {
   a.policy = Policy::native_burst_share;
   a.persistent = true;
   a.application = "web";
-  a.slices = {{card().uuid, memory, {1}, 3_MiB}};
+  a.parts = {{device().uuid, memory, {1}, 3_MiB}};
   return a;
 }
 
@@ -62,7 +62,7 @@ TEST(SqliteStore, reads_back_what_was_written) {
     auto opened = SqliteStore::open(dir.ledger(), 1);
     ASSERT_TRUE(opened) << opened.error().sentence;
     EXPECT_EQ(opened->moved_aside, "");
-    ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(card())));
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(device())));
     ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("a", 2_GiB), morning)));
     ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("b", 3_GiB), morning)));
     ASSERT_TRUE(post(ledger, *opened->store, *ledger.end(ledger.find("a")->id, morning, "stopped")));
@@ -72,7 +72,7 @@ TEST(SqliteStore, reads_back_what_was_written) {
   const Ledger again = reread(*opened->store);
   EXPECT_EQ(again.living(), ledger.living());
   EXPECT_EQ(again.ended(), ledger.ended());
-  EXPECT_EQ(again.balances().at(card().uuid).free, 12_GiB);
+  EXPECT_EQ(again.balances().at(device().uuid).free, 12_GiB);
   EXPECT_EQ(again.grant(holding("c", 1_GiB), morning).has_value(), true);
 }
 
@@ -82,7 +82,7 @@ TEST(SqliteStore, remembers_every_change_of_a_slice_and_when_it_was) {
   {
     auto opened = SqliteStore::open(dir.ledger(), 1);
     ASSERT_TRUE(opened);
-    ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(card())));
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(device())));
     ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("a", 2_GiB), morning)));
     ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("b", 1_GiB), morning)));
     const uint64_t id = ledger.find("a")->id;
@@ -105,13 +105,13 @@ TEST(SqliteStore, remembers_every_change_of_a_slice_and_when_it_was) {
   ASSERT_EQ(again.find("a")->before.size(), 3u);
   EXPECT_EQ(again.find("a")->before[0].terms.memory, 2_GiB);
   EXPECT_EQ(again.find("a")->before[1].to.utc_ns, morning.utc_ns + 2);
-  EXPECT_EQ(again.balances().at(card().uuid).free, 12_GiB);
+  EXPECT_EQ(again.balances().at(device().uuid).free, 12_GiB);
 
   // And as a whole, where a lost ledger is built again from notes.
   Directory elsewhere;
   Ledger rebuilt;
   auto fresh = SqliteStore::open(elsewhere.ledger(), 1);
-  ASSERT_TRUE(post(rebuilt, *fresh->store, *rebuilt.see(card())));
+  ASSERT_TRUE(post(rebuilt, *fresh->store, *rebuilt.see(device())));
   ASSERT_TRUE(post(rebuilt, *fresh->store, ledger::Granted{*again.find("a")}));
   EXPECT_EQ(reread(*fresh->store).living(), again.living());
 }
@@ -142,7 +142,7 @@ TEST(SqliteStore, a_ledger_of_before_there_were_changes_is_migrated) {
   ASSERT_EQ(opened->moved_aside, "");
   Ledger ledger = reread(*opened->store);
   ASSERT_NE(ledger.find("old"), nullptr);
-  EXPECT_EQ(ledger.find("old")->what.slices[0].share.basis_points, 3000u);
+  EXPECT_EQ(ledger.find("old")->what.parts[0].share.basis_points, 3000u);
   ledger::Terms terms = ledger::terms_of(ledger.find("old")->what);
   terms.share = {4000};
   ASSERT_TRUE(post(ledger, *opened->store, *ledger.alter(7, terms, morning)));
@@ -153,7 +153,7 @@ TEST(SqliteStore, a_full_disk_refuses_with_a_sentence_and_changes_nothing) {
   Directory dir;
   Ledger ledger;
   auto opened = SqliteStore::open(dir.ledger(), 1);
-  ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(card())));
+  ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(device())));
   opened->store->limit_pages(1);  // No page more than there are.
   Outcome<void> last;
   int granted = 0;
@@ -174,7 +174,7 @@ TEST(SqliteStore, a_damaged_file_is_moved_aside_and_kept) {
   EXPECT_EQ(opened->moved_aside, dir.ledger() + ".corrupt-77");
   EXPECT_EQ(std::filesystem::file_size(opened->moved_aside), 8192u);
   Ledger ledger;
-  EXPECT_TRUE(post(ledger, *opened->store, *ledger.see(card())));
+  EXPECT_TRUE(post(ledger, *opened->store, *ledger.see(device())));
 }
 
 TEST(SqliteStore, damage_in_the_middle_of_the_file_is_found) {
@@ -182,7 +182,7 @@ TEST(SqliteStore, damage_in_the_middle_of_the_file_is_found) {
   {
     Ledger ledger;
     auto opened = SqliteStore::open(dir.ledger(), 1);
-    ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(card())));
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(device())));
     for (int i = 0; i < 200; ++i)
       ASSERT_TRUE(
           post(ledger, *opened->store, *ledger.grant(holding(fmt::format("t{}", i), 1_MiB), morning)));
@@ -203,7 +203,7 @@ TEST(SqliteStore, a_ledger_of_the_first_schema_is_read_and_goes_on) {
   Directory dir;
   sqlite3* db = nullptr;
   sqlite3_open(dir.ledger().c_str(), &db);
-  const std::string uuid = text(card().uuid);
+  const std::string uuid = text(device().uuid);
   const std::string made =
       "CREATE TABLE device (uuid TEXT PRIMARY KEY, idx INTEGER, name TEXT, native INTEGER, reserved INTEGER) "
       "STRICT;"
@@ -223,10 +223,10 @@ TEST(SqliteStore, a_ledger_of_the_first_schema_is_read_and_goes_on) {
   const auto changes = opened->store->read();
   ASSERT_TRUE(changes);
   ASSERT_EQ(changes->size(), 1u);
-  const auto& slice = std::get<ledger::Granted>(changes->front()).use.what.slices.at(0);
-  EXPECT_EQ(slice.memory, 1_MiB);
-  EXPECT_EQ(slice.share.basis_points, 2500u);
-  EXPECT_EQ(slice.spill, 0_B);
+  const auto& part = std::get<ledger::Granted>(changes->front()).use.what.parts.at(0);
+  EXPECT_EQ(part.memory, 1_MiB);
+  EXPECT_EQ(part.share.basis_points, 2500u);
+  EXPECT_EQ(part.spill, 0_B);
 }
 
 TEST(SqliteStore, a_newer_schema_is_refused_and_left_alone) {
@@ -259,7 +259,7 @@ TEST(SqliteStore, what_was_promised_survives_a_kill_at_any_moment) {
     if (child == 0) {
       Ledger ledger;
       auto opened = SqliteStore::open(dir.ledger(), 1);
-      if (!opened || !post(ledger, *opened->store, *ledger.see(card()))) _exit(1);
+      if (!opened || !post(ledger, *opened->store, *ledger.see(device()))) _exit(1);
       for (unsigned i = 0;; ++i) {
         const auto change = ledger.grant(holding(fmt::format("t{}", i), 1_MiB), morning);
         if (!change || !post(ledger, *opened->store, *change)) _exit(2);

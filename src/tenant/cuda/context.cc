@@ -42,10 +42,10 @@ CUresult created(CUcontext* context, CUdevice device, Create create) {
   if (entered.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
   if (entered.process == nullptr) return create();
   Process& p = *entered.process;
-  const Slice slice = slice_of(p, device);
-  if (slice.result != CUDA_SUCCESS) return slice.result;
-  Reservation reservation(p, slice.device, context_size(p, slice.device));
-  if (!granted(p, slice.device, reservation)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const DeviceLookup found = find_device(p, device);
+  if (found.result != CUDA_SUCCESS) return found.result;
+  Reservation reservation(p, found.device, context_size(p, found.device));
+  if (!granted(p, found.device, reservation)) return CUDA_ERROR_OUT_OF_MEMORY;
   context_moved();
   const CUresult result = create();
   if (result != CUDA_SUCCESS || context == nullptr) return result;
@@ -196,9 +196,9 @@ CUresult ended(CUdevice device, End end) {
   const CUresult result = end();
   Process* p = attached();
   if (p == nullptr) return result;
-  const Slice slice = slice_of(*p, device);
-  if (slice.result == CUDA_SUCCESS && slice.device != not_granted)
-    settle_primary(*p, p->primary[slice.device], slice.device, device);
+  const DeviceLookup found = find_device(*p, device);
+  if (found.result == CUDA_SUCCESS && found.device != not_granted)
+    settle_primary(*p, p->primary[found.device], found.device, device);
   return result;
 }
 
@@ -213,15 +213,15 @@ CUresult retained(CUdevice device, CUcontext* context, Retain retain) {
   if (entered.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
   if (entered.process == nullptr) return retain();
   Process& p = *entered.process;
-  const Slice slice = slice_of(p, device);
-  if (slice.result != CUDA_SUCCESS) return slice.result;
-  if (slice.device == not_granted) return CUDA_ERROR_OUT_OF_MEMORY;
-  Primary& primary = p.primary[slice.device];
-  if (!begin_retain(p, primary, slice.device)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const DeviceLookup found = find_device(p, device);
+  if (found.result != CUDA_SUCCESS) return found.result;
+  if (found.device == not_granted) return CUDA_ERROR_OUT_OF_MEMORY;
+  Primary& primary = p.primary[found.device];
+  if (!begin_retain(p, primary, found.device)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult result = retain();
   if (result == CUDA_SUCCESS && context != nullptr) primary.context.store(key_of(*context));
   end_retain(primary);
-  if (result != CUDA_SUCCESS) settle_primary(p, primary, slice.device, device);
+  if (result != CUDA_SUCCESS) settle_primary(p, primary, found.device, device);
   return result;
 }
 

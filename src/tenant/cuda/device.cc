@@ -4,7 +4,7 @@
 
 namespace carve::tenant {
 
-Slice slice_of(Process& process, CUdevice device) {
+DeviceLookup find_device(Process& process, CUdevice device) {
   const bool cached = device >= 0 && static_cast<unsigned>(device) < cached_ordinals;
   if (cached) {
     const uint8_t known = process.device_of_ordinal[device].load(std::memory_order_relaxed);
@@ -27,8 +27,8 @@ Current current(Process& process) {
   CUresult result = driver<&cuCtxGetDevice>(&device);
   if (result == CUDA_SUCCESS) result = driver<&cuCtxGetCurrent>(&context);
   if (result != CUDA_SUCCESS) return {result, not_granted, nullptr};
-  const Slice slice = slice_of(process, device);
-  return {slice.result, slice.device, context};
+  const DeviceLookup found = find_device(process, device);
+  return {found.result, found.device, context};
 }
 
 }  // namespace carve::tenant
@@ -46,7 +46,7 @@ CUresult each_granted(Process& p, See see) {
   for (int i = 0; result == CUDA_SUCCESS && i < count; ++i) {
     CUdevice device = 0;
     result = driver<&cuDeviceGet>(&device, i);
-    if (result == CUDA_SUCCESS && slice_of(p, device).device != not_granted && !see(device)) break;
+    if (result == CUDA_SUCCESS && find_device(p, device).device != not_granted && !see(device)) break;
   }
   return result;
 }
@@ -78,7 +78,7 @@ CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
   const CUresult result = driver<&cuDeviceTotalMem_v2>(bytes, device);
   Process* p = enter().process;
   if (result != CUDA_SUCCESS || p == nullptr || bytes == nullptr) return result;
-  const unsigned index = slice_of(*p, device).device;
+  const unsigned index = find_device(*p, device).device;
   *bytes =
       std::min<uint64_t>(*bytes, quota(*p, index)) + (may_spill(*p, index) ? quota(*p, spilled(index)) : 0);
   return result;
@@ -89,6 +89,6 @@ CUresult cuDeviceTotalMem(unsigned int* bytes, CUdevice device) {
   const CUresult result = driver<&cuDeviceTotalMem>(bytes, device);
   Process* p = enter().process;
   if (result != CUDA_SUCCESS || p == nullptr || bytes == nullptr) return result;
-  *bytes = static_cast<unsigned>(std::min<uint64_t>(*bytes, quota(*p, slice_of(*p, device).device)));
+  *bytes = static_cast<unsigned>(std::min<uint64_t>(*bytes, quota(*p, find_device(*p, device).device)));
   return result;
 }

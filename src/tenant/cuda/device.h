@@ -7,12 +7,12 @@
 
 namespace carve::tenant {
 
-struct Slice {
+struct DeviceLookup {
   CUresult result;  // Not CUDA_SUCCESS: the driver does not know that device either, and says how.
   unsigned
       device;  // The index in Control::devices; `not_granted` for a device that the tenant was not given.
 };
-Slice slice_of(Process& process, CUdevice device);
+DeviceLookup find_device(Process& process, CUdevice device);
 
 // Where an allocation of the calling thread would land. The result is the driver's: no current context, say.
 struct Current {

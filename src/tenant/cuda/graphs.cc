@@ -52,11 +52,11 @@ struct Nodes {
 
 void add(Process& p, Demand& demand, const CUDA_MEM_ALLOC_NODE_PARAMS& node) {
   if (node.poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return;
-  const Slice slice = slice_of(p, node.poolProps.location.id);
-  if (slice.result != CUDA_SUCCESS || slice.device >= shm::max_devices) return;
-  uint64_t& sum = demand.bytes[slice.device];
+  const DeviceLookup found = find_device(p, node.poolProps.location.id);
+  if (found.result != CUDA_SUCCESS || found.device >= shm::max_devices) return;
+  uint64_t& sum = demand.bytes[found.device];
   if (__builtin_add_overflow(sum, rounded_up({node.bytesize}, 2_MiB).count, &sum)) sum = UINT64_MAX;
-  demand.ordinal[slice.device] = node.poolProps.location.id;
+  demand.ordinal[found.device] = node.poolProps.location.id;
   demand.any = true;
 }
 

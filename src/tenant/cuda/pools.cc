@@ -100,12 +100,12 @@ CUresult from_device(CUdeviceptr* pointer, size_t bytes, CUstream stream) {
   Process& p = *entered.process;
   const Where where = device_of(stream);
   if (where.result != CUDA_SUCCESS) return where.result;
-  const Slice slice = slice_of(p, where.ordinal);
-  if (slice.result != CUDA_SUCCESS) return slice.result;
+  const DeviceLookup found = find_device(p, where.ordinal);
+  if (found.result != CUDA_SUCCESS) return found.result;
   CUmemoryPool handle = nullptr;
   const CUresult result = driver<&cuDeviceGetMemPool>(&handle, where.ordinal);
   if (result != CUDA_SUCCESS) return result;
-  return allocated(p, pool_of(p, handle, slice.device), pointer, bytes, stream, allocate);
+  return allocated(p, pool_of(p, handle, found.device), pointer, bytes, stream, allocate);
 }
 
 template <auto Entry, auto IsCapturing>
@@ -128,8 +128,8 @@ CUresult from_pool(CUdeviceptr* pointer, size_t bytes, CUmemoryPool handle, CUst
 void seen(CUmemoryPool handle, CUdevice ordinal) {
   Process* p = attached();
   if (p == nullptr) return;
-  const Slice slice = slice_of(*p, ordinal);
-  if (slice.result == CUDA_SUCCESS) pool_of(*p, handle, slice.device);
+  const DeviceLookup found = find_device(*p, ordinal);
+  if (found.result == CUDA_SUCCESS) pool_of(*p, handle, found.device);
 }
 
 void seen(CUmemoryPool handle, const CUmemLocation* location) {

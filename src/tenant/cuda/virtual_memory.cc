@@ -99,10 +99,10 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CU
       prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
     return create();
   Process& p = *entered.process;
-  const Slice slice = slice_of(p, prop->location.id);
-  if (slice.result != CUDA_SUCCESS) return create();  // The driver's own word for a device that is none.
-  Reservation reservation(p, slice.device, {size});
-  if (!granted(p, slice.device, reservation)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const DeviceLookup found = find_device(p, prop->location.id);
+  if (found.result != CUDA_SUCCESS) return create();  // The driver's own word for a device that is none.
+  Reservation reservation(p, found.device, {size});
+  if (!granted(p, found.device, reservation)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult result = create();
   if (result != CUDA_SUCCESS) return result;
   if (enter_physical(p, *handle, reservation.charge()) == 0) {
@@ -272,7 +272,7 @@ CUresult cuMulticastUnbind(CUmemGenericAllocationHandle multicast, CUdevice devi
   const CUresult result = driver<&cuMulticastUnbind>(multicast, device, offset, size);
   Process* p = attached();
   if (result != CUDA_SUCCESS || p == nullptr) return result;
-  const Slice slice = slice_of(*p, device);
-  if (slice.result == CUDA_SUCCESS) bound(*p, multicast, offset, slice.device, 0);
+  const DeviceLookup found = find_device(*p, device);
+  if (found.result == CUDA_SUCCESS) bound(*p, multicast, offset, found.device, 0);
   return result;
 }
