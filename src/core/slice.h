@@ -1,5 +1,5 @@
-// What a tenant was given. A slice is one device's part; an allocation is all the slices of one tenant: one
-// (single card), n equal ones (multi-card), or n whole devices (exclusive).
+// A slice: what one holder was granted on one or several devices, and what it may not exceed there. It has
+// one part per device: one part (a single device), n equal parts, or n whole devices (exclusive).
 #pragma once
 
 #include <cstdint>
@@ -58,9 +58,9 @@ struct SlicePart {
   friend bool operator==(const SlicePart&, const SlicePart&) = default;
 };
 
-struct Allocation {
+struct Slice {
   std::string name;        // Unique among the living.
-  std::string request_id;  // Chosen by who asked: asking twice gives the same allocation.
+  std::string request_id;  // Chosen by who asked: asking twice gives the same slice.
   uint32_t owner = 0;      // uid
   std::vector<SlicePart> parts;
   bool exclusive = false;   // The devices are this tenant's alone.
@@ -73,7 +73,7 @@ struct Allocation {
   // Whether others can rely on it keeping to its share, and it on having it.
   bool shares_compute() const { return isolation == Isolation::memory_and_compute; }
 
-  friend bool operator==(const Allocation&, const Allocation&) = default;
+  friend bool operator==(const Slice&, const Slice&) = default;
 };
 
 }  // namespace carve

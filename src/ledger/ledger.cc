@@ -45,7 +45,7 @@ int64_t duration_ns(const Stamp& from, const Stamp& to) {
   return std::max<int64_t>(by_clock, 0);
 }
 
-Terms terms_of(const Allocation& what) {
+Terms terms_of(const Slice& what) {
   Terms t;
   if (!what.parts.empty()) {
     t.memory = what.parts.front().memory;
@@ -57,7 +57,7 @@ Terms terms_of(const Allocation& what) {
   return t;
 }
 
-void set_terms(Allocation& what, const Terms& t) {
+void set_terms(Slice& what, const Terms& t) {
   for (SlicePart& part : what.parts) {
     part.memory = t.memory;
     part.share = t.share;
@@ -91,11 +91,11 @@ const Use* Ledger::find(std::string_view name) const {
   return nullptr;
 }
 
-// Everything that must hold before an allocation can stand in the book.
+// Everything that must hold before a slice can stand in the book.
 Outcome<void> Ledger::check(const Use& use, Share most) const {
-  const Allocation& what = use.what;
+  const Slice& what = use.what;
   if (what.name.empty() || what.parts.empty())
-    return failure(K::bad_request, "an allocation has a name and at least one slice");
+    return failure(K::bad_request, "a slice has a name and at least one part");
   if (find(what.name) != nullptr)
     return failure(K::conflict, "the name '{}' is taken by a living slice; choose another, or stop that one",
                    what.name);
@@ -108,7 +108,7 @@ Outcome<void> Ledger::check(const Use& use, Share most) const {
       return failure(K::not_found, "there is no device {} in the ledger", text(part.device));
     const Balance& b = found->second;
     if (!seen.insert(part.device).second)
-      return failure(K::bad_request, "device {} stands twice in one allocation", b.device.index);
+      return failure(K::bad_request, "device {} is named twice in one slice", b.device.index);
     if (part.memory > b.free)
       return failure(K::no_room, "device {}: {} needed, {} free", b.device.index, text(part.memory).c_str(),
                      text(b.free).c_str());
@@ -119,7 +119,7 @@ Outcome<void> Ledger::check(const Use& use, Share most) const {
   return {};
 }
 
-Outcome<Change> Ledger::grant(const Allocation& what, const Stamp& now, Share most) const {
+Outcome<Change> Ledger::grant(const Slice& what, const Stamp& now, Share most) const {
   if (const Use* use = already_granted(what.owner, what.request_id)) return Granted{*use};
   for (const Use& use : ended_)
     if (!what.request_id.empty() && use.what.owner == what.owner && use.what.request_id == what.request_id)
@@ -132,9 +132,8 @@ Outcome<Change> Ledger::grant(const Allocation& what, const Stamp& now, Share mo
 
 Outcome<Change> Ledger::alter(uint64_t id, const Terms& terms, const Stamp& now, Share most) const {
   const auto found = living_.find(id);
-  if (found == living_.end())
-    return failure(K::not_found, "allocation {} has ended already, or never was", id);
-  const Allocation& what = found->second.what;
+  if (found == living_.end()) return failure(K::not_found, "slice {} has ended already, or never was", id);
+  const Slice& what = found->second.what;
   if (what.exclusive)
     return failure(K::bad_request, "slice {} has whole devices to itself: there is nothing to change",
                    what.name);
@@ -153,8 +152,7 @@ Outcome<Change> Ledger::alter(uint64_t id, const Terms& terms, const Stamp& now,
 }
 
 Outcome<Change> Ledger::end(uint64_t id, const Stamp& now, std::string why) const {
-  if (!living_.contains(id))
-    return failure(K::not_found, "allocation {} has ended already, or never was", id);
+  if (!living_.contains(id)) return failure(K::not_found, "slice {} has ended already, or never was", id);
   return Ended{id, now, std::move(why)};
 }
 
@@ -176,12 +174,11 @@ Outcome<void> Ledger::apply(const Change& change) {
     if (const auto known = living_.find(use.id); known != living_.end()) {
       if (known->second == use) return {};  // The same grant, posted twice.
       return failure(K::conflict,
-                     "the ledger has moved on: allocation {} was granted as '{}' meanwhile; ask again",
-                     use.id, known->second.what.name);
+                     "the ledger has moved on: slice {} was granted as '{}' meanwhile; ask again", use.id,
+                     known->second.what.name);
     }
     if (std::ranges::find(ended_, use.id, &Use::id) != ended_.end())
-      return failure(K::conflict, "the ledger has moved on: allocation {} has come and gone; ask again",
-                     use.id);
+      return failure(K::conflict, "the ledger has moved on: slice {} has come and gone; ask again", use.id);
     last_id_ = std::max(last_id_, use.id);
     if (use.to) {  // Only out of a store: history.
       ended_.push_back(use);
@@ -222,7 +219,7 @@ Outcome<void> Ledger::apply(const Change& change) {
   const auto& ended = std::get<Ended>(change);
   const auto found = living_.find(ended.id);
   if (found == living_.end())
-    return failure(K::not_found, "allocation {} has ended already, or never was", ended.id);
+    return failure(K::not_found, "slice {} has ended already, or never was", ended.id);
   for (const SlicePart& part : found->second.what.parts) {
     Balance& b = balances_.at(part.device);
     move(b.held.at(ended.id).memory, b.free, part.memory);

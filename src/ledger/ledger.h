@@ -1,6 +1,6 @@
 // Who holds how much of which device: a double-entry book.
 //
-// Every byte of a device stands in exactly one account: reserved, free, or held by one allocation. Nothing is
+// Every byte of a device stands in exactly one account: reserved, free, or held by one slice. Nothing is
 // ever created or lost, only moved, so that at any moment native = reserved + free + all that is held. An
 // account never goes below zero: over-commitment of memory has no representation. Shares of compute are kept
 // the same way; since a share is time and not a place, whoever runs the agent may promise more of it than
@@ -11,7 +11,7 @@
 //   2. the store makes the change durable (one transaction), or fails, and then nothing has happened;
 //   3. apply() posts it here.
 // A crash after 2 is repaired by reading the store again; before 2 nothing was promised to anybody.
-// No clock, no file, no chance. A grant among 256 allocations costs about 1 us.
+// No clock, no file, no chance. A grant among 256 slices costs about 1 us.
 #pragma once
 
 #include <map>
@@ -53,7 +53,7 @@ struct Balance {
   Bytes reserved;  // Reaches device.reserved when tenants that were there before have left enough.
   Bytes free;
   Share free_share = whole_device;     // Nothing where more is promised than there is.
-  std::map<uint64_t, SlicePart> held;  // By the allocation's id.
+  std::map<uint64_t, SlicePart> held;  // By the slice's id.
 };
 
 class Ledger {
@@ -62,14 +62,14 @@ class Ledger {
   // the rest as tenants leave. Refused where the device has become smaller than what is held of it.
   Outcome<Change> see(const Device&) const;
 
-  // The allocation as living use, or why not: the name is taken, a device is unknown or has not enough.
+  // The slice as living use, or why not: the name is taken, a device is unknown or has not enough.
   // `what.name` must be set. A request id that was granted before and lives gives that use again
   // (already_granted() tells); one that ended is a conflict.
   // Of compute no more than `most` is promised of one device.
-  Outcome<Change> grant(const Allocation& what, const Stamp& now, Share most = whole_device) const;
+  Outcome<Change> grant(const Slice& what, const Stamp& now, Share most = whole_device) const;
   const Use* already_granted(uint32_t owner, std::string_view request_id) const;
 
-  // Other terms for a living allocation, or why not: a device has not enough for what it gets more.
+  // Other terms for a living slice, or why not: a device has not enough for what it gets more.
   Outcome<Change> alter(uint64_t id, const Terms&, const Stamp& now, Share most = whole_device) const;
 
   Outcome<Change> end(uint64_t id, const Stamp& now, std::string why) const;

@@ -20,8 +20,8 @@ Device device(unsigned index, Bytes native, Bytes reserved) {
   return d;
 }
 
-Allocation holding(std::string name, std::vector<SlicePart> parts) {
-  Allocation a;
+Slice holding(std::string name, std::vector<SlicePart> parts) {
+  Slice a;
   a.name = std::move(name);
   a.parts = std::move(parts);
   return a;
@@ -36,7 +36,7 @@ struct Book {
   }
   Uuid card(unsigned i) { return device(i, {}, {}).uuid; }
   const Balance& balance(unsigned i) { return ledger.balances().at(card(i)); }
-  Outcome<void> grant(const Allocation& a) {
+  Outcome<void> grant(const Slice& a) {
     const auto change = ledger.grant(a, morning);
     return change ? ledger.apply(*change) : tl::unexpected(change.error());
   }
@@ -157,7 +157,7 @@ TEST(Ledger, an_answer_about_shares_that_has_become_stale_is_refused) {
 
 TEST(Ledger, whole_devices_cannot_be_altered) {
   Book book;
-  Allocation whole = holding("w", {{book.card(0), 15_GiB, {10000}}});
+  Slice whole = holding("w", {{book.card(0), 15_GiB, {10000}}});
   whole.exclusive = true;
   ASSERT_TRUE(book.grant(whole));
   EXPECT_FALSE(book.ledger.alter(book.ledger.find("w")->id, {1_GiB, {1}}, morning));
@@ -175,13 +175,13 @@ TEST(Ledger, a_name_is_unique_among_the_living_and_free_afterwards) {
 
 TEST(Ledger, the_same_request_is_granted_once) {
   Book book;
-  Allocation a = holding("a", {{book.card(0), 1_GiB, {}}});
+  Slice a = holding("a", {{book.card(0), 1_GiB, {}}});
   a.request_id = "r1";
   ASSERT_TRUE(book.grant(a));
   ASSERT_TRUE(book.grant(a));
   EXPECT_EQ(book.balance(0).free, 14_GiB);
   EXPECT_EQ(book.ledger.living().size(), 1u);
-  Allocation of_somebody_else = a;
+  Slice of_somebody_else = a;
   of_somebody_else.owner = 7;
   of_somebody_else.name = "b";
   ASSERT_TRUE(book.grant(of_somebody_else));
@@ -238,7 +238,7 @@ TEST(Ledger, random_histories_stay_balanced_and_survive_a_crash_at_every_step) {
       Outcome<Change> change = failure(FailureKind::bad_request, "nothing");
       const unsigned what = dice() % 10;
       if (what < 5) {
-        Allocation a = holding(fmt::format("t{}", dice() % 12), {});
+        Slice a = holding(fmt::format("t{}", dice() % 12), {});
         a.request_id = dice() % 3 ? "" : fmt::format("r{}", dice() % 8);
         for (unsigned i = 0; i < 3; ++i)
           if (dice() % 2)

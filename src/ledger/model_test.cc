@@ -29,7 +29,7 @@ Device device(unsigned index) {
 
 struct Client {
   std::string request_id;  // Of the grant that it wants or has.
-  Allocation wanted;
+  Slice wanted;
   std::optional<Change> decided;  // It holds an answer that is not posted yet, and may be stale.
   std::optional<uint64_t> told;   // It was told that it holds this.
   bool gave_back = false;         // It asked for the end, and was not told yet.

@@ -25,7 +25,7 @@ struct Stamp {
 // Never negative.
 int64_t duration_ns(const Stamp& from, const Stamp& to);
 
-// What of an allocation can be changed while it lives; memory and share are those of each of its devices.
+// What of a slice can be changed while it lives; memory and share are those of each of its devices.
 struct Terms {
   Bytes memory;
   Share share;
@@ -35,8 +35,8 @@ struct Terms {
 
   friend bool operator==(const Terms&, const Terms&) = default;
 };
-Terms terms_of(const Allocation&);
-void set_terms(Allocation&, const Terms&);
+Terms terms_of(const Slice&);
+void set_terms(Slice&, const Terms&);
 
 // Terms that held until a moment.
 struct Period {
@@ -48,7 +48,7 @@ struct Period {
 
 struct Use {
   uint64_t id = 0;  // Never used twice.
-  Allocation what;  // As it is now, or was at its end.
+  Slice what;       // As it is now, or was at its end.
   Stamp from;
   std::optional<Stamp> to;  // None: still held.
   std::string why;          // It ended.

@@ -1,6 +1,6 @@
-// Room by moving somebody: when a request fits nowhere, which one standing allocation could go elsewhere so
+// Room by moving somebody: when a request fits nowhere, which one standing slice could go elsewhere so
 // that it does. A proposal with its price; nothing is done here, and nobody moves unasked. Tries each
-// standing allocation once: about 10 us for each that stands on a node which the request could use at all.
+// standing slice once: about 10 us for each that stands on a node which the request could use at all.
 // Both go where the engine itself would put them at that moment, replicas apart and guards observed.
 #pragma once
 

@@ -101,7 +101,7 @@ std::vector<place::Card> Agent::cards() const {
       card.free = balance->second.free;
       card.free_share = balance->second.free_share;
       for (const auto& [id, part] : balance->second.held) {
-        const Allocation& what = ledger_.living().at(id).what;
+        const Slice& what = ledger_.living().at(id).what;
         ++card.tenants;
         card.isolated += what.isolation != Isolation::none;
         card.exclusive |= what.exclusive;
@@ -119,7 +119,7 @@ std::vector<place::Card> Agent::cards() const {
 std::vector<place::Resident> Agent::residents(uint32_t asking) const {
   std::vector<place::Resident> residents;
   for (const auto& [id, use] : ledger_.living()) {
-    const Allocation& what = use.what;
+    const Slice& what = use.what;
     const bool seen = asking == 0 || asking == geteuid() || asking == what.owner;
     place::Resident r{seen ? what.name : "another user's slice",
                       {},
@@ -223,7 +223,7 @@ Outcome<const Tenant*> Agent::grant(Request request, const Peer& creator) {
   const place::Answer answer = explain(request);
   if (!answer.placement) return failure(K::no_room, "{}", answer.summary);
 
-  Allocation what;
+  Slice what;
   what.name = request.name;
   for (uint64_t number = ledger_.next_id(); what.name.empty() || find(what.name) != nullptr; ++number)
     if (request.name.empty()) what.name = fmt::format("slice-{}", number);

@@ -8,10 +8,10 @@
 namespace carve::node {
 namespace {
 
-bool enforced(const Allocation& what) { return what.isolation == Isolation::memory_and_compute; }
+bool enforced(const Slice& what) { return what.isolation == Isolation::memory_and_compute; }
 
 share::Terms terms_of(const Tenant& tenant, const SlicePart& part, size_t index) {
-  const Allocation& what = tenant.use.what;
+  const Slice& what = tenant.use.what;
   // Nobody waits for one who has no entitlement: the rest, by a small weight.
   if (!enforced(what)) return {.policy = Policy::native_burst_share};
   share::Terms terms{what.policy, what.latency, part.share, share::Gang::none};

@@ -142,7 +142,7 @@ std::optional<Note> read_note(const std::string& written) {
   note.boot_id = d->boot_id;
   note.use.from = {static_cast<int64_t>(d->created_utc_ns), d->created_boot_id,
                    static_cast<int64_t>(d->created_monotonic_ns)};
-  Allocation& what = note.use.what;
+  Slice& what = note.use.what;
   what.name = d->name;
   what.request_id = d->request_id;
   what.owner = d->owner_uid;

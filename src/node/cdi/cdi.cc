@@ -49,7 +49,7 @@ Json mount(const std::string& from, const std::string& to, bool writable = false
           {"options", {writable ? "rw" : "ro", "nosuid", "nodev", "bind"}}};
 }
 
-std::string joined_devices(const Allocation& what) {
+std::string joined_devices(const Slice& what) {
   std::string out;
   for (const SlicePart& part : what.parts) out += (out.empty() ? "" : ",") + text(part.device);
   return out;
@@ -101,7 +101,7 @@ Outcome<void> open_door(const std::string& socket) {
   return {};
 }
 
-std::string cdi_spec(const Allocation& what, const std::string& socket, const Paths& paths,
+std::string cdi_spec(const Slice& what, const std::string& socket, const Paths& paths,
                      const std::vector<unsigned>& minors) {
   Json edits = {
       {"env", {"CUDA_VISIBLE_DEVICES=" + joined_devices(what)}},
@@ -118,7 +118,7 @@ std::string cdi_spec(const Allocation& what, const std::string& socket, const Pa
   return spec.dump(2) + "\n";
 }
 
-Outcome<void> write_cdi(const std::string& directory, const Allocation& what, const std::string& socket,
+Outcome<void> write_cdi(const std::string& directory, const Slice& what, const std::string& socket,
                         const Paths& paths, const std::vector<unsigned>& minors) {
   if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST)
     return failure(K::out_of_order, "cannot make the CDI directory {}: {}; choose another with --cdi-dir",

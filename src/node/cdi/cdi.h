@@ -35,12 +35,12 @@ std::string door(const std::string& socket);
 Outcome<void> open_door(const std::string& socket);
 
 // The file's text. `minors`: N of /dev/nvidiaN for each slice; empty where devices are simulated.
-std::string cdi_spec(const Allocation&, const std::string& socket, const Paths&,
+std::string cdi_spec(const Slice&, const std::string& socket, const Paths&,
                      const std::vector<unsigned>& minors);
 
 // Written beside and renamed, so that no runtime ever reads half of it.
-Outcome<void> write_cdi(const std::string& directory, const Allocation&, const std::string& socket,
-                        const Paths&, const std::vector<unsigned>& minors);
+Outcome<void> write_cdi(const std::string& directory, const Slice&, const std::string& socket, const Paths&,
+                        const std::vector<unsigned>& minors);
 void remove_cdi(const std::string& directory, const std::string& slice);
 
 }  // namespace carve::node

@@ -11,8 +11,8 @@
 namespace carve::node {
 namespace {
 
-Allocation slice() {
-  Allocation a;
+Slice slice() {
+  Slice a;
   a.name = "a";
   a.parts = {{Uuid{{1}}, 2_GiB, {}}, {Uuid{{2}}, 2_GiB, {}}};
   return a;

@@ -80,7 +80,7 @@ std::vector<api::Period> history_of(const ledger::Use& use) {
 }
 
 api::Slice of_use(const Agent& agent, const ledger::Use& use, bool whole) {
-  const Allocation& what = use.what;
+  const Slice& what = use.what;
   api::Slice out;
   out.name = what.name;
   out.owner_uid = what.owner;
@@ -198,7 +198,7 @@ api::Device view(const Look& look, const NodeDevice& d) {
   uint64_t promised_bp = 0;
   for (const auto& [id, part] : balance->second.held) {
     out.granted_bytes += part.memory.count;
-    const Allocation& what = agent.ledger().living().at(id).what;
+    const Slice& what = agent.ledger().living().at(id).what;
     out.share_granted_bp += part.share.basis_points;
     if (what.shares_compute()) promised_bp += part.share.basis_points;
     if (what.exclusive) out.exclusive_to = look.name_of(agent.ledger().living().at(id));

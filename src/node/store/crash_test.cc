@@ -41,8 +41,8 @@ Device device() {
   return d;
 }
 
-Allocation holding(std::string name) {
-  Allocation a;
+Slice holding(std::string name) {
+  Slice a;
   a.name = std::move(name);
   a.request_id = "request-" + a.name;
   a.parts = {{device().uuid, 2_GiB, {1}, {}}};

@@ -34,8 +34,8 @@ Device device() {
   return d;
 }
 
-Allocation holding(std::string name, Bytes memory) {
-  Allocation a;
+Slice holding(std::string name, Bytes memory) {
+  Slice a;
   a.name = std::move(name);
   a.owner = 1000;
   a.policy = Policy::native_burst_share;
