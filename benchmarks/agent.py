@@ -31,7 +31,7 @@ def show(agent, name):
 
 
 def giving_back(agent, repeats=9):
-    """From SIGKILL of a process that holds 1 GiB until a slice of the whole card is granted to another."""
+    """From SIGKILL of a process that holds 1 GiB until a slice of the whole device is granted to another."""
     took = []
     for i in range(repeats):
         program, pid = holder(agent, f"victim{i}")

@@ -17,7 +17,7 @@ TRACES = ["default", "gpushare100", "multigpu30", "gpuspec20", "cpu100"]
 PUBLISHED = {"default": 95.23, "gpushare100": 86.64, "multigpu30": 96.36, "gpuspec20": 94.66, "cpu100": 95.21}
 LOOKAHEAD = {"default": 96.10, "gpuspec20": 95.95, "multigpu30": 97.0, "gpushare100": 87.6, "cpu100": 95.95}
 SPEED = {"fgd": 150_000, "carve": 100_000, "lookahead": 10_000}
-# Lost under churn at 95 % load, of the demand and of that for 8 cards, as others measured it; ours is to be as good as carve's row.
+# Lost under churn at 95 % load, of the demand and of that for 8 devices, as others measured it; ours is to be as good as carve's row.
 CHURN = {"carve": (0.77, 7.6), "fgd": (1.28, 13.8), "first-fit": (3.26, None)}
 # Told beside a goal that is missed.
 WHY = {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Shares of real processes under the real clock: carve-load in slices of one simulated card, agent and library as shipped.
+"""Shares of real processes under the real clock: carve-load in slices of one simulated device, agent and library as shipped.
 
 Shares are what the arbiter charged in windows of a second (its own clock stands beside the figure); kernel time is what carve-load
-counts. The machine's other work shows here and not in share.virtual.*: two cores play the card, the tenants and the arbiter.
+counts. The machine's other work shows here and not in share.virtual.*: two cores play the device, the tenants and the arbiter.
 CARVE_BENCH_LONG=1 takes every shape and share of the table (8 minutes), else a part of it (2 minutes).
 """
 import json
@@ -29,7 +29,7 @@ if LONG:
 ALONE = [1, 5, 10, 25, 30, 50, 70, 90, 99] if LONG else [5, 30, 70]
 
 
-class Card:
+class Device:
     """One simulated A10 and an agent with one policy."""
     def __init__(self, policy):
         self.agent = Agent("a10x1", "--policy", policy)
@@ -77,40 +77,40 @@ def wait_until(true, seconds=10):
 
 def errors(policy):
     """Mean and worst error, over the shapes and mixes, of shares charged; and the alone ones' kernel time."""
-    card = Card(policy)
+    device = Device(policy)
     worst, all_errors, where = [], [], ""
     try:
         mixes = [[20, 30, 50], [30, 70]] + ([[10, 90], [6.25] * 16] if LONG else [])
         for shape, load in SHAPES.items():
             for mix in mixes:
-                windows, _ = card.shares(mix, load)
+                windows, _ = device.shares(mix, load)
                 off = [abs(w - share) for share, name in zip(mix, windows) for w in windows[name]]
                 worst.append(max(off))
                 all_errors += off
                 if max(off) == max(worst):
                     where = f"{shape} by {len(mix)}"
     finally:
-        card.end()
+        device.end()
     return worst, all_errors, where
 
 
 def alone():
-    """The kernel time of a fixed share alone on the card, beside its share."""
-    card = Card("fixed-share")
+    """The kernel time of a fixed share alone on the device, beside its share."""
+    device = Device("fixed-share")
     off = []
     try:
         for share in ALONE:
-            _, kernel = card.shares([share], "--kernels 200us --no-sync")
+            _, kernel = device.shares([share], "--kernels 200us --no-sync")
             off.append(abs(kernel[0] - share))
     finally:
-        card.end()
+        device.end()
     return off
 
 
 def burst_alone():
     """By shape, work of a guaranteed tenant alone over the same program without Carve, in pairs that take turns in going first."""
-    card = Card("guaranteed-burst-share")
-    environment = {**os.environ, "SIMGPU_DIR": str(card.agent.folder / "state/sim"), "LD_LIBRARY_PATH": str(BUILD / "lib/carve/sim")}
+    device = Device("guaranteed-burst-share")
+    environment = {**os.environ, "SIMGPU_DIR": str(device.agent.folder / "state/sim"), "LD_LIBRARY_PATH": str(BUILD / "lib/carve/sim")}
 
     def rate(out):
         done = json.loads(out.splitlines()[-1])
@@ -120,7 +120,7 @@ def burst_alone():
         return rate(subprocess.run([LOAD, *load.split(), "--seconds", "1"], env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
     def inside(load):
-        return rate(card.begin("alone", 30, load, 1).communicate()[0])
+        return rate(device.begin("alone", 30, load, 1).communicate()[0])
 
     def ratio(load, native_first):
         with_us = None if native_first else inside(load)
@@ -132,50 +132,50 @@ def burst_alone():
                 for name, load in (("", "--kernels 200us --no-sync"), (".sync", "--kernels 200us"), (".graphs", "--kernels 200us --graphs"),
                                    (".streams", "--kernels 200us --streams 4"))}
     finally:
-        card.end()
+        device.end()
 
 
 def pair(policy, shares):
-    card = Card(policy)
+    device = Device(policy)
     try:
-        _, kernel = card.shares(shares, "--kernels 200us --no-sync", 3)
+        _, kernel = device.shares(shares, "--kernels 200us --no-sync", 3)
         return sum(kernel)
     finally:
-        card.end()
+        device.end()
 
 
 def latency():
     """The 99th percentile of 50 requests a second of 5 ms, beside a trainer, over that of nobody beside; in leases and natively."""
     def p99(beside, policy, options):
-        card = Card(policy)
+        device = Device(policy)
         try:
-            trainer = card.begin("trainer", 50, "--kernels 400us --no-sync", 12) if beside else None
-            server = card.begin("server", 50, "--kernels 5ms --request 50", 10, *options)
+            trainer = device.begin("trainer", 50, "--kernels 400us --no-sync", 12) if beside else None
+            server = device.begin("server", 50, "--kernels 5ms --request 50", 10, *options)
             took = json.loads(server.communicate()[0])["p99_ns"]
             if trainer:
                 trainer.communicate()
             return took
         finally:
-            card.end()
+            device.end()
     nobody = p99(False, "guaranteed-burst-share", ["--latency"])
     return p99(True, "guaranteed-burst-share", ["--latency"]) / nobody, p99(True, "native-burst-share", []) / nobody
 
 
 def changing():
     """From `carve set` until a window of 100 ms is within 2 points of the new share, in ms."""
-    card = Card("fixed-share")
+    device = Device("fixed-share")
     took = []
     try:
-        programs = [card.begin(f"t{i}", share, "--kernels 200us --no-sync", 14) for i, share in enumerate([20, 30])]
-        wait_until(lambda: len(card.compute()) == 2)
+        programs = [device.begin(f"t{i}", share, "--kernels 200us --no-sync", 14) for i, share in enumerate([20, 30])]
+        wait_until(lambda: len(device.compute()) == 2)
         time.sleep(1)
         for share in (50, 20, 50, 20, 50):
-            card.agent.carve("set", "t0", "--compute", f"{share}%")
+            device.agent.carve("set", "t0", "--compute", f"{share}%")
             start = time.monotonic()
-            seen = [card.compute()["t0"]]
+            seen = [device.compute()["t0"]]
             while time.monotonic() - start < 2:
                 time.sleep(0.01)
-                now = card.compute()["t0"]
+                now = device.compute()["t0"]
                 seen.append(now)
                 then = next((s for s in reversed(seen) if now["as_of_ns"] - s["as_of_ns"] >= 100_000_000), None)
                 if then and abs(100 * (now["busy_ns"] - then["busy_ns"]) / (now["as_of_ns"] - then["as_of_ns"]) - share) <= 2:
@@ -184,113 +184,113 @@ def changing():
         for p in programs:
             p.terminate()
     finally:
-        card.end()
+        device.end()
     return took
 
 
 def killing():
     """From SIGKILL of the tenant that has the lease until its neighbour has it, in ms: from the neighbour's longest wait."""
-    card = Card("guaranteed-burst-share")
+    device = Device("guaranteed-burst-share")
     took = []
     try:
         for _ in range(9):
-            victim = card.begin("victim", 50, "--kernels 200us --no-sync", 10)
-            other = card.begin("other", 50, "--kernels 200us --no-sync", 10)
-            wait_until(lambda: len(card.compute()) == 2 and all(c["leases"] > 20 for c in card.compute().values()))
-            pid = card.agent.json("show", "victim")["processes"][0]["pid"]
-            leases = card.compute()["victim"]["leases"]
+            victim = device.begin("victim", 50, "--kernels 200us --no-sync", 10)
+            other = device.begin("other", 50, "--kernels 200us --no-sync", 10)
+            wait_until(lambda: len(device.compute()) == 2 and all(c["leases"] > 20 for c in device.compute().values()))
+            pid = device.agent.json("show", "victim")["processes"][0]["pid"]
+            leases = device.compute()["victim"]["leases"]
             start = time.perf_counter()
             os.kill(pid, signal.SIGKILL)
-            before = card.compute()["other"]["busy_ns"]
-            while card.compute()["other"]["busy_ns"] == before:
+            before = device.compute()["other"]["busy_ns"]
+            while device.compute()["other"]["busy_ns"] == before:
                 pass
             took.append(1e3 * (time.perf_counter() - start))
             assert leases > 0
             other.terminate()
             victim.wait()
             other.wait()
-            card.agent.carve("stop", "other") if "other" in card.compute() else None
-            wait_until(lambda: not card.compute())
+            device.agent.carve("stop", "other") if "other" in device.compute() else None
+            wait_until(lambda: not device.compute())
     finally:
-        card.end()
+        device.end()
     return took
 
 
 def orphaned():
-    """What 20, 30 and 50 % have of the card without their agent, killed under load: the worst error in points, kernels as the card counts them."""
-    def kernels(card):
-        shown = subprocess.run([BUILD / "bin/carve-sim", "show", card.agent.folder / "state/sim", "-o", "json"], capture_output=True, text=True, check=True)
+    """What 20, 30 and 50 % have of the device without their agent, killed under load: the worst error in points, kernels as the device counts them."""
+    def kernels(device):
+        shown = subprocess.run([BUILD / "bin/carve-sim", "show", device.agent.folder / "state/sim", "-o", "json"], capture_output=True, text=True, check=True)
         return time.monotonic(), {c["pid"]: c["kernels"] for c in json.loads(shown.stdout)["devices"][0]["contexts"]}
 
     off = []
     for _ in range(5):
-        card = Card("fixed-share")
+        device = Device("fixed-share")
         try:
             granted = {"a": 20, "b": 30, "c": 50}
-            programs = [card.begin(name, share, "--kernels 200us --no-sync", 8) for name, share in granted.items()]
-            wait_until(lambda: len(card.compute()) == 3 and all(c["leases"] > 20 for c in card.compute().values()))
-            pids = {name: next(p["pid"] for p in card.agent.json("show", name)["processes"] if p["attached"]) for name in granted}
-            card.agent.process.kill()
-            card.agent.process.wait()
+            programs = [device.begin(name, share, "--kernels 200us --no-sync", 8) for name, share in granted.items()]
+            wait_until(lambda: len(device.compute()) == 3 and all(c["leases"] > 20 for c in device.compute().values()))
+            pids = {name: next(p["pid"] for p in device.agent.json("show", name)["processes"] if p["attached"]) for name in granted}
+            device.agent.process.kill()
+            device.agent.process.wait()
             time.sleep(0.3)  # It counts as silent after 200 ms.
-            (start, before), _, (end, after) = kernels(card), time.sleep(4), kernels(card)
+            (start, before), _, (end, after) = kernels(device), time.sleep(4), kernels(device)
             off.append(max(abs(100 * (after[pids[n]] - before[pids[n]]) * 200e-6 / (end - start) - share) for n, share in granted.items()))
-            card.agent.start()
+            device.agent.start()
             for p in programs:
                 p.communicate()
         finally:
-            card.end()
+            device.end()
     return off
 
 
 def naming():
     """From the first launch of a tenant that passes its gate until the agent names it, in ms; begun at any time between two looks."""
-    card = Card("fixed-share")
-    began, took = card.agent.folder / "began", []
-    environment = {**card.agent.environment, "PYTHONPATH": str(TESTS), "BEGAN": str(began)}
+    device = Device("fixed-share")
+    began, took = device.agent.folder / "began", []
+    environment = {**device.agent.environment, "PYTHONPATH": str(TESTS), "BEGAN": str(began)}
     try:
         for i in range(9):
             name = f"past{i}"
-            honest = card.begin("honest", 60, "--kernels 200us --no-sync", 10)
-            wait_until(lambda: card.compute().get("honest", {}).get("leases"))
+            honest = device.begin("honest", 60, "--kernels 200us --no-sync", 10)
+            wait_until(lambda: device.compute().get("honest", {}).get("leases"))
             time.sleep(i * 0.03)
-            words = card.agent.words("run", "--memory", "1GiB", "--compute", "10%", "--name", name, "--", "/usr/bin/python3", TESTS / "cases/past_the_gate.py")
+            words = device.agent.words("run", "--memory", "1GiB", "--compute", "10%", "--name", name, "--", "/usr/bin/python3", TESTS / "cases/past_the_gate.py")
             hostile = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL)
             while not began.exists():
                 time.sleep(0.002)
             start = time.monotonic()
-            wait_until(lambda: any(e["slice"] == name and "beyond its leases" in e["text"] for e in json.loads(asked(card.agent.socket, "/v1/events")[2])["events"]))
+            wait_until(lambda: any(e["slice"] == name and "beyond its leases" in e["text"] for e in json.loads(asked(device.agent.socket, "/v1/events")[2])["events"]))
             took.append(1e3 * (time.monotonic() - start))
             began.unlink()
-            card.agent.carve("stop", name, "honest")
+            device.agent.carve("stop", name, "honest")
             hostile.wait()
             honest.wait()
     finally:
-        card.end()
+        device.end()
     return took
 
 
 def cpu(count):
     """The processor time of the arbiter's thread, and of the whole agent, while so many saturating tenants run, in percent of a core."""
-    card = Card("guaranteed-burst-share")
+    device = Device("guaranteed-burst-share")
     try:
-        programs = [card.begin(f"t{i}", 100 // max(4, count), "--kernels 200us --no-sync", 13) for i in range(count)]
-        wait_until(lambda: len(card.compute()) == count)
+        programs = [device.begin(f"t{i}", 100 // max(4, count), "--kernels 200us --no-sync", 13) for i in range(count)]
+        wait_until(lambda: len(device.compute()) == count)
         time.sleep(1)
         shares = {"arbiter": [], "": []}
         for _ in range(5):
-            before = {thread: card.agent.cpu_seconds(thread) for thread in shares}
+            before = {thread: device.agent.cpu_seconds(thread) for thread in shares}
             time.sleep(2)
             for thread in shares:
-                shares[thread].append(100 * (card.agent.cpu_seconds(thread) - before[thread]) / 2)
+                shares[thread].append(100 * (device.agent.cpu_seconds(thread) - before[thread]) / 2)
         for p in programs:
             p.communicate()
         return shares["arbiter"], shares[""]
     finally:
-        card.end()
+        device.end()
 
 
-# What others publish, or were measured to do on real cards (their own repositories and reports): utilisation sampled by NVML turns
+# What others publish, or were measured to do on real devices (their own repositories and reports): utilisation sampled by NVML turns
 # 30/70 into 46/54 and lets a lone 50 % run at 99 %; a vendor's driver demonstration gives 1.13 times the native sum and a latency of 1.072.
 PEERS = {"share.fixed.worst": 16, "share.fixed.alone_kernel_time": 49, "share.guaranteed.worst": 0.6, "share.sum_over_native_rr": 1.13,
          "share.latency.p99.kernels_400us": 1.072, "share.change_ms": 120, "share.kill_ms": 10_000, "share.arbiter.cpu_4_busy": 0.15}

@@ -1,6 +1,6 @@
-// How the cost of a decision grows: with nodes, with kinds of requests, with cards on a node; and what the
+// How the cost of a decision grows: with nodes, with kinds of requests, with devices on a node; and what the
 // first decision of a kind costs, which has to look at every node. A made-up cluster, mixed as large ones are
-// (most nodes with the full number of cards, a third with two), half full, whose tenants leave again.
+// (most nodes with the full number of devices, a third with two), half full, whose tenants leave again.
 // One thread; about a minute.
 #include <fmt/format.h>
 #include <algorithm>
@@ -32,16 +32,16 @@ uint64_t mixed(uint64_t& state) {
 
 class Cluster {
  public:
-  Cluster(Strategy strategy, uint32_t nodes, unsigned cards, unsigned kinds) : engine(strategy) {
+  Cluster(Strategy strategy, uint32_t nodes, unsigned devices, unsigned kinds) : engine(strategy) {
     for (uint32_t n = 0; n < nodes; ++n) {
       const unsigned model = mixed(dice_) % 6;
       NodeState node;
       node.model = static_cast<uint8_t>(*engine.fleet().model(fmt::format("model{}", model)));
       node.cpu_free = 96'000;
       node.host_free = 512_GiB;
-      CardState card;
-      card.usable = card.free = 16_GiB;
-      engine.fleet().add(node, std::vector<CardState>(model < 2 ? std::min(2u, cards) : cards, card));
+      DeviceState device;
+      device.usable = device.free = 16_GiB;
+      engine.fleet().add(node, std::vector<DeviceState>(model < 2 ? std::min(2u, devices) : devices, device));
     }
     Workload expected;
     for (unsigned k = 0; k < kinds; ++k) {
@@ -49,17 +49,17 @@ class Cluster {
       expected.push_back({engine.ask(kinds_.back()), certain / kinds});
     }
     if (engine.expects()) engine.expect(expected);
-    const uint64_t all = uint64_t{engine.fleet().cards()} * whole_device.basis_points;
+    const uint64_t all = uint64_t{engine.fleet().devices()} * whole_device.basis_points;
     while (engine.fleet().free_share() * 2 > all) arrive(kinds_[0]);  // One kind: the others' scores wait.
   }
 
-  // Distinct for each k: parts of a card mostly, whole cards, a few for several.
+  // Distinct for each k: parts of a device mostly, whole devices, a few for several.
   Ask request(unsigned k) const {
     Ask a;
     a.isolated = false;
     a.cpu_milli = 1000 + k % 97 * 100 + k / 97;
-    a.cards = static_cast<uint8_t>(k % 20 == 7 ? 2 : k % 40 == 13 ? 4 : 1);
-    a.share = {k % 3 == 0 || a.cards > 1 ? 10000 : k % 9 * 1000 + 500};
+    a.devices = static_cast<uint8_t>(k % 20 == 7 ? 2 : k % 40 == 13 ? 4 : 1);
+    a.share = {k % 3 == 0 || a.devices > 1 ? 10000 : k % 9 * 1000 + 500};
     if (k % 10 == 4) a.models = Models{1} << k % 6;
     return a;
   }
@@ -138,14 +138,14 @@ replay::Growth growth(std::string title, std::initializer_list<unsigned> steps,
 int main(int argc, char** argv) {
   const std::vector<replay::Growth> all = {
       growth(
-          "nodes (6 cards, 150 kinds)", {1'000, 3'000, 10'000, 30'000, 100'000},
+          "nodes (6 devices, 150 kinds)", {1'000, 3'000, 10'000, 30'000, 100'000},
           [](Strategy s, unsigned n) { return Cluster(s, n, 6, 150); }, "nodes"),
       growth(
-          "kinds of requests (5,000 nodes, 8 cards)", {15, 50, 150, 500},
+          "kinds of requests (5,000 nodes, 8 devices)", {15, 50, 150, 500},
           [](Strategy s, unsigned n) { return Cluster(s, 5'000, 8, n); }, "kinds"),
       growth(
-          "cards of a node (5,000 nodes, 150 kinds)", {2, 4, 8, 16, 32},
-          [](Strategy s, unsigned n) { return Cluster(s, 5'000, n, 150); }, "cards"),
+          "devices of a node (5,000 nodes, 150 kinds)", {2, 4, 8, 16, 32},
+          [](Strategy s, unsigned n) { return Cluster(s, 5'000, n, 150); }, "devices"),
   };
   if (argc > 1) std::ofstream(argv[1]) << replay::plot(all, "microseconds, arrival and departure");
 

@@ -1,4 +1,4 @@
-// Shares in virtual time: src/share, unmodified, over the simulated card's engine (tests/share). Exact, and
+// Shares in virtual time: src/share, unmodified, over the simulated device's engine (tests/share). Exact, and
 // the same on any machine; what real processes have of it under the real clock, share.py measures.
 #include <fmt/format.h>
 

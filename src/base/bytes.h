@@ -1,6 +1,6 @@
 // Amounts of memory. Inside Carve an amount is a count of bytes and nothing else; units exist only
 // where people read or write: 4GiB is 4 * 2^30, 4GB is 4 * 10^9, and a bare number is refused,
-// because "4096" has meant bytes, MiB and GiB in different products and guessing costs somebody a card.
+// because "4096" has meant bytes, MiB and GiB in different products and guessing costs somebody a device.
 #pragma once
 
 #include <cstdint>

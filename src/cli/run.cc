@@ -47,7 +47,7 @@ Result<std::chrono::seconds, std::string> parse_wait(const std::string& text) {
   return tl::unexpected(fmt::format("--wait: '{}' is not a time; try 30s, 5m or 1h", text));
 }
 
-// Asks until it fits or the time is over. A full card is the only refusal that waiting can cure.
+// Asks until it fits or the time is over. A full device is the only refusal that waiting can cure.
 Answer<api::Slice> ask(const Client& client, const api::SliceRequest& request,
                        std::chrono::seconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
@@ -244,7 +244,7 @@ void add_run(CLI::App& app, Context& context) {
       "none of that name, 128+N signal N ended it; 125 is an error of carve itself. The slice ends when the\n"
       "last process in it ends.\n"
       "  carve run --memory 4GiB -- python3 train.py\n"
-      "  carve run --total-memory 8GiB --devices 2 -- ./two-cards\n"
+      "  carve run --total-memory 8GiB --devices 2 -- ./two-devices\n"
       "  carve run --memory 50% --wait=5m --name nightly -- ./job");
   verb->callback([&context, verb, options] {
     context.problem_status = run_failed_status;

@@ -34,8 +34,8 @@ struct Book {
   Book() {
     for (unsigned i = 0; i < 2; ++i) EXPECT_TRUE(ledger.apply(*ledger.see(device(i, 16_GiB, 1_GiB))));
   }
-  Uuid card(unsigned i) { return device(i, {}, {}).uuid; }
-  const Balance& balance(unsigned i) { return ledger.balances().at(card(i)); }
+  Uuid uuid(unsigned i) { return device(i, {}, {}).uuid; }
+  const Balance& balance(unsigned i) { return ledger.balances().at(uuid(i)); }
   Outcome<void> grant(const Slice& a) {
     const auto change = ledger.grant(a, morning);
     return change ? ledger.apply(*change) : tl::unexpected(change.error());
@@ -49,7 +49,7 @@ struct Book {
 TEST(Ledger, a_grant_moves_bytes_from_free_to_its_holder_and_an_end_moves_them_back) {
   Book book;
   EXPECT_EQ(book.balance(0).free, 15_GiB);
-  ASSERT_TRUE(book.grant(holding("a", {{book.card(0), 4_GiB, {3000}}})));
+  ASSERT_TRUE(book.grant(holding("a", {{book.uuid(0), 4_GiB, {3000}}})));
   EXPECT_EQ(book.balance(0).free, 11_GiB);
   EXPECT_EQ(book.balance(0).free_share.basis_points, 7000u);
   EXPECT_EQ(book.balance(1).free, 15_GiB);
@@ -62,14 +62,14 @@ TEST(Ledger, a_grant_moves_bytes_from_free_to_its_holder_and_an_end_moves_them_b
 
 TEST(Ledger, never_over_commits) {
   Book book;
-  ASSERT_TRUE(book.grant(holding("a", {{book.card(0), 15_GiB, {}}})));
+  ASSERT_TRUE(book.grant(holding("a", {{book.uuid(0), 15_GiB, {}}})));
   for (const auto& parts : std::vector<std::vector<SlicePart>>{
-           {{book.card(0), 1_B, {}}},
-           {{book.card(1), 16_GiB, {}}},
-           {{book.card(1), 1_GiB, {10001}}},
-           {{book.card(1), 1_GiB, {}},
-            {book.card(0), 1_GiB, {}}},  // The second part does not fit: neither is taken.
-           {{book.card(1), 1_GiB, {}}, {book.card(1), 1_GiB, {}}},
+           {{book.uuid(0), 1_B, {}}},
+           {{book.uuid(1), 16_GiB, {}}},
+           {{book.uuid(1), 1_GiB, {10001}}},
+           {{book.uuid(1), 1_GiB, {}},
+            {book.uuid(0), 1_GiB, {}}},  // The second part does not fit: neither is taken.
+           {{book.uuid(1), 1_GiB, {}}, {book.uuid(1), 1_GiB, {}}},
            {{Uuid{}, 1_GiB, {}}}}) {
     EXPECT_FALSE(book.grant(holding("b", parts)));
     EXPECT_EQ(book.balance(1).free, 15_GiB);
@@ -78,15 +78,15 @@ TEST(Ledger, never_over_commits) {
 
 TEST(Ledger, an_alteration_moves_the_difference_and_remembers_what_was) {
   Book book;
-  ASSERT_TRUE(book.grant(holding("a", {{book.card(0), 4_GiB, {3000}}, {book.card(1), 4_GiB, {3000}}})));
-  ASSERT_TRUE(book.grant(holding("b", {{book.card(0), 4_GiB, {5000}}})));
+  ASSERT_TRUE(book.grant(holding("a", {{book.uuid(0), 4_GiB, {3000}}, {book.uuid(1), 4_GiB, {3000}}})));
+  ASSERT_TRUE(book.grant(holding("b", {{book.uuid(0), 4_GiB, {5000}}})));
   const uint64_t id = book.ledger.find("a")->id;
   const Terms was = terms_of(book.ledger.find("a")->what);
   struct Row {
     Bytes memory;
     Share share;
     const char* refused;  // Empty: it is not.
-    Bytes free;           // Of card 0 afterwards.
+    Bytes free;           // Of device 0 afterwards.
     uint32_t free_share;
   };
   const Row rows[] = {
@@ -124,11 +124,11 @@ TEST(Ledger, compute_is_promised_twice_only_where_somebody_says_so_and_comes_bac
   Book book;
   const auto promise = [&](const char* name, uint32_t share) {
     const auto change =
-        book.ledger.grant(holding(name, {{book.card(0), 1_GiB, {share}}}), morning, unlimited_shares);
+        book.ledger.grant(holding(name, {{book.uuid(0), 1_GiB, {share}}}), morning, unlimited_shares);
     return change && book.ledger.apply(*change);
   };
   ASSERT_TRUE(promise("a", 8000));
-  EXPECT_FALSE(book.grant(holding("b", {{book.card(0), 1_GiB, {2001}}})));
+  EXPECT_FALSE(book.grant(holding("b", {{book.uuid(0), 1_GiB, {2001}}})));
   ASSERT_TRUE(promise("b", 8000));
   EXPECT_EQ(book.balance(0).free_share.basis_points, 0u);
   EXPECT_TRUE(book.ledger.balanced());
@@ -144,11 +144,11 @@ TEST(Ledger, compute_is_promised_twice_only_where_somebody_says_so_and_comes_bac
 
 TEST(Ledger, an_answer_about_shares_that_has_become_stale_is_refused) {
   Book book;
-  ASSERT_TRUE(book.grant(holding("a", {{book.card(0), 1_GiB, {4000}}})));
+  ASSERT_TRUE(book.grant(holding("a", {{book.uuid(0), 1_GiB, {4000}}})));
   Terms more = terms_of(book.ledger.find("a")->what);
   more.share = {6000};
   const auto altered = book.ledger.alter(book.ledger.find("a")->id, more, morning);
-  const auto granted = book.ledger.grant(holding("b", {{book.card(0), 1_GiB, {6000}}}), morning);
+  const auto granted = book.ledger.grant(holding("b", {{book.uuid(0), 1_GiB, {6000}}}), morning);
   ASSERT_TRUE(altered && granted) << "each fits alone";
   ASSERT_TRUE(book.ledger.apply(*altered));
   EXPECT_FALSE(book.ledger.apply(*granted));
@@ -157,7 +157,7 @@ TEST(Ledger, an_answer_about_shares_that_has_become_stale_is_refused) {
 
 TEST(Ledger, whole_devices_cannot_be_altered) {
   Book book;
-  Slice whole = holding("w", {{book.card(0), 15_GiB, {10000}}});
+  Slice whole = holding("w", {{book.uuid(0), 15_GiB, {10000}}});
   whole.exclusive = true;
   ASSERT_TRUE(book.grant(whole));
   EXPECT_FALSE(book.ledger.alter(book.ledger.find("w")->id, {1_GiB, {1}}, morning));
@@ -165,17 +165,17 @@ TEST(Ledger, whole_devices_cannot_be_altered) {
 
 TEST(Ledger, a_name_is_unique_among_the_living_and_free_afterwards) {
   Book book;
-  ASSERT_TRUE(book.grant(holding("a", {{book.card(0), 1_GiB, {}}})));
-  const auto again = book.grant(holding("a", {{book.card(0), 1_GiB, {}}}));
+  ASSERT_TRUE(book.grant(holding("a", {{book.uuid(0), 1_GiB, {}}})));
+  const auto again = book.grant(holding("a", {{book.uuid(0), 1_GiB, {}}}));
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().kind, FailureKind::conflict);
   ASSERT_TRUE(book.end("a"));
-  EXPECT_TRUE(book.grant(holding("a", {{book.card(0), 1_GiB, {}}})));
+  EXPECT_TRUE(book.grant(holding("a", {{book.uuid(0), 1_GiB, {}}})));
 }
 
 TEST(Ledger, the_same_request_is_granted_once) {
   Book book;
-  Slice a = holding("a", {{book.card(0), 1_GiB, {}}});
+  Slice a = holding("a", {{book.uuid(0), 1_GiB, {}}});
   a.request_id = "r1";
   ASSERT_TRUE(book.grant(a));
   ASSERT_TRUE(book.grant(a));
@@ -194,7 +194,7 @@ TEST(Ledger, the_same_request_is_granted_once) {
 
 TEST(Ledger, a_larger_reserve_waits_until_tenants_leave) {
   Book book;
-  ASSERT_TRUE(book.grant(holding("a", {{book.card(0), 14_GiB, {}}})));
+  ASSERT_TRUE(book.grant(holding("a", {{book.uuid(0), 14_GiB, {}}})));
   ASSERT_TRUE(book.ledger.apply(*book.ledger.see(device(0, 16_GiB, 4_GiB))));
   EXPECT_EQ(book.balance(0).reserved, 2_GiB);
   EXPECT_EQ(book.balance(0).free, 0_GiB);
@@ -202,7 +202,7 @@ TEST(Ledger, a_larger_reserve_waits_until_tenants_leave) {
   ASSERT_TRUE(book.end("a"));
   EXPECT_EQ(book.balance(0).reserved, 4_GiB);
   EXPECT_EQ(book.balance(0).free, 12_GiB);
-  ASSERT_TRUE(book.grant(holding("b", {{book.card(0), 12_GiB, {}}})));
+  ASSERT_TRUE(book.grant(holding("b", {{book.uuid(0), 12_GiB, {}}})));
   EXPECT_FALSE(book.ledger.see(device(0, 11_GiB, 1_GiB)));
   EXPECT_FALSE(book.ledger.see(device(0, 1_GiB, 2_GiB)));
 }

@@ -195,7 +195,7 @@ Outcome<std::optional<place::Topology>> find_topology(const Nvml& nvml, const Op
   const auto told = place::Topology::of(count, wires);
   if (told) return *told;
   log::warning(
-      "{}: the driver contradicts itself, so cards are chosen without it; carved --topology FILE says "
+      "{}: the driver contradicts itself, so devices are chosen without it; carved --topology FILE says "
       "how they are connected",
       told.error().sentence);
   return std::nullopt;

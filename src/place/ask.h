@@ -13,21 +13,21 @@ namespace carve::place {
 using Models = uint64_t;  // One bit for each model that a fleet knows.
 inline constexpr Models any_model = ~Models{0};
 inline constexpr unsigned most_models = 64;
-inline constexpr uint32_t any_card = UINT32_MAX;
+inline constexpr uint32_t any_device = UINT32_MAX;
 inline constexpr uint8_t any_policy = UINT8_MAX;
 
 struct Ask {
-  // Of each card.
-  Bytes memory;       // Where part is 0.
-  Share part;         // Of the card's usable memory, rounded down to whole MiB.
-  Share share;        // 0: no compute is asked for.
-  Bytes spill;        // On the host beyond the quota: managed oversubscription.
-  uint8_t cards = 1;  // Distinct ones of one node; 0: a request for the node's CPU and memory alone.
+  // Of each device.
+  Bytes memory;         // Where part is 0.
+  Share part;           // Of the device's usable memory, rounded down to whole MiB.
+  Share share;          // 0: no compute is asked for.
+  Bytes spill;          // On the host beyond the quota: managed oversubscription.
+  uint8_t devices = 1;  // Distinct ones of one node; 0: a request for the node's CPU and memory alone.
   bool exclusive = false;
   bool isolated = true;
   bool unshared = false;        // No share of it is enforced: it takes of the compute what it likes.
   uint8_t policy = any_policy;  // The node's effective one must be equal: static_cast of carve::Policy.
-  uint32_t only = any_card;     // This card (its number in the fleet), no other.
+  uint32_t only = any_device;   // This device (its number in the fleet), no other.
   Models models = any_model;
   // Of the node.
   uint32_t cpu_milli = 0;

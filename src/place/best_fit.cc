@@ -1,5 +1,5 @@
-// The node that has least left, of CPU and compute in equal parts; of its cards the one that has least free.
-// The paper's best fit: what is left is measured against the largest node, 128 cores and 8 cards.
+// The node that has least left, of CPU and compute in equal parts; of its devices the one that has least
+// free. The paper's best fit: what is left is measured against the largest node, 128 cores and 8 devices.
 #include <algorithm>
 
 #include "place/order.h"
@@ -13,17 +13,17 @@ constexpr int64_t largest_share = 8 * 10'000;
 
 class BestFit : public Scoring {
  public:
-  Score score(const Fleet& fleet, uint32_t n, const Ask& ask, CardSet fitting) const override {
+  Score score(const Fleet& fleet, uint32_t n, const Ask& ask, DeviceSet fitting) const override {
     int64_t share = 0;
-    for (const CardState& c : fleet.cards(n)) share += c.free_share.basis_points;
-    share -= int64_t{ask.cards} * (ask.exclusive ? whole_device : ask.share).basis_points;
+    for (const DeviceState& c : fleet.devices(n)) share += c.free_share.basis_points;
+    share -= int64_t{ask.devices} * (ask.exclusive ? whole_device : ask.share).basis_points;
     const int64_t cpu = int64_t{fleet.node(n).cpu_free} - ask.cpu_milli;
     // 100 * (1 - cpu / (2 * largest) - share / (2 * largest)), rounded down.
     const int64_t unit = 2 * largest_cpu * largest_share;
     const int64_t value = 100 * (unit - cpu * largest_share - share * largest_cpu) / unit;
-    return {
-        static_cast<uint8_t>(std::clamp<int64_t>(value, 0, 100) + 1),
-        first_by(fleet.cards(n), fitting, ask.cards, [&](const CardState& c) { return freedom(ask, c); })};
+    return {static_cast<uint8_t>(std::clamp<int64_t>(value, 0, 100) + 1),
+            first_by(fleet.devices(n), fitting, ask.devices,
+                     [&](const DeviceState& c) { return freedom(ask, c); })};
   }
 };
 

@@ -1,4 +1,4 @@
-// Fill one card before the next, and one node before the next: what stays free stays free in large pieces.
+// Fill one device before the next, and one node before the next: what stays free stays free in large pieces.
 #include "place/order.h"
 #include "place/scoring.h"
 
@@ -7,10 +7,10 @@ namespace {
 
 class Binpack : public Scoring {
  public:
-  Score score(const Fleet& fleet, uint32_t n, const Ask& ask, CardSet fitting) const override {
-    return {
-        static_cast<uint8_t>(1 + taken_in_200(fleet, n)),
-        first_by(fleet.cards(n), fitting, ask.cards, [&](const CardState& c) { return freedom(ask, c); })};
+  Score score(const Fleet& fleet, uint32_t n, const Ask& ask, DeviceSet fitting) const override {
+    return {static_cast<uint8_t>(1 + taken_in_200(fleet, n)),
+            first_by(fleet.devices(n), fitting, ask.devices,
+                     [&](const DeviceState& c) { return freedom(ask, c); })};
   }
 };
 

@@ -1,5 +1,5 @@
 // The coarse scale on which gradients are compared: floor(100 / (1 + exp(-dF / 1000))), dF in thousandths of
-// a card.
+// a device.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace carve::place {
 
 // score >= s exactly where dF >= 1000 * ln(s / (100 - s)): the limits for s = 51 ... 99 in 1/10000 of a
-// thousandth of a card, rounded up, so that no machine's exp() is asked. s = 50 begins at 0, and the rest is
-// symmetric.
+// thousandth of a device, rounded up, so that no machine's exp() is asked. s = 50 begins at 0, and the rest
+// is symmetric.
 inline constexpr std::array<int64_t, 49> bucket_limits = {
     400054,   800428,   1201444,  1603427,  2006707,  2411621,  2818512,  3227734,  3639654,  4054652,
     4473123,  4895483,  5322169,  5753642,  6190393,  6632943,  7081851,  7537719,  8001194,  8472979,
@@ -21,7 +21,7 @@ inline constexpr std::array<int64_t, 49> bucket_limits = {
 
 // floor(100 / (1 + exp(-dF / 1000))) of a gradient in basis points * 2^30.
 inline uint8_t bucket(int64_t gradient) {
-  // One unit of `bucket_limits` is 1/10000 milli-card = 1/1000 basis point.
+  // One unit of `bucket_limits` is 1/10000 milli-device = 1/1000 basis point.
   const bool negative = gradient < 0;
   const auto size = static_cast<unsigned __int128>(negative ? -gradient : gradient) * 1000;
   const auto reached = [&](int64_t limit) { return size >= static_cast<unsigned __int128>(limit) << 30; };

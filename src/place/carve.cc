@@ -1,6 +1,7 @@
 // The default on many nodes: fragmentation gradient descent with two additions. A type's weight grows by how
-// few of the cards it may use (p * all cards / its cards), so that what only a few models can serve is not
-// filled with what any could; and guards keep models and slots for those who are expected (place/guards.h).
+// few of the devices it may use (p * all devices / its devices), so that what only a few models can serve is
+// not filled with what any could; and guards keep models and slots for those who are expected
+// (place/guards.h).
 #include "place/bucket.h"
 #include "place/fragments.h"
 #include "place/guards.h"
@@ -11,11 +12,11 @@ namespace {
 
 class Carve : public Scoring {
  public:
-  Score score(const Fleet& fleet, uint32_t n, const Ask& ask, CardSet fitting) const override {
+  Score score(const Fleet& fleet, uint32_t n, const Ask& ask, DeviceSet fitting) const override {
     Score best;
     fragments_.alternatives(fleet, n, ask, fitting, [&](const Fragments::Step& step) {
       const auto value = static_cast<uint8_t>(1 + bucket(step.gradient));
-      if (value > best.value) best = {value, step.cards};
+      if (value > best.value) best = {value, step.devices};
     });
     return best;
   }
@@ -39,12 +40,12 @@ class Carve : public Scoring {
 
 Workload scarce(const Fleet& fleet, Workload workload) {
   for (Type& type : workload) {
-    if (type.ask.cards == 0) continue;
+    if (type.ask.devices == 0) continue;
     uint64_t allowed = 0;
     for (unsigned t = 0; t < fleet.models(); ++t)
-      allowed += (type.ask.models >> t & 1) * fleet.cards_of_model(t);
+      allowed += (type.ask.models >> t & 1) * fleet.devices_of_model(t);
     if (allowed != 0)
-      type.weight = static_cast<int64_t>(static_cast<__int128>(type.weight) * fleet.cards() / allowed);
+      type.weight = static_cast<int64_t>(static_cast<__int128>(type.weight) * fleet.devices() / allowed);
   }
   return workload;
 }

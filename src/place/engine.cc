@@ -40,7 +40,7 @@ size_t Engine::Hash::operator()(const Ask& a) const {
   uint64_t h = 0;
   for (const uint64_t word :
        {a.memory.count, uint64_t{a.part.basis_points}, uint64_t{a.share.basis_points}, a.spill.count,
-        uint64_t{a.cards}, uint64_t{a.exclusive}, uint64_t{a.isolated}, uint64_t{a.unshared},
+        uint64_t{a.devices}, uint64_t{a.exclusive}, uint64_t{a.isolated}, uint64_t{a.unshared},
         uint64_t{a.policy}, uint64_t{a.only}, a.models, uint64_t{a.cpu_milli}, a.host_memory.count})
     h = (h ^ word) * 0x9e3779b97f4a7c15, h ^= h >> 29;
   return h;
@@ -68,7 +68,7 @@ void Engine::rescore(Row& row, uint32_t n) {
   const Score score = fit ? scoring_->score(fleet_, n, row.ask, *fit) : Score{};
   const uint8_t now = score.value;
   if (!row.harm.empty())
-    row.harm[n] = now == 0 ? 0 : scoring_->guards()->destroyed(fleet_, n, row.ask, score.cards);
+    row.harm[n] = now == 0 ? 0 : scoring_->guards()->destroyed(fleet_, n, row.ask, score.devices);
   const uint8_t old = row.score[n];
   row.score[n] = now;
   uint8_t& high = row.block[n / block_size];
@@ -81,7 +81,7 @@ void Engine::rescore(Row& row, uint32_t n) {
 size_t Engine::most_rows() const {
   if (fleet_.nodes() == 0) return SIZE_MAX;
   const size_t fixed =
-      sizeof(NodeState) + sizeof(uint64_t) + 24 + sizeof(CardState) * fleet_.cards() / fleet_.nodes();
+      sizeof(NodeState) + sizeof(uint64_t) + 24 + sizeof(DeviceState) * fleet_.devices() / fleet_.nodes();
   const size_t all = fleet_.nodes() * std::max(least_score_bytes, most_bytes - std::min(fixed, most_bytes));
   const size_t blocks = (fleet_.nodes() + block_size - 1) / block_size;
   return all / (blocks * block_size * (scoring_->guards() != nullptr ? 2 : 1) +
@@ -126,7 +126,7 @@ void Engine::update(Row& row) {
     for (uint64_t change = row.seen + 1; change <= now; ++change) {
       if (change + ahead <= now) {
         const uint32_t soon = fleet_.changed_node(change + ahead);
-        fleet_.fetch_cards(soon);
+        fleet_.fetch_devices(soon);
         __builtin_prefetch(&row.score[soon], 1);
         fleet_.fetch_node(fleet_.changed_node(std::min(change + 2 * ahead, now)));
       }
@@ -220,35 +220,35 @@ uint32_t Engine::apart(const Row& row, const Bar& bar, const Guards* guards, uin
   return other.value_or(found);
 }
 
-// Which cards of node n, of the fitting ones: those with the fewest replicas where the policy parts them;
-// else instead of a card with one another in the same state.
-Score Engine::scored(uint32_t n, const Ask& ask, CardSet fit, Application application) const {
-  std::array<unsigned, most_cards> count{};
+// Which devices of node n, of the fitting ones: those with the fewest replicas where the policy parts them;
+// else instead of a device with one another in the same state.
+Score Engine::scored(uint32_t n, const Ask& ask, DeviceSet fit, Application application) const {
+  std::array<unsigned, max_node_devices> count{};
   unsigned most = 0;
   for (const Replica& r : replicas_[application])
     if (r.node == n)
-      for (CardSet s = r.cards; s != 0; s &= s - 1)
+      for (DeviceSet s = r.devices; s != 0; s &= s - 1)
         most = std::max(most, ++count[static_cast<unsigned>(std::countr_zero(s))]);
   const auto with = [&](auto holds) {
-    CardSet out = 0;
-    for (CardSet s = fit; s != 0; s &= s - 1)
+    DeviceSet out = 0;
+    for (DeviceSet s = fit; s != 0; s &= s - 1)
       if (holds(static_cast<unsigned>(std::countr_zero(s)))) out |= s & -s;
     return out;
   };
   if (most != 0 && scoring_->parts())
     for (unsigned allowed = 0; allowed < most; ++allowed) {
-      const CardSet few = with([&](unsigned i) { return count[i] <= allowed; });
-      if (std::popcount(few) >= ask.cards) return scoring_->score(fleet_, n, ask, few);
+      const DeviceSet few = with([&](unsigned i) { return count[i] <= allowed; });
+      if (std::popcount(few) >= ask.devices) return scoring_->score(fleet_, n, ask, few);
     }
   Score score = scoring_->score(fleet_, n, ask, fit);
   if (most == 0) return score;
-  const auto cards = fleet_.cards(n);
-  for (CardSet s = score.cards; s != 0; s &= s - 1) {
+  const auto devices = fleet_.devices(n);
+  for (DeviceSet s = score.devices; s != 0; s &= s - 1) {
     const auto i = static_cast<unsigned>(std::countr_zero(s));
-    const CardSet same = with([&](unsigned j) {
-      return (score.cards >> j & 1) == 0 && count[j] < count[i] && cards[j] == cards[i];
+    const DeviceSet same = with([&](unsigned j) {
+      return (score.devices >> j & 1) == 0 && count[j] < count[i] && devices[j] == devices[i];
     });
-    if (same != 0) score.cards = (score.cards & ~(s & -s)) | (same & -same);
+    if (same != 0) score.devices = (score.devices & ~(s & -s)) | (same & -same);
   }
   return score;
 }
@@ -282,17 +282,17 @@ std::optional<Spot> Engine::find(Kind k, Application application) {
   if (!found) return std::nullopt;
   const uint32_t n = apart(row, bar, guards, *found, application);
 
-  const CardSet fit = *fitting(fleet_, n, row.ask);
+  const DeviceSet fit = *fitting(fleet_, n, row.ask);
   Score score = scored(n, row.ask, fit, application);
-  // Which node is the policy's choice; which of its cards, theirs who must talk to each other.
-  if (row.ask.cards > 1)
+  // Which node is the policy's choice; which of its devices, theirs who must talk to each other.
+  if (row.ask.devices > 1)
     if (const Topology* links = fleet_.topology(n))
-      score.cards = links->choose(fit, row.ask.cards, score.cards);
-  Spot spot{n, score.cards, {}};
-  const auto cards = fleet_.cards(n);
+      score.devices = links->choose(fit, row.ask.devices, score.devices);
+  Spot spot{n, score.devices, {}};
+  const auto devices = fleet_.devices(n);
   bool first = true;
-  for (CardSet set = score.cards; set != 0; set &= set - 1, first = false) {
-    const Bytes needed = need(row.ask, cards[static_cast<unsigned>(std::countr_zero(set))]);
+  for (DeviceSet set = score.devices; set != 0; set &= set - 1, first = false) {
+    const Bytes needed = need(row.ask, devices[static_cast<unsigned>(std::countr_zero(set))]);
     spot.memory = first ? needed : std::min(spot.memory, needed);
   }
   return spot;
@@ -316,19 +316,20 @@ void Engine::release(Kind k, const Spot& spot, Application application) {
   if (application != no_application) {
     auto& standing = replicas_[application];
     const auto gone = std::ranges::find_if(
-        standing, [&](const Replica& r) { return r.node == spot.node && r.cards == spot.cards; });
+        standing, [&](const Replica& r) { return r.node == spot.node && r.devices == spot.devices; });
     if (gone != standing.end()) *gone = standing.back(), standing.pop_back();
   }
   if (Guards* guards = scoring_->guards()) guards->left(kinds_[k].ask, spot.node);
 }
 
 void Engine::stands(Application application, const Spot& spot) {
-  if (application != no_application) replicas_[application].push_back({spot.node, spot.cards});
+  if (application != no_application) replicas_[application].push_back({spot.node, spot.devices});
 }
 
 size_t Engine::bytes_per_node() const {
   if (fleet_.nodes() == 0) return 0;
-  size_t bytes = fleet_.nodes() * (sizeof(NodeState) + sizeof(uint64_t)) + fleet_.cards() * sizeof(CardState);
+  size_t bytes =
+      fleet_.nodes() * (sizeof(NodeState) + sizeof(uint64_t)) + fleet_.devices() * sizeof(DeviceState);
   for (const Row& row : kinds_) bytes += row.score.capacity() + row.block.capacity() + row.harm.capacity();
   if (const Guards* guards = scoring_->guards()) bytes += guards->bytes();
   return bytes / fleet_.nodes();

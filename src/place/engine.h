@@ -35,8 +35,8 @@ class Engine {
   Application application(std::string_view name);
 
   // Where this request would go now; nothing where no node can serve. Of its application's replicas it goes
-  // apart: under `spread` to the node, and there to the card, with the fewest of them, before all else; under
-  // the others wherever that makes no difference to the policy.
+  // apart: under `spread` to the node, and there to the device, with the fewest of them, before all else;
+  // under the others wherever that makes no difference to the policy.
   std::optional<Spot> find(Kind, Application = no_application);
 
   // find(), and takes it.
@@ -46,7 +46,7 @@ class Engine {
   // What stands already when the engine is made, or was decided elsewhere.
   void take(Kind, const Spot&, Application = no_application);
 
-  // A replica of this application is among what cards were added with: nothing is taken for it.
+  // A replica of this application is among what devices were added with: nothing is taken for it.
   void stands(Application, const Spot&);
 
   // What is to come, as somebody knows it. Without it a policy that needs one learns from the arrivals.
@@ -69,7 +69,7 @@ class Engine {
   };
   struct Replica {
     uint32_t node;
-    CardSet cards;
+    DeviceSet devices;
   };
   struct Hash {
     size_t operator()(const Ask&) const;
@@ -82,7 +82,7 @@ class Engine {
   template <class Key, class Replicas>
   std::optional<uint32_t> first_of(const Row&, const Bar&, const Guards*, Key, Replicas) const;
   uint32_t apart(const Row&, const Bar&, const Guards*, uint32_t found, Application);
-  Score scored(uint32_t n, const Ask&, CardSet fit, Application) const;
+  Score scored(uint32_t n, const Ask&, DeviceSet fit, Application) const;
   size_t most_rows() const;
   void make_room(Kind);
   void update(Row&);

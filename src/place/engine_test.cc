@@ -12,9 +12,9 @@ namespace {
 constexpr Strategy all[] = {Strategy::binpack, Strategy::spread, Strategy::first_fit, Strategy::best_fit,
                             Strategy::fgd,     Strategy::carve,  Strategy::lookahead};
 
-Ask asking(unsigned cards, uint32_t share, Bytes memory = {}, Models models = any_model) {
+Ask asking(unsigned devices, uint32_t share, Bytes memory = {}, Models models = any_model) {
   Ask a;
-  a.cards = static_cast<uint8_t>(cards);
+  a.devices = static_cast<uint8_t>(devices);
   a.share = {share};
   a.memory = memory;
   a.models = models;
@@ -22,14 +22,14 @@ Ask asking(unsigned cards, uint32_t share, Bytes memory = {}, Models models = an
   return a;
 }
 
-void add(Fleet& fleet, unsigned model, unsigned cards, Bytes each = 16_GiB, uint32_t cpu = 64'000) {
+void add(Fleet& fleet, unsigned model, unsigned devices, Bytes each = 16_GiB, uint32_t cpu = 64'000) {
   NodeState node;
   node.model = static_cast<uint8_t>(*fleet.model("model" + std::to_string(model)));
   node.cpu_free = cpu;
   node.host_free = 256_GiB;
-  CardState card;
-  card.usable = card.free = each;
-  fleet.add(node, std::vector<CardState>(cards, card));
+  DeviceState device;
+  device.usable = device.free = each;
+  fleet.add(node, std::vector<DeviceState>(devices, device));
 }
 
 // A dozen kinds as they come to a mixed cluster of three models.
@@ -103,12 +103,12 @@ TEST(Engine, never_gives_more_than_there_is_and_gets_all_of_it_back) {
       const Kind kind = engine.kind(workload[dice() % workload.size()].ask);
       const auto spot = engine.place(kind);
       if (!spot) continue;
-      ASSERT_EQ(std::popcount(spot->cards), engine.ask(kind).cards);
+      ASSERT_EQ(std::popcount(spot->devices), engine.ask(kind).devices);
       standing.emplace_back(kind, *spot);
     }
     for (uint32_t n = 0; n < engine.fleet().nodes(); ++n) {
       EXPECT_LE(engine.fleet().node(n).cpu_free, 96'000u);  // Unsigned: below zero would be huge.
-      for (const CardState& c : engine.fleet().cards(n)) {
+      for (const DeviceState& c : engine.fleet().devices(n)) {
         EXPECT_LE(c.free, c.usable);
         EXPECT_LE(c.free_share, whole_device);
       }
@@ -116,7 +116,7 @@ TEST(Engine, never_gives_more_than_there_is_and_gets_all_of_it_back) {
     for (const auto& [kind, spot] : standing) engine.release(kind, spot);
     EXPECT_EQ(engine.fleet().free_share(), free_before);
     for (uint32_t n = 0; n < engine.fleet().nodes(); ++n)
-      for (const CardState& c : engine.fleet().cards(n)) EXPECT_EQ(c.free, c.usable);
+      for (const DeviceState& c : engine.fleet().devices(n)) EXPECT_EQ(c.free, c.usable);
   }
 }
 
@@ -185,7 +185,7 @@ TEST(Engine, a_guard_keeps_the_last_slots_for_those_who_are_expected) {
   ASSERT_TRUE(first);
   const auto second = engine.place(half);
   ASSERT_TRUE(second);
-  EXPECT_EQ(first->node, second->node) << "one slot for four cards is kept";
+  EXPECT_EQ(first->node, second->node) << "one slot for four devices is kept";
   for (int i = 0; i < 14; ++i) EXPECT_TRUE(engine.place(half)) << "guards yield before a request is refused";
   EXPECT_FALSE(engine.place(half));
 }
@@ -206,62 +206,62 @@ TEST(Engine, what_only_one_model_can_serve_is_kept_for_those_bound_to_it) {
 TEST(Rules, each_refuses_by_its_name_and_only_for_its_cause) {
   struct Row {
     const char* name;
-    void (*spoil)(NodeState&, CardState&, Ask&);
+    void (*spoil)(NodeState&, DeviceState&, Ask&);
   };
   const Row rows[] = {
-      {"down", [](NodeState& n, CardState&, Ask&) { n.up = false; }},
-      {"other model", [](NodeState&, CardState&, Ask& a) { a.models = 0b10; }},
+      {"down", [](NodeState& n, DeviceState&, Ask&) { n.up = false; }},
+      {"other model", [](NodeState&, DeviceState&, Ask& a) { a.models = 0b10; }},
       {"other policy",
-       [](NodeState& n, CardState&, Ask& a) {
+       [](NodeState& n, DeviceState&, Ask& a) {
          n.policy = static_cast<uint8_t>(Policy::native_burst_share);
          a.policy = static_cast<uint8_t>(Policy::fixed_share);
        }},
-      {"no isolation", [](NodeState& n, CardState&, Ask&) { n.isolates = false; }},
-      {"too few cards", [](NodeState&, CardState&, Ask& a) { a.cards = 2; }},
-      {"cpu", [](NodeState& n, CardState&, Ask&) { n.cpu_free = 999; }},
-      {"host memory", [](NodeState&, CardState&, Ask& a) { a.host_memory = 257_GiB; }},
-      {"other device", [](NodeState&, CardState&, Ask& a) { a.only = 7; }},
-      {"unhealthy", [](NodeState&, CardState& c, Ask&) { c.sick = true; }},
-      {"MIG mode", [](NodeState&, CardState& c, Ask&) { c.partitioned = true; }},
+      {"no isolation", [](NodeState& n, DeviceState&, Ask&) { n.isolates = false; }},
+      {"too few devices", [](NodeState&, DeviceState&, Ask& a) { a.devices = 2; }},
+      {"cpu", [](NodeState& n, DeviceState&, Ask&) { n.cpu_free = 999; }},
+      {"host memory", [](NodeState&, DeviceState&, Ask& a) { a.host_memory = 257_GiB; }},
+      {"other device", [](NodeState&, DeviceState&, Ask& a) { a.only = 7; }},
+      {"unhealthy", [](NodeState&, DeviceState& c, Ask&) { c.sick = true; }},
+      {"MIG mode", [](NodeState&, DeviceState& c, Ask&) { c.partitioned = true; }},
       {"policy",
-       [](NodeState&, CardState& c, Ask& a) {
+       [](NodeState&, DeviceState& c, Ask& a) {
          c.policy = static_cast<uint8_t>(Policy::fixed_share);
          a.policy = static_cast<uint8_t>(Policy::guaranteed_burst_share);
        }},
-      {"no share", [](NodeState&, CardState& c, Ask& a) { c.shared_out = a.unshared = true; }},
-      {"too small", [](NodeState&, CardState&, Ask& a) { a.memory = 17_GiB; }},
-      {"less than a context", [](NodeState&, CardState& c, Ask&) { c.context = 2_GiB; }},
-      {"no migration", [](NodeState&, CardState&, Ask& a) { a.spill = 1_GiB; }},
-      {"held whole", [](NodeState&, CardState& c, Ask&) { c.exclusive = true; }},
-      {"shared", [](NodeState&, CardState& c, Ask& a) { c.tenants = 1, a.exclusive = true; }},
-      {"16 tenants", [](NodeState&, CardState& c, Ask&) { c.isolated = 16; }},
-      {"memory", [](NodeState&, CardState& c, Ask&) { c.free = 1023_MiB; }},
-      {"compute", [](NodeState&, CardState& c, Ask&) { c.free_share = {2999}; }},
+      {"no share", [](NodeState&, DeviceState& c, Ask& a) { c.shared_out = a.unshared = true; }},
+      {"too small", [](NodeState&, DeviceState&, Ask& a) { a.memory = 17_GiB; }},
+      {"less than a context", [](NodeState&, DeviceState& c, Ask&) { c.context = 2_GiB; }},
+      {"no migration", [](NodeState&, DeviceState&, Ask& a) { a.spill = 1_GiB; }},
+      {"held whole", [](NodeState&, DeviceState& c, Ask&) { c.exclusive = true; }},
+      {"shared", [](NodeState&, DeviceState& c, Ask& a) { c.tenants = 1, a.exclusive = true; }},
+      {"16 tenants", [](NodeState&, DeviceState& c, Ask&) { c.isolated = 16; }},
+      {"memory", [](NodeState&, DeviceState& c, Ask&) { c.free = 1023_MiB; }},
+      {"compute", [](NodeState&, DeviceState& c, Ask&) { c.free_share = {2999}; }},
   };
-  EXPECT_EQ(std::size(rows), node_rules().size() + card_rules().size())
+  EXPECT_EQ(std::size(rows), node_rules().size() + device_rules().size())
       << "a rule without a row here is not tested";
   for (const Row& row : rows) {
     NodeState node;
     node.cpu_free = 64'000;
     node.host_free = 256_GiB;
-    CardState card;
-    card.usable = card.free = 16_GiB;
+    DeviceState device;
+    device.usable = device.free = 16_GiB;
     Ask ask = asking(1, 3000, 1_GiB);
     const auto broken = [&]() -> std::string_view {
       Fleet fleet;
       node.model = static_cast<uint8_t>(*fleet.model("A10"));
-      fleet.add(node, std::vector{card});
+      fleet.add(node, std::vector{device});
       if (fitting(fleet, 0, ask)) return "none";
       for (const NodeRule& r : node_rules())
         if (!r.holds(fleet.node(0), ask))
           return r.otherwise(fleet, fleet.node(0), ask).empty() ? "silent" : r.name;
-      for (const CardRule& r : card_rules())
-        if (!r.holds(card, 0, ask))
-          return r.otherwise(card, ask, {"broken", "it"}).empty() ? "silent" : r.name;
+      for (const DeviceRule& r : device_rules())
+        if (!r.holds(device, 0, ask))
+          return r.otherwise(device, ask, {"broken", "it"}).empty() ? "silent" : r.name;
       return "unknown";
     };
     ASSERT_EQ(broken(), "none");
-    row.spoil(node, card, ask);
+    row.spoil(node, device, ask);
     EXPECT_EQ(broken(), row.name);
   }
 }
@@ -278,7 +278,7 @@ TEST(Rules, a_request_becomes_what_the_fleet_counts) {
   r.host_memory = 3_GiB;
   const Ask a = ask_of(r, fleet);
   EXPECT_EQ(a.memory, 4_GiB);
-  EXPECT_EQ(a.cards, 2);
+  EXPECT_EQ(a.devices, 2);
   EXPECT_EQ(a.share, Share{2500});
   EXPECT_EQ(a.models, 0b10u) << "an unknown model is allowed for nothing";
   EXPECT_EQ(a.cpu_milli, 4000u);

@@ -9,19 +9,19 @@
 namespace carve::place {
 namespace {
 
-// The rule under which a node that cannot serve is counted: its own first broken one, else that of the card
+// The rule under which a node that cannot serve is counted: its own first broken one, else that of the device
 // that comes furthest down the table among those that are refused.
 size_t broken_rule(const Fleet& fleet, uint32_t n, const Ask& ask) {
   const NodeState& node = fleet.node(n);
   const auto of_node = node_rules();
   for (size_t row = 0; row < of_node.size(); ++row)
     if (!of_node[row].holds(node, ask)) return row;
-  const auto of_card = card_rules();
+  const auto of_device = device_rules();
   size_t furthest = 0;
-  const auto cards = fleet.cards(n);
-  for (unsigned i = 0; i < cards.size(); ++i)
-    for (size_t row = 0; row < of_card.size(); ++row)
-      if (!of_card[row].holds(cards[i], node.first + i, ask)) {
+  const auto devices = fleet.devices(n);
+  for (unsigned i = 0; i < devices.size(); ++i)
+    for (size_t row = 0; row < of_device.size(); ++row)
+      if (!of_device[row].holds(devices[i], node.first + i, ask)) {
         furthest = std::max(furthest, row);
         break;
       }
@@ -30,10 +30,10 @@ size_t broken_rule(const Fleet& fleet, uint32_t n, const Ask& ask) {
 
 std::string_view rule_name(size_t row) {
   const auto of_node = node_rules();
-  return row < of_node.size() ? of_node[row].name : card_rules()[row - of_node.size()].name;
+  return row < of_node.size() ? of_node[row].name : device_rules()[row - of_node.size()].name;
 }
 
-// The most of `amount` that one node has on as many cards as are asked for, where `less` would fit; which
+// The most of `amount` that one node has on as many devices as are asked for, where `less` would fit; which
 // node.
 template <class Amount>
 std::optional<std::pair<uint32_t, uint64_t>> most(const Fleet& fleet, const Ask& less, Amount amount) {
@@ -41,12 +41,12 @@ std::optional<std::pair<uint32_t, uint64_t>> most(const Fleet& fleet, const Ask&
   for (uint32_t n = 0; n < fleet.nodes(); ++n) {
     const auto fit = fitting(fleet, n, less);
     if (!fit) continue;
-    std::array<uint64_t, most_cards> amounts;
+    std::array<uint64_t, max_node_devices> amounts;
     unsigned count = 0;
-    for (CardSet set = *fit; set != 0; set &= set - 1)
-      amounts[count++] = amount(fleet.cards(n)[static_cast<unsigned>(std::countr_zero(set))]);
+    for (DeviceSet set = *fit; set != 0; set &= set - 1)
+      amounts[count++] = amount(fleet.devices(n)[static_cast<unsigned>(std::countr_zero(set))]);
     std::ranges::sort(amounts.begin(), amounts.begin() + count, std::greater{});
-    const uint64_t piece = amounts[less.cards - 1u];
+    const uint64_t piece = amounts[less.devices - 1u];
     if (!best || piece > best->second) best = {n, piece};
   }
   return best;
@@ -57,7 +57,7 @@ std::optional<std::pair<uint32_t, uint64_t>> most(const Fleet& fleet, const Ask&
 Refusal explain(const Fleet& fleet, const Ask& ask) {
   Refusal out;
   out.nodes = fleet.nodes();
-  std::vector<uint32_t> counts(node_rules().size() + card_rules().size());
+  std::vector<uint32_t> counts(node_rules().size() + device_rules().size());
   for (uint32_t n = 0; n < fleet.nodes(); ++n) {
     if (fitting(fleet, n, ask))
       ++out.serving;
@@ -74,14 +74,14 @@ Refusal explain(const Fleet& fleet, const Ask& ask) {
   if (out.serving != 0) return out;
   const auto advise = [&](const std::string& what) { out.advice += out.advice.empty() ? what : "; " + what; };
 
-  if (ask.cards != 0 && !ask.exclusive && ask.memory.count != 0) {
+  if (ask.devices != 0 && !ask.exclusive && ask.memory.count != 0) {
     Ask less = ask;
     less.memory = smallest_memory;
     less.isolated = false;  // Contexts and the number of tenants are looked at below, with the real size.
-    const auto free_memory = [](const CardState& c) { return c.free.count; };
+    const auto free_memory = [](const DeviceState& c) { return c.free.count; };
     if (const auto piece = most(fleet, less, free_memory)) {
       less.share = {};
-      // More may be free on a card whose compute is taken: a reader sees that figure beside ours.
+      // More may be free on a device whose compute is taken: a reader sees that figure beside ours.
       const bool more_elsewhere = most(fleet, less, free_memory)->second > piece->second;
       less = ask;
       less.memory = {std::min(piece->second, ask.memory.count) & ~((uint64_t{1} << 20) - 1)};
@@ -90,14 +90,14 @@ Refusal explain(const Fleet& fleet, const Ask& ask) {
         advise(fmt::format("the largest free piece{} is {}: with {} less{} it would fit",
                            more_elsewhere ? " with so much compute beside it" : "", text(less.memory).c_str(),
                            text(minus(ask.memory, less.memory)).c_str(),
-                           ask.cards > 1 ? " on each card" : ""));
+                           ask.devices > 1 ? " on each device" : ""));
       }
     }
   }
-  if (ask.cards != 0 && !ask.exclusive && ask.share.basis_points != 0) {
+  if (ask.devices != 0 && !ask.exclusive && ask.share.basis_points != 0) {
     Ask less = ask;
     less.share = {};
-    if (const auto part = most(fleet, less, [](const CardState& c) { return c.free_share.basis_points; });
+    if (const auto part = most(fleet, less, [](const DeviceState& c) { return c.free_share.basis_points; });
         part && part->second != 0) {
       const Share share{static_cast<uint32_t>(part->second)};
       out.nearest.push_back({part->first, {}, share, {}});

@@ -19,8 +19,8 @@ struct Refusal {
   };
   struct Nearest {  // One thing less, and node would serve; all else as it was asked for.
     uint32_t node;
-    std::optional<Bytes> memory;  // At most this on each card.
-    std::optional<Share> share;   // At most this of each card.
+    std::optional<Bytes> memory;  // At most this on each device.
+    std::optional<Share> share;   // At most this of each device.
     std::optional<uint32_t> cpu;  // At most this of the node, in thousandths of a core.
   };
   uint32_t nodes = 0;

@@ -11,35 +11,35 @@ namespace {
 
 using testing::HasSubstr;
 
-void add(Fleet& fleet, const char* model, std::vector<CardState> cards, uint32_t cpu = 64'000) {
+void add(Fleet& fleet, const char* model, std::vector<DeviceState> devices, uint32_t cpu = 64'000) {
   NodeState node;
   node.model = static_cast<uint8_t>(*fleet.model(model));
   node.cpu_free = cpu;
   node.host_free = 256_GiB;
-  fleet.add(node, cards);
+  fleet.add(node, devices);
 }
 
-CardState card(Bytes free, uint32_t share = 10000) {
-  CardState c;
+DeviceState device(Bytes free, uint32_t share = 10000) {
+  DeviceState c;
   c.usable = 48_GiB;
   c.free = free;
   c.free_share = {share};
   return c;
 }
 
-Ask asking(Bytes memory, uint32_t share = 0, unsigned cards = 1) {
+Ask asking(Bytes memory, uint32_t share = 0, unsigned devices = 1) {
   Ask a;
   a.memory = memory;
   a.share = {share};
-  a.cards = static_cast<uint8_t>(cards);
+  a.devices = static_cast<uint8_t>(devices);
   return a;
 }
 
 TEST(Explain, counts_each_node_once_and_says_what_would_fit) {
   Fleet fleet;
-  for (int i = 0; i < 8; ++i) add(fleet, "T4", {card(48_GiB)});
-  for (int i = 0; i < 3; ++i) add(fleet, "A10", {card(6_GiB), card(2_GiB)});
-  add(fleet, "A10", {card(48_GiB)}, 500);
+  for (int i = 0; i < 8; ++i) add(fleet, "T4", {device(48_GiB)});
+  for (int i = 0; i < 3; ++i) add(fleet, "A10", {device(6_GiB), device(2_GiB)});
+  add(fleet, "A10", {device(48_GiB)}, 500);
   Ask ask = asking(8_GiB);
   ask.models = 0b10;
   ask.cpu_milli = 1000;
@@ -50,9 +50,9 @@ TEST(Explain, counts_each_node_once_and_says_what_would_fit) {
       "less it would fit; with at most 500m of CPU it would fit");
 }
 
-TEST(Explain, much_memory_and_little_compute_on_one_card_is_neither) {
+TEST(Explain, much_memory_and_little_compute_on_one_device_is_neither) {
   Fleet fleet;
-  add(fleet, "A10", {card(48_GiB, 500)});
+  add(fleet, "A10", {device(48_GiB, 500)});
   const Refusal refusal = explain(fleet, asking(20_GiB, 1000));
   EXPECT_THAT(refusal.sentence, HasSubstr("1 compute"));
   EXPECT_THAT(refusal.sentence, HasSubstr("with at most 5% of the compute it would fit"));
@@ -62,23 +62,23 @@ TEST(Explain, much_memory_and_little_compute_on_one_card_is_neither) {
 
 TEST(Explain, the_largest_piece_is_one_whose_compute_would_do) {
   Fleet fleet;
-  add(fleet, "A10", {card(14_GiB, 500), card(4_GiB, 8000)});
+  add(fleet, "A10", {device(14_GiB, 500), device(4_GiB, 8000)});
   EXPECT_THAT(
       explain(fleet, asking(16_GiB, 1000)).sentence,
       HasSubstr(
           "the largest free piece with so much compute beside it is 4 GiB: with 12 GiB less it would fit"));
 }
 
-TEST(Explain, the_seventeenth_tenant_and_unequal_cards) {
+TEST(Explain, the_seventeenth_tenant_and_unequal_devices) {
   Fleet fleet;
-  CardState full = card(40_GiB);
+  DeviceState full = device(40_GiB);
   full.tenants = full.isolated = 16;
   add(fleet, "A10", {full});
   EXPECT_THAT(explain(fleet, asking(128_MiB)).sentence, HasSubstr("1 16 tenants"));
   Fleet pair;
-  add(pair, "A10", {card(20_GiB), card(5_GiB)});
+  add(pair, "A10", {device(20_GiB), device(5_GiB)});
   EXPECT_THAT(explain(pair, asking(8_GiB, 0, 2)).sentence,
-              HasSubstr("largest free piece is 5 GiB: with 3 GiB less on each card"));
+              HasSubstr("largest free piece is 5 GiB: with 3 GiB less on each device"));
 }
 
 TEST(Explain, what_it_says_would_fit_does) {
@@ -87,13 +87,13 @@ TEST(Explain, what_it_says_would_fit_does) {
   for (int round = 0; round < 500; ++round) {
     Fleet fleet;
     for (unsigned n = dice() % 5 + 1; n > 0; --n) {
-      std::vector<CardState> cards;
+      std::vector<DeviceState> devices;
       for (unsigned i = dice() % 4 + 1; i > 0; --i) {
-        cards.push_back(card(Bytes{uint64_t{dice() % 49} << 30}, dice() % 11 * 1000));
-        cards.back().context = 300_MiB;
-        cards.back().isolated = static_cast<uint8_t>(dice() % 17);
+        devices.push_back(device(Bytes{uint64_t{dice() % 49} << 30}, dice() % 11 * 1000));
+        devices.back().context = 300_MiB;
+        devices.back().isolated = static_cast<uint8_t>(dice() % 17);
       }
-      add(fleet, dice() % 2 ? "A10" : "T4", cards, dice() % 8 * 1000);
+      add(fleet, dice() % 2 ? "A10" : "T4", devices, dice() % 8 * 1000);
     }
     Ask ask = asking(Bytes{(uint64_t{dice() % 48} << 30) + (1 << 20)}, dice() % 11 * 1000, dice() % 3 + 1);
     ask.cpu_milli = dice() % 8 * 1000;
@@ -115,7 +115,7 @@ TEST(Repair, the_cheapest_single_move_makes_room_and_nothing_is_done_unasked) {
   int repaired = 0;
   for (int round = 0; round < 200; ++round) {
     Engine engine(Strategy::spread);
-    for (int n = 0; n < 4; ++n) add(engine.fleet(), "A10", {card(48_GiB), card(48_GiB)});
+    for (int n = 0; n < 4; ++n) add(engine.fleet(), "A10", {device(48_GiB), device(48_GiB)});
     std::vector<Standing> standing;
     const Application web = engine.application("web");
     for (int i = 0; i < 16; ++i) {
@@ -140,7 +140,7 @@ TEST(Repair, the_cheapest_single_move_makes_room_and_nothing_is_done_unasked) {
 // The emptiest node has the other replica: the one that makes room goes to the third.
 TEST(Repair, replicas_stay_apart) {
   Engine engine(Strategy::spread);
-  for (const char* model : {"A10", "T4", "A10"}) add(engine.fleet(), model, {card(16_GiB)});
+  for (const char* model : {"A10", "T4", "A10"}) add(engine.fleet(), model, {device(16_GiB)});
   const Kind first = engine.kind(asking(2_GiB, 1000));
   const Kind second = engine.kind(asking(6_GiB, 1000));
   const Kind other = engine.kind(asking(4_GiB, 1000));

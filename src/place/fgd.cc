@@ -1,6 +1,6 @@
 // Fragmentation gradient descent (Weng et al., USENIX ATC 2023): of all places, the one where the placement
 // raises the fragments least. The gradient is squeezed by floor(100 / (1 + exp(-dF / 1000))), dF in
-// thousandths of a card, and equals go to the lowest card and the first node: near 0 one step is about 40
+// thousandths of a device, and equals go to the lowest device and the first node: near 0 one step is about 40
 // thousandths. The coarseness matters: with the exact gradient 94.24 % of openb's default trace is placed
 // instead of 95.2 %.
 #include "place/bucket.h"
@@ -12,11 +12,11 @@ namespace {
 
 class Fgd : public Scoring {
  public:
-  Score score(const Fleet& fleet, uint32_t n, const Ask& ask, CardSet fitting) const override {
+  Score score(const Fleet& fleet, uint32_t n, const Ask& ask, DeviceSet fitting) const override {
     Score best;
     fragments_.alternatives(fleet, n, ask, fitting, [&](const Fragments::Step& step) {
       const auto value = static_cast<uint8_t>(1 + bucket(step.gradient));
-      if (value > best.value) best = {value, step.cards};
+      if (value > best.value) best = {value, step.devices};
     });
     return best;
   }

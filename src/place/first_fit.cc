@@ -1,5 +1,5 @@
-// The first node that can serve, its lowest cards. No policy is cheaper to explain, and few place more: over
-// a fixed order of nodes it fills whole nodes before it touches the next.
+// The first node that can serve, its lowest devices. No policy is cheaper to explain, and few place more:
+// over a fixed order of nodes it fills whole nodes before it touches the next.
 #include "place/order.h"
 #include "place/scoring.h"
 
@@ -8,8 +8,8 @@ namespace {
 
 class FirstFit : public Scoring {
  public:
-  Score score(const Fleet&, uint32_t, const Ask& ask, CardSet fitting) const override {
-    return {1, lowest(fitting, ask.cards)};
+  Score score(const Fleet&, uint32_t, const Ask& ask, DeviceSet fitting) const override {
+    return {1, lowest(fitting, ask.devices)};
   }
 };
 

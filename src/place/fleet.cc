@@ -16,22 +16,23 @@ std::optional<unsigned> Fleet::model(std::string_view name) {
   if (const auto known = known_model(name)) return known;
   if (models_.size() == most_models) return std::nullopt;
   models_.emplace_back(name);
-  cards_of_model_.push_back(0);
+  devices_of_model_.push_back(0);
   free_share_of_model_.push_back(0);
   return static_cast<unsigned>(models_.size() - 1);
 }
 
-uint32_t Fleet::add(NodeState node, std::span<const CardState> cards) {
-  if (cards.size() > most_cards || node.model >= models_.size()) std::abort();  // The reader has refused it.
-  node.first = static_cast<uint32_t>(cards_.size());
-  node.cards = static_cast<uint8_t>(cards.size());
-  cards_.insert(cards_.end(), cards.begin(), cards.end());
+uint32_t Fleet::add(NodeState node, std::span<const DeviceState> devices) {
+  if (devices.size() > max_node_devices || node.model >= models_.size())
+    std::abort();  // The reader has refused it.
+  node.first = static_cast<uint32_t>(devices_.size());
+  node.devices = static_cast<uint8_t>(devices.size());
+  devices_.insert(devices_.end(), devices.begin(), devices.end());
   node.cpu_all = std::max(node.cpu_all, node.cpu_free);
   nodes_.push_back(node);
   last_.push_back(0);
-  cards_of_model_[node.model] += node.cards;
-  largest_node_ = std::max<unsigned>(largest_node_, node.cards);
-  for (const CardState& c : cards) {
+  devices_of_model_[node.model] += node.devices;
+  largest_node_ = std::max<unsigned>(largest_node_, node.devices);
+  for (const DeviceState& c : devices) {
     free_share_ += c.free_share.basis_points;
     free_share_of_model_[node.model] += c.free_share.basis_points;
   }
@@ -52,23 +53,23 @@ void Fleet::changed(uint32_t n) {
 void Fleet::move(const Ask& ask, const Spot& spot, bool taken) {
   NodeState& node = nodes_[spot.node];
   const Share share = ask.exclusive ? whole_device : ask.share;
-  for (CardSet set = spot.cards; set != 0; set &= set - 1) {
-    CardState& card = cards_[node.first + static_cast<unsigned>(std::countr_zero(set))];
+  for (DeviceSet set = spot.devices; set != 0; set &= set - 1) {
+    DeviceState& device = devices_[node.first + static_cast<unsigned>(std::countr_zero(set))];
     if (taken) {
-      card.free.count -= spot.memory.count;
-      card.free_share.basis_points -= share.basis_points;
-      ++card.tenants;
-      card.isolated = static_cast<uint8_t>(card.isolated + ask.isolated);
-      card.exclusive = ask.exclusive;
+      device.free.count -= spot.memory.count;
+      device.free_share.basis_points -= share.basis_points;
+      ++device.tenants;
+      device.isolated = static_cast<uint8_t>(device.isolated + ask.isolated);
+      device.exclusive = ask.exclusive;
     } else {
-      card.free.count += spot.memory.count;
-      card.free_share.basis_points += share.basis_points;
-      --card.tenants;
-      card.isolated = static_cast<uint8_t>(card.isolated - ask.isolated);
-      card.exclusive = false;
+      device.free.count += spot.memory.count;
+      device.free_share.basis_points += share.basis_points;
+      --device.tenants;
+      device.isolated = static_cast<uint8_t>(device.isolated - ask.isolated);
+      device.exclusive = false;
     }
   }
-  const uint64_t moved = uint64_t{share.basis_points} * static_cast<unsigned>(std::popcount(spot.cards));
+  const uint64_t moved = uint64_t{share.basis_points} * static_cast<unsigned>(std::popcount(spot.devices));
   uint64_t& of_model = free_share_of_model_[node.model];
   if (taken) {
     node.cpu_free -= ask.cpu_milli;
@@ -90,18 +91,19 @@ void Fleet::set_up(uint32_t n, bool up) {
   changed(n);
 }
 
-void Fleet::set_card(uint32_t n, unsigned i, const CardState& card) {
-  CardState& old = cards_[nodes_[n].first + i];
-  const uint64_t more = uint64_t{card.free_share.basis_points} - old.free_share.basis_points;  // Modulo 2^64.
+void Fleet::set_device(uint32_t n, unsigned i, const DeviceState& device) {
+  DeviceState& old = devices_[nodes_[n].first + i];
+  const uint64_t more =
+      uint64_t{device.free_share.basis_points} - old.free_share.basis_points;  // Modulo 2^64.
   free_share_ += more;
   free_share_of_model_[nodes_[n].model] += more;
-  old = card;
+  old = device;
   changed(n);
 }
 
 Ask ask_of(const Request& r, const Fleet& fleet) {
   Ask a;
-  a.cards = static_cast<uint8_t>(r.devices);
+  a.devices = static_cast<uint8_t>(r.devices);
   a.exclusive = r.exclusive;
   a.isolated = r.isolation != Isolation::none;
   a.unshared = r.isolation != Isolation::memory_and_compute && !r.exclusive;

@@ -1,6 +1,6 @@
-// The fleet as the engine sees it: nodes with cards, and how much of each is free now.
+// The fleet as the engine sees it: nodes with devices, and how much of each is free now.
 //
-// All that a decision reads lies in two arrays without pointers: 40 bytes a node and 40 a card (an 8-card
+// All that a decision reads lies in two arrays without pointers: 40 bytes a node and 40 a device (an 8-device
 // node: 360 bytes). Whoever caches something per node asks the journal of changes what to look at again, so
 // placing, releasing and a node's coming and going cost what they changed and nothing else.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace carve::place {
 
-struct CardState {
+struct DeviceState {
   Bytes usable;
   Bytes free;     // Of usable.
   Bytes context;  // What one context takes of a slice here; 0: nothing, the reserve pays.
@@ -28,20 +28,20 @@ struct CardState {
   bool exclusive = false;  // Its one tenant wants it alone.
   bool sick = false;
   bool partitioned = false;  // MIG mode: hardware instances are not ours to slice.
-  bool migrates = false;     // Managed memory may exceed the card.
+  bool migrates = false;     // Managed memory may exceed the device.
   bool shared_out = false;   // Somebody's share is enforced on it: who keeps to none has no place there.
   uint8_t policy = any_policy;
 
-  friend bool operator==(const CardState&, const CardState&) = default;
+  friend bool operator==(const DeviceState&, const DeviceState&) = default;
 };
 
 struct NodeState {
   Bytes host_free;
   uint32_t cpu_all = 0;  // In thousandths of a core; at least what is free when the node is added.
   uint32_t cpu_free = 0;
-  uint32_t first = 0;  // Number of its first card in the fleet.
-  uint8_t cards = 0;
-  uint8_t model = 0;  // Bit number in Models; the cards of one node are of one model.
+  uint32_t first = 0;  // Number of its first device in the fleet.
+  uint8_t devices = 0;
+  uint8_t model = 0;  // Bit number in Models; the devices of one node are of one model.
   uint8_t policy = any_policy;
   bool up = true;
   bool isolates = true;  // Its driver and agent can limit memory.
@@ -50,8 +50,8 @@ struct NodeState {
 // Where something stands: what place() answers and release() takes back.
 struct Spot {
   uint32_t node = 0;
-  CardSet cards = 0;
-  Bytes memory;  // Of each card: equal parts, the smallest card's.
+  DeviceSet devices = 0;
+  Bytes memory;  // Of each device: equal parts, the smallest device's.
 
   friend bool operator==(const Spot&, const Spot&) = default;
 };
@@ -65,32 +65,35 @@ class Fleet {
   unsigned models() const { return static_cast<unsigned>(models_.size()); }
 
   // The order in which nodes are added is the order in which equals are preferred.
-  // At most most_cards cards; node.first and node.cards are set here.
-  uint32_t add(NodeState, std::span<const CardState>);
+  // At most max_node_devices devices; node.first and node.devices are set here.
+  uint32_t add(NodeState, std::span<const DeviceState>);
 
   uint32_t nodes() const { return static_cast<uint32_t>(nodes_.size()); }
   const NodeState& node(uint32_t n) const { return nodes_[n]; }
-  std::span<const CardState> cards(uint32_t n) const { return {&cards_[nodes_[n].first], nodes_[n].cards}; }
-  uint32_t cards() const { return static_cast<uint32_t>(cards_.size()); }
-  unsigned largest_node() const { return largest_node_; }  // Its cards.
-  uint32_t cards_of_model(unsigned bit) const { return cards_of_model_[bit]; }
+  std::span<const DeviceState> devices(uint32_t n) const {
+    return {&devices_[nodes_[n].first], nodes_[n].devices};
+  }
+  uint32_t devices() const { return static_cast<uint32_t>(devices_.size()); }
+  unsigned largest_node() const { return largest_node_; }  // Its devices.
+  uint32_t devices_of_model(unsigned bit) const { return devices_of_model_[bit]; }
 
   // Says to the processor that they will be read soon.
   void fetch_node(uint32_t n) const {
     __builtin_prefetch(&nodes_[n]);
     __builtin_prefetch(&last_[n]);
   }
-  void fetch_cards(uint32_t n) const {
-    const char* const from = reinterpret_cast<const char*>(&cards_[nodes_[n].first]);
-    for (size_t at = 0; at < nodes_[n].cards * sizeof(CardState); at += 64) __builtin_prefetch(from + at);
+  void fetch_devices(uint32_t n) const {
+    const char* const from = reinterpret_cast<const char*>(&devices_[nodes_[n].first]);
+    for (size_t at = 0; at < nodes_[n].devices * sizeof(DeviceState); at += 64) __builtin_prefetch(from + at);
   }
 
   void take(const Ask&, const Spot&);
   void give(const Ask&, const Spot&);
   void set_up(uint32_t n, bool up);
-  void set_card(uint32_t n, unsigned i, const CardState&);
+  void set_device(uint32_t n, unsigned i, const DeviceState&);
 
-  // How its cards are connected; nothing is known of those of other nodes. Kept beside, since few are asked.
+  // How its devices are connected; nothing is known of those of other nodes. Kept beside, since few are
+  // asked.
   void set_topology(uint32_t n, const Topology& t) { topologies_.insert_or_assign(n, t); }
   const Topology* topology(uint32_t n) const {
     const auto found = topologies_.find(n);
@@ -114,9 +117,9 @@ class Fleet {
   void changed(uint32_t n);
 
   std::vector<NodeState> nodes_;
-  std::vector<CardState> cards_;
+  std::vector<DeviceState> devices_;
   std::vector<std::string> models_;
-  std::vector<uint32_t> cards_of_model_;
+  std::vector<uint32_t> devices_of_model_;
   std::vector<uint64_t> free_share_of_model_;
   std::vector<uint32_t> journal_ = std::vector<uint32_t>(64);  // A ring; its length is a power of two.
   std::vector<uint64_t> last_;

@@ -7,9 +7,9 @@
 namespace carve::place {
 namespace {
 
-// A type's need on a model's card, whatever its memory is given as. `card` is one of that model, as it was
-// built.
-Bytes memory_of(const Ask& a, const CardState& card) { return need(a, card); }
+// A type's need on a model's device, whatever its memory is given as. `device` is one of that model, as it
+// was built.
+Bytes memory_of(const Ask& a, const DeviceState& device) { return need(a, device); }
 
 template <class T>
 void settle(std::vector<T>& levels) {
@@ -37,9 +37,9 @@ unsigned Fragments::memory_level(unsigned model, uint64_t free) const {
 
 void Fragments::build(const Fleet& fleet, const Workload& workload) {
   const unsigned models = std::max(1u, fleet.models());
-  std::vector<CardState> sample(models);  // One card of each model.
+  std::vector<DeviceState> sample(models);  // One device of each model.
   for (uint32_t n = 0; n < fleet.nodes(); ++n)
-    if (fleet.node(n).cards != 0) sample[fleet.node(n).model] = fleet.cards(n)[0];
+    if (fleet.node(n).devices != 0) sample[fleet.node(n).model] = fleet.devices(n)[0];
 
   // The distinct needs. A type whose level would be one too many is left out: the rarest come last.
   std::vector<uint32_t> shares;
@@ -62,17 +62,17 @@ void Fragments::build(const Fleet& fleet, const Workload& workload) {
     if (!room) continue;
     all_ += type.weight;
     used.push_back(type);
-    if (a.cards == 0) continue;
+    if (a.devices == 0) continue;
     const auto add = [](auto& levels, auto value) {
       if (std::ranges::find(levels, value) == levels.end()) levels.push_back(value);
     };
     add(shares, needed_share(a).basis_points);
     add(cpu_, a.cpu_milli);
     for (unsigned t = 0; t < models; ++t) add(memory_[t], memory_of(a, sample[t]).count);
-    compute_asked += (type.weight >> 10) * a.cards * needed_share(a).basis_points;
-    const CardState& any = sample[0];
+    compute_asked += (type.weight >> 10) * a.devices * needed_share(a).basis_points;
+    const DeviceState& any = sample[0];
     if (any.usable.count != 0)
-      memory_asked += (type.weight >> 10) * a.cards *
+      memory_asked += (type.weight >> 10) * a.devices *
                       static_cast<int64_t>(static_cast<unsigned __int128>(memory_of(a, any).count) * 10000 /
                                            any.usable.count);
   }
@@ -97,9 +97,9 @@ void Fragments::build(const Fleet& fleet, const Workload& workload) {
   served_.assign(size_t{models} * memory_levels_ * share_levels_ * cpu_levels_, 0);
   for (const Type& type : used) {
     const Ask& a = type.ask;
-    if (a.cards == 0) continue;
+    if (a.devices == 0) continue;
     const unsigned cpu = cpu_level(a.cpu_milli);
-    if (a.cards > 1) {
+    if (a.devices > 1) {
       Need needed{needed_share(a), {}};
       for (unsigned t = 0; t < models; ++t) needed.memory[t] = memory_of(a, sample[t]).count;
       const auto known = std::ranges::find_if(multi_needs_, [&](const Need& other) {
@@ -108,7 +108,7 @@ void Fragments::build(const Fleet& fleet, const Workload& workload) {
       if (known == multi_needs_.end() && multi_needs_.size() == most_multi_levels) continue;
       const auto level = static_cast<unsigned>(known - multi_needs_.begin());
       if (known == multi_needs_.end()) multi_needs_.push_back(needed);
-      multi_.push_back({level, a.cards, cpu, a.models, type.weight});
+      multi_.push_back({level, a.devices, cpu, a.models, type.weight});
       continue;
     }
     const unsigned share = share_level_[needed_share(a).basis_points];
@@ -128,7 +128,7 @@ int64_t Fragments::useful(const Fleet& fleet, uint32_t n) const {
   const unsigned cpu = cpu_level(node.cpu_free);
   std::array<Tally, most_multi_levels> tally{};
   int64_t sum = 0;
-  for (const CardState& c : fleet.cards(n)) {
+  for (const DeviceState& c : fleet.devices(n)) {
     sum += amount(c) * row(node.model, c)[cpu];
     for (size_t l = 0; l < multi_needs_.size(); ++l)
       if (serves(c, node.model, multi_needs_[l])) ++tally[l].count, tally[l].amount += amount(c);
@@ -138,7 +138,7 @@ int64_t Fragments::useful(const Fleet& fleet, uint32_t n) const {
 
 int64_t Fragments::fragment(const Fleet& fleet, uint32_t n) const {
   int64_t total = 0;
-  for (const CardState& c : fleet.cards(n)) total += amount(c);
+  for (const DeviceState& c : fleet.devices(n)) total += amount(c);
   return all_ * total - useful(fleet, n);
 }
 

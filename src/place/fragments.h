@@ -1,13 +1,14 @@
 // How much of a node's free capacity the typical requests can use, and what a placement changes of it.
 //
-// The amount a(g) of a card is what is free of it, in basis points of a card: of compute, or of compute and
-// memory weighted by how much each is asked for (docs/decisions/0004-fragments-in-two-dimensions.md). For a
-// type m the node's fragment is all of T = sum of a(g) where m cannot run there, else the sum over the cards
-// that cannot serve it. So F = sum of p_m * T minus what is useful, and
-//   useful = sum over m that run there of p_m * (sum of a(g) over the cards that serve m).
-// A type for one card runs wherever a card serves it: its part of `useful` falls apart into cards, and one
-// look into a table of (model, memory, compute, CPU) levels gives the weight of all such types that a card
-// serves. Types for several cards are counted one by one. Scoring a node of eight cards takes about 60 ns.
+// The amount a(g) of a device is what is free of it, in basis points of a device: of compute, or of compute
+// and memory weighted by how much each is asked for (docs/decisions/0004-fragments-in-two-dimensions.md). For
+// a type m the node's fragment is all of T = sum of a(g) where m cannot run there, else the sum over the
+// devices that cannot serve it. So F = sum of p_m * T minus what is useful, and
+//   useful = sum over m that run there of p_m * (sum of a(g) over the devices that serve m).
+// A type for one device runs wherever a device serves it: its part of `useful` falls apart into devices, and
+// one look into a table of (model, memory, compute, CPU) levels gives the weight of all such types that a
+// device serves. Types for several devices are counted one by one. Scoring a node of eight devices takes
+// about 60 ns.
 #pragma once
 
 #include <array>
@@ -23,10 +24,11 @@ class Fragments {
  public:
   void build(const Fleet&, const Workload&);
 
-  // What a type's weight is multiplied with; the sum of all weights, those of requests for no card included.
+  // What a type's weight is multiplied with; the sum of all weights, those of requests for no device
+  // included.
   int64_t all() const { return all_; }
 
-  int64_t amount(const CardState& c) const {
+  int64_t amount(const DeviceState& c) const {
     const int64_t compute = compute_weight_ * c.free_share.basis_points;
     if (memory_weight_ == 0 || c.usable.count == 0) return compute >> 10;
     const auto memory =
@@ -34,54 +36,55 @@ class Fragments {
     return (compute + memory_weight_ * memory) >> 10;
   }
 
-  // The gradient: F before minus F after placing `ask` on each single fitting card (one-card requests) or on
-  // the best set of them, in basis points * 2^30. Higher is better.
+  // The gradient: F before minus F after placing `ask` on each single fitting device (one-device requests) or
+  // on the best set of them, in basis points * 2^30. Higher is better.
   struct Step {
     int64_t gradient = 0;
-    CardSet cards = 0;
+    DeviceSet devices = 0;
   };
-  // Calls each(step) for the alternatives on this node, lowest card first.
+  // Calls each(step) for the alternatives on this node, lowest device first.
   template <class F>
-  void alternatives(const Fleet& fleet, uint32_t n, const Ask& ask, CardSet fitting, F each) const;
+  void alternatives(const Fleet& fleet, uint32_t n, const Ask& ask, DeviceSet fitting, F each) const;
 
   // useful(), for tests and for reports.
   int64_t useful(const Fleet& fleet, uint32_t n) const;
   int64_t fragment(const Fleet& fleet, uint32_t n) const;
 
  private:
-  static constexpr unsigned most_levels = 128;      // Of compute, memory or CPU.
-  static constexpr unsigned most_multi_levels = 8;  // Distinct (compute, memory) of types for several cards.
+  static constexpr unsigned most_levels = 128;  // Of compute, memory or CPU.
+  static constexpr unsigned most_multi_levels =
+      8;  // Distinct (compute, memory) of types for several devices.
 
-  struct Multi {  // A type for several cards.
+  struct Multi {  // A type for several devices.
     unsigned level;
-    unsigned cards;
+    unsigned devices;
     unsigned cpu_level;
     Models models;
     int64_t weight;
   };
-  struct Need {  // Of one card, for each model its own memory.
+  struct Need {  // Of one device, for each model its own memory.
     Share share;
     std::array<uint64_t, most_models> memory{};
   };
-  struct Tally {  // The cards that serve a level.
+  struct Tally {  // The devices that serve a level.
     int64_t count = 0;
     int64_t amount = 0;
   };
 
   unsigned cpu_level(uint32_t cpu) const;
   unsigned memory_level(unsigned model, uint64_t free) const;
-  const int64_t* row(unsigned model, const CardState& c) const {
+  const int64_t* row(unsigned model, const DeviceState& c) const {
     return &served_[((model * memory_levels_ + memory_level(model, c.free.count)) * share_levels_ +
                      share_level_[c.free_share.basis_points]) *
                     cpu_levels_];
   }
-  bool serves(const CardState& c, unsigned model, const Need& need) const {
+  bool serves(const DeviceState& c, unsigned model, const Need& need) const {
     return c.free_share >= need.share && c.free.count >= need.memory[model];
   }
   int64_t multi(unsigned model, unsigned cpu, const Tally* tally) const {
     int64_t sum = 0;
     for (const Multi& m : multi_)
-      if ((m.models >> model & 1) != 0 && m.cpu_level <= cpu && tally[m.level].count >= m.cards)
+      if ((m.models >> model & 1) != 0 && m.cpu_level <= cpu && tally[m.level].count >= m.devices)
         sum += m.weight * tally[m.level].amount;
     return sum;
   }
@@ -101,49 +104,50 @@ class Fragments {
 };
 
 template <class F>
-void Fragments::alternatives(const Fleet& fleet, uint32_t n, const Ask& ask, CardSet fitting, F each) const {
+void Fragments::alternatives(const Fleet& fleet, uint32_t n, const Ask& ask, DeviceSet fitting,
+                             F each) const {
   const NodeState& node = fleet.node(n);
-  const auto cards = fleet.cards(n);
+  const auto devices = fleet.devices(n);
   const unsigned cpu_before = cpu_level(node.cpu_free);
   const unsigned cpu_after = cpu_level(node.cpu_free - ask.cpu_milli);
 
   // Now, and with the CPU gone that the request takes.
-  std::array<int64_t, most_cards> part{};  // Of each card, with the CPU gone.
+  std::array<int64_t, max_node_devices> part{};  // Of each device, with the CPU gone.
   std::array<Tally, most_multi_levels> tally{};
   int64_t before = 0;
   int64_t rest = 0;
-  for (unsigned i = 0; i < cards.size(); ++i) {
-    const int64_t a = amount(cards[i]);
-    const int64_t* weights = row(node.model, cards[i]);
+  for (unsigned i = 0; i < devices.size(); ++i) {
+    const int64_t a = amount(devices[i]);
+    const int64_t* weights = row(node.model, devices[i]);
     before += a * weights[cpu_before];
     part[i] = a * weights[cpu_after];
     rest += part[i];
     for (size_t l = 0; l < multi_needs_.size(); ++l)
-      if (serves(cards[i], node.model, multi_needs_[l])) ++tally[l].count, tally[l].amount += a;
+      if (serves(devices[i], node.model, multi_needs_[l])) ++tally[l].count, tally[l].amount += a;
   }
   if (!multi_.empty()) before += multi(node.model, cpu_before, tally.data());
 
-  // What card i turns into, what of `useful` that changes, and how the tallies move.
+  // What device i turns into, what of `useful` that changes, and how the tallies move.
   const auto taken = [&](unsigned i) {
-    CardState c = cards[i];
+    DeviceState c = devices[i];
     c.free = minus(c.free, need(ask, c));
     c.free_share.basis_points -= needed_share(ask).basis_points;
     return c;
   };
-  const auto step = [&](CardSet set) {
+  const auto step = [&](DeviceSet set) {
     int64_t after = rest;
     int64_t gone = 0;
     std::array<Tally, most_multi_levels> then;
     for (size_t l = 0; l < multi_needs_.size(); ++l) then[l] = tally[l];
-    for (CardSet s = set; s != 0; s &= s - 1) {
+    for (DeviceSet s = set; s != 0; s &= s - 1) {
       const auto i = static_cast<unsigned>(__builtin_ctz(s));
-      const CardState c = taken(i);
-      const int64_t a = amount(cards[i]);
+      const DeviceState c = taken(i);
+      const int64_t a = amount(devices[i]);
       const int64_t b = amount(c);
       gone += a - b;
       after += b * row(node.model, c)[cpu_after] - part[i];
       for (size_t l = 0; l < multi_needs_.size(); ++l) {
-        if (serves(cards[i], node.model, multi_needs_[l])) --then[l].count, then[l].amount -= a;
+        if (serves(devices[i], node.model, multi_needs_[l])) --then[l].count, then[l].amount -= a;
         if (serves(c, node.model, multi_needs_[l])) ++then[l].count, then[l].amount += b;
       }
     }
@@ -151,35 +155,35 @@ void Fragments::alternatives(const Fleet& fleet, uint32_t n, const Ask& ask, Car
     each(Step{all_ * gone - (before - after), set});
   };
 
-  if (ask.cards == 0) {
+  if (ask.devices == 0) {
     step(0);
-  } else if (ask.cards == 1) {
-    for (CardSet s = fitting; s != 0; s &= s - 1) {
+  } else if (ask.devices == 1) {
+    for (DeviceSet s = fitting; s != 0; s &= s - 1) {
       const auto i = static_cast<unsigned>(__builtin_ctz(s));
-      // A card in the state of an earlier one gives the same step.
+      // A device in the state of an earlier one gives the same step.
       bool seen = false;
-      for (CardSet e = fitting; e != s && !seen; e &= e - 1) {
+      for (DeviceSet e = fitting; e != s && !seen; e &= e - 1) {
         const auto j = static_cast<unsigned>(__builtin_ctz(e));
         if (j >= i) break;
-        seen = cards[j].free_share == cards[i].free_share && cards[j].free == cards[i].free &&
-               cards[j].usable == cards[i].usable;
+        seen = devices[j].free_share == devices[i].free_share && devices[j].free == devices[i].free &&
+               devices[j].usable == devices[i].usable;
       }
       if (!seen) step(s & -s);
     }
   } else {
-    // Equal parts of several cards: the cards whose own part of `useful` suffers least, lowest first.
-    std::array<int64_t, most_cards> loss{};
-    for (CardSet s = fitting; s != 0; s &= s - 1) {
+    // Equal parts of several devices: the devices whose own part of `useful` suffers least, lowest first.
+    std::array<int64_t, max_node_devices> loss{};
+    for (DeviceSet s = fitting; s != 0; s &= s - 1) {
       const auto i = static_cast<unsigned>(__builtin_ctz(s));
-      const CardState c = taken(i);
-      loss[i] = part[i] - amount(c) * row(node.model, c)[cpu_after] - all_ * (amount(cards[i]) - amount(c));
+      const DeviceState c = taken(i);
+      loss[i] = part[i] - amount(c) * row(node.model, c)[cpu_after] - all_ * (amount(devices[i]) - amount(c));
     }
-    CardSet chosen = 0;
-    for (unsigned k = 0; k < ask.cards; ++k) {
-      unsigned best = most_cards;
-      for (CardSet s = fitting & ~chosen; s != 0; s &= s - 1) {
+    DeviceSet chosen = 0;
+    for (unsigned k = 0; k < ask.devices; ++k) {
+      unsigned best = max_node_devices;
+      for (DeviceSet s = fitting & ~chosen; s != 0; s &= s - 1) {
         const auto i = static_cast<unsigned>(__builtin_ctz(s));
-        if (best == most_cards || loss[i] < loss[best]) best = i;
+        if (best == max_node_devices || loss[i] < loss[best]) best = i;
       }
       chosen = chosen | 1u << best;
     }

@@ -10,9 +10,9 @@
 namespace carve::place {
 namespace {
 
-Ask asking(unsigned cards, uint32_t share, uint32_t cpu, Models models = any_model) {
+Ask asking(unsigned devices, uint32_t share, uint32_t cpu, Models models = any_model) {
   Ask a;
-  a.cards = static_cast<uint8_t>(cards);
+  a.devices = static_cast<uint8_t>(devices);
   a.share = {share};
   a.cpu_milli = cpu;
   a.models = models;
@@ -27,15 +27,15 @@ int64_t by_definition(const Fleet& fleet, uint32_t n, const Workload& workload) 
     int64_t total = 0;
     int64_t small = 0;
     unsigned serving = 0;
-    for (const CardState& c : fleet.cards(n)) {
+    for (const DeviceState& c : fleet.devices(n)) {
       total += c.free_share.basis_points;
       if (c.free_share >= m.ask.share)
         ++serving;
       else
         small += c.free_share.basis_points;
     }
-    const bool runs = m.ask.cards != 0 && (m.ask.models >> fleet.node(n).model & 1) != 0 &&
-                      m.ask.cpu_milli <= fleet.node(n).cpu_free && serving >= m.ask.cards;
+    const bool runs = m.ask.devices != 0 && (m.ask.models >> fleet.node(n).model & 1) != 0 &&
+                      m.ask.cpu_milli <= fleet.node(n).cpu_free && serving >= m.ask.devices;
     sum += m.weight * (runs ? small : total);
   }
   return sum;
@@ -46,9 +46,9 @@ struct Chance {
   Workload workload() {
     Workload w;
     for (int i = 0; i < 25; ++i) {
-      const unsigned cards = std::array{0, 1, 1, 1, 1, 2, 4, 8}[dice() % 8];
-      const uint32_t share = cards > 1 && dice() % 2 ? 10000 : dice() % 10 * 1000 + 1000;
-      w.push_back({asking(cards, cards == 0 ? 0 : share, dice() % 6 * 4000,
+      const unsigned devices = std::array{0, 1, 1, 1, 1, 2, 4, 8}[dice() % 8];
+      const uint32_t share = devices > 1 && dice() % 2 ? 10000 : dice() % 10 * 1000 + 1000;
+      w.push_back({asking(devices, devices == 0 ? 0 : share, dice() % 6 * 4000,
                           dice() % 4 == 0 ? dice() % 3 + 1 : any_model),
                    static_cast<int64_t>(dice() % 1000) * (certain / 16384)});
     }
@@ -60,12 +60,12 @@ struct Chance {
       NodeState node;
       node.model = static_cast<uint8_t>(models[dice() % 2]);
       node.cpu_free = dice() % 33 * 1000;
-      std::vector<CardState> cards(dice() % 8 + 1);
-      for (CardState& c : cards) {
+      std::vector<DeviceState> devices(dice() % 8 + 1);
+      for (DeviceState& c : devices) {
         c.usable = c.free = 16_GiB;
         c.free_share = {dice() % 3 == 0 ? 10000u : static_cast<uint32_t>(dice() % 101 * 100)};
       }
-      fleet.add(node, cards);
+      fleet.add(node, devices);
     }
   }
 };
@@ -98,9 +98,9 @@ TEST(Fragments, a_step_is_the_difference_that_the_placement_makes) {
       if (!fit) continue;
       const int64_t before = by_definition(fleet, n, workload);
       fragments.alternatives(fleet, n, ask, *fit, [&](const Fragments::Step& step) {
-        fleet.take(ask, {n, step.cards, {}});
+        fleet.take(ask, {n, step.devices, {}});
         EXPECT_EQ(step.gradient, before - by_definition(fleet, n, workload));
-        fleet.give(ask, {n, step.cards, {}});
+        fleet.give(ask, {n, step.devices, {}});
         ++steps;
       });
     }
@@ -113,13 +113,13 @@ TEST(Fragments, compute_without_memory_is_one_and_memory_without_compute_too) {
   NodeState node;
   node.model = static_cast<uint8_t>(*fleet.model("a"));
   node.cpu_free = 64'000;
-  CardState whole;
+  DeviceState whole;
   whole.usable = whole.free = 16_GiB;
-  CardState no_memory = whole;
+  DeviceState no_memory = whole;
   no_memory.free = 1_GiB;
-  CardState no_compute = whole;
+  DeviceState no_compute = whole;
   no_compute.free_share = {500};
-  for (const CardState& c : {whole, no_memory, no_compute}) fleet.add(node, std::vector{c});
+  for (const DeviceState& c : {whole, no_memory, no_compute}) fleet.add(node, std::vector{c});
   Ask half = asking(1, 5000, 1000);
   half.memory = 8_GiB;
   Fragments fragments;

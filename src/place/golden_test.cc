@@ -1,6 +1,6 @@
 // What each policy does with the same dozen requests, as tables that can be followed with a pencil. Three
-// nodes: a with 2 cards, b and c with 4; every card has 16 GiB. A row says who came or left, where it stands
-// and what every card has left, in tenths of its compute.
+// nodes: a with 2 devices, b and c with 4; every device has 16 GiB. A row says who came or left, where it
+// stands and what every device has left, in tenths of its compute.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -11,9 +11,9 @@
 namespace carve::place {
 namespace {
 
-Ask asking(unsigned cards, unsigned tenths, Bytes memory) {
+Ask asking(unsigned devices, unsigned tenths, Bytes memory) {
   Ask a;
-  a.cards = static_cast<uint8_t>(cards);
+  a.devices = static_cast<uint8_t>(devices);
   a.share = {tenths * 1000};
   a.memory = memory;
   return a;
@@ -36,13 +36,13 @@ const Step steps[] = {
 std::string table(Strategy strategy) {
   Engine engine(strategy);
   Fleet& fleet = engine.fleet();
-  for (const unsigned cards : {2u, 4u, 4u}) {
+  for (const unsigned devices : {2u, 4u, 4u}) {
     NodeState node;
     node.model = static_cast<uint8_t>(*fleet.model("A10"));
     node.cpu_free = 64'000;
-    CardState card;
-    card.usable = card.free = 16_GiB;
-    fleet.add(node, std::vector<CardState>(cards, card));
+    DeviceState device;
+    device.usable = device.free = 16_GiB;
+    fleet.add(node, std::vector<DeviceState>(devices, device));
   }
   engine.expect({{asking(1, 5, 4_GiB), certain / 10 * 4},
                  {asking(1, 3, 8_GiB), certain / 10 * 3},
@@ -59,12 +59,12 @@ std::string table(Strategy strategy) {
     } else if (const auto spot = engine.place(engine.kind(step.ask))) {
       standing[step.who] = *spot;
       where = std::string(1, static_cast<char>('a' + spot->node)) + " ";
-      for (CardSet s = spot->cards; s != 0; s &= s - 1) where += std::to_string(std::countr_zero(s));
+      for (DeviceSet s = spot->devices; s != 0; s &= s - 1) where += std::to_string(std::countr_zero(s));
     }
     out += fmt::format("{:<6}{:<8}", step.who, where);
     for (uint32_t n = 0; n < fleet.nodes(); ++n) {
       out += " |";
-      for (const CardState& c : fleet.cards(n))
+      for (const DeviceState& c : fleet.devices(n))
         out += fmt::format(" {:>2}", c.free_share.basis_points / 1000);
     }
     out += "\n";

@@ -11,28 +11,30 @@ namespace {
 
 using Wide = __int128;
 
-int64_t demand_of(const Ask& a) { return int64_t{a.cards} * needed_share(a).basis_points; }
+int64_t demand_of(const Ask& a) { return int64_t{a.devices} * needed_share(a).basis_points; }
 
 Models models_of(const Fleet& fleet) {
   return fleet.models() == most_models ? any_model : (Models{1} << fleet.models()) - 1;
 }
 
-uint64_t cards_of(const Fleet& fleet, Models models) {
-  uint64_t cards = 0;
-  for (unsigned t = 0; t < fleet.models(); ++t) cards += (models >> t & 1) * fleet.cards_of_model(t);
-  return cards;
+uint64_t devices_of(const Fleet& fleet, Models models) {
+  uint64_t devices = 0;
+  for (unsigned t = 0; t < fleet.models(); ++t) devices += (models >> t & 1) * fleet.devices_of_model(t);
+  return devices;
 }
 
 // No other of its kind has room beside it on any node.
-bool is_large(const Fleet& fleet, const Ask& a) { return a.cards > 1 && 2u * a.cards > fleet.largest_node(); }
+bool is_large(const Fleet& fleet, const Ask& a) {
+  return a.devices > 1 && 2u * a.devices > fleet.largest_node();
+}
 
-bool serves(const CardState& c, const Ask& a) {
+bool serves(const DeviceState& c, const Ask& a) {
   return !c.sick && !c.partitioned && !c.exclusive && c.free_share >= needed_share(a) && c.free >= need(a, c);
 }
 
 // A slot of `larger` serves `a` too, and not much better than it must: with at most a quarter more CPU.
 bool like(const Ask& larger, const Ask& a) {
-  return a.cards == larger.cards && a.share == larger.share && a.memory == larger.memory &&
+  return a.devices == larger.devices && a.share == larger.share && a.memory == larger.memory &&
          a.part == larger.part && a.exclusive == larger.exclusive && a.models == larger.models &&
          a.cpu_milli <= larger.cpu_milli && uint64_t{larger.cpu_milli} * 4 <= uint64_t{a.cpu_milli} * 5;
 }
@@ -46,11 +48,11 @@ uint64_t root(Wide square) {
 
 }  // namespace
 
-unsigned Guards::slots_of(const SlotType& type, const NodeState& node, std::span<const CardState> cards) {
+unsigned Guards::slots_of(const SlotType& type, const NodeState& node, std::span<const DeviceState> devices) {
   if (!node.up || (type.need.models >> node.model & 1) == 0) return 0;
   unsigned count = 0;
-  for (const CardState& c : cards) count += serves(c, type.need);
-  count /= type.need.cards;
+  for (const DeviceState& c : devices) count += serves(c, type.need);
+  count /= type.need.devices;
   return type.need.cpu_milli == 0 ? count : std::min(count, node.cpu_free / type.need.cpu_milli);
 }
 
@@ -72,17 +74,17 @@ void Guards::expect(const Fleet& fleet, const Workload& workload) {
   Workload several;
   for (const Type& type : workload) {
     const Ask& a = type.ask;
-    if (a.cards == 0) continue;
+    if (a.devices == 0) continue;
     demand_ += type.weight * demand_of(a);
     const Models models = a.models & here_;
     if (models != here_ && models != 0) {
       auto group = std::ranges::find(groups_, models, &Group::models);
-      if (group == groups_.end()) group = groups_.insert(group, {models, cards_of(fleet, models), 0});
+      if (group == groups_.end()) group = groups_.insert(group, {models, devices_of(fleet, models), 0});
       group->demand += type.weight * demand_of(a);
     }
-    if (a.cards > 1) several.push_back(type);
+    if (a.devices > 1) several.push_back(type);
   }
-  std::ranges::stable_sort(groups_, {}, &Group::cards);
+  std::ranges::stable_sort(groups_, {}, &Group::devices);
 
   // Types that one slot serves are one: that of the most CPU stands for them. Those of most demand are kept.
   std::ranges::stable_sort(several, std::greater{}, [](const Type& t) { return t.ask.cpu_milli; });
@@ -123,7 +125,7 @@ void Guards::changed(const Fleet& fleet, uint32_t n) {
       --type.kept;
       continue;
     }
-    const unsigned now = slots_of(type, fleet.node(n), fleet.cards(n));
+    const unsigned now = slots_of(type, fleet.node(n), fleet.devices(n));
     type.slots += now - uint64_t{node.slots[j]};  // Modulo 2^64.
     node.slots[j] = static_cast<uint8_t>(now);
   }
@@ -154,7 +156,7 @@ void Guards::count_large(const Large& large, int count) {
 }
 
 void Guards::count_held(const Ask& ask, int count) {
-  if (ask.cards == 0 || ask.models == any_model) return;
+  if (ask.devices == 0 || ask.models == any_model) return;
   auto held = std::ranges::find(held_, ask.models, &Held::models);
   if (held == held_.end()) {
     if (held_.size() == most_types) return;
@@ -168,7 +170,7 @@ void Guards::count_held(const Ask& ask, int count) {
 // How many nodes should be kept: the fair number, and two standard deviations, less those that stand.
 int64_t Guards::wanted(const Fleet& fleet, const SlotType& type) const {
   if (demand_ == 0) return 0;  // Nobody wants compute, so no part of it is fair.
-  const Wide fair = (Wide{fleet.cards()} * whole_device.basis_points * type.rate << 16) / demand_;
+  const Wide fair = (Wide{fleet.devices()} * whole_device.basis_points * type.rate << 16) / demand_;
   const auto all = static_cast<int64_t>((fair + root(4 * fair << 16) + (1 << 15)) >> 16);
   return std::max<int64_t>(0, all - type.held);
 }
@@ -181,11 +183,11 @@ uint32_t Guards::to_drain(const Fleet& fleet, const SlotType& type, uint32_t n) 
     return never;
   unsigned able = 0;
   uint32_t tenants = 0;
-  for (const CardState& c : fleet.cards(n)) {
+  for (const DeviceState& c : fleet.devices(n)) {
     able += !c.sick && !c.partitioned && need(type.need, c) <= c.usable;
     tenants += c.tenants;
   }
-  return able < type.need.cards ? never : tenants;
+  return able < type.need.devices ? never : tenants;
 }
 
 void Guards::settle(const Fleet& fleet) {
@@ -213,15 +215,15 @@ void Guards::settle(const Fleet& fleet) {
   }
 }
 
-uint8_t Guards::destroyed(const Fleet& fleet, uint32_t n, const Ask& ask, CardSet set) const {
+uint8_t Guards::destroyed(const Fleet& fleet, uint32_t n, const Ask& ask, DeviceSet set) const {
   if (types_.empty()) return 0;
-  const auto cards = fleet.cards(n);
-  std::array<CardState, most_cards> after;
-  std::ranges::copy(cards, after.begin());
+  const auto devices = fleet.devices(n);
+  std::array<DeviceState, max_node_devices> after;
+  std::ranges::copy(devices, after.begin());
   NodeState node = fleet.node(n);
   node.cpu_free -= ask.cpu_milli;
-  for (CardSet s = set; s != 0; s &= s - 1) {
-    CardState& c = after[static_cast<unsigned>(std::countr_zero(s))];
+  for (DeviceSet s = set; s != 0; s &= s - 1) {
+    DeviceState& c = after[static_cast<unsigned>(std::countr_zero(s))];
     c.free = minus(c.free, need(ask, c));
     c.free_share.basis_points -= needed_share(ask).basis_points;
     c.exclusive |= ask.exclusive;
@@ -229,7 +231,7 @@ uint8_t Guards::destroyed(const Fleet& fleet, uint32_t n, const Ask& ask, CardSe
   unsigned out = 0;
   for (size_t j = 0; j < types_.size(); ++j)
     if (!types_[j].large && nodes_[n].slots[j] != 0 &&
-        slots_of(types_[j], node, {after.data(), cards.size()}) < nodes_[n].slots[j])
+        slots_of(types_[j], node, {after.data(), devices.size()}) < nodes_[n].slots[j])
       out |= 1u << j;
   return static_cast<uint8_t>(out);
 }
@@ -238,18 +240,18 @@ unsigned Guards::bars(const Fleet& fleet, const Ask& ask, Bars& out) const {
   if (demand_ == 0) return 0;
   unsigned count = 0;
   // Models on which nothing is left beyond what narrower groups are expected to need.
-  if (ask.cards != 0 && !groups_.empty()) {
+  if (ask.devices != 0 && !groups_.empty()) {
     const Models own = ask.models & models_of(fleet);
-    const uint64_t own_cards = cards_of(fleet, own);
+    const uint64_t own_devices = devices_of(fleet, own);
     std::array<int64_t, most_models> left{};
     for (unsigned t = 0; t < fleet.models(); ++t)
       left[t] = static_cast<int64_t>(fleet.free_share_of_model(t));
     for (const Group& g : groups_) {
-      if (g.cards >= own_cards || (own & ~g.models) == 0) continue;  // Not narrower, or its own.
+      if (g.devices >= own_devices || (own & ~g.models) == 0) continue;  // Not narrower, or its own.
       int64_t room = 0;
       for (Models s = g.models; s != 0; s &= s - 1) room += left[static_cast<unsigned>(std::countr_zero(s))];
       const auto fair =
-          static_cast<int64_t>(Wide{fleet.cards()} * whole_device.basis_points * g.demand / demand_);
+          static_cast<int64_t>(Wide{fleet.devices()} * whole_device.basis_points * g.demand / demand_);
       const int64_t reserve = reserve_ * std::max<int64_t>(0, fair - g.held);
       for (Models s = g.models; s != 0; s &= s - 1) {
         int64_t& of = left[static_cast<unsigned>(std::countr_zero(s))];

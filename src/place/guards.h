@@ -1,15 +1,15 @@
 // Guards for those who come seldom and can be served in few places. A gradient sees one step; a guard knows
-// what is still to be expected of somebody: the fair share of the fleet (all cards * its part of the
+// what is still to be expected of somebody: the fair share of the fleet (all devices * its part of the
 // arrivals' demand) less what it holds already. While nobody leaves, that is what will still arrive until the
 // fleet is full; where tenants come and go, it is what is missing of what should be standing.
 //
 // Models: a group of requests that is bound to some models has what it may still expect reserved there, the
 //   narrowest group first; a request that is bound less goes there only where something is left.
-// Kept nodes: a request for more than half of the largest node's cards needs a node nearly for itself, and
+// Kept nodes: a request for more than half of the largest node's devices needs a node nearly for itself, and
 //   no such node ever comes by chance. So many nodes as it may still expect (and two standard deviations: how
 //   many stand at a time scatters by the root of their number) are kept: those with the fewest tenants.
 //   Nobody else goes there, so they drain within a few lifetimes.
-// Slots: a slot of another request for k cards is k cards of one node, and its CPU, that serve it. Where
+// Slots: a slot of another request for k devices is k devices of one node, and its CPU, that serve it. Where
 //   there are no more slots than 1.5 * (what is free / mean demand of an arrival) * (its arrivals), nobody
 //   else may destroy one.
 // When nothing fits, the guards yield, the one that has most to spare first. Counting costs O(changed);
@@ -54,8 +54,8 @@ class Guards {
   // Slot types for which node n is kept.
   uint8_t kept(uint32_t n) const { return n < nodes_.size() ? nodes_[n].kept : uint8_t{0}; }
 
-  // Which slot types lose a slot when `ask` takes these cards.
-  uint8_t destroyed(const Fleet&, uint32_t n, const Ask&, CardSet) const;
+  // Which slot types lose a slot when `ask` takes these devices.
+  uint8_t destroyed(const Fleet&, uint32_t n, const Ask&, DeviceSet) const;
 
   // The bars for this request, the one that yields last first; how many of them.
   unsigned bars(const Fleet&, const Ask&, Bars& out) const;
@@ -65,9 +65,9 @@ class Guards {
  private:
   struct Group {
     Models models;
-    uint64_t cards;    // Of the fleet that it may use.
-    int64_t demand;    // Basis points of a card per arrival, times 2^30.
-    int64_t held = 0;  // Basis points of a card.
+    uint64_t devices;  // Of the fleet that it may use.
+    int64_t demand;    // Basis points of a device per arrival, times 2^30.
+    int64_t held = 0;  // Basis points of a device.
   };
   struct SlotType {
     Ask need;
@@ -94,7 +94,7 @@ class Guards {
 
   static constexpr uint32_t never = UINT32_MAX;
 
-  static unsigned slots_of(const SlotType&, const NodeState&, std::span<const CardState>);
+  static unsigned slots_of(const SlotType&, const NodeState&, std::span<const DeviceState>);
   SlotType* type_of(const Ask&);
   Seen& seen(uint32_t n);
   void count_large(const Large&, int count);

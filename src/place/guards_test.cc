@@ -7,23 +7,23 @@
 namespace carve::place {
 namespace {
 
-Ask asking(unsigned cards, uint32_t share, uint32_t cpu = 1000, Models models = any_model) {
+Ask asking(unsigned devices, uint32_t share, uint32_t cpu = 1000, Models models = any_model) {
   Ask a;
-  a.cards = static_cast<uint8_t>(cards);
+  a.devices = static_cast<uint8_t>(devices);
   a.share = {share};
   a.cpu_milli = cpu;
   a.models = models;
   return a;
 }
 
-void add(Fleet& fleet, std::string_view model, unsigned count, unsigned cards) {
+void add(Fleet& fleet, std::string_view model, unsigned count, unsigned devices) {
   for (unsigned i = 0; i < count; ++i) {
     NodeState node;
     node.model = static_cast<uint8_t>(*fleet.model(model));
     node.cpu_free = 96'000;
-    CardState card;
-    card.usable = card.free = 16_GiB;
-    fleet.add(node, std::vector<CardState>(cards, card));
+    DeviceState device;
+    device.usable = device.free = 16_GiB;
+    fleet.add(node, std::vector<DeviceState>(devices, device));
   }
 }
 
@@ -33,7 +33,8 @@ unsigned kept_nodes(const Fleet& fleet, const Guards& guards) {
   return kept;
 }
 
-// Of 40 nodes with 8 cards: half of the demand asks for 8 cards. 20 are fair, and 2 * sqrt(20) = 8.9 more.
+// Of 40 nodes with 8 devices: half of the demand asks for 8 devices. 20 are fair, and 2 * sqrt(20) = 8.9
+// more.
 TEST(Guards, keep_as_many_nodes_as_are_fair_and_two_deviations_less_what_stands) {
   Fleet fleet;
   add(fleet, "A", 40, 8);
@@ -61,7 +62,7 @@ TEST(Guards, keep_nothing_where_all_ask_for_memory_alone) {
   engine.expect({{two, certain}});
   const Kind kind = engine.kind(two);
   for (int i = 0; i < 16; ++i) EXPECT_TRUE(engine.place(kind)) << i;
-  EXPECT_FALSE(engine.place(kind)) << "16 GiB of each of eight cards are held";
+  EXPECT_FALSE(engine.place(kind)) << "16 GiB of each of eight devices are held";
 }
 
 TEST(Guards, keep_the_nodes_that_have_the_fewest_tenants) {
@@ -100,10 +101,10 @@ TEST(Guards, a_slot_needs_its_cpu_too) {
   guards.expect(fleet, {{asking(4, 10000, 40'000), certain}});
   EXPECT_EQ(guards.destroyed(fleet, 0, asking(0, 0, 16'000), 0), 0u);
   EXPECT_EQ(guards.destroyed(fleet, 0, asking(0, 0, 20'000), 0), 1u);
-  EXPECT_EQ(guards.destroyed(fleet, 0, asking(1, 1000, 1'000), 1), 1u) << "and its cards";
+  EXPECT_EQ(guards.destroyed(fleet, 0, asking(1, 1000, 1'000), 1), 1u) << "and its devices";
 }
 
-// A fifth of the demand is bound to the 2 T of 10 cards: all of them are reserved until it has come.
+// A fifth of the demand is bound to the 2 T of 10 devices: all of them are reserved until it has come.
 TEST(Guards, what_is_bound_to_a_model_finds_its_fair_share_there) {
   for (const Strategy strategy : {Strategy::carve, Strategy::lookahead}) {
     Engine engine(strategy);

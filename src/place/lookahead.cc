@@ -1,9 +1,9 @@
 // Looks ahead: how much of a node would still be free after it was offered what is likely to come? W(state)
 // is the mean free compute left when the node is offered each of 16 fixed sequences of 200 typical requests,
-// each taking the tightest cards that it fits on. The node (and card) where a placement lowers W most is
+// each taking the tightest devices that it fits on. The node (and device) where a placement lowers W most is
 // where it costs the future least: the space that it takes would have been wasted anyway. Differences are
-// compared in steps of 30 thousandths of a card, equals go to the lowest card and the first node; the guards
-// of carve hold as well.
+// compared in steps of 30 thousandths of a device, equals go to the lowest device and the first node; the
+// guards of carve hold as well.
 //
 // All fills of a state take some 5 us; what it comes to is remembered (a table of 2^18, 4 MiB), for nodes of
 // one model in one state are one question. With arrivals that never leave it places 0.8 to 1.4 % more than
@@ -24,7 +24,7 @@ namespace {
 
 constexpr unsigned sequences = 16;
 constexpr unsigned offers = 200;
-constexpr int64_t step = 300;  // Basis points of a card. A score is a byte: beyond six cards all is one.
+constexpr int64_t step = 300;  // Basis points of a device. A score is a byte: beyond six devices all is one.
 constexpr int64_t unchanged = 50;
 
 uint64_t mixed(uint64_t z) {  // SplitMix64's output function.
@@ -33,20 +33,20 @@ uint64_t mixed(uint64_t z) {  // SplitMix64's output function.
   return z ^ z >> 31;
 }
 
-// What of a node a fill consumes. The cards stand in ascending order, so the tightest that serves comes
+// What of a node a fill consumes. The devices stand in ascending order, so the tightest that serves comes
 // first.
 struct Room {
-  struct Card {
+  struct FreeDevice {
     uint32_t share;
     uint64_t memory;  // 0 where nobody asks for any.
-    friend auto operator<=>(const Card&, const Card&) = default;
+    friend auto operator<=>(const FreeDevice&, const FreeDevice&) = default;
   };
   uint32_t cpu;
   uint64_t host;
   unsigned model;
   unsigned count;
-  uint64_t usable;  // Of one card: those of a node are alike.
-  std::array<Card, most_cards> cards;
+  uint64_t usable;  // Of one device: those of a node are alike.
+  std::array<FreeDevice, max_node_devices> devices;
 };
 
 // A request of a sequence.
@@ -54,36 +54,37 @@ struct Offer {
   uint32_t cpu;
   uint32_t share;
   uint64_t host;
-  uint64_t memory;  // Of each card,
+  uint64_t memory;  // Of each device,
   uint16_t part;    // or this part of it in basis points, or all of it: `whole`.
-  uint8_t cards;
+  uint8_t devices;
   static constexpr uint16_t whole = UINT16_MAX;
 };
 
 class Lookahead : public Scoring {
  public:
-  Score score(const Fleet& fleet, uint32_t n, const Ask& ask, CardSet fitting) const override {
+  Score score(const Fleet& fleet, uint32_t n, const Ask& ask, DeviceSet fitting) const override {
     const NodeState& node = fleet.node(n);
-    const auto cards = fleet.cards(n);
-    Room room{node.cpu_free, node.host_free.count, node.model, static_cast<unsigned>(cards.size()), 0, {}};
-    for (unsigned i = 0; i < cards.size(); ++i) {
-      const CardState& c = cards[i];
+    const auto devices = fleet.devices(n);
+    Room room{node.cpu_free, node.host_free.count, node.model, static_cast<unsigned>(devices.size()), 0, {}};
+    for (unsigned i = 0; i < devices.size(); ++i) {
+      const DeviceState& c = devices[i];
       const bool closed = c.sick || c.partitioned || c.exclusive;
-      room.cards[i] = closed ? Room::Card{0, 0} : Room::Card{c.free_share.basis_points, c.free.count};
+      room.devices[i] =
+          closed ? Room::FreeDevice{0, 0} : Room::FreeDevice{c.free_share.basis_points, c.free.count};
       room.usable = std::max(room.usable, c.usable.count);
-      if (!asks_memory_) room.cards[i].memory = 0;
+      if (!asks_memory_) room.devices[i].memory = 0;
     }
     const int64_t before = left_of(room);
     room.cpu -= ask.cpu_milli;
     room.host -= ask.host_memory.count;
 
     Score best;
-    const auto consider = [&](CardSet set) {
+    const auto consider = [&](DeviceSet set) {
       Room then = room;
-      for (CardSet s = set; s != 0; s &= s - 1) {
+      for (DeviceSet s = set; s != 0; s &= s - 1) {
         const auto i = static_cast<unsigned>(std::countr_zero(s));
-        then.cards[i].share -= needed_share(ask).basis_points;
-        if (asks_memory_) then.cards[i].memory -= need(ask, cards[i]).count;
+        then.devices[i].share -= needed_share(ask).basis_points;
+        if (asks_memory_) then.devices[i].memory -= need(ask, devices[i]).count;
       }
       int64_t steps = before - left_of(then);
       steps =
@@ -91,17 +92,18 @@ class Lookahead : public Scoring {
       const auto value = static_cast<uint8_t>(std::clamp<int64_t>(unchanged + steps, 1, 255));
       if (value > best.value) best = {value, set};
     };
-    if (ask.cards == 1) {
-      for (CardSet s = fitting; s != 0; s &= s - 1) {
+    if (ask.devices == 1) {
+      for (DeviceSet s = fitting; s != 0; s &= s - 1) {
         const auto i = static_cast<unsigned>(std::countr_zero(s));
         bool seen = false;
         for (unsigned j = 0; j < i && !seen; ++j)
-          seen =
-              (fitting >> j & 1) != 0 && room.cards[j] == room.cards[i] && cards[j].usable == cards[i].usable;
+          seen = (fitting >> j & 1) != 0 && room.devices[j] == room.devices[i] &&
+                 devices[j].usable == devices[i].usable;
         if (!seen) consider(s & -s);
       }
     } else {
-      consider(first_by(cards, fitting, ask.cards, [&](const CardState& c) { return freedom(ask, c); }));
+      consider(
+          first_by(devices, fitting, ask.devices, [&](const DeviceState& c) { return freedom(ask, c); }));
     }
     return best;
   }
@@ -120,8 +122,9 @@ class Lookahead : public Scoring {
     for (const Type& t : types) {
       const Ask& a = t.ask;
       offers_of.push_back({a.cpu_milli, needed_share(a).basis_points, a.host_memory.count, a.memory.count,
-                           a.exclusive ? Offer::whole : static_cast<uint16_t>(a.part.basis_points), a.cards});
-      if (a.cards == 0) continue;
+                           a.exclusive ? Offer::whole : static_cast<uint16_t>(a.part.basis_points),
+                           a.devices});
+      if (a.devices == 0) continue;
       least_cpu_ = std::min(least_cpu_, a.cpu_milli);
       least_share_ = std::min(least_share_, needed_share(a).basis_points);
       asks_memory_ |= a.memory.count != 0 || a.part.basis_points != 0 || a.exclusive;
@@ -140,7 +143,7 @@ class Lookahead : public Scoring {
         std::swap(sequence[i - 1], sequence[mixed(++draws * 0x9e3779b97f4a7c15) % i]);
       for (const uint16_t type : sequence)
         for (unsigned t = 0; t < fleet.models(); ++t)
-          if (types[type].ask.cards == 0 || (types[type].ask.models >> t & 1) != 0)
+          if (types[type].ask.devices == 0 || (types[type].ask.models >> t & 1) != 0)
             offered_[k][t].push_back(offers_of[type]);
     }
     memo_.assign(memo_size, {});
@@ -161,16 +164,16 @@ class Lookahead : public Scoring {
   // Sums over the sequences, in basis points.
   int64_t left_of(Room room) const {
     if (memo_.empty()) return 0;
-    std::sort(room.cards.begin(), room.cards.begin() + room.count);
+    std::sort(room.devices.begin(), room.devices.begin() + room.count);
     uint64_t key = mixed(uint64_t{room.cpu} << 16 | room.model << 8 | room.count) + 1;
     const auto add = [&](uint64_t word) { key = mixed(key ^ word * 0x9e3779b97f4a7c15) + 1; };
     for (unsigned i = 0; i < room.count; i += 4) {
       uint64_t four = 0;
-      for (unsigned j = i; j < std::min(i + 4, room.count); ++j) four = four << 16 | room.cards[j].share;
+      for (unsigned j = i; j < std::min(i + 4, room.count); ++j) four = four << 16 | room.devices[j].share;
       add(four);
     }
     if (asks_memory_)
-      for (unsigned i = 0; i < room.count; ++i) add(room.cards[i].memory);
+      for (unsigned i = 0; i < room.count; ++i) add(room.devices[i].memory);
     // Host memory limits seldom, and would make one state many.
     if (const Known& any = memo_[key % memo_size]; any.key == key && room.host >= any.host) return any.left;
     const uint64_t ample = key;
@@ -191,7 +194,7 @@ class Lookahead : public Scoring {
 
   // Offers the sequence; what is left. `limited`: with more host memory it would have been less.
   int64_t filled(Room& room, const std::vector<Offer>& sequence, bool& limited) const {
-    Room::Card* const cards = room.cards.data();
+    Room::FreeDevice* const devices = room.devices.data();
     const unsigned count = room.count;
     for (const Offer& o : sequence) {
       if (o.cpu > room.cpu) continue;
@@ -199,38 +202,40 @@ class Lookahead : public Scoring {
         limited = true;
         continue;
       }
-      if (o.cards != 0 && (count < o.cards || o.share > cards[count - o.cards].share || !taken(room, o)))
+      if (o.devices != 0 &&
+          (count < o.devices || o.share > devices[count - o.devices].share || !taken(room, o)))
         continue;
       room.cpu -= o.cpu;
       room.host -= o.host;
-      // Nobody who wants a card comes any more.
-      if (room.cpu < least_cpu_ || (count != 0 && cards[count - 1].share < least_share_)) break;
+      // Nobody who wants a device comes any more.
+      if (room.cpu < least_cpu_ || (count != 0 && devices[count - 1].share < least_share_)) break;
     }
     int64_t left = 0;
-    for (unsigned i = 0; i < count; ++i) left += cards[i].share;
+    for (unsigned i = 0; i < count; ++i) left += devices[i].share;
     return left;
   }
 
-  // The tightest cards on which the request fits.
+  // The tightest devices on which the request fits.
   static bool taken(Room& room, const Offer& o) {
     const uint64_t memory = o.part == 0              ? o.memory
                             : o.part == Offer::whole ? room.usable
                                                      : whole_mib(room.usable, o.part);
-    std::array<uint8_t, most_cards> chosen;
+    std::array<uint8_t, max_node_devices> chosen;
     unsigned found = 0;
-    Room::Card* const cards = room.cards.data();
-    for (unsigned i = 0; i < room.count && found < o.cards; ++i)
-      if (cards[i].share >= o.share && cards[i].memory >= memory) chosen[found++] = static_cast<uint8_t>(i);
-    if (found < o.cards) return false;
+    Room::FreeDevice* const devices = room.devices.data();
+    for (unsigned i = 0; i < room.count && found < o.devices; ++i)
+      if (devices[i].share >= o.share && devices[i].memory >= memory)
+        chosen[found++] = static_cast<uint8_t>(i);
+    if (found < o.devices) return false;
     // What becomes smaller moves to where it belongs; the lower ones first, so that the others stay where
     // they are.
     for (unsigned c = 0; c < found; ++c) {
       unsigned at = chosen[c];
-      Room::Card less = cards[at];
+      Room::FreeDevice less = devices[at];
       less.share -= o.share;
       less.memory -= memory;
-      for (; at > 0 && less < cards[at - 1]; --at) cards[at] = cards[at - 1];
-      cards[at] = less;
+      for (; at > 0 && less < devices[at - 1]; --at) devices[at] = devices[at - 1];
+      devices[at] = less;
     }
     return true;
   }
@@ -242,7 +247,7 @@ class Lookahead : public Scoring {
   // A fill does not see who else could have gone elsewhere: thrice the reserve makes up for it.
   Guards guards_{3};
   std::array<std::array<std::vector<Offer>, most_models>, sequences> offered_;
-  uint32_t least_cpu_ = 0;  // Of those who want a card, as is the next.
+  uint32_t least_cpu_ = 0;  // Of those who want a device, as is the next.
   uint32_t least_share_ = 0;
   bool asks_memory_ = false;
   mutable std::vector<Known> memo_;  // Remembered answers, not state: the same question has the same answer.

@@ -1,4 +1,4 @@
-// Sets of cards, and taking some of them in an order.
+// Sets of devices, and taking some of them in an order.
 #pragma once
 
 #include <bit>
@@ -8,8 +8,8 @@
 namespace carve::place {
 
 // The `count` lowest members.
-constexpr CardSet lowest(CardSet set, unsigned count) {
-  CardSet out = 0;
+constexpr DeviceSet lowest(DeviceSet set, unsigned count) {
+  DeviceSet out = 0;
   for (; count > 0 && set != 0; --count) {
     out = out | (set & -set);
     set &= set - 1;
@@ -17,23 +17,23 @@ constexpr CardSet lowest(CardSet set, unsigned count) {
   return out;
 }
 
-// The `count` members whose cards have the smallest key; the lower one among equals.
+// The `count` members whose devices have the smallest key; the lower one among equals.
 template <class Key>
-CardSet first_by(std::span<const CardState> cards, CardSet set, unsigned count, Key key) {
-  CardSet out = 0;
+DeviceSet first_by(std::span<const DeviceState> devices, DeviceSet set, unsigned count, Key key) {
+  DeviceSet out = 0;
   for (; count > 0 && set != 0; --count) {
     auto best = static_cast<unsigned>(std::countr_zero(set));
-    for (unsigned i = best + 1; i < cards.size(); ++i)
-      if ((set >> i & 1) != 0 && key(cards[i]) < key(cards[best])) best = i;
+    for (unsigned i = best + 1; i < devices.size(); ++i)
+      if ((set >> i & 1) != 0 && key(devices[i]) < key(devices[best])) best = i;
     out = out | 1u << best;
     set &= ~(1u << best);
   }
   return out;
 }
 
-// How much of a card is free for a request, as one number for ordering: of the dimension that it asks for; of
-// both, where it asks for both.
-inline uint64_t freedom(const Ask& ask, const CardState& c) {
+// How much of a device is free for a request, as one number for ordering: of the dimension that it asks for;
+// of both, where it asks for both.
+inline uint64_t freedom(const Ask& ask, const DeviceState& c) {
   const bool compute = ask.exclusive || ask.share.basis_points != 0;
   const bool memory = ask.exclusive || ask.memory.count != 0 || ask.part.basis_points != 0;
   if (!memory) return c.free_share.basis_points;
@@ -43,11 +43,11 @@ inline uint64_t freedom(const Ask& ask, const CardState& c) {
   return part * 10000 + uint64_t{c.free_share.basis_points} * (1 << 20);
 }
 
-// How full a node's cards are, from 0 to 200: the fuller of compute and memory on each, added up.
+// How full a node's devices are, from 0 to 200: the fuller of compute and memory on each, added up.
 inline unsigned taken_in_200(const Fleet& fleet, uint32_t n) {
-  const auto cards = fleet.cards(n);
+  const auto devices = fleet.devices(n);
   uint64_t taken = 0;  // In basis points.
-  for (const CardState& c : cards) {
+  for (const DeviceState& c : devices) {
     const uint64_t compute = whole_device.basis_points - c.free_share.basis_points;
     const auto memory =
         c.usable.count == 0
@@ -56,7 +56,7 @@ inline unsigned taken_in_200(const Fleet& fleet, uint32_t n) {
                                     c.usable.count);
     taken += compute > memory ? compute : memory;
   }
-  return cards.empty() ? 200 : static_cast<unsigned>(taken * 200 / (10000 * cards.size()));
+  return devices.empty() ? 200 : static_cast<unsigned>(taken * 200 / (10000 * devices.size()));
 }
 
 }  // namespace carve::place

@@ -11,8 +11,8 @@
 namespace carve::place {
 namespace {
 
-CardState state_of(const Card& c) {
-  CardState s;
+DeviceState state_of(const DeviceSnapshot& c) {
+  DeviceState s;
   s.usable = c.device.usable();
   s.free = c.free;
   s.context = c.context;
@@ -27,24 +27,24 @@ CardState state_of(const Card& c) {
   return s;
 }
 
-Verdict judge(const Card& card, const CardState& state, uint32_t number, const Ask& ask,
+Verdict judge(const DeviceSnapshot& snapshot, const DeviceState& state, uint32_t number, const Ask& ask,
               const Request& request) {
-  for (const CardRule& rule : card_rules()) {
+  for (const DeviceRule& rule : device_rules()) {
     if (rule.holds(state, number, ask)) continue;
     const std::string named = request.device ? text(*request.device) : std::string();
-    return {card.device.index, false, rule.otherwise(state, ask, {card.trouble, named})};
+    return {snapshot.device.index, false, rule.otherwise(state, ask, {snapshot.trouble, named})};
   }
-  return {card.device.index, true,
-          fmt::format("fits; {} would stay free", text(minus(card.free, need(ask, state))).c_str())};
+  return {snapshot.device.index, true,
+          fmt::format("fits; {} would stay free", text(minus(snapshot.free, need(ask, state))).c_str())};
 }
 
 // "device 0: 4 GiB needed, 1 GiB free; devices 1, 2: ...": equal reasons are told once.
 std::string summarised(const std::vector<Verdict>& verdicts, const Request& request) {
   if (verdicts.empty()) return "this machine has no devices";
   std::vector<std::pair<std::string, std::vector<unsigned>>> groups;
-  size_t fitting_cards = 0;
+  size_t fitting_devices = 0;
   for (const Verdict& v : verdicts) {
-    fitting_cards += v.fits;
+    fitting_devices += v.fits;
     if (v.fits) continue;
     auto group = std::ranges::find(groups, v.sentence, [](const auto& g) -> const auto& { return g.first; });
     if (group == groups.end()) group = groups.insert(group, {v.sentence, {}});
@@ -52,7 +52,7 @@ std::string summarised(const std::vector<Verdict>& verdicts, const Request& requ
   }
   std::string out;
   if (request.devices > 1)
-    out = fmt::format("{} devices are needed, {} of {} could serve", request.devices, fitting_cards,
+    out = fmt::format("{} devices are needed, {} of {} could serve", request.devices, fitting_devices,
                       verdicts.size());
   for (const auto& [sentence, indexes] : groups)
     out += fmt::format("{}device{} {}: {}", out.empty() ? "" : "; ", indexes.size() == 1 ? "" : "s",
@@ -61,7 +61,7 @@ std::string summarised(const std::vector<Verdict>& verdicts, const Request& requ
 }
 
 // The machine's only node, as the engine knows it.
-uint32_t add_machine(Engine& engine, std::span<const CardState> states) {
+uint32_t add_machine(Engine& engine, std::span<const DeviceState> states) {
   NodeState machine;
   machine.model = static_cast<uint8_t>(*engine.fleet().model("this machine's"));
   machine.cpu_free = UINT32_MAX;
@@ -69,19 +69,19 @@ uint32_t add_machine(Engine& engine, std::span<const CardState> states) {
   return engine.fleet().add(machine, states);
 }
 
-// Those who stand there. The cards count them already.
+// Those who stand there. The devices count them already.
 std::vector<Standing> standing_of(Engine& engine, uint32_t here, std::span<const Resident> residents) {
   std::vector<Standing> standing;
   for (const Resident& r : residents) {
     Ask ask;
-    ask.cards = static_cast<uint8_t>(r.cards.size());
+    ask.devices = static_cast<uint8_t>(r.devices.size());
     ask.exclusive = r.exclusive;
     ask.isolated = r.isolated;
     ask.unshared = r.unshared;
     if (r.policy) ask.policy = static_cast<uint8_t>(*r.policy);
     if (!r.exclusive) ask.memory = r.memory, ask.share = r.share;
     Spot spot{here, 0, r.memory};
-    for (const size_t i : r.cards) spot.cards |= 1u << i;
+    for (const size_t i : r.devices) spot.devices |= 1u << i;
     standing.push_back({engine.kind(ask), spot, engine.application(r.application)});
     engine.stands(standing.back().application, spot);
   }
@@ -89,28 +89,29 @@ std::vector<Standing> standing_of(Engine& engine, uint32_t here, std::span<const
 }
 
 // "; moving 'a' (10 GiB) from device 0 to device 1 would make room", where one move does.
-std::string move_for(Engine& engine, Kind wanted, Application application, std::span<const Card> cards,
-                     std::span<const Resident> residents, std::span<const Standing> standing) {
+std::string move_for(Engine& engine, Kind wanted, Application application,
+                     std::span<const DeviceSnapshot> devices, std::span<const Resident> residents,
+                     std::span<const Standing> standing) {
   const auto repair = one_move(engine, wanted, standing, application);
   if (!repair) return "";
-  const auto named = [&](CardSet set) {
+  const auto named = [&](DeviceSet set) {
     std::vector<unsigned> indexes;
     for (; set != 0; set &= set - 1)
-      indexes.push_back(cards[static_cast<size_t>(std::countr_zero(set))].device.index);
+      indexes.push_back(devices[static_cast<size_t>(std::countr_zero(set))].device.index);
     return fmt::format("device{} {}", indexes.size() == 1 ? "" : "s", fmt::join(indexes, ", "));
   };
   return fmt::format("; moving '{}' ({}) from {} to {} would make room", residents[repair->who].name,
-                     text(repair->moved).c_str(), named(standing[repair->who].spot.cards),
-                     named(repair->to.cards));
+                     text(repair->moved).c_str(), named(standing[repair->who].spot.devices),
+                     named(repair->to.devices));
 }
 
 }  // namespace
 
 std::string_view choice(Strategy strategy) {
   switch (strategy) {
-    case Strategy::binpack: return "the fullest card that fits, of the fullest node";
-    case Strategy::spread: return "the emptiest card of the emptiest node";
-    case Strategy::first_fit: return "the first node that fits, its lowest cards";
+    case Strategy::binpack: return "the fullest device that fits, of the fullest node";
+    case Strategy::spread: return "the emptiest device of the emptiest node";
+    case Strategy::first_fit: return "the first node that fits, its lowest devices";
     case Strategy::best_fit: return "the node with least CPU and compute left";
     case Strategy::fgd: return "where free pieces that nobody can use grow least";
     case Strategy::carve:
@@ -120,11 +121,11 @@ std::string_view choice(Strategy strategy) {
   return "";
 }
 
-Answer place(std::span<const Card> cards, const Request& request, Strategy strategy,
+Answer place(std::span<const DeviceSnapshot> devices, const Request& request, Strategy strategy,
              std::span<const Resident> residents, const Topology* links) {
   Engine engine(strategy);
-  std::vector<CardState> states;
-  for (const Card& card : cards) states.push_back(state_of(card));
+  std::vector<DeviceState> states;
+  for (const DeviceSnapshot& device : devices) states.push_back(state_of(device));
   const uint32_t here = add_machine(engine, states);
   if (links != nullptr) engine.fleet().set_topology(here, *links);
 
@@ -135,11 +136,11 @@ Answer place(std::span<const Card> cards, const Request& request, Strategy strat
   ask.host_memory = {};
   if (request.device)
     ask.only = static_cast<uint32_t>(
-        std::ranges::find(cards, *request.device, [](const Card& c) { return c.device.uuid; }) -
-        cards.begin());
+        std::ranges::find(devices, *request.device, [](const DeviceSnapshot& c) { return c.device.uuid; }) -
+        devices.begin());
   Answer answer;
-  for (uint32_t i = 0; i < cards.size(); ++i)
-    answer.verdicts.push_back(judge(cards[i], states[i], i, ask, request));
+  for (uint32_t i = 0; i < devices.size(); ++i)
+    answer.verdicts.push_back(judge(devices[i], states[i], i, ask, request));
   const std::vector<Standing> standing = standing_of(engine, here, residents);
   const Application application = engine.application(request.application);
   const auto spot = engine.find(engine.kind(ask), application);
@@ -147,27 +148,27 @@ Answer place(std::span<const Card> cards, const Request& request, Strategy strat
     answer.summary = summarised(answer.verdicts, request);
     if (const std::string advice = explain(engine.fleet(), ask).advice; !advice.empty())
       answer.summary += "; " + advice;
-    answer.summary += move_for(engine, engine.kind(ask), application, cards, residents, standing);
+    answer.summary += move_for(engine, engine.kind(ask), application, devices, residents, standing);
     return answer;
   }
   Placement placement{{}, spot->memory, needed_share(ask), {}};
-  if (links != nullptr && ask.cards > 1) placement.connected = links->loosest(spot->cards);
-  for (CardSet set = spot->cards; set != 0; set &= set - 1)
-    placement.cards.push_back(static_cast<size_t>(std::countr_zero(set)));
+  if (links != nullptr && ask.devices > 1) placement.connected = links->loosest(spot->devices);
+  for (DeviceSet set = spot->devices; set != 0; set &= set - 1)
+    placement.devices.push_back(static_cast<size_t>(std::countr_zero(set)));
   answer.placement = std::move(placement);
   return answer;
 }
 
-Plan plan(std::span<const Card> cards, Strategy strategy, std::span<const Resident> residents,
+Plan plan(std::span<const DeviceSnapshot> devices, Strategy strategy, std::span<const Resident> residents,
           unsigned wanted, const Topology* links) {
   Engine engine(strategy);
-  std::vector<CardState> states;
-  for (const Card& card : cards) states.push_back(state_of(card));
+  std::vector<DeviceState> states;
+  for (const DeviceSnapshot& device : devices) states.push_back(state_of(device));
   const uint32_t here = add_machine(engine, states);
   if (links != nullptr) engine.fleet().set_topology(here, *links);
   const Repack found = repack(engine, standing_of(engine, here, residents), wanted);
   Plan out;
-  for (const Repack::Emptied& e : found.emptied) out.emptied.push_back(e.card);
+  for (const Repack::Emptied& e : found.emptied) out.emptied.push_back(e.device);
   for (const Move& m : found.moves)
     for (const auto& [from, to] : exchanged(m)) out.moves.push_back({m.who, from, to});
   out.moved = found.moved;

@@ -15,7 +15,7 @@
 namespace carve::place {
 
 // One device at the moment of the question.
-struct Card {
+struct DeviceSnapshot {
   Device device;
   Bytes free;  // Of the usable memory.
   Share free_share = whole_device;
@@ -35,17 +35,17 @@ struct Verdict {
 };
 
 struct Placement {
-  std::vector<size_t> cards;  // Positions in the snapshot, distinct.
-  Bytes memory;               // On each of them: the parts are equal.
+  std::vector<size_t> devices;  // Positions in the snapshot, distinct.
+  Bytes memory;                 // On each of them: the parts are equal.
   Share share;
-  std::optional<Link> connected;  // Several cards whose topology is known: the loosest link between two.
+  std::optional<Link> connected;  // Several devices whose topology is known: the loosest link between two.
 };
 
 // Somebody who stands on the machine: what a move could make room with.
 struct Resident {
   std::string name;
-  std::vector<size_t> cards;  // Positions in the snapshot.
-  Bytes memory;               // On each.
+  std::vector<size_t> devices;  // Positions in the snapshot.
+  Bytes memory;                 // On each.
   Share share;
   bool exclusive = false;
   bool isolated = true;
@@ -56,31 +56,31 @@ struct Resident {
 
 struct Answer {
   std::optional<Placement> placement;
-  std::vector<Verdict> verdicts;  // One for each card, in the snapshot's order.
+  std::vector<Verdict> verdicts;  // One for each device, in the snapshot's order.
   std::string summary;  // Where there is no placement: why, in one sentence, and what would make it fit.
 };
 
-// For a validated request and at most most_cards cards. With the residents told, the summary
-// also names a move that would make room; nobody is moved. `links`: how the cards are connected, where it is
-// known.
-Answer place(std::span<const Card> cards, const Request&, Strategy, std::span<const Resident> = {},
-             const Topology* links = nullptr);
+// For a validated request and at most max_node_devices devices. With the residents told, the summary
+// also names a move that would make room; nobody is moved. `links`: how the devices are connected, where it
+// is known.
+Answer place(std::span<const DeviceSnapshot> devices, const Request&, Strategy,
+             std::span<const Resident> = {}, const Topology* links = nullptr);
 
-// Which moves would leave `wanted` more cards of the machine empty (place/repack.h); nobody is moved.
+// Which moves would leave `wanted` more devices of the machine empty (place/repack.h); nobody is moved.
 struct Plan {
   struct Move {
-    size_t who;   // Position in `residents`. Of several cards: a row for each that is exchanged.
-    size_t from;  // Positions in `cards`.
+    size_t who;   // Position in `residents`. Of several devices: a row for each that is exchanged.
+    size_t from;  // Positions in `devices`.
     size_t to;
   };
   std::vector<Move> moves;  // In an order in which each has room when it is made.
   std::vector<size_t> emptied;
   Bytes moved;
 };
-Plan plan(std::span<const Card> cards, Strategy, std::span<const Resident>, unsigned wanted,
+Plan plan(std::span<const DeviceSnapshot> devices, Strategy, std::span<const Resident>, unsigned wanted,
           const Topology* links = nullptr);
 
-// "the fullest card that fits, of the fullest node": how a policy chooses.
+// "the fullest device that fits, of the fullest node": how a policy chooses.
 std::string_view choice(Strategy);
 
 }  // namespace carve::place

@@ -11,12 +11,12 @@ namespace carve::place {
 namespace {
 
 template <class Act>
-void for_each_card(const Fleet& fleet, const Spot& spot, Act act) {
-  for (CardSet s = spot.cards; s != 0; s &= s - 1)
+void for_each_device(const Fleet& fleet, const Spot& spot, Act act) {
+  for (DeviceSet s = spot.devices; s != 0; s &= s - 1)
     act(fleet.node(spot.node).first + static_cast<unsigned>(std::countr_zero(s)));
 }
 
-// Cards are told by their number in the fleet.
+// Devices are told by their number in the fleet.
 class Planner {
  public:
   Planner(Engine& engine, std::span<const Standing> standing);
@@ -26,23 +26,23 @@ class Planner {
   struct Cost {
     size_t tenants;
     Bytes held;
-    uint32_t card;
+    uint32_t device;
     friend auto operator<=>(const Cost&, const Cost&) = default;
   };
 
-  Cost cost(uint32_t card) const;
-  void close(uint32_t card, bool closed);
+  Cost cost(uint32_t device) const;
+  void close(uint32_t device, bool closed);
   void move(size_t who, const Spot& from, const Spot& to);
-  std::vector<uint32_t> emptied_with(uint32_t card) const;
-  bool vacate(std::span<const uint32_t> cards, std::span<const size_t> who);
+  std::vector<uint32_t> emptied_with(uint32_t device) const;
+  bool vacate(std::span<const uint32_t> devices, std::span<const size_t> who);
   void keep(const Move&);
 
   Engine& engine_;
   Fleet& fleet_;
   std::span<const Standing> standing_;
-  std::vector<uint32_t> node_;           // By card.
-  std::vector<std::vector<size_t>> on_;  // By card: who stands there, of those who may move.
-  std::vector<bool> able_;               // By card: it may be emptied.
+  std::vector<uint32_t> node_;           // By device.
+  std::vector<std::vector<size_t>> on_;  // By device: who stands there, of those who may move.
+  std::vector<bool> able_;               // By device: it may be emptied.
   std::set<Cost> next_;                  // Those that were not tried yet.
   std::vector<uint32_t> closed_;
   Repack plan_;
@@ -52,42 +52,42 @@ Planner::Planner(Engine& engine, std::span<const Standing> standing)
     : engine_(engine),
       fleet_(engine.fleet()),
       standing_(standing),
-      on_(engine.fleet().cards()),
-      able_(engine.fleet().cards(), true) {
-  for (uint32_t n = 0; n < fleet_.nodes(); ++n) node_.insert(node_.end(), fleet_.node(n).cards, n);
+      on_(engine.fleet().devices()),
+      able_(engine.fleet().devices(), true) {
+  for (uint32_t n = 0; n < fleet_.nodes(); ++n) node_.insert(node_.end(), fleet_.node(n).devices, n);
   for (size_t i = 0; i < standing.size(); ++i) {
     const Ask& ask = engine.ask(standing[i].kind);
-    const bool fixed = ask.exclusive || ask.only != any_card || needed_share(ask) == whole_device;
-    for_each_card(fleet_, standing[i].spot, [&](uint32_t card) {
-      on_[card].push_back(i);
-      if (fixed) able_[card] = false;
+    const bool fixed = ask.exclusive || ask.only != any_device || needed_share(ask) == whole_device;
+    for_each_device(fleet_, standing[i].spot, [&](uint32_t device) {
+      on_[device].push_back(i);
+      if (fixed) able_[device] = false;
     });
   }
-  for (uint32_t card = 0; card < on_.size(); ++card) {
-    const CardState& c = fleet_.cards(node_[card])[card - fleet_.node(node_[card]).first];
+  for (uint32_t device = 0; device < on_.size(); ++device) {
+    const DeviceState& c = fleet_.devices(node_[device])[device - fleet_.node(node_[device]).first];
     // Empty ones stay empty: to fill one in order to empty another gains nothing. And where somebody stands
     // who was not told, or who cannot be moved, it will not be empty.
     const bool stays_empty = c.tenants == 0 && !c.sick;
-    if (stays_empty || c.sick || c.tenants != on_[card].size()) able_[card] = false;
-    if (stays_empty) closed_.push_back(card);
-    if (able_[card]) next_.insert(cost(card));
+    if (stays_empty || c.sick || c.tenants != on_[device].size()) able_[device] = false;
+    if (stays_empty) closed_.push_back(device);
+    if (able_[device]) next_.insert(cost(device));
   }
-  for (const uint32_t card : closed_) close(card, true);
+  for (const uint32_t device : closed_) close(device, true);
 }
 
-Planner::Cost Planner::cost(uint32_t card) const {
-  Cost out{on_[card].size(), {}, card};
-  for (const size_t who : on_[card]) out.held.count += standing_[who].spot.memory.count;
+Planner::Cost Planner::cost(uint32_t device) const {
+  Cost out{on_[device].size(), {}, device};
+  for (const size_t who : on_[device]) out.held.count += standing_[who].spot.memory.count;
   return out;
 }
 
 // For everybody, or opens it again as it was.
-void Planner::close(uint32_t card, bool closed) {
-  const uint32_t n = node_[card];
-  const unsigned i = card - fleet_.node(n).first;
-  CardState state = fleet_.cards(n)[i];
+void Planner::close(uint32_t device, bool closed) {
+  const uint32_t n = node_[device];
+  const unsigned i = device - fleet_.node(n).first;
+  DeviceState state = fleet_.devices(n)[i];
   state.sick = closed;
-  fleet_.set_card(n, i, state);
+  fleet_.set_device(n, i, state);
 }
 
 void Planner::move(size_t who, const Spot& from, const Spot& to) {
@@ -95,12 +95,12 @@ void Planner::move(size_t who, const Spot& from, const Spot& to) {
   engine_.take(standing_[who].kind, to, standing_[who].application);
 }
 
-// The card, and others that hold nobody but tenants of it.
-std::vector<uint32_t> Planner::emptied_with(uint32_t card) const {
-  std::vector<uint32_t> out = {card};
-  const auto& leaving = on_[card];
+// The device, and others that hold nobody but tenants of it.
+std::vector<uint32_t> Planner::emptied_with(uint32_t device) const {
+  std::vector<uint32_t> out = {device};
+  const auto& leaving = on_[device];
   for (const size_t who : leaving)
-    for_each_card(fleet_, standing_[who].spot, [&](uint32_t other) {
+    for_each_device(fleet_, standing_[who].spot, [&](uint32_t other) {
       if (able_[other] && std::ranges::find(out, other) == out.end() &&
           std::ranges::all_of(on_[other],
                               [&](size_t w) { return std::ranges::find(leaving, w) != leaving.end(); }))
@@ -109,9 +109,9 @@ std::vector<uint32_t> Planner::emptied_with(uint32_t card) const {
   return out;
 }
 
-// Moves them all elsewhere and keeps these cards closed, or changes nothing.
-bool Planner::vacate(std::span<const uint32_t> cards, std::span<const size_t> who) {
-  for (const uint32_t card : cards) close(card, true);
+// Moves them all elsewhere and keeps these devices closed, or changes nothing.
+bool Planner::vacate(std::span<const uint32_t> devices, std::span<const size_t> who) {
+  for (const uint32_t device : devices) close(device, true);
   std::vector<Move> moves;
   for (const size_t w : who) {
     const auto& [kind, from, application] = standing_[w];
@@ -123,30 +123,30 @@ bool Planner::vacate(std::span<const uint32_t> cards, std::span<const size_t> wh
   }
   if (moves.size() != who.size()) {
     for (size_t i = moves.size(); i-- > 0;) move(moves[i].who, moves[i].to, moves[i].from);
-    for (const uint32_t card : cards) close(card, false);
+    for (const uint32_t device : devices) close(device, false);
     return false;
   }
   for (const Move& m : moves) keep(m);
-  for (const uint32_t card : cards) {
-    next_.erase(cost(card));
-    able_[card] = false;
-    closed_.push_back(card);
-    plan_.emptied.push_back({node_[card], card - fleet_.node(node_[card]).first});
+  for (const uint32_t device : devices) {
+    next_.erase(cost(device));
+    able_[device] = false;
+    closed_.push_back(device);
+    plan_.emptied.push_back({node_[device], device - fleet_.node(node_[device]).first});
   }
   return true;
 }
 
 // Whoever was moved stays where he is now, so that nobody moves twice; what he left is cheaper to empty.
 void Planner::keep(const Move& m) {
-  for_each_card(fleet_, m.from, [&](uint32_t card) {
-    const bool waits = next_.erase(cost(card)) != 0;
-    std::erase(on_[card], m.who);
-    if (waits) next_.insert(cost(card));
+  for_each_device(fleet_, m.from, [&](uint32_t device) {
+    const bool waits = next_.erase(cost(device)) != 0;
+    std::erase(on_[device], m.who);
+    if (waits) next_.insert(cost(device));
   });
-  for_each_card(fleet_, m.to, [&](uint32_t card) {
-    next_.erase(cost(card));
-    able_[card] = false;
-    on_[card].push_back(m.who);
+  for_each_device(fleet_, m.to, [&](uint32_t device) {
+    next_.erase(cost(device));
+    able_[device] = false;
+    on_[device].push_back(m.who);
   });
   const auto parts = exchanged(m).size();
   plan_.moved.count += m.from.memory.count * parts;
@@ -156,25 +156,25 @@ void Planner::keep(const Move& m) {
 
 Repack Planner::run(unsigned wanted) {
   while (!next_.empty() && plan_.emptied.size() < wanted) {
-    const uint32_t card = next_.begin()->card;
+    const uint32_t device = next_.begin()->device;
     next_.erase(next_.begin());
-    const std::vector<size_t> who = on_[card];
-    const std::vector<uint32_t> together = emptied_with(card);
-    if (!vacate(together, who) && together.size() > 1) vacate({&card, 1}, who);
+    const std::vector<size_t> who = on_[device];
+    const std::vector<uint32_t> together = emptied_with(device);
+    if (!vacate(together, who) && together.size() > 1) vacate({&device, 1}, who);
   }
   for (size_t i = plan_.moves.size(); i-- > 0;)
     move(plan_.moves[i].who, plan_.moves[i].to, plan_.moves[i].from);
-  for (const uint32_t card : closed_) close(card, false);
+  for (const uint32_t device : closed_) close(device, false);
   return std::move(plan_);
 }
 
 }  // namespace
 
 std::vector<std::pair<unsigned, unsigned>> exchanged(const Move& m) {
-  const CardSet kept = m.from.node == m.to.node ? m.from.cards & m.to.cards : 0;
+  const DeviceSet kept = m.from.node == m.to.node ? m.from.devices & m.to.devices : 0;
   std::vector<std::pair<unsigned, unsigned>> out;
-  CardSet to = m.to.cards & ~kept;
-  for (CardSet from = m.from.cards & ~kept; from != 0; from &= from - 1, to &= to - 1)
+  DeviceSet to = m.to.devices & ~kept;
+  for (DeviceSet from = m.from.devices & ~kept; from != 0; from &= from - 1, to &= to - 1)
     out.emplace_back(std::countr_zero(from), std::countr_zero(to));
   return out;
 }

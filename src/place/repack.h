@@ -1,11 +1,11 @@
-// A plan for a whole fleet: which tenants would have to move, and where, so that `wanted` more cards stand
-// empty (to be switched off, handed to somebody who wants whole cards, or repaired). Few moves: the card that
-// is cheapest to empty as things stand (fewest tenants, then least held) is next, as a whole or not at all,
-// and a tenant goes where the engine's own policy puts it, but never to a card that is to stand empty. A
-// tenant of several cards goes on several cards; where others would stand empty too once these tenants have
-// left, all of them are emptied together, if there is room for that. A plan with its gain and its cost;
+// A plan for a whole fleet: which tenants would have to move, and where, so that `wanted` more devices stand
+// empty (to be switched off, handed to somebody who wants whole devices, or repaired). Few moves: the device
+// that is cheapest to empty as things stand (fewest tenants, then least held) is next, as a whole or not at
+// all, and a tenant goes where the engine's own policy puts it, but never to a device that is to stand empty.
+// A tenant of several devices goes on several devices; where others would stand empty too once these tenants
+// have left, all of them are emptied together, if there is room for that. A plan with its gain and its cost;
 // nothing is done here, and nobody moves unasked, nor twice. Choosing an exact minimum is bin packing; this
-// is greedy, and an emptied card costs one decision for each of its tenants.
+// is greedy, and an emptied device costs one decision for each of its tenants.
 #pragma once
 
 #include <span>
@@ -22,13 +22,13 @@ struct Move {
   Spot to;
 };
 
-// The cards that are exchanged, as positions on their nodes: of several, those it keeps are not told.
+// The devices that are exchanged, as positions on their nodes: of several, those it keeps are not told.
 std::vector<std::pair<unsigned, unsigned>> exchanged(const Move&);
 
 struct Repack {
   struct Emptied {
     uint32_t node;
-    unsigned card;
+    unsigned device;
     friend bool operator==(const Emptied&, const Emptied&) = default;
   };
   std::vector<Move> moves;       // In an order in which each has room when it is made.
@@ -37,8 +37,8 @@ struct Repack {
   uint64_t moved_share = 0;      // and the compute, in basis points.
 };
 
-// Empties at least `wanted` cards that hold somebody now; fewer where no more can be. Whoever has cards
-// wholly is not moved: to move a whole card empties nothing. The engine is as it was afterwards.
+// Empties at least `wanted` devices that hold somebody now; fewer where no more can be. Whoever has devices
+// wholly is not moved: to move a whole device empties nothing. The engine is as it was afterwards.
 Repack repack(Engine&, std::span<const Standing> standing, unsigned wanted);
 
 }  // namespace carve::place

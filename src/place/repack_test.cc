@@ -10,20 +10,20 @@
 namespace carve::place {
 namespace {
 
-void add(Engine& engine, unsigned nodes, unsigned cards) {
+void add(Engine& engine, unsigned nodes, unsigned devices) {
   for (unsigned i = 0; i < nodes; ++i) {
     NodeState node;
     node.model = static_cast<uint8_t>(*engine.fleet().model("A10"));
     node.cpu_free = 64'000;
-    CardState card;
-    card.usable = card.free = 16_GiB;
-    engine.fleet().add(node, std::vector<CardState>(cards, card));
+    DeviceState device;
+    device.usable = device.free = 16_GiB;
+    engine.fleet().add(node, std::vector<DeviceState>(devices, device));
   }
 }
 
-Ask asking(uint32_t share, Bytes memory, unsigned cards = 1) {
+Ask asking(uint32_t share, Bytes memory, unsigned devices = 1) {
   Ask a;
-  a.cards = static_cast<uint8_t>(cards);
+  a.devices = static_cast<uint8_t>(devices);
   a.share = {share};
   a.memory = memory;
   return a;
@@ -32,21 +32,21 @@ Ask asking(uint32_t share, Bytes memory, unsigned cards = 1) {
 std::string written(const Fleet& fleet) {
   std::string out;
   for (uint32_t n = 0; n < fleet.nodes(); ++n)
-    for (const CardState& c : fleet.cards(n))
+    for (const DeviceState& c : fleet.devices(n))
       out += fmt::format("{} {} {} {} {};", c.free.count, c.free_share.basis_points, c.tenants, c.exclusive,
                          c.sick);
   return out;
 }
 
-// Four cards with a third taken on each: two can be emptied, with a move each; not a third one.
-TEST(Repack, empties_as_many_cards_as_others_have_room_for_with_one_move_each) {
+// Four devices with a third taken on each: two can be emptied, with a move each; not a third one.
+TEST(Repack, empties_as_many_devices_as_others_have_room_for_with_one_move_each) {
   Engine engine(Strategy::binpack);
   add(engine, 2, 2);
   const Kind third = engine.kind(asking(4000, 5_GiB));
   std::vector<Standing> standing;
   for (uint32_t n = 0; n < 2; ++n)
-    for (unsigned card = 0; card < 2; ++card) {
-      standing.push_back({third, {n, CardSet{1} << card, 5_GiB}});
+    for (unsigned device = 0; device < 2; ++device) {
+      standing.push_back({third, {n, DeviceSet{1} << device, 5_GiB}});
       engine.take(third, standing.back().spot);
     }
   const std::string before = written(engine.fleet());
@@ -74,8 +74,8 @@ TEST(Repack, nobody_is_moved_who_cannot_be_or_for_nothing) {
   EXPECT_EQ(repack(engine, standing, 4).emptied.size(), 0u) << "who was not told of is not moved";
 }
 
-// Two pairs with 40 % of two cards each: one goes to the other's cards, and two cards are empty.
-TEST(Repack, who_has_several_cards_goes_to_several_and_leaves_several_empty) {
+// Two pairs with 40 % of two devices each: one goes to the other's devices, and two devices are empty.
+TEST(Repack, who_has_several_devices_goes_to_several_and_leaves_several_empty) {
   for (const Strategy strategy : {Strategy::binpack, Strategy::spread}) {
     Engine engine(strategy);
     add(engine, 2, 4);
@@ -92,8 +92,9 @@ TEST(Repack, who_has_several_cards_goes_to_several_and_leaves_several_empty) {
   }
 }
 
-// A pair on cards 0 and 1, somebody else on 1 and on 2: the pair leaves card 0 for card 2, and keeps card 1.
-TEST(Repack, only_the_cards_that_are_exchanged_are_carried_over) {
+// A pair on devices 0 and 1, somebody else on 1 and on 2: the pair leaves device 0 for device 2, and keeps
+// device 1.
+TEST(Repack, only_the_devices_that_are_exchanged_are_carried_over) {
   Engine engine(Strategy::binpack);
   add(engine, 1, 3);
   const Kind pair = engine.kind(asking(4000, 5_GiB, 2));
@@ -103,13 +104,13 @@ TEST(Repack, only_the_cards_that_are_exchanged_are_carried_over) {
   for (const Standing& s : standing) engine.take(s.kind, s.spot);
   const Repack plan = repack(engine, standing, 3);
   ASSERT_EQ(plan.moves.size(), 1u);
-  EXPECT_EQ(plan.moves[0].to.cards, CardSet{0b110});
+  EXPECT_EQ(plan.moves[0].to.devices, DeviceSet{0b110});
   EXPECT_EQ(exchanged(plan.moves[0]), (std::vector<std::pair<unsigned, unsigned>>{{0, 2}}));
   EXPECT_EQ(plan.emptied, (std::vector<Repack::Emptied>{{0, 0}}));
   EXPECT_EQ(plan.moved, 5_GiB);
 }
 
-// Fleets of two models under every policy, with tenants of one to three cards, whole ones, replicas, some
+// Fleets of two models under every policy, with tenants of one to three devices, whole ones, replicas, some
 // bound to a model, some unknown to whoever plans.
 TEST(Repack, whatever_stands_the_plan_can_be_carried_out_and_empties_what_it_says) {
   constexpr Strategy all[] = {Strategy::binpack, Strategy::spread, Strategy::first_fit, Strategy::best_fit,
@@ -123,9 +124,9 @@ TEST(Repack, whatever_stands_the_plan_can_be_carried_out_and_empties_what_it_say
     NodeState other;
     other.model = static_cast<uint8_t>(*engine.fleet().known_model("T4"));
     other.cpu_free = 64'000;
-    CardState card;
-    card.usable = card.free = 24_GiB;
-    engine.fleet().add(other, std::vector<CardState>(3, card));
+    DeviceState device;
+    device.usable = device.free = 24_GiB;
+    engine.fleet().add(other, std::vector<DeviceState>(3, device));
     engine.expect({{asking(5000, 8_GiB), certain / 2}, {asking(3000, 2_GiB, 2), certain / 2}});
     std::vector<Standing> standing;
     for (int i = 0; i < 34; ++i) {
@@ -147,8 +148,8 @@ TEST(Repack, whatever_stands_the_plan_can_be_carried_out_and_empties_what_it_say
     const auto occupied = [&] {
       std::vector<Repack::Emptied> out;
       for (uint32_t n = 0; n < engine.fleet().nodes(); ++n)
-        for (unsigned c = 0; c < engine.fleet().cards(n).size(); ++c)
-          if (engine.fleet().cards(n)[c].tenants != 0) out.push_back({n, c});
+        for (unsigned c = 0; c < engine.fleet().devices(n).size(); ++c)
+          if (engine.fleet().devices(n)[c].tenants != 0) out.push_back({n, c});
       return out;
     };
     const std::string before = written(engine.fleet());
@@ -167,12 +168,12 @@ TEST(Repack, whatever_stands_the_plan_can_be_carried_out_and_empties_what_it_say
       ASSERT_EQ(m.from, s.spot);
       engine.release(s.kind, m.from, s.application);
       const auto fit = fitting(engine.fleet(), m.to.node, engine.ask(s.kind));
-      ASSERT_TRUE(fit && (*fit & m.to.cards) == m.to.cards) << "no room for a move of the plan";
-      ASSERT_EQ(std::popcount(m.to.cards), engine.ask(s.kind).cards);
+      ASSERT_TRUE(fit && (*fit & m.to.devices) == m.to.devices) << "no room for a move of the plan";
+      ASSERT_EQ(std::popcount(m.to.devices), engine.ask(s.kind).devices);
       engine.take(s.kind, m.to, s.application);
       carried.count += m.from.memory.count * exchanged(m).size();
-      of_several += engine.ask(s.kind).cards > 1;
-      kept_one += exchanged(m).size() < engine.ask(s.kind).cards;
+      of_several += engine.ask(s.kind).devices > 1;
+      kept_one += exchanged(m).size() < engine.ask(s.kind).devices;
     }
     EXPECT_EQ(carried, plan.moved);
     for (const Repack::Emptied& e : plan.emptied)

@@ -14,9 +14,12 @@ std::optional<Repair> one_move(Engine& engine, Kind wanted, std::span<const Stan
   const auto price = [](const Repair& r) { return std::tuple(r.moved, r.moved_share); };
   for (size_t i = 0; i < standing.size(); ++i) {
     const Standing& s = standing[i];
-    const auto cards = static_cast<unsigned>(std::popcount(s.spot.cards));
-    Repair r{
-        i, {}, {}, {s.spot.memory.count * cards}, {needed_share(engine.ask(s.kind)).basis_points * cards}};
+    const auto devices = static_cast<unsigned>(std::popcount(s.spot.devices));
+    Repair r{i,
+             {},
+             {},
+             {s.spot.memory.count * devices},
+             {needed_share(engine.ask(s.kind)).basis_points * devices}};
     if (best && price(r) >= price(*best)) continue;
     engine.release(s.kind, s.spot, s.application);
     // Only the node that it left has become roomier.

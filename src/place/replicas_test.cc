@@ -13,30 +13,30 @@ namespace {
 constexpr Strategy all[] = {Strategy::binpack, Strategy::spread, Strategy::first_fit, Strategy::best_fit,
                             Strategy::fgd,     Strategy::carve,  Strategy::lookahead};
 
-Ask part(uint32_t share, unsigned cards = 1) {
+Ask part(uint32_t share, unsigned devices = 1) {
   Ask a;
   a.isolated = false;
   a.share = {share};
-  a.cards = static_cast<uint8_t>(cards);
+  a.devices = static_cast<uint8_t>(devices);
   return a;
 }
 
-void add(Fleet& fleet, unsigned cards, uint32_t free_of_each = 10'000) {
+void add(Fleet& fleet, unsigned devices, uint32_t free_of_each = 10'000) {
   NodeState node;
   node.model = static_cast<uint8_t>(*fleet.model("A100"));
   node.cpu_free = 64'000;
-  CardState card;
-  card.usable = card.free = 80_GiB;
-  card.free_share = {free_of_each};
-  fleet.add(node, std::vector<CardState>(cards, card));
+  DeviceState device;
+  device.usable = device.free = 80_GiB;
+  device.free_share = {free_of_each};
+  fleet.add(node, std::vector<DeviceState>(devices, device));
 }
 
 struct Where {
   uint32_t node;
-  CardSet cards;
+  DeviceSet devices;
   friend bool operator==(const Where&, const Where&) = default;
 };
-Where where(const std::optional<Spot>& s) { return s ? Where{s->node, s->cards} : Where{UINT32_MAX, 0}; }
+Where where(const std::optional<Spot>& s) { return s ? Where{s->node, s->devices} : Where{UINT32_MAX, 0}; }
 
 TEST(Replicas, spread_parts_them_over_nodes_before_it_looks_how_full_these_are) {
   Engine engine(Strategy::spread);
@@ -48,11 +48,11 @@ TEST(Replicas, spread_parts_them_over_nodes_before_it_looks_how_full_these_are) 
   EXPECT_EQ(where(engine.place(kind, web)), (Where{0, 0b1}));
   EXPECT_EQ(where(engine.place(kind, web)), (Where{2, 0b1}));
   EXPECT_EQ(where(engine.place(kind, web)), (Where{1, 0b1}));
-  EXPECT_EQ(where(engine.place(kind, web)), (Where{0, 0b10}));  // The second round, and never on one card.
+  EXPECT_EQ(where(engine.place(kind, web)), (Where{0, 0b10}));  // The second round, and never on one device.
   EXPECT_EQ(where(engine.place(kind)), (Where{0, 0b100}));      // Who has no replicas minds nobody.
 }
 
-TEST(Replicas, spread_parts_them_over_the_cards_of_one_node) {
+TEST(Replicas, spread_parts_them_over_the_devices_of_one_node) {
   Engine engine(Strategy::spread);
   add(engine.fleet(), 2);
   engine.take(engine.kind(part(6'000)), {0, 0b10, {}});
@@ -129,23 +129,23 @@ TEST(Replicas, only_choose_among_places_that_are_there) {
   }
 }
 
-TEST(Replicas, of_a_machine_stand_on_different_cards_under_spread) {
-  std::vector<Card> cards(2);
+TEST(Replicas, of_a_machine_stand_on_different_devices_under_spread) {
+  std::vector<DeviceSnapshot> devices(2);
   for (unsigned i = 0; i < 2; ++i) {
-    cards[i].device.index = i;
-    cards[i].device.uuid.bytes[0] = static_cast<uint8_t>(i + 1);
-    cards[i].device.native = {10_GiB};
-    cards[i].free = i == 0 ? 9_GiB : 4_GiB;
+    devices[i].device.index = i;
+    devices[i].device.uuid.bytes[0] = static_cast<uint8_t>(i + 1);
+    devices[i].device.native = {10_GiB};
+    devices[i].free = i == 0 ? 9_GiB : 4_GiB;
   }
   Request request;
   request.memory = PerDevice{1_GiB};
   request.application = "web";
   Resident first;
-  first.cards = {0};
+  first.devices = {0};
   first.memory = 1_GiB;
-  EXPECT_EQ(place(cards, request, Strategy::spread, std::span(&first, 1)).placement->cards[0], 0u);
+  EXPECT_EQ(place(devices, request, Strategy::spread, std::span(&first, 1)).placement->devices[0], 0u);
   first.application = "web";
-  EXPECT_EQ(place(cards, request, Strategy::spread, std::span(&first, 1)).placement->cards[0], 1u);
+  EXPECT_EQ(place(devices, request, Strategy::spread, std::span(&first, 1)).placement->devices[0], 1u);
 }
 
 }  // namespace

@@ -10,10 +10,10 @@ namespace {
 constexpr NodeRule of_node[] = {
     {[](const NodeState& n, const Ask&) { return n.up; }, "down",
      [](const Fleet&, const NodeState&, const Ask&) { return std::string("the node is down"); }},
-    {[](const NodeState& n, const Ask& a) { return a.cards == 0 || (a.models >> n.model & 1) != 0; },
+    {[](const NodeState& n, const Ask& a) { return a.devices == 0 || (a.models >> n.model & 1) != 0; },
      "other model",
      [](const Fleet& f, const NodeState& n, const Ask&) {
-       return fmt::format("its cards are {}, which the request does not allow", f.model_name(n.model));
+       return fmt::format("its devices are {}, which the request does not allow", f.model_name(n.model));
      }},
     {[](const NodeState& n, const Ask& a) {
        return a.policy == any_policy || n.policy == any_policy || a.policy == n.policy;
@@ -24,14 +24,14 @@ constexpr NodeRule of_node[] = {
                           text(static_cast<carve::Policy>(a.policy)),
                           text(static_cast<carve::Policy>(n.policy)));
      }},
-    {[](const NodeState& n, const Ask& a) { return a.cards == 0 || !a.isolated || n.isolates; },
+    {[](const NodeState& n, const Ask& a) { return a.devices == 0 || !a.isolated || n.isolates; },
      "no isolation",
      [](const Fleet&, const NodeState&, const Ask&) {
        return std::string("memory is not isolated there: ask for isolation none, or install the agent");
      }},
-    {[](const NodeState& n, const Ask& a) { return a.cards <= n.cards; }, "too few cards",
+    {[](const NodeState& n, const Ask& a) { return a.devices <= n.devices; }, "too few devices",
      [](const Fleet&, const NodeState& n, const Ask& a) {
-       return fmt::format("{} cards needed, it has {}", a.cards, n.cards);
+       return fmt::format("{} devices needed, it has {}", a.devices, n.devices);
      }},
     {[](const NodeState& n, const Ask& a) { return a.cpu_milli <= n.cpu_free; }, "cpu",
      [](const Fleet&, const NodeState& n, const Ask& a) {
@@ -44,74 +44,76 @@ constexpr NodeRule of_node[] = {
      }},
 };
 
-constexpr CardRule of_card[] = {
-    {[](const CardState&, uint32_t number, const Ask& a) { return a.only == any_card || a.only == number; },
+constexpr DeviceRule of_device[] = {
+    {[](const DeviceState&, uint32_t number, const Ask& a) {
+       return a.only == any_device || a.only == number;
+     },
      "other device",
-     [](const CardState&, const Ask&, const CardWords& w) {
+     [](const DeviceState&, const Ask&, const DeviceText& w) {
        return fmt::format("the request names {}", w.named);
      }},
-    {[](const CardState& c, uint32_t, const Ask&) { return !c.sick; }, "unhealthy",
-     [](const CardState&, const Ask&, const CardWords& w) { return std::string(w.trouble); }},
-    {[](const CardState& c, uint32_t, const Ask&) { return !c.partitioned; }, "MIG mode",
-     [](const CardState&, const Ask&, const CardWords&) {
+    {[](const DeviceState& c, uint32_t, const Ask&) { return !c.sick; }, "unhealthy",
+     [](const DeviceState&, const Ask&, const DeviceText& w) { return std::string(w.trouble); }},
+    {[](const DeviceState& c, uint32_t, const Ask&) { return !c.partitioned; }, "MIG mode",
+     [](const DeviceState&, const Ask&, const DeviceText&) {
        return std::string("in MIG mode: its hardware instances are not ours to slice; `nvidia-smi -mig 0`");
      }},
-    {[](const CardState& c, uint32_t, const Ask& a) {
+    {[](const DeviceState& c, uint32_t, const Ask& a) {
        return a.policy == any_policy || c.policy == any_policy || a.policy == c.policy;
      },
      "policy",
-     [](const CardState& c, const Ask& a, const CardWords&) {
+     [](const DeviceState& c, const Ask& a, const DeviceText&) {
        return fmt::format("the request wants {}, and the device's effective policy is {}",
                           text(static_cast<carve::Policy>(a.policy)),
                           text(static_cast<carve::Policy>(c.policy)));
      }},
-    {[](const CardState& c, uint32_t, const Ask& a) { return need(a, c) <= c.usable; }, "too small",
-     [](const CardState& c, const Ask& a, const CardWords&) {
+    {[](const DeviceState& c, uint32_t, const Ask& a) { return need(a, c) <= c.usable; }, "too small",
+     [](const DeviceState& c, const Ask& a, const DeviceText&) {
        return fmt::format("{} needed, and only {} of it are usable at all", text(need(a, c)).c_str(),
                           text(c.usable).c_str());
      }},
-    {[](const CardState& c, uint32_t, const Ask& a) { return !a.isolated || c.context <= need(a, c); },
+    {[](const DeviceState& c, uint32_t, const Ask& a) { return !a.isolated || c.context <= need(a, c); },
      "less than a context",
-     [](const CardState& c, const Ask& a, const CardWords&) {
+     [](const DeviceState& c, const Ask& a, const DeviceText&) {
        return fmt::format("{} is less than the {} that one context takes on it", text(need(a, c)).c_str(),
                           text(c.context).c_str());
      }},
-    {[](const CardState& c, uint32_t, const Ask& a) { return a.spill.count == 0 || c.migrates; },
+    {[](const DeviceState& c, uint32_t, const Ask& a) { return a.spill.count == 0 || c.migrates; },
      "no migration",
-     [](const CardState&, const Ask&, const CardWords&) {
+     [](const DeviceState&, const Ask&, const DeviceText&) {
        return std::string(
            "its driver cannot move managed memory to the host (no concurrent managed access): leave "
            "--oversubscribe out");
      }},
-    {[](const CardState& c, uint32_t, const Ask&) { return !c.exclusive; }, "held whole",
-     [](const CardState&, const Ask&, const CardWords&) {
+    {[](const DeviceState& c, uint32_t, const Ask&) { return !c.exclusive; }, "held whole",
+     [](const DeviceState&, const Ask&, const DeviceText&) {
        return std::string("one tenant holds the whole device");
      }},
-    {[](const CardState& c, uint32_t, const Ask& a) { return !a.exclusive || c.tenants == 0; }, "shared",
-     [](const CardState& c, const Ask&, const CardWords&) {
+    {[](const DeviceState& c, uint32_t, const Ask& a) { return !a.exclusive || c.tenants == 0; }, "shared",
+     [](const DeviceState& c, const Ask&, const DeviceText&) {
        return fmt::format("shared by {} tenant{}, and the request wants it alone", c.tenants,
                           c.tenants == 1 ? "" : "s");
      }},
-    {[](const CardState& c, uint32_t, const Ask& a) { return !a.unshared || !c.shared_out; }, "no share",
-     [](const CardState&, const Ask&, const CardWords&) {
+    {[](const DeviceState& c, uint32_t, const Ask& a) { return !a.unshared || !c.shared_out; }, "no share",
+     [](const DeviceState&, const Ask&, const DeviceText&) {
        return std::string(
            "shares of its compute are enforced, and the request keeps to none: give it one (--compute 20%), "
            "or let the agent admit such slices with the lowest rank (carved --unshared allow)");
      }},
-    {[](const CardState& c, uint32_t, const Ask& a) {
+    {[](const DeviceState& c, uint32_t, const Ask& a) {
        return !a.isolated || a.exclusive || c.isolated < most_tenants;
      },
      "16 tenants",
-     [](const CardState&, const Ask&, const CardWords&) {
+     [](const DeviceState&, const Ask&, const DeviceText&) {
        return fmt::format("it has {} isolated tenants, the most there can be", most_tenants);
      }},
-    // Memory and compute, both on this card.
-    {[](const CardState& c, uint32_t, const Ask& a) { return need(a, c) <= c.free; }, "memory",
-     [](const CardState& c, const Ask& a, const CardWords&) {
+    // Memory and compute, both on this device.
+    {[](const DeviceState& c, uint32_t, const Ask& a) { return need(a, c) <= c.free; }, "memory",
+     [](const DeviceState& c, const Ask& a, const DeviceText&) {
        return fmt::format("{} needed, {} free", text(need(a, c)).c_str(), text(c.free).c_str());
      }},
-    {[](const CardState& c, uint32_t, const Ask& a) { return needed_share(a) <= c.free_share; }, "compute",
-     [](const CardState& c, const Ask& a, const CardWords&) {
+    {[](const DeviceState& c, uint32_t, const Ask& a) { return needed_share(a) <= c.free_share; }, "compute",
+     [](const DeviceState& c, const Ask& a, const DeviceText&) {
        return fmt::format("{} of its compute needed, {} free", text(needed_share(a)).c_str(),
                           text(c.free_share).c_str());
      }},
@@ -128,17 +130,17 @@ bool all_hold(const A&... a) {
 }  // namespace
 
 std::span<const NodeRule> node_rules() { return of_node; }
-std::span<const CardRule> card_rules() { return of_card; }
+std::span<const DeviceRule> device_rules() { return of_device; }
 
-std::optional<CardSet> fitting(const Fleet& fleet, uint32_t n, const Ask& ask) {
+std::optional<DeviceSet> fitting(const Fleet& fleet, uint32_t n, const Ask& ask) {
   const NodeState& node = fleet.node(n);
   if (!all_hold<of_node>(node, ask)) return std::nullopt;
-  if (ask.cards == 0) return CardSet{0};
-  CardSet set = 0;
-  const auto cards = fleet.cards(n);
-  for (unsigned i = 0; i < cards.size(); ++i)
-    if (all_hold<of_card>(cards[i], node.first + i, ask)) set = set | 1u << i;
-  if (std::popcount(set) < ask.cards) return std::nullopt;
+  if (ask.devices == 0) return DeviceSet{0};
+  DeviceSet set = 0;
+  const auto devices = fleet.devices(n);
+  for (unsigned i = 0; i < devices.size(); ++i)
+    if (all_hold<of_device>(devices[i], node.first + i, ask)) set = set | 1u << i;
+  if (std::popcount(set) < ask.devices) return std::nullopt;
   return set;
 }
 

@@ -1,6 +1,6 @@
 // What must hold before a request may stand somewhere, as two tables: what concerns a node, and what concerns
-// one of its cards. Each row is a predicate, its short name (which reasons are counted under) and the
-// sentence for whoever is refused. The engine folds the predicates into one inlined test (8 cards: about 10
+// one of its devices. Each row is a predicate, its short name (which reasons are counted under) and the
+// sentence for whoever is refused. The engine folds the predicates into one inlined test (8 devices: about 10
 // ns); `explain` walks the rows. There is no second list: what is not here is not a rule.
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace carve::place {
 
-// What the request takes of this card.
-constexpr Bytes need(const Ask& a, const CardState& c) {
+// What the request takes of this device.
+constexpr Bytes need(const Ask& a, const DeviceState& c) {
   if (a.exclusive) return c.usable;
   if (a.part.basis_points == 0) return a.memory;
   const auto part = static_cast<unsigned __int128>(c.usable.count) * a.part.basis_points / 10000;
@@ -27,23 +27,23 @@ struct NodeRule {
   std::string_view name;
   std::string (*otherwise)(const Fleet&, const NodeState&, const Ask&);
 };
-// What a sentence about a card may need beside the numbers that decisions read.
-struct CardWords {
-  std::string_view trouble;  // Of a sick card: "lost from the bus since 12:04".
+// What a sentence about a device may need beside the numbers that decisions read.
+struct DeviceText {
+  std::string_view trouble;  // Of a sick device: "lost from the bus since 12:04".
   std::string_view named;    // The device that the request names, where it names one.
 };
-struct CardRule {
-  bool (*holds)(const CardState&, uint32_t number, const Ask&);
+struct DeviceRule {
+  bool (*holds)(const DeviceState&, uint32_t number, const Ask&);
   std::string_view name;
-  std::string (*otherwise)(const CardState&, const Ask&, const CardWords&);
+  std::string (*otherwise)(const DeviceState&, const Ask&, const DeviceText&);
 };
 
 // In the order in which a reason is given: what nobody can change before what time may change.
 std::span<const NodeRule> node_rules();
-std::span<const CardRule> card_rules();
+std::span<const DeviceRule> device_rules();
 
-// The cards of node n on which the request could stand, where they are enough and the node itself may
-// serve; otherwise nothing. A request for no card has the empty set as its answer.
-std::optional<CardSet> fitting(const Fleet&, uint32_t n, const Ask&);
+// The devices of node n on which the request could stand, where they are enough and the node itself may
+// serve; otherwise nothing. A request for no device has the empty set as its answer.
+std::optional<DeviceSet> fitting(const Fleet&, uint32_t n, const Ask&);
 
 }  // namespace carve::place

@@ -1,5 +1,5 @@
 // The one interface of all placement policies. A policy knows no rule and no index: it gives a node that
-// could serve a score from 1 to 255, and says which of the fitting cards to take. The engine takes the
+// could serve a score from 1 to 255, and says which of the fitting devices to take. The engine takes the
 // highest score, the first node among equals. Scores are bytes so that 1,213 nodes are twenty cache lines.
 #pragma once
 
@@ -11,18 +11,18 @@
 
 namespace carve::place {
 
-// A node's score for a request, and the cards that it would take.
+// A node's score for a request, and the devices that it would take.
 struct Score {
   uint8_t value = 0;  // 0: the node cannot serve.
-  CardSet cards = 0;
+  DeviceSet devices = 0;
 };
 
 class Scoring {
  public:
   virtual ~Scoring() = default;
 
-  // `fitting`: the node's cards on which the request could stand, at least as many as it asks for.
-  virtual Score score(const Fleet&, uint32_t node, const Ask&, CardSet fitting) const = 0;
+  // `fitting`: the node's devices on which the request could stand, at least as many as it asks for.
+  virtual Score score(const Fleet&, uint32_t node, const Ask&, DeviceSet fitting) const = 0;
 
   // What to expect of the requests to come. Scores given before are void.
   virtual void expect(const Fleet&, const Workload&) {}
@@ -31,7 +31,7 @@ class Scoring {
   virtual bool expects() const { return false; }
   virtual bool learns() const { return false; }
 
-  // Whether replicas of one application go to different nodes and cards before anything else counts.
+  // Whether replicas of one application go to different nodes and devices before anything else counts.
   virtual bool parts() const { return false; }
 
   // A node is not what it was; told once for each change, before the next decision.
@@ -41,16 +41,16 @@ class Scoring {
   virtual Guards* guards() { return nullptr; }
 };
 
-std::unique_ptr<Scoring> first_fit();  // The first node that can serve, its lowest cards.
+std::unique_ptr<Scoring> first_fit();  // The first node that can serve, its lowest devices.
 std::unique_ptr<Scoring> best_fit();   // The node that has least left of CPU and compute together.
-std::unique_ptr<Scoring> binpack();    // The fullest card of the fullest node.
-std::unique_ptr<Scoring> spread();     // The emptiest card of the emptiest node.
+std::unique_ptr<Scoring> binpack();    // The fullest device of the fullest node.
+std::unique_ptr<Scoring> spread();     // The emptiest device of the emptiest node.
 std::unique_ptr<Scoring> fgd();        // Fragmentation gradient descent, exactly the paper's buckets.
 std::unique_ptr<Scoring> carve();      // FGD with scarcity weights and guards.
 std::unique_ptr<Scoring> lookahead();  // What would be left after a fill with what is likely to come.
 std::unique_ptr<Scoring> scoring(Strategy);
 
-// The weights of types that few cards can serve, raised by how few.
+// The weights of types that few devices can serve, raised by how few.
 Workload scarce(const Fleet&, Workload);
 
 }  // namespace carve::place

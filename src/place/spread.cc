@@ -1,4 +1,4 @@
-// The emptiest node, and its emptiest cards, first: tenants meet as few others as possible. Replicas of one
+// The emptiest node, and its emptiest devices, first: tenants meet as few others as possible. Replicas of one
 // application meet each other last of all: the engine looks at them before it looks at the score.
 #include "place/order.h"
 #include "place/scoring.h"
@@ -8,10 +8,10 @@ namespace {
 
 class Spread : public Scoring {
  public:
-  Score score(const Fleet& fleet, uint32_t n, const Ask& ask, CardSet fitting) const override {
-    return {
-        static_cast<uint8_t>(201 - taken_in_200(fleet, n)),
-        first_by(fleet.cards(n), fitting, ask.cards, [&](const CardState& c) { return ~freedom(ask, c); })};
+  Score score(const Fleet& fleet, uint32_t n, const Ask& ask, DeviceSet fitting) const override {
+    return {static_cast<uint8_t>(201 - taken_in_200(fleet, n)),
+            first_by(fleet.devices(n), fitting, ask.devices,
+                     [&](const DeviceState& c) { return ~freedom(ask, c); })};
   }
   bool parts() const override { return true; }
 };

@@ -1,8 +1,8 @@
-// How the cards of one node are connected, as data. Several cards of one tenant talk to each other, and how
-// fast depends on the pair: 300 GB/s and more over NVLink, 25 to 60 GB/s below one PCIe switch, less across
-// host bridges, least between sockets. A request for several cards therefore takes cards of the tightest
-// group that has enough room, and of equally tight ones the smallest, so that larger groups stay whole.
-// Choosing takes about 1 us, for requests for several cards alone.
+// How the devices of one node are connected, as data. Several devices of one tenant talk to each other, and
+// how fast depends on the pair: 300 GB/s and more over NVLink, 25 to 60 GB/s below one PCIe switch, less
+// across host bridges, least between sockets. A request for several devices therefore takes devices of the
+// tightest group that has enough room, and of equally tight ones the smallest, so that larger groups stay
+// whole. Choosing takes about 1 us, for requests for several devices alone.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@
 
 namespace carve::place {
 
-inline constexpr unsigned most_cards = 32;  // On one node: a set of them is one word.
-using CardSet = uint32_t;
+inline constexpr unsigned max_node_devices = 32;  // On one node: a set of them is one word.
+using DeviceSet = uint32_t;
 
 // From the loosest. The words are those that `nvidia-smi topo -m` prints, where it has one for it.
 enum class Link : uint8_t {
@@ -37,27 +37,27 @@ std::string_view text(Link);  // "NVLink", "a PCIe switch", "a NUMA node", "the 
 
 class Topology {
  public:
-  // Refused with the row's number, from 1: a card that is not there, a card wired to itself, two rows that
-  // contradict each other. PCIe is a tree, so what two cards share with a third they share with each other:
-  // of any three pairs that are told and not NVLink, no one is looser than both others.
-  static Outcome<Topology> of(unsigned cards, std::span<const Wire> wires);
+  // Refused with the row's number, from 1: a device that is not there, a device wired to itself, two rows
+  // that contradict each other. PCIe is a tree, so what two devices share with a third they share with each
+  // other: of any three pairs that are told and not NVLink, no one is looser than both others.
+  static Outcome<Topology> of(unsigned devices, std::span<const Wire> wires);
 
-  // The matrix that `nvidia-smi topo -m` prints: a line of names, then a line for each card (GPU0, GPU1,
-  // ...). What stands right of the cards' columns, and lines that begin otherwise, are passed over. Refused
+  // The matrix that `nvidia-smi topo -m` prints: a line of names, then a line for each device (GPU0, GPU1,
+  // ...). What stands right of the devices' columns, and lines that begin otherwise, are passed over. Refused
   // with line and column; a matrix says every pair twice, and both times the same.
-  static Outcome<Topology> read(std::string_view matrix, unsigned cards);
+  static Outcome<Topology> read(std::string_view matrix, unsigned devices);
 
   Link link(unsigned a, unsigned b) const { return static_cast<Link>(links_[a][b]); }
-  Link loosest(CardSet) const;  // Between any two of them; of fewer than two: nvlink.
+  Link loosest(DeviceSet) const;  // Between any two of them; of fewer than two: nvlink.
 
   // `count` of the set, as well connected as can be; `liked` ones first where there is a choice, then the
   // lowest.
-  CardSet choose(CardSet set, unsigned count, CardSet liked) const;
+  DeviceSet choose(DeviceSet set, unsigned count, DeviceSet liked) const;
 
  private:
-  CardSet group(unsigned card, CardSet set, Link at_least) const;
+  DeviceSet group(unsigned device, DeviceSet set, Link at_least) const;
 
-  std::array<std::array<uint8_t, most_cards>, most_cards> links_{};
+  std::array<std::array<uint8_t, max_node_devices>, max_node_devices> links_{};
 };
 
 }  // namespace carve::place

@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Eight cards as in many machines: two sockets of four, two switches below each, and NVLink between 0-1 and
+// Eight devices as in many machines: two sockets of four, two switches below each, and NVLink between 0-1 and
 // 4-7.
 Topology eight() {
   std::vector<Wire> wires;
@@ -28,10 +28,10 @@ Topology eight() {
 TEST(Topology, takes_the_tightest_group_that_has_room_and_of_those_the_smallest) {
   const Topology t = eight();
   const struct {
-    CardSet set;
+    DeviceSet set;
     unsigned count;
-    CardSet liked;
-    CardSet chosen;
+    DeviceSet liked;
+    DeviceSet chosen;
   } rows[] = {
       {0b11111111, 2, 0, 0b00000011},           // The pair of NVLink, not two of the four.
       {0b11111110, 2, 0, 0b00110000},           // It is broken: two of the four.
@@ -50,7 +50,7 @@ TEST(Topology, always_chooses_as_many_of_the_set_as_were_asked_for) {
   std::mt19937 dice(3);
   for (int round = 0; round < 2000; ++round) {
     std::vector<Wire> wires;
-    const unsigned socket = dice() % 16 + 1;  // So many cards below each,
+    const unsigned socket = dice() % 16 + 1;  // So many devices below each,
     const unsigned bridge = dice() % socket + 1;
     for (unsigned a = 0; a < 32; ++a)
       for (unsigned b = a + 1; b < 32; ++b) {
@@ -62,10 +62,10 @@ TEST(Topology, always_chooses_as_many_of_the_set_as_were_asked_for) {
                            : near                                               ? Link::numa
                                                                                 : Link::socket});
       }
-    const CardSet set = dice();
+    const DeviceSet set = dice();
     if (set == 0) continue;
     const unsigned count = dice() % static_cast<unsigned>(std::popcount(set)) + 1;
-    const CardSet chosen = Topology::of(32, wires)->choose(set, count, dice());
+    const DeviceSet chosen = Topology::of(32, wires)->choose(set, count, dice());
     ASSERT_EQ(std::popcount(chosen), static_cast<int>(count));
     ASSERT_EQ(chosen & ~set, 0u);
   }
@@ -77,19 +77,20 @@ TEST(Topology, one_that_contradicts_itself_is_refused_with_the_row) {
     return t ? std::string("accepted") : t.error().sentence;
   };
   EXPECT_THAT(refused({{0, 1, Link::nvlink}, {1, 0, Link::bridge}}),
-              HasSubstr("row 2: card 1 to card 0: another row says otherwise"));
-  EXPECT_THAT(refused({{0, 4, Link::nvlink}}), HasSubstr("row 1: card 0 to card 4: the node has 4 cards"));
-  EXPECT_THAT(refused({{2, 2, Link::nvlink}}), HasSubstr("a card is not wired to itself"));
+              HasSubstr("row 2: device 1 to device 0: another row says otherwise"));
+  EXPECT_THAT(refused({{0, 4, Link::nvlink}}),
+              HasSubstr("row 1: device 0 to device 4: the node has 4 devices"));
+  EXPECT_THAT(refused({{2, 2, Link::nvlink}}), HasSubstr("a device is not wired to itself"));
   EXPECT_EQ(refused({{0, 1, Link::nvlink}, {1, 0, Link::nvlink}}), "accepted");
 }
 
-TEST(Topology, what_two_cards_share_with_a_third_they_share_with_each_other) {
+TEST(Topology, what_two_devices_share_with_a_third_they_share_with_each_other) {
   const auto of = [](std::vector<Wire> wires) {
     const auto t = Topology::of(4, wires);
     return t ? std::string("accepted") : t.error().sentence;
   };
   EXPECT_EQ(of({{0, 1, Link::bridge}, {1, 2, Link::bridge}, {0, 2, Link::socket}}),
-            "topology: cards 0 and 2 share a PCIe switch with card 1, and the sockets' interconnect with "
+            "topology: devices 0 and 2 share a PCIe switch with device 1, and the sockets' interconnect with "
             "each other");
   EXPECT_THAT(of({{0, 1, Link::bridge}, {1, 2, Link::bridge}, {0, 2, Link::numa}}),
               HasSubstr("and a NUMA node with each other"));
@@ -107,7 +108,7 @@ TEST(Topology, the_loosest_link_of_a_set_says_how_well_it_is_connected) {
   EXPECT_EQ(t.loosest(0b00000100), Link::nvlink);
 }
 
-// As nvidia-smi prints it, with its underlined heading, a network card and the legend.
+// As nvidia-smi prints it, with its underlined heading, a network device and the legend.
 constexpr std::string_view printed =
     "\t\x1b[4mGPU0\tGPU1\tGPU2\tNIC0\tCPU Affinity\x1b[0m\n"
     "GPU0\t X \tNV4\tSYS\tPIX\t0-23\nGPU1\tNV4\t X \tSYS\tSYS\t0-23\nGPU2\tSYS\tSYS\t X \tNODE\t24-47\n"
@@ -121,8 +122,8 @@ TEST(Topology, is_read_as_nvidia_smi_prints_it) {
 }
 
 TEST(Topology, a_matrix_that_contradicts_itself_is_refused_with_line_and_column) {
-  const auto refused = [](std::string_view matrix, unsigned cards = 2) {
-    const auto t = Topology::read(matrix, cards);
+  const auto refused = [](std::string_view matrix, unsigned devices = 2) {
+    const auto t = Topology::read(matrix, devices);
     return t ? std::string("accepted") : t.error().sentence;
   };
   const struct {
@@ -133,15 +134,15 @@ TEST(Topology, a_matrix_that_contradicts_itself_is_refused_with_line_and_column)
        "line 3: column GPU0: GPU1 to GPU0 over the sockets' interconnect, and the other way round over a "
        "PCIe switch"},
       {" GPU0 GPU1\nGPU0 X PIX\nGPU7 PIX X\n", "line 3: GPU7 is not in the heading"},
-      {" GPU0 GPU1 GPU2\n", "line 1: column GPU2: the node has 2 cards"},
+      {" GPU0 GPU1 GPU2\n", "line 1: column GPU2: the node has 2 devices"},
       {" GPU0 GPU2\n", "line 1: GPU2 stands where GPU1 belongs"},
-      {" GPU0 GPU1\nGPU0 PIX PIX\n", "line 2: column GPU0: 'PIX', and a card's link to itself is X"},
+      {" GPU0 GPU1\nGPU0 PIX PIX\n", "line 2: column GPU0: 'PIX', and a device's link to itself is X"},
       {" GPU0 GPU1\nGPU0 X NVX\n", "line 2: column GPU1: 'NVX' is no link"},
-      {" GPU0 GPU1\nGPU0 X\n", "line 2: 1 links, and the heading names 2 cards"},
+      {" GPU0 GPU1\nGPU0 X\n", "line 2: 1 links, and the heading names 2 devices"},
       {" GPU0 GPU1\nGPU0 X PIX\nGPU0 X PIX\n", "line 3: GPU0 has a line already"},
       {" GPU0 GPU1\nGPU0 X PIX\n", "GPU1 has no line"},
-      {" GPU0\nGPU0 X\n", "1 cards in its heading, and the node has 2"},
-      {"", "0 cards in its heading"},
+      {" GPU0\nGPU0 X\n", "1 devices in its heading, and the node has 2"},
+      {"", "0 devices in its heading"},
   };
   for (const auto& row : rows) EXPECT_THAT(refused(row.matrix), HasSubstr(row.sentence));
 }
@@ -161,20 +162,20 @@ TEST(Topology, every_policy_gives_a_pair_that_is_connected_where_there_is_one) {
     NodeState node;
     node.model = static_cast<uint8_t>(*engine.fleet().model("A100"));
     node.cpu_free = 64'000;
-    CardState card;
-    card.usable = card.free = 80_GiB;
-    const uint32_t n = engine.fleet().add(node, std::vector<CardState>(8, card));
+    DeviceState device;
+    device.usable = device.free = 80_GiB;
+    const uint32_t n = engine.fleet().add(node, std::vector<DeviceState>(8, device));
     engine.fleet().set_topology(n, eight());
     Ask half;
     half.share = {5000};
     ASSERT_TRUE(engine.place(engine.kind(half)));
     Ask pair = half;
-    pair.cards = 2, pair.share = whole_device;
+    pair.devices = 2, pair.share = whole_device;
     for (int i = 0; i < 2; ++i) {
       const auto spot = engine.place(engine.kind(pair));
       ASSERT_TRUE(spot);
-      const auto a = static_cast<unsigned>(std::countr_zero(spot->cards));
-      const auto b = static_cast<unsigned>(31 - std::countl_zero(spot->cards));
+      const auto a = static_cast<unsigned>(std::countr_zero(spot->devices));
+      const auto b = static_cast<unsigned>(31 - std::countl_zero(spot->devices));
       EXPECT_EQ(eight().link(a, b), Link::nvlink) << text(static_cast<Strategy>(s));
     }
   }

@@ -1,6 +1,6 @@
 // The matrix of `nvidia-smi topo -m` as a topology: what operators have at hand, and what a snapshot of a
-// fleet carries. Its heading may be underlined by escape sequences; right of the cards stand network cards
-// and affinities, below them a legend.
+// fleet carries. Its heading may be underlined by escape sequences; right of the devices stand network
+// devices and affinities, below them a legend.
 #include <charconv>
 #include <vector>
 
@@ -40,7 +40,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
 }
 
 // N of "GPUN".
-std::optional<unsigned> card_of(std::string_view name) {
+std::optional<unsigned> device_of(std::string_view name) {
   unsigned number = 0;
   if (!name.starts_with("GPU") || name.size() > 6) return std::nullopt;
   const auto [end, error] = std::from_chars(name.data() + 3, name.data() + name.size(), number);
@@ -50,41 +50,42 @@ std::optional<unsigned> card_of(std::string_view name) {
 
 }  // namespace
 
-Outcome<Topology> Topology::read(std::string_view matrix, unsigned cards) {
+Outcome<Topology> Topology::read(std::string_view matrix, unsigned devices) {
   size_t line_number = 0;
   const auto wrong = [&](std::string_view why) {
     return failure(FailureKind::bad_request, "line {}: {}", line_number, why);
   };
   std::vector<unsigned> columns;
   std::vector<Wire> wires;
-  CardSet told = 0;
+  DeviceSet told = 0;
   while (!matrix.empty()) {
     const auto words = words_of(next_line(matrix));
     ++line_number;
-    if (words.empty() || !card_of(words[0])) continue;
+    if (words.empty() || !device_of(words[0])) continue;
     if (columns.empty()) {  // The heading.
       for (const std::string_view word : words) {
-        const auto card = card_of(word);
-        if (!card) break;
-        if (*card != columns.size())
+        const auto device = device_of(word);
+        if (!device) break;
+        if (*device != columns.size())
           return wrong(fmt::format("{} stands where GPU{} belongs", word, columns.size()));
-        columns.push_back(*card);
-        if (columns.size() > cards)
-          return wrong(fmt::format("column {}: the node has {} cards, counted from 0", word, cards));
+        columns.push_back(*device);
+        if (columns.size() > devices)
+          return wrong(fmt::format("column {}: the node has {} devices, counted from 0", word, devices));
       }
       continue;
     }
-    const unsigned card = *card_of(words[0]);
-    if (card >= columns.size()) return wrong(fmt::format("{} is not in the heading", words[0]));
-    if ((told >> card & 1) != 0) return wrong(fmt::format("{} has a line already", words[0]));
-    told |= CardSet{1} << card;
+    const unsigned device = *device_of(words[0]);
+    if (device >= columns.size()) return wrong(fmt::format("{} is not in the heading", words[0]));
+    if ((told >> device & 1) != 0) return wrong(fmt::format("{} has a line already", words[0]));
+    told |= DeviceSet{1} << device;
     if (words.size() <= columns.size())
-      return wrong(fmt::format("{} links, and the heading names {} cards", words.size() - 1, columns.size()));
+      return wrong(
+          fmt::format("{} links, and the heading names {} devices", words.size() - 1, columns.size()));
     for (const unsigned column : columns) {
       const std::string_view word = words[column + 1];
-      if (column == card) {
+      if (column == device) {
         if (word != "X")
-          return wrong(fmt::format("column GPU{}: '{}', and a card's link to itself is X", column,
+          return wrong(fmt::format("column GPU{}: '{}', and a device's link to itself is X", column,
                                    word.substr(0, 20)));
         continue;
       }
@@ -93,18 +94,18 @@ Outcome<Topology> Topology::read(std::string_view matrix, unsigned cards) {
         return wrong(fmt::format("column GPU{}: '{}' is no link: NV1 to NV99, PIX, PXB, PHB, NODE or SYS",
                                  column, word.substr(0, 20)));
       for (const Wire& w : wires)
-        if (w.from == column && w.to == card && w.link != *link)
+        if (w.from == column && w.to == device && w.link != *link)
           return wrong(fmt::format("column GPU{}: GPU{} to GPU{} over {}, and the other way round over {}",
-                                   column, card, column, text(*link), text(w.link)));
-      wires.push_back({card, column, *link});
+                                   column, device, column, text(*link), text(w.link)));
+      wires.push_back({device, column, *link});
     }
   }
-  if (columns.size() != cards)
-    return failure(FailureKind::bad_request, "{} cards in its heading, and the node has {}", columns.size(),
-                   cards);
-  for (const unsigned card : columns)
-    if ((told >> card & 1) == 0) return failure(FailureKind::bad_request, "GPU{} has no line", card);
-  return of(cards, wires);
+  if (columns.size() != devices)
+    return failure(FailureKind::bad_request, "{} devices in its heading, and the node has {}", columns.size(),
+                   devices);
+  for (const unsigned device : columns)
+    if ((told >> device & 1) == 0) return failure(FailureKind::bad_request, "GPU{} has no line", device);
+  return of(devices, wires);
 }
 
 }  // namespace carve::place

@@ -11,10 +11,10 @@ constexpr uint64_t one = uint64_t{1} << 20;
 
 Ask type_of(const Ask& a) {
   Ask t;
-  t.cards = a.cards;
+  t.devices = a.devices;
   t.cpu_milli = a.cpu_milli;
   t.host_memory = a.host_memory;
-  if (a.cards == 0) return t;
+  if (a.devices == 0) return t;
   t.models = a.models;
   t.exclusive = a.exclusive;
   t.share = a.share;

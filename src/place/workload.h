@@ -22,7 +22,7 @@ struct Type {
 };
 using Workload = std::vector<Type>;
 
-// What of a request makes its type: CPU, host memory, cards, share, memory and models. The rest does not
+// What of a request makes its type: CPU, host memory, devices, share, memory and models. The rest does not
 // change what it can use.
 Ask type_of(const Ask&);
 

@@ -48,10 +48,10 @@ Outcome<Churned> churn(const Cluster& cluster, const Trace& trace, Strategy stra
     return failure(FailureKind::bad_request, "trace '{}' tells no creation_time and deletion_time",
                    trace.name);
   if (occupied == 0)
-    return failure(FailureKind::bad_request, "trace '{}' asks for no card at all", trace.name);
+    return failure(FailureKind::bad_request, "trace '{}' asks for no device at all", trace.name);
   // Mean gap between arrivals: occupied / pods / (load * capacity).
   const auto gap = static_cast<uint64_t>(occupied / trace.pods.size() * 1000 / plan.load_permille /
-                                         (cluster.cards() * 1000));
+                                         (cluster.devices() * 1000));
 
   Setup setup(cluster, trace, strategy, known, seed);
   Random when(seed, gaps);
@@ -79,7 +79,7 @@ Outcome<Churned> churn(const Cluster& cluster, const Trace& trace, Strategy stra
       std::ranges::push_heap(leaving, later);
     }
     if (arrival < plan.warmup) continue;
-    const uint64_t size = pod.cards == 0 ? 1 : pod.demand();
+    const uint64_t size = pod.devices == 0 ? 1 : pod.demand();
     out.asked[class_of(pod)] += size;
     if (!spot) out.lost[class_of(pod)] += size;
   }

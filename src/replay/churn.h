@@ -1,6 +1,6 @@
 // Arrivals that leave again: the steady state of a cluster. Pods chosen uniformly from the trace arrive at
 // random (exponential gaps), stay for a time of their own, and leave; one that does not fit is lost. The gap
-// is chosen so that the cards asked for at a moment are on average `load` of the cluster's. What counts is
+// is chosen so that the devices asked for at a moment are on average `load` of the cluster's. What counts is
 // the demand that is lost once the cluster has filled.
 #pragma once
 
@@ -23,12 +23,12 @@ struct ChurnPlan {
 };
 
 struct Churned {
-  // By class: thousandths of a card for those that ask for cards, pods for those that do not.
+  // By class: thousandths of a device for those that ask for devices, pods for those that do not.
   std::array<uint64_t, class_names.size()> asked{};
   std::array<uint64_t, class_names.size()> lost{};
   Effort effort;
 
-  double lost_percent() const;  // Of the demand for cards.
+  double lost_percent() const;  // Of the demand for devices.
   double lost_percent(size_t of_class) const;
 };
 

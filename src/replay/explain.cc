@@ -13,10 +13,10 @@
 namespace carve::replay {
 namespace {
 
-std::string cards_of(place::CardSet set) {
-  std::vector<int> cards;
-  for (; set != 0; set &= set - 1) cards.push_back(std::countr_zero(set));
-  return fmt::format("{} {}", cards.size() == 1 ? "card" : "cards", fmt::join(cards, ", "));
+std::string devices_of(place::DeviceSet set) {
+  std::vector<int> devices;
+  for (; set != 0; set &= set - 1) devices.push_back(std::countr_zero(set));
+  return fmt::format("{} {}", devices.size() == 1 ? "device" : "devices", fmt::join(devices, ", "));
 }
 
 // What becomes of the request in this fleet.
@@ -29,11 +29,11 @@ std::string answer(place::Engine& engine, const std::vector<std::string_view>& n
   };
   const place::Refusal refusal = place::explain(fleet, engine.ask(kind));
   if (const auto spot = engine.find(kind)) {
-    std::string out = fmt::format("It would go to {}, {}: {}", node(spot->node), cards_of(spot->cards),
+    std::string out = fmt::format("It would go to {}, {}: {}", node(spot->node), devices_of(spot->devices),
                                   place::choice(strategy));
     if (const place::Topology* links = fleet.topology(spot->node);
-        links != nullptr && std::popcount(spot->cards) > 1)
-      out += fmt::format("; they are connected by {}", text(links->loosest(spot->cards)));
+        links != nullptr && std::popcount(spot->devices) > 1)
+      out += fmt::format("; they are connected by {}", text(links->loosest(spot->devices)));
     return out + fmt::format(".\n{}.\n", refusal.sentence);
   }
   std::string out = refusal.sentence + ".\n";
@@ -41,10 +41,10 @@ std::string answer(place::Engine& engine, const std::vector<std::string_view>& n
   if (!repair) return out + "No single move would make room.\n";
   const place::Standing& who = standing[repair->who];
   const place::Ask& ask = engine.ask(who.kind);
-  std::string size = fmt::format("{} x", ask.cards);
+  std::string size = fmt::format("{} x", ask.devices);
   if (repair->moved.count != 0 && ask.memory.count != 0) size += fmt::format(" {}", text(ask.memory).c_str());
   if (ask.share.basis_points != 0 || ask.memory.count == 0)
-    size += fmt::format(" {} of a card", text(ask.share).c_str());
+    size += fmt::format(" {} of a device", text(ask.share).c_str());
   return out + fmt::format("Moving one request ({}) from {} to {} would make room on {}.\n", size,
                            node(who.spot.node), node(repair->to.node), node(repair->room.node));
 }
@@ -71,7 +71,7 @@ std::vector<std::string_view> models_of(const Snapshot& snapshot) {
 
 Outcome<Pod> parse_request(std::string_view text, const std::vector<std::string_view>& models) {
   Pod pod;
-  pod.cards = 1, pod.milli = 1000;
+  pod.devices = 1, pod.milli = 1000;
   bool said_milli = false;
   const auto wrong = [&](std::string_view part, std::string_view why) {
     return failure(FailureKind::bad_request, "the request '{}': {}", part.substr(0, 60), why);
@@ -88,12 +88,12 @@ Outcome<Pod> parse_request(std::string_view text, const std::vector<std::string_
       pod.models = split_models(value);
       for (const std::string& m : pod.models)
         if (std::ranges::find(models, m) == models.end())
-          return wrong(part, "no node has cards of that model");
+          return wrong(part, "no node has devices of that model");
       continue;
     }
     uint64_t number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    const uint64_t most = field == "num_gpu"                                   ? place::most_cards
+    const uint64_t most = field == "num_gpu"                                   ? place::max_node_devices
                           : field == "gpu_milli"                               ? 1000
                           : field == "cpu_milli"                               ? 100'000'000
                           : field == "memory_mib" || field == "gpu_memory_mib" ? uint64_t{1} << 30
@@ -103,14 +103,14 @@ Outcome<Pod> parse_request(std::string_view text, const std::vector<std::string_
                    "the fields are num_gpu, gpu_milli, gpu_memory_mib, gpu_spec, cpu_milli, memory_mib");
     if (error != std::errc() || end != value.data() + value.size() || number > most)
       return wrong(part, fmt::format("is not a whole number up to {}", most));
-    if (field == "num_gpu") pod.cards = static_cast<unsigned>(number);
+    if (field == "num_gpu") pod.devices = static_cast<unsigned>(number);
     if (field == "gpu_milli") pod.milli = static_cast<unsigned>(number), said_milli = true;
-    if (field == "gpu_memory_mib") pod.card_memory_mib = number;
+    if (field == "gpu_memory_mib") pod.device_memory_mib = number;
     if (field == "cpu_milli") pod.cpu_milli = static_cast<uint32_t>(number);
     if (field == "memory_mib") pod.memory_mib = number;
   }
-  if (pod.cards == 0 || (pod.card_memory_mib != 0 && !said_milli)) pod.milli = 0;
-  if (pod.cards == 0) pod.card_memory_mib = 0;
+  if (pod.devices == 0 || (pod.device_memory_mib != 0 && !said_milli)) pod.milli = 0;
+  if (pod.devices == 0) pod.device_memory_mib = 0;
   return pod;
 }
 
@@ -120,17 +120,17 @@ std::string explain(const Cluster& cluster, const Trace& trace, Strategy strateg
   std::vector<place::Standing> standing;
   uint64_t asked = 0;
   uint64_t held = 0;
-  for (const uint32_t i : arrivals(trace, cluster.cards(), seed)) {
+  for (const uint32_t i : arrivals(trace, cluster.devices(), seed)) {
     asked += trace.pods[i].demand();
-    if (asked * 100 > cluster.cards() * 1000 * percent) break;
+    if (asked * 100 > cluster.devices() * 1000 * percent) break;
     const auto spot = setup.engine.place(setup.kinds[i]);
     if (!spot) continue;
     standing.push_back({setup.kinds[i], *spot});
     held += trace.pods[i].demand();
   }
-  return fmt::format("After {} % of the cards were asked for, {:.2f} % are in use ({}, seed {}).\n", percent,
-                     static_cast<double>(held) / static_cast<double>(cluster.cards()) / 10, text(strategy),
-                     seed) +
+  return fmt::format("After {} % of the devices were asked for, {:.2f} % are in use ({}, seed {}).\n",
+                     percent, static_cast<double>(held) / static_cast<double>(cluster.devices()) / 10,
+                     text(strategy), seed) +
          answer(setup.engine, setup.names, strategy, standing, request);
 }
 
@@ -152,7 +152,7 @@ std::string repack_table(const Snapshot& snapshot, Strategy strategy, unsigned d
   const place::Repack plan = planned(snapshot, strategy, devices);
   const auto at = [&](const place::Spot& s) {
     std::vector<int> set;
-    for (place::CardSet c = s.cards; c != 0; c &= c - 1) set.push_back(std::countr_zero(c));
+    for (place::DeviceSet c = s.devices; c != 0; c &= c - 1) set.push_back(std::countr_zero(c));
     return fmt::format("{} device{} {}", snapshot.nodes[s.node].name, set.size() == 1 ? "" : "s",
                        fmt::join(set, ","));
   };

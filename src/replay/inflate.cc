@@ -3,19 +3,19 @@
 #include <chrono>
 
 namespace carve::replay {
-std::vector<uint32_t> arrivals(const Trace& trace, uint64_t cards, uint64_t seed) {
+std::vector<uint32_t> arrivals(const Trace& trace, uint64_t devices, uint64_t seed) {
   std::vector<uint32_t> order(trace.pods.size());
-  uint64_t demand = 0;  // In thousandths of a card.
+  uint64_t demand = 0;  // In thousandths of a device.
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i, demand += trace.pods[i].demand();
   Random(seed, pods_order).shuffle(order);
-  const uint64_t most = cards * 1300;
+  const uint64_t most = devices * 1300;
   Random chance(seed, clones);
   while (demand > most) {
     const auto i = static_cast<std::ptrdiff_t>(chance.below(order.size()));
     demand -= trace.pods[order[static_cast<size_t>(i)]].demand();
     order.erase(order.begin() + i);
   }
-  // A trace that asks for no card at all is replayed as it is.
+  // A trace that asks for no device at all is replayed as it is.
   while (demand != 0) {
     const auto i = static_cast<uint32_t>(chance.below(trace.pods.size()));
     if (demand + trace.pods[i].demand() > most) break;
@@ -27,7 +27,7 @@ std::vector<uint32_t> arrivals(const Trace& trace, uint64_t cards, uint64_t seed
 
 Inflated inflate(const Cluster& cluster, const Trace& trace, Strategy strategy, bool known, uint64_t seed) {
   Setup setup(cluster, trace, strategy, known, seed);
-  const uint64_t all = cluster.cards() * 1000;
+  const uint64_t all = cluster.devices() * 1000;
   Inflated out;
   std::array<uint64_t, class_names.size()> failed{};
   std::array<uint64_t, class_names.size()> arrived{};
@@ -42,7 +42,7 @@ Inflated inflate(const Cluster& cluster, const Trace& trace, Strategy strategy, 
     out.failed[m] = failed;
     out.arrived[m] = arrived;
   };
-  for (const uint32_t i : arrivals(trace, cluster.cards(), seed)) {
+  for (const uint32_t i : arrivals(trace, cluster.devices(), seed)) {
     const Pod& pod = trace.pods[i];
     // A mark shows what stood before the arrival that passes it.
     asked += pod.demand();

@@ -1,8 +1,9 @@
 // Arrivals that never leave, until more was asked for than there is: the protocol of the FGD paper.
 //
 // The pods, sorted by name, are shuffled; then clones of uniformly chosen ones are appended until one more
-// would take the demand past 130 % of the cluster's cards (where the trace has more already, uniformly chosen
-// pods are removed). They arrive one at a time; one that does not fit is dropped and counts as arrived.
+// would take the demand past 130 % of the cluster's devices (where the trace has more already, uniformly
+// chosen pods are removed). They arrive one at a time; one that does not fit is dropped and counts as
+// arrived.
 #pragma once
 
 #include <array>
@@ -11,7 +12,7 @@
 
 namespace carve::replay {
 
-// Percent of the cards asked for so far.
+// Percent of the devices asked for so far.
 inline constexpr std::array<unsigned, 5> marks = {80, 90, 95, 100, 130};
 
 // A point for each percent from 0 to 130.
@@ -26,7 +27,7 @@ struct Inflated {                                // Of one replay.
 };
 
 // The order of arrivals: positions in trace.pods.
-std::vector<uint32_t> arrivals(const Trace&, uint64_t cards, uint64_t seed);
+std::vector<uint32_t> arrivals(const Trace&, uint64_t devices, uint64_t seed);
 
 // known: the policy is told the trace's requests as the workload to expect, as the paper does. Otherwise a
 // policy that can learns it from the arrivals.

@@ -151,7 +151,7 @@ int main(int argc, char** argv) {
   app.add_option("--arrivals", o.arrivals, "inflate: nobody leaves; churn: everybody does")
       ->check(CLI::IsMember({"inflate", "churn"}))
       ->capture_default_str();
-  app.add_option("--load", o.load, "churn: cards asked for at a moment, as a part of the cluster's")
+  app.add_option("--load", o.load, "churn: devices asked for at a moment, as a part of the cluster's")
       ->check(CLI::Range(0.01, 10.0))
       ->capture_default_str();
   app.add_option("--lifetimes", o.lifetimes, "churn: exponential, or the trace's own")
@@ -186,7 +186,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1u, 1'000'000u))
       ->type_name("DEVICES");
   app.add_flag("--quiet", o.quiet, "Nothing on stderr while it runs");
-  app.add_option("--filled", o.filled, "explain: percent of the cards asked for before")
+  app.add_option("--filled", o.filled, "explain: percent of the devices asked for before")
       ->check(CLI::Range(0u, 130u))
       ->capture_default_str();
   app.add_option("--jobs", o.jobs, "Threads")->check(CLI::Range(1u, 1024u))->capture_default_str();

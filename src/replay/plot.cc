@@ -57,7 +57,7 @@ std::string axes(std::string_view trace) {
       "<polyline points=\"{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\" fill=\"none\" stroke=\"#999\" "
       "stroke-dasharray=\"4 3\"/>\n",
       x_of(from), y_of(from), x_of(100), y_of(100), x_of(curve_points - 1), y_of(100));
-  out += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">% of the cards asked for</text>\n",
+  out += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">% of the devices asked for</text>\n",
                      (left + width - right) / 2, height - 8);
   return out;
 }
@@ -126,7 +126,7 @@ std::string plot(const std::vector<Series>& all) {
   for (const Strategy policy : policies) names.emplace_back(text(policy));
   const size_t below = 40 + 18 * names.size();
   out += panel(traces.size(),  // One place more, for the legend.
-               legend("% of the cards in use", names) +
+               legend("% of the devices in use", names) +
                    fmt::format("<line x1=\"{0}\" x2=\"{1}\" y1=\"{2}\" y2=\"{2}\" stroke=\"#999\" "
                                "stroke-dasharray=\"4 3\"/><text x=\"{3}\" y=\"{4}\">nothing wasted</text>\n",
                                left, left + 24, below, left + 32, below + 4));

@@ -94,7 +94,7 @@ TEST(Trace, what_is_wrong_is_told_with_file_line_and_field) {
       {fmt::format("{}a,1,1,1,1001,,,,,\n", pod_header), ":2: gpu_milli: '1001'"},
       {fmt::format("{}a,1,1,1,0,,,,,\n", pod_header), ":2: gpu_milli: '0'"},
       {fmt::format("{}a,1,1,0,500,,,,,\n", pod_header), ":2: gpu_milli: '500'"},
-      {fmt::format("{}a,1,1,1,500,T4|X9,,,,\n", pod_header), "no node has cards of model 'X9'"},
+      {fmt::format("{}a,1,1,1,500,T4|X9,,,,\n", pod_header), "no node has devices of model 'X9'"},
       {fmt::format("{}a,1,1,1,500,,,,,\na,1,1,1,500,,,,,\n", pod_header),
        ":3: name: 'a' is the name of row 1"},
       {fmt::format("{}a,1,1,1,500,,,,9,3\n", pod_header), ":2: deletion_time: 3 is before creation_time 9"},
@@ -111,7 +111,7 @@ TEST(Trace, what_is_wrong_is_told_with_file_line_and_field) {
   }
   EXPECT_THAT(read_trace("/nowhere", cluster).error().sentence, HasSubstr("cannot be opened"));
   EXPECT_THAT(read_cluster(File(fmt::format("{}n,1,1,0,\n", node_header)).path()).error().sentence,
-              HasSubstr("not one card"));
+              HasSubstr("not one device"));
   EXPECT_THAT(read_cluster(File(fmt::format("{}n,1,1,99,T4\n", node_header)).path()).error().sentence,
               HasSubstr(":2: gpu: '99'"));
 }
@@ -129,11 +129,11 @@ TEST(Trace, carriage_returns_column_order_and_missing_columns_are_no_fault) {
 
 TEST(Inflate, arrivals_ask_for_130_percent_and_not_more) {
   const Cluster cluster = cluster_of(30);
-  const uint64_t all = cluster.cards() * 1000;
+  const uint64_t all = cluster.devices() * 1000;
   for (const unsigned pods : {20u, 2000u}) {
     const Trace trace = trace_of(cluster, pods);
     uint64_t demand = 0;
-    for (const uint32_t i : arrivals(trace, cluster.cards(), 42)) demand += trace.pods[i].demand();
+    for (const uint32_t i : arrivals(trace, cluster.devices(), 42)) demand += trace.pods[i].demand();
     EXPECT_LE(demand * 100, all * 130);
     EXPECT_GE((demand + 8000) * 100, all * 130);
   }
@@ -189,7 +189,7 @@ TEST(Plot, has_a_panel_for_each_trace_and_a_line_for_each_policy) {
   EXPECT_EQ(count("<g "), count("</g>"));
   const auto& curve = all[0].inflated[0].curve;
   EXPECT_EQ(curve[0], 0);
-  EXPECT_NEAR(curve[50], 50, 4.5) << "one arrival asks for up to 8 of 180 cards";
+  EXPECT_NEAR(curve[50], 50, 4.5) << "one arrival asks for up to 8 of 180 devices";
   EXPECT_NEAR(curve[100], all[0].inflated[0].allocated[3], 1e-9);
   EXPECT_TRUE(std::ranges::is_sorted(curve));
 }
@@ -203,9 +203,9 @@ TEST(Explain, tells_where_or_why_nowhere_in_a_filled_cluster) {
     return explain(cluster, trace, Strategy::carve, true, 42, filled, *pod);
   };
   EXPECT_THAT(ask("gpu_milli=500,gpu_spec=T4", 50), HasSubstr("It would go to n"));
-  EXPECT_THAT(ask("gpu_milli=500,gpu_spec=T4", 50), HasSubstr("(T4), card"));
+  EXPECT_THAT(ask("gpu_milli=500,gpu_spec=T4", 50), HasSubstr("(T4), device"));
   EXPECT_THAT(ask("num_gpu=8,cpu_milli=1000", 130), HasSubstr("0/30 nodes can serve: "));
-  EXPECT_THAT(ask("num_gpu=8,cpu_milli=1000", 130), HasSubstr("10 too few cards"));
+  EXPECT_THAT(ask("num_gpu=8,cpu_milli=1000", 130), HasSubstr("10 too few devices"));
   for (const char* wrong :
        {"gpu", "gpu_milli=", "gpu_milli=1001", "num_gpu=-1", "gpu_spec=X", "colour=red"}) {
     const auto pod = parse_request(wrong, models_of(cluster));

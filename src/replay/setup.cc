@@ -3,9 +3,9 @@
 namespace carve::replay {
 
 unsigned class_of(const Pod& p) {
-  if (p.cards == 0) return 0;
-  if (p.cards == 1) return p.milli < 1000 ? 1 : 2;
-  return p.cards == 2 ? 3 : p.cards <= 4 ? 4 : 5;
+  if (p.devices == 0) return 0;
+  if (p.devices == 1) return p.milli < 1000 ? 1 : 2;
+  return p.devices == 2 ? 3 : p.devices <= 4 ? 4 : 5;
 }
 
 Setup::Setup(const Cluster& cluster, const Trace& trace, Strategy strategy, bool known, uint64_t seed)
@@ -20,9 +20,9 @@ Setup::Setup(const Cluster& cluster, const Trace& trace, Strategy strategy, bool
     node.cpu_free = from.cpu_milli;
     node.host_free = {from.memory_mib << 20};
     node.model = static_cast<uint8_t>(*engine.fleet().model(from.model));
-    place::CardState card;
-    card.usable = card.free = 16_GiB;  // Nobody asks for any.
-    engine.fleet().add(node, std::vector<place::CardState>(from.cards, card));
+    place::DeviceState device;
+    device.usable = device.free = 16_GiB;  // Nobody asks for any.
+    engine.fleet().add(node, std::vector<place::DeviceState>(from.devices, device));
   }
 
   if (engine.expects() && (known || !engine.learns())) {

@@ -20,7 +20,7 @@ enum Purpose : uint64_t {
   who_comes = 6
 };
 
-// What failed is counted by what was asked: no card, a part of one, one, 2, 3-4, 5 and more.
+// What failed is counted by what was asked: no device, a part of one, one, 2, 3-4, 5 and more.
 inline constexpr std::array<std::string_view, 6> class_names = {"cpu", "part", "1", "2", "4", "8"};
 unsigned class_of(const Pod&);
 

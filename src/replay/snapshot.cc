@@ -105,28 +105,29 @@ Snapshot::Node read_node(Reader& r, const Json& at, const std::string& path) {
   node.state.host_free = {r.number(Reader::field(at, "host_memory_bytes"), path + ".host_memory_bytes",
                                    most_memory, most_memory)};
   node.state.up = r.truth(Reader::field(at, "up"), path + ".up", true);
-  for (const Json& card : r.list(r.needed(at, path, "devices"), path + ".devices", place::most_cards)) {
-    const std::string here = fmt::format("{}.devices[{}]", path, node.cards.size());
-    r.object(card, here, {"memory_bytes", "trouble"});
+  for (const Json& device :
+       r.list(r.needed(at, path, "devices"), path + ".devices", place::max_node_devices)) {
+    const std::string here = fmt::format("{}.devices[{}]", path, node.devices.size());
+    r.object(device, here, {"memory_bytes", "trouble"});
     if (!r.good()) return node;
-    place::CardState state;
+    place::DeviceState state;
     state.usable =
-        state.free = {r.number(r.needed(card, here, "memory_bytes"), here + ".memory_bytes", most_memory)};
-    state.sick = !r.word(Reader::field(card, "trouble"), here + ".trouble", true).empty();
-    node.cards.push_back(state);
+        state.free = {r.number(r.needed(device, here, "memory_bytes"), here + ".memory_bytes", most_memory)};
+    state.sick = !r.word(Reader::field(device, "trouble"), here + ".trouble", true).empty();
+    node.devices.push_back(state);
   }
   if (const Json* links = Reader::field(at, "links"); links != nullptr && r.good()) {
     // The rows of the matrix that nvidia-smi prints, and its heading.
     std::string matrix = "\t";
-    for (size_t i = 0; i < node.cards.size(); ++i) matrix += fmt::format("GPU{} ", i);
+    for (size_t i = 0; i < node.devices.size(); ++i) matrix += fmt::format("GPU{} ", i);
     size_t row = 0;
-    for (const Json& line : r.list(links, path + ".links", place::most_cards)) {
+    for (const Json& line : r.list(links, path + ".links", place::max_node_devices)) {
       if (line.kind != Kind::text || line.text.size() > 1024 ||
           line.text.find_first_of("\n\r") != std::string::npos)
         r.wrong(line, fmt::format("{}.links[{}]", path, row), "is no row of links, such as \"X NV12 SYS\"");
       matrix += fmt::format("\nGPU{} {}", row++, line.text);
     }
-    auto read = place::Topology::read(matrix, static_cast<unsigned>(node.cards.size()));
+    auto read = place::Topology::read(matrix, static_cast<unsigned>(node.devices.size()));
     if (!read)
       r.wrong(*links, path + ".links", read.error().sentence);
     else
@@ -135,9 +136,9 @@ Snapshot::Node read_node(Reader& r, const Json& at, const std::string& path) {
   return node;
 }
 
-// A request of this size on these cards, as the rules see it beside those above it. The sentence of the first
-// that is broken.
-std::optional<std::string> refusal(const Snapshot::Node& node, const place::Ask& ask, place::CardSet set) {
+// A request of this size on these devices, as the rules see it beside those above it. The sentence of the
+// first that is broken.
+std::optional<std::string> refusal(const Snapshot::Node& node, const place::Ask& ask, place::DeviceSet set) {
   if (ask.cpu_milli > node.state.cpu_free)
     return fmt::format("{}m of CPU held, and beside those above it {}m are there", ask.cpu_milli,
                        node.state.cpu_free);
@@ -146,7 +147,7 @@ std::optional<std::string> refusal(const Snapshot::Node& node, const place::Ask&
                        text(ask.host_memory).c_str(), text(node.state.host_free).c_str());
   for (; set != 0; set &= set - 1) {
     const auto i = static_cast<unsigned>(std::countr_zero(set));
-    const place::CardState& c = node.cards[i];
+    const place::DeviceState& c = node.devices[i];
     const std::string where = fmt::format("device {}: ", i);
     if (c.exclusive) return where + "one above it holds the whole device";
     if (ask.exclusive && c.tenants != 0)
@@ -165,11 +166,11 @@ std::optional<std::string> refusal(const Snapshot::Node& node, const place::Ask&
 }
 
 // Takes it of the node, so that the next one meets what is left.
-void take(Snapshot::Node& node, const place::Ask& ask, place::CardSet set) {
+void take(Snapshot::Node& node, const place::Ask& ask, place::DeviceSet set) {
   node.state.cpu_free -= ask.cpu_milli;
   node.state.host_free.count -= ask.host_memory.count;
   for (; set != 0; set &= set - 1) {
-    place::CardState& c = node.cards[static_cast<unsigned>(std::countr_zero(set))];
+    place::DeviceState& c = node.devices[static_cast<unsigned>(std::countr_zero(set))];
     c.free.count -= need(ask, c).count;
     c.free_share.basis_points -= needed_share(ask).basis_points;
     ++c.tenants;
@@ -200,20 +201,21 @@ Snapshot::Held read_held(Reader& r, const Json& at, const std::string& path, con
   held.spot.node = node->second;
   Snapshot::Node& there = rest[node->second];
   place::Ask& ask = held.ask;
-  for (const Json& device : r.list(Reader::field(at, "devices"), path + ".devices", place::most_cards)) {
-    const uint64_t i = r.number(&device, path + ".devices", place::most_cards);
+  for (const Json& device :
+       r.list(Reader::field(at, "devices"), path + ".devices", place::max_node_devices)) {
+    const uint64_t i = r.number(&device, path + ".devices", place::max_node_devices);
     if (!r.good()) return held;
-    if (i >= there.cards.size())
-      return r.wrong(
-                 device, path + ".devices",
-                 fmt::format("node {} has {} devices, counted from 0, and no {}", on, there.cards.size(), i)),
+    if (i >= there.devices.size())
+      return r.wrong(device, path + ".devices",
+                     fmt::format("node {} has {} devices, counted from 0, and no {}", on,
+                                 there.devices.size(), i)),
              held;
-    const auto bit = place::CardSet{1} << i;
-    if ((held.spot.cards & bit) != 0)
+    const auto bit = place::DeviceSet{1} << i;
+    if ((held.spot.devices & bit) != 0)
       return r.wrong(device, path + ".devices", fmt::format("{} is there twice", i)), held;
-    held.spot.cards |= bit;
+    held.spot.devices |= bit;
   }
-  ask.cards = static_cast<uint8_t>(std::popcount(held.spot.cards));
+  ask.devices = static_cast<uint8_t>(std::popcount(held.spot.devices));
   ask.memory = {r.number(Reader::field(at, "memory_bytes"), path + ".memory_bytes", most_memory)};
   ask.share = {static_cast<uint32_t>(
       r.number(Reader::field(at, "share_bp"), path + ".share_bp", whole_device.basis_points))};
@@ -226,14 +228,14 @@ Snapshot::Held read_held(Reader& r, const Json& at, const std::string& path, con
   if (!r.good()) return held;
   if (ask.exclusive && (ask.memory.count != 0 || ask.share.basis_points != 0))
     return r.wrong(at, path + ".exclusive", "takes whole devices: leave out memory_bytes and share_bp"), held;
-  if (const auto why = refusal(there, ask, held.spot.cards))
+  if (const auto why = refusal(there, ask, held.spot.devices))
     return r.wrong(at, path, fmt::format("'{}' on node {}, {}", held.name, on, *why)), held;
   bool first = true;
-  for (place::CardSet set = held.spot.cards; set != 0; set &= set - 1, first = false) {
-    const Bytes needed = need(ask, there.cards[static_cast<unsigned>(std::countr_zero(set))]);
+  for (place::DeviceSet set = held.spot.devices; set != 0; set &= set - 1, first = false) {
+    const Bytes needed = need(ask, there.devices[static_cast<unsigned>(std::countr_zero(set))]);
     held.spot.memory = first ? needed : std::min(held.spot.memory, needed);
   }
-  take(there, ask, held.spot.cards);
+  take(there, ask, held.spot.devices);
   return held;
 }
 
@@ -300,7 +302,7 @@ Scene::Scene(const Snapshot& snapshot, Strategy strategy) : engine(strategy) {
   for (const Snapshot::Node& node : snapshot.nodes) {
     place::NodeState state = node.state;
     state.model = static_cast<uint8_t>(*fleet.model(node.model));
-    const uint32_t n = fleet.add(state, node.cards);
+    const uint32_t n = fleet.add(state, node.devices);
     if (node.links) fleet.set_topology(n, *node.links);
   }
   place::Census census(UINT64_MAX);

@@ -24,7 +24,7 @@ struct Snapshot {
     std::string name;
     std::string model;
     place::NodeState state;  // As if nothing were held; its model is not set.
-    std::vector<place::CardState> cards;
+    std::vector<place::DeviceState> devices;
     std::optional<place::Topology> links;
   };
   struct Held {

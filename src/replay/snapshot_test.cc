@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Two nodes of two 80 GiB cards; "a" and "b" share the first, "c" has a little of the second node.
+// Two nodes of two 80 GiB devices; "a" and "b" share the first, "c" has a little of the second node.
 constexpr std::string_view fleet = R"({
   "nodes": [
     {"name": "n1", "model": "A100", "cpu_milli": 8000, "host_memory_bytes": 68719476736,
@@ -38,11 +38,11 @@ TEST(Snapshot, is_read_and_everybody_stands_in_his_place) {
   ASSERT_TRUE(s) << s.error().sentence;
   const Scene scene(*s, Strategy::binpack);
   const place::Fleet& f = scene.engine.fleet();
-  EXPECT_EQ(f.cards(0)[0].free, 47_GiB);
-  EXPECT_EQ(f.cards(0)[0].free_share.basis_points, 500u);
-  EXPECT_EQ(f.cards(0)[0].isolated, 2);
+  EXPECT_EQ(f.devices(0)[0].free, 47_GiB);
+  EXPECT_EQ(f.devices(0)[0].free_share.basis_points, 500u);
+  EXPECT_EQ(f.devices(0)[0].isolated, 2);
   EXPECT_EQ(f.node(0).cpu_free, 6000u);
-  EXPECT_TRUE(f.cards(1)[1].sick);
+  EXPECT_TRUE(f.devices(1)[1].sick);
   ASSERT_NE(f.topology(0), nullptr);
   EXPECT_EQ(f.topology(0)->link(0, 1), place::Link::nvlink);
 }
@@ -124,10 +124,10 @@ TEST(Snapshot, explains_where_a_request_would_go_and_why_nowhere) {
     return explain(s, Strategy::binpack, *pod);
   };
   EXPECT_THAT(said("num_gpu=2,gpu_memory_mib=1024,gpu_milli=10"),
-              HasSubstr("It would go to n1 (A100), cards 0, 1"));
+              HasSubstr("It would go to n1 (A100), devices 0, 1"));
   EXPECT_THAT(said("num_gpu=2,gpu_memory_mib=1024,gpu_milli=10"), HasSubstr("they are connected by NVLink"));
-  // 47 GiB are free on n1's first card, and 5 % of its compute; the second card would serve alone.
-  EXPECT_THAT(said("gpu_memory_mib=40960,gpu_milli=200"), HasSubstr("It would go to n1 (A100), card 1"));
+  // 47 GiB are free on n1's first device, and 5 % of its compute; the second device would serve alone.
+  EXPECT_THAT(said("gpu_memory_mib=40960,gpu_milli=200"), HasSubstr("It would go to n1 (A100), device 1"));
   EXPECT_THAT(
       said("num_gpu=2,gpu_memory_mib=40960,gpu_milli=200"),
       HasSubstr("0/2 nodes can serve: 1 unhealthy, 1 compute; with at most 5% of the compute it would fit"));
@@ -159,11 +159,11 @@ TEST(Snapshot, whole_devices_of_different_sizes_give_what_the_smallest_has) {
         "f");
     ASSERT_TRUE(s) << s.error().sentence;
     Pod pod;
-    pod.cards = 1, pod.card_memory_mib = 1;
+    pod.devices = 1, pod.device_memory_mib = 1;
     EXPECT_THAT(explain(*s, Strategy::carve, pod), HasSubstr("0/1 nodes can serve"));
     const Scene scene(*s, Strategy::carve);
     EXPECT_EQ(scene.standing[0].spot.memory.count, smaller);
-    for (const place::CardState& c : scene.engine.fleet().cards(0)) EXPECT_LE(c.free, c.usable);
+    for (const place::DeviceState& c : scene.engine.fleet().devices(0)) EXPECT_LE(c.free, c.usable);
   }
 }
 

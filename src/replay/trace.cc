@@ -45,9 +45,9 @@ std::vector<std::string> split_models(std::string_view text) {
   return out;
 }
 
-uint64_t Cluster::cards() const {
+uint64_t Cluster::devices() const {
   uint64_t sum = 0;
-  for (const Node& n : nodes) sum += n.cards;
+  for (const Node& n : nodes) sum += n.devices;
   return sum;
 }
 
@@ -69,18 +69,18 @@ Outcome<Cluster> read_cluster(const std::string& path) {
     if (!cpus) return tl::unexpected(cpus.error());
     const auto mib = csv->number(memory, 0, trace_memory);
     if (!mib) return tl::unexpected(mib.error());
-    const auto cards = csv->number(gpu, 0, place::most_cards);
-    if (!cards) return tl::unexpected(cards.error());
+    const auto devices = csv->number(gpu, 0, place::max_node_devices);
+    if (!devices) return tl::unexpected(devices.error());
     const std::string_view m = csv->field(model);
-    if (*cards != 0 && !is_word(m)) return csv->wrong("model: '{}' is no name of a model", m.substr(0, 40));
+    if (*devices != 0 && !is_word(m)) return csv->wrong("model: '{}' is no name of a model", m.substr(0, 40));
     if (std::ranges::find(models, m) == models.end()) {
       if (models.size() == place::most_models) return csv->wrong("more than {} models", place::most_models);
       models.emplace_back(m);
     }
     cluster.nodes.push_back({std::string(csv->field(sn)), static_cast<uint32_t>(*cpus), *mib,
-                             static_cast<unsigned>(*cards), std::string(m)});
+                             static_cast<unsigned>(*devices), std::string(m)});
   }
-  if (cluster.cards() == 0) return csv->wrong("not one card in the whole list of nodes");
+  if (cluster.devices() == 0) return csv->wrong("not one device in the whole list of nodes");
   return cluster;
 }
 
@@ -91,11 +91,11 @@ Outcome<Trace> read_trace(const std::string& path, const Cluster& cluster) {
                         "creation_time", "deletion_time"},
                        5);
   if (!csv) return tl::unexpected(csv.error());
-  std::unordered_map<std::string, unsigned> largest;  // Cards of the largest node, by model.
+  std::unordered_map<std::string, unsigned> largest;  // Devices of the largest node, by model.
   unsigned largest_of_all = 0;
   for (const Node& n : cluster.nodes) {
-    largest[n.model] = std::max(largest[n.model], n.cards);
-    largest_of_all = std::max(largest_of_all, n.cards);
+    largest[n.model] = std::max(largest[n.model], n.devices);
+    largest_of_all = std::max(largest_of_all, n.devices);
   }
 
   Trace trace;
@@ -111,23 +111,23 @@ Outcome<Trace> read_trace(const std::string& path, const Cluster& cluster) {
     if (!cpus) return tl::unexpected(cpus.error());
     const auto mib = csv->number(memory, 0, trace_memory);
     if (!mib) return tl::unexpected(mib.error());
-    const auto cards = csv->number(num, 0, 1000);
-    if (!cards) return tl::unexpected(cards.error());
-    if (*cards > largest_of_all)
-      return csv->wrong("num_gpu: {}, and the largest node has {}", *cards, largest_of_all);
-    const auto part = csv->number(milli, *cards == 0 ? 0 : 1, *cards == 0 ? 0 : 1000);
+    const auto devices = csv->number(num, 0, 1000);
+    if (!devices) return tl::unexpected(devices.error());
+    if (*devices > largest_of_all)
+      return csv->wrong("num_gpu: {}, and the largest node has {}", *devices, largest_of_all);
+    const auto part = csv->number(milli, *devices == 0 ? 0 : 1, *devices == 0 ? 0 : 1000);
     if (!part) return tl::unexpected(part.error());
-    Pod pod{std::string(csv->field(name)), static_cast<uint32_t>(*cpus), *mib,
-            static_cast<unsigned>(*cards), static_cast<unsigned>(*part), split_models(csv->field(spec))};
+    Pod pod{std::string(csv->field(name)),   static_cast<uint32_t>(*cpus), *mib,
+            static_cast<unsigned>(*devices), static_cast<unsigned>(*part), split_models(csv->field(spec))};
     unsigned largest_allowed = 0;
     for (const std::string& m : pod.models) {
       const auto known = largest.find(m);
       if (known == largest.end())
-        return csv->wrong("gpu_spec: no node has cards of model '{}'", m.substr(0, 40));
+        return csv->wrong("gpu_spec: no node has devices of model '{}'", m.substr(0, 40));
       largest_allowed = std::max(largest_allowed, known->second);
     }
-    if (!pod.models.empty() && pod.cards > largest_allowed)
-      return csv->wrong("num_gpu: {}, and the largest node of the allowed models has {}", pod.cards,
+    if (!pod.models.empty() && pod.devices > largest_allowed)
+      return csv->wrong("num_gpu: {}, and the largest node of the allowed models has {}", pod.devices,
                         largest_allowed);
     if (!csv->field(created).empty() || !csv->field(deleted).empty()) {
       const auto from = csv->number(created, 0, trace_seconds);
@@ -153,11 +153,11 @@ Outcome<Trace> read_trace(const std::string& path, const Cluster& cluster) {
 
 place::Ask ask_of(const Pod& pod, const place::Fleet& fleet) {
   place::Ask ask;
-  ask.cards = static_cast<uint8_t>(pod.cards);
+  ask.devices = static_cast<uint8_t>(pod.devices);
   ask.share = {pod.milli * 10};
   // A trace tells no memory: nothing to isolate, and no limit on the number of tenants.
-  ask.isolated = pod.card_memory_mib != 0;
-  ask.memory = {pod.card_memory_mib << 20};
+  ask.isolated = pod.device_memory_mib != 0;
+  ask.memory = {pod.device_memory_mib << 20};
   ask.cpu_milli = pod.cpu_milli;
   ask.host_memory = {pod.memory_mib << 20};
   if (!pod.models.empty()) {

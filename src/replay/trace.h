@@ -15,7 +15,7 @@ struct Node {
   std::string name;
   uint32_t cpu_milli = 0;
   uint64_t memory_mib = 0;
-  unsigned cards = 0;
+  unsigned devices = 0;
   std::string model;
 };
 
@@ -23,19 +23,19 @@ struct Pod {
   std::string name;
   uint32_t cpu_milli = 0;
   uint64_t memory_mib = 0;
-  unsigned cards = 0;
-  unsigned milli = 0;               // Of each card.
+  unsigned devices = 0;
+  unsigned milli = 0;               // Of each device.
   std::vector<std::string> models;  // Empty: any.
-  uint64_t card_memory_mib = 0;     // Of each card. No trace tells it; a request to be explained may.
+  uint64_t device_memory_mib = 0;   // Of each device. No trace tells it; a request to be explained may.
   uint64_t created = 0;             // Seconds; both 0 where the file does not tell.
   uint64_t deleted = 0;
 
-  unsigned demand() const { return cards * milli; }
+  unsigned demand() const { return devices * milli; }
 };
 
 struct Cluster {
   std::vector<Node> nodes;
-  uint64_t cards() const;
+  uint64_t devices() const;
 };
 
 // Sorted by name, as the protocol wants them.
@@ -46,7 +46,8 @@ struct Trace {
 
 Outcome<Cluster> read_cluster(const std::string& path);
 
-// Every pod is sound, and at least one node of the cluster has what it asks for in number and model of cards.
+// Every pod is sound, and at least one node of the cluster has what it asks for in number and model of
+// devices.
 Outcome<Trace> read_trace(const std::string& path, const Cluster&);
 
 // "T4|P100": T4 and P100.

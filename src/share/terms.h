@@ -34,7 +34,7 @@ struct Terms {
 inline constexpr Share unshared{100};
 
 struct Tuning {
-  Ns switch_cost = 100 * us;  // From one context to another (40 to 110 us on cards of 2018 to 2024).
+  Ns switch_cost = 100 * us;  // From one context to another (40 to 110 us on devices of 2018 to 2024).
 
   // A lease among batch tenants. Each costs a switch: at 2 % of the lease that is 2 %, and two saturating
   // tenants still gain over the hardware's own slices of 2 ms. Longer ones would gain little more and make

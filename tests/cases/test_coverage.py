@@ -1,7 +1,7 @@
 """Each way of taking device memory, in a slice of 2 GiB: not a byte beyond it, CUDA's own error, all usable again.
 
 The programs are tests/tenant/rows.cc, one per row of docs/coverage.md. A process outside of any slice asks the
-card's own NVML, without pause, how much of it is held.
+device's own NVML, without pause, how much of it is held.
 """
 import json
 import os
@@ -30,7 +30,7 @@ print(most, used())
 
 
 class Watcher:
-    """What the card says is held: before, and the most there was until `end()`."""
+    """What the device says is held: before, and the most there was until `end()`."""
 
     def __init__(self, world):
         environment = {**os.environ, "SIMGPU_DIR": str(world.folder / "state/sim"), "LD_LIBRARY_PATH": str(BUILD / "lib/carve/sim")}
@@ -55,7 +55,7 @@ def test_fills_its_slice_and_not_a_byte_more(world, kind):
     done = world.carve("run", "--memory", "2GiB", "--device", "0", "--", ROWS, kind, timeout=120)
     most = watcher.end()
     if done.returncode == 77:
-        pytest.skip(f"the simulated card has no such thing yet: {done.stdout.strip()}")
+        pytest.skip(f"the simulated device has no such thing yet: {done.stdout.strip()}")
     assert done.returncode == 0, done.stdout + done.stderr
     said = json.loads(done.stdout)
     assert said["error"] == [OUT_OF_MEMORY, OUT_OF_MEMORY], said

@@ -1,4 +1,4 @@
-"""The acceptance on a real card (tests/gpu/run.sh) over simulated ones, so that it works on the day there is a card."""
+"""The acceptance on a real device (tests/gpu/run.sh) over simulated ones, so that it works on the day there is a device."""
 import json
 import subprocess
 

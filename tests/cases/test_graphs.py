@@ -25,14 +25,14 @@ def test_ten_kernels_in_a_chain_take_the_time_of_ten(world, lookup):
 
 
 def test_launches_of_one_graph_in_several_streams_do_not_overlap(world):
-    """A kernel that fills a fifth of the card could run beside others; launches of one executable are ordered."""
+    """A kernel that fills a fifth of the device could run beside others; launches of one executable are ordered."""
     words = ["--kernels", "2ms", "--grid", "100", "--streams", "4", "--no-sync", "--seconds", "1"]
     graphs, kernels = load(world, *words, "--graphs"), load(world, *words)
     assert graphs["kernel_ns"] <= graphs["elapsed_ns"]
     assert kernels["kernel_ns"] > 1.5 * kernels["elapsed_ns"]
 
 
-def test_programs_of_one_card_share_it_by_graphs_as_by_kernels(world):
+def test_programs_of_one_device_share_it_by_graphs_as_by_kernels(world):
     said = load(world, "--kernels", "1ms", "--graphs", "--seconds", "2", "--processes", "3", "--no-sync")
     assert said["error"] is None and said["kernels_completed"] % 10 == 0
     assert said["kernel_ns"] <= 1.02 * said["elapsed_ns"]

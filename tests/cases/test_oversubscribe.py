@@ -57,9 +57,9 @@ for turn in range(2):
             break
         pieces.append(piece)
     assert result == OUT_OF_MEMORY, result
-    time.sleep(0.3)  # Full: whoever watches the card has a look.
+    time.sleep(0.3)  # Full: whoever watches the device has a look.
     said.append(len(pieces))
-    # All of it can be written and read, and the program's own wish does not bring it onto the card.
+    # All of it can be written and read, and the program's own wish does not bring it onto the device.
     for i, piece in enumerate(pieces):
         mark, back = c_uint64(i + 1), c_uint64()
         at = c_uint64(piece.value + 99 * MiB)
@@ -73,7 +73,7 @@ print(json.dumps(said))
 """
 
 
-def test_what_does_not_fit_lives_on_the_host_and_the_card_never_holds_more_than_the_quota(world):
+def test_what_does_not_fit_lives_on_the_host_and_the_device_never_holds_more_than_the_quota(world):
     watcher = Watcher(world)
     done = world.carve("run", "--memory", "1GiB", "--oversubscribe", "managed", "--spill", "2GiB", "--device", "0", "--",
                        "/usr/bin/python3", "-c", BEYOND, timeout=120)
@@ -82,7 +82,7 @@ def test_what_does_not_fit_lives_on_the_host_and_the_card_never_holds_more_than_
     context = 256 * MiB
     room = 3 * GiB - context
     seen = [room, 3 * GiB]
-    # The last piece that is partly on the card and partly on the host is cut at 2 MiB.
+    # The last piece that is partly on the device and partly on the host is cut at 2 MiB.
     count = room // (100 * MiB)
     assert json.loads(done.stdout) == [seen, count, seen, count]
-    assert GiB - 100 * MiB < most <= GiB, f"the card held {most}"
+    assert GiB - 100 * MiB < most <= GiB, f"the device held {most}"

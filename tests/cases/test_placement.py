@@ -1,4 +1,4 @@
-"""Which device: the references' examples, equal parts, whole cards beside shared ones, reasons."""
+"""Which device: the references' examples, equal parts, whole devices beside shared ones, reasons."""
 import subprocess
 
 import pytest
@@ -18,7 +18,7 @@ def free(world):
 
 
 @pytest.mark.devices("demo15x2")
-def test_binpack_fills_one_card_before_the_next(world):
+def test_binpack_fills_one_device_before_the_next(world):
     assert free(world) == [15 * GiB, 15 * GiB]
     assert hold(world, "pod1", "--memory", "2GiB") == [0]
     assert hold(world, "pod2", "--memory", "3GiB") == [0]
@@ -26,7 +26,7 @@ def test_binpack_fills_one_card_before_the_next(world):
 
 
 @pytest.mark.devices("demo15x2", "--strategy", "spread")
-def test_spread_uses_different_cards(world):
+def test_spread_uses_different_devices(world):
     assert hold(world, "pod1", "--memory", "2GiB") != hold(world, "pod2", "--memory", "3GiB")
     assert sorted(free(world)) == [12 * GiB, 13 * GiB]
 
@@ -42,23 +42,23 @@ def test_native_reserved_and_usable_are_the_references(world):
         assert device["simulated"]
 
 
-def test_parts_on_several_cards_are_equal_and_distinct(world):
+def test_parts_on_several_devices_are_equal_and_distinct(world):
     assert sorted(hold(world, "pair", "--total-memory", "8GiB", "--devices", "2")) == [0, 1]
     assert [p["quota_bytes"] for p in world.slices()["pair"]["parts"]] == [4 * GiB, 4 * GiB]
     done = world.carve("run", "--total-memory", "8193MiB", "--devices", "2", "--", "true")
     assert done.returncode == 125 and "8193 MiB" in done.stderr
 
 
-def test_a_whole_card_beside_a_shared_one(world):
+def test_a_whole_device_beside_a_shared_one(world):
     shared = hold(world, "shared", "--memory", "1GiB")
     whole = hold(world, "whole", "--exclusive")
     assert shared != whole
     done = world.carve("run", "--exclusive", "--", "true")
     assert done.returncode == 125 and "wants it alone" in done.stderr
-    assert hold(world, "more", "--memory", "1GiB") == shared, "nobody joins an exclusive card"
+    assert hold(world, "more", "--memory", "1GiB") == shared, "nobody joins an exclusive device"
 
 
-def test_memory_and_compute_must_be_free_on_the_same_card(world):
+def test_memory_and_compute_must_be_free_on_the_same_device(world):
     hold(world, "a", "--memory", "1GiB", "--compute", "95%", "--device", "0")
     hold(world, "b", "--memory", "20GiB", "--device", "1")
     done = world.carve("explain", "--memory", "10GiB", "--compute", "10%")
@@ -69,7 +69,7 @@ def test_memory_and_compute_must_be_free_on_the_same_card(world):
     assert until(lambda: world.carve("explain", "--memory", "10GiB", "--compute", "10%").returncode == 0)
 
 
-def test_the_seventeenth_isolated_tenant_of_a_card_is_refused(world):
+def test_the_seventeenth_isolated_tenant_of_a_device_is_refused(world):
     for i in range(16):
         hold(world, f"t{i}", "--memory", "512MiB", "--device", "0")
     done = world.carve("run", "--memory", "512MiB", "--device", "0", "--", "true")
@@ -84,12 +84,12 @@ def test_explain_says_what_each_device_lacks(world):
 
 
 @pytest.mark.devices("demo15x2")
-def test_explain_says_which_card_and_why_that_one(world):
+def test_explain_says_which_device_and_why_that_one(world):
     hold(world, "pod1", "--memory", "2GiB")
     done = world.carve("explain", "--memory", "3GiB")
-    assert done.returncode == 0 and "it would get device 0: 3 GiB (binpack: the fullest card that fits" in done.stdout
+    assert done.returncode == 0 and "it would get device 0: 3 GiB (binpack: the fullest device that fits" in done.stdout
     assert "device 0: fits; 10 GiB would stay free" in done.stdout and "device 1: fits; 12 GiB would stay free" in done.stdout
-    assert "it would get device 1: 3 GiB (spread: the emptiest card" in world.carve("explain", "--memory", "3GiB", "--strategy", "spread").stdout
+    assert "it would get device 1: 3 GiB (spread: the emptiest device" in world.carve("explain", "--memory", "3GiB", "--strategy", "spread").stdout
 
 
 @pytest.mark.devices("demo15x2")

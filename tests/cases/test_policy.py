@@ -65,7 +65,7 @@ def test_a_change_waits_for_the_slices_of_each_device_and_names_them(world):
 def test_parts_of_one_slice_go_where_one_policy_holds(world):
     holder(world, "a", "--compute", "30%")
     world.carve("node", "set", "--policy", GUARANTEED)
-    # Binpack would take the fullest card, which still follows the old policy, and one of the others.
+    # Binpack would take the fullest device, which still follows the old policy, and one of the others.
     world.begin("run", "--memory", "1GiB", "--compute", "10%", "--devices", 2, "--name", "m", "--", "sleep", 600)
     assert until(lambda: "m" in world.slices())
     shown = world.show("m")

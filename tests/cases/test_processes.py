@@ -58,7 +58,7 @@ def test_a_setuid_program_drops_the_preload_and_is_found(world):
 
 
 def test_three_hundred_processes_at_once(world):
-    """All of them call cuInit, and 64 hold a context, the most that a card has; the first peers took a minute."""
+    """All of them call cuInit, and 64 hold a context, the most that a device has; the first peers took a minute."""
     program = f"""
 import ctypes, os, sys, time
 cu = ctypes.CDLL("libcuda.so.1")

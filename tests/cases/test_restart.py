@@ -224,7 +224,7 @@ def test_a_full_disk_refuses_new_slices_and_loses_none(tmp_path):
         w.agent.send_signal(signal.SIGTERM)
         w.agent.wait()
         w.arguments[w.arguments.index("--state") + 1] = str(small / "state")
-        # The ledger alone is on the small disk: simulated cards there would break when it is full.
+        # The ledger alone is on the small disk: simulated devices there would break when it is full.
         (small / "state").mkdir()
         (small / "state/sim").symlink_to(w.folder / "state/sim")
         (small / "state/sim.spec").write_text((w.folder / "state/sim.spec").read_text())

@@ -1,5 +1,5 @@
-"""Shares of real processes: the shipped agent and library over a simulated card, under the real clock. Two shared cores play the
-card, the tenants and the arbiter, so tolerances are wide; tests/share asserts the exact figures in virtual time."""
+"""Shares of real processes: the shipped agent and library over a simulated device, under the real clock. Two shared cores play the
+device, the tenants and the arbiter, so tolerances are wide; tests/share asserts the exact figures in virtual time."""
 import json
 import os
 import pathlib
@@ -14,7 +14,7 @@ from conftest import BUILD, LOAD, until
 
 pytestmark = pytest.mark.alone
 
-ONE_CARD = pytest.mark.devices("a10x1", "--policy", "fixed-share")
+ONE_DEVICE = pytest.mark.devices("a10x1", "--policy", "fixed-share")
 GUARANTEED = pytest.mark.devices("a10x1", "--policy", "guaranteed-burst-share")
 
 
@@ -59,9 +59,9 @@ def all_run(world, *names):
     assert until(lambda: all(compute(world).get(n, {}).get("leases", 0) > 3 for n in names)), compute(world)
 
 
-@ONE_CARD
+@ONE_DEVICE
 @pytest.mark.parametrize("words", ["", "--no-sync", "--no-sync --graphs", "--no-sync --streams 4", "--no-sync --processes 3"])
-def test_a_fixed_share_is_a_cap_on_an_empty_card(world, words):
+def test_a_fixed_share_is_a_cap_on_an_empty_device(world, words):
     alone = load(world, "a", 30, f"--kernels 200us {words}", 8)
     all_run(world, "a")
     in_some_window(world, lambda had: had["a"] == pytest.approx(30, abs=1.5), tries=3)
@@ -80,7 +80,7 @@ def test_a_guaranteed_share_is_held_beside_a_greedy_neighbour(world, words):
 
 
 @GUARANTEED
-def test_a_burst_tenant_alone_has_the_card(world):
+def test_a_burst_tenant_alone_has_the_device(world):
     environment = {**os.environ, "SIMGPU_DIR": str(world.folder / "state/sim"), "LD_LIBRARY_PATH": str(BUILD / "lib/carve/sim")}
     ratios = []
     for _ in range(3):
@@ -114,7 +114,7 @@ def test_who_goes_idle_leaves_its_time_and_has_it_back_at_once(world):
     b.communicate()
 
 
-@ONE_CARD
+@ONE_DEVICE
 def test_a_share_changes_while_the_program_runs(world):
     programs = [load(world, name, 20, "--kernels 200us --no-sync", 11) for name in ("a", "b")]
     all_run(world, "a", "b")
@@ -125,7 +125,7 @@ def test_a_share_changes_while_the_program_runs(world):
         result(p)
 
 
-@ONE_CARD
+@ONE_DEVICE
 def test_without_an_agent_fixed_shares_follow_the_timetable_until_it_is_back(world):
     seconds = 10
     shares = {"a": 20, "b": 30, "c": 50}
@@ -163,7 +163,7 @@ def bypass(world):
     return honest, named, samples() - before
 
 
-@ONE_CARD
+@ONE_DEVICE
 def test_who_passes_its_gate_is_seen_by_the_driver_and_named(world):
     _, named, samples = bypass(world)
     assert "passes its gate" in named and "python3" in named
@@ -177,7 +177,7 @@ def test_who_passes_its_gate_is_frozen_and_the_others_have_theirs_back(world):
     assert until(lambda: world.show("hostile")["state"] == "frozen")
     in_some_window(world, lambda had: had["honest"] == pytest.approx(60, abs=3), 1)
     utilised = until(lambda: world.json("devices")["devices"][0]["utilization_percent"] <= 75)
-    assert utilised, "the card does nothing for it any more"
+    assert utilised, "the device does nothing for it any more"
 
 
 @pytest.mark.devices("a10x1", "--policy", "fixed-share", "--audit", "kill")
@@ -189,7 +189,7 @@ def test_who_passes_its_gate_is_ended_where_so_configured(world):
 
 
 @pytest.mark.devices("a10x2", "--policy", "guaranteed-burst-share")
-def test_a_tenant_of_two_cards_has_its_share_of_both(world):
+def test_a_tenant_of_two_devices_has_its_share_of_both(world):
     gang = world.begin("run", "--total-memory", "2GiB", "--devices", 2, "--compute", "40%", "--name", "gang", "--", LOAD, "--device", "all",
                        *"--kernels 200us --no-sync".split(), "--seconds", 14)
     beside = [load(world, f"n{i}", 60, "--kernels 200us --no-sync", 14, "--device", i) for i in range(2)]
@@ -201,7 +201,7 @@ def test_a_tenant_of_two_cards_has_its_share_of_both(world):
 
 
 @GUARANTEED
-def test_a_killed_holder_leaves_the_card_at_once(world):
+def test_a_killed_holder_leaves_the_device_at_once(world):
     victim = load(world, "victim", 50, "--kernels 200us --no-sync", 20)
     other = load(world, "other", 50, "--kernels 200us --no-sync", 8)
     all_run(world, "victim", "other")

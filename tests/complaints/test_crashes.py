@@ -7,7 +7,7 @@ import pytest
 from conftest import LOAD, until
 
 
-def test_two_cards_memory_by_handle_and_peer_access_know_their_devices(inside):
+def test_two_devices_memory_by_handle_and_peer_access_know_their_devices(inside):
     """As NCCL does it: memory on each device, mapped for both, whichever context is current."""
     inside("""
 primary(0)

@@ -46,6 +46,6 @@ def test_without_its_agent_a_program_gets_no_device_at_all(world):
 
 
 def test_a_program_that_takes_memory_without_cuda_is_found(world):
-    """As Vulkan and OpenGL programs do: no libcuda in them, memory on the card."""
+    """As Vulkan and OpenGL programs do: no libcuda in them, memory on the device."""
     world.begin("run", "--memory", "1GiB", "--name", "a", "--", BUILD / "tests/escape_raw", "300", "600")
     assert is_told(world, "a")

@@ -10,7 +10,7 @@ begin()
 nvml = Nvml()
 free, total = info()
 pieces = [allocate(free - 4 * MiB)]
-must(cu.cuCtxSetLimit(0, c_size_t(64 << 10)))  # Takes device memory for every thread the card can hold.
+must(cu.cuCtxSetLimit(0, c_size_t(64 << 10)))  # Takes device memory for every thread the device can hold.
 end = time.monotonic() + 2
 while time.monotonic() < end:
     free, total = info()
@@ -66,7 +66,7 @@ os.kill(first, 9)
 """)
 
 
-def test_with_CUDA_VISIBLE_DEVICES_the_second_card_is_charged_and_not_the_first(world, beside):
+def test_with_CUDA_VISIBLE_DEVICES_the_second_device_is_charged_and_not_the_first(world, beside):
     beside("""
 import os, time
 os.environ["CUDA_VISIBLE_DEVICES"] = "1"

@@ -1,6 +1,6 @@
 // Any request, however it was put together, against any small machine: it is refused with a sentence, or it
-// is sound, and then it is placed on distinct cards that have room, under every policy, or each card says why
-// not.
+// is sound, and then it is placed on distinct devices that have room, under every policy, or each device says
+// why not.
 #include <cstdlib>
 
 #include "place/place.h"
@@ -56,11 +56,11 @@ Request request(Dice& dice) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Dice dice(data, size);
-  std::vector<place::Card> cards;
+  std::vector<place::DeviceSnapshot> devices;
   for (uint64_t n = dice.number(1) % 5; n > 0; --n) {
-    place::Card c;
-    c.device.index = static_cast<unsigned>(cards.size());
-    c.device.uuid.bytes[0] = static_cast<uint8_t>(cards.size() + 1);
+    place::DeviceSnapshot c;
+    c.device.index = static_cast<unsigned>(devices.size());
+    c.device.uuid.bytes[0] = static_cast<uint8_t>(devices.size() + 1);
     c.device.native = {(dice.number(1) % 32 + 1) << 30};
     c.free = {dice.number(2) % ((c.device.native.count >> 20) + 1) << 20};
     c.free_share = {static_cast<uint32_t>(dice.number(2) % 10001)};
@@ -69,7 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     c.isolated = c.tenants - static_cast<unsigned>(dice.number(1) % (c.tenants + 1));
     c.exclusive = dice.number(1) % 16 == 0;
     if (dice.number(1) % 16 == 0) c.trouble = "lost";
-    cards.push_back(c);
+    devices.push_back(c);
   }
   const auto sound = validated(request(dice));
   if (!sound) {
@@ -77,17 +77,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   for (unsigned s = 0; s <= static_cast<unsigned>(Strategy::lookahead); ++s) {
-    const auto answer = place::place(cards, *sound, static_cast<Strategy>(s));
-    if (answer.verdicts.size() != cards.size()) std::abort();
+    const auto answer = place::place(devices, *sound, static_cast<Strategy>(s));
+    if (answer.verdicts.size() != devices.size()) std::abort();
     if (!answer.placement) {
       if (answer.summary.empty()) std::abort();
       continue;
     }
-    const auto& chosen = answer.placement->cards;
+    const auto& chosen = answer.placement->devices;
     if (chosen.size() != sound->devices) std::abort();
     for (size_t i = 0; i < chosen.size(); ++i) {
       if (i > 0 && chosen[i] <= chosen[i - 1]) std::abort();
-      const place::Card& c = cards[chosen[i]];
+      const place::DeviceSnapshot& c = devices[chosen[i]];
       if (answer.placement->memory > c.free || answer.placement->share > c.free_share) std::abort();
       if (c.exclusive || !c.trouble.empty() || !answer.verdicts[chosen[i]].fits) std::abort();
       if (sound->exclusive && c.tenants != 0) std::abort();

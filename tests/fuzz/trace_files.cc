@@ -41,14 +41,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (data[0] % 2 == 0) {
     const auto cluster = read_cluster(file.path());
     if (!cluster) return complained(cluster.error(), file.path()), 0;
-    if (cluster->cards() == 0) std::abort();
+    if (cluster->devices() == 0) std::abort();
     return 0;
   }
   static const Cluster cluster = *read_cluster(File(nodes).path());
   const auto trace = read_trace(file.path(), cluster);
   if (!trace) return complained(trace.error(), file.path()), 0;
   for (const Pod& p : trace->pods)
-    if (p.cards > 8 || p.milli > 1000 || p.deleted < p.created) std::abort();
+    if (p.devices > 8 || p.milli > 1000 || p.deleted < p.created) std::abort();
   if (trace->pods.size() > 64) return 0;
   const Inflated out = inflate(cluster, *trace, carve::Strategy::carve, true, 42);
   for (size_t m = 0; m < marks.size(); ++m)

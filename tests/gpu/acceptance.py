@@ -1,8 +1,8 @@
 """What run.sh runs: the same cases on NVIDIA's own driver and, to keep them honest, on the simulated one.
 
 A case is a function that returns what it measured, raises Skipped with a reason, or fails an assertion. All of
-them share one agent, started here with state of its own in a temporary folder; the first visible card is used,
-and it must be idle, because a case compares what the card holds before and after to the byte.
+them share one agent, started here with state of its own in a temporary folder; the first visible device is used,
+and it must be idle, because a case compares what the device holds before and after to the byte.
 """
 import argparse
 import contextlib
@@ -31,8 +31,8 @@ class Skipped(Exception):
     pass
 
 
-class Card:
-    """The card by its own NVML, outside of any slice."""
+class Device:
+    """The device by its own NVML, outside of any slice."""
 
     def __init__(self, environment):
         # In a process of its own: the simulator is chosen by the environment a process starts with.
@@ -60,7 +60,7 @@ class Card:
 
 
 def watch():
-    """Answers on stdout what is asked on stdin; between questions looks at the card without pause."""
+    """Answers on stdout what is asked on stdin; between questions looks at the device without pause."""
     try:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")
     except OSError as error:
@@ -68,7 +68,7 @@ def watch():
         return
     device, memory, text = ctypes.c_void_p(), (ctypes.c_uint64 * 3)(), ctypes.create_string_buffer(96)
     if nvml.nvmlInit_v2() != 0 or nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)) != 0:
-        print(json.dumps({"error": "NVML sees no card"}), flush=True)
+        print(json.dumps({"error": "NVML sees no device"}), flush=True)
         return
 
     def used():
@@ -116,7 +116,7 @@ class Machine:
             if self.agent.poll() is not None or time.monotonic() > end:
                 raise SystemExit("run.sh: the agent does not start:\n" + (self.folder / "log").read_text())
             time.sleep(0.05)
-        self.card = Card(self.native)
+        self.device = Device(self.native)
 
     def test(self, name):
         path = self.build / "tests" / name
@@ -151,8 +151,8 @@ class Machine:
     def end(self):
         self.agent.send_signal(signal.SIGTERM)
         self.agent.wait(30)
-        self.card.process.stdin.close()
-        self.card.process.wait(10)
+        self.device.process.stdin.close()
+        self.device.process.wait(10)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -171,7 +171,7 @@ def until(true, seconds):
 def said(done):
     """The JSON a program printed; its skip (77) and its failure are passed on."""
     if done.returncode == 77:
-        raise Skipped((done.stdout + done.stderr).strip().rpartition("\n")[2] or "the program says that this card has no such thing")
+        raise Skipped((done.stdout + done.stderr).strip().rpartition("\n")[2] or "the program says that this device has no such thing")
     assert done.returncode == 0, f"exit status {done.returncode}: {(done.stdout + done.stderr).strip()[-600:]}"
     return json.loads(done.stdout.strip().splitlines()[-1])
 
@@ -188,7 +188,7 @@ def identity(m):
 def quota(kind):
     def case(m):
         limit = bytes_of(m.memory)
-        with m.card.watched() as most:
+        with m.device.watched() as most:
             done = m.run(m.test("tenant_rows"), kind)
         got = said(done)
         assert most[0] <= limit, f"{most[0] - limit} bytes beyond the slice"
@@ -202,8 +202,8 @@ def quota(kind):
 
 
 def neighbours(m):
-    """Two slices fill up at once: each gets its own, the card holds no more than both."""
-    with m.card.watched() as most:
+    """Two slices fill up at once: each gets its own, the device holds no more than both."""
+    with m.device.watched() as most:
         both = [m.begin(f"n{i}", m.test("tenant_rows"), "linear") for i in (1, 2)]
         done = [subprocess.CompletedProcess([], p.wait(240), p.stdout.read(), "") for p in both]
     got = [said(d) for d in done]
@@ -212,8 +212,8 @@ def neighbours(m):
     return {"pieces": [g["count"][0] for g in got]}
 
 
-def whole_card(m):
-    """What a program sees of its slice: its size as the card's, by cuMemGetInfo and by NVML."""
+def whole_device(m):
+    """What a program sees of its slice: its size as the device's, by cuMemGetInfo and by NVML."""
     free = said(m.run(m.test("tenant_rows"), "linear"))["free"][0]
     limit = bytes_of(m.memory)
     assert 0 < free <= limit, f"{free} free of {limit}"
@@ -268,9 +268,9 @@ def death(m):
 
 
 def many(m):
-    """Sixteen processes of one slice fill it up against each other: the card never holds more than the slice."""
+    """Sixteen processes of one slice fill it up against each other: the device never holds more than the slice."""
     limit = bytes_of(m.memory) * 8
-    with m.card.watched() as most:
+    with m.device.watched() as most:
         got = said(m.run(m.build / "bin/carve-load", "--processes", "16", "--pattern", "fill", "--chunk", "64MiB", "--smallest",
                          "2MiB", "--allocate", f"{limit // MiB}MiB", "--no-touch", "--seconds", "1", memory=f"{limit // MiB}MiB"))
     assert most[0] <= limit, f"{most[0] - limit} bytes beyond the slice"
@@ -278,11 +278,11 @@ def many(m):
 
 
 def context(m):
-    """What a context takes of the card, as the agent measured it and as the card tells."""
-    with m.card.watched() as most:
+    """What a context takes of the device, as the agent measured it and as the device tells."""
+    with m.device.watched() as most:
         said(m.run(m.build / "bin/carve-load", "--allocate", "2MiB", "--no-touch", "--seconds", "0.5"))
     measured = m.device()["context_bytes"]
-    return {"agent_bytes": measured, "card_bytes": most[0] - 2 * MiB}
+    return {"agent_bytes": measured, "device_bytes": most[0] - 2 * MiB}
 
 
 def contexts(m):
@@ -296,9 +296,9 @@ def bypass(m):
     way = f"LD_PRELOAD= exec {m.test('escape')} plain 300 60"
     took = []
     for i in range(3):
-        before, name = m.card.used(), f"escape{i}"
+        before, name = m.device.used(), f"escape{i}"
         program = m.begin(name, "sh", "-c", way)
-        assert until(lambda: m.card.used() >= before + 300 * MiB, 30), "it took nothing"
+        assert until(lambda: m.device.used() >= before + 300 * MiB, 30), "it took nothing"
         start = time.monotonic()
         told = until(lambda: any("without having registered" in e["text"] for e in (m.show(name) or {"events": []})["events"]), 10)
         took.append(time.monotonic() - start)
@@ -306,13 +306,13 @@ def bypass(m):
         program.wait(30)
         if not told:
             raise Skipped("this machine's NVML names no processes (a pid namespace, or no right to)") if not visible(m) else AssertionError("nobody noticed")
-    # Over a simulated card this is a test among others on a busy machine, and its time is only told.
+    # Over a simulated device this is a test among others on a busy machine, and its time is only told.
     assert m.simulated or max(took) < 1.5, took
     return {"seconds": [round(t, 2) for t in took]}
 
 
 def visible(m):
-    """Whether NVML tells the processes of the card, without which nobody can be caught."""
+    """Whether NVML tells the processes of the device, without which nobody can be caught."""
     program = subprocess.Popen([m.build / "bin/carve-load", "--allocate", "2MiB", "--seconds", "3"], env=m.native,
                                stdout=subprocess.DEVNULL)
     seen = until(lambda: m.device()["strangers"], 3)
@@ -341,7 +341,7 @@ def toolkit(m):
         raise Skipped("nvcc is not installed")
     made = subprocess.run([nvcc, "-o", m.folder / "toolkit", HERE / "toolkit.cu"], capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
-    with m.card.watched() as most:
+    with m.device.watched() as most:
         done = m.run(m.folder / "toolkit")
     assert done.returncode == 0, done.stdout + done.stderr
     assert most[0] <= bytes_of(m.memory), f"{most[0] - bytes_of(m.memory)} bytes beyond the slice"
@@ -376,14 +376,14 @@ def profiler(m):
 def framework(name):
     def case(m):
         python = os.environ.get("GPU_PYTHON", sys.executable)
-        with m.card.watched() as most:
+        with m.device.watched() as most:
             done = m.run(python, HERE / "frameworks" / f"{name}.py", memory=f"{bytes_of(m.memory) * 2 // MiB}MiB", timeout=400)
         got = said(done)
         assert most[0] <= bytes_of(m.memory) * 2, f"{most[0]} bytes of the device"
         if "total" in got:
             assert got["total"] == bytes_of(m.memory) * 2, f"sees {got['total']} bytes, not its slice"
         return {**got, "device_bytes_at_most": most[0]}
-    case.__doc__ = f"{name}, unmodified: sees the slice as the card, its own error when full, computes right"
+    case.__doc__ = f"{name}, unmodified: sees the slice as the device, its own error when full, computes right"
     return case
 
 
@@ -392,7 +392,7 @@ def cases(m):
     kinds = subprocess.run([rows], capture_output=True, text=True).stdout.split() if rows.exists() else ["linear"]
     named = [("identity", identity)]
     named += [(f"quota.{kind}", quota(kind)) for kind in kinds if kind != "context"]
-    named += [(f.__name__, f) for f in (neighbours, whole_card, sharing, foreign, death, many, context, contexts, bypass,
+    named += [(f.__name__, f) for f in (neighbours, whole_device, sharing, foreign, death, many, context, contexts, bypass,
                                         overhead, toolkit, samples, profiler)]
     return named + [(f"framework.{name}", framework(name)) for name in ("pytorch", "cupy", "jax", "triton")]
 
@@ -417,10 +417,10 @@ def main():
     except Skipped as reason:
         print(f"run.sh: {reason}", file=sys.stderr)
         return 2
-    where = f"{m.card.name}, driver {m.card.driver}" + (", simulated" if m.simulated else "")
+    where = f"{m.device.name}, driver {m.device.driver}" + (", simulated" if m.simulated else "")
     document = {"date": time.strftime("%Y-%m-%d"), "where": where, "simulated": m.simulated, "host": platform.platform(),
                 "device": m.device(), "cases": []}
-    print(f"{where}, {m.card.total / GiB:.1f} GiB, {m.card.used() / MiB:.0f} MiB held by others\n")
+    print(f"{where}, {m.device.total / GiB:.1f} GiB, {m.device.used() / MiB:.0f} MiB held by others\n")
     for name, case in cases(m):
         if options.only and not any(word in name for word in options.only):
             continue

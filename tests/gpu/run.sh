@@ -3,7 +3,7 @@
 #
 #   tests/gpu/run.sh BIN_DIR [--json FILE] [--memory SIZE] [--only WORD]... [--sim SPEC]
 #
-# BIN_DIR is a build folder (build) or what tests/gpu/pack made of one. It needs a card that nobody else uses,
+# BIN_DIR is a build folder (build) or what tests/gpu/pack made of one. It needs a device that nobody else uses,
 # Python 3, and nothing of a registry, a compiler, cgroups or mounts; what it cannot do here it lists with the
 # reason. --sim SPEC runs the same over simulated devices, and says so in the table.
 set -euo pipefail

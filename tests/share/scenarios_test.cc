@@ -1,6 +1,6 @@
-// Shares over the simulated card in virtual time: the figures that we claim, and what must hold of any mix of
-// tenants. A failing seed fails the same way each time: CARVE_SEED=n plays it alone, CARVE_SCENARIOS=n plays
-// more.
+// Shares over the simulated device in virtual time: the figures that we claim, and what must hold of any mix
+// of tenants. A failing seed fails the same way each time: CARVE_SEED=n plays it alone, CARVE_SCENARIOS=n
+// plays more.
 #include "scenarios.h"
 
 #include <gtest/gtest.h>

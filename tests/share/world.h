@@ -1,7 +1,7 @@
 // Tenants, one arbiter and one simulated device under a virtual clock: src/share decides, src/sim/model plays
-// the card, and between them stands a model of what programs, the library and the agent's thread do: launches
-// cost host time, a thread wakes up late, the arbiter too. An hour of it takes seconds and is the same each
-// time.
+// the device, and between them stands a model of what programs, the library and the agent's thread do:
+// launches cost host time, a thread wakes up late, the arbiter too. An hour of it takes seconds and is the
+// same each time.
 #pragma once
 
 #include <array>
@@ -39,8 +39,8 @@ class World {
  public:
   explicit World(Tuning tuning = {}, uint64_t seed = 1, Delays delays = {})
       : arbiter_(tuning), delays_(delays), random_(seed) {
-    card_->facts.context_bytes = 1ull << 20;  // Room for many tenants.
-    card_->facts.switch_ns = static_cast<uint64_t>(tuning.switch_cost);
+    device_->facts.context_bytes = 1ull << 20;  // Room for many tenants.
+    device_->facts.switch_ns = static_cast<uint64_t>(tuning.switch_cost);
   }
 
   // A tenant with one thread and stream per behaviour. The same number names it in all answers.
@@ -48,7 +48,7 @@ class World {
     const auto place = arbiter_.join(terms, now());
     Tenant t;
     t.place = *place;
-    t.context = card_.open();
+    t.context = device_.open();
     t.idle_since = now();
     for (const Behaviour& b : threads) {
       Thread thread;
@@ -64,7 +64,7 @@ class World {
   }
   void remove(unsigned tenant) {  // Killed.
     Tenant& t = tenants_[tenant];
-    sim::abandon(*card_, t.context, card_.now);
+    sim::abandon(*device_, t.context, device_.now);
     t.threads.clear();
     note_completions();
     arbiter_.leave(t.place, now());
@@ -80,7 +80,7 @@ class World {
   void run_until(Ns end) {
     while (now() < end) {
       Ns next = std::min(end, look_at_);
-      const uint64_t event = sim::next_event(*card_);
+      const uint64_t event = sim::next_event(*device_);
       if (event != sim::kNever) next = std::min(next, static_cast<Ns>(event));
       for (const Tenant& t : tenants_)
         for (const Thread& thread : t.threads) next = std::min(next, thread.at);
@@ -95,20 +95,20 @@ class World {
   // Brings the accounts up to now: for whoever reads them at the edge of a window.
   void settle() { look(); }
 
-  Ns now() const { return static_cast<Ns>(card_.now); }
+  Ns now() const { return static_cast<Ns>(device_.now); }
   const Device& arbiter() const { return arbiter_; }
   const Account& account(unsigned tenant) const { return arbiter_.account(tenants_[tenant].place); }
   Ns charged(unsigned tenant) const { return account(tenant).charged; }
-  // What the card says: time in which its kernels ran.
+  // What the device says: time in which its kernels ran.
   Ns kernel_time(unsigned tenant) {
-    sim::Device& d = *card_;
+    sim::Device& d = *device_;
     const sim::Context& c = d.contexts[tenants_[tenant].context];
     const bool runs = d.engine.compute == sim::Compute::running &&
                       d.engine.owner == static_cast<int32_t>(tenants_[tenant].context);
     return static_cast<Ns>(c.busy_ns + (runs ? d.engine.now_ns - d.engine.accounted_ns : 0));
   }
   Ns device_time() {
-    sim::Device& d = *card_;
+    sim::Device& d = *device_;
     return static_cast<Ns>(d.engine.busy_ns + (d.engine.compute == sim::Compute::running
                                                    ? d.engine.now_ns - d.engine.accounted_ns
                                                    : 0));
@@ -162,7 +162,7 @@ class World {
     }
     if (any) in_flight_ += dt;
     if (wanted) wanted_ += dt;
-    card_.until(static_cast<uint64_t>(t));
+    device_.until(static_cast<uint64_t>(t));
     note_completions();
   }
   void note_completions() {
@@ -171,7 +171,7 @@ class World {
       for (Thread& thread : t.threads) {
         bool moved = false;
         while (!thread.flying.empty() &&
-               sim::complete(*card_, t.context, thread.channel, thread.flying.front().first)) {
+               sim::complete(*device_, t.context, thread.channel, thread.flying.front().first)) {
           thread.flying_ns -= thread.flying.front().second;
           thread.flying.pop_front();
           moved = true;
@@ -231,7 +231,7 @@ class World {
       if (does.longest > does.kernel)
         length = std::uniform_int_distribution<Ns>(does.kernel, does.longest)(random_);
       work += length;
-      last = card_.kernel(t.context, thread.channel, static_cast<uint64_t>(length), does.width);
+      last = device_.kernel(t.context, thread.channel, static_cast<uint64_t>(length), does.width);
     }
     t.longest = std::max(t.longest, work);
     thread.flying.emplace_back(last, work);
@@ -268,7 +268,7 @@ class World {
           if (thread.at_gate) thread.at_gate = false, thread.at = now() + delays_.wake;
   }
 
-  sim::TestDevice card_;
+  sim::TestDevice device_;
   Device arbiter_;
   Delays delays_;
   std::mt19937_64 random_;

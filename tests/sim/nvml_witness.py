@@ -1,7 +1,7 @@
 """pynvml (nvidia-ml-py, unmodified) over the simulated NVML: a client that we did not write.
 
 usage: nvml_witness.py BUILD_DIRECTORY
-Makes a set of three cards in a temporary directory, holds memory on one of them through the simulated driver and
+Makes a set of three devices in a temporary directory, holds memory on one of them through the simulated driver and
 checks what pynvml says. Prints one line per check; exit status 1 at the first that fails, 77 without pynvml.
 """
 import ctypes
@@ -149,7 +149,7 @@ for name in ("Temperature", "PowerUsage", "UtilizationRates", "ClockInfo", "EccM
              "ComputeMode", "PersistenceMode", "CurrentClocksThrottleReasons", "EncoderUtilization"):
     arguments = [a, 0] if name in ("Temperature", "ClockInfo") else [a]
     getattr(pynvml, "nvmlDeviceGet" + name)(*arguments)
-check("a card has no fan", refused(pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.nvmlDeviceGetFanSpeed, a))
+check("a device has no fan", refused(pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.nvmlDeviceGetFanSpeed, a))
 check("topology", pynvml.nvmlDeviceGetTopologyCommonAncestor(a, b) == pynvml.NVML_TOPOLOGY_NODE)
 fields = pynvml.nvmlDeviceGetFieldValues(a, [pynvml.NVML_FI_DEV_ECC_CURRENT, pynvml.NVML_FI_DEV_MEMORY_TEMP])
 check("field values have a status each",

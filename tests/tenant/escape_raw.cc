@@ -1,4 +1,4 @@
-// A static program that takes memory of a simulated card without libcuda, as one would on a real machine by
+// A static program that takes memory of a simulated device without libcuda, as one would on a real machine by
 // talking to /dev/nvidia0 itself: no library can be put into it, and there is no call to intercept.
 //
 //   escape_raw MIB SECONDS

@@ -341,7 +341,7 @@ Fill fill(const Row& row) {
     pieces.push_back(p);
   }
   const Fill done = {pieces.size(), result};
-  // What is left is less than a piece; the smallest block that cards deal in fills it to the last byte.
+  // What is left is less than a piece; the smallest block that devices deal in fills it to the last byte.
   std::vector<CUdeviceptr> rest;
   CUdeviceptr block = 0;
   while (result == CUDA_ERROR_OUT_OF_MEMORY && CU(cuMemAlloc_v2)(&block, 2 * MiB) == CUDA_SUCCESS)
@@ -377,7 +377,7 @@ int main(int argc, char** argv) {
       printf("%s: error %d\n", row.name, static_cast<int>(first.error));
       return 77;
     }
-    // What a card takes beside the pieces may be given back a little later.
+    // What a device takes beside the pieces may be given back a little later.
     for (int tries = 0; tries < 100; ++tries) {
       MUST(CU(cuMemGetInfo_v2)(&free_bytes[1], &total));
       if (free_bytes[1] >= free_bytes[0]) break;

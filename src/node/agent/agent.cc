@@ -90,27 +90,27 @@ Tenant* Agent::tenant_of(pid_t pid) {
   return found ? owners[*found] : nullptr;
 }
 
-std::vector<place::Card> Agent::cards() const {
-  std::vector<place::Card> out;
+std::vector<place::DeviceSnapshot> Agent::snapshot() const {
+  std::vector<place::DeviceSnapshot> out;
   for (const NodeDevice& d : devices_) {
-    place::Card card;
-    card.device = d.device;
-    card.context = settings_.contexts_in_slice ? d.context : Bytes{};
-    card.trouble = d.sample.trouble;
+    place::DeviceSnapshot one;
+    one.device = d.device;
+    one.context = settings_.contexts_in_slice ? d.context : Bytes{};
+    one.trouble = d.sample.trouble;
     if (const auto balance = ledger_.balances().find(d.device.uuid); balance != ledger_.balances().end()) {
-      card.free = balance->second.free;
-      card.free_share = balance->second.free_share;
+      one.free = balance->second.free;
+      one.free_share = balance->second.free_share;
       for (const auto& [id, part] : balance->second.held) {
         const Slice& what = ledger_.living().at(id).what;
-        ++card.tenants;
-        card.isolated += what.isolation != Isolation::none;
-        card.exclusive |= what.exclusive;
-        card.shared_out |= what.shares_compute() && !settings_.unshared;
+        ++one.tenants;
+        one.isolated += what.isolation != Isolation::none;
+        one.exclusive |= what.exclusive;
+        one.shared_out |= what.shares_compute() && !settings_.unshared;
       }
     }
-    if (settings_.overcommit_compute) card.free_share = whole_device;
-    if (!settings_.policy_per_slice) card.policy = policies_.of(d.device.uuid).effective;
-    out.push_back(std::move(card));
+    if (settings_.overcommit_compute) one.free_share = whole_device;
+    if (!settings_.policy_per_slice) one.policy = policies_.of(d.device.uuid).effective;
+    out.push_back(std::move(one));
   }
   return out;
 }
@@ -134,15 +134,15 @@ std::vector<place::Resident> Agent::residents(uint32_t asking) const {
     for (const SlicePart& part : what.parts) {
       const auto d =
           std::ranges::find(devices_, part.device, [](const NodeDevice& n) { return n.device.uuid; });
-      if (d != devices_.end()) r.cards.push_back(static_cast<size_t>(d - devices_.begin()));
+      if (d != devices_.end()) r.devices.push_back(static_cast<size_t>(d - devices_.begin()));
     }
-    if (r.cards.size() == what.parts.size()) residents.push_back(std::move(r));
+    if (r.devices.size() == what.parts.size()) residents.push_back(std::move(r));
   }
   return residents;
 }
 
 place::Answer Agent::explain(const Request& request) const {
-  const std::vector<place::Card> all = cards();
+  const std::vector<place::DeviceSnapshot> all = snapshot();
   const std::vector<place::Resident> who = residents(request.owner);
   const Strategy strategy = request.strategy.value_or(settings_.strategy);
   const place::Topology* links = settings_.topology ? &*settings_.topology : nullptr;
@@ -152,11 +152,11 @@ place::Answer Agent::explain(const Request& request) const {
   // Whoever names no policy takes its device's. The parts of one slice follow one policy, so while some
   // devices have changed over and others not yet, all parts go to the ones or to the others.
   const auto policy_of = [&](size_t i) { return *all[i].policy; };
-  const auto& chosen = answer.placement->cards;
+  const auto& chosen = answer.placement->devices;
   if (std::ranges::all_of(chosen, [&](size_t i) { return policy_of(i) == policy_of(chosen[0]); }))
     return answer;
   std::vector<Policy> policies{policies_.desired()};
-  for (const place::Card& card : all) policies.push_back(*card.policy);
+  for (const place::DeviceSnapshot& one : all) policies.push_back(*one.policy);
   for (const Policy policy : policies) {
     Request bound = request;
     bound.policy = policy;
@@ -168,7 +168,7 @@ place::Answer Agent::explain(const Request& request) const {
 
 place::Plan Agent::repack(unsigned devices, uint32_t asking, std::vector<place::Resident>& who) const {
   who = residents(asking);
-  return place::plan(cards(), settings_.strategy, who, devices,
+  return place::plan(snapshot(), settings_.strategy, who, devices,
                      settings_.topology ? &*settings_.topology : nullptr);
 }
 
@@ -232,11 +232,11 @@ Outcome<const Tenant*> Agent::grant(Request request, const Peer& creator) {
   what.exclusive = request.exclusive;
   what.persistent = request.persistent;
   what.isolation = request.isolation;
-  what.policy =
-      request.policy.value_or(policies_.of(devices_[answer.placement->cards.front()].device.uuid).effective);
+  what.policy = request.policy.value_or(
+      policies_.of(devices_[answer.placement->devices.front()].device.uuid).effective);
   what.latency = request.latency;
   what.application = request.application;
-  for (const size_t i : answer.placement->cards) {
+  for (const size_t i : answer.placement->devices) {
     const Device& d = devices_[i].device;
     what.parts.push_back({d.uuid, request.exclusive ? d.usable() : answer.placement->memory,
                           answer.placement->share, request.spill});

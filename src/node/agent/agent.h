@@ -124,7 +124,7 @@ class Agent {
   void event(const std::string& slice, std::string text);
 
  private:
-  std::vector<place::Card> cards() const;
+  std::vector<place::DeviceSnapshot> snapshot() const;
   std::vector<place::Resident> residents(uint32_t asking) const;
   ledger::Stamp now() const;
   Outcome<void> announce(const Tenant&) const;

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 constexpr Policy fixed = Policy::fixed_share, guaranteed = Policy::guaranteed_burst_share,
                  native = Policy::native_burst_share;
 
-const Uuid card{{1}}, other{{2}};
+const Uuid device{{1}}, other{{2}};
 
 struct Machine {
   std::filesystem::path folder;
@@ -32,7 +32,7 @@ struct Machine {
     Policies policies;
     trouble.clear();
     policies.open(
-        folder / "policy.json", std::vector{card, other}, said, [&](const Uuid&) { return otherwise; },
+        folder / "policy.json", std::vector{device, other}, said, [&](const Uuid&) { return otherwise; },
         holders(), trouble);
     return policies;
   }
@@ -42,51 +42,51 @@ TEST(Policies, a_machine_that_nobody_told_follows_fixed_share) {
   Machine m;
   const Policies p = m.start();
   EXPECT_EQ(m.trouble, "");
-  EXPECT_EQ(p.of(card), (Setting<Policy>{fixed, fixed, {}}));
+  EXPECT_EQ(p.of(device), (Setting<Policy>{fixed, fixed, {}}));
 }
 
 TEST(Policies, each_device_changes_over_when_its_own_slices_have_left) {
   Machine m;
   Policies p = m.start();
-  m.living[card] = {"a", "b"};
+  m.living[device] = {"a", "b"};
   ASSERT_TRUE(p.want(guaranteed, m.holders()));
   EXPECT_EQ(p.of(other), (Setting<Policy>{guaranteed, guaranteed, {}}));
-  EXPECT_EQ(p.of(card).effective, fixed);
-  EXPECT_THAT(p.of(card).blocked_by, ElementsAre("a", "b"));
-  m.living[card] = {"b"};
+  EXPECT_EQ(p.of(device).effective, fixed);
+  EXPECT_THAT(p.of(device).blocked_by, ElementsAre("a", "b"));
+  m.living[device] = {"b"};
   EXPECT_FALSE(p.settle(m.holders()));
-  EXPECT_THAT(p.of(card).blocked_by, ElementsAre("b"));
-  m.living[card] = {};
+  EXPECT_THAT(p.of(device).blocked_by, ElementsAre("b"));
+  m.living[device] = {};
   EXPECT_TRUE(p.settle(m.holders()));
-  EXPECT_EQ(p.of(card), (Setting<Policy>{guaranteed, guaranteed, {}}));
+  EXPECT_EQ(p.of(device), (Setting<Policy>{guaranteed, guaranteed, {}}));
 }
 
 TEST(Policies, a_restart_changes_over_where_nobody_lives_and_nowhere_else) {
   Machine m;
   {
     Policies p = m.start();
-    m.living = {{card, {"a"}}, {other, {"b"}}};
+    m.living = {{device, {"a"}}, {other, {"b"}}};
     ASSERT_TRUE(p.want(native, m.holders()));
   }
   m.living[other] = {};
   const Policies p = m.start();
   EXPECT_EQ(p.desired(), native);
-  EXPECT_EQ(p.of(card), (Setting<Policy>{native, fixed, {"a"}}));
+  EXPECT_EQ(p.of(device), (Setting<Policy>{native, fixed, {"a"}}));
   EXPECT_EQ(p.of(other), (Setting<Policy>{native, native, {}}));
 }
 
 TEST(Policies, what_the_command_line_says_wins_over_what_was_kept) {
   Machine m;
   { ASSERT_TRUE(m.start().want(native, m.holders())); }
-  EXPECT_EQ(m.start(guaranteed).of(card).effective, guaranteed);
-  EXPECT_EQ(m.start().of(card).effective, guaranteed) << "and is kept itself";
+  EXPECT_EQ(m.start(guaranteed).of(device).effective, guaranteed);
+  EXPECT_EQ(m.start().of(device).effective, guaranteed) << "and is kept itself";
 }
 
 TEST(Policies, slices_from_before_there_was_a_file_keep_theirs) {
   Machine m;
-  m.living[card] = {"old"};
+  m.living[device] = {"old"};
   const Policies p = m.start(guaranteed, native);
-  EXPECT_EQ(p.of(card), (Setting<Policy>{guaranteed, native, {"old"}}));
+  EXPECT_EQ(p.of(device), (Setting<Policy>{guaranteed, native, {"old"}}));
 }
 
 TEST(Policies, a_damaged_file_is_told_and_made_anew) {
@@ -94,7 +94,7 @@ TEST(Policies, a_damaged_file_is_told_and_made_anew) {
   std::ofstream(m.folder / "policy.json") << "{\"desired\": 7";
   m.start(guaranteed);
   EXPECT_THAT(m.trouble, HasSubstr("cannot be read"));
-  EXPECT_EQ(m.start().of(card).effective, guaranteed);
+  EXPECT_EQ(m.start().of(device).effective, guaranteed);
   EXPECT_EQ(m.trouble, "");
 }
 
@@ -105,7 +105,7 @@ TEST(Policies, what_cannot_be_kept_is_refused_and_changes_nothing) {
   const auto done = p.want(native, m.holders());
   ASSERT_FALSE(done);
   EXPECT_THAT(done.error().sentence, HasSubstr("nothing was changed"));
-  EXPECT_EQ(p.of(card), (Setting<Policy>{fixed, fixed, {}}));
+  EXPECT_EQ(p.of(device), (Setting<Policy>{fixed, fixed, {}}));
 }
 
 }  // namespace

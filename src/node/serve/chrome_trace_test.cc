@@ -13,8 +13,8 @@ namespace {
 using nlohmann::json;
 using testing::UnorderedElementsAre;
 
-const Uuid card{{1}}, other{{2}};
-const TraceNames names{{{card, 0, "NVIDIA A10"}, {other, 1, "NVIDIA \"T4\""}}, {{7, "a"}, {8, "b\n\"x"}}};
+const Uuid device{{1}}, other{{2}};
+const TraceNames names{{{device, 0, "NVIDIA A10"}, {other, 1, "NVIDIA \"T4\""}}, {{7, "a"}, {8, "b\n\"x"}}};
 
 json traced(std::vector<TraceSpan> spans, int64_t begin_ns = 1'000'000) {
   return json::parse(chrome_trace(spans, names, begin_ns))["traceEvents"];
@@ -28,7 +28,7 @@ std::vector<json> of(const json& events, const char* phase) {
 }
 
 TEST(ChromeTrace, a_lease_stands_on_its_tenants_track_at_its_time) {
-  const auto spans = of(traced({{card, 7, SpanKind::lease, 1'002'500, 3'002'750}}), "X");
+  const auto spans = of(traced({{device, 7, SpanKind::lease, 1'002'500, 3'002'750}}), "X");
   ASSERT_EQ(spans.size(), 1u);
   EXPECT_EQ(spans[0], (json{{"ph", "X"},
                             {"name", "lease"},
@@ -40,10 +40,10 @@ TEST(ChromeTrace, a_lease_stands_on_its_tenants_track_at_its_time) {
 }
 
 TEST(ChromeTrace, devices_are_processes_and_tenants_tracks_named_once_each) {
-  const json events = traced({{card, 7, SpanKind::lease, 1'000'000, 2'000'000},
-                              {card, 7, SpanKind::wait, 2'000'000, 3'000'000},
+  const json events = traced({{device, 7, SpanKind::lease, 1'000'000, 2'000'000},
+                              {device, 7, SpanKind::wait, 2'000'000, 3'000'000},
                               {other, 8, SpanKind::drain, 1'000'000, 2'000'000},
-                              {card, 7, SpanKind::switching, 1'000'000, 1'100'000}});
+                              {device, 7, SpanKind::switching, 1'000'000, 1'100'000}});
   std::vector<std::string> said;
   for (const json& e : of(events, "M"))
     if (e["name"] == "process_name" || e["name"] == "thread_name")
@@ -58,10 +58,10 @@ TEST(ChromeTrace, devices_are_processes_and_tenants_tracks_named_once_each) {
 }
 
 TEST(ChromeTrace, leaves_out_whom_the_caller_may_not_see_and_cuts_what_began_before) {
-  const auto spans = of(traced({{card, 99, SpanKind::lease, 1'000'000, 2'000'000},
+  const auto spans = of(traced({{device, 99, SpanKind::lease, 1'000'000, 2'000'000},
                                 {Uuid{{9}}, 7, SpanKind::lease, 1'000'000, 2'000'000},
-                                {card, 7, SpanKind::wait, 0, 500'000},
-                                {card, 7, SpanKind::wait, 0, 1'400'000}}),
+                                {device, 7, SpanKind::wait, 0, 500'000},
+                                {device, 7, SpanKind::wait, 0, 1'400'000}}),
                         "X");
   ASSERT_EQ(spans.size(), 1u);
   EXPECT_EQ(spans[0]["ts"], 0.0);
@@ -69,10 +69,10 @@ TEST(ChromeTrace, leaves_out_whom_the_caller_may_not_see_and_cuts_what_began_bef
 }
 
 TEST(ChromeTrace, spans_of_one_track_lie_inside_or_behind_each_other) {
-  const auto spans = of(traced({{card, 7, SpanKind::drain, 1'000'000, 2'000'000},
-                                {card, 7, SpanKind::wait, 1'500'000, 3'000'000},       // Cut: begins at 2.
-                                {card, 8, SpanKind::lease, 1'600'000, 4'000'000},      // Another track.
-                                {card, 7, SpanKind::overrun, 2'500'000, 2'600'000}}),  // Inside.
+  const auto spans = of(traced({{device, 7, SpanKind::drain, 1'000'000, 2'000'000},
+                                {device, 7, SpanKind::wait, 1'500'000, 3'000'000},       // Cut: begins at 2.
+                                {device, 8, SpanKind::lease, 1'600'000, 4'000'000},      // Another track.
+                                {device, 7, SpanKind::overrun, 2'500'000, 2'600'000}}),  // Inside.
                         "X");
   ASSERT_EQ(spans.size(), 4u);
   EXPECT_EQ(spans[1]["ts"], 600.0);
@@ -88,8 +88,8 @@ TEST(ChromeTrace, draws_whatever_crosses_whatever) {
     for (int i = 0; i < 12; ++i) {
       const auto from = static_cast<int64_t>(1000 + random() % 40),
                  length = static_cast<int64_t>(1 + random() % 20);
-      all.push_back(
-          {card, 7 + random() % 2, static_cast<SpanKind>(random() % 4), from * 1000, (from + length) * 1000});
+      all.push_back({device, 7 + random() % 2, static_cast<SpanKind>(random() % 4), from * 1000,
+                     (from + length) * 1000});
     }
     std::map<int, std::vector<double>> ends;
     std::map<int, double> latest;

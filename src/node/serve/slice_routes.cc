@@ -69,7 +69,7 @@ HttpAnswer explain(const Asked& a) {
   out.fits = answer.placement.has_value();
   out.devices = verdicts_of(a.agent, answer);
   if (answer.placement) {
-    for (const size_t i : answer.placement->cards) out.chosen.push_back(a.agent.devices()[i].device.index);
+    for (const size_t i : answer.placement->devices) out.chosen.push_back(a.agent.devices()[i].device.index);
     const Strategy strategy = request->strategy.value_or(a.agent.settings().strategy);
     out.sentence =
         fmt::format("it would get {} {}: {}{} ({}: {})", out.chosen.size() == 1 ? "device" : "devices",

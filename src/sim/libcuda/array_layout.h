@@ -45,7 +45,7 @@ struct ArrayLayout {
 };
 
 // The layout of an array (`levels` 0) or of a mipmapped array, whose number of levels is clamped to what its
-// extents have. CUDA_ERROR_INVALID_VALUE for extents, formats and flags that no card has.
+// extents have. CUDA_ERROR_INVALID_VALUE for extents, formats and flags that no device has.
 CUresult lay_out(const CUDA_ARRAY3D_DESCRIPTOR&, unsigned levels, ArrayLayout*);
 
 // Where byte `x` of a row lies in the array, and how many of the row lie there in one piece.

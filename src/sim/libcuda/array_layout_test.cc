@@ -37,7 +37,7 @@ TEST(ArrayLayout, sizes_are_padded_rows_in_steps_of_64_KiB) {
   for (const auto& row : table) EXPECT_EQ(laid_out(row.d, row.levels).bytes, row.bytes) << row.d.Width;
 }
 
-TEST(ArrayLayout, what_no_card_has_is_refused) {
+TEST(ArrayLayout, what_no_device_has_is_refused) {
   const struct {
     CUDA_ARRAY3D_DESCRIPTOR d;
     unsigned levels;

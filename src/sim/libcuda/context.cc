@@ -61,7 +61,7 @@ uint64_t bytes_for(const Facts& f, const DefaultLimit& limit, size_t value) {
 CUresult set_limit(CUctx_st& c, const DefaultLimit& limit, size_t value) {
   if (value > 1ull << 40) return CUDA_ERROR_OUT_OF_MEMORY;
   if (limit.which == CU_LIMIT_STACK_SIZE && value > kMostStack) return CUDA_ERROR_INVALID_VALUE;
-  const Facts& f = c.card().facts;
+  const Facts& f = c.own_device().facts;
   const std::lock_guard lock(process().mutex);
   const auto set = c.limits.find(limit.which);
   const uint64_t before = set == c.limits.end() ? 0 : bytes_for(f, limit, set->second);
@@ -137,7 +137,7 @@ EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam* out, CUexecAffinityTyp
   if (const CUresult e = current(&c)) return e;
   if (!out || type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
   out->type = type;
-  out->param.smCount.val = c->card().facts.multiprocessors;
+  out->param.smCount.val = c->own_device().facts.multiprocessors;
   return CUDA_SUCCESS;
 }
 

@@ -17,8 +17,8 @@ std::vector<Place> channels_of(const std::shared_ptr<CUctx_st>& c, const CUgreen
   std::vector<Place> places;
   Process& p = process();
   const std::lock_guard lock(p.mutex);
-  const Locked device(c->card());
-  advance(c->card(), now_ns());
+  const Locked device(c->own_device());
+  advance(c->own_device(), now_ns());
   for (unsigned k = 0; k < kChannels; ++k) {
     const Channel& channel = c->model().channels[k];
     const bool in_part =

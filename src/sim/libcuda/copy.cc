@@ -154,7 +154,7 @@ CUresult prepare(CUctx_st& c, const CUDA_MEMCPY3D& m, Step* out, Pageable* ends)
   out->op.kind = !on_device(from.address) ? OpKind::to_device
                  : on_device(to.address)  ? OpKind::on_device
                                           : OpKind::to_host;
-  out->op.duration_ns = copy_time(c.card(), out->op.kind, bytes);
+  out->op.duration_ns = copy_time(c.own_device(), out->op.kind, bytes);
   // The device's own memory is seen only through us, so nobody needs to wake for a copy inside of it.
   out->effect.lazy = on_device(to.address);
   ends->from = out->op.kind == OpKind::to_device && pageable(from.address);
@@ -298,7 +298,7 @@ CUresult set_step(CUctx_st& c, const CUDA_MEMSET_NODE_PARAMS& p, Step* out) {
     return CUDA_ERROR_INVALID_VALUE;
   if (!on_device(p.dst)) managed_touch(c, p.dst, bytes + row);
   out->op.kind = OpKind::on_device;
-  out->op.duration_ns = copy_time(c.card(), out->op.kind, row * height);
+  out->op.duration_ns = copy_time(c.own_device(), out->op.kind, row * height);
   out->effect.lazy = on_device(p.dst);
   out->effect.run = [=, value = p.value](uint64_t) {
     for (size_t y = 0; y < height; ++y) {

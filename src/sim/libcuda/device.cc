@@ -123,7 +123,7 @@ CUresult attribute(const Facts& f, int a, int* out) {
   for (const auto& limit : kLimits)
     if (a >= limit.first && a <= limit.last) return *out = limit.value, CUDA_SUCCESS;
   if (a < 1 || a > 147) return CUDA_ERROR_INVALID_VALUE;
-  return *out = 0, CUDA_SUCCESS;  // A feature that this card does not have.
+  return *out = 0, CUDA_SUCCESS;  // A feature that this device does not have.
 }
 
 const Facts* facts_of(CUdevice device, CUresult* e) {

@@ -234,7 +234,7 @@ TEST_F(DriverTest, processes_see_each_others_memory_and_a_killed_one_gives_it_ba
 }
 
 // Killed at random instructions of everything that changes the shared state, 150 times.
-TEST_F(DriverTest, whatever_a_process_was_doing_when_it_was_killed_the_card_works_on) {
+TEST_F(DriverTest, whatever_a_process_was_doing_when_it_was_killed_the_device_works_on) {
   std::mt19937 r(11);
   for (int round = 0; round < 150; ++round) {
     const pid_t victim = start([] {

@@ -154,7 +154,7 @@ TEST_F(DriverTest, each_threads_default_stream_is_its_own) {
             }));
 }
 
-TEST_F(DriverTest, two_processes_share_the_card_by_time_slices) {
+TEST_F(DriverTest, two_processes_share_the_device_by_time_slices) {
   const Signal ready, go[2];
   std::vector<pid_t> children;
   for (const Signal& mine : go)
@@ -173,7 +173,7 @@ TEST_F(DriverTest, two_processes_share_the_card_by_time_slices) {
       OK(CU(cuEventSynchronize)(b));
       float elapsed = 0;
       OK(CU(cuEventElapsedTime)(&elapsed, a, b));
-      // 900 ms of work at 2.0/4.2 of the card, less what one was alone before the other came.
+      // 900 ms of work at 2.0/4.2 of the device, less what one was alone before the other came.
       REQUIRE(elapsed > 1200 && elapsed < 1900);
     }));
   for (size_t i = 0; i < children.size(); ++i) ready.take();
@@ -208,7 +208,7 @@ TEST_F(DriverTest, an_urgent_stream_overtakes_a_batch_stream) {
             }));
 }
 
-TEST_F(DriverTest, copies_between_two_cards_bring_the_bytes) {
+TEST_F(DriverTest, copies_between_two_devices_bring_the_bytes) {
   EXPECT_EQ(0, run([] {
               const CUcontext a = begin(0), b = begin(1);
               CUdeviceptr here = 0, there = 0;

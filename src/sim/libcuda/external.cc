@@ -16,7 +16,7 @@ struct CUextMemory_st {
   CUctx_st* context = nullptr;
   unsigned device = 0;
   uint64_t bytes = 0;
-  uint64_t taken = 0;  // Of the card.
+  uint64_t taken = 0;  // Of the device.
   char* at = nullptr;
   std::shared_ptr<Shared> shared;  // Instead of a mapping of its own.
 

@@ -1,6 +1,6 @@
 // Memory that another interface made (Vulkan, OpenGL, DirectX), imported by its descriptor. Nothing here
 // makes such memory, so any file or memfd that can be mapped and is long enough stands for it: its bytes are
-// the memory's, and the card's memory is counted for the process that imports it, in whole blocks. A
+// the memory's, and the device's memory is counted for the process that imports it, in whole blocks. A
 // descriptor of memory that this driver exported is counted already, and import keeps it alive.
 //
 // It goes back when it is destroyed and all buffers and arrays that were mapped onto it are freed.

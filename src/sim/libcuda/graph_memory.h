@@ -6,7 +6,7 @@
 // Only amounts are kept here, the bytes lie in each node's own range of addresses. Memory that a graph frees
 // itself belongs to the stream in which it is launched: graphs of one stream never run together and share
 // it. Memory that a graph leaves allocated is its node's own until the program frees it. What is not in use
-// serves others before the card is asked for more.
+// serves others before the device is asked for more.
 #pragma once
 
 #include <map>
@@ -53,8 +53,8 @@ CUresult make_block(unsigned device, uint64_t bytes, std::shared_ptr<GraphBlock>
 CUresult claim_blocks(const GraphNeeds&);
 void unclaim_blocks(const GraphNeeds&, const CUgraphExec_st*);
 
-// Memory for an executable in a stream: CUDA_ERROR_OUT_OF_MEMORY when the card has no room for what the pool
-// lacks. With `launch`, what it left before must have been freed (CUDA_ERROR_INVALID_VALUE) unless
+// Memory for an executable in a stream: CUDA_ERROR_OUT_OF_MEMORY when the device has no room for what the
+// pool lacks. With `launch`, what it left before must have been freed (CUDA_ERROR_INVALID_VALUE) unless
 // `frees_before`, and what it frees must be there.
 CUresult graph_memory_take(const CUgraphExec_st*, const GraphNeeds&, const CUctx_st&, unsigned channel,
                            bool launch, bool frees_before);

@@ -9,7 +9,7 @@ TEST_F(DriverTest, a_chain_takes_the_sum_of_its_kernels_and_branches_run_side_by
               begin();
               const CUfunction f = spin();
               CUgraph g = new_graph();
-              // a -> (b, c, d) -> e, each kernel 5 ms on a quarter of the card: 15 ms, in a chain 25.
+              // a -> (b, c, d) -> e, each kernel 5 ms on a quarter of the device: 15 ms, in a chain 25.
               const CUgraphNode a = kernel_node(g, f, 5 * ms, {}, 108);
               const CUgraphNode b = kernel_node(g, f, 5 * ms, {a}, 108);
               const CUgraphNode c = kernel_node(g, f, 5 * ms, {a}, 108);
@@ -132,7 +132,7 @@ TEST_F(DriverTest, event_nodes_tie_a_graph_to_other_streams) {
             }));
 }
 
-TEST_F(DriverTest, a_graph_of_two_cards_keeps_its_order) {
+TEST_F(DriverTest, a_graph_of_two_devices_keeps_its_order) {
   EXPECT_EQ(0, run([] {
               CUcontext second = begin(1), first = begin(0);
               const CUfunction f = spin();
@@ -144,7 +144,7 @@ TEST_F(DriverTest, a_graph_of_two_cards_keeps_its_order) {
               const CUgraphNode b = kernel_node(g, f2, 3 * ms, {a}, 108, second);
               kernel_node(g, f, 3 * ms, {b});
               const float took = ms_of_launch(g);
-              REQUIRE(took > 8.9);  // Gates between cards add what the service thread takes.
+              REQUIRE(took > 8.9);  // Gates between devices add what the service thread takes.
             }));
 }
 

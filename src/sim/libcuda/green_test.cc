@@ -1,5 +1,5 @@
 // Green contexts through the real library: what a part of the multiprocessors makes of a kernel's time, and
-// what is the primary context's all the same. The card has 72 multiprocessors.
+// what is the primary context's all the same. The device has 72 multiprocessors.
 #include "sim/libcuda/graph_fixture.h"
 
 namespace carve::sim {

@@ -72,10 +72,10 @@ void give_range(uint64_t base, uint64_t bytes) {
   heap->free_ranges[base] = bytes;
 }
 
-// Blocks of the card for a context, and a range of addresses for them.
+// Blocks of the device for a context, and a range of addresses for them.
 CUresult take_blocks(CUctx_st& c, uint64_t bytes, uint64_t* base) {
   Process& p = process();
-  Device& d = c.card();
+  Device& d = c.own_device();
   {
     const Locked lock(d);
     if (d.contexts[c.index].serial != c.serial) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -94,12 +94,12 @@ CUresult take_blocks(CUctx_st& c, uint64_t bytes, uint64_t* base) {
 }
 
 void give_blocks(CUctx_st& c, uint64_t bytes) {
-  Device& d = c.card();
+  Device& d = c.own_device();
   const Locked lock(d);
   if (d.contexts[c.index].serial == c.serial) give(d, c.index, bytes);
 }
 
-// Blocks of a context and their addresses go back: to the card, or to the segment that they became.
+// Blocks of a context and their addresses go back: to the device, or to the segment that they became.
 void give_run(CUctx_st& c, uint64_t base, uint64_t bytes) {
   const auto shared = heap->shared.find(base);
   if (shared == heap->shared.end()) {
@@ -230,8 +230,8 @@ CUresult heap_allocate_managed(CUctx_st& c, uint64_t bytes, unsigned flags, uint
   const std::lock_guard lock(heap->mutex);
   const uint64_t blocks = rounded(bytes, kBlock);
   {
-    const Locked device(c.card());
-    if (const Refusal r = admit_managed(c.card(), bytes); r != Refusal::none) return refusal(r);
+    const Locked device(c.own_device());
+    if (const Refusal r = admit_managed(c.own_device(), bytes); r != Refusal::none) return refusal(r);
   }
   void* p = mmap(nullptr, blocks, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;

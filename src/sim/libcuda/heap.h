@@ -1,6 +1,6 @@
 // Addresses. A device pointer is an address in one window that is reserved and never accessible: a program
 // that dereferences it faults, as on hardware. Its bytes lie at the same offset in a second window, which the
-// kernel commits page by page as copies and sets touch them: a card of 80 GiB costs what is really written.
+// kernel commits page by page as copies and sets touch them: a device of 80 GiB costs what is really written.
 //
 // The driver hands out whole blocks of 2 MiB; an allocation of 1 MiB or less is a piece of a block, at steps
 // of 512 bytes. Blocks of small pieces belong to their context and go back when the last piece does. Host
@@ -69,7 +69,8 @@ CUresult heap_allocate(CUctx_st&, uint64_t bytes, uint64_t* base);
 CUresult heap_allocate_array(CUctx_st&, uint64_t bytes, uint64_t* base);
 // For the code of a module and its variables: pieces of blocks of their own, else whole blocks.
 CUresult heap_allocate_code(CUctx_st&, uint64_t bytes, uint64_t* base);
-// Blocks of the card for a context, without addresses; CUDA_ERROR_OUT_OF_MEMORY when the card has no room.
+// Blocks of the device for a context, without addresses; CUDA_ERROR_OUT_OF_MEMORY when the device has no
+// room.
 CUresult heap_take_blocks(CUctx_st&, uint64_t bytes);
 void heap_give_blocks(CUctx_st&, uint64_t bytes);
 CUresult heap_allocate_managed(CUctx_st&, uint64_t bytes, unsigned flags, uint64_t* base);

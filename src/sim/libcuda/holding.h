@@ -1,12 +1,12 @@
-// Bytes of a card that this process holds without a context: they are counted for the process in the card's
-// shared file, and go when it dies.
+// Bytes of a device that this process holds without a context: they are counted for the process in the
+// device's shared file, and go when it dies.
 #pragma once
 
 #include "sim/libcuda/process.h"
 
 namespace carve::sim {
 
-// `device` is the ordinal in the set. CUDA_ERROR_OUT_OF_MEMORY when the card has no room.
+// `device` is the ordinal in the set. CUDA_ERROR_OUT_OF_MEMORY when the device has no room.
 CUresult take_bytes(unsigned device, uint64_t bytes);
 void give_bytes(unsigned device, uint64_t bytes);
 

@@ -1,5 +1,5 @@
 // Events that several processes record and wait for (CU_EVENT_INTERPROCESS). The recordings are numbered in a
-// page that the processes share, a segment that takes nothing of the card; the page says which are over.
+// page that the processes share, a segment that takes nothing of the device; the page says which are over.
 //
 // One is over when its process has performed what came before it, since others may look at memory that both
 // have. A process that dies leaves none that is waited for: its last recording is over then.

@@ -56,7 +56,7 @@ CUresult kernel_step(CUctx_st& c, const void* handle, const Shape& s, int stream
   const CUfunc_st* f = find_function(handle);
   if (!f) return CUDA_ERROR_INVALID_HANDLE;
   if (!f->module->library && f->module->context.lock().get() != &c) return CUDA_ERROR_INVALID_HANDLE;
-  const Facts& facts = c.card().facts;
+  const Facts& facts = c.own_device().facts;
   constexpr unsigned kGrid[3] = {2147483647, 65535, 65535}, kBlock3[3] = {1024, 1024, 64};
   uint64_t blocks = 1, threads = 1;
   for (int i = 0; i < 3; ++i) {

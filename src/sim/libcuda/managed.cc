@@ -13,7 +13,7 @@ namespace {
 constexpr unsigned kHostBit = 31;
 
 struct Block {
-  CUctx_st* home = nullptr;  // It lives on this one's card; null: on the host.
+  CUctx_st* home = nullptr;  // It lives on this one's device; null: on the host.
   CUmemLocation preferred = {}, prefetched = {};
   uint32_t accessed_by = 0;  // Visible devices; kHostBit is the host.
   bool read_mostly = false;
@@ -23,7 +23,7 @@ using Blocks = std::vector<Block>;
 struct Managed {
   std::mutex mutex;
   std::map<uint64_t, Blocks> ranges;
-  std::unordered_map<CUctx_st*, uint64_t> wanted;  // Bytes at home on a context's card, room or not.
+  std::unordered_map<CUctx_st*, uint64_t> wanted;  // Bytes at home on a context's device, room or not.
   std::atomic<unsigned> count{0};                  // Of ranges.
   std::atomic<bool> away{false};                   // A kernel may find something that is not where it runs.
 };
@@ -44,10 +44,10 @@ std::span<Block> blocks_of(uint64_t address, uint64_t bytes, bool covered = fals
   return {it->second.data() + first, end > first ? end - first : 0};
 }
 
-// Tells the card what its context wants now: no more than that stays, and what is missing comes.
+// Tells the device what its context wants now: no more than that stays, and what is missing comes.
 void tell(CUctx_st& c) {
   const uint64_t wanted = managed().wanted[&c];
-  Device& d = c.card();
+  Device& d = c.own_device();
   const Locked lock(d);
   Context& m = d.contexts[c.index];
   if (m.serial != c.serial) return;
@@ -78,7 +78,7 @@ uint64_t move(std::span<Block> blocks, CUctx_st* to, Picked picked) {
   return moved;
 }
 
-// Whether what a context touches comes to its card: not if it is there, or prefers another place.
+// Whether what a context touches comes to its device: not if it is there, or prefers another place.
 bool comes(const Block& b, unsigned device, int visible) {
   if (b.home && b.home->device == device) return false;
   return b.preferred.type == CU_MEM_LOCATION_TYPE_INVALID ||

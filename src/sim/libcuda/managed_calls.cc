@@ -9,7 +9,7 @@ using namespace carve::sim;
 
 namespace {
 
-// A context of this process on the card: the given one, else the primary, else any. Null: there is none.
+// A context of this process on the device: the given one, else the primary, else any. Null: there is none.
 std::shared_ptr<CUctx_st> context_on(unsigned device, const std::shared_ptr<CUctx_st>& first) {
   if (first->device == device) return first;
   const std::lock_guard lock(process().mutex);
@@ -55,7 +55,7 @@ CUresult prefetch(const std::vector<Range>& ranges, CUstream handle, bool discar
     if (moved && !discard) op.kind = to ? OpKind::to_device : OpKind::to_host;
     bytes += moved;
   }
-  if (op.kind != OpKind::mark) op.duration_ns = copy_time(c->card(), op.kind, bytes);
+  if (op.kind != OpKind::mark) op.duration_ns = copy_time(c->own_device(), op.kind, bytes);
   return submit(*c, stream->channel, op, nullptr);
 }
 

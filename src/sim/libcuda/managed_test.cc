@@ -1,4 +1,4 @@
-// Managed memory through the real library: what it takes of the card, when, and who sends it away.
+// Managed memory through the real library: what it takes of the device, when, and who sends it away.
 #include "sim/libcuda/test_child.h"
 
 namespace carve::sim {
@@ -7,7 +7,7 @@ namespace {
 constexpr size_t kUsable = 22731 * MiB, kContext = 256 * MiB;
 constexpr CUmemLocation kHost = {CU_MEM_LOCATION_TYPE_HOST, 0};
 
-CUmemLocation card(int device) { return {CU_MEM_LOCATION_TYPE_DEVICE, device}; }
+CUmemLocation device(int device) { return {CU_MEM_LOCATION_TYPE_DEVICE, device}; }
 CUdeviceptr managed(size_t bytes) {
   CUdeviceptr p = 0;
   OK(CU(cuMemAllocManaged)(&p, bytes, CU_MEM_ATTACH_GLOBAL));
@@ -27,7 +27,7 @@ size_t free_on(int device) {
   return free;
 }
 
-TEST_F(DriverTest, managed_memory_beyond_the_card_comes_as_far_as_there_is_room_when_a_kernel_runs) {
+TEST_F(DriverTest, managed_memory_beyond_the_device_comes_as_far_as_there_is_room_when_a_kernel_runs) {
   EXPECT_EQ(0, run([] {
               begin();
               int can = 0;
@@ -39,7 +39,7 @@ TEST_F(DriverTest, managed_memory_beyond_the_card_comes_as_far_as_there_is_room_
               REQUIRE(free_now() == before);
               OK(launch(f, nullptr, 1000));
               REQUIRE(free_now() < 2 * MiB);
-              // It makes room for whoever needs the card, and stays with the host then.
+              // It makes room for whoever needs the device, and stays with the host then.
               CUdeviceptr d = 0, more = 0;
               OK(CU(cuMemAlloc_v2)(&d, 20 * GiB));
               REQUIRE(CU(cuMemAlloc_v2)(&more, 3 * GiB) == CUDA_ERROR_OUT_OF_MEMORY);
@@ -85,7 +85,7 @@ TEST_F(DriverTest, advice_says_where_managed_memory_lives_and_is_told_again) {
         // As a library does that lets a program have more than its share: a part here, the rest there.
         OK(CU(cuMemAdvise)(p, 30 * MiB, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, 0));
         OK(CU(cuMemAdvise)(p + 30 * MiB, 70 * MiB, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, CU_DEVICE_CPU));
-        OK(CU(cuMemAdvise_v2)(p + 30 * MiB, 70 * MiB, CU_MEM_ADVISE_SET_ACCESSED_BY, card(0)));
+        OK(CU(cuMemAdvise_v2)(p + 30 * MiB, 70 * MiB, CU_MEM_ADVISE_SET_ACCESSED_BY, device(0)));
         REQUIRE(free_now() == before);
         const CUfunction f = spin();
         const size_t loaded = free_now();
@@ -119,7 +119,7 @@ TEST_F(DriverTest, advice_says_where_managed_memory_lives_and_is_told_again) {
       }));
 }
 
-TEST_F(DriverTest, a_prefetch_moves_managed_memory_between_host_and_cards_and_takes_its_time) {
+TEST_F(DriverTest, a_prefetch_moves_managed_memory_between_host_and_devices_and_takes_its_time) {
   EXPECT_EQ(0, run([] {
               begin();
               CUevent a = nullptr, b = nullptr;
@@ -128,7 +128,7 @@ TEST_F(DriverTest, a_prefetch_moves_managed_memory_between_host_and_cards_and_ta
               const size_t here = free_now(), there = free_on(1);
               const CUdeviceptr p = managed(GiB);
               OK(CU(cuEventRecord)(a, nullptr));
-              OK(CU(cuMemPrefetchAsync_v2)(p, GiB / 2, card(0), 0, nullptr));
+              OK(CU(cuMemPrefetchAsync_v2)(p, GiB / 2, device(0), 0, nullptr));
               OK(CU(cuEventRecord)(b, nullptr));
               OK(CU(cuCtxSynchronize)());
               float took = 0;  // ms.
@@ -142,7 +142,7 @@ TEST_F(DriverTest, a_prefetch_moves_managed_memory_between_host_and_cards_and_ta
               REQUIRE(free_now() == here && free_on(1) == there);
               CUdeviceptr both[] = {p, p + 100 * MiB};
               size_t sizes[] = {10 * MiB, 20 * MiB}, first_of[] = {0, 1};
-              CUmemLocation to[] = {card(0), card(1)};
+              CUmemLocation to[] = {device(0), device(1)};
               OK(CU(cuMemPrefetchBatchAsync)(both, sizes, 2, to, first_of, 2, 0, nullptr));
               REQUIRE(free_now() == here - 10 * MiB && free_on(1) == there - 20 * MiB);
               OK(CU(cuMemDiscardBatchAsync)(both, sizes, 1, 0, nullptr));
@@ -153,8 +153,8 @@ TEST_F(DriverTest, a_prefetch_moves_managed_memory_between_host_and_cards_and_ta
             }));
 }
 
-// What lives on a card because of a context goes when that does, though the allocation is another's.
-TEST_F(DriverTest, managed_memory_leaves_a_card_with_the_context_that_brought_it) {
+// What lives on a device because of a context goes when that does, though the allocation is another's.
+TEST_F(DriverTest, managed_memory_leaves_a_device_with_the_context_that_brought_it) {
   EXPECT_EQ(0, run([] {
               const CUcontext first = begin();
               const CUdeviceptr p = managed(100 * MiB);

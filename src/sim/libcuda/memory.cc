@@ -32,7 +32,7 @@ EXPORT CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;
   if (!free && !total) return CUDA_ERROR_INVALID_VALUE;
-  Device& d = c->card();
+  Device& d = c->own_device();
   const Locked lock(d);
   sweep(process().set, c->device, now_ns());
   if (free) *free = free_bytes(d);

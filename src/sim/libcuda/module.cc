@@ -36,7 +36,7 @@ CUmod_st* known_module(const void* handle, bool library) {
   return found != modules().end() && found->second->library == library ? found->second.get() : nullptr;
 }
 
-// The capability of the card that a library is read for before a context uses it: the first visible one.
+// The capability of the device that a library is read for before a context uses it: the first visible one.
 unsigned first_capability() {
   const Facts& f = process().set.devices[process().visible[0]]->facts;
   return f.cc_major * 10 + f.cc_minor;
@@ -77,7 +77,7 @@ CUresult load(const void* data, size_t size, bool library, CUmod_st** out) {
     capability = first_capability();
   } else {
     if (const CUresult e = current(&c)) return e;
-    const Facts& f = c->card().facts;
+    const Facts& f = c->own_device().facts;
     capability = f.cc_major * 10 + f.cc_minor;
   }
   if (!data || !out) return CUDA_ERROR_INVALID_VALUE;
@@ -205,7 +205,7 @@ CUresult set_function_attribute(CUfunc_st& f, int which, int value) {
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: {
       std::shared_ptr<CUctx_st> c;
       if (const CUresult e = context_of(f, &c)) return e;
-      const uint32_t most = c->card().facts.shared_per_block_optin;
+      const uint32_t most = c->own_device().facts.shared_per_block_optin;
       if (value < 0 || static_cast<uint32_t>(value) + f.image.static_shared > most)
         return CUDA_ERROR_INVALID_VALUE;
       break;

@@ -1,5 +1,5 @@
 // Translated modules through the real library: in memory, in files, in the wrapper that compilers leave in
-// programs, on cards that they fit and on others. What the files hold: binary_image_test.cc.
+// programs, on devices that they fit and on others. What the files hold: binary_image_test.cc.
 #include <fstream>
 #include <iterator>
 
@@ -86,7 +86,7 @@ TEST_F(DriverTest, a_cubin_and_fatbins_of_both_compressions_load_in_every_way) {
             }));
 }
 
-TEST_F(DriverTest, what_does_not_run_on_the_card_or_is_broken_is_refused_by_name) {
+TEST_F(DriverTest, what_does_not_run_on_the_device_or_is_broken_is_refused_by_name) {
   create("t4");
   EXPECT_EQ(0, run([] {
               begin();

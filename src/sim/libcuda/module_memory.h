@@ -1,6 +1,6 @@
-// What modules take of a card: their code and their variables, in one piece of the context's blocks for code,
-// at steps of 512 bytes, as for allocations. Blocks hold the pieces of several modules and go back with the
-// last.
+// What modules take of a device: their code and their variables, in one piece of the context's blocks for
+// code, at steps of 512 bytes, as for allocations. Blocks hold the pieces of several modules and go back with
+// the last.
 //
 // A module takes it when it is loaded, since the simulated driver loads eagerly
 // (cuModuleGetLoadingMode); a library, which belongs to no context, when a context first uses it.

@@ -1,4 +1,4 @@
-// What modules, libraries and limits take of the card.
+// What modules, libraries and limits take of the device.
 #include <cstring>
 #include <string>
 #include <vector>

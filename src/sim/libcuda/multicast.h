@@ -1,6 +1,6 @@
-// Multicast objects: memory of several cards under one address, through which a kernel's multimem instruction
-// writes to all of them at once and reads their sum (CUDA driver API, "Multicast Object Management"). Cards
-// with NVSwitch have them: here Hopper with NVLinks.
+// Multicast objects: memory of several devices under one address, through which a kernel's multimem
+// instruction writes to all of them at once and reads their sum (CUDA driver API, "Multicast Object
+// Management"). Devices with NVSwitch have them: here Hopper with NVLinks.
 //
 // An object takes nothing by itself; what is bound to it stays alive until it is unbound or the object is
 // gone. An object can be mapped, but no kernel is executed here and nothing else may use such an address:

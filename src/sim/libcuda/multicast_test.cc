@@ -1,4 +1,4 @@
-// Multicast objects over a set of Hopper cards: what binding keeps alive, and what is refused.
+// Multicast objects over a set of Hopper devices: what binding keeps alive, and what is refused.
 #include "sim/libcuda/test_child.h"
 
 namespace carve::sim {
@@ -71,7 +71,7 @@ TEST_F(DriverTest, what_is_bound_to_a_multicast_object_lives_until_it_is_unbound
             }));
 }
 
-TEST_F(DriverTest, cards_without_multicast_say_so) {
+TEST_F(DriverTest, devices_without_multicast_say_so) {
   EXPECT_EQ(0, run([] {
               begin();
               int can = 1;

@@ -33,7 +33,7 @@ CUresult max_blocks(int* out, CUfunction f, int threads, size_t shared) {
   if (!out || threads <= 0 || threads > 1024) return CUDA_ERROR_INVALID_VALUE;
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = context_of(*f, &c)) return e;
-  *out = static_cast<int>(resident_blocks(c->card().facts, *f, static_cast<unsigned>(threads),
+  *out = static_cast<int>(resident_blocks(c->own_device().facts, *f, static_cast<unsigned>(threads),
                                           static_cast<unsigned>(std::min<size_t>(shared, 1u << 30))));
   return CUDA_SUCCESS;
 }
@@ -53,7 +53,7 @@ CUresult potential(int* grid, int* block, CUfunction f, CUoccupancyB2DSize share
     if (blocks * threads <= best) continue;
     best = blocks * threads;
     *block = threads;
-    *grid = blocks * static_cast<int>(c->card().facts.multiprocessors);
+    *grid = blocks * static_cast<int>(c->own_device().facts.multiprocessors);
   }
   return best ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -82,7 +82,7 @@ EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* out, CUfunction 
   if (!out || blocks <= 0 || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = context_of(*f, &c)) return e;
-  const Facts& facts = c->card().facts;
+  const Facts& facts = c->own_device().facts;
   const uint64_t each = facts.shared_per_multiprocessor / static_cast<unsigned>(blocks);
   const uint64_t taken = f->image.static_shared + facts.shared_reserved_per_block;
   *out = each > taken ? std::min<uint64_t>(each - taken, facts.shared_per_block_optin) : 0;
@@ -90,13 +90,13 @@ EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* out, CUfunction 
 }
 
 // Clusters exist from compute capability 9.0 on; without a hardware limit of its own kind, what counts is how
-// many of their blocks fit the card.
+// many of their blocks fit the device.
 EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int* out, CUfunction f, const CUlaunchConfig* config) {
   if (const CUresult e = known(f)) return e;
   if (!out || !config) return CUDA_ERROR_INVALID_VALUE;
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = context_of(*f, &c)) return e;
-  *out = c->card().facts.cc_major >= 9 ? 8 : 1;
+  *out = c->own_device().facts.cc_major >= 9 ? 8 : 1;
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuOccupancyMaxActiveClusters(int* out, CUfunction f, const CUlaunchConfig* config) {
@@ -113,6 +113,6 @@ EXPORT CUresult cuOccupancyMaxActiveClusters(int* out, CUfunction f, const CUlau
   if (const CUresult e = max_blocks(&blocks, f, threads, config->sharedMemBytes)) return e;
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = context_of(*f, &c)) return e;
-  *out = blocks * static_cast<int>(c->card().facts.multiprocessors) / static_cast<int>(cluster);
+  *out = blocks * static_cast<int>(c->own_device().facts.multiprocessors) / static_cast<int>(cluster);
   return CUDA_SUCCESS;
 }

@@ -62,7 +62,7 @@ unsigned channel_behind(const LastUse& use) { return static_cast<unsigned>((use.
 bool over(const LastUse& use) {
   const auto c = context_behind(use);
   if (!c) return true;
-  Device& d = c->card();
+  Device& d = c->own_device();
   const Locked lock(d);
   advance(d, now_ns());
   return complete(d, c->index, channel_behind(use), use.sequence);

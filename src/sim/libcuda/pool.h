@@ -1,7 +1,7 @@
 // Memory pools of this process: stream-ordered allocation. An allocation has its address at once and is good
 // for work that comes after it in its stream; a free takes effect after the work that came before it. What
-// the card is asked for are the pool's chunks (sim/model/pool.h); they are counted for the process, not for a
-// context, since a pool outlives them.
+// the device is asked for are the pool's chunks (sim/model/pool.h); they are counted for the process, not for
+// a context, since a pool outlives them.
 //
 // With a release threshold of 0, the default, every synchronisation gives back what is unused by then.
 #pragma once
@@ -26,7 +26,7 @@ struct PoolName {
 
 struct CUmemPoolHandle_st {
   unsigned device = 0;    // Ordinal in the set.
-  bool host = false;      // Memory of the host: takes nothing of the card.
+  bool host = false;      // Memory of the host: takes nothing of the device.
   bool standard = false;  // A device's default pool: never destroyed.
   bool destroyed = false;
   uint64_t most = 0;  // CUmemPoolProps::maxSize; 0: as much as there is.

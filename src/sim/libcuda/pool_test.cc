@@ -179,7 +179,7 @@ TEST_F(DriverTest, the_two_ways_to_free_take_each_others_memory) {
             }));
 }
 
-TEST_F(DriverTest, a_pool_of_host_memory_takes_nothing_of_the_card) {
+TEST_F(DriverTest, a_pool_of_host_memory_takes_nothing_of_the_device) {
   EXPECT_EQ(0, run([] {
               begin();
               const size_t before = free_now();

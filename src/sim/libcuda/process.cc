@@ -220,7 +220,7 @@ void destroy_context(const std::shared_ptr<CUctx_st>& c) {
   heap_forget(*c);
   managed_forget(*c);
   {
-    Device& d = c->card();
+    Device& d = c->own_device();
     const Locked lock(d);
     if (d.contexts[c->index].serial == c->serial) close_context(d, c->index, now_ns());
   }
@@ -258,7 +258,7 @@ CUresult unsupported(const char* name) {
 
 using namespace carve::sim;
 
-Device& CUctx_st::card() const { return *process().set.devices[device]; }
+Device& CUctx_st::own_device() const { return *process().set.devices[device]; }
 
 EXPORT CUresult cuInit(unsigned int flags) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;

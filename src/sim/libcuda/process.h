@@ -96,8 +96,8 @@ struct CUctx_st : std::enable_shared_from_this<CUctx_st> {
   std::deque<carve::sim::Effect> effects[carve::sim::kChannels];
   std::atomic<unsigned> outstanding{0};  // Effects not yet performed.
 
-  carve::sim::Device& card() const;
-  carve::sim::Context& model() const { return card().contexts[index]; }
+  carve::sim::Device& own_device() const;
+  carve::sim::Context& model() const { return own_device().contexts[index]; }
 };
 
 struct CUevent_st {

@@ -25,7 +25,7 @@ namespace {
 constexpr uint64_t kSpin = 30'000;
 constexpr uint64_t kLongest = 20'000'000;  // Looks again at least so often, whatever the model says.
 
-// The kernel lets ordinary threads oversleep by 50 us to save wakes. The card would not.
+// The kernel lets ordinary threads oversleep by 50 us to save wakes. The device would not.
 void be_punctual() {
   static thread_local const bool done = prctl(PR_SET_TIMERSLACK, 1) == 0;
   (void)done;
@@ -63,7 +63,7 @@ void perform_due(CUctx_st& c) {
     uint64_t end = 0;
     {
       const std::lock_guard lock(c.pending);
-      const Device& d = c.card();
+      const Device& d = c.own_device();
       int chosen = -1;
       std::pair<uint64_t, uint64_t> best{kNever, kNever};
       for (unsigned k = 0; k < kChannels; ++k) {
@@ -92,7 +92,7 @@ uint64_t look_again(const Device& d, const CUctx_st& c, unsigned channel, uint64
 
 // One look at one context by the service thread. Returns when to look again.
 uint64_t serve(CUctx_st& c, bool* did_something) {
-  Device& d = c.card();
+  Device& d = c.own_device();
   uint64_t wake = kNever;
   std::vector<std::pair<unsigned, std::function<void(uint64_t)>>> calls;
   bool due = false;
@@ -133,7 +133,7 @@ uint64_t serve(CUctx_st& c, bool* did_something) {
 
 void* service(void*) {
   Process& p = process();
-  // What it does the card does, which waits for no processor. Refused to ordinary users.
+  // What it does the device does, which waits for no processor. Refused to ordinary users.
   be_punctual();
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), -20);
   for (;;) {
@@ -146,8 +146,8 @@ void* service(void*) {
     // A gate may wait for work in a context where nobody else looks at the time.
     if (!contexts.empty())
       for (const auto& c : others) {
-        const Locked device(c->card());
-        advance(c->card(), now_ns());
+        const Locked device(c->own_device());
+        advance(c->own_device(), now_ns());
       }
     others.clear();
     bool did_something = false;
@@ -227,7 +227,7 @@ CUresult stream_of(CUstream handle, std::shared_ptr<CUctx_st>* context, CUstream
 }
 
 CUresult submit(CUctx_st& c, unsigned channel, const Op& op, Effect effect, uint64_t* sequence) {
-  Device& d = c.card();
+  Device& d = c.own_device();
   if (op.kind == OpKind::kernel) managed_touch(c);
   const bool keeps = effect.run || effect.gate;
   const bool urgent = keeps && !effect.lazy;
@@ -270,7 +270,7 @@ CUresult submit(CUctx_st& c, unsigned channel, const Op& op, uint64_t* sequence)
 }
 
 CUresult wait_for(CUctx_st& c, unsigned channel, uint64_t sequence) {
-  Device& d = c.card();
+  Device& d = c.own_device();
   for (unsigned turn = 0;; ++turn) {
     uint64_t until = 0;
     {
@@ -297,7 +297,7 @@ CUresult wait_channel(CUctx_st& c, unsigned channel) {
 CUresult wait_idle(CUctx_st& c) {
   uint64_t submitted[kChannels], active = 0;
   {
-    Device& d = c.card();
+    Device& d = c.own_device();
     const Locked device(d);
     advance(d, now_ns());
     if (const CUresult e = state_of(c, d)) return e;
@@ -313,7 +313,7 @@ CUresult wait_idle(CUctx_st& c) {
 }
 
 bool hangs(CUctx_st& c) {
-  Device& d = c.card();
+  Device& d = c.own_device();
   const Locked device(d);
   for (unsigned k = 0; k < kChannels; ++k) {
     const Channel& channel = d.contexts[c.index].channels[k];
@@ -324,7 +324,7 @@ bool hangs(CUctx_st& c) {
 }
 
 CUresult query(CUctx_st& c, unsigned channel, uint64_t sequence) {
-  Device& d = c.card();
+  Device& d = c.own_device();
   {
     const Locked device(d);
     advance(d, now_ns());
@@ -342,7 +342,7 @@ CUresult query_channel(CUctx_st& c, unsigned channel) {
 }
 
 unsigned take_channel(CUctx_st& c, bool blocking, Partition part) {
-  Device& d = c.card();
+  Device& d = c.own_device();
   const Locked device(d);
   unsigned best = 1;
   auto cost = [&](unsigned k) {

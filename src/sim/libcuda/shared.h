@@ -14,9 +14,9 @@ class Shared {
  public:
   enum class Counted { for_the_process, in_the_context, nowhere };
 
-  // New memory on a device (its ordinal in the set), zeroed. Counted for the process: the card is asked, and
-  // may refuse with CUDA_ERROR_OUT_OF_MEMORY. In the context: it has the blocks already, and gives them up.
-  // Nowhere: memory of the host.
+  // New memory on a device (its ordinal in the set), zeroed. Counted for the process: the device is asked,
+  // and may refuse with CUDA_ERROR_OUT_OF_MEMORY. In the context: it has the blocks already, and gives them
+  // up. Nowhere: memory of the host.
   static CUresult create(unsigned device, uint64_t bytes, Counted, CUctx_st* context,
                          std::shared_ptr<Shared>*);
 

@@ -68,7 +68,7 @@ F* entry(const char* name) {
 }
 #define CU(name) (::carve::sim::entry<decltype(::name)>(#name))
 
-// A set of simulated cards in a temporary directory, and the children that use it.
+// A set of simulated devices in a temporary directory, and the children that use it.
 class DriverTest : public testing::Test {
  protected:
   void SetUp() override {

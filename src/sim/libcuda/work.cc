@@ -14,7 +14,7 @@ Step gate_for(const Place& p) {
   gate.effect.gate = [context = std::weak_ptr(p.context), channel = p.channel,
                       sequence = p.sequence](uint64_t now) {
     const auto c = context.lock();
-    const bool done = !c || c->destroyed.load() || complete(c->card(), c->index, channel, sequence);
+    const bool done = !c || c->destroyed.load() || complete(c->own_device(), c->index, channel, sequence);
     return done ? 0 : now + 100'000;
   };
   return gate;
@@ -24,7 +24,7 @@ Step gate_for(const Place& p) {
 
 bool is_over(const Place& p) {
   if (!p.context || p.context->destroyed.load()) return true;
-  Device& d = p.context->card();
+  Device& d = p.context->own_device();
   const Locked lock(d);
   advance(d, now_ns());
   return complete(d, p.context->index, p.channel, p.sequence);

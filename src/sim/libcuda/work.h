@@ -50,7 +50,7 @@ CUresult recorded_place(CUevent, Place*);
 
 // The steps of stream memory operations, one for each: CUDA_ERROR_INVALID_VALUE for an address that is
 // neither on the device nor registered or is not aligned, CUDA_ERROR_NOT_SUPPORTED for flushes of remote
-// writes, which no simulated card has.
+// writes, which no simulated device has.
 CUresult memory_operations(std::span<const CUstreamBatchMemOpParams>, std::vector<Step>*);
 
 }  // namespace carve::sim

@@ -1,4 +1,4 @@
-// What a card is: names, place on the bus, clocks, limits, links. All from the profile's facts.
+// What a device is: names, place on the bus, clocks, limits, links. All from the profile's facts.
 #include <algorithm>
 #include <cstdio>
 
@@ -22,7 +22,7 @@ void fill_pci(const Facts& f, nvmlPciInfo_t* out, bool with_new_id) {
 
 nvmlReturn_t pci(nvmlDevice_t device, nvmlPciInfo_t* out, bool with_new_id) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = card(device, &d)) return e;
+  if (const nvmlReturn_t e = device(device, &d)) return e;
   if (!out) return NVML_ERROR_INVALID_ARGUMENT;
   fill_pci(d->facts, out, with_new_id);
   return NVML_SUCCESS;
@@ -31,11 +31,11 @@ nvmlReturn_t pci(nvmlDevice_t device, nvmlPciInfo_t* out, bool with_new_id) {
 template <class Get>
 nvmlReturn_t text(nvmlDevice_t device, char* out, unsigned length, Get get) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = card(device, &d)) return e;
+  if (const nvmlReturn_t e = device(device, &d)) return e;
   return give_text(get(d->facts), out, length);
 }
 
-// Megahertz of a clock domain; 0 for one that the card does not have.
+// Megahertz of a clock domain; 0 for one that the device does not have.
 unsigned clock_mhz(const Facts& f, nvmlClockType_t type) {
   switch (type) {
     case NVML_CLOCK_GRAPHICS:
@@ -53,7 +53,7 @@ nvmlReturn_t clock(nvmlDevice_t device, nvmlClockType_t type, unsigned* out) {
 
 nvmlReturn_t one_clock(nvmlDevice_t device, unsigned* count, unsigned* clocks, nvmlClockType_t type) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = card(device, &d)) return e;
+  if (const nvmlReturn_t e = device(device, &d)) return e;
   if (!count) return NVML_ERROR_INVALID_ARGUMENT;
   const bool fits = *count >= 1 && clocks;
   *count = 1;
@@ -62,7 +62,7 @@ nvmlReturn_t one_clock(nvmlDevice_t device, unsigned* count, unsigned* clocks, n
   return NVML_SUCCESS;
 }
 
-// Link number n of a card leads to the peer whose share of links contains it.
+// Link number n of a device leads to the peer whose share of links contains it.
 int peer_of_link(const Facts& f, unsigned link) {
   for (unsigned peer = 0; peer < kDevices; ++peer) {
     if (link < f.nvlink[peer]) return static_cast<int>(peer);
@@ -72,7 +72,7 @@ int peer_of_link(const Facts& f, unsigned link) {
 }
 
 nvmlReturn_t peer_link(nvmlDevice_t device, unsigned link, int* peer, Device** d) {
-  if (const nvmlReturn_t e = card(device, d)) return e;
+  if (const nvmlReturn_t e = device(device, d)) return e;
   if (link >= NVML_NVLINK_MAX_LINKS) return NVML_ERROR_INVALID_ARGUMENT;
   if (link >= (*d)->facts.nvlinks && peer_of_link((*d)->facts, link) < 0) return NVML_ERROR_NOT_SUPPORTED;
   *peer = peer_of_link((*d)->facts, link);
@@ -96,7 +96,7 @@ TEXT(nvmlDeviceGetVbiosVersion, vbios)
 
 EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char* out, unsigned int length) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = card(device, &d)) return e;
+  if (const nvmlReturn_t e = device(device, &d)) return e;
   char uuid[48];
   format_uuid(d->facts, uuid);
   return give_text(uuid, out, length);
@@ -154,7 +154,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t device, 
 
 EXPORT nvmlReturn_t nvmlDeviceGetGspFirmwareVersion(nvmlDevice_t device, char* out) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = card(device, &d)) return e;
+  if (const nvmlReturn_t e = device(device, &d)) return e;
   return give_text(the_set().file->driver_version, out, 0x40);  // NVML_GSP_FIRMWARE_VERSION_BUF_SIZE
 }
 EXPORT nvmlReturn_t nvmlDeviceGetGspFirmwareMode(nvmlDevice_t device, unsigned int* on,
@@ -192,7 +192,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t* out
 }
 EXPORT nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfoExt_t* out) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = card(device, &d)) return e;
+  if (const nvmlReturn_t e = device(device, &d)) return e;
   if (!out) return NVML_ERROR_INVALID_ARGUMENT;
   if (out->version != nvml_struct_version<nvmlPciInfoExt_v1_t>(1))
     return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
@@ -211,7 +211,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfoExt_
 
 EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int* now, unsigned int* pending) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = card(device, &d)) return e;
+  if (const nvmlReturn_t e = device(device, &d)) return e;
   if (!now || !pending) return NVML_ERROR_INVALID_ARGUMENT;
   if (d->facts.cc_major < 8 || d->facts.cc_minor != 0) return NVML_ERROR_NOT_SUPPORTED;
   *now = *pending = NVML_DEVICE_MIG_DISABLE;
@@ -294,15 +294,15 @@ EXPORT nvmlReturn_t nvmlDeviceGetRetiredPages(nvmlDevice_t device, nvmlPageRetir
 
 EXPORT nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t a, nvmlDevice_t b, int* out) {
   Device* other = nullptr;
-  if (const nvmlReturn_t e = card(b, &other)) return e;
+  if (const nvmlReturn_t e = device(b, &other)) return e;
   return fact(a, out, [&](const Facts& f) { return f.board_id == other->facts.board_id; });
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_t b,
                                                         nvmlGpuTopologyLevel_t* out) {
   Device *x = nullptr, *y = nullptr;
-  if (const nvmlReturn_t e = card(a, &x)) return e;
-  if (const nvmlReturn_t e = card(b, &y)) return e;
+  if (const nvmlReturn_t e = device(a, &x)) return e;
+  if (const nvmlReturn_t e = device(b, &y)) return e;
   if (!out) return NVML_ERROR_INVALID_ARGUMENT;
   *out = x == y ? NVML_TOPOLOGY_INTERNAL : static_cast<nvmlGpuTopologyLevel_t>(x->facts.link[y->facts.index]);
   return NVML_SUCCESS;
@@ -311,7 +311,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevi
 EXPORT nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopologyLevel_t level,
                                                      unsigned int* count, nvmlDevice_t* out) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = card(device, &d)) return e;
+  if (const nvmlReturn_t e = device(device, &d)) return e;
   if (!count) return NVML_ERROR_INVALID_ARGUMENT;
   unsigned found = 0;
   for (unsigned i = 0; i < the_set().count; ++i) {
@@ -326,8 +326,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGp
 EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, nvmlGpuP2PCapsIndex_t index,
                                            nvmlGpuP2PStatus_t* out) {
   Device *x = nullptr, *y = nullptr;
-  if (const nvmlReturn_t e = card(a, &x)) return e;
-  if (const nvmlReturn_t e = card(b, &y)) return e;
+  if (const nvmlReturn_t e = device(a, &x)) return e;
+  if (const nvmlReturn_t e = device(b, &y)) return e;
   if (!out) return NVML_ERROR_INVALID_ARGUMENT;
   const bool nvlink = x->facts.nvlink[y->facts.index] != 0;
   const bool needs_nvlink = index == NVML_P2P_CAPS_INDEX_NVLINK || index == NVML_P2P_CAPS_INDEX_ATOMICS;
@@ -335,10 +335,10 @@ EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, nvmlG
   return NVML_SUCCESS;
 }
 
-// The processors of this machine's NUMA node with the number that the profile gives the card.
+// The processors of this machine's NUMA node with the number that the profile gives the device.
 EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int size, unsigned long* set) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = card(device, &d)) return e;
+  if (const nvmlReturn_t e = device(device, &d)) return e;
   if (!size || !set) return NVML_ERROR_INVALID_ARGUMENT;
   std::memset(set, 0, size * sizeof *set);
   char path[80], list[256] = "";
@@ -364,7 +364,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, uns
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int size, unsigned long* set,
                                                 nvmlAffinityScope_t) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = card(device, &d)) return e;
+  if (const nvmlReturn_t e = device(device, &d)) return e;
   if (!size || !set) return NVML_ERROR_INVALID_ARGUMENT;
   std::memset(set, 0, size * sizeof *set);
   if (d->facts.numa_node >= 0 && static_cast<unsigned>(d->facts.numa_node) < size * 64)

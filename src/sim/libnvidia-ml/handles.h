@@ -24,8 +24,8 @@ Set& the_set();
 // NVML_ERROR_UNINITIALIZED outside of init and shutdown.
 nvmlReturn_t entered();
 
-// The card behind a handle. Also where the fault "slow NVML" passes its time and "device lost" is noticed.
-nvmlReturn_t card(nvmlDevice_t, Device**);
+// The device behind a handle. Also where the fault "slow NVML" passes its time and "device lost" is noticed.
+nvmlReturn_t device(nvmlDevice_t, Device**);
 nvmlDevice_t handle_of(unsigned index);
 
 // Copies a text into the caller's room: NVML_ERROR_INSUFFICIENT_SIZE if it does not fit.
@@ -33,11 +33,11 @@ nvmlReturn_t give_text(const char* text, char* out, unsigned length);
 
 void format_uuid(const Facts&, char (&out)[48]);
 
-// One figure of the card's facts: the shape of most calls.
+// One figure of the device's facts: the shape of most calls.
 template <class Out, class Get>
 nvmlReturn_t fact(nvmlDevice_t device, Out* out, Get get) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = card(device, &d)) return e;
+  if (const nvmlReturn_t e = device(device, &d)) return e;
   if (!out) return NVML_ERROR_INVALID_ARGUMENT;
   *out = static_cast<Out>(get(d->facts));
   return NVML_SUCCESS;
@@ -46,11 +46,11 @@ nvmlReturn_t fact(nvmlDevice_t device, Out* out, Get get) {
 // How long a call waits for a client that was stopped in the middle of a change.
 inline constexpr uint64_t kPatience = 250'000'000;
 
-// One figure of the card's state, looked up under its lock and up to date.
+// One figure of the device's state, looked up under its lock and up to date.
 template <class Out, class Get>
 nvmlReturn_t state(nvmlDevice_t device, Out* out, Get get) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = card(device, &d)) return e;
+  if (const nvmlReturn_t e = device(device, &d)) return e;
   if (!out) return NVML_ERROR_INVALID_ARGUMENT;
   const Locked lock(*d, kPatience);
   if (!lock.held()) return NVML_ERROR_TIMEOUT;

@@ -1,4 +1,4 @@
-// The schedule of one card. See engine.h for the rules; this file is their arithmetic.
+// The schedule of one device. See engine.h for the rules; this file is their arithmetic.
 //
 // After every event `settle` writes down what the running kernels have done, and `arrange` decides anew:
 // which operations at the heads of channels may start, what the copy engines do, whose kernels run with how

@@ -1,5 +1,5 @@
-// What the card does as time goes by. advance(now) plays the schedule up to now, event by event: a kernel or
-// a copy ends, a time slice ends, a context switch ends. Nothing happens between events, so it does not
+// What the device does as time goes by. advance(now) plays the schedule up to now, event by event: a kernel
+// or a copy ends, a time slice ends, a context switch ends. Nothing happens between events, so it does not
 // matter who calls it, how often or how late: the same submissions give the same finish times to the
 // nanosecond.
 //

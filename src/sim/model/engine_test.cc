@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t us = 1000, ms = 1000 * us, s = 1000 * ms;
 
-TEST(Engine, two_busy_contexts_share_the_card_exactly_but_for_the_switches) {
+TEST(Engine, two_busy_contexts_share_the_device_exactly_but_for_the_switches) {
   TestDevice d;
   const unsigned a = d.open(), b = d.open();
   for (int i = 0; i < 1000; ++i) d.kernel(a, 1, 5 * ms), d.kernel(b, 1, 5 * ms);
@@ -187,7 +187,7 @@ TEST(Engine, utilisation_forgets_a_long_idle_time) {
 }
 
 // A random program over 4 contexts and 6 channels with a fixed seed; `stepping` only decides when somebody
-// else looks at the card in between.
+// else looks at the device in between.
 std::vector<uint64_t> finish_times(uint32_t program, uint32_t stepping) {
   TestDevice d;
   std::mt19937 choose(program), step(stepping);

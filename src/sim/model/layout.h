@@ -1,5 +1,5 @@
 // The simulated GPU as bytes: one shared file per device, mapped by everybody who would have opened
-// /dev/nvidia0. It holds what the silicon and the kernel driver would hold: the facts of the card, who owns
+// /dev/nvidia0. It holds what the silicon and the kernel driver would hold: the facts of the device, who owns
 // which memory, up to 64 contexts of 64 channels, each a ring of 1,024 operations, and the engines' state.
 //
 // FORMAT.md says what each word means, who writes it and what happens when a writer dies between two stores.
@@ -25,7 +25,7 @@ inline constexpr unsigned kRing = 1024;         // Operations in flight in one c
 inline constexpr unsigned kCopyEngines = 3;     // To the device, from it, inside it.
 inline constexpr unsigned kDependencies = 3;    // Of one operation; more are joined by marks.
 inline constexpr unsigned kClients = 1024;      // Processes attached to one set.
-inline constexpr unsigned kSegments = 4096;     // Pieces of one card's memory that processes can share.
+inline constexpr unsigned kSegments = 4096;     // Pieces of one device's memory that processes can share.
 inline constexpr unsigned kHolders = 7;         // Processes remembered for one of them; more may hold it.
 inline constexpr unsigned kXids = 64;           // Errors remembered, for event sets that are late.
 inline constexpr uint64_t kBlock = 2ull << 20;  // Device memory is given out in pieces of 2 MiB.
@@ -69,7 +69,7 @@ struct Channel {
   Head head;
   uint8_t blocking;  // Takes part in the legacy default stream's order.
   // Of a green context: its kernels share `partition` multiprocessors from `partition_first` on with those of
-  // other channels that say the same. 0: all of the card.
+  // other channels that say the same. 0: all of the device.
   uint16_t partition_first, partition;
   uint64_t spare[4];
 };
@@ -90,7 +90,7 @@ struct Context {
   uint64_t serial;             // Never used twice on one device.
   uint64_t overhead_bytes;     // What the context itself costs.
   uint64_t block_bytes;        // Its allocations, whole blocks.
-  uint64_t managed_bytes;  // Its managed memory as far as it lives on the card; whoever needs room evicts.
+  uint64_t managed_bytes;  // Its managed memory as far as it lives on the device; whoever needs room evicts.
   uint64_t next_order;
   uint64_t active;   // Bit per channel that has operations.
   uint64_t busy_ns;  // Engine time it had, ever.
@@ -117,7 +117,7 @@ struct SegmentHolder {
 };
 struct Segment {
   uint64_t serial;  // Never used twice on one device; 0: this entry is free. Stored last when it opens.
-  uint64_t bytes;   // What it takes of the card.
+  uint64_t bytes;   // What it takes of the device.
   SegmentHolder holders[kHolders];  // Oldest first; the oldest that lives is the one it is counted for.
 };
 static_assert(sizeof(Segment) == 128);
@@ -153,7 +153,7 @@ struct Engine {
   CopyEngine copy[kCopyEngines];
 };
 
-// What the profile says of the card. Written once, by carve-sim create.
+// What the profile says of the device. Written once, by carve-sim create.
 struct Facts {
   char name[96];
   char profile[32];

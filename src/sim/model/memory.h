@@ -1,7 +1,7 @@
-// Who owns how much of the card's memory. The driver gives memory to contexts in blocks of 2 MiB and keeps a
-// static reserve for itself; a context costs an overhead before its first allocation. Only amounts are shared
-// between processes: addresses are each process's own affair (sim/libcuda/heap.h), since no two of them may
-// see each other's pointers anyway.
+// Who owns how much of the device's memory. The driver gives memory to contexts in blocks of 2 MiB and keeps
+// a static reserve for itself; a context costs an overhead before its first allocation. Only amounts are
+// shared between processes: addresses are each process's own affair (sim/libcuda/heap.h), since no two of
+// them may see each other's pointers anyway.
 //
 // Pure, like the engine; the caller holds the device's lock.
 #pragma once
@@ -14,7 +14,7 @@ namespace carve::sim {
 
 enum class Refusal { none, no_slot, no_memory, lost };
 
-// Bytes of the card that are taken: the driver's reserve, all contexts and their blocks.
+// Bytes of the device that are taken: the driver's reserve, all contexts and their blocks.
 uint64_t used_bytes(const Device&);
 inline uint64_t free_bytes(const Device& d) {
   const uint64_t used = used_bytes(d);
@@ -45,7 +45,7 @@ void give_for(Device&, uint32_t client, uint64_t generation, uint64_t bytes);
 // The client is gone, or holds nothing any more.
 void drop_holding(Device&, uint32_t client);
 
-// Managed memory: an allocation is refused by faults alone. It comes to the card as far as there is room:
+// Managed memory: an allocation is refused by faults alone. It comes to the device as far as there is room:
 // returns how many of the bytes did, whole blocks. `take` sends it back to the host when somebody needs the
 // room, and its owner does: at most so much of it stays.
 Refusal admit_managed(Device&, uint64_t bytes);

@@ -1,5 +1,5 @@
 // A set of devices is a directory that every client maps: set.bin (who is attached), device0.bin ... (one
-// card each, sim/model/layout.h), clients.lock (who is alive) and kernels.rules (how long a kernel takes).
+// device each, sim/model/layout.h), clients.lock (who is alive) and kernels.rules (how long a kernel takes).
 //
 // Alive is a matter of the kernel's: a client holds a record lock on its byte of clients.lock. The lock goes
 // when the process dies, however it dies, and when it execs (the descriptor is close-on-exec); it is not
@@ -44,7 +44,7 @@ bool alive(const Set&, uint32_t slot, uint64_t generation, int* pid);
 
 // Holds the device's lock for a scope, and first puts right what a dead holder left behind. A holder that is
 // stopped (SIGSTOP, a frozen cgroup) is not dead, and nobody can take the lock from it. The driver waits for
-// it, as it would for a wedged card; NVML must not, since who froze it may be asking: with a patience in
+// it, as it would for a wedged device; NVML must not, since who froze it may be asking: with a patience in
 // nanoseconds the lock is given up after that time, and held() is false.
 class Locked {
  public:

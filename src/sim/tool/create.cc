@@ -100,7 +100,8 @@ int create(const Arguments& arguments) {
   } else if (fs::exists(dir) && !fs::is_empty(dir) && !force) {
     throw Refused(dir.string() + " holds other files; choose an empty directory, or pass --force");
   }
-  // Whoever may look for cards may find these, whatever the umask; a directory that was there stays as it is.
+  // Whoever may look for devices may find these, whatever the umask; a directory that was there stays as it
+  // is.
   if (fs::create_directories(dir)) fs::permissions(dir, fs::perms(0755));
   const fs::path fresh = dir / (".new." + std::to_string(getpid()));
   fs::remove_all(fresh);

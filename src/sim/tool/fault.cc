@@ -1,4 +1,4 @@
-// carve-sim fault DIR KIND [--device N] ...: breaks a card on command, and mends it again.
+// carve-sim fault DIR KIND [--device N] ...: breaks a device on command, and mends it again.
 #include <functional>
 #include <iostream>
 
@@ -13,7 +13,7 @@ namespace carve::sim {
 namespace {
 
 // What a process sees after an Xid, by NVIDIA's list of Xid messages: 13 and 31 are the program's own fault,
-// 48, 63, 64, 94, 95 are memory, 79 is a card that fell off the bus, 74 the NVLink.
+// 48, 63, 64, 94, 95 are memory, 79 is a device that fell off the bus, 74 the NVLink.
 uint32_t result_of(uint64_t xid) {
   switch (xid) {
     case 13: return CUDA_ERROR_LAUNCH_FAILED;

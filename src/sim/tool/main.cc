@@ -25,7 +25,7 @@ constexpr const char kHelp[] =
     "      device-lost                                fallen off the bus\n"
     "      clear                                      all is well again; broken contexts stay broken\n"
     "  carve-sim profiles\n"
-    "      The cards that can be simulated.\n"
+    "      The devices that can be simulated.\n"
     "\n"
     "A program uses the set with SIMGPU_DIR=DIR (or DIR=/run/simgpu) and LD_LIBRARY_PATH=.../lib/carve/sim.\n"
     "SIMGPU_LOG=FILE lists the calls that the simulator does not support.\n";

@@ -119,7 +119,7 @@ void apply(const YAML::Node& y, Facts& f, const std::string& where) {
   if (f.reserved_bytes >= f.native_bytes || f.native_bytes % MiB || f.reserved_bytes % MiB)
     refuse(at("memory") + ": native must be larger than reserved, both whole MiB");
   if (f.context_bytes > f.native_bytes - f.reserved_bytes)
-    refuse(at("memory") + ": a context does not fit the card");
+    refuse(at("memory") + ": a context does not fit the device");
   if (!f.name[0] || !f.multiprocessors || !f.cc_major || !f.architecture)
     refuse(where + ": name, architecture, compute_capability and multiprocessors are needed");
 }

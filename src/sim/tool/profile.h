@@ -1,4 +1,4 @@
-// A profile is a YAML file that says what one model of card is: sim/profiles/*.yaml. A set is one or more
+// A profile is a YAML file that says what one model of device is: sim/profiles/*.yaml. A set is one or more
 // profiles times a count, in one word ("a10x2", "a10x2,t4") or in a YAML file with topology:
 //
 //   driver: {version: 580.65.06, cuda: 13.0}

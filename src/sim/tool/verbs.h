@@ -19,10 +19,10 @@ struct Arguments {
   std::map<std::string, std::string> options;  // "--device 1" is {"device", "1"}; a flag has an empty value.
 };
 
-// How long a verb waits for a card whose lock is held, and what it says then.
+// How long a verb waits for a device whose lock is held, and what it says then.
 inline constexpr uint64_t kToolPatience = 5'000'000'000;
 inline constexpr const char* kStopped =
-    "a client that was stopped in the middle of a change holds the card; let it go on, or end it";
+    "a client that was stopped in the middle of a change holds the device; let it go on, or end it";
 
 uint64_t whole_number(const std::string& text, const std::string& what);
 uint64_t nanoseconds(const std::string& text, const std::string& what);  // 500ms, 2s, 20us, 7ns

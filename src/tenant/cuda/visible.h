@@ -1,7 +1,7 @@
 // What CUDA_VISIBLE_DEVICES means inside a slice. A slice is a machine of its own to its programs: device 0
-// is the first that was granted, as NVML shows it there. The driver counts the cards of the real machine, so
-// while it reads the variable, in the first cuInit, numbers stand there as UUIDs. Afterwards everything is as
-// it was.
+// is the first that was granted, as NVML shows it there. The driver counts the devices of the real machine,
+// so while it reads the variable, in the first cuInit, numbers stand there as UUIDs. Afterwards everything is
+// as it was.
 #pragma once
 
 #include <cstddef>

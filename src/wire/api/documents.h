@@ -106,7 +106,7 @@ struct Device {
   uint32_t utilization_percent = 0;
   uint32_t tenants = 0;
   uint32_t tenants_max = 0;
-  std::string exclusive_to;  // The slice that holds the whole card, or empty.
+  std::string exclusive_to;  // The slice that holds the whole device, or empty.
   Setting policy;
   std::string compute;  // How shares are enforced on it: "library", "not enforced: NAME" of an ungoverned
                         // slice; empty: no slice has one.
