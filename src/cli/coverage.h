@@ -1,4 +1,4 @@
-// Does the tenant library know all of the installed driver? NVIDIA adds entry points with most releases;
+// Does the guest library know all of the installed driver? NVIDIA adds entry points with most releases;
 // one that allocates or launches and that we do not know passes the quota unseen. This compares the names
 // that the driver exports with the coverage data that comes with the library (lib/carve/coverage.txt).
 #pragma once

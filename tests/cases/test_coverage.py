@@ -1,6 +1,6 @@
 """Each way of taking device memory, in a slice of 2 GiB: not a byte beyond it, CUDA's own error, all usable again.
 
-The programs are tests/tenant/rows.cc, one per row of docs/coverage.md. A process outside of any slice asks the
+The programs are tests/guest/rows.cc, one per row of docs/coverage.md. A process outside of any slice asks the
 device's own NVML, without pause, how much of it is held.
 """
 import json
@@ -11,7 +11,7 @@ import pytest
 
 from conftest import BUILD, GiB, MiB
 
-ROWS = BUILD / "tests/tenant_rows"
+ROWS = BUILD / "tests/guest_rows"
 OUT_OF_MEMORY = 2
 
 WATCHER = """

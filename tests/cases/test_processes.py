@@ -12,7 +12,7 @@ import pytest
 from conftest import BUILD, LOAD, MiB, until
 
 HARDSHIP = BUILD / "tests/hardship"
-NAMES = [line for line in pathlib.Path(__file__).parents[1].joinpath("tenant/hardship.cc").read_text().splitlines()]
+NAMES = [line for line in pathlib.Path(__file__).parents[1].joinpath("guest/hardship.cc").read_text().splitlines()]
 NAMES = [re.match(r'    \{"([a-z-]+)", \w+\},', line).group(1) for line in NAMES if line.startswith('    {"')]
 
 

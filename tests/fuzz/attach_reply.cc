@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "tenant/quota/attach.h"
+#include "guest/quota/attach.h"
 
 namespace {
 
@@ -87,18 +87,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   if (sendmsg(ends[1], &message, MSG_NOSIGNAL) < 0) shutdown(ends[1], SHUT_RDWR);
 
-  carve::tenant::Pages pages = {};
-  const auto outcome = carve::tenant::converse(ends[0], shm::Guest::preload, 0, &pages);
+  carve::guest::Pages pages = {};
+  const auto outcome = carve::guest::converse(ends[0], shm::Guest::preload, 0, &pages);
   close(ends[0]);
   close(ends[1]);
-  if (outcome == carve::tenant::Outcome::attached) {
+  if (outcome == carve::guest::Outcome::attached) {
     // All that was promised is there: every byte can be read, every slot index holds.
     if (pages.slot >= shm::max_processes || pages.control->device_count > shm::max_devices) abort();
     volatile uint64_t last =
         pages.report->process[pages.slot].lane[shm::max_devices - 1][shm::lanes - 1].seen;
     if (pages.file != nullptr) last = pages.file->exports.word[shm::export_sets - 1][shm::export_ways - 1];
     (void)last;
-    carve::tenant::unmap(pages);
+    carve::guest::unmap(pages);
   }
   if (lowest_free() != before) abort();  // A descriptor was left open.
   return 0;

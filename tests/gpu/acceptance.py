@@ -189,7 +189,7 @@ def quota(kind):
     def case(m):
         limit = bytes_of(m.memory)
         with m.device.watched() as most:
-            done = m.run(m.test("tenant_rows"), kind)
+            done = m.run(m.test("guest_rows"), kind)
         got = said(done)
         assert most[0] <= limit, f"{most[0] - limit} bytes beyond the slice"
         assert got["error"] == [OUT_OF_MEMORY] * 2, f"refused with other errors than CUDA_ERROR_OUT_OF_MEMORY: {got}"
@@ -204,7 +204,7 @@ def quota(kind):
 def neighbours(m):
     """Two slices fill up at once: each gets its own, the device holds no more than both."""
     with m.device.watched() as most:
-        both = [m.begin(f"n{i}", m.test("tenant_rows"), "linear") for i in (1, 2)]
+        both = [m.begin(f"n{i}", m.test("guest_rows"), "linear") for i in (1, 2)]
         done = [subprocess.CompletedProcess([], p.wait(240), p.stdout.read(), "") for p in both]
     got = [said(d) for d in done]
     assert most[0] <= 2 * bytes_of(m.memory), most
@@ -214,7 +214,7 @@ def neighbours(m):
 
 def whole_device(m):
     """What a program sees of its slice: its size as the device's, by cuMemGetInfo and by NVML."""
-    free = said(m.run(m.test("tenant_rows"), "linear"))["free"][0]
+    free = said(m.run(m.test("guest_rows"), "linear"))["free"][0]
     limit = bytes_of(m.memory)
     assert 0 < free <= limit, f"{free} free of {limit}"
     smi = shutil.which("nvidia-smi")
@@ -287,7 +287,7 @@ def context(m):
 
 def contexts(m):
     """Contexts in one process until the driver or the quota refuses, and the error."""
-    got = said(m.run(m.test("tenant_rows"), "context", memory=f"{min(64 * GiB, m.device()['usable_bytes']) // GiB}GiB"))
+    got = said(m.run(m.test("guest_rows"), "context", memory=f"{min(64 * GiB, m.device()['usable_bytes']) // GiB}GiB"))
     return {"contexts": got["count"][0], "error": got["error"][0]}
 
 
@@ -388,7 +388,7 @@ def framework(name):
 
 
 def cases(m):
-    rows = m.build / "tests/tenant_rows"
+    rows = m.build / "tests/guest_rows"
     kinds = subprocess.run([rows], capture_output=True, text=True).stdout.split() if rows.exists() else ["linear"]
     named = [("identity", identity)]
     named += [(f"quota.{kind}", quota(kind)) for kind in kinds if kind != "context"]

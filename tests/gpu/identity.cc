@@ -1,5 +1,5 @@
-// Does the driver give one pointer for one entry, by whatever way it is asked? The tenant library exchanges
-// the driver's answers by identity (tenant/linkage/hook.h), so an entry whose pointer from cuGetProcAddress
+// Does the driver give one pointer for one entry, by whatever way it is asked? The guest library exchanges
+// the driver's answers by identity (guest/linkage/hook.h), so an entry whose pointer from cuGetProcAddress
 // is none that dlsym knows would be missed. This asks for every export in both ways and prints, as JSON,
 // those that differ.
 //

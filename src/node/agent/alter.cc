@@ -2,7 +2,7 @@
 //
 // Memory grows where the device has it. It shrinks to what is in use and not below, without a moment in which
 // the tenant could stand above its new quota unseen: the page says the new quota first, then the use is read;
-// an allocation that read the old quota reads it again after it was charged (tenant/quota/charge.cc). So
+// an allocation that read the old quota reads it again after it was charged (guest/quota/charge.cc). So
 // either we see its charge and take the new quota back, or it sees the new quota and gives the charge back.
 //
 // The ledger is written before anybody is told. A crash in between leaves the page to adoption, which fills

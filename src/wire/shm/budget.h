@@ -16,7 +16,7 @@
 // and the agent gives it back by making one more change *on the dead lane itself*: if the agent is
 // killed too, the next one asks the same questions and finds the total already zero.
 //
-// A lane has one writer at a time: in a living process whoever claimed it (tenant/quota), afterwards the
+// A lane has one writer at a time: in a living process whoever claimed it (guest/quota), afterwards the
 // agent. Every index read out of shared memory is checked: it may have been written by anybody.
 #pragma once
 

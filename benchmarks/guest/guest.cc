@@ -1,0 +1,389 @@
+// What the library costs the program it is in. Over a stand-in driver whose calls take 2 to 10 ns, so that
+// nothing hides, and under an agent in miniature that grants one device. The driver's own entries and the
+// hooked ones are called in turns in one process image, in short chunks, and a figure is the median of the
+// differences of neighbours: what the machine does meanwhile meets both. What only whole processes show
+// (starting one, its memory) is taken from processes with and without the library in turns.
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <barrier>
+#include <random>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "abi/cuda.h"
+#include "tests/guest/agent.h"
+#include "tests/guest/spawn.h"
+#include "wire/shm/work.h"
+
+namespace {
+
+using carve::test::Child;
+
+void* library() {
+  static void* handle = dlopen("libcuda.so.1", RTLD_NOW);
+  if (handle == nullptr) abort();
+  return handle;
+}
+
+// The driver's entry, past any hook, or what a program finds.
+template <class F>
+F* entry(F*, const char* name, bool native) {
+  using Native = void* (*)(const char*);
+  void* found =
+      native ? reinterpret_cast<Native>(dlsym(library(), "standin_native"))(name) : dlsym(library(), name);
+  if (found == nullptr) abort();
+  return reinterpret_cast<F*>(found);
+}
+#define CU(name, native) entry(static_cast<decltype(&name)>(nullptr), #name, native)
+
+void must(CUresult result) {
+  if (result != CUDA_SUCCESS) abort();
+}
+
+double now_ns(clockid_t clock = CLOCK_MONOTONIC) {
+  timespec t;
+  clock_gettime(clock, &t);
+  return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
+}
+
+// Of this thread's own time: on a busy machine the longer side would be interrupted more often.
+template <class Act>
+double ns_each(int times, Act act) {
+  const double from = now_ns(CLOCK_THREAD_CPUTIME_ID);
+  for (int i = 0; i < times; ++i) act();
+  return (now_ns(CLOCK_THREAD_CPUTIME_ID) - from) / times;
+}
+
+double median(std::vector<double> v) {
+  std::ranges::nth_element(v, v.begin() + static_cast<ptrdiff_t>(v.size() / 2));
+  return v[v.size() / 2];
+}
+
+// One figure: the native cost, and what is added to it, of each turn.
+struct Turns {
+  std::vector<double> native, added;
+};
+
+constexpr int turns = 61;
+
+void begin() {
+  must(CU(cuInit, false)(0));
+  CUcontext context = nullptr;
+  must(CU(cuDevicePrimaryCtxRetain, false)(&context, 0));
+  must(CU(cuCtxSetCurrent, false)(context));
+}
+
+// `chunk(native)` measures one side, ns a call. Of twice as many turns those count in which the driver's own
+// call was fastest: in the others somebody else had the machine. (That makes the difference larger, if any.)
+template <class Chunk>
+Turns compared(Chunk chunk) {
+  std::vector<std::pair<double, double>> all;
+  chunk(true), chunk(false);
+  for (int i = 0; i < 2 * turns; ++i) {
+    // Either goes first as often.
+    double native = i % 2 == 0 ? chunk(true) : 0;
+    const double carved = chunk(false);
+    if (i % 2 != 0) native = chunk(true);
+    all.emplace_back(native, carved - native);
+  }
+  std::ranges::sort(all, {}, &std::pair<double, double>::first);
+  all.resize(turns);
+  Turns t;
+  for (const auto& [native, added] : all) {
+    t.native.push_back(native);
+    t.added.push_back(added);
+  }
+  return t;
+}
+
+// With `count` others alive one is allocated and freed; or one of those, any, is freed and another allocated
+// for it: then each pair looks at a place of the table that no cache holds, where the table is large.
+struct Live {
+  decltype(&cuMemAlloc_v2) allocate;
+  decltype(&cuMemFree_v2) release;
+  std::vector<CUdeviceptr> pointers;
+  std::minstd_rand random{1};
+
+  Live(bool native, size_t count)
+      : allocate(CU(cuMemAlloc_v2, native)), release(CU(cuMemFree_v2, native)), pointers(count) {
+    for (CUdeviceptr& p : pointers) must(allocate(&p, 512));
+  }
+  double ns(int times) {
+    CUdeviceptr p = 0;
+    return ns_each(times, [&] {
+      must(allocate(&p, 512));
+      must(release(p));
+    });
+  }
+  double ns_of_any(int times) {
+    return ns_each(times, [&] {
+      CUdeviceptr& p = pointers[random() % pointers.size()];
+      must(release(p));
+      must(allocate(&p, 512));
+    });
+  }
+};
+
+Turns allocate_and_free(size_t live, double (Live::*ns)(int) = &Live::ns) {
+  Live native(true, live), carved(false, live);
+  return compared([&](bool is_native) { return ((is_native ? native : carved).*ns)(20'000); });
+}
+
+// No collapse: at worst the two take turns at the tenant's one budget word.
+Turns by_two_threads() {
+  return compared([&](bool native) {
+    std::barrier both(2);
+    double took[2] = {};
+    const auto work = [&](int i) {
+      begin();
+      Live live(native, 64);
+      both.arrive_and_wait();
+      took[i] = live.ns(30'000);
+      for (CUdeviceptr p : live.pointers) must(live.release(p));
+    };
+    std::thread other(work, 1);
+    work(0);
+    other.join();
+    return std::max(took[0], took[1]);
+  });
+}
+
+// `kernels` different ones in turn: each has its own place among the estimates.
+Turns of_launches(unsigned kernels = 1) {
+  return compared([=](bool native) {
+    auto* launch = CU(cuLaunchKernel, native);
+    unsigned i = 0;
+    return ns_each(200'000, [&] {
+      const auto kernel = reinterpret_cast<CUfunction>(uint64_t{0x1000} + i++ % kernels * 64);
+      must(launch(kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+    });
+  });
+}
+
+// A program that waits for each launch.
+Turns of_launch_and_wait() {
+  return compared([](bool native) {
+    auto* launch = CU(cuLaunchKernel, native);
+    auto* wait = CU(cuStreamSynchronize, native);
+    return ns_each(50'000, [&] {
+      must(launch(nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+      must(wait(nullptr));
+    });
+  });
+}
+
+Turns of_launches_ex() {
+  return compared([](bool native) {
+    auto* launch = CU(cuLaunchKernelEx, native);
+    const CUlaunchConfig config = {};
+    return ns_each(200'000, [&] { must(launch(&config, nullptr, nullptr, nullptr)); });
+  });
+}
+
+Turns of_memory_info() {
+  return compared([](bool native) {
+    auto* info = CU(cuMemGetInfo_v2, native);
+    size_t free_bytes = 0, total = 0;
+    return ns_each(100'000, [&] { must(info(&free_bytes, &total)); });
+  });
+}
+
+Turns of_lookups(const char* name) {
+  return compared([=](bool native) {
+    auto* ask = CU(cuGetProcAddress_v2, native);
+    void* found = nullptr;
+    return ns_each(50'000, [&] { must(ask(name, &found, 12000, 0, nullptr)); });
+  });
+}
+
+// Of a name that we hook, or of one that is no driver's and passes our dlsym.
+Turns of_dlsym(void* handle, const char* name) {
+  const auto libcs =
+      reinterpret_cast<void* (*)(void*, const char*)>(dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34"));
+  return compared([=](bool native) {
+    return ns_each(20'000, [&] {
+      void* volatile found = native && libcs != nullptr ? libcs(handle, name) : dlsym(handle, name);
+      if (found == nullptr) abort();
+    });
+  });
+}
+
+struct InImage {
+  const char* name;
+  double goal;
+  Turns (*measure)();
+  // What the device's gate stands at.
+  uint64_t lease = 0;
+};
+constexpr uint64_t alone = carve::shm::LeaseWord::of(carve::shm::Pass::lease, UINT64_MAX, false, 1).value;
+constexpr uint64_t bounded = carve::shm::LeaseWord::of(carve::shm::Pass::lease, 1'000'000, false, 1).value;
+const InImage in_image[] = {
+    {"guest.launch.open", 5, [] { return of_launches(); }},
+    {"guest.launch.leased", 15, [] { return of_launches(); }, alone},
+    {"guest.launch.leased.bounded", 15, [] { return of_launches(); }, bounded},
+    {"guest.launch.leased.kernels16", 15, [] { return of_launches(16); }, bounded},
+    {"guest.launch_and_wait.leased", 0, of_launch_and_wait, alone},
+    {"guest.launch.params", 5, of_launches_ex},
+    {"guest.alloc_free.empty", 150, [] { return allocate_and_free(0); }},
+    {"guest.alloc_free.live10k", 150, [] { return allocate_and_free(10'000); }},
+    {"guest.alloc_free.live1m", 150, [] { return allocate_and_free(1'000'000); }},
+    {"guest.alloc_free.any_of_10k", 0, [] { return allocate_and_free(10'000, &Live::ns_of_any); }},
+    {"guest.alloc_free.any_of_1m", 0, [] { return allocate_and_free(1'000'000, &Live::ns_of_any); }},
+    {"guest.alloc_free.threads2", 300, by_two_threads},
+    {"guest.meminfo", 50, of_memory_info},
+    {"guest.getprocaddress", 100, [] { return of_lookups("cuMemAlloc"); }},
+    {"guest.getprocaddress.other", 100, [] { return of_lookups("cuDeviceGetAttribute"); }},
+    {"guest.dlsym", 100, [] { return of_dlsym(library(), "cuMemAlloc_v2"); }},
+    {"guest.dlsym.other", 0, [] { return of_dlsym(RTLD_DEFAULT, "malloc"); }},
+};
+
+size_t resident() {
+  size_t bytes = 0;
+  char line[256];
+  FILE* f = fopen("/proc/self/smaps_rollup", "r");
+  while (f != nullptr && fgets(line, sizeof line, f) != nullptr)
+    if (sscanf(line, "Rss: %zu kB", &bytes) == 1) break;
+  if (f != nullptr) fclose(f);
+  return bytes * 1024;
+}
+
+// Prints the resident bytes with nothing allocated, with `live` allocations, and when all are freed again.
+int memory_probe(size_t live) {
+  begin();
+  auto* allocate = CU(cuMemAlloc_v2, false);
+  auto* release = CU(cuMemFree_v2, false);
+  std::vector<CUdeviceptr> pointers(live);
+  const size_t empty = resident();
+  for (CUdeviceptr& p : pointers) must(allocate(&p, 512));
+  const size_t full = resident();
+  for (CUdeviceptr p : pointers) must(release(p));
+  printf("%zu %zu %zu\n", empty, full, resident());
+  return 0;
+}
+
+int image_probe(const InImage& probe) {
+  begin();
+  const Turns t = probe.measure();
+  for (size_t i = 0; i < t.native.size(); ++i) printf("%.3f %.3f\n", t.native[i], t.added[i]);
+  return 0;
+}
+
+class Table {
+ public:
+  // `peer`: what another interposer adds; empty where none was given.
+  void row(const std::string& name, const std::vector<double>& values, const std::vector<double>& native,
+           const char* unit, double goal, const std::vector<double>& peer = {}) {
+    std::vector<double> v = values;
+    std::ranges::sort(v);
+    // Of the middle half: what the machine's other users do is in the rest.
+    const double value = v[v.size() / 2], spread = v[v.size() * 3 / 4] - v[v.size() / 4];
+    printf(
+        "%s\n {\"name\": \"%s\", \"value\": %.2f, \"unit\": \"%s\", \"goal\": %s, \"better\": \"lower\", "
+        "\"native\": %.2f, \"spread\": %.3f, \"where\": \"stand-in driver\"",
+        rows_++ == 0 ? "[" : ",", name.c_str(), value, unit, goal > 0 ? std::to_string(goal).c_str() : "null",
+        median(native), value > 0 ? spread / value : 0);
+    if (!peer.empty()) printf(", \"peer\": %.2f", median(peer));
+    printf("}");
+  }
+  ~Table() { printf("\n]\n"); }
+
+ private:
+  int rows_ = 0;
+};
+
+double parsed(std::string& line) {
+  size_t end = 0;
+  const double value = std::stod(line, &end);
+  line.erase(0, end);
+  return value;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string verb = argc == 3 ? argv[1] : "";
+  if (verb == "--image") return image_probe(in_image[std::stoul(argv[2])]);
+  if (verb == "--memory") return memory_probe(std::stoul(argv[2]));
+  if (verb == "--attach") {  // Started by benchmarks/guest.py, in a slice of the real agent.
+    auto* init = CU(cuInit, false);
+    const double from = now_ns();
+    must(init(0));
+    printf("%.1f\n", (now_ns() - from) / 1e3);
+    return 0;
+  }
+  carve::test::Agent agent({{std::vector<uint8_t>(16, 1), 8ull << 30, 256 << 20}});
+  const std::string libraries = std::string("LD_LIBRARY_PATH=") + STANDIN_DIRECTORY;
+  const std::vector<std::string> plain = {libraries};
+  const std::vector<std::string> hooked = {libraries, std::string("LD_PRELOAD=") + PRELOAD,
+                                           "CARVE_SOCKET=" + agent.socket()};
+  // CARVE_BENCH_PEER=LIBRARY: another interposer to preload, measured beside ours in the same run; whatever
+  // else it needs is in the environment. One that takes longer than two minutes for a figure has none.
+  const char* const peer = getenv("CARVE_BENCH_PEER");
+  const char* const path = getenv("LD_LIBRARY_PATH");
+  std::vector<std::string> inherited = {libraries + (path != nullptr ? std::string(":") + path : "")};
+  for (char** e = environ; *e != nullptr; ++e)
+    if (!std::string_view(*e).starts_with("LD_LIBRARY_PATH=")) inherited.push_back(*e);
+  const auto measured = [&](std::vector<std::string> command, const std::vector<std::string>& environment) {
+    Turns t;
+    Child child(std::move(command), environment);
+    for (std::string line = child.line(); !line.empty() && isdigit(line[0]); line = child.line()) {
+      t.native.push_back(parsed(line));
+      t.added.push_back(parsed(line));
+    }
+    return t;
+  };
+  Table table;
+  for (size_t i = 0; i < std::size(in_image); ++i) {
+    agent.pages.heartbeat->monotonic_ns = UINT64_MAX;  // It lives.
+    agent.pages.control->devices[0].batch_ns = 200'000;
+    agent.pages.control->devices[0].lease = in_image[i].lease;
+    const Turns t = measured({argv[0], "--image", std::to_string(i)}, hooked);
+    if (t.native.size() != turns) return 1;
+    Turns theirs;
+    if (peer != nullptr)
+      theirs = measured({"/usr/bin/env", std::string("LD_PRELOAD=") + peer, "timeout", "-s", "KILL", "120",
+                         argv[0], "--image", std::to_string(i)},
+                        inherited);
+    table.row(in_image[i].name, t.added, t.native, "ns added", in_image[i].goal, theirs.added);
+  }
+
+  // Processes in turns. From the call that starts it until it is waited for.
+  std::vector<double> alone, added;
+  for (int i = 0; i < 301; ++i) {
+    const auto took = [](const std::vector<std::string>& environment) {
+      const double from = now_ns();
+      Child child({"/bin/true"}, environment);
+      child.line();  // Its end.
+      return (now_ns() - from) / 1e3;
+    };
+    alone.push_back(took(plain));
+    added.push_back(took(hooked) - alone.back());
+  }
+  table.row("guest.process_without_cuda", added, alone, "us added", 100);
+
+  constexpr size_t live = 1'000'000;
+  std::vector<double> empty[2], each[2], left[2];
+  for (int i = 0; i < 5; ++i) {
+    for (const int side : {0, 1}) {
+      Child child({argv[0], "--memory", std::to_string(live)}, side == 0 ? plain : hooked);
+      std::string line = child.line();
+      const double zero = parsed(line), full = parsed(line), after = parsed(line);
+      empty[side].push_back(zero / 1024);
+      each[side].push_back((full - zero) / live);
+      left[side].push_back((after - zero) / 1024);
+    }
+    for (auto* both : {empty, each, left}) both[1].back() -= both[0].back();
+  }
+  table.row("guest.rss", empty[1], empty[0], "KiB added", 1024);
+  table.row("guest.rss.per_live", each[1], each[0], "B each", 100);
+  table.row("guest.rss.after_free", left[1], left[0], "KiB added", 1024);
+  return 0;
+}

@@ -1,0 +1,123 @@
+// Does the coverage data tell the truth about our tables, and does it know all that any driver exports (the
+// union of what CUDA 11.8, 12.9 and 13.0 declare: src/abi/cuda_exports.txt)? An entry that takes memory or
+// launches and is neither hooked nor excused fails here, and is a warning of `carve doctor` on a customer's
+// machine.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "guest/linkage/hook.h"
+
+namespace carve::guest {
+namespace {
+
+struct Row {
+  std::string pattern, status, reason;
+};
+
+bool matches(std::string_view pattern, std::string_view name) {
+  if (pattern.empty()) return name.empty();
+  if (pattern[0] == '*') {
+    for (size_t skip = 0; skip <= name.size(); ++skip)
+      if (matches(pattern.substr(1), name.substr(skip))) return true;
+    return false;
+  }
+  return !name.empty() && pattern[0] == name[0] && matches(pattern.substr(1), name.substr(1));
+}
+
+std::vector<Row> coverage() {
+  std::vector<Row> rows;
+  std::ifstream in(COVERAGE);
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    Row row;
+    std::istringstream words(line);
+    words >> row.pattern >> row.status >> std::ws;
+    std::getline(words, row.reason);
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+std::vector<std::string> exports(const char* path) {
+  std::vector<std::string> names;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);)
+    if (!line.empty() && line[0] != '#') names.push_back(line.substr(0, line.find(' ')));
+  return names;
+}
+
+const Row* row_of(const std::vector<Row>& rows, const std::string& name) {
+  const auto row = std::ranges::find_if(rows, [&](const Row& r) { return matches(r.pattern, name); });
+  return row == rows.end() ? nullptr : &*row;
+}
+
+// What cuda-coverage calls allocation- or launch-like.
+bool takes_something(const std::string& name) {
+  static const char* const like[] = {
+      "cuMem*",        "cuArray*",         "cuMipmapped*",      "cuGraphAdd*",
+      "cuLaunch*",     "cuGraphLaunch*",   "cu*Create*",        "cuImport*",
+      "cuIpc*",        "cuMulticast*",     "cuGraphUpload*",    "cuGraphInstantiate*",
+      "cuModuleLoad*", "cuLibraryLoad*",   "cuExternalMemory*", "cuDevicePrimaryCtx*",
+      "cuCtxSetLimit", "cuDevice*MemPool", "cuDevice*GraphMem*"};
+  return std::ranges::any_of(like, [&](const char* p) { return matches(p, name); });
+}
+
+TEST(Coverage, of_our_own_table_is_complete_and_true) {
+  const auto rows = coverage();
+  ASSERT_GT(rows.size(), 50u);
+  for (const Hook& hook : cuda_table.hooks) {
+    const Row* row = row_of(rows, hook.symbol);
+    ASSERT_NE(row, nullptr) << hook.symbol;
+    EXPECT_EQ(row->status, "hooked") << hook.symbol;
+  }
+  for (const Row& row : rows) {
+    EXPECT_TRUE(row.status == "hooked" || row.status == "excused") << row.pattern;
+    EXPECT_FALSE(row.reason.empty()) << row.pattern;
+    EXPECT_EQ(row.status == "hooked", find_hook(row.pattern) != nullptr) << row.pattern;
+  }
+}
+
+TEST(Coverage, leaves_nothing_out_that_takes_memory_or_launches) {
+  const auto rows = coverage();
+  size_t seen = 0;
+  for (const std::string& name : exports(CUDA_EXPORTS)) {
+    if (!takes_something(name)) continue;
+    ++seen;
+    EXPECT_NE(row_of(rows, name), nullptr) << name << " needs a row: hooked or excused, and why";
+  }
+  EXPECT_GT(seen, 200u);
+}
+
+// Each variant of a hooked entry is an entry of its own to the linker.
+TEST(Coverage, has_all_variants_of_what_is_hooked) {
+  const auto rows = coverage();
+  const auto names = exports(CUDA_EXPORTS);
+  for (const Hook& hook : cuda_table.hooks) {
+    for (const char* suffix : {"_v2", "_v3", "_v4", "_ptsz", "_ptds"}) {
+      const std::string variant = std::string(hook.symbol) + suffix;
+      if (std::ranges::count(names, variant) == 0) continue;
+      const Row* row = row_of(rows, variant);
+      EXPECT_TRUE(row != nullptr && row->status == "hooked") << variant;
+    }
+  }
+}
+
+TEST(Coverage, names_nothing_that_no_driver_ever_exported) {
+  const auto cuda = exports(CUDA_EXPORTS), nvml = exports(NVML_EXPORTS);
+  ASSERT_GT(cuda.size(), 500u);
+  for (const Hook& hook : cuda_table.hooks)
+    EXPECT_TRUE(std::ranges::count(cuda, hook.symbol) == 1) << hook.symbol;
+  for (const Hook& hook : nvml_table.hooks)
+    EXPECT_TRUE(std::ranges::count(nvml, hook.symbol) == 1) << hook.symbol;
+  for (const Row& row : coverage())
+    EXPECT_TRUE(std::ranges::any_of(cuda, [&](const std::string& n) { return matches(row.pattern, n); }))
+        << row.pattern;
+}
+
+}  // namespace
+}  // namespace carve::guest

@@ -1,0 +1,52 @@
+#include "guest/linkage/artefact.h"
+#include "guest/test_guest.h"
+
+namespace carve::guest {
+namespace {
+
+using Addresses = DriverTest;
+
+// Answers with whatever entry the test put here, as a driver decides by name, version and flavour.
+void* answer = nullptr;
+
+TEST_F(Addresses, are_exchanged_by_identity_whatever_the_name_was) {
+  on<&cuGetProcAddress_v2>([](const char*, void** out, int, cuuint64_t, CUdriverProcAddressQueryResult*) {
+    *out = answer;
+    return CUDA_SUCCESS;
+  });
+  const auto ask = [](const char* name) {
+    void* out = nullptr;
+    EXPECT_EQ(cuGetProcAddress_v2(name, &out, 12000, 0, nullptr), CUDA_SUCCESS);
+    return out;
+  };
+  for (const char* name : {"cuMemAlloc_v2", "cuGetProcAddress_v2"})
+    index_hook(*find_hook(name), find_hook(name)->theirs());
+  answer = reinterpret_cast<void*>(Driver<&cuMemAlloc_v2>::slot.load());
+  EXPECT_EQ(ask("cuMemAlloc"), reinterpret_cast<void*>(&cuMemAlloc_v2));
+  answer = reinterpret_cast<void*>(&answer);
+  EXPECT_EQ(ask("cuMemAlloc"), answer) << "an entry that we do not alter stays the driver's";
+  answer = reinterpret_cast<void*>(Driver<&cuGetProcAddress_v2>::slot.load());
+  EXPECT_EQ(ask("cuGetProcAddress"), reinterpret_cast<void*>(&cuGetProcAddress_v2));
+}
+
+TEST_F(Addresses, are_left_alone_where_the_driver_failed) {
+  on<&cuGetProcAddress>([](const char*, void**, int, cuuint64_t) { return CUDA_ERROR_NOT_FOUND; });
+  void* out = &out;
+  EXPECT_EQ(cuGetProcAddress("cuNothing", &out, 12000, 0), CUDA_ERROR_NOT_FOUND);
+  EXPECT_EQ(out, &out);
+  EXPECT_EQ(cuGetProcAddress("cuNothing", nullptr, 12000, 0), CUDA_ERROR_NOT_FOUND);
+}
+
+TEST(Hooks, are_found_by_exact_name_only) {
+  EXPECT_NE(find_hook("cuMemAlloc_v2"), nullptr);
+  EXPECT_NE(find_hook("cuInit"), nullptr);
+  for (const char* name : {"cu", "cuMemAlloc_v", "cuMemAlloc_v22", "curl_easy_init", "cuCtxGetDevice", ""})
+    EXPECT_EQ(find_hook(name), nullptr) << name;
+}
+
+TEST(Hooks, of_a_driver_that_is_not_there_answer_an_error) {
+  EXPECT_EQ(driver<&cuCtxCreate_v4>(nullptr, nullptr, 0, 0), CUDA_ERROR_NOT_FOUND);
+}
+
+}  // namespace
+}  // namespace carve::guest

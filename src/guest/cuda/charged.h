@@ -1,0 +1,75 @@
+// The verbs of memory: `charged` reserves, calls the driver and keeps or gives back; `released` gives back
+// what a free returned. Over the quota is the driver's own CUDA_ERROR_OUT_OF_MEMORY.
+//
+// A pointer's record goes before the driver frees it: afterwards another thread may already have been given
+// the same pointer. A pointer without a record (allocated before we were there, or by a call that is not
+// charged) is the driver's business alone.
+#pragma once
+
+#include "guest/cuda/pool.h"
+#include "guest/cuda/spill.h"
+
+namespace carve::guest {
+
+// What cuMemAlloc takes for so many bytes: up to 1 MiB pieces of 512 bytes out of blocks of 2 MiB, above it
+// whole blocks. The unused rest of a block of pieces is growth that the agent finds.
+constexpr Bytes charge_of(Bytes asked) { return rounded_up(asked, asked <= 1_MiB ? 512_B : 2_MiB); }
+
+// Writes down what a successful call took. False: there was no memory for the record, nothing is charged.
+inline bool remember(Process& p, Records& records, uint64_t key, CUcontext context,
+                     Reservation& reservation) {
+  Record previous;
+  if (!records.put(record_of(key, reinterpret_cast<uint64_t>(context), reservation.charge()), &previous))
+    return false;
+  reservation.keep();
+  if (previous.key != 0) give_back(p, previous.charge());
+  return true;
+}
+
+// What is done instead where the quota forbids the allocation.
+inline CUresult refused(Process&, const Current&) { return CUDA_ERROR_OUT_OF_MEMORY; }
+
+// `allocate()` is the driver's call, `taken()` what it took, `pointer()` where, `undo(pointer)` frees it
+// again.
+template <class Allocate, class Taken, class Pointer, class Undo, class Otherwise = decltype(&refused)>
+CUresult charged(Bytes bound, Allocate allocate, Taken taken, Pointer pointer, Undo undo,
+                 Otherwise otherwise = refused) {
+  const Entered entered = enter();
+  if (entered.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
+  if (entered.process == nullptr) return allocate();
+  Process& p = *entered.process;
+  const Current where = current(p);
+  if (where.result != CUDA_SUCCESS) return where.result;
+  Reservation reservation(p, where.device, bound);
+  if (!granted(p, where.device, reservation)) return otherwise(p, where);
+  const CUresult result = allocate();
+  if (result != CUDA_SUCCESS || pointer() == 0) return result;
+  if (reservation.resize(taken()) && remember(p, p.allocations, pointer(), where.context, reservation))
+    return result;
+  undo(pointer());
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+// `free()` is the driver's call; `stream`: in which it happens, any_stream where it waits for the device.
+template <class Free>
+CUresult released(CUdeviceptr pointer, Free free, uint64_t stream = any_stream) {
+  const Entered entered = enter();
+  if (entered.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
+  Record record;
+  if (entered.process == nullptr || pointer == 0 || !entered.process->allocations.take(pointer, &record))
+    return free();
+  const Record lifted = lift_spilled(*entered.process, pointer);
+  const bool piece = record.device == in_pool;
+  const CUresult result = piece ? piece_freed(*entered.process, record, stream, free) : free();
+  if (result != CUDA_SUCCESS) {
+    Record previous;
+    entered.process->allocations.put(record, &previous);  // Its place was free a moment ago.
+    put_back(*entered.process, lifted);
+  } else if (!piece) {
+    give_back(*entered.process, record.charge());
+    unspill(*entered.process, lifted);
+  }
+  return result;
+}
+
+}  // namespace carve::guest

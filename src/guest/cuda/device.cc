@@ -1,0 +1,94 @@
+#include "guest/cuda/device.h"
+
+#include <string.h>
+
+namespace carve::guest {
+
+DeviceLookup find_device(Process& process, CUdevice device) {
+  const bool cached = device >= 0 && static_cast<unsigned>(device) < cached_ordinals;
+  if (cached) {
+    const uint8_t known = process.device_of_ordinal[device].load(std::memory_order_relaxed);
+    if (known != 0) return {CUDA_SUCCESS, known - 1u};
+  }
+  CUuuid uuid = {};
+  const CUresult result = driver<&cuDeviceGetUuid>(&uuid, device);
+  if (result != CUDA_SUCCESS) return {result, not_granted};
+  unsigned index = not_granted;
+  for (unsigned i = 0; i < process.device_count && index == not_granted; ++i)
+    if (memcmp(process.control->devices[i].uuid, uuid.bytes, sizeof uuid.bytes) == 0) index = i;
+  if (cached)
+    process.device_of_ordinal[device].store(static_cast<uint8_t>(index + 1), std::memory_order_relaxed);
+  return {CUDA_SUCCESS, index};
+}
+
+Current current(Process& process) {
+  CUdevice device = 0;
+  CUcontext context = nullptr;
+  CUresult result = driver<&cuCtxGetDevice>(&device);
+  if (result == CUDA_SUCCESS) result = driver<&cuCtxGetCurrent>(&context);
+  if (result != CUDA_SUCCESS) return {result, not_granted, nullptr};
+  const DeviceLookup found = find_device(process, device);
+  return {found.result, found.device, context};
+}
+
+}  // namespace carve::guest
+
+using namespace carve::guest;
+
+namespace {
+
+// Calls `see(device)` for those of the driver's devices that the tenant was granted, in the driver's order:
+// what CUDA_VISIBLE_DEVICES left, less what is not the tenant's. Until it says false.
+template <class See>
+CUresult each_granted(Process& p, See see) {
+  int count = 0;
+  CUresult result = driver<&cuDeviceGetCount>(&count);
+  for (int i = 0; result == CUDA_SUCCESS && i < count; ++i) {
+    CUdevice device = 0;
+    result = driver<&cuDeviceGet>(&device, i);
+    if (result == CUDA_SUCCESS && find_device(p, device).device != not_granted && !see(device)) break;
+  }
+  return result;
+}
+
+}  // namespace
+
+CUresult cuDeviceGetCount(int* count) {
+  Process* p = attached();
+  if (p == nullptr || count == nullptr) return driver<&cuDeviceGetCount>(count);
+  int granted = 0;
+  const CUresult result = each_granted(*p, [&](CUdevice) { return ++granted, true; });
+  if (result == CUDA_SUCCESS) *count = granted;
+  return result;
+}
+
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  Process* p = attached();
+  if (p == nullptr || device == nullptr || ordinal < 0) return driver<&cuDeviceGet>(device, ordinal);
+  bool found = false;
+  const CUresult result = each_granted(*p, [&](CUdevice d) {
+    found = ordinal-- == 0;
+    if (found) *device = d;
+    return !found;
+  });
+  return result == CUDA_SUCCESS && !found ? CUDA_ERROR_INVALID_DEVICE : result;
+}
+
+CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
+  const CUresult result = driver<&cuDeviceTotalMem_v2>(bytes, device);
+  Process* p = enter().process;
+  if (result != CUDA_SUCCESS || p == nullptr || bytes == nullptr) return result;
+  const unsigned index = find_device(*p, device).device;
+  *bytes =
+      std::min<uint64_t>(*bytes, quota(*p, index)) + (may_spill(*p, index) ? quota(*p, spilled(index)) : 0);
+  return result;
+}
+
+// The same for programs built against CUDA 3.0, whose sizes have 32 bits.
+CUresult cuDeviceTotalMem(unsigned int* bytes, CUdevice device) {
+  const CUresult result = driver<&cuDeviceTotalMem>(bytes, device);
+  Process* p = enter().process;
+  if (result != CUDA_SUCCESS || p == nullptr || bytes == nullptr) return result;
+  *bytes = static_cast<unsigned>(std::min<uint64_t>(*bytes, quota(*p, find_device(*p, device).device)));
+  return result;
+}

@@ -1,0 +1,82 @@
+#include "guest/cuda/lateness.h"
+
+#include <algorithm>
+#include <span>
+
+#include "guest/cuda/meter.h"
+
+namespace carve::guest {
+namespace {
+
+constexpr uint32_t every = 16, every_unwatched = 256, first_ones = 4;
+constexpr uint64_t usual_ns = 20'000;
+
+CUevent event_of(uint64_t handle) { return reinterpret_cast<CUevent>(handle); }
+
+bool make_events(Sample& s, uint64_t context) {
+  for (uint64_t& handle : s.event) {
+    CUevent event = nullptr;
+    if (driver<&cuEventCreate>(&event, CU_EVENT_DEFAULT) != CUDA_SUCCESS) return false;
+    handle = reinterpret_cast<uint64_t>(event);
+  }
+  s.context = context;
+  return true;
+}
+
+// Work on other streams may end later than this one's.
+bool alone_on(const Launching& l, uint64_t stream) {
+  uint32_t place = no_place;
+  for (const Memo& memo : l.memo) {
+    if (memo.name == stream + 1)
+      place = memo.place;
+    else if (memo.pending != 0)
+      return false;
+  }
+  return l.unplaced == 0 && std::ranges::all_of(std::span(l.mark, l.mark_count),
+                                                [place](const Mark& m) { return m.place == place; });
+}
+
+}  // namespace
+
+void begin_sample(Launching& l, uint64_t stream, bool unwatched) {
+  Sample& s = l.sample;
+  s.open = false;
+  const uint32_t turns = unwatched ? every_unwatched : every;
+  if (l.shared || s.refused || (++s.turn > first_ones && s.turn % turns != 0)) return;
+  CUcontext current = nullptr;
+  if (driver<&cuCtxGetCurrent>(&current) != CUDA_SUCCESS || current == nullptr) return;
+  const auto context = reinterpret_cast<uint64_t>(current);
+  if (s.context != context && !make_events(s, context)) {
+    s.refused = true;
+    return;
+  }
+  s.stream = stream;
+  s.open = driver<&cuEventRecord>(event_of(s.event[0]), handle_of(stream)) == CUDA_SUCCESS;
+}
+
+void close_sample(Launching& l) {
+  Sample& s = l.sample;
+  if (!s.open) return;
+  s.open = alone_on(l, s.stream) && !captured(s.stream) &&
+           driver<&cuEventRecord>(event_of(s.event[1]), handle_of(s.stream)) == CUDA_SUCCESS;
+}
+
+void finish_sample(Launching& l, uint64_t took) {
+  Sample& s = l.sample;
+  if (!s.open) return;
+  s.open = false;
+  float ms = 0;
+  if (driver<&cuEventElapsedTime>(&ms, event_of(s.event[0]), event_of(s.event[1])) != CUDA_SUCCESS) return;
+  const auto device_ns = static_cast<uint64_t>(ms * 1e6F);
+  if (ms < 0 || device_ns > took) return;
+  // A running mean, in which a machine that stalls once counts for no more than twice what is usual.
+  const uint64_t late = took - device_ns;
+  s.late = s.taken == 0 ? late : (7 * s.late + std::min(late, 2 * s.late + usual_ns)) / 8;
+  ++s.taken;
+}
+
+void drop_sample(Launching& l, uint64_t context) {
+  if (l.sample.context == context) l.sample.context = 0, l.sample.open = false;
+}
+
+}  // namespace carve::guest

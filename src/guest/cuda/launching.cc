@@ -1,0 +1,134 @@
+#include "guest/cuda/launching.h"
+
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "guest/cuda/meter.h"
+
+// glibc 2.18; what runs at the end of a thread. Where it is missing the thread's places are found free by who
+// looks for one.
+extern "C" __attribute__((weak)) int __cxa_thread_atexit_impl(void (*run)(void*), void* object,
+                                                              void* library);
+
+namespace carve::guest {
+
+__thread Mine mine;
+
+namespace {
+
+// Of all owners of places that there ever were, also in the parents of this process: not in the Process page.
+constinit std::atomic<uint64_t> claims{0};
+
+// No call of the driver: the thread has ended as far as the driver knows. What it left unmarked is less than
+// a batch per stream, and the agent sees the rest by the streams.
+void thread_ends(void*) {
+  Process* p = process_page.load(std::memory_order_acquire);
+  const auto self = static_cast<uint32_t>(syscall(SYS_gettid));
+  mine.now = nullptr;
+  if (p == nullptr || p->work == nullptr) return;
+  for (Launching& l : p->launching) {
+    if (is_untaken(l)) break;  // Places are taken in their order.
+    if (l.owner.load(std::memory_order_relaxed) != self) continue;
+    l.unplaced = 0;
+    set_unmarked(l, 0);
+    go_idle(l, monotonic_ns());
+    if (!l.shared) {
+      l.line->waiting_since.store(0, std::memory_order_relaxed);
+      l.line->device.store(0, std::memory_order_release);
+    }
+    l.owner.store(0, std::memory_order_release);
+  }
+}
+
+bool is_gone(uint32_t thread) { return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH; }
+
+void take_place(Process& p, Launching& l, unsigned index, unsigned device) {
+  // What a thread before left here belongs to streams and a batch count of its own.
+  for (Memo& m : l.memo) m = {};
+  l.mark_count = l.touches = 0;
+  l.in_flight = l.unplaced = l.unmarked = l.room = 0;
+  l.busy_since = l.looked_at = l.first_since = 0;
+  l.word = ~uint64_t{0};
+  l.turns = 1;
+  l.moved = true;
+  l.excuses = l.excused = 0;
+  l.device = device;
+  const unsigned line = std::min(index, shm::work_threads - 1);
+  l.shared = index >= shm::work_threads - 1;
+  l.line = &p.work->thread[line];
+  l.submitted = l.line->submitted.load(std::memory_order_relaxed);
+  if (!l.shared) {
+    l.line->unmarked.store(0, std::memory_order_relaxed);
+    l.line->flags.store(0, std::memory_order_relaxed);
+    l.line->busy.store(
+        shm::BusyWord::idle(shm::BusyWord{l.line->busy.load(std::memory_order_relaxed)}.total(monotonic_ns()))
+            .value,
+        std::memory_order_relaxed);
+  }
+  l.line->device.store(device + 1, std::memory_order_release);
+  uint32_t used = p.work->threads_used.load(std::memory_order_relaxed);
+  while (used < line + 1 && !p.work->threads_used.compare_exchange_weak(used, line + 1)) {}
+  l.claim.store(claims.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+// An image of before (exec) may have left marks in the page that nobody will write any more.
+void forget_image_before(Process& p) {
+  for (shm::StreamWork& s : p.work->stream)
+    s.completed.store(s.marked.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  for (shm::ThreadWork& t : p.work->thread) {
+    t.unmarked.store(0, std::memory_order_relaxed);
+    t.waiting_since.store(0, std::memory_order_relaxed);
+    t.device.store(0, std::memory_order_relaxed);
+  }
+}
+
+Launching* claimed(Process& p, unsigned device) {
+  const auto self = static_cast<uint32_t>(syscall(SYS_gettid));
+  for (Launching& l : p.launching) {
+    if (is_untaken(l)) break;
+    if (l.owner.load(std::memory_order_relaxed) == self && l.device == device) return &l;
+  }
+  Launching* found = nullptr;
+  p.meter.lock.lock();
+  if (is_untaken(p.launching[0])) forget_image_before(p);
+  for (const bool dead : {false, true}) {
+    for (unsigned i = 0; i < max_launching && found == nullptr; ++i) {
+      Launching& l = p.launching[i];
+      const uint32_t owner = l.owner.load(std::memory_order_acquire);
+      if (owner != 0 && (!dead || !is_gone(owner))) continue;
+      l.owner.store(self, std::memory_order_relaxed);
+      take_place(p, l, i, device);
+      found = &l;
+    }
+  }
+  p.meter.lock.unlock();
+  if (found != nullptr && !mine.leaves && __cxa_thread_atexit_impl != nullptr) {
+    mine.leaves = true;
+    __cxa_thread_atexit_impl(thread_ends, nullptr, &claims);
+  }
+  return found;
+}
+
+}  // namespace
+
+Launching* launching(Process& p) {
+  Launching* l = own();
+  if (l != nullptr && !l->moved) return l;
+  const Current where = current(p);
+  if (where.result != CUDA_SUCCESS || where.device >= p.device_count) return nullptr;
+  l = claimed(p, where.device);
+  mine.now = l;
+  mine.claim = 0;
+  if (l == nullptr) return nullptr;
+  mine.claim = l->claim.load(std::memory_order_relaxed);
+  // Back from another device its memory of the default streams may be old, too.
+  l->word = ~uint64_t{0};
+  l->context = reinterpret_cast<uint64_t>(where.context);
+  l->moved = false;
+  return l;
+}
+
+}  // namespace carve::guest

@@ -1,0 +1,53 @@
+// When a thread's work ran: busy from its first launch until it waited for all of it, and what its markers
+// (markers.h) teach in between of how long its kernels take (estimate.h). All of it is off the path of most
+// launches: gate.h calls here once per batch of estimated work (200 us, say), at the first launch after a
+// thread was idle, and around calls that wait for the device.
+#pragma once
+
+#include "guest/cuda/clock.h"
+#include "guest/cuda/markers.h"
+
+namespace carve::guest {
+
+// Looks how far the streams are. True where any moved. Learns, unless `now` is 0.
+bool look(Process& p, Launching& l, uint64_t now);
+// The device was somebody else's meanwhile: intervals that reach over that teach nothing.
+inline void look_away(Launching& l) {
+  l.busy_open = false;
+  l.disturbed = true;
+}
+
+void go_busy(Launching& l, uint64_t now);
+void go_idle(Launching& l, uint64_t now);
+inline bool is_idle(const Launching& l) { return l.busy_since == 0; }
+
+// A call of the program's that waits for the device: `what` is the stream, or one of these. Lets the agent
+// see how far the streams are meanwhile, and the thread goes idle if nothing of it is left at the end.
+inline constexpr uint64_t whole_context = ~uint64_t{0}, unknown_work = ~uint64_t{1};
+class Waiting {
+ public:
+  explicit Waiting(uint64_t what) : launching_(own()), what_(what) {
+    if (launching_ != nullptr && !is_idle(*launching_)) begin();
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+  ~Waiting() {
+    if (process_ != nullptr) end();
+  }
+
+ private:
+  void begin();
+  void end();
+
+  Process* process_ = nullptr;
+  Launching* launching_;
+  uint64_t what_;
+  uint64_t from_ = 0;
+  bool running_ = false;  // At the beginning something was seen to be under way.
+};
+
+// Where the arbiter of the tenant's device sleeps; null: nobody arbitrates. And lets it look now, if it does.
+const shm::ArbiterWord* arbiter_of(const Process& p, unsigned device);
+void wake(const shm::ArbiterWord* arbiter);
+
+}  // namespace carve::guest

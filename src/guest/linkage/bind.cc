@@ -1,0 +1,97 @@
+// Finds the real driver. We never load it: a program that did not ask for CUDA must not get it. RTLD_NOLOAD
+// also pins what it finds, so that a program which closes the driver leaves no slot pointing nowhere.
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "guest/linkage/artefact.h"
+#include "guest/linkage/libc.h"
+
+namespace carve::guest {
+
+std::span<const Table* const> tables() { return artefact.tables; }
+
+namespace {
+
+// The driver's entries that we stand in front of, for `exchanged`: open addressing, a quarter full.
+struct Indexed {
+  std::atomic<const void*> theirs;
+  std::atomic<const Hook*> row;
+};
+constexpr unsigned index_bits = 10;
+// Mapped with the first driver: a program without one is not to notice us by a page.
+constinit std::atomic<Indexed*> index_page{nullptr};
+
+Indexed* make_index() {
+  Indexed* page = index_page.load(std::memory_order_acquire);
+  if (page != nullptr) return page;
+  constexpr size_t bytes = sizeof(Indexed) << index_bits;
+  void* fresh = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (fresh == MAP_FAILED) abort();  // Without it calls would go past their hooks.
+  if (index_page.compare_exchange_strong(page, static_cast<Indexed*>(fresh)))
+    return static_cast<Indexed*>(fresh);
+  munmap(fresh, bytes);
+  return page;
+}
+
+// The place of an entry, or the free one where it belongs.
+Indexed& place_of(Indexed* entries, const void* theirs) {
+  auto at =
+      static_cast<unsigned>(reinterpret_cast<uint64_t>(theirs) * 0x9e37'79b9'7f4a'7c15 >> (64 - index_bits));
+  for (unsigned probes = 0; probes < 1 << index_bits; ++probes, at = (at + 1) % (1 << index_bits)) {
+    const void* here = entries[at].theirs.load(std::memory_order_acquire);
+    if (here == theirs || here == nullptr) break;
+  }
+  return entries[at];
+}
+
+}  // namespace
+
+void index_hook(const Hook& hook, const void* theirs) {
+  for (;;) {
+    Indexed& place = place_of(make_index(), theirs);
+    const void* free = nullptr;
+    if (!place.theirs.compare_exchange_strong(free, theirs) && free != theirs) continue;
+    const Hook* nobody = nullptr;
+    place.row.compare_exchange_strong(nobody, &hook);
+    return;
+  }
+}
+
+void bind(Api api) {
+  void* library = open_library(artefact.library[static_cast<unsigned>(api)], RTLD_LAZY | RTLD_NOLOAD);
+  const auto dlsym_ = find_dlsym();
+  if (library == nullptr || dlsym_ == nullptr) return;
+  // All are indexed before any is bound: no thread gets to the driver through a slot while an answer of the
+  // driver's could still go out unexchanged.
+  for (const Table* table : tables()) {
+    if (table->api != api) continue;
+    for (const Hook& row : table->hooks)
+      if (const void* theirs = dlsym_(library, row.symbol)) index_hook(row, theirs);
+  }
+  for (const Table* table : tables()) {
+    if (table->api != api) continue;
+    for (const auto& rows : {table->hooks, table->calls}) {
+      for (const Hook& row : rows)
+        if (void* theirs = dlsym_(library, row.symbol)) row.bind(theirs);
+    }
+  }
+}
+
+const Hook* find_hook(std::string_view symbol) {
+  const auto name = [](const Hook& h) { return std::string_view(h.symbol); };
+  for (const Table* table : tables()) {
+    const auto row = std::ranges::lower_bound(table->hooks, symbol, {}, name);
+    if (row != table->hooks.end() && name(*row) == symbol) return &*row;
+  }
+  return nullptr;
+}
+
+void* exchanged(void* theirs) {
+  Indexed* index = index_page.load(std::memory_order_acquire);
+  if (index == nullptr) return theirs;  // No driver was bound, so this is none of its entries.
+  const Hook* row = place_of(index, theirs).row.load(std::memory_order_acquire);
+  return row != nullptr && theirs != nullptr ? row->ours() : theirs;
+}
+
+}  // namespace carve::guest

@@ -1,0 +1,37 @@
+// Memory of a device, narrowed to the slice: total is the quota, used is what the tenant holds, and free is
+// what is left of both the quota and the device. Without a limit the driver's figures stand. The driver
+// checks the version field of the newer structure before we touch it.
+#include "guest/nvml/slice.h"
+
+using namespace carve;
+using namespace carve::guest;
+
+namespace {
+
+template <class Memory>
+nvmlReturn_t narrowed_memory(nvmlDevice_t device, Memory* memory, nvmlReturn_t result) {
+  const Entered entered = enter();
+  if (entered.refused) return NVML_ERROR_DRIVER_NOT_LOADED;
+  const Process* p = entered.process;
+  if (result != NVML_SUCCESS || p == nullptr || memory == nullptr) return result;
+  const unsigned granted = granted_index(*p, device);
+  if (granted == not_granted) return NVML_ERROR_INVALID_ARGUMENT;
+  const uint64_t limit = quota(*p, granted);
+  if (limit == UINT64_MAX) return result;
+  memory->total = std::min<uint64_t>(memory->total, limit);
+  memory->used = std::min<uint64_t>(memory->total, used(*p, granted));
+  memory->free = std::min<uint64_t>(memory->free, memory->total - memory->used);
+  if constexpr (requires { memory->reserved; })
+    memory->reserved = 0;  // Reserved of the device, not of a slice.
+  return result;
+}
+
+}  // namespace
+
+nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* memory) {
+  return narrowed_memory(device, memory, driver<&nvmlDeviceGetMemoryInfo>(device, memory));
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* memory) {
+  return narrowed_memory(device, memory, driver<&nvmlDeviceGetMemoryInfo_v2>(device, memory));
+}

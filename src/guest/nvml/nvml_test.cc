@@ -1,0 +1,252 @@
+#include <stdio.h>
+
+#include <vector>
+
+#include "guest/nvml/slice.h"
+#include "guest/test_guest.h"
+
+namespace carve::guest {
+namespace {
+
+// Three devices on the machine whose UUIDs begin 01, 02, 03; handle n is the n-th. Four processes run.
+nvmlDevice_t handle(uint64_t n) { return reinterpret_cast<nvmlDevice_t>(n); }
+
+std::vector<unsigned> pids;
+int calls = 0;
+
+template <class Info>
+nvmlReturn_t list(nvmlDevice_t, unsigned* count, Info* infos) {
+  ++calls;
+  const bool fits = pids.size() <= *count;
+  *count = static_cast<unsigned>(pids.size());
+  if (!fits) return NVML_ERROR_INSUFFICIENT_SIZE;
+  for (size_t i = 0; i < pids.size(); ++i) {
+    infos[i] = {};
+    infos[i].pid = pids[i];
+    infos[i].usedGpuMemory = 100 + i;
+  }
+  return NVML_SUCCESS;
+}
+
+class Nvml : public testing::Test {
+ protected:
+  Nvml() : tenant(2, 10 << 20) {
+    pids = {500, 600, 700, 800};
+    on<&nvmlDeviceGetUUID>([](nvmlDevice_t d, char* text, unsigned size) {
+      snprintf(text, size, "GPU-%02x000000-0000-0000-0000-000000000000",
+               static_cast<unsigned>(reinterpret_cast<uint64_t>(d)));
+      return NVML_SUCCESS;
+    });
+    on<&nvmlDeviceGetHandleByUUID>([](const char* text, nvmlDevice_t* d) {
+      unsigned n = 0;
+      if (sscanf(text, "GPU-%2x000000-", &n) != 1 || n < 1 || n > 3) return NVML_ERROR_NOT_FOUND;
+      *d = handle(n);
+      return NVML_SUCCESS;
+    });
+    on<&nvmlDeviceGetHandleByPciBusId_v2>([](const char* id, nvmlDevice_t* d) {
+      *d = handle(static_cast<uint64_t>(id[0] - '0'));
+      return NVML_SUCCESS;
+    });
+    on<&nvmlDeviceGetCount_v2>([](unsigned* n) {
+      *n = 3;
+      return NVML_SUCCESS;
+    });
+    on<&nvmlDeviceGetIndex>([](nvmlDevice_t d, unsigned* n) {
+      *n = static_cast<unsigned>(reinterpret_cast<uint64_t>(d) - 1);
+      return NVML_SUCCESS;
+    });
+    on<&nvmlDeviceGetMemoryInfo>([](nvmlDevice_t, nvmlMemory_t* m) {
+      *m = {64 << 20, 60 << 20, 4 << 20};
+      return NVML_SUCCESS;
+    });
+    on<&nvmlDeviceGetMemoryInfo_v2>([](nvmlDevice_t, nvmlMemory_v2_t* m) {
+      if (m->version != nvml_struct_version<nvmlMemory_v2_t>(2)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+      *m = {m->version, 64 << 20, 1 << 20, 60 << 20, 3 << 20};
+      return NVML_SUCCESS;
+    });
+    on<&nvmlDeviceGetComputeRunningProcesses>(&list<nvmlProcessInfo_v1_t>);
+    on<&nvmlDeviceGetComputeRunningProcesses_v3>(&list<nvmlProcessInfo_t>);
+    on<&nvmlDeviceGetProcessUtilization>(
+        [](nvmlDevice_t, nvmlProcessUtilizationSample_t* samples, unsigned* count, unsigned long long) {
+          if (*count < pids.size() || samples == nullptr) return NVML_ERROR_INSUFFICIENT_SIZE;
+          *count = static_cast<unsigned>(pids.size());
+          for (size_t i = 0; i < pids.size(); ++i) samples[i] = {pids[i], 1, 2, 3, 4, 5};
+          return NVML_SUCCESS;
+        });
+    // The granted ones are 03 and 01, in this order.
+    tenant.control->devices[0].uuid[0] = 3;
+    tenant.control->devices[1].uuid[0] = 1;
+    tenant.control->processes[4] = {600, 12, 0, 0, 0, 0};
+    tenant.control->processes[9] = {99'800, 800, 0, 0, 0, 0};  // The driver counts in our namespace.
+  }
+  Attached tenant;
+};
+
+TEST_F(Nvml, shows_the_granted_devices_in_the_agents_order) {
+  unsigned n = 0;
+  nvmlDevice_t d = nullptr;
+  EXPECT_EQ(nvmlDeviceGetCount_v2(&n), NVML_SUCCESS);
+  EXPECT_EQ(n, 2u);
+  EXPECT_EQ(nvmlDeviceGetHandleByIndex_v2(0, &d), NVML_SUCCESS);
+  EXPECT_EQ(d, handle(3));
+  EXPECT_EQ(nvmlDeviceGetIndex(d, &n), NVML_SUCCESS);
+  EXPECT_EQ(n, 0u);
+  EXPECT_EQ(nvmlDeviceGetHandleByIndex_v2(1, &d), NVML_SUCCESS);
+  EXPECT_EQ(d, handle(1));
+  EXPECT_EQ(nvmlDeviceGetHandleByIndex_v2(2, &d), NVML_ERROR_INVALID_ARGUMENT);
+}
+
+TEST_F(Nvml, does_not_find_a_device_that_was_not_granted) {
+  nvmlDevice_t d = nullptr;
+  EXPECT_EQ(nvmlDeviceGetHandleByUUID("GPU-02000000-0000-0000-0000-000000000000", &d), NVML_ERROR_NOT_FOUND);
+  EXPECT_EQ(nvmlDeviceGetHandleByPciBusId_v2("2", &d), NVML_ERROR_NOT_FOUND);
+  EXPECT_EQ(d, nullptr);
+  EXPECT_EQ(nvmlDeviceGetHandleByPciBusId_v2("1", &d), NVML_SUCCESS);
+  EXPECT_EQ(d, handle(1));
+}
+
+TEST_F(Nvml, sets_of_devices_hold_granted_ones_only) {
+  on<&nvmlSystemGetTopologyGpuSet>([](unsigned, unsigned* n, nvmlDevice_t* all) {
+    for (unsigned i = 0; i < *n; ++i) all[i] = handle(i + 1);
+    *n = 3;
+    return NVML_SUCCESS;
+  });
+  unsigned n = 0;
+  EXPECT_EQ(nvmlSystemGetTopologyGpuSet(0, &n, nullptr), NVML_SUCCESS);
+  ASSERT_EQ(n, 2u);
+  nvmlDevice_t found[3] = {};
+  EXPECT_EQ(nvmlSystemGetTopologyGpuSet(0, &n, found), NVML_SUCCESS);
+  EXPECT_EQ(n, 2u);
+  EXPECT_EQ(found[0], handle(1));
+  EXPECT_EQ(found[1], handle(3));
+  EXPECT_EQ(found[2], nullptr);
+  EXPECT_EQ(nvmlSystemGetTopologyGpuSet(0, &n, nullptr), NVML_ERROR_INVALID_ARGUMENT);
+}
+
+TEST_F(Nvml, memory_is_the_slices) {
+  Reservation held(*tenant.process, 0, 4_MiB);
+  nvmlMemory_t v1 = {};
+  EXPECT_EQ(nvmlDeviceGetMemoryInfo(handle(3), &v1), NVML_SUCCESS);
+  EXPECT_EQ(v1.total, 10u << 20);
+  EXPECT_EQ(v1.used, 4u << 20);
+  EXPECT_EQ(v1.free, 6u << 20);
+  nvmlMemory_v2_t v2 = {};
+  EXPECT_EQ(nvmlDeviceGetMemoryInfo_v2(handle(3), &v2), NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+  v2.version = nvml_struct_version<nvmlMemory_v2_t>(2);
+  tenant.control->devices[0].quota = 1 << 20;  // Below what is used: no underflow.
+  EXPECT_EQ(nvmlDeviceGetMemoryInfo_v2(handle(3), &v2), NVML_SUCCESS);
+  EXPECT_EQ(v2.total, 1u << 20);
+  EXPECT_EQ(v2.used, 1u << 20);
+  EXPECT_EQ(v2.free, 0u);
+  EXPECT_EQ(v2.reserved, 0u);
+  EXPECT_EQ(nvmlDeviceGetMemoryInfo(handle(2), &v1), NVML_ERROR_INVALID_ARGUMENT);
+  tenant.control->devices[0].memory = shm::Memory::not_limited;
+  EXPECT_EQ(nvmlDeviceGetMemoryInfo(handle(3), &v1), NVML_SUCCESS);
+  EXPECT_EQ(v1.total, 64u << 20);
+}
+
+TEST_F(Nvml, lists_the_tenants_own_processes_with_their_own_pids) {
+  nvmlProcessInfo_v1_t v1[4] = {};
+  unsigned n = 4;
+  EXPECT_EQ(nvmlDeviceGetComputeRunningProcesses(handle(3), &n, v1), NVML_SUCCESS);
+  ASSERT_EQ(n, 2u);
+  EXPECT_EQ(v1[0].pid, 12u);
+  EXPECT_EQ(v1[0].usedGpuMemory, 101u);
+  EXPECT_EQ(v1[1].pid, 800u);
+  nvmlProcessInfo_t v3[1] = {};
+  n = 0;
+  EXPECT_EQ(nvmlDeviceGetComputeRunningProcesses_v3(handle(3), &n, nullptr), NVML_ERROR_INSUFFICIENT_SIZE);
+  EXPECT_EQ(n, 2u);
+  n = 1;
+  EXPECT_EQ(nvmlDeviceGetComputeRunningProcesses_v3(handle(3), &n, v3), NVML_ERROR_INSUFFICIENT_SIZE);
+  EXPECT_EQ(n, 2u);
+  tenant.control->processes[4].pid = tenant.control->processes[9].pid = 0;
+  n = 0;
+  EXPECT_EQ(nvmlDeviceGetComputeRunningProcesses_v3(handle(3), &n, nullptr), NVML_SUCCESS);
+  EXPECT_EQ(n, 0u);
+}
+
+TEST_F(Nvml, finds_its_own_among_more_strangers_than_a_first_guess_has_room_for) {
+  pids.assign(3000, 77);
+  pids.push_back(600);
+  nvmlProcessInfo_v1_t one[1] = {};
+  unsigned n = 1;
+  EXPECT_EQ(nvmlDeviceGetComputeRunningProcesses(handle(3), &n, one), NVML_SUCCESS);
+  EXPECT_EQ(n, 1u);
+  EXPECT_EQ(one[0].pid, 12u);
+}
+
+TEST_F(Nvml, gives_up_on_a_driver_whose_list_never_fits) {
+  on<&nvmlDeviceGetComputeRunningProcesses>([](nvmlDevice_t, unsigned* count, nvmlProcessInfo_v1_t*) {
+    ++calls;
+    ++*count;
+    return NVML_ERROR_INSUFFICIENT_SIZE;
+  });
+  calls = 0;
+  nvmlProcessInfo_v1_t one[1] = {};
+  unsigned n = 1;
+  EXPECT_EQ(nvmlDeviceGetComputeRunningProcesses(handle(3), &n, one), NVML_ERROR_INSUFFICIENT_SIZE);
+  EXPECT_LT(calls, 10);
+}
+
+// Each process's newest sample counts, neighbours' do not; where the driver tells no processes apart, its own
+// figure stands.
+TEST_F(Nvml, the_devices_utilisation_is_the_sum_over_the_tenants_own_processes) {
+  on<&nvmlDeviceGetUtilizationRates>([](nvmlDevice_t, nvmlUtilization_t* u) {
+    *u = {97, 55};
+    return NVML_SUCCESS;
+  });
+  on<&nvmlDeviceGetEncoderUtilization>([](nvmlDevice_t, unsigned* percent, unsigned* period) {
+    *percent = 44;
+    *period = 1000;
+    return NVML_SUCCESS;
+  });
+  on<&nvmlDeviceGetProcessUtilization>(
+      [](nvmlDevice_t, nvmlProcessUtilizationSample_t* samples, unsigned* count, unsigned long long) {
+        const nvmlProcessUtilizationSample_t all[] = {
+            {500, 9, 90, 40, 30, 0}, {600, 7, 50, 20, 9, 0}, {600, 8, 10, 5, 4, 0}, {800, 8, 3, 1, 2, 0}};
+        if (*count < 4 || samples == nullptr) return NVML_ERROR_INSUFFICIENT_SIZE;
+        std::copy(std::begin(all), std::end(all), samples);
+        *count = 4;
+        return NVML_SUCCESS;
+      });
+  nvmlUtilization_t rates = {};
+  EXPECT_EQ(nvmlDeviceGetUtilizationRates(handle(3), &rates), NVML_SUCCESS);
+  EXPECT_EQ(rates.gpu, 13u);
+  EXPECT_EQ(rates.memory, 6u);
+  unsigned percent = 0, period = 0;
+  EXPECT_EQ(nvmlDeviceGetEncoderUtilization(handle(3), &percent, &period), NVML_SUCCESS);
+  EXPECT_EQ(percent, 6u);
+  EXPECT_EQ(period, 1000u);
+  pids = {500};
+  on<&nvmlDeviceGetProcessUtilization>([](nvmlDevice_t, nvmlProcessUtilizationSample_t*, unsigned*,
+                                          unsigned long long) { return NVML_ERROR_NOT_FOUND; });
+  EXPECT_EQ(nvmlDeviceGetUtilizationRates(handle(3), &rates), NVML_SUCCESS);
+  EXPECT_EQ(rates.gpu, 0u);
+  on<&nvmlDeviceGetProcessUtilization>([](nvmlDevice_t, nvmlProcessUtilizationSample_t*, unsigned*,
+                                          unsigned long long) { return NVML_ERROR_NOT_SUPPORTED; });
+  EXPECT_EQ(nvmlDeviceGetUtilizationRates(handle(3), &rates), NVML_SUCCESS);
+  EXPECT_EQ(rates.gpu, 97u);
+}
+
+TEST_F(Nvml, utilisation_is_of_the_tenants_own_processes) {
+  nvmlProcessUtilizationSample_t samples[2] = {};
+  unsigned n = 0;
+  EXPECT_EQ(nvmlDeviceGetProcessUtilization(handle(3), nullptr, &n, 0), NVML_ERROR_INSUFFICIENT_SIZE);
+  ASSERT_EQ(n, 2u);
+  EXPECT_EQ(nvmlDeviceGetProcessUtilization(handle(3), samples, &n, 0), NVML_SUCCESS);
+  EXPECT_EQ(samples[0].pid, 12u);
+  EXPECT_EQ(samples[1].pid, 800u);
+  pids = {500};
+  EXPECT_EQ(nvmlDeviceGetProcessUtilization(handle(3), samples, &n, 0), NVML_ERROR_NOT_FOUND);
+}
+
+TEST(Uuid, is_spelled_as_nvml_spells_it) {
+  const uint8_t uuid[16] = {0x3e, 0xf1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0xa, 0xb, 0xc, 0xff};
+  char text[uuid_text_size];
+  uuid_text(uuid, text);
+  EXPECT_STREQ(text, "GPU-3ef10001-0203-0405-0607-08090a0b0cff");
+}
+
+}  // namespace
+}  // namespace carve::guest

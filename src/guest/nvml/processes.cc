@@ -1,0 +1,255 @@
+// Who uses a device: the tenant's own processes, with the pids that they have inside. The driver's whole list
+// is fetched into pages of ours, since the caller's array need not have room for strangers, and what remains
+// is handed out by the rules of the call: too small an array is told how many there are.
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "guest/nvml/slice.h"
+
+using namespace carve::guest;
+
+namespace {
+
+// Room for the driver's list. Monitors call rarely, so it comes from the kernel and goes back at once.
+template <class Item>
+class Scratch {
+ public:
+  explicit Scratch(unsigned capacity) : capacity_(capacity) {
+    void* pages =
+        mmap(nullptr, capacity * sizeof(Item), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    items_ = pages == MAP_FAILED ? nullptr : static_cast<Item*>(pages);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() {
+    if (items_ != nullptr) munmap(items_, capacity_ * sizeof(Item));
+  }
+  Item* items() const { return items_; }
+
+ private:
+  unsigned capacity_;
+  Item* items_;
+};
+
+// `list(&count, items)` is the driver's call; `empty` what the call answers when there is nobody.
+template <class Item, class List>
+nvmlReturn_t own(const Process& p, unsigned int* count, Item* items, nvmlReturn_t empty, List list) {
+  // The list may grow between two calls; a driver that never has enough is not waited for.
+  unsigned capacity = 256;
+  for (int attempt = 0; attempt < 6; ++attempt) {
+    const Scratch<Item> all(capacity);
+    if (all.items() == nullptr) return NVML_ERROR_MEMORY;
+    unsigned found = capacity;
+    const nvmlReturn_t result = list(&found, all.items());
+    if (result == NVML_ERROR_INSUFFICIENT_SIZE) {
+      capacity = std::min(std::max(found, capacity) * 2, 1u << 20);
+      continue;
+    }
+    if (result != NVML_SUCCESS) return result;
+    unsigned mine = 0;
+    for (unsigned i = 0; i < std::min(found, capacity); ++i) {
+      const uint32_t pid = own_pid(p, all.items()[i].pid);
+      if (pid == 0) continue;
+      if (items != nullptr && mine < *count) {
+        items[mine] = all.items()[i];
+        items[mine].pid = pid;
+      }
+      ++mine;
+    }
+    const bool fits = mine == 0 || (items != nullptr && mine <= *count);
+    *count = mine;
+    return mine == 0 ? empty : fits ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
+  }
+  return NVML_ERROR_INSUFFICIENT_SIZE;
+}
+
+template <auto Entry, class Info>
+nvmlReturn_t own_processes(nvmlDevice_t device, unsigned int* count, Info* infos) {
+  const Entered entered = enter();
+  if (entered.refused) return NVML_ERROR_DRIVER_NOT_LOADED;
+  const Process* p = entered.process;
+  if (p == nullptr || count == nullptr) return driver<Entry>(device, count, infos);
+  return own(*p, count, infos, NVML_SUCCESS,
+             [=](unsigned* n, Info* all) { return driver<Entry>(device, n, all); });
+}
+
+// What the tenant's own processes did of late, each by its newest sample, in percent of the device.
+struct Activity {
+  unsigned sm = 0, memory = 0, encoder = 0, decoder = 0;
+};
+
+// False where the driver cannot tell processes apart; then its figures for the device have to do.
+bool own_activity(const Process& p, nvmlDevice_t device, Activity* sum) {
+  constexpr unsigned most = 4 * carve::shm::max_processes;
+  const Scratch<nvmlProcessUtilizationSample_t> mine(most);
+  if (mine.items() == nullptr) return false;
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  // As nvmlDeviceGetUtilizationRates: a sample covers up to a second.
+  const auto since = (static_cast<unsigned long long>(now.tv_sec) - 1) * 1'000'000 +
+                     static_cast<uint64_t>(now.tv_nsec) / 1000;
+  unsigned count = most;
+  const nvmlReturn_t result = own(p, &count, mine.items(), NVML_ERROR_NOT_FOUND,
+                                  [=](unsigned* n, nvmlProcessUtilizationSample_t* all) {
+                                    return driver<&nvmlDeviceGetProcessUtilization>(device, all, n, since);
+                                  });
+  if (result == NVML_ERROR_NOT_FOUND) return true;  // Nobody did anything.
+  if (result != NVML_SUCCESS) return false;
+  const nvmlProcessUtilizationSample_t* const samples = mine.items();
+  for (unsigned i = 0; i < count; ++i) {
+    bool newest = true;
+    for (unsigned other = 0; other < count && newest; ++other)
+      newest = samples[other].pid != samples[i].pid || samples[other].timeStamp < samples[i].timeStamp ||
+               (samples[other].timeStamp == samples[i].timeStamp && other >= i);
+    if (!newest) continue;
+    sum->sm += samples[i].smUtil;
+    sum->memory += samples[i].memUtil;
+    sum->encoder += samples[i].encUtil;
+    sum->decoder += samples[i].decUtil;
+  }
+  for (unsigned* percent : {&sum->sm, &sum->memory, &sum->encoder, &sum->decoder})
+    *percent = std::min(*percent, 100u);
+  return true;
+}
+
+template <auto Entry>
+nvmlReturn_t own_engine(nvmlDevice_t device, unsigned* percent, unsigned* period_us,
+                        unsigned Activity::*which) {
+  const nvmlReturn_t result = driver<Entry>(device, percent, period_us);
+  const Entered entered = enter();
+  if (entered.refused) return NVML_ERROR_DRIVER_NOT_LOADED;
+  Activity mine;
+  if (result == NVML_SUCCESS && percent != nullptr && entered.process != nullptr &&
+      own_activity(*entered.process, device, &mine))
+    *percent = mine.*which;
+  return result;
+}
+
+}  // namespace
+
+nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t* rates) {
+  const nvmlReturn_t result = driver<&nvmlDeviceGetUtilizationRates>(device, rates);
+  const Entered entered = enter();
+  if (entered.refused) return NVML_ERROR_DRIVER_NOT_LOADED;
+  Activity mine;
+  if (result == NVML_SUCCESS && rates != nullptr && entered.process != nullptr &&
+      own_activity(*entered.process, device, &mine))
+    *rates = {mine.sm, mine.memory};
+  return result;
+}
+
+nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned* percent, unsigned* period_us) {
+  return own_engine<&nvmlDeviceGetEncoderUtilization>(device, percent, period_us, &Activity::encoder);
+}
+nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned* percent, unsigned* period_us) {
+  return own_engine<&nvmlDeviceGetDecoderUtilization>(device, percent, period_us, &Activity::decoder);
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned* count,
+                                                  nvmlProcessInfo_v1_t* infos) {
+  return own_processes<&nvmlDeviceGetComputeRunningProcesses>(device, count, infos);
+}
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned* count,
+                                                     nvmlProcessInfo_v2_t* infos) {
+  return own_processes<&nvmlDeviceGetComputeRunningProcesses_v2>(device, count, infos);
+}
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned* count,
+                                                     nvmlProcessInfo_t* infos) {
+  return own_processes<&nvmlDeviceGetComputeRunningProcesses_v3>(device, count, infos);
+}
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned* count,
+                                                   nvmlProcessInfo_v1_t* infos) {
+  return own_processes<&nvmlDeviceGetGraphicsRunningProcesses>(device, count, infos);
+}
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, unsigned* count,
+                                                      nvmlProcessInfo_v2_t* infos) {
+  return own_processes<&nvmlDeviceGetGraphicsRunningProcesses_v2>(device, count, infos);
+}
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned* count,
+                                                      nvmlProcessInfo_t* infos) {
+  return own_processes<&nvmlDeviceGetGraphicsRunningProcesses_v3>(device, count, infos);
+}
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsigned* count,
+                                                     nvmlProcessInfo_v1_t* infos) {
+  return own_processes<&nvmlDeviceGetMPSComputeRunningProcesses>(device, count, infos);
+}
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, unsigned* count,
+                                                        nvmlProcessInfo_v2_t* infos) {
+  return own_processes<&nvmlDeviceGetMPSComputeRunningProcesses_v2>(device, count, infos);
+}
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned* count,
+                                                        nvmlProcessInfo_t* infos) {
+  return own_processes<&nvmlDeviceGetMPSComputeRunningProcesses_v3>(device, count, infos);
+}
+
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t* samples,
+                                             unsigned int* count, unsigned long long since) {
+  const Entered entered = enter();
+  if (entered.refused) return NVML_ERROR_DRIVER_NOT_LOADED;
+  const Process* p = entered.process;
+  if (p == nullptr || count == nullptr)
+    return driver<&nvmlDeviceGetProcessUtilization>(device, samples, count, since);
+  return own(*p, count, samples, NVML_ERROR_NOT_FOUND, [=](unsigned* n, nvmlProcessUtilizationSample_t* all) {
+    return driver<&nvmlDeviceGetProcessUtilization>(device, all, n, since);
+  });
+}
+
+nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
+                                                   nvmlProcessesUtilizationInfo_t* info) {
+  const Entered entered = enter();
+  if (entered.refused) return NVML_ERROR_DRIVER_NOT_LOADED;
+  const Process* p = entered.process;
+  if (p == nullptr || info == nullptr) return driver<&nvmlDeviceGetProcessesUtilizationInfo>(device, info);
+  return own(*p, &info->processSamplesCount, info->procUtilArray, NVML_ERROR_NOT_FOUND,
+             [=](unsigned* n, nvmlProcessUtilizationInfo_v1_t* all) {
+               nvmlProcessesUtilizationInfo_t whole = *info;
+               whole.processSamplesCount = *n;
+               whole.procUtilArray = all;
+               const nvmlReturn_t result = driver<&nvmlDeviceGetProcessesUtilizationInfo>(device, &whole);
+               *n = whole.processSamplesCount;
+               return result;
+             });
+}
+
+nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_t* list) {
+  const Entered entered = enter();
+  if (entered.refused) return NVML_ERROR_DRIVER_NOT_LOADED;
+  const Process* p = entered.process;
+  if (p == nullptr || list == nullptr) return driver<&nvmlDeviceGetRunningProcessDetailList>(device, list);
+  return own(*p, &list->numProcArrayEntries, list->procArray, NVML_SUCCESS,
+             [=](unsigned* n, nvmlProcessDetail_v1_t* all) {
+               nvmlProcessDetailList_t whole = *list;
+               whole.numProcArrayEntries = *n;
+               whole.procArray = all;
+               const nvmlReturn_t result = driver<&nvmlDeviceGetRunningProcessDetailList>(device, &whole);
+               *n = whole.numProcArrayEntries;
+               return result;
+             });
+}
+
+// Accounting remembers processes that ended, whose slots are gone: shown are those that still run.
+nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned int* count, unsigned int* pids) {
+  const Entered entered = enter();
+  if (entered.refused) return NVML_ERROR_DRIVER_NOT_LOADED;
+  const Process* p = entered.process;
+  if (p == nullptr || count == nullptr) return driver<&nvmlDeviceGetAccountingPids>(device, count, pids);
+  struct Pid {
+    unsigned int pid;
+  };
+  return own(*p, count, reinterpret_cast<Pid*>(pids), NVML_SUCCESS, [=](unsigned* n, Pid* all) {
+    return driver<&nvmlDeviceGetAccountingPids>(device, n, &all->pid);
+  });
+}
+
+nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned int pid,
+                                          nvmlAccountingStats_t* stats) {
+  const Entered entered = enter();
+  if (entered.refused) return NVML_ERROR_DRIVER_NOT_LOADED;
+  const Process* p = entered.process;
+  if (p == nullptr) return driver<&nvmlDeviceGetAccountingStats>(device, pid, stats);
+  const uint32_t outer = outer_pid(*p, pid);
+  if (outer == 0) return NVML_ERROR_NOT_FOUND;
+  const nvmlReturn_t result = driver<&nvmlDeviceGetAccountingStats>(device, outer, stats);
+  return result == NVML_ERROR_NOT_FOUND ? driver<&nvmlDeviceGetAccountingStats>(device, pid, stats) : result;
+}

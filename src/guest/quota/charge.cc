@@ -1,0 +1,148 @@
+#include "guest/quota/charge.h"
+
+#include <sched.h>
+
+namespace carve::guest {
+namespace {
+
+// Another process of the tenant can keep the word moving, by scribbling or by sheer load. A million tries are
+// about 50 ms; nobody waits longer than that.
+constexpr unsigned attempts = 1'000'000;
+
+// Threads have their stacks some megabytes apart, so this spreads them over the lanes without a thread-local.
+unsigned home_lane() {
+  return static_cast<unsigned>(reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) >> 23) % shm::lanes;
+}
+
+// Claims any lane of the device for this thread.
+unsigned claim(Process& process, unsigned device) {
+  const unsigned home = home_lane();
+  for (unsigned tries = 0;; ++tries) {
+    const unsigned lane = (home + tries) % shm::lanes;
+    if (process.lane[device][lane].lock.try_lock()) return lane;
+    if (tries % (16 * shm::lanes) == 16 * shm::lanes - 1) sched_yield();
+  }
+}
+
+bool exists(const Process& process, unsigned device) {
+  return device < process.device_count ||
+         (device >= spilled(0) && device < spilled(process.device_count) && process.file != nullptr);
+}
+
+shm::Report& report_of(const Process& process, unsigned device) {
+  return device < spilled(0) ? *process.report : process.file->spill;
+}
+
+// Brings the report's lane to `target`; the caller holds the lane.
+bool record(Process& process, unsigned device, unsigned lane, uint64_t target, uint64_t limit) {
+  LaneState& state = process.lane[device][lane];
+  if (!shm::change(report_of(process, device), {device % shm::max_devices, process.slot, lane},
+                   state.recorded, target, limit, shm::NoStops{}, attempts))
+    return false;
+  state.recorded = state.target = target;
+  return true;
+}
+
+bool add(Process& process, const Charge& charge, uint64_t limit) {
+  LaneState& state = process.lane[charge.device][charge.lane];
+  uint64_t target = 0;
+  return !__builtin_add_overflow(state.target, charge.bytes, &target) &&
+         record(process, charge.device, charge.lane, target, limit);
+}
+
+// The agent lowers a quota by saying so first and reading the use then (node/agent/alter.cc). Whoever was
+// charged against the old one looks again: either the agent saw the charge, or we see the new quota.
+bool lowered_below(const Process& process, unsigned device, uint64_t limit) {
+  const uint64_t now = limit == UINT64_MAX ? limit : quota(process, device);
+  return now < limit && used(process, device) > now;
+}
+
+bool grown(Process& process, Charge& charge, Bytes bytes, uint64_t limit) {
+  if (bytes.count <= charge.bytes) {
+    give_back(process, {charge.bytes - bytes.count, charge.device, charge.lane});
+    charge.bytes = bytes.count;
+    return true;
+  }
+  if (!exists(process, charge.device)) return false;
+  LaneState& state = process.lane[charge.device][charge.lane];
+  state.lock.lock();
+  const Charge more{bytes.count - charge.bytes, charge.device, charge.lane};
+  const bool added = add(process, more, limit);
+  state.lock.unlock();
+  const bool allowed = added && !lowered_below(process, charge.device, limit);
+  if (added && !allowed) give_back(process, more);
+  if (allowed) charge.bytes = bytes.count;
+  return allowed;
+}
+
+}  // namespace
+
+uint64_t quota(const Process& process, unsigned device) {
+  if (!exists(process, device)) return 0;
+  if (device >= spilled(0))
+    return __atomic_load_n(&process.control->devices[device - spilled(0)].spill, __ATOMIC_RELAXED);
+  const shm::ControlDevice& granted = process.control->devices[device];
+  shm::Memory memory = shm::Memory::limited;
+  __atomic_load(&granted.memory, &memory, __ATOMIC_RELAXED);
+  const bool limited = memory != shm::Memory::not_limited;
+  const uint64_t agents = limited ? __atomic_load_n(&granted.quota, __ATOMIC_RELAXED) : UINT64_MAX;
+  return agents < process.hint[device] ? agents : process.hint[device];
+}
+
+uint64_t used(const Process& process, unsigned device) {
+  return exists(process, device)
+             ? shm::read(report_of(process, device).budget[device % shm::max_devices]).used
+             : 0;
+}
+
+Reservation::Reservation(Process& process, unsigned device, Bytes bytes)
+    : process_(process), asked_(bytes), device_(device) {
+  again();
+}
+
+bool Reservation::again() {
+  if (allowed_ || !exists(process_, device_)) return allowed_;
+  charge_ = {asked_.count, static_cast<uint16_t>(device_), 0};
+  if (asked_.count == 0) return allowed_ = true;
+  const uint64_t limit = quota(process_, device_);
+  const unsigned lane = claim(process_, device_);
+  charge_.lane = static_cast<uint16_t>(lane);
+  allowed_ = add(process_, charge_, limit);
+  process_.lane[device_][lane].lock.unlock();
+  if (allowed_ && lowered_below(process_, device_, limit)) {
+    give_back(process_, charge_);
+    allowed_ = false;
+  }
+  if (allowed_) return true;
+  charge_.bytes = 0;
+  return allowed_ = limit == UINT64_MAX;
+}
+
+Reservation::~Reservation() {
+  if (!kept_) give_back(process_, charge_);
+}
+
+bool Reservation::resize(Bytes bytes) {
+  return grown(process_, charge_, bytes, quota(process_, device_)) || quota(process_, device_) == UINT64_MAX;
+}
+
+bool recharge(Process& process, Charge& charge, Bytes bytes) {
+  const uint64_t limit = quota(process, charge.device);
+  return grown(process, charge, bytes, limit) || limit == UINT64_MAX;
+}
+
+void recharge_truth(Process& process, Charge& charge, Bytes bytes) {
+  grown(process, charge, bytes, UINT64_MAX);
+}
+
+void give_back(Process& process, const Charge& charge) {
+  if (charge.bytes == 0 || charge.device >= budgets) return;  // A piece is charged with its pool.
+  LaneState& state = process.lane[charge.device][charge.lane];
+  state.lock.lock();
+  state.target = state.target > charge.bytes ? state.target - charge.bytes : 0;
+  // Where the word never stood still the lane's next change makes up for it.
+  record(process, charge.device, charge.lane, state.target, UINT64_MAX);
+  state.lock.unlock();
+}
+
+}  // namespace carve::guest

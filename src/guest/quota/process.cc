@@ -1,0 +1,140 @@
+#include "guest/quota/process.h"
+
+#include <dlfcn.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "guest/linkage/artefact.h"
+#include "guest/linkage/libc.h"
+#include "guest/quota/attach.h"
+#include "guest/quota/hint.h"
+
+// libc's own, glibc 2.2: atexit without crt files. Handlers run from the last registered to the first, so
+// whatever the program registered before its first cuInit runs after ours.
+extern "C" int __cxa_atexit(void (*run)(void*), void* object, void* library);
+
+namespace carve::guest {
+
+constinit std::atomic<Process*> process_page{nullptr};
+constinit Gates gates;
+
+namespace {
+
+constexpr int64_t patience_ns = 10'000'000'000;
+
+// Set once and for all: no marker when we looked, or a shim does our work.
+constinit std::atomic<bool> nobody_home{false};
+
+// A preload above a shim would charge everything twice; the shim was mounted on purpose, so it has the word.
+bool above_a_shim() {
+  if (artefact.guest != shm::Guest::preload) return false;
+  for (const char* driver : driver_beneath_shim)
+    if (open_library(driver, RTLD_LAZY | RTLD_NOLOAD) != nullptr) return true;
+  return false;
+}
+
+// The API socket to use, or null where nothing marks this machine as one with an agent.
+const char* marked_socket() {
+  if (!artefact.optional) return artefact.socket;
+  const char* named = getenv(shm::socket_variable);
+  if (named != nullptr && named[0] != 0) return named;
+  char path[sizeof(sockaddr_un::sun_path)] = {};
+  strcpy(path, artefact.socket);
+  strcat(path, shm::attach_suffix);
+  return access(path, F_OK) == 0 ? artefact.socket : nullptr;
+}
+
+// The page, made once; several threads may race to make it. Null where the kernel cannot wipe it at a fork,
+// or has no memory.
+Process* page() {
+  Process* p = process_page.load(std::memory_order_acquire);
+  if (p != nullptr) return p;
+  void* fresh = mmap(nullptr, sizeof(Process), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (fresh == MAP_FAILED) return nullptr;
+  if (madvise(fresh, sizeof(Process), MADV_WIPEONFORK) != 0) {
+    munmap(fresh, sizeof(Process));
+    return nullptr;
+  }
+  if (!process_page.compare_exchange_strong(p, static_cast<Process*>(fresh))) {
+    munmap(fresh, sizeof(Process));
+    return p;
+  }
+  return static_cast<Process*>(fresh);
+}
+
+void wait_while_asking(Process* p) {
+  const timespec limit = {1, 0};
+  syscall(SYS_futex, &p->standing, FUTEX_WAIT_PRIVATE, static_cast<uint32_t>(Standing::asking), &limit,
+          nullptr, 0);
+}
+
+constinit std::atomic<bool> watches_the_end{false};
+
+// From here on nobody waits long for the device (cuda/gate.h).
+void program_ends(void*) {
+  if (Process* p = process_page.load(std::memory_order_acquire))
+    p->meter.ending.store(true, std::memory_order_relaxed);
+}
+
+Standing ask(Process* p, const char* socket) {
+  Pages pages = {};
+  const Outcome outcome = attach(socket, artefact.guest, p->asked_before ? 0 : patience_ns, &pages);
+  p->asked_before = true;
+  if (outcome == Outcome::not_a_tenant) return Standing::alone;
+  if (outcome != Outcome::attached) return Standing::refused;
+  p->slot = pages.slot;
+  p->control = pages.control;
+  p->report = pages.report;
+  p->file = pages.file;
+  p->work = pages.work;
+  p->heartbeat = pages.heartbeat;
+  p->device_count = pages.control->device_count;
+  for (unsigned i = 0; i < p->device_count; ++i) p->hint[i] = limit_hint(i);
+  if (!watches_the_end.exchange(true)) __cxa_atexit(program_ends, nullptr, nullptr);
+  gates.first.store(pages.control->devices, std::memory_order_relaxed);
+  gates.count.store(p->work != nullptr ? p->device_count : 0, std::memory_order_release);
+  return Standing::attached;
+}
+
+}  // namespace
+
+Entered enter_slowly(bool again) {
+  if (nobody_home.load(std::memory_order_relaxed)) return {nullptr, false};
+  const char* socket = nullptr;
+  if (process_page.load(std::memory_order_acquire) == nullptr) {
+    socket = marked_socket();
+    if (socket == nullptr || above_a_shim()) {
+      nobody_home.store(true, std::memory_order_relaxed);
+      return {nullptr, false};
+    }
+  }
+  Process* p = page();
+  if (p == nullptr) return {nullptr, true};
+  for (;;) {
+    Standing standing = p->standing.load(std::memory_order_acquire);
+    if (standing == Standing::attached) return {p, false};
+    if (standing == Standing::alone) return {nullptr, false};
+    if (standing == Standing::refused && !again) return {nullptr, true};
+    if (standing == Standing::asking) {
+      wait_while_asking(p);
+      again = false;  // Whatever that thread found out is fresh.
+      continue;
+    }
+    if (!p->standing.compare_exchange_strong(standing, Standing::asking)) continue;
+    if (socket == nullptr) socket = marked_socket();
+    // A child whose parent was a tenant is never left alone for want of a marker.
+    if (socket == nullptr) socket = artefact.socket;
+    const Standing found = ask(p, socket);
+    p->standing.store(found, std::memory_order_release);
+    syscall(SYS_futex, &p->standing, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
+    again = false;
+  }
+}
+
+}  // namespace carve::guest

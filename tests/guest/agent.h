@@ -1,0 +1,76 @@
+// An agent in miniature, for tests of the guest library alone: one tenant, one thread, the attach protocol
+// of wire/shm/FORMAT.md and the reclaiming of dead processes' lanes. Whatever a reply should be can be bent.
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "wire/shm/attach.h"
+#include "wire/shm/layout.h"
+
+namespace carve::test {
+
+// The pages of a tenant, as an agent makes them.
+struct PageFiles {
+  PageFiles();
+  PageFiles(const PageFiles&) = delete;
+  PageFiles& operator=(const PageFiles&) = delete;
+  ~PageFiles();
+
+  int control_fd, report_fd, heartbeat_fd;  // The first and the last are read-only.
+  shm::Control* control;
+  shm::ReportFile* file;
+  shm::Report* report;  // Its first part.
+  shm::Heartbeat* heartbeat;
+};
+
+struct Grant {
+  std::vector<uint8_t> uuid;
+  uint64_t quota;
+  uint64_t context_bytes;
+  uint64_t spill = 0;
+};
+
+class Agent {
+ public:
+  // Sees each reply before it goes out; false: the connection is closed without one.
+  using Bend = std::function<bool(shm::AttachReply&)>;
+
+  // At `socket`, whose folder it makes and removes; somewhere new where none is given.
+  explicit Agent(const std::vector<Grant>& grants, Bend bend = {}, const std::string& socket = {});
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+  ~Agent();
+
+  const std::string& socket() const { return socket_; }
+  PageFiles pages;
+
+  // How often a process attached, and how many are alive.
+  int attaches();
+  int living();
+  // What a process slot's death was; runs before its lanes are reclaimed.
+  std::function<void(int pid)> on_death;
+
+ private:
+  struct Process {
+    int pid, pidfd;
+    uint64_t image;
+    unsigned slot;
+  };
+  void serve();
+  void answer(int connection);
+  void bury(size_t index);
+
+  Bend bend_;
+  std::string folder_, socket_;
+  int listener_, stop_[2];
+  std::mutex mutex_;
+  std::vector<Process> processes_;
+  int attaches_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace carve::test

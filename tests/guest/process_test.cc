@@ -1,0 +1,555 @@
+// The real preload in real processes, over the stand-in and the simulated driver, under the agent in
+// miniature.
+#include <dirent.h>
+#include <gtest/gtest.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+
+#include "tests/guest/agent.h"
+#include "tests/guest/spawn.h"
+#include "wire/shm/budget.h"
+
+namespace carve::test {
+namespace {
+
+constexpr uint64_t MiB = 1 << 20;
+const bool long_run = [] {
+  const char* wish = getenv("CARVE_LONG");
+  return wish != nullptr && *wish != 0;
+}();
+
+// The drivers that a program may find: where their libcuda.so.1 lies, the devices, and the environment.
+struct Driver {
+  std::string libraries;
+  std::vector<std::vector<uint8_t>> uuids;
+  std::vector<std::string> environment;
+};
+
+Driver standin() {
+  return {STANDIN_DIRECTORY, {std::vector<uint8_t>(16, 1), std::vector<uint8_t>(16, 2)}, {}};
+}
+
+std::vector<std::string> plain(const Driver& d) {
+  auto e = d.environment;
+  e.push_back("LD_LIBRARY_PATH=" + d.libraries);
+  return e;
+}
+
+std::vector<std::string> hooked(const Driver& d, const std::string& socket) {
+  auto e = plain(d);
+  e.push_back(std::string("LD_PRELOAD=") + PRELOAD);
+  e.push_back("CARVE_SOCKET=" + socket);
+  return e;
+}
+
+// A sanitized simulated driver cannot be loaded into a plain program: those tests run in the other presets.
+#ifdef SANITIZED
+constexpr bool no_simulation = true;
+#else
+constexpr bool no_simulation = false;
+#endif
+constexpr const char* because =
+    "the simulated driver is sanitized here and cannot be loaded into a plain program";
+
+// Two simulated A10, made once for all tests.
+const Driver& simulated() {
+  static const Driver driver = [] {
+    char folder[] = "/tmp/carve-simset-XXXXXX";
+    if (mkdtemp(folder) == nullptr) abort();
+    const std::string set = std::string(folder) + "/set";
+    Child tool({CARVE_SIM, "create", set, "a10x2"}, {});
+    if (tool.wait() != 0) abort();
+    static std::string made = folder;
+    atexit([] { Child({"rm", "-rf", made}, {}).wait(); });
+    Driver d = {SIM_DIRECTORY, {}, {"SIMGPU_DIR=" + set}};
+    Child lister({PROGRAM, "uuids"}, plain(d));
+    for (std::string hex = lister.line(); hex.size() == 32; hex = lister.line()) {
+      std::vector<uint8_t> uuid;
+      for (size_t i = 0; i < 32; i += 2)
+        uuid.push_back(static_cast<uint8_t>(std::stoul(hex.substr(i, 2), nullptr, 16)));
+      d.uuids.push_back(uuid);
+    }
+    if (d.uuids.size() != 2) abort();
+    return d;
+  }();
+  return driver;
+}
+
+uint64_t used(const Agent& agent, unsigned device = 0) {
+  return shm::read(agent.pages.report->budget[device]).used;
+}
+
+template <class Condition>
+bool soon(Condition condition) {
+  for (int i = 0; i < 5000; ++i) {
+    if (condition()) return true;
+    usleep(1000);
+  }
+  return false;
+}
+
+class Witness {
+ public:
+  Witness() {
+    fd_ = mkstemp(path_);
+    if (fd_ < 0 || ftruncate(fd_, 4096) != 0) abort();
+    words_ = static_cast<uint64_t*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0));
+  }
+  Witness(const Witness&) = delete;
+  Witness& operator=(const Witness&) = delete;
+  ~Witness() {
+    munmap(words_, 4096);
+    close(fd_);
+    unlink(path_);
+  }
+  std::string variable() const { return std::string("STANDIN_WITNESS=") + path_; }
+  uint64_t now() const { return __atomic_load_n(&words_[0], __ATOMIC_SEQ_CST); }
+  uint64_t most() const { return word(1); }
+  uint64_t word(size_t i) const { return __atomic_load_n(&words_[i], __ATOMIC_SEQ_CST); }
+  std::string path() const { return path_; }
+
+ private:
+  char path_[32] = "/tmp/carve-witness-XXXXXX";
+  int fd_;
+  uint64_t* words_;
+};
+
+// What the stand-in counts is exact, so this is the proof of "not by a byte": contexts and allocations of
+// sixteen processes that race for the last pieces.
+TEST(Quota, of_sixteen_racing_processes_is_never_passed_by_a_byte) {
+  constexpr uint64_t context = 3 * MiB, quota = 16 * context + 101 * MiB + 512;
+  constexpr int processes = 16;
+  Witness witness;
+  Driver driver = standin();
+  driver.environment.push_back(witness.variable());
+  driver.environment.push_back("STANDIN_CONTEXT=" + std::to_string(context));
+  Agent agent({{driver.uuids[0], quota, context}});
+  std::vector<std::unique_ptr<Child>> children;
+  for (int i = 0; i < processes; ++i) {
+    // Pieces of different sizes, small and large.
+    const std::string piece = std::to_string(i % 3 == 0 ? 700'000 : i % 3 == 1 ? 2 * MiB : 5 * MiB - 3);
+    children.push_back(std::make_unique<Child>(std::vector<std::string>{PROGRAM, "race", "200", piece},
+                                               hooked(driver, agent.socket())));
+  }
+  long pieces = 0;
+  for (auto& c : children) {
+    pieces += atol(c->line().c_str());
+    EXPECT_EQ(c->wait(), 0);
+  }
+  EXPECT_GT(pieces, 200);
+  EXPECT_LE(witness.most(), quota);
+  EXPECT_GT(witness.most(), quota - 512 * 1024) << "they never came near the limit";
+  EXPECT_EQ(witness.now(), 0u);
+  ASSERT_TRUE(soon([&] { return agent.living() == 0; }));
+  EXPECT_EQ(used(agent), 0u);
+  // And no byte of it stays unusable.
+  Child after({PROGRAM, "fill", "512"}, hooked(driver, agent.socket()));
+  EXPECT_EQ(after.line(), std::to_string(quota - context));
+}
+
+TEST(Quota, holds_over_the_simulated_driver_too) {
+  if (no_simulation) GTEST_SKIP() << because;
+  const Driver& driver = simulated();
+  constexpr uint64_t context = 256 * MiB, quota = 4 * context + 600 * MiB;
+  Agent agent({{driver.uuids[0], quota, context}});
+  std::vector<std::unique_ptr<Child>> children;
+  for (int i = 0; i < 4; ++i)
+    children.push_back(std::make_unique<Child>(
+        std::vector<std::string>{PROGRAM, "race", "20", std::to_string((i + 1) * 10 * MiB)},
+        hooked(driver, agent.socket())));
+  for (auto& c : children) EXPECT_EQ(c->wait(), 0);
+  ASSERT_TRUE(soon([&] { return agent.living() == 0; }));
+  EXPECT_EQ(used(agent), 0u);
+  Child after({PROGRAM, "fill", "2097152"}, hooked(driver, agent.socket()));
+  EXPECT_EQ(after.line(), std::to_string((quota - context) / (2 * MiB) * 2 * MiB));
+  EXPECT_LE(used(agent), quota);
+}
+
+TEST(Quota, is_what_a_program_sees_as_its_device) {
+  if (no_simulation) GTEST_SKIP() << because;
+  const Driver& driver = simulated();
+  Agent agent({{driver.uuids[0], 2048 * MiB, 256 * MiB}});
+  Child child({PROGRAM, "info"}, hooked(driver, agent.socket()));
+  EXPECT_EQ(child.line(),
+            std::to_string(1792 * MiB) + " " + std::to_string(2048 * MiB) + " " + std::to_string(2048 * MiB));
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(Monitor, inside_a_slice_sees_the_slice_and_itself) {
+  if (no_simulation) GTEST_SKIP() << because;
+  const Driver& driver = simulated();
+  Agent agent({{driver.uuids[1], 2048 * MiB, 256 * MiB}});
+  Child neighbour({PROGRAM, "hold", "104857600"},
+                  plain(driver));  // On the other device, outside of any tenant.
+  EXPECT_EQ(neighbour.line(), "held");
+  auto environment = hooked(driver, agent.socket());
+  environment.push_back("CUDA_VISIBLE_DEVICES=0");
+  Child child({PROGRAM, "monitor"}, environment);
+  EXPECT_EQ(child.line(), "1 " + std::to_string(2048 * MiB) + " " + std::to_string(266 * MiB) + " " +
+                              std::to_string(1782 * MiB) + " 1 1");
+  EXPECT_EQ(child.wait(), 0);
+}
+
+std::vector<std::string> ffmpeg(const std::string& size) {
+  return {"ffmpeg",
+          "-hide_banner",
+          "-loglevel",
+          "error",
+          "-init_hw_device",
+          "cuda=cu:0",
+          "-filter_hw_device",
+          "cu",
+          "-f",
+          "lavfi",
+          "-i",
+          "testsrc=size=" + size + ":rate=10:duration=0.2",
+          "-vf",
+          "format=nv12,hwupload_cuda,scale_cuda=160:90,hwdownload,format=nv12",
+          "-f",
+          "null",
+          "-"};
+}
+
+// Debian's own: every entry fetched with dlsym, and two contexts made with cuCtxCreate, one for the device
+// that the command line names and one for the upload filter.
+TEST(Ffmpeg, with_cuda_filters_stays_inside_a_quota) {
+  if (access("/usr/bin/ffmpeg", X_OK) != 0) GTEST_SKIP() << "ffmpeg is not installed: apt-get install ffmpeg";
+  if (no_simulation) GTEST_SKIP() << because;
+  const Driver& driver = simulated();
+  Agent agent({{driver.uuids[0], 520 * MiB, 256 * MiB}});
+  Child fits(ffmpeg("320x180"), hooked(driver, agent.socket()));
+  EXPECT_EQ(fits.wait(), 0);
+  EXPECT_GE(agent.attaches(), 1);
+  ASSERT_TRUE(soon([&] { return agent.living() == 0; }));
+  EXPECT_EQ(used(agent), 0u);
+  Child too_large(ffmpeg("4096x4096"), hooked(driver, agent.socket()));
+  EXPECT_NE(too_large.wait(), 0);
+  EXPECT_EQ(Child(ffmpeg("4096x4096"), plain(driver)).wait(), 0) << "without a quota it runs";
+}
+
+TEST(Quota, of_a_device_that_was_not_granted_is_nothing) {
+  if (no_simulation) GTEST_SKIP() << because;
+  const Driver& driver = simulated();
+  Agent agent({{driver.uuids[1], 2048 * MiB, 256 * MiB}});  // CUDA's device 0 is the other one.
+  Child child({PROGRAM, "info"}, hooked(driver, agent.socket()));
+  EXPECT_EQ(child.line(), "error 2");
+  EXPECT_EQ(child.wait(), 1);
+}
+
+uint64_t spilled(const Agent& agent) { return shm::read(agent.pages.file->spill.budget[0]).used; }
+
+// Sixteen processes of two tenants on one device, each tenant with memory beyond its quota on the host,
+// killed at random while they charge, give back, spill and export. A kill never makes a survivor wait: no
+// call of theirs sleeps, or spins for the 5 ms that it may take until the dead one's bytes are back.
+TEST(Quota, is_exact_again_after_a_storm_of_kills) {
+  const Driver driver = standin();
+  constexpr uint64_t context = 2 * MiB, quota = 8 * context + 40 * MiB, spill = 20 * MiB;
+  const int rounds = long_run ? 1000 : 150;
+  Witness patience;
+  std::vector<std::unique_ptr<Agent>> tenants;
+  for (int i = 0; i < 2; ++i)
+    tenants.push_back(std::make_unique<Agent>(std::vector<Grant>{{driver.uuids[0], quota, context, spill}}));
+  std::mt19937 random(2024);
+  std::vector<std::unique_ptr<Child>> children(16);
+  const auto start = [&](size_t i) {
+    auto environment = hooked(driver, tenants[i % 2]->socket());
+    environment.push_back("CHURN_WITNESS=" + patience.path());
+    return std::make_unique<Child>(std::vector<std::string>{PROGRAM, "churn", std::to_string(random())},
+                                   environment);
+  };
+  for (size_t i = 0; i < children.size(); ++i) children[i] = start(i);
+  for (int round = 0; round < rounds; ++round) {
+    usleep(random() % 8000);
+    for (const auto& tenant : tenants) {
+      EXPECT_LE(used(*tenant), quota);
+      EXPECT_LE(spilled(*tenant), spill);
+    }
+    const size_t victim = random() % children.size();
+    children[victim]->kill();
+    EXPECT_EQ(children[victim]->wait(), 128 + SIGKILL) << "it ended before anybody killed it";
+    children[victim] = start(victim);
+  }
+  for (auto& c : children) {
+    c->kill();
+    c->wait();
+  }
+  EXPECT_GT(patience.word(0), 1000u) << "calls";
+  // A shared machine stalls now and then. A lock left behind would stop seven siblings at every other kill.
+  EXPECT_LE(patience.word(1), rounds / 10u) << "calls that slept";
+  EXPECT_LE(patience.word(2), rounds / 10u) << "calls that spun for 5 ms";
+  for (const auto& tenant : tenants) {
+    ASSERT_TRUE(soon([&] { return tenant->living() == 0; }));
+    EXPECT_EQ(used(*tenant), 0u);
+    EXPECT_EQ(spilled(*tenant), 0u);
+    Child after({PROGRAM, "fill", "2097152"}, hooked(driver, tenant->socket()));
+    EXPECT_EQ(after.line(), std::to_string(quota + spill - context)) << "and all of it is usable";
+  }
+}
+
+// Of /proc/PID/stat: 'T' where it stopped itself.
+char state_of(pid_t pid) {
+  char state = 0;
+  FILE* f = fopen(("/proc/" + std::to_string(pid) + "/stat").c_str(), "r");
+  if (f == nullptr) return 0;
+  if (fscanf(f, "%*d %*s %c", &state) != 1) state = 0;
+  fclose(f);
+  return state;
+}
+
+// Lets a traced process make one step. False where it stopped for another reason.
+bool one_instruction(pid_t pid) {
+  int status = 0;
+  return ptrace(PTRACE_SINGLESTEP, pid, nullptr, nullptr) == 0 && waitpid(pid, &status, __WALL) == pid &&
+         WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP;
+}
+
+// Every instruction of the library, as far as one thread's path through it goes: a tracer lets the program
+// walk n instructions into a few calls that charge, export, spill and give back, and kills it there.
+TEST(Kill, at_any_instruction_of_a_call_leaves_the_budget_exact) {
+  const Driver driver = standin();
+  constexpr uint64_t context = MiB, quota = 40 * MiB;
+  Agent agent({{driver.uuids[0], quota, context, 60 * MiB}});
+  Child sibling({PROGRAM, "hold", "2097152"}, hooked(driver, agent.socket()));
+  ASSERT_EQ(sibling.line(), "held");
+  const uint64_t held = used(agent);
+  EXPECT_EQ(held, context + 2 * MiB);
+  std::mt19937 random(7);
+  int kills = 0;
+  bool ended = false;
+  // All instructions in the long form; a stride of about 97, another one each time, in the short.
+  for (int n = 0; !ended; n += long_run ? 1 : 1 + static_cast<int>(random() % 193)) {
+    Child child({PROGRAM, "walk"}, hooked(driver, agent.socket()));
+    ASSERT_EQ(child.line(), "begin");
+    ASSERT_TRUE(soon([&] { return state_of(child.pid()) == 'T'; }));
+    if (ptrace(PTRACE_SEIZE, child.pid(), nullptr, nullptr) != 0)
+      GTEST_SKIP() << "this machine lets nobody trace a child of his own: " << strerror(errno);
+    int status = 0;
+    ASSERT_EQ(waitpid(child.pid(), &status, __WALL), child.pid());
+    for (int step = 0; step < n && !ended; ++step) ended = !one_instruction(child.pid());
+    child.kill();
+    EXPECT_EQ(child.wait(), 128 + SIGKILL);
+    kills += !ended;
+    ASSERT_TRUE(soon([&] { return agent.living() == 1; }));
+    ASSERT_EQ(used(agent), held) << "killed after " << n << " instructions";
+    ASSERT_EQ(spilled(agent), 0u) << "killed after " << n << " instructions";
+  }
+  EXPECT_GT(kills, 10);
+}
+
+// A process of the tenant writes nonsense over the pages that all of them share: wrong figures and refusals,
+// but nobody crashes, hangs or is told anything but "out of memory".
+TEST(Report, scribbled_over_harms_the_tenant_alone_and_crashes_nobody) {
+  const Driver driver = standin();
+  Agent agent({{driver.uuids[0], 64 * MiB, MiB}});
+  std::vector<std::unique_ptr<Child>> children;
+  for (int i = 0; i < 3; ++i) {
+    children.push_back(std::make_unique<Child>(std::vector<std::string>{PROGRAM, "churn", std::to_string(i)},
+                                               hooked(driver, agent.socket())));
+  }
+  ASSERT_TRUE(soon([&] { return agent.living() == 3; }));
+  std::mt19937_64 random(5);
+  auto* words = reinterpret_cast<uint64_t*>(agent.pages.report);
+  // Past the header, which a process checks once, when it attaches.
+  constexpr size_t busy = (4096 + 8 * sizeof(shm::ReportProcess)) / 8;  // The budgets and the first slots.
+  for (int round = 0; round < (long_run ? 20'000 : 150); ++round) {
+    for (int i = 0; i < 500; ++i)
+      __atomic_store_n(&words[8 + random() % busy], random() % 3 == 0 ? 0 : random(), __ATOMIC_RELAXED);
+    usleep(1000);
+  }
+  for (auto& c : children) {
+    EXPECT_EQ(kill(c->pid(), 0), 0);
+    c->kill();
+    EXPECT_EQ(c->wait(), 128 + SIGKILL) << "it ended before anybody killed it";
+  }
+  EXPECT_TRUE(soon([&] { return agent.living() == 0; })) << "the agent got stuck on a scribbled page";
+}
+
+TEST(Fork, gives_the_child_a_slot_of_its_own_and_leaves_the_parents_charges_alone) {
+  const Driver driver = standin();
+  constexpr uint64_t context = MiB;
+  Agent agent({{driver.uuids[0], 64 * MiB, context}});
+  Child child({PROGRAM, "forks"}, hooked(driver, agent.socket()));
+  EXPECT_EQ(child.line(), "child");
+  EXPECT_EQ(agent.living(), 2);
+  EXPECT_EQ(used(agent), context + 6 * MiB);
+  child.nudge();
+  EXPECT_EQ(child.line(), "parent");
+  ASSERT_TRUE(soon([&] { return agent.living() == 1; }));
+  EXPECT_EQ(used(agent), context + 4 * MiB);
+  child.nudge();
+  EXPECT_EQ(child.wait(), 0);
+  ASSERT_TRUE(soon([&] { return agent.living() == 0; }));
+  EXPECT_EQ(used(agent), 0u);
+}
+
+TEST(Fork, over_the_simulated_driver_leaves_the_parent_as_it_was) {
+  if (no_simulation) GTEST_SKIP() << because;
+  const Driver& driver = simulated();
+  constexpr uint64_t context = 256 * MiB;
+  Agent agent({{driver.uuids[0], 1024 * MiB, context}});
+  Child child({PROGRAM, "forks"}, hooked(driver, agent.socket()));
+  EXPECT_EQ(child.line(), "child");
+  child.nudge();
+  EXPECT_EQ(child.line(), "parent");
+  EXPECT_EQ(used(agent), context + 4 * MiB);
+  child.nudge();
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(Fork, in_the_middle_of_other_threads_calls_leaves_no_lock_in_the_child) {
+  const Driver driver = standin();
+  Agent agent({{driver.uuids[0], 64 * MiB, MiB}});
+  Child child({PROGRAM, "fork-storm", long_run ? "3000" : "200"}, hooked(driver, agent.socket()));
+  EXPECT_EQ(child.line(), "");
+  EXPECT_EQ(child.wait(), 0);
+  ASSERT_TRUE(soon([&] { return agent.living() == 0; }));
+  EXPECT_EQ(used(agent), 0u);
+}
+
+TEST(Exec, starts_over_with_nothing_charged) {
+  const Driver driver = standin();
+  constexpr uint64_t context = MiB;
+  Agent agent({{driver.uuids[0], 64 * MiB, context}});
+  Child child({PROGRAM, "execs"}, hooked(driver, agent.socket()));
+  EXPECT_EQ(child.line(), "held");
+  EXPECT_EQ(agent.attaches(), 2);
+  EXPECT_EQ(agent.living(), 1);
+  EXPECT_EQ(used(agent), context + 2 * MiB);
+}
+
+TEST(Attach, happens_once_however_many_threads_race_to_it) {
+  const Driver driver = standin();
+  Agent agent({{driver.uuids[0], 64 * MiB, 0}});
+  Child child({PROGRAM, "threads"}, hooked(driver, agent.socket()));
+  EXPECT_EQ(child.line(), "ready");
+  EXPECT_EQ(agent.attaches(), 1);
+}
+
+TEST(Attach, leaves_no_descriptor_open) {
+  const Driver driver = standin();
+  Agent agent({{driver.uuids[0], 64 * MiB, 0}});
+  Child child({PROGRAM, "descriptors"}, hooked(driver, agent.socket()));
+  EXPECT_EQ(child.line(), "");
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(Attach, of_a_process_that_is_no_tenant_leaves_it_alone) {
+  const Driver driver = standin();
+  Agent agent({{driver.uuids[0], 1 * MiB, 0}}, [](shm::AttachReply& r) {
+    r.status = shm::AttachStatus::not_a_tenant;
+    return true;
+  });
+  Child child({PROGRAM, "info"}, hooked(driver, agent.socket()));
+  const std::string native = std::to_string(40ull << 30);
+  EXPECT_EQ(child.line(), native + " " + native + " " + native);
+}
+
+TEST(Attach, refused_is_system_not_ready) {
+  const Driver driver = standin();
+  for (const auto status : {shm::AttachStatus::wrong_layout, shm::AttachStatus::no_slot}) {
+    Agent agent({{driver.uuids[0], 1 * MiB, 0}}, [=](shm::AttachReply& r) {
+      r.status = status;
+      return true;
+    });
+    Child child({PROGRAM, "init"}, hooked(driver, agent.socket()));
+    EXPECT_EQ(child.line(), "error 802");
+    EXPECT_EQ(child.wait(), 1);
+  }
+}
+
+TEST(Attach, waits_for_an_agent_that_is_starting) {
+  const Driver driver = standin();
+  std::atomic<int> asked{0};
+  Agent agent({{driver.uuids[0], 1 * MiB, 0}}, [&](shm::AttachReply& r) {
+    if (++asked < 4) r.status = shm::AttachStatus::try_again;
+    return asked != 4;  // And one connection that just ends.
+  });
+  Child child({PROGRAM, "init"}, hooked(driver, agent.socket()));
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_EQ(asked, 5);
+}
+
+// The preload where a socket is named, and the shim always.
+TEST(Attach, gives_up_after_ten_seconds_and_refuses) {
+  const Driver driver = standin();
+  const time_t before = time(nullptr);
+  Child preload({PROGRAM, "init"}, hooked(driver, "/tmp/carve-nobody-here"));
+  Child shim({PROGRAM, "init"}, plain({SHIM_DIRECTORY, {}, {}}));
+  EXPECT_EQ(preload.line(), "error 802");
+  EXPECT_EQ(shim.line(), "error 802");
+  EXPECT_GE(time(nullptr) - before, 9);
+  EXPECT_LE(time(nullptr) - before, 14);
+}
+
+TEST(Attach, without_any_marker_leaves_the_program_alone) {
+  Driver driver = standin();
+  driver.environment.push_back(std::string("LD_PRELOAD=") + PRELOAD);
+  if (access("/run/carve/carved.sock.attach", F_OK) == 0) GTEST_SKIP() << "this machine has an agent";
+  Child child({PROGRAM, "info"}, plain(driver));
+  EXPECT_NE(child.line(), "");
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(Lookups, are_the_same_with_and_without_the_preload_but_for_our_hooks) {
+  const Driver driver = standin();
+  Agent agent({{driver.uuids[0], 64 * MiB, 0}});
+  for (const auto& environment : {plain(driver), hooked(driver, agent.socket())}) {
+    Child child({PROGRAM, "lookups", PROBE}, environment);
+    EXPECT_EQ(child.line(), "");
+    EXPECT_EQ(child.wait(), 0);
+  }
+}
+
+TEST(Shim, is_the_driver_as_far_as_a_program_can_see) {
+  const Driver driver = standin();
+  Agent agent({{driver.uuids[0], 64 * MiB, 8 * MiB}}, {}, SHIM_SOCKET);
+  // The environment is ignored: neither another socket nor another limit upwards helps.
+  const auto environment =
+      plain({SHIM_DIRECTORY, {}, {"CARVE_SOCKET=/tmp/elsewhere", "CUDA_DEVICE_MEMORY_LIMIT=1g"}});
+  Child info({PROGRAM, "info"}, environment);
+  EXPECT_EQ(info.line(),
+            std::to_string(56 * MiB) + " " + std::to_string(64 * MiB) + " " + std::to_string(64 * MiB));
+  EXPECT_EQ(info.wait(), 0);
+  Child fill({PROGRAM, "fill", "512"}, environment);
+  EXPECT_EQ(fill.line(), std::to_string(56 * MiB));
+  Child lookups({PROGRAM, "lookups", PROBE}, environment);
+  EXPECT_EQ(lookups.line(), "");
+  EXPECT_EQ(lookups.wait(), 0);
+}
+
+TEST(Hint, of_the_environment_lowers_what_the_program_sees) {
+  const Driver driver = standin();
+  Agent agent({{driver.uuids[0], 64 * MiB, 8 * MiB}});
+  auto environment = hooked(driver, agent.socket());
+  environment.push_back("CUDA_DEVICE_MEMORY_LIMIT_0=32m");
+  Child info({PROGRAM, "info"}, environment);
+  EXPECT_EQ(info.line(),
+            std::to_string(24 * MiB) + " " + std::to_string(32 * MiB) + " " + std::to_string(32 * MiB));
+}
+
+TEST(Bystanders, run_as_if_nothing_were_there) {
+  const Driver driver = standin();
+  const auto environment = hooked(driver, "/tmp/carve-nobody-here");
+  Child bash({"bash", "-c", "echo $((6 * 7)); exit 3"}, environment);
+  EXPECT_EQ(bash.line(), "42");
+  EXPECT_EQ(bash.wait(), 3);
+  Child ls({"ls", "/dev/null"}, environment);
+  EXPECT_EQ(ls.line(), "/dev/null");
+  Child python({"/usr/bin/python3", "-c",
+                "import ctypes, threading, subprocess; t = threading.Thread(target=print, "
+                "args=(ctypes.CDLL(None).getpid() > 0,)); "
+                "t.start(); t.join(); print(subprocess.run(['true']).returncode)"},
+               environment);
+  EXPECT_EQ(python.line(), "True");
+  EXPECT_EQ(python.line(), "0");
+}
+
+}  // namespace
+}  // namespace carve::test
