@@ -22,7 +22,7 @@ void fill_pci(const Facts& f, nvmlPciInfo_t* out, bool with_new_id) {
 
 nvmlReturn_t pci(nvmlDevice_t device, nvmlPciInfo_t* out, bool with_new_id) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = device(device, &d)) return e;
+  if (const nvmlReturn_t e = find_device(device, &d)) return e;
   if (!out) return NVML_ERROR_INVALID_ARGUMENT;
   fill_pci(d->facts, out, with_new_id);
   return NVML_SUCCESS;
@@ -31,7 +31,7 @@ nvmlReturn_t pci(nvmlDevice_t device, nvmlPciInfo_t* out, bool with_new_id) {
 template <class Get>
 nvmlReturn_t text(nvmlDevice_t device, char* out, unsigned length, Get get) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = device(device, &d)) return e;
+  if (const nvmlReturn_t e = find_device(device, &d)) return e;
   return give_text(get(d->facts), out, length);
 }
 
@@ -53,7 +53,7 @@ nvmlReturn_t clock(nvmlDevice_t device, nvmlClockType_t type, unsigned* out) {
 
 nvmlReturn_t one_clock(nvmlDevice_t device, unsigned* count, unsigned* clocks, nvmlClockType_t type) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = device(device, &d)) return e;
+  if (const nvmlReturn_t e = find_device(device, &d)) return e;
   if (!count) return NVML_ERROR_INVALID_ARGUMENT;
   const bool fits = *count >= 1 && clocks;
   *count = 1;
@@ -96,7 +96,7 @@ TEXT(nvmlDeviceGetVbiosVersion, vbios)
 
 EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char* out, unsigned int length) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = device(device, &d)) return e;
+  if (const nvmlReturn_t e = find_device(device, &d)) return e;
   char uuid[48];
   format_uuid(d->facts, uuid);
   return give_text(uuid, out, length);
@@ -154,7 +154,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t device, 
 
 EXPORT nvmlReturn_t nvmlDeviceGetGspFirmwareVersion(nvmlDevice_t device, char* out) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = device(device, &d)) return e;
+  if (const nvmlReturn_t e = find_device(device, &d)) return e;
   return give_text(the_set().file->driver_version, out, 0x40);  // NVML_GSP_FIRMWARE_VERSION_BUF_SIZE
 }
 EXPORT nvmlReturn_t nvmlDeviceGetGspFirmwareMode(nvmlDevice_t device, unsigned int* on,
@@ -192,7 +192,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t* out
 }
 EXPORT nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfoExt_t* out) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = device(device, &d)) return e;
+  if (const nvmlReturn_t e = find_device(device, &d)) return e;
   if (!out) return NVML_ERROR_INVALID_ARGUMENT;
   if (out->version != nvml_struct_version<nvmlPciInfoExt_v1_t>(1))
     return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
@@ -211,7 +211,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfoExt_
 
 EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int* now, unsigned int* pending) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = device(device, &d)) return e;
+  if (const nvmlReturn_t e = find_device(device, &d)) return e;
   if (!now || !pending) return NVML_ERROR_INVALID_ARGUMENT;
   if (d->facts.cc_major < 8 || d->facts.cc_minor != 0) return NVML_ERROR_NOT_SUPPORTED;
   *now = *pending = NVML_DEVICE_MIG_DISABLE;
@@ -311,7 +311,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevi
 EXPORT nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopologyLevel_t level,
                                                      unsigned int* count, nvmlDevice_t* out) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = device(device, &d)) return e;
+  if (const nvmlReturn_t e = find_device(device, &d)) return e;
   if (!count) return NVML_ERROR_INVALID_ARGUMENT;
   unsigned found = 0;
   for (unsigned i = 0; i < the_set().count; ++i) {
@@ -338,7 +338,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, nvmlG
 // The processors of this machine's NUMA node with the number that the profile gives the device.
 EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int size, unsigned long* set) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = device(device, &d)) return e;
+  if (const nvmlReturn_t e = find_device(device, &d)) return e;
   if (!size || !set) return NVML_ERROR_INVALID_ARGUMENT;
   std::memset(set, 0, size * sizeof *set);
   char path[80], list[256] = "";
@@ -364,7 +364,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, uns
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int size, unsigned long* set,
                                                 nvmlAffinityScope_t) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = device(device, &d)) return e;
+  if (const nvmlReturn_t e = find_device(device, &d)) return e;
   if (!size || !set) return NVML_ERROR_INVALID_ARGUMENT;
   std::memset(set, 0, size * sizeof *set);
   if (d->facts.numa_node >= 0 && static_cast<unsigned>(d->facts.numa_node) < size * 64)

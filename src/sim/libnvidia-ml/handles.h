@@ -25,7 +25,7 @@ Set& the_set();
 nvmlReturn_t entered();
 
 // The device behind a handle. Also where the fault "slow NVML" passes its time and "device lost" is noticed.
-nvmlReturn_t device(nvmlDevice_t, Device**);
+nvmlReturn_t find_device(nvmlDevice_t, Device**);
 nvmlDevice_t handle_of(unsigned index);
 
 // Copies a text into the caller's room: NVML_ERROR_INSUFFICIENT_SIZE if it does not fit.
@@ -37,7 +37,7 @@ void format_uuid(const Facts&, char (&out)[48]);
 template <class Out, class Get>
 nvmlReturn_t fact(nvmlDevice_t device, Out* out, Get get) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = device(device, &d)) return e;
+  if (const nvmlReturn_t e = find_device(device, &d)) return e;
   if (!out) return NVML_ERROR_INVALID_ARGUMENT;
   *out = static_cast<Out>(get(d->facts));
   return NVML_SUCCESS;
@@ -50,7 +50,7 @@ inline constexpr uint64_t kPatience = 250'000'000;
 template <class Out, class Get>
 nvmlReturn_t state(nvmlDevice_t device, Out* out, Get get) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = device(device, &d)) return e;
+  if (const nvmlReturn_t e = find_device(device, &d)) return e;
   if (!out) return NVML_ERROR_INVALID_ARGUMENT;
   const Locked lock(*d, kPatience);
   if (!lock.held()) return NVML_ERROR_TIMEOUT;

@@ -100,7 +100,7 @@ Set& the_set() { return *set; }
 nvmlReturn_t entered() { return references ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED; }
 nvmlDevice_t handle_of(unsigned index) { return &handles[index]; }
 
-nvmlReturn_t device(nvmlDevice_t device, Device** out) {
+nvmlReturn_t find_device(nvmlDevice_t device, Device** out) {
   if (const nvmlReturn_t e = entered()) return e;
   const ptrdiff_t place = reinterpret_cast<const char*>(device) - reinterpret_cast<const char*>(handles);
   if (!device || place < 0 || place % static_cast<ptrdiff_t>(sizeof *device) ||

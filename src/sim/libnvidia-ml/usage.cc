@@ -57,7 +57,7 @@ std::vector<Usage> processes(Device& d, unsigned index, uint64_t now) {
 template <class Row>
 nvmlReturn_t list_processes(nvmlDevice_t device, unsigned* count, Row* out) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = device(device, &d)) return e;
+  if (const nvmlReturn_t e = find_device(device, &d)) return e;
   if (!count) return NVML_ERROR_INVALID_ARGUMENT;
   const std::vector<Usage> rows = processes(*d, device->index, now_ns());
   const unsigned room = *count;
@@ -76,7 +76,7 @@ nvmlReturn_t list_processes(nvmlDevice_t device, unsigned* count, Row* out) {
 // Free memory is a sum of words that are right one by one, so that a stopped client cannot hide it.
 nvmlReturn_t free_memory(nvmlDevice_t device, const void* out, const Facts** facts, uint64_t* free) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = device(device, &d)) return e;
+  if (const nvmlReturn_t e = find_device(device, &d)) return e;
   if (!out) return NVML_ERROR_INVALID_ARGUMENT;
   const Locked lock(*d, kPatience);
   if (lock.held()) sweep(the_set(), device->index, now_ns());
@@ -180,7 +180,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t d, u
 
 EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_t* out) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = device(device, &d)) return e;
+  if (const nvmlReturn_t e = find_device(device, &d)) return e;
   if (!out) return NVML_ERROR_INVALID_ARGUMENT;
   if (out->version != nvml_struct_version<nvmlProcessDetailList_v1_t>(1))
     return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
@@ -197,7 +197,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, n
 EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t* out,
                                                     unsigned int* count, unsigned long long since_us) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = device(device, &d)) return e;
+  if (const nvmlReturn_t e = find_device(device, &d)) return e;
   if (!count) return NVML_ERROR_INVALID_ARGUMENT;
   const uint64_t stamp = utc_us();
   const std::vector<Usage> rows = processes(*d, device->index, now_ns());
@@ -213,7 +213,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlPro
 EXPORT nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
                                                           nvmlProcessesUtilizationInfo_t* out) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = device(device, &d)) return e;
+  if (const nvmlReturn_t e = find_device(device, &d)) return e;
   if (!out) return NVML_ERROR_INVALID_ARGUMENT;
   if (out->version != nvml_struct_version<nvmlProcessesUtilizationInfo_v1_t>(1))
     return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
@@ -315,7 +315,7 @@ EXPORT nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set) {
 EXPORT nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types,
                                              nvmlEventSet_t set) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = device(device, &d)) return e;
+  if (const nvmlReturn_t e = find_device(device, &d)) return e;
   if (!set) return NVML_ERROR_INVALID_ARGUMENT;
   if (types & ~nvmlEventTypeXidCriticalError) return NVML_ERROR_NOT_SUPPORTED;
   const std::lock_guard lock(set->mutex);
@@ -359,7 +359,7 @@ EXPORT nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_t* out, u
 
 EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t* values) {
   Device* d = nullptr;
-  if (const nvmlReturn_t e = device(device, &d)) return e;
+  if (const nvmlReturn_t e = find_device(device, &d)) return e;
   if (count <= 0 || !values) return NVML_ERROR_INVALID_ARGUMENT;
   for (int i = 0; i < count; ++i) {
     nvmlFieldValue_t& v = values[i];
