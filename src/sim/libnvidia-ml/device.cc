@@ -72,7 +72,7 @@ int peer_of_link(const Facts& f, unsigned link) {
 }
 
 nvmlReturn_t peer_link(nvmlDevice_t device, unsigned link, int* peer, Device** d) {
-  if (const nvmlReturn_t e = device(device, d)) return e;
+  if (const nvmlReturn_t e = find_device(device, d)) return e;
   if (link >= NVML_NVLINK_MAX_LINKS) return NVML_ERROR_INVALID_ARGUMENT;
   if (link >= (*d)->facts.nvlinks && peer_of_link((*d)->facts, link) < 0) return NVML_ERROR_NOT_SUPPORTED;
   *peer = peer_of_link((*d)->facts, link);
@@ -294,15 +294,15 @@ EXPORT nvmlReturn_t nvmlDeviceGetRetiredPages(nvmlDevice_t device, nvmlPageRetir
 
 EXPORT nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t a, nvmlDevice_t b, int* out) {
   Device* other = nullptr;
-  if (const nvmlReturn_t e = device(b, &other)) return e;
+  if (const nvmlReturn_t e = find_device(b, &other)) return e;
   return fact(a, out, [&](const Facts& f) { return f.board_id == other->facts.board_id; });
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_t b,
                                                         nvmlGpuTopologyLevel_t* out) {
   Device *x = nullptr, *y = nullptr;
-  if (const nvmlReturn_t e = device(a, &x)) return e;
-  if (const nvmlReturn_t e = device(b, &y)) return e;
+  if (const nvmlReturn_t e = find_device(a, &x)) return e;
+  if (const nvmlReturn_t e = find_device(b, &y)) return e;
   if (!out) return NVML_ERROR_INVALID_ARGUMENT;
   *out = x == y ? NVML_TOPOLOGY_INTERNAL : static_cast<nvmlGpuTopologyLevel_t>(x->facts.link[y->facts.index]);
   return NVML_SUCCESS;
@@ -326,8 +326,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGp
 EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, nvmlGpuP2PCapsIndex_t index,
                                            nvmlGpuP2PStatus_t* out) {
   Device *x = nullptr, *y = nullptr;
-  if (const nvmlReturn_t e = device(a, &x)) return e;
-  if (const nvmlReturn_t e = device(b, &y)) return e;
+  if (const nvmlReturn_t e = find_device(a, &x)) return e;
+  if (const nvmlReturn_t e = find_device(b, &y)) return e;
   if (!out) return NVML_ERROR_INVALID_ARGUMENT;
   const bool nvlink = x->facts.nvlink[y->facts.index] != 0;
   const bool needs_nvlink = index == NVML_P2P_CAPS_INDEX_NVLINK || index == NVML_P2P_CAPS_INDEX_ATOMICS;
