@@ -45,8 +45,8 @@ def giving_back(agent, repeats=9):
 
 
 def coming_back(agent, repeats=7):
-    """From the agent's kill -9 until its successor answers, with 8 tenants running on."""
-    programs = [holder(agent, f"tenant{i}")[0] for i in range(8)]
+    """From the agent's kill -9 until its successor answers, with 8 slices running on."""
+    programs = [holder(agent, f"slice{i}")[0] for i in range(8)]
     took = []
     for _ in range(repeats):
         agent.process.kill()
@@ -58,7 +58,7 @@ def coming_back(agent, repeats=7):
 
 
 def idling(agent, seconds=5.0):
-    """Share of one core while tenants idle: 8 of them from coming_back()."""
+    """Share of one core while slices idle: 8 of them from coming_back()."""
     shares = []
     for _ in range(3):
         before = agent.cpu_seconds()

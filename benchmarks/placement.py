@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How much of a cluster each placement policy uses, beside what the FGD paper published, what it loses where tenants leave again, and how
+"""How much of a cluster each placement policy uses, beside what the FGD paper published, what it loses where slices leave again, and how
 fast it decides.
 
 Needs openb's CSV files (cluster-trace-gpu-v2023, or data/csv of hkust-adsl/kubernetes-scheduler-simulator) in the folder

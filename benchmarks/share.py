@@ -2,7 +2,7 @@
 """Shares of real processes under the real clock: carve-load in slices of one simulated device, agent and library as shipped.
 
 Shares are what the arbiter charged in windows of a second (its own clock stands beside the figure); kernel time is what carve-load
-counts. The machine's other work shows here and not in share.virtual.*: two cores play the device, the tenants and the arbiter.
+counts. The machine's other work shows here and not in share.virtual.*: two cores play the device, the slices and the arbiter.
 CARVE_BENCH_LONG=1 takes every shape and share of the table (8 minutes), else a part of it (2 minutes).
 """
 import json
@@ -56,7 +56,7 @@ class Device:
         return out
 
     def shares(self, granted, load, seconds=4):
-        """The windows of tenants with these shares that all do the same, and the kernel time of each in percent."""
+        """The windows of slices with these shares that all do the same, and the kernel time of each in percent."""
         names = [f"t{i}" for i in range(len(granted))]
         programs = [self.begin(name, share, load, seconds + 2.5) for name, share in zip(names, granted)]
         wait_until(lambda: all(c["leases"] for c in self.compute().values()) and len(self.compute()) == len(names))
@@ -108,7 +108,7 @@ def alone():
 
 
 def burst_alone():
-    """By shape, work of a guaranteed tenant alone over the same program without Carve, in pairs that take turns in going first."""
+    """By shape, work of a guaranteed slice alone over the same program without Carve, in pairs that take turns in going first."""
     device = Device("guaranteed-burst-share")
     environment = {**os.environ, "SIMGPU_DIR": str(device.agent.folder / "state/sim"), "LD_LIBRARY_PATH": str(BUILD / "lib/carve/sim")}
 
@@ -189,7 +189,7 @@ def changing():
 
 
 def killing():
-    """From SIGKILL of the tenant that has the lease until its neighbour has it, in ms: from the neighbour's longest wait."""
+    """From SIGKILL of the slice that has the lease until its neighbour has it, in ms: from the neighbour's longest wait."""
     device = Device("guaranteed-burst-share")
     took = []
     try:
@@ -244,7 +244,7 @@ def orphaned():
 
 
 def naming():
-    """From the first launch of a tenant that passes its gate until the agent names it, in ms; begun at any time between two looks."""
+    """From the first launch of a slice that passes its gate until the agent names it, in ms; begun at any time between two looks."""
     device = Device("fixed-share")
     began, took = device.agent.folder / "began", []
     environment = {**device.agent.environment, "PYTHONPATH": str(TESTS), "BEGAN": str(began)}
@@ -271,7 +271,7 @@ def naming():
 
 
 def cpu(count):
-    """The processor time of the arbiter's thread, and of the whole agent, while so many saturating tenants run, in percent of a core."""
+    """The processor time of the arbiter's thread, and of the whole agent, while so many saturating slices run, in percent of a core."""
     device = Device("guaranteed-burst-share")
     try:
         programs = [device.begin(f"t{i}", 100 // max(4, count), "--kernels 200us --no-sync", 13) for i in range(count)]

@@ -137,7 +137,7 @@ Turns allocate_and_free(size_t live, double (Live::*ns)(int) = &Live::ns) {
   return compared([&](bool is_native) { return ((is_native ? native : carved).*ns)(20'000); });
 }
 
-// No collapse: at worst the two take turns at the tenant's one budget word.
+// No collapse: at worst the two take turns at the slice's one budget word.
 Turns by_two_threads() {
   return compared([&](bool native) {
     std::barrier both(2);

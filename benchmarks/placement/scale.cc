@@ -1,6 +1,6 @@
 // How the cost of a decision grows: with nodes, with kinds of requests, with devices on a node; and what the
 // first decision of a kind costs, which has to look at every node. A made-up cluster, mixed as large ones are
-// (most nodes with the full number of devices, a third with two), half full, whose tenants leave again.
+// (most nodes with the full number of devices, a third with two), half full, whose slices leave again.
 // One thread; about a minute.
 #include <fmt/format.h>
 #include <algorithm>

@@ -87,8 +87,8 @@ TopView two_slices() {
                                   .usable_bytes = 20ull << 30,
                                   .granted_bytes = 15ull << 30,
                                   .free_bytes = 5ull << 30,
-                                  .tenants = 2,
-                                  .tenants_max = 16});
+                                  .slices = 2,
+                                  .max_slices = 16});
   api::Slice a{
       .name = "a", .state = "running", .command = "train", .isolation = "memory", .enforcement = "library"};
   a.parts.push_back({.uuid = "GPU-0", .quota_bytes = 10ull << 30, .charged_bytes = 5ull << 30});

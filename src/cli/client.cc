@@ -42,7 +42,7 @@ api::Problem unreachable(const std::string& socket, int error) {
     case ECONNREFUSED:
       say(fmt::runtime("{} exists, but the agent that made it is gone. Start it again: 'carved --socket {} "
                        "&'; running "
-                       "tenants are kept"),
+                       "slices are kept"),
           socket, socket);
       break;
     case EACCES: {

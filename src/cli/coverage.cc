@@ -193,7 +193,7 @@ api::Check coverage_check(bool simulated) {
   check.detail = fmt::format(
       "{} of {} entry points of {} allocate or launch outside the quota until the next reconciliation: {}{}",
       open.size(), names.size(), driver, fmt::join(first, " "), open.size() > most ? " ..." : "");
-  check.fix = "what the driver says a tenant holds is charged within a second; a newer Carve may cover more";
+  check.fix = "what the driver says a slice holds is charged within a second; a newer Carve may cover more";
   return check;
 }
 

@@ -13,8 +13,8 @@ std::string granted_share(const api::Device& d) {
 }
 
 void print(const api::DeviceList& list, bool wide) {
-  std::vector<std::string> heading{"DEVICE", "NAME",    "NATIVE",  "RESERVED", "USABLE", "GRANTED",
-                                   "FREE",   "COMPUTE", "TENANTS", "POLICY",   "HEALTH"};
+  std::vector<std::string> heading{"DEVICE", "NAME",    "NATIVE", "RESERVED", "USABLE", "GRANTED",
+                                   "FREE",   "COMPUTE", "SLICES", "POLICY",   "HEALTH"};
   if (wide) heading.insert(heading.end(), {"IN USE", "CONTEXT", "SHARES", "IDLE", "SWITCHES", "UUID"});
   std::vector<std::vector<std::string>> rows;
   for (const api::Device& d : list.devices) {
@@ -27,7 +27,7 @@ void print(const api::DeviceList& list, bool wide) {
                                  d.exclusive_to.empty() ? size(d.granted_bytes) : "all, to " + d.exclusive_to,
                                  size(d.free_bytes),
                                  granted_share(d),
-                                 fmt::format("{}/{}", d.tenants, d.tenants_max),
+                                 fmt::format("{}/{}", d.slices, d.max_slices),
                                  d.policy.effective + (d.policy.blocked_by.empty() ? "" : " *"),
                                  d.health};
     if (wide)

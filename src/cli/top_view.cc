@@ -146,9 +146,9 @@ std::string render(const TopView& view, const Screen& screen) {
     line("");
     const auto& policy = device.policy;
     line(fmt::format(
-        "{}  tenants {}/{}  {} usable, {} free  {}{}{}{}",
-        inked(screen, Ink::bold, fmt::format("{} {}", device.index, device.name)), device.tenants,
-        device.tenants_max, text(Bytes{device.usable_bytes}).c_str(), text(Bytes{device.free_bytes}).c_str(),
+        "{}  slices {}/{}  {} usable, {} free  {}{}{}{}",
+        inked(screen, Ink::bold, fmt::format("{} {}", device.index, device.name)), device.slices,
+        device.max_slices, text(Bytes{device.usable_bytes}).c_str(), text(Bytes{device.free_bytes}).c_str(),
         policy.effective, policy.blocked_by.empty() ? "" : fmt::format(" ({} desired)", policy.desired),
         device.compute_state.empty() ? "" : "  " + inked(screen, Ink::yellow, device.compute_state),
         device.health == "ok" ? "" : "  " + inked(screen, Ink::red, device.health)));

@@ -1,6 +1,6 @@
 // How much of a device's compute was promised, and what that leaves of exactness.
 //
-// Shares up to 100 % are admitted. Above what is left after the changes of tenants themselves the promises
+// Shares up to 100 % are admitted. Above what is left after the changes of slices themselves the promises
 // can no longer all be kept to the point: a change costs c, between two of them lies a quantum
 // Q = clamp(c / 2 %, 2 ms, 20 ms), and 1 % more is kept for what the arbiter does not see. With c = 100 us:
 // Q = 5 ms, and above 97 % the device is "tight". Above 100 % nobody gets what he was promised when all are
@@ -15,9 +15,9 @@
 
 namespace carve {
 
-inline constexpr uint64_t assumed_switch_ns = 100'000;  // A change of tenants, where none was measured.
+inline constexpr uint64_t assumed_switch_ns = 100'000;  // A change of slices, where none was measured.
 
-// Between two changes of batch tenants, for a change that costs `switch_ns`.
+// Between two changes of batch slices, for a change that costs `switch_ns`.
 constexpr uint64_t quantum_ns(uint64_t switch_ns) {
   return std::clamp<uint64_t>(switch_ns * 50, 2'000'000, 20'000'000);
 }

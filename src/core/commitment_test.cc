@@ -5,7 +5,7 @@
 namespace carve {
 namespace {
 
-TEST(Commitment, is_tight_above_what_changes_of_tenants_leave_and_over_above_the_whole) {
+TEST(Commitment, is_tight_above_what_changes_of_slices_leave_and_over_above_the_whole) {
   const struct {
     uint64_t promised_bp, switch_ns;
     const char* label;

@@ -71,7 +71,7 @@ Outcome<void> word_rules(const Request& r) {
     if (const auto good = check("label", key, false); !good) return good;
     if (const auto good = check("label's value", value, true); !good) return good;
   }
-  if (const auto good = check("tenant", r.tenant, true); !good) return good;
+  if (const auto good = check("account", r.account, true); !good) return good;
   return check("application", r.application, true);
 }
 

@@ -44,16 +44,16 @@ struct Request {
   std::vector<std::string> models;  // Allowed ones, as the driver names them; empty: any.
   uint32_t cpu_milli = 0;           // Of the node, in thousandths of a core.
   Bytes host_memory;                // Of the node.
-  std::string tenant;               // Who pays.
+  std::string account;              // Who pays.
   std::string application;          // Its replicas are kept apart (place/engine.h).
   std::vector<std::pair<std::string, std::string>> labels;
 };
 
-inline constexpr unsigned most_devices = 16;  // As many as a tenant's pages describe (wire/shm/layout.h).
-inline constexpr unsigned most_tenants = 16;  // On one device where memory is isolated.
+inline constexpr unsigned most_devices = 16;  // As many as a slice's pages describe (wire/shm/layout.h).
+inline constexpr unsigned max_isolated_slices = 16;  // On one device where memory is isolated.
 inline constexpr unsigned most_allowed_models = 64;
 inline constexpr unsigned most_labels = 64;
-inline constexpr unsigned longest_label = 253;  // Key, value, model, tenant or application: in bytes.
+inline constexpr unsigned longest_label = 253;  // Key, value, model, account or application: in bytes.
 inline constexpr Bytes smallest_memory = 1_MiB;
 
 // The request, or the first rule that it breaks.

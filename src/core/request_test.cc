@@ -56,7 +56,7 @@ TEST(Request, each_rule_refuses_with_a_sentence_that_names_the_value) {
        [](Request& r) {
          r.labels = {{"a", "b\n"}};
        }},
-      {"is no tenant", [](Request& r) { r.tenant.assign(254, 'x'); }},
+      {"is no account", [](Request& r) { r.account.assign(254, 'x'); }},
       {"128 characters", [](Request& r) { r.request_id.assign(129, 'x'); }},
   };
   EXPECT_TRUE(validated(of(1_MiB)));

@@ -63,7 +63,7 @@ struct Slice {
   std::string request_id;  // Chosen by who asked: asking twice gives the same slice.
   uint32_t owner = 0;      // uid
   std::vector<SlicePart> parts;
-  bool exclusive = false;   // The devices are this tenant's alone.
+  bool exclusive = false;   // The devices are this slice's alone.
   bool persistent = false;  // Outlives its processes (containers): ends when somebody says so.
   Isolation isolation = Isolation::memory;
   Policy policy = Policy::fixed_share;

@@ -1,4 +1,4 @@
-// For unit tests: this process as an attached tenant whose pages stand in ordinary memory, and a driver made
+// For unit tests: this process as an attached slice whose pages stand in ordinary memory, and a driver made
 // of lambdas in the slots. The small driver below hands out pointers and contexts and keeps count.
 #pragma once
 

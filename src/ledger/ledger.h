@@ -50,7 +50,7 @@ using Change = std::variant<DeviceSeen, Granted, Altered, Ended>;
 // What a device's accounts say.
 struct Balance {
   Device device;
-  Bytes reserved;  // Reaches device.reserved when tenants that were there before have left enough.
+  Bytes reserved;  // Reaches device.reserved when slices that were there before have left enough.
   Bytes free;
   Share free_share = whole_device;     // Nothing where more is promised than there is.
   std::map<uint64_t, SlicePart> held;  // By the slice's id.
@@ -59,7 +59,7 @@ struct Balance {
 class Ledger {
  public:
   // A device that is there. What is held stays held: a larger reserve takes from what is free now, and
-  // the rest as tenants leave. Refused where the device has become smaller than what is held of it.
+  // the rest as slices leave. Refused where the device has become smaller than what is held of it.
   Outcome<Change> see(const Device&) const;
 
   // The slice as living use, or why not: the name is taken, a device is unknown or has not enough.

@@ -192,7 +192,7 @@ TEST(Ledger, the_same_request_is_granted_once) {
   EXPECT_THAT(late.error().sentence, HasSubstr("has ended"));
 }
 
-TEST(Ledger, a_larger_reserve_waits_until_tenants_leave) {
+TEST(Ledger, a_larger_reserve_waits_until_slices_leave) {
   Book book;
   ASSERT_TRUE(book.grant(holding("a", {{book.uuid(0), 14_GiB, {}}})));
   ASSERT_TRUE(book.ledger.apply(*book.ledger.see(device(0, 16_GiB, 4_GiB))));

@@ -1,5 +1,5 @@
 // The kernel that carve-load launches. On a GPU it multiplies and adds `iterations` times, work that stands
-// still while another tenant's context has the engine, which a wait for a clock would not. The simulator
+// still while another slice's context has the engine, which a wait for a clock would not. The simulator
 // does not execute it and takes its first argument, nanoseconds, for its duration. Written for the oldest
 // architecture that current drivers still compile for.
 #pragma once

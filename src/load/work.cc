@@ -348,7 +348,7 @@ void work_on(const Driver& cu, const Options& options, unsigned process, Meeting
 
     const auto start = Clock::now();
     const auto until = start + std::chrono::nanoseconds(static_cast<int64_t>(options.seconds * 1e9));
-    // Each device gets a thread of its own: a tenant of two devices drives both at once.
+    // Each device gets a thread of its own: a slice of two devices drives both at once.
     std::vector<std::thread> threads;
     std::vector<Outcome> parts(workers.size());
     std::vector<std::exception_ptr> failures(workers.size());

@@ -100,7 +100,7 @@ int serve(const Options& options) {
   Sampler sampler(**nvml, indexes);
   agent.begin(sampler);
 
-  // Signals end the loop; a tenant that hangs up must not end us.
+  // Signals end the loop; a slice that hangs up must not end us.
   sigset_t ending;
   sigemptyset(&ending);
   sigaddset(&ending, SIGTERM);
@@ -138,10 +138,10 @@ int serve(const Options& options) {
             options.socket, options.sim.empty() ? "" : " (simulated)");
   loop.run();
 
-  log::info("ending; {} slices run on inside their quotas", agent.tenants().size());
+  log::info("ending; {} slices run on inside their quotas", agent.slices().size());
   agent.leave();
   unlink(options.socket.c_str());
-  if (agent.tenants().empty()) unlink((options.socket + shm::attach_suffix).c_str());
+  if (agent.slices().empty()) unlink((options.socket + shm::attach_suffix).c_str());
   if (sampler.under_way_since_ns() != 0)
     _exit(0);  // A sick driver may never return, and nothing is left to do.
   return 0;

@@ -11,14 +11,14 @@
 namespace carve::node {
 
 const char* const help_text =
-    R"(carved: the Carve node agent. Cuts this machine's GPUs into slices and keeps tenants inside them.
+    R"(carved: the Carve node agent. Cuts this machine's GPUs into slices and keeps slices inside them.
 
   carved [OPTIONS]
 
   --sim SPEC|FILE        simulate devices instead of using real ones: a10x2, demo15, a10x2,t4x1, or a YAML file
   --state DIR            where the ledger lies
                          (root: /var/lib/carve; else $XDG_STATE_HOME/carve or ~/.local/state/carve)
-  --socket PATH          where the API listens; PATH.attach is the tenants' socket, PATH.run/ their pages
+  --socket PATH          where the API listens; PATH.attach is the attach socket, PATH.run/ their pages
                          (root: /run/carve/carved.sock; else $XDG_RUNTIME_DIR/carve/carved.sock, or
                          /tmp/carve-UID/carved.sock)
   --strategy NAME        binpack (default): fill one device before the next; spread: the emptiest first
@@ -46,7 +46,7 @@ const char* const help_text =
   --log-level LEVEL      error, warning, info (default), debug
   --version, --help
 
-SIGTERM and SIGINT end the agent; tenants run on inside their quotas, and the next agent takes them over.
+SIGTERM and SIGINT end the agent; slices run on inside their quotas, and the next agent takes them over.
 Exit status: 0 ended by a signal, 2 wrong usage, 1 anything else, with a sentence on stderr.
 )";
 
@@ -209,7 +209,7 @@ constexpr Row rows[] = {
 
 Outcome<Options> parse_options(int argc, char** argv, const Surroundings& surroundings) {
   Options o;
-  // The agent starts itself again for two small jobs (tenant/keeper.h, devices/context_charge.h).
+  // The agent starts itself again for two small jobs (slice/keeper.h, devices/context_charge.h).
   if (argc == 3 && std::string_view(argv[1]) == "--keeper") {
     o.mode = Options::Mode::keeper;
     o.keeper_dir = argv[2];

@@ -7,7 +7,7 @@
 
 #include "core/failure.h"
 #include "core/slice.h"
-#include "node/tenant/audit.h"
+#include "node/slice/audit.h"
 
 namespace carve::node {
 

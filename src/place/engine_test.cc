@@ -233,8 +233,8 @@ TEST(Rules, each_refuses_by_its_name_and_only_for_its_cause) {
       {"less than a context", [](NodeState&, DeviceState& c, Ask&) { c.context = 2_GiB; }},
       {"no migration", [](NodeState&, DeviceState&, Ask& a) { a.spill = 1_GiB; }},
       {"held whole", [](NodeState&, DeviceState& c, Ask&) { c.exclusive = true; }},
-      {"shared", [](NodeState&, DeviceState& c, Ask& a) { c.tenants = 1, a.exclusive = true; }},
-      {"16 tenants", [](NodeState&, DeviceState& c, Ask&) { c.isolated = 16; }},
+      {"shared", [](NodeState&, DeviceState& c, Ask& a) { c.slices = 1, a.exclusive = true; }},
+      {"16 slices", [](NodeState&, DeviceState& c, Ask&) { c.isolated = 16; }},
       {"memory", [](NodeState&, DeviceState& c, Ask&) { c.free = 1023_MiB; }},
       {"compute", [](NodeState&, DeviceState& c, Ask&) { c.free_share = {2999}; }},
   };

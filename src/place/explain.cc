@@ -77,7 +77,7 @@ Refusal explain(const Fleet& fleet, const Ask& ask) {
   if (ask.devices != 0 && !ask.exclusive && ask.memory.count != 0) {
     Ask less = ask;
     less.memory = smallest_memory;
-    less.isolated = false;  // Contexts and the number of tenants are looked at below, with the real size.
+    less.isolated = false;  // Contexts and the number of slices are looked at below, with the real size.
     const auto free_memory = [](const DeviceState& c) { return c.free.count; };
     if (const auto piece = most(fleet, less, free_memory)) {
       less.share = {};

@@ -69,12 +69,12 @@ TEST(Explain, the_largest_piece_is_one_whose_compute_would_do) {
           "the largest free piece with so much compute beside it is 4 GiB: with 12 GiB less it would fit"));
 }
 
-TEST(Explain, the_seventeenth_tenant_and_unequal_devices) {
+TEST(Explain, the_seventeenth_slice_and_unequal_devices) {
   Fleet fleet;
   DeviceState full = device(40_GiB);
-  full.tenants = full.isolated = 16;
+  full.slices = full.isolated = 16;
   add(fleet, "A10", {full});
-  EXPECT_THAT(explain(fleet, asking(128_MiB)).sentence, HasSubstr("1 16 tenants"));
+  EXPECT_THAT(explain(fleet, asking(128_MiB)).sentence, HasSubstr("1 16 slices"));
   Fleet pair;
   add(pair, "A10", {device(20_GiB), device(5_GiB)});
   EXPECT_THAT(explain(pair, asking(8_GiB, 0, 2)).sentence,

@@ -58,13 +58,13 @@ void Fleet::move(const Ask& ask, const Spot& spot, bool taken) {
     if (taken) {
       device.free.count -= spot.memory.count;
       device.free_share.basis_points -= share.basis_points;
-      ++device.tenants;
+      ++device.slices;
       device.isolated = static_cast<uint8_t>(device.isolated + ask.isolated);
       device.exclusive = ask.exclusive;
     } else {
       device.free.count += spot.memory.count;
       device.free_share.basis_points += share.basis_points;
-      --device.tenants;
+      --device.slices;
       device.isolated = static_cast<uint8_t>(device.isolated - ask.isolated);
       device.exclusive = false;
     }

@@ -23,9 +23,9 @@ struct DeviceState {
   Bytes free;     // Of usable.
   Bytes context;  // What one context takes of a slice here; 0: nothing, the reserve pays.
   Share free_share = whole_device;
-  uint8_t tenants = 0;
-  uint8_t isolated = 0;    // Those of the tenants whose memory is limited.
-  bool exclusive = false;  // Its one tenant wants it alone.
+  uint8_t slices = 0;
+  uint8_t isolated = 0;    // Those of the slices whose memory is limited.
+  bool exclusive = false;  // Its one slice wants it alone.
   bool sick = false;
   bool partitioned = false;  // MIG mode: hardware instances are not ours to slice.
   bool migrates = false;     // Managed memory may exceed the device.

@@ -175,19 +175,19 @@ int64_t Guards::wanted(const Fleet& fleet, const SlotType& type) const {
   return std::max<int64_t>(0, all - type.held);
 }
 
-// The tenants that must leave before this node can serve; `never` where it cannot, or has its large request.
+// The slices that must leave before this node can serve; `never` where it cannot, or has its large request.
 uint32_t Guards::to_drain(const Fleet& fleet, const SlotType& type, uint32_t n) const {
   const NodeState& node = fleet.node(n);
   if (!node.up || (type.need.models >> node.model & 1) == 0 || node.cpu_all < type.need.cpu_milli ||
       nodes_[n].large != 0)
     return never;
   unsigned able = 0;
-  uint32_t tenants = 0;
+  uint32_t slices = 0;
   for (const DeviceState& c : fleet.devices(n)) {
     able += !c.sick && !c.partitioned && need(type.need, c) <= c.usable;
-    tenants += c.tenants;
+    slices += c.slices;
   }
-  return able < type.need.devices ? never : tenants;
+  return able < type.need.devices ? never : slices;
 }
 
 void Guards::settle(const Fleet& fleet) {
@@ -203,9 +203,9 @@ void Guards::settle(const Fleet& fleet) {
     candidates_.clear();
     for (uint32_t n = 0; n < fleet.nodes(); ++n) {
       if (missing > 0 ? nodes_[n].kept != 0 : (nodes_[n].kept & bit) == 0) continue;
-      const uint32_t tenants = to_drain(fleet, type, n);
-      if (missing < 0) candidates_.emplace_back(~tenants, n);  // Given up: who has most.
-      if (missing > 0 && tenants != never) candidates_.emplace_back(tenants, n);
+      const uint32_t slices = to_drain(fleet, type, n);
+      if (missing < 0) candidates_.emplace_back(~slices, n);  // Given up: who has most.
+      if (missing > 0 && slices != never) candidates_.emplace_back(slices, n);
     }
     const auto count = std::min(candidates_.size(), static_cast<size_t>(missing > 0 ? missing : -missing));
     if (static_cast<int64_t>(count) < missing) type.again = fleet.changes() + fleet.nodes();

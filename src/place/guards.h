@@ -1,13 +1,13 @@
 // Guards for those who come seldom and can be served in few places. A gradient sees one step; a guard knows
 // what is still to be expected of somebody: the fair share of the fleet (all devices * its part of the
 // arrivals' demand) less what it holds already. While nobody leaves, that is what will still arrive until the
-// fleet is full; where tenants come and go, it is what is missing of what should be standing.
+// fleet is full; where slices come and go, it is what is missing of what should be standing.
 //
 // Models: a group of requests that is bound to some models has what it may still expect reserved there, the
 //   narrowest group first; a request that is bound less goes there only where something is left.
 // Kept nodes: a request for more than half of the largest node's devices needs a node nearly for itself, and
 //   no such node ever comes by chance. So many nodes as it may still expect (and two standard deviations: how
-//   many stand at a time scatters by the root of their number) are kept: those with the fewest tenants.
+//   many stand at a time scatters by the root of their number) are kept: those with the fewest slices.
 //   Nobody else goes there, so they drain within a few lifetimes.
 // Slots: a slot of another request for k devices is k devices of one node, and its CPU, that serve it. Where
 //   there are no more slots than 1.5 * (what is free / mean demand of an arrival) * (its arrivals), nobody
@@ -107,7 +107,7 @@ class Guards {
   std::vector<Seen> nodes_;
   std::vector<Large> large_;
   std::vector<Held> held_;
-  std::vector<std::pair<uint32_t, uint32_t>> candidates_;  // Tenants and number of nodes.
+  std::vector<std::pair<uint32_t, uint32_t>> candidates_;  // Slices and number of nodes.
   int64_t reserve_;
   Models here_ = 0;     // Those of the fleet.
   int64_t demand_ = 0;  // Of all: basis points per arrival, times 2^30.

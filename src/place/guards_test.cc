@@ -65,7 +65,7 @@ TEST(Guards, keep_nothing_where_all_ask_for_memory_alone) {
   EXPECT_FALSE(engine.place(kind)) << "16 GiB of each of eight devices are held";
 }
 
-TEST(Guards, keep_the_nodes_that_have_the_fewest_tenants) {
+TEST(Guards, keep_the_nodes_that_have_the_fewest_slices) {
   Fleet fleet;
   add(fleet, "A", 10, 8);
   const Ask part = asking(1, 1000);

@@ -7,7 +7,7 @@
 //
 // All fills of a state take some 5 us; what it comes to is remembered (a table of 2^18, 4 MiB), for nodes of
 // one model in one state are one question. With arrivals that never leave it places 0.8 to 1.4 % more than
-// FGD; where tenants leave, the guards alone do as well (docs/decisions/0004), so it is a mode and not the
+// FGD; where slices leave, the guards alone do as well (docs/decisions/0004), so it is a mode and not the
 // default.
 #include <algorithm>
 #include <array>

@@ -17,7 +17,7 @@ DeviceState state_of(const DeviceSnapshot& c) {
   s.free = c.free;
   s.context = c.context;
   s.free_share = c.free_share;
-  s.tenants = static_cast<uint8_t>(std::min(c.tenants, 255u));
+  s.slices = static_cast<uint8_t>(std::min(c.slices, 255u));
   s.isolated = static_cast<uint8_t>(std::min(c.isolated, 255u));
   s.exclusive = c.exclusive;
   s.sick = !c.trouble.empty();

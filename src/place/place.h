@@ -20,9 +20,9 @@ struct DeviceSnapshot {
   Bytes free;  // Of the usable memory.
   Share free_share = whole_device;
   Bytes context;  // What one context takes of a slice here; 0: nothing, the reserve pays.
-  unsigned tenants = 0;
-  unsigned isolated = 0;         // Those of the tenants whose memory is limited.
-  bool exclusive = false;        // Its one tenant wants it alone.
+  unsigned slices = 0;
+  unsigned isolated = 0;         // Those of the slices whose memory is limited.
+  bool exclusive = false;        // Its one slice wants it alone.
   bool shared_out = false;       // Somebody's share of its compute is enforced, and only such are admitted.
   std::optional<Policy> policy;  // Its effective one; none: any may come.
   std::string trouble;           // Empty: healthy. "lost from the bus since 12:04".

@@ -16,8 +16,8 @@ DeviceSnapshot device(unsigned index, Bytes usable, Bytes free) {
   c.device.uuid.bytes[0] = static_cast<uint8_t>(index + 1);
   c.device.native = usable;
   c.free = free;
-  c.tenants = free < usable ? 1 : 0;
-  c.isolated = c.tenants;
+  c.slices = free < usable ? 1 : 0;
+  c.isolated = c.slices;
   return c;
 }
 
@@ -39,7 +39,7 @@ std::vector<size_t> land(std::vector<DeviceSnapshot> devices, Strategy policy, s
     }
     const size_t i = answer.placement->devices[0];
     devices[i].free = minus(devices[i].free, size);
-    devices[i].tenants++;
+    devices[i].slices++;
     devices[i].isolated++;
     where.push_back(i);
   }
@@ -93,8 +93,8 @@ TEST(Place, each_rule_gives_its_reason) {
       {"that one context takes", [](DeviceSnapshot& c, Request&) { c.context = 5_GiB; }},
       {"holds the whole device", [](DeviceSnapshot& c, Request&) { c.exclusive = true; }},
       {"wants it alone",
-       [](DeviceSnapshot& c, Request& r) { c.tenants = 2, r.exclusive = true, r.memory = {}; }},
-      {"16 isolated tenants", [](DeviceSnapshot& c, Request&) { c.isolated = 16; }},
+       [](DeviceSnapshot& c, Request& r) { c.slices = 2, r.exclusive = true, r.memory = {}; }},
+      {"16 isolated slices", [](DeviceSnapshot& c, Request&) { c.isolated = 16; }},
       {"4 GiB needed, 3 GiB free", [](DeviceSnapshot& c, Request&) { c.free = 3_GiB; }},
       {"30% of its compute needed, 20% free",
        [](DeviceSnapshot& c, Request& r) { c.free_share = {2000}, r.share = {3000}; }},
@@ -133,7 +133,7 @@ TEST(Place, memory_and_compute_must_be_free_on_the_same_device) {
   EXPECT_TRUE(place(devices, request, Strategy::binpack).placement);
 }
 
-TEST(Place, a_device_without_isolation_takes_more_than_sixteen_tenants) {
+TEST(Place, a_device_without_isolation_takes_more_than_sixteen_slices) {
   std::vector<DeviceSnapshot> devices = {device(0, 10_GiB, 10_GiB)};
   devices[0].isolated = 16;
   Request request = asking(1_GiB);
@@ -162,7 +162,7 @@ TEST(Place, a_refusal_says_what_each_device_lacks_and_what_would_fit) {
   std::vector<DeviceSnapshot> much_memory = {device(0, 48_GiB, 48_GiB)};
   much_memory[0].free_share = {500};
   std::vector<DeviceSnapshot> crowded = {device(0, 16_GiB, 8_GiB)};
-  crowded[0].isolated = crowded[0].tenants = 16;
+  crowded[0].isolated = crowded[0].slices = 16;
   const std::vector<DeviceSnapshot> unequal = {device(0, 24_GiB, 20_GiB), device(1, 16_GiB, 5_GiB)};
   const std::vector<DeviceSnapshot> halves = {device(0, 15_GiB, 8_GiB), device(1, 15_GiB, 8_GiB)};
   const std::vector<Resident> residents = {{"a", {0}, 7_GiB, {}}, {"b", {1}, 7_GiB, {}}};
@@ -176,7 +176,7 @@ TEST(Place, a_refusal_says_what_each_device_lacks_and_what_would_fit) {
        ten_percent,
        {},
        "device 0: 10% of its compute needed, 5% free; with at most 5% of the compute it would fit"},
-      {crowded, asking(128_MiB), {}, "device 0: it has 16 isolated tenants, the most there can be"},
+      {crowded, asking(128_MiB), {}, "device 0: it has 16 isolated slices, the most there can be"},
       {unequal,
        asking(8_GiB, 2),
        {},

@@ -24,7 +24,7 @@ class Planner {
 
  private:
   struct Cost {
-    size_t tenants;
+    size_t slices;
     Bytes held;
     uint32_t device;
     friend auto operator<=>(const Cost&, const Cost&) = default;
@@ -67,8 +67,8 @@ Planner::Planner(Engine& engine, std::span<const Standing> standing)
     const DeviceState& c = fleet_.devices(node_[device])[device - fleet_.node(node_[device]).first];
     // Empty ones stay empty: to fill one in order to empty another gains nothing. And where somebody stands
     // who was not told, or who cannot be moved, it will not be empty.
-    const bool stays_empty = c.tenants == 0 && !c.sick;
-    if (stays_empty || c.sick || c.tenants != on_[device].size()) able_[device] = false;
+    const bool stays_empty = c.slices == 0 && !c.sick;
+    if (stays_empty || c.sick || c.slices != on_[device].size()) able_[device] = false;
     if (stays_empty) closed_.push_back(device);
     if (able_[device]) next_.insert(cost(device));
   }
@@ -95,7 +95,7 @@ void Planner::move(size_t who, const Spot& from, const Spot& to) {
   engine_.take(standing_[who].kind, to, standing_[who].application);
 }
 
-// The device, and others that hold nobody but tenants of it.
+// The device, and others that hold nobody but slices of it.
 std::vector<uint32_t> Planner::emptied_with(uint32_t device) const {
   std::vector<uint32_t> out = {device};
   const auto& leaving = on_[device];

@@ -1,11 +1,11 @@
-// A plan for a whole fleet: which tenants would have to move, and where, so that `wanted` more devices stand
+// A plan for a whole fleet: which slices would have to move, and where, so that `wanted` more devices stand
 // empty (to be switched off, handed to somebody who wants whole devices, or repaired). Few moves: the device
-// that is cheapest to empty as things stand (fewest tenants, then least held) is next, as a whole or not at
-// all, and a tenant goes where the engine's own policy puts it, but never to a device that is to stand empty.
-// A tenant of several devices goes on several devices; where others would stand empty too once these tenants
+// that is cheapest to empty as things stand (fewest slices, then least held) is next, as a whole or not at
+// all, and a slice goes where the engine's own policy puts it, but never to a device that is to stand empty.
+// A slice of several devices goes on several devices; where others would stand empty too once these slices
 // have left, all of them are emptied together, if there is room for that. A plan with its gain and its cost;
 // nothing is done here, and nobody moves unasked, nor twice. Choosing an exact minimum is bin packing; this
-// is greedy, and an emptied device costs one decision for each of its tenants.
+// is greedy, and an emptied device costs one decision for each of its slices.
 #pragma once
 
 #include <span>

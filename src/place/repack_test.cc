@@ -33,7 +33,7 @@ std::string written(const Fleet& fleet) {
   std::string out;
   for (uint32_t n = 0; n < fleet.nodes(); ++n)
     for (const DeviceState& c : fleet.devices(n))
-      out += fmt::format("{} {} {} {} {};", c.free.count, c.free_share.basis_points, c.tenants, c.exclusive,
+      out += fmt::format("{} {} {} {} {};", c.free.count, c.free_share.basis_points, c.slices, c.exclusive,
                          c.sick);
   return out;
 }
@@ -110,7 +110,7 @@ TEST(Repack, only_the_devices_that_are_exchanged_are_carried_over) {
   EXPECT_EQ(plan.moved, 5_GiB);
 }
 
-// Fleets of two models under every policy, with tenants of one to three devices, whole ones, replicas, some
+// Fleets of two models under every policy, with slices of one to three devices, whole ones, replicas, some
 // bound to a model, some unknown to whoever plans.
 TEST(Repack, whatever_stands_the_plan_can_be_carried_out_and_empties_what_it_says) {
   constexpr Strategy all[] = {Strategy::binpack, Strategy::spread, Strategy::first_fit, Strategy::best_fit,
@@ -149,7 +149,7 @@ TEST(Repack, whatever_stands_the_plan_can_be_carried_out_and_empties_what_it_say
       std::vector<Repack::Emptied> out;
       for (uint32_t n = 0; n < engine.fleet().nodes(); ++n)
         for (unsigned c = 0; c < engine.fleet().devices(n).size(); ++c)
-          if (engine.fleet().devices(n)[c].tenants != 0) out.push_back({n, c});
+          if (engine.fleet().devices(n)[c].slices != 0) out.push_back({n, c});
       return out;
     };
     const std::string before = written(engine.fleet());

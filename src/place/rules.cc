@@ -87,12 +87,12 @@ constexpr DeviceRule of_device[] = {
      }},
     {[](const DeviceState& c, uint32_t, const Ask&) { return !c.exclusive; }, "held whole",
      [](const DeviceState&, const Ask&, const DeviceText&) {
-       return std::string("one tenant holds the whole device");
+       return std::string("one slice holds the whole device");
      }},
-    {[](const DeviceState& c, uint32_t, const Ask& a) { return !a.exclusive || c.tenants == 0; }, "shared",
+    {[](const DeviceState& c, uint32_t, const Ask& a) { return !a.exclusive || c.slices == 0; }, "shared",
      [](const DeviceState& c, const Ask&, const DeviceText&) {
-       return fmt::format("shared by {} tenant{}, and the request wants it alone", c.tenants,
-                          c.tenants == 1 ? "" : "s");
+       return fmt::format("shared by {} slice{}, and the request wants it alone", c.slices,
+                          c.slices == 1 ? "" : "s");
      }},
     {[](const DeviceState& c, uint32_t, const Ask& a) { return !a.unshared || !c.shared_out; }, "no share",
      [](const DeviceState&, const Ask&, const DeviceText&) {
@@ -101,11 +101,11 @@ constexpr DeviceRule of_device[] = {
            "or let the agent admit such slices with the lowest rank (carved --unshared allow)");
      }},
     {[](const DeviceState& c, uint32_t, const Ask& a) {
-       return !a.isolated || a.exclusive || c.isolated < most_tenants;
+       return !a.isolated || a.exclusive || c.isolated < max_isolated_slices;
      },
-     "16 tenants",
+     "16 slices",
      [](const DeviceState&, const Ask&, const DeviceText&) {
-       return fmt::format("it has {} isolated tenants, the most there can be", most_tenants);
+       return fmt::format("it has {} isolated slices, the most there can be", max_isolated_slices);
      }},
     // Memory and compute, both on this device.
     {[](const DeviceState& c, uint32_t, const Ask& a) { return need(a, c) <= c.free; }, "memory",

@@ -1,4 +1,4 @@
-// The emptiest node, and its emptiest devices, first: tenants meet as few others as possible. Replicas of one
+// The emptiest node, and its emptiest devices, first: slices meet as few others as possible. Replicas of one
 // application meet each other last of all: the engine looks at them before it looks at the score.
 #include "place/order.h"
 #include "place/scoring.h"

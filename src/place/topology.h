@@ -1,4 +1,4 @@
-// How the devices of one node are connected, as data. Several devices of one tenant talk to each other, and
+// How the devices of one node are connected, as data. Several devices of one slice talk to each other, and
 // how fast depends on the pair: 300 GB/s and more over NVLink, 25 to 60 GB/s below one PCIe switch, less
 // across host bridges, least between sockets. A request for several devices therefore takes devices of the
 // tightest group that has enough room, and of equally tight ones the smallest, so that larger groups stay

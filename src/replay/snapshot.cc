@@ -150,17 +150,17 @@ std::optional<std::string> refusal(const Snapshot::Node& node, const place::Ask&
     const place::DeviceState& c = node.devices[i];
     const std::string where = fmt::format("device {}: ", i);
     if (c.exclusive) return where + "one above it holds the whole device";
-    if (ask.exclusive && c.tenants != 0)
-      return where + fmt::format("held whole, and shared by {} above it", c.tenants);
+    if (ask.exclusive && c.slices != 0)
+      return where + fmt::format("held whole, and shared by {} above it", c.slices);
     if (need(ask, c) > c.free)
       return where + fmt::format("{} held, and beside those above it {} of {} are there",
                                  text(need(ask, c)).c_str(), text(c.free).c_str(), text(c.usable).c_str());
     if (needed_share(ask) > c.free_share)
       return where + fmt::format("{} of its compute held, and beside those above it {} are there",
                                  text(needed_share(ask)).c_str(), text(c.free_share).c_str());
-    if (ask.isolated && !ask.exclusive && c.isolated >= most_tenants)
-      return where + fmt::format("more than {} isolated tenants", most_tenants);
-    if (c.tenants == UINT8_MAX) return where + fmt::format("more than {} tenants", UINT8_MAX);
+    if (ask.isolated && !ask.exclusive && c.isolated >= max_isolated_slices)
+      return where + fmt::format("more than {} isolated slices", max_isolated_slices);
+    if (c.slices == UINT8_MAX) return where + fmt::format("more than {} slices", UINT8_MAX);
   }
   return std::nullopt;
 }
@@ -173,7 +173,7 @@ void take(Snapshot::Node& node, const place::Ask& ask, place::DeviceSet set) {
     place::DeviceState& c = node.devices[static_cast<unsigned>(std::countr_zero(set))];
     c.free.count -= need(ask, c).count;
     c.free_share.basis_points -= needed_share(ask).basis_points;
-    ++c.tenants;
+    ++c.slices;
     c.isolated = static_cast<uint8_t>(c.isolated + ask.isolated);
     c.exclusive = ask.exclusive;
   }

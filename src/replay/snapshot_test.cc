@@ -104,7 +104,7 @@ TEST(Snapshot, what_is_wrong_is_told_with_file_line_and_field) {
   EXPECT_THAT(read_snapshot("/nowhere").error().sentence, HasSubstr("/nowhere: cannot be opened"));
 }
 
-TEST(Snapshot, the_seventeenth_isolated_tenant_is_one_too_many) {
+TEST(Snapshot, the_seventeenth_isolated_slice_is_one_too_many) {
   std::string held;
   for (int i = 0; i < 17; ++i)
     held += fmt::format(R"({}{{"name": "t{}", "node": "n", "devices": [0], "memory_bytes": 1048576}})",
@@ -113,7 +113,7 @@ TEST(Snapshot, the_seventeenth_isolated_tenant_is_one_too_many) {
       R"({"nodes": [{"name": "n", "model": "T4", "devices": [{"memory_bytes": 17179869184}]}], "held": [)" +
       held + "]}";
   EXPECT_THAT(parse_snapshot(text, "f").error().sentence,
-              HasSubstr("f:17: held[16]: 't16' on node n, device 0: more than 16 isolated tenants"));
+              HasSubstr("f:17: held[16]: 't16' on node n, device 0: more than 16 isolated slices"));
 }
 
 TEST(Snapshot, explains_where_a_request_would_go_and_why_nowhere) {

@@ -155,7 +155,7 @@ place::Ask ask_of(const Pod& pod, const place::Fleet& fleet) {
   place::Ask ask;
   ask.devices = static_cast<uint8_t>(pod.devices);
   ask.share = {pod.milli * 10};
-  // A trace tells no memory: nothing to isolate, and no limit on the number of tenants.
+  // A trace tells no memory: nothing to isolate, and no limit on the number of slices.
   ask.isolated = pod.device_memory_mib != 0;
   ask.memory = {pod.device_memory_mib << 20};
   ask.cpu_milli = pod.cpu_milli;

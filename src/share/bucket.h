@@ -1,4 +1,4 @@
-// What a tenant has saved up of its share: a post-paid token bucket. It fills with the share of all time that
+// What a client has saved up of its share: a post-paid token bucket. It fills with the share of all time that
 // passes, holds at most `depth`, and pays for what was used, if need be with a debt. The unit is a
 // nanosecond of the device in basis points of it (1/10000 ns), so the sums are exact.
 #pragma once
@@ -24,7 +24,7 @@ class Bucket {
     if (missing <= 0) return 0;
     return share.basis_points == 0 ? never : (missing + share.basis_points - 1) / share.basis_points;
   }
-  // How long it lasts while its tenant runs without pause; `never` for the whole device.
+  // How long it lasts while its client runs without pause; `never` for the whole device.
   Ns lasts(Share share) const {
     if (units_ <= 0) return 0;
     const int64_t rate = 10000 - int64_t{share.basis_points};

@@ -14,7 +14,7 @@ constexpr Ns idle_look(Ns without_pause) { return std::max(without_pause / 64, i
 // A holder that pauses between kernels is not looked at in each pause.
 constexpr Ns pause_look = 500 * us;
 constexpr Ns drain_look_most = 1 * ms;
-// Where a fixed-share tenant must pause, it pauses for so long at least: each time two wakes, the arbiter's
+// Where a fixed-share client must pause, it pauses for so long at least: each time two wakes, the arbiter's
 // and its own, and the end of its work that is seen late, cost some 0.1 ms that it is charged for.
 constexpr Ns least_pause = 2 * ms;
 
@@ -24,13 +24,13 @@ bool at_work(const Observation& seen) { return seen.in_flight || seen.presses; }
 }  // namespace
 
 std::optional<unsigned> Device::join(const Terms& terms, Ns now) {
-  for (unsigned i = 0; i < most_tenants; ++i) {
+  for (unsigned i = 0; i < max_clients; ++i) {
     if (present_[i]) continue;
     present_[i] = true;
-    tenants_[i] = {};
+    clients_[i] = {};
     change(i, terms, now);
     // A newcomer must not wait for its first token.
-    tenants_[i].bucket.set(depth(tenants_[i]) / 2);
+    clients_[i].bucket.set(depth(clients_[i]) / 2);
     return i;
   }
   return std::nullopt;
@@ -44,18 +44,18 @@ void Device::leave(unsigned place, Ns now) {
   }
   if (last_holder_ == place) last_holder_.reset();
   present_[place] = false;
-  tenants_[place].gate = {};
+  clients_[place].gate = {};
   last_ = std::max(last_, now);
 }
 
 void Device::change(unsigned place, const Terms& terms, Ns now) {
-  Tenant& t = tenants_[place];
+  Client& t = clients_[place];
   t.terms = terms;
   t.bucket.limit(depth(t));
   last_ = std::max(last_, now);
 }
 
-Share Device::weight(const Tenant& t) const {
+Share Device::weight(const Client& t) const {
   return t.terms.share.basis_points != 0 ? t.terms.share : unshared;
 }
 
@@ -63,15 +63,15 @@ Ns Device::quantum() const {
   return std::max(2 * ms, std::min(tuning_.quantum(), tuning_.round / std::max(1u, crowd_)));
 }
 
-Ns Device::depth(const Tenant& t) const {
+Ns Device::depth(const Client& t) const {
   // While somebody's long kernel runs, the others go on saving up.
   return std::max(t.terms.latency == LatencyClass::latency ? tuning_.latency_depth : 0,
                   tuning_.depth() + longest_);
 }
 
-// What a fixed-share tenant must have saved up before it may start again, so that leases have their length: a
+// What a fixed-share client must have saved up before it may start again, so that leases have their length: a
 // quantum. It runs for threshold / (1 - share).
-Ns Device::threshold(const Tenant& t) const {
+Ns Device::threshold(const Client& t) const {
   const int64_t share = std::min<int64_t>(weight(t).basis_points, 10000);
   const Ns length = crowd_ <= 1 ? tuning_.chunk : quantum();
   return std::min(std::max({length * (10000 - share) / 10000, least_pause * share / 10000, Ns{1}}),
@@ -79,7 +79,7 @@ Ns Device::threshold(const Tenant& t) const {
 }
 
 Device::Class Device::class_of(unsigned place, const Observation& seen, bool holds) const {
-  const Tenant& t = tenants_[place];
+  const Client& t = clients_[place];
   const bool has_share = t.terms.share.basis_points != 0;
   const bool follows = t.terms.gang == Gang::follows;
   if (follows && !seen.called) return not_eligible;
@@ -97,7 +97,7 @@ Device::Class Device::class_of(unsigned place, const Observation& seen, bool hol
 }
 
 bool Device::lone(unsigned place, std::span<const Observation> seen) const {
-  for (unsigned i = 0; i < most_tenants; ++i)
+  for (unsigned i = 0; i < max_clients; ++i)
     if (present_[i] && i != place && (seen[i].waiting || seen[i].in_flight)) return false;
   return true;
 }
@@ -117,10 +117,10 @@ Ns Device::occupied(unsigned place, Ns elapsed, const Observation& seen) {
 void Device::charge(Ns elapsed, std::span<const Observation> seen) {
   if (elapsed <= 0) return;
   const Ns most = elapsed + pause_;
-  std::array<Ns, most_tenants> had{};
+  std::array<Ns, max_clients> had{};
   Ns total = 0;
   unsigned busy = 0;
-  for (unsigned i = 0; i < most_tenants; ++i) {
+  for (unsigned i = 0; i < max_clients; ++i) {
     if (!present_[i]) continue;
     had[i] = std::clamp<Ns>(occupied(i, elapsed, seen[i]), 0, most);
     total += had[i];
@@ -128,7 +128,7 @@ void Device::charge(Ns elapsed, std::span<const Observation> seen) {
   }
   const Ns all = std::min(total, busy > 1 ? elapsed : most);
   Ns charged = 0, sum = 0;
-  for (unsigned i = 0; i < most_tenants && sum < total; ++i) {
+  for (unsigned i = 0; i < max_clients && sum < total; ++i) {
     if (had[i] == 0) continue;
     sum += had[i];
     // The part up to here less the part before: no nanosecond is lost to rounding.
@@ -140,7 +140,7 @@ void Device::charge(Ns elapsed, std::span<const Observation> seen) {
 }
 
 void Device::pay(unsigned place, Ns used, bool overlapped) {
-  Tenant& t = tenants_[place];
+  Client& t = clients_[place];
   const bool holds = holder_ == place;
   const Class paid_as = holds ? granted_ : t.terms.policy == Policy::fixed_share ? entitled : burst;
   t.account.charged += used;
@@ -157,9 +157,9 @@ void Device::pay(unsigned place, Ns used, bool overlapped) {
 }
 
 void Device::queue(std::span<const Observation> seen) {
-  for (unsigned i = 0; i < most_tenants; ++i) {
+  for (unsigned i = 0; i < max_clients; ++i) {
     if (!present_[i]) continue;
-    Tenant& t = tenants_[i];
+    Client& t = clients_[i];
     if (holder_ == i || !seen[i].waiting) {
       t.queued = false;
     } else if (!t.queued) {
@@ -172,12 +172,12 @@ void Device::queue(std::span<const Observation> seen) {
 // The best of those that stand at a closed gate.
 std::optional<Device::Rival> Device::pick(std::span<const Observation> seen) const {
   std::optional<Rival> best;
-  for (unsigned i = 0; i < most_tenants; ++i) {
+  for (unsigned i = 0; i < max_clients; ++i) {
     if (!present_[i] || holder_ == i || !seen[i].waiting) continue;
     const Class c = class_of(i, seen[i], false);
     if (c == not_eligible) continue;
     if (!best || c < best->cls ||
-        (c == best->cls && tenants_[i].fair[c].start < tenants_[best->place].fair[c].start))
+        (c == best->cls && clients_[i].fair[c].start < clients_[best->place].fair[c].start))
       best = {i, c};
   }
   return best;
@@ -186,18 +186,18 @@ std::optional<Device::Rival> Device::pick(std::span<const Observation> seen) con
 // Whether the holder's gate closes now. A holder that goes on begins a new quantum where it had used up one.
 bool Device::hands_over(Ns now, std::span<const Observation> seen) {
   const unsigned h = *holder_;
-  Tenant& t = tenants_[h];
+  Client& t = clients_[h];
   const Class cls = class_of(h, seen[h], true);
   if (cls == not_eligible) return true;
   const auto rival = pick(seen);
   const bool idle = !at_work(seen[h]) && now >= idle_from(seen[h]) + tuning_.idle_gap();
-  // Alone, an idle burst tenant keeps its gate. One whose share is a cap must be seen when it comes back.
+  // Alone, an idle burst client keeps its gate. One whose share is a cap must be seen when it comes back.
   if (idle && (rival || t.terms.policy == Policy::fixed_share)) return true;
   if (!rival) return false;
   if (rival->cls == urgent && granted_ != urgent) return true;
   if (now - quantum_began_ < quantum()) return false;
   if (rival->cls < cls) return true;
-  if (rival->cls == cls && tenants_[rival->place].fair[cls].start <= t.fair[cls].finish) return true;
+  if (rival->cls == cls && clients_[rival->place].fair[cls].start <= t.fair[cls].finish) return true;
   begin_quantum(cls, now);
   return false;
 }
@@ -209,7 +209,7 @@ Ns Device::idle_from(const Observation& seen) const {
 
 bool Device::drained(Ns now, std::span<const Observation> all) {
   const Observation& seen = all[*holder_];
-  Tenant& t = tenants_[*holder_];
+  Client& t = clients_[*holder_];
   const Ns took = now - drain_began_;
   if (!seen.in_flight) {
     t.drain = std::max(took, t.drain - t.drain / 8);
@@ -230,7 +230,7 @@ bool Device::drained(Ns now, std::span<const Observation> all) {
 }
 
 void Device::begin_quantum(Class cls, Ns now) {
-  Tenant& t = tenants_[*holder_];
+  Client& t = clients_[*holder_];
   granted_ = cls;
   quantum_began_ = now;
   clock_[cls].arrive(t.fair[cls]);
@@ -238,7 +238,7 @@ void Device::begin_quantum(Class cls, Ns now) {
 }
 
 void Device::open(const Rival& next, Ns now) {
-  Tenant& t = tenants_[next.place];
+  Client& t = clients_[next.place];
   holder_ = next.place;
   lease_used_ = pause_ = 0;
   draining_ = false;
@@ -253,7 +253,7 @@ void Device::open(const Rival& next, Ns now) {
 }
 
 void Device::end_lease() {
-  Tenant& t = tenants_[*holder_];
+  Client& t = clients_[*holder_];
   // A step towards each new value by a part of itself: a running median.
   if (t.terms.latency == LatencyClass::latency && lease_used_ > 0) {
     const Ns step = std::max<Ns>(t.service / 16, 10 * us);
@@ -270,9 +270,9 @@ void Device::end_lease() {
 
 bool Device::equal_natives() const {
   std::optional<Share> weight_of_all;
-  for (unsigned i = 0; i < most_tenants; ++i) {
+  for (unsigned i = 0; i < max_clients; ++i) {
     if (!present_[i]) continue;
-    const Tenant& t = tenants_[i];
+    const Client& t = clients_[i];
     if (t.terms.policy != Policy::native_burst_share || t.terms.latency == LatencyClass::latency ||
         t.terms.gang != Gang::none || (weight_of_all && *weight_of_all != weight(t)))
       return false;
@@ -282,25 +282,24 @@ bool Device::equal_natives() const {
 }
 
 Ns Device::bound_of(unsigned place, std::span<const Observation> seen) const {
-  const Tenant& t = tenants_[place];
+  const Client& t = clients_[place];
   Ns bound = tuning_.bound_alone;
   if (t.terms.policy == Policy::fixed_share) bound = 2 * tuning_.bound;
   if (present_.count() > 1) bound = lone(place, seen) ? std::min(bound, 4 * tuning_.bound) : tuning_.bound;
   if (t.terms.latency == LatencyClass::latency) return bound;
-  for (unsigned i = 0; i < most_tenants; ++i)
-    if (present_[i] && i != place && tenants_[i].terms.latency == LatencyClass::latency)
-      bound = std::min(bound, std::clamp(tenants_[i].service / 20, tuning_.least_bound, tuning_.bound));
+  for (unsigned i = 0; i < max_clients; ++i)
+    if (present_[i] && i != place && clients_[i].terms.latency == LatencyClass::latency)
+      bound = std::min(bound, std::clamp(clients_[i].service / 20, tuning_.least_bound, tuning_.bound));
   return bound;
 }
 
 void Device::set_gates(Ns now, std::span<const Observation> seen) {
   bool somebody_waits = false;
   held_up_ = false;
-  for (unsigned i = 0; i < most_tenants; ++i)
-    somebody_waits |= present_[i] && holder_ != i && seen[i].waiting;
-  for (unsigned i = 0; i < most_tenants; ++i) {
+  for (unsigned i = 0; i < max_clients; ++i) somebody_waits |= present_[i] && holder_ != i && seen[i].waiting;
+  for (unsigned i = 0; i < max_clients; ++i) {
     if (!present_[i]) continue;
-    Tenant& t = tenants_[i];
+    Client& t = clients_[i];
     if (all_open_) {
       t.gate = {true, tuning_.bound_alone, 0, false, true};
     } else if (holder_ == i && !draining_) {
@@ -326,16 +325,16 @@ Ns Device::next_look(Ns now, std::span<const Observation> seen) const {
   if (all_open_) return never;
   Ns next = never;
   const auto at_latest = [&](Ns t) { next = std::min(next, t); };
-  for (unsigned i = 0; i < most_tenants; ++i) {
+  for (unsigned i = 0; i < max_clients; ++i) {
     if (!present_[i] || holder_ == i || !seen[i].waiting) continue;
-    const Tenant& t = tenants_[i];
+    const Client& t = clients_[i];
     if (class_of(i, seen[i], false) != not_eligible || t.terms.gang == Gang::follows) continue;
     const Ns wait = t.bucket.until(threshold(t), t.terms.share);
     if (wait != never) at_latest(now + wait);
   }
   if (holder_) {
     const unsigned h = *holder_;
-    const Tenant& t = tenants_[h];
+    const Client& t = clients_[h];
     const bool somebody_waits = pick(seen).has_value();
     if (draining_) {
       // Until it should have ended, no look is needed; from then on often, but ever less so.
@@ -370,7 +369,7 @@ void Device::note(Transition::Kind kind, unsigned place) {
 void Device::rebase() {
   for (unsigned c = 0; c < 3; ++c) {
     if (!clock_[c].large()) continue;
-    for (Tenant& t : tenants_) {
+    for (Client& t : clients_) {
       t.fair[c].start = std::max<int64_t>(0, t.fair[c].start - clock_[c].base());
       t.fair[c].finish = std::max<int64_t>(0, t.fair[c].finish - clock_[c].base());
     }
@@ -382,9 +381,9 @@ Ns Device::step(Ns now, std::span<const Observation> seen) {
   const Ns elapsed = last_ == 0 ? 0 : std::max<Ns>(0, now - last_);
   last_ = std::max(last_, now);
   logged_ = 0;
-  for (unsigned i = 0; i < most_tenants; ++i) {
+  for (unsigned i = 0; i < max_clients; ++i) {
     if (!present_[i]) continue;
-    Tenant& t = tenants_[i];
+    Client& t = clients_[i];
     t.bucket.grow(elapsed, t.terms.share);
     if (t.gate.open && lease_used_ > 0 && !at_work(seen[i])) t.paused = t.account.charged;
     if (t.standing == Standing::held_up) t.account.waiting += elapsed;
@@ -393,13 +392,13 @@ Ns Device::step(Ns now, std::span<const Observation> seen) {
   charge(elapsed, seen);
   crowd_ = 0;
   longest_ = 0;
-  for (unsigned i = 0; i < most_tenants; ++i) {
+  for (unsigned i = 0; i < max_clients; ++i) {
     if (!present_[i]) continue;
     crowd_ += seen[i].waiting || seen[i].in_flight;
     longest_ = std::max(longest_, std::min(seen[i].longest, tuning_.most_drain));
   }
-  for (unsigned i = 0; i < most_tenants; ++i)
-    if (present_[i]) tenants_[i].bucket.limit(depth(tenants_[i]));
+  for (unsigned i = 0; i < max_clients; ++i)
+    if (present_[i]) clients_[i].bucket.limit(depth(clients_[i]));
   rebase();
   queue(seen);
 

@@ -1,20 +1,20 @@
-// One device and its tenants over time: who may run now, with how much in flight, and when to look again.
+// One device and its clients over time: who may run now, with how much in flight, and when to look again.
 //
-// The arbiter looks at what its tenants have running (Observation), calls step() with the time, and sets the
+// The arbiter looks at what its clients have running (Observation), calls step() with the time, and sets the
 // gates as gate() says; in between nothing happens here. There is no clock, no thread and no allocation, so
 // the same looks give the same answers, and a scenario of an hour is played in milliseconds.
 //
 // Who is served, in this order:
-//   0  latency tenants with tokens, at once; and gang members whose leader runs elsewhere
-//   1  tenants with tokens: fixed-share, guaranteed-burst-share
-//   2  burst: guaranteed without tokens, native-burst, tenants without a share; never fixed-share
+//   0  latency clients with tokens, at once; and gang members whose leader runs elsewhere
+//   1  clients with tokens: fixed-share, guaranteed-burst-share
+//   2  burst: guaranteed without tokens, native-burst, clients without a share; never fixed-share
 // and inside a class by start-time fair queueing over the shares. Tokens grow by the share of all time
-// (bucket.h). So a fixed-share tenant never has more than its share, a guaranteed one never less while it
+// (bucket.h). So a fixed-share client never has more than its share, a guaranteed one never less while it
 // wants it, and whatever is left goes to whoever can use it.
 //
 // A lease: the gate is open; after a quantum, if somebody else waits, it closes and what is in flight drains;
 // then the next gate opens. Only one gate is open at a time, except where the hardware does as well: all
-// tenants native-burst with equal weights. What ran while two were in flight is split between them.
+// clients native-burst with equal weights. What ran while two were in flight is split between them.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@
 
 namespace carve::share {
 
-// What the arbiter saw of one tenant at a look.
+// What the arbiter saw of one client at a look.
 struct Observation {
   bool waiting = false;    // A thread of it stands at its closed gate.
   bool in_flight = false;  // It has work on the device that did not complete.
@@ -52,7 +52,7 @@ struct Gate {
 // What happened, ever, in ns.
 struct Account {
   Ns charged = 0;     // Its work, with the switches into it.
-  Ns burst = 0;       // Of it, what it had as a burst tenant.
+  Ns burst = 0;       // Of it, what it had as a burst client.
   Ns waiting = 0;     // It stood at the gate while somebody else had the device.
   Ns throttled = 0;   // It stood at the gate though nobody had it: beyond its share.
   Ns overlapped = 0;  // Of what it was charged, while others had work in flight too.
@@ -79,10 +79,10 @@ class Device {
   // and nobody saw yet whether something slipped in before that; `never`: only when somebody comes to a gate.
   Ns step(Ns now, std::span<const Observation> seen);
 
-  const Gate& gate(unsigned place) const { return tenants_[place].gate; }
-  const Account& account(unsigned place) const { return tenants_[place].account; }
-  const Terms& terms(unsigned place) const { return tenants_[place].terms; }
-  Ns tokens(unsigned place) const { return tenants_[place].bucket.tokens(); }
+  const Gate& gate(unsigned place) const { return clients_[place].gate; }
+  const Account& account(unsigned place) const { return clients_[place].account; }
+  const Terms& terms(unsigned place) const { return clients_[place].terms; }
+  Ns tokens(unsigned place) const { return clients_[place].bucket.tokens(); }
   bool present(unsigned place) const { return present_[place]; }
   std::optional<unsigned> holder() const { return holder_; }
   bool draining() const { return draining_; }
@@ -101,7 +101,7 @@ class Device {
     Class cls;
   };
 
-  struct Tenant {
+  struct Client {
     Terms terms;
     Bucket bucket;
     FairTag fair[3];      // By class.
@@ -109,15 +109,15 @@ class Device {
     Standing standing = Standing::absent;
     Gate gate;
     Account account;
-    Ns service = 0;  // Latency tenants: what a request takes, a running median.
+    Ns service = 0;  // Latency clients: what a request takes, a running median.
     Ns paused = 0;   // What it had been charged when it last was seen to do nothing though it could.
     Ns drain = 0;    // What its drains took of late, at most.
   };
 
-  Share weight(const Tenant&) const;
+  Share weight(const Client&) const;
   Ns quantum() const;
-  Ns depth(const Tenant&) const;
-  Ns threshold(const Tenant&) const;
+  Ns depth(const Client&) const;
+  Ns threshold(const Client&) const;
   Class class_of(unsigned place, const Observation&, bool holds) const;
   bool lone(unsigned place, std::span<const Observation>) const;
   Ns occupied(unsigned place, Ns elapsed, const Observation&);
@@ -139,8 +139,8 @@ class Device {
   void rebase();
 
   Tuning tuning_;
-  std::array<Tenant, most_tenants> tenants_{};
-  std::bitset<most_tenants> present_;
+  std::array<Client, max_clients> clients_{};
+  std::bitset<max_clients> present_;
   FairClock clock_[3];
   std::optional<unsigned> holder_;
   std::optional<unsigned> last_holder_, upcoming_;
@@ -153,7 +153,7 @@ class Device {
   bool all_open_ = false;
   bool held_up_ = false;  // Since the last step somebody waits who could run.
   unsigned crowd_ = 0;    // How many wanted the device at the last step.
-  Ns longest_ = 0;        // Of all present tenants' kernels, as far as a drain waits for one.
+  Ns longest_ = 0;        // Of all present clients' kernels, as far as a drain waits for one.
   Ns last_ = 0;           // The last step.
   Ns busy_ = 0;
   uint64_t switches_ = 0;

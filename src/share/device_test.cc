@@ -8,11 +8,11 @@
 namespace carve::share {
 namespace {
 
-// A device whose tenants are scripted: what each look sees is set by hand.
+// A device whose clients are scripted: what each look sees is set by hand.
 struct Script {
   Device device;
   Ns now = 7 * second;
-  std::array<Observation, most_tenants> seen{};
+  std::array<Observation, max_clients> seen{};
 
   unsigned join(Terms terms) { return *device.join(terms, now); }
   Ns step(Ns later = 0) {
@@ -57,7 +57,7 @@ TEST(Device, opens_for_whoever_comes_and_sleeps_while_nobody_does) {
   EXPECT_FALSE(s.device.gate(a).unwatched);
 }
 
-TEST(Device, a_burst_tenant_alone_keeps_its_gate_while_idle) {
+TEST(Device, a_burst_client_alone_keeps_its_gate_while_idle) {
   Script s;
   const unsigned a = s.join(guaranteed(5000));
   s.comes(a);
@@ -131,7 +131,7 @@ TEST(Device, a_drain_that_does_not_end_is_given_up_and_both_are_charged) {
   EXPECT_EQ(s.device.account(b).charged - b_before, 2 * ms);
 }
 
-TEST(Device, a_latency_tenant_is_let_in_at_once_while_it_has_tokens) {
+TEST(Device, a_latency_client_is_let_in_at_once_while_it_has_tokens) {
   Script s;
   const unsigned trainer = s.join(guaranteed(7000));
   const unsigned server =
@@ -149,7 +149,7 @@ TEST(Device, a_latency_tenant_is_let_in_at_once_while_it_has_tokens) {
   EXPECT_TRUE(s.open(server));
 }
 
-TEST(Device, beside_a_latency_tenant_little_may_be_in_flight) {
+TEST(Device, beside_a_latency_client_little_may_be_in_flight) {
   Script s;
   const unsigned trainer = s.join(guaranteed(7000));
   s.join({.policy = Policy::guaranteed_burst_share, .latency = LatencyClass::latency, .share = {3000}});
@@ -205,7 +205,7 @@ TEST(Device, a_follower_runs_only_while_its_leader_does) {
   EXPECT_FALSE(s.open(f));
 }
 
-// Whatever is observed, also what no honest tenant shows: charges are the time that passed, no gate is open
+// Whatever is observed, also what no honest client shows: charges are the time that passed, no gate is open
 // but the holder's, and the next look lies ahead.
 TEST(Device, holds_its_invariants_for_any_observation) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
@@ -221,7 +221,7 @@ TEST(Device, holds_its_invariants_for_any_observation) {
     bool at_once = false;
     for (int i = 0; i < 200; ++i) {
       if (random() % 16 == 0) {
-        const unsigned place = static_cast<unsigned>(random() % most_tenants);
+        const unsigned place = static_cast<unsigned>(random() % max_clients);
         if (!s.device.present(place))
           s.device.join(terms(), s.now);
         else if (random() % 2 == 0)
@@ -249,7 +249,7 @@ TEST(Device, holds_its_invariants_for_any_observation) {
       at_once = next == s.now;
       Ns charged = 0;
       unsigned open = 0;
-      for (unsigned p = 0; p < most_tenants; ++p) {
+      for (unsigned p = 0; p < max_clients; ++p) {
         if (!s.device.present(p)) continue;
         charged += s.device.account(p).charged;
         open += s.open(p);

@@ -1,4 +1,4 @@
-// Start-time fair queueing: who had least for its weight is next. A tenant that comes back starts where the
+// Start-time fair queueing: who had least for its weight is next. A client that comes back starts where the
 // others are (`now`), so time that it did not want is not owed to it. Tags are ns of use over weight; a share
 // of one basis point makes a second of use 10^13, so tags are taken back to 0 together long before they wrap.
 #pragma once
@@ -14,7 +14,7 @@ struct FairTag {
 
 class FairClock {
  public:
-  // The tenant wants to be served from now on.
+  // The client wants to be served from now on.
   void arrive(FairTag& tag) const { tag.start = tag.finish = std::max(now_, tag.finish); }
   void begin(const FairTag& tag) { now_ = std::max(now_, tag.start); }
   // It was served for `used` more.

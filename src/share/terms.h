@@ -1,4 +1,4 @@
-// What a tenant is entitled to on one device, and the constants of arbitration, each with its reason.
+// What a client is entitled to on one device, and the constants of arbitration, each with its reason.
 //
 // All times are integer nanoseconds: instants of CLOCK_MONOTONIC, or of a simulation's clock.
 #pragma once
@@ -15,40 +15,40 @@ using Ns = int64_t;
 inline constexpr Ns us = 1'000, ms = 1'000'000, second = 1'000'000'000;
 inline constexpr Ns never = std::numeric_limits<Ns>::max();
 
-inline constexpr unsigned most_tenants = 64;  // Of one device: as many as it can have contexts.
+inline constexpr unsigned max_clients = 64;  // Of one device: as many as it can have contexts.
 
-// A tenant of several devices gets its leases on all of them in the same windows, since its ranks wait for
+// A client of several devices gets its leases on all of them in the same windows, since its ranks wait for
 // each other: one device leads, by its own rules, the others follow.
 enum class Gang : uint8_t { none, leads, follows };
 
 struct Terms {
   Policy policy = Policy::fixed_share;
   LatencyClass latency = LatencyClass::batch;
-  Share share;  // 0: none was asked for; then it is a burst tenant of weight `unshared`.
+  Share share;  // 0: none was asked for; then it is a burst client of weight `unshared`.
   Gang gang = Gang::none;
 
   friend bool operator==(const Terms&, const Terms&) = default;
 };
 
-// The weight of a tenant without a share, beside tenants with one.
+// The weight of a client without a share, beside clients with one.
 inline constexpr Share unshared{100};
 
 struct Tuning {
   Ns switch_cost = 100 * us;  // From one context to another (40 to 110 us on devices of 2018 to 2024).
 
-  // A lease among batch tenants. Each costs a switch: at 2 % of the lease that is 2 %, and two saturating
-  // tenants still gain over the hardware's own slices of 2 ms. Longer ones would gain little more and make
+  // A lease among batch clients. Each costs a switch: at 2 % of the lease that is 2 %, and two saturating
+  // clients still gain over the hardware's own slices of 2 ms. Longer ones would gain little more and make
   // everybody wait.
   constexpr Ns quantum() const { return std::clamp(switch_cost * 50, 2 * ms, 20 * ms); }
 
   // All who want the device have had a turn after this time: with many of them turns are shorter.
   Ns round = 40 * ms;
 
-  // How much entitlement a fixed-share tenant may save up, and so how far above its share it can be in a
+  // How much entitlement a fixed-share client may save up, and so how far above its share it can be in a
   // window of T: depth / T.
   constexpr Ns depth() const { return std::min(20 * ms, 2 * quantum()); }
 
-  // A request of a latency tenant must find its bucket full enough: with 30 % and a Poisson demand of 25 %
+  // A request of a latency client must find its bucket full enough: with 30 % and a Poisson demand of 25 %
   // the 99th percentile is 12.5 times the service at a depth of 2 ms, 5.9 at 30 ms, 1.06 at 100 ms.
   Ns latency_depth = 150 * ms;
 
@@ -59,10 +59,10 @@ struct Tuning {
   // What a thread may take to wake up behind an opened gate before that counts as idle.
   Ns wake = 400 * us;
 
-  // A fixed-share tenant that is alone runs in pieces of about this length, so that it is not away for long.
+  // A fixed-share client that is alone runs in pieces of about this length, so that it is not away for long.
   Ns chunk = 2 * ms;
 
-  // What a batch tenant may have in flight: what the next one waits for.
+  // What a batch client may have in flight: what the next one waits for.
   Ns bound = 1 * ms;
   Ns least_bound = 100 * us;
   // And alone: a driver takes a thousand launches ahead, which with kernels of 5 ms would be five seconds of
@@ -70,7 +70,7 @@ struct Tuning {
   Ns bound_alone = 50 * ms;
 
   // A drain may take twice the longest kernel known; then the next gate opens anyway, the hardware
-  // interleaves the two, and each is charged its part. Among batch tenants it is worth waiting for a kernel
+  // interleaves the two, and each is charged its part. Among batch clients it is worth waiting for a kernel
   // of 50 ms: it would take as long interleaved, plus the switches, and shares could not be told apart.
   Ns least_drain = 2 * ms, most_drain = 100 * ms, most_drain_urgent = 4 * ms;
 

@@ -2,18 +2,18 @@
 
 namespace carve::share {
 
-void make_timetable(std::span<const Terms> tenants, std::span<Window> out) {
+void make_timetable(std::span<const Terms> clients, std::span<Window> out) {
   const auto has_window = [](const Terms& t) {
     return t.policy == Policy::fixed_share && t.share.basis_points != 0;
   };
   int64_t sum = 0;
-  for (const Terms& t : tenants)
+  for (const Terms& t : clients)
     if (has_window(t)) sum += t.share.basis_points;
   Ns offset = 0;
-  for (size_t i = 0; i < tenants.size(); ++i) {
+  for (size_t i = 0; i < clients.size(); ++i) {
     out[i] = {};
-    if (!has_window(tenants[i]) || sum > 10000) continue;
-    const Ns length = timetable_period * tenants[i].share.basis_points / 10000;
+    if (!has_window(clients[i]) || sum > 10000) continue;
+    const Ns length = timetable_period * clients[i].share.basis_points / 10000;
     out[i] = {timetable_period, offset, length};
     offset += length;
   }

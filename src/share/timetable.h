@@ -1,4 +1,4 @@
-// What fixed-share tenants do while there is no arbiter: each runs in its own window of every period, by the
+// What fixed-share clients do while there is no arbiter: each runs in its own window of every period, by the
 // clock that all processes share. The windows do not overlap, so nobody has to know of the others; left to
 // local buckets, 20/30/50 % would become 13/20/38 %, because whose turns collide pay for each other.
 #pragma once
@@ -15,11 +15,11 @@ struct Window {
 };
 
 // The longer, the less is lost at the windows' edges (a wake, a switch of contexts, the last work of the one
-// before), and the longer everybody pauses. Of 20 ms three tenants lost 5 %.
+// before), and the longer everybody pauses. Of 20 ms three clients lost 5 %.
 inline constexpr Ns timetable_period = 60 * ms;
 
-// One window per tenant, in their order. Burst tenants and a sum above 100 % get none: they go, and the
+// One window per client, in their order. Burst clients and a sum above 100 % get none: they go, and the
 // hardware takes turns.
-void make_timetable(std::span<const Terms> tenants, std::span<Window> out);
+void make_timetable(std::span<const Terms> clients, std::span<Window> out);
 
 }  // namespace carve::share

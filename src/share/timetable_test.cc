@@ -10,18 +10,18 @@ namespace {
 TEST(Timetable, gives_each_its_share_in_windows_that_do_not_overlap) {
   std::mt19937 random(1);
   for (int round = 0; round < 1000; ++round) {
-    std::vector<Terms> tenants;
+    std::vector<Terms> clients;
     uint32_t left = 10000;
-    while (left > 0 && tenants.size() < most_tenants) {
+    while (left > 0 && clients.size() < max_clients) {
       const uint32_t share = std::min(left, 1 + static_cast<uint32_t>(random() % 4000));
-      tenants.push_back({.share = {share}});
+      clients.push_back({.share = {share}});
       left -= share;
     }
-    std::vector<Window> windows(tenants.size());
-    make_timetable(tenants, windows);
+    std::vector<Window> windows(clients.size());
+    make_timetable(clients, windows);
     Ns end = 0;
-    for (size_t i = 0; i < tenants.size(); ++i) {
-      EXPECT_EQ(windows[i].length, timetable_period * tenants[i].share.basis_points / 10000);
+    for (size_t i = 0; i < clients.size(); ++i) {
+      EXPECT_EQ(windows[i].length, timetable_period * clients[i].share.basis_points / 10000);
       EXPECT_GE(windows[i].offset, end);
       end = windows[i].offset + windows[i].length;
     }
@@ -29,11 +29,11 @@ TEST(Timetable, gives_each_its_share_in_windows_that_do_not_overlap) {
   }
 }
 
-TEST(Timetable, lets_burst_tenants_and_more_than_all_of_a_device_go) {
-  const Terms tenants[] = {
+TEST(Timetable, lets_burst_clients_and_more_than_all_of_a_device_go) {
+  const Terms clients[] = {
       {.share = {2000}}, {.policy = Policy::native_burst_share, .share = {3000}}, {.share = {5000}}};
   Window windows[3];
-  make_timetable(tenants, windows);
+  make_timetable(clients, windows);
   EXPECT_EQ(windows[0].length, timetable_period / 5);
   EXPECT_EQ(windows[1].period, 0);
   EXPECT_EQ(windows[2].offset, timetable_period / 5);

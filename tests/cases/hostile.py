@@ -179,7 +179,7 @@ def control():
         answer = b""
         while part := s.recv(65536):
             answer += part
-        say(f"{method} {path}", answer.startswith(b"HTTP/1.1 403") and b"carve:inside-a-tenant" in answer, answer[:60])
+        say(f"{method} {path}", answer.startswith(b"HTTP/1.1 403") and b"carve:called-from-slice" in answer, answer[:60])
         if os.fork() == 0:  # Nor by a child that ran away from its session and parent.
             os.setsid()
             if os.fork():

@@ -118,7 +118,7 @@ def test_strangers_and_slices_without_isolation_are_never_touched(world):
         world.begin("run", "--memory", "1GiB", "--name", "open", "--isolation", "none", "--", "sh", "-c",
                     f"LD_PRELOAD= exec {LOAD} --allocate 300MiB --seconds 600")
         assert caught(world, "open", "no isolation")
-        assert until(lambda: any(str(stranger.pid) in s for s in world.json("devices")["devices"][0]["strangers"]))
+        assert until(lambda: any(str(stranger.pid) in s for s in world.json("devices")["devices"][0]["unmanaged_processes"]))
         time.sleep(1.5)
         assert stranger.poll() is None and {"a", "open"} <= set(world.slices())
     finally:

@@ -1,4 +1,4 @@
-"""Containers are tenants like any other: podman starts an image that knows nothing of Carve."""
+"""Containers are slices like any other: podman starts an image that knows nothing of Carve."""
 import json
 import os
 import pathlib

@@ -34,7 +34,7 @@ def still_well(world):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the pages of an ordinary user's agent protect against accidents only")
-def test_the_pages_that_limit_a_tenant_cannot_be_written_even_by_root(world):
+def test_the_pages_that_limit_a_slice_cannot_be_written_even_by_root(world):
     neighbour(world)
     attack(world, "pages")
     attack(world, "mounts", through=("setpriv", "--bounding-set", "-sys_admin"))
@@ -70,19 +70,19 @@ def test_the_bytes_of_the_dead_are_free_within_milliseconds(world):
     print(attack(world, "reclaim"))
 
 
-def test_strangers_are_no_tenants_but_are_seen(world):
+def test_strangers_are_no_slices_but_are_seen(world):
     neighbour(world)
     environment = {"SIMGPU_DIR": str(world.folder / "state/sim"), "LD_LIBRARY_PATH": str(LOAD.parents[1] / "lib/carve/sim")}
     stranger = subprocess.Popen([LOAD, "--allocate", "512MiB", "--seconds", "30"], env={**os.environ, **environment}, stdout=subprocess.DEVNULL)
     try:
-        assert until(lambda: any(str(stranger.pid) in s for s in world.json("devices")["devices"][0]["strangers"]))
+        assert until(lambda: any(str(stranger.pid) in s for s in world.json("devices")["devices"][0]["unmanaged_processes"]))
         assert any("audit" in c["name"] for c in world.json("doctor")["checks"])
         out = subprocess.run(["/usr/bin/python3", "-c", f"""
 import socket, struct
 s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.connect("{world.socket}.attach")
 s.send(struct.pack("<IIIIQ5Q", 0x41565243, 1, 64, 1, 1, 0, 0, 0, 0, 0))
 print(struct.unpack_from("<I", s.recv(256), 12)[0])"""], capture_output=True, text=True)
-        assert out.stdout.strip() == "1", "not a tenant: left alone"
+        assert out.stdout.strip() == "1", "not a slice: left alone"
     finally:
         stranger.kill()
         stranger.wait()

@@ -69,7 +69,7 @@ def test_memory_and_compute_must_be_free_on_the_same_device(world):
     assert until(lambda: world.carve("explain", "--memory", "10GiB", "--compute", "10%").returncode == 0)
 
 
-def test_the_seventeenth_isolated_tenant_of_a_device_is_refused(world):
+def test_the_seventeenth_isolated_slice_of_a_device_is_refused(world):
     for i in range(16):
         hold(world, f"t{i}", "--memory", "512MiB", "--device", "0")
     done = world.carve("run", "--memory", "512MiB", "--device", "0", "--", "true")

@@ -1,4 +1,4 @@
-"""The quota: a tenant's explicit allocations and contexts together never pass it, by not one byte."""
+"""The quota: a slice's explicit allocations and contexts together never pass it, by not one byte."""
 import json
 import threading
 import time

@@ -1,4 +1,4 @@
-"""The agent dies, is started again, is started twice, finds its ledger broken: tenants run on, nothing is lost."""
+"""The agent dies, is started again, is started twice, finds its ledger broken: slices run on, nothing is lost."""
 import os
 import pathlib
 import signal
@@ -16,7 +16,7 @@ def crash(world):
 
 
 def holders(world, count, seconds=600):
-    """Tenants that hold memory and do nothing else."""
+    """Slices that hold memory and do nothing else."""
     for i in range(count):
         world.begin("run", "--memory", "2GiB", "--name", f"t{i}", "--", LOAD, "--allocate", "1GiB", "--seconds", seconds)
     for i in range(count):
@@ -29,7 +29,7 @@ def ledger(world):
             for s in sorted(world.slices().values(), key=lambda s: s["name"])]
 
 
-def test_tenants_survive_the_agents_death_again_and_again(world):
+def test_slices_survive_the_agents_death_again_and_again(world):
     holders(world, 3)
     before = ledger(world)
     free = [d["free_bytes"] for d in world.json("devices")["devices"]]
@@ -77,7 +77,7 @@ def test_who_died_while_the_agent_was_away_gave_everything_back(world):
     assert "while the agent was away" in world.carve("show", "t0").stdout
 
 
-def test_a_process_of_a_tenant_that_died_meanwhile_is_reclaimed(world):
+def test_a_process_of_a_slice_that_died_meanwhile_is_reclaimed(world):
     script = f"{LOAD} --allocate 1GiB --seconds 600 & echo $! > {world.folder}/pid; {LOAD} --allocate 512MiB --seconds 600"
     world.begin("run", "--memory", "4GiB", "--name", "a", "--", "sh", "-c", script)
     assert until(lambda: world.slices().get("a", {}).get("parts", [{}])[0].get("charged_bytes", 0) >= 2 * GiB)
@@ -108,7 +108,7 @@ def test_a_dead_keeper_is_replaced(world):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another process's pages can be had by root alone")
-def test_even_without_its_keeper_the_report_is_found_in_a_tenant(world):
+def test_even_without_its_keeper_the_report_is_found_in_a_slice(world):
     holders(world, 1)
     keeper = keeper_of(world)
     crash(world)
@@ -205,7 +205,7 @@ def test_a_wrong_start_is_a_sentence_and_a_status(words, status, says, tmp_path)
     assert says in done.stderr and "carved: " in done.stderr
 
 
-def test_an_ordinary_end_leaves_tenants_running_and_the_next_agent_finds_them(world):
+def test_an_ordinary_end_leaves_slices_running_and_the_next_agent_finds_them(world):
     holders(world, 1)
     world.agent.send_signal(signal.SIGTERM)
     assert world.agent.wait(10) == 0

@@ -110,7 +110,7 @@ def test_stop_ends_everything_in_the_slice(world):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's agent makes cgroups")
-def test_a_tenant_with_a_cgroup_outlives_carve_run(world):
+def test_a_slice_with_a_cgroup_outlives_carve_run(world):
     program = world.begin("run", "--memory", "2GiB", "--name", "a", "--", LOAD, "--allocate", "64MiB", "--seconds", "30")
     pids = [p["pid"] for p in world.attached("a")["processes"] if p["attached"]]
     program.kill()

@@ -1,5 +1,5 @@
 """Shares of real processes: the shipped agent and library over a simulated device, under the real clock. Two shared cores play the
-device, the tenants and the arbiter, so tolerances are wide; tests/share asserts the exact figures in virtual time."""
+device, the slices and the arbiter, so tolerances are wide; tests/share asserts the exact figures in virtual time."""
 import json
 import os
 import pathlib
@@ -80,7 +80,7 @@ def test_a_guaranteed_share_is_held_beside_a_greedy_neighbour(world, words):
 
 
 @GUARANTEED
-def test_a_burst_tenant_alone_has_the_device(world):
+def test_a_burst_slice_alone_has_the_device(world):
     environment = {**os.environ, "SIMGPU_DIR": str(world.folder / "state/sim"), "LD_LIBRARY_PATH": str(BUILD / "lib/carve/sim")}
     ratios = []
     for _ in range(3):
@@ -149,7 +149,7 @@ PAST_THE_GATE = pathlib.Path(__file__).with_name("past_the_gate.py")
 
 
 def bypass(world):
-    """A tenant that goes past its gate, beside an honest one; in how many of the driver's samples it was named."""
+    """A slice that goes past its gate, beside an honest one; in how many of the driver's samples it was named."""
     honest = load(world, "honest", 60, "--kernels 200us --no-sync", 12)
     all_run(world, "honest")
     began = world.folder / "began"
@@ -189,7 +189,7 @@ def test_who_passes_its_gate_is_ended_where_so_configured(world):
 
 
 @pytest.mark.devices("a10x2", "--policy", "guaranteed-burst-share")
-def test_a_tenant_of_two_devices_has_its_share_of_both(world):
+def test_a_slice_of_two_devices_has_its_share_of_both(world):
     gang = world.begin("run", "--total-memory", "2GiB", "--devices", 2, "--compute", "40%", "--name", "gang", "--", LOAD, "--device", "all",
                        *"--kernels 200us --no-sync".split(), "--seconds", 14)
     beside = [load(world, f"n{i}", 60, "--kernels 200us --no-sync", 14, "--device", i) for i in range(2)]

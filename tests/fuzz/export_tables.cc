@@ -1,4 +1,4 @@
-// A tenant may write anything into its table of exports. Whatever stands there, a lookup stays inside it,
+// A slice may write anything into its table of exports. Whatever stands there, a lookup stays inside it,
 // what was just published is found, and nobody learns "own" for something whose name stands nowhere.
 //
 // An input is a list of 9 bytes: what to do, and a word.

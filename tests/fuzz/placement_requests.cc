@@ -47,7 +47,7 @@ Request request(Dice& dice) {
   r.isolation = dice.number(1) % 4 == 0 ? Isolation::none : Isolation::memory;
   for (uint64_t n = dice.number(1) % 3; n > 0; --n) r.models.push_back(dice.word());
   for (uint64_t n = dice.number(1) % 3; n > 0; --n) r.labels.emplace_back(dice.word(), dice.word());
-  r.tenant = dice.word();
+  r.slice = dice.word();
   r.application = dice.word();
   return r;
 }
@@ -65,8 +65,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     c.free = {dice.number(2) % ((c.device.native.count >> 20) + 1) << 20};
     c.free_share = {static_cast<uint32_t>(dice.number(2) % 10001)};
     c.context = {dice.number(1) << 20};
-    c.tenants = static_cast<unsigned>(dice.number(1) % 20);
-    c.isolated = c.tenants - static_cast<unsigned>(dice.number(1) % (c.tenants + 1));
+    c.slices = static_cast<unsigned>(dice.number(1) % 20);
+    c.isolated = c.slices - static_cast<unsigned>(dice.number(1) % (c.slices + 1));
     c.exclusive = dice.number(1) % 16 == 0;
     if (dice.number(1) % 16 == 0) c.trouble = "lost";
     devices.push_back(c);
@@ -90,7 +90,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       const place::DeviceSnapshot& c = devices[chosen[i]];
       if (answer.placement->memory > c.free || answer.placement->share > c.free_share) std::abort();
       if (c.exclusive || !c.trouble.empty() || !answer.verdicts[chosen[i]].fits) std::abort();
-      if (sound->exclusive && c.tenants != 0) std::abort();
+      if (sound->exclusive && c.slices != 0) std::abort();
     }
   }
   return 0;

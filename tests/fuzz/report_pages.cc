@@ -1,4 +1,4 @@
-// A tenant may write anything into its Report. Whatever stands there, the agent's questions have an end and
+// A slice may write anything into its Report. Whatever stands there, the agent's questions have an end and
 // stay inside the page, and a slot that it says it reclaimed holds nothing.
 //
 // An input is a list of stores of 12 bytes: the word's place (4 bytes, modulo the page) and its value.

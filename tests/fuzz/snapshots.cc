@@ -17,7 +17,7 @@ void check(const Snapshot& snapshot, Strategy strategy) {
   const place::Fleet& fleet = scene.engine.fleet();
   for (uint32_t n = 0; n < fleet.nodes(); ++n)
     for (const place::DeviceState& c : fleet.devices(n))
-      if (c.free > c.usable || c.free_share > whole_device || c.isolated > most_tenants) std::abort();
+      if (c.free > c.usable || c.free_share > whole_device || c.isolated > max_isolated_slices) std::abort();
   const uint64_t free_before = fleet.free_share();
   const place::Repack plan = place::repack(scene.engine, scene.standing, 2);
   if (plan.moves.size() > snapshot.held.size() || fleet.free_share() != free_before) std::abort();
@@ -27,7 +27,7 @@ void check(const Snapshot& snapshot, Strategy strategy) {
     if (node >= fleet.nodes() || device >= fleet.devices(node).size() ||
         !emptied.emplace(node, device).second)
       std::abort();
-    if (fleet.devices(node)[device].tenants == 0) std::abort();
+    if (fleet.devices(node)[device].slices == 0) std::abort();
   }
 }
 

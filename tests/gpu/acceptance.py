@@ -145,7 +145,7 @@ class Machine:
 
     def idle(self, seconds=10):
         end = time.monotonic() + seconds
-        while self.device()["tenants"] and time.monotonic() < end:
+        while self.device()["slices"] and time.monotonic() < end:
             time.sleep(0.02)
 
     def end(self):
@@ -315,7 +315,7 @@ def visible(m):
     """Whether NVML tells the processes of the device, without which nobody can be caught."""
     program = subprocess.Popen([m.build / "bin/carve-load", "--allocate", "2MiB", "--seconds", "3"], env=m.native,
                                stdout=subprocess.DEVNULL)
-    seen = until(lambda: m.device()["strangers"], 3)
+    seen = until(lambda: m.device()["unmanaged_processes"], 3)
     program.wait()
     return bool(seen)
 

@@ -1,4 +1,4 @@
-// An agent in miniature, for tests of the guest library alone: one tenant, one thread, the attach protocol
+// An agent in miniature, for tests of the guest library alone: one slice, one thread, the attach protocol
 // of wire/shm/FORMAT.md and the reclaiming of dead processes' lanes. Whatever a reply should be can be bent.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace carve::test {
 
-// The pages of a tenant, as an agent makes them.
+// The pages of a slice, as an agent makes them.
 struct PageFiles {
   PageFiles();
   PageFiles(const PageFiles&) = delete;

@@ -45,7 +45,7 @@ struct Device {
   ~Device() { Child({"rm", "-rf", folder}, {}).wait(); }
 };
 
-// What a tenant has under way, as an arbiter reads it.
+// What a slice has under way, as an arbiter reads it.
 struct Seen {
   uint64_t in_flight = 0;  // Estimated ns.
   uint64_t submitted = 0;
@@ -252,7 +252,7 @@ TEST(Kill, anywhere_among_launches_leaves_a_slot_that_the_next_process_can_use) 
   EXPECT_EQ(said.substr(0, 3), "ok ");
 }
 
-TEST(Agent, that_falls_silent_leaves_its_tenants_to_the_timetable) {
+TEST(Agent, that_falls_silent_leaves_its_slices_to_the_timetable) {
   const Device device;
   Arbiter arbiter(device);
   arbiter.set(shm::Pass::closed, 0);

@@ -187,7 +187,7 @@ TEST(Monitor, inside_a_slice_sees_the_slice_and_itself) {
   const Driver& driver = simulated();
   Agent agent({{driver.uuids[1], 2048 * MiB, 256 * MiB}});
   Child neighbour({PROGRAM, "hold", "104857600"},
-                  plain(driver));  // On the other device, outside of any tenant.
+                  plain(driver));  // On the other device, outside of any slice.
   EXPECT_EQ(neighbour.line(), "held");
   auto environment = hooked(driver, agent.socket());
   environment.push_back("CUDA_VISIBLE_DEVICES=0");
@@ -245,7 +245,7 @@ TEST(Quota, of_a_device_that_was_not_granted_is_nothing) {
 
 uint64_t spilled(const Agent& agent) { return shm::read(agent.pages.file->spill.budget[0]).used; }
 
-// Sixteen processes of two tenants on one device, each tenant with memory beyond its quota on the host,
+// Sixteen processes of two slices on one device, each slice with memory beyond its quota on the host,
 // killed at random while they charge, give back, spill and export. A kill never makes a survivor wait: no
 // call of theirs sleeps, or spins for the 5 ms that it may take until the dead one's bytes are back.
 TEST(Quota, is_exact_again_after_a_storm_of_kills) {
@@ -253,13 +253,13 @@ TEST(Quota, is_exact_again_after_a_storm_of_kills) {
   constexpr uint64_t context = 2 * MiB, quota = 8 * context + 40 * MiB, spill = 20 * MiB;
   const int rounds = long_run ? 1000 : 150;
   Witness patience;
-  std::vector<std::unique_ptr<Agent>> tenants;
+  std::vector<std::unique_ptr<Agent>> slices;
   for (int i = 0; i < 2; ++i)
-    tenants.push_back(std::make_unique<Agent>(std::vector<Grant>{{driver.uuids[0], quota, context, spill}}));
+    slices.push_back(std::make_unique<Agent>(std::vector<Grant>{{driver.uuids[0], quota, context, spill}}));
   std::mt19937 random(2024);
   std::vector<std::unique_ptr<Child>> children(16);
   const auto start = [&](size_t i) {
-    auto environment = hooked(driver, tenants[i % 2]->socket());
+    auto environment = hooked(driver, slices[i % 2]->socket());
     environment.push_back("CHURN_WITNESS=" + patience.path());
     return std::make_unique<Child>(std::vector<std::string>{PROGRAM, "churn", std::to_string(random())},
                                    environment);
@@ -267,9 +267,9 @@ TEST(Quota, is_exact_again_after_a_storm_of_kills) {
   for (size_t i = 0; i < children.size(); ++i) children[i] = start(i);
   for (int round = 0; round < rounds; ++round) {
     usleep(random() % 8000);
-    for (const auto& tenant : tenants) {
-      EXPECT_LE(used(*tenant), quota);
-      EXPECT_LE(spilled(*tenant), spill);
+    for (const auto& slice : slices) {
+      EXPECT_LE(used(*slice), quota);
+      EXPECT_LE(spilled(*slice), spill);
     }
     const size_t victim = random() % children.size();
     children[victim]->kill();
@@ -284,11 +284,11 @@ TEST(Quota, is_exact_again_after_a_storm_of_kills) {
   // A shared machine stalls now and then. A lock left behind would stop seven siblings at every other kill.
   EXPECT_LE(patience.word(1), rounds / 10u) << "calls that slept";
   EXPECT_LE(patience.word(2), rounds / 10u) << "calls that spun for 5 ms";
-  for (const auto& tenant : tenants) {
-    ASSERT_TRUE(soon([&] { return tenant->living() == 0; }));
-    EXPECT_EQ(used(*tenant), 0u);
-    EXPECT_EQ(spilled(*tenant), 0u);
-    Child after({PROGRAM, "fill", "2097152"}, hooked(driver, tenant->socket()));
+  for (const auto& slice : slices) {
+    ASSERT_TRUE(soon([&] { return slice->living() == 0; }));
+    EXPECT_EQ(used(*slice), 0u);
+    EXPECT_EQ(spilled(*slice), 0u);
+    Child after({PROGRAM, "fill", "2097152"}, hooked(driver, slice->socket()));
     EXPECT_EQ(after.line(), std::to_string(quota + spill - context)) << "and all of it is usable";
   }
 }
@@ -343,9 +343,9 @@ TEST(Kill, at_any_instruction_of_a_call_leaves_the_budget_exact) {
   EXPECT_GT(kills, 10);
 }
 
-// A process of the tenant writes nonsense over the pages that all of them share: wrong figures and refusals,
+// A process of the slice writes nonsense over the pages that all of them share: wrong figures and refusals,
 // but nobody crashes, hangs or is told anything but "out of memory".
-TEST(Report, scribbled_over_harms_the_tenant_alone_and_crashes_nobody) {
+TEST(Report, scribbled_over_harms_the_slice_alone_and_crashes_nobody) {
   const Driver driver = standin();
   Agent agent({{driver.uuids[0], 64 * MiB, MiB}});
   std::vector<std::unique_ptr<Child>> children;
@@ -440,10 +440,10 @@ TEST(Attach, leaves_no_descriptor_open) {
   EXPECT_EQ(child.wait(), 0);
 }
 
-TEST(Attach, of_a_process_that_is_no_tenant_leaves_it_alone) {
+TEST(Attach, of_a_process_that_is_no_slice_leaves_it_alone) {
   const Driver driver = standin();
   Agent agent({{driver.uuids[0], 1 * MiB, 0}}, [](shm::AttachReply& r) {
-    r.status = shm::AttachStatus::not_a_tenant;
+    r.status = shm::AttachStatus::not_in_slice;
     return true;
   });
   Child child({PROGRAM, "info"}, hooked(driver, agent.socket()));

@@ -42,7 +42,7 @@ struct Error {
 
 inline Terms terms(Policy policy, uint32_t bp) { return {.policy = policy, .share = {bp}}; }
 
-// How far each tenant's charged share is from what it was granted.
+// How far each client's charged share is from what it was granted.
 inline Error share_error(Policy policy, const std::vector<uint32_t>& shares, const Shape& shape,
                          int windows = 4, uint64_t seed = 1) {
   World w({}, seed);
@@ -134,7 +134,7 @@ inline double error_bound(const Shape& shape) {
   return 100.0 * static_cast<double>(t.depth() + t.bound + shape.longest()) / 1e9;
 }
 
-// Burst tenants that come and go: how much of the time in which anybody wanted the device it was at work.
+// Burst clients that come and go: how much of the time in which anybody wanted the device it was at work.
 inline double conserved(uint64_t seed = 1) {
   World w({}, seed);
   w.add(terms(Policy::guaranteed_burst_share, 2000), {{.kernel = 200 * us}});
@@ -146,7 +146,7 @@ inline double conserved(uint64_t seed = 1) {
   return 100.0 * static_cast<double>(w.in_flight()) / static_cast<double>(w.wanted());
 }
 
-// A burst tenant alone, beside the same without an arbiter.
+// A burst client alone, beside the same without an arbiter.
 inline double alone(Policy policy) {
   const auto kernel_time = [](const Terms& t) {
     World w;
@@ -158,25 +158,25 @@ inline double alone(Policy policy) {
   return 100.0 * kernel_time(terms(policy, 3000)) / kernel_time(terms(Policy::native_burst_share, 3000));
 }
 
-inline double jain(unsigned tenants) {
+inline double jain(unsigned clients) {
   World w;
-  for (unsigned i = 0; i < tenants; ++i)
-    w.add(terms(Policy::guaranteed_burst_share, 10000 / tenants), {{.kernel = 200 * us}});
+  for (unsigned i = 0; i < clients; ++i)
+    w.add(terms(Policy::guaranteed_burst_share, 10000 / clients), {{.kernel = 200 * us}});
   w.run(1 * second);
   double least = 1;
   for (int k = 0; k < 4; ++k) {
     w.settle();
-    std::vector<Ns> before(tenants);
-    for (unsigned i = 0; i < tenants; ++i) before[i] = w.charged(i);
+    std::vector<Ns> before(clients);
+    for (unsigned i = 0; i < clients; ++i) before[i] = w.charged(i);
     w.run(1 * second);
     w.settle();
     double sum = 0, squares = 0;
-    for (unsigned i = 0; i < tenants; ++i) {
+    for (unsigned i = 0; i < clients; ++i) {
       const auto had = static_cast<double>(w.charged(i) - before[i]);
       sum += had;
       squares += had * had;
     }
-    least = std::min(least, sum * sum / (tenants * squares));
+    least = std::min(least, sum * sum / (clients * squares));
   }
   return least;
 }

@@ -1,5 +1,5 @@
 // Shares over the simulated device in virtual time: the figures that we claim, and what must hold of any mix
-// of tenants. A failing seed fails the same way each time: CARVE_SEED=n plays it alone, CARVE_SCENARIOS=n
+// of clients. A failing seed fails the same way each time: CARVE_SEED=n plays it alone, CARVE_SCENARIOS=n
 // plays more.
 #include "scenarios.h"
 
@@ -35,7 +35,7 @@ TEST(Shares, native_weights_are_proportions) {
   EXPECT_LE(weight_error(9000, 1000), 5.0);
 }
 
-TEST(Shares, a_latency_tenant_hardly_feels_a_trainer) {
+TEST(Shares, a_latency_client_hardly_feels_a_trainer) {
   const Latency kernels = latency({.kernel = 400 * us});
   EXPECT_LE(kernels.leased, 1.10);
   EXPECT_GE(kernels.native, 2.0) << "else this proves nothing";
@@ -48,7 +48,7 @@ TEST(Shares, a_latency_tenant_hardly_feels_a_trainer) {
 TEST(Shares, a_change_is_felt_within_150_ms) { EXPECT_LE(change_ms(), 150); }
 
 TEST(Shares, a_gang_s_devices_run_together) {
-  // Two devices of one tenant, each beside another neighbour: the follower may run while the leader does.
+  // Two devices of one client, each beside another neighbour: the follower may run while the leader does.
   // Nothing but the leader's gate joins the two arbiters.
   Device leading, following;
   Ns now = 3 * second;
@@ -59,7 +59,7 @@ TEST(Shares, a_gang_s_devices_run_together) {
   Ns together = 0, lead_ran = 0;
   const Ns tick = 100 * us;
   for (int i = 0; i < 50'000; ++i, now += tick) {
-    std::array<Observation, most_tenants> a{}, b{};
+    std::array<Observation, max_clients> a{}, b{};
     const auto watch = [&](const Device& d, Observation& o, unsigned place) {
       const bool open = d.gate(place).open;
       o.waiting = !open;
@@ -92,7 +92,7 @@ struct Mix {
              does.kernel >= 20 * us;
     }
   };
-  std::vector<One> tenants;
+  std::vector<One> clients;
 };
 
 Mix any_mix(uint64_t seed) {
@@ -122,7 +122,7 @@ Mix any_mix(uint64_t seed) {
     one.does.width = one_of(72u, 36u, 18u);
     one.does.begins = static_cast<Ns>(random() % 50) * ms;
     one.threads = one_of(1u, 1u, 2u, 4u);
-    mix.tenants.push_back(one);
+    mix.clients.push_back(one);
   }
   return mix;
 }
@@ -130,7 +130,7 @@ Mix any_mix(uint64_t seed) {
 std::vector<Ns> play(const Mix& mix, uint64_t seed, bool judge_it) {
   World w({}, seed);
   bool latency = false, saturate = true;
-  for (const Mix::One& one : mix.tenants) {
+  for (const Mix::One& one : mix.clients) {
     saturate &= !one.does.sync && one.does.requests == 0 && one.does.kernel >= 20 * us;
     w.add(one.terms, std::vector<Behaviour>(one.threads, one.does));
     latency |= one.terms.latency == LatencyClass::latency;
@@ -138,24 +138,24 @@ std::vector<Ns> play(const Mix& mix, uint64_t seed, bool judge_it) {
   w.run(500 * ms);
   w.settle();
   std::vector<Ns> before;
-  for (unsigned i = 0; i < mix.tenants.size(); ++i) before.push_back(w.charged(i));
+  for (unsigned i = 0; i < mix.clients.size(); ++i) before.push_back(w.charged(i));
   const Ns busy_before = w.arbiter().busy();
   w.run(1 * second);
   w.settle();
   std::vector<Ns> had;
   Ns sum = 0;
-  for (unsigned i = 0; i < mix.tenants.size(); ++i) {
+  for (unsigned i = 0; i < mix.clients.size(); ++i) {
     had.push_back(w.charged(i) - before[i]);
     sum += had[i];
   }
   if (!judge_it) return had;
   EXPECT_EQ(sum, w.arbiter().busy() - busy_before) << "no time is charged twice, none is lost";
   EXPECT_LE(sum, 1 * second + 5 * ms);
-  for (unsigned i = 0; i < mix.tenants.size(); ++i) {
-    const Mix::One& one = mix.tenants[i];
+  for (unsigned i = 0; i < mix.clients.size(); ++i) {
+    const Mix::One& one = mix.clients[i];
     const double share = one.terms.share.basis_points / 100.0, got = static_cast<double>(had[i]) / 1e7;
     const bool is_latency = one.terms.latency == LatencyClass::latency;
-    const std::string who = "tenant " + std::to_string(i) + ", " + std::string(text(one.terms.policy)) + " " +
+    const std::string who = "client " + std::to_string(i) + ", " + std::string(text(one.terms.policy)) + " " +
                             std::to_string(share) + " %, kernels of " + std::to_string(one.does.kernel) +
                             " ns";
     // A fixed share is a cap, but for what was saved up.
@@ -163,7 +163,7 @@ std::vector<Ns> play(const Mix& mix, uint64_t seed, bool judge_it) {
       EXPECT_LE(got, share + (is_latency ? 17.0 : 1.5)) << who;
     }
     if (!one.always_wants()) continue;
-    // Whoever is entitled to something has it. A deep bucket lets a latency tenant have its own earlier.
+    // Whoever is entitled to something has it. A deep bucket lets a latency client have its own earlier.
     if (one.terms.policy != Policy::native_burst_share && !latency) {
       EXPECT_GE(got, share - 1.5) << who;
     }
@@ -194,7 +194,7 @@ TEST(Shares, a_seed_plays_the_same_each_time) {
     EXPECT_EQ(play(any_mix(seed), seed, false), play(any_mix(seed), seed, false)) << seed;
 }
 
-// A kernel that never ends, launched by one tenant: the hardware takes turns with it, and it pays for them.
+// A kernel that never ends, launched by one client: the hardware takes turns with it, and it pays for them.
 TEST(Shares, a_kernel_that_never_ends_is_its_owner_s_debt) {
   World w;
   const unsigned bad =

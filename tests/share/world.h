@@ -1,4 +1,4 @@
-// Tenants, one arbiter and one simulated device under a virtual clock: src/share decides, src/sim/model plays
+// Clients, one arbiter and one simulated device under a virtual clock: src/share decides, src/sim/model plays
 // the device, and between them stands a model of what programs, the library and the agent's thread do:
 // launches cost host time, a thread wakes up late, the arbiter too. An hour of it takes seconds and is the
 // same each time.
@@ -14,7 +14,7 @@
 
 namespace carve::share {
 
-// What one thread of a tenant does.
+// What one thread of a client does.
 struct Behaviour {
   Ns kernel = 200 * us;           // Of one kernel, or of one node of a graph.
   Ns longest = 0;                 // If more than `kernel`: lengths are uniform in between.
@@ -39,14 +39,14 @@ class World {
  public:
   explicit World(Tuning tuning = {}, uint64_t seed = 1, Delays delays = {})
       : arbiter_(tuning), delays_(delays), random_(seed) {
-    device_->facts.context_bytes = 1ull << 20;  // Room for many tenants.
+    device_->facts.context_bytes = 1ull << 20;  // Room for many clients.
     device_->facts.switch_ns = static_cast<uint64_t>(tuning.switch_cost);
   }
 
-  // A tenant with one thread and stream per behaviour. The same number names it in all answers.
+  // A client with one thread and stream per behaviour. The same number names it in all answers.
   unsigned add(const Terms& terms, std::vector<Behaviour> threads) {
     const auto place = arbiter_.join(terms, now());
-    Tenant t;
+    Client t;
     t.place = *place;
     t.context = device_.open();
     t.idle_since = now();
@@ -58,12 +58,12 @@ class World {
       if (b.requests > 0) thread.next_request = thread.at;
       t.threads.push_back(thread);
     }
-    tenants_.push_back(std::move(t));
+    clients_.push_back(std::move(t));
     look_at_ = now();
-    return static_cast<unsigned>(tenants_.size() - 1);
+    return static_cast<unsigned>(clients_.size() - 1);
   }
-  void remove(unsigned tenant) {  // Killed.
-    Tenant& t = tenants_[tenant];
+  void remove(unsigned client) {  // Killed.
+    Client& t = clients_[client];
     sim::abandon(*device_, t.context, device_.now);
     t.threads.clear();
     note_completions();
@@ -71,8 +71,8 @@ class World {
     t.gone = true;
     look_at_ = now();
   }
-  void change(unsigned tenant, const Terms& terms) {
-    arbiter_.change(tenants_[tenant].place, terms, now());
+  void change(unsigned client, const Terms& terms) {
+    arbiter_.change(clients_[client].place, terms, now());
     look_at_ = now();
   }
 
@@ -82,10 +82,10 @@ class World {
       Ns next = std::min(end, look_at_);
       const uint64_t event = sim::next_event(*device_);
       if (event != sim::kNever) next = std::min(next, static_cast<Ns>(event));
-      for (const Tenant& t : tenants_)
+      for (const Client& t : clients_)
         for (const Thread& thread : t.threads) next = std::min(next, thread.at);
       advance_to(std::max(next, now()));
-      for (Tenant& t : tenants_)
+      for (Client& t : clients_)
         for (Thread& thread : t.threads)
           if (thread.at <= now()) act(t, thread);
       if (look_at_ <= now()) look();
@@ -97,14 +97,14 @@ class World {
 
   Ns now() const { return static_cast<Ns>(device_.now); }
   const Device& arbiter() const { return arbiter_; }
-  const Account& account(unsigned tenant) const { return arbiter_.account(tenants_[tenant].place); }
-  Ns charged(unsigned tenant) const { return account(tenant).charged; }
+  const Account& account(unsigned client) const { return arbiter_.account(clients_[client].place); }
+  Ns charged(unsigned client) const { return account(client).charged; }
   // What the device says: time in which its kernels ran.
-  Ns kernel_time(unsigned tenant) {
+  Ns kernel_time(unsigned client) {
     sim::Device& d = *device_;
-    const sim::Context& c = d.contexts[tenants_[tenant].context];
+    const sim::Context& c = d.contexts[clients_[client].context];
     const bool runs = d.engine.compute == sim::Compute::running &&
-                      d.engine.owner == static_cast<int32_t>(tenants_[tenant].context);
+                      d.engine.owner == static_cast<int32_t>(clients_[client].context);
     return static_cast<Ns>(c.busy_ns + (runs ? d.engine.now_ns - d.engine.accounted_ns : 0));
   }
   Ns device_time() {
@@ -116,7 +116,7 @@ class World {
   // Time in which somebody had work on the device or stood at a gate, whatever its policy allowed.
   Ns wanted() const { return wanted_; }
   Ns in_flight() const { return in_flight_; }
-  std::vector<Ns>& latencies(unsigned tenant) { return tenants_[tenant].latencies; }
+  std::vector<Ns>& latencies(unsigned client) { return clients_[client].latencies; }
   uint64_t looks() const { return looks_; }
 
  private:
@@ -132,7 +132,7 @@ class World {
     std::deque<std::pair<uint64_t, Ns>> flying;  // Sequence of each last node, and its work.
     Ns flying_ns = 0;
   };
-  struct Tenant {
+  struct Client {
     unsigned place = 0, context = 0;
     std::vector<Thread> threads;
     Ns busy = 0;  // Since the last look.
@@ -142,12 +142,12 @@ class World {
     std::vector<Ns> latencies;
   };
 
-  static bool flies(const Tenant& t) {
+  static bool flies(const Client& t) {
     for (const Thread& thread : t.threads)
       if (!thread.flying.empty() && !thread.does.lies) return true;
     return false;
   }
-  static bool waits(const Tenant& t) {
+  static bool waits(const Client& t) {
     for (const Thread& thread : t.threads)
       if (thread.at_gate) return true;
     return false;
@@ -156,9 +156,9 @@ class World {
   void advance_to(Ns t) {
     const Ns dt = t - now();
     bool any = false, wanted = false;
-    for (Tenant& tenant : tenants_) {
-      if (flies(tenant)) tenant.busy += dt, any = true;
-      wanted |= flies(tenant) || waits(tenant);
+    for (Client& client : clients_) {
+      if (flies(client)) client.busy += dt, any = true;
+      wanted |= flies(client) || waits(client);
     }
     if (any) in_flight_ += dt;
     if (wanted) wanted_ += dt;
@@ -166,7 +166,7 @@ class World {
     note_completions();
   }
   void note_completions() {
-    for (Tenant& t : tenants_) {
+    for (Client& t : clients_) {
       const bool flew = flies(t);
       for (Thread& thread : t.threads) {
         bool moved = false;
@@ -189,7 +189,7 @@ class World {
     }
   }
 
-  void act(Tenant& t, Thread& thread) {
+  void act(Client& t, Thread& thread) {
     const Behaviour& does = thread.does;
     if (does.idle_for > 0 && (now() - start_) % (does.busy_for + does.idle_for) >= does.busy_for) {
       thread.at_gate = false;
@@ -247,8 +247,8 @@ class World {
 
   void look() {
     ++looks_;
-    std::array<Observation, most_tenants> seen{};
-    for (Tenant& t : tenants_) {
+    std::array<Observation, max_clients> seen{};
+    for (Client& t : clients_) {
       if (t.gone) continue;
       Observation& o = seen[t.place];
       o.waiting = waits(t);
@@ -262,7 +262,7 @@ class World {
     }
     const Ns next = arbiter_.step(now(), seen);
     look_at_ = next == never ? never : next + delays_.look;
-    for (Tenant& t : tenants_)
+    for (Client& t : clients_)
       if (!t.gone && arbiter_.gate(t.place).open)
         for (Thread& thread : t.threads)
           if (thread.at_gate) thread.at_gate = false, thread.at = now() + delays_.wake;
@@ -272,7 +272,7 @@ class World {
   Device arbiter_;
   Delays delays_;
   std::mt19937_64 random_;
-  std::vector<Tenant> tenants_;
+  std::vector<Client> clients_;
   Ns start_ = static_cast<Ns>(sim::TestDevice::start);
   Ns look_at_ = never;
   Ns wanted_ = 0, in_flight_ = 0;

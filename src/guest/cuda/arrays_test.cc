@@ -60,79 +60,79 @@ class Arrays : public DriverTest {
 };
 
 TEST_F(Arrays, are_charged_what_the_driver_says_of_their_twin) {
-  Attached tenant;
+  Attached slice;
   CUarray a = nullptr;
   const CUDA_ARRAY_DESCRIPTOR d = {100, 100, CU_AD_FORMAT_UNSIGNED_INT8, 1};
   ASSERT_EQ(cuArrayCreate_v2(&a, &d), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 7u << 16) << "400 KiB in steps of 64";
+  EXPECT_EQ(slice.used(), 7u << 16) << "400 KiB in steps of 64";
   EXPECT_EQ(arrays_.size(), 1u) << "the twin is gone";
   CUarray b = nullptr;
   const auto large = bytes(4096, 700);
   ASSERT_EQ(cuArray3DCreate_v2(&b, &large), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), (7u << 16) + 4 * MiB);
+  EXPECT_EQ(slice.used(), (7u << 16) + 4 * MiB);
   EXPECT_EQ(cuArrayDestroy(a), CUDA_SUCCESS);
   EXPECT_EQ(cuArrayDestroy(b), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(Arrays, over_the_quota_are_refused) {
-  Attached tenant(1, 10 * MiB);
+  Attached slice(1, 10 * MiB);
   const auto d = bytes(4096, 2600);
   CUarray a = nullptr;
   EXPECT_EQ(cuArray3DCreate_v2(&a, &d), CUDA_ERROR_OUT_OF_MEMORY);
   CUmipmappedArray m = nullptr;
   EXPECT_EQ(cuMipmappedArrayCreate(&m, &d, 3), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_TRUE(arrays_.empty());
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(Arrays, mipmapped_ones_too) {
-  Attached tenant;
+  Attached slice;
   const auto d = bytes(4096, 256);
   CUmipmappedArray m = nullptr;
   ASSERT_EQ(cuMipmappedArrayCreate(&m, &d, 3), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 1 * MiB);
+  EXPECT_EQ(slice.used(), 1 * MiB);
   EXPECT_EQ(cuMipmappedArrayDestroy(m), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(Arrays, sparse_and_deferred_ones_take_nothing) {
-  Attached tenant(1, MiB);
+  Attached slice(1, MiB);
   for (const unsigned flag : {CUDA_ARRAY3D_SPARSE, CUDA_ARRAY3D_DEFERRED_MAPPING}) {
     const auto d = bytes(1 << 16, 1 << 14, 0, flag);
     CUarray a = nullptr;
     EXPECT_EQ(cuArray3DCreate_v2(&a, &d), CUDA_SUCCESS);
   }
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(Arrays, whose_size_the_driver_does_not_tell_are_charged_an_upper_bound) {
-  Attached tenant(1, 64 * MiB);
+  Attached slice(1, 64 * MiB);
   refuses_twins = true;
   const auto flat = bytes(1000, 1000), layered = bytes(512, 128, 100, CUDA_ARRAY3D_LAYERED),
              deep = bytes(512, 128, 100), huge = bytes(SIZE_MAX, SIZE_MAX, SIZE_MAX);
   CUarray a = nullptr;
   ASSERT_EQ(cuArray3DCreate_v2(&a, &flat), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 1 * MiB) << "1,024 rows of 1,024 bytes";
+  EXPECT_EQ(slice.used(), 1 * MiB) << "1,024 rows of 1,024 bytes";
   ASSERT_EQ(cuArray3DCreate_v2(&a, &layered), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 9 * MiB) << "100 layers of 64 KiB";
+  EXPECT_EQ(slice.used(), 9 * MiB) << "100 layers of 64 KiB";
   ASSERT_EQ(cuArray3DCreate_v2(&a, &deep), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 17 * MiB) << "128 slices of 64 KiB";
+  EXPECT_EQ(slice.used(), 17 * MiB) << "128 slices of 64 KiB";
   EXPECT_EQ(cuArray3DCreate_v2(&a, &huge), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 TEST_F(Arrays, that_the_driver_refuses_are_not_charged) {
-  Attached tenant;
+  Attached slice;
   refuses_twins = true;
   const auto d = bytes(100, 100);
   CUarray a = nullptr;
   world->next_result = CUDA_ERROR_OUT_OF_MEMORY;
   EXPECT_EQ(cuArray3DCreate_v2(&a, &d), CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(Arrays, go_with_their_context) {
-  Attached tenant(1, 10 << 20, MiB);
+  Attached slice(1, 10 << 20, MiB);
   on<&cuCtxCreate_v2>([](CUcontext* c, unsigned, CUdevice) {
     *c = reinterpret_cast<CUcontext>(0x4440);
     return CUDA_SUCCESS;
@@ -144,9 +144,9 @@ TEST_F(Arrays, go_with_their_context) {
   const auto d = bytes(4096, 256);
   CUarray a = nullptr;
   ASSERT_EQ(cuArray3DCreate_v2(&a, &d), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 2 * MiB);
+  EXPECT_EQ(slice.used(), 2 * MiB);
   EXPECT_EQ(cuCtxDestroy_v2(context), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 }  // namespace

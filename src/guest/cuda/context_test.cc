@@ -53,10 +53,10 @@ class Contexts : public DriverTest {
 };
 
 TEST_F(Contexts, are_charged_when_created_and_take_their_allocations_along) {
-  Attached tenant(1, 10 << 20, context_bytes);
+  Attached slice(1, 10 << 20, context_bytes);
   CUcontext context = nullptr;
   ASSERT_EQ(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), context_bytes);
+  EXPECT_EQ(slice.used(), context_bytes);
   current_context = reinterpret_cast<uint64_t>(context);
   CUdeviceptr p = 0;
   ASSERT_EQ(cuMemAlloc_v2(&p, 2 << 20), CUDA_SUCCESS);
@@ -64,11 +64,11 @@ TEST_F(Contexts, are_charged_when_created_and_take_their_allocations_along) {
   CUdeviceptr elsewhere = 0;
   ASSERT_EQ(cuMemAlloc_v2(&elsewhere, 512), CUDA_SUCCESS);
   EXPECT_EQ(cuCtxDestroy_v2(context), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 512u);
+  EXPECT_EQ(slice.used(), 512u);
 }
 
 TEST_F(Contexts, that_do_not_fit_or_are_not_granted_are_refused) {
-  Attached tenant(1, context_bytes - 1, context_bytes);
+  Attached slice(1, context_bytes - 1, context_bytes);
   CUcontext context = nullptr;
   EXPECT_EQ(cuCtxCreate_v2(&context, 0, 0), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_ERROR_OUT_OF_MEMORY);
@@ -76,71 +76,71 @@ TEST_F(Contexts, that_do_not_fit_or_are_not_granted_are_refused) {
   EXPECT_EQ(cuDevicePrimaryCtxRetain(&context, 1), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(cuCtxCreate_v2(&context, 0, 77), CUDA_ERROR_INVALID_DEVICE);
   EXPECT_EQ(world->contexts, 0);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(Contexts, that_the_driver_refuses_are_not_charged) {
-  Attached tenant(1, 10 << 20, context_bytes);
+  Attached slice(1, 10 << 20, context_bytes);
   CUcontext context = nullptr;
   world->next_result = CUDA_ERROR_DEVICE_UNAVAILABLE;
   EXPECT_EQ(cuCtxCreate_v2(&context, 0, 0), CUDA_ERROR_DEVICE_UNAVAILABLE);
   world->next_result = CUDA_ERROR_DEVICE_UNAVAILABLE;
   EXPECT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_ERROR_DEVICE_UNAVAILABLE);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(Contexts, attached_twice_go_at_the_last_detach) {
-  Attached tenant(1, 10 << 20, context_bytes);
+  Attached slice(1, 10 << 20, context_bytes);
   CUcontext context = nullptr;
   ASSERT_EQ(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
   ASSERT_EQ(cuCtxAttach(&context, 0), CUDA_SUCCESS);
   EXPECT_EQ(cuCtxDetach(context), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), context_bytes);
+  EXPECT_EQ(slice.used(), context_bytes);
   EXPECT_EQ(cuCtxDetach(context), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(Contexts, a_primary_one_is_charged_from_the_first_retain_to_the_last_release) {
-  Attached tenant(1, 10 << 20, context_bytes);
+  Attached slice(1, 10 << 20, context_bytes);
   CUcontext context = nullptr;
   ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
   ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), context_bytes);
+  EXPECT_EQ(slice.used(), context_bytes);
   CUdeviceptr p = 0;
   ASSERT_EQ(cuMemAlloc_v2(&p, 512), CUDA_SUCCESS);
   EXPECT_EQ(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), context_bytes + 512);
+  EXPECT_EQ(slice.used(), context_bytes + 512);
   EXPECT_EQ(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
   EXPECT_EQ(cuDevicePrimaryCtxRelease_v2(0), CUDA_ERROR_INVALID_CONTEXT);
 }
 
 TEST_F(Contexts, a_reset_gives_back_whatever_the_count) {
-  Attached tenant(1, 10 << 20, context_bytes);
+  Attached slice(1, 10 << 20, context_bytes);
   CUcontext context = nullptr;
   ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
   ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
   EXPECT_EQ(cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
   ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), context_bytes);
+  EXPECT_EQ(slice.used(), context_bytes);
 }
 
 TEST_F(Contexts, retained_and_released_by_racing_threads_are_charged_exactly_while_active) {
-  Attached tenant(1, 10 << 20, context_bytes);
+  Attached slice(1, 10 << 20, context_bytes);
   std::vector<std::jthread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 5000; ++i) {
         CUcontext context = nullptr;
         EXPECT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
-        EXPECT_GE(tenant.used(), context_bytes);
+        EXPECT_GE(slice.used(), context_bytes);
         EXPECT_EQ(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
       }
     });
   }
   threads.clear();
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 }  // namespace

@@ -37,8 +37,8 @@ using namespace carve::guest;
 
 namespace {
 
-// Calls `see(device)` for those of the driver's devices that the tenant was granted, in the driver's order:
-// what CUDA_VISIBLE_DEVICES left, less what is not the tenant's. Until it says false.
+// Calls `see(device)` for those of the driver's devices that the slice was granted, in the driver's order:
+// what CUDA_VISIBLE_DEVICES left, less what is not the slice's. Until it says false.
 template <class See>
 CUresult each_granted(Process& p, See see) {
   int count = 0;

@@ -1,4 +1,4 @@
-// Which slice a call means. The driver numbers devices as CUDA_VISIBLE_DEVICES left them; the tenant's order
+// Which slice a call means. The driver numbers devices as CUDA_VISIBLE_DEVICES left them; the slice's order
 // is the agent's. The UUID joins the two, asked once per ordinal.
 #pragma once
 
@@ -9,8 +9,7 @@ namespace carve::guest {
 
 struct DeviceLookup {
   CUresult result;  // Not CUDA_SUCCESS: the driver does not know that device either, and says how.
-  unsigned
-      device;  // The index in Control::devices; `not_granted` for a device that the tenant was not given.
+  unsigned device;  // The index in Control::devices; `not_granted` for a device that the slice was not given.
 };
 DeviceLookup find_device(Process& process, CUdevice device);
 

@@ -15,7 +15,7 @@ constexpr uint64_t spin_ns = 50 * us, first_nap_ns = 200 * us, later_nap_ns = 5 
 constexpr uint64_t again_ns = 100 * ms;  // What an arbiter that saw a wait and forgot it would cost.
 constexpr uint64_t stuck_ns = 10 * ms;
 // Work that does not move may only be longer than is known, and whatever is let go then stands before the
-// next tenant's: first one launch at a time, then, since it may wait for a hundred, twice as many each time.
+// next slice's: first one launch at a time, then, since it may wait for a hundred, twice as many each time.
 constexpr uint32_t single_excuses = 4, most_excused = 1024;
 constexpr uint64_t ending_patience_ns = 1'000 * ms;
 constexpr uint64_t bound_without_agent_ns = 1 * ms;

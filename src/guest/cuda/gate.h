@@ -1,4 +1,4 @@
-// The gate in front of launches. The agent gives each tenant leases per device by one word in Control
+// The gate in front of launches. The agent gives each slice leases per device by one word in Control
 // (wire/shm/work.h, LeaseWord), and a launch reads that word: free, and it goes on at once, about 1 ns; under
 // a lease it is counted too, some 5 ns: no clock, no lock, no call. Everything else is out of line (gate.cc):
 //

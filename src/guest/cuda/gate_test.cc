@@ -49,47 +49,47 @@ TEST(Gate, sleeps_no_longer_than_until_the_next_window) {
 using Launches = LaunchTest;
 
 TEST_F(Launches, of_a_free_device_leave_no_trace) {
-  Governed tenant;
-  tenant.set(shm::Pass::free, 0);
+  Governed slice;
+  slice.set(shm::Pass::free, 0);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(launch(), CUDA_SUCCESS);
   EXPECT_EQ(launches->launched, 100);
-  EXPECT_EQ(tenant.work().threads_used, 0u);
+  EXPECT_EQ(slice.work().threads_used, 0u);
   EXPECT_EQ(launches->markers, 0);
 }
 
 TEST_F(Launches, without_work_pages_are_nobodys_business) {
-  Governed tenant;
-  tenant.close();
+  Governed slice;
+  slice.close();
   gates.count = 0;  // As a process without them attaches.
   EXPECT_EQ(launch(), CUDA_SUCCESS);
 }
 
 TEST_F(Launches, wait_at_a_closed_gate_of_their_own_device_only) {
-  Governed tenant(2);
-  tenant.close(1);
+  Governed slice(2);
+  slice.close(1);
   EXPECT_EQ(launch(), CUDA_SUCCESS);
   EXPECT_EQ(launches->launched, 1);
   std::jthread other([&] {
     current_device = 1;
     launch();
   });
-  ASSERT_TRUE(soon([&] { return tenant.line(1).waiting_since != 0; }));
+  ASSERT_TRUE(soon([&] { return slice.line(1).waiting_since != 0; }));
   EXPECT_EQ(launches->count(launches->launched), 1);
-  EXPECT_EQ(tenant.line(1).device, 2u);
-  tenant.lease(UINT64_MAX, 1);
+  EXPECT_EQ(slice.line(1).device, 2u);
+  slice.lease(UINT64_MAX, 1);
   other.join();
   EXPECT_EQ(launches->launched, 2);
-  EXPECT_EQ(tenant.line(1).waiting_since, 0u);
-  EXPECT_GT(tenant.line(1).waited, 0u);
+  EXPECT_EQ(slice.line(1).waiting_since, 0u);
+  EXPECT_GT(slice.line(1).waited, 0u);
   EXPECT_EQ(launch(), CUDA_SUCCESS) << "the first device's gate stayed open";
 }
 
 TEST_F(Launches, of_a_thread_that_changes_devices_meet_the_gate_of_the_new_one) {
-  Governed tenant(2);
-  tenant.set(shm::Pass::free, 0, 0);
-  tenant.close(1);
-  tenant.heartbeat->monotonic_ns = 1;  // Nobody home: the timetable is never.
-  tenant.control->devices[1].fallback_period = 1ull << 62;
+  Governed slice(2);
+  slice.set(shm::Pass::free, 0, 0);
+  slice.close(1);
+  slice.heartbeat->monotonic_ns = 1;  // Nobody home: the timetable is never.
+  slice.control->devices[1].fallback_period = 1ull << 62;
   EXPECT_EQ(launch(), CUDA_SUCCESS);
   std::jthread waiting([&] {
     EXPECT_EQ(launch(), CUDA_SUCCESS);
@@ -99,67 +99,67 @@ TEST_F(Launches, of_a_thread_that_changes_devices_meet_the_gate_of_the_new_one) 
   });
   ASSERT_TRUE(soon([&] {
     for (unsigned i = 0; i < 3; ++i)
-      if (tenant.line(i).waiting_since != 0) return true;
+      if (slice.line(i).waiting_since != 0) return true;
     return false;
   }));
   EXPECT_EQ(launches->count(launches->launched), 2);
-  tenant.set(shm::Pass::free, 0, 1);
+  slice.set(shm::Pass::free, 0, 1);
   waiting.join();
   EXPECT_EQ(launches->launched, 3);
 }
 
 TEST_F(Launches, after_the_end_of_their_lease_wait_for_another) {
-  Governed tenant;
+  Governed slice;
   launches->at_once = true;
   for (int i = 0; i < 64; ++i) launch();
-  tenant.control->devices[0].lease_deadline = 1;
+  slice.control->devices[0].lease_deadline = 1;
   std::atomic<int> more = 0;
   std::jthread other([&] {
     for (int i = 0; i < 40; ++i, ++more) launch();
   });
-  ASSERT_TRUE(soon([&] { return tenant.line(1).waiting_since != 0; }));
+  ASSERT_TRUE(soon([&] { return slice.line(1).waiting_since != 0; }));
   EXPECT_EQ(more, 0);
-  tenant.control->devices[0].lease_deadline = 0;
+  slice.control->devices[0].lease_deadline = 0;
   other.join();
   EXPECT_EQ(more, 40);
 }
 
 TEST_F(Launches, of_a_thread_under_way_find_the_end_of_their_lease_within_sixteen) {
-  Governed tenant;
+  Governed slice;
   launches->at_once = true;
   std::atomic<int> done = 0;
   std::atomic<bool> over = false;
   std::jthread other([&] {
     for (; !over || done < 1000; ++done) {
-      if (done == 500) tenant.control->devices[0].lease_deadline = 1;
+      if (done == 500) slice.control->devices[0].lease_deadline = 1;
       launch();
     }
   });
-  ASSERT_TRUE(soon([&] { return tenant.line().waiting_since != 0; }));
+  ASSERT_TRUE(soon([&] { return slice.line().waiting_since != 0; }));
   EXPECT_GE(done, 500);
   EXPECT_LE(done, 500 + static_cast<int>(turns_per_look));
   over = true;
-  tenant.control->devices[0].lease_deadline = 0;
+  slice.control->devices[0].lease_deadline = 0;
 }
 
 TEST_F(Launches, wake_an_arbiter_that_sleeps) {
-  Governed tenant;
-  tenant.close();
-  tenant.control->devices[0].arbiter = 5;
-  std::atomic<uint32_t>& asleep = tenant.heartbeat->arbiter[5].asleep;
+  Governed slice;
+  slice.close();
+  slice.control->devices[0].arbiter = 5;
+  std::atomic<uint32_t>& asleep = slice.heartbeat->arbiter[5].asleep;
   asleep = 1;
   std::jthread arbiter([&] {
     const timespec t = {10, 0};
     EXPECT_EQ(syscall(SYS_futex, &asleep, FUTEX_WAIT, 1, &t, nullptr, 0), 0);
     asleep = 0;
-    tenant.lease(UINT64_MAX);
+    slice.lease(UINT64_MAX);
   });
   EXPECT_EQ(launch(), CUDA_SUCCESS);
 }
 
 TEST_F(Launches, have_no_more_in_flight_than_the_bound_but_one_always_goes) {
-  Governed tenant;
-  tenant.lease(100'000);  // Less than a batch, which is what an unknown kernel counts as.
+  Governed slice;
+  slice.lease(100'000);  // Less than a batch, which is what an unknown kernel counts as.
   launch();
   std::atomic<bool> second = false;
   std::jthread other([&] {
@@ -174,8 +174,8 @@ TEST_F(Launches, have_no_more_in_flight_than_the_bound_but_one_always_goes) {
 }
 
 TEST_F(Launches, behind_a_long_unknown_kernel_go_one_by_one) {
-  Governed tenant;
-  tenant.lease(100'000);
+  Governed slice;
+  slice.lease(100'000);
   const uint64_t from = monotonic_ns();
   std::atomic<bool> ends = false;
   std::jthread other([&] {
@@ -188,39 +188,39 @@ TEST_F(Launches, behind_a_long_unknown_kernel_go_one_by_one) {
 }
 
 TEST_F(Launches, whose_work_does_not_move_go_all_the_same) {
-  Governed tenant;
-  tenant.lease(100'000);
+  Governed slice;
+  slice.lease(100'000);
   for (int i = 0; i < 5; ++i) launch(stream(1));
   EXPECT_EQ(launches->launched, 5);
   cuStreamSynchronize(stream(1));
-  EXPECT_EQ(tenant.line().flags, 0u);
-  EXPECT_FALSE(shm::BusyWord{tenant.line().busy}.is_busy());
+  EXPECT_EQ(slice.line().flags, 0u);
+  EXPECT_FALSE(shm::BusyWord{slice.line().busy}.is_busy());
 }
 
 TEST_F(Launches, into_a_capture_neither_wait_nor_leave_a_marker) {
-  Governed tenant;
-  tenant.close();
+  Governed slice;
+  slice.close();
   launches->captured = stream(7);
   for (int i = 0; i < 40; ++i) EXPECT_EQ(launch(stream(7)), CUDA_SUCCESS);
   EXPECT_EQ(launches->markers, 0);
-  EXPECT_EQ(tenant.line().unmarked, 0u);
-  EXPECT_FALSE(shm::BusyWord{tenant.line().busy}.is_busy());
+  EXPECT_EQ(slice.line().unmarked, 0u);
+  EXPECT_FALSE(shm::BusyWord{slice.line().busy}.is_busy());
 }
 
 TEST_F(Launches, when_the_program_ends_do_not_wait_for_ever) {
-  Governed tenant;
-  tenant.close();
-  tenant.process->meter.ending = true;
-  tenant.process->meter.ending_waits = 990 * ms;
+  Governed slice;
+  slice.close();
+  slice.process->meter.ending = true;
+  slice.process->meter.ending_waits = 990 * ms;
   EXPECT_EQ(launch(), CUDA_SUCCESS);
   EXPECT_EQ(launch(), CUDA_SUCCESS);
 }
 
 TEST_F(Launches, of_graphs_are_paced_and_learned_by_the_executable) {
-  Governed tenant;
+  Governed slice;
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(cuGraphLaunch(reinterpret_cast<CUgraphExec>(0x5550), stream(1)), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.line().submitted, 600'000u);
+  EXPECT_EQ(slice.line().submitted, 600'000u);
   EXPECT_EQ(launches->markers, 3) << "of unknown length: a marker right after each";
 }
 

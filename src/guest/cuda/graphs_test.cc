@@ -91,62 +91,62 @@ class Graphs : public DriverTest {
 };
 
 TEST_F(Graphs, that_allocate_are_charged_when_launched_and_give_back_when_trimmed) {
-  Attached tenant(1, 100 * MiB);
+  Attached slice(1, 100 * MiB);
   graphs_[1] = {{}, {10 * MiB, 0}, {40 * MiB, 0}};
   CUgraphExec exec = instantiated(1);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
   EXPECT_EQ(cuGraphLaunch(exec, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 2 * granule);
+  EXPECT_EQ(slice.used(), 2 * granule);
   EXPECT_EQ(cuGraphLaunch(exec, nullptr), CUDA_SUCCESS) << "what it has is enough for it again";
-  EXPECT_EQ(tenant.used(), 2 * granule);
+  EXPECT_EQ(slice.used(), 2 * granule);
   EXPECT_EQ(cuGraphExecDestroy(exec), CUDA_SUCCESS);
   EXPECT_EQ(cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(Graphs, over_the_quota_are_not_launched) {
-  Attached tenant(1, 100 * MiB);
+  Attached slice(1, 100 * MiB);
   graphs_[1] = {{120 * MiB, 0}};
   CUgraphExec exec = instantiated(1);
   EXPECT_EQ(cuGraphUpload(exec, nullptr), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(cuGraphLaunch(exec, nullptr), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(launches, 0u);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(Graphs, count_their_children) {
-  Attached tenant(1, 100 * MiB);
+  Attached slice(1, 100 * MiB);
   graphs_[1] = {{0, 2}, {0, 3}};
   graphs_[2] = {{33 * MiB, 0}};
   graphs_[3] = {{0, 2}, {}};
   EXPECT_EQ(cuGraphLaunch(instantiated(1), nullptr), CUDA_SUCCESS);
   EXPECT_EQ(reserved, 3 * granule);
-  EXPECT_EQ(tenant.used(), 3 * granule);
+  EXPECT_EQ(slice.used(), 3 * granule);
 }
 
 TEST_F(Graphs, unused_memory_of_theirs_goes_to_an_allocation_that_needs_it) {
-  Attached tenant(1, 100 * MiB);
+  Attached slice(1, 100 * MiB);
   graphs_[1] = {{80 * MiB, 0}};
   EXPECT_EQ(cuGraphLaunch(instantiated(1), nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 3 * granule);
+  EXPECT_EQ(slice.used(), 3 * granule);
   CUdeviceptr p = 0;
   EXPECT_EQ(cuMemAlloc_v2(&p, 60 * MiB), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 60 * MiB);
+  EXPECT_EQ(slice.used(), 60 * MiB);
 }
 
 TEST_F(Graphs, without_allocations_are_launched_whatever_the_quota) {
-  Attached tenant(1, 1);
+  Attached slice(1, 1);
   graphs_[1] = {{}, {}};
   EXPECT_EQ(cuGraphLaunch(instantiated(1), nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.process->graph_count, 0u);
+  EXPECT_EQ(slice.process->graph_count, 0u);
 }
 
 TEST_F(Graphs, whose_address_comes_again_are_others) {
-  Attached tenant(1, 10 * MiB);
+  Attached slice(1, 10 * MiB);
   graphs_[1] = {{80 * MiB, 0}};
   CUgraphExec exec = instantiated(1);
   EXPECT_EQ(cuGraphExecDestroy(exec), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.process->graph_count, 0u);
+  EXPECT_EQ(slice.process->graph_count, 0u);
   graphs_[1] = {{}};
   EXPECT_EQ(cuGraphLaunch(instantiated(1), nullptr), CUDA_SUCCESS);
 }

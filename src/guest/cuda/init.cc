@@ -1,4 +1,4 @@
-// The two doors of the driver: cuInit, where a process becomes a member of its tenant, and cuGetProcAddress,
+// The two doors of the driver: cuInit, where a process becomes a member of its slice, and cuGetProcAddress,
 // where the CUDA runtime fetches every other entry.
 #include "guest/cuda/visible.h"
 #include "guest/linkage/hook.h"

@@ -12,7 +12,7 @@
 namespace carve::guest {
 
 // The first launch after the thread was idle is about to go to `stream`, from a call of its own, not
-// captured. Of a tenant whose work nobody waits for (shm::LeaseWord) hardly ever.
+// captured. Of a slice whose work nobody waits for (shm::LeaseWord) hardly ever.
 void begin_sample(Launching& l, uint64_t stream, bool unwatched);
 // All that it submitted is on its way, and it is about to wait.
 void close_sample(Launching& l);

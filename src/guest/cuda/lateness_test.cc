@@ -18,45 +18,45 @@ struct Lateness : LaunchTest {
       return CUDA_SUCCESS;
     });
   }
-  static uint64_t busy(Governed& tenant) { return shm::BusyWord{tenant.line().busy}.total(monotonic_ns()); }
+  static uint64_t busy(Governed& slice) { return shm::BusyWord{slice.line().busy}.total(monotonic_ns()); }
   // The busy time by the host's clock, and as the thread says it.
-  static std::pair<uint64_t, uint64_t> rounds(Governed& tenant, int count) {
-    const uint64_t before = busy(tenant), from = monotonic_ns();
+  static std::pair<uint64_t, uint64_t> rounds(Governed& slice, int count) {
+    const uint64_t before = busy(slice), from = monotonic_ns();
     for (int i = 0; i < count; ++i) {
       EXPECT_EQ(launch(stream(1)), CUDA_SUCCESS);
       EXPECT_EQ(cuStreamSynchronize(stream(1)), CUDA_SUCCESS);
     }
-    return {monotonic_ns() - from, busy(tenant) - before};
+    return {monotonic_ns() - from, busy(slice) - before};
   }
   StillClock clock_;
 };
 
 TEST_F(Lateness, of_the_host_is_not_charged) {
-  Governed tenant;
-  rounds(tenant, 8);
-  const auto [host, said] = rounds(tenant, 30);
+  Governed slice;
+  rounds(slice, 8);
+  const auto [host, said] = rounds(slice, 30);
   EXPECT_EQ(host, 90'000'000u);
   EXPECT_EQ(said, 30'000'000u);
 }
 
 TEST_F(Lateness, is_measured_seldom) {
-  Governed tenant;
-  rounds(tenant, 8);
+  Governed slice;
+  rounds(slice, 8);
   const int before = launches->recorded;
-  rounds(tenant, 64);
+  rounds(slice, 64);
   EXPECT_LE(launches->recorded - before, 2 * 64 / 16);
   EXPECT_GE(launches->recorded - before, 2);
 }
 
 TEST_F(Lateness, of_streams_taken_in_turn_is_measured_as_seldom_and_not_charged_either) {
-  Governed tenant;
+  Governed slice;
   const auto turns = [&](int count) {
-    const uint64_t before = busy(tenant), from = monotonic_ns();
+    const uint64_t before = busy(slice), from = monotonic_ns();
     for (int i = 0; i < count; ++i) {
       EXPECT_EQ(launch(stream(1 + static_cast<uint64_t>(i) % 4)), CUDA_SUCCESS);
       EXPECT_EQ(cuStreamSynchronize(stream(1 + static_cast<uint64_t>(i) % 4)), CUDA_SUCCESS);
     }
-    return std::pair(monotonic_ns() - from, busy(tenant) - before);
+    return std::pair(monotonic_ns() - from, busy(slice) - before);
   };
   turns(8);
   const int before = launches->recorded;
@@ -66,7 +66,7 @@ TEST_F(Lateness, of_streams_taken_in_turn_is_measured_as_seldom_and_not_charged_
 }
 
 TEST_F(Lateness, of_streams_under_way_together_is_not_measured) {
-  Governed tenant;
+  Governed slice;
   for (int i = 0; i < 64; ++i) {
     EXPECT_EQ(launch(stream(1)), CUDA_SUCCESS);
     EXPECT_EQ(launch(stream(2)), CUDA_SUCCESS);
@@ -77,45 +77,45 @@ TEST_F(Lateness, of_streams_under_way_together_is_not_measured) {
 }
 
 TEST_F(Lateness, is_hardly_measured_where_nobody_waits_for_the_work) {
-  Governed tenant;
-  rounds(tenant, 8);
-  tenant.leave_unwatched();
+  Governed slice;
+  rounds(slice, 8);
+  slice.leave_unwatched();
   const int before = launches->recorded;
-  rounds(tenant, 64);
+  rounds(slice, 64);
   EXPECT_LE(launches->recorded - before, 2);
 }
 
 TEST_F(Lateness, where_no_event_can_be_had_the_host_is_believed) {
   launches->device_ms = 0;
-  Governed tenant;
-  rounds(tenant, 8);
-  const auto [host, said] = rounds(tenant, 10);
+  Governed slice;
+  rounds(slice, 8);
+  const auto [host, said] = rounds(slice, 10);
   EXPECT_EQ(said, host);
   EXPECT_EQ(launches->recorded, 0);
 }
 
 TEST_F(Lateness, never_takes_back_what_was_said) {
-  Governed tenant;
-  rounds(tenant, 8);
+  Governed slice;
+  rounds(slice, 8);
   // Shorter from now on than the host was late before.
   on<&cuStreamSynchronize>([](CUstream stream) {
     launches->run(stream);
     return CUDA_SUCCESS;
   });
-  uint64_t last = busy(tenant);
+  uint64_t last = busy(slice);
   for (int i = 0; i < 100; ++i) {
-    rounds(tenant, 1);
-    const uint64_t now = busy(tenant);
+    rounds(slice, 1);
+    const uint64_t now = busy(slice);
     EXPECT_GE(now, last);
     last = now;
   }
 }
 
 TEST_F(Lateness, of_another_context_is_measured_with_events_of_its_own) {
-  Governed tenant;
-  rounds(tenant, 8);
+  Governed slice;
+  rounds(slice, 8);
   const auto first = own()->sample.context;
-  context_ended(*tenant.process, first);
+  context_ended(*slice.process, first);
   EXPECT_EQ(own()->sample.context, 0u);
   EXPECT_FALSE(own()->sample.open);
 }

@@ -151,7 +151,7 @@ class LaunchTest : public DriverTest {
   LaunchWorld world_of_launches_;
 };
 
-// A tenant whose devices are governed, with an agent that lives.
+// A slice whose devices are governed, with an agent that lives.
 class Governed : public Attached {
  public:
   explicit Governed(unsigned devices = 1) : Attached(devices) {

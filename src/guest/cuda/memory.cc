@@ -59,7 +59,7 @@ CUresult cuMemAlloc(CUdeviceptr_v1* pointer, unsigned int bytes) {
   return charged_linear(bytes, pointer, [=] { return driver<&cuMemAlloc>(pointer, bytes); });
 }
 
-// In full, wherever its pages happen to be: the tenant may touch all of them from the device.
+// In full, wherever its pages happen to be: the slice may touch all of them from the device.
 CUresult cuMemAllocManaged(CUdeviceptr* pointer, size_t bytes, unsigned int flags) {
   return charged_linear(bytes, pointer, [=] { return driver<&cuMemAllocManaged>(pointer, bytes, flags); });
 }

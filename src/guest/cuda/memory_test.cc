@@ -18,19 +18,19 @@ TEST(Charge, is_what_the_driver_takes_for_a_size) {
 }
 
 TEST_F(Allocations, are_charged_rounded_and_given_back) {
-  Attached tenant;
+  Attached slice;
   CUdeviceptr small = 0, large = 0;
   EXPECT_EQ(cuMemAlloc_v2(&small, 100), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 512u);
+  EXPECT_EQ(slice.used(), 512u);
   EXPECT_EQ(cuMemAlloc_v2(&large, 3 << 20), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 512u + (4 << 20));
+  EXPECT_EQ(slice.used(), 512u + (4 << 20));
   EXPECT_EQ(cuMemFree_v2(large), CUDA_SUCCESS);
   EXPECT_EQ(cuMemFree_v2(small), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(Allocations, over_the_quota_are_refused_before_the_driver_is_asked) {
-  Attached tenant(1, 4 << 20);
+  Attached slice(1, 4 << 20);
   CUdeviceptr p = 0;
   EXPECT_EQ(cuMemAlloc_v2(&p, (4 << 20) + 1), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(cuMemAlloc_v2(&p, SIZE_MAX), CUDA_ERROR_OUT_OF_MEMORY);
@@ -39,49 +39,49 @@ TEST_F(Allocations, over_the_quota_are_refused_before_the_driver_is_asked) {
 }
 
 TEST_F(Allocations, that_the_driver_refuses_are_not_charged) {
-  Attached tenant;
+  Attached slice;
   CUdeviceptr p = 0;
   world->next_result = CUDA_ERROR_OUT_OF_MEMORY;
   EXPECT_EQ(cuMemAlloc_v2(&p, 100), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(cuMemAlloc_v2(&p, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemAlloc_v2(nullptr, 100), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(Allocations, whose_free_fails_stay_charged) {
-  Attached tenant;
+  Attached slice;
   CUdeviceptr p = 0;
   ASSERT_EQ(cuMemAlloc_v2(&p, 100), CUDA_SUCCESS);
   world->next_result = CUDA_ERROR_ILLEGAL_ADDRESS;
   EXPECT_EQ(cuMemFree_v2(p), CUDA_ERROR_ILLEGAL_ADDRESS);
-  EXPECT_EQ(tenant.used(), 512u);
+  EXPECT_EQ(slice.used(), 512u);
   EXPECT_EQ(cuMemFree_v2(p), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(Allocations, unknown_pointers_pass_through) {
-  Attached tenant;
+  Attached slice;
   world->live[0x1234000] = 5;
   EXPECT_EQ(cuMemFree_v2(0x1234000), CUDA_SUCCESS);
   EXPECT_EQ(cuMemFree_v2(0), CUDA_SUCCESS);
   EXPECT_EQ(cuMemFree_v2(0x99), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(Allocations, an_async_free_gives_back_too) {
-  Attached tenant;
+  Attached slice;
   CUdeviceptr p = 0;
   ASSERT_EQ(cuMemAlloc_v2(&p, 100), CUDA_SUCCESS);
   EXPECT_EQ(cuMemFreeAsync(p, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(Allocations, pitched_ones_are_charged_by_the_pitch_that_came_back) {
-  Attached tenant(1, 64 << 20);
+  Attached slice(1, 64 << 20);
   CUdeviceptr p = 0;
   size_t pitch = 0;
   ASSERT_EQ(cuMemAllocPitch_v2(&p, &pitch, 100, 1000, 4), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 512u * 1000);
+  EXPECT_EQ(slice.used(), 512u * 1000);
   // A device that pads to 4096: more than was reserved.
   on<&cuMemAllocPitch_v2>([](CUdeviceptr* out, size_t* row, size_t, size_t h, unsigned) {
     *row = 4096;
@@ -89,8 +89,8 @@ TEST_F(Allocations, pitched_ones_are_charged_by_the_pitch_that_came_back) {
   });
   CUdeviceptr q = 0;
   ASSERT_EQ(cuMemAllocPitch_v2(&q, &pitch, 100, 1000, 4), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 512u * 1000 + (4 << 20));
-  tenant.control->devices[0].quota = tenant.used() + 512 * 1000;
+  EXPECT_EQ(slice.used(), 512u * 1000 + (4 << 20));
+  slice.control->devices[0].quota = slice.used() + 512 * 1000;
   const size_t live = world->live.size();
   EXPECT_EQ(cuMemAllocPitch_v2(&q, &pitch, 100, 1000, 4), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(world->live.size(), live) << "what could not be charged must not stay allocated";
@@ -98,36 +98,36 @@ TEST_F(Allocations, pitched_ones_are_charged_by_the_pitch_that_came_back) {
 }
 
 TEST_F(Allocations, managed_memory_counts_in_full) {
-  Attached tenant(1, 4 << 20);
+  Attached slice(1, 4 << 20);
   CUdeviceptr p = 0;
   EXPECT_EQ(cuMemAllocManaged(&p, 5 << 20, 1), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(cuMemAllocManaged(&p, 3 << 20, 1), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 4u << 20);
+  EXPECT_EQ(slice.used(), 4u << 20);
 }
 
 TEST_F(Allocations, are_charged_to_the_device_of_the_current_context) {
-  Attached tenant(2);
+  Attached slice(2);
   CUdeviceptr p = 0;
   current_device = 1;
   ASSERT_EQ(cuMemAlloc_v2(&p, 100), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(0), 0u);
-  EXPECT_EQ(tenant.used(1), 512u);
+  EXPECT_EQ(slice.used(0), 0u);
+  EXPECT_EQ(slice.used(1), 512u);
   current_device = 0;
   EXPECT_EQ(cuMemFree_v2(p), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(1), 0u);
+  EXPECT_EQ(slice.used(1), 0u);
   current_device = 5;
   EXPECT_EQ(cuMemAlloc_v2(&p, 100), CUDA_ERROR_OUT_OF_MEMORY) << "not granted";
 }
 
 TEST_F(Allocations, without_a_context_get_the_drivers_own_error) {
-  Attached tenant;
+  Attached slice;
   on<&cuCtxGetDevice>([](CUdevice*) { return CUDA_ERROR_INVALID_CONTEXT; });
   CUdeviceptr p = 0;
   EXPECT_EQ(cuMemAlloc_v2(&p, 100), CUDA_ERROR_INVALID_CONTEXT);
 }
 
 TEST_F(Allocations, of_racing_threads_never_pass_the_quota_and_no_byte_is_lost) {
-  Attached tenant(1, 8 << 20);
+  Attached slice(1, 8 << 20);
   std::vector<std::jthread> threads;
   std::atomic<bool> over{false};
   for (int t = 0; t < 6; ++t) {
@@ -137,7 +137,7 @@ TEST_F(Allocations, of_racing_threads_never_pass_the_quota_and_no_byte_is_lost) 
         CUdeviceptr p = 0;
         if (cuMemAlloc_v2(&p, static_cast<size_t>(1 + (i * 37 + t) % 700) << 10) == CUDA_SUCCESS)
           mine.push_back(p);
-        if (tenant.used() > 8 << 20) over = true;
+        if (slice.used() > 8 << 20) over = true;
         if (mine.size() > 3) {
           cuMemFree_v2(mine.front());
           mine.erase(mine.begin());
@@ -148,13 +148,13 @@ TEST_F(Allocations, of_racing_threads_never_pass_the_quota_and_no_byte_is_lost) 
   }
   threads.clear();
   EXPECT_FALSE(over);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
   CUdeviceptr p = 0;
   EXPECT_EQ(cuMemAlloc_v2(&p, 8 << 20), CUDA_SUCCESS);
 }
 
 TEST_F(Allocations, memory_information_shows_the_slice) {
-  Attached tenant(1, 10 << 20);
+  Attached slice(1, 10 << 20);
   size_t free_bytes = 0, total = 0;
   CUdeviceptr p = 0;
   ASSERT_EQ(cuMemAlloc_v2(&p, 4 << 20), CUDA_SUCCESS);
@@ -164,21 +164,21 @@ TEST_F(Allocations, memory_information_shows_the_slice) {
   EXPECT_EQ(cuMemGetInfo_v2(nullptr, &total), CUDA_SUCCESS);
   EXPECT_EQ(cuMemGetInfo_v2(&free_bytes, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(cuMemGetInfo_v2(nullptr, nullptr), CUDA_SUCCESS);
-  tenant.control->devices[0].quota = 1 << 20;  // The agent lowered it below what is used.
+  slice.control->devices[0].quota = 1 << 20;  // The agent lowered it below what is used.
   EXPECT_EQ(cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
   EXPECT_EQ(free_bytes, 0u);
   EXPECT_EQ(total, 1u << 20);
-  tenant.control->devices[0].quota = 1 << 30;  // More than there is.
+  slice.control->devices[0].quota = 1 << 30;  // More than there is.
   EXPECT_EQ(cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
   EXPECT_EQ(free_bytes, 60u << 20);
   EXPECT_EQ(total, 64u << 20);
-  tenant.control->devices[0].memory = shm::Memory::not_limited;
+  slice.control->devices[0].memory = shm::Memory::not_limited;
   EXPECT_EQ(cuDeviceTotalMem_v2(&total, 0), CUDA_SUCCESS);
   EXPECT_EQ(total, 64u << 20);
 }
 
 TEST_F(Allocations, total_memory_is_the_smaller_of_quota_and_device) {
-  Attached tenant(1, 10 << 20);
+  Attached slice(1, 10 << 20);
   size_t total = 0;
   EXPECT_EQ(cuDeviceTotalMem_v2(&total, 0), CUDA_SUCCESS);
   EXPECT_EQ(total, 10u << 20);
@@ -187,9 +187,9 @@ TEST_F(Allocations, total_memory_is_the_smaller_of_quota_and_device) {
 }
 
 TEST_F(Allocations, and_devices_are_known_by_the_slices_own_in_the_drivers_order) {
-  Attached tenant(2);
-  std::swap(tenant.control->devices[0].uuid[0], tenant.control->devices[1].uuid[0]);
-  tenant.control->devices[1].uuid[0] = 8;  // The driver's device 7, and its device 1.
+  Attached slice(2);
+  std::swap(slice.control->devices[0].uuid[0], slice.control->devices[1].uuid[0]);
+  slice.control->devices[1].uuid[0] = 8;  // The driver's device 7, and its device 1.
   int count = 0;
   CUdevice device = -1;
   EXPECT_EQ(cuDeviceGetCount(&count), CUDA_SUCCESS);

@@ -46,7 +46,7 @@ class Waiting {
   bool running_ = false;  // At the beginning something was seen to be under way.
 };
 
-// Where the arbiter of the tenant's device sleeps; null: nobody arbitrates. And lets it look now, if it does.
+// Where the arbiter of the slice's device sleeps; null: nobody arbitrates. And lets it look now, if it does.
 const shm::ArbiterWord* arbiter_of(const Process& p, unsigned device);
 void wake(const shm::ArbiterWord* arbiter);
 

@@ -33,7 +33,7 @@ class Metering : public LaunchTest {
 
 TEST_F(Metering, of_an_unknown_kernel_marks_each_launch_and_of_a_known_one_each_batch) {
   const StillClock clock;
-  Governed tenant;
+  Governed slice;
   launches->at_once = true;
   launch();
   EXPECT_EQ(launches->markers, 1);
@@ -48,18 +48,18 @@ TEST_F(Metering, of_an_unknown_kernel_marks_each_launch_and_of_a_known_one_each_
 }
 
 TEST_F(Metering, says_how_far_each_stream_has_come) {
-  Governed tenant;
+  Governed slice;
   for (int i = 0; i < 2; ++i) launch(stream(1));
   launch(stream(2));
-  const shm::StreamWork &one = tenant.work().stream[0], &two = tenant.work().stream[1];
+  const shm::StreamWork &one = slice.work().stream[0], &two = slice.work().stream[1];
   EXPECT_EQ(one.marked, 400'000u);
   EXPECT_EQ(one.completed, 0u);
   EXPECT_EQ(two.marked, 200'000u);
-  EXPECT_EQ(tenant.work().streams_used, 2u);
-  EXPECT_EQ(tenant.work().marks, static_cast<uint32_t>(shm::Marks::memory));
+  EXPECT_EQ(slice.work().streams_used, 2u);
+  EXPECT_EQ(slice.work().marks, static_cast<uint32_t>(shm::Marks::memory));
   EXPECT_EQ(launches->registered, 1);
-  EXPECT_EQ(tenant.line().submitted, 600'000u);
-  EXPECT_EQ(tenant.line().unmarked, 0u);
+  EXPECT_EQ(slice.line().submitted, 600'000u);
+  EXPECT_EQ(slice.line().unmarked, 0u);
   launches->run(stream(1), 1);
   EXPECT_EQ(one.completed, 200'000u);
   launches->run(stream(1));
@@ -68,36 +68,36 @@ TEST_F(Metering, says_how_far_each_stream_has_come) {
 }
 
 TEST_F(Metering, calls_a_thread_busy_from_its_first_launch_until_it_waited_for_all) {
-  Governed tenant;
-  EXPECT_FALSE(BusyWord{tenant.line().busy}.is_busy());
+  Governed slice;
+  EXPECT_FALSE(BusyWord{slice.line().busy}.is_busy());
   launch(stream(1));
   launch(stream(2));
-  EXPECT_TRUE(BusyWord{tenant.line().busy}.is_busy());
+  EXPECT_TRUE(BusyWord{slice.line().busy}.is_busy());
   cuStreamSynchronize(stream(1));
-  EXPECT_TRUE(BusyWord{tenant.line().busy}.is_busy()) << "the other stream is not complete";
-  EXPECT_EQ(tenant.line().flags, 0u);
+  EXPECT_TRUE(BusyWord{slice.line().busy}.is_busy()) << "the other stream is not complete";
+  EXPECT_EQ(slice.line().flags, 0u);
   cuStreamSynchronize(stream(2));
-  EXPECT_FALSE(BusyWord{tenant.line().busy}.is_busy());
-  const uint64_t total = BusyWord{tenant.line().busy}.total(0);
+  EXPECT_FALSE(BusyWord{slice.line().busy}.is_busy());
+  const uint64_t total = BusyWord{slice.line().busy}.total(0);
   EXPECT_GT(total, 0u);
-  EXPECT_LE(tenant.line().idle_at, monotonic_ns());
-  EXPECT_GE(tenant.line().idle_at, total);
+  EXPECT_LE(slice.line().idle_at, monotonic_ns());
+  EXPECT_GE(slice.line().idle_at, total);
   launch(stream(1));
   cuEventSynchronize(nullptr);
-  EXPECT_FALSE(BusyWord{tenant.line().busy}.is_busy());
-  EXPECT_GT(BusyWord{tenant.line().busy}.total(0), total);
+  EXPECT_FALSE(BusyWord{slice.line().busy}.is_busy());
+  EXPECT_GT(BusyWord{slice.line().busy}.total(0), total);
 }
 
 TEST_F(Metering, puts_a_marker_behind_everything_before_a_thread_waits) {
   const StillClock clock;
-  Governed tenant;
+  Governed slice;
   learn(clock, stream(1));
   launch(stream(1));
   launch(stream(1));
   EXPECT_EQ(launches->markers, 0);
-  EXPECT_GT(tenant.line().unmarked, 0u);
+  EXPECT_GT(slice.line().unmarked, 0u);
   static shm::ThreadWork* line;
-  line = &tenant.line();
+  line = &slice.line();
   static uint32_t flags_inside;
   on<&cuStreamSynchronize>([](CUstream s) {
     flags_inside = line->flags;
@@ -112,22 +112,22 @@ TEST_F(Metering, puts_a_marker_behind_everything_before_a_thread_waits) {
 
 TEST_F(Metering, puts_no_marker_behind_known_work_that_is_waited_for_where_nobody_else_waits) {
   const StillClock clock;
-  Governed tenant;
+  Governed slice;
   learn(clock, stream(1));
-  tenant.leave_unwatched();
+  slice.leave_unwatched();
   on<&cuStreamSynchronize>([](CUstream s) {
     launches->run(s);
     return CUDA_SUCCESS;
   });
   for (int i = 0; i < 10; ++i) {
     launch(stream(1));
-    EXPECT_TRUE(BusyWord{tenant.line().busy}.is_busy());
+    EXPECT_TRUE(BusyWord{slice.line().busy}.is_busy());
     cuStreamSynchronize(stream(1));
-    EXPECT_FALSE(BusyWord{tenant.line().busy}.is_busy());
-    EXPECT_EQ(tenant.line().unmarked, 0u);
+    EXPECT_FALSE(BusyWord{slice.line().busy}.is_busy());
+    EXPECT_EQ(slice.line().unmarked, 0u);
   }
   EXPECT_EQ(launches->markers, 0);
-  tenant.lease(UINT64_MAX);
+  slice.lease(UINT64_MAX);
   launch(stream(1));
   cuStreamSynchronize(stream(1));
   EXPECT_EQ(launches->markers, 1) << "somebody came";
@@ -135,7 +135,7 @@ TEST_F(Metering, puts_no_marker_behind_known_work_that_is_waited_for_where_nobod
 
 TEST_F(Metering, puts_a_marker_behind_long_work_that_nobody_waits_for) {
   const StillClock clock;
-  Governed tenant;
+  Governed slice;
   on<&cuStreamSynchronize>([](CUstream s) {
     StillClock::pass(2'000'000);
     launches->run(s);
@@ -145,7 +145,7 @@ TEST_F(Metering, puts_a_marker_behind_long_work_that_nobody_waits_for) {
     launch(stream(1));
     cuStreamSynchronize(stream(1));
   }
-  tenant.leave_unwatched();
+  slice.leave_unwatched();
   launches->markers = 0;
   launch(stream(1));
   EXPECT_EQ(launches->markers, 0) << "it waited each time so far";
@@ -156,9 +156,9 @@ TEST_F(Metering, puts_a_marker_behind_long_work_that_nobody_waits_for) {
 }
 
 TEST_F(Metering, tells_a_waiting_arbiter_at_once_that_the_thread_is_idle) {
-  Governed tenant;
-  tenant.set(shm::Pass::lease, UINT64_MAX, 0, true);
-  std::atomic<uint32_t>& asleep = tenant.heartbeat->arbiter[0].asleep;
+  Governed slice;
+  slice.set(shm::Pass::lease, UINT64_MAX, 0, true);
+  std::atomic<uint32_t>& asleep = slice.heartbeat->arbiter[0].asleep;
   asleep = 1;
   launch();
   std::atomic<bool> woken = false;
@@ -174,20 +174,20 @@ TEST_F(Metering, tells_a_waiting_arbiter_at_once_that_the_thread_is_idle) {
 }
 
 TEST_F(Metering, ends_a_busy_interval_with_a_copy_that_blocks) {
-  Governed tenant;
+  Governed slice;
   on<&cuMemcpyDtoH_v2>([](void*, CUdeviceptr, size_t) {
     launches->run(nullptr);
     return CUDA_SUCCESS;
   });
   launch();
-  EXPECT_TRUE(BusyWord{tenant.line().busy}.is_busy());
+  EXPECT_TRUE(BusyWord{slice.line().busy}.is_busy());
   EXPECT_EQ(cuMemcpyDtoH_v2(nullptr, 0x1000, 4096), CUDA_SUCCESS);
-  EXPECT_FALSE(BusyWord{tenant.line().busy}.is_busy());
-  EXPECT_EQ(tenant.work().copied[1], 4096u);
+  EXPECT_FALSE(BusyWord{slice.line().busy}.is_busy());
+  EXPECT_EQ(slice.work().copied[1], 4096u);
 }
 
 TEST_F(Metering, paces_large_copies_inside_the_device_and_no_others) {
-  Governed tenant;
+  Governed slice;
   on<&cuMemcpyDtoDAsync_v2>([](CUdeviceptr, CUdeviceptr, size_t, CUstream s) {
     launches->put(s, {});
     return CUDA_SUCCESS;
@@ -197,69 +197,69 @@ TEST_F(Metering, paces_large_copies_inside_the_device_and_no_others) {
     launches->put(s, {});
     return CUDA_SUCCESS;
   });
-  tenant.close();
-  tenant.heartbeat->monotonic_ns = 1;
-  tenant.control->devices[0].fallback_period = 0;
+  slice.close();
+  slice.heartbeat->monotonic_ns = 1;
+  slice.control->devices[0].fallback_period = 0;
   EXPECT_EQ(cuMemcpyHtoDAsync_v2(0, nullptr, 1 << 30, stream(1)), CUDA_SUCCESS);
   EXPECT_EQ(cuMemcpyDtoDAsync_v2(0, 0, 4096, stream(1)), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.work().threads_used, 0u) << "nobody asked";
-  tenant.lease(UINT64_MAX);
+  EXPECT_EQ(slice.work().threads_used, 0u) << "nobody asked";
+  slice.lease(UINT64_MAX);
   EXPECT_EQ(cuMemcpyDtoDAsync_v2(0, 0, 2 << 20, stream(1)), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.line().submitted, 200'000u);
+  EXPECT_EQ(slice.line().submitted, 200'000u);
   EXPECT_EQ(cuMemsetD32Async(0, 0, 1 << 20, stream(1)), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.line().submitted, 400'000u);
-  EXPECT_EQ(tenant.work().copied[0], uint64_t{1} << 30);
-  EXPECT_EQ(tenant.work().copied[2], 4096u + (2 << 20) + (4 << 20));
+  EXPECT_EQ(slice.line().submitted, 400'000u);
+  EXPECT_EQ(slice.work().copied[0], uint64_t{1} << 30);
+  EXPECT_EQ(slice.work().copied[2], 4096u + (2 << 20) + (4 << 20));
 }
 
 TEST_F(Metering, uses_events_where_the_device_cannot_write) {
-  Governed tenant;
+  Governed slice;
   launches->memory_operations = 0;
   launch(stream(1));
   EXPECT_EQ(launches->recorded, 1);
   EXPECT_EQ(launches->markers, 0);
-  EXPECT_EQ(tenant.work().marks, static_cast<uint32_t>(shm::Marks::events));
-  const shm::StreamWork& one = tenant.work().stream[0];
+  EXPECT_EQ(slice.work().marks, static_cast<uint32_t>(shm::Marks::events));
+  const shm::StreamWork& one = slice.work().stream[0];
   EXPECT_EQ(one.marked, 200'000u);
   EXPECT_EQ(one.completed, 0u);
   launch(stream(1));
   EXPECT_EQ(launches->recorded, 1) << "one at a time";
-  EXPECT_EQ(tenant.line().unmarked, 200'000u);
+  EXPECT_EQ(slice.line().unmarked, 200'000u);
   launches->run(stream(1));
   launch(stream(1));
   EXPECT_EQ(one.completed, 400'000u) << "asked for by the way";
   cuStreamSynchronize(stream(1));
   EXPECT_EQ(one.completed, one.marked);
-  EXPECT_FALSE(BusyWord{tenant.line().busy}.is_busy());
+  EXPECT_FALSE(BusyWord{slice.line().busy}.is_busy());
 }
 
 TEST_F(Metering, turns_to_events_where_the_driver_refuses_markers_again_and_again) {
-  Governed tenant;
+  Governed slice;
   launches->marker_result = CUDA_ERROR_NOT_SUPPORTED;
   for (int i = 0; i < 20; ++i) {
     launch(stream(1));
     cuStreamSynchronize(stream(1));
-    EXPECT_FALSE(BusyWord{tenant.line().busy}.is_busy());
+    EXPECT_FALSE(BusyWord{slice.line().busy}.is_busy());
   }
   EXPECT_GT(launches->recorded, 0);
-  EXPECT_EQ(tenant.work().stream[0].completed, tenant.work().stream[0].marked);
+  EXPECT_EQ(slice.work().stream[0].completed, slice.work().stream[0].marked);
 }
 
 TEST_F(Metering, knows_the_default_stream_of_each_context_as_another) {
-  Governed tenant;
+  Governed slice;
   cuCtxSetCurrent(reinterpret_cast<CUcontext>(0x1000));
   launch();
   cuCtxSetCurrent(reinterpret_cast<CUcontext>(0x2000));
   launch();
   cuCtxSetCurrent(reinterpret_cast<CUcontext>(0x1000));
   launch();
-  EXPECT_EQ(tenant.work().streams_used, 2u);
-  EXPECT_EQ(tenant.work().stream[0].marked, 400'000u);
-  EXPECT_EQ(tenant.work().stream[1].marked, 200'000u);
+  EXPECT_EQ(slice.work().streams_used, 2u);
+  EXPECT_EQ(slice.work().stream[0].marked, 400'000u);
+  EXPECT_EQ(slice.work().stream[1].marked, 200'000u);
 }
 
 TEST_F(Metering, knows_the_default_stream_of_each_thread_as_another_where_it_is) {
-  Governed tenant;
+  Governed slice;
   const auto launch_mine = [] {
     cuLaunchKernel_ptsz(reinterpret_cast<CUfunction>(uint64_t{1}), 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr,
                         nullptr);
@@ -267,57 +267,57 @@ TEST_F(Metering, knows_the_default_stream_of_each_thread_as_another_where_it_is)
   launch_mine();
   std::jthread(launch_mine).join();
   launch();
-  EXPECT_EQ(tenant.work().streams_used, 3u);
+  EXPECT_EQ(slice.work().streams_used, 3u);
 }
 
 TEST_F(Metering, gives_a_destroyed_streams_place_to_another_when_it_is_complete) {
-  Governed tenant;
+  Governed slice;
   for (uint64_t i = 1; i <= 200; ++i) {
     launch(stream(i));
     EXPECT_EQ(cuStreamDestroy_v2(stream(i)), CUDA_SUCCESS);
     launches->run(stream(i));
   }
-  EXPECT_EQ(tenant.work().streams_used, 1u);
+  EXPECT_EQ(slice.work().streams_used, 1u);
   launch(stream(201));
   cuStreamDestroy_v2(stream(201));
   launch(stream(202));
-  EXPECT_EQ(tenant.work().streams_used, 2u) << "what it had is still under way";
+  EXPECT_EQ(slice.work().streams_used, 2u) << "what it had is still under way";
 }
 
 TEST_F(Metering, puts_no_marker_into_a_stream_that_another_thread_destroyed) {
   const StillClock clock;
-  Governed tenant;
+  Governed slice;
   learn(clock, stream(1));
   launch(stream(1));  // Pending.
   std::jthread([] { cuStreamDestroy_v2(stream(1)); }).join();
   cuCtxSynchronize();
   EXPECT_EQ(launches->markers, 0);
-  EXPECT_EQ(tenant.line().unmarked, 0u);
+  EXPECT_EQ(slice.line().unmarked, 0u);
 }
 
 TEST_F(Metering, forgets_what_was_under_way_in_a_context_that_ended) {
-  Governed tenant;
+  Governed slice;
   launch(stream(1));
-  context_ended(*tenant.process, current_context);
-  EXPECT_EQ(tenant.work().stream[0].completed, tenant.work().stream[0].marked);
+  context_ended(*slice.process, current_context);
+  EXPECT_EQ(slice.work().stream[0].completed, slice.work().stream[0].marked);
   launch(stream(1));
   cuCtxSynchronize();
   EXPECT_EQ(launches->registered, 2) << "the page may have gone with it";
 }
 
 TEST_F(Metering, of_more_busy_streams_than_there_are_places_counts_the_rest_as_unmarked) {
-  Governed tenant;
+  Governed slice;
   for (uint64_t i = 1; i <= shm::work_streams + 6; ++i) launch(stream(i));
-  EXPECT_EQ(tenant.work().streams_used, shm::work_streams);
+  EXPECT_EQ(slice.work().streams_used, shm::work_streams);
   EXPECT_EQ(launches->markers, static_cast<int>(shm::work_streams));
-  EXPECT_EQ(tenant.line().unmarked, 6 * 200'000u);
+  EXPECT_EQ(slice.line().unmarked, 6 * 200'000u);
   cuCtxSynchronize();
-  EXPECT_EQ(tenant.line().unmarked, 0u);
-  EXPECT_FALSE(BusyWord{tenant.line().busy}.is_busy());
+  EXPECT_EQ(slice.line().unmarked, 0u);
+  EXPECT_FALSE(BusyWord{slice.line().busy}.is_busy());
 }
 
 TEST_F(Metering, of_more_threads_than_there_are_lines_adds_the_rest_up_in_the_last) {
-  Governed tenant;
+  Governed slice;
   constexpr unsigned threads = shm::work_threads + 10, each = 50;
   {
     std::barrier all(threads);
@@ -328,47 +328,47 @@ TEST_F(Metering, of_more_threads_than_there_are_lines_adds_the_rest_up_in_the_la
         all.arrive_and_wait();
       });
   }
-  EXPECT_EQ(tenant.work().threads_used, shm::work_threads);
+  EXPECT_EQ(slice.work().threads_used, shm::work_threads);
   EXPECT_EQ(launches->launched, static_cast<int>(threads * each));
   uint64_t others = 0;
   for (unsigned i = 0; i + 1 < shm::work_threads; ++i) {
-    others += tenant.line(i).submitted > 0;
-    EXPECT_EQ(tenant.line(i).device, 0u) << "the thread has ended";
-    EXPECT_EQ(tenant.line(i).unmarked, 0u);
+    others += slice.line(i).submitted > 0;
+    EXPECT_EQ(slice.line(i).device, 0u) << "the thread has ended";
+    EXPECT_EQ(slice.line(i).unmarked, 0u);
   }
   EXPECT_EQ(others, shm::work_threads - 1);
-  EXPECT_GE(tenant.line(shm::work_threads - 1).submitted, 11 * each * shortest_launch_ns);
-  EXPECT_EQ(tenant.line(shm::work_threads - 1).unmarked, 0u);
+  EXPECT_GE(slice.line(shm::work_threads - 1).submitted, 11 * each * shortest_launch_ns);
+  EXPECT_EQ(slice.line(shm::work_threads - 1).unmarked, 0u);
 }
 
 TEST_F(Metering, gives_an_ended_threads_line_to_the_next_and_its_sums_only_grow) {
-  Governed tenant;
+  Governed slice;
   for (unsigned i = 1; i <= 5; ++i) {
     std::jthread([] { launch(stream(1)); }).join();
-    EXPECT_EQ(tenant.work().threads_used, 1u);
-    EXPECT_EQ(tenant.line().submitted, i * 200'000u);
-    EXPECT_FALSE(BusyWord{tenant.line().busy}.is_busy());
+    EXPECT_EQ(slice.work().threads_used, 1u);
+    EXPECT_EQ(slice.line().submitted, i * 200'000u);
+    EXPECT_FALSE(BusyWord{slice.line().busy}.is_busy());
   }
 }
 
 TEST_F(Metering, starts_over_in_a_page_that_another_image_left_with_marks_under_way) {
-  Governed tenant;
-  tenant.work().stream[0].marked = 77;
-  tenant.work().thread[5].device = 1;
-  tenant.work().thread[5].unmarked = 9;
+  Governed slice;
+  slice.work().stream[0].marked = 77;
+  slice.work().thread[5].device = 1;
+  slice.work().thread[5].unmarked = 9;
   launch(stream(1));
-  EXPECT_EQ(tenant.work().streams_used, 1u) << "the place is free";
-  EXPECT_EQ(tenant.work().thread[5].device, 0u);
-  EXPECT_EQ(tenant.work().thread[5].unmarked, 0u);
+  EXPECT_EQ(slice.work().streams_used, 1u) << "the place is free";
+  EXPECT_EQ(slice.work().thread[5].device, 0u);
+  EXPECT_EQ(slice.work().thread[5].unmarked, 0u);
 }
 
 TEST_F(Metering, does_not_hang_on_nonsense_in_its_own_page) {
-  Governed tenant;
-  tenant.lease(100'000);
+  Governed slice;
+  slice.lease(100'000);
   launch(stream(1));
   for (const uint64_t nonsense : {UINT64_MAX, uint64_t{0}, uint64_t{1} << 63}) {
-    tenant.work().stream[0].completed = nonsense;
-    tenant.work().stream[0].marked = nonsense / 3;
+    slice.work().stream[0].completed = nonsense;
+    slice.work().stream[0].marked = nonsense / 3;
     EXPECT_EQ(launch(stream(1)), CUDA_SUCCESS);
   }
 }

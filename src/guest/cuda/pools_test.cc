@@ -161,48 +161,48 @@ class Pools : public DriverTest {
 };
 
 TEST_F(Pools, are_charged_what_they_reserve_and_give_it_back_at_a_synchronisation) {
-  Attached tenant(1, 100 * MiB);
+  Attached slice(1, 100 * MiB);
   CUdeviceptr a = 0, b = 0;
   ASSERT_EQ(cuMemAllocAsync(&a, MiB, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), step);
+  EXPECT_EQ(slice.used(), step);
   ASSERT_EQ(cuMemAllocAsync(&b, MiB, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), step) << "out of what is reserved already";
+  EXPECT_EQ(slice.used(), step) << "out of what is reserved already";
   EXPECT_EQ(cuMemFreeAsync(a, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(cuMemFreeAsync(b, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), step);
+  EXPECT_EQ(slice.used(), step);
   EXPECT_EQ(cuStreamSynchronize(nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(Pools, never_reserve_more_than_the_quota_not_for_a_moment) {
-  Attached tenant(1, 100 * MiB);
+  Attached slice(1, 100 * MiB);
   std::vector<CUdeviceptr> pieces;
   CUdeviceptr p = 0;
   while (cuMemAllocAsync(&p, 3 * MiB, nullptr) == CUDA_SUCCESS) pieces.push_back(p);
   EXPECT_EQ(pieces.size(), 30u) << "three times 32 MiB reserved, ten pieces out of each";
   EXPECT_EQ(most, 3 * step);
-  EXPECT_EQ(tenant.used(), 3 * step);
+  EXPECT_EQ(slice.used(), 3 * step);
   EXPECT_EQ(cuMemAlloc_v2(&p, 5 * MiB), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(cuMemAlloc_v2(&p, 4 * MiB), CUDA_SUCCESS);
 }
 
 TEST_F(Pools, that_keep_memory_give_it_to_an_allocation_that_needs_it) {
-  Attached tenant(1, 100 * MiB);
+  Attached slice(1, 100 * MiB);
   CUmemoryPool pool = own_pool();
   keep_all(pool);
   CUdeviceptr p = 0;
   ASSERT_EQ(cuMemAllocFromPoolAsync(&p, 90 * MiB, pool, nullptr), CUDA_SUCCESS);
   ASSERT_EQ(cuMemFreeAsync(p, nullptr), CUDA_SUCCESS);
   ASSERT_EQ(cuStreamSynchronize(nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 3 * step) << "the threshold keeps it";
+  EXPECT_EQ(slice.used(), 3 * step) << "the threshold keeps it";
   ASSERT_EQ(cuMemAlloc_v2(&p, 50 * MiB), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 50 * MiB);
+  EXPECT_EQ(slice.used(), 50 * MiB);
   ASSERT_EQ(cuMemAllocAsync(&p, 30 * MiB, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 50 * MiB + step);
+  EXPECT_EQ(slice.used(), 50 * MiB + step);
 }
 
 TEST_F(Pools, full_to_the_quota_serve_what_they_have_unused) {
-  Attached tenant(1, 64 * MiB);
+  Attached slice(1, 64 * MiB);
   CUmemoryPool pool = own_pool();
   keep_all(pool);
   CUdeviceptr a = 0, b = 0, c = 0;
@@ -212,13 +212,13 @@ TEST_F(Pools, full_to_the_quota_serve_what_they_have_unused) {
     ASSERT_EQ(cuMemFreeAsync(b, nullptr), CUDA_SUCCESS);
   }
   EXPECT_EQ(cuMemAllocFromPoolAsync(&c, 24 * MiB, pool, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 64 * MiB);
+  EXPECT_EQ(slice.used(), 64 * MiB);
   EXPECT_EQ(cuMemAllocFromPoolAsync(&b, MiB, pool, nullptr), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(most, 64 * MiB) << "not for a moment";
 }
 
 TEST_F(Pools, that_grew_though_they_need_not_are_cut_back_and_the_allocation_refused) {
-  Attached tenant(1, 64 * MiB);
+  Attached slice(1, 64 * MiB);
   CUmemoryPool pool = own_pool();
   keep_all(pool);
   CUdeviceptr a = 0, b = 0;
@@ -226,69 +226,69 @@ TEST_F(Pools, that_grew_though_they_need_not_are_cut_back_and_the_allocation_ref
   fake(pool).scattered = true;
   EXPECT_EQ(cuMemAllocFromPoolAsync(&b, 10 * MiB, pool, nullptr), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(fake(pool).reserved, 64 * MiB);
-  EXPECT_EQ(tenant.used(), 64 * MiB);
+  EXPECT_EQ(slice.used(), 64 * MiB);
   EXPECT_EQ(fake(pool).live.size(), 1u);
 }
 
 TEST_F(Pools, and_linear_memory_may_be_freed_by_each_others_calls) {
-  Attached tenant(1, 100 * MiB);
+  Attached slice(1, 100 * MiB);
   CUdeviceptr a = 0, b = 0;
   ASSERT_EQ(cuMemAllocAsync(&a, MiB, nullptr), CUDA_SUCCESS);
   ASSERT_EQ(cuMemAlloc_v2(&b, MiB), CUDA_SUCCESS);
   EXPECT_EQ(cuMemFreeAsync(b, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), step);
+  EXPECT_EQ(slice.used(), step);
   EXPECT_EQ(cuMemFree_v2(a), CUDA_SUCCESS);
   EXPECT_EQ(cuStreamSynchronize(nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(Pools, destroyed_with_pieces_alive_stay_charged_until_the_last_is_freed) {
-  Attached tenant(1, 100 * MiB);
+  Attached slice(1, 100 * MiB);
   CUmemoryPool pool = own_pool(), empty = own_pool();
   CUdeviceptr a = 0, b = 0;
   ASSERT_EQ(cuMemAllocFromPoolAsync(&a, MiB, pool, nullptr), CUDA_SUCCESS);
   ASSERT_EQ(cuMemAllocFromPoolAsync(&b, MiB, empty, nullptr), CUDA_SUCCESS);
   ASSERT_EQ(cuMemFreeAsync(b, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 2 * step);
+  EXPECT_EQ(slice.used(), 2 * step);
   EXPECT_EQ(cuMemPoolDestroy(empty), CUDA_SUCCESS);
   EXPECT_EQ(cuMemPoolDestroy(pool), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), step);
+  EXPECT_EQ(slice.used(), step);
   EXPECT_EQ(cuMemFree_v2(a), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(Pools, of_host_memory_and_imported_ones_are_not_charged) {
-  Attached tenant(1, 10 * MiB);
+  Attached slice(1, 10 * MiB);
   CUdeviceptr p = 0;
   EXPECT_EQ(cuMemAllocFromPoolAsync(&p, 50 * MiB, own_pool(CU_MEM_LOCATION_TYPE_HOST), nullptr),
             CUDA_SUCCESS);
   CUmemoryPool imported = nullptr;
   ASSERT_EQ(cuMemPoolImportFromShareableHandle(&imported, nullptr, CU_MEM_HANDLE_TYPE_NONE, 0), CUDA_SUCCESS);
   EXPECT_EQ(cuMemAllocFromPoolAsync(&p, 50 * MiB, imported, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(Pools, belong_to_the_device_that_they_were_made_for) {
-  Attached tenant(2, 100 * MiB);
+  Attached slice(2, 100 * MiB);
   CUdeviceptr p = 0;
   ASSERT_EQ(cuMemAllocFromPoolAsync(&p, MiB, own_pool(CU_MEM_LOCATION_TYPE_DEVICE, 1), nullptr),
             CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(0), 0u);
-  EXPECT_EQ(tenant.used(1), step);
+  EXPECT_EQ(slice.used(0), 0u);
+  EXPECT_EQ(slice.used(1), step);
   EXPECT_EQ(cuMemAllocFromPoolAsync(&p, MiB, own_pool(CU_MEM_LOCATION_TYPE_DEVICE, 7), nullptr),
             CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 TEST_F(Pools, a_captured_allocation_takes_nothing) {
-  Attached tenant(1, MiB);
+  Attached slice(1, MiB);
   capturing = true;
   CUdeviceptr p = 0;
   EXPECT_EQ(cuMemAllocAsync(&p, 50 * MiB, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(Pools, of_racing_threads_stay_inside_the_quota_and_end_empty) {
-  Attached tenant(1, 5 * step + MiB);
+  Attached slice(1, 5 * step + MiB);
   std::vector<std::jthread> threads;
   std::atomic<bool> over{false};
   for (int t = 0; t < 4; ++t) {
@@ -298,7 +298,7 @@ TEST_F(Pools, of_racing_threads_stay_inside_the_quota_and_end_empty) {
         CUdeviceptr p = 0;
         if (cuMemAllocAsync(&p, static_cast<size_t>(1 + (i * 7 + t) % 20) * MiB, nullptr) == CUDA_SUCCESS)
           mine.push_back(p);
-        if (tenant.used() > 5 * step + MiB) over = true;
+        if (slice.used() > 5 * step + MiB) over = true;
         if (mine.size() > 3) {
           cuMemFreeAsync(mine.front(), nullptr);
           mine.erase(mine.begin());
@@ -311,11 +311,11 @@ TEST_F(Pools, of_racing_threads_stay_inside_the_quota_and_end_empty) {
   EXPECT_FALSE(over);
   EXPECT_LE(most, 5 * step);
   cuStreamSynchronize(nullptr);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(Pools, more_than_can_be_known_are_refused_not_forgotten) {
-  Attached tenant(1, 100 * MiB);
+  Attached slice(1, 100 * MiB);
   CUdeviceptr p = 0;
   CUmemoryPool last = nullptr;
   for (unsigned i = 0; i < max_pools + 5; ++i) last = own_pool();
@@ -323,7 +323,7 @@ TEST_F(Pools, more_than_can_be_known_are_refused_not_forgotten) {
 }
 
 TEST_F(Pools, what_memory_information_says_includes_what_they_gave_back) {
-  Attached tenant(1, 60 * MiB);
+  Attached slice(1, 60 * MiB);
   CUdeviceptr p = 0;
   size_t free_bytes = 0, total = 0;
   ASSERT_EQ(cuMemAllocAsync(&p, MiB, nullptr), CUDA_SUCCESS);

@@ -1,5 +1,5 @@
-// Memory that travels between processes is charged once, where it was allocated. So that a tenant does not
-// use another tenant's memory uncounted, what its processes export is written down in pages that they share
+// Memory that travels between processes is charged once, where it was allocated. So that a slice does not
+// use another slice's memory uncounted, what its processes export is written down in pages that they share
 // (wire/shm/exports.h), and an import of anything else is refused with the error that the call documents.
 //
 // An object is known by what names it: the 64 bytes of an IPC handle, the device and inode of a file

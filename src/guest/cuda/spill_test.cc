@@ -43,47 +43,47 @@ class Spill : public DriverTest {
       return CUDA_SUCCESS;
     });
   }
-  static void allow(Attached& tenant, uint64_t bytes) { tenant.control->devices[0].spill = bytes; }
-  static uint64_t on_host(Attached& tenant) { return used(*tenant.process, spilled(0)); }
+  static void allow(Attached& slice, uint64_t bytes) { slice.control->devices[0].spill = bytes; }
+  static uint64_t on_host(Attached& slice) { return used(*slice.process, spilled(0)); }
   std::vector<Advice> advice_;
 };
 
 TEST_F(Spill, an_allocation_that_does_not_fit_lives_on_the_device_as_far_as_the_quota_goes) {
-  Attached tenant(1, 10 * MiB);
-  allow(tenant, 20 * MiB);
+  Attached slice(1, 10 * MiB);
+  allow(slice, 20 * MiB);
   CUdeviceptr a = 0, b = 0;
   ASSERT_EQ(cuMemAlloc_v2(&a, 6 * MiB), CUDA_SUCCESS);
   EXPECT_TRUE(advice_.empty());
   ASSERT_EQ(cuMemAlloc_v2(&b, 9 * MiB), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 10 * MiB);
-  EXPECT_EQ(on_host(tenant), 6 * MiB);
+  EXPECT_EQ(slice.used(), 10 * MiB);
+  EXPECT_EQ(on_host(slice), 6 * MiB);
   const std::vector<Advice> expected = {
       {b, 4 * MiB, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, 0},
       {b + 4 * MiB, 5 * MiB, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, CU_DEVICE_CPU},
       {b + 4 * MiB, 5 * MiB, CU_MEM_ADVISE_SET_ACCESSED_BY, 0}};
   EXPECT_EQ(advice_, expected);
   EXPECT_EQ(cuMemFree_v2(b), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 6 * MiB);
-  EXPECT_EQ(on_host(tenant), 0u);
+  EXPECT_EQ(slice.used(), 6 * MiB);
+  EXPECT_EQ(on_host(slice), 0u);
 }
 
 TEST_F(Spill, ends_at_its_ceiling) {
-  Attached tenant(1, 10 * MiB);
-  allow(tenant, 20 * MiB);
+  Attached slice(1, 10 * MiB);
+  allow(slice, 20 * MiB);
   CUdeviceptr a = 0, b = 0;
   EXPECT_EQ(cuMemAlloc_v2(&a, 31 * MiB), CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_EQ(tenant.used() + on_host(tenant), 0u);
+  EXPECT_EQ(slice.used() + on_host(slice), 0u);
   ASSERT_EQ(cuMemAlloc_v2(&a, 30 * MiB), CUDA_SUCCESS);
   EXPECT_EQ(cuMemAlloc_v2(&b, 1), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(cuMemFree_v2(a), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used() + on_host(tenant), 0u);
+  EXPECT_EQ(slice.used() + on_host(slice), 0u);
 }
 
 TEST_F(Spill, is_off_unless_allowed_and_where_the_device_cannot_share) {
-  Attached tenant(1, 10 * MiB);
+  Attached slice(1, 10 * MiB);
   CUdeviceptr a = 0;
   EXPECT_EQ(cuMemAlloc_v2(&a, 12 * MiB), CUDA_ERROR_OUT_OF_MEMORY);
-  allow(tenant, 20 * MiB);
+  allow(slice, 20 * MiB);
   shares = 0;
   EXPECT_EQ(cuMemAlloc_v2(&a, 12 * MiB), CUDA_ERROR_OUT_OF_MEMORY);
   shares = 1;
@@ -91,18 +91,18 @@ TEST_F(Spill, is_off_unless_allowed_and_where_the_device_cannot_share) {
 }
 
 TEST_F(Spill, whose_advice_the_driver_refuses_takes_nothing) {
-  Attached tenant(1, 10 * MiB);
-  allow(tenant, 20 * MiB);
+  Attached slice(1, 10 * MiB);
+  allow(slice, 20 * MiB);
   on<&cuMemAdvise>([](CUdeviceptr, size_t, CUmem_advise, CUdevice) { return CUDA_ERROR_INVALID_DEVICE; });
   CUdeviceptr a = 0;
   EXPECT_EQ(cuMemAlloc_v2(&a, 12 * MiB), CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_EQ(tenant.used() + on_host(tenant), 0u);
+  EXPECT_EQ(slice.used() + on_host(slice), 0u);
   EXPECT_TRUE(world->live.empty());
 }
 
 TEST_F(Spill, is_seen_as_memory_of_the_device) {
-  Attached tenant(1, 10 * MiB);
-  allow(tenant, 20 * MiB);
+  Attached slice(1, 10 * MiB);
+  allow(slice, 20 * MiB);
   size_t free_bytes = 0, total = 0;
   CUdeviceptr a = 0;
   ASSERT_EQ(cuMemAlloc_v2(&a, 12 * MiB), CUDA_SUCCESS);
@@ -114,20 +114,20 @@ TEST_F(Spill, is_seen_as_memory_of_the_device) {
 }
 
 TEST_F(Spill, managed_and_pitched_memory_too) {
-  Attached tenant(1, 10 * MiB);
-  allow(tenant, 40 * MiB);
+  Attached slice(1, 10 * MiB);
+  allow(slice, 40 * MiB);
   CUdeviceptr a = 0, b = 0;
   size_t pitch = 0;
   ASSERT_EQ(cuMemAllocManaged(&a, 12 * MiB, 1), CUDA_SUCCESS);
-  EXPECT_EQ(on_host(tenant), 2 * MiB);
+  EXPECT_EQ(on_host(slice), 2 * MiB);
   ASSERT_EQ(cuMemAllocPitch_v2(&b, &pitch, 1000, 4096, 4), CUDA_SUCCESS);
   EXPECT_EQ(pitch, 1024u);
-  EXPECT_EQ(on_host(tenant), 6 * MiB);
+  EXPECT_EQ(on_host(slice), 6 * MiB);
 }
 
 TEST_F(Spill, what_was_spilled_is_not_brought_back_by_the_programs_own_hints) {
-  Attached tenant(1, 10 * MiB);
-  allow(tenant, 40 * MiB);
+  Attached slice(1, 10 * MiB);
+  allow(slice, 40 * MiB);
   CUdeviceptr near = 0, far = 0;
   ASSERT_EQ(cuMemAllocManaged(&near, 6 * MiB, 1), CUDA_SUCCESS);
   ASSERT_EQ(cuMemAllocManaged(&far, 12 * MiB, 1), CUDA_SUCCESS);
@@ -143,8 +143,8 @@ TEST_F(Spill, what_was_spilled_is_not_brought_back_by_the_programs_own_hints) {
 }
 
 TEST_F(Spill, goes_with_its_context_and_with_a_killed_process) {
-  Attached tenant(1, 10 * MiB, MiB);
-  allow(tenant, 40 * MiB);
+  Attached slice(1, 10 * MiB, MiB);
+  allow(slice, 40 * MiB);
   on<&cuCtxCreate_v2>([](CUcontext* c, unsigned, CUdevice) {
     *c = reinterpret_cast<CUcontext>(0x4440);
     return CUDA_SUCCESS;
@@ -155,13 +155,13 @@ TEST_F(Spill, goes_with_its_context_and_with_a_killed_process) {
   ASSERT_EQ(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
   current_context = 0x4440;
   ASSERT_EQ(cuMemAlloc_v2(&a, 12 * MiB), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 9 * MiB) << "a context and four blocks";
+  EXPECT_EQ(slice.used(), 9 * MiB) << "a context and four blocks";
   EXPECT_EQ(cuCtxDestroy_v2(context), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used() + on_host(tenant), 0u);
+  EXPECT_EQ(slice.used() + on_host(slice), 0u);
   current_context = 0x1000;
   ASSERT_EQ(cuMemAlloc_v2(&a, 30 * MiB), CUDA_SUCCESS);
-  EXPECT_TRUE(shm::reclaim(tenant.file->spill, tenant.process->slot));
-  EXPECT_EQ(on_host(tenant), 0u);
+  EXPECT_TRUE(shm::reclaim(slice.file->spill, slice.process->slot));
+  EXPECT_EQ(on_host(slice), 0u);
 }
 
 }  // namespace

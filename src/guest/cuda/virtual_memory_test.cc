@@ -78,46 +78,46 @@ class VirtualMemory : public DriverTest {
 };
 
 TEST_F(VirtualMemory, is_charged_on_the_device_of_its_location_without_a_context) {
-  Attached tenant(2, 10 * MiB);
+  Attached slice(2, 10 * MiB);
   on<&cuCtxGetDevice>([](CUdevice*) { return CUDA_ERROR_INVALID_CONTEXT; });
   const auto a = create(4 * MiB, 1);
-  EXPECT_EQ(tenant.used(0), 0u);
-  EXPECT_EQ(tenant.used(1), 4 * MiB);
+  EXPECT_EQ(slice.used(0), 0u);
+  EXPECT_EQ(slice.used(1), 4 * MiB);
   create(8 * MiB, 1, CUDA_ERROR_OUT_OF_MEMORY);
   create(3 * MiB, 1, CUDA_ERROR_INVALID_VALUE);
   create(4 * MiB, 7, CUDA_ERROR_OUT_OF_MEMORY);
   create(40 * MiB, 0, CUDA_SUCCESS, CU_MEM_LOCATION_TYPE_HOST);
   EXPECT_EQ(cuMemRelease(a), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(0) + tenant.used(1), 0u);
+  EXPECT_EQ(slice.used(0) + slice.used(1), 0u);
 }
 
 TEST_F(VirtualMemory, stays_charged_while_a_mapping_lives) {
-  Attached tenant;
+  Attached slice;
   const auto a = create(4 * MiB);
   ASSERT_EQ(cuMemMap(0x10000000, 2 * MiB, 0, a, 0), CUDA_SUCCESS);
   ASSERT_EQ(cuMemMap(0x10000000 + 2 * MiB, 2 * MiB, 2 * MiB, a, 0), CUDA_SUCCESS);
   EXPECT_EQ(cuMemRelease(a), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 4 * MiB);
+  EXPECT_EQ(slice.used(), 4 * MiB);
   EXPECT_EQ(cuMemUnmap(0x10000000, 2 * MiB), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 4 * MiB);
+  EXPECT_EQ(slice.used(), 4 * MiB);
   EXPECT_EQ(cuMemUnmap(0x10000000 + 2 * MiB, 2 * MiB), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(VirtualMemory, several_mappings_go_with_one_unmap) {
-  Attached tenant;
+  Attached slice;
   const auto a = create(4 * MiB), b = create(2 * MiB);
   ASSERT_EQ(cuMemMap(0x10000000, 4 * MiB, 0, a, 0), CUDA_SUCCESS);
   ASSERT_EQ(cuMemMap(0x10000000 + 4 * MiB, 2 * MiB, 0, b, 0), CUDA_SUCCESS);
   EXPECT_EQ(cuMemRelease(a), CUDA_SUCCESS);
   EXPECT_EQ(cuMemRelease(b), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 6 * MiB);
+  EXPECT_EQ(slice.used(), 6 * MiB);
   EXPECT_EQ(cuMemUnmap(0x10000000, 6 * MiB), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(VirtualMemory, a_retained_handle_keeps_it_also_after_the_first_was_released) {
-  Attached tenant;
+  Attached slice;
   const auto a = create(2 * MiB);
   ASSERT_EQ(cuMemMap(0x10000000, 2 * MiB, 0, a, 0), CUDA_SUCCESS);
   CUmemGenericAllocationHandle again = 0;
@@ -127,39 +127,39 @@ TEST_F(VirtualMemory, a_retained_handle_keeps_it_also_after_the_first_was_releas
   EXPECT_EQ(cuMemRelease(a), CUDA_SUCCESS);
   ASSERT_EQ(cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(0x10000000 + 512)), CUDA_SUCCESS);
   EXPECT_EQ(cuMemUnmap(0x10000000, 2 * MiB), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 2 * MiB) << "the handle that came back through the mapping holds it";
+  EXPECT_EQ(slice.used(), 2 * MiB) << "the handle that came back through the mapping holds it";
   EXPECT_EQ(cuMemRelease(again), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(VirtualMemory, a_handle_whose_number_comes_again_is_other_memory) {
-  Attached tenant;
+  Attached slice;
   const auto a = create(2 * MiB);
   ASSERT_EQ(cuMemMap(0x10000000, 2 * MiB, 0, a, 0), CUDA_SUCCESS);
   EXPECT_EQ(cuMemRelease(a), CUDA_SUCCESS);
   next_handle = a;
   const auto b = create(4 * MiB);
   ASSERT_EQ(b, a);
-  EXPECT_EQ(tenant.used(), 6 * MiB);
+  EXPECT_EQ(slice.used(), 6 * MiB);
   EXPECT_EQ(cuMemRelease(b), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 2 * MiB);
+  EXPECT_EQ(slice.used(), 2 * MiB);
 }
 
 TEST_F(VirtualMemory, what_the_driver_refuses_changes_nothing) {
-  Attached tenant;
+  Attached slice;
   world->next_result = CUDA_ERROR_NOT_SUPPORTED;
   create(2 * MiB, 0, CUDA_ERROR_NOT_SUPPORTED);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
   const auto a = create(2 * MiB);
   world->next_result = CUDA_ERROR_ILLEGAL_ADDRESS;
   EXPECT_EQ(cuMemRelease(a), CUDA_ERROR_ILLEGAL_ADDRESS);
-  EXPECT_EQ(tenant.used(), 2 * MiB);
+  EXPECT_EQ(slice.used(), 2 * MiB);
   EXPECT_EQ(cuMemRelease(a), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(VirtualMemory, exported_and_imported_again_is_the_same_memory) {
-  Attached tenant;
+  Attached slice;
   const auto a = create(2 * MiB);
   int fd = -1;
   ASSERT_EQ(cuMemExportToShareableHandle(&fd, a, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), CUDA_SUCCESS);
@@ -167,63 +167,63 @@ TEST_F(VirtualMemory, exported_and_imported_again_is_the_same_memory) {
   ASSERT_EQ(cuMemImportFromShareableHandle(&b, as_handle(fd), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
             CUDA_SUCCESS);
   ASSERT_NE(a, b);
-  EXPECT_EQ(tenant.used(), 2 * MiB) << "charged once";
+  EXPECT_EQ(slice.used(), 2 * MiB) << "charged once";
   EXPECT_EQ(cuMemRelease(a), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 2 * MiB);
+  EXPECT_EQ(slice.used(), 2 * MiB);
   close(fd);
   EXPECT_EQ(cuMemRelease(b), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(VirtualMemory, stays_charged_while_a_descriptor_of_it_is_open) {
-  Attached tenant(1, 4 * MiB);
+  Attached slice(1, 4 * MiB);
   int first = -1, second = -1;
   const auto a = exported(&first), b = exported(&second);
   EXPECT_EQ(cuMemRelease(a), CUDA_SUCCESS);
   EXPECT_EQ(cuMemRelease(b), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 4 * MiB);
+  EXPECT_EQ(slice.used(), 4 * MiB);
   create(2 * MiB, 0, CUDA_ERROR_OUT_OF_MEMORY);
   close(first);
   const auto c = create(2 * MiB);
-  EXPECT_EQ(tenant.used(), 4 * MiB);
+  EXPECT_EQ(slice.used(), 4 * MiB);
   close(second);
   EXPECT_EQ(cuMemRelease(c), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(VirtualMemory, a_descriptors_number_that_comes_again_is_another_descriptor) {
-  Attached tenant;
+  Attached slice;
   int first = -1, second = -1;
   EXPECT_EQ(cuMemRelease(exported(&first)), CUDA_SUCCESS);
   close(first);
   const auto b = exported(&second);
   ASSERT_EQ(second, first);
-  EXPECT_EQ(tenant.used(), 2 * MiB);
+  EXPECT_EQ(slice.used(), 2 * MiB);
   close(second);
   const int other = memfd_create("somebody else's", MFD_CLOEXEC);
   ASSERT_EQ(other, second);
   EXPECT_EQ(cuMemRelease(b), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
   close(other);
 }
 
 TEST_F(VirtualMemory, many_descriptors_are_looked_at_again_and_again) {
-  Attached tenant(1, 1024 * MiB);
+  Attached slice(1, 1024 * MiB);
   int open[100];
   for (int& fd : open) EXPECT_EQ(cuMemRelease(exported(&fd)), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 200 * MiB);
+  EXPECT_EQ(slice.used(), 200 * MiB);
   for (int round = 0; round < 10; ++round) EXPECT_EQ(cuMemRelease(create(2 * MiB)), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 200 * MiB);
+  EXPECT_EQ(slice.used(), 200 * MiB);
   for (int i = 0; i < 100; i += 2) close(open[i]);
   EXPECT_EQ(cuMemRelease(create(2 * MiB)), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 100 * MiB);
+  EXPECT_EQ(slice.used(), 100 * MiB);
   for (int i = 1; i < 100; i += 2) close(open[i]);
   EXPECT_EQ(cuMemRelease(create(2 * MiB)), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(VirtualMemory, of_another_tenant_is_refused_and_of_this_tenants_processes_is_not) {
-  Attached tenant;
+TEST_F(VirtualMemory, of_another_slice_is_refused_and_of_this_slices_processes_is_not) {
+  Attached slice;
   const int theirs = memfd_create("theirs", MFD_CLOEXEC);
   CUmemGenericAllocationHandle handle = 0;
   const auto import = [&] {
@@ -231,16 +231,16 @@ TEST_F(VirtualMemory, of_another_tenant_is_refused_and_of_this_tenants_processes
                                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   };
   EXPECT_EQ(import(), CUDA_ERROR_NOT_PERMITTED);
-  shm::publish(tenant.file->exports, *tenant.control, 9, identity_of_descriptor(theirs));
+  shm::publish(slice.file->exports, *slice.control, 9, identity_of_descriptor(theirs));
   EXPECT_EQ(import(), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u) << "the exporter has the charge";
-  tenant.process->file = nullptr;  // An agent without the table.
+  EXPECT_EQ(slice.used(), 0u) << "the exporter has the charge";
+  slice.process->file = nullptr;  // An agent without the table.
   const int other = memfd_create("other", MFD_CLOEXEC);
   EXPECT_EQ(
       cuMemImportFromShareableHandle(&handle, as_handle(other), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
       CUDA_SUCCESS);
   const int device = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  tenant.process->file = tenant.file;
+  slice.process->file = slice.file;
   EXPECT_EQ(
       cuMemImportFromShareableHandle(&handle, as_handle(device), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
       CUDA_SUCCESS)
@@ -249,11 +249,11 @@ TEST_F(VirtualMemory, of_another_tenant_is_refused_and_of_this_tenants_processes
 }
 
 TEST_F(VirtualMemory, bound_to_a_multicast_object_stays_charged_until_it_is_unbound_or_the_object_gone) {
-  Attached tenant(2);
+  Attached slice(2);
   CUmemGenericAllocationHandle object = 0;
   CUmulticastObjectProp prop = {};
   ASSERT_EQ(cuMulticastCreate(&object, &prop), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
   const auto a = create(2 * MiB), b = create(2 * MiB, 1);
   ASSERT_EQ(cuMulticastBindMem(object, 0, a, 0, 2 * MiB, 0), CUDA_SUCCESS);
   ASSERT_EQ(cuMemMap(0x10000000, 2 * MiB, 0, b, 0), CUDA_SUCCESS);
@@ -261,17 +261,17 @@ TEST_F(VirtualMemory, bound_to_a_multicast_object_stays_charged_until_it_is_unbo
   EXPECT_EQ(cuMemRelease(a), CUDA_SUCCESS);
   EXPECT_EQ(cuMemRelease(b), CUDA_SUCCESS);
   EXPECT_EQ(cuMemUnmap(0x10000000, 2 * MiB), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(0), 2 * MiB);
-  EXPECT_EQ(tenant.used(1), 2 * MiB);
+  EXPECT_EQ(slice.used(0), 2 * MiB);
+  EXPECT_EQ(slice.used(1), 2 * MiB);
   EXPECT_EQ(cuMulticastUnbind(object, 0, 0, 2 * MiB), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(0), 0u);
-  EXPECT_EQ(tenant.used(1), 2 * MiB);
+  EXPECT_EQ(slice.used(0), 0u);
+  EXPECT_EQ(slice.used(1), 2 * MiB);
   EXPECT_EQ(cuMemRelease(object), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(1), 0u);
+  EXPECT_EQ(slice.used(1), 0u);
 }
 
 TEST_F(VirtualMemory, mapped_into_an_array_stays_charged_until_unmapped_there_or_the_array_is_gone) {
-  Attached tenant;
+  Attached slice;
   const auto a = create(2 * MiB), b = create(2 * MiB);
   CUarrayMapInfo info[2] = {};
   for (int i = 0; i < 2; ++i) {
@@ -284,18 +284,18 @@ TEST_F(VirtualMemory, mapped_into_an_array_stays_charged_until_unmapped_there_or
   ASSERT_EQ(cuMemMapArrayAsync(info, 2, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(cuMemRelease(a), CUDA_SUCCESS);
   EXPECT_EQ(cuMemRelease(b), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 4 * MiB);
+  EXPECT_EQ(slice.used(), 4 * MiB);
   info[0].memOperationType = CU_MEM_OPERATION_TYPE_UNMAP;
   ASSERT_EQ(cuMemMapArrayAsync(info, 1, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 2 * MiB);
+  EXPECT_EQ(slice.used(), 2 * MiB);
   EXPECT_EQ(cuArrayDestroy(reinterpret_cast<CUarray>(0x7100)), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 using Sharing = DriverTest;
 
-TEST_F(Sharing, an_ipc_handle_opens_where_the_same_tenant_made_it) {
-  Attached tenant;
+TEST_F(Sharing, an_ipc_handle_opens_where_the_same_slice_made_it) {
+  Attached slice;
   on<&cuIpcGetMemHandle>([](CUipcMemHandle* h, CUdeviceptr p) {
     memset(h, 0, sizeof *h);
     memcpy(h, &p, sizeof p);
@@ -314,7 +314,7 @@ TEST_F(Sharing, an_ipc_handle_opens_where_the_same_tenant_made_it) {
 }
 
 TEST_F(Sharing, imported_external_memory_is_charged_to_who_imports_it) {
-  Attached tenant;
+  Attached slice;
   on<&cuImportExternalMemory>([](CUexternalMemory* out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC*) {
     *out = reinterpret_cast<CUexternalMemory>(0x8800);
     return CUDA_SUCCESS;
@@ -324,9 +324,9 @@ TEST_F(Sharing, imported_external_memory_is_charged_to_who_imports_it) {
   description.size = 3 * MiB;
   CUexternalMemory memory = nullptr;
   ASSERT_EQ(cuImportExternalMemory(&memory, &description), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 4 * MiB);
+  EXPECT_EQ(slice.used(), 4 * MiB);
   EXPECT_EQ(cuDestroyExternalMemory(memory), CUDA_SUCCESS);
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
   description.size = 30 * MiB;
   EXPECT_EQ(cuImportExternalMemory(&memory, &description), CUDA_ERROR_OUT_OF_MEMORY);
 }

@@ -16,19 +16,19 @@ const std::string second = "GPU-01000000-0000-0000-0000-000000000000";
 
 class Visible : public DriverTest {
  protected:
-  Visible() : tenant(2, 10 << 20) {
-    memset(tenant.control->devices[0].uuid, 0, 16);
-    memset(tenant.control->devices[1].uuid, 0, 16);
-    tenant.control->devices[0].uuid[0] = 3;
-    tenant.control->devices[1].uuid[0] = 1;
+  Visible() : slice(2, 10 << 20) {
+    memset(slice.control->devices[0].uuid, 0, 16);
+    memset(slice.control->devices[1].uuid, 0, 16);
+    slice.control->devices[0].uuid[0] = 3;
+    slice.control->devices[1].uuid[0] = 1;
   }
   ~Visible() override { unsetenv("CUDA_VISIBLE_DEVICES"); }
   // "same" where nothing is replaced.
   std::string read(const char* list, size_t room = 200) {
     char out[200];
-    return by_uuid(*tenant.control, 2, list, out, room) ? out : "same";
+    return by_uuid(*slice.control, 2, list, out, room) ? out : "same";
   }
-  Attached tenant;
+  Attached slice;
 };
 
 TEST_F(Visible, numbers_become_the_slices_devices_and_all_else_stays) {

@@ -1,4 +1,4 @@
-// Memory of a device, narrowed to the slice: total is the quota, used is what the tenant holds, and free is
+// Memory of a device, narrowed to the slice: total is the quota, used is what the slice holds, and free is
 // what is left of both the quota and the device. Without a limit the driver's figures stand. The driver
 // checks the version field of the newer structure before we touch it.
 #include "guest/nvml/slice.h"

@@ -30,7 +30,7 @@ nvmlReturn_t list(nvmlDevice_t, unsigned* count, Info* infos) {
 
 class Nvml : public testing::Test {
  protected:
-  Nvml() : tenant(2, 10 << 20) {
+  Nvml() : slice(2, 10 << 20) {
     pids = {500, 600, 700, 800};
     on<&nvmlDeviceGetUUID>([](nvmlDevice_t d, char* text, unsigned size) {
       snprintf(text, size, "GPU-%02x000000-0000-0000-0000-000000000000",
@@ -74,12 +74,12 @@ class Nvml : public testing::Test {
           return NVML_SUCCESS;
         });
     // The granted ones are 03 and 01, in this order.
-    tenant.control->devices[0].uuid[0] = 3;
-    tenant.control->devices[1].uuid[0] = 1;
-    tenant.control->processes[4] = {600, 12, 0, 0, 0, 0};
-    tenant.control->processes[9] = {99'800, 800, 0, 0, 0, 0};  // The driver counts in our namespace.
+    slice.control->devices[0].uuid[0] = 3;
+    slice.control->devices[1].uuid[0] = 1;
+    slice.control->processes[4] = {600, 12, 0, 0, 0, 0};
+    slice.control->processes[9] = {99'800, 800, 0, 0, 0, 0};  // The driver counts in our namespace.
   }
-  Attached tenant;
+  Attached slice;
 };
 
 TEST_F(Nvml, shows_the_granted_devices_in_the_agents_order) {
@@ -124,7 +124,7 @@ TEST_F(Nvml, sets_of_devices_hold_granted_ones_only) {
 }
 
 TEST_F(Nvml, memory_is_the_slices) {
-  Reservation held(*tenant.process, 0, 4_MiB);
+  Reservation held(*slice.process, 0, 4_MiB);
   nvmlMemory_t v1 = {};
   EXPECT_EQ(nvmlDeviceGetMemoryInfo(handle(3), &v1), NVML_SUCCESS);
   EXPECT_EQ(v1.total, 10u << 20);
@@ -133,19 +133,19 @@ TEST_F(Nvml, memory_is_the_slices) {
   nvmlMemory_v2_t v2 = {};
   EXPECT_EQ(nvmlDeviceGetMemoryInfo_v2(handle(3), &v2), NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
   v2.version = nvml_struct_version<nvmlMemory_v2_t>(2);
-  tenant.control->devices[0].quota = 1 << 20;  // Below what is used: no underflow.
+  slice.control->devices[0].quota = 1 << 20;  // Below what is used: no underflow.
   EXPECT_EQ(nvmlDeviceGetMemoryInfo_v2(handle(3), &v2), NVML_SUCCESS);
   EXPECT_EQ(v2.total, 1u << 20);
   EXPECT_EQ(v2.used, 1u << 20);
   EXPECT_EQ(v2.free, 0u);
   EXPECT_EQ(v2.reserved, 0u);
   EXPECT_EQ(nvmlDeviceGetMemoryInfo(handle(2), &v1), NVML_ERROR_INVALID_ARGUMENT);
-  tenant.control->devices[0].memory = shm::Memory::not_limited;
+  slice.control->devices[0].memory = shm::Memory::not_limited;
   EXPECT_EQ(nvmlDeviceGetMemoryInfo(handle(3), &v1), NVML_SUCCESS);
   EXPECT_EQ(v1.total, 64u << 20);
 }
 
-TEST_F(Nvml, lists_the_tenants_own_processes_with_their_own_pids) {
+TEST_F(Nvml, lists_the_slices_own_processes_with_their_own_pids) {
   nvmlProcessInfo_v1_t v1[4] = {};
   unsigned n = 4;
   EXPECT_EQ(nvmlDeviceGetComputeRunningProcesses(handle(3), &n, v1), NVML_SUCCESS);
@@ -160,7 +160,7 @@ TEST_F(Nvml, lists_the_tenants_own_processes_with_their_own_pids) {
   n = 1;
   EXPECT_EQ(nvmlDeviceGetComputeRunningProcesses_v3(handle(3), &n, v3), NVML_ERROR_INSUFFICIENT_SIZE);
   EXPECT_EQ(n, 2u);
-  tenant.control->processes[4].pid = tenant.control->processes[9].pid = 0;
+  slice.control->processes[4].pid = slice.control->processes[9].pid = 0;
   n = 0;
   EXPECT_EQ(nvmlDeviceGetComputeRunningProcesses_v3(handle(3), &n, nullptr), NVML_SUCCESS);
   EXPECT_EQ(n, 0u);
@@ -191,7 +191,7 @@ TEST_F(Nvml, gives_up_on_a_driver_whose_list_never_fits) {
 
 // Each process's newest sample counts, neighbours' do not; where the driver tells no processes apart, its own
 // figure stands.
-TEST_F(Nvml, the_devices_utilisation_is_the_sum_over_the_tenants_own_processes) {
+TEST_F(Nvml, the_devices_utilisation_is_the_sum_over_the_slices_own_processes) {
   on<&nvmlDeviceGetUtilizationRates>([](nvmlDevice_t, nvmlUtilization_t* u) {
     *u = {97, 55};
     return NVML_SUCCESS;
@@ -229,7 +229,7 @@ TEST_F(Nvml, the_devices_utilisation_is_the_sum_over_the_tenants_own_processes) 
   EXPECT_EQ(rates.gpu, 97u);
 }
 
-TEST_F(Nvml, utilisation_is_of_the_tenants_own_processes) {
+TEST_F(Nvml, utilisation_is_of_the_slices_own_processes) {
   nvmlProcessUtilizationSample_t samples[2] = {};
   unsigned n = 0;
   EXPECT_EQ(nvmlDeviceGetProcessUtilization(handle(3), nullptr, &n, 0), NVML_ERROR_INSUFFICIENT_SIZE);

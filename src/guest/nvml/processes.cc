@@ -1,4 +1,4 @@
-// Who uses a device: the tenant's own processes, with the pids that they have inside. The driver's whole list
+// Who uses a device: the slice's own processes, with the pids that they have inside. The driver's whole list
 // is fetched into pages of ours, since the caller's array need not have room for strangers, and what remains
 // is handed out by the rules of the call: too small an array is told how many there are.
 #include <string.h>
@@ -74,7 +74,7 @@ nvmlReturn_t own_processes(nvmlDevice_t device, unsigned int* count, Info* infos
              [=](unsigned* n, Info* all) { return driver<Entry>(device, n, all); });
 }
 
-// What the tenant's own processes did of late, each by its newest sample, in percent of the device.
+// What the slice's own processes did of late, each by its newest sample, in percent of the device.
 struct Activity {
   unsigned sm = 0, memory = 0, encoder = 0, decoder = 0;
 };

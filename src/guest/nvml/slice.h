@@ -1,4 +1,4 @@
-// Which slice an NVML handle means, and which processes are the tenant's own.
+// Which slice an NVML handle means, and which processes are the slice's own.
 //
 // NVML knows no CUDA_VISIBLE_DEVICES, so here the library narrows: the devices are the granted ones, counted
 // from 0 in the agent's order, and any other handle is NVML_ERROR_NOT_FOUND. These calls are made a few times
@@ -17,7 +17,7 @@ unsigned granted_index(const Process& process, const char* text);
 // The same of a handle.
 unsigned granted_index(const Process& process, nvmlDevice_t device);
 
-// The pid of one of the tenant's processes in its own pid namespace, given the pid that the driver reports; 0
+// The pid of one of the slice's processes in its own pid namespace, given the pid that the driver reports; 0
 // for a stranger's. The driver may count in the agent's namespace or in the caller's.
 uint32_t own_pid(const Process& process, uint32_t drivers);
 

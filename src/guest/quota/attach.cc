@@ -163,7 +163,7 @@ Outcome judge(const shm::AttachReply& reply, size_t size, size_t descriptors) {
                       reply.report_size == sizeof(shm::ReportFile))
                  ? Outcome::attached
                  : Outcome::refused;
-    case shm::AttachStatus::not_a_tenant: return Outcome::not_a_tenant;
+    case shm::AttachStatus::not_in_slice: return Outcome::not_in_slice;
     case shm::AttachStatus::try_again: return Outcome::unreachable;
     case shm::AttachStatus::wrong_layout:
     case shm::AttachStatus::no_slot: return Outcome::refused;

@@ -1,4 +1,4 @@
-// The library's half of becoming a tenant (wire/shm/attach.h, FORMAT.md): ask once, check every word of the
+// The library's half of becoming a slice (wire/shm/attach.h, FORMAT.md): ask once, check every word of the
 // answer as strictly as the agent checks ours, map the three pages, close every descriptor. About 60 us.
 #pragma once
 
@@ -20,7 +20,7 @@ struct Pages {
   shm::ProcessWork* work;  // This process's, by its slot; null where the agent does not know of it.
 };
 
-enum class Outcome { attached, not_a_tenant, refused, unreachable };
+enum class Outcome { attached, not_in_slice, refused, unreachable };
 
 // What a reply means, before anything is mapped: `unreachable` where it is worth asking again, `refused` for
 // a reply that breaks the rules. `descriptors` is how many came along.

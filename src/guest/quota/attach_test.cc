@@ -52,7 +52,7 @@ TEST(Reply, that_breaks_one_rule_is_refused) {
       {"length", [](auto&) {}, sizeof(shm::AttachReply) - 1},
       {"two descriptors", [](auto&) {}, sizeof(shm::AttachReply), 2},
       {"no descriptors", [](auto&) {}, sizeof(shm::AttachReply), 0},
-      {"descriptors for a stranger", [](auto& r) { r.status = shm::AttachStatus::not_a_tenant; }},
+      {"descriptors for a stranger", [](auto& r) { r.status = shm::AttachStatus::not_in_slice; }},
       {"wrong layout", [](auto& r) { r.status = shm::AttachStatus::wrong_layout; }, sizeof(shm::AttachReply),
        0},
       {"no slot", [](auto& r) { r.status = shm::AttachStatus::no_slot; }, sizeof(shm::AttachReply), 0},

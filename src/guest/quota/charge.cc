@@ -5,7 +5,7 @@
 namespace carve::guest {
 namespace {
 
-// Another process of the tenant can keep the word moving, by scribbling or by sheer load. A million tries are
+// Another process of the slice can keep the word moving, by scribbling or by sheer load. A million tries are
 // about 50 ms; nobody waits longer than that.
 constexpr unsigned attempts = 1'000'000;
 

@@ -1,4 +1,4 @@
-// Charging: what a call is about to take is reserved in the tenant's budget first, so that the sum over all
+// Charging: what a call is about to take is reserved in the slice's budget first, so that the sum over all
 // processes never passes the quota by a byte, and kept or given back afterwards. One change of the budget is
 // a 16-byte compare and exchange and a note in this process's lane (wire/shm/budget.h), about 40 ns.
 //
@@ -14,11 +14,11 @@ namespace carve::guest {
 // Everywhere below `device` is a budget: the index of a device in the slice, or `spilled(index)` for its
 // bytes that live on the host.
 
-// What the tenant may hold on a device: the agent's quota, lowered by the environment's hint; UINT64_MAX
+// What the slice may hold on a device: the agent's quota, lowered by the environment's hint; UINT64_MAX
 // where memory is counted but not limited; 0 on a device that was not granted.
 uint64_t quota(const Process& process, unsigned device);
 
-// What the tenant holds, over all its processes and the growth that the agent found.
+// What the slice holds, over all its processes and the growth that the agent found.
 uint64_t used(const Process& process, unsigned device);
 
 // Whether the agent lets this device's allocations live on the host where the quota is full.

@@ -10,125 +10,125 @@ namespace carve::guest {
 namespace {
 
 TEST(Reservation, that_nobody_keeps_is_given_back) {
-  Attached tenant(1, 100);
+  Attached slice(1, 100);
   {
-    Reservation r(*tenant.process, 0, 60_B);
+    Reservation r(*slice.process, 0, 60_B);
     EXPECT_TRUE(r);
-    EXPECT_EQ(tenant.used(), 60u);
+    EXPECT_EQ(slice.used(), 60u);
   }
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST(Reservation, never_passes_the_quota_by_a_byte) {
-  Attached tenant(1, 100);
-  Reservation most(*tenant.process, 0, 99_B);
-  EXPECT_FALSE(Reservation(*tenant.process, 0, 2_B));
-  EXPECT_TRUE(Reservation(*tenant.process, 0, 1_B));
+  Attached slice(1, 100);
+  Reservation most(*slice.process, 0, 99_B);
+  EXPECT_FALSE(Reservation(*slice.process, 0, 2_B));
+  EXPECT_TRUE(Reservation(*slice.process, 0, 1_B));
   EXPECT_FALSE(most.resize(101_B));
-  EXPECT_EQ(tenant.used(), 99u);
+  EXPECT_EQ(slice.used(), 99u);
   EXPECT_TRUE(most.resize(100_B));
   EXPECT_TRUE(most.resize(7_B));
-  EXPECT_EQ(tenant.used(), 7u);
-  EXPECT_FALSE(Reservation(*tenant.process, 0, {UINT64_MAX}));
+  EXPECT_EQ(slice.used(), 7u);
+  EXPECT_FALSE(Reservation(*slice.process, 0, {UINT64_MAX}));
 }
 
 TEST(Reservation, on_a_device_that_was_not_granted_is_refused) {
-  Attached tenant(1, 100);
-  EXPECT_FALSE(Reservation(*tenant.process, 1, 0_B));
-  EXPECT_FALSE(Reservation(*tenant.process, not_granted, 1_B));
+  Attached slice(1, 100);
+  EXPECT_FALSE(Reservation(*slice.process, 1, 0_B));
+  EXPECT_FALSE(Reservation(*slice.process, not_granted, 1_B));
 }
 
 TEST(Reservation, without_a_limit_is_counted_and_never_refused) {
-  Attached tenant(1, 100);
-  tenant.control->devices[0].memory = shm::Memory::not_limited;
-  Reservation r(*tenant.process, 0, 5000_B);
+  Attached slice(1, 100);
+  slice.control->devices[0].memory = shm::Memory::not_limited;
+  Reservation r(*slice.process, 0, 5000_B);
   EXPECT_TRUE(r);
-  EXPECT_EQ(tenant.used(), 5000u);
-  EXPECT_TRUE(Reservation(*tenant.process, 0, {UINT64_MAX}));
+  EXPECT_EQ(slice.used(), 5000u);
+  EXPECT_TRUE(Reservation(*slice.process, 0, {UINT64_MAX}));
 }
 
 TEST(Reservation, obeys_a_hint_that_lowers_and_not_one_that_raises) {
-  Attached tenant(1, 100);
-  tenant.process->hint[0] = 50;
-  EXPECT_FALSE(Reservation(*tenant.process, 0, 51_B));
-  tenant.process->hint[0] = 500;
-  EXPECT_FALSE(Reservation(*tenant.process, 0, 101_B));
+  Attached slice(1, 100);
+  slice.process->hint[0] = 50;
+  EXPECT_FALSE(Reservation(*slice.process, 0, 51_B));
+  slice.process->hint[0] = 500;
+  EXPECT_FALSE(Reservation(*slice.process, 0, 101_B));
 }
 
 TEST(Reservation, a_quota_that_the_agent_lowers_holds_from_the_next_call) {
-  Attached tenant(1, 100);
-  Reservation r(*tenant.process, 0, 80_B);
-  tenant.control->devices[0].quota = 40;
-  EXPECT_FALSE(Reservation(*tenant.process, 0, 1_B));
+  Attached slice(1, 100);
+  Reservation r(*slice.process, 0, 80_B);
+  slice.control->devices[0].quota = 40;
+  EXPECT_FALSE(Reservation(*slice.process, 0, 1_B));
 }
 
 // It has read the old quota and not yet charged: it waits for a lane, and all are held here.
 TEST(Reservation, a_quota_that_is_lowered_while_it_charges_is_not_passed) {
   for (int round = 0; round < 100; ++round) {
-    Attached tenant(1, 100);
-    Reservation small(*tenant.process, 0, 30_B);
-    for (LaneState& lane : tenant.process->lane[0]) lane.lock.lock();
+    Attached slice(1, 100);
+    Reservation small(*slice.process, 0, 30_B);
+    for (LaneState& lane : slice.process->lane[0]) lane.lock.lock();
     std::atomic<bool> begun{false};
     bool allowed = true;
     std::jthread other([&] {
       begun = true;
-      Reservation large(*tenant.process, 0, 60_B);
+      Reservation large(*slice.process, 0, 60_B);
       allowed = static_cast<bool>(large);
     });
     while (!begun) std::this_thread::yield();
     for (int i = 0; i < 20; ++i) std::this_thread::yield();
-    std::atomic_ref(tenant.control->devices[0].quota).store(50);
-    ASSERT_EQ(tenant.used(), 30u) << "the agent sees that it may lower it";
-    for (LaneState& lane : tenant.process->lane[0]) lane.lock.unlock();
+    std::atomic_ref(slice.control->devices[0].quota).store(50);
+    ASSERT_EQ(slice.used(), 30u) << "the agent sees that it may lower it";
+    for (LaneState& lane : slice.process->lane[0]) lane.lock.unlock();
     other.join();
     ASSERT_FALSE(allowed);
-    ASSERT_EQ(tenant.used(), 30u);
+    ASSERT_EQ(slice.used(), 30u);
   }
 }
 
 TEST(Charge, that_stands_grows_and_shrinks_inside_the_quota) {
-  Attached tenant(1, 100);
+  Attached slice(1, 100);
   Charge charge = {0, 0, 0};
-  EXPECT_TRUE(recharge(*tenant.process, charge, 60_B));
-  EXPECT_FALSE(recharge(*tenant.process, charge, 101_B));
+  EXPECT_TRUE(recharge(*slice.process, charge, 60_B));
+  EXPECT_FALSE(recharge(*slice.process, charge, 101_B));
   EXPECT_EQ(charge.bytes, 60u);
-  EXPECT_TRUE(recharge(*tenant.process, charge, 10_B));
-  EXPECT_EQ(tenant.used(), 10u);
-  recharge_truth(*tenant.process, charge, 500_B);
-  EXPECT_EQ(tenant.used(), 500u) << "what is taken already is counted";
-  EXPECT_FALSE(Reservation(*tenant.process, 0, 1_B));
+  EXPECT_TRUE(recharge(*slice.process, charge, 10_B));
+  EXPECT_EQ(slice.used(), 10u);
+  recharge_truth(*slice.process, charge, 500_B);
+  EXPECT_EQ(slice.used(), 500u) << "what is taken already is counted";
+  EXPECT_FALSE(Reservation(*slice.process, 0, 1_B));
 }
 
 TEST(Spilled, bytes_have_a_budget_of_their_own) {
-  Attached tenant(1, 100);
-  EXPECT_FALSE(may_spill(*tenant.process, 0));
-  EXPECT_FALSE(Reservation(*tenant.process, spilled(0), 1_B));
-  tenant.control->devices[0].spill = 50;
-  EXPECT_TRUE(may_spill(*tenant.process, 0));
+  Attached slice(1, 100);
+  EXPECT_FALSE(may_spill(*slice.process, 0));
+  EXPECT_FALSE(Reservation(*slice.process, spilled(0), 1_B));
+  slice.control->devices[0].spill = 50;
+  EXPECT_TRUE(may_spill(*slice.process, 0));
   {
-    Reservation on_host(*tenant.process, spilled(0), 50_B), on_device(*tenant.process, 0, 100_B);
+    Reservation on_host(*slice.process, spilled(0), 50_B), on_device(*slice.process, 0, 100_B);
     EXPECT_TRUE(on_host);
     EXPECT_TRUE(on_device);
-    EXPECT_EQ(tenant.used(), 100u);
-    EXPECT_EQ(used(*tenant.process, spilled(0)), 50u);
-    EXPECT_FALSE(Reservation(*tenant.process, spilled(0), 1_B));
-    EXPECT_TRUE(shm::reclaim(tenant.file->spill, tenant.process->slot)) << "as after a kill";
-    EXPECT_EQ(used(*tenant.process, spilled(0)), 0u);
+    EXPECT_EQ(slice.used(), 100u);
+    EXPECT_EQ(used(*slice.process, spilled(0)), 50u);
+    EXPECT_FALSE(Reservation(*slice.process, spilled(0), 1_B));
+    EXPECT_TRUE(shm::reclaim(slice.file->spill, slice.process->slot)) << "as after a kill";
+    EXPECT_EQ(used(*slice.process, spilled(0)), 0u);
   }
-  tenant.process->file = nullptr;  // An agent that has no pages for it.
-  EXPECT_FALSE(may_spill(*tenant.process, 0));
-  EXPECT_FALSE(Reservation(*tenant.process, spilled(0), 0_B));
+  slice.process->file = nullptr;  // An agent that has no pages for it.
+  EXPECT_FALSE(may_spill(*slice.process, 0));
+  EXPECT_FALSE(Reservation(*slice.process, spilled(0), 0_B));
 }
 
 // The bytes stand in the lanes of this process's slot: what the agent gives back when the process is killed.
 TEST(Reservation, of_many_threads_stands_in_lanes_that_the_agent_can_reclaim) {
-  Attached tenant(1, 1'000'000);
+  Attached slice(1, 1'000'000);
   std::vector<std::jthread> threads;
   std::atomic<uint64_t> kept{0};
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([&] {
       for (uint64_t i = 1; i < 2000; ++i) {
-        Reservation r(*tenant.process, 0, {i % 97});
+        Reservation r(*slice.process, 0, {i % 97});
         if (r && i % 3 == 0) {
           kept += r.charge().bytes;
           r.keep();
@@ -137,18 +137,18 @@ TEST(Reservation, of_many_threads_stands_in_lanes_that_the_agent_can_reclaim) {
     });
   }
   threads.clear();
-  EXPECT_EQ(tenant.used(), kept);
-  EXPECT_TRUE(shm::reclaim(*tenant.report, tenant.process->slot));
-  EXPECT_EQ(tenant.used(), 0u);
+  EXPECT_EQ(slice.used(), kept);
+  EXPECT_TRUE(shm::reclaim(*slice.report, slice.process->slot));
+  EXPECT_EQ(slice.used(), 0u);
 }
 
-// Somebody in the same tenant writes nonsense over the shared page: wrong figures, but no crash and no hang.
+// Somebody in the same slice writes nonsense over the shared page: wrong figures, but no crash and no hang.
 TEST(Reservation, survives_a_report_that_is_scribbled_over) {
-  Attached tenant(1, 1'000'000);
+  Attached slice(1, 1'000'000);
   std::atomic<bool> stop{false};
   std::jthread scribbler([&] {
     uint64_t x = 88172645463325252ull;
-    auto* words = reinterpret_cast<uint64_t*>(tenant.report);
+    auto* words = reinterpret_cast<uint64_t*>(slice.report);
     while (!stop) {
       for (size_t i = 0; i < sizeof(shm::Report) / 8; i += 1 + x % 61) {
         x ^= x << 13;
@@ -158,7 +158,7 @@ TEST(Reservation, survives_a_report_that_is_scribbled_over) {
       }
     }
   });
-  for (int i = 0; i < 20'000; ++i) Reservation(*tenant.process, 0, 10_B);
+  for (int i = 0; i < 20'000; ++i) Reservation(*slice.process, 0, 10_B);
   stop = true;
 }
 

@@ -86,7 +86,7 @@ Standing ask(Process* p, const char* socket) {
   Pages pages = {};
   const Outcome outcome = attach(socket, artefact.guest, p->asked_before ? 0 : patience_ns, &pages);
   p->asked_before = true;
-  if (outcome == Outcome::not_a_tenant) return Standing::alone;
+  if (outcome == Outcome::not_in_slice) return Standing::alone;
   if (outcome != Outcome::attached) return Standing::refused;
   p->slot = pages.slot;
   p->control = pages.control;
@@ -128,7 +128,7 @@ Entered enter_slowly(bool again) {
     }
     if (!p->standing.compare_exchange_strong(standing, Standing::asking)) continue;
     if (socket == nullptr) socket = marked_socket();
-    // A child whose parent was a tenant is never left alone for want of a marker.
+    // A child whose parent was a slice is never left alone for want of a marker.
     if (socket == nullptr) socket = artefact.socket;
     const Standing found = ask(p, socket);
     p->standing.store(found, std::memory_order_release);

@@ -1,7 +1,7 @@
-// This process as a member of its tenant: whether it is one, which pages it shares with the agent, and what
+// This process as a member of its slice: whether it is one, which pages it shares with the agent, and what
 // it holds. All of it lies in one private mapping that the kernel zeroes in a forked child
 // (MADV_WIPEONFORK, Linux 4.14): the child finds "nobody asked yet", free locks and empty tables, attaches
-// anew at its next call and cannot touch a lane of its parent's. A program that is not a tenant does not even
+// anew at its next call and cannot touch a lane of its parent's. A program that is not a slice does not even
 // get the mapping.
 //
 // Cost when attached: two loads. When nobody is home: one access() in the life of the process.
@@ -22,7 +22,7 @@ enum class Standing : uint32_t {
   unknown = 0,  // Nobody asked yet, or this is a forked child.
   asking,       // One thread is at it; the others wait.
   refused,      // The agent did not answer in time, or said no. The next cuInit asks once more.
-  alone,        // Not a tenant: left alone.
+  alone,        // Not a slice: left alone.
   attached,
 };
 
@@ -44,7 +44,7 @@ struct Primary {
 
 inline constexpr unsigned cached_ordinals = 64;
 
-// A tenant's budgets: one for each of its devices, and one for each device's bytes that live on the host.
+// A slice's budgets: one for each of its devices, and one for each device's bytes that live on the host.
 inline constexpr unsigned budgets = 2 * shm::max_devices;
 inline constexpr unsigned not_granted = budgets;  // No budget.
 constexpr unsigned spilled(unsigned device) { return device + shm::max_devices; }
@@ -120,7 +120,7 @@ struct Entered {
   bool refused;
 };
 
-// Settles whether this process is a tenant, asking the agent at the first call. May wait up to ten seconds
+// Settles whether this process is a slice, asking the agent at the first call. May wait up to ten seconds
 // there. `again`: ask once more where the answer was a refusal.
 Entered enter_slowly(bool again);
 inline Entered enter() {

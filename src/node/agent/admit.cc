@@ -31,37 +31,37 @@ shm::AttachReply reply(AttachStatus status, const std::string& sentence) {
 
 shm::AttachReply Agent::attach(const Peer& peer, const shm::AttachRequest& request,
                                std::vector<Fd>& descriptors) {
-  Tenant* tenant = tenant_of(peer.process.pid);
-  if (tenant == nullptr) return reply(AttachStatus::not_a_tenant, "this process is in no slice");
+  LiveSlice* slice = slice_of(peer.process.pid);
+  if (slice == nullptr) return reply(AttachStatus::not_in_slice, "this process is in no slice");
   if (request.layout != shm::layout_version) {
     const std::string sentence =
         fmt::format("this library speaks layout {}, the agent {}: install both from one release",
                     request.layout, shm::layout_version);
-    event(tenant->name(), fmt::format("process {} was refused: {}", peer.process.pid, sentence));
+    event(slice->name(), fmt::format("process {} was refused: {}", peer.process.pid, sentence));
     return reply(AttachStatus::wrong_layout, sentence);
   }
-  if (!tenant->report.page)
+  if (!slice->report.page)
     return reply(AttachStatus::no_slot,
-                 fmt::format("slice {} lost its report; stop it and start again", tenant->name()));
+                 fmt::format("slice {} lost its report; stop it and start again", slice->name()));
 
-  shm::Control& control = *tenant->control;
+  shm::Control& control = *slice->control;
   unsigned slot = shm::max_processes;
-  if (const auto known = tenant->members.find(peer.process); known != tenant->members.end()) {
+  if (const auto known = slice->attached.find(peer.process); known != slice->attached.end()) {
     // The same process again. Only when nothing of its page is mapped any more has it become another program;
     // its own word for it would let it shed what it holds.
     slot = known->second.slot;
     if (control.processes[slot].image != request.image && !maps_file(peer.process.pid, report_name))
-      if (!reclaim_slot(*tenant, slot))
+      if (!reclaim_slot(*slice, slot))
         return reply(AttachStatus::try_again, "its budget does not stand still");
   } else {
     for (slot = 0; slot < shm::max_processes && control.processes[slot].pid != 0;) ++slot;
     if (slot == shm::max_processes)
       return reply(AttachStatus::no_slot,
-                   fmt::format("slice {} has {} processes alive, the most there can be", tenant->name(),
+                   fmt::format("slice {} has {} processes alive, the most there can be", slice->name(),
                                shm::max_processes));
   }
-  descriptors.push_back(runtime_.control_descriptor(tenant->name()));
-  descriptors.emplace_back(fcntl(tenant->report.fd.get(), F_DUPFD_CLOEXEC, 0));
+  descriptors.push_back(runtime_.control_descriptor(slice->name()));
+  descriptors.emplace_back(fcntl(slice->report.fd.get(), F_DUPFD_CLOEXEC, 0));
   descriptors.push_back(runtime_.heartbeat_descriptor());
   Fd pidfd(fcntl(peer.pidfd.get(), F_DUPFD_CLOEXEC, 0));
   if (!pidfd || std::ranges::any_of(descriptors, [](const Fd& fd) { return !fd; })) {
@@ -78,66 +78,66 @@ shm::AttachReply Agent::attach(const Peer& peer, const shm::AttachRequest& reque
     std::atomic_ref(entry.pid).store(static_cast<uint32_t>(peer.process.pid), std::memory_order_release);
     control.epoch.fetch_add(1, std::memory_order_release);
   }
-  if (fresh && tenant->report.work)
-    memset(static_cast<void*>(&tenant->report.work->process[slot]), 0, sizeof(shm::ProcessWork));
-  if (fresh) add_member(*tenant, peer.process, slot, std::move(pidfd));
-  log::debug("{}: process {} attached in slot {}", tenant->name(), peer.process.pid, slot);
+  if (fresh && slice->report.work)
+    memset(static_cast<void*>(&slice->report.work->process[slot]), 0, sizeof(shm::ProcessWork));
+  if (fresh) add_attached(*slice, peer.process, slot, std::move(pidfd));
+  log::debug("{}: process {} attached in slot {}", slice->name(), peer.process.pid, slot);
   shm::AttachReply granted = reply(AttachStatus::granted, "");
   granted.slot = slot;
   granted.generation = entry.generation;
   // A library knows the sizes that there were when it was built, and insists on one of them.
   for (const size_t size : {shm::report_without_work, sizeof(shm::ReportFile)})
-    if (tenant->report.size() >= size && request.report >= size) granted.report_size = size;
+    if (slice->report.size() >= size && request.report >= size) granted.report_size = size;
   return granted;
 }
 
-void Agent::add_member(Tenant& tenant, const ProcessId& process, unsigned slot, Fd pidfd) {
+void Agent::add_attached(LiveSlice& slice, const ProcessId& process, unsigned slot, Fd pidfd) {
   loop_.watch(pidfd.get(), EPOLLIN,
-              [this, id = tenant.use.id, process](uint32_t) { member_ended(id, process); });
-  tenant.members.emplace(process, Member{slot, std::move(pidfd)});
-  tenant.identity.members.insert(process);
-  for_arbiters_of(tenant, [&](Arbiter& a) { a.add_process(tenant.use.id, slot); });
+              [this, id = slice.use.id, process](uint32_t) { attached_ended(id, process); });
+  slice.attached.emplace(process, AttachedProcess{slot, std::move(pidfd)});
+  slice.identity.attached.insert(process);
+  for_arbiters_of(slice, [&](Arbiter& a) { a.add_process(slice.use.id, slot); });
 }
 
-bool Agent::reclaim_slot(Tenant& tenant, unsigned slot) {
-  bool done = !tenant.report.page || shm::reclaim(*tenant.report.page, slot);
-  if (tenant.report.spill) done = shm::reclaim(*tenant.report.spill, slot) && done;
+bool Agent::reclaim_slot(LiveSlice& slice, unsigned slot) {
+  bool done = !slice.report.page || shm::reclaim(*slice.report.page, slot);
+  if (slice.report.spill) done = shm::reclaim(*slice.report.spill, slot) && done;
   return done;
 }
 
 // The process is dead. Its slot is free only when all that it held was given back.
-void Agent::member_ended(uint64_t id, ProcessId process) {
-  const auto living = tenants_.find(id);
-  if (living == tenants_.end()) return;
-  Tenant& tenant = *living->second;
-  const auto member = tenant.members.find(process);
-  if (member == tenant.members.end()) return;
-  loop_.forget(member->second.pidfd.get());
-  for_arbiters_of(tenant, [&](Arbiter& a) { a.remove_process(tenant.use.id, member->second.slot); });
-  if (!reclaim_slot(tenant, member->second.slot)) {
-    loop_.after(millisecond, [this, id, process] { member_ended(id, process); });
+void Agent::attached_ended(uint64_t id, ProcessId process) {
+  const auto living = slices_.find(id);
+  if (living == slices_.end()) return;
+  LiveSlice& slice = *living->second;
+  const auto attached = slice.attached.find(process);
+  if (member == slice.attached.end()) return;
+  loop_.forget(attached->second.pidfd.get());
+  for_arbiters_of(slice, [&](Arbiter& a) { a.remove_process(slice.use.id, attached->second.slot); });
+  if (!reclaim_slot(slice, attached->second.slot)) {
+    loop_.after(millisecond, [this, id, process] { attached_ended(id, process); });
     return;
   }
-  shm::ControlProcess& entry = tenant.control->processes[member->second.slot];
+  shm::ControlProcess& entry = slice.control->processes[attached->second.slot];
   std::atomic_ref(entry.pid).store(0, std::memory_order_release);
-  tenant.control->epoch.fetch_add(1, std::memory_order_release);
-  tenant.identity.members.erase(process);
-  tenant.process_truth.erase(process.pid);
-  tenant.members.erase(member);
+  slice.control->epoch.fetch_add(1, std::memory_order_release);
+  slice.identity.attached.erase(process);
+  slice.process_truth.erase(process.pid);
+  slice.attached.erase(attached);
   end_if_over(id);
 }
 
 // A process that became another program (exec) without asking again holds nothing any more: its charges go
 // back. Seen by what it has mapped, and only where the driver does not show it.
-void Agent::look_for_execs(Tenant& tenant) {
-  for (const auto& [process, member] : tenant.members) {
-    if (tenant.process_truth.contains(process.pid) || !tenant.report.page) continue;
+void Agent::look_for_execs(LiveSlice& slice) {
+  for (const auto& [process, attached] : slice.attached) {
+    if (slice.process_truth.contains(process.pid) || !slice.report.page) continue;
     bool holds = false;
-    for (unsigned d = 0; d < tenant.use.what.parts.size(); ++d)
+    for (unsigned d = 0; d < slice.use.what.parts.size(); ++d)
       for (unsigned lane = 0; lane < shm::lanes; ++lane)
-        holds |= shm::holding(*tenant.report.page, {d, member.slot, lane}) != 0;
-    if (holds && !maps_file(process.pid, report_name) && alive(member.pidfd))
-      reclaim_slot(tenant, member.slot);
+        holds |= shm::holding(*slice.report.page, {d, attached.slot, lane}) != 0;
+    if (holds && !maps_file(process.pid, report_name) && alive(attached.pidfd))
+      reclaim_slot(slice, attached.slot);
   }
 }
 

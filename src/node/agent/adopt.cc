@@ -29,12 +29,12 @@ Outcome<void> Agent::adopt(bool rebuild) {
   std::vector<ledger::Use> uses;
   for (const auto& [id, use] : ledger_.living()) uses.push_back(use);
   for (const ledger::Use& use : uses)
-    if (adopt_tenant(use)) inhabited.insert(use.id);
+    if (adopt_slice(use)) inhabited.insert(use.id);
   seen = observed();
   seen.inhabited = std::move(inhabited);
   if (const auto done = agree(seen); !done) return done;
   open_policies();
-  for (const auto& [id, tenant] : tenants_) compute_changed(*tenant);
+  for (const auto& [id, slice] : slices_) compute_changed(*slice);
   watch_keeper();
   return {};
 }
@@ -73,10 +73,10 @@ Outcome<void> Agent::agree(const ledger::Observed& seen) {
   return {};
 }
 
-bool Agent::adopt_tenant(const ledger::Use& use) {
-  auto made = std::make_unique<Tenant>();
-  Tenant& tenant = *made;
-  tenant.use = use;
+bool Agent::adopt_slice(const ledger::Use& use) {
+  auto made = std::make_unique<LiveSlice>();
+  LiveSlice& slice = *made;
+  slice.use = use;
   const auto note = read_note(runtime_.read_note(use.what.name));
   const bool known = note && note->boot_id == now().boot_id && note->use.id == use.id;
   std::optional<Cgroup> cgroup;
@@ -87,99 +87,99 @@ bool Agent::adopt_tenant(const ledger::Use& use) {
 
   auto control = known ? runtime_.adopt_control(use.what.name) : failure(FailureKind::not_found, "");
   if (control) {
-    tenant.control = std::move(*control);
-    fill_control(tenant);
-    if (auto report = adopt_report(keeper_.get(use.what.name))) tenant.report = std::move(*report);
-  } else if (const auto fresh = make_pages(tenant); !fresh) {
+    slice.control = std::move(*control);
+    fill_control(slice);
+    if (auto report = adopt_report(keeper_.get(use.what.name))) slice.report = std::move(*report);
+  } else if (const auto fresh = make_pages(slice); !fresh) {
     log::error("{}: {}", use.what.name, fresh.error().sentence);
     return false;
   }
   if (known) {
-    tenant.command = note->command;
-    tenant.entered = note->entered;
-    tenant.creator.id = note->creator;
-    tenant.root.id = tenant.identity.root = note->root;
-    tenant.supervisor.id = tenant.identity.supervisor = note->supervisor;
+    slice.command = note->command;
+    slice.entered = note->entered;
+    slice.creator.id = note->creator;
+    slice.root.id = slice.identity.root = note->root;
+    slice.supervisor.id = slice.identity.supervisor = note->supervisor;
   } else if (lives_on) {
     // Somebody removed the pages under its processes. They run on inside the limits that they have mapped;
     // what they hold is charged to the new pages when the driver shows it.
-    tenant.entered = true;
+    slice.entered = true;
     event(use.what.name, "its pages were gone; made anew for the processes in its cgroup");
   }
   if (cgroup && (known ? note->cgroup : lives_on)) {
-    tenant.identity.cgroup = cgroup->identity();
-    tenant.cgroup = std::move(*cgroup);
+    slice.identity.cgroup = cgroup->identity();
+    slice.cgroup = std::move(*cgroup);
   }
-  tenants_.emplace(use.id, std::move(made));
+  slices_.emplace(use.id, std::move(made));
 
   // Those that attached: the living are watched again, the dead give back what they held.
   for (unsigned slot = 0; slot < shm::max_processes; ++slot) {
-    shm::ControlProcess& entry = tenant.control->processes[slot];
+    shm::ControlProcess& entry = slice.control->processes[slot];
     if (entry.pid == 0) continue;
     const ProcessId process{static_cast<pid_t>(entry.pid), entry.start_time};
     Fd pidfd = open_process(process);
-    if (pidfd) add_member(tenant, process, slot, std::move(pidfd));
+    if (pidfd) add_attached(slice, process, slot, std::move(pidfd));
   }
-  if (!tenant.report.page) recover_report(tenant);
+  if (!slice.report.page) recover_report(slice);
   for (unsigned slot = 0; slot < shm::max_processes; ++slot) {
-    shm::ControlProcess& entry = tenant.control->processes[slot];
-    if (entry.pid == 0 || tenant.members.contains({static_cast<pid_t>(entry.pid), entry.start_time}))
+    shm::ControlProcess& entry = slice.control->processes[slot];
+    if (entry.pid == 0 || slice.attached.contains({static_cast<pid_t>(entry.pid), entry.start_time}))
       continue;
-    if (reclaim_slot(tenant, slot)) std::atomic_ref(entry.pid).store(0, std::memory_order_release);
+    if (reclaim_slot(slice, slot)) std::atomic_ref(entry.pid).store(0, std::memory_order_release);
   }
   if (known) {
     for (const ContainerIdentity& container : note->containers) {
       Watched process{container.init, open_process(container.init)};
       if (!process.pidfd) continue;
-      tenant.identity.containers.push_back(container);
-      tenant.containers.push_back(std::move(process));
-      watch(tenant, tenant.containers.back(), &Agent::container_ended);
+      slice.identity.containers.push_back(container);
+      slice.containers.push_back(std::move(process));
+      watch(slice, slice.containers.back(), &Agent::container_ended);
     }
-    tenant.root.pidfd = open_process(tenant.root.id);
+    slice.root.pidfd = open_process(slice.root.id);
   }
-  const bool waiting = !tenant.entered && open_process(tenant.creator.id);
-  if (!tenant.persistent() && !waiting && !inhabited(tenant)) {
-    for (const auto& [process, member] : tenant.members) loop_.forget(member.pidfd.get());
-    tenants_.erase(use.id);
+  const bool waiting = !slice.entered && open_process(slice.creator.id);
+  if (!slice.persistent() && !waiting && !inhabited(slice)) {
+    for (const auto& [process, attached] : slice.attached) loop_.forget(attached.pidfd.get());
+    slices_.erase(use.id);
     return false;
   }
-  if (tenant.cgroup) watch_cgroup(tenant);
-  if (!tenant.entered && !tenant.persistent()) watch(tenant, tenant.creator, &Agent::creator_ended);
-  if (tenant.root.pidfd) watch(tenant, tenant.root, &Agent::root_ended);
-  if (tenant.supervisor.id) watch(tenant, tenant.supervisor, &Agent::supervisor_ended);
-  if (tenant.persistent())
-    if (const auto written = announce(tenant); !written)
+  if (slice.cgroup) watch_cgroup(slice);
+  if (!slice.entered && !slice.persistent()) watch(slice, slice.creator, &Agent::creator_ended);
+  if (slice.root.pidfd) watch(slice, slice.root, &Agent::root_ended);
+  if (slice.supervisor.id) watch(slice, slice.supervisor, &Agent::supervisor_ended);
+  if (slice.persistent())
+    if (const auto written = announce(slice); !written)
       log::error("{}: {}", use.what.name, written.error().sentence);
-  this->note(tenant);
-  event(tenant.name(), fmt::format("taken over with {} attached processes", tenant.members.size()));
+  this->note(slice);
+  event(slice.name(), fmt::format("taken over with {} attached processes", slice.attached.size()));
   return true;
 }
 
 // The keeper is gone too. As root the page can be had from a process that has it mapped.
-void Agent::recover_report(Tenant& tenant) {
-  for (const auto& [process, member] : tenant.members) {
+void Agent::recover_report(LiveSlice& slice) {
+  for (const auto& [process, attached] : slice.attached) {
     const std::string maps = read_file(fmt::format("/proc/{}/maps", process.pid), 64 << 20).value_or("");
     const size_t at = maps.find(report_name);
     if (at == std::string::npos) continue;
     const size_t line = maps.rfind('\n', at) + 1;
     const std::string range = maps.substr(line, maps.find(' ', line) - line);
     Fd fd(open(fmt::format("/proc/{}/map_files/{}", process.pid, range).c_str(), O_RDWR | O_CLOEXEC));
-    if (!fd || !alive(member.pidfd)) continue;
+    if (!fd || !alive(attached.pidfd)) continue;
     if (auto report = adopt_report(std::move(fd))) {
-      tenant.report = std::move(*report);
-      keep_report(tenant);
-      event(tenant.name(), "its report was found again in one of its processes");
+      slice.report = std::move(*report);
+      keep_report(slice);
+      event(slice.name(), "its report was found again in one of its processes");
       return;
     }
   }
-  if (tenant.members.empty()) {  // Nobody has the old one: a new one loses nothing.
+  if (slice.attached.empty()) {  // Nobody has the old one: a new one loses nothing.
     if (auto report = make_report()) {
-      tenant.report = std::move(*report);
-      keep_report(tenant);
+      slice.report = std::move(*report);
+      keep_report(slice);
     }
     return;
   }
-  event(tenant.name(),
+  event(slice.name(),
         "its report is lost with its keeper: its processes run on inside their quota, no new one can attach");
 }
 
@@ -190,8 +190,8 @@ void Agent::reach_keeper() {
     return;
   }
   keeper_ = std::move(*keeper);
-  for (const auto& [id, tenant] : tenants_)
-    if (tenant->report.fd) keeper_.hold(tenant->name(), tenant->report.fd);
+  for (const auto& [id, slice] : slices_)
+    if (slice->report.fd) keeper_.hold(slice->name(), slice->report.fd);
 }
 
 void Agent::watch_keeper() {

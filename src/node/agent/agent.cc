@@ -69,24 +69,24 @@ const NodeDevice* Agent::device(const Uuid& uuid) const {
   return found == devices_.end() ? nullptr : &*found;
 }
 
-Tenant* Agent::find(const std::string& name) {
-  for (const auto& [id, tenant] : tenants_)
-    if (tenant->name() == name) return tenant.get();
+LiveSlice* Agent::find(const std::string& name) {
+  for (const auto& [id, slice] : slices_)
+    if (slice->name() == name) return slice.get();
   return nullptr;
 }
 
-Tenant* Agent::tenant_of(pid_t pid) {
-  // A process keeps the tenant that it first attached as.
+LiveSlice* Agent::slice_of(pid_t pid) {
+  // A process keeps the slice that it first attached as.
   if (const auto stat = stat_of(pid))
-    for (const auto& [id, tenant] : tenants_)
-      if (tenant->members.contains(stat->id)) return tenant.get();
-  std::vector<const TenantIdentity*> identities;
-  std::vector<Tenant*> owners;
-  for (const auto& [id, tenant] : tenants_) {
-    identities.push_back(&tenant->identity);
-    owners.push_back(tenant.get());
+    for (const auto& [id, slice] : slices_)
+      if (slice->attached.contains(stat->id)) return slice.get();
+  std::vector<const SliceIdentity*> identities;
+  std::vector<LiveSlice*> owners;
+  for (const auto& [id, slice] : slices_) {
+    identities.push_back(&slice->identity);
+    owners.push_back(slice.get());
   }
-  const auto found = node::tenant_of(pid, identities);
+  const auto found = node::slice_of(pid, identities);
   return found ? owners[*found] : nullptr;
 }
 
@@ -102,7 +102,7 @@ std::vector<place::DeviceSnapshot> Agent::snapshot() const {
       one.free_share = balance->second.free_share;
       for (const auto& [id, part] : balance->second.held) {
         const Slice& what = ledger_.living().at(id).what;
-        ++one.tenants;
+        ++one.slices;
         one.isolated += what.isolation != Isolation::none;
         one.exclusive |= what.exclusive;
         one.shared_out |= what.shares_compute() && !settings_.unshared;
@@ -203,13 +203,13 @@ Outcome<void> Agent::want_policy(Policy policy, const std::string& by) {
   return done;
 }
 
-Outcome<const Tenant*> Agent::grant(Request request, const Peer& creator) {
+Outcome<const LiveSlice*> Agent::grant(Request request, const Peer& creator) {
   if (const ledger::Use* use = ledger_.already_granted(request.owner, request.request_id))
-    if (const auto living = tenants_.find(use->id); living != tenants_.end()) return living->second.get();
+    if (const auto living = slices_.find(use->id); living != slices_.end()) return living->second.get();
   if (!request.name.empty() && find(request.name) != nullptr)
     return failure(K::conflict, "the name '{}' is taken by a living slice; choose another, or stop that one",
                    request.name);
-  if (tenants_.size() >= most_slices)
+  if (slices_.size() >= most_slices)
     return failure(K::no_room, "{} slices live on this machine, the most there can be", most_slices);
   if (request.persistent && access((settings_.paths.shims + "/libcuda.so.1").c_str(), R_OK) != 0)
     return failure(K::out_of_order,
@@ -247,67 +247,67 @@ Outcome<const Tenant*> Agent::grant(Request request, const Peer& creator) {
   if (const auto kept = ledger::post(ledger_, *store_, *change); !kept) return tl::unexpected(kept.error());
 
   // It is in the ledger from here on. What fails now ends it again.
-  auto made = std::make_unique<Tenant>();
-  Tenant& tenant = *made;
-  tenant.use = std::get<ledger::Granted>(*change).use;
-  const uint64_t id = tenant.use.id;
-  tenants_.emplace(id, std::move(made));
-  Outcome<void> ready = make_pages(tenant);
-  if (ready) compute_changed(tenant);
-  if (ready && tenant.persistent()) ready = announce(tenant);
+  auto made = std::make_unique<LiveSlice>();
+  LiveSlice& slice = *made;
+  slice.use = std::get<ledger::Granted>(*change).use;
+  const uint64_t id = slice.use.id;
+  slices_.emplace(id, std::move(made));
+  Outcome<void> ready = make_pages(slice);
+  if (ready) compute_changed(slice);
+  if (ready && slice.persistent()) ready = announce(slice);
   if (!ready) {
     end(id, "it could not be set up: " + ready.error().sentence);
     return tl::unexpected(ready.error());
   }
-  if (!tenant.persistent()) {
+  if (!slice.persistent()) {
     if (has_cgroups()) {
-      auto cgroup = Cgroup::make(*tree_, group_, tenant.name());
+      auto cgroup = Cgroup::make(*tree_, group_, slice.name());
       if (cgroup) {
-        tenant.identity.cgroup = cgroup->identity();
-        tenant.cgroup = std::move(*cgroup);
-        watch_cgroup(tenant);
+        slice.identity.cgroup = cgroup->identity();
+        slice.cgroup = std::move(*cgroup);
+        watch_cgroup(slice);
       } else {
-        log::warning("{}: known by its process tree alone: {}", tenant.name(), cgroup.error().sentence);
+        log::warning("{}: known by its process tree alone: {}", slice.name(), cgroup.error().sentence);
       }
     }
-    tenant.creator.id = creator.process;
-    watch(tenant, tenant.creator, &Agent::creator_ended);
+    slice.creator.id = creator.process;
+    watch(slice, slice.creator, &Agent::creator_ended);
   }
-  note(tenant);
+  note(slice);
   policies_.settle(policy_holders());
   std::vector<std::string> parts;
-  for (const SlicePart& s : tenant.use.what.parts)
+  for (const SlicePart& s : slice.use.what.parts)
     parts.push_back(fmt::format("{} of device {}", text(s.memory).c_str(), device(s.device)->device.index));
-  event(tenant.name(), fmt::format("granted {}", fmt::join(parts, " and ")));
-  return &tenant;
+  event(slice.name(), fmt::format("granted {}", fmt::join(parts, " and ")));
+  return &slice;
 }
 
-Outcome<void> Agent::announce(const Tenant& tenant) const {
+Outcome<void> Agent::announce(const LiveSlice& slice) const {
   std::vector<unsigned> minors;
   if (settings_.paths.sim_set.empty())
-    for (const SlicePart& part : tenant.use.what.parts)
+    for (const SlicePart& part : slice.use.what.parts)
       if (const NodeDevice* d = device(part.device)) minors.push_back(d->minor);
-  return write_cdi(settings_.cdi_dir, tenant.use.what, settings_.socket, settings_.paths, minors);
+  return write_cdi(settings_.cdi_dir, slice.use.what, settings_.socket, settings_.paths, minors);
 }
 
-Outcome<void> Agent::make_pages(Tenant& tenant) {
-  auto control = runtime_.make_control(tenant.name());
+Outcome<void> Agent::make_pages(LiveSlice& slice) {
+  auto control = runtime_.make_control(slice.name());
   if (!control) return tl::unexpected(control.error());
   auto report = make_report();
   if (!report) return tl::unexpected(report.error());
-  tenant.control = std::move(*control);
-  tenant.report = std::move(*report);
-  fill_control(tenant);
-  keep_report(tenant);
+  slice.control = std::move(*control);
+  slice.report = std::move(*report);
+  fill_control(slice);
+  keep_report(slice);
   return {};
 }
 
-void Agent::fill_control(Tenant& tenant) {
-  shm::Control& control = *tenant.control;
-  put(control.tenant, tenant.name());
-  control.device_count = static_cast<uint32_t>(tenant.use.what.parts.size());
-  for (size_t i = 0; i < tenant.use.what.parts.size(); ++i) {
-    const SlicePart& part = tenant.use.what.parts[i];
+void Agent::fill_control(LiveSlice& slice) {
+  shm::Control& control = *slice.control;
+  put(control.slice, slice.name());
+  control.device_count = static_cast<uint32_t>(slice.use.what.parts.size());
+  for (size_t i = 0; i < slice.use.what.parts.size(); ++i) {
+    const SlicePart& part = slice.use.what.parts[i];
     const NodeDevice* d = device(part.device);
     shm::ControlDevice& out = control.devices[i];
     memcpy(out.uuid, part.device.bytes.data(), sizeof out.uuid);
@@ -316,61 +316,61 @@ void Agent::fill_control(Tenant& tenant) {
     out.context_bytes = d != nullptr && settings_.contexts_in_slice ? d->context.count : 0;
     out.gate.store(static_cast<uint64_t>(shm::Gate::open), std::memory_order_relaxed);
     out.share = part.share.basis_points;
-    out.policy = static_cast<uint32_t>(tenant.use.what.policy);
-    out.memory = tenant.limited() ? shm::Memory::limited : shm::Memory::not_limited;
+    out.policy = static_cast<uint32_t>(slice.use.what.policy);
+    out.memory = slice.limited() ? shm::Memory::limited : shm::Memory::not_limited;
   }
   control.epoch.fetch_add(1, std::memory_order_release);
 }
 
-void Agent::keep_report(Tenant& tenant) {
-  if (!tenant.report.fd || keeper_.hold(tenant.name(), tenant.report.fd)) return;
+void Agent::keep_report(LiveSlice& slice) {
+  if (!slice.report.fd || keeper_.hold(slice.name(), slice.report.fd)) return;
   reach_keeper();
 }
 
-void Agent::note(const Tenant& tenant) {
+void Agent::note(const LiveSlice& slice) {
   Note n;
-  n.use = tenant.use;
+  n.use = slice.use;
   n.boot_id = now().boot_id;
-  n.command = tenant.command;
-  n.cgroup = tenant.cgroup.has_value();
-  n.entered = tenant.entered;
-  n.creator = tenant.creator.id;
-  n.root = tenant.root.id;
-  n.supervisor = tenant.supervisor.id;
-  n.containers = tenant.identity.containers;
-  if (const auto written = runtime_.write_note(tenant.name(), write_note(n)); !written)
-    log::error("{}: {}", tenant.name(), written.error().sentence);
+  n.command = slice.command;
+  n.cgroup = slice.cgroup.has_value();
+  n.entered = slice.entered;
+  n.creator = slice.creator.id;
+  n.root = slice.root.id;
+  n.supervisor = slice.supervisor.id;
+  n.containers = slice.identity.containers;
+  if (const auto written = runtime_.write_note(slice.name(), write_note(n)); !written)
+    log::error("{}: {}", slice.name(), written.error().sentence);
 }
 
-Outcome<std::map<std::string, std::string>> Agent::enter(Tenant& tenant, Peer peer,
+Outcome<std::map<std::string, std::string>> Agent::enter(LiveSlice& slice, Peer peer,
                                                          const std::string& command,
                                                          const std::string* visible) {
-  if (tenant.stopping) return failure(K::conflict, "slice {} is ending", tenant.name());
-  if (tenant.persistent())
-    return failure(K::bad_request, "slice {} is for containers: start one with --device {}={}", tenant.name(),
-                   cdi_kind, tenant.name());
-  if (tenant.cgroup)
-    if (const auto moved = tenant.cgroup->add(peer.process.pid); !moved) return tl::unexpected(moved.error());
-  tenant.entered = true;
-  if (!tenant.root.pidfd || !alive(tenant.root.pidfd)) {
-    if (tenant.root.pidfd) loop_.forget(tenant.root.pidfd.get());
-    tenant.root.id = peer.process;
-    tenant.identity.root = peer.process;
-    tenant.command = command;
-    watch(tenant, tenant.root, &Agent::root_ended);
-    event(tenant.name(),
+  if (slice.stopping) return failure(K::conflict, "slice {} is ending", slice.name());
+  if (slice.persistent())
+    return failure(K::bad_request, "slice {} is for containers: start one with --device {}={}", slice.name(),
+                   cdi_kind, slice.name());
+  if (slice.cgroup)
+    if (const auto moved = slice.cgroup->add(peer.process.pid); !moved) return tl::unexpected(moved.error());
+  slice.entered = true;
+  if (!slice.root.pidfd || !alive(slice.root.pidfd)) {
+    if (slice.root.pidfd) loop_.forget(slice.root.pidfd.get());
+    slice.root.id = peer.process;
+    slice.identity.root = peer.process;
+    slice.command = command;
+    watch(slice, slice.root, &Agent::root_ended);
+    event(slice.name(),
           fmt::format("runs {} (process {}, uid {})", command.empty() ? "a program" : command.substr(0, 200),
                       peer.process.pid, peer.uid));
   } else {
-    tenant.descendants.emplace(peer.process, std::move(peer.pidfd));
+    slice.descendants.emplace(peer.process, std::move(peer.pidfd));
   }
-  note(tenant);
+  note(slice);
 
   const Paths& paths = settings_.paths;
   std::map<std::string, std::string> environment;
   environment["CARVE_SOCKET"] = settings_.socket;
   environment["LD_PRELOAD"] = paths.preload;
-  environment["CUDA_VISIBLE_DEVICES"] = environment_devices(tenant, visible);
+  environment["CUDA_VISIBLE_DEVICES"] = environment_devices(slice, visible);
   if (!paths.sim_set.empty()) {
     environment["SIMGPU_DIR"] = paths.sim_set;
     environment["LD_LIBRARY_PATH"] = paths.driver;
@@ -378,53 +378,53 @@ Outcome<std::map<std::string, std::string>> Agent::enter(Tenant& tenant, Peer pe
   return environment;
 }
 
-std::string Agent::environment_devices(const Tenant& tenant, const std::string* visible) const {
+std::string Agent::environment_devices(const LiveSlice& slice, const std::string* visible) const {
   std::vector<std::string> machine(devices_.size()), granted;
   for (const NodeDevice& d : devices_)
     if (d.device.index < machine.size()) machine[d.device.index] = text(d.device.uuid);
-  for (const SlicePart& part : tenant.use.what.parts) granted.push_back(text(part.device));
+  for (const SlicePart& part : slice.use.what.parts) granted.push_back(text(part.device));
   const auto list = visible != nullptr ? std::optional<std::string_view>(*visible) : std::nullopt;
   return fmt::format("{}", fmt::join(visible_devices(machine, granted, list), ","));
 }
 
-Outcome<void> Agent::supervise(Tenant& tenant, Peer peer) {
-  if (tenant.persistent())
-    return failure(K::bad_request, "slice {} is for containers and has no supervisor", tenant.name());
-  if (tenant.supervisor.pidfd && alive(tenant.supervisor.pidfd))
-    return failure(K::conflict, "slice {} is supervised by process {}", tenant.name(),
-                   tenant.supervisor.id.pid);
-  if (tenant.supervisor.pidfd) loop_.forget(tenant.supervisor.pidfd.get());
-  tenant.supervisor.id = peer.process;
-  tenant.identity.supervisor = peer.process;
-  watch(tenant, tenant.supervisor, &Agent::supervisor_ended);
-  note(tenant);
+Outcome<void> Agent::supervise(LiveSlice& slice, Peer peer) {
+  if (slice.persistent())
+    return failure(K::bad_request, "slice {} is for containers and has no supervisor", slice.name());
+  if (slice.supervisor.pidfd && alive(slice.supervisor.pidfd))
+    return failure(K::conflict, "slice {} is supervised by process {}", slice.name(),
+                   slice.supervisor.id.pid);
+  if (slice.supervisor.pidfd) loop_.forget(slice.supervisor.pidfd.get());
+  slice.supervisor.id = peer.process;
+  slice.identity.supervisor = peer.process;
+  watch(slice, slice.supervisor, &Agent::supervisor_ended);
+  note(slice);
   return {};
 }
 
-Outcome<void> Agent::add_container(Tenant& tenant, pid_t init, const std::string& id) {
-  if (!tenant.persistent())
+Outcome<void> Agent::add_container(LiveSlice& slice, pid_t init, const std::string& id) {
+  if (!slice.persistent())
     return failure(K::bad_request,
                    "slice {} is for processes; make one for containers with: carve slice create",
-                   tenant.name());
+                   slice.name());
   const auto stat = stat_of(init);
   Watched process;
   if (stat) process.id = stat->id;
   process.pidfd = stat ? open_process(stat->id) : Fd();
   if (!process.pidfd) return failure(K::not_found, "there is no process {}", init);
-  if (const Tenant* other = tenant_of(init); other != nullptr && other != &tenant)
+  if (const LiveSlice* other = slice_of(init); other != nullptr && other != &slice)
     return failure(K::conflict, "process {} belongs to slice {}", init, other->name());
   ContainerIdentity container;
   container.init = process.id;
   container.cgroups = distinguishing(cgroups_of(init), cgroups_of(getpid()));
   if (const uint64_t own = pid_namespace_of(init); own != pid_namespace_of(getpid()))
     container.pid_namespace = own;
-  tenant.identity.containers.push_back(std::move(container));
-  tenant.containers.push_back(std::move(process));
-  watch(tenant, tenant.containers.back(), &Agent::container_ended);
-  tenant.entered = true;
-  tenant.command = "container " + id.substr(0, 64);
-  note(tenant);
-  event(tenant.name(), fmt::format("container {} (process {}) started", id.substr(0, 64), init));
+  slice.identity.containers.push_back(std::move(container));
+  slice.containers.push_back(std::move(process));
+  watch(slice, slice.containers.back(), &Agent::container_ended);
+  slice.entered = true;
+  slice.command = "container " + id.substr(0, 64);
+  note(slice);
+  event(slice.name(), fmt::format("container {} (process {}) started", id.substr(0, 64), init));
   return {};
 }
 

@@ -2,7 +2,7 @@
 //
 // It runs on one loop (node/os/loop.h). Requests come from serve/, processes that attach from attach/, deaths
 // from pidfds and cgroups, the driver's truth from the sampler. What it decides by is pure and lies in
-// place/, ledger/, tenant/identity and tenant/reconcile; here it is carried out.
+// place/, ledger/, slice/identity and slice/reconcile; here it is carried out.
 //
 // The order of steps makes a crash at any point repairable: the ledger says who holds what; pages without an
 // entry in it are leftovers; an entry without pages or living processes has ended.
@@ -15,15 +15,15 @@
 
 #include "ledger/store.h"
 #include "ledger/truth.h"
+#include "node/agent/live_slice.h"
 #include "node/agent/policies.h"
-#include "node/agent/tenant.h"
 #include "node/arbiter/arbiter.h"
 #include "node/arbiter/view.h"
 #include "node/cdi/cdi.h"
 #include "node/devices/sampler.h"
 #include "node/os/loop.h"
 #include "node/os/socket.h"
-#include "node/tenant/keeper.h"
+#include "node/slice/keeper.h"
 #include "place/place.h"
 #include "wire/shm/attach.h"
 
@@ -66,7 +66,7 @@ struct NodeDevice {
   DeviceSample sample;
   unsigned minor = 0;  // /dev/nvidiaN
   std::string xid;     // The last one, as a sentence.
-  std::vector<std::string> strangers;
+  std::vector<std::string> unmanaged_processes;
 };
 
 class Agent {
@@ -74,32 +74,32 @@ class Agent {
   Agent(Loop& loop, Settings settings, std::vector<NodeDevice> devices, RuntimeDir runtime, Keeper keeper,
         std::unique_ptr<ledger::Store> store);
 
-  // Before anything is served: the ledger is read, tenants that live are taken over, others end.
+  // Before anything is served: the ledger is read, slices that live are taken over, others end.
   // `rebuild`: the ledger was lost; its living part comes from the notes.
   Outcome<void> adopt(bool rebuild);
   void begin(Sampler& sampler);  // Heartbeat and reconciliation.
 
   // Requests. The caller has checked who asks.
-  Outcome<const Tenant*> grant(Request request, const Peer& creator);
+  Outcome<const LiveSlice*> grant(Request request, const Peer& creator);
   place::Answer explain(const Request& request) const;
   // Which moves would empty so many devices, as the one who asks may know them, and whom its residents are.
   place::Plan repack(unsigned devices, uint32_t asking, std::vector<place::Resident>& who) const;
-  Outcome<std::map<std::string, std::string>> enter(Tenant&, Peer peer, const std::string& command,
+  Outcome<std::map<std::string, std::string>> enter(LiveSlice&, Peer peer, const std::string& command,
                                                     const std::string* visible_devices);
-  Outcome<void> supervise(Tenant&, Peer peer);
-  Outcome<void> add_container(Tenant&, pid_t init, const std::string& id);
+  Outcome<void> supervise(LiveSlice&, Peer peer);
+  Outcome<void> add_container(LiveSlice&, pid_t init, const std::string& id);
   // `by`: who wants it, for the record.
-  Outcome<void> alter(Tenant&, const Alteration&, const std::string& by);
+  Outcome<void> alter(LiveSlice&, const Alteration&, const std::string& by);
   Outcome<void> want_policy(Policy, const std::string& by);  // Of the machine.
-  void stop(Tenant&, const std::string& why);
-  Outcome<void> thaw(Tenant&);  // What the audit froze goes on, and is let be.
+  void stop(LiveSlice&, const std::string& why);
+  Outcome<void> thaw(LiveSlice&);  // What the audit froze goes on, and is let be.
 
   // A process that asks to be let in. Descriptors in the order of wire/shm/attach.h.
   shm::AttachReply attach(const Peer& peer, const shm::AttachRequest& request, std::vector<Fd>& descriptors);
 
-  Tenant* find(const std::string& name);
-  Tenant* tenant_of(pid_t pid);  // Whose this process is; null: nobody's.
-  const std::map<uint64_t, std::unique_ptr<Tenant>>& tenants() const { return tenants_; }
+  LiveSlice* find(const std::string& name);
+  LiveSlice* slice_of(pid_t pid);  // Whose this process is; null: nobody's.
+  const std::map<uint64_t, std::unique_ptr<LiveSlice>>& slices() const { return slices_; }
   const std::vector<NodeDevice>& devices() const { return devices_; }
   const NodeDevice* device(const Uuid&) const;
   const ledger::Ledger& ledger() const { return ledger_; }
@@ -114,7 +114,7 @@ class Agent {
   std::vector<TraceSpan> trace(int64_t since_monotonic_ns) const;  // What has ended since, the oldest first.
   void leave();  // At an ordinary end: takes away what nobody uses.
   bool any_stopping() const {
-    return std::ranges::any_of(tenants_, [](const auto& entry) { return entry.second->stopping; });
+    return std::ranges::any_of(slices_, [](const auto& entry) { return entry.second->stopping; });
   }
   bool has_cgroups() const { return tree_.has_value() && cgroup_trouble_.empty(); }
   const std::string& cgroup_trouble() const { return cgroup_trouble_; }
@@ -127,53 +127,53 @@ class Agent {
   std::vector<place::DeviceSnapshot> snapshot() const;
   std::vector<place::Resident> residents(uint32_t asking) const;
   ledger::Stamp now() const;
-  Outcome<void> announce(const Tenant&) const;
-  Outcome<void> make_pages(Tenant&);
-  void fill_control(Tenant&);
-  void compute_changed(Tenant&);  // Its share, policy or class is another from now on.
-  void compute_ended(Tenant&);
-  void govern(const Uuid&);
+  Outcome<void> announce(const LiveSlice&) const;
+  Outcome<void> make_pages(LiveSlice&);
+  void fill_control(LiveSlice&);
+  void compute_changed(LiveSlice&);  // Its share, policy or class is another from now on.
+  void compute_ended(LiveSlice&);
+  void arbitrate(const Uuid&);
   Arbiter* arbiter(const Uuid&) const;
-  void for_arbiters_of(const Tenant&, const std::function<void(Arbiter&)>&);
-  Outcome<void> may_have(const Tenant&, const ledger::Terms&, const Alteration&) const;
-  Outcome<void> shrink(Tenant&, Bytes memory);
+  void for_arbiters_of(const LiveSlice&, const std::function<void(Arbiter&)>&);
+  Outcome<void> may_have(const LiveSlice&, const ledger::Terms&, const Alteration&) const;
+  Outcome<void> shrink(LiveSlice&, Bytes memory);
   Share most_shares() const { return settings_.overcommit_compute ? ledger::unlimited_shares : whole_device; }
   Policies::Holders policy_holders() const;
   void open_policies();
-  void keep_report(Tenant&);
-  void note(const Tenant&);
-  void watch_cgroup(Tenant&);
-  void watch(Tenant&, Watched&, void (Agent::*ended)(Tenant&, const ProcessId&));
-  void creator_ended(Tenant&, const ProcessId&);
-  void root_ended(Tenant&, const ProcessId&);
-  void supervisor_ended(Tenant&, const ProcessId&);
-  void container_ended(Tenant&, const ProcessId&);
-  void member_ended(uint64_t tenant, ProcessId);
-  bool reclaim_slot(Tenant&, unsigned slot);
-  void release_slot(Tenant&, unsigned slot);
-  void add_member(Tenant&, const ProcessId&, unsigned slot, Fd pidfd);
-  bool inhabited(Tenant&);
-  void look_for_descendants(Tenant&);
-  void kill_all(Tenant&);
+  void keep_report(LiveSlice&);
+  void note(const LiveSlice&);
+  void watch_cgroup(LiveSlice&);
+  void watch(LiveSlice&, Watched&, void (Agent::*ended)(LiveSlice&, const ProcessId&));
+  void creator_ended(LiveSlice&, const ProcessId&);
+  void root_ended(LiveSlice&, const ProcessId&);
+  void supervisor_ended(LiveSlice&, const ProcessId&);
+  void container_ended(LiveSlice&, const ProcessId&);
+  void attached_ended(uint64_t slice, ProcessId);
+  bool reclaim_slot(LiveSlice&, unsigned slot);
+  void release_slot(LiveSlice&, unsigned slot);
+  void add_attached(LiveSlice&, const ProcessId&, unsigned slot, Fd pidfd);
+  bool inhabited(LiveSlice&);
+  void look_for_descendants(LiveSlice&);
+  void kill_all(LiveSlice&);
   void end_if_over(uint64_t id);
   void end(uint64_t id, const std::string& why);
-  std::string environment_devices(const Tenant&, const std::string* visible) const;
+  std::string environment_devices(const LiveSlice&, const std::string* visible) const;
 
   ledger::Observed observed() const;  // What lies there; who lives is not looked at.
   Outcome<void> agree(const ledger::Observed&);
-  bool adopt_tenant(const ledger::Use& use);  // False: it is over.
-  void recover_report(Tenant&);
+  bool adopt_slice(const ledger::Use& use);  // False: it is over.
+  void recover_report(LiveSlice&);
   void reach_keeper();
   void watch_keeper();
 
   void beat();
   void reconcile();
   void take_sample(const Sample&);
-  void settle(Tenant&);
-  void look_for_execs(Tenant&);
-  void audit(Tenant&, const NodeDevice&, const ProcessUse&);
+  void settle(LiveSlice&);
+  void look_for_execs(LiveSlice&);
+  void audit(LiveSlice&, const NodeDevice&, const ProcessUse&);
   void audit_work(const NodeDevice&);
-  void freeze(Tenant&, const ProcessId&);
+  void freeze(LiveSlice&, const ProcessId&);
 
   Loop& loop_;
   Settings settings_;
@@ -183,12 +183,12 @@ class Agent {
   std::unique_ptr<ledger::Store> store_;
   ledger::Ledger ledger_;
   Policies policies_;
-  std::map<uint64_t, std::unique_ptr<Tenant>> tenants_;
+  std::map<uint64_t, std::unique_ptr<LiveSlice>> slices_;
   Mapped<shm::Heartbeat> heartbeat_;
-  std::map<Uuid, std::unique_ptr<Arbiter>> arbiters_;  // Before the tenants end: they use their pages.
+  std::map<Uuid, std::unique_ptr<Arbiter>> arbiters_;  // Before the slices end: they use their pages.
   std::optional<CgroupTree> tree_;
   std::string group_;           // "carve-1a2b3c4d"
-  std::string cgroup_trouble_;  // Why tenants get none.
+  std::string cgroup_trouble_;  // Why slices get none.
   std::deque<Event> events_;
   Sampler* sampler_ = nullptr;
   uint64_t beats_ = 0;

@@ -1,7 +1,7 @@
 // Other terms for a slice that lives: its processes see them at their next allocation or lease.
 //
 // Memory grows where the device has it. It shrinks to what is in use and not below, without a moment in which
-// the tenant could stand above its new quota unseen: the page says the new quota first, then the use is read;
+// the slice could stand above its new quota unseen: the page says the new quota first, then the use is read;
 // an allocation that read the old quota reads it again after it was charged (guest/quota/charge.cc). So
 // either we see its charge and take the new quota back, or it sees the new quota and gives the charge back.
 //
@@ -19,8 +19,8 @@ namespace {
 
 using K = FailureKind;
 
-uint64_t used_of(const Tenant& tenant, size_t part) {
-  return tenant.report.page ? shm::read(tenant.report.page->budget[part]).used : 0;
+uint64_t used_of(const LiveSlice& slice, size_t part) {
+  return slice.report.page ? shm::read(slice.report.page->budget[part]).used : 0;
 }
 
 // Of the program its name, without where it lies.
@@ -32,12 +32,12 @@ std::string shortened(std::string command) {
 }
 
 // "process 12 (train) 3 GiB, process 13 (train) 1 GiB and 90 MiB that no call asked for"
-std::string holders_of(const Tenant& tenant, unsigned part) {
+std::string holders_of(const LiveSlice& slice, unsigned part) {
   std::vector<std::pair<uint64_t, std::string>> held;
-  for (const auto& [process, member] : tenant.members) {
+  for (const auto& [process, attached] : slice.attached) {
     uint64_t bytes = 0;
     for (unsigned lane = 0; lane < shm::lanes; ++lane)
-      bytes += shm::holding(*tenant.report.page, {part, member.slot, lane});
+      bytes += shm::holding(*slice.report.page, {part, attached.slot, lane});
     if (bytes != 0)
       held.emplace_back(bytes, fmt::format("process {} ({}) {}", process.pid,
                                            shortened(command_of(process.pid)), text(Bytes{bytes}).c_str()));
@@ -46,7 +46,7 @@ std::string holders_of(const Tenant& tenant, unsigned part) {
   std::vector<std::string> said;
   for (size_t i = 0; i < held.size() && i < 8; ++i) said.push_back(held[i].second);
   if (held.size() > said.size()) said.push_back(fmt::format("{} more", held.size() - said.size()));
-  if (const uint64_t grown = shm::holding(*tenant.report.page, {part, shm::Tag::agent, 0}); grown != 0)
+  if (const uint64_t grown = shm::holding(*slice.report.page, {part, shm::Tag::agent, 0}); grown != 0)
     said.push_back(fmt::format("{} that no call asked for", text(Bytes{grown}).c_str()));
   return fmt::format("{}", fmt::join(said, ", "));
 }
@@ -72,14 +72,14 @@ std::string spoken(const ledger::Terms& was, const ledger::Terms& is) {
 }  // namespace
 
 // What must hold of the terms themselves, and on each of the slice's devices.
-Outcome<void> Agent::may_have(const Tenant& tenant, const ledger::Terms& terms,
+Outcome<void> Agent::may_have(const LiveSlice& slice, const ledger::Terms& terms,
                               const Alteration& asked) const {
   if (asked.share && (asked.share->basis_points == 0 || *asked.share > whole_device))
     return failure(K::bad_request, "a compute share lies above 0% and up to 100%");
   if (asked.memory && *asked.memory < smallest_memory)
     return failure(K::bad_request, "{} of memory is too little: the smallest slice is 1 MiB",
                    text(*asked.memory).c_str());
-  for (const SlicePart& part : tenant.use.what.parts) {
+  for (const SlicePart& part : slice.use.what.parts) {
     const NodeDevice* d = device(part.device);
     if (d == nullptr) continue;
     const Policy effective = policies_.of(part.device).effective;
@@ -88,7 +88,7 @@ Outcome<void> Agent::may_have(const Tenant& tenant, const ledger::Terms& terms,
                      "device {} follows {}, and all slices of a device follow one policy: change the node's "
                      "(carve node set --policy {}), or let slices choose (carved --policy-per-slice)",
                      d->device.index, text(effective), text(*asked.policy));
-    if (asked.memory && tenant.limited() && settings_.contexts_in_slice && terms.memory < d->context)
+    if (asked.memory && slice.limited() && settings_.contexts_in_slice && terms.memory < d->context)
       return failure(K::bad_request, "device {}: {} is less than the {} that one context takes on it",
                      d->device.index, text(terms.memory).c_str(), text(d->context).c_str());
   }
@@ -96,15 +96,15 @@ Outcome<void> Agent::may_have(const Tenant& tenant, const ledger::Terms& terms,
 }
 
 // The pages say the new quota, or a sentence says who holds more.
-Outcome<void> Agent::shrink(Tenant& tenant, Bytes memory) {
-  if (!tenant.limited() || !tenant.report.page) return {};
+Outcome<void> Agent::shrink(LiveSlice& slice, Bytes memory) {
+  if (!slice.limited() || !slice.report.page) return {};
   const auto quota_is = [&](Bytes quota) {
-    for (size_t i = 0; i < tenant.use.what.parts.size(); ++i)
-      std::atomic_ref(tenant.control->devices[i].quota).store(quota.count);
+    for (size_t i = 0; i < slice.use.what.parts.size(); ++i)
+      std::atomic_ref(slice.control->devices[i].quota).store(quota.count);
   };
   const auto too_full = [&]() -> std::optional<unsigned> {
-    for (unsigned i = 0; i < tenant.use.what.parts.size(); ++i)
-      if (used_of(tenant, i) > memory.count) return i;
+    for (unsigned i = 0; i < slice.use.what.parts.size(); ++i)
+      if (used_of(slice, i) > memory.count) return i;
     return std::nullopt;
   };
   auto full = too_full();
@@ -112,19 +112,19 @@ Outcome<void> Agent::shrink(Tenant& tenant, Bytes memory) {
     quota_is(memory);
     full = too_full();
     if (!full) return {};
-    quota_is(tenant.use.what.parts[*full].memory);
+    quota_is(slice.use.what.parts[*full].memory);
   }
-  const uint64_t used = used_of(tenant, *full);
+  const uint64_t used = used_of(slice, *full);
   return failure(
       K::conflict, "slice {} uses {} of device {}, more than {}: {}. The least it can be given now is {}",
-      tenant.name(), text(Bytes{used}).c_str(), device(tenant.use.what.parts[*full].device)->device.index,
-      text(memory).c_str(), holders_of(tenant, *full),
+      slice.name(), text(Bytes{used}).c_str(), device(slice.use.what.parts[*full].device)->device.index,
+      text(memory).c_str(), holders_of(slice, *full),
       text(Bytes{(used + (1 << 20) - 1) & ~uint64_t{(1 << 20) - 1}}).c_str());
 }
 
-Outcome<void> Agent::alter(Tenant& tenant, const Alteration& asked, const std::string& by) {
-  if (tenant.stopping || tenant.ended) return failure(K::conflict, "slice {} is ending", tenant.name());
-  const ledger::Terms was = ledger::terms_of(tenant.use.what);
+Outcome<void> Agent::alter(LiveSlice& slice, const Alteration& asked, const std::string& by) {
+  if (slice.stopping || slice.ended) return failure(K::conflict, "slice {} is ending", slice.name());
+  const ledger::Terms was = ledger::terms_of(slice.use.what);
   ledger::Terms terms = was;
   if (asked.memory) terms.memory = *asked.memory;
   if (asked.share) terms.share = *asked.share;
@@ -133,20 +133,20 @@ Outcome<void> Agent::alter(Tenant& tenant, const Alteration& asked, const std::s
   // Whoever is given a first share has it enforced, as one who asks for it at once.
   if (asked.share && was.share.basis_points == 0 && was.isolation == Isolation::memory)
     terms.isolation = default_isolation(*asked.share);
-  if (const auto good = may_have(tenant, terms, asked); !good) return good;
+  if (const auto good = may_have(slice, terms, asked); !good) return good;
   if (terms == was) return {};
 
-  const auto change = ledger_.alter(tenant.use.id, terms, now(), most_shares());
+  const auto change = ledger_.alter(slice.use.id, terms, now(), most_shares());
   if (!change) return tl::unexpected(change.error());
   if (terms.memory < was.memory)
-    if (const auto done = shrink(tenant, terms.memory); !done) return done;
+    if (const auto done = shrink(slice, terms.memory); !done) return done;
   const auto kept = ledger::post(ledger_, *store_, *change);
-  if (kept) tenant.use = ledger_.living().at(tenant.use.id);
-  fill_control(tenant);
+  if (kept) slice.use = ledger_.living().at(slice.use.id);
+  fill_control(slice);
   if (!kept) return kept;
-  note(tenant);
-  event(tenant.name(), fmt::format("changed by {}: {}", by, spoken(was, terms)));
-  compute_changed(tenant);
+  note(slice);
+  event(slice.name(), fmt::format("changed by {}: {}", by, spoken(was, terms)));
+  compute_changed(slice);
   return {};
 }
 

@@ -1,5 +1,5 @@
 // The audit, carried out: what the driver shows of processes that never attached is told, and answered as
-// configured (node/tenant/audit.h). Costs nothing while everybody attached: a look-up per process and second.
+// configured (node/slice/audit.h). Costs nothing while everybody attached: a look-up per process and second.
 #include <algorithm>
 #include <csignal>
 #include <utility>
@@ -9,27 +9,27 @@
 namespace carve::node {
 
 // A process attaches before it can hold memory, so one that holds some and is no member went another way.
-void Agent::audit(Tenant& tenant, const NodeDevice& d, const ProcessUse& use) {
+void Agent::audit(LiveSlice& slice, const NodeDevice& d, const ProcessUse& use) {
   const auto pid = static_cast<pid_t>(use.pid);
-  const auto member = tenant.members.lower_bound(ProcessId{pid, 0});
-  if (member != tenant.members.end() && member->first.pid == pid) return;
+  const auto attached = slice.attached.lower_bound(ProcessId{pid, 0});
+  if (member != slice.attached.end() && attached->first.pid == pid) return;
   const auto stat = stat_of(pid);
   if (!stat || stat->state == 'Z') return;  // It died between the driver's answer and now.
 
-  const auto [found, is_new] = tenant.unregistered.try_emplace(stat->id);
-  Unregistered& it = found->second;
+  const auto [found, is_new] = slice.unattached.try_emplace(stat->id);
+  UnattachedProcess& it = found->second;
   it.seen = samples_;
   if (!is_new) return;
-  const std::string why = tenant.limited() ? why_unregistered(looks_of(pid)) : "the slice has no isolation";
+  const std::string why = slice.limited() ? why_unattached(looks_of(pid)) : "the slice has no isolation";
   it.sentence = fmt::format("process {} ({}) holds {} of device {} without having registered: {}", pid,
                             command_of(pid), text(use.used).c_str(), d.device.index, why);
-  event(tenant.name(), it.sentence);
-  switch (answer_to({tenant.limited(), use.only_draws, is_mps_server(pid)}, settings_.audit)) {
+  event(slice.name(), it.sentence);
+  switch (answer_to({slice.limited(), use.only_draws, is_mps_server(pid)}, settings_.audit)) {
     case AuditAct::report: break;
-    case AuditAct::freeze: freeze(tenant, stat->id); break;
+    case AuditAct::freeze: freeze(slice, stat->id); break;
     case AuditAct::kill:
       if (const Fd pidfd = open_process(stat->id)) send_signal(pidfd, SIGKILL);
-      event(tenant.name(), fmt::format("process {} was killed for it (--audit kill)", pid));
+      event(slice.name(), fmt::format("process {} was killed for it (--audit kill)", pid));
       break;
   }
 }
@@ -39,13 +39,13 @@ void Agent::audit_work(const NodeDevice& d) {
   const auto compute = this->compute(d.device.uuid);
   if (!compute || !d.sample.trouble.empty()) return;
   for (const SliceCompute& had : compute->slices) {
-    const auto living = tenants_.find(had.tenant);
-    if (living == tenants_.end()) continue;
-    Tenant& tenant = *living->second;
-    const auto& parts = tenant.use.what.parts;
+    const auto living = slices_.find(had.slice);
+    if (living == slices_.end()) continue;
+    LiveSlice& slice = *living->second;
+    const auto& parts = slice.use.what.parts;
     const auto part = std::ranges::find(parts, d.device.uuid, &SlicePart::device);
-    if (part == parts.end() || tenant.stopping || tenant.frozen) continue;
-    Measured& m = tenant.measured[static_cast<size_t>(part - parts.begin())];
+    if (part == parts.end() || slice.stopping || slice.frozen) continue;
+    Measured& m = slice.measured[static_cast<size_t>(part - parts.begin())];
     const uint64_t charged = had.busy_ns - std::exchange(m.charged_ns, had.busy_ns);
     const uint64_t elapsed = had.as_of_ns - std::exchange(m.as_of_ns, had.as_of_ns);
     if (elapsed == 0 || elapsed == had.as_of_ns) continue;
@@ -54,51 +54,51 @@ void Agent::audit_work(const NodeDevice& d) {
     // The one that works most stands for them all.
     const ProcessUse* worst = nullptr;
     for (const ProcessUse& use : d.sample.processes)
-      if (tenant_of(static_cast<pid_t>(use.pid)) == &tenant &&
+      if (slice_of(static_cast<pid_t>(use.pid)) == &slice &&
           (worst == nullptr || use.sm_percent > worst->sm_percent))
         worst = &use;
     if (worst == nullptr) continue;
     const auto pid = static_cast<pid_t>(worst->pid);
-    event(tenant.name(), fmt::format("works beyond its leases: by the driver's count its kernels had {} % of "
-                                     "device {}, by the arbiter's {:.0f} %; "
-                                     "process {} ({}) passes its gate",
-                                     m.sm_percent, d.device.index, charged_percent, pid, command_of(pid)));
+    event(slice.name(), fmt::format("works beyond its leases: by the driver's count its kernels had {} % of "
+                                    "device {}, by the arbiter's {:.0f} %; "
+                                    "process {} ({}) passes its gate",
+                                    m.sm_percent, d.device.index, charged_percent, pid, command_of(pid)));
     const auto stat = stat_of(pid);
     if (!stat) continue;
     switch (settings_.audit) {
       case AuditAct::report: break;
-      case AuditAct::freeze: freeze(tenant, stat->id); break;
-      case AuditAct::kill: stop(tenant, "it worked beyond its leases (--audit kill)"); break;
+      case AuditAct::freeze: freeze(slice, stat->id); break;
+      case AuditAct::kill: stop(slice, "it worked beyond its leases (--audit kill)"); break;
     }
-    if (settings_.audit == AuditAct::kill) return;  // Tenants may be gone.
+    if (settings_.audit == AuditAct::kill) return;  // Slices may be gone.
   }
 }
 
 // The whole slice, in one step that nobody inside can undo; where there is no cgroup, the process.
-void Agent::freeze(Tenant& tenant, const ProcessId& process) {
-  if (tenant.cgroup && tenant.cgroup->freeze(true)) {
-    event(tenant.name(),
-          fmt::format("frozen for it (--audit freeze); carve thaw {} lets it go on", tenant.name()));
+void Agent::freeze(LiveSlice& slice, const ProcessId& process) {
+  if (slice.cgroup && slice.cgroup->freeze(true)) {
+    event(slice.name(),
+          fmt::format("frozen for it (--audit freeze); carve thaw {} lets it go on", slice.name()));
   } else if (const Fd pidfd = open_process(process)) {
     send_signal(pidfd, SIGSTOP);
-    tenant.unregistered[process].stopped = true;
-    event(tenant.name(),
+    slice.unattached[process].stopped = true;
+    event(slice.name(),
           fmt::format("process {} was stopped for it (--audit freeze; the slice has no cgroup of "
                       "the agent's making); carve thaw {} lets it go on",
-                      process.pid, tenant.name()));
+                      process.pid, slice.name()));
   }
-  tenant.frozen = true;
+  slice.frozen = true;
 }
 
-Outcome<void> Agent::thaw(Tenant& tenant) {
-  if (!tenant.frozen) return failure(FailureKind::conflict, "slice {} is not frozen", tenant.name());
-  if (tenant.cgroup) tenant.cgroup->freeze(false);
-  for (auto& [process, it] : tenant.unregistered) {
+Outcome<void> Agent::thaw(LiveSlice& slice) {
+  if (!slice.frozen) return failure(FailureKind::conflict, "slice {} is not frozen", slice.name());
+  if (slice.cgroup) slice.cgroup->freeze(false);
+  for (auto& [process, it] : slice.unattached) {
     if (!std::exchange(it.stopped, false)) continue;
     if (const Fd pidfd = open_process(process)) send_signal(pidfd, SIGCONT);
   }
-  tenant.frozen = false;
-  event(tenant.name(), "thawed");
+  slice.frozen = false;
+  event(slice.name(), "thawed");
   return {};
 }
 

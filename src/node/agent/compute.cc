@@ -1,5 +1,5 @@
 // Where the agent meets the arbiters: one for each device on which somebody's share is enforced. There every
-// tenant is governed; who asked for no share, or not for its enforcement, gets what is left.
+// slice is governed; who asked for no share, or not for its enforcement, gets what is left.
 #include <algorithm>
 
 #include "node/agent/agent.h"
@@ -10,8 +10,8 @@ namespace {
 
 bool enforced(const Slice& what) { return what.isolation == Isolation::memory_and_compute; }
 
-share::Terms terms_of(const Tenant& tenant, const SlicePart& part, size_t index) {
-  const Slice& what = tenant.use.what;
+share::Terms terms_of(const LiveSlice& slice, const SlicePart& part, size_t index) {
+  const Slice& what = slice.use.what;
   // Nobody waits for one who has no entitlement: the rest, by a small weight.
   if (!enforced(what)) return {.policy = Policy::native_burst_share};
   share::Terms terms{what.policy, what.latency, part.share, share::Gang::none};
@@ -19,9 +19,9 @@ share::Terms terms_of(const Tenant& tenant, const SlicePart& part, size_t index)
   return terms;
 }
 
-std::vector<unsigned> slots_of(const Tenant& tenant) {
+std::vector<unsigned> slots_of(const LiveSlice& slice) {
   std::vector<unsigned> slots;
-  for (const auto& [process, member] : tenant.members) slots.push_back(member.slot);
+  for (const auto& [process, attached] : slice.attached) slots.push_back(attached.slot);
   return slots;
 }
 
@@ -32,35 +32,35 @@ Arbiter* Agent::arbiter(const Uuid& uuid) const {
   return found == arbiters_.end() ? nullptr : found->second.get();
 }
 
-void Agent::for_arbiters_of(const Tenant& tenant, const std::function<void(Arbiter&)>& call) {
-  for (const SlicePart& part : tenant.use.what.parts)
+void Agent::for_arbiters_of(const LiveSlice& slice, const std::function<void(Arbiter&)>& call) {
+  for (const SlicePart& part : slice.use.what.parts)
     if (Arbiter* a = arbiter(part.device)) call(*a);
 }
 
-// The tenant is new, or asked for something else.
-void Agent::compute_changed(Tenant& tenant) {
-  for (const SlicePart& part : tenant.use.what.parts) govern(part.device);
+// The slice is new, or asked for something else.
+void Agent::compute_changed(LiveSlice& slice) {
+  for (const SlicePart& part : slice.use.what.parts) arbitrate(part.device);
 }
 
-void Agent::compute_ended(Tenant& tenant) {
-  for_arbiters_of(tenant, [&](Arbiter& a) { a.remove(tenant.use.id); });
-  for (const SlicePart& part : tenant.use.what.parts) govern(part.device);
+void Agent::compute_ended(LiveSlice& slice) {
+  for_arbiters_of(slice, [&](Arbiter& a) { a.remove(slice.use.id); });
+  for (const SlicePart& part : slice.use.what.parts) arbitrate(part.device);
 }
 
 // Arbitrates the device if anybody's share on it is enforced, and lets it be if nobody's is.
-void Agent::govern(const Uuid& uuid) {
+void Agent::arbitrate(const Uuid& uuid) {
   struct Part {
-    Tenant* tenant;
+    LiveSlice* slice;
     size_t index;
   };
   std::vector<Part> parts;
   bool any = false;
-  for (const auto& [id, tenant] : tenants_) {
-    const auto& of_slice = tenant->use.what.parts;
+  for (const auto& [id, slice] : slices_) {
+    const auto& of_slice = slice->use.what.parts;
     const auto part = std::ranges::find(of_slice, uuid, &SlicePart::device);
-    if (part == of_slice.end() || tenant->ended || !tenant->control || !tenant->report.work) continue;
-    parts.push_back({tenant.get(), static_cast<size_t>(part - of_slice.begin())});
-    any |= enforced(tenant->use.what);
+    if (part == of_slice.end() || slice->ended || !slice->control || !slice->report.work) continue;
+    parts.push_back({slice.get(), static_cast<size_t>(part - of_slice.begin())});
+    any |= enforced(slice->use.what);
   }
   if (!any) {
     arbiters_.erase(uuid);
@@ -72,23 +72,23 @@ void Agent::govern(const Uuid& uuid) {
   if (made == nullptr)
     made = std::make_unique<Arbiter>(d->device.index, uuid, heartbeat_->arbiter[d->device.index],
                                      share::Tuning{});
-  for (const auto& [tenant, index] : parts) {
-    const share::Terms terms = terms_of(*tenant, tenant->use.what.parts[index], index);
-    if (made->change(tenant->use.id, terms)) continue;
-    Governed who{
-        tenant->use.id, terms, static_cast<unsigned>(index), &*tenant->control, tenant->report.work->process,
+  for (const auto& [slice, index] : parts) {
+    const share::Terms terms = terms_of(*slice, slice->use.what.parts[index], index);
+    if (made->change(slice->use.id, terms)) continue;
+    ArbiterClient who{
+        slice->use.id, terms, static_cast<unsigned>(index), &*slice->control, slice->report.work->process,
         nullptr};
     if (terms.gang != share::Gang::none) {
-      if (tenant->bond == nullptr) tenant->bond = std::make_shared<GangBond>();
-      who.bond = tenant->bond;
+      if (slice->bond == nullptr) slice->bond = std::make_shared<GangBond>();
+      who.bond = slice->bond;
       if (terms.gang == share::Gang::leads)
         who.bond->leader = made.get();
       else
         who.bond->followers.push_back(made.get());
     }
-    if (!made->add(who, slots_of(*tenant)))
-      event(tenant->name(),
-            fmt::format("device {} has more tenants than its arbiter can serve: its share is not enforced",
+    if (!made->add(who, slots_of(*slice)))
+      event(slice->name(),
+            fmt::format("device {} has more slices than its arbiter can serve: its share is not enforced",
                         d->device.index));
   }
 }
@@ -100,12 +100,12 @@ std::optional<DeviceCompute> Agent::compute(const Uuid& uuid) const {
 
 std::string Agent::metering() const {
   unsigned by_events = 0;
-  for (const auto& [id, tenant] : tenants_)
-    for (const auto& [process, member] : tenant->members)
-      by_events += tenant->report.work && tenant->report.work->process[member.slot].marks.load() ==
-                                              static_cast<uint32_t>(shm::Marks::events);
+  for (const auto& [id, slice] : slices_)
+    for (const auto& [process, attached] : slice->attached)
+      by_events += slice->report.work && slice->report.work->process[attached.slot].marks.load() ==
+                                             static_cast<uint32_t>(shm::Marks::events);
   std::string out =
-      "time in which a tenant had work on the device: its ends written by the device itself "
+      "time in which a slice had work on the device: its ends written by the device itself "
       "(cuStreamWriteValue64), or told by the program's own synchronisation; compared twice a second with "
       "what NVML says that each process had";
   if (by_events != 0)

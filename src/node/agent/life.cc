@@ -21,14 +21,14 @@ void Agent::leave() {
   if (tree_) rmdir((tree_->mount + "/" + group_).c_str());  // Refused while a slice is in it.
 }
 
-void Agent::watch(Tenant& tenant, Watched& process, void (Agent::*ended)(Tenant&, const ProcessId&)) {
+void Agent::watch(LiveSlice& slice, Watched& process, void (Agent::*ended)(LiveSlice&, const ProcessId&)) {
   process.pidfd = open_process(process.id);
-  const auto call = [this, id = tenant.use.id, process_id = process.id, ended] {
-    if (const auto living = tenants_.find(id); living != tenants_.end())
+  const auto call = [this, id = slice.use.id, process_id = process.id, ended] {
+    if (const auto living = slices_.find(id); living != slices_.end())
       (this->*ended)(*living->second, process_id);
   };
   if (!process.pidfd) {
-    loop_.after(0, call);  // It has ended already; not from within the caller, who still holds the tenant.
+    loop_.after(0, call);  // It has ended already; not from within the caller, who still holds the slice.
     return;
   }
   loop_.watch(process.pidfd.get(), EPOLLIN, [this, fd = process.pidfd.get(), call](uint32_t) {
@@ -37,60 +37,59 @@ void Agent::watch(Tenant& tenant, Watched& process, void (Agent::*ended)(Tenant&
   });
 }
 
-void Agent::watch_cgroup(Tenant& tenant) {
-  tenant.cgroup->populated();  // Acknowledges what was before.
-  loop_.watch(tenant.cgroup->events_fd(), EPOLLPRI,
-              [this, id = tenant.use.id](uint32_t) { end_if_over(id); });
+void Agent::watch_cgroup(LiveSlice& slice) {
+  slice.cgroup->populated();  // Acknowledges what was before.
+  loop_.watch(slice.cgroup->events_fd(), EPOLLPRI, [this, id = slice.use.id](uint32_t) { end_if_over(id); });
 }
 
-void Agent::creator_ended(Tenant& tenant, const ProcessId&) {
-  if (!tenant.entered) end(tenant.use.id, "who asked for it ended before anything ran in it");
+void Agent::creator_ended(LiveSlice& slice, const ProcessId&) {
+  if (!slice.entered) end(slice.use.id, "who asked for it ended before anything ran in it");
 }
 
-void Agent::root_ended(Tenant& tenant, const ProcessId&) {
-  if (tenant.cgroup ? tenant.cgroup->populated() : inhabited(tenant))
-    event(tenant.name(), "its program ended; processes that it left behind run on");
-  end_if_over(tenant.use.id);
+void Agent::root_ended(LiveSlice& slice, const ProcessId&) {
+  if (slice.cgroup ? slice.cgroup->populated() : inhabited(slice))
+    event(slice.name(), "its program ended; processes that it left behind run on");
+  end_if_over(slice.use.id);
 }
 
-void Agent::supervisor_ended(Tenant& tenant, const ProcessId&) {
-  if (!tenant.entered) return end(tenant.use.id, "who asked for it ended before anything ran in it");
-  if (tenant.cgroup) return;
-  if (inhabited(tenant)) stop(tenant, "its supervisor ended");
-  end_if_over(tenant.use.id);
+void Agent::supervisor_ended(LiveSlice& slice, const ProcessId&) {
+  if (!slice.entered) return end(slice.use.id, "who asked for it ended before anything ran in it");
+  if (slice.cgroup) return;
+  if (inhabited(slice)) stop(slice, "its supervisor ended");
+  end_if_over(slice.use.id);
 }
 
-void Agent::container_ended(Tenant& tenant, const ProcessId& init) {
-  for (size_t i = 0; i < tenant.containers.size(); ++i) {
-    if (tenant.containers[i].id != init) continue;
-    tenant.containers.erase(tenant.containers.begin() + static_cast<ptrdiff_t>(i));
-    tenant.identity.containers.erase(tenant.identity.containers.begin() + static_cast<ptrdiff_t>(i));
-    event(tenant.name(), fmt::format("the container of process {} ended", init.pid));
+void Agent::container_ended(LiveSlice& slice, const ProcessId& init) {
+  for (size_t i = 0; i < slice.containers.size(); ++i) {
+    if (slice.containers[i].id != init) continue;
+    slice.containers.erase(slice.containers.begin() + static_cast<ptrdiff_t>(i));
+    slice.identity.containers.erase(slice.identity.containers.begin() + static_cast<ptrdiff_t>(i));
+    event(slice.name(), fmt::format("the container of process {} ended", init.pid));
     break;
   }
-  note(tenant);
-  end_if_over(tenant.use.id);
+  note(slice);
+  end_if_over(slice.use.id);
 }
 
 // Whether anything lives in it.
-bool Agent::inhabited(Tenant& tenant) {
-  if (tenant.cgroup && tenant.cgroup->populated()) return true;
-  if (!tenant.members.empty() || !tenant.containers.empty()) return true;
-  if (tenant.cgroup || tenant.persistent()) return false;
-  if (tenant.root.pidfd && alive(tenant.root.pidfd)) return true;
-  look_for_descendants(tenant);
-  return !tenant.descendants.empty();
+bool Agent::inhabited(LiveSlice& slice) {
+  if (slice.cgroup && slice.cgroup->populated()) return true;
+  if (!slice.attached.empty() || !slice.containers.empty()) return true;
+  if (slice.cgroup || slice.persistent()) return false;
+  if (slice.root.pidfd && alive(slice.root.pidfd)) return true;
+  look_for_descendants(slice);
+  return !slice.descendants.empty();
 }
 
-// Where there is no cgroup: everybody whose ancestors lead into the tenant, now.
-void Agent::look_for_descendants(Tenant& tenant) {
-  std::erase_if(tenant.descendants, [](const auto& known) { return !alive(known.second); });
+// Where there is no cgroup: everybody whose ancestors lead into the slice, now.
+void Agent::look_for_descendants(LiveSlice& slice) {
+  std::erase_if(slice.descendants, [](const auto& known) { return !alive(known.second); });
   const std::vector<ProcessStat> all = all_processes();
   std::map<pid_t, const ProcessStat*> by_pid;
   for (const ProcessStat& p : all) by_pid[p.id.pid] = &p;
-  TenantIdentity wider =
-      tenant.identity;  // Those known before are ancestors too: their own parent may be gone.
-  for (const auto& [id, pidfd] : tenant.descendants) wider.members.insert(id);
+  SliceIdentity wider =
+      slice.identity;  // Those known before are ancestors too: their own parent may be gone.
+  for (const auto& [id, pidfd] : slice.descendants) wider.attached.insert(id);
   World world;
   world.stat = [&](pid_t pid) -> std::optional<ProcessStat> {
     const auto found = by_pid.find(pid);
@@ -99,79 +98,79 @@ void Agent::look_for_descendants(Tenant& tenant) {
   world.cgroups = [](pid_t) { return Cgroups{}; };
   world.pid_namespace = [](pid_t) { return uint64_t{0}; };
   for (const ProcessStat& p : all) {
-    if (p.state == 'Z' || p.id == tenant.root.id || tenant.descendants.contains(p.id)) continue;
-    if (!node::tenant_of(p.id.pid, {&wider}, world)) continue;
-    if (Fd pidfd = open_process(p.id)) tenant.descendants.emplace(p.id, std::move(pidfd));
+    if (p.state == 'Z' || p.id == slice.root.id || slice.descendants.contains(p.id)) continue;
+    if (!node::slice_of(p.id.pid, {&wider}, world)) continue;
+    if (Fd pidfd = open_process(p.id)) slice.descendants.emplace(p.id, std::move(pidfd));
   }
 }
 
 // Ends everybody in it, at once: with a cgroup the kernel does it in one step that nobody can outrun.
-void Agent::kill_all(Tenant& tenant) {
-  if (tenant.cgroup) tenant.cgroup->kill();
-  if (!tenant.cgroup && !tenant.persistent()) {
-    look_for_descendants(tenant);
-    if (tenant.root.pidfd) send_signal(tenant.root.pidfd, SIGKILL);
-    for (const auto& [id, pidfd] : tenant.descendants) send_signal(pidfd, SIGKILL);
+void Agent::kill_all(LiveSlice& slice) {
+  if (slice.cgroup) slice.cgroup->kill();
+  if (!slice.cgroup && !slice.persistent()) {
+    look_for_descendants(slice);
+    if (slice.root.pidfd) send_signal(slice.root.pidfd, SIGKILL);
+    for (const auto& [id, pidfd] : slice.descendants) send_signal(pidfd, SIGKILL);
   }
-  for (const Watched& container : tenant.containers) send_signal(container.pidfd, SIGKILL);
-  for (const auto& [id, member] : tenant.members) send_signal(member.pidfd, SIGKILL);
+  for (const Watched& container : slice.containers) send_signal(container.pidfd, SIGKILL);
+  for (const auto& [id, attached] : slice.attached) send_signal(attached.pidfd, SIGKILL);
 }
 
-void Agent::stop(Tenant& tenant, const std::string& why) {
-  const uint64_t id = tenant.use.id;
-  if (!tenant.stopping) {
-    tenant.stopping = true;
-    tenant.why = why;
-    if (tenant.persistent()) remove_cdi(settings_.cdi_dir, tenant.name());
+void Agent::stop(LiveSlice& slice, const std::string& why) {
+  const uint64_t id = slice.use.id;
+  if (!slice.stopping) {
+    slice.stopping = true;
+    slice.why = why;
+    if (slice.persistent()) remove_cdi(settings_.cdi_dir, slice.name());
   }
-  kill_all(tenant);
+  kill_all(slice);
   end_if_over(id);
   // A tree may have grown a branch between the look and the blow.
-  if (tenants_.contains(id))
+  if (slices_.contains(id))
     loop_.after(kill_again, [this, id] {
-      if (const auto living = tenants_.find(id); living != tenants_.end())
+      if (const auto living = slices_.find(id); living != slices_.end())
         stop(*living->second, living->second->why);
     });
 }
 
 void Agent::end_if_over(uint64_t id) {
-  const auto living = tenants_.find(id);
-  if (living == tenants_.end()) return;
-  Tenant& tenant = *living->second;
-  if (tenant.persistent() && !tenant.stopping) return;
-  if (!tenant.entered && !tenant.stopping) return;
-  if (inhabited(tenant)) return;
-  end(id, tenant.stopping ? tenant.why : "its last process ended");
+  const auto living = slices_.find(id);
+  if (living == slices_.end()) return;
+  LiveSlice& slice = *living->second;
+  if (slice.persistent() && !slice.stopping) return;
+  if (!slice.entered && !slice.stopping) return;
+  if (inhabited(slice)) return;
+  end(id, slice.stopping ? slice.why : "its last process ended");
 }
 
 void Agent::end(uint64_t id, const std::string& why) {
-  const auto living = tenants_.find(id);
-  if (living == tenants_.end()) return;
-  Tenant& tenant = *living->second;
-  tenant.stopping = true;
-  tenant.why = why;
+  const auto living = slices_.find(id);
+  if (living == slices_.end()) return;
+  LiveSlice& slice = *living->second;
+  slice.stopping = true;
+  slice.why = why;
   if (ledger_.living().contains(id)) {
     const auto change = ledger_.end(id, now(), why);
     if (const auto kept = ledger::post(ledger_, *store_, *change); !kept) {
-      log::error("{}: cannot be ended yet: {}", tenant.name(), kept.error().sentence);
+      log::error("{}: cannot be ended yet: {}", slice.name(), kept.error().sentence);
       loop_.after(second, [this, id] { end_if_over(id); });
       return;
     }
   }
-  if (tenant.persistent()) remove_cdi(settings_.cdi_dir, tenant.name());
-  for (const Watched* w : {&tenant.creator, &tenant.root, &tenant.supervisor}) loop_.forget(w->pidfd.get());
-  for (const Watched& w : tenant.containers) loop_.forget(w.pidfd.get());
-  for (const auto& [process, member] : tenant.members) loop_.forget(member.pidfd.get());
-  if (tenant.cgroup) {
-    loop_.forget(tenant.cgroup->events_fd());
-    tenant.cgroup->remove();
+  if (slice.persistent()) remove_cdi(settings_.cdi_dir, slice.name());
+  for (const Watched* w : {&slice.creator, &slice.root, &slice.supervisor}) loop_.forget(w->pidfd.get());
+  for (const Watched& w : slice.containers) loop_.forget(w.pidfd.get());
+  for (const auto& [process, attached] : slice.attached) loop_.forget(attached.pidfd.get());
+  if (slice.cgroup) {
+    loop_.forget(slice.cgroup->events_fd());
+    slice.cgroup->remove();
   }
-  tenant.ended = true;
-  compute_ended(tenant);
-  keeper_.drop(tenant.name());
-  runtime_.remove(tenant.name());
-  event(tenant.name(), "ended: " + why);
-  tenants_.erase(living);
+  slice.ended = true;
+  compute_ended(slice);
+  keeper_.drop(slice.name());
+  runtime_.remove(slice.name());
+  event(slice.name(), "ended: " + why);
+  slices_.erase(living);
   if (policies_.settle(policy_holders()))
     event("", fmt::format("compute policy {} is in effect where the last slice has left",
                           text(policies_.desired())));

@@ -1,5 +1,5 @@
-// Once a second, and four times where compute is shared: what the driver says against what the tenants say.
-// And every 50 ms the heartbeat, by which tenants know that somebody is home.
+// Once a second, and four times where compute is shared: what the driver says against what the slices say.
+// And every 50 ms the heartbeat, by which slices know that somebody is home.
 #include <algorithm>
 
 #include "node/agent/agent.h"
@@ -39,18 +39,17 @@ void Agent::beat() {
   heartbeat_->monotonic_ns.store(static_cast<uint64_t>(monotonic_ns()), std::memory_order_release);
   ++beats_;
   std::vector<uint64_t> over;
-  for (const auto& [id, tenant] : tenants_) {
-    for (unsigned d = 0; d < tenant->use.what.parts.size() && tenant->report.page; ++d) {
-      // A tenant can write anything here; nobody holds more than the device has.
-      const uint64_t used = shm::read(tenant->report.page->budget[d]).used;
-      const NodeDevice* on = device(tenant->use.what.parts[d].device);
+  for (const auto& [id, slice] : slices_) {
+    for (unsigned d = 0; d < slice->use.what.parts.size() && slice->report.page; ++d) {
+      // A slice can write anything here; nobody holds more than the device has.
+      const uint64_t used = shm::read(slice->report.page->budget[d]).used;
+      const NodeDevice* on = device(slice->use.what.parts[d].device);
       if (on != nullptr)
-        tenant->measured[d].peak =
-            std::max(tenant->measured[d].peak, std::min(Bytes{used}, on->device.native));
+        slice->measured[d].peak = std::max(slice->measured[d].peak, std::min(Bytes{used}, on->device.native));
     }
     // Without a cgroup nobody tells us when the last of those left behind ends.
-    const bool program_ended = tenant->entered && tenant->root.pidfd && !alive(tenant->root.pidfd);
-    if (!tenant->cgroup && !tenant->persistent() && program_ended && beats_ % 4 == 0) over.push_back(id);
+    const bool program_ended = slice->entered && slice->root.pidfd && !alive(slice->root.pidfd);
+    if (!slice->cgroup && !slice->persistent() && program_ended && beats_ % 4 == 0) over.push_back(id);
   }
   for (const uint64_t id : over) end_if_over(id);
 }
@@ -58,13 +57,13 @@ void Agent::beat() {
 void Agent::reconcile() {
   for (const auto& [uuid, arbiter] : arbiters_) arbiter->sample();
   if (sampler_->ask()) {
-    for (const auto& [id, tenant] : tenants_) {
-      for (unsigned d = 0; d < tenant->use.what.parts.size() && tenant->report.page; ++d) {
-        const shm::Word word = shm::read(tenant->report.page->budget[d]);
-        tenant->measured[d].reading.used_before = word.used;
-        tenant->measured[d].reading.tag_before = word.tag;
+    for (const auto& [id, slice] : slices_) {
+      for (unsigned d = 0; d < slice->use.what.parts.size() && slice->report.page; ++d) {
+        const shm::Word word = shm::read(slice->report.page->budget[d]);
+        slice->measured[d].reading.used_before = word.used;
+        slice->measured[d].reading.tag_before = word.tag;
       }
-      if (!tenant->cgroup && !tenant->persistent() && tenant->entered) look_for_descendants(*tenant);
+      if (!slice->cgroup && !slice->persistent() && slice->entered) look_for_descendants(*slice);
     }
   } else if (const int64_t since = sampler_->under_way_since_ns();
              since != 0 && monotonic_ns() - since > 5 * second) {
@@ -87,9 +86,9 @@ void Agent::take_sample(const Sample& sample) {
     event("", fmt::format("device {}: {}", index, d->xid));
   }
   // Whose is each process that the driver shows?
-  for (const auto& [id, tenant] : tenants_) {
-    tenant->process_truth.clear();
-    for (Measured& m : tenant->measured) m.reading.truth = m.sm_percent = 0;
+  for (const auto& [id, slice] : slices_) {
+    slice->process_truth.clear();
+    for (Measured& m : slice->measured) m.reading.truth = m.sm_percent = 0;
   }
   for (size_t i = 0; i < devices_.size() && i < sample.devices.size(); ++i) {
     NodeDevice& d = devices_[i];
@@ -97,69 +96,67 @@ void Agent::take_sample(const Sample& sample) {
       event("", fmt::format("device {}: {}", d.device.index,
                             sample.devices[i].trouble.empty() ? "works again" : sample.devices[i].trouble));
     d.sample = sample.devices[i];
-    d.strangers.clear();
+    d.unmanaged_processes.clear();
     bool shared = false;
-    for (const auto& [id, tenant] : tenants_)
-      shared |= std::ranges::find(tenant->use.what.parts, d.device.uuid, &SlicePart::device) !=
-                tenant->use.what.parts.end();
+    for (const auto& [id, slice] : slices_)
+      shared |= std::ranges::find(slice->use.what.parts, d.device.uuid, &SlicePart::device) !=
+                slice->use.what.parts.end();
     for (const ProcessUse& use : d.sample.processes) {
       const auto pid = static_cast<pid_t>(use.pid);
-      Tenant* tenant = tenant_of(pid);
-      if (tenant == nullptr) {
+      LiveSlice* slice = slice_of(pid);
+      if (slice == nullptr) {
         if (const auto stat = stat_of(pid); shared && stat && stat->state != 'Z')
-          d.strangers.push_back(
+          d.unmanaged_processes.push_back(
               fmt::format("process {} ({}) uses {} of this shared device and is in no slice", pid,
                           command_of(pid), text(use.used).c_str()));
         continue;
       }
-      tenant->process_truth[pid].count += use.used.count;
-      audit(*tenant, d, use);
-      const auto part = std::ranges::find(tenant->use.what.parts, d.device.uuid, &SlicePart::device);
-      if (part == tenant->use.what.parts.end()) continue;
-      tenant->measured[static_cast<size_t>(part - tenant->use.what.parts.begin())].sm_percent +=
-          use.sm_percent;
-      // Contexts that the device's reserve pays for are not the tenant's.
+      slice->process_truth[pid].count += use.used.count;
+      audit(*slice, d, use);
+      const auto part = std::ranges::find(slice->use.what.parts, d.device.uuid, &SlicePart::device);
+      if (part == slice->use.what.parts.end()) continue;
+      slice->measured[static_cast<size_t>(part - slice->use.what.parts.begin())].sm_percent += use.sm_percent;
+      // Contexts that the device's reserve pays for are not the slice's.
       const Bytes own = settings_.contexts_in_slice ? use.used : minus(use.used, d.context);
-      tenant->measured[static_cast<size_t>(part - tenant->use.what.parts.begin())].reading.truth += own.count;
+      slice->measured[static_cast<size_t>(part - slice->use.what.parts.begin())].reading.truth += own.count;
     }
   }
-  for (const auto& [id, tenant] : tenants_) {
-    settle(*tenant);
-    look_for_execs(*tenant);
-    std::erase_if(tenant->unregistered, [this](const auto& known) { return known.second.seen != samples_; });
+  for (const auto& [id, slice] : slices_) {
+    settle(*slice);
+    look_for_execs(*slice);
+    std::erase_if(slice->unattached, [this](const auto& known) { return known.second.seen != samples_; });
   }
   for (const NodeDevice& d : devices_) audit_work(d);
   if (settings_.over_quota != OverQuotaAct::kill) return;
-  std::vector<Tenant*> over;
-  for (const auto& [id, tenant] : tenants_)
-    if (!tenant->stopping && std::ranges::any_of(tenant->measured, &Measured::beyond_quota))
-      over.push_back(tenant.get());
-  for (Tenant* tenant : over) stop(*tenant, "it held more than its quota (--over-quota kill)");
+  std::vector<LiveSlice*> over;
+  for (const auto& [id, slice] : slices_)
+    if (!slice->stopping && std::ranges::any_of(slice->measured, &Measured::beyond_quota))
+      over.push_back(slice.get());
+  for (LiveSlice* slice : over) stop(*slice, "it held more than its quota (--over-quota kill)");
 }
 
 // Charges what the driver shows beyond the charges, or gives back what it shows no more.
-void Agent::settle(Tenant& tenant) {
-  if (!tenant.report.page) return;
-  for (unsigned d = 0; d < tenant.use.what.parts.size(); ++d) {
-    const NodeDevice* on = device(tenant.use.what.parts[d].device);
+void Agent::settle(LiveSlice& slice) {
+  if (!slice.report.page) return;
+  for (unsigned d = 0; d < slice.use.what.parts.size(); ++d) {
+    const NodeDevice* on = device(slice.use.what.parts[d].device);
     if (on == nullptr || on->sample.processes_hidden || !on->sample.trouble.empty()) continue;
-    Measured& m = tenant.measured[d];
-    const shm::Word word = shm::read(tenant.report.page->budget[d]);
+    Measured& m = slice.measured[d];
+    const shm::Word word = shm::read(slice.report.page->budget[d]);
     m.reading.used_after = word.used;
     m.reading.tag_after = word.tag;
     m.truth = {m.reading.truth};
     const shm::LaneId lane{d, shm::Tag::agent, 0};
-    const uint64_t charged = shm::holding(*tenant.report.page, lane);
+    const uint64_t charged = shm::holding(*slice.report.page, lane);
     uint64_t wanted = m.growth.wanted(charged, m.reading);
-    const Bytes quota = tenant.use.what.parts[d].memory;
-    const bool beyond = tenant.limited() && m.truth > quota;
+    const Bytes quota = slice.use.what.parts[d].memory;
+    const bool beyond = slice.limited() && m.truth > quota;
     // Only told, not held against it: its calls alone count.
     if (beyond && settings_.over_quota == OverQuotaAct::report) wanted = 0;
     if (wanted != charged)
-      shm::change(*tenant.report.page, lane, charged, wanted, UINT64_MAX, shm::NoStops{},
-                  shm::agent_attempts);
+      shm::change(*slice.report.page, lane, charged, wanted, UINT64_MAX, shm::NoStops{}, shm::agent_attempts);
     if (beyond && !m.beyond_quota)
-      event(tenant.name(),
+      event(slice.name(),
             fmt::format("holds {} of device {}, its quota is {}: {}", text(m.truth).c_str(), on->device.index,
                         text(quota).c_str(),
                         settings_.over_quota == OverQuotaAct::report   ? "only reported"

@@ -1,9 +1,9 @@
-// What the agent writes down about a tenant beside its pages, for its successor: everything that is neither
+// What the agent writes down about a slice beside its pages, for its successor: everything that is neither
 // in the ledger nor in the Control page. With the pages it is enough to rebuild a ledger that was lost.
 #pragma once
 
 #include "ledger/use.h"
-#include "node/tenant/identity.h"
+#include "node/slice/identity.h"
 #include "wire/api/json.h"
 
 namespace carve::node {

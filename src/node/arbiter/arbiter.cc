@@ -42,12 +42,12 @@ static_assert(std::endian::native == std::endian::little);
 
 }  // namespace
 
-struct Arbiter::Member {
-  Governed who;
+struct Arbiter::AttachedProcess {
+  ArbiterClient who;
   unsigned place = 0;
   std::vector<unsigned> slots;
   Meter meter;
-  share::Gate gate;   // As the tenant sees it.
+  share::Gate gate;   // As the slice sees it.
   bool told = false;  // It was set at all.
   uint32_t number = 0;
   Ns waiting_since = 0;  // As last seen: 0 while it does not wait.
@@ -77,53 +77,53 @@ Arbiter::~Arbiter() {
   ending_ = true;
   poke();
   thread_.join();
-  while (!members_.empty()) remove(members_.back()->who.tenant);
+  while (!clients_.empty()) remove(clients_.back()->who.slice);
 }
 
-Arbiter::Member* Arbiter::find(uint64_t tenant) {
-  const auto found = std::ranges::find(members_, tenant, [](const auto& m) { return m->who.tenant; });
-  return found == members_.end() ? nullptr : found->get();
+Arbiter::AttachedProcess* Arbiter::find(uint64_t slice) {
+  const auto found = std::ranges::find(clients_, slice, [](const auto& m) { return m->who.slice; });
+  return found == clients_.end() ? nullptr : found->get();
 }
 
-bool Arbiter::add(const Governed& who, std::span<const unsigned> slots) {
+bool Arbiter::add(const ArbiterClient& who, std::span<const unsigned> slots) {
   {
     const std::lock_guard lock(mutex_);
     const auto place = decides_.join(who.terms, monotonic_ns());
     if (!place) return false;
-    auto member = std::make_unique<Member>();
-    member->who = who;
-    member->place = *place;
-    member->slots.assign(slots.begin(), slots.end());
-    member->number = static_cast<uint32_t>(member->control().lease.load(std::memory_order_relaxed) >> 32);
-    member->control().arbiter = device_;
-    members_.push_back(std::move(member));
-    set_gate(*members_.back(), monotonic_ns());
+    auto attached = std::make_unique<AttachedProcess>();
+    attached->who = who;
+    attached->place = *place;
+    attached->slots.assign(slots.begin(), slots.end());
+    attached->number = static_cast<uint32_t>(attached->control().lease.load(std::memory_order_relaxed) >> 32);
+    attached->control().arbiter = device_;
+    clients_.push_back(std::move(attached));
+    set_gate(*clients_.back(), monotonic_ns());
     write_timetable();
   }
   poke();
   return true;
 }
 
-bool Arbiter::change(uint64_t tenant, const share::Terms& terms) {
+bool Arbiter::change(uint64_t slice, const share::Terms& terms) {
   {
     const std::lock_guard lock(mutex_);
-    Member* member = find(tenant);
+    AttachedProcess* member = find(slice);
     if (member == nullptr) return false;
-    if (member->who.terms == terms) return true;
-    member->who.terms = terms;
-    decides_.change(member->place, terms, monotonic_ns());
+    if (attached->who.terms == terms) return true;
+    attached->who.terms = terms;
+    decides_.change(attached->place, terms, monotonic_ns());
     write_timetable();
   }
   poke();
   return true;
 }
 
-void Arbiter::remove(uint64_t tenant) {
+void Arbiter::remove(uint64_t slice) {
   {
     const std::lock_guard lock(mutex_);
-    const auto found = std::ranges::find(members_, tenant, [](const auto& one) { return one->who.tenant; });
-    if (found == members_.end()) return;
-    Member& m = **found;
+    const auto found = std::ranges::find(clients_, slice, [](const auto& one) { return one->who.slice; });
+    if (found == clients_.end()) return;
+    AttachedProcess& m = **found;
     const Ns now = monotonic_ns();
     record(m, SpanKind::lease, m.opened, now);
     decides_.leave(m.place, now);
@@ -133,22 +133,23 @@ void Arbiter::remove(uint64_t tenant) {
     control.lease.store(shm::LeaseWord::of(shm::Pass::free, 0, false, m.number + 1).value,
                         std::memory_order_release);
     futex(low_half(control.lease), FUTEX_WAKE, INT_MAX, nullptr, 0);
-    members_.erase(found);
+    clients_.erase(found);
     write_timetable();
   }
   poke();
 }
 
-void Arbiter::add_process(uint64_t tenant, unsigned slot) {
+void Arbiter::add_process(uint64_t slice, unsigned slot) {
   const std::lock_guard lock(mutex_);
-  if (Member* m = find(tenant); m != nullptr && std::ranges::find(m->slots, slot) == m->slots.end())
+  if (AttachedProcess* m = find(slice); m != nullptr && std::ranges::find(m->slots, slot) == m->slots.end())
     m->slots.push_back(slot);
 }
 
-void Arbiter::remove_process(uint64_t tenant, unsigned slot) {
+void Arbiter::remove_process(uint64_t slice, unsigned slot) {
   {
     const std::lock_guard lock(mutex_);
-    if (Member* m = find(tenant); m != nullptr && std::ranges::find(m->slots, slot) != m->slots.end()) {
+    if (AttachedProcess* m = find(slice);
+        m != nullptr && std::ranges::find(m->slots, slot) != m->slots.end()) {
       uint64_t with[3];
       for (const unsigned way : {0u, 1u, 2u}) with[way] = m->copied(way);
       std::erase(m->slots, slot);
@@ -160,7 +161,7 @@ void Arbiter::remove_process(uint64_t tenant, unsigned slot) {
 
 bool Arbiter::empty() const {
   const std::lock_guard lock(mutex_);
-  return members_.empty();
+  return clients_.empty();
 }
 
 void Arbiter::poke() {
@@ -169,22 +170,22 @@ void Arbiter::poke() {
   futex(&word_.asleep, FUTEX_WAKE, 1, nullptr, 0);
 }
 
-// The windows for the time without us, in the order in which the tenants stand here.
+// The windows for the time without us, in the order in which the slices stand here.
 void Arbiter::write_timetable() {
-  std::array<share::Terms, share::most_tenants> terms;
-  std::array<share::Window, share::most_tenants> windows;
-  const size_t count = members_.size();
-  for (size_t i = 0; i < count; ++i) terms[i] = members_[i]->who.terms;
+  std::array<share::Terms, share::max_clients> terms;
+  std::array<share::Window, share::max_clients> windows;
+  const size_t count = clients_.size();
+  for (size_t i = 0; i < count; ++i) terms[i] = clients_[i]->who.terms;
   share::make_timetable({terms.data(), count}, {windows.data(), count});
   for (size_t i = 0; i < count; ++i) {
-    shm::ControlDevice& control = members_[i]->control();
+    shm::ControlDevice& control = clients_[i]->control();
     control.fallback_offset.store(static_cast<uint64_t>(windows[i].offset), std::memory_order_relaxed);
     control.fallback_length.store(static_cast<uint64_t>(windows[i].length), std::memory_order_relaxed);
     control.fallback_period.store(static_cast<uint64_t>(windows[i].period), std::memory_order_release);
   }
 }
 
-void Arbiter::set_gate(Member& m, Ns now) {
+void Arbiter::set_gate(AttachedProcess& m, Ns now) {
   const share::Gate& wanted = decides_.gate(m.place);
   if (m.told && wanted == m.gate) return;
   shm::ControlDevice& control = m.control();
@@ -227,9 +228,9 @@ void Arbiter::set_gate(Member& m, Ns now) {
   m.told = true;
 }
 
-void Arbiter::record(const Member& m, SpanKind kind, Ns begin, Ns end) {
+void Arbiter::record(const AttachedProcess& m, SpanKind kind, Ns begin, Ns end) {
   if (begin == 0 || end <= begin) return;
-  TraceSpan span{uuid_, m.who.tenant, kind, begin, end};
+  TraceSpan span{uuid_, m.who.slice, kind, begin, end};
   if (spans_.size() < most_spans)
     spans_.push_back(span);
   else
@@ -239,9 +240,9 @@ void Arbiter::record(const Member& m, SpanKind kind, Ns begin, Ns end) {
 
 // One look at everybody, and what follows from it.
 Ns Arbiter::look(Ns now) {
-  std::array<share::Observation, share::most_tenants> seen;
-  for (const auto& member : members_) {
-    Member& m = *member;
+  std::array<share::Observation, share::max_clients> seen;
+  for (const auto& member : clients_) {
+    AttachedProcess& m = *member;
     share::Observation& o = seen[m.place] = m.meter.read(m.who.work, m.slots, m.who.device, now);
     m.waiting_since = m.meter.waiting_since();
     if (m.who.bond == nullptr) continue;
@@ -263,9 +264,9 @@ Ns Arbiter::look(Ns now) {
   const Ns next = decides_.step(now, seen);
   for (const share::Transition& t : decides_.transitions()) {
     const auto found =
-        std::ranges::find(members_, unsigned{t.place}, [](const auto& one) { return one->place; });
-    if (found == members_.end()) continue;
-    Member& m = **found;
+        std::ranges::find(clients_, unsigned{t.place}, [](const auto& one) { return one->place; });
+    if (found == clients_.end()) continue;
+    AttachedProcess& m = **found;
     if (t.kind == share::Transition::Kind::drained && m.closed != 0)
       record(m, SpanKind::drain, m.closed, now);
     if (t.kind == share::Transition::Kind::overran && m.closed != 0)
@@ -273,11 +274,11 @@ Ns Arbiter::look(Ns now) {
   }
   // Closing first, so that two gates are never open together.
   for (const bool open : {false, true})
-    for (const auto& m : members_)
+    for (const auto& m : clients_)
       if (decides_.gate(m->place).open == open) set_gate(*m, now);
-  for (const auto& m : members_) {
+  for (const auto& m : clients_) {
     if (m->who.bond == nullptr || m->who.terms.gang != share::Gang::leads) continue;
-    // Told when the tenant before begins to drain here, the others can drain theirs meanwhile.
+    // Told when the slice before begins to drain here, the others can drain theirs meanwhile.
     const bool calls = m->gate.open || decides_.upcoming() == m->place;
     if (m->who.bond->open.exchange(calls) != calls)
       for (Arbiter* other : m->who.bond->followers) tell_.push_back(other);
@@ -298,9 +299,9 @@ void Arbiter::run() {
     const Ns now = monotonic_ns();
     {
       const std::lock_guard lock(mutex_);
-      if (!members_.empty()) next = look(now);
+      if (!clients_.empty()) next = look(now);
       if (decides_.draining() && next - now > 2 * marker_doubt) next -= marker_doubt;
-      for (const auto& m : members_) anybody_urgent |= m->who.terms.latency == LatencyClass::latency;
+      for (const auto& m : clients_) anybody_urgent |= m->who.terms.latency == LatencyClass::latency;
       tell.swap(tell_);
     }
     word_.looks.fetch_add(1, std::memory_order_release);
@@ -334,10 +335,10 @@ void Arbiter::sleep_until(Ns next, uint32_t poked, bool anybody_urgent) {
   }
 }
 
-// Whether a tenant stands at a gate that was not seen there at the last look.
+// Whether a slice stands at a gate that was not seen there at the last look.
 bool Arbiter::somebody_came() {
   const std::lock_guard lock(mutex_);
-  for (const auto& m : members_) {
+  for (const auto& m : clients_) {
     if (m->gate.open || m->waiting_since != 0) continue;
     for (const unsigned slot : m->slots) {
       if (slot >= m->who.work.size()) continue;
@@ -355,9 +356,9 @@ bool Arbiter::somebody_came() {
 void Arbiter::sample() {
   const std::lock_guard lock(mutex_);
   const Ns now = monotonic_ns();
-  if (members_.empty()) return;
+  if (clients_.empty()) return;
   look(now);
-  for (const auto& m : members_) m->charged.look(now, decides_.account(m->place).charged);
+  for (const auto& m : clients_) m->charged.look(now, decides_.account(m->place).charged);
   busy_.look(now, decides_.busy());
   poke();  // What followed from that look is the thread's to go on with.
 }
@@ -365,19 +366,19 @@ void Arbiter::sample() {
 DeviceCompute Arbiter::view() {
   const std::lock_guard lock(mutex_);
   const Ns now = monotonic_ns();
-  if (!members_.empty()) {
+  if (!clients_.empty()) {
     look(now);
     poke();
   }
   DeviceCompute out;
-  out.arbitrated = !members_.empty();
+  out.arbitrated = !clients_.empty();
   out.switch_ns = static_cast<uint64_t>(decides_.tuning().switch_cost);
   out.switches = decides_.switches();
   if (const auto busy = busy_.part(share::second)) out.idle_1s_bp = 10000 - *busy;
-  for (const auto& m : members_) {
+  for (const auto& m : clients_) {
     const share::Account& account = decides_.account(m->place);
     SliceCompute slice;
-    slice.tenant = m->who.tenant;
+    slice.slice = m->who.slice;
     slice.as_of_ns = static_cast<uint64_t>(now);
     slice.granted_bp = m->who.terms.share.basis_points;
     slice.busy_ns = static_cast<uint64_t>(account.charged);

@@ -1,4 +1,4 @@
-// The arbiter's thread with tenants that are threads of this test: each writes its pages as the library does
+// The arbiter's thread with slices that are threads of this test: each writes its pages as the library does
 // and takes one piece of "device" time after the other while its gate is open.
 #include "node/arbiter/arbiter.h"
 
@@ -18,18 +18,20 @@ namespace {
 
 using share::ms;
 
-struct Tenant {
+struct LiveSlice {
   std::unique_ptr<shm::Control> control{new shm::Control()};
   std::unique_ptr<shm::WorkPages> work{new shm::WorkPages()};
   uint64_t id;
 
-  explicit Tenant(uint64_t number) : id(number) {
+  explicit LiveSlice(uint64_t number) : id(number) {
     work->process[0].threads_used = 1;
     work->process[0].thread[0].device = 1;
   }
   shm::ThreadWork& thread() { return work->process[0].thread[0]; }
   shm::Pass pass() const { return shm::LeaseWord{control->devices[0].lease}.pass(); }
-  Governed governed(share::Terms terms) { return {id, terms, 0, control.get(), work->process, nullptr}; }
+  ArbiterClient arbitrated(share::Terms terms) {
+    return {id, terms, 0, control.get(), work->process, nullptr};
+  }
 };
 
 bool eventually(const std::function<bool()>& holds) {
@@ -45,12 +47,12 @@ constexpr unsigned slots[] = {0};
 
 struct Running : ::testing::Test {
   std::unique_ptr<shm::Heartbeat> heartbeat{new shm::Heartbeat()};
-  Tenant a{1}, b{2};
+  LiveSlice a{1}, b{2};
   std::unique_ptr<Arbiter> arbiter =
       std::make_unique<Arbiter>(0, Uuid{}, heartbeat->arbiter[0], share::Tuning{});
 
   // As a launching thread at a closed gate.
-  void comes(Tenant& t) {
+  void comes(LiveSlice& t) {
     t.thread().waiting_since = static_cast<uint64_t>(monotonic_ns());
     if (heartbeat->arbiter[0].asleep.load() != 0)
       syscall(SYS_futex, &heartbeat->arbiter[0].asleep, FUTEX_WAKE, 1, nullptr, nullptr, 0);
@@ -58,8 +60,8 @@ struct Running : ::testing::Test {
 };
 using ArbiterThread = Running;
 
-TEST_F(ArbiterThread, sleeps_until_a_tenant_comes_and_opens_for_it) {
-  ASSERT_TRUE(arbiter->add(a.governed(fixed(5000)), slots));
+TEST_F(ArbiterThread, sleeps_until_a_slice_comes_and_opens_for_it) {
+  ASSERT_TRUE(arbiter->add(a.arbitrated(fixed(5000)), slots));
   EXPECT_TRUE(eventually([&] { return a.pass() == shm::Pass::closed && heartbeat->arbiter[0].asleep == 1; }));
   comes(a);
   EXPECT_TRUE(eventually([&] {
@@ -71,7 +73,7 @@ TEST_F(ArbiterThread, sleeps_until_a_tenant_comes_and_opens_for_it) {
 }
 
 TEST_F(ArbiterThread, of_a_thread_that_sleeps_through_its_leases_no_two_waits_overlap) {
-  arbiter->add(a.governed(fixed(5000)), slots);
+  arbiter->add(a.arbitrated(fixed(5000)), slots);
   comes(a);  // And never says that it was let in.
   std::vector<TraceSpan> waits;
   ASSERT_TRUE(eventually([&] {
@@ -85,13 +87,13 @@ TEST_F(ArbiterThread, of_a_thread_that_sleeps_through_its_leases_no_two_waits_ov
 }
 
 TEST_F(ArbiterThread, two_that_never_stop_take_turns_and_are_never_both_let_in) {
-  arbiter->add(a.governed(fixed(5000)), slots);
-  arbiter->add(b.governed(fixed(5000)), slots);
+  arbiter->add(a.arbitrated(fixed(5000)), slots);
+  arbiter->add(b.arbitrated(fixed(5000)), slots);
   std::atomic<bool> stop{false};
   std::atomic<int> inside{0}, most_inside{0};
   uint64_t turns[2] = {};
   // Whoever is let in takes pieces of 200 us that nobody else may overlap.
-  const auto tenant = [&](Tenant& t, uint64_t& count) {
+  const auto slice = [&](LiveSlice& t, uint64_t& count) {
     while (!stop) {
       if (t.pass() != shm::Pass::lease) {
         comes(t);
@@ -118,7 +120,7 @@ TEST_F(ArbiterThread, two_that_never_stop_take_turns_and_are_never_both_let_in) 
       t.thread().idle_at = end;
     }
   };
-  std::thread first(tenant, std::ref(a), std::ref(turns[0])), second(tenant, std::ref(b), std::ref(turns[1]));
+  std::thread first(slice, std::ref(a), std::ref(turns[0])), second(slice, std::ref(b), std::ref(turns[1]));
   EXPECT_TRUE(eventually([&] { return arbiter->view().switches > 40; }));
   stop = true;
   first.join();
@@ -133,8 +135,8 @@ TEST_F(ArbiterThread, two_that_never_stop_take_turns_and_are_never_both_let_in) 
 }
 
 TEST_F(ArbiterThread, who_leaves_is_free_and_the_next_is_let_in) {
-  arbiter->add(a.governed(fixed(5000)), slots);
-  arbiter->add(b.governed(fixed(5000)), slots);
+  arbiter->add(a.arbitrated(fixed(5000)), slots);
+  arbiter->add(b.arbitrated(fixed(5000)), slots);
   ASSERT_TRUE(eventually([&] { return comes(a), a.pass() == shm::Pass::lease; }));
   a.work->process[0].stream[0].device = 1;
   a.work->process[0].streams_used = 1;
@@ -145,8 +147,8 @@ TEST_F(ArbiterThread, who_leaves_is_free_and_the_next_is_let_in) {
 }
 
 TEST_F(ArbiterThread, a_dead_process_holds_up_nobody) {
-  arbiter->add(a.governed(fixed(5000)), slots);
-  arbiter->add(b.governed(fixed(5000)), slots);
+  arbiter->add(a.arbitrated(fixed(5000)), slots);
+  arbiter->add(b.arbitrated(fixed(5000)), slots);
   a.work->process[0].stream[0].device = 1;
   a.work->process[0].streams_used = 1;
   a.work->process[0].stream[0].marked = 1;
@@ -156,7 +158,7 @@ TEST_F(ArbiterThread, a_dead_process_holds_up_nobody) {
 }
 
 TEST_F(ArbiterThread, remembers_what_the_dead_copied) {
-  arbiter->add(a.governed(fixed(5000)), slots);
+  arbiter->add(a.arbitrated(fixed(5000)), slots);
   a.work->process[0].copied[1] = 700;
   EXPECT_EQ(arbiter->view().slices.at(0).copied[1], 700u);
   arbiter->remove_process(a.id, 0);
@@ -168,8 +170,8 @@ TEST_F(ArbiterThread, remembers_what_the_dead_copied) {
 }
 
 TEST_F(ArbiterThread, leaves_a_timetable_and_free_gates_behind) {
-  arbiter->add(a.governed(fixed(3000)), slots);
-  arbiter->add(b.governed(fixed(5000)), slots);
+  arbiter->add(a.arbitrated(fixed(3000)), slots);
+  arbiter->add(b.arbitrated(fixed(5000)), slots);
   EXPECT_EQ(a.control->devices[0].fallback_period, 60'000'000u);
   EXPECT_EQ(a.control->devices[0].fallback_length, 18'000'000u);
   EXPECT_EQ(b.control->devices[0].fallback_offset, 18'000'000u);

@@ -1,4 +1,4 @@
-// From what a tenant's processes wrote (wire/shm/work.h) to what share/ wants to know of it. Pure but for the
+// From what a slice's processes wrote (wire/shm/work.h) to what share/ wants to know of it. Pure but for the
 // loads: `now` is an argument.
 //
 // How long work was on the device follows from three sources, the best that applies:
@@ -19,7 +19,7 @@ namespace carve::node {
 
 class Meter {
  public:
-  // What the processes in `slots` did on the tenant's device `device` since the last call.
+  // What the processes in `slots` did on the slice's device `device` since the last call.
   share::Observation read(std::span<const shm::ProcessWork> work, std::span<const unsigned> slots,
                           unsigned device, share::Ns now);
 

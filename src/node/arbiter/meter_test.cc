@@ -10,7 +10,7 @@ namespace {
 
 using share::ms, share::us, share::Ns;
 
-// A tenant's pages, written as its library would.
+// A slice's pages, written as its library would.
 struct Pages {
   std::unique_ptr<shm::ProcessWork[]> work{new shm::ProcessWork[4]()};
   std::vector<unsigned> slots{0};

@@ -9,7 +9,7 @@
 
 namespace carve::node {
 
-// What a stretch of time was, for one tenant on one device. Only `overrun` overlaps others' leases.
+// What a stretch of time was, for one slice on one device. Only `overrun` overlaps others' leases.
 enum class SpanKind : uint8_t {
   lease = 0,      // It might launch.
   drain = 1,      // Its lease was over and its work was not.
@@ -21,7 +21,7 @@ inline constexpr std::string_view span_words[] = {"lease", "drain", "wait", "ove
 
 struct TraceSpan {
   Uuid device;
-  uint64_t tenant = 0;  // The ledger's id.
+  uint64_t slice = 0;  // The ledger's id.
   SpanKind kind = SpanKind::lease;
   int64_t begin_ns = 0;  // CLOCK_MONOTONIC.
   int64_t end_ns = 0;

@@ -11,7 +11,7 @@ namespace carve::node {
 // Shares are basis points of the device over the window that the name says; times are ns since the slice
 // began.
 struct SliceCompute {
-  uint64_t tenant = 0;    // The ledger's id.
+  uint64_t slice = 0;     // The ledger's id.
   uint64_t as_of_ns = 0;  // CLOCK_MONOTONIC, of all that follows.
   uint32_t granted_bp = 0;
   uint32_t achieved_1s_bp = 0;  // Charged: its work and the switches into it.
@@ -33,7 +33,7 @@ struct DeviceCompute {
   bool arbitrated = false;  // Somebody's share is enforced on it.
   std::string state;        // "", "tight", "over-committed"
   uint32_t idle_1s_bp = 0;  // Of the last second, in which nothing ran.
-  uint64_t switch_ns = 0;   // What a change of tenants costs on it, as measured or assumed.
+  uint64_t switch_ns = 0;   // What a change of slices costs on it, as measured or assumed.
   uint64_t switches = 0;
   std::vector<SliceCompute> slices;
 };

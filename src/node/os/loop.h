@@ -1,4 +1,4 @@
-// The agent's one loop: epoll over sockets, pidfds and timers. Everything that changes a tenant runs here,
+// The agent's one loop: epoll over sockets, pidfds and timers. Everything that changes a slice runs here,
 // one callback after the other, so there is no lock in the agent; whatever may block (NVML) has a thread
 // of its own and posts its results through an eventfd.
 //

@@ -12,7 +12,7 @@
 namespace carve::node {
 namespace {
 
-constexpr uint64_t switch_track = 0;  // No tenant has the id 0.
+constexpr uint64_t switch_track = 0;  // No slice has the id 0.
 
 std::string quoted(const std::string& text) {
   return api::Json(text).dump(-1, ' ', false, api::Json::error_handler_t::replace);
@@ -50,12 +50,12 @@ std::string chrome_trace(std::span<const TraceSpan> spans, const TraceNames& nam
   std::priority_queue<Drawn, std::vector<Drawn>, std::greater<>> coming;
   for (const TraceSpan& span : spans) {
     const auto device = std::ranges::find(names.devices, span.device, &TraceNames::Device::uuid);
-    const auto tenant = names.tenants.find(span.tenant);
+    const auto slice = names.slices.find(span.slice);
     const int64_t from = std::max(span.begin_ns, begin_ns);
-    if (device == names.devices.end() || tenant == names.tenants.end() || span.end_ns < from) continue;
+    if (device == names.devices.end() || slice == names.slices.end() || span.end_ns < from) continue;
     const bool switching = span.kind == SpanKind::switching;
-    coming.push({from, -span.end_ns, device->index, switching ? switch_track : span.tenant, span.kind,
-                 &tenant->second});
+    coming.push({from, -span.end_ns, device->index, switching ? switch_track : span.slice, span.kind,
+                 &slice->second});
   }
   // Per track the ends of those that the next may lie inside, the innermost last.
   std::map<std::pair<unsigned, uint64_t>, std::vector<int64_t>> open;
@@ -66,8 +66,8 @@ std::string chrome_trace(std::span<const TraceSpan> spans, const TraceNames& nam
     std::vector<int64_t>& ends = at->second;
     const bool switching = next.kind == SpanKind::switching;
     if (is_new)
-      events.push_back(named("thread", next.device, next.track, switching ? "changes of tenants" : *next.name,
-                             next.track));
+      events.push_back(named("thread", next.device, next.track,
+                             switching ? "switches between clients" : *next.name, next.track));
     while (!ends.empty() && ends.back() <= next.from) ends.pop_back();
     if (!ends.empty() && ends.back() < next.end()) {
       next.from = ends.back();

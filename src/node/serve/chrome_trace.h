@@ -1,6 +1,6 @@
 // Who ran when, in Chrome's trace event format, which ui.perfetto.dev and chrome://tracing open: one process
-// per device, in it one track per tenant, on it its leases, waits, drains and overruns; the changes from
-// tenant to tenant have a track of their own. Times are microseconds since the trace begins. Pure.
+// per device, in it one track per slice, on it its leases, waits, drains and overruns; the changes from
+// slice to slice have a track of their own. Times are microseconds since the trace begins. Pure.
 // Source: "Trace Event Format" (Google, 2016), complete events "X" and metadata events "M".
 #pragma once
 
@@ -20,7 +20,7 @@ struct TraceNames {
     std::string name;
   };
   std::vector<Device> devices;
-  std::map<uint64_t, std::string> tenants;  // Those that may be seen; spans of others are left out.
+  std::map<uint64_t, std::string> slices;  // Those that may be seen; spans of others are left out.
 };
 
 // In any order. `begin_ns`: where time 0 lies; what began earlier is cut there.

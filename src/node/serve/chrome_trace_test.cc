@@ -27,7 +27,7 @@ std::vector<json> of(const json& events, const char* phase) {
   return out;
 }
 
-TEST(ChromeTrace, a_lease_stands_on_its_tenants_track_at_its_time) {
+TEST(ChromeTrace, a_lease_stands_on_its_slices_track_at_its_time) {
   const auto spans = of(traced({{device, 7, SpanKind::lease, 1'002'500, 3'002'750}}), "X");
   ASSERT_EQ(spans.size(), 1u);
   EXPECT_EQ(spans[0], (json{{"ph", "X"},
@@ -39,7 +39,7 @@ TEST(ChromeTrace, a_lease_stands_on_its_tenants_track_at_its_time) {
                             {"dur", 2000.25}}));
 }
 
-TEST(ChromeTrace, devices_are_processes_and_tenants_tracks_named_once_each) {
+TEST(ChromeTrace, devices_are_processes_and_slices_tracks_named_once_each) {
   const json events = traced({{device, 7, SpanKind::lease, 1'000'000, 2'000'000},
                               {device, 7, SpanKind::wait, 2'000'000, 3'000'000},
                               {other, 8, SpanKind::drain, 1'000'000, 2'000'000},
@@ -50,7 +50,7 @@ TEST(ChromeTrace, devices_are_processes_and_tenants_tracks_named_once_each) {
       said.push_back(
           fmt::format("{} {} {}", e["pid"].dump(), e["tid"].dump(), e["args"]["name"].get<std::string>()));
   EXPECT_THAT(said, UnorderedElementsAre("0 0 device 0: NVIDIA A10", "1 0 device 1: NVIDIA \"T4\"", "0 7 a",
-                                         "1 8 b\n\"x", "0 0 changes of tenants"));
+                                         "1 8 b\n\"x", "0 0 switches between clients"));
   const auto spans = of(events, "X");
   const auto change = std::ranges::find(spans, 0, [](const json& e) { return e["tid"].get<int>(); });
   ASSERT_NE(change, spans.end());

@@ -29,7 +29,7 @@ HttpAnswer devices(const Asked& a) {
   const Look look = a.look();
   for (const NodeDevice& d : a.agent.devices()) {
     list.devices.push_back(view(look, d));
-    if (!a.sees_all()) list.devices.back().strangers.clear();
+    if (!a.sees_all()) list.devices.back().unmanaged_processes.clear();
   }
   return document(list);
 }
@@ -79,9 +79,9 @@ HttpAnswer trace(const Asked& a) {
     names.devices.push_back({d.device.uuid, d.device.index, d.device.name + simulated});
   }
   for (const ledger::Use& use : a.agent.ledger().ended())
-    if (a.may_see(use)) names.tenants[use.id] = use.what.name;
-  for (const auto& [id, tenant] : a.agent.tenants())
-    if (a.may_see(tenant->use)) names.tenants[id] = tenant->name();
+    if (a.may_see(use)) names.slices[use.id] = use.what.name;
+  for (const auto& [id, slice] : a.agent.slices())
+    if (a.may_see(slice->use)) names.slices[id] = slice->name();
   const int64_t since = monotonic_ns() - *seconds * second;
   const std::vector<TraceSpan> all = a.agent.trace(since);
   const auto spans = std::span(all).last(std::min(all.size(), most_spans));
@@ -93,8 +93,8 @@ HttpAnswer metrics(const Asked& a) { return {200, metrics_type, metrics_text(a.l
 HttpAnswer events(const Asked& a) {
   api::EventList list;
   std::set<std::string> seen;  // Names of slices that the caller owns.
-  for (const auto& [id, tenant] : a.agent.tenants())
-    if (a.may_see(tenant->use)) seen.insert(tenant->name());
+  for (const auto& [id, slice] : a.agent.slices())
+    if (a.may_see(slice->use)) seen.insert(slice->name());
   for (const Event& e : a.agent.events())
     if (a.sees_all() || seen.contains(e.slice))
       list.events.push_back({static_cast<uint64_t>(e.utc_ns), e.slice, e.text});

@@ -83,7 +83,7 @@ constexpr DeviceMetric of_device[] = {
      [](const api::Device& d) { return whole(d.used_bytes); }},
     {"carve_device_healthy", "gauge", "1 where nothing is wrong with it.",
      [](const api::Device& d) { return whole(d.health == "ok"); }},
-    {"carve_device_tenants", "gauge", "Slices on it.", [](const api::Device& d) { return whole(d.tenants); }},
+    {"carve_device_slices", "gauge", "Slices on it.", [](const api::Device& d) { return whole(d.slices); }},
     {"carve_device_utilization_ratio", "gauge", "Time in which a kernel ran, as the driver samples it.",
      [](const api::Device& d) { return ratio_of(d.utilization_percent * 100); }},
     {"carve_device_compute_granted_ratio", "gauge", "Sum of the shares that were granted.",
@@ -127,8 +127,8 @@ std::string metrics_text(const Look& look) {
   }
 
   std::vector<api::Slice> slices;
-  for (const auto& [id, tenant] : agent.tenants())
-    if (look.may_see(tenant->use)) slices.push_back(view(look, *tenant, false));
+  for (const auto& [id, slice] : agent.slices())
+    if (look.may_see(slice->use)) slices.push_back(view(look, *slice, false));
   const auto each_part = [&](const auto& act) {
     for (const api::Slice& s : slices)
       for (const api::SlicePart& p : s.parts)

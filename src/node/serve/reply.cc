@@ -50,12 +50,12 @@ Reply<unsigned> queried(const std::string& query, const QueryNumber& q) {
 
 bool Asked::sees_all() const { return peer.uid == 0 || peer.uid == geteuid(); }
 
-Reply<Tenant*> Asked::named(const std::string& name) const {
-  Tenant* tenant = agent.find(name);
-  if (tenant == nullptr || !may_see(tenant->use))
+Reply<LiveSlice*> Asked::named(const std::string& name) const {
+  LiveSlice* slice = agent.find(name);
+  if (slice == nullptr || !may_see(slice->use))
     return refuse(404, "carve:no-such-slice", "no such slice",
                   fmt::format("there is no slice '{}'; carve ps lists yours", name.substr(0, 80)));
-  return tenant;
+  return slice;
 }
 
 std::string who(const Peer& peer) { return peer.uid == 0 ? "root" : fmt::format("uid {}", peer.uid); }

@@ -47,7 +47,7 @@ struct Asked {
   Agent& agent;
   const HttpRequest& request;
   Peer& peer;
-  Tenant* inside;  // The tenant that the caller is in, if any.
+  LiveSlice* inside;  // The slice that the caller is in, if any.
   int64_t started_ns;
 
   bool sees_all() const;  // Root, and whoever runs the agent.
@@ -57,7 +57,7 @@ struct Asked {
   }
 
   // The slice NAME, where the caller may see it; what is somebody else's does not exist for others.
-  Reply<Tenant*> named(const std::string& name) const;
+  Reply<LiveSlice*> named(const std::string& name) const;
 };
 
 std::string who(const Peer&);  // "root", "uid 1000"

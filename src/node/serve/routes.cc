@@ -24,7 +24,7 @@ std::optional<std::string> name_in(std::string_view path, std::string_view patte
 Routes::Routes(Agent& agent) : agent_(agent), started_ns_(utc_ns()) {}
 
 HttpAnswer Routes::answer(const HttpRequest& request, Peer& peer) {
-  Asked asked{agent_, request, peer, agent_.tenant_of(peer.process.pid), started_ns_};
+  Asked asked{agent_, request, peer, agent_.slice_of(peer.process.pid), started_ns_};
   bool path_known = false;
   for (const std::span<const Route> routes : {slice_routes(), machine_routes()})
     for (const Route& route : routes) {
@@ -33,11 +33,11 @@ HttpAnswer Routes::answer(const HttpRequest& request, Peer& peer) {
       path_known = true;
       if (request.method != route.method) continue;
       // A slice's program, just before it becomes one, may be a child of the slice's supervisor: it may enter
-      // that slice, once. Everybody else inside a tenant has no say here, whatever the uid.
+      // that slice, once. Everybody else inside a slice has no say here, whatever the uid.
       const bool entering = route.from_inside && asked.inside != nullptr && asked.inside->name() == *name &&
                             !asked.inside->entered;
       if (asked.inside != nullptr && !entering)
-        return problem(refuse(403, "carve:inside-a-tenant", "the caller is inside a slice",
+        return problem(refuse(403, "carve:called-from-slice", "the caller is inside a slice",
                               fmt::format("process {} runs in slice {}; slices are managed from outside",
                                           peer.process.pid, asked.inside->name())));
       log::debug("{} {} by process {} (uid {})", request.method, request.path, peer.process.pid, peer.uid);

@@ -12,8 +12,8 @@ using K = FailureKind;
 HttpAnswer slices(const Asked& a) {
   api::SliceList list;
   const Look look = a.look();
-  for (const auto& [id, tenant] : a.agent.tenants())
-    if (a.may_see(tenant->use)) list.slices.push_back(view(look, *tenant, false));
+  for (const auto& [id, slice] : a.agent.slices())
+    if (a.may_see(slice->use)) list.slices.push_back(view(look, *slice, false));
   if (a.request.query == "all=true")
     for (const ledger::Use& use : a.agent.ledger().ended())
       if (a.may_see(use)) list.slices.push_back(view(a.agent, use, false));
@@ -21,12 +21,12 @@ HttpAnswer slices(const Asked& a) {
 }
 
 HttpAnswer show(const Asked& a, const std::string& name) {
-  const auto tenant = a.named(name);
-  if (tenant) return document(view(a.look(), **tenant, true));
+  const auto slice = a.named(name);
+  if (slice) return document(view(a.look(), **slice, true));
   const auto& ended = a.agent.ledger().ended();
   for (auto use = ended.rbegin(); use != ended.rend(); ++use)
     if (use->what.name == name && a.may_see(*use)) return document(view(a.agent, *use, true));
-  return problem(tenant.error());
+  return problem(slice.error());
 }
 
 HttpAnswer create(const Asked& a) {
@@ -37,14 +37,14 @@ HttpAnswer create(const Asked& a) {
   if (request->persistent && a.peer.uid != 0 && geteuid() == 0)
     return problem(refuse(403, "carve:not-permitted", "not permitted",
                           "slices for containers are made by root: a container runtime acts on them"));
-  const auto tenant = a.agent.grant(*request, a.peer);
-  if (tenant) return document(view(a.look(), **tenant, true), 201);
-  Refusal refusal = refuse(tenant.error()).value();
-  if (tenant.error().kind == K::conflict) {
+  const auto slice = a.agent.grant(*request, a.peer);
+  if (slice) return document(view(a.look(), **slice, true), 201);
+  Refusal refusal = refuse(slice.error()).value();
+  if (slice.error().kind == K::conflict) {
     refusal.problem.type = "carve:name-taken";
     refusal.problem.title = "the name is taken";
   }
-  if (tenant.error().kind == K::no_room)
+  if (slice.error().kind == K::no_room)
     for (const place::Verdict& v : a.agent.explain(*request).verdicts)
       refusal.problem.reasons.push_back(fmt::format("device {}: {}", v.index, v.sentence));
   return problem(refusal);
@@ -86,8 +86,8 @@ HttpAnswer explain(const Asked& a) {
 HttpAnswer alter(const Asked& a, const std::string& name) {
   const auto d = read<api::SliceChange>(a.request.body);
   if (!d) return problem(d.error());
-  const auto tenant = a.named(name);
-  if (!tenant) return problem(tenant.error());
+  const auto slice = a.named(name);
+  if (!slice) return problem(slice.error());
   Alteration asked;
   if (d->memory_bytes) asked.memory = Bytes{*d->memory_bytes};
   if (d->share_bp) asked.share = Share{*d->share_bp};
@@ -97,16 +97,16 @@ HttpAnswer alter(const Asked& a, const std::string& name) {
     if (!policy) return problem(refuse(policy.error()));
     asked.policy = *policy;
   }
-  const auto done = a.agent.alter(**tenant, asked, who(a.peer));
-  return done ? document(view(a.look(), **tenant, true)) : problem(refuse(done.error()));
+  const auto done = a.agent.alter(**slice, asked, who(a.peer));
+  return done ? document(view(a.look(), **slice, true)) : problem(refuse(done.error()));
 }
 
 HttpAnswer stop(const Asked& a, const std::string& name) {
-  const auto tenant = a.named(name);
-  if (!tenant) return problem(tenant.error());
-  const uint64_t id = (*tenant)->use.id;
-  a.agent.stop(**tenant, "stopped by " + who(a.peer));
-  if (Tenant* living = a.agent.find(name); living != nullptr && living->use.id == id)
+  const auto slice = a.named(name);
+  if (!slice) return problem(slice.error());
+  const uint64_t id = (*slice)->use.id;
+  a.agent.stop(**slice, "stopped by " + who(a.peer));
+  if (LiveSlice* living = a.agent.find(name); living != nullptr && living->use.id == id)
     return document(view(a.look(), *living, true));
   return document(view(a.agent, a.agent.ledger().ended().back(), true));
 }
@@ -114,12 +114,12 @@ HttpAnswer stop(const Asked& a, const std::string& name) {
 HttpAnswer enter(const Asked& a, const std::string& name) {
   const auto d = read<api::EnterRequest>(a.request.body);
   if (!d) return problem(d.error());
-  const auto tenant = a.named(name);
-  if (!tenant) return problem(tenant.error());
-  const bool cgroup = (*tenant)->cgroup.has_value();
+  const auto slice = a.named(name);
+  if (!slice) return problem(slice.error());
+  const bool cgroup = (*slice)->cgroup.has_value();
   Peer peer{a.peer.process, open_process(a.peer.process), a.peer.uid};
   if (!peer.pidfd) return problem(refuse(409, "carve:conflict", "gone", "the caller has ended"));
-  const auto environment = a.agent.enter(**tenant, std::move(peer), d->command.substr(0, 1024),
+  const auto environment = a.agent.enter(**slice, std::move(peer), d->command.substr(0, 1024),
                                          d->visible_devices_set ? &d->visible_devices : nullptr);
   if (!environment) return problem(refuse(environment.error()));
   api::Entered out;
@@ -129,11 +129,11 @@ HttpAnswer enter(const Asked& a, const std::string& name) {
 }
 
 HttpAnswer supervise(const Asked& a, const std::string& name) {
-  const auto tenant = a.named(name);
-  if (!tenant) return problem(tenant.error());
+  const auto slice = a.named(name);
+  if (!slice) return problem(slice.error());
   Peer peer{a.peer.process, open_process(a.peer.process), a.peer.uid};
   if (!peer.pidfd) return problem(refuse(409, "carve:conflict", "gone", "the caller has ended"));
-  const auto done = a.agent.supervise(**tenant, std::move(peer));
+  const auto done = a.agent.supervise(**slice, std::move(peer));
   return done ? document(api::Nothing{}) : problem(refuse(done.error()));
 }
 
@@ -141,10 +141,10 @@ HttpAnswer thaw(const Asked& a, const std::string& name) {
   if (!a.sees_all())
     return problem(refuse(403, "carve:not-permitted", "not permitted",
                           "the audit froze it; whoever runs the agent lets it go on"));
-  const auto tenant = a.named(name);
-  if (!tenant) return problem(tenant.error());
-  const auto done = a.agent.thaw(**tenant);
-  return done ? document(view(a.look(), **tenant, true)) : problem(refuse(done.error()));
+  const auto slice = a.named(name);
+  if (!slice) return problem(slice.error());
+  const auto done = a.agent.thaw(**slice);
+  return done ? document(view(a.look(), **slice, true)) : problem(refuse(done.error()));
 }
 
 HttpAnswer container(const Asked& a, const std::string& name) {
@@ -153,12 +153,12 @@ HttpAnswer container(const Asked& a, const std::string& name) {
         refuse(403, "carve:not-permitted", "not permitted", "only root says which container has a slice"));
   const auto d = read<api::ContainerStarted>(a.request.body);
   if (!d) return problem(d.error());
-  const auto tenant = a.named(name);
-  if (!tenant) return problem(tenant.error());
+  const auto slice = a.named(name);
+  if (!slice) return problem(slice.error());
   if (d->pid < 2 || d->pid > 1u << 22)
     return problem(
         refuse(400, "carve:bad-request", "the request is wrong", fmt::format("{} is no process", d->pid)));
-  const auto done = a.agent.add_container(**tenant, static_cast<pid_t>(d->pid), d->id);
+  const auto done = a.agent.add_container(**slice, static_cast<pid_t>(d->pid), d->id);
   return done ? document(api::Nothing{}) : problem(refuse(done.error()));
 }
 

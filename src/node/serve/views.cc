@@ -45,7 +45,7 @@ std::string enforcement_on(const Look& look, const Uuid& device) {
   for (const ledger::Use* use : living_on(look.agent(), device)) {
     shared_out |= use->what.shares_compute();
     if (!compute ||
-        std::ranges::find(compute->slices, use->id, &SliceCompute::tenant) == compute->slices.end())
+        std::ranges::find(compute->slices, use->id, &SliceCompute::slice) == compute->slices.end())
       ungoverned.push_back(look.name_of(*use));
   }
   if (!shared_out) return "";
@@ -56,7 +56,7 @@ std::string enforcement_on(const Look& look, const Uuid& device) {
 std::optional<api::PartCompute> compute_of(const Look& look, const ledger::Use& use, const Uuid& device) {
   const auto& compute = look.compute(device);
   if (!compute) return std::nullopt;
-  const auto found = std::ranges::find(compute->slices, use.id, &SliceCompute::tenant);
+  const auto found = std::ranges::find(compute->slices, use.id, &SliceCompute::slice);
   if (found == compute->slices.end()) return std::nullopt;
   const SliceCompute& c = *found;
   return api::PartCompute{c.as_of_ns, c.granted_bp,  c.achieved_1s_bp, c.achieved_60s_bp,
@@ -113,31 +113,31 @@ api::Slice of_use(const Agent& agent, const ledger::Use& use, bool whole) {
   return out;
 }
 
-std::vector<api::Process> processes_of(const Tenant& tenant) {
+std::vector<api::Process> processes_of(const LiveSlice& slice) {
   std::set<pid_t> pids;
   std::set<pid_t> attached;
-  for (const auto& [id, member] : tenant.members) attached.insert(id.pid);
+  for (const auto& [id, attached] : slice.attached) attached.insert(id.pid);
   pids = attached;
-  if (tenant.cgroup)
-    for (const int pid : tenant.cgroup->pids()) pids.insert(pid);
-  for (const auto& [id, pidfd] : tenant.descendants)
+  if (slice.cgroup)
+    for (const int pid : slice.cgroup->pids()) pids.insert(pid);
+  for (const auto& [id, pidfd] : slice.descendants)
     if (alive(pidfd)) pids.insert(id.pid);
-  if (tenant.root.pidfd && alive(tenant.root.pidfd)) pids.insert(tenant.root.id.pid);
-  for (const Watched& container : tenant.containers) pids.insert(container.id.pid);
+  if (slice.root.pidfd && alive(slice.root.pidfd)) pids.insert(slice.root.id.pid);
+  for (const Watched& container : slice.containers) pids.insert(container.id.pid);
   std::vector<api::Process> out;
   for (const pid_t pid : pids) {
-    const auto truth = tenant.process_truth.find(pid);
+    const auto truth = slice.process_truth.find(pid);
     out.push_back({static_cast<uint32_t>(pid), static_cast<uint32_t>(inner_pid_of(pid)), command_of(pid),
-                   attached.contains(pid), truth == tenant.process_truth.end() ? 0 : truth->second.count});
+                   attached.contains(pid), truth == slice.process_truth.end() ? 0 : truth->second.count});
   }
   return out;
 }
 
-std::string state_of(const Tenant& tenant) {
-  if (tenant.frozen) return "frozen";
-  if (tenant.persistent()) return tenant.containers.empty() && tenant.members.empty() ? "granted" : "running";
-  if (!tenant.entered) return "granted";
-  return tenant.root.pidfd && alive(tenant.root.pidfd) ? "running" : "lingering";
+std::string state_of(const LiveSlice& slice) {
+  if (slice.frozen) return "frozen";
+  if (slice.persistent()) return slice.containers.empty() && slice.attached.empty() ? "granted" : "running";
+  if (!slice.entered) return "granted";
+  return slice.root.pidfd && alive(slice.root.pidfd) ? "running" : "lingering";
 }
 
 api::Check check(std::string name, bool good, std::string detail, std::string fix = "",
@@ -181,7 +181,7 @@ api::Device view(const Look& look, const NodeDevice& d) {
   out.used_bytes = d.sample.used.count;
   out.context_bytes = d.context.count;
   out.utilization_percent = d.sample.utilization_percent;
-  out.tenants_max = most_tenants;
+  out.max_slices = max_isolated_slices;
   out.policy = view(look, d.device.uuid, agent.policies().of(d.device.uuid));
   out.compute = enforcement_on(look, d.device.uuid);
   uint64_t switch_ns = assumed_switch_ns;
@@ -190,11 +190,11 @@ api::Device view(const Look& look, const NodeDevice& d) {
     if (compute->arbitrated)
       out.arbitration = api::DeviceCompute{compute->idle_1s_bp, compute->switch_ns, compute->switches};
   }
-  out.strangers = d.strangers;
+  out.unmanaged_processes = d.unmanaged_processes;
   const auto balance = agent.ledger().balances().find(d.device.uuid);
   if (balance == agent.ledger().balances().end()) return out;
   out.free_bytes = balance->second.free.count;
-  out.tenants = static_cast<uint32_t>(balance->second.held.size());
+  out.slices = static_cast<uint32_t>(balance->second.held.size());
   uint64_t promised_bp = 0;
   for (const auto& [id, part] : balance->second.held) {
     out.granted_bytes += part.memory.count;
@@ -207,26 +207,26 @@ api::Device view(const Look& look, const NodeDevice& d) {
   return out;
 }
 
-api::Slice view(const Look& look, const Tenant& tenant, bool whole) {
-  api::Slice out = of_use(look.agent(), tenant.use, whole);
-  out.state = state_of(tenant);
-  out.command = tenant.command;
+api::Slice view(const Look& look, const LiveSlice& slice, bool whole) {
+  api::Slice out = of_use(look.agent(), slice.use, whole);
+  out.state = state_of(slice);
+  out.command = slice.command;
   // As on the worst of its devices.
-  if (tenant.use.what.shares_compute())
-    for (const SlicePart& part : tenant.use.what.parts) {
+  if (slice.use.what.shares_compute())
+    for (const SlicePart& part : slice.use.what.parts) {
       const std::string on = enforcement_on(look, part.device);
       if (out.compute.empty() || out.compute == "library") out.compute = on;
     }
   for (size_t d = 0; d < out.parts.size(); ++d) {
     api::SlicePart& part = out.parts[d];
-    if (tenant.report.page) part.charged_bytes = shm::read(tenant.report.page->budget[d]).used;
-    if (tenant.report.spill) part.spilled_bytes = shm::read(tenant.report.spill->budget[d]).used;
-    part.compute = compute_of(look, tenant.use, tenant.use.what.parts[d].device);
-    part.used_bytes = tenant.measured[d].truth.count;
-    part.peak_bytes = std::max(tenant.measured[d].peak.count, part.charged_bytes);
+    if (slice.report.page) part.charged_bytes = shm::read(slice.report.page->budget[d]).used;
+    if (slice.report.spill) part.spilled_bytes = shm::read(slice.report.spill->budget[d]).used;
+    part.compute = compute_of(look, slice.use, slice.use.what.parts[d].device);
+    part.used_bytes = slice.measured[d].truth.count;
+    part.peak_bytes = std::max(slice.measured[d].peak.count, part.charged_bytes);
   }
-  if (tenant.stopping) out.ended_because = tenant.why;
-  if (whole) out.processes = processes_of(tenant);
+  if (slice.stopping) out.ended_because = slice.why;
+  if (whole) out.processes = processes_of(slice);
   return out;
 }
 
@@ -262,7 +262,7 @@ api::Diagnosis diagnose(const Agent& agent) {
       checks.push_back(check(name + " context", false,
                              d.context_trouble.empty() ? "its size was not measured" : d.context_trouble,
                              "contexts are charged only after NVML shows them; see the agent's log"));
-    for (const std::string& stranger : d.strangers)
+    for (const std::string& stranger : d.unmanaged_processes)
       checks.push_back(check(name + " audit", false, stranger,
                              "start it with carve run, or stop it: Carve never touches what is in no slice"));
   }
@@ -287,7 +287,7 @@ api::Diagnosis diagnose(const Agent& agent) {
   checks.push_back(check(
       "sealed limits", agent.runtime().sealed(),
       agent.runtime().sealed()
-          ? "tenants get their limits through a read-only mount: not even root in a container can write them"
+          ? "slices get their limits through a read-only mount: not even root in a container can write them"
           : "limits are protected against accidents only: a process of the agent's own user could "
             "reopen them",
       root ? "Linux 5.12 or newer, and CAP_SYS_ADMIN in the agent's mount namespace"

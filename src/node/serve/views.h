@@ -34,7 +34,7 @@ class Look {
 
 api::Node view_node(const Look&);
 api::Device view(const Look&, const NodeDevice&);
-api::Slice view(const Look&, const Tenant&, bool whole);
+api::Slice view(const Look&, const LiveSlice&, bool whole);
 api::Slice view(const Agent&, const ledger::Use& ended, bool whole);
 api::Diagnosis diagnose(const Agent&);
 

@@ -58,7 +58,7 @@ struct Setting {
 // What a device's arbiter did.
 struct DeviceCompute {
   uint32_t idle_1s_bp = 0;  // Of the last second, in which nothing ran.
-  uint64_t switch_ns = 0;   // What a change of tenants costs on it.
+  uint64_t switch_ns = 0;   // What a change of slices costs on it.
   uint64_t switches = 0;    // Changes since the agent started.
   static void fields(auto& self, auto&& field) {
     field("idle_1s_bp", self.idle_1s_bp);
@@ -104,8 +104,8 @@ struct Device {
   uint64_t context_bytes = 0;  // What one context takes, measured; 0: not measured.
   uint32_t share_granted_bp = 0;
   uint32_t utilization_percent = 0;
-  uint32_t tenants = 0;
-  uint32_t tenants_max = 0;
+  uint32_t slices = 0;
+  uint32_t max_slices = 0;
   std::string exclusive_to;  // The slice that holds the whole device, or empty.
   Setting policy;
   std::string compute;  // How shares are enforced on it: "library", "not enforced: NAME" of an ungoverned
@@ -113,7 +113,7 @@ struct Device {
   std::string compute_state;  // "tight", "over-committed", or empty: what is promised can be kept.
   std::optional<DeviceCompute> arbitration;  // Where somebody's share is enforced.
   std::vector<std::string>
-      strangers;  // Processes on this shared device that never attached, each as a sentence.
+      unmanaged_processes;  // Processes on this shared device that never attached, each as a sentence.
   static void fields(auto& self, auto&& field) {
     field("index", self.index);
     field("uuid", self.uuid);
@@ -129,14 +129,14 @@ struct Device {
     field("context_bytes", self.context_bytes);
     field("share_granted_bp", self.share_granted_bp);
     field("utilization_percent", self.utilization_percent);
-    field("tenants", self.tenants);
-    field("tenants_max", self.tenants_max);
+    field("slices", self.slices);
+    field("max_slices", self.max_slices);
     field("exclusive_to", self.exclusive_to);
     field("policy", self.policy);
     field("compute", self.compute);
     field("compute_state", self.compute_state);
     field("arbitration", self.arbitration);
-    field("strangers", self.strangers);
+    field("unmanaged_processes", self.strangers);
   }
 };
 
@@ -240,7 +240,7 @@ struct PartCompute {
   }
 };
 
-// One tenant's part of one device.
+// One slice's part of one device.
 struct SlicePart {
   uint32_t index = 0;  // Of the device.
   std::string uuid;

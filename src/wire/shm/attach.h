@@ -1,6 +1,6 @@
-// How a process becomes a tenant: one request and one reply over a SOCK_SEQPACKET unix socket, then the
+// How a process becomes a slice: one request and one reply over a SOCK_SEQPACKET unix socket, then the
 // connection closes. The request names nobody. The agent asks the kernel who is at the other end (pidfd,
-// cgroup) and answers with three descriptors: the tenant's Control, its Report and the Heartbeat.
+// cgroup) and answers with three descriptors: the slice's Control, its Report and the Heartbeat.
 // Costs one round trip, about 60 us, once per process; not on any path after cuInit.
 #pragma once
 
@@ -31,9 +31,9 @@ static_assert(sizeof(AttachRequest) == 64 && offsetof(AttachRequest, report) == 
 
 enum class AttachStatus : uint32_t {
   granted = 0,       // Three descriptors come along: Control (read-only), Report, Heartbeat (read-only).
-  not_a_tenant = 1,  // Leave the program alone.
+  not_in_slice = 1,  // Leave the program alone.
   wrong_layout = 2,  // cuInit refuses; the sentence says which versions met.
-  no_slot = 3,       // max_processes of this tenant are alive; cuInit refuses.
+  no_slot = 3,       // max_processes of this slice are alive; cuInit refuses.
   try_again = 4,     // The agent is starting or stopping.
 };
 

@@ -1,6 +1,6 @@
-// Charging a tenant's budget so that a kill at any instruction loses nothing.
+// Charging a slice's budget so that a kill at any instruction loses nothing.
 //
-// All processes of a tenant share one word per device: the bytes charged. A change of it is a compare
+// All processes of a slice share one word per device: the bytes charged. A change of it is a compare
 // and exchange, 20 ns, no lock. The difficulty is death: when a process is killed, what it held must be
 // given back exactly, and a kill may fall between the exchange and any note about it. So the word is 16
 // bytes and names its last change (Tag), and each writer has a lane in which it announces a change
@@ -139,7 +139,7 @@ bool change(Report& report, LaneId id, uint64_t from, uint64_t to, uint64_t limi
   return false;
 }
 
-// A word can be kept moving by a tenant that means harm; the agent tries this often and comes back later.
+// A word can be kept moving by a slice that means harm; the agent tries this often and comes back later.
 inline constexpr unsigned agent_attempts = 1000;
 
 // Gives back all that a process slot holds, on all devices. Only after the process is dead, by the agent.

@@ -141,7 +141,7 @@ TEST(Budget, a_storm_of_kills_leaves_the_budget_exact) {
   EXPECT_EQ(read(report.budget[0]).used, 0u);
 }
 
-// A tenant that exchanges its own word without pause must not hold the agent up.
+// A slice that exchanges its own word without pause must not hold the agent up.
 TEST(Budget, the_agent_gives_up_on_a_word_that_never_stands_still) {
   Pages pages;
   ASSERT_TRUE(change(*pages.report, {0, 1, 0}, 0, 5, 100));

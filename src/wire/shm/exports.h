@@ -1,9 +1,9 @@
-// Which objects the tenant's own processes exported, so that an import of somebody else's can be refused.
+// Which objects the slice's own processes exported, so that an import of somebody else's can be refused.
 //
 // Memory that travels between processes (IPC handles, file descriptors of the virtual memory interface and of
-// pools) is charged once, where it was allocated. An object of another tenant would so be counted nowhere in
+// pools) is charged once, where it was allocated. An object of another slice would so be counted nowhere in
 // the importer's slice. The exporter writes down what it hands out, the importer looks it up; both in pages
-// that only this tenant's processes map. One word an object:
+// that only this slice's processes map. One word an object:
 //
 //   bits 63..24  40 bits of a hash of what names it (never all zero)
 //   bits 23..16  the low byte of its process slot's generation

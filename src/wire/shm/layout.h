@@ -1,10 +1,10 @@
-// The pages that the agent and a tenant share, byte for byte (FORMAT.md tells their story).
+// The pages that the agent and a slice share, byte for byte (FORMAT.md tells their story).
 //
-// `Control` is written by the agent and read-only to the tenant: what the tenant may use. `Report` is
-// written by the tenant: what it uses. The agent believes nothing in a report without checking it
-// against the driver; a tenant that scribbles over its own report harms itself alone.
+// `Control` is written by the agent and read-only to the slice: what the slice may use. `Report` is
+// written by the slice: what it uses. The agent believes nothing in a report without checking it
+// against the driver; a slice that scribbles over its own report harms itself alone.
 //
-// One Control and one Report per tenant, shared by all its processes; one Heartbeat per agent.
+// One Control and one Report per slice, shared by all its processes; one Heartbeat per agent.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ inline constexpr uint64_t report_magic = 0x3150'4552'5652'4143;   // "CARVREP1"
 inline constexpr uint32_t layout_version = 1;  // Raised by any change of an offset, a width or a meaning.
 
 inline constexpr unsigned max_devices = 16;     // As many as any one machine's NVLink domain holds.
-inline constexpr unsigned max_processes = 512;  // Of one tenant, alive at once.
+inline constexpr unsigned max_processes = 512;  // Of one slice, alive at once.
 inline constexpr unsigned lanes =
     4;  // Threads of one process that can charge one device at the same instant.
 
@@ -30,10 +30,10 @@ enum class Gate : uint64_t { closed = 0, open = 1 };
 // Whether the agent wants the library to hold back allocations.
 enum class Memory : uint32_t { not_limited = 0, limited = 1 };
 
-// One granted device, as its tenant sees it.
+// One granted device, as its slice sees it.
 struct ControlDevice {
-  uint8_t uuid[16];  //  0  The device, as cuDeviceGetUuid and NVML name it; the order is the tenant's own.
-  uint64_t quota;    // 16  Bytes this tenant may hold on it, over all its processes.
+  uint8_t uuid[16];  //  0  The device, as cuDeviceGetUuid and NVML name it; the order is the slice's own.
+  uint64_t quota;    // 16  Bytes this slice may hold on it, over all its processes.
   uint64_t
       context_bytes;  // 24  What one context takes on it, as the agent measured; 0: charged to the reserve.
   std::atomic<uint64_t> gate;  // 32  Gate.
@@ -58,7 +58,7 @@ static_assert(sizeof(ControlDevice) == 128 && offsetof(ControlDevice, gate) == 3
               offsetof(ControlDevice, memory) == 80 && offsetof(ControlDevice, spill) == 88 &&
               offsetof(ControlDevice, lease) == 96);
 
-// Who sits in a process slot. The agent alone writes it, so that it finds its tenants again after a restart.
+// Who sits in a process slot. The agent alone writes it, so that it finds its slices again after a restart.
 struct ControlProcess {
   uint32_t pid;         //  0  In the agent's pid namespace; 0: the slot is free.
   uint32_t inner_pid;   //  4  The same process in its own pid namespace: what NVML shows inside the slice.
@@ -74,7 +74,7 @@ struct Control {
   uint32_t layout;                          //    8
   uint32_t device_count;                    //   12
   std::atomic<uint64_t> epoch;              //   16  Raised whenever the agent changed anything below.
-  char tenant[64];                          //   24  Its name, for messages; NUL-terminated.
+  char slice[64];                           //   24  Its name, for messages; NUL-terminated.
   uint64_t unused[5];                       //   88
   ControlDevice devices[max_devices];       //  128
   ControlProcess processes[max_processes];  // 2176
@@ -82,7 +82,7 @@ struct Control {
 static_assert(offsetof(Control, devices) == 128 && offsetof(Control, processes) == 2176);
 static_assert(sizeof(Control) == 2176 + 32 * max_processes);
 
-// What a tenant holds on one device: one 16-byte word, exchanged as a whole (budget.h).
+// What a slice holds on one device: one 16-byte word, exchanged as a whole (budget.h).
 struct alignas(64) Budget {
   alignas(16) uint64_t used;  //  0  Bytes charged.
   uint64_t tag;               //  8  Who made the last change: budget.h, Tag.
@@ -118,14 +118,14 @@ struct Report {
 static_assert(offsetof(Report, budget) == 64 && offsetof(Report, growth) == 1088);
 static_assert(offsetof(Report, process) == 4096 && sizeof(Report) == 4096 + 4096 * max_processes);
 
-// What the tenant's own processes exported (exports.h): each word names one object, 0 is free.
+// What the slice's own processes exported (exports.h): each word names one object, 0 is free.
 inline constexpr unsigned export_sets = 1024, export_ways = 8;
 struct Exports {
   std::atomic<uint64_t> word[export_sets][export_ways];
 };
 static_assert(sizeof(Exports) == 65536);
 
-// What the tenant's processes have running (work.h), by slot.
+// What the slice's processes have running (work.h), by slot.
 struct WorkPages {
   ProcessWork process[max_processes];
 };
@@ -143,10 +143,10 @@ static_assert(offsetof(ReportFile, work) == 4268032 && sizeof(ReportFile) == 426
 // The sizes that a library may know: each of them is the whole of some version's file.
 inline constexpr size_t report_without_work = offsetof(ReportFile, work);
 
-// One page for all tenants of an agent. Stale after 200 ms: nobody is home.
+// One page for all slices of an agent. Stale after 200 ms: nobody is home.
 struct Heartbeat {
   std::atomic<uint64_t> monotonic_ns;  //  0  CLOCK_MONOTONIC when the agent last went round.
-  ArbiterWord arbiter[max_devices];    // 64  By the machine's devices, not the tenant's.
+  ArbiterWord arbiter[max_devices];    // 64  By the machine's devices, not the slice's.
 };
 static_assert(offsetof(Heartbeat, arbiter) == 64 && sizeof(Heartbeat) == 64 + 64 * max_devices);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);

@@ -1,4 +1,4 @@
-// What a tenant's processes have running on a device, as the arbiter reads it, and the word by which it
+// What a slice's processes have running on a device, as the arbiter reads it, and the word by which it
 // answers. FORMAT.md tells the story; the sums are here.
 //
 // Time is measured, not blocks: a thread estimates what each launch will take (it learns), and after every
@@ -6,7 +6,7 @@
 // has come (cuStreamWriteValue64). Estimates only say where to put the next marker and when to look; what is
 // charged is time in which something was running.
 //
-// Everything is a plain store by its one writer, so a kill leaves a word old or new. A tenant can write
+// Everything is a plain store by its one writer, so a kill leaves a word old or new. A slice can write
 // anything here; the arbiter clips what it reads to the time that passed, so a liar harms himself.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace carve::shm {
 inline constexpr unsigned work_threads = 64;  // Of one process and device, that launch; more share the last.
 inline constexpr unsigned work_streams = 64;  // In use at once; a complete one's place is taken again.
 
-// One thread of the tenant on one device. It alone writes the line, except the last one of a process, which
+// One thread of the slice on one device. It alone writes the line, except the last one of a process, which
 // all threads beyond share, with atomic additions.
 struct alignas(64) ThreadWork {
   std::atomic<uint64_t> submitted;      //  0  Estimated ns of all it ever submitted, at least 1 a call.
@@ -76,7 +76,7 @@ struct BusyWord {
   static constexpr BusyWord idle(uint64_t total) { return {total << 1}; }
   static constexpr BusyWord since(uint64_t begin, uint64_t total) { return {(begin - total) << 1 | 1}; }
   constexpr bool is_busy() const { return (value & 1) != 0; }
-  // Nonsense, where a tenant wrote it, stays below `now`.
+  // Nonsense, where a slice wrote it, stays below `now`.
   constexpr uint64_t total(uint64_t now) const {
     if (!is_busy()) return value >> 1;
     const uint64_t from = value >> 1;
@@ -85,7 +85,7 @@ struct BusyWord {
 };
 static_assert(BusyWord::since(100, 30).total(150) == 80 && BusyWord::idle(80).total(1000) == 80);
 
-// Whether a tenant's launches may pass.
+// Whether a slice's launches may pass.
 enum class Pass : unsigned {
   free = 0,    // Not governed: launches are neither counted nor held.
   closed = 1,  // Wait, and let the arbiter know (ArbiterWord).
@@ -106,7 +106,7 @@ struct LeaseWord {
             static_cast<uint64_t>(pass)};
   }
   constexpr Pass pass() const { return static_cast<Pass>(value & 3); }
-  // Somebody waits for what this tenant leaves: let the arbiter know at the end of a synchronising call.
+  // Somebody waits for what this slice leaves: let the arbiter know at the end of a synchronising call.
   constexpr bool eager() const { return (value & 4) != 0; }
   // Nobody asks when its work ends: what is short and waited for by the program itself needs no marker.
   constexpr bool unwatched() const { return (value & 8) != 0; }
@@ -119,7 +119,7 @@ struct LeaseWord {
 static_assert(LeaseWord::of(Pass::lease, 1'000'000, true, 7).bound_ns() == 1'000'000);
 static_assert(LeaseWord::of(Pass::lease, UINT64_MAX, false, 7).bound_ns() == UINT64_MAX);
 
-// Where the arbiter of one device sleeps. A tenant cannot write the page, but FUTEX_WAKE needs no more than
+// Where the arbiter of one device sleeps. A slice cannot write the page, but FUTEX_WAKE needs no more than
 // reading: no descriptor of ours has to live in the customer's process. Whoever comes to a gate says so, then
 // reads `asleep`; the arbiter sets `asleep`, then looks for who came. Once it has looked, nobody wakes it
 // again for the same wait, or as good as nobody.

@@ -1,7 +1,7 @@
-// Holds the tenants' Report descriptors while the agent is away.
+// Holds the slices' Report descriptors while the agent is away.
 //
 // A Report is a memfd: it lives as long as somebody has it open or mapped, but after a kill -9 of the agent
-// only its tenants do, and they have closed their descriptors. Reopening it through /proc/PID/map_files needs
+// only its slices do, and they have closed their descriptors. Reopening it through /proc/PID/map_files needs
 // CAP_CHECKPOINT_RESTORE, so it works for root alone; a sealed file with a name does not exist on Linux. So a
 // child of the agent, in its own session, holds the descriptors over a socket in the runtime directory. It
 // knows nothing and decides nothing; it costs 0.2 MiB of its own and no time while an agent is connected. It

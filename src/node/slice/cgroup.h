@@ -1,4 +1,4 @@
-// A tenant's own cgroup (v2), where the agent may make one: <v2 root>/carve-<hash>/NAME.
+// A slice's own cgroup (v2), where the agent may make one: <v2 root>/carve-<hash>/NAME.
 //
 // It buys three things that a process tree cannot give: membership is inherited whatever a process does, the
 // end of the last process is an event (cgroup.events: populated 0), and stopping reaches everybody at once
@@ -28,7 +28,7 @@ class Cgroup {
 
   Outcome<void> add(int pid) const;
   bool populated() const;
-  std::vector<int> pids() const;   // Also of the groups that a tenant made below.
+  std::vector<int> pids() const;   // Also of the groups that a slice made below.
   void kill() const;               // Everybody, now; also while frozen.
   bool freeze(bool frozen) const;  // Linux 5.2. Nobody inside can undo it.
   bool remove();                   // False while somebody is in it.

@@ -1,4 +1,4 @@
-#include "node/tenant/cgroup.h"
+#include "node/slice/cgroup.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
-// Which tenant a process belongs to. The process is never asked: the kernel is.
+// Which slice a process belongs to. The process is never asked: the kernel is.
 //
-//   1. its cgroup: the one that the agent made for the tenant, or the container's
+//   1. its cgroup: the one that the agent made for the slice, or the container's
 //   2. its pid namespace, for a container that has no cgroup of its own
-//   3. its ancestors: a tenant's first process, a process that attached, or the tenant's supervisor, to whom
+//   3. its ancestors: a slice's first process, a process that attached, or the slice's supervisor, to whom
 //      orphans return because it is a subreaper
 //
 // A process leaves a cgroup only with the right to write another one's cgroup.procs, and its ancestors
@@ -28,12 +28,12 @@ struct ContainerIdentity {
   uint64_t pid_namespace = 0;  // 0: the agent's.
 };
 
-struct TenantIdentity {
+struct SliceIdentity {
   std::string cgroup;  // The v2 path of the agent's making; empty: none.
   std::vector<ContainerIdentity> containers;
   ProcessId root;        // The process that entered.
   ProcessId supervisor;  // Not itself inside; its descendants are.
-  std::set<ProcessId> members;
+  std::set<ProcessId> attached;
 };
 
 // The kernel's answers; tests give their own.
@@ -47,8 +47,8 @@ struct World {
 // own cgroup or one above it.
 Cgroups distinguishing(const Cgroups& containers, const Cgroups& agents);
 
-// The position of its tenant, or nothing.
-std::optional<size_t> tenant_of(pid_t, const std::vector<const TenantIdentity*>& tenants, const World& = {});
+// The position of its slice, or nothing.
+std::optional<size_t> slice_of(pid_t, const std::vector<const SliceIdentity*>& slices, const World& = {});
 
 // Whether `path` is `top` or lies below it.
 bool is_under(std::string_view path, std::string_view top);

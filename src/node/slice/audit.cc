@@ -1,4 +1,4 @@
-#include "node/tenant/audit.h"
+#include "node/slice/audit.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -54,7 +54,7 @@ Looks looks_of(pid_t pid) {
   return looks;
 }
 
-std::string why_unregistered(const Looks& looks) {
+std::string why_unattached(const Looks& looks) {
   if (looks.our_library && looks.the_driver)
     return "the library is loaded and was not asked: dlmopen, RTLD_DEEPBIND or dlvsym found the driver past "
            "it";

@@ -1,4 +1,4 @@
-#include "node/tenant/keeper.h"
+#include "node/slice/keeper.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -66,7 +66,7 @@ int keep(const std::string& runtime_dir) {
   setsid();
   signal(SIGHUP, SIG_IGN);
   signal(SIGINT, SIG_IGN);
-  signal(SIGTERM, SIG_IGN);  // A service manager that stops the agent must not end it: tenants run on.
+  signal(SIGTERM, SIG_IGN);  // A service manager that stops the agent must not end it: slices run on.
   prctl(PR_SET_NAME, "carve-keeper");
   auto listener = listen_at(socket_in(runtime_dir), SOCK_SEQPACKET, 0600);
   if (!listener) return 1;

@@ -1,4 +1,4 @@
-#include "node/tenant/reconcile.h"
+#include "node/slice/reconcile.h"
 
 #include <gtest/gtest.h>
 

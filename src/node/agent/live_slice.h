@@ -1,4 +1,4 @@
-// One living tenant, as the agent holds it: what it was granted, its shared pages, who belongs to it, and
+// One living slice, as the agent holds it: what it was granted, its shared pages, who belongs to it, and
 // what was measured of it. Everything here is repeated in the ledger, the pages or the note, so that a new
 // agent can build it again.
 #pragma once
@@ -8,15 +8,15 @@
 #include "ledger/use.h"
 #include "node/agent/note.h"
 #include "node/arbiter/arbiter.h"
-#include "node/tenant/audit.h"
-#include "node/tenant/cgroup.h"
-#include "node/tenant/pages.h"
-#include "node/tenant/reconcile.h"
+#include "node/slice/audit.h"
+#include "node/slice/cgroup.h"
+#include "node/slice/pages.h"
+#include "node/slice/reconcile.h"
 
 namespace carve::node {
 
 // A process that attached, and so has a slot in the pages.
-struct Member {
+struct AttachedProcess {
   unsigned slot = 0;
   Fd pidfd;
 };
@@ -34,7 +34,7 @@ struct Measured {
 };
 
 // A process that holds device memory and never attached.
-struct Unregistered {
+struct UnattachedProcess {
   std::string sentence;
   uint64_t seen = 0;     // When the driver last showed it: counts samples.
   bool stopped = false;  // By SIGSTOP, where there was no cgroup to freeze.
@@ -45,22 +45,22 @@ struct Watched {  // A process whose end matters.
   Fd pidfd;
 };
 
-struct Tenant {
+struct LiveSlice {
   ledger::Use use;
   std::string command;
   Mapped<shm::Control> control;
   Report report;  // Empty where it was lost with its keeper: nobody can attach any more.
   std::optional<Cgroup> cgroup;
-  TenantIdentity identity;
+  SliceIdentity identity;
 
   bool entered = false;
   Watched creator, root, supervisor;
   std::vector<Watched> containers;  // Their first processes, parallel to identity.containers.
-  std::map<ProcessId, Member> members;
+  std::map<ProcessId, AttachedProcess> attached;
   std::map<ProcessId, Fd> descendants;  // Known living ones, where there is no cgroup.
   std::map<pid_t, Bytes> process_truth;
   std::array<Measured, shm::max_devices> measured;
-  std::map<ProcessId, Unregistered> unregistered;
+  std::map<ProcessId, UnattachedProcess> unattached;
   bool frozen = false;  // By the audit.
 
   std::shared_ptr<GangBond> bond;  // Where it has several devices.

@@ -1,12 +1,12 @@
-// The shared pages of tenants (wire/shm/layout.h) as the agent holds them.
+// The shared pages of slices (wire/shm/layout.h) as the agent holds them.
 //
 // Control and Heartbeat are files in the runtime directory SOCKET.run (0700): a restarted agent finds them
-// there, and tenants that mapped them see what it writes. They reach a tenant as descriptors that cannot be
+// there, and slices that mapped them see what it writes. They reach a slice as descriptors that cannot be
 // made writable again: opened through a read-only clone of the directory's mount (Linux 5.12, root). A plain
 // memfd can be reopened writable through /proc/self/fd. Run as an ordinary user the clone is not permitted
 // and a plain read-only descriptor goes out: it protects against accidents, and `carve doctor` says so.
 //
-// A Report is a memfd with its size sealed: were it a file, its tenant could truncate it and the agent would
+// A Report is a memfd with its size sealed: were it a file, its slice could truncate it and the agent would
 // die of SIGBUS. It has no name, so a keeper (keeper.h) holds it over a restart of the agent.
 #pragma once
 
@@ -63,22 +63,22 @@ class RuntimeDir {
   // write.
   static Outcome<RuntimeDir> open(const std::string& path);
 
-  // A fresh Control for this tenant, replacing what is left of an earlier one.
-  Outcome<Mapped<shm::Control>> make_control(const std::string& tenant);
-  Outcome<Mapped<shm::Control>> adopt_control(const std::string& tenant);
+  // A fresh Control for this slice, replacing what is left of an earlier one.
+  Outcome<Mapped<shm::Control>> make_control(const std::string& slice);
+  Outcome<Mapped<shm::Control>> adopt_control(const std::string& slice);
   Outcome<Mapped<shm::Heartbeat>> heartbeat();  // The one that is there, or a new one.
 
-  // What goes to a tenant: read-only for good where `sealed()`.
-  Fd control_descriptor(const std::string& tenant) const;
+  // What goes to a slice: read-only for good where `sealed()`.
+  Fd control_descriptor(const std::string& slice) const;
   Fd heartbeat_descriptor() const;
   bool sealed() const { return static_cast<bool>(clone_); }
   bool in_memory() const { return in_memory_; }  // A tmpfs: the pages cost no disk writes.
 
   // What the agent notes beside the pages, for its successor. Replaced as a whole or not at all.
-  Outcome<void> write_note(const std::string& tenant, const std::string& text);
-  std::string read_note(const std::string& tenant) const;  // Empty: none.
-  std::vector<std::string> noted() const;                  // All tenants that have a note.
-  void remove(const std::string& tenant);
+  Outcome<void> write_note(const std::string& slice, const std::string& text);
+  std::string read_note(const std::string& slice) const;  // Empty: none.
+  std::vector<std::string> noted() const;                 // All slices that have a note.
+  void remove(const std::string& slice);
 
   const std::string& path() const { return path_; }
 

@@ -1,4 +1,4 @@
-#include "node/tenant/keeper.h"
+#include "node/slice/keeper.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -7,7 +7,7 @@
 #include <csignal>
 #include <filesystem>
 
-#include "node/tenant/pages.h"
+#include "node/slice/pages.h"
 
 namespace carve::node {
 namespace {

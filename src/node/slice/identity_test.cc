@@ -1,4 +1,4 @@
-#include "node/tenant/identity.h"
+#include "node/slice/identity.h"
 
 #include <gtest/gtest.h>
 
@@ -27,10 +27,10 @@ struct Machine {
     };
     return w;
   }
-  std::optional<size_t> tenant(pid_t pid, const std::vector<TenantIdentity>& tenants) const {
-    std::vector<const TenantIdentity*> list;
-    for (const auto& t : tenants) list.push_back(&t);
-    return tenant_of(pid, list, world());
+  std::optional<size_t> slice(pid_t pid, const std::vector<SliceIdentity>& slices) const {
+    std::vector<const SliceIdentity*> list;
+    for (const auto& t : slices) list.push_back(&t);
+    return slice_of(pid, list, world());
   }
 };
 
@@ -39,14 +39,14 @@ TEST(Identity, a_cgroup_of_the_agents_making_decides) {
              {10, {1, {{"", "/carve-1/a"}}}},
              {11, {1, {{"", "/carve-1/a/inner"}}}},
              {12, {1, {{"", "/carve-1/ab"}}}}}};
-  std::vector<TenantIdentity> tenants(2);
-  tenants[0].cgroup = "/carve-1/a";
-  tenants[1].cgroup = "/carve-1/ab";
-  EXPECT_EQ(m.tenant(10, tenants), 0u);
-  EXPECT_EQ(m.tenant(11, tenants), 0u);
-  EXPECT_EQ(m.tenant(12, tenants), 1u);
-  EXPECT_EQ(m.tenant(1, tenants), std::nullopt);
-  EXPECT_EQ(m.tenant(99, tenants), std::nullopt);
+  std::vector<SliceIdentity> slices(2);
+  slices[0].cgroup = "/carve-1/a";
+  slices[1].cgroup = "/carve-1/ab";
+  EXPECT_EQ(m.slice(10, slices), 0u);
+  EXPECT_EQ(m.slice(11, slices), 0u);
+  EXPECT_EQ(m.slice(12, slices), 1u);
+  EXPECT_EQ(m.slice(1, slices), std::nullopt);
+  EXPECT_EQ(m.slice(99, slices), std::nullopt);
 }
 
 TEST(Identity, a_container_is_known_by_all_lines_that_are_its_own) {
@@ -59,12 +59,12 @@ TEST(Identity, a_container_is_known_by_all_lines_that_are_its_own) {
              {21, {1, {{"", "/"}, {"memory", "/machine/libpod-1/sub"}, {"cpu", "/machine/libpod-1"}}}},
              {22, {1, {{"", "/"}, {"memory", "/machine/libpod-1"}, {"cpu", "/machine/libpod-2"}}}},
              {23, {1, agent}}}};
-  std::vector<TenantIdentity> tenants(1);
-  tenants[0].containers.push_back({{20, 100}, own, 0});
-  EXPECT_EQ(m.tenant(20, tenants), 0u);
-  EXPECT_EQ(m.tenant(21, tenants), 0u);
-  EXPECT_EQ(m.tenant(22, tenants), std::nullopt);
-  EXPECT_EQ(m.tenant(23, tenants), std::nullopt);
+  std::vector<SliceIdentity> slices(1);
+  slices[0].containers.push_back({{20, 100}, own, 0});
+  EXPECT_EQ(m.slice(20, slices), 0u);
+  EXPECT_EQ(m.slice(21, slices), 0u);
+  EXPECT_EQ(m.slice(22, slices), std::nullopt);
+  EXPECT_EQ(m.slice(23, slices), std::nullopt);
 }
 
 TEST(Identity, lines_shared_with_the_agent_or_above_it_tell_nothing) {
@@ -75,31 +75,31 @@ TEST(Identity, lines_shared_with_the_agent_or_above_it_tell_nothing) {
 
 TEST(Identity, without_a_cgroup_the_pid_namespace_names_a_container) {
   Machine m{{{1, {0}}, {30, {1, {{"", "/"}}, 7}}, {31, {1, {{"", "/"}}, 7}}, {32, {1, {{"", "/"}}, 1}}}};
-  std::vector<TenantIdentity> tenants(1);
-  tenants[0].containers.push_back({{30, 100}, {}, 7});
-  EXPECT_EQ(m.tenant(31, tenants), 0u);
-  EXPECT_EQ(m.tenant(32, tenants), std::nullopt);
+  std::vector<SliceIdentity> slices(1);
+  slices[0].containers.push_back({{30, 100}, {}, 7});
+  EXPECT_EQ(m.slice(31, slices), 0u);
+  EXPECT_EQ(m.slice(32, slices), std::nullopt);
 }
 
 TEST(Identity, descendants_follow_root_supervisor_and_members_but_a_supervisor_is_outside) {
   Machine m{{{1, {0}}, {5, {1}}, {50, {5}}, {51, {50}}, {52, {5}}, {60, {1}}, {61, {60}}}};
-  std::vector<TenantIdentity> tenants(2);
-  tenants[0].supervisor = {5, 100};
-  tenants[0].root = {50, 100};
-  tenants[1].members = {{60, 100}};
-  EXPECT_EQ(m.tenant(50, tenants), 0u);
-  EXPECT_EQ(m.tenant(51, tenants), 0u);
-  EXPECT_EQ(m.tenant(52, tenants), 0u);  // An orphan that came back to the subreaper.
-  EXPECT_EQ(m.tenant(5, tenants), std::nullopt);
-  EXPECT_EQ(m.tenant(61, tenants), 1u);
+  std::vector<SliceIdentity> slices(2);
+  slices[0].supervisor = {5, 100};
+  slices[0].root = {50, 100};
+  slices[1].attached = {{60, 100}};
+  EXPECT_EQ(m.slice(50, slices), 0u);
+  EXPECT_EQ(m.slice(51, slices), 0u);
+  EXPECT_EQ(m.slice(52, slices), 0u);  // An orphan that came back to the subreaper.
+  EXPECT_EQ(m.slice(5, slices), std::nullopt);
+  EXPECT_EQ(m.slice(61, slices), 1u);
 }
 
 TEST(Identity, a_reused_pid_is_somebody_else) {
   Machine m{{{1, {0}}, {50, {1, {{"", "/"}}, 1, 999}}, {51, {50}}}};
-  std::vector<TenantIdentity> tenants(1);
-  tenants[0].root = {50, 100};
-  EXPECT_EQ(m.tenant(50, tenants), std::nullopt);
-  EXPECT_EQ(m.tenant(51, tenants), std::nullopt);
+  std::vector<SliceIdentity> slices(1);
+  slices[0].root = {50, 100};
+  EXPECT_EQ(m.slice(50, slices), std::nullopt);
+  EXPECT_EQ(m.slice(51, slices), std::nullopt);
 }
 
 }  // namespace

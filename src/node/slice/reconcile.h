@@ -1,12 +1,12 @@
-// The driver's truth against a tenant's charges.
+// The driver's truth against a slice's charges.
 //
 // Explicit allocations are charged by the call that makes them. Other memory (modules, local memory, heaps,
 // the rest of a 2 MiB block) is seen only afterwards, in what NVML says each process holds: `truth`. What
-// truth shows beyond the charges is *growth* and is charged to the tenant on the agent's own lane, so that it
+// truth shows beyond the charges is *growth* and is charged to the slice on the agent's own lane, so that it
 // can allocate so much less. This page decides how large the growth is; wire/shm/budget.h makes the change.
 //
 // The two figures are never read at one instant, so a reading counts only when it is quiet: the budget word
-// had the same tag before and after NVML was asked, so nothing was charged or given back between. A tenant
+// had the same tag before and after NVML was asked, so nothing was charged or given back between. A slice
 // that never stands still is measured by the least excess of several readings over the larger of its two
 // charges.
 #pragma once
@@ -19,7 +19,7 @@ namespace carve::node {
 struct Reading {
   uint64_t used_before = 0, tag_before = 0;  // The budget word when the sample was asked for,
   uint64_t used_after = 0, tag_after = 0;    // and when it had come.
-  uint64_t truth = 0;                        // What NVML says the tenant's processes hold, bytes.
+  uint64_t truth = 0;                        // What NVML says the slice's processes hold, bytes.
 };
 
 class Growth {

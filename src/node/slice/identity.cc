@@ -1,4 +1,4 @@
-#include "node/tenant/identity.h"
+#include "node/slice/identity.h"
 
 #include <algorithm>
 
@@ -16,10 +16,10 @@ bool in_container(const ContainerIdentity& container, const Cgroups& cgroups, ui
   });
 }
 
-bool is_ancestor_of_members(const TenantIdentity& tenant, const ProcessId& process, bool itself) {
-  return process == tenant.root || tenant.members.contains(process) ||
-         (process == tenant.supervisor && !itself) ||
-         std::ranges::find(tenant.containers, process, &ContainerIdentity::init) != tenant.containers.end();
+bool is_ancestor_of_members(const SliceIdentity& slice, const ProcessId& process, bool itself) {
+  return process == slice.root || slice.attached.contains(process) ||
+         (process == slice.supervisor && !itself) ||
+         std::ranges::find(slice.containers, process, &ContainerIdentity::init) != slice.containers.end();
 }
 
 }  // namespace
@@ -40,24 +40,24 @@ Cgroups distinguishing(const Cgroups& containers, const Cgroups& agents) {
   return out;
 }
 
-std::optional<size_t> tenant_of(pid_t pid, const std::vector<const TenantIdentity*>& tenants,
-                                const World& world) {
-  if (tenants.empty()) return std::nullopt;
+std::optional<size_t> slice_of(pid_t pid, const std::vector<const SliceIdentity*>& slices,
+                               const World& world) {
+  if (slices.empty()) return std::nullopt;
   const Cgroups cgroups = world.cgroups(pid);
   const auto v2 = cgroups.find("");
   const uint64_t pid_namespace = world.pid_namespace(pid);
-  for (size_t i = 0; i < tenants.size(); ++i) {
-    const TenantIdentity& tenant = *tenants[i];
-    if (!tenant.cgroup.empty() && v2 != cgroups.end() && is_under(v2->second, tenant.cgroup)) return i;
-    for (const ContainerIdentity& container : tenant.containers)
+  for (size_t i = 0; i < slices.size(); ++i) {
+    const SliceIdentity& slice = *slices[i];
+    if (!slice.cgroup.empty() && v2 != cgroups.end() && is_under(v2->second, slice.cgroup)) return i;
+    for (const ContainerIdentity& container : slice.containers)
       if (in_container(container, cgroups, pid_namespace)) return i;
   }
   pid_t at = pid;
   for (int generation = 0; generation < most_ancestors && at > 0; ++generation) {
     const auto stat = world.stat(at);
     if (!stat) return std::nullopt;
-    for (size_t i = 0; i < tenants.size(); ++i)
-      if (is_ancestor_of_members(*tenants[i], stat->id, generation == 0)) return i;
+    for (size_t i = 0; i < slices.size(); ++i)
+      if (is_ancestor_of_members(*slices[i], stat->id, generation == 0)) return i;
     at = stat->parent;
   }
   return std::nullopt;

@@ -1,4 +1,4 @@
-#include "node/tenant/pages.h"
+#include "node/slice/pages.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -46,8 +46,8 @@ Fd read_only_clone(int directory) {
   return clone;
 }
 
-std::string control_name(const std::string& tenant) { return tenant + ".ctl"; }
-std::string note_name(const std::string& tenant) { return tenant + ".note"; }
+std::string control_name(const std::string& slice) { return slice + ".ctl"; }
+std::string note_name(const std::string& slice) { return slice + ".note"; }
 
 }  // namespace
 
@@ -100,7 +100,7 @@ Outcome<Report> make_report() {
 
 Outcome<Report> adopt_report(Fd fd) {
   struct stat info {};
-  // What a tenant wrote into the page is not looked at: its size and seals are the kernel's word.
+  // What a slice wrote into the page is not looked at: its size and seals are the kernel's word.
   const bool known = fstat(fd.get(), &info) == 0 && (fcntl(fd.get(), F_GET_SEALS) & size_seals) == size_seals;
   const auto is = [&](size_t size) { return info.st_size == static_cast<off_t>(in_pages(size)); };
   if (!known || (!is(sizeof(shm::ReportFile)) && !is(shm::report_without_work) && !is(sizeof(shm::Report))))
@@ -119,15 +119,15 @@ Outcome<RuntimeDir> RuntimeDir::open(const std::string& path) {
     return failure(K::out_of_order, "cannot open the directory {}: {}", path, strerror(errno));
   if (info.st_uid != geteuid() || (info.st_mode & 077) != 0)
     return failure(K::not_permitted,
-                   "{} must belong to this user alone (mode 0700): it holds what tenants may use", path);
+                   "{} must belong to this user alone (mode 0700): it holds what slices may use", path);
   struct statfs system {};
   dir.in_memory_ = fstatfs(dir.directory_.get(), &system) == 0 && system.f_type == TMPFS_MAGIC;
   dir.clone_ = read_only_clone(dir.directory_.get());
   return dir;
 }
 
-Outcome<Mapped<shm::Control>> RuntimeDir::make_control(const std::string& tenant) {
-  const std::string name = control_name(tenant);
+Outcome<Mapped<shm::Control>> RuntimeDir::make_control(const std::string& slice) {
+  const std::string name = control_name(slice);
   unlinkat(directory_.get(), name.c_str(), 0);
   const Fd fd(
       openat(directory_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -141,8 +141,8 @@ Outcome<Mapped<shm::Control>> RuntimeDir::make_control(const std::string& tenant
   return control;
 }
 
-Outcome<Mapped<shm::Control>> RuntimeDir::adopt_control(const std::string& tenant) {
-  const std::string name = control_name(tenant);
+Outcome<Mapped<shm::Control>> RuntimeDir::adopt_control(const std::string& slice) {
+  const std::string name = control_name(slice);
   const Fd fd(openat(directory_.get(), name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   struct stat info {};
   if (!fd || fstat(fd.get(), &info) != 0 ||
@@ -163,9 +163,9 @@ Outcome<Mapped<shm::Heartbeat>> RuntimeDir::heartbeat() {
   return map<shm::Heartbeat>(fd.get(), path_ + "/" + heartbeat_name);
 }
 
-Fd RuntimeDir::control_descriptor(const std::string& tenant) const {
+Fd RuntimeDir::control_descriptor(const std::string& slice) const {
   const int from = clone_ ? clone_.get() : directory_.get();
-  return Fd(openat(from, control_name(tenant).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  return Fd(openat(from, control_name(slice).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
 }
 
 Fd RuntimeDir::heartbeat_descriptor() const {
@@ -173,8 +173,8 @@ Fd RuntimeDir::heartbeat_descriptor() const {
   return Fd(openat(from, heartbeat_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
 }
 
-Outcome<void> RuntimeDir::write_note(const std::string& tenant, const std::string& text) {
-  const std::string name = note_name(tenant), fresh = name + ".new";
+Outcome<void> RuntimeDir::write_note(const std::string& slice, const std::string& text) {
+  const std::string name = note_name(slice), fresh = name + ".new";
   const Fd fd(
       openat(directory_.get(), fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
@@ -183,8 +183,8 @@ Outcome<void> RuntimeDir::write_note(const std::string& tenant, const std::strin
   return {};
 }
 
-std::string RuntimeDir::read_note(const std::string& tenant) const {
-  return read_file(path_ + "/" + note_name(tenant)).value_or("");
+std::string RuntimeDir::read_note(const std::string& slice) const {
+  return read_file(path_ + "/" + note_name(slice)).value_or("");
 }
 
 std::vector<std::string> RuntimeDir::noted() const {
@@ -200,9 +200,9 @@ std::vector<std::string> RuntimeDir::noted() const {
   return out;
 }
 
-void RuntimeDir::remove(const std::string& tenant) {
-  unlinkat(directory_.get(), control_name(tenant).c_str(), 0);
-  unlinkat(directory_.get(), note_name(tenant).c_str(), 0);
+void RuntimeDir::remove(const std::string& slice) {
+  unlinkat(directory_.get(), control_name(slice).c_str(), 0);
+  unlinkat(directory_.get(), note_name(slice).c_str(), 0);
 }
 
 }  // namespace carve::node

@@ -1,4 +1,4 @@
-#include "node/tenant/audit.h"
+#include "node/slice/audit.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ TEST(Audit, does_what_was_configured_to_those_inside_a_limited_slice_alone) {
 
 TEST(Audit, tells_the_ways_round_the_library_apart) {
   const auto says = [](Looks looks, const char* what) {
-    EXPECT_NE(why_unregistered(looks).find(what), std::string::npos) << why_unregistered(looks);
+    EXPECT_NE(why_unattached(looks).find(what), std::string::npos) << why_unattached(looks);
   };
   says({.loader = false}, "static program");
   says({.loader = true, .preload_asked = false}, "unset");

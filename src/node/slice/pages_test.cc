@@ -1,4 +1,4 @@
-#include "node/tenant/pages.h"
+#include "node/slice/pages.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// The audit: what becomes of a process that uses a device behind the library's back, and of a tenant that
+// The audit: what becomes of a process that uses a device behind the library's back, and of a slice that
 // holds more than its quota. Decisions only; agent/audit.cc acts.
 //
 // The library can be avoided: by a static program, by unsetting LD_PRELOAD, by dlmopen or RTLD_DEEPBIND, by
@@ -20,7 +20,7 @@ namespace carve::node {
 
 // --audit
 enum class AuditAct { report, freeze, kill };
-// --over-quota: memory that no call asked for took the tenant beyond its quota. report: it may still allocate
+// --over-quota: memory that no call asked for took the slice beyond its quota. report: it may still allocate
 // what its calls have not used; refuse: nothing more until it is below again; kill: the slice ends.
 enum class OverQuotaAct { report, refuse, kill };
 
@@ -38,9 +38,9 @@ struct Looks {
 };
 Looks looks_of(pid_t);
 // Why it did not attach, as far as its looks tell.
-std::string why_unregistered(const Looks&);
+std::string why_unattached(const Looks&);
 
-// Whether a tenant works beyond its leases: what the driver says that its kernels had of the device, against
+// Whether a slice works beyond its leases: what the driver says that its kernels had of the device, against
 // what the arbiter charged it. The library's words can be forged, the driver's not. Both are of slightly
 // different times and the driver's are whole percents, so one look is no proof; two are, within a second.
 class Bypass {
