@@ -45,26 +45,26 @@ int64_t duration_ns(const Stamp& from, const Stamp& to) {
   return std::max<int64_t>(by_clock, 0);
 }
 
-Terms terms_of(const Slice& what) {
+Terms terms_of(const Slice& slice) {
   Terms t;
-  if (!what.parts.empty()) {
-    t.memory = what.parts.front().memory;
-    t.share = what.parts.front().share;
+  if (!slice.parts.empty()) {
+    t.memory = slice.parts.front().memory;
+    t.share = slice.parts.front().share;
   }
-  t.policy = what.policy;
-  t.latency = what.latency;
-  t.isolation = what.isolation;
+  t.policy = slice.policy;
+  t.latency = slice.latency;
+  t.isolation = slice.isolation;
   return t;
 }
 
-void set_terms(Slice& what, const Terms& t) {
-  for (SlicePart& part : what.parts) {
+void set_terms(Slice& slice, const Terms& t) {
+  for (SlicePart& part : slice.parts) {
     part.memory = t.memory;
     part.share = t.share;
   }
-  what.policy = t.policy;
-  what.latency = t.latency;
-  what.isolation = t.isolation;
+  slice.policy = t.policy;
+  slice.latency = t.latency;
+  slice.isolation = t.isolation;
 }
 
 Outcome<Change> Ledger::see(const Device& device) const {
@@ -78,31 +78,31 @@ Outcome<Change> Ledger::see(const Device& device) const {
   return DeviceSeen{device};
 }
 
-const Use* Ledger::already_granted(uint32_t owner, std::string_view request_id) const {
+const UsageRecord* Ledger::find_by_request_id(uint32_t owner, std::string_view request_id) const {
   if (request_id.empty()) return nullptr;
-  for (const auto& [id, use] : living_)
-    if (use.what.owner == owner && use.what.request_id == request_id) return &use;
+  for (const auto& [id, record] : living_)
+    if (record.slice.owner == owner && record.slice.request_id == request_id) return &record;
   return nullptr;
 }
 
-const Use* Ledger::find(std::string_view name) const {
-  for (const auto& [id, use] : living_)
-    if (use.what.name == name) return &use;
+const UsageRecord* Ledger::find(std::string_view name) const {
+  for (const auto& [id, record] : living_)
+    if (record.slice.name == name) return &record;
   return nullptr;
 }
 
 // Everything that must hold before a slice can stand in the book.
-Outcome<void> Ledger::check(const Use& use, Share most) const {
-  const Slice& what = use.what;
-  if (what.name.empty() || what.parts.empty())
+Outcome<void> Ledger::check(const UsageRecord& record, Share most) const {
+  const Slice& slice = record.slice;
+  if (slice.name.empty() || slice.parts.empty())
     return failure(K::bad_request, "a slice has a name and at least one part");
-  if (find(what.name) != nullptr)
+  if (find(slice.name) != nullptr)
     return failure(K::conflict, "the name '{}' is taken by a living slice; choose another, or stop that one",
-                   what.name);
-  if (already_granted(what.owner, what.request_id) != nullptr)
-    return failure(K::conflict, "request '{}' was granted meanwhile; ask again", what.request_id);
+                   slice.name);
+  if (find_by_request_id(slice.owner, slice.request_id) != nullptr)
+    return failure(K::conflict, "request '{}' was granted meanwhile; ask again", slice.request_id);
   std::set<Uuid> seen;
-  for (const SlicePart& part : what.parts) {
+  for (const SlicePart& part : slice.parts) {
     const auto found = balances_.find(part.device);
     if (found == balances_.end())
       return failure(K::not_found, "there is no device {} in the ledger", text(part.device));
@@ -119,25 +119,26 @@ Outcome<void> Ledger::check(const Use& use, Share most) const {
   return {};
 }
 
-Outcome<Change> Ledger::grant(const Slice& what, const Stamp& now, Share most) const {
-  if (const Use* use = already_granted(what.owner, what.request_id)) return Granted{*use};
-  for (const Use& use : ended_)
-    if (!what.request_id.empty() && use.what.owner == what.owner && use.what.request_id == what.request_id)
-      return failure(K::conflict, "this request was granted as '{}', which has ended: {}", use.what.name,
-                     use.why);
-  Use use{last_id_ + 1, what, now, std::nullopt, {}, {}};
-  if (const auto good = check(use, most); !good) return tl::unexpected(good.error());
-  return Granted{std::move(use), most};
+Outcome<Change> Ledger::grant(const Slice& slice, const Stamp& now, Share most) const {
+  if (const UsageRecord* record = find_by_request_id(slice.owner, slice.request_id)) return Granted{*record};
+  for (const UsageRecord& record : ended_)
+    if (!slice.request_id.empty() && record.slice.owner == slice.owner &&
+        record.slice.request_id == slice.request_id)
+      return failure(K::conflict, "this request was granted as '{}', which has ended: {}", record.slice.name,
+                     record.end_reason);
+  UsageRecord record{last_id_ + 1, slice, now, std::nullopt, {}, {}};
+  if (const auto good = check(record, most); !good) return tl::unexpected(good.error());
+  return Granted{std::move(record), most};
 }
 
 Outcome<Change> Ledger::alter(uint64_t id, const Terms& terms, const Stamp& now, Share most) const {
   const auto found = living_.find(id);
   if (found == living_.end()) return failure(K::not_found, "slice {} has ended already, or never was", id);
-  const Slice& what = found->second.what;
-  if (what.exclusive)
+  const Slice& slice = found->second.slice;
+  if (slice.exclusive)
     return failure(K::bad_request, "slice {} has whole devices to itself: there is nothing to change",
-                   what.name);
-  for (const SlicePart& part : what.parts) {
+                   slice.name);
+  for (const SlicePart& part : slice.parts) {
     const Balance& b = balances_.at(part.device);
     if (terms.memory > part.memory && minus(terms.memory, part.memory) > b.free)
       return failure(K::no_room, "device {}: {} more needed, {} free", b.device.index,
@@ -170,42 +171,43 @@ Outcome<void> Ledger::apply(const Change& change) {
     return {};
   }
   if (const auto* granted = std::get_if<Granted>(&change)) {
-    const Use& use = granted->use;
-    if (const auto known = living_.find(use.id); known != living_.end()) {
-      if (known->second == use) return {};  // The same grant, posted twice.
+    const UsageRecord& record = granted->record;
+    if (const auto known = living_.find(record.id); known != living_.end()) {
+      if (known->second == record) return {};  // The same grant, posted twice.
       return failure(K::conflict,
-                     "the ledger has moved on: slice {} was granted as '{}' meanwhile; ask again", use.id,
-                     known->second.what.name);
+                     "the ledger has moved on: slice {} was granted as '{}' meanwhile; ask again", record.id,
+                     known->second.slice.name);
     }
-    if (std::ranges::find(ended_, use.id, &Use::id) != ended_.end())
-      return failure(K::conflict, "the ledger has moved on: slice {} has come and gone; ask again", use.id);
-    last_id_ = std::max(last_id_, use.id);
-    if (use.to) {  // Only out of a store: history.
-      ended_.push_back(use);
+    if (std::ranges::find(ended_, record.id, &UsageRecord::id) != ended_.end())
+      return failure(K::conflict, "the ledger has moved on: slice {} has come and gone; ask again",
+                     record.id);
+    last_id_ = std::max(last_id_, record.id);
+    if (record.to) {  // Only out of a store: history.
+      ended_.push_back(record);
       if (ended_.size() > most_ended) ended_.erase(ended_.begin());
       return {};
     }
-    if (const auto good = check(use, granted->most); !good) return good;
-    for (const SlicePart& part : use.what.parts) {
+    if (const auto good = check(record, granted->most); !good) return good;
+    for (const SlicePart& part : record.slice.parts) {
       Balance& b = balances_.at(part.device);
-      SlicePart& held = b.held[use.id];
+      SlicePart& held = b.held[record.id];
       held = {part.device, {}, part.share, {}};
       move(b.free, held.memory, part.memory);
       settle_shares(b);
     }
-    living_.emplace(use.id, use);
+    living_.emplace(record.id, record);
     return {};
   }
   if (const auto* altered = std::get_if<Altered>(&change)) {
     if (const auto good = alter(altered->id, altered->terms, altered->when, altered->most); !good)
       return tl::unexpected(good.error());
-    Use& use = living_.at(altered->id);
-    use.before.push_back({terms_of(use.what), altered->when});
-    if (use.before.size() > most_periods) use.before.erase(use.before.begin());
-    set_terms(use.what, altered->terms);
-    for (const SlicePart& part : use.what.parts) {
+    UsageRecord& record = living_.at(altered->id);
+    record.periods.push_back({terms_of(record.slice), altered->when});
+    if (record.periods.size() > most_periods) record.periods.erase(record.periods.begin());
+    set_terms(record.slice, altered->terms);
+    for (const SlicePart& part : record.slice.parts) {
       Balance& b = balances_.at(part.device);
-      SlicePart& held = b.held.at(use.id);
+      SlicePart& held = b.held.at(record.id);
       if (part.memory > held.memory)
         move(b.free, held.memory, minus(part.memory, held.memory));
       else
@@ -220,18 +222,18 @@ Outcome<void> Ledger::apply(const Change& change) {
   const auto found = living_.find(ended.id);
   if (found == living_.end())
     return failure(K::not_found, "slice {} has ended already, or never was", ended.id);
-  for (const SlicePart& part : found->second.what.parts) {
+  for (const SlicePart& part : found->second.slice.parts) {
     Balance& b = balances_.at(part.device);
     move(b.held.at(ended.id).memory, b.free, part.memory);
     b.held.erase(ended.id);
     settle_shares(b);
     settle_reserve(b);
   }
-  Use use = std::move(found->second);
+  UsageRecord record = std::move(found->second);
   living_.erase(found);
-  use.to = ended.when;
-  use.why = ended.why;
-  ended_.push_back(std::move(use));
+  record.to = ended.when;
+  record.end_reason = ended.why;
+  ended_.push_back(std::move(record));
   if (ended_.size() > most_ended) ended_.erase(ended_.begin());
   return {};
 }

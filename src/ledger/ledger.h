@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "core/failure.h"
-#include "ledger/use.h"
+#include "ledger/usage_record.h"
 
 namespace carve::ledger {
 
@@ -31,7 +31,7 @@ struct DeviceSeen {  // A device and how much of it is to be reserved.
 // More than the whole may be promised of a device's compute, where whoever runs the agent wants it so.
 inline constexpr Share unlimited_shares{10'000'000};
 struct Granted {
-  Use use;
+  UsageRecord record;
   Share most = unlimited_shares;  // Of a device's compute. Not kept: it was allowed then.
 };
 struct Altered {  // From `when` on it has these terms.
@@ -64,10 +64,10 @@ class Ledger {
 
   // The slice as living use, or why not: the name is taken, a device is unknown or has not enough.
   // `what.name` must be set. A request id that was granted before and lives gives that use again
-  // (already_granted() tells); one that ended is a conflict.
+  // (find_by_request_id() tells); one that ended is a conflict.
   // Of compute no more than `most` is promised of one device.
-  Outcome<Change> grant(const Slice& what, const Stamp& now, Share most = whole_device) const;
-  const Use* already_granted(uint32_t owner, std::string_view request_id) const;
+  Outcome<Change> grant(const Slice& slice, const Stamp& now, Share most = whole_device) const;
+  const UsageRecord* find_by_request_id(uint32_t owner, std::string_view request_id) const;
 
   // Other terms for a living slice, or why not: a device has not enough for what it gets more.
   Outcome<Change> alter(uint64_t id, const Terms&, const Stamp& now, Share most = whole_device) const;
@@ -79,9 +79,9 @@ class Ledger {
   Outcome<void> apply(const Change&);
 
   uint64_t next_id() const { return last_id_ + 1; }
-  const Use* find(std::string_view name) const;  // Living.
-  const std::map<uint64_t, Use>& living() const { return living_; }
-  const std::vector<Use>& ended() const { return ended_; }  // The newest most_ended, oldest first.
+  const UsageRecord* find(std::string_view name) const;  // Living.
+  const std::map<uint64_t, UsageRecord>& living() const { return living_; }
+  const std::vector<UsageRecord>& ended() const { return ended_; }  // The newest most_ended, oldest first.
   const std::map<Uuid, Balance>& balances() const { return balances_; }
 
   // Whether native = reserved + free + held on every device, and the same of shares.
@@ -91,11 +91,11 @@ class Ledger {
   static constexpr size_t most_periods = 100;  // Of one use, the newest; the store has all.
 
  private:
-  Outcome<void> check(const Use&, Share most) const;
+  Outcome<void> check(const UsageRecord&, Share most) const;
 
   std::map<Uuid, Balance> balances_;
-  std::map<uint64_t, Use> living_;
-  std::vector<Use> ended_;
+  std::map<uint64_t, UsageRecord> living_;
+  std::vector<UsageRecord> ended_;
   uint64_t last_id_ = 0;
 };
 

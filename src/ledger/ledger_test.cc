@@ -56,7 +56,7 @@ TEST(Ledger, a_grant_moves_bytes_from_free_to_its_holder_and_an_end_moves_them_b
   EXPECT_TRUE(book.ledger.balanced());
   ASSERT_TRUE(book.end("a"));
   EXPECT_EQ(book.balance(0).free, 15_GiB);
-  EXPECT_EQ(book.ledger.ended().back().why, "its last process ended");
+  EXPECT_EQ(book.ledger.ended().back().end_reason, "its last process ended");
   EXPECT_TRUE(book.ledger.balanced());
 }
 
@@ -81,7 +81,7 @@ TEST(Ledger, an_alteration_moves_the_difference_and_remembers_what_was) {
   ASSERT_TRUE(book.grant(holding("a", {{book.uuid(0), 4_GiB, {3000}}, {book.uuid(1), 4_GiB, {3000}}})));
   ASSERT_TRUE(book.grant(holding("b", {{book.uuid(0), 4_GiB, {5000}}})));
   const uint64_t id = book.ledger.find("a")->id;
-  const Terms was = terms_of(book.ledger.find("a")->what);
+  const Terms was = terms_of(book.ledger.find("a")->slice);
   struct Row {
     Bytes memory;
     Share share;
@@ -106,16 +106,16 @@ TEST(Ledger, an_alteration_moves_the_difference_and_remembers_what_was) {
     if (change) {
       ASSERT_TRUE(book.ledger.apply(*change));
       ++changes;
-      EXPECT_EQ(terms_of(book.ledger.find("a")->what), terms);
+      EXPECT_EQ(terms_of(book.ledger.find("a")->slice), terms);
     }
     EXPECT_EQ(book.balance(0).free, row.free);
     EXPECT_EQ(book.balance(0).free_share.basis_points, row.free_share);
     EXPECT_TRUE(book.ledger.balanced());
   }
-  ASSERT_EQ(book.ledger.find("a")->before.size(), changes);
-  EXPECT_EQ(book.ledger.find("a")->before[0].terms, was);
+  ASSERT_EQ(book.ledger.find("a")->periods.size(), changes);
+  EXPECT_EQ(book.ledger.find("a")->periods[0].terms, was);
   ASSERT_TRUE(book.end("a"));
-  EXPECT_EQ(book.ledger.ended().back().before.size(), changes);
+  EXPECT_EQ(book.ledger.ended().back().periods.size(), changes);
   EXPECT_EQ(book.balance(1).free, 15_GiB);
   EXPECT_FALSE(book.ledger.alter(id, was, morning)) << "it has ended";
 }
@@ -132,7 +132,7 @@ TEST(Ledger, compute_is_promised_twice_only_where_somebody_says_so_and_comes_bac
   ASSERT_TRUE(promise("b", 8000));
   EXPECT_EQ(book.balance(0).free_share.basis_points, 0u);
   EXPECT_TRUE(book.ledger.balanced());
-  Terms less = terms_of(book.ledger.find("a")->what);
+  Terms less = terms_of(book.ledger.find("a")->slice);
   less.share = {7000};
   const auto change = book.ledger.alter(book.ledger.find("a")->id, less, morning);
   ASSERT_TRUE(change) << "less is always possible";
@@ -145,7 +145,7 @@ TEST(Ledger, compute_is_promised_twice_only_where_somebody_says_so_and_comes_bac
 TEST(Ledger, an_answer_about_shares_that_has_become_stale_is_refused) {
   Book book;
   ASSERT_TRUE(book.grant(holding("a", {{book.uuid(0), 1_GiB, {4000}}})));
-  Terms more = terms_of(book.ledger.find("a")->what);
+  Terms more = terms_of(book.ledger.find("a")->slice);
   more.share = {6000};
   const auto altered = book.ledger.alter(book.ledger.find("a")->id, more, morning);
   const auto granted = book.ledger.grant(holding("b", {{book.uuid(0), 1_GiB, {6000}}}), morning);
@@ -219,10 +219,11 @@ std::string written(const Ledger& ledger) {
   for (const auto& [uuid, b] : ledger.balances())
     out += fmt::format("{} {} {} {} {};", text(uuid), b.reserved.count, b.free.count,
                        b.free_share.basis_points, b.held.size());
-  for (const auto& [id, use] : ledger.living()) out += fmt::format("{} {};", id, use.what.name);
-  std::map<uint64_t, Use> ended;
-  for (const Use& use : ledger.ended()) ended.emplace(use.id, use);
-  for (const auto& [id, use] : ended) out += fmt::format("{} {} {};", use.id, use.what.name, use.why);
+  for (const auto& [id, record] : ledger.living()) out += fmt::format("{} {};", id, record.slice.name);
+  std::map<uint64_t, UsageRecord> ended;
+  for (const UsageRecord& record : ledger.ended()) ended.emplace(record.id, record);
+  for (const auto& [id, record] : ended)
+    out += fmt::format("{} {} {};", record.id, record.slice.name, record.end_reason);
   return out;
 }
 
@@ -236,8 +237,8 @@ TEST(Ledger, random_histories_stay_balanced_and_survive_a_crash_at_every_step) {
       store.full = dice() % 10 == 0;
       const std::string before = written(ledger);
       Outcome<Change> change = failure(FailureKind::bad_request, "nothing");
-      const unsigned what = dice() % 10;
-      if (what < 5) {
+      const unsigned action = dice() % 10;
+      if (action < 5) {
         Slice a = holding(fmt::format("t{}", dice() % 12), {});
         a.request_id = dice() % 3 ? "" : fmt::format("r{}", dice() % 8);
         for (unsigned i = 0; i < 3; ++i)
@@ -246,7 +247,7 @@ TEST(Ledger, random_histories_stay_balanced_and_survive_a_crash_at_every_step) {
                                Bytes{(dice() % 8192 + 1ull) << 20},
                                {static_cast<uint32_t>(dice() % 5 * 1000)}});
         change = ledger.grant(a, morning);
-      } else if (what < 9) {
+      } else if (action < 9) {
         change = ledger.end(dice() % 40, morning, "ended");
       } else {
         change = ledger.see(device(dice() % 3, 16_GiB, Bytes{dice() % 4 << 30}));

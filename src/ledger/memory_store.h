@@ -19,18 +19,19 @@ class Memory : public Store {
   // As a table keeps it, without the order of events: devices without their reserve, uses, reserves.
   Outcome<std::vector<Change>> read() override {
     std::map<Uuid, Device> devices;
-    std::map<uint64_t, Use> uses;
+    std::map<uint64_t, UsageRecord> records;
     for (const Change& change : changes) {
       if (const auto* seen = std::get_if<DeviceSeen>(&change)) devices[seen->device.uuid] = seen->device;
-      if (const auto* granted = std::get_if<Granted>(&change)) uses.emplace(granted->use.id, granted->use);
+      if (const auto* granted = std::get_if<Granted>(&change))
+        records.emplace(granted->record.id, granted->record);
       if (const auto* altered = std::get_if<Altered>(&change)) {
-        Use& use = uses.at(altered->id);
-        use.before.push_back({terms_of(use.what), altered->when});
-        set_terms(use.what, altered->terms);
+        UsageRecord& record = records.at(altered->id);
+        record.periods.push_back({terms_of(record.slice), altered->when});
+        set_terms(record.slice, altered->terms);
       }
       if (const auto* ended = std::get_if<Ended>(&change)) {
-        uses.at(ended->id).to = ended->when;
-        uses.at(ended->id).why = ended->why;
+        records.at(ended->id).to = ended->when;
+        records.at(ended->id).end_reason = ended->why;
       }
     }
     std::vector<Change> out;
@@ -38,7 +39,7 @@ class Memory : public Store {
       device.reserved = {};
       out.emplace_back(DeviceSeen{device});
     }
-    for (const auto& [id, use] : uses) out.emplace_back(Granted{use});
+    for (const auto& [id, record] : records) out.emplace_back(Granted{record});
     for (const auto& [uuid, device] : devices) out.emplace_back(DeviceSeen{device});
     return out;
   }

@@ -54,7 +54,7 @@ class World {
       else if (dice_() % 3 == 0)
         wish(c);  // No room: another time, something else.
     } else if (dice_() % 3 == 0 && ledger_.living().contains(*client.told)) {
-      Terms terms = terms_of(ledger_.living().at(*client.told).what);
+      Terms terms = terms_of(ledger_.living().at(*client.told).slice);
       terms.memory = {(dice_() % 9 + 1ull) << 30};
       terms.share = {static_cast<uint32_t>(dice_() % 5 * 1000)};
       if (const auto change = ledger_.alter(*client.told, terms, now)) client.decided = *change;
@@ -70,18 +70,19 @@ class World {
   void check(const std::string& where) {
     ASSERT_TRUE(ledger_.balanced()) << where;
     std::set<std::string> ids;
-    for (const auto& [id, use] : ledger_.living()) {
-      ASSERT_TRUE(ids.insert(use.what.request_id).second) << where << ": two uses of " << use.what.request_id;
+    for (const auto& [id, record] : ledger_.living()) {
+      ASSERT_TRUE(ids.insert(record.slice.request_id).second)
+          << where << ": two uses of " << record.slice.request_id;
       const bool wanted = std::ranges::any_of(clients_, [&](const Client& c) {
-        return c.request_id == use.what.request_id && (!c.told || *c.told == id);
+        return c.request_id == record.slice.request_id && (!c.told || *c.told == id);
       });
-      ASSERT_TRUE(wanted) << where << ": '" << use.what.name << "' is held by nobody";
+      ASSERT_TRUE(wanted) << where << ": '" << record.slice.name << "' is held by nobody";
     }
     for (const Client& c : clients_)
       if (c.told && !c.gave_back) {
-        const auto use = ledger_.living().find(*c.told);
-        ASSERT_TRUE(use != ledger_.living().end()) << where << ": told, and lost";
-        ASSERT_EQ(use->second.what.request_id, c.request_id) << where;
+        const auto record = ledger_.living().find(*c.told);
+        ASSERT_TRUE(record != ledger_.living().end()) << where << ": told, and lost";
+        ASSERT_EQ(record->second.slice.request_id, c.request_id) << where;
       }
     for (const auto& [uuid, b] : ledger_.balances()) {
       Bytes held;
@@ -127,7 +128,7 @@ class World {
     ledger_ = std::move(tried);
     if (dice_() % 10 == 0) return ++between, crash();
     if (const auto* grant = std::get_if<Granted>(&change)) {
-      client.told = grant->use.id, ++granted;
+      client.told = grant->record.id, ++granted;
     } else if (std::holds_alternative<Altered>(change)) {
       ++altered;
     } else {

@@ -77,13 +77,13 @@ Outcome<void> make_directory(const std::string& path, unsigned mode) {
   return {};
 }
 
-Outcome<Fd> hold_lock(const std::string& path, const std::string& what) {
+Outcome<Fd> hold_lock(const std::string& path, const std::string& granted) {
   Fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return failure(K::out_of_order, "cannot open {}: {}", path, strerror(errno));
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     std::string holder = read_file(path).value_or("");
     while (!holder.empty() && holder.back() == '\n') holder.pop_back();
-    return failure(K::conflict, "another agent, process {}, has {} already", holder, what);
+    return failure(K::conflict, "another agent, process {}, has {} already", holder, granted);
   }
   const std::string pid = std::to_string(getpid()) + "\n";
   if (ftruncate(fd.get(), 0) != 0 || write(fd.get(), pid.data(), pid.size()) < 0)

@@ -93,10 +93,10 @@ shm::AttachReply Agent::attach(const Peer& peer, const shm::AttachRequest& reque
 
 void Agent::add_attached(LiveSlice& slice, const ProcessId& process, unsigned slot, Fd pidfd) {
   loop_.watch(pidfd.get(), EPOLLIN,
-              [this, id = slice.use.id, process](uint32_t) { attached_ended(id, process); });
+              [this, id = slice.record.id, process](uint32_t) { attached_ended(id, process); });
   slice.attached.emplace(process, AttachedProcess{slot, std::move(pidfd)});
   slice.identity.attached.insert(process);
-  for_arbiters_of(slice, [&](Arbiter& a) { a.add_process(slice.use.id, slot); });
+  for_arbiters_of(slice, [&](Arbiter& a) { a.add_process(slice.record.id, slot); });
 }
 
 bool Agent::reclaim_slot(LiveSlice& slice, unsigned slot) {
@@ -113,7 +113,7 @@ void Agent::attached_ended(uint64_t id, ProcessId process) {
   const auto attached = slice.attached.find(process);
   if (member == slice.attached.end()) return;
   loop_.forget(attached->second.pidfd.get());
-  for_arbiters_of(slice, [&](Arbiter& a) { a.remove_process(slice.use.id, attached->second.slot); });
+  for_arbiters_of(slice, [&](Arbiter& a) { a.remove_process(slice.record.id, attached->second.slot); });
   if (!reclaim_slot(slice, attached->second.slot)) {
     loop_.after(millisecond, [this, id, process] { attached_ended(id, process); });
     return;
@@ -133,7 +133,7 @@ void Agent::look_for_execs(LiveSlice& slice) {
   for (const auto& [process, attached] : slice.attached) {
     if (slice.process_truth.contains(process.pid) || !slice.report.page) continue;
     bool holds = false;
-    for (unsigned d = 0; d < slice.use.what.parts.size(); ++d)
+    for (unsigned d = 0; d < slice.record.slice.parts.size(); ++d)
       for (unsigned lane = 0; lane < shm::lanes; ++lane)
         holds |= shm::holding(*slice.report.page, {d, attached.slot, lane}) != 0;
     if (holds && !maps_file(process.pid, report_name) && alive(attached.pidfd))

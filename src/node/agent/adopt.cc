@@ -23,15 +23,15 @@ Outcome<void> Agent::adopt(bool rebuild) {
 
   // What can be said before anybody was looked for; then everybody who lives is taken over; then the rest.
   ledger::Observed seen = observed();
-  seen.book_lost = rebuild;
+  seen.ledger_lost = rebuild;
   if (const auto done = agree(seen); !done) return done;
-  std::set<uint64_t> inhabited;
-  std::vector<ledger::Use> uses;
-  for (const auto& [id, use] : ledger_.living()) uses.push_back(use);
-  for (const ledger::Use& use : uses)
-    if (adopt_slice(use)) inhabited.insert(use.id);
+  std::set<uint64_t> has_processes;
+  std::vector<ledger::UsageRecord> records;
+  for (const auto& [id, record] : ledger_.living()) records.push_back(record);
+  for (const ledger::UsageRecord& record : records)
+    if (adopt_slice(record)) has_processes.insert(record.id);
   seen = observed();
-  seen.inhabited = std::move(inhabited);
+  seen.has_processes = std::move(has_processes);
   if (const auto done = agree(seen); !done) return done;
   open_policies();
   for (const auto& [id, slice] : slices_) compute_changed(*slice);
@@ -45,53 +45,53 @@ ledger::Observed Agent::observed() const {
   for (const NodeDevice& d : devices_) seen.devices.push_back(d.device);
   for (const std::string& name : runtime_.noted()) {
     const auto note = read_note(runtime_.read_note(name));
-    seen.pages.push_back(
-        {name, note && note->boot_id == seen.boot_id ? std::optional(note->use) : std::nullopt});
+    seen.state_files.push_back(
+        {name, note && note->boot_id == seen.boot_id ? std::optional(note->record) : std::nullopt});
   }
   return seen;
 }
 
 // Carries out every repair, in the direction that the ledger's table states.
 Outcome<void> Agent::agree(const ledger::Observed& seen) {
-  using D = ledger::Difference;
-  for (const ledger::Disagreement& d : ledger::disagreements(ledger_, seen, now())) {
-    if (d.difference == D::device_too_small) return failure(FailureKind::out_of_order, "{}", d.truth);
-    if (d.difference == D::device_unknown || d.difference == D::device_differs)
+  using D = ledger::DriftKind;
+  for (const ledger::Drift& d : ledger::find_drift(ledger_, seen, now())) {
+    if (d.kind == D::device_too_small) return failure(FailureKind::out_of_order, "{}", d.truth);
+    if (d.kind == D::device_unknown || d.kind == D::device_differs)
       log::info("{}", sentence(d));  // At every first start, or because somebody chose so.
     else
       event(d.name, sentence(d));
     if (d.change)
       if (const auto kept = ledger::post(ledger_, *store_, *d.change); !kept)
         return tl::unexpected(kept.error());
-    if (d.difference == D::use_over || d.difference == D::use_unreadable || d.difference == D::pages_stale) {
+    if (d.kind == D::slice_over || d.kind == D::record_unreadable || d.kind == D::shared_memory_stale) {
       keeper_.drop(d.name);
       runtime_.remove(d.name);
-      if (tree_ && d.difference == D::use_over)
+      if (tree_ && d.kind == D::slice_over)
         if (auto cgroup = Cgroup::make(*tree_, group_, d.name)) cgroup->remove();
     }
   }
   return {};
 }
 
-bool Agent::adopt_slice(const ledger::Use& use) {
+bool Agent::adopt_slice(const ledger::UsageRecord& record) {
   auto made = std::make_unique<LiveSlice>();
   LiveSlice& slice = *made;
-  slice.use = use;
-  const auto note = read_note(runtime_.read_note(use.what.name));
-  const bool known = note && note->boot_id == now().boot_id && note->use.id == use.id;
+  slice.record = record;
+  const auto note = read_note(runtime_.read_note(record.slice.name));
+  const bool known = note && note->boot_id == now().boot_id && note->record.id == record.id;
   std::optional<Cgroup> cgroup;
-  if (tree_ && !use.what.persistent)
-    if (auto found = Cgroup::make(*tree_, group_, use.what.name)) cgroup = std::move(*found);
+  if (tree_ && !record.slice.persistent)
+    if (auto found = Cgroup::make(*tree_, group_, record.slice.name)) cgroup = std::move(*found);
   const bool lives_on = cgroup && cgroup->populated();
-  if (!known && !use.what.persistent && !lives_on) return false;
+  if (!known && !record.slice.persistent && !lives_on) return false;
 
-  auto control = known ? runtime_.adopt_control(use.what.name) : failure(FailureKind::not_found, "");
+  auto control = known ? runtime_.adopt_control(record.slice.name) : failure(FailureKind::not_found, "");
   if (control) {
     slice.control = std::move(*control);
     fill_control(slice);
-    if (auto report = adopt_report(keeper_.get(use.what.name))) slice.report = std::move(*report);
+    if (auto report = adopt_report(keeper_.get(record.slice.name))) slice.report = std::move(*report);
   } else if (const auto fresh = make_pages(slice); !fresh) {
-    log::error("{}: {}", use.what.name, fresh.error().sentence);
+    log::error("{}: {}", record.slice.name, fresh.error().sentence);
     return false;
   }
   if (known) {
@@ -104,13 +104,13 @@ bool Agent::adopt_slice(const ledger::Use& use) {
     // Somebody removed the pages under its processes. They run on inside the limits that they have mapped;
     // what they hold is charged to the new pages when the driver shows it.
     slice.entered = true;
-    event(use.what.name, "its pages were gone; made anew for the processes in its cgroup");
+    event(record.slice.name, "its pages were gone; made anew for the processes in its cgroup");
   }
   if (cgroup && (known ? note->cgroup : lives_on)) {
     slice.identity.cgroup = cgroup->identity();
     slice.cgroup = std::move(*cgroup);
   }
-  slices_.emplace(use.id, std::move(made));
+  slices_.emplace(record.id, std::move(made));
 
   // Those that attached: the living are watched again, the dead give back what they held.
   for (unsigned slot = 0; slot < shm::max_processes; ++slot) {
@@ -138,9 +138,9 @@ bool Agent::adopt_slice(const ledger::Use& use) {
     slice.root.pidfd = open_process(slice.root.id);
   }
   const bool waiting = !slice.entered && open_process(slice.creator.id);
-  if (!slice.persistent() && !waiting && !inhabited(slice)) {
+  if (!slice.persistent() && !waiting && !has_processes(slice)) {
     for (const auto& [process, attached] : slice.attached) loop_.forget(attached.pidfd.get());
-    slices_.erase(use.id);
+    slices_.erase(record.id);
     return false;
   }
   if (slice.cgroup) watch_cgroup(slice);
@@ -149,7 +149,7 @@ bool Agent::adopt_slice(const ledger::Use& use) {
   if (slice.supervisor.id) watch(slice, slice.supervisor, &Agent::supervisor_ended);
   if (slice.persistent())
     if (const auto written = announce(slice); !written)
-      log::error("{}: {}", use.what.name, written.error().sentence);
+      log::error("{}: {}", record.slice.name, written.error().sentence);
   this->note(slice);
   event(slice.name(), fmt::format("taken over with {} attached processes", slice.attached.size()));
   return true;

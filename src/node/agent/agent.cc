@@ -101,11 +101,11 @@ std::vector<place::DeviceSnapshot> Agent::snapshot() const {
       one.free = balance->second.free;
       one.free_share = balance->second.free_share;
       for (const auto& [id, part] : balance->second.held) {
-        const Slice& what = ledger_.living().at(id).what;
+        const Slice& granted = ledger_.living().at(id).slice;
         ++one.slices;
-        one.isolated += what.isolation != Isolation::none;
-        one.exclusive |= what.exclusive;
-        one.shared_out |= what.shares_compute() && !settings_.unshared;
+        one.isolated += granted.isolation != Isolation::none;
+        one.exclusive |= granted.exclusive;
+        one.shared_out |= granted.shares_compute() && !settings_.unshared;
       }
     }
     if (settings_.overcommit_compute) one.free_share = whole_device;
@@ -118,25 +118,25 @@ std::vector<place::DeviceSnapshot> Agent::snapshot() const {
 // Who stands where, as the one who asks may know them: for the sentence that says what would have to move.
 std::vector<place::Resident> Agent::residents(uint32_t asking) const {
   std::vector<place::Resident> residents;
-  for (const auto& [id, use] : ledger_.living()) {
-    const Slice& what = use.what;
-    const bool seen = asking == 0 || asking == geteuid() || asking == what.owner;
-    place::Resident r{seen ? what.name : "another user's slice",
+  for (const auto& [id, record] : ledger_.living()) {
+    const Slice& granted = record.slice;
+    const bool seen = asking == 0 || asking == geteuid() || asking == granted.owner;
+    place::Resident r{seen ? granted.name : "another user's slice",
                       {},
-                      what.parts.front().memory,
-                      what.parts.front().share,
-                      what.exclusive,
-                      what.isolation != Isolation::none,
-                      !what.shares_compute() && !what.exclusive,
-                      settings_.policy_per_slice ? std::nullopt : std::optional(what.policy)};
-    if (what.owner == asking)
-      r.application = what.application;  // Another user's "web" is another application.
-    for (const SlicePart& part : what.parts) {
+                      granted.parts.front().memory,
+                      granted.parts.front().share,
+                      granted.exclusive,
+                      granted.isolation != Isolation::none,
+                      !granted.shares_compute() && !granted.exclusive,
+                      settings_.policy_per_slice ? std::nullopt : std::optional(granted.policy)};
+    if (granted.owner == asking)
+      r.application = granted.application;  // Another user's "web" is another application.
+    for (const SlicePart& part : granted.parts) {
       const auto d =
           std::ranges::find(devices_, part.device, [](const NodeDevice& n) { return n.device.uuid; });
       if (d != devices_.end()) r.devices.push_back(static_cast<size_t>(d - devices_.begin()));
     }
-    if (r.devices.size() == what.parts.size()) residents.push_back(std::move(r));
+    if (r.devices.size() == granted.parts.size()) residents.push_back(std::move(r));
   }
   return residents;
 }
@@ -176,7 +176,7 @@ Policies::Holders Agent::policy_holders() const {
   return [this](const Uuid& uuid) {
     std::vector<std::string> names;
     if (const auto balance = ledger_.balances().find(uuid); balance != ledger_.balances().end())
-      for (const auto& [id, part] : balance->second.held) names.push_back(ledger_.living().at(id).what.name);
+      for (const auto& [id, part] : balance->second.held) names.push_back(ledger_.living().at(id).slice.name);
     return names;
   };
 }
@@ -188,7 +188,7 @@ void Agent::open_policies() {
   const auto lived_under = [this](const Uuid& uuid) -> std::optional<Policy> {
     const auto balance = ledger_.balances().find(uuid);
     if (balance == ledger_.balances().end() || balance->second.held.empty()) return std::nullopt;
-    return ledger_.living().at(balance->second.held.begin()->first).what.policy;
+    return ledger_.living().at(balance->second.held.begin()->first).slice.policy;
   };
   std::string trouble;
   policies_.open(settings_.state + "/policy.json", uuids, settings_.policy, lived_under, policy_holders(),
@@ -204,8 +204,8 @@ Outcome<void> Agent::want_policy(Policy policy, const std::string& by) {
 }
 
 Outcome<const LiveSlice*> Agent::grant(Request request, const Peer& creator) {
-  if (const ledger::Use* use = ledger_.already_granted(request.owner, request.request_id))
-    if (const auto living = slices_.find(use->id); living != slices_.end()) return living->second.get();
+  if (const ledger::UsageRecord* record = ledger_.find_by_request_id(request.owner, request.request_id))
+    if (const auto living = slices_.find(record->id); living != slices_.end()) return living->second.get();
   if (!request.name.empty() && find(request.name) != nullptr)
     return failure(K::conflict, "the name '{}' is taken by a living slice; choose another, or stop that one",
                    request.name);
@@ -223,34 +223,34 @@ Outcome<const LiveSlice*> Agent::grant(Request request, const Peer& creator) {
   const place::Answer answer = explain(request);
   if (!answer.placement) return failure(K::no_room, "{}", answer.summary);
 
-  Slice what;
-  what.name = request.name;
-  for (uint64_t number = ledger_.next_id(); what.name.empty() || find(what.name) != nullptr; ++number)
-    if (request.name.empty()) what.name = fmt::format("slice-{}", number);
-  what.request_id = request.request_id;
-  what.owner = request.owner;
-  what.exclusive = request.exclusive;
-  what.persistent = request.persistent;
-  what.isolation = request.isolation;
-  what.policy = request.policy.value_or(
+  Slice granted;
+  granted.name = request.name;
+  for (uint64_t number = ledger_.next_id(); granted.name.empty() || find(granted.name) != nullptr; ++number)
+    if (request.name.empty()) granted.name = fmt::format("slice-{}", number);
+  granted.request_id = request.request_id;
+  granted.owner = request.owner;
+  granted.exclusive = request.exclusive;
+  granted.persistent = request.persistent;
+  granted.isolation = request.isolation;
+  granted.policy = request.policy.value_or(
       policies_.of(devices_[answer.placement->devices.front()].device.uuid).effective);
-  what.latency = request.latency;
-  what.application = request.application;
+  granted.latency = request.latency;
+  granted.application = request.application;
   for (const size_t i : answer.placement->devices) {
     const Device& d = devices_[i].device;
-    what.parts.push_back({d.uuid, request.exclusive ? d.usable() : answer.placement->memory,
-                          answer.placement->share, request.spill});
+    granted.parts.push_back({d.uuid, request.exclusive ? d.usable() : answer.placement->memory,
+                             answer.placement->share, request.spill});
   }
 
-  const auto change = ledger_.grant(what, now(), most_shares());
+  const auto change = ledger_.grant(granted, now(), most_shares());
   if (!change) return tl::unexpected(change.error());
   if (const auto kept = ledger::post(ledger_, *store_, *change); !kept) return tl::unexpected(kept.error());
 
   // It is in the ledger from here on. What fails now ends it again.
   auto made = std::make_unique<LiveSlice>();
   LiveSlice& slice = *made;
-  slice.use = std::get<ledger::Granted>(*change).use;
-  const uint64_t id = slice.use.id;
+  slice.record = std::get<ledger::Granted>(*change).record;
+  const uint64_t id = slice.record.id;
   slices_.emplace(id, std::move(made));
   Outcome<void> ready = make_pages(slice);
   if (ready) compute_changed(slice);
@@ -276,7 +276,7 @@ Outcome<const LiveSlice*> Agent::grant(Request request, const Peer& creator) {
   note(slice);
   policies_.settle(policy_holders());
   std::vector<std::string> parts;
-  for (const SlicePart& s : slice.use.what.parts)
+  for (const SlicePart& s : slice.record.slice.parts)
     parts.push_back(fmt::format("{} of device {}", text(s.memory).c_str(), device(s.device)->device.index));
   event(slice.name(), fmt::format("granted {}", fmt::join(parts, " and ")));
   return &slice;
@@ -285,9 +285,9 @@ Outcome<const LiveSlice*> Agent::grant(Request request, const Peer& creator) {
 Outcome<void> Agent::announce(const LiveSlice& slice) const {
   std::vector<unsigned> minors;
   if (settings_.paths.sim_set.empty())
-    for (const SlicePart& part : slice.use.what.parts)
+    for (const SlicePart& part : slice.record.slice.parts)
       if (const NodeDevice* d = device(part.device)) minors.push_back(d->minor);
-  return write_cdi(settings_.cdi_dir, slice.use.what, settings_.socket, settings_.paths, minors);
+  return write_cdi(settings_.cdi_dir, slice.record.slice, settings_.socket, settings_.paths, minors);
 }
 
 Outcome<void> Agent::make_pages(LiveSlice& slice) {
@@ -305,9 +305,9 @@ Outcome<void> Agent::make_pages(LiveSlice& slice) {
 void Agent::fill_control(LiveSlice& slice) {
   shm::Control& control = *slice.control;
   put(control.slice, slice.name());
-  control.device_count = static_cast<uint32_t>(slice.use.what.parts.size());
-  for (size_t i = 0; i < slice.use.what.parts.size(); ++i) {
-    const SlicePart& part = slice.use.what.parts[i];
+  control.device_count = static_cast<uint32_t>(slice.record.slice.parts.size());
+  for (size_t i = 0; i < slice.record.slice.parts.size(); ++i) {
+    const SlicePart& part = slice.record.slice.parts[i];
     const NodeDevice* d = device(part.device);
     shm::ControlDevice& out = control.devices[i];
     memcpy(out.uuid, part.device.bytes.data(), sizeof out.uuid);
@@ -316,7 +316,7 @@ void Agent::fill_control(LiveSlice& slice) {
     out.context_bytes = d != nullptr && settings_.contexts_in_slice ? d->context.count : 0;
     out.gate.store(static_cast<uint64_t>(shm::Gate::open), std::memory_order_relaxed);
     out.share = part.share.basis_points;
-    out.policy = static_cast<uint32_t>(slice.use.what.policy);
+    out.policy = static_cast<uint32_t>(slice.record.slice.policy);
     out.memory = slice.limited() ? shm::Memory::limited : shm::Memory::not_limited;
   }
   control.epoch.fetch_add(1, std::memory_order_release);
@@ -329,7 +329,7 @@ void Agent::keep_report(LiveSlice& slice) {
 
 void Agent::note(const LiveSlice& slice) {
   Note n;
-  n.use = slice.use;
+  n.record = slice.record;
   n.boot_id = now().boot_id;
   n.command = slice.command;
   n.cgroup = slice.cgroup.has_value();
@@ -382,7 +382,7 @@ std::string Agent::environment_devices(const LiveSlice& slice, const std::string
   std::vector<std::string> machine(devices_.size()), granted;
   for (const NodeDevice& d : devices_)
     if (d.device.index < machine.size()) machine[d.device.index] = text(d.device.uuid);
-  for (const SlicePart& part : slice.use.what.parts) granted.push_back(text(part.device));
+  for (const SlicePart& part : slice.record.slice.parts) granted.push_back(text(part.device));
   const auto list = visible != nullptr ? std::optional<std::string_view>(*visible) : std::nullopt;
   return fmt::format("{}", fmt::join(visible_devices(machine, granted, list), ","));
 }

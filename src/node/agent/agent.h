@@ -13,8 +13,8 @@
 #include <functional>
 #include <memory>
 
+#include "ledger/reconcile.h"
 #include "ledger/store.h"
-#include "ledger/truth.h"
 #include "node/agent/live_slice.h"
 #include "node/agent/policies.h"
 #include "node/arbiter/arbiter.h"
@@ -152,7 +152,7 @@ class Agent {
   bool reclaim_slot(LiveSlice&, unsigned slot);
   void release_slot(LiveSlice&, unsigned slot);
   void add_attached(LiveSlice&, const ProcessId&, unsigned slot, Fd pidfd);
-  bool inhabited(LiveSlice&);
+  bool has_processes(LiveSlice&);
   void look_for_descendants(LiveSlice&);
   void kill_all(LiveSlice&);
   void end_if_over(uint64_t id);
@@ -161,7 +161,7 @@ class Agent {
 
   ledger::Observed observed() const;  // What lies there; who lives is not looked at.
   Outcome<void> agree(const ledger::Observed&);
-  bool adopt_slice(const ledger::Use& use);  // False: it is over.
+  bool adopt_slice(const ledger::UsageRecord& record);  // False: it is over.
   void recover_report(LiveSlice&);
   void reach_keeper();
   void watch_keeper();

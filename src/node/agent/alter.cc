@@ -79,7 +79,7 @@ Outcome<void> Agent::may_have(const LiveSlice& slice, const ledger::Terms& terms
   if (asked.memory && *asked.memory < smallest_memory)
     return failure(K::bad_request, "{} of memory is too little: the smallest slice is 1 MiB",
                    text(*asked.memory).c_str());
-  for (const SlicePart& part : slice.use.what.parts) {
+  for (const SlicePart& part : slice.record.slice.parts) {
     const NodeDevice* d = device(part.device);
     if (d == nullptr) continue;
     const Policy effective = policies_.of(part.device).effective;
@@ -99,11 +99,11 @@ Outcome<void> Agent::may_have(const LiveSlice& slice, const ledger::Terms& terms
 Outcome<void> Agent::shrink(LiveSlice& slice, Bytes memory) {
   if (!slice.limited() || !slice.report.page) return {};
   const auto quota_is = [&](Bytes quota) {
-    for (size_t i = 0; i < slice.use.what.parts.size(); ++i)
+    for (size_t i = 0; i < slice.record.slice.parts.size(); ++i)
       std::atomic_ref(slice.control->devices[i].quota).store(quota.count);
   };
   const auto too_full = [&]() -> std::optional<unsigned> {
-    for (unsigned i = 0; i < slice.use.what.parts.size(); ++i)
+    for (unsigned i = 0; i < slice.record.slice.parts.size(); ++i)
       if (used_of(slice, i) > memory.count) return i;
     return std::nullopt;
   };
@@ -112,19 +112,19 @@ Outcome<void> Agent::shrink(LiveSlice& slice, Bytes memory) {
     quota_is(memory);
     full = too_full();
     if (!full) return {};
-    quota_is(slice.use.what.parts[*full].memory);
+    quota_is(slice.record.slice.parts[*full].memory);
   }
   const uint64_t used = used_of(slice, *full);
   return failure(
       K::conflict, "slice {} uses {} of device {}, more than {}: {}. The least it can be given now is {}",
-      slice.name(), text(Bytes{used}).c_str(), device(slice.use.what.parts[*full].device)->device.index,
+      slice.name(), text(Bytes{used}).c_str(), device(slice.record.slice.parts[*full].device)->device.index,
       text(memory).c_str(), holders_of(slice, *full),
       text(Bytes{(used + (1 << 20) - 1) & ~uint64_t{(1 << 20) - 1}}).c_str());
 }
 
 Outcome<void> Agent::alter(LiveSlice& slice, const Alteration& asked, const std::string& by) {
   if (slice.stopping || slice.ended) return failure(K::conflict, "slice {} is ending", slice.name());
-  const ledger::Terms was = ledger::terms_of(slice.use.what);
+  const ledger::Terms was = ledger::terms_of(slice.record.slice);
   ledger::Terms terms = was;
   if (asked.memory) terms.memory = *asked.memory;
   if (asked.share) terms.share = *asked.share;
@@ -136,12 +136,12 @@ Outcome<void> Agent::alter(LiveSlice& slice, const Alteration& asked, const std:
   if (const auto good = may_have(slice, terms, asked); !good) return good;
   if (terms == was) return {};
 
-  const auto change = ledger_.alter(slice.use.id, terms, now(), most_shares());
+  const auto change = ledger_.alter(slice.record.id, terms, now(), most_shares());
   if (!change) return tl::unexpected(change.error());
   if (terms.memory < was.memory)
     if (const auto done = shrink(slice, terms.memory); !done) return done;
   const auto kept = ledger::post(ledger_, *store_, *change);
-  if (kept) slice.use = ledger_.living().at(slice.use.id);
+  if (kept) slice.record = ledger_.living().at(slice.record.id);
   fill_control(slice);
   if (!kept) return kept;
   note(slice);

@@ -42,7 +42,7 @@ void Agent::audit_work(const NodeDevice& d) {
     const auto living = slices_.find(had.slice);
     if (living == slices_.end()) continue;
     LiveSlice& slice = *living->second;
-    const auto& parts = slice.use.what.parts;
+    const auto& parts = slice.record.slice.parts;
     const auto part = std::ranges::find(parts, d.device.uuid, &SlicePart::device);
     if (part == parts.end() || slice.stopping || slice.frozen) continue;
     Measured& m = slice.measured[static_cast<size_t>(part - parts.begin())];

@@ -8,14 +8,14 @@
 namespace carve::node {
 namespace {
 
-bool enforced(const Slice& what) { return what.isolation == Isolation::memory_and_compute; }
+bool enforced(const Slice& granted) { return granted.isolation == Isolation::memory_and_compute; }
 
 share::Terms terms_of(const LiveSlice& slice, const SlicePart& part, size_t index) {
-  const Slice& what = slice.use.what;
+  const Slice& granted = slice.record.slice;
   // Nobody waits for one who has no entitlement: the rest, by a small weight.
-  if (!enforced(what)) return {.policy = Policy::native_burst_share};
-  share::Terms terms{what.policy, what.latency, part.share, share::Gang::none};
-  if (what.parts.size() > 1) terms.gang = index == 0 ? share::Gang::leads : share::Gang::follows;
+  if (!enforced(granted)) return {.policy = Policy::native_burst_share};
+  share::Terms terms{granted.policy, granted.latency, part.share, share::Gang::none};
+  if (granted.parts.size() > 1) terms.gang = index == 0 ? share::Gang::leads : share::Gang::follows;
   return terms;
 }
 
@@ -33,18 +33,18 @@ Arbiter* Agent::arbiter(const Uuid& uuid) const {
 }
 
 void Agent::for_arbiters_of(const LiveSlice& slice, const std::function<void(Arbiter&)>& call) {
-  for (const SlicePart& part : slice.use.what.parts)
+  for (const SlicePart& part : slice.record.slice.parts)
     if (Arbiter* a = arbiter(part.device)) call(*a);
 }
 
 // The slice is new, or asked for something else.
 void Agent::compute_changed(LiveSlice& slice) {
-  for (const SlicePart& part : slice.use.what.parts) arbitrate(part.device);
+  for (const SlicePart& part : slice.record.slice.parts) arbitrate(part.device);
 }
 
 void Agent::compute_ended(LiveSlice& slice) {
-  for_arbiters_of(slice, [&](Arbiter& a) { a.remove(slice.use.id); });
-  for (const SlicePart& part : slice.use.what.parts) arbitrate(part.device);
+  for_arbiters_of(slice, [&](Arbiter& a) { a.remove(slice.record.id); });
+  for (const SlicePart& part : slice.record.slice.parts) arbitrate(part.device);
 }
 
 // Arbitrates the device if anybody's share on it is enforced, and lets it be if nobody's is.
@@ -56,11 +56,11 @@ void Agent::arbitrate(const Uuid& uuid) {
   std::vector<Part> parts;
   bool any = false;
   for (const auto& [id, slice] : slices_) {
-    const auto& of_slice = slice->use.what.parts;
+    const auto& of_slice = slice->record.slice.parts;
     const auto part = std::ranges::find(of_slice, uuid, &SlicePart::device);
     if (part == of_slice.end() || slice->ended || !slice->control || !slice->report.work) continue;
     parts.push_back({slice.get(), static_cast<size_t>(part - of_slice.begin())});
-    any |= enforced(slice->use.what);
+    any |= enforced(slice->record.slice);
   }
   if (!any) {
     arbiters_.erase(uuid);
@@ -73,10 +73,10 @@ void Agent::arbitrate(const Uuid& uuid) {
     made = std::make_unique<Arbiter>(d->device.index, uuid, heartbeat_->arbiter[d->device.index],
                                      share::Tuning{});
   for (const auto& [slice, index] : parts) {
-    const share::Terms terms = terms_of(*slice, slice->use.what.parts[index], index);
-    if (made->change(slice->use.id, terms)) continue;
+    const share::Terms terms = terms_of(*slice, slice->record.slice.parts[index], index);
+    if (made->change(slice->record.id, terms)) continue;
     ArbiterClient who{
-        slice->use.id, terms, static_cast<unsigned>(index), &*slice->control, slice->report.work->process,
+        slice->record.id, terms, static_cast<unsigned>(index), &*slice->control, slice->report.work->process,
         nullptr};
     if (terms.gang != share::Gang::none) {
       if (slice->bond == nullptr) slice->bond = std::make_shared<GangBond>();

@@ -23,7 +23,7 @@ void Agent::leave() {
 
 void Agent::watch(LiveSlice& slice, Watched& process, void (Agent::*ended)(LiveSlice&, const ProcessId&)) {
   process.pidfd = open_process(process.id);
-  const auto call = [this, id = slice.use.id, process_id = process.id, ended] {
+  const auto call = [this, id = slice.record.id, process_id = process.id, ended] {
     if (const auto living = slices_.find(id); living != slices_.end())
       (this->*ended)(*living->second, process_id);
   };
@@ -39,24 +39,25 @@ void Agent::watch(LiveSlice& slice, Watched& process, void (Agent::*ended)(LiveS
 
 void Agent::watch_cgroup(LiveSlice& slice) {
   slice.cgroup->populated();  // Acknowledges what was before.
-  loop_.watch(slice.cgroup->events_fd(), EPOLLPRI, [this, id = slice.use.id](uint32_t) { end_if_over(id); });
+  loop_.watch(slice.cgroup->events_fd(), EPOLLPRI,
+              [this, id = slice.record.id](uint32_t) { end_if_over(id); });
 }
 
 void Agent::creator_ended(LiveSlice& slice, const ProcessId&) {
-  if (!slice.entered) end(slice.use.id, "who asked for it ended before anything ran in it");
+  if (!slice.entered) end(slice.record.id, "who asked for it ended before anything ran in it");
 }
 
 void Agent::root_ended(LiveSlice& slice, const ProcessId&) {
-  if (slice.cgroup ? slice.cgroup->populated() : inhabited(slice))
+  if (slice.cgroup ? slice.cgroup->populated() : has_processes(slice))
     event(slice.name(), "its program ended; processes that it left behind run on");
-  end_if_over(slice.use.id);
+  end_if_over(slice.record.id);
 }
 
 void Agent::supervisor_ended(LiveSlice& slice, const ProcessId&) {
-  if (!slice.entered) return end(slice.use.id, "who asked for it ended before anything ran in it");
+  if (!slice.entered) return end(slice.record.id, "who asked for it ended before anything ran in it");
   if (slice.cgroup) return;
-  if (inhabited(slice)) stop(slice, "its supervisor ended");
-  end_if_over(slice.use.id);
+  if (has_processes(slice)) stop(slice, "its supervisor ended");
+  end_if_over(slice.record.id);
 }
 
 void Agent::container_ended(LiveSlice& slice, const ProcessId& init) {
@@ -68,11 +69,11 @@ void Agent::container_ended(LiveSlice& slice, const ProcessId& init) {
     break;
   }
   note(slice);
-  end_if_over(slice.use.id);
+  end_if_over(slice.record.id);
 }
 
 // Whether anything lives in it.
-bool Agent::inhabited(LiveSlice& slice) {
+bool Agent::has_processes(LiveSlice& slice) {
   if (slice.cgroup && slice.cgroup->populated()) return true;
   if (!slice.attached.empty() || !slice.containers.empty()) return true;
   if (slice.cgroup || slice.persistent()) return false;
@@ -117,7 +118,7 @@ void Agent::kill_all(LiveSlice& slice) {
 }
 
 void Agent::stop(LiveSlice& slice, const std::string& why) {
-  const uint64_t id = slice.use.id;
+  const uint64_t id = slice.record.id;
   if (!slice.stopping) {
     slice.stopping = true;
     slice.why = why;
@@ -139,7 +140,7 @@ void Agent::end_if_over(uint64_t id) {
   LiveSlice& slice = *living->second;
   if (slice.persistent() && !slice.stopping) return;
   if (!slice.entered && !slice.stopping) return;
-  if (inhabited(slice)) return;
+  if (has_processes(slice)) return;
   end(id, slice.stopping ? slice.why : "its last process ended");
 }
 

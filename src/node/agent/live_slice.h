@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "ledger/use.h"
+#include "ledger/usage_record.h"
 #include "node/agent/note.h"
 #include "node/arbiter/arbiter.h"
 #include "node/slice/audit.h"
@@ -46,7 +46,7 @@ struct Watched {  // A process whose end matters.
 };
 
 struct LiveSlice {
-  ledger::Use use;
+  ledger::UsageRecord record;
   std::string command;
   Mapped<shm::Control> control;
   Report report;  // Empty where it was lost with its keeper: nobody can attach any more.
@@ -68,9 +68,9 @@ struct LiveSlice {
   bool stopping = false;
   std::string why;  // It is stopping.
 
-  const std::string& name() const { return use.what.name; }
-  bool persistent() const { return use.what.persistent; }
-  bool limited() const { return use.what.isolation != Isolation::none; }
+  const std::string& name() const { return record.slice.name; }
+  bool persistent() const { return record.slice.persistent; }
+  bool limited() const { return record.slice.isolation != Isolation::none; }
 };
 
 }  // namespace carve::node

@@ -40,10 +40,10 @@ void Agent::beat() {
   ++beats_;
   std::vector<uint64_t> over;
   for (const auto& [id, slice] : slices_) {
-    for (unsigned d = 0; d < slice->use.what.parts.size() && slice->report.page; ++d) {
+    for (unsigned d = 0; d < slice->record.slice.parts.size() && slice->report.page; ++d) {
       // A slice can write anything here; nobody holds more than the device has.
       const uint64_t used = shm::read(slice->report.page->budget[d]).used;
-      const NodeDevice* on = device(slice->use.what.parts[d].device);
+      const NodeDevice* on = device(slice->record.slice.parts[d].device);
       if (on != nullptr)
         slice->measured[d].peak = std::max(slice->measured[d].peak, std::min(Bytes{used}, on->device.native));
     }
@@ -58,7 +58,7 @@ void Agent::reconcile() {
   for (const auto& [uuid, arbiter] : arbiters_) arbiter->sample();
   if (sampler_->ask()) {
     for (const auto& [id, slice] : slices_) {
-      for (unsigned d = 0; d < slice->use.what.parts.size() && slice->report.page; ++d) {
+      for (unsigned d = 0; d < slice->record.slice.parts.size() && slice->report.page; ++d) {
         const shm::Word word = shm::read(slice->report.page->budget[d]);
         slice->measured[d].reading.used_before = word.used;
         slice->measured[d].reading.tag_before = word.tag;
@@ -99,8 +99,8 @@ void Agent::take_sample(const Sample& sample) {
     d.unmanaged_processes.clear();
     bool shared = false;
     for (const auto& [id, slice] : slices_)
-      shared |= std::ranges::find(slice->use.what.parts, d.device.uuid, &SlicePart::device) !=
-                slice->use.what.parts.end();
+      shared |= std::ranges::find(slice->record.slice.parts, d.device.uuid, &SlicePart::device) !=
+                slice->record.slice.parts.end();
     for (const ProcessUse& use : d.sample.processes) {
       const auto pid = static_cast<pid_t>(use.pid);
       LiveSlice* slice = slice_of(pid);
@@ -113,12 +113,14 @@ void Agent::take_sample(const Sample& sample) {
       }
       slice->process_truth[pid].count += use.used.count;
       audit(*slice, d, use);
-      const auto part = std::ranges::find(slice->use.what.parts, d.device.uuid, &SlicePart::device);
-      if (part == slice->use.what.parts.end()) continue;
-      slice->measured[static_cast<size_t>(part - slice->use.what.parts.begin())].sm_percent += use.sm_percent;
+      const auto part = std::ranges::find(slice->record.slice.parts, d.device.uuid, &SlicePart::device);
+      if (part == slice->record.slice.parts.end()) continue;
+      slice->measured[static_cast<size_t>(part - slice->record.slice.parts.begin())].sm_percent +=
+          use.sm_percent;
       // Contexts that the device's reserve pays for are not the slice's.
       const Bytes own = settings_.contexts_in_slice ? use.used : minus(use.used, d.context);
-      slice->measured[static_cast<size_t>(part - slice->use.what.parts.begin())].reading.truth += own.count;
+      slice->measured[static_cast<size_t>(part - slice->record.slice.parts.begin())].reading.truth +=
+          own.count;
     }
   }
   for (const auto& [id, slice] : slices_) {
@@ -138,8 +140,8 @@ void Agent::take_sample(const Sample& sample) {
 // Charges what the driver shows beyond the charges, or gives back what it shows no more.
 void Agent::settle(LiveSlice& slice) {
   if (!slice.report.page) return;
-  for (unsigned d = 0; d < slice.use.what.parts.size(); ++d) {
-    const NodeDevice* on = device(slice.use.what.parts[d].device);
+  for (unsigned d = 0; d < slice.record.slice.parts.size(); ++d) {
+    const NodeDevice* on = device(slice.record.slice.parts[d].device);
     if (on == nullptr || on->sample.processes_hidden || !on->sample.trouble.empty()) continue;
     Measured& m = slice.measured[d];
     const shm::Word word = shm::read(slice.report.page->budget[d]);
@@ -149,7 +151,7 @@ void Agent::settle(LiveSlice& slice) {
     const shm::LaneId lane{d, shm::Tag::agent, 0};
     const uint64_t charged = shm::holding(*slice.report.page, lane);
     uint64_t wanted = m.growth.wanted(charged, m.reading);
-    const Bytes quota = slice.use.what.parts[d].memory;
+    const Bytes quota = slice.record.slice.parts[d].memory;
     const bool beyond = slice.limited() && m.truth > quota;
     // Only told, not held against it: its calls alone count.
     if (beyond && settings_.over_quota == OverQuotaAct::report) wanted = 0;

@@ -82,7 +82,7 @@ struct NoteDocument {
     field("created_utc_ns", self.created_utc_ns);
     field("created_monotonic_ns", self.created_monotonic_ns);
     field("parts", self.parts);
-    field("before", self.before);
+    field("before", self.periods);
     field("creator", self.creator);
     field("root", self.root);
     field("supervisor", self.supervisor);
@@ -96,32 +96,32 @@ ProcessId process_of(const ProcessDocument& d) { return {static_cast<pid_t>(d.pi
 }  // namespace
 
 std::string write_note(const Note& note) {
-  const ledger::Use& use = note.use;
+  const ledger::UsageRecord& record = note.record;
   NoteDocument d;
-  d.id = use.id;
-  d.name = use.what.name;
-  d.request_id = use.what.request_id;
+  d.id = record.id;
+  d.name = record.slice.name;
+  d.request_id = record.slice.request_id;
   d.command = note.command;
   d.boot_id = note.boot_id;
-  d.created_boot_id = use.from.boot_id;
-  d.isolation = text(use.what.isolation);
-  d.policy = text(use.what.policy);
-  d.latency = text(use.what.latency);
-  d.application = use.what.application;
-  d.owner_uid = use.what.owner;
-  d.exclusive = use.what.exclusive;
-  d.container = use.what.persistent;
+  d.created_boot_id = record.from.boot_id;
+  d.isolation = text(record.slice.isolation);
+  d.policy = text(record.slice.policy);
+  d.latency = text(record.slice.latency);
+  d.application = record.slice.application;
+  d.owner_uid = record.slice.owner;
+  d.exclusive = record.slice.exclusive;
+  d.container = record.slice.persistent;
   d.cgroup = note.cgroup;
   d.entered = note.entered;
-  d.created_utc_ns = static_cast<uint64_t>(use.from.utc_ns);
-  d.created_monotonic_ns = static_cast<uint64_t>(use.from.monotonic_ns);
-  for (const SlicePart& s : use.what.parts)
+  d.created_utc_ns = static_cast<uint64_t>(record.from.utc_ns);
+  d.created_monotonic_ns = static_cast<uint64_t>(record.from.monotonic_ns);
+  for (const SlicePart& s : record.slice.parts)
     d.parts.push_back({text(s.device), s.memory.count, s.share.basis_points, s.spill.count});
-  for (const ledger::Period& p : use.before)
-    d.before.push_back({p.terms.memory.count, static_cast<uint64_t>(p.to.utc_ns),
-                        static_cast<uint64_t>(p.to.monotonic_ns), p.terms.share.basis_points,
-                        std::string(text(p.terms.policy)), std::string(text(p.terms.latency)),
-                        std::string(text(p.terms.isolation)), p.to.boot_id});
+  for (const ledger::Period& p : record.periods)
+    d.periods.push_back({p.terms.memory.count, static_cast<uint64_t>(p.to.utc_ns),
+                         static_cast<uint64_t>(p.to.monotonic_ns), p.terms.share.basis_points,
+                         std::string(text(p.terms.policy)), std::string(text(p.terms.latency)),
+                         std::string(text(p.terms.isolation)), p.to.boot_id});
   d.creator = document_of(note.creator);
   d.root = document_of(note.root);
   d.supervisor = document_of(note.supervisor);
@@ -138,31 +138,31 @@ std::optional<Note> read_note(const std::string& written) {
   const auto latency = parse_latency_class(d->latency);
   if (!isolation || !policy || !latency) return std::nullopt;
   Note note;
-  note.use.id = d->id;
+  note.record.id = d->id;
   note.boot_id = d->boot_id;
-  note.use.from = {static_cast<int64_t>(d->created_utc_ns), d->created_boot_id,
-                   static_cast<int64_t>(d->created_monotonic_ns)};
-  Slice& what = note.use.what;
-  what.name = d->name;
-  what.request_id = d->request_id;
-  what.owner = d->owner_uid;
-  what.exclusive = d->exclusive;
-  what.persistent = d->container;
-  what.isolation = *isolation;
-  what.policy = *policy;
-  what.latency = *latency;
-  what.application = d->application;
+  note.record.from = {static_cast<int64_t>(d->created_utc_ns), d->created_boot_id,
+                      static_cast<int64_t>(d->created_monotonic_ns)};
+  Slice& granted = note.record.slice;
+  granted.name = d->name;
+  granted.request_id = d->request_id;
+  granted.owner = d->owner_uid;
+  granted.exclusive = d->exclusive;
+  granted.persistent = d->container;
+  granted.isolation = *isolation;
+  granted.policy = *policy;
+  granted.latency = *latency;
+  granted.application = d->application;
   for (const PartDocument& s : d->parts) {
     const auto uuid = parse_uuid(s.device);
     if (!uuid) return std::nullopt;
-    what.parts.push_back({*uuid, {s.memory_bytes}, {s.share_bp}, {s.spill_bytes}});
+    granted.parts.push_back({*uuid, {s.memory_bytes}, {s.share_bp}, {s.spill_bytes}});
   }
-  for (const PeriodDocument& p : d->before) {
+  for (const PeriodDocument& p : d->periods) {
     const auto was_policy = parse_policy(p.policy);
     const auto was_latency = parse_latency_class(p.latency);
     const auto was_isolation = parse_isolation(p.isolation);
     if (!was_policy || !was_latency || !was_isolation) return std::nullopt;
-    note.use.before.push_back(
+    note.record.periods.push_back(
         {{{p.memory_bytes}, {p.share_bp}, *was_policy, *was_latency, *was_isolation},
          {static_cast<int64_t>(p.to_utc_ns), p.to_boot_id, static_cast<int64_t>(p.to_monotonic_ns)}});
   }

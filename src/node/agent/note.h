@@ -2,14 +2,14 @@
 // in the ledger nor in the Control page. With the pages it is enough to rebuild a ledger that was lost.
 #pragma once
 
-#include "ledger/use.h"
+#include "ledger/usage_record.h"
 #include "node/slice/identity.h"
 #include "wire/api/json.h"
 
 namespace carve::node {
 
 struct Note {
-  ledger::Use use;
+  ledger::UsageRecord record;
   std::string boot_id;  // In which it was written: pages of an earlier one are nobody's.
   std::string command;  // For people.
   bool cgroup = false;  // It has one of the agent's making.

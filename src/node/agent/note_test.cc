@@ -7,20 +7,20 @@ namespace {
 
 TEST(Note, says_again_what_was_noted) {
   Note note;
-  note.use.id = 9;
-  note.use.what = {.name = "a",
-                   .request_id = "r",
-                   .owner = 1000,
-                   .parts = {{Uuid{{5}}, 2_GiB, {3000}, 1_GiB}},
-                   .exclusive = true,
-                   .persistent = true,
-                   .isolation = Isolation::none,
-                   .policy = Policy::native_burst_share,
-                   .latency = LatencyClass::latency,
-                   .application = "web"};
-  note.use.from = {1'700'000'000'000'000'000, "boot", 55};
-  note.use.before = {{{1_GiB, {2000}, Policy::fixed_share, LatencyClass::batch, Isolation::memory},
-                      {1'700'000'000'000'000'009, "boot", 77}}};
+  note.record.id = 9;
+  note.record.slice = {.name = "a",
+                       .request_id = "r",
+                       .owner = 1000,
+                       .parts = {{Uuid{{5}}, 2_GiB, {3000}, 1_GiB}},
+                       .exclusive = true,
+                       .persistent = true,
+                       .isolation = Isolation::none,
+                       .policy = Policy::native_burst_share,
+                       .latency = LatencyClass::latency,
+                       .application = "web"};
+  note.record.from = {1'700'000'000'000'000'000, "boot", 55};
+  note.record.periods = {{{1_GiB, {2000}, Policy::fixed_share, LatencyClass::batch, Isolation::memory},
+                          {1'700'000'000'000'000'009, "boot", 77}}};
   note.boot_id = "boot 2";
   note.command = "train \"x\"\n";
   note.cgroup = note.entered = true;
@@ -30,7 +30,7 @@ TEST(Note, says_again_what_was_noted) {
   note.containers.push_back({{7, 8}, {{"", "/x"}, {"memory", "/y"}}, 99});
   const auto again = read_note(write_note(note));
   ASSERT_TRUE(again);
-  EXPECT_EQ(again->use, note.use);
+  EXPECT_EQ(again->record, note.record);
   EXPECT_EQ(again->boot_id, "boot 2");
   EXPECT_EQ(again->command, note.command);
   EXPECT_TRUE(again->cgroup && again->entered);

@@ -49,9 +49,9 @@ Json mount(const std::string& from, const std::string& to, bool writable = false
           {"options", {writable ? "rw" : "ro", "nosuid", "nodev", "bind"}}};
 }
 
-std::string joined_devices(const Slice& what) {
+std::string joined_devices(const Slice& granted) {
   std::string out;
-  for (const SlicePart& part : what.parts) out += (out.empty() ? "" : ",") + text(part.device);
+  for (const SlicePart& part : granted.parts) out += (out.empty() ? "" : ",") + text(part.device);
   return out;
 }
 
@@ -101,30 +101,30 @@ Outcome<void> open_door(const std::string& socket) {
   return {};
 }
 
-std::string cdi_spec(const Slice& what, const std::string& socket, const Paths& paths,
+std::string cdi_spec(const Slice& granted, const std::string& socket, const Paths& paths,
                      const std::vector<unsigned>& minors) {
   Json edits = {
-      {"env", {"CUDA_VISIBLE_DEVICES=" + joined_devices(what)}},
+      {"env", {"CUDA_VISIBLE_DEVICES=" + joined_devices(granted)}},
       {"mounts", mounts(socket, paths)},
       {"hooks",
        {{{"hookName", "createRuntime"},
          {"path", paths.programs + "/carve"},
-         {"args", {"carve", "--socket", socket, "hook", what.name}}}}},
+         {"args", {"carve", "--socket", socket, "hook", granted.name}}}}},
   };
   if (!minors.empty()) edits["deviceNodes"] = device_nodes(minors);
   const Json spec = {{"cdiVersion", "0.3.0"},
                      {"kind", cdi_kind},
-                     {"devices", {{{"name", what.name}, {"containerEdits", edits}}}}};
+                     {"devices", {{{"name", granted.name}, {"containerEdits", edits}}}}};
   return spec.dump(2) + "\n";
 }
 
-Outcome<void> write_cdi(const std::string& directory, const Slice& what, const std::string& socket,
+Outcome<void> write_cdi(const std::string& directory, const Slice& granted, const std::string& socket,
                         const Paths& paths, const std::vector<unsigned>& minors) {
   if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST)
     return failure(K::out_of_order, "cannot make the CDI directory {}: {}; choose another with --cdi-dir",
                    directory, strerror(errno));
-  const std::string path = file_of(directory, what.name), fresh = path + ".new";
-  const std::string spec = cdi_spec(what, socket, paths, minors);
+  const std::string path = file_of(directory, granted.name), fresh = path + ".new";
+  const std::string spec = cdi_spec(granted, socket, paths, minors);
   const Fd file(open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!file || write(file.get(), spec.data(), spec.size()) != static_cast<ssize_t>(spec.size()) ||
       rename(fresh.c_str(), path.c_str()) != 0)

@@ -64,8 +64,8 @@ bool start(Child& child, const std::string& libcuda, const std::string& uuid) {
 }  // namespace
 
 int measure_context_child(const char* libcuda, const char* uuid) {
-  const auto fail = [](const char* what) {
-    dprintf(1, "%s\n", what);
+  const auto fail = [](const char* granted) {
+    dprintf(1, "%s\n", granted);
     return 1;
   };
   unsetenv("LD_PRELOAD");

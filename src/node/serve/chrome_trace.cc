@@ -20,11 +20,11 @@ std::string quoted(const std::string& text) {
 
 std::string microseconds(int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
 
-std::string named(const char* what, unsigned process, uint64_t track, const std::string& name,
+std::string named(const char* granted, unsigned process, uint64_t track, const std::string& name,
                   uint64_t order) {
   return fmt::format(
       R"({{"ph":"M","name":"{}_name","pid":{},"tid":{},"args":{{"name":{}}}}},{}{{"ph":"M","name":"{}_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})",
-      what, process, track, quoted(name), "\n", what, process, track, order);
+      granted, process, track, quoted(name), "\n", granted, process, track, order);
 }
 
 // In the order in which they are drawn: by their beginnings, the longer one first. On one track a span lies

@@ -78,10 +78,10 @@ HttpAnswer trace(const Asked& a) {
     const std::string simulated = a.agent.settings().paths.sim_set.empty() ? "" : " (simulated)";
     names.devices.push_back({d.device.uuid, d.device.index, d.device.name + simulated});
   }
-  for (const ledger::Use& use : a.agent.ledger().ended())
-    if (a.may_see(use)) names.slices[use.id] = use.what.name;
+  for (const ledger::UsageRecord& record : a.agent.ledger().ended())
+    if (a.may_see(record)) names.slices[record.id] = record.slice.name;
   for (const auto& [id, slice] : a.agent.slices())
-    if (a.may_see(slice->use)) names.slices[id] = slice->name();
+    if (a.may_see(slice->record)) names.slices[id] = slice->name();
   const int64_t since = monotonic_ns() - *seconds * second;
   const std::vector<TraceSpan> all = a.agent.trace(since);
   const auto spans = std::span(all).last(std::min(all.size(), most_spans));
@@ -94,7 +94,7 @@ HttpAnswer events(const Asked& a) {
   api::EventList list;
   std::set<std::string> seen;  // Names of slices that the caller owns.
   for (const auto& [id, slice] : a.agent.slices())
-    if (a.may_see(slice->use)) seen.insert(slice->name());
+    if (a.may_see(slice->record)) seen.insert(slice->name());
   for (const Event& e : a.agent.events())
     if (a.sees_all() || seen.contains(e.slice))
       list.events.push_back({static_cast<uint64_t>(e.utc_ns), e.slice, e.text});

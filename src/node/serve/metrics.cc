@@ -128,7 +128,7 @@ std::string metrics_text(const Look& look) {
 
   std::vector<api::Slice> slices;
   for (const auto& [id, slice] : agent.slices())
-    if (look.may_see(slice->use)) slices.push_back(view(look, *slice, false));
+    if (look.may_see(slice->record)) slices.push_back(view(look, *slice, false));
   const auto each_part = [&](const auto& act) {
     for (const api::Slice& s : slices)
       for (const api::SlicePart& p : s.parts)

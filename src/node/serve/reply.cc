@@ -52,7 +52,7 @@ bool Asked::sees_all() const { return peer.uid == 0 || peer.uid == geteuid(); }
 
 Reply<LiveSlice*> Asked::named(const std::string& name) const {
   LiveSlice* slice = agent.find(name);
-  if (slice == nullptr || !may_see(slice->use))
+  if (slice == nullptr || !may_see(slice->record))
     return refuse(404, "carve:no-such-slice", "no such slice",
                   fmt::format("there is no slice '{}'; carve ps lists yours", name.substr(0, 80)));
   return slice;

@@ -51,9 +51,11 @@ struct Asked {
   int64_t started_ns;
 
   bool sees_all() const;  // Root, and whoever runs the agent.
-  bool may_see(const ledger::Use& use) const { return sees_all() || use.what.owner == peer.uid; }
+  bool may_see(const ledger::UsageRecord& record) const {
+    return sees_all() || record.slice.owner == peer.uid;
+  }
   Look look() const {
-    return {agent, [this](const ledger::Use& use) { return may_see(use); }};
+    return {agent, [this](const ledger::UsageRecord& record) { return may_see(record); }};
   }
 
   // The slice NAME, where the caller may see it; what is somebody else's does not exist for others.

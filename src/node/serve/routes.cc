@@ -58,7 +58,7 @@ HttpAnswer answer_metrics(const Agent& agent, const HttpRequest& request) {
                           "only /metrics is answered here; the API is on the agent's unix socket"));
   if (request.method != "GET")
     return problem(refuse(405, "carve:bad-request", "no such method", "metrics are read with GET"));
-  return {200, metrics_type, metrics_text({agent, [](const ledger::Use&) { return true; }})};
+  return {200, metrics_type, metrics_text({agent, [](const ledger::UsageRecord&) { return true; }})};
 }
 
 }  // namespace carve::node

@@ -13,10 +13,10 @@ HttpAnswer slices(const Asked& a) {
   api::SliceList list;
   const Look look = a.look();
   for (const auto& [id, slice] : a.agent.slices())
-    if (a.may_see(slice->use)) list.slices.push_back(view(look, *slice, false));
+    if (a.may_see(slice->record)) list.slices.push_back(view(look, *slice, false));
   if (a.request.query == "all=true")
-    for (const ledger::Use& use : a.agent.ledger().ended())
-      if (a.may_see(use)) list.slices.push_back(view(a.agent, use, false));
+    for (const ledger::UsageRecord& record : a.agent.ledger().ended())
+      if (a.may_see(record)) list.slices.push_back(view(a.agent, record, false));
   return document(list);
 }
 
@@ -24,8 +24,8 @@ HttpAnswer show(const Asked& a, const std::string& name) {
   const auto slice = a.named(name);
   if (slice) return document(view(a.look(), **slice, true));
   const auto& ended = a.agent.ledger().ended();
-  for (auto use = ended.rbegin(); use != ended.rend(); ++use)
-    if (use->what.name == name && a.may_see(*use)) return document(view(a.agent, *use, true));
+  for (auto record = ended.rbegin(); record != ended.rend(); ++record)
+    if (record->slice.name == name && a.may_see(*record)) return document(view(a.agent, *record, true));
   return problem(slice.error());
 }
 
@@ -104,9 +104,9 @@ HttpAnswer alter(const Asked& a, const std::string& name) {
 HttpAnswer stop(const Asked& a, const std::string& name) {
   const auto slice = a.named(name);
   if (!slice) return problem(slice.error());
-  const uint64_t id = (*slice)->use.id;
+  const uint64_t id = (*slice)->record.id;
   a.agent.stop(**slice, "stopped by " + who(a.peer));
-  if (LiveSlice* living = a.agent.find(name); living != nullptr && living->use.id == id)
+  if (LiveSlice* living = a.agent.find(name); living != nullptr && living->record.id == id)
     return document(view(a.look(), *living, true));
   return document(view(a.agent, a.agent.ledger().ended().back(), true));
 }

@@ -21,8 +21,8 @@ std::string joined(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(once, ", "));
 }
 
-std::vector<const ledger::Use*> living_on(const Agent& agent, const Uuid& device) {
-  std::vector<const ledger::Use*> out;
+std::vector<const ledger::UsageRecord*> living_on(const Agent& agent, const Uuid& device) {
+  std::vector<const ledger::UsageRecord*> out;
   const auto balance = agent.ledger().balances().find(device);
   if (balance == agent.ledger().balances().end()) return out;
   for (const auto& [id, part] : balance->second.held) out.push_back(&agent.ledger().living().at(id));
@@ -31,8 +31,8 @@ std::vector<const ledger::Use*> living_on(const Agent& agent, const Uuid& device
 
 api::Setting view(const Look& look, const Uuid& device, const Setting<Policy>& setting) {
   std::vector<std::string> names;
-  for (const ledger::Use* use : living_on(look.agent(), device))
-    if (setting.pending()) names.push_back(look.name_of(*use));
+  for (const ledger::UsageRecord* record : living_on(look.agent(), device))
+    if (setting.pending()) names.push_back(look.name_of(*record));
   return {std::string(text(setting.desired)), std::string(text(setting.effective)), joined(names)};
 }
 
@@ -42,21 +42,22 @@ std::string enforcement_on(const Look& look, const Uuid& device) {
   const auto& compute = look.compute(device);
   bool shared_out = false;
   std::vector<std::string> ungoverned;
-  for (const ledger::Use* use : living_on(look.agent(), device)) {
-    shared_out |= use->what.shares_compute();
+  for (const ledger::UsageRecord* record : living_on(look.agent(), device)) {
+    shared_out |= record->slice.shares_compute();
     if (!compute ||
-        std::ranges::find(compute->slices, use->id, &SliceCompute::slice) == compute->slices.end())
-      ungoverned.push_back(look.name_of(*use));
+        std::ranges::find(compute->slices, record->id, &SliceCompute::slice) == compute->slices.end())
+      ungoverned.push_back(look.name_of(*record));
   }
   if (!shared_out) return "";
   if (!ungoverned.empty()) return "not enforced: " + joined(ungoverned);
   return compute->arbitrated ? "library" : "not enforced";
 }
 
-std::optional<api::PartCompute> compute_of(const Look& look, const ledger::Use& use, const Uuid& device) {
+std::optional<api::PartCompute> compute_of(const Look& look, const ledger::UsageRecord& record,
+                                           const Uuid& device) {
   const auto& compute = look.compute(device);
   if (!compute) return std::nullopt;
-  const auto found = std::ranges::find(compute->slices, use.id, &SliceCompute::slice);
+  const auto found = std::ranges::find(compute->slices, record.id, &SliceCompute::slice);
   if (found == compute->slices.end()) return std::nullopt;
   const SliceCompute& c = *found;
   return api::PartCompute{c.as_of_ns, c.granted_bp,  c.achieved_1s_bp, c.achieved_60s_bp,
@@ -66,33 +67,33 @@ std::optional<api::PartCompute> compute_of(const Look& look, const ledger::Use& 
 }
 
 // The oldest first; each begins where the one before it ended.
-std::vector<api::Period> history_of(const ledger::Use& use) {
+std::vector<api::Period> history_of(const ledger::UsageRecord& record) {
   std::vector<api::Period> out;
-  auto from = static_cast<uint64_t>(use.from.utc_ns);
+  auto from = static_cast<uint64_t>(record.from.utc_ns);
   const auto add = [&](const ledger::Terms& t, uint64_t to) {
     out.push_back({from, to, t.memory.count, t.share.basis_points, std::string(text(t.policy)),
                    t.latency == LatencyClass::latency, std::string(text(t.isolation))});
     from = to;
   };
-  for (const ledger::Period& p : use.before) add(p.terms, static_cast<uint64_t>(p.to.utc_ns));
-  add(ledger::terms_of(use.what), use.to ? static_cast<uint64_t>(use.to->utc_ns) : 0);
+  for (const ledger::Period& p : record.periods) add(p.terms, static_cast<uint64_t>(p.to.utc_ns));
+  add(ledger::terms_of(record.slice), record.to ? static_cast<uint64_t>(record.to->utc_ns) : 0);
   return out;
 }
 
-api::Slice of_use(const Agent& agent, const ledger::Use& use, bool whole) {
-  const Slice& what = use.what;
+api::Slice of_record(const Agent& agent, const ledger::UsageRecord& record, bool whole) {
+  const Slice& granted = record.slice;
   api::Slice out;
-  out.name = what.name;
-  out.owner_uid = what.owner;
-  out.container = what.persistent;
-  out.exclusive = what.exclusive;
-  out.application = what.application;
-  out.isolation = text(what.isolation);
-  out.enforcement = what.isolation == Isolation::none ? "none" : "library";
-  out.policy = text(what.policy);
-  out.latency = what.latency == LatencyClass::latency;
-  out.created_ns = static_cast<uint64_t>(use.from.utc_ns);
-  for (const SlicePart& part : what.parts) {
+  out.name = granted.name;
+  out.owner_uid = granted.owner;
+  out.container = granted.persistent;
+  out.exclusive = granted.exclusive;
+  out.application = granted.application;
+  out.isolation = text(granted.isolation);
+  out.enforcement = granted.isolation == Isolation::none ? "none" : "library";
+  out.policy = text(granted.policy);
+  out.latency = granted.latency == LatencyClass::latency;
+  out.created_ns = static_cast<uint64_t>(record.from.utc_ns);
+  for (const SlicePart& part : granted.parts) {
     api::SlicePart shown;
     if (const NodeDevice* on = agent.device(part.device)) {
       shown.index = on->device.index;
@@ -106,10 +107,10 @@ api::Slice of_use(const Agent& agent, const ledger::Use& use, bool whole) {
     shown.spill_bytes = part.spill.count;
     out.parts.push_back(shown);
   }
-  if (whole) out.history = history_of(use);
+  if (whole) out.history = history_of(record);
   if (whole)
     for (const Event& e : agent.events())
-      if (e.slice == what.name) out.events.push_back({static_cast<uint64_t>(e.utc_ns), e.slice, e.text});
+      if (e.slice == granted.name) out.events.push_back({static_cast<uint64_t>(e.utc_ns), e.slice, e.text});
   return out;
 }
 
@@ -198,22 +199,22 @@ api::Device view(const Look& look, const NodeDevice& d) {
   uint64_t promised_bp = 0;
   for (const auto& [id, part] : balance->second.held) {
     out.granted_bytes += part.memory.count;
-    const Slice& what = agent.ledger().living().at(id).what;
+    const Slice& granted = agent.ledger().living().at(id).slice;
     out.share_granted_bp += part.share.basis_points;
-    if (what.shares_compute()) promised_bp += part.share.basis_points;
-    if (what.exclusive) out.exclusive_to = look.name_of(agent.ledger().living().at(id));
+    if (granted.shares_compute()) promised_bp += part.share.basis_points;
+    if (granted.exclusive) out.exclusive_to = look.name_of(agent.ledger().living().at(id));
   }
   out.compute_state = commitment(promised_bp, switch_ns);
   return out;
 }
 
 api::Slice view(const Look& look, const LiveSlice& slice, bool whole) {
-  api::Slice out = of_use(look.agent(), slice.use, whole);
+  api::Slice out = of_record(look.agent(), slice.record, whole);
   out.state = state_of(slice);
   out.command = slice.command;
   // As on the worst of its devices.
-  if (slice.use.what.shares_compute())
-    for (const SlicePart& part : slice.use.what.parts) {
+  if (slice.record.slice.shares_compute())
+    for (const SlicePart& part : slice.record.slice.parts) {
       const std::string on = enforcement_on(look, part.device);
       if (out.compute.empty() || out.compute == "library") out.compute = on;
     }
@@ -221,7 +222,7 @@ api::Slice view(const Look& look, const LiveSlice& slice, bool whole) {
     api::SlicePart& part = out.parts[d];
     if (slice.report.page) part.charged_bytes = shm::read(slice.report.page->budget[d]).used;
     if (slice.report.spill) part.spilled_bytes = shm::read(slice.report.spill->budget[d]).used;
-    part.compute = compute_of(look, slice.use, slice.use.what.parts[d].device);
+    part.compute = compute_of(look, slice.record, slice.record.slice.parts[d].device);
     part.used_bytes = slice.measured[d].truth.count;
     part.peak_bytes = std::max(slice.measured[d].peak.count, part.charged_bytes);
   }
@@ -230,11 +231,11 @@ api::Slice view(const Look& look, const LiveSlice& slice, bool whole) {
   return out;
 }
 
-api::Slice view(const Agent& agent, const ledger::Use& ended, bool whole) {
-  api::Slice out = of_use(agent, ended, whole);
+api::Slice view(const Agent& agent, const ledger::UsageRecord& ended, bool whole) {
+  api::Slice out = of_record(agent, ended, whole);
   out.state = "ended";
   out.ended_ns = ended.to ? static_cast<uint64_t>(ended.to->utc_ns) : 0;
-  out.ended_because = ended.why;
+  out.ended_because = ended.end_reason;
   return out;
 }
 

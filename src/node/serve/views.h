@@ -9,17 +9,17 @@
 namespace carve::node {
 
 // Whose slices the one who looks may know of; of others no name is told.
-using MaySee = std::function<bool(const ledger::Use&)>;
+using MaySee = std::function<bool(const ledger::UsageRecord&)>;
 
 // One look at the agent, by somebody: an arbiter, whose work asking disturbs, is asked once at most.
 class Look {
  public:
   Look(const Agent& agent, MaySee may_see) : agent_(agent), may_see_(std::move(may_see)) {}
   const Agent& agent() const { return agent_; }
-  std::string name_of(const ledger::Use& use) const {
-    return may_see_(use) ? use.what.name : "another user's slice";
+  std::string name_of(const ledger::UsageRecord& record) const {
+    return may_see_(record) ? record.slice.name : "another user's slice";
   }
-  bool may_see(const ledger::Use& use) const { return may_see_(use); }
+  bool may_see(const ledger::UsageRecord& record) const { return may_see_(record); }
   const std::optional<DeviceCompute>& compute(const Uuid& device) const {
     const auto known = compute_.find(device);
     return known != compute_.end() ? known->second
@@ -35,7 +35,7 @@ class Look {
 api::Node view_node(const Look&);
 api::Device view(const Look&, const NodeDevice&);
 api::Slice view(const Look&, const LiveSlice&, bool whole);
-api::Slice view(const Agent&, const ledger::Use& ended, bool whole);
+api::Slice view(const Agent&, const ledger::UsageRecord& ended, bool whole);
 api::Diagnosis diagnose(const Agent&);
 
 }  // namespace carve::node

@@ -43,8 +43,8 @@ Looks looks_of(pid_t pid) {
   const std::string folder = fmt::format("/proc/{}", pid);
   const std::string maps = read_file(folder + "/maps", 4 << 20).value_or("");
   const std::string environment = read_file(folder + "/environ").value_or("");
-  const auto has = [](const std::string& where, std::string_view what) {
-    return where.find(what) != std::string::npos;
+  const auto has = [](const std::string& where, std::string_view granted) {
+    return where.find(granted) != std::string::npos;
   };
   Looks looks;
   looks.our_library = has(maps, "/libcarve.so") || has(maps, "/lib/carve/shim/");

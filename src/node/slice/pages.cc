@@ -28,9 +28,9 @@ constexpr const char* heartbeat_name = "heartbeat";
 constexpr size_t in_pages(size_t size) { return (size + page - 1) & ~(page - 1); }
 
 template <class T>
-Outcome<Mapped<T>> map(int fd, const std::string& what, off_t from = 0) {
+Outcome<Mapped<T>> map(int fd, const std::string& granted, off_t from = 0) {
   void* at = mmap(nullptr, in_pages(sizeof(T)), PROT_READ | PROT_WRITE, MAP_SHARED, fd, from);
-  if (at == MAP_FAILED) return failure(K::out_of_order, "cannot map {}: {}", what, strerror(errno));
+  if (at == MAP_FAILED) return failure(K::out_of_order, "cannot map {}: {}", granted, strerror(errno));
   return Mapped<T>(static_cast<T*>(at));
 }
 

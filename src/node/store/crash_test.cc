@@ -133,7 +133,7 @@ TEST(Crash, a_kill_at_any_system_call_of_a_commit_keeps_what_was_promised_and_no
     // Asked for again, it is the same one, or a new one: never two.
     const auto again = ledger.grant(holding("new"), morning);
     ASSERT_TRUE(again);
-    EXPECT_EQ(std::get<ledger::Granted>(*again).use.id, 2u);
+    EXPECT_EQ(std::get<ledger::Granted>(*again).record.id, 2u);
     ++outcomes[fmt::format("{}{} said {}", granted ? "granted " : "", ended ? "ended" : "", words)];
   }
   EXPECT_GE(outcomes.size(), 4u) << "before, between write and word, and after";

@@ -14,7 +14,7 @@ namespace {
 using ledger::Change;
 using ledger::Ledger;
 using ledger::Stamp;
-using ledger::Use;
+using ledger::UsageRecord;
 using K = FailureKind;
 
 // Step n leads from version n to n + 1.
@@ -112,7 +112,7 @@ int insert(sqlite3* db, const ledger::DeviceSeen& seen) {
 }
 
 int insert(sqlite3* db, const ledger::Granted& granted) {
-  const Use& u = granted.use;
+  const UsageRecord& u = granted.record;
   Statement known(db, "SELECT 1 FROM use WHERE id = ?");
   known << static_cast<int64_t>(u.id);
   if (known.row()) return SQLITE_OK;
@@ -120,13 +120,13 @@ int insert(sqlite3* db, const ledger::Granted& granted) {
       db,
       "INSERT INTO use (id, name, request_id, owner, exclusive, persistent, isolation, policy, latency,"
       " from_utc, from_boot, from_mono, application) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  s << static_cast<int64_t>(u.id) << u.what.name << u.what.request_id << u.what.owner << u.what.exclusive
-    << u.what.persistent << static_cast<int64_t>(u.what.isolation) << static_cast<int64_t>(u.what.policy)
-    << static_cast<int64_t>(u.what.latency) << u.from.utc_ns << u.from.boot_id << u.from.monotonic_ns
-    << u.what.application;
+  s << static_cast<int64_t>(u.id) << u.slice.name << u.slice.request_id << u.slice.owner << u.slice.exclusive
+    << u.slice.persistent << static_cast<int64_t>(u.slice.isolation) << static_cast<int64_t>(u.slice.policy)
+    << static_cast<int64_t>(u.slice.latency) << u.from.utc_ns << u.from.boot_id << u.from.monotonic_ns
+    << u.slice.application;
   if (const int code = s.finished()) return code;
   int64_t position = 0;
-  for (const SlicePart& part : u.what.parts) {
+  for (const SlicePart& part : u.slice.parts) {
     Statement row(db, "INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?)");
     row << static_cast<int64_t>(u.id) << position++ << text(part.device)
         << static_cast<int64_t>(part.memory.count) << part.share.basis_points
@@ -134,7 +134,7 @@ int insert(sqlite3* db, const ledger::Granted& granted) {
     if (const int code = row.finished()) return code;
   }
   position = 0;
-  for (const ledger::Period& was : u.before) {  // Only where a lost ledger is built again.
+  for (const ledger::Period& was : u.periods) {  // Only where a lost ledger is built again.
     Statement period(db, "INSERT INTO period VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     period << static_cast<int64_t>(u.id) << position++ << static_cast<int64_t>(was.terms.memory.count)
            << was.terms.share.basis_points << static_cast<int64_t>(was.terms.policy)
@@ -156,10 +156,10 @@ int insert(sqlite3* db, const ledger::Altered& altered) {
       "s.use = u.id AND s.position = 0 WHERE u.id = ?");
   was << altered.when.utc_ns << altered.when.boot_id << altered.when.monotonic_ns << id;
   if (const int code = was.finished()) return code;
-  Statement use(db, "UPDATE use SET policy = ?, latency = ?, isolation = ? WHERE id = ?");
-  use << static_cast<int64_t>(t.policy) << static_cast<int64_t>(t.latency)
-      << static_cast<int64_t>(t.isolation) << id;
-  if (const int code = use.finished()) return code;
+  Statement record(db, "UPDATE use SET policy = ?, latency = ?, isolation = ? WHERE id = ?");
+  record << static_cast<int64_t>(t.policy) << static_cast<int64_t>(t.latency)
+         << static_cast<int64_t>(t.isolation) << id;
+  if (const int code = record.finished()) return code;
   Statement slices(db, "UPDATE slice SET memory = ?, share = ? WHERE use = ?");
   slices << static_cast<int64_t>(t.memory.count) << t.share.basis_points << id;
   return slices.finished();
@@ -276,7 +276,7 @@ Outcome<std::vector<Change>> SqliteStore::read() {
                        {static_cast<uint64_t>(d.number(4))}});
   }
 
-  std::map<uint64_t, Use> uses;
+  std::map<uint64_t, UsageRecord> records;
   Statement u(
       db_,
       "SELECT id, name, request_id, owner, exclusive, persistent, isolation, policy, latency, from_utc,"
@@ -285,43 +285,44 @@ Outcome<std::vector<Change>> SqliteStore::read() {
       " (SELECT id FROM use WHERE to_utc IS NOT NULL ORDER BY id DESC LIMIT ?)");
   u << static_cast<int64_t>(Ledger::most_ended);
   while (u.row()) {
-    Use use;
-    use.id = static_cast<uint64_t>(u.number(0));
-    use.what.name = u.text(1);
-    use.what.request_id = u.text(2);
-    use.what.owner = static_cast<uint32_t>(u.number(3));
-    use.what.exclusive = u.number(4) != 0;
-    use.what.persistent = u.number(5) != 0;
-    use.what.isolation = static_cast<Isolation>(u.number(6));
-    use.what.policy = static_cast<Policy>(u.number(7));
-    use.what.latency = static_cast<LatencyClass>(u.number(8));
-    if (!known(ledger::terms_of(use.what)))
-      return failure(K::out_of_order, "the ledger {} holds an unknown setting of '{}'", path_, use.what.name);
-    use.from = {u.number(9), u.text(10), u.number(11)};
-    if (!u.null(12)) use.to = Stamp{u.number(12), u.text(13), u.number(14)};
-    use.why = u.text(15);
-    use.what.application = u.text(16);
-    uses.emplace(use.id, std::move(use));
+    UsageRecord record;
+    record.id = static_cast<uint64_t>(u.number(0));
+    record.slice.name = u.text(1);
+    record.slice.request_id = u.text(2);
+    record.slice.owner = static_cast<uint32_t>(u.number(3));
+    record.slice.exclusive = u.number(4) != 0;
+    record.slice.persistent = u.number(5) != 0;
+    record.slice.isolation = static_cast<Isolation>(u.number(6));
+    record.slice.policy = static_cast<Policy>(u.number(7));
+    record.slice.latency = static_cast<LatencyClass>(u.number(8));
+    if (!known(ledger::terms_of(record.slice)))
+      return failure(K::out_of_order, "the ledger {} holds an unknown setting of '{}'", path_,
+                     record.slice.name);
+    record.from = {u.number(9), u.text(10), u.number(11)};
+    if (!u.null(12)) record.to = Stamp{u.number(12), u.text(13), u.number(14)};
+    record.end_reason = u.text(15);
+    record.slice.application = u.text(16);
+    records.emplace(record.id, std::move(record));
   }
 
   Statement s(db_, "SELECT use, device, memory, share, spill FROM slice ORDER BY use, position");
   while (s.row()) {
-    const auto use = uses.find(static_cast<uint64_t>(s.number(0)));
+    const auto record = records.find(static_cast<uint64_t>(s.number(0)));
     const auto uuid = parse_uuid(s.text(1));
     if (!uuid) return failure(K::out_of_order, "the ledger {} names a device '{}'", path_, s.text(1));
-    if (use != uses.end())
-      use->second.what.parts.push_back({*uuid,
-                                        {static_cast<uint64_t>(s.number(2))},
-                                        {static_cast<uint32_t>(s.number(3))},
-                                        {static_cast<uint64_t>(s.number(4))}});
+    if (record != records.end())
+      record->second.slice.parts.push_back({*uuid,
+                                            {static_cast<uint64_t>(s.number(2))},
+                                            {static_cast<uint32_t>(s.number(3))},
+                                            {static_cast<uint64_t>(s.number(4))}});
   }
   Statement p(
       db_,
       "SELECT use, memory, share, policy, latency, isolation, to_utc, to_boot, to_mono FROM period ORDER "
       "BY use, position");
   while (p.row()) {
-    const auto use = uses.find(static_cast<uint64_t>(p.number(0)));
-    if (use == uses.end()) continue;
+    const auto record = records.find(static_cast<uint64_t>(p.number(0)));
+    if (record == records.end()) continue;
     const ledger::Terms terms{{static_cast<uint64_t>(p.number(1))},
                               {static_cast<uint32_t>(p.number(2))},
                               static_cast<Policy>(p.number(3)),
@@ -329,8 +330,8 @@ Outcome<std::vector<Change>> SqliteStore::read() {
                               static_cast<Isolation>(p.number(5))};
     if (!known(terms))
       return failure(K::out_of_order, "the ledger {} holds an unknown setting of '{}'", path_,
-                     use->second.what.name);
-    auto& before = use->second.before;
+                     record->second.slice.name);
+    auto& before = record->second.periods;
     before.push_back({terms, {p.number(6), p.text(7), p.number(8)}});
     if (before.size() > Ledger::most_periods) before.erase(before.begin());
   }
@@ -341,7 +342,7 @@ Outcome<std::vector<Change>> SqliteStore::read() {
     device.reserved = {};
     out.emplace_back(ledger::DeviceSeen{device});
   }
-  for (auto& [id, use] : uses) out.emplace_back(ledger::Granted{std::move(use)});
+  for (auto& [id, record] : records) out.emplace_back(ledger::Granted{std::move(record)});
   for (const Device& device : devices) out.emplace_back(ledger::DeviceSeen{device});
   return out;
 }

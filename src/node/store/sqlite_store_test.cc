@@ -102,9 +102,9 @@ TEST(SqliteStore, remembers_every_change_of_a_slice_and_when_it_was) {
   const Ledger again = reread(*opened->store);
   EXPECT_EQ(again.living(), ledger.living());
   EXPECT_EQ(again.ended(), ledger.ended());
-  ASSERT_EQ(again.find("a")->before.size(), 3u);
-  EXPECT_EQ(again.find("a")->before[0].terms.memory, 2_GiB);
-  EXPECT_EQ(again.find("a")->before[1].to.utc_ns, morning.utc_ns + 2);
+  ASSERT_EQ(again.find("a")->periods.size(), 3u);
+  EXPECT_EQ(again.find("a")->periods[0].terms.memory, 2_GiB);
+  EXPECT_EQ(again.find("a")->periods[1].to.utc_ns, morning.utc_ns + 2);
   EXPECT_EQ(again.balances().at(device().uuid).free, 12_GiB);
 
   // And as a whole, where a lost ledger is built again from notes.
@@ -142,8 +142,8 @@ TEST(SqliteStore, a_ledger_of_before_there_were_changes_is_migrated) {
   ASSERT_EQ(opened->moved_aside, "");
   Ledger ledger = reread(*opened->store);
   ASSERT_NE(ledger.find("old"), nullptr);
-  EXPECT_EQ(ledger.find("old")->what.parts[0].share.basis_points, 3000u);
-  ledger::Terms terms = ledger::terms_of(ledger.find("old")->what);
+  EXPECT_EQ(ledger.find("old")->slice.parts[0].share.basis_points, 3000u);
+  ledger::Terms terms = ledger::terms_of(ledger.find("old")->slice);
   terms.share = {4000};
   ASSERT_TRUE(post(ledger, *opened->store, *ledger.alter(7, terms, morning)));
   EXPECT_EQ(reread(*opened->store).living(), ledger.living());
@@ -223,7 +223,7 @@ TEST(SqliteStore, a_ledger_of_the_first_schema_is_read_and_goes_on) {
   const auto changes = opened->store->read();
   ASSERT_TRUE(changes);
   ASSERT_EQ(changes->size(), 1u);
-  const auto& part = std::get<ledger::Granted>(changes->front()).use.what.parts.at(0);
+  const auto& part = std::get<ledger::Granted>(changes->front()).record.slice.parts.at(0);
   EXPECT_EQ(part.memory, 1_MiB);
   EXPECT_EQ(part.share.basis_points, 2500u);
   EXPECT_EQ(part.spill, 0_B);
@@ -264,7 +264,7 @@ TEST(SqliteStore, what_was_promised_survives_a_kill_at_any_moment) {
         const auto change = ledger.grant(holding(fmt::format("t{}", i), 1_MiB), morning);
         if (!change || !post(ledger, *opened->store, *change)) _exit(2);
         if (write(promised[1], &i, sizeof i) != sizeof i) _exit(3);
-        ledger::Terms more = ledger::terms_of(std::get<ledger::Granted>(*change).use.what);
+        ledger::Terms more = ledger::terms_of(std::get<ledger::Granted>(*change).record.slice);
         more.memory = 2_MiB;
         if (!post(ledger, *opened->store,
                   *ledger.alter(ledger.find(fmt::format("t{}", i))->id, more, morning)))

@@ -46,17 +46,17 @@ struct Period {
   friend bool operator==(const Period&, const Period&) = default;
 };
 
-struct Use {
+struct UsageRecord {
   uint64_t id = 0;  // Never used twice.
-  Slice what;       // As it is now, or was at its end.
+  Slice slice;      // As it is now, or was at its end.
   Stamp from;
   std::optional<Stamp> to;  // None: still held.
-  std::string why;          // It ended.
+  std::string end_reason;   // It ended.
   // What it was before, the oldest first: each period begins where the one before it ends, the first at
   // `from`; after the last of them comes `what`.
-  std::vector<Period> before;
+  std::vector<Period> periods;
 
-  friend bool operator==(const Use&, const Use&) = default;
+  friend bool operator==(const UsageRecord&, const UsageRecord&) = default;
 };
 
 }  // namespace carve::ledger
