@@ -124,15 +124,15 @@ Answer<std::string> Client::call(std::string_view method, std::string_view targe
   if (const auto error = exchange(socket_, request, response)) {
     if (error == beast::error::timeout)
       return tl::unexpected(
-          api::Problem{.type = "carve:no-answer",
-                       .title = "no answer",
+          api::Problem{.type = "carve:no-response",
+                       .title = "no response",
                        .status = 504,
                        .detail = fmt::format("the agent at {} did not answer within {} s; see its log",
                                              socket_, patience.count())});
     if (error.category() == boost::system::system_category())
       return tl::unexpected(unreachable(socket_, error.value()));
     return tl::unexpected(
-        api::Problem{.title = "no answer",
+        api::Problem{.title = "no response",
                      .status = 502,
                      .detail = fmt::format("the agent at {} broke off: {}", socket_, error.message())});
   }

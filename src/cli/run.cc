@@ -54,7 +54,8 @@ Answer<api::Slice> ask(const Client& client, const api::SliceRequest& request,
   bool told = false;
   for (;;) {
     auto slice = client.post<api::Slice>("/v1/slices", request);
-    if (slice || slice.error().type != "carve:does-not-fit" || std::chrono::steady_clock::now() >= deadline)
+    if (slice || slice.error().type != "carve:insufficient-capacity" ||
+        std::chrono::steady_clock::now() >= deadline)
       return slice;
     if (!told) fmt::print(stderr, "carve: waiting for room: {}\n", slice.error().detail);
     told = true;

@@ -12,16 +12,39 @@
 namespace carve {
 
 enum class FailureKind {
-  bad_request,    // The request itself is wrong; asking again gives the same answer.
-  not_permitted,  // Somebody else may ask for this.
-  not_found,
-  conflict,      // A name or an identity is taken.
-  no_room,       // Right, but nothing fits now; waiting can help.
-  out_of_order,  // The machine is at fault: disk full, device lost, ledger not writable.
+  invalid_argument,       // The request is wrong; repeating it gives the same answer.
+  permission_denied,      // Another caller may do this.
+  called_from_slice,      // Processes inside a slice may not manage slices.
+  not_found,              // No such object, or the caller may not see it.
+  already_exists,         // The name or the request id is taken.
+  failed_precondition,    // The object's state forbids it.
+  insufficient_capacity,  // The request is correct and nothing fits now; waiting can help.
+  unavailable,            // Disk full, device lost, ledger not writable.
 };
 
+// How a kind is shown: the problem type of the API and its HTTP status (docs/glossary.md, section 7).
+struct FailureKindText {
+  const char* type;
+  const char* title;
+  unsigned http_status;
+};
+constexpr FailureKindText shown(FailureKind kind) {
+  switch (kind) {
+    case FailureKind::invalid_argument: return {"carve:invalid-argument", "invalid argument", 400};
+    case FailureKind::permission_denied: return {"carve:permission-denied", "permission denied", 403};
+    case FailureKind::called_from_slice: return {"carve:called-from-slice", "called from a slice", 403};
+    case FailureKind::not_found: return {"carve:not-found", "not found", 404};
+    case FailureKind::already_exists: return {"carve:already-exists", "already exists", 409};
+    case FailureKind::failed_precondition: return {"carve:failed-precondition", "failed precondition", 409};
+    case FailureKind::insufficient_capacity:
+      return {"carve:insufficient-capacity", "insufficient capacity", 409};
+    case FailureKind::unavailable: break;
+  }
+  return {"carve:unavailable", "unavailable", 503};
+}
+
 struct Failure {
-  FailureKind kind = FailureKind::out_of_order;
+  FailureKind kind = FailureKind::unavailable;
   std::string sentence;
 };
 

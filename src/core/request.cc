@@ -16,25 +16,25 @@ Outcome<void> memory_rules(const Request& r) {
   using K = FailureKind;
   if (r.exclusive) {
     if (!std::holds_alternative<std::monostate>(r.memory))
-      return failure(K::bad_request, "an exclusive request takes whole devices: leave the memory out");
+      return failure(K::invalid_argument, "an exclusive request takes whole devices: leave the memory out");
     if (r.share.basis_points != 0)
-      return failure(K::bad_request, "an exclusive request takes whole devices: leave the compute out");
+      return failure(K::invalid_argument, "an exclusive request takes whole devices: leave the compute out");
     return {};
   }
   return std::visit(
       Cases{
           [](std::monostate) -> Outcome<void> {
-            return failure(K::bad_request, "how much memory? For example 4GiB, or 50% of a device");
+            return failure(K::invalid_argument, "how much memory? For example 4GiB, or 50% of a device");
           },
           [](PerDevice m) -> Outcome<void> {
             if (m.memory < smallest_memory)
-              return failure(K::bad_request, "{} of memory is too little: the smallest slice is 1 MiB",
+              return failure(K::invalid_argument, "{} of memory is too little: the smallest slice is 1 MiB",
                              text(m.memory).c_str());
             return {};
           },
           [&](InTotal m) -> Outcome<void> {
             if (m.memory.count == 0 || m.memory.count % (uint64_t{r.devices} << 20) != 0)
-              return failure(K::bad_request,
+              return failure(K::invalid_argument,
                              "{} in total does not divide equally over {} devices: the total must be a "
                              "multiple of {} MiB",
                              text(m.memory).c_str(), r.devices, r.devices);
@@ -42,7 +42,7 @@ Outcome<void> memory_rules(const Request& r) {
           },
           [](OfUsable m) -> Outcome<void> {
             if (m.part.basis_points == 0 || m.part > whole_device)
-              return failure(K::bad_request, "a part of a device's memory lies above 0% and up to 100%");
+              return failure(K::invalid_argument, "a part of a device's memory lies above 0% and up to 100%");
             return {};
           },
       },
@@ -53,16 +53,16 @@ Outcome<void> memory_rules(const Request& r) {
 Outcome<void> word_rules(const Request& r) {
   using K = FailureKind;
   if (r.models.size() > most_allowed_models)
-    return failure(K::bad_request, "{} models are allowed, at most {} can be told apart", r.models.size(),
-                   most_allowed_models);
+    return failure(K::invalid_argument, "{} models are allowed, at most {} can be told apart",
+                   r.models.size(), most_allowed_models);
   if (r.labels.size() > most_labels)
-    return failure(K::bad_request, "{} labels, and a request carries at most {}", r.labels.size(),
+    return failure(K::invalid_argument, "{} labels, and a request carries at most {}", r.labels.size(),
                    most_labels);
   const auto check = [](std::string_view what, std::string_view word, bool may_be_empty) -> Outcome<void> {
     if (word.size() > longest_label || (word.empty() && !may_be_empty) ||
         std::ranges::any_of(word, [](char c) { return c < ' ' || c > '~'; }))
-      return failure(K::bad_request, "'{}' is no {}: {} to {} printable ASCII characters", word.substr(0, 40),
-                     what, may_be_empty ? 0 : 1, longest_label);
+      return failure(K::invalid_argument, "'{}' is no {}: {} to {} printable ASCII characters",
+                     word.substr(0, 40), what, may_be_empty ? 0 : 1, longest_label);
     return {};
   };
   for (const std::string& m : r.models)
@@ -87,29 +87,30 @@ Outcome<Request> validated(Request r) {
   using K = FailureKind;
   if (!r.name.empty() && !is_name(r.name))
     return failure(
-        K::bad_request,
+        K::invalid_argument,
         "'{}' is no name for a slice: up to 63 of a-z, 0-9 and -, beginning with a letter or digit",
         r.name.substr(0, 80));
   if (r.request_id.size() > 128)
-    return failure(K::bad_request, "a request id has at most 128 characters, this one has {}",
+    return failure(K::invalid_argument, "a request id has at most 128 characters, this one has {}",
                    r.request_id.size());
   if (r.devices < 1 || r.devices > most_devices)
-    return failure(K::bad_request, "{} devices: a slice spans 1 to {} devices", r.devices, most_devices);
+    return failure(K::invalid_argument, "{} devices: a slice spans 1 to {} devices", r.devices, most_devices);
   if (r.share > whole_device)
-    return failure(K::bad_request, "the compute share of one device is at most 100%");
+    return failure(K::invalid_argument, "the compute share of one device is at most 100%");
   if (r.device && r.devices != 1)
-    return failure(K::bad_request, "one device is named, and {} devices are asked for: ask for 1", r.devices);
+    return failure(K::invalid_argument, "one device is named, and {} devices are asked for: ask for 1",
+                   r.devices);
   if (r.spill.count != 0 && (r.isolation == Isolation::none || r.exclusive))
-    return failure(K::bad_request,
+    return failure(K::invalid_argument,
                    "memory beyond the quota needs a quota: it goes neither with isolation none nor with an "
                    "exclusive request");
   if (r.isolation == Isolation::memory_and_compute && r.exclusive && r.share.basis_points == 0)
-    return failure(K::bad_request,
+    return failure(K::invalid_argument,
                    "an exclusive request has its devices' compute to itself: leave the isolation out");
   if (r.isolation == Isolation::memory_and_compute && r.share.basis_points == 0)
-    return failure(K::bad_request, "isolation memory+compute needs a compute share, such as 30%");
+    return failure(K::invalid_argument, "isolation memory+compute needs a compute share, such as 30%");
   if (r.spill.count % (1 << 20) != 0)
-    return failure(K::bad_request, "{} on the host: give whole MiB", text(r.spill).c_str());
+    return failure(K::invalid_argument, "{} on the host: give whole MiB", text(r.spill).c_str());
   if (const auto memory = memory_rules(r); !memory) return tl::unexpected(memory.error());
   if (const auto words = word_rules(r); !words) return tl::unexpected(words.error());
   return r;

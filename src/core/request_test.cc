@@ -66,7 +66,7 @@ TEST(Request, each_rule_refuses_with_a_sentence_that_names_the_value) {
     const auto checked = validated(r);
     ASSERT_FALSE(checked) << row.sentence;
     EXPECT_THAT(checked.error().sentence, HasSubstr(row.sentence));
-    EXPECT_EQ(checked.error().kind, FailureKind::bad_request);
+    EXPECT_EQ(checked.error().kind, FailureKind::invalid_argument);
   }
 }
 

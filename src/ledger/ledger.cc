@@ -69,11 +69,11 @@ void set_terms(Slice& slice, const Terms& t) {
 
 Outcome<Change> Ledger::see(const Device& device) const {
   if (device.reserved > device.native)
-    return failure(K::out_of_order, "device {}: {} cannot be reserved of {}", device.index,
+    return failure(K::unavailable, "device {}: {} cannot be reserved of {}", device.index,
                    text(device.reserved).c_str(), text(device.native).c_str());
   const auto known = balances_.find(device.uuid);
   if (known != balances_.end() && held_in_all(known->second) > device.native)
-    return failure(K::out_of_order, "device {} ({}): it has {}, and slices hold {} of it", device.index,
+    return failure(K::unavailable, "device {} ({}): it has {}, and slices hold {} of it", device.index,
                    text(device.uuid), text(device.native).c_str(), text(held_in_all(known->second)).c_str());
   return DeviceSeen{device};
 }
@@ -95,12 +95,12 @@ const UsageRecord* Ledger::find(std::string_view name) const {
 Outcome<void> Ledger::check(const UsageRecord& record, Share most) const {
   const Slice& slice = record.slice;
   if (slice.name.empty() || slice.parts.empty())
-    return failure(K::bad_request, "a slice has a name and at least one part");
+    return failure(K::invalid_argument, "a slice has a name and at least one part");
   if (find(slice.name) != nullptr)
-    return failure(K::conflict, "the name '{}' is taken by a living slice; choose another, or stop that one",
-                   slice.name);
+    return failure(K::already_exists,
+                   "the name '{}' is taken by a living slice; choose another, or stop that one", slice.name);
   if (find_by_request_id(slice.owner, slice.request_id) != nullptr)
-    return failure(K::conflict, "request '{}' was granted meanwhile; ask again", slice.request_id);
+    return failure(K::already_exists, "request '{}' was granted meanwhile; ask again", slice.request_id);
   std::set<Uuid> seen;
   for (const SlicePart& part : slice.parts) {
     const auto found = balances_.find(part.device);
@@ -108,12 +108,12 @@ Outcome<void> Ledger::check(const UsageRecord& record, Share most) const {
       return failure(K::not_found, "there is no device {} in the ledger", text(part.device));
     const Balance& b = found->second;
     if (!seen.insert(part.device).second)
-      return failure(K::bad_request, "device {} is named twice in one slice", b.device.index);
+      return failure(K::invalid_argument, "device {} is named twice in one slice", b.device.index);
     if (part.memory > b.free)
-      return failure(K::no_room, "device {}: {} needed, {} free", b.device.index, text(part.memory).c_str(),
-                     text(b.free).c_str());
+      return failure(K::insufficient_capacity, "device {}: {} needed, {} free", b.device.index,
+                     text(part.memory).c_str(), text(b.free).c_str());
     if (part.share.basis_points + uint64_t{shares_in_all(b).basis_points} > most.basis_points)
-      return failure(K::no_room, "device {}: {} of its compute needed, {} free", b.device.index,
+      return failure(K::insufficient_capacity, "device {}: {} of its compute needed, {} free", b.device.index,
                      text(part.share).c_str(), text(b.free_share).c_str());
   }
   return {};
@@ -124,8 +124,8 @@ Outcome<Change> Ledger::grant(const Slice& slice, const Stamp& now, Share most) 
   for (const UsageRecord& record : ended_)
     if (!slice.request_id.empty() && record.slice.owner == slice.owner &&
         record.slice.request_id == slice.request_id)
-      return failure(K::conflict, "this request was granted as '{}', which has ended: {}", record.slice.name,
-                     record.end_reason);
+      return failure(K::already_exists, "this request was granted as '{}', which has ended: {}",
+                     record.slice.name, record.end_reason);
   UsageRecord record{last_id_ + 1, slice, now, std::nullopt, {}, {}};
   if (const auto good = check(record, most); !good) return tl::unexpected(good.error());
   return Granted{std::move(record), most};
@@ -136,17 +136,18 @@ Outcome<Change> Ledger::alter(uint64_t id, const Terms& terms, const Stamp& now,
   if (found == living_.end()) return failure(K::not_found, "slice {} has ended already, or never was", id);
   const Slice& slice = found->second.slice;
   if (slice.exclusive)
-    return failure(K::bad_request, "slice {} has whole devices to itself: there is nothing to change",
+    return failure(K::invalid_argument, "slice {} has whole devices to itself: there is nothing to change",
                    slice.name);
   for (const SlicePart& part : slice.parts) {
     const Balance& b = balances_.at(part.device);
     if (terms.memory > part.memory && minus(terms.memory, part.memory) > b.free)
-      return failure(K::no_room, "device {}: {} more needed, {} free", b.device.index,
+      return failure(K::insufficient_capacity, "device {}: {} more needed, {} free", b.device.index,
                      text(minus(terms.memory, part.memory)).c_str(), text(b.free).c_str());
     const uint64_t others = shares_in_all(b).basis_points - part.share.basis_points;
     if (terms.share > part.share && others + terms.share.basis_points > most.basis_points)
-      return failure(K::no_room, "device {}: {} of its compute needed, {} free beside the others",
-                     b.device.index, text(terms.share).c_str(),
+      return failure(K::insufficient_capacity,
+                     "device {}: {} of its compute needed, {} free beside the others", b.device.index,
+                     text(terms.share).c_str(),
                      text(Share{static_cast<uint32_t>(10000 - std::min<uint64_t>(others, 10000))}).c_str());
   }
   return Altered{id, now, terms, most};
@@ -174,12 +175,12 @@ Outcome<void> Ledger::apply(const Change& change) {
     const UsageRecord& record = granted->record;
     if (const auto known = living_.find(record.id); known != living_.end()) {
       if (known->second == record) return {};  // The same grant, posted twice.
-      return failure(K::conflict,
+      return failure(K::failed_precondition,
                      "the ledger has moved on: slice {} was granted as '{}' meanwhile; ask again", record.id,
                      known->second.slice.name);
     }
     if (std::ranges::find(ended_, record.id, &UsageRecord::id) != ended_.end())
-      return failure(K::conflict, "the ledger has moved on: slice {} has come and gone; ask again",
+      return failure(K::failed_precondition, "the ledger has moved on: slice {} has come and gone; ask again",
                      record.id);
     last_id_ = std::max(last_id_, record.id);
     if (record.to) {  // Only out of a store: history.

@@ -168,7 +168,7 @@ TEST(Ledger, a_name_is_unique_among_the_living_and_free_afterwards) {
   ASSERT_TRUE(book.grant(holding("a", {{book.uuid(0), 1_GiB, {}}})));
   const auto again = book.grant(holding("a", {{book.uuid(0), 1_GiB, {}}}));
   ASSERT_FALSE(again);
-  EXPECT_EQ(again.error().kind, FailureKind::conflict);
+  EXPECT_EQ(again.error().kind, FailureKind::already_exists);
   ASSERT_TRUE(book.end("a"));
   EXPECT_TRUE(book.grant(holding("a", {{book.uuid(0), 1_GiB, {}}})));
 }
@@ -236,7 +236,7 @@ TEST(Ledger, random_histories_stay_balanced_and_survive_a_crash_at_every_step) {
     for (int step = 0; step < 120; ++step) {
       store.full = dice() % 10 == 0;
       const std::string before = written(ledger);
-      Outcome<Change> change = failure(FailureKind::bad_request, "nothing");
+      Outcome<Change> change = failure(FailureKind::invalid_argument, "nothing");
       const unsigned action = dice() % 10;
       if (action < 5) {
         Slice a = holding(fmt::format("t{}", dice() % 12), {});

@@ -12,7 +12,7 @@ namespace carve::ledger {
 class Memory : public Store {
  public:
   Outcome<void> write(const Change& change) override {
-    if (full) return failure(FailureKind::out_of_order, "the disk is full");
+    if (full) return failure(FailureKind::unavailable, "the disk is full");
     changes.push_back(change);
     return {};
   }

@@ -90,9 +90,9 @@ void add_lost_records(List& list, const Observed& seen) {
   for (const StateFileSeen& p : seen.state_files) {
     if (!p.record || list.after.find(p.name) != nullptr) continue;
     Ledger tried = list.after;
-    const auto fits = p.record->slice.name == p.name
-                          ? tried.apply(Granted{*p.record})
-                          : failure(FailureKind::conflict, "it is of a slice '{}'", p.record->slice.name);
+    const auto fits = p.record->slice.name == p.name ? tried.apply(Granted{*p.record})
+                                                     : failure(FailureKind::failed_precondition,
+                                                               "it is of a slice '{}'", p.record->slice.name);
     if (fits)
       list.add(DriftKind::record_lost, "slice " + p.name, p.name, "nothing: it was lost",
                "its note tells of " + told(terms_of(p.record->slice)), Granted{*p.record});

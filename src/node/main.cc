@@ -34,7 +34,7 @@ Surroundings surroundings() {
 
 int said(const Failure& f) {
   fmt::print(stderr, "carved: {}\n", f.sentence);
-  return f.kind == FailureKind::bad_request ? 2 : 1;
+  return f.kind == FailureKind::invalid_argument ? 2 : 1;
 }
 
 // Carries a sentence out of serve() to main().
@@ -49,7 +49,7 @@ int serve(const Options& options) {
   OR_SAY(sockets, make_directory(socket_dir, geteuid() == 0 ? 0755 : 0700));
   if (options.socket.size() + sizeof ".attach" - 1 > longest_socket_path)
     return said(
-        {FailureKind::bad_request,
+        {FailureKind::invalid_argument,
          fmt::format("--socket {}: with '.attach' it has {} characters; a unix socket's path has at most {}",
                      options.socket, options.socket.size() + 7, longest_socket_path)});
   OR_SAY(state_lock, hold_lock(options.state + "/lock", "the state " + options.state));
@@ -170,7 +170,7 @@ int main(int argc, char** argv) {
     case Options::Mode::agent: break;
   }
   if (!log::set_level(options->log_level))
-    return said({carve::FailureKind::bad_request,
+    return said({carve::FailureKind::invalid_argument,
                  fmt::format("--log-level {}: it is error, warning, info or debug", options->log_level)});
   sigprocmask(SIG_BLOCK, &ending, nullptr);
   // Each process in a slice costs a descriptor.

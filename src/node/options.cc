@@ -84,10 +84,10 @@ constexpr size_t most_labels = 64, longest_label = 253;
 Outcome<void> say_policy(Options& o, const std::string& option, const std::string& word) {
   const auto policy = parse_policy(word);
   if (!policy)
-    return failure(K::bad_request, "{} {}: it is fixed-share, guaranteed-burst-share or native-burst-share",
-                   option, word);
+    return failure(K::invalid_argument,
+                   "{} {}: it is fixed-share, guaranteed-burst-share or native-burst-share", option, word);
   if (o.policy && *o.policy != *policy)
-    return failure(K::bad_request, "{} {}: another option says {} already; say it once", option, word,
+    return failure(K::invalid_argument, "{} {}: another option says {} already; say it once", option, word,
                    text(*o.policy));
   o.policy = *policy;
   return {};
@@ -97,12 +97,12 @@ Outcome<void> say_label(Options& o, const std::string& word) {
   const size_t equal = word.find('=');
   if (equal == std::string::npos || equal == 0 || word.size() > 2 * longest_label ||
       std::ranges::any_of(word, [](char c) { return c < ' ' || c > '~'; }))
-    return failure(K::bad_request, "--label {}: it is KEY=VALUE, printable ASCII", word.substr(0, 80));
+    return failure(K::invalid_argument, "--label {}: it is KEY=VALUE, printable ASCII", word.substr(0, 80));
   const std::string key = word.substr(0, equal), value = word.substr(equal + 1);
   if (const auto known = o.labels.find(key); known != o.labels.end() && known->second != value)
-    return failure(K::bad_request, "--label {}: {} is {} already", word, key, known->second);
+    return failure(K::invalid_argument, "--label {}: {} is {} already", word, key, known->second);
   if (o.labels.size() == most_labels)
-    return failure(K::bad_request, "--label {}: a node has at most {} labels", word, most_labels);
+    return failure(K::invalid_argument, "--label {}: a node has at most {} labels", word, most_labels);
   if (key == policy_label)
     if (const auto good = say_policy(o, "--label " + key, value); !good) return good;
   o.labels[key] = value;
@@ -121,8 +121,8 @@ Outcome<void> say_metrics(Options& o, const std::string& word) {
   if (colon == std::string::npos || error != std::errc{} || end != word.data() + word.size() ||
       port > 65535 ||
       (inet_pton(AF_INET, host.c_str(), address) != 1 && inet_pton(AF_INET6, host.c_str(), address) != 1))
-    return failure(K::bad_request, "--metrics-listen {}: it is an address and a port, such as 127.0.0.1:9400",
-                   word);
+    return failure(K::invalid_argument,
+                   "--metrics-listen {}: it is an address and a port, such as 127.0.0.1:9400", word);
   o.metrics_host = host;
   o.metrics_port = static_cast<uint16_t>(port);
   return {};
@@ -164,42 +164,42 @@ constexpr Row rows[] = {
     {"--unshared", true,
      [](Options& o, const std::string& value) -> Outcome<void> {
        if (value != "allow" && value != "refuse")
-         return failure(K::bad_request, "--unshared {}: it is refuse or allow", value);
+         return failure(K::invalid_argument, "--unshared {}: it is refuse or allow", value);
        o.unshared = value == "allow";
        return {};
      }},
     {"--strategy", true,
      [](Options& o, const std::string& value) -> Outcome<void> {
        const auto strategy = parse_strategy(value);
-       if (!strategy) return failure(K::bad_request, "--strategy {}: it is binpack or spread", value);
+       if (!strategy) return failure(K::invalid_argument, "--strategy {}: it is binpack or spread", value);
        o.strategy = *strategy;
        return {};
      }},
     {"--reserve", true,
      [](Options& o, const std::string& value) -> Outcome<void> {
        const auto bytes = parse_bytes(value);
-       if (!bytes) return failure(K::bad_request, "--reserve {}: {}", value, bytes.error().sentence);
+       if (!bytes) return failure(K::invalid_argument, "--reserve {}: {}", value, bytes.error().sentence);
        o.reserve = *bytes;
        return {};
      }},
     {"--audit", true,
      [](Options& o, const std::string& value) -> Outcome<void> {
        const auto act = parse_audit_act(value);
-       if (!act) return failure(K::bad_request, "--audit {}: it is report, freeze or kill", value);
+       if (!act) return failure(K::invalid_argument, "--audit {}: it is report, freeze or kill", value);
        o.audit = *act;
        return {};
      }},
     {"--over-quota", true,
      [](Options& o, const std::string& value) -> Outcome<void> {
        const auto act = parse_over_quota_act(value);
-       if (!act) return failure(K::bad_request, "--over-quota {}: it is report, refuse or kill", value);
+       if (!act) return failure(K::invalid_argument, "--over-quota {}: it is report, refuse or kill", value);
        o.over_quota = *act;
        return {};
      }},
     {"--context-charge", true,
      [](Options& o, const std::string& value) -> Outcome<void> {
        if (value != "slice" && value != "reserve")
-         return failure(K::bad_request, "--context-charge {}: it is slice or reserve", value);
+         return failure(K::invalid_argument, "--context-charge {}: it is slice or reserve", value);
        o.contexts_in_slice = value == "slice";
        return {};
      }},
@@ -240,17 +240,17 @@ Outcome<Options> parse_options(int argc, char** argv, const Surroundings& surrou
     }
     const auto row = std::ranges::find(rows, name, &Row::name);
     if (row == std::end(rows))
-      return failure(K::bad_request, "there is no option {}; carved --help lists them", argv[i]);
-    if (valued && !row->takes_value) return failure(K::bad_request, "{} takes no value", name);
+      return failure(K::invalid_argument, "there is no option {}; carved --help lists them", argv[i]);
+    if (valued && !row->takes_value) return failure(K::invalid_argument, "{} takes no value", name);
     if (!valued && row->takes_value && i + 1 < argc) value = argv[++i];
     if (row->takes_value && value.empty())
-      return failure(K::bad_request, "{} needs a value; carved --help explains it", name);
+      return failure(K::invalid_argument, "{} needs a value; carved --help explains it", name);
     if (const auto good = row->say(o, value); !good) return tl::unexpected(good.error());
   }
   if (o.metrics_any && o.metrics_host.empty())
-    return failure(K::bad_request, "--metrics-listen-any goes with --metrics-listen HOST:PORT");
+    return failure(K::invalid_argument, "--metrics-listen-any goes with --metrics-listen HOST:PORT");
   if (!o.metrics_host.empty() && !o.metrics_any && !is_loopback(o.metrics_host))
-    return failure(K::bad_request,
+    return failure(K::invalid_argument,
                    "--metrics-listen {}: metrics name every slice, so only a loopback address is opened; "
                    "--metrics-listen-any opens this one",
                    o.metrics_host);

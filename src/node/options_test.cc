@@ -93,7 +93,7 @@ TEST(Options, wrong_ones_are_refused_with_a_sentence) {
     const auto o = parse(row.words, user);
     ASSERT_FALSE(o) << row.sentence;
     EXPECT_THAT(o.error().sentence, HasSubstr(row.sentence));
-    EXPECT_EQ(o.error().kind, FailureKind::bad_request);
+    EXPECT_EQ(o.error().kind, FailureKind::invalid_argument);
   }
 }
 

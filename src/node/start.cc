@@ -47,15 +47,15 @@ Outcome<void> make_set(const std::string& tool, const std::string& directory, co
   if (access(directory.c_str(), R_OK) == 0 && read_file(note).value_or("") == wanted) return {};
   const int status = run({tool, "create", directory, spec});
   if (status == 127)
-    return failure(K::out_of_order,
+    return failure(K::unavailable,
                    "--sim {}: {} is missing; build it: cmake --build build --target carve-sim", spec, tool);
   if (status != 0)
-    return failure(status == 2 ? K::bad_request : K::out_of_order,
+    return failure(status == 2 ? K::invalid_argument : K::unavailable,
                    "--sim {}: the simulated devices could not be made in {}; the reason stands above", spec,
                    directory);
   const Fd file(open(note.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!file || write(file.get(), wanted.data(), wanted.size()) != static_cast<ssize_t>(wanted.size()))
-    return failure(K::out_of_order, "cannot write {}: {}", note, strerror(errno));
+    return failure(K::unavailable, "cannot write {}: {}", note, strerror(errno));
   return {};
 }
 
@@ -64,30 +64,29 @@ Outcome<void> make_set(const std::string& tool, const std::string& directory, co
 Outcome<void> make_directory(const std::string& path, unsigned mode) {
   for (size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
     if (mkdir(path.substr(0, at).c_str(), 0755) != 0 && errno != EEXIST)
-      return failure(K::out_of_order, "cannot make the directory {}: {}", path.substr(0, at),
-                     strerror(errno));
+      return failure(K::unavailable, "cannot make the directory {}: {}", path.substr(0, at), strerror(errno));
   if (mkdir(path.c_str(), mode) != 0 && errno != EEXIST)
-    return failure(K::out_of_order, "cannot make the directory {}: {}", path, strerror(errno));
+    return failure(K::unavailable, "cannot make the directory {}: {}", path, strerror(errno));
   struct stat info {};
   if (stat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
-    return failure(K::out_of_order, "{} is no directory", path);
+    return failure(K::unavailable, "{} is no directory", path);
   if (access(path.c_str(), W_OK) != 0)
-    return failure(K::not_permitted,
+    return failure(K::permission_denied,
                    "no permission to write in {}: choose another directory, or run as its owner", path);
   return {};
 }
 
 Outcome<Fd> hold_lock(const std::string& path, const std::string& granted) {
   Fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd) return failure(K::out_of_order, "cannot open {}: {}", path, strerror(errno));
+  if (!fd) return failure(K::unavailable, "cannot open {}: {}", path, strerror(errno));
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     std::string holder = read_file(path).value_or("");
     while (!holder.empty() && holder.back() == '\n') holder.pop_back();
-    return failure(K::conflict, "another agent, process {}, has {} already", holder, granted);
+    return failure(K::failed_precondition, "another agent, process {}, has {} already", holder, granted);
   }
   const std::string pid = std::to_string(getpid()) + "\n";
   if (ftruncate(fd.get(), 0) != 0 || write(fd.get(), pid.data(), pid.size()) < 0)
-    return failure(K::out_of_order, "cannot write {}: {}", path, strerror(errno));
+    return failure(K::unavailable, "cannot write {}: {}", path, strerror(errno));
   return fd;
 }
 
@@ -120,7 +119,8 @@ Outcome<std::vector<Fd>> claim(const std::vector<std::string>& names) {
     const Fd to(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (connect(to.get(), generic, size) == 0)
       getsockopt(to.get(), SOL_SOCKET, SO_PEERCRED, &holder, &credentials);
-    return failure(K::conflict, "another agent, process {}, serves these devices already ({}): stop it first",
+    return failure(K::failed_precondition,
+                   "another agent, process {}, serves these devices already ({}): stop it first",
                    holder.pid != 0 ? std::to_string(holder.pid) : "unknown", name);
   }
   return held;
@@ -129,7 +129,7 @@ Outcome<std::vector<Fd>> claim(const std::vector<std::string>& names) {
 Outcome<Paths> find_paths(const Options& options) {
   char self[4096] = "";
   const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-  if (length <= 0) return failure(K::out_of_order, "cannot read /proc/self/exe: {}", strerror(errno));
+  if (length <= 0) return failure(K::unavailable, "cannot read /proc/self/exe: {}", strerror(errno));
   Paths paths;
   paths.programs = directory_of(std::string(self, static_cast<size_t>(length)));
   const std::string ours = directory_of(paths.programs) + "/lib/carve";
@@ -146,7 +146,7 @@ Outcome<Paths> find_paths(const Options& options) {
   // As /dev is for a real device: whoever is granted a slice must be able to reach it. What else lies in the
   // state is readable by its owner alone.
   if (chmod(options.state.c_str(), 0711) != 0)
-    return failure(K::not_permitted, "cannot open {} to the programs of others: {}", options.state,
+    return failure(K::permission_denied, "cannot open {} to the programs of others: {}", options.state,
                    strerror(errno));
   setenv("SIMGPU_DIR", paths.sim_set.c_str(), 1);
   return paths;
@@ -158,7 +158,7 @@ Outcome<std::vector<NodeDevice>> find_devices(Nvml& nvml, const Options& options
   for (const std::string& sentence : said) log::error("{}", sentence);
   if (!found) return tl::unexpected(found.error());
   if (found->empty())
-    return failure(K::out_of_order, "the driver shows no device; simulate some with --sim a10x2");
+    return failure(K::unavailable, "the driver shows no device; simulate some with --sim a10x2");
   std::vector<NodeDevice> out;
   for (const Device& d : *found) {
     NodeDevice device;
@@ -183,9 +183,10 @@ Outcome<std::optional<place::Topology>> find_topology(const Nvml& nvml, const Op
   const auto count = static_cast<unsigned>(devices.size());
   if (!options.topology.empty()) {
     const auto matrix = read_file(options.topology, 1 << 20);
-    if (!matrix) return failure(K::bad_request, "--topology {}: cannot be read", options.topology);
+    if (!matrix) return failure(K::invalid_argument, "--topology {}: cannot be read", options.topology);
     const auto read = place::Topology::read(*matrix, count);
-    if (!read) return failure(K::bad_request, "--topology {}: {}", options.topology, read.error().sentence);
+    if (!read)
+      return failure(K::invalid_argument, "--topology {}: {}", options.topology, read.error().sentence);
     return *read;
   }
   std::vector<unsigned> indexes;
@@ -216,7 +217,7 @@ Outcome<Fd> open_metrics(const std::string& host, uint16_t& port) {
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (!fd || bind(fd.get(), address, size) != 0 || listen(fd.get(), 64) != 0 ||
       getsockname(fd.get(), address, &size) != 0)
-    return failure(K::out_of_order, "--metrics-listen {}:{}: {}", host, port, strerror(errno));
+    return failure(K::unavailable, "--metrics-listen {}:{}: {}", host, port, strerror(errno));
   port = ntohs(is_four ? four.sin_port : six.sin6_port);
   return fd;
 }
@@ -227,7 +228,7 @@ Outcome<Fd> open_api(const std::string& path) {
   if (geteuid() == 0)
     if (const group* carve = getgrnam("carve");
         carve != nullptr && chown(path.c_str(), 0, carve->gr_gid) != 0)
-      return failure(K::out_of_order, "cannot give {} to the group carve: {}", path, strerror(errno));
+      return failure(K::unavailable, "cannot give {} to the group carve: {}", path, strerror(errno));
   return fd;
 }
 

@@ -36,8 +36,8 @@ Outcome<Topology> Topology::of(unsigned devices, std::span<const Wire> wires) {
   for (size_t row = 0; row < wires.size(); ++row) {
     const auto [a, b, link] = wires[row];
     const auto wrong = [&](std::string_view why) {
-      return failure(FailureKind::bad_request, "topology, row {}: device {} to device {}: {}", row + 1, a, b,
-                     why);
+      return failure(FailureKind::invalid_argument, "topology, row {}: device {} to device {}: {}", row + 1,
+                     a, b, why);
     };
     if (devices > max_node_devices || a >= devices || b >= devices)
       return wrong(fmt::format("the node has {} devices, counted from 0", devices));
@@ -56,7 +56,7 @@ Outcome<Topology> Topology::of(unsigned devices, std::span<const Wire> wires) {
       for (unsigned by = 0; by < devices; ++by)
         if (pcie(a, b) && pcie(a, by) && pcie(by, b) &&
             out.link(a, b) < std::min(out.link(a, by), out.link(by, b)))
-          return failure(FailureKind::bad_request,
+          return failure(FailureKind::invalid_argument,
                          "topology: devices {} and {} share {} with device {}, and {} with each other", a, b,
                          text(std::min(out.link(a, by), out.link(by, b))), by, text(out.link(a, b)));
   return out;

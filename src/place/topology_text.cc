@@ -53,7 +53,7 @@ std::optional<unsigned> device_of(std::string_view name) {
 Outcome<Topology> Topology::read(std::string_view matrix, unsigned devices) {
   size_t line_number = 0;
   const auto wrong = [&](std::string_view why) {
-    return failure(FailureKind::bad_request, "line {}: {}", line_number, why);
+    return failure(FailureKind::invalid_argument, "line {}: {}", line_number, why);
   };
   std::vector<unsigned> columns;
   std::vector<Wire> wires;
@@ -101,10 +101,10 @@ Outcome<Topology> Topology::read(std::string_view matrix, unsigned devices) {
     }
   }
   if (columns.size() != devices)
-    return failure(FailureKind::bad_request, "{} devices in its heading, and the node has {}", columns.size(),
-                   devices);
+    return failure(FailureKind::invalid_argument, "{} devices in its heading, and the node has {}",
+                   columns.size(), devices);
   for (const unsigned device : columns)
-    if ((told >> device & 1) == 0) return failure(FailureKind::bad_request, "GPU{} has no line", device);
+    if ((told >> device & 1) == 0) return failure(FailureKind::invalid_argument, "GPU{} has no line", device);
   return of(devices, wires);
 }
 

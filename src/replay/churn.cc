@@ -45,10 +45,10 @@ Outcome<Churned> churn(const Cluster& cluster, const Trace& trace, Strategy stra
   Wide occupied = 0;
   for (const Pod& p : trace.pods) occupied += Wide{p.demand()} * (own ? own_lifetime(p, plan) : hour);
   if (own && std::ranges::all_of(trace.pods, [](const Pod& p) { return p.deleted == 0; }))
-    return failure(FailureKind::bad_request, "trace '{}' tells no creation_time and deletion_time",
+    return failure(FailureKind::invalid_argument, "trace '{}' tells no creation_time and deletion_time",
                    trace.name);
   if (occupied == 0)
-    return failure(FailureKind::bad_request, "trace '{}' asks for no device at all", trace.name);
+    return failure(FailureKind::invalid_argument, "trace '{}' asks for no device at all", trace.name);
   // Mean gap between arrivals: occupied / pods / (load * capacity).
   const auto gap = static_cast<uint64_t>(occupied / trace.pods.size() * 1000 / plan.load_permille /
                                          (cluster.devices() * 1000));

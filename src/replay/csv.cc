@@ -38,7 +38,7 @@ Outcome<Csv> Csv::open(const std::string& path, std::vector<std::string_view> co
   csv.columns_ = std::move(columns);
   csv.file_.reset(std::fopen(path.c_str(), "re"));
   if (!csv.file_)
-    return failure(FailureKind::bad_request, "{}: cannot be opened: {}", path, std::strerror(errno));
+    return failure(FailureKind::invalid_argument, "{}: cannot be opened: {}", path, std::strerror(errno));
   const auto header = csv.read_line();
   if (!header) return tl::unexpected(header.error());
   if (!*header) return csv.wrong("the file is empty: its first line must name the columns");

@@ -30,7 +30,7 @@ class Csv {
 
   template <class... A>
   tl::unexpected<Failure> wrong(fmt::format_string<A...> form, A&&... values) const {
-    return failure(FailureKind::bad_request, "{}:{}: {}", path_, line_,
+    return failure(FailureKind::invalid_argument, "{}:{}: {}", path_, line_,
                    fmt::format(form, std::forward<A>(values)...));
   }
 

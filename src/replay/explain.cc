@@ -74,7 +74,7 @@ Outcome<Pod> parse_request(std::string_view text, const std::vector<std::string_
   pod.devices = 1, pod.milli = 1000;
   bool said_milli = false;
   const auto wrong = [&](std::string_view part, std::string_view why) {
-    return failure(FailureKind::bad_request, "the request '{}': {}", part.substr(0, 60), why);
+    return failure(FailureKind::invalid_argument, "the request '{}': {}", part.substr(0, 60), why);
   };
   for (std::string_view rest = text; !rest.empty();) {
     const size_t comma = std::min(rest.find(','), rest.size());

@@ -129,7 +129,7 @@ Json& Json::operator=(Json&&) noexcept = default;
 
 Outcome<Json> parse_json(std::string_view text, const std::string& name) {
   Tree tree(text, name);
-  if (!tree.read()) return failure(FailureKind::bad_request, "{}", tree.complaint);
+  if (!tree.read()) return failure(FailureKind::invalid_argument, "{}", tree.complaint);
   return std::move(tree.root);
 }
 

@@ -275,25 +275,25 @@ Outcome<Snapshot> parse_snapshot(std::string_view text, const std::string& name)
         r.wrong(at, path + ".name", fmt::format("'{}' is the name of held[{}] too", one.name, entry->second));
       out.held.push_back(std::move(one));
     }
-  if (!r.good()) return failure(K::bad_request, "{}", r.complaint);
-  if (out.nodes.empty()) return failure(K::bad_request, "{}: not one node", name);
+  if (!r.good()) return failure(K::invalid_argument, "{}", r.complaint);
+  if (out.nodes.empty()) return failure(K::invalid_argument, "{}: not one node", name);
   return out;
 }
 
 Outcome<Snapshot> read_snapshot(const std::string& path) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);
-  if (!file) return failure(K::bad_request, "{}: cannot be opened: {}", path, std::strerror(errno));
+  if (!file) return failure(K::invalid_argument, "{}: cannot be opened: {}", path, std::strerror(errno));
   std::string text;
   for (size_t got = 1; got != 0;) {
     const size_t before = text.size();
     if (before > largest_file)
-      return failure(K::bad_request, "{}: has more than {} MiB", path, largest_file >> 20);
+      return failure(K::invalid_argument, "{}: has more than {} MiB", path, largest_file >> 20);
     text.resize(before + (1 << 16));
     got = std::fread(text.data() + before, 1, 1 << 16, file.get());
     text.resize(before + got);
   }
   if (std::ferror(file.get()) != 0)
-    return failure(K::bad_request, "{}: cannot be read: {}", path, std::strerror(errno));
+    return failure(K::invalid_argument, "{}: cannot be read: {}", path, std::strerror(errno));
   return parse_snapshot(text, path);
 }
 

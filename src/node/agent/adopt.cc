@@ -19,7 +19,7 @@ Outcome<void> Agent::adopt(bool rebuild) {
   if (!remembered) return tl::unexpected(remembered.error());
   for (const ledger::Change& change : *remembered)
     if (const auto good = ledger_.apply(change); !good)
-      return failure(FailureKind::out_of_order, "the ledger contradicts itself: {}", good.error().sentence);
+      return failure(FailureKind::unavailable, "the ledger contradicts itself: {}", good.error().sentence);
 
   // What can be said before anybody was looked for; then everybody who lives is taken over; then the rest.
   ledger::Observed seen = observed();
@@ -55,7 +55,7 @@ ledger::Observed Agent::observed() const {
 Outcome<void> Agent::agree(const ledger::Observed& seen) {
   using D = ledger::DriftKind;
   for (const ledger::Drift& d : ledger::find_drift(ledger_, seen, now())) {
-    if (d.kind == D::device_too_small) return failure(FailureKind::out_of_order, "{}", d.truth);
+    if (d.kind == D::device_too_small) return failure(FailureKind::unavailable, "{}", d.truth);
     if (d.kind == D::device_unknown || d.kind == D::device_differs)
       log::info("{}", sentence(d));  // At every first start, or because somebody chose so.
     else

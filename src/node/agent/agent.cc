@@ -207,21 +207,23 @@ Outcome<const LiveSlice*> Agent::grant(Request request, const Peer& creator) {
   if (const ledger::UsageRecord* record = ledger_.find_by_request_id(request.owner, request.request_id))
     if (const auto living = slices_.find(record->id); living != slices_.end()) return living->second.get();
   if (!request.name.empty() && find(request.name) != nullptr)
-    return failure(K::conflict, "the name '{}' is taken by a living slice; choose another, or stop that one",
+    return failure(K::already_exists,
+                   "the name '{}' is taken by a living slice; choose another, or stop that one",
                    request.name);
   if (slices_.size() >= most_slices)
-    return failure(K::no_room, "{} slices live on this machine, the most there can be", most_slices);
+    return failure(K::insufficient_capacity, "{} slices live on this machine, the most there can be",
+                   most_slices);
   if (request.persistent && access((settings_.paths.shims + "/libcuda.so.1").c_str(), R_OK) != 0)
-    return failure(K::out_of_order,
+    return failure(K::unavailable,
                    "containers need our libraries in {}, and they are not there: build or install them",
                    settings_.paths.shims);
   struct sysinfo host {};
   if (sysinfo(&host) == 0 && request.spill.count / host.mem_unit > host.totalram / request.devices)
-    return failure(K::bad_request, "{} on the host for each of {} device{}: this machine has {} in all",
+    return failure(K::invalid_argument, "{} on the host for each of {} device{}: this machine has {} in all",
                    text(request.spill).c_str(), request.devices, request.devices == 1 ? "" : "s",
                    text(Bytes{uint64_t{host.totalram} * host.mem_unit}).c_str());
   const place::Answer answer = explain(request);
-  if (!answer.placement) return failure(K::no_room, "{}", answer.summary);
+  if (!answer.placement) return failure(K::insufficient_capacity, "{}", answer.summary);
 
   Slice granted;
   granted.name = request.name;
@@ -345,10 +347,10 @@ void Agent::note(const LiveSlice& slice) {
 Outcome<std::map<std::string, std::string>> Agent::enter(LiveSlice& slice, Peer peer,
                                                          const std::string& command,
                                                          const std::string* visible) {
-  if (slice.stopping) return failure(K::conflict, "slice {} is ending", slice.name());
+  if (slice.stopping) return failure(K::failed_precondition, "slice {} is ending", slice.name());
   if (slice.persistent())
-    return failure(K::bad_request, "slice {} is for containers: start one with --device {}={}", slice.name(),
-                   cdi_kind, slice.name());
+    return failure(K::invalid_argument, "slice {} is for containers: start one with --device {}={}",
+                   slice.name(), cdi_kind, slice.name());
   if (slice.cgroup)
     if (const auto moved = slice.cgroup->add(peer.process.pid); !moved) return tl::unexpected(moved.error());
   slice.entered = true;
@@ -389,9 +391,9 @@ std::string Agent::environment_devices(const LiveSlice& slice, const std::string
 
 Outcome<void> Agent::supervise(LiveSlice& slice, Peer peer) {
   if (slice.persistent())
-    return failure(K::bad_request, "slice {} is for containers and has no supervisor", slice.name());
+    return failure(K::invalid_argument, "slice {} is for containers and has no supervisor", slice.name());
   if (slice.supervisor.pidfd && alive(slice.supervisor.pidfd))
-    return failure(K::conflict, "slice {} is supervised by process {}", slice.name(),
+    return failure(K::failed_precondition, "slice {} is supervised by process {}", slice.name(),
                    slice.supervisor.id.pid);
   if (slice.supervisor.pidfd) loop_.forget(slice.supervisor.pidfd.get());
   slice.supervisor.id = peer.process;
@@ -403,7 +405,7 @@ Outcome<void> Agent::supervise(LiveSlice& slice, Peer peer) {
 
 Outcome<void> Agent::add_container(LiveSlice& slice, pid_t init, const std::string& id) {
   if (!slice.persistent())
-    return failure(K::bad_request,
+    return failure(K::invalid_argument,
                    "slice {} is for processes; make one for containers with: carve slice create",
                    slice.name());
   const auto stat = stat_of(init);
@@ -412,7 +414,7 @@ Outcome<void> Agent::add_container(LiveSlice& slice, pid_t init, const std::stri
   process.pidfd = stat ? open_process(stat->id) : Fd();
   if (!process.pidfd) return failure(K::not_found, "there is no process {}", init);
   if (const LiveSlice* other = slice_of(init); other != nullptr && other != &slice)
-    return failure(K::conflict, "process {} belongs to slice {}", init, other->name());
+    return failure(K::failed_precondition, "process {} belongs to slice {}", init, other->name());
   ContainerIdentity container;
   container.init = process.id;
   container.cgroups = distinguishing(cgroups_of(init), cgroups_of(getpid()));

@@ -75,21 +75,21 @@ std::string spoken(const ledger::Terms& was, const ledger::Terms& is) {
 Outcome<void> Agent::may_have(const LiveSlice& slice, const ledger::Terms& terms,
                               const Alteration& asked) const {
   if (asked.share && (asked.share->basis_points == 0 || *asked.share > whole_device))
-    return failure(K::bad_request, "a compute share lies above 0% and up to 100%");
+    return failure(K::invalid_argument, "a compute share lies above 0% and up to 100%");
   if (asked.memory && *asked.memory < smallest_memory)
-    return failure(K::bad_request, "{} of memory is too little: the smallest slice is 1 MiB",
+    return failure(K::invalid_argument, "{} of memory is too little: the smallest slice is 1 MiB",
                    text(*asked.memory).c_str());
   for (const SlicePart& part : slice.record.slice.parts) {
     const NodeDevice* d = device(part.device);
     if (d == nullptr) continue;
     const Policy effective = policies_.of(part.device).effective;
     if (asked.policy && *asked.policy != effective && !settings_.policy_per_slice)
-      return failure(K::conflict,
+      return failure(K::failed_precondition,
                      "device {} follows {}, and all slices of a device follow one policy: change the node's "
                      "(carve node set --policy {}), or let slices choose (carved --policy-per-slice)",
                      d->device.index, text(effective), text(*asked.policy));
     if (asked.memory && slice.limited() && settings_.contexts_in_slice && terms.memory < d->context)
-      return failure(K::bad_request, "device {}: {} is less than the {} that one context takes on it",
+      return failure(K::invalid_argument, "device {}: {} is less than the {} that one context takes on it",
                      d->device.index, text(terms.memory).c_str(), text(d->context).c_str());
   }
   return {};
@@ -115,15 +115,17 @@ Outcome<void> Agent::shrink(LiveSlice& slice, Bytes memory) {
     quota_is(slice.record.slice.parts[*full].memory);
   }
   const uint64_t used = used_of(slice, *full);
-  return failure(
-      K::conflict, "slice {} uses {} of device {}, more than {}: {}. The least it can be given now is {}",
-      slice.name(), text(Bytes{used}).c_str(), device(slice.record.slice.parts[*full].device)->device.index,
-      text(memory).c_str(), holders_of(slice, *full),
-      text(Bytes{(used + (1 << 20) - 1) & ~uint64_t{(1 << 20) - 1}}).c_str());
+  return failure(K::failed_precondition,
+                 "slice {} uses {} of device {}, more than {}: {}. The least it can be given now is {}",
+                 slice.name(), text(Bytes{used}).c_str(),
+                 device(slice.record.slice.parts[*full].device)->device.index, text(memory).c_str(),
+                 holders_of(slice, *full),
+                 text(Bytes{(used + (1 << 20) - 1) & ~uint64_t{(1 << 20) - 1}}).c_str());
 }
 
 Outcome<void> Agent::alter(LiveSlice& slice, const Alteration& asked, const std::string& by) {
-  if (slice.stopping || slice.ended) return failure(K::conflict, "slice {} is ending", slice.name());
+  if (slice.stopping || slice.ended)
+    return failure(K::failed_precondition, "slice {} is ending", slice.name());
   const ledger::Terms was = ledger::terms_of(slice.record.slice);
   ledger::Terms terms = was;
   if (asked.memory) terms.memory = *asked.memory;

@@ -91,7 +91,7 @@ void Agent::freeze(LiveSlice& slice, const ProcessId& process) {
 }
 
 Outcome<void> Agent::thaw(LiveSlice& slice) {
-  if (!slice.frozen) return failure(FailureKind::conflict, "slice {} is not frozen", slice.name());
+  if (!slice.frozen) return failure(FailureKind::failed_precondition, "slice {} is not frozen", slice.name());
   if (slice.cgroup) slice.cgroup->freeze(false);
   for (auto& [process, it] : slice.unattached) {
     if (!std::exchange(it.stopped, false)) continue;

@@ -28,7 +28,7 @@ struct Kept {
 Outcome<void> write_durably(const std::string& path, const std::string& text) {
   const std::string fresh = path + ".new";
   const auto trouble = [&] {
-    return failure(FailureKind::out_of_order, "cannot write {}: {}; nothing was changed", path,
+    return failure(FailureKind::unavailable, "cannot write {}: {}; nothing was changed", path,
                    strerror(errno));
   };
   {

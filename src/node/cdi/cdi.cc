@@ -96,7 +96,7 @@ Outcome<void> open_door(const std::string& socket) {
   if ((mkdir(door(socket).c_str(), 0755) != 0 && errno != EEXIST) ||
       (unlink(name.c_str()) != 0 && errno != ENOENT) ||
       link((socket + shm::attach_suffix).c_str(), name.c_str()) != 0)
-    return failure(FailureKind::out_of_order, "cannot put the attach socket into {}: {}", door(socket),
+    return failure(FailureKind::unavailable, "cannot put the attach socket into {}: {}", door(socket),
                    strerror(errno));
   return {};
 }
@@ -121,14 +121,14 @@ std::string cdi_spec(const Slice& granted, const std::string& socket, const Path
 Outcome<void> write_cdi(const std::string& directory, const Slice& granted, const std::string& socket,
                         const Paths& paths, const std::vector<unsigned>& minors) {
   if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST)
-    return failure(K::out_of_order, "cannot make the CDI directory {}: {}; choose another with --cdi-dir",
+    return failure(K::unavailable, "cannot make the CDI directory {}: {}; choose another with --cdi-dir",
                    directory, strerror(errno));
   const std::string path = file_of(directory, granted.name), fresh = path + ".new";
   const std::string spec = cdi_spec(granted, socket, paths, minors);
   const Fd file(open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!file || write(file.get(), spec.data(), spec.size()) != static_cast<ssize_t>(spec.size()) ||
       rename(fresh.c_str(), path.c_str()) != 0)
-    return failure(K::out_of_order, "cannot write {}: {}; choose another directory with --cdi-dir", path,
+    return failure(K::unavailable, "cannot write {}: {}; choose another directory with --cdi-dir", path,
                    strerror(errno));
   return {};
 }

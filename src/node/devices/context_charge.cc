@@ -106,27 +106,27 @@ int measure_context_child(const char* libcuda, const char* uuid) {
 Outcome<CudaFacts> measure_context(Nvml& nvml, const Device& device, const std::string& libcuda) {
   const std::string uuid = text(device.uuid);
   Child child;
-  if (!start(child, libcuda, uuid)) return failure(K::out_of_order, "no child process: {}", strerror(errno));
+  if (!start(child, libcuda, uuid)) return failure(K::unavailable, "no child process: {}", strerror(errno));
   const int64_t until = monotonic_ns() + patience;
   std::string said;
   while (said.find('\n') == std::string::npos) {
     pollfd wait{child.output.get(), POLLIN, 0};
     const int64_t left = (until - monotonic_ns()) / millisecond;
     if (left <= 0 || poll(&wait, 1, static_cast<int>(left)) <= 0)
-      return failure(K::out_of_order, "device {}: no context within 10 s", device.index);
+      return failure(K::unavailable, "device {}: no context within 10 s", device.index);
     char buffer[256];
     const ssize_t n = read(child.output.get(), buffer, sizeof buffer);
-    if (n <= 0) return failure(K::out_of_order, "device {}: the measuring process died", device.index);
+    if (n <= 0) return failure(K::unavailable, "device {}: the measuring process died", device.index);
     said.append(buffer, static_cast<size_t>(n));
   }
   if (said != "ready 0\n" && said != "ready 1\n")
-    return failure(K::out_of_order, "device {}: {}", device.index, said.substr(0, said.find('\n')));
+    return failure(K::unavailable, "device {}: {}", device.index, said.substr(0, said.find('\n')));
   bool hidden = false;
   nvmlReturn_t result = NVML_SUCCESS;
   const auto processes = nvml.processes(device.index, hidden, result);
   const auto found = std::ranges::find(processes, static_cast<unsigned>(child.pid), &ProcessUse::pid);
   if (found == processes.end())
-    return failure(K::out_of_order, "device {}: NVML does not show what single processes hold", device.index);
+    return failure(K::unavailable, "device {}: NVML does not show what single processes hold", device.index);
   return CudaFacts{found->used, said == "ready 1\n"};
 }
 

@@ -32,7 +32,7 @@ Outcome<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
   std::unique_ptr<Nvml> nvml(new Nvml);
   nvml->library_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (nvml->library_ == nullptr)
-    return failure(K::out_of_order,
+    return failure(K::unavailable,
                    "no NVML here: {}. Install NVIDIA's driver, or simulate devices with --sim a10x2",
                    dlerror());
   NvmlTable& call = nvml->call_;
@@ -59,9 +59,9 @@ Outcome<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
   bind(from, "nvmlEventSetWait_v2", call.wait_for_event);
   if (call.init == nullptr || call.count == nullptr || call.handle == nullptr || call.uuid == nullptr ||
       call.memory == nullptr || call.compute_processes == nullptr)
-    return failure(K::out_of_order, "{} is older than driver 510, the oldest that Carve works with", library);
+    return failure(K::unavailable, "{} is older than driver 510, the oldest that Carve works with", library);
   if (const nvmlReturn_t result = call.init(); result != NVML_SUCCESS)
-    return failure(K::out_of_order, "NVML does not start: {}. Is the driver loaded (nvidia-smi)?",
+    return failure(K::unavailable, "NVML does not start: {}. Is the driver loaded (nvidia-smi)?",
                    nvml->text_of(result));
   nvml->initialised_ = true;
   char version[96] = "unknown";
@@ -78,7 +78,7 @@ Nvml::~Nvml() {
 Outcome<std::vector<Device>> Nvml::find_devices(const Bytes* reserve, std::vector<std::string>& said) {
   unsigned count = 0;
   if (const nvmlReturn_t result = call_.count(&count); result != NVML_SUCCESS)
-    return failure(K::out_of_order, "NVML does not say how many devices there are: {}", text_of(result));
+    return failure(K::unavailable, "NVML does not say how many devices there are: {}", text_of(result));
   std::vector<Device> devices;
   handles_.assign(count, nullptr);
   for (unsigned i = 0; i < count; ++i) {
@@ -88,15 +88,15 @@ Outcome<std::vector<Device>> Nvml::find_devices(const Bytes* reserve, std::vecto
       said.push_back(fmt::format("device {} is lost: it has fallen off the bus, and is left out", i));
       continue;
     }
-    if (result != NVML_SUCCESS) return failure(K::out_of_order, "device {}: {}", i, text_of(result));
+    if (result != NVML_SUCCESS) return failure(K::unavailable, "device {}: {}", i, text_of(result));
     char text[96] = "";
     Device device;
     device.index = i;
     result = call_.uuid(handle, text, sizeof text);
     if (result != NVML_SUCCESS)
-      return failure(K::out_of_order, "device {} has no UUID: {}", i, text_of(result));
+      return failure(K::unavailable, "device {} has no UUID: {}", i, text_of(result));
     const auto uuid = parse_uuid(text);
-    if (!uuid) return failure(K::out_of_order, "device {} calls itself '{}', which is no UUID", i, text);
+    if (!uuid) return failure(K::unavailable, "device {} calls itself '{}', which is no UUID", i, text);
     device.uuid = *uuid;
     if (call_.name != nullptr && call_.name(handle, text, sizeof text) == NVML_SUCCESS) device.name = text;
     nvmlMemory_v2_t memory{};
@@ -112,13 +112,13 @@ Outcome<std::vector<Device>> Nvml::find_devices(const Bytes* reserve, std::vecto
         continue;
       }
       if (result != NVML_SUCCESS)
-        return failure(K::out_of_order, "device {} does not say how much memory it has: {}", i,
+        return failure(K::unavailable, "device {} does not say how much memory it has: {}", i,
                        text_of(result));
       device.native = {old.total};
     }
     if (reserve != nullptr) device.reserved = *reserve;
     if (device.reserved >= device.native)
-      return failure(K::bad_request, "--reserve {}: device {} has {} in all",
+      return failure(K::invalid_argument, "--reserve {}: device {} has {} in all",
                      carve::text(device.reserved).c_str(), i, carve::text(device.native).c_str());
     devices.push_back(device);
     handles_[i] = handle;

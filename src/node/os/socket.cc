@@ -19,7 +19,7 @@ using K = FailureKind;
 
 Outcome<sockaddr_un> address_of(const std::string& path) {
   if (path.size() > longest_socket_path)
-    return failure(K::bad_request,
+    return failure(K::invalid_argument,
                    "the socket path {} has {} characters; a unix socket's path has at most {}", path,
                    path.size(), longest_socket_path);
   sockaddr_un address{};
@@ -36,7 +36,8 @@ Outcome<Fd> listen_at(const std::string& path, int type, unsigned mode) {
   struct stat there {};
   if (lstat(path.c_str(), &there) == 0) {
     if (!S_ISSOCK(there.st_mode))
-      return failure(K::conflict, "{} exists and is no socket: choose another --socket, or remove it", path);
+      return failure(K::failed_precondition,
+                     "{} exists and is no socket: choose another --socket, or remove it", path);
     unlink(path.c_str());
   }
   Fd fd(socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -44,9 +45,9 @@ Outcome<Fd> listen_at(const std::string& path, int type, unsigned mode) {
   const int bound = bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address);
   const int reason = errno;
   umask(before);
-  if (bound != 0) return failure(K::out_of_order, "cannot listen at {}: {}", path, strerror(reason));
+  if (bound != 0) return failure(K::unavailable, "cannot listen at {}: {}", path, strerror(reason));
   if (listen(fd.get(), 128) != 0)
-    return failure(K::out_of_order, "cannot listen at {}: {}", path, strerror(errno));
+    return failure(K::unavailable, "cannot listen at {}: {}", path, strerror(errno));
   return fd;
 }
 

@@ -32,8 +32,8 @@ std::string written(const HttpAnswer& answer, bool keep) {
 
 HttpAnswer refused(unsigned status, const std::string& detail) {
   api::Problem problem;
-  problem.type = "carve:malformed";
-  problem.title = "the request cannot be read";
+  problem.type = "carve:invalid-argument";
+  problem.title = "invalid argument";
   problem.status = status;
   problem.detail = detail;
   return {status, "application/problem+json", api::write(problem)};

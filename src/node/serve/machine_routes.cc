@@ -56,7 +56,7 @@ HttpAnswer node(const Asked& a) { return document(view_node(a.look())); }
 
 HttpAnswer alter_node(const Asked& a) {
   if (!a.sees_all())
-    return problem(refuse(403, "carve:not-permitted", "not permitted",
+    return problem(refuse(FailureKind::permission_denied,
                           "the node's policy is changed by root and by whoever runs the agent"));
   const auto d = read<api::NodeChange>(a.request.body);
   if (!d) return problem(d.error());

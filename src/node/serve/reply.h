@@ -16,8 +16,11 @@ struct Refusal {
 template <class T>
 using Reply = Result<T, Refusal>;
 
-tl::unexpected<Refusal> refuse(unsigned status, const char* type, const char* title, std::string detail);
-tl::unexpected<Refusal> refuse(const Failure&);
+tl::unexpected<Refusal> refuse(FailureKind, std::string detail);
+inline tl::unexpected<Refusal> refuse(const Failure& f) { return refuse(f.kind, f.sentence); }
+
+// For a path that exists and does not know the method: 405.
+tl::unexpected<Refusal> refuse_method(std::string detail);
 
 HttpAnswer problem(const Refusal&);
 inline HttpAnswer problem(const tl::unexpected<Refusal>& r) { return problem(r.value()); }
@@ -30,7 +33,7 @@ HttpAnswer document(const T& d, unsigned status = 200) {
 template <class T>
 Reply<T> read(const std::string& body) {
   auto d = api::read<T>(body.empty() ? "{}" : body, api::Reading::strict);
-  if (!d) return refuse(400, "carve:bad-request", "the request is wrong", d.error());
+  if (!d) return refuse(FailureKind::invalid_argument, d.error());
   return *d;
 }
 

@@ -18,12 +18,12 @@ Outcome<Uuid> device_named(const Agent& agent, const std::string& word) {
                              : word.size() > 4 && text(d.device.uuid).starts_with(word);
     if (!same) continue;
     if (found != nullptr)
-      return failure(K::bad_request, "'{}' begins the UUIDs of several devices; say more of it",
+      return failure(K::invalid_argument, "'{}' begins the UUIDs of several devices; say more of it",
                      word.substr(0, 80));
     found = &d;
   }
   if (found == nullptr)
-    return failure(K::bad_request, "there is no device '{}'; carve devices lists what there is",
+    return failure(K::invalid_argument, "there is no device '{}'; carve devices lists what there is",
                    word.substr(0, 80));
   return found->device.uuid;
 }
@@ -33,7 +33,7 @@ Outcome<Uuid> device_named(const Agent& agent, const std::string& word) {
 Outcome<Policy> policy_named(const std::string& word) {
   const auto policy = parse_policy(word);
   if (!policy)
-    return failure(K::bad_request,
+    return failure(K::invalid_argument,
                    "'{}' is no policy: fixed-share, guaranteed-burst-share or native-burst-share",
                    word.substr(0, 80));
   return *policy;
@@ -45,18 +45,20 @@ Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, uint
   r.request_id = d.request_id;
   r.owner = owner;
   if (d.memory_bytes.has_value() + d.memory_bp.has_value() + d.total_memory_bytes.has_value() > 1)
-    return failure(K::bad_request,
+    return failure(K::invalid_argument,
                    "memory is said in one way: per device, in parts of a device, or in total");
   if (d.memory_bytes) r.memory = PerDevice{{*d.memory_bytes}};
   if (d.memory_bp) r.memory = OfUsable{{*d.memory_bp}};
   if (d.total_memory_bytes) r.memory = InTotal{{*d.total_memory_bytes}};
   if (d.share_bp && *d.share_bp == 0)
-    return failure(K::bad_request, "a compute share lies above 0% and up to 100%; leave it out for none");
+    return failure(K::invalid_argument,
+                   "a compute share lies above 0% and up to 100%; leave it out for none");
   r.share = {d.share_bp.value_or(0)};
   if (!d.oversubscribe.empty() && d.oversubscribe != "managed")
-    return failure(K::bad_request, "'{}' is no way to oversubscribe: managed", d.oversubscribe.substr(0, 80));
+    return failure(K::invalid_argument, "'{}' is no way to oversubscribe: managed",
+                   d.oversubscribe.substr(0, 80));
   if (d.oversubscribe.empty() != (d.spill_bytes == 0))
-    return failure(K::bad_request,
+    return failure(K::invalid_argument,
                    "oversubscription and its ceiling go together: oversubscribe \"managed\" and spill_bytes, "
                    "or neither");
   r.spill = {d.spill_bytes};
@@ -72,7 +74,7 @@ Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, uint
   }
   if (!d.strategy.empty()) r.strategy = parse_strategy(d.strategy);
   if (!d.strategy.empty() && !r.strategy)
-    return failure(K::bad_request, "'{}' is no strategy: binpack or spread", d.strategy.substr(0, 80));
+    return failure(K::invalid_argument, "'{}' is no strategy: binpack or spread", d.strategy.substr(0, 80));
   if (!d.policy.empty()) {
     const auto policy = policy_named(d.policy);
     if (!policy) return tl::unexpected(policy.error());
@@ -80,7 +82,7 @@ Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, uint
   }
   const auto isolation = d.isolation.empty() ? default_isolation(r.share) : parse_isolation(d.isolation);
   if (!isolation)
-    return failure(K::bad_request, "'{}' is no isolation: none, memory or memory+compute",
+    return failure(K::invalid_argument, "'{}' is no isolation: none, memory or memory+compute",
                    d.isolation.substr(0, 80));
   r.isolation = *isolation;
   return validated(std::move(r));

@@ -37,27 +37,24 @@ HttpAnswer Routes::answer(const HttpRequest& request, Peer& peer) {
       const bool entering = route.from_inside && asked.inside != nullptr && asked.inside->name() == *name &&
                             !asked.inside->entered;
       if (asked.inside != nullptr && !entering)
-        return problem(refuse(403, "carve:called-from-slice", "the caller is inside a slice",
+        return problem(refuse(FailureKind::called_from_slice,
                               fmt::format("process {} runs in slice {}; slices are managed from outside",
                                           peer.process.pid, asked.inside->name())));
       log::debug("{} {} by process {} (uid {})", request.method, request.path, peer.process.pid, peer.uid);
       return route.plain != nullptr ? route.plain(asked) : route.of_slice(asked, *name);
     }
   if (path_known)
-    return problem(
-        refuse(405, "carve:bad-request", "no such method",
-               fmt::format("{} does not know {}", request.path.substr(0, 80), request.method.substr(0, 20))));
-  return problem(
-      refuse(404, "carve:not-found", "no such path",
-             fmt::format("there is no {} here; the API begins with /v1/", request.path.substr(0, 80))));
+    return problem(refuse_method(
+        fmt::format("{} does not know {}", request.path.substr(0, 80), request.method.substr(0, 20))));
+  return problem(refuse(FailureKind::not_found, fmt::format("there is no {} here; the API begins with /v1/",
+                                                            request.path.substr(0, 80))));
 }
 
 HttpAnswer answer_metrics(const Agent& agent, const HttpRequest& request) {
   if (request.path != "/metrics")
-    return problem(refuse(404, "carve:not-found", "no such path",
+    return problem(refuse(FailureKind::not_found,
                           "only /metrics is answered here; the API is on the agent's unix socket"));
-  if (request.method != "GET")
-    return problem(refuse(405, "carve:bad-request", "no such method", "metrics are read with GET"));
+  if (request.method != "GET") return problem(refuse_method("metrics are read with GET"));
   return {200, metrics_type, metrics_text({agent, [](const ledger::UsageRecord&) { return true; }})};
 }
 

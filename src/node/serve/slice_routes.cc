@@ -35,16 +35,12 @@ HttpAnswer create(const Asked& a) {
   const auto request = to_request(a.agent, *d, a.peer.uid);
   if (!request) return problem(refuse(request.error()));
   if (request->persistent && a.peer.uid != 0 && geteuid() == 0)
-    return problem(refuse(403, "carve:not-permitted", "not permitted",
+    return problem(refuse(FailureKind::permission_denied,
                           "slices for containers are made by root: a container runtime acts on them"));
   const auto slice = a.agent.grant(*request, a.peer);
   if (slice) return document(view(a.look(), **slice, true), 201);
   Refusal refusal = refuse(slice.error()).value();
-  if (slice.error().kind == K::conflict) {
-    refusal.problem.type = "carve:name-taken";
-    refusal.problem.title = "the name is taken";
-  }
-  if (slice.error().kind == K::no_room)
+  if (slice.error().kind == K::insufficient_capacity)
     for (const place::Verdict& v : a.agent.explain(*request).verdicts)
       refusal.problem.reasons.push_back(fmt::format("device {}: {}", v.index, v.sentence));
   return problem(refusal);
@@ -118,7 +114,7 @@ HttpAnswer enter(const Asked& a, const std::string& name) {
   if (!slice) return problem(slice.error());
   const bool cgroup = (*slice)->cgroup.has_value();
   Peer peer{a.peer.process, open_process(a.peer.process), a.peer.uid};
-  if (!peer.pidfd) return problem(refuse(409, "carve:conflict", "gone", "the caller has ended"));
+  if (!peer.pidfd) return problem(refuse(FailureKind::failed_precondition, "the caller has ended"));
   const auto environment = a.agent.enter(**slice, std::move(peer), d->command.substr(0, 1024),
                                          d->visible_devices_set ? &d->visible_devices : nullptr);
   if (!environment) return problem(refuse(environment.error()));
@@ -132,15 +128,15 @@ HttpAnswer supervise(const Asked& a, const std::string& name) {
   const auto slice = a.named(name);
   if (!slice) return problem(slice.error());
   Peer peer{a.peer.process, open_process(a.peer.process), a.peer.uid};
-  if (!peer.pidfd) return problem(refuse(409, "carve:conflict", "gone", "the caller has ended"));
+  if (!peer.pidfd) return problem(refuse(FailureKind::failed_precondition, "the caller has ended"));
   const auto done = a.agent.supervise(**slice, std::move(peer));
   return done ? document(api::Nothing{}) : problem(refuse(done.error()));
 }
 
 HttpAnswer thaw(const Asked& a, const std::string& name) {
   if (!a.sees_all())
-    return problem(refuse(403, "carve:not-permitted", "not permitted",
-                          "the audit froze it; whoever runs the agent lets it go on"));
+    return problem(
+        refuse(FailureKind::permission_denied, "the audit froze it; whoever runs the agent lets it go on"));
   const auto slice = a.named(name);
   if (!slice) return problem(slice.error());
   const auto done = a.agent.thaw(**slice);
@@ -149,15 +145,13 @@ HttpAnswer thaw(const Asked& a, const std::string& name) {
 
 HttpAnswer container(const Asked& a, const std::string& name) {
   if (!a.sees_all())
-    return problem(
-        refuse(403, "carve:not-permitted", "not permitted", "only root says which container has a slice"));
+    return problem(refuse(FailureKind::permission_denied, "only root says which container has a slice"));
   const auto d = read<api::ContainerStarted>(a.request.body);
   if (!d) return problem(d.error());
   const auto slice = a.named(name);
   if (!slice) return problem(slice.error());
   if (d->pid < 2 || d->pid > 1u << 22)
-    return problem(
-        refuse(400, "carve:bad-request", "the request is wrong", fmt::format("{} is no process", d->pid)));
+    return problem(refuse(FailureKind::invalid_argument, fmt::format("{} is no process", d->pid)));
   const auto done = a.agent.add_container(**slice, static_cast<pid_t>(d->pid), d->id);
   return done ? document(api::Nothing{}) : problem(refuse(done.error()));
 }

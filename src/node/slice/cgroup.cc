@@ -66,18 +66,18 @@ Outcome<Cgroup> Cgroup::make(const CgroupTree& tree, const std::string& group, c
   out.identity_ = tree.prefix + "/" + group + "/" + name;
   for (const std::string& path : {above, out.path_})
     if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST)
-      return failure(K::not_permitted, "cannot make the cgroup {}: {}", path, strerror(errno));
+      return failure(K::permission_denied, "cannot make the cgroup {}: {}", path, strerror(errno));
   out.events_ = Fd(open((out.path_ + "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC));
   if (!out.events_)
-    return failure(K::not_permitted, "cannot read {}/cgroup.events: {}", out.path_, strerror(errno));
+    return failure(K::permission_denied, "cannot read {}/cgroup.events: {}", out.path_, strerror(errno));
   if (access((out.path_ + "/cgroup.procs").c_str(), W_OK) != 0)
-    return failure(K::not_permitted, "cannot write {}/cgroup.procs: {}", out.path_, strerror(errno));
+    return failure(K::permission_denied, "cannot write {}/cgroup.procs: {}", out.path_, strerror(errno));
   return out;
 }
 
 Outcome<void> Cgroup::add(int pid) const {
   if (!write_file(path_ + "/cgroup.procs", std::to_string(pid)))
-    return failure(K::out_of_order, "cannot move process {} into {}: {}", pid, path_, strerror(errno));
+    return failure(K::unavailable, "cannot move process {} into {}: {}", pid, path_, strerror(errno));
   return {};
 }
 

@@ -135,7 +135,7 @@ Outcome<Keeper> Keeper::reach(const std::string& runtime_dir) {
     pollfd wait{ready_end.get(), POLLIN, 0};
     poll(&wait, 1, 2000);  // Its standard output closes once it listens.
   }
-  return failure(FailureKind::out_of_order, "no keeper of reports can be started in {}", runtime_dir);
+  return failure(FailureKind::unavailable, "no keeper of reports can be started in {}", runtime_dir);
 }
 
 bool Keeper::ask(char verb, const std::string& name, const Fd* give, Fd* take) {

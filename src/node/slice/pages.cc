@@ -30,7 +30,7 @@ constexpr size_t in_pages(size_t size) { return (size + page - 1) & ~(page - 1);
 template <class T>
 Outcome<Mapped<T>> map(int fd, const std::string& granted, off_t from = 0) {
   void* at = mmap(nullptr, in_pages(sizeof(T)), PROT_READ | PROT_WRITE, MAP_SHARED, fd, from);
-  if (at == MAP_FAILED) return failure(K::out_of_order, "cannot map {}: {}", granted, strerror(errno));
+  if (at == MAP_FAILED) return failure(K::unavailable, "cannot map {}: {}", granted, strerror(errno));
   return Mapped<T>(static_cast<T*>(at));
 }
 
@@ -88,7 +88,7 @@ Outcome<Report> make_report() {
   Fd fd(memfd_create(report_name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd || ftruncate(fd.get(), in_pages(sizeof(shm::ReportFile))) != 0 ||
       fcntl(fd.get(), F_ADD_SEALS, size_seals) != 0)
-    return failure(K::out_of_order, "no memory for a report: {}", strerror(errno));
+    return failure(K::unavailable, "no memory for a report: {}", strerror(errno));
   auto report = mapped(std::move(fd), sizeof(shm::ReportFile));
   if (!report) return report;
   for (shm::Report* part : {&*report->page, &*report->spill}) {
@@ -104,21 +104,21 @@ Outcome<Report> adopt_report(Fd fd) {
   const bool known = fstat(fd.get(), &info) == 0 && (fcntl(fd.get(), F_GET_SEALS) & size_seals) == size_seals;
   const auto is = [&](size_t size) { return info.st_size == static_cast<off_t>(in_pages(size)); };
   if (!known || (!is(sizeof(shm::ReportFile)) && !is(shm::report_without_work) && !is(sizeof(shm::Report))))
-    return failure(K::out_of_order, "this descriptor is no report of layout {}", shm::layout_version);
+    return failure(K::unavailable, "this descriptor is no report of layout {}", shm::layout_version);
   return mapped(std::move(fd), static_cast<size_t>(info.st_size));
 }
 
 Outcome<RuntimeDir> RuntimeDir::open(const std::string& path) {
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-    return failure(K::out_of_order, "cannot make the directory {}: {}", path, strerror(errno));
+    return failure(K::unavailable, "cannot make the directory {}: {}", path, strerror(errno));
   RuntimeDir dir;
   dir.path_ = path;
   dir.directory_ = Fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   struct stat info {};
   if (!dir.directory_ || fstat(dir.directory_.get(), &info) != 0)
-    return failure(K::out_of_order, "cannot open the directory {}: {}", path, strerror(errno));
+    return failure(K::unavailable, "cannot open the directory {}: {}", path, strerror(errno));
   if (info.st_uid != geteuid() || (info.st_mode & 077) != 0)
-    return failure(K::not_permitted,
+    return failure(K::permission_denied,
                    "{} must belong to this user alone (mode 0700): it holds what slices may use", path);
   struct statfs system {};
   dir.in_memory_ = fstatfs(dir.directory_.get(), &system) == 0 && system.f_type == TMPFS_MAGIC;
@@ -133,7 +133,7 @@ Outcome<Mapped<shm::Control>> RuntimeDir::make_control(const std::string& slice)
       openat(directory_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   // fallocate, so that a full file system is an error here and no SIGBUS later.
   if (!fd || posix_fallocate(fd.get(), 0, in_pages(sizeof(shm::Control))) != 0)
-    return failure(K::out_of_order, "cannot make {}/{}: {}", path_, name, strerror(errno));
+    return failure(K::unavailable, "cannot make {}/{}: {}", path_, name, strerror(errno));
   auto control = map<shm::Control>(fd.get(), path_ + "/" + name);
   if (!control) return control;
   (*control)->magic = shm::control_magic;
@@ -151,7 +151,7 @@ Outcome<Mapped<shm::Control>> RuntimeDir::adopt_control(const std::string& slice
   auto control = map<shm::Control>(fd.get(), path_ + "/" + name);
   if (!control) return control;
   if ((*control)->magic != shm::control_magic || (*control)->layout != shm::layout_version)
-    return failure(K::conflict, "{}/{} has another layout than this agent's {}", path_, name,
+    return failure(K::failed_precondition, "{}/{} has another layout than this agent's {}", path_, name,
                    shm::layout_version);
   return control;
 }
@@ -159,7 +159,7 @@ Outcome<Mapped<shm::Control>> RuntimeDir::adopt_control(const std::string& slice
 Outcome<Mapped<shm::Heartbeat>> RuntimeDir::heartbeat() {
   const Fd fd(openat(directory_.get(), heartbeat_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd || posix_fallocate(fd.get(), 0, page) != 0)
-    return failure(K::out_of_order, "cannot make {}/{}: {}", path_, heartbeat_name, strerror(errno));
+    return failure(K::unavailable, "cannot make {}/{}: {}", path_, heartbeat_name, strerror(errno));
   return map<shm::Heartbeat>(fd.get(), path_ + "/" + heartbeat_name);
 }
 
@@ -179,7 +179,7 @@ Outcome<void> RuntimeDir::write_note(const std::string& slice, const std::string
       openat(directory_.get(), fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
       renameat(directory_.get(), fresh.c_str(), directory_.get(), name.c_str()) != 0)
-    return failure(K::out_of_order, "cannot write {}/{}: {}", path_, name, strerror(errno));
+    return failure(K::unavailable, "cannot write {}/{}: {}", path_, name, strerror(errno));
   return {};
 }
 

@@ -179,15 +179,15 @@ SqliteStore::~SqliteStore() { sqlite3_close(db_); }
 tl::unexpected<Failure> SqliteStore::trouble(const char* doing, int code) const {
   switch (code != 0 ? code : sqlite3_errcode(db_)) {
     case SQLITE_FULL:
-      return failure(K::out_of_order,
+      return failure(K::unavailable,
                      "{} the ledger {}: the disk is full; make room there, nothing was changed", doing,
                      path_);
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
     case SQLITE_PERM:
-      return failure(K::out_of_order, "{} the ledger {}: no permission to write there", doing, path_);
+      return failure(K::unavailable, "{} the ledger {}: no permission to write there", doing, path_);
     default:
-      return failure(K::out_of_order, "{} the ledger {}: {}", doing, path_,
+      return failure(K::unavailable, "{} the ledger {}: {}", doing, path_,
                      code != 0 ? sqlite3_errstr(code) : sqlite3_errmsg(db_));
   }
 }
@@ -204,7 +204,7 @@ Outcome<void> SqliteStore::prepare() {
   {
     Statement check(db_, "PRAGMA quick_check(1)");
     if (!check.row()) return trouble("opening");
-    if (check.text(0) != "ok") return failure(K::conflict, "{}", check.text(0));
+    if (check.text(0) != "ok") return failure(K::failed_precondition, "{}", check.text(0));
   }
   int64_t version = 0;
   {
@@ -214,7 +214,7 @@ Outcome<void> SqliteStore::prepare() {
   }
   if (version > schema_version)
     return failure(
-        K::out_of_order,
+        K::unavailable,
         "the ledger {} was written by a newer carve (schema {}, this one knows {}): use that carve, or "
         "another --state",
         path_, version, schema_version);
@@ -242,14 +242,14 @@ Outcome<SqliteStore::Opened> SqliteStore::open(const std::string& path, int64_t 
     if (ready) return opened;
     const int reason = sqlite3_errcode(db);
     const bool damaged =
-        reason == SQLITE_CORRUPT || reason == SQLITE_NOTADB || ready.error().kind == K::conflict;
+        reason == SQLITE_CORRUPT || reason == SQLITE_NOTADB || ready.error().kind == K::failed_precondition;
     if (!damaged || attempt > 0) return tl::unexpected(ready.error());
     opened.store.reset();
     opened.damage = ready.error().sentence;
     opened.moved_aside = fmt::format("{}.corrupt-{}", path, now_s);
     for (const char* part : {"", "-wal", "-shm"})
       if (std::rename((path + part).c_str(), (opened.moved_aside + part).c_str()) != 0 && *part == '\0')
-        return failure(K::out_of_order, "the ledger {} is damaged ({}) and cannot be moved aside: {}", path,
+        return failure(K::unavailable, "the ledger {} is damaged ({}) and cannot be moved aside: {}", path,
                        opened.damage, strerror(errno));
   }
 }
@@ -268,7 +268,7 @@ Outcome<std::vector<Change>> SqliteStore::read() {
   Statement d(db_, "SELECT uuid, idx, name, native, reserved FROM device ORDER BY idx");
   while (d.row()) {
     const auto uuid = parse_uuid(d.text(0));
-    if (!uuid) return failure(K::out_of_order, "the ledger {} names a device '{}'", path_, d.text(0));
+    if (!uuid) return failure(K::unavailable, "the ledger {} names a device '{}'", path_, d.text(0));
     devices.push_back({*uuid,
                        static_cast<unsigned>(d.number(1)),
                        d.text(2),
@@ -296,7 +296,7 @@ Outcome<std::vector<Change>> SqliteStore::read() {
     record.slice.policy = static_cast<Policy>(u.number(7));
     record.slice.latency = static_cast<LatencyClass>(u.number(8));
     if (!known(ledger::terms_of(record.slice)))
-      return failure(K::out_of_order, "the ledger {} holds an unknown setting of '{}'", path_,
+      return failure(K::unavailable, "the ledger {} holds an unknown setting of '{}'", path_,
                      record.slice.name);
     record.from = {u.number(9), u.text(10), u.number(11)};
     if (!u.null(12)) record.to = Stamp{u.number(12), u.text(13), u.number(14)};
@@ -309,7 +309,7 @@ Outcome<std::vector<Change>> SqliteStore::read() {
   while (s.row()) {
     const auto record = records.find(static_cast<uint64_t>(s.number(0)));
     const auto uuid = parse_uuid(s.text(1));
-    if (!uuid) return failure(K::out_of_order, "the ledger {} names a device '{}'", path_, s.text(1));
+    if (!uuid) return failure(K::unavailable, "the ledger {} names a device '{}'", path_, s.text(1));
     if (record != records.end())
       record->second.slice.parts.push_back({*uuid,
                                             {static_cast<uint64_t>(s.number(2))},
@@ -329,7 +329,7 @@ Outcome<std::vector<Change>> SqliteStore::read() {
                               static_cast<LatencyClass>(p.number(4)),
                               static_cast<Isolation>(p.number(5))};
     if (!known(terms))
-      return failure(K::out_of_order, "the ledger {} holds an unknown setting of '{}'", path_,
+      return failure(K::unavailable, "the ledger {} holds an unknown setting of '{}'", path_,
                      record->second.slice.name);
     auto& before = record->second.periods;
     before.push_back({terms, {p.number(6), p.text(7), p.number(8)}});

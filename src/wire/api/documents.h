@@ -9,7 +9,7 @@ namespace carve::api {
 
 // RFC 9457: what went wrong, for programs (`type`, `status`) and for people (`title`, `detail`).
 struct Problem {
-  std::string type = "about:blank";  // "carve:name-taken", "carve:does-not-fit", ...; stable.
+  std::string type = "about:blank";  // "carve:already-exists", "carve:insufficient-capacity", ...; stable.
   std::string title;                 // The kind of problem, always the same for one type.
   uint32_t status = 500;             // The HTTP status.
   std::string detail;                // This occurrence: the thing, the value, the way out.
