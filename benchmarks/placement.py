@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How much of a cluster each placement policy uses, beside what the FGD paper published, what it loses where slices leave again, and how
+"""How much of a cluster each placement strategy uses, beside what the FGD paper published, what it loses where slices leave again, and how
 fast it decides.
 
 Needs openb's CSV files (cluster-trace-gpu-v2023, or data/csv of hkust-adsl/kubernetes-scheduler-simulator) in the folder
@@ -16,12 +16,12 @@ REPLAY = pathlib.Path(__file__).resolve().parent.parent / "build/bin/carve-repla
 TRACES = ["default", "gpushare100", "multigpu30", "gpuspec20", "cpu100"]
 PUBLISHED = {"default": 95.23, "gpushare100": 86.64, "multigpu30": 96.36, "gpuspec20": 94.66, "cpu100": 95.21}
 LOOKAHEAD = {"default": 96.10, "gpuspec20": 95.95, "multigpu30": 97.0, "gpushare100": 87.6, "cpu100": 95.95}
-SPEED = {"fgd": 150_000, "carve": 100_000, "lookahead": 10_000}
+SPEED = {"fgd": 150_000, "fgd-scarcity": 100_000, "lookahead": 10_000}
 # Lost under churn at 95 % load, of the demand and of that for 8 devices, as others measured it; ours is to be as good as carve's row.
-CHURN = {"carve": (0.77, 7.6), "fgd": (1.28, 13.8), "first-fit": (3.26, None)}
+CHURN = {"fgd-scarcity": (0.77, 7.6), "fgd": (1.28, 13.8), "first-fit": (3.26, None)}
 # Told beside a goal that is missed.
 WHY = {
-    "churn": "docs/decisions/0005: the other measurements' protocol is not known, and under ours every policy loses more",
+    "churn": "docs/decisions/0005: the other measurements' protocol is not known, and under ours every strategy loses more",
 }
 
 
@@ -31,8 +31,8 @@ def figure(name, value, unit, goal, better, spread=None, peer=None):
     return out | ({"peer": peer} if peer is not None else {}) | ({"why": why} if why else {})
 
 
-def replay(folder, traces, policies, *options):
-    command = [REPLAY, "--nodes", folder / "openb_node_list_gpu_node.csv", "--policy", ",".join(policies), "-o", "json", "--quiet", *options]
+def replay(folder, traces, strategies, *options):
+    command = [REPLAY, "--nodes", folder / "openb_node_list_gpu_node.csv", "--strategy", ",".join(strategies), "-o", "json", "--quiet", *options]
     for trace in traces:
         command += ["--trace", folder / f"openb_pod_list_{trace}.csv"]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
@@ -46,37 +46,37 @@ def main():
     out = []
     most_bytes = {}
     for seeds, kind in (("42..51", "openb"), ("52..61", "holdout")):
-        policies = ["first-fit", "best-fit", "fgd", "carve"] if kind == "openb" else ["fgd", "carve", "lookahead"]
+        strategies = ["first-fit", "best-fit", "fgd", "fgd-scarcity"] if kind == "openb" else ["fgd", "fgd-scarcity", "lookahead"]
         fgd = {}
-        for row in replay(folder, TRACES, policies, "--seeds", seeds):
-            trace, policy = row["trace"], row["policy"]
+        for row in replay(folder, TRACES, strategies, "--seeds", seeds):
+            trace, strategy = row["trace"], row["strategy"]
             at = row["allocated_at"]["100"]
-            name, mean, sd = f"{kind}.{trace}.{policy}", at["mean"], at["sd"] / at["mean"]
-            most_bytes[policy] = max(most_bytes.get(policy, 0), row["bytes_per_node"])
-            if policy == "fgd":
+            name, mean, sd = f"{kind}.{trace}.{strategy}", at["mean"], at["sd"] / at["mean"]
+            most_bytes[strategy] = max(most_bytes.get(strategy, 0), row["bytes_per_node"])
+            if strategy == "fgd":
                 fgd[trace] = mean
                 published = PUBLISHED[trace] if kind == "openb" else None
                 out.append(figure(f"{name}.100", mean, "%", published and published - 0.25, "higher", sd, published))
-            elif policy == "carve":
+            elif strategy == "fgd-scarcity":
                 out.append(figure(f"{name}.100", mean, "%", 95.0 if trace == "gpuspec20" else None, "higher", sd, fgd[trace]))
                 out.append(figure(f"{name}.below_fgd", max(0.0, round(fgd[trace] - mean, 3)), "%", 0.05, "lower"))
-            elif policy == "lookahead":
+            elif strategy == "lookahead":
                 out.append(figure(f"{name}.100", mean, "%", LOOKAHEAD[trace], "higher", sd, fgd[trace]))
             elif trace == "default":
-                published, within = (94.40, 0.15) if policy == "first-fit" else (92.86, 0.25)
+                published, within = (94.40, 0.15) if strategy == "first-fit" else (92.86, 0.25)
                 out.append(figure(f"{name}.off", round(abs(mean - published), 3), "%", within, "lower"))
     for row in replay(folder, ["default"], list(CHURN), "--arrivals", "churn", "--load", "0.95", "--seeds", "52..61"):
-        policy, of = row["policy"], row["lost_percent_of"]
-        all_lost, eight_lost = CHURN[policy]
-        ours = policy == "carve"
-        out.append(figure(f"churn.{policy}.lost", row["lost_percent"]["mean"], "%", all_lost if ours else None, "lower", None, all_lost))
-        out.append(figure(f"churn.{policy}.lost.8", of["8"]["mean"], "%", eight_lost if ours else None, "lower", None, eight_lost))
+        strategy, of = row["strategy"], row["lost_percent_of"]
+        all_lost, eight_lost = CHURN[strategy]
+        ours = strategy == "fgd-scarcity"
+        out.append(figure(f"churn.{strategy}.lost", row["lost_percent"]["mean"], "%", all_lost if ours else None, "lower", None, all_lost))
+        out.append(figure(f"churn.{strategy}.lost.8", of["8"]["mean"], "%", eight_lost if ours else None, "lower", None, eight_lost))
     # One thread, so that a decision has a core for itself.
     for row in replay(folder, ["default"], list(SPEED), "--seeds", "42..44", "--jobs", "1"):
-        out.append(figure(f"speed.{row['policy']}", row["decisions_per_second"], "1/s", SPEED[row["policy"]], "higher"))
+        out.append(figure(f"speed.{row['strategy']}", row["decisions_per_second"], "1/s", SPEED[row["strategy"]], "higher"))
     # The trace with the most kinds of requests says it: gpuspec20, 387 of them.
-    for policy, most in most_bytes.items():
-        out.append(figure(f"bytes_per_node.{policy}", most, "B", 1024, "lower"))
+    for strategy, most in most_bytes.items():
+        out.append(figure(f"bytes_per_node.{strategy}", most, "B", 1024, "lower"))
     print(json.dumps(out))
 
 

@@ -115,13 +115,13 @@ void figure(std::string_view name, double value, std::string_view unit, std::str
 replay::Growth growth(std::string title, std::initializer_list<unsigned> steps,
                       const std::function<Cluster(Strategy, unsigned)>& made, std::string_view name) {
   replay::Growth out{std::move(title), {}};
-  for (const Strategy policy : {Strategy::binpack, Strategy::fgd, Strategy::carve}) {
+  for (const Strategy policy : {Strategy::binpack, Strategy::fgd, Strategy::fgd_scarcity}) {
     out.lines.push_back({std::string(text(policy)), {}});
     for (const unsigned step : steps) {
       Cluster cluster = made(policy, step);
       const double speed = cluster.decisions_per_second(4'000);
       out.lines.back().points.emplace_back(step, 1e6 / speed);
-      if (policy != Strategy::carve) continue;
+      if (policy != Strategy::fgd_scarcity) continue;
       const bool most = name == "nodes" && step == 100'000;
       figure(fmt::format("{}.{}.carve", name, step), speed, "1/s", most ? "10000" : "null", "higher");
       if (name == "nodes")
@@ -150,7 +150,7 @@ int main(int argc, char** argv) {
   if (argc > 1) std::ofstream(argv[1]) << replay::plot(all, "microseconds, arrival and departure");
 
   // The first decision of 500 kinds that were never asked for.
-  Cluster cluster(Strategy::carve, 5'000, 8, 150);
+  Cluster cluster(Strategy::fgd_scarcity, 5'000, 8, 150);
   std::vector<double> cold;
   for (unsigned k = 1000; k < 1500; ++k) {
     const Kind kind = cluster.engine.kind(cluster.request(k));

@@ -9,7 +9,7 @@ namespace {
 
 constexpr void (*verbs[])(CLI::App&, Context&) = {
     add_run,   add_ps,     add_top,    add_devices,    add_show,    add_set,
-    add_stop,  add_thaw,   add_slice,  add_node,       add_explain, add_repack,
+    add_stop,  add_thaw,   add_slice,  add_node,       add_explain, add_consolidate,
     add_trace, add_doctor, add_events, add_completion, add_version, add_hook,
 };
 

@@ -13,8 +13,8 @@ void print(const api::Node& node) {
     row("blocked by", node.policy.blocked_by);
   }
   if (node.policy_per_slice) row("", "slices of one device may follow different policies");
-  row("no share", node.unshared ? "admitted beside enforced shares, ranked last"
-                                : "refused on devices where shares are enforced");
+  row("no share", node.admit_best_effort ? "admitted beside enforced shares, ranked last"
+                                         : "refused on devices where shares are enforced");
   row("over 100%",
       node.overcommit_compute ? "admitted, and the device is labelled over-committed" : "refused");
   for (const auto& [key, value] : node.labels)

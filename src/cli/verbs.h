@@ -44,7 +44,7 @@ void add_trace(CLI::App& app, Context& context);
 void add_thaw(CLI::App& app, Context& context);
 void add_slice(CLI::App& app, Context& context);
 void add_explain(CLI::App& app, Context& context);
-void add_repack(CLI::App& app, Context& context);
+void add_consolidate(CLI::App& app, Context& context);
 void add_doctor(CLI::App& app, Context& context);
 void add_events(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);

@@ -9,8 +9,8 @@ namespace {
 constexpr std::string_view policies[] = {"fixed-share", "guaranteed-burst-share", "native-burst-share"};
 constexpr std::string_view classes[] = {"batch", "latency"};
 constexpr std::string_view isolations[] = {"none", "memory", "memory+compute"};
-constexpr std::string_view strategies[] = {"binpack", "spread", "first-fit", "best-fit",
-                                           "fgd",     "carve",  "lookahead"};
+constexpr std::string_view strategies[] = {"binpack", "spread",       "first-fit", "best-fit",
+                                           "fgd",     "fgd-scarcity", "lookahead"};
 
 template <class E, size_t N>
 std::optional<E> parse(const std::string_view (&words)[N], std::string_view word) {

@@ -29,9 +29,9 @@ enum class Strategy : uint32_t {
   binpack = 0,  // Fill one device before the next.
   spread = 1,   // The emptiest device first.
   first_fit = 2,
-  best_fit = 3,  // The node with least left of CPU and compute.
-  fgd = 4,       // Fragmentation gradient descent.
-  carve = 5,     // FGD with scarcity weights and guards: the default on many nodes.
+  best_fit = 3,      // The node with least left of CPU and compute.
+  fgd = 4,           // Fragmentation gradient descent.
+  fgd_scarcity = 5,  // FGD with scarcity weights and guards: the default on many nodes.
   lookahead = 6,
 };
 

@@ -65,10 +65,10 @@ int serve(const Options& options) {
   for (const NodeDevice& d : *devices) plain.push_back(d.device);
   OR_SAY(claimed, claim(names_of(plain, *paths)));
 
-  // What was promised is known from here on: the ledger is open, the pages and their keeper are at hand.
+  // What was promised is known from here on: the ledger is open, the pages and their fd store are at hand.
   OR_SAY(ledger, SqliteStore::open(options.state + "/ledger.db", utc_ns() / second));
   OR_SAY(runtime, RuntimeDir::open(options.socket + ".run"));
-  OR_SAY(keeper, Keeper::reach(runtime->path()));
+  OR_SAY(fd_store, FdStore::reach(runtime->path()));
   Loop loop;
   const Settings settings{options.socket,
                           options.state,
@@ -81,10 +81,10 @@ int serve(const Options& options) {
                           options.policy,
                           options.labels,
                           options.policy_per_slice,
-                          options.unshared,
+                          options.admit_best_effort,
                           options.overcommit_compute,
                           *topology};
-  Agent agent(loop, settings, std::move(*devices), std::move(*runtime), std::move(*keeper),
+  Agent agent(loop, settings, std::move(*devices), std::move(*runtime), std::move(*fd_store),
               std::move(ledger->store));
   if (!ledger->moved_aside.empty()) {
     log::error("THE LEDGER WAS DAMAGED ({}). It lies at {}; a new one is built from what runs",
@@ -117,7 +117,7 @@ int serve(const Options& options) {
 
   // The doors: from here on anybody may ask.
   OR_SAY(attach_socket, listen_at(options.socket + shm::attach_suffix, SOCK_SEQPACKET, 0666));
-  OR_SAY(door_opened, open_door(options.socket));
+  OR_SAY(door_opened, publish_attach_socket(options.socket));
   OR_SAY(api_socket, open_api(options.socket));
   AttachServer attach(loop, agent, std::move(*attach_socket));
   Routes routes(agent);
@@ -164,7 +164,7 @@ int main(int argc, char** argv) {
   switch (options->mode) {
     case Options::Mode::help: return fputs(help_text, stdout) < 0;
     case Options::Mode::version: return puts("carved " CARVE_VERSION) < 0;
-    case Options::Mode::keeper: return keep(options->keeper_dir);
+    case Options::Mode::fd_store: return run_fd_store(options->fd_store_dir);
     case Options::Mode::measure:
       return measure_context_child(options->measure_libcuda.c_str(), options->measure_uuid.c_str());
     case Options::Mode::agent: break;

@@ -35,7 +35,7 @@ const char* const help_text =
                          guaranteed-burst-share, native-burst-share. A device changes over when its last slice
                          has left. Stands above what carve node set --policy said before
   --policy-per-slice     slices of one device may follow different policies
-  --unshared ACT         a slice without a compute share, on a device where others have theirs enforced:
+  --best-effort ACT         a slice without a compute share, on a device where others have theirs enforced:
                          refuse it (default), allow it, ranked last
   --overcommit-compute   more than 100 % of a device's compute may be promised; nobody can then rely on his share
   --label KEY=VALUE      a label of this node, repeatable; vke.volcengine.com/mgpu-compute-policy says its
@@ -161,11 +161,11 @@ constexpr Row rows[] = {
     {"--metrics-listen", true, say_metrics},
     {"--label", true, say_label},
     {"--policy", true, [](Options& o, const std::string& value) { return say_policy(o, "--policy", value); }},
-    {"--unshared", true,
+    {"--best-effort", true,
      [](Options& o, const std::string& value) -> Outcome<void> {
        if (value != "allow" && value != "refuse")
-         return failure(K::invalid_argument, "--unshared {}: it is refuse or allow", value);
-       o.unshared = value == "allow";
+         return failure(K::invalid_argument, "--best-effort {}: it is refuse or allow", value);
+       o.admit_best_effort = value == "allow";
        return {};
      }},
     {"--strategy", true,
@@ -209,10 +209,10 @@ constexpr Row rows[] = {
 
 Outcome<Options> parse_options(int argc, char** argv, const Surroundings& surroundings) {
   Options o;
-  // The agent starts itself again for two small jobs (slice/keeper.h, devices/context_charge.h).
-  if (argc == 3 && std::string_view(argv[1]) == "--keeper") {
-    o.mode = Options::Mode::keeper;
-    o.keeper_dir = argv[2];
+  // The agent starts itself again for two small jobs (slice/fd_store.h, devices/context_charge.h).
+  if (argc == 3 && std::string_view(argv[1]) == "--fd-store") {
+    o.mode = Options::Mode::fd_store;
+    o.fd_store_dir = argv[2];
     return o;
   }
   if (argc == 4 && std::string_view(argv[1]) == "--measure-context") {

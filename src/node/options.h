@@ -23,7 +23,7 @@ struct Options {
   std::optional<Policy> policy;  // By --policy or by its label.
   std::map<std::string, std::string> labels;
   bool policy_per_slice = false;
-  bool unshared = false;
+  bool admit_best_effort = false;
   bool overcommit_compute = false;
   std::string metrics_host;   // Empty: metrics are on the API's socket alone.
   uint16_t metrics_port = 0;  // 0: any that is free; the log says which.
@@ -31,8 +31,8 @@ struct Options {
   std::string log_level = "info";
 
   // What is not the agent itself.
-  enum class Mode { agent, help, version, keeper, measure } mode = Mode::agent;
-  std::string keeper_dir, measure_libcuda, measure_uuid;
+  enum class Mode { agent, help, version, fd_store, measure } mode = Mode::agent;
+  std::string fd_store_dir, measure_libcuda, measure_uuid;
 };
 
 // The user's surroundings, as main() finds them.

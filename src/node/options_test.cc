@@ -81,7 +81,7 @@ TEST(Options, wrong_ones_are_refused_with_a_sentence) {
                "says fixed-share already"},
               {{"--label", "zone"}, "KEY=VALUE"},
               {{"--label", "zone=a", "--label", "zone=b"}, "zone is a already"},
-              {{"--unshared", "maybe"}, "refuse or allow"},
+              {{"--best-effort", "maybe"}, "refuse or allow"},
               {{"--policy-per-slice=yes"}, "takes no value"},
               {{"--metrics-listen", "127.0.0.1"}, "an address and a port"},
               {{"--metrics-listen", "127.0.0.1:66000"}, "an address and a port"},

@@ -25,7 +25,7 @@ struct Ask {
   uint8_t devices = 1;  // Distinct ones of one node; 0: a request for the node's CPU and memory alone.
   bool exclusive = false;
   bool isolated = true;
-  bool unshared = false;        // No share of it is enforced: it takes of the compute what it likes.
+  bool best_effort = false;     // No share of it is enforced: it takes of the compute what it likes.
   uint8_t policy = any_policy;  // The node's effective one must be equal: static_cast of carve::Policy.
   uint32_t only = any_device;   // This device (its number in the fleet), no other.
   Models models = any_model;

@@ -9,8 +9,9 @@
 namespace carve::place {
 namespace {
 
-constexpr Strategy all[] = {Strategy::binpack, Strategy::spread, Strategy::first_fit, Strategy::best_fit,
-                            Strategy::fgd,     Strategy::carve,  Strategy::lookahead};
+constexpr Strategy all[] = {Strategy::binpack,  Strategy::spread, Strategy::first_fit,
+                            Strategy::best_fit, Strategy::fgd,    Strategy::fgd_scarcity,
+                            Strategy::lookahead};
 
 Ask asking(unsigned devices, uint32_t share, Bytes memory = {}, Models models = any_model) {
   Ask a;
@@ -141,7 +142,7 @@ TEST(Engine, a_journal_that_overflowed_is_not_believed) {
 }
 
 TEST(Engine, more_kinds_than_are_remembered_take_no_more_memory_and_get_the_same_answers) {
-  for (const Strategy strategy : {Strategy::best_fit, Strategy::carve}) {
+  for (const Strategy strategy : {Strategy::best_fit, Strategy::fgd_scarcity}) {
     std::mt19937 dice(5);
     Engine engine(strategy);
     std::mt19937 nodes(9);
@@ -177,7 +178,7 @@ TEST(Engine, a_guard_keeps_the_last_slots_for_those_who_are_expected) {
   Workload workload;
   workload.push_back({asking(1, 5000), certain / 2});
   workload.push_back({asking(4, 10000), certain / 2});
-  Engine engine(Strategy::carve);
+  Engine engine(Strategy::fgd_scarcity);
   for (int i = 0; i < 2; ++i) add(engine.fleet(), 0, 4);
   engine.expect(workload);
   const Kind half = engine.kind(asking(1, 5000));
@@ -194,7 +195,7 @@ TEST(Engine, what_only_one_model_can_serve_is_kept_for_those_bound_to_it) {
   Workload workload;
   workload.push_back({asking(1, 10000, {}, 0b01), certain / 2});
   workload.push_back({asking(1, 10000), certain / 2});
-  Engine engine(Strategy::carve);
+  Engine engine(Strategy::fgd_scarcity);
   add(engine.fleet(), 0, 4);  // First in order: whoever does not care would go here.
   add(engine.fleet(), 1, 4);
   engine.expect(workload);
@@ -228,7 +229,7 @@ TEST(Rules, each_refuses_by_its_name_and_only_for_its_cause) {
          c.policy = static_cast<uint8_t>(Policy::fixed_share);
          a.policy = static_cast<uint8_t>(Policy::guaranteed_burst_share);
        }},
-      {"no share", [](NodeState&, DeviceState& c, Ask& a) { c.shared_out = a.unshared = true; }},
+      {"no share", [](NodeState&, DeviceState& c, Ask& a) { c.shared_out = a.best_effort = true; }},
       {"too small", [](NodeState&, DeviceState&, Ask& a) { a.memory = 17_GiB; }},
       {"less than a context", [](NodeState&, DeviceState& c, Ask&) { c.context = 2_GiB; }},
       {"no migration", [](NodeState&, DeviceState&, Ask& a) { a.spill = 1_GiB; }},

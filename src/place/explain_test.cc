@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "place/repair.h"
+#include "place/migration.h"
 
 namespace carve::place {
 namespace {
@@ -110,7 +110,7 @@ TEST(Explain, what_it_says_would_fit_does) {
   EXPECT_GT(said, 100);
 }
 
-TEST(Repair, the_cheapest_single_move_makes_room_and_nothing_is_done_unasked) {
+TEST(Migration, the_cheapest_single_move_makes_room_and_nothing_is_done_unasked) {
   std::mt19937 dice(9);
   int repaired = 0;
   for (int round = 0; round < 200; ++round) {
@@ -124,7 +124,7 @@ TEST(Repair, the_cheapest_single_move_makes_room_and_nothing_is_done_unasked) {
       if (const auto spot = engine.place(kind, app)) standing.push_back({kind, *spot, app});
     }
     const Kind wanted = engine.kind(asking(Bytes{uint64_t{dice() % 24 + 16} << 30}, 2000));
-    const auto repair = one_move(engine, wanted, standing, web);
+    const auto repair = propose_migration(engine, wanted, standing, web);
     if (!repair) continue;
     ASSERT_FALSE(engine.find(wanted, web)) << "the engine is as it was";
     const Standing& who = standing[repair->who];
@@ -138,7 +138,7 @@ TEST(Repair, the_cheapest_single_move_makes_room_and_nothing_is_done_unasked) {
 }
 
 // The emptiest node has the other replica: the one that makes room goes to the third.
-TEST(Repair, replicas_stay_apart) {
+TEST(Migration, replicas_stay_apart) {
   Engine engine(Strategy::spread);
   for (const char* model : {"A10", "T4", "A10"}) add(engine.fleet(), model, {device(16_GiB)});
   const Kind first = engine.kind(asking(2_GiB, 1000));
@@ -151,7 +151,7 @@ TEST(Repair, replicas_stay_apart) {
     const std::vector<Standing> standing = {
         {first, {0, 1, 2_GiB}, app}, {second, {1, 1, 6_GiB}, app}, {other, {2, 1, 4_GiB}}};
     for (const Standing& s : standing) engine.take(s.kind, s.spot, s.application);
-    const auto repair = one_move(engine, engine.kind(large), standing);
+    const auto repair = propose_migration(engine, engine.kind(large), standing);
     ASSERT_TRUE(repair);
     EXPECT_EQ(repair->who, 1u);
     EXPECT_EQ(repair->to.node, app == no_application ? 0u : 2u);

@@ -106,7 +106,7 @@ Ask ask_of(const Request& r, const Fleet& fleet) {
   a.devices = static_cast<uint8_t>(r.devices);
   a.exclusive = r.exclusive;
   a.isolated = r.isolation != Isolation::none;
-  a.unshared = r.isolation != Isolation::memory_and_compute && !r.exclusive;
+  a.best_effort = r.isolation != Isolation::memory_and_compute && !r.exclusive;
   if (r.policy) a.policy = static_cast<uint8_t>(*r.policy);
   a.share = r.share;
   a.spill = r.spill;

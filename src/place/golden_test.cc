@@ -153,7 +153,7 @@ trio  nowhere  |  7  0 |  0 10  4 10 |  0  0  0  0
 )");
 }
 TEST(Golden, carve) {
-  EXPECT_EQ(table(Strategy::carve), R"(
+  EXPECT_EQ(table(Strategy::fgd_scarcity), R"(
 half  a 0      |  5 10 | 10 10 10 10 | 10 10 10 10
 some  a 0      |  2 10 | 10 10 10 10 | 10 10 10 10
 pair  b 01     |  2 10 |  0  0 10 10 | 10 10 10 10

@@ -55,7 +55,7 @@ TEST(Guards, keep_as_many_nodes_as_are_fair_and_two_deviations_less_what_stands)
 }
 
 TEST(Guards, keep_nothing_where_all_ask_for_memory_alone) {
-  Engine engine(Strategy::carve);
+  Engine engine(Strategy::fgd_scarcity);
   add(engine.fleet(), "A", 4, 2);
   Ask two = asking(2, 0);
   two.memory = 4_GiB;
@@ -84,7 +84,7 @@ TEST(Guards, keep_the_nodes_that_have_the_fewest_slices) {
 }
 
 TEST(Guards, a_kept_node_is_open_to_others_when_nothing_else_is_left) {
-  Engine engine(Strategy::carve);
+  Engine engine(Strategy::fgd_scarcity);
   add(engine.fleet(), "A", 3, 8);
   engine.expect({{asking(8, 10000, 80'000), certain / 13}, {asking(1, 10000), certain / 13 * 12}});
   const Kind one = engine.kind(asking(1, 10000));
@@ -106,7 +106,7 @@ TEST(Guards, a_slot_needs_its_cpu_too) {
 
 // A fifth of the demand is bound to the 2 T of 10 devices: all of them are reserved until it has come.
 TEST(Guards, what_is_bound_to_a_model_finds_its_fair_share_there) {
-  for (const Strategy strategy : {Strategy::carve, Strategy::lookahead}) {
+  for (const Strategy strategy : {Strategy::fgd_scarcity, Strategy::lookahead}) {
     Engine engine(strategy);
     add(engine.fleet(), "T", 2, 1);
     add(engine.fleet(), "G", 8, 1);

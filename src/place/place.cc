@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "place/consolidation.h"
 #include "place/engine.h"
 #include "place/explain.h"
-#include "place/repack.h"
 #include "place/rules.h"
 
 namespace carve::place {
@@ -77,7 +77,7 @@ std::vector<Standing> standing_of(Engine& engine, uint32_t here, std::span<const
     ask.devices = static_cast<uint8_t>(r.devices.size());
     ask.exclusive = r.exclusive;
     ask.isolated = r.isolated;
-    ask.unshared = r.unshared;
+    ask.best_effort = r.best_effort;
     if (r.policy) ask.policy = static_cast<uint8_t>(*r.policy);
     if (!r.exclusive) ask.memory = r.memory, ask.share = r.share;
     Spot spot{here, 0, r.memory};
@@ -92,7 +92,7 @@ std::vector<Standing> standing_of(Engine& engine, uint32_t here, std::span<const
 std::string move_for(Engine& engine, Kind wanted, Application application,
                      std::span<const DeviceSnapshot> devices, std::span<const Resident> residents,
                      std::span<const Standing> standing) {
-  const auto repair = one_move(engine, wanted, standing, application);
+  const auto repair = propose_migration(engine, wanted, standing, application);
   if (!repair) return "";
   const auto named = [&](DeviceSet set) {
     std::vector<unsigned> indexes;
@@ -114,7 +114,7 @@ std::string_view choice(Strategy strategy) {
     case Strategy::first_fit: return "the first node that fits, its lowest devices";
     case Strategy::best_fit: return "the node with least CPU and compute left";
     case Strategy::fgd: return "where free pieces that nobody can use grow least";
-    case Strategy::carve:
+    case Strategy::fgd_scarcity:
       return "where free pieces that nobody can use grow least, past what is kept for those who are expected";
     case Strategy::lookahead: return "where it costs those who are expected least";
   }
@@ -166,9 +166,9 @@ Plan plan(std::span<const DeviceSnapshot> devices, Strategy strategy, std::span<
   for (const DeviceSnapshot& device : devices) states.push_back(state_of(device));
   const uint32_t here = add_machine(engine, states);
   if (links != nullptr) engine.fleet().set_topology(here, *links);
-  const Repack found = repack(engine, standing_of(engine, here, residents), wanted);
+  const ConsolidationPlan found = plan_consolidation(engine, standing_of(engine, here, residents), wanted);
   Plan out;
-  for (const Repack::Emptied& e : found.emptied) out.emptied.push_back(e.device);
+  for (const ConsolidationPlan::Emptied& e : found.emptied) out.emptied.push_back(e.device);
   for (const Move& m : found.moves)
     for (const auto& [from, to] : exchanged(m)) out.moves.push_back({m.who, from, to});
   out.moved = found.moved;

@@ -49,7 +49,7 @@ struct Resident {
   Share share;
   bool exclusive = false;
   bool isolated = true;
-  bool unshared = false;         // No share of it is enforced.
+  bool best_effort = false;      // No share of it is enforced.
   std::optional<Policy> policy;  // It stays under this one; none: under any.
   std::string application;       // Whose replicas are kept apart; empty: nobody's.
 };
@@ -66,7 +66,8 @@ struct Answer {
 Answer place(std::span<const DeviceSnapshot> devices, const Request&, Strategy,
              std::span<const Resident> = {}, const Topology* links = nullptr);
 
-// Which moves would leave `wanted` more devices of the machine empty (place/repack.h); nobody is moved.
+// Which moves would leave `wanted` more devices of the machine empty (place/consolidation.h); nobody is
+// moved.
 struct Plan {
   struct Move {
     size_t who;   // Position in `residents`. Of several devices: a row for each that is exchanged.

@@ -10,8 +10,9 @@
 namespace carve::place {
 namespace {
 
-constexpr Strategy all[] = {Strategy::binpack, Strategy::spread, Strategy::first_fit, Strategy::best_fit,
-                            Strategy::fgd,     Strategy::carve,  Strategy::lookahead};
+constexpr Strategy all[] = {Strategy::binpack,  Strategy::spread, Strategy::first_fit,
+                            Strategy::best_fit, Strategy::fgd,    Strategy::fgd_scarcity,
+                            Strategy::lookahead};
 
 Ask part(uint32_t share, unsigned devices = 1) {
   Ask a;

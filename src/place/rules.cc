@@ -94,11 +94,11 @@ constexpr DeviceRule of_device[] = {
        return fmt::format("shared by {} slice{}, and the request wants it alone", c.slices,
                           c.slices == 1 ? "" : "s");
      }},
-    {[](const DeviceState& c, uint32_t, const Ask& a) { return !a.unshared || !c.shared_out; }, "no share",
+    {[](const DeviceState& c, uint32_t, const Ask& a) { return !a.best_effort || !c.shared_out; }, "no share",
      [](const DeviceState&, const Ask&, const DeviceText&) {
        return std::string(
            "shares of its compute are enforced, and the request keeps to none: give it one (--compute 20%), "
-           "or let the agent admit such slices with the lowest rank (carved --unshared allow)");
+           "or let the agent admit such slices with the lowest rank (carved --best-effort allow)");
      }},
     {[](const DeviceState& c, uint32_t, const Ask& a) {
        return !a.isolated || a.exclusive || c.isolated < max_isolated_slices;

@@ -41,13 +41,13 @@ class Scoring {
   virtual Guards* guards() { return nullptr; }
 };
 
-std::unique_ptr<Scoring> first_fit();  // The first node that can serve, its lowest devices.
-std::unique_ptr<Scoring> best_fit();   // The node that has least left of CPU and compute together.
-std::unique_ptr<Scoring> binpack();    // The fullest device of the fullest node.
-std::unique_ptr<Scoring> spread();     // The emptiest device of the emptiest node.
-std::unique_ptr<Scoring> fgd();        // Fragmentation gradient descent, exactly the paper's buckets.
-std::unique_ptr<Scoring> carve();      // FGD with scarcity weights and guards.
-std::unique_ptr<Scoring> lookahead();  // What would be left after a fill with what is likely to come.
+std::unique_ptr<Scoring> first_fit();     // The first node that can serve, its lowest devices.
+std::unique_ptr<Scoring> best_fit();      // The node that has least left of CPU and compute together.
+std::unique_ptr<Scoring> binpack();       // The fullest device of the fullest node.
+std::unique_ptr<Scoring> spread();        // The emptiest device of the emptiest node.
+std::unique_ptr<Scoring> fgd();           // Fragmentation gradient descent, exactly the paper's buckets.
+std::unique_ptr<Scoring> fgd_scarcity();  // FGD with scarcity weights and guards.
+std::unique_ptr<Scoring> lookahead();     // What would be left after a fill with what is likely to come.
 std::unique_ptr<Scoring> scoring(Strategy);
 
 // The weights of types that few devices can serve, raised by how few.

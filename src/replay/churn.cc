@@ -71,7 +71,7 @@ Outcome<Churned> churn(const Cluster& cluster, const Trace& trace, Strategy stra
     const uint64_t i = who.below(trace.pods.size());
     const Pod& pod = trace.pods[i];
     const uint64_t drawn =
-        how_long.exponential();  // Drawn even if it is lost: policies see the same arrivals.
+        how_long.exponential();  // Drawn even if it is lost: strategies see the same arrivals.
     const uint64_t stays = own ? own_lifetime(pod, plan) : static_cast<uint64_t>(Wide{drawn} * hour >> 32);
     const auto spot = setup.engine.place(setup.kinds[i]);
     if (spot) {

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "place/explain.h"
+#include "place/migration.h"
 #include "place/place.h"
-#include "place/repair.h"
 #include "replay/inflate.h"
 
 namespace carve::replay {
@@ -141,15 +141,15 @@ std::string explain(const Snapshot& snapshot, Strategy strategy, const Pod& requ
 
 namespace {
 
-place::Repack planned(const Snapshot& snapshot, Strategy strategy, unsigned devices) {
+place::ConsolidationPlan planned(const Snapshot& snapshot, Strategy strategy, unsigned devices) {
   Scene scene(snapshot, strategy);
-  return place::repack(scene.engine, scene.standing, devices);
+  return place::plan_consolidation(scene.engine, scene.standing, devices);
 }
 
 }  // namespace
 
-std::string repack_table(const Snapshot& snapshot, Strategy strategy, unsigned devices) {
-  const place::Repack plan = planned(snapshot, strategy, devices);
+std::string consolidation_table(const Snapshot& snapshot, Strategy strategy, unsigned devices) {
+  const place::ConsolidationPlan plan = planned(snapshot, strategy, devices);
   const auto at = [&](const place::Spot& s) {
     std::vector<int> set;
     for (place::DeviceSet c = s.devices; c != 0; c &= c - 1) set.push_back(std::countr_zero(c));
@@ -168,8 +168,8 @@ std::string repack_table(const Snapshot& snapshot, Strategy strategy, unsigned d
   return out + ". Nobody is moved.\n";
 }
 
-std::string repack_json(const Snapshot& snapshot, Strategy strategy, unsigned devices) {
-  const place::Repack plan = planned(snapshot, strategy, devices);
+std::string consolidation_json(const Snapshot& snapshot, Strategy strategy, unsigned devices) {
+  const place::ConsolidationPlan plan = planned(snapshot, strategy, devices);
   nlohmann::ordered_json out;
   out["wanted"] = devices;
   out["emptied"] = nlohmann::ordered_json::array();

@@ -23,7 +23,7 @@ std::string explain(const Cluster&, const Trace&, Strategy, bool known, uint64_t
 std::string explain(const Snapshot&, Strategy, const Pod& request);
 
 // The moves that would leave so many more devices empty; nobody is moved. For people, or as JSON.
-std::string repack_table(const Snapshot&, Strategy, unsigned devices);
-std::string repack_json(const Snapshot&, Strategy, unsigned devices);
+std::string consolidation_table(const Snapshot&, Strategy, unsigned devices);
+std::string consolidation_json(const Snapshot&, Strategy, unsigned devices);
 
 }  // namespace carve::replay

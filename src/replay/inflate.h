@@ -29,8 +29,8 @@ struct Inflated {                                // Of one replay.
 // The order of arrivals: positions in trace.pods.
 std::vector<uint32_t> arrivals(const Trace&, uint64_t devices, uint64_t seed);
 
-// known: the policy is told the trace's requests as the workload to expect, as the paper does. Otherwise a
-// policy that can learns it from the arrivals.
+// known: the strategy is told the trace's requests as the workload to expect, as the paper does. Otherwise a
+// strategy that can learns it from the arrivals.
 Inflated inflate(const Cluster&, const Trace&, Strategy, bool known, uint64_t seed);
 
 }  // namespace carve::replay

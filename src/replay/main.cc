@@ -1,6 +1,6 @@
-// carve-replay: a year of arrivals in a minute. Replays traces against a cluster under placement policies,
+// carve-replay: a year of arrivals in a minute. Replays traces against a cluster under placement strategies,
 // with the very place/ that runs in production, and says how much of the cluster was used. Same seed, same
-// answer, on any machine; all cores work, one replay (trace, policy, seed) each.
+// answer, on any machine; all cores work, one replay (trace, strategy, seed) each.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -25,7 +25,7 @@ using namespace carve::replay;
 struct Options {
   std::string nodes;
   std::vector<std::string> traces;
-  std::vector<std::string> policies = {"fgd"};
+  std::vector<std::string> strategies = {"fgd"};
   std::string seeds = "42..51";
   std::string arrivals = "inflate";
   double load = 0.95;
@@ -36,7 +36,7 @@ struct Options {
   std::string plot;
   std::string request;
   std::string snapshot;
-  unsigned repack = 0;
+  unsigned consolidate = 0;
   bool quiet = false;
   unsigned filled = 100;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
@@ -120,16 +120,16 @@ void run_all(const std::vector<Job>& todo, unsigned threads, bool quiet,
 }
 
 // What is asked of a snapshot instead of a trace.
-int look_at_snapshot(const Options& o, const std::vector<Strategy>& policies) {
+int look_at_snapshot(const Options& o, const std::vector<Strategy>& strategies) {
   const auto snapshot = read_snapshot(o.snapshot);
   if (!snapshot) return complain(snapshot.error().sentence);
-  if (o.repack != 0)
-    return printed(o.form == "json" ? repack_json(*snapshot, policies[0], o.repack)
-                                    : repack_table(*snapshot, policies[0], o.repack));
+  if (o.consolidate != 0)
+    return printed(o.form == "json" ? consolidation_json(*snapshot, strategies[0], o.consolidate)
+                                    : consolidation_table(*snapshot, strategies[0], o.consolidate));
   const auto request = parse_request(o.request, models_of(*snapshot));
   if (!request) return complain(request.error().sentence);
   std::string answers;
-  for (const Strategy policy : policies) answers += explain(*snapshot, policy, *request);
+  for (const Strategy strategy : strategies) answers += explain(*snapshot, strategy, *request);
   return printed(answers);
 }
 
@@ -137,12 +137,13 @@ int look_at_snapshot(const Options& o, const std::vector<Strategy>& policies) {
 
 int main(int argc, char** argv) {
   Options o;
-  CLI::App app("Replays arrivals against a cluster and says how much of it each placement policy uses.");
+  CLI::App app("Replays arrivals against a cluster and says how much of it each placement strategy uses.");
   app.add_option("--nodes", o.nodes, "The cluster: CSV with sn,cpu_milli,memory_mib,gpu,model")
       ->type_name("FILE");
   app.add_option("--trace", o.traces, "Arrivals: CSV with name,cpu_milli,memory_mib,num_gpu,gpu_milli")
       ->type_name("FILE");
-  app.add_option("--policy", o.policies, "first-fit, best-fit, binpack, spread, fgd, carve, lookahead")
+  app.add_option("--strategy", o.strategies,
+                 "first-fit, best-fit, binpack, spread, fgd, fgd-scarcity, lookahead")
       ->delimiter(',')
       ->type_name("NAME");
   app.add_option("--seeds", o.seeds, "Of the orders in which they arrive")
@@ -161,12 +162,12 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(uint64_t{1}, ChurnPlan::any_length))
       ->type_name("SECONDS")
       ->default_str("any");
-  app.add_option(
-         "--workload", o.workload,
-         "trace: the policy is told the trace's requests beforehand; learned: carve and lookahead learn them")
+  app.add_option("--workload", o.workload,
+                 "trace: the strategy is told the trace's requests beforehand; learned: fgd-scarcity and "
+                 "lookahead learn them")
       ->check(CLI::IsMember({"trace", "learned"}))
       ->capture_default_str();
-  app.add_option("-o", o.form, "table, json or csv (repack: table or json)")
+  app.add_option("-o", o.form, "table, json or csv (--consolidate: table or json)")
       ->check(CLI::IsMember({"table", "json", "csv"}))
       ->capture_default_str();
   app.add_option("--plot", o.plot, "inflate: an SVG of what is in use against what was asked for")
@@ -179,9 +180,9 @@ int main(int argc, char** argv) {
   app.add_option(
          "--snapshot", o.snapshot,
          "Instead of cluster and traces: JSON of a fleet's nodes and of who holds what, for --explain "
-         "and --repack")
+         "and --consolidate")
       ->type_name("FILE");
-  app.add_option("--repack", o.repack,
+  app.add_option("--consolidate", o.consolidate,
                  "snapshot: the fewest moves found that leave so many more devices empty; nobody is moved")
       ->check(CLI::Range(1u, 1'000'000u))
       ->type_name("DEVICES");
@@ -195,21 +196,21 @@ int main(int argc, char** argv) {
   // Beyond this point every option is sound.
   const auto seeds = parse_seeds(o.seeds);
   if (!seeds) return complain(fmt::format("--seeds: '{}' is neither a number nor FIRST..LAST", o.seeds));
-  std::vector<Strategy> policies;
-  for (const std::string& name : o.policies) {
-    const auto policy = parse_strategy(name);
-    if (!policy) return complain(fmt::format("--policy: there is no policy '{}'", name));
-    policies.push_back(*policy);
+  std::vector<Strategy> strategies;
+  for (const std::string& name : o.strategies) {
+    const auto strategy = parse_strategy(name);
+    if (!strategy) return complain(fmt::format("--strategy: there is no strategy '{}'", name));
+    strategies.push_back(*strategy);
   }
 
   if (!o.snapshot.empty()) {
     if (!o.nodes.empty() || !o.traces.empty())
       return complain("--snapshot is a cluster and who is in it: leave out --nodes and --trace");
-    if (o.request.empty() == (o.repack == 0))
-      return complain("--snapshot: what is to be said of it? --explain REQUEST or --repack DEVICES");
-    return look_at_snapshot(o, policies);
+    if (o.request.empty() == (o.consolidate == 0))
+      return complain("--snapshot: what is to be said of it? --explain REQUEST or --consolidate DEVICES");
+    return look_at_snapshot(o, strategies);
   }
-  if (o.repack != 0) return complain("--repack: of which fleet? --snapshot FILE");
+  if (o.consolidate != 0) return complain("--consolidate: of which fleet? --snapshot FILE");
   if (o.nodes.empty() || o.traces.empty())
     return complain("--nodes FILE and --trace FILE are needed, or --snapshot FILE; --help explains them");
 
@@ -231,8 +232,8 @@ int main(int argc, char** argv) {
     const auto request = parse_request(o.request, models_of(*cluster));
     if (!request) return complain(request.error().sentence);
     std::string answers;
-    for (const Strategy policy : policies)
-      answers += explain(*cluster, traces[0], policy, known, seeds->front(), o.filled, *request);
+    for (const Strategy strategy : strategies)
+      answers += explain(*cluster, traces[0], strategy, known, seeds->front(), o.filled, *request);
     return printed(answers);
   }
 
@@ -243,19 +244,19 @@ int main(int argc, char** argv) {
   std::vector<Series> all;
   std::vector<Job> todo;
   for (size_t t = 0; t < traces.size(); ++t)
-    for (const Strategy policy : policies) {
+    for (const Strategy strategy : strategies) {
       for (size_t run = 0; run < seeds->size(); ++run) todo.push_back({t, all.size(), run});
-      all.push_back({traces[t].name, policy, *seeds, std::vector<Inflated>(churns ? 0 : seeds->size()),
+      all.push_back({traces[t].name, strategy, *seeds, std::vector<Inflated>(churns ? 0 : seeds->size()),
                      std::vector<Churned>(churns ? seeds->size() : 0)});
     }
   std::vector<std::string> complaints(todo.size());
   run_all(todo, o.jobs, o.quiet, [&](const Job& job) {
     Series& s = all[job.series];
     if (!churns) {
-      s.inflated[job.run] = inflate(*cluster, traces[job.trace], s.policy, known, s.seeds[job.run]);
+      s.inflated[job.run] = inflate(*cluster, traces[job.trace], s.strategy, known, s.seeds[job.run]);
       return;
     }
-    auto churned = churn(*cluster, traces[job.trace], s.policy, known, plan, s.seeds[job.run]);
+    auto churned = churn(*cluster, traces[job.trace], s.strategy, known, plan, s.seeds[job.run]);
     if (churned)
       s.churned[job.run] = *churned;
     else

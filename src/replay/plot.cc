@@ -107,23 +107,23 @@ std::string line(const Series& s, std::string_view colour) {
 
 std::string plot(const std::vector<Series>& all) {
   std::vector<std::string_view> traces;
-  std::vector<Strategy> policies;
+  std::vector<Strategy> strategies;
   for (const Series& s : all) {
     if (std::ranges::find(traces, s.trace) == traces.end()) traces.emplace_back(s.trace);
-    if (std::ranges::find(policies, s.policy) == policies.end()) policies.push_back(s.policy);
+    if (std::ranges::find(strategies, s.strategy) == strategies.end()) strategies.push_back(s.strategy);
   }
   std::string out;
   for (size_t i = 0; i < traces.size(); ++i) {
     std::string content = axes(traces[i]);
     for (const Series& s : all)
       if (s.trace == traces[i])
-        content +=
-            line(s, colours[static_cast<size_t>(std::ranges::find(policies, s.policy) - policies.begin()) %
-                            std::size(colours)]);
+        content += line(
+            s, colours[static_cast<size_t>(std::ranges::find(strategies, s.strategy) - strategies.begin()) %
+                       std::size(colours)]);
     out += panel(i, content);
   }
   std::vector<std::string> names;
-  for (const Strategy policy : policies) names.emplace_back(text(policy));
+  for (const Strategy strategy : strategies) names.emplace_back(text(strategy));
   const size_t below = 40 + 18 * names.size();
   out += panel(traces.size(),  // One place more, for the legend.
                legend("% of the devices in use", names) +

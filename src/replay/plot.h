@@ -1,5 +1,5 @@
 // The paper's picture of a replay as SVG: how much of the cluster is in use against how much was asked for,
-// a panel for each trace and a line for each policy; the mean over the seeds. 100 KB for five traces.
+// a panel for each trace and a line for each strategy; the mean over the seeds. 100 KB for five traces.
 #pragma once
 
 #include <string>

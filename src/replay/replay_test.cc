@@ -142,11 +142,12 @@ TEST(Inflate, arrivals_ask_for_130_percent_and_not_more) {
 TEST(Inflate, the_same_seed_has_the_same_answer_and_another_has_another) {
   const Cluster cluster = cluster_of(30);
   const Trace trace = trace_of(cluster, 400);
-  for (const Strategy policy : {Strategy::first_fit, Strategy::fgd, Strategy::carve, Strategy::lookahead}) {
-    const Inflated once = inflate(cluster, trace, policy, false, 42);
-    EXPECT_EQ(once.allocated, inflate(cluster, trace, policy, false, 42).allocated);
-    EXPECT_EQ(once.failed, inflate(cluster, trace, policy, false, 42).failed);
-    EXPECT_NE(once.allocated, inflate(cluster, trace, policy, false, 43).allocated);
+  for (const Strategy strategy :
+       {Strategy::first_fit, Strategy::fgd, Strategy::fgd_scarcity, Strategy::lookahead}) {
+    const Inflated once = inflate(cluster, trace, strategy, false, 42);
+    EXPECT_EQ(once.allocated, inflate(cluster, trace, strategy, false, 42).allocated);
+    EXPECT_EQ(once.failed, inflate(cluster, trace, strategy, false, 42).failed);
+    EXPECT_NE(once.allocated, inflate(cluster, trace, strategy, false, 43).allocated);
     for (size_t m = 0; m < marks.size(); ++m) EXPECT_LE(once.allocated[m], std::min(100.0, 1.0 * marks[m]));
   }
 }
@@ -157,33 +158,33 @@ TEST(Churn, loses_nothing_where_there_is_room_and_much_where_there_is_not) {
   ChurnPlan plan;
   plan.warmup = 1000, plan.counted = 4000;
   plan.load_permille = 200;
-  EXPECT_EQ(churn(cluster, trace, Strategy::carve, false, plan, 42)->lost_percent(), 0);
+  EXPECT_EQ(churn(cluster, trace, Strategy::fgd_scarcity, false, plan, 42)->lost_percent(), 0);
   plan.load_permille = 2000;
-  EXPECT_GT(churn(cluster, trace, Strategy::carve, false, plan, 42)->lost_percent(), 35);
+  EXPECT_GT(churn(cluster, trace, Strategy::fgd_scarcity, false, plan, 42)->lost_percent(), 35);
   plan.load_permille = 900;
   plan.lifetimes = Lifetimes::trace;
-  const auto own = churn(cluster, trace, Strategy::carve, false, plan, 42);
+  const auto own = churn(cluster, trace, Strategy::fgd_scarcity, false, plan, 42);
   ASSERT_TRUE(own);
-  EXPECT_EQ(own->lost, churn(cluster, trace, Strategy::carve, false, plan, 42)->lost);
+  EXPECT_EQ(own->lost, churn(cluster, trace, Strategy::fgd_scarcity, false, plan, 42)->lost);
   // All are longer than 400 s: bounded there they are all alike, and others are lost.
   plan.longest_seconds = 400;
-  EXPECT_NE(own->lost, churn(cluster, trace, Strategy::carve, false, plan, 42)->lost);
+  EXPECT_NE(own->lost, churn(cluster, trace, Strategy::fgd_scarcity, false, plan, 42)->lost);
 }
 
-TEST(Plot, has_a_panel_for_each_trace_and_a_line_for_each_policy) {
+TEST(Plot, has_a_panel_for_each_trace_and_a_line_for_each_strategy) {
   const Cluster cluster = cluster_of(30);
   Trace trace = trace_of(cluster, 400);
   trace.name = "a<b&c";
   std::vector<Series> all;
-  for (const Strategy policy : {Strategy::first_fit, Strategy::fgd})
-    all.push_back({trace.name, policy, {42}, {inflate(cluster, trace, policy, true, 42)}, {}});
+  for (const Strategy strategy : {Strategy::first_fit, Strategy::fgd})
+    all.push_back({trace.name, strategy, {42}, {inflate(cluster, trace, strategy, true, 42)}, {}});
   const std::string svg = plot(all);
   const auto count = [&](std::string_view what) {
     int n = 0;
     for (size_t at = 0; (at = svg.find(what, at)) != svg.npos; at += what.size()) ++n;
     return n;
   };
-  EXPECT_EQ(count("<polyline"), 3) << "two policies, and what would be without waste";
+  EXPECT_EQ(count("<polyline"), 3) << "two strategies, and what would be without waste";
   EXPECT_EQ(count("a&lt;b&amp;c"), 1);
   EXPECT_EQ(count(">fgd<"), 1);
   EXPECT_EQ(count("<g "), count("</g>"));
@@ -200,7 +201,7 @@ TEST(Explain, tells_where_or_why_nowhere_in_a_filled_cluster) {
   const auto ask = [&](std::string_view request, unsigned filled) {
     const auto pod = parse_request(request, models_of(cluster));
     EXPECT_TRUE(pod) << pod.error().sentence;
-    return explain(cluster, trace, Strategy::carve, true, 42, filled, *pod);
+    return explain(cluster, trace, Strategy::fgd_scarcity, true, 42, filled, *pod);
   };
   EXPECT_THAT(ask("gpu_milli=500,gpu_spec=T4", 50), HasSubstr("It would go to n"));
   EXPECT_THAT(ask("gpu_milli=500,gpu_spec=T4", 50), HasSubstr("(T4), device"));

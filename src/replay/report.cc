@@ -50,7 +50,7 @@ Spread spread_of(const std::vector<double>& values) {
 
 std::string table(const std::vector<Series>& all) {
   const bool churns = !all.empty() && !all[0].churned.empty();
-  std::string out = fmt::format("{:<14}{:<11}{:>6}", "trace", "policy", "seeds");
+  std::string out = fmt::format("{:<14}{:<14}{:>6}", "trace", "strategy", "seeds");
   if (churns) {
     out += fmt::format("{:>8}{:>6}", "lost%", "sd");
     for (const auto name : class_names) out += fmt::format("{:>8}", name);
@@ -60,7 +60,7 @@ std::string table(const std::vector<Series>& all) {
   }
   out += fmt::format("{:>14}\n", "decisions/s");
   for (const Series& s : all) {
-    out += fmt::format("{:<14}{:<11}{:>6}", s.trace, text(s.policy), s.seeds.size());
+    out += fmt::format("{:<14}{:<14}{:>6}", s.trace, text(s.strategy), s.seeds.size());
     if (churns) {
       const Spread lost = over(s.churned, [](const Churned& r) { return r.lost_percent(); });
       out += fmt::format("{:>8.2f}{:>6.2f}", lost.mean, lost.sd);
@@ -83,7 +83,7 @@ std::string json(const std::vector<Series>& all) {
   for (const Series& s : all) {
     nlohmann::ordered_json row;
     row["trace"] = s.trace;
-    row["policy"] = text(s.policy);
+    row["strategy"] = text(s.strategy);
     row["seeds"] = s.seeds;
     if (!s.churned.empty()) {
       row["lost_percent"] = both(over(s.churned, [](const Churned& r) { return r.lost_percent(); }));
@@ -115,14 +115,14 @@ std::string json(const std::vector<Series>& all) {
 }
 
 std::string csv(const std::vector<Series>& all) {
-  std::string out = "trace,policy,seed,what,percent\n";
+  std::string out = "trace,strategy,seed,what,percent\n";
   for (const Series& s : all) {
     for (size_t i = 0; i < s.inflated.size(); ++i)
       for (size_t m = 0; m < marks.size(); ++m)
-        out += fmt::format("{},{},{},allocated_at_{},{:.4f}\n", s.trace, text(s.policy), s.seeds[i], marks[m],
-                           s.inflated[i].allocated[m]);
+        out += fmt::format("{},{},{},allocated_at_{},{:.4f}\n", s.trace, text(s.strategy), s.seeds[i],
+                           marks[m], s.inflated[i].allocated[m]);
     for (size_t i = 0; i < s.churned.size(); ++i)
-      out += fmt::format("{},{},{},lost,{:.4f}\n", s.trace, text(s.policy), s.seeds[i],
+      out += fmt::format("{},{},{},lost,{:.4f}\n", s.trace, text(s.strategy), s.seeds[i],
                          s.churned[i].lost_percent());
   }
   return out;

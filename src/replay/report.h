@@ -9,9 +9,9 @@
 
 namespace carve::replay {
 
-struct Series {  // One trace under one policy.
+struct Series {  // One trace under one strategy.
   std::string trace;
-  Strategy policy;
+  Strategy strategy;
   std::vector<uint64_t> seeds;
   // In the order of the seeds: one of the two.
   std::vector<Inflated> inflated;

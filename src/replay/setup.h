@@ -36,7 +36,7 @@ struct Setup {
   std::vector<place::Kind> kinds;       // By position in the trace.
   std::vector<std::string_view> names;  // Of the nodes, in the engine's order; the cluster's strings.
 
-  // known: a policy that looks at the workload is told the trace's requests, even if it could learn them.
+  // known: a strategy that looks at the workload is told the trace's requests, even if it could learn them.
   Setup(const Cluster&, const Trace&, Strategy, bool known, uint64_t seed);
 };
 

@@ -1,5 +1,5 @@
 // A fleet at a moment: its nodes, their devices and how these are connected, and who holds what of them. One
-// JSON document (docs/placement.md), written by whoever knows; read here for `--explain` and `--repack`.
+// JSON document (docs/placement.md), written by whoever knows; read here for `--explain` and `--consolidate`.
 //
 //   {"nodes": [{"name": "n1", "model": "A100", "cpu_milli": 96000, "host_memory_bytes": 412316860416,
 //               "devices": [{"memory_bytes": 85899345920}, {"memory_bytes": 85899345920, "trouble": "lost"}],
@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "place/consolidation.h"
 #include "place/engine.h"
-#include "place/repack.h"
 
 namespace carve::replay {
 
@@ -41,7 +41,7 @@ struct Snapshot {
 Outcome<Snapshot> parse_snapshot(std::string_view text, const std::string& name);
 Outcome<Snapshot> read_snapshot(const std::string& path);
 
-// The engine over it, with everybody in his place. A policy that looks at what is to come is told what is
+// The engine over it, with everybody in his place. A strategy that looks at what is to come is told what is
 // there.
 struct Scene {
   place::Engine engine;

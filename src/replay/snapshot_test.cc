@@ -136,14 +136,14 @@ TEST(Snapshot, explains_where_a_request_would_go_and_why_nowhere) {
 
 TEST(Snapshot, the_plan_empties_devices_and_moves_nobody) {
   const auto s = *parse_snapshot(fleet, "f");
-  const auto plan = nlohmann::json::parse(repack_json(s, Strategy::binpack, 1));
+  const auto plan = nlohmann::json::parse(consolidation_json(s, Strategy::binpack, 1));
   EXPECT_EQ(plan["emptied"].size(), 1u);
   EXPECT_EQ(plan["moves"].size(), 1u);
   EXPECT_EQ(plan["moves"][0]["name"], "c");
   EXPECT_EQ(plan["moves"][0]["from"]["node"], "n2");
   EXPECT_EQ(plan["moves"][0]["to"]["node"], "n1");
   EXPECT_EQ(plan["moved_bytes"], 1u << 30);
-  EXPECT_THAT(repack_table(s, Strategy::binpack, 2),
+  EXPECT_THAT(consolidation_table(s, Strategy::binpack, 2),
               HasSubstr("1 moves of 1 GiB in all would leave 1 more device empty; no plan was found for 2. "
                         "Nobody is moved."));
 }
@@ -160,8 +160,8 @@ TEST(Snapshot, whole_devices_of_different_sizes_give_what_the_smallest_has) {
     ASSERT_TRUE(s) << s.error().sentence;
     Pod pod;
     pod.devices = 1, pod.device_memory_mib = 1;
-    EXPECT_THAT(explain(*s, Strategy::carve, pod), HasSubstr("0/1 nodes can serve"));
-    const Scene scene(*s, Strategy::carve);
+    EXPECT_THAT(explain(*s, Strategy::fgd_scarcity, pod), HasSubstr("0/1 nodes can serve"));
+    const Scene scene(*s, Strategy::fgd_scarcity);
     EXPECT_EQ(scene.standing[0].spot.memory.count, smaller);
     for (const place::DeviceState& c : scene.engine.fleet().devices(0)) EXPECT_LE(c.free, c.usable);
   }
@@ -171,9 +171,9 @@ TEST(Snapshot, whole_devices_of_different_sizes_give_what_the_smallest_has) {
 TEST(Snapshot, the_plan_keeps_models) {
   const std::string text =
       with(std::string(fleet), R"("name": "n2", "model": "A100")", R"("name": "n2", "model": "T4")");
-  EXPECT_THAT(repack_table(*parse_snapshot(text, "f"), Strategy::binpack, 1), HasSubstr("0 moves"));
+  EXPECT_THAT(consolidation_table(*parse_snapshot(text, "f"), Strategy::binpack, 1), HasSubstr("0 moves"));
   const std::string either = with(text, R"("name": "c", )", R"("name": "c", "models": ["T4", "A100"], )");
-  EXPECT_THAT(repack_table(*parse_snapshot(either, "f"), Strategy::binpack, 1), HasSubstr("1 moves"));
+  EXPECT_THAT(consolidation_table(*parse_snapshot(either, "f"), Strategy::binpack, 1), HasSubstr("1 moves"));
 }
 
 TEST(Json, a_value_knows_its_line) {

@@ -56,7 +56,7 @@ void Device::change(unsigned place, const Terms& terms, Ns now) {
 }
 
 Share Device::weight(const Client& t) const {
-  return t.terms.share.basis_points != 0 ? t.terms.share : unshared;
+  return t.terms.share.basis_points != 0 ? t.terms.share : best_effort_weight;
 }
 
 Ns Device::quantum() const {

@@ -24,14 +24,14 @@ enum class Gang : uint8_t { none, leads, follows };
 struct Terms {
   Policy policy = Policy::fixed_share;
   LatencyClass latency = LatencyClass::batch;
-  Share share;  // 0: none was asked for; then it is a burst client of weight `unshared`.
+  Share share;  // 0: none was asked for; then it is a burst client of weight `best_effort_weight`.
   Gang gang = Gang::none;
 
   friend bool operator==(const Terms&, const Terms&) = default;
 };
 
 // The weight of a client without a share, beside clients with one.
-inline constexpr Share unshared{100};
+inline constexpr Share best_effort_weight{100};
 
 struct Tuning {
   Ns switch_cost = 100 * us;  // From one context to another (40 to 110 us on devices of 2018 to 2024).

@@ -119,13 +119,13 @@ def test_who_keeps_to_no_share_has_no_place_beside_enforced_ones(world):
     assert world.show("a")["isolation"] == "memory+compute"
     for options in [], ["--isolation", "none"], ["--compute", "10%", "--isolation", "memory"]:
         done = world.carve("explain", "--memory", "1GiB", "--device", 0, *options)
-        assert done.returncode == 1 and "carved --unshared allow" in done.stdout
+        assert done.returncode == 1 and "carved --best-effort allow" in done.stdout
     assert json.loads(world.carve("explain", "--memory", "1GiB", "-o", "json").stdout)["chosen"] == [1]
     done = world.carve("run", "--memory", "1GiB", "--isolation", "memory+compute", "--", "true")
     assert done.returncode == 125 and "--compute 30%" in done.stderr
 
 
-@pytest.mark.devices("a10x1", "--unshared", "allow", "--overcommit-compute")
+@pytest.mark.devices("a10x1", "--best-effort", "allow", "--overcommit-compute")
 def test_the_agent_may_admit_what_it_otherwise_refuses_and_says_so(world):
     holder(world, "a", "--compute", "80%")
     holder(world, "free")

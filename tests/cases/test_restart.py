@@ -90,13 +90,13 @@ def test_a_process_of_a_slice_that_died_meanwhile_is_reclaimed(world):
 def keeper_of(world):
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            if str(world.socket) + ".run" in (folder / "cmdline").read_text() and "keeper" in (folder / "cmdline").read_text():
+            if str(world.socket) + ".run" in (folder / "cmdline").read_text() and "fd store" in (folder / "cmdline").read_text():
                 return int(folder.name)
         except OSError:
             pass
 
 
-def test_a_dead_keeper_is_replaced(world):
+def test_a_dead_fd_store_is_replaced(world):
     holders(world, 1)
     old = keeper_of(world)
     os.kill(old, signal.SIGKILL)
@@ -108,11 +108,11 @@ def test_a_dead_keeper_is_replaced(world):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another process's pages can be had by root alone")
-def test_even_without_its_keeper_the_report_is_found_in_a_slice(world):
+def test_even_without_its_fd_store_the_report_is_found_in_a_slice(world):
     holders(world, 1)
     keeper = keeper_of(world)
     crash(world)
-    os.kill(keeper, signal.SIGKILL)
+    os.kill(fd store, signal.SIGKILL)
     world.start()
     assert world.show("t0")["parts"][0]["charged_bytes"] >= GiB
     assert any("found again" in e["text"] for e in world.show("t0")["events"])
@@ -147,7 +147,7 @@ def test_after_a_restart_of_the_machine_containers_slices_are_there_and_programs
     book.execute("UPDATE use SET from_boot = 'an earlier one'")
     book.commit()
     book.close()
-    for note in (world.folder / "s.run").glob("*.note"):
+    for note in (world.folder / "s.run").glob("*.state"):
         note.write_text(note.read_text().replace(pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip(), "an earlier one"))
     world.start()
     assert set(world.slices()) == {"kept"}

@@ -19,7 +19,7 @@ void check(const Snapshot& snapshot, Strategy strategy) {
     for (const place::DeviceState& c : fleet.devices(n))
       if (c.free > c.usable || c.free_share > whole_device || c.isolated > max_isolated_slices) std::abort();
   const uint64_t free_before = fleet.free_share();
-  const place::Repack plan = place::repack(scene.engine, scene.standing, 2);
+  const place::ConsolidationPlan plan = place::plan_consolidation(scene.engine, scene.standing, 2);
   if (plan.moves.size() > snapshot.held.size() || fleet.free_share() != free_before) std::abort();
   // Devices that go together with the two asked for are emptied too; each is told once, and held somebody.
   std::set<std::pair<uint32_t, unsigned>> emptied;
@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   if (snapshot->nodes.size() <= 16 && snapshot->held.size() <= 64) {
     check(*snapshot, Strategy::binpack);
-    check(*snapshot, Strategy::carve);
+    check(*snapshot, Strategy::fgd_scarcity);
   }
   return 0;
 }

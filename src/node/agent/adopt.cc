@@ -35,7 +35,7 @@ Outcome<void> Agent::adopt(bool rebuild) {
   if (const auto done = agree(seen); !done) return done;
   open_policies();
   for (const auto& [id, slice] : slices_) compute_changed(*slice);
-  watch_keeper();
+  watch_fd_store();
   return {};
 }
 
@@ -43,10 +43,10 @@ ledger::Observed Agent::observed() const {
   ledger::Observed seen;
   seen.boot_id = now().boot_id;
   for (const NodeDevice& d : devices_) seen.devices.push_back(d.device);
-  for (const std::string& name : runtime_.noted()) {
-    const auto note = read_note(runtime_.read_note(name));
+  for (const std::string& name : runtime_.state_files()) {
+    const auto state = read_state_file(runtime_.read_state_file(name));
     seen.state_files.push_back(
-        {name, note && note->boot_id == seen.boot_id ? std::optional(note->record) : std::nullopt});
+        {name, state && state->boot_id == seen.boot_id ? std::optional(state->record) : std::nullopt});
   }
   return seen;
 }
@@ -64,7 +64,7 @@ Outcome<void> Agent::agree(const ledger::Observed& seen) {
       if (const auto kept = ledger::post(ledger_, *store_, *d.change); !kept)
         return tl::unexpected(kept.error());
     if (d.kind == D::slice_over || d.kind == D::record_unreadable || d.kind == D::shared_memory_stale) {
-      keeper_.drop(d.name);
+      fd_store_.drop(d.name);
       runtime_.remove(d.name);
       if (tree_ && d.kind == D::slice_over)
         if (auto cgroup = Cgroup::make(*tree_, group_, d.name)) cgroup->remove();
@@ -77,8 +77,8 @@ bool Agent::adopt_slice(const ledger::UsageRecord& record) {
   auto made = std::make_unique<LiveSlice>();
   LiveSlice& slice = *made;
   slice.record = record;
-  const auto note = read_note(runtime_.read_note(record.slice.name));
-  const bool known = note && note->boot_id == now().boot_id && note->record.id == record.id;
+  const auto state = read_state_file(runtime_.read_state_file(record.slice.name));
+  const bool known = state && state->boot_id == now().boot_id && state->record.id == record.id;
   std::optional<Cgroup> cgroup;
   if (tree_ && !record.slice.persistent)
     if (auto found = Cgroup::make(*tree_, group_, record.slice.name)) cgroup = std::move(*found);
@@ -89,24 +89,24 @@ bool Agent::adopt_slice(const ledger::UsageRecord& record) {
   if (control) {
     slice.control = std::move(*control);
     fill_control(slice);
-    if (auto report = adopt_report(keeper_.get(record.slice.name))) slice.report = std::move(*report);
-  } else if (const auto fresh = make_pages(slice); !fresh) {
+    if (auto report = adopt_report(fd_store_.get(record.slice.name))) slice.report = std::move(*report);
+  } else if (const auto fresh = make_shared_memory(slice); !fresh) {
     log::error("{}: {}", record.slice.name, fresh.error().sentence);
     return false;
   }
   if (known) {
-    slice.command = note->command;
-    slice.entered = note->entered;
-    slice.creator.id = note->creator;
-    slice.root.id = slice.identity.root = note->root;
-    slice.supervisor.id = slice.identity.supervisor = note->supervisor;
+    slice.command = state->command;
+    slice.entered = state->entered;
+    slice.creator.id = state->creator;
+    slice.root.id = slice.identity.root = state->root;
+    slice.supervisor.id = slice.identity.supervisor = state->supervisor;
   } else if (lives_on) {
     // Somebody removed the pages under its processes. They run on inside the limits that they have mapped;
     // what they hold is charged to the new pages when the driver shows it.
     slice.entered = true;
     event(record.slice.name, "its pages were gone; made anew for the processes in its cgroup");
   }
-  if (cgroup && (known ? note->cgroup : lives_on)) {
+  if (cgroup && (known ? state->cgroup : lives_on)) {
     slice.identity.cgroup = cgroup->identity();
     slice.cgroup = std::move(*cgroup);
   }
@@ -128,7 +128,7 @@ bool Agent::adopt_slice(const ledger::UsageRecord& record) {
     if (reclaim_slot(slice, slot)) std::atomic_ref(entry.pid).store(0, std::memory_order_release);
   }
   if (known) {
-    for (const ContainerIdentity& container : note->containers) {
+    for (const ContainerIdentity& container : state->containers) {
       Watched process{container.init, open_process(container.init)};
       if (!process.pidfd) continue;
       slice.identity.containers.push_back(container);
@@ -150,12 +150,12 @@ bool Agent::adopt_slice(const ledger::UsageRecord& record) {
   if (slice.persistent())
     if (const auto written = announce(slice); !written)
       log::error("{}: {}", record.slice.name, written.error().sentence);
-  this->note(slice);
+  this->write_state(slice);
   event(slice.name(), fmt::format("taken over with {} attached processes", slice.attached.size()));
   return true;
 }
 
-// The keeper is gone too. As root the page can be had from a process that has it mapped.
+// The fd store is gone too. As root the page can be had from a process that has it mapped.
 void Agent::recover_report(LiveSlice& slice) {
   for (const auto& [process, attached] : slice.attached) {
     const std::string maps = read_file(fmt::format("/proc/{}/maps", process.pid), 64 << 20).value_or("");
@@ -179,27 +179,28 @@ void Agent::recover_report(LiveSlice& slice) {
     }
     return;
   }
-  event(slice.name(),
-        "its report is lost with its keeper: its processes run on inside their quota, no new one can attach");
+  event(
+      slice.name(),
+      "its report is lost with its fd store: its processes run on inside their quota, no new one can attach");
 }
 
-void Agent::reach_keeper() {
-  auto keeper = Keeper::reach(runtime_.path());
-  if (!keeper) {
-    log::error("{}", keeper.error().sentence);
+void Agent::reach_fd_store() {
+  auto fd_store = FdStore::reach(runtime_.path());
+  if (!fd_store) {
+    log::error("{}", fd_store.error().sentence);
     return;
   }
-  keeper_ = std::move(*keeper);
+  fd_store_ = std::move(*fd_store);
   for (const auto& [id, slice] : slices_)
-    if (slice->report.fd) keeper_.hold(slice->name(), slice->report.fd);
+    if (slice->report.fd) fd_store_.hold(slice->name(), slice->report.fd);
 }
 
-void Agent::watch_keeper() {
-  loop_.watch(keeper_.fd(), EPOLLIN, [this](uint32_t) {
-    loop_.forget(keeper_.fd());
-    log::warning("the keeper of reports ended; starting another");
-    reach_keeper();
-    watch_keeper();
+void Agent::watch_fd_store() {
+  loop_.watch(fd_store_.fd(), EPOLLIN, [this](uint32_t) {
+    loop_.forget(fd_store_.fd());
+    log::warning("the fd store ended; starting another");
+    reach_fd_store();
+    watch_fd_store();
   });
 }
 

@@ -34,12 +34,12 @@ void put(char (&field)[N], const std::string& text) {
 }  // namespace
 
 Agent::Agent(Loop& loop, Settings settings, std::vector<NodeDevice> devices, RuntimeDir runtime,
-             Keeper keeper, std::unique_ptr<ledger::Store> store)
+             FdStore fd_store, std::unique_ptr<ledger::Store> store)
     : loop_(loop),
       settings_(std::move(settings)),
       devices_(std::move(devices)),
       runtime_(std::move(runtime)),
-      keeper_(std::move(keeper)),
+      fd_store_(std::move(fd_store)),
       store_(std::move(store)),
       tree_(find_cgroup_tree(read_file("/proc/self/mountinfo").value_or(""))),
       group_("carve-" + hash_of(settings_.socket)) {
@@ -105,7 +105,7 @@ std::vector<place::DeviceSnapshot> Agent::snapshot() const {
         ++one.slices;
         one.isolated += granted.isolation != Isolation::none;
         one.exclusive |= granted.exclusive;
-        one.shared_out |= granted.shares_compute() && !settings_.unshared;
+        one.shared_out |= granted.shares_compute() && !settings_.admit_best_effort;
       }
     }
     if (settings_.overcommit_compute) one.free_share = whole_device;
@@ -166,7 +166,8 @@ place::Answer Agent::explain(const Request& request) const {
   return answer;
 }
 
-place::Plan Agent::repack(unsigned devices, uint32_t asking, std::vector<place::Resident>& who) const {
+place::Plan Agent::plan_consolidation(unsigned devices, uint32_t asking,
+                                      std::vector<place::Resident>& who) const {
   who = residents(asking);
   return place::plan(snapshot(), settings_.strategy, who, devices,
                      settings_.topology ? &*settings_.topology : nullptr);
@@ -254,7 +255,7 @@ Outcome<const LiveSlice*> Agent::grant(Request request, const Peer& creator) {
   slice.record = std::get<ledger::Granted>(*change).record;
   const uint64_t id = slice.record.id;
   slices_.emplace(id, std::move(made));
-  Outcome<void> ready = make_pages(slice);
+  Outcome<void> ready = make_shared_memory(slice);
   if (ready) compute_changed(slice);
   if (ready && slice.persistent()) ready = announce(slice);
   if (!ready) {
@@ -275,7 +276,7 @@ Outcome<const LiveSlice*> Agent::grant(Request request, const Peer& creator) {
     slice.creator.id = creator.process;
     watch(slice, slice.creator, &Agent::creator_ended);
   }
-  note(slice);
+  write_state(slice);
   policies_.settle(policy_holders());
   std::vector<std::string> parts;
   for (const SlicePart& s : slice.record.slice.parts)
@@ -292,7 +293,7 @@ Outcome<void> Agent::announce(const LiveSlice& slice) const {
   return write_cdi(settings_.cdi_dir, slice.record.slice, settings_.socket, settings_.paths, minors);
 }
 
-Outcome<void> Agent::make_pages(LiveSlice& slice) {
+Outcome<void> Agent::make_shared_memory(LiveSlice& slice) {
   auto control = runtime_.make_control(slice.name());
   if (!control) return tl::unexpected(control.error());
   auto report = make_report();
@@ -325,12 +326,12 @@ void Agent::fill_control(LiveSlice& slice) {
 }
 
 void Agent::keep_report(LiveSlice& slice) {
-  if (!slice.report.fd || keeper_.hold(slice.name(), slice.report.fd)) return;
-  reach_keeper();
+  if (!slice.report.fd || fd_store_.hold(slice.name(), slice.report.fd)) return;
+  reach_fd_store();
 }
 
-void Agent::note(const LiveSlice& slice) {
-  Note n;
+void Agent::write_state(const LiveSlice& slice) {
+  StateFile n;
   n.record = slice.record;
   n.boot_id = now().boot_id;
   n.command = slice.command;
@@ -340,7 +341,7 @@ void Agent::note(const LiveSlice& slice) {
   n.root = slice.root.id;
   n.supervisor = slice.supervisor.id;
   n.containers = slice.identity.containers;
-  if (const auto written = runtime_.write_note(slice.name(), write_note(n)); !written)
+  if (const auto written = runtime_.write_state_file(slice.name(), write_state_file(n)); !written)
     log::error("{}: {}", slice.name(), written.error().sentence);
 }
 
@@ -366,7 +367,7 @@ Outcome<std::map<std::string, std::string>> Agent::enter(LiveSlice& slice, Peer 
   } else {
     slice.descendants.emplace(peer.process, std::move(peer.pidfd));
   }
-  note(slice);
+  write_state(slice);
 
   const Paths& paths = settings_.paths;
   std::map<std::string, std::string> environment;
@@ -399,7 +400,7 @@ Outcome<void> Agent::supervise(LiveSlice& slice, Peer peer) {
   slice.supervisor.id = peer.process;
   slice.identity.supervisor = peer.process;
   watch(slice, slice.supervisor, &Agent::supervisor_ended);
-  note(slice);
+  write_state(slice);
   return {};
 }
 
@@ -425,7 +426,7 @@ Outcome<void> Agent::add_container(LiveSlice& slice, pid_t init, const std::stri
   watch(slice, slice.containers.back(), &Agent::container_ended);
   slice.entered = true;
   slice.command = "container " + id.substr(0, 64);
-  note(slice);
+  write_state(slice);
   event(slice.name(), fmt::format("container {} (process {}) started", id.substr(0, 64), init));
   return {};
 }

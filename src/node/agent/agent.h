@@ -23,7 +23,7 @@
 #include "node/devices/sampler.h"
 #include "node/os/loop.h"
 #include "node/os/socket.h"
-#include "node/slice/keeper.h"
+#include "node/slice/fd_store.h"
 #include "place/place.h"
 #include "wire/shm/attach.h"
 
@@ -45,13 +45,13 @@ struct Settings {
   std::optional<Policy> policy;  // Said on the command line, in whichever way.
   std::map<std::string, std::string> labels;
   bool policy_per_slice = false;    // Slices of one device may follow different policies.
-  bool unshared = false;            // Slices without a share are admitted beside enforced ones, as the last.
+  bool admit_best_effort = false;   // Slices without a share are admitted beside enforced ones, as the last.
   bool overcommit_compute = false;  // More than the whole of a device's compute may be promised.
   std::optional<place::Topology> topology;  // How the devices are connected, in their order.
 };
 
 // What somebody wants changed of a living slice; absent: as it is. Memory and share of each of its devices.
-struct Alteration {
+struct TermsUpdate {
   std::optional<Bytes> memory;
   std::optional<Share> share;
   std::optional<Policy> policy;
@@ -71,7 +71,7 @@ struct NodeDevice {
 
 class Agent {
  public:
-  Agent(Loop& loop, Settings settings, std::vector<NodeDevice> devices, RuntimeDir runtime, Keeper keeper,
+  Agent(Loop& loop, Settings settings, std::vector<NodeDevice> devices, RuntimeDir runtime, FdStore fd_store,
         std::unique_ptr<ledger::Store> store);
 
   // Before anything is served: the ledger is read, slices that live are taken over, others end.
@@ -83,13 +83,13 @@ class Agent {
   Outcome<const LiveSlice*> grant(Request request, const Peer& creator);
   place::Answer explain(const Request& request) const;
   // Which moves would empty so many devices, as the one who asks may know them, and whom its residents are.
-  place::Plan repack(unsigned devices, uint32_t asking, std::vector<place::Resident>& who) const;
+  place::Plan plan_consolidation(unsigned devices, uint32_t asking, std::vector<place::Resident>& who) const;
   Outcome<std::map<std::string, std::string>> enter(LiveSlice&, Peer peer, const std::string& command,
                                                     const std::string* visible_devices);
   Outcome<void> supervise(LiveSlice&, Peer peer);
   Outcome<void> add_container(LiveSlice&, pid_t init, const std::string& id);
   // `by`: who wants it, for the record.
-  Outcome<void> alter(LiveSlice&, const Alteration&, const std::string& by);
+  Outcome<void> alter(LiveSlice&, const TermsUpdate&, const std::string& by);
   Outcome<void> want_policy(Policy, const std::string& by);  // Of the machine.
   void stop(LiveSlice&, const std::string& why);
   Outcome<void> thaw(LiveSlice&);  // What the audit froze goes on, and is let be.
@@ -128,20 +128,20 @@ class Agent {
   std::vector<place::Resident> residents(uint32_t asking) const;
   ledger::Stamp now() const;
   Outcome<void> announce(const LiveSlice&) const;
-  Outcome<void> make_pages(LiveSlice&);
+  Outcome<void> make_shared_memory(LiveSlice&);
   void fill_control(LiveSlice&);
   void compute_changed(LiveSlice&);  // Its share, policy or class is another from now on.
   void compute_ended(LiveSlice&);
   void arbitrate(const Uuid&);
   Arbiter* arbiter(const Uuid&) const;
   void for_arbiters_of(const LiveSlice&, const std::function<void(Arbiter&)>&);
-  Outcome<void> may_have(const LiveSlice&, const ledger::Terms&, const Alteration&) const;
+  Outcome<void> may_have(const LiveSlice&, const ledger::Terms&, const TermsUpdate&) const;
   Outcome<void> shrink(LiveSlice&, Bytes memory);
   Share most_shares() const { return settings_.overcommit_compute ? ledger::unlimited_shares : whole_device; }
   Policies::Holders policy_holders() const;
   void open_policies();
   void keep_report(LiveSlice&);
-  void note(const LiveSlice&);
+  void write_state(const LiveSlice&);
   void watch_cgroup(LiveSlice&);
   void watch(LiveSlice&, Watched&, void (Agent::*ended)(LiveSlice&, const ProcessId&));
   void creator_ended(LiveSlice&, const ProcessId&);
@@ -163,8 +163,8 @@ class Agent {
   Outcome<void> agree(const ledger::Observed&);
   bool adopt_slice(const ledger::UsageRecord& record);  // False: it is over.
   void recover_report(LiveSlice&);
-  void reach_keeper();
-  void watch_keeper();
+  void reach_fd_store();
+  void watch_fd_store();
 
   void beat();
   void reconcile();
@@ -179,7 +179,7 @@ class Agent {
   Settings settings_;
   std::vector<NodeDevice> devices_;
   RuntimeDir runtime_;
-  Keeper keeper_;
+  FdStore fd_store_;
   std::unique_ptr<ledger::Store> store_;
   ledger::Ledger ledger_;
   Policies policies_;

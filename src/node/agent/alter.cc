@@ -73,7 +73,7 @@ std::string spoken(const ledger::Terms& was, const ledger::Terms& is) {
 
 // What must hold of the terms themselves, and on each of the slice's devices.
 Outcome<void> Agent::may_have(const LiveSlice& slice, const ledger::Terms& terms,
-                              const Alteration& asked) const {
+                              const TermsUpdate& asked) const {
   if (asked.share && (asked.share->basis_points == 0 || *asked.share > whole_device))
     return failure(K::invalid_argument, "a compute share lies above 0% and up to 100%");
   if (asked.memory && *asked.memory < smallest_memory)
@@ -123,7 +123,7 @@ Outcome<void> Agent::shrink(LiveSlice& slice, Bytes memory) {
                  text(Bytes{(used + (1 << 20) - 1) & ~uint64_t{(1 << 20) - 1}}).c_str());
 }
 
-Outcome<void> Agent::alter(LiveSlice& slice, const Alteration& asked, const std::string& by) {
+Outcome<void> Agent::alter(LiveSlice& slice, const TermsUpdate& asked, const std::string& by) {
   if (slice.stopping || slice.ended)
     return failure(K::failed_precondition, "slice {} is ending", slice.name());
   const ledger::Terms was = ledger::terms_of(slice.record.slice);
@@ -146,7 +146,7 @@ Outcome<void> Agent::alter(LiveSlice& slice, const Alteration& asked, const std:
   if (kept) slice.record = ledger_.living().at(slice.record.id);
   fill_control(slice);
   if (!kept) return kept;
-  note(slice);
+  write_state(slice);
   event(slice.name(), fmt::format("changed by {}: {}", by, spoken(was, terms)));
   compute_changed(slice);
   return {};

@@ -68,7 +68,7 @@ void Agent::container_ended(LiveSlice& slice, const ProcessId& init) {
     event(slice.name(), fmt::format("the container of process {} ended", init.pid));
     break;
   }
-  note(slice);
+  write_state(slice);
   end_if_over(slice.record.id);
 }
 
@@ -168,7 +168,7 @@ void Agent::end(uint64_t id, const std::string& why) {
   }
   slice.ended = true;
   compute_ended(slice);
-  keeper_.drop(slice.name());
+  fd_store_.drop(slice.name());
   runtime_.remove(slice.name());
   event(slice.name(), "ended: " + why);
   slices_.erase(living);

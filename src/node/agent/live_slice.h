@@ -6,12 +6,12 @@
 #include <array>
 
 #include "ledger/usage_record.h"
-#include "node/agent/note.h"
+#include "node/agent/state_file.h"
 #include "node/arbiter/arbiter.h"
 #include "node/slice/audit.h"
 #include "node/slice/cgroup.h"
-#include "node/slice/pages.h"
 #include "node/slice/reconcile.h"
+#include "node/slice/shared_memory.h"
 
 namespace carve::node {
 
@@ -49,7 +49,7 @@ struct LiveSlice {
   ledger::UsageRecord record;
   std::string command;
   Mapped<shm::Control> control;
-  Report report;  // Empty where it was lost with its keeper: nobody can attach any more.
+  Report report;  // Empty where it was lost with its fd store: nobody can attach any more.
   std::optional<Cgroup> cgroup;
   SliceIdentity identity;
 

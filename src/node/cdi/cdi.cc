@@ -72,7 +72,7 @@ Json mounts(const std::string& socket, const Paths& paths) {
       if (const std::string path = loaded_path(companion); !path.empty())
         for (const char* dir : library_dirs) out.push_back(mount(path, std::string(dir) + "/" + companion));
   const std::string inside = shm::default_socket;
-  out.push_back(mount(door(socket), inside.substr(0, inside.rfind('/'))));
+  out.push_back(mount(attach_directory(socket), inside.substr(0, inside.rfind('/'))));
   if (!paths.sim_set.empty()) out.push_back(mount(paths.sim_set, set_dir, true));
   return out;
 }
@@ -88,16 +88,16 @@ Json device_nodes(const std::vector<unsigned>& minors) {
   return out;
 }
 
-std::string door(const std::string& socket) { return socket + ".run/door"; }
+std::string attach_directory(const std::string& socket) { return socket + ".run/attach"; }
 
-Outcome<void> open_door(const std::string& socket) {
+Outcome<void> publish_attach_socket(const std::string& socket) {
   const std::string inside = shm::default_socket;
-  const std::string name = door(socket) + inside.substr(inside.rfind('/')) + shm::attach_suffix;
-  if ((mkdir(door(socket).c_str(), 0755) != 0 && errno != EEXIST) ||
+  const std::string name = attach_directory(socket) + inside.substr(inside.rfind('/')) + shm::attach_suffix;
+  if ((mkdir(attach_directory(socket).c_str(), 0755) != 0 && errno != EEXIST) ||
       (unlink(name.c_str()) != 0 && errno != ENOENT) ||
       link((socket + shm::attach_suffix).c_str(), name.c_str()) != 0)
-    return failure(FailureKind::unavailable, "cannot put the attach socket into {}: {}", door(socket),
-                   strerror(errno));
+    return failure(FailureKind::unavailable, "cannot put the attach socket into {}: {}",
+                   attach_directory(socket), strerror(errno));
   return {};
 }
 

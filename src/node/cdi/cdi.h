@@ -29,10 +29,10 @@ inline constexpr const char* cdi_kind = "carve.dev/slice";
 // The directory that containers get: the attach socket stands in it under its default name and nothing else
 // does. A directory, because a mounted socket would be the one of the agent that mounted it: the next agent's
 // has another inode, and a program started later in the container would knock at a door that nobody opens.
-std::string door(const std::string& socket);
+std::string attach_directory(const std::string& socket);
 
 // Puts the socket that now listens at `socket`.attach into the door.
-Outcome<void> open_door(const std::string& socket);
+Outcome<void> publish_attach_socket(const std::string& socket);
 
 // The file's text. `minors`: N of /dev/nvidiaN for each slice; empty where devices are simulated.
 std::string cdi_spec(const Slice&, const std::string& socket, const Paths&,

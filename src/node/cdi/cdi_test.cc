@@ -47,7 +47,7 @@ TEST(Cdi, the_file_names_the_slice_its_devices_its_mounts_and_the_hook) {
   }
   EXPECT_EQ(mounted["/usr/lib64/libcuda.so.1"], "/opt/carve/lib/carve/shim/libcuda.so.1");
   EXPECT_EQ(mounted["/usr/lib/carve/driver/libcuda.so.1"], "/opt/carve/lib/carve/sim/libcuda.so.1");
-  EXPECT_EQ(mounted["/run/carve"], "/run/x.sock.run/door");
+  EXPECT_EQ(mounted["/run/carve"], "/run/x.sock.run/attach");
   EXPECT_FALSE(mounted.contains("/run/carve/carved.sock"));
   EXPECT_EQ(mode["/usr/lib/carve/driver/libcuda.so.1"], "ro");
   EXPECT_EQ(mode["/run/simgpu"], "rw");

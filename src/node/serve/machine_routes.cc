@@ -34,13 +34,13 @@ HttpAnswer devices(const Asked& a) {
   return document(list);
 }
 
-HttpAnswer repack(const Asked& a) {
+HttpAnswer consolidation(const Asked& a) {
   const auto wanted =
       queried(a.request.query, {"devices", 1, most_devices, "a plan empties 1 to {} devices"});
   if (!wanted) return problem(wanted.error());
   std::vector<place::Resident> residents;
-  const place::Plan plan = a.agent.repack(*wanted, a.peer.uid, residents);
-  api::RepackPlan out;
+  const place::Plan plan = a.agent.plan_consolidation(*wanted, a.peer.uid, residents);
+  api::ConsolidationPlan out;
   out.wanted = *wanted;
   const auto index = [&](size_t position) { return a.agent.devices()[position].device.index; };
   for (const size_t emptied : plan.emptied) out.emptied.push_back(index(emptied));
@@ -104,7 +104,7 @@ HttpAnswer events(const Asked& a) {
 constexpr Route machine_table[] = {
     {"GET", "/v1/version", version},
     {"GET", "/v1/devices", devices},
-    {"GET", "/v1/repack", repack},
+    {"GET", "/v1/consolidation", consolidation},
     {"GET", "/v1/doctor", [](const Asked& a) { return document(diagnose(a.agent)); }},
     {"GET", "/v1/events", events},
     {"GET", "/v1/node", node},

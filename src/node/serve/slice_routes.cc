@@ -84,7 +84,7 @@ HttpAnswer alter(const Asked& a, const std::string& name) {
   if (!d) return problem(d.error());
   const auto slice = a.named(name);
   if (!slice) return problem(slice.error());
-  Alteration asked;
+  TermsUpdate asked;
   if (d->memory_bytes) asked.memory = Bytes{*d->memory_bytes};
   if (d->share_bp) asked.share = Share{*d->share_bp};
   if (d->latency) asked.latency = *d->latency ? LatencyClass::latency : LatencyClass::batch;

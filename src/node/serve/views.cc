@@ -162,7 +162,7 @@ api::Node view_node(const Look& look) {
   }
   out.policy.blocked_by = joined(blocked);
   out.policy_per_slice = settings.policy_per_slice;
-  out.unshared = settings.unshared;
+  out.admit_best_effort = settings.admit_best_effort;
   out.overcommit_compute = settings.overcommit_compute;
   out.labels = settings.labels;
   return out;

@@ -70,14 +70,14 @@ struct DeviceCompute {
 // GET /v1/node, PATCH /v1/node with NodeChange
 struct Node {
   Setting policy;  // Of all its devices; effective "mixed" while some have changed over and some not.
-  bool policy_per_slice = false;  // Slices of one device may follow different policies.
-  bool unshared = false;          // Slices without a share are admitted beside enforced ones.
+  bool policy_per_slice = false;   // Slices of one device may follow different policies.
+  bool admit_best_effort = false;  // Slices without a share are admitted beside enforced ones.
   bool overcommit_compute = false;
   std::map<std::string, std::string> labels;
   static void fields(auto& self, auto&& field) {
     field("policy", self.policy);
     field("policy_per_slice", self.policy_per_slice);
-    field("unshared", self.unshared);
+    field("admit_best_effort", self.admit_best_effort);
     field("overcommit_compute", self.overcommit_compute);
     field("labels", self.labels);
   }
@@ -425,8 +425,8 @@ struct Explanation {
   }
 };
 
-// GET /v1/repack?devices=K: which moves would leave K more devices empty. Nobody is moved.
-struct RepackMove {  // Of a slice of several devices: one for each that it leaves.
+// GET /v1/consolidation?devices=K: which moves would leave K more devices empty. Nobody is moved.
+struct ConsolidationMove {  // Of a slice of several devices: one for each that it leaves.
   std::string slice;
   uint32_t from = 0;  // Device indexes.
   uint32_t to = 0;
@@ -441,10 +441,10 @@ struct RepackMove {  // Of a slice of several devices: one for each that it leav
   }
 };
 
-struct RepackPlan {
+struct ConsolidationPlan {
   uint32_t wanted = 0;
   std::vector<uint32_t> emptied;  // Device indexes; fewer than wanted where no plan was found for more.
-  std::vector<RepackMove> moves;  // In an order in which each has room when it is made.
+  std::vector<ConsolidationMove> moves;  // In an order in which each has room when it is made.
   uint64_t moved_bytes = 0;
   static void fields(auto& self, auto&& field) {
     field("wanted", self.wanted);

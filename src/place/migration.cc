@@ -1,4 +1,4 @@
-#include "place/repair.h"
+#include "place/migration.h"
 
 #include <bit>
 #include <tuple>
@@ -7,19 +7,19 @@
 
 namespace carve::place {
 
-std::optional<Repair> one_move(Engine& engine, Kind wanted, std::span<const Standing> standing,
-                               Application application) {
+std::optional<Migration> propose_migration(Engine& engine, Kind wanted, std::span<const Standing> standing,
+                                           Application application) {
   if (engine.find(wanted, application)) return std::nullopt;
-  std::optional<Repair> best;
-  const auto price = [](const Repair& r) { return std::tuple(r.moved, r.moved_share); };
+  std::optional<Migration> best;
+  const auto price = [](const Migration& r) { return std::tuple(r.moved, r.moved_share); };
   for (size_t i = 0; i < standing.size(); ++i) {
     const Standing& s = standing[i];
     const auto devices = static_cast<unsigned>(std::popcount(s.spot.devices));
-    Repair r{i,
-             {},
-             {},
-             {s.spot.memory.count * devices},
-             {needed_share(engine.ask(s.kind)).basis_points * devices}};
+    Migration r{i,
+                {},
+                {},
+                {s.spot.memory.count * devices},
+                {needed_share(engine.ask(s.kind)).basis_points * devices}};
     if (best && price(r) >= price(*best)) continue;
     engine.release(s.kind, s.spot, s.application);
     // Only the node that it left has become roomier.

@@ -1,4 +1,4 @@
-#include "place/repack.h"
+#include "place/consolidation.h"
 
 #include <algorithm>
 #include <bit>
@@ -20,7 +20,7 @@ void for_each_device(const Fleet& fleet, const Spot& spot, Act act) {
 class Planner {
  public:
   Planner(Engine& engine, std::span<const Standing> standing);
-  Repack run(unsigned wanted);
+  ConsolidationPlan run(unsigned wanted);
 
  private:
   struct Cost {
@@ -45,7 +45,7 @@ class Planner {
   std::vector<bool> able_;               // By device: it may be emptied.
   std::set<Cost> next_;                  // Those that were not tried yet.
   std::vector<uint32_t> closed_;
-  Repack plan_;
+  ConsolidationPlan plan_;
 };
 
 Planner::Planner(Engine& engine, std::span<const Standing> standing)
@@ -154,7 +154,7 @@ void Planner::keep(const Move& m) {
   plan_.moves.push_back(m);
 }
 
-Repack Planner::run(unsigned wanted) {
+ConsolidationPlan Planner::run(unsigned wanted) {
   while (!next_.empty() && plan_.emptied.size() < wanted) {
     const uint32_t device = next_.begin()->device;
     next_.erase(next_.begin());
@@ -179,7 +179,7 @@ std::vector<std::pair<unsigned, unsigned>> exchanged(const Move& m) {
   return out;
 }
 
-Repack repack(Engine& engine, std::span<const Standing> standing, unsigned wanted) {
+ConsolidationPlan plan_consolidation(Engine& engine, std::span<const Standing> standing, unsigned wanted) {
   return Planner(engine, standing).run(wanted);
 }
 

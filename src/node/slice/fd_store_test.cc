@@ -1,4 +1,4 @@
-#include "node/slice/keeper.h"
+#include "node/slice/fd_store.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -7,21 +7,21 @@
 #include <csignal>
 #include <filesystem>
 
-#include "node/slice/pages.h"
+#include "node/slice/shared_memory.h"
 
 namespace carve::node {
 namespace {
 
-// The keeper runs in a plain child here; in production it is started by reach().
+// The fd store runs in a plain child here; in production it is started by reach().
 struct Kept {
   std::filesystem::path dir;
   pid_t child = 0;
   Kept() {
-    char name[] = "/tmp/carve-keeper-XXXXXX";
+    char name[] = "/tmp/carve-fdstore-XXXXXX";
     dir = mkdtemp(name);
     child = fork();
-    if (child == 0) _exit(keep(dir));
-    for (int i = 0; i < 2000 && !std::filesystem::exists(dir / "keeper.sock"); ++i) usleep(1000);
+    if (child == 0) _exit(run_fd_store(dir));
+    for (int i = 0; i < 2000 && !std::filesystem::exists(dir / "fdstore.sock"); ++i) usleep(1000);
   }
   ~Kept() {
     if (child > 0) {
@@ -32,35 +32,35 @@ struct Kept {
   }
 };
 
-TEST(Keeper, holds_a_report_over_the_death_of_its_agent) {
+TEST(FdStore, holds_a_report_over_the_death_of_its_agent) {
   Kept kept;
   const pid_t agent = fork();
   if (agent == 0) {
-    auto keeper = Keeper::reach(kept.dir);
+    auto fd_store = FdStore::reach(kept.dir);
     auto report = make_report();
     report->page->budget[3].used = 4711;
-    if (!keeper || !keeper->hold("a", report->fd)) _exit(1);
+    if (!fd_store || !fd_store->hold("a", report->fd)) _exit(1);
     kill(getpid(), SIGKILL);
   }
   int status = 0;
   waitpid(agent, &status, 0);
   ASSERT_TRUE(WIFSIGNALED(status));
-  auto keeper = Keeper::reach(kept.dir);
-  ASSERT_TRUE(keeper);
-  EXPECT_FALSE(keeper->get("b"));
-  const auto report = adopt_report(keeper->get("a"));
+  auto fd_store = FdStore::reach(kept.dir);
+  ASSERT_TRUE(fd_store);
+  EXPECT_FALSE(fd_store->get("b"));
+  const auto report = adopt_report(fd_store->get("a"));
   ASSERT_TRUE(report);
   EXPECT_EQ(report->page->budget[3].used, 4711u);
 }
 
-TEST(Keeper, ends_when_it_holds_nothing_and_nobody_is_connected) {
+TEST(FdStore, ends_when_it_holds_nothing_and_nobody_is_connected) {
   Kept kept;
   {
-    auto keeper = Keeper::reach(kept.dir);
-    ASSERT_TRUE(keeper);
-    ASSERT_TRUE(keeper->hold("a", make_report()->fd));
+    auto fd_store = FdStore::reach(kept.dir);
+    ASSERT_TRUE(fd_store);
+    ASSERT_TRUE(fd_store->hold("a", make_report()->fd));
     EXPECT_EQ(waitpid(kept.child, nullptr, WNOHANG), 0);
-    ASSERT_TRUE(keeper->drop("a"));
+    ASSERT_TRUE(fd_store->drop("a"));
   }
   int status = 0;
   for (int i = 0; i < 2000 && waitpid(kept.child, &status, WNOHANG) == 0; ++i) usleep(1000);
@@ -68,12 +68,12 @@ TEST(Keeper, ends_when_it_holds_nothing_and_nobody_is_connected) {
   kept.child = 0;
 }
 
-TEST(Keeper, ends_when_no_agent_can_find_it_any_more) {
+TEST(FdStore, ends_when_no_agent_can_find_it_any_more) {
   Kept kept;
   {
-    auto keeper = Keeper::reach(kept.dir);
-    ASSERT_TRUE(keeper);
-    ASSERT_TRUE(keeper->hold("a", make_report()->fd));
+    auto fd_store = FdStore::reach(kept.dir);
+    ASSERT_TRUE(fd_store);
+    ASSERT_TRUE(fd_store->hold("a", make_report()->fd));
   }
   std::filesystem::remove_all(kept.dir);
   int status = 0;

@@ -8,7 +8,7 @@
 
 namespace carve::node {
 
-struct Note {
+struct StateFile {
   ledger::UsageRecord record;
   std::string boot_id;  // In which it was written: pages of an earlier one are nobody's.
   std::string command;  // For people.
@@ -19,7 +19,8 @@ struct Note {
   std::vector<ContainerIdentity> containers;
 };
 
-std::string write_note(const Note&);
-std::optional<Note> read_note(const std::string& text);  // Nothing where it is not what write_note() wrote.
+std::string write_state_file(const StateFile&);
+std::optional<StateFile> read_state_file(
+    const std::string& text);  // Nothing where it is not what write_note() wrote.
 
 }  // namespace carve::node

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "place/repair.h"
+#include "place/migration.h"
 
 namespace carve::place {
 
@@ -25,7 +25,7 @@ struct Move {
 // The devices that are exchanged, as positions on their nodes: of several, those it keeps are not told.
 std::vector<std::pair<unsigned, unsigned>> exchanged(const Move&);
 
-struct Repack {
+struct ConsolidationPlan {
   struct Emptied {
     uint32_t node;
     unsigned device;
@@ -39,6 +39,6 @@ struct Repack {
 
 // Empties at least `wanted` devices that hold somebody now; fewer where no more can be. Whoever has devices
 // wholly is not moved: to move a whole device empties nothing. The engine is as it was afterwards.
-Repack repack(Engine&, std::span<const Standing> standing, unsigned wanted);
+ConsolidationPlan plan_consolidation(Engine&, std::span<const Standing> standing, unsigned wanted);
 
 }  // namespace carve::place

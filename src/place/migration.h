@@ -16,7 +16,7 @@ struct Standing {
   Application application = no_application;
 };
 
-struct Repair {
+struct Migration {
   size_t who = 0;  // Position in `standing`.
   Spot to;         // Where it would go,
   Spot room;       // and where the request would stand then.
@@ -26,7 +26,7 @@ struct Repair {
 
 // The cheapest move (least memory, then least compute, then the first) that makes room for the request;
 // nothing where no single move does, or where it fits as it is. The engine is as it was afterwards.
-std::optional<Repair> one_move(Engine&, Kind wanted, std::span<const Standing> standing,
-                               Application = no_application);
+std::optional<Migration> propose_migration(Engine&, Kind wanted, std::span<const Standing> standing,
+                                           Application = no_application);
 
 }  // namespace carve::place

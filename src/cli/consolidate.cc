@@ -1,4 +1,4 @@
-// `carve repack`: which slices would have to move so that devices stand empty. A plan; nobody is moved.
+// `carve consolidate`: which slices would have to move so that devices stand empty. A plan; nobody is moved.
 #include "base/bytes.h"
 #include "base/share.h"
 #include "cli/verbs.h"
@@ -6,9 +6,9 @@
 namespace carve::cli {
 namespace {
 
-void print(const api::RepackPlan& plan) {
+void print(const api::ConsolidationPlan& plan) {
   std::vector<std::vector<std::string>> rows;
-  for (const api::RepackMove& m : plan.moves)
+  for (const api::ConsolidationMove& m : plan.moves)
     rows.push_back({m.slice, std::to_string(m.from), std::to_string(m.to),
                     std::string(text(Bytes{m.memory_bytes})),
                     m.share_bp == 0 ? "-" : text(Share{m.share_bp}).c_str()});
@@ -26,9 +26,9 @@ void print(const api::RepackPlan& plan) {
 
 }  // namespace
 
-void add_repack(CLI::App& app, Context& context) {
+void add_consolidate(CLI::App& app, Context& context) {
   CLI::App* verb =
-      app.add_subcommand("repack", "Say which slices would have to move so that devices stand empty");
+      app.add_subcommand("consolidate", "Say which slices would have to move so that devices stand empty");
   auto devices = std::make_shared<unsigned>(1);
   verb->add_option("--devices", *devices, "How many more devices shall stand empty")
       ->type_name("K")
@@ -39,16 +39,18 @@ void add_repack(CLI::App& app, Context& context) {
       "A plan of few moves, in an order in which each has room; nobody is moved. A slice of several devices\n"
       "has a row for each that it leaves; whole devices stay. Exit status 0 where so many can be emptied, 1\n"
       "where fewer.\n"
-      "  carve repack --devices 2");
+      "  carve consolidate --devices 2");
   verb->callback([&context, devices] {
-    answered(context, context.client().get<api::RepackPlan>(fmt::format("/v1/repack?devices={}", *devices)),
-             [&](const auto& plan) {
-               context.status = plan.emptied.size() < plan.wanted ? failed_status : 0;
-               if (context.json())
-                 print_json(plan);
-               else
-                 print(plan);
-             });
+    answered(
+        context,
+        context.client().get<api::ConsolidationPlan>(fmt::format("/v1/consolidation?devices={}", *devices)),
+        [&](const auto& plan) {
+          context.status = plan.emptied.size() < plan.wanted ? failed_status : 0;
+          if (context.json())
+            print_json(plan);
+          else
+            print(plan);
+        });
   });
 }
 

@@ -1,4 +1,4 @@
-#include "place/repack.h"
+#include "place/consolidation.h"
 
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ std::string written(const Fleet& fleet) {
 }
 
 // Four devices with a third taken on each: two can be emptied, with a move each; not a third one.
-TEST(Repack, empties_as_many_devices_as_others_have_room_for_with_one_move_each) {
+TEST(ConsolidationPlan, empties_as_many_devices_as_others_have_room_for_with_one_move_each) {
   Engine engine(Strategy::binpack);
   add(engine, 2, 2);
   const Kind third = engine.kind(asking(4000, 5_GiB));
@@ -51,7 +51,7 @@ TEST(Repack, empties_as_many_devices_as_others_have_room_for_with_one_move_each)
     }
   const std::string before = written(engine.fleet());
   for (const unsigned wanted : {1u, 2u, 4u}) {
-    const Repack plan = repack(engine, standing, wanted);
+    const ConsolidationPlan plan = plan_consolidation(engine, standing, wanted);
     const size_t emptied = plan.emptied.size();
     EXPECT_EQ(emptied, std::min(wanted, 2u));
     EXPECT_EQ(plan.moves.size(), emptied);
@@ -61,31 +61,31 @@ TEST(Repack, empties_as_many_devices_as_others_have_room_for_with_one_move_each)
   }
 }
 
-TEST(Repack, nobody_is_moved_who_cannot_be_or_for_nothing) {
+TEST(ConsolidationPlan, nobody_is_moved_who_cannot_be_or_for_nothing) {
   Engine engine(Strategy::binpack);
   add(engine, 2, 2);
   const Kind whole = engine.kind(asking(10000, 16_GiB));
   const Kind pair = engine.kind(asking(2000, 2_GiB, 2));
   std::vector<Standing> standing = {{whole, {0, 0b01, 16_GiB}}, {pair, {1, 0b11, 2_GiB}}};
   for (const Standing& s : standing) engine.take(s.kind, s.spot);
-  EXPECT_EQ(repack(engine, standing, 4).emptied.size(), 0u);
+  EXPECT_EQ(plan_consolidation(engine, standing, 4).emptied.size(), 0u);
   const Kind stranger = engine.kind(asking(1000, 1_GiB));
   engine.take(stranger, {0, 0b10, 1_GiB});
-  EXPECT_EQ(repack(engine, standing, 4).emptied.size(), 0u) << "who was not told of is not moved";
+  EXPECT_EQ(plan_consolidation(engine, standing, 4).emptied.size(), 0u) << "who was not told of is not moved";
 }
 
 // Two pairs with 40 % of two devices each: one goes to the other's devices, and two devices are empty.
-TEST(Repack, who_has_several_devices_goes_to_several_and_leaves_several_empty) {
+TEST(ConsolidationPlan, who_has_several_devices_goes_to_several_and_leaves_several_empty) {
   for (const Strategy strategy : {Strategy::binpack, Strategy::spread}) {
     Engine engine(strategy);
     add(engine, 2, 4);
     const Kind pair = engine.kind(asking(4000, 5_GiB, 2));
     const std::vector<Standing> standing = {{pair, {0, 0b0011, 5_GiB}}, {pair, {1, 0b0110, 5_GiB}}};
     for (const Standing& s : standing) engine.take(s.kind, s.spot);
-    const Repack plan = repack(engine, standing, 1);
+    const ConsolidationPlan plan = plan_consolidation(engine, standing, 1);
     ASSERT_EQ(plan.moves.size(), 1u) << text(strategy);
     EXPECT_EQ(plan.moves[0].to, (Spot{1, 0b0110, 5_GiB}));
-    EXPECT_EQ(plan.emptied, (std::vector<Repack::Emptied>{{0, 0}, {0, 1}}));
+    EXPECT_EQ(plan.emptied, (std::vector<ConsolidationPlan::Emptied>{{0, 0}, {0, 1}}));
     EXPECT_EQ(exchanged(plan.moves[0]), (std::vector<std::pair<unsigned, unsigned>>{{0, 1}, {1, 2}}));
     EXPECT_EQ(plan.moved, 10_GiB);
     EXPECT_EQ(plan.moved_share, 8000u);
@@ -94,7 +94,7 @@ TEST(Repack, who_has_several_devices_goes_to_several_and_leaves_several_empty) {
 
 // A pair on devices 0 and 1, somebody else on 1 and on 2: the pair leaves device 0 for device 2, and keeps
 // device 1.
-TEST(Repack, only_the_devices_that_are_exchanged_are_carried_over) {
+TEST(ConsolidationPlan, only_the_devices_that_are_exchanged_are_carried_over) {
   Engine engine(Strategy::binpack);
   add(engine, 1, 3);
   const Kind pair = engine.kind(asking(4000, 5_GiB, 2));
@@ -102,19 +102,20 @@ TEST(Repack, only_the_devices_that_are_exchanged_are_carried_over) {
   const std::vector<Standing> standing = {
       {pair, {0, 0b011, 5_GiB}}, {one, {0, 0b010, 8_GiB}}, {one, {0, 0b100, 8_GiB}}};
   for (const Standing& s : standing) engine.take(s.kind, s.spot);
-  const Repack plan = repack(engine, standing, 3);
+  const ConsolidationPlan plan = plan_consolidation(engine, standing, 3);
   ASSERT_EQ(plan.moves.size(), 1u);
   EXPECT_EQ(plan.moves[0].to.devices, DeviceSet{0b110});
   EXPECT_EQ(exchanged(plan.moves[0]), (std::vector<std::pair<unsigned, unsigned>>{{0, 2}}));
-  EXPECT_EQ(plan.emptied, (std::vector<Repack::Emptied>{{0, 0}}));
+  EXPECT_EQ(plan.emptied, (std::vector<ConsolidationPlan::Emptied>{{0, 0}}));
   EXPECT_EQ(plan.moved, 5_GiB);
 }
 
 // Fleets of two models under every policy, with slices of one to three devices, whole ones, replicas, some
 // bound to a model, some unknown to whoever plans.
-TEST(Repack, whatever_stands_the_plan_can_be_carried_out_and_empties_what_it_says) {
-  constexpr Strategy all[] = {Strategy::binpack, Strategy::spread, Strategy::first_fit, Strategy::best_fit,
-                              Strategy::fgd,     Strategy::carve,  Strategy::lookahead};
+TEST(ConsolidationPlan, whatever_stands_the_plan_can_be_carried_out_and_empties_what_it_says) {
+  constexpr Strategy all[] = {Strategy::binpack,  Strategy::spread, Strategy::first_fit,
+                              Strategy::best_fit, Strategy::fgd,    Strategy::fgd_scarcity,
+                              Strategy::lookahead};
   std::mt19937 dice(4);
   unsigned emptied = 0, of_several = 0, kept_one = 0;
   for (int round = 0; round < 210; ++round) {
@@ -146,7 +147,7 @@ TEST(Repack, whatever_stands_the_plan_can_be_carried_out_and_empties_what_it_say
         standing.erase(standing.begin() + static_cast<std::ptrdiff_t>(i));
       }
     const auto occupied = [&] {
-      std::vector<Repack::Emptied> out;
+      std::vector<ConsolidationPlan::Emptied> out;
       for (uint32_t n = 0; n < engine.fleet().nodes(); ++n)
         for (unsigned c = 0; c < engine.fleet().devices(n).size(); ++c)
           if (engine.fleet().devices(n)[c].slices != 0) out.push_back({n, c});
@@ -155,9 +156,10 @@ TEST(Repack, whatever_stands_the_plan_can_be_carried_out_and_empties_what_it_say
     const std::string before = written(engine.fleet());
     auto expected = occupied();
     const unsigned wanted = dice() % 4 + 1;
-    const Repack plan = repack(engine, standing, wanted);
+    const ConsolidationPlan plan = plan_consolidation(engine, standing, wanted);
     ASSERT_EQ(written(engine.fleet()), before) << "a plan changes nothing";
-    ASSERT_EQ(repack(engine, standing, wanted).emptied, plan.emptied) << "and asked again it is the same";
+    ASSERT_EQ(plan_consolidation(engine, standing, wanted).emptied, plan.emptied)
+        << "and asked again it is the same";
 
     std::vector<bool> moved(standing.size());
     Bytes carried;
@@ -176,7 +178,7 @@ TEST(Repack, whatever_stands_the_plan_can_be_carried_out_and_empties_what_it_say
       kept_one += exchanged(m).size() < engine.ask(s.kind).devices;
     }
     EXPECT_EQ(carried, plan.moved);
-    for (const Repack::Emptied& e : plan.emptied)
+    for (const ConsolidationPlan::Emptied& e : plan.emptied)
       ASSERT_EQ(std::erase(expected, e), 1u) << "it was empty before";
     ASSERT_EQ(occupied(), expected) << "these, and no others, are empty; what was empty still is";
     emptied += plan.emptied.size();

@@ -1,4 +1,4 @@
-#include "node/agent/note.h"
+#include "node/agent/state_file.h"
 
 namespace carve::node {
 namespace {
@@ -53,7 +53,7 @@ struct ContainerDocument {
   }
 };
 
-struct NoteDocument {
+struct StateFileDocument {
   uint64_t id = 0;
   std::string name, request_id, command, boot_id, created_boot_id, isolation, policy, latency, application;
   uint32_t owner_uid = 0;
@@ -95,14 +95,14 @@ ProcessId process_of(const ProcessDocument& d) { return {static_cast<pid_t>(d.pi
 
 }  // namespace
 
-std::string write_note(const Note& note) {
-  const ledger::UsageRecord& record = note.record;
-  NoteDocument d;
+std::string write_state_file(const StateFile& state) {
+  const ledger::UsageRecord& record = state.record;
+  StateFileDocument d;
   d.id = record.id;
   d.name = record.slice.name;
   d.request_id = record.slice.request_id;
-  d.command = note.command;
-  d.boot_id = note.boot_id;
+  d.command = state.command;
+  d.boot_id = state.boot_id;
   d.created_boot_id = record.from.boot_id;
   d.isolation = text(record.slice.isolation);
   d.policy = text(record.slice.policy);
@@ -111,8 +111,8 @@ std::string write_note(const Note& note) {
   d.owner_uid = record.slice.owner;
   d.exclusive = record.slice.exclusive;
   d.container = record.slice.persistent;
-  d.cgroup = note.cgroup;
-  d.entered = note.entered;
+  d.cgroup = state.cgroup;
+  d.entered = state.entered;
   d.created_utc_ns = static_cast<uint64_t>(record.from.utc_ns);
   d.created_monotonic_ns = static_cast<uint64_t>(record.from.monotonic_ns);
   for (const SlicePart& s : record.slice.parts)
@@ -122,27 +122,27 @@ std::string write_note(const Note& note) {
                          static_cast<uint64_t>(p.to.monotonic_ns), p.terms.share.basis_points,
                          std::string(text(p.terms.policy)), std::string(text(p.terms.latency)),
                          std::string(text(p.terms.isolation)), p.to.boot_id});
-  d.creator = document_of(note.creator);
-  d.root = document_of(note.root);
-  d.supervisor = document_of(note.supervisor);
-  for (const ContainerIdentity& c : note.containers)
+  d.creator = document_of(state.creator);
+  d.root = document_of(state.root);
+  d.supervisor = document_of(state.supervisor);
+  for (const ContainerIdentity& c : state.containers)
     d.containers.push_back({document_of(c.init), c.cgroups, c.pid_namespace});
   return api::write(d);
 }
 
-std::optional<Note> read_note(const std::string& written) {
-  const auto d = api::read<NoteDocument>(written, api::Reading::lenient);
+std::optional<StateFile> read_state_file(const std::string& written) {
+  const auto d = api::read<StateFileDocument>(written, api::Reading::lenient);
   if (!d) return std::nullopt;
   const auto isolation = parse_isolation(d->isolation);
   const auto policy = parse_policy(d->policy);
   const auto latency = parse_latency_class(d->latency);
   if (!isolation || !policy || !latency) return std::nullopt;
-  Note note;
-  note.record.id = d->id;
-  note.boot_id = d->boot_id;
-  note.record.from = {static_cast<int64_t>(d->created_utc_ns), d->created_boot_id,
-                      static_cast<int64_t>(d->created_monotonic_ns)};
-  Slice& granted = note.record.slice;
+  StateFile state;
+  state.record.id = d->id;
+  state.boot_id = d->boot_id;
+  state.record.from = {static_cast<int64_t>(d->created_utc_ns), d->created_boot_id,
+                       static_cast<int64_t>(d->created_monotonic_ns)};
+  Slice& granted = state.record.slice;
   granted.name = d->name;
   granted.request_id = d->request_id;
   granted.owner = d->owner_uid;
@@ -162,19 +162,19 @@ std::optional<Note> read_note(const std::string& written) {
     const auto was_latency = parse_latency_class(p.latency);
     const auto was_isolation = parse_isolation(p.isolation);
     if (!was_policy || !was_latency || !was_isolation) return std::nullopt;
-    note.record.periods.push_back(
+    state.record.periods.push_back(
         {{{p.memory_bytes}, {p.share_bp}, *was_policy, *was_latency, *was_isolation},
          {static_cast<int64_t>(p.to_utc_ns), p.to_boot_id, static_cast<int64_t>(p.to_monotonic_ns)}});
   }
-  note.command = d->command;
-  note.cgroup = d->cgroup;
-  note.entered = d->entered;
-  note.creator = process_of(d->creator);
-  note.root = process_of(d->root);
-  note.supervisor = process_of(d->supervisor);
+  state.command = d->command;
+  state.cgroup = d->cgroup;
+  state.entered = d->entered;
+  state.creator = process_of(d->creator);
+  state.root = process_of(d->root);
+  state.supervisor = process_of(d->supervisor);
   for (const ContainerDocument& c : d->containers)
-    note.containers.push_back({process_of(c.init), c.cgroups, c.pid_namespace});
-  return note;
+    state.containers.push_back({process_of(c.init), c.cgroups, c.pid_namespace});
+  return state;
 }
 
 }  // namespace carve::node

@@ -1,4 +1,4 @@
-#include "node/slice/pages.h"
+#include "node/slice/shared_memory.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ struct Directory {
   ~Directory() { std::filesystem::remove_all(path); }
 };
 
-TEST(Pages, a_report_cannot_change_its_size) {
+TEST(SharedMemory, a_report_cannot_change_its_size) {
   const auto report = make_report();
   ASSERT_TRUE(report);
   EXPECT_NE(ftruncate(report->fd.get(), 0), 0);
@@ -28,7 +28,7 @@ TEST(Pages, a_report_cannot_change_its_size) {
   EXPECT_TRUE(adopt_report(Fd(dup(report->fd.get()))));
 }
 
-TEST(Pages, a_report_of_an_earlier_agent_is_adopted_with_the_parts_that_it_has) {
+TEST(SharedMemory, a_report_of_an_earlier_agent_is_adopted_with_the_parts_that_it_has) {
   const struct {
     size_t size;
     bool spill, work;
@@ -48,14 +48,14 @@ TEST(Pages, a_report_of_an_earlier_agent_is_adopted_with_the_parts_that_it_has) 
   EXPECT_EQ(make_report()->size(), sizeof(shm::ReportFile));
 }
 
-TEST(Pages, another_descriptor_is_not_adopted_as_a_report) {
+TEST(SharedMemory, another_descriptor_is_not_adopted_as_a_report) {
   const int plain = memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   ASSERT_EQ(ftruncate(plain, sizeof(shm::Report)), 0);
   EXPECT_FALSE(adopt_report(Fd(plain)));
   EXPECT_FALSE(adopt_report(Fd(open("/dev/null", O_RDWR))));
 }
 
-TEST(Pages, a_handed_out_control_shows_the_agents_writes_and_takes_none) {
+TEST(SharedMemory, a_handed_out_control_shows_the_agents_writes_and_takes_none) {
   Directory dir;
   auto runtime = RuntimeDir::open(dir.path / "run");
   ASSERT_TRUE(runtime) << runtime.error().sentence;
@@ -81,28 +81,28 @@ TEST(Pages, a_handed_out_control_shows_the_agents_writes_and_takes_none) {
   EXPECT_NE(fchmod(fd.get(), 0666), 0);
 }
 
-TEST(Pages, are_found_again) {
+TEST(SharedMemory, are_found_again) {
   Directory dir;
   {
     auto runtime = RuntimeDir::open(dir.path / "run");
     auto control = runtime->make_control("a");
     (*control)->device_count = 3;
-    ASSERT_TRUE(runtime->write_note("a", "its story"));
+    ASSERT_TRUE(runtime->write_state_file("a", "its story"));
   }
   auto runtime = RuntimeDir::open(dir.path / "run");
   auto control = runtime->adopt_control("a");
   ASSERT_TRUE(control);
   EXPECT_EQ((*control)->device_count, 3u);
-  EXPECT_EQ(runtime->read_note("a"), "its story");
-  EXPECT_THAT(runtime->noted(), testing::ElementsAre("a"));
+  EXPECT_EQ(runtime->read_state_file("a"), "its story");
+  EXPECT_THAT(runtime->state_files(), testing::ElementsAre("a"));
   (*control)->layout = 99;
   EXPECT_FALSE(runtime->adopt_control("a"));
   runtime->remove("a");
   EXPECT_FALSE(runtime->adopt_control("a"));
-  EXPECT_TRUE(runtime->noted().empty());
+  EXPECT_TRUE(runtime->state_files().empty());
 }
 
-TEST(Pages, a_directory_that_others_may_enter_is_refused) {
+TEST(SharedMemory, a_directory_that_others_may_enter_is_refused) {
   Directory dir;
   std::filesystem::create_directory(dir.path / "run");
   chmod((dir.path / "run").c_str(), 0755);

@@ -7,7 +7,7 @@
 // and a plain read-only descriptor goes out: it protects against accidents, and `carve doctor` says so.
 //
 // A Report is a memfd with its size sealed: were it a file, its slice could truncate it and the agent would
-// die of SIGBUS. It has no name, so a keeper (keeper.h) holds it over a restart of the agent.
+// die of SIGBUS. It has no name, so a fd store (fd_store.h) holds it over a restart of the agent.
 #pragma once
 
 #include <memory>
@@ -75,9 +75,9 @@ class RuntimeDir {
   bool in_memory() const { return in_memory_; }  // A tmpfs: the pages cost no disk writes.
 
   // What the agent notes beside the pages, for its successor. Replaced as a whole or not at all.
-  Outcome<void> write_note(const std::string& slice, const std::string& text);
-  std::string read_note(const std::string& slice) const;  // Empty: none.
-  std::vector<std::string> noted() const;                 // All slices that have a note.
+  Outcome<void> write_state_file(const std::string& slice, const std::string& text);
+  std::string read_state_file(const std::string& slice) const;  // Empty: none.
+  std::vector<std::string> state_files() const;                 // All slices that have a note.
   void remove(const std::string& slice);
 
   const std::string& path() const { return path_; }

@@ -1,4 +1,4 @@
-#include "node/slice/pages.h"
+#include "node/slice/shared_memory.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -47,7 +47,7 @@ Fd read_only_clone(int directory) {
 }
 
 std::string control_name(const std::string& slice) { return slice + ".ctl"; }
-std::string note_name(const std::string& slice) { return slice + ".note"; }
+std::string state_file_name(const std::string& slice) { return slice + ".state"; }
 
 }  // namespace
 
@@ -173,8 +173,8 @@ Fd RuntimeDir::heartbeat_descriptor() const {
   return Fd(openat(from, heartbeat_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
 }
 
-Outcome<void> RuntimeDir::write_note(const std::string& slice, const std::string& text) {
-  const std::string name = note_name(slice), fresh = name + ".new";
+Outcome<void> RuntimeDir::write_state_file(const std::string& slice, const std::string& text) {
+  const std::string name = state_file_name(slice), fresh = name + ".new";
   const Fd fd(
       openat(directory_.get(), fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
@@ -183,15 +183,15 @@ Outcome<void> RuntimeDir::write_note(const std::string& slice, const std::string
   return {};
 }
 
-std::string RuntimeDir::read_note(const std::string& slice) const {
-  return read_file(path_ + "/" + note_name(slice)).value_or("");
+std::string RuntimeDir::read_state_file(const std::string& slice) const {
+  return read_file(path_ + "/" + state_file_name(slice)).value_or("");
 }
 
-std::vector<std::string> RuntimeDir::noted() const {
+std::vector<std::string> RuntimeDir::state_files() const {
   std::vector<std::string> out;
   DIR* listing = opendir(path_.c_str());
   if (listing == nullptr) return out;
-  constexpr std::string_view ending = ".note";
+  constexpr std::string_view ending = ".state";
   while (const dirent* entry = readdir(listing)) {
     const std::string_view name = entry->d_name;
     if (name.ends_with(ending)) out.emplace_back(name.substr(0, name.size() - ending.size()));
@@ -202,7 +202,7 @@ std::vector<std::string> RuntimeDir::noted() const {
 
 void RuntimeDir::remove(const std::string& slice) {
   unlinkat(directory_.get(), control_name(slice).c_str(), 0);
-  unlinkat(directory_.get(), note_name(slice).c_str(), 0);
+  unlinkat(directory_.get(), state_file_name(slice).c_str(), 0);
 }
 
 }  // namespace carve::node

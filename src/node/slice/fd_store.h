@@ -17,23 +17,23 @@
 namespace carve::node {
 
 // The agent's end of it.
-class Keeper {
+class FdStore {
  public:
-  // Connects to the keeper of this runtime directory, starting one where there is none.
-  static Outcome<Keeper> reach(const std::string& runtime_dir);
+  // Connects to the fd store of this runtime directory, starting one where there is none.
+  static Outcome<FdStore> reach(const std::string& runtime_dir);
 
   bool hold(const std::string& name, const Fd& fd);  // False: it does not answer; reach another.
   Fd get(const std::string& name);                   // Empty where it does not hold it.
   bool drop(const std::string& name);
 
-  int fd() const { return connection_.get(); }  // Readable only when the keeper has died.
+  int fd() const { return connection_.get(); }  // Readable only when the fd store has died.
 
  private:
   bool ask(char verb, const std::string& name, const Fd* give, Fd* take);
   Fd connection_;
 };
 
-// The keeper itself: `carved --keeper DIR`. Returns the exit status.
-int keep(const std::string& runtime_dir);
+// The fd store itself: `carved --fd-store DIR`. Returns the exit status.
+int run_fd_store(const std::string& runtime_dir);
 
 }  // namespace carve::node

@@ -10,7 +10,7 @@
 namespace carve::place {
 namespace {
 
-class Carve : public Scoring {
+class FgdScarcity : public Scoring {
  public:
   Score score(const Fleet& fleet, uint32_t n, const Ask& ask, DeviceSet fitting) const override {
     Score best;
@@ -50,6 +50,6 @@ Workload scarce(const Fleet& fleet, Workload workload) {
   return workload;
 }
 
-std::unique_ptr<Scoring> carve() { return std::make_unique<Carve>(); }
+std::unique_ptr<Scoring> fgd_scarcity() { return std::make_unique<FgdScarcity>(); }
 
 }  // namespace carve::place

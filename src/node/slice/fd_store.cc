@@ -1,4 +1,4 @@
-#include "node/slice/keeper.h"
+#include "node/slice/fd_store.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -29,7 +29,7 @@ static_assert(sizeof(Message) == 72);
 constexpr size_t most_held = 1024;
 constexpr size_t most_agents = 4;  // One, and those that are just dying.
 
-std::string socket_in(const std::string& dir) { return dir + "/keeper.sock"; }
+std::string socket_in(const std::string& dir) { return dir + "/fdstore.sock"; }
 
 struct Held {
   std::string name;
@@ -62,12 +62,12 @@ void answer(int agent, std::vector<Held>& held) {
 
 }  // namespace
 
-int keep(const std::string& runtime_dir) {
+int run_fd_store(const std::string& runtime_dir) {
   setsid();
   signal(SIGHUP, SIG_IGN);
   signal(SIGINT, SIG_IGN);
   signal(SIGTERM, SIG_IGN);  // A service manager that stops the agent must not end it: slices run on.
-  prctl(PR_SET_NAME, "carve-keeper");
+  prctl(PR_SET_NAME, "carve-fdstore");
   auto listener = listen_at(socket_in(runtime_dir), SOCK_SEQPACKET, 0600);
   if (!listener) return 1;
   // The agent waits for our standard output to close before it connects.
@@ -106,14 +106,14 @@ int keep(const std::string& runtime_dir) {
   return 0;
 }
 
-Outcome<Keeper> Keeper::reach(const std::string& runtime_dir) {
-  Keeper keeper;
+Outcome<FdStore> FdStore::reach(const std::string& runtime_dir) {
+  FdStore fd_store;
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (auto connection = connect_to(socket_in(runtime_dir), SOCK_SEQPACKET)) {
       const timeval patience{2, 0};
       setsockopt(connection->get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-      keeper.connection_ = std::move(*connection);
-      return keeper;
+      fd_store.connection_ = std::move(*connection);
+      return fd_store;
     }
     int ready[2];
     if (attempt > 0 || pipe2(ready, O_CLOEXEC) != 0) break;
@@ -124,10 +124,10 @@ Outcome<Keeper> Keeper::reach(const std::string& runtime_dir) {
     if (between == 0) {
       if (fork() != 0) _exit(0);
       const int inherited =
-          fcntl(child_end.get(), F_DUPFD, 100);  // Loses close-on-exec: closed by the keeper.
+          fcntl(child_end.get(), F_DUPFD, 100);  // Loses close-on-exec: closed by the fd store.
       dup2(inherited, 1);
       close(inherited);
-      execl("/proc/self/exe", "carve-keeper", "--keeper", runtime_dir.c_str(), nullptr);
+      execl("/proc/self/exe", "carve-fdstore", "--fd-store", runtime_dir.c_str(), nullptr);
       _exit(127);
     }
     child_end.reset();
@@ -135,10 +135,10 @@ Outcome<Keeper> Keeper::reach(const std::string& runtime_dir) {
     pollfd wait{ready_end.get(), POLLIN, 0};
     poll(&wait, 1, 2000);  // Its standard output closes once it listens.
   }
-  return failure(FailureKind::unavailable, "no keeper of reports can be started in {}", runtime_dir);
+  return failure(FailureKind::unavailable, "no fd store can be started in {}", runtime_dir);
 }
 
-bool Keeper::ask(char verb, const std::string& name, const Fd* give, Fd* take) {
+bool FdStore::ask(char verb, const std::string& name, const Fd* give, Fd* take) {
   Message message{verb, {}};
   if (name.size() >= sizeof message.name) return false;
   memcpy(message.name, name.data(), name.size());
@@ -150,12 +150,12 @@ bool Keeper::ask(char verb, const std::string& name, const Fd* give, Fd* take) {
   return reply.verb == 'y';
 }
 
-bool Keeper::hold(const std::string& name, const Fd& fd) { return ask('h', name, &fd, nullptr); }
-Fd Keeper::get(const std::string& name) {
+bool FdStore::hold(const std::string& name, const Fd& fd) { return ask('h', name, &fd, nullptr); }
+Fd FdStore::get(const std::string& name) {
   Fd out;
   ask('g', name, nullptr, &out);
   return out;
 }
-bool Keeper::drop(const std::string& name) { return ask('d', name, nullptr, nullptr); }
+bool FdStore::drop(const std::string& name) { return ask('d', name, nullptr, nullptr); }
 
 }  // namespace carve::node
