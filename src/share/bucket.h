@@ -3,7 +3,7 @@
 // nanosecond of the device in basis points of it (1/10000 ns), so the sums are exact.
 #pragma once
 
-#include "share/terms.h"
+#include "share/entitlement.h"
 
 namespace carve::share {
 

@@ -3,7 +3,7 @@
 // of one basis point makes a second of use 10^13, so tags are taken back to 0 together long before they wrap.
 #pragma once
 
-#include "share/terms.h"
+#include "share/entitlement.h"
 
 namespace carve::share {
 

@@ -2,12 +2,12 @@
 
 namespace carve::share {
 
-void make_timetable(std::span<const Terms> clients, std::span<Window> out) {
-  const auto has_window = [](const Terms& t) {
+void make_timetable(std::span<const Entitlement> clients, std::span<Window> out) {
+  const auto has_window = [](const Entitlement& t) {
     return t.policy == Policy::fixed_share && t.share.basis_points != 0;
   };
   int64_t sum = 0;
-  for (const Terms& t : clients)
+  for (const Entitlement& t : clients)
     if (has_window(t)) sum += t.share.basis_points;
   Ns offset = 0;
   for (size_t i = 0; i < clients.size(); ++i) {

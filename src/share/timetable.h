@@ -5,7 +5,7 @@
 
 #include <span>
 
-#include "share/terms.h"
+#include "share/entitlement.h"
 
 namespace carve::share {
 
@@ -20,6 +20,6 @@ inline constexpr Ns timetable_period = 60 * ms;
 
 // One window per client, in their order. Burst clients and a sum above 100 % get none: they go, and the
 // hardware takes turns.
-void make_timetable(std::span<const Terms> clients, std::span<Window> out);
+void make_timetable(std::span<const Entitlement> clients, std::span<Window> out);
 
 }  // namespace carve::share

@@ -10,7 +10,7 @@ namespace {
 TEST(Timetable, gives_each_its_share_in_windows_that_do_not_overlap) {
   std::mt19937 random(1);
   for (int round = 0; round < 1000; ++round) {
-    std::vector<Terms> clients;
+    std::vector<Entitlement> clients;
     uint32_t left = 10000;
     while (left > 0 && clients.size() < max_clients) {
       const uint32_t share = std::min(left, 1 + static_cast<uint32_t>(random() % 4000));
@@ -30,14 +30,14 @@ TEST(Timetable, gives_each_its_share_in_windows_that_do_not_overlap) {
 }
 
 TEST(Timetable, lets_burst_clients_and_more_than_all_of_a_device_go) {
-  const Terms clients[] = {
+  const Entitlement clients[] = {
       {.share = {2000}}, {.policy = Policy::native_burst_share, .share = {3000}}, {.share = {5000}}};
   Window windows[3];
   make_timetable(clients, windows);
   EXPECT_EQ(windows[0].length, timetable_period / 5);
   EXPECT_EQ(windows[1].period, 0);
   EXPECT_EQ(windows[2].offset, timetable_period / 5);
-  const Terms too_many[] = {{.share = {6000}}, {.share = {6000}}};
+  const Entitlement too_many[] = {{.share = {6000}}, {.share = {6000}}};
   make_timetable(too_many, windows);
   EXPECT_EQ(windows[0].period, 0);
   EXPECT_EQ(windows[1].period, 0);

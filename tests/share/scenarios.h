@@ -40,14 +40,14 @@ struct Error {
   double worst = 0, mean = 0;  // Points of the device, over windows of a second.
 };
 
-inline Terms terms(Policy policy, uint32_t bp) { return {.policy = policy, .share = {bp}}; }
+inline Entitlement entitlement(Policy policy, uint32_t bp) { return {.policy = policy, .share = {bp}}; }
 
 // How far each client's charged share is from what it was granted.
 inline Error share_error(Policy policy, const std::vector<uint32_t>& shares, const Shape& shape,
                          int windows = 4, uint64_t seed = 1) {
   World w({}, seed);
   for (const uint32_t share : shares)
-    w.add(terms(policy, share), std::vector<Behaviour>(shape.threads, shape.does));
+    w.add(entitlement(policy, share), std::vector<Behaviour>(shape.threads, shape.does));
   w.run(1 * second);
   Error e;
   std::vector<Ns> before(shares.size());
@@ -70,7 +70,7 @@ inline Error share_error(Policy policy, const std::vector<uint32_t>& shares, con
 inline double duty(const Shape& shape) {
   World w;
   const unsigned a =
-      w.add(terms(Policy::native_burst_share, 5000), std::vector<Behaviour>(shape.threads, shape.does));
+      w.add(entitlement(Policy::native_burst_share, 5000), std::vector<Behaviour>(shape.threads, shape.does));
   w.run(1 * second);
   return static_cast<double>(w.kernel_time(a)) / 1e9;
 }
@@ -131,16 +131,16 @@ inline Judged judge(Policy policy, int windows) {
 // The bound for kernels that cannot be stopped, in points: what was saved up, what is in flight, one kernel.
 inline double error_bound(const Shape& shape) {
   const Tuning t;
-  return 100.0 * static_cast<double>(t.depth() + t.bound + shape.longest()) / 1e9;
+  return 100.0 * static_cast<double>(t.depth() + t.in_flight_limit + shape.longest()) / 1e9;
 }
 
 // Burst clients that come and go: how much of the time in which anybody wanted the device it was at work.
 inline double conserved(uint64_t seed = 1) {
   World w({}, seed);
-  w.add(terms(Policy::guaranteed_burst_share, 2000), {{.kernel = 200 * us}});
-  w.add(terms(Policy::guaranteed_burst_share, 3000),
+  w.add(entitlement(Policy::guaranteed_burst_share, 2000), {{.kernel = 200 * us}});
+  w.add(entitlement(Policy::guaranteed_burst_share, 3000),
         {{.kernel = 200 * us, .busy_for = 90 * ms, .idle_for = 60 * ms}});
-  w.add(terms(Policy::guaranteed_burst_share, 5000),
+  w.add(entitlement(Policy::guaranteed_burst_share, 5000),
         {{.kernel = 400 * us, .busy_for = 300 * ms, .idle_for = 500 * ms}});
   w.run(10 * second);
   return 100.0 * static_cast<double>(w.in_flight()) / static_cast<double>(w.wanted());
@@ -148,20 +148,21 @@ inline double conserved(uint64_t seed = 1) {
 
 // A burst client alone, beside the same without an arbiter.
 inline double alone(Policy policy) {
-  const auto kernel_time = [](const Terms& t) {
+  const auto kernel_time = [](const Entitlement& t) {
     World w;
     const unsigned a = w.add(t, {{.kernel = 200 * us}});
     w.run(5 * second);
     return static_cast<double>(w.kernel_time(a));
   };
   // Equal native weights are not arbitrated at all.
-  return 100.0 * kernel_time(terms(policy, 3000)) / kernel_time(terms(Policy::native_burst_share, 3000));
+  return 100.0 * kernel_time(entitlement(policy, 3000)) /
+         kernel_time(entitlement(Policy::native_burst_share, 3000));
 }
 
 inline double jain(unsigned clients) {
   World w;
   for (unsigned i = 0; i < clients; ++i)
-    w.add(terms(Policy::guaranteed_burst_share, 10000 / clients), {{.kernel = 200 * us}});
+    w.add(entitlement(Policy::guaranteed_burst_share, 10000 / clients), {{.kernel = 200 * us}});
   w.run(1 * second);
   double least = 1;
   for (int k = 0; k < 4; ++k) {
@@ -187,8 +188,8 @@ inline double sum_over_native(Ns quantum_switch = 100 * us) {
     Tuning t;
     t.switch_cost = quantum_switch;
     World w(t);
-    const unsigned a = w.add(terms(policy, first), {{.kernel = 200 * us}});
-    const unsigned b = w.add(terms(policy, other), {{.kernel = 200 * us}});
+    const unsigned a = w.add(entitlement(policy, first), {{.kernel = 200 * us}});
+    const unsigned b = w.add(entitlement(policy, other), {{.kernel = 200 * us}});
     w.run(5 * second);
     return static_cast<double>(w.kernel_time(a) + w.kernel_time(b));
   };
@@ -198,8 +199,8 @@ inline double sum_over_native(Ns quantum_switch = 100 * us) {
 // By how much the worse of two weights is off, in percent of the ratio.
 inline double weight_error(uint32_t first, uint32_t other) {
   World w;
-  w.add(terms(Policy::native_burst_share, first), {{.kernel = 200 * us}});
-  w.add(terms(Policy::native_burst_share, other), {{.kernel = 200 * us}});
+  w.add(entitlement(Policy::native_burst_share, first), {{.kernel = 200 * us}});
+  w.add(entitlement(Policy::native_burst_share, other), {{.kernel = 200 * us}});
   w.run(1 * second);
   double worst = 0;
   for (int k = 0; k < 4; ++k) {
@@ -221,11 +222,12 @@ inline Latency latency(const Behaviour& trainer, uint64_t seed = 1) {
   enum class Beside { nobody, leases, hardware };
   const auto p99 = [&](Beside beside) {
     World w({}, seed);
-    Terms t{.policy = Policy::guaranteed_burst_share, .latency = LatencyClass::latency, .share = {3000}};
-    if (beside == Beside::hardware) t = terms(Policy::native_burst_share, 5000);
+    Entitlement t{
+        .policy = Policy::guaranteed_burst_share, .latency = LatencyClass::latency, .share = {3000}};
+    if (beside == Beside::hardware) t = entitlement(Policy::native_burst_share, 5000);
     const unsigned a = w.add(t, {server});
     if (beside != Beside::nobody)
-      w.add(beside == Beside::hardware ? t : terms(Policy::guaranteed_burst_share, 7000), {trainer});
+      w.add(beside == Beside::hardware ? t : entitlement(Policy::guaranteed_burst_share, 7000), {trainer});
     w.run(40 * second);
     std::vector<Ns>& took = w.latencies(a);
     std::ranges::sort(took);
@@ -239,10 +241,10 @@ inline Latency latency(const Behaviour& trainer, uint64_t seed = 1) {
 inline double change_ms() {
   World w;
   for (const uint32_t share : {2000, 3000, 5000})
-    w.add(terms(Policy::fixed_share, share), {{.kernel = 200 * us}});
+    w.add(entitlement(Policy::fixed_share, share), {{.kernel = 200 * us}});
   w.run(2 * second);
-  w.change(2, terms(Policy::fixed_share, 2000));
-  w.change(0, terms(Policy::fixed_share, 5000));
+  w.change(2, entitlement(Policy::fixed_share, 2000));
+  w.change(0, entitlement(Policy::fixed_share, 5000));
   std::vector<Ns> charged;
   w.settle();
   for (int k = 0; k < 100; ++k) {

@@ -50,18 +50,18 @@ TEST(Shares, a_change_is_felt_within_150_ms) { EXPECT_LE(change_ms(), 150); }
 TEST(Shares, a_gang_s_devices_run_together) {
   // Two devices of one client, each beside another neighbour: the follower may run while the leader does.
   // Nothing but the leader's gate joins the two arbiters.
-  Device leading, following;
+  DeviceScheduler leading, following;
   Ns now = 3 * second;
-  const unsigned lead = *leading.join({.share = {4000}, .gang = Gang::leads}, now);
-  const unsigned follow = *following.join({.share = {4000}, .gang = Gang::follows}, now);
-  const unsigned beside_lead = *leading.join(terms(Policy::fixed_share, 6000), now);
-  const unsigned beside_follow = *following.join(terms(Policy::fixed_share, 6000), now);
+  const unsigned lead = *leading.add_client({.share = {4000}, .gang = Gang::leads}, now);
+  const unsigned follow = *following.add_client({.share = {4000}, .gang = Gang::follows}, now);
+  const unsigned beside_lead = *leading.add_client(entitlement(Policy::fixed_share, 6000), now);
+  const unsigned beside_follow = *following.add_client(entitlement(Policy::fixed_share, 6000), now);
   Ns together = 0, lead_ran = 0;
   const Ns tick = 100 * us;
   for (int i = 0; i < 50'000; ++i, now += tick) {
     std::array<Observation, max_clients> a{}, b{};
-    const auto watch = [&](const Device& d, Observation& o, unsigned place) {
-      const bool open = d.gate(place).open;
+    const auto watch = [&](const DeviceScheduler& d, Observation& o, unsigned client) {
+      const bool open = d.lease(client).open;
       o.waiting = !open;
       o.in_flight = open;
       o.busy = open ? tick : 0;
@@ -71,11 +71,11 @@ TEST(Shares, a_gang_s_devices_run_together) {
     watch(leading, a[beside_lead], beside_lead);
     watch(following, b[follow], follow);
     watch(following, b[beside_follow], beside_follow);
-    b[follow].called = leading.gate(lead).open;
+    b[follow].leader_open = leading.lease(lead).open;
     leading.step(now, a);
     following.step(now, b);
-    lead_ran += leading.gate(lead).open ? tick : 0;
-    together += leading.gate(lead).open && following.gate(follow).open ? tick : 0;
+    lead_ran += leading.lease(lead).open ? tick : 0;
+    together += leading.lease(lead).open && following.lease(follow).open ? tick : 0;
   }
   EXPECT_NEAR(static_cast<double>(lead_ran) / 5e9, 0.4, 0.01);
   EXPECT_GE(static_cast<double>(together) / static_cast<double>(lead_ran), 0.9);
@@ -84,7 +84,7 @@ TEST(Shares, a_gang_s_devices_run_together) {
 // A random mix: what was promised, and what each does.
 struct Mix {
   struct One {
-    Terms terms;
+    Entitlement entitlement;
     Behaviour does;
     unsigned threads;
     bool always_wants() const {
@@ -108,8 +108,8 @@ Mix any_mix(uint64_t seed) {
     const uint32_t share = std::min<uint32_t>(left, 100 + static_cast<uint32_t>(random() % (20000 / count)));
     left -= share;
     Mix::One one;
-    one.terms = {.policy = static_cast<Policy>(random() % 3), .share = {share}};
-    if (random() % 6 == 0) one.terms.latency = LatencyClass::latency;
+    one.entitlement = {.policy = static_cast<Policy>(random() % 3), .share = {share}};
+    if (random() % 6 == 0) one.entitlement.latency = LatencyClass::latency;
     one.does.kernel = one_of(5 * us, 20 * us, 100 * us, 400 * us);
     if (random() % 3 == 0) one.does.longest = one.does.kernel * 2;
     if (random() % 4 == 0)
@@ -132,8 +132,8 @@ std::vector<Ns> play(const Mix& mix, uint64_t seed, bool judge_it) {
   bool latency = false, saturate = true;
   for (const Mix::One& one : mix.clients) {
     saturate &= !one.does.sync && one.does.requests == 0 && one.does.kernel >= 20 * us;
-    w.add(one.terms, std::vector<Behaviour>(one.threads, one.does));
-    latency |= one.terms.latency == LatencyClass::latency;
+    w.add(one.entitlement, std::vector<Behaviour>(one.threads, one.does));
+    latency |= one.entitlement.latency == LatencyClass::latency;
   }
   w.run(500 * ms);
   w.settle();
@@ -153,25 +153,25 @@ std::vector<Ns> play(const Mix& mix, uint64_t seed, bool judge_it) {
   EXPECT_LE(sum, 1 * second + 5 * ms);
   for (unsigned i = 0; i < mix.clients.size(); ++i) {
     const Mix::One& one = mix.clients[i];
-    const double share = one.terms.share.basis_points / 100.0, got = static_cast<double>(had[i]) / 1e7;
-    const bool is_latency = one.terms.latency == LatencyClass::latency;
-    const std::string who = "client " + std::to_string(i) + ", " + std::string(text(one.terms.policy)) + " " +
-                            std::to_string(share) + " %, kernels of " + std::to_string(one.does.kernel) +
-                            " ns";
+    const double share = one.entitlement.share.basis_points / 100.0, got = static_cast<double>(had[i]) / 1e7;
+    const bool is_latency = one.entitlement.latency == LatencyClass::latency;
+    const std::string who = "client " + std::to_string(i) + ", " + std::string(text(one.entitlement.policy)) +
+                            " " + std::to_string(share) + " %, kernels of " +
+                            std::to_string(one.does.kernel) + " ns";
     // A fixed share is a cap, but for what was saved up.
-    if (one.terms.policy == Policy::fixed_share) {
+    if (one.entitlement.policy == Policy::fixed_share) {
       EXPECT_LE(got, share + (is_latency ? 17.0 : 1.5)) << who;
     }
     if (!one.always_wants()) continue;
     // Whoever is entitled to something has it. A deep bucket lets a latency client have its own earlier.
-    if (one.terms.policy != Policy::native_burst_share && !latency) {
+    if (one.entitlement.policy != Policy::native_burst_share && !latency) {
       EXPECT_GE(got, share - 1.5) << who;
     }
-    if (one.terms.policy != Policy::native_burst_share) {
+    if (one.entitlement.policy != Policy::native_burst_share) {
       EXPECT_GT(had[i], 0) << who << " starves";
     }
     // And whoever may burst leaves nothing unused, but for the pauses of those that synchronise.
-    if (one.terms.policy != Policy::fixed_share && saturate) {
+    if (one.entitlement.policy != Policy::fixed_share && saturate) {
       EXPECT_GE(static_cast<double>(w.in_flight()) / static_cast<double>(w.wanted()), 0.95) << who;
     }
   }
@@ -197,9 +197,9 @@ TEST(Shares, a_seed_plays_the_same_each_time) {
 // A kernel that never ends, launched by one client: the hardware takes turns with it, and it pays for them.
 TEST(Shares, a_kernel_that_never_ends_is_its_owner_s_debt) {
   World w;
-  const unsigned bad =
-      w.add(terms(Policy::guaranteed_burst_share, 3000), {{.kernel = 3600 * second, .begins = 500 * ms}});
-  const unsigned good = w.add(terms(Policy::guaranteed_burst_share, 3000), {{.kernel = 200 * us}});
+  const unsigned bad = w.add(entitlement(Policy::guaranteed_burst_share, 3000),
+                             {{.kernel = 3600 * second, .begins = 500 * ms}});
+  const unsigned good = w.add(entitlement(Policy::guaranteed_burst_share, 3000), {{.kernel = 200 * us}});
   w.run(1 * second);
   w.settle();
   const Ns bad_before = w.charged(bad), good_before = w.charged(good);
@@ -207,14 +207,14 @@ TEST(Shares, a_kernel_that_never_ends_is_its_owner_s_debt) {
   w.settle();
   EXPECT_GE(w.charged(bad) - bad_before, 2 * second);
   EXPECT_GE(w.charged(good) - good_before, 2 * second) << "half is what the hardware leaves it";
-  EXPECT_EQ(w.account(bad).overruns, 1u);
+  EXPECT_EQ(w.counters(bad).overruns, 1u);
 }
 
 TEST(Shares, whoever_passes_its_gate_takes_no_entitlement_from_others) {
   World w;
-  w.add(terms(Policy::fixed_share, 1000), {{.kernel = 200 * us, .lies = true}});
-  const unsigned a = w.add(terms(Policy::fixed_share, 3000), {{.kernel = 200 * us}});
-  const unsigned b = w.add(terms(Policy::fixed_share, 4000), {{.kernel = 200 * us}});
+  w.add(entitlement(Policy::fixed_share, 1000), {{.kernel = 200 * us, .lies = true}});
+  const unsigned a = w.add(entitlement(Policy::fixed_share, 3000), {{.kernel = 200 * us}});
+  const unsigned b = w.add(entitlement(Policy::fixed_share, 4000), {{.kernel = 200 * us}});
   w.run(1 * second);
   w.settle();
   const Ns a0 = w.charged(a), b0 = w.charged(b);
@@ -226,8 +226,8 @@ TEST(Shares, whoever_passes_its_gate_takes_no_entitlement_from_others) {
 
 TEST(Shares, who_is_killed_leaves_the_device_to_the_others_at_once) {
   World w;
-  const unsigned a = w.add(terms(Policy::guaranteed_burst_share, 5000), {{.kernel = 200 * us}});
-  const unsigned b = w.add(terms(Policy::guaranteed_burst_share, 5000), {{.kernel = 200 * us}});
+  const unsigned a = w.add(entitlement(Policy::guaranteed_burst_share, 5000), {{.kernel = 200 * us}});
+  const unsigned b = w.add(entitlement(Policy::guaranteed_burst_share, 5000), {{.kernel = 200 * us}});
   w.run(1 * second);
   w.remove(a);
   w.settle();

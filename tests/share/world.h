@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "share/device.h"
+#include "share/device_scheduler.h"
 #include "sim/model/test_device.h"
 
 namespace carve::share {
@@ -44,10 +44,10 @@ class World {
   }
 
   // A client with one thread and stream per behaviour. The same number names it in all answers.
-  unsigned add(const Terms& terms, std::vector<Behaviour> threads) {
-    const auto place = arbiter_.join(terms, now());
+  unsigned add(const Entitlement& entitlement, std::vector<Behaviour> threads) {
+    const auto client = arbiter_.add_client(entitlement, now());
     Client t;
-    t.place = *place;
+    t.client = *client;
     t.context = device_.open();
     t.idle_since = now();
     for (const Behaviour& b : threads) {
@@ -67,12 +67,12 @@ class World {
     sim::abandon(*device_, t.context, device_.now);
     t.threads.clear();
     note_completions();
-    arbiter_.leave(t.place, now());
+    arbiter_.remove_client(t.client, now());
     t.gone = true;
     look_at_ = now();
   }
-  void change(unsigned client, const Terms& terms) {
-    arbiter_.change(clients_[client].place, terms, now());
+  void change(unsigned client, const Entitlement& entitlement) {
+    arbiter_.change(clients_[client].client, entitlement, now());
     look_at_ = now();
   }
 
@@ -96,9 +96,9 @@ class World {
   void settle() { look(); }
 
   Ns now() const { return static_cast<Ns>(device_.now); }
-  const Device& arbiter() const { return arbiter_; }
-  const Account& account(unsigned client) const { return arbiter_.account(clients_[client].place); }
-  Ns charged(unsigned client) const { return account(client).charged; }
+  const DeviceScheduler& arbiter() const { return arbiter_; }
+  const ClientCounters& counters(unsigned client) const { return arbiter_.counters(clients_[client].client); }
+  Ns charged(unsigned client) const { return counters(client).charged; }
   // What the device says: time in which its kernels ran.
   Ns kernel_time(unsigned client) {
     sim::Device& d = *device_;
@@ -133,7 +133,7 @@ class World {
     Ns flying_ns = 0;
   };
   struct Client {
-    unsigned place = 0, context = 0;
+    unsigned client = 0, context = 0;
     std::vector<Thread> threads;
     Ns busy = 0;  // Since the last look.
     Ns idle_since = 0;
@@ -182,7 +182,7 @@ class World {
           thread.at_sync = false;
           thread.at = now() + delays_.wake + thread.does.gap;
           if (thread.does.requests > 0) t.latencies.push_back(now() + delays_.wake - thread.request_began);
-          if (arbiter_.gate(t.place).eager) look_at_ = std::min(look_at_, now() + delays_.look);
+          if (arbiter_.lease(t.client).notify_on_idle) look_at_ = std::min(look_at_, now() + delays_.look);
         }
       }
       if (flew && !flies(t)) t.idle_since = now();
@@ -205,8 +205,8 @@ class World {
       thread.next_request += static_cast<Ns>(std::exponential_distribution<>(does.requests)(random_) * 1e9);
       thread.request_left = does.per_request;
     }
-    const Gate& gate = arbiter_.gate(t.place);
-    if (!gate.open && !does.lies) {
+    const Lease& lease = arbiter_.lease(t.client);
+    if (!lease.open && !does.lies) {
       if (!thread.at_gate) look_at_ = std::min(look_at_, now() + delays_.look);
       thread.at_gate = true;
       thread.at = never;
@@ -214,7 +214,8 @@ class World {
     }
     thread.at_gate = false;
     if (!thread.flying.empty() && !does.lies &&
-        thread.flying_ns + does.kernel * does.nodes > gate.bound / static_cast<Ns>(t.threads.size())) {
+        thread.flying_ns + does.kernel * does.nodes >
+            lease.in_flight_limit / static_cast<Ns>(t.threads.size())) {
       thread.at_bound = true;
       thread.at = never;
       return;
@@ -250,7 +251,7 @@ class World {
     std::array<Observation, max_clients> seen{};
     for (Client& t : clients_) {
       if (t.gone) continue;
-      Observation& o = seen[t.place];
+      Observation& o = seen[t.client];
       o.waiting = waits(t);
       o.in_flight = flies(t);
       for (const Thread& thread : t.threads)
@@ -263,13 +264,13 @@ class World {
     const Ns next = arbiter_.step(now(), seen);
     look_at_ = next == never ? never : next + delays_.look;
     for (Client& t : clients_)
-      if (!t.gone && arbiter_.gate(t.place).open)
+      if (!t.gone && arbiter_.lease(t.client).open)
         for (Thread& thread : t.threads)
           if (thread.at_gate) thread.at_gate = false, thread.at = now() + delays_.wake;
   }
 
   sim::TestDevice device_;
-  Device arbiter_;
+  DeviceScheduler arbiter_;
   Delays delays_;
   std::mt19937_64 random_;
   std::vector<Client> clients_;

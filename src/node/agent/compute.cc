@@ -10,13 +10,13 @@ namespace {
 
 bool enforced(const Slice& granted) { return granted.isolation == Isolation::memory_and_compute; }
 
-share::Terms terms_of(const LiveSlice& slice, const SlicePart& part, size_t index) {
+share::Entitlement entitlement_of(const LiveSlice& slice, const SlicePart& part, size_t index) {
   const Slice& granted = slice.record.slice;
   // Nobody waits for one who has no entitlement: the rest, by a small weight.
   if (!enforced(granted)) return {.policy = Policy::native_burst_share};
-  share::Terms terms{granted.policy, granted.latency, part.share, share::Gang::none};
-  if (granted.parts.size() > 1) terms.gang = index == 0 ? share::Gang::leads : share::Gang::follows;
-  return terms;
+  share::Entitlement entitlement{granted.policy, granted.latency, part.share, share::Gang::none};
+  if (granted.parts.size() > 1) entitlement.gang = index == 0 ? share::Gang::leads : share::Gang::follows;
+  return entitlement;
 }
 
 std::vector<unsigned> slots_of(const LiveSlice& slice) {
@@ -73,18 +73,21 @@ void Agent::arbitrate(const Uuid& uuid) {
     made = std::make_unique<Arbiter>(d->device.index, uuid, heartbeat_->arbiter[d->device.index],
                                      share::Tuning{});
   for (const auto& [slice, index] : parts) {
-    const share::Terms terms = terms_of(*slice, slice->record.slice.parts[index], index);
-    if (made->change(slice->record.id, terms)) continue;
-    ArbiterClient who{
-        slice->record.id, terms, static_cast<unsigned>(index), &*slice->control, slice->report.work->process,
-        nullptr};
-    if (terms.gang != share::Gang::none) {
-      if (slice->bond == nullptr) slice->bond = std::make_shared<GangBond>();
-      who.bond = slice->bond;
-      if (terms.gang == share::Gang::leads)
-        who.bond->leader = made.get();
+    const share::Entitlement entitlement = entitlement_of(*slice, slice->record.slice.parts[index], index);
+    if (made->change(slice->record.id, entitlement)) continue;
+    ArbiterClient who{slice->record.id,
+                      entitlement,
+                      static_cast<unsigned>(index),
+                      &*slice->control,
+                      slice->report.work->process,
+                      nullptr};
+    if (entitlement.gang != share::Gang::none) {
+      if (slice->gang == nullptr) slice->gang = std::make_shared<GangState>();
+      who.gang = slice->gang;
+      if (entitlement.gang == share::Gang::leads)
+        who.gang->leader = made.get();
       else
-        who.bond->followers.push_back(made.get());
+        who.gang->followers.push_back(made.get());
     }
     if (!made->add(who, slots_of(*slice)))
       event(slice->name(),

@@ -63,8 +63,8 @@ struct LiveSlice {
   std::map<ProcessId, UnattachedProcess> unattached;
   bool frozen = false;  // By the audit.
 
-  std::shared_ptr<GangBond> bond;  // Where it has several devices.
-  bool ended = false;              // Only its memory is left.
+  std::shared_ptr<GangState> gang;  // Where it has several devices.
+  bool ended = false;               // Only its memory is left.
   bool stopping = false;
   std::string why;  // It is stopping.
 

@@ -25,12 +25,12 @@ using share::Ns;
 namespace {
 
 // A futex wait ends so much later than asked, on an idle machine; below that it is better not to sleep.
-constexpr Ns shortest_sleep = 30 * share::us;
+constexpr Ns min_sleep = 30 * share::us;
 constexpr Ns unasked_sleep = 1100 * share::us;
 // What a drain will still take is known to the distance between two markers (meter.cc): half of that too
 // early.
-constexpr Ns marker_doubt = 100 * share::us;
-constexpr size_t most_waits = 1000;
+constexpr Ns fence_uncertainty = 100 * share::us;
+constexpr size_t max_waits = 1000;
 
 long futex(const void* word, int operation, uint32_t value, const timespec* until, uint32_t mask) {
   return syscall(SYS_futex, word, operation, value, until, nullptr, mask);
@@ -42,13 +42,13 @@ static_assert(std::endian::native == std::endian::little);
 
 }  // namespace
 
-struct Arbiter::AttachedProcess {
+struct Arbiter::ClientState {
   ArbiterClient who;
-  unsigned place = 0;
+  unsigned index = 0;
   std::vector<unsigned> slots;
   Meter meter;
-  share::Gate gate;   // As the slice sees it.
-  bool told = false;  // It was set at all.
+  share::Lease lease;  // As the slice sees it.
+  bool told = false;   // It was set at all.
   uint32_t number = 0;
   Ns waiting_since = 0;  // As last seen: 0 while it does not wait.
   Ns opened = 0, closed = 0;
@@ -69,18 +69,18 @@ struct Arbiter::AttachedProcess {
 };
 
 Arbiter::Arbiter(unsigned device, const Uuid& uuid, shm::ArbiterWord& word, share::Tuning tuning)
-    : device_(device), uuid_(uuid), word_(word), decides_(tuning) {
+    : device_(device), uuid_(uuid), word_(word), scheduler_(tuning) {
   thread_ = std::thread([this] { run(); });
 }
 
 Arbiter::~Arbiter() {
   ending_ = true;
-  poke();
+  wake();
   thread_.join();
   while (!clients_.empty()) remove(clients_.back()->who.slice);
 }
 
-Arbiter::AttachedProcess* Arbiter::find(uint64_t slice) {
+Arbiter::ClientState* Arbiter::find(uint64_t slice) {
   const auto found = std::ranges::find(clients_, slice, [](const auto& m) { return m->who.slice; });
   return found == clients_.end() ? nullptr : found->get();
 }
@@ -88,33 +88,33 @@ Arbiter::AttachedProcess* Arbiter::find(uint64_t slice) {
 bool Arbiter::add(const ArbiterClient& who, std::span<const unsigned> slots) {
   {
     const std::lock_guard lock(mutex_);
-    const auto place = decides_.join(who.terms, monotonic_ns());
-    if (!place) return false;
-    auto attached = std::make_unique<AttachedProcess>();
-    attached->who = who;
-    attached->place = *place;
-    attached->slots.assign(slots.begin(), slots.end());
-    attached->number = static_cast<uint32_t>(attached->control().lease.load(std::memory_order_relaxed) >> 32);
-    attached->control().arbiter = device_;
-    clients_.push_back(std::move(attached));
-    set_gate(*clients_.back(), monotonic_ns());
+    const auto index = scheduler_.add_client(who.entitlement, monotonic_ns());
+    if (!index) return false;
+    auto client = std::make_unique<ClientState>();
+    client->who = who;
+    client->index = *index;
+    client->slots.assign(slots.begin(), slots.end());
+    client->number = static_cast<uint32_t>(client->control().lease.load(std::memory_order_relaxed) >> 32);
+    client->control().arbiter = device_;
+    clients_.push_back(std::move(client));
+    set_lease(*clients_.back(), monotonic_ns());
     write_timetable();
   }
-  poke();
+  wake();
   return true;
 }
 
-bool Arbiter::change(uint64_t slice, const share::Terms& terms) {
+bool Arbiter::change(uint64_t slice, const share::Entitlement& entitlement) {
   {
     const std::lock_guard lock(mutex_);
-    AttachedProcess* member = find(slice);
-    if (member == nullptr) return false;
-    if (attached->who.terms == terms) return true;
-    attached->who.terms = terms;
-    decides_.change(attached->place, terms, monotonic_ns());
+    ClientState* client = find(slice);
+    if (client == nullptr) return false;
+    if (client->who.entitlement == entitlement) return true;
+    client->who.entitlement = entitlement;
+    scheduler_.change(client->index, entitlement, monotonic_ns());
     write_timetable();
   }
-  poke();
+  wake();
   return true;
 }
 
@@ -123,10 +123,10 @@ void Arbiter::remove(uint64_t slice) {
     const std::lock_guard lock(mutex_);
     const auto found = std::ranges::find(clients_, slice, [](const auto& one) { return one->who.slice; });
     if (found == clients_.end()) return;
-    AttachedProcess& m = **found;
+    ClientState& m = **found;
     const Ns now = monotonic_ns();
     record(m, SpanKind::lease, m.opened, now);
-    decides_.leave(m.place, now);
+    scheduler_.remove_client(m.index, now);
     shm::ControlDevice& control = m.control();
     control.lease_deadline.store(0, std::memory_order_relaxed);
     control.fallback_period.store(0, std::memory_order_relaxed);
@@ -136,27 +136,26 @@ void Arbiter::remove(uint64_t slice) {
     clients_.erase(found);
     write_timetable();
   }
-  poke();
+  wake();
 }
 
 void Arbiter::add_process(uint64_t slice, unsigned slot) {
   const std::lock_guard lock(mutex_);
-  if (AttachedProcess* m = find(slice); m != nullptr && std::ranges::find(m->slots, slot) == m->slots.end())
+  if (ClientState* m = find(slice); m != nullptr && std::ranges::find(m->slots, slot) == m->slots.end())
     m->slots.push_back(slot);
 }
 
 void Arbiter::remove_process(uint64_t slice, unsigned slot) {
   {
     const std::lock_guard lock(mutex_);
-    if (AttachedProcess* m = find(slice);
-        m != nullptr && std::ranges::find(m->slots, slot) != m->slots.end()) {
+    if (ClientState* m = find(slice); m != nullptr && std::ranges::find(m->slots, slot) != m->slots.end()) {
       uint64_t with[3];
       for (const unsigned way : {0u, 1u, 2u}) with[way] = m->copied(way);
       std::erase(m->slots, slot);
       for (const unsigned way : {0u, 1u, 2u}) m->copied_by_the_dead[way] += with[way] - m->copied(way);
     }
   }
-  poke();  // It may have had the lease.
+  wake();  // It may have had the lease.
 }
 
 bool Arbiter::empty() const {
@@ -164,19 +163,19 @@ bool Arbiter::empty() const {
   return clients_.empty();
 }
 
-void Arbiter::poke() {
-  poked_.fetch_add(1, std::memory_order_release);
+void Arbiter::wake() {
+  wakes_.fetch_add(1, std::memory_order_release);
   word_.asleep.store(0, std::memory_order_seq_cst);
   futex(&word_.asleep, FUTEX_WAKE, 1, nullptr, 0);
 }
 
 // The windows for the time without us, in the order in which the slices stand here.
 void Arbiter::write_timetable() {
-  std::array<share::Terms, share::max_clients> terms;
+  std::array<share::Entitlement, share::max_clients> entitlements;
   std::array<share::Window, share::max_clients> windows;
   const size_t count = clients_.size();
-  for (size_t i = 0; i < count; ++i) terms[i] = clients_[i]->who.terms;
-  share::make_timetable({terms.data(), count}, {windows.data(), count});
+  for (size_t i = 0; i < count; ++i) entitlements[i] = clients_[i]->who.entitlement;
+  share::make_timetable({entitlements.data(), count}, {windows.data(), count});
   for (size_t i = 0; i < count; ++i) {
     shm::ControlDevice& control = clients_[i]->control();
     control.fallback_offset.store(static_cast<uint64_t>(windows[i].offset), std::memory_order_relaxed);
@@ -185,11 +184,11 @@ void Arbiter::write_timetable() {
   }
 }
 
-void Arbiter::set_gate(AttachedProcess& m, Ns now) {
-  const share::Gate& wanted = decides_.gate(m.place);
-  if (m.told && wanted == m.gate) return;
+void Arbiter::set_lease(ClientState& m, Ns now) {
+  const share::Lease& wanted = scheduler_.lease(m.index);
+  if (m.told && wanted == m.lease) return;
   shm::ControlDevice& control = m.control();
-  const bool moves = !m.told || wanted.open != m.gate.open;
+  const bool moves = !m.told || wanted.open != m.lease.open;
   if (moves) {
     ++m.number;
     if (wanted.open) {
@@ -200,10 +199,10 @@ void Arbiter::set_gate(AttachedProcess& m, Ns now) {
         // A thread that slept through a whole lease still says since when it waits; it was let go meanwhile.
         const Ns since = std::max(m.waiting_since, closed);
         const Ns waited = now - since;
-        if (m.recent_waits.size() < most_waits)
+        if (m.recent_waits.size() < max_waits)
           m.recent_waits.push_back(waited);
         else
-          m.recent_waits[m.waits % most_waits] = waited;
+          m.recent_waits[m.waits % max_waits] = waited;
         record(m, SpanKind::wait, since, now);
       }
     } else if (m.told) {
@@ -213,60 +212,61 @@ void Arbiter::set_gate(AttachedProcess& m, Ns now) {
   }
   // What may be in flight is the process's: its threads know only of themselves. Processes have contexts of
   // their own, which the device runs in turn: one that runs dry at its turn costs a switch.
-  const Ns bound = std::max<Ns>(wanted.bound / std::max(1u, m.meter.threads()), 50 * share::us);
-  const share::Tuning& tuning = decides_.tuning();
-  control.batch_ns.store(static_cast<uint32_t>(wanted.unwatched ? tuning.batch_alone : tuning.batch),
-                         std::memory_order_relaxed);
+  const Ns bound = std::max<Ns>(wanted.in_flight_limit / std::max(1u, m.meter.threads()), 50 * share::us);
+  const share::Tuning& tuning = scheduler_.tuning();
+  control.batch_ns.store(
+      static_cast<uint32_t>(wanted.uncontended ? tuning.fence_interval_alone : tuning.fence_interval),
+      std::memory_order_relaxed);
   control.lease_deadline.store(static_cast<uint64_t>(wanted.deadline), std::memory_order_relaxed);
   const auto pass = wanted.open ? shm::Pass::lease : shm::Pass::closed;
-  control.lease.store(shm::LeaseWord::of(pass, wanted.open ? static_cast<uint64_t>(bound) : 0, wanted.eager,
-                                         m.number, wanted.unwatched)
+  control.lease.store(shm::LeaseWord::of(pass, wanted.open ? static_cast<uint64_t>(bound) : 0,
+                                         wanted.notify_on_idle, m.number, wanted.uncontended)
                           .value,
                       std::memory_order_seq_cst);
   if (wanted.open && moves) futex(low_half(control.lease), FUTEX_WAKE, INT_MAX, nullptr, 0);
-  m.gate = wanted;
+  m.lease = wanted;
   m.told = true;
 }
 
-void Arbiter::record(const AttachedProcess& m, SpanKind kind, Ns begin, Ns end) {
+void Arbiter::record(const ClientState& m, SpanKind kind, Ns begin, Ns end) {
   if (begin == 0 || end <= begin) return;
   TraceSpan span{uuid_, m.who.slice, kind, begin, end};
-  if (spans_.size() < most_spans)
+  if (spans_.size() < max_spans)
     spans_.push_back(span);
   else
-    spans_[spans_recorded_ % most_spans] = span;
+    spans_[spans_recorded_ % max_spans] = span;
   ++spans_recorded_;
 }
 
 // One look at everybody, and what follows from it.
-Ns Arbiter::look(Ns now) {
+Ns Arbiter::poll(Ns now) {
   std::array<share::Observation, share::max_clients> seen;
-  for (const auto& member : clients_) {
-    AttachedProcess& m = *member;
-    share::Observation& o = seen[m.place] = m.meter.read(m.who.work, m.slots, m.who.device, now);
+  for (const auto& client : clients_) {
+    ClientState& m = *client;
+    share::Observation& o = seen[m.index] = m.meter.read(m.who.work, m.slots, m.who.device, now);
     m.waiting_since = m.meter.waiting_since();
-    if (m.who.bond == nullptr) continue;
-    GangBond& bond = *m.who.bond;
+    if (m.who.gang == nullptr) continue;
+    GangState& gang = *m.who.gang;
     const uint32_t bit = 1u << m.who.device;
-    if (m.who.terms.gang == share::Gang::leads) {
+    if (m.who.entitlement.gang == share::Gang::leads) {
       // It leads for all: what they want is what it wants.
-      if (!m.gate.open) o.waiting |= bond.wants.load() != 0;
-      if (bond.in_flight.load() != 0) o.idle_since = now;
+      if (!m.lease.open) o.waiting |= gang.wants.load() != 0;
+      if (gang.in_flight.load() != 0) o.idle_since = now;
     } else {
-      o.called = bond.open.load();
+      o.leader_open = gang.open.load();
       const auto set = [bit](std::atomic<uint32_t>& word, bool on) {
         return ((on ? word.fetch_or(bit) : word.fetch_and(~bit)) & bit) == (on ? bit : 0);
       };
-      set(bond.in_flight, o.in_flight);
-      if (!set(bond.wants, o.waiting && !m.gate.open) && o.waiting) tell_.push_back(m.who.bond->leader);
+      set(gang.in_flight, o.in_flight);
+      if (!set(gang.wants, o.waiting && !m.lease.open) && o.waiting) tell_.push_back(m.who.gang->leader);
     }
   }
-  const Ns next = decides_.step(now, seen);
-  for (const share::Transition& t : decides_.transitions()) {
+  const Ns next = scheduler_.step(now, seen);
+  for (const share::Transition& t : scheduler_.transitions()) {
     const auto found =
-        std::ranges::find(clients_, unsigned{t.place}, [](const auto& one) { return one->place; });
+        std::ranges::find(clients_, unsigned{t.client}, [](const auto& one) { return one->index; });
     if (found == clients_.end()) continue;
-    AttachedProcess& m = **found;
+    ClientState& m = **found;
     if (t.kind == share::Transition::Kind::drained && m.closed != 0)
       record(m, SpanKind::drain, m.closed, now);
     if (t.kind == share::Transition::Kind::overran && m.closed != 0)
@@ -275,13 +275,13 @@ Ns Arbiter::look(Ns now) {
   // Closing first, so that two gates are never open together.
   for (const bool open : {false, true})
     for (const auto& m : clients_)
-      if (decides_.gate(m->place).open == open) set_gate(*m, now);
+      if (scheduler_.lease(m->index).open == open) set_lease(*m, now);
   for (const auto& m : clients_) {
-    if (m->who.bond == nullptr || m->who.terms.gang != share::Gang::leads) continue;
+    if (m->who.gang == nullptr || m->who.entitlement.gang != share::Gang::leads) continue;
     // Told when the slice before begins to drain here, the others can drain theirs meanwhile.
-    const bool calls = m->gate.open || decides_.upcoming() == m->place;
-    if (m->who.bond->open.exchange(calls) != calls)
-      for (Arbiter* other : m->who.bond->followers) tell_.push_back(other);
+    const bool calls = m->lease.open || scheduler_.upcoming() == m->index;
+    if (m->who.gang->open.exchange(calls) != calls)
+      for (Arbiter* other : m->who.gang->followers) tell_.push_back(other);
   }
   return next;
 }
@@ -293,41 +293,42 @@ void Arbiter::run() {
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), -20);
   std::vector<Arbiter*> tell;
   while (!ending_) {
-    const uint32_t poked = poked_.load(std::memory_order_acquire);
+    const uint32_t woken_count = wakes_.load(std::memory_order_acquire);
     Ns next = share::never;
-    bool anybody_urgent = false;
+    bool any_latency_client = false;
     const Ns now = monotonic_ns();
     {
       const std::lock_guard lock(mutex_);
-      if (!clients_.empty()) next = look(now);
-      if (decides_.draining() && next - now > 2 * marker_doubt) next -= marker_doubt;
-      for (const auto& m : clients_) anybody_urgent |= m->who.terms.latency == LatencyClass::latency;
+      if (!clients_.empty()) next = poll(now);
+      if (scheduler_.is_draining() && next - now > 2 * fence_uncertainty) next -= fence_uncertainty;
+      for (const auto& m : clients_)
+        any_latency_client |= m->who.entitlement.latency == LatencyClass::latency;
       tell.swap(tell_);
     }
     word_.looks.fetch_add(1, std::memory_order_release);
-    for (Arbiter* other : tell) other->poke();
+    for (Arbiter* other : tell) other->wake();
     tell.clear();
-    sleep_until(next, poked, anybody_urgent);
+    sleep_until(next, woken_count, any_latency_client);
   }
 }
 
-void Arbiter::sleep_until(Ns next, uint32_t poked, bool anybody_urgent) {
-  const auto woken = [&] { return poked_.load(std::memory_order_acquire) != poked; };
+void Arbiter::sleep_until(Ns next, uint32_t woken_count, bool any_latency_client) {
+  const auto woken = [&] { return wakes_.load(std::memory_order_acquire) != woken_count; };
   Ns now = monotonic_ns();
-  if (next - now > shortest_sleep) {
+  if (next - now > min_sleep) {
     // Who comes while the device is another's anyway is seen soon enough, except where it would go first.
-    const uint32_t wakes = next - now > unasked_sleep || anybody_urgent ? 1 : 0;
+    const uint32_t wakes = next - now > unasked_sleep || any_latency_client ? 1 : 0;
     // From here on whoever comes wakes us; whoever came since our look is seen by one more.
     word_.asleep.store(wakes, std::memory_order_seq_cst);
-    if (!woken() && (wakes == 0 || !somebody_came())) {
-      const Ns until = next == share::never ? share::never : next - shortest_sleep / 2;
+    if (!woken() && (wakes == 0 || !another_waits())) {
+      const Ns until = next == share::never ? share::never : next - min_sleep / 2;
       const timespec t = {until / share::second, until % share::second};
       futex(&word_.asleep, FUTEX_WAIT_BITSET, wakes, next == share::never ? nullptr : &t,
             FUTEX_BITSET_MATCH_ANY);
     }
     word_.asleep.store(0, std::memory_order_seq_cst);
     now = monotonic_ns();
-    if (woken() || now < next - shortest_sleep) return;  // Somebody came.
+    if (woken() || now < next - min_sleep) return;  // Somebody came.
   }
   while (now < next && !woken() && !ending_) {
     __builtin_ia32_pause();
@@ -336,10 +337,10 @@ void Arbiter::sleep_until(Ns next, uint32_t poked, bool anybody_urgent) {
 }
 
 // Whether a slice stands at a gate that was not seen there at the last look.
-bool Arbiter::somebody_came() {
+bool Arbiter::another_waits() {
   const std::lock_guard lock(mutex_);
   for (const auto& m : clients_) {
-    if (m->gate.open || m->waiting_since != 0) continue;
+    if (m->lease.open || m->waiting_since != 0) continue;
     for (const unsigned slot : m->slots) {
       if (slot >= m->who.work.size()) continue;
       const shm::ProcessWork& work = m->who.work[slot];
@@ -357,36 +358,36 @@ void Arbiter::sample() {
   const std::lock_guard lock(mutex_);
   const Ns now = monotonic_ns();
   if (clients_.empty()) return;
-  look(now);
-  for (const auto& m : clients_) m->charged.look(now, decides_.account(m->place).charged);
-  busy_.look(now, decides_.busy());
-  poke();  // What followed from that look is the thread's to go on with.
+  poll(now);
+  for (const auto& m : clients_) m->charged.sample(now, scheduler_.counters(m->index).charged);
+  busy_.sample(now, scheduler_.busy());
+  wake();  // What followed from that look is the thread's to go on with.
 }
 
 DeviceCompute Arbiter::view() {
   const std::lock_guard lock(mutex_);
   const Ns now = monotonic_ns();
   if (!clients_.empty()) {
-    look(now);
-    poke();
+    poll(now);
+    wake();
   }
   DeviceCompute out;
   out.arbitrated = !clients_.empty();
-  out.switch_ns = static_cast<uint64_t>(decides_.tuning().switch_cost);
-  out.switches = decides_.switches();
+  out.switch_ns = static_cast<uint64_t>(scheduler_.tuning().switch_cost);
+  out.switches = scheduler_.switches();
   if (const auto busy = busy_.part(share::second)) out.idle_1s_bp = 10000 - *busy;
   for (const auto& m : clients_) {
-    const share::Account& account = decides_.account(m->place);
+    const share::ClientCounters& counters = scheduler_.counters(m->index);
     SliceCompute slice;
     slice.slice = m->who.slice;
     slice.as_of_ns = static_cast<uint64_t>(now);
-    slice.granted_bp = m->who.terms.share.basis_points;
-    slice.busy_ns = static_cast<uint64_t>(account.charged);
-    slice.waiting_ns = static_cast<uint64_t>(account.waiting);
-    slice.throttled_ns = static_cast<uint64_t>(account.throttled);
-    slice.burst_ns = static_cast<uint64_t>(account.burst);
-    slice.overruns = account.overruns;
-    slice.leases = account.leases;
+    slice.granted_bp = m->who.entitlement.share.basis_points;
+    slice.busy_ns = static_cast<uint64_t>(counters.charged);
+    slice.waiting_ns = static_cast<uint64_t>(counters.waiting);
+    slice.throttled_ns = static_cast<uint64_t>(counters.throttled);
+    slice.burst_ns = static_cast<uint64_t>(counters.burst);
+    slice.overruns = counters.overruns;
+    slice.leases = counters.leases;
     for (const unsigned way : {0u, 1u, 2u}) slice.copied[way] = m->who.device == 0 ? m->copied(way) : 0;
     slice.waits = m->waits;
     slice.achieved_1s_bp = m->charged.part(share::second).value_or(0);

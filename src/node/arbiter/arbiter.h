@@ -20,12 +20,12 @@
 #include "node/arbiter/rate.h"
 #include "node/arbiter/trace.h"
 #include "node/arbiter/view.h"
-#include "share/device.h"
+#include "share/device_scheduler.h"
 
 namespace carve::node {
 
 // What the arbiters of a slice's devices tell each other (share::Gang).
-struct GangBond {
+struct GangState {
   std::atomic<bool> open{false};       // The leader's gate is.
   std::atomic<uint32_t> wants{0};      // Bit by device: a follower stands at its gate.
   std::atomic<uint32_t> in_flight{0};  // Bit by device.
@@ -36,11 +36,11 @@ struct GangBond {
 // One slice's part of a device, as its arbiter knows it. The pages must outlive its membership.
 struct ArbiterClient {
   uint64_t slice = 0;  // The ledger's id.
-  share::Terms terms;
+  share::Entitlement entitlement;
   unsigned device = 0;  // In the slice's own order.
   shm::Control* control = nullptr;
   std::span<const shm::ProcessWork> work;  // Empty: a report without these pages; then it is not arbitrated.
-  std::shared_ptr<GangBond> bond;
+  std::shared_ptr<GangState> gang;
 };
 
 class Arbiter {
@@ -52,7 +52,7 @@ class Arbiter {
   Arbiter& operator=(const Arbiter&) = delete;
 
   bool add(const ArbiterClient&, std::span<const unsigned> slots);  // False: too many.
-  bool change(uint64_t slice, const share::Terms&);                 // False: it is not here.
+  bool change(uint64_t slice, const share::Entitlement&);           // False: it is not here.
   void remove(uint64_t slice);
   void add_process(uint64_t slice, unsigned slot);
   void remove_process(uint64_t slice, unsigned slot);
@@ -63,32 +63,32 @@ class Arbiter {
   DeviceCompute view();
   std::vector<TraceSpan> trace(share::Ns from) const;  // What ended since then, as far as it is remembered.
   bool empty() const;
-  void poke();  // Look now.
+  void wake();  // Look now.
 
  private:
-  struct AttachedProcess;
+  struct ClientState;
   void run();
-  share::Ns look(share::Ns now);  // This and the rest with the mutex held.
-  void set_gate(AttachedProcess&, share::Ns now);
+  share::Ns poll(share::Ns now);  // This and the rest with the mutex held.
+  void set_lease(ClientState&, share::Ns now);
   void write_timetable();
-  void record(const AttachedProcess&, SpanKind, share::Ns begin, share::Ns end);
-  AttachedProcess* find(uint64_t slice);
-  void sleep_until(share::Ns next, uint32_t poked, bool anybody_urgent);  // Not this one.
-  bool somebody_came();
+  void record(const ClientState&, SpanKind, share::Ns begin, share::Ns end);
+  ClientState* find(uint64_t slice);
+  void sleep_until(share::Ns next, uint32_t woken_count, bool any_latency_client);  // Not this one.
+  bool another_waits();
 
-  static constexpr size_t most_spans = 200'000;  // Of five seconds of the busiest device; 8 MB.
+  static constexpr size_t max_spans = 200'000;  // Of five seconds of the busiest device; 8 MB.
 
   const unsigned device_;
   const Uuid uuid_;
   shm::ArbiterWord& word_;
   mutable std::mutex mutex_;
-  share::Device decides_;
-  std::vector<std::unique_ptr<AttachedProcess>> clients_;
+  share::DeviceScheduler scheduler_;
+  std::vector<std::unique_ptr<ClientState>> clients_;
   std::vector<Arbiter*> tell_;  // After this look.
   std::vector<TraceSpan> spans_;
   uint64_t spans_recorded_ = 0;
   Rate busy_;
-  std::atomic<uint32_t> poked_{0};
+  std::atomic<uint32_t> wakes_{0};
   std::atomic<bool> ending_{false};
   std::thread thread_;
 };

@@ -29,8 +29,8 @@ struct LiveSlice {
   }
   shm::ThreadWork& thread() { return work->process[0].thread[0]; }
   shm::Pass pass() const { return shm::LeaseWord{control->devices[0].lease}.pass(); }
-  ArbiterClient arbitrated(share::Terms terms) {
-    return {id, terms, 0, control.get(), work->process, nullptr};
+  ArbiterClient arbitrated(share::Entitlement entitlement) {
+    return {id, entitlement, 0, control.get(), work->process, nullptr};
   }
 };
 
@@ -42,7 +42,7 @@ bool eventually(const std::function<bool()>& holds) {
   return false;
 }
 
-constexpr share::Terms fixed(uint32_t bp) { return {.share = {bp}}; }
+constexpr share::Entitlement fixed(uint32_t bp) { return {.share = {bp}}; }
 constexpr unsigned slots[] = {0};
 
 struct Running : ::testing::Test {

@@ -23,7 +23,7 @@ struct Meter::Sum {
   uint64_t marked_left = 0, unmarked = 0;  // Of the stream, the thread with most: streams run side by side.
   uint64_t waiting_since = 0, longest = 0, idle_at = 0;
   unsigned threads = 0;
-  bool marks_open = false, threads_busy = false, presses = false;
+  bool marks_open = false, threads_busy = false, back_pressured = false;
 };
 
 Meter::Sum Meter::sum(const shm::ProcessWork& work, unsigned device, Ns now) {
@@ -53,7 +53,7 @@ Meter::Sum Meter::sum(const shm::ProcessWork& work, unsigned device, Ns now) {
     s.longest = std::max(s.longest, std::min(load(thread.longest), most));
     s.idle_at = std::max(s.idle_at, load(thread.idle_at));
     const uint32_t flags = thread.flags.load(std::memory_order_relaxed);
-    if ((flags & shm::thread_presses) != 0) s.presses = true;
+    if ((flags & shm::thread_presses) != 0) s.back_pressured = true;
   }
   return s;
 }
@@ -105,7 +105,7 @@ share::Observation Meter::read(std::span<const shm::ProcessWork> work, std::span
     seen.in_flight |= in_flight;
     if (in_flight) seen.left += static_cast<Ns>(std::min(p.left, most));
     seen.longest = std::max(seen.longest, static_cast<Ns>(s.longest));
-    seen.presses |= s.presses;
+    seen.back_pressured |= s.back_pressured;
     threads_ = std::max(threads_, s.threads);
     idle_at = std::max(idle_at, std::min(s.idle_at, static_cast<uint64_t>(now)));
     if (s.waiting_since != 0) {

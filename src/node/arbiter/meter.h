@@ -12,7 +12,7 @@
 #include <map>
 #include <span>
 
-#include "share/device.h"
+#include "share/device_scheduler.h"
 #include "wire/shm/layout.h"
 
 namespace carve::node {

@@ -7,35 +7,35 @@
 #include <optional>
 #include <utility>
 
-#include "share/terms.h"
+#include "share/entitlement.h"
 
 namespace carve::node {
 
 class Rate {
  public:
   // Looks come in the order of their times.
-  void look(share::Ns now, share::Ns sum) {
-    looks_.emplace_back(now, sum);
+  void sample(share::Ns now, share::Ns sum) {
+    samples_.emplace_back(now, sum);
     // The first that is remembered is older than the longest window, so that this one is whole.
-    while (looks_.size() > 2 && looks_[1].first <= now - longest) looks_.pop_front();
+    while (samples_.size() > 2 && samples_[1].first <= now - max_window) samples_.pop_front();
   }
 
   // Growth over the last `window` (at most `longest`) as a part of that time, in basis points; over less
   // where there was less. The window ends with the last look, and begins with the one nearest to its length
   // before that. Nothing before the second look.
   std::optional<uint32_t> part(share::Ns window) const {
-    if (looks_.size() < 2) return std::nullopt;
-    const auto& [to, last] = looks_.back();
+    if (samples_.size() < 2) return std::nullopt;
+    const auto& [to, last] = samples_.back();
     const auto off = [&](const auto& l) { return std::abs(to - window - l.first); };
-    const auto& [from, first] = *std::ranges::min_element(looks_.begin(), looks_.end() - 1, {}, off);
+    const auto& [from, first] = *std::ranges::min_element(samples_.begin(), samples_.end() - 1, {}, off);
     if (to <= from) return std::nullopt;
     return static_cast<uint32_t>(std::clamp<share::Ns>((last - first) * 10000 / (to - from), 0, 10000));
   }
 
-  static constexpr share::Ns longest = 60 * share::second;
+  static constexpr share::Ns max_window = 60 * share::second;
 
  private:
-  std::deque<std::pair<share::Ns, share::Ns>> looks_;  // When, and the sum.
+  std::deque<std::pair<share::Ns, share::Ns>> samples_;  // When, and the sum.
 };
 
 }  // namespace carve::node

@@ -29,6 +29,6 @@ struct TraceSpan {
   friend bool operator==(const TraceSpan&, const TraceSpan&) = default;
 };
 
-inline constexpr unsigned longest_trace_s = 60;
+inline constexpr unsigned max_trace_seconds = 60;
 
 }  // namespace carve::node

@@ -66,12 +66,12 @@ HttpAnswer alter_node(const Asked& a) {
   return done ? node(a) : problem(refuse(done.error()));
 }
 
-constexpr size_t most_spans = 100'000;  // About 11 MB; the newest are told.
+constexpr size_t max_spans = 100'000;  // About 11 MB; the newest are told.
 
 // The last N seconds, of the slices that the caller may see.
 HttpAnswer trace(const Asked& a) {
   const auto seconds =
-      queried(a.request.query, {"seconds", 5, longest_trace_s, "a trace goes back 1 to {} s"});
+      queried(a.request.query, {"seconds", 5, max_trace_seconds, "a trace goes back 1 to {} s"});
   if (!seconds) return problem(seconds.error());
   TraceNames names;
   for (const NodeDevice& d : a.agent.devices()) {
@@ -84,7 +84,7 @@ HttpAnswer trace(const Asked& a) {
     if (a.may_see(slice->record)) names.slices[id] = slice->name();
   const int64_t since = monotonic_ns() - *seconds * second;
   const std::vector<TraceSpan> all = a.agent.trace(since);
-  const auto spans = std::span(all).last(std::min(all.size(), most_spans));
+  const auto spans = std::span(all).last(std::min(all.size(), max_spans));
   return {200, "application/json", chrome_trace(spans, names, since)};
 }
 

@@ -29,28 +29,29 @@ namespace carve::share {
 
 // What the arbiter saw of one client at a look.
 struct Observation {
-  bool waiting = false;    // A thread of it stands at its closed gate.
-  bool in_flight = false;  // It has work on the device that did not complete.
-  bool presses = false;    // A thread waits for its own work to end, to launch more.
-  Ns left = 0;             // Estimated: what that work will take.
-  Ns busy = 0;             // How long since the last look it had work on the device.
-  Ns idle_since = 0;       // While nothing is in flight: since when.
-  Ns longest = 0;          // Its longest kernel or graph, as far as known.
-  bool called = false;     // Gang: the leading device has opened for it.
+  bool waiting = false;         // A thread of it stands at its closed gate.
+  bool in_flight = false;       // It has work on the device that did not complete.
+  bool back_pressured = false;  // A thread waits for its own work to end, to launch more.
+  Ns left = 0;                  // Estimated: what that work will take.
+  Ns busy = 0;                  // How long since the last look it had work on the device.
+  Ns idle_since = 0;            // While nothing is in flight: since when.
+  Ns longest = 0;               // Its longest kernel or graph, as far as known.
+  bool leader_open = false;     // Gang: the leading device has opened for it.
 };
 
-struct Gate {
+struct Lease {
   bool open = false;
-  Ns bound = 0;            // Estimated work in flight, for all its threads together.
+  Ns in_flight_limit = 0;  // Estimated work in flight, for all its threads together.
   Ns deadline = 0;         // The lease ends then though nobody says so; 0: it does not.
-  bool eager = false;      // Somebody waits who would gain from hearing at once that this one has finished.
-  bool unwatched = false;  // No gate opens or closes by when its work ends.
+  bool notify_on_idle =
+      false;                 // Somebody waits who would gain from hearing at once that this one has finished.
+  bool uncontended = false;  // No gate opens or closes by when its work ends.
 
-  friend bool operator==(const Gate&, const Gate&) = default;
+  friend bool operator==(const Lease&, const Lease&) = default;
 };
 
 // What happened, ever, in ns.
-struct Account {
+struct ClientCounters {
   Ns charged = 0;     // Its work, with the switches into it.
   Ns burst = 0;       // Of it, what it had as a burst client.
   Ns waiting = 0;     // It stood at the gate while somebody else had the device.
@@ -63,29 +64,29 @@ struct Account {
 // For traces: what changed at a step.
 struct Transition {
   enum class Kind : uint8_t { opened, closed, drained, overran } kind;
-  uint8_t place;
+  uint8_t client;
 };
 
-class Device {
+class DeviceScheduler {
  public:
-  explicit Device(Tuning tuning = {}) : tuning_(tuning) {}
+  explicit DeviceScheduler(Tuning tuning = {}) : tuning_(tuning) {}
 
   // The place that it got, by which it is known here; nothing where all are taken.
-  std::optional<unsigned> join(const Terms&, Ns now);
-  void leave(unsigned place, Ns now);
-  void change(unsigned place, const Terms&, Ns now);  // From now on; what was used is not forgotten.
+  std::optional<unsigned> add_client(const Entitlement&, Ns now);
+  void remove_client(unsigned client, Ns now);
+  void change(unsigned client, const Entitlement&, Ns now);  // From now on; what was used is not forgotten.
 
   // One look: `seen` by place. Returns when to look again at the latest: `now` where a gate was closed
   // and nobody saw yet whether something slipped in before that; `never`: only when somebody comes to a gate.
   Ns step(Ns now, std::span<const Observation> seen);
 
-  const Gate& gate(unsigned place) const { return clients_[place].gate; }
-  const Account& account(unsigned place) const { return clients_[place].account; }
-  const Terms& terms(unsigned place) const { return clients_[place].terms; }
-  Ns tokens(unsigned place) const { return clients_[place].bucket.tokens(); }
-  bool present(unsigned place) const { return present_[place]; }
+  const Lease& lease(unsigned client) const { return clients_[client].lease; }
+  const ClientCounters& counters(unsigned client) const { return clients_[client].counters; }
+  const Entitlement& entitlement(unsigned client) const { return clients_[client].entitlement; }
+  Ns tokens(unsigned client) const { return clients_[client].bucket.tokens(); }
+  bool present(unsigned client) const { return present_[client]; }
   std::optional<unsigned> holder() const { return holder_; }
-  bool draining() const { return draining_; }
+  bool is_draining() const { return draining_; }
   std::optional<unsigned> upcoming() const { return upcoming_; }  // Who opens when the drain has ended.
   bool hardware_shares() const { return all_open_; }  // The gates are open and the hardware takes turns.
   Ns busy() const { return busy_; }                   // Something ran: the sum of all that was charged.
@@ -95,20 +96,24 @@ class Device {
 
  private:
   enum Class : uint8_t { urgent, entitled, burst, not_eligible };
-  enum class Standing : uint8_t { absent, held_up, held_back };  // At the gate: by others, by its own share.
-  struct Rival {
-    unsigned place;
+  enum class WaitReason : uint8_t {
+    none,
+    contended,
+    throttled
+  };  // At the gate: by others, by its own share.
+  struct Candidate {
+    unsigned client;
     Class cls;
   };
 
   struct Client {
-    Terms terms;
+    Entitlement entitlement;
     Bucket bucket;
     FairTag fair[3];      // By class.
     bool queued = false;  // It waits, and its tags say since when.
-    Standing standing = Standing::absent;
-    Gate gate;
-    Account account;
+    WaitReason wait_reason = WaitReason::none;
+    Lease lease;
+    ClientCounters counters;
     Ns service = 0;  // Latency clients: what a request takes, a running median.
     Ns paused = 0;   // What it had been charged when it last was seen to do nothing though it could.
     Ns drain = 0;    // What its drains took of late, at most.
@@ -118,24 +123,24 @@ class Device {
   Ns quantum() const;
   Ns depth(const Client&) const;
   Ns threshold(const Client&) const;
-  Class class_of(unsigned place, const Observation&, bool holds) const;
-  bool lone(unsigned place, std::span<const Observation>) const;
-  Ns occupied(unsigned place, Ns elapsed, const Observation&);
+  Class class_of(unsigned client, const Observation&, bool holds) const;
+  bool is_alone(unsigned client, std::span<const Observation>) const;
+  Ns occupied(unsigned client, Ns elapsed, const Observation&);
   void charge(Ns elapsed, std::span<const Observation>);
-  void pay(unsigned place, Ns used, bool overlapped);
+  void pay(unsigned client, Ns used, bool overlapped);
   void queue(std::span<const Observation>);
-  std::optional<Rival> pick(std::span<const Observation>) const;
-  bool hands_over(Ns now, std::span<const Observation>);
+  std::optional<Candidate> pick_next(std::span<const Observation>) const;
+  bool must_yield(Ns now, std::span<const Observation>);
   Ns idle_from(const Observation&) const;
   bool drained(Ns now, std::span<const Observation>);
-  void open(const Rival&, Ns now);
+  void open(const Candidate&, Ns now);
   void begin_quantum(Class, Ns now);
   void end_lease();
-  void set_gates(Ns now, std::span<const Observation>);
-  Ns bound_of(unsigned place, std::span<const Observation>) const;
-  Ns next_look(Ns now, std::span<const Observation>) const;
+  void set_leases(Ns now, std::span<const Observation>);
+  Ns in_flight_limit_of(unsigned client, std::span<const Observation>) const;
+  Ns next_poll(Ns now, std::span<const Observation>) const;
   bool equal_natives() const;
-  void note(Transition::Kind kind, unsigned place);
+  void note(Transition::Kind kind, unsigned client);
   void rebase();
 
   Tuning tuning_;
@@ -151,10 +156,10 @@ class Device {
   bool draining_ = false;
   Ns drain_began_ = 0;
   bool all_open_ = false;
-  bool held_up_ = false;  // Since the last step somebody waits who could run.
-  unsigned crowd_ = 0;    // How many wanted the device at the last step.
-  Ns longest_ = 0;        // Of all present clients' kernels, as far as a drain waits for one.
-  Ns last_ = 0;           // The last step.
+  bool contended_ = false;   // Since the last step somebody waits who could run.
+  unsigned contenders_ = 0;  // How many wanted the device at the last step.
+  Ns longest_ = 0;           // Of all present clients' kernels, as far as a drain waits for one.
+  Ns last_ = 0;              // The last step.
   Ns busy_ = 0;
   uint64_t switches_ = 0;
   std::array<Transition, 8> log_{};

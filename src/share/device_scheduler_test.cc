@@ -1,4 +1,4 @@
-#include "share/device.h"
+#include "share/device_scheduler.h"
 
 #include <gtest/gtest.h>
 
@@ -10,56 +10,58 @@ namespace {
 
 // A device whose clients are scripted: what each look sees is set by hand.
 struct Script {
-  Device device;
+  DeviceScheduler device;
   Ns now = 7 * second;
   std::array<Observation, max_clients> seen{};
 
-  unsigned join(Terms terms) { return *device.join(terms, now); }
+  unsigned add_client(Entitlement entitlement) { return *device.add_client(entitlement, now); }
   Ns step(Ns later = 0) {
     now += later;
     const Ns next = device.step(now, seen);
     for (Observation& o : seen) o.busy = 0;
     return next;
   }
-  bool open(unsigned place) const { return device.gate(place).open; }
-  void runs(unsigned place, Ns busy, Ns left = 1 * ms) {
-    seen[place].waiting = false;
-    seen[place].in_flight = true;
-    seen[place].busy = busy;
-    seen[place].left = left;
+  bool open(unsigned client) const { return device.lease(client).open; }
+  void runs(unsigned client, Ns busy, Ns left = 1 * ms) {
+    seen[client].waiting = false;
+    seen[client].in_flight = true;
+    seen[client].busy = busy;
+    seen[client].left = left;
   }
-  void rests(unsigned place) {
-    seen[place].waiting = seen[place].in_flight = false;
-    seen[place].idle_since = now;
+  void rests(unsigned client) {
+    seen[client].waiting = seen[client].in_flight = false;
+    seen[client].idle_since = now;
   }
-  void comes(unsigned place) { seen[place].waiting = true; }
+  void comes(unsigned client) { seen[client].waiting = true; }
 };
 
-constexpr Terms fixed(uint32_t bp) { return {.policy = Policy::fixed_share, .share = {bp}}; }
-constexpr Terms guaranteed(uint32_t bp) { return {.policy = Policy::guaranteed_burst_share, .share = {bp}}; }
-constexpr Terms native(uint32_t bp) { return {.policy = Policy::native_burst_share, .share = {bp}}; }
+constexpr Entitlement fixed(uint32_t bp) { return {.policy = Policy::fixed_share, .share = {bp}}; }
+constexpr Entitlement guaranteed(uint32_t bp) {
+  return {.policy = Policy::guaranteed_burst_share, .share = {bp}};
+}
+constexpr Entitlement native(uint32_t bp) { return {.policy = Policy::native_burst_share, .share = {bp}}; }
 
 TEST(Device, opens_for_whoever_comes_and_sleeps_while_nobody_does) {
   Script s;
-  const unsigned a = s.join(guaranteed(5000));
+  const unsigned a = s.add_client(guaranteed(5000));
   EXPECT_EQ(s.step(), never);
   EXPECT_FALSE(s.open(a));
   s.comes(a);
   // Alone and in burst there is nothing to look after.
   EXPECT_EQ(s.step(1 * ms), never);
   EXPECT_TRUE(s.open(a));
-  EXPECT_EQ(s.device.gate(a).bound, Tuning{}.bound_alone);
-  EXPECT_EQ(s.device.gate(a).deadline, 0);
-  EXPECT_TRUE(s.device.gate(a).unwatched);
-  s.join(guaranteed(2000));
+  EXPECT_EQ(s.device.lease(a).in_flight_limit, Tuning{}.in_flight_limit_alone);
+  EXPECT_EQ(s.device.lease(a).deadline, 0);
+  EXPECT_TRUE(s.device.lease(a).uncontended);
+  s.add_client(guaranteed(2000));
   s.runs(a, 0);
   s.step();
-  EXPECT_FALSE(s.device.gate(a).unwatched);
+  EXPECT_FALSE(s.device.lease(a).uncontended);
 }
 
 TEST(Device, a_burst_client_alone_keeps_its_gate_while_idle) {
   Script s;
-  const unsigned a = s.join(guaranteed(5000));
+  const unsigned a = s.add_client(guaranteed(5000));
   s.comes(a);
   s.step();
   s.runs(a, 0);
@@ -71,7 +73,7 @@ TEST(Device, a_burst_client_alone_keeps_its_gate_while_idle) {
 
 TEST(Device, the_lease_ends_after_a_quantum_when_somebody_waits_and_the_next_opens_when_it_has_drained) {
   Script s;
-  const unsigned a = s.join(native(3000)), b = s.join(native(6000));
+  const unsigned a = s.add_client(native(3000)), b = s.add_client(native(6000));
   s.comes(a);
   s.step();
   ASSERT_TRUE(s.open(a));
@@ -90,7 +92,7 @@ TEST(Device, the_lease_ends_after_a_quantum_when_somebody_waits_and_the_next_ope
 
 TEST(Device, a_fixed_share_never_runs_on_credit) {
   Script s;
-  const unsigned a = s.join(fixed(1000));
+  const unsigned a = s.add_client(fixed(1000));
   s.comes(a);
   s.step();
   ASSERT_TRUE(s.open(a));
@@ -111,7 +113,7 @@ TEST(Device, a_fixed_share_never_runs_on_credit) {
 
 TEST(Device, a_drain_that_does_not_end_is_given_up_and_both_are_charged) {
   Script s;
-  const unsigned a = s.join(native(3000)), b = s.join(native(6000));
+  const unsigned a = s.add_client(native(3000)), b = s.add_client(native(6000));
   s.comes(a);
   s.step();
   s.comes(b);
@@ -122,20 +124,20 @@ TEST(Device, a_drain_that_does_not_end_is_given_up_and_both_are_charged) {
     s.step(10 * ms);
   }
   ASSERT_TRUE(s.open(b));
-  EXPECT_EQ(s.device.account(a).overruns, 1u);
-  const Ns a_before = s.device.account(a).charged, b_before = s.device.account(b).charged;
+  EXPECT_EQ(s.device.counters(a).overruns, 1u);
+  const Ns a_before = s.device.counters(a).charged, b_before = s.device.counters(b).charged;
   s.runs(a, 4 * ms);
   s.runs(b, 4 * ms);
   s.step(4 * ms);
-  EXPECT_EQ(s.device.account(a).charged - a_before, 2 * ms);
-  EXPECT_EQ(s.device.account(b).charged - b_before, 2 * ms);
+  EXPECT_EQ(s.device.counters(a).charged - a_before, 2 * ms);
+  EXPECT_EQ(s.device.counters(b).charged - b_before, 2 * ms);
 }
 
 TEST(Device, a_latency_client_is_let_in_at_once_while_it_has_tokens) {
   Script s;
-  const unsigned trainer = s.join(guaranteed(7000));
-  const unsigned server =
-      s.join({.policy = Policy::guaranteed_burst_share, .latency = LatencyClass::latency, .share = {3000}});
+  const unsigned trainer = s.add_client(guaranteed(7000));
+  const unsigned server = s.add_client(
+      {.policy = Policy::guaranteed_burst_share, .latency = LatencyClass::latency, .share = {3000}});
   s.comes(trainer);
   s.step();
   s.runs(trainer, 1 * ms);
@@ -151,16 +153,16 @@ TEST(Device, a_latency_client_is_let_in_at_once_while_it_has_tokens) {
 
 TEST(Device, beside_a_latency_client_little_may_be_in_flight) {
   Script s;
-  const unsigned trainer = s.join(guaranteed(7000));
-  s.join({.policy = Policy::guaranteed_burst_share, .latency = LatencyClass::latency, .share = {3000}});
+  const unsigned trainer = s.add_client(guaranteed(7000));
+  s.add_client({.policy = Policy::guaranteed_burst_share, .latency = LatencyClass::latency, .share = {3000}});
   s.comes(trainer);
   s.step();
-  EXPECT_EQ(s.device.gate(trainer).bound, s.device.tuning().least_bound);
+  EXPECT_EQ(s.device.lease(trainer).in_flight_limit, s.device.tuning().min_in_flight_limit);
 }
 
 TEST(Device, equal_native_weights_are_left_to_the_hardware) {
   Script s;
-  const unsigned a = s.join(native(3000)), b = s.join(native(3000));
+  const unsigned a = s.add_client(native(3000)), b = s.add_client(native(3000));
   EXPECT_EQ(s.step(), never);
   EXPECT_TRUE(s.open(a));
   EXPECT_TRUE(s.open(b));
@@ -172,34 +174,34 @@ TEST(Device, equal_native_weights_are_left_to_the_hardware) {
 
 TEST(Device, who_leaves_while_it_holds_the_lease_leaves_the_device_to_the_next) {
   Script s;
-  const unsigned a = s.join(fixed(5000)), b = s.join(fixed(5000));
+  const unsigned a = s.add_client(fixed(5000)), b = s.add_client(fixed(5000));
   s.comes(a);
   s.comes(b);
   s.step();
   ASSERT_TRUE(s.open(a));
-  s.device.leave(a, s.now);
+  s.device.remove_client(a, s.now);
   s.step(5 * ms);
   EXPECT_TRUE(s.open(b));
 }
 
 TEST(Device, a_follower_runs_only_while_its_leader_does) {
   Script s;
-  const unsigned a = s.join(fixed(5000));
-  const unsigned f = s.join({.policy = Policy::fixed_share, .share = {3000}, .gang = Gang::follows});
+  const unsigned a = s.add_client(fixed(5000));
+  const unsigned f = s.add_client({.policy = Policy::fixed_share, .share = {3000}, .gang = Gang::follows});
   s.comes(f);
   s.step();
   EXPECT_FALSE(s.open(f));
   s.comes(a);
   s.step(10 * ms);
   ASSERT_TRUE(s.open(a));
-  s.seen[f].called = true;
+  s.seen[f].leader_open = true;
   s.runs(a, 1 * ms);
   s.step(1 * ms);
   EXPECT_FALSE(s.open(a)) << "its leader runs now, elsewhere: at once";
   s.rests(a);
   s.step(100 * us);
   EXPECT_TRUE(s.open(f));
-  s.seen[f].called = false;
+  s.seen[f].leader_open = false;
   s.runs(f, 1 * ms);
   s.step(1 * ms);
   EXPECT_FALSE(s.open(f));
@@ -211,24 +213,24 @@ TEST(Device, holds_its_invariants_for_any_observation) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     std::mt19937 random(seed);
     Script s;
-    const auto terms = [&] {
-      return Terms{.policy = static_cast<Policy>(random() % 3),
-                   .latency = static_cast<LatencyClass>(random() % 4 == 0),
-                   .share = {random() % 8 == 0 ? 0 : 1 + static_cast<uint32_t>(random() % 10000)},
-                   .gang = static_cast<Gang>(random() % 10 == 0 ? random() % 3 : 0)};
+    const auto entitlement = [&] {
+      return Entitlement{.policy = static_cast<Policy>(random() % 3),
+                         .latency = static_cast<LatencyClass>(random() % 4 == 0),
+                         .share = {random() % 8 == 0 ? 0 : 1 + static_cast<uint32_t>(random() % 10000)},
+                         .gang = static_cast<Gang>(random() % 10 == 0 ? random() % 3 : 0)};
     };
     Ns charged_before = 0;
     bool at_once = false;
     for (int i = 0; i < 200; ++i) {
       if (random() % 16 == 0) {
-        const unsigned place = static_cast<unsigned>(random() % max_clients);
-        if (!s.device.present(place))
-          s.device.join(terms(), s.now);
+        const unsigned client = static_cast<unsigned>(random() % max_clients);
+        if (!s.device.present(client))
+          s.device.add_client(entitlement(), s.now);
         else if (random() % 2 == 0)
-          s.device.change(place, terms(), s.now);
+          s.device.change(client, entitlement(), s.now);
         else {
-          charged_before -= s.device.account(place).charged;
-          s.device.leave(place, s.now);
+          charged_before -= s.device.counters(client).charged;
+          s.device.remove_client(client, s.now);
         }
       }
       for (Observation& o : s.seen) {
@@ -238,20 +240,20 @@ TEST(Device, holds_its_invariants_for_any_observation) {
         o.left = static_cast<Ns>(random()) * static_cast<Ns>(random() % 100);
         o.longest = static_cast<Ns>(random()) * static_cast<Ns>(random() % 100);
         o.idle_since = s.now - static_cast<Ns>(random() % 2'000'000) + 1'000'000;
-        o.called = random() % 2 == 0;
+        o.leader_open = random() % 2 == 0;
       }
       const Ns passed = static_cast<Ns>(random() % 10'000'000);
       const Ns busy_before = s.device.busy();
       const Ns next = s.step(passed);
       ASSERT_GE(next, s.now) << "seed " << seed;
       // At once only where a gate was just closed, and never twice.
-      ASSERT_TRUE(next > s.now || (s.device.draining() && !at_once)) << "seed " << seed;
+      ASSERT_TRUE(next > s.now || (s.device.is_draining() && !at_once)) << "seed " << seed;
       at_once = next == s.now;
       Ns charged = 0;
       unsigned open = 0;
       for (unsigned p = 0; p < max_clients; ++p) {
         if (!s.device.present(p)) continue;
-        charged += s.device.account(p).charged;
+        charged += s.device.counters(p).charged;
         open += s.open(p);
         ASSERT_LE(s.device.tokens(p), 260 * ms) << "seed " << seed;
       }

@@ -21,13 +21,13 @@ inline constexpr unsigned max_clients = 64;  // Of one device: as many as it can
 // each other: one device leads, by its own rules, the others follow.
 enum class Gang : uint8_t { none, leads, follows };
 
-struct Terms {
+struct Entitlement {
   Policy policy = Policy::fixed_share;
   LatencyClass latency = LatencyClass::batch;
   Share share;  // 0: none was asked for; then it is a burst client of weight `best_effort_weight`.
   Gang gang = Gang::none;
 
-  friend bool operator==(const Terms&, const Terms&) = default;
+  friend bool operator==(const Entitlement&, const Entitlement&) = default;
 };
 
 // The weight of a client without a share, beside clients with one.
@@ -60,22 +60,22 @@ struct Tuning {
   Ns wake = 400 * us;
 
   // A fixed-share client that is alone runs in pieces of about this length, so that it is not away for long.
-  Ns chunk = 2 * ms;
+  Ns quantum_alone = 2 * ms;
 
   // What a batch client may have in flight: what the next one waits for.
-  Ns bound = 1 * ms;
-  Ns least_bound = 100 * us;
+  Ns in_flight_limit = 1 * ms;
+  Ns min_in_flight_limit = 100 * us;
   // And alone: a driver takes a thousand launches ahead, which with kernels of 5 ms would be five seconds of
   // nobody's share for whoever comes next.
-  Ns bound_alone = 50 * ms;
+  Ns in_flight_limit_alone = 50 * ms;
 
   // A drain may take twice the longest kernel known; then the next gate opens anyway, the hardware
   // interleaves the two, and each is charged its part. Among batch clients it is worth waiting for a kernel
   // of 50 ms: it would take as long interleaved, plus the switches, and shares could not be told apart.
-  Ns least_drain = 2 * ms, most_drain = 100 * ms, most_drain_urgent = 4 * ms;
+  Ns min_drain = 2 * ms, max_drain = 100 * ms, max_drain_urgent = 4 * ms;
 
   // Estimated work per marker: often enough to see the end, rarely enough not to be felt.
-  Ns batch = 200 * us, batch_alone = 1 * ms;
+  Ns fence_interval = 200 * us, fence_interval_alone = 1 * ms;
 
   // A lease of the living is renewed; one that nobody renews ends by itself.
   Ns lease_margin = 250 * ms;

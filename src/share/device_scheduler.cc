@@ -1,0 +1,439 @@
+#include "share/device_scheduler.h"
+
+#include <utility>
+
+namespace carve::share {
+namespace {
+
+// Nearer than this nobody can look: a sleep is no more exact.
+constexpr Ns min_poll_interval = 20 * us;
+// While work runs and somebody waits, so much passes between two looks at whether it still runs: the more,
+// the more it did without a pause, so that little of it is lost at the end.
+constexpr Ns min_idle_poll_interval = 500 * us;
+constexpr Ns idle_poll_interval(Ns without_pause) {
+  return std::max(without_pause / 64, min_idle_poll_interval);
+}
+// A holder that pauses between kernels is not looked at in each pause.
+constexpr Ns pause_poll_interval = 500 * us;
+constexpr Ns max_drain_poll_interval = 1 * ms;
+// Where a fixed-share client must pause, it pauses for so long at least: each time two wakes, the arbiter's
+// and its own, and the end of its work that is seen late, cost some 0.1 ms that it is charged for.
+constexpr Ns min_pause = 2 * ms;
+
+// A thread that has yet to wake up and launch the next kernel does not leave the device to others.
+bool at_work(const Observation& seen) { return seen.in_flight || seen.back_pressured; }
+
+}  // namespace
+
+std::optional<unsigned> DeviceScheduler::add_client(const Entitlement& entitlement, Ns now) {
+  for (unsigned i = 0; i < max_clients; ++i) {
+    if (present_[i]) continue;
+    present_[i] = true;
+    clients_[i] = {};
+    change(i, entitlement, now);
+    // A newcomer must not wait for its first token.
+    clients_[i].bucket.set(depth(clients_[i]) / 2);
+    return i;
+  }
+  return std::nullopt;
+}
+
+void DeviceScheduler::remove_client(unsigned client, Ns now) {
+  if (!present_[client]) return;
+  if (holder_ == client) {
+    note(Transition::Kind::drained, client);
+    end_lease();
+  }
+  if (last_holder_ == client) last_holder_.reset();
+  present_[client] = false;
+  clients_[client].lease = {};
+  last_ = std::max(last_, now);
+}
+
+void DeviceScheduler::change(unsigned client, const Entitlement& entitlement, Ns now) {
+  Client& t = clients_[client];
+  t.entitlement = entitlement;
+  t.bucket.limit(depth(t));
+  last_ = std::max(last_, now);
+}
+
+Share DeviceScheduler::weight(const Client& t) const {
+  return t.entitlement.share.basis_points != 0 ? t.entitlement.share : best_effort_weight;
+}
+
+Ns DeviceScheduler::quantum() const {
+  return std::max(2 * ms, std::min(tuning_.quantum(), tuning_.round / std::max(1u, contenders_)));
+}
+
+Ns DeviceScheduler::depth(const Client& t) const {
+  // While somebody's long kernel runs, the others go on saving up.
+  return std::max(t.entitlement.latency == LatencyClass::latency ? tuning_.latency_depth : 0,
+                  tuning_.depth() + longest_);
+}
+
+// What a fixed-share client must have saved up before it may start again, so that leases have their length: a
+// quantum. It runs for threshold / (1 - share).
+Ns DeviceScheduler::threshold(const Client& t) const {
+  const int64_t share = std::min<int64_t>(weight(t).basis_points, 10000);
+  const Ns length = contenders_ <= 1 ? tuning_.quantum_alone : quantum();
+  return std::min(std::max({length * (10000 - share) / 10000, min_pause * share / 10000, Ns{1}}),
+                  depth(t) / 2);
+}
+
+DeviceScheduler::Class DeviceScheduler::class_of(unsigned client, const Observation& seen, bool holds) const {
+  const Client& t = clients_[client];
+  const bool has_share = t.entitlement.share.basis_points != 0;
+  const bool follows = t.entitlement.gang == Gang::follows;
+  if (follows && !seen.leader_open) return not_eligible;
+  if ((follows || t.entitlement.latency == LatencyClass::latency) && has_share && t.bucket.any())
+    return urgent;
+  if (!has_share) return burst;
+  switch (t.entitlement.policy) {
+    case Policy::fixed_share: {
+      const bool enough = holds ? t.bucket.any() : t.bucket.until(threshold(t), t.entitlement.share) == 0;
+      return enough ? entitled : not_eligible;
+    }
+    case Policy::guaranteed_burst_share: return t.bucket.any() ? entitled : burst;
+    case Policy::native_burst_share: return burst;
+  }
+  return burst;
+}
+
+bool DeviceScheduler::is_alone(unsigned client, std::span<const Observation> seen) const {
+  for (unsigned i = 0; i < max_clients; ++i)
+    if (present_[i] && i != client && (seen[i].waiting || seen[i].in_flight)) return false;
+  return true;
+}
+
+// What the holder is charged for: its work; and, while others wait for it, also the pauses between its
+// kernels, since the device stands still for its sake.
+Ns DeviceScheduler::occupied(unsigned client, Ns elapsed, const Observation& seen) {
+  if (holder_ != client || !contended_ || lease_used_ + seen.busy <= 0) return seen.busy;
+  // A pause that may turn out to be the end is charged when it has ended.
+  const Ns before = seen.busy > 0 ? std::exchange(pause_, 0) : 0;
+  if (!at_work(seen)) pause_ += std::clamp<Ns>(last_ - seen.idle_since, 0, elapsed);
+  return std::max(seen.busy, before + elapsed - (at_work(seen) ? 0 : pause_));
+}
+
+// Whoever had work in flight is charged for the time; if several had, each its part, so that the charges are
+// never more than the time that passed.
+void DeviceScheduler::charge(Ns elapsed, std::span<const Observation> seen) {
+  if (elapsed <= 0) return;
+  const Ns most = elapsed + pause_;
+  std::array<Ns, max_clients> had{};
+  Ns total = 0;
+  unsigned busy = 0;
+  for (unsigned i = 0; i < max_clients; ++i) {
+    if (!present_[i]) continue;
+    had[i] = std::clamp<Ns>(occupied(i, elapsed, seen[i]), 0, most);
+    total += had[i];
+    busy += had[i] > 0;
+  }
+  const Ns all = std::min(total, busy > 1 ? elapsed : most);
+  Ns charged = 0, sum = 0;
+  for (unsigned i = 0; i < max_clients && sum < total; ++i) {
+    if (had[i] == 0) continue;
+    sum += had[i];
+    // The part up to here less the part before: no nanosecond is lost to rounding.
+    const auto up_to = static_cast<Ns>(static_cast<__int128>(all) * sum / total);
+    pay(i, up_to - charged, busy > 1);
+    charged = up_to;
+  }
+  busy_ += all;
+}
+
+void DeviceScheduler::pay(unsigned client, Ns used, bool overlapped) {
+  Client& t = clients_[client];
+  const bool holds = holder_ == client;
+  const Class paid_as = holds ? granted_ : t.entitlement.policy == Policy::fixed_share ? entitled : burst;
+  t.counters.charged += used;
+  if (overlapped) t.counters.overlapped += used;
+  if (paid_as == burst) {
+    // Time that nobody else was entitled to costs no tokens, and earns none.
+    t.counters.burst += used;
+    t.bucket.pay(used * std::min<int64_t>(t.entitlement.share.basis_points, 10000) / 10000);
+  } else {
+    t.bucket.pay(used);
+  }
+  if (paid_as != not_eligible) FairClock::serve(t.fair[paid_as], used, weight(t));
+  if (holds) lease_used_ += used;
+}
+
+void DeviceScheduler::queue(std::span<const Observation> seen) {
+  for (unsigned i = 0; i < max_clients; ++i) {
+    if (!present_[i]) continue;
+    Client& t = clients_[i];
+    if (holder_ == i || !seen[i].waiting) {
+      t.queued = false;
+    } else if (!t.queued) {
+      t.queued = true;
+      for (unsigned c = 0; c < 3; ++c) clock_[c].arrive(t.fair[c]);
+    }
+  }
+}
+
+// The best of those that stand at a closed gate.
+std::optional<DeviceScheduler::Candidate> DeviceScheduler::pick_next(
+    std::span<const Observation> seen) const {
+  std::optional<Candidate> best;
+  for (unsigned i = 0; i < max_clients; ++i) {
+    if (!present_[i] || holder_ == i || !seen[i].waiting) continue;
+    const Class c = class_of(i, seen[i], false);
+    if (c == not_eligible) continue;
+    if (!best || c < best->cls ||
+        (c == best->cls && clients_[i].fair[c].start < clients_[best->client].fair[c].start))
+      best = {i, c};
+  }
+  return best;
+}
+
+// Whether the holder's gate closes now. A holder that goes on begins a new quantum where it had used up one.
+bool DeviceScheduler::must_yield(Ns now, std::span<const Observation> seen) {
+  const unsigned h = *holder_;
+  Client& t = clients_[h];
+  const Class cls = class_of(h, seen[h], true);
+  if (cls == not_eligible) return true;
+  const auto candidate = pick_next(seen);
+  const bool idle = !at_work(seen[h]) && now >= idle_from(seen[h]) + tuning_.idle_gap();
+  // Alone, an idle burst client keeps its gate. One whose share is a cap must be seen when it comes back.
+  if (idle && (candidate || t.entitlement.policy == Policy::fixed_share)) return true;
+  if (!candidate) return false;
+  if (candidate->cls == urgent && granted_ != urgent) return true;
+  if (now - quantum_began_ < quantum()) return false;
+  if (candidate->cls < cls) return true;
+  if (candidate->cls == cls && clients_[candidate->client].fair[cls].start <= t.fair[cls].finish) return true;
+  begin_quantum(cls, now);
+  return false;
+}
+
+// Since when the holder leaves the device idle. A thread that was just let in has to wake up first.
+Ns DeviceScheduler::idle_from(const Observation& seen) const {
+  return lease_used_ > 0 ? seen.idle_since : std::max(seen.idle_since, lease_began_ + tuning_.wake);
+}
+
+bool DeviceScheduler::drained(Ns now, std::span<const Observation> all) {
+  const Observation& seen = all[*holder_];
+  Client& t = clients_[*holder_];
+  const Ns took = now - drain_began_;
+  if (!seen.in_flight) {
+    t.drain = std::max(took, t.drain - t.drain / 8);
+    note(Transition::Kind::drained, *holder_);
+    return true;
+  }
+  const auto next = pick_next(all);
+  const bool urgent_waits = next && next->cls == urgent;
+  const Ns time_limit = urgent_waits ? tuning_.max_drain_urgent : tuning_.max_drain;
+  const Ns most = std::clamp(2 * std::max(seen.longest, t.drain), tuning_.min_drain, time_limit);
+  if (took < most) return false;
+  // What it says of its kernels may be wrong. Twice as long the next time; and if that was the longest there
+  // is, it may wait for a launch to come and never drain.
+  if (!urgent_waits) t.drain = most < time_limit ? most : 0;
+  ++t.counters.overruns;
+  note(Transition::Kind::overran, *holder_);
+  return true;
+}
+
+void DeviceScheduler::begin_quantum(Class cls, Ns now) {
+  Client& t = clients_[*holder_];
+  granted_ = cls;
+  quantum_began_ = now;
+  clock_[cls].arrive(t.fair[cls]);
+  clock_[cls].begin(t.fair[cls]);
+}
+
+void DeviceScheduler::open(const Candidate& next, Ns now) {
+  Client& t = clients_[next.client];
+  holder_ = next.client;
+  lease_used_ = pause_ = 0;
+  draining_ = false;
+  // It arrived when it came to the gate; its tag says so, and must not be moved on.
+  granted_ = next.cls;
+  lease_began_ = quantum_began_ = now;
+  clock_[next.cls].begin(t.fair[next.cls]);
+  ++t.counters.leases;
+  if (last_holder_ != holder_) ++switches_;
+  last_holder_ = holder_;
+  note(Transition::Kind::opened, next.client);
+}
+
+void DeviceScheduler::end_lease() {
+  Client& t = clients_[*holder_];
+  // A step towards each new value by a part of itself: a running median.
+  if (t.entitlement.latency == LatencyClass::latency && lease_used_ > 0) {
+    const Ns step = std::max<Ns>(t.service / 16, 10 * us);
+    if (t.service == 0)
+      t.service = lease_used_;
+    else
+      t.service += lease_used_ > t.service ? step : -step;
+  }
+  for (unsigned c = 0; c < 3; ++c) clock_[c].arrive(t.fair[c]);
+  t.queued = true;
+  holder_.reset();
+  draining_ = false;
+}
+
+bool DeviceScheduler::equal_natives() const {
+  std::optional<Share> weight_of_all;
+  for (unsigned i = 0; i < max_clients; ++i) {
+    if (!present_[i]) continue;
+    const Client& t = clients_[i];
+    if (t.entitlement.policy != Policy::native_burst_share ||
+        t.entitlement.latency == LatencyClass::latency || t.entitlement.gang != Gang::none ||
+        (weight_of_all && *weight_of_all != weight(t)))
+      return false;
+    weight_of_all = weight(t);
+  }
+  return weight_of_all.has_value();
+}
+
+Ns DeviceScheduler::in_flight_limit_of(unsigned client, std::span<const Observation> seen) const {
+  const Client& t = clients_[client];
+  Ns in_flight_limit = tuning_.in_flight_limit_alone;
+  if (t.entitlement.policy == Policy::fixed_share) in_flight_limit = 2 * tuning_.in_flight_limit;
+  if (present_.count() > 1)
+    in_flight_limit = is_alone(client, seen) ? std::min(in_flight_limit, 4 * tuning_.in_flight_limit)
+                                             : tuning_.in_flight_limit;
+  if (t.entitlement.latency == LatencyClass::latency) return in_flight_limit;
+  for (unsigned i = 0; i < max_clients; ++i)
+    if (present_[i] && i != client && clients_[i].entitlement.latency == LatencyClass::latency)
+      in_flight_limit = std::min(
+          in_flight_limit,
+          std::clamp(clients_[i].service / 20, tuning_.min_in_flight_limit, tuning_.in_flight_limit));
+  return in_flight_limit;
+}
+
+void DeviceScheduler::set_leases(Ns now, std::span<const Observation> seen) {
+  bool another_waits = false;
+  contended_ = false;
+  for (unsigned i = 0; i < max_clients; ++i) another_waits |= present_[i] && holder_ != i && seen[i].waiting;
+  for (unsigned i = 0; i < max_clients; ++i) {
+    if (!present_[i]) continue;
+    Client& t = clients_[i];
+    if (all_open_) {
+      t.lease = {true, tuning_.in_flight_limit_alone, 0, false, true};
+    } else if (holder_ == i && !draining_) {
+      const bool uncontended = present_.count() == 1 && t.entitlement.policy != Policy::fixed_share;
+      Ns deadline = t.lease.open ? t.lease.deadline : 0;
+      if (uncontended)
+        deadline = 0;
+      else if (deadline < now + tuning_.lease_margin / 2)
+        deadline = now + tuning_.lease_margin;
+      t.lease = {true, in_flight_limit_of(i, seen), deadline,
+                 another_waits && t.entitlement.latency == LatencyClass::latency, uncontended};
+    } else {
+      t.lease = {};
+    }
+    t.wait_reason = WaitReason::none;
+    if (seen[i].waiting && !t.lease.open)
+      t.wait_reason =
+          class_of(i, seen[i], false) == not_eligible ? WaitReason::throttled : WaitReason::contended;
+    contended_ |= t.wait_reason == WaitReason::contended;
+  }
+}
+
+Ns DeviceScheduler::next_poll(Ns now, std::span<const Observation> seen) const {
+  if (all_open_) return never;
+  Ns next = never;
+  const auto at_latest = [&](Ns t) { next = std::min(next, t); };
+  for (unsigned i = 0; i < max_clients; ++i) {
+    if (!present_[i] || holder_ == i || !seen[i].waiting) continue;
+    const Client& t = clients_[i];
+    if (class_of(i, seen[i], false) != not_eligible || t.entitlement.gang == Gang::follows) continue;
+    const Ns wait = t.bucket.until(threshold(t), t.entitlement.share);
+    if (wait != never) at_latest(now + wait);
+  }
+  if (holder_) {
+    const unsigned h = *holder_;
+    const Client& t = clients_[h];
+    const bool another_waits = pick_next(seen).has_value();
+    if (draining_) {
+      // Until it should have ended, no look is needed; from then on often, but ever less so.
+      const Ns often = std::clamp((now - drain_began_) / 16, min_poll_interval, max_drain_poll_interval);
+      at_latest(now + std::clamp(seen[h].left, often, max_drain_poll_interval));
+    } else {
+      if (t.lease.deadline != 0) at_latest(t.lease.deadline - tuning_.lease_margin / 2);
+      if (t.entitlement.policy == Policy::fixed_share && t.entitlement.gang != Gang::follows) {
+        const Ns lasts = t.bucket.lasts(t.entitlement.share);
+        if (lasts != never) at_latest(now + lasts);
+        if (!at_work(seen[h]))
+          at_latest(std::max(idle_from(seen[h]) + tuning_.idle_gap(),
+                             seen[h].busy > 0 ? now + pause_poll_interval : 0));
+      }
+      if (another_waits) {
+        at_latest(quantum_began_ + quantum());
+        // Who was just let in came to launch.
+        at_latest(at_work(seen[h]) || lease_began_ == now
+                      ? now + idle_poll_interval(t.counters.charged - t.paused)
+                      : std::max(idle_from(seen[h]) + tuning_.idle_gap(),
+                                 seen[h].busy > 0 ? now + pause_poll_interval : 0));
+      }
+    }
+  }
+  return next == never ? never : std::max(next, now + min_poll_interval);
+}
+
+void DeviceScheduler::note(Transition::Kind kind, unsigned client) {
+  if (logged_ < log_.size()) log_[logged_++] = {kind, static_cast<uint8_t>(client)};
+}
+
+void DeviceScheduler::rebase() {
+  for (unsigned c = 0; c < 3; ++c) {
+    if (!clock_[c].large()) continue;
+    for (Client& t : clients_) {
+      t.fair[c].start = std::max<int64_t>(0, t.fair[c].start - clock_[c].base());
+      t.fair[c].finish = std::max<int64_t>(0, t.fair[c].finish - clock_[c].base());
+    }
+    clock_[c].rebase();
+  }
+}
+
+Ns DeviceScheduler::step(Ns now, std::span<const Observation> seen) {
+  const Ns elapsed = last_ == 0 ? 0 : std::max<Ns>(0, now - last_);
+  last_ = std::max(last_, now);
+  logged_ = 0;
+  for (unsigned i = 0; i < max_clients; ++i) {
+    if (!present_[i]) continue;
+    Client& t = clients_[i];
+    t.bucket.grow(elapsed, t.entitlement.share);
+    if (t.lease.open && lease_used_ > 0 && !at_work(seen[i])) t.paused = t.counters.charged;
+    if (t.wait_reason == WaitReason::contended) t.counters.waiting += elapsed;
+    if (t.wait_reason == WaitReason::throttled) t.counters.throttled += elapsed;
+  }
+  charge(elapsed, seen);
+  contenders_ = 0;
+  longest_ = 0;
+  for (unsigned i = 0; i < max_clients; ++i) {
+    if (!present_[i]) continue;
+    contenders_ += seen[i].waiting || seen[i].in_flight;
+    longest_ = std::max(longest_, std::min(seen[i].longest, tuning_.max_drain));
+  }
+  for (unsigned i = 0; i < max_clients; ++i)
+    if (present_[i]) clients_[i].bucket.limit(depth(clients_[i]));
+  rebase();
+  queue(seen);
+
+  bool closed_now = false;
+  all_open_ = equal_natives();
+  if (all_open_) {
+    if (holder_) end_lease();
+  } else {
+    if (holder_ && !draining_ && must_yield(now, seen)) {
+      draining_ = true;
+      drain_began_ = now;
+      note(Transition::Kind::closed, *holder_);
+      // The gate was open when we looked: what slipped in since is seen by the next look, at once.
+      closed_now = !seen[*holder_].in_flight;
+    } else if (holder_ && draining_ && drained(now, seen)) {
+      end_lease();
+    }
+    if (!holder_)
+      if (const auto next = pick_next(seen)) open(*next, now);
+  }
+  upcoming_.reset();
+  if (draining_)
+    if (const auto next = pick_next(seen)) upcoming_ = next->client;
+  set_leases(now, seen);
+  return closed_now ? now : next_poll(now, seen);
+}
+
+}  // namespace carve::share
