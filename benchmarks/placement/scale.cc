@@ -32,7 +32,7 @@ uint64_t mixed(uint64_t& state) {
 
 class Cluster {
  public:
-  Cluster(Strategy strategy, uint32_t nodes, unsigned devices, unsigned kinds) : engine(strategy) {
+  Cluster(Strategy strategy, uint32_t nodes, unsigned devices, unsigned classes) : engine(strategy) {
     for (uint32_t n = 0; n < nodes; ++n) {
       const unsigned model = mixed(dice_) % 6;
       NodeState node;
@@ -43,19 +43,19 @@ class Cluster {
       device.usable = device.free = 16_GiB;
       engine.fleet().add(node, std::vector<DeviceState>(model < 2 ? std::min(2u, devices) : devices, device));
     }
-    Workload expected;
-    for (unsigned k = 0; k < kinds; ++k) {
-      kinds_.push_back(engine.kind(request(k)));
-      expected.push_back({engine.ask(kinds_.back()), certain / kinds});
+    WorkloadModel expected;
+    for (unsigned k = 0; k < classes; ++k) {
+      classes_.push_back(engine.request_class(request(k)));
+      expected.push_back({engine.shape(classes_.back()), certain / classes});
     }
-    if (engine.expects()) engine.expect(expected);
+    if (engine.uses_workload_model()) engine.set_workload_model(expected);
     const uint64_t all = uint64_t{engine.fleet().devices()} * whole_device.basis_points;
-    while (engine.fleet().free_share() * 2 > all) arrive(kinds_[0]);  // One kind: the others' scores wait.
+    while (engine.fleet().free_share() * 2 > all) arrive(classes_[0]);  // One kind: the others' scores wait.
   }
 
   // Distinct for each k: parts of a device mostly, whole devices, a few for several.
-  Ask request(unsigned k) const {
-    Ask a;
+  RequestShape request(unsigned k) const {
+    RequestShape a;
     a.isolated = false;
     a.cpu_milli = 1000 + k % 97 * 100 + k / 97;
     a.devices = static_cast<uint8_t>(k % 20 == 7 ? 2 : k % 40 == 13 ? 4 : 1);
@@ -66,12 +66,13 @@ class Cluster {
 
   // Some kinds come often, many seldom: a half of all arrivals are of a quarter of the kinds.
   bool arrive() {
-    return arrive(kinds_[(mixed(dice_) % kinds_.size()) * (mixed(dice_) % kinds_.size()) / kinds_.size()]);
+    return arrive(
+        classes_[(mixed(dice_) % classes_.size()) * (mixed(dice_) % classes_.size()) / classes_.size()]);
   }
-  bool arrive(Kind kind) {
-    const auto spot = engine.place(kind);
-    if (spot) standing_.emplace_back(kind, *spot);
-    return spot.has_value();
+  bool arrive(RequestClass request_class) {
+    const auto assignment = engine.place(request_class);
+    if (assignment) standing_.emplace_back(request_class, *assignment);
+    return assignment.has_value();
   }
   void leave() {
     std::swap(standing_[mixed(dice_) % standing_.size()], standing_.back());
@@ -98,8 +99,8 @@ class Cluster {
 
  private:
   uint64_t dice_ = 42;
-  std::vector<Kind> kinds_;
-  std::vector<std::pair<Kind, Spot>> standing_;
+  std::vector<RequestClass> classes_;
+  std::vector<std::pair<RequestClass, Assignment>> standing_;
 };
 
 std::string rows;
@@ -153,9 +154,9 @@ int main(int argc, char** argv) {
   Cluster cluster(Strategy::fgd_scarcity, 5'000, 8, 150);
   std::vector<double> cold;
   for (unsigned k = 1000; k < 1500; ++k) {
-    const Kind kind = cluster.engine.kind(cluster.request(k));
+    const RequestClass request_class = cluster.engine.request_class(cluster.request(k));
     const double begin = seconds();
-    (void)cluster.engine.find(kind);
+    (void)cluster.engine.find(request_class);
     cold.push_back((seconds() - begin) * 1e3);
   }
   std::ranges::sort(cold);

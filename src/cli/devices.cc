@@ -45,8 +45,8 @@ void print(const api::DeviceList& list, bool wide) {
       fmt::print("* device {}: {} is desired, and takes effect when these have ended: {}\n", d.index,
                  d.policy.desired, d.policy.blocked_by);
   for (const api::Device& d : list.devices)
-    for (const std::string& stranger : d.strangers)
-      fmt::print("device {}: {}\n", d.index, harmless(stranger));
+    for (const std::string& process : d.unmanaged_processes)
+      fmt::print("device {}: {}\n", d.index, harmless(process));
 }
 
 }  // namespace

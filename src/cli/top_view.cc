@@ -177,8 +177,8 @@ std::string render(const TopView& view, const Screen& screen) {
       line(row_of(inked(screen, full ? Ink::red : row.ink, name),
                   [&](const Column& column) { return column.says(row); }));
     }
-    for (const std::string& stranger : device.strangers)
-      line("  " + inked(screen, Ink::yellow, harmless(stranger)));
+    for (const std::string& process : device.unmanaged_processes)
+      line("  " + inked(screen, Ink::yellow, harmless(process)));
   }
   return out;
 }

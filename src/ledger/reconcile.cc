@@ -32,7 +32,7 @@ class List {
 
   void add(DriftKind d, std::string subject, std::string name, std::string recorded, std::string observed,
            std::optional<Change> change = std::nullopt) {
-    const auto row = std::ranges::find(table, d, &Row::difference);
+    const auto row = std::ranges::find(table, d, &Row::kind);
     all.push_back({d, std::move(subject), std::move(name), std::move(recorded), std::move(observed),
                    row->resolution, std::string(row->repair), std::move(change)});
     if (all.back().change) (void)after.apply(*all.back().change);

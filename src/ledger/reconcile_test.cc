@@ -95,7 +95,7 @@ TEST(Truth, each_disagreement_has_a_name_a_direction_and_a_sentence) {
     row.spoil(seen);
     const auto list = find_drift(book(), seen, now);
     ASSERT_FALSE(list.empty()) << row.sentence;
-    EXPECT_EQ(list[0].kind, row.difference) << row.sentence;
+    EXPECT_EQ(list[0].kind, row.kind) << row.sentence;
     EXPECT_EQ(list[0].resolution, row.resolution) << row.sentence;
     EXPECT_THAT(sentence(list[0]), HasSubstr(row.sentence));
     EXPECT_EQ(list[0].change.has_value(), row.resolution == Resolution::update_ledger) << row.sentence;
@@ -138,7 +138,7 @@ TEST(Truth, a_lost_book_is_written_again_from_the_notes_as_far_as_they_can_be_tr
   Ledger ledger;
   std::vector<DriftKind> kinds;
   for (const Drift& d : find_drift(ledger, seen, now)) {
-    kinds.push_back(d.difference);
+    kinds.push_back(d.kind);
     if (d.change) {
       ASSERT_TRUE(ledger.apply(*d.change)) << sentence(d);
     }

@@ -13,17 +13,17 @@ constexpr int64_t largest_share = 8 * 10'000;
 
 class BestFit : public Scoring {
  public:
-  Score score(const Fleet& fleet, uint32_t n, const Ask& ask, DeviceSet fitting) const override {
+  Score score(const Fleet& fleet, uint32_t n, const RequestShape& shape, DeviceSet fitting) const override {
     int64_t share = 0;
     for (const DeviceState& c : fleet.devices(n)) share += c.free_share.basis_points;
-    share -= int64_t{ask.devices} * (ask.exclusive ? whole_device : ask.share).basis_points;
-    const int64_t cpu = int64_t{fleet.node(n).cpu_free} - ask.cpu_milli;
+    share -= int64_t{shape.devices} * (shape.exclusive ? whole_device : shape.share).basis_points;
+    const int64_t cpu = int64_t{fleet.node(n).cpu_free} - shape.cpu_milli;
     // 100 * (1 - cpu / (2 * largest) - share / (2 * largest)), rounded down.
     const int64_t unit = 2 * largest_cpu * largest_share;
     const int64_t value = 100 * (unit - cpu * largest_share - share * largest_cpu) / unit;
     return {static_cast<uint8_t>(std::clamp<int64_t>(value, 0, 100) + 1),
-            first_by(fleet.devices(n), fitting, ask.devices,
-                     [&](const DeviceState& c) { return freedom(ask, c); })};
+            first_by(fleet.devices(n), fitting, shape.devices,
+                     [&](const DeviceState& c) { return freedom(shape, c); })};
   }
 };
 

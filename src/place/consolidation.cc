@@ -11,15 +11,15 @@ namespace carve::place {
 namespace {
 
 template <class Act>
-void for_each_device(const Fleet& fleet, const Spot& spot, Act act) {
-  for (DeviceSet s = spot.devices; s != 0; s &= s - 1)
-    act(fleet.node(spot.node).first + static_cast<unsigned>(std::countr_zero(s)));
+void for_each_device(const Fleet& fleet, const Assignment& assignment, Act act) {
+  for (DeviceSet s = assignment.devices; s != 0; s &= s - 1)
+    act(fleet.node(assignment.node).first + static_cast<unsigned>(std::countr_zero(s)));
 }
 
 // Devices are told by their number in the fleet.
 class Planner {
  public:
-  Planner(Engine& engine, std::span<const Standing> standing);
+  Planner(Engine& engine, std::span<const PlacedRequest> standing);
   ConsolidationPlan run(unsigned wanted);
 
  private:
@@ -32,14 +32,14 @@ class Planner {
 
   Cost cost(uint32_t device) const;
   void close(uint32_t device, bool closed);
-  void move(size_t who, const Spot& from, const Spot& to);
+  void move(size_t who, const Assignment& from, const Assignment& to);
   std::vector<uint32_t> emptied_with(uint32_t device) const;
   bool vacate(std::span<const uint32_t> devices, std::span<const size_t> who);
   void keep(const Move&);
 
   Engine& engine_;
   Fleet& fleet_;
-  std::span<const Standing> standing_;
+  std::span<const PlacedRequest> standing_;
   std::vector<uint32_t> node_;           // By device.
   std::vector<std::vector<size_t>> on_;  // By device: who stands there, of those who may move.
   std::vector<bool> able_;               // By device: it may be emptied.
@@ -48,7 +48,7 @@ class Planner {
   ConsolidationPlan plan_;
 };
 
-Planner::Planner(Engine& engine, std::span<const Standing> standing)
+Planner::Planner(Engine& engine, std::span<const PlacedRequest> standing)
     : engine_(engine),
       fleet_(engine.fleet()),
       standing_(standing),
@@ -56,9 +56,9 @@ Planner::Planner(Engine& engine, std::span<const Standing> standing)
       able_(engine.fleet().devices(), true) {
   for (uint32_t n = 0; n < fleet_.nodes(); ++n) node_.insert(node_.end(), fleet_.node(n).devices, n);
   for (size_t i = 0; i < standing.size(); ++i) {
-    const Ask& ask = engine.ask(standing[i].kind);
-    const bool fixed = ask.exclusive || ask.only != any_device || needed_share(ask) == whole_device;
-    for_each_device(fleet_, standing[i].spot, [&](uint32_t device) {
+    const RequestShape& shape = engine.shape(standing[i].request_class);
+    const bool fixed = shape.exclusive || shape.only != any_device || needed_share(shape) == whole_device;
+    for_each_device(fleet_, standing[i].assignment, [&](uint32_t device) {
       on_[device].push_back(i);
       if (fixed) able_[device] = false;
     });
@@ -77,7 +77,7 @@ Planner::Planner(Engine& engine, std::span<const Standing> standing)
 
 Planner::Cost Planner::cost(uint32_t device) const {
   Cost out{on_[device].size(), {}, device};
-  for (const size_t who : on_[device]) out.held.count += standing_[who].spot.memory.count;
+  for (const size_t who : on_[device]) out.held.count += standing_[who].assignment.memory.count;
   return out;
 }
 
@@ -90,9 +90,9 @@ void Planner::close(uint32_t device, bool closed) {
   fleet_.set_device(n, i, state);
 }
 
-void Planner::move(size_t who, const Spot& from, const Spot& to) {
-  engine_.release(standing_[who].kind, from, standing_[who].application);
-  engine_.take(standing_[who].kind, to, standing_[who].application);
+void Planner::move(size_t who, const Assignment& from, const Assignment& to) {
+  engine_.release(standing_[who].request_class, from, standing_[who].application);
+  engine_.take(standing_[who].request_class, to, standing_[who].application);
 }
 
 // The device, and others that hold nobody but slices of it.
@@ -100,7 +100,7 @@ std::vector<uint32_t> Planner::emptied_with(uint32_t device) const {
   std::vector<uint32_t> out = {device};
   const auto& leaving = on_[device];
   for (const size_t who : leaving)
-    for_each_device(fleet_, standing_[who].spot, [&](uint32_t other) {
+    for_each_device(fleet_, standing_[who].assignment, [&](uint32_t other) {
       if (able_[other] && std::ranges::find(out, other) == out.end() &&
           std::ranges::all_of(on_[other],
                               [&](size_t w) { return std::ranges::find(leaving, w) != leaving.end(); }))
@@ -114,10 +114,10 @@ bool Planner::vacate(std::span<const uint32_t> devices, std::span<const size_t> 
   for (const uint32_t device : devices) close(device, true);
   std::vector<Move> moves;
   for (const size_t w : who) {
-    const auto& [kind, from, application] = standing_[w];
-    engine_.release(kind, from, application);
-    const auto to = engine_.find(kind, application);
-    engine_.take(kind, to.value_or(from), application);
+    const auto& [request_class, from, application] = standing_[w];
+    engine_.release(request_class, from, application);
+    const auto to = engine_.find(request_class, application);
+    engine_.take(request_class, to.value_or(from), application);
     if (!to) break;
     moves.push_back({w, from, *to});
   }
@@ -150,7 +150,7 @@ void Planner::keep(const Move& m) {
   });
   const auto parts = exchanged(m).size();
   plan_.moved.count += m.from.memory.count * parts;
-  plan_.moved_share += needed_share(engine_.ask(standing_[m.who].kind)).basis_points * parts;
+  plan_.moved_share += needed_share(engine_.shape(standing_[m.who].request_class)).basis_points * parts;
   plan_.moves.push_back(m);
 }
 
@@ -179,7 +179,8 @@ std::vector<std::pair<unsigned, unsigned>> exchanged(const Move& m) {
   return out;
 }
 
-ConsolidationPlan plan_consolidation(Engine& engine, std::span<const Standing> standing, unsigned wanted) {
+ConsolidationPlan plan_consolidation(Engine& engine, std::span<const PlacedRequest> standing,
+                                     unsigned wanted) {
   return Planner(engine, standing).run(wanted);
 }
 

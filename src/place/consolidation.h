@@ -18,8 +18,8 @@ namespace carve::place {
 
 struct Move {
   size_t who = 0;  // Position in `standing`.
-  Spot from;
-  Spot to;
+  Assignment from;
+  Assignment to;
 };
 
 // The devices that are exchanged, as positions on their nodes: of several, those it keeps are not told.
@@ -39,6 +39,6 @@ struct ConsolidationPlan {
 
 // Empties at least `wanted` devices that hold somebody now; fewer where no more can be. Whoever has devices
 // wholly is not moved: to move a whole device empties nothing. The engine is as it was afterwards.
-ConsolidationPlan plan_consolidation(Engine&, std::span<const Standing> standing, unsigned wanted);
+ConsolidationPlan plan_consolidation(Engine&, std::span<const PlacedRequest> standing, unsigned wanted);
 
 }  // namespace carve::place

@@ -21,8 +21,8 @@ void add(Engine& engine, unsigned nodes, unsigned devices) {
   }
 }
 
-Ask asking(uint32_t share, Bytes memory, unsigned devices = 1) {
-  Ask a;
+RequestShape asking(uint32_t share, Bytes memory, unsigned devices = 1) {
+  RequestShape a;
   a.devices = static_cast<uint8_t>(devices);
   a.share = {share};
   a.memory = memory;
@@ -42,12 +42,12 @@ std::string written(const Fleet& fleet) {
 TEST(ConsolidationPlan, empties_as_many_devices_as_others_have_room_for_with_one_move_each) {
   Engine engine(Strategy::binpack);
   add(engine, 2, 2);
-  const Kind third = engine.kind(asking(4000, 5_GiB));
-  std::vector<Standing> standing;
+  const RequestClass third = engine.request_class(asking(4000, 5_GiB));
+  std::vector<PlacedRequest> standing;
   for (uint32_t n = 0; n < 2; ++n)
     for (unsigned device = 0; device < 2; ++device) {
       standing.push_back({third, {n, DeviceSet{1} << device, 5_GiB}});
-      engine.take(third, standing.back().spot);
+      engine.take(third, standing.back().assignment);
     }
   const std::string before = written(engine.fleet());
   for (const unsigned wanted : {1u, 2u, 4u}) {
@@ -64,12 +64,12 @@ TEST(ConsolidationPlan, empties_as_many_devices_as_others_have_room_for_with_one
 TEST(ConsolidationPlan, nobody_is_moved_who_cannot_be_or_for_nothing) {
   Engine engine(Strategy::binpack);
   add(engine, 2, 2);
-  const Kind whole = engine.kind(asking(10000, 16_GiB));
-  const Kind pair = engine.kind(asking(2000, 2_GiB, 2));
-  std::vector<Standing> standing = {{whole, {0, 0b01, 16_GiB}}, {pair, {1, 0b11, 2_GiB}}};
-  for (const Standing& s : standing) engine.take(s.kind, s.spot);
+  const RequestClass whole = engine.request_class(asking(10000, 16_GiB));
+  const RequestClass pair = engine.request_class(asking(2000, 2_GiB, 2));
+  std::vector<PlacedRequest> standing = {{whole, {0, 0b01, 16_GiB}}, {pair, {1, 0b11, 2_GiB}}};
+  for (const PlacedRequest& s : standing) engine.take(s.request_class, s.assignment);
   EXPECT_EQ(plan_consolidation(engine, standing, 4).emptied.size(), 0u);
-  const Kind stranger = engine.kind(asking(1000, 1_GiB));
+  const RequestClass stranger = engine.request_class(asking(1000, 1_GiB));
   engine.take(stranger, {0, 0b10, 1_GiB});
   EXPECT_EQ(plan_consolidation(engine, standing, 4).emptied.size(), 0u) << "who was not told of is not moved";
 }
@@ -79,12 +79,12 @@ TEST(ConsolidationPlan, who_has_several_devices_goes_to_several_and_leaves_sever
   for (const Strategy strategy : {Strategy::binpack, Strategy::spread}) {
     Engine engine(strategy);
     add(engine, 2, 4);
-    const Kind pair = engine.kind(asking(4000, 5_GiB, 2));
-    const std::vector<Standing> standing = {{pair, {0, 0b0011, 5_GiB}}, {pair, {1, 0b0110, 5_GiB}}};
-    for (const Standing& s : standing) engine.take(s.kind, s.spot);
+    const RequestClass pair = engine.request_class(asking(4000, 5_GiB, 2));
+    const std::vector<PlacedRequest> standing = {{pair, {0, 0b0011, 5_GiB}}, {pair, {1, 0b0110, 5_GiB}}};
+    for (const PlacedRequest& s : standing) engine.take(s.request_class, s.assignment);
     const ConsolidationPlan plan = plan_consolidation(engine, standing, 1);
     ASSERT_EQ(plan.moves.size(), 1u) << text(strategy);
-    EXPECT_EQ(plan.moves[0].to, (Spot{1, 0b0110, 5_GiB}));
+    EXPECT_EQ(plan.moves[0].to, (Assignment{1, 0b0110, 5_GiB}));
     EXPECT_EQ(plan.emptied, (std::vector<ConsolidationPlan::Emptied>{{0, 0}, {0, 1}}));
     EXPECT_EQ(exchanged(plan.moves[0]), (std::vector<std::pair<unsigned, unsigned>>{{0, 1}, {1, 2}}));
     EXPECT_EQ(plan.moved, 10_GiB);
@@ -97,11 +97,11 @@ TEST(ConsolidationPlan, who_has_several_devices_goes_to_several_and_leaves_sever
 TEST(ConsolidationPlan, only_the_devices_that_are_exchanged_are_carried_over) {
   Engine engine(Strategy::binpack);
   add(engine, 1, 3);
-  const Kind pair = engine.kind(asking(4000, 5_GiB, 2));
-  const Kind one = engine.kind(asking(5000, 8_GiB));
-  const std::vector<Standing> standing = {
+  const RequestClass pair = engine.request_class(asking(4000, 5_GiB, 2));
+  const RequestClass one = engine.request_class(asking(5000, 8_GiB));
+  const std::vector<PlacedRequest> standing = {
       {pair, {0, 0b011, 5_GiB}}, {one, {0, 0b010, 8_GiB}}, {one, {0, 0b100, 8_GiB}}};
-  for (const Standing& s : standing) engine.take(s.kind, s.spot);
+  for (const PlacedRequest& s : standing) engine.take(s.request_class, s.assignment);
   const ConsolidationPlan plan = plan_consolidation(engine, standing, 3);
   ASSERT_EQ(plan.moves.size(), 1u);
   EXPECT_EQ(plan.moves[0].to.devices, DeviceSet{0b110});
@@ -128,22 +128,22 @@ TEST(ConsolidationPlan, whatever_stands_the_plan_can_be_carried_out_and_empties_
     DeviceState device;
     device.usable = device.free = 24_GiB;
     engine.fleet().add(other, std::vector<DeviceState>(3, device));
-    engine.expect({{asking(5000, 8_GiB), certain / 2}, {asking(3000, 2_GiB, 2), certain / 2}});
-    std::vector<Standing> standing;
+    engine.set_workload_model({{asking(5000, 8_GiB), certain / 2}, {asking(3000, 2_GiB, 2), certain / 2}});
+    std::vector<PlacedRequest> standing;
     for (int i = 0; i < 34; ++i) {
-      Ask ask = asking(dice() % 5 * 1000 + 500, Bytes{uint64_t{dice() % 6 + 1} << 30},
-                       dice() % 3 == 0 ? dice() % 2 + 2 : 1);
-      ask.exclusive = dice() % 16 == 0;
-      ask.cpu_milli = dice() % 8 * 1000;
-      if (dice() % 6 == 0) ask.models = Models{1} << dice() % 2;
-      const Kind kind = engine.kind(ask);
+      RequestShape shape = asking(dice() % 5 * 1000 + 500, Bytes{uint64_t{dice() % 6 + 1} << 30},
+                                  dice() % 3 == 0 ? dice() % 2 + 2 : 1);
+      shape.exclusive = dice() % 16 == 0;
+      shape.cpu_milli = dice() % 8 * 1000;
+      if (dice() % 6 == 0) shape.models = Models{1} << dice() % 2;
+      const RequestClass request_class = engine.request_class(shape);
       const Application app = engine.application(dice() % 4 == 0 ? "web" : "");
-      if (const auto spot = engine.place(kind, app))
-        if (dice() % 24 != 0) standing.push_back({kind, *spot, app});
+      if (const auto assignment = engine.place(request_class, app))
+        if (dice() % 24 != 0) standing.push_back({request_class, *assignment, app});
     }
     for (size_t i = standing.size(); i-- > 0;)  // Some leave: holes.
       if (dice() % 3 == 0) {
-        engine.release(standing[i].kind, standing[i].spot, standing[i].application);
+        engine.release(standing[i].request_class, standing[i].assignment, standing[i].application);
         standing.erase(standing.begin() + static_cast<std::ptrdiff_t>(i));
       }
     const auto occupied = [&] {
@@ -164,18 +164,18 @@ TEST(ConsolidationPlan, whatever_stands_the_plan_can_be_carried_out_and_empties_
     std::vector<bool> moved(standing.size());
     Bytes carried;
     for (const Move& m : plan.moves) {
-      const Standing& s = standing[m.who];
+      const PlacedRequest& s = standing[m.who];
       ASSERT_FALSE(moved[m.who]) << "nobody moves twice";
       moved[m.who] = true;
-      ASSERT_EQ(m.from, s.spot);
-      engine.release(s.kind, m.from, s.application);
-      const auto fit = fitting(engine.fleet(), m.to.node, engine.ask(s.kind));
+      ASSERT_EQ(m.from, s.assignment);
+      engine.release(s.request_class, m.from, s.application);
+      const auto fit = fitting(engine.fleet(), m.to.node, engine.shape(s.request_class));
       ASSERT_TRUE(fit && (*fit & m.to.devices) == m.to.devices) << "no room for a move of the plan";
-      ASSERT_EQ(std::popcount(m.to.devices), engine.ask(s.kind).devices);
-      engine.take(s.kind, m.to, s.application);
+      ASSERT_EQ(std::popcount(m.to.devices), engine.shape(s.request_class).devices);
+      engine.take(s.request_class, m.to, s.application);
       carried.count += m.from.memory.count * exchanged(m).size();
-      of_several += engine.ask(s.kind).devices > 1;
-      kept_one += exchanged(m).size() < engine.ask(s.kind).devices;
+      of_several += engine.shape(s.request_class).devices > 1;
+      kept_one += exchanged(m).size() < engine.shape(s.request_class).devices;
     }
     EXPECT_EQ(carried, plan.moved);
     for (const ConsolidationPlan::Emptied& e : plan.emptied)

@@ -36,7 +36,7 @@ std::unique_ptr<Scoring> scoring(Strategy strategy) {
   return binpack();
 }
 
-size_t Engine::Hash::operator()(const Ask& a) const {
+size_t Engine::Hash::operator()(const RequestShape& a) const {
   uint64_t h = 0;
   for (const uint64_t word :
        {a.memory.count, uint64_t{a.part.basis_points}, uint64_t{a.share.basis_points}, a.spill.count,
@@ -46,29 +46,29 @@ size_t Engine::Hash::operator()(const Ask& a) const {
   return h;
 }
 
-Kind Engine::kind(const Ask& ask) {
-  const auto [entry, fresh] = known_.try_emplace(ask, static_cast<Kind>(kinds_.size()));
-  if (fresh) kinds_.push_back({ask, {}, {}, {}, 0, 0});
+RequestClass Engine::request_class(const RequestShape& shape) {
+  const auto [entry, fresh] = known_.try_emplace(shape, static_cast<RequestClass>(classes_.size()));
+  if (fresh) classes_.push_back({shape, {}, {}, {}, 0, 0});
   return entry->second;
 }
 
-void Engine::expect(const Workload& workload) {
+void Engine::set_workload_model(const WorkloadModel& workload) {
   learned_ = UINT64_MAX / 2;
   adopt(workload);
 }
 
-void Engine::adopt(const Workload& workload) {
-  scoring_->expect(fleet_, workload);
+void Engine::adopt(const WorkloadModel& workload) {
+  scoring_->set_workload_model(fleet_, workload);
   around_ = fleet_.changes();
   ++epoch_;
 }
 
 void Engine::rescore(Row& row, uint32_t n) {
-  const auto fit = fitting(fleet_, n, row.ask);
-  const Score score = fit ? scoring_->score(fleet_, n, row.ask, *fit) : Score{};
+  const auto fit = fitting(fleet_, n, row.shape);
+  const Score score = fit ? scoring_->score(fleet_, n, row.shape, *fit) : Score{};
   const uint8_t now = score.value;
-  if (!row.harm.empty())
-    row.harm[n] = now == 0 ? 0 : scoring_->guards()->destroyed(fleet_, n, row.ask, score.devices);
+  if (!row.slots_lost.empty())
+    row.slots_lost[n] = now == 0 ? 0 : scoring_->guards()->destroyed(fleet_, n, row.shape, score.devices);
   const uint8_t old = row.score[n];
   row.score[n] = now;
   uint8_t& high = row.block[n / block_size];
@@ -90,33 +90,34 @@ size_t Engine::most_rows() const {
 }
 
 // A row that was never asked for, or gave up its bytes, gets some.
-void Engine::make_room(Kind k) {
+void Engine::make_room(RequestClass k) {
   if (++finds_ % fading == 0)
-    for (Row& row : kinds_) row.asked /= 2;
-  ++kinds_[k].asked;
-  if (kinds_[k].epoch != 0) return;
-  if (remembered_.size() < most_rows()) {
-    remembered_.push_back(k);
+    for (Row& row : classes_) row.asked /= 2;
+  ++classes_[k].asked;
+  if (classes_[k].epoch != 0) return;
+  if (scored_.size() < most_rows()) {
+    scored_.push_back(k);
     return;
   }
-  Kind& rarest = *std::ranges::min_element(remembered_, {}, [&](Kind other) { return kinds_[other].asked; });
-  Row& from = kinds_[rarest];
-  Row& to = kinds_[k];
+  RequestClass& rarest =
+      *std::ranges::min_element(scored_, {}, [&](RequestClass other) { return classes_[other].asked; });
+  Row& from = classes_[rarest];
+  Row& to = classes_[k];
   std::swap(from.score, to.score);
   std::swap(from.block, to.block);
-  std::swap(from.harm, to.harm);
+  std::swap(from.slots_lost, to.slots_lost);
   from.epoch = to.epoch = 0;  // Void.
   rarest = k;
 }
 
 void Engine::update(Row& row) {
   const uint64_t now = fleet_.changes();
-  if (row.epoch != epoch_ || !fleet_.remembers(row.seen)) {
+  if (row.epoch != epoch_ || !fleet_.journal_covers(row.seen)) {
     // Whole blocks of whole blocks, so that no scan has an end to look for.
     const size_t blocks = (fleet_.nodes() + block_size - 1) / block_size;
     row.score.assign(blocks * block_size, 0);
     row.block.assign((blocks + block_size - 1) / block_size * block_size, 0);
-    if (scoring_->guards() != nullptr) row.harm.assign(blocks * block_size, 0);
+    if (scoring_->guards() != nullptr) row.slots_lost.assign(blocks * block_size, 0);
     for (uint32_t n = 0; n < fleet_.nodes(); ++n) rescore(row, n);
     row.epoch = epoch_;
   } else {
@@ -140,7 +141,7 @@ void Engine::update(Row& row) {
 // Tells the policy which nodes changed.
 void Engine::look_around() {
   const uint64_t now = fleet_.changes();
-  if (!fleet_.remembers(around_)) {
+  if (!fleet_.journal_covers(around_)) {
     for (uint32_t n = 0; n < fleet_.nodes(); ++n) scoring_->changed(fleet_, n);
   } else {
     for (uint64_t change = around_ + 1; change <= now; ++change) {
@@ -152,17 +153,18 @@ void Engine::look_around() {
 }
 
 // Counts an arrival, and looks at the workload anew when there are a quarter more than last time.
-void Engine::learn(const Ask& ask) {
-  if (!scoring_->learns()) return;
-  census_.count(ask);
-  if (census_.counted() < 32 || census_.counted() < learned_ + learned_ / 4) return;
-  learned_ = census_.counted();
-  adopt(census_.workload());
+void Engine::learn(const RequestShape& shape) {
+  if (!scoring_->learns_workload_model()) return;
+  arrivals_.count(shape);
+  if (arrivals_.counted() < 32 || arrivals_.counted() < learned_ + learned_ / 4) return;
+  learned_ = arrivals_.counted();
+  adopt(arrivals_.workload());
 }
 
 // The first node with the highest score among those that are not barred.
-std::optional<uint32_t> Engine::best(const Row& row, const Bar& bar, const Guards* guards) const {
-  if (bar.models == 0 && bar.slots == 0 && bar.kept == 0) {
+std::optional<uint32_t> Engine::best(const Row& row, const ReservedCapacity& reserved,
+                                     const Guards* guards) const {
+  if (reserved.models == 0 && reserved.slots == 0 && reserved.kept == 0) {
     uint8_t high = 0;
     for (size_t i = 0; i < row.block.size(); i += block_size) high = std::max(high, highest(&row.block[i]));
     if (high == 0) return std::nullopt;
@@ -174,14 +176,14 @@ std::optional<uint32_t> Engine::best(const Row& row, const Bar& bar, const Guard
         row.score.data());
   }
   return first_of(
-      row, bar, guards, [](unsigned score, unsigned) { return score; }, [](uint32_t) { return 0u; });
+      row, reserved, guards, [](unsigned score, unsigned) { return score; }, [](uint32_t) { return 0u; });
 }
 
 // The first node with the largest key among those that could serve and are not barred. A key grows with the
 // score, and is largest where there are no replicas.
 template <class Key, class Replicas>
-std::optional<uint32_t> Engine::first_of(const Row& row, const Bar& bar, const Guards* guards, Key key,
-                                         Replicas replicas) const {
+std::optional<uint32_t> Engine::first_of(const Row& row, const ReservedCapacity& reserved,
+                                         const Guards* guards, Key key, Replicas replicas) const {
   unsigned high = 0;
   std::optional<uint32_t> found;
   for (size_t block = 0; block < row.block.size(); ++block) {
@@ -189,8 +191,9 @@ std::optional<uint32_t> Engine::first_of(const Row& row, const Bar& bar, const G
     for (size_t i = block * block_size; i < (block + 1) * block_size; ++i) {
       const auto n = static_cast<uint32_t>(i);
       if (row.score[n] == 0 || key(row.score[n], replicas(n)) <= high) continue;
-      if (guards != nullptr && ((row.harm[n] & bar.slots) != 0 || (guards->kept(n) & bar.kept) != 0 ||
-                                (bar.models >> fleet_.node(n).model & 1) != 0))
+      if (guards != nullptr &&
+          ((row.slots_lost[n] & reserved.slots) != 0 || (guards->kept(n) & reserved.kept) != 0 ||
+           (reserved.models >> fleet_.node(n).model & 1) != 0))
         continue;
       high = key(row.score[n], replicas(n));
       found = n;
@@ -201,11 +204,11 @@ std::optional<uint32_t> Engine::first_of(const Row& row, const Bar& bar, const G
 
 // The node instead of `found` where the fewest of the application's replicas stand: among all, where the
 // policy parts replicas, else among those that are its choice as well.
-uint32_t Engine::apart(const Row& row, const Bar& bar, const Guards* guards, uint32_t found,
+uint32_t Engine::apart(const Row& row, const ReservedCapacity& reserved, const Guards* guards, uint32_t found,
                        Application application) {
   const auto& standing = replicas_[application];
   if (standing.empty()) return found;
-  if (!scoring_->parts() && std::ranges::find(standing, found, &Replica::node) == standing.end())
+  if (!scoring_->spreads_replicas() && std::ranges::find(standing, found, &Replica::node) == standing.end())
     return found;
   constexpr unsigned most = 255;
   if (count_.size() < fleet_.nodes()) count_.resize(fleet_.nodes());
@@ -214,15 +217,15 @@ uint32_t Engine::apart(const Row& row, const Bar& bar, const Guards* guards, uin
   const auto few = [&](uint32_t n) { return unsigned{count_[n]}; };
   const auto by_replicas = [](unsigned score, unsigned count) { return (most - count) << 8 | score; };
   const auto by_score = [](unsigned score, unsigned count) { return score << 8 | (most - count); };
-  const auto other = scoring_->parts() ? first_of(row, bar, guards, by_replicas, few)
-                                       : first_of(row, bar, guards, by_score, few);
+  const auto other = scoring_->spreads_replicas() ? first_of(row, reserved, guards, by_replicas, few)
+                                                  : first_of(row, reserved, guards, by_score, few);
   for (const Replica& r : standing) count_[r.node] = 0;
   return other.value_or(found);
 }
 
 // Which devices of node n, of the fitting ones: those with the fewest replicas where the policy parts them;
 // else instead of a device with one another in the same state.
-Score Engine::scored(uint32_t n, const Ask& ask, DeviceSet fit, Application application) const {
+Score Engine::scored(uint32_t n, const RequestShape& shape, DeviceSet fit, Application application) const {
   std::array<unsigned, max_node_devices> count{};
   unsigned most = 0;
   for (const Replica& r : replicas_[application])
@@ -235,12 +238,12 @@ Score Engine::scored(uint32_t n, const Ask& ask, DeviceSet fit, Application appl
       if (holds(static_cast<unsigned>(std::countr_zero(s)))) out |= s & -s;
     return out;
   };
-  if (most != 0 && scoring_->parts())
+  if (most != 0 && scoring_->spreads_replicas())
     for (unsigned allowed = 0; allowed < most; ++allowed) {
       const DeviceSet few = with([&](unsigned i) { return count[i] <= allowed; });
-      if (std::popcount(few) >= ask.devices) return scoring_->score(fleet_, n, ask, few);
+      if (std::popcount(few) >= shape.devices) return scoring_->score(fleet_, n, shape, few);
     }
-  Score score = scoring_->score(fleet_, n, ask, fit);
+  Score score = scoring_->score(fleet_, n, shape, fit);
   if (most == 0) return score;
   const auto devices = fleet_.devices(n);
   for (DeviceSet s = score.devices; s != 0; s &= s - 1) {
@@ -261,76 +264,79 @@ Application Engine::application(std::string_view name) {
   return entry->second;
 }
 
-std::optional<Spot> Engine::find(Kind k, Application application) {
+std::optional<Assignment> Engine::find(RequestClass k, Application application) {
   look_around();
   make_room(k);
-  Row& row = kinds_[k];
+  Row& row = classes_[k];
   update(row);
-  Guards::Bars bars;
+  Guards::Reservations reservations;
   Guards* guards = scoring_->guards();
   if (guards != nullptr) guards->settle(fleet_);
-  unsigned standing = guards == nullptr ? 0 : guards->bars(fleet_, row.ask, bars);
+  unsigned standing = guards == nullptr ? 0 : guards->reservations(fleet_, row.shape, reservations);
   std::optional<uint32_t> found;
-  Bar bar;
+  ReservedCapacity reserved;
   for (;; --standing) {
-    bar = {};
+    reserved = {};
     for (unsigned i = 0; i < standing; ++i)
-      bar.models |= bars[i].models, bar.slots |= bars[i].slots, bar.kept |= bars[i].kept;
-    found = best(row, bar, guards);
+      reserved.models |= reservations[i].models, reserved.slots |= reservations[i].slots,
+          reserved.kept |= reservations[i].kept;
+    found = best(row, reserved, guards);
     if (found || standing == 0) break;
   }
   if (!found) return std::nullopt;
-  const uint32_t n = apart(row, bar, guards, *found, application);
+  const uint32_t n = apart(row, reserved, guards, *found, application);
 
-  const DeviceSet fit = *fitting(fleet_, n, row.ask);
-  Score score = scored(n, row.ask, fit, application);
+  const DeviceSet fit = *fitting(fleet_, n, row.shape);
+  Score score = scored(n, row.shape, fit, application);
   // Which node is the policy's choice; which of its devices, theirs who must talk to each other.
-  if (row.ask.devices > 1)
+  if (row.shape.devices > 1)
     if (const Topology* links = fleet_.topology(n))
-      score.devices = links->choose(fit, row.ask.devices, score.devices);
-  Spot spot{n, score.devices, {}};
+      score.devices = links->choose(fit, row.shape.devices, score.devices);
+  Assignment assignment{n, score.devices, {}};
   const auto devices = fleet_.devices(n);
   bool first = true;
   for (DeviceSet set = score.devices; set != 0; set &= set - 1, first = false) {
-    const Bytes needed = need(row.ask, devices[static_cast<unsigned>(std::countr_zero(set))]);
-    spot.memory = first ? needed : std::min(spot.memory, needed);
+    const Bytes needed = need(row.shape, devices[static_cast<unsigned>(std::countr_zero(set))]);
+    assignment.memory = first ? needed : std::min(assignment.memory, needed);
   }
-  return spot;
+  return assignment;
 }
 
-std::optional<Spot> Engine::place(Kind k, Application application) {
-  learn(kinds_[k].ask);
-  const auto spot = find(k, application);
-  if (spot) take(k, *spot, application);
-  return spot;
+std::optional<Assignment> Engine::place(RequestClass k, Application application) {
+  learn(classes_[k].shape);
+  const auto assignment = find(k, application);
+  if (assignment) take(k, *assignment, application);
+  return assignment;
 }
 
-void Engine::take(Kind k, const Spot& spot, Application application) {
-  fleet_.take(kinds_[k].ask, spot);
-  stands(application, spot);
-  if (Guards* guards = scoring_->guards()) guards->stands(fleet_, kinds_[k].ask, spot.node);
+void Engine::take(RequestClass k, const Assignment& assignment, Application application) {
+  fleet_.take(classes_[k].shape, assignment);
+  add_placed(application, assignment);
+  if (Guards* guards = scoring_->guards()) guards->add_placed(fleet_, classes_[k].shape, assignment.node);
 }
 
-void Engine::release(Kind k, const Spot& spot, Application application) {
-  fleet_.give(kinds_[k].ask, spot);
+void Engine::release(RequestClass k, const Assignment& assignment, Application application) {
+  fleet_.give(classes_[k].shape, assignment);
   if (application != no_application) {
     auto& standing = replicas_[application];
-    const auto gone = std::ranges::find_if(
-        standing, [&](const Replica& r) { return r.node == spot.node && r.devices == spot.devices; });
+    const auto gone = std::ranges::find_if(standing, [&](const Replica& r) {
+      return r.node == assignment.node && r.devices == assignment.devices;
+    });
     if (gone != standing.end()) *gone = standing.back(), standing.pop_back();
   }
-  if (Guards* guards = scoring_->guards()) guards->left(kinds_[k].ask, spot.node);
+  if (Guards* guards = scoring_->guards()) guards->remove_placed(classes_[k].shape, assignment.node);
 }
 
-void Engine::stands(Application application, const Spot& spot) {
-  if (application != no_application) replicas_[application].push_back({spot.node, spot.devices});
+void Engine::add_placed(Application application, const Assignment& assignment) {
+  if (application != no_application) replicas_[application].push_back({assignment.node, assignment.devices});
 }
 
 size_t Engine::bytes_per_node() const {
   if (fleet_.nodes() == 0) return 0;
   size_t bytes =
       fleet_.nodes() * (sizeof(NodeState) + sizeof(uint64_t)) + fleet_.devices() * sizeof(DeviceState);
-  for (const Row& row : kinds_) bytes += row.score.capacity() + row.block.capacity() + row.harm.capacity();
+  for (const Row& row : classes_)
+    bytes += row.score.capacity() + row.block.capacity() + row.slots_lost.capacity();
   if (const Guards* guards = scoring_->guards()) bytes += guards->bytes();
   return bytes / fleet_.nodes();
 }

@@ -13,8 +13,8 @@ constexpr Strategy all[] = {Strategy::binpack,  Strategy::spread, Strategy::firs
                             Strategy::best_fit, Strategy::fgd,    Strategy::fgd_scarcity,
                             Strategy::lookahead};
 
-Ask asking(unsigned devices, uint32_t share, Bytes memory = {}, Models models = any_model) {
-  Ask a;
+RequestShape asking(unsigned devices, uint32_t share, Bytes memory = {}, Models models = any_model) {
+  RequestShape a;
   a.devices = static_cast<uint8_t>(devices);
   a.share = {share};
   a.memory = memory;
@@ -34,18 +34,19 @@ void add(Fleet& fleet, unsigned model, unsigned devices, Bytes each = 16_GiB, ui
 }
 
 // A dozen kinds as they come to a mixed cluster of three models.
-Workload mixture() {
-  Workload w;
-  for (const auto& [ask, parts] : std::vector<std::pair<Ask, int64_t>>{{asking(1, 10000, 8_GiB), 300},
-                                                                       {asking(1, 5000, 4_GiB), 200},
-                                                                       {asking(1, 2500, 12_GiB), 150},
-                                                                       {asking(1, 4600, 2_GiB, 0b001), 100},
-                                                                       {asking(1, 1000, 1_GiB), 100},
-                                                                       {asking(2, 10000, 16_GiB), 60},
-                                                                       {asking(2, 3000, 3_GiB), 40},
-                                                                       {asking(8, 10000, 16_GiB, 0b110), 20},
-                                                                       {asking(0, 0), 30}})
-    w.push_back({ask, certain / 1000 * parts});
+WorkloadModel mixture() {
+  WorkloadModel w;
+  for (const auto& [shape, parts] :
+       std::vector<std::pair<RequestShape, int64_t>>{{asking(1, 10000, 8_GiB), 300},
+                                                     {asking(1, 5000, 4_GiB), 200},
+                                                     {asking(1, 2500, 12_GiB), 150},
+                                                     {asking(1, 4600, 2_GiB, 0b001), 100},
+                                                     {asking(1, 1000, 1_GiB), 100},
+                                                     {asking(2, 10000, 16_GiB), 60},
+                                                     {asking(2, 3000, 3_GiB), 40},
+                                                     {asking(8, 10000, 16_GiB, 0b110), 20},
+                                                     {asking(0, 0), 30}})
+    w.push_back({shape, certain / 1000 * parts});
   return w;
 }
 
@@ -61,9 +62,9 @@ TEST(Engine, what_it_remembers_is_what_it_would_find_afresh) {
     std::mt19937 dice(7);
     Engine engine(strategy);
     add_mixed(engine.fleet(), dice, 90);
-    const Workload workload = mixture();
-    engine.expect(workload);
-    std::vector<std::pair<Kind, Spot>> standing;
+    const WorkloadModel workload = mixture();
+    engine.set_workload_model(workload);
+    std::vector<std::pair<RequestClass, Assignment>> standing;
     for (int round = 0; round < 1500; ++round) {
       const unsigned what = dice() % 16;
       if (what < 5 && !standing.empty()) {
@@ -77,15 +78,15 @@ TEST(Engine, what_it_remembers_is_what_it_would_find_afresh) {
         engine.fleet().set_up(n, !engine.fleet().node(n).up);
         continue;
       }
-      const Kind kind = engine.kind(workload[dice() % workload.size()].ask);
-      const auto remembered = engine.find(kind);
+      const RequestClass request_class = engine.request_class(workload[dice() % workload.size()].shape);
+      const auto remembered = engine.find(request_class);
       if (round % 25 == 0) {
-        engine.expect(workload);  // Everything that was remembered is void now.
-        ASSERT_EQ(engine.find(kind), remembered) << text(strategy) << " in round " << round;
+        engine.set_workload_model(workload);  // Everything that was remembered is void now.
+        ASSERT_EQ(engine.find(request_class), remembered) << text(strategy) << " in round " << round;
       }
-      const auto placed = engine.place(kind);
+      const auto placed = engine.place(request_class);
       ASSERT_EQ(placed, remembered);
-      if (placed) standing.emplace_back(kind, *placed);
+      if (placed) standing.emplace_back(request_class, *placed);
     }
     EXPECT_GT(standing.size(), 100u) << text(strategy);
   }
@@ -96,16 +97,16 @@ TEST(Engine, never_gives_more_than_there_is_and_gets_all_of_it_back) {
     std::mt19937 dice(11);
     Engine engine(strategy);
     add_mixed(engine.fleet(), dice, 40);
-    const Workload workload = mixture();
-    engine.expect(workload);
+    const WorkloadModel workload = mixture();
+    engine.set_workload_model(workload);
     const uint64_t free_before = engine.fleet().free_share();
-    std::vector<std::pair<Kind, Spot>> standing;
+    std::vector<std::pair<RequestClass, Assignment>> standing;
     for (int i = 0; i < 2000; ++i) {
-      const Kind kind = engine.kind(workload[dice() % workload.size()].ask);
-      const auto spot = engine.place(kind);
-      if (!spot) continue;
-      ASSERT_EQ(std::popcount(spot->devices), engine.ask(kind).devices);
-      standing.emplace_back(kind, *spot);
+      const RequestClass request_class = engine.request_class(workload[dice() % workload.size()].shape);
+      const auto assignment = engine.place(request_class);
+      if (!assignment) continue;
+      ASSERT_EQ(std::popcount(assignment->devices), engine.shape(request_class).devices);
+      standing.emplace_back(request_class, *assignment);
     }
     for (uint32_t n = 0; n < engine.fleet().nodes(); ++n) {
       EXPECT_LE(engine.fleet().node(n).cpu_free, 96'000u);  // Unsigned: below zero would be huge.
@@ -114,7 +115,7 @@ TEST(Engine, never_gives_more_than_there_is_and_gets_all_of_it_back) {
         EXPECT_LE(c.free_share, whole_device);
       }
     }
-    for (const auto& [kind, spot] : standing) engine.release(kind, spot);
+    for (const auto& [request_class, assignment] : standing) engine.release(request_class, assignment);
     EXPECT_EQ(engine.fleet().free_share(), free_before);
     for (uint32_t n = 0; n < engine.fleet().nodes(); ++n)
       for (const DeviceState& c : engine.fleet().devices(n)) EXPECT_EQ(c.free, c.usable);
@@ -126,15 +127,15 @@ TEST(Engine, the_first_node_is_taken_among_equals) {
     Engine engine(strategy);
     for (int i = 0; i < 200; ++i) add(engine.fleet(), 0, 4);
     engine.fleet().set_up(0, false);
-    EXPECT_EQ(engine.find(engine.kind(asking(1, 5000)))->node, 1u) << text(strategy);
+    EXPECT_EQ(engine.find(engine.request_class(asking(1, 5000)))->node, 1u) << text(strategy);
   }
 }
 
 TEST(Engine, a_journal_that_overflowed_is_not_believed) {
   Engine engine(Strategy::binpack);
   for (int i = 0; i < 3; ++i) add(engine.fleet(), 0, 1);
-  const Kind half = engine.kind(asking(1, 5000));
-  const Kind whole = engine.kind(asking(1, 10000));
+  const RequestClass half = engine.request_class(asking(1, 5000));
+  const RequestClass whole = engine.request_class(asking(1, 10000));
   ASSERT_TRUE(engine.find(whole));
   for (int i = 0; i < 1000; ++i) engine.release(half, *engine.place(half));
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(engine.place(half));
@@ -147,15 +148,15 @@ TEST(Engine, more_kinds_than_are_remembered_take_no_more_memory_and_get_the_same
     Engine engine(strategy);
     std::mt19937 nodes(9);
     add_mixed(engine.fleet(), nodes, 192);
-    engine.expect(mixture());
-    std::vector<std::pair<Kind, Spot>> standing;
+    engine.set_workload_model(mixture());
+    std::vector<std::pair<RequestClass, Assignment>> standing;
     for (int round = 0; round < 4'000; ++round) {
-      Ask ask = asking(1, 500 + dice() % 1'000);  // Of a thousand kinds.
-      ask.cpu_milli = 100;
-      const Kind kind = engine.kind(ask);
-      const auto spot = engine.place(kind);
-      ASSERT_TRUE(spot);
-      standing.emplace_back(kind, *spot);
+      RequestShape shape = asking(1, 500 + dice() % 1'000);  // Of a thousand kinds.
+      shape.cpu_milli = 100;
+      const RequestClass request_class = engine.request_class(shape);
+      const auto assignment = engine.place(request_class);
+      ASSERT_TRUE(assignment);
+      standing.emplace_back(request_class, *assignment);
       if (standing.size() > 300) {
         std::swap(standing[dice() % standing.size()], standing.back());
         engine.release(standing.back().first, standing.back().second);
@@ -165,23 +166,23 @@ TEST(Engine, more_kinds_than_are_remembered_take_no_more_memory_and_get_the_same
       Engine fresh(strategy);
       std::mt19937 again(9);
       add_mixed(fresh.fleet(), again, 192);
-      fresh.expect(mixture());
-      for (const auto& [k, s] : standing) fresh.take(fresh.kind(engine.ask(k)), s);
-      EXPECT_EQ(engine.find(kind), fresh.find(fresh.kind(ask)));
+      fresh.set_workload_model(mixture());
+      for (const auto& [k, s] : standing) fresh.take(fresh.request_class(engine.shape(k)), s);
+      EXPECT_EQ(engine.find(request_class), fresh.find(fresh.request_class(shape)));
     }
-    EXPECT_GT(engine.kinds(), 900u);
+    EXPECT_GT(engine.classes(), 900u);
     EXPECT_LE(engine.bytes_per_node(), 1024u);  // A thousand kinds would take 2,000 of scores alone.
   }
 }
 
 TEST(Engine, a_guard_keeps_the_last_slots_for_those_who_are_expected) {
-  Workload workload;
+  WorkloadModel workload;
   workload.push_back({asking(1, 5000), certain / 2});
   workload.push_back({asking(4, 10000), certain / 2});
   Engine engine(Strategy::fgd_scarcity);
   for (int i = 0; i < 2; ++i) add(engine.fleet(), 0, 4);
-  engine.expect(workload);
-  const Kind half = engine.kind(asking(1, 5000));
+  engine.set_workload_model(workload);
+  const RequestClass half = engine.request_class(asking(1, 5000));
   const auto first = engine.place(half);
   ASSERT_TRUE(first);
   const auto second = engine.place(half);
@@ -192,14 +193,14 @@ TEST(Engine, a_guard_keeps_the_last_slots_for_those_who_are_expected) {
 }
 
 TEST(Engine, what_only_one_model_can_serve_is_kept_for_those_bound_to_it) {
-  Workload workload;
+  WorkloadModel workload;
   workload.push_back({asking(1, 10000, {}, 0b01), certain / 2});
   workload.push_back({asking(1, 10000), certain / 2});
   Engine engine(Strategy::fgd_scarcity);
   add(engine.fleet(), 0, 4);  // First in order: whoever does not care would go here.
   add(engine.fleet(), 1, 4);
-  engine.expect(workload);
-  const Kind any = engine.kind(asking(1, 10000));
+  engine.set_workload_model(workload);
+  const RequestClass any = engine.request_class(asking(1, 10000));
   for (int i = 0; i < 4; ++i) EXPECT_EQ(engine.place(any)->node, 1u);
   EXPECT_EQ(engine.place(any)->node, 0u) << "refusing would help nobody";
 }
@@ -207,37 +208,37 @@ TEST(Engine, what_only_one_model_can_serve_is_kept_for_those_bound_to_it) {
 TEST(Rules, each_refuses_by_its_name_and_only_for_its_cause) {
   struct Row {
     const char* name;
-    void (*spoil)(NodeState&, DeviceState&, Ask&);
+    void (*spoil)(NodeState&, DeviceState&, RequestShape&);
   };
   const Row rows[] = {
-      {"down", [](NodeState& n, DeviceState&, Ask&) { n.up = false; }},
-      {"other model", [](NodeState&, DeviceState&, Ask& a) { a.models = 0b10; }},
+      {"down", [](NodeState& n, DeviceState&, RequestShape&) { n.up = false; }},
+      {"other model", [](NodeState&, DeviceState&, RequestShape& a) { a.models = 0b10; }},
       {"other policy",
-       [](NodeState& n, DeviceState&, Ask& a) {
+       [](NodeState& n, DeviceState&, RequestShape& a) {
          n.policy = static_cast<uint8_t>(Policy::native_burst_share);
          a.policy = static_cast<uint8_t>(Policy::fixed_share);
        }},
-      {"no isolation", [](NodeState& n, DeviceState&, Ask&) { n.isolates = false; }},
-      {"too few devices", [](NodeState&, DeviceState&, Ask& a) { a.devices = 2; }},
-      {"cpu", [](NodeState& n, DeviceState&, Ask&) { n.cpu_free = 999; }},
-      {"host memory", [](NodeState&, DeviceState&, Ask& a) { a.host_memory = 257_GiB; }},
-      {"other device", [](NodeState&, DeviceState&, Ask& a) { a.only = 7; }},
-      {"unhealthy", [](NodeState&, DeviceState& c, Ask&) { c.sick = true; }},
-      {"MIG mode", [](NodeState&, DeviceState& c, Ask&) { c.partitioned = true; }},
+      {"no isolation", [](NodeState& n, DeviceState&, RequestShape&) { n.isolates = false; }},
+      {"too few devices", [](NodeState&, DeviceState&, RequestShape& a) { a.devices = 2; }},
+      {"cpu", [](NodeState& n, DeviceState&, RequestShape&) { n.cpu_free = 999; }},
+      {"host memory", [](NodeState&, DeviceState&, RequestShape& a) { a.host_memory = 257_GiB; }},
+      {"other device", [](NodeState&, DeviceState&, RequestShape& a) { a.only = 7; }},
+      {"unhealthy", [](NodeState&, DeviceState& c, RequestShape&) { c.sick = true; }},
+      {"MIG mode", [](NodeState&, DeviceState& c, RequestShape&) { c.partitioned = true; }},
       {"policy",
-       [](NodeState&, DeviceState& c, Ask& a) {
+       [](NodeState&, DeviceState& c, RequestShape& a) {
          c.policy = static_cast<uint8_t>(Policy::fixed_share);
          a.policy = static_cast<uint8_t>(Policy::guaranteed_burst_share);
        }},
-      {"no share", [](NodeState&, DeviceState& c, Ask& a) { c.shared_out = a.best_effort = true; }},
-      {"too small", [](NodeState&, DeviceState&, Ask& a) { a.memory = 17_GiB; }},
-      {"less than a context", [](NodeState&, DeviceState& c, Ask&) { c.context = 2_GiB; }},
-      {"no migration", [](NodeState&, DeviceState&, Ask& a) { a.spill = 1_GiB; }},
-      {"held whole", [](NodeState&, DeviceState& c, Ask&) { c.exclusive = true; }},
-      {"shared", [](NodeState&, DeviceState& c, Ask& a) { c.slices = 1, a.exclusive = true; }},
-      {"16 slices", [](NodeState&, DeviceState& c, Ask&) { c.isolated = 16; }},
-      {"memory", [](NodeState&, DeviceState& c, Ask&) { c.free = 1023_MiB; }},
-      {"compute", [](NodeState&, DeviceState& c, Ask&) { c.free_share = {2999}; }},
+      {"no share", [](NodeState&, DeviceState& c, RequestShape& a) { c.shared_out = a.best_effort = true; }},
+      {"too small", [](NodeState&, DeviceState&, RequestShape& a) { a.memory = 17_GiB; }},
+      {"less than a context", [](NodeState&, DeviceState& c, RequestShape&) { c.context = 2_GiB; }},
+      {"no migration", [](NodeState&, DeviceState&, RequestShape& a) { a.spill = 1_GiB; }},
+      {"held whole", [](NodeState&, DeviceState& c, RequestShape&) { c.exclusive = true; }},
+      {"shared", [](NodeState&, DeviceState& c, RequestShape& a) { c.slices = 1, a.exclusive = true; }},
+      {"16 slices", [](NodeState&, DeviceState& c, RequestShape&) { c.isolated = 16; }},
+      {"memory", [](NodeState&, DeviceState& c, RequestShape&) { c.free = 1023_MiB; }},
+      {"compute", [](NodeState&, DeviceState& c, RequestShape&) { c.free_share = {2999}; }},
   };
   EXPECT_EQ(std::size(rows), node_rules().size() + device_rules().size())
       << "a rule without a row here is not tested";
@@ -247,22 +248,22 @@ TEST(Rules, each_refuses_by_its_name_and_only_for_its_cause) {
     node.host_free = 256_GiB;
     DeviceState device;
     device.usable = device.free = 16_GiB;
-    Ask ask = asking(1, 3000, 1_GiB);
+    RequestShape shape = asking(1, 3000, 1_GiB);
     const auto broken = [&]() -> std::string_view {
       Fleet fleet;
       node.model = static_cast<uint8_t>(*fleet.model("A10"));
       fleet.add(node, std::vector{device});
-      if (fitting(fleet, 0, ask)) return "none";
+      if (fitting(fleet, 0, shape)) return "none";
       for (const NodeRule& r : node_rules())
-        if (!r.holds(fleet.node(0), ask))
-          return r.otherwise(fleet, fleet.node(0), ask).empty() ? "silent" : r.name;
+        if (!r.holds(fleet.node(0), shape))
+          return r.otherwise(fleet, fleet.node(0), shape).empty() ? "silent" : r.name;
       for (const DeviceRule& r : device_rules())
-        if (!r.holds(device, 0, ask))
-          return r.otherwise(device, ask, {"broken", "it"}).empty() ? "silent" : r.name;
+        if (!r.holds(device, 0, shape))
+          return r.otherwise(device, shape, {"broken", "it"}).empty() ? "silent" : r.name;
       return "unknown";
     };
     ASSERT_EQ(broken(), "none");
-    row.spoil(node, device, ask);
+    row.spoil(node, device, shape);
     EXPECT_EQ(broken(), row.name);
   }
 }
@@ -277,7 +278,7 @@ TEST(Rules, a_request_becomes_what_the_fleet_counts) {
   r.models = {"A10", "H100"};
   r.cpu_milli = 4000;
   r.host_memory = 3_GiB;
-  const Ask a = ask_of(r, fleet);
+  const RequestShape a = shape_of(r, fleet);
   EXPECT_EQ(a.memory, 4_GiB);
   EXPECT_EQ(a.devices, 2);
   EXPECT_EQ(a.share, Share{2500});

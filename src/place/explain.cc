@@ -11,17 +11,17 @@ namespace {
 
 // The rule under which a node that cannot serve is counted: its own first broken one, else that of the device
 // that comes furthest down the table among those that are refused.
-size_t broken_rule(const Fleet& fleet, uint32_t n, const Ask& ask) {
+size_t broken_rule(const Fleet& fleet, uint32_t n, const RequestShape& shape) {
   const NodeState& node = fleet.node(n);
   const auto of_node = node_rules();
   for (size_t row = 0; row < of_node.size(); ++row)
-    if (!of_node[row].holds(node, ask)) return row;
+    if (!of_node[row].holds(node, shape)) return row;
   const auto of_device = device_rules();
   size_t furthest = 0;
   const auto devices = fleet.devices(n);
   for (unsigned i = 0; i < devices.size(); ++i)
     for (size_t row = 0; row < of_device.size(); ++row)
-      if (!of_device[row].holds(devices[i], node.first + i, ask)) {
+      if (!of_device[row].holds(devices[i], node.first + i, shape)) {
         furthest = std::max(furthest, row);
         break;
       }
@@ -36,7 +36,8 @@ std::string_view rule_name(size_t row) {
 // The most of `amount` that one node has on as many devices as are asked for, where `less` would fit; which
 // node.
 template <class Amount>
-std::optional<std::pair<uint32_t, uint64_t>> most(const Fleet& fleet, const Ask& less, Amount amount) {
+std::optional<std::pair<uint32_t, uint64_t>> most(const Fleet& fleet, const RequestShape& less,
+                                                  Amount amount) {
   std::optional<std::pair<uint32_t, uint64_t>> best;
   for (uint32_t n = 0; n < fleet.nodes(); ++n) {
     const auto fit = fitting(fleet, n, less);
@@ -54,15 +55,15 @@ std::optional<std::pair<uint32_t, uint64_t>> most(const Fleet& fleet, const Ask&
 
 }  // namespace
 
-Refusal explain(const Fleet& fleet, const Ask& ask) {
+Refusal explain(const Fleet& fleet, const RequestShape& shape) {
   Refusal out;
   out.nodes = fleet.nodes();
   std::vector<uint32_t> counts(node_rules().size() + device_rules().size());
   for (uint32_t n = 0; n < fleet.nodes(); ++n) {
-    if (fitting(fleet, n, ask))
+    if (fitting(fleet, n, shape))
       ++out.serving;
     else
-      ++counts[broken_rule(fleet, n, ask)];
+      ++counts[broken_rule(fleet, n, shape)];
   }
   for (size_t row = 0; row < counts.size(); ++row)
     if (counts[row] != 0) out.counts.push_back({rule_name(row), counts[row]});
@@ -74,8 +75,8 @@ Refusal explain(const Fleet& fleet, const Ask& ask) {
   if (out.serving != 0) return out;
   const auto advise = [&](const std::string& what) { out.advice += out.advice.empty() ? what : "; " + what; };
 
-  if (ask.devices != 0 && !ask.exclusive && ask.memory.count != 0) {
-    Ask less = ask;
+  if (shape.devices != 0 && !shape.exclusive && shape.memory.count != 0) {
+    RequestShape less = shape;
     less.memory = smallest_memory;
     less.isolated = false;  // Contexts and the number of slices are looked at below, with the real size.
     const auto free_memory = [](const DeviceState& c) { return c.free.count; };
@@ -83,19 +84,20 @@ Refusal explain(const Fleet& fleet, const Ask& ask) {
       less.share = {};
       // More may be free on a device whose compute is taken: a reader sees that figure beside ours.
       const bool more_elsewhere = most(fleet, less, free_memory)->second > piece->second;
-      less = ask;
-      less.memory = {std::min(piece->second, ask.memory.count) & ~((uint64_t{1} << 20) - 1)};
-      if (less.memory >= smallest_memory && less.memory < ask.memory && fitting(fleet, piece->first, less)) {
+      less = shape;
+      less.memory = {std::min(piece->second, shape.memory.count) & ~((uint64_t{1} << 20) - 1)};
+      if (less.memory >= smallest_memory && less.memory < shape.memory &&
+          fitting(fleet, piece->first, less)) {
         out.nearest.push_back({piece->first, less.memory, {}, {}});
         advise(fmt::format("the largest free piece{} is {}: with {} less{} it would fit",
                            more_elsewhere ? " with so much compute beside it" : "", text(less.memory).c_str(),
-                           text(minus(ask.memory, less.memory)).c_str(),
-                           ask.devices > 1 ? " on each device" : ""));
+                           text(minus(shape.memory, less.memory)).c_str(),
+                           shape.devices > 1 ? " on each device" : ""));
       }
     }
   }
-  if (ask.devices != 0 && !ask.exclusive && ask.share.basis_points != 0) {
-    Ask less = ask;
+  if (shape.devices != 0 && !shape.exclusive && shape.share.basis_points != 0) {
+    RequestShape less = shape;
     less.share = {};
     if (const auto part = most(fleet, less, [](const DeviceState& c) { return c.free_share.basis_points; });
         part && part->second != 0) {
@@ -104,8 +106,8 @@ Refusal explain(const Fleet& fleet, const Ask& ask) {
       advise(fmt::format("with at most {} of the compute it would fit", text(share).c_str()));
     }
   }
-  if (ask.cpu_milli != 0) {
-    Ask less = ask;
+  if (shape.cpu_milli != 0) {
+    RequestShape less = shape;
     less.cpu_milli = 0;
     std::optional<uint32_t> best;
     for (uint32_t n = 0; n < fleet.nodes(); ++n)

@@ -31,6 +31,6 @@ struct Refusal {
   std::string sentence;
 };
 
-Refusal explain(const Fleet&, const Ask&);
+Refusal explain(const Fleet&, const RequestShape&);
 
 }  // namespace carve::place

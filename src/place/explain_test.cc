@@ -27,8 +27,8 @@ DeviceState device(Bytes free, uint32_t share = 10000) {
   return c;
 }
 
-Ask asking(Bytes memory, uint32_t share = 0, unsigned devices = 1) {
-  Ask a;
+RequestShape asking(Bytes memory, uint32_t share = 0, unsigned devices = 1) {
+  RequestShape a;
   a.memory = memory;
   a.share = {share};
   a.devices = static_cast<uint8_t>(devices);
@@ -40,10 +40,10 @@ TEST(Explain, counts_each_node_once_and_says_what_would_fit) {
   for (int i = 0; i < 8; ++i) add(fleet, "T4", {device(48_GiB)});
   for (int i = 0; i < 3; ++i) add(fleet, "A10", {device(6_GiB), device(2_GiB)});
   add(fleet, "A10", {device(48_GiB)}, 500);
-  Ask ask = asking(8_GiB);
-  ask.models = 0b10;
-  ask.cpu_milli = 1000;
-  const Refusal refusal = explain(fleet, ask);
+  RequestShape shape = asking(8_GiB);
+  shape.models = 0b10;
+  shape.cpu_milli = 1000;
+  const Refusal refusal = explain(fleet, shape);
   EXPECT_EQ(
       refusal.sentence,
       "0/12 nodes can serve: 8 other model, 3 memory, 1 cpu; the largest free piece is 6 GiB: with 2 GiB "
@@ -95,11 +95,12 @@ TEST(Explain, what_it_says_would_fit_does) {
       }
       add(fleet, dice() % 2 ? "A10" : "T4", devices, dice() % 8 * 1000);
     }
-    Ask ask = asking(Bytes{(uint64_t{dice() % 48} << 30) + (1 << 20)}, dice() % 11 * 1000, dice() % 3 + 1);
-    ask.cpu_milli = dice() % 8 * 1000;
-    const Refusal refusal = explain(fleet, ask);
+    RequestShape shape =
+        asking(Bytes{(uint64_t{dice() % 48} << 30) + (1 << 20)}, dice() % 11 * 1000, dice() % 3 + 1);
+    shape.cpu_milli = dice() % 8 * 1000;
+    const Refusal refusal = explain(fleet, shape);
     for (const auto& nearest : refusal.nearest) {
-      Ask less = ask;
+      RequestShape less = shape;
       if (nearest.memory) less.memory = *nearest.memory;
       if (nearest.share) less.share = *nearest.share;
       if (nearest.cpu) less.cpu_milli = *nearest.cpu;
@@ -116,22 +117,24 @@ TEST(Migration, the_cheapest_single_move_makes_room_and_nothing_is_done_unasked)
   for (int round = 0; round < 200; ++round) {
     Engine engine(Strategy::spread);
     for (int n = 0; n < 4; ++n) add(engine.fleet(), "A10", {device(48_GiB), device(48_GiB)});
-    std::vector<Standing> standing;
+    std::vector<PlacedRequest> standing;
     const Application web = engine.application("web");
     for (int i = 0; i < 16; ++i) {
-      const Kind kind = engine.kind(asking(Bytes{uint64_t{dice() % 16 + 4} << 30}, 1000));
+      const RequestClass request_class =
+          engine.request_class(asking(Bytes{uint64_t{dice() % 16 + 4} << 30}, 1000));
       const Application app = dice() % 2 == 0 ? web : no_application;
-      if (const auto spot = engine.place(kind, app)) standing.push_back({kind, *spot, app});
+      if (const auto assignment = engine.place(request_class, app))
+        standing.push_back({request_class, *assignment, app});
     }
-    const Kind wanted = engine.kind(asking(Bytes{uint64_t{dice() % 24 + 16} << 30}, 2000));
+    const RequestClass wanted = engine.request_class(asking(Bytes{uint64_t{dice() % 24 + 16} << 30}, 2000));
     const auto repair = propose_migration(engine, wanted, standing, web);
     if (!repair) continue;
     ASSERT_FALSE(engine.find(wanted, web)) << "the engine is as it was";
-    const Standing& who = standing[repair->who];
-    engine.release(who.kind, who.spot, who.application);
+    const PlacedRequest& who = standing[repair->who];
+    engine.release(who.request_class, who.assignment, who.application);
     EXPECT_EQ(engine.find(wanted, web), repair->room);
     engine.take(wanted, repair->room, web);
-    EXPECT_EQ(engine.find(who.kind, who.application), repair->to);
+    EXPECT_EQ(engine.find(who.request_class, who.application), repair->to);
     ++repaired;
   }
   EXPECT_GT(repaired, 20);
@@ -141,21 +144,21 @@ TEST(Migration, the_cheapest_single_move_makes_room_and_nothing_is_done_unasked)
 TEST(Migration, replicas_stay_apart) {
   Engine engine(Strategy::spread);
   for (const char* model : {"A10", "T4", "A10"}) add(engine.fleet(), model, {device(16_GiB)});
-  const Kind first = engine.kind(asking(2_GiB, 1000));
-  const Kind second = engine.kind(asking(6_GiB, 1000));
-  const Kind other = engine.kind(asking(4_GiB, 1000));
-  Ask large = asking(12_GiB, 1000);
+  const RequestClass first = engine.request_class(asking(2_GiB, 1000));
+  const RequestClass second = engine.request_class(asking(6_GiB, 1000));
+  const RequestClass other = engine.request_class(asking(4_GiB, 1000));
+  RequestShape large = asking(12_GiB, 1000);
   large.models = Models{1} << *engine.fleet().known_model("T4");
   for (const char* name : {"web", ""}) {
     const Application app = engine.application(name);
-    const std::vector<Standing> standing = {
+    const std::vector<PlacedRequest> standing = {
         {first, {0, 1, 2_GiB}, app}, {second, {1, 1, 6_GiB}, app}, {other, {2, 1, 4_GiB}}};
-    for (const Standing& s : standing) engine.take(s.kind, s.spot, s.application);
-    const auto repair = propose_migration(engine, engine.kind(large), standing);
+    for (const PlacedRequest& s : standing) engine.take(s.request_class, s.assignment, s.application);
+    const auto repair = propose_migration(engine, engine.request_class(large), standing);
     ASSERT_TRUE(repair);
     EXPECT_EQ(repair->who, 1u);
     EXPECT_EQ(repair->to.node, app == no_application ? 0u : 2u);
-    for (const Standing& s : standing) engine.release(s.kind, s.spot, s.application);
+    for (const PlacedRequest& s : standing) engine.release(s.request_class, s.assignment, s.application);
   }
 }
 

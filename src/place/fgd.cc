@@ -12,18 +12,18 @@ namespace {
 
 class Fgd : public Scoring {
  public:
-  Score score(const Fleet& fleet, uint32_t n, const Ask& ask, DeviceSet fitting) const override {
+  Score score(const Fleet& fleet, uint32_t n, const RequestShape& shape, DeviceSet fitting) const override {
     Score best;
-    fragments_.alternatives(fleet, n, ask, fitting, [&](const Fragments::Step& step) {
+    fragments_.alternatives(fleet, n, shape, fitting, [&](const Fragments::Step& step) {
       const auto value = static_cast<uint8_t>(1 + bucket(step.gradient));
       if (value > best.value) best = {value, step.devices};
     });
     return best;
   }
-  void expect(const Fleet& fleet, const Workload& workload) override {
+  void set_workload_model(const Fleet& fleet, const WorkloadModel& workload) override {
     fragments_.build(fleet, typical(without_host_memory(workload)));
   }
-  bool expects() const override { return true; }
+  bool uses_workload_model() const override { return true; }
 
  private:
   Fragments fragments_;

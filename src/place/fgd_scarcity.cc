@@ -12,21 +12,21 @@ namespace {
 
 class FgdScarcity : public Scoring {
  public:
-  Score score(const Fleet& fleet, uint32_t n, const Ask& ask, DeviceSet fitting) const override {
+  Score score(const Fleet& fleet, uint32_t n, const RequestShape& shape, DeviceSet fitting) const override {
     Score best;
-    fragments_.alternatives(fleet, n, ask, fitting, [&](const Fragments::Step& step) {
+    fragments_.alternatives(fleet, n, shape, fitting, [&](const Fragments::Step& step) {
       const auto value = static_cast<uint8_t>(1 + bucket(step.gradient));
       if (value > best.value) best = {value, step.devices};
     });
     return best;
   }
 
-  void expect(const Fleet& fleet, const Workload& workload) override {
-    guards_.expect(fleet, workload);
+  void set_workload_model(const Fleet& fleet, const WorkloadModel& workload) override {
+    guards_.set_workload_model(fleet, workload);
     fragments_.build(fleet, scarce(fleet, without_host_memory(workload)));
   }
-  bool expects() const override { return true; }
-  bool learns() const override { return true; }
+  bool uses_workload_model() const override { return true; }
+  bool learns_workload_model() const override { return true; }
 
   void changed(const Fleet& fleet, uint32_t n) override { guards_.changed(fleet, n); }
   Guards* guards() override { return &guards_; }
@@ -38,12 +38,12 @@ class FgdScarcity : public Scoring {
 
 }  // namespace
 
-Workload scarce(const Fleet& fleet, Workload workload) {
+WorkloadModel scarce(const Fleet& fleet, WorkloadModel workload) {
   for (Type& type : workload) {
-    if (type.ask.devices == 0) continue;
+    if (type.shape.devices == 0) continue;
     uint64_t allowed = 0;
     for (unsigned t = 0; t < fleet.models(); ++t)
-      allowed += (type.ask.models >> t & 1) * fleet.devices_of_model(t);
+      allowed += (type.shape.models >> t & 1) * fleet.devices_of_model(t);
     if (allowed != 0)
       type.weight = static_cast<int64_t>(static_cast<__int128>(type.weight) * fleet.devices() / allowed);
   }

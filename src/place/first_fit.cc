@@ -8,8 +8,8 @@ namespace {
 
 class FirstFit : public Scoring {
  public:
-  Score score(const Fleet&, uint32_t, const Ask& ask, DeviceSet fitting) const override {
-    return {1, lowest(fitting, ask.devices)};
+  Score score(const Fleet&, uint32_t, const RequestShape& shape, DeviceSet fitting) const override {
+    return {1, lowest(fitting, shape.devices)};
   }
 };
 

@@ -50,41 +50,42 @@ void Fleet::changed(uint32_t n) {
   journal_[changes_ & (journal_.size() - 1)] = n;
 }
 
-void Fleet::move(const Ask& ask, const Spot& spot, bool taken) {
-  NodeState& node = nodes_[spot.node];
-  const Share share = ask.exclusive ? whole_device : ask.share;
-  for (DeviceSet set = spot.devices; set != 0; set &= set - 1) {
+void Fleet::move(const RequestShape& shape, const Assignment& assignment, bool taken) {
+  NodeState& node = nodes_[assignment.node];
+  const Share share = shape.exclusive ? whole_device : shape.share;
+  for (DeviceSet set = assignment.devices; set != 0; set &= set - 1) {
     DeviceState& device = devices_[node.first + static_cast<unsigned>(std::countr_zero(set))];
     if (taken) {
-      device.free.count -= spot.memory.count;
+      device.free.count -= assignment.memory.count;
       device.free_share.basis_points -= share.basis_points;
       ++device.slices;
-      device.isolated = static_cast<uint8_t>(device.isolated + ask.isolated);
-      device.exclusive = ask.exclusive;
+      device.isolated = static_cast<uint8_t>(device.isolated + shape.isolated);
+      device.exclusive = shape.exclusive;
     } else {
-      device.free.count += spot.memory.count;
+      device.free.count += assignment.memory.count;
       device.free_share.basis_points += share.basis_points;
       --device.slices;
-      device.isolated = static_cast<uint8_t>(device.isolated - ask.isolated);
+      device.isolated = static_cast<uint8_t>(device.isolated - shape.isolated);
       device.exclusive = false;
     }
   }
-  const uint64_t moved = uint64_t{share.basis_points} * static_cast<unsigned>(std::popcount(spot.devices));
+  const uint64_t moved =
+      uint64_t{share.basis_points} * static_cast<unsigned>(std::popcount(assignment.devices));
   uint64_t& of_model = free_share_of_model_[node.model];
   if (taken) {
-    node.cpu_free -= ask.cpu_milli;
-    node.host_free.count -= ask.host_memory.count;
+    node.cpu_free -= shape.cpu_milli;
+    node.host_free.count -= shape.host_memory.count;
     free_share_ -= moved, of_model -= moved;
   } else {
-    node.cpu_free += ask.cpu_milli;
-    node.host_free.count += ask.host_memory.count;
+    node.cpu_free += shape.cpu_milli;
+    node.host_free.count += shape.host_memory.count;
     free_share_ += moved, of_model += moved;
   }
-  changed(spot.node);
+  changed(assignment.node);
 }
 
-void Fleet::take(const Ask& ask, const Spot& spot) { move(ask, spot, true); }
-void Fleet::give(const Ask& ask, const Spot& spot) { move(ask, spot, false); }
+void Fleet::take(const RequestShape& shape, const Assignment& assignment) { move(shape, assignment, true); }
+void Fleet::give(const RequestShape& shape, const Assignment& assignment) { move(shape, assignment, false); }
 
 void Fleet::set_up(uint32_t n, bool up) {
   nodes_[n].up = up;
@@ -101,8 +102,8 @@ void Fleet::set_device(uint32_t n, unsigned i, const DeviceState& device) {
   changed(n);
 }
 
-Ask ask_of(const Request& r, const Fleet& fleet) {
-  Ask a;
+RequestShape shape_of(const Request& r, const Fleet& fleet) {
+  RequestShape a;
   a.devices = static_cast<uint8_t>(r.devices);
   a.exclusive = r.exclusive;
   a.isolated = r.isolation != Isolation::none;

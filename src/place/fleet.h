@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "place/ask.h"
+#include "place/request_shape.h"
 #include "place/topology.h"
 
 namespace carve::place {
@@ -48,12 +48,12 @@ struct NodeState {
 };
 
 // Where something stands: what place() answers and release() takes back.
-struct Spot {
+struct Assignment {
   uint32_t node = 0;
   DeviceSet devices = 0;
   Bytes memory;  // Of each device: equal parts, the smallest device's.
 
-  friend bool operator==(const Spot&, const Spot&) = default;
+  friend bool operator==(const Assignment&, const Assignment&) = default;
 };
 
 class Fleet {
@@ -87,8 +87,8 @@ class Fleet {
     for (size_t at = 0; at < nodes_[n].devices * sizeof(DeviceState); at += 64) __builtin_prefetch(from + at);
   }
 
-  void take(const Ask&, const Spot&);
-  void give(const Ask&, const Spot&);
+  void take(const RequestShape&, const Assignment&);
+  void give(const RequestShape&, const Assignment&);
   void set_up(uint32_t n, bool up);
   void set_device(uint32_t n, unsigned i, const DeviceState&);
 
@@ -106,14 +106,14 @@ class Fleet {
   uint64_t last_change(uint32_t n) const { return last_[n]; }
   uint32_t changed_node(uint64_t change) const { return journal_[change & (journal_.size() - 1)]; }
   // Whether the journal still holds everything after `seen`.
-  bool remembers(uint64_t seen) const { return changes_ - seen < journal_.size() && seen >= floor_; }
+  bool journal_covers(uint64_t seen) const { return changes_ - seen < journal_.size() && seen >= floor_; }
 
   // Whole-fleet sums, kept with each change.
   uint64_t free_share() const { return free_share_; }  // Basis points.
   uint64_t free_share_of_model(unsigned bit) const { return free_share_of_model_[bit]; }
 
  private:
-  void move(const Ask&, const Spot&, bool taken);
+  void move(const RequestShape&, const Assignment&, bool taken);
   void changed(uint32_t n);
 
   std::vector<NodeState> nodes_;
@@ -132,6 +132,6 @@ class Fleet {
 
 // A validated request as this fleet's engine counts it. Models that the fleet does not know are allowed for
 // nothing; a named device is the caller's to find (Ask::only).
-Ask ask_of(const Request&, const Fleet&);
+RequestShape shape_of(const Request&, const Fleet&);
 
 }  // namespace carve::place

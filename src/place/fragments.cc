@@ -9,7 +9,7 @@ namespace {
 
 // A type's need on a model's device, whatever its memory is given as. `device` is one of that model, as it
 // was built.
-Bytes memory_of(const Ask& a, const DeviceState& device) { return need(a, device); }
+Bytes memory_of(const RequestShape& a, const DeviceState& device) { return need(a, device); }
 
 template <class T>
 void settle(std::vector<T>& levels) {
@@ -35,7 +35,7 @@ unsigned Fragments::memory_level(unsigned model, uint64_t free) const {
   return memory_levels_ == 1 ? 0 : not_above(memory_[model], free);
 }
 
-void Fragments::build(const Fleet& fleet, const Workload& workload) {
+void Fragments::build(const Fleet& fleet, const WorkloadModel& workload) {
   const unsigned models = std::max(1u, fleet.models());
   std::vector<DeviceState> sample(models);  // One device of each model.
   for (uint32_t n = 0; n < fleet.nodes(); ++n)
@@ -47,12 +47,12 @@ void Fragments::build(const Fleet& fleet, const Workload& workload) {
   for (auto& levels : memory_) levels.clear();
   multi_.clear();
   multi_needs_.clear();
-  Workload used;
+  WorkloadModel used;
   int64_t compute_asked = 0;
   int64_t memory_asked = 0;
   all_ = 0;
   for (const Type& type : workload) {
-    const Ask& a = type.ask;
+    const RequestShape& a = type.shape;
     const auto more = [](auto levels, auto value) {
       return std::ranges::find(levels, value) == levels.end() && levels.size() >= most_levels - 1;
     };
@@ -96,7 +96,7 @@ void Fragments::build(const Fleet& fleet, const Workload& workload) {
 
   served_.assign(size_t{models} * memory_levels_ * share_levels_ * cpu_levels_, 0);
   for (const Type& type : used) {
-    const Ask& a = type.ask;
+    const RequestShape& a = type.shape;
     if (a.devices == 0) continue;
     const unsigned cpu = cpu_level(a.cpu_milli);
     if (a.devices > 1) {

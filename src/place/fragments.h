@@ -22,7 +22,7 @@ namespace carve::place {
 
 class Fragments {
  public:
-  void build(const Fleet&, const Workload&);
+  void build(const Fleet&, const WorkloadModel&);
 
   // What a type's weight is multiplied with; the sum of all weights, those of requests for no device
   // included.
@@ -44,7 +44,8 @@ class Fragments {
   };
   // Calls each(step) for the alternatives on this node, lowest device first.
   template <class F>
-  void alternatives(const Fleet& fleet, uint32_t n, const Ask& ask, DeviceSet fitting, F each) const;
+  void alternatives(const Fleet& fleet, uint32_t n, const RequestShape& shape, DeviceSet fitting,
+                    F each) const;
 
   // useful(), for tests and for reports.
   int64_t useful(const Fleet& fleet, uint32_t n) const;
@@ -104,12 +105,12 @@ class Fragments {
 };
 
 template <class F>
-void Fragments::alternatives(const Fleet& fleet, uint32_t n, const Ask& ask, DeviceSet fitting,
+void Fragments::alternatives(const Fleet& fleet, uint32_t n, const RequestShape& shape, DeviceSet fitting,
                              F each) const {
   const NodeState& node = fleet.node(n);
   const auto devices = fleet.devices(n);
   const unsigned cpu_before = cpu_level(node.cpu_free);
-  const unsigned cpu_after = cpu_level(node.cpu_free - ask.cpu_milli);
+  const unsigned cpu_after = cpu_level(node.cpu_free - shape.cpu_milli);
 
   // Now, and with the CPU gone that the request takes.
   std::array<int64_t, max_node_devices> part{};  // Of each device, with the CPU gone.
@@ -130,8 +131,8 @@ void Fragments::alternatives(const Fleet& fleet, uint32_t n, const Ask& ask, Dev
   // What device i turns into, what of `useful` that changes, and how the tallies move.
   const auto taken = [&](unsigned i) {
     DeviceState c = devices[i];
-    c.free = minus(c.free, need(ask, c));
-    c.free_share.basis_points -= needed_share(ask).basis_points;
+    c.free = minus(c.free, need(shape, c));
+    c.free_share.basis_points -= needed_share(shape).basis_points;
     return c;
   };
   const auto step = [&](DeviceSet set) {
@@ -155,9 +156,9 @@ void Fragments::alternatives(const Fleet& fleet, uint32_t n, const Ask& ask, Dev
     each(Step{all_ * gone - (before - after), set});
   };
 
-  if (ask.devices == 0) {
+  if (shape.devices == 0) {
     step(0);
-  } else if (ask.devices == 1) {
+  } else if (shape.devices == 1) {
     for (DeviceSet s = fitting; s != 0; s &= s - 1) {
       const auto i = static_cast<unsigned>(__builtin_ctz(s));
       // A device in the state of an earlier one gives the same step.
@@ -179,7 +180,7 @@ void Fragments::alternatives(const Fleet& fleet, uint32_t n, const Ask& ask, Dev
       loss[i] = part[i] - amount(c) * row(node.model, c)[cpu_after] - all_ * (amount(devices[i]) - amount(c));
     }
     DeviceSet chosen = 0;
-    for (unsigned k = 0; k < ask.devices; ++k) {
+    for (unsigned k = 0; k < shape.devices; ++k) {
       unsigned best = max_node_devices;
       for (DeviceSet s = fitting & ~chosen; s != 0; s &= s - 1) {
         const auto i = static_cast<unsigned>(__builtin_ctz(s));

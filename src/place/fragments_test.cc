@@ -10,8 +10,8 @@
 namespace carve::place {
 namespace {
 
-Ask asking(unsigned devices, uint32_t share, uint32_t cpu, Models models = any_model) {
-  Ask a;
+RequestShape asking(unsigned devices, uint32_t share, uint32_t cpu, Models models = any_model) {
+  RequestShape a;
   a.devices = static_cast<uint8_t>(devices);
   a.share = {share};
   a.cpu_milli = cpu;
@@ -21,7 +21,7 @@ Ask asking(unsigned devices, uint32_t share, uint32_t cpu, Models models = any_m
 }
 
 // The paper's definition, type by type, in basis points * 2^30.
-int64_t by_definition(const Fleet& fleet, uint32_t n, const Workload& workload) {
+int64_t by_definition(const Fleet& fleet, uint32_t n, const WorkloadModel& workload) {
   int64_t sum = 0;
   for (const Type& m : workload) {
     int64_t total = 0;
@@ -29,13 +29,13 @@ int64_t by_definition(const Fleet& fleet, uint32_t n, const Workload& workload) 
     unsigned serving = 0;
     for (const DeviceState& c : fleet.devices(n)) {
       total += c.free_share.basis_points;
-      if (c.free_share >= m.ask.share)
+      if (c.free_share >= m.shape.share)
         ++serving;
       else
         small += c.free_share.basis_points;
     }
-    const bool runs = m.ask.devices != 0 && (m.ask.models >> fleet.node(n).model & 1) != 0 &&
-                      m.ask.cpu_milli <= fleet.node(n).cpu_free && serving >= m.ask.devices;
+    const bool runs = m.shape.devices != 0 && (m.shape.models >> fleet.node(n).model & 1) != 0 &&
+                      m.shape.cpu_milli <= fleet.node(n).cpu_free && serving >= m.shape.devices;
     sum += m.weight * (runs ? small : total);
   }
   return sum;
@@ -43,8 +43,8 @@ int64_t by_definition(const Fleet& fleet, uint32_t n, const Workload& workload) 
 
 struct Chance {
   std::mt19937 dice{3};
-  Workload workload() {
-    Workload w;
+  WorkloadModel workload() {
+    WorkloadModel w;
     for (int i = 0; i < 25; ++i) {
       const unsigned devices = std::array{0, 1, 1, 1, 1, 2, 4, 8}[dice() % 8];
       const uint32_t share = devices > 1 && dice() % 2 ? 10000 : dice() % 10 * 1000 + 1000;
@@ -75,7 +75,7 @@ TEST(Fragments, are_the_papers_where_no_memory_is_asked_for) {
   for (int round = 0; round < 40; ++round) {
     Fleet fleet;
     chance.nodes(fleet, 20);
-    const Workload workload = chance.workload();
+    const WorkloadModel workload = chance.workload();
     Fragments fragments;
     fragments.build(fleet, workload);
     for (uint32_t n = 0; n < fleet.nodes(); ++n)
@@ -89,18 +89,18 @@ TEST(Fragments, a_step_is_the_difference_that_the_placement_makes) {
   for (int round = 0; round < 40; ++round) {
     Fleet fleet;
     chance.nodes(fleet, 20);
-    const Workload workload = chance.workload();
+    const WorkloadModel workload = chance.workload();
     Fragments fragments;
     fragments.build(fleet, workload);
     for (uint32_t n = 0; n < fleet.nodes(); ++n) {
-      const Ask& ask = workload[chance.dice() % workload.size()].ask;
-      const auto fit = fitting(fleet, n, ask);
+      const RequestShape& shape = workload[chance.dice() % workload.size()].shape;
+      const auto fit = fitting(fleet, n, shape);
       if (!fit) continue;
       const int64_t before = by_definition(fleet, n, workload);
-      fragments.alternatives(fleet, n, ask, *fit, [&](const Fragments::Step& step) {
-        fleet.take(ask, {n, step.devices, {}});
+      fragments.alternatives(fleet, n, shape, *fit, [&](const Fragments::Step& step) {
+        fleet.take(shape, {n, step.devices, {}});
         EXPECT_EQ(step.gradient, before - by_definition(fleet, n, workload));
-        fleet.give(ask, {n, step.devices, {}});
+        fleet.give(shape, {n, step.devices, {}});
         ++steps;
       });
     }
@@ -120,7 +120,7 @@ TEST(Fragments, compute_without_memory_is_one_and_memory_without_compute_too) {
   DeviceState no_compute = whole;
   no_compute.free_share = {500};
   for (const DeviceState& c : {whole, no_memory, no_compute}) fleet.add(node, std::vector{c});
-  Ask half = asking(1, 5000, 1000);
+  RequestShape half = asking(1, 5000, 1000);
   half.memory = 8_GiB;
   Fragments fragments;
   fragments.build(fleet, {{half, certain}});

@@ -11,8 +11,8 @@
 namespace carve::place {
 namespace {
 
-Ask asking(unsigned devices, unsigned tenths, Bytes memory) {
-  Ask a;
+RequestShape asking(unsigned devices, unsigned tenths, Bytes memory) {
+  RequestShape a;
   a.devices = static_cast<uint8_t>(devices);
   a.share = {tenths * 1000};
   a.memory = memory;
@@ -21,7 +21,7 @@ Ask asking(unsigned devices, unsigned tenths, Bytes memory) {
 
 struct Step {
   const char* who;
-  Ask ask;
+  RequestShape shape;
   bool leaves = false;
 };
 const Step steps[] = {
@@ -44,22 +44,24 @@ std::string table(Strategy strategy) {
     device.usable = device.free = 16_GiB;
     fleet.add(node, std::vector<DeviceState>(devices, device));
   }
-  engine.expect({{asking(1, 5, 4_GiB), certain / 10 * 4},
-                 {asking(1, 3, 8_GiB), certain / 10 * 3},
-                 {asking(1, 10, 16_GiB), certain / 10 * 2},
-                 {asking(4, 10, 16_GiB), certain / 10}});
-  std::map<std::string, Spot> standing;
+  engine.set_workload_model({{asking(1, 5, 4_GiB), certain / 10 * 4},
+                             {asking(1, 3, 8_GiB), certain / 10 * 3},
+                             {asking(1, 10, 16_GiB), certain / 10 * 2},
+                             {asking(4, 10, 16_GiB), certain / 10}});
+  std::map<std::string, Assignment> standing;
   std::string out;
   for (const Step& step : steps) {
     std::string where = "nowhere";
     if (step.leaves) {
       const auto gone = standing.find(step.who);
-      if (gone != standing.end()) engine.release(engine.kind(step.ask), gone->second), standing.erase(gone);
+      if (gone != standing.end())
+        engine.release(engine.request_class(step.shape), gone->second), standing.erase(gone);
       where = "leaves";
-    } else if (const auto spot = engine.place(engine.kind(step.ask))) {
-      standing[step.who] = *spot;
-      where = std::string(1, static_cast<char>('a' + spot->node)) + " ";
-      for (DeviceSet s = spot->devices; s != 0; s &= s - 1) where += std::to_string(std::countr_zero(s));
+    } else if (const auto assignment = engine.place(engine.request_class(step.shape))) {
+      standing[step.who] = *assignment;
+      where = std::string(1, static_cast<char>('a' + assignment->node)) + " ";
+      for (DeviceSet s = assignment->devices; s != 0; s &= s - 1)
+        where += std::to_string(std::countr_zero(s));
     }
     out += fmt::format("{:<6}{:<8}", step.who, where);
     for (uint32_t n = 0; n < fleet.nodes(); ++n) {

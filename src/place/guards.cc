@@ -11,7 +11,7 @@ namespace {
 
 using Wide = __int128;
 
-int64_t demand_of(const Ask& a) { return int64_t{a.devices} * needed_share(a).basis_points; }
+int64_t demand_of(const RequestShape& a) { return int64_t{a.devices} * needed_share(a).basis_points; }
 
 Models models_of(const Fleet& fleet) {
   return fleet.models() == most_models ? any_model : (Models{1} << fleet.models()) - 1;
@@ -24,16 +24,16 @@ uint64_t devices_of(const Fleet& fleet, Models models) {
 }
 
 // No other of its kind has room beside it on any node.
-bool is_large(const Fleet& fleet, const Ask& a) {
+bool is_large(const Fleet& fleet, const RequestShape& a) {
   return a.devices > 1 && 2u * a.devices > fleet.largest_node();
 }
 
-bool serves(const DeviceState& c, const Ask& a) {
+bool serves(const DeviceState& c, const RequestShape& a) {
   return !c.sick && !c.partitioned && !c.exclusive && c.free_share >= needed_share(a) && c.free >= need(a, c);
 }
 
 // A slot of `larger` serves `a` too, and not much better than it must: with at most a quarter more CPU.
-bool like(const Ask& larger, const Ask& a) {
+bool like(const RequestShape& larger, const RequestShape& a) {
   return a.devices == larger.devices && a.share == larger.share && a.memory == larger.memory &&
          a.part == larger.part && a.exclusive == larger.exclusive && a.models == larger.models &&
          a.cpu_milli <= larger.cpu_milli && uint64_t{larger.cpu_milli} * 4 <= uint64_t{a.cpu_milli} * 5;
@@ -56,8 +56,8 @@ unsigned Guards::slots_of(const SlotType& type, const NodeState& node, std::span
   return type.need.cpu_milli == 0 ? count : std::min(count, node.cpu_free / type.need.cpu_milli);
 }
 
-Guards::SlotType* Guards::type_of(const Ask& ask) {
-  const auto type = std::ranges::find_if(types_, [&](const SlotType& t) { return like(t.need, ask); });
+Guards::SlotType* Guards::type_of(const RequestShape& shape) {
+  const auto type = std::ranges::find_if(types_, [&](const SlotType& t) { return like(t.need, shape); });
   return type == types_.end() ? nullptr : &*type;
 }
 
@@ -66,14 +66,14 @@ Guards::Seen& Guards::seen(uint32_t n) {
   return nodes_[n];
 }
 
-void Guards::expect(const Fleet& fleet, const Workload& workload) {
+void Guards::set_workload_model(const Fleet& fleet, const WorkloadModel& workload) {
   groups_.clear();
   const std::vector<SlotType> old_types = std::exchange(types_, {});
   demand_ = 0;
   here_ = models_of(fleet);
-  Workload several;
+  WorkloadModel several;
   for (const Type& type : workload) {
-    const Ask& a = type.ask;
+    const RequestShape& a = type.shape;
     if (a.devices == 0) continue;
     demand_ += type.weight * demand_of(a);
     const Models models = a.models & here_;
@@ -87,10 +87,10 @@ void Guards::expect(const Fleet& fleet, const Workload& workload) {
   std::ranges::stable_sort(groups_, {}, &Group::devices);
 
   // Types that one slot serves are one: that of the most CPU stands for them. Those of most demand are kept.
-  std::ranges::stable_sort(several, std::greater{}, [](const Type& t) { return t.ask.cpu_milli; });
+  std::ranges::stable_sort(several, std::greater{}, [](const Type& t) { return t.shape.cpu_milli; });
   for (const Type& type : several) {
-    SlotType* known = type_of(type.ask);
-    if (known == nullptr) known = &types_.emplace_back(SlotType{type.ask, 0, is_large(fleet, type.ask)});
+    SlotType* known = type_of(type.shape);
+    if (known == nullptr) known = &types_.emplace_back(SlotType{type.shape, 0, is_large(fleet, type.shape)});
     known->rate += type.weight;
   }
   std::ranges::stable_sort(types_, std::greater{},
@@ -131,40 +131,41 @@ void Guards::changed(const Fleet& fleet, uint32_t n) {
   }
 }
 
-void Guards::stands(const Fleet& fleet, const Ask& ask, uint32_t n) {
-  if (is_large(fleet, ask)) {
-    large_.push_back({ask, n});
+void Guards::add_placed(const Fleet& fleet, const RequestShape& shape, uint32_t n) {
+  if (is_large(fleet, shape)) {
+    large_.push_back({shape, n});
     count_large(large_.back(), 1);
   }
-  count_held(ask, 1);
+  count_held(shape, 1);
 }
 
-void Guards::left(const Ask& ask, uint32_t n) {
-  const auto gone = std::ranges::find_if(large_, [&](const Large& l) { return l.node == n && l.ask == ask; });
+void Guards::remove_placed(const RequestShape& shape, uint32_t n) {
+  const auto gone =
+      std::ranges::find_if(large_, [&](const Large& l) { return l.node == n && l.shape == shape; });
   if (gone != large_.end()) {
     count_large(*gone, -1);
     *gone = large_.back();
     large_.pop_back();
   }
-  count_held(ask, -1);
+  count_held(shape, -1);
 }
 
 void Guards::count_large(const Large& large, int count) {
   Seen& node = seen(large.node);
   node.large = static_cast<uint8_t>(node.large + count);
-  if (SlotType* type = type_of(large.ask)) type->held += count;
+  if (SlotType* type = type_of(large.shape)) type->held += count;
 }
 
-void Guards::count_held(const Ask& ask, int count) {
-  if (ask.devices == 0 || ask.models == any_model) return;
-  auto held = std::ranges::find(held_, ask.models, &Held::models);
+void Guards::count_held(const RequestShape& shape, int count) {
+  if (shape.devices == 0 || shape.models == any_model) return;
+  auto held = std::ranges::find(held_, shape.models, &Held::models);
   if (held == held_.end()) {
     if (held_.size() == most_types) return;
-    held = held_.insert(held, {ask.models, 0});
+    held = held_.insert(held, {shape.models, 0});
   }
-  held->share += count * demand_of(ask);
+  held->share += count * demand_of(shape);
   for (Group& g : groups_)
-    if (g.models == (ask.models & here_)) g.held += count * demand_of(ask);
+    if (g.models == (shape.models & here_)) g.held += count * demand_of(shape);
 }
 
 // How many nodes should be kept: the fair number, and two standard deviations, less those that stand.
@@ -215,18 +216,18 @@ void Guards::settle(const Fleet& fleet) {
   }
 }
 
-uint8_t Guards::destroyed(const Fleet& fleet, uint32_t n, const Ask& ask, DeviceSet set) const {
+uint8_t Guards::destroyed(const Fleet& fleet, uint32_t n, const RequestShape& shape, DeviceSet set) const {
   if (types_.empty()) return 0;
   const auto devices = fleet.devices(n);
   std::array<DeviceState, max_node_devices> after;
   std::ranges::copy(devices, after.begin());
   NodeState node = fleet.node(n);
-  node.cpu_free -= ask.cpu_milli;
+  node.cpu_free -= shape.cpu_milli;
   for (DeviceSet s = set; s != 0; s &= s - 1) {
     DeviceState& c = after[static_cast<unsigned>(std::countr_zero(s))];
-    c.free = minus(c.free, need(ask, c));
-    c.free_share.basis_points -= needed_share(ask).basis_points;
-    c.exclusive |= ask.exclusive;
+    c.free = minus(c.free, need(shape, c));
+    c.free_share.basis_points -= needed_share(shape).basis_points;
+    c.exclusive |= shape.exclusive;
   }
   unsigned out = 0;
   for (size_t j = 0; j < types_.size(); ++j)
@@ -236,12 +237,12 @@ uint8_t Guards::destroyed(const Fleet& fleet, uint32_t n, const Ask& ask, Device
   return static_cast<uint8_t>(out);
 }
 
-unsigned Guards::bars(const Fleet& fleet, const Ask& ask, Bars& out) const {
+unsigned Guards::reservations(const Fleet& fleet, const RequestShape& shape, Reservations& out) const {
   if (demand_ == 0) return 0;
   unsigned count = 0;
   // Models on which nothing is left beyond what narrower groups are expected to need.
-  if (ask.devices != 0 && !groups_.empty()) {
-    const Models own = ask.models & models_of(fleet);
+  if (shape.devices != 0 && !groups_.empty()) {
+    const Models own = shape.models & models_of(fleet);
     const uint64_t own_devices = devices_of(fleet, own);
     std::array<int64_t, most_models> left{};
     for (unsigned t = 0; t < fleet.models(); ++t)
@@ -261,14 +262,14 @@ unsigned Guards::bars(const Fleet& fleet, const Ask& ask, Bars& out) const {
     Models closed = 0;
     for (Models s = own; s != 0; s &= s - 1) {
       const auto t = static_cast<unsigned>(std::countr_zero(s));
-      if (left[t] < demand_of(ask) && left[t] < static_cast<int64_t>(fleet.free_share_of_model(t)))
+      if (left[t] < demand_of(shape) && left[t] < static_cast<int64_t>(fleet.free_share_of_model(t)))
         closed |= Models{1} << t;
     }
     if (closed != 0) out[count++] = {closed, 0, 0};
   }
 
   for (size_t j = 0; j < types_.size(); ++j)
-    if (types_[j].kept != 0 && !like(types_[j].need, ask))
+    if (types_[j].kept != 0 && !like(types_[j].need, shape))
       out[count++] = {0, 0, static_cast<uint8_t>(1u << j)};
 
   // Slot types that have none to spare, the scarcest first.
@@ -276,7 +277,7 @@ unsigned Guards::bars(const Fleet& fleet, const Ask& ask, Bars& out) const {
   unsigned scarce_count = 0;
   for (size_t j = 0; j < types_.size(); ++j) {
     const SlotType& type = types_[j];
-    if (type.large || type.slots == 0 || like(type.need, ask)) continue;
+    if (type.large || type.slots == 0 || like(type.need, shape)) continue;
     // slots <= 1.5 * H * rate, with H = free * 2^30 / demand_ and rate in 2^-30.
     const Wide expected = Wide{static_cast<int64_t>(fleet.free_share())} * type.rate;  // Over demand_.
     if (Wide{2} * type.slots * demand_ > 3 * expected) continue;

@@ -27,7 +27,7 @@
 namespace carve::place {
 
 // What a decision may not use, as long as it can do without.
-struct Bar {
+struct ReservedCapacity {
   Models models = 0;
   uint8_t slots = 0;  // Bits of slot types that may lose none.
   uint8_t kept = 0;   // Bits of slot types whose kept nodes are closed.
@@ -36,17 +36,17 @@ struct Bar {
 class Guards {
  public:
   static constexpr unsigned most_slot_types = 8;
-  using Bars = std::array<Bar, most_slot_types + 1>;
+  using Reservations = std::array<ReservedCapacity, most_slot_types + 1>;
 
   // reserve: times what a group of requests may still expect on its models.
   explicit Guards(int64_t reserve = 1) : reserve_(reserve) {}
 
-  void expect(const Fleet&, const Workload&);
+  void set_workload_model(const Fleet&, const WorkloadModel&);
   void changed(const Fleet&, uint32_t n);
 
   // Somebody with this request stands on node n from now on, or no longer.
-  void stands(const Fleet&, const Ask&, uint32_t n);
-  void left(const Ask&, uint32_t n);
+  void add_placed(const Fleet&, const RequestShape&, uint32_t n);
+  void remove_placed(const RequestShape&, uint32_t n);
 
   // Keeps as many nodes as are wanted now. To be called before a decision.
   void settle(const Fleet&);
@@ -55,10 +55,10 @@ class Guards {
   uint8_t kept(uint32_t n) const { return n < nodes_.size() ? nodes_[n].kept : uint8_t{0}; }
 
   // Which slot types lose a slot when `ask` takes these devices.
-  uint8_t destroyed(const Fleet&, uint32_t n, const Ask&, DeviceSet) const;
+  uint8_t destroyed(const Fleet&, uint32_t n, const RequestShape&, DeviceSet) const;
 
   // The bars for this request, the one that yields last first; how many of them.
-  unsigned bars(const Fleet&, const Ask&, Bars& out) const;
+  unsigned reservations(const Fleet&, const RequestShape&, Reservations& out) const;
 
   size_t bytes() const { return nodes_.capacity() * sizeof(Seen); }
 
@@ -70,7 +70,7 @@ class Guards {
     int64_t held = 0;  // Basis points of a device.
   };
   struct SlotType {
-    Ask need;
+    RequestShape need;
     int64_t rate;  // Per arrival, in 2^-30.
     bool large;    // Nodes are kept for it.
     uint64_t slots = 0;
@@ -84,7 +84,7 @@ class Guards {
     uint8_t large = 0;  // Large requests that stand here.
   };
   struct Large {
-    Ask ask;
+    RequestShape shape;
     uint32_t node;
   };
   struct Held {  // By requests that are bound to these models.
@@ -95,10 +95,10 @@ class Guards {
   static constexpr uint32_t never = UINT32_MAX;
 
   static unsigned slots_of(const SlotType&, const NodeState&, std::span<const DeviceState>);
-  SlotType* type_of(const Ask&);
+  SlotType* type_of(const RequestShape&);
   Seen& seen(uint32_t n);
   void count_large(const Large&, int count);
-  void count_held(const Ask&, int count);
+  void count_held(const RequestShape&, int count);
   int64_t wanted(const Fleet&, const SlotType&) const;
   uint32_t to_drain(const Fleet&, const SlotType&, uint32_t n) const;
 

@@ -7,8 +7,8 @@
 namespace carve::place {
 namespace {
 
-Ask asking(unsigned devices, uint32_t share, uint32_t cpu = 1000, Models models = any_model) {
-  Ask a;
+RequestShape asking(unsigned devices, uint32_t share, uint32_t cpu = 1000, Models models = any_model) {
+  RequestShape a;
   a.devices = static_cast<uint8_t>(devices);
   a.share = {share};
   a.cpu_milli = cpu;
@@ -38,16 +38,16 @@ unsigned kept_nodes(const Fleet& fleet, const Guards& guards) {
 TEST(Guards, keep_as_many_nodes_as_are_fair_and_two_deviations_less_what_stands) {
   Fleet fleet;
   add(fleet, "A", 40, 8);
-  const Ask large = asking(8, 10000, 64'000);
+  const RequestShape large = asking(8, 10000, 64'000);
   Guards guards;
-  guards.expect(fleet, {{large, certain / 9}, {asking(1, 10000), certain / 9 * 8}});
+  guards.set_workload_model(fleet, {{large, certain / 9}, {asking(1, 10000), certain / 9 * 8}});
   guards.settle(fleet);
   EXPECT_EQ(kept_nodes(fleet, guards), 29u);
-  for (uint32_t n = 0; n < 29; ++n) guards.stands(fleet, large, n);
+  for (uint32_t n = 0; n < 29; ++n) guards.add_placed(fleet, large, n);
   guards.settle(fleet);
   EXPECT_EQ(kept_nodes(fleet, guards), 0u);
-  guards.left(large, 7);
-  guards.left(large, 8);
+  guards.remove_placed(large, 7);
+  guards.remove_placed(large, 8);
   guards.settle(fleet);
   EXPECT_EQ(kept_nodes(fleet, guards), 2u);
   EXPECT_EQ(guards.kept(7) | guards.kept(8) | guards.kept(30), 1u);
@@ -57,22 +57,22 @@ TEST(Guards, keep_as_many_nodes_as_are_fair_and_two_deviations_less_what_stands)
 TEST(Guards, keep_nothing_where_all_ask_for_memory_alone) {
   Engine engine(Strategy::fgd_scarcity);
   add(engine.fleet(), "A", 4, 2);
-  Ask two = asking(2, 0);
+  RequestShape two = asking(2, 0);
   two.memory = 4_GiB;
-  engine.expect({{two, certain}});
-  const Kind kind = engine.kind(two);
-  for (int i = 0; i < 16; ++i) EXPECT_TRUE(engine.place(kind)) << i;
-  EXPECT_FALSE(engine.place(kind)) << "16 GiB of each of eight devices are held";
+  engine.set_workload_model({{two, certain}});
+  const RequestClass request_class = engine.request_class(two);
+  for (int i = 0; i < 16; ++i) EXPECT_TRUE(engine.place(request_class)) << i;
+  EXPECT_FALSE(engine.place(request_class)) << "16 GiB of each of eight devices are held";
 }
 
 TEST(Guards, keep_the_nodes_that_have_the_fewest_slices) {
   Fleet fleet;
   add(fleet, "A", 10, 8);
-  const Ask part = asking(1, 1000);
+  const RequestShape part = asking(1, 1000);
   for (uint32_t n = 0; n < 10; ++n)
     for (uint32_t i = 0; i < (n + 5) % 10; ++i) fleet.take(part, {n, 1u << i % 8, {}});
   Guards guards;  // A tenth of the demand: one node is fair, and two more.
-  guards.expect(fleet, {{asking(8, 10000), certain / 73}, {asking(1, 10000), certain / 73 * 72}});
+  guards.set_workload_model(fleet, {{asking(8, 10000), certain / 73}, {asking(1, 10000), certain / 73 * 72}});
   guards.settle(fleet);
   for (uint32_t n = 0; n < 10; ++n)
     EXPECT_EQ(guards.kept(n) != 0, n == 5 || n == 6 || n == 7) << "node " << n;
@@ -86,9 +86,10 @@ TEST(Guards, keep_the_nodes_that_have_the_fewest_slices) {
 TEST(Guards, a_kept_node_is_open_to_others_when_nothing_else_is_left) {
   Engine engine(Strategy::fgd_scarcity);
   add(engine.fleet(), "A", 3, 8);
-  engine.expect({{asking(8, 10000, 80'000), certain / 13}, {asking(1, 10000), certain / 13 * 12}});
-  const Kind one = engine.kind(asking(1, 10000));
-  const Kind eight = engine.kind(asking(8, 10000, 80'000));
+  engine.set_workload_model(
+      {{asking(8, 10000, 80'000), certain / 13}, {asking(1, 10000), certain / 13 * 12}});
+  const RequestClass one = engine.request_class(asking(1, 10000));
+  const RequestClass eight = engine.request_class(asking(8, 10000, 80'000));
   for (int i = 0; i < 24; ++i) ASSERT_TRUE(engine.place(one)) << i;
   EXPECT_FALSE(engine.find(eight));
 }
@@ -98,7 +99,7 @@ TEST(Guards, a_slot_needs_its_cpu_too) {
   Fleet fleet;
   add(fleet, "A", 1, 8);
   Guards guards;
-  guards.expect(fleet, {{asking(4, 10000, 40'000), certain}});
+  guards.set_workload_model(fleet, {{asking(4, 10000, 40'000), certain}});
   EXPECT_EQ(guards.destroyed(fleet, 0, asking(0, 0, 16'000), 0), 0u);
   EXPECT_EQ(guards.destroyed(fleet, 0, asking(0, 0, 20'000), 0), 1u);
   EXPECT_EQ(guards.destroyed(fleet, 0, asking(1, 1000, 1'000), 1), 1u) << "and its devices";
@@ -111,12 +112,13 @@ TEST(Guards, what_is_bound_to_a_model_finds_its_fair_share_there) {
     add(engine.fleet(), "T", 2, 1);
     add(engine.fleet(), "G", 8, 1);
     const Models only_t = Models{1} << *engine.fleet().known_model("T");
-    const Ask bound = asking(1, 10000, 1000, only_t);
-    const Ask any = asking(1, 10000);
-    engine.expect({{any, certain / 5 * 4}, {bound, certain / 5}});
-    for (int i = 0; i < 8; ++i) EXPECT_GE(engine.place(engine.kind(any))->node, 2u) << text(strategy);
-    EXPECT_TRUE(engine.find(engine.kind(bound)));
-    ASSERT_TRUE(engine.find(engine.kind(any))) << "where nothing else is left the guard yields";
+    const RequestShape bound = asking(1, 10000, 1000, only_t);
+    const RequestShape any = asking(1, 10000);
+    engine.set_workload_model({{any, certain / 5 * 4}, {bound, certain / 5}});
+    for (int i = 0; i < 8; ++i)
+      EXPECT_GE(engine.place(engine.request_class(any))->node, 2u) << text(strategy);
+    EXPECT_TRUE(engine.find(engine.request_class(bound)));
+    ASSERT_TRUE(engine.find(engine.request_class(any))) << "where nothing else is left the guard yields";
   }
 }
 

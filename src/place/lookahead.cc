@@ -62,7 +62,7 @@ struct Offer {
 
 class Lookahead : public Scoring {
  public:
-  Score score(const Fleet& fleet, uint32_t n, const Ask& ask, DeviceSet fitting) const override {
+  Score score(const Fleet& fleet, uint32_t n, const RequestShape& shape, DeviceSet fitting) const override {
     const NodeState& node = fleet.node(n);
     const auto devices = fleet.devices(n);
     Room room{node.cpu_free, node.host_free.count, node.model, static_cast<unsigned>(devices.size()), 0, {}};
@@ -75,16 +75,16 @@ class Lookahead : public Scoring {
       if (!asks_memory_) room.devices[i].memory = 0;
     }
     const int64_t before = left_of(room);
-    room.cpu -= ask.cpu_milli;
-    room.host -= ask.host_memory.count;
+    room.cpu -= shape.cpu_milli;
+    room.host -= shape.host_memory.count;
 
     Score best;
     const auto consider = [&](DeviceSet set) {
       Room then = room;
       for (DeviceSet s = set; s != 0; s &= s - 1) {
         const auto i = static_cast<unsigned>(std::countr_zero(s));
-        then.devices[i].share -= needed_share(ask).basis_points;
-        if (asks_memory_) then.devices[i].memory -= need(ask, devices[i]).count;
+        then.devices[i].share -= needed_share(shape).basis_points;
+        if (asks_memory_) then.devices[i].memory -= need(shape, devices[i]).count;
       }
       int64_t steps = before - left_of(then);
       steps =
@@ -92,7 +92,7 @@ class Lookahead : public Scoring {
       const auto value = static_cast<uint8_t>(std::clamp<int64_t>(unchanged + steps, 1, 255));
       if (value > best.value) best = {value, set};
     };
-    if (ask.devices == 1) {
+    if (shape.devices == 1) {
       for (DeviceSet s = fitting; s != 0; s &= s - 1) {
         const auto i = static_cast<unsigned>(std::countr_zero(s));
         bool seen = false;
@@ -103,14 +103,14 @@ class Lookahead : public Scoring {
       }
     } else {
       consider(
-          first_by(devices, fitting, ask.devices, [&](const DeviceState& c) { return freedom(ask, c); }));
+          first_by(devices, fitting, shape.devices, [&](const DeviceState& c) { return freedom(shape, c); }));
     }
     return best;
   }
 
-  void expect(const Fleet& fleet, const Workload& workload) override {
-    guards_.expect(fleet, workload);
-    const Workload types = typical(workload);
+  void set_workload_model(const Fleet& fleet, const WorkloadModel& workload) override {
+    guards_.set_workload_model(fleet, workload);
+    const WorkloadModel types = typical(workload);
     std::vector<int64_t> up_to;  // Sums of weights.
     int64_t all = 0;
     for (const Type& t : types) up_to.push_back(all += t.weight);
@@ -120,7 +120,7 @@ class Lookahead : public Scoring {
     asks_memory_ = false;
     std::vector<Offer> offers_of;  // By type.
     for (const Type& t : types) {
-      const Ask& a = t.ask;
+      const RequestShape& a = t.shape;
       offers_of.push_back({a.cpu_milli, needed_share(a).basis_points, a.host_memory.count, a.memory.count,
                            a.exclusive ? Offer::whole : static_cast<uint16_t>(a.part.basis_points),
                            a.devices});
@@ -143,13 +143,13 @@ class Lookahead : public Scoring {
         std::swap(sequence[i - 1], sequence[mixed(++draws * 0x9e3779b97f4a7c15) % i]);
       for (const uint16_t type : sequence)
         for (unsigned t = 0; t < fleet.models(); ++t)
-          if (types[type].ask.devices == 0 || (types[type].ask.models >> t & 1) != 0)
+          if (types[type].shape.devices == 0 || (types[type].shape.models >> t & 1) != 0)
             offered_[k][t].push_back(offers_of[type]);
     }
     memo_.assign(memo_size, {});
   }
-  bool expects() const override { return true; }
-  bool learns() const override { return true; }
+  bool uses_workload_model() const override { return true; }
+  bool learns_workload_model() const override { return true; }
   void changed(const Fleet& fleet, uint32_t n) override { guards_.changed(fleet, n); }
   Guards* guards() override { return &guards_; }
 

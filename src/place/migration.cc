@@ -7,33 +7,33 @@
 
 namespace carve::place {
 
-std::optional<Migration> propose_migration(Engine& engine, Kind wanted, std::span<const Standing> standing,
-                                           Application application) {
+std::optional<Migration> propose_migration(Engine& engine, RequestClass wanted,
+                                           std::span<const PlacedRequest> standing, Application application) {
   if (engine.find(wanted, application)) return std::nullopt;
   std::optional<Migration> best;
   const auto price = [](const Migration& r) { return std::tuple(r.moved, r.moved_share); };
   for (size_t i = 0; i < standing.size(); ++i) {
-    const Standing& s = standing[i];
-    const auto devices = static_cast<unsigned>(std::popcount(s.spot.devices));
+    const PlacedRequest& s = standing[i];
+    const auto devices = static_cast<unsigned>(std::popcount(s.assignment.devices));
     Migration r{i,
                 {},
                 {},
-                {s.spot.memory.count * devices},
-                {needed_share(engine.ask(s.kind)).basis_points * devices}};
+                {s.assignment.memory.count * devices},
+                {needed_share(engine.shape(s.request_class)).basis_points * devices}};
     if (best && price(r) >= price(*best)) continue;
-    engine.release(s.kind, s.spot, s.application);
+    engine.release(s.request_class, s.assignment, s.application);
     // Only the node that it left has become roomier.
-    if (fitting(engine.fleet(), s.spot.node, engine.ask(wanted))) {
+    if (fitting(engine.fleet(), s.assignment.node, engine.shape(wanted))) {
       if (const auto room = engine.find(wanted, application)) {
         engine.take(wanted, *room, application);
-        if (const auto to = engine.find(s.kind, s.application)) {
+        if (const auto to = engine.find(s.request_class, s.application)) {
           r.to = *to, r.room = *room;
           best = r;
         }
         engine.release(wanted, *room, application);
       }
     }
-    engine.take(s.kind, s.spot, s.application);
+    engine.take(s.request_class, s.assignment, s.application);
   }
   return best;
 }

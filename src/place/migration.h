@@ -10,23 +10,24 @@
 
 namespace carve::place {
 
-struct Standing {
-  Kind kind = 0;
-  Spot spot;
+struct PlacedRequest {
+  RequestClass request_class = 0;
+  Assignment assignment;
   Application application = no_application;
 };
 
 struct Migration {
-  size_t who = 0;  // Position in `standing`.
-  Spot to;         // Where it would go,
-  Spot room;       // and where the request would stand then.
-  Bytes moved;     // Device memory that has to be carried over: the price.
+  size_t who = 0;   // Position in `standing`.
+  Assignment to;    // Where it would go,
+  Assignment room;  // and where the request would stand then.
+  Bytes moved;      // Device memory that has to be carried over: the price.
   Share moved_share;
 };
 
 // The cheapest move (least memory, then least compute, then the first) that makes room for the request;
 // nothing where no single move does, or where it fits as it is. The engine is as it was afterwards.
-std::optional<Migration> propose_migration(Engine&, Kind wanted, std::span<const Standing> standing,
+std::optional<Migration> propose_migration(Engine&, RequestClass wanted,
+                                           std::span<const PlacedRequest> standing,
                                            Application = no_application);
 
 }  // namespace carve::place

@@ -33,9 +33,9 @@ DeviceSet first_by(std::span<const DeviceState> devices, DeviceSet set, unsigned
 
 // How much of a device is free for a request, as one number for ordering: of the dimension that it asks for;
 // of both, where it asks for both.
-inline uint64_t freedom(const Ask& ask, const DeviceState& c) {
-  const bool compute = ask.exclusive || ask.share.basis_points != 0;
-  const bool memory = ask.exclusive || ask.memory.count != 0 || ask.part.basis_points != 0;
+inline uint64_t freedom(const RequestShape& shape, const DeviceState& c) {
+  const bool compute = shape.exclusive || shape.share.basis_points != 0;
+  const bool memory = shape.exclusive || shape.memory.count != 0 || shape.part.basis_points != 0;
   if (!memory) return c.free_share.basis_points;
   if (!compute) return c.free.count;
   const auto part = static_cast<uint64_t>(static_cast<unsigned __int128>(c.free.count) * (1 << 20) /

@@ -27,15 +27,15 @@ DeviceState state_of(const DeviceSnapshot& c) {
   return s;
 }
 
-Verdict judge(const DeviceSnapshot& snapshot, const DeviceState& state, uint32_t number, const Ask& ask,
-              const Request& request) {
+Verdict judge(const DeviceSnapshot& snapshot, const DeviceState& state, uint32_t number,
+              const RequestShape& shape, const Request& request) {
   for (const DeviceRule& rule : device_rules()) {
-    if (rule.holds(state, number, ask)) continue;
+    if (rule.holds(state, number, shape)) continue;
     const std::string named = request.device ? text(*request.device) : std::string();
-    return {snapshot.device.index, false, rule.otherwise(state, ask, {snapshot.trouble, named})};
+    return {snapshot.device.index, false, rule.otherwise(state, shape, {snapshot.trouble, named})};
   }
   return {snapshot.device.index, true,
-          fmt::format("fits; {} would stay free", text(minus(snapshot.free, need(ask, state))).c_str())};
+          fmt::format("fits; {} would stay free", text(minus(snapshot.free, need(shape, state))).c_str())};
 }
 
 // "device 0: 4 GiB needed, 1 GiB free; devices 1, 2: ...": equal reasons are told once.
@@ -70,28 +70,29 @@ uint32_t add_machine(Engine& engine, std::span<const DeviceState> states) {
 }
 
 // Those who stand there. The devices count them already.
-std::vector<Standing> standing_of(Engine& engine, uint32_t here, std::span<const Resident> residents) {
-  std::vector<Standing> standing;
-  for (const Resident& r : residents) {
-    Ask ask;
-    ask.devices = static_cast<uint8_t>(r.devices.size());
-    ask.exclusive = r.exclusive;
-    ask.isolated = r.isolated;
-    ask.best_effort = r.best_effort;
-    if (r.policy) ask.policy = static_cast<uint8_t>(*r.policy);
-    if (!r.exclusive) ask.memory = r.memory, ask.share = r.share;
-    Spot spot{here, 0, r.memory};
-    for (const size_t i : r.devices) spot.devices |= 1u << i;
-    standing.push_back({engine.kind(ask), spot, engine.application(r.application)});
-    engine.stands(standing.back().application, spot);
+std::vector<PlacedRequest> standing_of(Engine& engine, uint32_t here,
+                                       std::span<const PlacedSlice> placed_slices) {
+  std::vector<PlacedRequest> standing;
+  for (const PlacedSlice& r : placed_slices) {
+    RequestShape shape;
+    shape.devices = static_cast<uint8_t>(r.devices.size());
+    shape.exclusive = r.exclusive;
+    shape.isolated = r.isolated;
+    shape.best_effort = r.best_effort;
+    if (r.policy) shape.policy = static_cast<uint8_t>(*r.policy);
+    if (!r.exclusive) shape.memory = r.memory, shape.share = r.share;
+    Assignment assignment{here, 0, r.memory};
+    for (const size_t i : r.devices) assignment.devices |= 1u << i;
+    standing.push_back({engine.request_class(shape), assignment, engine.application(r.application)});
+    engine.add_placed(standing.back().application, assignment);
   }
   return standing;
 }
 
 // "; moving 'a' (10 GiB) from device 0 to device 1 would make room", where one move does.
-std::string move_for(Engine& engine, Kind wanted, Application application,
-                     std::span<const DeviceSnapshot> devices, std::span<const Resident> residents,
-                     std::span<const Standing> standing) {
+std::string move_for(Engine& engine, RequestClass wanted, Application application,
+                     std::span<const DeviceSnapshot> devices, std::span<const PlacedSlice> placed_slices,
+                     std::span<const PlacedRequest> standing) {
   const auto repair = propose_migration(engine, wanted, standing, application);
   if (!repair) return "";
   const auto named = [&](DeviceSet set) {
@@ -100,8 +101,8 @@ std::string move_for(Engine& engine, Kind wanted, Application application,
       indexes.push_back(devices[static_cast<size_t>(std::countr_zero(set))].device.index);
     return fmt::format("device{} {}", indexes.size() == 1 ? "" : "s", fmt::join(indexes, ", "));
   };
-  return fmt::format("; moving '{}' ({}) from {} to {} would make room", residents[repair->who].name,
-                     text(repair->moved).c_str(), named(standing[repair->who].spot.devices),
+  return fmt::format("; moving '{}' ({}) from {} to {} would make room", placed_slices[repair->who].name,
+                     text(repair->moved).c_str(), named(standing[repair->who].assignment.devices),
                      named(repair->to.devices));
 }
 
@@ -122,51 +123,53 @@ std::string_view choice(Strategy strategy) {
 }
 
 Answer place(std::span<const DeviceSnapshot> devices, const Request& request, Strategy strategy,
-             std::span<const Resident> residents, const Topology* links) {
+             std::span<const PlacedSlice> placed_slices, const Topology* links) {
   Engine engine(strategy);
   std::vector<DeviceState> states;
   for (const DeviceSnapshot& device : devices) states.push_back(state_of(device));
   const uint32_t here = add_machine(engine, states);
   if (links != nullptr) engine.fleet().set_topology(here, *links);
 
-  Ask ask = ask_of(request, engine.fleet());
-  ask.models =
+  RequestShape shape = shape_of(request, engine.fleet());
+  shape.models =
       any_model;  // A machine serves whoever asks it: models are for those who choose among machines.
-  ask.cpu_milli = 0;
-  ask.host_memory = {};
+  shape.cpu_milli = 0;
+  shape.host_memory = {};
   if (request.device)
-    ask.only = static_cast<uint32_t>(
+    shape.only = static_cast<uint32_t>(
         std::ranges::find(devices, *request.device, [](const DeviceSnapshot& c) { return c.device.uuid; }) -
         devices.begin());
   Answer answer;
   for (uint32_t i = 0; i < devices.size(); ++i)
-    answer.verdicts.push_back(judge(devices[i], states[i], i, ask, request));
-  const std::vector<Standing> standing = standing_of(engine, here, residents);
+    answer.verdicts.push_back(judge(devices[i], states[i], i, shape, request));
+  const std::vector<PlacedRequest> standing = standing_of(engine, here, placed_slices);
   const Application application = engine.application(request.application);
-  const auto spot = engine.find(engine.kind(ask), application);
-  if (!spot) {
+  const auto assignment = engine.find(engine.request_class(shape), application);
+  if (!assignment) {
     answer.summary = summarised(answer.verdicts, request);
-    if (const std::string advice = explain(engine.fleet(), ask).advice; !advice.empty())
+    if (const std::string advice = explain(engine.fleet(), shape).advice; !advice.empty())
       answer.summary += "; " + advice;
-    answer.summary += move_for(engine, engine.kind(ask), application, devices, residents, standing);
+    answer.summary +=
+        move_for(engine, engine.request_class(shape), application, devices, placed_slices, standing);
     return answer;
   }
-  Placement placement{{}, spot->memory, needed_share(ask), {}};
-  if (links != nullptr && ask.devices > 1) placement.connected = links->loosest(spot->devices);
-  for (DeviceSet set = spot->devices; set != 0; set &= set - 1)
+  Placement placement{{}, assignment->memory, needed_share(shape), {}};
+  if (links != nullptr && shape.devices > 1) placement.connected = links->loosest(assignment->devices);
+  for (DeviceSet set = assignment->devices; set != 0; set &= set - 1)
     placement.devices.push_back(static_cast<size_t>(std::countr_zero(set)));
   answer.placement = std::move(placement);
   return answer;
 }
 
-Plan plan(std::span<const DeviceSnapshot> devices, Strategy strategy, std::span<const Resident> residents,
-          unsigned wanted, const Topology* links) {
+Plan plan(std::span<const DeviceSnapshot> devices, Strategy strategy,
+          std::span<const PlacedSlice> placed_slices, unsigned wanted, const Topology* links) {
   Engine engine(strategy);
   std::vector<DeviceState> states;
   for (const DeviceSnapshot& device : devices) states.push_back(state_of(device));
   const uint32_t here = add_machine(engine, states);
   if (links != nullptr) engine.fleet().set_topology(here, *links);
-  const ConsolidationPlan found = plan_consolidation(engine, standing_of(engine, here, residents), wanted);
+  const ConsolidationPlan found =
+      plan_consolidation(engine, standing_of(engine, here, placed_slices), wanted);
   Plan out;
   for (const ConsolidationPlan::Emptied& e : found.emptied) out.emptied.push_back(e.device);
   for (const Move& m : found.moves)

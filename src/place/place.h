@@ -42,7 +42,7 @@ struct Placement {
 };
 
 // Somebody who stands on the machine: what a move could make room with.
-struct Resident {
+struct PlacedSlice {
   std::string name;
   std::vector<size_t> devices;  // Positions in the snapshot.
   Bytes memory;                 // On each.
@@ -64,7 +64,7 @@ struct Answer {
 // also names a move that would make room; nobody is moved. `links`: how the devices are connected, where it
 // is known.
 Answer place(std::span<const DeviceSnapshot> devices, const Request&, Strategy,
-             std::span<const Resident> = {}, const Topology* links = nullptr);
+             std::span<const PlacedSlice> = {}, const Topology* links = nullptr);
 
 // Which moves would leave `wanted` more devices of the machine empty (place/consolidation.h); nobody is
 // moved.
@@ -78,7 +78,7 @@ struct Plan {
   std::vector<size_t> emptied;
   Bytes moved;
 };
-Plan plan(std::span<const DeviceSnapshot> devices, Strategy, std::span<const Resident>, unsigned wanted,
+Plan plan(std::span<const DeviceSnapshot> devices, Strategy, std::span<const PlacedSlice>, unsigned wanted,
           const Topology* links = nullptr);
 
 // "the fullest device that fits, of the fullest node": how a policy chooses.

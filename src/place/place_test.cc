@@ -165,11 +165,11 @@ TEST(Place, a_refusal_says_what_each_device_lacks_and_what_would_fit) {
   crowded[0].isolated = crowded[0].slices = 16;
   const std::vector<DeviceSnapshot> unequal = {device(0, 24_GiB, 20_GiB), device(1, 16_GiB, 5_GiB)};
   const std::vector<DeviceSnapshot> halves = {device(0, 15_GiB, 8_GiB), device(1, 15_GiB, 8_GiB)};
-  const std::vector<Resident> residents = {{"a", {0}, 7_GiB, {}}, {"b", {1}, 7_GiB, {}}};
+  const std::vector<PlacedSlice> placed_slices = {{"a", {0}, 7_GiB, {}}, {"b", {1}, 7_GiB, {}}};
   const struct {
     std::span<const DeviceSnapshot> devices;
     Request request;
-    std::span<const Resident> residents;
+    std::span<const PlacedSlice> placed_slices;
     const char* summary;
   } rows[] = {
       {much_memory,
@@ -183,16 +183,16 @@ TEST(Place, a_refusal_says_what_each_device_lacks_and_what_would_fit) {
        "2 devices are needed, 1 of 2 could serve; device 1: 8 GiB needed, 5 GiB free; the largest free piece "
        "is "
        "5 GiB: with 3 GiB less on each device it would fit"},
-      {halves, asking(12_GiB), residents,
+      {halves, asking(12_GiB), placed_slices,
        "devices 0, 1: 12 GiB needed, 8 GiB free; the largest free piece is 8 GiB: with 4 GiB less it would "
        "fit; "
        "moving 'a' (7 GiB) from device 0 to device 1 would make room"},
-      {halves, asking(16_GiB), residents,
+      {halves, asking(16_GiB), placed_slices,
        "devices 0, 1: 16 GiB needed, and only 15 GiB of it are usable at all; "
        "the largest free piece is 8 GiB: with 8 GiB less it would fit"},
   };
   for (const auto& row : rows)
-    EXPECT_EQ(place(row.devices, row.request, Strategy::binpack, row.residents).summary, row.summary);
+    EXPECT_EQ(place(row.devices, row.request, Strategy::binpack, row.placed_slices).summary, row.summary);
 }
 
 TEST(Place, parts_of_unequal_devices_are_equal) {

@@ -14,8 +14,8 @@ constexpr Strategy all[] = {Strategy::binpack,  Strategy::spread, Strategy::firs
                             Strategy::best_fit, Strategy::fgd,    Strategy::fgd_scarcity,
                             Strategy::lookahead};
 
-Ask part(uint32_t share, unsigned devices = 1) {
-  Ask a;
+RequestShape part(uint32_t share, unsigned devices = 1) {
+  RequestShape a;
   a.isolated = false;
   a.share = {share};
   a.devices = static_cast<uint8_t>(devices);
@@ -37,49 +37,52 @@ struct Where {
   DeviceSet devices;
   friend bool operator==(const Where&, const Where&) = default;
 };
-Where where(const std::optional<Spot>& s) { return s ? Where{s->node, s->devices} : Where{UINT32_MAX, 0}; }
+Where where(const std::optional<Assignment>& s) {
+  return s ? Where{s->node, s->devices} : Where{UINT32_MAX, 0};
+}
 
 TEST(Replicas, spread_parts_them_over_nodes_before_it_looks_how_full_these_are) {
   Engine engine(Strategy::spread);
   add(engine.fleet(), 8);
   add(engine.fleet(), 2, 3'000);
   add(engine.fleet(), 2, 5'000);
-  const Kind kind = engine.kind(part(1'000));
+  const RequestClass request_class = engine.request_class(part(1'000));
   const Application web = engine.application("web");
-  EXPECT_EQ(where(engine.place(kind, web)), (Where{0, 0b1}));
-  EXPECT_EQ(where(engine.place(kind, web)), (Where{2, 0b1}));
-  EXPECT_EQ(where(engine.place(kind, web)), (Where{1, 0b1}));
-  EXPECT_EQ(where(engine.place(kind, web)), (Where{0, 0b10}));  // The second round, and never on one device.
-  EXPECT_EQ(where(engine.place(kind)), (Where{0, 0b100}));      // Who has no replicas minds nobody.
+  EXPECT_EQ(where(engine.place(request_class, web)), (Where{0, 0b1}));
+  EXPECT_EQ(where(engine.place(request_class, web)), (Where{2, 0b1}));
+  EXPECT_EQ(where(engine.place(request_class, web)), (Where{1, 0b1}));
+  EXPECT_EQ(where(engine.place(request_class, web)),
+            (Where{0, 0b10}));  // The second round, and never on one device.
+  EXPECT_EQ(where(engine.place(request_class)), (Where{0, 0b100}));  // Who has no replicas minds nobody.
 }
 
 TEST(Replicas, spread_parts_them_over_the_devices_of_one_node) {
   Engine engine(Strategy::spread);
   add(engine.fleet(), 2);
-  engine.take(engine.kind(part(6'000)), {0, 0b10, {}});
-  const Kind kind = engine.kind(part(2'000));
+  engine.take(engine.request_class(part(6'000)), {0, 0b10, {}});
+  const RequestClass request_class = engine.request_class(part(2'000));
   const Application web = engine.application("web");
-  EXPECT_EQ(where(engine.place(kind, web)), (Where{0, 0b01}));
-  EXPECT_EQ(where(engine.find(kind)), (Where{0, 0b01}));
-  const auto second = engine.place(kind, web);
+  EXPECT_EQ(where(engine.place(request_class, web)), (Where{0, 0b01}));
+  EXPECT_EQ(where(engine.find(request_class)), (Where{0, 0b01}));
+  const auto second = engine.place(request_class, web);
   EXPECT_EQ(where(second), (Where{0, 0b10}));
-  EXPECT_EQ(where(engine.place(kind, web)), (Where{0, 0b01}));  // One on each: the emptier again.
-  engine.release(kind, *second, web);
-  EXPECT_EQ(where(engine.place(kind, web)), (Where{0, 0b10}));
+  EXPECT_EQ(where(engine.place(request_class, web)), (Where{0, 0b01}));  // One on each: the emptier again.
+  engine.release(request_class, *second, web);
+  EXPECT_EQ(where(engine.place(request_class, web)), (Where{0, 0b10}));
 }
 
 TEST(Replicas, other_policies_part_them_where_it_is_all_the_same) {
   for (const Strategy strategy : {Strategy::first_fit, Strategy::best_fit, Strategy::fgd}) {
     Engine engine(strategy);
     for (int n = 0; n < 3; ++n) add(engine.fleet(), 2);
-    engine.expect({{part(5'000), certain}});
-    const Kind kind = engine.kind(part(10'000));
+    engine.set_workload_model({{part(5'000), certain}});
+    const RequestClass request_class = engine.request_class(part(10'000));
     const Application web = engine.application("web");
-    const auto first = where(engine.place(kind, web));
+    const auto first = where(engine.place(request_class, web));
     EXPECT_EQ(first.node, 0u) << text(strategy);
     const bool node_alike = strategy != Strategy::best_fit;  // It prefers the fuller node, replica or not.
-    EXPECT_EQ(where(engine.find(kind, web)).node, node_alike ? 1u : 0u) << text(strategy);
-    EXPECT_EQ(where(engine.find(kind)).node, 0u) << text(strategy);
+    EXPECT_EQ(where(engine.find(request_class, web)).node, node_alike ? 1u : 0u) << text(strategy);
+    EXPECT_EQ(where(engine.find(request_class)).node, 0u) << text(strategy);
   }
 }
 
@@ -90,43 +93,45 @@ TEST(Replicas, only_choose_among_places_that_are_there) {
     std::mt19937 dice(11);
     Engine engine(strategy);
     for (int n = 0; n < 70; ++n) add(engine.fleet(), n % 3 == 0 ? 2 : 4);
-    engine.expect({{part(5'000), certain / 2}, {part(10'000, 2), certain / 2}});
-    struct Standing {
-      Kind kind;
-      Spot spot;
+    engine.set_workload_model({{part(5'000), certain / 2}, {part(10'000, 2), certain / 2}});
+    struct PlacedRequest {
+      RequestClass request_class;
+      Assignment assignment;
       unsigned application;
     };
-    std::vector<Standing> standing;
+    std::vector<PlacedRequest> standing;
     for (int round = 0; round < 600; ++round) {
       if (dice() % 3 == 0 && !standing.empty()) {
         std::swap(standing[dice() % standing.size()], standing.back());
-        const Standing& s = standing.back();
-        engine.release(s.kind, s.spot, s.application);
+        const PlacedRequest& s = standing.back();
+        engine.release(s.request_class, s.assignment, s.application);
         standing.pop_back();
         continue;
       }
-      const Kind kind = engine.kind(part(dice() % 4 * 2'000 + 1'000, dice() % 8 == 0 ? 2 : 1));
+      const RequestClass request_class =
+          engine.request_class(part(dice() % 4 * 2'000 + 1'000, dice() % 8 == 0 ? 2 : 1));
       const Application app = engine.application("app" + std::to_string(dice() % 3));
-      const auto plain = engine.find(kind);
-      const auto spot = engine.place(kind, app);
-      ASSERT_EQ(spot.has_value(), plain.has_value());
-      if (!spot) continue;
+      const auto plain = engine.find(request_class);
+      const auto assignment = engine.place(request_class, app);
+      ASSERT_EQ(assignment.has_value(), plain.has_value());
+      if (!assignment) continue;
       if (strategy == Strategy::spread) {
         std::vector<unsigned> count(engine.fleet().nodes());
-        for (const Standing& s : standing) count[s.spot.node] += s.application == app;
-        engine.release(kind, *spot, app);
+        for (const PlacedRequest& s : standing) count[s.assignment.node] += s.application == app;
+        engine.release(request_class, *assignment, app);
         for (uint32_t n = 0; n < engine.fleet().nodes(); ++n)
-          if (fitting(engine.fleet(), n, engine.ask(kind))) {
-            ASSERT_LE(count[spot->node], count[n]);
+          if (fitting(engine.fleet(), n, engine.shape(request_class))) {
+            ASSERT_LE(count[assignment->node], count[n]);
           }
-        engine.take(kind, *spot, app);
+        engine.take(request_class, *assignment, app);
       }
-      standing.push_back({kind, *spot, app});
+      standing.push_back({request_class, *assignment, app});
     }
     // Everything goes, and nothing is remembered of anybody.
-    for (const Standing& s : standing) engine.release(s.kind, s.spot, s.application);
-    const Kind kind = engine.kind(part(1'000));
-    EXPECT_EQ(where(engine.find(kind, engine.application("app1"))), where(engine.find(kind)));
+    for (const PlacedRequest& s : standing) engine.release(s.request_class, s.assignment, s.application);
+    const RequestClass request_class = engine.request_class(part(1'000));
+    EXPECT_EQ(where(engine.find(request_class, engine.application("app1"))),
+              where(engine.find(request_class)));
   }
 }
 
@@ -141,7 +146,7 @@ TEST(Replicas, of_a_machine_stand_on_different_devices_under_spread) {
   Request request;
   request.memory = PerDevice{1_GiB};
   request.application = "web";
-  Resident first;
+  PlacedSlice first;
   first.devices = {0};
   first.memory = 1_GiB;
   EXPECT_EQ(place(devices, request, Strategy::spread, std::span(&first, 1)).placement->devices[0], 0u);

@@ -8,112 +8,120 @@ namespace carve::place {
 namespace {
 
 constexpr NodeRule of_node[] = {
-    {[](const NodeState& n, const Ask&) { return n.up; }, "down",
-     [](const Fleet&, const NodeState&, const Ask&) { return std::string("the node is down"); }},
-    {[](const NodeState& n, const Ask& a) { return a.devices == 0 || (a.models >> n.model & 1) != 0; },
+    {[](const NodeState& n, const RequestShape&) { return n.up; }, "down",
+     [](const Fleet&, const NodeState&, const RequestShape&) { return std::string("the node is down"); }},
+    {[](const NodeState& n, const RequestShape& a) {
+       return a.devices == 0 || (a.models >> n.model & 1) != 0;
+     },
      "other model",
-     [](const Fleet& f, const NodeState& n, const Ask&) {
+     [](const Fleet& f, const NodeState& n, const RequestShape&) {
        return fmt::format("its devices are {}, which the request does not allow", f.model_name(n.model));
      }},
-    {[](const NodeState& n, const Ask& a) {
+    {[](const NodeState& n, const RequestShape& a) {
        return a.policy == any_policy || n.policy == any_policy || a.policy == n.policy;
      },
      "other policy",
-     [](const Fleet&, const NodeState& n, const Ask& a) {
+     [](const Fleet&, const NodeState& n, const RequestShape& a) {
        return fmt::format("the request wants {}, and the node's effective policy is {}",
                           text(static_cast<carve::Policy>(a.policy)),
                           text(static_cast<carve::Policy>(n.policy)));
      }},
-    {[](const NodeState& n, const Ask& a) { return a.devices == 0 || !a.isolated || n.isolates; },
+    {[](const NodeState& n, const RequestShape& a) { return a.devices == 0 || !a.isolated || n.isolates; },
      "no isolation",
-     [](const Fleet&, const NodeState&, const Ask&) {
+     [](const Fleet&, const NodeState&, const RequestShape&) {
        return std::string("memory is not isolated there: ask for isolation none, or install the agent");
      }},
-    {[](const NodeState& n, const Ask& a) { return a.devices <= n.devices; }, "too few devices",
-     [](const Fleet&, const NodeState& n, const Ask& a) {
+    {[](const NodeState& n, const RequestShape& a) { return a.devices <= n.devices; }, "too few devices",
+     [](const Fleet&, const NodeState& n, const RequestShape& a) {
        return fmt::format("{} devices needed, it has {}", a.devices, n.devices);
      }},
-    {[](const NodeState& n, const Ask& a) { return a.cpu_milli <= n.cpu_free; }, "cpu",
-     [](const Fleet&, const NodeState& n, const Ask& a) {
+    {[](const NodeState& n, const RequestShape& a) { return a.cpu_milli <= n.cpu_free; }, "cpu",
+     [](const Fleet&, const NodeState& n, const RequestShape& a) {
        return fmt::format("{}m of CPU needed, {}m free", a.cpu_milli, n.cpu_free);
      }},
-    {[](const NodeState& n, const Ask& a) { return a.host_memory <= n.host_free; }, "host memory",
-     [](const Fleet&, const NodeState& n, const Ask& a) {
+    {[](const NodeState& n, const RequestShape& a) { return a.host_memory <= n.host_free; }, "host memory",
+     [](const Fleet&, const NodeState& n, const RequestShape& a) {
        return fmt::format("{} of host memory needed, {} free", text(a.host_memory).c_str(),
                           text(n.host_free).c_str());
      }},
 };
 
 constexpr DeviceRule of_device[] = {
-    {[](const DeviceState&, uint32_t number, const Ask& a) {
+    {[](const DeviceState&, uint32_t number, const RequestShape& a) {
        return a.only == any_device || a.only == number;
      },
      "other device",
-     [](const DeviceState&, const Ask&, const DeviceText& w) {
+     [](const DeviceState&, const RequestShape&, const DeviceText& w) {
        return fmt::format("the request names {}", w.named);
      }},
-    {[](const DeviceState& c, uint32_t, const Ask&) { return !c.sick; }, "unhealthy",
-     [](const DeviceState&, const Ask&, const DeviceText& w) { return std::string(w.trouble); }},
-    {[](const DeviceState& c, uint32_t, const Ask&) { return !c.partitioned; }, "MIG mode",
-     [](const DeviceState&, const Ask&, const DeviceText&) {
+    {[](const DeviceState& c, uint32_t, const RequestShape&) { return !c.sick; }, "unhealthy",
+     [](const DeviceState&, const RequestShape&, const DeviceText& w) { return std::string(w.trouble); }},
+    {[](const DeviceState& c, uint32_t, const RequestShape&) { return !c.partitioned; }, "MIG mode",
+     [](const DeviceState&, const RequestShape&, const DeviceText&) {
        return std::string("in MIG mode: its hardware instances are not ours to slice; `nvidia-smi -mig 0`");
      }},
-    {[](const DeviceState& c, uint32_t, const Ask& a) {
+    {[](const DeviceState& c, uint32_t, const RequestShape& a) {
        return a.policy == any_policy || c.policy == any_policy || a.policy == c.policy;
      },
      "policy",
-     [](const DeviceState& c, const Ask& a, const DeviceText&) {
+     [](const DeviceState& c, const RequestShape& a, const DeviceText&) {
        return fmt::format("the request wants {}, and the device's effective policy is {}",
                           text(static_cast<carve::Policy>(a.policy)),
                           text(static_cast<carve::Policy>(c.policy)));
      }},
-    {[](const DeviceState& c, uint32_t, const Ask& a) { return need(a, c) <= c.usable; }, "too small",
-     [](const DeviceState& c, const Ask& a, const DeviceText&) {
+    {[](const DeviceState& c, uint32_t, const RequestShape& a) { return need(a, c) <= c.usable; },
+     "too small",
+     [](const DeviceState& c, const RequestShape& a, const DeviceText&) {
        return fmt::format("{} needed, and only {} of it are usable at all", text(need(a, c)).c_str(),
                           text(c.usable).c_str());
      }},
-    {[](const DeviceState& c, uint32_t, const Ask& a) { return !a.isolated || c.context <= need(a, c); },
+    {[](const DeviceState& c, uint32_t, const RequestShape& a) {
+       return !a.isolated || c.context <= need(a, c);
+     },
      "less than a context",
-     [](const DeviceState& c, const Ask& a, const DeviceText&) {
+     [](const DeviceState& c, const RequestShape& a, const DeviceText&) {
        return fmt::format("{} is less than the {} that one context takes on it", text(need(a, c)).c_str(),
                           text(c.context).c_str());
      }},
-    {[](const DeviceState& c, uint32_t, const Ask& a) { return a.spill.count == 0 || c.migrates; },
+    {[](const DeviceState& c, uint32_t, const RequestShape& a) { return a.spill.count == 0 || c.migrates; },
      "no migration",
-     [](const DeviceState&, const Ask&, const DeviceText&) {
+     [](const DeviceState&, const RequestShape&, const DeviceText&) {
        return std::string(
            "its driver cannot move managed memory to the host (no concurrent managed access): leave "
            "--oversubscribe out");
      }},
-    {[](const DeviceState& c, uint32_t, const Ask&) { return !c.exclusive; }, "held whole",
-     [](const DeviceState&, const Ask&, const DeviceText&) {
+    {[](const DeviceState& c, uint32_t, const RequestShape&) { return !c.exclusive; }, "held whole",
+     [](const DeviceState&, const RequestShape&, const DeviceText&) {
        return std::string("one slice holds the whole device");
      }},
-    {[](const DeviceState& c, uint32_t, const Ask& a) { return !a.exclusive || c.slices == 0; }, "shared",
-     [](const DeviceState& c, const Ask&, const DeviceText&) {
+    {[](const DeviceState& c, uint32_t, const RequestShape& a) { return !a.exclusive || c.slices == 0; },
+     "shared",
+     [](const DeviceState& c, const RequestShape&, const DeviceText&) {
        return fmt::format("shared by {} slice{}, and the request wants it alone", c.slices,
                           c.slices == 1 ? "" : "s");
      }},
-    {[](const DeviceState& c, uint32_t, const Ask& a) { return !a.best_effort || !c.shared_out; }, "no share",
-     [](const DeviceState&, const Ask&, const DeviceText&) {
+    {[](const DeviceState& c, uint32_t, const RequestShape& a) { return !a.best_effort || !c.shared_out; },
+     "no share",
+     [](const DeviceState&, const RequestShape&, const DeviceText&) {
        return std::string(
            "shares of its compute are enforced, and the request keeps to none: give it one (--compute 20%), "
            "or let the agent admit such slices with the lowest rank (carved --best-effort allow)");
      }},
-    {[](const DeviceState& c, uint32_t, const Ask& a) {
+    {[](const DeviceState& c, uint32_t, const RequestShape& a) {
        return !a.isolated || a.exclusive || c.isolated < max_isolated_slices;
      },
      "16 slices",
-     [](const DeviceState&, const Ask&, const DeviceText&) {
+     [](const DeviceState&, const RequestShape&, const DeviceText&) {
        return fmt::format("it has {} isolated slices, the most there can be", max_isolated_slices);
      }},
     // Memory and compute, both on this device.
-    {[](const DeviceState& c, uint32_t, const Ask& a) { return need(a, c) <= c.free; }, "memory",
-     [](const DeviceState& c, const Ask& a, const DeviceText&) {
+    {[](const DeviceState& c, uint32_t, const RequestShape& a) { return need(a, c) <= c.free; }, "memory",
+     [](const DeviceState& c, const RequestShape& a, const DeviceText&) {
        return fmt::format("{} needed, {} free", text(need(a, c)).c_str(), text(c.free).c_str());
      }},
-    {[](const DeviceState& c, uint32_t, const Ask& a) { return needed_share(a) <= c.free_share; }, "compute",
-     [](const DeviceState& c, const Ask& a, const DeviceText&) {
+    {[](const DeviceState& c, uint32_t, const RequestShape& a) { return needed_share(a) <= c.free_share; },
+     "compute",
+     [](const DeviceState& c, const RequestShape& a, const DeviceText&) {
        return fmt::format("{} of its compute needed, {} free", text(needed_share(a)).c_str(),
                           text(c.free_share).c_str());
      }},
@@ -132,15 +140,15 @@ bool all_hold(const A&... a) {
 std::span<const NodeRule> node_rules() { return of_node; }
 std::span<const DeviceRule> device_rules() { return of_device; }
 
-std::optional<DeviceSet> fitting(const Fleet& fleet, uint32_t n, const Ask& ask) {
+std::optional<DeviceSet> fitting(const Fleet& fleet, uint32_t n, const RequestShape& shape) {
   const NodeState& node = fleet.node(n);
-  if (!all_hold<of_node>(node, ask)) return std::nullopt;
-  if (ask.devices == 0) return DeviceSet{0};
+  if (!all_hold<of_node>(node, shape)) return std::nullopt;
+  if (shape.devices == 0) return DeviceSet{0};
   DeviceSet set = 0;
   const auto devices = fleet.devices(n);
   for (unsigned i = 0; i < devices.size(); ++i)
-    if (all_hold<of_device>(devices[i], node.first + i, ask)) set = set | 1u << i;
-  if (std::popcount(set) < ask.devices) return std::nullopt;
+    if (all_hold<of_device>(devices[i], node.first + i, shape)) set = set | 1u << i;
+  if (std::popcount(set) < shape.devices) return std::nullopt;
   return set;
 }
 

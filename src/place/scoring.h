@@ -22,17 +22,17 @@ class Scoring {
   virtual ~Scoring() = default;
 
   // `fitting`: the node's devices on which the request could stand, at least as many as it asks for.
-  virtual Score score(const Fleet&, uint32_t node, const Ask&, DeviceSet fitting) const = 0;
+  virtual Score score(const Fleet&, uint32_t node, const RequestShape&, DeviceSet fitting) const = 0;
 
   // What to expect of the requests to come. Scores given before are void.
-  virtual void expect(const Fleet&, const Workload&) {}
+  virtual void set_workload_model(const Fleet&, const WorkloadModel&) {}
 
   // Whether the policy looks at the workload at all, and whether it learns it from the arrivals.
-  virtual bool expects() const { return false; }
-  virtual bool learns() const { return false; }
+  virtual bool uses_workload_model() const { return false; }
+  virtual bool learns_workload_model() const { return false; }
 
   // Whether replicas of one application go to different nodes and devices before anything else counts.
-  virtual bool parts() const { return false; }
+  virtual bool spreads_replicas() const { return false; }
 
   // A node is not what it was; told once for each change, before the next decision.
   virtual void changed(const Fleet&, uint32_t) {}
@@ -51,6 +51,6 @@ std::unique_ptr<Scoring> lookahead();     // What would be left after a fill wit
 std::unique_ptr<Scoring> scoring(Strategy);
 
 // The weights of types that few devices can serve, raised by how few.
-Workload scarce(const Fleet&, Workload);
+WorkloadModel scarce(const Fleet&, WorkloadModel);
 
 }  // namespace carve::place

@@ -8,12 +8,12 @@ namespace {
 
 class Spread : public Scoring {
  public:
-  Score score(const Fleet& fleet, uint32_t n, const Ask& ask, DeviceSet fitting) const override {
+  Score score(const Fleet& fleet, uint32_t n, const RequestShape& shape, DeviceSet fitting) const override {
     return {static_cast<uint8_t>(201 - taken_in_200(fleet, n)),
-            first_by(fleet.devices(n), fitting, ask.devices,
-                     [&](const DeviceState& c) { return ~freedom(ask, c); })};
+            first_by(fleet.devices(n), fitting, shape.devices,
+                     [&](const DeviceState& c) { return ~freedom(shape, c); })};
   }
-  bool parts() const override { return true; }
+  bool spreads_replicas() const override { return true; }
 };
 
 }  // namespace

@@ -166,16 +166,16 @@ TEST(Topology, every_policy_gives_a_pair_that_is_connected_where_there_is_one) {
     device.usable = device.free = 80_GiB;
     const uint32_t n = engine.fleet().add(node, std::vector<DeviceState>(8, device));
     engine.fleet().set_topology(n, eight());
-    Ask half;
+    RequestShape half;
     half.share = {5000};
-    ASSERT_TRUE(engine.place(engine.kind(half)));
-    Ask pair = half;
+    ASSERT_TRUE(engine.place(engine.request_class(half)));
+    RequestShape pair = half;
     pair.devices = 2, pair.share = whole_device;
     for (int i = 0; i < 2; ++i) {
-      const auto spot = engine.place(engine.kind(pair));
-      ASSERT_TRUE(spot);
-      const auto a = static_cast<unsigned>(std::countr_zero(spot->devices));
-      const auto b = static_cast<unsigned>(31 - std::countl_zero(spot->devices));
+      const auto assignment = engine.place(engine.request_class(pair));
+      ASSERT_TRUE(assignment);
+      const auto a = static_cast<unsigned>(std::countr_zero(assignment->devices));
+      const auto b = static_cast<unsigned>(31 - std::countl_zero(assignment->devices));
       EXPECT_EQ(eight().link(a, b), Link::nvlink) << text(static_cast<Strategy>(s));
     }
   }

@@ -9,8 +9,8 @@ constexpr uint64_t one = uint64_t{1} << 20;
 
 }  // namespace
 
-Ask type_of(const Ask& a) {
-  Ask t;
+RequestShape type_of(const RequestShape& a) {
+  RequestShape t;
   t.devices = a.devices;
   t.cpu_milli = a.cpu_milli;
   t.host_memory = a.host_memory;
@@ -23,41 +23,41 @@ Ask type_of(const Ask& a) {
   return t;
 }
 
-void Census::count(const Ask& ask) {
-  const Ask type = type_of(ask);
-  const auto row = std::ranges::lower_bound(rows_, type, {}, &Row::ask);
-  if (row != rows_.end() && row->ask == type) {
+void ArrivalCounts::count(const RequestShape& shape) {
+  const RequestShape type = type_of(shape);
+  const auto row = std::ranges::lower_bound(rows_, type, {}, &Row::shape);
+  if (row != rows_.end() && row->shape == type) {
     row->count += one;
   } else if (rows_.size() < most_types) {
     rows_.insert(row, {type, one});
   } else {
     // Full: the rarest makes room, so that a stream of oddities cannot grow the census.
     rows_.erase(std::ranges::min_element(rows_, {}, &Row::count));
-    rows_.insert(std::ranges::lower_bound(rows_, type, {}, &Row::ask), {type, one});
+    rows_.insert(std::ranges::lower_bound(rows_, type, {}, &Row::shape), {type, one});
   }
   if (++counted_ % half_life_ != 0) return;
   for (Row& r : rows_) r.count /= 2;
   std::erase_if(rows_, [](const Row& r) { return r.count == 0; });
 }
 
-Workload Census::workload() const {
+WorkloadModel ArrivalCounts::workload() const {
   std::vector<Row> rows = rows_;
   std::ranges::stable_sort(rows, std::ranges::greater{}, &Row::count);
   uint64_t all = 0;
   for (const Row& r : rows) all += r.count;
-  Workload out;
+  WorkloadModel out;
   for (const Row& r : rows)
-    out.push_back({r.ask, static_cast<int64_t>(static_cast<unsigned __int128>(r.count) * certain / all)});
+    out.push_back({r.shape, static_cast<int64_t>(static_cast<unsigned __int128>(r.count) * certain / all)});
   return out;
 }
 
-Workload without_host_memory(const Workload& workload) {
-  Workload out = workload;
-  for (Type& t : out) t.ask.host_memory = {};
-  std::ranges::sort(out, {}, &Type::ask);
+WorkloadModel without_host_memory(const WorkloadModel& workload) {
+  WorkloadModel out = workload;
+  for (Type& t : out) t.shape.host_memory = {};
+  std::ranges::sort(out, {}, &Type::shape);
   size_t kept = 0;
   for (size_t i = 0; i < out.size(); ++i) {
-    if (kept != 0 && out[kept - 1].ask == out[i].ask)
+    if (kept != 0 && out[kept - 1].shape == out[i].shape)
       out[kept - 1].weight += out[i].weight;
     else
       out[kept++] = out[i];
@@ -67,10 +67,10 @@ Workload without_host_memory(const Workload& workload) {
   return out;
 }
 
-Workload typical(const Workload& workload, Share coverage) {
+WorkloadModel typical(const WorkloadModel& workload, Share coverage) {
   int64_t all = 0;
   for (const Type& t : workload) all += t.weight;
-  Workload out;
+  WorkloadModel out;
   int64_t covered = 0;
   for (const Type& t : workload) {
     if (covered * 10000 >= all * coverage.basis_points) break;

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "place/ask.h"
+#include "place/request_shape.h"
 
 namespace carve::place {
 
@@ -17,36 +17,36 @@ inline constexpr int64_t certain = int64_t{1} << 30;  // Probability 1.
 inline constexpr unsigned most_types = 512;
 
 struct Type {
-  Ask ask;
+  RequestShape shape;
   int64_t weight = 0;  // In 2^-30; those of a workload add up to about `certain`.
 };
-using Workload = std::vector<Type>;
+using WorkloadModel = std::vector<Type>;
 
 // What of a request makes its type: CPU, host memory, devices, share, memory and models. The rest does not
 // change what it can use.
-Ask type_of(const Ask&);
+RequestShape type_of(const RequestShape&);
 
 // The most popular types until `coverage` of all is there, scaled so that their weights add up to `certain`
 // up to rounding.
-Workload typical(const Workload&, Share coverage = {9500});
+WorkloadModel typical(const WorkloadModel&, Share coverage = {9500});
 
 // The same with types that differ in host memory alone made one, as the paper groups them.
-Workload without_host_memory(const Workload&);
+WorkloadModel without_host_memory(const WorkloadModel&);
 
 // Counts arrivals. Old ones fade: after each `half_life` arrivals a count is worth half.
-class Census {
+class ArrivalCounts {
  public:
-  explicit Census(uint64_t half_life = 1 << 16) : half_life_(half_life) {}
+  explicit ArrivalCounts(uint64_t half_life = 1 << 16) : half_life_(half_life) {}
 
-  void count(const Ask&);
+  void count(const RequestShape&);
   uint64_t counted() const { return counted_; }
 
   // All that is counted, most popular first, equals in the order of Ask.
-  Workload workload() const;
+  WorkloadModel workload() const;
 
  private:
   struct Row {
-    Ask ask;
+    RequestShape shape;
     uint64_t count;  // In 2^-20.
   };
   std::vector<Row> rows_;  // Sorted by ask.

@@ -18,8 +18,8 @@ uint64_t own_lifetime(const Pod& p, const ChurnPlan& plan) {
 struct Leaving {
   uint64_t when;
   uint64_t number;  // Of the arrival: who came first leaves first at equal times.
-  place::Kind kind;
-  place::Spot spot;
+  place::RequestClass request_class;
+  place::Assignment assignment;
 };
 bool later(const Leaving& a, const Leaving& b) {
   return a.when != b.when ? a.when > b.when : a.number > b.number;
@@ -64,7 +64,7 @@ Outcome<Churned> churn(const Cluster& cluster, const Trace& trace, Strategy stra
   for (uint64_t arrival = 0; arrival < plan.warmup + plan.counted; ++arrival) {
     now += static_cast<uint64_t>(Wide{when.exponential()} * gap >> 32);
     while (!leaving.empty() && leaving.front().when <= now) {
-      setup.engine.release(leaving.front().kind, leaving.front().spot);
+      setup.engine.release(leaving.front().request_class, leaving.front().assignment);
       std::ranges::pop_heap(leaving, later);
       leaving.pop_back();
     }
@@ -73,20 +73,20 @@ Outcome<Churned> churn(const Cluster& cluster, const Trace& trace, Strategy stra
     const uint64_t drawn =
         how_long.exponential();  // Drawn even if it is lost: strategies see the same arrivals.
     const uint64_t stays = own ? own_lifetime(pod, plan) : static_cast<uint64_t>(Wide{drawn} * hour >> 32);
-    const auto spot = setup.engine.place(setup.kinds[i]);
-    if (spot) {
-      leaving.push_back({now + stays, arrival, setup.kinds[i], *spot});
+    const auto assignment = setup.engine.place(setup.classes[i]);
+    if (assignment) {
+      leaving.push_back({now + stays, arrival, setup.classes[i], *assignment});
       std::ranges::push_heap(leaving, later);
     }
     if (arrival < plan.warmup) continue;
     const uint64_t size = pod.devices == 0 ? 1 : pod.demand();
     out.asked[class_of(pod)] += size;
-    if (!spot) out.lost[class_of(pod)] += size;
+    if (!assignment) out.lost[class_of(pod)] += size;
   }
   out.effort.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   out.effort.decisions = plan.warmup + plan.counted;
   out.effort.bytes_per_node = setup.engine.bytes_per_node();
-  out.effort.kinds = setup.engine.kinds();
+  out.effort.classes = setup.engine.classes();
   return out;
 }
 

@@ -21,32 +21,33 @@ std::string devices_of(place::DeviceSet set) {
 
 // What becomes of the request in this fleet.
 std::string answer(place::Engine& engine, const std::vector<std::string_view>& names, Strategy strategy,
-                   std::span<const place::Standing> standing, const Pod& request) {
+                   std::span<const place::PlacedRequest> standing, const Pod& request) {
   const place::Fleet& fleet = engine.fleet();
-  const place::Kind kind = engine.kind(ask_of(request, fleet));
+  const place::RequestClass request_class = engine.request_class(shape_of(request, fleet));
   const auto node = [&](uint32_t n) {
     return fmt::format("{} ({})", names[n], fleet.model_name(fleet.node(n).model));
   };
-  const place::Refusal refusal = place::explain(fleet, engine.ask(kind));
-  if (const auto spot = engine.find(kind)) {
-    std::string out = fmt::format("It would go to {}, {}: {}", node(spot->node), devices_of(spot->devices),
-                                  place::choice(strategy));
-    if (const place::Topology* links = fleet.topology(spot->node);
-        links != nullptr && std::popcount(spot->devices) > 1)
-      out += fmt::format("; they are connected by {}", text(links->loosest(spot->devices)));
+  const place::Refusal refusal = place::explain(fleet, engine.shape(request_class));
+  if (const auto assignment = engine.find(request_class)) {
+    std::string out = fmt::format("It would go to {}, {}: {}", node(assignment->node),
+                                  devices_of(assignment->devices), place::choice(strategy));
+    if (const place::Topology* links = fleet.topology(assignment->node);
+        links != nullptr && std::popcount(assignment->devices) > 1)
+      out += fmt::format("; they are connected by {}", text(links->loosest(assignment->devices)));
     return out + fmt::format(".\n{}.\n", refusal.sentence);
   }
   std::string out = refusal.sentence + ".\n";
-  const auto repair = place::one_move(engine, kind, standing);
-  if (!repair) return out + "No single move would make room.\n";
-  const place::Standing& who = standing[repair->who];
-  const place::Ask& ask = engine.ask(who.kind);
-  std::string size = fmt::format("{} x", ask.devices);
-  if (repair->moved.count != 0 && ask.memory.count != 0) size += fmt::format(" {}", text(ask.memory).c_str());
-  if (ask.share.basis_points != 0 || ask.memory.count == 0)
-    size += fmt::format(" {} of a device", text(ask.share).c_str());
+  const auto migration = place::propose_migration(engine, request_class, standing);
+  if (!migration) return out + "No single move would make room.\n";
+  const place::PlacedRequest& who = standing[migration->who];
+  const place::RequestShape& shape = engine.shape(who.request_class);
+  std::string size = fmt::format("{} x", shape.devices);
+  if (migration->moved.count != 0 && shape.memory.count != 0)
+    size += fmt::format(" {}", text(shape.memory).c_str());
+  if (shape.share.basis_points != 0 || shape.memory.count == 0)
+    size += fmt::format(" {} of a device", text(shape.share).c_str());
   return out + fmt::format("Moving one request ({}) from {} to {} would make room on {}.\n", size,
-                           node(who.spot.node), node(repair->to.node), node(repair->room.node));
+                           node(who.assignment.node), node(migration->to.node), node(migration->room.node));
 }
 
 std::vector<std::string_view> names_of(const Snapshot& snapshot) {
@@ -117,15 +118,15 @@ Outcome<Pod> parse_request(std::string_view text, const std::vector<std::string_
 std::string explain(const Cluster& cluster, const Trace& trace, Strategy strategy, bool known, uint64_t seed,
                     unsigned percent, const Pod& request) {
   Setup setup(cluster, trace, strategy, known, seed);
-  std::vector<place::Standing> standing;
+  std::vector<place::PlacedRequest> standing;
   uint64_t asked = 0;
   uint64_t held = 0;
   for (const uint32_t i : arrivals(trace, cluster.devices(), seed)) {
     asked += trace.pods[i].demand();
     if (asked * 100 > cluster.devices() * 1000 * percent) break;
-    const auto spot = setup.engine.place(setup.kinds[i]);
-    if (!spot) continue;
-    standing.push_back({setup.kinds[i], *spot});
+    const auto assignment = setup.engine.place(setup.classes[i]);
+    if (!assignment) continue;
+    standing.push_back({setup.classes[i], *assignment});
     held += trace.pods[i].demand();
   }
   return fmt::format("After {} % of the devices were asked for, {:.2f} % are in use ({}, seed {}).\n",
@@ -150,7 +151,7 @@ place::ConsolidationPlan planned(const Snapshot& snapshot, Strategy strategy, un
 
 std::string consolidation_table(const Snapshot& snapshot, Strategy strategy, unsigned devices) {
   const place::ConsolidationPlan plan = planned(snapshot, strategy, devices);
-  const auto at = [&](const place::Spot& s) {
+  const auto at = [&](const place::Assignment& s) {
     std::vector<int> set;
     for (place::DeviceSet c = s.devices; c != 0; c &= c - 1) set.push_back(std::countr_zero(c));
     return fmt::format("{} device{} {}", snapshot.nodes[s.node].name, set.size() == 1 ? "" : "s",
@@ -158,9 +159,9 @@ std::string consolidation_table(const Snapshot& snapshot, Strategy strategy, uns
   };
   std::string out;
   for (const place::Move& m : plan.moves) {
-    const Snapshot::Held& who = snapshot.held[m.who];
+    const Snapshot::PlacedSlice& who = snapshot.held[m.who];
     out += fmt::format("{:<24} {:<24} -> {:<24} {:>10} {:>8}\n", who.name, at(m.from), at(m.to),
-                       text(m.from.memory).c_str(), text(who.ask.share).c_str());
+                       text(m.from.memory).c_str(), text(who.shape.share).c_str());
   }
   out += fmt::format("{} moves of {} in all would leave {} more device{} empty", plan.moves.size(),
                      text(plan.moved).c_str(), plan.emptied.size(), plan.emptied.size() == 1 ? "" : "s");
@@ -176,7 +177,7 @@ std::string consolidation_json(const Snapshot& snapshot, Strategy strategy, unsi
   for (const auto& [node, device] : plan.emptied)
     out["emptied"].push_back({{"node", snapshot.nodes[node].name}, {"device", device}});
   out["moves"] = nlohmann::ordered_json::array();
-  const auto at = [&](const place::Spot& s, unsigned device) -> nlohmann::ordered_json {
+  const auto at = [&](const place::Assignment& s, unsigned device) -> nlohmann::ordered_json {
     return {{"node", snapshot.nodes[s.node].name}, {"device", device}};
   };
   for (const place::Move& m : plan.moves)  // Of somebody with several devices: a row for each that he leaves.
@@ -185,7 +186,7 @@ std::string consolidation_json(const Snapshot& snapshot, Strategy strategy, unsi
                               {"from", at(m.from, from)},
                               {"to", at(m.to, to)},
                               {"memory_bytes", m.from.memory.count},
-                              {"share_bp", snapshot.held[m.who].ask.share.basis_points}});
+                              {"share_bp", snapshot.held[m.who].shape.share.basis_points}});
   out["moved_bytes"] = plan.moved.count;
   out["moved_share_bp"] = plan.moved_share;
   return out.dump(2) + "\n";

@@ -48,7 +48,7 @@ Inflated inflate(const Cluster& cluster, const Trace& trace, Strategy strategy, 
     asked += pod.demand();
     while (mark < marks.size() && asked * 100 > all * marks[mark]) passed(mark++);
     for (; point < curve_points && asked * 100 > all * point; ++point) out.curve[point] = in_use();
-    const bool placed = setup.engine.place(setup.kinds[i]).has_value();
+    const bool placed = setup.engine.place(setup.classes[i]).has_value();
     ++arrived[class_of(pod)];
     if (placed)
       held += pod.demand();
@@ -60,7 +60,7 @@ Inflated inflate(const Cluster& cluster, const Trace& trace, Strategy strategy, 
   while (point < curve_points) out.curve[point++] = in_use();
   out.effort.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   out.effort.bytes_per_node = setup.engine.bytes_per_node();
-  out.effort.kinds = setup.engine.kinds();
+  out.effort.classes = setup.engine.classes();
   return out;
 }
 

@@ -198,15 +198,15 @@ TEST(Plot, has_a_panel_for_each_trace_and_a_line_for_each_strategy) {
 TEST(Explain, tells_where_or_why_nowhere_in_a_filled_cluster) {
   const Cluster cluster = cluster_of(30);
   const Trace trace = trace_of(cluster, 400);
-  const auto ask = [&](std::string_view request, unsigned filled) {
+  const auto shape = [&](std::string_view request, unsigned filled) {
     const auto pod = parse_request(request, models_of(cluster));
     EXPECT_TRUE(pod) << pod.error().sentence;
     return explain(cluster, trace, Strategy::fgd_scarcity, true, 42, filled, *pod);
   };
-  EXPECT_THAT(ask("gpu_milli=500,gpu_spec=T4", 50), HasSubstr("It would go to n"));
-  EXPECT_THAT(ask("gpu_milli=500,gpu_spec=T4", 50), HasSubstr("(T4), device"));
-  EXPECT_THAT(ask("num_gpu=8,cpu_milli=1000", 130), HasSubstr("0/30 nodes can serve: "));
-  EXPECT_THAT(ask("num_gpu=8,cpu_milli=1000", 130), HasSubstr("10 too few devices"));
+  EXPECT_THAT(shape("gpu_milli=500,gpu_spec=T4", 50), HasSubstr("It would go to n"));
+  EXPECT_THAT(shape("gpu_milli=500,gpu_spec=T4", 50), HasSubstr("(T4), device"));
+  EXPECT_THAT(shape("num_gpu=8,cpu_milli=1000", 130), HasSubstr("0/30 nodes can serve: "));
+  EXPECT_THAT(shape("num_gpu=8,cpu_milli=1000", 130), HasSubstr("10 too few devices"));
   for (const char* wrong :
        {"gpu", "gpu_milli=", "gpu_milli=1001", "num_gpu=-1", "gpu_spec=X", "colour=red"}) {
     const auto pod = parse_request(wrong, models_of(cluster));

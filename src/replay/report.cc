@@ -21,7 +21,7 @@ Effort effort_of(const Series& s) {
     for (const auto& run : runs) {
       sum.decisions += run.effort.decisions, sum.seconds += run.effort.seconds;
       sum.bytes_per_node = std::max(sum.bytes_per_node, run.effort.bytes_per_node);
-      sum.kinds = std::max(sum.kinds, run.effort.kinds);
+      sum.classes = std::max(sum.classes, run.effort.classes);
     }
   };
   add(s.inflated), add(s.churned);
@@ -105,7 +105,7 @@ std::string json(const std::vector<Series>& all) {
     row["moves"] = 0;  // Nothing that was placed is moved.
     row["decisions_per_second"] = std::round(speed(effort));
     row["bytes_per_node"] = effort.bytes_per_node;
-    row["kinds"] = effort.kinds;
+    row["kinds"] = effort.classes;
     rusage use{};
     getrusage(RUSAGE_SELF, &use);
     row["peak_memory_bytes"] = static_cast<uint64_t>(use.ru_maxrss) << 10;

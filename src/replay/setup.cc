@@ -25,13 +25,13 @@ Setup::Setup(const Cluster& cluster, const Trace& trace, Strategy strategy, bool
     engine.fleet().add(node, std::vector<place::DeviceState>(from.devices, device));
   }
 
-  if (engine.expects() && (known || !engine.learns())) {
-    place::Census census(UINT64_MAX);
-    for (const Pod& pod : trace.pods) census.count(ask_of(pod, engine.fleet()));
-    engine.expect(census.workload());
+  if (engine.uses_workload_model() && (known || !engine.learns_workload_model())) {
+    place::ArrivalCounts arrivals(UINT64_MAX);
+    for (const Pod& pod : trace.pods) arrivals.count(shape_of(pod, engine.fleet()));
+    engine.set_workload_model(arrivals.workload());
   }
 
-  for (const Pod& pod : trace.pods) kinds.push_back(engine.kind(ask_of(pod, engine.fleet())));
+  for (const Pod& pod : trace.pods) classes.push_back(engine.request_class(shape_of(pod, engine.fleet())));
 }
 
 }  // namespace carve::replay

@@ -28,13 +28,13 @@ struct Effort {
   uint64_t decisions = 0;
   double seconds = 0;  // Of deciding, and the little around it.
   uint64_t bytes_per_node = 0;
-  uint64_t kinds = 0;
+  uint64_t classes = 0;
 };
 
 struct Setup {
   place::Engine engine;
-  std::vector<place::Kind> kinds;       // By position in the trace.
-  std::vector<std::string_view> names;  // Of the nodes, in the engine's order; the cluster's strings.
+  std::vector<place::RequestClass> classes;  // By position in the trace.
+  std::vector<std::string_view> names;       // Of the nodes, in the engine's order; the cluster's strings.
 
   // known: a strategy that looks at the workload is told the trace's requests, even if it could learn them.
   Setup(const Cluster&, const Trace&, Strategy, bool known, uint64_t seed);

@@ -138,27 +138,28 @@ Snapshot::Node read_node(Reader& r, const Json& at, const std::string& path) {
 
 // A request of this size on these devices, as the rules see it beside those above it. The sentence of the
 // first that is broken.
-std::optional<std::string> refusal(const Snapshot::Node& node, const place::Ask& ask, place::DeviceSet set) {
-  if (ask.cpu_milli > node.state.cpu_free)
-    return fmt::format("{}m of CPU held, and beside those above it {}m are there", ask.cpu_milli,
+std::optional<std::string> refusal(const Snapshot::Node& node, const place::RequestShape& shape,
+                                   place::DeviceSet set) {
+  if (shape.cpu_milli > node.state.cpu_free)
+    return fmt::format("{}m of CPU held, and beside those above it {}m are there", shape.cpu_milli,
                        node.state.cpu_free);
-  if (ask.host_memory > node.state.host_free)
+  if (shape.host_memory > node.state.host_free)
     return fmt::format("{} of host memory held, and beside those above it {} are there",
-                       text(ask.host_memory).c_str(), text(node.state.host_free).c_str());
+                       text(shape.host_memory).c_str(), text(node.state.host_free).c_str());
   for (; set != 0; set &= set - 1) {
     const auto i = static_cast<unsigned>(std::countr_zero(set));
     const place::DeviceState& c = node.devices[i];
     const std::string where = fmt::format("device {}: ", i);
     if (c.exclusive) return where + "one above it holds the whole device";
-    if (ask.exclusive && c.slices != 0)
+    if (shape.exclusive && c.slices != 0)
       return where + fmt::format("held whole, and shared by {} above it", c.slices);
-    if (need(ask, c) > c.free)
+    if (need(shape, c) > c.free)
       return where + fmt::format("{} held, and beside those above it {} of {} are there",
-                                 text(need(ask, c)).c_str(), text(c.free).c_str(), text(c.usable).c_str());
-    if (needed_share(ask) > c.free_share)
+                                 text(need(shape, c)).c_str(), text(c.free).c_str(), text(c.usable).c_str());
+    if (needed_share(shape) > c.free_share)
       return where + fmt::format("{} of its compute held, and beside those above it {} are there",
-                                 text(needed_share(ask)).c_str(), text(c.free_share).c_str());
-    if (ask.isolated && !ask.exclusive && c.isolated >= max_isolated_slices)
+                                 text(needed_share(shape)).c_str(), text(c.free_share).c_str());
+    if (shape.isolated && !shape.exclusive && c.isolated >= max_isolated_slices)
       return where + fmt::format("more than {} isolated slices", max_isolated_slices);
     if (c.slices == UINT8_MAX) return where + fmt::format("more than {} slices", UINT8_MAX);
   }
@@ -166,24 +167,24 @@ std::optional<std::string> refusal(const Snapshot::Node& node, const place::Ask&
 }
 
 // Takes it of the node, so that the next one meets what is left.
-void take(Snapshot::Node& node, const place::Ask& ask, place::DeviceSet set) {
-  node.state.cpu_free -= ask.cpu_milli;
-  node.state.host_free.count -= ask.host_memory.count;
+void take(Snapshot::Node& node, const place::RequestShape& shape, place::DeviceSet set) {
+  node.state.cpu_free -= shape.cpu_milli;
+  node.state.host_free.count -= shape.host_memory.count;
   for (; set != 0; set &= set - 1) {
     place::DeviceState& c = node.devices[static_cast<unsigned>(std::countr_zero(set))];
-    c.free.count -= need(ask, c).count;
-    c.free_share.basis_points -= needed_share(ask).basis_points;
+    c.free.count -= need(shape, c).count;
+    c.free_share.basis_points -= needed_share(shape).basis_points;
     ++c.slices;
-    c.isolated = static_cast<uint8_t>(c.isolated + ask.isolated);
-    c.exclusive = ask.exclusive;
+    c.isolated = static_cast<uint8_t>(c.isolated + shape.isolated);
+    c.exclusive = shape.exclusive;
   }
 }
 
 using Names = std::unordered_map<std::string, uint32_t>;
 
-Snapshot::Held read_held(Reader& r, const Json& at, const std::string& path, const Names& nodes,
-                         std::vector<Snapshot::Node>& rest) {
-  Snapshot::Held held;
+Snapshot::PlacedSlice read_held(Reader& r, const Json& at, const std::string& path, const Names& nodes,
+                                std::vector<Snapshot::Node>& rest) {
+  Snapshot::PlacedSlice held;
   r.object(at, path,
            {"name", "node", "devices", "memory_bytes", "share_bp", "exclusive", "isolated", "cpu_milli",
             "host_memory_bytes", "application", "models"});
@@ -198,9 +199,9 @@ Snapshot::Held read_held(Reader& r, const Json& at, const std::string& path, con
   if (node == nodes.end())
     return r.wrong(*Reader::field(at, "node"), path + ".node", fmt::format("there is no node '{}'", on)),
            held;
-  held.spot.node = node->second;
+  held.assignment.node = node->second;
   Snapshot::Node& there = rest[node->second];
-  place::Ask& ask = held.ask;
+  place::RequestShape& shape = held.shape;
   for (const Json& device :
        r.list(Reader::field(at, "devices"), path + ".devices", place::max_node_devices)) {
     const uint64_t i = r.number(&device, path + ".devices", place::max_node_devices);
@@ -211,31 +212,31 @@ Snapshot::Held read_held(Reader& r, const Json& at, const std::string& path, con
                                  there.devices.size(), i)),
              held;
     const auto bit = place::DeviceSet{1} << i;
-    if ((held.spot.devices & bit) != 0)
+    if ((held.assignment.devices & bit) != 0)
       return r.wrong(device, path + ".devices", fmt::format("{} is there twice", i)), held;
-    held.spot.devices |= bit;
+    held.assignment.devices |= bit;
   }
-  ask.devices = static_cast<uint8_t>(std::popcount(held.spot.devices));
-  ask.memory = {r.number(Reader::field(at, "memory_bytes"), path + ".memory_bytes", most_memory)};
-  ask.share = {static_cast<uint32_t>(
+  shape.devices = static_cast<uint8_t>(std::popcount(held.assignment.devices));
+  shape.memory = {r.number(Reader::field(at, "memory_bytes"), path + ".memory_bytes", most_memory)};
+  shape.share = {static_cast<uint32_t>(
       r.number(Reader::field(at, "share_bp"), path + ".share_bp", whole_device.basis_points))};
-  ask.exclusive = r.truth(Reader::field(at, "exclusive"), path + ".exclusive", false);
-  ask.isolated = r.truth(Reader::field(at, "isolated"), path + ".isolated", true);
-  ask.cpu_milli =
+  shape.exclusive = r.truth(Reader::field(at, "exclusive"), path + ".exclusive", false);
+  shape.isolated = r.truth(Reader::field(at, "isolated"), path + ".isolated", true);
+  shape.cpu_milli =
       static_cast<uint32_t>(r.number(Reader::field(at, "cpu_milli"), path + ".cpu_milli", most_cpu));
-  ask.host_memory = {
+  shape.host_memory = {
       r.number(Reader::field(at, "host_memory_bytes"), path + ".host_memory_bytes", most_memory)};
   if (!r.good()) return held;
-  if (ask.exclusive && (ask.memory.count != 0 || ask.share.basis_points != 0))
+  if (shape.exclusive && (shape.memory.count != 0 || shape.share.basis_points != 0))
     return r.wrong(at, path + ".exclusive", "takes whole devices: leave out memory_bytes and share_bp"), held;
-  if (const auto why = refusal(there, ask, held.spot.devices))
+  if (const auto why = refusal(there, shape, held.assignment.devices))
     return r.wrong(at, path, fmt::format("'{}' on node {}, {}", held.name, on, *why)), held;
   bool first = true;
-  for (place::DeviceSet set = held.spot.devices; set != 0; set &= set - 1, first = false) {
-    const Bytes needed = need(ask, there.devices[static_cast<unsigned>(std::countr_zero(set))]);
-    held.spot.memory = first ? needed : std::min(held.spot.memory, needed);
+  for (place::DeviceSet set = held.assignment.devices; set != 0; set &= set - 1, first = false) {
+    const Bytes needed = need(shape, there.devices[static_cast<unsigned>(std::countr_zero(set))]);
+    held.assignment.memory = first ? needed : std::min(held.assignment.memory, needed);
   }
-  take(there, ask, held.spot.devices);
+  take(there, shape, held.assignment.devices);
   return held;
 }
 
@@ -268,7 +269,7 @@ Outcome<Snapshot> parse_snapshot(std::string_view text, const std::string& name)
   if (r.good())
     for (const Json& at : r.list(Reader::field(*json, "held"), "held", most_held)) {
       const std::string path = fmt::format("held[{}]", out.held.size());
-      Snapshot::Held one = read_held(r, at, path, nodes, rest);
+      Snapshot::PlacedSlice one = read_held(r, at, path, nodes, rest);
       if (!r.good()) break;
       const auto [entry, fresh] = held.try_emplace(one.name, static_cast<uint32_t>(out.held.size()));
       if (!fresh)
@@ -305,17 +306,17 @@ Scene::Scene(const Snapshot& snapshot, Strategy strategy) : engine(strategy) {
     const uint32_t n = fleet.add(state, node.devices);
     if (node.links) fleet.set_topology(n, *node.links);
   }
-  place::Census census(UINT64_MAX);
-  for (const Snapshot::Held& held : snapshot.held) {
-    place::Ask ask = held.ask;
-    ask.models = held.models.empty() ? place::Models{1} << fleet.node(held.spot.node).model : 0;
+  place::ArrivalCounts arrivals(UINT64_MAX);
+  for (const Snapshot::PlacedSlice& held : snapshot.held) {
+    place::RequestShape shape = held.shape;
+    shape.models = held.models.empty() ? place::Models{1} << fleet.node(held.assignment.node).model : 0;
     for (const std::string& m : held.models)
-      if (const auto bit = fleet.known_model(m)) ask.models |= place::Models{1} << *bit;
-    census.count(ask);
-    standing.push_back({engine.kind(ask), held.spot, engine.application(held.application)});
-    engine.take(standing.back().kind, held.spot, standing.back().application);
+      if (const auto bit = fleet.known_model(m)) shape.models |= place::Models{1} << *bit;
+    arrivals.count(shape);
+    standing.push_back({engine.request_class(shape), held.assignment, engine.application(held.application)});
+    engine.take(standing.back().request_class, held.assignment, standing.back().application);
   }
-  if (engine.expects()) engine.expect(census.workload());
+  if (engine.uses_workload_model()) engine.set_workload_model(arrivals.workload());
 }
 
 }  // namespace carve::replay

@@ -27,15 +27,15 @@ struct Snapshot {
     std::vector<place::DeviceState> devices;
     std::optional<place::Topology> links;
   };
-  struct Held {
+  struct PlacedSlice {
     std::string name;
     std::string application;
     std::vector<std::string> models;  // Where it may stand; empty: where the model is that of its node.
-    place::Ask ask;                   // Its models are not set.
-    place::Spot spot;
+    place::RequestShape shape;        // Its models are not set.
+    place::Assignment assignment;
   };
   std::vector<Node> nodes;
-  std::vector<Held> held;
+  std::vector<PlacedSlice> held;
 };
 
 Outcome<Snapshot> parse_snapshot(std::string_view text, const std::string& name);
@@ -45,7 +45,7 @@ Outcome<Snapshot> read_snapshot(const std::string& path);
 // there.
 struct Scene {
   place::Engine engine;
-  std::vector<place::Standing> standing;  // In the order of Snapshot::held.
+  std::vector<place::PlacedRequest> standing;  // In the order of Snapshot::held.
 
   Scene(const Snapshot&, Strategy);
 };

@@ -162,7 +162,7 @@ TEST(Snapshot, whole_devices_of_different_sizes_give_what_the_smallest_has) {
     pod.devices = 1, pod.device_memory_mib = 1;
     EXPECT_THAT(explain(*s, Strategy::fgd_scarcity, pod), HasSubstr("0/1 nodes can serve"));
     const Scene scene(*s, Strategy::fgd_scarcity);
-    EXPECT_EQ(scene.standing[0].spot.memory.count, smaller);
+    EXPECT_EQ(scene.standing[0].assignment.memory.count, smaller);
     for (const place::DeviceState& c : scene.engine.fleet().devices(0)) EXPECT_LE(c.free, c.usable);
   }
 }

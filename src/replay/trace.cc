@@ -151,21 +151,21 @@ Outcome<Trace> read_trace(const std::string& path, const Cluster& cluster) {
   return trace;
 }
 
-place::Ask ask_of(const Pod& pod, const place::Fleet& fleet) {
-  place::Ask ask;
-  ask.devices = static_cast<uint8_t>(pod.devices);
-  ask.share = {pod.milli * 10};
+place::RequestShape shape_of(const Pod& pod, const place::Fleet& fleet) {
+  place::RequestShape shape;
+  shape.devices = static_cast<uint8_t>(pod.devices);
+  shape.share = {pod.milli * 10};
   // A trace tells no memory: nothing to isolate, and no limit on the number of slices.
-  ask.isolated = pod.device_memory_mib != 0;
-  ask.memory = {pod.device_memory_mib << 20};
-  ask.cpu_milli = pod.cpu_milli;
-  ask.host_memory = {pod.memory_mib << 20};
+  shape.isolated = pod.device_memory_mib != 0;
+  shape.memory = {pod.device_memory_mib << 20};
+  shape.cpu_milli = pod.cpu_milli;
+  shape.host_memory = {pod.memory_mib << 20};
   if (!pod.models.empty()) {
-    ask.models = 0;
+    shape.models = 0;
     for (const std::string& m : pod.models)
-      if (const auto bit = fleet.known_model(m)) ask.models |= uint64_t{1} << *bit;
+      if (const auto bit = fleet.known_model(m)) shape.models |= uint64_t{1} << *bit;
   }
-  return ask;
+  return shape;
 }
 
 }  // namespace carve::replay

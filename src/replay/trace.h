@@ -54,6 +54,6 @@ Outcome<Trace> read_trace(const std::string& path, const Cluster&);
 std::vector<std::string> split_models(std::string_view text);
 
 // What a pod asks the engine for. The fleet knows all models of the cluster.
-place::Ask ask_of(const Pod&, const place::Fleet&);
+place::RequestShape shape_of(const Pod&, const place::Fleet&);
 
 }  // namespace carve::replay

@@ -54,9 +54,9 @@ TEST(Artefact, exports_its_hooks_and_nothing_else) {
   for (const Artefact& a : artefacts) {
     std::set<std::string> expected, found;
     if (a.cuda)
-      for (const slice::Hook& h : slice::cuda_table.hooks) expected.insert(h.symbol);
+      for (const guest::Hook& h : guest::cuda_table.hooks) expected.insert(h.symbol);
     if (a.nvml)
-      for (const slice::Hook& h : slice::nvml_table.hooks) expected.insert(h.symbol);
+      for (const guest::Hook& h : guest::nvml_table.hooks) expected.insert(h.symbol);
     if (a.dlsym) expected.insert("dlsym");
     for (const std::string& line : lines(std::string("nm -D --defined-only ") + a.file))
       found.insert(line.substr(line.rfind(' ') + 1));

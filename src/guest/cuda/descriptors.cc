@@ -21,7 +21,7 @@ uint32_t fingerprint_of(int fd) {
 // A record's key is the number plus one, its bytes the memory's identity, its uses the fingerprint. Its
 // context is the round in which it was last seen open: what is looked at moves from one to the other.
 Record descriptor_record(int fd, uint32_t fingerprint, uint64_t physical, uint64_t round) {
-  Record r = slice::record_of(static_cast<uint64_t>(fd) + 1, round, {physical, 0, 0});
+  Record r = guest::record_of(static_cast<uint64_t>(fd) + 1, round, {physical, 0, 0});
   r.uses = fingerprint;
   return r;
 }

@@ -111,7 +111,7 @@ void Agent::attached_ended(uint64_t id, ProcessId process) {
   if (living == slices_.end()) return;
   LiveSlice& slice = *living->second;
   const auto attached = slice.attached.find(process);
-  if (member == slice.attached.end()) return;
+  if (attached == slice.attached.end()) return;
   loop_.forget(attached->second.pidfd.get());
   for_arbiters_of(slice, [&](Arbiter& a) { a.remove_process(slice.record.id, attached->second.slot); });
   if (!reclaim_slot(slice, attached->second.slot)) {

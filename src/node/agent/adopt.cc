@@ -55,7 +55,7 @@ ledger::Observed Agent::observed() const {
 Outcome<void> Agent::agree(const ledger::Observed& seen) {
   using D = ledger::DriftKind;
   for (const ledger::Drift& d : ledger::find_drift(ledger_, seen, now())) {
-    if (d.kind == D::device_too_small) return failure(FailureKind::unavailable, "{}", d.truth);
+    if (d.kind == D::device_too_small) return failure(FailureKind::unavailable, "{}", d.observed);
     if (d.kind == D::device_unknown || d.kind == D::device_differs)
       log::info("{}", sentence(d));  // At every first start, or because somebody chose so.
     else

@@ -116,19 +116,19 @@ std::vector<place::DeviceSnapshot> Agent::snapshot() const {
 }
 
 // Who stands where, as the one who asks may know them: for the sentence that says what would have to move.
-std::vector<place::Resident> Agent::residents(uint32_t asking) const {
-  std::vector<place::Resident> residents;
+std::vector<place::PlacedSlice> Agent::placed_slices(uint32_t asking) const {
+  std::vector<place::PlacedSlice> placed_slices;
   for (const auto& [id, record] : ledger_.living()) {
     const Slice& granted = record.slice;
     const bool seen = asking == 0 || asking == geteuid() || asking == granted.owner;
-    place::Resident r{seen ? granted.name : "another user's slice",
-                      {},
-                      granted.parts.front().memory,
-                      granted.parts.front().share,
-                      granted.exclusive,
-                      granted.isolation != Isolation::none,
-                      !granted.shares_compute() && !granted.exclusive,
-                      settings_.policy_per_slice ? std::nullopt : std::optional(granted.policy)};
+    place::PlacedSlice r{seen ? granted.name : "another user's slice",
+                         {},
+                         granted.parts.front().memory,
+                         granted.parts.front().share,
+                         granted.exclusive,
+                         granted.isolation != Isolation::none,
+                         !granted.shares_compute() && !granted.exclusive,
+                         settings_.policy_per_slice ? std::nullopt : std::optional(granted.policy)};
     if (granted.owner == asking)
       r.application = granted.application;  // Another user's "web" is another application.
     for (const SlicePart& part : granted.parts) {
@@ -136,14 +136,14 @@ std::vector<place::Resident> Agent::residents(uint32_t asking) const {
           std::ranges::find(devices_, part.device, [](const NodeDevice& n) { return n.device.uuid; });
       if (d != devices_.end()) r.devices.push_back(static_cast<size_t>(d - devices_.begin()));
     }
-    if (r.devices.size() == granted.parts.size()) residents.push_back(std::move(r));
+    if (r.devices.size() == granted.parts.size()) placed_slices.push_back(std::move(r));
   }
-  return residents;
+  return placed_slices;
 }
 
 place::Answer Agent::explain(const Request& request) const {
   const std::vector<place::DeviceSnapshot> all = snapshot();
-  const std::vector<place::Resident> who = residents(request.owner);
+  const std::vector<place::PlacedSlice> who = placed_slices(request.owner);
   const Strategy strategy = request.strategy.value_or(settings_.strategy);
   const place::Topology* links = settings_.topology ? &*settings_.topology : nullptr;
   const auto answer_to = [&](const Request& r) { return place::place(all, r, strategy, who, links); };
@@ -167,8 +167,8 @@ place::Answer Agent::explain(const Request& request) const {
 }
 
 place::Plan Agent::plan_consolidation(unsigned devices, uint32_t asking,
-                                      std::vector<place::Resident>& who) const {
-  who = residents(asking);
+                                      std::vector<place::PlacedSlice>& who) const {
+  who = placed_slices(asking);
   return place::plan(snapshot(), settings_.strategy, who, devices,
                      settings_.topology ? &*settings_.topology : nullptr);
 }

@@ -83,7 +83,8 @@ class Agent {
   Outcome<const LiveSlice*> grant(Request request, const Peer& creator);
   place::Answer explain(const Request& request) const;
   // Which moves would empty so many devices, as the one who asks may know them, and whom its residents are.
-  place::Plan plan_consolidation(unsigned devices, uint32_t asking, std::vector<place::Resident>& who) const;
+  place::Plan plan_consolidation(unsigned devices, uint32_t asking,
+                                 std::vector<place::PlacedSlice>& who) const;
   Outcome<std::map<std::string, std::string>> enter(LiveSlice&, Peer peer, const std::string& command,
                                                     const std::string* visible_devices);
   Outcome<void> supervise(LiveSlice&, Peer peer);
@@ -125,7 +126,7 @@ class Agent {
 
  private:
   std::vector<place::DeviceSnapshot> snapshot() const;
-  std::vector<place::Resident> residents(uint32_t asking) const;
+  std::vector<place::PlacedSlice> placed_slices(uint32_t asking) const;
   ledger::Stamp now() const;
   Outcome<void> announce(const LiveSlice&) const;
   Outcome<void> make_shared_memory(LiveSlice&);

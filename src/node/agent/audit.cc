@@ -12,7 +12,7 @@ namespace carve::node {
 void Agent::audit(LiveSlice& slice, const NodeDevice& d, const ProcessUse& use) {
   const auto pid = static_cast<pid_t>(use.pid);
   const auto attached = slice.attached.lower_bound(ProcessId{pid, 0});
-  if (member != slice.attached.end() && attached->first.pid == pid) return;
+  if (attached != slice.attached.end() && attached->first.pid == pid) return;
   const auto stat = stat_of(pid);
   if (!stat || stat->state == 'Z') return;  // It died between the driver's answer and now.
 

@@ -60,7 +60,7 @@ struct StateFileDocument {
   bool exclusive = false, container = false, cgroup = false, entered = false;
   uint64_t created_utc_ns = 0, created_monotonic_ns = 0;
   std::vector<PartDocument> parts;
-  std::vector<PeriodDocument> before;
+  std::vector<PeriodDocument> periods;
   ProcessDocument creator, root, supervisor;
   std::vector<ContainerDocument> containers;
   static void fields(auto& self, auto&& field) {
@@ -82,7 +82,7 @@ struct StateFileDocument {
     field("created_utc_ns", self.created_utc_ns);
     field("created_monotonic_ns", self.created_monotonic_ns);
     field("parts", self.parts);
-    field("before", self.periods);
+    field("periods", self.periods);
     field("creator", self.creator);
     field("root", self.root);
     field("supervisor", self.supervisor);

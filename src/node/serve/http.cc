@@ -46,7 +46,7 @@ struct HttpConversation::Parser {
   Parser() {
     beast.body_limit(longest_body);
     beast.header_limit(longest_header);
-    beast.notify_on_idle(true);
+    beast.eager(true);
   }
 };
 

@@ -38,14 +38,14 @@ HttpAnswer consolidation(const Asked& a) {
   const auto wanted =
       queried(a.request.query, {"devices", 1, most_devices, "a plan empties 1 to {} devices"});
   if (!wanted) return problem(wanted.error());
-  std::vector<place::Resident> residents;
-  const place::Plan plan = a.agent.plan_consolidation(*wanted, a.peer.uid, residents);
+  std::vector<place::PlacedSlice> placed_slices;
+  const place::Plan plan = a.agent.plan_consolidation(*wanted, a.peer.uid, placed_slices);
   api::ConsolidationPlan out;
   out.wanted = *wanted;
   const auto index = [&](size_t position) { return a.agent.devices()[position].device.index; };
   for (const size_t emptied : plan.emptied) out.emptied.push_back(index(emptied));
   for (const place::Plan::Move& m : plan.moves) {
-    const place::Resident& r = residents[m.who];
+    const place::PlacedSlice& r = placed_slices[m.who];
     out.moves.push_back({r.name, index(m.from), index(m.to), r.memory.count, r.share.basis_points});
   }
   out.moved_bytes = plan.moved.count;

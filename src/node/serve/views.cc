@@ -117,7 +117,7 @@ api::Slice of_record(const Agent& agent, const ledger::UsageRecord& record, bool
 std::vector<api::Process> processes_of(const LiveSlice& slice) {
   std::set<pid_t> pids;
   std::set<pid_t> attached;
-  for (const auto& [id, attached] : slice.attached) attached.insert(id.pid);
+  for (const auto& [id, process] : slice.attached) attached.insert(id.pid);
   pids = attached;
   if (slice.cgroup)
     for (const int pid : slice.cgroup->pids()) pids.insert(pid);

@@ -136,7 +136,7 @@ struct Device {
     field("compute", self.compute);
     field("compute_state", self.compute_state);
     field("arbitration", self.arbitration);
-    field("unmanaged_processes", self.strangers);
+    field("unmanaged_processes", self.unmanaged_processes);
   }
 };
 

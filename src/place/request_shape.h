@@ -16,7 +16,7 @@ inline constexpr unsigned most_models = 64;
 inline constexpr uint32_t any_device = UINT32_MAX;
 inline constexpr uint8_t any_policy = UINT8_MAX;
 
-struct Ask {
+struct RequestShape {
   // Of each device.
   Bytes memory;         // Where part is 0.
   Share part;           // Of the device's usable memory, rounded down to whole MiB.
@@ -33,8 +33,8 @@ struct Ask {
   uint32_t cpu_milli = 0;
   Bytes host_memory;
 
-  friend bool operator==(const Ask&, const Ask&) = default;
-  friend auto operator<=>(const Ask&, const Ask&) = default;
+  friend bool operator==(const RequestShape&, const RequestShape&) = default;
+  friend auto operator<=>(const RequestShape&, const RequestShape&) = default;
 };
 
 }  // namespace carve::place
