@@ -13,7 +13,7 @@ import struct
 import sys
 import time
 
-MAGIC, LAYOUT = 0x41565243, 1
+MAGIC, LAYOUT = 0x41565243, 2
 api, what = sys.argv[1], sys.argv[2:]
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -163,7 +163,7 @@ def messages():
     say("a wrong layout", attach(layout=9)[0] == 2)
     fds = [os.open("/dev/null", os.O_RDONLY) for _ in range(4)]
     s = connect()
-    s.sendmsg([struct.pack("<IIIIQ5Q", MAGIC, 1, 64, 1, 4, 0, 0, 0, 0, 0)],
+    s.sendmsg([struct.pack("<IIIIQ5Q", MAGIC, LAYOUT, 64, 1, 4, 0, 0, 0, 0, 0)],
               [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))])
     say("descriptors sent along", len(s.recv(256)) in (0, 256))
 

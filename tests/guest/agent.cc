@@ -68,7 +68,6 @@ Agent::Agent(const std::vector<Grant>& grants, Bend bend, const std::string& soc
     d.quota = g.quota;
     d.context_bytes = g.context_bytes;
     d.spill = g.spill;
-    d.gate = static_cast<uint64_t>(shm::Gate::open);
     d.memory = shm::Memory::limited;
   }
   char folder[] = "/tmp/carve-agent-XXXXXX";

@@ -317,7 +317,6 @@ void Agent::fill_control(LiveSlice& slice) {
     std::atomic_ref(out.quota).store(part.memory.count);
     out.spill = part.spill.count;
     out.context_bytes = d != nullptr && settings_.contexts_in_slice ? d->context.count : 0;
-    out.gate.store(static_cast<uint64_t>(shm::Gate::open), std::memory_order_relaxed);
     out.share = part.share.basis_points;
     out.policy = static_cast<uint32_t>(slice.record.slice.policy);
     out.memory = slice.limited() ? shm::Memory::limited : shm::Memory::not_limited;

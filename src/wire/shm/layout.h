@@ -17,15 +17,12 @@ namespace carve::shm {
 
 inline constexpr uint64_t control_magic = 0x314c'5443'5652'4143;  // "CARVCTL1" in a hex dump.
 inline constexpr uint64_t report_magic = 0x3150'4552'5652'4143;   // "CARVREP1"
-inline constexpr uint32_t layout_version = 1;  // Raised by any change of an offset, a width or a meaning.
+inline constexpr uint32_t layout_version = 2;  // Raised by any change of an offset, a width or a meaning.
 
 inline constexpr unsigned max_devices = 16;     // As many as any one machine's NVLink domain holds.
 inline constexpr unsigned max_processes = 512;  // Of one slice, alive at once.
 inline constexpr unsigned lanes =
     4;  // Threads of one process that can charge one device at the same instant.
-
-// How the gate of libraries from before leases stands: always open. They are found by the audit.
-enum class Gate : uint64_t { closed = 0, open = 1 };
 
 // Whether the agent wants the library to hold back allocations.
 enum class Memory : uint32_t { not_limited = 0, limited = 1 };
@@ -36,27 +33,26 @@ struct ControlDevice {
   uint64_t quota;    // 16  Bytes this slice may hold on it, over all its processes.
   uint64_t
       context_bytes;  // 24  What one context takes on it, as the agent measured; 0: charged to the reserve.
-  std::atomic<uint64_t> gate;  // 32  Gate.
   std::atomic<uint64_t>
-      lease_deadline;  // 40  CLOCK_MONOTONIC ns: the lease ends then, even with nobody to end it; 0: never.
+      lease_deadline;  // 32  CLOCK_MONOTONIC ns: the lease ends then, even with nobody to end it; 0: never.
   // The timetable for the time without an agent: windows of `length` beginning at `offset` in each `period`,
   // CLOCK_MONOTONIC ns; period 0: open.
-  std::atomic<uint64_t> fallback_period;  // 48
-  std::atomic<uint64_t> fallback_offset;  // 56
-  std::atomic<uint64_t> fallback_length;  // 64
-  uint32_t share;                         // 72  Basis points of the device's compute.
-  uint32_t policy;                        // 76  core::Policy, as a number; shown, not obeyed, by the library.
-  Memory memory;                          // 80  Whether the quota is enforced (isolation none: it is not).
-  uint32_t reserved;                      // 84
-  uint64_t spill;  // 88  Bytes beyond the quota that may live on the host, as managed memory; 0: none.
-  std::atomic<uint64_t> lease;     //  96  LeaseWord. The launch path reads this word and nothing else.
-  uint32_t arbiter;                // 104  Which of Heartbeat::arbiter to wake.
-  std::atomic<uint32_t> batch_ns;  // 108  Estimated work per marker.
-  uint64_t unused[2];              // 112
+  std::atomic<uint64_t> fallback_period;  // 40
+  std::atomic<uint64_t> fallback_offset;  // 48
+  std::atomic<uint64_t> fallback_length;  // 56
+  uint32_t share;                         // 64  Basis points of the device's compute.
+  uint32_t policy;                        // 68  core::Policy, as a number; shown, not obeyed, by the library.
+  Memory memory;                          // 72  Whether the quota is enforced (isolation none: it is not).
+  uint32_t reserved;                      // 76
+  uint64_t spill;  // 80  Bytes beyond the quota that may live on the host, as managed memory; 0: none.
+  std::atomic<uint64_t> lease;     //  88  LeaseWord. The launch path reads this word and nothing else.
+  uint32_t arbiter;                //  96  Which of Heartbeat::arbiter to wake.
+  std::atomic<uint32_t> batch_ns;  // 100  Estimated work per marker.
+  uint64_t unused[3];              // 104
 };
-static_assert(sizeof(ControlDevice) == 128 && offsetof(ControlDevice, gate) == 32 &&
-              offsetof(ControlDevice, memory) == 80 && offsetof(ControlDevice, spill) == 88 &&
-              offsetof(ControlDevice, lease) == 96);
+static_assert(sizeof(ControlDevice) == 128 && offsetof(ControlDevice, lease_deadline) == 32 &&
+              offsetof(ControlDevice, memory) == 72 && offsetof(ControlDevice, spill) == 80 &&
+              offsetof(ControlDevice, lease) == 88);
 
 // Who sits in a process slot. The agent alone writes it, so that it finds its slices again after a restart.
 struct ControlProcess {

@@ -92,7 +92,7 @@ enum class Pass : unsigned {
   lease = 2,   // Go, counted, with at most `bound` of estimated work in flight per thread.
 };
 
-// ControlDevice::lease: what the launch path reads. Zero, as an older agent leaves it, means free.
+// ControlDevice::lease: what the launch path reads. Zero, the value in a new page, means free.
 //   bits 0..1 pass | bit 2 eager | bit 3 unwatched | bits 8..31 bound in us | bits 32..63 number
 // The low half changes whenever the gate opens or closes: threads wait for it with a futex.
 struct LeaseWord {
