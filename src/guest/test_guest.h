@@ -39,8 +39,7 @@ class Attached {
     }
     process->control = control;
     process->report = report;
-    process->file = file;
-    process->work = &file->work.process[3];
+    process->work = &report->work.process[3];
     process->heartbeat = heartbeat;
     process->slot = 3;
     process->device_count = devices;
@@ -55,16 +54,15 @@ class Attached {
     process_page = nullptr;
     gates.count = 0;
     munmap(control, sizeof *control);
-    munmap(file, sizeof *file);
+    munmap(report, sizeof *report);
     munmap(process, sizeof *process);
     munmap(heartbeat, sizeof *heartbeat);
   }
 
-  uint64_t used(unsigned device = 0) const { return report->budget[device].used; }
+  uint64_t used(unsigned device = 0) const { return report->charges.budget[device].used; }
 
   shm::Control* control = pages<shm::Control>();
-  shm::ReportFile* file = pages<shm::ReportFile>();
-  shm::Report* report = &file->report;
+  shm::Report* report = pages<shm::Report>();
   shm::Heartbeat* heartbeat = pages<shm::Heartbeat>();
   Process* process = pages<Process>();
 

@@ -40,7 +40,7 @@ const int* descriptors() {
   static int fds[8];
   if (fds[0] == 0) {
     fds[0] = good<shm::Control>("control", shm::control_magic);
-    fds[1] = good<shm::ReportFile>("report", shm::report_magic);
+    fds[1] = good<shm::Report>("report", shm::report_magic);
     fds[2] = file<shm::Heartbeat>("heartbeat");
     fds[3] = file<shm::Control>("short", 4096);
     fds[4] = file<shm::Report>("zeros");
@@ -95,8 +95,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     // All that was promised is there: every byte can be read, every slot index holds.
     if (pages.slot >= shm::max_processes || pages.control->device_count > shm::max_devices) abort();
     volatile uint64_t last =
-        pages.report->process[pages.slot].lane[shm::max_devices - 1][shm::lanes - 1].seen;
-    if (pages.file != nullptr) last = pages.file->exports.word[shm::export_sets - 1][shm::export_ways - 1];
+        pages.report->charges.process[pages.slot].lane[shm::max_devices - 1][shm::lanes - 1].seen;
+    last = pages.report->exports.word[shm::export_sets - 1][shm::export_ways - 1];
     (void)last;
     carve::guest::unmap(pages);
   }

@@ -42,8 +42,7 @@ void make_read_only(int* fd) {
 
 PageFiles::PageFiles() {
   control = page_file<shm::Control>("control", &control_fd);
-  file = page_file<shm::ReportFile>("report", &report_fd);
-  report = &file->report;
+  report = page_file<shm::Report>("report", &report_fd);
   heartbeat = page_file<shm::Heartbeat>("heartbeat", &heartbeat_fd);
   make_read_only(&control_fd);
   make_read_only(&heartbeat_fd);
@@ -55,7 +54,7 @@ PageFiles::PageFiles() {
 
 PageFiles::~PageFiles() {
   munmap(control, sizeof *control);
-  munmap(file, sizeof *file);
+  munmap(report, sizeof *report);
   munmap(heartbeat, sizeof *heartbeat);
   for (int fd : {control_fd, report_fd, heartbeat_fd}) close(fd);
 }
@@ -130,8 +129,8 @@ void Agent::serve() {
 void Agent::bury(size_t index) {
   const Process dead = processes_[index];
   if (on_death) on_death(dead.pid);
-  for (shm::Report* report : {pages.report, &pages.file->spill})
-    for (int tries = 0; tries < 100 && !shm::reclaim(*report, dead.slot); ++tries) {}
+  for (shm::Charges* charges : {&pages.report->charges, &pages.report->spill})
+    for (int tries = 0; tries < 100 && !shm::reclaim(*charges, dead.slot); ++tries) {}
   memset(&pages.control->processes[dead.slot], 0, sizeof(shm::ControlProcess));
   close(dead.pidfd);
   processes_.erase(processes_.begin() + static_cast<long>(index));
@@ -174,8 +173,6 @@ void Agent::answer(int connection) {
   reply.slot = known->slot;
   reply.control_size = sizeof(shm::Control);
   reply.report_size = sizeof(shm::Report);
-  for (const size_t part : {shm::report_without_work, sizeof(shm::ReportFile)})
-    if (request.report >= part) reply.report_size = part;
   if (bend_ && !bend_(reply)) return;
   const int fds[3] = {pages.control_fd, pages.report_fd, pages.heartbeat_fd};
   alignas(cmsghdr) char ancillary[CMSG_SPACE(sizeof fds)] = {};

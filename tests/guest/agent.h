@@ -22,8 +22,7 @@ struct PageFiles {
 
   int control_fd, report_fd, heartbeat_fd;  // The first and the last are read-only.
   shm::Control* control;
-  shm::ReportFile* file;
-  shm::Report* report;  // Its first part.
+  shm::Report* report;
   shm::Heartbeat* heartbeat;
 };
 

@@ -74,7 +74,7 @@ class Arbiter {
   Seen look() {
     Seen s;
     for (unsigned slot = 0; slot < 16; ++slot) {
-      const shm::ProcessWork& p = agent_.pages.file->work.process[slot];
+      const shm::ProcessWork& p = agent_.pages.report->work.process[slot];
       for (const shm::StreamWork& stream : p.stream)
         s.in_flight += stream.marked.load() - std::min(stream.completed.load(), stream.marked.load());
       for (const shm::ThreadWork& thread : p.thread) {
@@ -87,7 +87,7 @@ class Arbiter {
     return s;
   }
   shm::ControlDevice& control() { return agent_.pages.control->devices[0]; }
-  shm::ProcessWork& work(unsigned slot = 0) { return agent_.pages.file->work.process[slot]; }
+  shm::ProcessWork& work(unsigned slot = 0) { return agent_.pages.report->work.process[slot]; }
   PageFiles& pages() { return agent_.pages; }
 
   // Looks every 50 us for so long.

@@ -83,7 +83,7 @@ const Driver& simulated() {
 }
 
 uint64_t used(const Agent& agent, unsigned device = 0) {
-  return shm::read(agent.pages.report->budget[device]).used;
+  return shm::read(agent.pages.report->charges.budget[device]).used;
 }
 
 template <class Condition>
@@ -243,7 +243,7 @@ TEST(Quota, of_a_device_that_was_not_granted_is_nothing) {
   EXPECT_EQ(child.wait(), 1);
 }
 
-uint64_t spilled(const Agent& agent) { return shm::read(agent.pages.file->spill.budget[0]).used; }
+uint64_t spilled(const Agent& agent) { return shm::read(agent.pages.report->spill.budget[0]).used; }
 
 // Sixteen processes of two slices on one device, each slice with memory beyond its quota on the host,
 // killed at random while they charge, give back, spill and export. A kill never makes a survivor wait: no

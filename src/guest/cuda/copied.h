@@ -39,7 +39,7 @@ struct Copy {
 template <class Call>
 CUresult copied(const Copy& copy, Call call) {
   Process* p = attached();
-  if (p == nullptr || p->work == nullptr) return call();
+  if (p == nullptr) return call();
   const auto made = [&] {
     const CUresult result = call();
     if (result == CUDA_SUCCESS)

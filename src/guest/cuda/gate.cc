@@ -177,7 +177,7 @@ void open(Launching& l, const shm::ControlDevice& device, shm::LeaseWord word) {
 
 Ticket pass_slowly(const Launch& launch) {
   Process* attached_process = attached();
-  if (attached_process == nullptr || attached_process->work == nullptr) return {};
+  if (attached_process == nullptr) return {};
   Process& p = *attached_process;
   Launching* mine_here = launching(p);
   bool waited = false;

@@ -28,7 +28,7 @@ void thread_ends(void*) {
   Process* p = process_page.load(std::memory_order_acquire);
   const auto self = static_cast<uint32_t>(syscall(SYS_gettid));
   mine.now = nullptr;
-  if (p == nullptr || p->work == nullptr) return;
+  if (p == nullptr) return;
   for (Launching& l : p->launching) {
     if (is_untaken(l)) break;  // Places are taken in their order.
     if (l.owner.load(std::memory_order_relaxed) != self) continue;

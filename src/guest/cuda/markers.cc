@@ -283,7 +283,7 @@ bool is_passed(Process& p, const Mark& mark) {
 
 void stream_ends(CUstream stream) {
   Process* p = attached();
-  if (p == nullptr || p->work == nullptr) return;
+  if (p == nullptr) return;
   if (Launching* l = own()) {
     Memo& memo = memo_at(*l, named(stream));
     if (memo.name == named(stream) + 1) {
@@ -303,7 +303,7 @@ void stream_ends(CUstream stream) {
 }
 
 void context_ended(Process& p, uint64_t context) {
-  if (p.work == nullptr || is_untaken(p.launching[0])) return;
+  if (is_untaken(p.launching[0])) return;
   for (std::atomic<uint64_t>& address : p.meter.address) address.store(0, std::memory_order_relaxed);
   const uint32_t threads = p.work->threads_used.load(std::memory_order_acquire);
   for (unsigned i = 0; i < threads && i < shm::work_threads; ++i) drop_sample(p.launching[i], context);

@@ -116,10 +116,7 @@ void go_idle(Launching& l, uint64_t now) {
 
 void Waiting::begin() {
   process_ = attached();
-  if (process_ == nullptr || process_->work == nullptr) {
-    process_ = nullptr;
-    return;
-  }
+  if (process_ == nullptr) return;
   Launching& l = *launching_;
   from_ = monotonic_ns();
   look(*process_, l, 0);

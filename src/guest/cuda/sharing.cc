@@ -13,14 +13,13 @@ namespace {
 
 void publish(uint64_t identity) {
   Process* p = attached();
-  if (p != nullptr && p->file != nullptr && identity != 0)
-    shm::publish(p->file->exports, *p->control, p->slot, identity);
+  if (p != nullptr && identity != 0) shm::publish(p->report->exports, *p->control, p->slot, identity);
 }
 
 bool is_foreign(uint64_t identity) {
   Process* p = attached();
-  return p != nullptr && p->file != nullptr && identity != 0 &&
-         shm::origin_of(p->file->exports, *p->control, identity) == shm::Origin::foreign;
+  return p != nullptr && identity != 0 &&
+         shm::origin_of(p->report->exports, *p->control, identity) == shm::Origin::foreign;
 }
 
 uint64_t identity_of(const CUipcMemHandle& handle) {

@@ -3,8 +3,8 @@
 // (wire/shm/exports.h), and an import of anything else is refused with the error that the call documents.
 //
 // An object is known by what names it: the 64 bytes of an IPC handle, the device and inode of a file
-// descriptor. Where a driver gives all its descriptors one inode (a device node) they cannot be told apart,
-// nor can entries be that an older agent keeps no pages for: such an import is allowed.
+// descriptor. Where a driver gives all its descriptors one inode (a device node) they cannot be told apart:
+// such an import is allowed.
 #pragma once
 
 #include "guest/linkage/hook.h"

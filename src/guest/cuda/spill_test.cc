@@ -160,7 +160,7 @@ TEST_F(Spill, goes_with_its_context_and_with_a_killed_process) {
   EXPECT_EQ(slice.used() + on_host(slice), 0u);
   current_context = 0x1000;
   ASSERT_EQ(cuMemAlloc_v2(&a, 30 * MiB), CUDA_SUCCESS);
-  EXPECT_TRUE(shm::reclaim(slice.file->spill, slice.process->slot));
+  EXPECT_TRUE(shm::reclaim(slice.report->spill, slice.process->slot));
   EXPECT_EQ(on_host(slice), 0u);
 }
 

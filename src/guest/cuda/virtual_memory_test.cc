@@ -231,21 +231,15 @@ TEST_F(VirtualMemory, of_another_slice_is_refused_and_of_this_slices_processes_i
                                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   };
   EXPECT_EQ(import(), CUDA_ERROR_NOT_PERMITTED);
-  shm::publish(slice.file->exports, *slice.control, 9, identity_of_descriptor(theirs));
+  shm::publish(slice.report->exports, *slice.control, 9, identity_of_descriptor(theirs));
   EXPECT_EQ(import(), CUDA_SUCCESS);
   EXPECT_EQ(slice.used(), 0u) << "the exporter has the charge";
-  slice.process->file = nullptr;  // An agent without the table.
-  const int other = memfd_create("other", MFD_CLOEXEC);
-  EXPECT_EQ(
-      cuMemImportFromShareableHandle(&handle, as_handle(other), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-      CUDA_SUCCESS);
   const int device = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  slice.process->file = slice.file;
   EXPECT_EQ(
       cuMemImportFromShareableHandle(&handle, as_handle(device), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
       CUDA_SUCCESS)
       << "descriptors of one device node cannot be told apart";
-  for (int fd : {theirs, other, device}) close(fd);
+  for (int fd : {theirs, device}) close(fd);
 }
 
 TEST_F(VirtualMemory, bound_to_a_multicast_object_stays_charged_until_it_is_unbound_or_the_object_gone) {

@@ -65,16 +65,12 @@ void* map(int fd, size_t bytes, int protection) {
   return pages == MAP_FAILED ? nullptr : pages;
 }
 
-bool map_all(const int* fds, const shm::AttachReply& reply, Pages* out) {
+bool map_all(const int* fds, unsigned slot, Pages* out) {
   Pages p = {};
   p.control = static_cast<const shm::Control*>(map(fds[0], sizeof(shm::Control), PROT_READ));
-  p.report = static_cast<shm::Report*>(map(fds[1], reply.report_size, PROT_READ | PROT_WRITE));
-  p.report_size = reply.report_size;
+  p.report = static_cast<shm::Report*>(map(fds[1], sizeof(shm::Report), PROT_READ | PROT_WRITE));
   p.heartbeat = static_cast<const shm::Heartbeat*>(map(fds[2], heartbeat_bytes, PROT_READ));
-  p.slot = static_cast<uint16_t>(reply.slot);
-  if (reply.report_size > sizeof(shm::Report)) p.file = reinterpret_cast<shm::ReportFile*>(p.report);
-  if (reply.report_size == sizeof(shm::ReportFile) && p.file != nullptr)
-    p.work = &p.file->work.process[p.slot];
+  p.slot = static_cast<uint16_t>(slot);
   if (p.control != nullptr && p.report != nullptr && p.heartbeat != nullptr &&
       p.control->magic == shm::control_magic && p.control->layout == shm::layout_version &&
       p.control->device_count <= shm::max_devices && p.report->magic == shm::report_magic &&
@@ -115,7 +111,6 @@ Outcome converse(int connection, shm::Guest guest, int64_t deadline, Pages* page
   request.size = sizeof request;
   request.guest = guest;
   request.image = image_hash();
-  request.report = sizeof(shm::ReportFile);
   if (send(connection, &request, sizeof request, MSG_NOSIGNAL) != sizeof request) return Outcome::unreachable;
   if (!readable(connection, deadline)) return Outcome::unreachable;
 
@@ -145,7 +140,7 @@ Outcome converse(int connection, shm::Guest guest, int64_t deadline, Pages* page
   }
   if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return Outcome::refused;
   const Outcome outcome = judge(reply, static_cast<size_t>(size), count);
-  if (outcome == Outcome::attached && !map_all(fds, reply, pages)) return Outcome::refused;
+  if (outcome == Outcome::attached && !map_all(fds, reply.slot, pages)) return Outcome::refused;
   return outcome;
 }
 
@@ -158,9 +153,7 @@ Outcome judge(const shm::AttachReply& reply, size_t size, size_t descriptors) {
     case shm::AttachStatus::granted:
       return reply.layout == shm::layout_version && descriptors == page_count &&
                      reply.slot < shm::max_processes && reply.control_size == sizeof(shm::Control) &&
-                     (reply.report_size == sizeof(shm::Report) ||
-                      reply.report_size == shm::report_without_work ||
-                      reply.report_size == sizeof(shm::ReportFile))
+                     reply.report_size == sizeof(shm::Report)
                  ? Outcome::attached
                  : Outcome::refused;
     case shm::AttachStatus::not_in_slice: return Outcome::not_in_slice;
@@ -173,7 +166,7 @@ Outcome judge(const shm::AttachReply& reply, size_t size, size_t descriptors) {
 
 void unmap(const Pages& p) {
   if (p.control != nullptr) munmap(const_cast<shm::Control*>(p.control), sizeof(shm::Control));
-  if (p.report != nullptr) munmap(p.report, p.report_size);
+  if (p.report != nullptr) munmap(p.report, sizeof(shm::Report));
   if (p.heartbeat != nullptr) munmap(const_cast<shm::Heartbeat*>(p.heartbeat), heartbeat_bytes);
 }
 

@@ -15,9 +15,6 @@ struct Pages {
   shm::Report* report;
   const shm::Heartbeat* heartbeat;
   uint16_t slot;
-  size_t report_size;      // Of what the agent knows of a ReportFile, whose first part the Report is.
-  shm::ReportFile* file;   // Null where that is the Report alone.
-  shm::ProcessWork* work;  // This process's, by its slot; null where the agent does not know of it.
 };
 
 enum class Outcome { attached, not_in_slice, refused, unreachable };

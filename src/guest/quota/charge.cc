@@ -25,18 +25,17 @@ unsigned claim(Process& process, unsigned device) {
 }
 
 bool exists(const Process& process, unsigned device) {
-  return device < process.device_count ||
-         (device >= spilled(0) && device < spilled(process.device_count) && process.file != nullptr);
+  return device < process.device_count || (device >= spilled(0) && device < spilled(process.device_count));
 }
 
-shm::Report& report_of(const Process& process, unsigned device) {
-  return device < spilled(0) ? *process.report : process.file->spill;
+shm::Charges& charges_of(const Process& process, unsigned device) {
+  return device < spilled(0) ? process.report->charges : process.report->spill;
 }
 
 // Brings the report's lane to `target`; the caller holds the lane.
 bool record(Process& process, unsigned device, unsigned lane, uint64_t target, uint64_t limit) {
   LaneState& state = process.lane[device][lane];
-  if (!shm::change(report_of(process, device), {device % shm::max_devices, process.slot, lane},
+  if (!shm::change(charges_of(process, device), {device % shm::max_devices, process.slot, lane},
                    state.recorded, target, limit, shm::NoStops{}, attempts))
     return false;
   state.recorded = state.target = target;
@@ -91,7 +90,7 @@ uint64_t quota(const Process& process, unsigned device) {
 
 uint64_t used(const Process& process, unsigned device) {
   return exists(process, device)
-             ? shm::read(report_of(process, device).budget[device % shm::max_devices]).used
+             ? shm::read(charges_of(process, device).budget[device % shm::max_devices]).used
              : 0;
 }
 

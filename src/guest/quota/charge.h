@@ -23,7 +23,7 @@ uint64_t used(const Process& process, unsigned device);
 
 // Whether the agent lets this device's allocations live on the host where the quota is full.
 inline bool may_spill(const Process& process, unsigned device) {
-  return device < process.device_count && process.file != nullptr &&
+  return device < process.device_count &&
          __atomic_load_n(&process.control->devices[device].spill, __ATOMIC_RELAXED) != 0;
 }
 

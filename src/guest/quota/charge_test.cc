@@ -112,12 +112,9 @@ TEST(Spilled, bytes_have_a_budget_of_their_own) {
     EXPECT_EQ(slice.used(), 100u);
     EXPECT_EQ(used(*slice.process, spilled(0)), 50u);
     EXPECT_FALSE(Reservation(*slice.process, spilled(0), 1_B));
-    EXPECT_TRUE(shm::reclaim(slice.file->spill, slice.process->slot)) << "as after a kill";
+    EXPECT_TRUE(shm::reclaim(slice.report->spill, slice.process->slot)) << "as after a kill";
     EXPECT_EQ(used(*slice.process, spilled(0)), 0u);
   }
-  slice.process->file = nullptr;  // An agent that has no pages for it.
-  EXPECT_FALSE(may_spill(*slice.process, 0));
-  EXPECT_FALSE(Reservation(*slice.process, spilled(0), 0_B));
 }
 
 // The bytes stand in the lanes of this process's slot: what the agent gives back when the process is killed.
@@ -148,9 +145,9 @@ TEST(Reservation, survives_a_report_that_is_scribbled_over) {
   std::atomic<bool> stop{false};
   std::jthread scribbler([&] {
     uint64_t x = 88172645463325252ull;
-    auto* words = reinterpret_cast<uint64_t*>(slice.report);
+    auto* words = reinterpret_cast<uint64_t*>(&slice.report->charges);
     while (!stop) {
-      for (size_t i = 0; i < sizeof(shm::Report) / 8; i += 1 + x % 61) {
+      for (size_t i = 0; i < sizeof(shm::Charges) / 8; i += 1 + x % 61) {
         x ^= x << 13;
         x ^= x >> 7;
         x ^= x << 17;

@@ -91,14 +91,13 @@ Standing ask(Process* p, const char* socket) {
   p->slot = pages.slot;
   p->control = pages.control;
   p->report = pages.report;
-  p->file = pages.file;
-  p->work = pages.work;
+  p->work = &pages.report->work.process[pages.slot];
   p->heartbeat = pages.heartbeat;
   p->device_count = pages.control->device_count;
   for (unsigned i = 0; i < p->device_count; ++i) p->hint[i] = limit_hint(i);
   if (!watches_the_end.exchange(true)) __cxa_atexit(program_ends, nullptr, nullptr);
   gates.first.store(pages.control->devices, std::memory_order_relaxed);
-  gates.count.store(p->work != nullptr ? p->device_count : 0, std::memory_order_release);
+  gates.count.store(p->device_count, std::memory_order_release);
   return Standing::attached;
 }
 

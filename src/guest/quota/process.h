@@ -75,8 +75,7 @@ struct Process {
   uint32_t device_count;
   const shm::Control* control;
   shm::Report* report;
-  shm::ReportFile* file;   // Null where the agent knows no more than the Report.
-  shm::ProcessWork* work;  // Null where the agent does not know of it.
+  shm::ProcessWork* work;  // This process's part of the report, by its slot.
   const shm::Heartbeat* heartbeat;
   uint64_t hint[shm::max_devices];                          // From the environment: may only lower.
   std::atomic<uint8_t> device_of_ordinal[cached_ordinals];  // 0: not asked yet; else the index plus one.
@@ -128,9 +127,8 @@ inline Entered enter() {
   return p != nullptr ? Entered{p, false} : enter_slowly(false);
 }
 
-// The devices of the slice, as the launch path sees them: none, so no gate, before the process is attached,
-// or under an agent that does not know of leases. A forked child reads its parent's until it has its own; the
-// driver refuses its launches anyway.
+// The devices of the slice, as the launch path sees them: none, so no gate, before the process is attached.
+// A forked child reads its parent's until it has its own; the driver refuses its launches anyway.
 struct Gates {
   std::atomic<uint32_t> count{0};
   std::atomic<const shm::ControlDevice*> first{nullptr};

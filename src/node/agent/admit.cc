@@ -78,16 +78,12 @@ shm::AttachReply Agent::attach(const Peer& peer, const shm::AttachRequest& reque
     std::atomic_ref(entry.pid).store(static_cast<uint32_t>(peer.process.pid), std::memory_order_release);
     control.epoch.fetch_add(1, std::memory_order_release);
   }
-  if (fresh && slice->report.work)
-    memset(static_cast<void*>(&slice->report.work->process[slot]), 0, sizeof(shm::ProcessWork));
+  if (fresh) memset(static_cast<void*>(&slice->report.page->work.process[slot]), 0, sizeof(shm::ProcessWork));
   if (fresh) add_attached(*slice, peer.process, slot, std::move(pidfd));
   log::debug("{}: process {} attached in slot {}", slice->name(), peer.process.pid, slot);
   shm::AttachReply granted = reply(AttachStatus::granted, "");
   granted.slot = slot;
   granted.generation = entry.generation;
-  // A library knows the sizes that there were when it was built, and insists on one of them.
-  for (const size_t size : {shm::report_without_work, sizeof(shm::ReportFile)})
-    if (slice->report.size() >= size && request.report >= size) granted.report_size = size;
   return granted;
 }
 
@@ -100,9 +96,9 @@ void Agent::add_attached(LiveSlice& slice, const ProcessId& process, unsigned sl
 }
 
 bool Agent::reclaim_slot(LiveSlice& slice, unsigned slot) {
-  bool done = !slice.report.page || shm::reclaim(*slice.report.page, slot);
-  if (slice.report.spill) done = shm::reclaim(*slice.report.spill, slot) && done;
-  return done;
+  if (!slice.report.page) return true;
+  const bool done = shm::reclaim(slice.report.page->charges, slot);
+  return shm::reclaim(slice.report.page->spill, slot) && done;
 }
 
 // The process is dead. Its slot is free only when all that it held was given back.
@@ -135,7 +131,7 @@ void Agent::look_for_execs(LiveSlice& slice) {
     bool holds = false;
     for (unsigned d = 0; d < slice.record.slice.parts.size(); ++d)
       for (unsigned lane = 0; lane < shm::lanes; ++lane)
-        holds |= shm::holding(*slice.report.page, {d, attached.slot, lane}) != 0;
+        holds |= shm::holding(slice.report.page->charges, {d, attached.slot, lane}) != 0;
     if (holds && !maps_file(process.pid, report_name) && alive(attached.pidfd))
       reclaim_slot(slice, attached.slot);
   }

@@ -20,7 +20,7 @@ namespace {
 using K = FailureKind;
 
 uint64_t used_of(const LiveSlice& slice, size_t part) {
-  return slice.report.page ? shm::read(slice.report.page->budget[part]).used : 0;
+  return slice.report.page ? shm::read(slice.report.page->charges.budget[part]).used : 0;
 }
 
 // Of the program its name, without where it lies.
@@ -37,7 +37,7 @@ std::string holders_of(const LiveSlice& slice, unsigned part) {
   for (const auto& [process, attached] : slice.attached) {
     uint64_t bytes = 0;
     for (unsigned lane = 0; lane < shm::lanes; ++lane)
-      bytes += shm::holding(*slice.report.page, {part, attached.slot, lane});
+      bytes += shm::holding(slice.report.page->charges, {part, attached.slot, lane});
     if (bytes != 0)
       held.emplace_back(bytes, fmt::format("process {} ({}) {}", process.pid,
                                            shortened(command_of(process.pid)), text(Bytes{bytes}).c_str()));
@@ -46,7 +46,7 @@ std::string holders_of(const LiveSlice& slice, unsigned part) {
   std::vector<std::string> said;
   for (size_t i = 0; i < held.size() && i < 8; ++i) said.push_back(held[i].second);
   if (held.size() > said.size()) said.push_back(fmt::format("{} more", held.size() - said.size()));
-  if (const uint64_t grown = shm::holding(*slice.report.page, {part, shm::Tag::agent, 0}); grown != 0)
+  if (const uint64_t grown = shm::holding(slice.report.page->charges, {part, shm::Tag::agent, 0}); grown != 0)
     said.push_back(fmt::format("{} that no call asked for", text(Bytes{grown}).c_str()));
   return fmt::format("{}", fmt::join(said, ", "));
 }

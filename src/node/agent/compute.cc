@@ -58,7 +58,7 @@ void Agent::arbitrate(const Uuid& uuid) {
   for (const auto& [id, slice] : slices_) {
     const auto& of_slice = slice->record.slice.parts;
     const auto part = std::ranges::find(of_slice, uuid, &SlicePart::device);
-    if (part == of_slice.end() || slice->ended || !slice->control || !slice->report.work) continue;
+    if (part == of_slice.end() || slice->ended || !slice->control || !slice->report.page) continue;
     parts.push_back({slice.get(), static_cast<size_t>(part - of_slice.begin())});
     any |= enforced(slice->record.slice);
   }
@@ -75,12 +75,9 @@ void Agent::arbitrate(const Uuid& uuid) {
   for (const auto& [slice, index] : parts) {
     const share::Entitlement entitlement = entitlement_of(*slice, slice->record.slice.parts[index], index);
     if (made->change(slice->record.id, entitlement)) continue;
-    ArbiterClient who{slice->record.id,
-                      entitlement,
-                      static_cast<unsigned>(index),
-                      &*slice->control,
-                      slice->report.work->process,
-                      nullptr};
+    const auto& work = slice->report.page->work.process;
+    ArbiterClient who{slice->record.id, entitlement, static_cast<unsigned>(index),
+                      &*slice->control, work,        nullptr};
     if (entitlement.gang != share::Gang::none) {
       if (slice->gang == nullptr) slice->gang = std::make_shared<GangState>();
       who.gang = slice->gang;
@@ -105,7 +102,7 @@ std::string Agent::metering() const {
   unsigned by_events = 0;
   for (const auto& [id, slice] : slices_)
     for (const auto& [process, attached] : slice->attached)
-      by_events += slice->report.work && slice->report.work->process[attached.slot].marks.load() ==
+      by_events += slice->report.page && slice->report.page->work.process[attached.slot].marks.load() ==
                                              static_cast<uint32_t>(shm::Marks::events);
   std::string out =
       "time in which a slice had work on the device: its ends written by the device itself "

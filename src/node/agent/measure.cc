@@ -42,7 +42,7 @@ void Agent::beat() {
   for (const auto& [id, slice] : slices_) {
     for (unsigned d = 0; d < slice->record.slice.parts.size() && slice->report.page; ++d) {
       // A slice can write anything here; nobody holds more than the device has.
-      const uint64_t used = shm::read(slice->report.page->budget[d]).used;
+      const uint64_t used = shm::read(slice->report.page->charges.budget[d]).used;
       const NodeDevice* on = device(slice->record.slice.parts[d].device);
       if (on != nullptr)
         slice->measured[d].peak = std::max(slice->measured[d].peak, std::min(Bytes{used}, on->device.native));
@@ -59,7 +59,7 @@ void Agent::reconcile() {
   if (sampler_->ask()) {
     for (const auto& [id, slice] : slices_) {
       for (unsigned d = 0; d < slice->record.slice.parts.size() && slice->report.page; ++d) {
-        const shm::Word word = shm::read(slice->report.page->budget[d]);
+        const shm::Word word = shm::read(slice->report.page->charges.budget[d]);
         slice->measured[d].reading.used_before = word.used;
         slice->measured[d].reading.tag_before = word.tag;
       }
@@ -144,19 +144,20 @@ void Agent::settle(LiveSlice& slice) {
     const NodeDevice* on = device(slice.record.slice.parts[d].device);
     if (on == nullptr || on->sample.processes_hidden || !on->sample.trouble.empty()) continue;
     Measured& m = slice.measured[d];
-    const shm::Word word = shm::read(slice.report.page->budget[d]);
+    const shm::Word word = shm::read(slice.report.page->charges.budget[d]);
     m.reading.used_after = word.used;
     m.reading.tag_after = word.tag;
     m.truth = {m.reading.truth};
     const shm::LaneId lane{d, shm::Tag::agent, 0};
-    const uint64_t charged = shm::holding(*slice.report.page, lane);
+    const uint64_t charged = shm::holding(slice.report.page->charges, lane);
     uint64_t wanted = m.growth.wanted(charged, m.reading);
     const Bytes quota = slice.record.slice.parts[d].memory;
     const bool beyond = slice.limited() && m.truth > quota;
     // Only told, not held against it: its calls alone count.
     if (beyond && settings_.over_quota == OverQuotaAct::report) wanted = 0;
     if (wanted != charged)
-      shm::change(*slice.report.page, lane, charged, wanted, UINT64_MAX, shm::NoStops{}, shm::agent_attempts);
+      shm::change(slice.report.page->charges, lane, charged, wanted, UINT64_MAX, shm::NoStops{},
+                  shm::agent_attempts);
     if (beyond && !m.beyond_quota)
       event(slice.name(),
             fmt::format("holds {} of device {}, its quota is {}: {}", text(m.truth).c_str(), on->device.index,

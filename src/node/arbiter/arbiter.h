@@ -39,7 +39,7 @@ struct ArbiterClient {
   share::Entitlement entitlement;
   unsigned device = 0;  // In the slice's own order.
   shm::Control* control = nullptr;
-  std::span<const shm::ProcessWork> work;  // Empty: a report without these pages; then it is not arbitrated.
+  std::span<const shm::ProcessWork> work;  // By slot.
   std::shared_ptr<GangState> gang;
 };
 

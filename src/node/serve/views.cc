@@ -220,8 +220,10 @@ api::Slice view(const Look& look, const LiveSlice& slice, bool whole) {
     }
   for (size_t d = 0; d < out.parts.size(); ++d) {
     api::SlicePart& part = out.parts[d];
-    if (slice.report.page) part.charged_bytes = shm::read(slice.report.page->budget[d]).used;
-    if (slice.report.spill) part.spilled_bytes = shm::read(slice.report.spill->budget[d]).used;
+    if (slice.report.page) {
+      part.charged_bytes = shm::read(slice.report.page->charges.budget[d]).used;
+      part.spilled_bytes = shm::read(slice.report.page->spill.budget[d]).used;
+    }
     part.compute = compute_of(look, slice.record, slice.record.slice.parts[d].device);
     part.used_bytes = slice.measured[d].truth.count;
     part.peak_bytes = std::max(slice.measured[d].peak.count, part.charged_bytes);

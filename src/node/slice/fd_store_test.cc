@@ -38,7 +38,7 @@ TEST(FdStore, holds_a_report_over_the_death_of_its_agent) {
   if (agent == 0) {
     auto fd_store = FdStore::reach(kept.dir);
     auto report = make_report();
-    report->page->budget[3].used = 4711;
+    report->page->charges.budget[3].used = 4711;
     if (!fd_store || !fd_store->hold("a", report->fd)) _exit(1);
     kill(getpid(), SIGKILL);
   }
@@ -50,7 +50,7 @@ TEST(FdStore, holds_a_report_over_the_death_of_its_agent) {
   EXPECT_FALSE(fd_store->get("b"));
   const auto report = adopt_report(fd_store->get("a"));
   ASSERT_TRUE(report);
-  EXPECT_EQ(report->page->budget[3].used, 4711u);
+  EXPECT_EQ(report->page->charges.budget[3].used, 4711u);
 }
 
 TEST(FdStore, ends_when_it_holds_nothing_and_nobody_is_connected) {

@@ -28,9 +28,9 @@ constexpr const char* heartbeat_name = "heartbeat";
 constexpr size_t in_pages(size_t size) { return (size + page - 1) & ~(page - 1); }
 
 template <class T>
-Outcome<Mapped<T>> map(int fd, const std::string& granted, off_t from = 0) {
-  void* at = mmap(nullptr, in_pages(sizeof(T)), PROT_READ | PROT_WRITE, MAP_SHARED, fd, from);
-  if (at == MAP_FAILED) return failure(K::unavailable, "cannot map {}: {}", granted, strerror(errno));
+Outcome<Mapped<T>> map(int fd, const std::string& what) {
+  void* at = mmap(nullptr, in_pages(sizeof(T)), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (at == MAP_FAILED) return failure(K::unavailable, "cannot map {}: {}", what, strerror(errno));
   return Mapped<T>(static_cast<T*>(at));
 }
 
@@ -57,44 +57,27 @@ void Mapped<T>::unmap(T* at) {
 }
 template class Mapped<shm::Control>;
 template class Mapped<shm::Report>;
-template class Mapped<shm::WorkPages>;
 template class Mapped<shm::Heartbeat>;
 
 namespace {
 
-// The parts that `size` bytes hold.
-Outcome<Report> mapped(Fd fd, size_t size) {
-  Report report;
-  auto charges = map<shm::Report>(fd.get(), "a report");
-  if (!charges) return tl::unexpected(charges.error());
-  report.page = std::move(*charges);
-  if (size >= in_pages(shm::report_without_work)) {
-    auto spill = map<shm::Report>(fd.get(), "a report", offsetof(shm::ReportFile, spill));
-    if (!spill) return tl::unexpected(spill.error());
-    report.spill = std::move(*spill);
-  }
-  if (size >= in_pages(sizeof(shm::ReportFile))) {
-    auto work = map<shm::WorkPages>(fd.get(), "a report", offsetof(shm::ReportFile, work));
-    if (!work) return tl::unexpected(work.error());
-    report.work = std::move(*work);
-  }
-  report.fd = std::move(fd);
-  return report;
+Outcome<Report> mapped(Fd fd) {
+  auto page = map<shm::Report>(fd.get(), "a report");
+  if (!page) return tl::unexpected(page.error());
+  return Report{std::move(fd), std::move(*page)};
 }
 
 }  // namespace
 
 Outcome<Report> make_report() {
   Fd fd(memfd_create(report_name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd || ftruncate(fd.get(), in_pages(sizeof(shm::ReportFile))) != 0 ||
+  if (!fd || ftruncate(fd.get(), in_pages(sizeof(shm::Report))) != 0 ||
       fcntl(fd.get(), F_ADD_SEALS, size_seals) != 0)
     return failure(K::unavailable, "no memory for a report: {}", strerror(errno));
-  auto report = mapped(std::move(fd), sizeof(shm::ReportFile));
+  auto report = mapped(std::move(fd));
   if (!report) return report;
-  for (shm::Report* part : {&*report->page, &*report->spill}) {
-    part->magic = shm::report_magic;
-    part->layout = shm::layout_version;
-  }
+  report->page->magic = shm::report_magic;
+  report->page->layout = shm::layout_version;
   return report;
 }
 
@@ -102,10 +85,9 @@ Outcome<Report> adopt_report(Fd fd) {
   struct stat info {};
   // What a slice wrote into the page is not looked at: its size and seals are the kernel's word.
   const bool known = fstat(fd.get(), &info) == 0 && (fcntl(fd.get(), F_GET_SEALS) & size_seals) == size_seals;
-  const auto is = [&](size_t size) { return info.st_size == static_cast<off_t>(in_pages(size)); };
-  if (!known || (!is(sizeof(shm::ReportFile)) && !is(shm::report_without_work) && !is(sizeof(shm::Report))))
+  if (!known || info.st_size != static_cast<off_t>(in_pages(sizeof(shm::Report))))
     return failure(K::unavailable, "this descriptor is no report of layout {}", shm::layout_version);
-  return mapped(std::move(fd), static_cast<size_t>(info.st_size));
+  return mapped(std::move(fd));
 }
 
 Outcome<RuntimeDir> RuntimeDir::open(const std::string& path) {

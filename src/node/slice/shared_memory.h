@@ -46,16 +46,9 @@ inline constexpr const char* report_name = "carve-report";
 struct Report {
   Fd fd;
   Mapped<shm::Report> page;
-  Mapped<shm::Report> spill;  // Empty in one that an agent before this one made; the next as well.
-  Mapped<shm::WorkPages> work;
-
-  // How much of a ReportFile there is.
-  size_t size() const {
-    return work ? sizeof(shm::ReportFile) : spill ? shm::report_without_work : sizeof(shm::Report);
-  }
 };
 Outcome<Report> make_report();
-Outcome<Report> adopt_report(Fd fd);  // Checks seals, size, magic and layout.
+Outcome<Report> adopt_report(Fd fd);  // Checks seals and size.
 
 class RuntimeDir {
  public:

@@ -24,10 +24,9 @@ struct AttachRequest {
   uint32_t size;       //  8  sizeof(AttachRequest): later fields are appended.
   Guest guest;         // 12
   uint64_t image;      // 16  A hash of AT_RANDOM: equal in one program image, different after exec.
-  uint64_t report;     // 24  Bytes of a ReportFile that this library knows; 0: sizeof(Report).
-  uint64_t unused[4];  // 32
+  uint64_t unused[5];  // 24
 };
-static_assert(sizeof(AttachRequest) == 64 && offsetof(AttachRequest, report) == 24);
+static_assert(sizeof(AttachRequest) == 64 && offsetof(AttachRequest, unused) == 24);
 
 enum class AttachStatus : uint32_t {
   granted = 0,       // Three descriptors come along: Control (read-only), Report, Heartbeat (read-only).
@@ -42,10 +41,10 @@ struct AttachReply {
   uint32_t layout;        //  4  layout_version of the agent.
   uint32_t size;          //  8  sizeof(AttachReply)
   AttachStatus status;    // 12
-  uint32_t slot;          // 16  The index of this process in Control::processes and Report::process.
+  uint32_t slot;          // 16  The index of this process in Control::processes and Charges::process.
   uint32_t generation;    // 20
   uint64_t control_size;  // 24  Bytes to map.
-  uint64_t report_size;   // 32  sizeof(Report), or sizeof(ReportFile) for a library that knows it.
+  uint64_t report_size;   // 32  Bytes to map.
   char sentence[216];     // 40  For a person; NUL-terminated.
 };
 static_assert(sizeof(AttachReply) == 256 && offsetof(AttachReply, sentence) == 40);

@@ -2,12 +2,12 @@
 
 namespace carve::shm {
 
-uint64_t holding(Report& report, LaneId id) {
-  Lane* lane = find_lane(report, id);
+uint64_t holding(Charges& charges, LaneId id) {
+  Lane* lane = find_lane(charges, id);
   if (lane == nullptr) return 0;
   const uint64_t number = lane->announced.load(std::memory_order_acquire) & Tag::numbers;
   const uint64_t tag =
-      __atomic_load_n(&report.budget[id.device].tag, __ATOMIC_ACQUIRE);  // The word first, `seen` second.
+      __atomic_load_n(&charges.budget[id.device].tag, __ATOMIC_ACQUIRE);  // The word first, `seen` second.
   const bool happened = tag == Tag::of(id.process, id.lane, number).value ||
                         lane->seen.load(std::memory_order_acquire) >= number;
   const Lane::Change& last = lane->change[number % 2];

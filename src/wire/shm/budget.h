@@ -45,7 +45,7 @@ struct Tag {
   }
 };
 
-// A lane's place in a report.
+// A lane's place in Charges.
 struct LaneId {
   unsigned device = 0;
   unsigned process = 0;  // Tag::agent: the agent's own lane.
@@ -53,11 +53,11 @@ struct LaneId {
 };
 
 // Nothing where the id, which may come from a tag that somebody scribbled, names no lane.
-inline Lane* find_lane(Report& report, LaneId id) {
+inline Lane* find_lane(Charges& charges, LaneId id) {
   if (id.device >= max_devices) return nullptr;
-  if (id.process == Tag::agent) return &report.growth[id.device];
+  if (id.process == Tag::agent) return &charges.growth[id.device];
   if (id.process >= max_processes || id.lane >= lanes) return nullptr;
-  return &report.process[id.process].lane[id.device][id.lane];
+  return &charges.process[id.process].lane[id.device][id.lane];
 }
 
 // Places where a test may stop a change dead; production passes nothing.
@@ -90,9 +90,9 @@ inline bool exchange(Budget& budget, Word expected, Word desired) {
 // one: there nobody else knows a higher number, so a plain store is the maximum too. It becomes visible
 // before the exchange that follows, which is a full barrier. That spares a process alone on its device a
 // fifth of the cost of a change.
-inline void witness(Report& report, unsigned device, Tag tag, const Lane* self = nullptr) {
+inline void witness(Charges& charges, unsigned device, Tag tag, const Lane* self = nullptr) {
   if (tag.number() == 0) return;
-  Lane* lane = find_lane(report, {device, tag.process(), tag.lane()});
+  Lane* lane = find_lane(charges, {device, tag.process(), tag.lane()});
   if (lane == nullptr) return;
   if (lane == self) {
     lane->seen.store(tag.number(), std::memory_order_release);
@@ -104,17 +104,17 @@ inline void witness(Report& report, unsigned device, Tag tag, const Lane* self =
 
 // What the lane holds, whether or not its last change was cut short by death. Only where nobody writes the
 // lane.
-uint64_t holding(Report& report, LaneId id);
+uint64_t holding(Charges& charges, LaneId id);
 
 // Makes one change: `id` will hold `to` bytes instead of `from`. False, and nothing changed, where the
 // budget would then stand above `limit` (a change downwards is never refused), or where others changed the
 // word first at each of `attempts`.
 template <class Stop = NoStops>
-bool change(Report& report, LaneId id, uint64_t from, uint64_t to, uint64_t limit, Stop stop = {},
+bool change(Charges& charges, LaneId id, uint64_t from, uint64_t to, uint64_t limit, Stop stop = {},
             unsigned attempts = UINT_MAX) {
-  Lane* lane = find_lane(report, id);
+  Lane* lane = find_lane(charges, id);
   if (lane == nullptr) return false;
-  Budget& budget = report.budget[id.device];
+  Budget& budget = charges.budget[id.device];
   const uint64_t number = Tag::after(lane->announced.load(std::memory_order_relaxed));
   stop();
   __atomic_store_n(&lane->change[number % 2].from, from, __ATOMIC_RELAXED);
@@ -132,7 +132,7 @@ bool change(Report& report, LaneId id, uint64_t from, uint64_t to, uint64_t limi
       after = now.used > from - to ? now.used - (from - to) : 0;
     }
     stop();
-    witness(report, id.device, Tag{now.tag}, lane);
+    witness(charges, id.device, Tag{now.tag}, lane);
     stop();
     if (exchange(budget, now, {after, Tag::of(id.process, id.lane, number).value})) return true;
   }
@@ -145,20 +145,20 @@ inline constexpr unsigned agent_attempts = 1000;
 // Gives back all that a process slot holds, on all devices. Only after the process is dead, by the agent.
 // False where a word would not stand still: call again.
 template <class Stop = NoStops>
-bool reclaim(Report& report, unsigned process, Stop stop = {}) {
+bool reclaim(Charges& charges, unsigned process, Stop stop = {}) {
   bool done = true;
   for (unsigned device = 0; device < max_devices; ++device) {
     for (unsigned lane = 0; lane < lanes; ++lane) {
       const LaneId id{device, process, lane};
-      const uint64_t held = holding(report, id);
-      if (held != 0 && !change(report, id, held, 0, UINT64_MAX, stop, agent_attempts)) done = false;
+      const uint64_t held = holding(charges, id);
+      if (held != 0 && !change(charges, id, held, 0, UINT64_MAX, stop, agent_attempts)) done = false;
       stop();
     }
   }
   // In a scribbled report one lane's repair can bring another's change to light.
   for (unsigned device = 0; device < max_devices; ++device)
     for (unsigned lane = 0; lane < lanes; ++lane)
-      if (holding(report, {device, process, lane}) != 0) done = false;
+      if (holding(charges, {device, process, lane}) != 0) done = false;
   return done;
 }
 

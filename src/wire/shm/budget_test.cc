@@ -13,9 +13,9 @@ namespace carve::shm {
 namespace {
 
 struct Pages {
-  Report* report = static_cast<Report*>(
-      mmap(nullptr, sizeof(Report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  ~Pages() { munmap(report, sizeof(Report)); }
+  Charges* charges = static_cast<Charges*>(
+      mmap(nullptr, sizeof(Charges), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  ~Pages() { munmap(charges, sizeof(Charges)); }
 };
 
 struct Killed {};
@@ -28,30 +28,30 @@ struct DieAt {
   }
 };
 
-uint64_t sum(Report& report, unsigned device) {
-  uint64_t total = holding(report, {device, Tag::agent, 0});
+uint64_t sum(Charges& charges, unsigned device) {
+  uint64_t total = holding(charges, {device, Tag::agent, 0});
   for (unsigned p = 0; p < max_processes; ++p)
-    for (unsigned l = 0; l < lanes; ++l) total += holding(report, {device, p, l});
+    for (unsigned l = 0; l < lanes; ++l) total += holding(charges, {device, p, l});
   return total;
 }
 
 TEST(Budget, never_passes_its_limit_by_a_byte) {
   Pages pages;
-  EXPECT_TRUE(change(*pages.report, {0, 1, 0}, 0, 100, 100));
-  EXPECT_FALSE(change(*pages.report, {0, 2, 0}, 0, 1, 100));
-  EXPECT_TRUE(change(*pages.report, {0, 1, 0}, 100, 99, 100));
-  EXPECT_TRUE(change(*pages.report, {0, 2, 0}, 0, 1, 100));
-  EXPECT_EQ(read(pages.report->budget[0]).used, 100u);
-  EXPECT_FALSE(change(*pages.report, {0, 2, 0}, 1, UINT64_MAX, UINT64_MAX));
+  EXPECT_TRUE(change(*pages.charges, {0, 1, 0}, 0, 100, 100));
+  EXPECT_FALSE(change(*pages.charges, {0, 2, 0}, 0, 1, 100));
+  EXPECT_TRUE(change(*pages.charges, {0, 1, 0}, 100, 99, 100));
+  EXPECT_TRUE(change(*pages.charges, {0, 2, 0}, 0, 1, 100));
+  EXPECT_EQ(read(pages.charges->budget[0]).used, 100u);
+  EXPECT_FALSE(change(*pages.charges, {0, 2, 0}, 1, UINT64_MAX, UINT64_MAX));
 }
 
 TEST(Budget, a_refused_change_leaves_no_trace) {
   Pages pages;
-  ASSERT_TRUE(change(*pages.report, {0, 1, 0}, 0, 60, 100));
-  ASSERT_FALSE(change(*pages.report, {0, 1, 0}, 60, 120, 100));
-  EXPECT_EQ(holding(*pages.report, {0, 1, 0}), 60u);
-  reclaim(*pages.report, 1);
-  EXPECT_EQ(read(pages.report->budget[0]).used, 0u);
+  ASSERT_TRUE(change(*pages.charges, {0, 1, 0}, 0, 60, 100));
+  ASSERT_FALSE(change(*pages.charges, {0, 1, 0}, 60, 120, 100));
+  EXPECT_EQ(holding(*pages.charges, {0, 1, 0}), 60u);
+  reclaim(*pages.charges, 1);
+  EXPECT_EQ(read(pages.charges->budget[0]).used, 0u);
 }
 
 // Two processes take turns; one is killed at each place in turn, then the agent, at each place in turn,
@@ -63,30 +63,30 @@ TEST(Budget, a_kill_between_any_two_stores_loses_no_byte) {
       for (int victim_at = 0; victim_at < 12; ++victim_at) {
         for (int agent_at = 0; agent_at < 40; ++agent_at) {
           Pages pages;
-          Report& report = *pages.report;
-          ASSERT_TRUE(change(report, {0, 1, 0}, 0, 40, 1000));
-          ASSERT_TRUE(change(report, {0, 2, 0}, 0, 7, 1000));
-          ASSERT_TRUE(change(report, {0, 1, 0}, 40, 50, 1000));
+          Charges& charges = *pages.charges;
+          ASSERT_TRUE(change(charges, {0, 1, 0}, 0, 40, 1000));
+          ASSERT_TRUE(change(charges, {0, 2, 0}, 0, 7, 1000));
+          ASSERT_TRUE(change(charges, {0, 1, 0}, 40, 50, 1000));
           int left = victim_at;
           try {
-            change(report, {0, 1, 0}, 50, shrink ? 20 : 90, 1000, DieAt{&left});
+            change(charges, {0, 1, 0}, 50, shrink ? 20 : 90, 1000, DieAt{&left});
           } catch (Killed) {
             ++kills;
           }
           uint64_t neighbour = 7;
           if (neighbour_writes_after) {
-            ASSERT_TRUE(change(report, {0, 2, 0}, 7, 9, 1000));
+            ASSERT_TRUE(change(charges, {0, 2, 0}, 7, 9, 1000));
             neighbour = 9;
           }
-          EXPECT_EQ(sum(report, 0), read(report.budget[0]).used);
+          EXPECT_EQ(sum(charges, 0), read(charges.budget[0]).used);
           left = agent_at;
           try {
-            reclaim(report, 1, DieAt{&left});
+            reclaim(charges, 1, DieAt{&left});
           } catch (Killed) {
             ++kills;
           }
-          reclaim(report, 1);
-          ASSERT_EQ(read(report.budget[0]).used, neighbour)
+          reclaim(charges, 1);
+          ASSERT_EQ(read(charges.budget[0]).used, neighbour)
               << "victim at " << victim_at << ", agent at " << agent_at << ", shrink " << shrink;
         }
       }
@@ -96,16 +96,16 @@ TEST(Budget, a_kill_between_any_two_stores_loses_no_byte) {
 }
 
 // As the agent does it: while others write without pause, some rounds may pass.
-bool reclaimed(Report& report, unsigned process) {
+bool reclaimed(Charges& charges, unsigned process) {
   for (int round = 0; round < 1000; ++round)
-    if (reclaim(report, process)) return true;
+    if (reclaim(charges, process)) return true;
   return false;
 }
 
 // Real processes, real kills, several writers on one word; afterwards every byte is accounted for.
 TEST(Budget, a_storm_of_kills_leaves_the_budget_exact) {
   Pages pages;
-  Report& report = *pages.report;
+  Charges& charges = *pages.charges;
   std::mt19937 random(42);
   constexpr uint64_t limit = 1 << 20;
   constexpr unsigned writers = 6;
@@ -117,8 +117,8 @@ TEST(Budget, a_storm_of_kills_leaves_the_budget_exact) {
     uint64_t held = 0;
     for (;;) {
       const uint64_t next = r() % (limit / 4);
-      if (change(report, {0, slot, 0}, held, next, limit)) held = next;
-      if (read(report.budget[0]).used > limit) _exit(3);
+      if (change(charges, {0, slot, 0}, held, next, limit)) held = next;
+      if (read(charges.budget[0]).used > limit) _exit(3);
     }
   };
   for (unsigned w = 0; w < writers; ++w) pids[w] = start(w);
@@ -129,43 +129,43 @@ TEST(Budget, a_storm_of_kills_leaves_the_budget_exact) {
     int status = 0;
     waitpid(pids[w], &status, 0);
     ASSERT_TRUE(WIFSIGNALED(status)) << "a writer saw the budget above its limit";
-    EXPECT_TRUE(reclaimed(report, w));
-    EXPECT_EQ(holding(report, {0, w, 0}), 0u);
+    EXPECT_TRUE(reclaimed(charges, w));
+    EXPECT_EQ(holding(charges, {0, w, 0}), 0u);
     pids[w] = start(w);
   }
   for (unsigned w = 0; w < writers; ++w) {
     kill(pids[w], SIGKILL);
     waitpid(pids[w], nullptr, 0);
-    EXPECT_TRUE(reclaimed(report, w));
+    EXPECT_TRUE(reclaimed(charges, w));
   }
-  EXPECT_EQ(read(report.budget[0]).used, 0u);
+  EXPECT_EQ(read(charges.budget[0]).used, 0u);
 }
 
 // A slice that exchanges its own word without pause must not hold the agent up.
 TEST(Budget, the_agent_gives_up_on_a_word_that_never_stands_still) {
   Pages pages;
-  ASSERT_TRUE(change(*pages.report, {0, 1, 0}, 0, 5, 100));
+  ASSERT_TRUE(change(*pages.charges, {0, 1, 0}, 0, 5, 100));
   int left = INT_MAX;
   auto hammer = [&] {
     --left;
-    pages.report->budget[0].used += 1;
+    pages.charges->budget[0].used += 1;
   };
-  EXPECT_FALSE(reclaim(*pages.report, 1, hammer));
+  EXPECT_FALSE(reclaim(*pages.charges, 1, hammer));
   EXPECT_LT(INT_MAX - left, 20'000);
-  EXPECT_TRUE(reclaim(*pages.report, 1));
+  EXPECT_TRUE(reclaim(*pages.charges, 1));
 }
 
 TEST(Budget, scribbled_pages_name_no_lane_and_crash_nobody) {
   Pages pages;
   std::mt19937_64 random(7);
-  auto* words = reinterpret_cast<uint64_t*>(pages.report);
+  auto* words = reinterpret_cast<uint64_t*>(pages.charges);
   for (int round = 0; round < 200; ++round) {
     for (size_t i = 0; i < 4096; ++i) words[i] = random();
     for (unsigned p : {0u, 1u, max_processes - 1, max_processes, 0xfffeu, Tag::agent}) {
-      holding(*pages.report, {0, p, 0});
-      reclaim(*pages.report, p, NoStops{});
+      holding(*pages.charges, {0, p, 0});
+      reclaim(*pages.charges, p, NoStops{});
     }
-    witness(*pages.report, 0, Tag{random()});
+    witness(*pages.charges, 0, Tag{random()});
   }
 }
 

@@ -41,24 +41,24 @@ constexpr unsigned victim = 1, neighbour = 2;
 constexpr uint64_t limit = 1000;
 
 struct Pages {
-  ReportFile* file = make<ReportFile>();
+  Report* report = make<Report>();
   Control* control = make<Control>();
 
   Pages() {
     for (unsigned slot : {victim, neighbour}) control->processes[slot] = {100 + slot, 0, 0, 0, 1, 0};
-    for (Report* r : {&file->report, &file->spill}) {
-      change(*r, {0, neighbour, 0}, 0, 7, limit);
-      change(*r, {0, victim, 1}, 0, 40, limit);
-      change(*r, {0, victim, 1}, 40, 50, limit);
+    for (Charges* c : {&report->charges, &report->spill}) {
+      change(*c, {0, neighbour, 0}, 0, 7, limit);
+      change(*c, {0, victim, 1}, 0, 40, limit);
+      change(*c, {0, victim, 1}, 40, 50, limit);
     }
-    change(file->report, {0, Tag::agent, 0}, 0, 5, limit);
+    change(report->charges, {0, Tag::agent, 0}, 0, 5, limit);
   }
   ~Pages() {
-    munmap(file, sizeof *file);
+    munmap(report, sizeof *report);
     munmap(control, sizeof *control);
   }
-  uint64_t used() const { return read(file->report.budget[0]).used; }
-  uint64_t spilled() const { return read(file->spill.budget[0]).used; }
+  uint64_t used() const { return read(report->charges.budget[0]).used; }
+  uint64_t spilled() const { return read(report->spill.budget[0]).used; }
 
  private:
   template <class T>
@@ -71,46 +71,46 @@ struct Pages {
 // What a process may be in the middle of when it is killed.
 struct Operation {
   const char* name;
-  void (*run)(ReportFile&, KillAt);
+  void (*run)(Report&, KillAt);
 };
 
 const Operation operations[] = {
     {"a charge",
-     [](ReportFile& f, KillAt stop) {
-       change(f.report, {0, victim, 1}, 50, 90, limit, stop);
+     [](Report& r, KillAt stop) {
+       change(r.charges, {0, victim, 1}, 50, 90, limit, stop);
      }},
     {"a give-back",
-     [](ReportFile& f, KillAt stop) {
-       change(f.report, {0, victim, 1}, 50, 20, limit, stop);
+     [](Report& r, KillAt stop) {
+       change(r.charges, {0, victim, 1}, 50, 20, limit, stop);
      }},
     {"a refused charge",
-     [](ReportFile& f, KillAt stop) {
-       change(f.report, {0, victim, 1}, 50, 5000, limit, stop);
+     [](Report& r, KillAt stop) {
+       change(r.charges, {0, victim, 1}, 50, 5000, limit, stop);
      }},
     {"the first charge of a lane",
-     [](ReportFile& f, KillAt stop) {
-       change(f.report, {0, victim, 3}, 0, 30, limit, stop);
+     [](Report& r, KillAt stop) {
+       change(r.charges, {0, victim, 3}, 0, 30, limit, stop);
      }},
     {"three changes of two lanes",
-     [](ReportFile& f, KillAt stop) {
-       change(f.report, {0, victim, 1}, 50, 60, limit, stop);
-       change(f.report, {0, victim, 2}, 0, 11, limit, stop);
-       change(f.report, {0, victim, 1}, 60, 0, limit, stop);
+     [](Report& r, KillAt stop) {
+       change(r.charges, {0, victim, 1}, 50, 60, limit, stop);
+       change(r.charges, {0, victim, 2}, 0, 11, limit, stop);
+       change(r.charges, {0, victim, 1}, 60, 0, limit, stop);
      }},
     {"a charge of device and host together",
-     [](ReportFile& f, KillAt stop) {
-       change(f.report, {0, victim, 1}, 50, 90, limit, stop);
-       change(f.spill, {0, victim, 1}, 50, 400, limit, stop);
+     [](Report& r, KillAt stop) {
+       change(r.charges, {0, victim, 1}, 50, 90, limit, stop);
+       change(r.spill, {0, victim, 1}, 50, 400, limit, stop);
      }},
     {"their give-back",
-     [](ReportFile& f, KillAt stop) {
-       change(f.spill, {0, victim, 1}, 50, 0, limit, stop);
-       change(f.report, {0, victim, 1}, 50, 0, limit, stop);
+     [](Report& r, KillAt stop) {
+       change(r.spill, {0, victim, 1}, 50, 0, limit, stop);
+       change(r.charges, {0, victim, 1}, 50, 0, limit, stop);
      }},
 };
 
-void bury(ReportFile& file, KillAt stop) {
-  for (Report* r : {&file.report, &file.spill}) reclaim(*r, victim, stop);
+void bury(Report& report, KillAt stop) {
+  for (Charges* c : {&report.charges, &report.spill}) reclaim(*c, victim, stop);
 }
 
 // Every place of every operation, once with a neighbour that goes on after the death and once without. The
@@ -124,15 +124,15 @@ TEST(Kill, between_any_two_stores_leaves_the_budgets_exactly_what_the_living_hol
         bool agent_died = true;
         for (int m = 0; agent_died; m += n == 4 ? 1 : 37) {
           const Pages pages;
-          died = killed_at(n, [&](KillAt stop) { operation.run(*pages.file, stop); });
+          died = killed_at(n, [&](KillAt stop) { operation.run(*pages.report, stop); });
           kills += died;
           if (goes_on) {
-            ASSERT_TRUE(change(pages.file->report, {0, neighbour, 0}, 7, 9, limit));
-            ASSERT_TRUE(change(pages.file->spill, {0, neighbour, 0}, 7, 3, limit));
+            ASSERT_TRUE(change(pages.report->charges, {0, neighbour, 0}, 7, 9, limit));
+            ASSERT_TRUE(change(pages.report->spill, {0, neighbour, 0}, 7, 3, limit));
           }
-          agent_died = killed_at(m, [&](KillAt stop) { bury(*pages.file, stop); });
+          agent_died = killed_at(m, [&](KillAt stop) { bury(*pages.report, stop); });
           agents_killed += agent_died;
-          for (Report* r : {&pages.file->report, &pages.file->spill}) ASSERT_TRUE(reclaim(*r, victim));
+          for (Charges* c : {&pages.report->charges, &pages.report->spill}) ASSERT_TRUE(reclaim(*c, victim));
           ASSERT_EQ(pages.used(), (goes_on ? 9u : 7u) + 5u)
               << operation.name << ", killed at " << n << ", the agent at " << m;
           ASSERT_EQ(pages.spilled(), goes_on ? 3u : 7u)
@@ -150,13 +150,13 @@ TEST(Kill, of_the_agent_while_it_charges_growth_leaves_its_lane_exact) {
   bool died = true;
   for (int n = 0; died; ++n) {
     const Pages pages;
-    Report& report = pages.file->report;
+    Charges& charges = pages.report->charges;
     const LaneId growth = {0, Tag::agent, 0};
-    died = killed_at(n, [&](KillAt stop) { change(report, growth, 5, 300, limit, stop); });
-    const uint64_t held = holding(report, growth);
+    died = killed_at(n, [&](KillAt stop) { change(charges, growth, 5, 300, limit, stop); });
+    const uint64_t held = holding(charges, growth);
     EXPECT_TRUE(held == 5 || held == 300) << held;
     EXPECT_EQ(pages.used(), 7 + 50 + held) << n;
-    ASSERT_TRUE(change(report, growth, held, 17, limit));
+    ASSERT_TRUE(change(charges, growth, held, 17, limit));
     EXPECT_EQ(pages.used(), 7u + 50 + 17) << n;
     EXPECT_EQ(n < 6, died) << "a change has six places to die at";
   }
@@ -168,7 +168,7 @@ TEST(Kill, while_an_export_is_written_down_leaves_it_whole_or_absent) {
   int whole = 0, absent = 0;
   for (int n = 0; died; ++n) {
     const Pages pages;
-    Exports& table = pages.file->exports;
+    Exports& table = pages.report->exports;
     publish(table, *pages.control, neighbour, before);
     died = killed_at(n, [&](KillAt stop) { publish(table, *pages.control, victim, mine, stop); });
     pages.control->processes[victim] = {};

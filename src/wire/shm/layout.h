@@ -101,18 +101,16 @@ struct ReportProcess {
 };
 static_assert(sizeof(ReportProcess) == 4096);
 
-struct Report {
-  uint64_t magic;                        //    0
-  uint32_t layout;                       //    8
-  uint32_t reserved;                     //   12
-  uint64_t unused[6];                    //   16
-  Budget budget[max_devices];            //   64
-  Lane growth[max_devices];              // 1088  The agent's own lane: memory that no call asked for.
-  uint64_t pad[(4096 - 2112) / 8];       // 2112
-  ReportProcess process[max_processes];  // 4096
+// The bytes charged per device, and the lanes that changed them (budget.h). In a Report 64 bytes precede it,
+// so that the lanes of each process have a page of their own.
+struct Charges {
+  Budget budget[max_devices];            //    0
+  Lane growth[max_devices];              // 1024  The agent's own lane: memory that no call asked for.
+  uint64_t pad[(4032 - 2048) / 8];       // 2048
+  ReportProcess process[max_processes];  // 4032
 };
-static_assert(offsetof(Report, budget) == 64 && offsetof(Report, growth) == 1088);
-static_assert(offsetof(Report, process) == 4096 && sizeof(Report) == 4096 + 4096 * max_processes);
+static_assert(offsetof(Charges, growth) == 1024 && offsetof(Charges, process) == 4032);
+static_assert(sizeof(Charges) == 4032 + 4096 * max_processes);
 
 // What the slice's own processes exported (exports.h): each word names one object, 0 is free.
 inline constexpr unsigned export_sets = 1024, export_ways = 8;
@@ -126,18 +124,20 @@ struct WorkPages {
   ProcessWork process[max_processes];
 };
 
-// The file that a Report lies in. What follows the Report came later: an agent that knows only the Report
-// makes a shorter file, and the library then goes without (FORMAT.md, Compatibility).
-struct ReportFile {
-  Report report;    //       0
-  Report spill;     // 2101248  The same words for bytes that live on the host: ControlDevice::spill.
-  Exports exports;  // 4202496
-  WorkPages work;   // 4268032
+struct Report {
+  uint64_t magic;      //       0
+  uint32_t layout;     //       8
+  uint32_t reserved;   //      12
+  uint64_t unused[6];  //      16
+  Charges charges;     //      64  Bytes in the device's memory.
+  uint64_t pad[8];     // 2101248
+  Charges spill;       // 2101312  Bytes that live on the host: ControlDevice::spill.
+  Exports exports;     // 4202496
+  WorkPages work;      // 4268032
 };
-static_assert(offsetof(ReportFile, spill) == 2101248 && offsetof(ReportFile, exports) == 4202496);
-static_assert(offsetof(ReportFile, work) == 4268032 && sizeof(ReportFile) == 4268032 + 8192 * max_processes);
-// The sizes that a library may know: each of them is the whole of some version's file.
-inline constexpr size_t report_without_work = offsetof(ReportFile, work);
+static_assert(offsetof(Report, charges) == 64 && offsetof(Report, spill) == 2101312);
+static_assert(offsetof(Report, exports) == 4202496 && offsetof(Report, work) == 4268032);
+static_assert(sizeof(Report) == 4268032 + 8192 * max_processes);
 
 // One page for all slices of an agent. Stale after 200 ms: nobody is home.
 struct Heartbeat {
