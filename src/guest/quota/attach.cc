@@ -19,11 +19,6 @@ namespace {
 constexpr int64_t pause_ns = 50'000'000;
 constexpr unsigned page_count = 3;
 
-// What the heartbeat's file must have. The rest of it lies in the same page, which a mapping has whole; an
-// agent of before there were arbiters leaves it zero: nobody asleep.
-constexpr size_t heartbeat_bytes = sizeof(uint64_t);
-static_assert(sizeof(shm::Heartbeat) <= 4096 && offsetof(shm::Heartbeat, monotonic_ns) == 0);
-
 int64_t now_ns() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -69,7 +64,7 @@ bool map_all(const int* fds, unsigned slot, Pages* out) {
   Pages p = {};
   p.control = static_cast<const shm::Control*>(map(fds[0], sizeof(shm::Control), PROT_READ));
   p.report = static_cast<shm::Report*>(map(fds[1], sizeof(shm::Report), PROT_READ | PROT_WRITE));
-  p.heartbeat = static_cast<const shm::Heartbeat*>(map(fds[2], heartbeat_bytes, PROT_READ));
+  p.heartbeat = static_cast<const shm::Heartbeat*>(map(fds[2], sizeof(shm::Heartbeat), PROT_READ));
   p.slot = static_cast<uint16_t>(slot);
   if (p.control != nullptr && p.report != nullptr && p.heartbeat != nullptr &&
       p.control->magic == shm::control_magic && p.control->layout == shm::layout_version &&
@@ -167,7 +162,7 @@ Outcome judge(const shm::AttachReply& reply, size_t size, size_t descriptors) {
 void unmap(const Pages& p) {
   if (p.control != nullptr) munmap(const_cast<shm::Control*>(p.control), sizeof(shm::Control));
   if (p.report != nullptr) munmap(p.report, sizeof(shm::Report));
-  if (p.heartbeat != nullptr) munmap(const_cast<shm::Heartbeat*>(p.heartbeat), heartbeat_bytes);
+  if (p.heartbeat != nullptr) munmap(const_cast<shm::Heartbeat*>(p.heartbeat), sizeof(shm::Heartbeat));
 }
 
 Outcome attach(const char* path, shm::Guest guest, int64_t patience_ns, Pages* pages) {
