@@ -88,8 +88,7 @@ class DeviceScheduler {
   std::optional<unsigned> holder() const { return holder_; }
   bool is_draining() const { return draining_; }
   std::optional<unsigned> upcoming() const { return upcoming_; }  // Who opens when the drain has ended.
-  bool hardware_shares() const { return all_open_; }  // The gates are open and the hardware takes turns.
-  Ns busy() const { return busy_; }                   // Something ran: the sum of all that was charged.
+  Ns busy() const { return busy_; }  // Something ran: the sum of all that was charged.
   uint64_t switches() const { return switches_; }
   std::span<const Transition> transitions() const { return {log_.data(), logged_}; }  // Of the last step.
   const Tuning& tuning() const { return tuning_; }
