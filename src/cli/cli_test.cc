@@ -183,8 +183,6 @@ TEST(Terminal, cuts_and_pads_by_what_is_seen) {
   EXPECT_EQ(cut("abcdefgh", 6), "abc...");
   EXPECT_EQ(cut("äöüäöüäö", 6), "äöü...");
   EXPECT_EQ(columns("\x1b[31mäb\x1b[0m"), 2u);
-  EXPECT_EQ(bar(0.5, 8, false), "####----");
-  EXPECT_EQ(bar(7.0, 4, false), "####");
   EXPECT_EQ(age(3'723'000'000'000), "1h02m");
   EXPECT_EQ(span(0), "0");
   EXPECT_EQ(span(85'400), "85us");

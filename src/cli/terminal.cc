@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdlib>
 #include <ctime>
 
@@ -144,23 +143,6 @@ std::string clock_text(uint64_t utc_ns) {
   char text[32];
   std::strftime(text, sizeof text, "%F %T", &broken);
   return text;
-}
-
-std::string bar(double fraction, size_t width, bool fine) {
-  fraction = std::clamp(fraction, 0.0, 1.0);
-  std::string out;
-  if (!fine) {
-    const auto full = static_cast<size_t>(std::lround(fraction * static_cast<double>(width)));
-    return std::string(full, '#') + std::string(width - full, '-');
-  }
-  constexpr const char* eighths[] = {" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"};
-  auto left = static_cast<size_t>(std::lround(fraction * static_cast<double>(width) * 8));
-  for (size_t i = 0; i < width; ++i) {
-    const size_t cell = std::min<size_t>(left, 8);
-    out += cell == 0 ? "·" : eighths[cell];
-    left -= cell;
-  }
-  return out;
 }
 
 }  // namespace carve::cli

@@ -41,7 +41,4 @@ std::string percent(uint64_t basis_points);  // "29.9%": to a tenth, for what wa
 uint64_t utc_now_ns();
 std::string clock_text(uint64_t utc_ns);  // "2026-11-21 09:00:00" local time.
 
-// A bar of `width` cells, of which filled/total are full: "######----", finer in UTF-8 eighths when `fine`.
-std::string bar(double fraction, size_t width, bool fine);
-
 }  // namespace carve::cli
