@@ -52,7 +52,6 @@ struct Arbiter::ClientState {
   uint32_t number = 0;
   Ns waiting_since = 0;  // As last seen: 0 while it does not wait.
   Ns opened = 0, closed = 0;
-  Ns began_waiting = 0;
   uint64_t waits = 0;
   std::vector<Ns> recent_waits;  // A ring of the last `most_waits`.
   Rate charged;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 namespace carve::node {
@@ -31,7 +30,6 @@ struct SliceCompute {
 
 struct DeviceCompute {
   bool arbitrated = false;  // Somebody's share is enforced on it.
-  std::string state;        // "", "tight", "over-committed"
   uint32_t idle_1s_bp = 0;  // Of the last second, in which nothing ran.
   uint64_t switch_ns = 0;   // What a change of slices costs on it, as measured or assumed.
   uint64_t switches = 0;
