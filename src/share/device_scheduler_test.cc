@@ -211,11 +211,11 @@ TEST(Device, a_follower_runs_only_while_its_leader_does) {
 // Whether all present have equal terms: native burst shares, batch, no gang. Then the hardware takes turns
 // and all gates are open.
 bool all_are_equal_natives(const Script& s) {
-  std::optional<Terms> first;
+  std::optional<Entitlement> first;
   for (unsigned p = 0; p < s.seen.size(); ++p) {
     if (!s.device.present(p)) continue;
-    const Terms& t = s.device.terms(p);
-    if (!first) first = Terms{.policy = Policy::native_burst_share, .share = t.share};
+    const Entitlement& t = s.device.entitlement(p);
+    if (!first) first = Entitlement{.policy = Policy::native_burst_share, .share = t.share};
     if (t != *first) return false;
   }
   return first.has_value();
