@@ -223,8 +223,10 @@ struct InImage {
   // What the device's gate stands at.
   uint64_t lease = 0;
 };
-constexpr uint64_t alone = carve::shm::LeaseWord::of(carve::shm::Pass::lease, UINT64_MAX, false, 1).value;
-constexpr uint64_t bounded = carve::shm::LeaseWord::of(carve::shm::Pass::lease, 1'000'000, false, 1).value;
+constexpr uint64_t alone =
+    carve::shm::LeaseWord::of(carve::shm::GateState::lease, UINT64_MAX, false, 1).value;
+constexpr uint64_t bounded =
+    carve::shm::LeaseWord::of(carve::shm::GateState::lease, 1'000'000, false, 1).value;
 const InImage in_image[] = {
     {"guest.launch.open", 5, [] { return of_launches(); }},
     {"guest.launch.leased", 15, [] { return of_launches(); }, alone},
@@ -343,7 +345,7 @@ int main(int argc, char** argv) {
   Table table;
   for (size_t i = 0; i < std::size(in_image); ++i) {
     agent.pages.heartbeat->monotonic_ns = UINT64_MAX;  // It lives.
-    agent.pages.control->devices[0].batch_ns = 200'000;
+    agent.pages.control->devices[0].fence_interval_ns = 200'000;
     agent.pages.control->devices[0].lease = in_image[i].lease;
     const Turns t = measured({argv[0], "--image", std::to_string(i)}, hooked);
     if (t.native.size() != turns) return 1;

@@ -114,7 +114,7 @@ TopView two_shares() {
   TopView view = two_slices();
   view.devices.devices[0].policy = {"guaranteed-burst-share", "fixed-share", "a, b"};
   view.devices.devices[0].compute = "library";
-  view.devices.devices[0].compute_state = "tight";
+  view.devices.devices[0].commitment = "tight";
   view.devices.devices[0].arbitration = {.idle_1s_bp = 2500};
   const struct {
     uint32_t share_bp, had_bp;

@@ -9,7 +9,7 @@ namespace {
 // "70%", "100% tight", "120% over-committed"
 std::string granted_share(const api::Device& d) {
   const std::string share = d.share_granted_bp == 0 ? "0%" : text(Share{d.share_granted_bp}).c_str();
-  return d.compute_state.empty() ? share : share + " " + d.compute_state;
+  return d.commitment.empty() ? share : share + " " + d.commitment;
 }
 
 void print(const api::DeviceList& list, bool wide) {

@@ -145,13 +145,13 @@ std::string render(const TopView& view, const Screen& screen) {
 
     line("");
     const auto& policy = device.policy;
-    line(fmt::format(
-        "{}  slices {}/{}  {} usable, {} free  {}{}{}{}",
-        inked(screen, Ink::bold, fmt::format("{} {}", device.index, device.name)), device.slices,
-        device.max_slices, text(Bytes{device.usable_bytes}).c_str(), text(Bytes{device.free_bytes}).c_str(),
-        policy.effective, policy.blocked_by.empty() ? "" : fmt::format(" ({} desired)", policy.desired),
-        device.compute_state.empty() ? "" : "  " + inked(screen, Ink::yellow, device.compute_state),
-        device.health == "ok" ? "" : "  " + inked(screen, Ink::red, device.health)));
+    line(fmt::format("{}  slices {}/{}  {} usable, {} free  {}{}{}{}",
+                     inked(screen, Ink::bold, fmt::format("{} {}", device.index, device.name)), device.slices,
+                     device.max_slices, text(Bytes{device.usable_bytes}).c_str(),
+                     text(Bytes{device.free_bytes}).c_str(), policy.effective,
+                     policy.blocked_by.empty() ? "" : fmt::format(" ({} desired)", policy.desired),
+                     device.commitment.empty() ? "" : "  " + inked(screen, Ink::yellow, device.commitment),
+                     device.health == "ok" ? "" : "  " + inked(screen, Ink::red, device.health)));
     line(fmt::format("  MEM [{}] {} granted", cut_bar(memory_pieces(device, rows), bar_width, screen),
                      percent(static_cast<uint64_t>(
                          std::lround(fraction(device.granted_bytes, device.usable_bytes) * 10000)))));

@@ -33,7 +33,7 @@ class Attached {
       control->devices[i].uuid[0] = static_cast<uint8_t>(i + 1);
       control->devices[i].quota = quota;
       control->devices[i].context_bytes = context;
-      control->devices[i].batch_ns = 200'000;
+      control->devices[i].fence_interval_ns = 200'000;
       control->devices[i].memory = shm::Memory::limited;
       process->hint[i] = UINT64_MAX;
     }
@@ -43,7 +43,7 @@ class Attached {
     process->heartbeat = heartbeat;
     process->slot = 3;
     process->device_count = devices;
-    process->standing = Standing::attached;
+    process->attach_state = AttachState::attached;
     process_page = process;
     gates.first = control->devices;
     gates.count = devices;

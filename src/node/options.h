@@ -18,8 +18,8 @@ struct Options {
   std::string topology;  // A file; empty: as the driver says.
   std::optional<Bytes> reserve;
   bool contexts_in_slice = true;
-  AuditAct audit = AuditAct::report;
-  OverQuotaAct over_quota = OverQuotaAct::refuse;
+  AuditAction audit = AuditAction::report;
+  OverQuotaAction over_quota = OverQuotaAction::refuse;
   std::optional<Policy> policy;  // By --policy or by its label.
   std::map<std::string, std::string> labels;
   bool policy_per_slice = false;

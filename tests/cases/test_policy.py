@@ -129,22 +129,22 @@ def test_who_keeps_to_no_share_has_no_place_beside_enforced_ones(world):
 def test_the_agent_may_admit_what_it_otherwise_refuses_and_says_so(world):
     holder(world, "a", "--compute", "80%")
     holder(world, "free")
-    assert world.json("devices")["devices"][0]["compute_state"] == ""
+    assert world.json("devices")["devices"][0]["commitment"] == ""
     holder(world, "b", "--compute", "20%")
-    assert world.json("devices")["devices"][0]["compute_state"] == "tight"
+    assert world.json("devices")["devices"][0]["commitment"] == "tight"
     holder(world, "c", "--compute", "20%")
     device = world.json("devices")["devices"][0]
-    assert (device["compute_state"], device["share_granted_bp"]) == ("over-committed", 12000)
+    assert (device["commitment"], device["share_granted_bp"]) == ("over-committed", 12000)
     assert "120% over-committed" in world.carve("devices").stdout
     restart(world)
-    assert world.json("devices")["devices"][0]["compute_state"] == "over-committed"
+    assert world.json("devices")["devices"][0]["commitment"] == "over-committed"
     world.carve("stop", "a")
     assert until(lambda: world.json("devices")["devices"][0]["share_granted_bp"] == 4000)
 
 
 def test_more_than_the_whole_is_refused_unless_somebody_says_otherwise(world):
     holder(world, "a", "--compute", "97%")
-    assert world.json("devices")["devices"][0]["compute_state"] == ""
+    assert world.json("devices")["devices"][0]["commitment"] == ""
     done = world.carve("explain", "--memory", "1GiB", "--compute", "4%", "--device", 0)
     assert done.returncode == 1 and "4% of its compute needed, 3% free" in done.stdout
 

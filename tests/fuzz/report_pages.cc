@@ -20,13 +20,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<unsigned> slots{0, max_processes - 1, max_processes, Tag::agent};
   std::vector<size_t> written;
   for (; size >= 12; data += 12, size -= 12) {
-    uint32_t place = 0;
+    uint32_t slot = 0;
     uint64_t value = 0;
-    std::memcpy(&place, data, 4);
+    std::memcpy(&slot, data, 4);
     std::memcpy(&value, data + 4, 8);
     // Most stores go where they matter: the budgets, the agent's lanes and the first three processes.
     const size_t word =
-        place % (place & 1 ? offsetof(Report, pad) / 8 : (4096 + 3 * sizeof(ReportProcess)) / 8);
+        slot % (slot & 1 ? offsetof(Report, pad) / 8 : (4096 + 3 * sizeof(ReportProcess)) / 8);
     words[word] = value;
     written.push_back(word);
     if (word >= 512) slots.push_back(static_cast<unsigned>((word - 512) / (sizeof(ReportProcess) / 8)));

@@ -56,7 +56,7 @@ class Arbiter {
  public:
   explicit Arbiter(const Device& device)
       : agent_({{device.uuid, 16ull << 30, 0}}), environment_(device.environment) {
-    control().batch_ns = 200 * us;
+    control().fence_interval_ns = 200 * us;
     environment_.push_back(std::string("LD_PRELOAD=") + PRELOAD);
     environment_.push_back("CARVE_SOCKET=" + agent_.socket());
     beat();
@@ -65,7 +65,7 @@ class Arbiter {
   Child start(std::vector<std::string> command) { return Child(std::move(command), environment_); }
 
   void beat() { agent_.pages.heartbeat->monotonic_ns = now_ns(); }
-  void set(shm::Pass pass, uint64_t bound) {
+  void set(shm::GateState pass, uint64_t bound) {
     beat();
     control().lease = shm::LeaseWord::of(pass, bound, false, ++number_).value;
     syscall(SYS_futex, &control().lease, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
@@ -76,9 +76,9 @@ class Arbiter {
     for (unsigned slot = 0; slot < 16; ++slot) {
       const shm::ProcessWork& p = agent_.pages.report->work.process[slot];
       for (const shm::StreamWork& stream : p.stream)
-        s.in_flight += stream.marked.load() - std::min(stream.completed.load(), stream.marked.load());
+        s.in_flight += stream.fenced.load() - std::min(stream.completed.load(), stream.fenced.load());
       for (const shm::ThreadWork& thread : p.thread) {
-        s.in_flight += thread.unmarked;
+        s.in_flight += thread.unfenced;
         s.submitted += thread.submitted;
         s.waits |= thread.waiting_since != 0;
         s.busy |= shm::BusyWord{thread.busy}.is_busy();
@@ -132,9 +132,9 @@ struct Wave {
   void run(Arbiter& arbiter, Done done) {
     while (!done() && rounds < 1000) {
       const uint64_t from = now_ns();
-      arbiter.set(shm::Pass::lease, bound);
+      arbiter.set(shm::GateState::lease, bound);
       arbiter.watch(6 * ms, [](const Seen&) {});
-      arbiter.set(shm::Pass::closed, 0);
+      arbiter.set(shm::GateState::closed, 0);
       open += now_ns() - from;
       Seen last;
       arbiter.watch(14 * ms, [&](const Seen& s) { last = s; });
@@ -159,7 +159,7 @@ class Leases : public testing::TestWithParam<Shape> {};
 TEST_P(Leases, hold_a_program_to_the_time_in_which_its_gate_is_open) {
   const Device device;
   Arbiter arbiter(device);
-  arbiter.set(shm::Pass::closed, 0);
+  arbiter.set(shm::GateState::closed, 0);
   std::vector<std::string> command = {CARVE_LOAD, "--seconds", "1"};
   command.insert(command.end(), GetParam().arguments.begin(), GetParam().arguments.end());
   Child child = arbiter.start(command);
@@ -172,7 +172,7 @@ TEST_P(Leases, hold_a_program_to_the_time_in_which_its_gate_is_open) {
   });
   Wave wave;
   wave.run(arbiter, [&] { return done.load(); });
-  arbiter.set(shm::Pass::free, 0);
+  arbiter.set(shm::GateState::open, 0);
   reader.join();
   ASSERT_NE(figure(json, "elapsed_ns"), 0u) << json;
   const double got =
@@ -184,7 +184,7 @@ TEST_P(Leases, hold_a_program_to_the_time_in_which_its_gate_is_open) {
   EXPECT_GT(got, wave.share() * 0.15) << json;
   EXPECT_GE(wave.drained * 2, wave.rounds) << "nothing is in flight at the end of 14 ms closed";
   EXPECT_GT(arbiter.work().thread[0].waited, 100 * ms);
-  EXPECT_EQ(arbiter.work().marks, static_cast<uint32_t>(shm::Marks::memory));
+  EXPECT_EQ(arbiter.work().marks, static_cast<uint32_t>(shm::FenceKind::memory));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -200,7 +200,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Storm, of_threads_streams_graphs_and_forks_survives_a_gate_that_opens_and_closes) {
   const Device device;
   Arbiter arbiter(device);
-  arbiter.set(shm::Pass::closed, 0);
+  arbiter.set(shm::GateState::closed, 0);
   Child child = arbiter.start({STORM, "16", "1500", "fork"});
   std::atomic<bool> done = false;
   std::string said;
@@ -210,12 +210,12 @@ TEST(Storm, of_threads_streams_graphs_and_forks_survives_a_gate_that_opens_and_c
   });
   Wave wave;
   wave.run(arbiter, [&] { return done.load(); });
-  arbiter.set(shm::Pass::lease, UINT64_MAX);
+  arbiter.set(shm::GateState::lease, UINT64_MAX);
   reader.join();
   EXPECT_EQ(said.substr(0, 3), "ok ");
   EXPECT_EQ(child.wait(), 0);
   for (const shm::ThreadWork& line : arbiter.work().thread) {
-    EXPECT_EQ(line.device == 0 ? line.unmarked.load() : 0, 0u);
+    EXPECT_EQ(line.device == 0 ? line.unfenced.load() : 0, 0u);
     EXPECT_EQ(line.waiting_since, 0u);
   }
 }
@@ -223,7 +223,7 @@ TEST(Storm, of_threads_streams_graphs_and_forks_survives_a_gate_that_opens_and_c
 TEST(Storm, under_a_lease_that_nobody_ends_never_waits) {
   const Device device;
   Arbiter arbiter(device);
-  arbiter.set(shm::Pass::lease, UINT64_MAX);
+  arbiter.set(shm::GateState::lease, UINT64_MAX);
   Child child = arbiter.start({STORM, "4", "500"});
   std::string said = child.line();
   if (said == "begun") said = child.line();
@@ -235,16 +235,16 @@ TEST(Storm, under_a_lease_that_nobody_ends_never_waits) {
 TEST(Kill, anywhere_among_launches_leaves_a_slot_that_the_next_process_can_use) {
   const Device device;
   Arbiter arbiter(device);
-  arbiter.set(shm::Pass::lease, Wave::bound);
+  arbiter.set(shm::GateState::lease, Wave::bound);
   for (int i = 0; i < 12; ++i) {
     Child child = arbiter.start({STORM, "4", "10000"});
     arbiter.beat();
     ASSERT_EQ(child.line(), "begun") << i;
     arbiter.watch(static_cast<uint64_t>(i) * 3 * ms, [](const Seen&) {});
-    if (i % 3 == 2) arbiter.set(shm::Pass::closed, 0);
+    if (i % 3 == 2) arbiter.set(shm::GateState::closed, 0);
     child.kill();
     child.wait();
-    arbiter.set(shm::Pass::lease, Wave::bound);
+    arbiter.set(shm::GateState::lease, Wave::bound);
   }
   Child last = arbiter.start({STORM, "4", "200"});
   std::string said;
@@ -255,7 +255,7 @@ TEST(Kill, anywhere_among_launches_leaves_a_slot_that_the_next_process_can_use) 
 TEST(Agent, that_falls_silent_leaves_its_slices_to_the_timetable) {
   const Device device;
   Arbiter arbiter(device);
-  arbiter.set(shm::Pass::closed, 0);
+  arbiter.set(shm::GateState::closed, 0);
   arbiter.pages().heartbeat->monotonic_ns = 1;
   // A window of 5 ms in each 20.
   arbiter.control().fallback_period = 20 * ms;

@@ -59,13 +59,14 @@ CUresult released(CUdeviceptr pointer, Free free, uint64_t stream = any_stream) 
   if (entered.process == nullptr || pointer == 0 || !entered.process->allocations.take(pointer, &record))
     return free();
   const Record lifted = lift_spilled(*entered.process, pointer);
-  const bool piece = record.device == in_pool;
-  const CUresult result = piece ? piece_freed(*entered.process, record, stream, free) : free();
+  const bool suballocation = record.device == in_pool;
+  const CUresult result =
+      suballocation ? suballocation_freed(*entered.process, record, stream, free) : free();
   if (result != CUDA_SUCCESS) {
     Record previous;
     entered.process->allocations.put(record, &previous);  // Its place was free a moment ago.
     put_back(*entered.process, lifted);
-  } else if (!piece) {
+  } else if (!suballocation) {
     give_back(*entered.process, record.charge());
     unspill(*entered.process, lifted);
   }

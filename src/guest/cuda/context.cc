@@ -11,7 +11,7 @@
 // "Primary Context Management").
 #include <sched.h>
 
-#include "guest/cuda/meter.h"
+#include "guest/cuda/busy_time.h"
 #include "guest/cuda/physical.h"
 
 using namespace carve;

@@ -1,6 +1,6 @@
 // Calls that change what a stream's handle means to a thread: its current context, and a stream's end. They
 // do what the driver does and note it (meter.h).
-#include "guest/cuda/markers.h"
+#include "guest/cuda/fences.h"
 
 using namespace carve::guest;
 

@@ -13,11 +13,11 @@
 #include <cstdint>
 #include <span>
 
-#include "guest/quota/launching.h"
+#include "guest/quota/launch_state.h"
 
 namespace carve::guest {
 
-inline constexpr uint64_t shortest_launch_ns = 500, longest_launch_ns = 60'000'000'000;
+inline constexpr uint64_t min_launch_ns = 500, max_launch_ns = 60'000'000'000;
 
 // What is launched, folded into a key that is never 0. Three multiplications, 2 ns.
 struct Launch {
@@ -33,14 +33,14 @@ struct Launch {
 };
 
 // The entry of `key`, if there is one; else another's.
-inline Estimate& estimate_at(Launching& l, uint64_t key) {
+inline Estimate& estimate_at(ThreadLaunchState& l, uint64_t key) {
   static_assert(estimates_ways == 2);
   Estimate* set = l.estimate[key >> (64 - estimates_bits)];
   return set[set->key != key];
 }
 
 // The entry of `key`, made with a guess where there was none.
-inline Estimate& entry_of(Launching& l, uint64_t key, uint64_t guess) {
+inline Estimate& entry_of(ThreadLaunchState& l, uint64_t key, uint64_t guess) {
   Estimate& found = estimate_at(l, key);
   if (found.key == key) return found;
   Estimate* set = l.estimate[key >> (64 - estimates_bits)];
@@ -52,72 +52,74 @@ inline Estimate& entry_of(Launching& l, uint64_t key, uint64_t guess) {
 
 // What is known of a launch. A function that was learned in another shape counts as that: programs with a
 // shape for each request would otherwise know nothing of most launches.
-inline Estimate& estimate_of(Launching& l, const Launch& launch, uint64_t guess) {
+inline Estimate& estimate_of(ThreadLaunchState& l, const Launch& launch, uint64_t guess) {
   const uint64_t key = launch.key(), of_any_shape = Launch{launch.what}.key();
   const bool known = estimate_at(l, key).key == key;
   if (!known) {
     const Estimate any = estimate_at(l, of_any_shape);
     Estimate& fresh = entry_of(l, key, guess);
-    if (any.key == of_any_shape && any.learned != 0) {
+    if (any.key == of_any_shape && any.measured != 0) {
       fresh.ns = any.ns;
-      fresh.learned = 1;
+      fresh.measured = 1;
     }
     return fresh;
   }
   Estimate& found = estimate_at(l, key);
-  if (found.learned != 0 && of_any_shape != key) {
+  if (found.measured != 0 && of_any_shape != key) {
     const Estimate copy = found;
     Estimate& any = entry_of(l, of_any_shape, copy.ns);
-    any.ns = any.learned != 0 ? (3 * any.ns + copy.ns) / 4 : copy.ns;
-    any.learned = 1;
+    any.ns = any.measured != 0 ? (3 * any.ns + copy.ns) / 4 : copy.ns;
+    any.measured = 1;
   }
   return entry_of(l, key, guess);  // The other may have taken its place.
 }
 
-constexpr uint64_t corrected(uint64_t ns, bool learned, uint64_t took, uint64_t estimated) {
+constexpr uint64_t corrected(uint64_t ns, bool measured, uint64_t took, uint64_t estimated) {
   if (estimated == 0) return ns;
   using Wide = unsigned __int128;
   Wide product = static_cast<Wide>(ns) * took / estimated;
   // What was learned is corrected by a quarter, and by no more than a factor of 8 is believed.
-  if (learned) product = (3 * Wide{ns} + std::clamp(product, Wide{ns / 8}, Wide{ns} * 8)) / 4;
-  return std::clamp(product > longest_launch_ns ? longest_launch_ns : static_cast<uint64_t>(product),
-                    shortest_launch_ns, longest_launch_ns);
+  if (measured) product = (3 * Wide{ns} + std::clamp(product, Wide{ns / 8}, Wide{ns} * 8)) / 4;
+  return std::clamp(product > max_launch_ns ? max_launch_ns : static_cast<uint64_t>(product), min_launch_ns,
+                    max_launch_ns);
 }
 
 // Takes part in the batch that is being filled.
-inline void touch(Launching& l, Estimate& e) {
+inline void record_use(ThreadLaunchState& l, Estimate& e) {
   if (e.batch == l.batch) [[likely]]
     return;
   e.batch = l.batch;
-  l.touch[l.touches++ % max_touches] = {l.batch, static_cast<uint32_t>(&e - l.estimate[0])};
+  l.estimate_use[l.estimate_uses++ % max_estimate_uses] = {l.batch,
+                                                           static_cast<uint32_t>(&e - l.estimate[0])};
 }
 
 // What was part of a batch from `first` on was estimated to take `estimated` ns and took `took`; `outright`:
 // what was learned before is known to be wrong. Returns the longest launch known now. Costs as much as took
 // part, up to 64; of more the whole table is gone through, 2 us, as now and then to forget what was the
 // longest once.
-inline uint64_t learn(Launching& l, uint32_t first, uint64_t took, uint64_t estimated,
-                      bool outright = false) {
+inline uint64_t update_estimates(ThreadLaunchState& l, uint32_t first, uint64_t took, uint64_t estimated,
+                                 bool outright = false) {
   const auto is_part = [=](uint32_t batch) { return static_cast<int32_t>(batch - first) >= 0; };
-  const auto teach = [&](Estimate& e) {
-    e.ns = corrected(e.ns, e.learned != 0 && !outright, took, estimated);
-    e.learned = 1;
+  const auto update = [&](Estimate& e) {
+    e.ns = corrected(e.ns, e.measured != 0 && !outright, took, estimated);
+    e.measured = 1;
     l.longest = std::max(l.longest, e.ns);
   };
   const std::span all(l.estimate[0], sizeof l.estimate / sizeof(Estimate));
-  const bool overrun = l.touches >= max_touches && is_part(l.touch[l.touches % max_touches].batch);
-  if (overrun || ++l.lessons % 64 == 0) {
+  const bool overrun = l.estimate_uses >= max_estimate_uses &&
+                       is_part(l.estimate_use[l.estimate_uses % max_estimate_uses].batch);
+  if (overrun || ++l.updates % 64 == 0) {
     l.longest = 0;
     for (Estimate& e : all) {
-      if (e.key != 0 && is_part(e.batch)) teach(e);
-      if (e.learned != 0) l.longest = std::max(l.longest, e.ns);
+      if (e.key != 0 && is_part(e.batch)) update(e);
+      if (e.measured != 0) l.longest = std::max(l.longest, e.ns);
     }
   } else {
-    for (uint32_t i = 0; i < std::min(l.touches, max_touches); ++i) {
-      const Touch t = l.touch[(l.touches - 1 - i) % max_touches];
+    for (uint32_t i = 0; i < std::min(l.estimate_uses, max_estimate_uses); ++i) {
+      const EstimateUse t = l.estimate_use[(l.estimate_uses - 1 - i) % max_estimate_uses];
       if (!is_part(t.batch)) break;
       // Touched again since, it was taught already; thrown out, it is another's.
-      if (all[t.estimate].batch == t.batch) teach(all[t.estimate]);
+      if (all[t.estimate].batch == t.batch) update(all[t.estimate]);
     }
   }
   return l.longest;

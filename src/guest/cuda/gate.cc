@@ -5,20 +5,21 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "guest/cuda/lateness.h"
+#include "guest/cuda/completion_latency.h"
 
 namespace carve::guest {
 namespace {
 
 constexpr uint64_t us = 1'000, ms = 1'000'000;
-constexpr uint64_t spin_ns = 50 * us, first_nap_ns = 200 * us, later_nap_ns = 5 * ms;
-constexpr uint64_t again_ns = 100 * ms;  // What an arbiter that saw a wait and forgot it would cost.
+constexpr uint64_t spin_ns = 50 * us, first_sleep_ns = 200 * us, later_sleep_ns = 5 * ms;
+constexpr uint64_t wake_retry_interval_ns =
+    100 * ms;  // What an arbiter that saw a wait and forgot it would cost.
 constexpr uint64_t stuck_ns = 10 * ms;
 // Work that does not move may only be longer than is known, and whatever is let go then stands before the
 // next slice's: first one launch at a time, then, since it may wait for a hundred, twice as many each time.
-constexpr uint32_t single_excuses = 4, most_excused = 1024;
+constexpr uint32_t single_stall_escapes = 4, max_escape_launches = 1024;
 constexpr uint64_t ending_patience_ns = 1'000 * ms;
-constexpr uint64_t bound_without_agent_ns = 1 * ms;
+constexpr uint64_t in_flight_limit_without_agent_ns = 1 * ms;
 // What is not known may take any time: it goes alone among others, and where much may be in flight a few do.
 constexpr uint64_t unknown_ns = 4 * ms;
 
@@ -34,22 +35,22 @@ Timetable timetable_of(const shm::ControlDevice& device) {
           device.fallback_length.load(std::memory_order_relaxed)};
 }
 
-bool lets_launch(const Process& p, const shm::ControlDevice& device, shm::LeaseWord word, uint64_t now) {
+bool gate_allows(const Process& p, const shm::ControlDevice& device, shm::LeaseWord word, uint64_t now) {
   return may_launch(word, device.lease_deadline.load(std::memory_order_relaxed), now,
                     p.heartbeat->monotonic_ns.load(std::memory_order_relaxed), timetable_of(device));
 }
 
 // Whether the program is ending and waited long enough.
-bool ends(Process& p, uint64_t waited) {
-  return p.meter.ending.load(std::memory_order_relaxed) &&
-         p.meter.ending_waits.fetch_add(waited, std::memory_order_relaxed) + waited > ending_patience_ns;
+bool gave_up(Process& p, uint64_t waited) {
+  return p.fence_page.ending.load(std::memory_order_relaxed) &&
+         p.fence_page.ending_waits.fetch_add(waited, std::memory_order_relaxed) + waited > ending_patience_ns;
 }
 
 void spin(unsigned turns) {
   for (unsigned i = 0; i < turns; ++i) __builtin_ia32_pause();
 }
 
-void nap(uint64_t ns) {
+void sleep_for(uint64_t ns) {
   const timespec t = {0, static_cast<long>(ns)};
   nanosleep(&t, nullptr);
 }
@@ -61,30 +62,31 @@ void sleep_on(const shm::ControlDevice& device, shm::LeaseWord word, uint64_t ns
 }
 
 // Looks how far the work is; what moves needs no more excuses.
-bool moves(Process& p, Launching& l, uint64_t now) {
-  if (!look(p, l, now)) return false;
-  l.excuses = l.excused = 0;
+bool made_progress(Process& p, ThreadLaunchState& l, uint64_t now) {
+  if (!poll_fences(p, l, now)) return false;
+  l.stall_escapes = l.escape_launches = 0;
   return true;
 }
 
-void look_from_the_gate(Process& p, Launching& l) {
-  if (l.mark_count != 0) moves(p, l, monotonic_ns());
-  look_away(l);
+void poll_at_gate(Process& p, ThreadLaunchState& l) {
+  if (l.fence_count != 0) made_progress(p, l, monotonic_ns());
+  discard_interval(l);
 }
 
 // Waits until the gate lets a launch go; the word that did. `own` is the thread's, if it has a place.
-shm::LeaseWord wait_at_gate(Process& p, unsigned index, shm::ThreadWork& line, Launching* own, bool* waited) {
+shm::LeaseWord wait_at_gate(Process& p, unsigned index, shm::ThreadWork& line, ThreadLaunchState* own,
+                            bool* waited) {
   const shm::ControlDevice& device = device_of(p, index);
   shm::LeaseWord word = lease_of(device);
   uint64_t now = monotonic_ns();
-  if (lets_launch(p, device, word, now)) return word;
+  if (gate_allows(p, device, word, now)) return word;
   const uint64_t from = now;
   *waited = true;
   line.waiting_since.store(from, std::memory_order_seq_cst);
   const shm::ArbiterWord* arbiter = arbiter_of(p, index);
-  const uint32_t looks = arbiter != nullptr ? arbiter->looks.load(std::memory_order_relaxed) : 0;
+  const uint32_t looks = arbiter != nullptr ? arbiter->polls.load(std::memory_order_relaxed) : 0;
   wake(arbiter);
-  uint64_t length = first_nap_ns, woke_it = from;
+  uint64_t length = first_sleep_ns, woke_it = from;
   for (;;) {
     const uint64_t before = now;
     if (now - from < spin_ns) {
@@ -93,165 +95,171 @@ shm::LeaseWord wait_at_gate(Process& p, unsigned index, shm::ThreadWork& line, L
       // A window of the timetable, should it be needed, is not slept through.
       const uint64_t window = timetable_of(device).until_window(now);
       sleep_on(device, word, window == 0 ? length : std::clamp<uint64_t>(window, 50 * us, length));
-      if (arbiter != nullptr && (!arbiter->looked_since(looks) || now - woke_it > again_ns)) {
+      if (arbiter != nullptr && (!arbiter->polled_since(looks) || now - woke_it > wake_retry_interval_ns)) {
         wake(arbiter);
         woke_it = now;
       }
-      length = word.pass() == shm::Pass::closed ? later_nap_ns : first_nap_ns;
+      length = word.gate() == shm::GateState::closed ? later_sleep_ns : first_sleep_ns;
       // What drains meanwhile says how long it takes.
-      if (own != nullptr) look_from_the_gate(p, *own);
+      if (own != nullptr) poll_at_gate(p, *own);
     }
     // Where several threads share the line one of them may have gone.
     if (line.waiting_since.load(std::memory_order_relaxed) == 0)
       line.waiting_since.store(from, std::memory_order_relaxed);
     word = lease_of(device);
     now = monotonic_ns();
-    if (lets_launch(p, device, word, now) || ends(p, now - before)) break;
+    if (gate_allows(p, device, word, now) || gave_up(p, now - before)) break;
   }
   line.waiting_since.store(0, std::memory_order_release);
   line.waited.fetch_add(now - from, std::memory_order_relaxed);
   return word;
 }
 
-uint64_t bound_of(shm::LeaseWord word) {
-  return word.pass() == shm::Pass::lease ? word.bound_ns() : bound_without_agent_ns;
+uint64_t in_flight_limit_of(shm::LeaseWord word) {
+  return word.gate() == shm::GateState::lease ? word.in_flight_limit_ns() : in_flight_limit_without_agent_ns;
 }
 
-bool is_full(const Launching& l, uint64_t ns, shm::LeaseWord word) {
-  const uint64_t flying = l.in_flight + l.unmarked, bound = bound_of(word);
-  return flying != 0 && l.excused == 0 && bound != UINT64_MAX && ns > bound - std::min(flying, bound);
+bool is_full(const ThreadLaunchState& l, uint64_t ns, shm::LeaseWord word) {
+  const uint64_t flying = l.in_flight + l.unfenced, bound = in_flight_limit_of(word);
+  return flying != 0 && l.escape_launches == 0 && bound != UINT64_MAX && ns > bound - std::min(flying, bound);
 }
 
-void excuse(Launching& l) {
-  const uint32_t doublings = l.excuses < single_excuses ? 0 : l.excuses - single_excuses + 1;
-  l.excused = doublings < 10 ? 1u << doublings : most_excused;
-  ++l.excuses;
+void allow_stall_escape(ThreadLaunchState& l) {
+  const uint32_t doublings =
+      l.stall_escapes < single_stall_escapes ? 0 : l.stall_escapes - single_stall_escapes + 1;
+  l.escape_launches = doublings < 10 ? 1u << doublings : max_escape_launches;
+  ++l.stall_escapes;
 }
 
 // Waits for this thread's own work until `ns` more may go. False where the gate closed meanwhile.
-bool wait_for_room(Process& p, Launching& l, uint64_t ns, shm::LeaseWord word) {
+bool wait_for_credit(Process& p, ThreadLaunchState& l, uint64_t ns, shm::LeaseWord word) {
   const shm::ControlDevice& device = device_of(p, l.device);
   uint64_t now = monotonic_ns(), moved = now, from = now;
   uint64_t length = spin_ns;
   while (is_full(l, ns, word)) {
-    put_markers(p, l);
+    insert_fences(p, l);
     const uint64_t before = now;
     if (l.in_flight == 0) return true;  // Nothing that would ever be seen to complete.
     if (now - from < spin_ns) {
       spin(32);
     } else {
-      nap(length);
+      sleep_for(length);
       // With much in flight the device does not run dry meanwhile.
-      length = std::min<uint64_t>(length * 2, std::clamp<uint64_t>(bound_of(word) / 32, 200 * us, 2 * ms));
+      length = std::min<uint64_t>(length * 2,
+                                  std::clamp<uint64_t>(in_flight_limit_of(word) / 32, 200 * us, 2 * ms));
     }
     now = monotonic_ns();
-    if (moves(p, l, now)) {
+    if (made_progress(p, l, now)) {
       moved = from = now;
       length = spin_ns;
     }
     // A kernel that is known to be long is not stuck, also where others have their turns in between.
-    if (now - moved > std::max(stuck_ns, 3 * l.line->longest.load(std::memory_order_relaxed))) excuse(l);
-    if (ends(p, now - before)) return true;
+    if (now - moved > std::max(stuck_ns, 3 * l.line->longest.load(std::memory_order_relaxed)))
+      allow_stall_escape(l);
+    if (gave_up(p, now - before)) return true;
     const shm::LeaseWord newer = lease_of(device);
-    if (newer.pass() == shm::Pass::free) return true;
-    if (newer.pass() == shm::Pass::closed && newer.value != word.value) return false;
+    if (newer.gate() == shm::GateState::open) return true;
+    if (newer.gate() == shm::GateState::closed && newer.value != word.value) return false;
     word = newer;
   }
   return true;
 }
 
-void set_room(Launching& l) {
-  l.room = l.bound == UINT64_MAX ? UINT64_MAX : l.bound - std::min(l.bound, l.in_flight);
+void set_credit(ThreadLaunchState& l) {
+  l.credit = l.in_flight_limit == UINT64_MAX ? UINT64_MAX
+                                             : l.in_flight_limit - std::min(l.in_flight_limit, l.in_flight);
 }
 
 // Sees to it that the next launches pass without another look for as long as they may.
-void open(Launching& l, const shm::ControlDevice& device, shm::LeaseWord word) {
-  const bool leased = word.pass() == shm::Pass::lease && !l.shared && l.unplaced == 0;
-  l.bound = bound_of(word);
+void open(ThreadLaunchState& l, const shm::ControlDevice& device, shm::LeaseWord word) {
+  const bool leased = word.gate() == shm::GateState::lease && !l.shared && l.without_slot == 0;
+  l.in_flight_limit = in_flight_limit_of(word);
   l.word = leased ? word.value : ~uint64_t{0};
-  l.batch_ns = std::max<uint64_t>(device.batch_ns.load(std::memory_order_relaxed), 1000);
-  set_room(l);
+  l.fence_interval_ns = std::max<uint64_t>(device.fence_interval_ns.load(std::memory_order_relaxed), 1000);
+  set_credit(l);
 }
 
 }  // namespace
 
-Ticket pass_slowly(const Launch& launch) {
+Ticket begin_slow_launch(const Launch& launch) {
   Process* attached_process = attached();
   if (attached_process == nullptr) return {};
   Process& p = *attached_process;
-  Launching* mine_here = launching(p);
+  ThreadLaunchState* state = claim_thread_state(p);
   bool waited = false;
-  if (mine_here == nullptr) {
+  if (state == nullptr) {
     // No place left, or a device that the driver will refuse.
     const Current where = current(p);
     if (where.result == CUDA_SUCCESS && where.device < p.device_count && !captured(launch.stream))
       wait_at_gate(p, where.device, p.work->thread[shm::work_threads - 1], nullptr, &waited);
     return {};
   }
-  Launching& l = *mine_here;
+  ThreadLaunchState& l = *state;
   const shm::ControlDevice& device = device_of(p, l.device);
   const uint64_t key = launch.key();
   shm::LeaseWord word = lease_of(device);
-  if (word.pass() == shm::Pass::free) return {};
+  if (word.gate() == shm::GateState::open) return {};
 
   // The end of the lease alone.
-  if (l.turns == 0 && word.value == l.word) {
+  if (l.launches_until_deadline_check == 0 && word.value == l.word) {
     const uint64_t deadline = device.lease_deadline.load(std::memory_order_relaxed);
     if (deadline == 0 || monotonic_ns() <= deadline) {
-      l.turns = turns_per_look + 1;
-      if (passes(l, key, launch.stream)) return {};
+      l.launches_until_deadline_check = launches_per_deadline_check + 1;
+      if (count_fast_launch(l, key, launch.stream)) return {};
     }
   }
 
-  l.turns = turns_per_look;
+  l.launches_until_deadline_check = launches_per_deadline_check;
   if (captured(launch.stream)) {
-    if (Memo& memo = memo_at(l, launch.stream); memo.name == launch.stream + 1) forget_pending(l, memo);
+    if (StreamEntry& entry = stream_entry_at(l, launch.stream); entry.name == launch.stream + 1)
+      forget_pending(l, entry);
     return {};
   }
-  const uint64_t batch_ns = std::max<uint64_t>(device.batch_ns.load(std::memory_order_relaxed), 1000);
-  Estimate& estimate = estimate_of(l, launch, batch_ns);
-  Memo& memo = memo_of(p, l, launch.stream);
+  const uint64_t fence_interval_ns =
+      std::max<uint64_t>(device.fence_interval_ns.load(std::memory_order_relaxed), 1000);
+  Estimate& estimate = estimate_of(l, launch, fence_interval_ns);
+  StreamEntry& entry = stream_entry_of(p, l, launch.stream);
   const auto counts_as = [&](shm::LeaseWord under) {
-    return estimate.learned != 0 ? estimate.ns : std::min(bound_of(under), unknown_ns);
+    return estimate.measured != 0 ? estimate.ns : std::min(in_flight_limit_of(under), unknown_ns);
   };
-  if (memo.pending != 0 && memo.pending + estimate.ns >= batch_ns) {
-    put_marker(p, l, memo);
+  if (entry.pending != 0 && entry.pending + estimate.ns >= fence_interval_ns) {
+    insert_fence(p, l, entry);
     l.waits = false;
   }
   for (;;) {
     word = wait_at_gate(p, l.device, *l.line, &l, &waited);
-    if (waited) look_away(l);
-    moves(p, l, monotonic_ns());
-    if (word.pass() == shm::Pass::free || !is_full(l, counts_as(word), word)) break;
-    if (!l.shared) l.line->flags.fetch_or(shm::thread_presses, std::memory_order_relaxed);
-    const bool room = wait_for_room(p, l, counts_as(word), word);
-    if (!l.shared) l.line->flags.fetch_and(~shm::thread_presses, std::memory_order_relaxed);
-    if (room) break;
+    if (waited) discard_interval(l);
+    made_progress(p, l, monotonic_ns());
+    if (word.gate() == shm::GateState::open || !is_full(l, counts_as(word), word)) break;
+    if (!l.shared) l.line->flags.fetch_or(shm::thread_back_pressured, std::memory_order_relaxed);
+    const bool credit = wait_for_credit(p, l, counts_as(word), word);
+    if (!l.shared) l.line->flags.fetch_and(~shm::thread_back_pressured, std::memory_order_relaxed);
+    if (credit) break;
     waited = false;
   }
-  if (word.pass() == shm::Pass::free) return {};
-  if (l.excused != 0) --l.excused;
+  if (word.gate() == shm::GateState::open) return {};
+  if (l.escape_launches != 0) --l.escape_launches;
   if (is_idle(l)) {
-    go_busy(l, monotonic_ns());
-    begin_sample(l, launch.stream, word.unwatched());
+    begin_busy(l, monotonic_ns());
+    begin_latency_sample(l, launch.stream, word.uncontended());
   }
   // Learning may have changed it; what is submitted is what is taken back.
   const uint64_t ns = estimate.ns;
-  touch(l, estimate);
-  submit(l, memo, ns);
+  record_use(l, estimate);
+  submit(l, entry, ns);
   open(l, device, word);
-  const bool waits = l.waits && word.unwatched();  // Its end is seen as the wait's.
-  return {&p, &l, &memo, ns, estimate.learned == 0 || (ns >= batch_ns && !waits)};
+  const bool waits = l.waits && word.uncontended();  // Its end is seen as the wait's.
+  return {&p, &l, &entry, ns, estimate.measured == 0 || (ns >= fence_interval_ns && !waits)};
 }
 
-void passed(const Ticket& ticket, CUresult result) {
-  Launching& l = *ticket.launching;
-  if (own() != &l) return;
+void end_slow_launch(const Ticket& ticket, CUresult result) {
+  ThreadLaunchState& l = *ticket.state;
+  if (this_thread_state() != &l) return;
   if (result != CUDA_SUCCESS) {
-    if (ticket.memo->pending <= ticket.ns) forget_pending(l, *ticket.memo);
-  } else if (ticket.mark) {
-    put_marker(*ticket.process, l, *ticket.memo);
-    set_room(l);
+    if (ticket.entry->pending <= ticket.ns) forget_pending(l, *ticket.entry);
+  } else if (ticket.fence) {
+    insert_fence(*ticket.process, l, *ticket.entry);
+    set_credit(l);
   }
 }
 

@@ -14,12 +14,12 @@
 // cuLaunchHostFunc). When the program ends it waits for 1 s at most, in all.
 #pragma once
 
-#include "guest/cuda/meter.h"
+#include "guest/cuda/busy_time.h"
 
 namespace carve::guest {
 
 inline constexpr uint64_t heartbeat_stale_ns = 200'000'000;
-inline constexpr uint32_t turns_per_look = 16;
+inline constexpr uint32_t launches_per_deadline_check = 16;
 
 // Whether a launch may go at `now`, all times CLOCK_MONOTONIC ns. Pure.
 struct Timetable {
@@ -34,67 +34,68 @@ struct Timetable {
 };
 constexpr bool may_launch(shm::LeaseWord word, uint64_t deadline, uint64_t now, uint64_t heartbeat,
                           Timetable table) {
-  if (word.pass() == shm::Pass::free) return true;
-  if (word.pass() == shm::Pass::lease && (deadline == 0 || now <= deadline)) return true;
+  if (word.gate() == shm::GateState::open) return true;
+  if (word.gate() == shm::GateState::lease && (deadline == 0 || now <= deadline)) return true;
   if (now <= heartbeat || now - heartbeat <= heartbeat_stale_ns) return false;
   return table.until_window(now) == 0;
 }
 
 // Counts a launch that may pass without another look.
-inline bool passes(Launching& l, uint64_t key, uint64_t stream) {
+inline bool count_fast_launch(ThreadLaunchState& l, uint64_t key, uint64_t stream) {
   Estimate& e = estimate_at(l, key);
-  Memo& memo = memo_at(l, stream);
-  const uint64_t pending = memo.pending + e.ns, unmarked = l.unmarked + e.ns;
-  if (e.key != key || memo.name != stream + 1 || pending >= l.batch_ns || unmarked >= l.room ||
-      --l.turns == 0) [[unlikely]]
+  StreamEntry& entry = stream_entry_at(l, stream);
+  const uint64_t pending = entry.pending + e.ns, unfenced = l.unfenced + e.ns;
+  if (e.key != key || entry.name != stream + 1 || pending >= l.fence_interval_ns || unfenced >= l.credit ||
+      --l.launches_until_deadline_check == 0) [[unlikely]]
     return false;
-  touch(l, e);
-  memo.pending = pending;
-  l.unmarked = unmarked;
+  record_use(l, e);
+  entry.pending = pending;
+  l.unfenced = unfenced;
   l.submitted += e.ns;
   l.line->submitted.store(l.submitted, std::memory_order_relaxed);
-  l.line->unmarked.store(unmarked, std::memory_order_relaxed);
+  l.line->unfenced.store(unfenced, std::memory_order_relaxed);
   return true;
 }
 
 // Whether nothing governs any device of the slice: all that most launches ask.
-inline bool ungoverned() {
+inline bool is_not_arbitrated() {
   const uint32_t count = gates.count.load(std::memory_order_acquire);
   const shm::ControlDevice* device = gates.first.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < count; ++i)
-    if (shm::LeaseWord{device[i].lease.load(std::memory_order_acquire)}.pass() != shm::Pass::free)
+    if (shm::LeaseWord{device[i].lease.load(std::memory_order_acquire)}.gate() != shm::GateState::open)
       return false;
   return true;
 }
 
 // Whether a launch may go without another look; counts it.
-__attribute__((always_inline)) inline bool goes(const Launch& launch) {
-  Launching* l = own();
+__attribute__((always_inline)) inline bool try_fast_launch(const Launch& launch) {
+  ThreadLaunchState* l = this_thread_state();
   if (l == nullptr || l->moved) return false;
   const shm::ControlDevice& device = gates.first.load(std::memory_order_relaxed)[l->device];
   const shm::LeaseWord word{device.lease.load(std::memory_order_acquire)};
-  return word.value == l->word ? passes(*l, launch.key(), launch.stream) : word.pass() == shm::Pass::free;
+  return word.value == l->word ? count_fast_launch(*l, launch.key(), launch.stream)
+                               : word.gate() == shm::GateState::open;
 }
 
 // What a launch that did not go straight on still has to do when the driver has answered.
 struct Ticket {
   Process* process = nullptr;
-  Launching* launching = nullptr;
-  Memo* memo = nullptr;
+  ThreadLaunchState* state = nullptr;
+  StreamEntry* entry = nullptr;
   uint64_t ns = 0;
-  bool mark = false;
+  bool fence = false;
 };
 
 // Waits for whatever there is to wait for, and counts.
-Ticket pass_slowly(const Launch& launch);
-void passed(const Ticket& ticket, CUresult result);
+Ticket begin_slow_launch(const Launch& launch);
+void end_slow_launch(const Ticket& ticket, CUresult result);
 
 // `call()` is the driver's, of something that takes time on the device.
 template <class Call>
 CUresult paced_by_waiting(const Launch& launch, Call call) {
-  const Ticket ticket = pass_slowly(launch);
+  const Ticket ticket = begin_slow_launch(launch);
   const CUresult result = call();
-  if (ticket.launching != nullptr) passed(ticket, result);
+  if (ticket.state != nullptr) end_slow_launch(ticket, result);
   return result;
 }
 

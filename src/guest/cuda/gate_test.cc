@@ -12,8 +12,8 @@ namespace carve::guest {
 namespace {
 
 constexpr uint64_t ms = 1'000'000;
-constexpr shm::LeaseWord closed = shm::LeaseWord::of(shm::Pass::closed, 0, false, 1);
-constexpr shm::LeaseWord lease = shm::LeaseWord::of(shm::Pass::lease, 1 * ms, false, 2);
+constexpr shm::LeaseWord closed = shm::LeaseWord::of(shm::GateState::closed, 0, false, 1);
+constexpr shm::LeaseWord lease = shm::LeaseWord::of(shm::GateState::lease, 1 * ms, false, 2);
 
 TEST(Gate, lets_go_what_is_free_or_has_a_lease_that_did_not_run_out) {
   EXPECT_TRUE(may_launch({}, 0, 0, 0, {}));
@@ -49,8 +49,8 @@ TEST(Gate, sleeps_no_longer_than_until_the_next_window) {
 using Launches = LaunchTest;
 
 TEST_F(Launches, of_a_free_device_leave_no_trace) {
-  Governed slice;
-  slice.set(shm::Pass::free, 0);
+  ArbitratedSlice slice;
+  slice.set(shm::GateState::open, 0);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(launch(), CUDA_SUCCESS);
   EXPECT_EQ(launches->launched, 100);
   EXPECT_EQ(slice.work().threads_used, 0u);
@@ -58,14 +58,14 @@ TEST_F(Launches, of_a_free_device_leave_no_trace) {
 }
 
 TEST_F(Launches, without_work_pages_are_nobodys_business) {
-  Governed slice;
+  ArbitratedSlice slice;
   slice.close();
   gates.count = 0;  // As a process without them attaches.
   EXPECT_EQ(launch(), CUDA_SUCCESS);
 }
 
 TEST_F(Launches, wait_at_a_closed_gate_of_their_own_device_only) {
-  Governed slice(2);
+  ArbitratedSlice slice(2);
   slice.close(1);
   EXPECT_EQ(launch(), CUDA_SUCCESS);
   EXPECT_EQ(launches->launched, 1);
@@ -85,8 +85,8 @@ TEST_F(Launches, wait_at_a_closed_gate_of_their_own_device_only) {
 }
 
 TEST_F(Launches, of_a_thread_that_changes_devices_meet_the_gate_of_the_new_one) {
-  Governed slice(2);
-  slice.set(shm::Pass::free, 0, 0);
+  ArbitratedSlice slice(2);
+  slice.set(shm::GateState::open, 0, 0);
   slice.close(1);
   slice.heartbeat->monotonic_ns = 1;  // Nobody home: the timetable is never.
   slice.control->devices[1].fallback_period = 1ull << 62;
@@ -103,13 +103,13 @@ TEST_F(Launches, of_a_thread_that_changes_devices_meet_the_gate_of_the_new_one) 
     return false;
   }));
   EXPECT_EQ(launches->count(launches->launched), 2);
-  slice.set(shm::Pass::free, 0, 1);
+  slice.set(shm::GateState::open, 0, 1);
   waiting.join();
   EXPECT_EQ(launches->launched, 3);
 }
 
 TEST_F(Launches, after_the_end_of_their_lease_wait_for_another) {
-  Governed slice;
+  ArbitratedSlice slice;
   launches->at_once = true;
   for (int i = 0; i < 64; ++i) launch();
   slice.control->devices[0].lease_deadline = 1;
@@ -125,7 +125,7 @@ TEST_F(Launches, after_the_end_of_their_lease_wait_for_another) {
 }
 
 TEST_F(Launches, of_a_thread_under_way_find_the_end_of_their_lease_within_sixteen) {
-  Governed slice;
+  ArbitratedSlice slice;
   launches->at_once = true;
   std::atomic<int> done = 0;
   std::atomic<bool> over = false;
@@ -137,13 +137,13 @@ TEST_F(Launches, of_a_thread_under_way_find_the_end_of_their_lease_within_sixtee
   });
   ASSERT_TRUE(soon([&] { return slice.line().waiting_since != 0; }));
   EXPECT_GE(done, 500);
-  EXPECT_LE(done, 500 + static_cast<int>(turns_per_look));
+  EXPECT_LE(done, 500 + static_cast<int>(launches_per_deadline_check));
   over = true;
   slice.control->devices[0].lease_deadline = 0;
 }
 
 TEST_F(Launches, wake_an_arbiter_that_sleeps) {
-  Governed slice;
+  ArbitratedSlice slice;
   slice.close();
   slice.control->devices[0].arbiter = 5;
   std::atomic<uint32_t>& asleep = slice.heartbeat->arbiter[5].asleep;
@@ -158,7 +158,7 @@ TEST_F(Launches, wake_an_arbiter_that_sleeps) {
 }
 
 TEST_F(Launches, have_no_more_in_flight_than_the_bound_but_one_always_goes) {
-  Governed slice;
+  ArbitratedSlice slice;
   slice.lease(100'000);  // Less than a batch, which is what an unknown kernel counts as.
   launch();
   std::atomic<bool> second = false;
@@ -174,7 +174,7 @@ TEST_F(Launches, have_no_more_in_flight_than_the_bound_but_one_always_goes) {
 }
 
 TEST_F(Launches, behind_a_long_unknown_kernel_go_one_by_one) {
-  Governed slice;
+  ArbitratedSlice slice;
   slice.lease(100'000);
   const uint64_t from = monotonic_ns();
   std::atomic<bool> ends = false;
@@ -188,7 +188,7 @@ TEST_F(Launches, behind_a_long_unknown_kernel_go_one_by_one) {
 }
 
 TEST_F(Launches, whose_work_does_not_move_go_all_the_same) {
-  Governed slice;
+  ArbitratedSlice slice;
   slice.lease(100'000);
   for (int i = 0; i < 5; ++i) launch(stream(1));
   EXPECT_EQ(launches->launched, 5);
@@ -198,26 +198,26 @@ TEST_F(Launches, whose_work_does_not_move_go_all_the_same) {
 }
 
 TEST_F(Launches, into_a_capture_neither_wait_nor_leave_a_marker) {
-  Governed slice;
+  ArbitratedSlice slice;
   slice.close();
   launches->captured = stream(7);
   for (int i = 0; i < 40; ++i) EXPECT_EQ(launch(stream(7)), CUDA_SUCCESS);
   EXPECT_EQ(launches->markers, 0);
-  EXPECT_EQ(slice.line().unmarked, 0u);
+  EXPECT_EQ(slice.line().unfenced, 0u);
   EXPECT_FALSE(shm::BusyWord{slice.line().busy}.is_busy());
 }
 
 TEST_F(Launches, when_the_program_ends_do_not_wait_for_ever) {
-  Governed slice;
+  ArbitratedSlice slice;
   slice.close();
-  slice.process->meter.ending = true;
-  slice.process->meter.ending_waits = 990 * ms;
+  slice.process->fence_page.ending = true;
+  slice.process->fence_page.ending_waits = 990 * ms;
   EXPECT_EQ(launch(), CUDA_SUCCESS);
   EXPECT_EQ(launch(), CUDA_SUCCESS);
 }
 
 TEST_F(Launches, of_graphs_are_paced_and_learned_by_the_executable) {
-  Governed slice;
+  ArbitratedSlice slice;
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(cuGraphLaunch(reinterpret_cast<CUgraphExec>(0x5550), stream(1)), CUDA_SUCCESS);
   EXPECT_EQ(slice.line().submitted, 600'000u);

@@ -167,7 +167,8 @@ __attribute__((noinline)) CUresult paced_out_of_line(CUgraphExec exec, CUstream 
 template <auto Entry, auto IsCapturing>
 inline CUresult paced(CUgraphExec exec, CUstream stream, uint64_t name) {
   const Launch what = {reinterpret_cast<uint64_t>(exec), 0, 0, ~uint64_t{0}, name};
-  if (!ungoverned() && !goes(what)) return paced_out_of_line<Entry, IsCapturing>(exec, stream, what);
+  if (!is_not_arbitrated() && !try_fast_launch(what))
+    return paced_out_of_line<Entry, IsCapturing>(exec, stream, what);
   if (!some_allocate()) return driver<Entry>(exec, stream);
   return launched<IsCapturing>(exec, stream, [=] { return driver<Entry>(exec, stream); });
 }

@@ -9,7 +9,7 @@ using namespace carve::guest;
 CUresult cuInit(unsigned int flags) {
   Process* p = attached();
   if (p == nullptr) {
-    const Entered entered = enter_slowly(true);
+    const Entered entered = attach_slowly(true);
     if (entered.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
     p = entered.process;
   }

@@ -57,7 +57,7 @@ class LaunchTest : public DriverTest {
  protected:
   LaunchTest() {
     launches = &world_of_launches_;
-    mine = {nullptr, 0, mine.leaves};
+    this_thread = {nullptr, 0, this_thread.leaves};
     on<&cuLaunchKernel>([](CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                            CUstream stream, void**, void**) {
       launches->put(stream, {});
@@ -138,7 +138,7 @@ class LaunchTest : public DriverTest {
     on<&cuStreamDestroy_v2>([](CUstream) { return CUDA_SUCCESS; });
   }
   ~LaunchTest() override {
-    mine = {nullptr, 0, mine.leaves};
+    this_thread = {nullptr, 0, this_thread.leaves};
     launches = nullptr;
   }
 
@@ -152,22 +152,22 @@ class LaunchTest : public DriverTest {
 };
 
 // A slice whose devices are governed, with an agent that lives.
-class Governed : public Attached {
+class ArbitratedSlice : public Attached {
  public:
-  explicit Governed(unsigned devices = 1) : Attached(devices) {
+  explicit ArbitratedSlice(unsigned devices = 1) : Attached(devices) {
     heartbeat->monotonic_ns = UINT64_MAX;
     for (unsigned i = 0; i < devices; ++i) lease(UINT64_MAX, i);
   }
-  ~Governed() { mine = {nullptr, 0, mine.leaves}; }
-  void set(shm::Pass pass, uint64_t bound, unsigned device = 0, bool eager = false) {
-    control->devices[device].lease = shm::LeaseWord::of(pass, bound, eager, ++number_).value;
+  ~ArbitratedSlice() { this_thread = {nullptr, 0, this_thread.leaves}; }
+  void set(shm::GateState pass, uint64_t bound, unsigned device = 0, bool notify_on_idle = false) {
+    control->devices[device].lease = shm::LeaseWord::of(pass, bound, notify_on_idle, ++number_).value;
   }
   void leave_unwatched() {
     control->devices[0].lease =
-        shm::LeaseWord::of(shm::Pass::lease, UINT64_MAX, false, ++number_, true).value;
+        shm::LeaseWord::of(shm::GateState::lease, UINT64_MAX, false, ++number_, true).value;
   }
-  void lease(uint64_t bound, unsigned device = 0) { set(shm::Pass::lease, bound, device); }
-  void close(unsigned device = 0) { set(shm::Pass::closed, 0, device); }
+  void lease(uint64_t bound, unsigned device = 0) { set(shm::GateState::lease, bound, device); }
+  void close(unsigned device = 0) { set(shm::GateState::closed, 0, device); }
 
   shm::ProcessWork& work() { return *process->work; }
   // Of the first thread that launched.

@@ -132,18 +132,18 @@ TEST_F(Allocations, of_racing_threads_never_pass_the_quota_and_no_byte_is_lost) 
   std::atomic<bool> over{false};
   for (int t = 0; t < 6; ++t) {
     threads.emplace_back([&, t] {
-      std::vector<CUdeviceptr> mine;
+      std::vector<CUdeviceptr> this_thread;
       for (int i = 0; i < 3000; ++i) {
         CUdeviceptr p = 0;
         if (cuMemAlloc_v2(&p, static_cast<size_t>(1 + (i * 37 + t) % 700) << 10) == CUDA_SUCCESS)
-          mine.push_back(p);
+          this_thread.push_back(p);
         if (slice.used() > 8 << 20) over = true;
-        if (mine.size() > 3) {
-          cuMemFree_v2(mine.front());
-          mine.erase(mine.begin());
+        if (this_thread.size() > 3) {
+          cuMemFree_v2(this_thread.front());
+          this_thread.erase(this_thread.begin());
         }
       }
-      for (CUdeviceptr p : mine) cuMemFree_v2(p);
+      for (CUdeviceptr p : this_thread) cuMemFree_v2(p);
     });
   }
   threads.clear();

@@ -28,10 +28,10 @@ uint64_t physical_of(Process& p, CUmemGenericAllocationHandle handle);
 uint64_t physical_at(Process& p, CUdeviceptr address);
 
 // A place of `owner` (an array, a multicast object's identity) now refers to `physical`; 0: to nothing.
-void pin(Process& p, uint64_t place, uint64_t owner, uint64_t physical);
+void pin(Process& p, uint64_t slot, uint64_t owner, uint64_t physical);
 void unpin_all_of(Process& p, uint64_t owner);
 
 // A name for some numbers that are a place.
-uint64_t place_of(const void* bytes, size_t count);
+uint64_t find_stream_slot(const void* bytes, size_t count);
 
 }  // namespace carve::guest

@@ -34,7 +34,7 @@ Pool* enter(Process& p, bool (*is)(const Pool&, uint64_t), uint64_t handle, Kind
     pool = &p.pool[i];
     pool->handle.store(handle, std::memory_order_relaxed);
     pool->live.store(0, std::memory_order_relaxed);
-    for (Pool::Hole& h : pool->hole) h = {};
+    for (Pool::FreeBlock& h : pool->free_block) h = {};
     pool->charge = {0, static_cast<uint16_t>(device), 0};
     pool->kind.store(kind, std::memory_order_release);
     if (p.pool_count.load(std::memory_order_relaxed) <= i)
@@ -67,7 +67,7 @@ bool each(Process& p, unsigned device, const Pool* held, Act act) {
 // Which holes went with what the pool gave back is not known: none counts any more.
 bool lower(Process& p, Pool& pool, Bytes to) {
   if (to.count >= pool.charge.bytes) return false;
-  for (Pool::Hole& h : pool.hole) h = {};
+  for (Pool::FreeBlock& h : pool.free_block) h = {};
   return recharge(p, pool.charge, to);
 }
 
@@ -152,25 +152,25 @@ bool trim_pools(Process& p, unsigned device, const Pool* held) {
   });
 }
 
-bool has_hole(const Pool& pool, Bytes asked, uint64_t stream) {
-  for (const Pool::Hole& h : pool.hole)
+bool has_free_block(const Pool& pool, Bytes asked, uint64_t stream) {
+  for (const Pool::FreeBlock& h : pool.free_block)
     if (h.bytes >= asked.count && (h.stream == any_stream || h.stream == stream)) return true;
   return false;
 }
 
-void fill_hole(Pool& pool, uint64_t at, Bytes bytes) {
-  for (Pool::Hole& h : pool.hole) {
+void use_free_block(Pool& pool, uint64_t at, Bytes bytes) {
+  for (Pool::FreeBlock& h : pool.free_block) {
     if (h.bytes == 0 || at + bytes.count <= h.at || h.at + h.bytes <= at) continue;
     // Pieces are cut from a hole's beginning; whatever else happened, less is the safe side.
     const uint64_t end = h.at + h.bytes, next = at + bytes.count;
-    h = at == h.at && next < end ? Pool::Hole{next, end - next, h.stream} : Pool::Hole{};
+    h = at == h.at && next < end ? Pool::FreeBlock{next, end - next, h.stream} : Pool::FreeBlock{};
   }
 }
 
 namespace {
 
 // Neighbours are one hole, for the stream that may have both.
-bool merge(Pool::Hole& h, const Pool::Hole& fresh) {
+bool merge(Pool::FreeBlock& h, const Pool::FreeBlock& fresh) {
   if (h.bytes == 0 || (h.stream != fresh.stream && h.stream != any_stream && fresh.stream != any_stream))
     return false;
   if (h.at + h.bytes != fresh.at && fresh.at + fresh.bytes != h.at) return false;
@@ -180,22 +180,22 @@ bool merge(Pool::Hole& h, const Pool::Hole& fresh) {
 
 }  // namespace
 
-void dig_hole(Pool& pool, Pool::Hole fresh) {
+void add_free_block(Pool& pool, Pool::FreeBlock fresh) {
   // What grows together may touch another one in turn.
-  for (unsigned i = 0; i < std::size(pool.hole); ++i) {
-    if (!merge(pool.hole[i], fresh)) continue;
-    fresh = pool.hole[i];
-    pool.hole[i] = {};
+  for (unsigned i = 0; i < std::size(pool.free_block); ++i) {
+    if (!merge(pool.free_block[i], fresh)) continue;
+    fresh = pool.free_block[i];
+    pool.free_block[i] = {};
     i = ~0u;
   }
-  Pool::Hole& smallest =
-      *std::ranges::min_element(pool.hole, {}, [](const Pool::Hole& h) { return h.bytes; });
+  Pool::FreeBlock& smallest =
+      *std::ranges::min_element(pool.free_block, {}, [](const Pool::FreeBlock& h) { return h.bytes; });
   if (smallest.bytes < fresh.bytes) smallest = fresh;
 }
 
 void synchronized_slowly(Process& p, uint64_t stream) {
   each(p, all_devices, nullptr, [&](Pool& pool) {
-    for (Pool::Hole& h : pool.hole)
+    for (Pool::FreeBlock& h : pool.free_block)
       if (stream == any_stream || h.stream == stream) h.stream = any_stream;
     return settle(p, pool);
   });

@@ -48,9 +48,9 @@ bool has_unused(const Pool& pool, Bytes asked);
 
 // Whether a known hole would do for an allocation in this stream; what an allocation took out of the holes.
 // The caller holds the lock.
-bool has_hole(const Pool& pool, Bytes asked, uint64_t stream);
-void dig_hole(Pool& pool, Pool::Hole fresh);
-void fill_hole(Pool& pool, uint64_t at, Bytes bytes);
+bool has_free_block(const Pool& pool, Bytes asked, uint64_t stream);
+void add_free_block(Pool& pool, Pool::FreeBlock fresh);
+void use_free_block(Pool& pool, uint64_t at, Bytes bytes);
 
 // Sets the charge to what the pool holds. The caller holds the lock. False: nothing was given back.
 bool settle(Process& p, Pool& pool);
@@ -66,7 +66,7 @@ bool trim_pools(Process& p, unsigned device, const Pool* held = nullptr);
 
 // Frees a piece of a pool in `stream`; any_stream: the call waits, so that everybody may have its place then.
 template <class Free>
-CUresult piece_freed(Process& p, const Record& record, uint64_t stream, Free free) {
+CUresult suballocation_freed(Process& p, const Record& record, uint64_t stream, Free free) {
   Pool& pool = p.pool[record.uses % max_pools];
   // From the driver's answer on, another thread may be given the place: that must not become known before the
   // hole is. So a free in a stream happens under the lock. One that waits, perhaps long, does not; its hole
@@ -79,7 +79,7 @@ CUresult piece_freed(Process& p, const Record& record, uint64_t stream, Free fre
   if (result == CUDA_SUCCESS) {
     pool.live.fetch_sub(1, std::memory_order_acq_rel);
     if (pool.handed.load(std::memory_order_relaxed) == handed || !waits)
-      dig_hole(pool, {record.key, record.bytes, stream});
+      add_free_block(pool, {record.key, record.bytes, stream});
     if (waits) settle(p, pool);
   }
   pool.lock.unlock();

@@ -11,7 +11,7 @@
 //   gone.
 #include "guest/cuda/pool.h"
 
-#include "guest/cuda/meter.h"
+#include "guest/cuda/busy_time.h"
 #include "guest/cuda/sharing.h"
 
 using namespace carve;
@@ -26,11 +26,11 @@ struct Where {
 
 Where device_of(CUstream stream) {
   CUdevice ordinal = 0;
-  CUcontext mine = nullptr, its = nullptr;
+  CUcontext this_thread = nullptr, its = nullptr;
   const auto number = reinterpret_cast<uint64_t>(stream);
   const bool named = number > reinterpret_cast<uint64_t>(CU_STREAM_PER_THREAD);
-  if (named && driver<&cuCtxGetCurrent>(&mine) == CUDA_SUCCESS &&
-      driver<&cuStreamGetCtx>(stream, &its) == CUDA_SUCCESS && its != mine &&
+  if (named && driver<&cuCtxGetCurrent>(&this_thread) == CUDA_SUCCESS &&
+      driver<&cuStreamGetCtx>(stream, &its) == CUDA_SUCCESS && its != this_thread &&
       driver<&cuCtxPushCurrent_v2>(its) == CUDA_SUCCESS) {
     const CUresult result = driver<&cuCtxGetDevice>(&ordinal);
     driver<&cuCtxPopCurrent_v2>(&its);
@@ -60,7 +60,7 @@ CUresult allocated(Process& p, Pool* pool, CUdeviceptr* pointer, size_t bytes, C
   const Bytes takes = rounded_up({bytes}, 512_B);
   return growing(
       p, *pool, {bytes},
-      [&](const Pool& full) { return has_hole(full, takes, reinterpret_cast<uint64_t>(stream)); },
+      [&](const Pool& full) { return has_free_block(full, takes, reinterpret_cast<uint64_t>(stream)); },
       [&] {
         Bytes before, after;
         const bool known = ask_reserved(*pool, &before);
@@ -69,14 +69,14 @@ CUresult allocated(Process& p, Pool* pool, CUdeviceptr* pointer, size_t bytes, C
         if (known && ask_reserved(*pool, &after) && after > before) {
           // The piece lies at the beginning of what was added; its end is free for all.
           const Bytes tail = minus(minus(after, before), takes);
-          if (tail.count != 0) dig_hole(*pool, {*pointer + takes.count, tail.count, any_stream});
+          if (tail.count != 0) add_free_block(*pool, {*pointer + takes.count, tail.count, any_stream});
         }
-        Record piece = record_of(*pointer, 0, {takes.count, in_pool, 0}), previous;
+        Record suballocation = record_of(*pointer, 0, {takes.count, in_pool, 0}), previous;
         pool->handed.fetch_add(1, std::memory_order_release);
-        fill_hole(*pool, *pointer, takes);
-        piece.uses = static_cast<uint32_t>(pool - p.pool);
+        use_free_block(*pool, *pointer, takes);
+        suballocation.uses = static_cast<uint32_t>(pool - p.pool);
         pool->live.fetch_add(1, std::memory_order_relaxed);
-        if (p.allocations.put(piece, &previous)) {
+        if (p.allocations.put(suballocation, &previous)) {
           if (previous.key != 0) give_back(p, previous.charge());
           return result;
         }
@@ -85,8 +85,8 @@ CUresult allocated(Process& p, Pool* pool, CUdeviceptr* pointer, size_t bytes, C
         return CUDA_ERROR_OUT_OF_MEMORY;
       },
       [&] {
-        Record piece;
-        if (p.allocations.take(*pointer, &piece)) pool->live.fetch_sub(1, std::memory_order_relaxed);
+        Record suballocation;
+        if (p.allocations.take(*pointer, &suballocation)) pool->live.fetch_sub(1, std::memory_order_relaxed);
         return undo();
       });
 }

@@ -176,10 +176,10 @@ TEST_F(Pools, are_charged_what_they_reserve_and_give_it_back_at_a_synchronisatio
 
 TEST_F(Pools, never_reserve_more_than_the_quota_not_for_a_moment) {
   Attached slice(1, 100 * MiB);
-  std::vector<CUdeviceptr> pieces;
+  std::vector<CUdeviceptr> suballocations;
   CUdeviceptr p = 0;
-  while (cuMemAllocAsync(&p, 3 * MiB, nullptr) == CUDA_SUCCESS) pieces.push_back(p);
-  EXPECT_EQ(pieces.size(), 30u) << "three times 32 MiB reserved, ten pieces out of each";
+  while (cuMemAllocAsync(&p, 3 * MiB, nullptr) == CUDA_SUCCESS) suballocations.push_back(p);
+  EXPECT_EQ(suballocations.size(), 30u) << "three times 32 MiB reserved, ten pieces out of each";
   EXPECT_EQ(most, 3 * step);
   EXPECT_EQ(slice.used(), 3 * step);
   EXPECT_EQ(cuMemAlloc_v2(&p, 5 * MiB), CUDA_ERROR_OUT_OF_MEMORY);
@@ -293,18 +293,18 @@ TEST_F(Pools, of_racing_threads_stay_inside_the_quota_and_end_empty) {
   std::atomic<bool> over{false};
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
-      std::vector<CUdeviceptr> mine;
+      std::vector<CUdeviceptr> this_thread;
       for (int i = 0; i < 2000; ++i) {
         CUdeviceptr p = 0;
         if (cuMemAllocAsync(&p, static_cast<size_t>(1 + (i * 7 + t) % 20) * MiB, nullptr) == CUDA_SUCCESS)
-          mine.push_back(p);
+          this_thread.push_back(p);
         if (slice.used() > 5 * step + MiB) over = true;
-        if (mine.size() > 3) {
-          cuMemFreeAsync(mine.front(), nullptr);
-          mine.erase(mine.begin());
+        if (this_thread.size() > 3) {
+          cuMemFreeAsync(this_thread.front(), nullptr);
+          this_thread.erase(this_thread.begin());
         }
       }
-      for (CUdeviceptr p : mine) cuMemFreeAsync(p, nullptr);
+      for (CUdeviceptr p : this_thread) cuMemFreeAsync(p, nullptr);
     });
   }
   threads.clear();

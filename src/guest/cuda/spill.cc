@@ -1,7 +1,7 @@
 #include "guest/cuda/spill.h"
 
 #include "guest/cuda/charged.h"
-#include "guest/cuda/copied.h"
+#include "guest/cuda/paced_copy.h"
 
 namespace carve::guest {
 namespace {

@@ -54,15 +54,15 @@ uint64_t physical_at(Process& p, CUdeviceptr address) {
   return 0;
 }
 
-void pin(Process& p, uint64_t place, uint64_t owner, uint64_t physical) {
+void pin(Process& p, uint64_t slot, uint64_t owner, uint64_t physical) {
   Record previous;
   if (physical == 0) {
-    if (p.pins.take(place, &previous)) let_go(p, previous.bytes);
+    if (p.pins.take(slot, &previous)) let_go(p, previous.bytes);
     return;
   }
   hold(p, physical);
   // Where there is no memory for the record the hold stays: charged for longer than need be, never shorter.
-  if (p.pins.put(record_of(place, owner, {physical, 0, 0}), &previous) && previous.key != 0)
+  if (p.pins.put(record_of(slot, owner, {physical, 0, 0}), &previous) && previous.key != 0)
     let_go(p, previous.bytes);
 }
 
@@ -80,9 +80,9 @@ void unpin_all_of(Process& p, uint64_t owner) {
   }
 }
 
-uint64_t place_of(const void* bytes, size_t count) {
-  const uint64_t place = shm::identity_of(static_cast<const unsigned char*>(bytes), count);
-  return place != 0 ? place : 1;
+uint64_t find_stream_slot(const void* bytes, size_t count) {
+  const uint64_t slot = shm::identity_of(static_cast<const unsigned char*>(bytes), count);
+  return slot != 0 ? slot : 1;
 }
 
 }  // namespace carve::guest
@@ -238,7 +238,7 @@ void bound(Process& p, CUmemGenericAllocationHandle multicast, size_t offset, un
            uint64_t physical) {
   const uint64_t object = physical_of(p, multicast);
   const uint64_t numbers[3] = {object, offset, device};
-  if (object != 0) pin(p, place_of(numbers, sizeof numbers), object, physical);
+  if (object != 0) pin(p, find_stream_slot(numbers, sizeof numbers), object, physical);
 }
 
 void bound_to(CUmemGenericAllocationHandle multicast, size_t offset,

@@ -299,10 +299,10 @@ TEST_F(Sharing, an_ipc_handle_opens_where_the_same_slice_made_it) {
     *p = 1;
     return CUDA_SUCCESS;
   });
-  CUipcMemHandle mine = {}, theirs = {};
+  CUipcMemHandle this_thread = {}, theirs = {};
   CUdeviceptr p = 0;
-  ASSERT_EQ(cuIpcGetMemHandle(&mine, 0x7000), CUDA_SUCCESS);
-  EXPECT_EQ(cuIpcOpenMemHandle_v2(&p, mine, 1), CUDA_SUCCESS);
+  ASSERT_EQ(cuIpcGetMemHandle(&this_thread, 0x7000), CUDA_SUCCESS);
+  EXPECT_EQ(cuIpcOpenMemHandle_v2(&p, this_thread, 1), CUDA_SUCCESS);
   memset(&theirs, 3, sizeof theirs);
   EXPECT_EQ(cuIpcOpenMemHandle_v2(&p, theirs, 1), CUDA_ERROR_MAP_FAILED);
 }

@@ -8,7 +8,7 @@ namespace {
 
 template <class Init>
 nvmlReturn_t entered(Init init) {
-  if (attached() == nullptr && enter_slowly(true).refused) return NVML_ERROR_DRIVER_NOT_LOADED;
+  if (attached() == nullptr && attach_slowly(true).refused) return NVML_ERROR_DRIVER_NOT_LOADED;
   return init();
 }
 

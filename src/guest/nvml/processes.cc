@@ -47,19 +47,19 @@ nvmlReturn_t own(const Process& p, unsigned int* count, Item* items, nvmlReturn_
       continue;
     }
     if (result != NVML_SUCCESS) return result;
-    unsigned mine = 0;
+    unsigned this_thread = 0;
     for (unsigned i = 0; i < std::min(found, capacity); ++i) {
       const uint32_t pid = own_pid(p, all.items()[i].pid);
       if (pid == 0) continue;
-      if (items != nullptr && mine < *count) {
-        items[mine] = all.items()[i];
-        items[mine].pid = pid;
+      if (items != nullptr && this_thread < *count) {
+        items[this_thread] = all.items()[i];
+        items[this_thread].pid = pid;
       }
-      ++mine;
+      ++this_thread;
     }
-    const bool fits = mine == 0 || (items != nullptr && mine <= *count);
-    *count = mine;
-    return mine == 0 ? empty : fits ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
+    const bool fits = this_thread == 0 || (items != nullptr && this_thread <= *count);
+    *count = this_thread;
+    return this_thread == 0 ? empty : fits ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
   }
   return NVML_ERROR_INSUFFICIENT_SIZE;
 }
@@ -82,21 +82,21 @@ struct Activity {
 // False where the driver cannot tell processes apart; then its figures for the device have to do.
 bool own_activity(const Process& p, nvmlDevice_t device, Activity* sum) {
   constexpr unsigned most = 4 * carve::shm::max_processes;
-  const Scratch<nvmlProcessUtilizationSample_t> mine(most);
-  if (mine.items() == nullptr) return false;
+  const Scratch<nvmlProcessUtilizationSample_t> this_thread(most);
+  if (this_thread.items() == nullptr) return false;
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   // As nvmlDeviceGetUtilizationRates: a sample covers up to a second.
   const auto since = (static_cast<unsigned long long>(now.tv_sec) - 1) * 1'000'000 +
                      static_cast<uint64_t>(now.tv_nsec) / 1000;
   unsigned count = most;
-  const nvmlReturn_t result = own(p, &count, mine.items(), NVML_ERROR_NOT_FOUND,
+  const nvmlReturn_t result = own(p, &count, this_thread.items(), NVML_ERROR_NOT_FOUND,
                                   [=](unsigned* n, nvmlProcessUtilizationSample_t* all) {
                                     return driver<&nvmlDeviceGetProcessUtilization>(device, all, n, since);
                                   });
   if (result == NVML_ERROR_NOT_FOUND) return true;  // Nobody did anything.
   if (result != NVML_SUCCESS) return false;
-  const nvmlProcessUtilizationSample_t* const samples = mine.items();
+  const nvmlProcessUtilizationSample_t* const samples = this_thread.items();
   for (unsigned i = 0; i < count; ++i) {
     bool newest = true;
     for (unsigned other = 0; other < count && newest; ++other)
@@ -119,10 +119,10 @@ nvmlReturn_t own_engine(nvmlDevice_t device, unsigned* percent, unsigned* period
   const nvmlReturn_t result = driver<Entry>(device, percent, period_us);
   const Entered entered = enter();
   if (entered.refused) return NVML_ERROR_DRIVER_NOT_LOADED;
-  Activity mine;
+  Activity this_thread;
   if (result == NVML_SUCCESS && percent != nullptr && entered.process != nullptr &&
-      own_activity(*entered.process, device, &mine))
-    *percent = mine.*which;
+      own_activity(*entered.process, device, &this_thread))
+    *percent = this_thread.*which;
   return result;
 }
 
@@ -132,10 +132,10 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_
   const nvmlReturn_t result = driver<&nvmlDeviceGetUtilizationRates>(device, rates);
   const Entered entered = enter();
   if (entered.refused) return NVML_ERROR_DRIVER_NOT_LOADED;
-  Activity mine;
+  Activity this_thread;
   if (result == NVML_SUCCESS && rates != nullptr && entered.process != nullptr &&
-      own_activity(*entered.process, device, &mine))
-    *rates = {mine.sm, mine.memory};
+      own_activity(*entered.process, device, &this_thread))
+    *rates = {this_thread.sm, this_thread.memory};
   return result;
 }
 

@@ -135,7 +135,7 @@ TEST(Reservation, of_many_threads_stands_in_lanes_that_the_agent_can_reclaim) {
   }
   threads.clear();
   EXPECT_EQ(slice.used(), kept);
-  EXPECT_TRUE(shm::reclaim(*slice.report, slice.process->slot));
+  EXPECT_TRUE(shm::reclaim(slice.report->charges, slice.process->slot));
   EXPECT_EQ(slice.used(), 0u);
 }
 

@@ -29,7 +29,7 @@ namespace {
 constexpr int64_t patience_ns = 10'000'000'000;
 
 // Set once and for all: no marker when we looked, or a shim does our work.
-constinit std::atomic<bool> nobody_home{false};
+constinit std::atomic<bool> no_agent{false};
 
 // A preload above a shim would charge everything twice; the shim was mounted on purpose, so it has the word.
 bool above_a_shim() {
@@ -70,8 +70,8 @@ Process* page() {
 
 void wait_while_asking(Process* p) {
   const timespec limit = {1, 0};
-  syscall(SYS_futex, &p->standing, FUTEX_WAIT_PRIVATE, static_cast<uint32_t>(Standing::asking), &limit,
-          nullptr, 0);
+  syscall(SYS_futex, &p->attach_state, FUTEX_WAIT_PRIVATE, static_cast<uint32_t>(AttachState::attaching),
+          &limit, nullptr, 0);
 }
 
 constinit std::atomic<bool> watches_the_end{false};
@@ -79,15 +79,15 @@ constinit std::atomic<bool> watches_the_end{false};
 // From here on nobody waits long for the device (cuda/gate.h).
 void program_ends(void*) {
   if (Process* p = process_page.load(std::memory_order_acquire))
-    p->meter.ending.store(true, std::memory_order_relaxed);
+    p->fence_page.ending.store(true, std::memory_order_relaxed);
 }
 
-Standing ask(Process* p, const char* socket) {
+AttachState ask(Process* p, const char* socket) {
   Pages pages = {};
   const Outcome outcome = attach(socket, artefact.guest, p->asked_before ? 0 : patience_ns, &pages);
   p->asked_before = true;
-  if (outcome == Outcome::not_in_slice) return Standing::alone;
-  if (outcome != Outcome::attached) return Standing::refused;
+  if (outcome == Outcome::not_in_slice) return AttachState::unmanaged;
+  if (outcome != Outcome::attached) return AttachState::refused;
   p->slot = pages.slot;
   p->control = pages.control;
   p->report = pages.report;
@@ -98,40 +98,40 @@ Standing ask(Process* p, const char* socket) {
   if (!watches_the_end.exchange(true)) __cxa_atexit(program_ends, nullptr, nullptr);
   gates.first.store(pages.control->devices, std::memory_order_relaxed);
   gates.count.store(p->device_count, std::memory_order_release);
-  return Standing::attached;
+  return AttachState::attached;
 }
 
 }  // namespace
 
-Entered enter_slowly(bool again) {
-  if (nobody_home.load(std::memory_order_relaxed)) return {nullptr, false};
+Entered attach_slowly(bool again) {
+  if (no_agent.load(std::memory_order_relaxed)) return {nullptr, false};
   const char* socket = nullptr;
   if (process_page.load(std::memory_order_acquire) == nullptr) {
     socket = marked_socket();
     if (socket == nullptr || above_a_shim()) {
-      nobody_home.store(true, std::memory_order_relaxed);
+      no_agent.store(true, std::memory_order_relaxed);
       return {nullptr, false};
     }
   }
   Process* p = page();
   if (p == nullptr) return {nullptr, true};
   for (;;) {
-    Standing standing = p->standing.load(std::memory_order_acquire);
-    if (standing == Standing::attached) return {p, false};
-    if (standing == Standing::alone) return {nullptr, false};
-    if (standing == Standing::refused && !again) return {nullptr, true};
-    if (standing == Standing::asking) {
+    AttachState attach_state = p->attach_state.load(std::memory_order_acquire);
+    if (attach_state == AttachState::attached) return {p, false};
+    if (attach_state == AttachState::unmanaged) return {nullptr, false};
+    if (attach_state == AttachState::refused && !again) return {nullptr, true};
+    if (attach_state == AttachState::attaching) {
       wait_while_asking(p);
       again = false;  // Whatever that thread found out is fresh.
       continue;
     }
-    if (!p->standing.compare_exchange_strong(standing, Standing::asking)) continue;
+    if (!p->attach_state.compare_exchange_strong(attach_state, AttachState::attaching)) continue;
     if (socket == nullptr) socket = marked_socket();
     // A child whose parent was a slice is never left alone for want of a marker.
     if (socket == nullptr) socket = artefact.socket;
-    const Standing found = ask(p, socket);
-    p->standing.store(found, std::memory_order_release);
-    syscall(SYS_futex, &p->standing, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
+    const AttachState found = ask(p, socket);
+    p->attach_state.store(found, std::memory_order_release);
+    syscall(SYS_futex, &p->attach_state, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
     again = false;
   }
 }

@@ -11,18 +11,18 @@
 #include <cstdint>
 
 #include "base/bytes.h"
-#include "guest/quota/launching.h"
+#include "guest/quota/launch_state.h"
 #include "guest/quota/records.h"
 #include "wire/shm/budget.h"
 #include "wire/shm/layout.h"
 
 namespace carve::guest {
 
-enum class Standing : uint32_t {
+enum class AttachState : uint32_t {
   unknown = 0,  // Nobody asked yet, or this is a forked child.
-  asking,       // One thread is at it; the others wait.
+  attaching,    // One thread is at it; the others wait.
   refused,      // The agent did not answer in time, or said no. The next cuInit asks once more.
-  alone,        // Not a slice: left alone.
+  unmanaged,    // Not a slice: left alone.
   attached,
 };
 
@@ -59,9 +59,9 @@ struct alignas(64) Pool {
   std::atomic<uint32_t> handed{0};  // Counts all that there ever were; changed under the lock.
   Charge charge;
   // Pieces that were freed and not handed out again, as far as they can be known; `stream` may have them.
-  struct Hole {
+  struct FreeBlock {
     uint64_t at = 0, bytes = 0, stream = 0;
-  } hole[8];
+  } free_block[8];
 
   Bytes charge_bytes() const { return {charge.bytes}; }
 };
@@ -69,7 +69,7 @@ inline constexpr uint64_t any_stream = ~uint64_t{0};
 inline constexpr unsigned max_pools = 256;  // Of one process.
 
 struct Process {
-  std::atomic<Standing> standing;
+  std::atomic<AttachState> attach_state;
   uint16_t slot;
   bool asked_before;  // The long wait for an agent happens once.
   uint32_t device_count;
@@ -102,16 +102,17 @@ struct Process {
   Records graphs;  // By executable graph and device: the most that a launch reserves.
   Pool pool[max_pools];
 
-  // Launches (cuda/meter.h).
-  Meter meter;
-  Launching launching[max_launching];
+  // Launches (cuda/busy_time.h).
+  FencePage fence_page;
+  ThreadLaunchState launch_state[max_launch_states];
 };
 
 // The process if it is attached, else null. For paths that must not ask.
 extern std::atomic<Process*> process_page;
 inline Process* attached() {
   Process* p = process_page.load(std::memory_order_acquire);
-  return p != nullptr && p->standing.load(std::memory_order_acquire) == Standing::attached ? p : nullptr;
+  return p != nullptr && p->attach_state.load(std::memory_order_acquire) == AttachState::attached ? p
+                                                                                                  : nullptr;
 }
 
 struct Entered {
@@ -121,10 +122,10 @@ struct Entered {
 
 // Settles whether this process is a slice, asking the agent at the first call. May wait up to ten seconds
 // there. `again`: ask once more where the answer was a refusal.
-Entered enter_slowly(bool again);
+Entered attach_slowly(bool again);
 inline Entered enter() {
   Process* p = attached();
-  return p != nullptr ? Entered{p, false} : enter_slowly(false);
+  return p != nullptr ? Entered{p, false} : attach_slowly(false);
 }
 
 // The devices of the slice, as the launch path sees them: none, so no gate, before the process is attached.

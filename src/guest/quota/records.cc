@@ -107,9 +107,9 @@ bool Records::use(uint64_t key, int by, Record* record) {
 }
 
 // Closes the gap by moving back whatever probed past it, so that no tombstones pile up.
-void Records::erase(Shard& shard, uint32_t hole) {
+void Records::erase(Shard& shard, uint32_t free_block) {
   const uint32_t mask = shard.capacity - 1;
-  uint32_t gap = hole;
+  uint32_t gap = free_block;
   for (uint32_t next = (gap + 1) & mask; shard.slots[next].key != 0; next = (next + 1) & mask) {
     const uint32_t wants = home(shard.slots[next].key, shard.capacity);
     if (((next - wants) & mask) < ((next - gap) & mask)) continue;  // It sits between its home and the gap.

@@ -112,7 +112,7 @@ class Records {
   }
   static bool resize(Shard& shard, uint32_t capacity);
   static Record* at(Shard& shard, uint64_t key);  // Null where there is none; the caller holds the lock.
-  static void erase(Shard& shard, uint32_t hole);
+  static void erase(Shard& shard, uint32_t free_block);
 
   Shard shards_[shard_count];
 };

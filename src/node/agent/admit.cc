@@ -120,12 +120,12 @@ void Agent::attached_ended(uint64_t id, ProcessId process) {
   slice.identity.attached.erase(process);
   slice.process_truth.erase(process.pid);
   slice.attached.erase(attached);
-  end_if_over(id);
+  end_if_empty(id);
 }
 
 // A process that became another program (exec) without asking again holds nothing any more: its charges go
 // back. Seen by what it has mapped, and only where the driver does not show it.
-void Agent::look_for_execs(LiveSlice& slice) {
+void Agent::scan_execs(LiveSlice& slice) {
   for (const auto& [process, attached] : slice.attached) {
     if (slice.process_truth.contains(process.pid) || !slice.report.page) continue;
     bool holds = false;

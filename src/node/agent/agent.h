@@ -39,8 +39,8 @@ struct Settings {
   std::string socket, state, cdi_dir;
   Strategy strategy = Strategy::binpack;
   bool contexts_in_slice = true;  // Contexts are charged to slices; otherwise to the device's reserve.
-  AuditAct audit = AuditAct::report;
-  OverQuotaAct over_quota = OverQuotaAct::refuse;
+  AuditAction audit = AuditAction::report;
+  OverQuotaAction over_quota = OverQuotaAction::refuse;
   Paths paths;                   // Where our libraries and the driver's lie.
   std::optional<Policy> policy;  // Said on the command line, in whichever way.
   std::map<std::string, std::string> labels;
@@ -142,20 +142,20 @@ class Agent {
   Policies::Holders policy_holders() const;
   void open_policies();
   void keep_report(LiveSlice&);
-  void note(const LiveSlice&);
+  void write_state(const LiveSlice&);
   void watch_cgroup(LiveSlice&);
   void watch(LiveSlice&, Watched&, void (Agent::*ended)(LiveSlice&, const ProcessId&));
   void creator_ended(LiveSlice&, const ProcessId&);
   void root_ended(LiveSlice&, const ProcessId&);
   void supervisor_ended(LiveSlice&, const ProcessId&);
   void container_ended(LiveSlice&, const ProcessId&);
-  void member_ended(uint64_t slice, ProcessId);
+  void attached_ended(uint64_t slice, ProcessId);
   bool reclaim_slot(LiveSlice&, unsigned slot);
   void add_attached(LiveSlice&, const ProcessId&, unsigned slot, Fd pidfd);
-  bool inhabited(LiveSlice&);
-  void look_for_descendants(LiveSlice&);
+  bool has_processes(LiveSlice&);
+  void scan_descendants(LiveSlice&);
   void kill_all(LiveSlice&);
-  void end_if_over(uint64_t id);
+  void end_if_empty(uint64_t id);
   void end(uint64_t id, const std::string& why);
   std::string environment_devices(const LiveSlice&, const std::string* visible) const;
 
@@ -169,8 +169,8 @@ class Agent {
   void beat();
   void reconcile();
   void take_sample(const Sample&);
-  void settle(LiveSlice&);
-  void look_for_execs(LiveSlice&);
+  void charge_growth(LiveSlice&);
+  void scan_execs(LiveSlice&);
   void audit(LiveSlice&, const NodeDevice&, const ProcessUse&);
   void audit_work(const NodeDevice&);
   void freeze(LiveSlice&, const ProcessId&);

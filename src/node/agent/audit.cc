@@ -24,10 +24,10 @@ void Agent::audit(LiveSlice& slice, const NodeDevice& d, const ProcessUse& use) 
   it.sentence = fmt::format("process {} ({}) holds {} of device {} without having registered: {}", pid,
                             command_of(pid), text(use.used).c_str(), d.device.index, why);
   event(slice.name(), it.sentence);
-  switch (answer_to({slice.limited(), use.only_draws, is_mps_server(pid)}, settings_.audit)) {
-    case AuditAct::report: break;
-    case AuditAct::freeze: freeze(slice, stat->id); break;
-    case AuditAct::kill:
+  switch (answer_to({slice.limited(), use.graphics_only, is_mps_server(pid)}, settings_.audit)) {
+    case AuditAction::report: break;
+    case AuditAction::freeze: freeze(slice, stat->id); break;
+    case AuditAction::kill:
       if (const Fd pidfd = open_process(stat->id)) send_signal(pidfd, SIGKILL);
       event(slice.name(), fmt::format("process {} was killed for it (--audit kill)", pid));
       break;
@@ -45,7 +45,7 @@ void Agent::audit_work(const NodeDevice& d) {
     const auto& parts = slice.record.slice.parts;
     const auto part = std::ranges::find(parts, d.device.uuid, &SlicePart::device);
     if (part == parts.end() || slice.stopping || slice.frozen) continue;
-    Measured& m = slice.measured[static_cast<size_t>(part - parts.begin())];
+    PartUsage& m = slice.measured[static_cast<size_t>(part - parts.begin())];
     const uint64_t charged = had.busy_ns - std::exchange(m.charged_ns, had.busy_ns);
     const uint64_t elapsed = had.as_of_ns - std::exchange(m.as_of_ns, had.as_of_ns);
     if (elapsed == 0 || elapsed == had.as_of_ns) continue;
@@ -66,11 +66,11 @@ void Agent::audit_work(const NodeDevice& d) {
     const auto stat = stat_of(pid);
     if (!stat) continue;
     switch (settings_.audit) {
-      case AuditAct::report: break;
-      case AuditAct::freeze: freeze(slice, stat->id); break;
-      case AuditAct::kill: stop(slice, "it worked beyond its leases (--audit kill)"); break;
+      case AuditAction::report: break;
+      case AuditAction::freeze: freeze(slice, stat->id); break;
+      case AuditAction::kill: stop(slice, "it worked beyond its leases (--audit kill)"); break;
     }
-    if (settings_.audit == AuditAct::kill) return;  // Slices may be gone.
+    if (settings_.audit == AuditAction::kill) return;  // Slices may be gone.
   }
 }
 

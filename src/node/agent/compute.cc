@@ -102,8 +102,8 @@ std::string Agent::metering() const {
   unsigned by_events = 0;
   for (const auto& [id, slice] : slices_)
     for (const auto& [process, attached] : slice->attached)
-      by_events += slice->report.page && slice->report.page->work.process[attached.slot].marks.load() ==
-                                             static_cast<uint32_t>(shm::Marks::events);
+      by_events += slice->report.page && slice->report.page->work.process[attached.slot].fence_kind.load() ==
+                                             static_cast<uint32_t>(shm::FenceKind::events);
   std::string out =
       "time in which a slice had work on the device: its ends written by the device itself "
       "(cuStreamWriteValue64), or told by the program's own synchronisation; compared twice a second with "

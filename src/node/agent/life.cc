@@ -40,7 +40,7 @@ void Agent::watch(LiveSlice& slice, Watched& process, void (Agent::*ended)(LiveS
 void Agent::watch_cgroup(LiveSlice& slice) {
   slice.cgroup->populated();  // Acknowledges what was before.
   loop_.watch(slice.cgroup->events_fd(), EPOLLPRI,
-              [this, id = slice.record.id](uint32_t) { end_if_over(id); });
+              [this, id = slice.record.id](uint32_t) { end_if_empty(id); });
 }
 
 void Agent::creator_ended(LiveSlice& slice, const ProcessId&) {
@@ -50,14 +50,14 @@ void Agent::creator_ended(LiveSlice& slice, const ProcessId&) {
 void Agent::root_ended(LiveSlice& slice, const ProcessId&) {
   if (slice.cgroup ? slice.cgroup->populated() : has_processes(slice))
     event(slice.name(), "its program ended; processes that it left behind run on");
-  end_if_over(slice.record.id);
+  end_if_empty(slice.record.id);
 }
 
 void Agent::supervisor_ended(LiveSlice& slice, const ProcessId&) {
   if (!slice.entered) return end(slice.record.id, "who asked for it ended before anything ran in it");
   if (slice.cgroup) return;
   if (has_processes(slice)) stop(slice, "its supervisor ended");
-  end_if_over(slice.record.id);
+  end_if_empty(slice.record.id);
 }
 
 void Agent::container_ended(LiveSlice& slice, const ProcessId& init) {
@@ -69,7 +69,7 @@ void Agent::container_ended(LiveSlice& slice, const ProcessId& init) {
     break;
   }
   write_state(slice);
-  end_if_over(slice.record.id);
+  end_if_empty(slice.record.id);
 }
 
 // Whether anything lives in it.
@@ -78,12 +78,12 @@ bool Agent::has_processes(LiveSlice& slice) {
   if (!slice.attached.empty() || !slice.containers.empty()) return true;
   if (slice.cgroup || slice.persistent()) return false;
   if (slice.root.pidfd && alive(slice.root.pidfd)) return true;
-  look_for_descendants(slice);
+  scan_descendants(slice);
   return !slice.descendants.empty();
 }
 
 // Where there is no cgroup: everybody whose ancestors lead into the slice, now.
-void Agent::look_for_descendants(LiveSlice& slice) {
+void Agent::scan_descendants(LiveSlice& slice) {
   std::erase_if(slice.descendants, [](const auto& known) { return !alive(known.second); });
   const std::vector<ProcessStat> all = all_processes();
   std::map<pid_t, const ProcessStat*> by_pid;
@@ -109,7 +109,7 @@ void Agent::look_for_descendants(LiveSlice& slice) {
 void Agent::kill_all(LiveSlice& slice) {
   if (slice.cgroup) slice.cgroup->kill();
   if (!slice.cgroup && !slice.persistent()) {
-    look_for_descendants(slice);
+    scan_descendants(slice);
     if (slice.root.pidfd) send_signal(slice.root.pidfd, SIGKILL);
     for (const auto& [id, pidfd] : slice.descendants) send_signal(pidfd, SIGKILL);
   }
@@ -125,7 +125,7 @@ void Agent::stop(LiveSlice& slice, const std::string& why) {
     if (slice.persistent()) remove_cdi(settings_.cdi_dir, slice.name());
   }
   kill_all(slice);
-  end_if_over(id);
+  end_if_empty(id);
   // A tree may have grown a branch between the look and the blow.
   if (slices_.contains(id))
     loop_.after(kill_again, [this, id] {
@@ -134,7 +134,7 @@ void Agent::stop(LiveSlice& slice, const std::string& why) {
     });
 }
 
-void Agent::end_if_over(uint64_t id) {
+void Agent::end_if_empty(uint64_t id) {
   const auto living = slices_.find(id);
   if (living == slices_.end()) return;
   LiveSlice& slice = *living->second;
@@ -154,7 +154,7 @@ void Agent::end(uint64_t id, const std::string& why) {
     const auto change = ledger_.end(id, now(), why);
     if (const auto kept = ledger::post(ledger_, *store_, *change); !kept) {
       log::error("{}: cannot be ended yet: {}", slice.name(), kept.error().sentence);
-      loop_.after(second, [this, id] { end_if_over(id); });
+      loop_.after(second, [this, id] { end_if_empty(id); });
       return;
     }
   }

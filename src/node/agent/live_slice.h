@@ -22,7 +22,7 @@ struct AttachedProcess {
 };
 
 // What was measured on one of its devices.
-struct Measured {
+struct PartUsage {
   Growth growth;
   Reading reading;
   Bytes truth;  // What NVML says its processes hold.
@@ -59,7 +59,7 @@ struct LiveSlice {
   std::map<ProcessId, AttachedProcess> attached;
   std::map<ProcessId, Fd> descendants;  // Known living ones, where there is no cgroup.
   std::map<pid_t, Bytes> process_truth;
-  std::array<Measured, shm::max_devices> measured;
+  std::array<PartUsage, shm::max_devices> measured;
   std::map<ProcessId, UnattachedProcess> unattached;
   bool frozen = false;  // By the audit.
 

@@ -51,7 +51,7 @@ void Agent::beat() {
     const bool program_ended = slice->entered && slice->root.pidfd && !alive(slice->root.pidfd);
     if (!slice->cgroup && !slice->persistent() && program_ended && beats_ % 4 == 0) over.push_back(id);
   }
-  for (const uint64_t id : over) end_if_over(id);
+  for (const uint64_t id : over) end_if_empty(id);
 }
 
 void Agent::reconcile() {
@@ -63,7 +63,7 @@ void Agent::reconcile() {
         slice->measured[d].reading.used_before = word.used;
         slice->measured[d].reading.tag_before = word.tag;
       }
-      if (!slice->cgroup && !slice->persistent() && slice->entered) look_for_descendants(*slice);
+      if (!slice->cgroup && !slice->persistent() && slice->entered) scan_descendants(*slice);
     }
   } else if (const int64_t since = sampler_->under_way_since_ns();
              since != 0 && monotonic_ns() - since > 5 * second) {
@@ -88,7 +88,7 @@ void Agent::take_sample(const Sample& sample) {
   // Whose is each process that the driver shows?
   for (const auto& [id, slice] : slices_) {
     slice->process_truth.clear();
-    for (Measured& m : slice->measured) m.reading.truth = m.sm_percent = 0;
+    for (PartUsage& m : slice->measured) m.reading.truth = m.sm_percent = 0;
   }
   for (size_t i = 0; i < devices_.size() && i < sample.devices.size(); ++i) {
     NodeDevice& d = devices_[i];
@@ -124,26 +124,26 @@ void Agent::take_sample(const Sample& sample) {
     }
   }
   for (const auto& [id, slice] : slices_) {
-    settle(*slice);
-    look_for_execs(*slice);
+    charge_growth(*slice);
+    scan_execs(*slice);
     std::erase_if(slice->unattached, [this](const auto& known) { return known.second.seen != samples_; });
   }
   for (const NodeDevice& d : devices_) audit_work(d);
-  if (settings_.over_quota != OverQuotaAct::kill) return;
+  if (settings_.over_quota != OverQuotaAction::kill) return;
   std::vector<LiveSlice*> over;
   for (const auto& [id, slice] : slices_)
-    if (!slice->stopping && std::ranges::any_of(slice->measured, &Measured::beyond_quota))
+    if (!slice->stopping && std::ranges::any_of(slice->measured, &PartUsage::beyond_quota))
       over.push_back(slice.get());
   for (LiveSlice* slice : over) stop(*slice, "it held more than its quota (--over-quota kill)");
 }
 
 // Charges what the driver shows beyond the charges, or gives back what it shows no more.
-void Agent::settle(LiveSlice& slice) {
+void Agent::charge_growth(LiveSlice& slice) {
   if (!slice.report.page) return;
   for (unsigned d = 0; d < slice.record.slice.parts.size(); ++d) {
     const NodeDevice* on = device(slice.record.slice.parts[d].device);
     if (on == nullptr || on->sample.processes_hidden || !on->sample.trouble.empty()) continue;
-    Measured& m = slice.measured[d];
+    PartUsage& m = slice.measured[d];
     const shm::Word word = shm::read(slice.report.page->charges.budget[d]);
     m.reading.used_after = word.used;
     m.reading.tag_after = word.tag;
@@ -154,7 +154,7 @@ void Agent::settle(LiveSlice& slice) {
     const Bytes quota = slice.record.slice.parts[d].memory;
     const bool beyond = slice.limited() && m.truth > quota;
     // Only told, not held against it: its calls alone count.
-    if (beyond && settings_.over_quota == OverQuotaAct::report) wanted = 0;
+    if (beyond && settings_.over_quota == OverQuotaAction::report) wanted = 0;
     if (wanted != charged)
       shm::change(slice.report.page->charges, lane, charged, wanted, UINT64_MAX, shm::NoStops{},
                   shm::agent_attempts);
@@ -162,9 +162,9 @@ void Agent::settle(LiveSlice& slice) {
       event(slice.name(),
             fmt::format("holds {} of device {}, its quota is {}: {}", text(m.truth).c_str(), on->device.index,
                         text(quota).c_str(),
-                        settings_.over_quota == OverQuotaAct::report   ? "only reported"
-                        : settings_.over_quota == OverQuotaAct::refuse ? "nothing more is given to it"
-                                                                       : "it is ended"));
+                        settings_.over_quota == OverQuotaAction::report   ? "only reported"
+                        : settings_.over_quota == OverQuotaAction::refuse ? "nothing more is given to it"
+                                                                          : "it is ended"));
     m.beyond_quota = beyond;
   }
 }

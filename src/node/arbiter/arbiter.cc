@@ -129,7 +129,7 @@ void Arbiter::remove(uint64_t slice) {
     shm::ControlDevice& control = m.control();
     control.lease_deadline.store(0, std::memory_order_relaxed);
     control.fallback_period.store(0, std::memory_order_relaxed);
-    control.lease.store(shm::LeaseWord::of(shm::Pass::free, 0, false, m.number + 1).value,
+    control.lease.store(shm::LeaseWord::of(shm::GateState::open, 0, false, m.number + 1).value,
                         std::memory_order_release);
     futex(low_half(control.lease), FUTEX_WAKE, INT_MAX, nullptr, 0);
     clients_.erase(found);
@@ -213,12 +213,12 @@ void Arbiter::set_lease(ClientState& m, Ns now) {
   // their own, which the device runs in turn: one that runs dry at its turn costs a switch.
   const Ns bound = std::max<Ns>(wanted.in_flight_limit / std::max(1u, m.meter.threads()), 50 * share::us);
   const share::Tuning& tuning = scheduler_.tuning();
-  control.batch_ns.store(
+  control.fence_interval_ns.store(
       static_cast<uint32_t>(wanted.uncontended ? tuning.fence_interval_alone : tuning.fence_interval),
       std::memory_order_relaxed);
   control.lease_deadline.store(static_cast<uint64_t>(wanted.deadline), std::memory_order_relaxed);
-  const auto pass = wanted.open ? shm::Pass::lease : shm::Pass::closed;
-  control.lease.store(shm::LeaseWord::of(pass, wanted.open ? static_cast<uint64_t>(bound) : 0,
+  const auto gate = wanted.open ? shm::GateState::lease : shm::GateState::closed;
+  control.lease.store(shm::LeaseWord::of(gate, wanted.open ? static_cast<uint64_t>(bound) : 0,
                                          wanted.notify_on_idle, m.number, wanted.uncontended)
                           .value,
                       std::memory_order_seq_cst);
@@ -304,7 +304,7 @@ void Arbiter::run() {
         any_latency_client |= m->who.entitlement.latency == LatencyClass::latency;
       tell.swap(tell_);
     }
-    word_.looks.fetch_add(1, std::memory_order_release);
+    word_.polls.fetch_add(1, std::memory_order_release);
     for (Arbiter* other : tell) other->wake();
     tell.clear();
     sleep_until(next, woken_count, any_latency_client);

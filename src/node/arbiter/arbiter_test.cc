@@ -18,17 +18,17 @@ namespace {
 
 using share::ms;
 
-struct LiveSlice {
+struct FakeClient {
   std::unique_ptr<shm::Control> control{new shm::Control()};
   std::unique_ptr<shm::WorkPages> work{new shm::WorkPages()};
   uint64_t id;
 
-  explicit LiveSlice(uint64_t number) : id(number) {
+  explicit FakeClient(uint64_t number) : id(number) {
     work->process[0].threads_used = 1;
     work->process[0].thread[0].device = 1;
   }
   shm::ThreadWork& thread() { return work->process[0].thread[0]; }
-  shm::Pass pass() const { return shm::LeaseWord{control->devices[0].lease}.pass(); }
+  shm::GateState gate() const { return shm::LeaseWord{control->devices[0].lease}.gate(); }
   ArbiterClient arbitrated(share::Entitlement entitlement) {
     return {id, entitlement, 0, control.get(), work->process, nullptr};
   }
@@ -47,12 +47,12 @@ constexpr unsigned slots[] = {0};
 
 struct Running : ::testing::Test {
   std::unique_ptr<shm::Heartbeat> heartbeat{new shm::Heartbeat()};
-  LiveSlice a{1}, b{2};
+  FakeClient a{1}, b{2};
   std::unique_ptr<Arbiter> arbiter =
       std::make_unique<Arbiter>(0, Uuid{}, heartbeat->arbiter[0], share::Tuning{});
 
   // As a launching thread at a closed gate.
-  void comes(LiveSlice& t) {
+  void comes(FakeClient& t) {
     t.thread().waiting_since = static_cast<uint64_t>(monotonic_ns());
     if (heartbeat->arbiter[0].asleep.load() != 0)
       syscall(SYS_futex, &heartbeat->arbiter[0].asleep, FUTEX_WAKE, 1, nullptr, nullptr, 0);
@@ -62,12 +62,13 @@ using ArbiterThread = Running;
 
 TEST_F(ArbiterThread, sleeps_until_a_slice_comes_and_opens_for_it) {
   ASSERT_TRUE(arbiter->add(a.arbitrated(fixed(5000)), slots));
-  EXPECT_TRUE(eventually([&] { return a.pass() == shm::Pass::closed && heartbeat->arbiter[0].asleep == 1; }));
+  EXPECT_TRUE(
+      eventually([&] { return a.gate() == shm::GateState::closed && heartbeat->arbiter[0].asleep == 1; }));
   comes(a);
   EXPECT_TRUE(eventually([&] {
-    if (a.pass() != shm::Pass::lease)
+    if (a.gate() != shm::GateState::lease)
       comes(a);  // A wake just before the sleep is lost; whoever waits repeats.
-    return a.pass() == shm::Pass::lease;
+    return a.gate() == shm::GateState::lease;
   }));
   EXPECT_NE(a.control->devices[0].lease_deadline, 0u);
 }
@@ -93,9 +94,9 @@ TEST_F(ArbiterThread, two_that_never_stop_take_turns_and_are_never_both_let_in) 
   std::atomic<int> inside{0}, most_inside{0};
   uint64_t turns[2] = {};
   // Whoever is let in takes pieces of 200 us that nobody else may overlap.
-  const auto slice = [&](LiveSlice& t, uint64_t& count) {
+  const auto slice = [&](FakeClient& t, uint64_t& count) {
     while (!stop) {
-      if (t.pass() != shm::Pass::lease) {
+      if (t.gate() != shm::GateState::lease) {
         comes(t);
         std::this_thread::sleep_for(std::chrono::microseconds(100));
         continue;
@@ -106,15 +107,16 @@ TEST_F(ArbiterThread, two_that_never_stop_take_turns_and_are_never_both_let_in) 
       stream.device = 1;
       const auto now = static_cast<uint64_t>(monotonic_ns());
       t.thread().busy = shm::BusyWord::since(now, shm::BusyWord{t.thread().busy}.total(now)).value;
-      stream.marked += 200'000;
-      if (t.pass() == shm::Pass::lease) {  // Else the gate closed in between, and this piece is not begun.
+      stream.fenced += 200'000;
+      if (t.gate() ==
+          shm::GateState::lease) {  // Else the gate closed in between, and this piece is not begun.
         const int now_inside = ++inside;
         if (now_inside > most_inside) most_inside = now_inside;
         while (static_cast<uint64_t>(monotonic_ns()) < now + 200'000) {}
         --inside;
         ++count;
       }
-      stream.completed = stream.marked.load();
+      stream.completed = stream.fenced.load();
       const auto end = static_cast<uint64_t>(monotonic_ns());
       t.thread().busy = shm::BusyWord::idle(shm::BusyWord{t.thread().busy}.total(end)).value;
       t.thread().idle_at = end;
@@ -137,13 +139,13 @@ TEST_F(ArbiterThread, two_that_never_stop_take_turns_and_are_never_both_let_in) 
 TEST_F(ArbiterThread, who_leaves_is_free_and_the_next_is_let_in) {
   arbiter->add(a.arbitrated(fixed(5000)), slots);
   arbiter->add(b.arbitrated(fixed(5000)), slots);
-  ASSERT_TRUE(eventually([&] { return comes(a), a.pass() == shm::Pass::lease; }));
+  ASSERT_TRUE(eventually([&] { return comes(a), a.gate() == shm::GateState::lease; }));
   a.work->process[0].stream[0].device = 1;
   a.work->process[0].streams_used = 1;
-  a.work->process[0].stream[0].marked = 1;  // Never completes.
+  a.work->process[0].stream[0].fenced = 1;  // Never completes.
   arbiter->remove(a.id);
-  EXPECT_EQ(a.pass(), shm::Pass::free);
-  EXPECT_TRUE(eventually([&] { return comes(b), b.pass() == shm::Pass::lease; }));
+  EXPECT_EQ(a.gate(), shm::GateState::open);
+  EXPECT_TRUE(eventually([&] { return comes(b), b.gate() == shm::GateState::lease; }));
 }
 
 TEST_F(ArbiterThread, a_dead_process_holds_up_nobody) {
@@ -151,10 +153,10 @@ TEST_F(ArbiterThread, a_dead_process_holds_up_nobody) {
   arbiter->add(b.arbitrated(fixed(5000)), slots);
   a.work->process[0].stream[0].device = 1;
   a.work->process[0].streams_used = 1;
-  a.work->process[0].stream[0].marked = 1;
-  ASSERT_TRUE(eventually([&] { return comes(a), a.pass() == shm::Pass::lease; }));
+  a.work->process[0].stream[0].fenced = 1;
+  ASSERT_TRUE(eventually([&] { return comes(a), a.gate() == shm::GateState::lease; }));
   arbiter->remove_process(a.id, 0);
-  EXPECT_TRUE(eventually([&] { return comes(b), b.pass() == shm::Pass::lease; }));
+  EXPECT_TRUE(eventually([&] { return comes(b), b.gate() == shm::GateState::lease; }));
 }
 
 TEST_F(ArbiterThread, remembers_what_the_dead_copied) {
@@ -179,8 +181,8 @@ TEST_F(ArbiterThread, leaves_a_timetable_and_free_gates_behind) {
   EXPECT_EQ(a.control->devices[0].fallback_length, 24'000'000u);
   EXPECT_FALSE(arbiter->change(77, fixed(4000)));
   arbiter.reset();
-  EXPECT_EQ(a.pass(), shm::Pass::free);
-  EXPECT_EQ(b.pass(), shm::Pass::free);
+  EXPECT_EQ(a.gate(), shm::GateState::open);
+  EXPECT_EQ(b.gate(), shm::GateState::open);
 }
 
 }  // namespace

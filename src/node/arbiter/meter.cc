@@ -11,7 +11,7 @@ namespace {
 constexpr uint64_t most = 3600ull * 1'000'000'000;  // No sane estimate is longer than an hour.
 constexpr Ns tail_grace = 100 * share::us;
 // Markers stand so far apart; what is left of the work between two is reckoned.
-constexpr uint64_t between_markers = 200 * share::us;
+constexpr uint64_t between_fences = 200 * share::us;
 
 uint64_t load(const std::atomic<uint64_t>& word) { return word.load(std::memory_order_acquire); }
 
@@ -20,7 +20,7 @@ uint64_t load(const std::atomic<uint64_t>& word) { return word.load(std::memory_
 // One process's words on one device, added up.
 struct Meter::Sum {
   uint64_t busy = 0, submitted = 0;
-  uint64_t marked_left = 0, unmarked = 0;  // Of the stream, the thread with most: streams run side by side.
+  uint64_t marked_left = 0, unfenced = 0;  // Of the stream, the thread with most: streams run side by side.
   uint64_t waiting_since = 0, longest = 0, idle_at = 0;
   unsigned threads = 0;
   bool marks_open = false, threads_busy = false, back_pressured = false;
@@ -33,7 +33,7 @@ Meter::Sum Meter::sum(const shm::ProcessWork& work, unsigned device, Ns now) {
     const shm::StreamWork& stream = work.stream[i];
     if (stream.device.load(std::memory_order_acquire) != device + 1) continue;
     // `completed` first: a marker that comes in between makes the stream look busy, never idle.
-    const uint64_t completed = load(stream.completed), marked = load(stream.marked);
+    const uint64_t completed = load(stream.completed), marked = load(stream.fenced);
     if (marked == completed) continue;
     s.marks_open = true;
     s.marked_left = std::max(s.marked_left, std::min(marked - completed, most));
@@ -47,13 +47,13 @@ Meter::Sum Meter::sum(const shm::ProcessWork& work, unsigned device, Ns now) {
     s.busy += busy.total(static_cast<uint64_t>(now));
     s.threads_busy |= busy.is_busy();
     s.submitted += load(thread.submitted);
-    if (busy.is_busy()) s.unmarked = std::max(s.unmarked, std::min(load(thread.unmarked), most));
+    if (busy.is_busy()) s.unfenced = std::max(s.unfenced, std::min(load(thread.unfenced), most));
     const uint64_t since = load(thread.waiting_since);
     if (since != 0 && (s.waiting_since == 0 || since < s.waiting_since)) s.waiting_since = since;
     s.longest = std::max(s.longest, std::min(load(thread.longest), most));
     s.idle_at = std::max(s.idle_at, load(thread.idle_at));
     const uint32_t flags = thread.flags.load(std::memory_order_relaxed);
-    if ((flags & shm::thread_presses) != 0) s.back_pressured = true;
+    if ((flags & shm::thread_back_pressured) != 0) s.back_pressured = true;
   }
   return s;
 }
@@ -79,12 +79,12 @@ share::Observation Meter::read(std::span<const shm::ProcessWork> work, std::span
 
     // What is left, by reckoning: what was left, and what came, less the time that passed. The markers say
     // within one batch, or one kernel, where that is wrong.
-    const uint64_t open_work = s.marked_left + s.unmarked, slack = std::max(between_markers, s.longest);
+    const uint64_t open_work = s.marked_left + s.unfenced, slack = std::max(between_fences, s.longest);
     const uint64_t reckoned = p.left + submitted > passed ? p.left + submitted - passed : 0;
     const uint64_t left = std::clamp(reckoned, open_work > slack ? open_work - slack : 0, open_work);
 
     // Work that no marker follows is over when it must be.
-    const bool tail = s.unmarked > 0 && now - p.changed < static_cast<Ns>(2 * s.unmarked) + tail_grace;
+    const bool tail = s.unfenced > 0 && now - p.changed < static_cast<Ns>(2 * s.unfenced) + tail_grace;
     const bool in_flight = s.marks_open || tail;
     uint64_t busy = std::min(s.busy > p.busy ? s.busy - p.busy : 0, passed);
     // A thread that has not synchronised since says "busy" all the time: it was so for as long as it had

@@ -66,7 +66,7 @@ TEST(Meter, one_that_never_does_is_busy_until_the_device_has_written_its_markers
   p.read(0);
   p.goes_busy(t, p.now);
   t.submitted = 1'000'000;
-  s.marked = 1'000'000;
+  s.fenced = 1'000'000;
   auto seen = p.read(400 * us);
   EXPECT_TRUE(seen.in_flight);
   EXPECT_EQ(seen.busy, 400 * us);
@@ -78,7 +78,7 @@ TEST(Meter, one_that_never_does_is_busy_until_the_device_has_written_its_markers
   // Its thread's word still says busy; nothing was submitted.
   EXPECT_EQ(p.read(5 * ms).busy, 0);
   t.submitted = 1'300'000;
-  s.marked = 1'300'000;
+  s.fenced = 1'300'000;
   s.completed = 1'300'000;
   EXPECT_EQ(p.read(5 * ms).busy, 300 * us);
 }
@@ -88,7 +88,7 @@ TEST(Meter, launches_that_no_marker_follows_are_over_when_they_must_be) {
   auto& t = p.thread();
   p.read(0);
   p.goes_busy(t, p.now);
-  t.submitted = t.unmarked = 100'000;
+  t.submitted = t.unfenced = 100'000;
   EXPECT_TRUE(p.read(50 * us).in_flight);
   EXPECT_TRUE(p.read(100 * us).in_flight);
   EXPECT_FALSE(p.read(400 * us).in_flight);
@@ -100,7 +100,7 @@ TEST(Meter, what_runs_at_once_is_charged_once) {
   p.goes_busy(p.thread(0), p.now);
   p.goes_busy(p.thread(1), p.now);
   p.goes_busy(p.thread(0, 1), p.now);
-  for (unsigned slot : {0u, 1u}) p.stream(0, slot).marked = 9'000'000;
+  for (unsigned slot : {0u, 1u}) p.stream(0, slot).fenced = 9'000'000;
   p.read(0);
   EXPECT_EQ(p.read(2 * ms).busy, 2 * ms);
   EXPECT_EQ(p.meter.threads(), 2u);
@@ -119,7 +119,7 @@ TEST(Meter, another_device_s_work_is_another_s) {
   p.thread().device = 2;
   p.stream().device = 2;
   p.goes_busy(p.work[0].thread[0], p.now);
-  p.work[0].stream[0].marked = 1'000'000;
+  p.work[0].stream[0].fenced = 1'000'000;
   p.work[0].thread[0].waiting_since = 1;
   const auto seen = p.read(1 * ms);
   EXPECT_FALSE(seen.in_flight || seen.waiting);

@@ -42,7 +42,7 @@ struct NvmlTable {
 struct ProcessUse {
   unsigned pid;
   Bytes used;
-  bool only_draws = false;  // Among graphics clients, not among those that compute.
+  bool graphics_only = false;  // Among graphics clients, not among those that compute.
   unsigned sm_percent = 0;  // Of the driver's last sampling period (1/6 s to 1 s), in which its kernels ran.
 };
 

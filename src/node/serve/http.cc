@@ -22,7 +22,7 @@ constexpr size_t shortest_chunked_end = 5;
 constexpr int64_t request_patience = 10 * second;
 constexpr int64_t idle_patience = 30 * second;
 
-std::string written(const HttpAnswer& answer, bool keep) {
+std::string written(const HttpResponse& answer, bool keep) {
   return fmt::format(
       "HTTP/1.1 {} {}\r\nServer: carved\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: "
       "{}\r\n\r\n{}",
@@ -30,7 +30,7 @@ std::string written(const HttpAnswer& answer, bool keep) {
       answer.body.size(), keep ? "keep-alive" : "close", answer.body);
 }
 
-HttpAnswer refused(unsigned status, const std::string& detail) {
+HttpResponse refused(unsigned status, const std::string& detail) {
   api::Problem problem;
   problem.type = "carve:invalid-argument";
   problem.title = "invalid argument";
@@ -46,7 +46,7 @@ struct HttpConversation::Parser {
   Parser() {
     beast.body_limit(longest_body);
     beast.header_limit(longest_header);
-    beast.eager(true);
+    beast.notify_on_idle(true);
   }
 };
 
@@ -56,7 +56,7 @@ HttpConversation::~HttpConversation() = default;
 bool HttpConversation::within_request() const { return !pending_.empty() || parser_->beast.got_some(); }
 
 bool HttpConversation::receive(std::string_view bytes,
-                               const std::function<HttpAnswer(const HttpRequest&)>& handler,
+                               const std::function<HttpResponse(const HttpRequest&)>& handler,
                                std::string& out) {
   pending_ += bytes;
   for (int requests = 0; requests < 16; ++requests) {

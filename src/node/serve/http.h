@@ -23,13 +23,13 @@ struct HttpRequest {
   std::string body;
 };
 
-struct HttpAnswer {
+struct HttpResponse {
   unsigned status = 200;
   std::string type = "application/json";
   std::string body;
 };
 
-using HttpHandler = std::function<HttpAnswer(const HttpRequest&, Peer&)>;
+using HttpHandler = std::function<HttpResponse(const HttpRequest&, Peer&)>;
 
 // Bytes in, requests and answers out; no socket, so that a test and a fuzzer can drive it.
 class HttpConversation {
@@ -38,7 +38,7 @@ class HttpConversation {
   ~HttpConversation();
 
   // Takes more bytes; appends to `out` what is to be sent. False: hang up after that.
-  bool receive(std::string_view bytes, const std::function<HttpAnswer(const HttpRequest&)>& handler,
+  bool receive(std::string_view bytes, const std::function<HttpResponse(const HttpRequest&)>& handler,
                std::string& out);
   bool within_request() const;
 

@@ -20,7 +20,7 @@ struct Echo {
         bytes,
         [&](const HttpRequest& r) {
           seen.push_back(r);
-          return HttpAnswer{200, "application/json", "{}"};
+          return HttpResponse{200, "application/json", "{}"};
         },
         out);
   }

@@ -12,7 +12,7 @@
 namespace carve::node {
 namespace {
 
-HttpAnswer version(const Asked& a) {
+HttpResponse version(const RequestContext& a) {
   api::Version v;
   v.version = CARVE_VERSION;
   v.pid = static_cast<uint32_t>(getpid());
@@ -24,17 +24,17 @@ HttpAnswer version(const Asked& a) {
   return document(v);
 }
 
-HttpAnswer devices(const Asked& a) {
+HttpResponse devices(const RequestContext& a) {
   api::DeviceList list;
-  const Look look = a.look();
+  const ViewContext look = a.look();
   for (const NodeDevice& d : a.agent.devices()) {
     list.devices.push_back(view(look, d));
-    if (!a.sees_all()) list.devices.back().unmanaged_processes.clear();
+    if (!a.may_see_all()) list.devices.back().unmanaged_processes.clear();
   }
   return document(list);
 }
 
-HttpAnswer consolidation(const Asked& a) {
+HttpResponse consolidation(const RequestContext& a) {
   const auto wanted =
       queried(a.request.query, {"devices", 1, most_devices, "a plan empties 1 to {} devices"});
   if (!wanted) return problem(wanted.error());
@@ -52,10 +52,10 @@ HttpAnswer consolidation(const Asked& a) {
   return document(out);
 }
 
-HttpAnswer node(const Asked& a) { return document(view_node(a.look())); }
+HttpResponse node(const RequestContext& a) { return document(view_node(a.look())); }
 
-HttpAnswer alter_node(const Asked& a) {
-  if (!a.sees_all())
+HttpResponse alter_node(const RequestContext& a) {
+  if (!a.may_see_all())
     return problem(refuse(FailureKind::permission_denied,
                           "the node's policy is changed by root and by whoever runs the agent"));
   const auto d = read<api::NodeChange>(a.request.body);
@@ -69,7 +69,7 @@ HttpAnswer alter_node(const Asked& a) {
 constexpr size_t max_spans = 100'000;  // About 11 MB; the newest are told.
 
 // The last N seconds, of the slices that the caller may see.
-HttpAnswer trace(const Asked& a) {
+HttpResponse trace(const RequestContext& a) {
   const auto seconds =
       queried(a.request.query, {"seconds", 5, max_trace_seconds, "a trace goes back 1 to {} s"});
   if (!seconds) return problem(seconds.error());
@@ -88,15 +88,15 @@ HttpAnswer trace(const Asked& a) {
   return {200, "application/json", chrome_trace(spans, names, since)};
 }
 
-HttpAnswer metrics(const Asked& a) { return {200, metrics_type, metrics_text(a.look())}; }
+HttpResponse metrics(const RequestContext& a) { return {200, metrics_type, metrics_text(a.look())}; }
 
-HttpAnswer events(const Asked& a) {
+HttpResponse events(const RequestContext& a) {
   api::EventList list;
   std::set<std::string> seen;  // Names of slices that the caller owns.
   for (const auto& [id, slice] : a.agent.slices())
     if (a.may_see(slice->record)) seen.insert(slice->name());
   for (const Event& e : a.agent.events())
-    if (a.sees_all() || seen.contains(e.slice))
+    if (a.may_see_all() || seen.contains(e.slice))
       list.events.push_back({static_cast<uint64_t>(e.utc_ns), e.slice, e.text});
   return document(list);
 }
@@ -105,7 +105,7 @@ constexpr Route machine_table[] = {
     {"GET", "/v1/version", version},
     {"GET", "/v1/devices", devices},
     {"GET", "/v1/consolidation", consolidation},
-    {"GET", "/v1/doctor", [](const Asked& a) { return document(diagnose(a.agent)); }},
+    {"GET", "/v1/doctor", [](const RequestContext& a) { return document(diagnose(a.agent)); }},
     {"GET", "/v1/events", events},
     {"GET", "/v1/node", node},
     {"PATCH", "/v1/node", alter_node},

@@ -98,7 +98,7 @@ constexpr DeviceMetric of_device[] = {
 
 }  // namespace
 
-std::string metrics_text(const Look& look) {
+std::string metrics_text(const ViewContext& look) {
   const Agent& agent = look.agent();
   Exposition out;
   out.family("carve_build_info", "gauge", "The agent's version, always 1.");

@@ -7,6 +7,6 @@
 
 namespace carve::node {
 
-std::string metrics_text(const Look&);
+std::string metrics_text(const ViewContext&);
 
 }  // namespace carve::node

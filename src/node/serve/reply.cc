@@ -24,7 +24,7 @@ tl::unexpected<Refusal> refuse_method(std::string detail) {
   return refusal;
 }
 
-HttpAnswer problem(const Refusal& r) {
+HttpResponse problem(const Refusal& r) {
   return {r.problem.status, "application/problem+json", api::write(r.problem)};
 }
 
@@ -42,9 +42,9 @@ Reply<unsigned> queried(const std::string& query, const QueryNumber& q) {
   return number;
 }
 
-bool Asked::sees_all() const { return peer.uid == 0 || peer.uid == geteuid(); }
+bool RequestContext::may_see_all() const { return peer.uid == 0 || peer.uid == geteuid(); }
 
-Reply<LiveSlice*> Asked::named(const std::string& name) const {
+Reply<LiveSlice*> RequestContext::named(const std::string& name) const {
   LiveSlice* slice = agent.find(name);
   if (slice == nullptr || !may_see(slice->record))
     return refuse(FailureKind::not_found,

@@ -22,11 +22,11 @@ inline tl::unexpected<Refusal> refuse(const Failure& f) { return refuse(f.kind, 
 // For a path that exists and does not know the method: 405.
 tl::unexpected<Refusal> refuse_method(std::string detail);
 
-HttpAnswer problem(const Refusal&);
-inline HttpAnswer problem(const tl::unexpected<Refusal>& r) { return problem(r.value()); }
+HttpResponse problem(const Refusal&);
+inline HttpResponse problem(const tl::unexpected<Refusal>& r) { return problem(r.value()); }
 
 template <class T>
-HttpAnswer document(const T& d, unsigned status = 200) {
+HttpResponse document(const T& d, unsigned status = 200) {
   return {status, "application/json", api::write(d)};
 }
 
@@ -46,18 +46,18 @@ struct QueryNumber {
 };
 Reply<unsigned> queried(const std::string& query, const QueryNumber&);
 
-struct Asked {
+struct RequestContext {
   Agent& agent;
   const HttpRequest& request;
   Peer& peer;
   LiveSlice* inside;  // The slice that the caller is in, if any.
   int64_t started_ns;
 
-  bool sees_all() const;  // Root, and whoever runs the agent.
+  bool may_see_all() const;  // Root, and whoever runs the agent.
   bool may_see(const ledger::UsageRecord& record) const {
-    return sees_all() || record.slice.owner == peer.uid;
+    return may_see_all() || record.slice.owner == peer.uid;
   }
-  Look look() const {
+  ViewContext look() const {
     return {agent, [this](const ledger::UsageRecord& record) { return may_see(record); }};
   }
 
@@ -71,8 +71,8 @@ std::string who(const Peer&);  // "root", "uid 1000"
 struct Route {
   const char* method;
   const char* path;
-  HttpAnswer (*plain)(const Asked&) = nullptr;
-  HttpAnswer (*of_slice)(const Asked&, const std::string& name) = nullptr;
+  HttpResponse (*plain)(const RequestContext&) = nullptr;
+  HttpResponse (*of_slice)(const RequestContext&, const std::string& name) = nullptr;
   bool from_inside = false;  // A process of that slice may ask too, until its program has entered it.
 };
 std::span<const Route> slice_routes();    // slice_routes.cc: what is asked of slices,

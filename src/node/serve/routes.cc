@@ -23,8 +23,8 @@ std::optional<std::string> name_in(std::string_view path, std::string_view patte
 
 Routes::Routes(Agent& agent) : agent_(agent), started_ns_(utc_ns()) {}
 
-HttpAnswer Routes::answer(const HttpRequest& request, Peer& peer) {
-  Asked asked{agent_, request, peer, agent_.slice_of(peer.process.pid), started_ns_};
+HttpResponse Routes::answer(const HttpRequest& request, Peer& peer) {
+  RequestContext asked{agent_, request, peer, agent_.slice_of(peer.process.pid), started_ns_};
   bool path_known = false;
   for (const std::span<const Route> routes : {slice_routes(), machine_routes()})
     for (const Route& route : routes) {
@@ -50,7 +50,7 @@ HttpAnswer Routes::answer(const HttpRequest& request, Peer& peer) {
                                                             request.path.substr(0, 80))));
 }
 
-HttpAnswer answer_metrics(const Agent& agent, const HttpRequest& request) {
+HttpResponse answer_metrics(const Agent& agent, const HttpRequest& request) {
   if (request.path != "/metrics")
     return problem(refuse(FailureKind::not_found,
                           "only /metrics is answered here; the API is on the agent's unix socket"));

@@ -8,12 +8,12 @@
 namespace carve::node {
 
 // What is answered where nobody says who calls: the metrics of all slices, and nothing else.
-HttpAnswer answer_metrics(const Agent&, const HttpRequest&);
+HttpResponse answer_metrics(const Agent&, const HttpRequest&);
 
 class Routes {
  public:
   explicit Routes(Agent& agent);
-  HttpAnswer answer(const HttpRequest&, Peer&);
+  HttpResponse answer(const HttpRequest&, Peer&);
 
  private:
   Agent& agent_;

@@ -9,9 +9,9 @@ namespace {
 
 using K = FailureKind;
 
-HttpAnswer slices(const Asked& a) {
+HttpResponse slices(const RequestContext& a) {
   api::SliceList list;
-  const Look look = a.look();
+  const ViewContext look = a.look();
   for (const auto& [id, slice] : a.agent.slices())
     if (a.may_see(slice->record)) list.slices.push_back(view(look, *slice, false));
   if (a.request.query == "all=true")
@@ -20,7 +20,7 @@ HttpAnswer slices(const Asked& a) {
   return document(list);
 }
 
-HttpAnswer show(const Asked& a, const std::string& name) {
+HttpResponse show(const RequestContext& a, const std::string& name) {
   const auto slice = a.named(name);
   if (slice) return document(view(a.look(), **slice, true));
   const auto& ended = a.agent.ledger().ended();
@@ -29,7 +29,7 @@ HttpAnswer show(const Asked& a, const std::string& name) {
   return problem(slice.error());
 }
 
-HttpAnswer create(const Asked& a) {
+HttpResponse create(const RequestContext& a) {
   const auto d = read<api::SliceRequest>(a.request.body);
   if (!d) return problem(d.error());
   const auto request = to_request(a.agent, *d, a.peer.uid);
@@ -55,7 +55,7 @@ std::vector<api::Verdict> verdicts_of(const Agent& agent, const place::Answer& a
   return out;
 }
 
-HttpAnswer explain(const Asked& a) {
+HttpResponse explain(const RequestContext& a) {
   const auto d = read<api::SliceRequest>(a.request.body);
   if (!d) return problem(d.error());
   const auto request = to_request(a.agent, *d, a.peer.uid);
@@ -79,7 +79,7 @@ HttpAnswer explain(const Asked& a) {
   return document(out);
 }
 
-HttpAnswer alter(const Asked& a, const std::string& name) {
+HttpResponse alter(const RequestContext& a, const std::string& name) {
   const auto d = read<api::SliceChange>(a.request.body);
   if (!d) return problem(d.error());
   const auto slice = a.named(name);
@@ -97,7 +97,7 @@ HttpAnswer alter(const Asked& a, const std::string& name) {
   return done ? document(view(a.look(), **slice, true)) : problem(refuse(done.error()));
 }
 
-HttpAnswer stop(const Asked& a, const std::string& name) {
+HttpResponse stop(const RequestContext& a, const std::string& name) {
   const auto slice = a.named(name);
   if (!slice) return problem(slice.error());
   const uint64_t id = (*slice)->record.id;
@@ -107,7 +107,7 @@ HttpAnswer stop(const Asked& a, const std::string& name) {
   return document(view(a.agent, a.agent.ledger().ended().back(), true));
 }
 
-HttpAnswer enter(const Asked& a, const std::string& name) {
+HttpResponse enter(const RequestContext& a, const std::string& name) {
   const auto d = read<api::EnterRequest>(a.request.body);
   if (!d) return problem(d.error());
   const auto slice = a.named(name);
@@ -124,7 +124,7 @@ HttpAnswer enter(const Asked& a, const std::string& name) {
   return document(out);
 }
 
-HttpAnswer supervise(const Asked& a, const std::string& name) {
+HttpResponse supervise(const RequestContext& a, const std::string& name) {
   const auto slice = a.named(name);
   if (!slice) return problem(slice.error());
   Peer peer{a.peer.process, open_process(a.peer.process), a.peer.uid};
@@ -133,8 +133,8 @@ HttpAnswer supervise(const Asked& a, const std::string& name) {
   return done ? document(api::Nothing{}) : problem(refuse(done.error()));
 }
 
-HttpAnswer thaw(const Asked& a, const std::string& name) {
-  if (!a.sees_all())
+HttpResponse thaw(const RequestContext& a, const std::string& name) {
+  if (!a.may_see_all())
     return problem(
         refuse(FailureKind::permission_denied, "the audit froze it; whoever runs the agent lets it go on"));
   const auto slice = a.named(name);
@@ -143,8 +143,8 @@ HttpAnswer thaw(const Asked& a, const std::string& name) {
   return done ? document(view(a.look(), **slice, true)) : problem(refuse(done.error()));
 }
 
-HttpAnswer container(const Asked& a, const std::string& name) {
-  if (!a.sees_all())
+HttpResponse container(const RequestContext& a, const std::string& name) {
+  if (!a.may_see_all())
     return problem(refuse(FailureKind::permission_denied, "only root says which container has a slice"));
   const auto d = read<api::ContainerStarted>(a.request.body);
   if (!d) return problem(d.error());

@@ -29,7 +29,7 @@ std::vector<const ledger::UsageRecord*> living_on(const Agent& agent, const Uuid
   return out;
 }
 
-api::Setting view(const Look& look, const Uuid& device, const Setting<Policy>& setting) {
+api::Setting view(const ViewContext& look, const Uuid& device, const Setting<Policy>& setting) {
   std::vector<std::string> names;
   for (const ledger::UsageRecord* record : living_on(look.agent(), device))
     if (setting.pending()) names.push_back(look.name_of(*record));
@@ -38,7 +38,7 @@ api::Setting view(const Look& look, const Uuid& device, const Setting<Policy>& s
 
 // How shares are enforced on a device; empty where no slice on it has one that should be. Whoever is on it
 // and not governed takes what he likes: then nobody's share is sure, and he is named.
-std::string enforcement_on(const Look& look, const Uuid& device) {
+std::string enforcement_on(const ViewContext& look, const Uuid& device) {
   const auto& compute = look.compute(device);
   bool shared_out = false;
   std::vector<std::string> ungoverned;
@@ -53,7 +53,7 @@ std::string enforcement_on(const Look& look, const Uuid& device) {
   return compute->arbitrated ? "library" : "not enforced";
 }
 
-std::optional<api::PartCompute> compute_of(const Look& look, const ledger::UsageRecord& record,
+std::optional<api::PartCompute> compute_of(const ViewContext& look, const ledger::UsageRecord& record,
                                            const Uuid& device) {
   const auto& compute = look.compute(device);
   if (!compute) return std::nullopt;
@@ -148,7 +148,7 @@ api::Check check(std::string name, bool good, std::string detail, std::string fi
 
 }  // namespace
 
-api::Node view_node(const Look& look) {
+api::Node view_node(const ViewContext& look) {
   const Agent& agent = look.agent();
   const Settings& settings = agent.settings();
   api::Node out;
@@ -168,7 +168,7 @@ api::Node view_node(const Look& look) {
   return out;
 }
 
-api::Device view(const Look& look, const NodeDevice& d) {
+api::Device view(const ViewContext& look, const NodeDevice& d) {
   const Agent& agent = look.agent();
   api::Device out;
   out.index = d.device.index;
@@ -204,11 +204,11 @@ api::Device view(const Look& look, const NodeDevice& d) {
     if (granted.shares_compute()) promised_bp += part.share.basis_points;
     if (granted.exclusive) out.exclusive_to = look.name_of(agent.ledger().living().at(id));
   }
-  out.compute_state = commitment(promised_bp, switch_ns);
+  out.commitment = commitment(promised_bp, switch_ns);
   return out;
 }
 
-api::Slice view(const Look& look, const LiveSlice& slice, bool whole) {
+api::Slice view(const ViewContext& look, const LiveSlice& slice, bool whole) {
   api::Slice out = of_record(look.agent(), slice.record, whole);
   out.state = state_of(slice);
   out.command = slice.command;

@@ -12,9 +12,9 @@ namespace carve::node {
 using MaySee = std::function<bool(const ledger::UsageRecord&)>;
 
 // One look at the agent, by somebody: an arbiter, whose work asking disturbs, is asked once at most.
-class Look {
+class ViewContext {
  public:
-  Look(const Agent& agent, MaySee may_see) : agent_(agent), may_see_(std::move(may_see)) {}
+  ViewContext(const Agent& agent, MaySee may_see) : agent_(agent), may_see_(std::move(may_see)) {}
   const Agent& agent() const { return agent_; }
   std::string name_of(const ledger::UsageRecord& record) const {
     return may_see_(record) ? record.slice.name : "another user's slice";
@@ -32,9 +32,9 @@ class Look {
   mutable std::map<Uuid, std::optional<DeviceCompute>> compute_;
 };
 
-api::Node view_node(const Look&);
-api::Device view(const Look&, const NodeDevice&);
-api::Slice view(const Look&, const LiveSlice&, bool whole);
+api::Node view_node(const ViewContext&);
+api::Device view(const ViewContext&, const NodeDevice&);
+api::Slice view(const ViewContext&, const LiveSlice&, bool whole);
 api::Slice view(const Agent&, const ledger::UsageRecord& ended, bool whole);
 api::Diagnosis diagnose(const Agent&);
 

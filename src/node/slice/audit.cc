@@ -11,10 +11,12 @@
 namespace carve::node {
 namespace {
 
-constexpr std::array<std::pair<AuditAct, std::string_view>, 3> audit_names = {
-    {{AuditAct::report, "report"}, {AuditAct::freeze, "freeze"}, {AuditAct::kill, "kill"}}};
-constexpr std::array<std::pair<OverQuotaAct, std::string_view>, 3> over_quota_names = {
-    {{OverQuotaAct::report, "report"}, {OverQuotaAct::refuse, "refuse"}, {OverQuotaAct::kill, "kill"}}};
+constexpr std::array<std::pair<AuditAction, std::string_view>, 3> audit_names = {
+    {{AuditAction::report, "report"}, {AuditAction::freeze, "freeze"}, {AuditAction::kill, "kill"}}};
+constexpr std::array<std::pair<OverQuotaAction, std::string_view>, 3> over_quota_names = {
+    {{OverQuotaAction::report, "report"},
+     {OverQuotaAction::refuse, "refuse"},
+     {OverQuotaAction::kill, "kill"}}};
 
 template <class Names, class Value>
 std::string_view name_of(const Names& names, Value value) {
@@ -32,21 +34,23 @@ std::optional<Value> value_of(const Names& names, std::string_view text) {
 
 }  // namespace
 
-std::string_view text(AuditAct act) { return name_of(audit_names, act); }
-std::string_view text(OverQuotaAct act) { return name_of(over_quota_names, act); }
-std::optional<AuditAct> parse_audit_act(std::string_view s) { return value_of<AuditAct>(audit_names, s); }
-std::optional<OverQuotaAct> parse_over_quota_act(std::string_view s) {
-  return value_of<OverQuotaAct>(over_quota_names, s);
+std::string_view text(AuditAction act) { return name_of(audit_names, act); }
+std::string_view text(OverQuotaAction act) { return name_of(over_quota_names, act); }
+std::optional<AuditAction> parse_audit_act(std::string_view s) {
+  return value_of<AuditAction>(audit_names, s);
+}
+std::optional<OverQuotaAction> parse_over_quota_act(std::string_view s) {
+  return value_of<OverQuotaAction>(over_quota_names, s);
 }
 
-Looks looks_of(pid_t pid) {
+ProcessEvidence looks_of(pid_t pid) {
   const std::string folder = fmt::format("/proc/{}", pid);
   const std::string maps = read_file(folder + "/maps", 4 << 20).value_or("");
   const std::string environment = read_file(folder + "/environ").value_or("");
   const auto has = [](const std::string& where, std::string_view granted) {
     return where.find(granted) != std::string::npos;
   };
-  Looks looks;
+  ProcessEvidence looks;
   looks.our_library = has(maps, "/libcarve.so") || has(maps, "/lib/carve/shim/");
   looks.the_driver = has(maps, "/libcuda.so");
   looks.loader = has(maps, "/ld-linux") || has(maps, "/ld-musl") || has(maps, "/ld-2.");
@@ -54,7 +58,7 @@ Looks looks_of(pid_t pid) {
   return looks;
 }
 
-std::string why_unattached(const Looks& looks) {
+std::string why_unattached(const ProcessEvidence& looks) {
   if (looks.our_library && looks.the_driver)
     return "the library is loaded and was not asked: dlmopen, RTLD_DEEPBIND or dlvsym found the driver past "
            "it";
@@ -64,8 +68,8 @@ std::string why_unattached(const Looks& looks) {
   return "the library is not loaded in it";
 }
 
-AuditAct answer_to(const Caught& caught, AuditAct configured) {
-  return caught.limited && !caught.only_draws && !caught.is_mps_server ? configured : AuditAct::report;
+AuditAction answer_to(const BypassEvidence& caught, AuditAction configured) {
+  return caught.limited && !caught.graphics_only && !caught.is_mps_server ? configured : AuditAction::report;
 }
 
 // By the file, not by a name that anybody can take.

@@ -19,26 +19,26 @@
 namespace carve::node {
 
 // --audit
-enum class AuditAct { report, freeze, kill };
+enum class AuditAction { report, freeze, kill };
 // --over-quota: memory that no call asked for took the slice beyond its quota. report: it may still allocate
 // what its calls have not used; refuse: nothing more until it is below again; kill: the slice ends.
-enum class OverQuotaAct { report, refuse, kill };
+enum class OverQuotaAction { report, refuse, kill };
 
-std::string_view text(AuditAct);
-std::string_view text(OverQuotaAct);
-std::optional<AuditAct> parse_audit_act(std::string_view);
-std::optional<OverQuotaAct> parse_over_quota_act(std::string_view);
+std::string_view text(AuditAction);
+std::string_view text(OverQuotaAction);
+std::optional<AuditAction> parse_audit_act(std::string_view);
+std::optional<OverQuotaAction> parse_over_quota_act(std::string_view);
 
 // What can be seen from outside of a process that did not attach.
-struct Looks {
+struct ProcessEvidence {
   bool our_library = false;   // libcarve.so or a shim is mapped.
   bool the_driver = false;    // Some libcuda is mapped.
   bool loader = false;        // The dynamic loader is mapped: it is not a static program.
   bool preload_asked = true;  // LD_PRELOAD of its first moment names our library.
 };
-Looks looks_of(pid_t);
+ProcessEvidence looks_of(pid_t);
 // Why it did not attach, as far as its looks tell.
-std::string why_unattached(const Looks&);
+std::string why_unattached(const ProcessEvidence&);
 
 // Whether a slice works beyond its leases: what the driver says that its kernels had of the device, against
 // what the arbiter charged it. The library's words can be forged, the driver's not. Both are of slightly
@@ -57,12 +57,12 @@ class Bypass {
 };
 
 // What is done to it, given what was configured.
-struct Caught {
+struct BypassEvidence {
   bool limited = true;         // Its slice has isolation.
-  bool only_draws = false;     // The driver lists it among graphics clients alone.
+  bool graphics_only = false;  // The driver lists it among graphics clients alone.
   bool is_mps_server = false;  // It runs the very file that is this machine's nvidia-cuda-mps-server.
 };
-AuditAct answer_to(const Caught&, AuditAct configured);
+AuditAction answer_to(const BypassEvidence&, AuditAction configured);
 bool is_mps_server(pid_t);
 
 }  // namespace carve::node

@@ -7,16 +7,16 @@ namespace carve::node {
 namespace {
 
 TEST(Audit, does_what_was_configured_to_those_inside_a_limited_slice_alone) {
-  for (const AuditAct act : {AuditAct::report, AuditAct::freeze, AuditAct::kill}) {
+  for (const AuditAction act : {AuditAction::report, AuditAction::freeze, AuditAction::kill}) {
     EXPECT_EQ(answer_to({}, act), act);
-    EXPECT_EQ(answer_to({.limited = false}, act), AuditAct::report);
-    EXPECT_EQ(answer_to({.only_draws = true}, act), AuditAct::report);
-    EXPECT_EQ(answer_to({.is_mps_server = true}, act), AuditAct::report);
+    EXPECT_EQ(answer_to({.limited = false}, act), AuditAction::report);
+    EXPECT_EQ(answer_to({.graphics_only = true}, act), AuditAction::report);
+    EXPECT_EQ(answer_to({.is_mps_server = true}, act), AuditAction::report);
   }
 }
 
 TEST(Audit, tells_the_ways_round_the_library_apart) {
-  const auto says = [](Looks looks, const char* granted) {
+  const auto says = [](ProcessEvidence looks, const char* granted) {
     EXPECT_NE(why_unattached(looks).find(granted), std::string::npos) << why_unattached(looks);
   };
   says({.loader = false}, "static program");
@@ -27,7 +27,7 @@ TEST(Audit, tells_the_ways_round_the_library_apart) {
 }
 
 TEST(Audit, sees_this_process_as_a_dynamic_one_without_the_library) {
-  const Looks looks = looks_of(getpid());
+  const ProcessEvidence looks = looks_of(getpid());
   EXPECT_FALSE(looks.our_library);
   EXPECT_FALSE(looks.the_driver);
   EXPECT_TRUE(looks.loader);
@@ -35,9 +35,9 @@ TEST(Audit, sees_this_process_as_a_dynamic_one_without_the_library) {
 }
 
 TEST(Audit, reads_its_own_words_and_no_others) {
-  for (const AuditAct act : {AuditAct::report, AuditAct::freeze, AuditAct::kill})
+  for (const AuditAction act : {AuditAction::report, AuditAction::freeze, AuditAction::kill})
     EXPECT_EQ(parse_audit_act(text(act)), act);
-  for (const OverQuotaAct act : {OverQuotaAct::report, OverQuotaAct::refuse, OverQuotaAct::kill})
+  for (const OverQuotaAction act : {OverQuotaAction::report, OverQuotaAction::refuse, OverQuotaAction::kill})
     EXPECT_EQ(parse_over_quota_act(text(act)), act);
   for (const char* word : {"", "Kill", "kil", "killx", "report "}) {
     EXPECT_FALSE(parse_audit_act(word)) << word;

@@ -108,9 +108,9 @@ struct Device {
   uint32_t max_slices = 0;
   std::string exclusive_to;  // The slice that holds the whole device, or empty.
   Setting policy;
-  std::string compute;  // How shares are enforced on it: "library", "not enforced: NAME" of an ungoverned
-                        // slice; empty: no slice has one.
-  std::string compute_state;  // "tight", "over-committed", or empty: what is promised can be kept.
+  std::string compute;     // How shares are enforced on it: "library", "not enforced: NAME" of an ungoverned
+                           // slice; empty: no slice has one.
+  std::string commitment;  // "tight", "over-committed", or empty: what is promised can be kept.
   std::optional<DeviceCompute> arbitration;  // Where somebody's share is enforced.
   std::vector<std::string>
       unmanaged_processes;  // Processes on this shared device that never attached, each as a sentence.
@@ -134,7 +134,7 @@ struct Device {
     field("exclusive_to", self.exclusive_to);
     field("policy", self.policy);
     field("compute", self.compute);
-    field("compute_state", self.compute_state);
+    field("commitment", self.commitment);
     field("arbitration", self.arbitration);
     field("unmanaged_processes", self.unmanaged_processes);
   }

@@ -45,10 +45,10 @@ struct ControlDevice {
   Memory memory;                          // 72  Whether the quota is enforced (isolation none: it is not).
   uint32_t reserved;                      // 76
   uint64_t spill;  // 80  Bytes beyond the quota that may live on the host, as managed memory; 0: none.
-  std::atomic<uint64_t> lease;     //  88  LeaseWord. The launch path reads this word and nothing else.
-  uint32_t arbiter;                //  96  Which of Heartbeat::arbiter to wake.
-  std::atomic<uint32_t> batch_ns;  // 100  Estimated work per marker.
-  uint64_t unused[3];              // 104
+  std::atomic<uint64_t> lease;  //  88  LeaseWord. The launch path reads this word and nothing else.
+  uint32_t arbiter;             //  96  Which of Heartbeat::arbiter to wake.
+  std::atomic<uint32_t> fence_interval_ns;  // 100  Estimated work per marker.
+  uint64_t unused[3];                       // 104
 };
 static_assert(sizeof(ControlDevice) == 128 && offsetof(ControlDevice, lease_deadline) == 32 &&
               offsetof(ControlDevice, memory) == 72 && offsetof(ControlDevice, spill) == 80 &&

@@ -23,7 +23,7 @@ inline constexpr unsigned work_streams = 64;  // In use at once; a complete one'
 // all threads beyond share, with atomic additions.
 struct alignas(64) ThreadWork {
   std::atomic<uint64_t> submitted;      //  0  Estimated ns of all it ever submitted, at least 1 a call.
-  std::atomic<uint64_t> unmarked;       //  8  Of these, what was submitted after the last marker.
+  std::atomic<uint64_t> unfenced;       //  8  Of these, what was submitted after the last marker.
   std::atomic<uint64_t> busy;           // 16  BusyWord.
   std::atomic<uint64_t> waiting_since;  // 24  CLOCK_MONOTONIC ns: it stands at a closed gate; 0: it does not.
   std::atomic<uint64_t> waited;         // 32  ns it ever stood there.
@@ -34,12 +34,12 @@ struct alignas(64) ThreadWork {
 };
 static_assert(sizeof(ThreadWork) == 64);
 
-inline constexpr uint32_t thread_synchronises = 1;  // Inside a call that waits for the device.
-inline constexpr uint32_t thread_presses = 4;       // Waits for its own work to end, to launch more.
+inline constexpr uint32_t thread_synchronises = 1;    // Inside a call that waits for the device.
+inline constexpr uint32_t thread_back_pressured = 4;  // Waits for its own work to end, to launch more.
 
 // One stream. Both words count estimated ns of work put on it.
 struct StreamWork {
-  std::atomic<uint64_t> marked;  //  0  What the last marker will write. By the process, under its own lock.
+  std::atomic<uint64_t> fenced;  //  0  What the last marker will write. By the process, under its own lock.
   std::atomic<uint64_t> completed;  //  8  By the device. Equal to `marked`: nothing marked is left.
   std::atomic<uint32_t> device;     // 16  Index in Control::devices plus one; 0: the place is free.
   uint32_t unused[3];               // 20
@@ -47,7 +47,7 @@ struct StreamWork {
 static_assert(sizeof(StreamWork) == 32);
 
 // What moves StreamWork::completed.
-enum class Marks : uint32_t {
+enum class FenceKind : uint32_t {
   none = 0,    // No marker was needed yet.
   memory = 1,  // The device writes the word.
   events = 2,  // The process does, when it finds an event complete: in its own calls, so late.
@@ -58,9 +58,9 @@ struct ProcessWork {
   StreamWork stream[work_streams];     //    0
   std::atomic<uint32_t> threads_used;  // 2048  No thread's place beyond was ever taken.
   std::atomic<uint32_t> streams_used;  // 2052
-  std::atomic<uint64_t> copied[3];  // 2056  Bytes that copies moved: to the device, to the host, inside it.
-  std::atomic<uint32_t> marks;      // 2080  Marks: how the process sees its streams' completion.
-  uint32_t reserved;                // 2084
+  std::atomic<uint64_t> copied[3];   // 2056  Bytes that copies moved: to the device, to the host, inside it.
+  std::atomic<uint32_t> fence_kind;  // 2080  Marks: how the process sees its streams' completion.
+  uint32_t reserved;                 // 2084
   uint64_t unused[(4096 - 2088) / 8];
   ThreadWork thread[work_threads];  // 4096
 };
@@ -86,8 +86,8 @@ struct BusyWord {
 static_assert(BusyWord::since(100, 30).total(150) == 80 && BusyWord::idle(80).total(1000) == 80);
 
 // Whether a slice's launches may pass.
-enum class Pass : unsigned {
-  free = 0,    // Not governed: launches are neither counted nor held.
+enum class GateState : unsigned {
+  open = 0,    // Not governed: launches are neither counted nor held.
   closed = 1,  // Wait, and let the arbiter know (ArbiterWord).
   lease = 2,   // Go, counted, with at most `bound` of estimated work in flight per thread.
 };
@@ -98,26 +98,26 @@ enum class Pass : unsigned {
 struct LeaseWord {
   uint64_t value = 0;
 
-  static constexpr uint32_t unbounded_us = 0xff'ffff;
-  static constexpr LeaseWord of(Pass pass, uint64_t bound_ns, bool eager, uint32_t number,
-                                bool unwatched = false) {
-    const uint64_t us = bound_ns / 1000 < unbounded_us ? bound_ns / 1000 : unbounded_us;
-    return {uint64_t{number} << 32 | us << 8 | (unwatched ? 8u : 0u) | (eager ? 4u : 0u) |
-            static_cast<uint64_t>(pass)};
+  static constexpr uint32_t unlimited_us = 0xff'ffff;
+  static constexpr LeaseWord of(GateState gate, uint64_t in_flight_limit_ns, bool notify_on_idle,
+                                uint32_t number, bool uncontended = false) {
+    const uint64_t us = in_flight_limit_ns / 1000 < unlimited_us ? in_flight_limit_ns / 1000 : unlimited_us;
+    return {uint64_t{number} << 32 | us << 8 | (uncontended ? 8u : 0u) | (notify_on_idle ? 4u : 0u) |
+            static_cast<uint64_t>(gate)};
   }
-  constexpr Pass pass() const { return static_cast<Pass>(value & 3); }
+  constexpr GateState gate() const { return static_cast<GateState>(value & 3); }
   // Somebody waits for what this slice leaves: let the arbiter know at the end of a synchronising call.
-  constexpr bool eager() const { return (value & 4) != 0; }
+  constexpr bool notify_on_idle() const { return (value & 4) != 0; }
   // Nobody asks when its work ends: what is short and waited for by the program itself needs no marker.
-  constexpr bool unwatched() const { return (value & 8) != 0; }
-  constexpr uint64_t bound_ns() const {
-    const uint64_t us = value >> 8 & unbounded_us;
-    return us == unbounded_us ? UINT64_MAX : us * 1000;
+  constexpr bool uncontended() const { return (value & 8) != 0; }
+  constexpr uint64_t in_flight_limit_ns() const {
+    const uint64_t us = value >> 8 & unlimited_us;
+    return us == unlimited_us ? UINT64_MAX : us * 1000;
   }
   constexpr uint32_t number() const { return static_cast<uint32_t>(value >> 32); }
 };
-static_assert(LeaseWord::of(Pass::lease, 1'000'000, true, 7).bound_ns() == 1'000'000);
-static_assert(LeaseWord::of(Pass::lease, UINT64_MAX, false, 7).bound_ns() == UINT64_MAX);
+static_assert(LeaseWord::of(GateState::lease, 1'000'000, true, 7).in_flight_limit_ns() == 1'000'000);
+static_assert(LeaseWord::of(GateState::lease, UINT64_MAX, false, 7).in_flight_limit_ns() == UINT64_MAX);
 
 // Where the arbiter of one device sleeps. A slice cannot write the page, but FUTEX_WAKE needs no more than
 // reading: no descriptor of ours has to live in the customer's process. Whoever comes to a gate says so, then
@@ -125,11 +125,11 @@ static_assert(LeaseWord::of(Pass::lease, UINT64_MAX, false, 7).bound_ns() == UIN
 // again for the same wait, or as good as nobody.
 struct alignas(64) ArbiterWord {
   std::atomic<uint32_t> asleep;  // 1: wake it. 0: it will look by itself, soon.
-  std::atomic<uint32_t> looks;   // Counts them, each at its end.
+  std::atomic<uint32_t> polls;   // Counts them, each at its end.
   uint32_t unused[14];
 
   // Whether a look began after `looks` was read as `then`.
-  bool looked_since(uint32_t then) const { return looks.load(std::memory_order_relaxed) - then >= 2; }
+  bool polled_since(uint32_t then) const { return polls.load(std::memory_order_relaxed) - then >= 2; }
 };
 static_assert(sizeof(ArbiterWord) == 64);
 

@@ -1,5 +1,5 @@
 // Copies with rows and planes, and fills (copied.h).
-#include "guest/cuda/copied.h"
+#include "guest/cuda/paced_copy.h"
 
 using namespace carve::guest;
 

@@ -13,15 +13,15 @@ namespace carve::guest {
 
 // The first launch after the thread was idle is about to go to `stream`, from a call of its own, not
 // captured. Of a slice whose work nobody waits for (shm::LeaseWord) hardly ever.
-void begin_sample(Launching& l, uint64_t stream, bool unwatched);
+void begin_latency_sample(ThreadLaunchState& l, uint64_t stream, bool uncontended);
 // All that it submitted is on its way, and it is about to wait.
-void close_sample(Launching& l);
+void close_latency_sample(ThreadLaunchState& l);
 // Everything is done: it took `took` by the host's clock.
-void finish_sample(Launching& l, uint64_t took);
+void finish_latency_sample(ThreadLaunchState& l, uint64_t took);
 // Its events are gone with their context.
-void drop_sample(Launching& l, uint64_t context);
+void drop_latency_sample(ThreadLaunchState& l, uint64_t context);
 
 // From the first launch after it was idle to the return, what was not the device's.
-inline uint64_t lateness(const Launching& l) { return l.sample.late; }
+inline uint64_t completion_latency(const ThreadLaunchState& l) { return l.sample.latency_ns; }
 
 }  // namespace carve::guest

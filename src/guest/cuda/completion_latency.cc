@@ -1,19 +1,19 @@
-#include "guest/cuda/lateness.h"
+#include "guest/cuda/completion_latency.h"
 
 #include <algorithm>
 #include <span>
 
-#include "guest/cuda/meter.h"
+#include "guest/cuda/busy_time.h"
 
 namespace carve::guest {
 namespace {
 
-constexpr uint32_t every = 16, every_unwatched = 256, first_ones = 4;
+constexpr uint32_t every = 16, every_uncontended = 256, first_ones = 4;
 constexpr uint64_t usual_ns = 20'000;
 
 CUevent event_of(uint64_t handle) { return reinterpret_cast<CUevent>(handle); }
 
-bool make_events(Sample& s, uint64_t context) {
+bool make_events(LatencySample& s, uint64_t context) {
   for (uint64_t& handle : s.event) {
     CUevent event = nullptr;
     if (driver<&cuEventCreate>(&event, CU_EVENT_DEFAULT) != CUDA_SUCCESS) return false;
@@ -24,24 +24,24 @@ bool make_events(Sample& s, uint64_t context) {
 }
 
 // Work on other streams may end later than this one's.
-bool alone_on(const Launching& l, uint64_t stream) {
-  uint32_t place = no_place;
-  for (const Memo& memo : l.memo) {
-    if (memo.name == stream + 1)
-      place = memo.place;
-    else if (memo.pending != 0)
+bool alone_on(const ThreadLaunchState& l, uint64_t stream) {
+  uint32_t slot = no_stream_slot;
+  for (const StreamEntry& entry : l.stream) {
+    if (entry.name == stream + 1)
+      slot = entry.slot;
+    else if (entry.pending != 0)
       return false;
   }
-  return l.unplaced == 0 && std::ranges::all_of(std::span(l.mark, l.mark_count),
-                                                [place](const Mark& m) { return m.place == place; });
+  return l.without_slot == 0 && std::ranges::all_of(std::span(l.fence, l.fence_count),
+                                                    [slot](const Fence& m) { return m.slot == slot; });
 }
 
 }  // namespace
 
-void begin_sample(Launching& l, uint64_t stream, bool unwatched) {
-  Sample& s = l.sample;
+void begin_latency_sample(ThreadLaunchState& l, uint64_t stream, bool uncontended) {
+  LatencySample& s = l.sample;
   s.open = false;
-  const uint32_t turns = unwatched ? every_unwatched : every;
+  const uint32_t turns = uncontended ? every_uncontended : every;
   if (l.shared || s.refused || (++s.turn > first_ones && s.turn % turns != 0)) return;
   CUcontext current = nullptr;
   if (driver<&cuCtxGetCurrent>(&current) != CUDA_SUCCESS || current == nullptr) return;
@@ -54,15 +54,15 @@ void begin_sample(Launching& l, uint64_t stream, bool unwatched) {
   s.open = driver<&cuEventRecord>(event_of(s.event[0]), handle_of(stream)) == CUDA_SUCCESS;
 }
 
-void close_sample(Launching& l) {
-  Sample& s = l.sample;
+void close_latency_sample(ThreadLaunchState& l) {
+  LatencySample& s = l.sample;
   if (!s.open) return;
   s.open = alone_on(l, s.stream) && !captured(s.stream) &&
            driver<&cuEventRecord>(event_of(s.event[1]), handle_of(s.stream)) == CUDA_SUCCESS;
 }
 
-void finish_sample(Launching& l, uint64_t took) {
-  Sample& s = l.sample;
+void finish_latency_sample(ThreadLaunchState& l, uint64_t took) {
+  LatencySample& s = l.sample;
   if (!s.open) return;
   s.open = false;
   float ms = 0;
@@ -71,11 +71,11 @@ void finish_sample(Launching& l, uint64_t took) {
   if (ms < 0 || device_ns > took) return;
   // A running mean, in which a machine that stalls once counts for no more than twice what is usual.
   const uint64_t late = took - device_ns;
-  s.late = s.taken == 0 ? late : (7 * s.late + std::min(late, 2 * s.late + usual_ns)) / 8;
+  s.latency_ns = s.taken == 0 ? late : (7 * s.latency_ns + std::min(late, 2 * s.latency_ns + usual_ns)) / 8;
   ++s.taken;
 }
 
-void drop_sample(Launching& l, uint64_t context) {
+void drop_latency_sample(ThreadLaunchState& l, uint64_t context) {
   if (l.sample.context == context) l.sample.context = 0, l.sample.open = false;
 }
 

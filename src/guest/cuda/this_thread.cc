@@ -1,4 +1,4 @@
-#include "guest/cuda/launching.h"
+#include "guest/cuda/this_thread.h"
 
 #include <errno.h>
 #include <sys/syscall.h>
@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "guest/cuda/meter.h"
+#include "guest/cuda/busy_time.h"
 
 // glibc 2.18; what runs at the end of a thread. Where it is missing the thread's places are found free by who
 // looks for one.
@@ -15,7 +15,7 @@ extern "C" __attribute__((weak)) int __cxa_thread_atexit_impl(void (*run)(void*)
 
 namespace carve::guest {
 
-__thread Mine mine;
+__thread ThisThread this_thread;
 
 namespace {
 
@@ -27,14 +27,14 @@ constinit std::atomic<uint64_t> claims{0};
 void thread_ends(void*) {
   Process* p = process_page.load(std::memory_order_acquire);
   const auto self = static_cast<uint32_t>(syscall(SYS_gettid));
-  mine.now = nullptr;
+  this_thread.now = nullptr;
   if (p == nullptr) return;
-  for (Launching& l : p->launching) {
+  for (ThreadLaunchState& l : p->launch_state) {
     if (is_untaken(l)) break;  // Places are taken in their order.
     if (l.owner.load(std::memory_order_relaxed) != self) continue;
-    l.unplaced = 0;
-    set_unmarked(l, 0);
-    go_idle(l, monotonic_ns());
+    l.without_slot = 0;
+    set_unfenced(l, 0);
+    end_busy(l, monotonic_ns());
     if (!l.shared) {
       l.line->waiting_since.store(0, std::memory_order_relaxed);
       l.line->device.store(0, std::memory_order_release);
@@ -45,23 +45,23 @@ void thread_ends(void*) {
 
 bool is_gone(uint32_t thread) { return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH; }
 
-void take_place(Process& p, Launching& l, unsigned index, unsigned device) {
+void take_state(Process& p, ThreadLaunchState& l, unsigned index, unsigned device) {
   // What a thread before left here belongs to streams and a batch count of its own.
-  for (Memo& m : l.memo) m = {};
-  l.mark_count = l.touches = 0;
-  l.in_flight = l.unplaced = l.unmarked = l.room = 0;
-  l.busy_since = l.looked_at = l.first_since = 0;
+  for (StreamEntry& m : l.stream) m = {};
+  l.fence_count = l.estimate_uses = 0;
+  l.in_flight = l.without_slot = l.unfenced = l.credit = 0;
+  l.busy_since = l.polled_at = l.first_since = 0;
   l.word = ~uint64_t{0};
-  l.turns = 1;
+  l.launches_until_deadline_check = 1;
   l.moved = true;
-  l.excuses = l.excused = 0;
+  l.stall_escapes = l.escape_launches = 0;
   l.device = device;
   const unsigned line = std::min(index, shm::work_threads - 1);
   l.shared = index >= shm::work_threads - 1;
   l.line = &p.work->thread[line];
   l.submitted = l.line->submitted.load(std::memory_order_relaxed);
   if (!l.shared) {
-    l.line->unmarked.store(0, std::memory_order_relaxed);
+    l.line->unfenced.store(0, std::memory_order_relaxed);
     l.line->flags.store(0, std::memory_order_relaxed);
     l.line->busy.store(
         shm::BusyWord::idle(shm::BusyWord{l.line->busy.load(std::memory_order_relaxed)}.total(monotonic_ns()))
@@ -77,36 +77,36 @@ void take_place(Process& p, Launching& l, unsigned index, unsigned device) {
 // An image of before (exec) may have left marks in the page that nobody will write any more.
 void forget_image_before(Process& p) {
   for (shm::StreamWork& s : p.work->stream)
-    s.completed.store(s.marked.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    s.completed.store(s.fenced.load(std::memory_order_relaxed), std::memory_order_relaxed);
   for (shm::ThreadWork& t : p.work->thread) {
-    t.unmarked.store(0, std::memory_order_relaxed);
+    t.unfenced.store(0, std::memory_order_relaxed);
     t.waiting_since.store(0, std::memory_order_relaxed);
     t.device.store(0, std::memory_order_relaxed);
   }
 }
 
-Launching* claimed(Process& p, unsigned device) {
+ThreadLaunchState* claimed(Process& p, unsigned device) {
   const auto self = static_cast<uint32_t>(syscall(SYS_gettid));
-  for (Launching& l : p.launching) {
+  for (ThreadLaunchState& l : p.launch_state) {
     if (is_untaken(l)) break;
     if (l.owner.load(std::memory_order_relaxed) == self && l.device == device) return &l;
   }
-  Launching* found = nullptr;
-  p.meter.lock.lock();
-  if (is_untaken(p.launching[0])) forget_image_before(p);
+  ThreadLaunchState* found = nullptr;
+  p.fence_page.lock.lock();
+  if (is_untaken(p.launch_state[0])) forget_image_before(p);
   for (const bool dead : {false, true}) {
-    for (unsigned i = 0; i < max_launching && found == nullptr; ++i) {
-      Launching& l = p.launching[i];
+    for (unsigned i = 0; i < max_launch_states && found == nullptr; ++i) {
+      ThreadLaunchState& l = p.launch_state[i];
       const uint32_t owner = l.owner.load(std::memory_order_acquire);
       if (owner != 0 && (!dead || !is_gone(owner))) continue;
       l.owner.store(self, std::memory_order_relaxed);
-      take_place(p, l, i, device);
+      take_state(p, l, i, device);
       found = &l;
     }
   }
-  p.meter.lock.unlock();
-  if (found != nullptr && !mine.leaves && __cxa_thread_atexit_impl != nullptr) {
-    mine.leaves = true;
+  p.fence_page.lock.unlock();
+  if (found != nullptr && !this_thread.leaves && __cxa_thread_atexit_impl != nullptr) {
+    this_thread.leaves = true;
     __cxa_thread_atexit_impl(thread_ends, nullptr, &claims);
   }
   return found;
@@ -114,16 +114,16 @@ Launching* claimed(Process& p, unsigned device) {
 
 }  // namespace
 
-Launching* launching(Process& p) {
-  Launching* l = own();
+ThreadLaunchState* claim_thread_state(Process& p) {
+  ThreadLaunchState* l = this_thread_state();
   if (l != nullptr && !l->moved) return l;
   const Current where = current(p);
   if (where.result != CUDA_SUCCESS || where.device >= p.device_count) return nullptr;
   l = claimed(p, where.device);
-  mine.now = l;
-  mine.claim = 0;
+  this_thread.now = l;
+  this_thread.claim = 0;
   if (l == nullptr) return nullptr;
-  mine.claim = l->claim.load(std::memory_order_relaxed);
+  this_thread.claim = l->claim.load(std::memory_order_relaxed);
   // Back from another device its memory of the default streams may be old, too.
   l->word = ~uint64_t{0};
   l->context = reinterpret_cast<uint64_t>(where.context);

@@ -9,7 +9,7 @@
 // It gets one where the program has just launched there, or where nothing else of the thread's is under way.
 #pragma once
 
-#include "guest/cuda/launching.h"
+#include "guest/cuda/this_thread.h"
 
 namespace carve::guest {
 
@@ -22,33 +22,33 @@ inline uint64_t named(CUstream stream, bool per_thread = false) {
   return handle == 0 && per_thread ? per_thread_stream : handle;
 }
 inline CUstream handle_of(uint64_t stream) { return reinterpret_cast<CUstream>(stream); }
-inline Memo& memo_at(Launching& l, uint64_t stream) {
-  return l.memo[stream * 0x9e37'79b9'7f4a'7c15 >> (64 - memo_bits)];
+inline StreamEntry& stream_entry_at(ThreadLaunchState& l, uint64_t stream) {
+  return l.stream[stream * 0x9e37'79b9'7f4a'7c15 >> (64 - stream_entry_bits)];
 }
 
 // Whether what is put on the stream now becomes part of a graph, or nobody can tell.
 bool captured(uint64_t stream);
 
 // The thread's entry for the stream in its current context. Whatever had its place gets a marker first.
-Memo& memo_of(Process& p, Launching& l, uint64_t stream);
+StreamEntry& stream_entry_of(Process& p, ThreadLaunchState& l, uint64_t stream);
 
 // `ns` of estimated work are on their way to the stream. And: what is pending there never went, or needs no
 // marker any more.
-void submit(Launching& l, Memo& memo, uint64_t ns);
-void forget_pending(Launching& l, Memo& memo);
+void submit(ThreadLaunchState& l, StreamEntry& entry, uint64_t ns);
+void forget_pending(ThreadLaunchState& l, StreamEntry& entry);
 
 // Puts a marker behind what is pending on the stream. Where none can be had the work is forgotten, except in
 // a stream without a place: it counts as unmarked until everything was waited for.
-void put_marker(Process& p, Launching& l, Memo& memo);
+void insert_fence(Process& p, ThreadLaunchState& l, StreamEntry& entry);
 
 // The same for all streams of the thread that may have one now. False where some work stays unmarked.
-bool put_markers(Process& p, Launching& l);
+bool insert_fences(Process& p, ThreadLaunchState& l);
 
 // What of the thread's has no marker yet, as its line says it.
-void set_unmarked(Launching& l, uint64_t unmarked);
+void set_unfenced(ThreadLaunchState& l, uint64_t unfenced);
 
 // Whether the device has come by it.
-bool is_passed(Process& p, const Mark& mark);
+bool is_signaled(Process& p, const Fence& fence);
 
 // A stream is about to be destroyed: nobody puts a marker there any more; its place is free when what is
 // marked is done. A context is gone, with its streams, and with our page if it had registered it.

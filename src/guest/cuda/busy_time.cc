@@ -1,4 +1,4 @@
-#include "guest/cuda/meter.h"
+#include "guest/cuda/busy_time.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -6,90 +6,90 @@
 
 #include <algorithm>
 
-#include "guest/cuda/lateness.h"
+#include "guest/cuda/completion_latency.h"
 
 namespace carve::guest {
 namespace {
 
-void teach(Launching& l, uint32_t first, uint64_t took, uint64_t estimated, bool outright = false) {
-  const uint64_t longest = learn(l, first, took, estimated, outright);
+void update(ThreadLaunchState& l, uint32_t first, uint64_t took, uint64_t estimated, bool outright = false) {
+  const uint64_t longest = update_estimates(l, first, took, estimated, outright);
   if (!l.shared) l.line->longest.store(longest, std::memory_order_relaxed);
 }
 
 // What the marks that were just seen teach. `before` is the look before this one.
-struct Sight {
+struct CompletedFences {
   uint64_t ns = 0;  // Estimated.
-  uint64_t put_at = 0;
+  uint64_t inserted_at = 0;
   uint32_t first = 0, count = 0;
   bool alone = false, guess = false;
 };
 
-void open_window(Launching& l, bool open) {
+void open_window(ThreadLaunchState& l, bool open) {
   l.busy_open = open;
-  l.busy_marks = 0;
+  l.busy_fences = 0;
   l.busy_ns = l.busy_work = 0;
 }
 
-void learn_from(Launching& l, const Sight& seen, uint64_t before, uint64_t now) {
+void update_from(ThreadLaunchState& l, const CompletedFences& seen, uint64_t before, uint64_t now) {
   const uint64_t first_since = l.first_since;
   if (before == 0 || seen.count != 0) l.first_since = now;
   if (before == 0 || now == 0) return open_window(l, false);
   // The first in the queue was that since then at the latest, and still ran at the look before: whatever the
   // windows below make of it, what takes more than twice as long as estimated is not as short as that.
   // Without this, a kernel longer than a lease is never seen from one completion to the next.
-  const uint64_t from = std::max(first_since, seen.put_at);
+  const uint64_t from = std::max(first_since, seen.inserted_at);
   if (seen.count != 0 && before > from && before - from > 2 * seen.ns) {
-    teach(l, seen.first, now - from, seen.ns, true);
+    update(l, seen.first, now - from, seen.ns, true);
     return open_window(l, true);
   }
   // A mark that was under way then still is: the device was not idle in between.
-  if (l.mark_count != 0 && l.mark[0].put_at <= before) {
+  if (l.fence_count != 0 && l.fence[0].inserted_at <= before) {
     // From one completion that was seen to another: both were seen late, by as much on average.
     if (!l.busy_open) return open_window(l, seen.count != 0);
-    if (seen.count != 0 && l.busy_marks == 0) l.busy_from = seen.first;
+    if (seen.count != 0 && l.busy_fences == 0) l.busy_from = seen.first;
     l.busy_ns += now - before;
     l.busy_work += seen.ns;
-    l.busy_marks += seen.count;
-    if (seen.count == 0 || (l.busy_marks < 8 && l.busy_ns < 4 * l.batch_ns)) return;
-    teach(l, l.busy_from, l.busy_ns, l.busy_work);
+    l.busy_fences += seen.count;
+    if (seen.count == 0 || (l.busy_fences < 8 && l.busy_ns < 4 * l.fence_interval_ns)) return;
+    update(l, l.busy_from, l.busy_ns, l.busy_work);
     return open_window(l, true);
   }
   open_window(l, false);
   if (seen.count == 0) return;
   // It took this long at most; and about as long if somebody looked all the time.
-  const uint64_t took = now - seen.put_at;
+  const uint64_t took = now - seen.inserted_at;
   const bool watched = seen.alone && seen.count == 1 && now - before <= took / 8 + 100'000;
   const bool closely = watched && now - before <= took / 16;
-  if (took < seen.ns || closely || (watched && seen.guess)) teach(l, seen.first, took, seen.ns);
+  if (took < seen.ns || closely || (watched && seen.guess)) update(l, seen.first, took, seen.ns);
 }
 
 }  // namespace
 
-bool look(Process& p, Launching& l, uint64_t now) {
-  Sight seen;
+bool poll_fences(Process& p, ThreadLaunchState& l, uint64_t now) {
+  CompletedFences seen;
   uint32_t kept = 0;
-  for (unsigned i = 0; i < l.mark_count; ++i) {
-    const Mark mark = l.mark[i];
-    if (!is_passed(p, mark)) {
-      l.mark[kept++] = mark;
+  for (unsigned i = 0; i < l.fence_count; ++i) {
+    const Fence fence = l.fence[i];
+    if (!is_signaled(p, fence)) {
+      l.fence[kept++] = fence;
       continue;
     }
     if (seen.count++ == 0) {
-      seen.first = mark.batch;
-      seen.put_at = mark.put_at;
-      seen.alone = mark.alone;
-      seen.guess = mark.guess;
+      seen.first = fence.batch;
+      seen.inserted_at = fence.inserted_at;
+      seen.alone = fence.alone;
+      seen.guess = fence.guess;
     }
-    seen.ns += mark.ns;
+    seen.ns += fence.ns;
   }
-  l.mark_count = kept;
+  l.fence_count = kept;
   l.in_flight -= std::min(l.in_flight, seen.ns);
-  learn_from(l, seen, l.looked_at, now);
-  l.looked_at = now;
+  update_from(l, seen, l.polled_at, now);
+  l.polled_at = now;
   return seen.count != 0;
 }
 
-void go_busy(Launching& l, uint64_t now) {
+void begin_busy(ThreadLaunchState& l, uint64_t now) {
   l.busy_since = now;
   l.submitted_then = l.submitted;
   l.batch_then = l.batch;
@@ -98,14 +98,15 @@ void go_busy(Launching& l, uint64_t now) {
   const shm::BusyWord busy{l.line->busy.load(std::memory_order_relaxed)};
   l.total_then = busy.total(now);
   // What it will be late at the end is taken off here, so that the total never goes back.
-  l.line->busy.store(shm::BusyWord::since(now + lateness(l), l.total_then).value, std::memory_order_relaxed);
+  l.line->busy.store(shm::BusyWord::since(now + completion_latency(l), l.total_then).value,
+                     std::memory_order_relaxed);
 }
 
-void go_idle(Launching& l, uint64_t now) {
+void end_busy(ThreadLaunchState& l, uint64_t now) {
   l.busy_since = 0;
-  l.room = 0;  // The next launch comes to say that it is busy.
-  l.excuses = l.excused = 0;
-  l.looked_at = 0;
+  l.credit = 0;  // The next launch comes to say that it is busy.
+  l.stall_escapes = l.escape_launches = 0;
+  l.polled_at = 0;
   if (l.shared) return;
   const shm::BusyWord busy{l.line->busy.load(std::memory_order_relaxed)};
   l.line->idle_at.store(now, std::memory_order_relaxed);
@@ -117,46 +118,47 @@ void go_idle(Launching& l, uint64_t now) {
 void Waiting::begin() {
   process_ = attached();
   if (process_ == nullptr) return;
-  Launching& l = *launching_;
+  ThreadLaunchState& l = *state_;
   from_ = monotonic_ns();
-  look(*process_, l, 0);
+  poll_fences(*process_, l, 0);
   running_ = l.in_flight != 0;
   if (!l.shared) l.line->flags.fetch_or(shm::thread_synchronises, std::memory_order_relaxed);
   // Short work that its own thread waits for: the end of the wait says when it ended. (Threads that share a
   // line say nothing of the kind.)
   const shm::LeaseWord word{process_->control->devices[l.device].lease.load(std::memory_order_relaxed)};
-  if (l.shared || !word.unwatched()) put_markers(*process_, l);
-  close_sample(l);
+  if (l.shared || !word.uncontended()) insert_fences(*process_, l);
+  close_latency_sample(l);
 }
 
 void Waiting::end() {
-  Launching& l = *launching_;
-  if (own() != &l) return;  // A callback in between, or a fork.
+  ThreadLaunchState& l = *state_;
+  if (this_thread_state() != &l) return;  // A callback in between, or a fork.
   Process& p = *process_;
   const uint64_t now = monotonic_ns();
-  for (Memo& memo : l.memo) {
+  for (StreamEntry& entry : l.stream) {
     const bool waited_for =
-        what_ == whole_context ? memo.context == 0 || memo.context == l.context : memo.name == what_ + 1;
-    if (waited_for) forget_pending(l, memo);
+        what_ == whole_context ? entry.context == 0 || entry.context == l.context : entry.name == what_ + 1;
+    if (waited_for) forget_pending(l, entry);
   }
   if (what_ == whole_context) {
-    l.unplaced = 0;
-    set_unmarked(l, l.unmarked);
+    l.without_slot = 0;
+    set_unfenced(l, l.unfenced);
   }
-  look(p, l, 0);
+  poll_fences(p, l, 0);
   if (!l.shared) l.line->flags.fetch_and(~shm::thread_synchronises, std::memory_order_relaxed);
-  if (l.in_flight != 0 || l.unmarked != 0 || l.unplaced != 0) return;
+  if (l.in_flight != 0 || l.unfenced != 0 || l.without_slot != 0) return;
   // From its first launch to here the thread's work ran, if it was still running when the wait began; else
   // it took that long at most.
   const uint64_t took = now - l.busy_since, estimated = l.submitted - l.submitted_then;
   if (!l.disturbed && (running_ || now - from_ >= took / 8 || took < estimated)) {
-    teach(l, l.batch_then, took, estimated);
+    update(l, l.batch_then, took, estimated);
   }
-  if (!l.disturbed) finish_sample(l, took);
-  go_idle(l, now);
+  if (!l.disturbed) finish_latency_sample(l, took);
+  end_busy(l, now);
   l.waits = true;
   const shm::ControlDevice& device = p.control->devices[l.device];
-  if (shm::LeaseWord{device.lease.load(std::memory_order_relaxed)}.eager()) wake(arbiter_of(p, l.device));
+  if (shm::LeaseWord{device.lease.load(std::memory_order_relaxed)}.notify_on_idle())
+    wake(arbiter_of(p, l.device));
 }
 
 const shm::ArbiterWord* arbiter_of(const Process& p, unsigned device) {

@@ -5,29 +5,29 @@
 #pragma once
 
 #include "guest/cuda/clock.h"
-#include "guest/cuda/markers.h"
+#include "guest/cuda/fences.h"
 
 namespace carve::guest {
 
 // Looks how far the streams are. True where any moved. Learns, unless `now` is 0.
-bool look(Process& p, Launching& l, uint64_t now);
+bool poll_fences(Process& p, ThreadLaunchState& l, uint64_t now);
 // The device was somebody else's meanwhile: intervals that reach over that teach nothing.
-inline void look_away(Launching& l) {
+inline void discard_interval(ThreadLaunchState& l) {
   l.busy_open = false;
   l.disturbed = true;
 }
 
-void go_busy(Launching& l, uint64_t now);
-void go_idle(Launching& l, uint64_t now);
-inline bool is_idle(const Launching& l) { return l.busy_since == 0; }
+void begin_busy(ThreadLaunchState& l, uint64_t now);
+void end_busy(ThreadLaunchState& l, uint64_t now);
+inline bool is_idle(const ThreadLaunchState& l) { return l.busy_since == 0; }
 
 // A call of the program's that waits for the device: `what` is the stream, or one of these. Lets the agent
 // see how far the streams are meanwhile, and the thread goes idle if nothing of it is left at the end.
 inline constexpr uint64_t whole_context = ~uint64_t{0}, unknown_work = ~uint64_t{1};
 class Waiting {
  public:
-  explicit Waiting(uint64_t what) : launching_(own()), what_(what) {
-    if (launching_ != nullptr && !is_idle(*launching_)) begin();
+  explicit Waiting(uint64_t what) : state_(this_thread_state()), what_(what) {
+    if (state_ != nullptr && !is_idle(*state_)) begin();
   }
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
@@ -40,7 +40,7 @@ class Waiting {
   void end();
 
   Process* process_ = nullptr;
-  Launching* launching_;
+  ThreadLaunchState* state_;
   uint64_t what_;
   uint64_t from_ = 0;
   bool running_ = false;  // At the beginning something was seen to be under way.

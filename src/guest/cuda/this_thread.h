@@ -11,30 +11,30 @@
 namespace carve::guest {
 
 // This thread's state on the device of its current context. Initial-exec: one load, one compare.
-struct Mine {
-  Launching* now;  // Null: not known; the next launch asks.
-  uint64_t claim;  // Of `now`. Differs where a fork or another thread took the place since.
-  bool leaves;     // Something runs at the thread's end.
+struct ThisThread {
+  ThreadLaunchState* now;  // Null: not known; the next launch asks.
+  uint64_t claim;          // Of `now`. Differs where a fork or another thread took the place since.
+  bool leaves;             // Something runs at the thread's end.
 };
-extern __thread Mine mine;
+extern __thread ThisThread this_thread;
 
-inline Launching* own() {
-  Launching* l = mine.now;
-  return l != nullptr && l->claim.load(std::memory_order_relaxed) == mine.claim ? l : nullptr;
+inline ThreadLaunchState* this_thread_state() {
+  ThreadLaunchState* l = this_thread.now;
+  return l != nullptr && l->claim.load(std::memory_order_relaxed) == this_thread.claim ? l : nullptr;
 }
 
 // The same, found or claimed. Null: no current context, a device that is not ours, or every place is taken.
-Launching* launching(Process& p);
+ThreadLaunchState* claim_thread_state(Process& p);
 
 // The thread's current context may have changed.
 inline void context_moved() {
-  if (Launching* l = own()) {
+  if (ThreadLaunchState* l = this_thread_state()) {
     l->word = ~uint64_t{0};
     l->moved = true;
   }
 }
 
 // Nobody ever had the place in this process, and so none behind it: they are taken in their order.
-inline bool is_untaken(const Launching& l) { return l.claim.load(std::memory_order_relaxed) == 0; }
+inline bool is_untaken(const ThreadLaunchState& l) { return l.claim.load(std::memory_order_relaxed) == 0; }
 
 }  // namespace carve::guest

@@ -46,9 +46,9 @@ CUresult copied(const Copy& copy, Call call) {
       p->work->copied[static_cast<unsigned>(copy.direction)].fetch_add(copy.bytes, std::memory_order_relaxed);
     return result;
   };
-  if (copy.is_paced() && !ungoverned()) {
+  if (copy.is_paced() && !is_not_arbitrated()) {
     const Launch launch = copy.launch();
-    return goes(launch) ? made() : paced_by_waiting(launch, made);
+    return try_fast_launch(launch) ? made() : paced_by_waiting(launch, made);
   }
   if (!copy.blocks) return made();
   const Waiting waiting(copy.stream);

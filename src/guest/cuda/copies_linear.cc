@@ -1,5 +1,5 @@
 // Copies of memory that lies in one piece, in all forms (copied.h); those with rows and planes: shaped.cc.
-#include "guest/cuda/copied.h"
+#include "guest/cuda/paced_copy.h"
 
 using namespace carve::guest;
 

@@ -1,4 +1,4 @@
-#include "guest/cuda/lateness.h"
+#include "guest/cuda/completion_latency.h"
 
 #include <gtest/gtest.h>
 
@@ -18,9 +18,11 @@ struct Lateness : LaunchTest {
       return CUDA_SUCCESS;
     });
   }
-  static uint64_t busy(Governed& slice) { return shm::BusyWord{slice.line().busy}.total(monotonic_ns()); }
+  static uint64_t busy(ArbitratedSlice& slice) {
+    return shm::BusyWord{slice.line().busy}.total(monotonic_ns());
+  }
   // The busy time by the host's clock, and as the thread says it.
-  static std::pair<uint64_t, uint64_t> rounds(Governed& slice, int count) {
+  static std::pair<uint64_t, uint64_t> rounds(ArbitratedSlice& slice, int count) {
     const uint64_t before = busy(slice), from = monotonic_ns();
     for (int i = 0; i < count; ++i) {
       EXPECT_EQ(launch(stream(1)), CUDA_SUCCESS);
@@ -32,7 +34,7 @@ struct Lateness : LaunchTest {
 };
 
 TEST_F(Lateness, of_the_host_is_not_charged) {
-  Governed slice;
+  ArbitratedSlice slice;
   rounds(slice, 8);
   const auto [host, said] = rounds(slice, 30);
   EXPECT_EQ(host, 90'000'000u);
@@ -40,7 +42,7 @@ TEST_F(Lateness, of_the_host_is_not_charged) {
 }
 
 TEST_F(Lateness, is_measured_seldom) {
-  Governed slice;
+  ArbitratedSlice slice;
   rounds(slice, 8);
   const int before = launches->recorded;
   rounds(slice, 64);
@@ -49,7 +51,7 @@ TEST_F(Lateness, is_measured_seldom) {
 }
 
 TEST_F(Lateness, of_streams_taken_in_turn_is_measured_as_seldom_and_not_charged_either) {
-  Governed slice;
+  ArbitratedSlice slice;
   const auto turns = [&](int count) {
     const uint64_t before = busy(slice), from = monotonic_ns();
     for (int i = 0; i < count; ++i) {
@@ -66,7 +68,7 @@ TEST_F(Lateness, of_streams_taken_in_turn_is_measured_as_seldom_and_not_charged_
 }
 
 TEST_F(Lateness, of_streams_under_way_together_is_not_measured) {
-  Governed slice;
+  ArbitratedSlice slice;
   for (int i = 0; i < 64; ++i) {
     EXPECT_EQ(launch(stream(1)), CUDA_SUCCESS);
     EXPECT_EQ(launch(stream(2)), CUDA_SUCCESS);
@@ -77,7 +79,7 @@ TEST_F(Lateness, of_streams_under_way_together_is_not_measured) {
 }
 
 TEST_F(Lateness, is_hardly_measured_where_nobody_waits_for_the_work) {
-  Governed slice;
+  ArbitratedSlice slice;
   rounds(slice, 8);
   slice.leave_unwatched();
   const int before = launches->recorded;
@@ -87,7 +89,7 @@ TEST_F(Lateness, is_hardly_measured_where_nobody_waits_for_the_work) {
 
 TEST_F(Lateness, where_no_event_can_be_had_the_host_is_believed) {
   launches->device_ms = 0;
-  Governed slice;
+  ArbitratedSlice slice;
   rounds(slice, 8);
   const auto [host, said] = rounds(slice, 10);
   EXPECT_EQ(said, host);
@@ -95,7 +97,7 @@ TEST_F(Lateness, where_no_event_can_be_had_the_host_is_believed) {
 }
 
 TEST_F(Lateness, never_takes_back_what_was_said) {
-  Governed slice;
+  ArbitratedSlice slice;
   rounds(slice, 8);
   // Shorter from now on than the host was late before.
   on<&cuStreamSynchronize>([](CUstream stream) {
@@ -112,12 +114,12 @@ TEST_F(Lateness, never_takes_back_what_was_said) {
 }
 
 TEST_F(Lateness, of_another_context_is_measured_with_events_of_its_own) {
-  Governed slice;
+  ArbitratedSlice slice;
   rounds(slice, 8);
-  const auto first = own()->sample.context;
+  const auto first = this_thread_state()->sample.context;
   context_ended(*slice.process, first);
-  EXPECT_EQ(own()->sample.context, 0u);
-  EXPECT_FALSE(own()->sample.open);
+  EXPECT_EQ(this_thread_state()->sample.context, 0u);
+  EXPECT_FALSE(this_thread_state()->sample.open);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "guest/cuda/meter.h"
+#include "guest/cuda/busy_time.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -7,8 +7,8 @@
 #include <barrier>
 #include <thread>
 
-#include "guest/cuda/copied.h"
 #include "guest/cuda/launch_world.h"
+#include "guest/cuda/paced_copy.h"
 #include "guest/cuda/still_clock.h"
 
 namespace carve::guest {
@@ -19,7 +19,7 @@ using shm::BusyWord;
 class Metering : public LaunchTest {
  protected:
   // Launches until the kernel is known to take 10 us.
-  void learn(const StillClock&, CUstream on = nullptr, unsigned kernel = 1) {
+  void update_estimates(const StillClock&, CUstream on = nullptr, unsigned kernel = 1) {
     launches->at_once = true;
     for (int i = 0; i < 40; ++i) {
       launch(on, kernel);
@@ -33,12 +33,13 @@ class Metering : public LaunchTest {
 
 TEST_F(Metering, of_an_unknown_kernel_marks_each_launch_and_of_a_known_one_each_batch) {
   const StillClock clock;
-  Governed slice;
+  ArbitratedSlice slice;
   launches->at_once = true;
   launch();
   EXPECT_EQ(launches->markers, 1);
-  learn(clock);
-  const uint64_t ns = estimate_at(*own(), Launch{1, 1 | 1ull << 32, 1, 32 | 1 << 16 | 1ull << 32}.key()).ns;
+  update_estimates(clock);
+  const uint64_t ns =
+      estimate_at(*this_thread_state(), Launch{1, 1 | 1ull << 32, 1, 32 | 1 << 16 | 1ull << 32}.key()).ns;
   ASSERT_LT(ns, 50'000u);
   const int batch = static_cast<int>(200'000 / ns);
   launches->at_once = true;
@@ -48,27 +49,27 @@ TEST_F(Metering, of_an_unknown_kernel_marks_each_launch_and_of_a_known_one_each_
 }
 
 TEST_F(Metering, says_how_far_each_stream_has_come) {
-  Governed slice;
+  ArbitratedSlice slice;
   for (int i = 0; i < 2; ++i) launch(stream(1));
   launch(stream(2));
   const shm::StreamWork &one = slice.work().stream[0], &two = slice.work().stream[1];
-  EXPECT_EQ(one.marked, 400'000u);
+  EXPECT_EQ(one.fenced, 400'000u);
   EXPECT_EQ(one.completed, 0u);
-  EXPECT_EQ(two.marked, 200'000u);
+  EXPECT_EQ(two.fenced, 200'000u);
   EXPECT_EQ(slice.work().streams_used, 2u);
-  EXPECT_EQ(slice.work().marks, static_cast<uint32_t>(shm::Marks::memory));
+  EXPECT_EQ(slice.work().fence_kind, static_cast<uint32_t>(shm::FenceKind::memory));
   EXPECT_EQ(launches->registered, 1);
   EXPECT_EQ(slice.line().submitted, 600'000u);
-  EXPECT_EQ(slice.line().unmarked, 0u);
+  EXPECT_EQ(slice.line().unfenced, 0u);
   launches->run(stream(1), 1);
   EXPECT_EQ(one.completed, 200'000u);
   launches->run(stream(1));
-  EXPECT_EQ(one.completed, one.marked);
+  EXPECT_EQ(one.completed, one.fenced);
   EXPECT_EQ(two.completed, 0u);
 }
 
 TEST_F(Metering, calls_a_thread_busy_from_its_first_launch_until_it_waited_for_all) {
-  Governed slice;
+  ArbitratedSlice slice;
   EXPECT_FALSE(BusyWord{slice.line().busy}.is_busy());
   launch(stream(1));
   launch(stream(2));
@@ -90,18 +91,18 @@ TEST_F(Metering, calls_a_thread_busy_from_its_first_launch_until_it_waited_for_a
 
 TEST_F(Metering, puts_a_marker_behind_everything_before_a_thread_waits) {
   const StillClock clock;
-  Governed slice;
-  learn(clock, stream(1));
+  ArbitratedSlice slice;
+  update_estimates(clock, stream(1));
   launch(stream(1));
   launch(stream(1));
   EXPECT_EQ(launches->markers, 0);
-  EXPECT_GT(slice.line().unmarked, 0u);
+  EXPECT_GT(slice.line().unfenced, 0u);
   static shm::ThreadWork* line;
   line = &slice.line();
   static uint32_t flags_inside;
   on<&cuStreamSynchronize>([](CUstream s) {
     flags_inside = line->flags;
-    EXPECT_EQ(line->unmarked, 0u);
+    EXPECT_EQ(line->unfenced, 0u);
     launches->run(s);
     return CUDA_SUCCESS;
   });
@@ -112,8 +113,8 @@ TEST_F(Metering, puts_a_marker_behind_everything_before_a_thread_waits) {
 
 TEST_F(Metering, puts_no_marker_behind_known_work_that_is_waited_for_where_nobody_else_waits) {
   const StillClock clock;
-  Governed slice;
-  learn(clock, stream(1));
+  ArbitratedSlice slice;
+  update_estimates(clock, stream(1));
   slice.leave_unwatched();
   on<&cuStreamSynchronize>([](CUstream s) {
     launches->run(s);
@@ -124,7 +125,7 @@ TEST_F(Metering, puts_no_marker_behind_known_work_that_is_waited_for_where_nobod
     EXPECT_TRUE(BusyWord{slice.line().busy}.is_busy());
     cuStreamSynchronize(stream(1));
     EXPECT_FALSE(BusyWord{slice.line().busy}.is_busy());
-    EXPECT_EQ(slice.line().unmarked, 0u);
+    EXPECT_EQ(slice.line().unfenced, 0u);
   }
   EXPECT_EQ(launches->markers, 0);
   slice.lease(UINT64_MAX);
@@ -135,7 +136,7 @@ TEST_F(Metering, puts_no_marker_behind_known_work_that_is_waited_for_where_nobod
 
 TEST_F(Metering, puts_a_marker_behind_long_work_that_nobody_waits_for) {
   const StillClock clock;
-  Governed slice;
+  ArbitratedSlice slice;
   on<&cuStreamSynchronize>([](CUstream s) {
     StillClock::pass(2'000'000);
     launches->run(s);
@@ -156,8 +157,8 @@ TEST_F(Metering, puts_a_marker_behind_long_work_that_nobody_waits_for) {
 }
 
 TEST_F(Metering, tells_a_waiting_arbiter_at_once_that_the_thread_is_idle) {
-  Governed slice;
-  slice.set(shm::Pass::lease, UINT64_MAX, 0, true);
+  ArbitratedSlice slice;
+  slice.set(shm::GateState::lease, UINT64_MAX, 0, true);
   std::atomic<uint32_t>& asleep = slice.heartbeat->arbiter[0].asleep;
   asleep = 1;
   launch();
@@ -174,7 +175,7 @@ TEST_F(Metering, tells_a_waiting_arbiter_at_once_that_the_thread_is_idle) {
 }
 
 TEST_F(Metering, ends_a_busy_interval_with_a_copy_that_blocks) {
-  Governed slice;
+  ArbitratedSlice slice;
   on<&cuMemcpyDtoH_v2>([](void*, CUdeviceptr, size_t) {
     launches->run(nullptr);
     return CUDA_SUCCESS;
@@ -187,7 +188,7 @@ TEST_F(Metering, ends_a_busy_interval_with_a_copy_that_blocks) {
 }
 
 TEST_F(Metering, paces_large_copies_inside_the_device_and_no_others) {
-  Governed slice;
+  ArbitratedSlice slice;
   on<&cuMemcpyDtoDAsync_v2>([](CUdeviceptr, CUdeviceptr, size_t, CUstream s) {
     launches->put(s, {});
     return CUDA_SUCCESS;
@@ -213,28 +214,28 @@ TEST_F(Metering, paces_large_copies_inside_the_device_and_no_others) {
 }
 
 TEST_F(Metering, uses_events_where_the_device_cannot_write) {
-  Governed slice;
+  ArbitratedSlice slice;
   launches->memory_operations = 0;
   launch(stream(1));
   EXPECT_EQ(launches->recorded, 1);
   EXPECT_EQ(launches->markers, 0);
-  EXPECT_EQ(slice.work().marks, static_cast<uint32_t>(shm::Marks::events));
+  EXPECT_EQ(slice.work().fence_kind, static_cast<uint32_t>(shm::FenceKind::events));
   const shm::StreamWork& one = slice.work().stream[0];
-  EXPECT_EQ(one.marked, 200'000u);
+  EXPECT_EQ(one.fenced, 200'000u);
   EXPECT_EQ(one.completed, 0u);
   launch(stream(1));
   EXPECT_EQ(launches->recorded, 1) << "one at a time";
-  EXPECT_EQ(slice.line().unmarked, 200'000u);
+  EXPECT_EQ(slice.line().unfenced, 200'000u);
   launches->run(stream(1));
   launch(stream(1));
   EXPECT_EQ(one.completed, 400'000u) << "asked for by the way";
   cuStreamSynchronize(stream(1));
-  EXPECT_EQ(one.completed, one.marked);
+  EXPECT_EQ(one.completed, one.fenced);
   EXPECT_FALSE(BusyWord{slice.line().busy}.is_busy());
 }
 
 TEST_F(Metering, turns_to_events_where_the_driver_refuses_markers_again_and_again) {
-  Governed slice;
+  ArbitratedSlice slice;
   launches->marker_result = CUDA_ERROR_NOT_SUPPORTED;
   for (int i = 0; i < 20; ++i) {
     launch(stream(1));
@@ -242,11 +243,11 @@ TEST_F(Metering, turns_to_events_where_the_driver_refuses_markers_again_and_agai
     EXPECT_FALSE(BusyWord{slice.line().busy}.is_busy());
   }
   EXPECT_GT(launches->recorded, 0);
-  EXPECT_EQ(slice.work().stream[0].completed, slice.work().stream[0].marked);
+  EXPECT_EQ(slice.work().stream[0].completed, slice.work().stream[0].fenced);
 }
 
 TEST_F(Metering, knows_the_default_stream_of_each_context_as_another) {
-  Governed slice;
+  ArbitratedSlice slice;
   cuCtxSetCurrent(reinterpret_cast<CUcontext>(0x1000));
   launch();
   cuCtxSetCurrent(reinterpret_cast<CUcontext>(0x2000));
@@ -254,12 +255,12 @@ TEST_F(Metering, knows_the_default_stream_of_each_context_as_another) {
   cuCtxSetCurrent(reinterpret_cast<CUcontext>(0x1000));
   launch();
   EXPECT_EQ(slice.work().streams_used, 2u);
-  EXPECT_EQ(slice.work().stream[0].marked, 400'000u);
-  EXPECT_EQ(slice.work().stream[1].marked, 200'000u);
+  EXPECT_EQ(slice.work().stream[0].fenced, 400'000u);
+  EXPECT_EQ(slice.work().stream[1].fenced, 200'000u);
 }
 
 TEST_F(Metering, knows_the_default_stream_of_each_thread_as_another_where_it_is) {
-  Governed slice;
+  ArbitratedSlice slice;
   const auto launch_mine = [] {
     cuLaunchKernel_ptsz(reinterpret_cast<CUfunction>(uint64_t{1}), 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr,
                         nullptr);
@@ -271,7 +272,7 @@ TEST_F(Metering, knows_the_default_stream_of_each_thread_as_another_where_it_is)
 }
 
 TEST_F(Metering, gives_a_destroyed_streams_place_to_another_when_it_is_complete) {
-  Governed slice;
+  ArbitratedSlice slice;
   for (uint64_t i = 1; i <= 200; ++i) {
     launch(stream(i));
     EXPECT_EQ(cuStreamDestroy_v2(stream(i)), CUDA_SUCCESS);
@@ -286,38 +287,38 @@ TEST_F(Metering, gives_a_destroyed_streams_place_to_another_when_it_is_complete)
 
 TEST_F(Metering, puts_no_marker_into_a_stream_that_another_thread_destroyed) {
   const StillClock clock;
-  Governed slice;
-  learn(clock, stream(1));
+  ArbitratedSlice slice;
+  update_estimates(clock, stream(1));
   launch(stream(1));  // Pending.
   std::jthread([] { cuStreamDestroy_v2(stream(1)); }).join();
   cuCtxSynchronize();
   EXPECT_EQ(launches->markers, 0);
-  EXPECT_EQ(slice.line().unmarked, 0u);
+  EXPECT_EQ(slice.line().unfenced, 0u);
 }
 
 TEST_F(Metering, forgets_what_was_under_way_in_a_context_that_ended) {
-  Governed slice;
+  ArbitratedSlice slice;
   launch(stream(1));
   context_ended(*slice.process, current_context);
-  EXPECT_EQ(slice.work().stream[0].completed, slice.work().stream[0].marked);
+  EXPECT_EQ(slice.work().stream[0].completed, slice.work().stream[0].fenced);
   launch(stream(1));
   cuCtxSynchronize();
   EXPECT_EQ(launches->registered, 2) << "the page may have gone with it";
 }
 
 TEST_F(Metering, of_more_busy_streams_than_there_are_places_counts_the_rest_as_unmarked) {
-  Governed slice;
+  ArbitratedSlice slice;
   for (uint64_t i = 1; i <= shm::work_streams + 6; ++i) launch(stream(i));
   EXPECT_EQ(slice.work().streams_used, shm::work_streams);
   EXPECT_EQ(launches->markers, static_cast<int>(shm::work_streams));
-  EXPECT_EQ(slice.line().unmarked, 6 * 200'000u);
+  EXPECT_EQ(slice.line().unfenced, 6 * 200'000u);
   cuCtxSynchronize();
-  EXPECT_EQ(slice.line().unmarked, 0u);
+  EXPECT_EQ(slice.line().unfenced, 0u);
   EXPECT_FALSE(BusyWord{slice.line().busy}.is_busy());
 }
 
 TEST_F(Metering, of_more_threads_than_there_are_lines_adds_the_rest_up_in_the_last) {
-  Governed slice;
+  ArbitratedSlice slice;
   constexpr unsigned threads = shm::work_threads + 10, each = 50;
   {
     std::barrier all(threads);
@@ -334,15 +335,15 @@ TEST_F(Metering, of_more_threads_than_there_are_lines_adds_the_rest_up_in_the_la
   for (unsigned i = 0; i + 1 < shm::work_threads; ++i) {
     others += slice.line(i).submitted > 0;
     EXPECT_EQ(slice.line(i).device, 0u) << "the thread has ended";
-    EXPECT_EQ(slice.line(i).unmarked, 0u);
+    EXPECT_EQ(slice.line(i).unfenced, 0u);
   }
   EXPECT_EQ(others, shm::work_threads - 1);
-  EXPECT_GE(slice.line(shm::work_threads - 1).submitted, 11 * each * shortest_launch_ns);
-  EXPECT_EQ(slice.line(shm::work_threads - 1).unmarked, 0u);
+  EXPECT_GE(slice.line(shm::work_threads - 1).submitted, 11 * each * min_launch_ns);
+  EXPECT_EQ(slice.line(shm::work_threads - 1).unfenced, 0u);
 }
 
 TEST_F(Metering, gives_an_ended_threads_line_to_the_next_and_its_sums_only_grow) {
-  Governed slice;
+  ArbitratedSlice slice;
   for (unsigned i = 1; i <= 5; ++i) {
     std::jthread([] { launch(stream(1)); }).join();
     EXPECT_EQ(slice.work().threads_used, 1u);
@@ -352,23 +353,23 @@ TEST_F(Metering, gives_an_ended_threads_line_to_the_next_and_its_sums_only_grow)
 }
 
 TEST_F(Metering, starts_over_in_a_page_that_another_image_left_with_marks_under_way) {
-  Governed slice;
-  slice.work().stream[0].marked = 77;
+  ArbitratedSlice slice;
+  slice.work().stream[0].fenced = 77;
   slice.work().thread[5].device = 1;
-  slice.work().thread[5].unmarked = 9;
+  slice.work().thread[5].unfenced = 9;
   launch(stream(1));
   EXPECT_EQ(slice.work().streams_used, 1u) << "the place is free";
   EXPECT_EQ(slice.work().thread[5].device, 0u);
-  EXPECT_EQ(slice.work().thread[5].unmarked, 0u);
+  EXPECT_EQ(slice.work().thread[5].unfenced, 0u);
 }
 
 TEST_F(Metering, does_not_hang_on_nonsense_in_its_own_page) {
-  Governed slice;
+  ArbitratedSlice slice;
   slice.lease(100'000);
   launch(stream(1));
   for (const uint64_t nonsense : {UINT64_MAX, uint64_t{0}, uint64_t{1} << 63}) {
     slice.work().stream[0].completed = nonsense;
-    slice.work().stream[0].marked = nonsense / 3;
+    slice.work().stream[0].fenced = nonsense / 3;
     EXPECT_EQ(launch(stream(1)), CUDA_SUCCESS);
   }
 }
