@@ -1,7 +1,7 @@
-// The two compressions of entries in fatbins, each with a decoder of our own, since the driver's stand-in
-// carries no other library along: an LZ4 block (the format's specification calls it so: "LZ4 Block Format
-// Description") and a Zstandard frame (RFC 8878). Both are as fast as a careful byte loop, about 200 MB/s,
-// and read what programs hand in: whatever the bytes are, they neither read nor write beyond their ends.
+// The two compressions of entries in fatbins: an LZ4 block and Zstandard frames (RFC 8878), read by liblz4
+// and libzstd, which are linked statically. A program hands in any bytes: nothing is read or written beyond
+// their ends. At most `bytes` bytes of output and 94 KiB of libzstd's tables are held; pages of the output
+// that nothing was written to take no memory. Dictionaries are refused.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,10 @@
 
 namespace carve::sim {
 
-// Exactly `bytes` bytes come out; false if the input does not say that.
+// Writes exactly `bytes` bytes to `out`; returns false if the block does not hold exactly so many. The format
+// forbids a distance of 0; liblz4 1.9.4 writes zeros for it.
 bool decompress_lz4(std::string_view from, size_t bytes, std::string* out);
-// Several frames side by side are one. Dictionaries are refused; a checksum is skipped.
+// Joins the contents of consecutive frames. Returns false if a checksum is wrong.
 bool decompress_zstd(std::string_view from, size_t bytes, std::string* out);
 
 }  // namespace carve::sim
