@@ -5,7 +5,7 @@
 //   lz4.fatbin   libnvfatbin 12.9, -compress-all: sm_80, sm_86, sm_90, PTX for sm_52 without its first line
 //   zstd.fatbin  libnvfatbin 13.5, -compress-mode=size: sm_86, sm_120, PTX for sm_75
 //   ptx.fatbin   libnvfatbin 12.9, -compress=false: PTX for sm_52
-#include "sim/libcuda/binary_image.h"
+#include "sim/image/binary_image.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include <iterator>
 #include <random>
 
-#include "sim/libcuda/decompress.h"
+#include "sim/image/decompress.h"
 
 namespace carve::sim {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/libcuda/decompress.h"
+#include "sim/image/decompress.h"
 
 #include <lz4.h>
 #include <zstd.h>
