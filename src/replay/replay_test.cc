@@ -187,6 +187,7 @@ TEST(Curves, have_a_row_for_each_percent_with_the_mean_over_the_seeds) {
       text.starts_with("trace,policy,asked_percent,in_use_percent\n\"a,\"\"b\",first-fit,0,0.0000\n"));
   const double mean = (all[1].inflated[0].curve[100] + all[1].inflated[1].curve[100]) / 2;
   EXPECT_THAT(text, HasSubstr(fmt::format("\"a,\"\"b\",fgd,100,{:.4f}\n", mean)));
+  EXPECT_THAT(csv(all), HasSubstr("\n\"a,\"\"b\",fgd,43,allocated_at_80,"));
   const auto& curve = all[0].inflated[0].curve;
   EXPECT_EQ(curve[0], 0);
   EXPECT_NEAR(curve[50], 50, 4.5) << "one arrival asks for up to 8 of 180 devices";

@@ -127,10 +127,10 @@ std::string csv(const std::vector<Series>& all) {
   for (const Series& s : all) {
     for (size_t i = 0; i < s.inflated.size(); ++i)
       for (size_t m = 0; m < marks.size(); ++m)
-        out += fmt::format("{},{},{},allocated_at_{},{:.4f}\n", s.trace, text(s.policy), s.seeds[i], marks[m],
-                           s.inflated[i].allocated[m]);
+        out += fmt::format("{},{},{},allocated_at_{},{:.4f}\n", csv_field(s.trace), text(s.policy),
+                           s.seeds[i], marks[m], s.inflated[i].allocated[m]);
     for (size_t i = 0; i < s.churned.size(); ++i)
-      out += fmt::format("{},{},{},lost,{:.4f}\n", s.trace, text(s.policy), s.seeds[i],
+      out += fmt::format("{},{},{},lost,{:.4f}\n", csv_field(s.trace), text(s.policy), s.seeds[i],
                          s.churned[i].lost_percent());
   }
   return out;
