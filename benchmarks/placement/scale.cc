@@ -10,7 +10,6 @@
 #include <functional>
 
 #include "place/engine.h"
-#include "replay/plot.h"
 
 namespace {
 
@@ -112,19 +111,18 @@ void figure(std::string_view name, double value, std::string_view unit, std::str
       rows.empty() ? "" : ",\n ", name, value, unit, goal, better);
 }
 
-// What one arrival and the departure after it cost, against what grows; each policy a line.
-replay::Growth growth(std::string title, std::initializer_list<unsigned> steps,
-                      const std::function<Cluster(Strategy, unsigned)>& made, std::string_view name) {
-  replay::Growth out{std::move(title), {}};
-  for (const Strategy policy : {Strategy::binpack, Strategy::fgd, Strategy::fgd_scarcity}) {
-    out.lines.push_back({std::string(text(policy)), {}});
+// Returns rows of CSV: the cost of an arrival with a departure against what grows, under each strategy.
+std::string growth(std::string_view title, std::initializer_list<unsigned> steps,
+                   const std::function<Cluster(Strategy, unsigned)>& made, std::string_view name) {
+  std::string out;
+  for (const Strategy strategy : {Strategy::binpack, Strategy::fgd, Strategy::fgd_scarcity}) {
     for (const unsigned step : steps) {
-      Cluster cluster = made(policy, step);
+      Cluster cluster = made(strategy, step);
       const double speed = cluster.decisions_per_second(4'000);
-      out.lines.back().points.emplace_back(step, 1e6 / speed);
-      if (policy != Strategy::fgd_scarcity) continue;
+      out += fmt::format("\"{}\",{},{},{:.3f}\n", title, text(strategy), step, 1e6 / speed);
+      if (strategy != Strategy::fgd_scarcity) continue;
       const bool most = name == "nodes" && step == 100'000;
-      figure(fmt::format("{}.{}.carve", name, step), speed, "1/s", most ? "10000" : "null", "higher");
+      figure(fmt::format("{}.{}.fgd-scarcity", name, step), speed, "1/s", most ? "10000" : "null", "higher");
       if (name == "nodes")
         figure(fmt::format("nodes.{}.bytes", step), static_cast<double>(cluster.engine.bytes_per_node()), "B",
                most ? "1024" : "null", "lower");
@@ -135,20 +133,19 @@ replay::Growth growth(std::string title, std::initializer_list<unsigned> steps,
 
 }  // namespace
 
-// bench_placement [FILE.svg]: the figures on stdout, and how they grow as a picture.
+// bench_placement [FILE.csv]: the figures on stdout, and how they grow as CSV that tools/plot draws.
 int main(int argc, char** argv) {
-  const std::vector<replay::Growth> all = {
-      growth(
-          "nodes (6 devices, 150 kinds)", {1'000, 3'000, 10'000, 30'000, 100'000},
-          [](Strategy s, unsigned n) { return Cluster(s, n, 6, 150); }, "nodes"),
-      growth(
-          "kinds of requests (5,000 nodes, 8 devices)", {15, 50, 150, 500},
-          [](Strategy s, unsigned n) { return Cluster(s, 5'000, 8, n); }, "kinds"),
-      growth(
-          "devices of a node (5,000 nodes, 150 kinds)", {2, 4, 8, 16, 32},
-          [](Strategy s, unsigned n) { return Cluster(s, 5'000, n, 150); }, "devices"),
-  };
-  if (argc > 1) std::ofstream(argv[1]) << replay::plot(all, "microseconds, arrival and departure");
+  std::string curves;
+  curves += growth(
+      "nodes (6 devices, 150 kinds)", {1'000, 3'000, 10'000, 30'000, 100'000},
+      [](Strategy s, unsigned n) { return Cluster(s, n, 6, 150); }, "nodes");
+  curves += growth(
+      "kinds of requests (5,000 nodes, 8 devices)", {15, 50, 150, 500},
+      [](Strategy s, unsigned n) { return Cluster(s, 5'000, 8, n); }, "kinds");
+  curves += growth(
+      "devices of a node (5,000 nodes, 150 kinds)", {2, 4, 8, 16, 32},
+      [](Strategy s, unsigned n) { return Cluster(s, 5'000, n, 150); }, "devices");
+  if (argc > 1) std::ofstream(argv[1]) << "panel,strategy,number,microseconds\n" << curves;
 
   // The first decision of 500 kinds that were never asked for.
   Cluster cluster(Strategy::fgd_scarcity, 5'000, 8, 150);

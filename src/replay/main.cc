@@ -14,7 +14,6 @@
 #include <thread>
 
 #include "replay/explain.h"
-#include "replay/plot.h"
 #include "replay/report.h"
 
 namespace {
@@ -33,7 +32,7 @@ struct Options {
   uint64_t longest = ChurnPlan::any_length;
   std::string workload = "trace";
   std::string form = "table";
-  std::string plot;
+  std::string curves;
   std::string request;
   std::string snapshot;
   unsigned consolidate = 0;
@@ -170,7 +169,8 @@ int main(int argc, char** argv) {
   app.add_option("-o", o.form, "table, json or csv (--consolidate: table or json)")
       ->check(CLI::IsMember({"table", "json", "csv"}))
       ->capture_default_str();
-  app.add_option("--plot", o.plot, "inflate: an SVG of what is in use against what was asked for")
+  app.add_option("--curves", o.curves,
+                 "inflate: CSV of percent in use at each percent asked for; tools/plot draws it")
       ->type_name("FILE");
   app.add_option(
          "--explain", o.request,
@@ -226,8 +226,8 @@ int main(int argc, char** argv) {
 
   const bool churns = o.arrivals == "churn";
   const bool known = o.workload == "trace";
-  if (churns && !o.plot.empty())
-    return complain("--plot: a picture of arrivals that never leave; leave churn out");
+  if (churns && !o.curves.empty())
+    return complain("--curves: there are none with --arrivals churn; use --arrivals inflate");
   if (!o.request.empty()) {
     const auto request = parse_request(o.request, models_of(*cluster));
     if (!request) return complain(request.error().sentence);
@@ -265,7 +265,7 @@ int main(int argc, char** argv) {
   for (const std::string& sentence : complaints)
     if (!sentence.empty()) return complain(sentence);
   const std::string out = o.form == "json" ? json(all) : o.form == "csv" ? csv(all) : table(all);
-  if (!o.plot.empty() && !(std::ofstream(o.plot) << plot(all) << std::flush))
-    return complain(fmt::format("--plot: {}: cannot be written", o.plot));
+  if (!o.curves.empty() && !(std::ofstream(o.curves) << curves(all) << std::flush))
+    return complain(fmt::format("--curves: {}: cannot be written", o.curves));
   return printed(out);
 }

@@ -6,7 +6,7 @@
 
 #include "replay/churn.h"
 #include "replay/explain.h"
-#include "replay/plot.h"
+#include "replay/report.h"
 
 namespace carve::replay {
 namespace {
@@ -171,23 +171,24 @@ TEST(Churn, loses_nothing_where_there_is_room_and_much_where_there_is_not) {
   EXPECT_NE(own->lost, churn(cluster, trace, Strategy::fgd_scarcity, false, plan, 42)->lost);
 }
 
-TEST(Plot, has_a_panel_for_each_trace_and_a_line_for_each_strategy) {
+TEST(Curves, have_a_row_for_each_percent_with_the_mean_over_the_seeds) {
   const Cluster cluster = cluster_of(30);
   Trace trace = trace_of(cluster, 400);
-  trace.name = "a<b&c";
+  trace.name = "a,\"b";
   std::vector<Series> all;
   for (const Strategy strategy : {Strategy::first_fit, Strategy::fgd})
-    all.push_back({trace.name, strategy, {42}, {inflate(cluster, trace, strategy, true, 42)}, {}});
-  const std::string svg = plot(all);
-  const auto count = [&](std::string_view what) {
-    int n = 0;
-    for (size_t at = 0; (at = svg.find(what, at)) != svg.npos; at += what.size()) ++n;
-    return n;
-  };
-  EXPECT_EQ(count("<polyline"), 3) << "two strategies, and what would be without waste";
-  EXPECT_EQ(count("a&lt;b&amp;c"), 1);
-  EXPECT_EQ(count(">fgd<"), 1);
-  EXPECT_EQ(count("<g "), count("</g>"));
+    all.push_back({trace.name,
+                   strategy,
+                   {42, 43},
+                   {inflate(cluster, trace, strategy, true, 42), inflate(cluster, trace, strategy, true, 43)},
+                   {}});
+  const std::string text = curves(all);
+  EXPECT_EQ(std::ranges::count(text, '\n'), 1 + 2 * 131);
+  EXPECT_TRUE(
+      text.starts_with("trace,strategy,asked_percent,in_use_percent\n\"a,\"\"b\",first-fit,0,0.0000\n"));
+  const double mean = (all[1].inflated[0].curve[100] + all[1].inflated[1].curve[100]) / 2;
+  EXPECT_THAT(text, HasSubstr(fmt::format("\"a,\"\"b\",fgd,100,{:.4f}\n", mean)));
+  EXPECT_THAT(csv(all), HasSubstr("\n\"a,\"\"b\",fgd,43,allocated_at_80,"));
   const auto& curve = all[0].inflated[0].curve;
   EXPECT_EQ(curve[0], 0);
   EXPECT_NEAR(curve[50], 50, 4.5) << "one arrival asks for up to 8 of 180 devices";

@@ -35,6 +35,14 @@ double rounded(double value) { return std::round(value * 1000) / 1000; }
 
 nlohmann::ordered_json both(const Spread& s) { return {{"mean", rounded(s.mean)}, {"sd", rounded(s.sd)}}; }
 
+// A field of CSV (RFC 4180). A trace has the name of its file.
+std::string csv_field(std::string_view name) {
+  if (name.find_first_of(",\"\r\n") == name.npos) return std::string(name);
+  std::string out = "\"";
+  for (const char c : name) out += c == '"' ? "\"\"" : std::string(1, c);
+  return out + "\"";
+}
+
 }  // namespace
 
 Spread spread_of(const std::vector<double>& values) {
@@ -119,12 +127,21 @@ std::string csv(const std::vector<Series>& all) {
   for (const Series& s : all) {
     for (size_t i = 0; i < s.inflated.size(); ++i)
       for (size_t m = 0; m < marks.size(); ++m)
-        out += fmt::format("{},{},{},allocated_at_{},{:.4f}\n", s.trace, text(s.strategy), s.seeds[i],
-                           marks[m], s.inflated[i].allocated[m]);
+        out += fmt::format("{},{},{},allocated_at_{},{:.4f}\n", csv_field(s.trace), text(s.strategy),
+                           s.seeds[i], marks[m], s.inflated[i].allocated[m]);
     for (size_t i = 0; i < s.churned.size(); ++i)
-      out += fmt::format("{},{},{},lost,{:.4f}\n", s.trace, text(s.strategy), s.seeds[i],
+      out += fmt::format("{},{},{},lost,{:.4f}\n", csv_field(s.trace), text(s.strategy), s.seeds[i],
                          s.churned[i].lost_percent());
   }
+  return out;
+}
+
+std::string curves(const std::vector<Series>& all) {
+  std::string out = "trace,strategy,asked_percent,in_use_percent\n";
+  for (const Series& s : all)
+    for (unsigned asked = 0; asked < curve_points; ++asked)
+      out += fmt::format("{},{},{},{:.4f}\n", csv_field(s.trace), text(s.strategy), asked,
+                         over(s.inflated, [&](const Inflated& r) { return r.curve[asked]; }).mean);
   return out;
 }
 

@@ -27,5 +27,8 @@ Spread spread_of(const std::vector<double>&);
 std::string table(const std::vector<Series>&);
 std::string json(const std::vector<Series>&);
 std::string csv(const std::vector<Series>&);
+// Percent of the cluster in use at each percent asked for, mean over the seeds, of arrivals that never leave:
+// CSV that tools/plot draws. 131 rows for each trace and policy.
+std::string curves(const std::vector<Series>&);
 
 }  // namespace carve::replay

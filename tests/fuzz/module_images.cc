@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "sim/libcuda/binary_image.h"
-#include "sim/libcuda/decompress.h"
+#include "sim/image/binary_image.h"
+#include "sim/image/decompress.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);

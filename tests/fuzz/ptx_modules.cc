@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "sim/libcuda/image.h"
-#include "sim/libcuda/rules.h"
+#include "sim/image/image.h"
+#include "sim/image/rules.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);

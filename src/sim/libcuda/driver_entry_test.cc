@@ -21,6 +21,8 @@ TEST_F(DriverTest, every_name_that_a_real_driver_exports_is_there) {
   }
   EXPECT_GT(names, 650u);
   EXPECT_EQ(dlsym(library(), "carve_sim_exports"), nullptr) << "our own names stay inside";
+  for (const char* linked : {"LZ4_decompress_safe", "ZSTD_decompressDCtx"})
+    EXPECT_EQ(dlsym(library(), linked), nullptr) << "so do those of the libraries in it";
 }
 
 TEST_F(DriverTest, cuGetProcAddress_gives_the_pointer_of_the_right_version_and_stream) {

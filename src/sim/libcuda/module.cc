@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "sim/libcuda/binary_image.h"
+#include "sim/image/binary_image.h"
 #include "sim/libcuda/module_memory.h"
 
 using namespace carve::sim;

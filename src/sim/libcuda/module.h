@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/libcuda/image.h"
+#include "sim/image/image.h"
+#include "sim/image/rules.h"
 #include "sim/libcuda/process.h"
-#include "sim/libcuda/rules.h"
 
 struct CUfunc_st {
   CUmod_st* module = nullptr;

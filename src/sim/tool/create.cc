@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // How long kernels take where the profile's default does not fit; the libraries read it
-// (sim/libcuda/rules.h).
+// (sim/image/rules.h).
 constexpr const char kRules[] =
     "# How long a kernel takes: the first line whose regular expression (POSIX, extended, the whole name)\n"
     "# matches decides.\n"

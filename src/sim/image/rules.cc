@@ -1,6 +1,6 @@
 // Reading kernels.rules. Lines that cannot be read are passed over: a program under test must not fail for
 // them.
-#include "sim/libcuda/rules.h"
+#include "sim/image/rules.h"
 
 #include <fcntl.h>
 #include <regex.h>

@@ -5,7 +5,7 @@
 //   lz4.fatbin   libnvfatbin 12.9, -compress-all: sm_80, sm_86, sm_90, PTX for sm_52 without its first line
 //   zstd.fatbin  libnvfatbin 13.5, -compress-mode=size: sm_86, sm_120, PTX for sm_75
 //   ptx.fatbin   libnvfatbin 12.9, -compress=false: PTX for sm_52
-#include "sim/libcuda/binary_image.h"
+#include "sim/image/binary_image.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include <iterator>
 #include <random>
 
-#include "sim/libcuda/decompress.h"
+#include "sim/image/decompress.h"
 
 namespace carve::sim {
 namespace {
@@ -128,11 +128,21 @@ TEST(BinaryImage, broken_images_are_refused_or_harmless) {
 TEST(Decompress, lz4_repeats_what_overlaps_itself_and_refuses_what_is_before_the_beginning) {
   std::string out;
   using namespace std::string_literals;
+  // "abc", 9 bytes from 3 bytes back, then the 5 literals that the format demands at the end of a block.
   EXPECT_TRUE(
       decompress_lz4("\x35"
-                     "abc\x03\x00\x00"s,
-                     12, &out));
-  EXPECT_EQ(out, "abcabcabcabc");
+                     "abc\x03\x00\x50vwxyz"s,
+                     17, &out));
+  EXPECT_EQ(out, "abcabcabcabcvwxyz");
+  EXPECT_FALSE(
+      decompress_lz4("\x35"
+                     "abc\x04\x00\x50vwxyz"s,
+                     17, &out));
+  for (const size_t bytes : {16, 18})
+    EXPECT_FALSE(
+        decompress_lz4("\x35"
+                       "abc\x03\x00\x50vwxyz"s,
+                       bytes, &out));
   EXPECT_FALSE(
       decompress_lz4("\x35"
                      "abc\x04\x00\x00"s,
@@ -165,6 +175,31 @@ TEST(Decompress, zstd_reads_whole_and_repeated_blocks_and_several_frames) {
   EXPECT_FALSE(decompress_zstd(raw + same, 9, &out));
   EXPECT_FALSE(decompress_zstd(raw + "\x28\xb5\x2f"s, 3, &out));
   EXPECT_FALSE(decompress_zstd("plain text", 10, &out));
+}
+
+TEST(Decompress, zstd_refuses_a_wrong_checksum_and_frames_that_no_fatbin_has) {
+  using namespace std::string_literals;
+  // A raw block of 3 bytes, then the low half of its XXH64.
+  const std::string checked =
+      "\x28\xb5\x2f\xfd\x24\x03\x19\x00\x00"
+      "abc\x99\x09\x77\xad"s;
+  std::string wrong = checked;
+  wrong.back() ^= 1;
+  const std::string skippable = "\x50\x2a\x4d\x18\x01\x00\x00\x00x"s;
+  const std::string with_dictionary =
+      "\x28\xb5\x2f\xfd\x21\x07\x03\x19\x00\x00"
+      "abc"s;
+  const std::string of_version_0_7 =
+      "\x27\xb5\x2f\xfd\x20\x03\x19\x00\x00"
+      "abc"s;
+  std::string out;
+  EXPECT_TRUE(decompress_zstd(checked, 3, &out));
+  EXPECT_EQ(out, "abc");
+  EXPECT_FALSE(decompress_zstd(wrong, 3, &out));
+  EXPECT_FALSE(decompress_zstd(checked.substr(0, checked.size() - 1), 3, &out));
+  EXPECT_FALSE(decompress_zstd(skippable + checked, 3, &out));
+  EXPECT_FALSE(decompress_zstd(with_dictionary, 3, &out));
+  EXPECT_FALSE(decompress_zstd(of_version_0_7, 3, &out));
 }
 
 }  // namespace

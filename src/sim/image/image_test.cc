@@ -1,4 +1,4 @@
-#include "sim/libcuda/image.h"
+#include "sim/image/image.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sim/libcuda/rules.h"
+#include "sim/image/rules.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

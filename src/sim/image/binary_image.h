@@ -10,7 +10,7 @@
 
 #include <string_view>
 
-#include "sim/libcuda/image.h"
+#include "sim/image/image.h"
 
 namespace carve::sim {
 

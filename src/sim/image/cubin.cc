@@ -15,7 +15,7 @@
 #include <map>
 #include <span>
 
-#include "sim/libcuda/binary_image.h"
+#include "sim/image/binary_image.h"
 
 namespace carve::sim {
 namespace {

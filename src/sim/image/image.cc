@@ -1,6 +1,6 @@
 // A reader of PTX declarations. It works on tokens: comments and white space are gone, so a declaration may
 // be written on one line or ten.
-#include "sim/libcuda/image.h"
+#include "sim/image/image.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,13 +1,13 @@
-// The linker of the driver. What comes out is handed to cuModuleLoadData, so PTX goes in and the same PTX
-// comes out, pieces one after the other; anything but PTX is refused.
-#include <cstring>
+// The calls of the driver's linker (sim/image/linker.h). Inputs other than PTX are refused.
+#include <string_view>
 
+#include "sim/image/linker.h"
 #include "sim/libcuda/module.h"
 
 using namespace carve::sim;
 
 struct CUlinkState_st {
-  std::string text;
+  Linker linker;
 };
 
 EXPORT CUresult cuLinkCreate_v2(unsigned int, CUjit_option*, void**, CUlinkState* out) {
@@ -21,8 +21,7 @@ EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void* d
                                  const char*, unsigned int, CUjit_option*, void**) {
   if (!state || !data) return CUDA_ERROR_INVALID_VALUE;
   if (type != CU_JIT_INPUT_PTX) return unsupported("cuLinkAddData of anything but PTX");
-  const char* text = static_cast<const char*>(data);
-  state->text.append(text, strnlen(text, bytes)).append("\n");
+  state->linker.add(std::string_view(static_cast<const char*>(data), bytes));
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* path, unsigned int,
@@ -31,7 +30,7 @@ EXPORT CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const c
   if (type != CU_JIT_INPUT_PTX) return unsupported("cuLinkAddFile of anything but PTX");
   std::string all;
   if (!read_file(path, &all)) return CUDA_ERROR_FILE_NOT_FOUND;
-  state->text.append(all.c_str()).append("\n");
+  state->linker.add(all);
   return CUDA_SUCCESS;
 }
 // The same under the names of before CUDA 6.5; with 64-bit pointers nothing differs.
@@ -48,8 +47,9 @@ EXPORT CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char
 }
 EXPORT CUresult cuLinkComplete(CUlinkState state, void** image, size_t* bytes) {
   if (!state || !image) return CUDA_ERROR_INVALID_VALUE;
-  *image = state->text.data();
-  if (bytes) *bytes = state->text.size() + 1;
+  const std::string& text = state->linker.text();
+  *image = const_cast<char*>(text.c_str());  // The caller reads it.
+  if (bytes) *bytes = text.size() + 1;
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuLinkDestroy(CUlinkState state) {

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <optional>
 
-#include "sim/libcuda/binary_image.h"
-#include "sim/libcuda/decompress.h"
+#include "sim/image/binary_image.h"
+#include "sim/image/decompress.h"
 
 namespace carve::sim {
 

@@ -1,0 +1,22 @@
+// What cuLink makes of its inputs: the texts of several PTX modules one after the other, which
+// cuModuleLoadData reads as one module.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace carve::sim {
+
+class Linker {
+ public:
+  // Appends one PTX module. The text ends at its first zero byte, or with the bytes.
+  void add(std::string_view ptx);
+
+  // All modules, each followed by a new line. Valid until the next call of add().
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace carve::sim
