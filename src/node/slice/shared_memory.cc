@@ -62,9 +62,9 @@ template class Mapped<shm::Heartbeat>;
 namespace {
 
 Outcome<Report> mapped(Fd fd) {
-  auto page = map<shm::Report>(fd.get(), "a report");
-  if (!page) return tl::unexpected(page.error());
-  return Report{std::move(fd), std::move(*page)};
+  auto mapping = map<shm::Report>(fd.get(), "a report");
+  if (!mapping) return tl::unexpected(mapping.error());
+  return Report{std::move(fd), std::move(*mapping)};
 }
 
 }  // namespace
