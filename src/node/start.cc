@@ -213,8 +213,8 @@ Outcome<Fd> open_metrics(const std::string& host, uint16_t& port) {
   socklen_t size = is_four ? sizeof four : sizeof six;
   Fd fd(socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int on = 1;
-  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (!fd || bind(fd.get(), address, size) != 0 || listen(fd.get(), 64) != 0 ||
+  if (!fd || setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+      bind(fd.get(), address, size) != 0 || listen(fd.get(), 64) != 0 ||
       getsockname(fd.get(), address, &size) != 0)
     return failure(K::out_of_order, "--metrics-listen {}:{}: {}", host, port, strerror(errno));
   port = ntohs(is_four ? four.sin_port : six.sin6_port);
