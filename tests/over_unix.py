@@ -13,9 +13,9 @@ class OverUnix(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
-def asked(path, target):
-    """Status, content type and text of the answer to GET `target`."""
+def asked(path, target, method="GET", body=None):
+    """Status, content type and text of the answer."""
     connection = OverUnix(path)
-    connection.request("GET", target)
+    connection.request(method, target, body)
     answer = connection.getresponse()
     return answer.status, answer.getheader("Content-Type"), answer.read().decode()

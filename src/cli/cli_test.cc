@@ -39,7 +39,7 @@ TEST(Request, refuses_with_the_option_the_value_and_an_example) {
       {{.memory = "4096"}, "--memory: '4096' has no unit"},
       {{.memory = "101%"}, "--memory: '101%' is not between"},
       {{.memory = "1GiB", .compute = "30"}, "--compute: '30' is not a share; try 30%"},
-      {{}, "how much memory?"},
+      {{}, "no memory is given: add --memory SIZE"},
       {{.memory = "1GiB", .total_memory = "2GiB"}, "give one of the two"},
       {{.memory = "1GiB", .exclusive = true}, "--exclusive takes whole devices"},
       {{.memory = "1GiB", .isolation = "memory+compute"}, "needs a share: --compute 30%"},

@@ -28,7 +28,7 @@ void print(const api::SliceList& list) {
     rows.push_back({slice.name, slice.state, fmt::format("{}", fmt::join(devices, ",")),
                     fmt::format("{} / {}", text(Bytes{charged}).c_str(), text(Bytes{quota}).c_str()),
                     share == 0 ? "-" : text(Share{share}).c_str(), isolation_of(slice),
-                    age(until - std::min(until, slice.created_ns)), cut(harmless(slice.command), 40)});
+                    age(until - std::min(until, slice.created_ns)), cut(harmless(slice.command), 60)});
   }
   fmt::print("{}",
              table({"NAME", "STATE", "DEVICE", "MEMORY", "COMPUTE", "ISOLATION", "AGE", "COMMAND"}, rows));

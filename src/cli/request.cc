@@ -102,7 +102,7 @@ Result<api::SliceRequest, std::string> to_request(const SliceOptions& o) {
         std::string("--exclusive takes whole devices: leave out --memory, --total-memory and --compute"));
   if (o.memory.empty() && o.total_memory.empty() && !o.exclusive)
     return tl::unexpected(std::string(
-        "how much memory? Give --memory SIZE (as in --memory 4GiB), --total-memory SIZE or --exclusive"));
+        "no memory is given: add --memory SIZE (as in --memory 4GiB), --total-memory SIZE or --exclusive"));
   if (o.memory.ends_with('%')) {
     const auto share = parse_share(o.memory);
     if (!share) return refuse("--memory", o.memory, share.error().sentence);

@@ -11,6 +11,16 @@
 namespace carve::cli {
 namespace {
 
+// `carve top -o json`.
+struct TopDocument {
+  std::vector<api::Device> devices;
+  std::vector<api::Slice> slices;
+  static void fields(auto& self, auto&& field) {
+    field("devices", self.devices);
+    field("slices", self.slices);
+  }
+};
+
 struct TopOptions {
   double interval = 1.0;
   unsigned rounds = 0;  // 0: until told to stop.
@@ -123,10 +133,7 @@ void add_top(CLI::App& app, Context& context) {
         fmt::print("{}", render(view, context.screen));
         return;
       }
-      api::Json out;
-      out["devices"] = api::to_json(view.devices.devices);
-      out["slices"] = api::to_json(view.slices.slices);
-      fmt::print("{}\n", out.dump(2));
+      print_json(TopDocument{view.devices.devices, view.slices.slices});
     });
   });
 }

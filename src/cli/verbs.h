@@ -71,7 +71,7 @@ void answered(Context& context, const Answer<T>& answer, Act act) {
 // Prints a document as JSON, indented for people.
 template <api::Document T>
 void print_json(const T& document) {
-  fmt::print("{}\n", api::to_json(document).dump(2, ' ', false, api::Json::error_handler_t::replace));
+  fmt::print("{}\n", api::write(document, 2));
 }
 
 }  // namespace carve::cli

@@ -24,7 +24,9 @@ Outcome<void> memory_rules(const Request& r) {
   return std::visit(
       Cases{
           [](std::monostate) -> Outcome<void> {
-            return failure(K::invalid_argument, "how much memory? For example 4GiB, or 50% of a device");
+            return failure(
+                K::invalid_argument,
+                "no memory is given: ask for a size such as 4GiB, or for a part of a device such as 50%");
           },
           [](PerDevice m) -> Outcome<void> {
             if (m.memory < smallest_memory)

@@ -38,7 +38,7 @@ TEST(Request, each_rule_refuses_with_a_sentence_that_names_the_value) {
   };
   const Row rows[] = {
       {"too little", [](Request& r) { r.memory = PerDevice{1023_KiB}; }},
-      {"how much memory", [](Request& r) { r.memory = std::monostate{}; }},
+      {"no memory is given", [](Request& r) { r.memory = std::monostate{}; }},
       {"above 0%", [](Request& r) { r.memory = OfUsable{{10001}}; }},
       {"0 devices", [](Request& r) { r.devices = 0; }},
       {"17 devices", [](Request& r) { r.devices = 17; }},
@@ -114,6 +114,14 @@ TEST(Words, of_settings_are_read_back) {
   for (const auto c : {LatencyClass::batch, LatencyClass::latency})
     EXPECT_EQ(parse_latency_class(text(c)), c);
   EXPECT_FALSE(parse_policy("Fixed-Share"));
+}
+
+TEST(Words, of_a_nodes_strategies_are_the_ones_that_the_sentence_lists) {
+  EXPECT_EQ(node_strategy_names(), "binpack or spread");
+  EXPECT_EQ(parse_node_strategy("binpack"), Strategy::binpack);
+  EXPECT_EQ(parse_node_strategy("spread"), Strategy::spread);
+  for (const char* other : {"first-fit", "best-fit", "fgd", "carve", "lookahead", "best", ""})
+    EXPECT_FALSE(parse_node_strategy(other)) << other;
 }
 
 }  // namespace

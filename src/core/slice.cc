@@ -1,5 +1,6 @@
 #include "core/slice.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace carve {
@@ -11,6 +12,8 @@ constexpr std::string_view classes[] = {"batch", "latency"};
 constexpr std::string_view isolations[] = {"none", "memory", "memory+compute"};
 constexpr std::string_view strategies[] = {"binpack", "spread",       "first-fit", "best-fit",
                                            "fgd",     "fgd-scarcity", "lookahead"};
+
+constexpr Strategy node_strategies[] = {Strategy::binpack, Strategy::spread};
 
 template <class E, size_t N>
 std::optional<E> parse(const std::string_view (&words)[N], std::string_view word) {
@@ -31,5 +34,21 @@ std::optional<LatencyClass> parse_latency_class(std::string_view word) {
 }
 std::optional<Isolation> parse_isolation(std::string_view word) { return parse<Isolation>(isolations, word); }
 std::optional<Strategy> parse_strategy(std::string_view word) { return parse<Strategy>(strategies, word); }
+
+std::optional<Strategy> parse_node_strategy(std::string_view word) {
+  const auto strategy = parse_strategy(word);
+  return strategy && std::ranges::find(node_strategies, *strategy) != std::end(node_strategies)
+             ? strategy
+             : std::nullopt;
+}
+
+std::string node_strategy_names() {
+  std::string names;
+  for (const Strategy s : node_strategies) {
+    if (!names.empty()) names += s == std::end(node_strategies)[-1] ? " or " : ", ";
+    names += text(s);
+  }
+  return names;
+}
 
 }  // namespace carve

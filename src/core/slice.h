@@ -49,6 +49,10 @@ std::optional<LatencyClass> parse_latency_class(std::string_view);
 std::optional<Isolation> parse_isolation(std::string_view);
 std::optional<Strategy> parse_strategy(std::string_view);
 
+// The strategies of one node: an agent accepts these alone, carve-replay accepts all.
+std::optional<Strategy> parse_node_strategy(std::string_view);
+std::string node_strategy_names();  // "binpack or spread"
+
 struct SlicePart {
   Uuid device;
   Bytes memory;

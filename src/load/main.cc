@@ -1,4 +1,4 @@
-// carve-load: a workload like any customer's, to see what becomes of it in a slice. It calls the CUDA driver
+// carve-load: a workload like any user's, to see what becomes of it in a slice. It calls the CUDA driver
 // and nothing of Carve; the same binary runs on a real GPU and on a simulated one. It prints one JSON object
 // at its end and exits 1 if the driver refused it something.
 #include <fmt/format.h>
@@ -179,7 +179,7 @@ void add_options(CLI::App& app, Options& o, std::map<std::string, double>& plain
 int main(int argc, char** argv) {
   Options options;
   std::map<std::string, double> plain;
-  CLI::App app("carve-load: allocate, launch and copy like a customer's program, and say what came of it",
+  CLI::App app("carve-load: allocate, launch and copy like a user's program, and say what came of it",
                "carve-load");
   add_options(app, options, plain);
   app.footer(

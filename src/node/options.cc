@@ -170,8 +170,9 @@ constexpr Row rows[] = {
      }},
     {"--strategy", true,
      [](Options& o, const std::string& value) -> Outcome<void> {
-       const auto strategy = parse_strategy(value);
-       if (!strategy) return failure(K::invalid_argument, "--strategy {}: it is binpack or spread", value);
+       const auto strategy = parse_node_strategy(value);
+       if (!strategy)
+         return failure(K::invalid_argument, "--strategy '{}': it is {}", value, node_strategy_names());
        o.strategy = *strategy;
        return {};
      }},

@@ -73,6 +73,7 @@ TEST(Options, wrong_ones_are_refused_with_a_sentence) {
               {{"--state"}, "--state needs a value"},
               {{"--state="}, "--state needs a value"},
               {{"--strategy", "best"}, "binpack or spread"},
+              {{"--strategy", "fgd"}, "--strategy 'fgd': it is binpack or spread"},
               {{"--reserve", "5"}, "--reserve 5"},
               {{"--context-charge", "me"}, "slice or reserve"},
               {{"--policy", "fair"}, "fixed-share, guaranteed-burst-share or native-burst-share"},

@@ -76,13 +76,13 @@ Outcome<void> make_directory(const std::string& path, unsigned mode) {
   return {};
 }
 
-Outcome<Fd> hold_lock(const std::string& path, const std::string& granted) {
+Outcome<Fd> hold_lock(const std::string& path, const std::string& what) {
   Fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return failure(K::unavailable, "cannot open {}: {}", path, strerror(errno));
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     std::string holder = read_file(path).value_or("");
     while (!holder.empty() && holder.back() == '\n') holder.pop_back();
-    return failure(K::failed_precondition, "another agent, process {}, has {} already", holder, granted);
+    return failure(K::failed_precondition, "another agent, process {}, has {} already", holder, what);
   }
   const std::string pid = std::to_string(getpid()) + "\n";
   if (ftruncate(fd.get(), 0) != 0 || write(fd.get(), pid.data(), pid.size()) < 0)
@@ -214,8 +214,8 @@ Outcome<Fd> open_metrics(const std::string& host, uint16_t& port) {
   socklen_t size = is_four ? sizeof four : sizeof six;
   Fd fd(socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int on = 1;
-  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (!fd || bind(fd.get(), address, size) != 0 || listen(fd.get(), 64) != 0 ||
+  if (!fd || setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+      bind(fd.get(), address, size) != 0 || listen(fd.get(), 64) != 0 ||
       getsockname(fd.get(), address, &size) != 0)
     return failure(K::unavailable, "--metrics-listen {}:{}: {}", host, port, strerror(errno));
   port = ntohs(is_four ? four.sin_port : six.sin6_port);

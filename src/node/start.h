@@ -16,7 +16,7 @@ namespace carve::node {
 Outcome<void> make_directory(const std::string& path, unsigned mode);
 
 // Held for the life of the process; the failure names the process that has it.
-Outcome<Fd> hold_lock(const std::string& path, const std::string& granted);
+Outcome<Fd> hold_lock(const std::string& path, const std::string& what);
 
 // One agent per set of devices on this machine, whatever its state and socket: an abstract unix socket per
 // device, which the kernel takes away with its process.

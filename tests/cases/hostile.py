@@ -1,4 +1,4 @@
-"""What a customer's root could try from inside a slice, as one program without any library of ours.
+"""What a user's root could try from inside a slice, as one program without any library of ours.
 
     hostile.py SOCKET WHAT...     prints one line per attempt: "ok NAME" (it was refused) or "HARM NAME: why"
 """

@@ -1,9 +1,11 @@
 """Which device: the references' examples, equal parts, whole devices beside shared ones, reasons."""
+import json
 import subprocess
 
 import pytest
 
 from conftest import BUILD, GiB, World, until
+from over_unix import asked
 
 
 def hold(world, name, *options, seconds="30"):
@@ -90,6 +92,14 @@ def test_explain_says_which_device_and_why_that_one(world):
     assert done.returncode == 0 and "it would get device 0: 3 GiB (binpack: the fullest device that fits" in done.stdout
     assert "device 0: fits; 10 GiB would stay free" in done.stdout and "device 1: fits; 12 GiB would stay free" in done.stdout
     assert "it would get device 1: 3 GiB (spread: the emptiest device" in world.carve("explain", "--memory", "3GiB", "--strategy", "spread").stdout
+
+
+def test_the_api_accepts_a_nodes_strategies_alone(world):
+    for strategy, status in ("spread", 200), ("fgd", 400):
+        body = json.dumps({"memory_bytes": GiB, "strategy": strategy})
+        answered, _, text = asked(world.socket, "/v1/explain", "POST", body)
+        assert answered == status, text
+    assert "'fgd' is not a strategy of an agent: use binpack or spread" in text
 
 
 @pytest.mark.devices("demo15x2")

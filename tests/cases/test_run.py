@@ -28,7 +28,7 @@ def test_the_exit_status_is_the_programs_own(world, program, status):
 @pytest.mark.parametrize("words, says", [
     (["--memory", "12X", "--", "true"], "--memory: '12X' is not a size"),
     (["--memory", "4096", "--", "true"], "has no unit"),
-    (["--", "true"], "how much memory?"),
+    (["--", "true"], "no memory is given: add --memory SIZE"),
     (["--memory", "1GiB"], "which program?"),
     (["--memory", "1TiB", "--", "true"], "1 TiB"),
     (["--total-memory", "5MiB", "--devices", "2", "--", "true"], "2"),

@@ -282,8 +282,11 @@ TEST(Quota, is_exact_again_after_a_storm_of_kills) {
   }
   EXPECT_GT(patience.word(0), 1000u) << "calls";
   // A shared machine stalls now and then. A lock left behind would stop seven siblings at every other kill.
+  // In a build with delays the holder of a lock sleeps, and its siblings wait rightly.
+#ifndef DELAYED
   EXPECT_LE(patience.word(1), rounds / 10u) << "calls that slept";
   EXPECT_LE(patience.word(2), rounds / 10u) << "calls that spun for 5 ms";
+#endif
   for (const auto& slice : slices) {
     ASSERT_TRUE(soon([&] { return slice->living() == 0; }));
     EXPECT_EQ(used(*slice), 0u);

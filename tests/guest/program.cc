@@ -1,4 +1,4 @@
-// A customer's program, as plain as they come: it opens libcuda.so.1, fetches what it needs with dlsym, and
+// A user's program, as plain as they come: it opens libcuda.so.1, fetches what it needs with dlsym, and
 // does what its first argument says. It knows nothing of Carve. Exit status 0: all went as the driver
 // promises; 1: a call failed, its number is printed; 2: what came back is wrong, the line says which.
 #include <dirent.h>

@@ -1,4 +1,4 @@
-// One customer's program per way of taking device memory (docs/coverage.md): each fills the device until it
+// One user's program per way of taking device memory (docs/coverage.md): each fills the device until it
 // is refused, then takes the rest in blocks of 2 MiB, gives all back, and fills again. It knows nothing of
 // Carve.
 //

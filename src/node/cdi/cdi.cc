@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "node/os/fd.h"
-#include "wire/api/json.h"
+#include "wire/api/json_value.h"
 #include "wire/shm/attach.h"
 
 namespace carve::node {

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "wire/api/json.h"
+#include "wire/api/json_value.h"
 
 namespace carve::node {
 namespace {

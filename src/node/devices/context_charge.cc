@@ -64,8 +64,8 @@ bool start(Child& child, const std::string& libcuda, const std::string& uuid) {
 }  // namespace
 
 int measure_context_child(const char* libcuda, const char* uuid) {
-  const auto fail = [](const char* granted) {
-    dprintf(1, "%s\n", granted);
+  const auto fail = [](const char* sentence) {
+    dprintf(1, "%s\n", sentence);
     return 1;
   };
   unsetenv("LD_PRELOAD");

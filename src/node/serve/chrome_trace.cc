@@ -14,17 +14,13 @@ namespace {
 
 constexpr uint64_t switch_track = 0;  // No slice has the id 0.
 
-std::string quoted(const std::string& text) {
-  return api::Json(text).dump(-1, ' ', false, api::Json::error_handler_t::replace);
-}
-
 std::string microseconds(int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
 
-std::string named(const char* granted, unsigned process, uint64_t track, const std::string& name,
+std::string named(const char* what, unsigned process, uint64_t track, const std::string& name,
                   uint64_t order) {
   return fmt::format(
       R"({{"ph":"M","name":"{}_name","pid":{},"tid":{},"args":{{"name":{}}}}},{}{{"ph":"M","name":"{}_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})",
-      granted, process, track, quoted(name), "\n", granted, process, track, order);
+      what, process, track, api::quoted(name), "\n", what, process, track, order);
 }
 
 // In the order in which they are drawn: by their beginnings, the longer one first. On one track a span lies
@@ -77,7 +73,7 @@ std::string chrome_trace(std::span<const TraceSpan> spans, const TraceNames& nam
     ends.push_back(next.end());
     const std::string_view kind = span_words[static_cast<size_t>(next.kind)];
     events.push_back(fmt::format(R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{},"dur":{}}})",
-                                 quoted(switching ? "to " + *next.name : std::string(kind)), kind,
+                                 api::quoted(switching ? "to " + *next.name : std::string(kind)), kind,
                                  next.device, next.track, microseconds(next.from - begin_ns),
                                  microseconds(next.end() - next.from)));
   }

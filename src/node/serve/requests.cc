@@ -72,9 +72,10 @@ Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, uint
     if (!uuid) return tl::unexpected(uuid.error());
     r.device = *uuid;
   }
-  if (!d.strategy.empty()) r.strategy = parse_strategy(d.strategy);
+  if (!d.strategy.empty()) r.strategy = parse_node_strategy(d.strategy);
   if (!d.strategy.empty() && !r.strategy)
-    return failure(K::invalid_argument, "'{}' is no strategy: binpack or spread", d.strategy.substr(0, 80));
+    return failure(K::invalid_argument, "'{}' is not a strategy of an agent: use {}",
+                   d.strategy.substr(0, 80), node_strategy_names());
   if (!d.policy.empty()) {
     const auto policy = policy_named(d.policy);
     if (!policy) return tl::unexpected(policy.error());

@@ -47,8 +47,8 @@ ProcessEvidence looks_of(pid_t pid) {
   const std::string folder = fmt::format("/proc/{}", pid);
   const std::string maps = read_file(folder + "/maps", 4 << 20).value_or("");
   const std::string environment = read_file(folder + "/environ").value_or("");
-  const auto has = [](const std::string& where, std::string_view granted) {
-    return where.find(granted) != std::string::npos;
+  const auto has = [](const std::string& where, std::string_view text) {
+    return where.find(text) != std::string::npos;
   };
   ProcessEvidence looks;
   looks.our_library = has(maps, "/libcarve.so") || has(maps, "/lib/carve/shim/");

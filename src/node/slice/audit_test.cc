@@ -16,8 +16,8 @@ TEST(Audit, does_what_was_configured_to_those_inside_a_limited_slice_alone) {
 }
 
 TEST(Audit, tells_the_ways_round_the_library_apart) {
-  const auto says = [](ProcessEvidence looks, const char* granted) {
-    EXPECT_NE(why_unattached(looks).find(granted), std::string::npos) << why_unattached(looks);
+  const auto says = [](ProcessEvidence looks, const char* text) {
+    EXPECT_NE(why_unattached(looks).find(text), std::string::npos) << why_unattached(looks);
   };
   says({.loader = false}, "static program");
   says({.loader = true, .preload_asked = false}, "unset");

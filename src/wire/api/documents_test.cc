@@ -5,6 +5,8 @@
 
 #include <random>
 
+#include "wire/api/json_value.h"
+
 namespace carve::api {
 namespace {
 

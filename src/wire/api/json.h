@@ -7,13 +7,17 @@
 // and from that one list it is written, read and checked. A server reads strictly (an unknown key is a
 // mistake that the caller wants to know of); a client reads leniently (a newer agent may say more).
 // Errors name the place and the value: `slices[2].memory_bytes: "4GiB" is not a whole number of bytes`.
+//
+// The JSON library's header takes 1.7 s to compile, so this one only names its type: what is done with a
+// value is in json.cc. A file that works with JSON values itself includes json_value.h.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -32,11 +36,11 @@ enum class Reading { strict, lenient };
 // Hostile input is cut off here before it costs anything: deeper than any document of ours.
 inline constexpr int max_depth = 16;
 
-// Text to JSON; the error is a sentence. Never throws. Duplicate keys: the last one wins.
-Result<Json, std::string> parse(std::string_view text);
-
 template <class T>
 concept Document = requires(T& t) { T::fields(t, [](const char*, auto&) {}); };
+
+// Returns the text as a JSON string, in quotes.
+std::string quoted(const std::string& text);
 
 namespace detail {
 
@@ -49,117 +53,133 @@ struct is_optional : std::false_type {};
 template <class T>
 struct is_optional<std::optional<T>> : std::true_type {};
 
-std::string shown(const Json& value);  // The value as the caller wrote it, cut to a line.
+// Writing: each fills a value that is null before. A reference to a member or an item holds until the next is
+// added.
+void put_object(Json& value);
+void put_list(Json& value);
+Json& added_member(Json& object, const char* name);
+Json& added_item(Json& list);
+void put(Json& value, bool);
+void put(Json& value, uint64_t);
+void put(Json& value, int64_t);
+void put(Json& value, const std::string&);
+void put(Json& value, const std::map<std::string, std::string>&);
 
-}  // namespace detail
+// Reading: each that takes an `out` returns what it wanted where the value is something else ("a text"), or
+// null.
+bool is_null(const Json& value);
+bool is_object(const Json& value);
+bool is_list(const Json& value);
+const Json* member(const Json& object, const char* name);  // Null where there is none.
+const std::string* unknown_member(const Json& object, const std::set<std::string>& known);
+size_t items(const Json& list);
+const Json& item(const Json& list, size_t index);
+const char* get(const Json& value, bool& out);
+const char* get(const Json& value, uint64_t& out);
+const char* get(const Json& value, int64_t& out);
+const char* get(const Json& value, std::string& out);
+bool get_texts(const Json& value, std::map<std::string, std::string>& out, const std::string& path,
+               std::string& error);
+
+std::string shown(const Json& value);  // The value as the caller wrote it, cut to a line.
+bool refuse(const Json& value, const char* wanted, const std::string& path, std::string& error);
+
+// The whole of a text: `fill` writes a document into the value, or reads it from there.
+std::string written(void (*fill)(Json& value, const void* document), const void* document, int indent);
+Result<void, std::string> read(std::string_view text,
+                               bool (*fill)(const Json& value, void* document, Reading, std::string& error),
+                               void* document, Reading);
 
 template <class T>
-Json to_json(const T& value) {
+void write(Json& value, const T& from) {
   if constexpr (Document<T>) {
-    Json out = Json::object();
-    T::fields(value, [&](const char* name, const auto& field) {
+    put_object(value);
+    T::fields(from, [&](const char* name, const auto& field) {
       using Field = std::remove_cvref_t<decltype(field)>;
-      if constexpr (detail::is_optional<Field>::value) {
-        if (field) out[name] = to_json(*field);
+      if constexpr (is_optional<Field>::value) {
+        if (field) write(added_member(value, name), *field);
       } else {
-        out[name] = to_json(field);
+        write(added_member(value, name), field);
       }
     });
-    return out;
-  } else if constexpr (detail::is_vector<T>::value) {
-    Json out = Json::array();
-    for (const auto& item : value) out.push_back(to_json(item));
-    return out;
+  } else if constexpr (is_vector<T>::value) {
+    put_list(value);
+    for (const auto& each : from) write(added_item(value), each);
+  } else if constexpr (std::is_unsigned_v<T> && !std::is_same_v<T, bool>) {
+    put(value, uint64_t{from});
+  } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    put(value, int64_t{from});
   } else {
-    return Json(value);
+    put(value, from);
   }
 }
 
 // Fills `out` from `value`; false and a sentence in `error` where it does not fit. A field that is
 // absent keeps its default; std::optional says "absent" itself.
 template <class T>
-bool from_json(const Json& value, T& out, Reading reading, const std::string& path, std::string& error) {
-  const auto refuse = [&](const char* wanted) {
-    error = fmt::format("{}: {} is not {}", path.empty() ? "document" : path, detail::shown(value), wanted);
-    return false;
-  };
+bool read(const Json& value, T& out, Reading reading, const std::string& path, std::string& error) {
   if constexpr (Document<T>) {
-    if (!value.is_object()) return refuse("an object");
+    if (!is_object(value)) return refuse(value, "an object", path, error);
     std::set<std::string> known;
     bool good = true;
     T::fields(out, [&](const char* name, auto& field) {
       known.insert(name);
-      const auto found = value.find(name);
-      if (!good || found == value.end()) return;
-      good = from_json(*found, field, reading, path.empty() ? name : path + "." + name, error);
+      const Json* found = member(value, name);
+      if (!good || found == nullptr) return;
+      good = read(*found, field, reading, path.empty() ? name : path + "." + name, error);
     });
     if (!good || reading == Reading::lenient) return good;
-    for (const auto& [key, unused] : value.items()) {
-      if (known.contains(key)) continue;
-      error = fmt::format("{}{}{}: no such field; there are {}", path, path.empty() ? "" : ".", key,
+    const std::string* unknown = unknown_member(value, known);
+    if (unknown != nullptr)
+      error = fmt::format("{}{}{}: no such field; there are {}", path, path.empty() ? "" : ".", *unknown,
                           fmt::join(known, ", "));
-      return false;
-    }
-    return true;
-  } else if constexpr (detail::is_optional<T>::value) {
-    if (value.is_null()) {
+    return unknown == nullptr;
+  } else if constexpr (is_optional<T>::value) {
+    if (is_null(value)) {
       out.reset();
       return true;
     }
-    return from_json(value, out.emplace(), reading, path, error);
-  } else if constexpr (detail::is_vector<T>::value) {
-    if (!value.is_array()) return refuse("a list");
+    return read(value, out.emplace(), reading, path, error);
+  } else if constexpr (is_vector<T>::value) {
+    if (!is_list(value)) return refuse(value, "a list", path, error);
     out.clear();
-    for (size_t i = 0; i < value.size(); ++i)
-      if (!from_json(value[i], out.emplace_back(), reading, fmt::format("{}[{}]", path, i), error))
+    for (size_t i = 0; i < items(value); ++i)
+      if (!read(item(value, i), out.emplace_back(), reading, fmt::format("{}[{}]", path, i), error))
         return false;
     return true;
   } else if constexpr (std::is_same_v<T, std::map<std::string, std::string>>) {
-    if (!value.is_object()) return refuse("an object of texts");
-    out.clear();
-    for (const auto& [key, text] : value.items())
-      if (!from_json(text, out[key], reading, path + "." + key, error)) return false;
-    return true;
-  } else if constexpr (std::is_same_v<T, bool>) {
-    if (!value.is_boolean()) return refuse("true or false");
-    out = value.template get<bool>();
-    return true;
-  } else if constexpr (std::is_same_v<T, std::string>) {
-    if (!value.is_string()) return refuse("a text");
-    out = value.template get<std::string>();
-    return true;
-  } else if constexpr (std::is_unsigned_v<T>) {
-    if (!value.is_number_unsigned()) return refuse("a whole number from 0 up");
-    const auto number = value.template get<uint64_t>();
-    if (number > std::numeric_limits<T>::max()) return refuse("a number that fits this field");
-    out = static_cast<T>(number);
-    return true;
+    return get_texts(value, out, path, error);
+  } else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, std::string>) {
+    const char* wanted = get(value, out);
+    return wanted == nullptr || refuse(value, wanted, path, error);
   } else {
-    static_assert(std::is_signed_v<T> && std::is_integral_v<T>, "documents hold no floating point");
-    if (!value.is_number_integer() ||
-        (value.is_number_unsigned() && value.template get<uint64_t>() > INT64_MAX))
-      return refuse("a whole number");
-    const auto number = value.template get<int64_t>();
+    static_assert(std::is_integral_v<T>, "documents hold no floating point");
+    std::conditional_t<std::is_unsigned_v<T>, uint64_t, int64_t> number = 0;
+    if (const char* wanted = get(value, number)) return refuse(value, wanted, path, error);
     if (number > std::numeric_limits<T>::max() || number < std::numeric_limits<T>::min())
-      return refuse("a number that fits this field");
+      return refuse(value, "a number that fits this field", path, error);
     out = static_cast<T>(number);
     return true;
   }
 }
 
+}  // namespace detail
+
 template <Document T>
 Result<T, std::string> read(std::string_view text, Reading reading) {
-  const auto json = parse(text);
-  if (!json) return tl::unexpected(json.error());
   T out;
-  std::string error;
-  if (!from_json(*json, out, reading, "", error)) return tl::unexpected(error);
+  const auto fill = [](const Json& value, void* document, Reading r, std::string& error) {
+    return detail::read(value, *static_cast<T*>(document), r, "", error);
+  };
+  if (const auto good = detail::read(text, fill, &out, reading); !good) return tl::unexpected(good.error());
   return out;
 }
 
+// With an indent the text has a line for each field.
 template <Document T>
-std::string write(const T& document) {
-  return to_json(document).dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string write(const T& document, int indent = -1) {
+  const auto fill = [](Json& value, const void* from) { detail::write(value, *static_cast<const T*>(from)); };
+  return detail::written(fill, &document, indent);
 }
 
 }  // namespace carve::api

@@ -1,9 +1,9 @@
-// Threads that are late: in a build with the preset `late` the compiler calls us at each branch of ours, and
+// Threads that are late: in a build with the preset `delay` the compiler calls us at each branch of ours, and
 // once in a while the thread that runs there sleeps, as if its processor had been given to somebody else.
 // What two threads may do to each other in between, they do within minutes; tools/stall stops whole processes
 // and cannot.
 //
-//   CARVE_LATE=STEPS,US   after at most STEPS branches, for at most US microseconds (100000,20000); 0: never
+//   CARVE_DELAY=STEPS,US   after at most STEPS branches, for at most US microseconds (100000,20000); 0: never
 //
 // Both are drawn evenly over their orders of magnitude, since some races are as wide as two instructions and
 // others as a hundred system calls. No thread sleeps more than half of its life.
@@ -47,7 +47,7 @@ void begin() {
   dice.born_us = now_us();
   dice.state = dice.born_us << 32 ^ static_cast<uint64_t>(syscall(SYS_gettid)) ^ 1;
   dice.most_steps = 100'000, dice.most_us = 20'000;
-  if (const char* words = getenv("CARVE_LATE")) {
+  if (const char* words = getenv("CARVE_DELAY")) {
     char* end = nullptr;
     dice.most_steps = strtoull(words, &end, 10);
     if (*end == ',') dice.most_us = strtoull(end + 1, nullptr, 10);
