@@ -254,7 +254,7 @@ def naming():
             honest = device.begin("honest", 60, "--kernels 200us --no-sync", 10)
             wait_until(lambda: device.compute().get("honest", {}).get("leases"))
             time.sleep(i * 0.03)
-            words = device.agent.words("run", "--memory", "1GiB", "--compute", "10%", "--name", name, "--", "/usr/bin/python3", TESTS / "cases/past_the_gate.py")
+            words = device.agent.words("run", "--memory", "1GiB", "--compute", "10%", "--name", name, "--", "/usr/bin/python3", TESTS / "cases/bypass_gate.py")
             hostile = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL)
             while not began.exists():
                 time.sleep(0.002)

@@ -1,4 +1,4 @@
-# The first witness of the arrows: a target of one folder can link a target of another only where
+# The first check of the layers: a target of one folder can link a target of another only where
 # src/layers.txt allows it. Targets are named after folders: src/wire/shm is carve_wire_shm.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/layers.txt)
 file(STRINGS ${PROJECT_SOURCE_DIR}/src/layers.txt rows REGEX "^[a-z]")

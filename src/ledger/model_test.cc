@@ -11,7 +11,7 @@
 #include <random>
 #include <set>
 
-#include "ledger/memory_store.h"
+#include "ledger/testing/store_fake.h"
 
 namespace carve::ledger {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "ledger/memory_store.h"
+#include "ledger/testing/store_fake.h"
 
 namespace carve::ledger {
 namespace {

@@ -249,7 +249,7 @@ int main(int argc, char** argv) {
       all.push_back({traces[t].name, strategy, *seeds, std::vector<Inflated>(churns ? 0 : seeds->size()),
                      std::vector<Churned>(churns ? seeds->size() : 0)});
     }
-  std::vector<std::string> complaints(todo.size());
+  std::vector<std::string> refusals(todo.size());
   run_all(todo, o.jobs, o.quiet, [&](const Job& job) {
     Series& s = all[job.series];
     if (!churns) {
@@ -260,9 +260,9 @@ int main(int argc, char** argv) {
     if (churned)
       s.churned[job.run] = *churned;
     else
-      complaints[static_cast<size_t>(&job - todo.data())] = churned.error().sentence;
+      refusals[static_cast<size_t>(&job - todo.data())] = churned.error().sentence;
   });
-  for (const std::string& sentence : complaints)
+  for (const std::string& sentence : refusals)
     if (!sentence.empty()) return complain(sentence);
   const std::string out = o.form == "json" ? json(all) : o.form == "csv" ? csv(all) : table(all);
   if (!o.curves.empty() && !(std::ofstream(o.curves) << curves(all) << std::flush))

@@ -11,8 +11,8 @@ import pytest
 
 from conftest import BUILD, LOAD, MiB, until
 
-HARDSHIP = BUILD / "tests/hardship"
-NAMES = [line for line in pathlib.Path(__file__).parents[1].joinpath("guest/hardship.cc").read_text().splitlines()]
+ADVERSE = BUILD / "tests/adverse"
+NAMES = [line for line in pathlib.Path(__file__).parents[1].joinpath("guest/adverse.cc").read_text().splitlines()]
 NAMES = [re.match(r'    \{"([a-z-]+)", \w+\},', line).group(1) for line in NAMES if line.startswith('    {"')]
 
 
@@ -22,11 +22,11 @@ def neighbour(world):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_hardship(world, name):
+def test_an_adverse_program(world, name):
     if name in ("chroot-after-init", "other-uid", "pid-namespace") and os.geteuid() != 0:
         pytest.skip("needs root")
     held = neighbour(world)
-    inside = world.carve("run", "--memory", "512MiB", "--name", "a", "--", HARDSHIP, name, "512", "65534")
+    inside = world.carve("run", "--memory", "512MiB", "--name", "a", "--", ADVERSE, name, "512", "65534")
     assert inside.returncode == 0, inside.stderr
     assert until(lambda: "a" not in world.slices())
     parts = world.show("neighbour")["parts"]

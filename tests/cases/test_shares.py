@@ -145,7 +145,7 @@ def test_without_an_agent_fixed_shares_follow_the_timetable_until_it_is_back(wor
         assert 100 * had[name] / total == pytest.approx(share, abs=8), had
 
 
-PAST_THE_GATE = pathlib.Path(__file__).with_name("past_the_gate.py")
+BYPASS_GATE = pathlib.Path(__file__).with_name("bypass_gate.py")
 
 
 def bypass(world):
@@ -154,7 +154,7 @@ def bypass(world):
     all_run(world, "honest")
     began = world.folder / "began"
     env = {"PYTHONPATH": str(pathlib.Path(__file__).resolve().parents[1]), "BEGAN": str(began)}
-    world.begin("run", "--memory", "1GiB", "--compute", "10%", "--name", "hostile", "--", "/usr/bin/python3", PAST_THE_GATE, env=env)
+    world.begin("run", "--memory", "1GiB", "--compute", "10%", "--name", "hostile", "--", "/usr/bin/python3", BYPASS_GATE, env=env)
     samples = lambda: int(re.search(r"^carve_driver_samples_total (\d+)", world.get("/metrics")[2], re.M)[1])
     assert until(began.exists, every=0.01)
     before = samples()

@@ -1,4 +1,4 @@
-// The third witness of the arrows, on the built files: what the artefacts export, what they need, how old a
+// The third check of the layers, on the built files: what the artefacts export, what they need, how old a
 // glibc they load on. Read with binutils, which every compiler brings along.
 #include <gtest/gtest.h>
 #include <stdio.h>

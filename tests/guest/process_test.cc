@@ -95,28 +95,28 @@ bool soon(Condition condition) {
   return false;
 }
 
-class Witness {
+class UsageRecord {
  public:
-  Witness() {
+  UsageRecord() {
     fd_ = mkstemp(path_);
     if (fd_ < 0 || ftruncate(fd_, 4096) != 0) abort();
     words_ = static_cast<uint64_t*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0));
   }
-  Witness(const Witness&) = delete;
-  Witness& operator=(const Witness&) = delete;
-  ~Witness() {
+  UsageRecord(const UsageRecord&) = delete;
+  UsageRecord& operator=(const UsageRecord&) = delete;
+  ~UsageRecord() {
     munmap(words_, 4096);
     close(fd_);
     unlink(path_);
   }
-  std::string variable() const { return std::string("STANDIN_WITNESS=") + path_; }
+  std::string variable() const { return std::string("STANDIN_USAGE=") + path_; }
   uint64_t now() const { return __atomic_load_n(&words_[0], __ATOMIC_SEQ_CST); }
   uint64_t most() const { return word(1); }
   uint64_t word(size_t i) const { return __atomic_load_n(&words_[i], __ATOMIC_SEQ_CST); }
   std::string path() const { return path_; }
 
  private:
-  char path_[32] = "/tmp/carve-witness-XXXXXX";
+  char path_[32] = "/tmp/carve-usage-XXXXXX";
   int fd_;
   uint64_t* words_;
 };
@@ -126,9 +126,9 @@ class Witness {
 TEST(Quota, of_sixteen_racing_processes_is_never_passed_by_a_byte) {
   constexpr uint64_t context = 3 * MiB, quota = 16 * context + 101 * MiB + 512;
   constexpr int processes = 16;
-  Witness witness;
+  UsageRecord usage;
   Driver driver = standin();
-  driver.environment.push_back(witness.variable());
+  driver.environment.push_back(usage.variable());
   driver.environment.push_back("STANDIN_CONTEXT=" + std::to_string(context));
   Agent agent({{driver.uuids[0], quota, context}});
   std::vector<std::unique_ptr<Child>> children;
@@ -144,9 +144,9 @@ TEST(Quota, of_sixteen_racing_processes_is_never_passed_by_a_byte) {
     EXPECT_EQ(c->wait(), 0);
   }
   EXPECT_GT(pieces, 200);
-  EXPECT_LE(witness.most(), quota);
-  EXPECT_GT(witness.most(), quota - 512 * 1024) << "they never came near the limit";
-  EXPECT_EQ(witness.now(), 0u);
+  EXPECT_LE(usage.most(), quota);
+  EXPECT_GT(usage.most(), quota - 512 * 1024) << "they never came near the limit";
+  EXPECT_EQ(usage.now(), 0u);
   ASSERT_TRUE(soon([&] { return agent.living() == 0; }));
   EXPECT_EQ(used(agent), 0u);
   // And no byte of it stays unusable.
@@ -252,7 +252,7 @@ TEST(Quota, is_exact_again_after_a_storm_of_kills) {
   const Driver driver = standin();
   constexpr uint64_t context = 2 * MiB, quota = 8 * context + 40 * MiB, spill = 20 * MiB;
   const int rounds = long_run ? 1000 : 150;
-  Witness patience;
+  UsageRecord patience;
   std::vector<std::unique_ptr<Agent>> slices;
   for (int i = 0; i < 2; ++i)
     slices.push_back(std::make_unique<Agent>(std::vector<Grant>{{driver.uuids[0], quota, context, spill}}));

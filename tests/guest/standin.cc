@@ -1,5 +1,5 @@
 // A stand-in for libcuda.so.1 that does next to nothing, in 3 ns a call: for what the simulated driver is too
-// good for, the cost of a hook, and one exact witness. STANDIN_WITNESS names a file of two words that all
+// good for, the cost of a hook, and one exact witness. STANDIN_USAGE names a file of two words that all
 // processes share: the bytes allocated now and the most there ever were; sizes as cuMemAlloc rounds them, and
 // STANDIN_CONTEXT bytes for each primary context. Two devices, whose UUIDs are sixteen bytes of 1 and of 2.
 #include <fcntl.h>
@@ -16,11 +16,11 @@
 
 namespace {
 
-struct Witness {
+struct UsageRecord {
   std::atomic<uint64_t> now, most;
 };
-Witness own;
-Witness* witness = &own;
+UsageRecord own;
+UsageRecord* usage = &own;
 uint64_t context_bytes = 0;
 std::atomic<uint64_t> next{0x7000'0000'0000};
 std::atomic<int> primary_uses[2];
@@ -38,9 +38,9 @@ uint64_t rounded(uint64_t n) {
 }
 
 void count(uint64_t bytes) {
-  const uint64_t now = witness->now += bytes;
-  uint64_t most = witness->most;
-  while (now > most && !witness->most.compare_exchange_weak(most, now)) {}
+  const uint64_t now = usage->now += bytes;
+  uint64_t most = usage->most;
+  while (now > most && !usage->most.compare_exchange_weak(most, now)) {}
 }
 
 CUresult allocate(CUdeviceptr* p, size_t bytes) {
@@ -49,7 +49,7 @@ CUresult allocate(CUdeviceptr* p, size_t bytes) {
   *p = last_freed != 0 ? last_freed : next.fetch_add(512, std::memory_order_relaxed);
   last_freed = 0;
   size_of(*p).store(rounded(bytes), std::memory_order_relaxed);
-  if (witness != &own) count(rounded(bytes));
+  if (usage != &own) count(rounded(bytes));
   return CUDA_SUCCESS;
 }
 
@@ -59,21 +59,21 @@ CUresult release(CUdeviceptr p) {
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   size_of(p).store(0, std::memory_order_relaxed);
   last_freed = p;
-  if (witness != &own) witness->now -= bytes;
+  if (usage != &own) usage->now -= bytes;
   return CUDA_SUCCESS;
 }
 
 }  // namespace
 
 CUresult cuInit(unsigned) {
-  const char* path = getenv("STANDIN_WITNESS");
-  if (path == nullptr || witness != &own) return CUDA_SUCCESS;
+  const char* path = getenv("STANDIN_USAGE");
+  if (path == nullptr || usage != &own) return CUDA_SUCCESS;
   const int fd = open(path, O_RDWR | O_CLOEXEC);
-  void* p = mmap(nullptr, sizeof(Witness), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  void* p = mmap(nullptr, sizeof(UsageRecord), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   close(fd);
   if (p == MAP_FAILED) return CUDA_ERROR_UNKNOWN;
   if (const char* bytes = getenv("STANDIN_CONTEXT")) context_bytes = strtoull(bytes, nullptr, 10);
-  witness = static_cast<Witness*>(p);
+  usage = static_cast<UsageRecord*>(p);
   return CUDA_SUCCESS;
 }
 CUresult cuDriverGetVersion(int* version) {
@@ -104,7 +104,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* c, CUdevice d) {
 }
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice d) {
   if (primary_uses[d] == 0) return CUDA_ERROR_INVALID_CONTEXT;
-  if (--primary_uses[d] == 0) witness->now -= context_bytes;
+  if (--primary_uses[d] == 0) usage->now -= context_bytes;
   return CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxGetState(CUdevice d, unsigned* flags, int* active) {
@@ -140,7 +140,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr p) {
 }
 CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* all) {
   *all = total;
-  *free_bytes = total - witness->now.load(std::memory_order_relaxed);
+  *free_bytes = total - usage->now.load(std::memory_order_relaxed);
   return CUDA_SUCCESS;
 }
 CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,

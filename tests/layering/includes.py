@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The second witness of the arrows: every #include "..." under src/ obeys src/layers.txt.
+"""The second check of the layers: every #include "..." under src/ obeys src/layers.txt.
 
 Usage: includes.py SOURCE_DIR. Exit status 1 and a line per include that points the wrong way.
 """

@@ -10,7 +10,7 @@ PROGRAMS = ["bin/carved", "bin/carve-replay", "tests/place_test", "tests/place_e
 ARCHIVE = "archives/libcarve_place.a"
 
 
-def complaints(text):
+def violations(text):
     edges = {}
     for line in text.replace("$\n", "").splitlines():
         if found := re.match(r"build ([^:|]+?)(?: \|[^:]*)?: (\S+) (.*)", line):
@@ -33,6 +33,6 @@ def complaints(text):
 
 
 with open(sys.argv[1]) as file:
-    found = list(complaints(file.read()))
+    found = list(violations(file.read()))
 print("\n".join(found) or "one src/place for all")
 sys.exit(1 if found else 0)

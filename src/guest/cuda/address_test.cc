@@ -1,5 +1,5 @@
 #include "guest/linkage/artefact.h"
-#include "guest/test_guest.h"
+#include "guest/testing/driver_fake.h"
 
 namespace carve::guest {
 namespace {

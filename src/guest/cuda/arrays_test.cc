@@ -1,6 +1,6 @@
 #include <map>
 
-#include "guest/test_guest.h"
+#include "guest/testing/driver_fake.h"
 
 namespace carve::guest {
 namespace {

@@ -7,9 +7,9 @@
 #include <barrier>
 #include <thread>
 
-#include "guest/cuda/launch_world.h"
 #include "guest/cuda/paced_copy.h"
-#include "guest/cuda/still_clock.h"
+#include "guest/testing/clock_fake.h"
+#include "guest/testing/launch_fixture.h"
 
 namespace carve::guest {
 namespace {

@@ -1,5 +1,5 @@
 // What the library takes for the time. In a source file of its own, so that the unit tests bring another
-// (still_clock.h) and nothing that they measure depends on who has the processors.
+// (testing/clock_fake.h) and nothing that they measure depends on who has the processors.
 #pragma once
 
 #include <stdint.h>

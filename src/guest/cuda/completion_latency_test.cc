@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "guest/cuda/launch_world.h"
-#include "guest/cuda/still_clock.h"
+#include "guest/testing/clock_fake.h"
+#include "guest/testing/launch_fixture.h"
 
 namespace carve::guest {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <thread>
 
-#include "guest/cuda/launch_world.h"
+#include "guest/testing/launch_fixture.h"
 
 namespace carve::guest {
 namespace {

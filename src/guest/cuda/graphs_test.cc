@@ -1,7 +1,7 @@
 #include <map>
 #include <vector>
 
-#include "guest/test_guest.h"
+#include "guest/testing/driver_fake.h"
 
 namespace carve::guest {
 namespace {

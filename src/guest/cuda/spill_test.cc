@@ -1,7 +1,7 @@
 #include <vector>
 
 #include "guest/cuda/charged.h"
-#include "guest/test_guest.h"
+#include "guest/testing/driver_fake.h"
 
 namespace carve::guest {
 namespace {

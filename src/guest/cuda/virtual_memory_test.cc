@@ -5,7 +5,7 @@
 
 #include "guest/cuda/physical.h"
 #include "guest/cuda/sharing.h"
-#include "guest/test_guest.h"
+#include "guest/testing/driver_fake.h"
 #include "wire/shm/exports.h"
 
 namespace carve::guest {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "guest/quota/uuid.h"
-#include "guest/test_guest.h"
+#include "guest/testing/driver_fake.h"
 
 namespace carve::guest {
 namespace {

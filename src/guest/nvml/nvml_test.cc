@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "guest/nvml/slice.h"
-#include "guest/test_guest.h"
+#include "guest/testing/driver_fake.h"
 
 namespace carve::guest {
 namespace {

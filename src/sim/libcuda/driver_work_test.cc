@@ -18,13 +18,13 @@ TEST_F(DriverTest, events_measure_model_time_exactly) {
               OK(CU(cuStreamCreate)(&s, CU_STREAM_NON_BLOCKING));
               OK(CU(cuEventCreate)(&a, 0));
               OK(CU(cuEventCreate)(&b, 0));
-              const Gate gate;
-              gate.close(s);
+              const StreamBlocker blocker;
+              blocker.close(s);
               OK(CU(cuEventRecord)(a, s));
               for (int i = 0; i < 10; ++i) OK(launch(f, s, 2 * ms));
               OK(CU(cuEventRecord)(b, s));
               REQUIRE(CU(cuEventQuery)(b) == CUDA_ERROR_NOT_READY);
-              gate.open();
+              blocker.open();
               OK(CU(cuEventSynchronize)(b));
               float elapsed = 0;
               OK(CU(cuEventElapsedTime)(&elapsed, a, b));
@@ -36,12 +36,12 @@ TEST_F(DriverTest, a_synchronise_waits_as_long_as_the_kernel_takes) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUfunction f = spin();
-              const Gate gate;
-              gate.close(nullptr);
+              const StreamBlocker blocker;
+              blocker.close(nullptr);
               OK(launch(f, nullptr, 500 * ms));
               REQUIRE(CU(cuStreamQuery)(nullptr) == CUDA_ERROR_NOT_READY);
               const auto from = std::chrono::steady_clock::now();
-              gate.open();
+              blocker.open();
               OK(CU(cuCtxSynchronize)());
               REQUIRE(ms_since(from) >= 500 && ms_since(from) < 5000);
             }));
@@ -54,18 +54,18 @@ TEST_F(DriverTest, the_launch_queue_takes_1024_and_then_blocks) {
               CUcontext context = nullptr;
               OK(CU(cuCtxGetCurrent)(&context));
               CUstream s = stream();
-              const Gate gate;
-              gate.close(s);
+              const StreamBlocker blocker;
+              blocker.close(s);
               for (int i = 1; i < 1024; ++i) OK(launch(f, s, 1 * us));
               std::atomic<bool> taken = false;
               std::thread one_more([&] {
                 OK(CU(cuCtxSetCurrent)(context));
-                OK(launch(f, s, 1 * us));  // Waits for the gate to go.
+                OK(launch(f, s, 1 * us));  // Waits for the blocker to go.
                 taken = true;
               });
               usleep(100'000);
               REQUIRE(!taken);
-              gate.open();
+              blocker.open();
               one_more.join();
               OK(CU(cuStreamSynchronize)(s));
             }));
@@ -137,8 +137,8 @@ TEST_F(DriverTest, each_threads_default_stream_is_its_own) {
               const CUfunction f = spin();
               uint64_t ns = 1 * ms;
               uint32_t other = 0;
-              const Gate gate;
-              gate.close(CU_STREAM_PER_THREAD);
+              const StreamBlocker blocker;
+              blocker.close(CU_STREAM_PER_THREAD);
               void* parameters[] = {&ns, &other};
               OK(CU(cuLaunchKernel_ptsz)(f, 6, 1, 1, 256, 1, 1, 0, nullptr, parameters, nullptr));
               std::thread([&] {
@@ -149,7 +149,7 @@ TEST_F(DriverTest, each_threads_default_stream_is_its_own) {
                 OK(CU(cuStreamSynchronize_ptsz)(nullptr));
               }).join();
               REQUIRE(CU(cuStreamQuery_ptsz)(nullptr) == CUDA_ERROR_NOT_READY);
-              gate.open();
+              blocker.open();
               OK(CU(cuCtxSynchronize)());
             }));
 }
@@ -162,14 +162,14 @@ TEST_F(DriverTest, two_processes_share_the_device_by_time_slices) {
       begin();
       const CUfunction f = spin();
       const CUevent a = event(), b = event();
-      const Gate gate;
-      gate.close(nullptr);
+      const StreamBlocker blocker;
+      blocker.close(nullptr);
       OK(CU(cuEventRecord)(a, nullptr));
       for (int i = 0; i < 900; ++i) OK(launch(f, nullptr, 1 * ms));
       OK(CU(cuEventRecord)(b, nullptr));
       ready.give();
       mine.take();
-      gate.open();
+      blocker.open();
       OK(CU(cuEventSynchronize)(b));
       float elapsed = 0;
       OK(CU(cuEventElapsedTime)(&elapsed, a, b));
@@ -194,13 +194,13 @@ TEST_F(DriverTest, an_urgent_stream_overtakes_a_batch_stream) {
               REQUIRE(priority == -5);
               OK(CU(cuEventCreate)(&batch_end, 0));
               OK(CU(cuEventCreate)(&urgent_end, 0));
-              const Gate gate;
-              gate.close_both(batch, urgent);
+              const StreamBlocker blocker;
+              blocker.close_both(batch, urgent);
               OK(launch(f, batch, 300 * ms));
               OK(CU(cuEventRecord)(batch_end, batch));
               OK(launch(f, urgent, 1 * ms));
               OK(CU(cuEventRecord)(urgent_end, urgent));
-              gate.open();
+              blocker.open();
               OK(CU(cuCtxSynchronize)());
               float later = 0;
               OK(CU(cuEventElapsedTime)(&later, urgent_end, batch_end));

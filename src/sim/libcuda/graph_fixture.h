@@ -42,12 +42,12 @@ inline CUgraphExec instantiate(CUgraph g) {
 inline float ms_of_launch(CUgraphExec x) {
   CUstream s = stream();
   CUevent start = event(), end = event();
-  const Gate gate;
-  gate.close(s);
+  const StreamBlocker blocker;
+  blocker.close(s);
   OK(CU(cuEventRecord)(start, s));
   OK(CU(cuGraphLaunch)(x, s));
   OK(CU(cuEventRecord)(end, s));
-  gate.open();
+  blocker.open();
   OK(CU(cuStreamSynchronize)(s));
   float took = 0;
   OK(CU(cuEventElapsedTime)(&took, start, end));

@@ -87,8 +87,8 @@ TEST_F(DriverTest, what_a_graph_frees_itself_serves_its_later_nodes_and_the_stre
               };
               const CUgraphExec x = two(), y = two();
               CUstream s = stream(), t = stream();
-              const Gate gate;
-              gate.close_both(s, t);
+              const StreamBlocker blocker;
+              blocker.close_both(s, t);
               OK(CU(cuGraphUpload)(x, s));
               REQUIRE(used() == 30 * MiB && reserved() == 32 * MiB);
               OK(CU(cuGraphLaunch)(x, s));
@@ -99,7 +99,7 @@ TEST_F(DriverTest, what_a_graph_frees_itself_serves_its_later_nodes_and_the_stre
               REQUIRE(used() == 60 * MiB && reserved() == 64 * MiB);
               OK(CU(cuDeviceGraphMemTrim)(0));
               REQUIRE(reserved() == 64 * MiB);  // In use.
-              gate.open();
+              blocker.open();
               OK(CU(cuCtxSynchronize)());
               REQUIRE(used() == 60 * MiB);
               OK(CU(cuDeviceGraphMemTrim)(0));

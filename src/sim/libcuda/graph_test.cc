@@ -37,15 +37,15 @@ TEST_F(DriverTest, launches_of_one_executable_are_ordered_and_of_two_are_not) {
               CUstream s = stream(), t = stream();
               const auto together = [&](CUgraphExec in_s, CUgraphExec in_t) {
                 CUevent start = event(), end = event(), other = event();
-                const Gate gate;
-                gate.close_both(s, t);
+                const StreamBlocker blocker;
+                blocker.close_both(s, t);
                 OK(CU(cuEventRecord)(start, s));
                 OK(CU(cuGraphLaunch)(in_s, s));
                 OK(CU(cuGraphLaunch)(in_t, t));
                 OK(CU(cuEventRecord)(other, t));
                 OK(CU(cuStreamWaitEvent)(s, other, 0));
                 OK(CU(cuEventRecord)(end, s));
-                gate.open();
+                blocker.open();
                 OK(CU(cuEventSynchronize)(end));
                 float took = 0;
                 OK(CU(cuEventElapsedTime)(&took, start, end));
@@ -114,15 +114,15 @@ TEST_F(DriverTest, event_nodes_tie_a_graph_to_other_streams) {
               OK(CU(cuGraphAddEventRecordNode)(&note, g, &work, 1, within));
               const CUgraphExec x = instantiate(g);
               CUevent start = event();
-              const Gate gate;
-              gate.close(s);
+              const StreamBlocker blocker;
+              blocker.close(s);
               OK(CU(cuEventRecord)(start, s));
               OK(launch(f, s, 10 * ms));
               OK(CU(cuEventRecord)(before, s));
               OK(CU(cuGraphLaunch)(x, t));
               OK(CU(cuStreamWaitEvent)(s, within, 0));
               OK(CU(cuEventRecord)(end, s));
-              gate.open();
+              blocker.open();
               OK(CU(cuEventSynchronize)(end));
               float took = 0;
               OK(CU(cuEventElapsedTime)(&took, start, end));
@@ -305,13 +305,13 @@ TEST_F(DriverTest, user_objects_live_as_long_as_a_launch_needs_them) {
               const CUgraphExec x = instantiate(g);
               OK(CU(cuGraphDestroy)(g));
               REQUIRE(destroyed == 0);
-              const Gate gate;
-              gate.close(nullptr);
+              const StreamBlocker blocker;
+              blocker.close(nullptr);
               OK(CU(cuGraphLaunch)(x, nullptr));
               OK(CU(cuGraphExecDestroy)(x));
               usleep(30'000);
               REQUIRE(destroyed == 0);
-              gate.open();
+              blocker.open();
               OK(CU(cuCtxSynchronize)());
               for (int i = 0; i < 1000 && destroyed == 0; ++i)
                 std::this_thread::sleep_for(std::chrono::milliseconds(1));

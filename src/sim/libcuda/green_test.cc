@@ -41,15 +41,15 @@ void begin_primary() {
 template <class A, class B>
 float ms_of(CUstream s, A in_s, CUstream t, B in_t) {
   CUevent start = event(), other = event(), end = event();
-  const Gate gate;
-  gate.close_both(s, t);
+  const StreamBlocker blocker;
+  blocker.close_both(s, t);
   OK(CU(cuEventRecord)(start, s));
   in_s();
   in_t();
   OK(CU(cuEventRecord)(other, t));
   OK(CU(cuStreamWaitEvent)(s, other, 0));
   OK(CU(cuEventRecord)(end, s));
-  gate.open();
+  blocker.open();
   OK(CU(cuEventSynchronize)(end));
   float ms_taken = 0;
   OK(CU(cuEventElapsedTime)(&ms_taken, start, end));
@@ -188,8 +188,8 @@ TEST_F(DriverTest, events_of_contexts_stand_for_all_of_their_streams) {
               CUstream in_a = green_stream(a), also_in_a = green_stream(a), in_b = green_stream(b),
                        outside = stream();
               CUevent of_a = event(), of_b = event(), of_all = event();
-              const Gate gate;
-              gate.close(also_in_a);
+              const StreamBlocker blocker;
+              blocker.close(also_in_a);
               OK(CU(cuGreenCtxRecordEvent)(a, of_a));
               OK(CU(cuGreenCtxRecordEvent)(b, of_b));
               OK(CU(cuCtxRecordEvent)(primary, of_all));
@@ -202,7 +202,7 @@ TEST_F(DriverTest, events_of_contexts_stand_for_all_of_their_streams) {
               OK(CU(cuStreamSynchronize)(outside));
               OK(CU(cuCtxWaitEvent)(primary, of_a));
               REQUIRE(CU(cuStreamQuery)(outside) == CUDA_ERROR_NOT_READY);
-              gate.open();
+              blocker.open();
               OK(CU(cuCtxSynchronize)());
               OK(CU(cuEventQuery)(of_all));
             }));

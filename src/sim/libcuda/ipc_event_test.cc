@@ -27,14 +27,14 @@ TEST_F(DriverTest, a_stream_waits_for_what_another_process_recorded_and_sees_its
     OK(CU(cuIpcGetEventHandle)(&offer.event, e));
     offers.put(offer);
     answered.take();
-    const Gate gate;
-    gate.close(nullptr);
+    const StreamBlocker blocker;
+    blocker.close(nullptr);
     OK(launch(f, nullptr, 60 * ms));
     OK(CU(cuMemsetD8Async)(p, 2, MiB, nullptr));
     OK(CU(cuEventRecord)(e, nullptr));
     recorded.give();
     waits.take();
-    gate.open();
+    blocker.open();
     answered.take();
     OK(CU(cuEventSynchronize)(e));  // The reader's recording.
     unsigned char got = 0;
@@ -110,12 +110,12 @@ TEST_F(DriverTest, a_shared_event_keeps_no_time_and_works_in_its_own_process) {
               OK(CU(cuEventCreate)(&e, kShared));
               OK(CU(cuEventCreate)(&plain, 0));
               REQUIRE(CU(cuIpcGetEventHandle)(&h, plain) == CUDA_ERROR_INVALID_VALUE);
-              const Gate gate;
-              gate.close(nullptr);
+              const StreamBlocker blocker;
+              blocker.close(nullptr);
               OK(launch(spin(), nullptr, 20 * ms));
               OK(CU(cuEventRecord)(e, nullptr));
               REQUIRE(CU(cuEventQuery)(e) == CUDA_ERROR_NOT_READY);
-              gate.open();
+              blocker.open();
               OK(CU(cuEventSynchronize)(e));
               OK(CU(cuEventQuery)(e));
               h = {};

@@ -31,14 +31,14 @@ TEST_F(DriverTest, a_stream_writes_a_word_after_its_kernel_and_not_before) {
               CUstream s = nullptr;
               OK(CU(cuStreamCreate)(&s, CU_STREAM_NON_BLOCKING));
               uint32_t* word = pinned();
-              const Gate gate;
-              gate.close(s);
+              const StreamBlocker blocker;
+              blocker.close(s);
               OK(launch(f, s, 30 * ms));
               OK(CU(cuStreamWriteValue32_v2)(s, address(word), 7, 0));
               OK(CU(cuStreamWriteValue64)(s, address(word + 2), 1ull << 40, 0));
               usleep(50'000);
               REQUIRE(load(word) == 0);
-              gate.open();
+              blocker.open();
               while (load(word) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
               REQUIRE(load(word) == 7);  // Nobody synchronised: the word came by itself.
               OK(CU(cuStreamSynchronize)(s));

@@ -90,8 +90,8 @@ TEST_F(DriverTest, a_stream_reuses_its_own_memory_at_once_and_others_after_an_ev
               OK(CU(cuEventCreate)(&e, 0));
               CUdeviceptr a = 0, b = 0, c = 0;
               OK(CU(cuMemAllocFromPoolAsync)(&a, 32 * MiB, pool, s));
-              const Gate gate;
-              gate.close(s);
+              const StreamBlocker blocker;
+              blocker.close(s);
               OK(launch(f, s, 1 * ms));
               OK(CU(cuMemFreeAsync)(a, s));
               OK(CU(cuMemAllocFromPoolAsync)(&b, 32 * MiB, pool, s));
@@ -108,7 +108,7 @@ TEST_F(DriverTest, a_stream_reuses_its_own_memory_at_once_and_others_after_an_ev
               OK(CU(cuStreamWaitEvent)(t, e, 0));
               OK(CU(cuMemAllocFromPoolAsync)(&c, 32 * MiB, pool, t));
               REQUIRE(c == a && reserved(pool) == 32 * MiB);
-              gate.open();
+              blocker.open();
               OK(CU(cuCtxSynchronize)());
             }));
 }
@@ -125,8 +125,8 @@ TEST_F(DriverTest, a_pool_at_its_limit_waits_for_what_another_stream_frees) {
               REQUIRE(CU(cuMemAllocFromPoolAsync)(&a, 65 * MiB, pool, s) == CUDA_ERROR_OUT_OF_MEMORY);
               OK(CU(cuMemAllocFromPoolAsync)(&a, 64 * MiB, pool, s));
               REQUIRE(CU(cuMemAllocFromPoolAsync)(&b, 1, pool, s) == CUDA_ERROR_OUT_OF_MEMORY);
-              const Gate gate;
-              gate.close(s);
+              const StreamBlocker blocker;
+              blocker.close(s);
               OK(launch(f, s, 1 * ms));
               OK(CU(cuMemFreeAsync)(a, s));
               set(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 0);
@@ -135,7 +135,7 @@ TEST_F(DriverTest, a_pool_at_its_limit_waits_for_what_another_stream_frees) {
               OK(CU(cuMemAllocFromPoolAsync)(&b, 64 * MiB, pool, t));
               REQUIRE(b == a);
               REQUIRE(CU(cuStreamQuery)(t) == CUDA_ERROR_NOT_READY);  // It stands behind the kernel of s.
-              gate.open();
+              blocker.open();
               OK(CU(cuStreamSynchronize)(t));
               OK(CU(cuStreamQuery)(s));
             }));

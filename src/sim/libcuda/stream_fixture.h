@@ -1,5 +1,5 @@
 // Streams that stand still for as long as a test wants. A test that launches a kernel of 20 ms and then says
-// that it is not done yet fails where its process was not run for 20 ms; behind a closed gate nothing is
+// that it is not done yet fails where its process was not run for 20 ms; behind a closed blocker nothing is
 // done, however late we are.
 #pragma once
 
@@ -26,7 +26,7 @@ inline uint32_t* pinned() {
 }
 
 // Holds streams back until `open`: what was submitted by then runs as the model says.
-class Gate {
+class StreamBlocker {
  public:
   void close(CUstream s) const {
     OK(CU(cuStreamWaitValue32)(s, reinterpret_cast<CUdeviceptr>(word_), 1, CU_STREAM_WAIT_VALUE_EQ));

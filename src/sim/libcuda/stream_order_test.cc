@@ -73,19 +73,19 @@ TEST_F(DriverTest, streams_wait_for_each_other_as_their_kinds_say_whatever_the_w
                   for (unsigned kind = 0; kind < 5; ++kind) {
                     const auto first = static_cast<Which>(a), second = static_cast<Which>(b);
                     CUevent done = event();
-                    const Gate gate;
+                    const StreamBlocker blocker;
                     if (first == Which::own_twin)
-                      gate.close(CU_STREAM_PER_THREAD);
+                      blocker.close(CU_STREAM_PER_THREAD);
                     else
-                      gate.close(streams.of(first));
+                      blocker.close(streams.of(first));
                     work.give(second, streams.of(second), kind, done);
-                    // Behind the gate it cannot be done; beside it, it comes to its end.
+                    // Behind the blocker it cannot be done; beside it, it comes to its end.
                     const CUresult now =
                         waits(first, second) ? CU(cuEventQuery)(done) : CU(cuEventSynchronize)(done);
                     const CUresult wanted = waits(first, second) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
                     if (now != wanted) std::fprintf(stderr, "%s, %s, %u\n", kNames[a], kNames[b], kind);
                     REQUIRE(now == wanted);
-                    gate.open();
+                    blocker.open();
                     OK(CU(cuCtxSynchronize)());
                     OK(CU(cuEventDestroy_v2)(done));
                   }
@@ -96,8 +96,8 @@ TEST_F(DriverTest, each_thread_has_a_default_stream_of_its_own) {
   EXPECT_EQ(0, run([] {
               CUcontext context = begin();
               const Work work;
-              const Gate gate;
-              gate.close(CU_STREAM_PER_THREAD);
+              const StreamBlocker blocker;
+              blocker.close(CU_STREAM_PER_THREAD);
               unsigned long long mine = 0, theirs = 0;
               OK(CU(cuStreamGetId)(CU_STREAM_PER_THREAD, &mine));
               std::thread([&] {
@@ -115,7 +115,7 @@ TEST_F(DriverTest, each_thread_has_a_default_stream_of_its_own) {
               }).join();
               REQUIRE(mine != theirs);
               REQUIRE(CU(cuStreamQuery)(CU_STREAM_PER_THREAD) == CUDA_ERROR_NOT_READY);
-              gate.open();
+              blocker.open();
               OK(CU(cuStreamSynchronize)(CU_STREAM_PER_THREAD));
             }));
 }

@@ -90,7 +90,7 @@ inline bool exchange(Budget& budget, Word expected, Word desired) {
 // one: there nobody else knows a higher number, so a plain store is the maximum too. It becomes visible
 // before the exchange that follows, which is a full barrier. That spares a process alone on its device a
 // fifth of the cost of a change.
-inline void witness(Charges& charges, unsigned device, Tag tag, const Lane* self = nullptr) {
+inline void record_change(Charges& charges, unsigned device, Tag tag, const Lane* self = nullptr) {
   if (tag.number() == 0) return;
   Lane* lane = find_lane(charges, {device, tag.process(), tag.lane()});
   if (lane == nullptr) return;
@@ -132,7 +132,7 @@ bool change(Charges& charges, LaneId id, uint64_t from, uint64_t to, uint64_t li
       after = now.used > from - to ? now.used - (from - to) : 0;
     }
     stop();
-    witness(charges, id.device, Tag{now.tag}, lane);
+    record_change(charges, id.device, Tag{now.tag}, lane);
     stop();
     if (exchange(budget, now, {after, Tag::of(id.process, id.lane, number).value})) return true;
   }

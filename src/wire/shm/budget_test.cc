@@ -165,7 +165,7 @@ TEST(Budget, scribbled_pages_name_no_lane_and_crash_nobody) {
       holding(*pages.charges, {0, p, 0});
       reclaim(*pages.charges, p, NoStops{});
     }
-    witness(*pages.charges, 0, Tag{random()});
+    record_change(*pages.charges, 0, Tag{random()});
   }
 }
 

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "guest/cuda/gate.h"
-#include "guest/test_guest.h"
+#include "guest/testing/driver_fake.h"
 
 namespace carve::guest {
 

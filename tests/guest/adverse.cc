@@ -1,8 +1,8 @@
 // A program that makes life hard for a library inside of it, and then uses the driver as any other would:
-// each hardship is one row of the table at the end. Prints "ok TOTAL" where the slice was all that it saw and
+// each adverse is one row of the table at the end. Prints "ok TOTAL" where the slice was all that it saw and
 // nothing beyond it could be had; status 1 and a sentence otherwise.
 //
-//   hardship NAME QUOTA_MIB [UID]
+//   adverse NAME QUOTA_MIB [UID]
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -220,7 +220,7 @@ void seccomp() {
 
 void chroot_after_init() {
   use_the_driver();
-  char empty[] = "/tmp/hardship-XXXXXX";
+  char empty[] = "/tmp/adverse-XXXXXX";
   if (mkdtemp(empty) == nullptr || chroot(empty) != 0 || chdir("/") != 0) fail("chroot\n");
   use_the_driver();
 }
@@ -271,7 +271,7 @@ void signals() {
 constexpr struct {
   const char* name;
   void (*act)();
-} hardships[] = {
+} adverse_programs[] = {
     {"plainly", plainly},
     {"fork-before-init", fork_before_init},
     {"fork-after-init", fork_after_init},
@@ -293,15 +293,15 @@ constexpr struct {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    for (const auto& hardship : hardships) printf("%s\n", hardship.name);
+    for (const auto& program : adverse_programs) printf("%s\n", program.name);
     return 2;
   }
   quota = strtoull(argv[2], nullptr, 10) << 20;
   program = "/proc/self/exe";
   words = argv;
-  for (const auto& hardship : hardships) {
-    if (strcmp(hardship.name, argv[1]) != 0) continue;
-    hardship.act();
+  for (const auto& program : adverse_programs) {
+    if (strcmp(program.name, argv[1]) != 0) continue;
+    program.act();
     return 0;
   }
   return 2;

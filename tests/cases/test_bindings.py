@@ -10,7 +10,7 @@ import pytest
 
 from conftest import BUILD, GiB, MiB
 
-WITNESSES = pathlib.Path(__file__).resolve().parents[1] / "witnesses"
+THIRD_PARTY = pathlib.Path(__file__).resolve().parents[1] / "witnesses"
 PIECE = 64 * MiB
 
 
@@ -30,7 +30,7 @@ def sees_its_slice(world, line):
 
 def test_cuda_python(world):
     pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings (PyPI) is not installed")
-    first, *ways = run(world, sys.executable, WITNESSES / "python/cuda_bindings.py")
+    first, *ways = run(world, sys.executable, THIRD_PARTY / "python/cuda_bindings.py")
     fit = sees_its_slice(world, first)
     assert {way[0] for way in ways} == {"cuMemAlloc", "cuMemAllocAsync", "cuMemCreate"}
     for name, count, error, again in ways:
@@ -44,7 +44,7 @@ def test_numba(world):
     runtime = packages / "nvidia/cuda_runtime/lib"
     if not runtime.exists():
         pytest.skip("nvidia-cuda-runtime-cu12 (PyPI) is not installed")
-    first, refused, again, done = run(world, sys.executable, WITNESSES / "python/numba_arrays.py", LD_LIBRARY_PATH=str(runtime))
+    first, refused, again, done = run(world, sys.executable, THIRD_PARTY / "python/numba_arrays.py", LD_LIBRARY_PATH=str(runtime))
     fit = sees_its_slice(world, first)
     assert int(refused[0]) in (fit, fit - 1) and refused[1] == "2", "2 is CUDA_ERROR_OUT_OF_MEMORY"
     assert again == ["True"] and done == ["done"]
@@ -54,13 +54,13 @@ def test_cudarc(world):
     cargo = shutil.which("cargo")
     if cargo is None:
         pytest.skip("there is no cargo to build the Rust program with")
-    target = BUILD / "witnesses/cudarc"
-    built = subprocess.run([cargo, "build", "--release", "--locked", "--manifest-path", WITNESSES / "cudarc/Cargo.toml"],
+    target = BUILD / "third_party/cudarc"
+    built = subprocess.run([cargo, "build", "--release", "--locked", "--manifest-path", THIRD_PARTY / "cudarc/Cargo.toml"],
                            env={**os.environ, "CARGO_TARGET_DIR": str(target)}, capture_output=True, text=True, timeout=300)
     if built.returncode != 0 and any(word in built.stderr for word in ("network", "registry", "edition", "rustc")):
         pytest.skip("the crate could not be had: " + built.stderr.strip().splitlines()[0][:150])
     assert built.returncode == 0, built.stderr[-2000:]
-    first, refused, again = run(world, target / "release/witness")
+    first, refused, again = run(world, target / "release/third_party")
     fit = sees_its_slice(world, first)
     # It holds one array of 4 MiB in a pool that grows by 32 MiB.
     assert int(refused[0]) in (fit, fit - 1) and refused[1] == "CUDA_ERROR_OUT_OF_MEMORY"

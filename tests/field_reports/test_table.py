@@ -30,4 +30,4 @@ def test_every_test_here_is_in_the_table():
         if path.name == "test_table.py":
             continue
         for name in functions(path.relative_to(ROOT)):
-            assert not name.startswith("test_") or f"tests/complaints/{path.name}::{name}" in named, name
+            assert not name.startswith("test_") or f"tests/field_reports/{path.name}::{name}" in named, name

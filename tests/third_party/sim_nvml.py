@@ -1,6 +1,6 @@
 """pynvml (nvidia-ml-py, unmodified) over the simulated NVML: a client that we did not write.
 
-usage: nvml_witness.py BUILD_DIRECTORY
+usage: sim_nvml.py BUILD_DIRECTORY
 Makes a set of three devices in a temporary directory, holds memory on one of them through the simulated driver and
 checks what pynvml says. Prints one line per check; exit status 1 at the first that fails, 77 without pynvml.
 """

@@ -1,4 +1,4 @@
-#include "guest/cuda/still_clock.h"
+#include "guest/testing/clock_fake.h"
 
 #include <time.h>
 

@@ -1,6 +1,6 @@
 """carve-sim as a person uses it: good words, bad words, sets in use.
 
-usage: tool_witness.py BUILD_DIRECTORY
+usage: sim_tool.py BUILD_DIRECTORY
 """
 import json
 import os

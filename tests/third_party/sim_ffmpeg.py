@@ -1,6 +1,6 @@
 """Debian's ffmpeg, unmodified, over the simulated driver: its CUDA filters start and run.
 
-usage: ffmpeg_witness.py BUILD_DIRECTORY
+usage: sim_ffmpeg.py BUILD_DIRECTORY
 Uploads, scales on the "device" and downloads 25 frames; then copies frames through the device without a kernel and
 compares the picture's checksum with that of the same frames without a device. Exit status 77 without ffmpeg.
 """

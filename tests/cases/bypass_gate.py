@@ -1,6 +1,6 @@
 """A slice that launches past every hook of ours: it calls the driver's own entry, found in its file as no lookup of names would.
 
-    past_the_gate.py     BEGAN: a file that is made right before the first launch; PYTHONPATH: where driver.py lies
+    bypass_gate.py     BEGAN: a file that is made right before the first launch; PYTHONPATH: where driver.py lies
 """
 import ctypes
 import os
