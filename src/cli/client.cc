@@ -21,8 +21,8 @@ namespace http = beast::http;
 using Stream = beast::basic_stream<asio::local::stream_protocol>;
 
 constexpr auto patience = std::chrono::seconds(30);
-constexpr size_t longest_answer = 16 << 20;
-constexpr size_t longest_path = 107;  // sockaddr_un::sun_path, less its terminator.
+constexpr size_t max_response_bytes = 16 << 20;
+constexpr size_t max_socket_path_bytes = 107;  // sockaddr_un::sun_path, less its terminator.
 
 bool exists(const std::string& path) {
   struct stat info {};
@@ -104,11 +104,11 @@ std::string find_socket(const std::string& flag) {
 
 Answer<std::string> Client::call(std::string_view method, std::string_view target,
                                  const std::string& body) const {
-  if (socket_.size() > longest_path)
+  if (socket_.size() > max_socket_path_bytes)
     return tl::unexpected(api::Problem{
         .title = "bad socket path",
         .detail = fmt::format("{}: a unix socket's path has at most {} bytes, this one {}; use a shorter one",
-                              socket_, longest_path, socket_.size())});
+                              socket_, max_socket_path_bytes, socket_.size())});
   http::request<http::string_body> request;
   request.method_string(beast::string_view(method.data(), method.size()));
   request.target(beast::string_view(target.data(), target.size()));
@@ -120,7 +120,7 @@ Answer<std::string> Client::call(std::string_view method, std::string_view targe
   request.prepare_payload();
 
   http::response_parser<http::string_body> response;
-  response.body_limit(longest_answer);
+  response.body_limit(max_response_bytes);
   if (const auto error = exchange(socket_, request, response)) {
     if (error == beast::error::timeout)
       return tl::unexpected(

@@ -20,7 +20,7 @@ struct ContainerState {
   }
 };
 
-constexpr size_t longest_state = 1 << 20;
+constexpr size_t max_state_bytes = 1 << 20;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ void add_hook(CLI::App& app, Context& context) {
   verb->callback([&context, name] {
     std::string input;
     char block[4096];
-    while (std::cin.read(block, sizeof block), std::cin.gcount() > 0 && input.size() < longest_state)
+    while (std::cin.read(block, sizeof block), std::cin.gcount() > 0 && input.size() < max_state_bytes)
       input.append(block, static_cast<size_t>(std::cin.gcount()));
     const auto state = api::read<ContainerState>(input, api::Reading::lenient);
     if (!state || state->pid == 0) {

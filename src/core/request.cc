@@ -29,7 +29,7 @@ Outcome<void> memory_rules(const Request& r) {
                 "no memory is given: ask for a size such as 4GiB, or for a part of a device such as 50%");
           },
           [](PerDevice m) -> Outcome<void> {
-            if (m.memory < smallest_memory)
+            if (m.memory < min_memory)
               return failure(K::invalid_argument, "{} of memory is too little: the smallest slice is 1 MiB",
                              text(m.memory).c_str());
             return {};
@@ -54,17 +54,17 @@ Outcome<void> memory_rules(const Request& r) {
 // Words from outside that are stored and shown: bounded, printable.
 Outcome<void> word_rules(const Request& r) {
   using K = FailureKind;
-  if (r.models.size() > most_allowed_models)
+  if (r.models.size() > max_allowed_models)
     return failure(K::invalid_argument, "{} models are allowed, at most {} can be told apart",
-                   r.models.size(), most_allowed_models);
-  if (r.labels.size() > most_labels)
+                   r.models.size(), max_allowed_models);
+  if (r.labels.size() > max_labels)
     return failure(K::invalid_argument, "{} labels, and a request carries at most {}", r.labels.size(),
-                   most_labels);
+                   max_labels);
   const auto check = [](std::string_view what, std::string_view word, bool may_be_empty) -> Outcome<void> {
-    if (word.size() > longest_label || (word.empty() && !may_be_empty) ||
+    if (word.size() > max_label_bytes || (word.empty() && !may_be_empty) ||
         std::ranges::any_of(word, [](char c) { return c < ' ' || c > '~'; }))
       return failure(K::invalid_argument, "'{}' is no {}: {} to {} printable ASCII characters",
-                     word.substr(0, 40), what, may_be_empty ? 0 : 1, longest_label);
+                     word.substr(0, 40), what, may_be_empty ? 0 : 1, max_label_bytes);
     return {};
   };
   for (const std::string& m : r.models)
@@ -95,8 +95,9 @@ Outcome<Request> validated(Request r) {
   if (r.request_id.size() > 128)
     return failure(K::invalid_argument, "a request id has at most 128 characters, this one has {}",
                    r.request_id.size());
-  if (r.devices < 1 || r.devices > most_devices)
-    return failure(K::invalid_argument, "{} devices: a slice spans 1 to {} devices", r.devices, most_devices);
+  if (r.devices < 1 || r.devices > max_slice_devices)
+    return failure(K::invalid_argument, "{} devices: a slice spans 1 to {} devices", r.devices,
+                   max_slice_devices);
   if (r.share > whole_device)
     return failure(K::invalid_argument, "the compute share of one device is at most 100%");
   if (r.device && r.devices != 1)

@@ -49,12 +49,12 @@ struct Request {
   std::vector<std::pair<std::string, std::string>> labels;
 };
 
-inline constexpr unsigned most_devices = 16;  // As many as a slice's pages describe (wire/shm/layout.h).
+inline constexpr unsigned max_slice_devices = 16;  // As many as a slice's pages describe (wire/shm/layout.h).
 inline constexpr unsigned max_isolated_slices = 16;  // On one device where memory is isolated.
-inline constexpr unsigned most_allowed_models = 64;
-inline constexpr unsigned most_labels = 64;
-inline constexpr unsigned longest_label = 253;  // Key, value, model, account or application: in bytes.
-inline constexpr Bytes smallest_memory = 1_MiB;
+inline constexpr unsigned max_allowed_models = 64;
+inline constexpr unsigned max_labels = 64;
+inline constexpr unsigned max_label_bytes = 253;  // Key, value, model, account or application: in bytes.
+inline constexpr Bytes min_memory = 1_MiB;
 
 // The request, or the first rule that it breaks.
 Outcome<Request> validated(Request);

@@ -185,7 +185,7 @@ Outcome<void> Ledger::apply(const Change& change) {
     last_id_ = std::max(last_id_, record.id);
     if (record.to) {  // Only out of a store: history.
       ended_.push_back(record);
-      if (ended_.size() > most_ended) ended_.erase(ended_.begin());
+      if (ended_.size() > max_ended_records) ended_.erase(ended_.begin());
       return {};
     }
     if (const auto good = check(record, granted->most); !good) return good;
@@ -204,7 +204,7 @@ Outcome<void> Ledger::apply(const Change& change) {
       return tl::unexpected(good.error());
     UsageRecord& record = living_.at(altered->id);
     record.periods.push_back({terms_of(record.slice), altered->when});
-    if (record.periods.size() > most_periods) record.periods.erase(record.periods.begin());
+    if (record.periods.size() > max_periods) record.periods.erase(record.periods.begin());
     set_terms(record.slice, altered->terms);
     for (const SlicePart& part : record.slice.parts) {
       Balance& b = balances_.at(part.device);
@@ -235,7 +235,7 @@ Outcome<void> Ledger::apply(const Change& change) {
   record.to = ended.when;
   record.end_reason = ended.why;
   ended_.push_back(std::move(record));
-  if (ended_.size() > most_ended) ended_.erase(ended_.begin());
+  if (ended_.size() > max_ended_records) ended_.erase(ended_.begin());
   return {};
 }
 

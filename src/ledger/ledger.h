@@ -81,14 +81,16 @@ class Ledger {
   uint64_t next_id() const { return last_id_ + 1; }
   const UsageRecord* find(std::string_view name) const;  // Living.
   const std::map<uint64_t, UsageRecord>& living() const { return living_; }
-  const std::vector<UsageRecord>& ended() const { return ended_; }  // The newest most_ended, oldest first.
+  const std::vector<UsageRecord>& ended() const {
+    return ended_;
+  }  // The newest max_ended_records, oldest first.
   const std::map<Uuid, Balance>& balances() const { return balances_; }
 
   // Whether native = reserved + free + held on every device, and the same of shares.
   bool balanced() const;
 
-  static constexpr size_t most_ended = 1000;
-  static constexpr size_t most_periods = 100;  // Of one use, the newest; the store has all.
+  static constexpr size_t max_ended_records = 1000;
+  static constexpr size_t max_periods = 100;  // Of one use, the newest; the store has all.
 
  private:
   Outcome<void> check(const UsageRecord&, Share most) const;

@@ -17,8 +17,8 @@ class Store {
   virtual Outcome<void> write(const Change&) = 0;
 
   // What there is to apply to an empty ledger: the devices with nothing reserved (what is held comes before
-  // the reserve), all living uses and the newest Ledger::most_ended ended ones in the order of their ids,
-  // then the devices with their reserves.
+  // the reserve), all living uses and the newest Ledger::max_ended_records ended ones in the order of their
+  // ids, then the devices with their reserves.
   virtual Outcome<std::vector<Change>> read() = 0;
 };
 

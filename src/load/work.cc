@@ -21,7 +21,7 @@ uint64_t ns_since(Clock::time_point start) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
 }
 
-constexpr size_t most_latencies = 1 << 16;  // Per process; beyond, a uniform sample (reservoir).
+constexpr size_t max_latencies = 1 << 16;  // Per process; beyond, a uniform sample (reservoir).
 constexpr unsigned kernels_per_graph = 10;
 
 struct Block {
@@ -282,9 +282,9 @@ class Worker {
     outcome_->kernels_completed += count;
     outcome_->kernel_ns += count * *options_.kernel_ns;
     ++measured_;
-    if (outcome_->latencies.size() < most_latencies)
+    if (outcome_->latencies.size() < max_latencies)
       outcome_->latencies.push_back(latency);
-    else if (const uint64_t place = random_() % measured_; place < most_latencies)
+    else if (const uint64_t place = random_() % measured_; place < max_latencies)
       outcome_->latencies[place] = latency;
   }
 

@@ -47,11 +47,11 @@ int serve(const Options& options) {
   OR_SAY(state, make_directory(options.state, 0700));
   const std::string socket_dir = options.socket.substr(0, options.socket.rfind('/'));
   OR_SAY(sockets, make_directory(socket_dir, geteuid() == 0 ? 0755 : 0700));
-  if (options.socket.size() + sizeof ".attach" - 1 > longest_socket_path)
+  if (options.socket.size() + sizeof ".attach" - 1 > max_socket_path_bytes)
     return said(
         {FailureKind::invalid_argument,
          fmt::format("--socket {}: with '.attach' it has {} characters; a unix socket's path has at most {}",
-                     options.socket, options.socket.size() + 7, longest_socket_path)});
+                     options.socket, options.socket.size() + 7, max_socket_path_bytes)});
   OR_SAY(state_lock, hold_lock(options.state + "/lock", "the state " + options.state));
   OR_SAY(socket_lock, hold_lock(options.socket + ".lock", "the socket " + options.socket));
   // The library may be preloaded into everything on this machine, so into us: it must find nobody to ask.

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "core/request.h"
 #include "node/agent/policies.h"
 
 namespace carve::node {
@@ -79,8 +80,6 @@ void fill_defaults(Options& o, const Surroundings& s) {
   o.topology = absolute(o.topology, s.working_directory);
 }
 
-constexpr size_t most_labels = 64, longest_label = 253;
-
 Outcome<void> say_policy(Options& o, const std::string& option, const std::string& word) {
   const auto policy = parse_policy(word);
   if (!policy)
@@ -95,14 +94,14 @@ Outcome<void> say_policy(Options& o, const std::string& option, const std::strin
 
 Outcome<void> say_label(Options& o, const std::string& word) {
   const size_t equal = word.find('=');
-  if (equal == std::string::npos || equal == 0 || word.size() > 2 * longest_label ||
+  if (equal == std::string::npos || equal == 0 || word.size() > 2 * max_label_bytes ||
       std::ranges::any_of(word, [](char c) { return c < ' ' || c > '~'; }))
     return failure(K::invalid_argument, "--label {}: it is KEY=VALUE, printable ASCII", word.substr(0, 80));
   const std::string key = word.substr(0, equal), value = word.substr(equal + 1);
   if (const auto known = o.labels.find(key); known != o.labels.end() && known->second != value)
     return failure(K::invalid_argument, "--label {}: {} is {} already", word, key, known->second);
-  if (o.labels.size() == most_labels)
-    return failure(K::invalid_argument, "--label {}: a node has at most {} labels", word, most_labels);
+  if (o.labels.size() == max_labels)
+    return failure(K::invalid_argument, "--label {}: a node has at most {} labels", word, max_labels);
   if (key == policy_label)
     if (const auto good = say_policy(o, "--label " + key, value); !good) return good;
   o.labels[key] = value;

@@ -8,8 +8,8 @@
 namespace carve::place {
 namespace {
 
-constexpr int64_t largest_cpu = 128'000;
-constexpr int64_t largest_share = 8 * 10'000;
+constexpr int64_t max_cpu_milli = 128'000;
+constexpr int64_t max_share_bp = 8 * 10'000;
 
 class BestFit : public Scoring {
  public:
@@ -19,8 +19,8 @@ class BestFit : public Scoring {
     share -= int64_t{shape.devices} * (shape.exclusive ? whole_device : shape.share).basis_points;
     const int64_t cpu = int64_t{fleet.node(n).cpu_free} - shape.cpu_milli;
     // 100 * (1 - cpu / (2 * largest) - share / (2 * largest)), rounded down.
-    const int64_t unit = 2 * largest_cpu * largest_share;
-    const int64_t value = 100 * (unit - cpu * largest_share - share * largest_cpu) / unit;
+    const int64_t unit = 2 * max_cpu_milli * max_share_bp;
+    const int64_t value = 100 * (unit - cpu * max_share_bp - share * max_cpu_milli) / unit;
     return {static_cast<uint8_t>(std::clamp<int64_t>(value, 0, 100) + 1),
             first_by(fleet.devices(n), fitting, shape.devices,
                      [&](const DeviceState& c) { return freedom(shape, c); })};

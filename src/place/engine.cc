@@ -11,8 +11,8 @@ namespace carve::place {
 namespace {
 
 constexpr uint32_t block_size = 64;
-constexpr size_t most_bytes = 1024;             // For each node, all in all,
-constexpr size_t least_score_bytes = 320;       // and of scores at least this.
+constexpr size_t max_node_bytes = 1024;         // For each node, all in all,
+constexpr size_t min_score_bytes = 320;         // and of scores at least this.
 constexpr uint64_t fading = uint64_t{1} << 16;  // After so many decisions a count is worth half.
 
 uint8_t highest(const uint8_t* bytes) {
@@ -82,7 +82,8 @@ size_t Engine::most_rows() const {
   if (fleet_.nodes() == 0) return SIZE_MAX;
   const size_t fixed =
       sizeof(NodeState) + sizeof(uint64_t) + 24 + sizeof(DeviceState) * fleet_.devices() / fleet_.nodes();
-  const size_t all = fleet_.nodes() * std::max(least_score_bytes, most_bytes - std::min(fixed, most_bytes));
+  const size_t all =
+      fleet_.nodes() * std::max(min_score_bytes, max_node_bytes - std::min(fixed, max_node_bytes));
   const size_t blocks = (fleet_.nodes() + block_size - 1) / block_size;
   return all / (blocks * block_size * (scoring_->guards() != nullptr ? 2 : 1) +
                 (blocks + block_size - 1) / block_size * block_size) +

@@ -77,7 +77,7 @@ Refusal explain(const Fleet& fleet, const RequestShape& shape) {
 
   if (shape.devices != 0 && !shape.exclusive && shape.memory.count != 0) {
     RequestShape less = shape;
-    less.memory = smallest_memory;
+    less.memory = min_memory;
     less.isolated = false;  // Contexts and the number of slices are looked at below, with the real size.
     const auto free_memory = [](const DeviceState& c) { return c.free.count; };
     if (const auto piece = most(fleet, less, free_memory)) {
@@ -86,8 +86,7 @@ Refusal explain(const Fleet& fleet, const RequestShape& shape) {
       const bool more_elsewhere = most(fleet, less, free_memory)->second > piece->second;
       less = shape;
       less.memory = {std::min(piece->second, shape.memory.count) & ~((uint64_t{1} << 20) - 1)};
-      if (less.memory >= smallest_memory && less.memory < shape.memory &&
-          fitting(fleet, piece->first, less)) {
+      if (less.memory >= min_memory && less.memory < shape.memory && fitting(fleet, piece->first, less)) {
         out.nearest.push_back({piece->first, less.memory, {}, {}});
         advise(fmt::format("the largest free piece{} is {}: with {} less{} it would fit",
                            more_elsewhere ? " with so much compute beside it" : "", text(less.memory).c_str(),

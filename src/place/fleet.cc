@@ -14,7 +14,7 @@ std::optional<unsigned> Fleet::known_model(std::string_view name) const {
 
 std::optional<unsigned> Fleet::model(std::string_view name) {
   if (const auto known = known_model(name)) return known;
-  if (models_.size() == most_models) return std::nullopt;
+  if (models_.size() == max_models) return std::nullopt;
   models_.emplace_back(name);
   devices_of_model_.push_back(0);
   free_share_of_model_.push_back(0);

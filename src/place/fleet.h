@@ -58,7 +58,7 @@ struct Assignment {
 
 class Fleet {
  public:
-  // The bit of a model, new or known; nothing where most_models are known already.
+  // The bit of a model, new or known; nothing where max_models are known already.
   std::optional<unsigned> model(std::string_view name);
   std::optional<unsigned> known_model(std::string_view name) const;
   std::string_view model_name(unsigned bit) const { return models_[bit]; }

@@ -54,7 +54,7 @@ void Fragments::build(const Fleet& fleet, const WorkloadModel& workload) {
   for (const Type& type : workload) {
     const RequestShape& a = type.shape;
     const auto more = [](auto levels, auto value) {
-      return std::ranges::find(levels, value) == levels.end() && levels.size() >= most_levels - 1;
+      return std::ranges::find(levels, value) == levels.end() && levels.size() >= max_levels - 1;
     };
     if (more(shares, needed_share(a).basis_points) || more(cpu_, a.cpu_milli)) continue;
     bool room = true;
@@ -105,7 +105,7 @@ void Fragments::build(const Fleet& fleet, const WorkloadModel& workload) {
       const auto known = std::ranges::find_if(multi_needs_, [&](const Need& other) {
         return other.share == needed.share && other.memory == needed.memory;
       });
-      if (known == multi_needs_.end() && multi_needs_.size() == most_multi_levels) continue;
+      if (known == multi_needs_.end() && multi_needs_.size() == max_multi_levels) continue;
       const auto level = static_cast<unsigned>(known - multi_needs_.begin());
       if (known == multi_needs_.end()) multi_needs_.push_back(needed);
       multi_.push_back({level, a.devices, cpu, a.models, type.weight});
@@ -126,7 +126,7 @@ void Fragments::build(const Fleet& fleet, const WorkloadModel& workload) {
 int64_t Fragments::useful(const Fleet& fleet, uint32_t n) const {
   const NodeState& node = fleet.node(n);
   const unsigned cpu = cpu_level(node.cpu_free);
-  std::array<Tally, most_multi_levels> tally{};
+  std::array<Tally, max_multi_levels> tally{};
   int64_t sum = 0;
   for (const DeviceState& c : fleet.devices(n)) {
     sum += amount(c) * row(node.model, c)[cpu];

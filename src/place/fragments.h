@@ -52,9 +52,8 @@ class Fragments {
   int64_t fragment(const Fleet& fleet, uint32_t n) const;
 
  private:
-  static constexpr unsigned most_levels = 128;  // Of compute, memory or CPU.
-  static constexpr unsigned most_multi_levels =
-      8;  // Distinct (compute, memory) of types for several devices.
+  static constexpr unsigned max_levels = 128;      // Of compute, memory or CPU.
+  static constexpr unsigned max_multi_levels = 8;  // Distinct (compute, memory) of types for several devices.
 
   struct Multi {  // A type for several devices.
     unsigned level;
@@ -65,7 +64,7 @@ class Fragments {
   };
   struct Need {  // Of one device, for each model its own memory.
     Share share;
-    std::array<uint64_t, most_models> memory{};
+    std::array<uint64_t, max_models> memory{};
   };
   struct Tally {  // The devices that serve a level.
     int64_t count = 0;
@@ -97,9 +96,9 @@ class Fragments {
   unsigned memory_levels_ = 1;
   unsigned cpu_levels_ = 1;
   std::array<uint8_t, 10001> share_level_{};
-  std::vector<uint32_t> cpu_;                              // Ascending; cpu_level() counts those not above.
-  std::array<std::vector<uint64_t>, most_models> memory_;  // By model, ascending, as long for each.
-  std::vector<int64_t> served_ = std::vector<int64_t>(most_models);  // [model][memory][share][cpu] -> weight.
+  std::vector<uint32_t> cpu_;                             // Ascending; cpu_level() counts those not above.
+  std::array<std::vector<uint64_t>, max_models> memory_;  // By model, ascending, as long for each.
+  std::vector<int64_t> served_ = std::vector<int64_t>(max_models);  // [model][memory][share][cpu] -> weight.
   std::vector<Multi> multi_;
   std::vector<Need> multi_needs_;
 };
@@ -114,7 +113,7 @@ void Fragments::alternatives(const Fleet& fleet, uint32_t n, const RequestShape&
 
   // Now, and with the CPU gone that the request takes.
   std::array<int64_t, max_node_devices> part{};  // Of each device, with the CPU gone.
-  std::array<Tally, most_multi_levels> tally{};
+  std::array<Tally, max_multi_levels> tally{};
   int64_t before = 0;
   int64_t rest = 0;
   for (unsigned i = 0; i < devices.size(); ++i) {
@@ -138,7 +137,7 @@ void Fragments::alternatives(const Fleet& fleet, uint32_t n, const RequestShape&
   const auto step = [&](DeviceSet set) {
     int64_t after = rest;
     int64_t gone = 0;
-    std::array<Tally, most_multi_levels> then;
+    std::array<Tally, max_multi_levels> then;
     for (size_t l = 0; l < multi_needs_.size(); ++l) then[l] = tally[l];
     for (DeviceSet s = set; s != 0; s &= s - 1) {
       const auto i = static_cast<unsigned>(__builtin_ctz(s));

@@ -14,7 +14,7 @@ using Wide = __int128;
 int64_t demand_of(const RequestShape& a) { return int64_t{a.devices} * needed_share(a).basis_points; }
 
 Models models_of(const Fleet& fleet) {
-  return fleet.models() == most_models ? any_model : (Models{1} << fleet.models()) - 1;
+  return fleet.models() == max_models ? any_model : (Models{1} << fleet.models()) - 1;
 }
 
 uint64_t devices_of(const Fleet& fleet, Models models) {
@@ -95,7 +95,7 @@ void Guards::set_workload_model(const Fleet& fleet, const WorkloadModel& workloa
   }
   std::ranges::stable_sort(types_, std::greater{},
                            [](const SlotType& t) { return t.rate * demand_of(t.need); });
-  types_.resize(std::min<size_t>(types_.size(), most_slot_types));
+  types_.resize(std::min<size_t>(types_.size(), max_slot_types));
 
   // What is there already. A node that drains goes on draining where its type is the same.
   const std::vector<Seen> old_nodes = std::exchange(nodes_, std::vector<Seen>(fleet.nodes()));
@@ -160,7 +160,7 @@ void Guards::count_held(const RequestShape& shape, int count) {
   if (shape.devices == 0 || shape.models == any_model) return;
   auto held = std::ranges::find(held_, shape.models, &Held::models);
   if (held == held_.end()) {
-    if (held_.size() == most_types) return;
+    if (held_.size() == max_types) return;
     held = held_.insert(held, {shape.models, 0});
   }
   held->share += count * demand_of(shape);
@@ -244,7 +244,7 @@ unsigned Guards::reservations(const Fleet& fleet, const RequestShape& shape, Res
   if (shape.devices != 0 && !groups_.empty()) {
     const Models own = shape.models & models_of(fleet);
     const uint64_t own_devices = devices_of(fleet, own);
-    std::array<int64_t, most_models> left{};
+    std::array<int64_t, max_models> left{};
     for (unsigned t = 0; t < fleet.models(); ++t)
       left[t] = static_cast<int64_t>(fleet.free_share_of_model(t));
     for (const Group& g : groups_) {
@@ -273,7 +273,7 @@ unsigned Guards::reservations(const Fleet& fleet, const RequestShape& shape, Res
       out[count++] = {0, 0, static_cast<uint8_t>(1u << j)};
 
   // Slot types that have none to spare, the scarcest first.
-  std::array<std::pair<Wide, uint8_t>, most_slot_types> scarce;
+  std::array<std::pair<Wide, uint8_t>, max_slot_types> scarce;
   unsigned scarce_count = 0;
   for (size_t j = 0; j < types_.size(); ++j) {
     const SlotType& type = types_[j];

@@ -35,8 +35,8 @@ struct ReservedCapacity {
 
 class Guards {
  public:
-  static constexpr unsigned most_slot_types = 8;
-  using Reservations = std::array<ReservedCapacity, most_slot_types + 1>;
+  static constexpr unsigned max_slot_types = 8;
+  using Reservations = std::array<ReservedCapacity, max_slot_types + 1>;
 
   // reserve: times what a group of requests may still expect on its models.
   explicit Guards(int64_t reserve = 1) : reserve_(reserve) {}
@@ -79,7 +79,7 @@ class Guards {
     uint64_t again = 0;  // No node was left to keep: not before this change of the fleet.
   };
   struct Seen {  // Of a node.
-    std::array<uint8_t, most_slot_types> slots{};
+    std::array<uint8_t, max_slot_types> slots{};
     uint8_t kept = 0;
     uint8_t large = 0;  // Large requests that stand here.
   };

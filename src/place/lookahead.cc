@@ -246,7 +246,7 @@ class Lookahead : public Scoring {
 
   // A fill does not see who else could have gone elsewhere: thrice the reserve makes up for it.
   Guards guards_{3};
-  std::array<std::array<std::vector<Offer>, most_models>, sequences> offered_;
+  std::array<std::array<std::vector<Offer>, max_models>, sequences> offered_;
   uint32_t least_cpu_ = 0;  // Of those who want a device, as is the next.
   uint32_t least_share_ = 0;
   bool asks_memory_ = false;

@@ -12,7 +12,7 @@ namespace carve::place {
 
 using Models = uint64_t;  // One bit for each model that a fleet knows.
 inline constexpr Models any_model = ~Models{0};
-inline constexpr unsigned most_models = 64;
+inline constexpr unsigned max_models = 64;
 inline constexpr uint32_t any_device = UINT32_MAX;
 inline constexpr uint8_t any_policy = UINT8_MAX;
 

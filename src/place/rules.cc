@@ -110,7 +110,7 @@ constexpr DeviceRule of_device[] = {
     {[](const DeviceState& c, uint32_t, const RequestShape& a) {
        return !a.isolated || a.exclusive || c.isolated < max_isolated_slices;
      },
-     "16 slices",
+     "isolated slices",
      [](const DeviceState&, const RequestShape&, const DeviceText&) {
        return fmt::format("it has {} isolated slices, the most there can be", max_isolated_slices);
      }},

@@ -28,7 +28,7 @@ void ArrivalCounts::count(const RequestShape& shape) {
   const auto row = std::ranges::lower_bound(rows_, type, {}, &Row::shape);
   if (row != rows_.end() && row->shape == type) {
     row->count += one;
-  } else if (rows_.size() < most_types) {
+  } else if (rows_.size() < max_types) {
     rows_.insert(row, {type, one});
   } else {
     // Full: the rarest makes room, so that a stream of oddities cannot grow the census.

@@ -14,7 +14,7 @@
 namespace carve::place {
 
 inline constexpr int64_t certain = int64_t{1} << 30;  // Probability 1.
-inline constexpr unsigned most_types = 512;
+inline constexpr unsigned max_types = 512;
 
 struct Type {
   RequestShape shape;

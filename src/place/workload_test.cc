@@ -36,7 +36,7 @@ TEST(WorkloadModel, a_stream_of_oddities_cannot_grow_it) {
     a.cpu_milli = i;
     arrivals.count(a);
   }
-  EXPECT_LE(arrivals.workload().size(), most_types);
+  EXPECT_LE(arrivals.workload().size(), max_types);
   EXPECT_EQ(arrivals.workload()[0].shape.share, Share{7}) << "the popular stays";
 }
 

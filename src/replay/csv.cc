@@ -11,7 +11,7 @@ Outcome<bool> Csv::read_line() {
   text_.clear();
   ++line_;
   for (int c = 0; (c = getc_unlocked(file_.get())) != EOF && c != '\n';) {
-    if (text_.size() == longest_line) return wrong("the line has more than {} bytes", longest_line);
+    if (text_.size() == max_line_bytes) return wrong("the line has more than {} bytes", max_line_bytes);
     if (c == '"') return wrong("there are quotes, and this format has none");
     if (c == 0) return wrong("there is a zero byte: this is no text");
     text_.push_back(static_cast<char>(c));

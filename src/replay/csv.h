@@ -15,7 +15,7 @@ namespace carve::replay {
 
 class Csv {
  public:
-  static constexpr size_t longest_line = 16384;
+  static constexpr size_t max_line_bytes = 16384;
 
   // Opens the file and reads its header. `columns` are those that must be there; those after the first
   // `required` may be missing and are then empty.

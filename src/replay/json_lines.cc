@@ -54,8 +54,8 @@ class Tree {
   bool end_object() { return close(); }
   bool key(std::string& name) {
     const auto& members = path_.back()->members;
-    if (members.size() == Json::most_members)
-      return complain(fmt::format("more than {} fields", Json::most_members));
+    if (members.size() == Json::max_members)
+      return complain(fmt::format("more than {} fields", Json::max_members));
     if (std::ranges::find(members, name, &JsonMember::name) != members.end())
       return complain(fmt::format("'{}' is there twice", name.substr(0, 40)));
     key_ = std::move(name);

@@ -24,7 +24,7 @@ struct Json {
   std::vector<JsonMember> members;  // Each name once.
 
   static constexpr unsigned deepest = 16;
-  static constexpr size_t most_members = 64;  // Of one object.
+  static constexpr size_t max_members = 64;  // Of one object.
 
   Json();
   ~Json();

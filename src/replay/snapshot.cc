@@ -17,11 +17,11 @@ namespace {
 using K = FailureKind;
 using Kind = Json::Kind;
 
-constexpr size_t largest_file = size_t{256} << 20;
-constexpr size_t most_nodes = 1'000'000;
-constexpr size_t most_held = 10'000'000;
-constexpr uint64_t most_cpu = 100'000'000;           // Thousandths of a core.
-constexpr uint64_t most_memory = uint64_t{1} << 50;  // A pebibyte.
+constexpr size_t max_file_bytes = size_t{256} << 20;
+constexpr size_t max_nodes = 1'000'000;
+constexpr size_t max_placed_slices = 10'000'000;
+constexpr uint64_t max_cpu_milli = 100'000'000;           // Thousandths of a core.
+constexpr uint64_t max_memory_bytes = uint64_t{1} << 50;  // A pebibyte.
 
 // The first thing that is wrong; everything after it is passed over.
 class Reader {
@@ -64,12 +64,13 @@ class Reader {
   }
   std::string word(const Json* at, const std::string& path, bool may_be_empty) {
     if (at == nullptr) return {};
-    const bool good_word = at->kind == Kind::text && at->text.size() <= longest_label &&
+    const bool good_word = at->kind == Kind::text && at->text.size() <= max_label_bytes &&
                            (may_be_empty || !at->text.empty()) &&
                            std::ranges::all_of(at->text, [](char c) { return c >= ' ' && c <= '~'; });
     if (!good_word)
-      wrong(*at, path,
-            fmt::format("{} is no name: printable ASCII, at most {} characters", shown(*at), longest_label));
+      wrong(
+          *at, path,
+          fmt::format("{} is no name: printable ASCII, at most {} characters", shown(*at), max_label_bytes));
     return good_word ? at->text : std::string();
   }
   const std::vector<Json>& list(const Json* at, const std::string& path, size_t most) {
@@ -101,9 +102,9 @@ Snapshot::Node read_node(Reader& r, const Json& at, const std::string& path) {
   node.name = r.word(r.needed(at, path, "name"), path + ".name", false);
   node.model = r.word(r.needed(at, path, "model"), path + ".model", false);
   node.state.cpu_free = static_cast<uint32_t>(
-      r.number(Reader::field(at, "cpu_milli"), path + ".cpu_milli", most_cpu, most_cpu));
+      r.number(Reader::field(at, "cpu_milli"), path + ".cpu_milli", max_cpu_milli, max_cpu_milli));
   node.state.host_free = {r.number(Reader::field(at, "host_memory_bytes"), path + ".host_memory_bytes",
-                                   most_memory, most_memory)};
+                                   max_memory_bytes, max_memory_bytes)};
   node.state.up = r.truth(Reader::field(at, "up"), path + ".up", true);
   for (const Json& device :
        r.list(r.needed(at, path, "devices"), path + ".devices", place::max_node_devices)) {
@@ -111,8 +112,8 @@ Snapshot::Node read_node(Reader& r, const Json& at, const std::string& path) {
     r.object(device, here, {"memory_bytes", "trouble"});
     if (!r.good()) return node;
     place::DeviceState state;
-    state.usable =
-        state.free = {r.number(r.needed(device, here, "memory_bytes"), here + ".memory_bytes", most_memory)};
+    state.usable = state.free = {
+        r.number(r.needed(device, here, "memory_bytes"), here + ".memory_bytes", max_memory_bytes)};
     state.sick = !r.word(Reader::field(device, "trouble"), here + ".trouble", true).empty();
     node.devices.push_back(state);
   }
@@ -191,7 +192,7 @@ Snapshot::PlacedSlice read_held(Reader& r, const Json& at, const std::string& pa
   if (!r.good()) return held;
   held.name = r.word(r.needed(at, path, "name"), path + ".name", false);
   held.application = r.word(Reader::field(at, "application"), path + ".application", true);
-  for (const Json& model : r.list(Reader::field(at, "models"), path + ".models", most_allowed_models))
+  for (const Json& model : r.list(Reader::field(at, "models"), path + ".models", max_allowed_models))
     held.models.push_back(r.word(&model, path + ".models", false));
   const std::string on = r.word(r.needed(at, path, "node"), path + ".node", false);
   if (!r.good()) return held;
@@ -217,15 +218,15 @@ Snapshot::PlacedSlice read_held(Reader& r, const Json& at, const std::string& pa
     held.assignment.devices |= bit;
   }
   shape.devices = static_cast<uint8_t>(std::popcount(held.assignment.devices));
-  shape.memory = {r.number(Reader::field(at, "memory_bytes"), path + ".memory_bytes", most_memory)};
+  shape.memory = {r.number(Reader::field(at, "memory_bytes"), path + ".memory_bytes", max_memory_bytes)};
   shape.share = {static_cast<uint32_t>(
       r.number(Reader::field(at, "share_bp"), path + ".share_bp", whole_device.basis_points))};
   shape.exclusive = r.truth(Reader::field(at, "exclusive"), path + ".exclusive", false);
   shape.isolated = r.truth(Reader::field(at, "isolated"), path + ".isolated", true);
   shape.cpu_milli =
-      static_cast<uint32_t>(r.number(Reader::field(at, "cpu_milli"), path + ".cpu_milli", most_cpu));
+      static_cast<uint32_t>(r.number(Reader::field(at, "cpu_milli"), path + ".cpu_milli", max_cpu_milli));
   shape.host_memory = {
-      r.number(Reader::field(at, "host_memory_bytes"), path + ".host_memory_bytes", most_memory)};
+      r.number(Reader::field(at, "host_memory_bytes"), path + ".host_memory_bytes", max_memory_bytes)};
   if (!r.good()) return held;
   if (shape.exclusive && (shape.memory.count != 0 || shape.share.basis_points != 0))
     return r.wrong(at, path + ".exclusive", "takes whole devices: leave out memory_bytes and share_bp"), held;
@@ -252,7 +253,7 @@ Outcome<Snapshot> parse_snapshot(std::string_view text, const std::string& name)
   Names held;
   std::vector<std::string> models;
   if (r.good())
-    for (const Json& at : r.list(r.needed(*json, "the document", "nodes"), "nodes", most_nodes)) {
+    for (const Json& at : r.list(r.needed(*json, "the document", "nodes"), "nodes", max_nodes)) {
       const std::string path = fmt::format("nodes[{}]", out.nodes.size());
       Snapshot::Node node = read_node(r, at, path);
       if (!r.good()) break;
@@ -261,13 +262,13 @@ Outcome<Snapshot> parse_snapshot(std::string_view text, const std::string& name)
         r.wrong(at, path + ".name",
                 fmt::format("'{}' is the name of nodes[{}] too", node.name, entry->second));
       if (std::ranges::find(models, node.model) == models.end()) models.push_back(node.model);
-      if (models.size() > place::most_models)
-        r.wrong(at, path + ".model", fmt::format("more than {} models", place::most_models));
+      if (models.size() > place::max_models)
+        r.wrong(at, path + ".model", fmt::format("more than {} models", place::max_models));
       out.nodes.push_back(std::move(node));
     }
   std::vector<Snapshot::Node> rest = out.nodes;
   if (r.good())
-    for (const Json& at : r.list(Reader::field(*json, "held"), "held", most_held)) {
+    for (const Json& at : r.list(Reader::field(*json, "held"), "held", max_placed_slices)) {
       const std::string path = fmt::format("held[{}]", out.held.size());
       Snapshot::PlacedSlice one = read_held(r, at, path, nodes, rest);
       if (!r.good()) break;
@@ -287,8 +288,8 @@ Outcome<Snapshot> read_snapshot(const std::string& path) {
   std::string text;
   for (size_t got = 1; got != 0;) {
     const size_t before = text.size();
-    if (before > largest_file)
-      return failure(K::invalid_argument, "{}: has more than {} MiB", path, largest_file >> 20);
+    if (before > max_file_bytes)
+      return failure(K::invalid_argument, "{}: has more than {} MiB", path, max_file_bytes >> 20);
     text.resize(before + (1 << 16));
     got = std::fread(text.data() + before, 1, 1 << 16, file.get());
     text.resize(before + got);

@@ -74,7 +74,7 @@ Outcome<Cluster> read_cluster(const std::string& path) {
     const std::string_view m = csv->field(model);
     if (*devices != 0 && !is_word(m)) return csv->wrong("model: '{}' is no name of a model", m.substr(0, 40));
     if (std::ranges::find(models, m) == models.end()) {
-      if (models.size() == place::most_models) return csv->wrong("more than {} models", place::most_models);
+      if (models.size() == place::max_models) return csv->wrong("more than {} models", place::max_models);
       models.emplace_back(m);
     }
     cluster.nodes.push_back({std::string(csv->field(sn)), static_cast<uint32_t>(*cpus), *mib,

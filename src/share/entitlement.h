@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/commitment.h"
 #include "core/slice.h"
 
 namespace carve::share {
@@ -34,12 +35,13 @@ struct Entitlement {
 inline constexpr Share best_effort_weight{100};
 
 struct Tuning {
-  Ns switch_cost = 100 * us;  // From one context to another (40 to 110 us on devices of 2018 to 2024).
+  Ns switch_cost =
+      assumed_switch_ns;  // From one context to another (40 to 110 us on devices of 2018 to 2024).
 
   // A lease among batch clients. Each costs a switch: at 2 % of the lease that is 2 %, and two saturating
   // clients still gain over the hardware's own slices of 2 ms. Longer ones would gain little more and make
   // everybody wait.
-  constexpr Ns quantum() const { return std::clamp(switch_cost * 50, 2 * ms, 20 * ms); }
+  constexpr Ns quantum() const { return static_cast<Ns>(quantum_ns(static_cast<uint64_t>(switch_cost))); }
 
   // All who want the device have had a turn after this time: with many of them turns are shorter.
   Ns round = 40 * ms;

@@ -24,7 +24,7 @@
 namespace {
 
 constexpr size_t MiB = 1 << 20;
-constexpr size_t most_pieces = 100'000;
+constexpr size_t max_pieces = 100'000;
 
 template <class F>
 F* entry(F*, const char* name) {
@@ -334,7 +334,7 @@ struct Fill {
 
 Fill fill(const Row& row) {
   CUresult result = CUDA_SUCCESS;
-  while (pieces.size() < most_pieces) {
+  while (pieces.size() < max_pieces) {
     Piece p;
     result = row.take(p);
     if (result != CUDA_SUCCESS) break;

@@ -42,7 +42,7 @@ nvmlReturn_t narrowed_handle(nvmlDevice_t* device, Ask ask) {
 
 // The sets of topology: `list(&count, devices)` is the driver's call, which counts where `count` is 0. No
 // machine has more devices than this.
-constexpr unsigned most_devices = 64;
+constexpr unsigned max_listed_devices = 64;
 
 template <class List>
 nvmlReturn_t narrowed_set(unsigned int* count, nvmlDevice_t* devices, List list) {
@@ -50,14 +50,14 @@ nvmlReturn_t narrowed_set(unsigned int* count, nvmlDevice_t* devices, List list)
   if (entered.refused) return NVML_ERROR_DRIVER_NOT_LOADED;
   if (entered.process == nullptr || count == nullptr) return list(count, devices);
   if (*count != 0 && devices == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  nvmlDevice_t all[most_devices] = {};
+  nvmlDevice_t all[max_listed_devices] = {};
   unsigned found = 0;
   nvmlReturn_t result = list(&found, nullptr);
-  found = std::min(found, most_devices);
+  found = std::min(found, max_listed_devices);
   if (result == NVML_SUCCESS && found != 0) result = list(&found, all);
   if (result != NVML_SUCCESS) return result;
   unsigned granted = 0;
-  for (unsigned i = 0; i < std::min(found, most_devices); ++i) {
+  for (unsigned i = 0; i < std::min(found, max_listed_devices); ++i) {
     if (granted_index(*entered.process, all[i]) == not_granted) continue;
     if (granted < *count) devices[granted] = all[i];
     ++granted;

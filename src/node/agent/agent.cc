@@ -16,7 +16,7 @@ namespace {
 
 using K = FailureKind;
 
-constexpr size_t most_slices = 256;
+constexpr size_t max_node_slices = 256;
 
 std::string hash_of(const std::string& text) {
   uint32_t hash = 2166136261u;  // FNV-1a
@@ -60,7 +60,7 @@ ledger::Stamp Agent::now() const {
 void Agent::event(const std::string& slice, std::string text) {
   log::info("{}{}{}", slice, slice.empty() ? "" : ": ", text);
   events_.push_back({utc_ns(), slice, std::move(text)});
-  if (events_.size() > most_events) events_.pop_front();
+  if (events_.size() > max_events) events_.pop_front();
 }
 
 const NodeDevice* Agent::device(const Uuid& uuid) const {
@@ -211,9 +211,9 @@ Outcome<const LiveSlice*> Agent::grant(Request request, const Peer& creator) {
     return failure(K::already_exists,
                    "the name '{}' is taken by a living slice; choose another, or stop that one",
                    request.name);
-  if (slices_.size() >= most_slices)
+  if (slices_.size() >= max_node_slices)
     return failure(K::insufficient_capacity, "{} slices live on this machine, the most there can be",
-                   most_slices);
+                   max_node_slices);
   if (request.persistent && access((settings_.paths.shims + "/libcuda.so.1").c_str(), R_OK) != 0)
     return failure(K::unavailable,
                    "containers need our libraries in {}, and they are not there: build or install them",

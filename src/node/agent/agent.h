@@ -198,6 +198,6 @@ class Agent {
   uint64_t looks_ = 0;
 };
 
-inline constexpr size_t most_events = 1000;
+inline constexpr size_t max_events = 1000;
 
 }  // namespace carve::node

@@ -76,7 +76,7 @@ Outcome<void> Agent::may_have(const LiveSlice& slice, const ledger::Terms& terms
                               const TermsUpdate& asked) const {
   if (asked.share && (asked.share->basis_points == 0 || *asked.share > whole_device))
     return failure(K::invalid_argument, "a compute share lies above 0% and up to 100%");
-  if (asked.memory && *asked.memory < smallest_memory)
+  if (asked.memory && *asked.memory < min_memory)
     return failure(K::invalid_argument, "{} of memory is too little: the smallest slice is 1 MiB",
                    text(*asked.memory).c_str());
   for (const SlicePart& part : slice.record.slice.parts) {

@@ -10,7 +10,7 @@
 namespace carve::node {
 namespace {
 
-constexpr size_t most_connections = 128;
+constexpr size_t max_connections = 128;
 constexpr int64_t patience = 2 * second;
 
 }  // namespace
@@ -31,7 +31,7 @@ AttachServer::AttachServer(Loop& loop, Agent& agent, Fd listener)
 }
 
 void AttachServer::accept_all() {
-  while (connections_.size() < most_connections) {
+  while (connections_.size() < max_connections) {
     Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) return;
     auto peer = peer_of(fd.get());
@@ -50,7 +50,7 @@ void AttachServer::accept_all() {
 
 void AttachServer::close(int connection) {
   loop_.forget(connection);
-  const bool full = connections_.size() >= most_connections;
+  const bool full = connections_.size() >= max_connections;
   connections_.erase(connection);
   if (full) loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { accept_all(); });
 }

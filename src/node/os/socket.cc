@@ -18,10 +18,10 @@ namespace {
 using K = FailureKind;
 
 Outcome<sockaddr_un> address_of(const std::string& path) {
-  if (path.size() > longest_socket_path)
+  if (path.size() > max_socket_path_bytes)
     return failure(K::invalid_argument,
                    "the socket path {} has {} characters; a unix socket's path has at most {}", path,
-                   path.size(), longest_socket_path);
+                   path.size(), max_socket_path_bytes);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   memcpy(address.sun_path, path.c_str(), path.size() + 1);

@@ -14,7 +14,7 @@
 
 namespace carve::node {
 
-inline constexpr size_t longest_socket_path = 107;  // sockaddr_un::sun_path without its NUL.
+inline constexpr size_t max_socket_path_bytes = 107;  // sockaddr_un::sun_path without its NUL.
 
 // Takes over a socket that nobody listens on any more; refuses to remove anything that is no socket.
 Outcome<Fd> listen_at(const std::string& path, int type, unsigned mode);

@@ -13,12 +13,12 @@ namespace {
 
 namespace http = boost::beast::http;
 
-constexpr size_t most_connections = 128;
-constexpr size_t longest_body = 64 << 10;
-constexpr size_t longest_header = 8 << 10;
+constexpr size_t max_connections = 128;
+constexpr size_t max_body_bytes = 64 << 10;
+constexpr size_t max_header_bytes = 8 << 10;
 // "0", an empty line, and its own end. Boost.Beast counts on seeing so much of the last chunk at once
 // (1.74.0, an assertion in basic_parser::parse_chunk_header); less than that no body has left.
-constexpr size_t shortest_chunked_end = 5;
+constexpr size_t min_chunked_end_bytes = 5;
 constexpr int64_t request_patience = 10 * second;
 constexpr int64_t idle_patience = 30 * second;
 
@@ -44,8 +44,8 @@ HttpResponse refused(unsigned status, const std::string& detail) {
 struct HttpConversation::Parser {
   http::request_parser<http::string_body> beast;
   Parser() {
-    beast.body_limit(longest_body);
-    beast.header_limit(longest_header);
+    beast.body_limit(max_body_bytes);
+    beast.header_limit(max_header_bytes);
     beast.notify_on_idle(true);
   }
 };
@@ -62,18 +62,18 @@ bool HttpConversation::receive(std::string_view bytes,
   for (int requests = 0; requests < 16; ++requests) {
     auto& beast = parser_->beast;
     while (!beast.is_done() && !pending_.empty()) {
-      if (beast.is_header_done() && beast.chunked() && pending_.size() < shortest_chunked_end) return true;
+      if (beast.is_header_done() && beast.chunked() && pending_.size() < min_chunked_end_bytes) return true;
       boost::system::error_code error;
       const size_t used = beast.put(boost::asio::buffer(pending_), error);
       pending_.erase(0, used);
       if (error == http::error::need_more) {
-        if (pending_.size() <= longest_header) return true;
+        if (pending_.size() <= max_header_bytes) return true;
         error = http::error::header_limit;
       }
       if (error == http::error::body_limit)
-        out += written(refused(413, fmt::format("a request has at most {} bytes", longest_body)), false);
+        out += written(refused(413, fmt::format("a request has at most {} bytes", max_body_bytes)), false);
       else if (error == http::error::header_limit)
-        out += written(refused(431, fmt::format("a request's header has at most {} bytes", longest_header)),
+        out += written(refused(431, fmt::format("a request's header has at most {} bytes", max_header_bytes)),
                        false);
       else if (error)
         out += written(refused(400, "this is not HTTP/1.1: " + error.message()), false);
@@ -113,7 +113,7 @@ HttpServer::HttpServer(Loop& loop, Fd listener, HttpHandler handler, bool local)
 HttpServer::~HttpServer() = default;
 
 void HttpServer::accept_all() {
-  while (connections_.size() < most_connections) {
+  while (connections_.size() < max_connections) {
     Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) return;
     auto peer = local_ ? peer_of(fd.get()) : std::optional<Peer>(std::in_place);
@@ -131,7 +131,7 @@ void HttpServer::accept_all() {
 
 void HttpServer::close(int fd) {
   loop_.forget(fd);
-  const bool full = connections_.size() >= most_connections;
+  const bool full = connections_.size() >= max_connections;
   connections_.erase(fd);
   if (full) loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { accept_all(); });
 }

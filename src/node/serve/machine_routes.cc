@@ -36,7 +36,7 @@ HttpResponse devices(const RequestContext& a) {
 
 HttpResponse consolidation(const RequestContext& a) {
   const auto wanted =
-      queried(a.request.query, {"devices", 1, most_devices, "a plan empties 1 to {} devices"});
+      queried(a.request.query, {"devices", 1, max_slice_devices, "a plan empties 1 to {} devices"});
   if (!wanted) return problem(wanted.error());
   std::vector<place::PlacedSlice> placed_slices;
   const place::Plan plan = a.agent.plan_consolidation(*wanted, a.peer.uid, placed_slices);

@@ -26,8 +26,8 @@ struct Message {
 };
 static_assert(sizeof(Message) == 72);
 
-constexpr size_t most_held = 1024;
-constexpr size_t most_agents = 4;  // One, and those that are just dying.
+constexpr size_t max_descriptors = 1024;
+constexpr size_t max_agents = 4;  // One, and those that are just dying.
 
 std::string socket_in(const std::string& dir) { return dir + "/fdstore.sock"; }
 
@@ -44,7 +44,7 @@ void answer(int agent, std::vector<Held>& held) {
   const auto found = std::ranges::find(held, std::string_view(message.name), &Held::name);
   Message reply{'n', {}};
   int out = -1;
-  if (message.verb == 'h' && given && (found != held.end() || held.size() < most_held)) {
+  if (message.verb == 'h' && given && (found != held.end() || held.size() < max_descriptors)) {
     if (found != held.end())
       found->fd = std::move(given);
     else
@@ -98,7 +98,7 @@ int run_fd_store(const std::string& runtime_dir) {
     if ((waits[0].revents & POLLIN) == 0) continue;
     Fd agent(accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
     const auto peer = agent ? peer_of(agent.get()) : std::nullopt;
-    if (!peer || peer->uid != geteuid() || agents.size() >= most_agents) continue;
+    if (!peer || peer->uid != geteuid() || agents.size() >= max_agents) continue;
     agents.push_back(std::move(agent));
     met = true;
   }

@@ -5,7 +5,7 @@
 namespace carve::node {
 namespace {
 
-constexpr int most_ancestors = 1024;
+constexpr int max_ancestors = 1024;
 
 bool in_container(const ContainerIdentity& container, const Cgroups& cgroups, uint64_t pid_namespace) {
   if (container.cgroups.empty())
@@ -53,7 +53,7 @@ std::optional<size_t> slice_of(pid_t pid, const std::vector<const SliceIdentity*
       if (in_container(container, cgroups, pid_namespace)) return i;
   }
   pid_t at = pid;
-  for (int generation = 0; generation < most_ancestors && at > 0; ++generation) {
+  for (int generation = 0; generation < max_ancestors && at > 0; ++generation) {
     const auto stat = world.stat(at);
     if (!stat) return std::nullopt;
     for (size_t i = 0; i < slices.size(); ++i)

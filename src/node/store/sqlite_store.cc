@@ -283,7 +283,7 @@ Outcome<std::vector<Change>> SqliteStore::read() {
       " from_boot, from_mono, to_utc, to_boot, to_mono, why, application FROM use WHERE to_utc IS NULL OR id "
       "IN"
       " (SELECT id FROM use WHERE to_utc IS NOT NULL ORDER BY id DESC LIMIT ?)");
-  u << static_cast<int64_t>(Ledger::most_ended);
+  u << static_cast<int64_t>(Ledger::max_ended_records);
   while (u.row()) {
     UsageRecord record;
     record.id = static_cast<uint64_t>(u.number(0));
@@ -333,7 +333,7 @@ Outcome<std::vector<Change>> SqliteStore::read() {
                      record->second.slice.name);
     auto& before = record->second.periods;
     before.push_back({terms, {p.number(6), p.text(7), p.number(8)}});
-    if (before.size() > Ledger::most_periods) before.erase(before.begin());
+    if (before.size() > Ledger::max_periods) before.erase(before.begin());
   }
   if (!d.done() || !u.done() || !s.done() || !p.done()) return trouble("reading");
 

@@ -287,7 +287,7 @@ TEST(SqliteStore, what_was_promised_survives_a_kill_at_any_moment) {
     ASSERT_TRUE(ledger.balanced());
     ASSERT_LE(ledger.living().size(), 1u);
     const size_t known = ledger.living().size() + ledger.ended().size();
-    if (count < Ledger::most_ended) {
+    if (count < Ledger::max_ended_records) {
       ASSERT_GE(known, count);
       ASSERT_LE(known, count + 1);
     }
