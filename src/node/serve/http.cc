@@ -46,7 +46,7 @@ struct HttpConversation::Parser {
   Parser() {
     beast.body_limit(max_body_bytes);
     beast.header_limit(max_header_bytes);
-    beast.notify_on_idle(true);
+    beast.eager(true);
   }
 };
 
