@@ -1,20 +1,32 @@
-# The first check of the layers: a target of one folder can link a target of another only where
-# src/layers.txt allows it. Targets are named after folders: src/wire/shm is carve_wire_shm.
+# The first check of the layers: a target of one folder can link a target of another only if src/layers.txt allows it.
+# A target has the name of its folder: src/wire/shm is carve_wire_shm.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/layers.txt)
 file(STRINGS ${PROJECT_SOURCE_DIR}/src/layers.txt rows REGEX "^[a-z]")
 foreach(row IN LISTS rows)
-  string(REGEX MATCH "^([a-z]+) *:(.*)$" _ "${row}")
+  string(REGEX MATCH "^([a-z/]+) *:(.*)$" _ "${row}")
   separate_arguments(allowed UNIX_COMMAND "${CMAKE_MATCH_2}")
+  list(APPEND CARVE_LAYERS ${CMAKE_MATCH_1})
   set(CARVE_MAY_USE_${CMAKE_MATCH_1} ${allowed} CACHE INTERNAL "")
 endforeach()
+set(CARVE_LAYERS ${CARVE_LAYERS} CACHE INTERNAL "")
 
-# carve_uses(TARGET FOLDER USED...): TARGET lives in src/FOLDER and links the libraries of src/USED...
+# carve_layer(FOLDER OUT): the longest row of src/layers.txt that is the beginning of the folder.
+function(carve_layer folder out)
+  while(NOT folder IN_LIST CARVE_LAYERS)
+    if(NOT folder MATCHES "/")
+      message(FATAL_ERROR "src/${folder} has no row in src/layers.txt")
+    endif()
+    string(REGEX REPLACE "/[^/]*$" "" folder ${folder})
+  endwhile()
+  set(${out} ${folder} PARENT_SCOPE)
+endfunction()
+
+# carve_uses(TARGET FOLDER USED...): TARGET is in src/FOLDER and links the libraries of src/USED...
 function(carve_uses target folder)
-  string(REGEX REPLACE "/.*" "" layer ${folder})
+  carve_layer(${folder} layer)
   foreach(used IN LISTS ARGN)
-    string(REGEX REPLACE "/.*" "" used_layer ${used})
-    if(NOT (used_layer STREQUAL layer OR used IN_LIST CARVE_MAY_USE_${layer}
-            OR used_layer IN_LIST CARVE_MAY_USE_${layer}))
+    carve_layer(${used} used_layer)
+    if(NOT (used_layer STREQUAL layer OR used_layer IN_LIST CARVE_MAY_USE_${layer}))
       message(FATAL_ERROR "src/${folder} may not use src/${used}: see src/layers.txt")
     endif()
     string(REPLACE "/" "_" used_target ${used})
