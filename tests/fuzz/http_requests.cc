@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           if (request.body.size() > 64 << 10) abort();
           const auto document =
               carve::api::read<carve::api::SliceRequest>(request.body, carve::api::Reading::strict);
-          return carve::node::HttpAnswer{document ? 200u : 400u, "application/json",
+          return carve::node::HttpResponse{document ? 200u : 400u, "application/json",
                                          document ? carve::api::write(*document) : document.error()};
         },
         out);
