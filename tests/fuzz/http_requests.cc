@@ -10,13 +10,13 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 1) return 0;
-  const size_t suballocation = data[0] % 64 + 1;
+  const size_t piece = data[0] % 64 + 1;
   std::string_view left(reinterpret_cast<const char*>(data) + 1, size - 1);
   carve::node::HttpConversation conversation;
   std::string out;
   bool open = true;
   while (open && !left.empty()) {
-    const std::string_view bytes = left.substr(0, suballocation);
+    const std::string_view bytes = left.substr(0, piece);
     left.remove_prefix(bytes.size());
     out.clear();
     open = conversation.receive(

@@ -56,9 +56,9 @@ Request request(Dice& dice) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Dice dice(data, size);
-  std::vector<slot::DeviceSnapshot> devices;
+  std::vector<place::DeviceSnapshot> devices;
   for (uint64_t n = dice.number(1) % 5; n > 0; --n) {
-    slot::DeviceSnapshot c;
+    place::DeviceSnapshot c;
     c.device.index = static_cast<unsigned>(devices.size());
     c.device.uuid.bytes[0] = static_cast<uint8_t>(devices.size() + 1);
     c.device.native = {(dice.number(1) % 32 + 1) << 30};
@@ -77,7 +77,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   for (unsigned s = 0; s <= static_cast<unsigned>(Strategy::lookahead); ++s) {
-    const auto answer = slot::slot(devices, *sound, static_cast<Strategy>(s));
+    const auto answer = place::place(devices, *sound, static_cast<Strategy>(s));
     if (answer.verdicts.size() != devices.size()) std::abort();
     if (!answer.placement) {
       if (answer.summary.empty()) std::abort();
@@ -87,7 +87,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (chosen.size() != sound->devices) std::abort();
     for (size_t i = 0; i < chosen.size(); ++i) {
       if (i > 0 && chosen[i] <= chosen[i - 1]) std::abort();
-      const slot::DeviceSnapshot& c = devices[chosen[i]];
+      const place::DeviceSnapshot& c = devices[chosen[i]];
       if (answer.placement->memory > c.free || answer.placement->share > c.free_share) std::abort();
       if (c.exclusive || !c.trouble.empty() || !answer.verdicts[chosen[i]].fits) std::abort();
       if (sound->exclusive && c.slices != 0) std::abort();

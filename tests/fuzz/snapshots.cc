@@ -14,12 +14,12 @@ using namespace carve::replay;
 
 void check(const Snapshot& snapshot, Strategy strategy) {
   Scene scene(snapshot, strategy);
-  const slot::Fleet& fleet = scene.engine.fleet();
+  const place::Fleet& fleet = scene.engine.fleet();
   for (uint32_t n = 0; n < fleet.nodes(); ++n)
-    for (const slot::DeviceState& c : fleet.devices(n))
+    for (const place::DeviceState& c : fleet.devices(n))
       if (c.free > c.usable || c.free_share > whole_device || c.isolated > max_isolated_slices) std::abort();
   const uint64_t free_before = fleet.free_share();
-  const slot::ConsolidationPlan plan = slot::plan_consolidation(scene.engine, scene.standing, 2);
+  const place::ConsolidationPlan plan = place::plan_consolidation(scene.engine, scene.standing, 2);
   if (plan.moves.size() > snapshot.held.size() || fleet.free_share() != free_before) std::abort();
   // Devices that go together with the two asked for are emptied too; each is told once, and held somebody.
   std::set<std::pair<uint32_t, unsigned>> emptied;
@@ -37,8 +37,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0 || size > 1 << 16) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
   if (data[0] % 2 == 1) {
-    const unsigned devices = data[0] / 2 % (slot::max_node_devices + 1);
-    const auto links = slot::Topology::read(text, devices);
+    const unsigned devices = data[0] / 2 % (place::max_node_devices + 1);
+    const auto links = place::Topology::read(text, devices);
     if (!links && links.error().sentence.empty()) std::abort();
     if (links && devices > 1 && links->choose(0b11, 2, 0) != 0b11) std::abort();
     return 0;

@@ -51,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (p.devices > 8 || p.milli > 1000 || p.deleted < p.created) std::abort();
   if (trace->pods.size() > 64) return 0;
   const Inflated out = inflate(cluster, *trace, carve::Strategy::fgd_scarcity, true, 42);
-  for (size_t m = 0; m < fence_kind.size(); ++m)
+  for (size_t m = 0; m < marks.size(); ++m)
     if (out.allocated[m] < 0 || out.allocated[m] > 100) std::abort();
   return 0;
 }

@@ -184,7 +184,7 @@ TEST_P(Leases, hold_a_program_to_the_time_in_which_its_gate_is_open) {
   EXPECT_GT(got, wave.share() * 0.15) << json;
   EXPECT_GE(wave.drained * 2, wave.rounds) << "nothing is in flight at the end of 14 ms closed";
   EXPECT_GT(arbiter.work().thread[0].waited, 100 * ms);
-  EXPECT_EQ(arbiter.work().marks, static_cast<uint32_t>(shm::FenceKind::memory));
+  EXPECT_EQ(arbiter.work().fence_kind, static_cast<uint32_t>(shm::FenceKind::memory));
 }
 
 INSTANTIATE_TEST_SUITE_P(
