@@ -13,17 +13,17 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\n" + "".join(f"n{i},64000,262144,8,A\n" for i in range(4))
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n" + "".join(f"p{i},1000,1024,1,{200 + i % 7 * 100}\n" for i in range(50))
-GROWTH = "panel,policy,number,microseconds\n"
+GROWTH = "panel,strategy,number,microseconds\n"
 
 # What is wrong with a file, and what the sentence about it says.
 REFUSED = [
     ("growth", "", "the headings are ''"),
-    ("in-use", GROWTH, "they must be 'trace,policy,asked_percent,in_use_percent'"),
+    ("in-use", GROWTH, "they must be 'trace,strategy,asked_percent,in_use_percent'"),
     ("growth", GROWTH, "there is no row"),
     ("growth", GROWTH + "a,fgd,1\n", ":2: 'a,fgd,1' is not"),
     ("growth", GROWTH + "a,fgd,1,2\na,fgd,2,fast\n", ":3: 'a,fgd,2,fast' is not"),
     ("growth", GROWTH + "a,fgd,1,0\n", "not above 0"),
-    ("in-use", "trace,policy,asked_percent,in_use_percent\na,fgd,60,60\n", "end at 60 percent"),
+    ("in-use", "trace,strategy,asked_percent,in_use_percent\na,fgd,60,60\n", "end at 60 percent"),
 ]
 
 
@@ -43,19 +43,19 @@ def test_a_replay(folder):
     trace = folder / "a<b&c,d.csv"
     trace.write_text(PODS)
     curves = folder / "curves.csv"
-    subprocess.run([REPLAY, "--nodes", folder / "nodes.csv", "--trace", trace, "--policy", "first-fit,fgd", "--seeds", "1..2",
+    subprocess.run([REPLAY, "--nodes", folder / "nodes.csv", "--trace", trace, "--strategy", "first-fit,fgd", "--seeds", "1..2",
                     "--quiet", "--curves", curves], check=True, stdout=subprocess.DEVNULL)
     status, svg, error = plot("in-use", curves)
     assert status == 0, error
     (texts, lines), (legend, _) = panels(svg)
     assert texts[0].endswith("a<b&c,d"), texts
-    assert lines == 3, "two policies, and a cluster without waste"
+    assert lines == 3, "two strategies, and a cluster without waste"
     assert legend == ["% of the devices in use", "first-fit", "fgd", "no waste"], legend
 
 
 def test_growth(folder):
     file = folder / "growth.csv"
-    rows = [f"{panel},{policy},{x},{x / 10}\n" for panel in ("nodes", "kinds") for policy in ("fgd", "carve") for x in (10, 100, 1000)]
+    rows = [f"{panel},{strategy},{x},{x / 10}\n" for panel in ("nodes", "kinds") for strategy in ("fgd", "carve") for x in (10, 100, 1000)]
     file.write_text(GROWTH + "".join(rows))
     status, svg, error = plot("growth", file)
     assert status == 0, error
