@@ -10,7 +10,7 @@ import pytest
 
 from conftest import BUILD, GiB, MiB
 
-THIRD_PARTY = pathlib.Path(__file__).resolve().parents[1] / "witnesses"
+THIRD_PARTY = pathlib.Path(__file__).resolve().parents[1] / "third_party"
 PIECE = 64 * MiB
 
 

@@ -112,7 +112,7 @@ def post(path, body, method="POST"):
 
 
 @pytest.mark.parametrize("request_, status, says", [
-    (b"\0\1\2\3\r\n\r\n", "400", "malformed"),
+    (b"\0\1\2\3\r\n\r\n", "400", "invalid-argument"),
     (post("/v1/slices", b"{"), "400", "not JSON"),
     (post("/v1/slices", b'{"memory_bytes":"4GiB"}'), "400", "memory_bytes"),
     (post("/v1/slices", b'{"memory_bytes":-1}'), "400", "memory_bytes"),

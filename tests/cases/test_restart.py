@@ -87,10 +87,10 @@ def test_a_process_of_a_slice_that_died_meanwhile_is_reclaimed(world):
     assert until(lambda: world.show("a")["parts"][0]["charged_bytes"] == 768 * MiB), world.show("a")
 
 
-def keeper_of(world):
+def fd_store_of(world):
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            if str(world.socket) + ".run" in (folder / "cmdline").read_text() and "fd store" in (folder / "cmdline").read_text():
+            if str(world.socket) + ".run" in (folder / "cmdline").read_text() and "carve-fdstore" in (folder / "cmdline").read_text():
                 return int(folder.name)
         except OSError:
             pass
@@ -98,9 +98,9 @@ def keeper_of(world):
 
 def test_a_dead_fd_store_is_replaced(world):
     holders(world, 1)
-    old = keeper_of(world)
+    old = fd_store_of(world)
     os.kill(old, signal.SIGKILL)
-    assert until(lambda: keeper_of(world) not in (None, old))
+    assert until(lambda: fd_store_of(world) not in (None, old))
     time.sleep(0.2)
     crash(world)
     world.start()
@@ -110,9 +110,9 @@ def test_a_dead_fd_store_is_replaced(world):
 @pytest.mark.skipif(os.geteuid() != 0, reason="another process's pages can be had by root alone")
 def test_even_without_its_fd_store_the_report_is_found_in_a_slice(world):
     holders(world, 1)
-    keeper = keeper_of(world)
+    fd_store = fd_store_of(world)
     crash(world)
-    os.kill(fd store, signal.SIGKILL)
+    os.kill(fd_store, signal.SIGKILL)
     world.start()
     assert world.show("t0")["parts"][0]["charged_bytes"] >= GiB
     assert any("found again" in e["text"] for e in world.show("t0")["events"])
