@@ -31,7 +31,7 @@ class Skipped(Exception):
     pass
 
 
-class Device:
+class Monitor:
     """The device by its own NVML, outside of any slice."""
 
     def __init__(self, environment):
@@ -116,7 +116,7 @@ class Machine:
             if self.agent.poll() is not None or time.monotonic() > end:
                 raise SystemExit("run.sh: the agent does not start:\n" + (self.folder / "log").read_text())
             time.sleep(0.05)
-        self.device = Device(self.native)
+        self.monitor = Monitor(self.native)
 
     def test(self, name):
         path = self.build / "tests" / name
@@ -151,8 +151,8 @@ class Machine:
     def end(self):
         self.agent.send_signal(signal.SIGTERM)
         self.agent.wait(30)
-        self.device.process.stdin.close()
-        self.device.process.wait(10)
+        self.monitor.process.stdin.close()
+        self.monitor.process.wait(10)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -188,7 +188,7 @@ def identity(m):
 def quota(kind):
     def case(m):
         limit = bytes_of(m.memory)
-        with m.device.watched() as most:
+        with m.monitor.watched() as most:
             done = m.run(m.test("guest_rows"), kind)
         got = said(done)
         assert most[0] <= limit, f"{most[0] - limit} bytes beyond the slice"
@@ -203,7 +203,7 @@ def quota(kind):
 
 def neighbours(m):
     """Two slices fill up at once: each gets its own, the device holds no more than both."""
-    with m.device.watched() as most:
+    with m.monitor.watched() as most:
         both = [m.begin(f"n{i}", m.test("guest_rows"), "linear") for i in (1, 2)]
         done = [subprocess.CompletedProcess([], p.wait(240), p.stdout.read(), "") for p in both]
     got = [said(d) for d in done]
@@ -270,7 +270,7 @@ def death(m):
 def many(m):
     """Sixteen processes of one slice fill it up against each other: the device never holds more than the slice."""
     limit = bytes_of(m.memory) * 8
-    with m.device.watched() as most:
+    with m.monitor.watched() as most:
         got = said(m.run(m.build / "bin/carve-load", "--processes", "16", "--pattern", "fill", "--chunk", "64MiB", "--smallest",
                          "2MiB", "--allocate", f"{limit // MiB}MiB", "--no-touch", "--seconds", "1", memory=f"{limit // MiB}MiB"))
     assert most[0] <= limit, f"{most[0] - limit} bytes beyond the slice"
@@ -279,7 +279,7 @@ def many(m):
 
 def context(m):
     """What a context takes of the device, as the agent measured it and as the device tells."""
-    with m.device.watched() as most:
+    with m.monitor.watched() as most:
         said(m.run(m.build / "bin/carve-load", "--allocate", "2MiB", "--no-touch", "--seconds", "0.5"))
     measured = m.device()["context_bytes"]
     return {"agent_bytes": measured, "device_bytes": most[0] - 2 * MiB}
@@ -296,9 +296,9 @@ def bypass(m):
     way = f"LD_PRELOAD= exec {m.test('escape')} plain 300 60"
     took = []
     for i in range(3):
-        before, name = m.device.used(), f"escape{i}"
+        before, name = m.monitor.used(), f"escape{i}"
         program = m.begin(name, "sh", "-c", way)
-        assert until(lambda: m.device.used() >= before + 300 * MiB, 30), "it took nothing"
+        assert until(lambda: m.monitor.used() >= before + 300 * MiB, 30), "it took nothing"
         start = time.monotonic()
         told = until(lambda: any("without having registered" in e["text"] for e in (m.show(name) or {"events": []})["events"]), 10)
         took.append(time.monotonic() - start)
@@ -341,7 +341,7 @@ def toolkit(m):
         raise Skipped("nvcc is not installed")
     made = subprocess.run([nvcc, "-o", m.folder / "toolkit", HERE / "toolkit.cu"], capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
-    with m.device.watched() as most:
+    with m.monitor.watched() as most:
         done = m.run(m.folder / "toolkit")
     assert done.returncode == 0, done.stdout + done.stderr
     assert most[0] <= bytes_of(m.memory), f"{most[0] - bytes_of(m.memory)} bytes beyond the slice"
@@ -376,7 +376,7 @@ def profiler(m):
 def framework(name):
     def case(m):
         python = os.environ.get("GPU_PYTHON", sys.executable)
-        with m.device.watched() as most:
+        with m.monitor.watched() as most:
             done = m.run(python, HERE / "frameworks" / f"{name}.py", memory=f"{bytes_of(m.memory) * 2 // MiB}MiB", timeout=400)
         got = said(done)
         assert most[0] <= bytes_of(m.memory) * 2, f"{most[0]} bytes of the device"
@@ -417,10 +417,10 @@ def main():
     except Skipped as reason:
         print(f"run.sh: {reason}", file=sys.stderr)
         return 2
-    where = f"{m.device.name}, driver {m.device.driver}" + (", simulated" if m.simulated else "")
+    where = f"{m.monitor.name}, driver {m.monitor.driver}" + (", simulated" if m.simulated else "")
     document = {"date": time.strftime("%Y-%m-%d"), "where": where, "simulated": m.simulated, "host": platform.platform(),
                 "device": m.device(), "cases": []}
-    print(f"{where}, {m.device.total / GiB:.1f} GiB, {m.device.used() / MiB:.0f} MiB held by others\n")
+    print(f"{where}, {m.monitor.total / GiB:.1f} GiB, {m.monitor.used() / MiB:.0f} MiB held by others\n")
     for name, case in cases(m):
         if options.only and not any(word in name for word in options.only):
             continue
