@@ -4,8 +4,8 @@
 //     static void fields(auto& self, auto&& field) { field("path", self.path); field("bytes", self.bytes); }
 //     };
 //
-// and from that one list it is written, read and checked. A server reads strictly (an unknown key is a
-// mistake that the caller wants to know of); a client reads leniently (a newer agent may say more).
+// The documents are written, read and checked from that list. A server reads strictly, so that the caller
+// gets an error about an unknown key. A client reads leniently, because a newer agent may send more fields.
 // Errors name the place and the value: `slices[2].memory_bytes: "4GiB" is not a whole number of bytes`.
 #pragma once
 
@@ -29,10 +29,10 @@ using Json = nlohmann::ordered_json;
 
 enum class Reading { strict, lenient };
 
-// Hostile input is cut off here before it costs anything: deeper than any document of ours.
+// Limits hostile input early; no document of the API is so deep.
 inline constexpr int max_depth = 16;
 
-// Text to JSON; the error is a sentence. Never throws. Duplicate keys: the last one wins.
+// Parses JSON; the error is a sentence. Never throws. Of duplicate keys the last one wins.
 Result<Json, std::string> parse(std::string_view text);
 
 template <class T>
@@ -49,7 +49,7 @@ struct is_optional : std::false_type {};
 template <class T>
 struct is_optional<std::optional<T>> : std::true_type {};
 
-std::string shown(const Json& value);  // The value as the caller wrote it, cut to a line.
+std::string shown(const Json& value);  // The value as the caller wrote it, cut to one line.
 
 }  // namespace detail
 
@@ -75,8 +75,8 @@ Json to_json(const T& value) {
   }
 }
 
-// Fills `out` from `value`; false and a sentence in `error` where it does not fit. A field that is
-// absent keeps its default; std::optional says "absent" itself.
+// Fills `out` from `value`. Returns false and sets `error` to a sentence if the value does not fit. An absent
+// field keeps its default; a std::optional stays empty.
 template <class T>
 bool from_json(const Json& value, T& out, Reading reading, const std::string& path, std::string& error) {
   const auto refuse = [&](const char* wanted) {
@@ -96,7 +96,7 @@ bool from_json(const Json& value, T& out, Reading reading, const std::string& pa
     if (!good || reading == Reading::lenient) return good;
     for (const auto& [key, unused] : value.items()) {
       if (known.contains(key)) continue;
-      error = fmt::format("{}{}{}: no such field; there are {}", path, path.empty() ? "" : ".", key,
+      error = fmt::format("{}{}{}: no such field; the fields are {}", path, path.empty() ? "" : ".", key,
                           fmt::join(known, ", "));
       return false;
     }
