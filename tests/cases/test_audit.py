@@ -12,10 +12,10 @@ pytestmark = pytest.mark.alone
 
 TESTS = BUILD / "tests"
 ways_round = {
-    "preload unset": (f"LD_PRELOAD= exec {TESTS}/escape plain 300 600", "LD_PRELOAD, which somebody unset"),
-    "dlmopen": (f"exec {TESTS}/escape dlmopen 300 600", "past it"),
-    "dlvsym": (f"exec {TESTS}/escape dlvsym 300 600", "past it"),
-    "deepbind": (f"ESCAPE_DEEPBOUND={TESTS}/libescape_deepbound.so exec {TESTS}/escape deepbind 300 600", "past it"),
+    "preload unset": (f"LD_PRELOAD= exec {TESTS}/escape plain 300 600", "LD_PRELOAD, because the variable was unset"),
+    "dlmopen": (f"exec {TESTS}/escape dlmopen 300 600", "was bypassed"),
+    "dlvsym": (f"exec {TESTS}/escape dlvsym 300 600", "was bypassed"),
+    "deepbind": (f"ESCAPE_DEEPBOUND={TESTS}/libescape_deepbound.so exec {TESTS}/escape deepbind 300 600", "was bypassed"),
     "static, without libcuda": (f"exec {TESTS}/escape_raw 300 600", "static program"),
     "static and position-independent": (f"exec {TESTS}/escape_raw-pie 300 600", "static program"),
 }
