@@ -7,8 +7,7 @@
 //   the agent   finds the program's descendants by cgroup; without a cgroup, by descent from this process
 //
 // With a cgroup, the program survives the end of this process. Without a cgroup, this process is the
-// subreaper
-// of the program's descendants and exits after the last of them.
+// subreaper of the program's descendants and exits after the last of them.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>

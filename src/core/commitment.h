@@ -1,14 +1,10 @@
 // How much of a device's compute is granted, and whether all shares can be met exactly.
 //
 // Shares up to 100 % are admitted. Switches between slices take a part of the device, so above a certain sum
-// not all
-// shares can be met exactly. A switch costs c; between two switches is a quantum Q = clamp(c / 2 %, 2 ms, 20
-// ms); a
-// further 1 % is kept for what the arbiter does not measure. With c = 100 us, Q is 5 ms, and above 97 % the
-// device is
-// "tight". Above 100 % no share can be met when all slices are busy. Such a request is refused, unless the
-// operator
-// allows it ("over-committed").
+// not all shares can be met exactly. A switch costs c; between two switches is a quantum Q = clamp(c / 2 %, 2
+// ms, 20 ms); a further 1 % is kept for what the arbiter does not measure. With c = 100 us, Q is 5 ms, and
+// above 97 % the device is "tight". Above 100 % no share can be met when all slices are busy. Such a request
+// is refused, unless the operator allows it ("over-committed").
 #pragma once
 
 #include <algorithm>

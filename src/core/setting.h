@@ -1,16 +1,12 @@
 // A setting that takes effect later: the desired value, the effective value, and what blocks the change.
 //
 // A holder of the old value keeps it; it is neither restarted nor changed while it runs. The new value takes
-// effect
-// as soon as the old one has no holder: at once, at the end of the last holder, or at a start of the agent
-// that finds
-// no holder alive. There is no other way from `desired` to `effective`. So a reader sees one of two states:
-// the two
-// are equal, or they differ and `blocked_by` names the holders.
+// effect as soon as the old one has no holder: at once, at the end of the last holder, or at a start of the
+// agent that finds no holder alive. There is no other way from `desired` to `effective`. So a reader sees one
+// of two states: the two are equal, or they differ and `blocked_by` names the holders.
 //
 // The rule holds for all such settings (a device's compute policy, later its memory unit or a service's
-// update). It
-// is a value; the caller stores it and decides what counts as a holder.
+// update). It is a value; the caller stores it and decides what counts as a holder.
 #pragma once
 
 #include <string>

@@ -5,8 +5,7 @@
 // place/, ledger/, slice/identity and slice/reconcile; the agent carries them out.
 //
 // The order of steps makes a crash at any point repairable. The ledger has every grant. Shared memory without
-// a
-// ledger entry is left over; an entry without shared memory and living processes has ended.
+// a ledger entry is left over; an entry without shared memory and living processes has ended.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +41,7 @@ struct Settings {
   bool contexts_in_slice = true;  // Contexts are charged to slices; otherwise to the device's reserved bytes.
   AuditAction audit = AuditAction::report;
   OverQuotaAction over_quota = OverQuotaAction::refuse;
-  Paths paths;                   // Paths of our and the driver's libraries.
+  Paths paths;                   // Paths of Carve's and the driver's libraries.
   std::optional<Policy> policy;  // From the command line: option or label.
   std::map<std::string, std::string> labels;
   bool policy_per_slice = false;    // Slices of one device may follow different policies.

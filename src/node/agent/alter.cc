@@ -1,10 +1,9 @@
 // Changes the terms of a running slice. Its processes see the new terms at their next allocation or lease.
 //
 // Memory grows if the device has it free. It shrinks at most to the bytes in use. The order closes the race
-// with
-// an allocation: the agent writes the new quota first and reads the use afterwards. An allocation that read
-// the old quota reads it again after its charge (guest/quota/charge.cc). So either the agent sees the charge
-// and restores the old quota, or the process sees the new quota and releases the charge.
+// with an allocation: the agent writes the new quota first and reads the use afterwards. An allocation that
+// read the old quota reads it again after its charge (guest/quota/charge.cc). So either the agent sees the
+// charge and restores the old quota, or the process sees the new quota and releases the charge.
 //
 // The ledger is written first. After a crash, adoption fills the control page from the ledger.
 #include <algorithm>

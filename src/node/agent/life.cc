@@ -2,11 +2,8 @@
 //
 // If a slice has a cgroup, the kernel reports when the cgroup is empty and kills its processes in one step.
 // Without a cgroup, the slice's processes are the descendants of its program. They are scanned when one of
-// them
-// ends, once a second while the slice runs (so that a process is known before its parents end), and five
-// times
-// a second while the slice lingers.
-// it runs (so that a branch is known before its parents are gone), and five times a second while it lingers.
+// them ends, once a second while the slice runs (so that a process is known before its parents end), and five
+// times a second while the slice lingers.
 #include <algorithm>
 #include <csignal>
 

@@ -4,7 +4,6 @@
 // The desired policy is the last one given: at each start on the command line (--policy, or the label below),
 // else through the API, else fixed-share. A device keeps its effective policy while slices live on it, for
 // any policy that they requested.
-// live on it, whatever they have asked for.
 #pragma once
 
 #include <functional>

@@ -3,12 +3,11 @@
 // needs it. A slice that arrives at a closed launch gate wakes it (wire/shm/work.h, ArbiterWord).
 //
 // The agent's loop adds and removes slices and reads figures under a mutex, which is held for some
-// microseconds.
-// A slice cannot make a poll long by what it writes: a poll is bounded by the slots in the slice's pages.
+// microseconds. A slice cannot make a poll long by what it writes: a poll is bounded by the slots in the
+// slice's pages.
 //
 // If the agent is killed, the gates keep their state and leases end at their deadlines. Slices then follow
-// the
-// fallback timetable in their control pages. The next agent's arbiters begin with all gates closed.
+// the fallback timetable in their control pages. The next agent's arbiters begin with all gates closed.
 #pragma once
 
 #include <atomic>

@@ -3,9 +3,8 @@
 //
 // The busy time on the device comes from three sources, the best that applies:
 // - a thread that synchronises writes exactly when it had work (BusyWord);
-// - a thread that never does is idle when the device has written all its fences; it was busy for the estimate
-// of
-//   its submitted work, at most until now;
+// - a thread that never does is idle when the device has written all its fences; it was busy for the
+//   estimate of its submitted work, at most until now;
 // - the last launches, behind the last fence, end when twice their estimate has passed.
 // A process can write false values, so all results are clipped to the time that passed.
 #pragma once

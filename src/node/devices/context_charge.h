@@ -3,11 +3,9 @@
 // measured once.
 //
 // A child process (this program again, with --measure-context) creates a context and waits; NVML then reports
-// the
-// child's memory, which is the size. Both facts are stored in STATE/context-charges by device and driver
-// version,
-// because they depend on nothing else. A measurement takes about 0.5 s on hardware and is given up after 10
-// s.
+// the child's memory, which is the size. Both facts are stored in STATE/context-charges by device and driver
+// version, because they depend on nothing else. A measurement takes about 0.5 s on hardware and is given up
+// after 10 s.
 #pragma once
 
 #include <string>

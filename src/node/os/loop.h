@@ -3,8 +3,7 @@
 // through an eventfd.
 //
 // A callback may forget any descriptor, its own too. A forgotten descriptor is not called again, even if the
-// kernel
-// had already reported it.
+// kernel had already reported it.
 #pragma once
 
 #include <sys/epoll.h>

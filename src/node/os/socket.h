@@ -1,10 +1,9 @@
 // Unix sockets: listening on a path, and identifying the peer.
 //
 // SO_PEERCRED returns only a pid, which another process may have by the time of a look-up. SO_PEERPIDFD
-// (Linux 6.5)
-// returns the process that connected, also after its end. Before 6.5, a pidfd is opened for the pid. Its
-// process
-// must have started before the connection was accepted and must still have the same start time.
+// (Linux 6.5) returns the process that connected, also after its end. Before 6.5, a pidfd is opened for the
+// pid. Its process must have started before the connection was accepted and must still have the same start
+// time.
 #pragma once
 
 #include <string>

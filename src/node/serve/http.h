@@ -3,8 +3,7 @@
 // only); the loop reads and writes.
 //
 // Limits for each client: 64 KiB of body, 8 KiB of header, 128 connections, 10 s from the first byte of a
-// request
-// to its last, 30 s between requests.
+// request to its last, 30 s between requests.
 #pragma once
 
 #include <functional>

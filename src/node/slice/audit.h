@@ -3,16 +3,12 @@
 //
 // A program can avoid the guest library: as a static program, by unsetting LD_PRELOAD, by dlmopen or
 // RTLD_DEEPBIND, or by using the device without libcuda. It cannot do so unseen, because the driver reports
-// each
-// process's memory. A process of a slice that holds memory and is not attached bypassed the library. Its
-// memory
-// is charged like all growth (reconcile.h); the operator configures any further action.
+// each process's memory. A process of a slice that holds memory and is not attached bypassed the library. Its
+// memory is charged like all growth (reconcile.h); the operator configures any further action.
 //
 // The agent acts only on processes inside a slice. Unmanaged processes on a shared device are reported,
-// because
-// they may belong to the machine's owner. Graphics clients and NVIDIA's MPS, which serves other processes,
-// are
-// reported too.
+// because they may belong to the machine's owner. Graphics clients and NVIDIA's MPS, which serves other
+// processes, are reported too.
 #pragma once
 
 #include <sys/types.h>

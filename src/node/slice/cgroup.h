@@ -1,9 +1,8 @@
 // A slice's own cgroup (v2), if the agent may create one: <v2 root>/carve-<hash>/NAME.
 //
 // A cgroup has three advantages over a process tree. Every child process inherits the membership. The end of
-// the
-// last process is an event (cgroup.events: populated 0). A kill reaches all processes at once (cgroup.kill,
-// Linux 5.14). On hybrid hosts the v2 tree is beside v1's; no controller is needed.
+// the last process is an event (cgroup.events: populated 0). A kill reaches all processes at once
+// (cgroup.kill, Linux 5.14). On hybrid hosts the v2 tree is beside v1's; no controller is needed.
 #pragma once
 
 #include <optional>

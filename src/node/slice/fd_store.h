@@ -1,15 +1,12 @@
 // Holds the descriptors of the slices' report pages while no agent runs.
 //
 // A report page is a memfd: it lives as long as a process has it open or mapped. After a kill -9 of the agent
-// only
-// the slices have it mapped, and they have closed their descriptors. Reopening it through /proc/PID/map_files
-// needs CAP_CHECKPOINT_RESTORE, so only root can; Linux has no sealed file with a name. So a child of the
-// agent,
-// in its own session, holds the descriptors over a socket in the runtime directory. It makes no decisions,
-// and
-// costs 0.2 MiB of memory and no time while an agent is connected. It ends when it holds no descriptor and no
-// agent is connected, or when its directory is gone. If it ends early, the agent starts another one and hands
-// over all descriptors again.
+// only the slices have it mapped, and they have closed their descriptors. Reopening it through
+// /proc/PID/map_files needs CAP_CHECKPOINT_RESTORE, so only root can; Linux has no sealed file with a name.
+// So a child of the agent, in its own session, holds the descriptors over a socket in the runtime directory.
+// It makes no decisions, and costs 0.2 MiB of memory and no time while an agent is connected. It ends when it
+// holds no descriptor and no agent is connected, or when its directory is gone. If it ends early, the agent
+// starts another one and hands over all descriptors again.
 #pragma once
 
 #include <string>

@@ -6,8 +6,8 @@
 //      subreaper becomes the parent of orphans
 //
 // A process leaves its cgroup only with the right to write another cgroup.procs, and its ancestors only when
-// all
-// of them have ended. The cost is one read of /proc/PID/cgroup, 15 us, and one read of each ancestor's stat.
+// all of them have ended. The cost is one read of /proc/PID/cgroup, 15 us, and one read of each ancestor's
+// stat.
 #pragma once
 
 #include <functional>

@@ -1,18 +1,14 @@
 // Compares the driver-reported memory of a slice with its charges.
 //
 // A call that allocates memory charges it. Other memory (modules, local memory, heaps, the rest of a 2 MiB
-// block)
-// appears only afterwards, in what NVML reports for each process: `truth`. The excess of `truth` over the
-// charges
-// is *growth*. It is charged to the slice on the agent's own lane, so that the slice can allocate so much
-// less.
-// This file computes the growth; wire/shm/budget.h makes the change.
+// block) appears only afterwards, in what NVML reports for each process: `truth`. The excess of `truth` over
+// the charges is *growth*. It is charged to the slice on the agent's own lane, so that the slice can allocate
+// so much less. This file computes the growth; wire/shm/budget.h makes the change.
 //
 // The two figures are never read at the same instant. So a reading counts only if it is quiet: the budget
-// word has
-// the same tag before and after the NVML sample, and no byte was charged or released in between. For a slice
-// that
-// is never quiet, the growth is the least excess of several readings over the larger of its two charges.
+// word has the same tag before and after the NVML sample, and no byte was charged or released in between. For
+// a slice that is never quiet, the growth is the least excess of several readings over the larger of its two
+// charges.
 #pragma once
 
 #include <algorithm>

@@ -1,17 +1,14 @@
 // The shared memory of slices (wire/shm/layout.h) as the agent holds it.
 //
 // Control and heartbeat pages are files in the runtime directory SOCKET.run (0700). A restarted agent finds
-// them
-// there, and slices that mapped them see what it writes. A slice gets descriptors that cannot be made
-// writable
-// again: they are opened through a read-only clone of the directory's mount (Linux 5.12, root). A plain memfd
-// could
-// be reopened for writing through /proc/self/fd. An ordinary user may not make the clone and hands out plain
-// read-only descriptors. These protect against accidents only, and `carve doctor` reports that.
+// them there, and slices that mapped them see what it writes. A slice gets descriptors that cannot be made
+// writable again: they are opened through a read-only clone of the directory's mount (Linux 5.12, root). A
+// plain memfd could be reopened for writing through /proc/self/fd. An ordinary user may not make the clone
+// and hands out plain read-only descriptors. These protect against accidents only, and `carve doctor` reports
+// that.
 //
 // A report page is a memfd with a sealed size. If it were a file, its slice could truncate it, and the agent
-// would
-// end with SIGBUS. It has no name, so the fd store (fd_store.h) holds it over a restart of the agent.
+// would end with SIGBUS. It has no name, so the fd store (fd_store.h) holds it over a restart of the agent.
 #pragma once
 
 #include <memory>

@@ -3,8 +3,7 @@
 // transaction; a newer one is refused and stays unchanged.
 //
 // A damaged file is moved aside, never deleted: `ledger.db.corrupt-<UTC seconds>`. The caller then rebuilds
-// the
-// living part from the running slices (node/agent) and reports it.
+// the living part from the running slices (node/agent) and reports it.
 #pragma once
 
 #include <memory>
