@@ -2,8 +2,7 @@
 //
 //   carve run   requests the slice, forks, waits, and passes signals and the exit status through
 //   its child   asks the agent to enter the slice, sets the environment that the agent returns, and executes
-//               the program. The kernel tells the agent the caller's pid, so no process can enter another
-//               one.
+//               the program. The kernel tells the agent the caller's pid, so only the caller can enter.
 //   the agent   finds the program's descendants by cgroup; without a cgroup, by descent from this process
 //
 // With a cgroup, the program survives the end of this process. Without a cgroup, this process is the
