@@ -28,8 +28,7 @@ constexpr Share comfortable(uint64_t switch_ns) {
   return {static_cast<uint32_t>(10000 - std::min<uint64_t>(lost, 10000))};
 }
 
-// Returns "", "tight" or "over-committed". `promised_bp` is the sum of the enforced shares and may exceed 100
-// %.
+// Returns "", "tight" or "over-committed". `promised_bp` is the sum of the enforced shares, also above 100 %.
 constexpr std::string_view commitment(uint64_t promised_bp, uint64_t switch_ns) {
   if (promised_bp > whole_device.basis_points) return "over-committed";
   return promised_bp > comfortable(switch_ns).basis_points ? "tight" : "";

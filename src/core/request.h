@@ -49,8 +49,7 @@ struct Request {
   std::vector<std::pair<std::string, std::string>> labels;
 };
 
-inline constexpr unsigned most_devices = 16;         // As many as a slice's shared memory has room for
-                                                     // (wire/shm/layout.h).
+inline constexpr unsigned most_devices = 16;         // As the shared memory has room for (wire/shm/layout.h).
 inline constexpr unsigned max_isolated_slices = 16;  // Per device, slices with isolated memory.
 inline constexpr unsigned most_allowed_models = 64;
 inline constexpr unsigned most_labels = 64;

@@ -49,8 +49,8 @@ shm::AttachReply Agent::attach(const Peer& peer, const shm::AttachRequest& reque
   unsigned slot = shm::max_processes;
   if (const auto known = slice->attached.find(peer.process); known != slice->attached.end()) {
     // The process attached before. It counts as another program only if it has no mapping of its report page
-    // any more. A statement of the process itself is not accepted, because the process could use it to drop
-    // its charges.
+    // any more. The image number in the request alone is not accepted, because the
+    // process could use it to drop its charges.
     slot = known->second.slot;
     if (control.processes[slot].image != request.image && !maps_file(peer.process.pid, report_name))
       if (!reclaim_slot(*slice, slot))

@@ -131,8 +131,7 @@ std::vector<place::PlacedSlice> Agent::placed_slices(uint32_t asking) const {
                          !granted.shares_compute() && !granted.exclusive,
                          settings_.policy_per_slice ? std::nullopt : std::optional(granted.policy)};
     if (granted.owner == asking)
-      r.application = granted.application;  // The same application name of another user is another
-                                            // application.
+      r.application = granted.application;  // Applications of different users differ.
     for (const SlicePart& part : granted.parts) {
       const auto d =
           std::ranges::find(devices_, part.device, [](const NodeDevice& n) { return n.device.uuid; });

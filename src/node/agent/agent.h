@@ -44,10 +44,9 @@ struct Settings {
   Paths paths;                   // Paths of Carve's and the driver's libraries.
   std::optional<Policy> policy;  // From the command line: option or label.
   std::map<std::string, std::string> labels;
-  bool policy_per_slice = false;    // Slices of one device may follow different policies.
-  bool admit_best_effort = false;   // Slices without a share are admitted beside enforced ones, in last
-                                    // place.
-  bool overcommit_compute = false;  // More than 100 % of a device's compute may be granted.
+  bool policy_per_slice = false;            // Slices of one device may follow different policies.
+  bool admit_best_effort = false;           // Slices without a share are admitted beside enforced ones.
+  bool overcommit_compute = false;          // More than 100 % of a device's compute may be granted.
   std::optional<place::Topology> topology;  // Links between the devices, in their order.
 };
 
@@ -114,8 +113,7 @@ class Agent {
   // Returns the arbiter's figures of a device (compute.cc); no value if the device is not arbitrated.
   std::optional<DeviceCompute> compute(const Uuid&) const;
   std::string metering() const;  // How compute is metered, as a sentence; empty: it is not metered.
-  std::vector<TraceSpan> trace(int64_t since_monotonic_ns) const;  // Spans that ended since then, oldest
-                                                                   // first.
+  std::vector<TraceSpan> trace(int64_t since_monotonic_ns) const;  // Ended since then, oldest first.
   void leave();  // Called at an ordinary end: removes the unused cgroup.
   bool any_stopping() const {
     return std::ranges::any_of(slices_, [](const auto& entry) { return entry.second->stopping; });

@@ -19,9 +19,7 @@ constexpr int64_t kill_again = 100 * millisecond;
 }  // namespace
 
 void Agent::leave() {
-  if (tree_)
-    rmdir((tree_->mount + "/" + group_).c_str());  // The kernel refuses this while a slice's cgroup
-                                                   // is inside.
+  if (tree_) rmdir((tree_->mount + "/" + group_).c_str());  // Fails while a slice's cgroup is inside.
 }
 
 void Agent::watch(LiveSlice& slice, Watched& process, void (Agent::*ended)(LiveSlice&, const ProcessId&)) {
@@ -31,8 +29,7 @@ void Agent::watch(LiveSlice& slice, Watched& process, void (Agent::*ended)(LiveS
       (this->*ended)(*living->second, process_id);
   };
   if (!process.pidfd) {
-    loop_.after(0, call);  // The process has ended already. The call is deferred, because the caller still
-                           // uses the slice.
+    loop_.after(0, call);  // The process has ended. Deferred, because the caller still uses the slice.
     return;
   }
   loop_.watch(process.pidfd.get(), EPOLLIN, [this, fd = process.pidfd.get(), call](uint32_t) {

@@ -27,8 +27,7 @@ struct PartUsage {
   Bytes truth;  // Bytes that NVML reports for the slice's processes.
   Bytes peak;   // The largest number of bytes charged.
   bool beyond_quota = false;
-  unsigned sm_percent = 0;                // Driver-reported utilization of the slice's kernels in the last
-                                          // sample.
+  unsigned sm_percent = 0;                // Driver-reported, in the last sample.
   uint64_t charged_ns = 0, as_of_ns = 0;  // From the arbiter at the last audit.
   Bypass bypass;
 };

@@ -28,8 +28,8 @@ namespace {
 // spins.
 constexpr Ns min_sleep = 30 * share::us;
 constexpr Ns unasked_sleep = 1100 * share::us;
-// The remaining time of a drain is known to one fence interval (meter.cc). The poll is half of that too
-// early.
+// The remaining time of a drain is known to one fence interval (meter.cc), so the poll is earlier by half of
+// that interval.
 constexpr Ns fence_uncertainty = 100 * share::us;
 constexpr size_t max_waits = 1000;
 

@@ -2,8 +2,8 @@
 // one request at a time, with whole bodies, without upgrade and without pipelining. Beast parses (in http.cc
 // only); the loop reads and writes.
 //
-// Limits for each client: 64 KiB of body, 8 KiB of header, 128 connections, 10 s from the first byte of a
-// request to its last, 30 s between requests.
+// Limits: 64 KiB of body, 8 KiB of header, 128 connections, 10 s from the first byte of a request to its
+// last, 30 s between requests.
 #pragma once
 
 #include <functional>
