@@ -39,10 +39,10 @@ TEST(Request, refuses_with_the_option_the_value_and_an_example) {
       {{.memory = "4096"}, "--memory: '4096' has no unit"},
       {{.memory = "101%"}, "--memory: '101%' is not between"},
       {{.memory = "1GiB", .compute = "30"}, "--compute: '30' is not a share; try 30%"},
-      {{}, "no memory is given: add --memory SIZE"},
+      {{}, "no memory is given"},
       {{.memory = "1GiB", .total_memory = "2GiB"}, "give one of the two"},
       {{.memory = "1GiB", .exclusive = true}, "--exclusive takes whole devices"},
-      {{.memory = "1GiB", .isolation = "memory+compute"}, "needs a share: --compute 30%"},
+      {{.memory = "1GiB", .isolation = "memory+compute"}, "needs a share; add --compute 30%"},
   };
   for (const auto& row : rows) {
     const auto r = to_request(row.options);
@@ -62,7 +62,7 @@ TEST(Change, says_what_was_typed_and_nothing_else) {
     ChangeOptions options;
     const char* says;
   } rows[] = {
-      {{}, "what shall change?"},
+      {{}, "no change is given"},
       {{.memory = "50%"}, "--memory: '50%'"},
       {{.compute = "0%"}, "--compute: '0%'"},
       {{.latency = true, .batch = true}, "give one of the two"},
@@ -222,7 +222,7 @@ TEST(Coverage, many_stars_cost_no_more_than_one) {
 
 TEST(Coverage, lists_what_is_open_or_unknown_and_nothing_else) {
   const auto rows = parse_coverage(
-      "# comment\ncuMemAlloc_v2 hooked\ncuMemAllocHost* excused  host memory\n\ncuMemAllocAsync open "
+      "# comment\ncuMemAlloc_v2 hooked\ncuMemAllocHost* exempt  host memory\n\ncuMemAllocAsync open "
       "later\n");
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[1].reason, "host memory");

@@ -34,22 +34,21 @@ api::Problem unreachable(const std::string& socket, int error) {
   const auto say = [&](auto... part) { problem.detail = fmt::format(part...); };
   switch (error) {
     case ENOENT:
-      say(fmt::runtime("no agent listens at {}. Start one: 'carved &', or 'carved --sim a10x2 &' without a "
-                       "GPU; or name "
-                       "another socket with --socket PATH or CARVE_SOCKET"),
+      say(fmt::runtime(
+              "no agent listens at {}; start one with 'carved &', or 'carved --sim a10x2 &' without a "
+              "GPU, or name another socket with --socket PATH or CARVE_SOCKET"),
           socket);
       break;
     case ECONNREFUSED:
-      say(fmt::runtime("{} exists, but the agent that made it is gone. Start it again: 'carved --socket {} "
-                       "&'; running "
-                       "slices are kept"),
+      say(fmt::runtime("{} exists, but its agent has ended; start it again with 'carved --socket {} &'; "
+                       "running slices are kept"),
           socket, socket);
       break;
     case EACCES: {
       const passwd* user = getpwuid(geteuid());
-      say(fmt::runtime("you may not open {}. It belongs to root and the group carve: 'usermod -aG carve {}' "
-                       "and log in again, "
-                       "or run an agent of your own: 'carved &'"),
+      say(fmt::runtime(
+              "you may not open {}; it belongs to root and the group carve; run 'usermod -aG carve {}' "
+              "and log in again, or run your own agent with 'carved &'"),
           socket, user != nullptr ? user->pw_name : "USER");
       break;
     }
@@ -58,7 +57,7 @@ api::Problem unreachable(const std::string& socket, int error) {
   return problem;
 }
 
-// Connects, sends, receives; each step only where the one before went well.
+// Connects, sends, receives. A step begins only if the previous one succeeded.
 boost::system::error_code exchange(const std::string& socket, const http::request<http::string_body>& request,
                                    http::response_parser<http::string_body>& response) {
   asio::io_context context(1);
@@ -131,10 +130,10 @@ Answer<std::string> Client::call(std::string_view method, std::string_view targe
                                              socket_, patience.count())});
     if (error.category() == boost::system::system_category())
       return tl::unexpected(unreachable(socket_, error.value()));
-    return tl::unexpected(
-        api::Problem{.title = "no response",
-                     .status = 502,
-                     .detail = fmt::format("the agent at {} broke off: {}", socket_, error.message())});
+    return tl::unexpected(api::Problem{
+        .title = "no response",
+        .status = 502,
+        .detail = fmt::format("the agent at {} closed the connection: {}", socket_, error.message())});
   }
   const unsigned status = response.get().result_int();
   if (status / 100 == 2) return response.get().body();
@@ -143,7 +142,7 @@ Answer<std::string> Client::call(std::string_view method, std::string_view targe
   return tl::unexpected(
       api::Problem{.title = "refused",
                    .status = status,
-                   .detail = fmt::format("{} {} was answered with status {}", method, target, status)});
+                   .detail = fmt::format("the agent refused {} {} with status {}", method, target, status)});
 }
 
 }  // namespace carve::cli

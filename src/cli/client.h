@@ -1,5 +1,5 @@
-// The CLI's one way to the agent: HTTP over its unix socket (wire/api/FORMAT.md). Whatever goes wrong,
-// from "nobody listens there" to a refusal by the agent, comes back as one Problem with a sentence.
+// The CLI's connection to the agent: HTTP over a unix socket (wire/api/FORMAT.md). Every failure, from a
+// missing agent to a refusal by the agent, is returned as one Problem with a sentence.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,8 @@ namespace carve::cli {
 template <class T>
 using Answer = Result<T, api::Problem>;
 
-// Where the agent's socket is looked for: `flag` if given, else CARVE_SOCKET, else the first of this
-// user's own ($XDG_RUNTIME_DIR/carve, /tmp/carve-UID) and the machine's (/run/carve) that exists.
+// Returns the path of the agent's socket: `flag` if given, else CARVE_SOCKET, else the first that exists of
+// this user's ($XDG_RUNTIME_DIR/carve, /tmp/carve-UID) and the machine's (/run/carve).
 std::string find_socket(const std::string& flag);
 
 class Client {
@@ -38,13 +38,13 @@ class Client {
   Answer<T> patch(std::string_view target, const Body& body) const {
     return decoded<T>(call("PATCH", target, api::write(body)));
   }
-  // The answer as it came, for what is no document of ours.
+  // Returns the body unparsed, for answers that are not an API document.
   Answer<std::string> text(std::string_view target) const { return call("GET", target, {}); }
 
   const std::string& socket() const { return socket_; }
 
  private:
-  // The body of a 2xx answer, or the problem.
+  // Returns the body of a 2xx answer, or the problem.
   Answer<std::string> call(std::string_view method, std::string_view target, const std::string& body) const;
 
   template <api::Document T>

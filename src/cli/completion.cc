@@ -1,4 +1,4 @@
-// `carve completion bash|zsh|fish`: made from the verbs and options themselves, so that it cannot lag behind.
+// `carve completion bash|zsh|fish`: generated from the verbs and options, so that it always matches them.
 #include <cstdio>
 
 #include "cli/verbs.h"
@@ -6,7 +6,7 @@
 namespace carve::cli {
 namespace {
 
-// "--memory --devices ..." of one verb; -o too, where it is.
+// Returns "--memory --devices ..." of one verb, with its short options.
 std::string flags_of(const CLI::App& verb) {
   std::vector<std::string> words;
   for (const CLI::Option* option : verb.get_options()) {
@@ -16,7 +16,7 @@ std::string flags_of(const CLI::App& verb) {
   return fmt::format("{}", fmt::join(words, " "));
 }
 
-// The words that an option may be given, where they are fixed; CLI11 keeps them in its type: "TEXT:{a,b}".
+// Returns the values of an option if they are fixed. CLI11 keeps them in the option's type: "TEXT:{a,b}".
 std::string values_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const size_t open = type.find(":{"), close = type.rfind('}');
@@ -38,10 +38,10 @@ bool takes_slice(std::string_view verb) {
   return verb == "show" || verb == "stop" || verb == "set" || verb == "thaw";
 }
 
-// `before`: what makes the shell offer bash's programmable completion.
+// Returns the script. `before` is the command that enables bash's programmable completion in the shell.
 std::string bash(const CLI::App& app, const char* before) {
   std::string verbs, cases;
-  std::string of_options;  // A line for each option whose words are fixed: "run:--policy".
+  std::string of_options;  // A line for each option with fixed values: "run:--policy".
   const auto learn = [&](const std::string& verb, const CLI::App& with) {
     for (const CLI::Option* option : with.get_options()) {
       const std::string words = values_of(*option);

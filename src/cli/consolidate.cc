@@ -1,4 +1,4 @@
-// `carve consolidate`: which slices would have to move so that devices stand empty. A plan; nobody is moved.
+// `carve consolidate`: prints which slices would have to move to empty devices. It moves no slice.
 #include "base/bytes.h"
 #include "base/share.h"
 #include "cli/verbs.h"
@@ -17,28 +17,28 @@ void print(const api::ConsolidationPlan& plan) {
     fmt::print("no device can be emptied by moving slices\n");
     return;
   }
-  fmt::print("device{} {} would stand empty after {} move{} of {} in all",
-             plan.emptied.size() == 1 ? "" : "s", fmt::join(plan.emptied, ", "), plan.moves.size(),
-             plan.moves.size() == 1 ? "" : "s", text(Bytes{plan.moved_bytes}).c_str());
+  fmt::print("device{} {} would be empty after {} move{} of {} in all", plan.emptied.size() == 1 ? "" : "s",
+             fmt::join(plan.emptied, ", "), plan.moves.size(), plan.moves.size() == 1 ? "" : "s",
+             text(Bytes{plan.moved_bytes}).c_str());
   if (plan.emptied.size() < plan.wanted) fmt::print("; no plan was found for {}", plan.wanted);
-  fmt::print(". Nobody is moved.\n");
+  fmt::print(". No slice was moved.\n");
 }
 
 }  // namespace
 
 void add_consolidate(CLI::App& app, Context& context) {
   CLI::App* verb =
-      app.add_subcommand("consolidate", "Say which slices would have to move so that devices stand empty");
+      app.add_subcommand("consolidate", "Print which slices would have to move to empty devices");
   auto devices = std::make_shared<unsigned>(1);
-  verb->add_option("--devices", *devices, "How many more devices shall stand empty")
+  verb->add_option("--devices", *devices, "Number of further devices to empty, 1 to 16")
       ->type_name("K")
       ->check(CLI::Range(1, 16))
       ->capture_default_str();
   add_output(verb, context);
   verb->footer(
-      "A plan of few moves, in an order in which each has room; nobody is moved. A slice of several devices\n"
-      "has a row for each that it leaves; whole devices stay. Exit status 0 where so many can be emptied, 1\n"
-      "where fewer.\n"
+      "Prints a plan of few moves, in an order in which each fits; no slice is moved. A slice of several\n"
+      "devices has a row for each device that it leaves; exclusive slices stay. Exit status 0 if K devices\n"
+      "can be emptied, 1 if fewer.\n"
       "  carve consolidate --devices 2");
   verb->callback([&context, devices] {
     answered(

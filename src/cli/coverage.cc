@@ -14,8 +14,8 @@
 namespace carve::cli {
 namespace {
 
-// Names that allocate device memory or put work on it begin like this (cuda-driver API reference, 11.8
-// to 13.0).
+// Patterns of the entry points that allocate device memory or submit work to the device (cuda-driver API
+// reference, 11.8 to 13.0).
 constexpr std::string_view looks_dangerous[] = {"cuMemAlloc*",
                                                 "cuMemCreate*",
                                                 "cuArray*Create*",
@@ -40,7 +40,8 @@ constexpr std::string_view looks_dangerous[] = {"cuMemAlloc*",
                                                 "cuExternalMemory*",
                                                 "cuMemExport*"};
 
-// A view of the file that answers "nothing" outside of its bounds: the file may be anything.
+// A view of an ELF file. Reads outside its bounds return null or an empty text, because the file may be
+// anything.
 class Elf {
  public:
   explicit Elf(std::string_view bytes) : bytes_(bytes) {}
@@ -76,7 +77,7 @@ std::string library_folder() {
   return bin.substr(0, bin.rfind('/')) + "/lib/carve";
 }
 
-// Where the loader finds the machine's own driver.
+// Returns the path of the installed driver, as the loader resolves it.
 std::string installed_driver() {
   void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
   if (driver == nullptr) return {};
@@ -87,8 +88,8 @@ std::string installed_driver() {
 
 }  // namespace
 
-// Behind a mismatch only the last star can take one character more; going back to an earlier one never helps.
-// So the cost is the product of the two lengths, whatever the number of stars.
+// After a mismatch only the last star can take one more character; an earlier star never helps. So the cost
+// is the product of the two lengths, for any number of stars.
 bool matches(std::string_view pattern, std::string_view name) {
   size_t p = 0, n = 0, star = std::string_view::npos, taken = 0;
   while (n < name.size()) {
@@ -166,25 +167,25 @@ std::vector<std::string> exported_names(std::string_view bytes) {
 }
 
 api::Check coverage_check(bool simulated) {
-  api::Check check{.name = "coverage", .status = "weaker"};
+  api::Check check{.name = "coverage", .status = "degraded"};
   const std::string folder = library_folder();
   const std::string driver = simulated ? folder + "/sim/libcuda.so.1" : installed_driver();
   if (driver.empty()) {
-    check.detail = "no libcuda.so.1 is installed here, so there is nothing to compare";
+    check.detail = "libcuda.so.1 is not installed here, so its entry points were not compared";
     return check;
   }
   const auto names = exported_names(file_text(driver));
   const auto rows = parse_coverage(file_text(folder + "/coverage.txt"));
   if (names.empty() || rows.empty()) {
-    check.status = "no";
-    check.detail = names.empty() ? driver + " cannot be read as a driver"
-                                 : folder + "/coverage.txt is missing: install Carve again";
+    check.status = "failed";
+    check.detail = names.empty() ? driver + " is not a readable driver"
+                                 : folder + "/coverage.txt is missing; install Carve again";
     return check;
   }
   const auto open = uncovered(names, rows);
   if (open.empty()) {
-    check.status = "yes";
-    check.detail = fmt::format("all allocating or launching entry points of {} are known", driver);
+    check.status = "ok";
+    check.detail = fmt::format("all entry points of {} that allocate or launch are covered", driver);
     return check;
   }
   constexpr size_t most = 12;
@@ -193,7 +194,8 @@ api::Check coverage_check(bool simulated) {
   check.detail = fmt::format(
       "{} of {} entry points of {} allocate or launch outside the quota until the next reconciliation: {}{}",
       open.size(), names.size(), driver, fmt::join(first, " "), open.size() > most ? " ..." : "");
-  check.fix = "what the driver says a slice holds is charged within a second; a newer Carve may cover more";
+  check.fix =
+      "install a newer Carve; until then the driver-reported memory of a slice is charged within a second";
   return check;
 }
 

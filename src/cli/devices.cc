@@ -1,4 +1,4 @@
-// `carve devices`: what each device has, what is reserved of it, what is granted.
+// `carve devices`: prints each device's memory: native, reserved, usable, granted and free.
 #include "base/bytes.h"
 #include "base/share.h"
 #include "cli/verbs.h"

@@ -1,5 +1,5 @@
-// `carve doctor`: every prerequisite with yes, weaker or no, why, and how to mend it. What the machine and
-// the agent look like only the agent knows; what this user can reach only this program does.
+// `carve doctor`: prints each prerequisite as ok, degraded or failed, with the reason and the fix. The agent
+// checks the node and itself; this program checks what its user can reach.
 #include "cli/coverage.h"
 #include "cli/verbs.h"
 
@@ -7,9 +7,10 @@ namespace carve::cli {
 namespace {
 
 api::Check reachable(const Client& client, const Answer<api::Version>& version) {
-  if (!version) return {.name = "agent", .status = "no", .detail = version.error().detail, .fix = "carved &"};
+  if (!version)
+    return {.name = "agent", .status = "failed", .detail = version.error().detail, .fix = "carved &"};
   return {.name = "agent",
-          .status = "yes",
+          .status = "ok",
           .detail = fmt::format("version {} answers at {}, pid {}", version->version, client.socket(),
                                 version->pid)};
 }
@@ -18,9 +19,9 @@ void print(const Screen& screen, const api::Diagnosis& diagnosis) {
   size_t width = 0;
   for (const api::Check& c : diagnosis.checks) width = std::max(width, c.name.size());
   for (const api::Check& c : diagnosis.checks) {
-    const Ink ink = c.status == "yes" ? Ink::green : c.status == "no" ? Ink::red : Ink::yellow;
+    const Ink ink = c.status == "ok" ? Ink::green : c.status == "failed" ? Ink::red : Ink::yellow;
     fmt::print("{}  {}  {}\n", inked(screen, ink, padded(c.status, 6)), padded(c.name, width), c.detail);
-    if (!c.fix.empty()) fmt::print("{}  to mend it: {}\n", std::string(width + 8, ' '), c.fix);
+    if (!c.fix.empty()) fmt::print("{}  fix: {}\n", std::string(width + 8, ' '), c.fix);
   }
   if (!diagnosis.isolation.empty()) fmt::print("\nIsolation in force: {}\n", diagnosis.isolation);
 }
@@ -29,9 +30,9 @@ void print(const Screen& screen, const api::Diagnosis& diagnosis) {
 
 void add_doctor(CLI::App& app, Context& context) {
   CLI::App* verb =
-      app.add_subcommand("doctor", "Check every prerequisite, and say how to mend what is missing");
+      app.add_subcommand("doctor", "Check every prerequisite, and print the fix for what is missing");
   add_output(verb, context);
-  verb->footer("Exit status 1 where something is missing that slices need.");
+  verb->footer("Exit status 1 if a prerequisite of slices failed.");
   verb->callback([&context] {
     const Client client = context.client();
     const auto version = client.get<api::Version>("/v1/version");
@@ -45,7 +46,7 @@ void add_doctor(CLI::App& app, Context& context) {
     }
     all.checks.push_back(coverage_check(version && !version->simulated.empty()));
     for (const api::Check& c : all.checks)
-      if (c.status == "no") context.status = failed_status;
+      if (c.status == "failed") context.status = failed_status;
     if (context.json())
       print_json(all);
     else

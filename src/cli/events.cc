@@ -1,10 +1,10 @@
-// `carve events`: what happened, oldest first.
+// `carve events`: prints the event log, oldest event first.
 #include "cli/verbs.h"
 
 namespace carve::cli {
 
 void add_events(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("events", "List what happened to slices, devices and the agent");
+  CLI::App* verb = app.add_subcommand("events", "List the events of slices, devices and the agent");
   add_output(verb, context);
   verb->callback([&context] {
     answered(context, context.client().get<api::EventList>("/v1/events"), [&](const auto& list) {

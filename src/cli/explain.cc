@@ -1,15 +1,17 @@
-// `carve explain`: where a request would go, or what each device lacks. Grants nothing.
+// `carve explain`: prints where a request would be placed, or each device's reason against it. Grants
+// nothing.
 #include "cli/request.h"
 #include "cli/verbs.h"
 
 namespace carve::cli {
 
 void add_explain(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("explain", "Say where a request would go, or why it fits nowhere");
+  CLI::App* verb =
+      app.add_subcommand("explain", "Print where a request would be placed, or why no device fits");
   auto options = std::make_shared<SliceOptions>();
   add_slice_options(verb, *options);
   add_output(verb, context);
-  verb->footer("Exit status 0 where it fits, 1 where it does not.\n  carve explain --memory 24GiB");
+  verb->footer("Exit status 0 if the request fits, 1 if not.\n  carve explain --memory 24GiB");
   verb->callback([&context, options] {
     auto request = to_request(*options);
     if (!request) {

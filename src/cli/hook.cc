@@ -1,7 +1,7 @@
-// `carve hook NAME`: called by a container runtime (OCI hook createRuntime, runtime-spec section "POSIX-
-// platform Hooks"), never by people. The runtime writes the container's state to standard input; the pid
-// in it tells the agent which cgroup the slice's processes will be in. A failure stops the container,
-// which is right: it would otherwise run without its slice.
+// `carve hook NAME`: a container runtime calls it as OCI hook createRuntime (runtime-spec, section
+// "POSIX-platform Hooks"); users do not. The runtime writes the container's state to standard input. The pid
+// in the state tells the agent the cgroup of the slice's processes. A failure stops the container, because it
+// would otherwise run without its slice.
 #include <iostream>
 #include <iterator>
 
@@ -10,7 +10,7 @@
 namespace carve::cli {
 namespace {
 
-// The part of the OCI state document that matters here.
+// The fields of the OCI state document that the agent needs.
 struct ContainerState {
   std::string id;
   uint32_t pid = 0;

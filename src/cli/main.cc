@@ -1,4 +1,4 @@
-// carve: the command line. It knows nothing that the agent's API does not say (wire/api/FORMAT.md).
+// carve: the command line. All that it shows comes from the agent's API (wire/api/FORMAT.md).
 #include "cli/verbs.h"
 
 #include <algorithm>
@@ -28,11 +28,12 @@ void add_output(CLI::App* verb, Context& context) {
       ->capture_default_str();
 }
 
-// --socket may stand before or behind any verb.
+// Adds --socket to the program and to every verb, so that it is accepted before and after the verb.
 void add_socket(CLI::App& app, Context& context) {
-  app.add_option("--socket", context.socket_flag,
-                 "The agent's socket (also CARVE_SOCKET); else carved.sock in this user's runtime directory "
-                 "or /run/carve")
+  app.add_option(
+         "--socket", context.socket_flag,
+         "The agent's socket (also CARVE_SOCKET) [the first that exists of carved.sock in this user's "
+         "runtime directory and in /run/carve]")
       ->type_name("PATH");
   for (CLI::App* verb : app.get_subcommands(nullptr)) add_socket(*verb, context);
 }
@@ -40,7 +41,7 @@ void add_socket(CLI::App& app, Context& context) {
 int main(int argc, char** argv) {
   Context context;
   context.screen = screen();
-  CLI::App app("carve: unmodified programs share a GPU, each inside its slice of it", "carve");
+  CLI::App app("carve: run unmodified programs in slices of a GPU", "carve");
   app.require_subcommand(1);
   app.footer(
       "Try: carve devices, then carve run --memory 2GiB -- PROGRAM, then carve top.\n"
@@ -48,7 +49,7 @@ int main(int argc, char** argv) {
   for (const auto add : verbs) add(app, context);
   add_socket(app, context);
 
-  // Behind "--" nothing is ours.
+  // The words after "--" are the user's program and are not parsed.
   std::vector<std::string> words(argv + 1, argv + argc);
   if (const auto dashes = std::ranges::find(words, "--"); dashes != words.end()) {
     context.program.assign(dashes + 1, words.end());
@@ -61,11 +62,11 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "carve: '{}' is not a verb; 'carve --help' lists them\n", words[0]);
     return usage_status;
   }
-  // Usage errors of `carve run` follow docker and podman: 125, so that a caller can tell them from the
+  // A usage error of `carve run` exits with 125, as docker and podman do. A caller can tell it from the
   // program's own status.
   const bool running = !words.empty() && words[0] == "run";
   try {
-    std::ranges::reverse(words);  // As CLI11 wants them.
+    std::ranges::reverse(words);  // CLI11 reads the words from the back.
     app.parse(words);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);

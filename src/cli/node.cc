@@ -1,4 +1,4 @@
-// `carve node`: what this machine wants of all its devices; `carve node set` changes it.
+// `carve node`: prints the settings of this node's devices; `carve node set` changes them.
 #include "cli/request.h"
 #include "cli/verbs.h"
 
@@ -13,10 +13,10 @@ void print(const api::Node& node) {
     row("blocked by", node.policy.blocked_by);
   }
   if (node.policy_per_slice) row("", "slices of one device may follow different policies");
-  row("no share", node.admit_best_effort ? "admitted beside enforced shares, ranked last"
-                                         : "refused on devices where shares are enforced");
+  row("best effort", node.admit_best_effort ? "admitted beside enforced shares, ranked last"
+                                            : "refused on devices where shares are enforced");
   row("over 100%",
-      node.overcommit_compute ? "admitted, and the device is labelled over-committed" : "refused");
+      node.overcommit_compute ? "admitted, and the device is shown as over-committed" : "refused");
   for (const auto& [key, value] : node.labels)
     row("label", fmt::format("{}={}", harmless(key), harmless(value)));
 }
@@ -25,12 +25,11 @@ void print(const api::Node& node) {
 
 void add_node(CLI::App& app, Context& context) {
   CLI::App* verb =
-      app.add_subcommand("node", "Show this machine's compute policy; change it with: carve node set");
+      app.add_subcommand("node", "Show this node's compute policy; change it with: carve node set");
   add_output(verb, context);
-  CLI::App* set = verb->add_subcommand("set", "Change it");
+  CLI::App* set = verb->add_subcommand("set", "Change the node's compute policy");
   auto policy = std::make_shared<std::string>();
-  set->add_option("--policy", *policy,
-                  "How compute is shared on each device, once its present slices have ended")
+  set->add_option("--policy", *policy, "Compute policy of each device, from the end of its present slices on")
       ->required()
       ->check(CLI::IsMember(policy_words));
   const auto shown = [&context](const Answer<api::Node>& answer) {
@@ -42,7 +41,7 @@ void add_node(CLI::App& app, Context& context) {
     });
   };
   verb->footer(
-      "A device changes over when its last slice has ended; who runs on it keeps what it has.\n"
+      "A device changes its policy when its last slice has ended; running slices keep their policy.\n"
       "  carve node set --policy guaranteed-burst-share");
   set->callback([&context, policy, shown] {
     shown(context.client().patch<api::Node>("/v1/node", api::NodeChange{.policy = *policy}));

@@ -1,4 +1,4 @@
-// `carve ps`: the slices, a line each.
+// `carve ps`: prints the slices, one per line.
 #include "base/bytes.h"
 #include "base/share.h"
 #include "cli/verbs.h"
@@ -6,7 +6,7 @@
 namespace carve::cli {
 namespace {
 
-// What is in force, and what of the request is not.
+// Returns the enforcement in force, and "(memory)" if the requested compute share is not enforced.
 std::string isolation_of(const api::Slice& s) {
   if (s.exclusive) return "exclusive";
   const bool half = s.isolation == "memory+compute" && s.compute.starts_with("not");
@@ -39,7 +39,7 @@ void print(const api::SliceList& list) {
 void add_ps(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("ps", "List the slices");
   auto all = std::make_shared<bool>(false);
-  verb->add_flag("-a,--all", *all, "Those that ended too");
+  verb->add_flag("-a,--all", *all, "Include ended slices");
   add_output(verb, context);
   verb->callback([&context, all] {
     answered(context, context.client().get<api::SliceList>(*all ? "/v1/slices?all=true" : "/v1/slices"),
@@ -47,7 +47,7 @@ void add_ps(CLI::App& app, Context& context) {
                if (context.json())
                  print_json(list);
                else if (list.slices.empty())
-                 fmt::print(stderr, "No slices. Make one: carve run --memory 2GiB -- PROGRAM\n");
+                 fmt::print(stderr, "No slices. Create one: carve run --memory 2GiB -- PROGRAM\n");
                else
                  print(list);
              });

@@ -13,35 +13,35 @@ void add_slice_options(CLI::App* verb, SliceOptions& o) {
       ->type_name("SIZE");
   verb->add_option("--total-memory", o.total_memory, "Memory quota over all --devices, divided equally")
       ->type_name("SIZE");
-  verb->add_option(
-          "--oversubscribe", o.oversubscribe,
-          "managed: what does not fit the quota becomes managed memory that lives on the host, up to "
-          "--spill; each use of it goes over the bus")
+  verb->add_option("--oversubscribe", o.oversubscribe,
+                   "managed: memory beyond the quota becomes managed memory in host memory, up to --spill "
+                   "per device; each use of it goes over the bus")
       ->check(CLI::IsMember({"managed"}));
-  verb->add_option("--spill", o.spill, "How much of host memory, per device, with --oversubscribe")
+  verb->add_option("--spill", o.spill, "Host memory per device that --oversubscribe may use")
       ->type_name("SIZE");
   verb->add_option("--compute", o.compute,
-                   "Share of each device's compute, as 30%; without one a slice takes what is left")
+                   "Share of each device's compute, as 30% [none: the slice runs when no entitled slice "
+                   "wants the device]")
       ->type_name("PERCENT");
-  verb->add_option("--devices", o.devices, "On how many different devices")
+  verb->add_option("--devices", o.devices, "Number of different devices, 1 to 16 [1]")
       ->type_name("N")
       ->check(CLI::Range(1, 16));
-  verb->add_option("--device", o.device, "On this device: an index, a UUID or the beginning of one")
+  verb->add_option("--device", o.device, "Device to use: an index, a UUID or the beginning of a UUID [any]")
       ->type_name("ID");
-  verb->add_flag("--exclusive", o.exclusive, "Whole devices, shared with nobody");
-  verb->add_option("--policy", o.policy, "Only on a device that follows this policy; any otherwise")
+  verb->add_flag("--exclusive", o.exclusive, "Whole devices, shared with no other slice");
+  verb->add_option("--policy", o.policy, "Compute policy that the device must follow [any]")
       ->check(CLI::IsMember(policy_words));
   verb->add_flag("--latency", o.latency, "Latency class: served before batch work, within its share");
   verb->add_option("--isolation", o.isolation,
-                   "memory+compute: quota and share are enforced (the default with --compute); memory: the "
-                   "quota alone; none: placed, not limited")
+                   "memory+compute: quota and share are enforced [default with --compute]; memory: the quota "
+                   "alone is enforced; none: the slice is placed and not limited")
       ->check(CLI::IsMember({"none", "memory", "memory+compute"}));
-  verb->add_option("--strategy", o.strategy, "Which device, where several fit; the agent's default otherwise")
+  verb->add_option("--strategy", o.strategy, "How a device is chosen if several fit [the agent's]")
       ->check(CLI::IsMember({"binpack", "spread"}));
   verb->add_option(
           "--application", o.application,
-          "Whose replica this is: replicas of one application go to different devices, with --strategy "
-          "spread before anything else counts, with binpack where it is all the same")
+          "Application that this slice is a replica of: its replicas go to different devices. With spread "
+          "this is the first criterion, with binpack the last")
       ->type_name("NAME");
 }
 
@@ -49,20 +49,22 @@ void add_change_options(CLI::App* verb, ChangeOptions& o) {
   verb->add_option("--memory", o.memory, "Memory quota per device: 4GiB, 4096MiB, 4GB (10^9)")
       ->type_name("SIZE");
   verb->add_option("--compute", o.compute, "Share of each device's compute, as 30%")->type_name("PERCENT");
-  verb->add_option("--policy", o.policy, "Where slices choose theirs (carved --policy-per-slice)")
+  verb->add_option("--policy", o.policy,
+                   "Compute policy, if slices choose theirs (carved --policy-per-slice)")
       ->check(CLI::IsMember(policy_words));
   verb->add_flag("--latency", o.latency, "Latency class: served before batch work, within its share");
-  verb->add_flag("--batch", o.batch, "Batch class again");
+  verb->add_flag("--batch", o.batch, "Batch class: served after latency work");
 }
 
 Result<api::SliceChange, std::string> to_change(const ChangeOptions& o) {
   const auto refuse = [](const char* option, const std::string& value, const char* sentence) {
     return tl::unexpected(fmt::format("{}: '{}' {}", option, value, sentence));
   };
-  if (o.latency && o.batch) return tl::unexpected(std::string("--latency and --batch: give one of the two"));
+  if (o.latency && o.batch)
+    return tl::unexpected(std::string("--latency and --batch exclude each other; give one of the two"));
   if (o.memory.empty() && o.compute.empty() && o.policy.empty() && !o.latency && !o.batch)
     return tl::unexpected(std::string(
-        "what shall change? --memory SIZE, --compute PERCENT, --policy NAME, --latency or --batch"));
+        "no change is given; add --memory SIZE, --compute PERCENT, --policy NAME, --latency or --batch"));
   api::SliceChange change;
   if (!o.memory.empty()) {
     const auto bytes = parse_bytes(o.memory);
@@ -96,13 +98,13 @@ Result<api::SliceRequest, std::string> to_request(const SliceOptions& o) {
   };
   if (!o.memory.empty() && !o.total_memory.empty())
     return tl::unexpected(
-        std::string("--memory is per device, --total-memory over all of them: give one of the two"));
+        std::string("--memory is per device and --total-memory over all devices; give one of the two"));
   if (o.exclusive && (!o.memory.empty() || !o.total_memory.empty() || !o.compute.empty()))
     return tl::unexpected(
-        std::string("--exclusive takes whole devices: leave out --memory, --total-memory and --compute"));
+        std::string("--exclusive takes whole devices; leave out --memory, --total-memory and --compute"));
   if (o.memory.empty() && o.total_memory.empty() && !o.exclusive)
     return tl::unexpected(std::string(
-        "no memory is given: add --memory SIZE (as in --memory 4GiB), --total-memory SIZE or --exclusive"));
+        "no memory is given; add --memory SIZE (as in --memory 4GiB), --total-memory SIZE or --exclusive"));
   if (o.memory.ends_with('%')) {
     const auto share = parse_share(o.memory);
     if (!share) return refuse("--memory", o.memory, share.error().sentence);
@@ -118,15 +120,15 @@ Result<api::SliceRequest, std::string> to_request(const SliceOptions& o) {
     request.total_memory_bytes = bytes->count;
   }
   if (o.oversubscribe.empty() != o.spill.empty())
-    return tl::unexpected(std::string(
-        "--oversubscribe managed and --spill SIZE go together: how much may live in the host's memory?"));
+    return tl::unexpected(
+        std::string("--oversubscribe managed and --spill SIZE need each other; give both or neither"));
   if (!o.spill.empty()) {
     const auto bytes = parse_bytes(o.spill);
     if (!bytes) return refuse("--spill", o.spill, bytes.error().sentence);
     request.spill_bytes = bytes->count;
   }
   if (o.isolation == "memory+compute" && o.compute.empty())
-    return tl::unexpected(std::string("--isolation memory+compute needs a share: --compute 30%"));
+    return tl::unexpected(std::string("--isolation memory+compute needs a share; add --compute 30%"));
   if (!o.compute.empty()) {
     const auto share = parse_share(o.compute);
     if (!share) return refuse("--compute", o.compute, share.error().sentence);
@@ -138,7 +140,7 @@ Result<api::SliceRequest, std::string> to_request(const SliceOptions& o) {
 std::string new_request_id() {
   unsigned char bytes[16];
   if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-    std::abort();  // Cannot fail for 16 bytes (getrandom(2)).
+    std::abort();  // getrandom(2): a read of up to 256 bytes does not fail.
   return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 

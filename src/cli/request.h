@@ -1,4 +1,4 @@
-// The options that say what a slice shall be, the same for `run`, `slice create` and `explain`.
+// The options that describe a slice. `run`, `slice create` and `explain` share them.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,7 +9,7 @@
 
 namespace carve::cli {
 
-// As typed.
+// The options as the user typed them.
 struct SliceOptions {
   std::string memory, total_memory, compute;
   uint32_t devices = 1;
@@ -19,10 +19,10 @@ struct SliceOptions {
 
 void add_slice_options(CLI::App* verb, SliceOptions& options);
 
-// Parsed at the edge: the request, or a sentence that names the option, the value and what would be right.
+// Returns the request, or a sentence that names the option, its value and what is allowed.
 Result<api::SliceRequest, std::string> to_request(const SliceOptions& options);
 
-// What is to change of a living slice, as typed, and parsed in the same way.
+// The options of a change to a running slice, as the user typed them.
 struct ChangeOptions {
   std::string memory, compute, policy;
   bool latency = false, batch = false;
@@ -33,7 +33,7 @@ Result<api::SliceChange, std::string> to_change(const ChangeOptions& options);
 inline const std::vector<std::string> policy_words{"fixed-share", "guaranteed-burst-share",
                                                    "native-burst-share"};
 
-// A request id that no other invocation has.
+// Returns a request id of 16 random bytes, which no other call returns.
 std::string new_request_id();
 
 }  // namespace carve::cli

@@ -1,12 +1,12 @@
-// `carve run`: a program in a slice of its own. Three processes take part:
+// `carve run`: runs a program in a new slice. Three processes take part:
 //
-//   carve run   asks for the slice, forks, waits, and passes signals and the exit status through
-//   its child   asks the agent to be let into the slice (the kernel tells the agent who asks, so nobody
-//               can put a stranger there), sets what the answer says, and becomes the program
-//   the agent   knows the program's descendants by cgroup; where it has none, by descent from here
+//   carve run   requests the slice, forks, waits, and passes signals and the exit status through
+//   its child   asks the agent to enter the slice, sets the environment that the agent returns, and executes
+//               the program. The kernel tells the agent the caller's pid, so only the caller can enter.
+//   the agent   finds the program's descendants by cgroup; without a cgroup, by descent from this process
 //
-// With a cgroup this process can be killed and the program goes on. Without one it is the subreaper of
-// all that the program leaves behind, and stays until the last of them has ended.
+// With a cgroup, the program survives the end of this process. Without a cgroup, this process is the
+// subreaper of the program's descendants and exits after the last of them.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -29,14 +29,14 @@ struct RunOptions {
   std::string wait;
 };
 
-// What the child reports before it becomes the program; end of file means that it did.
+// The child's report before it executes the program. End of file means that the program was executed.
 struct ChildReport {
   enum Phase : int { entered, not_entered, not_executed } phase;
   int error;
   bool cgroup;
 };
 
-// "30s", "5m", "1h"; a bare "--wait" waits for ever.
+// Parses "30s", "5m", "1h". A bare "--wait" waits without a limit.
 Result<std::chrono::seconds, std::string> parse_wait(const std::string& text) {
   uint64_t count = 0;
   char unit = 0, rest = 0;
@@ -47,7 +47,7 @@ Result<std::chrono::seconds, std::string> parse_wait(const std::string& text) {
   return tl::unexpected(fmt::format("--wait: '{}' is not a time; try 30s, 5m or 1h", text));
 }
 
-// Asks until it fits or the time is over. A full device is the only refusal that waiting can cure.
+// Repeats the request until it is granted or the time is over. Waiting helps only against a full device.
 Answer<api::Slice> ask(const Client& client, const api::SliceRequest& request,
                        std::chrono::seconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
@@ -57,7 +57,7 @@ Answer<api::Slice> ask(const Client& client, const api::SliceRequest& request,
     if (slice || slice.error().type != "carve:insufficient-capacity" ||
         std::chrono::steady_clock::now() >= deadline)
       return slice;
-    if (!told) fmt::print(stderr, "carve: waiting for room: {}\n", slice.error().detail);
+    if (!told) fmt::print(stderr, "carve: waiting for capacity: {}\n", slice.error().detail);
     told = true;
     std::this_thread::sleep_for(std::chrono::milliseconds(250));
   }
@@ -70,7 +70,7 @@ void put_in_front(const char* variable, const std::string& value) {
 
 std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
 
-// The child: into the slice, then the program. Returns only on failure.
+// The child's part: enters the slice, then executes the program. Returns only on failure.
 [[noreturn]] void become(const Client& client, const std::string& slice,
                          const std::vector<std::string>& program, const sigset_t& signals, int report_to) {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
@@ -104,8 +104,9 @@ std::string joined(const std::vector<std::string>& words) { return fmt::format("
   _exit(errno == ENOENT ? 127 : 126);
 }
 
-// Signals a person or a supervisor may send us for the program. The terminal sends its own (SIGINT,
-// SIGQUIT, SIGWINCH) to the program directly, so those we pass on only when a process sent them.
+// Signals that a user or a supervisor sends to this process for the program. The terminal sends its own
+// signals (SIGINT, SIGQUIT, SIGWINCH) to the program directly. These are passed on only if a process sent
+// them.
 constexpr int passed_on[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT};
 
 void pass_on(const signalfd_siginfo& got, pid_t program) {
@@ -113,16 +114,16 @@ void pass_on(const signalfd_siginfo& got, pid_t program) {
   if (!from_terminal) kill(program, static_cast<int>(got.ssi_signo));
 }
 
-// Whether a shell waits for us on a terminal. If so, a program that was suspended suspends us too, so that
-// the shell gives its prompt and `fg` continues both. Elsewhere whoever stopped the program (a supervisor, a
-// debugger, the agent) will continue the program, and nobody us.
+// Returns whether a shell waits for this process on a terminal. If so, this process stops when the program
+// stops: the shell then shows its prompt, and `fg` continues both. Otherwise the process that stopped the
+// program (a supervisor, a debugger, the agent) continues the program only, so this process must not stop.
 bool is_job() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (tcgetpgrp(fd) == getpgrp()) return true;
   return false;
 }
 
-// Waits for the program, and without a cgroup for its descendants too. The shell's exit status.
+// Waits for the program, and without a cgroup for its descendants too. Returns the exit status for the shell.
 int see_through(pid_t program, bool cgroup, const std::string& slice, int signals) {
   int result = run_failed_status;
   bool ended = false, told = false;
@@ -144,7 +145,7 @@ int see_through(pid_t program, bool cgroup, const std::string& slice, int signal
     if ((pid < 0 && errno == ECHILD) || (ended && cgroup)) return result;
     if (ended && !told) {
       fmt::print(stderr,
-                 "carve: the program ended, processes it left behind still hold slice {}; 'carve stop {}' "
+                 "carve: the program ended, and its descendants still use slice {}; 'carve stop {}' "
                  "ends them\n",
                  slice, slice);
       told = true;
@@ -162,7 +163,8 @@ int run(Context& context, const RunOptions& options, const std::vector<std::stri
     fmt::print(stderr, "carve: {}\n", sentence);
     return run_failed_status;
   };
-  if (program.empty()) return fail("which program? carve run --memory 2GiB -- PROGRAM [ARGUMENT...]");
+  if (program.empty())
+    return fail("no program is given; name it after --: carve run --memory 2GiB -- PROGRAM [ARGUMENT...]");
   std::chrono::seconds patience{0};
   if (options.wait == "forever") {
     patience = std::chrono::hours(24 * 365);
@@ -181,7 +183,7 @@ int run(Context& context, const RunOptions& options, const std::vector<std::stri
     return run_failed_status;
   }
 
-  // From here on a slice exists; it ends with its last process, and with this one if none ever entered.
+  // Beyond this point a slice exists. It ends with its last process, or with this process if none entered.
   sigset_t before, ours;
   sigemptyset(&ours);
   sigaddset(&ours, SIGCHLD);
@@ -200,7 +202,7 @@ int run(Context& context, const RunOptions& options, const std::vector<std::stri
   int report[2];
   if (pipe2(report, O_CLOEXEC) != 0) {
     give_back();
-    return fail(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+    return fail(fmt::format("cannot create a pipe: {}", std::strerror(errno)));
   }
   const pid_t child = fork();
   if (child < 0) {
@@ -231,19 +233,17 @@ int run(Context& context, const RunOptions& options, const std::vector<std::stri
 
 void add_run(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand(
-      "run",
-      "Run a program in a slice of its own: carve run --memory SIZE [OPTIONS] -- PROGRAM [ARGUMENT...]");
+      "run", "Run a program in a new slice: carve run --memory SIZE [OPTIONS] -- PROGRAM [ARGUMENT...]");
   auto options = std::make_shared<RunOptions>();
   add_slice_options(verb, options->slice);
-  verb->add_option("--name", options->slice.name, "The slice's name; chosen for you otherwise");
+  verb->add_option("--name", options->slice.name, "The slice's name [the agent chooses one]");
   verb->add_flag("--wait{forever}", options->wait,
-                 "Wait until it fits; at most this long with --wait=30s, 5m, 1h");
+                 "Wait until the slice fits; --wait=30s, 5m or 1h limits the time");
   verb->prefix_command();
   verb->footer(
-      "The program's exit status, signals and terminal pass through: 126 it cannot be executed, 127 there "
-      "is\n"
-      "none of that name, 128+N signal N ended it; 125 is an error of carve itself. The slice ends when the\n"
-      "last process in it ends.\n"
+      "The program's signals and terminal pass through. Exit status: the program's own; 126 if it cannot be\n"
+      "executed; 127 if there is no such program; 128+N if signal N ended it; 125 for an error of carve.\n"
+      "The slice ends when the last process in it ends.\n"
       "  carve run --memory 4GiB -- python3 train.py\n"
       "  carve run --total-memory 8GiB --devices 2 -- ./two-devices\n"
       "  carve run --memory 50% --wait=5m --name nightly -- ./job");

@@ -1,4 +1,4 @@
-// `carve set NAME`: other terms for a slice that lives. Its processes see them at once.
+// `carve set NAME`: changes the terms of a running slice. Its processes see the new terms at once.
 #include "base/bytes.h"
 #include "base/share.h"
 #include "cli/request.h"
@@ -7,15 +7,16 @@
 namespace carve::cli {
 
 void add_set(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("set", "Change a slice that lives: its memory, share, policy or class");
+  CLI::App* verb = app.add_subcommand("set", "Change a running slice: its memory, share, policy or class");
   auto name = std::make_shared<std::string>();
   auto options = std::make_shared<ChangeOptions>();
   verb->add_option("NAME", *name, "The slice")->required();
   add_change_options(verb, *options);
   add_output(verb, context);
   verb->footer(
-      "Memory grows where the device has it free, and shrinks to what is in use. All of it happens, or "
-      "none.\n"
+      "Memory grows if the device has it free, and shrinks at most to the bytes in use. All of the changes "
+      "are\n"
+      "made, or none.\n"
       "  carve set nightly --compute 40%\n"
       "  carve set nightly --memory 6GiB --latency");
   verb->callback([&context, name, options] {

@@ -1,4 +1,4 @@
-// `carve show NAME`: everything about one slice, and what happened to it; with --history what it held when.
+// `carve show NAME`: prints one slice and its events; with --history its terms over time.
 #include "base/bytes.h"
 #include "base/share.h"
 #include "cli/verbs.h"
@@ -6,7 +6,7 @@
 namespace carve::cli {
 namespace {
 
-// What it was granted of each device and what it had, where somebody measures.
+// Prints per device the granted share and the achieved share, if the device is arbitrated.
 void print_compute(const api::Slice& s) {
   std::vector<std::vector<std::string>> rows;
   for (const api::SlicePart& p : s.parts) {
@@ -18,17 +18,17 @@ void print_compute(const api::Slice& s) {
                     std::to_string(c.leases), std::to_string(c.overruns)});
   }
   if (rows.empty()) return;
-  fmt::print("\n{}", table({"DEVICE", "GRANTED", "HAD 1s", "HAD 1m", "BUSY", "WAITED", "THROTTLED", "BURST",
-                            "WAIT p50/p99", "LEASES", "OVERRUNS"},
+  fmt::print("\n{}", table({"DEVICE", "GRANTED", "ACHIEVED 1s", "ACHIEVED 1m", "BUSY", "WAITED", "THROTTLED",
+                            "BURST", "WAIT p50/p99", "LEASES", "OVERRUNS"},
                            rows));
   if (const auto& c = s.parts.front().compute;
       c && c->copied_to_device_bytes + c->copied_to_host_bytes + c->copied_on_device_bytes != 0)
-    fmt::print("copied       {} to the device, {} to the host, {} inside it (beside kernels, not charged)\n",
+    fmt::print("copied       {} to the device, {} to the host, {} on the device (not charged as compute)\n",
                text(Bytes{c->copied_to_device_bytes}).c_str(), text(Bytes{c->copied_to_host_bytes}).c_str(),
                text(Bytes{c->copied_on_device_bytes}).c_str());
 }
 
-// Who held what share of how much memory, from when to when.
+// Prints the periods of the slice: its memory and its share, from when to when.
 void print_history(const api::Slice& s) {
   std::vector<std::vector<std::string>> rows;
   for (const api::Period& p : s.history) {
@@ -53,7 +53,7 @@ void print(const api::Slice& s) {
               : s.parts.size() > 1 ? "equal parts of several devices"
                                    : "part of one device");
   if (!s.application.empty()) row("application", harmless(s.application));
-  // What was asked for, and what is in force of it.
+  // The requested isolation, and what enforces it.
   row("isolation",
       s.isolation == "none"             ? "none"
       : s.isolation != "memory+compute" ? fmt::format("memory (enforced by: {})", s.enforcement)
@@ -74,7 +74,7 @@ void print(const api::Slice& s) {
                     std::string(text(Bytes{p.used_bytes})),
                     p.share_bp == 0 ? "-" : text(Share{p.share_bp}).c_str(), p.uuid});
   fmt::print("\n{}",
-             table({"DEVICE", "NAME", "QUOTA", "CHARGED", "PEAK", "DRIVER SAYS", "COMPUTE", "UUID"}, rows));
+             table({"DEVICE", "NAME", "QUOTA", "CHARGED", "PEAK", "DRIVER", "COMPUTE", "UUID"}, rows));
   print_compute(s);
   if (!s.processes.empty()) {
     rows.clear();
@@ -83,7 +83,7 @@ void print(const api::Slice& s) {
                       p.inner_pid == p.pid || p.inner_pid == 0 ? "-" : std::to_string(p.inner_pid),
                       std::string(text(Bytes{p.used_bytes})),
                       p.attached          ? "attached"
-                      : p.used_bytes != 0 ? "NOT REGISTERED"
+                      : p.used_bytes != 0 ? "not attached"
                                           : "no CUDA yet",
                       cut(harmless(p.command), 60)});
     fmt::print("\n{}", table({"PID", "INNER PID", "MEMORY", "LIBRARY", "COMMAND"}, rows));
@@ -97,11 +97,11 @@ void print(const api::Slice& s) {
 }  // namespace
 
 void add_show(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("show", "Show one slice: quota, use, processes, what happened");
+  CLI::App* verb = app.add_subcommand("show", "Show one slice: quota, use, processes, events");
   auto name = std::make_shared<std::string>();
   verb->add_option("NAME", *name, "The slice")->required();
   auto history = std::make_shared<bool>(false);
-  verb->add_flag("--history", *history, "What it held, from when to when, every change included");
+  verb->add_flag("--history", *history, "Show its terms over time, with every change");
   add_output(verb, context);
   verb->callback([&context, name, history] {
     answered(context, context.client().get<api::Slice>("/v1/slices/" + *name), [&](const auto& slice) {

@@ -1,18 +1,19 @@
-// `carve slice create|rm|ls`: slices made ahead of the containers that will use them.
+// `carve slice create|rm|ls`: creates and removes slices that containers will use.
 #include "cli/request.h"
 #include "cli/verbs.h"
 
 namespace carve::cli {
 
 void add_slice(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("slice", "Make and remove slices for containers");
+  CLI::App* verb = app.add_subcommand("slice", "Create and remove slices for containers");
   verb->require_subcommand(1);
 
   CLI::App* create =
-      verb->add_subcommand("create", "Reserve a slice and announce it to container engines (CDI)");
+      verb->add_subcommand("create", "Create a slice and announce it to container engines (CDI)");
   auto options = std::make_shared<SliceOptions>();
   add_slice_options(create, *options);
-  create->add_option("--name", options->name, "The slice's name, and the container device's")->required();
+  create->add_option("--name", options->name, "The slice's name, which is also the container device's name")
+      ->required();
   add_output(create, context);
   create->footer(
       "  carve slice create --memory 2GiB --name a\n"
@@ -35,7 +36,7 @@ void add_slice(CLI::App& app, Context& context) {
     });
   });
 
-  CLI::App* remove = verb->add_subcommand("rm", "End what runs in a slice and give it back");
+  CLI::App* remove = verb->add_subcommand("rm", "End every process of a slice, then the slice");
   auto names = std::make_shared<std::vector<std::string>>();
   remove->add_option("NAME", *names, "The slices")->required();
   remove->callback([&context, names] {

@@ -1,10 +1,10 @@
-// `carve stop NAME...`: end everything in a slice and give it back.
+// `carve stop NAME...`: ends all processes of a slice, then the slice.
 #include "cli/verbs.h"
 
 namespace carve::cli {
 
 void add_stop(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("stop", "End every process of a slice and give the slice back");
+  CLI::App* verb = app.add_subcommand("stop", "End every process of a slice, then the slice");
   auto names = std::make_shared<std::vector<std::string>>();
   verb->add_option("NAME", *names, "The slices")->required();
   verb->callback([&context, names] {

@@ -1,11 +1,11 @@
-// `carve thaw NAME...`: let a slice go on that the audit froze.
+// `carve thaw NAME...`: continues a slice that the audit froze.
 #include "cli/verbs.h"
 
 namespace carve::cli {
 
 void add_thaw(CLI::App& app, Context& context) {
   CLI::App* verb =
-      app.add_subcommand("thaw", "Let a slice go on that the audit froze (carved --audit freeze)");
+      app.add_subcommand("thaw", "Continue a slice that the audit froze (carved --audit freeze)");
   auto names = std::make_shared<std::vector<std::string>>();
   verb->add_option("NAME", *names, "The slices")->required();
   verb->callback([&context, names] {

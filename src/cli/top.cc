@@ -1,5 +1,5 @@
-// `carve top`: the devices cut into slices, live. On a terminal it refreshes in place until q or Ctrl-C;
-// piped it prints once.
+// `carve top`: shows the devices and their slices. On a terminal it refreshes in place until q or Ctrl-C;
+// into a pipe it prints once.
 #include <poll.h>
 #include <signal.h>
 #include <termios.h>
@@ -23,13 +23,13 @@ struct TopDocument {
 
 struct TopOptions {
   double interval = 1.0;
-  unsigned rounds = 0;  // 0: until told to stop.
+  unsigned rounds = 0;  // Number of refreshes; 0: until the user leaves.
   bool once = false;
 };
 
 volatile sig_atomic_t stopped = 0;
 
-// The terminal as `top` wants it: other screen, no cursor, keys one by one; as it was when this goes.
+// The terminal's mode while `top` runs: alternate screen, no cursor, single keys. The destructor restores it.
 class LiveTerminal {
  public:
   LiveTerminal() {
@@ -50,7 +50,7 @@ class LiveTerminal {
     fmt::print("\x1b[?25h\x1b[?1049l");
     std::fflush(stdout);
   }
-  // True where the person asked to leave.
+  // Returns true if the user pressed q or a signal arrived.
   bool wait(double seconds) const {
     pollfd key{.fd = keys_ ? STDIN_FILENO : -1, .events = POLLIN};
     char pressed = 0;
@@ -78,7 +78,7 @@ Answer<TopView> look(const Client& client) {
   return view;
 }
 
-// Over the old picture line by line, so that nothing flickers.
+// Draws over the old picture line by line, so that nothing flickers.
 void repaint(const std::string& picture, unsigned height) {
   std::string out = "\x1b[H";
   size_t line = 0;
@@ -120,10 +120,10 @@ void live(Context& context, const TopOptions& options) {
 void add_top(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("top", "Watch devices and slices; q leaves");
   auto options = std::make_shared<TopOptions>();
-  verb->add_option("-d,--interval", options->interval, "Seconds between two looks")
+  verb->add_option("-d,--interval", options->interval, "Seconds between two refreshes, 0.1 to 3600")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
-  verb->add_option("-n,--rounds", options->rounds, "Leave after this many looks");
+  verb->add_option("-n,--rounds", options->rounds, "Leave after this many refreshes [0: never]");
   verb->add_flag("--once", options->once, "Print once, also on a terminal");
   add_output(verb, context);
   verb->callback([&context, options] {

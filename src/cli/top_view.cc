@@ -19,12 +19,12 @@ double fraction(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// A bar cut into pieces, one behind the other: each takes the cells of its width, of which the full part is
-// filled. What no piece takes is drawn as free.
+// A part of a bar. Parts are drawn one after the other; the `full` fraction of each is filled. The rest of
+// the bar is drawn as free.
 struct Piece {
-  double width, full;  // Of the whole bar; of the piece.
+  double width, full;  // Fraction of the whole bar; fraction of this part.
   Ink ink;
-  char plain = '#';  // What fills it where there are no colours.
+  char plain = '#';  // Fill character without colours.
 };
 
 std::string cut_bar(const std::vector<Piece>& pieces, size_t width, const Screen& screen) {
@@ -49,7 +49,7 @@ std::string cut_bar(const std::vector<Piece>& pieces, size_t width, const Screen
   return out;
 }
 
-// What the slices may hold, and of it what they do.
+// Returns each slice's memory quota, and the charged fraction of it.
 std::vector<Piece> memory_pieces(const api::Device& device, const std::vector<Row>& rows) {
   std::vector<Piece> out;
   for (const Row& row : rows)
@@ -58,9 +58,10 @@ std::vector<Piece> memory_pieces(const api::Device& device, const std::vector<Ro
   return out;
 }
 
-// What the slices had of the last second; where nobody measures, what they were promised.
+// Returns each slice's achieved share of the last second; on a device without arbitration, its granted share.
 std::vector<Piece> compute_pieces(const api::Device& device, const std::vector<Row>& rows) {
-  constexpr std::string_view fills = "#%@*+";  // Neighbours differ, as their colours do.
+  constexpr std::string_view fills = "#%@*+";  // Neighbours get different characters, as they get different
+                                               // colours.
   std::vector<Piece> out;
   for (const Row& row : rows) {
     const bool measured = device.arbitration && row.part->compute;
@@ -75,7 +76,7 @@ std::string isolation_of(const api::Slice& s) {
   return s.isolation;
 }
 
-// One column: its heading, how wide it is, from which width of the screen on it is shown, and what it says.
+// One column: its heading, its width, the least screen width that shows it, and its text.
 struct Column {
   const char* heading;
   size_t width;

@@ -1,4 +1,4 @@
-// What `carve top` draws, as text: devices and slices in, lines out. Pure, so that a test can read it.
+// The picture of `carve top` as text: devices and slices in, lines out. Pure, so that a test can read it.
 #pragma once
 
 #include <string>
@@ -15,10 +15,11 @@ struct TopView {
   uint64_t now_ns = 0;  // UTC.
 };
 
-// Lines separated by '\n', no wider than the screen; 100 columns show all but the waits' percentiles. For
-// each device a heading, a bar of its memory cut into its slices (granted, and of it in use), a bar of its
-// compute (what each slice had of the last second, and what was idle), and a line for each slice. "memory!"
-// in the column of isolation: its share is not enforced, and the line above says why.
+// Returns lines separated by '\n', no wider than the screen. With 100 columns all but the waits' percentiles
+// are shown. Each device has a heading, a bar of its memory, a bar of its compute and a line per slice. The
+// memory bar shows each slice's quota and the charged part of it. The compute bar shows each slice's achieved
+// share of the last second, and the idle rest. "memory!" in the column of isolation means that the share is
+// not enforced; the line above it says why.
 std::string render(const TopView& view, const Screen& screen);
 
 }  // namespace carve::cli

@@ -1,4 +1,4 @@
-// `carve trace`: who ran when in the last seconds, as a file for ui.perfetto.dev or chrome://tracing.
+// `carve trace`: writes which slice ran when as a file for ui.perfetto.dev or chrome://tracing.
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -8,10 +8,13 @@
 namespace carve::cli {
 
 void add_trace(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("trace", "Write who ran when: leases, waits, drains and overruns");
+  CLI::App* verb =
+      app.add_subcommand("trace", "Write which slice ran when: leases, waits, drains and overruns");
   auto seconds = std::make_shared<unsigned>(5);
   auto path = std::make_shared<std::string>("trace.json");
-  verb->add_option("--seconds", *seconds, "How far back")->check(CLI::Range(1, 60))->capture_default_str();
+  verb->add_option("--seconds", *seconds, "Seconds before now, 1 to 60")
+      ->check(CLI::Range(1, 60))
+      ->capture_default_str();
   verb->add_option("-o,--output", *path, "The file; - for standard output")
       ->type_name("FILE")
       ->capture_default_str();

@@ -1,9 +1,9 @@
-// The verbs of `carve`. Each file registers one verb with its help and its options; the table in main.cc
-// puts them in the order of `carve --help`. A verb returns the process's exit status:
+// The verbs of `carve`. Each file registers one verb with its help and its options. The table in main.cc has
+// the order of `carve --help`. A verb returns the process's exit status:
 //
-//   0 done    1 the agent or the world said no    2 the command line is wrong
-//   `carve run` alone follows the shells: the program's own status, 128 + N where signal N ended it,
-//   126 it cannot be executed, 127 there is no such program, 125 carve itself failed.
+//   0 done    1 refused by the agent or the system    2 the command line is wrong
+//   `carve run` follows the shells: the program's own status; 128 + N if signal N ended it;
+//   126 if it cannot be executed; 127 if there is no such program; 125 if carve itself failed.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -19,11 +19,11 @@ inline constexpr int failed_status = 1;
 inline constexpr int usage_status = 2;
 inline constexpr int run_failed_status = 125;
 
-// What every verb gets.
+// The state that main() passes to every verb.
 struct Context {
   std::string socket_flag;           // --socket
-  std::string output = "table";      // -o table|json, on reading verbs.
-  std::vector<std::string> program;  // What stood behind "--".
+  std::string output = "table";      // -o table|json, on verbs that read.
+  std::vector<std::string> program;  // The words after "--".
   Screen screen;
   int status = 0;
   int problem_status = failed_status;
@@ -54,10 +54,10 @@ void add_hook(CLI::App& app, Context& context);
 // Adds -o to a reading verb.
 void add_output(CLI::App* verb, Context& context);
 
-// "carve: detail", with the reasons below it, on standard error.
+// Prints "carve: DETAIL" and the reasons below it on standard error.
 void complain(const api::Problem& problem);
 
-// Runs `act` on the answer, or complains and sets the status.
+// Calls `act` with the answer, or prints the problem and sets the exit status.
 template <class T, class Act>
 void answered(Context& context, const Answer<T>& answer, Act act) {
   if (answer) {
@@ -68,7 +68,7 @@ void answered(Context& context, const Answer<T>& answer, Act act) {
   }
 }
 
-// Prints a document as JSON, indented for people.
+// Prints a document as JSON with an indentation of two spaces.
 template <api::Document T>
 void print_json(const T& document) {
   fmt::print("{}\n", api::write(document, 2));

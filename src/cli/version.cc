@@ -1,4 +1,4 @@
-// `carve version`: of this program and of the agent it talks to.
+// `carve version`: prints the versions of this program and of the agent.
 #include "cli/verbs.h"
 
 namespace carve::cli {

@@ -15,7 +15,7 @@ constexpr std::string_view pattern = "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
 }  // namespace
 
 Result<Uuid> parse_uuid(std::string_view text) {
-  const auto wrong = failed("this is not a device's UUID; `carve devices` lists them");
+  const auto wrong = failed("the text is not a device's UUID; `carve devices` lists the UUIDs");
   if (text.size() != pattern.size()) return wrong;
   Uuid uuid;
   unsigned nibbles = 0;

@@ -1,5 +1,5 @@
-// Why something that was asked for does not happen, outside of the guest: a kind, so that each front can
-// choose its status (HTTP, exit code), and one sentence that names the thing, the value and the way out.
+// Why a request fails, outside of the guest library. A failure has a kind, from which each front derives its
+// status (HTTP, exit code), and one sentence. The sentence names the thing, the value and the way out.
 #pragma once
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ enum class FailureKind {
   unavailable,            // Disk full, device lost, ledger not writable.
 };
 
-// How a kind is shown: the problem type of the API and its HTTP status (docs/glossary.md, section 7).
+// Returns how a kind is shown: the problem type of the API and its HTTP status (docs/glossary.md, section 7).
 struct FailureKindText {
   const char* type;
   const char* title;

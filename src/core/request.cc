@@ -16,54 +16,53 @@ Outcome<void> memory_rules(const Request& r) {
   using K = FailureKind;
   if (r.exclusive) {
     if (!std::holds_alternative<std::monostate>(r.memory))
-      return failure(K::invalid_argument, "an exclusive request takes whole devices: leave the memory out");
+      return failure(K::invalid_argument, "an exclusive request takes whole devices; leave out the memory");
     if (r.share.basis_points != 0)
-      return failure(K::invalid_argument, "an exclusive request takes whole devices: leave the compute out");
+      return failure(K::invalid_argument,
+                     "an exclusive request takes whole devices; leave out the compute share");
     return {};
   }
   return std::visit(
       Cases{
           [](std::monostate) -> Outcome<void> {
-            return failure(
-                K::invalid_argument,
-                "no memory is given: ask for a size such as 4GiB, or for a part of a device such as 50%");
+            return failure(K::invalid_argument, "the request has no memory; add it, as in 4GiB or 50%");
           },
           [](PerDevice m) -> Outcome<void> {
             if (m.memory < min_memory)
-              return failure(K::invalid_argument, "{} of memory is too little: the smallest slice is 1 MiB",
+              return failure(K::invalid_argument, "{} of memory is too little; a slice has at least 1 MiB",
                              text(m.memory).c_str());
             return {};
           },
           [&](InTotal m) -> Outcome<void> {
             if (m.memory.count == 0 || m.memory.count % (uint64_t{r.devices} << 20) != 0)
               return failure(K::invalid_argument,
-                             "{} in total does not divide equally over {} devices: the total must be a "
-                             "multiple of {} MiB",
+                             "{} in total does not divide equally over {} devices; use a multiple of {} MiB",
                              text(m.memory).c_str(), r.devices, r.devices);
             return {};
           },
           [](OfUsable m) -> Outcome<void> {
             if (m.part.basis_points == 0 || m.part > whole_device)
-              return failure(K::invalid_argument, "a part of a device's memory lies above 0% and up to 100%");
+              return failure(K::invalid_argument,
+                             "a part of a device's memory must be above 0% and at most 100%");
             return {};
           },
       },
       r.memory);
 }
 
-// Words from outside that are stored and shown: bounded, printable.
+// Checks texts from outside that are stored and shown: bounded length, printable ASCII.
 Outcome<void> word_rules(const Request& r) {
   using K = FailureKind;
   if (r.models.size() > max_allowed_models)
-    return failure(K::invalid_argument, "{} models are allowed, at most {} can be told apart",
-                   r.models.size(), max_allowed_models);
+    return failure(K::invalid_argument, "{} models are allowed; a request lists at most {}", r.models.size(),
+                   max_allowed_models);
   if (r.labels.size() > max_labels)
-    return failure(K::invalid_argument, "{} labels, and a request carries at most {}", r.labels.size(),
+    return failure(K::invalid_argument, "{} labels are given; a request has at most {}", r.labels.size(),
                    max_labels);
   const auto check = [](std::string_view what, std::string_view word, bool may_be_empty) -> Outcome<void> {
     if (word.size() > max_label_bytes || (word.empty() && !may_be_empty) ||
         std::ranges::any_of(word, [](char c) { return c < ' ' || c > '~'; }))
-      return failure(K::invalid_argument, "'{}' is no {}: {} to {} printable ASCII characters",
+      return failure(K::invalid_argument, "'{}' is not a valid {}; use {} to {} printable ASCII characters",
                      word.substr(0, 40), what, may_be_empty ? 0 : 1, max_label_bytes);
     return {};
   };
@@ -90,30 +89,31 @@ Outcome<Request> validated(Request r) {
   if (!r.name.empty() && !is_name(r.name))
     return failure(
         K::invalid_argument,
-        "'{}' is no name for a slice: up to 63 of a-z, 0-9 and -, beginning with a letter or digit",
+        "'{}' is not a slice name; use up to 63 of a-z, 0-9 and -, beginning with a letter or digit",
         r.name.substr(0, 80));
   if (r.request_id.size() > 128)
-    return failure(K::invalid_argument, "a request id has at most 128 characters, this one has {}",
+    return failure(K::invalid_argument,
+                   "a request id of {} characters is too long; use at most 128 characters",
                    r.request_id.size());
   if (r.devices < 1 || r.devices > max_slice_devices)
-    return failure(K::invalid_argument, "{} devices: a slice spans 1 to {} devices", r.devices,
+    return failure(K::invalid_argument, "{} devices are requested; a slice has 1 to {}", r.devices,
                    max_slice_devices);
   if (r.share > whole_device)
-    return failure(K::invalid_argument, "the compute share of one device is at most 100%");
+    return failure(K::invalid_argument, "the compute share of one device is too large; use at most 100%");
   if (r.device && r.devices != 1)
-    return failure(K::invalid_argument, "one device is named, and {} devices are asked for: ask for 1",
+    return failure(K::invalid_argument, "one device is named, and {} devices are requested; request 1",
                    r.devices);
   if (r.spill.count != 0 && (r.isolation == Isolation::none || r.exclusive))
     return failure(K::invalid_argument,
-                   "memory beyond the quota needs a quota: it goes neither with isolation none nor with an "
-                   "exclusive request");
+                   "spill needs a quota; leave it out of a request with isolation none or exclusive devices");
   if (r.isolation == Isolation::memory_and_compute && r.exclusive && r.share.basis_points == 0)
     return failure(K::invalid_argument,
-                   "an exclusive request has its devices' compute to itself: leave the isolation out");
+                   "an exclusive request has all compute of its devices; leave out the isolation");
   if (r.isolation == Isolation::memory_and_compute && r.share.basis_points == 0)
-    return failure(K::invalid_argument, "isolation memory+compute needs a compute share, such as 30%");
+    return failure(K::invalid_argument,
+                   "isolation memory+compute needs a compute share; add one, such as 30%");
   if (r.spill.count % (1 << 20) != 0)
-    return failure(K::invalid_argument, "{} on the host: give whole MiB", text(r.spill).c_str());
+    return failure(K::invalid_argument, "a spill of {} is not in whole MiB; round it", text(r.spill).c_str());
   if (const auto memory = memory_rules(r); !memory) return tl::unexpected(memory.error());
   if (const auto words = word_rules(r); !words) return tl::unexpected(words.error());
   return r;

@@ -1,5 +1,5 @@
-// What somebody asks for, before anybody looked for a place. A request that passes validated() is sound in
-// itself; whether it fits is place/'s question.
+// A request before placement. A request that validated() returns is consistent; place/ decides whether it
+// fits.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace carve {
 
-// The three ways of saying how much memory, each for one device in the end.
+// The three forms of a memory request. Each leads to an amount per device.
 struct PerDevice {
   Bytes memory;
 };
@@ -25,44 +25,45 @@ struct OfUsable {  // A part of each device's usable memory, rounded down to who
 };
 
 struct Request {
-  std::string name;  // Empty: the agent finds one.
+  std::string name;  // Empty: the agent chooses one.
   std::string request_id;
   uint32_t owner = 0;
   std::variant<std::monostate, PerDevice, InTotal, OfUsable> memory;
-  Share share;  // Of each device; 0: none asked for.
-  Bytes spill;  // Per device, in host memory, beyond the quota: managed oversubscription.
+  Share share;  // Of each device; 0: none requested.
+  Bytes spill;  // Bytes per device in host memory, beyond the quota.
   unsigned devices = 1;
   bool exclusive = false;
   bool persistent = false;
-  std::optional<Uuid> device;  // This one, no other.
+  std::optional<Uuid> device;  // The only device allowed.
   std::optional<Strategy> strategy;
   Isolation isolation = Isolation::memory;
-  std::optional<Policy> policy;  // None: the device's.
+  std::optional<Policy> policy;  // No value: the device's policy.
   LatencyClass latency = LatencyClass::batch;
 
-  // For whoever chooses among machines.
-  std::vector<std::string> models;  // Allowed ones, as the driver names them; empty: any.
+  // For placement among several nodes.
+  std::vector<std::string> models;  // Allowed models, as the driver names them; empty: any.
   uint32_t cpu_milli = 0;           // Of the node, in thousandths of a core.
   Bytes host_memory;                // Of the node.
-  std::string account;              // Who pays.
-  std::string application;          // Its replicas are kept apart (place/engine.h).
+  std::string account;              // The account that pays.
+  std::string application;          // Its replicas go to different devices (place/engine.h).
   std::vector<std::pair<std::string, std::string>> labels;
 };
 
-inline constexpr unsigned max_slice_devices = 16;  // As many as a slice's pages describe (wire/shm/layout.h).
-inline constexpr unsigned max_isolated_slices = 16;  // On one device where memory is isolated.
+inline constexpr unsigned max_slice_devices = 16;    // As the shared memory has room for (wire/shm/layout.h).
+inline constexpr unsigned max_isolated_slices = 16;  // Per device, slices with isolated memory.
 inline constexpr unsigned max_allowed_models = 64;
 inline constexpr unsigned max_labels = 64;
-inline constexpr unsigned max_label_bytes = 253;  // Key, value, model, account or application: in bytes.
+inline constexpr unsigned max_label_bytes = 253;  // Key, value, model, account or application, in bytes.
 inline constexpr Bytes min_memory = 1_MiB;
 
-// The request, or the first rule that it breaks.
+// Returns the request, or the first rule that it violates.
 Outcome<Request> validated(Request);
 
-// What the request takes of this device. Only for a validated request.
+// Returns the bytes that the request needs on this device. Only for a validated request.
 Bytes need(const Request&, const Device&);
 
-// "a", "train-7": [a-z0-9][a-z0-9-]{0,62}, since a name becomes a file, a cgroup and a CDI device.
+// Returns whether it is a name like "a" or "train-7": [a-z0-9][a-z0-9-]{0,62}. A name becomes a file, a
+// cgroup and a CDI device.
 bool is_name(std::string_view);
 
 }  // namespace carve

@@ -38,7 +38,7 @@ TEST(Request, each_rule_refuses_with_a_sentence_that_names_the_value) {
   };
   const Row rows[] = {
       {"too little", [](Request& r) { r.memory = PerDevice{1023_KiB}; }},
-      {"no memory is given", [](Request& r) { r.memory = std::monostate{}; }},
+      {"has no memory", [](Request& r) { r.memory = std::monostate{}; }},
       {"above 0%", [](Request& r) { r.memory = OfUsable{{10001}}; }},
       {"0 devices", [](Request& r) { r.devices = 0; }},
       {"17 devices", [](Request& r) { r.devices = 17; }},
@@ -47,16 +47,16 @@ TEST(Request, each_rule_refuses_with_a_sentence_that_names_the_value) {
       {"one device is named", [](Request& r) { r.device = Uuid{}, r.devices = 2; }},
       {"'../x'", [](Request& r) { r.name = "../x"; }},
       {"65 models are allowed", [](Request& r) { r.models.assign(65, "A10"); }},
-      {"'' is no model", [](Request& r) { r.models = {""}; }},
+      {"'' is not a valid model", [](Request& r) { r.models = {""}; }},
       {"65 labels",
        [](Request& r) {
          r.labels.assign(65, {"a", "b"});
        }},
-      {"is no label's value",
+      {"is not a valid label's value",
        [](Request& r) {
          r.labels = {{"a", "b\n"}};
        }},
-      {"is no account", [](Request& r) { r.account.assign(254, 'x'); }},
+      {"is not a valid account", [](Request& r) { r.account.assign(254, 'x'); }},
       {"128 characters", [](Request& r) { r.request_id.assign(129, 'x'); }},
   };
   EXPECT_TRUE(validated(of(1_MiB)));

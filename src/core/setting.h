@@ -1,13 +1,12 @@
-// A setting that takes effect later: what is wanted, what holds, and who stands between the two.
+// A setting that takes effect later: the desired value, the effective value, and what blocks the change.
 //
-// Whoever runs under the old value keeps it; nobody is restarted or changed under way. The new value takes
-// effect at the first moment at which nobody holds the old one: at once where nobody does, when the last of
-// them has left, or at a start of the agent that finds none of them alive. There is no other way from
-// `desired` to `effective`, so a person who looks sees one of two things: the two agree, or they differ and
-// `blocked_by` says whom to wait for.
+// A holder of the old value keeps it; it is neither restarted nor changed while it runs. The new value takes
+// effect as soon as the old one has no holder: at once, at the end of the last holder, or at a start of the
+// agent that finds no holder alive. There is no other way from `desired` to `effective`. So a reader sees one
+// of two states: the two are equal, or they differ and `blocked_by` names the holders.
 //
-// One rule for all such settings (a device's compute policy, and later its memory unit or a service's
-// update), as a value: what it is kept in, and who counts as a holder, is the caller's business.
+// The rule holds for all such settings (a device's compute policy, later its memory unit or a service's
+// update). It is a value; the caller stores it and decides what counts as a holder.
 #pragma once
 
 #include <string>
@@ -20,15 +19,15 @@ template <class Value>
 struct Setting {
   Value desired{};
   Value effective{};
-  std::vector<std::string> blocked_by;  // Names; empty where the two agree.
+  std::vector<std::string> blocked_by;  // Names; empty if both values are equal.
 
   bool pending() const { return !(desired == effective); }
 
   friend bool operator==(const Setting&, const Setting&) = default;
 };
 
-// The setting, now that `holders` are those who run under the effective value. Say it whenever one of them
-// comes or goes, and once after a start.
+// Returns the setting with the present holders of the effective value. Call it when a holder starts or ends,
+// and once after a start.
 template <class Value>
 Setting<Value> settled(Setting<Value> setting, std::vector<std::string> holders) {
   if (holders.empty()) setting.effective = setting.desired;
@@ -36,7 +35,8 @@ Setting<Value> settled(Setting<Value> setting, std::vector<std::string> holders)
   return setting;
 }
 
-// The setting, now that somebody wants `value`. Wanting what is effective takes an earlier wish back.
+// Returns the setting with a new desired value. The effective value as desired value cancels an earlier
+// change.
 template <class Value>
 Setting<Value> wanted(Setting<Value> setting, Value value, std::vector<std::string> holders) {
   setting.desired = std::move(value);

@@ -11,7 +11,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using Names = std::vector<std::string>;
 
-TEST(Setting, takes_effect_at_once_where_nobody_holds_it) {
+TEST(Setting, takes_effect_at_once_without_a_holder) {
   const auto s = wanted(Setting<int>{1, 1, {}}, 2, {});
   EXPECT_EQ(s, (Setting<int>{2, 2, {}}));
 }
@@ -39,7 +39,8 @@ TEST(Setting, of_several_wishes_the_last_one_comes_true) {
   EXPECT_EQ(settled(s, {}).effective, 3);
 }
 
-// Whatever happens in whatever order: nobody's value changes under way, and nobody is blamed for nothing.
+// For any order of calls: no effective value changes under a holder, and blocked_by lists exactly the
+// holders.
 TEST(Setting, nothing_changes_under_a_holder) {
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {

@@ -6,7 +6,7 @@
 namespace carve {
 namespace {
 
-// Each setting's words stand once, in the order of its numbers.
+// The words of each enumeration, in the order of its values.
 constexpr std::string_view policies[] = {"fixed-share", "guaranteed-burst-share", "native-burst-share"};
 constexpr std::string_view classes[] = {"batch", "latency"};
 constexpr std::string_view isolations[] = {"none", "memory", "memory+compute"};

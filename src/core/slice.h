@@ -1,5 +1,5 @@
-// A slice: what one holder was granted on one or several devices, and what it may not exceed there. It has
-// one part per device: one part (a single device), n equal parts, or n whole devices (exclusive).
+// A slice: what one holder was granted on one or several devices, and its limits there. It has one part per
+// device: one part of a device, n equal parts, or n whole devices (exclusive).
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace carve {
 
-// The numbers stand in the shared pages and in the ledger: append, never renumber.
+// Shared memory and the ledger store the numbers: append, never renumber.
 enum class Policy : uint32_t {
-  fixed_share = 0,             // A hard cap, even when the rest of the device is idle.
+  fixed_share = 0,             // A hard limit, even when the rest of the device is idle.
   guaranteed_burst_share = 1,  // At least the share; idle time may be used.
   native_burst_share = 2,      // The share is a weight, no guarantee.
 };
@@ -23,19 +23,19 @@ enum class LatencyClass : uint32_t { batch = 0, latency = 1 };
 enum class Isolation : uint32_t {
   none = 0,  // Placed, not limited: for programs that limit themselves.
   memory = 1,
-  memory_and_compute = 2,  // The share is enforced too, as the policy says.
+  memory_and_compute = 2,  // The share is enforced too, by the policy.
 };
 enum class Strategy : uint32_t {
   binpack = 0,  // Fill one device before the next.
   spread = 1,   // The emptiest device first.
   first_fit = 2,
-  best_fit = 3,      // The node with least left of CPU and compute.
+  best_fit = 3,      // The node with the least CPU and compute left.
   fgd = 4,           // Fragmentation gradient descent.
   fgd_scarcity = 5,  // FGD with scarcity weights and guards: the default on many nodes.
   lookahead = 6,
 };
 
-// Where nobody says: as much as was asked for.
+// Returns the isolation of a request that names none: as much as the request asks for.
 constexpr Isolation default_isolation(Share share) {
   return share.basis_points != 0 ? Isolation::memory_and_compute : Isolation::memory;
 }
@@ -56,25 +56,25 @@ std::string node_strategy_names();  // "binpack or spread"
 struct SlicePart {
   Uuid device;
   Bytes memory;
-  Share share;  // 0: no compute was asked for.
-  Bytes spill;  // Beyond the quota, as managed memory that lives on the host; 0: none.
+  Share share;  // 0: no share was requested.
+  Bytes spill;  // Bytes beyond the quota, as managed memory in host memory; 0: none.
 
   friend bool operator==(const SlicePart&, const SlicePart&) = default;
 };
 
 struct Slice {
-  std::string name;        // Unique among the living.
-  std::string request_id;  // Chosen by who asked: asking twice gives the same slice.
+  std::string name;        // Unique among living slices.
+  std::string request_id;  // Chosen by the caller; a repeated id returns the same slice.
   uint32_t owner = 0;      // uid
   std::vector<SlicePart> parts;
-  bool exclusive = false;   // The devices are this slice's alone.
-  bool persistent = false;  // Outlives its processes (containers): ends when somebody says so.
+  bool exclusive = false;   // The devices belong to this slice only.
+  bool persistent = false;  // Outlives its processes (containers): ends when it is deleted.
   Isolation isolation = Isolation::memory;
   Policy policy = Policy::fixed_share;
   LatencyClass latency = LatencyClass::batch;
-  std::string application;  // Whose replica it is, for keeping them apart; empty: nobody's.
+  std::string application;  // The application that this is a replica of; empty: none.
 
-  // Whether others can rely on it keeping to its share, and it on having it.
+  // Returns whether the share is enforced: the slice is limited to it and is guaranteed to have it.
   bool shares_compute() const { return isolation == Isolation::memory_and_compute; }
 
   friend bool operator==(const Slice&, const Slice&) = default;

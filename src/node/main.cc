@@ -1,5 +1,5 @@
-// carved: the node agent. From top to bottom: what this machine has, what was promised, who still runs, and
-// only then the doors.
+// carved: the node agent. It starts in this order: find the devices, open the ledger, adopt the running
+// slices, and only then open the sockets.
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -37,24 +37,26 @@ int said(const Failure& f) {
   return f.kind == FailureKind::invalid_argument ? 2 : 1;
 }
 
-// Carries a sentence out of serve() to main().
+// Returns from serve() with the exit status of the failure, after printing its sentence.
 #define OR_SAY(name, expression) \
   auto name = expression;        \
   if (!name) return said(name.error())
 
 int serve(const Options& options) {
-  // The set of devices is fixed from here on, and they are ours alone.
+  // Lock the state and the socket, then find the devices. Beyond this point the set of devices is fixed, and
+  // no other agent uses them.
   OR_SAY(state, make_directory(options.state, 0700));
   const std::string socket_dir = options.socket.substr(0, options.socket.rfind('/'));
   OR_SAY(sockets, make_directory(socket_dir, geteuid() == 0 ? 0755 : 0700));
   if (options.socket.size() + sizeof ".attach" - 1 > max_socket_path_bytes)
-    return said(
-        {FailureKind::invalid_argument,
-         fmt::format("--socket {}: with '.attach' it has {} characters; a unix socket's path has at most {}",
-                     options.socket, options.socket.size() + 7, max_socket_path_bytes)});
+    return said({FailureKind::invalid_argument,
+                 fmt::format("--socket {}: with '.attach' the path has {} characters, and a unix socket's "
+                             "path has at most {}; use a shorter path",
+                             options.socket, options.socket.size() + 7, max_socket_path_bytes)});
   OR_SAY(state_lock, hold_lock(options.state + "/lock", "the state " + options.state));
   OR_SAY(socket_lock, hold_lock(options.socket + ".lock", "the socket " + options.socket));
-  // The library may be preloaded into everything on this machine, so into us: it must find nobody to ask.
+  // The guest library may be preloaded into every process, also into this one. It must not find an agent to
+  // attach to.
   unsetenv(shm::socket_variable);
   unlink((options.socket + shm::attach_suffix).c_str());
   OR_SAY(paths, find_paths(options));
@@ -65,7 +67,7 @@ int serve(const Options& options) {
   for (const NodeDevice& d : *devices) plain.push_back(d.device);
   OR_SAY(claimed, claim(names_of(plain, *paths)));
 
-  // What was promised is known from here on: the ledger is open, the pages and their fd store are at hand.
+  // Open the ledger, the runtime directory and the fd store. Beyond this point every earlier grant is known.
   OR_SAY(ledger, SqliteStore::open(options.state + "/ledger.db", utc_ns() / second));
   OR_SAY(runtime, RuntimeDir::open(options.socket + ".run"));
   OR_SAY(fd_store, FdStore::reach(runtime->path()));
@@ -87,20 +89,21 @@ int serve(const Options& options) {
   Agent agent(loop, settings, std::move(*devices), std::move(*runtime), std::move(*fd_store),
               std::move(ledger->store));
   if (!ledger->moved_aside.empty()) {
-    log::error("THE LEDGER WAS DAMAGED ({}). It lies at {}; a new one is built from what runs",
-               ledger->damage, ledger->moved_aside);
+    log::error(
+        "the ledger was damaged ({}); it was moved to {}, and a new one is rebuilt from the running slices",
+        ledger->damage, ledger->moved_aside);
     agent.event("",
-                "the ledger was damaged, lies at " + ledger->moved_aside + " and was rebuilt from what runs");
+                "ledger: damaged, moved to " + ledger->moved_aside + " and rebuilt from the running slices");
   }
   OR_SAY(adopted, agent.adopt(!ledger->moved_aside.empty()));
 
-  // Everybody who lives is known from here on, and watched.
+  // Every running slice is adopted. Beyond this point every living process is watched.
   std::vector<unsigned> indexes;
   for (const Device& d : plain) indexes.push_back(d.index);
   Sampler sampler(**nvml, indexes);
   agent.begin(sampler);
 
-  // Signals end the loop; a slice that hangs up must not end us.
+  // Signals end the loop. SIGPIPE is ignored, so a closed connection does not end the agent.
   sigset_t ending;
   sigemptyset(&ending);
   sigaddset(&ending, SIGTERM);
@@ -108,14 +111,14 @@ int serve(const Options& options) {
   const Fd signals(signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
   loop.watch(signals.get(), EPOLLIN, [&](uint32_t) {
     loop.forget(signals.get());
-    // What was just told to end is seen to its end; nobody waits longer than that.
+    // Slices that are stopping get at most 300 ms to end, then the loop stops.
     loop.every(10 * millisecond, [&, until = monotonic_ns() + 300 * millisecond] {
       if (!agent.any_stopping() || monotonic_ns() > until) loop.stop();
     });
     if (!agent.any_stopping()) loop.stop();
   });
 
-  // The doors: from here on anybody may ask.
+  // Open the sockets. Beyond this point callers arrive.
   OR_SAY(attach_socket, listen_at(options.socket + shm::attach_suffix, SOCK_SEQPACKET, 0666));
   OR_SAY(door_opened, publish_attach_socket(options.socket));
   OR_SAY(api_socket, open_api(options.socket));
@@ -131,19 +134,18 @@ int serve(const Options& options) {
         loop, std::move(*metrics_socket),
         [&](const HttpRequest& r, Peer&) { return answer_metrics(agent, r); }, false);
     const bool six = options.metrics_host.find(':') != std::string::npos;
-    log::info("metrics at http://{}:{}/metrics",
+    log::info("metrics served at http://{}:{}/metrics",
               six ? "[" + options.metrics_host + "]" : options.metrics_host, port);
   }
   log::info("carved {} serves {} device{} at {}{}", CARVE_VERSION, plain.size(), plain.size() == 1 ? "" : "s",
             options.socket, options.sim.empty() ? "" : " (simulated)");
   loop.run();
 
-  log::info("ending; {} slices run on inside their quotas", agent.slices().size());
+  log::info("agent ended; {} slices run on inside their quotas", agent.slices().size());
   agent.leave();
   unlink(options.socket.c_str());
   if (agent.slices().empty()) unlink((options.socket + shm::attach_suffix).c_str());
-  if (sampler.under_way_since_ns() != 0)
-    _exit(0);  // A sick driver may never return, and nothing is left to do.
+  if (sampler.under_way_since_ns() != 0) _exit(0);  // A driver call may never return, and no work is left.
   return 0;
 }
 
@@ -171,9 +173,10 @@ int main(int argc, char** argv) {
   }
   if (!log::set_level(options->log_level))
     return said({carve::FailureKind::invalid_argument,
-                 fmt::format("--log-level {}: it is error, warning, info or debug", options->log_level)});
+                 fmt::format("--log-level '{}' is not a level; use error, warning, info or debug",
+                             options->log_level)});
   sigprocmask(SIG_BLOCK, &ending, nullptr);
-  // Each process in a slice costs a descriptor.
+  // Each process of a slice needs one descriptor.
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = files.rlim_max;

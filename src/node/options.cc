@@ -12,43 +12,43 @@
 namespace carve::node {
 
 const char* const help_text =
-    R"(carved: the Carve node agent. Cuts this machine's GPUs into slices and keeps slices inside them.
+    R"(carved: the Carve node agent. It divides this node's GPUs into slices and enforces their limits.
 
   carved [OPTIONS]
 
   --sim SPEC|FILE        simulate devices instead of using real ones: a10x2, demo15, a10x2,t4x1, or a YAML file
-  --state DIR            where the ledger lies
-                         (root: /var/lib/carve; else $XDG_STATE_HOME/carve or ~/.local/state/carve)
-  --socket PATH          where the API listens; PATH.attach is the attach socket, PATH.run/ their pages
-                         (root: /run/carve/carved.sock; else $XDG_RUNTIME_DIR/carve/carved.sock, or
-                         /tmp/carve-UID/carved.sock)
-  --strategy NAME        binpack (default): fill one device before the next; spread: the emptiest first
-  --topology FILE        how the devices are connected, as `nvidia-smi topo -m` prints it, instead of what the
-                         driver says: several devices for one slice are the best connected
-  --reserve SIZE         keep this much of each device back, instead of what the driver calls reserved
-  --context-charge WHOM  slice (default): contexts count against the slice's quota; reserve: against the
-                         device's reserve
-  --audit ACT            a process of a slice holds device memory behind the library's back: report it
-                         (default), freeze its slice (carve thaw NAME lets it go on), kill the process
-  --over-quota ACT       memory that no call asked for takes a slice beyond its quota: refuse it further
-                         allocations (default), report only, kill the slice
-  --policy NAME          how compute is shared on this machine's devices: fixed-share (default),
-                         guaranteed-burst-share, native-burst-share. A device changes over when its last slice
-                         has left. Stands above what carve node set --policy said before
-  --policy-per-slice     slices of one device may follow different policies
-  --best-effort ACT         a slice without a compute share, on a device where others have theirs enforced:
-                         refuse it (default), allow it, ranked last
-  --overcommit-compute   more than 100 % of a device's compute may be promised; nobody can then rely on his share
-  --label KEY=VALUE      a label of this node, repeatable; vke.volcengine.com/mgpu-compute-policy says its
-                         policy as --policy does
-  --metrics-listen HOST:PORT  answer GET /metrics on this loopback address too (127.0.0.1:9400, [::1]:9400)
-  --metrics-listen-any   ... on any address: whoever reaches it sees every slice's name and use
-  --cdi-dir DIR          where slices for containers are announced (default /var/run/cdi)
-  --log-level LEVEL      error, warning, info (default), debug
+  --state DIR            directory of the ledger
+                         [root: /var/lib/carve; else $XDG_STATE_HOME/carve or ~/.local/state/carve]
+  --socket PATH          unix socket of the API; PATH.attach is the attach socket, PATH.run/ the runtime directory
+                         [root: /run/carve/carved.sock; else $XDG_RUNTIME_DIR/carve/carved.sock, or
+                         /tmp/carve-UID/carved.sock]
+  --strategy NAME        binpack: fill one device before the next; spread: the emptiest device first [binpack]
+  --topology FILE        links between the devices, as `nvidia-smi topo -m` prints them [the driver's report];
+                         a slice of several devices gets the best connected ones
+  --reserve SIZE         bytes of each device that no slice gets [what the driver reports as reserved]
+  --context-charge TO    slice: contexts count against the slice's quota; reserve: against the device's reserved
+                         bytes [slice]
+  --audit ACTION         action against a process of a slice that holds device memory without being attached:
+                         report it; freeze its slice (carve thaw NAME continues it); kill the process [report]
+  --over-quota ACTION    action when memory that no call requested takes a slice beyond its quota: report it;
+                         refuse it further allocations; kill the slice [refuse]
+  --policy NAME          compute policy of this node's devices: fixed-share, guaranteed-burst-share,
+                         native-burst-share [the last carve node set --policy, else fixed-share]. A device changes
+                         its policy when its last slice has ended
+  --policy-per-slice     allow slices of one device to follow different policies
+  --best-effort ACTION   action on a request without a compute share for a device that enforces shares: refuse
+                         it; allow it, to run when no entitled slice wants the device [refuse]
+  --overcommit-compute   allow more than 100 % of a device's compute to be granted; no share is then guaranteed
+  --label KEY=VALUE      label of this node, repeatable; vke.volcengine.com/mgpu-compute-policy sets the policy,
+                         as --policy does
+  --metrics-listen HOST:PORT  loopback address that also answers GET /metrics (127.0.0.1:9400, [::1]:9400)
+  --metrics-listen-any   allow any address there: each client that reaches it sees every slice's name and usage
+  --cdi-dir DIR          directory where slices for containers are announced [/var/run/cdi]
+  --log-level LEVEL      error, warning, info, debug [info]
   --version, --help
 
-SIGTERM and SIGINT end the agent; slices run on inside their quotas, and the next agent takes them over.
-Exit status: 0 ended by a signal, 2 wrong usage, 1 anything else, with a sentence on stderr.
+SIGTERM and SIGINT end the agent; slices run on inside their quotas, and the next agent adopts them.
+Exit status: 0 ended by a signal, 2 wrong command line, 1 any other failure; stderr has the reason.
 )";
 
 namespace {
@@ -84,10 +84,11 @@ Outcome<void> say_policy(Options& o, const std::string& option, const std::strin
   const auto policy = parse_policy(word);
   if (!policy)
     return failure(K::invalid_argument,
-                   "{} {}: it is fixed-share, guaranteed-burst-share or native-burst-share", option, word);
+                   "{} '{}' is not a policy; use fixed-share, guaranteed-burst-share or native-burst-share",
+                   option, word);
   if (o.policy && *o.policy != *policy)
-    return failure(K::invalid_argument, "{} {}: another option says {} already; say it once", option, word,
-                   text(*o.policy));
+    return failure(K::invalid_argument, "{} {}: another option already sets {}; give the policy once", option,
+                   word, text(*o.policy));
   o.policy = *policy;
   return {};
 }
@@ -96,10 +97,11 @@ Outcome<void> say_label(Options& o, const std::string& word) {
   const size_t equal = word.find('=');
   if (equal == std::string::npos || equal == 0 || word.size() > 2 * max_label_bytes ||
       std::ranges::any_of(word, [](char c) { return c < ' ' || c > '~'; }))
-    return failure(K::invalid_argument, "--label {}: it is KEY=VALUE, printable ASCII", word.substr(0, 80));
+    return failure(K::invalid_argument, "--label '{}' is not KEY=VALUE in printable ASCII",
+                   word.substr(0, 80));
   const std::string key = word.substr(0, equal), value = word.substr(equal + 1);
   if (const auto known = o.labels.find(key); known != o.labels.end() && known->second != value)
-    return failure(K::invalid_argument, "--label {}: {} is {} already", word, key, known->second);
+    return failure(K::invalid_argument, "--label {}: {} already has the value {}", word, key, known->second);
   if (o.labels.size() == max_labels)
     return failure(K::invalid_argument, "--label {}: a node has at most {} labels", word, max_labels);
   if (key == policy_label)
@@ -121,7 +123,7 @@ Outcome<void> say_metrics(Options& o, const std::string& word) {
       port > 65535 ||
       (inet_pton(AF_INET, host.c_str(), address) != 1 && inet_pton(AF_INET6, host.c_str(), address) != 1))
     return failure(K::invalid_argument,
-                   "--metrics-listen {}: it is an address and a port, such as 127.0.0.1:9400", word);
+                   "--metrics-listen '{}' is not an address and a port, such as 127.0.0.1:9400", word);
   o.metrics_host = host;
   o.metrics_port = static_cast<uint16_t>(port);
   return {};
@@ -135,7 +137,7 @@ struct Row {
   Outcome<void> (*say)(Options&, const std::string& value);
 };
 
-// A word that is kept as it is.
+// Stores an option's value unchanged.
 template <std::string Options::*field>
 Outcome<void> keep(Options& o, const std::string& value) {
   o.*field = value;
@@ -163,7 +165,8 @@ constexpr Row rows[] = {
     {"--best-effort", true,
      [](Options& o, const std::string& value) -> Outcome<void> {
        if (value != "allow" && value != "refuse")
-         return failure(K::invalid_argument, "--best-effort {}: it is refuse or allow", value);
+         return failure(K::invalid_argument, "--best-effort '{}' is not an action; use refuse or allow",
+                        value);
        o.admit_best_effort = value == "allow";
        return {};
      }},
@@ -171,35 +174,41 @@ constexpr Row rows[] = {
      [](Options& o, const std::string& value) -> Outcome<void> {
        const auto strategy = parse_node_strategy(value);
        if (!strategy)
-         return failure(K::invalid_argument, "--strategy '{}': it is {}", value, node_strategy_names());
+         return failure(K::invalid_argument, "--strategy '{}' is not a strategy; use {}", value,
+                        node_strategy_names());
        o.strategy = *strategy;
        return {};
      }},
     {"--reserve", true,
      [](Options& o, const std::string& value) -> Outcome<void> {
        const auto bytes = parse_bytes(value);
-       if (!bytes) return failure(K::invalid_argument, "--reserve {}: {}", value, bytes.error().sentence);
+       if (!bytes) return failure(K::invalid_argument, "--reserve '{}' {}", value, bytes.error().sentence);
        o.reserve = *bytes;
        return {};
      }},
     {"--audit", true,
      [](Options& o, const std::string& value) -> Outcome<void> {
        const auto act = parse_audit_act(value);
-       if (!act) return failure(K::invalid_argument, "--audit {}: it is report, freeze or kill", value);
+       if (!act)
+         return failure(K::invalid_argument, "--audit '{}' is not an action; use report, freeze or kill",
+                        value);
        o.audit = *act;
        return {};
      }},
     {"--over-quota", true,
      [](Options& o, const std::string& value) -> Outcome<void> {
        const auto act = parse_over_quota_act(value);
-       if (!act) return failure(K::invalid_argument, "--over-quota {}: it is report, refuse or kill", value);
+       if (!act)
+         return failure(K::invalid_argument, "--over-quota '{}' is not an action; use report, refuse or kill",
+                        value);
        o.over_quota = *act;
        return {};
      }},
     {"--context-charge", true,
      [](Options& o, const std::string& value) -> Outcome<void> {
        if (value != "slice" && value != "reserve")
-         return failure(K::invalid_argument, "--context-charge {}: it is slice or reserve", value);
+         return failure(K::invalid_argument,
+                        "--context-charge '{}' is not a place to charge; use slice or reserve", value);
        o.contexts_in_slice = value == "slice";
        return {};
      }},
@@ -209,7 +218,8 @@ constexpr Row rows[] = {
 
 Outcome<Options> parse_options(int argc, char** argv, const Surroundings& surroundings) {
   Options o;
-  // The agent starts itself again for two small jobs (slice/fd_store.h, devices/context_charge.h).
+  // The agent starts its own executable again for two small tasks (slice/fd_store.h,
+  // devices/context_charge.h).
   if (argc == 3 && std::string_view(argv[1]) == "--fd-store") {
     o.mode = Options::Mode::fd_store;
     o.fd_store_dir = argv[2];
@@ -240,7 +250,7 @@ Outcome<Options> parse_options(int argc, char** argv, const Surroundings& surrou
     }
     const auto row = std::ranges::find(rows, name, &Row::name);
     if (row == std::end(rows))
-      return failure(K::invalid_argument, "there is no option {}; carved --help lists them", argv[i]);
+      return failure(K::invalid_argument, "there is no option {}; carved --help lists the options", argv[i]);
     if (valued && !row->takes_value) return failure(K::invalid_argument, "{} takes no value", name);
     if (!valued && row->takes_value && i + 1 < argc) value = argv[++i];
     if (row->takes_value && value.empty())
@@ -248,11 +258,11 @@ Outcome<Options> parse_options(int argc, char** argv, const Surroundings& surrou
     if (const auto good = row->say(o, value); !good) return tl::unexpected(good.error());
   }
   if (o.metrics_any && o.metrics_host.empty())
-    return failure(K::invalid_argument, "--metrics-listen-any goes with --metrics-listen HOST:PORT");
+    return failure(K::invalid_argument, "--metrics-listen-any needs --metrics-listen HOST:PORT");
   if (!o.metrics_host.empty() && !o.metrics_any && !is_loopback(o.metrics_host))
     return failure(K::invalid_argument,
                    "--metrics-listen {}: metrics name every slice, so only a loopback address is opened; "
-                   "--metrics-listen-any opens this one",
+                   "add --metrics-listen-any to open this one",
                    o.metrics_host);
   fill_defaults(o, surroundings);
   return o;

@@ -73,15 +73,15 @@ TEST(Options, wrong_ones_are_refused_with_a_sentence) {
               {{"--state"}, "--state needs a value"},
               {{"--state="}, "--state needs a value"},
               {{"--strategy", "best"}, "binpack or spread"},
-              {{"--strategy", "fgd"}, "--strategy 'fgd': it is binpack or spread"},
-              {{"--reserve", "5"}, "--reserve 5"},
+              {{"--strategy", "fgd"}, "--strategy 'fgd' is not a strategy; use binpack or spread"},
+              {{"--reserve", "5"}, "--reserve '5'"},
               {{"--context-charge", "me"}, "slice or reserve"},
               {{"--policy", "fair"}, "fixed-share, guaranteed-burst-share or native-burst-share"},
               {{"--label", "vke.volcengine.com/mgpu-compute-policy=Fixed"}, "fixed-share, guaranteed"},
               {{"--label=vke.volcengine.com/mgpu-compute-policy=fixed-share", "--policy=native-burst-share"},
-               "says fixed-share already"},
+               "already sets fixed-share"},
               {{"--label", "zone"}, "KEY=VALUE"},
-              {{"--label", "zone=a", "--label", "zone=b"}, "zone is a already"},
+              {{"--label", "zone=a", "--label", "zone=b"}, "zone already has the value a"},
               {{"--best-effort", "maybe"}, "refuse or allow"},
               {{"--policy-per-slice=yes"}, "takes no value"},
               {{"--metrics-listen", "127.0.0.1"}, "an address and a port"},
@@ -89,7 +89,7 @@ TEST(Options, wrong_ones_are_refused_with_a_sentence) {
               {{"--metrics-listen", "localhost:9400"}, "an address and a port"},
               {{"--metrics-listen", "127.x:9400"}, "an address and a port"},
               {{"--metrics-listen", "0.0.0.0:9400"}, "only a loopback address"},
-              {{"--metrics-listen-any"}, "goes with --metrics-listen"}};
+              {{"--metrics-listen-any"}, "needs --metrics-listen"}};
   for (const auto& row : rows) {
     const auto o = parse(row.words, user);
     ASSERT_FALSE(o) << row.sentence;

@@ -22,7 +22,7 @@ using K = FailureKind;
 
 std::string directory_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
-// Runs a program and waits; its standard error is ours. The exit status, or -1.
+// Runs a program with its output on standard error and waits. Returns the exit status, or -1.
 int run(const std::vector<std::string>& words) {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -38,8 +38,8 @@ int run(const std::vector<std::string>& words) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// The set in `directory` is that of `spec`, made anew only where it is another's: a set holds the memory of
-// whoever runs, and must survive the agent.
+// Makes the simulated set in `directory`, unless it was made from the same `spec`. A set holds the memory of
+// running processes, so it must survive the agent.
 Outcome<void> make_set(const std::string& tool, const std::string& directory, const std::string& spec) {
   const std::string note = directory + ".spec";
   const std::string wanted =
@@ -48,11 +48,12 @@ Outcome<void> make_set(const std::string& tool, const std::string& directory, co
   const int status = run({tool, "create", directory, spec});
   if (status == 127)
     return failure(K::unavailable,
-                   "--sim {}: {} is missing; build it: cmake --build build --target carve-sim", spec, tool);
+                   "--sim {}: {} is missing; build it with cmake --build build --target carve-sim", spec,
+                   tool);
   if (status != 0)
     return failure(status == 2 ? K::invalid_argument : K::unavailable,
-                   "--sim {}: the simulated devices could not be made in {}; the reason stands above", spec,
-                   directory);
+                   "--sim {}: the simulated devices could not be created in {}; the reason is printed above",
+                   spec, directory);
   const Fd file(open(note.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!file || write(file.get(), wanted.data(), wanted.size()) != static_cast<ssize_t>(wanted.size()))
     return failure(K::unavailable, "cannot write {}: {}", note, strerror(errno));
@@ -64,15 +65,16 @@ Outcome<void> make_set(const std::string& tool, const std::string& directory, co
 Outcome<void> make_directory(const std::string& path, unsigned mode) {
   for (size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
     if (mkdir(path.substr(0, at).c_str(), 0755) != 0 && errno != EEXIST)
-      return failure(K::unavailable, "cannot make the directory {}: {}", path.substr(0, at), strerror(errno));
+      return failure(K::unavailable, "cannot create the directory {}: {}", path.substr(0, at),
+                     strerror(errno));
   if (mkdir(path.c_str(), mode) != 0 && errno != EEXIST)
-    return failure(K::unavailable, "cannot make the directory {}: {}", path, strerror(errno));
+    return failure(K::unavailable, "cannot create the directory {}: {}", path, strerror(errno));
   struct stat info {};
   if (stat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
-    return failure(K::unavailable, "{} is no directory", path);
+    return failure(K::unavailable, "{} is not a directory", path);
   if (access(path.c_str(), W_OK) != 0)
     return failure(K::permission_denied,
-                   "no permission to write in {}: choose another directory, or run as its owner", path);
+                   "no permission to write in {}; choose another directory, or run as its owner", path);
   return {};
 }
 
@@ -82,7 +84,8 @@ Outcome<Fd> hold_lock(const std::string& path, const std::string& what) {
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     std::string holder = read_file(path).value_or("");
     while (!holder.empty() && holder.back() == '\n') holder.pop_back();
-    return failure(K::failed_precondition, "another agent, process {}, has {} already", holder, what);
+    return failure(K::failed_precondition, "another agent, process {}, has {}; stop it first", holder,
+                   granted);
   }
   const std::string pid = std::to_string(getpid()) + "\n";
   if (ftruncate(fd.get(), 0) != 0 || write(fd.get(), pid.data(), pid.size()) < 0)
@@ -120,7 +123,7 @@ Outcome<std::vector<Fd>> claim(const std::vector<std::string>& names) {
     if (connect(to.get(), generic, size) == 0)
       getsockopt(to.get(), SOL_SOCKET, SO_PEERCRED, &holder, &credentials);
     return failure(K::failed_precondition,
-                   "another agent, process {}, serves these devices already ({}): stop it first",
+                   "another agent, process {}, serves these devices ({}); stop it first",
                    holder.pid != 0 ? std::to_string(holder.pid) : "unknown", name);
   }
   return held;
@@ -143,11 +146,11 @@ Outcome<Paths> find_paths(const Options& options) {
   paths.libnvml = paths.driver + "/libnvidia-ml.so.1";
   if (const auto made = make_set(paths.programs + "/carve-sim", paths.sim_set, options.sim); !made)
     return tl::unexpected(made.error());
-  // As /dev is for a real device: whoever is granted a slice must be able to reach it. What else lies in the
-  // state is readable by its owner alone.
+  // A simulated set is accessible like /dev of a real device: every program of a slice must reach it. The
+  // other files of the state directory are readable by their owner only.
   if (chmod(options.state.c_str(), 0711) != 0)
-    return failure(K::permission_denied, "cannot open {} to the programs of others: {}", options.state,
-                   strerror(errno));
+    return failure(K::permission_denied, "cannot make {} accessible to other users' programs: {}",
+                   options.state, strerror(errno));
   setenv("SIMGPU_DIR", paths.sim_set.c_str(), 1);
   return paths;
 }
@@ -158,7 +161,7 @@ Outcome<std::vector<NodeDevice>> find_devices(Nvml& nvml, const Options& options
   for (const std::string& sentence : said) log::error("{}", sentence);
   if (!found) return tl::unexpected(found.error());
   if (found->empty())
-    return failure(K::unavailable, "the driver shows no device; simulate some with --sim a10x2");
+    return failure(K::unavailable, "the driver reports no device; simulate devices with --sim a10x2");
   std::vector<NodeDevice> out;
   for (const Device& d : *found) {
     NodeDevice device;
@@ -170,7 +173,7 @@ Outcome<std::vector<NodeDevice>> find_devices(Nvml& nvml, const Options& options
     } else {
       device.context_trouble = facts.error().sentence;
     }
-    log::info("device {}: {}, {}, {} usable of {}, a context takes {}", d.index, d.name, text(d.uuid),
+    log::info("device {}: found {}, {}, {} usable of {}, context size {}", d.index, d.name, text(d.uuid),
               text(d.usable()).c_str(), text(d.native).c_str(),
               device.context.count != 0 ? text(device.context).c_str() : device.context_trouble.c_str());
     out.push_back(std::move(device));
@@ -183,7 +186,8 @@ Outcome<std::optional<place::Topology>> find_topology(const Nvml& nvml, const Op
   const auto count = static_cast<unsigned>(devices.size());
   if (!options.topology.empty()) {
     const auto matrix = read_file(options.topology, 1 << 20);
-    if (!matrix) return failure(K::invalid_argument, "--topology {}: cannot be read", options.topology);
+    if (!matrix)
+      return failure(K::invalid_argument, "--topology {}: the file cannot be read", options.topology);
     const auto read = place::Topology::read(*matrix, count);
     if (!read)
       return failure(K::invalid_argument, "--topology {}: {}", options.topology, read.error().sentence);
@@ -196,8 +200,8 @@ Outcome<std::optional<place::Topology>> find_topology(const Nvml& nvml, const Op
   const auto told = place::Topology::of(count, wires);
   if (told) return *told;
   log::warning(
-      "{}: the driver contradicts itself, so devices are chosen without it; carved --topology FILE says "
-      "how they are connected",
+      "{}: the driver contradicts itself, so its links are not used for placement; carved --topology FILE "
+      "sets them",
       told.error().sentence);
   return std::nullopt;
 }
@@ -228,7 +232,7 @@ Outcome<Fd> open_api(const std::string& path) {
   if (geteuid() == 0)
     if (const group* carve = getgrnam("carve");
         carve != nullptr && chown(path.c_str(), 0, carve->gr_gid) != 0)
-      return failure(K::unavailable, "cannot give {} to the group carve: {}", path, strerror(errno));
+      return failure(K::unavailable, "cannot change the group of {} to carve: {}", path, strerror(errno));
   return fd;
 }
 

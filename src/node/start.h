@@ -1,4 +1,4 @@
-// The steps of main() that touch the machine before anything is served.
+// The steps of main() that prepare the machine before the agent serves.
 #pragma once
 
 #include <sys/socket.h>
@@ -12,31 +12,31 @@
 
 namespace carve::node {
 
-// A directory of this user's own, made where it is missing. `mode` as in mkdir.
+// Creates a directory and its parents if they are missing. `mode` is that of mkdir.
 Outcome<void> make_directory(const std::string& path, unsigned mode);
 
-// Held for the life of the process; the failure names the process that has it.
+// Takes a lock for the life of the process. The failure names the process that holds it.
 Outcome<Fd> hold_lock(const std::string& path, const std::string& what);
 
-// One agent per set of devices on this machine, whatever its state and socket: an abstract unix socket per
-// device, which the kernel takes away with its process.
+// Claims the devices for this agent. Only one agent may serve a device of this machine, for any state and
+// socket. The claim is one abstract unix socket per device, which the kernel removes with its process.
 Outcome<std::vector<Fd>> claim(const std::vector<std::string>& names);
 std::vector<std::string> names_of(const std::vector<Device>& devices, const Paths& paths);
 
-// Where our own and the driver's libraries lie, relative to this executable; makes the simulated set.
+// Returns the paths of the libraries, relative to this executable. Creates the simulated set.
 Outcome<Paths> find_paths(const Options& options);
 
 Outcome<std::vector<NodeDevice>> find_devices(Nvml& nvml, const Options& options, const Paths& paths);
 
-// How they are connected: as --topology FILE says, else as the driver does; nothing where neither is known. A
-// driver that contradicts itself is not believed, and said to.
+// Returns the links between the devices: from --topology FILE, else from the driver, else none. Links that
+// contradict each other are not used, with a warning.
 Outcome<std::optional<place::Topology>> find_topology(const Nvml& nvml, const Options& options,
                                                       const std::vector<NodeDevice>& devices);
 
-// TCP, for metrics; `port` 0 becomes one that is free.
+// Opens the TCP socket for metrics. A `port` of 0 becomes a free one.
 Outcome<Fd> open_metrics(const std::string& host, uint16_t& port);
 
-// The API's socket: root's group `carve` may use it, where there is such a group.
+// Opens the API's socket. The group `carve`, if it exists, may use root's socket.
 Outcome<Fd> open_api(const std::string& path);
 
 }  // namespace carve::node

@@ -64,4 +64,4 @@ time.sleep(60)
 """)
     assert program.stdout.readline() == "2 0\n", "out of memory, and nothing free"
     assert program.stdout.readline() == "0\n", "with room again it gets memory again"
-    assert any("nothing more is given to it" in e["text"] for e in world.show("beside")["events"]), world.show("beside")["events"]
+    assert any("further allocations are refused" in e["text"] for e in world.show("beside")["events"]), world.show("beside")["events"]

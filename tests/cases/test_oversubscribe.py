@@ -8,12 +8,12 @@ from test_coverage import Watcher
 
 
 @pytest.mark.parametrize("words, says", [
-    (["--oversubscribe", "managed"], "go together"),
-    (["--spill", "1GiB"], "go together"),
+    (["--oversubscribe", "managed"], "need each other"),
+    (["--spill", "1GiB"], "need each other"),
     (["--oversubscribe", "swap", "--spill", "1GiB"], "swap"),
     (["--oversubscribe", "managed", "--spill", "some"], "'some'"),
     (["--oversubscribe", "managed", "--spill", "1000"], "'1000'"),
-    (["--oversubscribe", "managed", "--spill", "9000TiB"], "this machine has"),
+    (["--oversubscribe", "managed", "--spill", "9000TiB"], "of host memory"),
     (["--oversubscribe", "managed", "--spill", "1GiB", "--isolation", "none"], "needs a quota"),
 ])
 def test_half_a_wish_is_refused_with_a_sentence(world, words, says):

@@ -99,7 +99,7 @@ def test_the_api_accepts_a_nodes_strategies_alone(world):
         body = json.dumps({"memory_bytes": GiB, "strategy": strategy})
         answered, _, text = asked(world.socket, "/v1/explain", "POST", body)
         assert answered == status, text
-    assert "'fgd' is not a strategy of an agent: use binpack or spread" in text
+    assert "'fgd' is not a strategy of an agent; use binpack or spread" in text
 
 
 @pytest.mark.devices("demo15x2")
@@ -142,7 +142,7 @@ def test_consolidate_says_what_would_have_to_move_and_moves_nobody(world):
     plan = world.json("consolidate")
     assert plan["emptied"] == [0] and plan["moved_bytes"] == 2 * GiB
     assert plan["moves"] == [{"slice": "a", "from": 0, "to": 1, "memory_bytes": 2 * GiB, "share_bp": 0}], plan
-    assert "device 0 would stand empty after 1 move of 2 GiB in all. Nobody is moved." in world.carve("consolidate").stdout
+    assert "device 0 would be empty after 1 move of 2 GiB in all. No slice was moved." in world.carve("consolidate").stdout
     assert [s["parts"] for s in world.json("ps")["slices"]] == [s["parts"] for s in before]
     more = world.carve("consolidate", "--devices", "2")
     assert more.returncode == 1 and "no plan was found for 2" in more.stdout

@@ -153,7 +153,7 @@ def test_more_than_the_whole_is_refused_unless_somebody_says_otherwise(world):
 def test_only_who_runs_the_agent_changes_its_policy(world):
     os.chmod(world.socket, 0o666)
     done = world.carve("node", "set", "--policy", NATIVE, user=65534, group=65534, extra_groups=[])
-    assert done.returncode == 1 and "whoever runs the agent" in done.stderr
+    assert done.returncode == 1 and "only root and the agent's user" in done.stderr
     holder(world, "secret", "--compute", "30%")
     world.carve("node", "set", "--policy", NATIVE)
     seen = world.carve("devices", user=65534, group=65534, extra_groups=[]).stdout

@@ -54,7 +54,7 @@ def test_a_setuid_program_drops_the_preload_and_is_found(world):
     os.chown(program, 65534, 65534)
     os.chmod(program, 0o4755)
     world.begin("run", "--memory", "1GiB", "--name", "a", "--", program, "plain", "300", "600")
-    assert until(lambda: "a" in world.slices() and any("without having registered" in e["text"] for e in world.show("a")["events"]))
+    assert until(lambda: "a" in world.slices() and any("found unattached" in e["text"] for e in world.show("a")["events"]))
 
 
 def test_three_hundred_processes_at_once(world):

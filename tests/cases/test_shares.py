@@ -158,7 +158,7 @@ def bypass(world):
     samples = lambda: int(re.search(r"^carve_driver_samples_total (\d+)", world.get("/metrics")[2], re.M)[1])
     assert until(began.exists, every=0.01)
     before = samples()
-    named = until(lambda: next((e["text"] for e in world.json("events")["events"] if "works beyond its leases" in e["text"]), None), 10, 0.02)
+    named = until(lambda: next((e["text"] for e in world.json("events")["events"] if "found running beyond its leases" in e["text"]), None), 10, 0.02)
     assert named, (world.folder / "log").read_text()[-2000:]
     return honest, named, samples() - before
 
@@ -166,7 +166,7 @@ def bypass(world):
 @ONE_DEVICE
 def test_who_passes_its_gate_is_seen_by_the_driver_and_named(world):
     _, named, samples = bypass(world)
-    assert "passes its gate" in named and "python3" in named
+    assert "bypasses its launch gate" in named and "python3" in named
     # One of them may have been under way at its beginning, and the driver tells of the last sixth of a second.
     assert samples <= 4, "two that say so in a row; they come every 0.25 s"
 

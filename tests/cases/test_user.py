@@ -93,7 +93,7 @@ def test_a_tree_survives_the_agents_death(user_world):
 def test_doctor_says_what_is_weaker(user_world):
     checks = {c["name"]: c for c in json.loads(user_world.carve("doctor", "-o", "json").stdout)["checks"]}
     for name in ("sealed limits", "cgroup per slice"):
-        assert checks[name]["status"] == "weaker" and checks[name]["fix"], checks[name]
+        assert checks[name]["status"] == "degraded" and checks[name]["fix"], checks[name]
 
 
 def test_the_api_from_inside_a_tree_is_refused(user_world):

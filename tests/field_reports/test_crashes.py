@@ -68,7 +68,7 @@ def test_one_that_stands_before_us_and_asks_libc_by_version_is_found(world):
     """It passes us by, which no preload can help; the program works, and the agent says what it did."""
     world.begin("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c",
                 f"LD_PRELOAD={wrapper(world)}:$LD_PRELOAD exec {LOAD} --allocate 512MiB --seconds 60")
-    assert until(lambda: "a" in world.slices() and any("without having registered" in e["text"] for e in world.show("a")["events"]))
+    assert until(lambda: "a" in world.slices() and any("found unattached" in e["text"] for e in world.show("a")["events"]))
 
 
 def test_a_program_that_asks_for_tomorrows_cuda_gets_the_drivers_answer(inside):

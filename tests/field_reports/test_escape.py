@@ -10,7 +10,7 @@ ESCAPE = BUILD / "tests/escape"
 
 
 def is_told(world, name):
-    return until(lambda: name in world.slices() and any("without having registered" in e["text"] for e in world.show(name)["events"]))
+    return until(lambda: name in world.slices() and any("found unattached" in e["text"] for e in world.show(name)["events"]))
 
 
 def test_a_session_with_a_clean_environment_is_found(world):

@@ -300,7 +300,7 @@ def bypass(m):
         program = m.begin(name, "sh", "-c", way)
         assert until(lambda: m.monitor.used() >= before + 300 * MiB, 30), "it took nothing"
         start = time.monotonic()
-        told = until(lambda: any("without having registered" in e["text"] for e in (m.show(name) or {"events": []})["events"]), 10)
+        told = until(lambda: any("found unattached" in e["text"] for e in (m.show(name) or {"events": []})["events"]), 10)
         took.append(time.monotonic() - start)
         m.carve("stop", name)
         program.wait(30)

@@ -1,4 +1,4 @@
-// Processes that attach: the slot each one gets, and what happens to it when the process ends or becomes
+// Processes that attach: their slots, and what the agent does with a slot when its process ends or executes
 // another program.
 #include <fcntl.h>
 
@@ -34,30 +34,32 @@ shm::AttachReply Agent::attach(const Peer& peer, const shm::AttachRequest& reque
   LiveSlice* slice = slice_of(peer.process.pid);
   if (slice == nullptr) return reply(AttachStatus::not_in_slice, "this process is in no slice");
   if (request.layout != shm::layout_version) {
-    const std::string sentence =
-        fmt::format("this library speaks layout {}, the agent {}: install both from one release",
-                    request.layout, shm::layout_version);
-    event(slice->name(), fmt::format("process {} was refused: {}", peer.process.pid, sentence));
+    const std::string sentence = fmt::format(
+        "the guest library has layout {} and the agent has layout {}; install both from one release",
+        request.layout, shm::layout_version);
+    event(slice->name(), fmt::format("process {} refused: {}", peer.process.pid, sentence));
     return reply(AttachStatus::wrong_layout, sentence);
   }
   if (!slice->report.page)
-    return reply(AttachStatus::no_slot,
-                 fmt::format("slice {} lost its report; stop it and start again", slice->name()));
+    return reply(
+        AttachStatus::no_slot,
+        fmt::format("slice {} lost its report page; stop the slice and start it again", slice->name()));
 
   shm::Control& control = *slice->control;
   unsigned slot = shm::max_processes;
   if (const auto known = slice->attached.find(peer.process); known != slice->attached.end()) {
-    // The same process again. Only when nothing of its page is mapped any more has it become another program;
-    // its own word for it would let it shed what it holds.
+    // The process attached before. It counts as another program only if it has no mapping of its report page
+    // any more. The image number in the request alone is not accepted, because the
+    // process could use it to drop its charges.
     slot = known->second.slot;
     if (control.processes[slot].image != request.image && !maps_file(peer.process.pid, report_name))
       if (!reclaim_slot(*slice, slot))
-        return reply(AttachStatus::try_again, "its budget does not stand still");
+        return reply(AttachStatus::try_again, "the budget words changed too often; try again");
   } else {
     for (slot = 0; slot < shm::max_processes && control.processes[slot].pid != 0;) ++slot;
     if (slot == shm::max_processes)
       return reply(AttachStatus::no_slot,
-                   fmt::format("slice {} has {} processes alive, the most there can be", slice->name(),
+                   fmt::format("slice {} has {} attached processes, which is the limit", slice->name(),
                                shm::max_processes));
   }
   descriptors.push_back(runtime_.control_descriptor(slice->name()));
@@ -66,7 +68,7 @@ shm::AttachReply Agent::attach(const Peer& peer, const shm::AttachRequest& reque
   Fd pidfd(fcntl(peer.pidfd.get(), F_DUPFD_CLOEXEC, 0));
   if (!pidfd || std::ranges::any_of(descriptors, [](const Fd& fd) { return !fd; })) {
     descriptors.clear();
-    return reply(AttachStatus::try_again, "the agent has no descriptor free");
+    return reply(AttachStatus::try_again, "the agent has no free descriptor");
   }
   shm::ControlProcess& entry = control.processes[slot];
   const bool fresh = entry.pid == 0;
@@ -101,7 +103,7 @@ bool Agent::reclaim_slot(LiveSlice& slice, unsigned slot) {
   return shm::reclaim(slice.report.page->spill, slot) && done;
 }
 
-// The process is dead. Its slot is free only when all that it held was given back.
+// The process has ended. The slot becomes free when all of its charges are released.
 void Agent::attached_ended(uint64_t id, ProcessId process) {
   const auto living = slices_.find(id);
   if (living == slices_.end()) return;
@@ -123,8 +125,8 @@ void Agent::attached_ended(uint64_t id, ProcessId process) {
   end_if_empty(id);
 }
 
-// A process that became another program (exec) without asking again holds nothing any more: its charges go
-// back. Seen by what it has mapped, and only where the driver does not show it.
+// Releases the charges of a process that executed another program and did not attach again. Such a process
+// has no mapping of its report page. A process that the driver still reports is left out.
 void Agent::scan_execs(LiveSlice& slice) {
   for (const auto& [process, attached] : slice.attached) {
     if (slice.process_truth.contains(process.pid) || !slice.report.page) continue;

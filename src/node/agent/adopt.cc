@@ -1,5 +1,6 @@
-// Taking over from an agent that is gone. The ledger says who should be there, the notes and pages who was,
-// the kernel who is. Nothing that runs notices: pages, cgroups and sockets' paths stay what they were.
+// Adopts the slices of an earlier agent. The ledger has the expected slices, state files and shared memory
+// the earlier state, the kernel the living processes. Programs are not disturbed: shared memory, cgroups and
+// socket paths are unchanged.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -21,7 +22,8 @@ Outcome<void> Agent::adopt(bool rebuild) {
     if (const auto good = ledger_.apply(change); !good)
       return failure(FailureKind::unavailable, "the ledger contradicts itself: {}", good.error().sentence);
 
-  // What can be said before anybody was looked for; then everybody who lives is taken over; then the rest.
+  // First the drift that shows without a scan of processes, then the adoption of each living slice, then the
+  // rest.
   ledger::Observed seen = observed();
   seen.ledger_lost = rebuild;
   if (const auto done = agree(seen); !done) return done;
@@ -51,13 +53,13 @@ ledger::Observed Agent::observed() const {
   return seen;
 }
 
-// Carries out every repair, in the direction that the ledger's table states.
+// Carries out each repair in the direction that the ledger's table states.
 Outcome<void> Agent::agree(const ledger::Observed& seen) {
   using D = ledger::DriftKind;
   for (const ledger::Drift& d : ledger::find_drift(ledger_, seen, now())) {
     if (d.kind == D::device_too_small) return failure(FailureKind::unavailable, "{}", d.observed);
     if (d.kind == D::device_unknown || d.kind == D::device_differs)
-      log::info("{}", sentence(d));  // At every first start, or because somebody chose so.
+      log::info("{}", sentence(d));  // Expected at every first start and after a change of options.
     else
       event(d.name, sentence(d));
     if (d.change)
@@ -101,10 +103,11 @@ bool Agent::adopt_slice(const ledger::UsageRecord& record) {
     slice.root.id = slice.identity.root = state->root;
     slice.supervisor.id = slice.identity.supervisor = state->supervisor;
   } else if (lives_on) {
-    // Somebody removed the pages under its processes. They run on inside the limits that they have mapped;
-    // what they hold is charged to the new pages when the driver shows it.
+    // The shared memory was removed while its processes ran. They keep the limits that they have mapped.
+    // Their memory is charged to the new pages when the driver reports it.
     slice.entered = true;
-    event(record.slice.name, "its pages were gone; made anew for the processes in its cgroup");
+    event(record.slice.name,
+          "shared memory recreated for the processes in its cgroup, because it was missing");
   }
   if (cgroup && (known ? state->cgroup : lives_on)) {
     slice.identity.cgroup = cgroup->identity();
@@ -112,7 +115,7 @@ bool Agent::adopt_slice(const ledger::UsageRecord& record) {
   }
   slices_.emplace(record.id, std::move(made));
 
-  // Those that attached: the living are watched again, the dead give back what they held.
+  // Watches the attached processes that live, and releases the charges of those that ended.
   for (unsigned slot = 0; slot < shm::max_processes; ++slot) {
     shm::ControlProcess& entry = slice.control->processes[slot];
     if (entry.pid == 0) continue;
@@ -151,11 +154,12 @@ bool Agent::adopt_slice(const ledger::UsageRecord& record) {
     if (const auto written = announce(slice); !written)
       log::error("{}: {}", record.slice.name, written.error().sentence);
   this->write_state(slice);
-  event(slice.name(), fmt::format("taken over with {} attached processes", slice.attached.size()));
+  event(slice.name(), fmt::format("adopted with {} attached processes", slice.attached.size()));
   return true;
 }
 
-// The fd store is gone too. As root the page can be had from a process that has it mapped.
+// Recovers a report page after the fd store has ended too. Root can open it through a process that has it
+// mapped.
 void Agent::recover_report(LiveSlice& slice) {
   for (const auto& [process, attached] : slice.attached) {
     const std::string maps = read_file(fmt::format("/proc/{}/maps", process.pid), 64 << 20).value_or("");
@@ -168,20 +172,20 @@ void Agent::recover_report(LiveSlice& slice) {
     if (auto report = adopt_report(std::move(fd))) {
       slice.report = std::move(*report);
       keep_report(slice);
-      event(slice.name(), "its report was found again in one of its processes");
+      event(slice.name(), "report page recovered from one of its processes");
       return;
     }
   }
-  if (slice.attached.empty()) {  // Nobody has the old one: a new one loses nothing.
+  if (slice.attached.empty()) {  // No process has the old page mapped, so a new one loses nothing.
     if (auto report = make_report()) {
       slice.report = std::move(*report);
       keep_report(slice);
     }
     return;
   }
-  event(
-      slice.name(),
-      "its report is lost with its fd store: its processes run on inside their quota, no new one can attach");
+  event(slice.name(),
+        "report page lost with the fd store; its processes run on inside their quota, and no process can "
+        "attach");
 }
 
 void Agent::reach_fd_store() {
@@ -198,7 +202,7 @@ void Agent::reach_fd_store() {
 void Agent::watch_fd_store() {
   loop_.watch(fd_store_.fd(), EPOLLIN, [this](uint32_t) {
     loop_.forget(fd_store_.fd());
-    log::warning("the fd store ended; starting another");
+    log::warning("the fd store ended and is started again");
     reach_fd_store();
     watch_fd_store();
   });

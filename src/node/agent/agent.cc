@@ -76,7 +76,7 @@ LiveSlice* Agent::find(const std::string& name) {
 }
 
 LiveSlice* Agent::slice_of(pid_t pid) {
-  // A process keeps the slice that it first attached as.
+  // A process stays in the slice in which it first attached.
   if (const auto stat = stat_of(pid))
     for (const auto& [id, slice] : slices_)
       if (slice->attached.contains(stat->id)) return slice.get();
@@ -115,7 +115,8 @@ std::vector<place::DeviceSnapshot> Agent::snapshot() const {
   return out;
 }
 
-// Who stands where, as the one who asks may know them: for the sentence that says what would have to move.
+// Returns the slices with their positions, for the sentence that says what would have to move. Names of other
+// users' slices are hidden from `asking`.
 std::vector<place::PlacedSlice> Agent::placed_slices(uint32_t asking) const {
   std::vector<place::PlacedSlice> placed_slices;
   for (const auto& [id, record] : ledger_.living()) {
@@ -130,7 +131,7 @@ std::vector<place::PlacedSlice> Agent::placed_slices(uint32_t asking) const {
                          !granted.shares_compute() && !granted.exclusive,
                          settings_.policy_per_slice ? std::nullopt : std::optional(granted.policy)};
     if (granted.owner == asking)
-      r.application = granted.application;  // Another user's "web" is another application.
+      r.application = granted.application;  // Applications of different users differ.
     for (const SlicePart& part : granted.parts) {
       const auto d =
           std::ranges::find(devices_, part.device, [](const NodeDevice& n) { return n.device.uuid; });
@@ -149,8 +150,8 @@ place::Answer Agent::explain(const Request& request) const {
   const auto answer_to = [&](const Request& r) { return place::place(all, r, strategy, who, links); };
   place::Answer answer = answer_to(request);
   if (!answer.placement || request.policy || settings_.policy_per_slice) return answer;
-  // Whoever names no policy takes its device's. The parts of one slice follow one policy, so while some
-  // devices have changed over and others not yet, all parts go to the ones or to the others.
+  // A request without a policy takes its device's policy. All parts of one slice follow one policy. While
+  // some devices have changed their policy and others have not, all parts go to devices of one policy.
   const auto policy_of = [&](size_t i) { return *all[i].policy; };
   const auto& chosen = answer.placement->devices;
   if (std::ranges::all_of(chosen, [&](size_t i) { return policy_of(i) == policy_of(chosen[0]); }))
@@ -182,7 +183,7 @@ Policies::Holders Agent::policy_holders() const {
   };
 }
 
-// Once the ledger is known and the living are adopted.
+// Called after the ledger is read and the slices are adopted.
 void Agent::open_policies() {
   std::vector<Uuid> uuids;
   for (const NodeDevice& d : devices_) uuids.push_back(d.device.uuid);
@@ -200,7 +201,7 @@ void Agent::open_policies() {
 Outcome<void> Agent::want_policy(Policy policy, const std::string& by) {
   if (policy == policies_.desired()) return {};
   const auto done = policies_.want(policy, policy_holders());
-  if (done) event("", fmt::format("compute policy {} wanted by {}", text(policy), by));
+  if (done) event("", fmt::format("compute policy {} set by {}", text(policy), by));
   return done;
 }
 
@@ -209,18 +210,19 @@ Outcome<const LiveSlice*> Agent::grant(Request request, const Peer& creator) {
     if (const auto living = slices_.find(record->id); living != slices_.end()) return living->second.get();
   if (!request.name.empty() && find(request.name) != nullptr)
     return failure(K::already_exists,
-                   "the name '{}' is taken by a living slice; choose another, or stop that one",
+                   "the name '{}' is taken by a running slice; choose another name, or stop that slice",
                    request.name);
   if (slices_.size() >= max_node_slices)
-    return failure(K::insufficient_capacity, "{} slices live on this machine, the most there can be",
+    return failure(K::insufficient_capacity, "this node has {} slices, which is the limit; stop one",
                    max_node_slices);
   if (request.persistent && access((settings_.paths.shims + "/libcuda.so.1").c_str(), R_OK) != 0)
     return failure(K::unavailable,
-                   "containers need our libraries in {}, and they are not there: build or install them",
+                   "containers need the libraries in {}, which are missing; build or install them",
                    settings_.paths.shims);
   struct sysinfo host {};
   if (sysinfo(&host) == 0 && request.spill.count / host.mem_unit > host.totalram / request.devices)
-    return failure(K::invalid_argument, "{} on the host for each of {} device{}: this machine has {} in all",
+    return failure(K::invalid_argument,
+                   "a spill of {} for each of {} device{} is too much; this node has {} of host memory",
                    text(request.spill).c_str(), request.devices, request.devices == 1 ? "" : "s",
                    text(Bytes{uint64_t{host.totalram} * host.mem_unit}).c_str());
   const place::Answer answer = explain(request);
@@ -249,7 +251,7 @@ Outcome<const LiveSlice*> Agent::grant(Request request, const Peer& creator) {
   if (!change) return tl::unexpected(change.error());
   if (const auto kept = ledger::post(ledger_, *store_, *change); !kept) return tl::unexpected(kept.error());
 
-  // It is in the ledger from here on. What fails now ends it again.
+  // The slice is in the ledger. A failure beyond this point ends it again.
   auto made = std::make_unique<LiveSlice>();
   LiveSlice& slice = *made;
   slice.record = std::get<ledger::Granted>(*change).record;
@@ -259,7 +261,7 @@ Outcome<const LiveSlice*> Agent::grant(Request request, const Peer& creator) {
   if (ready) compute_changed(slice);
   if (ready && slice.persistent()) ready = announce(slice);
   if (!ready) {
-    end(id, "it could not be set up: " + ready.error().sentence);
+    end(id, "its setup failed:  " + ready.error().sentence);
     return tl::unexpected(ready.error());
   }
   if (!slice.persistent()) {
@@ -270,7 +272,7 @@ Outcome<const LiveSlice*> Agent::grant(Request request, const Peer& creator) {
         slice.cgroup = std::move(*cgroup);
         watch_cgroup(slice);
       } else {
-        log::warning("{}: known by its process tree alone: {}", slice.name(), cgroup.error().sentence);
+        log::warning("{}: identified by its process tree only: {}", slice.name(), cgroup.error().sentence);
       }
     }
     slice.creator.id = creator.process;
@@ -280,7 +282,7 @@ Outcome<const LiveSlice*> Agent::grant(Request request, const Peer& creator) {
   policies_.settle(policy_holders());
   std::vector<std::string> parts;
   for (const SlicePart& s : slice.record.slice.parts)
-    parts.push_back(fmt::format("{} of device {}", text(s.memory).c_str(), device(s.device)->device.index));
+    parts.push_back(fmt::format("{} on device {}", text(s.memory).c_str(), device(s.device)->device.index));
   event(slice.name(), fmt::format("granted {}", fmt::join(parts, " and ")));
   return &slice;
 }
@@ -349,7 +351,7 @@ Outcome<std::map<std::string, std::string>> Agent::enter(LiveSlice& slice, Peer 
                                                          const std::string* visible) {
   if (slice.stopping) return failure(K::failed_precondition, "slice {} is ending", slice.name());
   if (slice.persistent())
-    return failure(K::invalid_argument, "slice {} is for containers: start one with --device {}={}",
+    return failure(K::invalid_argument, "slice {} is for containers; start a container with --device {}={}",
                    slice.name(), cdi_kind, slice.name());
   if (slice.cgroup)
     if (const auto moved = slice.cgroup->add(peer.process.pid); !moved) return tl::unexpected(moved.error());
@@ -361,8 +363,8 @@ Outcome<std::map<std::string, std::string>> Agent::enter(LiveSlice& slice, Peer 
     slice.command = command;
     watch(slice, slice.root, &Agent::root_ended);
     event(slice.name(),
-          fmt::format("runs {} (process {}, uid {})", command.empty() ? "a program" : command.substr(0, 200),
-                      peer.process.pid, peer.uid));
+          fmt::format("entered by {} (process {}, uid {})",
+                      command.empty() ? "a program" : command.substr(0, 200), peer.process.pid, peer.uid));
   } else {
     slice.descendants.emplace(peer.process, std::move(peer.pidfd));
   }
@@ -393,7 +395,7 @@ Outcome<void> Agent::supervise(LiveSlice& slice, Peer peer) {
   if (slice.persistent())
     return failure(K::invalid_argument, "slice {} is for containers and has no supervisor", slice.name());
   if (slice.supervisor.pidfd && alive(slice.supervisor.pidfd))
-    return failure(K::failed_precondition, "slice {} is supervised by process {}", slice.name(),
+    return failure(K::failed_precondition, "slice {} already has a supervisor, process {}", slice.name(),
                    slice.supervisor.id.pid);
   if (slice.supervisor.pidfd) loop_.forget(slice.supervisor.pidfd.get());
   slice.supervisor.id = peer.process;
@@ -406,7 +408,7 @@ Outcome<void> Agent::supervise(LiveSlice& slice, Peer peer) {
 Outcome<void> Agent::add_container(LiveSlice& slice, pid_t init, const std::string& id) {
   if (!slice.persistent())
     return failure(K::invalid_argument,
-                   "slice {} is for processes; make one for containers with: carve slice create",
+                   "slice {} is for processes; create one for containers with carve slice create",
                    slice.name());
   const auto stat = stat_of(init);
   Watched process;

@@ -1,11 +1,11 @@
-// The node agent: grants slices, knows who is inside them, and gives back what the dead held.
+// The node agent: grants slices, tracks their processes, and releases what ended processes had charged.
 //
-// It runs on one loop (node/os/loop.h). Requests come from serve/, processes that attach from attach/, deaths
-// from pidfds and cgroups, the driver's truth from the sampler. What it decides by is pure and lies in
-// place/, ledger/, slice/identity and slice/reconcile; here it is carried out.
+// It runs on one loop (node/os/loop.h). Requests come from serve/, attaching processes from attach/, ends of
+// processes from pidfds and cgroups, the driver's reports from the sampler. The decisions are pure code in
+// place/, ledger/, slice/identity and slice/reconcile; the agent carries them out.
 //
-// The order of steps makes a crash at any point repairable: the ledger says who holds what; pages without an
-// entry in it are leftovers; an entry without pages or living processes has ended.
+// The order of steps makes a crash at any point repairable. The ledger has every grant. Shared memory without
+// a ledger entry is left over; an entry without shared memory and living processes has ended.
 #pragma once
 
 #include <algorithm>
@@ -38,19 +38,19 @@ struct Event {
 struct Settings {
   std::string socket, state, cdi_dir;
   Strategy strategy = Strategy::binpack;
-  bool contexts_in_slice = true;  // Contexts are charged to slices; otherwise to the device's reserve.
+  bool contexts_in_slice = true;  // Contexts are charged to slices; otherwise to the device's reserved bytes.
   AuditAction audit = AuditAction::report;
   OverQuotaAction over_quota = OverQuotaAction::refuse;
-  Paths paths;                   // Where our libraries and the driver's lie.
-  std::optional<Policy> policy;  // Said on the command line, in whichever way.
+  Paths paths;                   // Paths of Carve's and the driver's libraries.
+  std::optional<Policy> policy;  // From the command line: option or label.
   std::map<std::string, std::string> labels;
-  bool policy_per_slice = false;    // Slices of one device may follow different policies.
-  bool admit_best_effort = false;   // Slices without a share are admitted beside enforced ones, as the last.
-  bool overcommit_compute = false;  // More than the whole of a device's compute may be promised.
-  std::optional<place::Topology> topology;  // How the devices are connected, in their order.
+  bool policy_per_slice = false;            // Slices of one device may follow different policies.
+  bool admit_best_effort = false;           // Slices without a share are admitted beside enforced ones.
+  bool overcommit_compute = false;          // More than 100 % of a device's compute may be granted.
+  std::optional<place::Topology> topology;  // Links between the devices, in their order.
 };
 
-// What somebody wants changed of a living slice; absent: as it is. Memory and share of each of its devices.
+// New terms of a running slice; an absent field does not change. Memory and share are per device.
 struct TermsUpdate {
   std::optional<Bytes> memory;
   std::optional<Share> share;
@@ -58,14 +58,14 @@ struct TermsUpdate {
   std::optional<LatencyClass> latency;
 };
 
-// A device as found at start, and what changes about it.
+// A device as found at the start, and its changing state.
 struct NodeDevice {
   Device device;
-  Bytes context;  // What one context takes; 0: not measured.
+  Bytes context;  // Size of one context; 0: not measured.
   std::string context_trouble;
   DeviceSample sample;
   unsigned minor = 0;  // /dev/nvidiaN
-  std::string xid;     // The last one, as a sentence.
+  std::string xid;     // The last Xid, as a sentence.
   std::vector<std::string> unmanaged_processes;
 };
 
@@ -74,32 +74,33 @@ class Agent {
   Agent(Loop& loop, Settings settings, std::vector<NodeDevice> devices, RuntimeDir runtime, FdStore fd_store,
         std::unique_ptr<ledger::Store> store);
 
-  // Before anything is served: the ledger is read, slices that live are taken over, others end.
-  // `rebuild`: the ledger was lost; its living part comes from the notes.
+  // Called before the agent serves: reads the ledger, adopts the living slices and ends the others. With
+  // `rebuild` the ledger was lost, and its living part comes from the state files.
   Outcome<void> adopt(bool rebuild);
-  void begin(Sampler& sampler);  // Heartbeat and reconciliation.
+  void begin(Sampler& sampler);  // Starts heartbeat and reconciliation.
 
-  // Requests. The caller has checked who asks.
+  // Requests. The route has checked the caller's rights.
   Outcome<const LiveSlice*> grant(Request request, const Peer& creator);
   place::Answer explain(const Request& request) const;
-  // Which moves would empty so many devices, as the one who asks may know them, and whom its residents are.
+  // Returns the moves that would empty so many devices. `who` receives the slices of the plan, with names as
+  // `asking` may see them.
   place::Plan plan_consolidation(unsigned devices, uint32_t asking,
                                  std::vector<place::PlacedSlice>& who) const;
   Outcome<std::map<std::string, std::string>> enter(LiveSlice&, Peer peer, const std::string& command,
                                                     const std::string* visible_devices);
   Outcome<void> supervise(LiveSlice&, Peer peer);
   Outcome<void> add_container(LiveSlice&, pid_t init, const std::string& id);
-  // `by`: who wants it, for the record.
+  // `by` names the caller, for the event.
   Outcome<void> alter(LiveSlice&, const TermsUpdate&, const std::string& by);
-  Outcome<void> want_policy(Policy, const std::string& by);  // Of the machine.
+  Outcome<void> want_policy(Policy, const std::string& by);  // For the whole node.
   void stop(LiveSlice&, const std::string& why);
-  Outcome<void> thaw(LiveSlice&);  // What the audit froze goes on, and is let be.
+  Outcome<void> thaw(LiveSlice&);  // Continues a frozen slice.
 
-  // A process that asks to be let in. Descriptors in the order of wire/shm/attach.h.
+  // Answers a process that attaches. The order of the descriptors is that of wire/shm/attach.h.
   shm::AttachReply attach(const Peer& peer, const shm::AttachRequest& request, std::vector<Fd>& descriptors);
 
   LiveSlice* find(const std::string& name);
-  LiveSlice* slice_of(pid_t pid);  // Whose this process is; null: nobody's.
+  LiveSlice* slice_of(pid_t pid);  // The slice of this process, or null.
   const std::map<uint64_t, std::unique_ptr<LiveSlice>>& slices() const { return slices_; }
   const std::vector<NodeDevice>& devices() const { return devices_; }
   const NodeDevice* device(const Uuid&) const;
@@ -109,19 +110,19 @@ class Agent {
   const RuntimeDir& runtime() const { return runtime_; }
   const Policies& policies() const { return policies_; }
 
-  // From the arbiter (compute.cc). What was granted and had of a device; nothing where nobody arbitrates.
+  // Returns the arbiter's figures of a device (compute.cc); no value if the device is not arbitrated.
   std::optional<DeviceCompute> compute(const Uuid&) const;
-  std::string metering() const;  // What its numbers rest on, as a sentence; empty: nothing is metered.
-  std::vector<TraceSpan> trace(int64_t since_monotonic_ns) const;  // What has ended since, the oldest first.
-  void leave();  // At an ordinary end: takes away what nobody uses.
+  std::string metering() const;  // How compute is metered, as a sentence; empty: it is not metered.
+  std::vector<TraceSpan> trace(int64_t since_monotonic_ns) const;  // Ended since then, oldest first.
+  void leave();  // Called at an ordinary end: removes the unused cgroup.
   bool any_stopping() const {
     return std::ranges::any_of(slices_, [](const auto& entry) { return entry.second->stopping; });
   }
   bool has_cgroups() const { return tree_.has_value() && cgroup_trouble_.empty(); }
   const std::string& cgroup_trouble() const { return cgroup_trouble_; }
   int64_t sample_age_ns() const;
-  uint64_t samples() const { return samples_; }               // Taken so far.
-  int64_t sample_took_ns() const { return sample_took_ns_; }  // The last of them.
+  uint64_t samples() const { return samples_; }               // Number of samples taken.
+  int64_t sample_took_ns() const { return sample_took_ns_; }  // Duration of the last sample.
   void event(const std::string& slice, std::string text);
 
  private:
@@ -131,7 +132,7 @@ class Agent {
   Outcome<void> announce(const LiveSlice&) const;
   Outcome<void> make_shared_memory(LiveSlice&);
   void fill_control(LiveSlice&);
-  void compute_changed(LiveSlice&);  // Its share, policy or class is another from now on.
+  void compute_changed(LiveSlice&);  // Called when the share, policy or class has changed.
   void compute_ended(LiveSlice&);
   void arbitrate(const Uuid&);
   Arbiter* arbiter(const Uuid&) const;
@@ -159,9 +160,9 @@ class Agent {
   void end(uint64_t id, const std::string& why);
   std::string environment_devices(const LiveSlice&, const std::string* visible) const;
 
-  ledger::Observed observed() const;  // What lies there; who lives is not looked at.
+  ledger::Observed observed() const;  // State files and boot; processes are not scanned.
   Outcome<void> agree(const ledger::Observed&);
-  bool adopt_slice(const ledger::UsageRecord& record);  // False: it is over.
+  bool adopt_slice(const ledger::UsageRecord& record);  // Returns false if the slice has ended.
   void recover_report(LiveSlice&);
   void reach_fd_store();
   void watch_fd_store();
@@ -185,10 +186,10 @@ class Agent {
   Policies policies_;
   std::map<uint64_t, std::unique_ptr<LiveSlice>> slices_;
   Mapped<shm::Heartbeat> heartbeat_;
-  std::map<Uuid, std::unique_ptr<Arbiter>> arbiters_;  // Before the slices end: they use their pages.
+  std::map<Uuid, std::unique_ptr<Arbiter>> arbiters_;  // Destroyed before the slices, whose pages they use.
   std::optional<CgroupTree> tree_;
   std::string group_;           // "carve-1a2b3c4d"
-  std::string cgroup_trouble_;  // Why slices get none.
+  std::string cgroup_trouble_;  // Why slices get no cgroup.
   std::deque<Event> events_;
   Sampler* sampler_ = nullptr;
   uint64_t beats_ = 0;

@@ -1,12 +1,11 @@
-// Other terms for a slice that lives: its processes see them at their next allocation or lease.
+// Changes the terms of a running slice. Its processes see the new terms at their next allocation or lease.
 //
-// Memory grows where the device has it. It shrinks to what is in use and not below, without a moment in which
-// the slice could stand above its new quota unseen: the page says the new quota first, then the use is read;
-// an allocation that read the old quota reads it again after it was charged (guest/quota/charge.cc). So
-// either we see its charge and take the new quota back, or it sees the new quota and gives the charge back.
+// Memory grows if the device has it free. It shrinks at most to the bytes in use. The order closes the race
+// with an allocation: the agent writes the new quota first and reads the use afterwards. An allocation that
+// read the old quota reads it again after its charge (guest/quota/charge.cc). So either the agent sees the
+// charge and restores the old quota, or the process sees the new quota and releases the charge.
 //
-// The ledger is written before anybody is told. A crash in between leaves the page to adoption, which fills
-// it from the ledger.
+// The ledger is written first. After a crash, adoption fills the control page from the ledger.
 #include <algorithm>
 
 #include "node/agent/agent.h"
@@ -23,7 +22,7 @@ uint64_t used_of(const LiveSlice& slice, size_t part) {
   return slice.report.page ? shm::read(slice.report.page->charges.budget[part]).used : 0;
 }
 
-// Of the program its name, without where it lies.
+// Returns the command with the program's name instead of its path, at most 40 characters.
 std::string shortened(std::string command) {
   const size_t name = command.rfind('/', command.find(' '));
   if (name != std::string::npos) command.erase(0, name + 1);
@@ -31,7 +30,7 @@ std::string shortened(std::string command) {
   return command;
 }
 
-// "process 12 (train) 3 GiB, process 13 (train) 1 GiB and 90 MiB that no call asked for"
+// Returns "process 12 (train) 3 GiB, process 13 (train) 1 GiB, 90 MiB of growth".
 std::string holders_of(const LiveSlice& slice, unsigned part) {
   std::vector<std::pair<uint64_t, std::string>> held;
   for (const auto& [process, attached] : slice.attached) {
@@ -47,7 +46,7 @@ std::string holders_of(const LiveSlice& slice, unsigned part) {
   for (size_t i = 0; i < held.size() && i < 8; ++i) said.push_back(held[i].second);
   if (held.size() > said.size()) said.push_back(fmt::format("{} more", held.size() - said.size()));
   if (const uint64_t grown = shm::holding(slice.report.page->charges, {part, shm::Tag::agent, 0}); grown != 0)
-    said.push_back(fmt::format("{} that no call asked for", text(Bytes{grown}).c_str()));
+    said.push_back(fmt::format("{} of growth", text(Bytes{grown}).c_str()));
   return fmt::format("{}", fmt::join(said, ", "));
 }
 
@@ -71,13 +70,13 @@ std::string spoken(const ledger::Terms& was, const ledger::Terms& is) {
 
 }  // namespace
 
-// What must hold of the terms themselves, and on each of the slice's devices.
+// Checks the terms themselves, and against each of the slice's devices.
 Outcome<void> Agent::may_have(const LiveSlice& slice, const ledger::Terms& terms,
                               const TermsUpdate& asked) const {
   if (asked.share && (asked.share->basis_points == 0 || *asked.share > whole_device))
-    return failure(K::invalid_argument, "a compute share lies above 0% and up to 100%");
+    return failure(K::invalid_argument, "a compute share must be above 0% and at most 100%");
   if (asked.memory && *asked.memory < min_memory)
-    return failure(K::invalid_argument, "{} of memory is too little: the smallest slice is 1 MiB",
+    return failure(K::invalid_argument, "{} of memory is too little; a slice has at least 1 MiB",
                    text(*asked.memory).c_str());
   for (const SlicePart& part : slice.record.slice.parts) {
     const NodeDevice* d = device(part.device);
@@ -85,17 +84,17 @@ Outcome<void> Agent::may_have(const LiveSlice& slice, const ledger::Terms& terms
     const Policy effective = policies_.of(part.device).effective;
     if (asked.policy && *asked.policy != effective && !settings_.policy_per_slice)
       return failure(K::failed_precondition,
-                     "device {} follows {}, and all slices of a device follow one policy: change the node's "
-                     "(carve node set --policy {}), or let slices choose (carved --policy-per-slice)",
+                     "device {} follows {}, and all slices of a device follow one policy; change the node's "
+                     "policy (carve node set --policy {}), or start carved with --policy-per-slice",
                      d->device.index, text(effective), text(*asked.policy));
     if (asked.memory && slice.limited() && settings_.contexts_in_slice && terms.memory < d->context)
-      return failure(K::invalid_argument, "device {}: {} is less than the {} that one context takes on it",
+      return failure(K::invalid_argument, "device {}: {} is less than the {} of one context; ask for more",
                      d->device.index, text(terms.memory).c_str(), text(d->context).c_str());
   }
   return {};
 }
 
-// The pages say the new quota, or a sentence says who holds more.
+// Writes the new quota into the control page. Fails with the holders' names if more bytes are in use.
 Outcome<void> Agent::shrink(LiveSlice& slice, Bytes memory) {
   if (!slice.limited() || !slice.report.page) return {};
   const auto quota_is = [&](Bytes quota) {
@@ -116,7 +115,7 @@ Outcome<void> Agent::shrink(LiveSlice& slice, Bytes memory) {
   }
   const uint64_t used = used_of(slice, *full);
   return failure(K::failed_precondition,
-                 "slice {} uses {} of device {}, more than {}: {}. The least it can be given now is {}",
+                 "slice {} uses {} of device {}, more than {}: {}; its quota must be at least {} now",
                  slice.name(), text(Bytes{used}).c_str(),
                  device(slice.record.slice.parts[*full].device)->device.index, text(memory).c_str(),
                  holders_of(slice, *full),
@@ -132,7 +131,7 @@ Outcome<void> Agent::alter(LiveSlice& slice, const TermsUpdate& asked, const std
   if (asked.share) terms.share = *asked.share;
   if (asked.policy) terms.policy = *asked.policy;
   if (asked.latency) terms.latency = *asked.latency;
-  // Whoever is given a first share has it enforced, as one who asks for it at once.
+  // A first share is enforced from now on, as for a request with a share.
   if (asked.share && was.share.basis_points == 0 && was.isolation == Isolation::memory)
     terms.isolation = default_isolation(*asked.share);
   if (const auto good = may_have(slice, terms, asked); !good) return good;
@@ -147,7 +146,7 @@ Outcome<void> Agent::alter(LiveSlice& slice, const TermsUpdate& asked, const std
   fill_control(slice);
   if (!kept) return kept;
   write_state(slice);
-  event(slice.name(), fmt::format("changed by {}: {}", by, spoken(was, terms)));
+  event(slice.name(), fmt::format("updated by {}: {}", by, spoken(was, terms)));
   compute_changed(slice);
   return {};
 }

@@ -1,5 +1,6 @@
-// The audit, carried out: what the driver shows of processes that never attached is told, and answered as
-// configured (node/slice/audit.h). Costs nothing while everybody attached: a look-up per process and second.
+// Carries out the audit: reports processes that hold device memory without being attached, and acts as
+// configured (node/slice/audit.h). If every process is attached, the cost is one look-up per process and
+// second.
 #include <algorithm>
 #include <csignal>
 #include <utility>
@@ -8,33 +9,34 @@
 
 namespace carve::node {
 
-// A process attaches before it can hold memory, so one that holds some and is no member went another way.
+// A process attaches before it can hold device memory. A process that holds some and is not attached bypassed
+// the guest library.
 void Agent::audit(LiveSlice& slice, const NodeDevice& d, const ProcessUse& use) {
   const auto pid = static_cast<pid_t>(use.pid);
   const auto attached = slice.attached.lower_bound(ProcessId{pid, 0});
   if (attached != slice.attached.end() && attached->first.pid == pid) return;
   const auto stat = stat_of(pid);
-  if (!stat || stat->state == 'Z') return;  // It died between the driver's answer and now.
+  if (!stat || stat->state == 'Z') return;  // The process ended after the driver's answer.
 
   const auto [found, is_new] = slice.unattached.try_emplace(stat->id);
   UnattachedProcess& it = found->second;
   it.seen = samples_;
   if (!is_new) return;
   const std::string why = slice.limited() ? why_unattached(looks_of(pid)) : "the slice has no isolation";
-  it.sentence = fmt::format("process {} ({}) holds {} of device {} without having registered: {}", pid,
-                            command_of(pid), text(use.used).c_str(), d.device.index, why);
+  it.sentence = fmt::format("process {} ({}) found unattached with {} on device {}: {}", pid, command_of(pid),
+                            text(use.used).c_str(), d.device.index, why);
   event(slice.name(), it.sentence);
   switch (answer_to({slice.limited(), use.graphics_only, is_mps_server(pid)}, settings_.audit)) {
     case AuditAction::report: break;
     case AuditAction::freeze: freeze(slice, stat->id); break;
     case AuditAction::kill:
       if (const Fd pidfd = open_process(stat->id)) send_signal(pidfd, SIGKILL);
-      event(slice.name(), fmt::format("process {} was killed for it (--audit kill)", pid));
+      event(slice.name(), fmt::format("process {} killed (--audit kill)", pid));
       break;
   }
 }
 
-// Whoever launches past its gate is seen by the driver, which it cannot write to.
+// Finds slices that launch beyond their leases. The driver's count shows them, and a slice cannot change it.
 void Agent::audit_work(const NodeDevice& d) {
   const auto compute = this->compute(d.device.uuid);
   if (!compute || !d.sample.trouble.empty()) return;
@@ -51,7 +53,7 @@ void Agent::audit_work(const NodeDevice& d) {
     if (elapsed == 0 || elapsed == had.as_of_ns) continue;
     const double charged_percent = 100.0 * static_cast<double>(charged) / static_cast<double>(elapsed);
     if (!m.bypass.certain(m.sm_percent, charged_percent)) continue;
-    // The one that works most stands for them all.
+    // The process with the highest utilization is reported for the whole slice.
     const ProcessUse* worst = nullptr;
     for (const ProcessUse& use : d.sample.processes)
       if (slice_of(static_cast<pid_t>(use.pid)) == &slice &&
@@ -59,32 +61,31 @@ void Agent::audit_work(const NodeDevice& d) {
         worst = &use;
     if (worst == nullptr) continue;
     const auto pid = static_cast<pid_t>(worst->pid);
-    event(slice.name(), fmt::format("works beyond its leases: by the driver's count its kernels had {} % of "
-                                    "device {}, by the arbiter's {:.0f} %; "
-                                    "process {} ({}) passes its gate",
+    event(slice.name(), fmt::format("found running beyond its leases: by the driver's count its kernels used "
+                                    "{} % of device {}, by the arbiter's {:.0f} %; "
+                                    "process {} ({}) bypasses its launch gate",
                                     m.sm_percent, d.device.index, charged_percent, pid, command_of(pid)));
     const auto stat = stat_of(pid);
     if (!stat) continue;
     switch (settings_.audit) {
       case AuditAction::report: break;
       case AuditAction::freeze: freeze(slice, stat->id); break;
-      case AuditAction::kill: stop(slice, "it worked beyond its leases (--audit kill)"); break;
+      case AuditAction::kill: stop(slice, "it ran beyond its leases (--audit kill)"); break;
     }
-    if (settings_.audit == AuditAction::kill) return;  // Slices may be gone.
+    if (settings_.audit == AuditAction::kill) return;  // stop() may have removed slices from the map.
   }
 }
 
-// The whole slice, in one step that nobody inside can undo; where there is no cgroup, the process.
+// Freezes the whole slice in one step, which no process inside can undo. Without a cgroup, stops the process.
 void Agent::freeze(LiveSlice& slice, const ProcessId& process) {
   if (slice.cgroup && slice.cgroup->freeze(true)) {
-    event(slice.name(),
-          fmt::format("frozen for it (--audit freeze); carve thaw {} lets it go on", slice.name()));
+    event(slice.name(), fmt::format("frozen (--audit freeze); carve thaw {} continues it", slice.name()));
   } else if (const Fd pidfd = open_process(process)) {
     send_signal(pidfd, SIGSTOP);
     slice.unattached[process].stopped = true;
     event(slice.name(),
-          fmt::format("process {} was stopped for it (--audit freeze; the slice has no cgroup of "
-                      "the agent's making); carve thaw {} lets it go on",
+          fmt::format("process {} stopped (--audit freeze; the slice has no cgroup of the agent); carve "
+                      "thaw {} continues it",
                       process.pid, slice.name()));
   }
   slice.frozen = true;

@@ -1,5 +1,6 @@
-// Where the agent meets the arbiters: one for each device on which somebody's share is enforced. There every
-// slice is governed; who asked for no share, or not for its enforcement, gets what is left.
+// Connects the agent with the arbiters. A device has an arbiter if a share of some slice on it is enforced.
+// The arbiter then schedules every slice of the device; a slice without an enforced share gets the time that
+// is left.
 #include <algorithm>
 
 #include "node/agent/agent.h"
@@ -12,7 +13,7 @@ bool enforced(const Slice& granted) { return granted.isolation == Isolation::mem
 
 share::Entitlement entitlement_of(const LiveSlice& slice, const SlicePart& part, size_t index) {
   const Slice& granted = slice.record.slice;
-  // Nobody waits for one who has no entitlement: the rest, by a small weight.
+  // A slice without an enforced share has no entitlement: it gets the rest, by a small weight.
   if (!enforced(granted)) return {.policy = Policy::native_burst_share};
   share::Entitlement entitlement{granted.policy, granted.latency, part.share, share::Gang::none};
   if (granted.parts.size() > 1) entitlement.gang = index == 0 ? share::Gang::leads : share::Gang::follows;
@@ -37,7 +38,7 @@ void Agent::for_arbiters_of(const LiveSlice& slice, const std::function<void(Arb
     if (Arbiter* a = arbiter(part.device)) call(*a);
 }
 
-// The slice is new, or asked for something else.
+// Called for a new slice and after a change of its terms.
 void Agent::compute_changed(LiveSlice& slice) {
   for (const SlicePart& part : slice.record.slice.parts) arbitrate(part.device);
 }
@@ -47,7 +48,7 @@ void Agent::compute_ended(LiveSlice& slice) {
   for (const SlicePart& part : slice.record.slice.parts) arbitrate(part.device);
 }
 
-// Arbitrates the device if anybody's share on it is enforced, and lets it be if nobody's is.
+// Starts the device's arbiter if some share on the device is enforced, and ends it if none is.
 void Agent::arbitrate(const Uuid& uuid) {
   struct Part {
     LiveSlice* slice;
@@ -87,9 +88,9 @@ void Agent::arbitrate(const Uuid& uuid) {
         who.gang->followers.push_back(made.get());
     }
     if (!made->add(who, slots_of(*slice)))
-      event(slice->name(),
-            fmt::format("device {} has more slices than its arbiter can serve: its share is not enforced",
-                        d->device.index));
+      event(slice->name(), fmt::format("left without an enforced share on device {}, because the arbiter has "
+                                       "no room for another client",
+                                       d->device.index));
   }
 }
 
@@ -105,12 +106,12 @@ std::string Agent::metering() const {
       by_events += slice->report.page && slice->report.page->work.process[attached.slot].fence_kind.load() ==
                                              static_cast<uint32_t>(shm::FenceKind::events);
   std::string out =
-      "time in which a slice had work on the device: its ends written by the device itself "
-      "(cuStreamWriteValue64), or told by the program's own synchronisation; compared twice a second with "
-      "what NVML says that each process had";
+      "time in which a slice had work on the device: the device itself writes the end of the work "
+      "(cuStreamWriteValue64), or the program's own synchronisation reports it; compared twice a second with "
+      "what NVML reports for each process";
   if (by_events != 0)
-    out += fmt::format("; of {} process{} the driver cannot write, and events are asked instead", by_events,
-                       by_events == 1 ? "" : "es");
+    out += fmt::format("; for {} process{} the driver cannot write, and CUDA events are polled instead",
+                       by_events, by_events == 1 ? "" : "es");
   return out;
 }
 

@@ -1,8 +1,9 @@
-// The end of things: a process that mattered is gone, somebody wants a slice stopped, the last one has left.
+// The end of processes and slices.
 //
-// Where a slice has a cgroup, the kernel says when it is empty and kills it in one step. Where it has none,
-// its processes are those whose ancestors lead into it: looked for when one of them ends, once a second while
-// it runs (so that a branch is known before its parents are gone), and five times a second while it lingers.
+// If a slice has a cgroup, the kernel reports when the cgroup is empty and kills its processes in one step.
+// Without a cgroup, the slice's processes are the descendants of its program. They are scanned when one of
+// them ends, once a second while the slice runs (so that a process is known before its parents end), and five
+// times a second while the slice lingers.
 #include <algorithm>
 #include <csignal>
 
@@ -18,7 +19,7 @@ constexpr int64_t kill_again = 100 * millisecond;
 }  // namespace
 
 void Agent::leave() {
-  if (tree_) rmdir((tree_->mount + "/" + group_).c_str());  // Refused while a slice is in it.
+  if (tree_) rmdir((tree_->mount + "/" + group_).c_str());  // Fails while a slice's cgroup is inside.
 }
 
 void Agent::watch(LiveSlice& slice, Watched& process, void (Agent::*ended)(LiveSlice&, const ProcessId&)) {
@@ -28,7 +29,7 @@ void Agent::watch(LiveSlice& slice, Watched& process, void (Agent::*ended)(LiveS
       (this->*ended)(*living->second, process_id);
   };
   if (!process.pidfd) {
-    loop_.after(0, call);  // It has ended already; not from within the caller, who still holds the slice.
+    loop_.after(0, call);  // The process has ended. Deferred, because the caller still uses the slice.
     return;
   }
   loop_.watch(process.pidfd.get(), EPOLLIN, [this, fd = process.pidfd.get(), call](uint32_t) {
@@ -38,23 +39,23 @@ void Agent::watch(LiveSlice& slice, Watched& process, void (Agent::*ended)(LiveS
 }
 
 void Agent::watch_cgroup(LiveSlice& slice) {
-  slice.cgroup->populated();  // Acknowledges what was before.
+  slice.cgroup->populated();  // Clears the notification of earlier changes.
   loop_.watch(slice.cgroup->events_fd(), EPOLLPRI,
               [this, id = slice.record.id](uint32_t) { end_if_empty(id); });
 }
 
 void Agent::creator_ended(LiveSlice& slice, const ProcessId&) {
-  if (!slice.entered) end(slice.record.id, "who asked for it ended before anything ran in it");
+  if (!slice.entered) end(slice.record.id, "its creator ended before a program entered it");
 }
 
 void Agent::root_ended(LiveSlice& slice, const ProcessId&) {
   if (slice.cgroup ? slice.cgroup->populated() : has_processes(slice))
-    event(slice.name(), "its program ended; processes that it left behind run on");
+    event(slice.name(), "program ended; its descendants run on");
   end_if_empty(slice.record.id);
 }
 
 void Agent::supervisor_ended(LiveSlice& slice, const ProcessId&) {
-  if (!slice.entered) return end(slice.record.id, "who asked for it ended before anything ran in it");
+  if (!slice.entered) return end(slice.record.id, "its supervisor ended before a program entered it");
   if (slice.cgroup) return;
   if (has_processes(slice)) stop(slice, "its supervisor ended");
   end_if_empty(slice.record.id);
@@ -65,14 +66,14 @@ void Agent::container_ended(LiveSlice& slice, const ProcessId& init) {
     if (slice.containers[i].id != init) continue;
     slice.containers.erase(slice.containers.begin() + static_cast<ptrdiff_t>(i));
     slice.identity.containers.erase(slice.identity.containers.begin() + static_cast<ptrdiff_t>(i));
-    event(slice.name(), fmt::format("the container of process {} ended", init.pid));
+    event(slice.name(), fmt::format("container of process {} ended", init.pid));
     break;
   }
   write_state(slice);
   end_if_empty(slice.record.id);
 }
 
-// Whether anything lives in it.
+// Returns whether a process of the slice lives.
 bool Agent::has_processes(LiveSlice& slice) {
   if (slice.cgroup && slice.cgroup->populated()) return true;
   if (!slice.attached.empty() || !slice.containers.empty()) return true;
@@ -82,14 +83,14 @@ bool Agent::has_processes(LiveSlice& slice) {
   return !slice.descendants.empty();
 }
 
-// Where there is no cgroup: everybody whose ancestors lead into the slice, now.
+// Without a cgroup: finds the living descendants of the slice's processes.
 void Agent::scan_descendants(LiveSlice& slice) {
   std::erase_if(slice.descendants, [](const auto& known) { return !alive(known.second); });
   const std::vector<ProcessStat> all = all_processes();
   std::map<pid_t, const ProcessStat*> by_pid;
   for (const ProcessStat& p : all) by_pid[p.id.pid] = &p;
   SliceIdentity wider =
-      slice.identity;  // Those known before are ancestors too: their own parent may be gone.
+      slice.identity;  // Known descendants are ancestors too, because their own parent may have ended.
   for (const auto& [id, pidfd] : slice.descendants) wider.attached.insert(id);
   World world;
   world.stat = [&](pid_t pid) -> std::optional<ProcessStat> {
@@ -105,7 +106,7 @@ void Agent::scan_descendants(LiveSlice& slice) {
   }
 }
 
-// Ends everybody in it, at once: with a cgroup the kernel does it in one step that nobody can outrun.
+// Kills all processes of the slice. With a cgroup the kernel kills them in one step, also those that fork.
 void Agent::kill_all(LiveSlice& slice) {
   if (slice.cgroup) slice.cgroup->kill();
   if (!slice.cgroup && !slice.persistent()) {
@@ -126,7 +127,7 @@ void Agent::stop(LiveSlice& slice, const std::string& why) {
   }
   kill_all(slice);
   end_if_empty(id);
-  // A tree may have grown a branch between the look and the blow.
+  // A process may have forked between the scan and the kill, so kill again.
   if (slices_.contains(id))
     loop_.after(kill_again, [this, id] {
       if (const auto living = slices_.find(id); living != slices_.end())
@@ -153,7 +154,7 @@ void Agent::end(uint64_t id, const std::string& why) {
   if (ledger_.living().contains(id)) {
     const auto change = ledger_.end(id, now(), why);
     if (const auto kept = ledger::post(ledger_, *store_, *change); !kept) {
-      log::error("{}: cannot be ended yet: {}", slice.name(), kept.error().sentence);
+      log::error("{}: the end cannot be recorded yet: {}", slice.name(), kept.error().sentence);
       loop_.after(second, [this, id] { end_if_empty(id); });
       return;
     }
@@ -173,7 +174,7 @@ void Agent::end(uint64_t id, const std::string& why) {
   event(slice.name(), "ended: " + why);
   slices_.erase(living);
   if (policies_.settle(policy_holders()))
-    event("", fmt::format("compute policy {} is in effect where the last slice has left",
+    event("", fmt::format("compute policy {} made effective on devices without slices",
                           text(policies_.desired())));
 }
 

@@ -1,6 +1,5 @@
-// One living slice, as the agent holds it: what it was granted, its shared pages, who belongs to it, and
-// what was measured of it. Everything here is repeated in the ledger, the pages or the note, so that a new
-// agent can build it again.
+// One live slice as the agent holds it: its record, its shared memory, its processes, its measurements. The
+// ledger, the shared memory and the state file repeat all of it, so that a new agent can build it again.
 #pragma once
 
 #include <array>
@@ -15,32 +14,32 @@
 
 namespace carve::node {
 
-// A process that attached, and so has a slot in the pages.
+// A process that attached; it has a slot in the shared memory.
 struct AttachedProcess {
   unsigned slot = 0;
   Fd pidfd;
 };
 
-// What was measured on one of its devices.
+// The measurements of one slice part.
 struct PartUsage {
   Growth growth;
   Reading reading;
-  Bytes truth;  // What NVML says its processes hold.
-  Bytes peak;   // The most that was ever charged.
+  Bytes truth;  // Bytes that NVML reports for the slice's processes.
+  Bytes peak;   // The largest number of bytes charged.
   bool beyond_quota = false;
-  unsigned sm_percent = 0;                // What NVML says its kernels had of the device lately.
-  uint64_t charged_ns = 0, as_of_ns = 0;  // By the arbiter, at the last look.
+  unsigned sm_percent = 0;                // Driver-reported, in the last sample.
+  uint64_t charged_ns = 0, as_of_ns = 0;  // From the arbiter at the last audit.
   Bypass bypass;
 };
 
-// A process that holds device memory and never attached.
+// A process of the slice that holds device memory and did not attach.
 struct UnattachedProcess {
   std::string sentence;
-  uint64_t seen = 0;     // When the driver last showed it: counts samples.
-  bool stopped = false;  // By SIGSTOP, where there was no cgroup to freeze.
+  uint64_t seen = 0;     // Number of the last sample in which the driver reported the process.
+  bool stopped = false;  // Stopped by SIGSTOP, because the slice has no cgroup.
 };
 
-struct Watched {  // A process whose end matters.
+struct Watched {  // A process whose end the agent waits for.
   ProcessId id;
   Fd pidfd;
 };
@@ -49,7 +48,7 @@ struct LiveSlice {
   ledger::UsageRecord record;
   std::string command;
   Mapped<shm::Control> control;
-  Report report;  // Empty where it was lost with its fd store: nobody can attach any more.
+  Report report;  // Empty if it was lost with the fd store; no process can attach then.
   std::optional<Cgroup> cgroup;
   SliceIdentity identity;
 
@@ -57,16 +56,16 @@ struct LiveSlice {
   Watched creator, root, supervisor;
   std::vector<Watched> containers;  // Their first processes, parallel to identity.containers.
   std::map<ProcessId, AttachedProcess> attached;
-  std::map<ProcessId, Fd> descendants;  // Known living ones, where there is no cgroup.
+  std::map<ProcessId, Fd> descendants;  // Known living descendants, if the slice has no cgroup.
   std::map<pid_t, Bytes> process_truth;
   std::array<PartUsage, shm::max_devices> measured;
   std::map<ProcessId, UnattachedProcess> unattached;
-  bool frozen = false;  // By the audit.
+  bool frozen = false;  // Frozen by the audit.
 
-  std::shared_ptr<GangState> gang;  // Where it has several devices.
-  bool ended = false;               // Only its memory is left.
+  std::shared_ptr<GangState> gang;  // Set if the slice has several devices.
+  bool ended = false;               // The slice has ended; only the object is left.
   bool stopping = false;
-  std::string why;  // It is stopping.
+  std::string why;  // Why it is stopping.
 
   const std::string& name() const { return record.slice.name; }
   bool persistent() const { return record.slice.persistent; }

@@ -1,5 +1,5 @@
-// Once a second, and four times where compute is shared: what the driver says against what the slices say.
-// And every 50 ms the heartbeat, by which slices know that somebody is home.
+// Compares the driver's report with the slices' charges: once a second, and four times a second while a
+// device is arbitrated. Writes the heartbeat every 50 ms, by which the guest library sees that an agent runs.
 #include <algorithm>
 
 #include "node/agent/agent.h"
@@ -11,8 +11,8 @@ namespace carve::node {
 namespace {
 
 constexpr int64_t beat_every = 50 * millisecond;
-// What a look finds is to be known within a second. For memory one is enough. For compute two are needed that
-// begin after the deed, and the driver tells of the sixth of a second before.
+// A violation is to be found within one second. For memory one sample is enough. For compute two samples must
+// begin after the violation, and the driver's sample covers the preceding sixth of a second.
 constexpr int64_t look_every = 250 * millisecond;
 constexpr unsigned looks_per_reconciliation = 4;
 
@@ -41,13 +41,14 @@ void Agent::beat() {
   std::vector<uint64_t> over;
   for (const auto& [id, slice] : slices_) {
     for (unsigned d = 0; d < slice->record.slice.parts.size() && slice->report.page; ++d) {
-      // A slice can write anything here; nobody holds more than the device has.
+      // A slice can write any value here. No slice holds more than the device has.
       const uint64_t used = shm::read(slice->report.page->charges.budget[d]).used;
       const NodeDevice* on = device(slice->record.slice.parts[d].device);
       if (on != nullptr)
         slice->measured[d].peak = std::max(slice->measured[d].peak, std::min(Bytes{used}, on->device.native));
     }
-    // Without a cgroup nobody tells us when the last of those left behind ends.
+    // Without a cgroup no descriptor signals the end of the program's last descendant, so the processes are
+    // scanned.
     const bool program_ended = slice->entered && slice->root.pidfd && !alive(slice->root.pidfd);
     if (!slice->cgroup && !slice->persistent() && program_ended && beats_ % 4 == 0) over.push_back(id);
   }
@@ -85,7 +86,7 @@ void Agent::take_sample(const Sample& sample) {
     d->xid = fmt::format("the driver reported Xid {}", xid);
     event("", fmt::format("device {}: {}", index, d->xid));
   }
-  // Whose is each process that the driver shows?
+  // Assigns each process that the driver reports to its slice.
   for (const auto& [id, slice] : slices_) {
     slice->process_truth.clear();
     for (PartUsage& m : slice->measured) m.reading.truth = m.sm_percent = 0;
@@ -94,7 +95,7 @@ void Agent::take_sample(const Sample& sample) {
     NodeDevice& d = devices_[i];
     if (d.sample.trouble != sample.devices[i].trouble)
       event("", fmt::format("device {}: {}", d.device.index,
-                            sample.devices[i].trouble.empty() ? "works again" : sample.devices[i].trouble));
+                            sample.devices[i].trouble.empty() ? "recovered" : sample.devices[i].trouble));
     d.sample = sample.devices[i];
     d.unmanaged_processes.clear();
     bool shared = false;
@@ -117,7 +118,7 @@ void Agent::take_sample(const Sample& sample) {
       if (part == slice->record.slice.parts.end()) continue;
       slice->measured[static_cast<size_t>(part - slice->record.slice.parts.begin())].sm_percent +=
           use.sm_percent;
-      // Contexts that the device's reserve pays for are not the slice's.
+      // If the device's reserved bytes pay for contexts, a context does not count against the slice.
       const Bytes own = settings_.contexts_in_slice ? use.used : minus(use.used, d.context);
       slice->measured[static_cast<size_t>(part - slice->record.slice.parts.begin())].reading.truth +=
           own.count;
@@ -137,7 +138,7 @@ void Agent::take_sample(const Sample& sample) {
   for (LiveSlice* slice : over) stop(*slice, "it held more than its quota (--over-quota kill)");
 }
 
-// Charges what the driver shows beyond the charges, or gives back what it shows no more.
+// Charges the growth that the driver reports beyond the charges, and releases growth that has ended.
 void Agent::charge_growth(LiveSlice& slice) {
   if (!slice.report.page) return;
   for (unsigned d = 0; d < slice.record.slice.parts.size(); ++d) {
@@ -153,18 +154,18 @@ void Agent::charge_growth(LiveSlice& slice) {
     uint64_t wanted = m.growth.wanted(charged, m.reading);
     const Bytes quota = slice.record.slice.parts[d].memory;
     const bool beyond = slice.limited() && m.truth > quota;
-    // Only told, not held against it: its calls alone count.
+    // With --over-quota report, growth is not charged; only the slice's own calls count.
     if (beyond && settings_.over_quota == OverQuotaAction::report) wanted = 0;
     if (wanted != charged)
       shm::change(slice.report.page->charges, lane, charged, wanted, UINT64_MAX, shm::NoStops{},
                   shm::agent_attempts);
     if (beyond && !m.beyond_quota)
       event(slice.name(),
-            fmt::format("holds {} of device {}, its quota is {}: {}", text(m.truth).c_str(), on->device.index,
-                        text(quota).c_str(),
+            fmt::format("found with {} on device {}, beyond its quota of {}: {}", text(m.truth).c_str(),
+                        on->device.index, text(quota).c_str(),
                         settings_.over_quota == OverQuotaAction::report   ? "only reported"
-                        : settings_.over_quota == OverQuotaAction::refuse ? "nothing more is given to it"
-                                                                          : "it is ended"));
+                        : settings_.over_quota == OverQuotaAction::refuse ? "further allocations are refused"
+                                                                          : "the slice is stopped"));
     m.beyond_quota = beyond;
   }
 }

@@ -17,14 +17,14 @@ namespace {
 
 struct Kept {
   std::string desired;
-  std::map<std::string, std::string> effective;  // By the device's UUID.
+  std::map<std::string, std::string> effective;  // Keyed by the device's UUID.
   static void fields(auto& self, auto&& field) {
     field("desired", self.desired);
     field("effective", self.effective);
   }
 };
 
-// The file is the old one or the new one, whenever the power goes.
+// Replaces the file in one step, so that after a power loss it has either the old or the new text.
 Outcome<void> write_durably(const std::string& path, const std::string& text) {
   const std::string fresh = path + ".new";
   const auto trouble = [&] {
@@ -61,7 +61,7 @@ void Policies::open(std::string path, std::span<const Uuid> devices, std::option
     if (auto read = api::read<Kept>(*text, api::Reading::lenient))
       kept = std::move(*read);
     else
-      trouble = fmt::format("{} cannot be read and is made anew: {}", path_, read.error());
+      trouble = fmt::format("{} cannot be read and was replaced: {}", path_, read.error());
   }
   desired_ = said.value_or(parse_policy(kept.desired).value_or(Policy::fixed_share));
   for (const Uuid& uuid : devices) {

@@ -1,9 +1,9 @@
-// Which compute policy each device of this machine follows: wanted of the whole machine, effective on each
-// device (core/setting.h), and kept in STATE/policy.json over restarts.
+// The compute policy of each device: desired for the whole node, effective per device (core/setting.h), and
+// stored in STATE/policy.json over restarts.
 //
-// What is wanted is the last thing that somebody said: on the command line (--policy, or the label below), at
-// each start; else through the API; else fixed-share. A device's slices hold its effective policy: all that
-// live on it, whatever they have asked for.
+// The desired policy is the last one given: at each start on the command line (--policy, or the label below),
+// else through the API, else fixed-share. A device keeps its effective policy while slices live on it, for
+// any policy that they requested.
 #pragma once
 
 #include <functional>
@@ -19,25 +19,25 @@
 
 namespace carve::node {
 
-// The label by which a node pool's policy reaches its machines.
+// The label by which a node pool's policy reaches its nodes.
 inline constexpr const char* policy_label = "vke.volcengine.com/mgpu-compute-policy";
 
 class Policies {
  public:
-  // Who lives on a device, as names.
+  // Returns the names of the slices that live on a device.
   using Holders = std::function<std::vector<std::string>(const Uuid&)>;
 
-  // Reads what is kept. A device that nothing is kept of follows `otherwise(device)`: what its slices live
-  // under already, or what is wanted. `trouble`, where not empty, is a sentence about a damaged file.
+  // Reads the stored policies. A device without a stored policy follows `otherwise(device)`, the policy of
+  // its slices, else the desired one. `trouble` is a sentence about a damaged file, or empty.
   void open(std::string path, std::span<const Uuid> devices, std::optional<Policy> said,
             const std::function<std::optional<Policy>(const Uuid&)>& otherwise, const Holders&,
             std::string& trouble);
 
-  // Failure: it could not be kept, and nothing was changed.
+  // Sets the desired policy. On failure the policy could not be stored, and nothing was changed.
   Outcome<void> want(Policy, const Holders&);
 
-  // A slice has ended or come. True where a device changed over; false also where that could not be kept: it
-  // stays as it was, and the next call tries again.
+  // Called after a slice started or ended. Returns true if a device changed its policy. Returns false too if
+  // the change could not be stored; the device then keeps its policy until the next call.
   bool settle(const Holders&);
 
   Policy desired() const { return desired_; }

@@ -38,7 +38,7 @@ struct Machine {
   }
 };
 
-TEST(Policies, a_machine_that_nobody_told_follows_fixed_share) {
+TEST(Policies, a_node_without_a_setting_follows_fixed_share) {
   Machine m;
   const Policies p = m.start();
   EXPECT_EQ(m.trouble, "");
@@ -61,7 +61,7 @@ TEST(Policies, each_device_changes_over_when_its_own_slices_have_left) {
   EXPECT_EQ(p.of(device), (Setting<Policy>{guaranteed, guaranteed, {}}));
 }
 
-TEST(Policies, a_restart_changes_over_where_nobody_lives_and_nowhere_else) {
+TEST(Policies, a_restart_changes_the_policy_of_devices_without_slices_only) {
   Machine m;
   {
     Policies p = m.start();

@@ -3,7 +3,7 @@
 namespace carve::node {
 namespace {
 
-// The document's form: flat, and in the API's units.
+// The file's form: a flat JSON document, in the units of the API.
 struct ProcessDocument {
   uint32_t pid = 0;
   uint64_t start = 0;

@@ -1,5 +1,5 @@
-// What the agent writes down about a slice beside its pages, for its successor: everything that is neither
-// in the ledger nor in the Control page. With the pages it is enough to rebuild a ledger that was lost.
+// The state file: what a new agent needs about a slice beside the ledger and the control page. Together with
+// the shared memory it is enough to rebuild a lost ledger.
 #pragma once
 
 #include "ledger/usage_record.h"
@@ -10,9 +10,9 @@ namespace carve::node {
 
 struct StateFile {
   ledger::UsageRecord record;
-  std::string boot_id;  // In which it was written: pages of an earlier one are nobody's.
-  std::string command;  // For people.
-  bool cgroup = false;  // It has one of the agent's making.
+  std::string boot_id;  // Boot in which the file was written; shared memory of an earlier boot is invalid.
+  std::string command;  // For display only.
+  bool cgroup = false;  // The slice has a cgroup that the agent made.
   bool entered = false;
   ProcessId creator;
   ProcessId root, supervisor;
@@ -21,6 +21,6 @@ struct StateFile {
 
 std::string write_state_file(const StateFile&);
 std::optional<StateFile> read_state_file(
-    const std::string& text);  // Nothing where it is not what write_note() wrote.
+    const std::string& text);  // No value if the text is not a state file.
 
 }  // namespace carve::node

@@ -14,7 +14,7 @@ std::string_view trimmed(std::string_view word) {
   return word;
 }
 
-// The one device that a word names; null where it names none, or more.
+// Returns the one device that a word names; null if it names none or several.
 const std::string* named(std::span<const std::string> machine, std::string_view word) {
   size_t index = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), index);

@@ -1,8 +1,8 @@
-// Which devices a program in a slice sees: what was granted, less what its starter had hidden from itself
-// with CUDA_VISIBLE_DEVICES, in the order of that list. The list is read as NVIDIA's driver reads it (CUDA
-// programming guide, "CUDA Environment Variables"): indexes of the machine or beginnings of UUIDs that fit
-// one device; what stands behind the first word that names none is not seen; a device named twice makes the
-// whole list mean nothing.
+// The devices that a program in a slice sees: the granted devices, less those that its environment hid with
+// CUDA_VISIBLE_DEVICES, in the order of that list. The list is read as NVIDIA's driver reads it (CUDA
+// programming guide, "CUDA Environment Variables"). Its words are indexes of the node or prefixes of UUIDs
+// that match one device. Words after the first one that names no device are ignored. A device that is named
+// twice makes the whole list empty.
 #pragma once
 
 #include <optional>
@@ -13,8 +13,8 @@
 
 namespace carve::node {
 
-// `machine` holds the UUID of each device of the machine at its index, `granted` those of the slice in its
-// order; texts as NVML writes them. `list` is the starter's variable, nothing where it had none.
+// `machine` holds the UUID of each device of the node at its index; `granted` holds those of the slice in its
+// order. Both are texts as NVML writes them. `list` is the variable's value, or no value if it is not set.
 std::vector<std::string> visible_devices(std::span<const std::string> machine,
                                          std::span<const std::string> granted,
                                          std::optional<std::string_view> list);

@@ -13,14 +13,14 @@ TEST(VisibleDevices, are_what_the_list_names_as_far_as_it_was_granted) {
     std::optional<std::string_view> list;
     std::vector<std::string> seen;
   } rows[] = {
-      {std::nullopt, granted},                          // In the slice's own order.
-      {"0,1,2", {"GPU-aa00", "GPU-ab11", "GPU-cc22"}},  // In the list's.
+      {std::nullopt, granted},                          // In the slice's order.
+      {"0,1,2", {"GPU-aa00", "GPU-ab11", "GPU-cc22"}},  // In the order of the list.
       {"2,0", {"GPU-cc22", "GPU-aa00"}},
       {"3", {}},              // Not granted,
-      {"3,1", {"GPU-ab11"}},  // which does not end the list.
+      {"3,1", {"GPU-ab11"}},  // A device that is not granted does not end the list.
       {"GPU-ab,GPU-cc22", {"GPU-ab11", "GPU-cc22"}},
       {"gpu-AB1", {"GPU-ab11"}},
-      {"GPU-a,2", {}},  // Fits two: names none.
+      {"GPU-a,2", {}},  // Matches two devices, so it names none.
       {"GPU-", {}},
       {"ab11", {}},
       {" 1 , 2", {"GPU-ab11", "GPU-cc22"}},
@@ -30,8 +30,8 @@ TEST(VisibleDevices, are_what_the_list_names_as_far_as_it_was_granted) {
       {"1,99999999999999999999,2", {"GPU-ab11"}},
       {"1,,2", {"GPU-ab11"}},
       {"1,MIG-ab11/0/0", {"GPU-ab11"}},
-      {"1,1", {}},           // Twice makes all of it nothing,
-      {"2,1,GPU-cc22", {}},  // under whatever names.
+      {"1,1", {}},           // A device named twice makes the list empty,
+      {"2,1,GPU-cc22", {}},  // also under different names.
       {"3,3,1", {}},
       {"-1", {}},
       {"", {}},

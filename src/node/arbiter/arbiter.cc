@@ -24,11 +24,12 @@ using share::Ns;
 
 namespace {
 
-// A futex wait ends so much later than asked, on an idle machine; below that it is better not to sleep.
+// On an idle machine a futex wait ends about so much later than its timeout. For shorter times the thread
+// spins.
 constexpr Ns min_sleep = 30 * share::us;
 constexpr Ns unasked_sleep = 1100 * share::us;
-// What a drain will still take is known to the distance between two markers (meter.cc): half of that too
-// early.
+// The remaining time of a drain is known to one fence interval (meter.cc), so the poll is earlier by half of
+// that interval.
 constexpr Ns fence_uncertainty = 100 * share::us;
 constexpr size_t max_waits = 1000;
 
@@ -36,7 +37,7 @@ long futex(const void* word, int operation, uint32_t value, const timespec* unti
   return syscall(SYS_futex, word, operation, value, until, nullptr, mask);
 }
 
-// The half of the lease word that changes when the gate moves.
+// The half of the lease word that changes when the gate opens or closes.
 const void* low_half(const std::atomic<uint64_t>& word) { return &word; }
 static_assert(std::endian::native == std::endian::little);
 
@@ -48,12 +49,12 @@ struct Arbiter::ClientState {
   std::vector<unsigned> slots;
   Meter meter;
   share::Lease lease;  // As the slice sees it.
-  bool told = false;   // It was set at all.
+  bool told = false;   // A lease was written at least once.
   uint32_t number = 0;
-  Ns waiting_since = 0;  // As last seen: 0 while it does not wait.
+  Ns waiting_since = 0;  // As of the last poll; 0 if the client does not wait.
   Ns opened = 0, closed = 0;
   uint64_t waits = 0;
-  std::vector<Ns> recent_waits;  // A ring of the last `most_waits`.
+  std::vector<Ns> recent_waits;  // A ring of the last `max_waits`.
   Rate charged;
   uint64_t copied_by_the_dead[3] = {};
 
@@ -154,7 +155,7 @@ void Arbiter::remove_process(uint64_t slice, unsigned slot) {
       for (const unsigned way : {0u, 1u, 2u}) m->copied_by_the_dead[way] += with[way] - m->copied(way);
     }
   }
-  wake();  // It may have had the lease.
+  wake();  // The slice may hold the lease.
 }
 
 bool Arbiter::empty() const {
@@ -168,7 +169,7 @@ void Arbiter::wake() {
   futex(&word_.asleep, FUTEX_WAKE, 1, nullptr, 0);
 }
 
-// The windows for the time without us, in the order in which the slices stand here.
+// Writes the fallback timetable: the windows in which slices launch without an agent, in client order.
 void Arbiter::write_timetable() {
   std::array<share::Entitlement, share::max_clients> entitlements;
   std::array<share::Window, share::max_clients> windows;
@@ -195,7 +196,8 @@ void Arbiter::set_lease(ClientState& m, Ns now) {
       const Ns closed = std::exchange(m.closed, 0);
       if (m.waiting_since != 0) {
         ++m.waits;
-        // A thread that slept through a whole lease still says since when it waits; it was let go meanwhile.
+        // A thread that slept through a whole lease still reports the begin of its wait; it was admitted
+        // meanwhile.
         const Ns since = std::max(m.waiting_since, closed);
         const Ns waited = now - since;
         if (m.recent_waits.size() < max_waits)
@@ -209,8 +211,8 @@ void Arbiter::set_lease(ClientState& m, Ns now) {
       m.closed = now;
     }
   }
-  // What may be in flight is the process's: its threads know only of themselves. Processes have contexts of
-  // their own, which the device runs in turn: one that runs dry at its turn costs a switch.
+  // The in-flight limit belongs to the process, and each thread only counts its own work. Processes have
+  // separate contexts, which the device runs in turn. A process without work at its turn costs a switch.
   const Ns bound = std::max<Ns>(wanted.in_flight_limit / std::max(1u, m.meter.threads()), 50 * share::us);
   const share::Tuning& tuning = scheduler_.tuning();
   control.fence_interval_ns.store(
@@ -237,7 +239,7 @@ void Arbiter::record(const ClientState& m, SpanKind kind, Ns begin, Ns end) {
   ++spans_recorded_;
 }
 
-// One look at everybody, and what follows from it.
+// Polls all clients, steps the device scheduler and writes the leases. Returns the time of the next poll.
 Ns Arbiter::poll(Ns now) {
   std::array<share::Observation, share::max_clients> seen;
   for (const auto& client : clients_) {
@@ -248,7 +250,7 @@ Ns Arbiter::poll(Ns now) {
     GangState& gang = *m.who.gang;
     const uint32_t bit = 1u << m.who.device;
     if (m.who.entitlement.gang == share::Gang::leads) {
-      // It leads for all: what they want is what it wants.
+      // The leader's lease serves the whole gang, so a waiting follower counts as a wait of the leader.
       if (!m.lease.open) o.waiting |= gang.wants.load() != 0;
       if (gang.in_flight.load() != 0) o.idle_since = now;
     } else {
@@ -271,13 +273,14 @@ Ns Arbiter::poll(Ns now) {
     if (t.kind == share::Transition::Kind::overran && m.closed != 0)
       record(m, SpanKind::overrun, m.closed, now);
   }
-  // Closing first, so that two gates are never open together.
+  // Closes gates first, so that two gates are never open together.
   for (const bool open : {false, true})
     for (const auto& m : clients_)
       if (scheduler_.lease(m->index).open == open) set_lease(*m, now);
   for (const auto& m : clients_) {
     if (m->who.gang == nullptr || m->who.entitlement.gang != share::Gang::leads) continue;
-    // Told when the slice before begins to drain here, the others can drain theirs meanwhile.
+    // The followers are woken when the previous lease here begins to drain, so that their devices drain at
+    // the same time.
     const bool calls = m->lease.open || scheduler_.upcoming() == m->index;
     if (m->who.gang->open.exchange(calls) != calls)
       for (Arbiter* other : m->who.gang->followers) tell_.push_back(other);
@@ -288,7 +291,8 @@ Ns Arbiter::poll(Ns now) {
 void Arbiter::run() {
   pthread_setname_np(pthread_self(), fmt::format("arbiter-{}", device_).c_str());
   prctl(PR_SET_TIMERSLACK, 1);
-  // Everybody on the device waits for this thread, and it runs for microseconds. Refused to ordinary users.
+  // Every slice of the device waits for this thread, which runs for microseconds. Ordinary users may not set
+  // this.
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), -20);
   std::vector<Arbiter*> tell;
   while (!ending_) {
@@ -315,9 +319,11 @@ void Arbiter::sleep_until(Ns next, uint32_t woken_count, bool any_latency_client
   const auto woken = [&] { return wakes_.load(std::memory_order_acquire) != woken_count; };
   Ns now = monotonic_ns();
   if (next - now > min_sleep) {
-    // Who comes while the device is another's anyway is seen soon enough, except where it would go first.
+    // A slice that arrives while another one holds the device is seen at the next poll, soon enough unless it
+    // goes first.
     const uint32_t wakes = next - now > unasked_sleep || any_latency_client ? 1 : 0;
-    // From here on whoever comes wakes us; whoever came since our look is seen by one more.
+    // From this store on an arriving slice wakes the thread. One that arrived since the poll is found by
+    // another check.
     word_.asleep.store(wakes, std::memory_order_seq_cst);
     if (!woken() && (wakes == 0 || !another_waits())) {
       const Ns until = next == share::never ? share::never : next - min_sleep / 2;
@@ -327,7 +333,7 @@ void Arbiter::sleep_until(Ns next, uint32_t woken_count, bool any_latency_client
     }
     word_.asleep.store(0, std::memory_order_seq_cst);
     now = monotonic_ns();
-    if (woken() || now < next - min_sleep) return;  // Somebody came.
+    if (woken() || now < next - min_sleep) return;  // A slice arrived.
   }
   while (now < next && !woken() && !ending_) {
     __builtin_ia32_pause();
@@ -335,7 +341,7 @@ void Arbiter::sleep_until(Ns next, uint32_t woken_count, bool any_latency_client
   }
 }
 
-// Whether a slice stands at a gate that was not seen there at the last look.
+// Returns whether a slice waits at its gate that did not wait at the last poll.
 bool Arbiter::another_waits() {
   const std::lock_guard lock(mutex_);
   for (const auto& m : clients_) {
@@ -360,7 +366,7 @@ void Arbiter::sample() {
   poll(now);
   for (const auto& m : clients_) m->charged.sample(now, scheduler_.counters(m->index).charged);
   busy_.sample(now, scheduler_.busy());
-  wake();  // What followed from that look is the thread's to go on with.
+  wake();  // The thread continues with the results of this poll.
 }
 
 DeviceCompute Arbiter::view() {

@@ -1,5 +1,5 @@
-// The arbiter's thread with slices that are threads of this test: each writes its pages as the library does
-// and takes one piece of "device" time after the other while its gate is open.
+// The arbiter's thread with slices that are threads of this test. Each one writes its pages as the guest
+// library does, and occupies the "device" for one period after the other while its gate is open.
 #include "node/arbiter/arbiter.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ struct Running : ::testing::Test {
   std::unique_ptr<Arbiter> arbiter =
       std::make_unique<Arbiter>(0, Uuid{}, heartbeat->arbiter[0], share::Tuning{});
 
-  // As a launching thread at a closed gate.
+  // Arrives at a closed gate, like a launching thread.
   void comes(FakeClient& t) {
     t.thread().waiting_since = static_cast<uint64_t>(monotonic_ns());
     if (heartbeat->arbiter[0].asleep.load() != 0)
@@ -67,7 +67,7 @@ TEST_F(ArbiterThread, sleeps_until_a_slice_comes_and_opens_for_it) {
   comes(a);
   EXPECT_TRUE(eventually([&] {
     if (a.gate() != shm::GateState::lease)
-      comes(a);  // A wake just before the sleep is lost; whoever waits repeats.
+      comes(a);  // A wake just before the sleep may be lost, so a waiting thread repeats it.
     return a.gate() == shm::GateState::lease;
   }));
   EXPECT_NE(a.control->devices[0].lease_deadline, 0u);
@@ -75,11 +75,11 @@ TEST_F(ArbiterThread, sleeps_until_a_slice_comes_and_opens_for_it) {
 
 TEST_F(ArbiterThread, of_a_thread_that_sleeps_through_its_leases_no_two_waits_overlap) {
   arbiter->add(a.arbitrated(fixed(5000)), slots);
-  comes(a);  // And never says that it was let in.
+  comes(a);  // The client never reports that it was admitted.
   std::vector<TraceSpan> waits;
   ASSERT_TRUE(eventually([&] {
     comes(a);
-    a.thread().waiting_since = 1;  // Since ever.
+    a.thread().waiting_since = 1;  // Waits since the beginning.
     waits = arbiter->trace(0);
     std::erase_if(waits, [](const TraceSpan& s) { return s.kind != SpanKind::wait; });
     return waits.size() >= 4;
@@ -93,7 +93,7 @@ TEST_F(ArbiterThread, two_that_never_stop_take_turns_and_are_never_both_let_in) 
   std::atomic<bool> stop{false};
   std::atomic<int> inside{0}, most_inside{0};
   uint64_t turns[2] = {};
-  // Whoever is let in takes pieces of 200 us that nobody else may overlap.
+  // An admitted client takes periods of 200 us, which must not overlap with another client's.
   const auto slice = [&](FakeClient& t, uint64_t& count) {
     while (!stop) {
       if (t.gate() != shm::GateState::lease) {
@@ -109,7 +109,7 @@ TEST_F(ArbiterThread, two_that_never_stop_take_turns_and_are_never_both_let_in) 
       t.thread().busy = shm::BusyWord::since(now, shm::BusyWord{t.thread().busy}.total(now)).value;
       stream.fenced += 200'000;
       if (t.gate() ==
-          shm::GateState::lease) {  // Else the gate closed in between, and this piece is not begun.
+          shm::GateState::lease) {  // Otherwise the gate closed in between, and this period does not begin.
         const int now_inside = ++inside;
         if (now_inside > most_inside) most_inside = now_inside;
         while (static_cast<uint64_t>(monotonic_ns()) < now + 200'000) {}
@@ -148,7 +148,7 @@ TEST_F(ArbiterThread, who_leaves_is_free_and_the_next_is_let_in) {
   EXPECT_TRUE(eventually([&] { return comes(b), b.gate() == shm::GateState::lease; }));
 }
 
-TEST_F(ArbiterThread, a_dead_process_holds_up_nobody) {
+TEST_F(ArbiterThread, a_dead_process_does_not_delay_others) {
   arbiter->add(a.arbitrated(fixed(5000)), slots);
   arbiter->add(b.arbitrated(fixed(5000)), slots);
   a.work->process[0].stream[0].device = 1;

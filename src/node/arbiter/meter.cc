@@ -8,19 +8,20 @@ using share::Ns;
 
 namespace {
 
-constexpr uint64_t most = 3600ull * 1'000'000'000;  // No sane estimate is longer than an hour.
+constexpr uint64_t most = 3600ull * 1'000'000'000;  // One hour, an upper limit for any estimate.
 constexpr Ns tail_grace = 100 * share::us;
-// Markers stand so far apart; what is left of the work between two is reckoned.
+// Fences are so far apart; the work between two fences is computed.
 constexpr uint64_t between_fences = 200 * share::us;
 
 uint64_t load(const std::atomic<uint64_t>& word) { return word.load(std::memory_order_acquire); }
 
 }  // namespace
 
-// One process's words on one device, added up.
+// The sums of one process's words on one device.
 struct Meter::Sum {
   uint64_t busy = 0, submitted = 0;
-  uint64_t marked_left = 0, unfenced = 0;  // Of the stream, the thread with most: streams run side by side.
+  uint64_t marked_left = 0, unfenced = 0;  // Of the stream or thread with most, because streams run side by
+                                           // side.
   uint64_t waiting_since = 0, longest = 0, idle_at = 0;
   unsigned threads = 0;
   bool marks_open = false, threads_busy = false, back_pressured = false;
@@ -32,7 +33,7 @@ Meter::Sum Meter::sum(const shm::ProcessWork& work, unsigned device, Ns now) {
   for (unsigned i = 0; i < streams; ++i) {
     const shm::StreamWork& stream = work.stream[i];
     if (stream.device.load(std::memory_order_acquire) != device + 1) continue;
-    // `completed` first: a marker that comes in between makes the stream look busy, never idle.
+    // `completed` is read first, so a fence in between makes the stream look busy, never idle.
     const uint64_t completed = load(stream.completed), marked = load(stream.fenced);
     if (marked == completed) continue;
     s.marks_open = true;
@@ -77,18 +78,18 @@ share::Observation Meter::read(std::span<const shm::ProcessWork> work, std::span
     const uint64_t submitted = std::min(s.submitted - p.submitted, most);
     if (s.submitted != p.submitted) p.changed = now;
 
-    // What is left, by reckoning: what was left, and what came, less the time that passed. The markers say
-    // within one batch, or one kernel, where that is wrong.
+    // Work left, computed: the previous rest and the new work, less the time that passed. The fences correct
+    // the result to within one fence interval or one kernel.
     const uint64_t open_work = s.marked_left + s.unfenced, slack = std::max(between_fences, s.longest);
     const uint64_t reckoned = p.left + submitted > passed ? p.left + submitted - passed : 0;
     const uint64_t left = std::clamp(reckoned, open_work > slack ? open_work - slack : 0, open_work);
 
-    // Work that no marker follows is over when it must be.
+    // Unfenced work ends when twice its estimate and the grace have passed.
     const bool tail = s.unfenced > 0 && now - p.changed < static_cast<Ns>(2 * s.unfenced) + tail_grace;
     const bool in_flight = s.marks_open || tail;
     uint64_t busy = std::min(s.busy > p.busy ? s.busy - p.busy : 0, passed);
-    // A thread that has not synchronised since says "busy" all the time: it was so for as long as it had
-    // work. How long that took in the end is reckoned, but no less than half of what is possible.
+    // A thread that has not synchronised since reports "busy" all the time; it was busy while it had work.
+    // The end is computed, and at least half of the possible time counts.
     if (p.open && !p.in_flight)
       busy = std::min(busy, submitted);
     else if (s.threads_busy && !in_flight)
@@ -121,7 +122,7 @@ share::Observation Meter::read(std::span<const shm::ProcessWork> work, std::span
   else if (static_cast<Ns>(idle_at) > last_)
     idle_since_ = std::min(static_cast<Ns>(idle_at), now);
   else if (idle_since_ == 0 || active)
-    idle_since_ = now;  // Nobody said when: since we see it.
+    idle_since_ = now;  // No source has the end, so it is the time of this read.
   seen.idle_since = idle_since_;
   last_ = now;
   return seen;

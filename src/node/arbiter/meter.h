@@ -1,12 +1,12 @@
-// From what a slice's processes wrote (wire/shm/work.h) to what share/ wants to know of it. Pure but for the
-// loads: `now` is an argument.
+// Turns the words that a slice's processes wrote (wire/shm/work.h) into an observation for share/. Pure
+// except for the loads: `now` is an argument.
 //
-// How long work was on the device follows from three sources, the best that applies:
-// - a thread that synchronises says exactly when it had work (BusyWord);
-// - one that never does is seen to be idle when the device has written all its markers: it was busy for as
-//   long as what it had submitted was estimated to take, and no longer than until now;
-// - the last few launches, that no marker follows, are over when their estimate has passed twice.
-// Every word may be a lie: all is clipped to the time that passed.
+// The busy time on the device comes from three sources, the best that applies:
+// - a thread that synchronises writes exactly when it had work (BusyWord);
+// - a thread that never does is idle when the device has written all its fences; it was busy for the
+//   estimate of its submitted work, at most until now;
+// - the last launches, behind the last fence, end when twice their estimate has passed.
+// A process can write false values, so all results are clipped to the time that passed.
 #pragma once
 
 #include <map>
@@ -19,24 +19,24 @@ namespace carve::node {
 
 class Meter {
  public:
-  // What the processes in `slots` did on the slice's device `device` since the last call.
+  // Returns the work of the processes in `slots` on the slice's device `device` since the last call.
   share::Observation read(std::span<const shm::ProcessWork> work, std::span<const unsigned> slots,
                           unsigned device, share::Ns now);
 
   // As of the last read.
-  unsigned threads() const { return threads_; }  // Launching ones, of the process that has most.
+  unsigned threads() const { return threads_; }  // Launching threads of the process that has most of them.
   share::Ns waiting_since() const {
     return waiting_since_;
-  }  // The longest that any stands at the gate; 0: none.
+  }  // Begin of the longest current wait at the gate; 0: no thread waits.
 
  private:
   struct Process {
-    uint64_t busy = 0, submitted = 0;  // Sums over its threads.
+    uint64_t busy = 0, submitted = 0;  // Sums over the process's threads.
     uint64_t left = 0;
-    share::Ns changed = 0;  // When `submitted` was first seen as it is.
+    share::Ns changed = 0;  // When `submitted` last changed.
     bool in_flight = false;
-    bool open = false;  // A thread says that it is busy.
-    uint64_t seen = 0;  // Counts reads.
+    bool open = false;  // A thread reports that it is busy.
+    uint64_t seen = 0;  // Number of the last read.
   };
   struct Sum;
   static Sum sum(const shm::ProcessWork&, unsigned device, share::Ns now);

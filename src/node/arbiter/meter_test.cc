@@ -10,7 +10,7 @@ namespace {
 
 using share::ms, share::us, share::Ns;
 
-// A slice's pages, written as its library would.
+// A slice's pages, written as the guest library writes them.
 struct Pages {
   std::unique_ptr<shm::ProcessWork[]> work{new shm::ProcessWork[4]()};
   std::vector<unsigned> slots{0};
@@ -59,7 +59,7 @@ TEST(Meter, a_program_that_synchronises_says_exactly_when_it_was_busy) {
   EXPECT_EQ(seen.idle_since, p.now - 250 * us);
 }
 
-TEST(Meter, one_that_never_does_is_busy_until_the_device_has_written_its_markers) {
+TEST(Meter, one_that_never_does_is_busy_until_the_device_has_written_its_fences) {
   Pages p;
   auto& t = p.thread();
   auto& s = p.stream();
@@ -70,12 +70,12 @@ TEST(Meter, one_that_never_does_is_busy_until_the_device_has_written_its_markers
   auto seen = p.read(400 * us);
   EXPECT_TRUE(seen.in_flight);
   EXPECT_EQ(seen.busy, 400 * us);
-  EXPECT_EQ(seen.left, 800 * us) << "a marker stands every 200 us, so at least so much is left";
+  EXPECT_EQ(seen.left, 800 * us) << "fences are 200 us apart, so at least so much is left";
   s.completed = 1'000'000;
   seen = p.read(5 * ms);
   EXPECT_FALSE(seen.in_flight);
   EXPECT_LE(seen.busy, 2'500 * us);
-  // Its thread's word still says busy; nothing was submitted.
+  // The thread's word still reports busy; no work was submitted.
   EXPECT_EQ(p.read(5 * ms).busy, 0);
   t.submitted = 1'300'000;
   s.fenced = 1'300'000;
@@ -83,7 +83,7 @@ TEST(Meter, one_that_never_does_is_busy_until_the_device_has_written_its_markers
   EXPECT_EQ(p.read(5 * ms).busy, 300 * us);
 }
 
-TEST(Meter, launches_that_no_marker_follows_are_over_when_they_must_be) {
+TEST(Meter, launches_behind_the_last_fence_end_after_twice_their_estimate) {
   Pages p;
   auto& t = p.thread();
   p.read(0);
@@ -132,7 +132,7 @@ TEST(Meter, believes_no_more_than_the_time_that_passed_whatever_is_written) {
     Pages p;
     p.slots = {0, 1, 2, 3, 99};
     for (int look = 0; look < 30; ++look) {
-      // Any bits at all, in any word.
+      // Any bits in any word.
       auto* bytes = reinterpret_cast<unsigned char*>(p.work.get());
       for (int i = 0; i < 4000; ++i)
         bytes[random() % (4 * sizeof(shm::ProcessWork))] = static_cast<unsigned char>(random());

@@ -1,4 +1,4 @@
-// How fast a sum grew of late: looks at it, some a second, remembered for a minute.
+// The growth rate of a sum: several samples a second, kept for one minute.
 #pragma once
 
 #include <algorithm>
@@ -13,16 +13,16 @@ namespace carve::node {
 
 class Rate {
  public:
-  // Looks come in the order of their times.
+  // Samples arrive in the order of their times.
   void sample(share::Ns now, share::Ns sum) {
     samples_.emplace_back(now, sum);
-    // The first that is remembered is older than the longest window, so that this one is whole.
+    // The first sample is older than the longest window, so that this window is whole.
     while (samples_.size() > 2 && samples_[1].first <= now - max_window) samples_.pop_front();
   }
 
-  // Growth over the last `window` (at most `longest`) as a part of that time, in basis points; over less
-  // where there was less. The window ends with the last look, and begins with the one nearest to its length
-  // before that. Nothing before the second look.
+  // Returns the growth over the last `window` (at most `max_window`) as a part of that time, in basis points.
+  // Uses a shorter time if the samples do not reach back so far. The window ends with the last sample and
+  // begins with the sample nearest to its begin. No value before the second sample.
   std::optional<uint32_t> part(share::Ns window) const {
     if (samples_.size() < 2) return std::nullopt;
     const auto& [to, last] = samples_.back();
@@ -35,7 +35,7 @@ class Rate {
   static constexpr share::Ns max_window = 60 * share::second;
 
  private:
-  std::deque<std::pair<share::Ns, share::Ns>> samples_;  // When, and the sum.
+  std::deque<std::pair<share::Ns, share::Ns>> samples_;  // Time and sum.
 };
 
 }  // namespace carve::node

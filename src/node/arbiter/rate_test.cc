@@ -13,10 +13,10 @@ TEST(Rate, is_not_known_before_the_second_look) {
   g.sample(5 * second, 77);
   EXPECT_EQ(g.part(second), std::nullopt);
   g.sample(5 * second + 250 * ms, 77 + 125 * ms);
-  EXPECT_EQ(g.part(second), 5000u) << "of as much as there is";
+  EXPECT_EQ(g.part(second), 5000u) << "over the time that has samples";
 }
 
-// Nothing for 70 s, then half of the time for 5 s, then all of it for one.
+// 70 s without growth, then 5 s at half the rate, then 1 s at the full rate.
 TEST(Rate, is_that_of_the_window_asked_for_however_often_it_was_looked_at) {
   for (const share::Ns every : {40 * ms, 250 * ms, 500 * ms}) {
     Rate g;

@@ -1,4 +1,4 @@
-// Who ran when: what the arbiter remembers of its decisions, for people who want to look. Values.
+// The arbiter's record of its decisions, for display: which slice ran when. Values only.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace carve::node {
 
-// What a stretch of time was, for one slice on one device. Only `overrun` overlaps others' leases.
+// The kind of a span of one slice on one device. Only `overrun` overlaps other slices' leases.
 enum class SpanKind : uint8_t {
-  lease = 0,      // It might launch.
-  drain = 1,      // Its lease was over and its work was not.
+  lease = 0,      // It had the lease.
+  drain = 1,      // Its lease had ended and its work had not.
   wait = 2,       // It had work and no lease.
-  overrun = 3,    // The drain took too long: others ran beside it.
-  switching = 4,  // The device changed over to it.
+  overrun = 3,    // The drain reached its time limit; other slices ran beside it.
+  switching = 4,  // The device switched to it.
 };
 inline constexpr std::string_view span_words[] = {"lease", "drain", "wait", "overrun", "switch"};
 
@@ -23,7 +23,7 @@ struct TraceSpan {
   Uuid device;
   uint64_t slice = 0;  // The ledger's id.
   SpanKind kind = SpanKind::lease;
-  int64_t begin_ns = 0;  // CLOCK_MONOTONIC.
+  int64_t begin_ns = 0;  // CLOCK_MONOTONIC, like end_ns.
   int64_t end_ns = 0;
 
   friend bool operator==(const TraceSpan&, const TraceSpan&) = default;

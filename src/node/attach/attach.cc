@@ -45,7 +45,7 @@ void AttachServer::accept_all() {
       if (late != connections_.end() && late->second.number == accepted) close(number);
     });
   }
-  loop_.forget(listener_.get());  // Full: the next close looks again.
+  loop_.forget(listener_.get());  // All connections are in use; the next close() watches the socket again.
 }
 
 void AttachServer::close(int connection) {
@@ -65,7 +65,7 @@ void AttachServer::answer(int connection) {
     int fds[8];
     const size_t count = std::min<size_t>(descriptors.size(), 8);
     for (size_t i = 0; i < count; ++i) fds[i] = descriptors[i].get();
-    // Only to the process that asked: while it lives nobody else can have taken its place.
+    // The reply goes only to the process that asked: while it lives, no other process has its pid.
     if (alive(from.peer.pidfd)) send_with(connection, &reply, sizeof reply, fds, count);
   }
   close(connection);

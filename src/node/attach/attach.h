@@ -1,8 +1,8 @@
-// The attach socket: SOCKET.attach, open to every user and mounted into containers. One request, one reply,
-// and the connection closes (wire/shm/attach.h). Who asks is the kernel's answer; what the request says is
-// checked byte by byte and names nobody.
+// The attach socket: SOCKET.attach, open to every user and mounted into containers. A connection has one
+// request and one reply, then it closes (wire/shm/attach.h). The kernel identifies the caller. The request is
+// checked byte by byte and cannot name another process.
 //
-// Limits: 128 connections at once, 2 s each; more wait in the kernel's queue.
+// Limits: 128 connections at once, 2 s each; further ones wait in the kernel's queue.
 #pragma once
 
 #include <map>
@@ -12,8 +12,8 @@
 
 namespace carve::node {
 
-// The request in a datagram of `received` bytes (its true size), or nothing: hang up. A longer one from a
-// later library is read as far as we know it.
+// Returns the request in a datagram of `received` bytes (its true size), or no value if the connection must
+// close. Of a longer request, from a later library, the known part is read.
 std::optional<shm::AttachRequest> parse_attach_request(const void* data, ssize_t received);
 
 class AttachServer {

@@ -37,7 +37,7 @@ TEST(AttachRequest, each_wrong_field_is_refused_and_another_layout_is_not) {
       {false, [](shm::AttachRequest& r) { r.size = UINT32_MAX; }},
       {false, [](shm::AttachRequest& r) { r.guest = static_cast<shm::Guest>(0); }},
       {false, [](shm::AttachRequest& r) { r.guest = static_cast<shm::Guest>(3); }},
-      {true, [](shm::AttachRequest& r) { r.layout = 99; }},  // Answered with a sentence.
+      {true, [](shm::AttachRequest& r) { r.layout = 99; }},  // The answer has a sentence.
   };
   for (const Row& row : rows) {
     shm::AttachRequest r = good();

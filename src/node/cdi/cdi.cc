@@ -20,8 +20,8 @@ namespace {
 using K = FailureKind;
 using api::Json;
 
-// Debian's and Red Hat's places for libraries: an image has one of them, and an extra file in the other is
-// harmless.
+// The library directories of Debian and of Red Hat. An image has one of them, and an additional file in the
+// other is harmless.
 constexpr const char* library_dirs[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib64"};
 constexpr const char* driver_dir = "/usr/lib/carve/driver";
 constexpr const char* set_dir = "/run/simgpu";
@@ -30,7 +30,7 @@ std::string file_of(const std::string& directory, const std::string& slice) {
   return directory + "/carve.dev-slice_" + slice + ".json";
 }
 
-// The file that the loader would take for this library; empty where there is none.
+// Returns the file that the loader finds for this library; empty if there is none.
 std::string loaded_path(const std::string& library) {
   if (library.find('/') != std::string::npos) return library;
   void* handle = dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL);
@@ -79,7 +79,7 @@ Json mounts(const std::string& socket, const Paths& paths) {
 
 }  // namespace
 
-// What the driver's own library opens: the devices, and the files of its kernel modules.
+// Returns the devices and files that the driver's library opens.
 Json device_nodes(const std::vector<unsigned>& minors) {
   Json out = Json::array();
   for (const char* common : {"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"})
@@ -96,7 +96,7 @@ Outcome<void> publish_attach_socket(const std::string& socket) {
   if ((mkdir(attach_directory(socket).c_str(), 0755) != 0 && errno != EEXIST) ||
       (unlink(name.c_str()) != 0 && errno != ENOENT) ||
       link((socket + shm::attach_suffix).c_str(), name.c_str()) != 0)
-    return failure(FailureKind::unavailable, "cannot put the attach socket into {}: {}",
+    return failure(FailureKind::unavailable, "cannot publish the attach socket in {}: {}",
                    attach_directory(socket), strerror(errno));
   return {};
 }
@@ -121,7 +121,7 @@ std::string cdi_spec(const Slice& granted, const std::string& socket, const Path
 Outcome<void> write_cdi(const std::string& directory, const Slice& granted, const std::string& socket,
                         const Paths& paths, const std::vector<unsigned>& minors) {
   if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST)
-    return failure(K::unavailable, "cannot make the CDI directory {}: {}; choose another with --cdi-dir",
+    return failure(K::unavailable, "cannot create the CDI directory {}: {}; choose another with --cdi-dir",
                    directory, strerror(errno));
   const std::string path = file_of(directory, granted.name), fresh = path + ".new";
   const std::string spec = cdi_spec(granted, socket, paths, minors);

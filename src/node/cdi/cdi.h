@@ -1,7 +1,7 @@
-// A slice as a device that container runtimes know: one CDI file per slice (Container Device Interface
-// specification 0.3.0, the oldest version with kind, devices, mounts, env and hooks; podman 4.3 reads it).
-// `podman run --device carve.dev/slice=NAME IMAGE` then mounts our library as the CUDA driver in front of the
-// real one, the attach socket, and calls `carve hook NAME` before the program starts.
+// A slice as a device of container runtimes: one CDI file per slice (Container Device Interface specification
+// 0.3.0, the oldest version with kind, devices, mounts, env and hooks; podman 4.3 reads it). For `podman run
+// --device carve.dev/slice=NAME IMAGE` the runtime mounts the guest library as the CUDA driver in front of
+// the real one, and the attach directory. It calls `carve hook NAME` before the program starts.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@
 
 namespace carve::node {
 
-// Where things lie on this machine.
+// Paths on this node.
 struct Paths {
   std::string programs;  // The directory of carve and carved.
   std::string preload;   // libcarve.so
   std::string shims;     // The directory of the two shims.
-  std::string driver;    // The directory of the driver's libraries; empty: found by the loader.
+  std::string driver;    // The directory of the driver's libraries; empty: the loader finds them.
   std::string sim_set;   // The simulated set's directory; empty: real devices.
   std::string sim_spec;  // "a10x2"; empty: real devices.
   std::string libcuda = "libcuda.so.1";
@@ -26,19 +26,20 @@ struct Paths {
 
 inline constexpr const char* cdi_kind = "carve.dev/slice";
 
-// The directory that containers get: the attach socket stands in it under its default name and nothing else
-// does. A directory, because a mounted socket would be the one of the agent that mounted it: the next agent's
-// has another inode, and a program started later in the container would knock at a door that nobody opens.
+// Returns the attach directory, which containers get mounted. It holds the attach socket under its default
+// name and nothing else. A mounted socket instead of a directory would stay the one of the agent that started
+// the container. The next agent's socket has another inode, so programs that start later in the container
+// could not connect.
 std::string attach_directory(const std::string& socket);
 
-// Puts the socket that now listens at `socket`.attach into the door.
+// Puts the socket that now listens at `socket`.attach into the attach directory.
 Outcome<void> publish_attach_socket(const std::string& socket);
 
-// The file's text. `minors`: N of /dev/nvidiaN for each slice; empty where devices are simulated.
+// Returns the file's text. `minors`: N of /dev/nvidiaN for each device; empty if devices are simulated.
 std::string cdi_spec(const Slice&, const std::string& socket, const Paths&,
                      const std::vector<unsigned>& minors);
 
-// Written beside and renamed, so that no runtime ever reads half of it.
+// Writes a new file and renames it, so that no runtime reads half of it.
 Outcome<void> write_cdi(const std::string& directory, const Slice&, const std::string& socket, const Paths&,
                         const std::vector<unsigned>& minors);
 void remove_cdi(const std::string& directory, const std::string& slice);

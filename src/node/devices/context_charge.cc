@@ -27,7 +27,7 @@ F symbol(void* library, const char* name) {
   return reinterpret_cast<F>(dlsym(library, name));
 }
 
-// Ends and collects the child when it goes out of scope.
+// The destructor ends the child and waits for it.
 struct Child {
   pid_t pid = -1;
   Fd input, output;
@@ -91,7 +91,7 @@ int measure_context_child(const char* libcuda, const char* uuid) {
     static_assert(sizeof id == sizeof wanted->bytes);
     if (memcmp(&id, wanted->bytes.data(), sizeof id) != 0) continue;
     CUcontext context = nullptr;
-    if (create(&context, 0, device) != CUDA_SUCCESS) return fail("no context could be created");
+    if (create(&context, 0, device) != CUDA_SUCCESS) return fail("cuCtxCreate failed");
     int migrates = 0;
     if (attribute(&migrates, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, device) != CUDA_SUCCESS)
       migrates = 0;
@@ -100,23 +100,24 @@ int measure_context_child(const char* libcuda, const char* uuid) {
     while (read(0, &unused, 1) > 0) continue;
     return 0;
   }
-  return fail("the CUDA driver does not show this device");
+  return fail("the CUDA driver does not report this device");
 }
 
 Outcome<CudaFacts> measure_context(Nvml& nvml, const Device& device, const std::string& libcuda) {
   const std::string uuid = text(device.uuid);
   Child child;
-  if (!start(child, libcuda, uuid)) return failure(K::unavailable, "no child process: {}", strerror(errno));
+  if (!start(child, libcuda, uuid))
+    return failure(K::unavailable, "cannot start a child process: {}", strerror(errno));
   const int64_t until = monotonic_ns() + patience;
   std::string said;
   while (said.find('\n') == std::string::npos) {
     pollfd wait{child.output.get(), POLLIN, 0};
     const int64_t left = (until - monotonic_ns()) / millisecond;
     if (left <= 0 || poll(&wait, 1, static_cast<int>(left)) <= 0)
-      return failure(K::unavailable, "device {}: no context within 10 s", device.index);
+      return failure(K::unavailable, "device {}: no context was created within 10 s", device.index);
     char buffer[256];
     const ssize_t n = read(child.output.get(), buffer, sizeof buffer);
-    if (n <= 0) return failure(K::unavailable, "device {}: the measuring process died", device.index);
+    if (n <= 0) return failure(K::unavailable, "device {}: the measuring process ended early", device.index);
     said.append(buffer, static_cast<size_t>(n));
   }
   if (said != "ready 0\n" && said != "ready 1\n")
@@ -126,13 +127,14 @@ Outcome<CudaFacts> measure_context(Nvml& nvml, const Device& device, const std::
   const auto processes = nvml.processes(device.index, hidden, result);
   const auto found = std::ranges::find(processes, static_cast<unsigned>(child.pid), &ProcessUse::pid);
   if (found == processes.end())
-    return failure(K::unavailable, "device {}: NVML does not show what single processes hold", device.index);
+    return failure(K::unavailable, "device {}: NVML does not report the memory of each process",
+                   device.index);
   return CudaFacts{found->used, said == "ready 1\n"};
 }
 
 Outcome<CudaFacts> cuda_facts(Nvml& nvml, const Device& device, const std::string& libcuda,
                               const std::string& state) {
-  // One line for each device and driver: UUID, driver version, bytes of a context, "migrates" or "stays".
+  // One line per device and driver: UUID, driver version, bytes of a context, "migrates" or "stays".
   const std::string path = state + "/context-charges";
   const std::string key = fmt::format("{} {} ", text(device.uuid), nvml.driver_version());
   const std::string known = read_file(path).value_or("");
@@ -147,7 +149,7 @@ Outcome<CudaFacts> cuda_facts(Nvml& nvml, const Device& device, const std::strin
   const Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   const std::string line =
       fmt::format("{}{} {}\n", key, measured->context.count, measured->migrates ? "migrates" : "stays");
-  // Without a cache it is measured again at the next start; nothing is lost.
+  // Without a cache the next start measures again; no data is lost.
   if (!file || write(file.get(), line.data(), line.size()) < 0) return measured;
   return measured;
 }

@@ -33,7 +33,7 @@ Outcome<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
   nvml->library_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (nvml->library_ == nullptr)
     return failure(K::unavailable,
-                   "no NVML here: {}. Install NVIDIA's driver, or simulate devices with --sim a10x2",
+                   "NVML cannot be loaded: {}; install NVIDIA's driver, or simulate devices with --sim a10x2",
                    dlerror());
   NvmlTable& call = nvml->call_;
   void* from = nvml->library_;
@@ -59,9 +59,9 @@ Outcome<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
   bind(from, "nvmlEventSetWait_v2", call.wait_for_event);
   if (call.init == nullptr || call.count == nullptr || call.handle == nullptr || call.uuid == nullptr ||
       call.memory == nullptr || call.compute_processes == nullptr)
-    return failure(K::unavailable, "{} is older than driver 510, the oldest that Carve works with", library);
+    return failure(K::unavailable, "{} is older than driver 510; install a newer driver", library);
   if (const nvmlReturn_t result = call.init(); result != NVML_SUCCESS)
-    return failure(K::unavailable, "NVML does not start: {}. Is the driver loaded (nvidia-smi)?",
+    return failure(K::unavailable, "NVML does not start: {}; check with nvidia-smi that the driver is loaded",
                    nvml->text_of(result));
   nvml->initialised_ = true;
   char version[96] = "unknown";
@@ -72,20 +72,20 @@ Outcome<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
 
 Nvml::~Nvml() {
   if (initialised_ && call_.shutdown != nullptr) call_.shutdown();
-  // The library stays loaded: drivers keep threads that outlive a dlclose.
+  // The library stays loaded, because drivers have threads that outlive a dlclose.
 }
 
 Outcome<std::vector<Device>> Nvml::find_devices(const Bytes* reserve, std::vector<std::string>& said) {
   unsigned count = 0;
   if (const nvmlReturn_t result = call_.count(&count); result != NVML_SUCCESS)
-    return failure(K::unavailable, "NVML does not say how many devices there are: {}", text_of(result));
+    return failure(K::unavailable, "NVML does not report the number of devices: {}", text_of(result));
   std::vector<Device> devices;
   handles_.assign(count, nullptr);
   for (unsigned i = 0; i < count; ++i) {
     nvmlDevice_t handle = nullptr;
     nvmlReturn_t result = call_.handle(i, &handle);
     if (result == NVML_ERROR_GPU_IS_LOST) {
-      said.push_back(fmt::format("device {} is lost: it has fallen off the bus, and is left out", i));
+      said.push_back(fmt::format("device {} is lost (it is not on the bus any more) and is left out", i));
       continue;
     }
     if (result != NVML_SUCCESS) return failure(K::unavailable, "device {}: {}", i, text_of(result));
@@ -96,7 +96,7 @@ Outcome<std::vector<Device>> Nvml::find_devices(const Bytes* reserve, std::vecto
     if (result != NVML_SUCCESS)
       return failure(K::unavailable, "device {} has no UUID: {}", i, text_of(result));
     const auto uuid = parse_uuid(text);
-    if (!uuid) return failure(K::unavailable, "device {} calls itself '{}', which is no UUID", i, text);
+    if (!uuid) return failure(K::unavailable, "device {} reports '{}', which is not a UUID", i, text);
     device.uuid = *uuid;
     if (call_.name != nullptr && call_.name(handle, text, sizeof text) == NVML_SUCCESS) device.name = text;
     nvmlMemory_v2_t memory{};
@@ -108,17 +108,16 @@ Outcome<std::vector<Device>> Nvml::find_devices(const Bytes* reserve, std::vecto
       nvmlMemory_t old{};
       result = call_.memory(handle, &old);
       if (result == NVML_ERROR_GPU_IS_LOST) {
-        said.push_back(fmt::format("device {} is lost: it has fallen off the bus, and is left out", i));
+        said.push_back(fmt::format("device {} is lost (it is not on the bus any more) and is left out", i));
         continue;
       }
       if (result != NVML_SUCCESS)
-        return failure(K::unavailable, "device {} does not say how much memory it has: {}", i,
-                       text_of(result));
+        return failure(K::unavailable, "device {} does not report its memory: {}", i, text_of(result));
       device.native = {old.total};
     }
     if (reserve != nullptr) device.reserved = *reserve;
     if (device.reserved >= device.native)
-      return failure(K::invalid_argument, "--reserve {}: device {} has {} in all",
+      return failure(K::invalid_argument, "--reserve {}: device {} has only {}; reserve less",
                      carve::text(device.reserved).c_str(), i, carve::text(device.native).c_str());
     devices.push_back(device);
     handles_[i] = handle;
@@ -186,7 +185,7 @@ std::vector<ProcessUse> Nvml::processes(unsigned index, bool& hidden, nvmlReturn
   return out;
 }
 
-// The newest sample of each process. Real drivers keep some seconds of them.
+// Adds the newest utilization sample of each process. Real drivers keep samples of some seconds.
 void Nvml::look_at_work(unsigned index, std::vector<ProcessUse>& processes) {
   if (call_.process_utilization == nullptr || processes.empty()) return;
   std::vector<nvmlProcessUtilizationSample_t> samples(256);
@@ -196,7 +195,7 @@ void Nvml::look_at_work(unsigned index, std::vector<ProcessUse>& processes) {
     samples.resize(count);
     result = call_.process_utilization(handles_[index], samples.data(), &count, 0);
   }
-  if (result != NVML_SUCCESS) return;  // NOT_FOUND: nobody worked.
+  if (result != NVML_SUCCESS) return;  // NOT_FOUND: no process ran a kernel.
   std::map<unsigned, unsigned long long> newest;
   for (unsigned i = 0; i < std::min<size_t>(count, samples.size()); ++i) {
     const nvmlProcessUtilizationSample_t& s = samples[i];
@@ -225,9 +224,9 @@ DeviceSample Nvml::sample(unsigned index) {
   if (call_.utilization != nullptr && call_.utilization(handles_[index], &utilization) == NVML_SUCCESS)
     out.utilization_percent = utilization.gpu;
   if (result == NVML_ERROR_GPU_IS_LOST)
-    out.trouble = "the device is lost: it has fallen off the bus; reset it or restart the machine";
+    out.trouble = "the device is lost (it is not on the bus any more); reset it or restart the node";
   else if (result != NVML_SUCCESS)
-    out.trouble = "NVML cannot read it: " + text_of(result);
+    out.trouble = "NVML cannot read the device: " + text_of(result);
   return out;
 }
 

@@ -1,7 +1,7 @@
-// What NVML says about this machine's devices. The library is opened at run time (libnvidia-ml.so.1, real or
-// simulated), so that the agent starts on a machine without a driver and can say so.
+// NVML's report about this node's devices. The library (libnvidia-ml.so.1, real or simulated) is opened at
+// run time, so that the agent starts on a machine without a driver and can report that.
 //
-// Calls may take seconds on a sick device; after start only the sampler's thread makes them.
+// Calls may take seconds on a faulty device; after the start only the sampler's thread makes them.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace carve::node {
 
-// The entry points we use, typed by their declarations. One that an older driver lacks is null.
+// The entry points that are used, typed by their declarations. One that an older driver lacks is null.
 struct NvmlTable {
   decltype(&nvmlInit_v2) init;
   decltype(&nvmlShutdown) shutdown;
@@ -42,37 +42,39 @@ struct NvmlTable {
 struct ProcessUse {
   unsigned pid;
   Bytes used;
-  bool graphics_only = false;  // Among graphics clients, not among those that compute.
-  unsigned sm_percent = 0;  // Of the driver's last sampling period (1/6 s to 1 s), in which its kernels ran.
+  bool graphics_only = false;  // The driver lists it among graphics clients only.
+  unsigned sm_percent = 0;     // Percent of the driver's last sampling period (1/6 s to 1 s) in which its
+                               // kernels ran.
 };
 
 struct DeviceSample {
-  Bytes used;  // By whomever, without the reserved part.
+  Bytes used;  // In use by all processes, without the reserved part.
   unsigned utilization_percent = 0;
   std::vector<ProcessUse> processes;
-  bool processes_hidden = false;  // NVML does not say who uses how much (another pid namespace, WSL, MIG).
+  bool processes_hidden = false;  // NVML does not report the memory of each process (another pid namespace,
+                                  // WSL, MIG).
   std::string trouble;            // Empty: healthy.
 };
 
 class Nvml {
  public:
-  // Opens `library` and NVML in it.
+  // Opens `library` and initialises NVML in it.
   static Outcome<std::unique_ptr<Nvml>> open(const std::string& library);
   ~Nvml();
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  // In NVML's order, without those that are lost (`said` hears of them). `reserve`: what is kept back of
-  // each, instead of what the driver calls reserved.
+  // Returns the devices in NVML's order, without lost ones; `said` gets a sentence about each lost one.
+  // `reserve` replaces the bytes that the driver reports as reserved.
   Outcome<std::vector<Device>> find_devices(const Bytes* reserve, std::vector<std::string>& said);
   unsigned minor_of(unsigned index) const;  // N of /dev/nvidiaN.
-  // How the devices with these indices are connected, numbered by their position here. What the driver does
-  // not say of a pair is left out.
+  // Returns the links between the devices with these indices, numbered by their position here. Pairs that the
+  // driver does not report are left out.
   std::vector<place::Wire> wires(const std::vector<unsigned>& indexes) const;
   const std::string& driver_version() const { return driver_version_; }
 
   DeviceSample sample(unsigned index);  // NVML's index.
-  // Xid errors since the last call: device index and number. Never waits.
+  // Returns the Xid errors since the last call: device index and number. Never waits.
   std::vector<std::pair<unsigned, unsigned>> xids();
 
   std::vector<ProcessUse> processes(unsigned index, bool& hidden, nvmlReturn_t& result);

@@ -8,7 +8,7 @@
 
 namespace carve::node {
 
-// Outlives the sampler where a call into the driver never returns.
+// Outlives the sampler if a call into the driver never returns.
 struct Sampler::Shared {
   std::mutex mutex;
   std::condition_variable changed;
@@ -21,7 +21,7 @@ struct Sampler::Shared {
 };
 
 Sampler::Sampler(Nvml& nvml, std::vector<unsigned> indexes) : shared_(std::make_shared<Shared>()) {
-  // Signals are the loop's business.
+  // The loop handles signals.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -44,7 +44,8 @@ Sampler::Sampler(Nvml& nvml, std::vector<unsigned> indexes) : shared_(std::make_
       shared->asked = false;
       shared->since = 0;
       const uint64_t one = 1;
-      if (write(shared->ready.get(), &one, sizeof one) < 0) continue;  // Full: the loop has not looked yet.
+      // The counter is full, because the loop has not read it yet.
+      if (write(shared->ready.get(), &one, sizeof one) < 0) continue;
     }
     const std::lock_guard lock(shared->mutex);
     shared->ended = true;

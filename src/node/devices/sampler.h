@@ -1,6 +1,6 @@
-// Asks NVML who uses how much, when it is told to, in a thread of its own: a sick device can hold a call for
-// seconds, and the agent must not stand still with it. The loop asks for a sample and hears of it through an
-// eventfd; while one is under way another is not begun. A sample of 2 devices costs about 100 us.
+// Samples NVML on request, in a thread of its own, because a faulty device can hold a call for seconds and
+// the agent must not wait. The loop requests a sample and is notified through an eventfd; one sample is taken
+// at a time. A sample of 2 devices takes about 100 us.
 #pragma once
 
 #include <atomic>
@@ -23,15 +23,15 @@ struct Sample {
 
 class Sampler {
  public:
-  Sampler(Nvml& nvml, std::vector<unsigned> indexes);  // NVML's.
-  ~Sampler();  // Waits for a call that is under way, at most 2 s; then leaves the thread behind.
+  Sampler(Nvml& nvml, std::vector<unsigned> indexes);  // `indexes` are NVML's.
+  ~Sampler();  // Waits at most 2 s for a running call, then leaves the thread behind.
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
 
-  bool ask();  // False: the last one is still under way.
+  bool ask();  // False: the last sample is still being taken.
   int ready_fd() const;
-  std::optional<Sample> take();        // The newest finished one, once.
-  int64_t under_way_since_ns() const;  // 0: none is.
+  std::optional<Sample> take();        // The newest finished sample, once.
+  int64_t under_way_since_ns() const;  // 0: no sample is being taken.
 
  private:
   struct Shared;

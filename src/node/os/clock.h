@@ -1,4 +1,4 @@
-// The clocks of this machine. Only the agent's outermost code reads them; everything inside gets a time.
+// The clocks of this machine. Only the agent's outermost code reads them; all other code gets a time.
 #pragma once
 
 #include <cstdint>

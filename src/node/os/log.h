@@ -1,5 +1,5 @@
-// The agent's own diary, on stderr: what changed and what is wrong, one line each. Requests that succeed are
-// not logged above `debug`; the events of slices are also in the API (GET /v1/events).
+// The agent's log on stderr: changes and failures, one line each. Successful requests are logged at `debug`.
+// The events of slices are also in the API (GET /v1/events).
 #pragma once
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 
 namespace carve::node::log {
 
-// "error", "warning", "info", "debug"; false where it is none of them.
+// Sets the level: "error", "warning", "info", "debug"; false for any other name.
 bool set_level(std::string_view name);
 
 void write_debug(const std::string&);

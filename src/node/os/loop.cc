@@ -50,7 +50,8 @@ void Loop::run_due_timers() {
     auto due = timers_.extract(timers_.begin());
     due.mapped().call();
     if (due.mapped().period == 0) continue;
-    due.key() = std::max(due.key() + due.mapped().period, monotonic_ns() + 1);  // A late one is not repeated.
+    // A late timer runs once, not several times.
+    due.key() = std::max(due.key() + due.mapped().period, monotonic_ns() + 1);
     timers_.insert(std::move(due));
   }
 }

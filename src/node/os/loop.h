@@ -1,9 +1,9 @@
-// The agent's one loop: epoll over sockets, pidfds and timers. Everything that changes a slice runs here,
-// one callback after the other, so there is no lock in the agent; whatever may block (NVML) has a thread
-// of its own and posts its results through an eventfd.
+// The agent's loop: epoll over sockets, pidfds and timers. All changes of slices run here, one callback after
+// the other, so the agent needs no lock. Code that may block (NVML) has its own thread and posts its results
+// through an eventfd.
 //
-// A callback may forget any descriptor, its own included: what was forgotten is not called again, even when
-// the kernel had already reported it.
+// A callback may forget any descriptor, its own too. A forgotten descriptor is not called again, even if the
+// kernel had already reported it.
 #pragma once
 
 #include <sys/epoll.h>
@@ -22,15 +22,15 @@ class Loop {
  public:
   Loop();
 
-  // Level-triggered. The descriptor stays the caller's; forget it before closing it.
+  // Level-triggered. The caller keeps the descriptor and must forget it before closing it.
   void watch(int fd, uint32_t events, std::function<void(uint32_t events)> call);
-  void watch_for(int fd, uint32_t events);  // Other events of a watched descriptor.
+  void watch_for(int fd, uint32_t events);  // Changes the events of a watched descriptor.
   void forget(int fd);
 
   void every(int64_t ns, std::function<void()> call);
-  void after(int64_t ns, std::function<void()> call);  // Once.
+  void after(int64_t ns, std::function<void()> call);  // Runs once.
 
-  void run();  // Until stop().
+  void run();  // Runs until stop().
   void stop() { stopped_ = true; }
 
  private:
@@ -48,7 +48,7 @@ class Loop {
   uint64_t next_ = 1;
   std::unordered_map<uint64_t, Watched> watched_;  // By a number that is never used again.
   std::unordered_map<int, uint64_t> number_of_;
-  std::multimap<int64_t, Timer> timers_;  // By CLOCK_MONOTONIC ns when due.
+  std::multimap<int64_t, Timer> timers_;  // By due time, in ns of CLOCK_MONOTONIC.
   bool stopped_ = false;
 };
 

@@ -108,7 +108,7 @@ TEST(Socket, a_stale_socket_is_taken_over_and_a_file_is_not) {
   std::ofstream(dir / "file") << "precious";
   const auto refused = listen_at(dir / "file", SOCK_STREAM, 0600);
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().sentence, HasSubstr("is no socket"));
+  EXPECT_THAT(refused.error().sentence, HasSubstr("is not a socket"));
   EXPECT_TRUE(std::filesystem::exists(dir / "file"));
   const auto too_long = listen_at(dir / std::string(120, 'x'), SOCK_STREAM, 0600);
   ASSERT_FALSE(too_long);

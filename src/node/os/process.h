@@ -1,5 +1,5 @@
-// What the kernel says about a process. Everything here is read from /proc and may be out of date as soon as
-// it is read; who needs certainty holds a pidfd and looks at it again afterwards.
+// The kernel's data about a process. It is read from /proc and may be out of date at once. A caller that
+// needs certainty holds a pidfd and checks it again afterwards.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,7 @@
 
 namespace carve::node {
 
-// A process that cannot be mistaken for a later one of the same number.
+// Identifies a process, also after its pid was used again.
 struct ProcessId {
   pid_t pid = 0;
   uint64_t start = 0;  // Clock ticks since boot: field 22 of /proc/PID/stat.
@@ -27,25 +27,25 @@ struct ProcessId {
 struct ProcessStat {
   ProcessId id;
   pid_t parent = 0;
-  char state = '?';  // 'Z': dead, not yet waited for.
+  char state = '?';  // 'Z': ended, not yet waited for.
 };
 
 std::optional<std::string> read_file(const std::string& path, size_t most = 1 << 20);
-bool write_file(const std::string& path, std::string_view text);  // An existing one (cgroup files).
+bool write_file(const std::string& path, std::string_view text);  // Writes an existing file (cgroup files).
 
 std::optional<ProcessStat> stat_of(pid_t);
 std::vector<ProcessStat> all_processes();
 std::string command_of(pid_t);                 // Its arguments, cut to 200 characters.
-pid_t inner_pid_of(pid_t);                     // In its own pid namespace: the last of NSpid; 0 unknown.
-uint64_t pid_namespace_of(pid_t);              // Inode; 0 unknown.
-bool maps_file(pid_t, std::string_view name);  // Whether a line of /proc/PID/maps names this file.
+pid_t inner_pid_of(pid_t);                     // In its own pid namespace: the last of NSpid; 0: unknown.
+uint64_t pid_namespace_of(pid_t);              // Inode; 0: unknown.
+bool maps_file(pid_t, std::string_view name);  // A line of /proc/PID/maps names this file.
 
-// The lines of /proc/PID/cgroup: controllers -> path. The v2 line has the empty name.
+// Returns the lines of /proc/PID/cgroup: controllers -> path. The v2 line has the empty name.
 std::map<std::string, std::string> cgroups_of(pid_t);
 
-// A pidfd of the process with exactly this start time, or nothing where it is gone.
+// Opens a pidfd of the process with exactly this start time; empty if the process has ended.
 Fd open_process(const ProcessId&);
-std::optional<ProcessId> process_of(const Fd& pidfd);  // Nothing where it is dead.
+std::optional<ProcessId> process_of(const Fd& pidfd);  // No value if the process has ended.
 bool alive(const Fd& pidfd);
 void send_signal(const Fd& pidfd, int signal);
 

@@ -37,7 +37,7 @@ Outcome<Fd> listen_at(const std::string& path, int type, unsigned mode) {
   if (lstat(path.c_str(), &there) == 0) {
     if (!S_ISSOCK(there.st_mode))
       return failure(K::failed_precondition,
-                     "{} exists and is no socket: choose another --socket, or remove it", path);
+                     "{} exists and is not a socket; choose another --socket, or remove the file", path);
     unlink(path.c_str());
   }
   Fd fd(socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -56,7 +56,7 @@ Outcome<Fd> connect_to(const std::string& path, int type) {
   if (!address) return tl::unexpected(address.error());
   Fd fd(socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0)
-    return failure(K::not_found, "nobody listens at {}: {}", path, strerror(errno));
+    return failure(K::not_found, "no process listens at {}: {}", path, strerror(errno));
   return fd;
 }
 

@@ -1,6 +1,7 @@
-// Who ran when, in Chrome's trace event format, which ui.perfetto.dev and chrome://tracing open: one process
-// per device, in it one track per slice, on it its leases, waits, drains and overruns; the changes from
-// slice to slice have a track of their own. Times are microseconds since the trace begins. Pure.
+// Writes which slice ran when in Chrome's trace event format, which ui.perfetto.dev and chrome://tracing
+// open. Each device is a process, each slice a track with its leases, waits, drains and overruns. The
+// switches from slice to slice have their own track. Times are microseconds since the begin of the trace.
+// Pure.
 // Source: "Trace Event Format" (Google, 2016), complete events "X" and metadata events "M".
 #pragma once
 
@@ -20,10 +21,10 @@ struct TraceNames {
     std::string name;
   };
   std::vector<Device> devices;
-  std::map<uint64_t, std::string> slices;  // Those that may be seen; spans of others are left out.
+  std::map<uint64_t, std::string> slices;  // Slices that the caller may see; spans of others are left out.
 };
 
-// In any order. `begin_ns`: where time 0 lies; what began earlier is cut there.
+// Takes spans in any order. Time 0 is `begin_ns`; a span that began earlier is cut there.
 std::string chrome_trace(std::span<const TraceSpan> spans, const TraceNames&, int64_t begin_ns);
 
 }  // namespace carve::node

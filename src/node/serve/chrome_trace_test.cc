@@ -27,7 +27,7 @@ std::vector<json> of(const json& events, const char* phase) {
   return out;
 }
 
-TEST(ChromeTrace, a_lease_stands_on_its_slices_track_at_its_time) {
+TEST(ChromeTrace, a_lease_is_on_its_slices_track_at_its_time) {
   const auto spans = of(traced({{device, 7, SpanKind::lease, 1'002'500, 3'002'750}}), "X");
   ASSERT_EQ(spans.size(), 1u);
   EXPECT_EQ(spans[0], (json{{"ph", "X"},
@@ -57,7 +57,7 @@ TEST(ChromeTrace, devices_are_processes_and_slices_tracks_named_once_each) {
   EXPECT_EQ((*change)["name"], "to a");
 }
 
-TEST(ChromeTrace, leaves_out_whom_the_caller_may_not_see_and_cuts_what_began_before) {
+TEST(ChromeTrace, leaves_out_slices_that_the_caller_may_not_see_and_cuts_what_began_before) {
   const auto spans = of(traced({{device, 99, SpanKind::lease, 1'000'000, 2'000'000},
                                 {Uuid{{9}}, 7, SpanKind::lease, 1'000'000, 2'000'000},
                                 {device, 7, SpanKind::wait, 0, 500'000},

@@ -1,6 +1,6 @@
-// Prometheus' text exposition format, version 0.0.4: families of samples, each family announced once by its
-// help and its type, names by Prometheus' conventions (base units, _total on counters). Pure; what stands in
-// it is metrics.h's business.
+// Prometheus' text exposition format, version 0.0.4: families of samples. Each family is announced once with
+// its help and its type. Names follow Prometheus' conventions (base units, _total on counters). Pure;
+// metrics.h lists the metrics.
 // Source: prometheus.io/docs/instrumenting/exposition_formats.
 #pragma once
 
@@ -22,14 +22,14 @@ class Exposition {
   void family(std::string_view name, std::string_view type, std::string_view help);
   void sample(const Labels& labels, std::string_view value);
 
-  // A family without samples says nothing.
+  // A family without samples is left out.
   std::string text() const { return text_; }
 
  private:
   std::string text_, name_, head_;
 };
 
-// Exact, without a detour over floating point.
+// Exact conversions, without floating point.
 std::string seconds_of(uint64_t nanoseconds);  // "1.000000001"
 std::string ratio_of(uint64_t basis_points);   // "0.3000"
 

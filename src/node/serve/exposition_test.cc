@@ -10,7 +10,7 @@ TEST(Exposition, announces_a_family_once_and_only_where_it_has_samples) {
   e.family("carve_a_bytes", "gauge", "How\nmuch, by \\ and \".");
   e.sample({{"slice", "x"}, {"device", "0"}}, "1");
   e.sample({{"slice", "y"}, {"device", "0"}}, "2");
-  e.family("carve_nobody", "gauge", "Nothing.");
+  e.family("carve_unused", "gauge", "Nothing.");
   e.family("carve_b_seconds_total", "counter", "Time.");
   e.sample({}, seconds_of(1));
   EXPECT_EQ(e.text(),

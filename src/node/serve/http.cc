@@ -16,8 +16,9 @@ namespace http = boost::beast::http;
 constexpr size_t max_connections = 128;
 constexpr size_t max_body_bytes = 64 << 10;
 constexpr size_t max_header_bytes = 8 << 10;
-// "0", an empty line, and its own end. Boost.Beast counts on seeing so much of the last chunk at once
-// (1.74.0, an assertion in basic_parser::parse_chunk_header); less than that no body has left.
+// "0", an empty line, and its own end. Boost.Beast requires so many bytes of the last chunk in its buffer
+// (1.74.0, an assertion in basic_parser::parse_chunk_header). No chunked body is complete with fewer bytes
+// left.
 constexpr size_t min_chunked_end_bytes = 5;
 constexpr int64_t request_patience = 10 * second;
 constexpr int64_t idle_patience = 30 * second;
@@ -71,12 +72,15 @@ bool HttpConversation::receive(std::string_view bytes,
         error = http::error::header_limit;
       }
       if (error == http::error::body_limit)
-        out += written(refused(413, fmt::format("a request has at most {} bytes", max_body_bytes)), false);
+        out += written(
+            refused(413, fmt::format("the request body is too large; use at most {} bytes", max_body_bytes)),
+            false);
       else if (error == http::error::header_limit)
-        out += written(refused(431, fmt::format("a request's header has at most {} bytes", max_header_bytes)),
+        out += written(refused(431, fmt::format("the request header is too large; use at most {} bytes",
+                                                max_header_bytes)),
                        false);
       else if (error)
-        out += written(refused(400, "this is not HTTP/1.1: " + error.message()), false);
+        out += written(refused(400, "the request is not HTTP/1.1:  " + error.message()), false);
       if (error) return false;
     }
     if (!beast.is_done()) return true;
@@ -92,7 +96,7 @@ bool HttpConversation::receive(std::string_view bytes,
     parser_ = std::make_unique<Parser>();
     if (pending_.empty()) return true;
   }
-  return false;  // A flood of requests without a look at the answers.
+  return false;  // The client sends requests without reading the answers.
 }
 
 struct HttpServer::Connection {
@@ -101,7 +105,8 @@ struct HttpServer::Connection {
   HttpConversation conversation;
   std::string out;
   bool closing = false;
-  int64_t since = 0;  // Of the request that is being read, or of the last answer.
+  int64_t since = 0;  // Begin of the request that is being read, or end of the last answer (CLOCK_MONOTONIC,
+                      // ns).
 };
 
 HttpServer::HttpServer(Loop& loop, Fd listener, HttpHandler handler, bool local)

@@ -1,9 +1,9 @@
-// HTTP/1.1 over a unix socket (or, for metrics, TCP), as small as the API needs: one request after the other
-// on a connection, whole bodies, no upgrade, no pipelining ahead. Beast parses (in http.cc alone); the loop
-// reads and writes.
+// An HTTP/1.1 server over a unix socket (or, for metrics, TCP), as small as the API needs. A connection has
+// one request at a time, with whole bodies, without upgrade and without pipelining. Beast parses (in http.cc
+// only); the loop reads and writes.
 //
-// Limits, for whoever is at the other end: 64 KiB a body, 8 KiB of header, 128 connections, 10 s from the
-// first byte of a request to its last, 30 s between requests.
+// Limits: 64 KiB of body, 8 KiB of header, 128 connections, 10 s from the first byte of a request to its
+// last, 30 s between requests.
 #pragma once
 
 #include <functional>
@@ -31,13 +31,13 @@ struct HttpResponse {
 
 using HttpHandler = std::function<HttpResponse(const HttpRequest&, Peer&)>;
 
-// Bytes in, requests and answers out; no socket, so that a test and a fuzzer can drive it.
+// Turns received bytes into requests and answers. It has no socket, so that a test and a fuzzer can drive it.
 class HttpConversation {
  public:
   HttpConversation();
   ~HttpConversation();
 
-  // Takes more bytes; appends to `out` what is to be sent. False: hang up after that.
+  // Takes more bytes and appends the bytes to send to `out`. Returns false if the connection must then close.
   bool receive(std::string_view bytes, const std::function<HttpResponse(const HttpRequest&)>& handler,
                std::string& out);
   bool within_request() const;
@@ -50,8 +50,8 @@ class HttpConversation {
 
 class HttpServer {
  public:
-  // `local`: a unix socket, where the kernel says who calls; elsewhere a Peer is empty and nobody is
-  // believed.
+  // `local`: a unix socket, where the kernel identifies the peer. For other sockets the Peer is empty and has
+  // no rights.
   HttpServer(Loop& loop, Fd listener, HttpHandler handler, bool local = true);
   ~HttpServer();
 

@@ -10,7 +10,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// A conversation whose handler says back what it was asked.
+// A conversation whose handler returns the request.
 struct Echo {
   HttpConversation conversation;
   std::vector<HttpRequest> seen;

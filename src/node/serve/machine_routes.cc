@@ -1,4 +1,4 @@
-// What is asked of the machine and its agent: devices, the node's policy, plans, events, and who ran when.
+// The routes of the node and its agent: devices, the node's policy, plans, events and the trace.
 #include <unistd.h>
 
 #include <algorithm>
@@ -57,7 +57,7 @@ HttpResponse node(const RequestContext& a) { return document(view_node(a.look())
 HttpResponse alter_node(const RequestContext& a) {
   if (!a.may_see_all())
     return problem(refuse(FailureKind::permission_denied,
-                          "the node's policy is changed by root and by whoever runs the agent"));
+                          "only root and the agent's user may change the node's policy"));
   const auto d = read<api::NodeChange>(a.request.body);
   if (!d) return problem(d.error());
   const auto policy = policy_named(d->policy);
@@ -66,12 +66,11 @@ HttpResponse alter_node(const RequestContext& a) {
   return done ? node(a) : problem(refuse(done.error()));
 }
 
-constexpr size_t max_spans = 100'000;  // About 11 MB; the newest are told.
+constexpr size_t max_spans = 100'000;  // About 11 MB; the newest spans are kept.
 
-// The last N seconds, of the slices that the caller may see.
+// Answers with the spans of the last N seconds, of the slices that the caller may see.
 HttpResponse trace(const RequestContext& a) {
-  const auto seconds =
-      queried(a.request.query, {"seconds", 5, max_trace_seconds, "a trace goes back 1 to {} s"});
+  const auto seconds = queried(a.request.query, {"seconds", 5, max_trace_seconds, "a trace has 1 to {} s"});
   if (!seconds) return problem(seconds.error());
   TraceNames names;
   for (const NodeDevice& d : a.agent.devices()) {
@@ -92,7 +91,7 @@ HttpResponse metrics(const RequestContext& a) { return {200, metrics_type, metri
 
 HttpResponse events(const RequestContext& a) {
   api::EventList list;
-  std::set<std::string> seen;  // Names of slices that the caller owns.
+  std::set<std::string> seen;  // Names of the slices that the caller owns.
   for (const auto& [id, slice] : a.agent.slices())
     if (a.may_see(slice->record)) seen.insert(slice->name());
   for (const Event& e : a.agent.events())

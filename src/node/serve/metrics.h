@@ -1,5 +1,5 @@
-// The agent's state as metrics, for Prometheus: what `carve devices` and `carve top` show, as numbers.
-// One document of a few kilobytes, built when it is asked for; nothing is counted for its sake.
+// The agent's state as metrics for Prometheus: the numbers of `carve devices` and `carve top`. The document
+// has a few kilobytes and is built at each request; no counter exists for it alone.
 #pragma once
 
 #include "node/serve/exposition.h"

@@ -48,7 +48,7 @@ Reply<LiveSlice*> RequestContext::named(const std::string& name) const {
   LiveSlice* slice = agent.find(name);
   if (slice == nullptr || !may_see(slice->record))
     return refuse(FailureKind::not_found,
-                  fmt::format("there is no slice '{}'; carve ps lists yours", name.substr(0, 80)));
+                  fmt::format("there is no slice '{}'; carve ps lists your slices", name.substr(0, 80)));
   return slice;
 }
 

@@ -1,5 +1,5 @@
-// What the routes have in common: who asks and what he may see, documents read and written, and failures as
-// problem documents (RFC 9457).
+// The common part of the routes: the caller and what it may see, reading and writing documents, and failures
+// as problem documents (RFC 9457).
 #pragma once
 
 #include "node/agent/agent.h"
@@ -9,7 +9,7 @@
 
 namespace carve::node {
 
-// A refusal that is more than a kind and a sentence.
+// A refusal with more fields than a kind and a sentence.
 struct Refusal {
   api::Problem problem;
 };
@@ -19,7 +19,7 @@ using Reply = Result<T, Refusal>;
 tl::unexpected<Refusal> refuse(FailureKind, std::string detail);
 inline tl::unexpected<Refusal> refuse(const Failure& f) { return refuse(f.kind, f.sentence); }
 
-// For a path that exists and does not know the method: 405.
+// Returns status 405, for a path that exists without this method.
 tl::unexpected<Refusal> refuse_method(std::string detail);
 
 HttpResponse problem(const Refusal&);
@@ -37,12 +37,12 @@ Reply<T> read(const std::string& body) {
   return *d;
 }
 
-// A number that the query may say: "?devices=3".
+// A number in the query, as in "?devices=3".
 struct QueryNumber {
   std::string_view key;
-  unsigned otherwise;         // Without a query.
-  unsigned most;              // From 1.
-  std::string_view sentence;  // What is possible, {} standing for `most`; told to whom it refuses.
+  unsigned otherwise;         // The value without a query.
+  unsigned most;              // The largest value; the smallest is 1.
+  std::string_view sentence;  // The rule, with {} for `most`; part of the refusal.
 };
 Reply<unsigned> queried(const std::string& query, const QueryNumber&);
 
@@ -50,10 +50,10 @@ struct RequestContext {
   Agent& agent;
   const HttpRequest& request;
   Peer& peer;
-  LiveSlice* inside;  // The slice that the caller is in, if any.
+  LiveSlice* inside;  // The slice that the caller's process is in, or null.
   int64_t started_ns;
 
-  bool may_see_all() const;  // Root, and whoever runs the agent.
+  bool may_see_all() const;  // Returns whether the caller is root or the agent's user.
   bool may_see(const ledger::UsageRecord& record) const {
     return may_see_all() || record.slice.owner == peer.uid;
   }
@@ -61,21 +61,21 @@ struct RequestContext {
     return {agent, [this](const ledger::UsageRecord& record) { return may_see(record); }};
   }
 
-  // The slice NAME, where the caller may see it; what is somebody else's does not exist for others.
+  // Returns the slice NAME. A slice that the caller may not see is reported as not found.
   Reply<LiveSlice*> named(const std::string& name) const;
 };
 
-std::string who(const Peer&);  // "root", "uid 1000"
+std::string who(const Peer&);  // Returns "root" or "uid 1000".
 
-// One row per route; {} stands for a slice's name.
+// One route. {} in the path is a slice's name.
 struct Route {
   const char* method;
   const char* path;
   HttpResponse (*plain)(const RequestContext&) = nullptr;
   HttpResponse (*of_slice)(const RequestContext&, const std::string& name) = nullptr;
-  bool from_inside = false;  // A process of that slice may ask too, until its program has entered it.
+  bool from_inside = false;  // A process of that slice may call too, until its program has entered.
 };
-std::span<const Route> slice_routes();    // slice_routes.cc: what is asked of slices,
-std::span<const Route> machine_routes();  // machine_routes.cc: and of the machine and its agent.
+std::span<const Route> slice_routes();    // slice_routes.cc: the routes of slices.
+std::span<const Route> machine_routes();  // machine_routes.cc: the routes of the node and its agent.
 
 }  // namespace carve::node

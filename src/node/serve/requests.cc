@@ -8,7 +8,7 @@ using K = FailureKind;
 
 namespace {
 
-// "0", "GPU-...", or a unique beginning of a UUID.
+// Resolves "0", "GPU-...", or a unique prefix of a UUID.
 Outcome<Uuid> device_named(const Agent& agent, const std::string& word) {
   const NodeDevice* found = nullptr;
   const bool number = !word.empty() && word.size() <= 3 &&
@@ -18,12 +18,12 @@ Outcome<Uuid> device_named(const Agent& agent, const std::string& word) {
                              : word.size() > 4 && text(d.device.uuid).starts_with(word);
     if (!same) continue;
     if (found != nullptr)
-      return failure(K::invalid_argument, "'{}' begins the UUIDs of several devices; say more of it",
+      return failure(K::invalid_argument, "'{}' is the prefix of several UUIDs; use a longer one",
                      word.substr(0, 80));
     found = &d;
   }
   if (found == nullptr)
-    return failure(K::invalid_argument, "there is no device '{}'; carve devices lists what there is",
+    return failure(K::invalid_argument, "there is no device '{}'; carve devices lists the devices",
                    word.substr(0, 80));
   return found->device.uuid;
 }
@@ -34,7 +34,7 @@ Outcome<Policy> policy_named(const std::string& word) {
   const auto policy = parse_policy(word);
   if (!policy)
     return failure(K::invalid_argument,
-                   "'{}' is no policy: fixed-share, guaranteed-burst-share or native-burst-share",
+                   "'{}' is not a policy; use fixed-share, guaranteed-burst-share or native-burst-share",
                    word.substr(0, 80));
   return *policy;
 }
@@ -46,21 +46,21 @@ Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, uint
   r.owner = owner;
   if (d.memory_bytes.has_value() + d.memory_bp.has_value() + d.total_memory_bytes.has_value() > 1)
     return failure(K::invalid_argument,
-                   "memory is said in one way: per device, in parts of a device, or in total");
+                   "memory is given more than once; give it per device, as a part of a device, or in total");
   if (d.memory_bytes) r.memory = PerDevice{{*d.memory_bytes}};
   if (d.memory_bp) r.memory = OfUsable{{*d.memory_bp}};
   if (d.total_memory_bytes) r.memory = InTotal{{*d.total_memory_bytes}};
   if (d.share_bp && *d.share_bp == 0)
     return failure(K::invalid_argument,
-                   "a compute share lies above 0% and up to 100%; leave it out for none");
+                   "a compute share must be above 0% and at most 100%; leave it out for none");
   r.share = {d.share_bp.value_or(0)};
   if (!d.oversubscribe.empty() && d.oversubscribe != "managed")
-    return failure(K::invalid_argument, "'{}' is no way to oversubscribe: managed",
+    return failure(K::invalid_argument, "'{}' is not a way to oversubscribe; use managed",
                    d.oversubscribe.substr(0, 80));
   if (d.oversubscribe.empty() != (d.spill_bytes == 0))
     return failure(K::invalid_argument,
-                   "oversubscription and its ceiling go together: oversubscribe \"managed\" and spill_bytes, "
-                   "or neither");
+                   "oversubscribe and spill_bytes need each other; give oversubscribe \"managed\" with "
+                   "spill_bytes, or neither");
   r.spill = {d.spill_bytes};
   r.devices = d.devices;
   r.exclusive = d.exclusive;
@@ -74,7 +74,7 @@ Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, uint
   }
   if (!d.strategy.empty()) r.strategy = parse_node_strategy(d.strategy);
   if (!d.strategy.empty() && !r.strategy)
-    return failure(K::invalid_argument, "'{}' is not a strategy of an agent: use {}",
+    return failure(K::invalid_argument, "'{}' is not a strategy of an agent; use {}",
                    d.strategy.substr(0, 80), node_strategy_names());
   if (!d.policy.empty()) {
     const auto policy = policy_named(d.policy);
@@ -83,7 +83,7 @@ Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, uint
   }
   const auto isolation = d.isolation.empty() ? default_isolation(r.share) : parse_isolation(d.isolation);
   if (!isolation)
-    return failure(K::invalid_argument, "'{}' is no isolation: none, memory or memory+compute",
+    return failure(K::invalid_argument, "'{}' is not an isolation; use none, memory or memory+compute",
                    d.isolation.substr(0, 80));
   r.isolation = *isolation;
   return validated(std::move(r));

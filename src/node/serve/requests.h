@@ -1,5 +1,5 @@
-// What the API's documents ask for, as the agent's values: words become devices, policies, sizes, or a
-// sentence.
+// Turns the API's documents into the agent's values: texts become devices, policies and sizes. A wrong text
+// is refused with a sentence.
 #pragma once
 
 #include "node/agent/agent.h"

@@ -8,7 +8,7 @@
 namespace carve::node {
 namespace {
 
-// The name that stands where the pattern has {}, or nothing where the path is another.
+// Returns the text in place of the pattern's {}, or no value if the path does not match.
 std::optional<std::string> name_in(std::string_view path, std::string_view pattern) {
   const size_t hole = pattern.find("{}");
   if (hole == std::string_view::npos) return path == pattern ? std::optional<std::string>("") : std::nullopt;
@@ -32,29 +32,29 @@ HttpResponse Routes::answer(const HttpRequest& request, Peer& peer) {
       if (!name) continue;
       path_known = true;
       if (request.method != route.method) continue;
-      // A slice's program, just before it becomes one, may be a child of the slice's supervisor: it may enter
-      // that slice, once. Everybody else inside a slice has no say here, whatever the uid.
+      // The process that will execute a slice's program may be a child of the slice's supervisor. It may
+      // enter that slice once. All other processes inside a slice are refused, for every uid.
       const bool entering = route.from_inside && asked.inside != nullptr && asked.inside->name() == *name &&
                             !asked.inside->entered;
       if (asked.inside != nullptr && !entering)
         return problem(refuse(FailureKind::called_from_slice,
-                              fmt::format("process {} runs in slice {}; slices are managed from outside",
+                              fmt::format("process {} runs in slice {}; manage slices from a process outside",
                                           peer.process.pid, asked.inside->name())));
       log::debug("{} {} by process {} (uid {})", request.method, request.path, peer.process.pid, peer.uid);
       return route.plain != nullptr ? route.plain(asked) : route.of_slice(asked, *name);
     }
   if (path_known)
     return problem(refuse_method(
-        fmt::format("{} does not know {}", request.path.substr(0, 80), request.method.substr(0, 20))));
-  return problem(refuse(FailureKind::not_found, fmt::format("there is no {} here; the API begins with /v1/",
+        fmt::format("{} has no method {}", request.path.substr(0, 80), request.method.substr(0, 20))));
+  return problem(refuse(FailureKind::not_found, fmt::format("there is no {}; the API's paths begin with /v1/",
                                                             request.path.substr(0, 80))));
 }
 
 HttpResponse answer_metrics(const Agent& agent, const HttpRequest& request) {
   if (request.path != "/metrics")
     return problem(refuse(FailureKind::not_found,
-                          "only /metrics is answered here; the API is on the agent's unix socket"));
-  if (request.method != "GET") return problem(refuse_method("metrics are read with GET"));
+                          "this port serves only /metrics; the API is on the agent's unix socket"));
+  if (request.method != "GET") return problem(refuse_method("metrics have only the method GET"));
   return {200, metrics_type, metrics_text({agent, [](const ledger::UsageRecord&) { return true; }})};
 }
 

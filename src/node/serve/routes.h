@@ -1,4 +1,4 @@
-// The API's routes (wire/api/FORMAT.md): who may ask for what, the documents in and out, and failures as
+// The API's routes (wire/api/FORMAT.md): the right to call them, the documents in and out, and failures as
 // problem documents.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace carve::node {
 
-// What is answered where nobody says who calls: the metrics of all slices, and nothing else.
+// Answers a caller that the kernel does not identify: the metrics of all slices, and no other path.
 HttpResponse answer_metrics(const Agent&, const HttpRequest&);
 
 class Routes {

@@ -1,4 +1,4 @@
-// What is asked of slices: who holds what, a new one, where it would go, other terms, its processes, its end.
+// The routes of slices: list, create, explain, update, enter, supervise, thaw, stop.
 #include <unistd.h>
 
 #include "node/serve/reply.h"
@@ -35,8 +35,9 @@ HttpResponse create(const RequestContext& a) {
   const auto request = to_request(a.agent, *d, a.peer.uid);
   if (!request) return problem(refuse(request.error()));
   if (request->persistent && a.peer.uid != 0 && geteuid() == 0)
-    return problem(refuse(FailureKind::permission_denied,
-                          "slices for containers are made by root: a container runtime acts on them"));
+    return problem(
+        refuse(FailureKind::permission_denied,
+               "only root may create slices for containers, because a container runtime acts on them"));
   const auto slice = a.agent.grant(*request, a.peer);
   if (slice) return document(view(a.look(), **slice, true), 201);
   Refusal refusal = refuse(slice.error()).value();
@@ -67,12 +68,12 @@ HttpResponse explain(const RequestContext& a) {
   if (answer.placement) {
     for (const size_t i : answer.placement->devices) out.chosen.push_back(a.agent.devices()[i].device.index);
     const Strategy strategy = request->strategy.value_or(a.agent.settings().strategy);
-    out.sentence =
-        fmt::format("it would get {} {}: {}{} ({}: {})", out.chosen.size() == 1 ? "device" : "devices",
-                    fmt::join(out.chosen, ", "), text(answer.placement->memory).c_str(),
-                    out.chosen.size() == 1 ? "" : " of each", text(strategy), place::choice(strategy));
+    out.sentence = fmt::format(
+        "it would be placed on {} {}: {}{} ({}: {})", out.chosen.size() == 1 ? "device" : "devices",
+        fmt::join(out.chosen, ", "), text(answer.placement->memory).c_str(),
+        out.chosen.size() == 1 ? "" : " of each", text(strategy), place::choice(strategy));
     if (answer.placement->connected)
-      out.sentence += fmt::format("; they are connected by {}", text(*answer.placement->connected));
+      out.sentence += fmt::format("; the devices are connected by {}", text(*answer.placement->connected));
   } else {
     out.sentence = answer.summary;
   }
@@ -135,8 +136,8 @@ HttpResponse supervise(const RequestContext& a, const std::string& name) {
 
 HttpResponse thaw(const RequestContext& a, const std::string& name) {
   if (!a.may_see_all())
-    return problem(
-        refuse(FailureKind::permission_denied, "the audit froze it; whoever runs the agent lets it go on"));
+    return problem(refuse(FailureKind::permission_denied,
+                          "the audit froze the slice; only root and the agent's user may thaw it"));
   const auto slice = a.named(name);
   if (!slice) return problem(slice.error());
   const auto done = a.agent.thaw(**slice);
@@ -145,13 +146,13 @@ HttpResponse thaw(const RequestContext& a, const std::string& name) {
 
 HttpResponse container(const RequestContext& a, const std::string& name) {
   if (!a.may_see_all())
-    return problem(refuse(FailureKind::permission_denied, "only root says which container has a slice"));
+    return problem(refuse(FailureKind::permission_denied, "only root may assign a container to a slice"));
   const auto d = read<api::ContainerStarted>(a.request.body);
   if (!d) return problem(d.error());
   const auto slice = a.named(name);
   if (!slice) return problem(slice.error());
   if (d->pid < 2 || d->pid > 1u << 22)
-    return problem(refuse(FailureKind::invalid_argument, fmt::format("{} is no process", d->pid)));
+    return problem(refuse(FailureKind::invalid_argument, fmt::format("{} is not a process", d->pid)));
   const auto done = a.agent.add_container(**slice, static_cast<pid_t>(d->pid), d->id);
   return done ? document(api::Nothing{}) : problem(refuse(done.error()));
 }

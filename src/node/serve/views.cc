@@ -13,7 +13,7 @@
 namespace carve::node {
 namespace {
 
-// The names, each once.
+// Returns the names, separated by ", ", each name once.
 std::string joined(const std::vector<std::string>& names) {
   std::vector<std::string> once;
   for (const std::string& name : names)
@@ -36,8 +36,9 @@ api::Setting view(const ViewContext& look, const Uuid& device, const Setting<Pol
   return {std::string(text(setting.desired)), std::string(text(setting.effective)), joined(names)};
 }
 
-// How shares are enforced on a device; empty where no slice on it has one that should be. Whoever is on it
-// and not governed takes what he likes: then nobody's share is sure, and he is named.
+// Returns how shares are enforced on a device; empty if no slice on it has an enforced share. A slice that
+// the arbiter does not schedule may use all of the device, so no share is then guaranteed. The text names
+// such slices.
 std::string enforcement_on(const ViewContext& look, const Uuid& device) {
   const auto& compute = look.compute(device);
   bool shared_out = false;
@@ -66,7 +67,7 @@ std::optional<api::PartCompute> compute_of(const ViewContext& look, const ledger
                           c.leases,   c.copied[0],   c.copied[1],      c.copied[2]};
 }
 
-// The oldest first; each begins where the one before it ended.
+// Returns the periods, oldest first. Each begins at the end of the previous one.
 std::vector<api::Period> history_of(const ledger::UsageRecord& record) {
   std::vector<api::Period> out;
   auto from = static_cast<uint64_t>(record.from.utc_ns);
@@ -99,7 +100,7 @@ api::Slice of_record(const Agent& agent, const ledger::UsageRecord& record, bool
       shown.index = on->device.index;
       shown.device_name = on->device.name;
     } else {
-      shown.device_name = "not on this machine now";
+      shown.device_name = "not on this node now";
     }
     shown.uuid = text(part.device);
     shown.quota_bytes = part.memory.count;
@@ -142,8 +143,8 @@ std::string state_of(const LiveSlice& slice) {
 }
 
 api::Check check(std::string name, bool good, std::string detail, std::string fix = "",
-                 const char* otherwise = "weaker") {
-  return {std::move(name), good ? "yes" : otherwise, std::move(detail), good ? "" : std::move(fix)};
+                 const char* otherwise = "degraded") {
+  return {std::move(name), good ? "ok" : otherwise, std::move(detail), good ? "" : std::move(fix)};
 }
 
 }  // namespace
@@ -212,7 +213,7 @@ api::Slice view(const ViewContext& look, const LiveSlice& slice, bool whole) {
   api::Slice out = of_record(look.agent(), slice.record, whole);
   out.state = state_of(slice);
   out.command = slice.command;
-  // As on the worst of its devices.
+  // A slice is shown with the enforcement of its worst device.
   if (slice.record.slice.shares_compute())
     for (const SlicePart& part : slice.record.slice.parts) {
       const std::string on = enforcement_on(look, part.device);
@@ -253,58 +254,61 @@ api::Diagnosis diagnose(const Agent& agent) {
   checks.push_back(check("devices", !agent.devices().empty(),
                          fmt::format("{} {}device{} found through NVML", agent.devices().size(),
                                      simulated ? "simulated " : "", agent.devices().size() == 1 ? "" : "s"),
-                         "install a GPU and its driver, or simulate one: carved --sim a10x2", "no"));
+                         "install a GPU and its driver, or simulate one: carved --sim a10x2", "failed"));
   for (const NodeDevice& d : agent.devices()) {
     const std::string name = fmt::format("device {}", d.device.index);
     if (!d.sample.trouble.empty())
       checks.push_back(
-          check(name, false, d.sample.trouble, "look into the kernel's log: dmesg | grep -i xid", "no"));
+          check(name, false, d.sample.trouble, "read the kernel's log: dmesg | grep -i xid", "failed"));
     else if (!d.xid.empty())
-      checks.push_back(check(name, false, d.xid, "look into the kernel's log: dmesg | grep -i xid"));
+      checks.push_back(check(name, false, d.xid, "read the kernel's log: dmesg | grep -i xid"));
     if (d.context.count == 0)
-      checks.push_back(check(name + " context", false,
-                             d.context_trouble.empty() ? "its size was not measured" : d.context_trouble,
-                             "contexts are charged only after NVML shows them; see the agent's log"));
+      checks.push_back(
+          check(name + " context", false,
+                d.context_trouble.empty() ? "the context's size was not measured" : d.context_trouble,
+                "see the agent's log; until then contexts are charged after NVML reports them"));
     for (const std::string& stranger : d.unmanaged_processes)
-      checks.push_back(check(name + " audit", false, stranger,
-                             "start it with carve run, or stop it: Carve never touches what is in no slice"));
+      checks.push_back(
+          check(name + " audit", false, stranger,
+                "start it with carve run, or stop it; the agent does not act on unmanaged processes"));
   }
   const bool fresh = agent.sample_age_ns() < 5 * second;
-  checks.push_back(check("driver's truth", fresh,
-                         fresh ? "NVML is asked every second" : "NVML has not answered for 5 s",
-                         "nvidia-smi should answer at once; if it hangs, the driver does", "no"));
+  checks.push_back(check("driver samples", fresh,
+                         fresh ? "NVML is sampled every second" : "NVML has not answered for 5 s",
+                         "run nvidia-smi; if it hangs too, the driver is the cause", "failed"));
   const bool hidden =
       std::ranges::any_of(agent.devices(), [](const NodeDevice& d) { return d.sample.processes_hidden; });
   checks.push_back(check("audit", !hidden,
                          hidden
-                             ? "NVML does not show what single processes hold: the audit and the charge for "
-                               "growth are off"
-                             : fmt::format("NVML shows every process, in or out of a slice; one that gets "
-                                           "round the library: {}; growth over the quota: {}",
+                             ? "NVML does not show the memory of each process, so the audit and the charge "
+                               "for growth are off"
+                             : fmt::format("NVML shows every process; action against unattached processes: "
+                                           "{}; action on growth beyond the quota: {}",
                                            text(settings.audit), text(settings.over_quota)),
                          "run the agent in the machine's own pid namespace"));
   checks.push_back(check("preload library", exists(settings.paths.preload), settings.paths.preload,
-                         "build or install it: cmake --build build --target carve_preload", "no"));
+                         "build or install it: cmake --build build --target carve_preload", "failed"));
   checks.push_back(check("shims for containers", exists(settings.paths.shims + "/libcuda.so.1"),
                          settings.paths.shims, "build or install them"));
   checks.push_back(check(
       "sealed limits", agent.runtime().sealed(),
       agent.runtime().sealed()
-          ? "slices get their limits through a read-only mount: not even root in a container can write them"
-          : "limits are protected against accidents only: a process of the agent's own user could "
-            "reopen them",
+          ? "slices get their limits through a read-only mount; root in a container cannot write them either"
+          : "limits are protected against accidents only; a process of the agent's own user could "
+            "open them for writing",
       root ? "Linux 5.12 or newer, and CAP_SYS_ADMIN in the agent's mount namespace"
            : "run the agent as root"));
-  checks.push_back(check("cgroup per slice", agent.has_cgroups(),
-                         agent.has_cgroups()
-                             ? "a slice is a cgroup: its end is seen at once and stopping reaches everybody"
-                             : "slices are known by their process tree: " + agent.cgroup_trouble(),
-                         "run the agent as root on a machine with cgroup v2 mounted"));
   checks.push_back(
-      check("pages in memory", agent.runtime().in_memory(),
+      check("cgroup per slice", agent.has_cgroups(),
+            agent.has_cgroups()
+                ? "each slice has a cgroup, so its end is seen at once and a stop reaches every process"
+                : "slices are identified by their process tree:  " + agent.cgroup_trouble(),
+            "run the agent as root on a machine with cgroup v2 mounted"));
+  checks.push_back(
+      check("shared memory", agent.runtime().in_memory(),
             agent.runtime().path() + (agent.runtime().in_memory()
                                           ? " is on a tmpfs"
-                                          : " is on a disk: its pages are written back now and then"),
+                                          : " is on a disk, so its pages are written back from time to time"),
             "put the socket on a tmpfs, such as /run or $XDG_RUNTIME_DIR"));
   const bool cdi = access(settings.cdi_dir.c_str(), W_OK) == 0 ||
                    access(settings.cdi_dir.substr(0, settings.cdi_dir.rfind('/')).c_str(), W_OK) == 0;
@@ -314,7 +318,7 @@ api::Diagnosis diagnose(const Agent& agent) {
   const std::string metering = agent.metering();
   checks.push_back(
       check("compute metering", !metering.empty(),
-            metering.empty() ? "nothing meters compute: shares are recorded and not enforced" : metering));
+            metering.empty() ? "compute is not metered; shares are recorded and not enforced" : metering));
   return out;
 }
 

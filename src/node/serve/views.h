@@ -8,10 +8,11 @@
 
 namespace carve::node {
 
-// Whose slices the one who looks may know of; of others no name is told.
+// Returns whether the caller may see a slice's name.
 using MaySee = std::function<bool(const ledger::UsageRecord&)>;
 
-// One look at the agent, by somebody: an arbiter, whose work asking disturbs, is asked once at most.
+// The state of the agent for one request of one caller. An arbiter is asked at most once, because the
+// question delays its work.
 class ViewContext {
  public:
   ViewContext(const Agent& agent, MaySee may_see) : agent_(agent), may_see_(std::move(may_see)) {}

@@ -60,19 +60,19 @@ ProcessEvidence looks_of(pid_t pid) {
 
 std::string why_unattached(const ProcessEvidence& looks) {
   if (looks.our_library && looks.the_driver)
-    return "the library is loaded and was not asked: dlmopen, RTLD_DEEPBIND or dlvsym found the driver past "
-           "it";
-  if (looks.our_library) return "the library is loaded, but the device was reached without libcuda";
+    return "the library is loaded and was bypassed: dlmopen, RTLD_DEEPBIND or dlvsym found the driver "
+           "directly";
+  if (looks.our_library) return "the library is loaded, but the program uses the device without libcuda";
   if (!looks.loader) return "it is a static program, into which no library can be preloaded";
-  if (!looks.preload_asked) return "it was started without LD_PRELOAD, which somebody unset";
-  return "the library is not loaded in it";
+  if (!looks.preload_asked) return "it was started without LD_PRELOAD, because the variable was unset";
+  return "the library is not loaded";
 }
 
 AuditAction answer_to(const BypassEvidence& caught, AuditAction configured) {
   return caught.limited && !caught.graphics_only && !caught.is_mps_server ? configured : AuditAction::report;
 }
 
-// By the file, not by a name that anybody can take.
+// Compares the file, because any process can take the name.
 bool is_mps_server(pid_t pid) {
   struct stat runs {
   }, server{};

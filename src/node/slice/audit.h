@@ -1,13 +1,14 @@
-// The audit: what becomes of a process that uses a device behind the library's back, and of a slice that
+// The audit: the action against a process that uses a device without being attached, and against a slice that
 // holds more than its quota. Decisions only; agent/audit.cc acts.
 //
-// The library can be avoided: by a static program, by unsetting LD_PRELOAD, by dlmopen or RTLD_DEEPBIND, by
-// talking to the device without libcuda. It cannot be avoided unseen: the driver says which process holds how
-// much, and a process of a slice that holds memory without having attached got round it. It is charged like
-// all growth (reconcile.h); beyond that, what happens is the operator's choice.
+// A program can avoid the guest library: as a static program, by unsetting LD_PRELOAD, by dlmopen or
+// RTLD_DEEPBIND, or by using the device without libcuda. It cannot do so unseen, because the driver reports
+// each process's memory. A process of a slice that holds memory and is not attached bypassed the library. Its
+// memory is charged like all growth (reconcile.h); the operator configures any further action.
 //
-// Only processes inside a slice can be touched at all. Strangers on a shared device are reported: they may be
-// the machine owner's own. So are clients that draw, and NVIDIA's MPS, which serves others.
+// The agent acts only on processes inside a slice. Unmanaged processes on a shared device are reported,
+// because they may belong to the machine's owner. Graphics clients and NVIDIA's MPS, which serves other
+// processes, are reported too.
 #pragma once
 
 #include <sys/types.h>
@@ -20,8 +21,8 @@ namespace carve::node {
 
 // --audit
 enum class AuditAction { report, freeze, kill };
-// --over-quota: memory that no call asked for took the slice beyond its quota. report: it may still allocate
-// what its calls have not used; refuse: nothing more until it is below again; kill: the slice ends.
+// --over-quota: growth took the slice beyond its quota. report: it may still allocate what its own calls have
+// not used; refuse: no allocation until it is below the quota again; kill: the slice ends.
 enum class OverQuotaAction { report, refuse, kill };
 
 std::string_view text(AuditAction);
@@ -29,23 +30,25 @@ std::string_view text(OverQuotaAction);
 std::optional<AuditAction> parse_audit_act(std::string_view);
 std::optional<OverQuotaAction> parse_over_quota_act(std::string_view);
 
-// What can be seen from outside of a process that did not attach.
+// What the agent can see of an unattached process from outside.
 struct ProcessEvidence {
   bool our_library = false;   // libcarve.so or a shim is mapped.
   bool the_driver = false;    // Some libcuda is mapped.
-  bool loader = false;        // The dynamic loader is mapped: it is not a static program.
-  bool preload_asked = true;  // LD_PRELOAD of its first moment names our library.
+  bool loader = false;        // The dynamic loader is mapped, so the program is not static.
+  bool preload_asked = true;  // Its initial LD_PRELOAD names the guest library.
 };
 ProcessEvidence looks_of(pid_t);
-// Why it did not attach, as far as its looks tell.
+// Returns why the process did not attach, as far as the evidence shows.
 std::string why_unattached(const ProcessEvidence&);
 
-// Whether a slice works beyond its leases: what the driver says that its kernels had of the device, against
-// what the arbiter charged it. The library's words can be forged, the driver's not. Both are of slightly
-// different times and the driver's are whole percents, so one look is no proof; two are, within a second.
+// Finds a slice that works beyond its leases: compares the driver's utilization of its kernels with the time
+// that the arbiter charged. A process can forge what the library writes, but not what the driver reports. The
+// two cover slightly different times, and the driver's figures are whole percents. So one sample proves
+// nothing; two samples within one second do.
 class Bypass {
  public:
-  // True at the look that makes it certain, once, until it has been within its leases again.
+  // Returns true once, at the sample that makes it certain, and again only after the slice kept to its
+  // leases.
   bool certain(double driver_percent, double charged_percent) {
     const bool beyond = driver_percent > charged_percent + 15;
     in_a_row_ = beyond ? in_a_row_ + 1 : 0;
@@ -56,11 +59,11 @@ class Bypass {
   unsigned in_a_row_ = 0;
 };
 
-// What is done to it, given what was configured.
+// The facts that decide the action, with the configured one.
 struct BypassEvidence {
   bool limited = true;         // Its slice has isolation.
-  bool graphics_only = false;  // The driver lists it among graphics clients alone.
-  bool is_mps_server = false;  // It runs the very file that is this machine's nvidia-cuda-mps-server.
+  bool graphics_only = false;  // The driver lists it among graphics clients only.
+  bool is_mps_server = false;  // Its executable is this machine's nvidia-cuda-mps-server.
 };
 AuditAction answer_to(const BypassEvidence&, AuditAction configured);
 bool is_mps_server(pid_t);

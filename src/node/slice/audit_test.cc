@@ -50,7 +50,7 @@ TEST(Audit, work_beyond_the_leases_is_certain_at_the_second_look_and_told_once) 
   EXPECT_FALSE(bypass.certain(98, 10));
   EXPECT_TRUE(bypass.certain(98, 10));
   EXPECT_FALSE(bypass.certain(98, 10));
-  EXPECT_FALSE(bypass.certain(20, 10)) << "the driver counts other moments, in whole percents";
+  EXPECT_FALSE(bypass.certain(20, 10)) << "the driver samples other moments, in whole percents";
   EXPECT_FALSE(bypass.certain(98, 10));
   EXPECT_TRUE(bypass.certain(98, 10));
 }

@@ -66,7 +66,7 @@ Outcome<Cgroup> Cgroup::make(const CgroupTree& tree, const std::string& group, c
   out.identity_ = tree.prefix + "/" + group + "/" + name;
   for (const std::string& path : {above, out.path_})
     if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST)
-      return failure(K::permission_denied, "cannot make the cgroup {}: {}", path, strerror(errno));
+      return failure(K::permission_denied, "cannot create the cgroup {}: {}", path, strerror(errno));
   out.events_ = Fd(open((out.path_ + "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC));
   if (!out.events_)
     return failure(K::permission_denied, "cannot read {}/cgroup.events: {}", out.path_, strerror(errno));
@@ -83,7 +83,7 @@ Outcome<void> Cgroup::add(int pid) const {
 
 bool Cgroup::populated() const {
   char text[256] = "";
-  // From the start at each time: that also acknowledges the event.
+  // Reads from the start each time, which also acknowledges the event.
   if (pread(events_.get(), text, sizeof text - 1, 0) <= 0) return false;
   return strstr(text, "populated 1") != nullptr;
 }

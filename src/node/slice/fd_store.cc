@@ -19,7 +19,7 @@
 namespace carve::node {
 namespace {
 
-// One datagram each way; 'h'old comes with a descriptor, the answer to 'g'et may.
+// One datagram each way. 'h'old carries a descriptor, and the answer to 'g'et may carry one.
 struct Message {
   char verb;  // 'h', 'g', 'd'; answered by 'y' or 'n'.
   char name[71];
@@ -27,7 +27,7 @@ struct Message {
 static_assert(sizeof(Message) == 72);
 
 constexpr size_t max_descriptors = 1024;
-constexpr size_t max_agents = 4;  // One, and those that are just dying.
+constexpr size_t max_agents = 4;  // One agent, and those that are ending.
 
 std::string socket_in(const std::string& dir) { return dir + "/fdstore.sock"; }
 
@@ -66,11 +66,12 @@ int run_fd_store(const std::string& runtime_dir) {
   setsid();
   signal(SIGHUP, SIG_IGN);
   signal(SIGINT, SIG_IGN);
-  signal(SIGTERM, SIG_IGN);  // A service manager that stops the agent must not end it: slices run on.
+  signal(SIGTERM, SIG_IGN);  // A service manager that stops the agent sends SIGTERM here too; slices run on,
+                             // so the fd store must stay.
   prctl(PR_SET_NAME, "carve-fdstore");
   auto listener = listen_at(socket_in(runtime_dir), SOCK_SEQPACKET, 0600);
   if (!listener) return 1;
-  // The agent waits for our standard output to close before it connects.
+  // The agent waits until this process closes its standard output, and then connects.
   const Fd nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
   for (const int standard : {0, 1, 2}) dup2(nothing.get(), standard);
   close_range(static_cast<unsigned>(std::max(nothing.get(), listener->get())) + 1, ~0u, 0);
@@ -83,9 +84,9 @@ int run_fd_store(const std::string& runtime_dir) {
     std::vector<pollfd> waits{{listener->get(), POLLIN, 0}};
     for (const Fd& agent : agents) waits.push_back({agent.get(), POLLIN, 0});
     const int ready = poll(waits.data(), waits.size(), agents.empty() ? 1000 : -1);
-    if (ready == 0 && !met && ++seconds_alone >= 30) return 0;  // Nobody came.
+    if (ready == 0 && !met && ++seconds_alone >= 30) return 0;  // No agent connected within 30 s.
     if (ready == 0 && access(socket_in(runtime_dir).c_str(), F_OK) != 0)
-      return 0;  // Nobody can come any more.
+      return 0;  // No agent can connect any more.
     if (ready < 0) continue;
     for (size_t i = waits.size() - 1; i >= 1; --i) {
       if (waits[i].revents == 0) continue;
@@ -119,12 +120,12 @@ Outcome<FdStore> FdStore::reach(const std::string& runtime_dir) {
     if (attempt > 0 || pipe2(ready, O_CLOEXEC) != 0) break;
     const Fd ready_end(ready[0]);
     Fd child_end(ready[1]);
-    // Twice, so that it is nobody's child and needs no waiting for.
+    // Forks twice, so that the fd store has no parent that must wait for it.
     const pid_t between = fork();
     if (between == 0) {
       if (fork() != 0) _exit(0);
       const int inherited =
-          fcntl(child_end.get(), F_DUPFD, 100);  // Loses close-on-exec: closed by the fd store.
+          fcntl(child_end.get(), F_DUPFD, 100);  // Without close-on-exec; the fd store closes it.
       dup2(inherited, 1);
       close(inherited);
       execl("/proc/self/exe", "carve-fdstore", "--fd-store", runtime_dir.c_str(), nullptr);
@@ -133,9 +134,9 @@ Outcome<FdStore> FdStore::reach(const std::string& runtime_dir) {
     child_end.reset();
     if (between > 0) waitpid(between, nullptr, 0);
     pollfd wait{ready_end.get(), POLLIN, 0};
-    poll(&wait, 1, 2000);  // Its standard output closes once it listens.
+    poll(&wait, 1, 2000);  // The fd store closes its standard output when it listens.
   }
-  return failure(FailureKind::unavailable, "no fd store can be started in {}", runtime_dir);
+  return failure(FailureKind::unavailable, "the fd store cannot be started in {}", runtime_dir);
 }
 
 bool FdStore::ask(char verb, const std::string& name, const Fd* give, Fd* take) {

@@ -12,7 +12,7 @@
 namespace carve::node {
 namespace {
 
-// The fd store runs in a plain child here; in production it is started by reach().
+// The fd store runs in a plain child here; in production reach() starts it.
 struct Kept {
   std::filesystem::path dir;
   pid_t child = 0;
@@ -53,7 +53,7 @@ TEST(FdStore, holds_a_report_over_the_death_of_its_agent) {
   EXPECT_EQ(report->page->charges.budget[3].used, 4711u);
 }
 
-TEST(FdStore, ends_when_it_holds_nothing_and_nobody_is_connected) {
+TEST(FdStore, ends_when_it_holds_nothing_and_no_agent_is_connected) {
   Kept kept;
   {
     auto fd_store = FdStore::reach(kept.dir);

@@ -1,12 +1,12 @@
-// Which slice a process belongs to. The process is never asked: the kernel is.
+// Finds the slice of a process. The kernel's data decides; the process itself is not asked.
 //
 //   1. its cgroup: the one that the agent made for the slice, or the container's
-//   2. its pid namespace, for a container that has no cgroup of its own
-//   3. its ancestors: a slice's first process, a process that attached, or the slice's supervisor, to whom
-//      orphans return because it is a subreaper
+//   2. its pid namespace, for a container without a cgroup of its own
+//   3. its ancestors: the slice's first process, an attached process, or the slice's supervisor, which as a
+//      subreaper becomes the parent of orphans
 //
-// A process leaves a cgroup only with the right to write another one's cgroup.procs, and its ancestors
-// only by the death of all of them. Costs one read of /proc/PID/cgroup, 15 us, and one of each ancestor's
+// A process leaves its cgroup only with the right to write another cgroup.procs, and its ancestors only when
+// all of them have ended. The cost is one read of /proc/PID/cgroup, 15 us, and one read of each ancestor's
 // stat.
 #pragma once
 
@@ -24,33 +24,33 @@ using Cgroups = std::map<std::string, std::string>;  // Controllers -> path; the
 
 struct ContainerIdentity {
   ProcessId init;
-  Cgroups cgroups;             // Those of its lines that are its own (distinguishing()).
+  Cgroups cgroups;             // Only the lines that belong to the container alone (distinguishing()).
   uint64_t pid_namespace = 0;  // 0: the agent's.
 };
 
 struct SliceIdentity {
-  std::string cgroup;  // The v2 path of the agent's making; empty: none.
+  std::string cgroup;  // The v2 path of the cgroup that the agent made; empty: none.
   std::vector<ContainerIdentity> containers;
   ProcessId root;        // The process that entered.
-  ProcessId supervisor;  // Not itself inside; its descendants are.
+  ProcessId supervisor;  // Not inside the slice itself; its descendants are.
   std::set<ProcessId> attached;
 };
 
-// The kernel's answers; tests give their own.
+// The kernel's answers; tests pass their own.
 struct World {
   std::function<std::optional<ProcessStat>(pid_t)> stat = stat_of;
   std::function<Cgroups(pid_t)> cgroups = cgroups_of;
   std::function<uint64_t(pid_t)> pid_namespace = pid_namespace_of;
 };
 
-// The lines of a container that tell it from the agent and from the machine: not the root, not the agent's
-// own cgroup or one above it.
+// Returns the container's lines that differ from the agent's and the machine's: neither the root, nor the
+// agent's own cgroup, nor one above it.
 Cgroups distinguishing(const Cgroups& containers, const Cgroups& agents);
 
-// The position of its slice, or nothing.
+// Returns the position of the process's slice, or no value.
 std::optional<size_t> slice_of(pid_t, const std::vector<const SliceIdentity*>& slices, const World& = {});
 
-// Whether `path` is `top` or lies below it.
+// Returns whether `path` is `top` or below it.
 bool is_under(std::string_view path, std::string_view top);
 
 }  // namespace carve::node

@@ -89,12 +89,12 @@ TEST(Identity, descendants_follow_root_supervisor_and_members_but_a_supervisor_i
   slices[1].attached = {{60, 100}};
   EXPECT_EQ(m.slice(50, slices), 0u);
   EXPECT_EQ(m.slice(51, slices), 0u);
-  EXPECT_EQ(m.slice(52, slices), 0u);  // An orphan that came back to the subreaper.
+  EXPECT_EQ(m.slice(52, slices), 0u);  // An orphan whose parent is now the subreaper.
   EXPECT_EQ(m.slice(5, slices), std::nullopt);
   EXPECT_EQ(m.slice(61, slices), 1u);
 }
 
-TEST(Identity, a_reused_pid_is_somebody_else) {
+TEST(Identity, a_reused_pid_is_another_process) {
   Machine m{{{1, {0}}, {50, {1, {{"", "/"}}, 1, 999}}, {51, {50}}}};
   std::vector<SliceIdentity> slices(1);
   slices[0].root = {50, 100};

@@ -1,13 +1,13 @@
-// The driver's truth against a slice's charges.
+// Compares the driver-reported memory of a slice with its charges.
 //
-// Explicit allocations are charged by the call that makes them. Other memory (modules, local memory, heaps,
-// the rest of a 2 MiB block) is seen only afterwards, in what NVML says each process holds: `truth`. What
-// truth shows beyond the charges is *growth* and is charged to the slice on the agent's own lane, so that it
-// can allocate so much less. This page decides how large the growth is; wire/shm/budget.h makes the change.
+// A call that allocates memory charges it. Other memory (modules, local memory, heaps, the rest of a 2 MiB
+// block) appears only afterwards, in what NVML reports for each process: `truth`. The excess of `truth` over
+// the charges is *growth*. It is charged to the slice on the agent's own lane, so that the slice can allocate
+// so much less. This file computes the growth; wire/shm/budget.h makes the change.
 //
-// The two figures are never read at one instant, so a reading counts only when it is quiet: the budget word
-// had the same tag before and after NVML was asked, so nothing was charged or given back between. A slice
-// that never stands still is measured by the least excess of several readings over the larger of its two
+// The two figures are never read at the same instant. So a reading counts only if it is quiet: the budget
+// word has the same tag before and after the NVML sample, and no byte was charged or released in between. For
+// a slice that is never quiet, the growth is the least excess of several readings over the larger of its two
 // charges.
 #pragma once
 
@@ -17,16 +17,16 @@
 namespace carve::node {
 
 struct Reading {
-  uint64_t used_before = 0, tag_before = 0;  // The budget word when the sample was asked for,
-  uint64_t used_after = 0, tag_after = 0;    // and when it had come.
-  uint64_t truth = 0;                        // What NVML says the slice's processes hold, bytes.
+  uint64_t used_before = 0, tag_before = 0;  // The budget word when the sample was requested,
+  uint64_t used_after = 0, tag_after = 0;    // and when it arrived.
+  uint64_t truth = 0;                        // Bytes that NVML reports for the slice's processes.
 };
 
 class Growth {
  public:
   static constexpr int restless_readings = 5;
 
-  // How much growth should be charged now, given how much is.
+  // Returns the growth to charge now, in bytes. `charged_growth` is the growth that is charged already.
   uint64_t wanted(uint64_t charged_growth, const Reading& r) {
     if (r.tag_before == r.tag_after && r.used_before == r.used_after) {
       restless_ = 0;

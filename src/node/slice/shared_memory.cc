@@ -34,7 +34,7 @@ Outcome<Mapped<T>> map(int fd, const std::string& what) {
   return Mapped<T>(static_cast<T*>(at));
 }
 
-// The directory through a mount that nobody can make writable again: it is detached, and ours.
+// Returns the directory through a detached mount of this process, which no other process can make writable.
 Fd read_only_clone(int directory) {
   Fd clone(static_cast<int>(
       syscall(SYS_open_tree, directory, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
@@ -73,7 +73,7 @@ Outcome<Report> make_report() {
   Fd fd(memfd_create(report_name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd || ftruncate(fd.get(), in_pages(sizeof(shm::Report))) != 0 ||
       fcntl(fd.get(), F_ADD_SEALS, size_seals) != 0)
-    return failure(K::unavailable, "no memory for a report: {}", strerror(errno));
+    return failure(K::unavailable, "cannot create a report page: {}", strerror(errno));
   auto report = mapped(std::move(fd));
   if (!report) return report;
   report->page->magic = shm::report_magic;
@@ -83,16 +83,16 @@ Outcome<Report> make_report() {
 
 Outcome<Report> adopt_report(Fd fd) {
   struct stat info {};
-  // What a slice wrote into the page is not looked at: its size and seals are the kernel's word.
+  // The page's content, which the slice can write, is not read: the kernel reports its size and seals.
   const bool known = fstat(fd.get(), &info) == 0 && (fcntl(fd.get(), F_GET_SEALS) & size_seals) == size_seals;
   if (!known || info.st_size != static_cast<off_t>(in_pages(sizeof(shm::Report))))
-    return failure(K::unavailable, "this descriptor is no report of layout {}", shm::layout_version);
+    return failure(K::unavailable, "the descriptor is not a report page of layout {}", shm::layout_version);
   return mapped(std::move(fd));
 }
 
 Outcome<RuntimeDir> RuntimeDir::open(const std::string& path) {
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-    return failure(K::unavailable, "cannot make the directory {}: {}", path, strerror(errno));
+    return failure(K::unavailable, "cannot create the directory {}: {}", path, strerror(errno));
   RuntimeDir dir;
   dir.path_ = path;
   dir.directory_ = Fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
@@ -101,7 +101,7 @@ Outcome<RuntimeDir> RuntimeDir::open(const std::string& path) {
     return failure(K::unavailable, "cannot open the directory {}: {}", path, strerror(errno));
   if (info.st_uid != geteuid() || (info.st_mode & 077) != 0)
     return failure(K::permission_denied,
-                   "{} must belong to this user alone (mode 0700): it holds what slices may use", path);
+                   "{} must belong to this user with mode 0700, because it holds the slices' limits", path);
   struct statfs system {};
   dir.in_memory_ = fstatfs(dir.directory_.get(), &system) == 0 && system.f_type == TMPFS_MAGIC;
   dir.clone_ = read_only_clone(dir.directory_.get());
@@ -113,9 +113,9 @@ Outcome<Mapped<shm::Control>> RuntimeDir::make_control(const std::string& slice)
   unlinkat(directory_.get(), name.c_str(), 0);
   const Fd fd(
       openat(directory_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  // fallocate, so that a full file system is an error here and no SIGBUS later.
+  // fallocate, so that a full file system is an error here instead of a SIGBUS later.
   if (!fd || posix_fallocate(fd.get(), 0, in_pages(sizeof(shm::Control))) != 0)
-    return failure(K::unavailable, "cannot make {}/{}: {}", path_, name, strerror(errno));
+    return failure(K::unavailable, "cannot create {}/{}: {}", path_, name, strerror(errno));
   auto control = map<shm::Control>(fd.get(), path_ + "/" + name);
   if (!control) return control;
   (*control)->magic = shm::control_magic;
@@ -129,11 +129,11 @@ Outcome<Mapped<shm::Control>> RuntimeDir::adopt_control(const std::string& slice
   struct stat info {};
   if (!fd || fstat(fd.get(), &info) != 0 ||
       info.st_size != static_cast<off_t>(in_pages(sizeof(shm::Control))))
-    return failure(K::not_found, "there are no pages {}/{}", path_, name);
+    return failure(K::not_found, "there is no control page {}/{}", path_, name);
   auto control = map<shm::Control>(fd.get(), path_ + "/" + name);
   if (!control) return control;
   if ((*control)->magic != shm::control_magic || (*control)->layout != shm::layout_version)
-    return failure(K::failed_precondition, "{}/{} has another layout than this agent's {}", path_, name,
+    return failure(K::failed_precondition, "the layout of {}/{} is not this agent's {}", path_, name,
                    shm::layout_version);
   return control;
 }
@@ -141,7 +141,7 @@ Outcome<Mapped<shm::Control>> RuntimeDir::adopt_control(const std::string& slice
 Outcome<Mapped<shm::Heartbeat>> RuntimeDir::heartbeat() {
   const Fd fd(openat(directory_.get(), heartbeat_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd || posix_fallocate(fd.get(), 0, page) != 0)
-    return failure(K::unavailable, "cannot make {}/{}: {}", path_, heartbeat_name, strerror(errno));
+    return failure(K::unavailable, "cannot create {}/{}: {}", path_, heartbeat_name, strerror(errno));
   return map<shm::Heartbeat>(fd.get(), path_ + "/" + heartbeat_name);
 }
 

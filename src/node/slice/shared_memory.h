@@ -1,13 +1,14 @@
-// The shared pages of slices (wire/shm/layout.h) as the agent holds them.
+// The shared memory of slices (wire/shm/layout.h) as the agent holds it.
 //
-// Control and Heartbeat are files in the runtime directory SOCKET.run (0700): a restarted agent finds them
-// there, and slices that mapped them see what it writes. They reach a slice as descriptors that cannot be
-// made writable again: opened through a read-only clone of the directory's mount (Linux 5.12, root). A plain
-// memfd can be reopened writable through /proc/self/fd. Run as an ordinary user the clone is not permitted
-// and a plain read-only descriptor goes out: it protects against accidents, and `carve doctor` says so.
+// Control and heartbeat pages are files in the runtime directory SOCKET.run (0700). A restarted agent finds
+// them there, and slices that mapped them see what it writes. A slice gets descriptors that cannot be made
+// writable again: they are opened through a read-only clone of the directory's mount (Linux 5.12, root). A
+// plain memfd could be reopened for writing through /proc/self/fd. An ordinary user may not make the clone
+// and hands out plain read-only descriptors. These protect against accidents only, and `carve doctor` reports
+// that.
 //
-// A Report is a memfd with its size sealed: were it a file, its slice could truncate it and the agent would
-// die of SIGBUS. It has no name, so a fd store (fd_store.h) holds it over a restart of the agent.
+// A report page is a memfd with a sealed size. If it were a file, its slice could truncate it, and the agent
+// would end with SIGBUS. It has no name, so the fd store (fd_store.h) holds it over a restart of the agent.
 #pragma once
 
 #include <memory>
@@ -40,7 +41,7 @@ class Mapped {
   T* at_ = nullptr;
 };
 
-// The name of the Report's memfd, by which /proc/PID/maps shows who has it mapped.
+// The name of the report page's memfd. /proc/PID/maps shows it for each process that has it mapped.
 inline constexpr const char* report_name = "carve-report";
 
 struct Report {
@@ -52,25 +53,25 @@ Outcome<Report> adopt_report(Fd fd);  // Checks seals and size.
 
 class RuntimeDir {
  public:
-  // Makes the directory where it is missing; refuses one that belongs to somebody else or that others may
+  // Creates the directory if it is missing. Refuses one that belongs to another user or that others may
   // write.
   static Outcome<RuntimeDir> open(const std::string& path);
 
-  // A fresh Control for this slice, replacing what is left of an earlier one.
+  // Creates a new control page for this slice and replaces a left-over one.
   Outcome<Mapped<shm::Control>> make_control(const std::string& slice);
   Outcome<Mapped<shm::Control>> adopt_control(const std::string& slice);
-  Outcome<Mapped<shm::Heartbeat>> heartbeat();  // The one that is there, or a new one.
+  Outcome<Mapped<shm::Heartbeat>> heartbeat();  // The existing one, or a new one.
 
-  // What goes to a slice: read-only for good where `sealed()`.
+  // Returns the descriptor for a slice; it stays read-only if `sealed()`.
   Fd control_descriptor(const std::string& slice) const;
   Fd heartbeat_descriptor() const;
   bool sealed() const { return static_cast<bool>(clone_); }
-  bool in_memory() const { return in_memory_; }  // A tmpfs: the pages cost no disk writes.
+  bool in_memory() const { return in_memory_; }  // On a tmpfs, so the pages cost no disk writes.
 
-  // What the agent notes beside the pages, for its successor. Replaced as a whole or not at all.
+  // Stores what the next agent needs about a slice. The file is replaced as a whole or not at all.
   Outcome<void> write_state_file(const std::string& slice, const std::string& text);
   std::string read_state_file(const std::string& slice) const;  // Empty: none.
-  std::vector<std::string> state_files() const;                 // All slices that have a note.
+  std::vector<std::string> state_files() const;                 // Names of all slices that have a state file.
   void remove(const std::string& slice);
 
   const std::string& path() const { return path_; }

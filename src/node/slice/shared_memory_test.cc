@@ -57,7 +57,7 @@ TEST(SharedMemory, a_handed_out_control_shows_the_agents_writes_and_takes_none) 
   EXPECT_NE(ftruncate(fd.get(), 0), 0);
   EXPECT_EQ(runtime->sealed(), geteuid() == 0);
   if (!runtime->sealed()) return;
-  // Even root, and even through /proc.
+  // Not writable for root either, also through /proc.
   const std::string again = "/proc/self/fd/" + std::to_string(fd.get());
   EXPECT_LT(open(again.c_str(), O_RDWR), 0);
   EXPECT_EQ(errno, EROFS);

@@ -1,8 +1,8 @@
-// A commit, cut short in every place that there is. A child grants and ends; the parent stops it at each
-// system call it makes (ptrace, at entry and at return) and kills it there, once for each of them: some 60
-// places. A second test fills the disk instead: SQLite's own writes are refused from the n-th on, for every
-// n. Afterwards the file is read as the agent's successor would: what was promised is there, what was refused
-// is not, nothing is half there. (What a power failure loses beyond that is SQLite's synchronous=FULL.)
+// A commit that is interrupted at every possible place. A child grants and ends slices. The parent stops it
+// at each system call (ptrace, at entry and at return) and kills it there, once for each of some 60 places. A
+// second test fills the disk instead: SQLite's writes are refused from the n-th on, for every n. Afterwards
+// the file is read as the next agent reads it. What was acknowledged is there, what was refused is not, and
+// no change is there in part. (What a power failure loses beyond that depends on SQLite's synchronous=FULL.)
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -57,7 +57,7 @@ Ledger reread(SqliteStore& store) {
   return ledger;
 }
 
-// A ledger in which "old" stands.
+// Creates a ledger with the slice "old".
 void prepare(const Directory& dir) {
   auto opened = SqliteStore::open(dir.ledger(), 1);
   ASSERT_TRUE(opened) << opened.error().sentence;
@@ -66,7 +66,7 @@ void prepare(const Directory& dir) {
   ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("old"), morning)));
 }
 
-// Grants "new", says so on the pipe, ends "old", says so.
+// Grants "new", writes to the pipe, ends "old", writes to the pipe.
 [[noreturn]] void work(const Directory& dir, int told) {
   auto opened = SqliteStore::open(dir.ledger(), 1);
   if (!opened) _exit(1);
@@ -81,7 +81,7 @@ void prepare(const Directory& dir) {
   _exit(0);
 }
 
-// Lets the child run to its n-th stop at a system call and kills it there. False: it ended before.
+// Runs the child to its n-th stop at a system call and kills it there. False: the child ended before.
 bool killed_at(pid_t child, int n) {
   int status = 0;
   ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_EXITKILL);
@@ -126,11 +126,11 @@ TEST(Crash, a_kill_at_any_system_call_of_a_commit_keeps_what_was_promised_and_no
     ASSERT_TRUE(ledger.balanced()) << "killed at " << n;
     const bool granted = ledger.find("new") != nullptr;
     const bool ended = ledger.find("old") == nullptr;
-    EXPECT_TRUE(granted || words < 1) << "promised and lost, killed at " << n;
-    EXPECT_TRUE(ended || words < 2) << "promised and lost, killed at " << n;
+    EXPECT_TRUE(granted || words < 1) << "acknowledged and lost, killed at " << n;
+    EXPECT_TRUE(ended || words < 2) << "acknowledged and lost, killed at " << n;
     EXPECT_TRUE(granted || !ended) << "killed at " << n;
     EXPECT_EQ(ledger.balances().at(device().uuid).free, Bytes{(15 - 2 * (granted + !ended)) * (1_GiB).count});
-    // Asked for again, it is the same one, or a new one: never two.
+    // The same request gets the same slice or a new one, never two.
     const auto again = ledger.grant(holding("new"), morning);
     ASSERT_TRUE(again);
     EXPECT_EQ(std::get<ledger::Granted>(*again).record.id, 2u);
@@ -139,8 +139,8 @@ TEST(Crash, a_kill_at_any_system_call_of_a_commit_keeps_what_was_promised_and_no
   EXPECT_GE(outcomes.size(), 4u) << "before, between write and word, and after";
 }
 
-// SQLite's own file functions, but from the n-th write on the disk is full.
-int writes_left = -1;  // -1: room without end.
+// SQLite's own file functions, but the disk is full from the n-th write on.
+int writes_left = -1;  // -1: no limit.
 int full_write(sqlite3_file* file, const void* bytes, int count, sqlite3_int64 at);
 
 struct FullDisk {
@@ -197,7 +197,8 @@ TEST(Crash, a_disk_that_is_full_from_any_write_on_refuses_changes_nothing_and_wo
       EXPECT_NE(posted.error().sentence.find("disk is full"), std::string::npos) << posted.error().sentence;
       EXPECT_EQ(ledger.find("new"), nullptr);
       EXPECT_EQ(reread(*opened->store).find("new"), nullptr) << "full from write " << n;
-      EXPECT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("new"), morning))) << "room again";
+      EXPECT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("new"), morning)))
+          << "the disk has space again";
     }
     opened->store.reset();
     auto again = SqliteStore::open(dir.ledger(), 1);

@@ -17,7 +17,7 @@ using ledger::Stamp;
 using ledger::UsageRecord;
 using K = FailureKind;
 
-// Step n leads from version n to n + 1.
+// Step n migrates version n to n + 1.
 constexpr const char* migrations[SqliteStore::schema_version] = {
     R"(CREATE TABLE device (uuid TEXT PRIMARY KEY, idx INTEGER, name TEXT, native INTEGER, reserved INTEGER) STRICT;
        CREATE TABLE use (id INTEGER PRIMARY KEY, name TEXT NOT NULL, request_id TEXT NOT NULL, owner INTEGER,
@@ -34,7 +34,7 @@ constexpr const char* migrations[SqliteStore::schema_version] = {
     "ALTER TABLE use ADD COLUMN application TEXT NOT NULL DEFAULT '';",
 };
 
-// One prepared statement; bind in order, then step. Finalized when it goes out of scope.
+// One prepared statement: bind in order, then step. The destructor finalizes it.
 class Statement {
  public:
   Statement(sqlite3* db, const char* sql) { code_ = sqlite3_prepare_v2(db, sql, -1, &statement_, nullptr); }
@@ -50,13 +50,13 @@ class Statement {
     if (good()) code_ = sqlite3_bind_int64(statement_, ++bound_, number);
     return *this;
   }
-  // True while there is a row.
+  // Returns true while there is a row.
   bool row() {
     if (good()) code_ = sqlite3_step(statement_);
     return code_ == SQLITE_ROW;
   }
   bool done() { return !row() && code_ == SQLITE_DONE; }
-  // Runs to the end; the code of what went wrong (the connection forgets it at its next statement), or 0.
+  // Runs to the end. Returns 0, or the error code, which the connection forgets at its next statement.
   int finished() { return done() ? SQLITE_OK : code_; }
   int64_t number(int column) const { return sqlite3_column_int64(statement_, column); }
   bool null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
@@ -72,7 +72,7 @@ class Statement {
   int bound_ = 0;
 };
 
-// A number that this version has no word for was written by another.
+// Returns false for a number that this version has no word for, because another version wrote it.
 bool known(const ledger::Terms& t) {
   return t.isolation <= Isolation::memory_and_compute && t.policy <= Policy::native_burst_share &&
          t.latency <= LatencyClass::latency;
@@ -82,7 +82,7 @@ bool run(sqlite3* db, const char* sql) {
   return sqlite3_exec(db, sql, nullptr, nullptr, nullptr) == SQLITE_OK;
 }
 
-// Rolls back unless it was kept.
+// Rolls back unless keep() was called.
 class Transaction {
  public:
   explicit Transaction(sqlite3* db) : db_(db), begun_(run(db, "BEGIN IMMEDIATE")) {}
@@ -134,7 +134,7 @@ int insert(sqlite3* db, const ledger::Granted& granted) {
     if (const int code = row.finished()) return code;
   }
   position = 0;
-  for (const ledger::Period& was : u.periods) {  // Only where a lost ledger is built again.
+  for (const ledger::Period& was : u.periods) {  // Only when a lost ledger is rebuilt.
     Statement period(db, "INSERT INTO period VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     period << static_cast<int64_t>(u.id) << position++ << static_cast<int64_t>(was.terms.memory.count)
            << was.terms.share.basis_points << static_cast<int64_t>(was.terms.policy)
@@ -145,7 +145,7 @@ int insert(sqlite3* db, const ledger::Granted& granted) {
   return SQLITE_OK;
 }
 
-// What it was becomes a period that ended, and the rows of the use say what it is.
+// The old terms become a period that ended, and the rows of the record get the new terms.
 int insert(sqlite3* db, const ledger::Altered& altered) {
   const auto id = static_cast<int64_t>(altered.id);
   const ledger::Terms& t = altered.terms;
@@ -180,7 +180,7 @@ tl::unexpected<Failure> SqliteStore::trouble(const char* doing, int code) const 
   switch (code != 0 ? code : sqlite3_errcode(db_)) {
     case SQLITE_FULL:
       return failure(K::unavailable,
-                     "{} the ledger {}: the disk is full; make room there, nothing was changed", doing,
+                     "{} the ledger {}: the disk is full; free some space there, nothing was changed", doing,
                      path_);
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
@@ -196,7 +196,8 @@ void SqliteStore::limit_pages(int64_t pages) {
   run(db_, fmt::format("PRAGMA max_page_count = {}", pages).c_str());
 }
 
-// Brings the file to this schema. On damage the connection's error code says SQLITE_CORRUPT or NOTADB.
+// Brings the file to this schema. If the file is damaged, the connection's error code is SQLITE_CORRUPT or
+// NOTADB.
 Outcome<void> SqliteStore::prepare() {
   sqlite3_busy_timeout(db_, 2000);
   if (!run(db_, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON"))
@@ -215,8 +216,8 @@ Outcome<void> SqliteStore::prepare() {
   if (version > schema_version)
     return failure(
         K::unavailable,
-        "the ledger {} was written by a newer carve (schema {}, this one knows {}): use that carve, or "
-        "another --state",
+        "the ledger {} was written by a newer carve (schema {}, this one has {}); use that carve, or another "
+        "--state",
         path_, version, schema_version);
   if (version == schema_version) return {};
   Transaction all(db_);
@@ -231,7 +232,7 @@ Outcome<void> SqliteStore::prepare() {
 Outcome<SqliteStore::Opened> SqliteStore::open(const std::string& path, int64_t now_s) {
   Opened opened;
   for (int attempt = 0;; ++attempt) {
-    // SQLite gives its two other files the mode of this one. Who holds what is for the API to say.
+    // SQLite gives its two other files the mode of this one. Only the API may show who holds what.
     if (const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600); file >= 0) ::close(file);
     chmod(path.c_str(), 0600);
     sqlite3* db = nullptr;
@@ -268,7 +269,7 @@ Outcome<std::vector<Change>> SqliteStore::read() {
   Statement d(db_, "SELECT uuid, idx, name, native, reserved FROM device ORDER BY idx");
   while (d.row()) {
     const auto uuid = parse_uuid(d.text(0));
-    if (!uuid) return failure(K::unavailable, "the ledger {} names a device '{}'", path_, d.text(0));
+    if (!uuid) return failure(K::unavailable, "the ledger {} has an invalid device '{}'", path_, d.text(0));
     devices.push_back({*uuid,
                        static_cast<unsigned>(d.number(1)),
                        d.text(2),
@@ -296,7 +297,7 @@ Outcome<std::vector<Change>> SqliteStore::read() {
     record.slice.policy = static_cast<Policy>(u.number(7));
     record.slice.latency = static_cast<LatencyClass>(u.number(8));
     if (!known(ledger::terms_of(record.slice)))
-      return failure(K::unavailable, "the ledger {} holds an unknown setting of '{}'", path_,
+      return failure(K::unavailable, "the ledger {} has an unknown value in the terms of '{}'", path_,
                      record.slice.name);
     record.from = {u.number(9), u.text(10), u.number(11)};
     if (!u.null(12)) record.to = Stamp{u.number(12), u.text(13), u.number(14)};
@@ -309,7 +310,7 @@ Outcome<std::vector<Change>> SqliteStore::read() {
   while (s.row()) {
     const auto record = records.find(static_cast<uint64_t>(s.number(0)));
     const auto uuid = parse_uuid(s.text(1));
-    if (!uuid) return failure(K::unavailable, "the ledger {} names a device '{}'", path_, s.text(1));
+    if (!uuid) return failure(K::unavailable, "the ledger {} has an invalid device '{}'", path_, s.text(1));
     if (record != records.end())
       record->second.slice.parts.push_back({*uuid,
                                             {static_cast<uint64_t>(s.number(2))},
@@ -329,7 +330,7 @@ Outcome<std::vector<Change>> SqliteStore::read() {
                               static_cast<LatencyClass>(p.number(4)),
                               static_cast<Isolation>(p.number(5))};
     if (!known(terms))
-      return failure(K::unavailable, "the ledger {} holds an unknown setting of '{}'", path_,
+      return failure(K::unavailable, "the ledger {} has an unknown value in the terms of '{}'", path_,
                      record->second.slice.name);
     auto& before = record->second.periods;
     before.push_back({terms, {p.number(6), p.text(7), p.number(8)}});

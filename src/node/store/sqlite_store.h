@@ -1,9 +1,9 @@
-// The ledger on disk: one SQLite file in WAL mode, synced at each change (about 1 ms), so that what was
-// answered survives a power cut. The schema carries its version; an older one is migrated in one
-// transaction, a newer one is refused and left as it is.
+// The ledger on disk: one SQLite file in WAL mode. Each change is synced (about 1 ms), so an acknowledged
+// change survives a power failure. The file has a schema version. An older schema is migrated in one
+// transaction; a newer one is refused and stays unchanged.
 //
-// A file that is damaged is moved aside, never deleted: `ledger.db.corrupt-<UTC seconds>`. The caller then
-// rebuilds the living part from what runs (node/agent) and says so.
+// A damaged file is moved aside, never deleted: `ledger.db.corrupt-<UTC seconds>`. The caller then rebuilds
+// the living part from the running slices (node/agent) and reports it.
 #pragma once
 
 #include <memory>
@@ -19,10 +19,11 @@ class SqliteStore : public ledger::Store {
  public:
   struct Opened {
     std::unique_ptr<SqliteStore> store;
-    std::string moved_aside;  // Where the damaged file lies now; empty: it was sound, or new.
-    std::string damage;       // What was wrong with it.
+    std::string moved_aside;  // New path of the damaged file; empty: the file was sound, or new.
+    std::string damage;       // Description of the damage.
   };
-  // `now_s` names a damaged file. Failure: no permission, disk full, a newer schema.
+  // `now_s` is part of a damaged file's new name. Fails without permission, on a full disk and for a newer
+  // schema.
   static Outcome<Opened> open(const std::string& path, int64_t now_s);
 
   Outcome<void> write(const ledger::Change&) override;
@@ -30,7 +31,7 @@ class SqliteStore : public ledger::Store {
 
   static constexpr int schema_version = 4;
 
-  // For tests of a full disk: the file may not grow beyond so many pages.
+  // Limits the file's size in pages, for tests of a full disk.
   void limit_pages(int64_t pages);
 
   ~SqliteStore() override;

@@ -107,7 +107,7 @@ TEST(SqliteStore, remembers_every_change_of_a_slice_and_when_it_was) {
   EXPECT_EQ(again.find("a")->periods[1].to.utc_ns, morning.utc_ns + 2);
   EXPECT_EQ(again.balances().at(device().uuid).free, 12_GiB);
 
-  // And as a whole, where a lost ledger is built again from notes.
+  // As a whole too, as when a lost ledger is rebuilt from state files.
   Directory elsewhere;
   Ledger rebuilt;
   auto fresh = SqliteStore::open(elsewhere.ledger(), 1);
@@ -154,7 +154,7 @@ TEST(SqliteStore, a_full_disk_refuses_with_a_sentence_and_changes_nothing) {
   Ledger ledger;
   auto opened = SqliteStore::open(dir.ledger(), 1);
   ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(device())));
-  opened->store->limit_pages(1);  // No page more than there are.
+  opened->store->limit_pages(1);  // No more pages than the file has.
   Outcome<void> last;
   int granted = 0;
   for (; granted < 1000 && last; ++granted)
@@ -248,7 +248,7 @@ TEST(SqliteStore, no_directory_is_a_sentence) {
   EXPECT_THAT(opened.error().sentence, HasSubstr("/nowhere/at/all/ledger.db"));
 }
 
-// A child grants and ends as fast as it can, says on a pipe what it was promised, and is killed.
+// A child grants and ends slices in a loop, reports each acknowledgement on a pipe, and is killed.
 TEST(SqliteStore, what_was_promised_survives_a_kill_at_any_moment) {
   std::mt19937 dice(3);
   for (int round = 0; round < 15; ++round) {

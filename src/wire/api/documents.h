@@ -1,19 +1,19 @@
-// The documents of the agent's API, version 1: what the CLI, the console and every other client see.
-// Amounts of memory are whole bytes, shares basis points (1/100 of a percent), times UTC nanoseconds
-// since 1970; names end in the unit. Texts are for people. FORMAT.md lists the routes.
+// The documents of the agent's API, version 1, which the CLI, the console and all other clients read. Memory
+// is in whole bytes, shares are basis points (1/100 of a percent), times are UTC nanoseconds since 1970;
+// names end in the unit. Texts are for display only. FORMAT.md lists the routes.
 #pragma once
 
 #include "wire/api/json.h"
 
 namespace carve::api {
 
-// RFC 9457: what went wrong, for programs (`type`, `status`) and for people (`title`, `detail`).
+// RFC 9457: a failure, for programs (`type`, `status`) and for users (`title`, `detail`).
 struct Problem {
   std::string type = "about:blank";  // "carve:already-exists", "carve:insufficient-capacity", ...; stable.
-  std::string title;                 // The kind of problem, always the same for one type.
+  std::string title;                 // The kind of failure, the same for each type.
   uint32_t status = 500;             // The HTTP status.
   std::string detail;                // This occurrence: the thing, the value, the way out.
-  std::vector<std::string> reasons;  // One per device, where a request did not fit.
+  std::vector<std::string> reasons;  // One per device, if a request did not fit.
   static void fields(auto& self, auto&& field) {
     field("type", self.type);
     field("title", self.title);
@@ -28,10 +28,10 @@ struct Version {
   std::string version;    // "0.1.0"
   uint32_t pid = 0;       // Of the agent.
   std::string simulated;  // The set's specification ("a10x2"); empty on real devices.
-  std::string socket;     // Where the API listens.
-  std::string state;      // Where the ledger lies.
+  std::string socket;     // Path of the API's socket.
+  std::string state;      // Directory of the ledger.
   uint64_t started_ns = 0;
-  uint32_t layout = 0;  // wire/shm layout version.
+  uint32_t layout = 0;  // Version of the shared memory layout (wire/shm).
   static void fields(auto& self, auto&& field) {
     field("version", self.version);
     field("pid", self.pid);
@@ -43,11 +43,11 @@ struct Version {
   }
 };
 
-// A setting that may take effect later than it is asked for.
+// A setting that may take effect later than it is changed.
 struct Setting {
   std::string desired;
   std::string effective;
-  std::string blocked_by;  // Empty where the two agree.
+  std::string blocked_by;  // Names of slices; empty if both values are equal.
   static void fields(auto& self, auto&& field) {
     field("desired", self.desired);
     field("effective", self.effective);
@@ -55,11 +55,11 @@ struct Setting {
   }
 };
 
-// What a device's arbiter did.
+// The figures of a device's arbiter.
 struct DeviceCompute {
-  uint32_t idle_1s_bp = 0;  // Of the last second, in which nothing ran.
-  uint64_t switch_ns = 0;   // What a change of slices costs on it.
-  uint64_t switches = 0;    // Changes since the agent started.
+  uint32_t idle_1s_bp = 0;  // Idle part of the last second.
+  uint64_t switch_ns = 0;   // Cost of one switch between slices.
+  uint64_t switches = 0;    // Switches since the agent started.
   static void fields(auto& self, auto&& field) {
     field("idle_1s_bp", self.idle_1s_bp);
     field("switch_ns", self.switch_ns);
@@ -69,7 +69,7 @@ struct DeviceCompute {
 
 // GET /v1/node, PATCH /v1/node with NodeChange
 struct Node {
-  Setting policy;  // Of all its devices; effective "mixed" while some have changed over and some not.
+  Setting policy;  // Of all devices; effective is "mixed" while only some devices have changed.
   bool policy_per_slice = false;   // Slices of one device may follow different policies.
   bool admit_best_effort = false;  // Slices without a share are admitted beside enforced ones.
   bool overcommit_compute = false;
@@ -90,30 +90,30 @@ struct NodeChange {
 
 // GET /v1/devices -> DeviceList
 struct Device {
-  uint32_t index = 0;  // As NVML counts.
+  uint32_t index = 0;  // NVML's index.
   std::string uuid;    // "GPU-..."
   std::string name;    // "NVIDIA A10"
   bool simulated = false;
-  std::string health;         // "ok", or what is wrong with it.
-  uint64_t native_bytes = 0;  // What the driver reports in all.
+  std::string health;         // "ok", or a description of the fault.
+  uint64_t native_bytes = 0;  // As the driver reports it.
   uint64_t reserved_bytes = 0;
-  uint64_t usable_bytes = 0;   // native - reserved; quotas and bills count against it.
-  uint64_t granted_bytes = 0;  // Held by slices.
+  uint64_t usable_bytes = 0;   // native - reserved; quotas and invoices count against it.
+  uint64_t granted_bytes = 0;  // Granted to slices.
   uint64_t free_bytes = 0;     // usable - granted.
-  uint64_t used_bytes = 0;     // In use as the driver says, by whomever.
-  uint64_t context_bytes = 0;  // What one context takes, measured; 0: not measured.
+  uint64_t used_bytes = 0;     // In use by all processes, as the driver reports it.
+  uint64_t context_bytes = 0;  // Measured size of one context; 0: not measured.
   uint32_t share_granted_bp = 0;
   uint32_t utilization_percent = 0;
   uint32_t slices = 0;
   uint32_t max_slices = 0;
   std::string exclusive_to;  // The slice that holds the whole device, or empty.
   Setting policy;
-  std::string compute;     // How shares are enforced on it: "library", "not enforced: NAME" of an ungoverned
-                           // slice; empty: no slice has one.
-  std::string commitment;  // "tight", "over-committed", or empty: what is promised can be kept.
-  std::optional<DeviceCompute> arbitration;  // Where somebody's share is enforced.
+  std::string compute;     // How shares are enforced: "library"; "not enforced: NAME" with the slices that
+                           // are not arbitrated; empty: no slice has an enforced share.
+  std::string commitment;  // "tight", "over-committed"; empty: all shares can be met.
+  std::optional<DeviceCompute> arbitration;  // Present if a share on the device is enforced.
   std::vector<std::string>
-      unmanaged_processes;  // Processes on this shared device that never attached, each as a sentence.
+      unmanaged_processes;  // Processes on this shared device that are in no slice, each as a sentence.
   static void fields(auto& self, auto&& field) {
     field("index", self.index);
     field("uuid", self.uuid);
@@ -145,26 +145,27 @@ struct DeviceList {
   static void fields(auto& self, auto&& field) { field("devices", self.devices); }
 };
 
-// POST /v1/slices, POST /v1/explain. Exactly one of memory_bytes, memory_bp and total_memory_bytes,
-// or none of them with `exclusive`.
+// POST /v1/slices, POST /v1/explain. Exactly one of memory_bytes, memory_bp and total_memory_bytes, or none
+// of them with `exclusive`.
 struct SliceRequest {
-  std::string request_id;                      // Repeating a request with the same id grants once.
+  std::string request_id;                      // A repeated id grants once.
   std::string name;                            // Empty: the agent chooses one.
   std::optional<uint64_t> memory_bytes;        // Per device.
   std::optional<uint32_t> memory_bp;           // Per device, in basis points of its usable memory.
   std::optional<uint64_t> total_memory_bytes;  // Over all devices, divided equally.
   std::optional<uint32_t> share_bp;            // Compute per device; absent: no share.
-  std::string oversubscribe;  // "managed": spill_bytes per device may live on the host; empty: no.
+  std::string oversubscribe;  // "managed": spill_bytes per device may be in host memory; empty: no spill.
   uint64_t spill_bytes = 0;
   uint32_t devices = 1;
   bool exclusive = false;  // Whole devices.
-  std::string device;      // An index, a UUID or a unique beginning of one; empty: any.
+  std::string device;      // An index, a UUID or a unique prefix of one; empty: any.
   std::string strategy;    // "binpack", "spread"; empty: the agent's.
   std::string policy;  // "fixed-share", "guaranteed-burst-share", "native-burst-share"; empty: the device's.
   bool latency = false;     // Latency class instead of batch.
   std::string isolation;    // "none", "memory", "memory+compute"; empty: memory, and compute with a share.
-  bool container = false;   // Keep it without processes and write a CDI device for it.
-  std::string application;  // Whose replica it is: replicas of one go to different devices where they can.
+  bool container = false;   // The slice stays without processes, and gets a CDI device.
+  std::string application;  // The application that this is a replica of; replicas go to different devices if
+                            // possible.
   static void fields(auto& self, auto&& field) {
     field("request_id", self.request_id);
     field("name", self.name);
@@ -186,7 +187,7 @@ struct SliceRequest {
   }
 };
 
-// PATCH /v1/slices/NAME: what is to be different from now on; absent: as it is.
+// PATCH /v1/slices/NAME: the new terms; an absent field does not change.
 struct SliceChange {
   std::optional<uint64_t> memory_bytes;  // Per device.
   std::optional<uint32_t> share_bp;      // Per device.
@@ -200,23 +201,23 @@ struct SliceChange {
   }
 };
 
-// What a slice had of a device's compute. Shares are of the window that the name says; times and counts
+// The use of a device's compute by a slice. Shares are over the window in the name; times and counts are
 // since the agent started.
 struct PartCompute {
-  uint64_t as_of_ns = 0;  // CLOCK_MONOTONIC, of what follows.
+  uint64_t as_of_ns = 0;  // CLOCK_MONOTONIC, for all fields below.
   uint32_t granted_bp = 0;
   uint32_t achieved_1s_bp = 0;
   uint32_t achieved_60s_bp = 0;
-  uint64_t busy_ns = 0;       // Charged: its work and the changes over to it.
-  uint64_t waiting_ns = 0;    // It had work and somebody else had the device.
-  uint64_t throttled_ns = 0;  // It had work and its own share did not let it, though the device was free.
-  uint64_t burst_ns = 0;      // Charged beyond its share.
+  uint64_t busy_ns = 0;       // Charged time: the slice's work and the switches to it.
+  uint64_t waiting_ns = 0;    // Contended: it had work and another slice held the device.
+  uint64_t throttled_ns = 0;  // It had work, the device was free, and its own share was used up.
+  uint64_t burst_ns = 0;      // Charged time beyond its share.
   uint64_t waits = 0;
-  uint64_t wait_p50_ns = 0;  // Of the last thousand waits.
+  uint64_t wait_p50_ns = 0;  // Of the last 1,000 waits.
   uint64_t wait_p99_ns = 0;
-  uint64_t overruns = 0;  // Its work did not end when it should have.
+  uint64_t overruns = 0;  // Drains that reached their time limit.
   uint64_t leases = 0;
-  // What copies moved, as its processes say; not charged. Of the whole slice, with its first device.
+  // Bytes of copies, as the processes report them; not charged. For the whole slice, with its first device.
   uint64_t copied_to_device_bytes = 0;
   uint64_t copied_to_host_bytes = 0;
   uint64_t copied_on_device_bytes = 0;
@@ -240,19 +241,19 @@ struct PartCompute {
   }
 };
 
-// One slice's part of one device.
+// A slice's part of one device.
 struct SlicePart {
   uint32_t index = 0;  // Of the device.
   std::string uuid;
   std::string device_name;
   uint64_t quota_bytes = 0;
-  uint64_t charged_bytes = 0;          // What counts against the quota now.
-  uint64_t used_bytes = 0;             // What the driver says its processes hold.
-  uint64_t peak_bytes = 0;             // The most that was ever charged.
-  uint32_t share_bp = 0;               // 0: none asked.
-  uint64_t spill_bytes = 0;            // What may live on the host beyond the quota.
-  uint64_t spilled_bytes = 0;          // What does.
-  std::optional<PartCompute> compute;  // Where the device is arbitrated.
+  uint64_t charged_bytes = 0;          // Bytes that count against the quota now.
+  uint64_t used_bytes = 0;             // Driver-reported bytes of the slice's processes.
+  uint64_t peak_bytes = 0;             // The largest number of bytes charged.
+  uint32_t share_bp = 0;               // 0: none requested.
+  uint64_t spill_bytes = 0;            // Limit of managed bytes in host memory beyond the quota.
+  uint64_t spilled_bytes = 0;          // Managed bytes in host memory now.
+  std::optional<PartCompute> compute;  // Present if the device is arbitrated.
   static void fields(auto& self, auto&& field) {
     field("index", self.index);
     field("uuid", self.uuid);
@@ -272,8 +273,8 @@ struct Process {
   uint32_t pid = 0;
   uint32_t inner_pid = 0;  // In its own pid namespace.
   std::string command;
-  bool attached = false;    // The library is inside and told the agent so.
-  uint64_t used_bytes = 0;  // Over all its devices, as the driver says.
+  bool attached = false;    // The guest library registered the process.
+  uint64_t used_bytes = 0;  // Over all devices, as the driver reports it.
   static void fields(auto& self, auto&& field) {
     field("pid", self.pid);
     field("inner_pid", self.inner_pid);
@@ -294,7 +295,7 @@ struct Event {
   }
 };
 
-// What a slice was from one moment to another. Amounts are those of each of its devices.
+// The terms of a slice from one moment to another. Amounts are per device.
 struct Period {
   uint64_t from_ns = 0;
   uint64_t to_ns = 0;  // 0: until now.
@@ -317,25 +318,25 @@ struct Period {
 // GET /v1/slices/NAME; GET /v1/slices -> SliceList (without processes, history and events)
 struct Slice {
   std::string name;
-  std::string state;  // "granted" (no process yet), "running", "lingering" (its program ended, others run
-                      // on), "frozen" (by the audit), "ended".
+  std::string state;  // "granted" (no process yet), "running", "lingering" (the program ended, its
+                      // descendants run on), "frozen" (by the audit), "ended".
   uint32_t owner_uid = 0;
-  std::string command;  // The program it was made for.
+  std::string command;  // The slice's program.
   bool container = false;
   bool exclusive = false;
-  std::string application;  // Whose replica it is; empty: nobody's.
-  std::string isolation;    // Asked: "none", "memory", "memory+compute".
+  std::string application;  // The application that this is a replica of; empty: none.
+  std::string isolation;    // Requested: "none", "memory", "memory+compute".
   std::string enforcement;  // In force: "none", "library".
   std::string policy;
   bool latency = false;
-  std::string compute;  // How its share is enforced: "library", "not enforced: ..." with the reason; empty:
-                        // it has none, or asked for no enforcement.
+  std::string compute;  // How its share is enforced: "library", or "not enforced: ..." with the reason;
+                        // empty: it has no share to enforce.
   uint64_t created_ns = 0;
   uint64_t ended_ns = 0;
   std::string ended_because;
   std::vector<SlicePart> parts;
   std::vector<Process> processes;
-  std::vector<Period> history;  // The oldest first; the last one is what it is now, or was at its end.
+  std::vector<Period> history;  // Oldest first; the last one has the present or the final terms.
   std::vector<Event> events;
   static void fields(auto& self, auto&& field) {
     field("name", self.name);
@@ -365,11 +366,12 @@ struct SliceList {
   static void fields(auto& self, auto&& field) { field("slices", self.slices); }
 };
 
-// POST /v1/slices/NAME/enter: the calling process becomes the slice's program. The answer is what it
-// has to set before it executes the program, and how the slice will know its descendants.
+// POST /v1/slices/NAME/enter: the calling process becomes the slice's program. The answer has the environment
+// to set before the program is executed, and how the agent will identify its descendants.
 struct EnterRequest {
-  std::string command;          // For people.
-  std::string visible_devices;  // The caller's own CUDA_VISIBLE_DEVICES, to be intersected; empty: none set.
+  std::string command;          // For display only.
+  std::string visible_devices;  // The caller's CUDA_VISIBLE_DEVICES, which the agent intersects with the
+                                // slice's devices.
   bool visible_devices_set = false;
   static void fields(auto& self, auto&& field) {
     field("command", self.command);
@@ -380,30 +382,30 @@ struct EnterRequest {
 
 struct Entered {
   std::map<std::string, std::string>
-      environment;      // To set. LD_PRELOAD and LD_LIBRARY_PATH are put in front of what is there.
-  bool cgroup = false;  // False: the supervisor must stay, as subreaper, until the last descendant has ended.
+      environment;      // To set. LD_PRELOAD and LD_LIBRARY_PATH are put in front of the present values.
+  bool cgroup = false;  // False: the supervisor must stay as subreaper until the last descendant has ended.
   static void fields(auto& self, auto&& field) {
     field("environment", self.environment);
     field("cgroup", self.cgroup);
   }
 };
 
-// POST /v1/slices/NAME/container: the runtime made a container that was given this slice.
+// POST /v1/slices/NAME/container: the runtime started a container with this slice.
 struct ContainerStarted {
   uint32_t pid = 0;  // Of its first process, in the agent's pid namespace.
-  std::string id;    // The runtime's name for it, for people.
+  std::string id;    // The runtime's name for the container, for display.
   static void fields(auto& self, auto&& field) {
     field("pid", self.pid);
     field("id", self.id);
   }
 };
 
-// POST /v1/explain -> Explanation: what would happen to this request, without granting it.
+// POST /v1/explain -> Explanation: the placement of this request, without granting it.
 struct Verdict {
   uint32_t index = 0;
   std::string uuid;
   bool fits = false;
-  std::string sentence;  // Why, or why not.
+  std::string sentence;  // The reason for the answer.
   static void fields(auto& self, auto&& field) {
     field("index", self.index);
     field("uuid", self.uuid);
@@ -425,12 +427,12 @@ struct Explanation {
   }
 };
 
-// GET /v1/consolidation?devices=K: which moves would leave K more devices empty. Nobody is moved.
-struct ConsolidationMove {  // Of a slice of several devices: one for each that it leaves.
+// GET /v1/consolidation?devices=K: the moves that would empty K more devices. No slice is moved.
+struct ConsolidationMove {  // A slice of several devices has one for each device that it leaves.
   std::string slice;
   uint32_t from = 0;  // Device indexes.
   uint32_t to = 0;
-  uint64_t memory_bytes = 0;  // To be carried over.
+  uint64_t memory_bytes = 0;  // Bytes to move.
   uint32_t share_bp = 0;
   static void fields(auto& self, auto&& field) {
     field("slice", self.slice);
@@ -443,8 +445,8 @@ struct ConsolidationMove {  // Of a slice of several devices: one for each that 
 
 struct ConsolidationPlan {
   uint32_t wanted = 0;
-  std::vector<uint32_t> emptied;  // Device indexes; fewer than wanted where no plan was found for more.
-  std::vector<ConsolidationMove> moves;  // In an order in which each has room when it is made.
+  std::vector<uint32_t> emptied;         // Device indexes; fewer than `wanted` if no plan was found.
+  std::vector<ConsolidationMove> moves;  // In an order in which each move fits when it is made.
   uint64_t moved_bytes = 0;
   static void fields(auto& self, auto&& field) {
     field("wanted", self.wanted);
@@ -457,9 +459,9 @@ struct ConsolidationPlan {
 // GET /v1/doctor
 struct Check {
   std::string name;
-  std::string status;  // "yes", "weaker", "no"
-  std::string detail;  // What was found.
-  std::string fix;     // What would make it "yes"; empty where nothing is to be done.
+  std::string status;  // "ok", "degraded", "failed"
+  std::string detail;  // The finding.
+  std::string fix;     // The way to "ok"; empty if there is nothing to fix.
   static void fields(auto& self, auto&& field) {
     field("name", self.name);
     field("status", self.status);
@@ -469,7 +471,7 @@ struct Check {
 };
 
 struct Diagnosis {
-  std::string isolation;  // The enforcement levels that are active: "memory: library, compute: library".
+  std::string isolation;  // The active enforcement: "memory: library, compute: library".
   std::vector<Check> checks;
   static void fields(auto& self, auto&& field) {
     field("isolation", self.isolation);
@@ -477,7 +479,7 @@ struct Diagnosis {
   }
 };
 
-// Where nothing is to be said, in a request or an answer.
+// An empty body, in a request or an answer.
 struct Nothing {
   static void fields(auto&, auto&&) {}
 };

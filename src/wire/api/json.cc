@@ -14,9 +14,9 @@ Result<Json, std::string> parse(std::string_view text) {
   };
   // The callback keeps deep values out of memory, and the parser itself does not recurse.
   Json out = Json::parse(text, watch, /*allow_exceptions=*/false);
-  if (out.is_discarded()) return tl::unexpected(std::string("this is not JSON"));
+  if (out.is_discarded()) return tl::unexpected(std::string("the document is not JSON"));
   if (deepest > max_depth)
-    return tl::unexpected(fmt::format("this document is nested deeper than {} levels", max_depth));
+    return tl::unexpected(fmt::format("the document is nested deeper than {} levels", max_depth));
   return out;
 }
 
