@@ -222,7 +222,7 @@ TEST(Coverage, many_stars_cost_no_more_than_one) {
 
 TEST(Coverage, lists_what_is_open_or_unknown_and_nothing_else) {
   const auto rows = parse_coverage(
-      "# comment\ncuMemAlloc_v2 hooked\ncuMemAllocHost* excused  host memory\n\ncuMemAllocAsync open "
+      "# comment\ncuMemAlloc_v2 hooked\ncuMemAllocHost* exempt  host memory\n\ncuMemAllocAsync open "
       "later\n");
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[1].reason, "host memory");

@@ -14,7 +14,7 @@ namespace carve::cli {
 // One row of coverage.txt: a name or a pattern with '*', and what becomes of it.
 struct CoverageRow {
   std::string pattern;
-  std::string status;  // "hooked", "excused", "open"
+  std::string status;  // "hooked", "exempt", "open"
   std::string reason;
 };
 std::vector<CoverageRow> parse_coverage(std::string_view text);
