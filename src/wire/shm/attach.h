@@ -21,7 +21,7 @@ enum class Guest : uint32_t { preload = 1, shim = 2 };
 struct AttachRequest {
   uint32_t magic;      //  0
   uint32_t layout;     //  4  layout_version of the library.
-  uint32_t size;       // 8  sizeof(AttachRequest): later fields are appended.
+  uint32_t size;       //  8  sizeof(AttachRequest): later fields are appended.
   Guest guest;         // 12
   uint64_t image;      // 16  A hash of AT_RANDOM: equal in one program image, different after exec.
   uint64_t unused[5];  // 24

@@ -140,7 +140,7 @@ bool change(Charges& charges, LaneId id, uint64_t from, uint64_t to, uint64_t li
   return false;
 }
 
-// A malicious slice can change a word without pause. The agent tries this often and comes back later.
+// A malicious slice can change a word without pause. The agent tries this often, and again later.
 inline constexpr unsigned agent_attempts = 1000;
 
 // Releases all that a process slot holds, on all devices. Only the agent calls it, after the process is dead.

@@ -29,24 +29,23 @@ enum class Memory : uint32_t { not_limited = 0, limited = 1 };
 
 // One granted device, as its slice sees it.
 struct ControlDevice {
-  uint8_t uuid[16];  // 0  The device's UUID, as cuDeviceGetUuid and NVML report it. The order is the slice's
-                     // own.
-  uint64_t quota;    // 16  Memory quota in bytes, over all processes of the slice.
-  uint64_t context_bytes;  // 24  Bytes of one context, measured by the agent; 0: charged to the reserve.
-  // 32  CLOCK_MONOTONIC ns: the end of the lease, also if no agent ends it; 0: no deadline.
+  uint8_t uuid[16];        //   0  As cuDeviceGetUuid and NVML report it; the order is the slice's own.
+  uint64_t quota;          //  16  Memory quota in bytes, over all processes of the slice.
+  uint64_t context_bytes;  //  24  Bytes of one context, measured by the agent; 0: charged to the reserve.
+  //  32  CLOCK_MONOTONIC ns: the end of the lease, also if no agent ends it; 0: no deadline.
   std::atomic<uint64_t> lease_deadline;
   // The fallback timetable for the time without an agent: windows of `length` that begin at `offset` in each
   // `period`, CLOCK_MONOTONIC ns. Period 0: open.
-  std::atomic<uint64_t> fallback_period;  // 40
-  std::atomic<uint64_t> fallback_offset;  // 48
-  std::atomic<uint64_t> fallback_length;  // 56
-  uint32_t share;                         // 64  Basis points of the device's compute.
-  uint32_t policy;                        // 68  core::Policy as a number. The guest library only shows it.
-  Memory memory;                          // 72  Whether the quota is enforced; not with isolation none.
-  uint32_t reserved;                      // 76
-  uint64_t spill;  // 80  Bytes beyond the quota that may be in host memory, as managed memory; 0: none.
-  std::atomic<uint64_t> lease;              // 88  LeaseWord. The launch path reads only this word.
-  uint32_t arbiter;                         // 96  Index in Heartbeat::arbiter of the arbiter to wake.
+  std::atomic<uint64_t> fallback_period;  //  40
+  std::atomic<uint64_t> fallback_offset;  //  48
+  std::atomic<uint64_t> fallback_length;  //  56
+  uint32_t share;                         //  64  Basis points of the device's compute.
+  uint32_t policy;                        //  68  core::Policy as a number. The guest library only shows it.
+  Memory memory;                          //  72  Whether the quota is enforced; not with isolation none.
+  uint32_t reserved;                      //  76
+  uint64_t spill;  //  80  Bytes beyond the quota that may be in host memory, as managed memory; 0: none.
+  std::atomic<uint64_t> lease;              //  88  LeaseWord. The launch path reads only this word.
+  uint32_t arbiter;                         //  96  Index in Heartbeat::arbiter of the arbiter to wake.
   std::atomic<uint32_t> fence_interval_ns;  // 100  Estimated work per fence.
   uint64_t unused[3];                       // 104
 };
@@ -56,9 +55,9 @@ static_assert(sizeof(ControlDevice) == 128 && offsetof(ControlDevice, lease_dead
 
 // The process in a slot. Only the agent writes it, and finds its processes by it after a restart.
 struct ControlProcess {
-  uint32_t pid;         // 0  In the agent's pid namespace; 0: the slot is free.
-  uint32_t inner_pid;   // 4  The pid in the process's own pid namespace, which NVML shows inside the slice.
-  uint64_t start_time;  // 8  Clock ticks since boot, field 22 of /proc/PID/stat: distinguishes a reused pid.
+  uint32_t pid;         //  0  In the agent's pid namespace; 0: the slot is free.
+  uint32_t inner_pid;   //  4  The pid in the process's own pid namespace, which NVML shows inside the slice.
+  uint64_t start_time;  //  8  Clock ticks since boot, field 22 of /proc/PID/stat: distinguishes a reused pid.
   uint64_t image;       // 16  Differs after each exec (attach.h).
   uint32_t generation;  // 24  Counts the processes that had the slot.
   uint32_t reserved;    // 28
@@ -69,8 +68,8 @@ struct Control {
   uint64_t magic;                           //    0
   uint32_t layout;                          //    8
   uint32_t device_count;                    //   12
-  std::atomic<uint64_t> epoch;              // 16  Raised whenever the agent has changed anything below.
-  char slice[64];                           // 24  Name for messages; NUL-terminated.
+  std::atomic<uint64_t> epoch;              //   16  Raised whenever the agent has changed anything below.
+  char slice[64];                           //   24  Name for messages; NUL-terminated.
   uint64_t unused[5];                       //   88
   ControlDevice devices[max_devices];       //  128
   ControlProcess processes[max_processes];  // 2176
@@ -80,7 +79,7 @@ static_assert(sizeof(Control) == 2176 + 32 * max_processes);
 
 // The bytes that a slice holds on one device: one 16-byte word, exchanged as a whole (budget.h).
 struct alignas(64) Budget {
-  alignas(16) uint64_t used;  //  0  Bytes charged.
+  alignas(16) uint64_t used;  // 0  Bytes charged.
   uint64_t tag;               // 8  The last change: budget.h, Tag.
 };
 static_assert(sizeof(Budget) == 64);
@@ -88,16 +87,16 @@ static_assert(sizeof(Budget) == 64);
 // One writer's record of its charges on one device (budget.h). It has a cache line of its own, so that
 // writers do not slow each other.
 struct alignas(64) Lane {
-  std::atomic<uint64_t> announced;  // 0  Number of the last change begun.
-  std::atomic<uint64_t> seen;       // 8  Highest number of a change that was found in the budget word.
+  std::atomic<uint64_t> announced;  //  0  Number of the last change begun.
+  std::atomic<uint64_t> seen;       //  8  Highest number of a change that was found in the budget word.
   struct Change {
-    uint64_t from, to;  // 0  Bytes that this lane holds before and after the change.
+    uint64_t from, to;  //     Bytes that this lane holds before and after the change.
   } change[2];          // 16  Change number n is in change[n % 2].
 };
 static_assert(sizeof(Lane) == 64 && offsetof(Lane, change) == 16);
 
 struct ReportProcess {
-  Lane lane[max_devices][lanes];  //    0
+  Lane lane[max_devices][lanes];  // 0
 };
 static_assert(sizeof(ReportProcess) == 4096);
 
@@ -141,7 +140,7 @@ static_assert(sizeof(Report) == 4268032 + 8192 * max_processes);
 
 // One page for all slices of an agent. Older than 200 ms: stale, no agent is running.
 struct Heartbeat {
-  std::atomic<uint64_t> monotonic_ns;  // 0  CLOCK_MONOTONIC of the agent's last loop.
+  std::atomic<uint64_t> monotonic_ns;  //  0  CLOCK_MONOTONIC of the agent's last loop.
   ArbiterWord arbiter[max_devices];    // 64  By the index of the machine's devices, not the slice's.
 };
 static_assert(offsetof(Heartbeat, arbiter) == 64 && sizeof(Heartbeat) == 64 + 64 * max_devices);

@@ -16,19 +16,16 @@
 
 namespace carve::shm {
 
-inline constexpr unsigned work_threads = 64;  // Launching threads of one process and device; further threads
-                                              // share the last line.
-inline constexpr unsigned work_streams = 64;  // Streams in use at once; a completed stream's slot is used
-                                              // again.
+inline constexpr unsigned work_threads = 64;  // Of a process and device; further threads share the last one.
+inline constexpr unsigned work_streams = 64;  // In use at once; the slot of a completed stream is reused.
 
 // One thread of the slice on one device. Only that thread writes the line. The last line of a process is
 // shared by all further threads, with atomic additions.
 struct alignas(64) ThreadWork {
-  std::atomic<uint64_t> submitted;      // 0  Estimated ns of all submitted work, at least 1 per call.
-  std::atomic<uint64_t> unfenced;       // 8  The part of it that was submitted after the last fence.
+  std::atomic<uint64_t> submitted;      //  0  Estimated ns of all submitted work, at least 1 per call.
+  std::atomic<uint64_t> unfenced;       //  8  The part of it that was submitted after the last fence.
   std::atomic<uint64_t> busy;           // 16  BusyWord.
-  std::atomic<uint64_t> waiting_since;  // 24  CLOCK_MONOTONIC ns: waits at a closed gate since then; 0: does
-                                        // not wait.
+  std::atomic<uint64_t> waiting_since;  // 24  CLOCK_MONOTONIC ns: waits at a gate since then; 0: no wait.
   std::atomic<uint64_t> waited;         // 32  Total ns waited at closed gates.
   std::atomic<uint64_t> longest;        // 40  ns: the longest known single launch.
   std::atomic<uint32_t> device;         // 48  Index in Control::devices plus one; 0: the line is free.
@@ -42,8 +39,8 @@ inline constexpr uint32_t thread_back_pressured = 4;  // Waits for its own work 
 
 // One stream. Both words count estimated ns of submitted work.
 struct StreamWork {
-  std::atomic<uint64_t> fenced;     // 0  Value of the last fence. The process writes it, under its own lock.
-  std::atomic<uint64_t> completed;  // 8  Written by the device. Equal to `fenced`: no fenced work is left.
+  std::atomic<uint64_t> fenced;     //  0  Value of the last fence. The process writes it, under its own lock.
+  std::atomic<uint64_t> completed;  //  8  Written by the device. Equal to `fenced`: no fenced work is left.
   std::atomic<uint32_t> device;     // 16  Index in Control::devices plus one; 0: the slot is free.
   uint32_t unused[3];               // 20
 };
@@ -71,8 +68,8 @@ static_assert(offsetof(ProcessWork, threads_used) == 2048 && offsetof(ProcessWor
 static_assert(sizeof(ProcessWork) == 8192);
 
 // How long a thread has had work on the device, in one word so that one store changes it. Idle: the total,
-// shifted. Busy: `begin - total`, shifted, with the low bit set. The total at any `now` is then `now - (begin
-// - total)`. 63 bits of ns are 292 years.
+// shifted. Busy: `begin - total`, shifted, with the low bit set; the total at any `now` is then
+// `now - (begin - total)`. 63 bits of ns are 292 years.
 struct BusyWord {
   uint64_t value = 0;
 
@@ -96,8 +93,7 @@ enum class GateState : unsigned {
 };
 
 // ControlDevice::lease: what the launch path reads. Zero, the value in a new page, means open.
-//   bits 0..1 gate | bit 2 notify on idle | bit 3 uncontended | bits 8..31 in-flight limit in us | bits
-//   32..63 number
+//   bits 0..1 gate | 2 notify on idle | 3 uncontended | 8..31 in-flight limit in us | 32..63 number
 // The low half changes whenever the gate opens or closes: threads wait for it with a futex.
 struct LeaseWord {
   uint64_t value = 0;
