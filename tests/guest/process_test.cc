@@ -479,7 +479,7 @@ TEST(Attach, waits_for_an_agent_that_is_starting) {
 TEST(Attach, gives_up_after_ten_seconds_and_refuses) {
   const Driver driver = standin();
   const time_t before = time(nullptr);
-  Child preload({PROGRAM, "init"}, hooked(driver, "/tmp/carve-nobody-here"));
+  Child preload({PROGRAM, "init"}, hooked(driver, "/tmp/carve-no-agent"));
   Child shim({PROGRAM, "init"}, plain({SHIM_DIRECTORY, {}, {}}));
   EXPECT_EQ(preload.line(), "error 802");
   EXPECT_EQ(shim.line(), "error 802");
@@ -535,7 +535,7 @@ TEST(Hint, of_the_environment_lowers_what_the_program_sees) {
 
 TEST(Bystanders, run_as_if_nothing_were_there) {
   const Driver driver = standin();
-  const auto environment = hooked(driver, "/tmp/carve-nobody-here");
+  const auto environment = hooked(driver, "/tmp/carve-no-agent");
   Child bash({"bash", "-c", "echo $((6 * 7)); exit 3"}, environment);
   EXPECT_EQ(bash.line(), "42");
   EXPECT_EQ(bash.wait(), 3);

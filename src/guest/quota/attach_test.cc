@@ -63,8 +63,7 @@ TEST(Reply, of_an_agent_that_is_busy_is_asked_for_again) {
 
 TEST(Attach, without_an_agent_is_unreachable_after_its_patience) {
   Pages pages = {};
-  EXPECT_EQ(attach("/tmp/carve-nobody-listens-here", shm::Guest::preload, 120'000'000, &pages),
-            Outcome::unreachable);
+  EXPECT_EQ(attach("/tmp/carve-no-listener", shm::Guest::preload, 120'000'000, &pages), Outcome::unreachable);
 }
 
 TEST(Attach, by_a_path_that_no_socket_can_have_does_not_wait) {
