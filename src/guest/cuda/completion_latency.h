@@ -5,7 +5,6 @@
 // So once in 16 synchronisations the device is asked too: one timing event precedes the first launch, one
 // follows the last. The excess of the host's time is subtracted from then on. There is never an event per
 // kernel, because each costs 1 to 2.5 us. A program that never synchronises needs none of this.
-// event per kernel: each costs 1 to 2.5 us. A program that never synchronises needs none of this.
 #pragma once
 
 #include "guest/quota/process.h"

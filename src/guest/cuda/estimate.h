@@ -7,7 +7,6 @@
 // is divided by the estimated time. This ratio corrects each launch that took part: a guess in full, a
 // measured value by a quarter. If one launch is estimated too long and another too short, only their sum
 // becomes right, which is sufficient. Pure.
-// short, only their sum comes out right, and more is not needed. Pure.
 #pragma once
 
 #include <algorithm>
@@ -52,7 +51,7 @@ inline Estimate& entry_of(ThreadLaunchState& l, uint64_t key, uint64_t guess) {
 }
 
 // Returns the entry of a launch. If the function was measured in another shape, that value is the estimate.
-// Otherwise a program with one shape per request would have no estimate for most launches.
+// Without this rule a program with one shape per request would have no estimate for most launches.
 inline Estimate& estimate_of(ThreadLaunchState& l, const Launch& launch, uint64_t guess) {
   const uint64_t key = launch.key(), of_any_shape = Launch{launch.what}.key();
   const bool known = estimate_at(l, key).key == key;

@@ -151,8 +151,8 @@ bool last_was_a_guess(const ThreadLaunchState& l) {
   return l.estimate_uses != 0 && l.estimate[last / estimates_ways][last % estimates_ways].measured == 0;
 }
 
-// After this many refusals in a row no fence of this kind is inserted. The page's registration ends with the
-// context that registered it, and the page is then registered again.
+// Consecutive refusals after which the process uses events. Before that, each refusal registers the page
+// again, because its registration ends with the context that registered it.
 constexpr uint32_t patience = 8;
 
 enum class Insertion { done, later, refused };
@@ -298,7 +298,7 @@ void stream_ends(CUstream stream) {
   for (unsigned i = 0; i < used && i < no_stream_slot; ++i) {
     StreamSlot& s = p->fence_page.stream[i];
     if (s.key.load(std::memory_order_relaxed) != reinterpret_cast<uint64_t>(stream)) continue;
-    s.lock.lock();  // A thread that is inserting a fence has finished.
+    s.lock.lock();  // Waits for a thread that is inserting a fence.
     if (s.key.load(std::memory_order_relaxed) == reinterpret_cast<uint64_t>(stream)) s.key.store(0);
     s.lock.unlock();
   }

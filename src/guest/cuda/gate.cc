@@ -247,7 +247,8 @@ Ticket begin_slow_launch(const Launch& launch) {
     begin_busy(l, monotonic_ns());
     begin_latency_sample(l, launch.stream, word.uncontended());
   }
-  // A poll may have updated the estimate. The value that is submitted is also the value that is taken back.
+  // A poll may have updated the estimate. The value submitted here is also the value that is
+  // subtracted later.
   const uint64_t ns = estimate.ns;
   record_use(l, estimate);
   submit(l, entry, ns);

@@ -24,7 +24,6 @@
 //
 // A pool's lock is held over the driver's call, so that growth is measured and charged together. The locks of
 // the other pools are only tried, never waited for, so there is no lock order.
-// others are only tried, never waited for, so there is no order of locks.
 #pragma once
 
 #include "guest/cuda/descriptors.h"

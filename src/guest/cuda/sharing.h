@@ -5,7 +5,6 @@
 // An object is identified by what names it: the 64 bytes of an IPC handle, the device and inode of a file
 // descriptor. If a driver gives all its descriptors one inode (a device node), they cannot be distinguished:
 // such an import is allowed.
-// such an import is allowed.
 #pragma once
 
 #include "guest/linkage/hook.h"

@@ -1,8 +1,9 @@
 // Spill: memory beyond the quota, in host memory (`carve run --oversubscribe managed --spill SIZE`). It is
 // for frameworks that size themselves by the memory they see. An allocation that does not fit the rest of the
-// quota becomes managed memory. Its first part, the rest in steps of 2 MiB, is advised to stay on the device
-// and charged to it. The remainder is advised to stay on the host, mapped for the device, and charged to the
-// slice's second budget (ControlDevice::spill). So the slice never holds more than the quota on the device.
+// quota becomes managed memory. Its first part, as large as the rest of the quota in steps of 2 MiB,
+// is advised to stay on the device and charged to it. The remainder is advised to stay on the host, mapped
+// for the device, and charged to the slice's second budget (ControlDevice::spill). So the slice never holds
+// more than the quota on the device.
 //
 // Cost: a kernel reads the spilled part over PCIe, at 10 to 25 GB/s instead of 600 to 3,000. A program that
 // reads its whole memory in each step runs at the speed of the bus. Off by default.
