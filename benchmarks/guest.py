@@ -1,5 +1,5 @@
-"""What needs the real agent: the first cuInit of a program in a slice, and the time until a killed sibling's memory is
-anybody's again. The agent is warm.
+"""Measures what needs the real agent: the first cuInit of a program in a slice, and the time until a killed process's memory
+is available to its slice again. The agent is warm.
 """
 import json
 import subprocess
@@ -19,7 +19,7 @@ def attaching(agent, repeats=31):
     return figure("guest.attach", added, "ms added", 2, native=alone, where="stand-in driver")
 
 
-# Inside a slice: a child takes 1 GiB and is killed, again and again; prints the ms until all is free again.
+# Inside a slice: a child takes 1 GiB and is killed, repeatedly; prints the ms until all memory is free again.
 WIDOW = """
 import ctypes, json, os, subprocess, sys, time
 from ctypes import byref, c_size_t, c_uint64, c_void_p
@@ -41,7 +41,7 @@ for turn in range(REPEATS):
     start = time.perf_counter()
     child.kill()
     while free() != before:
-        assert time.perf_counter() - start < 10, "what the dead process held never came back"
+        assert time.perf_counter() - start < 10, "the dead process's memory was not released within 10 s"
     took.append(1e3 * (time.perf_counter() - start))
     child.wait()
 print(json.dumps(took))

@@ -1,8 +1,8 @@
-// What the library costs the program it is in. Over a stand-in driver whose calls take 2 to 10 ns, so that
-// nothing hides, and under an agent in miniature that grants one device. The driver's own entries and the
-// hooked ones are called in turns in one process image, in short chunks, and a figure is the median of the
-// differences of neighbours: what the machine does meanwhile meets both. What only whole processes show
-// (starting one, its memory) is taken from processes with and without the library in turns.
+// Measures what the guest library costs the program it is in. It runs over a stand-in driver whose calls take
+// 2 to 10 ns, so that no cost is hidden, and under a minimal agent that grants one device. The driver's own
+// entries and the hooked ones are called alternately in one process image, in short chunks. A figure is the
+// median of the differences of neighbouring chunks, so other load on the machine affects both. Costs of whole
+// processes (start, memory) are measured on processes with and without the library, alternately.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ void* library() {
   return handle;
 }
 
-// The driver's entry, past any hook, or what a program finds.
+// Returns the driver's own entry, or the entry that a program finds.
 template <class F>
 F* entry(F*, const char* name, bool native) {
   using Native = void* (*)(const char*);
@@ -54,7 +54,7 @@ double now_ns(clockid_t clock = CLOCK_MONOTONIC) {
   return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
 }
 
-// Of this thread's own time: on a busy machine the longer side would be interrupted more often.
+// Measures this thread's own time: on a busy machine the longer side would be interrupted more often.
 template <class Act>
 double ns_each(int times, Act act) {
   const double from = now_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -67,7 +67,7 @@ double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-// One figure: the native cost, and what is added to it, of each turn.
+// One figure: the native cost, and the cost added to it, of each pair.
 struct Turns {
   std::vector<double> native, added;
 };
@@ -81,14 +81,14 @@ void begin() {
   must(CU(cuCtxSetCurrent, false)(context));
 }
 
-// `chunk(native)` measures one side, ns a call. Of twice as many turns those count in which the driver's own
-// call was fastest: in the others somebody else had the machine. (That makes the difference larger, if any.)
+// `chunk(native)` measures one side, ns a call. Of twice as many pairs, those count in which the driver's own
+// call was fastest: other load disturbed the rest. (This makes the difference larger, if anything.)
 template <class Chunk>
 Turns compared(Chunk chunk) {
   std::vector<std::pair<double, double>> all;
   chunk(true), chunk(false);
   for (int i = 0; i < 2 * turns; ++i) {
-    // Either goes first as often.
+    // Each side goes first equally often.
     double native = i % 2 == 0 ? chunk(true) : 0;
     const double carved = chunk(false);
     if (i % 2 != 0) native = chunk(true);
@@ -104,8 +104,9 @@ Turns compared(Chunk chunk) {
   return t;
 }
 
-// With `count` others alive one is allocated and freed; or one of those, any, is freed and another allocated
-// for it: then each pair looks at a place of the table that no cache holds, where the table is large.
+// With `count` other allocations alive, one is allocated and freed. Or any of the live ones is freed and
+// another allocated for it. Then each pair uses an entry of the table that is in no cache, if the table is
+// large.
 struct Live {
   decltype(&cuMemAlloc_v2) allocate;
   decltype(&cuMemFree_v2) release;
@@ -137,7 +138,7 @@ Turns allocate_and_free(size_t live, double (Live::*ns)(int) = &Live::ns) {
   return compared([&](bool is_native) { return ((is_native ? native : carved).*ns)(20'000); });
 }
 
-// No collapse: at worst the two take turns at the slice's one budget word.
+// No collapse: at worst the two alternate at the slice's one budget word.
 Turns by_two_threads() {
   return compared([&](bool native) {
     std::barrier both(2);
@@ -156,7 +157,7 @@ Turns by_two_threads() {
   });
 }
 
-// `kernels` different ones in turn: each has its own place among the estimates.
+// `kernels` different kernels in turn: each has its own estimate.
 Turns of_launches(unsigned kernels = 1) {
   return compared([=](bool native) {
     auto* launch = CU(cuLaunchKernel, native);
@@ -204,7 +205,7 @@ Turns of_lookups(const char* name) {
   });
 }
 
-// Of a name that we hook, or of one that is no driver's and passes our dlsym.
+// Looks up a name with a hook, or a name of no driver, which passes the preload's dlsym.
 Turns of_dlsym(void* handle, const char* name) {
   const auto libcs =
       reinterpret_cast<void* (*)(void*, const char*)>(dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34"));
@@ -220,7 +221,7 @@ struct InImage {
   const char* name;
   double goal;
   Turns (*measure)();
-  // What the device's gate stands at.
+  // The device's lease word.
   uint64_t lease = 0;
 };
 constexpr uint64_t alone =
@@ -280,12 +281,12 @@ int image_probe(const InImage& probe) {
 
 class Table {
  public:
-  // `peer`: what another interposer adds; empty where none was given.
+  // `peer`: what another interposer adds; empty if none was given.
   void row(const std::string& name, const std::vector<double>& values, const std::vector<double>& native,
            const char* unit, double goal, const std::vector<double>& peer = {}) {
     std::vector<double> v = values;
     std::ranges::sort(v);
-    // Of the middle half: what the machine's other users do is in the rest.
+    // Of the middle half: the rest contains the load of the machine's other users.
     const double value = v[v.size() / 2], spread = v[v.size() * 3 / 4] - v[v.size() / 4];
     printf(
         "%s\n {\"name\": \"%s\", \"value\": %.2f, \"unit\": \"%s\", \"goal\": %s, \"better\": \"lower\", "
@@ -326,8 +327,8 @@ int main(int argc, char** argv) {
   const std::vector<std::string> plain = {libraries};
   const std::vector<std::string> hooked = {libraries, std::string("LD_PRELOAD=") + PRELOAD,
                                            "CARVE_SOCKET=" + agent.socket()};
-  // CARVE_BENCH_PEER=LIBRARY: another interposer to preload, measured beside ours in the same run; whatever
-  // else it needs is in the environment. One that takes longer than two minutes for a figure has none.
+  // CARVE_BENCH_PEER=LIBRARY: another interposer to preload, measured in the same run. Its other settings
+  // come from the environment. If it takes longer than two minutes for a figure, it has none.
   const char* const peer = getenv("CARVE_BENCH_PEER");
   const char* const path = getenv("LD_LIBRARY_PATH");
   std::vector<std::string> inherited = {libraries + (path != nullptr ? std::string(":") + path : "")};
@@ -344,7 +345,7 @@ int main(int argc, char** argv) {
   };
   Table table;
   for (size_t i = 0; i < std::size(in_image); ++i) {
-    agent.pages.heartbeat->monotonic_ns = UINT64_MAX;  // It lives.
+    agent.pages.heartbeat->monotonic_ns = UINT64_MAX;  // The agent is alive.
     agent.pages.control->devices[0].fence_interval_ns = 200'000;
     agent.pages.control->devices[0].lease = in_image[i].lease;
     const Turns t = measured({argv[0], "--image", std::to_string(i)}, hooked);
@@ -357,7 +358,7 @@ int main(int argc, char** argv) {
     table.row(in_image[i].name, t.added, t.native, "ns added", in_image[i].goal, theirs.added);
   }
 
-  // Processes in turns. From the call that starts it until it is waited for.
+  // Processes, alternately. From the call that starts a process until it is waited for.
   std::vector<double> alone, added;
   for (int i = 0; i < 301; ++i) {
     const auto took = [](const std::vector<std::string>& environment) {

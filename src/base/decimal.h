@@ -1,4 +1,4 @@
-// Reading "12.5" without floating point, so that what a person typed is what is stored.
+// Parses "12.5" without floating point, so that the typed value is the stored value.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@ namespace carve {
 
 struct Decimal {
   uint64_t digits = 0;    // All digits read as one integer: "12.5" is 125.
-  unsigned decimals = 0;  // How many of them stood behind the point: 1.
+  unsigned decimals = 0;  // Number of digits behind the point: 1.
   size_t length = 0;      // Characters read.
 };
 
-// The unsigned decimal number at the start of `text`, at most 19 digits; nothing where there is none,
-// where a point has no digit on both sides, or where it is longer.
+// Parses the unsigned decimal number at the start of `text`, at most 19 digits. Returns nothing if there is
+// none, if a point lacks a digit on either side, or if it is longer.
 constexpr std::optional<Decimal> leading_decimal(std::string_view text) {
   Decimal d;
   bool point = false;

@@ -1,7 +1,7 @@
-// {fmt}'s own code, compiled here once. Debian has it as headers, which would be compiled again with each
-// file that formats anything (2.5 s each), and as a shared library, which our programs shall not need. What
-// its headers only declare is defined by format-inl.h; what they leave to explicit instantiation is named
-// below, for char alone. A version of {fmt} that leaves out something else fails to link.
+// The code of {fmt}, compiled here once. Debian has it as headers and as a shared library. The headers would
+// be compiled again with each file that formats text (2.5 s each), and our programs shall not need the shared
+// library. format-inl.h defines what the headers only declare. The explicit instantiations that the headers
+// require are below, for char alone. A version of {fmt} that requires another one fails to link.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

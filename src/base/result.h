@@ -1,6 +1,6 @@
-// A value, or the reason why there is none. An error that a caller can meet is a value with a sentence;
-// a broken assumption of our own stops the process instead. In this folder, which may run inside a
-// stranger's process, the sentence is a fixed text; outside of the guest core/failure.h formats one.
+// A value, or the reason why there is none. An error that a caller can meet is a value with a sentence; a
+// broken assumption of ours stops the process. In this folder, which also runs inside the user's process, the
+// sentence is a fixed text. Outside the guest library core/failure.h formats one.
 #pragma once
 
 #include <tl/expected.hpp>

@@ -1,5 +1,5 @@
-// A share of one device's compute, in basis points: 1 is 0.01 % of a device, 10000 all of it.
-// Integers, so that shares add up exactly and a bill can be checked by hand.
+// A share of one device's compute, in basis points: 1 is 0.01 % of a device, 10000 the whole device.
+// Integers, so that shares add up exactly and an invoice can be checked by hand.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Share {
 
 inline constexpr Share whole_device{10000};
 
-// "30%", "12.5%", "0.01%", "100%": more than 0, at most 100, at most two decimals, with the sign.
+// Parses "30%", "12.5%", "0.01%", "100%": more than 0, at most 100, at most two decimals, with the sign.
 Result<Share> parse_share(std::string_view text);
 
 struct ShareText {
@@ -27,7 +27,7 @@ struct ShareText {
   constexpr operator std::string_view() const { return text; }
 };
 
-// "30%", "12.5%", "0.01%".
+// Formats "30%", "12.5%", "0.01%".
 ShareText text(Share);
 
 }  // namespace carve

@@ -6,7 +6,7 @@
 namespace carve {
 namespace {
 
-TEST(Bytes, reads_what_people_write) {
+TEST(Bytes, reads_what_users_write) {
   const struct {
     const char* input;
     uint64_t bytes;

@@ -20,8 +20,8 @@ void print(const Screen& screen, const api::Diagnosis& diagnosis) {
   for (const api::Check& c : diagnosis.checks) width = std::max(width, c.name.size());
   for (const api::Check& c : diagnosis.checks) {
     const Ink ink = c.status == "ok" ? Ink::green : c.status == "failed" ? Ink::red : Ink::yellow;
-    fmt::print("{}  {}  {}\n", inked(screen, ink, padded(c.status, 6)), padded(c.name, width), c.detail);
-    if (!c.fix.empty()) fmt::print("{}  fix: {}\n", std::string(width + 8, ' '), c.fix);
+    fmt::print("{}  {}  {}\n", inked(screen, ink, padded(c.status, 8)), padded(c.name, width), c.detail);
+    if (!c.fix.empty()) fmt::print("{}  fix: {}\n", std::string(width + 10, ' '), c.fix);
   }
   if (!diagnosis.isolation.empty()) fmt::print("\nIsolation in force: {}\n", diagnosis.isolation);
 }

@@ -1,6 +1,6 @@
-// Does the coverage data tell the truth about our tables, and does it know all that any driver exports (the
-// union of what CUDA 11.8, 12.9 and 13.0 declare: src/abi/cuda_exports.txt)? An entry that takes memory or
-// launches and is neither hooked nor excused fails here, and is a warning of `carve doctor` on a customer's
+// Checks that the coverage data agrees with the tables of hooks, and has all that any driver exports (the
+// union of what CUDA 11.8, 12.9 and 13.0 declare: src/abi/cuda_exports.txt). An entry that takes memory or
+// launches and is neither hooked nor exempt fails here, and is a warning of `carve doctor` on a user's
 // machine.
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ const Row* row_of(const std::vector<Row>& rows, const std::string& name) {
   return row == rows.end() ? nullptr : &*row;
 }
 
-// What cuda-coverage calls allocation- or launch-like.
+// Returns whether the name is that of an entry that allocates or launches.
 bool takes_something(const std::string& name) {
   static const char* const like[] = {
       "cuMem*",        "cuArray*",         "cuMipmapped*",      "cuGraphAdd*",
@@ -76,7 +76,7 @@ TEST(Coverage, of_our_own_table_is_complete_and_true) {
     EXPECT_EQ(row->status, "hooked") << hook.symbol;
   }
   for (const Row& row : rows) {
-    EXPECT_TRUE(row.status == "hooked" || row.status == "excused") << row.pattern;
+    EXPECT_TRUE(row.status == "hooked" || row.status == "exempt") << row.pattern;
     EXPECT_FALSE(row.reason.empty()) << row.pattern;
     EXPECT_EQ(row.status == "hooked", find_hook(row.pattern) != nullptr) << row.pattern;
   }
@@ -88,12 +88,12 @@ TEST(Coverage, leaves_nothing_out_that_takes_memory_or_launches) {
   for (const std::string& name : exports(CUDA_EXPORTS)) {
     if (!takes_something(name)) continue;
     ++seen;
-    EXPECT_NE(row_of(rows, name), nullptr) << name << " needs a row: hooked or excused, and why";
+    EXPECT_NE(row_of(rows, name), nullptr) << name << " needs a row: hooked or exempt, and why";
   }
   EXPECT_GT(seen, 200u);
 }
 
-// Each variant of a hooked entry is an entry of its own to the linker.
+// For the linker, each variant of a hooked entry is an entry of its own.
 TEST(Coverage, has_all_variants_of_what_is_hooked) {
   const auto rows = coverage();
   const auto names = exports(CUDA_EXPORTS);

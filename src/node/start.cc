@@ -84,8 +84,7 @@ Outcome<Fd> hold_lock(const std::string& path, const std::string& what) {
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     std::string holder = read_file(path).value_or("");
     while (!holder.empty() && holder.back() == '\n') holder.pop_back();
-    return failure(K::failed_precondition, "another agent, process {}, has {}; stop it first", holder,
-                   granted);
+    return failure(K::failed_precondition, "another agent, process {}, has {}; stop it first", holder, what);
   }
   const std::string pid = std::to_string(getpid()) + "\n";
   if (ftruncate(fd.get(), 0) != 0 || write(fd.get(), pid.data(), pid.size()) < 0)

@@ -1,6 +1,6 @@
-// A program that makes life hard for a library inside of it, and then uses the driver as any other would:
-// each adverse is one row of the table at the end. Prints "ok TOTAL" where the slice was all that it saw and
-// nothing beyond it could be had; status 1 and a sentence otherwise.
+// A program that first creates an adverse condition for a library inside it, and then uses the driver like
+// any other program. Each condition is one row of the table at the end. Prints "ok TOTAL" if it saw only the
+// slice and could allocate no byte beyond the quota; otherwise status 1 and a sentence.
 //
 //   adverse NAME QUOTA_MIB [UID]
 #include <dlfcn.h>
@@ -30,7 +30,7 @@ namespace {
 [[noreturn]] __attribute__((format(printf, 1, 2))) void fail(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  vdprintf(2, format, arguments);  // Standard error may have been closed; then the status alone says it.
+  vdprintf(2, format, arguments);  // Standard error may be closed; then only the status reports it.
   va_end(arguments);
   _exit(1);
 }
@@ -49,8 +49,8 @@ uint64_t quota = 0;
 const char* program = nullptr;
 char** words = nullptr;
 
-// One context, a small and a large allocation; the quota is what is seen, and one byte beyond it is refused.
-// Returns the figures' sum, so that nothing is left to the optimiser.
+// Makes one context, a small and a large allocation. The quota is what is seen, and one byte beyond it is
+// refused. Returns the figures' sum, so that the compiler removes nothing.
 void use_the_driver() {
   CUcontext context = nullptr;
   CUdeviceptr small = 0, large = 0, beyond = 0;
@@ -90,7 +90,7 @@ void plainly() { use_the_driver(); }
 
 void fork_before_init() { expect_well(forked(use_the_driver), "the child"), use_the_driver(); }
 
-// CUDA: a child of an initialised parent has no driver; that must stay the driver's own answer.
+// CUDA: a child of an initialised parent has no driver. The result must remain the driver's own.
 void fork_after_init() {
   use_the_driver();
   expect_well(forked([] {
@@ -140,13 +140,13 @@ void open_and_close() {
   use_the_driver();
 }
 
-// As daemons do; then the library's socket and descriptors are numbers 0 to 3.
+// As daemons do; afterwards the library's socket and descriptors get the numbers 0 to 3.
 void close_everything() {
   for (int fd = 0; fd <= 1000; ++fd) close(fd);
   use_the_driver();
 }
 
-// And later, when all is set up: what belongs to the driver is spared, for it breaks without its own.
+// The same after the initialisation. The driver's own descriptors stay open, because the driver needs them.
 void close_all_but_the_drivers() {
   use_the_driver();
   char path[64], target[512];
@@ -160,7 +160,7 @@ void close_all_but_the_drivers() {
   use_the_driver();
 }
 
-// What Docker's default profile refuses, refused the same way.
+// Refuses what Docker's default profile refuses, in the same way.
 void seccomp() {
   constexpr int refused[] = {SYS_acct,
                              SYS_add_key,
@@ -251,7 +251,7 @@ void racing_threads() {
   use_the_driver();
 }
 
-// Somebody else's handler and mask must be as they were.
+// The program's own handlers and mask must be unchanged.
 void signals() {
   struct sigaction before[32], after[32];
   sigset_t mask_before, mask_after;

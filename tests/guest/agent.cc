@@ -147,7 +147,7 @@ void Agent::answer(int connection) {
   Process* known = nullptr;
   for (size_t i = 0; i < processes_.size(); ++i) {
     if (processes_[i].pid != peer.pid) continue;
-    if (processes_[i].image != request.image) {  // It called exec.
+    if (processes_[i].image != request.image) {  // The process called exec.
       bury(i);
     } else {
       known = &processes_[i];

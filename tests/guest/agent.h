@@ -1,5 +1,5 @@
-// An agent in miniature, for tests of the guest library alone: one slice, one thread, the attach protocol
-// of wire/shm/FORMAT.md and the reclaiming of dead processes' lanes. Whatever a reply should be can be bent.
+// A minimal agent for tests of the guest library alone: one slice, one thread, the attach protocol of
+// wire/shm/FORMAT.md and the reclaiming of dead processes' lanes. A test can change any reply.
 #pragma once
 
 #include <functional>
@@ -35,10 +35,10 @@ struct Grant {
 
 class Agent {
  public:
-  // Sees each reply before it goes out; false: the connection is closed without one.
+  // Changes each reply before it is sent; false: the connection is closed without one.
   using Bend = std::function<bool(shm::AttachReply&)>;
 
-  // At `socket`, whose folder it makes and removes; somewhere new where none is given.
+  // Listens at `socket`, whose folder it makes and removes; at a new path if none is given.
   explicit Agent(const std::vector<Grant>& grants, Bend bend = {}, const std::string& socket = {});
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
@@ -47,10 +47,10 @@ class Agent {
   const std::string& socket() const { return socket_; }
   PageFiles pages;
 
-  // How often a process attached, and how many are alive.
+  // The number of attaches, and of living processes.
   int attaches();
   int living();
-  // What a process slot's death was; runs before its lanes are reclaimed.
+  // Called when a process slot's process died, before its lanes are reclaimed.
   std::function<void(int pid)> on_death;
 
  private:

@@ -1,5 +1,5 @@
-// The third check of the layers, on the built files: what the artefacts export, what they need, how old a
-// glibc they load on. Read with binutils, which every compiler brings along.
+// Checks the layering on the built files: the exports of the artefacts, their needed libraries, and their
+// glibc version. Reads the files with binutils, which every compiler installs.
 #include <gtest/gtest.h>
 #include <stdio.h>
 
@@ -84,7 +84,7 @@ TEST(Artefact, loads_on_glibc_2_28) {
     int versioned = 0;
     for (const std::string& line : lines(std::string("nm -D --undefined-only ") + a.file)) {
       const size_t at = line.find("@GLIBC_2.");
-      ASSERT_NE(at, std::string::npos) << a.file << " takes from elsewhere: " << line;
+      ASSERT_NE(at, std::string::npos) << a.file << " needs a symbol without a version of glibc: " << line;
       EXPECT_LE(std::stoi(line.substr(at + 9)), 28) << line;
       ++versioned;
     }
@@ -92,7 +92,7 @@ TEST(Artefact, loads_on_glibc_2_28) {
   }
 }
 
-// No constructor runs in a stranger's process, and nothing in it is written before a hook is called.
+// No constructor runs in the user's process, and no data of the library is written before a hook is called.
 TEST(Artefact, runs_nothing_when_it_is_loaded) {
   for (const Artefact& a : artefacts) {
     for (const std::string& line : lines(std::string("readelf -dW ") + a.file))

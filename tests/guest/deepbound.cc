@@ -1,5 +1,5 @@
-// A library that links the driver, for escape.cc: opened with RTLD_DEEPBIND, its own scope goes before what
-// was preloaded.
+// A library that links the driver, for escape.cc: opened with RTLD_DEEPBIND, its own scope precedes preloaded
+// libraries.
 #include "abi/cuda.h"
 
 extern "C" {

@@ -1,6 +1,6 @@
-// A program that gets round a preloaded library and takes device memory: the ways that glibc leaves open.
+// A program that bypasses a preloaded library and takes device memory, in the ways that glibc allows.
 //
-//   escape WAY MIB SECONDS   WAY: plain (dlopen and dlsym, no escape in itself), dlmopen (a namespace of its
+//   escape WAY MIB SECONDS   WAY: plain (dlopen and dlsym, no bypass), dlmopen (a namespace of its
 //                            own), dlvsym (libc's own dlsym, found by its version), deepbind (a library whose
 //                            own scope goes first; ESCAPE_DEEPBOUND names it)
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-// A static program that takes memory of a simulated device without libcuda, as one would on a real machine by
-// talking to /dev/nvidia0 itself: no library can be put into it, and there is no call to intercept.
+// A static program that takes memory of a simulated device without libcuda, as a program on a real machine
+// could with /dev/nvidia0. No library can be loaded into it, and it makes no call to intercept.
 //
 //   escape_raw MIB SECONDS
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // Leases in real processes: the real preload over the simulated device, under an arbiter that opens and
-// closes the gate by a pattern of the test's.
+// closes the gate in the test's pattern.
 #include <gtest/gtest.h>
 #include <linux/futex.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ uint64_t now_ns() {
   return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
 }
 
-// One simulated A10, made for each test anew.
+// One simulated A10, made anew for each test.
 struct Device {
   std::string folder = [] {
     char name[] = "/tmp/carve-lease-XXXXXX";
@@ -45,7 +45,7 @@ struct Device {
   ~Device() { Child({"rm", "-rf", folder}, {}).wait(); }
 };
 
-// What a slice has under way, as an arbiter reads it.
+// The work in flight of a slice, as an arbiter reads it.
 struct Seen {
   uint64_t in_flight = 0;  // Estimated ns.
   uint64_t submitted = 0;
@@ -90,7 +90,7 @@ class Arbiter {
   shm::ProcessWork& work(unsigned slot = 0) { return agent_.pages.report->work.process[slot]; }
   PageFiles& pages() { return agent_.pages; }
 
-  // Looks every 50 us for so long.
+  // Polls every 50 us for the given time.
   template <class Look>
   void watch(uint64_t ns, Look each) {
     const uint64_t until = now_ns() + ns;
@@ -118,13 +118,13 @@ bool soon(Arbiter& arbiter, Condition condition) {
   return condition();
 }
 
-// A figure out of carve-load's JSON.
+// Returns a figure of carve-load's JSON.
 uint64_t figure(const std::string& json, const std::string& name) {
   const size_t at = json.find("\"" + name + "\":");
   return at == std::string::npos ? 0 : std::stoull(json.substr(at + name.size() + 3));
 }
 
-// Opens the gate for 6 ms of each 20 until `done`; the part of the time in which it was open.
+// Opens the gate for 6 ms of each 20 until `done`; sums the time in which it was open.
 struct Wave {
   uint64_t open = 0, begin = now_ns(), rounds = 0, drained = 0;
 
@@ -150,12 +150,12 @@ struct Wave {
 struct Shape {
   const char* name;
   std::vector<std::string> arguments;
-  bool overlaps = false;  // The device runs kernels of several streams at once: their sum says nothing.
+  bool overlaps = false;  // The device runs kernels of several streams at once, so their sum is meaningless.
 };
 
 class Leases : public testing::TestWithParam<Shape> {};
 
-// What a program gets is the time in which its gate is open, and what is in flight when it closes ends soon.
+// A program gets the time in which its gate is open, and its work in flight at the closing ends soon.
 TEST_P(Leases, hold_a_program_to_the_time_in_which_its_gate_is_open) {
   const Device device;
   Arbiter arbiter(device);
@@ -163,7 +163,7 @@ TEST_P(Leases, hold_a_program_to_the_time_in_which_its_gate_is_open) {
   std::vector<std::string> command = {CARVE_LOAD, "--seconds", "1"};
   command.insert(command.end(), GetParam().arguments.begin(), GetParam().arguments.end());
   Child child = arbiter.start(command);
-  ASSERT_TRUE(soon(arbiter, [&] { return arbiter.look().waits; })) << "the first launch stands at the gate";
+  ASSERT_TRUE(soon(arbiter, [&] { return arbiter.look().waits; })) << "the first launch waits at the gate";
   std::atomic<bool> done = false;
   std::string json;
   std::thread reader([&] {
@@ -177,7 +177,7 @@ TEST_P(Leases, hold_a_program_to_the_time_in_which_its_gate_is_open) {
   ASSERT_NE(figure(json, "elapsed_ns"), 0u) << json;
   const double got =
       static_cast<double>(figure(json, "kernel_ns")) / static_cast<double>(figure(json, "elapsed_ns"));
-  // A bound's worth of work and one kernel may come after each of the windows of 6 ms.
+  // Each window of 6 ms may be followed by work up to the in-flight limit and by one kernel.
   if (!GetParam().overlaps) {
     EXPECT_LT(got, wave.share() * 1.3 + 0.03) << json;
   }
@@ -196,7 +196,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{"of_graphs", {"--kernels", "20us", "--graphs"}}),
     [](const auto& p) { return p.param.name; });
 
-// Sixteen threads with four streams each, graphs, captures, forks: all of it ends, and leaves nothing behind.
+// Sixteen threads with four streams each, graphs, captures, forks: all of it ends, and leaves no work behind.
 TEST(Storm, of_threads_streams_graphs_and_forks_survives_a_gate_that_opens_and_closes) {
   const Device device;
   Arbiter arbiter(device);
@@ -220,7 +220,7 @@ TEST(Storm, of_threads_streams_graphs_and_forks_survives_a_gate_that_opens_and_c
   }
 }
 
-TEST(Storm, under_a_lease_that_nobody_ends_never_waits) {
+TEST(Storm, under_a_lease_without_an_end_never_waits) {
   const Device device;
   Arbiter arbiter(device);
   arbiter.set(shm::GateState::lease, UINT64_MAX);
@@ -231,7 +231,7 @@ TEST(Storm, under_a_lease_that_nobody_ends_never_waits) {
   for (const shm::ThreadWork& line : arbiter.work().thread) EXPECT_EQ(line.waited, 0u);
 }
 
-// Whatever a killed process left in its slot, the next one in it works.
+// Whatever a killed process left in its slot, the next process in it works.
 TEST(Kill, anywhere_among_launches_leaves_a_slot_that_the_next_process_can_use) {
   const Device device;
   Arbiter arbiter(device);

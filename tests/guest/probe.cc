@@ -4,7 +4,7 @@
 #pragma GCC visibility push(default)
 extern "C" int carve_probe() { return 2; }
 extern "C" int only_in_probe() { return 3; }
-// Not tail calls: dlsym must see a return address in here.
+// Not tail calls: dlsym must read a return address in this library.
 extern "C" void* next_of(const char* name) {
   void* volatile found = dlsym(RTLD_NEXT, name);
   return found;

@@ -1,5 +1,4 @@
-// The real preload in real processes, over the stand-in and the simulated driver, under the agent in
-// miniature.
+// The real preload in real processes, over the stand-in and the simulated driver, under the minimal agent.
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <stdio.h>
@@ -25,7 +24,7 @@ const bool long_run = [] {
   return wish != nullptr && *wish != 0;
 }();
 
-// The drivers that a program may find: where their libcuda.so.1 lies, the devices, and the environment.
+// The drivers that a program may find: the folder of libcuda.so.1, the devices, and the environment.
 struct Driver {
   std::string libraries;
   std::vector<std::vector<uint8_t>> uuids;
@@ -121,8 +120,8 @@ class UsageRecord {
   uint64_t* words_;
 };
 
-// What the stand-in counts is exact, so this is the proof of "not by a byte": contexts and allocations of
-// sixteen processes that race for the last pieces.
+// The stand-in counts exactly, so this test proves that no byte exceeds the quota: contexts and allocations
+// of sixteen processes that race for the last blocks.
 TEST(Quota, of_sixteen_racing_processes_is_never_passed_by_a_byte) {
   constexpr uint64_t context = 3 * MiB, quota = 16 * context + 101 * MiB + 512;
   constexpr int processes = 16;
@@ -133,7 +132,7 @@ TEST(Quota, of_sixteen_racing_processes_is_never_passed_by_a_byte) {
   Agent agent({{driver.uuids[0], quota, context}});
   std::vector<std::unique_ptr<Child>> children;
   for (int i = 0; i < processes; ++i) {
-    // Pieces of different sizes, small and large.
+    // Blocks of different sizes, small and large.
     const std::string piece = std::to_string(i % 3 == 0 ? 700'000 : i % 3 == 1 ? 2 * MiB : 5 * MiB - 3);
     children.push_back(std::make_unique<Child>(std::vector<std::string>{PROGRAM, "race", "200", piece},
                                                hooked(driver, agent.socket())));
@@ -145,11 +144,11 @@ TEST(Quota, of_sixteen_racing_processes_is_never_passed_by_a_byte) {
   }
   EXPECT_GT(pieces, 200);
   EXPECT_LE(usage.most(), quota);
-  EXPECT_GT(usage.most(), quota - 512 * 1024) << "they never came near the limit";
+  EXPECT_GT(usage.most(), quota - 512 * 1024) << "the processes never came near the limit";
   EXPECT_EQ(usage.now(), 0u);
   ASSERT_TRUE(soon([&] { return agent.living() == 0; }));
   EXPECT_EQ(used(agent), 0u);
-  // And no byte of it stays unusable.
+  // And no byte of the quota stays unusable.
   Child after({PROGRAM, "fill", "512"}, hooked(driver, agent.socket()));
   EXPECT_EQ(after.line(), std::to_string(quota - context));
 }
@@ -217,7 +216,7 @@ std::vector<std::string> ffmpeg(const std::string& size) {
           "-"};
 }
 
-// Debian's own: every entry fetched with dlsym, and two contexts made with cuCtxCreate, one for the device
+// Debian's ffmpeg: every entry is fetched with dlsym, and cuCtxCreate makes two contexts, one for the device
 // that the command line names and one for the upload filter.
 TEST(Ffmpeg, with_cuda_filters_stays_inside_a_quota) {
   if (access("/usr/bin/ffmpeg", X_OK) != 0) GTEST_SKIP() << "ffmpeg is not installed: apt-get install ffmpeg";
@@ -237,7 +236,7 @@ TEST(Ffmpeg, with_cuda_filters_stays_inside_a_quota) {
 TEST(Quota, of_a_device_that_was_not_granted_is_nothing) {
   if (no_simulation) GTEST_SKIP() << because;
   const Driver& driver = simulated();
-  Agent agent({{driver.uuids[1], 2048 * MiB, 256 * MiB}});  // CUDA's device 0 is the other one.
+  Agent agent({{driver.uuids[1], 2048 * MiB, 256 * MiB}});  // CUDA's device 0 is the other device.
   Child child({PROGRAM, "info"}, hooked(driver, agent.socket()));
   EXPECT_EQ(child.line(), "error 2");
   EXPECT_EQ(child.wait(), 1);
@@ -245,9 +244,9 @@ TEST(Quota, of_a_device_that_was_not_granted_is_nothing) {
 
 uint64_t spilled(const Agent& agent) { return shm::read(agent.pages.report->spill.budget[0]).used; }
 
-// Sixteen processes of two slices on one device, each slice with memory beyond its quota on the host,
-// killed at random while they charge, give back, spill and export. A kill never makes a survivor wait: no
-// call of theirs sleeps, or spins for the 5 ms that it may take until the dead one's bytes are back.
+// Sixteen processes of two slices on one device, each slice with spill, are killed at random while they
+// charge, release, spill and export. A kill never makes a surviving process wait. No call of theirs sleeps,
+// or spins for the 5 ms that it may take until the dead process's bytes are released.
 TEST(Quota, is_exact_again_after_a_storm_of_kills) {
   const Driver driver = standin();
   constexpr uint64_t context = 2 * MiB, quota = 8 * context + 40 * MiB, spill = 20 * MiB;
@@ -273,7 +272,7 @@ TEST(Quota, is_exact_again_after_a_storm_of_kills) {
     }
     const size_t victim = random() % children.size();
     children[victim]->kill();
-    EXPECT_EQ(children[victim]->wait(), 128 + SIGKILL) << "it ended before anybody killed it";
+    EXPECT_EQ(children[victim]->wait(), 128 + SIGKILL) << "the process ended before it was killed";
     children[victim] = start(victim);
   }
   for (auto& c : children) {
@@ -281,8 +280,8 @@ TEST(Quota, is_exact_again_after_a_storm_of_kills) {
     c->wait();
   }
   EXPECT_GT(patience.word(0), 1000u) << "calls";
-  // A shared machine stalls now and then. A lock left behind would stop seven siblings at every other kill.
-  // In a build with delays the holder of a lock sleeps, and its siblings wait rightly.
+  // A shared machine stalls sometimes. A lock left behind would stop seven siblings at every other kill.
+  // In a build with delays the holder of a lock sleeps, and its siblings wait.
 #ifndef DELAYED
   EXPECT_LE(patience.word(1), rounds / 10u) << "calls that slept";
   EXPECT_LE(patience.word(2), rounds / 10u) << "calls that spun for 5 ms";
@@ -296,7 +295,7 @@ TEST(Quota, is_exact_again_after_a_storm_of_kills) {
   }
 }
 
-// Of /proc/PID/stat: 'T' where it stopped itself.
+// Returns the state of /proc/PID/stat: 'T' if the process stopped itself.
 char state_of(pid_t pid) {
   char state = 0;
   FILE* f = fopen(("/proc/" + std::to_string(pid) + "/stat").c_str(), "r");
@@ -306,15 +305,15 @@ char state_of(pid_t pid) {
   return state;
 }
 
-// Lets a traced process make one step. False where it stopped for another reason.
+// Lets a traced process make one step. Returns false if it stopped for another reason.
 bool one_instruction(pid_t pid) {
   int status = 0;
   return ptrace(PTRACE_SINGLESTEP, pid, nullptr, nullptr) == 0 && waitpid(pid, &status, __WALL) == pid &&
          WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP;
 }
 
-// Every instruction of the library, as far as one thread's path through it goes: a tracer lets the program
-// walk n instructions into a few calls that charge, export, spill and give back, and kills it there.
+// Every instruction of the library on one thread's path: a tracer lets the program execute n instructions of
+// a few calls that charge, export, spill and release, and kills it there.
 TEST(Kill, at_any_instruction_of_a_call_leaves_the_budget_exact) {
   const Driver driver = standin();
   constexpr uint64_t context = MiB, quota = 40 * MiB;
@@ -326,13 +325,13 @@ TEST(Kill, at_any_instruction_of_a_call_leaves_the_budget_exact) {
   std::mt19937 random(7);
   int kills = 0;
   bool ended = false;
-  // All instructions in the long form; a stride of about 97, another one each time, in the short.
+  // All instructions in the long form; in the short form a random stride of about 97.
   for (int n = 0; !ended; n += long_run ? 1 : 1 + static_cast<int>(random() % 193)) {
     Child child({PROGRAM, "walk"}, hooked(driver, agent.socket()));
     ASSERT_EQ(child.line(), "begin");
     ASSERT_TRUE(soon([&] { return state_of(child.pid()) == 'T'; }));
     if (ptrace(PTRACE_SEIZE, child.pid(), nullptr, nullptr) != 0)
-      GTEST_SKIP() << "this machine lets nobody trace a child of his own: " << strerror(errno);
+      GTEST_SKIP() << "this machine does not allow a process to trace its child: " << strerror(errno);
     int status = 0;
     ASSERT_EQ(waitpid(child.pid(), &status, __WALL), child.pid());
     for (int step = 0; step < n && !ended; ++step) ended = !one_instruction(child.pid());
@@ -346,9 +345,9 @@ TEST(Kill, at_any_instruction_of_a_call_leaves_the_budget_exact) {
   EXPECT_GT(kills, 10);
 }
 
-// A process of the slice writes nonsense over the pages that all of them share: wrong figures and refusals,
-// but nobody crashes, hangs or is told anything but "out of memory".
-TEST(Report, scribbled_over_harms_the_slice_alone_and_crashes_nobody) {
+// A process of the slice overwrites the pages that all its processes share. The results are wrong figures and
+// refusals, but no process crashes, hangs or gets an error other than "out of memory".
+TEST(Report, scribbled_over_harms_the_slice_alone_and_crashes_no_process) {
   const Driver driver = standin();
   Agent agent({{driver.uuids[0], 64 * MiB, MiB}});
   std::vector<std::unique_ptr<Child>> children;
@@ -359,7 +358,7 @@ TEST(Report, scribbled_over_harms_the_slice_alone_and_crashes_nobody) {
   ASSERT_TRUE(soon([&] { return agent.living() == 3; }));
   std::mt19937_64 random(5);
   auto* words = reinterpret_cast<uint64_t*>(agent.pages.report);
-  // Past the header, which a process checks once, when it attaches.
+  // Behind the header, which a process checks once, when it attaches.
   constexpr size_t busy = (4096 + 8 * sizeof(shm::ReportProcess)) / 8;  // The budgets and the first slots.
   for (int round = 0; round < (long_run ? 20'000 : 150); ++round) {
     for (int i = 0; i < 500; ++i)
@@ -369,7 +368,7 @@ TEST(Report, scribbled_over_harms_the_slice_alone_and_crashes_nobody) {
   for (auto& c : children) {
     EXPECT_EQ(kill(c->pid(), 0), 0);
     c->kill();
-    EXPECT_EQ(c->wait(), 128 + SIGKILL) << "it ended before anybody killed it";
+    EXPECT_EQ(c->wait(), 128 + SIGKILL) << "the process ended before it was killed";
   }
   EXPECT_TRUE(soon([&] { return agent.living() == 0; })) << "the agent got stuck on a scribbled page";
 }
@@ -479,11 +478,11 @@ TEST(Attach, waits_for_an_agent_that_is_starting) {
   EXPECT_EQ(asked, 5);
 }
 
-// The preload where a socket is named, and the shim always.
+// The preload if a socket is named, and the shim always.
 TEST(Attach, gives_up_after_ten_seconds_and_refuses) {
   const Driver driver = standin();
   const time_t before = time(nullptr);
-  Child preload({PROGRAM, "init"}, hooked(driver, "/tmp/carve-nobody-here"));
+  Child preload({PROGRAM, "init"}, hooked(driver, "/tmp/carve-no-agent"));
   Child shim({PROGRAM, "init"}, plain({SHIM_DIRECTORY, {}, {}}));
   EXPECT_EQ(preload.line(), "error 802");
   EXPECT_EQ(shim.line(), "error 802");
@@ -491,7 +490,7 @@ TEST(Attach, gives_up_after_ten_seconds_and_refuses) {
   EXPECT_LE(time(nullptr) - before, 14);
 }
 
-TEST(Attach, without_any_marker_leaves_the_program_alone) {
+TEST(Attach, without_any_sign_of_an_agent_leaves_the_program_alone) {
   Driver driver = standin();
   driver.environment.push_back(std::string("LD_PRELOAD=") + PRELOAD);
   if (access("/run/carve/carved.sock.attach", F_OK) == 0) GTEST_SKIP() << "this machine has an agent";
@@ -513,7 +512,7 @@ TEST(Lookups, are_the_same_with_and_without_the_preload_but_for_our_hooks) {
 TEST(Shim, is_the_driver_as_far_as_a_program_can_see) {
   const Driver driver = standin();
   Agent agent({{driver.uuids[0], 64 * MiB, 8 * MiB}}, {}, SHIM_SOCKET);
-  // The environment is ignored: neither another socket nor another limit upwards helps.
+  // The environment is ignored: neither another socket nor a higher limit has an effect.
   const auto environment =
       plain({SHIM_DIRECTORY, {}, {"CARVE_SOCKET=/tmp/elsewhere", "CUDA_DEVICE_MEMORY_LIMIT=1g"}});
   Child info({PROGRAM, "info"}, environment);
@@ -539,7 +538,7 @@ TEST(Hint, of_the_environment_lowers_what_the_program_sees) {
 
 TEST(Bystanders, run_as_if_nothing_were_there) {
   const Driver driver = standin();
-  const auto environment = hooked(driver, "/tmp/carve-nobody-here");
+  const auto environment = hooked(driver, "/tmp/carve-no-agent");
   Child bash({"bash", "-c", "echo $((6 * 7)); exit 3"}, environment);
   EXPECT_EQ(bash.line(), "42");
   EXPECT_EQ(bash.wait(), 3);

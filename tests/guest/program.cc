@@ -1,6 +1,6 @@
-// A user's program, as plain as they come: it opens libcuda.so.1, fetches what it needs with dlsym, and
-// does what its first argument says. It knows nothing of Carve. Exit status 0: all went as the driver
-// promises; 1: a call failed, its number is printed; 2: what came back is wrong, the line says which.
+// A plain user's program: it opens libcuda.so.1, fetches what it needs with dlsym, and does what its first
+// argument says. It does not use Carve. Exit status 0: all results are as the driver promises; 1: a call
+// failed, its number is printed; 2: a result is wrong, the line is printed.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -59,7 +59,7 @@ void must(CUresult result) {
   exit(1);
 }
 
-// `patient`: siblings may have taken everything, even the room for a context; then ask again.
+// `patient`: siblings may have taken all memory, even that for a context; then retry.
 void start(bool patient = false) {
   must(CU(cuInit)(0));
   CUcontext context = nullptr;
@@ -95,7 +95,7 @@ int uuids() {
   return 0;
 }
 
-// Takes all it can get in pieces, gives all back, again and again, together with its siblings.
+// Allocates blocks until refused and frees all, repeatedly, together with its siblings.
 int race(int rounds, size_t piece) {
   start(true);
   auto* allocate = CU(cuMemAlloc_v2);
@@ -118,9 +118,9 @@ int race(int rounds, size_t piece) {
   return 0;
 }
 
-// Whether a call kept this thread waiting, told so that neither a busy machine nor a kill hides it: it went
-// to sleep, or used 5 ms of CPU time, which waiting by spinning costs. CHURN_WITNESS names a file of three
-// counts that all such programs raise: calls, those that slept, those that spun.
+// Detects whether a call made this thread wait, in a way that neither a busy machine nor a kill hides: the
+// call slept, or used 5 ms of CPU time, which waiting by spinning costs. CHURN_WITNESS names a file of three
+// counts that all such programs raise: calls, calls that slept, calls that spun.
 class Patience {
  public:
   Patience() {
@@ -158,7 +158,7 @@ class Patience {
   std::atomic<uint64_t>* counts_ = nullptr;
 };
 
-// Allocates and frees at random until somebody kills it; now and then it exports a piece.
+// Allocates and frees at random until it is killed; now and then it exports a block.
 int churn(unsigned seed) {
   start(true);
   auto* allocate = CU(cuMemAlloc_v2);
@@ -213,7 +213,7 @@ int hold(size_t bytes) {
   return read(0, &c, 1) < 0;
 }
 
-// Allocates in pieces until refused, says how many bytes that were and waits.
+// Allocates blocks until refused, prints the sum of their bytes and waits.
 int fill(size_t piece) {
   start();
   size_t got = 0;
@@ -238,7 +238,7 @@ int info() {
   return 0;
 }
 
-// What a monitor prints that also computes: devices, bytes, and the processes that it sees.
+// Prints what a monitor prints that also computes: devices, bytes, and the processes that it sees.
 int monitor() {
   start();
   CUdeviceptr p = 0;
@@ -265,7 +265,7 @@ int monitor() {
   return 0;
 }
 
-// Holds something, forks, and the child makes its own calls; then the parent goes on.
+// Holds memory and forks. The child makes its own calls; then the parent continues.
 int forks() {
   start();
   CUdeviceptr p = 0;
@@ -273,7 +273,7 @@ int forks() {
   auto* allocate = CU(cuMemAlloc_v2);
   const pid_t child = fork();
   if (child == 0) {
-    // A stand-in lets a child allocate; NVIDIA's driver and the simulated one answer NOT_INITIALIZED.
+    // The stand-in lets a child allocate; NVIDIA's driver and the simulated one return NOT_INITIALIZED.
     CUdeviceptr q = 0;
     const CUresult result = allocate(&q, 2 << 20);
     EXPECT(result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_INITIALIZED);
@@ -291,7 +291,7 @@ int forks() {
   return read(0, &c, 1) < 0;
 }
 
-// Threads allocate without pause while the process forks: whatever lock they held must not exist in a child.
+// Threads allocate without pause while the process forks: a lock that they held must be free in the child.
 int fork_storm(int forks_) {
   start();
   auto* allocate = CU(cuMemAlloc_v2);
@@ -371,8 +371,8 @@ std::string home_of(void* function) {
 
 }  // namespace
 
-// Defined here and in libprobe.so, whose next_probe() asks for the one after its own: there is none, and
-// whoever loses the caller finds libprobe's.
+// Defined here and in libprobe.so, whose next_probe() looks up the definition behind its own: there is none.
+// A dlsym that loses the caller finds libprobe's.
 extern "C" int carve_probe() { return 1; }
 
 namespace {
@@ -392,7 +392,7 @@ int lookups(const char* probe_library) {
   EXPECT(any("carve_probe") == reinterpret_cast<void*>(&carve_probe));
   EXPECT(any("only_in_probe") != nullptr);
 
-  // The driver's own addresses, past any hook.
+  // The driver's own addresses, without any hook.
   must(CU(cuInit)(0));
   void* hook = dlsym(library(), "cuMemAlloc_v2");
   EXPECT((home_of(hook).find("libcarve.so") != std::string::npos) == preloaded);
@@ -403,7 +403,7 @@ int lookups(const char* probe_library) {
   EXPECT(exchanged == hook);
   must(CU(cuGetProcAddress_v2)("cuDeviceGetAttribute", &exchanged, 12000, 0, nullptr));
   EXPECT(exchanged == dlsym(library(), "cuDeviceGetAttribute"));
-  // dlvsym passes a preload by; that is the audit's to see (docs: what a preload does not cover).
+  // dlvsym bypasses a preload; the agent's audit finds it (docs: what a preload does not cover).
   EXPECT(home_of(dlvsym(RTLD_NEXT, "malloc", "GLIBC_2.2.5")).find("libc.so") != std::string::npos);
   return 0;
 }

@@ -1,13 +1,13 @@
-// One user's program per way of taking device memory (docs/coverage.md): each fills the device until it
-// is refused, then takes the rest in blocks of 2 MiB, gives all back, and fills again. It knows nothing of
-// Carve.
+// One user's program per way of taking device memory (docs/coverage.md). Each fills the device until it is
+// refused, takes the rest in blocks of 2 MiB, frees all, and fills again. It does not use Carve.
 //
-//   guest_rows KIND    prints one line of JSON: the pieces of both fills, the errors that ended them, and
-//                       what was free before each
+//   guest_rows KIND    prints one line of JSON: the number of blocks of both fills, the errors that ended
+//   them,
+//                      and the free bytes before each
 //   guest_rows         lists the kinds
 //
-// Exit status 0: it went as the driver promises, 1: a call failed that should not, 77: this device has no
-// such thing.
+// Exit status 0: as the driver promises, 1: a call failed that should not, 77: this device does not support
+// it.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ void must_at(CUresult result, int line) {
 }
 #define MUST(call) must_at(call, __LINE__)
 
-// What one fill took, to be given back by calling these in turn, the last first.
+// What one fill took; these are called in reverse order to free it.
 struct Piece {
   uint64_t a = 0, b = 0;
 };
@@ -54,10 +54,10 @@ CUstream stream = nullptr;
 
 struct Row {
   const char* name;
-  size_t bytes;  // Of one piece, as asked for.
+  size_t bytes;  // Of one block, as requested.
   CUresult (*take)(Piece&);
   void (*drop)(const Piece&);
-  void (*settle)();  // After all were dropped; may be null.
+  void (*settle)();  // Called after all were freed; may be null.
 };
 
 void free_linear(const Piece& p) { MUST(CU(cuMemFree_v2)(p.a)); }
@@ -94,7 +94,7 @@ CUresult create(Piece& p, size_t bytes, CUmemAllocationHandleType type = CU_MEM_
   return result;
 }
 
-// The handle is released at once: the mapping alone keeps the memory.
+// The handle is released at once: only the mapping keeps the memory.
 CUresult create_and_map(Piece& p) {
   const CUresult result = create(p, 6 * MiB);
   if (result != CUDA_SUCCESS) return result;
@@ -126,7 +126,7 @@ CUresult export_and_import(Piece& p) {
   return result;
 }
 
-// Exported and released: the descriptor alone keeps it.
+// Exported and released: only the descriptor keeps it.
 CUresult keep_descriptor(Piece& p) {
   const CUresult result = create(p, 6 * MiB, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   if (result != CUDA_SUCCESS) return result;
@@ -150,7 +150,7 @@ CUresult array(Piece& p, const CUDA_ARRAY3D_DESCRIPTOR& d) {
 
 void destroy_array(const Piece& p) { MUST(CU(cuArrayDestroy)(reinterpret_cast<CUarray>(p.a))); }
 
-// A graph of one allocation that nothing frees, launched.
+// A graph of one allocation that no node frees, launched.
 CUresult launch_graph(Piece& p) {
   CUgraph graph = nullptr;
   CUgraphNode node = nullptr;
@@ -177,7 +177,7 @@ CUresult launch_captured(Piece& p) {
   CUgraph graph = nullptr;
   CUgraphExec exec = nullptr;
   CUdeviceptr pointer = 0;
-  cuuint64_t reserved = 0;  // A driver that cannot say this does not allocate in graphs.
+  cuuint64_t reserved = 0;  // A driver without this attribute does not allocate in graphs.
   MUST(CU(cuDeviceGetGraphMemAttribute)(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved));
   MUST(CU(cuStreamBeginCapture_v2)(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
   MUST(CU(cuMemAllocAsync)(&pointer, 20 * MiB, stream));
@@ -204,7 +204,7 @@ void trim_graphs() {
   MUST(CU(cuDeviceGraphMemTrim)(0));
 }
 
-// Named for other processes. The own one cannot open what it named.
+// Named for other processes. A process cannot open its own handle.
 CUresult shared_by_ipc(Piece& p) {
   const CUresult result = CU(cuMemAlloc_v2)(reinterpret_cast<CUdeviceptr*>(&p.a), 6 * MiB);
   if (result != CUDA_SUCCESS) return result;
@@ -218,8 +218,8 @@ CUresult shared_by_ipc(Piece& p) {
   return result;
 }
 
-// A descriptor of memory of the virtual memory interface stands for another allocator's: it is released at
-// once, so that the import alone keeps it.
+// A descriptor of virtual memory represents another allocator's memory. It is released at once, so that only
+// the import keeps it.
 CUresult external(Piece& p) {
   Piece made;
   CUresult result = create(made, 6 * MiB, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -231,7 +231,9 @@ CUresult external(Piece& p) {
                                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
   CUexternalMemory memory = nullptr;
   result = CU(cuImportExternalMemory)(&memory, &description);
-  if (result != CUDA_SUCCESS) close(description.handle.fd);  // It is still ours, and keeps the memory.
+  if (result != CUDA_SUCCESS)
+    close(description.handle.fd);  // The descriptor still belongs to this process,
+                                   // and keeps the memory.
   MUST(CU(cuMemRelease)(made.a));
   p.a = reinterpret_cast<uint64_t>(memory);
   return result;
@@ -248,7 +250,7 @@ const Row rows[] = {
      },
      free_linear, nullptr},
     {"managed", 10 * MiB,
-     [](Piece& p) {  // Brought to the device: untouched pages are nowhere.
+     [](Piece& p) {  // Moved to the device: untouched pages are on no device.
        const CUresult result = CU(cuMemAllocManaged)(reinterpret_cast<CUdeviceptr*>(&p.a), 10 * MiB, 1);
        if (result == CUDA_SUCCESS) MUST(CU(cuMemPrefetchAsync)(p.a, 10 * MiB, 0, stream));
        return result;
@@ -341,12 +343,13 @@ Fill fill(const Row& row) {
     pieces.push_back(p);
   }
   const Fill done = {pieces.size(), result};
-  // What is left is less than a piece; the smallest block that devices deal in fills it to the last byte.
+  // The rest is less than a block; the smallest driver block fills it to the last byte.
   std::vector<CUdeviceptr> rest;
   CUdeviceptr block = 0;
   while (result == CUDA_ERROR_OUT_OF_MEMORY && CU(cuMemAlloc_v2)(&block, 2 * MiB) == CUDA_SUCCESS)
     rest.push_back(block);
-  // Full: the same call is refused again, and what is held is looked at for a moment by whoever watches.
+  // Full: the same call is refused again, and the memory is held for a moment so that a test can read the
+  // figures.
   Piece more;
   if (result == CUDA_ERROR_OUT_OF_MEMORY && row.take(more) != CUDA_ERROR_OUT_OF_MEMORY) exit(1);
   usleep(100'000);
@@ -377,7 +380,7 @@ int main(int argc, char** argv) {
       printf("%s: error %d\n", row.name, static_cast<int>(first.error));
       return 77;
     }
-    // What a device takes beside the pieces may be given back a little later.
+    // What a device takes beside the blocks may be released a little later.
     for (int tries = 0; tries < 100; ++tries) {
       MUST(CU(cuMemGetInfo_v2)(&free_bytes[1], &total));
       if (free_bytes[1] >= free_bytes[0]) break;

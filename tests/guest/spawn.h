@@ -1,4 +1,4 @@
-// Runs a program with an environment of its own and reads what it says.
+// Runs a program with an environment of its own and reads its output.
 #pragma once
 
 #include <fcntl.h>
@@ -51,7 +51,7 @@ class Child {
 
   pid_t pid() const { return pid_; }
   void kill() { ::kill(pid_, SIGKILL); }
-  // Lets a program that waits for its input go on or end.
+  // Lets a program that waits for its input continue or end.
   void nudge() {
     if (write(in_, "\n", 1) != 1) throw std::runtime_error("the program is gone");
   }
@@ -60,7 +60,7 @@ class Child {
     in_ = -1;
   }
 
-  // The next line, without its end; "" at the end of the output or after 20 s.
+  // Returns the next line, without its end; "" at the end of the output or after 20 s.
   std::string line() {
     std::string text;
     char c = 0;
@@ -71,7 +71,7 @@ class Child {
     }
   }
 
-  // The exit status, or 128 and the signal. Whatever is still running after 60 s is killed.
+  // Returns the exit status, or 128 and the signal. A program that still runs after 60 s is killed.
   int wait() {
     int status = 0;
     for (int tries = 0; tries < 60'000; ++tries) {

@@ -1,7 +1,7 @@
-// A stand-in for libcuda.so.1 that does next to nothing, in 3 ns a call: for what the simulated driver is too
-// good for, the cost of a hook, and one exact witness. STANDIN_USAGE names a file of two words that all
-// processes share: the bytes allocated now and the most there ever were; sizes as cuMemAlloc rounds them, and
-// STANDIN_CONTEXT bytes for each primary context. Two devices, whose UUIDs are sixteen bytes of 1 and of 2.
+// A minimal libcuda.so.1, 3 ns a call. It serves measurements for which the simulated driver is too slow,
+// such as the cost of a hook, and one exact count. STANDIN_USAGE names a file of two words that all
+// processes share: the bytes allocated now and the most ever. Sizes are rounded as by cuMemAlloc, and each
+// primary context has STANDIN_CONTEXT bytes. Two devices, whose UUIDs are sixteen bytes of 1 and of 2.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ __thread CUcontext context;
 __thread CUdeviceptr last_freed;  // Handed out again first, as drivers do.
 constexpr uint64_t total = 40ull << 30;
 
-// Live sizes by a pointer's offset in an arena of 512-byte steps: enough to free what was allocated.
+// Live sizes by a pointer's offset in an arena of 512-byte steps: enough to free an allocation.
 constexpr uint64_t arena = 1 << 22;
 std::atomic<uint64_t> sizes[arena];
 std::atomic<uint64_t>& size_of(CUdeviceptr p) { return sizes[(p - 0x7000'0000'0000) / 512 % arena]; }
@@ -170,7 +170,7 @@ CUresult cuGetProcAddress_v2(const char* name, void** out, int, cuuint64_t, CUdr
   return *out != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-// Our own entries, whatever is preloaded above us (we are linked with -Bsymbolic).
+// This library's own entries, whatever is preloaded above it (it is linked with -Bsymbolic).
 extern "C" void* standin_native(const char* name) {
   static const struct {
     const char* name;

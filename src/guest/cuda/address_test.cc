@@ -6,7 +6,7 @@ namespace {
 
 using Addresses = DriverTest;
 
-// Answers with whatever entry the test put here, as a driver decides by name, version and flavour.
+// The fake driver returns the entry that the test put here.
 void* answer = nullptr;
 
 TEST_F(Addresses, are_exchanged_by_identity_whatever_the_name_was) {
@@ -24,7 +24,7 @@ TEST_F(Addresses, are_exchanged_by_identity_whatever_the_name_was) {
   answer = reinterpret_cast<void*>(Driver<&cuMemAlloc_v2>::slot.load());
   EXPECT_EQ(ask("cuMemAlloc"), reinterpret_cast<void*>(&cuMemAlloc_v2));
   answer = reinterpret_cast<void*>(&answer);
-  EXPECT_EQ(ask("cuMemAlloc"), answer) << "an entry that we do not alter stays the driver's";
+  EXPECT_EQ(ask("cuMemAlloc"), answer) << "an entry without a hook stays the driver's";
   answer = reinterpret_cast<void*>(Driver<&cuGetProcAddress_v2>::slot.load());
   EXPECT_EQ(ask("cuGetProcAddress"), reinterpret_cast<void*>(&cuGetProcAddress_v2));
 }

@@ -17,7 +17,7 @@ CUresult make(Handle* out, const CUDA_ARRAY3D_DESCRIPTOR& d) {
   return take_result();
 }
 
-// What this driver needs for an array: rows of whole 4 KiB.
+// Reports what this driver needs for an array: rows of whole 4 KiB.
 CUresult needs(CUDA_ARRAY_MEMORY_REQUIREMENTS* r, uint64_t array) {
   const auto& d = (*arrays)[array];
   if ((d.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING) == 0) return CUDA_ERROR_INVALID_VALUE;

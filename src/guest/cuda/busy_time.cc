@@ -16,9 +16,9 @@ void update(ThreadLaunchState& l, uint32_t first, uint64_t took, uint64_t estima
   if (!l.shared) l.line->longest.store(longest, std::memory_order_relaxed);
 }
 
-// What the marks that were just seen teach. `before` is the look before this one.
+// What one poll found complete.
 struct CompletedFences {
-  uint64_t ns = 0;  // Estimated.
+  uint64_t ns = 0;  // Estimated work.
   uint64_t inserted_at = 0;
   uint32_t first = 0, count = 0;
   bool alone = false, guess = false;
@@ -34,17 +34,18 @@ void update_from(ThreadLaunchState& l, const CompletedFences& seen, uint64_t bef
   const uint64_t first_since = l.first_since;
   if (before == 0 || seen.count != 0) l.first_since = now;
   if (before == 0 || now == 0) return open_window(l, false);
-  // The first in the queue was that since then at the latest, and still ran at the look before: whatever the
-  // windows below make of it, what takes more than twice as long as estimated is not as short as that.
-  // Without this, a kernel longer than a lease is never seen from one completion to the next.
+  // The oldest fence was in front since `first_since` at the latest and still ran at the last poll. Work that
+  // took more than twice its estimate is corrected outright, whatever the windows below say. Without this
+  // rule a kernel longer than a lease is never measured from one completion to the next.
   const uint64_t from = std::max(first_since, seen.inserted_at);
   if (seen.count != 0 && before > from && before - from > 2 * seen.ns) {
     update(l, seen.first, now - from, seen.ns, true);
     return open_window(l, true);
   }
-  // A mark that was under way then still is: the device was not idle in between.
+  // A fence in flight at the last poll is still in flight: the device was not idle in between.
   if (l.fence_count != 0 && l.fence[0].inserted_at <= before) {
-    // From one completion that was seen to another: both were seen late, by as much on average.
+    // Measures from one observed completion to another. Both are observed late, by the same amount on
+    // average.
     if (!l.busy_open) return open_window(l, seen.count != 0);
     if (seen.count != 0 && l.busy_fences == 0) l.busy_from = seen.first;
     l.busy_ns += now - before;
@@ -56,7 +57,7 @@ void update_from(ThreadLaunchState& l, const CompletedFences& seen, uint64_t bef
   }
   open_window(l, false);
   if (seen.count == 0) return;
-  // It took this long at most; and about as long if somebody looked all the time.
+  // The work took at most this long, and about this long if the polls were frequent.
   const uint64_t took = now - seen.inserted_at;
   const bool watched = seen.alone && seen.count == 1 && now - before <= took / 8 + 100'000;
   const bool closely = watched && now - before <= took / 16;
@@ -97,14 +98,14 @@ void begin_busy(ThreadLaunchState& l, uint64_t now) {
   if (l.shared) return;
   const shm::BusyWord busy{l.line->busy.load(std::memory_order_relaxed)};
   l.total_then = busy.total(now);
-  // What it will be late at the end is taken off here, so that the total never goes back.
+  // Subtracts the completion latency here and not at the end, so that the total never decreases.
   l.line->busy.store(shm::BusyWord::since(now + completion_latency(l), l.total_then).value,
                      std::memory_order_relaxed);
 }
 
 void end_busy(ThreadLaunchState& l, uint64_t now) {
   l.busy_since = 0;
-  l.credit = 0;  // The next launch comes to say that it is busy.
+  l.credit = 0;  // The next launch takes the slow path and begins the busy time.
   l.stall_escapes = l.escape_launches = 0;
   l.polled_at = 0;
   if (l.shared) return;
@@ -123,8 +124,8 @@ void Waiting::begin() {
   poll_fences(*process_, l, 0);
   running_ = l.in_flight != 0;
   if (!l.shared) l.line->flags.fetch_or(shm::thread_synchronises, std::memory_order_relaxed);
-  // Short work that its own thread waits for: the end of the wait says when it ended. (Threads that share a
-  // line say nothing of the kind.)
+  // For short work that its own thread waits for, the end of the wait shows when the work ended. Threads that
+  // share a line do not report busy time.
   const shm::LeaseWord word{process_->control->devices[l.device].lease.load(std::memory_order_relaxed)};
   if (l.shared || !word.uncontended()) insert_fences(*process_, l);
   close_latency_sample(l);
@@ -132,7 +133,7 @@ void Waiting::begin() {
 
 void Waiting::end() {
   ThreadLaunchState& l = *state_;
-  if (this_thread_state() != &l) return;  // A callback in between, or a fork.
+  if (this_thread_state() != &l) return;  // The state changed hands: a callback in between, or a fork.
   Process& p = *process_;
   const uint64_t now = monotonic_ns();
   for (StreamEntry& entry : l.stream) {
@@ -147,8 +148,8 @@ void Waiting::end() {
   poll_fences(p, l, 0);
   if (!l.shared) l.line->flags.fetch_and(~shm::thread_synchronises, std::memory_order_relaxed);
   if (l.in_flight != 0 || l.unfenced != 0 || l.without_slot != 0) return;
-  // From its first launch to here the thread's work ran, if it was still running when the wait began; else
-  // it took that long at most.
+  // The thread's work ran from its first launch until now if it still ran when the wait began. Otherwise the
+  // work took at most that long.
   const uint64_t took = now - l.busy_since, estimated = l.submitted - l.submitted_then;
   if (!l.disturbed && (running_ || now - from_ >= took / 8 || took < estimated)) {
     update(l, l.batch_then, took, estimated);

@@ -1,7 +1,7 @@
-// When a thread's work ran: busy from its first launch until it waited for all of it, and what its markers
-// (markers.h) teach in between of how long its kernels take (estimate.h). All of it is off the path of most
-// launches: gate.h calls here once per batch of estimated work (200 us, say), at the first launch after a
-// thread was idle, and around calls that wait for the device.
+// Measures when a thread's work ran. A thread is busy from its first launch until it has waited for all its
+// work. In between, completed fences (fences.h) update the estimates of its kernels (estimate.h). Most
+// launches do not come here. gate.h calls these functions once per fence interval of estimated work (200 us,
+// for example), at the first launch after the thread was idle, and around calls that wait for the device.
 #pragma once
 
 #include "guest/cuda/clock.h"
@@ -9,9 +9,9 @@
 
 namespace carve::guest {
 
-// Looks how far the streams are. True where any moved. Learns, unless `now` is 0.
+// Polls the thread's fences. Returns true if a fence completed. Updates estimates unless `now` is 0.
 bool poll_fences(Process& p, ThreadLaunchState& l, uint64_t now);
-// The device was somebody else's meanwhile: intervals that reach over that teach nothing.
+// Other slices used the device meanwhile: intervals that contain this moment update no estimate.
 inline void discard_interval(ThreadLaunchState& l) {
   l.busy_open = false;
   l.disturbed = true;
@@ -21,8 +21,9 @@ void begin_busy(ThreadLaunchState& l, uint64_t now);
 void end_busy(ThreadLaunchState& l, uint64_t now);
 inline bool is_idle(const ThreadLaunchState& l) { return l.busy_since == 0; }
 
-// A call of the program's that waits for the device: `what` is the stream, or one of these. Lets the agent
-// see how far the streams are meanwhile, and the thread goes idle if nothing of it is left at the end.
+// The scope of a call of the program that waits for the device. `what` is the stream, or one of these
+// constants. The scope first lets the agent see how far the streams are. At its end the thread becomes idle
+// if none of its work is left.
 inline constexpr uint64_t whole_context = ~uint64_t{0}, unknown_work = ~uint64_t{1};
 class Waiting {
  public:
@@ -43,10 +44,11 @@ class Waiting {
   ThreadLaunchState* state_;
   uint64_t what_;
   uint64_t from_ = 0;
-  bool running_ = false;  // At the beginning something was seen to be under way.
+  bool running_ = false;  // Whether work was seen in flight at the beginning.
 };
 
-// Where the arbiter of the slice's device sleeps; null: nobody arbitrates. And lets it look now, if it does.
+// Returns the word on which the arbiter of the slice's device sleeps; null if the device has no arbiter.
+// wake() makes a sleeping arbiter poll now.
 const shm::ArbiterWord* arbiter_of(const Process& p, unsigned device);
 void wake(const shm::ArbiterWord* arbiter);
 

@@ -18,7 +18,7 @@ using shm::BusyWord;
 
 class Metering : public LaunchTest {
  protected:
-  // Launches until the kernel is known to take 10 us.
+  // Launches until the kernel's estimate is 10 us.
   void update_estimates(const StillClock&, CUstream on = nullptr, unsigned kernel = 1) {
     launches->at_once = true;
     for (int i = 0; i < 40; ++i) {
@@ -89,7 +89,7 @@ TEST_F(Metering, calls_a_thread_busy_from_its_first_launch_until_it_waited_for_a
   EXPECT_GT(BusyWord{slice.line().busy}.total(0), total);
 }
 
-TEST_F(Metering, puts_a_marker_behind_everything_before_a_thread_waits) {
+TEST_F(Metering, puts_a_fence_behind_everything_before_a_thread_waits) {
   const StillClock clock;
   ArbitratedSlice slice;
   update_estimates(clock, stream(1));
@@ -111,7 +111,7 @@ TEST_F(Metering, puts_a_marker_behind_everything_before_a_thread_waits) {
   EXPECT_EQ(flags_inside, shm::thread_synchronises);
 }
 
-TEST_F(Metering, puts_no_marker_behind_known_work_that_is_waited_for_where_nobody_else_waits) {
+TEST_F(Metering, puts_no_fence_behind_known_work_that_is_waited_for_where_no_other_slice_waits) {
   const StillClock clock;
   ArbitratedSlice slice;
   update_estimates(clock, stream(1));
@@ -131,10 +131,10 @@ TEST_F(Metering, puts_no_marker_behind_known_work_that_is_waited_for_where_nobod
   slice.lease(UINT64_MAX);
   launch(stream(1));
   cuStreamSynchronize(stream(1));
-  EXPECT_EQ(launches->markers, 1) << "somebody came";
+  EXPECT_EQ(launches->markers, 1) << "another slice waits";
 }
 
-TEST_F(Metering, puts_a_marker_behind_long_work_that_nobody_waits_for) {
+TEST_F(Metering, puts_a_fence_behind_long_work_that_is_not_waited_for) {
   const StillClock clock;
   ArbitratedSlice slice;
   on<&cuStreamSynchronize>([](CUstream s) {
@@ -149,9 +149,9 @@ TEST_F(Metering, puts_a_marker_behind_long_work_that_nobody_waits_for) {
   slice.leave_unwatched();
   launches->markers = 0;
   launch(stream(1));
-  EXPECT_EQ(launches->markers, 0) << "it waited each time so far";
+  EXPECT_EQ(launches->markers, 0) << "the thread waited each time so far";
   launch(stream(1));
-  EXPECT_EQ(launches->markers, 2) << "of 2 ms each, and it did not wait";
+  EXPECT_EQ(launches->markers, 2) << "of 2 ms each, and the thread did not wait";
   launch(stream(1));
   EXPECT_EQ(launches->markers, 3);
 }
@@ -203,7 +203,7 @@ TEST_F(Metering, paces_large_copies_inside_the_device_and_no_others) {
   slice.control->devices[0].fallback_period = 0;
   EXPECT_EQ(cuMemcpyHtoDAsync_v2(0, nullptr, 1 << 30, stream(1)), CUDA_SUCCESS);
   EXPECT_EQ(cuMemcpyDtoDAsync_v2(0, 0, 4096, stream(1)), CUDA_SUCCESS);
-  EXPECT_EQ(slice.work().threads_used, 0u) << "nobody asked";
+  EXPECT_EQ(slice.work().threads_used, 0u) << "no thread has claimed a state";
   slice.lease(UINT64_MAX);
   EXPECT_EQ(cuMemcpyDtoDAsync_v2(0, 0, 2 << 20, stream(1)), CUDA_SUCCESS);
   EXPECT_EQ(slice.line().submitted, 200'000u);
@@ -228,13 +228,13 @@ TEST_F(Metering, uses_events_where_the_device_cannot_write) {
   EXPECT_EQ(slice.line().unfenced, 200'000u);
   launches->run(stream(1));
   launch(stream(1));
-  EXPECT_EQ(one.completed, 400'000u) << "asked for by the way";
+  EXPECT_EQ(one.completed, 400'000u) << "found complete by a later poll";
   cuStreamSynchronize(stream(1));
   EXPECT_EQ(one.completed, one.fenced);
   EXPECT_FALSE(BusyWord{slice.line().busy}.is_busy());
 }
 
-TEST_F(Metering, turns_to_events_where_the_driver_refuses_markers_again_and_again) {
+TEST_F(Metering, turns_to_events_where_the_driver_refuses_fences_again_and_again) {
   ArbitratedSlice slice;
   launches->marker_result = CUDA_ERROR_NOT_SUPPORTED;
   for (int i = 0; i < 20; ++i) {
@@ -282,10 +282,10 @@ TEST_F(Metering, gives_a_destroyed_streams_place_to_another_when_it_is_complete)
   launch(stream(201));
   cuStreamDestroy_v2(stream(201));
   launch(stream(202));
-  EXPECT_EQ(slice.work().streams_used, 2u) << "what it had is still under way";
+  EXPECT_EQ(slice.work().streams_used, 2u) << "its work is still in flight";
 }
 
-TEST_F(Metering, puts_no_marker_into_a_stream_that_another_thread_destroyed) {
+TEST_F(Metering, puts_no_fence_into_a_stream_that_another_thread_destroyed) {
   const StillClock clock;
   ArbitratedSlice slice;
   update_estimates(clock, stream(1));
@@ -306,7 +306,7 @@ TEST_F(Metering, forgets_what_was_under_way_in_a_context_that_ended) {
   EXPECT_EQ(launches->registered, 2) << "the page may have gone with it";
 }
 
-TEST_F(Metering, of_more_busy_streams_than_there_are_places_counts_the_rest_as_unmarked) {
+TEST_F(Metering, of_more_busy_streams_than_there_are_places_counts_the_rest_as_unfenced) {
   ArbitratedSlice slice;
   for (uint64_t i = 1; i <= shm::work_streams + 6; ++i) launch(stream(i));
   EXPECT_EQ(slice.work().streams_used, shm::work_streams);
@@ -352,7 +352,7 @@ TEST_F(Metering, gives_an_ended_threads_line_to_the_next_and_its_sums_only_grow)
   }
 }
 
-TEST_F(Metering, starts_over_in_a_page_that_another_image_left_with_marks_under_way) {
+TEST_F(Metering, starts_over_in_a_page_that_another_image_left_with_fences_in_flight) {
   ArbitratedSlice slice;
   slice.work().stream[0].fenced = 77;
   slice.work().thread[5].device = 1;

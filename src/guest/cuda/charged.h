@@ -1,9 +1,9 @@
-// The verbs of memory: `charged` reserves, calls the driver and keeps or gives back; `released` gives back
-// what a free returned. Over the quota is the driver's own CUDA_ERROR_OUT_OF_MEMORY.
+// The verbs of memory: `charged` reserves, calls the driver, and keeps or releases; `released` releases the
+// charge of a freed pointer. Over the quota a call returns the driver's own CUDA_ERROR_OUT_OF_MEMORY.
 //
-// A pointer's record goes before the driver frees it: afterwards another thread may already have been given
-// the same pointer. A pointer without a record (allocated before we were there, or by a call that is not
-// charged) is the driver's business alone.
+// A pointer's record is removed before the driver frees it: afterwards another thread may already have been
+// given the same pointer. A pointer without a record (allocated before the library was loaded, or by a call
+// that is not charged) is passed to the driver unchanged.
 #pragma once
 
 #include "guest/cuda/pool.h"
@@ -11,11 +11,13 @@
 
 namespace carve::guest {
 
-// What cuMemAlloc takes for so many bytes: up to 1 MiB pieces of 512 bytes out of blocks of 2 MiB, above it
-// whole blocks. The unused rest of a block of pieces is growth that the agent finds.
+// Returns what cuMemAlloc takes for so many bytes: up to 1 MiB suballocations in steps of 512 bytes from
+// blocks of 2 MiB, above it whole blocks. The unused rest of a suballocated block is growth that the agent
+// finds.
 constexpr Bytes charge_of(Bytes asked) { return rounded_up(asked, asked <= 1_MiB ? 512_B : 2_MiB); }
 
-// Writes down what a successful call took. False: there was no memory for the record, nothing is charged.
+// Records what a successful call took. Returns false, with nothing charged, if there was no memory for the
+// record.
 inline bool remember(Process& p, Records& records, uint64_t key, CUcontext context,
                      Reservation& reservation) {
   Record previous;
@@ -26,11 +28,11 @@ inline bool remember(Process& p, Records& records, uint64_t key, CUcontext conte
   return true;
 }
 
-// What is done instead where the quota forbids the allocation.
+// Called instead if the quota forbids the allocation.
 inline CUresult refused(Process&, const Current&) { return CUDA_ERROR_OUT_OF_MEMORY; }
 
-// `allocate()` is the driver's call, `taken()` what it took, `pointer()` where, `undo(pointer)` frees it
-// again.
+// `allocate()` is the driver's call, `taken()` the bytes it took, `pointer()` its result. `undo(pointer)`
+// frees the memory again.
 template <class Allocate, class Taken, class Pointer, class Undo, class Otherwise = decltype(&refused)>
 CUresult charged(Bytes bound, Allocate allocate, Taken taken, Pointer pointer, Undo undo,
                  Otherwise otherwise = refused) {
@@ -50,7 +52,8 @@ CUresult charged(Bytes bound, Allocate allocate, Taken taken, Pointer pointer, U
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// `free()` is the driver's call; `stream`: in which it happens, any_stream where it waits for the device.
+// `free()` is the driver's call. `stream` is the stream in which it happens, or any_stream if it waits for
+// the device.
 template <class Free>
 CUresult released(CUdeviceptr pointer, Free free, uint64_t stream = any_stream) {
   const Entered entered = enter();
@@ -64,7 +67,7 @@ CUresult released(CUdeviceptr pointer, Free free, uint64_t stream = any_stream) 
       suballocation ? suballocation_freed(*entered.process, record, stream, free) : free();
   if (result != CUDA_SUCCESS) {
     Record previous;
-    entered.process->allocations.put(record, &previous);  // Its place was free a moment ago.
+    entered.process->allocations.put(record, &previous);  // Its slot was free a moment ago.
     put_back(*entered.process, lifted);
   } else if (!suballocation) {
     give_back(*entered.process, record.charge());

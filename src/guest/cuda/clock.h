@@ -1,5 +1,5 @@
-// What the library takes for the time. In a source file of its own, so that the unit tests bring another
-// (testing/clock_fake.h) and nothing that they measure depends on who has the processors.
+// The guest library's clock. It has a source file of its own, so that unit tests can replace it
+// (testing/clock_fake.h). Then no measurement in a test depends on the machine's load.
 #pragma once
 
 #include <stdint.h>

@@ -23,7 +23,7 @@ bool make_events(LatencySample& s, uint64_t context) {
   return true;
 }
 
-// Work on other streams may end later than this one's.
+// Returns whether no other stream has work, which could end later than this stream's.
 bool alone_on(const ThreadLaunchState& l, uint64_t stream) {
   uint32_t slot = no_stream_slot;
   for (const StreamEntry& entry : l.stream) {
@@ -69,7 +69,7 @@ void finish_latency_sample(ThreadLaunchState& l, uint64_t took) {
   if (driver<&cuEventElapsedTime>(&ms, event_of(s.event[0]), event_of(s.event[1])) != CUDA_SUCCESS) return;
   const auto device_ns = static_cast<uint64_t>(ms * 1e6F);
   if (ms < 0 || device_ns > took) return;
-  // A running mean, in which a machine that stalls once counts for no more than twice what is usual.
+  // A running mean. A single stall of the machine counts at most twice the usual latency.
   const uint64_t late = took - device_ns;
   s.latency_ns = s.taken == 0 ? late : (7 * s.latency_ns + std::min(late, 2 * s.latency_ns + usual_ns)) / 8;
   ++s.taken;

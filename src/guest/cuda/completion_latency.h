@@ -1,27 +1,27 @@
-// How much later than the device the host knows. A thread that launches and synchronises says itself when it
-// had work on the device, by the host's clock: from its launch to its return. The return comes late, by the
-// wake of a thread, and after each kernel again; of kernels of 200 us it was a tenth.
+// Measures how much later than the device the host notices a completion. A thread that launches and
+// synchronises measures its busy time by the host's clock: from its launch to its return. The return is late
+// by the wake-up of a thread, after each kernel again. For kernels of 200 us this was a tenth.
 //
-// So every now and then the device is asked too: a timing event before the first launch and one behind the
-// last, once in 16 synchronisations, and what the host saw beyond that is taken off from then on. Never an
-// event per kernel: each costs 1 to 2.5 us. A program that never synchronises needs none of this.
+// So once in 16 synchronisations the device is asked too: one timing event precedes the first launch, one
+// follows the last. The excess of the host's time is subtracted from then on. There is never an event per
+// kernel, because each costs 1 to 2.5 us. A program that never synchronises needs none of this.
 #pragma once
 
 #include "guest/quota/process.h"
 
 namespace carve::guest {
 
-// The first launch after the thread was idle is about to go to `stream`, from a call of its own, not
-// captured. Of a slice whose work nobody waits for (shm::LeaseWord) hardly ever.
+// Begins a sample before the first launch after the thread was idle. The launch goes to `stream`, is a call
+// of its own, and is not captured. Samples are rare under an uncontended lease (shm::LeaseWord).
 void begin_latency_sample(ThreadLaunchState& l, uint64_t stream, bool uncontended);
-// All that it submitted is on its way, and it is about to wait.
+// Ends the sample's work on the stream. The thread has submitted everything and is about to wait.
 void close_latency_sample(ThreadLaunchState& l);
-// Everything is done: it took `took` by the host's clock.
+// Evaluates the sample when all work is complete. `took` is its duration by the host's clock.
 void finish_latency_sample(ThreadLaunchState& l, uint64_t took);
-// Its events are gone with their context.
+// Forgets the events, which ended with their context.
 void drop_latency_sample(ThreadLaunchState& l, uint64_t context);
 
-// From the first launch after it was idle to the return, what was not the device's.
+// Returns the part of the busy time that was not the device's (ns).
 inline uint64_t completion_latency(const ThreadLaunchState& l) { return l.sample.latency_ns; }
 
 }  // namespace carve::guest

@@ -8,7 +8,7 @@
 namespace carve::guest {
 namespace {
 
-// The device works for 1 ms after each launch, and the host hears of it after 3 ms.
+// The device works for 1 ms after each launch, and the host's wait returns after 3 ms.
 struct Lateness : LaunchTest {
   Lateness() {
     launches->device_ms = 1;
@@ -21,7 +21,7 @@ struct Lateness : LaunchTest {
   static uint64_t busy(ArbitratedSlice& slice) {
     return shm::BusyWord{slice.line().busy}.total(monotonic_ns());
   }
-  // The busy time by the host's clock, and as the thread says it.
+  // The busy time by the host's clock, and as the thread reports it.
   static std::pair<uint64_t, uint64_t> rounds(ArbitratedSlice& slice, int count) {
     const uint64_t before = busy(slice), from = monotonic_ns();
     for (int i = 0; i < count; ++i) {
@@ -75,10 +75,10 @@ TEST_F(Lateness, of_streams_under_way_together_is_not_measured) {
     EXPECT_EQ(cuStreamSynchronize(stream(1)), CUDA_SUCCESS);
     EXPECT_EQ(cuStreamSynchronize(stream(2)), CUDA_SUCCESS);
   }
-  EXPECT_LE(launches->recorded, 4 + 64 / 16) << "begun, and given up: the second stream may end later";
+  EXPECT_LE(launches->recorded, 4 + 64 / 16) << "begun, and abandoned: the second stream may end later";
 }
 
-TEST_F(Lateness, is_hardly_measured_where_nobody_waits_for_the_work) {
+TEST_F(Lateness, is_hardly_measured_where_no_slice_waits_for_the_work) {
   ArbitratedSlice slice;
   rounds(slice, 8);
   slice.leave_unwatched();
@@ -99,7 +99,7 @@ TEST_F(Lateness, where_no_event_can_be_had_the_host_is_believed) {
 TEST_F(Lateness, never_takes_back_what_was_said) {
   ArbitratedSlice slice;
   rounds(slice, 8);
-  // Shorter from now on than the host was late before.
+  // From now on shorter than the completion latency before.
   on<&cuStreamSynchronize>([](CUstream stream) {
     launches->run(stream);
     return CUDA_SUCCESS;

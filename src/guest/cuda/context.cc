@@ -1,14 +1,14 @@
-// Contexts. A context takes memory of the device (hundreds of MiB) that no argument names; the agent measured
-// how much, and we charge that when one is created, through whichever of the entries. What a context held
-// dies with it, so the charges of its allocations go back with its own.
+// Contexts. A context takes memory of the device (hundreds of MiB) that no argument names. The agent measured
+// how much, and every entry that creates a context charges that amount. The end of a context also ends its
+// allocations, so their charges are released with its own.
 //
-// A primary context belongs to the device and is counted by the driver: it comes with the first Retain and
-// goes with the last Release, or with a Reset. Whether it is there the driver alone knows
-// (cuDevicePrimaryCtxGetState), so we charge before a Retain and ask after everything else. Threads may
-// retain and release at once; `Primary::word` says whether the context is charged and how many Retains are
-// under way, and a give-back that finds one, or finds that the word moved while it asked, leaves it alone.
-// cuDevicePrimaryCtxSetFlags needs no hook: it does not bring the context to life (CUDA driver API,
-// "Primary Context Management").
+// A primary context belongs to the device, and the driver counts its uses. It begins with the first Retain
+// and ends with the last Release, or with a Reset. Only the driver can say whether it exists
+// (cuDevicePrimaryCtxGetState). So the hooks charge before a Retain, and ask the driver after every other
+// call. Several threads may retain and release at once. `Primary::word` says whether the context is charged
+// and how many Retains are in progress. A release that finds a Retain in progress, or finds the word changed
+// meanwhile, changes nothing. cuDevicePrimaryCtxSetFlags needs no hook: it does not create the context (CUDA
+// driver API, "Primary Context Management").
 #include <sched.h>
 
 #include "guest/cuda/busy_time.h"
@@ -25,11 +25,11 @@ Bytes context_size(const Process& p, unsigned device) {
   return {device < p.device_count ? p.control->devices[device].context_bytes : 0};
 }
 
-// The context is gone: so is all that was allocated in it.
+// Forgets the allocations of a context that ended.
 void forget_allocations(Process& p, uint64_t context) {
   p.allocations.take_all_of(context, [&](const Record& r) {
     give_back(p, r.charge());
-    if (r.bytes == 0) unpin_all_of(p, r.key);  // An array that others' memory was mapped into.
+    if (r.bytes == 0) unpin_all_of(p, r.key);  // An array into which other memory was mapped.
   });
   unspill_all_of(p, context);
   context_ended(p, context);
@@ -146,7 +146,7 @@ bool moved(Primary& primary, uint64_t from, uint64_t to) {
   return primary.word.compare_exchange_strong(from, to + one_change);
 }
 
-// Gives the charge back if the context is gone and nobody is bringing it to life.
+// Releases the charge if the context ended and no thread is retaining it.
 void settle_primary(Process& p, Primary& primary, unsigned index, CUdevice device) {
   const uint64_t word = primary.word.load();
   if ((word & (charged_bit | charging_bit)) != charged_bit || (word & retains_mask) != 0) return;
@@ -160,7 +160,7 @@ void settle_primary(Process& p, Primary& primary, unsigned index, CUdevice devic
   give_back(p, charge);
 }
 
-// Counts a Retain in, charging the context if nobody has. False: over the quota.
+// Counts a Retain, and charges the context if it is not charged. Returns false if the quota forbids it.
 bool begin_retain(Process& p, Primary& primary, unsigned index) {
   for (;;) {
     const uint64_t word = primary.word.load();
@@ -176,7 +176,7 @@ bool begin_retain(Process& p, Primary& primary, unsigned index) {
         primary.bytes.store(charge.bytes);
         primary.lane.store(charge.lane);
       }
-      // Nobody else moves the word while the bit is set.
+      // No other thread changes the word while the bit is set.
       const uint64_t done = (word & ~charging_bit) + (allowed ? charged_bit + one_retain : 0);
       primary.word.store(done + 2 * one_change);
       return allowed;
@@ -206,7 +206,7 @@ CUresult ended(CUdevice device, End end) {
 
 namespace {
 
-// `retain()` is a call of the driver that brings the primary context to life or keeps it alive.
+// `retain()` is a driver call that creates the primary context or keeps it alive.
 template <class Retain>
 CUresult retained(CUdevice device, CUcontext* context, Retain retain) {
   const Entered entered = enter();
@@ -248,7 +248,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
 }
 
 // A green context is a part of the device's primary context, which it keeps alive (CUDA driver API, "Green
-// Contexts"). What it takes beyond that no call tells: growth, found by the agent.
+// Contexts"). No call reports what it takes beyond that: growth, found by the agent.
 CUresult cuGreenCtxCreate(CUgreenCtx* context, CUdevResourceDesc description, CUdevice device,
                           unsigned int flags) {
   const CUresult result = retained(

@@ -1,4 +1,4 @@
-// Copies of memory that lies in one piece, in all forms (copied.h); those with rows and planes: shaped.cc.
+// Linear copies, in all forms (paced_copy.h). Copies with rows and planes: copies_strided.cc.
 #include "guest/cuda/paced_copy.h"
 
 using namespace carve::guest;
@@ -7,7 +7,7 @@ namespace {
 
 bool is_on_host(CUdeviceptr at) {
   unsigned type = 0;
-  // Memory that the driver does not know is the host's.
+  // Memory that the driver does not know is host memory.
   return driver<&cuPointerGetAttribute>(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) != CUDA_SUCCESS ||
          type == CU_MEMORYTYPE_HOST;
 }
@@ -19,12 +19,12 @@ Copy unified(CUdeviceptr to, CUdeviceptr from, size_t bytes, uint64_t stream, bo
   return {Direction::inside, bytes, stream};
 }
 
-// Two devices' copy engines and the links between them.
+// Uses two devices' copy engines and the links between them.
 Copy between_devices(size_t bytes, uint64_t stream, bool plain) {
   return {Direction::inside, bytes, stream, plain, false};
 }
 
-// Copies between any memories; counted as inside, not paced.
+// Sums copies between any memories; they count as inside, not paced.
 Copy summed(const size_t* sizes, size_t count, uint64_t stream) {
   uint64_t bytes = 0;
   for (size_t i = 0; sizes != nullptr && i < count; ++i) bytes += sizes[i];

@@ -1,4 +1,4 @@
-// Copies with rows and planes, and fills (copied.h).
+// Strided copies, with rows and planes, and fills (paced_copy.h).
 #include "guest/cuda/paced_copy.h"
 
 using namespace carve::guest;
@@ -19,7 +19,7 @@ Copy shaped(const Shape* s, uint64_t stream, bool plain) {
   const auto is = [](CUmemorytype type, CUmemorytype wanted) { return type == wanted; };
   if (is(s->srcMemoryType, CU_MEMORYTYPE_HOST)) return {Direction::to_device, bytes, stream, plain};
   if (is(s->dstMemoryType, CU_MEMORYTYPE_HOST)) return {Direction::to_host, bytes, stream, plain};
-  // Unified addresses may be the host's on either side.
+  // Either side of a unified address pair may be the host.
   const bool known =
       !is(s->srcMemoryType, CU_MEMORYTYPE_UNIFIED) && !is(s->dstMemoryType, CU_MEMORYTYPE_UNIFIED);
   const bool one_device = !requires { s->srcContext; };

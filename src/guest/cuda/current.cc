@@ -1,5 +1,5 @@
-// Calls that change what a stream's handle means to a thread: its current context, and a stream's end. They
-// do what the driver does and note it (meter.h).
+// Calls that change what a stream's handle means to a thread: its current context, and a stream's end. Each
+// hook calls the driver and records the change (fences.h, this_thread.h).
 #include "guest/cuda/fences.h"
 
 using namespace carve::guest;

@@ -9,7 +9,7 @@
 namespace carve::guest {
 namespace {
 
-// What tells a descriptor from another one that got its number later; 0: it is not open.
+// Returns a value that distinguishes a descriptor from a later one with the same number; 0: it is not open.
 uint32_t fingerprint_of(int fd) {
   struct stat status;
   if (syscall(SYS_fstat, fd, &status) != 0) return 0;
@@ -19,19 +19,19 @@ uint32_t fingerprint_of(int fd) {
 }
 
 // A record's key is the number plus one, its bytes the memory's identity, its uses the fingerprint. Its
-// context is the round in which it was last seen open: what is looked at moves from one to the other.
+// context is the round in which it was last seen open: a check moves the record from one round to the other.
 Record descriptor_record(int fd, uint32_t fingerprint, uint64_t physical, uint64_t round) {
   Record r = guest::record_of(static_cast<uint64_t>(fd) + 1, round, {physical, 0, 0});
   r.uses = fingerprint;
   return r;
 }
 
-// False: no memory for the record.
+// Enters a record. Returns false without memory for it.
 bool enter(Process& p, const Record& record) {
   Record previous;
   if (!p.descriptors.put(record, &previous)) return false;
   if (previous.key != 0)
-    let_go(p, previous.bytes);  // Closed, and its number given out again.
+    let_go(p, previous.bytes);  // Closed, and its number was assigned again.
   else
     p.descriptor_count.fetch_add(1, std::memory_order_relaxed);
   return true;
@@ -44,12 +44,12 @@ void hold_by_descriptor(Process& p, int fd, uint64_t physical) {
   if (fingerprint == 0) return;
   hold(p, physical);
   const uint64_t round = p.descriptor_round.load(std::memory_order_relaxed);
-  // Without memory for the record the hold stays: charged for longer than need be, never shorter.
+  // Without memory for the record the hold stays: charged for longer than necessary, never shorter.
   enter(p, descriptor_record(fd, fingerprint, physical, round));
 }
 
 bool settle_open_descriptors(Process& p) {
-  if (!p.settling.try_lock()) return false;  // Another thread is at it.
+  if (!p.settling.try_lock()) return false;  // Another thread is checking.
   const uint64_t from = p.descriptor_round.load(std::memory_order_relaxed), to = from ^ 1;
   p.descriptor_round.store(to, std::memory_order_relaxed);
   bool any = false;

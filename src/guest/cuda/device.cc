@@ -37,8 +37,9 @@ using namespace carve::guest;
 
 namespace {
 
-// Calls `see(device)` for those of the driver's devices that the slice was granted, in the driver's order:
-// what CUDA_VISIBLE_DEVICES left, less what is not the slice's. Until it says false.
+// Calls `see(device)` for each of the driver's devices that the slice was granted, in the driver's order,
+// until `see` returns false. These are the devices that CUDA_VISIBLE_DEVICES left, less those of other
+// slices.
 template <class See>
 CUresult each_granted(Process& p, See see) {
   int count = 0;

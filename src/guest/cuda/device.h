@@ -1,5 +1,5 @@
-// Which slice a call means. The driver numbers devices as CUDA_VISIBLE_DEVICES left them; the slice's order
-// is the agent's. The UUID joins the two, asked once per ordinal.
+// Finds the slice's device for a call. The driver numbers devices by CUDA_VISIBLE_DEVICES; the slice's order
+// is the agent's. The UUID connects the two and is asked once per ordinal.
 #pragma once
 
 #include "guest/linkage/hook.h"
@@ -8,12 +8,13 @@
 namespace carve::guest {
 
 struct DeviceLookup {
-  CUresult result;  // Not CUDA_SUCCESS: the driver does not know that device either, and says how.
+  CUresult result;  // Not CUDA_SUCCESS: the driver's own error for that device.
   unsigned device;  // The index in Control::devices; `not_granted` for a device that the slice was not given.
 };
 DeviceLookup find_device(Process& process, CUdevice device);
 
-// Where an allocation of the calling thread would land. The result is the driver's: no current context, say.
+// The device of the calling thread's next allocation. The result is the driver's, for example if there is no
+// current context.
 struct Current {
   CUresult result;
   unsigned device;

@@ -1,12 +1,12 @@
-// How long a launch will take. Nobody can know before; but programs repeat themselves, so each thread keeps
-// what it learned by function, grid and block (or executable graph, or kind and size of a copy) in a table of
-// 2,048 places, 48 KiB, where the newcomer throws out the older of two. Nothing that is charged rests on an
-// estimate: it says where to put the next marker and how much may be in flight.
+// Estimates how long a launch will take. Programs repeat their launches. So each thread keeps its
+// measurements by function, grid and block (or by executable graph, or by kind and size of a copy). The table
+// has 2,048 entries, 48 KiB, and a new entry replaces the older of two. No charge depends on an estimate.
+// Estimates only place the next fence and limit the work in flight.
 //
-// Learned is the sum: over some stretch of time in which the device was busy with this thread's work, what
-// was estimated against how long it took, and everything that took part is corrected by that ratio, a guess
-// in full, what was learned before by a quarter of it. Where one launch is estimated too long and another too
-// short, only their sum comes out right, and more is not needed. Pure.
+// Sums are measured. Over an interval in which the device was busy with this thread's work, the measured time
+// is divided by the estimated time. This ratio corrects each launch that took part: a guess in full, a
+// measured value by a quarter. If one launch is estimated too long and another too short, only their sum
+// becomes right, which is sufficient. Pure.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace carve::guest {
 
 inline constexpr uint64_t min_launch_ns = 500, max_launch_ns = 60'000'000'000;
 
-// What is launched, folded into a key that is never 0. Three multiplications, 2 ns.
+// A launch, which key() folds into a key that is never 0. Three multiplications, 2 ns.
 struct Launch {
   uint64_t what = 0;
   uint64_t grid_xy = 0, grid_z = 0, block = 0;
@@ -32,26 +32,26 @@ struct Launch {
   }
 };
 
-// The entry of `key`, if there is one; else another's.
+// Returns the entry of `key`, or another key's entry if there is none.
 inline Estimate& estimate_at(ThreadLaunchState& l, uint64_t key) {
   static_assert(estimates_ways == 2);
   Estimate* set = l.estimate[key >> (64 - estimates_bits)];
   return set[set->key != key];
 }
 
-// The entry of `key`, made with a guess where there was none.
+// Returns the entry of `key`. A new entry begins with the guess.
 inline Estimate& entry_of(ThreadLaunchState& l, uint64_t key, uint64_t guess) {
   Estimate& found = estimate_at(l, key);
   if (found.key == key) return found;
   Estimate* set = l.estimate[key >> (64 - estimates_bits)];
   const bool second = set[0].key != 0 && static_cast<int32_t>(set[1].batch - set[0].batch) <= 0;
-  // As if of a batch long ago: nothing that is under way teaches about it.
+  // The batch number is that of an old batch: no fence in flight updates this entry.
   set[second] = {key, guess, l.batch - (1u << 30), 0};
   return set[second];
 }
 
-// What is known of a launch. A function that was learned in another shape counts as that: programs with a
-// shape for each request would otherwise know nothing of most launches.
+// Returns the entry of a launch. If the function was measured in another shape, that value is the estimate.
+// Without this rule a program with one shape per request would have no estimate for most launches.
 inline Estimate& estimate_of(ThreadLaunchState& l, const Launch& launch, uint64_t guess) {
   const uint64_t key = launch.key(), of_any_shape = Launch{launch.what}.key();
   const bool known = estimate_at(l, key).key == key;
@@ -71,20 +71,20 @@ inline Estimate& estimate_of(ThreadLaunchState& l, const Launch& launch, uint64_
     any.ns = any.measured != 0 ? (3 * any.ns + copy.ns) / 4 : copy.ns;
     any.measured = 1;
   }
-  return entry_of(l, key, guess);  // The other may have taken its place.
+  return entry_of(l, key, guess);  // The other entry may have replaced it.
 }
 
 constexpr uint64_t corrected(uint64_t ns, bool measured, uint64_t took, uint64_t estimated) {
   if (estimated == 0) return ns;
   using Wide = unsigned __int128;
   Wide product = static_cast<Wide>(ns) * took / estimated;
-  // What was learned is corrected by a quarter, and by no more than a factor of 8 is believed.
+  // Corrects a measured value by a quarter, and limits the measured ratio to a factor of 8.
   if (measured) product = (3 * Wide{ns} + std::clamp(product, Wide{ns / 8}, Wide{ns} * 8)) / 4;
   return std::clamp(product > max_launch_ns ? max_launch_ns : static_cast<uint64_t>(product), min_launch_ns,
                     max_launch_ns);
 }
 
-// Takes part in the batch that is being filled.
+// Records that the entry takes part in the current batch.
 inline void record_use(ThreadLaunchState& l, Estimate& e) {
   if (e.batch == l.batch) [[likely]]
     return;
@@ -93,10 +93,10 @@ inline void record_use(ThreadLaunchState& l, Estimate& e) {
                                                            static_cast<uint32_t>(&e - l.estimate[0])};
 }
 
-// What was part of a batch from `first` on was estimated to take `estimated` ns and took `took`; `outright`:
-// what was learned before is known to be wrong. Returns the longest launch known now. Costs as much as took
-// part, up to 64; of more the whole table is gone through, 2 us, as now and then to forget what was the
-// longest once.
+// Corrects the entries used in the batches from `first` on, which were estimated at `estimated` ns and took
+// `took` ns. `outright` corrects measured values in full. Returns the longest known launch. The cost grows
+// with the number of entries used, up to 64. Beyond that the whole table is scanned (2 us), as it is every
+// 64th time, to forget a maximum that is no longer valid.
 inline uint64_t update_estimates(ThreadLaunchState& l, uint32_t first, uint64_t took, uint64_t estimated,
                                  bool outright = false) {
   const auto is_part = [=](uint32_t batch) { return static_cast<int32_t>(batch - first) >= 0; };
@@ -118,7 +118,7 @@ inline uint64_t update_estimates(ThreadLaunchState& l, uint32_t first, uint64_t 
     for (uint32_t i = 0; i < std::min(l.estimate_uses, max_estimate_uses); ++i) {
       const EstimateUse t = l.estimate_use[(l.estimate_uses - 1 - i) % max_estimate_uses];
       if (!is_part(t.batch)) break;
-      // Touched again since, it was taught already; thrown out, it is another's.
+      // An entry used again since was corrected already. A replaced entry belongs to another launch.
       if (all[t.estimate].batch == t.batch) update(all[t.estimate]);
     }
   }

@@ -68,7 +68,8 @@ TEST(Estimate, that_was_a_guess_is_corrected_in_full_and_what_was_learned_by_a_q
 TEST(Estimate, stays_within_reason_whatever_was_measured) {
   EXPECT_EQ(corrected(200 * us, false, 0, 200 * us), min_launch_ns);
   EXPECT_EQ(corrected(200 * us, false, UINT64_MAX, 1), max_launch_ns);
-  EXPECT_EQ(corrected(200 * us, true, UINT64_MAX, 1), 550 * us) << "at most eightfold is believed";
+  EXPECT_EQ(corrected(200 * us, true, UINT64_MAX, 1), 550 * us)
+      << "a measured ratio counts at most eightfold";
 }
 
 TEST(Estimate, of_kernels_that_took_no_part_does_not_change) {
@@ -122,7 +123,7 @@ TEST(Estimate, of_a_mixture_comes_right_in_its_sum) {
   const auto l = thread();
   Estimate& shorter = entry_of(*l, uint64_t{1} << 56 | 1, 200 * us);
   Estimate& longer = entry_of(*l, uint64_t{2} << 56 | 1, 200 * us);
-  // Nine of 5 us and one of 400 us, again and again.
+  // Nine of 5 us and one of 400 us, repeatedly.
   for (int round = 0; round < 60; ++round) {
     ++l->batch;
     record_use(*l, shorter);

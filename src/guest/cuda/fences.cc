@@ -8,8 +8,8 @@
 namespace carve::guest {
 namespace {
 
-// Calls that an open capture of another thread may forbid do not touch it in this mode (CUDA driver API,
-// cuThreadExchangeStreamCaptureMode).
+// In this mode, calls that another thread's open capture may forbid do not invalidate that capture (CUDA
+// driver API, cuThreadExchangeStreamCaptureMode).
 struct Relaxed {
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   Relaxed() { driver<&cuThreadExchangeStreamCaptureMode>(&mode); }
@@ -25,7 +25,8 @@ void set_fence_kind(Process& p, shm::FenceKind fence_kind) {
   p.work->fence_kind.store(static_cast<uint32_t>(fence_kind), std::memory_order_relaxed);
 }
 
-// Where the current context's device finds our page, registered at the first use. 0: it cannot write there.
+// Returns the address of the page as the current context's device sees it, and registers the page at first
+// use. Returns 0 if the device cannot write there.
 uint64_t page_address(Process& p, unsigned device) {
   std::atomic<uint64_t>& address = p.fence_page.address[device];
   if (const uint64_t known = address.load(std::memory_order_acquire); known != 0) return known;
@@ -59,7 +60,7 @@ bool is_complete(Process& p, unsigned slot) {
          words(p, slot).fenced.load(std::memory_order_relaxed);
 }
 
-// The place of a stream: the one it has, a free one, or that of a complete one.
+// Returns the stream's slot: the one that it has, a free one, or the slot of a completed stream.
 unsigned find_stream_slot(Process& p, unsigned device, uint64_t key, uint64_t context) {
   FencePage& m = p.fence_page;
   unsigned slot = no_stream_slot;
@@ -86,7 +87,7 @@ unsigned find_stream_slot(Process& p, unsigned device, uint64_t key, uint64_t co
   return slot;
 }
 
-// The event that completes at the place's last marker, if it is complete. The caller holds the place's lock.
+// Queries the event behind the slot's last fence and stores its completion. The caller holds the slot's lock.
 void ask_event(Process& p, unsigned slot) {
   StreamSlot& s = p.fence_page.stream[slot];
   if (s.event == 0 || is_complete(p, slot)) return;
@@ -95,7 +96,7 @@ void ask_event(Process& p, unsigned slot) {
     words(p, slot).completed.store(s.event_fence, std::memory_order_release);
 }
 
-// Ends the work that is pending with an event. False: the last one is still under way; ask again later.
+// Ends the pending work with an event. Returns false if the previous event is not complete; try again later.
 bool record_event(Process& p, StreamSlot& s, unsigned slot, uint64_t stream, uint64_t value) {
   ask_event(p, slot);
   if (!is_complete(p, slot)) return false;
@@ -111,7 +112,7 @@ bool record_event(Process& p, StreamSlot& s, unsigned slot, uint64_t stream, uin
   return true;
 }
 
-// A context that is not current gets its marker in between.
+// Makes another context current for one fence.
 struct Entering {
   bool entered = false;
   Entering(const ThreadLaunchState& l, uint64_t context) {
@@ -126,8 +127,8 @@ struct Entering {
   }
 };
 
-// Where there is no room for another, the last one of the stream stands for both: what was put in first is
-// seen first, and that teaches more.
+// If the array is full, the last fence of the stream also covers the new work. Fences inserted first complete
+// first, and these update the estimates best.
 void remember(ThreadLaunchState& l, const Fence& fence) {
   l.in_flight += fence.ns;
   if (l.fence_count < max_fences) {
@@ -150,8 +151,8 @@ bool last_was_a_guess(const ThreadLaunchState& l) {
   return l.estimate_uses != 0 && l.estimate[last / estimates_ways][last % estimates_ways].measured == 0;
 }
 
-// Markers that the driver refuses in a row before it is asked no more: the page goes with the context that
-// registered it, and is registered again.
+// Consecutive refusals after which the process uses events. Before that, each refusal registers the page
+// again, because its registration ends with the context that registered it.
 constexpr uint32_t patience = 8;
 
 enum class Insertion { done, later, refused };
@@ -197,7 +198,7 @@ StreamEntry& stream_entry_of(Process& p, ThreadLaunchState& l, uint64_t stream) 
   forget_pending(l, entry);
   uint64_t key = stream, context = l.context;
   if (is_default) {
-    // One per context, or per context and thread. Never the value of a handle, which is an address.
+    // One key per context, or per context and thread. It never equals a handle, which is an address.
     const uint64_t thread = stream == legacy_stream ? 0 : this_thread.claim;
     key = ((context ^ thread << 48 ^ thread >> 16) * 4 + stream) | uint64_t{1} << 63;
   } else if (CUcontext its = nullptr; driver<&cuStreamGetCtx>(handle_of(stream), &its) == CUDA_SUCCESS) {
@@ -243,11 +244,11 @@ void insert_fence(Process& p, ThreadLaunchState& l, StreamEntry& entry) {
   const Entering entering(l, entry.context);
   StreamSlot& s = p.fence_page.stream[entry.slot];
   s.lock.lock();
-  // A stream that lost its place, or is gone, gets no call: its handle may mean nothing any more.
+  // A stream that lost its slot or was destroyed gets no call: its handle may be invalid.
   Insertion done = Insertion::refused;
   if (s.key.load(std::memory_order_relaxed) == entry.key && !captured(stream)) {
     const uint64_t value = words(p, entry.slot).fenced.load(std::memory_order_relaxed) + entry.pending;
-    // Before the call: where the driver's queue is full it returns when much of the work is done.
+    // Read before the call: if the driver's queue is full, the call returns when much of the work is done.
     const uint64_t now = monotonic_ns();
     done = insert(p, l, s, entry, value);
     if (done == Insertion::done)
@@ -277,7 +278,7 @@ bool is_signaled(Process& p, const Fence& fence) {
     ask_event(p, fence.slot);
     p.fence_page.stream[fence.slot].lock.unlock();
   }
-  // The distance, so that what a customer wrote there cannot keep us waiting.
+  // Compares the distance, so that a value that the program wrote there cannot make this thread wait.
   const uint64_t completed = words(p, fence.slot).completed.load(std::memory_order_acquire);
   return static_cast<int64_t>(completed - fence.value) >= 0;
 }
@@ -297,7 +298,7 @@ void stream_ends(CUstream stream) {
   for (unsigned i = 0; i < used && i < no_stream_slot; ++i) {
     StreamSlot& s = p->fence_page.stream[i];
     if (s.key.load(std::memory_order_relaxed) != reinterpret_cast<uint64_t>(stream)) continue;
-    s.lock.lock();  // Whoever is putting a marker in has done so.
+    s.lock.lock();  // Waits for a thread that is inserting a fence.
     if (s.key.load(std::memory_order_relaxed) == reinterpret_cast<uint64_t>(stream)) s.key.store(0);
     s.lock.unlock();
   }

@@ -1,20 +1,20 @@
-// How far the device has come, told by the device itself: behind launched work a cuStreamWriteValue64 writes
-// a number into our registered page, which the agent reads (wire/shm/work.h, StreamWork). A marker covers a
-// batch of estimated work. It is put in by the launch that begins the next batch, or before this thread waits
-// for the device, so a launch itself stays a jump; and never into a stream that is being captured. Where the
-// device cannot write to host memory, an event without timing stands in its place, one per stream at a time,
-// and this process asks for it when it comes by.
+// Fences: the device itself reports how far it is. A cuStreamWriteValue64 behind launched work writes a
+// number into a registered page, which the agent reads (wire/shm/work.h, StreamWork). A fence covers a batch
+// of estimated work. The launch that begins the next batch inserts the fence, or this thread does before it
+// waits for the device. So a launch itself remains a jump. No fence is inserted into a stream that is being
+// captured. If the device cannot write to host memory, an event without timing replaces the value, one per
+// stream at a time. This process then queries the event when it polls.
 //
-// The legacy default stream waits for the other streams of its context and they for it, a marker in it too.
-// It gets one where the program has just launched there, or where nothing else of the thread's is under way.
+// The legacy default stream waits for the other streams of its context, and they wait for it and for a fence
+// in it. It gets a fence if the program has just launched there, or if the thread has nothing else in flight.
 #pragma once
 
 #include "guest/cuda/this_thread.h"
 
 namespace carve::guest {
 
-// How a stream is called in a launch: a handle, where the entries of the per-thread flavour mean another
-// default stream by 0 (cuda.h, CU_STREAM_PER_THREAD).
+// Identifies a stream in a launch: its handle. In the per-thread variants of the entries, 0 is another
+// default stream (cuda.h, CU_STREAM_PER_THREAD).
 inline constexpr uint64_t legacy_stream = 0, per_thread_stream = 2;
 inline uint64_t named(CUstream stream, bool per_thread = false) {
   const auto handle = reinterpret_cast<uint64_t>(stream);
@@ -26,32 +26,35 @@ inline StreamEntry& stream_entry_at(ThreadLaunchState& l, uint64_t stream) {
   return l.stream[stream * 0x9e37'79b9'7f4a'7c15 >> (64 - stream_entry_bits)];
 }
 
-// Whether what is put on the stream now becomes part of a graph, or nobody can tell.
+// Returns whether work put on the stream now becomes part of a graph. True if the driver cannot say.
 bool captured(uint64_t stream);
 
-// The thread's entry for the stream in its current context. Whatever had its place gets a marker first.
+// Returns the thread's entry for the stream in its current context. The previous user of the entry gets a
+// fence first.
 StreamEntry& stream_entry_of(Process& p, ThreadLaunchState& l, uint64_t stream);
 
-// `ns` of estimated work are on their way to the stream. And: what is pending there never went, or needs no
-// marker any more.
+// submit() adds `ns` of estimated work to the stream. forget_pending() drops work that never started or needs
+// no fence any more.
 void submit(ThreadLaunchState& l, StreamEntry& entry, uint64_t ns);
 void forget_pending(ThreadLaunchState& l, StreamEntry& entry);
 
-// Puts a marker behind what is pending on the stream. Where none can be had the work is forgotten, except in
-// a stream without a place: it counts as unmarked until everything was waited for.
+// Inserts a fence behind the pending work of the stream. If no fence can be inserted, the work is forgotten.
+// In a stream without a slot, the work counts as unfenced until the thread waited for everything.
 void insert_fence(Process& p, ThreadLaunchState& l, StreamEntry& entry);
 
-// The same for all streams of the thread that may have one now. False where some work stays unmarked.
+// Inserts fences into all streams of the thread that allow one now. Returns false if some work remains
+// unfenced.
 bool insert_fences(Process& p, ThreadLaunchState& l);
 
-// What of the thread's has no marker yet, as its line says it.
+// Sets the thread's unfenced work, also in its shared line.
 void set_unfenced(ThreadLaunchState& l, uint64_t unfenced);
 
-// Whether the device has come by it.
+// Returns whether the device has passed the fence.
 bool is_signaled(Process& p, const Fence& fence);
 
-// A stream is about to be destroyed: nobody puts a marker there any more; its place is free when what is
-// marked is done. A context is gone, with its streams, and with our page if it had registered it.
+// stream_ends() precedes the destruction of a stream: no more fences are inserted there, and its slot is free
+// when its fenced work is done. context_ended() follows the end of a context, of its streams, and of the page
+// if the context registered it.
 void stream_ends(CUstream stream);
 void context_ended(Process& p, uint64_t context);
 

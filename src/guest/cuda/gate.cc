@@ -12,15 +12,17 @@ namespace {
 
 constexpr uint64_t us = 1'000, ms = 1'000'000;
 constexpr uint64_t spin_ns = 50 * us, first_sleep_ns = 200 * us, later_sleep_ns = 5 * ms;
-constexpr uint64_t wake_retry_interval_ns =
-    100 * ms;  // What an arbiter that saw a wait and forgot it would cost.
+// Wakes the arbiter again in case the first wake was lost.
+constexpr uint64_t wake_retry_interval_ns = 100 * ms;
 constexpr uint64_t stuck_ns = 10 * ms;
-// Work that does not move may only be longer than is known, and whatever is let go then stands before the
-// next slice's: first one launch at a time, then, since it may wait for a hundred, twice as many each time.
+// Work without progress may just be longer than its estimate, and every launch admitted above the limit
+// delays the next slice. So stall escapes first admit one launch at a time. The work may also wait for a
+// hundred launches, so later escapes admit twice as many each time.
 constexpr uint32_t single_stall_escapes = 4, max_escape_launches = 1024;
 constexpr uint64_t ending_patience_ns = 1'000 * ms;
 constexpr uint64_t in_flight_limit_without_agent_ns = 1 * ms;
-// What is not known may take any time: it goes alone among others, and where much may be in flight a few do.
+// A launch without an estimate counts as min(in-flight limit, 4 ms): it runs alone under a small limit, and a
+// few run together under a large one.
 constexpr uint64_t unknown_ns = 4 * ms;
 
 const shm::ControlDevice& device_of(const Process& p, unsigned device) { return p.control->devices[device]; }
@@ -40,7 +42,7 @@ bool gate_allows(const Process& p, const shm::ControlDevice& device, shm::LeaseW
                     p.heartbeat->monotonic_ns.load(std::memory_order_relaxed), timetable_of(device));
 }
 
-// Whether the program is ending and waited long enough.
+// Returns whether the program is exiting and has used up its waiting time.
 bool gave_up(Process& p, uint64_t waited) {
   return p.fence_page.ending.load(std::memory_order_relaxed) &&
          p.fence_page.ending_waits.fetch_add(waited, std::memory_order_relaxed) + waited > ending_patience_ns;
@@ -55,13 +57,13 @@ void sleep_for(uint64_t ns) {
   nanosleep(&t, nullptr);
 }
 
-// Until the low half of the word changes, or `ns` have passed.
+// Sleeps until the low half of the word changes or `ns` have passed.
 void sleep_on(const shm::ControlDevice& device, shm::LeaseWord word, uint64_t ns) {
   const timespec t = {0, static_cast<long>(ns)};
   syscall(SYS_futex, &device.lease, FUTEX_WAIT, static_cast<uint32_t>(word.value), &t, nullptr, 0);
 }
 
-// Looks how far the work is; what moves needs no more excuses.
+// Polls the fences. Progress resets the stall escapes.
 bool made_progress(Process& p, ThreadLaunchState& l, uint64_t now) {
   if (!poll_fences(p, l, now)) return false;
   l.stall_escapes = l.escape_launches = 0;
@@ -73,7 +75,8 @@ void poll_at_gate(Process& p, ThreadLaunchState& l) {
   discard_interval(l);
 }
 
-// Waits until the gate lets a launch go; the word that did. `own` is the thread's, if it has a place.
+// Waits until the gate allows a launch. Returns the word that allowed it. `own` is the thread's state, or
+// null.
 shm::LeaseWord wait_at_gate(Process& p, unsigned index, shm::ThreadWork& line, ThreadLaunchState* own,
                             bool* waited) {
   const shm::ControlDevice& device = device_of(p, index);
@@ -92,7 +95,7 @@ shm::LeaseWord wait_at_gate(Process& p, unsigned index, shm::ThreadWork& line, T
     if (now - from < spin_ns) {
       spin(32);
     } else {
-      // A window of the timetable, should it be needed, is not slept through.
+      // Does not sleep past the beginning of a timetable window, in case the timetable is needed.
       const uint64_t window = timetable_of(device).until_window(now);
       sleep_on(device, word, window == 0 ? length : std::clamp<uint64_t>(window, 50 * us, length));
       if (arbiter != nullptr && (!arbiter->polled_since(looks) || now - woke_it > wake_retry_interval_ns)) {
@@ -100,10 +103,10 @@ shm::LeaseWord wait_at_gate(Process& p, unsigned index, shm::ThreadWork& line, T
         woke_it = now;
       }
       length = word.gate() == shm::GateState::closed ? later_sleep_ns : first_sleep_ns;
-      // What drains meanwhile says how long it takes.
+      // Fences that complete meanwhile update the estimates.
       if (own != nullptr) poll_at_gate(p, *own);
     }
-    // Where several threads share the line one of them may have gone.
+    // If several threads share the line, another of them may have reset it.
     if (line.waiting_since.load(std::memory_order_relaxed) == 0)
       line.waiting_since.store(from, std::memory_order_relaxed);
     word = lease_of(device);
@@ -131,7 +134,8 @@ void allow_stall_escape(ThreadLaunchState& l) {
   ++l.stall_escapes;
 }
 
-// Waits for this thread's own work until `ns` more may go. False where the gate closed meanwhile.
+// Waits for this thread's own work until `ns` more may be submitted. Returns false if the gate closed
+// meanwhile.
 bool wait_for_credit(Process& p, ThreadLaunchState& l, uint64_t ns, shm::LeaseWord word) {
   const shm::ControlDevice& device = device_of(p, l.device);
   uint64_t now = monotonic_ns(), moved = now, from = now;
@@ -139,12 +143,12 @@ bool wait_for_credit(Process& p, ThreadLaunchState& l, uint64_t ns, shm::LeaseWo
   while (is_full(l, ns, word)) {
     insert_fences(p, l);
     const uint64_t before = now;
-    if (l.in_flight == 0) return true;  // Nothing that would ever be seen to complete.
+    if (l.in_flight == 0) return true;  // Without fences no completion can be observed.
     if (now - from < spin_ns) {
       spin(32);
     } else {
       sleep_for(length);
-      // With much in flight the device does not run dry meanwhile.
+      // With much work in flight the device does not run dry during the sleep.
       length = std::min<uint64_t>(length * 2,
                                   std::clamp<uint64_t>(in_flight_limit_of(word) / 32, 200 * us, 2 * ms));
     }
@@ -153,7 +157,7 @@ bool wait_for_credit(Process& p, ThreadLaunchState& l, uint64_t ns, shm::LeaseWo
       moved = from = now;
       length = spin_ns;
     }
-    // A kernel that is known to be long is not stuck, also where others have their turns in between.
+    // A kernel that is known to be long is not stuck, even if other slices run in between.
     if (now - moved > std::max(stuck_ns, 3 * l.line->longest.load(std::memory_order_relaxed)))
       allow_stall_escape(l);
     if (gave_up(p, now - before)) return true;
@@ -170,7 +174,7 @@ void set_credit(ThreadLaunchState& l) {
                                              : l.in_flight_limit - std::min(l.in_flight_limit, l.in_flight);
 }
 
-// Sees to it that the next launches pass without another look for as long as they may.
+// Sets the credit, so that the next launches need no further check as long as possible.
 void open(ThreadLaunchState& l, const shm::ControlDevice& device, shm::LeaseWord word) {
   const bool leased = word.gate() == shm::GateState::lease && !l.shared && l.without_slot == 0;
   l.in_flight_limit = in_flight_limit_of(word);
@@ -188,7 +192,7 @@ Ticket begin_slow_launch(const Launch& launch) {
   ThreadLaunchState* state = claim_thread_state(p);
   bool waited = false;
   if (state == nullptr) {
-    // No place left, or a device that the driver will refuse.
+    // No free state, or a device that the driver will refuse.
     const Current where = current(p);
     if (where.result == CUDA_SUCCESS && where.device < p.device_count && !captured(launch.stream))
       wait_at_gate(p, where.device, p.work->thread[shm::work_threads - 1], nullptr, &waited);
@@ -200,7 +204,7 @@ Ticket begin_slow_launch(const Launch& launch) {
   shm::LeaseWord word = lease_of(device);
   if (word.gate() == shm::GateState::open) return {};
 
-  // The end of the lease alone.
+  // Only the deadline check is due.
   if (l.launches_until_deadline_check == 0 && word.value == l.word) {
     const uint64_t deadline = device.lease_deadline.load(std::memory_order_relaxed);
     if (deadline == 0 || monotonic_ns() <= deadline) {
@@ -243,12 +247,13 @@ Ticket begin_slow_launch(const Launch& launch) {
     begin_busy(l, monotonic_ns());
     begin_latency_sample(l, launch.stream, word.uncontended());
   }
-  // Learning may have changed it; what is submitted is what is taken back.
+  // A poll may have updated the estimate. The value submitted here is also the value that is
+  // subtracted later.
   const uint64_t ns = estimate.ns;
   record_use(l, estimate);
   submit(l, entry, ns);
   open(l, device, word);
-  const bool waits = l.waits && word.uncontended();  // Its end is seen as the wait's.
+  const bool waits = l.waits && word.uncontended();  // The wait's end shows when the work ended.
   return {&p, &l, &entry, ns, estimate.measured == 0 || (ns >= fence_interval_ns && !waits)};
 }
 

@@ -1,17 +1,19 @@
-// The gate in front of launches. The agent gives each slice leases per device by one word in Control
-// (wire/shm/work.h, LeaseWord), and a launch reads that word: free, and it goes on at once, about 1 ns; under
-// a lease it is counted too, some 5 ns: no clock, no lock, no call. Everything else is out of line (gate.cc):
+// The launch gate. The agent grants a slice's leases per device through one word in Control (wire/shm/work.h,
+// LeaseWord), which each launch reads. If the gate is open, the launch proceeds at once (about 1 ns). Under a
+// lease the launch is also counted (about 5 ns): no clock, no lock, no call. The other cases are out of line
+// (gate.cc):
 //
-// * Closed: tell the arbiter, spin for 50 us, sleep on the word. Where the agent has been silent for 200 ms
-//   the device's timetable decides, and without one everybody goes.
-// * A lease that ran out is a closed gate. Its end is looked at with every 16th launch and every marker.
-// * At most the lease's bound of estimated work is in flight per thread; whoever has more waits for its own
-//   work to complete. One launch always goes. Work that does not move for 10 ms may be waiting for a launch
-//   to come: then one more goes, later twice as many each time.
+// * Closed gate: the thread notifies the arbiter, spins for 50 us, then sleeps on the word. If the heartbeat
+//   is older than 200 ms, the device's fallback timetable decides. Without a timetable the launch proceeds.
+// * A lease past its deadline is a closed gate. Every 16th launch and every fence check the deadline.
+// * Each thread has at most the lease's in-flight limit of estimated work in flight. A thread above the limit
+//   waits for its own work to complete. One launch is always allowed. If no fence completes for 10 ms, the
+//   work may be waiting for a launch that is still to come. Then one more launch is allowed (a stall escape),
+//   later twice as many each time.
 //
-// Only the launching thread waits, with no lock of ours held, not while its stream is captured. Within a
-// callback of the stream the driver refuses launches, so there is nothing to hold (CUDA driver API,
-// cuLaunchHostFunc). When the program ends it waits for 1 s at most, in all.
+// Only the launching thread waits. It holds no lock of this library, and it does not wait while its stream is
+// captured. Within a stream callback the driver refuses launches, so no gate is needed there (CUDA driver
+// API, cuLaunchHostFunc). While the program exits, all waits together take 1 s at most.
 #pragma once
 
 #include "guest/cuda/busy_time.h"
@@ -21,13 +23,13 @@ namespace carve::guest {
 inline constexpr uint64_t heartbeat_stale_ns = 200'000'000;
 inline constexpr uint32_t launches_per_deadline_check = 16;
 
-// Whether a launch may go at `now`, all times CLOCK_MONOTONIC ns. Pure.
+// Decides whether a launch may proceed at `now`. All times are CLOCK_MONOTONIC ns. Pure.
 struct Timetable {
   uint64_t period, offset, length;
 
-  // How long ago the last window began. Only where there is a period.
+  // Returns the time since the last window began. Requires a period.
   constexpr uint64_t phase(uint64_t now) const { return (now % period + period - offset % period) % period; }
-  // Until the next one begins; 0 within one, and where there is none.
+  // Returns the time until the next window begins; 0 within a window, and without a period.
   constexpr uint64_t until_window(uint64_t now) const {
     return period == 0 || phase(now) < length ? 0 : period - phase(now);
   }
@@ -40,7 +42,7 @@ constexpr bool may_launch(shm::LeaseWord word, uint64_t deadline, uint64_t now, 
   return table.until_window(now) == 0;
 }
 
-// Counts a launch that may pass without another look.
+// Counts a launch that needs no further check. Returns false if the launch must take the slow path.
 inline bool count_fast_launch(ThreadLaunchState& l, uint64_t key, uint64_t stream) {
   Estimate& e = estimate_at(l, key);
   StreamEntry& entry = stream_entry_at(l, stream);
@@ -57,7 +59,7 @@ inline bool count_fast_launch(ThreadLaunchState& l, uint64_t key, uint64_t strea
   return true;
 }
 
-// Whether nothing governs any device of the slice: all that most launches ask.
+// Returns whether no device of the slice is arbitrated. Most launches check only this.
 inline bool is_not_arbitrated() {
   const uint32_t count = gates.count.load(std::memory_order_acquire);
   const shm::ControlDevice* device = gates.first.load(std::memory_order_relaxed);
@@ -67,7 +69,7 @@ inline bool is_not_arbitrated() {
   return true;
 }
 
-// Whether a launch may go without another look; counts it.
+// Returns whether a launch may proceed without further checks, and counts the launch.
 __attribute__((always_inline)) inline bool try_fast_launch(const Launch& launch) {
   ThreadLaunchState* l = this_thread_state();
   if (l == nullptr || l->moved) return false;
@@ -77,7 +79,7 @@ __attribute__((always_inline)) inline bool try_fast_launch(const Launch& launch)
                                : word.gate() == shm::GateState::open;
 }
 
-// What a launch that did not go straight on still has to do when the driver has answered.
+// What a slow launch must finish after the driver has returned.
 struct Ticket {
   Process* process = nullptr;
   ThreadLaunchState* state = nullptr;
@@ -86,11 +88,11 @@ struct Ticket {
   bool fence = false;
 };
 
-// Waits for whatever there is to wait for, and counts.
+// Waits as long as the gate and the in-flight limit require, then counts the launch.
 Ticket begin_slow_launch(const Launch& launch);
 void end_slow_launch(const Ticket& ticket, CUresult result);
 
-// `call()` is the driver's, of something that takes time on the device.
+// `call()` is the driver's entry point for work that takes time on the device.
 template <class Call>
 CUresult paced_by_waiting(const Launch& launch, Call call) {
   const Ticket ticket = begin_slow_launch(launch);

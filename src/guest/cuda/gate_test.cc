@@ -24,7 +24,7 @@ TEST(Gate, lets_go_what_is_free_or_has_a_lease_that_did_not_run_out) {
   EXPECT_FALSE(may_launch(closed, 0, 1000 * ms, 800 * ms, {})) << "200 ms is not stale yet";
 }
 
-TEST(Gate, without_an_agent_the_timetable_decides_and_without_a_timetable_everybody_goes) {
+TEST(Gate, without_an_agent_the_timetable_decides_and_without_a_timetable_every_launch_goes) {
   EXPECT_TRUE(may_launch(closed, 0, 1001 * ms, 800 * ms, {}));
   EXPECT_TRUE(may_launch(lease, 900 * ms, 1001 * ms, 800 * ms, {}));
   const struct {
@@ -57,7 +57,7 @@ TEST_F(Launches, of_a_free_device_leave_no_trace) {
   EXPECT_EQ(launches->markers, 0);
 }
 
-TEST_F(Launches, without_work_pages_are_nobodys_business) {
+TEST_F(Launches, without_work_pages_are_not_counted) {
   ArbitratedSlice slice;
   slice.close();
   gates.count = 0;  // As a process without them attaches.
@@ -88,7 +88,7 @@ TEST_F(Launches, of_a_thread_that_changes_devices_meet_the_gate_of_the_new_one) 
   ArbitratedSlice slice(2);
   slice.set(shm::GateState::open, 0, 0);
   slice.close(1);
-  slice.heartbeat->monotonic_ns = 1;  // Nobody home: the timetable is never.
+  slice.heartbeat->monotonic_ns = 1;  // No live agent, and an empty timetable.
   slice.control->devices[1].fallback_period = 1ull << 62;
   EXPECT_EQ(launch(), CUDA_SUCCESS);
   std::jthread waiting([&] {
@@ -159,7 +159,7 @@ TEST_F(Launches, wake_an_arbiter_that_sleeps) {
 
 TEST_F(Launches, have_no_more_in_flight_than_the_bound_but_one_always_goes) {
   ArbitratedSlice slice;
-  slice.lease(100'000);  // Less than a batch, which is what an unknown kernel counts as.
+  slice.lease(100'000);  // Less than a fence interval, which is the estimate of an unknown kernel.
   launch();
   std::atomic<bool> second = false;
   std::jthread other([&] {
@@ -197,7 +197,7 @@ TEST_F(Launches, whose_work_does_not_move_go_all_the_same) {
   EXPECT_FALSE(shm::BusyWord{slice.line().busy}.is_busy());
 }
 
-TEST_F(Launches, into_a_capture_neither_wait_nor_leave_a_marker) {
+TEST_F(Launches, into_a_capture_neither_wait_nor_leave_a_fence) {
   ArbitratedSlice slice;
   slice.close();
   launches->captured = stream(7);
@@ -221,7 +221,7 @@ TEST_F(Launches, of_graphs_are_paced_and_learned_by_the_executable) {
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(cuGraphLaunch(reinterpret_cast<CUgraphExec>(0x5550), stream(1)), CUDA_SUCCESS);
   EXPECT_EQ(slice.line().submitted, 600'000u);
-  EXPECT_EQ(launches->markers, 3) << "of unknown length: a marker right after each";
+  EXPECT_EQ(launches->markers, 3) << "of unknown length: a fence right after each";
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
-// Graphs that allocate. An allocation node, also one that a captured cuMemAllocAsync left, takes nothing
-// until its graph is uploaded or launched; then the device's one pool of graph memory grows by multiples of
-// 32 MiB, and keeps what it has until it is trimmed. It is charged like any pool (pool.h); the most that a
-// launch can add is the sum of the graph's allocation nodes, child graphs with them, counted when the graph
-// is instantiated. Bodies of conditional nodes cannot allocate (CUDA driver API, "Conditional nodes").
+// Graphs that allocate. An allocation node, also one of a captured cuMemAllocAsync, takes no memory until its
+// graph is uploaded or launched. Then the device's one graph memory pool grows by multiples of 32 MiB, and
+// keeps its memory until it is trimmed. It is charged like any pool (pool.h). A launch can add at most the
+// sum of the graph's allocation nodes, including child graphs. The sum is computed when the graph is
+// instantiated. Bodies of conditional nodes cannot allocate (CUDA driver API, "Conditional nodes").
 //
-// A graph without such nodes has no record: a launch then costs one load more than the gate, and where this
-// process has no graph with such nodes nothing else either. What a launch did cannot be undone, so growth
-// beyond its bound, which no driver showed yet, would be counted as it is.
+// A graph without such nodes has no record. Its launch costs one load more than the gate, or nothing more if
+// this process has no graph with such nodes. A launch cannot be undone, so growth beyond its bound, which no
+// driver has shown yet, would be counted as it is.
 //
 // An executable graph itself takes some device memory for its nodes: growth, found by the agent.
 #include <sys/mman.h>
@@ -19,14 +19,14 @@ using namespace carve::guest;
 
 namespace {
 
-// What the graph's allocation nodes take on each device of the slice.
+// Bytes that the graph's allocation nodes take on each device of the slice.
 struct Demand {
   uint64_t bytes[shm::max_devices] = {};
   CUdevice ordinal[shm::max_devices] = {};
   bool any = false;
 };
 
-// Nodes of one graph, in pages of our own: the program may be inside its malloc.
+// Nodes of one graph, in mmap'd pages: the program may be inside its malloc.
 struct Nodes {
   size_t count = 0;
   CUgraphNode* at = nullptr;
@@ -60,7 +60,7 @@ void add(Process& p, Demand& demand, const CUDA_MEM_ALLOC_NODE_PARAMS& node) {
   demand.any = true;
 }
 
-// Graphs nest a few levels; a deeper one than this no driver accepts.
+// Graphs nest a few levels; no driver accepts more levels than this limit.
 void walk(Process& p, CUgraph graph, Demand& demand, unsigned depth = 0) {
   const Nodes nodes(graph);
   for (size_t i = 0; nodes.at != nullptr && i < nodes.count; ++i) {
@@ -77,8 +77,8 @@ void walk(Process& p, CUgraph graph, Demand& demand, unsigned depth = 0) {
   }
 }
 
-// One record per device that the executable graph allocates on. Its address is aligned to more than the
-// number of devices, so the sum is nobody else's.
+// One record per device that the executable graph allocates on. A graph's address is aligned to more than the
+// number of devices, so the sum is unique.
 uint64_t key_of(CUgraphExec exec, unsigned device) { return reinterpret_cast<uint64_t>(exec) + device; }
 static_assert(shm::max_devices <= alignof(max_align_t));
 
@@ -89,7 +89,7 @@ void forget(Process& p, CUgraphExec exec) {
 }
 
 void remember(Process& p, CUgraphExec exec, const Demand& demand) {
-  forget(p, exec);  // Of a graph whose end we did not see.
+  forget(p, exec);  // Of an earlier graph whose end this library did not see.
   for (unsigned d = 0; d < p.device_count; ++d) {
     if (demand.bytes[d] == 0) continue;
     Record record = record_of(key_of(exec, d), 0, {demand.bytes[d], static_cast<uint16_t>(d), 0}), previous;
@@ -143,7 +143,7 @@ inline bool some_allocate() {
   return p != nullptr && p->graph_count.load(std::memory_order_relaxed) != 0;
 }
 
-// `launch()` goes through the driver; a launch within a capture only adds a node.
+// `launch()` calls the driver; a launch within a capture only adds a node.
 template <auto IsCapturing, class Launch>
 __attribute__((noinline)) CUresult launched(CUgraphExec exec, CUstream stream, Launch launch) {
   Process* p = attached();

@@ -97,7 +97,7 @@ TEST_F(Graphs, that_allocate_are_charged_when_launched_and_give_back_when_trimme
   EXPECT_EQ(slice.used(), 0u);
   EXPECT_EQ(cuGraphLaunch(exec, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(slice.used(), 2 * granule);
-  EXPECT_EQ(cuGraphLaunch(exec, nullptr), CUDA_SUCCESS) << "what it has is enough for it again";
+  EXPECT_EQ(cuGraphLaunch(exec, nullptr), CUDA_SUCCESS) << "the pool's memory suffices for it again";
   EXPECT_EQ(slice.used(), 2 * granule);
   EXPECT_EQ(cuGraphExecDestroy(exec), CUDA_SUCCESS);
   EXPECT_EQ(cuDeviceGraphMemTrim(0), CUDA_SUCCESS);

@@ -1,5 +1,5 @@
-// The two doors of the driver: cuInit, where a process becomes a member of its slice, and cuGetProcAddress,
-// where the CUDA runtime fetches every other entry.
+// The two entrances of the driver: cuInit, where a process attaches to its slice, and cuGetProcAddress, from
+// which the CUDA runtime gets every other entry.
 #include "guest/cuda/visible.h"
 #include "guest/linkage/hook.h"
 #include "guest/quota/process.h"

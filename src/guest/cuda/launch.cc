@@ -1,14 +1,14 @@
-// Everything that starts kernels, in all forms that there ever were (graphs: graphs.cc; copies: copies.cc).
-// One verb, `paced`: wait for the gate, go. Where nothing governs the device a launch costs three loads and
-// the jump; under a lease what gate.h says.
+// All entries that start kernels, in all their versions (graphs: graphs.cc; copies: copies_linear.cc and
+// copies_strided.cc). The one verb is `paced`: wait for the gate, then launch. If the device is not
+// arbitrated, a launch costs three loads and the jump. Under a lease it costs what gate.h says.
 #include "guest/cuda/gate.h"
 
 using namespace carve::guest;
 
 namespace {
 
-// Three steps, each apart from the one before it, so that it needs no stack frame: nothing governs the
-// device, a known launch under a lease, everything else. `What` makes a Launch of the arguments.
+// Three steps, each in its own function, so that the first needs no stack frame: the device is not
+// arbitrated, a known launch under a lease, all other cases. `What` makes a Launch of the arguments.
 template <auto Entry, auto What, class... A>
 __attribute__((noinline)) CUresult out_of_line(A... a) {
   return paced_by_waiting(What(a...), [=] { return driver<Entry>(a...); });
@@ -40,7 +40,7 @@ constexpr auto configured = [](const CUlaunchConfig* c, CUfunction f, void**, vo
                             c->blockDimZ, c->sharedMemBytes, c->hStream);
 };
 
-// The block of these was set with cuFuncSetBlockShape.
+// The block was set with cuFuncSetBlockShape.
 constexpr auto grid = [](CUfunction f, int width, int height, CUstream stream = nullptr) {
   return Launch{reinterpret_cast<uint64_t>(f),
                 both(static_cast<unsigned>(width), static_cast<unsigned>(height)), 1, 0, named(stream)};
@@ -49,7 +49,7 @@ constexpr auto grid = [](CUfunction f, int width, int height, CUstream stream = 
 constexpr auto single = [](CUfunction f) { return grid(f, 1, 1); };
 constexpr auto plain_grid = [](CUfunction f, int width, int height) { return grid(f, width, height); };
 
-// By its first device's part; the driver starts all or none.
+// Identified by the first device's part; the driver starts all or none.
 constexpr auto several = [](CUDA_LAUNCH_PARAMS* l, unsigned count, unsigned) {
   if (l == nullptr || count == 0) return Launch{};
   return kernel<false>(l->function, l->gridDimX, l->gridDimY, l->gridDimZ, l->blockDimX, l->blockDimY,

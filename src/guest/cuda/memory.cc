@@ -1,5 +1,5 @@
-// Allocations that return when they are done: linear, pitched, managed; their frees; and what is left.
-// Host memory never asks the device's quota, so its calls are not here.
+// Allocations that are complete at their return (linear, pitched, managed), their frees, and memory
+// information. Host memory is not charged to a device, so its calls are not here.
 #include "guest/cuda/charged.h"
 
 using namespace carve;
@@ -7,11 +7,11 @@ using namespace carve::guest;
 
 namespace {
 
-// Rows are padded to multiples of 512 bytes on every device we know of; the reservation is corrected by the
-// pitch that comes back.
+// Rows are padded to multiples of 512 bytes on every known device. The reservation is corrected by the
+// returned pitch.
 constexpr Bytes pitch_step = 512_B;
 
-// Saturates: more than 64 bits is over any quota.
+// Multiplies and saturates: more than 64 bits is over any quota.
 Bytes area(uint64_t width, uint64_t height) {
   uint64_t product = 0;
   return {__builtin_mul_overflow(width, height, &product) ? UINT64_MAX : product};
@@ -59,7 +59,7 @@ CUresult cuMemAlloc(CUdeviceptr_v1* pointer, unsigned int bytes) {
   return charged_linear(bytes, pointer, [=] { return driver<&cuMemAlloc>(pointer, bytes); });
 }
 
-// In full, wherever its pages happen to be: the slice may touch all of them from the device.
+// Charged in full, wherever its pages are: the slice may use all of them from the device.
 CUresult cuMemAllocManaged(CUdeviceptr* pointer, size_t bytes, unsigned int flags) {
   return charged_linear(bytes, pointer, [=] { return driver<&cuMemAllocManaged>(pointer, bytes, flags); });
 }
@@ -84,7 +84,7 @@ CUresult cuMemFree(CUdeviceptr_v1 pointer) {
   return released(pointer, [=] { return driver<&cuMemFree>(pointer); });
 }
 
-// Legal for the pointers of cuMemAlloc too, and then nobody else would give them back.
+// Also valid for pointers of cuMemAlloc, and then no other hook would release them.
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
   return released(
       pointer, [=] { return driver<&cuMemFreeAsync>(pointer, stream); }, reinterpret_cast<uint64_t>(stream));
@@ -98,7 +98,7 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
 
 namespace {
 
-// What a slice that may spill to the host shows beyond its quota.
+// What a slice that may spill shows beyond its quota.
 struct Seen {
   uint64_t left = 0, all = 0;
 };
@@ -108,7 +108,7 @@ Seen on_host(const Process& p, unsigned device) {
   return {minus({all}, {used(p, spilled(device))}).count, all};
 }
 
-// Without a limit the driver's figures stand. Either pointer may be null.
+// Without a limit the driver's figures are unchanged. Either pointer may be null.
 template <class Size>
 CUresult narrowed_info(CUresult (*info)(Size*, Size*), Size* free_out, Size* total_out) {
   Size free_bytes = 0, total = 0;
@@ -118,7 +118,7 @@ CUresult narrowed_info(CUresult (*info)(Size*, Size*), Size* free_out, Size* tot
     const Current where = current(*p);
     const uint64_t limit = where.result == CUDA_SUCCESS ? quota(*p, where.device) : UINT64_MAX;
     if (limit != UINT64_MAX) {
-      synchronized(uint64_t{0});  // What pools gave back is free again, and what closed descriptors held.
+      synchronized(uint64_t{0});  // What pools and closed descriptors released is free again.
       settle_descriptors(*p);
       const uint64_t held = used(*p, where.device);
       const Seen more = on_host(*p, where.device);

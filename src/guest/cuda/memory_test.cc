@@ -93,7 +93,7 @@ TEST_F(Allocations, pitched_ones_are_charged_by_the_pitch_that_came_back) {
   slice.control->devices[0].quota = slice.used() + 512 * 1000;
   const size_t live = world->live.size();
   EXPECT_EQ(cuMemAllocPitch_v2(&q, &pitch, 100, 1000, 4), CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_EQ(world->live.size(), live) << "what could not be charged must not stay allocated";
+  EXPECT_EQ(world->live.size(), live) << "memory that could not be charged is freed";
   EXPECT_EQ(cuMemAllocPitch_v2(&q, &pitch, SIZE_MAX, SIZE_MAX, 4), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
@@ -164,11 +164,11 @@ TEST_F(Allocations, memory_information_shows_the_slice) {
   EXPECT_EQ(cuMemGetInfo_v2(nullptr, &total), CUDA_SUCCESS);
   EXPECT_EQ(cuMemGetInfo_v2(&free_bytes, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(cuMemGetInfo_v2(nullptr, nullptr), CUDA_SUCCESS);
-  slice.control->devices[0].quota = 1 << 20;  // The agent lowered it below what is used.
+  slice.control->devices[0].quota = 1 << 20;  // The agent lowered it below the bytes in use.
   EXPECT_EQ(cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
   EXPECT_EQ(free_bytes, 0u);
   EXPECT_EQ(total, 1u << 20);
-  slice.control->devices[0].quota = 1 << 30;  // More than there is.
+  slice.control->devices[0].quota = 1 << 30;  // More than the device has.
   EXPECT_EQ(cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
   EXPECT_EQ(free_bytes, 60u << 20);
   EXPECT_EQ(total, 64u << 20);

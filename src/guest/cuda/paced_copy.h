@@ -1,12 +1,12 @@
-// Copies and fills. What they move is added up for the agent by direction (ProcessWork::copied), 6 ns a call.
-// Work inside the device of 1 MiB and more takes the device's time like a kernel, so it is paced like one:
-// what is estimated is its kind and size class. Traffic with the host is never held: it runs on engines of
-// its own, and a pageable copy waits for the program's own thread. A copy with the host that blocks ends a
-// thread's busy interval on the default stream, as a synchronisation does (CUDA driver API, "API
-// synchronization behavior"); fills and copies inside the device do not block even in their plain form.
+// Copies and fills. Their bytes are summed for the agent by direction (ProcessWork::copied), 6 ns a call.
+// Work inside the device of 1 MiB and more uses the device's time like a kernel, so it is paced like one. Its
+// estimate is keyed by kind and size class. Copies with the host are never paced: they run on copy engines,
+// and a pageable copy waits for the program's own thread. A blocking copy with the host ends a thread's busy
+// interval on the default stream, as a synchronisation does (CUDA driver API, "API synchronization
+// behavior"). Fills and copies inside the device do not block even in their synchronous form.
 //
-// Which side of a copy between unified addresses is the host only the driver knows. Small ones count as
-// inside the device; from 1 MiB on it is asked, 100 ns.
+// For a copy between unified addresses, only the driver can say which side is the host. Small copies count as
+// inside the device; from 1 MiB on the driver is asked, 100 ns.
 #pragma once
 
 #include <bit>
@@ -24,9 +24,9 @@ struct Copy {
   uint64_t bytes;
   uint64_t stream;
   bool blocks = false;
-  bool paced = true;  // Where inside one device.
+  bool paced = true;  // For copies inside one device.
 
-  // Kind and size class: the two highest bits of the size.
+  // Returns the launch for kind and size class: the two highest bits of the size.
   Launch launch() const {
     const auto top = static_cast<unsigned>(std::bit_width(bytes));
     return {static_cast<uint64_t>(blocks) + 1, top * 2 + (bytes >> (top < 2 ? 0 : top - 2) & 1), ~uint64_t{1},
@@ -35,7 +35,7 @@ struct Copy {
   bool is_paced() const { return paced && direction == Direction::inside && bytes >= paced_bytes; }
 };
 
-// `call()` is the driver's.
+// `call()` is the driver's entry point.
 template <class Call>
 CUresult copied(const Copy& copy, Call call) {
   Process* p = attached();

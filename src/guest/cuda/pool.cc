@@ -22,8 +22,8 @@ bool is_of_stream(const Pool& pool, uint64_t handle) {
 }
 bool is_of_graphs(const Pool& pool, uint64_t handle) { return has(pool, Kind::graph, handle); }
 
-// Enters what `find` does not find. One thread at a time, by the lock of the last place, which is never used
-// for a pool.
+// Enters a pool that `find` does not find. The lock of the last element, which is never used for a pool,
+// allows one thread at a time.
 Pool* enter(Process& p, bool (*is)(const Pool&, uint64_t), uint64_t handle, Kind kind, unsigned device) {
   if (Pool* known = find(p, is, handle)) return known;
   SpinLock& lock = p.pool[max_pools - 1].lock;
@@ -44,7 +44,7 @@ Pool* enter(Process& p, bool (*is)(const Pool&, uint64_t), uint64_t handle, Kind
   return pool;
 }
 
-// `act(pool)` for each that is not busy; whether any gave back.
+// Calls `act(pool)` for each pool that is not busy. Returns whether any released memory.
 template <class Act>
 bool each(Process& p, unsigned device, const Pool* held, Act act) {
   bool any = false;
@@ -64,7 +64,7 @@ bool each(Process& p, unsigned device, const Pool* held, Act act) {
   return any;
 }
 
-// Which holes went with what the pool gave back is not known: none counts any more.
+// It is unknown which free blocks the released memory contained, so all are forgotten.
 bool lower(Process& p, Pool& pool, Bytes to) {
   if (to.count >= pool.charge.bytes) return false;
   for (Pool::FreeBlock& h : pool.free_block) h = {};
@@ -161,7 +161,8 @@ bool has_free_block(const Pool& pool, Bytes asked, uint64_t stream) {
 void use_free_block(Pool& pool, uint64_t at, Bytes bytes) {
   for (Pool::FreeBlock& h : pool.free_block) {
     if (h.bytes == 0 || at + bytes.count <= h.at || h.at + h.bytes <= at) continue;
-    // Pieces are cut from a hole's beginning; whatever else happened, less is the safe side.
+    // Suballocations are cut from the beginning of a free block. In all other cases a smaller free block is
+    // the safe side.
     const uint64_t end = h.at + h.bytes, next = at + bytes.count;
     h = at == h.at && next < end ? Pool::FreeBlock{next, end - next, h.stream} : Pool::FreeBlock{};
   }
@@ -169,7 +170,7 @@ void use_free_block(Pool& pool, uint64_t at, Bytes bytes) {
 
 namespace {
 
-// Neighbours are one hole, for the stream that may have both.
+// Merges neighbours into one free block, for the stream that may use both.
 bool merge(Pool::FreeBlock& h, const Pool::FreeBlock& fresh) {
   if (h.bytes == 0 || (h.stream != fresh.stream && h.stream != any_stream && fresh.stream != any_stream))
     return false;
@@ -181,7 +182,7 @@ bool merge(Pool::FreeBlock& h, const Pool::FreeBlock& fresh) {
 }  // namespace
 
 void add_free_block(Pool& pool, Pool::FreeBlock fresh) {
-  // What grows together may touch another one in turn.
+  // The merged block may touch another one.
   for (unsigned i = 0; i < std::size(pool.free_block); ++i) {
     if (!merge(pool.free_block[i], fresh)) continue;
     fresh = pool.free_block[i];

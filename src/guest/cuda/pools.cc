@@ -1,14 +1,14 @@
-// Stream-ordered memory: cuMemAllocAsync from a device's pool, cuMemAllocFromPoolAsync from any. How pools
-// are charged is told in pool.h; here is which pool a call means, and what becomes of its pieces.
+// Stream-ordered memory: cuMemAllocAsync from a device's pool, cuMemAllocFromPoolAsync from any. pool.h
+// describes how pools are charged. This file finds the pool of a call and tracks its suballocations.
 //
-// * The default stream, a stream of the current context: the current device's pool. Else the stream's context
-//   is asked for its device.
-// * While a stream is captured the call becomes a node of a graph and takes nothing now (graphs.cc).
-// * A pool of host memory and a pool imported from another process hold no memory of the device of their own:
-//   known, not charged.
-// * Each piece has a record, 32 bytes, that names its pool: so that cuMemFree of a piece (legal, it waits)
-//   settles the right pool, and a pool that was destroyed with pieces alive keeps its charge until they are
-//   gone.
+// * The default stream and streams of the current context: the current device's pool. Otherwise the driver
+//   reports the device of the stream's context.
+// * While a stream is captured the call becomes a node of a graph and takes no memory now (graphs.cc).
+// * A pool of host memory and a pool imported from another process hold no device memory of their own: known,
+//   not charged.
+// * Each suballocation has a record, 32 bytes, that names its pool. So cuMemFree of a suballocation (valid,
+//   it waits) settles the right pool. A pool that was destroyed with live suballocations keeps its charge
+//   until they are freed.
 #include "guest/cuda/pool.h"
 
 #include "guest/cuda/busy_time.h"
@@ -39,7 +39,7 @@ Where device_of(CUstream stream) {
   return {driver<&cuCtxGetDevice>(&ordinal), ordinal};
 }
 
-// Whether a call in this stream would become part of a graph, or fail for that reason.
+// Returns whether a call in this stream would become part of a graph, or fail for that reason.
 template <auto IsCapturing>
 bool captured(CUstream stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -67,7 +67,7 @@ CUresult allocated(Process& p, Pool* pool, CUdeviceptr* pointer, size_t bytes, C
         const CUresult result = allocate();
         if (result != CUDA_SUCCESS) return result;
         if (known && ask_reserved(*pool, &after) && after > before) {
-          // The piece lies at the beginning of what was added; its end is free for all.
+          // The suballocation is at the beginning of the new chunk; the rest is free for all streams.
           const Bytes tail = minus(minus(after, before), takes);
           if (tail.count != 0) add_free_block(*pool, {*pointer + takes.count, tail.count, any_stream});
         }
@@ -116,7 +116,7 @@ CUresult from_pool(CUdeviceptr* pointer, size_t bytes, CUmemoryPool handle, CUst
   if (entered.process == nullptr || captured<IsCapturing>(stream)) return allocate();
   Process& p = *entered.process;
   Pool* pool = find_pool(p, handle);
-  if (pool == nullptr) {  // From a time before we were there: the current device's, as far as we can know.
+  if (pool == nullptr) {  // Set before the library was loaded: the current device's pool is assumed.
     const Current where = current(p);
     if (where.result != CUDA_SUCCESS) return where.result;
     pool = pool_of(p, handle, where.device);
@@ -124,7 +124,7 @@ CUresult from_pool(CUdeviceptr* pointer, size_t bytes, CUmemoryPool handle, CUst
   return allocated(p, pool, pointer, bytes, stream, allocate);
 }
 
-// A pool that the driver told us of, of a device's memory.
+// Records a pool of a device's memory that the driver reported.
 void seen(CUmemoryPool handle, CUdevice ordinal) {
   Process* p = attached();
   if (p == nullptr) return;
@@ -142,7 +142,7 @@ void seen(CUmemoryPool handle, const CUmemLocation* location) {
   }
 }
 
-// What a call may have let shrink.
+// Settles what a call may have let shrink.
 CUresult settled(CUmemoryPool handle, CUresult result) {
   Process* p = attached();
   Pool* pool = p != nullptr ? find_pool(*p, handle) : nullptr;
@@ -228,7 +228,7 @@ CUresult cuMemPoolExportToShareableHandle(void* out, CUmemoryPool pool, CUmemAll
   return exported(driver<&cuMemPoolExportToShareableHandle>(out, pool, type, flags), out, type);
 }
 
-// Its memory is the exporter's: charged there.
+// Its memory is charged at the exporter.
 CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool, void* handle, CUmemAllocationHandleType type,
                                             unsigned long long flags) {
   if (is_foreign(handle, type)) return CUDA_ERROR_INVALID_VALUE;
@@ -238,8 +238,8 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool, void* handle, CU
   return result;
 }
 
-// Where a pool gives back what its threshold does not keep (CUDA driver API, "Stream Ordered Memory
-// Allocator"), and where a thread has nothing on the device any more (meter.h).
+// Calls at which a pool releases what its threshold does not keep (CUDA driver API, "Stream Ordered Memory
+// Allocator"), and at which a thread may have no work left (busy_time.h).
 namespace {
 
 template <auto Entry, class... A>
@@ -276,6 +276,6 @@ CUresult cuStreamSynchronize_ptsz(CUstream stream) {
 
 CUresult cuEventSynchronize(CUevent event) {
   const CUresult result = waited<&cuEventSynchronize>(unknown_work, event);
-  synchronized(uint64_t{0});  // Which stream's work that was we do not know.
+  synchronized(uint64_t{0});  // It is unknown which stream's work that was.
   return result;
 }

@@ -11,9 +11,9 @@ namespace {
 
 constexpr uint64_t step = 32 << 20;
 
-// A driver's pools: what is unused and in one piece is handed out, first fit; else `reserved` grows in steps.
-// A synchronisation lets go of what the threshold does not keep. `scattered`: unused memory is in too small
-// pieces.
+// The pools of a fake driver. A free block that is large enough is handed out, first fit; otherwise
+// `reserved` grows in steps. A synchronisation releases what the threshold does not keep. `scattered`: all
+// free blocks are too small.
 struct FakePool {
   uint64_t reserved = 0, used = 0, threshold = 0;
   bool scattered = false;
@@ -166,7 +166,7 @@ TEST_F(Pools, are_charged_what_they_reserve_and_give_it_back_at_a_synchronisatio
   ASSERT_EQ(cuMemAllocAsync(&a, MiB, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(slice.used(), step);
   ASSERT_EQ(cuMemAllocAsync(&b, MiB, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(slice.used(), step) << "out of what is reserved already";
+  EXPECT_EQ(slice.used(), step) << "from memory that is reserved already";
   EXPECT_EQ(cuMemFreeAsync(a, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(cuMemFreeAsync(b, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(slice.used(), step);
@@ -179,7 +179,7 @@ TEST_F(Pools, never_reserve_more_than_the_quota_not_for_a_moment) {
   std::vector<CUdeviceptr> suballocations;
   CUdeviceptr p = 0;
   while (cuMemAllocAsync(&p, 3 * MiB, nullptr) == CUDA_SUCCESS) suballocations.push_back(p);
-  EXPECT_EQ(suballocations.size(), 30u) << "three times 32 MiB reserved, ten pieces out of each";
+  EXPECT_EQ(suballocations.size(), 30u) << "three times 32 MiB reserved, ten suballocations from each";
   EXPECT_EQ(most, 3 * step);
   EXPECT_EQ(slice.used(), 3 * step);
   EXPECT_EQ(cuMemAlloc_v2(&p, 5 * MiB), CUDA_ERROR_OUT_OF_MEMORY);
@@ -330,7 +330,7 @@ TEST_F(Pools, what_memory_information_says_includes_what_they_gave_back) {
   ASSERT_EQ(cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
   EXPECT_EQ(free_bytes, 28 * MiB);
   cuMemFreeAsync(p, nullptr);
-  for (auto& [id, pool] : pools_) pool.shrink(0);  // Found out without a call of ours.
+  for (auto& [id, pool] : pools_) pool.shrink(0);  // Detected without a call of this library.
   ASSERT_EQ(cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
   EXPECT_EQ(free_bytes, 60 * MiB);
 }

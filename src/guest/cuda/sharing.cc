@@ -51,7 +51,7 @@ CUresult exported(CUresult result, const void* handle, CUmemAllocationHandleType
   return result;
 }
 
-// An imported descriptor is passed as the value of the pointer, an exported one where the pointer points.
+// An imported descriptor is passed as the value of the pointer, an exported one in the pointed-to int.
 bool is_foreign(const void* handle, CUmemAllocationHandleType type) {
   return type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
          is_foreign(identity_of_descriptor(static_cast<int>(reinterpret_cast<intptr_t>(handle))));
@@ -82,7 +82,7 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pointer, CUipcMemHandle handle, unsi
   return driver<&cuIpcOpenMemHandle_v2>(pointer, handle, flags);
 }
 
-// Memory of Vulkan, OpenGL or another allocator: nobody else's library saw it, so whoever imports it has it
+// Memory of Vulkan, OpenGL or another allocator. No guest library charged its allocation, so the importer is
 // charged, in full and in blocks of 2 MiB, on the current device.
 CUresult cuImportExternalMemory(CUexternalMemory* out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* description) {
   const auto import = [=] { return driver<&cuImportExternalMemory>(out, description); };

@@ -15,7 +15,7 @@ bool can_share(CUdevice ordinal) {
          value != 0;
 }
 
-// What is left of the quota, in whole steps.
+// Returns what is left of the quota, in whole steps.
 uint64_t room(const Process& p, unsigned device) {
   return minus({quota(p, device)}, {used(p, device)}).count / step * step;
 }
@@ -32,7 +32,7 @@ bool advised(CUdeviceptr at, uint64_t bytes, uint64_t on_device, CUdevice ordina
            driver<&cuMemAdvise>(from, rest, CU_MEM_ADVISE_SET_ACCESSED_BY, ordinal) == CUDA_SUCCESS));
 }
 
-// Whether any of what lies there was spilled. Programs that have nothing spilled pay one load.
+// Returns whether any of the memory at the address was spilled. Programs without spilled memory pay one load.
 bool is_spilled(CUdeviceptr address) {
   Process* p = attached();
   if (p == nullptr || p->spilled_count.load(std::memory_order_relaxed) == 0) return false;
@@ -51,7 +51,7 @@ CUresult allocate_spilled(Process& p, const Current& where, uint64_t bytes, Byte
   if (pointer == nullptr || !may_spill(p, where.device) ||
       driver<&cuCtxGetDevice>(&ordinal) != CUDA_SUCCESS || !can_share(ordinal))
     return CUDA_ERROR_OUT_OF_MEMORY;
-  // Siblings may take what is left first: ask for less then, at last for nothing.
+  // Other processes may take the rest first: ask for less then, at last for nothing.
   uint64_t near = std::min(room(p, where.device), takes.count);
   Reservation on_device(p, where.device, {near});
   for (unsigned tries = 0; !on_device && tries < 64; ++tries) {
@@ -89,7 +89,7 @@ void unspill(Process& p, const Record& lifted) {
 
 void put_back(Process& p, const Record& lifted) {
   Record previous;
-  if (lifted.key != 0) p.on_host.put(lifted, &previous);  // Its place was free a moment ago.
+  if (lifted.key != 0) p.on_host.put(lifted, &previous);  // Its slot was free a moment ago.
 }
 
 void unspill_all_of(Process& p, uint64_t context) {
@@ -107,12 +107,13 @@ using namespace carve::guest;
 
 namespace {
 
-// At most so much moves: what is there already stays.
+// Counts the most that can move: memory that is there already stays.
 Copy prefetched(uint64_t bytes, bool to_host) {
   return {to_host ? Direction::to_host : Direction::to_device, bytes, legacy_stream};
 }
 
-// All but who may reach it: a preferred location or copies for reading would bring it onto the device.
+// Returns whether advice is ignored: all except access rights. A preferred location or read copies would move
+// the memory to the device.
 bool passed_over(CUdeviceptr at, CUmem_advise advice) {
   return advice != CU_MEM_ADVISE_SET_ACCESSED_BY && advice != CU_MEM_ADVISE_UNSET_ACCESSED_BY &&
          is_spilled(at);

@@ -8,8 +8,8 @@
 
 #include "guest/cuda/busy_time.h"
 
-// glibc 2.18; what runs at the end of a thread. Where it is missing the thread's places are found free by who
-// looks for one.
+// glibc 2.18; registers a function for the end of a thread. Without it, a thread that looks for a state finds
+// those of ended threads.
 extern "C" __attribute__((weak)) int __cxa_thread_atexit_impl(void (*run)(void*), void* object,
                                                               void* library);
 
@@ -19,18 +19,18 @@ __thread ThisThread this_thread;
 
 namespace {
 
-// Of all owners of places that there ever were, also in the parents of this process: not in the Process page.
+// Counts all claims in this program image, also those of parent processes. So it is not in the Process page.
 constinit std::atomic<uint64_t> claims{0};
 
-// No call of the driver: the thread has ended as far as the driver knows. What it left unmarked is less than
-// a batch per stream, and the agent sees the rest by the streams.
+// Calls no driver function: for the driver the thread has ended. Its unfenced work is less than one fence
+// interval per stream, and the agent sees the rest through the streams.
 void thread_ends(void*) {
   Process* p = process_page.load(std::memory_order_acquire);
   const auto self = static_cast<uint32_t>(syscall(SYS_gettid));
   this_thread.now = nullptr;
   if (p == nullptr) return;
   for (ThreadLaunchState& l : p->launch_state) {
-    if (is_untaken(l)) break;  // Places are taken in their order.
+    if (is_untaken(l)) break;  // States are taken in order.
     if (l.owner.load(std::memory_order_relaxed) != self) continue;
     l.without_slot = 0;
     set_unfenced(l, 0);
@@ -46,7 +46,7 @@ void thread_ends(void*) {
 bool is_gone(uint32_t thread) { return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH; }
 
 void take_state(Process& p, ThreadLaunchState& l, unsigned index, unsigned device) {
-  // What a thread before left here belongs to streams and a batch count of its own.
+  // Stream entries and batch numbers of the previous thread do not apply.
   for (StreamEntry& m : l.stream) m = {};
   l.fence_count = l.estimate_uses = 0;
   l.in_flight = l.without_slot = l.unfenced = l.credit = 0;
@@ -74,7 +74,7 @@ void take_state(Process& p, ThreadLaunchState& l, unsigned index, unsigned devic
   l.claim.store(claims.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-// An image of before (exec) may have left marks in the page that nobody will write any more.
+// A program image before exec may have left fences in the page that no device will write.
 void forget_image_before(Process& p) {
   for (shm::StreamWork& s : p.work->stream)
     s.completed.store(s.fenced.load(std::memory_order_relaxed), std::memory_order_relaxed);
@@ -124,7 +124,7 @@ ThreadLaunchState* claim_thread_state(Process& p) {
   this_thread.claim = 0;
   if (l == nullptr) return nullptr;
   this_thread.claim = l->claim.load(std::memory_order_relaxed);
-  // Back from another device its memory of the default streams may be old, too.
+  // After work on another device, the entries of the default streams may be out of date too.
   l->word = ~uint64_t{0};
   l->context = reinterpret_cast<uint64_t>(where.context);
   l->moved = false;

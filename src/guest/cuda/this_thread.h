@@ -1,8 +1,8 @@
-// Which thread is launching, and where: per thread and device one place in the process's page
-// (quota/process.h, Launching) with the thread's counts, its line for the agent (wire/shm/work.h) and what it
-// remembers of its streams. A launch finds it with one load and one compare; the first on another device,
-// after a fork or after a change of context claims one. Places of threads that ended are taken again; threads
-// beyond the last line share that one.
+// Finds the launch state of the calling thread. Each thread has one state per device in the Process page
+// (quota/launch_state.h, ThreadLaunchState). It holds the thread's counts, its line for the agent
+// (wire/shm/work.h) and its stream entries. A launch finds it with one load and one compare. The first launch
+// on another device, after a fork or after a change of context claims a state. States of ended threads are
+// used again. Threads beyond the last line share that line.
 #pragma once
 
 #include "guest/cuda/device.h"
@@ -10,11 +10,11 @@
 
 namespace carve::guest {
 
-// This thread's state on the device of its current context. Initial-exec: one load, one compare.
+// This thread's state on the device of its current context. Initial-exec TLS: one load, one compare.
 struct ThisThread {
-  ThreadLaunchState* now;  // Null: not known; the next launch asks.
-  uint64_t claim;          // Of `now`. Differs where a fork or another thread took the place since.
-  bool leaves;             // Something runs at the thread's end.
+  ThreadLaunchState* now;  // Null: not known; the next launch claims one.
+  uint64_t claim;          // The claim of `now`. Differs if a fork or another thread took the state since.
+  bool leaves;             // Whether an exit handler of the thread is registered.
 };
 extern __thread ThisThread this_thread;
 
@@ -23,10 +23,11 @@ inline ThreadLaunchState* this_thread_state() {
   return l != nullptr && l->claim.load(std::memory_order_relaxed) == this_thread.claim ? l : nullptr;
 }
 
-// The same, found or claimed. Null: no current context, a device that is not ours, or every place is taken.
+// Returns the state, found or claimed. Null without a current context, on a device outside the slice, or if
+// all states are taken.
 ThreadLaunchState* claim_thread_state(Process& p);
 
-// The thread's current context may have changed.
+// Notes that the thread's current context may have changed.
 inline void context_moved() {
   if (ThreadLaunchState* l = this_thread_state()) {
     l->word = ~uint64_t{0};
@@ -34,7 +35,7 @@ inline void context_moved() {
   }
 }
 
-// Nobody ever had the place in this process, and so none behind it: they are taken in their order.
+// Returns whether no thread ever had this state, and thus none behind it: states are taken in order.
 inline bool is_untaken(const ThreadLaunchState& l) { return l.claim.load(std::memory_order_relaxed) == 0; }
 
 }  // namespace carve::guest

@@ -1,4 +1,4 @@
-// Virtual memory management and multicast: see physical.h for what keeps memory charged.
+// Virtual memory management and multicast. physical.h says what keeps memory charged.
 #include "guest/cuda/descriptors.h"
 #include "guest/cuda/physical.h"
 #include "guest/cuda/sharing.h"
@@ -7,16 +7,16 @@
 namespace carve::guest {
 namespace {
 
-// The smallest piece that can be mapped: the granularity of every device we know of.
+// The smallest mapping: the granularity of every known device.
 constexpr uint64_t granule = 2 << 20;
 
-// A new identity with one use. 0: no memory for the records.
+// Makes a new identity with one use. Returns 0 without memory for the records.
 uint64_t enter_physical(Process& p, CUmemGenericAllocationHandle handle, const Charge& charge) {
   const uint64_t id = p.last_physical.fetch_add(1, std::memory_order_relaxed) + 1;
   Record previous;
   if (!p.physicals.put(record_of(id, 0, charge), &previous)) return 0;
   if (p.handles.put(record_of(handle, id, {}), &previous)) {
-    if (previous.key != 0) let_go(p, previous.context);  // A handle whose end we did not see.
+    if (previous.key != 0) let_go(p, previous.context);  // A handle whose end this library did not see.
     return id;
   }
   Record gone;
@@ -34,7 +34,7 @@ void hold(Process& p, uint64_t physical) {
 void let_go(Process& p, uint64_t physical) {
   Record record;
   if (!p.physicals.use(physical, -1, &record) || record.uses != 0) return;
-  unpin_all_of(p, physical);  // A multicast object's bindings.
+  unpin_all_of(p, physical);  // The bindings of a multicast object.
   give_back(p, record.charge());
 }
 
@@ -44,7 +44,7 @@ uint64_t physical_of(Process& p, CUmemGenericAllocationHandle handle) {
 }
 
 uint64_t physical_at(Process& p, CUdeviceptr address) {
-  // The mapping begins at a granule at or before it; 1 TiB is more than any one mapping has.
+  // The mapping begins at a granule at or before the address; 1 TiB is more than any one mapping has.
   CUdeviceptr start = address & ~(granule - 1);
   Record record;
   for (unsigned steps = 0; steps < 1 << 19; ++steps, start -= granule) {
@@ -61,13 +61,13 @@ void pin(Process& p, uint64_t slot, uint64_t owner, uint64_t physical) {
     return;
   }
   hold(p, physical);
-  // Where there is no memory for the record the hold stays: charged for longer than need be, never shorter.
+  // Without memory for the record the hold stays: charged for longer than necessary, never shorter.
   if (p.pins.put(record_of(slot, owner, {physical, 0, 0}), &previous) && previous.key != 0)
     let_go(p, previous.bytes);
 }
 
 void unpin_all_of(Process& p, uint64_t owner) {
-  // In small batches: letting go may unpin in turn, which must not happen under a table's lock.
+  // In small batches: let_go() may unpin in turn, which must not happen under a table's lock.
   for (bool more = true; more;) {
     uint64_t gone[32];
     unsigned count = 0;
@@ -100,7 +100,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CU
     return create();
   Process& p = *entered.process;
   const DeviceLookup found = find_device(p, prop->location.id);
-  if (found.result != CUDA_SUCCESS) return create();  // The driver's own word for a device that is none.
+  if (found.result != CUDA_SUCCESS) return create();  // The driver's own error for an invalid device.
   Reservation reservation(p, found.device, {size});
   if (!granted(p, found.device, reservation)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult result = create();
@@ -116,7 +116,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CU
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   Process* p = attached();
   if (p == nullptr) return driver<&cuMemRelease>(handle);
-  // The record's use goes first: afterwards the number may name somebody else's memory already.
+  // The record's use is removed first: afterwards the number may name other memory.
   Record record;
   const bool ours = p->handles.use(handle, -1, &record);
   const CUresult result = driver<&cuMemRelease>(handle);
@@ -150,8 +150,8 @@ CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericA
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// The range may hold several mappings, each of them whole (CUDA driver API, cuMemUnmap). Until we return the
-// range belongs to the caller, so nobody can have mapped there again.
+// The range may hold several mappings, each of them whole (CUDA driver API, cuMemUnmap). Until the hook
+// returns, the range belongs to the caller, so no other thread can have mapped there again.
 CUresult cuMemUnmap(CUdeviceptr address, size_t size) {
   const CUresult result = driver<&cuMemUnmap>(address, size);
   Process* p = attached();
@@ -175,7 +175,7 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void*
   if (result != CUDA_SUCCESS || p == nullptr || handle == nullptr) return result;
   Record record;
   if (p->handles.use(*handle, 1, &record)) return result;
-  // The handle had been released and came back for the mapping's memory.
+  // The handle had been released, and the driver returned it again for the mapping's memory.
   const uint64_t physical = physical_at(*p, reinterpret_cast<CUdeviceptr>(address));
   if (physical == 0) return result;
   hold(*p, physical);
@@ -196,7 +196,7 @@ CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle ha
   const uint64_t identity = identity_of_descriptor(fd), physical = physical_of(*p, handle);
   if (physical == 0) return result;
   hold_by_descriptor(*p, fd, physical);
-  // So that an import in this same process finds the memory again.
+  // An import in this same process finds the memory again.
   Record previous;
   if (identity != 0) p->exported.put(record_of(identity, physical, {}), &previous);
   return result;
@@ -213,7 +213,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
       type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
     return result;
   Record record;
-  if (p->handles.use(*handle, 1, &record)) return result;  // The same handle once more.
+  if (p->handles.use(*handle, 1, &record)) return result;  // The same handle again.
   const uint64_t identity = identity_of_descriptor(static_cast<int>(reinterpret_cast<intptr_t>(os_handle)));
   if (identity == 0 || !p->exported.find(identity, &record)) return result;
   if (!p->physicals.use(record.context, 1, &record)) return result;
@@ -221,7 +221,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
   return result;
 }
 
-// A multicast object takes nothing by itself; what is bound to it stays taken while it lives.
+// A multicast object takes no memory itself; memory bound to it stays allocated while it lives.
 CUresult cuMulticastCreate(CUmemGenericAllocationHandle* handle, const CUmulticastObjectProp* prop) {
   const Entered entered = enter();
   if (entered.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
@@ -233,7 +233,7 @@ CUresult cuMulticastCreate(CUmemGenericAllocationHandle* handle, const CUmultica
 
 namespace {
 
-// Each device binds memory of its own at the same offset.
+// Records memory that a device bound. Each device binds memory of its own at the same offset.
 void bound(Process& p, CUmemGenericAllocationHandle multicast, size_t offset, unsigned device,
            uint64_t physical) {
   const uint64_t object = physical_of(p, multicast);

@@ -200,7 +200,7 @@ TEST_F(VirtualMemory, a_descriptors_number_that_comes_again_is_another_descripto
   ASSERT_EQ(second, first);
   EXPECT_EQ(slice.used(), 2 * MiB);
   close(second);
-  const int other = memfd_create("somebody else's", MFD_CLOEXEC);
+  const int other = memfd_create("another object", MFD_CLOEXEC);
   ASSERT_EQ(other, second);
   EXPECT_EQ(cuMemRelease(b), CUDA_SUCCESS);
   EXPECT_EQ(slice.used(), 0u);
@@ -238,7 +238,7 @@ TEST_F(VirtualMemory, of_another_slice_is_refused_and_of_this_slices_processes_i
   EXPECT_EQ(
       cuMemImportFromShareableHandle(&handle, as_handle(device), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
       CUDA_SUCCESS)
-      << "descriptors of one device node cannot be told apart";
+      << "descriptors of one device node cannot be distinguished";
   for (int fd : {theirs, device}) close(fd);
 }
 

@@ -16,7 +16,7 @@ struct Word {
   size_t size;
 };
 
-// Up to the next comma, without the spaces around it.
+// Returns the text up to the next comma, without the spaces around it.
 Word word_at(const char* list) {
   while (*list == ' ') ++list;
   size_t size = strcspn(list, ",");
@@ -29,8 +29,8 @@ bool is_number(Word word) { return word.size > 0 && strspn(word.text, "012345678
 constexpr char variable[] = "CUDA_VISIBLE_DEVICES=";
 constexpr size_t name_size = sizeof variable - 1;
 
-// Not on the stack, since another thread may read the variable just now and look at it later. Two threads
-// that come at once write the same. Mapped when it is needed, and kept; null where there is no memory.
+// Not on the stack, because another thread may read the variable now and use it later. Two threads that come
+// at once write the same text. Mapped when needed, and kept; null without memory.
 constexpr size_t words_size = name_size + shm::max_devices * 4 * (uuid_text_size + 1);
 constinit std::atomic<char*> words_page{nullptr};
 
@@ -44,7 +44,7 @@ char* make_words() {
   return page;
 }
 
-// Far beyond any index where the number is longer.
+// Returns a value far beyond any index if the number is longer.
 unsigned value_of(Word word) {
   unsigned value = 0;
   for (size_t i = 0; i < word.size && value < 1000; ++i)
@@ -97,7 +97,8 @@ VisibleByUuid::VisibleByUuid(const Process& process) {
   }
 }
 
-// A thread that sets variables meanwhile may have moved the environment: then the place is not ours any more.
+// If another thread has set variables meanwhile, the environment may have moved. Then the place is left as it
+// is.
 VisibleByUuid::~VisibleByUuid() {
   if (place_ == nullptr) return;
   for (char** e = environ; e != nullptr && *e != nullptr; ++e)

@@ -1,7 +1,7 @@
-// What CUDA_VISIBLE_DEVICES means inside a slice. A slice is a machine of its own to its programs: device 0
-// is the first that was granted, as NVML shows it there. The driver counts the devices of the real machine,
-// so while it reads the variable, in the first cuInit, numbers stand there as UUIDs. Afterwards everything is
-// as it was.
+// The meaning of CUDA_VISIBLE_DEVICES inside a slice. For its programs a slice is a machine of its own:
+// device 0 is the first that was granted, as NVML shows it there. But the driver counts the devices of the
+// real machine. So while the driver reads the variable, in the first cuInit, its numbers are replaced by
+// UUIDs. Afterwards the variable is as before.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace carve::guest {
 
-// `list` with the numbers in it replaced by UUIDs of the slice's devices; it ends where a number names none
-// of them, as the driver's own reading would. False where nothing is to be replaced, or `room` does not
-// suffice.
+// Writes `list` with its numbers replaced by UUIDs of the slice's devices. The output ends at a number that
+// names none of them, as the driver's own parsing would. Returns false if no replacement is needed, or if
+// `room` is too small.
 bool by_uuid(const shm::Control& control, unsigned device_count, const char* list, char* out, size_t room);
 
-// Holds the variable in those words for as long as it lives.
+// Holds the variable in that form during its lifetime.
 class VisibleByUuid {
  public:
   explicit VisibleByUuid(const Process& process);

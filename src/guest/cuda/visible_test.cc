@@ -23,7 +23,7 @@ class Visible : public DriverTest {
     slice.control->devices[1].uuid[0] = 1;
   }
   ~Visible() override { unsetenv("CUDA_VISIBLE_DEVICES"); }
-  // "same" where nothing is replaced.
+  // "same" if nothing is replaced.
   std::string read(const char* list, size_t room = 200) {
     char out[200];
     return by_uuid(*slice.control, 2, list, out, room) ? out : "same";
@@ -66,7 +66,7 @@ TEST_F(Visible, only_the_drivers_own_reading_meets_the_uuids) {
   const char* const before = getenv("CUDA_VISIBLE_DEVICES");
   EXPECT_EQ(cuInit(0), CUDA_SUCCESS);
   EXPECT_EQ(seen, second);
-  EXPECT_EQ(getenv("CUDA_VISIBLE_DEVICES"), before) << "the very same bytes";
+  EXPECT_EQ(getenv("CUDA_VISIBLE_DEVICES"), before) << "the same bytes";
   EXPECT_STREQ(before, "1");
 }
 

@@ -1,6 +1,6 @@
-// One source set, three artefacts: libcarve.so is preloaded and exports all hooks and dlsym; the shims are
-// mounted over libcuda.so.1 and libnvidia-ml.so.1 and export the hooks of that library. What differs between
-// them is said here, once per artefact.
+// One set of sources makes three artefacts. libcarve.so is preloaded and exports all hooks and dlsym. The
+// shims are mounted over libcuda.so.1 and libnvidia-ml.so.1 and export the hooks of that library. This file
+// declares what differs between them, once per artefact.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace carve::guest {
 
-// Where the mount list puts the real driver underneath a shim.
+// The path of the real driver beneath a shim, from the mount list.
 inline constexpr const char* driver_beneath_shim[] = {"/usr/lib/carve/driver/libcuda.so.1",
                                                       "/usr/lib/carve/driver/libnvidia-ml.so.1"};
 
@@ -18,8 +18,8 @@ struct Artefact {
   shm::Guest guest;
   // The real libraries by Api: a soname that the program loads, or the path that a shim depends on.
   const char* library[2];
-  // The API socket (the attach socket is this plus `.attach`), and whether the environment may name another
-  // one and its absence means that nobody is home.
+  // The API socket (the attach socket is this plus `.attach`). `optional`: the environment may name another
+  // socket, and an absent socket means that there is no agent.
   const char* socket;
   bool optional;
   std::span<const Table* const> tables;

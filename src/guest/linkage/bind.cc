@@ -1,5 +1,6 @@
-// Finds the real driver. We never load it: a program that did not ask for CUDA must not get it. RTLD_NOLOAD
-// also pins what it finds, so that a program which closes the driver leaves no slot pointing nowhere.
+// Finds the real driver. The guest library never loads the driver: a program that did not ask for CUDA must
+// not get it. RTLD_NOLOAD also pins the library, so a program that closes the driver leaves no slot with an
+// invalid address.
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -13,13 +14,13 @@ std::span<const Table* const> tables() { return artefact.tables; }
 
 namespace {
 
-// The driver's entries that we stand in front of, for `exchanged`: open addressing, a quarter full.
+// The driver's entries that have hooks, for exchanged(): open addressing, a quarter full.
 struct Indexed {
   std::atomic<const void*> theirs;
   std::atomic<const Hook*> row;
 };
 constexpr unsigned index_bits = 10;
-// Mapped with the first driver: a program without one is not to notice us by a page.
+// Mapped with the first driver: a program without a driver pays no page for it.
 constinit std::atomic<Indexed*> index_page{nullptr};
 
 Indexed* make_index() {
@@ -27,14 +28,14 @@ Indexed* make_index() {
   if (page != nullptr) return page;
   constexpr size_t bytes = sizeof(Indexed) << index_bits;
   void* fresh = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (fresh == MAP_FAILED) abort();  // Without it calls would go past their hooks.
+  if (fresh == MAP_FAILED) abort();  // Without the index, calls would bypass their hooks.
   if (index_page.compare_exchange_strong(page, static_cast<Indexed*>(fresh)))
     return static_cast<Indexed*>(fresh);
   munmap(fresh, bytes);
   return page;
 }
 
-// The place of an entry, or the free one where it belongs.
+// Returns the slot of an entry, or the free slot for it.
 Indexed& find_stream_slot(Indexed* entries, const void* theirs) {
   auto at =
       static_cast<unsigned>(reinterpret_cast<uint64_t>(theirs) * 0x9e37'79b9'7f4a'7c15 >> (64 - index_bits));
@@ -62,8 +63,8 @@ void bind(Api api) {
   void* library = open_library(artefact.library[static_cast<unsigned>(api)], RTLD_LAZY | RTLD_NOLOAD);
   const auto dlsym_ = find_dlsym();
   if (library == nullptr || dlsym_ == nullptr) return;
-  // All are indexed before any is bound: no thread gets to the driver through a slot while an answer of the
-  // driver's could still go out unexchanged.
+  // All entries are indexed before any is bound. Otherwise a thread could reach the driver through a slot,
+  // and get a driver address that is not exchanged yet.
   for (const Table* table : tables()) {
     if (table->api != api) continue;
     for (const Hook& row : table->hooks)

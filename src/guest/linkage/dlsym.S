@@ -1,6 +1,6 @@
-# dlsym, as the preload exports it. glibc's dlsym looks at its return address to know who asks for RTLD_NEXT
-# and RTLD_DEFAULT, so whatever we do not answer ourselves is jumped to, not called: the caller stays the
-# caller. (g++ 12 has no musttail.) Adds about 10 ns to a lookup.
+# dlsym, as the preload exports it. glibc's dlsym reads its return address to find the caller of RTLD_NEXT and
+# RTLD_DEFAULT. So lookups that the library does not answer jump to the real dlsym instead of calling it, and
+# the return address stays the caller's. (g++ 12 has no musttail.) Adds about 10 ns to a lookup.
     .text
     .globl dlsym
     .type dlsym, @function

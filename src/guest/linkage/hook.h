@@ -1,11 +1,11 @@
-// How a call reaches the real driver, and which calls we stand in front of.
+// Hooks: how a call reaches the real driver, and which calls enter this library.
 //
-// A hook is a function of ours with the driver's own name and declaration. `driver<&cuMemAlloc_v2>` is the
-// driver's entry of that name, typed by the same declaration; it costs one indirect jump. A slot starts at a
-// stub that binds the tables and retries, as a PLT does, so no call checks for null. Calls that no table
-// names never enter this library: pass-through is absence.
+// A hook is a function with the driver's own name and declaration. `driver<&cuMemAlloc_v2>` is the driver's
+// entry of that name, typed by the same declaration; a call costs one indirect jump. A slot starts at a stub
+// that binds the tables and retries, as a PLT does, so no call checks for null. Calls that no table names
+// never enter this library.
 //
-// Two libraries of NVIDIA's are in play, each with a table: libcuda.so.1 and libnvidia-ml.so.1.
+// Two libraries of NVIDIA have hooks, each with a table: libcuda.so.1 and libnvidia-ml.so.1.
 #pragma once
 
 #include <algorithm>
@@ -14,12 +14,12 @@
 #include <span>
 #include <string_view>
 
-// Hooks are the only names this library exports, so the declarations, and nothing else, are visible.
+// Hooks are the only names that this library exports, so only the declarations are visible.
 #pragma GCC visibility push(default)
 #include "abi/cuda.h"
 #include "abi/nvml.h"
 // Contexts for other interfaces (cudaGL.h, cudaVDPAU.h; a VdpDevice is 32 bits wide), and variants that
-// cuda.h has as macros alone.
+// cuda.h has only as macros.
 extern "C" {
 CUresult cuGetProcAddress_ptsz(const char* symbol, void** pfn, int cuda_version, cuuint64_t flags);
 CUresult cuGetProcAddress_v2_ptsz(const char* symbol, void** pfn, int cuda_version, cuuint64_t flags,
@@ -37,11 +37,11 @@ namespace carve::guest {
 
 enum class Api { cuda, nvml };
 
-// Finds the real library if the program has loaded it and fills the slots of its table. Binding twice, or in
-// two threads at once, stores the same pointers again.
+// Finds the real library if the program has loaded it, and fills the slots of its table. A second or
+// concurrent call stores the same pointers again.
 void bind(Api api);
 
-// What a call of an entry answers that the installed driver does not have.
+// The result of an entry that the installed driver does not have.
 template <class R>
 constexpr R absent();
 template <>
@@ -72,7 +72,7 @@ struct Driver<Entry> {
 template <auto Entry>
 inline constexpr Driver<Entry> driver;
 
-// One row per entry point that we alter, or (`ours` is null) only call.
+// One row per entry that has a hook, or (`ours` is null) that is only called.
 struct Hook {
   const char* symbol;
   void* (*ours)();
@@ -98,7 +98,7 @@ consteval Hook hook(const char* symbol) {
   row.ours = [] { return reinterpret_cast<void*>(Entry); };
   return row;
 }
-// The only macros: C++20 cannot spell the name of a function.
+// The only macros: C++20 cannot express the name of a function.
 #define HOOK(entry) ::carve::guest::hook<&entry>(#entry)
 #define CALL(entry) ::carve::guest::call<&entry>(#entry)
 
@@ -114,14 +114,15 @@ struct Table {
 };
 extern const Table cuda_table, nvml_table;
 
-// The tables of this artefact (artefact.h).
+// Returns the tables of this artefact (artefact.h).
 std::span<const Table* const> tables();
 
-// Our row of that exact name, or null.
+// Returns the row of that exact name, or null.
 const Hook* find_hook(std::string_view symbol);
 
-// Our entry instead of the driver's where we alter it; anything else unchanged. By identity: the driver alone
-// decides what a name, a version and a stream flavour mean. 6 ns, by an index that binding makes.
+// Returns the hook for a driver address that has one, and any other address unchanged. It compares identity,
+// because only the driver decides what a name, a version and a stream variant mean. 6 ns, by an index that
+// binding makes.
 void* exchanged(void* theirs);
 void index_hook(const Hook& hook, const void* theirs);
 

@@ -3,8 +3,8 @@
 #include <dlfcn.h>
 
 // glibc 2.34 gave these a second version when it moved them out of libdl. They are weak, and libdl is not
-// among the libraries that we need: an image of a program and its libraries may well lack it, and where it is
-// missing on an older glibc there is no CUDA either.
+// among the needed libraries, because an image of a program and its libraries may lack it. If libdl is
+// missing on an older glibc, there is no CUDA either.
 __asm__(".symver carve_dlopen_2_2_5, dlopen@GLIBC_2.2.5");
 __asm__(".symver carve_dlvsym_2_2_5, dlvsym@GLIBC_2.2.5");
 extern "C" __attribute__((weak)) void* carve_dlopen_2_2_5(const char* name, int flags);

@@ -1,6 +1,6 @@
-// A shim is the driver as far as the program can see. Who mounted it wants it obeyed: its socket is compiled
-// in and a missing one is an agent that is not there yet, not a machine without Carve. The two paths can be
-// set when it is built, so that tests run it beside no mount.
+// A shim is the driver for the program. The user who mounted it requires it to be obeyed. So its socket is
+// compiled in, and a missing socket means that the agent has not started yet. Both paths can be set in the
+// build, so that tests run the shim without a mount.
 #include "guest/linkage/artefact.h"
 
 #ifndef CARVE_SHIM_SOCKET

@@ -1,11 +1,11 @@
-// The devices that there are: the granted ones, from 0, in the agent's order.
+// The slice's devices: the granted ones, from 0, in the agent's order.
 #include "guest/nvml/slice.h"
 
 using namespace carve::guest;
 
 namespace {
 
-// `ask()` is the driver's answer; what it counts or finds is narrowed.
+// `ask()` is the driver's call; its count or handle is narrowed.
 template <class Ask>
 nvmlReturn_t narrowed_count(unsigned int* count, Ask ask) {
   const Entered entered = enter();
@@ -40,7 +40,7 @@ nvmlReturn_t narrowed_handle(nvmlDevice_t* device, Ask ask) {
   return result;
 }
 
-// The sets of topology: `list(&count, devices)` is the driver's call, which counts where `count` is 0. No
+// The sets of topology: `list(&count, devices)` is the driver's call, which counts if `count` is 0. No
 // machine has more devices than this.
 constexpr unsigned max_listed_devices = 64;
 

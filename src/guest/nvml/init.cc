@@ -1,4 +1,4 @@
-// The doors of NVML: a monitor inside a slice becomes a member of its slice like any other process.
+// The initialisation of NVML: a monitor inside a slice attaches like any other process.
 #include "guest/linkage/hook.h"
 #include "guest/quota/process.h"
 

@@ -8,7 +8,7 @@
 namespace carve::guest {
 namespace {
 
-// Three devices on the machine whose UUIDs begin 01, 02, 03; handle n is the n-th. Four processes run.
+// Three devices on the machine, whose UUIDs begin 01, 02, 03; handle n is the n-th. Four processes run.
 nvmlDevice_t handle(uint64_t n) { return reinterpret_cast<nvmlDevice_t>(n); }
 
 std::vector<unsigned> pids;
@@ -73,11 +73,12 @@ class Nvml : public testing::Test {
           for (size_t i = 0; i < pids.size(); ++i) samples[i] = {pids[i], 1, 2, 3, 4, 5};
           return NVML_SUCCESS;
         });
-    // The granted ones are 03 and 01, in this order.
+    // The granted devices are 03 and 01, in this order.
     slice.control->devices[0].uuid[0] = 3;
     slice.control->devices[1].uuid[0] = 1;
     slice.control->processes[4] = {600, 12, 0, 0, 0, 0};
-    slice.control->processes[9] = {99'800, 800, 0, 0, 0, 0};  // The driver counts in our namespace.
+    slice.control->processes[9] = {99'800, 800, 0, 0, 0, 0};  // The driver reports pids of this process's
+                                                              // namespace.
   }
   Attached slice;
 };
@@ -133,7 +134,7 @@ TEST_F(Nvml, memory_is_the_slices) {
   nvmlMemory_v2_t v2 = {};
   EXPECT_EQ(nvmlDeviceGetMemoryInfo_v2(handle(3), &v2), NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
   v2.version = nvml_struct_version<nvmlMemory_v2_t>(2);
-  slice.control->devices[0].quota = 1 << 20;  // Below what is used: no underflow.
+  slice.control->devices[0].quota = 1 << 20;  // Below the bytes in use: no underflow.
   EXPECT_EQ(nvmlDeviceGetMemoryInfo_v2(handle(3), &v2), NVML_SUCCESS);
   EXPECT_EQ(v2.total, 1u << 20);
   EXPECT_EQ(v2.used, 1u << 20);
@@ -166,7 +167,7 @@ TEST_F(Nvml, lists_the_slices_own_processes_with_their_own_pids) {
   EXPECT_EQ(n, 0u);
 }
 
-TEST_F(Nvml, finds_its_own_among_more_strangers_than_a_first_guess_has_room_for) {
+TEST_F(Nvml, finds_its_own_among_more_processes_than_the_first_buffer_holds) {
   pids.assign(3000, 77);
   pids.push_back(600);
   nvmlProcessInfo_v1_t one[1] = {};
@@ -189,8 +190,8 @@ TEST_F(Nvml, gives_up_on_a_driver_whose_list_never_fits) {
   EXPECT_LT(calls, 10);
 }
 
-// Each process's newest sample counts, neighbours' do not; where the driver tells no processes apart, its own
-// figure stands.
+// Each process's newest sample counts, neighbours' samples do not. If the driver cannot distinguish
+// processes, its own figure is unchanged.
 TEST_F(Nvml, the_devices_utilisation_is_the_sum_over_the_slices_own_processes) {
   on<&nvmlDeviceGetUtilizationRates>([](nvmlDevice_t, nvmlUtilization_t* u) {
     *u = {97, 55};

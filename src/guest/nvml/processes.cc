@@ -1,6 +1,6 @@
-// Who uses a device: the slice's own processes, with the pids that they have inside. The driver's whole list
-// is fetched into pages of ours, since the caller's array need not have room for strangers, and what remains
-// is handed out by the rules of the call: too small an array is told how many there are.
+// The processes on a device: the slice's own, with their pids inside the slice. The driver's whole list is
+// fetched into mmap'd pages, because the caller's array may be too small for all processes on the device. The
+// rest follows the rules of the call: if the array is too small, the call returns the number of entries.
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -11,7 +11,7 @@ using namespace carve::guest;
 
 namespace {
 
-// Room for the driver's list. Monitors call rarely, so it comes from the kernel and goes back at once.
+// Space for the driver's list. Monitors call rarely, so it is mapped for each call and unmapped at once.
 template <class Item>
 class Scratch {
  public:
@@ -32,10 +32,10 @@ class Scratch {
   Item* items_;
 };
 
-// `list(&count, items)` is the driver's call; `empty` what the call answers when there is nobody.
+// `list(&count, items)` is the driver's call; `empty` is its result without processes.
 template <class Item, class List>
 nvmlReturn_t own(const Process& p, unsigned int* count, Item* items, nvmlReturn_t empty, List list) {
-  // The list may grow between two calls; a driver that never has enough is not waited for.
+  // The list may grow between two calls; the attempts are limited, in case the driver's list never fits.
   unsigned capacity = 256;
   for (int attempt = 0; attempt < 6; ++attempt) {
     const Scratch<Item> all(capacity);
@@ -74,12 +74,12 @@ nvmlReturn_t own_processes(nvmlDevice_t device, unsigned int* count, Info* infos
              [=](unsigned* n, Info* all) { return driver<Entry>(device, n, all); });
 }
 
-// What the slice's own processes did of late, each by its newest sample, in percent of the device.
+// Recent activity of the slice's own processes, each by its newest sample, in percent of the device.
 struct Activity {
   unsigned sm = 0, memory = 0, encoder = 0, decoder = 0;
 };
 
-// False where the driver cannot tell processes apart; then its figures for the device have to do.
+// Returns false if the driver cannot distinguish processes; then its figures for the device are used.
 bool own_activity(const Process& p, nvmlDevice_t device, Activity* sum) {
   constexpr unsigned most = 4 * carve::shm::max_processes;
   const Scratch<nvmlProcessUtilizationSample_t> this_thread(most);
@@ -94,7 +94,7 @@ bool own_activity(const Process& p, nvmlDevice_t device, Activity* sum) {
                                   [=](unsigned* n, nvmlProcessUtilizationSample_t* all) {
                                     return driver<&nvmlDeviceGetProcessUtilization>(device, all, n, since);
                                   });
-  if (result == NVML_ERROR_NOT_FOUND) return true;  // Nobody did anything.
+  if (result == NVML_ERROR_NOT_FOUND) return true;  // No process was active.
   if (result != NVML_SUCCESS) return false;
   const nvmlProcessUtilizationSample_t* const samples = this_thread.items();
   for (unsigned i = 0; i < count; ++i) {
@@ -228,7 +228,7 @@ nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProc
              });
 }
 
-// Accounting remembers processes that ended, whose slots are gone: shown are those that still run.
+// Accounting also lists ended processes, which have no slots any more: only running processes are shown.
 nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned int* count, unsigned int* pids) {
   const Entered entered = enter();
   if (entered.refused) return NVML_ERROR_DRIVER_NOT_LOADED;

@@ -14,7 +14,7 @@ unsigned granted_index(const Process& process, const char* text) {
 }
 
 unsigned granted_index(const Process& process, nvmlDevice_t device) {
-  char text[96] = {};  // As long as NVML ever asks for (NVML_DEVICE_UUID_V2_BUFFER_SIZE).
+  char text[96] = {};  // The longest text of NVML (NVML_DEVICE_UUID_V2_BUFFER_SIZE).
   if (driver<&nvmlDeviceGetUUID>(device, text, sizeof text) != NVML_SUCCESS) return not_granted;
   return granted_index(process, text);
 }

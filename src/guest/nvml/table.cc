@@ -1,4 +1,4 @@
-// NVML's entries that we alter, sorted, and those that we only call.
+// NVML's entries with hooks, sorted, and the entries that are only called.
 #include "guest/linkage/hook.h"
 
 namespace carve::guest {

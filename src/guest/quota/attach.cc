@@ -41,7 +41,8 @@ struct Descriptor {
   }
 };
 
-// Equal throughout one program image and different after exec: the kernel puts 16 fresh random bytes there.
+// Returns a hash that is equal throughout one program image and different after exec: the kernel stores 16
+// new random bytes there.
 uint64_t image_hash() {
   const auto* random = reinterpret_cast<const unsigned char*>(getauxval(AT_RANDOM));
   uint64_t hash = 0xcbf2'9ce4'8422'2325;
@@ -49,8 +50,8 @@ uint64_t image_hash() {
   return hash;
 }
 
-// Maps `bytes` of a file that is at least that long; a shorter one would be a SIGBUS later. fstat is a raw
-// call because its symbol is younger than the oldest glibc we load on.
+// Maps `bytes` of a file that is at least that long; access beyond the end would be a SIGBUS. fstat is a raw
+// call because its symbol is newer than the oldest supported glibc.
 void* map(int fd, size_t bytes, int protection) {
   struct stat status;
   if (syscall(SYS_fstat, fd, &status) != 0 || status.st_size < 0 ||
@@ -77,7 +78,7 @@ bool map_all(const int* fds, unsigned slot, Pages* out) {
   return false;
 }
 
-// Waits until there is something to read; false at the deadline.
+// Waits for input. Returns false at the deadline.
 bool readable(int fd, int64_t deadline) {
   for (;;) {
     const int64_t left = deadline - now_ns();
@@ -91,7 +92,7 @@ bool readable(int fd, int64_t deadline) {
 Outcome ask(const sockaddr_un& address, shm::Guest guest, int64_t deadline, Pages* pages) {
   const Descriptor connection(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (connection.fd < 0) return Outcome::unreachable;
-  // Connecting to a unix socket succeeds at once or, where the queue is full, fails with EAGAIN.
+  // Connecting to a unix socket succeeds at once, or fails with EAGAIN if the queue is full.
   if (connect(connection.fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return Outcome::unreachable;
   return converse(connection.fd, guest, deadline, pages);
@@ -120,8 +121,8 @@ Outcome converse(int connection, shm::Guest guest, int64_t deadline, Pages* page
   const ssize_t size = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
   if (size <= 0) return Outcome::unreachable;
 
-  // Whatever came along is ours to close, however wrong the rest is. No more than three can have come: the
-  // kernel drops what finds no room.
+  // All received descriptors are closed here, however wrong the reply is. At most three can arrive: the
+  // kernel drops descriptors that do not fit.
   Descriptor owned[page_count];
   int fds[page_count] = {-1, -1, -1};
   size_t count = 0;

@@ -43,7 +43,7 @@ TEST(Reply, that_breaks_one_rule_is_refused) {
       {"length", [](auto&) {}, sizeof(shm::AttachReply) - 1},
       {"two descriptors", [](auto&) {}, sizeof(shm::AttachReply), 2},
       {"no descriptors", [](auto&) {}, sizeof(shm::AttachReply), 0},
-      {"descriptors for a stranger", [](auto& r) { r.status = shm::AttachStatus::not_in_slice; }},
+      {"descriptors without a slice", [](auto& r) { r.status = shm::AttachStatus::not_in_slice; }},
       {"wrong layout", [](auto& r) { r.status = shm::AttachStatus::wrong_layout; }, sizeof(shm::AttachReply),
        0},
       {"no slot", [](auto& r) { r.status = shm::AttachStatus::no_slot; }, sizeof(shm::AttachReply), 0},
@@ -61,10 +61,9 @@ TEST(Reply, of_an_agent_that_is_busy_is_asked_for_again) {
   EXPECT_EQ(judge(r, sizeof r, 0), Outcome::unreachable);
 }
 
-TEST(Attach, to_nobody_is_unreachable_after_its_patience) {
+TEST(Attach, without_an_agent_is_unreachable_after_its_patience) {
   Pages pages = {};
-  EXPECT_EQ(attach("/tmp/carve-nobody-listens-here", shm::Guest::preload, 120'000'000, &pages),
-            Outcome::unreachable);
+  EXPECT_EQ(attach("/tmp/carve-no-listener", shm::Guest::preload, 120'000'000, &pages), Outcome::unreachable);
 }
 
 TEST(Attach, by_a_path_that_no_socket_can_have_does_not_wait) {
@@ -73,7 +72,7 @@ TEST(Attach, by_a_path_that_no_socket_can_have_does_not_wait) {
   EXPECT_EQ(attach(path.c_str(), shm::Guest::preload, INT64_MAX / 2, &pages), Outcome::unreachable);
 }
 
-TEST(Attach, to_somebody_who_never_answers_ends) {
+TEST(Attach, to_an_agent_that_never_answers_ends) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
   Pages pages = {};

@@ -5,11 +5,11 @@
 namespace carve::guest {
 namespace {
 
-// Another process of the slice can keep the word moving, by scribbling or by sheer load. A million tries are
-// about 50 ms; nobody waits longer than that.
+// Another process of the slice can change the word without pause, by false writes or by load. A million
+// attempts take about 50 ms, the longest wait.
 constexpr unsigned attempts = 1'000'000;
 
-// Threads have their stacks some megabytes apart, so this spreads them over the lanes without a thread-local.
+// Thread stacks are some megabytes apart, so this spreads threads over the lanes without a thread-local.
 unsigned home_lane() {
   return static_cast<unsigned>(reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) >> 23) % shm::lanes;
 }
@@ -32,7 +32,7 @@ shm::Charges& charges_of(const Process& process, unsigned device) {
   return device < spilled(0) ? process.report->charges : process.report->spill;
 }
 
-// Brings the report's lane to `target`; the caller holds the lane.
+// Sets the report's lane to `target`; the caller holds the lane.
 bool record(Process& process, unsigned device, unsigned lane, uint64_t target, uint64_t limit) {
   LaneState& state = process.lane[device][lane];
   if (!shm::change(charges_of(process, device), {device % shm::max_devices, process.slot, lane},
@@ -49,8 +49,9 @@ bool add(Process& process, const Charge& charge, uint64_t limit) {
          record(process, charge.device, charge.lane, target, limit);
 }
 
-// The agent lowers a quota by saying so first and reading the use then (node/agent/alter.cc). Whoever was
-// charged against the old one looks again: either the agent saw the charge, or we see the new quota.
+// The agent lowers a quota by storing it first and reading the use then (node/agent/alter.cc). A charge
+// against the old quota reads the quota again: either the agent saw the charge, or this process sees the new
+// quota.
 bool lowered_below(const Process& process, unsigned device, uint64_t limit) {
   const uint64_t now = limit == UINT64_MAX ? limit : quota(process, device);
   return now < limit && used(process, device) > now;
@@ -135,11 +136,11 @@ void recharge_truth(Process& process, Charge& charge, Bytes bytes) {
 }
 
 void give_back(Process& process, const Charge& charge) {
-  if (charge.bytes == 0 || charge.device >= budgets) return;  // A piece is charged with its pool.
+  if (charge.bytes == 0 || charge.device >= budgets) return;  // A suballocation is charged with its pool.
   LaneState& state = process.lane[charge.device][charge.lane];
   state.lock.lock();
   state.target = state.target > charge.bytes ? state.target - charge.bytes : 0;
-  // Where the word never stood still the lane's next change makes up for it.
+  // If the word changed at every attempt, the lane's next change includes this release.
   record(process, charge.device, charge.lane, state.target, UINT64_MAX);
   state.lock.unlock();
 }

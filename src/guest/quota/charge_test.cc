@@ -9,7 +9,7 @@
 namespace carve::guest {
 namespace {
 
-TEST(Reservation, that_nobody_keeps_is_given_back) {
+TEST(Reservation, that_is_not_kept_is_released) {
   Attached slice(1, 100);
   {
     Reservation r(*slice.process, 0, 60_B);
@@ -62,7 +62,7 @@ TEST(Reservation, a_quota_that_the_agent_lowers_holds_from_the_next_call) {
   EXPECT_FALSE(Reservation(*slice.process, 0, 1_B));
 }
 
-// It has read the old quota and not yet charged: it waits for a lane, and all are held here.
+// The thread has read the old quota and not yet charged. It waits for a lane, and the test holds all lanes.
 TEST(Reservation, a_quota_that_is_lowered_while_it_charges_is_not_passed) {
   for (int round = 0; round < 100; ++round) {
     Attached slice(1, 100);
@@ -86,7 +86,7 @@ TEST(Reservation, a_quota_that_is_lowered_while_it_charges_is_not_passed) {
   }
 }
 
-TEST(Charge, that_stands_grows_and_shrinks_inside_the_quota) {
+TEST(Charge, that_is_kept_grows_and_shrinks_inside_the_quota) {
   Attached slice(1, 100);
   Charge charge = {0, 0, 0};
   EXPECT_TRUE(recharge(*slice.process, charge, 60_B));
@@ -117,8 +117,8 @@ TEST(Spilled, bytes_have_a_budget_of_their_own) {
   }
 }
 
-// The bytes stand in the lanes of this process's slot: what the agent gives back when the process is killed.
-TEST(Reservation, of_many_threads_stands_in_lanes_that_the_agent_can_reclaim) {
+// The bytes are in the lanes of this process's slot, which the agent releases when the process is killed.
+TEST(Reservation, of_many_threads_is_in_lanes_that_the_agent_can_reclaim) {
   Attached slice(1, 1'000'000);
   std::vector<std::jthread> threads;
   std::atomic<uint64_t> kept{0};
@@ -139,7 +139,7 @@ TEST(Reservation, of_many_threads_stands_in_lanes_that_the_agent_can_reclaim) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-// Somebody in the same slice writes nonsense over the shared page: wrong figures, but no crash and no hang.
+// Another process of the slice overwrites the shared page: wrong figures, but no crash and no hang.
 TEST(Reservation, survives_a_report_that_is_scribbled_over) {
   Attached slice(1, 1'000'000);
   std::atomic<bool> stop{false};

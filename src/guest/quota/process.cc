@@ -15,8 +15,8 @@
 #include "guest/quota/attach.h"
 #include "guest/quota/hint.h"
 
-// libc's own, glibc 2.2: atexit without crt files. Handlers run from the last registered to the first, so
-// whatever the program registered before its first cuInit runs after ours.
+// From libc, glibc 2.2: atexit without crt files. Handlers run in reverse order of registration, so handlers
+// that the program registered before its first cuInit run after this one.
 extern "C" int __cxa_atexit(void (*run)(void*), void* object, void* library);
 
 namespace carve::guest {
@@ -28,10 +28,11 @@ namespace {
 
 constexpr int64_t patience_ns = 10'000'000'000;
 
-// Set once and for all: no marker when we looked, or a shim does our work.
+// Set once: no agent was found, or a shim does the work.
 constinit std::atomic<bool> no_agent{false};
 
-// A preload above a shim would charge everything twice; the shim was mounted on purpose, so it has the word.
+// A preload above a shim would charge everything twice. The shim was mounted on purpose, so it takes
+// precedence.
 bool above_a_shim() {
   if (artefact.guest != shm::Guest::preload) return false;
   for (const char* driver : driver_beneath_shim)
@@ -39,7 +40,7 @@ bool above_a_shim() {
   return false;
 }
 
-// The API socket to use, or null where nothing marks this machine as one with an agent.
+// Returns the API socket to use, or null if this machine shows no sign of an agent.
 const char* marked_socket() {
   if (!artefact.optional) return artefact.socket;
   const char* named = getenv(shm::socket_variable);
@@ -50,8 +51,8 @@ const char* marked_socket() {
   return access(path, F_OK) == 0 ? artefact.socket : nullptr;
 }
 
-// The page, made once; several threads may race to make it. Null where the kernel cannot wipe it at a fork,
-// or has no memory.
+// Returns the page, which is made once; several threads may race. Null if the kernel cannot wipe it at a
+// fork, or has no memory.
 Process* page() {
   Process* p = process_page.load(std::memory_order_acquire);
   if (p != nullptr) return p;
@@ -76,7 +77,7 @@ void wait_while_asking(Process* p) {
 
 constinit std::atomic<bool> watches_the_end{false};
 
-// From here on nobody waits long for the device (cuda/gate.h).
+// From here on no thread waits long for the device (cuda/gate.h).
 void program_ends(void*) {
   if (Process* p = process_page.load(std::memory_order_acquire))
     p->fence_page.ending.store(true, std::memory_order_relaxed);
@@ -122,12 +123,12 @@ Entered attach_slowly(bool again) {
     if (attach_state == AttachState::refused && !again) return {nullptr, true};
     if (attach_state == AttachState::attaching) {
       wait_while_asking(p);
-      again = false;  // Whatever that thread found out is fresh.
+      again = false;  // The other thread's result is fresh.
       continue;
     }
     if (!p->attach_state.compare_exchange_strong(attach_state, AttachState::attaching)) continue;
     if (socket == nullptr) socket = marked_socket();
-    // A child whose parent was a slice is never left alone for want of a marker.
+    // A child whose parent was in a slice asks even if the socket is absent.
     if (socket == nullptr) socket = artefact.socket;
     const AttachState found = ask(p, socket);
     p->attach_state.store(found, std::memory_order_release);

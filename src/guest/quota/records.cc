@@ -6,7 +6,7 @@
 namespace carve::guest {
 namespace {
 
-// Pointers differ in their middle bits; a multiplication brings those to the top.
+// Pointers differ in their middle bits; the multiplication moves those to the top.
 uint64_t mixed(uint64_t key) { return key * 0x9e37'79b9'7f4a'7c15; }
 unsigned shard_of(uint64_t key) { return mixed(key) >> 60; }
 uint32_t home(uint64_t key, uint32_t capacity) {
@@ -20,7 +20,7 @@ void SpinLock::lock() {
     if (tries < 64) {
       __builtin_ia32_pause();
     } else {
-      sched_yield();  // Its holder lost the processor.
+      sched_yield();  // The holder lost the processor.
     }
   }
 }
@@ -106,13 +106,13 @@ bool Records::use(uint64_t key, int by, Record* record) {
   return found != nullptr;
 }
 
-// Closes the gap by moving back whatever probed past it, so that no tombstones pile up.
+// Closes the gap by moving back the records that probed past it, so that no tombstones accumulate.
 void Records::erase(Shard& shard, uint32_t free_block) {
   const uint32_t mask = shard.capacity - 1;
   uint32_t gap = free_block;
   for (uint32_t next = (gap + 1) & mask; shard.slots[next].key != 0; next = (next + 1) & mask) {
     const uint32_t wants = home(shard.slots[next].key, shard.capacity);
-    if (((next - wants) & mask) < ((next - gap) & mask)) continue;  // It sits between its home and the gap.
+    if (((next - wants) & mask) < ((next - gap) & mask)) continue;  // It is between its home and the gap.
     shard.slots[gap] = shard.slots[next];
     gap = next;
   }

@@ -1,14 +1,14 @@
-// What each live allocation (or context) of this process was charged, found by its pointer or handle.
+// Records what each live allocation (or context) of this process was charged, by its pointer or handle.
 //
-// Free is where an interposer becomes slow: a list costs 25 us at 10,000 live allocations. This is open
-// addressing over mmap'd pages, 32 bytes a record, cut into 16 shards with a spin lock each that is held for
-// a few dozen nanoseconds and never over a call of the driver: put and take cost 15 ns at any number.
-// A shard that a flood of frees left nearly empty halves itself, so memory comes back: 43 to 85 bytes a live
-// record after growth, less than 256 at any time. Nothing here is shared with other processes, and malloc is
-// not involved: the program may be inside its own.
+// A free must stay fast: a list costs 25 us at 10,000 live allocations. This is open addressing over mmap'd
+// pages, 32 bytes a record. It has 16 shards, each with a spin lock that is held for a few dozen nanoseconds
+// and never over a call of the driver. put() and take() cost 15 ns at any number of records. A shard that
+// many frees left nearly empty halves itself: 43 to 85 bytes a live record after growth, less than 256 at any
+// time. The table is not shared with other processes. It does not use malloc, because the program may be
+// inside its own.
 //
-// The whole object lives in memory that a forked child finds zeroed (process.h), and zero is an empty table
-// with free locks; the pages it points to do not exist in the child.
+// The object is in memory that a forked child finds zeroed (process.h), and zero is an empty table with free
+// locks. The pages that it points to do not exist in the child.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace carve::guest {
 
-// What one call charged, and which lane of the report must give it back.
+// The bytes that one call charged, and the report's lane that must release them.
 struct Charge {
   uint64_t bytes = 0;
   uint16_t device = 0;  // Index in Control::devices.
@@ -27,11 +27,11 @@ struct Charge {
 
 struct Record {
   uint64_t key = 0;      // Device pointer or handle; never 0.
-  uint64_t context = 0;  // The context it dies with.
+  uint64_t context = 0;  // The context whose end releases it.
   uint64_t bytes = 0;    // These three are its Charge.
   uint16_t device = 0;
   uint16_t lane = 0;
-  uint32_t uses = 1;  // Of a context: cuCtxAttach adds one, cuCtxDetach takes one away.
+  uint32_t uses = 1;  // Of a context: cuCtxAttach adds one, cuCtxDetach subtracts one.
 
   Charge charge() const { return {bytes, device, lane}; }
 };
@@ -41,7 +41,7 @@ inline Record record_of(uint64_t key, uint64_t context, Charge c) {
   return {key, context, c.bytes, c.device, c.lane, 1};
 }
 
-// A lock that never sleeps in the kernel: held for nanoseconds, and a fork leaves it free (see above).
+// A lock that never sleeps in the kernel: held for nanoseconds, and free after a fork (see above).
 class SpinLock {
  public:
   bool try_lock() {
@@ -56,33 +56,33 @@ class SpinLock {
 
 class Records {
  public:
-  // False where memory for it cannot be had. A record that stood under the same key comes out in `previous`
-  // (its key is 0 where there was none): its owner died on a way that we did not see.
+  // Adds a record. Returns false without memory for it. An earlier record of the same key is copied to
+  // `previous` (its key is 0 if there was none): its allocation ended without a call that this library saw.
   bool put(const Record& record, Record* previous);
 
-  // Removes and returns it.
+  // Removes and returns the record. False if there is none.
   bool take(uint64_t key, Record* record);
 
-  // A copy of it. False where there is none.
+  // Copies the record. Returns false if there is none.
   bool find(uint64_t key, Record* record);
 
-  // Adds `by` to its uses and copies it out; at 0 it is removed. False where there is none.
+  // Adds `by` to the record's uses and copies it; at 0 it is removed. Returns false if there is none.
   bool use(uint64_t key, int by, Record* record);
 
-  // Removes the records of one context and calls `gone(record)` for each, which must not come back here.
+  // Removes the records of one context and calls `gone(record)` for each. `gone` must not call this table.
   template <class Gone>
   void take_all_of(uint64_t context, Gone gone) {
     take_some_of(context, [&](const Record& r) { return gone(r), true; });
   }
 
-  // The same until `gone` says false.
+  // The same, until `gone` returns false.
   template <class Gone>
   void take_some_of(uint64_t context, Gone gone) {
     bool go_on = true;
     for (Shard& shard : shards_) {
       if (!go_on) return;
       shard.lock.lock();
-      // Closing a gap only moves records towards the front, and the place just freed is looked at again.
+      // Closing a gap only moves records towards the front, and the freed slot is checked again.
       for (uint32_t i = 0; i < shard.capacity && go_on;) {
         const Record record = shard.slots[i];
         if (record.key == 0 || record.context != context) {
@@ -111,7 +111,7 @@ class Records {
     return shard.capacity > first_capacity && shard.used < shard.capacity / 8;
   }
   static bool resize(Shard& shard, uint32_t capacity);
-  static Record* at(Shard& shard, uint64_t key);  // Null where there is none; the caller holds the lock.
+  static Record* at(Shard& shard, uint64_t key);  // Null if there is none; the caller holds the lock.
   static void erase(Shard& shard, uint32_t free_block);
 
   Shard shards_[shard_count];

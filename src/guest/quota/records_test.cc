@@ -29,7 +29,7 @@ TEST(Records, what_was_put_is_taken_once) {
   EXPECT_FALSE(t.records->take(0x7000, &taken));
 }
 
-TEST(Records, a_key_put_twice_hands_out_what_stood_there) {
+TEST(Records, a_key_put_twice_hands_out_the_earlier_record) {
   RecordTable t;
   Record previous;
   ASSERT_TRUE(t.records->put(record_of(7, 1, {100, 0, 0}), &previous));
@@ -37,7 +37,7 @@ TEST(Records, a_key_put_twice_hands_out_what_stood_there) {
   EXPECT_EQ(previous.bytes, 100u);
 }
 
-// Against std::map over a long random history, with pointers spaced as a driver spaces them.
+// Compared with std::map over a long random history, with pointers spaced as a driver spaces them.
 TEST(Records, agree_with_a_map_over_a_long_history) {
   for (const uint64_t spacing : {512ull, 2ull << 20, 1ull}) {
     RecordTable t;
@@ -90,7 +90,7 @@ TEST(Records, uses_are_counted_and_the_last_one_removes) {
   EXPECT_FALSE(t.records->use(7, 1, &r));
 }
 
-// Private memory of this process, in bytes.
+// Returns the resident memory of this process, in bytes.
 size_t resident() {
   size_t pages = 0, total = 0;
   FILE* f = fopen("/proc/self/statm", "r");
@@ -99,7 +99,7 @@ size_t resident() {
   return pages * 4096;
 }
 
-// The thread sanitizer keeps four bytes of its own for each of ours.
+// The thread sanitizer keeps four shadow bytes for each byte.
 #ifdef __SANITIZE_THREAD__
 constexpr uint64_t shadow = 5;
 #else

@@ -1,4 +1,4 @@
-// "GPU-01020304-0506-0708-090a-0b0c0d0e0f10": a device's UUID as NVML and CUDA_VISIBLE_DEVICES spell it.
+// "GPU-01020304-0506-0708-090a-0b0c0d0e0f10": a device's UUID as NVML and CUDA_VISIBLE_DEVICES write it.
 #pragma once
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 namespace carve::guest {
 
-inline constexpr size_t uuid_text_size = 41;  // With the zero at its end.
+inline constexpr size_t uuid_text_size = 41;  // With the terminating zero.
 
 inline void uuid_text(const uint8_t (&uuid)[16], char (&text)[uuid_text_size]) {
   constexpr char digits[] = "0123456789abcdef";

@@ -9,11 +9,11 @@
 namespace carve::guest {
 namespace {
 
-std::atomic<uint64_t> still_at{0};  // 0: it runs.
+std::atomic<uint64_t> still_at{0};  // 0: the real clock.
 
 }  // namespace
 
-// In the place of clock.cc, which the linker takes from its archive only where nobody has defined it.
+// Replaces clock.cc, which the linker takes from its archive only if no other object defines it.
 uint64_t monotonic_ns() {
   if (const uint64_t now = still_at; now != 0) return now;
   timespec t;

@@ -1,4 +1,4 @@
-// For unit tests: while there is one of these, time passes only where the test says so.
+// For unit tests: while an object of this class exists, only the test moves the time.
 #pragma once
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
-// For unit tests: this process as an attached slice whose pages stand in ordinary memory, and a driver made
-// of lambdas in the slots. The small driver below hands out pointers and contexts and keeps count.
+// For unit tests: this process as an attached slice whose pages are in ordinary memory, and a driver made of
+// lambdas in the slots. The small driver below hands out and counts pointers and contexts.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -74,8 +74,8 @@ class Attached {
   }
 };
 
-// What the lambdas share. One device per ordinal, whose UUID begins with the ordinal plus one; the current
-// device is per thread.
+// The state that the lambdas share. One device per ordinal, whose UUID begins with the ordinal plus one; the
+// current device is per thread.
 struct World {
   std::mutex mutex;
   std::map<CUdeviceptr, uint64_t> live;

@@ -1,5 +1,5 @@
-// For unit tests of launches: a device in miniature whose streams do their work when the test says so. A
-// kernel's stream is all that it looks at; markers are executed in order.
+// For unit tests of launches: a minimal device whose streams run when the test says so. Of a kernel it uses
+// only the stream; fences are executed in order.
 #pragma once
 
 #include <deque>
@@ -21,12 +21,12 @@ struct LaunchWorld {
   std::map<CUevent, std::pair<CUstream, size_t>> events;
   int launched = 0, markers = 0, recorded = 0, registered = 0;
   int memory_operations = 1;
-  float device_ms = 0;   // What timing events say that passed between any two; 0: there are none.
-  bool at_once = false;  // Everything is done when it is launched.
+  float device_ms = 0;   // Milliseconds that timing events report between any two; 0: there are no events.
+  bool at_once = false;  // Every launch completes at once.
   CUstream captured = reinterpret_cast<CUstream>(~0ull);
   CUresult marker_result = CUDA_SUCCESS;
 
-  // Executes up to `count` kernels of the stream and the markers behind them.
+  // Executes up to `count` kernels of the stream and the fences behind them.
   void run(CUstream stream, int count = 1 << 30) {
     std::lock_guard lock(mutex);
     auto& items = streams[stream];
@@ -115,7 +115,7 @@ class LaunchTest : public DriverTest {
       ++launches->recorded;
       return CUDA_SUCCESS;
     });
-    // An event is complete when its stream is empty: enough where a test runs streams to their end.
+    // An event is complete when its stream is empty. This suffices if a test runs streams to their end.
     on<&cuEventQuery>([](CUevent event) {
       std::lock_guard lock(launches->mutex);
       return launches->streams[launches->events[event].first].empty() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
@@ -151,7 +151,7 @@ class LaunchTest : public DriverTest {
   LaunchWorld world_of_launches_;
 };
 
-// A slice whose devices are governed, with an agent that lives.
+// A slice on arbitrated devices, with a live agent.
 class ArbitratedSlice : public Attached {
  public:
   explicit ArbitratedSlice(unsigned devices = 1) : Attached(devices) {
@@ -170,14 +170,14 @@ class ArbitratedSlice : public Attached {
   void close(unsigned device = 0) { set(shm::GateState::closed, 0, device); }
 
   shm::ProcessWork& work() { return *process->work; }
-  // Of the first thread that launched.
+  // Returns the line of a thread, in the order of their first launches.
   shm::ThreadWork& line(unsigned thread = 0) { return work().thread[thread]; }
 
  private:
   uint32_t number_ = 0;
 };
 
-// Waits up to 10 s for it.
+// Waits up to 10 s until the condition holds.
 template <class Is>
 bool soon(Is is) {
   for (int i = 0; i < 100'000; ++i) {

@@ -1,7 +1,7 @@
-// How a process becomes a slice: one request and one reply over a SOCK_SEQPACKET unix socket, then the
-// connection closes. The request names nobody. The agent asks the kernel who is at the other end (pidfd,
-// cgroup) and answers with three descriptors: the slice's Control, its Report and the Heartbeat.
-// Costs one round trip, about 60 us, once per process; not on any path after cuInit.
+// How a process attaches to its slice: one request and one reply over a SOCK_SEQPACKET unix socket, then the
+// connection closes. The request contains no name. The agent gets the peer's identity from the kernel (pidfd,
+// cgroup) and replies with three descriptors: the slice's Control, its Report and the Heartbeat. This costs
+// one round trip, about 60 us, once per process; no path after cuInit pays it.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@ namespace carve::shm {
 
 inline constexpr uint32_t attach_magic = 0x41565243;  // "CRVA"
 
-// Where the socket stands when the environment does not say: <api socket>.attach.
+// The API socket, unless the environment names another. The attach socket is <api socket>.attach.
 inline constexpr const char* default_socket = "/run/carve/carved.sock";
 inline constexpr const char* attach_suffix = ".attach";
-inline constexpr const char* socket_variable = "CARVE_SOCKET";  // Holds the API socket's path.
+inline constexpr const char* socket_variable = "CARVE_SOCKET";  // The API socket's path.
 
 enum class Guest : uint32_t { preload = 1, shim = 2 };
 
@@ -29,9 +29,9 @@ struct AttachRequest {
 static_assert(sizeof(AttachRequest) == 64 && offsetof(AttachRequest, unused) == 24);
 
 enum class AttachStatus : uint32_t {
-  granted = 0,       // Three descriptors come along: Control (read-only), Report, Heartbeat (read-only).
-  not_in_slice = 1,  // Leave the program alone.
-  wrong_layout = 2,  // cuInit refuses; the sentence says which versions met.
+  granted = 0,       // With three descriptors: Control (read-only), Report, Heartbeat (read-only).
+  not_in_slice = 1,  // The guest library limits nothing.
+  wrong_layout = 2,  // cuInit refuses; the sentence names both versions.
   no_slot = 3,       // max_processes of this slice are alive; cuInit refuses.
   try_again = 4,     // The agent is starting or stopping.
 };
@@ -45,7 +45,7 @@ struct AttachReply {
   uint32_t generation;    // 20
   uint64_t control_size;  // 24  Bytes to map.
   uint64_t report_size;   // 32  Bytes to map.
-  char sentence[216];     // 40  For a person; NUL-terminated.
+  char sentence[216];     // 40  For the user; NUL-terminated.
 };
 static_assert(sizeof(AttachReply) == 256 && offsetof(AttachReply, sentence) == 40);
 

@@ -1,23 +1,23 @@
-// Charging a slice's budget so that a kill at any instruction loses nothing.
+// Charges a slice's budget so that a kill at any instruction loses no byte.
 //
-// All processes of a slice share one word per device: the bytes charged. A change of it is a compare
-// and exchange, 20 ns, no lock. The difficulty is death: when a process is killed, what it held must be
-// given back exactly, and a kill may fall between the exchange and any note about it. So the word is 16
-// bytes and names its last change (Tag), and each writer has a lane in which it announces a change
-// *before* it tries it:
+// All processes of a slice share one word per device: the bytes charged. A change of it is a compare and
+// exchange, 20 ns, no lock. When a process is killed, the bytes it held must be released exactly. A kill may
+// fall between the exchange and any record of it. So the word has 16 bytes and names its last change (Tag).
+// Each writer has a lane, in which it announces a change *before* it tries it:
 //
-//   1. change[n % 2] = {from, to}     what my lane holds before and after
+//   1. change[n % 2] = {from, to}     what the lane holds before and after
 //   2. announced = n
 //   3. lane of the word's tag: seen = max(seen, its number)   the previous change is now on record twice
-//   4. exchange {used, tag} -> {used + to - from, (my lane, n)}
+//   4. exchange {used, tag} -> {used + to - from, (this lane, n)}
 //
-// Whoever asks later whether change n happened looks at the word first and at `seen` second: it happened
-// if either names it, and if neither does it never will. So a dead process's lane has an exact total,
-// and the agent gives it back by making one more change *on the dead lane itself*: if the agent is
-// killed too, the next one asks the same questions and finds the total already zero.
+// A later reader finds out whether change n happened. It reads the word first and `seen` second. The change
+// happened if either names it; if neither does, it never will happen. So the lane of a dead process has an
+// exact total, and the agent releases it by one more change *on the dead lane itself*. If the agent is killed
+// too, the next agent reads the same words and finds the total already zero.
 //
-// A lane has one writer at a time: in a living process whoever claimed it (guest/quota), afterwards the
-// agent. Every index read out of shared memory is checked: it may have been written by anybody.
+// A lane has one writer at a time: in a living process the thread that claimed it (guest/quota), afterwards
+// the agent. Every index read from shared memory is checked, because any process of the slice may have
+// written it.
 #pragma once
 
 #include <climits>
@@ -26,7 +26,7 @@
 
 namespace carve::shm {
 
-// The last change of a budget word: the change's number above, the lane in the low 20 bits.
+// The last change of a budget word: the change's number in the high bits, the lane in the low 20 bits.
 struct Tag {
   uint64_t value = 0;  // 0: no change yet.
 
@@ -38,21 +38,22 @@ struct Tag {
   constexpr unsigned lane() const { return value >> 16 & 0xf; }
   constexpr uint64_t number() const { return value >> 20; }
 
-  // Numbers have 44 bits, enough for years of changes; a scribbled lane may hold more, of which these count.
+  // Numbers have 44 bits, enough for years of changes. An overwritten lane may hold more bits, which are
+  // ignored.
   static constexpr uint64_t numbers = (uint64_t{1} << 44) - 1;
   static constexpr uint64_t after(uint64_t number) {
     return ((number + 1) & numbers) != 0 ? (number + 1) & numbers : 2;
   }
 };
 
-// A lane's place in Charges.
+// The position of a lane in Charges.
 struct LaneId {
   unsigned device = 0;
   unsigned process = 0;  // Tag::agent: the agent's own lane.
   unsigned lane = 0;
 };
 
-// Nothing where the id, which may come from a tag that somebody scribbled, names no lane.
+// Returns null if the id names no lane; it may come from an overwritten tag.
 inline Lane* find_lane(Charges& charges, LaneId id) {
   if (id.device >= max_devices) return nullptr;
   if (id.process == Tag::agent) return &charges.growth[id.device];
@@ -60,7 +61,7 @@ inline Lane* find_lane(Charges& charges, LaneId id) {
   return &charges.process[id.process].lane[id.device][id.lane];
 }
 
-// Places where a test may stop a change dead; production passes nothing.
+// Points where a test may stop a change; production passes none.
 struct NoStops {
   constexpr void operator()() const {}
 };
@@ -69,12 +70,12 @@ struct Word {
   uint64_t used, tag;
 };
 
-// The two halves are read apart; an exchange that starts from a torn pair simply fails.
+// Reads the two halves separately. An exchange that starts from a torn pair fails.
 inline Word read(const Budget& budget) {
   return {__atomic_load_n(&budget.used, __ATOMIC_ACQUIRE), __atomic_load_n(&budget.tag, __ATOMIC_ACQUIRE)};
 }
 
-// Spelled as the instruction: ThreadSanitizer replaces the builtin by a lock of its own process, which other
+// Written as the instruction: ThreadSanitizer replaces the builtin by a lock of its own process, which other
 // processes do not hold.
 inline bool exchange(Budget& budget, Word expected, Word desired) {
   bool done = false;
@@ -87,9 +88,9 @@ inline bool exchange(Budget& budget, Word expected, Word desired) {
 }
 
 // Records in the lane of `tag` that its change reached the word. `self` is the caller's own lane, if it holds
-// one: there nobody else knows a higher number, so a plain store is the maximum too. It becomes visible
-// before the exchange that follows, which is a full barrier. That spares a process alone on its device a
-// fifth of the cost of a change.
+// one. No other writer has a higher number there, so a plain store is the maximum too. The store becomes
+// visible before the exchange that follows, which is a full barrier. This saves a fifth of a change's cost
+// for a process that is alone on its device.
 inline void record_change(Charges& charges, unsigned device, Tag tag, const Lane* self = nullptr) {
   if (tag.number() == 0) return;
   Lane* lane = find_lane(charges, {device, tag.process(), tag.lane()});
@@ -102,13 +103,13 @@ inline void record_change(Charges& charges, unsigned device, Tag tag, const Lane
   while (seen < tag.number() && !lane->seen.compare_exchange_weak(seen, tag.number())) {}
 }
 
-// What the lane holds, whether or not its last change was cut short by death. Only where nobody writes the
-// lane.
+// Returns the bytes that the lane holds, also if death interrupted its last change. Requires that no thread
+// writes the lane.
 uint64_t holding(Charges& charges, LaneId id);
 
-// Makes one change: `id` will hold `to` bytes instead of `from`. False, and nothing changed, where the
-// budget would then stand above `limit` (a change downwards is never refused), or where others changed the
-// word first at each of `attempts`.
+// Makes one change: `id` will hold `to` bytes instead of `from`. Returns false, with nothing changed, if the
+// budget would exceed `limit`, or if other writers changed the word first at each of `attempts`. A decrease
+// is never refused.
 template <class Stop = NoStops>
 bool change(Charges& charges, LaneId id, uint64_t from, uint64_t to, uint64_t limit, Stop stop = {},
             unsigned attempts = UINT_MAX) {
@@ -139,11 +140,11 @@ bool change(Charges& charges, LaneId id, uint64_t from, uint64_t to, uint64_t li
   return false;
 }
 
-// A word can be kept moving by a slice that means harm; the agent tries this often and comes back later.
+// A malicious slice can change a word without pause. The agent tries this often, and again later.
 inline constexpr unsigned agent_attempts = 1000;
 
-// Gives back all that a process slot holds, on all devices. Only after the process is dead, by the agent.
-// False where a word would not stand still: call again.
+// Releases all that a process slot holds, on all devices. Only the agent calls it, after the process is dead.
+// Returns false if a word changed at every attempt: call again.
 template <class Stop = NoStops>
 bool reclaim(Charges& charges, unsigned process, Stop stop = {}) {
   bool done = true;
@@ -155,7 +156,7 @@ bool reclaim(Charges& charges, unsigned process, Stop stop = {}) {
       stop();
     }
   }
-  // In a scribbled report one lane's repair can bring another's change to light.
+  // In an overwritten report, the repair of one lane can reveal another lane's change.
   for (unsigned device = 0; device < max_devices; ++device)
     for (unsigned lane = 0; lane < lanes; ++lane)
       if (holding(charges, {device, process, lane}) != 0) done = false;

@@ -20,7 +20,7 @@ struct Pages {
 
 struct Killed {};
 
-// Throws at the n-th place where a kill could fall.
+// Throws at the n-th point where a kill could fall.
 struct DieAt {
   int* left;
   void operator()() const {
@@ -54,8 +54,8 @@ TEST(Budget, a_refused_change_leaves_no_trace) {
   EXPECT_EQ(read(pages.charges->budget[0]).used, 0u);
 }
 
-// Two processes take turns; one is killed at each place in turn, then the agent, at each place in turn,
-// while it gives the dead one's bytes back, then a second agent finishes.
+// Two processes alternate. One is killed at each point in turn, then the agent at each point while it
+// releases the dead process's bytes. A second agent finishes.
 TEST(Budget, a_kill_between_any_two_stores_loses_no_byte) {
   int kills = 0;
   for (bool shrink : {false, true}) {
@@ -95,14 +95,14 @@ TEST(Budget, a_kill_between_any_two_stores_loses_no_byte) {
   EXPECT_GT(kills, 1000);
 }
 
-// As the agent does it: while others write without pause, some rounds may pass.
+// Calls reclaim() as the agent does: while others write without pause, it may need several rounds.
 bool reclaimed(Charges& charges, unsigned process) {
   for (int round = 0; round < 1000; ++round)
     if (reclaim(charges, process)) return true;
   return false;
 }
 
-// Real processes, real kills, several writers on one word; afterwards every byte is accounted for.
+// Real processes, real kills, several writers on one word. Afterwards every byte is accounted for.
 TEST(Budget, a_storm_of_kills_leaves_the_budget_exact) {
   Pages pages;
   Charges& charges = *pages.charges;
@@ -141,8 +141,8 @@ TEST(Budget, a_storm_of_kills_leaves_the_budget_exact) {
   EXPECT_EQ(read(charges.budget[0]).used, 0u);
 }
 
-// A slice that exchanges its own word without pause must not hold the agent up.
-TEST(Budget, the_agent_gives_up_on_a_word_that_never_stands_still) {
+// A slice that exchanges its own word without pause must not block the agent.
+TEST(Budget, the_agent_gives_up_on_a_word_that_changes_without_pause) {
   Pages pages;
   ASSERT_TRUE(change(*pages.charges, {0, 1, 0}, 0, 5, 100));
   int left = INT_MAX;
@@ -155,7 +155,7 @@ TEST(Budget, the_agent_gives_up_on_a_word_that_never_stands_still) {
   EXPECT_TRUE(reclaim(*pages.charges, 1));
 }
 
-TEST(Budget, scribbled_pages_name_no_lane_and_crash_nobody) {
+TEST(Budget, scribbled_pages_name_no_lane_and_crash_no_process) {
   Pages pages;
   std::mt19937_64 random(7);
   auto* words = reinterpret_cast<uint64_t*>(pages.charges);

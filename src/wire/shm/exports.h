@@ -1,18 +1,20 @@
-// Which objects the slice's own processes exported, so that an import of somebody else's can be refused.
+// Names the objects that the slice's own processes exported, so that an import of another slice's object can
+// be refused.
 //
 // Memory that travels between processes (IPC handles, file descriptors of the virtual memory interface and of
-// pools) is charged once, where it was allocated. An object of another slice would so be counted nowhere in
-// the importer's slice. The exporter writes down what it hands out, the importer looks it up; both in pages
-// that only this slice's processes map. One word an object:
+// pools) is charged once, where it was allocated. So an object of another slice would not be counted in the
+// importer's slice. The exporter records each object, and the importer looks it up. Only this slice's
+// processes map the pages. One word per object:
 //
 //   bits 63..24  40 bits of a hash of what names it (never all zero)
 //   bits 23..16  the low byte of its process slot's generation
-//   bits 15..0   the slot, so that what dead processes left can be used again
+//   bits 15..0   the slot, so that entries of dead processes can be reused
 //
-// A set of eight words is chosen by the hash. One store writes an entry, so a kill leaves it whole or absent,
-// and a lost race costs an entry, not a lock. A set full of living processes' entries may have lost one, and
-// what it does not name cannot be told: an import is then allowed. So it is where the kernel gives all
-// exports one inode. Whoever scribbles here lets himself import what he was handed anyway.
+// The hash selects a set of eight words. One store writes an entry, so a kill leaves it whole or absent, and
+// a lost race costs an entry, not a lock. A set full of living processes' entries may have lost one. An
+// object that such a set does not name may still be the slice's own, so its import is allowed. The same holds
+// if the kernel gives all exports one inode. A process that overwrites the table can only allow imports of
+// objects that were handed to it anyway.
 #pragma once
 
 #include <optional>
@@ -23,11 +25,11 @@ namespace carve::shm {
 
 enum class Origin { own, foreign, cannot_be_told };
 
-// A hash of any bytes that name an object: the 64 of an IPC handle, the device and inode of a file.
+// Returns a hash of the bytes that name an object: the 64 of an IPC handle, the device and inode of a file.
 constexpr uint64_t identity_of(const unsigned char* bytes, size_t count) {
   uint64_t hash = 0xcbf2'9ce4'8422'2325;
   for (size_t i = 0; i < count; ++i) hash = (hash ^ bytes[i]) * 0x100'0000'01b3;
-  hash ^= hash >> 32;  // The last bytes have not reached the low bits' neighbours above yet.
+  hash ^= hash >> 32;  // Mixes the last bytes into the high bits.
   return hash * 0x9e37'79b9'7f4a'7c15;
 }
 
@@ -49,14 +51,14 @@ inline bool alive(const Control& control, uint64_t word) {
 
 }  // namespace exports
 
-// Writes down that the process in `slot` exported it. `stop`: as of a change (budget.h).
+// Records that the process in `slot` exported the object. `stop`: as for a change (budget.h).
 template <class Stop = NoStops>
 void publish(Exports& table, const Control& control, unsigned slot, uint64_t identity, Stop stop = {}) {
   using namespace exports;
   auto& set = table.word[set_of(identity)];
   const uint64_t generation = __atomic_load_n(&control.processes[slot].generation, __ATOMIC_RELAXED) & 0xff;
   const uint64_t word = name_of(identity) | generation << 16 | slot;
-  unsigned at = static_cast<unsigned>(identity >> 10) % export_ways;  // Where all are alive.
+  unsigned at = static_cast<unsigned>(identity >> 10) % export_ways;  // If all are alive.
   bool found = false;
   for (unsigned i = 0; i < export_ways; ++i) {
     const uint64_t there = set[i].load(std::memory_order_relaxed);

@@ -42,7 +42,7 @@ TEST(Exports, of_the_dead_make_room_and_count_until_they_do) {
   p.control->processes[3].pid = 0;
   EXPECT_EQ(origin_of(*p.table, *p.control, id(1)), Origin::own) << "its descriptor may outlive it";
   EXPECT_EQ(origin_of(*p.table, *p.control, id(20)), Origin::foreign);
-  p.control->processes[3] = {999, 0, 0, 0, 2, 0};  // Somebody else in the slot.
+  p.control->processes[3] = {999, 0, 0, 0, 2, 0};  // Another process has the slot.
   for (uint64_t i = 11; i < 11 + export_ways; ++i) publish(*p.table, *p.control, 4, id(i));
   for (uint64_t i = 11; i < 11 + export_ways; ++i)
     EXPECT_EQ(origin_of(*p.table, *p.control, id(i)), Origin::own);
@@ -57,7 +57,7 @@ TEST(Exports, published_again_take_one_entry) {
   EXPECT_EQ(entries, 1);
 }
 
-TEST(Exports, scribbled_over_crash_nobody) {
+TEST(Exports, scribbled_over_crash_no_process) {
   Pages p;
   std::mt19937_64 random(9);
   for (auto& set : p.table->word)

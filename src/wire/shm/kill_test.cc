@@ -1,8 +1,8 @@
-// SIGKILL, for real, between any two stores: a child process runs one operation on shared pages and kills
-// itself at its n-th instrumented place; a second child repairs, as the agent does, and is killed at its
-// m-th; then the agent's successor repairs. For every n and m that there are, and every table that processes
-// share: the device's budget, the host's, the agent's own lane, the table of exports. Afterwards the figures
-// are exactly those of the living.
+// Real SIGKILLs between any two stores. A child process runs one operation on shared pages and kills itself
+// at its n-th instrumented point. A second child repairs as the agent does, and is killed at its m-th point.
+// Then the agent's successor repairs. The tests cover every n and m, and every table that processes share:
+// the device's budget, the host's, the agent's own lane, the table of exports. Afterwards the figures are
+// exactly those of the living processes.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -22,7 +22,7 @@ struct KillAt {
   }
 };
 
-// Runs `act(stop)` in a child that dies at place `n`. Whether it got that far.
+// Runs `act(stop)` in a child that dies at point `n`. Returns whether it got that far.
 template <class Act>
 bool killed_at(int n, Act act) {
   const pid_t child = fork();
@@ -68,7 +68,7 @@ struct Pages {
   }
 };
 
-// What a process may be in the middle of when it is killed.
+// An operation during which a process may be killed.
 struct Operation {
   const char* name;
   void (*run)(Report&, KillAt);
@@ -79,7 +79,7 @@ const Operation operations[] = {
      [](Report& r, KillAt stop) {
        change(r.charges, {0, victim, 1}, 50, 90, limit, stop);
      }},
-    {"a give-back",
+    {"a release",
      [](Report& r, KillAt stop) {
        change(r.charges, {0, victim, 1}, 50, 20, limit, stop);
      }},
@@ -102,7 +102,7 @@ const Operation operations[] = {
        change(r.charges, {0, victim, 1}, 50, 90, limit, stop);
        change(r.spill, {0, victim, 1}, 50, 400, limit, stop);
      }},
-    {"their give-back",
+    {"their release",
      [](Report& r, KillAt stop) {
        change(r.spill, {0, victim, 1}, 50, 0, limit, stop);
        change(r.charges, {0, victim, 1}, 50, 0, limit, stop);
@@ -113,8 +113,8 @@ void bury(Report& report, KillAt stop) {
   for (Charges* c : {&report.charges, &report.spill}) reclaim(*c, victim, stop);
 }
 
-// Every place of every operation, once with a neighbour that goes on after the death and once without. The
-// agent dies too: at every place of its repair for one of these, at a few for the others.
+// Every point of every operation, once with a neighbour that continues after the death and once without. The
+// agent is killed too: at every point of its repair for one of these, at a few for the others.
 TEST(Kill, between_any_two_stores_leaves_the_budgets_exactly_what_the_living_hold) {
   int kills = 0, agents_killed = 0;
   for (const Operation& operation : operations) {
@@ -145,7 +145,7 @@ TEST(Kill, between_any_two_stores_leaves_the_budgets_exactly_what_the_living_hol
   EXPECT_GT(agents_killed, 500);
 }
 
-// The agent charges growth on a lane of its own; its successor asks that lane what it holds.
+// The agent charges growth on a lane of its own. Its successor reads what that lane holds.
 TEST(Kill, of_the_agent_while_it_charges_growth_leaves_its_lane_exact) {
   bool died = true;
   for (int n = 0; died; ++n) {
@@ -158,7 +158,7 @@ TEST(Kill, of_the_agent_while_it_charges_growth_leaves_its_lane_exact) {
     EXPECT_EQ(pages.used(), 7 + 50 + held) << n;
     ASSERT_TRUE(change(charges, growth, held, 17, limit));
     EXPECT_EQ(pages.used(), 7u + 50 + 17) << n;
-    EXPECT_EQ(n < 6, died) << "a change has six places to die at";
+    EXPECT_EQ(n < 6, died) << "a change has six points at which a kill can fall";
   }
 }
 
