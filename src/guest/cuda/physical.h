@@ -9,7 +9,7 @@
 //   handles    by handle: its memory's identity; uses = times created, retained, imported
 //   physicals  by identity: the charge; uses = 1 for the handle, one per mapping, one per pin
 //   mappings   by address: the memory's identity and the mapping's size
-//   pins       by place in an array or multicast object: the memory's identity; they die with their owner
+//   pins       by place in an array or multicast object: the memory's identity; removed with their owner
 //
 // A handle imported from another process is charged at its exporter and has no record here. A handle imported
 // where it was exported refers to the same memory, if its descriptor can be identified (sharing.h).
