@@ -144,7 +144,7 @@ void mapped(const CUarrayMapInfo* list, unsigned count) {
       numbers[5] = level.offsetY;
       numbers[6] = level.offsetZ;
     }
-    pin(*p, find_stream_slot(numbers, sizeof numbers), array, physical);
+    pin(*p, map_key_of(numbers, sizeof numbers), array, physical);
   }
 }
 

@@ -14,7 +14,7 @@ uint32_t fingerprint_of(int fd) {
   struct stat status;
   if (syscall(SYS_fstat, fd, &status) != 0) return 0;
   const uint64_t numbers[3] = {status.st_dev, status.st_ino, status.st_rdev};
-  const auto print = static_cast<uint32_t>(find_stream_slot(numbers, sizeof numbers) >> 32);
+  const auto print = static_cast<uint32_t>(map_key_of(numbers, sizeof numbers) >> 32);
   return print != 0 ? print : 1;
 }
 

@@ -9,7 +9,7 @@
 //   handles    by handle: its memory's identity; uses = times created, retained, imported
 //   physicals  by identity: the charge; uses = 1 for the handle, one per mapping, one per pin
 //   mappings   by address: the memory's identity and the mapping's size
-//   pins       by place in an array or multicast object: the memory's identity; they die with their owner
+//   pins       by place in an array or multicast object: the memory's identity; removed with their owner
 //
 // A handle imported from another process is charged at its exporter and has no record here. A handle imported
 // where it was exported refers to the same memory, if its descriptor can be identified (sharing.h).
@@ -34,6 +34,6 @@ void pin(Process& p, uint64_t slot, uint64_t owner, uint64_t physical);
 void unpin_all_of(Process& p, uint64_t owner);
 
 // Returns a key for the numbers that identify a position in an array or multicast object.
-uint64_t find_stream_slot(const void* bytes, size_t count);
+uint64_t map_key_of(const void* bytes, size_t count);
 
 }  // namespace carve::guest

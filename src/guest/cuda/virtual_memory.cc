@@ -80,7 +80,7 @@ void unpin_all_of(Process& p, uint64_t owner) {
   }
 }
 
-uint64_t find_stream_slot(const void* bytes, size_t count) {
+uint64_t map_key_of(const void* bytes, size_t count) {
   const uint64_t slot = shm::identity_of(static_cast<const unsigned char*>(bytes), count);
   return slot != 0 ? slot : 1;
 }
@@ -238,7 +238,7 @@ void bound(Process& p, CUmemGenericAllocationHandle multicast, size_t offset, un
            uint64_t physical) {
   const uint64_t object = physical_of(p, multicast);
   const uint64_t numbers[3] = {object, offset, device};
-  if (object != 0) pin(p, find_stream_slot(numbers, sizeof numbers), object, physical);
+  if (object != 0) pin(p, map_key_of(numbers, sizeof numbers), object, physical);
 }
 
 void bound_to(CUmemGenericAllocationHandle multicast, size_t offset,

@@ -36,7 +36,7 @@ Indexed* make_index() {
 }
 
 // Returns the slot of an entry, or the free slot for it.
-Indexed& find_stream_slot(Indexed* entries, const void* theirs) {
+Indexed& find_entry(Indexed* entries, const void* theirs) {
   auto at =
       static_cast<unsigned>(reinterpret_cast<uint64_t>(theirs) * 0x9e37'79b9'7f4a'7c15 >> (64 - index_bits));
   for (unsigned probes = 0; probes < 1 << index_bits; ++probes, at = (at + 1) % (1 << index_bits)) {
@@ -50,11 +50,11 @@ Indexed& find_stream_slot(Indexed* entries, const void* theirs) {
 
 void index_hook(const Hook& hook, const void* theirs) {
   for (;;) {
-    Indexed& slot = find_stream_slot(make_index(), theirs);
+    Indexed& entry = find_entry(make_index(), theirs);
     const void* free = nullptr;
-    if (!slot.theirs.compare_exchange_strong(free, theirs) && free != theirs) continue;
+    if (!entry.theirs.compare_exchange_strong(free, theirs) && free != theirs) continue;
     const Hook* nobody = nullptr;
-    slot.row.compare_exchange_strong(nobody, &hook);
+    entry.row.compare_exchange_strong(nobody, &hook);
     return;
   }
 }
@@ -91,7 +91,7 @@ const Hook* find_hook(std::string_view symbol) {
 void* exchanged(void* theirs) {
   Indexed* index = index_page.load(std::memory_order_acquire);
   if (index == nullptr) return theirs;  // No driver was bound, so this is none of its entries.
-  const Hook* row = find_stream_slot(index, theirs).row.load(std::memory_order_acquire);
+  const Hook* row = find_entry(index, theirs).row.load(std::memory_order_acquire);
   return row != nullptr && theirs != nullptr ? row->ours() : theirs;
 }
 
