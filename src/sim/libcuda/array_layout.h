@@ -1,14 +1,15 @@
-// How arrays lie in memory here. NVIDIA says nothing of its own layout, and no program can see it: arrays are
-// opaque, and copies are their only door. What can be seen is how much one takes: more than its texels.
+// The layout of arrays in memory here. NVIDIA does not document its own layout, and no program can see it:
+// arrays are opaque, and only copies reach them. What a program can see is the size of an array, which is
+// more than its texels.
 //
-// An array is made of parts: the levels of a mipmapped one, the planes of a video format, else one. A part is
-// slices (its depth or its layers) of rows of elements; a row is padded to 512 bytes, rows to eight or, below
-// eight, to a power of two. The whole is padded to 64 KiB. An element of a block-compressed format is a block
-// of 4 x 4 texels.
+// An array is made of parts: the levels of a mipmapped array, the planes of a video format, else one part. A
+// part is slices (its depth or its layers) of rows of elements. A row is padded to 512 bytes, the number of
+// rows to a multiple of eight or, below eight, to a power of two. The whole is padded to 64 KiB. An element
+// of a block-compressed format is a block of 4 x 4 texels.
 //
-// A sparse array is cut into tiles of 64 KiB, each of which is mapped to memory or to nothing. Their shapes
-// are the standard ones of the graphics interfaces (Vulkan's "standard sparse image block shapes"). Levels
-// that do not span one tile in every dimension are in the mip tail, one for all layers.
+// A sparse array is cut into tiles of 64 KiB, each of which is mapped to memory or unmapped. Their shapes are
+// the standard ones of the graphics interfaces (Vulkan's "standard sparse image block shapes"). Levels that
+// do not span one tile in every dimension are in the mip tail, one tail for all layers.
 //
 // Pure: no device, no process.
 #pragma once
@@ -23,13 +24,13 @@ namespace carve::sim {
 inline constexpr uint64_t kTile = 64 << 10;
 
 struct ArrayPart {
-  CUDA_ARRAY3D_DESCRIPTOR descriptor = {};  // As an array of its own.
+  CUDA_ARRAY3D_DESCRIPTOR descriptor = {};  // The part as an array of its own.
   unsigned element_bytes = 0;
   unsigned block = 1;  // Texels of an element, in both directions.
   uint64_t row_bytes = 0, rows = 0, slices = 0;
-  uint64_t offset = 0;  // Of its first byte in the array.
+  uint64_t offset = 0;  // Offset of the part's first byte in the array.
   uint64_t pitch = 0, slice_pitch = 0;
-  bool tiled = false;  // Then: how many tiles, x fastest, instead of the pitches.
+  bool tiled = false;  // True: the part has numbers of tiles, x fastest, instead of pitches.
   uint64_t tiles[3] = {};
 };
 
@@ -37,18 +38,18 @@ struct ArrayLayout {
   std::vector<ArrayPart> parts;
   unsigned planes = 0;  // 0: not a video format of several planes.
   uint64_t bytes = 0;
-  // Of sparse arrays: a tile in texels and in (bytes, rows, slices).
+  // For sparse arrays: a tile in texels and in (bytes, rows, slices).
   unsigned tile_texels[3] = {};
   uint64_t tile[3] = {};
-  unsigned tail_first = 0;  // The first level in the tail; as many as there are: no tail.
+  unsigned tail_first = 0;  // The first level in the tail; equal to the number of levels if there is no tail.
   uint64_t tail_offset = 0, tail_bytes = 0;
 };
 
-// The layout of an array (`levels` 0) or of a mipmapped array, whose number of levels is clamped to what its
-// extents have. CUDA_ERROR_INVALID_VALUE for extents, formats and flags that no device has.
+// Computes the layout of an array (`levels` 0) or of a mipmapped array, whose number of levels is clamped to
+// the maximum for its extents. CUDA_ERROR_INVALID_VALUE for extents, formats and flags that no device has.
 CUresult lay_out(const CUDA_ARRAY3D_DESCRIPTOR&, unsigned levels, ArrayLayout*);
 
-// Where byte `x` of a row lies in the array, and how many of the row lie there in one piece.
+// Returns where byte `x` of a row is in the array, and how many bytes of the row follow there without a gap.
 uint64_t offset_in(const ArrayLayout&, const ArrayPart&, uint64_t x, uint64_t row, uint64_t slice,
                    uint64_t* run);
 

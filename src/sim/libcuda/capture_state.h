@@ -1,6 +1,6 @@
-// The state of a capture, shared by what happens to it while work is captured (capture.cc) and by the calls
-// that begin, end and describe it (capture_calls.cc): its graph, and for each stream in it the nodes that the
-// stream's next one will follow.
+// The state of a capture, shared by the capture of work (capture.cc) and by the calls that begin, end and
+// describe a capture (capture_calls.cc). The state is the graph and, for each stream in it, the nodes that
+// the stream's next node will follow.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ namespace carve::sim {
 
 struct Tail {
   std::vector<Edge> follows;
-  std::vector<CUgraphNode> shown;  // What cuStreamGetCaptureInfo pointed at.
+  std::vector<CUgraphNode> shown;  // The nodes that cuStreamGetCaptureInfo returned.
   std::vector<CUgraphEdgeData> shown_data;
 };
 
@@ -27,24 +27,24 @@ struct Capture {
   std::map<CUstream_st*, Tail> tails;
 };
 
-// What a thread exchanges by cuThreadExchangeStreamCaptureMode.
+// Returns the mode that cuThreadExchangeStreamCaptureMode exchanges.
 CUstreamCaptureMode& thread_mode();
-// An address that is the calling thread's alone.
+// Returns an address that is unique to the calling thread.
 inline const void* this_thread() { return &thread_mode(); }
 
 // All with the lock of the graphs held.
 
-// The capture of a stream, or nullptr.
+// Returns the capture of a stream, or nullptr.
 inline Capture* capture_of(const CUstream_st& s) { return s.capture; }
-// Makes a capture known to all that ask; and what keeps a known one alive.
+// Makes a capture visible to all calls and keeps it alive while it is visible.
 void begin_capture(const std::shared_ptr<Capture>&);
 std::shared_ptr<Capture> keep_capture(Capture&);
-// Lets its streams go on as before.
+// Returns the capture's streams to normal execution.
 void end_capture(Capture&);
-// Marks it invalid and returns the reason.
+// Marks the capture invalid and returns the reason.
 CUresult spoil(Capture&, CUresult why);
 bool alive(const Capture&);
-// Nodes that the program destroyed are followed no more.
+// Removes the nodes that the program destroyed.
 void prune(Tail&);
 void add_follows(Tail&, const std::vector<Edge>& more);
 

@@ -1,10 +1,10 @@
-// Graphs as the process holds them: nodes with what they do, edges with their data, and what keeps a handle
-// valid. A graph is a template; instantiating copies it (exec.h), so a program may change or destroy it while
-// an executable runs.
+// Graphs as the process holds them: nodes with their operations, edges with their data, and the owners that
+// keep a handle valid. A graph is a template. Instantiation copies it (graph_exec.h), so a program may change
+// or destroy it while an executable runs.
 //
-// One mutex guards all graphs, nodes, user objects and captures; it is taken before Process::mutex and never
-// held while a program's own function runs: a GraphLock that is let go calls the destructors of user objects
-// which lost their last reference meanwhile.
+// One mutex guards all graphs, nodes, user objects and captures. It is taken before Process::mutex and never
+// held while a program's own function runs: on release, a GraphLock calls the destructors of user objects
+// that lost their last reference meanwhile.
 #pragma once
 
 #include <map>
@@ -21,7 +21,7 @@ namespace carve::sim {
 
 struct GraphBlock;  // sim/libcuda/graph_memory.h
 
-// The arguments of a launch, copied when the node is made, and where each begins: what kernelParams shows.
+// The arguments of a launch, copied when the node is made, and the offset of each: what kernelParams shows.
 struct Arguments {
   std::vector<char> bytes;
   std::vector<void*> pointers;
@@ -72,12 +72,13 @@ struct BatchNode {
   std::vector<CUstreamBatchMemOpParams> operations;
   unsigned flags = 0;
 };
-// The bodies: one or two of IF, one of WHILE, `size` of SWITCH. Which runs, the handle's value says.
+// The bodies: one or two of IF, one of WHILE, `size` of SWITCH. The handle's value selects the body that
+// runs.
 struct ConditionalNode {
   CUgraphConditionalHandle handle = 0;
   CUgraphConditionalNodeType type = CU_GRAPH_COND_TYPE_IF;
   std::vector<std::shared_ptr<CUgraph_st>> bodies;
-  std::vector<CUgraph> handles;  // What phGraph_out points at.
+  std::vector<CUgraph> handles;  // The handles that phGraph_out points at.
 };
 using Payload = std::variant<KernelNode, CopyNode, SetNode, HostNode, ChildNode, EmptyNode, EventWaitNode,
                              EventRecordNode, SemaphoreSignalNode, SemaphoreWaitNode, AllocNode, FreeNode,
@@ -98,7 +99,7 @@ struct Condition {
 struct CUgraphNode_st {
   CUgraph_st* graph = nullptr;
   uint64_t id = 0;      // Never used twice.
-  uint64_t origin = 0;  // The node that this one was cloned from, by its id.
+  uint64_t origin = 0;  // Id of the node from which this one was cloned.
   std::weak_ptr<CUctx_st> context;
   carve::sim::Payload payload;
   std::vector<carve::sim::Edge> in, out;
@@ -108,8 +109,8 @@ struct CUgraphNode_st {
 
 struct CUgraph_st {
   uint64_t id = 0;
-  bool owned = false;  // By a node of another graph: not the program's to destroy.
-  std::vector<std::unique_ptr<CUgraphNode_st>> nodes;  // In the order of their making.
+  bool owned = false;  // Owned by a node of another graph, so the program may not destroy it.
+  std::vector<std::unique_ptr<CUgraphNode_st>> nodes;  // In the order of their creation.
   std::map<CUuserObject, unsigned> objects;
   std::map<CUgraphConditionalHandle, carve::sim::Condition> conditions;
 
@@ -139,27 +140,30 @@ class GraphLock {
 
 bool is_graph(CUgraph);
 bool is_node(CUgraphNode);
-// A new graph for the program.
+// Makes a graph for the program.
 CUgraph_st* new_graph();
-// Gives up the program's graph; CUDA_ERROR_INVALID_VALUE for what is not its own.
+// Gives up the program's graph; CUDA_ERROR_INVALID_VALUE for a graph that the program does not own.
 CUresult destroy_graph(CUgraph);
-// CUDA_ERROR_INVALID_VALUE if a dependency is not of this graph or named twice.
+// Adds a node. CUDA_ERROR_INVALID_VALUE if a dependency is not of this graph or is named twice.
 CUresult add_node(CUgraph_st&, const CUgraphNode* dependencies, const CUgraphEdgeData* edges, size_t count,
                   std::weak_ptr<CUctx_st> context, Payload, CUgraphNode_st** out);
 CUresult add_edge(CUgraphNode_st& from, CUgraphNode_st& to, const CUgraphEdgeData*);
 void remove_node(CUgraphNode_st&);
-// A copy whose nodes know what they were cloned from; holds references of its own on the user objects.
+// Returns a copy whose nodes record the nodes that they were cloned from. The copy holds its own references
+// on the user objects.
 std::shared_ptr<CUgraph_st> clone_graph(const CUgraph_st&, bool owned);
-// The node of `graph` that was cloned from the one with this id, also in child graphs; nullptr if none.
+// Returns the node of `graph` that was cloned from the one with this id, also in child graphs; nullptr if
+// none.
 CUgraphNode_st* find_clone(const CUgraph_st& graph, uint64_t origin);
 void retain_object(CUuserObject, unsigned count);
 void release_object(CUuserObject, unsigned count);
 
-// Between a program's parameters and a node's payload; graph_params.cc. `context` is that of the parameters
-// or the current one.
+// Translates between a program's parameters and a node's payload; graph_params.cc. `context` is that of the
+// parameters or the current one.
 CUresult payload_of(const CUgraphNodeParams&, Payload*, std::shared_ptr<CUctx_st>* context);
 CUresult kernel_payload(const CUDA_KERNEL_NODE_PARAMS&, KernelNode*);
-// The steps of a node for the model; kernels, copies, sets, host functions and memory operations have some.
+// Makes the steps of a node for the model; kernels, copies, sets, host functions and memory operations have
+// some.
 CUresult steps_of(CUctx_st&, const Payload&, std::vector<Step>*);
 
 }  // namespace carve::sim

@@ -1,5 +1,5 @@
 // An executable graph: a copy of the graph it was made from, laid out flat in an order in which it can be
-// submitted. Child graphs and the chosen bodies of conditional nodes are expanded in place; after them stands
+// submitted. Child graphs and the chosen bodies of conditional nodes are expanded in place. After them comes
 // an entry for the node itself, which waits for their ends.
 //
 // Its mutex is taken without the lock of the graphs, since a launch may wait for room in a full channel.
@@ -16,8 +16,8 @@
 namespace carve::sim {
 
 struct ExecNode {
-  CUgraphNode_st* node = nullptr;  // In the image.
-  unsigned first = 0;              // Of a child or condition: where what it expanded to begins.
+  CUgraphNode_st* node = nullptr;  // Node in the image.
+  unsigned first = 0;              // For a child or condition: the first entry of its expansion.
   std::vector<Step> steps;
   bool enabled = true;
 };
@@ -33,13 +33,13 @@ struct CUgraphExec_st {
   std::vector<carve::sim::ExecNode> nodes;
   carve::sim::Waits waits;
   std::vector<unsigned> lanes, ends;
-  std::unordered_map<uint64_t, unsigned> by_source;  // The program's node to the entry.
+  std::unordered_map<uint64_t, unsigned> by_source;  // From the program's node to the entry.
   bool holds_objects = false;
   carve::sim::GraphNeeds needs;
-  bool claimed = false;  // The memory of its nodes is its own.
+  bool claimed = false;  // This executable has claimed the memory of its nodes.
 
   std::mutex mutex;
-  carve::sim::Place last;  // The end of its last launch, which the next one waits for.
+  carve::sim::Place last;  // The end of its last launch; the next launch waits for it.
 
   CUgraphExec_st() = default;
   CUgraphExec_st(const CUgraphExec_st&) = delete;
@@ -49,7 +49,7 @@ struct CUgraphExec_st {
 
 namespace carve::sim {
 
-// Lays a graph out; with the lock held. The error names a node where one is to blame.
+// Lays a graph out; with the lock held. The error names the node that caused it, if there is one.
 struct LayoutError {
   CUresult code = CUDA_SUCCESS;
   CUgraphInstantiateResult reason = CUDA_GRAPH_INSTANTIATE_SUCCESS;
@@ -57,10 +57,10 @@ struct LayoutError {
 };
 LayoutError lay_out(const CUgraph_st&, CUgraphExec_st*);
 
-// The executable behind a handle, or nullptr. Takes the lock.
+// Returns the executable of a handle, or nullptr. Takes the lock.
 std::shared_ptr<CUgraphExec_st> find_executable(CUgraphExec);
 
-// Takes what memory the graph needs in the stream, so that its launch there finds it.
+// Takes the memory that the graph needs in the stream, for its launch there.
 CUresult upload(const std::shared_ptr<CUgraphExec_st>&, CUstream);
 
 }  // namespace carve::sim

@@ -1,4 +1,4 @@
-// Shorthands of the tests of graphs and captures.
+// Helpers for the tests of graphs and captures.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ inline CUgraph new_graph() {
   return g;
 }
 
-// A spin of so many nanoseconds behind some nodes; 432 blocks fill the device once.
+// Adds a kernel that spins for `ns` behind other nodes; 432 blocks fill the device once.
 inline CUgraphNode kernel_node(CUgraph g, CUfunction f, uint64_t ns, const std::vector<CUgraphNode>& after,
                                unsigned blocks = 432, CUcontext context = nullptr) {
   uint32_t other = 0;
@@ -38,7 +38,7 @@ inline CUgraphExec instantiate(CUgraph g) {
   return x;
 }
 
-// Model time of one launch.
+// Returns the model time of one launch.
 inline float ms_of_launch(CUgraphExec x) {
   CUstream s = stream();
   CUevent start = event(), end = event();

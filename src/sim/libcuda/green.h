@@ -1,10 +1,10 @@
 // Green contexts: a part of a device's multiprocessors, with streams of its own, inside the device's primary
 // context, whose memory, modules and overhead it shares (CUDA driver API, "Green Contexts"). The model grants
-// kernels of its streams no more than the part; parts may overlap where a program makes them so, and the
-// primary context's own streams may use all.
+// kernels of its streams no more than the part. Parts may overlap if a program makes them so, and the primary
+// context's own streams may use all multiprocessors.
 //
-// cuCtxFromGreenCtx gives a handle that is the primary context everywhere, except that default streams and
-// new streams of a thread in which it is current are the green context's.
+// cuCtxFromGreenCtx returns a handle that is the primary context everywhere, with one exception: default
+// streams and new streams of a thread in which the handle is current are the green context's.
 #pragma once
 
 #include "sim/libcuda/process.h"
@@ -22,13 +22,13 @@ struct CUgreenCtx_st {
 
 namespace carve::sim {
 
-// That of the calling thread's current context, or nullptr.
+// Returns the green context of the calling thread's current context, or nullptr.
 CUgreenCtx current_green();
-// The context that a living green context is part of, or nullptr.
+// Returns the context that a living green context is part of, or nullptr.
 std::shared_ptr<CUctx_st> primary_of(CUgreenCtx);
 
 // A division into equal groups: `size` is `wanted` rounded to what the architecture can separate (the same
-// page of the documentation), `groups` how many of them there are; none if one does not fit.
+// page of the documentation), `groups` is the number of groups; 0 if one does not fit.
 struct SmSplit {
   unsigned size, groups;
 };

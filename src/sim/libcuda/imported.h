@@ -1,5 +1,5 @@
-// Segments of other processes at addresses of this one: each is mapped once, however many pointers into it
-// were opened, and unmapped with the last of them.
+// Segments of other processes at addresses of this one. Each is mapped once, whatever the number of pointers
+// into it, and unmapped with the last of them.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace carve::sim {
 
-// The address of the segment's first byte, for one more user.
+// Returns the address of the segment's first byte and adds one user.
 CUresult import_attach(const std::shared_ptr<Shared>&, uint64_t* base);
-// One user fewer. Waits for nothing: work that uses it is the caller's to wait for.
+// Removes one user. Does not wait: the caller waits for the work that uses the segment.
 void import_detach(uint64_t base);
 
 }  // namespace carve::sim

@@ -1,8 +1,9 @@
 // Events that several processes record and wait for (CU_EVENT_INTERPROCESS). The recordings are numbered in a
-// page that the processes share, a segment that takes nothing of the device; the page says which are over.
+// page that the processes share, a segment that takes no device memory; the page says which are over.
 //
-// One is over when its process has performed what came before it, since others may look at memory that both
-// have. A process that dies leaves none that is waited for: its last recording is over then.
+// A recording is over when its process has performed the effects of the work before it, since other processes
+// may read memory that both have. When a process dies, its last recording is over, so no process waits for
+// it.
 #pragma once
 
 #include <memory>
@@ -14,12 +15,13 @@ namespace carve::sim {
 class SharedEvent {
  public:
   static CUresult create(unsigned device, std::shared_ptr<SharedEvent>*);
-  // CUDA_ERROR_MAP_FAILED when the event is no more, CUDA_ERROR_INVALID_VALUE for what is no handle.
+  // Opens an event: CUDA_ERROR_MAP_FAILED if it no longer exists, CUDA_ERROR_INVALID_VALUE for an invalid
+  // handle.
   static CUresult open(const CUipcEventHandle&, std::shared_ptr<SharedEvent>*);
   CUipcEventHandle handle() const;
 
-  // A new recording by this process: its number. It is over at the latest when what is written to *finish is
-  // let go.
+  // Begins a recording by this process and returns its number. The recording is over at the latest when
+  // *finish is released.
   uint64_t begin(const std::shared_ptr<SharedEvent>& self, std::shared_ptr<void>* finish);
   uint64_t last() const;
   // Takes no lock.

@@ -9,15 +9,15 @@ namespace carve::sim {
 struct Shape {
   unsigned grid[3], block[3], shared;
   bool cooperative = false;
-  const int* priority = nullptr;  // Null: that of the stream.
+  const int* priority = nullptr;  // Null: the stream's priority.
 };
 
-// The operation of a launch of a CUfunction or CUkernel in a context; the driver's own errors for what does
-// not fit.
+// Makes the operation of a launch of a CUfunction or CUkernel in a context; returns the driver's own errors
+// for an invalid launch.
 CUresult kernel_step(CUctx_st&, const void* function, const Shape&, int stream_priority, void** parameters,
                      void** extra, Step*);
 
-// The arguments by value, from either of the two ways to pass them.
+// Copies the arguments by value, from either of the two ways to pass them.
 CUresult copy_arguments(const void* function, void** parameters, void** extra, Arguments*);
 
 }  // namespace carve::sim

@@ -1,6 +1,6 @@
 // Modules, libraries and functions as this process holds them. A function handle serves as CUfunction and as
-// CUkernel: the driver lets a kernel of a library be launched in any context, so one that belongs to a
-// library has no context of its own and takes the current one.
+// CUkernel. The driver lets a kernel of a library be launched in any context, so such a function has no
+// context of its own and takes the current one.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ struct CUfunc_st {
   CUmod_st* module = nullptr;
   carve::sim::KernelImage image;
   unsigned target = 0, ptx = 0;
-  std::map<int, int> attributes;  // Those that cuFuncSetAttribute may change.
+  std::map<int, int> attributes;  // Attributes that cuFuncSetAttribute may change.
   bool ruled = false;
   carve::sim::Rule rule;
   // The launch state of CUDA 3: cuFuncSetBlockShape, cuParamSet.
@@ -26,7 +26,7 @@ struct CUfunc_st {
 };
 
 struct CUmod_st {
-  std::weak_ptr<CUctx_st> context;  // Of a module; a library belongs to none.
+  std::weak_ptr<CUctx_st> context;  // Context of a module; a library belongs to none.
   bool library = false;
   carve::sim::Image image;
   std::vector<std::unique_ptr<CUfunc_st>> functions;
@@ -39,17 +39,18 @@ struct CUmod_st {
 
 namespace carve::sim {
 
-// The function behind a handle, or nullptr. The context that it runs in is the module's, or the current one.
+// Returns the function of a handle, or nullptr. The context that it runs in is the module's, or the current
+// one.
 CUfunc_st* find_function(const void* handle);
 CUresult context_of(const CUfunc_st&, std::shared_ptr<CUctx_st>*);
 
-// Registers are the compiler's choice; of PTX, which nobody compiles here, 32: what small kernels take.
+// The compiler chooses the number of registers. PTX is not compiled here and counts 32, as small kernels use.
 inline unsigned registers_of(const CUfunc_st& f) { return f.image.registers ? f.image.registers : 32; }
 
-// The whole of a file; false if it cannot be opened.
+// Reads a whole file; returns false if it cannot be opened.
 bool read_file(const char* path, std::string* all);
 
-// How many blocks fit one multiprocessor at once.
+// Returns how many blocks fit one multiprocessor at once.
 unsigned resident_blocks(const Facts&, const CUfunc_st&, unsigned threads, unsigned dynamic_shared);
 
 }  // namespace carve::sim

@@ -2,9 +2,9 @@
 // instruction writes to all of them at once and reads their sum (CUDA driver API, "Multicast Object
 // Management"). Devices with NVSwitch have them: here Hopper with NVLinks.
 //
-// An object takes nothing by itself; what is bound to it stays alive until it is unbound or the object is
-// gone. An object can be mapped, but no kernel is executed here and nothing else may use such an address:
-// copies and sets refuse it. Between processes an object cannot be shared.
+// An object takes no memory itself. Memory that is bound to it stays alive until it is unbound or the object
+// is gone. An object can be mapped. No kernel is executed here and no other call may use such an address:
+// copies and sets refuse it. Processes cannot share an object.
 #pragma once
 
 #include "sim/libcuda/vmm.h"
@@ -17,13 +17,13 @@ struct Multicast {
     uint64_t offset, bytes;
     std::shared_ptr<Backing> memory;
   };
-  std::mutex mutex;  // Guards what follows.
+  std::mutex mutex;  // Guards the fields below.
   unsigned team = 0;
   std::vector<unsigned> devices;  // Ordinals in the set; as many as `team` once all were added.
   std::vector<Bound> bound;
 };
 
-// Of a device by its ordinal in the set.
+// Returns whether a device supports multicast.
 bool supports_multicast(const Facts&);
 
 }  // namespace carve::sim

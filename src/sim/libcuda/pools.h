@@ -8,14 +8,14 @@ namespace carve::sim {
 
 struct Pools {
   std::mutex mutex;
-  std::unordered_set<CUmemoryPool> all;  // Destroyed ones too, until their last memory is freed.
+  std::unordered_set<CUmemoryPool> all;  // Includes destroyed pools until their last memory is freed.
   CUmemoryPool standard[kDevices] = {}, current[kDevices] = {};
   CUmemoryPool standard_host = nullptr, current_host = nullptr;
   uint32_t next_number = 0;
-  // By waiting stream and stream waited for: up to which place, by events.
+  // By waiting stream, then by the stream waited for: the place up to which it waited, by events.
   std::unordered_map<uint64_t, std::unordered_map<uint64_t, uint64_t>> waits;
 
-  // All with the mutex held.
+  // The functions below require the mutex.
   bool known(CUmemoryPool pool) const { return all.contains(pool) && !pool->destroyed; }
   CUmemoryPool make(unsigned device, bool host);
   CUmemoryPool standard_of(unsigned device, bool host);
@@ -26,7 +26,7 @@ Pools& pools();
 // Frees memory of a pool behind a place in a stream, or at once with an empty LastUse.
 CUresult free_pooled(CUdeviceptr, const LastUse&);
 
-// Gives back unused chunks while the pool reserves more than `keep` bytes. With the mutex held.
+// Releases unused chunks while the pool reserves more than `keep` bytes. With the mutex held.
 void trim(CUmemPoolHandle_st&, uint64_t keep);
 
 }  // namespace carve::sim

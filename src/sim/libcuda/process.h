@@ -1,9 +1,10 @@
 // What the driver keeps for the process that loaded it: the set, the contexts, streams, events and modules.
 //
-// Three rules, because the process is a stranger's. Nothing is destroyed when main returns: the state is
-// allocated once and left, so calls from atexit handlers still work. Nothing survives a fork: the state lies
-// behind a page that the kernel wipes in the child (MADV_WIPEONFORK), where every call then says
-// CUDA_ERROR_NOT_INITIALIZED, as NVIDIA's driver does. And no lock is held while strangers' code runs.
+// Three rules apply, because the process belongs to another program. (1) No object is destroyed when main
+// returns: the state is allocated once and never freed, so calls from atexit handlers still work. (2) No
+// state survives a fork. The state is stored behind a page that the kernel wipes in the child
+// (MADV_WIPEONFORK), where every call then returns CUDA_ERROR_NOT_INITIALIZED, as NVIDIA's driver does. (3)
+// No lock is held while the program's code runs.
 //
 // Locks, outermost first: graphs and captures (graph.h), Process::mutex (tables of objects),
 // Context::performing, Context::pending, the device's own lock in the shared file.
@@ -28,22 +29,23 @@
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-// The handles of the interface are pointers to these.
+// The handles of the interface are pointers to these types.
 struct CUctx_st;
 struct CUstream_st;
 
 namespace carve::sim {
 
-// Something to do in this process when an operation of a channel completes: move the bytes of a copy, note
-// the time of an event, run a host function.
+// What this process does when an operation of a channel completes: move the bytes of a copy, record the time
+// of an event, run a host function.
 struct Effect {
   uint64_t sequence = 0;
   std::function<void(uint64_t end_ns)> run;
-  // A host operation that waits instead of running something: 0 when the wait is over, else when to look
-  // again.
+  // Set for a host operation that waits and runs no function: returns 0 when the wait is over, else the time
+  // of the next poll.
   std::function<uint64_t(uint64_t now)> gate;
   bool host = false;  // `run` is the program's own function: service thread only.
-  bool lazy = false;  // Nobody can see the effect without asking us: no thread needs to wake for it.
+  bool lazy =
+      false;  // The effect is visible only through calls of this driver, so no thread needs to wake for it.
 };
 
 // A recording of an event: a place in a channel.
@@ -52,7 +54,7 @@ struct Recording {
   unsigned channel = 0;
   uint64_t sequence = 0;
   std::atomic<uint64_t> end_ns{0};
-  uint64_t number = 0;  // Of an event that is shared between processes.
+  uint64_t number = 0;  // Recording number of an event that several processes share.
 };
 
 struct SmallBlock;  // sim/libcuda/heap.h
@@ -68,13 +70,13 @@ struct CUstream_st {
   unsigned flags;
   int priority;
   unsigned long long id;
-  carve::sim::Capture* capture = nullptr;  // While its work goes to a graph; see capture.h.
+  carve::sim::Capture* capture = nullptr;  // Set while the stream's work goes to a graph; see capture.h.
   CUgreenCtx green = nullptr;
 };
 
 struct CUctx_st : std::enable_shared_from_this<CUctx_st> {
-  unsigned device = 0;  // Ordinal in the set, not among the visible ones.
-  unsigned index = 0;   // Among the 64 contexts of the device.
+  unsigned device = 0;  // Ordinal in the set, not among the visible devices.
+  unsigned index = 0;   // Index among the 64 contexts of the device.
   uint64_t serial = 0;
   unsigned flags = 0;
   unsigned long long id = 0;
@@ -86,7 +88,7 @@ struct CUctx_st : std::enable_shared_from_this<CUctx_st> {
   std::map<int, size_t> limits;
   CUstream_st legacy = {};
   unsigned channel_users[carve::sim::kChannels] = {};
-  std::vector<unsigned> graph_channels;  // Over which graphs spread; see graph_launch.cc.
+  std::vector<unsigned> graph_channels;  // Channels over which graphs spread; see graph_launch.cc.
   std::unordered_map<uint64_t, std::unique_ptr<CUstream_st>> thread_streams;
   std::vector<std::unique_ptr<carve::sim::SmallBlock>> small_blocks, array_blocks, code_blocks;
   std::unordered_set<CUctx_st*> peers;
@@ -104,8 +106,9 @@ struct CUevent_st {
   unsigned flags;
   CUctx_st* context;
   std::shared_ptr<carve::sim::Recording> recording;
-  std::shared_ptr<carve::sim::CapturedEvent> captured;  // Instead: it was last recorded in a capture.
-  std::shared_ptr<carve::sim::SharedEvent> shared;      // With other processes.
+  std::shared_ptr<carve::sim::CapturedEvent>
+      captured;  // Set instead of `recording` if a capture recorded it last.
+  std::shared_ptr<carve::sim::SharedEvent> shared;  // Set if the event is shared with other processes.
 };
 
 namespace carve::sim {
@@ -125,34 +128,34 @@ struct Process {
 
   std::mutex mutex;
   std::unordered_map<CUctx_st*, std::shared_ptr<CUctx_st>> contexts;
-  std::unordered_map<CUctx_st*, CUgreenCtx> faces;  // What cuCtxFromGreenCtx gave; see green.h.
+  std::unordered_map<CUctx_st*, CUgreenCtx> faces;  // Handles from cuCtxFromGreenCtx; see green.h.
   std::atomic<unsigned> green_count{0};
   std::unordered_set<CUstream_st*> streams;
   std::unordered_set<CUevent_st*> events;
   Primary primaries[kDevices];
   std::atomic<unsigned long long> next_id{1};
 
-  // The thread that performs effects when nobody is waiting for them.
+  // The thread that performs effects when no thread waits for them.
   std::mutex service_mutex;
   std::condition_variable service_wake;
   bool service_started = false;
   bool service_called = false;
 };
 
-// The state of this process, valid after entered() said CUDA_SUCCESS.
+// Returns the state of this process, valid after entered() returned CUDA_SUCCESS.
 Process& process();
 
-// First line of every call: CUDA_ERROR_NOT_INITIALIZED before cuInit and in forked children.
+// First line of every call: returns CUDA_ERROR_NOT_INITIALIZED before cuInit and in forked children.
 CUresult entered();
 
-// The calling thread's current context: CUDA_ERROR_INVALID_CONTEXT without one, its sticky error if it is
-// broken.
+// Returns the calling thread's current context: CUDA_ERROR_INVALID_CONTEXT without one, its sticky error if
+// the context is broken.
 CUresult current(std::shared_ptr<CUctx_st>* out);
 // The same without the sticky error, for calls that work in broken contexts (destroy, pop, get).
 CUresult current_even_broken(std::shared_ptr<CUctx_st>* out);
-// A context by handle.
+// Returns a context by its handle.
 std::shared_ptr<CUctx_st> find_context(CUcontext);
-// The ordinal in the set of a visible device.
+// Returns the ordinal in the set of a visible device.
 CUresult device_of(CUdevice visible, unsigned* device);
 int visible_of(unsigned device);
 
@@ -162,11 +165,11 @@ CUctx_st* top_context();
 bool pop_context(CUctx_st** popped);
 void replace_top_context(CUctx_st*);
 
-// A new context on a device; primary contexts pass `primary`.
+// Creates a context on a device; primary contexts pass `primary`.
 CUresult create_context(unsigned device, unsigned flags, bool primary, std::shared_ptr<CUctx_st>* out);
 void destroy_context(const std::shared_ptr<CUctx_st>&);
 
-// Writes "name" to SIMGPU_LOG once; the answer to calls that the simulator does not know.
+// Writes "name" to SIMGPU_LOG once; the answer to calls that the simulator does not support.
 CUresult unsupported(const char* name);
 
 CUresult refusal(Refusal);

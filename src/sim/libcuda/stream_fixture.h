@@ -1,6 +1,6 @@
-// Streams that stand still for as long as a test wants. A test that launches a kernel of 20 ms and then says
-// that it is not done yet fails where its process was not run for 20 ms; behind a closed blocker nothing is
-// done, however late we are.
+// Streams that a test blocks for as long as it needs. A test that launches a kernel of 20 ms and then expects
+// it to be unfinished fails if its process is suspended for 20 ms. Behind a closed blocker no work completes,
+// whatever the delay.
 #pragma once
 
 #include <atomic>
@@ -25,14 +25,14 @@ inline uint32_t* pinned() {
   return static_cast<uint32_t*>(p);
 }
 
-// Holds streams back until `open`: what was submitted by then runs as the model says.
+// Holds streams back until `open`; the work submitted by then runs by the model's rules.
 class StreamBlocker {
  public:
   void close(CUstream s) const {
     OK(CU(cuStreamWaitValue32)(s, reinterpret_cast<CUdeviceptr>(word_), 1, CU_STREAM_WAIT_VALUE_EQ));
   }
-  // Both begin at one moment of the model: two that look at the word themselves see it as far apart as who
-  // looks for them was kept from running.
+  // Both streams begin at one moment of the model. If each polled the word itself, their starts would differ
+  // by the delays of their pollers.
   void close_both(CUstream s, CUstream t) const {
     close(s);
     CUevent opened = event();

@@ -1,5 +1,5 @@
-// Tests of the driver as programs meet it: every test runs its statements in child processes that open the
-// built libcuda.so.1, since a driver that is loaded stays, and a parent that loaded it could not fork clean
+// Tests of the driver from a program's point of view. Every test runs its statements in child processes that
+// open the built libcuda.so.1: a loaded driver stays loaded, so a parent that loaded it could not fork clean
 // children. REQUIRE ends the child with a message; the parent expects exit status 0.
 #pragma once
 
@@ -25,7 +25,8 @@
       _exit(1);                                                                           \
     }                                                                                     \
   } while (false)
-// For what another process does in its own time: dying, above all, which takes long where memory is large.
+// For events in another process, which take that process's time: above all its death, which is slow if its
+// memory is large.
 #define EVENTUALLY(condition)                                                     \
   do {                                                                            \
     for (int waited = 0; waited < 20'000 && !(condition); ++waited) usleep(1000); \
@@ -92,13 +93,13 @@ class DriverTest : public testing::Test {
     std::fflush(nullptr);
     const pid_t pid = fork();
     if (pid == 0) {
-      alarm(100);  // One that waits for a process that failed must not wait for ever.
+      alarm(100);  // Ends a child that waits for a process that failed.
       body();
       _exit(0);
     }
     return pid;
   }
-  // Exit status, or 128 + the signal.
+  // Returns the exit status, or 128 + the signal.
   static int finish(pid_t pid) {
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
@@ -109,7 +110,7 @@ class DriverTest : public testing::Test {
   std::string directory_;
 };
 
-// Two ends of a pipe with which processes wait for each other.
+// A pipe over which processes wait for each other.
 class Signal {
  public:
   Signal() {
@@ -129,7 +130,7 @@ class Signal {
   int ends_[2];
 };
 
-// A pipe for small messages between tests' processes.
+// A pipe for small messages between the processes of a test.
 class Pipe {
  public:
   Pipe() {
@@ -154,7 +155,7 @@ class Pipe {
   int ends_[2];
 };
 
-// A process's first steps.
+// The first calls of a process: initialises the driver and makes a context.
 inline CUcontext begin(int device = 0) {
   CUcontext context = nullptr;
   OK(CU(cuInit)(0));

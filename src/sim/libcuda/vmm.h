@@ -1,6 +1,6 @@
 // Memory that a program maps itself: physical memory by handle, address ranges, and mappings of one onto the
-// other. A handle's memory lives until all references to the handle, all mappings and, where it was exported,
-// all descriptors and other processes have let go of it.
+// other. A handle's memory lives until all references to the handle and all mappings are released. Exported
+// memory also waits for all descriptors and other processes.
 #pragma once
 
 #include <memory>
@@ -20,10 +20,11 @@ struct Backing {
   CUmemAllocationProp properties = {};
   CUmemGenericAllocationHandle handle = 0;
   std::shared_ptr<Shared>
-      shared;  // Where it can be exported or was imported; else it is this process's alone.
+      shared;  // Set if it can be exported or was imported; else the memory is private to this process.
   char* at = nullptr;
-  bool counted = false;                  // In the process's holding.
-  std::shared_ptr<Multicast> multicast;  // Instead: it has no memory of its own.
+  bool counted = false;  // Counted in the process's holding.
+  std::shared_ptr<Multicast>
+      multicast;  // Set if the handle is a multicast object, which has no memory of its own.
 
   Backing() = default;
   Backing(const Backing&) = delete;
@@ -31,11 +32,11 @@ struct Backing {
   ~Backing();
 };
 
-// A handle for it, with one reference more.
+// Returns a handle for it, with one more reference.
 CUmemGenericAllocationHandle hold_backing(std::shared_ptr<Backing>);
-// The memory of a handle that the program holds, or nullptr.
+// Returns the memory of a handle that the program holds, or nullptr.
 std::shared_ptr<Backing> find_backing(CUmemGenericAllocationHandle);
-// The memory mapped at an address, and where in it the address lies.
+// Returns the memory mapped at an address, and the offset of the address in it.
 std::shared_ptr<Backing> backing_at(CUdeviceptr, uint64_t* offset);
 
 }  // namespace carve::sim

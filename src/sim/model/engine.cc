@@ -1,7 +1,7 @@
-// The schedule of one device. See engine.h for the rules; this file is their arithmetic.
+// The schedule of one device. engine.h has the rules; this file is their arithmetic.
 //
-// After every event `settle` writes down what the running kernels have done, and `arrange` decides anew:
-// which operations at the heads of channels may start, what the copy engines do, whose kernels run with how
+// After every event `settle` writes the progress of the running kernels. Then `arrange` decides anew which
+// operations at the heads of channels may start, what the copy engines do, and which kernels run with how
 // many multiprocessors. Both walk bit masks of what is active, so an event costs some 100 ns with a few
 // channels.
 #include "sim/model/engine.h"
@@ -38,8 +38,8 @@ const Op& head(const Device& d, unsigned context, unsigned channel) {
   return d.rings[context][channel][d.contexts[context].channels[channel].completed % kRing];
 }
 
-// Full-width nanoseconds of work done in `elapsed` with a part of the width, and the inverse, rounded so that
-// a kernel never ends early.
+// Full-width nanoseconds of work done in `elapsed` with a part of the width, and the inverse. Rounding makes
+// sure that a kernel never ends early.
 uint64_t work_done(uint64_t elapsed, unsigned granted, unsigned width) {
   return static_cast<uint64_t>(static_cast<unsigned __int128>(elapsed) * granted / width);
 }
@@ -59,7 +59,7 @@ bool dependencies_met(const Device& d, const Context& c, const Op& op, unsigned 
     const auto completed = static_cast<uint32_t>(c.channels[on.channel % kChannels].completed);
     if (static_cast<int32_t>(completed - on.sequence) < 0) return false;
   }
-  // Channel 0 is the legacy default stream: it and the blocking channels wait for each other's earlier work.
+  // Channel 0 is the legacy default stream. It and the blocking channels wait for each other's earlier work.
   const unsigned context = static_cast<unsigned>(&c - d.contexts);
   if (channel_index == 0) {
     for (unsigned other : bits(c.active & ~bit(0)))
@@ -86,8 +86,8 @@ void finish_head(Device& d, unsigned context, unsigned channel_index, uint64_t t
   }
 }
 
-// Closes a window that is over. Called at every event, so that the window that a reader sees is the last
-// sixth of a second with something in it, and not all the time since the last reader.
+// Closes a window that is over. Called at every event, so the window that a reader sees is the last sixth of
+// a second with work in it, not the whole time since the last reader.
 unsigned percent(Window& w, uint64_t busy, uint64_t now) {
   const uint64_t age = now - w.start_ns;
   if (age < kWindow) return w.last_percent;
@@ -98,7 +98,7 @@ unsigned percent(Window& w, uint64_t busy, uint64_t now) {
   return w.last_percent;
 }
 
-// Writes down what happened since the last event.
+// Writes the progress since the last event.
 void settle(Device& d, uint64_t t) {
   Engine& e = d.engine;
   const uint64_t elapsed = t - e.accounted_ns;
@@ -130,8 +130,8 @@ void settle(Device& d, uint64_t t) {
   for (unsigned i : bits(e.active)) percent(d.contexts[i].window, d.contexts[i].busy_ns, t);
 }
 
-// Heads that wait for nobody complete or become ready. Completing a mark can free others, hence the loop; it
-// ends because each turn completes something.
+// Completes heads without unmet dependencies or makes them ready. The completion of a mark can release other
+// heads, hence the loop; it ends because each pass completes an operation.
 void resolve_heads(Device& d, uint64_t t) {
   Engine& e = d.engine;
   for (bool changed = true; changed;) {
@@ -162,7 +162,7 @@ int engine_of(OpKind kind) {
   return kind == OpKind::to_device ? 0 : kind == OpKind::to_host ? 1 : kind == OpKind::on_device ? 2 : -1;
 }
 
-// Each free copy engine takes the next ready copy after the one it served last.
+// Gives each free copy engine the next ready copy after the one it served last.
 void start_copies(Device& d, uint64_t t) {
   Engine& e = d.engine;
   for (int engine = 0; engine < static_cast<int>(kCopyEngines); ++engine) {
@@ -240,7 +240,7 @@ void grant(Device& d, uint64_t t) {
   }
 }
 
-// Who owns the compute engine from t on.
+// Decides which context owns the compute engine from t on.
 void arrange_compute(Device& d, uint64_t t) {
   Engine& e = d.engine;
   if (e.compute == Compute::switching) {
@@ -283,7 +283,7 @@ void arrange(Device& d, uint64_t t) {
   arrange_compute(d, t);
 }
 
-// Ends everything that ends at t.
+// Ends every operation that ends at t.
 void complete_due(Device& d, uint64_t t) {
   Engine& e = d.engine;
   for (CopyEngine& copy : e.copy) {
@@ -298,8 +298,8 @@ void complete_due(Device& d, uint64_t t) {
       finish_head(d, owner, k, t);
 }
 
-// What a reader adds to a counter that is brought up to date at events only. (Settling here instead would
-// round the running kernels' work once more, and finish times would depend on who looked.)
+// Returns what a reader adds to a counter that is updated only at events. (Calling settle() here instead
+// would round the running kernels' work once more, and finish times would depend on the readers.)
 uint64_t unaccounted(const Device& d, bool busy) {
   return busy ? d.engine.now_ns - d.engine.accounted_ns : 0;
 }

@@ -186,8 +186,8 @@ TEST(Engine, utilisation_forgets_a_long_idle_time) {
   EXPECT_EQ(context_percent(*d, a, d.now), 100u);
 }
 
-// A random program over 4 contexts and 6 channels with a fixed seed; `stepping` only decides when somebody
-// else looks at the device in between.
+// A random program over 4 contexts and 6 channels with a fixed seed; `stepping` decides only when another
+// process reads the device in between.
 std::vector<uint64_t> finish_times(uint32_t program, uint32_t stepping) {
   TestDevice d;
   std::mt19937 choose(program), step(stepping);

@@ -1,10 +1,12 @@
-// The simulated GPU as bytes: one shared file per device, mapped by everybody who would have opened
-// /dev/nvidia0. It holds what the silicon and the kernel driver would hold: the facts of the device, who owns
-// which memory, up to 64 contexts of 64 channels, each a ring of 1,024 operations, and the engines' state.
+// The simulated GPU as bytes: one shared file per device, mapped by every process that would open
+// /dev/nvidia0 on real hardware. The file holds what the silicon and the kernel driver would hold: the facts
+// of the device, the owner of each amount of memory, up to 64 contexts of 64 channels, each a ring of 1,024
+// operations, and the state of the engines.
 //
-// FORMAT.md says what each word means, who writes it and what happens when a writer dies between two stores.
-// The file is sparse: 257 MiB long, of which an idle device has touched about 300 KiB. A channel in use costs
-// 64 KiB more. All words are guarded by `lock`, except where a comment says that they may be read without.
+// FORMAT.md says what each word means, which process writes it and what happens when a writer dies between
+// two stores. The file is sparse: 257 MiB long, of which an idle device has touched about 300 KiB. A channel
+// in use costs 64 KiB more. All words are guarded by `lock`, except where a comment says that they may be
+// read without it.
 #pragma once
 
 #include <pthread.h>
@@ -25,20 +27,20 @@ inline constexpr unsigned kRing = 1024;         // Operations in flight in one c
 inline constexpr unsigned kCopyEngines = 3;     // To the device, from it, inside it.
 inline constexpr unsigned kDependencies = 3;    // Of one operation; more are joined by marks.
 inline constexpr unsigned kClients = 1024;      // Processes attached to one set.
-inline constexpr unsigned kSegments = 4096;     // Pieces of one device's memory that processes can share.
-inline constexpr unsigned kHolders = 7;         // Processes remembered for one of them; more may hold it.
-inline constexpr unsigned kXids = 64;           // Errors remembered, for event sets that are late.
+inline constexpr unsigned kSegments = 4096;     // Parts of one device's memory that processes can share.
+inline constexpr unsigned kHolders = 7;         // Processes recorded for one segment; more may hold it.
+inline constexpr unsigned kXids = 64;           // Errors kept, for event sets that read late.
 inline constexpr uint64_t kBlock = 2ull << 20;  // Device memory is given out in pieces of 2 MiB.
-inline constexpr uint64_t kNever = UINT64_MAX;  // A time that does not come.
+inline constexpr uint64_t kNever = UINT64_MAX;  // A time that is never reached.
 inline constexpr uint64_t kForever = 1ull << 62;  // The duration of a kernel that hangs.
 
 enum class OpKind : uint8_t { mark, kernel, to_device, to_host, on_device, host };
 
-// Another channel of the same context must have completed this many operations first.
+// The number of operations that another channel of the same context must have completed first.
 struct Dependency {
   uint16_t channel;
   uint16_t reserved;
-  uint32_t sequence;  // The low half of Channel::completed that satisfies it.
+  uint32_t sequence;  // The low half of the Channel::completed that satisfies the dependency.
 };
 
 inline constexpr uint8_t kOpHung = 1;         // Ends when the fault is cleared.
@@ -50,11 +52,11 @@ struct Op {
   uint8_t dependency_count;
   uint8_t reserved;
   uint16_t width;        // Multiprocessors that the kernel can fill.
-  int16_t priority;      // As the driver counts: lower is more urgent.
+  int16_t priority;      // In the driver's order: a lower value is more urgent.
   uint64_t order;        // Position among all operations of the context.
-  uint64_t duration_ns;  // At full width, alone.
+  uint64_t duration_ns;  // At full width, without other kernels.
   uint64_t remaining_ns;
-  uint64_t end_ns;  // When it completed; what an event reports.
+  uint64_t end_ns;  // When the operation completed; what an event reports.
   Dependency dependencies[kDependencies];
 };
 static_assert(sizeof(Op) == 64);
@@ -62,20 +64,20 @@ static_assert(sizeof(Op) == 64);
 enum class Head : uint8_t { none, blocked, ready, running, waiting_for_host };
 
 struct Channel {
-  uint64_t submitted;  // Operations ever pushed; Op number n lies at ring[n % kRing].
+  uint64_t submitted;  // Operations ever pushed; operation number n is stored at ring[n % kRing].
   uint64_t completed;  // Operations ever finished. May be read without the lock.
-  uint64_t since_ns;   // The head runs at `granted` since then.
+  uint64_t since_ns;   // When the head began to run at `granted`.
   uint16_t granted;    // Multiprocessors the head has now.
   Head head;
   uint8_t blocking;  // Takes part in the legacy default stream's order.
-  // Of a green context: its kernels share `partition` multiprocessors from `partition_first` on with those of
-  // other channels that say the same. 0: all of the device.
+  // For a channel of a green context: its kernels share `partition` multiprocessors, from `partition_first`
+  // on, with the channels that have the same two values. 0: all multiprocessors of the device.
   uint16_t partition_first, partition;
   uint64_t spare[4];
 };
 static_assert(sizeof(Channel) == 64);
 
-// How busy something was lately: NVML's "utilisation" is the last whole window of 1/6 s.
+// Recent busy share. NVML's "utilisation" is that of the last whole window of 1/6 s.
 struct Window {
   uint64_t start_ns;
   uint64_t busy_at_start_ns;
@@ -85,15 +87,16 @@ struct Window {
 
 struct Context {
   uint32_t in_use;
-  uint32_t client;             // Slot in the set's table of processes.
-  uint64_t client_generation;  // Differs from the slot's: the process died and another took its slot.
-  uint64_t serial;             // Never used twice on one device.
-  uint64_t overhead_bytes;     // What the context itself costs.
-  uint64_t block_bytes;        // Its allocations, whole blocks.
-  uint64_t managed_bytes;  // Its managed memory as far as it lives on the device; whoever needs room evicts.
+  uint32_t client;  // Slot in the set's table of processes.
+  uint64_t
+      client_generation;    // Differs from the slot's if the process died and another process took its slot.
+  uint64_t serial;          // Never used twice on one device.
+  uint64_t overhead_bytes;  // Overhead of the context itself.
+  uint64_t block_bytes;     // Its allocations, in whole blocks.
+  uint64_t managed_bytes;   // Its managed memory that is on the device; a process that needs room evicts it.
   uint64_t next_order;
   uint64_t active;   // Bit per channel that has operations.
-  uint64_t busy_ns;  // Engine time it had, ever.
+  uint64_t busy_ns;  // Engine time that it has used, ever.
   uint64_t kernels;  // Completed, ever.
   uint32_t error;    // Sticky CUresult. May be read without the lock.
   uint32_t reserved;
@@ -102,23 +105,24 @@ struct Context {
   Channel channels[kChannels];
 };
 
-// What a client holds outside of its contexts: pools, memory of cuMemCreate, imported external memory.
+// What a client holds outside its contexts: pools, memory of cuMemCreate, imported external memory.
 struct Holding {
-  uint64_t generation;  // Of the client in that slot; another one's holding counts for nothing.
+  uint64_t generation;  // Generation of the client in that slot; a holding of another generation counts as 0.
   uint64_t bytes;
 };
 
-// Memory that several processes may hold, each through the file DIR/memory/DEVICE.SEGMENT, which has the
-// bytes. It lives as long as anybody keeps that file open or mapped; FORMAT.md says how that is seen.
+// Memory that several processes may hold, each through the file DIR/memory/DEVICE.SEGMENT, which contains the
+// bytes. The segment lives as long as any process keeps that file open or mapped; FORMAT.md says how this is
+// detected.
 struct SegmentHolder {
   uint32_t client;
   uint32_t in_use;
   uint64_t generation;
 };
 struct Segment {
-  uint64_t serial;  // Never used twice on one device; 0: this entry is free. Stored last when it opens.
-  uint64_t bytes;   // What it takes of the device.
-  SegmentHolder holders[kHolders];  // Oldest first; the oldest that lives is the one it is counted for.
+  uint64_t serial;  // Never used twice on one device; 0: this entry is free. Stored last on opening.
+  uint64_t bytes;   // Bytes that it takes of the device.
+  SegmentHolder holders[kHolders];  // Oldest first; the segment is counted for the oldest that lives.
 };
 static_assert(sizeof(Segment) == 128);
 
@@ -128,14 +132,14 @@ struct CopyEngine {
   int32_t context;  // -1 when free.
   int32_t channel;
   uint64_t end_ns;
-  uint32_t last;  // Where round robin goes on: context * kChannels + channel.
+  uint32_t last;  // Where round robin continues: context * kChannels + channel.
   uint32_t reserved;
 };
 
 struct Engine {
-  uint64_t now_ns;  // Up to here the schedule has been played.
+  uint64_t now_ns;  // The schedule has been played up to here.
   Compute compute;
-  int32_t owner;  // Context whose kernels may run; -1 before the first.
+  int32_t owner;  // Context whose kernels may run; -1 before the first one.
   int32_t next_owner;
   uint32_t reserved;
   uint64_t slice_end_ns;
@@ -153,7 +157,7 @@ struct Engine {
   CopyEngine copy[kCopyEngines];
 };
 
-// What the profile says of the device. Written once, by carve-sim create.
+// The profile's facts of the device. Written once, by carve-sim create.
 struct Facts {
   char name[96];
   char profile[32];
@@ -173,15 +177,15 @@ struct Facts {
   uint32_t architecture, brand;  // nvmlDeviceArchitecture_t, nvmlBrandType_t
   uint32_t power_limit_mw, power_idle_mw, temperature_idle_c, temperature_busy_c;
   uint32_t ecc, pcie_generation, pcie_width, nvlinks;
-  uint64_t native_bytes;    // What NVML calls total.
+  uint64_t native_bytes;    // The value that NVML calls total.
   uint64_t reserved_bytes;  // Kept by the driver: cuDeviceTotalMem and all users see the rest.
   uint64_t context_bytes;   // Overhead of one context.
   uint64_t bar1_bytes;
   uint64_t slice_ns, switch_ns;
-  uint64_t launch_ns, wave_ns;  // A kernel without a rule takes launch + waves * wave.
+  uint64_t launch_ns, wave_ns;  // A kernel without a rule takes launch_ns + waves * wave_ns.
   uint64_t copy_latency_ns;
   uint64_t to_device_mbps, to_host_mbps, on_device_mbps;  // 10^6 bytes a second.
-  uint8_t link[kDevices];    // nvmlGpuTopologyLevel_t towards device i; 0xff: not known.
+  uint8_t link[kDevices];    // nvmlGpuTopologyLevel_t towards device i; 0xff: unknown.
   uint8_t nvlink[kDevices];  // Links towards device i.
 };
 
@@ -191,13 +195,13 @@ struct Xid {
   uint64_t code;
 };
 
-// What carve-sim fault has ordered. Counters count down; 0 means no fault.
+// Faults that carve-sim fault ordered. Counters count down; 0 means no fault.
 struct Faults {
   int64_t out_of_memory;         // The next n allocations fail; -1: all.
   uint64_t out_of_memory_above;  // Allocations of more bytes than this fail; 0: no limit.
   uint32_t hang;                 // The next kernel submitted never ends.
   uint32_t lost;                 // Fallen off the bus.
-  uint64_t slow_nvml_ns;         // Each NVML call about this device takes so long.
+  uint64_t slow_nvml_ns;         // Each NVML call about this device takes this long.
   uint64_t xid_serial;           // Errors ever raised.
   Xid xids[kXids];               // Error n at [n % kXids].
 };
@@ -212,9 +216,9 @@ struct Device {
   alignas(64) Faults faults;
   alignas(64) Engine engine;
   alignas(4096) Context contexts[kContexts];
-  alignas(4096) uint64_t holding[kClients / 64];  // Bit per client with something in `holdings`.
+  alignas(4096) uint64_t holding[kClients / 64];  // Bit per client with bytes in `holdings`.
   uint64_t segment_serial;
-  uint32_t segment_end;  // No entry from here on was ever used.
+  uint32_t segment_end;  // No entry at or after this index was ever used.
   alignas(64) Holding holdings[kClients];
   alignas(4096) Segment segments[kSegments];
   alignas(4096) Op rings[kContexts][kChannels][kRing];
@@ -223,17 +227,18 @@ static_assert(sizeof(Context) == 4352);
 static_assert(offsetof(Device, contexts) % 4096 == 0 && offsetof(Device, contexts) <= 8192);
 static_assert(offsetof(Device, rings) % 4096 == 0);
 
-// One process. A slot is held by a record lock on byte `slot` of the file clients.lock, which the kernel
-// drops when the process dies or execs; the fields describe the holder and are written by it.
+// One process. The process holds a slot by a record lock on byte `slot` of the file clients.lock; the kernel
+// drops the lock when the process dies or execs. The holder of the slot writes the fields, which describe it.
 struct Client {
   uint64_t generation;  // Counts the holders of this slot.
-  uint64_t token;       // The holder's own mark, to know itself again: F_GETLK hides one's own locks.
-  char name[64];        // What it is called, for carve-sim show and nvmlSystemGetProcessName.
+  uint64_t
+      token;  // The holder's own value, by which it recognises itself: F_GETLK hides a process's own locks.
+  char name[64];  // The process's name, for carve-sim show and nvmlSystemGetProcessName.
   uint64_t reserved[6];
 };
 static_assert(sizeof(Client) == 128);
 
-// The file set.bin: what all devices share.
+// The file set.bin: data common to all devices.
 struct SetFile {
   uint64_t magic;
   uint32_t version;

@@ -1,5 +1,5 @@
-// Memory is counted, never stored twice: the amount in use is the sum over contexts, so a process that is
-// killed between two stores cannot leave a total that disagrees with its parts.
+// Memory is counted and never stored twice: the amount in use is the sum over contexts. So a process that is
+// killed between two stores cannot leave a total that differs from the sum of its parts.
 #include "sim/model/memory.h"
 
 #include <algorithm>
@@ -24,8 +24,8 @@ uint64_t used_bytes(const Device& d) {
 
 namespace {
 
-// Managed memory of anybody goes back to the host where that makes room for `bytes`; false if it would not
-// do.
+// Sends managed memory of any context back to the host if that makes room for `bytes`; returns false if it
+// would not.
 bool make_room(Device& d, uint64_t bytes) {
   uint64_t free = free_bytes(d), evictable = 0;
   if (bytes <= free) return true;
@@ -41,7 +41,7 @@ bool make_room(Device& d, uint64_t bytes) {
   return true;
 }
 
-// Faults that were ordered.
+// Applies the faults that were ordered.
 Refusal admit(Device& d, uint64_t bytes) {
   if (d.faults.lost) return Refusal::lost;
   if (d.faults.out_of_memory != 0) {
@@ -52,7 +52,7 @@ Refusal admit(Device& d, uint64_t bytes) {
   return above ? Refusal::no_memory : Refusal::none;
 }
 
-// The checks that every taking of memory passes.
+// Checks that every taking of memory passes.
 Refusal room_for(Device& d, uint64_t bytes) {
   if (const Refusal r = admit(d, bytes); r != Refusal::none) return r;
   return make_room(d, bytes) ? Refusal::none : Refusal::no_memory;

@@ -59,13 +59,13 @@ TEST(Memory, a_client_without_a_context_holds_memory_until_it_is_dropped) {
   EXPECT_EQ(take_for(*d, 71, 1, 861 * MiB), Refusal::no_memory);
   EXPECT_EQ(take_for(*d, 71, 1, 860 * MiB), Refusal::none);
   EXPECT_EQ(free_bytes(*d), 0u);
-  give_for(*d, 71, 2, 860 * MiB);  // Another one's.
+  give_for(*d, 71, 2, 860 * MiB);  // Of another generation.
   EXPECT_EQ(free_bytes(*d), 0u);
   give_for(*d, 71, 1, 60 * MiB);
   EXPECT_EQ(held_bytes(*d, 71, 1), 800 * MiB);
   drop_holding(*d, 70);
   EXPECT_EQ(free_bytes(*d), 160 * MiB);
-  EXPECT_EQ(take_for(*d, 70, 6, 2 * MiB), Refusal::none);  // A new client in the slot starts at nothing.
+  EXPECT_EQ(take_for(*d, 70, 6, 2 * MiB), Refusal::none);  // A new client in the slot starts at zero.
   EXPECT_EQ(held_bytes(*d, 70, 6), 2 * MiB);
   EXPECT_EQ(held_bytes(*d, 70, 5), 0u);
 }
@@ -92,7 +92,7 @@ TEST(Memory, a_segment_counts_once_and_passes_to_the_next_holder) {
   EXPECT_FALSE(open_segment(*d, 1, 1, 0, &i));
 }
 
-TEST(Memory, managed_memory_takes_what_is_free_and_leaves_when_somebody_needs_it) {
+TEST(Memory, managed_memory_takes_what_is_free_and_leaves_when_others_need_it) {
   TestDevice d;
   const unsigned a = d.open(), b = d.open();
   EXPECT_EQ(settle_managed(*d, a, 2000 * MiB), 832 * MiB);
@@ -134,7 +134,7 @@ TEST(Memory, an_xid_breaks_every_context_of_its_client_and_no_other) {
   EXPECT_EQ(d->faults.xid_serial, 1u);
 }
 
-// Kill a writer anywhere: here, after each of the words that a push and a completion store.
+// A writer may be killed anywhere: here, after each of the words that a push and a completion store.
 TEST(Memory, repair_makes_half_written_rings_run_again) {
   TestDevice d;
   const unsigned a = d.open();
@@ -156,7 +156,7 @@ TEST(Memory, repair_makes_half_written_rings_run_again) {
   EXPECT_TRUE(complete(*d, a, 1, first));
 }
 
-// Between the end of one kernel and the start of the next nothing runs and nothing is due.
+// Between the end of one kernel and the start of the next, no kernel runs and no event is due.
 TEST(Memory, repair_starts_what_a_dead_writer_had_not_started_yet) {
   TestDevice d;
   const unsigned a = d.open();

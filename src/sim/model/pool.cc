@@ -1,5 +1,5 @@
-// See pool.h. Pieces never cross the border of a chunk, so that a chunk is free exactly when one free piece
-// is as long as it.
+// Pieces never cross the border of a chunk. So a chunk is free exactly when one free piece is as long as the
+// chunk.
 #include "sim/model/pool.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ void PoolBook::add_chunk(uint64_t base, uint64_t bytes) {
   reserved_high = std::max(reserved_high, reserved_);
 }
 
-// The piece with those neighbours that are free behind the same stream, or behind nothing as it is.
+// Joins the piece with its free neighbours that wait for the same stream or for nothing.
 PoolBook::Pieces::iterator PoolBook::joined(Pieces::iterator at) {
   const auto join = [&](Pieces::iterator a, Pieces::iterator b) {
     if (a->second.in_use || b->second.in_use || chunks_.contains(b->first) ||
@@ -73,7 +73,7 @@ bool PoolBook::free(uint64_t base, const LastUse& last) {
 
 std::optional<PoolBook::Chunk> PoolBook::release(uint64_t most,
                                                  const std::function<bool(const LastUse&)>& over) {
-  // What is over is behind nothing any more: so pieces of different streams become one.
+  // A piece whose use is over waits for no stream any more, so pieces of different streams can be joined.
   for (auto it = pieces_.begin(); it != pieces_.end(); ++it) {
     Piece& p = it->second;
     if (p.in_use || (p.last.stream && !over(p.last))) continue;

@@ -60,7 +60,7 @@ TEST(Pool, a_chunk_goes_back_only_when_it_is_wholly_free_and_nothing_uses_it) {
   PoolBook b;
   LastUse wait;
   b.add_chunk(kPoolChunk, kPoolChunk);
-  b.add_chunk(kPoolChunk * 2, kPoolChunk);  // Neighbours, and yet two.
+  b.add_chunk(kPoolChunk * 2, kPoolChunk);  // Neighbours, but two chunks.
   const uint64_t a = *b.take(MiB, never, &wait), c = *b.take(MiB, never, &wait);
   b.free(a, {1, 1});
   EXPECT_EQ(b.release(UINT64_MAX, over)->base, kPoolChunk * 2);
@@ -74,7 +74,8 @@ TEST(Pool, a_chunk_goes_back_only_when_it_is_wholly_free_and_nothing_uses_it) {
   EXPECT_EQ(b.used_high, 2 * MiB);
 }
 
-// A bookkeeper beside it: pieces never overlap, amounts agree, and in the end everything goes back.
+// A second book beside it checks that pieces never overlap, amounts agree, and everything is released in the
+// end.
 TEST(Pool, pieces_never_overlap_whatever_is_taken_and_freed) {
   std::mt19937_64 r(5);
   PoolBook b;

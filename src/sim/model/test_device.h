@@ -1,6 +1,6 @@
 // A device in private memory under a virtual clock, for tests of the model: 72 multiprocessors, slices of 2
 // ms, switches of 100 us, 1 GiB of which 64 MiB are reserved, 64 MiB for each context. Time starts at 5 s,
-// since nothing may depend on starting at 0.
+// since no result may depend on a start at 0.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// Opening, locking and sweeping a set. See set.h for how a dead client is told from a living one.
+// Opening, locking and sweeping a set. set.h says how a dead client is told from a living one.
 #include "sim/set/set.h"
 
 #include <fcntl.h>
@@ -44,8 +44,8 @@ struct flock byte_lock(short type, uint32_t slot) {
   return l;
 }
 
-// Names this process among all that ever attach: AT_RANDOM is fresh for every exec, the pid tells a forked
-// child.
+// Returns a value that identifies this process among all that ever attach. AT_RANDOM is fresh for every exec;
+// the pid distinguishes a forked child.
 uint64_t own_token() {
   uint64_t random = 0;
   if (const auto at = getauxval(AT_RANDOM)) std::memcpy(&random, reinterpret_cast<const void*>(at), 8);
@@ -59,9 +59,9 @@ void read_own_name(char (&name)[64]) {
   name[n > 0 ? n - 1 : 0] = 0;
 }
 
-// Both libraries of a process use one descriptor: a lock of fcntl's belongs to the process, and whoever
-// closes any descriptor of the file gives up all of them.
-constexpr int kFirstHigh = 500;  // Out of the way of programs that close or count the low descriptors.
+// Both libraries of a process use one descriptor: a lock of fcntl's belongs to the process, and a close of
+// any descriptor of the file gives up all of them.
+constexpr int kFirstHigh = 500;  // Above the low descriptors, which programs close or count.
 
 int open_clients(const char* path) {
   struct stat file = {}, other = {};
@@ -89,7 +89,7 @@ uint64_t now_ns() {
 }
 
 Opened open_set(const char* directory, Set* set) {
-  // Absolute, since a program may change its directory.
+  // Absolute, since a program may change its working directory.
   char* absolute = realpath(directory, nullptr);
   std::snprintf(set->directory, sizeof set->directory, "%s", absolute ? absolute : directory);
   std::free(absolute);
@@ -134,7 +134,8 @@ bool alive(const Set& set, uint32_t slot, uint64_t generation, int* pid) {
   const Client& client = set.file->clients[slot % kClients];
   if (__atomic_load_n(&client.generation, __ATOMIC_ACQUIRE) != generation) return false;
   struct flock lock = byte_lock(F_WRLCK, slot);
-  if (fcntl(set.clients_fd, F_GETLK, &lock) != 0) return true;  // Cannot tell: then nobody is robbed.
+  if (fcntl(set.clients_fd, F_GETLK, &lock) != 0)
+    return true;  // If the question fails, the client counts as alive: no memory is taken from it.
   if (lock.l_type != F_UNLCK) {
     if (pid) *pid = lock.l_pid;
     return true;
@@ -194,7 +195,7 @@ void segment_path(const Set& set, unsigned device, unsigned index, char (&path)[
 
 bool reclaim_segment(Set& set, unsigned device, unsigned index) {
   Device& d = *set.devices[device];
-  // A client that is noted and lives holds it: no need to ask about the file.
+  // A recorded client that lives holds the segment, so the file need not be checked.
   if (segment_owner(set, d.segments[index], nullptr)) return false;
   char path[640];
   segment_path(set, device, index, path);

@@ -1,12 +1,13 @@
-// A set of devices is a directory that every client maps: set.bin (who is attached), device0.bin ... (one
-// device each, sim/model/layout.h), clients.lock (who is alive) and kernels.rules (how long a kernel takes).
+// A set of devices is a directory that every client maps: set.bin (the attached clients), device0.bin ...
+// (one device each, sim/model/layout.h), clients.lock (which clients live) and kernels.rules (how long a
+// kernel takes).
 //
-// Alive is a matter of the kernel's: a client holds a record lock on its byte of clients.lock. The lock goes
-// when the process dies, however it dies, and when it execs (the descriptor is close-on-exec); it is not
-// inherited by a forked child; and F_GETLK translates the holder's pid into the asker's pid namespace. It
-// also goes when the process closes any descriptor of that file, which is why nothing here ever closes it.
-// One question costs about 0.8 us, so the dead are looked for at most once a millisecond, and always before a
-// refusal.
+// The kernel decides which client lives: a client holds a record lock on its byte of clients.lock. The lock
+// is dropped when the process dies for any reason, and when it execs (the descriptor is close-on-exec). A
+// forked child does not inherit the lock. F_GETLK translates the holder's pid into the caller's pid
+// namespace. The lock is also dropped when the process closes any descriptor of that file, so no code here
+// closes one. One F_GETLK call costs about 0.8 us, so a sweep for dead clients runs at most once a
+// millisecond, and always before a refusal.
 #pragma once
 
 #include <cstdint>
@@ -20,32 +21,32 @@ struct Set {
   int clients_fd = -1;
   unsigned count = 0;
   Device* devices[kDevices] = {};
-  uint64_t swept_ns[kDevices] = {};  // When this process last looked for the dead.
+  uint64_t swept_ns[kDevices] = {};  // When this process last looked for dead clients.
   char directory[512] = {};
 };
 
 enum class Opened { yes, absent, other_version, unreadable };
 
-// SIMGPU_DIR, else /run/simgpu where that exists; nullptr with neither.
+// Returns SIMGPU_DIR, else /run/simgpu if it exists, else nullptr.
 const char* set_directory();
 
-// Maps the set. `other_version` says that carve-sim of another release made it.
+// Maps the set. `other_version`: carve-sim of another release made it.
 Opened open_set(const char* directory, Set*);
 
-// CLOCK_MONOTONIC, the clock of the model.
+// Returns CLOCK_MONOTONIC, the clock of the model.
 uint64_t now_ns();
 
-// Makes the calling process a client. False when all slots are taken.
+// Makes the calling process a client. Returns false if all slots are taken.
 bool attach(Set&, uint32_t* slot, uint64_t* generation);
 
-// Whether the holder of a slot is the one of that generation and lives. *pid (may be null) is its process id
-// in the caller's pid namespace, or 0 where it is not visible from here.
+// Returns whether the holder of a slot is alive and has that generation. *pid (may be null) is its process id
+// in the caller's pid namespace, or 0 if it is not visible from there.
 bool alive(const Set&, uint32_t slot, uint64_t generation, int* pid);
 
-// Holds the device's lock for a scope, and first puts right what a dead holder left behind. A holder that is
-// stopped (SIGSTOP, a frozen cgroup) is not dead, and nobody can take the lock from it. The driver waits for
-// it, as it would for a wedged device; NVML must not, since who froze it may be asking: with a patience in
-// nanoseconds the lock is given up after that time, and held() is false.
+// Holds the device's lock for a scope, and first repairs what a dead holder left behind. A holder that is
+// stopped (SIGSTOP, a frozen cgroup) is not dead, and no process can take the lock from it. The driver waits
+// for it, as it would for a wedged device. NVML must not wait, since the process that froze the holder may be
+// the caller. With a patience in nanoseconds, the wait ends after that time and held() is false.
 class Locked {
  public:
   explicit Locked(Device&);
@@ -62,15 +63,16 @@ class Locked {
   bool held_ = false;
 };
 
-// The file with the bytes of a segment.
+// Writes the path of the file with the bytes of a segment.
 void segment_path(const Set&, unsigned device, unsigned index, char (&path)[640]);
-// The client for which a segment is counted, nullptr if none of those it remembers lives; *pid as in alive().
+// Returns the client for which a segment is counted, or nullptr if no recorded holder lives; *pid as in
+// alive().
 const SegmentHolder* segment_owner(const Set&, const Segment&, int* pid);
-// Gives a segment's memory back if nobody has its file open or mapped any more. With the lock held.
+// Releases a segment's memory if no process has its file open or mapped any more. With the lock held.
 bool reclaim_segment(Set&, unsigned device, unsigned index);
 
-// Takes from the dead what they held: contexts, holdings, segments. With the lock held. Does nothing if this
-// was done less than a millisecond ago, unless `always`.
+// Releases what dead clients held: contexts, holdings, segments. With the lock held. Does nothing if the last
+// sweep was less than a millisecond ago, unless `always`.
 void sweep(Set&, unsigned device, uint64_t now, bool always = false);
 
 }  // namespace carve::sim
