@@ -120,7 +120,7 @@ int serve(const Options& options) {
 
   // Open the sockets. Beyond this point callers arrive.
   OR_SAY(attach_socket, listen_at(options.socket + shm::attach_suffix, SOCK_SEQPACKET, 0666));
-  OR_SAY(door_opened, publish_attach_socket(options.socket));
+  OR_SAY(attach_published, publish_attach_socket(options.socket));
   OR_SAY(api_socket, open_api(options.socket));
   AttachServer attach(loop, agent, std::move(*attach_socket));
   Routes routes(agent);

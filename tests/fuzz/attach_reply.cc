@@ -87,7 +87,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   if (sendmsg(ends[1], &message, MSG_NOSIGNAL) < 0) shutdown(ends[1], SHUT_RDWR);
 
-  carve::guest::Pages pages = {};
+  carve::guest::SharedMemory pages = {};
   const auto outcome = carve::guest::converse(ends[0], shm::Guest::preload, 0, &pages);
   close(ends[0]);
   close(ends[1]);

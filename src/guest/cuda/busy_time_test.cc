@@ -27,7 +27,7 @@ class Metering : public LaunchTest {
       cuStreamSynchronize(on);
     }
     launches->at_once = false;
-    launches->markers = 0;
+    launches->fences = 0;
   }
 };
 
@@ -36,7 +36,7 @@ TEST_F(Metering, of_an_unknown_kernel_marks_each_launch_and_of_a_known_one_each_
   ArbitratedSlice slice;
   launches->at_once = true;
   launch();
-  EXPECT_EQ(launches->markers, 1);
+  EXPECT_EQ(launches->fences, 1);
   update_estimates(clock);
   const uint64_t ns =
       estimate_at(*this_thread_state(), Launch{1, 1 | 1ull << 32, 1, 32 | 1 << 16 | 1ull << 32}.key()).ns;
@@ -44,8 +44,8 @@ TEST_F(Metering, of_an_unknown_kernel_marks_each_launch_and_of_a_known_one_each_
   const int batch = static_cast<int>(200'000 / ns);
   launches->at_once = true;
   for (int i = 0; i < 10 * batch; ++i) launch();
-  EXPECT_GE(launches->markers, 5);
-  EXPECT_LE(launches->markers, 11);
+  EXPECT_GE(launches->fences, 5);
+  EXPECT_LE(launches->fences, 11);
 }
 
 TEST_F(Metering, says_how_far_each_stream_has_come) {
@@ -95,7 +95,7 @@ TEST_F(Metering, puts_a_fence_behind_everything_before_a_thread_waits) {
   update_estimates(clock, stream(1));
   launch(stream(1));
   launch(stream(1));
-  EXPECT_EQ(launches->markers, 0);
+  EXPECT_EQ(launches->fences, 0);
   EXPECT_GT(slice.line().unfenced, 0u);
   static shm::ThreadWork* line;
   line = &slice.line();
@@ -107,7 +107,7 @@ TEST_F(Metering, puts_a_fence_behind_everything_before_a_thread_waits) {
     return CUDA_SUCCESS;
   });
   cuStreamSynchronize(stream(1));
-  EXPECT_EQ(launches->markers, 1);
+  EXPECT_EQ(launches->fences, 1);
   EXPECT_EQ(flags_inside, shm::thread_synchronises);
 }
 
@@ -127,11 +127,11 @@ TEST_F(Metering, puts_no_fence_behind_known_work_that_is_waited_for_where_no_oth
     EXPECT_FALSE(BusyWord{slice.line().busy}.is_busy());
     EXPECT_EQ(slice.line().unfenced, 0u);
   }
-  EXPECT_EQ(launches->markers, 0);
+  EXPECT_EQ(launches->fences, 0);
   slice.lease(UINT64_MAX);
   launch(stream(1));
   cuStreamSynchronize(stream(1));
-  EXPECT_EQ(launches->markers, 1) << "another slice waits";
+  EXPECT_EQ(launches->fences, 1) << "another slice waits";
 }
 
 TEST_F(Metering, puts_a_fence_behind_long_work_that_is_not_waited_for) {
@@ -147,13 +147,13 @@ TEST_F(Metering, puts_a_fence_behind_long_work_that_is_not_waited_for) {
     cuStreamSynchronize(stream(1));
   }
   slice.leave_unwatched();
-  launches->markers = 0;
+  launches->fences = 0;
   launch(stream(1));
-  EXPECT_EQ(launches->markers, 0) << "the thread waited each time so far";
+  EXPECT_EQ(launches->fences, 0) << "the thread waited each time so far";
   launch(stream(1));
-  EXPECT_EQ(launches->markers, 2) << "of 2 ms each, and the thread did not wait";
+  EXPECT_EQ(launches->fences, 2) << "of 2 ms each, and the thread did not wait";
   launch(stream(1));
-  EXPECT_EQ(launches->markers, 3);
+  EXPECT_EQ(launches->fences, 3);
 }
 
 TEST_F(Metering, tells_a_waiting_arbiter_at_once_that_the_thread_is_idle) {
@@ -218,7 +218,7 @@ TEST_F(Metering, uses_events_where_the_device_cannot_write) {
   launches->memory_operations = 0;
   launch(stream(1));
   EXPECT_EQ(launches->recorded, 1);
-  EXPECT_EQ(launches->markers, 0);
+  EXPECT_EQ(launches->fences, 0);
   EXPECT_EQ(slice.work().fence_kind, static_cast<uint32_t>(shm::FenceKind::events));
   const shm::StreamWork& one = slice.work().stream[0];
   EXPECT_EQ(one.fenced, 200'000u);
@@ -292,7 +292,7 @@ TEST_F(Metering, puts_no_fence_into_a_stream_that_another_thread_destroyed) {
   launch(stream(1));  // Pending.
   std::jthread([] { cuStreamDestroy_v2(stream(1)); }).join();
   cuCtxSynchronize();
-  EXPECT_EQ(launches->markers, 0);
+  EXPECT_EQ(launches->fences, 0);
   EXPECT_EQ(slice.line().unfenced, 0u);
 }
 
@@ -310,7 +310,7 @@ TEST_F(Metering, of_more_busy_streams_than_there_are_places_counts_the_rest_as_u
   ArbitratedSlice slice;
   for (uint64_t i = 1; i <= shm::work_streams + 6; ++i) launch(stream(i));
   EXPECT_EQ(slice.work().streams_used, shm::work_streams);
-  EXPECT_EQ(launches->markers, static_cast<int>(shm::work_streams));
+  EXPECT_EQ(launches->fences, static_cast<int>(shm::work_streams));
   EXPECT_EQ(slice.line().unfenced, 6 * 200'000u);
   cuCtxSynchronize();
   EXPECT_EQ(slice.line().unfenced, 0u);

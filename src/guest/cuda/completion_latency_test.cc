@@ -9,8 +9,8 @@ namespace carve::guest {
 namespace {
 
 // The device works for 1 ms after each launch, and the host's wait returns after 3 ms.
-struct Lateness : LaunchTest {
-  Lateness() {
+struct CompletionLatency : LaunchTest {
+  CompletionLatency() {
     launches->device_ms = 1;
     on<&cuStreamSynchronize>([](CUstream stream) {
       StillClock::pass(3'000'000);
@@ -33,7 +33,7 @@ struct Lateness : LaunchTest {
   StillClock clock_;
 };
 
-TEST_F(Lateness, of_the_host_is_not_charged) {
+TEST_F(CompletionLatency, of_the_host_is_not_charged) {
   ArbitratedSlice slice;
   rounds(slice, 8);
   const auto [host, said] = rounds(slice, 30);
@@ -41,7 +41,7 @@ TEST_F(Lateness, of_the_host_is_not_charged) {
   EXPECT_EQ(said, 30'000'000u);
 }
 
-TEST_F(Lateness, is_measured_seldom) {
+TEST_F(CompletionLatency, is_measured_seldom) {
   ArbitratedSlice slice;
   rounds(slice, 8);
   const int before = launches->recorded;
@@ -50,7 +50,7 @@ TEST_F(Lateness, is_measured_seldom) {
   EXPECT_GE(launches->recorded - before, 2);
 }
 
-TEST_F(Lateness, of_streams_taken_in_turn_is_measured_as_seldom_and_not_charged_either) {
+TEST_F(CompletionLatency, of_streams_taken_in_turn_is_measured_as_seldom_and_not_charged_either) {
   ArbitratedSlice slice;
   const auto turns = [&](int count) {
     const uint64_t before = busy(slice), from = monotonic_ns();
@@ -67,7 +67,7 @@ TEST_F(Lateness, of_streams_taken_in_turn_is_measured_as_seldom_and_not_charged_
   EXPECT_EQ(said, host / 3);
 }
 
-TEST_F(Lateness, of_streams_under_way_together_is_not_measured) {
+TEST_F(CompletionLatency, of_streams_under_way_together_is_not_measured) {
   ArbitratedSlice slice;
   for (int i = 0; i < 64; ++i) {
     EXPECT_EQ(launch(stream(1)), CUDA_SUCCESS);
@@ -78,7 +78,7 @@ TEST_F(Lateness, of_streams_under_way_together_is_not_measured) {
   EXPECT_LE(launches->recorded, 4 + 64 / 16) << "begun, and abandoned: the second stream may end later";
 }
 
-TEST_F(Lateness, is_hardly_measured_where_no_slice_waits_for_the_work) {
+TEST_F(CompletionLatency, is_hardly_measured_where_no_slice_waits_for_the_work) {
   ArbitratedSlice slice;
   rounds(slice, 8);
   slice.leave_unwatched();
@@ -87,7 +87,7 @@ TEST_F(Lateness, is_hardly_measured_where_no_slice_waits_for_the_work) {
   EXPECT_LE(launches->recorded - before, 2);
 }
 
-TEST_F(Lateness, where_no_event_can_be_had_the_host_is_believed) {
+TEST_F(CompletionLatency, where_no_event_can_be_had_the_host_is_believed) {
   launches->device_ms = 0;
   ArbitratedSlice slice;
   rounds(slice, 8);
@@ -96,7 +96,7 @@ TEST_F(Lateness, where_no_event_can_be_had_the_host_is_believed) {
   EXPECT_EQ(launches->recorded, 0);
 }
 
-TEST_F(Lateness, never_takes_back_what_was_said) {
+TEST_F(CompletionLatency, never_takes_back_what_was_said) {
   ArbitratedSlice slice;
   rounds(slice, 8);
   // From now on shorter than the completion latency before.
@@ -113,7 +113,7 @@ TEST_F(Lateness, never_takes_back_what_was_said) {
   }
 }
 
-TEST_F(Lateness, of_another_context_is_measured_with_events_of_its_own) {
+TEST_F(CompletionLatency, of_another_context_is_measured_with_events_of_its_own) {
   ArbitratedSlice slice;
   rounds(slice, 8);
   const auto first = this_thread_state()->sample.context;

@@ -54,7 +54,7 @@ TEST_F(Launches, of_a_free_device_leave_no_trace) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(launch(), CUDA_SUCCESS);
   EXPECT_EQ(launches->launched, 100);
   EXPECT_EQ(slice.work().threads_used, 0u);
-  EXPECT_EQ(launches->markers, 0);
+  EXPECT_EQ(launches->fences, 0);
 }
 
 TEST_F(Launches, without_work_pages_are_not_counted) {
@@ -202,7 +202,7 @@ TEST_F(Launches, into_a_capture_neither_wait_nor_leave_a_fence) {
   slice.close();
   launches->captured = stream(7);
   for (int i = 0; i < 40; ++i) EXPECT_EQ(launch(stream(7)), CUDA_SUCCESS);
-  EXPECT_EQ(launches->markers, 0);
+  EXPECT_EQ(launches->fences, 0);
   EXPECT_EQ(slice.line().unfenced, 0u);
   EXPECT_FALSE(shm::BusyWord{slice.line().busy}.is_busy());
 }
@@ -221,7 +221,7 @@ TEST_F(Launches, of_graphs_are_paced_and_learned_by_the_executable) {
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(cuGraphLaunch(reinterpret_cast<CUgraphExec>(0x5550), stream(1)), CUDA_SUCCESS);
   EXPECT_EQ(slice.line().submitted, 600'000u);
-  EXPECT_EQ(launches->markers, 3) << "of unknown length: a fence right after each";
+  EXPECT_EQ(launches->fences, 3) << "of unknown length: a fence right after each";
 }
 
 }  // namespace

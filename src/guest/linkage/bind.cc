@@ -53,8 +53,8 @@ void index_hook(const Hook& hook, const void* theirs) {
     Indexed& entry = find_entry(make_index(), theirs);
     const void* free = nullptr;
     if (!entry.theirs.compare_exchange_strong(free, theirs) && free != theirs) continue;
-    const Hook* nobody = nullptr;
-    entry.row.compare_exchange_strong(nobody, &hook);
+    const Hook* none = nullptr;
+    entry.row.compare_exchange_strong(none, &hook);
     return;
   }
 }

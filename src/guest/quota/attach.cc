@@ -61,8 +61,8 @@ void* map(int fd, size_t bytes, int protection) {
   return pages == MAP_FAILED ? nullptr : pages;
 }
 
-bool map_all(const int* fds, unsigned slot, Pages* out) {
-  Pages p = {};
+bool map_all(const int* fds, unsigned slot, SharedMemory* out) {
+  SharedMemory p = {};
   p.control = static_cast<const shm::Control*>(map(fds[0], sizeof(shm::Control), PROT_READ));
   p.report = static_cast<shm::Report*>(map(fds[1], sizeof(shm::Report), PROT_READ | PROT_WRITE));
   p.heartbeat = static_cast<const shm::Heartbeat*>(map(fds[2], sizeof(shm::Heartbeat), PROT_READ));
@@ -89,7 +89,7 @@ bool readable(int fd, int64_t deadline) {
   }
 }
 
-Outcome ask(const sockaddr_un& address, shm::Guest guest, int64_t deadline, Pages* pages) {
+Outcome ask(const sockaddr_un& address, shm::Guest guest, int64_t deadline, SharedMemory* pages) {
   const Descriptor connection(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (connection.fd < 0) return Outcome::unreachable;
   // Connecting to a unix socket succeeds at once, or fails with EAGAIN if the queue is full.
@@ -100,7 +100,7 @@ Outcome ask(const sockaddr_un& address, shm::Guest guest, int64_t deadline, Page
 
 }  // namespace
 
-Outcome converse(int connection, shm::Guest guest, int64_t deadline, Pages* pages) {
+Outcome converse(int connection, shm::Guest guest, int64_t deadline, SharedMemory* pages) {
   shm::AttachRequest request = {};
   request.magic = shm::attach_magic;
   request.layout = shm::layout_version;
@@ -160,13 +160,13 @@ Outcome judge(const shm::AttachReply& reply, size_t size, size_t descriptors) {
   return Outcome::refused;
 }
 
-void unmap(const Pages& p) {
+void unmap(const SharedMemory& p) {
   if (p.control != nullptr) munmap(const_cast<shm::Control*>(p.control), sizeof(shm::Control));
   if (p.report != nullptr) munmap(p.report, sizeof(shm::Report));
   if (p.heartbeat != nullptr) munmap(const_cast<shm::Heartbeat*>(p.heartbeat), sizeof(shm::Heartbeat));
 }
 
-Outcome attach(const char* path, shm::Guest guest, int64_t patience_ns, Pages* pages) {
+Outcome attach(const char* path, shm::Guest guest, int64_t patience_ns, SharedMemory* pages) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   const size_t length = strlen(path);

@@ -10,7 +10,7 @@
 
 namespace carve::guest {
 
-struct Pages {
+struct SharedMemory {
   const shm::Control* control;
   shm::Report* report;
   const shm::Heartbeat* heartbeat;
@@ -25,13 +25,13 @@ Outcome judge(const shm::AttachReply& reply, size_t size, size_t descriptors);
 
 // Sends one request and reads one reply over a connected socket, by `deadline` (CLOCK_MONOTONIC ns). Leaves
 // no descriptor open except the connection, which the caller owns.
-Outcome converse(int connection, shm::Guest guest, int64_t deadline, Pages* pages);
+Outcome converse(int connection, shm::Guest guest, int64_t deadline, SharedMemory* pages);
 
 // Unmaps the pages, if another thread attached too.
-void unmap(const Pages& pages);
+void unmap(const SharedMemory& pages);
 
 // Asks the agent at `path` every 50 ms until it replies or `patience_ns` have passed. `pages` is set if the
 // outcome is `attached`. A path too long for a socket address is unreachable at once.
-Outcome attach(const char* path, shm::Guest guest, int64_t patience_ns, Pages* pages);
+Outcome attach(const char* path, shm::Guest guest, int64_t patience_ns, SharedMemory* pages);
 
 }  // namespace carve::guest

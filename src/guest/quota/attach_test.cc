@@ -62,12 +62,12 @@ TEST(Reply, of_an_agent_that_is_busy_is_asked_for_again) {
 }
 
 TEST(Attach, without_an_agent_is_unreachable_after_its_patience) {
-  Pages pages = {};
+  SharedMemory pages = {};
   EXPECT_EQ(attach("/tmp/carve-no-listener", shm::Guest::preload, 120'000'000, &pages), Outcome::unreachable);
 }
 
 TEST(Attach, by_a_path_that_no_socket_can_have_does_not_wait) {
-  Pages pages = {};
+  SharedMemory pages = {};
   const std::string path(200, 'x');
   EXPECT_EQ(attach(path.c_str(), shm::Guest::preload, INT64_MAX / 2, &pages), Outcome::unreachable);
 }
@@ -75,7 +75,7 @@ TEST(Attach, by_a_path_that_no_socket_can_have_does_not_wait) {
 TEST(Attach, to_an_agent_that_never_answers_ends) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
-  Pages pages = {};
+  SharedMemory pages = {};
   EXPECT_EQ(converse(ends[0], shm::Guest::preload, 0, &pages), Outcome::unreachable);
   shm::AttachRequest request = {};
   EXPECT_EQ(recv(ends[1], &request, sizeof request, 0), static_cast<ssize_t>(sizeof request));

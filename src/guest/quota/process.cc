@@ -84,7 +84,7 @@ void program_ends(void*) {
 }
 
 AttachState ask(Process* p, const char* socket) {
-  Pages pages = {};
+  SharedMemory pages = {};
   const Outcome outcome = attach(socket, artefact.guest, p->asked_before ? 0 : patience_ns, &pages);
   p->asked_before = true;
   if (outcome == Outcome::not_in_slice) return AttachState::unmanaged;

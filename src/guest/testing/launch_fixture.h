@@ -19,7 +19,7 @@ struct LaunchWorld {
   std::mutex mutex;
   std::map<CUstream, std::deque<Item>> streams;
   std::map<CUevent, std::pair<CUstream, size_t>> events;
-  int launched = 0, markers = 0, recorded = 0, registered = 0;
+  int launched = 0, fences = 0, recorded = 0, registered = 0;
   int memory_operations = 1;
   float device_ms = 0;   // Milliseconds that timing events report between any two; 0: there are no events.
   bool at_once = false;  // Every launch completes at once.
@@ -96,7 +96,7 @@ class LaunchTest : public DriverTest {
       if (launches->marker_result != CUDA_SUCCESS) return launches->marker_result;
       launches->put(stream, {reinterpret_cast<std::atomic<uint64_t>*>(at), value});
       std::lock_guard lock(launches->mutex);
-      ++launches->markers;
+      ++launches->fences;
       return CUDA_SUCCESS;
     });
     on<&cuEventCreate>([](CUevent* event, unsigned flags) {

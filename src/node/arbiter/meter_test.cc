@@ -11,13 +11,13 @@ namespace {
 using share::ms, share::us, share::Ns;
 
 // A slice's pages, written as the guest library writes them.
-struct Pages {
+struct SharedMemory {
   std::unique_ptr<shm::ProcessWork[]> work{new shm::ProcessWork[4]()};
   std::vector<unsigned> slots{0};
   Meter meter;
   Ns now = 5 * share::second;
 
-  Pages() { read(0); }
+  SharedMemory() { read(0); }
   share::Observation read(Ns later) {
     now += later;
     return meter.read({work.get(), 4}, slots, 0, now);
@@ -46,7 +46,7 @@ struct Pages {
 };
 
 TEST(Meter, a_program_that_synchronises_says_exactly_when_it_was_busy) {
-  Pages p;
+  SharedMemory p;
   auto& t = p.thread();
   p.read(0);
   for (int i = 0; i < 4; ++i) {
@@ -60,7 +60,7 @@ TEST(Meter, a_program_that_synchronises_says_exactly_when_it_was_busy) {
 }
 
 TEST(Meter, one_that_never_does_is_busy_until_the_device_has_written_its_fences) {
-  Pages p;
+  SharedMemory p;
   auto& t = p.thread();
   auto& s = p.stream();
   p.read(0);
@@ -84,7 +84,7 @@ TEST(Meter, one_that_never_does_is_busy_until_the_device_has_written_its_fences)
 }
 
 TEST(Meter, launches_behind_the_last_fence_end_after_twice_their_estimate) {
-  Pages p;
+  SharedMemory p;
   auto& t = p.thread();
   p.read(0);
   p.goes_busy(t, p.now);
@@ -95,7 +95,7 @@ TEST(Meter, launches_behind_the_last_fence_end_after_twice_their_estimate) {
 }
 
 TEST(Meter, what_runs_at_once_is_charged_once) {
-  Pages p;
+  SharedMemory p;
   p.slots = {0, 1};
   p.goes_busy(p.thread(0), p.now);
   p.goes_busy(p.thread(1), p.now);
@@ -107,7 +107,7 @@ TEST(Meter, what_runs_at_once_is_charged_once) {
 }
 
 TEST(Meter, tells_who_waits_and_since_when) {
-  Pages p;
+  SharedMemory p;
   p.thread(0).waiting_since = static_cast<uint64_t>(p.now);
   p.thread(1).waiting_since = static_cast<uint64_t>(p.now - 3 * ms);
   EXPECT_TRUE(p.read(1 * ms).waiting);
@@ -115,7 +115,7 @@ TEST(Meter, tells_who_waits_and_since_when) {
 }
 
 TEST(Meter, another_device_s_work_is_another_s) {
-  Pages p;
+  SharedMemory p;
   p.thread().device = 2;
   p.stream().device = 2;
   p.goes_busy(p.work[0].thread[0], p.now);
@@ -129,7 +129,7 @@ TEST(Meter, another_device_s_work_is_another_s) {
 TEST(Meter, believes_no_more_than_the_time_that_passed_whatever_is_written) {
   for (uint64_t seed = 0; seed < 500; ++seed) {
     std::mt19937_64 random(seed);
-    Pages p;
+    SharedMemory p;
     p.slots = {0, 1, 2, 3, 99};
     for (int look = 0; look < 30; ++look) {
       // Any bits in any word.

@@ -42,15 +42,15 @@ api::Setting view(const ViewContext& look, const Uuid& device, const Setting<Pol
 std::string enforcement_on(const ViewContext& look, const Uuid& device) {
   const auto& compute = look.compute(device);
   bool shared_out = false;
-  std::vector<std::string> ungoverned;
+  std::vector<std::string> not_arbitrated;
   for (const ledger::UsageRecord* record : living_on(look.agent(), device)) {
     shared_out |= record->slice.shares_compute();
     if (!compute ||
         std::ranges::find(compute->slices, record->id, &SliceCompute::slice) == compute->slices.end())
-      ungoverned.push_back(look.name_of(*record));
+      not_arbitrated.push_back(look.name_of(*record));
   }
   if (!shared_out) return "";
-  if (!ungoverned.empty()) return "not enforced: " + joined(ungoverned);
+  if (!not_arbitrated.empty()) return "not enforced: " + joined(not_arbitrated);
   return compute->arbitrated ? "library" : "not enforced";
 }
 
@@ -267,9 +267,9 @@ api::Diagnosis diagnose(const Agent& agent) {
           check(name + " context", false,
                 d.context_trouble.empty() ? "the context's size was not measured" : d.context_trouble,
                 "see the agent's log; until then contexts are charged after NVML reports them"));
-    for (const std::string& stranger : d.unmanaged_processes)
+    for (const std::string& unmanaged : d.unmanaged_processes)
       checks.push_back(
-          check(name + " audit", false, stranger,
+          check(name + " audit", false, unmanaged,
                 "start it with carve run, or stop it; the agent does not act on unmanaged processes"));
   }
   const bool fresh = agent.sample_age_ns() < 5 * second;

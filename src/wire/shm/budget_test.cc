@@ -12,10 +12,10 @@
 namespace carve::shm {
 namespace {
 
-struct Pages {
+struct SharedMemory {
   Charges* charges = static_cast<Charges*>(
       mmap(nullptr, sizeof(Charges), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  ~Pages() { munmap(charges, sizeof(Charges)); }
+  ~SharedMemory() { munmap(charges, sizeof(Charges)); }
 };
 
 struct Killed {};
@@ -36,7 +36,7 @@ uint64_t sum(Charges& charges, unsigned device) {
 }
 
 TEST(Budget, never_passes_its_limit_by_a_byte) {
-  Pages pages;
+  SharedMemory pages;
   EXPECT_TRUE(change(*pages.charges, {0, 1, 0}, 0, 100, 100));
   EXPECT_FALSE(change(*pages.charges, {0, 2, 0}, 0, 1, 100));
   EXPECT_TRUE(change(*pages.charges, {0, 1, 0}, 100, 99, 100));
@@ -46,7 +46,7 @@ TEST(Budget, never_passes_its_limit_by_a_byte) {
 }
 
 TEST(Budget, a_refused_change_leaves_no_trace) {
-  Pages pages;
+  SharedMemory pages;
   ASSERT_TRUE(change(*pages.charges, {0, 1, 0}, 0, 60, 100));
   ASSERT_FALSE(change(*pages.charges, {0, 1, 0}, 60, 120, 100));
   EXPECT_EQ(holding(*pages.charges, {0, 1, 0}), 60u);
@@ -62,7 +62,7 @@ TEST(Budget, a_kill_between_any_two_stores_loses_no_byte) {
     for (bool neighbour_writes_after : {false, true}) {
       for (int victim_at = 0; victim_at < 12; ++victim_at) {
         for (int agent_at = 0; agent_at < 40; ++agent_at) {
-          Pages pages;
+          SharedMemory pages;
           Charges& charges = *pages.charges;
           ASSERT_TRUE(change(charges, {0, 1, 0}, 0, 40, 1000));
           ASSERT_TRUE(change(charges, {0, 2, 0}, 0, 7, 1000));
@@ -104,7 +104,7 @@ bool reclaimed(Charges& charges, unsigned process) {
 
 // Real processes, real kills, several writers on one word. Afterwards every byte is accounted for.
 TEST(Budget, a_storm_of_kills_leaves_the_budget_exact) {
-  Pages pages;
+  SharedMemory pages;
   Charges& charges = *pages.charges;
   std::mt19937 random(42);
   constexpr uint64_t limit = 1 << 20;
@@ -143,7 +143,7 @@ TEST(Budget, a_storm_of_kills_leaves_the_budget_exact) {
 
 // A slice that exchanges its own word without pause must not block the agent.
 TEST(Budget, the_agent_gives_up_on_a_word_that_changes_without_pause) {
-  Pages pages;
+  SharedMemory pages;
   ASSERT_TRUE(change(*pages.charges, {0, 1, 0}, 0, 5, 100));
   int left = INT_MAX;
   auto hammer = [&] {
@@ -156,7 +156,7 @@ TEST(Budget, the_agent_gives_up_on_a_word_that_changes_without_pause) {
 }
 
 TEST(Budget, scribbled_pages_name_no_lane_and_crash_no_process) {
-  Pages pages;
+  SharedMemory pages;
   std::mt19937_64 random(7);
   auto* words = reinterpret_cast<uint64_t*>(pages.charges);
   for (int round = 0; round < 200; ++round) {

@@ -10,16 +10,16 @@
 namespace carve::shm {
 namespace {
 
-struct Pages {
+struct SharedMemory {
   std::unique_ptr<Exports> table = std::make_unique<Exports>();
   std::unique_ptr<Control> control = std::make_unique<Control>();
-  Pages() {
+  SharedMemory() {
     for (unsigned slot : {3u, 4u}) control->processes[slot] = {100 + slot, 0, 0, 0, 1, 0};
   }
 };
 
 TEST(Exports, name_what_was_published_and_nothing_else) {
-  Pages p;
+  SharedMemory p;
   std::mt19937_64 random(5);
   std::vector<uint64_t> mine, others;
   for (int i = 0; i < 500; ++i) mine.push_back(random()), others.push_back(random());
@@ -29,14 +29,14 @@ TEST(Exports, name_what_was_published_and_nothing_else) {
 }
 
 TEST(Exports, say_that_they_cannot_tell_where_an_entry_may_have_been_lost) {
-  Pages p;
+  SharedMemory p;
   for (uint64_t i = 1; i <= export_ways; ++i) publish(*p.table, *p.control, 3, (i << 30) * export_sets);
   EXPECT_EQ(origin_of(*p.table, *p.control, (uint64_t{77} << 30) * export_sets), Origin::cannot_be_told);
   EXPECT_EQ(origin_of(*p.table, *p.control, 1), Origin::foreign) << "another set";
 }
 
 TEST(Exports, of_the_dead_make_room_and_count_until_they_do) {
-  Pages p;
+  SharedMemory p;
   const auto id = [](uint64_t i) { return (i << 30) * export_sets; };
   for (uint64_t i = 1; i <= export_ways; ++i) publish(*p.table, *p.control, 3, id(i));
   p.control->processes[3].pid = 0;
@@ -50,7 +50,7 @@ TEST(Exports, of_the_dead_make_room_and_count_until_they_do) {
 }
 
 TEST(Exports, published_again_take_one_entry) {
-  Pages p;
+  SharedMemory p;
   for (int i = 0; i < 50; ++i) publish(*p.table, *p.control, 3, 1 << 20);
   int entries = 0;
   for (auto& word : p.table->word[0]) entries += word.load() != 0;
@@ -58,7 +58,7 @@ TEST(Exports, published_again_take_one_entry) {
 }
 
 TEST(Exports, scribbled_over_crash_no_process) {
-  Pages p;
+  SharedMemory p;
   std::mt19937_64 random(9);
   for (auto& set : p.table->word)
     for (auto& word : set) word = random();

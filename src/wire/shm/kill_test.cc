@@ -40,11 +40,11 @@ bool killed_at(int n, Act act) {
 constexpr unsigned victim = 1, neighbour = 2;
 constexpr uint64_t limit = 1000;
 
-struct Pages {
+struct SharedMemory {
   Report* report = make<Report>();
   Control* control = make<Control>();
 
-  Pages() {
+  SharedMemory() {
     for (unsigned slot : {victim, neighbour}) control->processes[slot] = {100 + slot, 0, 0, 0, 1, 0};
     for (Charges* c : {&report->charges, &report->spill}) {
       change(*c, {0, neighbour, 0}, 0, 7, limit);
@@ -53,7 +53,7 @@ struct Pages {
     }
     change(report->charges, {0, Tag::agent, 0}, 0, 5, limit);
   }
-  ~Pages() {
+  ~SharedMemory() {
     munmap(report, sizeof *report);
     munmap(control, sizeof *control);
   }
@@ -123,7 +123,7 @@ TEST(Kill, between_any_two_stores_leaves_the_budgets_exactly_what_the_living_hol
       for (int n = 0; died; ++n) {
         bool agent_died = true;
         for (int m = 0; agent_died; m += n == 4 ? 1 : 37) {
-          const Pages pages;
+          const SharedMemory pages;
           died = killed_at(n, [&](KillAt stop) { operation.run(*pages.report, stop); });
           kills += died;
           if (goes_on) {
@@ -149,7 +149,7 @@ TEST(Kill, between_any_two_stores_leaves_the_budgets_exactly_what_the_living_hol
 TEST(Kill, of_the_agent_while_it_charges_growth_leaves_its_lane_exact) {
   bool died = true;
   for (int n = 0; died; ++n) {
-    const Pages pages;
+    const SharedMemory pages;
     Charges& charges = pages.report->charges;
     const LaneId growth = {0, Tag::agent, 0};
     died = killed_at(n, [&](KillAt stop) { change(charges, growth, 5, 300, limit, stop); });
@@ -167,7 +167,7 @@ TEST(Kill, while_an_export_is_written_down_leaves_it_whole_or_absent) {
   bool died = true;
   int whole = 0, absent = 0;
   for (int n = 0; died; ++n) {
-    const Pages pages;
+    const SharedMemory pages;
     Exports& table = pages.report->exports;
     publish(table, *pages.control, neighbour, before);
     died = killed_at(n, [&](KillAt stop) { publish(table, *pages.control, victim, mine, stop); });
