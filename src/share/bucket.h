@@ -1,6 +1,6 @@
-// What a client has saved up of its share: a post-paid token bucket. It fills with the share of all time that
-// passes, holds at most `depth`, and pays for what was used, if need be with a debt. The unit is a
-// nanosecond of the device in basis points of it (1/10000 ns), so the sums are exact.
+// A client's saved entitlement: a post-paid token bucket. It fills with the share of all time that passes,
+// holds at most `depth`, and pays for what was used; its content may be negative. The unit is 1/10000 ns of
+// the device (a nanosecond times a basis point), so the sums are exact.
 #pragma once
 
 #include "share/entitlement.h"
@@ -9,7 +9,8 @@ namespace carve::share {
 
 class Bucket {
  public:
-  // Time passes. What it fills beyond its depth is taken off by limit(), after what was used in that time.
+  // Adds the share of the time that passed. limit() removes what exceeds the depth, after pay() for that
+  // time.
   void grow(Ns elapsed, Share share) { units_ += clipped(elapsed) * share.basis_points; }
   void pay(Ns used) { units_ -= in_units(used); }
   void set(Ns tokens) { units_ = in_units(tokens); }
@@ -18,13 +19,14 @@ class Bucket {
   Ns tokens() const { return units_ / 10000; }  // Negative: a debt.
   bool any() const { return units_ > 0; }
 
-  // How long until it holds `tokens` if nothing is used; `never` without a share.
+  // Returns the time until the bucket holds `tokens` if nothing is used; `never` without a share.
   Ns until(Ns tokens, Share share) const {
     const int64_t missing = in_units(tokens) - units_;
     if (missing <= 0) return 0;
     return share.basis_points == 0 ? never : (missing + share.basis_points - 1) / share.basis_points;
   }
-  // How long it lasts while its client runs without pause; `never` for the whole device.
+  // Returns the time until the bucket is empty while its client runs without pause; `never` for a share of
+  // 100 %.
   Ns lasts(Share share) const {
     if (units_ <= 0) return 0;
     const int64_t rate = 10000 - int64_t{share.basis_points};
@@ -32,7 +34,7 @@ class Bucket {
   }
 
  private:
-  // A step of more than a day would be a suspended machine: no entitlement grows out of that.
+  // A step of more than a day means a suspended machine, which earns no entitlement.
   static constexpr Ns clipped(Ns elapsed) { return std::clamp<Ns>(elapsed, 0, 86'400 * second); }
   static constexpr int64_t in_units(Ns ns) {
     return std::clamp<Ns>(ns, -86'400 * second, 86'400 * second) * 10000;

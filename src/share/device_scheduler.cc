@@ -5,22 +5,23 @@
 namespace carve::share {
 namespace {
 
-// Nearer than this nobody can look: a sleep is no more exact.
+// The shortest interval between two polls: a sleep is not more exact.
 constexpr Ns min_poll_interval = 20 * us;
-// While work runs and somebody waits, so much passes between two looks at whether it still runs: the more,
-// the more it did without a pause, so that little of it is lost at the end.
+// While work runs and another client waits, the poll interval grows with the uninterrupted run time, so that
+// little time is lost at the end of the work: max(run / 64, 500 us).
 constexpr Ns min_idle_poll_interval = 500 * us;
 constexpr Ns idle_poll_interval(Ns without_pause) {
   return std::max(without_pause / 64, min_idle_poll_interval);
 }
-// A holder that pauses between kernels is not looked at in each pause.
+// The poll interval for a lease holder that pauses between kernels, so that not every pause is polled.
 constexpr Ns pause_poll_interval = 500 * us;
 constexpr Ns max_drain_poll_interval = 1 * ms;
-// Where a fixed-share client must pause, it pauses for so long at least: each time two wakes, the arbiter's
-// and its own, and the end of its work that is seen late, cost some 0.1 ms that it is charged for.
+// The shortest pause of a fixed-share client. Each pause costs about 0.1 ms that the client is charged for:
+// two wakes (of the arbiter and of the client), and the late observation of the end of its work.
 constexpr Ns min_pause = 2 * ms;
 
-// A thread that has yet to wake up and launch the next kernel does not leave the device to others.
+// Returns whether the client uses the device. A back-pressured thread does: it has to wake up before it
+// launches the next kernel.
 bool at_work(const Observation& seen) { return seen.in_flight || seen.back_pressured; }
 
 }  // namespace
@@ -31,7 +32,7 @@ std::optional<unsigned> DeviceScheduler::add_client(const Entitlement& entitleme
     present_[i] = true;
     clients_[i] = {};
     change(i, entitlement, now);
-    // A newcomer must not wait for its first token.
+    // A new client must not wait for its first token.
     clients_[i].bucket.set(depth(clients_[i]) / 2);
     return i;
   }
@@ -66,12 +67,12 @@ Ns DeviceScheduler::quantum() const {
 }
 
 Ns DeviceScheduler::depth(const Client& t) const {
-  // While somebody's long kernel runs, the others go on saving up.
+  // While a long kernel of another client runs, the client goes on saving.
   return std::max(t.entitlement.latency == LatencyClass::latency ? tuning_.latency_depth : 0,
                   tuning_.depth() + longest_);
 }
 
-// What a fixed-share client must have saved up before it may start again, so that leases have their length: a
+// Returns the tokens that a fixed-share client must have before it may start again, so that its lease lasts a
 // quantum. It runs for threshold / (1 - share).
 Ns DeviceScheduler::threshold(const Client& t) const {
   const int64_t share = std::min<int64_t>(weight(t).basis_points, 10000);
@@ -105,18 +106,18 @@ bool DeviceScheduler::is_alone(unsigned client, std::span<const Observation> see
   return true;
 }
 
-// What the holder is charged for: its work; and, while others wait for it, also the pauses between its
-// kernels, since the device stands still for its sake.
+// Returns the time that a client is charged for: its work and, if it is the lease holder and others wait,
+// also the pauses between its kernels, because the device is idle for it.
 Ns DeviceScheduler::occupied(unsigned client, Ns elapsed, const Observation& seen) {
   if (holder_ != client || !contended_ || lease_used_ + seen.busy <= 0) return seen.busy;
-  // A pause that may turn out to be the end is charged when it has ended.
+  // A pause may be the end of the work, so it is charged when it has ended.
   const Ns before = seen.busy > 0 ? std::exchange(pause_, 0) : 0;
   if (!at_work(seen)) pause_ += std::clamp<Ns>(last_ - seen.idle_since, 0, elapsed);
   return std::max(seen.busy, before + elapsed - (at_work(seen) ? 0 : pause_));
 }
 
-// Whoever had work in flight is charged for the time; if several had, each its part, so that the charges are
-// never more than the time that passed.
+// Charges the elapsed time to the clients that had work in flight. If several had, each is charged its part,
+// so that the charges never exceed the elapsed time.
 void DeviceScheduler::charge(Ns elapsed, std::span<const Observation> seen) {
   if (elapsed <= 0) return;
   const Ns most = elapsed + pause_;
@@ -134,7 +135,7 @@ void DeviceScheduler::charge(Ns elapsed, std::span<const Observation> seen) {
   for (unsigned i = 0; i < max_clients && sum < total; ++i) {
     if (had[i] == 0) continue;
     sum += had[i];
-    // The part up to here less the part before: no nanosecond is lost to rounding.
+    // Each charge is a difference of running sums, so that no nanosecond is lost to rounding.
     const auto up_to = static_cast<Ns>(static_cast<__int128>(all) * sum / total);
     pay(i, up_to - charged, busy > 1);
     charged = up_to;
@@ -149,7 +150,7 @@ void DeviceScheduler::pay(unsigned client, Ns used, bool overlapped) {
   t.counters.charged += used;
   if (overlapped) t.counters.overlapped += used;
   if (paid_as == burst) {
-    // Time that nobody else was entitled to costs no tokens, and earns none.
+    // Time that no other client was entitled to costs no tokens and earns none.
     t.counters.burst += used;
     t.bucket.pay(used * std::min<int64_t>(t.entitlement.share.basis_points, 10000) / 10000);
   } else {
@@ -172,7 +173,7 @@ void DeviceScheduler::queue(std::span<const Observation> seen) {
   }
 }
 
-// The best of those that stand at a closed gate.
+// Returns the next of the clients that wait at a closed gate.
 std::optional<DeviceScheduler::Candidate> DeviceScheduler::pick_next(
     std::span<const Observation> seen) const {
   std::optional<Candidate> best;
@@ -187,7 +188,8 @@ std::optional<DeviceScheduler::Candidate> DeviceScheduler::pick_next(
   return best;
 }
 
-// Whether the holder's gate closes now. A holder that goes on begins a new quantum where it had used up one.
+// Returns whether the lease holder's gate closes now. A holder that has used up its quantum and goes on
+// begins a new one.
 bool DeviceScheduler::must_yield(Ns now, std::span<const Observation> seen) {
   const unsigned h = *holder_;
   Client& t = clients_[h];
@@ -195,7 +197,8 @@ bool DeviceScheduler::must_yield(Ns now, std::span<const Observation> seen) {
   if (cls == not_eligible) return true;
   const auto candidate = pick_next(seen);
   const bool idle = !at_work(seen[h]) && now >= idle_from(seen[h]) + tuning_.idle_gap();
-  // Alone, an idle burst client keeps its gate. One whose share is a cap must be seen when it comes back.
+  // An idle burst client that is alone keeps its gate open. A fixed-share client must come to a closed gate,
+  // so that the arbiter sees its return.
   if (idle && (candidate || t.entitlement.policy == Policy::fixed_share)) return true;
   if (!candidate) return false;
   if (candidate->cls == urgent && granted_ != urgent) return true;
@@ -206,7 +209,8 @@ bool DeviceScheduler::must_yield(Ns now, std::span<const Observation> seen) {
   return false;
 }
 
-// Since when the holder leaves the device idle. A thread that was just let in has to wake up first.
+// Returns the time since which the lease holder leaves the device idle. A thread that just got the lease has
+// to wake up first.
 Ns DeviceScheduler::idle_from(const Observation& seen) const {
   return lease_used_ > 0 ? seen.idle_since : std::max(seen.idle_since, lease_began_ + tuning_.wake);
 }
@@ -225,8 +229,8 @@ bool DeviceScheduler::drained(Ns now, std::span<const Observation> all) {
   const Ns time_limit = urgent_waits ? tuning_.max_drain_urgent : tuning_.max_drain;
   const Ns most = std::clamp(2 * std::max(seen.longest, t.drain), tuning_.min_drain, time_limit);
   if (took < most) return false;
-  // What it says of its kernels may be wrong. Twice as long the next time; and if that was the longest there
-  // is, it may wait for a launch to come and never drain.
+  // The client's estimate of its kernels may be wrong, so the next drain may take twice as long. If the drain
+  // had the longest time limit, its work may wait for a later launch and never drain.
   if (!urgent_waits) t.drain = most < time_limit ? most : 0;
   ++t.counters.overruns;
   note(Transition::Kind::overran, *holder_);
@@ -246,7 +250,7 @@ void DeviceScheduler::open(const Candidate& next, Ns now) {
   holder_ = next.client;
   lease_used_ = pause_ = 0;
   draining_ = false;
-  // It arrived when it came to the gate; its tag says so, and must not be moved on.
+  // The client arrived when it came to the gate. Its tag has that time and stays.
   granted_ = next.cls;
   lease_began_ = quantum_began_ = now;
   clock_[next.cls].begin(t.fair[next.cls]);
@@ -258,7 +262,7 @@ void DeviceScheduler::open(const Candidate& next, Ns now) {
 
 void DeviceScheduler::end_lease() {
   Client& t = clients_[*holder_];
-  // A step towards each new value by a part of itself: a running median.
+  // A running median: each new value moves it by 1/16 of itself.
   if (t.entitlement.latency == LatencyClass::latency && lease_used_ > 0) {
     const Ns step = std::max<Ns>(t.service / 16, 10 * us);
     if (t.service == 0)
@@ -347,7 +351,7 @@ Ns DeviceScheduler::next_poll(Ns now, std::span<const Observation> seen) const {
     const Client& t = clients_[h];
     const bool another_waits = pick_next(seen).has_value();
     if (draining_) {
-      // Until it should have ended, no look is needed; from then on often, but ever less so.
+      // No poll is needed until the estimated end. After that the poll interval grows.
       const Ns often = std::clamp((now - drain_began_) / 16, min_poll_interval, max_drain_poll_interval);
       at_latest(now + std::clamp(seen[h].left, often, max_drain_poll_interval));
     } else {
@@ -361,7 +365,7 @@ Ns DeviceScheduler::next_poll(Ns now, std::span<const Observation> seen) const {
       }
       if (another_waits) {
         at_latest(quantum_began_ + quantum());
-        // Who was just let in came to launch.
+        // A client that just got its lease is about to launch.
         at_latest(at_work(seen[h]) || lease_began_ == now
                       ? now + idle_poll_interval(t.counters.charged - t.paused)
                       : std::max(idle_from(seen[h]) + tuning_.idle_gap(),
@@ -421,7 +425,7 @@ Ns DeviceScheduler::step(Ns now, std::span<const Observation> seen) {
       draining_ = true;
       drain_began_ = now;
       note(Transition::Kind::closed, *holder_);
-      // The gate was open when we looked: what slipped in since is seen by the next look, at once.
+      // The gate was open at the poll. The next poll, which is due at once, sees launches that passed since.
       closed_now = !seen[*holder_].in_flight;
     } else if (holder_ && draining_ && drained(now, seen)) {
       end_lease();

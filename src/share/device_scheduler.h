@@ -1,20 +1,23 @@
-// One device and its clients over time: who may run now, with how much in flight, and when to look again.
+// Schedules one device among its clients: which client may run, with how much work in flight, and when to
+// poll next.
 //
-// The arbiter looks at what its clients have running (Observation), calls step() with the time, and sets the
-// gates as gate() says; in between nothing happens here. There is no clock, no thread and no allocation, so
-// the same looks give the same answers, and a scenario of an hour is played in milliseconds.
+// The arbiter polls what its clients have running (Observation), calls step() with the time, and writes the
+// leases that lease() returns. The scheduler has no clock, no thread and no allocation. Equal observations
+// therefore give equal answers, and a scenario of an hour runs in milliseconds.
 //
-// Who is served, in this order:
-//   0  latency clients with tokens, at once; and gang members whose leader runs elsewhere
+// Clients are served in the order of these classes:
+//   0  latency clients with tokens, at once; gang followers whose leader has its lease
 //   1  clients with tokens: fixed-share, guaranteed-burst-share
-//   2  burst: guaranteed without tokens, native-burst, clients without a share; never fixed-share
-// and inside a class by start-time fair queueing over the shares. Tokens grow by the share of all time
-// (bucket.h). So a fixed-share client never has more than its share, a guaranteed one never less while it
-// wants it, and whatever is left goes to whoever can use it.
+//   2  burst: guaranteed-burst-share without tokens, native-burst-share, clients without a share
+// Inside a class the order is start-time fair queueing over the shares. Tokens grow with the share of all
+// time (bucket.h). A fixed-share client is never in class 2, so it never exceeds its share. A guaranteed
+// client gets at least its share while it wants the device. The remaining time goes to any client that can
+// use it.
 //
-// A lease: the gate is open; after a quantum, if somebody else waits, it closes and what is in flight drains;
-// then the next gate opens. Only one gate is open at a time, except where the hardware does as well: all
-// clients native-burst with equal weights. What ran while two were in flight is split between them.
+// Under a lease the gate is open. After a quantum, if another client waits, the gate closes and the work in
+// flight drains; then the next gate opens. Only one gate is open at a time. The exception is a device on
+// which all clients are native-burst-share with equal weights: all gates are open and the hardware takes
+// turns. If two clients had work in flight at the same time, the time is split between them.
 #pragma once
 
 #include <array>
@@ -27,41 +30,41 @@
 
 namespace carve::share {
 
-// What the arbiter saw of one client at a look.
+// What the arbiter read of one client at a poll.
 struct Observation {
-  bool waiting = false;         // A thread of it stands at its closed gate.
-  bool in_flight = false;       // It has work on the device that did not complete.
-  bool back_pressured = false;  // A thread waits for its own work to end, to launch more.
-  Ns left = 0;                  // Estimated: what that work will take.
-  Ns busy = 0;                  // How long since the last look it had work on the device.
-  Ns idle_since = 0;            // While nothing is in flight: since when.
-  Ns longest = 0;               // Its longest kernel or graph, as far as known.
-  bool leader_open = false;     // Gang: the leading device has opened for it.
+  bool waiting = false;         // A thread of the client waits at its closed gate.
+  bool in_flight = false;       // Work of the client on the device is not complete.
+  bool back_pressured = false;  // A thread waits for its own work before it launches more.
+  Ns left = 0;                  // Estimated time until that work is complete.
+  Ns busy = 0;                  // Time since the last poll in which it had work on the device.
+  Ns idle_since = 0;            // Time since which nothing is in flight.
+  Ns longest = 0;               // Its longest known kernel or graph.
+  bool leader_open = false;     // Gang: the leading device has opened its gate.
 };
 
 struct Lease {
   bool open = false;
-  Ns in_flight_limit = 0;  // Estimated work in flight, for all its threads together.
-  Ns deadline = 0;         // The lease ends then though nobody says so; 0: it does not.
+  Ns in_flight_limit = 0;  // Estimated work in flight, over all its threads.
+  Ns deadline = 0;         // Time at which the lease ends without a further store; 0: never.
   bool notify_on_idle =
-      false;                 // Somebody waits who would gain from hearing at once that this one has finished.
-  bool uncontended = false;  // No gate opens or closes by when its work ends.
+      false;                 // Wake the arbiter when this work ends: another client waits.
+  bool uncontended = false;  // No other client waits, so the completion time is not needed.
 
   friend bool operator==(const Lease&, const Lease&) = default;
 };
 
-// What happened, ever, in ns.
+// Sums since the client was added, in ns.
 struct ClientCounters {
-  Ns charged = 0;     // Its work, with the switches into it.
-  Ns burst = 0;       // Of it, what it had as a burst client.
-  Ns waiting = 0;     // It stood at the gate while somebody else had the device.
-  Ns throttled = 0;   // It stood at the gate though nobody had it: beyond its share.
-  Ns overlapped = 0;  // Of what it was charged, while others had work in flight too.
+  Ns charged = 0;     // Its work and the switches to it.
+  Ns burst = 0;       // The part of `charged` that it had in the burst class.
+  Ns waiting = 0;     // It waited at the gate while another client had the device.
+  Ns throttled = 0;   // It waited at the gate while the device was free: its share was used up.
+  Ns overlapped = 0;  // The part of `charged` in which other clients had work in flight too.
   uint64_t leases = 0;
-  uint64_t overruns = 0;  // Drains given up.
+  uint64_t overruns = 0;  // Drains that reached their time limit.
 };
 
-// For traces: what changed at a step.
+// A change at a step, for traces.
 struct Transition {
   enum class Kind : uint8_t { opened, closed, drained, overran } kind;
   uint8_t client;
@@ -71,13 +74,15 @@ class DeviceScheduler {
  public:
   explicit DeviceScheduler(Tuning tuning = {}) : tuning_(tuning) {}
 
-  // The place that it got, by which it is known here; nothing where all are taken.
+  // Adds a client and returns its number, by which all other calls name it. Returns nothing if all numbers
+  // are taken.
   std::optional<unsigned> add_client(const Entitlement&, Ns now);
   void remove_client(unsigned client, Ns now);
-  void change(unsigned client, const Entitlement&, Ns now);  // From now on; what was used is not forgotten.
+  void change(unsigned client, const Entitlement&, Ns now);  // From now on; tokens and counters stay.
 
-  // One look: `seen` by place. Returns when to look again at the latest: `now` where a gate was closed
-  // and nobody saw yet whether something slipped in before that; `never`: only when somebody comes to a gate.
+  // Evaluates one poll: `seen` has one observation per client. Returns the latest time for the next poll. The
+  // time is `now` if a gate was closed at this step, because a launch may have passed it since the poll. The
+  // time is `never` if a poll is needed only when a client comes to its gate.
   Ns step(Ns now, std::span<const Observation> seen);
 
   const Lease& lease(unsigned client) const { return clients_[client].lease; }
@@ -87,8 +92,10 @@ class DeviceScheduler {
   bool present(unsigned client) const { return present_[client]; }
   std::optional<unsigned> holder() const { return holder_; }
   bool is_draining() const { return draining_; }
-  std::optional<unsigned> upcoming() const { return upcoming_; }  // Who opens when the drain has ended.
-  Ns busy() const { return busy_; }  // Something ran: the sum of all that was charged.
+  std::optional<unsigned> upcoming() const {
+    return upcoming_;
+  }                                  // The client whose gate opens after the drain.
+  Ns busy() const { return busy_; }  // Time in which work ran: the sum of all charges.
   uint64_t switches() const { return switches_; }
   std::span<const Transition> transitions() const { return {log_.data(), logged_}; }  // Of the last step.
   const Tuning& tuning() const { return tuning_; }
@@ -155,7 +162,7 @@ class DeviceScheduler {
   bool draining_ = false;
   Ns drain_began_ = 0;
   bool all_open_ = false;
-  bool contended_ = false;   // Since the last step somebody waits who could run.
+  bool contended_ = false;   // Since the last step a client waits that may run.
   unsigned contenders_ = 0;  // How many wanted the device at the last step.
   Ns longest_ = 0;           // Of all present clients' kernels, as far as a drain waits for one.
   Ns last_ = 0;              // The last step.

@@ -42,7 +42,7 @@ constexpr Entitlement guaranteed(uint32_t bp) {
 }
 constexpr Entitlement native(uint32_t bp) { return {.policy = Policy::native_burst_share, .share = {bp}}; }
 
-TEST(Device, opens_for_whoever_comes_and_sleeps_while_nobody_does) {
+TEST(Device, opens_for_a_client_that_comes_and_sleeps_otherwise) {
   Script s;
   const unsigned a = s.add_client(guaranteed(5000));
   EXPECT_EQ(s.step(), never);
@@ -72,7 +72,7 @@ TEST(Device, a_burst_client_alone_keeps_its_gate_while_idle) {
   EXPECT_TRUE(s.open(a));
 }
 
-TEST(Device, the_lease_ends_after_a_quantum_when_somebody_waits_and_the_next_opens_when_it_has_drained) {
+TEST(Device, the_lease_ends_after_a_quantum_if_another_waits_and_the_next_opens_after_the_drain) {
   Script s;
   const unsigned a = s.add_client(native(3000)), b = s.add_client(native(6000));
   s.comes(a);
@@ -222,7 +222,7 @@ bool all_are_equal_natives(const Script& s) {
 }
 
 // Whatever is observed, also what no honest slice shows: charges are the time that passed, no gate is open
-// but the holder's, and the next look lies ahead.
+// but the holder's, and the next poll is ahead.
 TEST(Device, holds_its_invariants_for_any_observation) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     std::mt19937 random(seed);

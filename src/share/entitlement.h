@@ -1,6 +1,6 @@
-// What a client is entitled to on one device, and the constants of arbitration, each with its reason.
+// A client's entitlement on one device, and the constants of arbitration, each with its reason.
 //
-// All times are integer nanoseconds: instants of CLOCK_MONOTONIC, or of a simulation's clock.
+// All times are integer nanoseconds, of CLOCK_MONOTONIC or of a simulation's clock.
 #pragma once
 
 #include <algorithm>
@@ -16,70 +16,72 @@ using Ns = int64_t;
 inline constexpr Ns us = 1'000, ms = 1'000'000, second = 1'000'000'000;
 inline constexpr Ns never = std::numeric_limits<Ns>::max();
 
-inline constexpr unsigned max_clients = 64;  // Of one device: as many as it can have contexts.
+inline constexpr unsigned max_clients = 64;  // Clients of one device; a device has at most as many contexts.
 
-// A client of several devices gets its leases on all of them in the same windows, since its ranks wait for
-// each other: one device leads, by its own rules, the others follow.
+// A slice of several devices gets its leases on all of them in the same windows, because its ranks wait for
+// each other. One device leads by its own rules; the others follow.
 enum class Gang : uint8_t { none, leads, follows };
 
 struct Entitlement {
   Policy policy = Policy::fixed_share;
   LatencyClass latency = LatencyClass::batch;
-  Share share;  // 0: none was asked for; then it is a burst client of weight `best_effort_weight`.
+  Share share;  // 0: none; the client is then a burst client of weight `best_effort_weight`.
   Gang gang = Gang::none;
 
   friend bool operator==(const Entitlement&, const Entitlement&) = default;
 };
 
-// The weight of a client without a share, beside clients with one.
+// The weight of a client without a share beside clients with one.
 inline constexpr Share best_effort_weight{100};
 
 struct Tuning {
   Ns switch_cost =
-      assumed_switch_ns;  // From one context to another (40 to 110 us on devices of 2018 to 2024).
+      assumed_switch_ns;  // Cost of a switch between contexts (40 to 110 us on devices of 2018 to 2024).
 
-  // A lease among batch clients. Each costs a switch: at 2 % of the lease that is 2 %, and two saturating
-  // clients still gain over the hardware's own slices of 2 ms. Longer ones would gain little more and make
-  // everybody wait.
+  // Length of a lease among batch clients. Each lease costs one switch, which is 2 % of it. Two saturating
+  // clients still gain over the hardware's own time slices of 2 ms. Longer leases would gain little and would
+  // make the other clients wait longer.
   constexpr Ns quantum() const { return static_cast<Ns>(quantum_ns(static_cast<uint64_t>(switch_cost))); }
 
-  // All who want the device have had a turn after this time: with many of them turns are shorter.
+  // Time in which each client that wants the device gets one lease. With many clients leases are shorter.
   Ns round = 40 * ms;
 
-  // How much entitlement a fixed-share client may save up, and so how far above its share it can be in a
-  // window of T: depth / T.
+  // Entitlement that a fixed-share client may save. In a window of length T the client can exceed its share
+  // by depth / T.
   constexpr Ns depth() const { return std::min(20 * ms, 2 * quantum()); }
 
-  // A request of a latency client must find its bucket full enough: with 30 % and a Poisson demand of 25 %
-  // the 99th percentile is 12.5 times the service at a depth of 2 ms, 5.9 at 30 ms, 1.06 at 100 ms.
+  // Depth of a latency client's bucket. A request needs enough tokens at its arrival: with a share of 30 %
+  // and a Poisson demand of 25 % the 99th percentile of the response is 12.5 times the service at a depth of
+  // 2 ms, 5.9 times at 30 ms and 1.06 times at 100 ms.
   Ns latency_depth = 150 * ms;
 
-  // Nothing in flight for so long, and somebody waiting: the lease goes on. A switch away and back costs two
-  // of these, so a shorter pause is cheaper to sit through.
+  // If the lease holder has had nothing in flight for this time and another client waits, the lease ends. A
+  // switch away and back costs twice this time, so a shorter pause is cheaper to wait for.
   constexpr Ns idle_gap() const { return switch_cost; }
 
-  // What a thread may take to wake up behind an opened gate before that counts as idle.
+  // Time in which a thread behind an opened gate may wake up before the client counts as idle.
   Ns wake = 400 * us;
 
-  // A fixed-share client that is alone runs in pieces of about this length, so that it is not away for long.
+  // Approximate length of a lease of a fixed-share client that is alone, so that its pauses are short.
   Ns quantum_alone = 2 * ms;
 
-  // What a batch client may have in flight: what the next one waits for.
+  // Work that a batch client may have in flight. The next client waits for this work.
   Ns in_flight_limit = 1 * ms;
   Ns min_in_flight_limit = 100 * us;
-  // And alone: a driver takes a thousand launches ahead, which with kernels of 5 ms would be five seconds of
-  // nobody's share for whoever comes next.
+  // The same for a client that is alone. A driver accepts about a thousand launches ahead. With kernels of 5
+  // ms the next client would wait five seconds.
   Ns in_flight_limit_alone = 50 * ms;
 
-  // A drain may take twice the longest kernel known; then the next gate opens anyway, the hardware
-  // interleaves the two, and each is charged its part. Among batch clients it is worth waiting for a kernel
-  // of 50 ms: it would take as long interleaved, plus the switches, and shares could not be told apart.
+  // A drain may take twice the longest known kernel. After that the next gate opens; the hardware interleaves
+  // the two clients, and each is charged its part. Among batch clients a wait for a kernel of 50 ms is worth
+  // its time: interleaved the kernel would take as long, plus the switches, and the shares would be inexact.
   Ns min_drain = 2 * ms, max_drain = 100 * ms, max_drain_urgent = 4 * ms;
 
-  // Estimated work per marker: often enough to see the end, rarely enough not to be felt.
+  // Estimated work between two fences: short enough to see the end of the work, long enough to cost little.
   Ns fence_interval = 200 * us, fence_interval_alone = 1 * ms;
 
-  // A lease of the living is renewed; one that nobody renews ends by itself.
+  // Time from now to the deadline of a renewed lease. A lease that the agent does not renew ends at its
+  // deadline.
   Ns lease_margin = 250 * ms;
 };
 

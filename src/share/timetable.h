@@ -1,6 +1,7 @@
-// What fixed-share clients do while there is no arbiter: each runs in its own window of every period, by the
-// clock that all processes share. The windows do not overlap, so nobody has to know of the others; left to
-// local buckets, 20/30/50 % would become 13/20/38 %, because whose turns collide pay for each other.
+// The fallback timetable: the windows in which fixed-share clients run while there is no arbiter. Each client
+// has its own window in every period of CLOCK_MONOTONIC, which all processes share. The windows do not
+// overlap, so the clients need no messages. With local buckets instead, shares of 20/30/50 % became 13/20/38
+// %, because clients that ran at the same time paid for each other.
 #pragma once
 
 #include <span>
@@ -10,16 +11,16 @@
 namespace carve::share {
 
 struct Window {
-  Ns period = 0;  // 0: no timetable, go.
+  Ns period = 0;  // 0: no timetable; the gate is open.
   Ns offset = 0, length = 0;
 };
 
-// The longer, the less is lost at the windows' edges (a wake, a switch of contexts, the last work of the one
-// before), and the longer everybody pauses. Of 20 ms three clients lost 5 %.
+// A longer period loses less at the edges of the windows (a wake, a switch of contexts, the last work of the
+// client before) and makes all pauses longer. With 20 ms three clients lost 5 %.
 inline constexpr Ns timetable_period = 60 * ms;
 
-// One window per client, in their order. Burst clients and a sum above 100 % get none: they go, and the
-// hardware takes turns.
+// Writes one window per client, in their order. Burst clients get none, nor do clients whose shares sum to
+// more than 100 %: their gates are open and the hardware takes turns.
 void make_timetable(std::span<const Entitlement> clients, std::span<Window> out);
 
 }  // namespace carve::share
