@@ -1,17 +1,16 @@
-// Who holds how much of which device: a double-entry book.
+// The ledger: which slice holds how much of which device, in double entry.
 //
-// Every byte of a device stands in exactly one account: reserved, free, or held by one slice. Nothing is
-// ever created or lost, only moved, so that at any moment native = reserved + free + all that is held. An
-// account never goes below zero: over-commitment of memory has no representation. Shares of compute are kept
-// the same way; since a share is time and not a place, whoever runs the agent may promise more of it than
-// there is, and then nothing of it is free.
+// Every byte of a device belongs to exactly one balance: reserved, free, or held by one slice. Bytes are only
+// moved, so at any moment native = reserved + free + the sum that is held. A balance cannot be negative:
+// over-commitment of memory has no representation. Compute shares are recorded in the same way. A share is
+// time and not space, so the agent's administrator may allow more than 100 %; then nothing of it is free.
 //
-// The ledger decides and the store remembers, in three steps that may be cut anywhere:
-//   1. a question (grant, alter, end) gives a Change and alters nothing;
-//   2. the store makes the change durable (one transaction), or fails, and then nothing has happened;
-//   3. apply() posts it here.
-// A crash after 2 is repaired by reading the store again; before 2 nothing was promised to anybody.
-// No clock, no file, no chance. A grant among 256 slices costs about 1 us.
+// The ledger decides and the store makes durable, in three steps that can be interrupted at any point:
+//   1. A decision (grant, alter, end) returns a Change and changes nothing.
+//   2. The store writes the change in one transaction, or fails; then nothing has happened.
+//   3. apply() posts the change here.
+// After a crash behind step 2 the next agent reads the store. A crash before step 2 loses only a decision
+// that no caller was told. Pure: no clock, file or chance. A grant among 256 slices costs about 1 us.
 #pragma once
 
 #include <map>
@@ -28,13 +27,13 @@ namespace carve::ledger {
 struct DeviceSeen {  // A device and how much of it is to be reserved.
   Device device;
 };
-// More than the whole may be promised of a device's compute, where whoever runs the agent wants it so.
+// The bound on a device's shares if the agent allows more than 100 % (--overcommit-compute).
 inline constexpr Share unlimited_shares{10'000'000};
 struct Granted {
   UsageRecord record;
-  Share most = unlimited_shares;  // Of a device's compute. Not kept: it was allowed then.
+  Share most = unlimited_shares;  // Bound on a device's shares at that moment; not stored.
 };
-struct Altered {  // From `when` on it has these terms.
+struct Altered {  // The slice has these terms from `when` on.
   uint64_t id;
   Stamp when;
   Terms terms;
@@ -47,35 +46,35 @@ struct Ended {
 };
 using Change = std::variant<DeviceSeen, Granted, Altered, Ended>;
 
-// What a device's accounts say.
+// The balances of one device.
 struct Balance {
   Device device;
-  Bytes reserved;  // Reaches device.reserved when slices that were there before have left enough.
+  Bytes reserved;  // Grows to device.reserved as earlier slices end.
   Bytes free;
-  Share free_share = whole_device;     // Nothing where more is promised than there is.
+  Share free_share = whole_device;     // 0 if more than 100 % is granted.
   std::map<uint64_t, SlicePart> held;  // By the slice's id.
 };
 
 class Ledger {
  public:
-  // A device that is there. What is held stays held: a larger reserve takes from what is free now, and
-  // the rest as slices leave. Refused where the device has become smaller than what is held of it.
+  // Decides to record a device. What slices hold stays held: a larger reserve takes free bytes now, and the
+  // rest as slices end. Refuses a device that has less memory than slices hold of it.
   Outcome<Change> see(const Device&) const;
 
-  // The slice as living use, or why not: the name is taken, a device is unknown or has not enough.
-  // `what.name` must be set. A request id that was granted before and lives gives that use again
-  // (find_by_request_id() tells); one that ended is a conflict.
-  // Of compute no more than `most` is promised of one device.
+  // Decides to grant the slice, or says why not: the name is taken, a device is unknown, or a device has too
+  // little free. `slice.name` must be set. The request id of a living slice returns that slice's record again
+  // (find_by_request_id()); the request id of an ended slice is refused. The shares of one device never sum
+  // to more than `most`.
   Outcome<Change> grant(const Slice& slice, const Stamp& now, Share most = whole_device) const;
   const UsageRecord* find_by_request_id(uint32_t owner, std::string_view request_id) const;
 
-  // Other terms for a living slice, or why not: a device has not enough for what it gets more.
+  // Decides to change the terms of a living slice, or says why not: a device has too little free.
   Outcome<Change> alter(uint64_t id, const Terms&, const Stamp& now, Share most = whole_device) const;
 
   Outcome<Change> end(uint64_t id, const Stamp& now, std::string why) const;
 
-  // Posts a change that this ledger decided, or that a store remembers from one that did.
-  // Refused, and nothing changed, where it would break a rule above: the store is not what it was.
+  // Posts a change that a ledger decided, now or before it was stored. Refuses a change that would break a
+  // rule above, and changes nothing then: the store was altered.
   Outcome<void> apply(const Change&);
 
   uint64_t next_id() const { return last_id_ + 1; }
@@ -86,11 +85,11 @@ class Ledger {
   }  // The newest max_ended_records, oldest first.
   const std::map<Uuid, Balance>& balances() const { return balances_; }
 
-  // Whether native = reserved + free + held on every device, and the same of shares.
+  // Returns whether native = reserved + free + held on every device, and the same for shares.
   bool balanced() const;
 
   static constexpr size_t max_ended_records = 1000;
-  static constexpr size_t max_periods = 100;  // Of one use, the newest; the store has all.
+  static constexpr size_t max_periods = 100;  // Of one record, the newest; the store has all.
 
  private:
   Outcome<void> check(const UsageRecord&, Share most) const;

@@ -1,8 +1,8 @@
-// Entries of use: who held what, from when to when, and why it ended. An invoice is a sum over them.
+// Usage records: what a slice held, from when to when, and why it ended. An invoice is a sum over them.
 //
-// A moment carries three numbers, because no single clock is right: people and bills read UTC, and UTC can be
-// stepped; the monotonic clock never is, and starts again with each boot. Within one boot a duration is the
-// difference of the monotonic clocks, whatever happened to UTC; across boots it is the difference of UTC.
+// A moment has three values, because no single clock is enough. Invoices need UTC, and UTC can be stepped.
+// The monotonic clock is never stepped and starts again at each boot. Within one boot a duration is the
+// difference of the monotonic clock, whatever happened to UTC. Across boots it is the difference of UTC.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Stamp {
 // Never negative.
 int64_t duration_ns(const Stamp& from, const Stamp& to);
 
-// What of a slice can be changed while it lives; memory and share are those of each of its devices.
+// What can change while a slice lives. Memory and share are those of each of its devices.
 struct Terms {
   Bytes memory;
   Share share;
@@ -38,7 +38,7 @@ struct Terms {
 Terms terms_of(const Slice&);
 void set_terms(Slice&, const Terms&);
 
-// Terms that held until a moment.
+// Terms that held until `to`.
 struct Period {
   Terms terms;
   Stamp to;
@@ -48,12 +48,12 @@ struct Period {
 
 struct UsageRecord {
   uint64_t id = 0;  // Never used twice.
-  Slice slice;      // As it is now, or was at its end.
+  Slice slice;      // As it is now, or was when it ended.
   Stamp from;
-  std::optional<Stamp> to;  // None: still held.
-  std::string end_reason;   // It ended.
-  // What it was before, the oldest first: each period begins where the one before it ends, the first at
-  // `from`; after the last of them comes `what`.
+  std::optional<Stamp> to;  // None while the slice lives.
+  std::string end_reason;   // A sentence; empty while the slice lives.
+  // Earlier terms, the oldest first. Each period begins at the end of the one before it, the first at `from`.
+  // The terms of `slice` hold after the last one.
   std::vector<Period> periods;
 
   friend bool operator==(const UsageRecord&, const UsageRecord&) = default;
