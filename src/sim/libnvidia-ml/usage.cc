@@ -267,7 +267,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int* o
   });
 }
 
-// Returns millijoules since the set was made: the idle power, and the difference to the limit while kernels
+// Returns millijoules since the set was made: the idle power, and the additional power while kernels
 // ran.
 EXPORT nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long* out) {
   return state(device, out, [](Device& d, uint64_t now) {
