@@ -1,8 +1,8 @@
-"""pynvml (nvidia-ml-py, unmodified) over the simulated NVML: a client that we did not write.
+"""pynvml (nvidia-ml-py, unmodified) over the simulated NVML: a third-party client.
 
 usage: sim_nvml.py BUILD_DIRECTORY
 Makes a set of three devices in a temporary directory, holds memory on one of them through the simulated driver and
-checks what pynvml says. Prints one line per check; exit status 1 at the first that fails, 77 without pynvml.
+checks pynvml's answers. Prints one line per check; exit status 1 at the first failure, 77 without pynvml.
 """
 import ctypes
 import os
@@ -19,7 +19,7 @@ MiB = 1 << 20
 try:
     import pynvml
 except ImportError:
-    private = os.path.join(build, "venv", "bin", "python")  # Where ./test installs it.
+    private = os.path.join(build, "venv", "bin", "python")  # ./test installs it there.
     if os.path.exists(private) and not sys.executable.startswith(os.path.join(build, "venv")):
         os.execv(private, [private, *sys.argv])
     print("pynvml (nvidia-ml-py) is not installed: skipped")
