@@ -1,4 +1,4 @@
-"""Metrics as Prometheus' own client reads them, on the API's socket and, where asked, on a loopback address; and the trace."""
+"""Metrics as Prometheus' own client reads them, on the API's socket and, if requested, on a loopback address; and the trace."""
 import json
 import os
 import re
@@ -14,7 +14,7 @@ parser = pytest.importorskip("prometheus_client.parser", reason="prometheus_clie
 
 
 def families(text):
-    """By name; the parser itself refuses what is no exposition."""
+    """Returns the metric families by name; the parser refuses text that is no exposition."""
     return {f.name: f for f in parser.text_string_to_metric_families(text)}
 
 
@@ -99,7 +99,7 @@ def test_a_trace_says_who_ran_when(world):
     events, names, leases = traced()
     assert any(e["name"] == "process_name" and e["args"]["name"].startswith("device 0: NVIDIA A10") for e in events)
     assert all(0 <= e["ts"] and e["ts"] + e["dur"] <= 2.5e6 for e in events if e["ph"] == "X")
-    # On one track one span lies inside or behind the other, or no viewer can draw them.
+    # On one track a span is inside or after another one, or no viewer can draw them.
     for track in names:
         ends = []
         for e in sorted((e for e in events if e["ph"] == "X" and (e["pid"], e["tid"]) == track), key=lambda e: (e["ts"], -e["dur"])):

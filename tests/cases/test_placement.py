@@ -1,4 +1,4 @@
-"""Which device: the references' examples, equal parts, whole devices beside shared ones, reasons."""
+"""The choice of a device: the references' examples, equal parts, whole devices beside shared ones, reasons."""
 import json
 import subprocess
 
@@ -123,7 +123,7 @@ def test_a_device_by_index_uuid_and_beginning_of_one(world):
 
 @pytest.mark.devices("demo15x2")
 def test_replicas_of_one_application_are_apart_under_spread(world):
-    """Device 1 is the fuller one, and still the second replica's: also when another agent has taken over."""
+    """Device 1 is the fuller device, and still gets the second replica, also after another agent has taken over."""
     assert hold(world, "stranger", "--memory", "5GiB", "--device", "1") == [1]
     web = ("--memory", "1GiB", "--strategy", "spread", "--application", "web")
     assert hold(world, "web-1", *web) == [0]
@@ -150,7 +150,7 @@ def test_consolidate_says_what_would_have_to_move_and_moves_nobody(world):
 
 @pytest.fixture
 def world_of():
-    """world_of(SPEC, carved's options): a world whose devices the case itself describes."""
+    """world_of(SPEC, carved's options): a world with the devices that the case describes."""
     worlds = []
 
     def make(*arguments):
@@ -165,7 +165,7 @@ FOUR = "devices:\n  - {profile: t4, count: 2, numa: 0}\n  - {profile: t4, count:
 
 
 def test_several_devices_are_the_best_connected(world_of, tmp_path):
-    """The driver's word first: the pair of NVLink, then one NUMA node. A file stands above it."""
+    """The driver's order comes first: the pair of NVLink, then one NUMA node. A file overrides it."""
     spec = tmp_path / "four.yaml"
     spec.write_text(FOUR)
     world = world_of(str(spec))

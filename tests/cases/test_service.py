@@ -1,4 +1,4 @@
-"""The agent as deploy/carved.service starts it: with the address families of the unit, and no others."""
+"""The agent as deploy/carved.service starts it: with the address families of the unit and no others."""
 import re
 import subprocess
 import sys
@@ -13,7 +13,7 @@ UNIT = HERE.parent / "deploy/carved.service.in"
 
 @pytest.fixture
 def restricted(world):
-    """restricted(FAMILIES): an agent beside the world's, with metrics on a free port; its process and its log."""
+    """restricted(FAMILIES): starts a second agent with metrics on a free port; returns its process and its log."""
     agents = []
 
     def start(families):
