@@ -90,7 +90,7 @@ def test_a_process_of_a_slice_that_died_meanwhile_is_reclaimed(world):
 def keeper_of(world):
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            if str(world.socket) + ".run" in (folder / "cmdline").read_text() and "fd store" in (folder / "cmdline").read_text():
+            if str(world.socket) + ".run" in (folder / "cmdline").read_text() and "carve-fdstore" in (folder / "cmdline").read_text():
                 return int(folder.name)
         except OSError:
             pass
@@ -112,7 +112,7 @@ def test_even_without_its_fd_store_the_report_is_found_in_a_slice(world):
     holders(world, 1)
     keeper = keeper_of(world)
     crash(world)
-    os.kill(fd store, signal.SIGKILL)
+    os.kill(keeper, signal.SIGKILL)
     world.start()
     assert world.show("t0")["parts"][0]["charged_bytes"] >= GiB
     assert any("found again" in e["text"] for e in world.show("t0")["events"])
