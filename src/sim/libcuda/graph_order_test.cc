@@ -25,7 +25,7 @@ TEST(GraphOrder, a_chain_takes_one_lane_and_branches_take_several) {
   EXPECT_EQ(lanes_of({{}, {}, {}, {}}, 2), (std::vector<unsigned>{0, 1, 0, 1}));
 }
 
-TEST(GraphOrder, ends_are_what_nobody_waits_for) {
+TEST(GraphOrder, ends_are_the_nodes_that_no_other_waits_for) {
   EXPECT_EQ(ends_of({{}, {0}, {0}, {2}}), (std::vector<unsigned>{1, 3}));
   EXPECT_TRUE(ends_of({}).empty());
 }

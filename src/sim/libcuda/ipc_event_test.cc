@@ -72,7 +72,7 @@ TEST_F(DriverTest, a_stream_waits_for_what_another_process_recorded_and_sees_its
   EXPECT_EQ(0, finish(writer));
 }
 
-TEST_F(DriverTest, nobody_waits_for_the_recording_of_a_process_that_died) {
+TEST_F(DriverTest, no_process_waits_for_the_recording_of_a_process_that_died) {
   const Pipe offers;
   const pid_t writer = start([&] {
     begin();
