@@ -10,8 +10,8 @@ namespace carve::sim {
 namespace {
 
 constexpr uint64_t kStep = 512;
-// No machine code is made here. A kernel's code counts as long as the image that describes it, and as at
-// least this many bytes.
+// No machine code is made here. Code counts as long as the image that describes it, and as at least this many
+// bytes per kernel.
 constexpr uint64_t kLeastCode = 1024;
 
 constexpr uint64_t rounded(uint64_t n) { return (n + kStep - 1) / kStep * kStep; }
