@@ -1,6 +1,6 @@
-"""A slice that launches past every hook of ours: it calls the driver's own entry, found in its file as no lookup of names would.
+"""Launches past every hook of the guest library: calls the driver's own entry, found in the driver's file without a lookup of its name.
 
-    bypass_gate.py     BEGAN: a file that is made right before the first launch; PYTHONPATH: where driver.py lies
+    bypass_gate.py     BEGAN: a file that is created right before the first launch; PYTHONPATH: the folder of driver.py
 """
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""What a user's root could try from inside a slice, as one program without any library of ours.
+"""Attacks that a user's root could make from inside a slice, as one program without the guest library.
 
     hostile.py SOCKET WHAT...     prints one line per attempt: "ok NAME" (it was refused) or "HARM NAME: why"
 """
@@ -50,7 +50,7 @@ def refused(name, attempt):
 
 
 def pages():
-    """Reopen, remap, truncate, chmod what is only to be read; resize what may be written."""
+    """Reopens, remaps, truncates and changes the mode of read-only pages; resizes writable pages."""
     status, _, fds, _, _, _ = attach()
     assert status == 0 and len(fds) == 3
     for name, fd in (("control", fds[0]), ("heartbeat", fds[2])):
@@ -74,9 +74,9 @@ def pages():
 
 
 def mounts():
-    """A mount of one's own over the page, without its read-only flag; with the capabilities of a container.
+    """Makes an own mount over the page, without its read-only flag; with the capabilities of a container.
 
-    (A process with CAP_SYS_ADMIN on the machine itself could: it is the agent's equal, and could as well stop it.)
+    (A process with CAP_SYS_ADMIN on the machine itself could; such a process has the agent's rights and could stop the agent.)
     """
     _, _, fds, _, _, _ = attach()
     libc.syscall.restype = ctypes.c_long
@@ -89,7 +89,7 @@ def mounts():
 
 
 def shedding():
-    """Claims to have become another program, to lose its charges."""
+    """Reports another program's identity to lose its charges."""
     status, slot, fds, _, report, _ = attach(image=1)
     page = mmap.mmap(fds[1], report)
     lane = 4096 + slot * 4096
@@ -101,7 +101,7 @@ def shedding():
 
 
 def reclaim():
-    """How long after a process's death its bytes are free again: the median of 20."""
+    """Time from a process's death until its bytes are free again: the median of 20."""
     _, _, fds, _, report, _ = attach()
     page = mmap.mmap(fds[1], report)
     times = []
@@ -127,7 +127,7 @@ def reclaim():
 
 
 def scribble():
-    """Random bytes all over the report for a second, then an end that the agent has to clean up after."""
+    """Writes random bytes over the report for a second, then ends, and the agent cleans up."""
     _, _, fds, _, report, _ = attach()
     page = mmap.mmap(fds[1], report)
     dice = random.Random(5)
@@ -145,7 +145,7 @@ def scribble():
 
 
 def messages():
-    """Anything but a request."""
+    """Sends messages that are not requests."""
     dice = random.Random(6)
     for size in (0, 1, 15, 63, 64, 65, 255, 4096, 5000, 60000):
         s = connect()
@@ -169,7 +169,7 @@ def messages():
 
 
 def control():
-    """The API, over every path to it: refused whatever the uid."""
+    """Calls the API over every path to it: refused for every uid."""
     for method, path, body in (("GET", "/v1/slices", ""), ("GET", "/v1/version", ""), ("DELETE", "/v1/slices/other", ""),
                                ("POST", "/v1/slices", '{"memory_bytes":1073741824}'), ("POST", "/v1/slices/other/enter", "{}"),
                                ("POST", "/v1/slices/other/container", '{"pid":%d}' % os.getpid())):
@@ -180,7 +180,7 @@ def control():
         while part := s.recv(65536):
             answer += part
         say(f"{method} {path}", answer.startswith(b"HTTP/1.1 403") and b"carve:called-from-slice" in answer, answer[:60])
-        if os.fork() == 0:  # Nor by a child that ran away from its session and parent.
+        if os.fork() == 0:  # Nor by a child that left its session and its parent.
             os.setsid()
             if os.fork():
                 os._exit(0)

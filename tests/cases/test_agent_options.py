@@ -1,4 +1,4 @@
-"""What the agent's own options change."""
+"""The effects of the agent's own options."""
 import pytest
 
 from conftest import GiB, LOAD, MiB, until
@@ -6,7 +6,7 @@ from conftest import GiB, LOAD, MiB, until
 
 @pytest.mark.devices("a10x1", "--context-charge", "reserve")
 def test_contexts_may_be_the_reserves_business(world):
-    """A slice of 1 GiB then holds 1 GiB, and the context that the driver shows beside it is not charged."""
+    """A slice of 1 GiB then holds 1 GiB, and the context that the driver reports in addition is not charged."""
     world.begin("run", "--memory", "1GiB", "--name", "a", "--", LOAD, "--allocate", "1GiB", "--no-touch", "--seconds", "30")
     assert world.attached("a")["parts"][0]["charged_bytes"] == GiB
     assert until(lambda: world.show("a")["parts"][0]["used_bytes"] == GiB), world.show("a")

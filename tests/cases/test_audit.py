@@ -1,4 +1,4 @@
-"""Programs that get round the library: found within a second, named with the reason, answered as configured."""
+"""Programs that bypass the guest library: found within a second, named with the reason, treated as configured."""
 import os
 import signal
 import subprocess
@@ -34,7 +34,7 @@ def escape(world, script, name="a"):
 
 
 def state(pid):
-    """R, S, T, Z ... or nothing; a frozen process looks asleep, so its time is compared as well."""
+    """Returns R, S, T, Z ... or nothing; a frozen process looks asleep, so its time is compared as well."""
     try:
         return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
     except OSError:
@@ -54,7 +54,7 @@ def test_whoever_gets_round_the_library_is_named_with_the_reason(world, way):
 
 
 def test_it_is_found_within_a_second(world):
-    """Of its first byte on the device, as the simulator tells it; with room for a loaded machine."""
+    """Within a second of its first byte on the device, as the simulator reports it, with a margin for a busy machine."""
     waited = []
     for n in range(5):
         name = f"a{n}"

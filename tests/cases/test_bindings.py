@@ -1,5 +1,5 @@
-"""Programs over other people's bindings of the driver API, unmodified: Python's two and a Rust crate's. Each sees its slice
-as the device, is refused by the driver's own name of the error, and gets all of it back when it has freed it."""
+"""Programs over third-party bindings of the driver API, unmodified: two of Python and one Rust crate. Each sees its slice as
+the device, is refused with the driver's own name of the error, and can allocate the whole slice again after it has freed it."""
 import os
 import pathlib
 import shutil
@@ -40,7 +40,7 @@ def test_cuda_python(world):
 def test_numba(world):
     pytest.importorskip("numba.core", reason="numba (PyPI) is not installed")
     packages = pathlib.Path(pytest.importorskip("numpy").__file__).parents[1]
-    # It asks NVIDIA's runtime library for its version, nothing else; the wheel of the parity test has it.
+    # The program asks NVIDIA's runtime library only for its version; the wheel of the parity test contains it.
     runtime = packages / "nvidia/cuda_runtime/lib"
     if not runtime.exists():
         pytest.skip("nvidia-cuda-runtime-cu12 (PyPI) is not installed")
@@ -62,6 +62,6 @@ def test_cudarc(world):
     assert built.returncode == 0, built.stderr[-2000:]
     first, refused, again = run(world, target / "release/third_party")
     fit = sees_its_slice(world, first)
-    # It holds one array of 4 MiB in a pool that grows by 32 MiB.
+    # The program holds one array of 4 MiB in a pool that grows by 32 MiB.
     assert int(refused[0]) in (fit, fit - 1) and refused[1] == "CUDA_ERROR_OUT_OF_MEMORY"
     assert again == ["true"]

@@ -1,4 +1,4 @@
-"""Containers are slices like any other: podman starts an image that knows nothing of Carve."""
+"""Containers are slices like any other: podman starts an image that contains no part of Carve."""
 import json
 import os
 import pathlib
@@ -19,7 +19,7 @@ IMAGE = "carve-cases"
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory):
-    """A shell, the workload and their libraries."""
+    """An image with a shell, the workload and their libraries."""
     root = tmp_path_factory.mktemp("image")
     for folder in ("bin", "lib64", "lib/x86_64-linux-gnu", "tmp", "proc", "dev", "sys"):
         (root / folder).mkdir(parents=True)
@@ -27,7 +27,7 @@ def image(tmp_path_factory):
         shutil.copy(program, root / "bin")
         for library in re.findall(r"/\S+", subprocess.run(["ldd", program], capture_output=True, text=True).stdout):
             shutil.copy(library, root / "lib64" if "ld-linux" in library else root / "lib/x86_64-linux-gnu")
-    # What every image with glibc has, whether or not these programs ask for it.
+    # Files of every image with glibc, whether or not these programs need them.
     for library in ("libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"):
         shutil.copy(f"/lib/x86_64-linux-gnu/{library}", root / "lib/x86_64-linux-gnu")
     archive = root.parent / "image.tar"
@@ -41,7 +41,7 @@ def image(tmp_path_factory):
 
 def podman(*words, device, **options):
     flags = ["--rm", "--network", "host"]
-    if pathlib.Path("/sys/fs/cgroup/unified").exists():  # A hybrid host, where crun has no version 1 controllers.
+    if pathlib.Path("/sys/fs/cgroup/unified").exists():  # On a hybrid host, crun has no version 1 controllers.
         flags += ["--runtime", "runc", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"]
     return subprocess.Popen(["podman", "run", *flags, "--device", device, IMAGE, *map(str, words)],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, **options)
@@ -65,7 +65,7 @@ def test_an_unmodified_image_stays_inside_its_slice(world, image):
 
 
 def test_the_library_in_a_container_cannot_be_talked_out_of_it(world, image):
-    """Environment does not matter where the library stands in the driver's place."""
+    """The environment has no effect if the library replaces the driver's file."""
     assert world.carve("slice", "create", "--memory", "1GiB", "--name", "case-b").returncode == 0
     script = "unset LD_PRELOAD CARVE_SOCKET LD_LIBRARY_PATH CUDA_VISIBLE_DEVICES; CARVE_SOCKET=/nowhere exec /bin/carve-load --allocate 2GiB --no-touch --device 0"
     refused = podman("/bin/bash", "-c", script, device="carve.dev/slice=case-b")

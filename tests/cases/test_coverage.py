@@ -1,7 +1,7 @@
-"""Each way of taking device memory, in a slice of 2 GiB: not a byte beyond it, CUDA's own error, all usable again.
+"""Each way of taking device memory, in a slice of 2 GiB: no byte beyond it, CUDA's own error, all memory usable again.
 
-The programs are tests/guest/rows.cc, one per row of docs/coverage.md. A process outside of any slice asks the
-device's own NVML, without pause, how much of it is held.
+The programs are tests/guest/rows.cc, one per row of docs/coverage.md. A process outside any slice polls the
+device's own NVML, without pause, for the bytes that are held.
 """
 import json
 import os
@@ -30,7 +30,7 @@ print(most, used())
 
 
 class Watcher:
-    """What the device says is held: before, and the most there was until `end()`."""
+    """The bytes that the device reports as held: before, and the maximum until `end()`."""
 
     def __init__(self, world):
         environment = {**os.environ, "SIMGPU_DIR": str(world.folder / "state/sim"), "LD_LIBRARY_PATH": str(BUILD / "lib/carve/sim")}
@@ -60,7 +60,7 @@ def test_fills_its_slice_and_not_a_byte_more(world, kind):
     said = json.loads(done.stdout)
     assert said["error"] == [OUT_OF_MEMORY, OUT_OF_MEMORY], said
     first, second = said["count"]
-    # Small pieces come out of blocks of 2 MiB. The rest of a block counts as growth if the agent looks just then.
+    # Small pieces are parts of blocks of 2 MiB. The rest of a block counts as growth if the agent polls at that moment.
     rest = 2 * MiB // (64 * 1024) if said["piece"] < MiB else 0
     assert second > 0 and abs(first - second) <= rest, f"after all was given back, all can be had again: {said}"
     assert said["free"][0] == said["free"][1], f"nothing stays charged: {said}"

@@ -1,4 +1,4 @@
-"""Which devices a program in a slice sees, in which order, and what each of them is for it: CUDA_VISIBLE_DEVICES."""
+"""The devices that a program in a slice sees, their order and their sizes: CUDA_VISIBLE_DEVICES."""
 import json
 
 import pytest
@@ -41,7 +41,7 @@ def uuids(world):
 
 
 def seen(world, *arguments, devices=("--devices", "2"), outside=None):
-    """The UUIDs that a program sees, in its order; each of them is a device of the slice's size."""
+    """Returns the UUIDs that a program sees, in its order; each is a device of the slice's size."""
     environment = {} if outside is None else {"CUDA_VISIBLE_DEVICES": outside}
     done = world.carve("run", "--memory", "2GiB", *devices, "--", "/usr/bin/python3", "-c", PROGRAM, *arguments, env=environment)
     assert done.returncode == 0, done.stderr
@@ -64,7 +64,7 @@ def test_a_slice_is_all_there_is(world, uuids):
 @pytest.mark.devices("a10x4")
 @pytest.mark.parametrize("where", ["outside", "inside"])
 def test_lists_mean_what_they_mean_to_the_driver(world, uuids, where):
-    """Whoever starts the slice counts the machine's devices; the program in it counts the slice's, as NVML shows them there."""
+    """The starter of the slice counts the machine's devices; the program in it counts the slice's, as NVML shows them there."""
     world.begin("run", "--exclusive", "--device", "0", "--name", "first", "--", "sleep", "600")
     assert until(lambda: "first" in world.slices())
     first, second = granted(world)
@@ -102,7 +102,7 @@ def test_what_was_not_granted_is_not_there(world, uuids):
 
 @pytest.mark.devices("a10x4")
 def test_the_variable_is_the_programs_own_again_afterwards(world):
-    """Device 0 of a slice on the machine's device 3."""
+    """Tests device 0 of a slice on the machine's device 3."""
     program = PROGRAM + """
 assert os.environ["CUDA_VISIBLE_DEVICES"] == "0"
 import subprocess

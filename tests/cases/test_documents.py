@@ -1,4 +1,4 @@
-"""What the documents point at exists, and the commands they show are ones that the programs know."""
+"""The targets of the documents' links exist, and the programs have the commands that the documents show."""
 import pathlib
 import re
 import subprocess
@@ -26,7 +26,7 @@ def verbs():
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: str(d.relative_to(ROOT)))
 def test_every_command_shown_is_one(document):
-    """Every `carve VERB --option` of the documents, against the help texts."""
+    """Compares every `carve VERB --option` of the documents with the help texts."""
     for verb, rest in re.findall(r"(?:^|[`$ /])carve ([a-z]+)((?: [^\n`#|]*)?)", document.read_text(), re.M):
         if verb not in verbs():
             continue  # "carve" as a word in a sentence.

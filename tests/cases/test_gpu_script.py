@@ -1,4 +1,4 @@
-"""The acceptance on a real device (tests/gpu/run.sh) over simulated ones, so that it works on the day there is a device."""
+"""The acceptance script for real devices (tests/gpu/run.sh) over simulated devices, so that it works when a device is available."""
 import json
 import subprocess
 

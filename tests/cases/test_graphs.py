@@ -1,4 +1,4 @@
-"""Work by graphs: a slice's program that launches graphs gets what one that launches kernels gets, and no more."""
+"""Work by graphs: a program that launches graphs gets the same device time as one that launches kernels."""
 import json
 
 import pytest
@@ -25,7 +25,7 @@ def test_ten_kernels_in_a_chain_take_the_time_of_ten(world, lookup):
 
 
 def test_launches_of_one_graph_in_several_streams_do_not_overlap(world):
-    """A kernel that fills a fifth of the device could run beside others; launches of one executable are ordered."""
+    """A kernel that fills a fifth of the device could run beside others, but launches of one executable are ordered."""
     words = ["--kernels", "2ms", "--grid", "100", "--streams", "4", "--no-sync", "--seconds", "1"]
     graphs, kernels = load(world, *words, "--graphs"), load(world, *words)
     assert graphs["kernel_ns"] <= graphs["elapsed_ns"]

@@ -45,7 +45,7 @@ def test_growth_that_goes_back_is_given_back(world, beside):
 
 
 def test_growth_beyond_the_quota_stops_further_allocations_and_is_said(world, beside):
-    """The driver took it before anybody could be asked; from then on the slice gets nothing more, and `carve show` says why."""
+    """The driver takes the memory without a refusable call; then the slice gets no more, and `carve show` gives the reason."""
     program = beside("""
 import time
 begin()

@@ -1,4 +1,4 @@
-"""From inside a slice, as root: limits cannot be written, others cannot be touched, the agent cannot be brought down."""
+"""From inside a slice, as root: limits cannot be written, other slices cannot be changed, the agent cannot be stopped."""
 import json
 import os
 import pathlib
@@ -169,7 +169,7 @@ def closed(s):
 def test_slow_nvml_stalls_neither_the_agent_nor_its_heartbeat(world):
     neighbour(world)
 
-    def checks():  # Its exit status says that something is wrong.
+    def checks():  # The exit status reports the degraded state.
         return json.loads(world.carve("doctor", "-o", "json").stdout)["checks"]
 
     sim = [LOAD.with_name("carve-sim"), "fault", world.folder / "state/sim"]
@@ -183,7 +183,7 @@ def test_slow_nvml_stalls_neither_the_agent_nor_its_heartbeat(world):
 
 
 def test_memory_that_no_call_asked_for_is_charged_within_two_seconds(world):
-    # Below the library: a process of the slice that was started without it.
+    # Without the guest library: a process of the slice that was started without it.
     script = f"echo $$ > {world.folder}/pid; LD_PRELOAD= exec {LOAD} --allocate 700MiB --seconds 600"
     world.begin("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", script)
     assert until(lambda: world.slices().get("a", {}).get("parts", [{}])[0].get("charged_bytes", 0) >= 700 * MiB, 10)

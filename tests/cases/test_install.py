@@ -1,4 +1,4 @@
-"""What `cmake --install` leaves is whole: it runs from wherever it was put, and needs nothing but glibc 2.36."""
+"""The result of `cmake --install` is complete: it runs from any folder and needs only glibc 2.36."""
 import json
 import os
 import re

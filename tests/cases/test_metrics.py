@@ -1,4 +1,4 @@
-"""Metrics as Prometheus' own client reads them, on the API's socket and, where asked, on a loopback address; and the trace."""
+"""Metrics as Prometheus' own client reads them, on the API's socket and, if requested, on a loopback address; and the trace."""
 import json
 import os
 import re
@@ -14,7 +14,7 @@ parser = pytest.importorskip("prometheus_client.parser", reason="prometheus_clie
 
 
 def families(text):
-    """By name; the parser itself refuses what is no exposition."""
+    """Returns the metric families by name; the parser refuses text that is no exposition."""
     return {f.name: f for f in parser.text_string_to_metric_families(text)}
 
 
@@ -67,7 +67,7 @@ def test_others_see_their_own_slices_alone(world):
 @pytest.mark.devices("a10x1", "--metrics-listen", "127.0.0.1:0")
 def test_over_tcp_metrics_are_all_there_is(world):
     begin(world, "a")
-    (url,) = re.findall(r"metrics at (http://127\.0\.0\.1:\d+/metrics)", (world.folder / "log").read_text())
+    (url,) = re.findall(r"metrics served at (http://127\.0\.0\.1:\d+/metrics)", (world.folder / "log").read_text())
     found = families(urllib.request.urlopen(url, timeout=10).read().decode())
     assert value(found, "carve_slice_memory_quota_bytes", slice="a") == 4 * GiB
     for path, method, status in ("/v1/slices", "GET", 404), ("/v1/slices/a", "DELETE", 404), ("/metrics", "POST", 405):
@@ -99,7 +99,7 @@ def test_a_trace_says_who_ran_when(world):
     events, names, leases = traced()
     assert any(e["name"] == "process_name" and e["args"]["name"].startswith("device 0: NVIDIA A10") for e in events)
     assert all(0 <= e["ts"] and e["ts"] + e["dur"] <= 2.5e6 for e in events if e["ph"] == "X")
-    # On one track one span lies inside or behind the other, or no viewer can draw them.
+    # On one track a span is inside or after another one, or no viewer can draw them.
     for track in names:
         ends = []
         for e in sorted((e for e in events if e["ph"] == "X" and (e["pid"], e["tid"]) == track), key=lambda e: (e["ts"], -e["dur"])):

@@ -1,4 +1,4 @@
-"""Memory beyond the quota, on the host: what may be asked for, and what is shown of it."""
+"""Memory beyond the quota, on the host: the valid requests, and the values shown."""
 import json
 
 import pytest
@@ -82,7 +82,7 @@ def test_what_does_not_fit_lives_on_the_host_and_the_device_never_holds_more_tha
     context = 256 * MiB
     room = 3 * GiB - context
     seen = [room, 3 * GiB]
-    # The last piece that is partly on the device and partly on the host is cut at 2 MiB.
+    # The piece that is partly on the device and partly on the host is cut at a multiple of 2 MiB.
     count = room // (100 * MiB)
     assert json.loads(done.stdout) == [seen, count, seen, count]
     assert GiB - 100 * MiB < most <= GiB, f"the device held {most}"

@@ -1,4 +1,4 @@
-"""Which device: the references' examples, equal parts, whole devices beside shared ones, reasons."""
+"""The choice of a device: the references' examples, equal parts, whole devices beside shared ones, reasons."""
 import json
 import subprocess
 
@@ -89,9 +89,9 @@ def test_explain_says_what_each_device_lacks(world):
 def test_explain_says_which_device_and_why_that_one(world):
     hold(world, "pod1", "--memory", "2GiB")
     done = world.carve("explain", "--memory", "3GiB")
-    assert done.returncode == 0 and "it would get device 0: 3 GiB (binpack: the fullest device that fits" in done.stdout
+    assert done.returncode == 0 and "it would be placed on device 0: 3 GiB (binpack: the fullest device that fits" in done.stdout
     assert "device 0: fits; 10 GiB would stay free" in done.stdout and "device 1: fits; 12 GiB would stay free" in done.stdout
-    assert "it would get device 1: 3 GiB (spread: the emptiest device" in world.carve("explain", "--memory", "3GiB", "--strategy", "spread").stdout
+    assert "it would be placed on device 1: 3 GiB (spread: the emptiest device" in world.carve("explain", "--memory", "3GiB", "--strategy", "spread").stdout
 
 
 def test_the_api_accepts_a_nodes_strategies_alone(world):
@@ -123,7 +123,7 @@ def test_a_device_by_index_uuid_and_beginning_of_one(world):
 
 @pytest.mark.devices("demo15x2")
 def test_replicas_of_one_application_are_apart_under_spread(world):
-    """Device 1 is the fuller one, and still the second replica's: also when another agent has taken over."""
+    """Device 1 is the fuller device, and still gets the second replica, also after another agent has taken over."""
     assert hold(world, "stranger", "--memory", "5GiB", "--device", "1") == [1]
     web = ("--memory", "1GiB", "--strategy", "spread", "--application", "web")
     assert hold(world, "web-1", *web) == [0]
@@ -150,7 +150,7 @@ def test_consolidate_says_what_would_have_to_move_and_moves_nobody(world):
 
 @pytest.fixture
 def world_of():
-    """world_of(SPEC, carved's options): a world whose devices the case itself describes."""
+    """world_of(SPEC, carved's options): a world with the devices that the case describes."""
     worlds = []
 
     def make(*arguments):
@@ -165,12 +165,12 @@ FOUR = "devices:\n  - {profile: t4, count: 2, numa: 0}\n  - {profile: t4, count:
 
 
 def test_several_devices_are_the_best_connected(world_of, tmp_path):
-    """The driver's word first: the pair of NVLink, then one NUMA node. A file stands above it."""
+    """The driver's order comes first: the pair of NVLink, then one NUMA node. A file overrides it."""
     spec = tmp_path / "four.yaml"
     spec.write_text(FOUR)
     world = world_of(str(spec))
     explained = world.json("explain", "--memory", "1GiB", "--devices", "2")
-    assert explained["chosen"] == [1, 2] and explained["sentence"].endswith("they are connected by NVLink"), explained
+    assert explained["chosen"] == [1, 2] and explained["sentence"].endswith("the devices are connected by NVLink"), explained
     assert hold(world, "whole", "--exclusive", "--device", "1") == [1]
     assert hold(world, "near", "--memory", "1GiB", "--devices", "2") == [2, 3]
     assert "a NUMA node" in world.json("explain", "--memory", "1GiB", "--devices", "2")["sentence"]

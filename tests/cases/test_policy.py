@@ -1,5 +1,5 @@
-"""A device's compute policy: wanted now, effective when its last slice has left, kept over restarts; and who may stand
-on a device whose shares are enforced."""
+"""A device's compute policy: set now, effective after its last slice has left, kept over restarts; and the slices that are
+admitted to a device whose shares are enforced."""
 import json
 import os
 import signal
@@ -13,7 +13,7 @@ LABEL = "vke.volcengine.com/mgpu-compute-policy"
 
 
 def holder(world, name, *options):
-    """A slice on device 0 that lives until it is stopped."""
+    """Starts a slice on device 0 that lives until it is stopped."""
     world.begin("run", "--memory", "2GiB", "--device", 0, "--name", name, *options, "--", "sleep", 600)
     assert until(lambda: world.slices().get(name, {}).get("state") == "running")
 
@@ -47,11 +47,11 @@ def test_a_change_waits_for_the_slices_of_each_device_and_names_them(world):
     table = world.carve("devices").stdout
     assert "* device 0: guaranteed-burst-share is desired, and takes effect when these have ended: a" in table
     assert world.json("node")["policy"] == {"desired": GUARANTEED, "effective": "mixed", "blocked_by": "a"}
-    # Neither lands on the other's device.
+    # Neither slice is placed on the other's device.
     for policy, device in (FIXED, 1), (GUARANTEED, 0):
         done = world.carve("explain", "--memory", "1GiB", "--compute", "10%", "--policy", policy, "--device", device)
         assert done.returncode == 1 and f"the request wants {policy}, and the device's effective policy is" in done.stdout
-    # Who names none takes the device's; parts of one slice follow one policy.
+    # A slice without a policy takes the device's; the parts of one slice follow one policy.
     holder(world, "b", "--compute", "10%")
     assert world.show("b")["policy"] == FIXED
     assert "devices are needed" in world.carve("explain", "--memory", "1GiB", "--compute", "5%", "--devices", 2).stdout
@@ -65,7 +65,7 @@ def test_a_change_waits_for_the_slices_of_each_device_and_names_them(world):
 def test_parts_of_one_slice_go_where_one_policy_holds(world):
     holder(world, "a", "--compute", "30%")
     world.carve("node", "set", "--policy", GUARANTEED)
-    # Binpack would take the fullest device, which still follows the old policy, and one of the others.
+    # Binpack would take the fullest device, which still has the old policy, and one of the others.
     world.begin("run", "--memory", "1GiB", "--compute", "10%", "--devices", 2, "--name", "m", "--", "sleep", 600)
     assert until(lambda: "m" in world.slices())
     shown = world.show("m")
@@ -112,7 +112,7 @@ def test_slices_choose_where_the_agent_lets_them(world):
 
 
 def test_who_keeps_to_no_share_has_no_place_beside_enforced_ones(world):
-    holder(world, "free")  # Nobody's share is enforced: as ever.
+    holder(world, "free")  # No slice's share is enforced, as before.
     assert world.show("free")["isolation"] == "memory" and world.show("free")["compute"] == ""
     world.carve("stop", "free")
     holder(world, "a", "--compute", "30%")

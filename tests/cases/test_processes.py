@@ -1,4 +1,4 @@
-"""Whatever a process does or suffers: the quota holds in it, what it held comes back, and its neighbours never notice."""
+"""Processes of all kinds: the quota holds in each, its memory is released at its end, and its neighbours are not affected."""
 import difflib
 import os
 import pathlib
@@ -46,7 +46,7 @@ def test_two_users_in_one_slice_share_one_quota(world):
 
 
 def test_a_setuid_program_drops_the_preload_and_is_found(world):
-    """The loader ignores LD_PRELOAD where the program's file says so: nothing a library can do, and so the audit's."""
+    """The loader ignores LD_PRELOAD for a setuid file. A library cannot prevent that, so the audit finds the program."""
     if os.geteuid() != 0:
         pytest.skip("needs root")
     program = world.folder / "escape"
@@ -58,7 +58,7 @@ def test_a_setuid_program_drops_the_preload_and_is_found(world):
 
 
 def test_three_hundred_processes_at_once(world):
-    """All of them call cuInit, and 64 hold a context, the most that a device has; the first peers took a minute."""
+    """All of them call cuInit, and 64 hold a context, the maximum of a device; comparable tools took a minute."""
     program = f"""
 import ctypes, os, sys, time
 cu = ctypes.CDLL("libcuda.so.1")
@@ -91,7 +91,7 @@ for n in range(300): os.wait()
     assert until(lambda: "crowd" not in world.slices())
 
 
-# What the dynamic loader does for one more file. Nothing of the library itself runs.
+# The dynamic loader's calls for one more file. No code of the library runs.
 ADDED = {
     "openat": "the file is opened,", "read": "its ELF header read,", "newfstatat": "its size asked,", "mmap": "its segments mapped,",
     "close": "and closed;", "mprotect": "what was relocated becomes read-only.",
@@ -99,19 +99,19 @@ ADDED = {
 
 
 def calls(trace):
-    """A line for each system call, without what differs from run to run: addresses, process ids, random bytes."""
+    """Returns a line for each system call, without the parts that differ from run to run: addresses, process ids, random bytes."""
     text = re.sub(r"0x[0-9a-f]+", "X", trace.read_text())
     text = re.sub(r'getrandom\(".*?"', "getrandom(B", text)
     text = re.sub(r"sysinfo\(\{.*?\}\)", "sysinfo(S)", text)
-    text = re.sub(r"(mmap\(NULL, )\d+(, PROT_READ\|PROT_WRITE, MAP_PRIVATE\|MAP_ANONYMOUS)", r"\1N\2", text)  # The loader's notes on its files.
-    text = re.sub(r"brk\(.*\n", "", text)  # How often the heap grows depends on where it happens to begin.
+    text = re.sub(r"(mmap\(NULL, )\d+(, PROT_READ\|PROT_WRITE, MAP_PRIVATE\|MAP_ANONYMOUS)", r"\1N\2", text)  # The loader's records of its files.
+    text = re.sub(r"brk\(.*\n", "", text)  # The number of heap growths depends on the heap's random start.
     return re.sub(r"(set_tid_address\(X\) += |getp?pid\(\) += |gettid\(\) += )\d+", r"\1N", text).splitlines()
 
 
 @pytest.mark.parametrize("program", [["/bin/true"], ["/bin/ls", "/dev/null"], ["/bin/sh", "-c", "echo $((6 * 7))"],
                                      ["/usr/bin/python3", "-S", "-c", "import os; os.listdir('/')"]], ids=lambda p: p[0])
 def test_a_program_without_cuda_makes_the_same_system_calls(tmp_path, program):
-    """Bit for bit as without the library, but for the loader's work for one more file."""
+    """The calls are equal to those without the library, except for the loader's work for one more file."""
     environment = {"PATH": os.environ["PATH"], "LC_ALL": "C", "PYTHONHASHSEED": "0", "CARVE_SOCKET": str(tmp_path / "nobody")}
     preload = BUILD / "lib/carve/libcarve.so"
     traces = []

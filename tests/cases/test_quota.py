@@ -1,4 +1,4 @@
-"""The quota: a slice's explicit allocations and contexts together never pass it, by not one byte."""
+"""The quota: a slice's explicit allocations and contexts together never exceed it, not by one byte."""
 import json
 import threading
 import time
@@ -57,7 +57,7 @@ def test_churn_fails_nobody_by_mistake(world):
 
 
 def watched(world, program):
-    """What the slice was seen to be charged, as often as one can ask."""
+    """Records the slice's charge, polled without pause."""
     while program.poll() is None:
         if race := world.slices().get("race"):
             yield race["parts"][0]["charged_bytes"]
@@ -66,7 +66,7 @@ def watched(world, program):
 
 @pytest.mark.parametrize("step", ["2MiB", "512B"])
 def test_racing_for_the_last_bytes_passes_the_quota_by_none_and_loses_none(world, step):
-    """16 processes in one slice of 12 GiB, all with their contexts, take smaller and smaller pieces until nothing is left."""
+    """16 processes in one slice of 12 GiB, each with a context, take smaller and smaller pieces until no memory is left."""
     rounds = 200 if long_form else 8
     context = world.json("devices")["devices"][0]["context_bytes"]
     load = f"{LOAD} --processes 16 --allocate 12GiB --chunk 512MiB --pattern fill --smallest {step} --no-touch --seconds 0.1"
@@ -82,11 +82,11 @@ def test_racing_for_the_last_bytes_passes_the_quota_by_none_and_loses_none(world
     assert len(lines) == rounds
     room = 12 * GiB - 16 * context
     for said in lines:
-        # At the second meeting all 16 hold what they got, and each was refused one more step.
+        # At the second barrier all 16 hold their pieces, and each was refused one more step.
         assert said["error"] is None
         assert said["bytes_allocated"] == room, "every byte of the slice can be had, and not one more"
     assert max(seen) > 8 * GiB, "the watcher looked while it was full"
-    if step == "2MiB":  # Smaller pieces share blocks of 2 MiB; what is left of those the agent charges as growth.
+    if step == "2MiB":  # Smaller pieces share blocks of 2 MiB; the agent charges the rest of the blocks as growth.
         assert max(seen) <= 12 * GiB
 
 

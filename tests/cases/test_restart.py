@@ -1,4 +1,4 @@
-"""The agent dies, is started again, is started twice, finds its ledger broken: slices run on, nothing is lost."""
+"""The agent dies, is started again, is started twice, finds its ledger broken: slices continue and no record is lost."""
 import os
 import pathlib
 import signal
@@ -16,7 +16,7 @@ def crash(world):
 
 
 def holders(world, count, seconds=600):
-    """Slices that hold memory and do nothing else."""
+    """Starts slices that only hold memory."""
     for i in range(count):
         world.begin("run", "--memory", "2GiB", "--name", f"t{i}", "--", LOAD, "--allocate", "1GiB", "--seconds", seconds)
     for i in range(count):
@@ -24,7 +24,7 @@ def holders(world, count, seconds=600):
 
 
 def ledger(world):
-    """What the book says, without what is measured."""
+    """Returns the ledger's content without measured values."""
     return [(s["name"], s["created_ns"], [(p["uuid"], p["quota_bytes"]) for p in s["parts"]])
             for s in sorted(world.slices().values(), key=lambda s: s["name"])]
 
@@ -224,7 +224,7 @@ def test_a_full_disk_refuses_new_slices_and_loses_none(tmp_path):
         w.agent.send_signal(signal.SIGTERM)
         w.agent.wait()
         w.arguments[w.arguments.index("--state") + 1] = str(small / "state")
-        # The ledger alone is on the small disk: simulated devices there would break when it is full.
+        # Only the ledger is on the small disk: simulated devices there would fail when it is full.
         (small / "state").mkdir()
         (small / "state/sim").symlink_to(w.folder / "state/sim")
         (small / "state/sim.spec").write_text((w.folder / "state/sim.spec").read_text())
@@ -239,7 +239,7 @@ def test_a_full_disk_refuses_new_slices_and_loses_none(tmp_path):
             except OSError:
                 pass
         refused = w.carve("run", "--memory", "1GiB", "--name", "b", "--", "true")
-        for i in range(40):  # The log may have had a page left.
+        for i in range(40):  # The log may have had a free page.
             if refused.returncode != 0:
                 break
             refused = w.carve("run", "--memory", "1GiB", "--name", f"b{i}", "--", "true")

@@ -1,4 +1,4 @@
-"""`carve run` passes everything through that a shell would, and the slice lives as long as its processes."""
+"""`carve run` passes through everything that a shell would, and the slice lives as long as its processes."""
 import json
 import os
 import pty
@@ -94,7 +94,7 @@ def test_a_terminal_stays_a_terminal(world):
 def test_the_slice_lingers_until_the_last_process_ends(world):
     done = world.carve("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", "sleep 3 >/dev/null 2>&1 & exit 4")
     assert done.returncode == 4
-    if os.geteuid() == 0:  # Without a cgroup `carve run` itself stays until then.
+    if os.geteuid() == 0:  # Without a cgroup `carve run` stays until then.
         assert world.slices()["a"]["state"] == "lingering"
     assert until(lambda: not world.slices())
 
@@ -150,7 +150,7 @@ def test_a_name_is_taken_once(world):
 
 
 def test_an_agent_that_is_preloaded_itself_starts_at_once(world):
-    """As with the library in /etc/ld.so.preload, also where a killed agent left its sockets behind."""
+    """As with the library in /etc/ld.so.preload, also if a killed agent left its sockets."""
     world.agent.kill()
     world.agent.wait()
     world.log.close()
@@ -164,7 +164,7 @@ def test_an_agent_that_is_preloaded_itself_starts_at_once(world):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root's agent and an ordinary user's program")
 def test_an_ordinary_user_gets_a_slice_of_roots_agent_and_nothing_else(world):
-    """The socket is open to its group; here that is root's, and the uid is nobody's."""
+    """The socket is open to its group, here root's group; the uid is that of the user `nobody`."""
     nobody = ["setpriv", "--reuid=65534", "--regid=0", "--clear-groups"]
 
     def as_nobody(*words):
@@ -182,7 +182,7 @@ def test_an_ordinary_user_gets_a_slice_of_roots_agent_and_nothing_else(world):
 
 
 def test_from_any_folder_and_as_an_ordinary_user(tmp_path):
-    """An agent of an ordinary user's own, its programs, its quota; the machine's agent is not needed."""
+    """An ordinary user's own agent, its programs and its quota; the machine's agent is not needed."""
     if os.geteuid() != 0:
         pytest.skip("run as root this case also plays the ordinary user")
     script = f"""

@@ -1,4 +1,4 @@
-"""The agent as deploy/carved.service starts it: with the address families of the unit, and no others."""
+"""The agent as deploy/carved.service starts it: with the address families of the unit and no others."""
 import re
 import subprocess
 import sys
@@ -13,7 +13,7 @@ UNIT = HERE.parent / "deploy/carved.service.in"
 
 @pytest.fixture
 def restricted(world):
-    """restricted(FAMILIES): an agent beside the world's, with metrics on a free port; its process and its log."""
+    """restricted(FAMILIES): starts a second agent with metrics on a free port; returns its process and its log."""
     agents = []
 
     def start(families):
@@ -33,7 +33,7 @@ def restricted(world):
 def test_metrics_are_served_under_the_units_address_families(restricted):
     (families,) = re.findall(r"^RestrictAddressFamilies=(.*)$", UNIT.read_text(), re.M)
     agent, log = restricted(families.split())
-    address = lambda: re.findall(r"metrics at (http://127\.0\.0\.1:\d+/metrics)", log.read_text())
+    address = lambda: re.findall(r"metrics served at (http://127\.0\.0\.1:\d+/metrics)", log.read_text())
     assert until(lambda: address() or agent.poll() is not None, 20)
     assert agent.poll() is None, log.read_text()
     assert "carve_device_memory_native_bytes" in urllib.request.urlopen(address()[0], timeout=10).read().decode()

@@ -1,4 +1,4 @@
-"""carve set: a slice gets more or less while it runs; what cannot be is refused with a sentence, and then nothing changed."""
+"""carve set: a slice gets more or less while it runs. An impossible change is refused with an error and has no effect."""
 import os
 import signal
 
@@ -8,7 +8,7 @@ from conftest import BUILD, GiB, LOAD, MiB, until
 
 
 def holder(world, name="a", memory="4GiB", allocate="2GiB", *options):
-    """It holds so much and does nothing else."""
+    """Starts a slice that only holds memory."""
     world.begin("run", "--memory", memory, "--device", 0, "--name", name, *options, "--", LOAD, "--allocate", allocate, "--no-touch", "--seconds", 600)
     assert until(lambda: name in world.slices())
     least = int(allocate.removesuffix("GiB")) * GiB
@@ -74,7 +74,7 @@ def test_shares_and_classes_change_and_every_period_is_remembered(world):
     assert all(a["to_ns"] == b["from_ns"] for a, b in zip(periods, periods[1:])) and periods[-1]["to_ns"] == 0
     table = world.carve("show", "a", "--history").stdout.splitlines()
     assert len(table) == 4 and "40%" in table[2] and "latency" in table[2]
-    # After the agent's death, and after the slice's.
+    # After the end of the agent, and after the end of the slice.
     world.agent.send_signal(signal.SIGKILL)
     world.agent.wait()
     world.start()

@@ -1,4 +1,4 @@
-"""Shares of real processes: the shipped agent and library over a simulated device, under the real clock. Two shared cores play the
+"""Shares of real processes: the shipped agent and library over a simulated device, under the real clock. Two shared cores run the
 device, the slices and the arbiter, so tolerances are wide; tests/share asserts the exact figures in virtual time."""
 import json
 import os
@@ -38,7 +38,7 @@ def compute(world, device=0):
 
 
 def charged(world, seconds, device=0):
-    """What each slice was charged, in percent of the time that passed by the arbiter's clock."""
+    """Returns each slice's charge, in percent of the time that passed by the arbiter's clock."""
     before = compute(world, device)
     time.sleep(seconds)
     after = compute(world, device)
@@ -46,7 +46,7 @@ def charged(world, seconds, device=0):
 
 
 def in_some_window(world, holds, seconds=2, device=0, tries=4):
-    """Whether what was charged in one of several windows is as it should be: the machine may be busy with something else in the others."""
+    """Returns whether the charges in one of several windows are as expected; in the others the machine may be busy with other work."""
     seen = []
     for _ in range(tries):
         seen.append(charged(world, seconds, device))
@@ -65,7 +65,7 @@ def test_a_fixed_share_is_a_cap_on_an_empty_device(world, words):
     alone = load(world, "a", 30, f"--kernels 200us {words}", 8)
     all_run(world, "a")
     in_some_window(world, lambda had: had["a"] == pytest.approx(30, abs=1.5), tries=3)
-    assert 18 <= kernel_percent(alone) <= (93 if "processes" in words else 31.5)  # Three processes each count their own.
+    assert 18 <= kernel_percent(alone) <= (93 if "processes" in words else 31.5)  # Each of the three processes counts its own work.
 
 
 @GUARANTEED
@@ -137,7 +137,7 @@ def test_without_an_agent_fixed_shares_follow_the_timetable_until_it_is_back(wor
     world.start()
     assert until(lambda: len(compute(world)) == 3)
     in_some_window(world, lambda had: all(had[name] == pytest.approx(share, abs=3) for name, share in shares.items()), 0.7)
-    # Five of the ten seconds were without: what they had in all tells what they had then.
+    # Five of the ten seconds were without it; the rest of the total belongs to the other five.
     had = {name: kernel_percent(program) for name, program in programs.items()}
     total = sum(had.values())
     assert total >= 60, had
@@ -149,7 +149,7 @@ BYPASS_GATE = pathlib.Path(__file__).with_name("bypass_gate.py")
 
 
 def bypass(world):
-    """A slice that goes past its gate, beside an honest one; in how many of the driver's samples it was named."""
+    """Runs a slice that bypasses its gate beside one that does not; returns how many of the driver's samples named it."""
     honest = load(world, "honest", 60, "--kernels 200us --no-sync", 12)
     all_run(world, "honest")
     began = world.folder / "began"
@@ -167,7 +167,7 @@ def bypass(world):
 def test_who_passes_its_gate_is_seen_by_the_driver_and_named(world):
     _, named, samples = bypass(world)
     assert "bypasses its launch gate" in named and "python3" in named
-    # One of them may have been under way at its beginning, and the driver tells of the last sixth of a second.
+    # One kernel may have been running at the start, and the driver reports the last sixth of a second.
     assert samples <= 4, "two that say so in a row; they come every 0.25 s"
 
 

@@ -1,4 +1,4 @@
-"""Memory that one process hands to another: within a slice it is charged once, from another slice it is refused."""
+"""Memory that one process passes to another: within a slice it is charged once, from another slice it is refused."""
 import json
 
 import pytest
@@ -35,7 +35,7 @@ def free():
     return bytes.value
 """
 
-# Prints what an importer needs, and gives the descriptor to whoever connects; ends with its input.
+# Prints the data that an importer needs, and passes the descriptor to each process that connects; ends with its input.
 EXPORTER = START + """
 begin()
 kind, path = sys.argv[1:3]
@@ -93,7 +93,7 @@ print(result, before - free(), end="")
 
 @pytest.mark.parametrize("kind, refusal", [("ipc", 205), ("vmm", 800), ("pool", 1)])
 def test_an_import_is_charged_at_its_exporter_and_from_another_slice_refused(world, kind, refusal):
-    """CUDA_ERROR_MAP_FAILED, NOT_PERMITTED, INVALID_VALUE: what those calls document."""
+    """CUDA_ERROR_MAP_FAILED, NOT_PERMITTED, INVALID_VALUE: the documented errors of those calls."""
     path = str(world.folder / "exports")
     exporter = world.begin("run", "--memory", "2GiB", "--device", "0", "--", "/usr/bin/python3", "-c", EXPORTER, kind, path,
                            env={"IMPORTER": IMPORTER})
@@ -104,5 +104,5 @@ def test_an_import_is_charged_at_its_exporter_and_from_another_slice_refused(wor
     out, error = exporter.communicate(timeout=60)
     result, charged, free = map(int, out.split())
     assert (result, charged) == (0, 0), error
-    # Beside the exporter's context there was the importer's, now gone, and the memory once.
+    # The charges were the exporter's context, the importer's (now gone), and the memory once.
     assert free == 2 * GiB - 256 * MiB - took

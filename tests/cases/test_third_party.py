@@ -1,4 +1,4 @@
-"""Programs that we did not write, unmodified, in slices."""
+"""Third-party programs, unmodified, in slices."""
 import shutil
 import subprocess
 import sys

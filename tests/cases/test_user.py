@@ -1,4 +1,4 @@
-"""An ordinary user's agent: no cgroups, so a slice is a process tree under its `carve run`. And other users."""
+"""An ordinary user's agent: without cgroups, a slice is a process tree under its `carve run`. Also other users."""
 import json
 import os
 import signal
@@ -14,7 +14,7 @@ USER, OTHER = 65534, 65533
 
 
 class UserWorld(World):
-    """All of it run by one ordinary user."""
+    """A world whose processes all belong to one ordinary user."""
 
     def __init__(self, spec):
         self.uid = USER

@@ -1,4 +1,4 @@
-"""What users of other interposers saw crash, each as a test. The list is table.md."""
+"""Crashes that users of other interposers reported, each as a test. The list is table.md."""
 import shutil
 import subprocess
 
@@ -8,7 +8,7 @@ from conftest import LOAD, until
 
 
 def test_two_devices_memory_by_handle_and_peer_access_know_their_devices(inside):
-    """As NCCL does it: memory on each device, mapped for both, whichever context is current."""
+    """As in NCCL: memory on each device, mapped for both, with either context current."""
     inside("""
 primary(0)
 for device in (0, 1):
@@ -33,7 +33,7 @@ DLSYM = r"""
 #include <stdio.h>
 typedef void *lookup(void *, const char *);
 static int depth;
-/* As libraries do that wrap dlsym themselves: the next one is found with the next one. */
+/* As in libraries that wrap dlsym themselves: the next dlsym is looked up with the next dlsym. */
 void *dlsym(void *handle, const char *name) {
   static lookup *next;
   if (!next) next = (lookup *)dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
@@ -65,14 +65,14 @@ def test_a_second_library_that_wraps_dlsym_does_not_recurse(world):
 
 
 def test_one_that_stands_before_us_and_asks_libc_by_version_is_found(world):
-    """It passes us by, which no preload can help; the program works, and the agent says what it did."""
+    """Its lookups bypass the guest library, which no preload can prevent. The program works, and the agent reports it."""
     world.begin("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c",
                 f"LD_PRELOAD={wrapper(world)}:$LD_PRELOAD exec {LOAD} --allocate 512MiB --seconds 60")
     assert until(lambda: "a" in world.slices() and any("found unattached" in e["text"] for e in world.show("a")["events"]))
 
 
 def test_a_program_that_asks_for_tomorrows_cuda_gets_the_drivers_answer(inside):
-    """Names that no driver has, versions beyond the driver's, flags unknown: what the driver says, nothing else."""
+    """Names that no driver has, versions beyond the driver's, unknown flags: the answer is the driver's."""
     inside("""
 must(cu.cuInit(0))
 found, why = c_void_p(), c_int()
@@ -90,14 +90,14 @@ assert cu.cuGetProcAddress_v2(b"cuMemAlloc", byref(found), 12000, c_uint64(1 << 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed: apt-get install strace")
 def test_a_program_under_a_tracer_runs_to_its_end(world):
-    """Profilers stop a program at its system calls and inject libraries: ours must not wait for what stands still."""
+    """Profilers stop a program at its system calls and inject libraries: the guest library must not wait for a stopped thread."""
     done = world.carve("run", "--memory", "1GiB", "--", "strace", "-f", "-qq", "-e", "trace=clone,futex", "-o", "/dev/null",
                        LOAD, "--kernels", "100us", "--seconds", "0.5", "--processes", "3")
     assert done.returncode == 0, done.stderr
 
 
 def test_an_injected_library_that_uses_the_driver_first_is_inside_the_quota(world):
-    """CUPTI's way in: a library loaded into the program calls cuInit and allocates before main does."""
+    """As in CUPTI: a library loaded into the program calls cuInit and allocates before main does."""
     source = world.folder / "inject.c"
     source.write_text(r"""
 #include <dlfcn.h>
@@ -121,7 +121,7 @@ __attribute__((constructor)) static void first(void) {
 
 @pytest.mark.parametrize("mode", [0, 1, 2], ids=["global", "thread-local", "relaxed"])
 def test_a_capture_is_never_disturbed(inside, mode):
-    """What a program may call while it captures changes nothing in the graph and invalidates nothing."""
+    """The calls that are allowed during a capture do not change the graph and do not invalidate the capture."""
     inside(f"""
 begin()
 stream, graph = c_void_p(), c_void_p()

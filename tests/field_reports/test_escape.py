@@ -1,4 +1,4 @@
-"""How users of other interposers got out of their limits, each as a test. The list is table.md."""
+"""Escapes from limits that users of other interposers reported, each as a test. The list is table.md."""
 import os
 import shutil
 
@@ -14,7 +14,7 @@ def is_told(world, name):
 
 
 def test_a_session_with_a_clean_environment_is_found(world):
-    """What su, sudo, ssh and cron do to a program they start."""
+    """As su, sudo, ssh and cron start a program: with a clean environment."""
     driver = world.folder / "state/sim"
     clean = f"env -i PATH=/usr/bin:/bin SIMGPU_DIR={driver} LD_LIBRARY_PATH={BUILD}/lib/carve/sim {ESCAPE} plain 300 600"
     world.begin("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", clean)
@@ -23,7 +23,7 @@ def test_a_session_with_a_clean_environment_is_found(world):
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("unshare") is None, reason="needs root and unshare")
 def test_a_container_within_the_slice_is_found(world):
-    """Namespaces of its own and none of our environment, as docker in docker: still the slice's cgroup."""
+    """Own namespaces and a clean environment, as docker in docker: still the slice's cgroup."""
     driver = world.folder / "state/sim"
     nested = f"unshare --pid --mount --ipc --uts --fork env -i PATH=/usr/bin:/bin SIMGPU_DIR={driver} LD_LIBRARY_PATH={BUILD}/lib/carve/sim {ESCAPE} plain 300 600"
     world.begin("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", nested)
@@ -46,6 +46,6 @@ def test_without_its_agent_a_program_gets_no_device_at_all(world):
 
 
 def test_a_program_that_takes_memory_without_cuda_is_found(world):
-    """As Vulkan and OpenGL programs do: no libcuda in them, memory on the device."""
+    """As Vulkan and OpenGL programs: without libcuda, with memory on the device."""
     world.begin("run", "--memory", "1GiB", "--name", "a", "--", BUILD / "tests/escape_raw", "300", "600")
     assert is_told(world, "a")

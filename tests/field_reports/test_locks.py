@@ -1,4 +1,4 @@
-"""What users of other interposers waited for, each as a test. The list is table.md."""
+"""Waits that users of other interposers reported, each as a test. The list is table.md."""
 import os
 import signal
 import time
@@ -9,7 +9,7 @@ from conftest import MiB, until
 
 
 def test_a_process_killed_in_the_middle_of_an_allocation_holds_nobody_up(inside):
-    """Twenty victims killed at random moments of their churn; a sibling measures its own calls all the while."""
+    """Kills twenty processes at random moments of their churn, while another process measures its own calls."""
     inside("""
 import os, random, signal, time
 random.seed(3)
@@ -42,12 +42,12 @@ os.waitpid(first, 0)
 time.sleep(0.5)
 stop = True
 thread.join()
-# On a busy machine a thread may be off the processor for seconds; the complaint was about 300 of them.
+# On a busy machine a thread may wait for a processor for seconds; the report was about 300 s.
 assert longest < 10, f"one allocation took {longest:.1f} s"
 """)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to change its user")
 def test_another_user_in_the_slice_needs_no_permission_on_a_shared_file(inside):
     inside("""
 import os
@@ -63,7 +63,7 @@ assert cu.cuMemAlloc_v2(byref(pointer), c_size_t(2 * MiB)) == OUT_OF_MEMORY
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to hide the file system")
 def test_a_program_that_may_write_nowhere_works(world, inside):
-    """No home, no temporary folder, a current folder that is gone: nothing of ours lies in any of them."""
+    """No home, no temporary folder, a deleted current folder: Carve stores no file in any of them."""
     empty = world.folder / "empty"
     empty.mkdir()
     inside(f"""

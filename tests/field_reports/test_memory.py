@@ -1,9 +1,9 @@
-"""What users of other interposers say about memory, each as a test. The list is table.md."""
+"""Defects of memory that users of other interposers reported, each as a test. The list is table.md."""
 from conftest import GiB, LOAD, MiB, until
 
 
 def test_used_memory_never_shows_as_17_exabytes(world, inside):
-    """More than the quota is in use, because a thread's stack grew: free is 0, not 0 less something."""
+    """More than the quota is in use, because a thread's stack grew: free is 0 and does not underflow."""
     said = inside("""
 import subprocess, time
 begin()
@@ -82,7 +82,7 @@ time.sleep(60)
 
 
 def test_cuMemGetInfo_takes_null(inside):
-    """As the driver does: either pointer may be null."""
+    """As in the driver, either pointer may be null."""
     inside("""
 begin()
 free, total = c_size_t(), c_size_t()
@@ -111,7 +111,7 @@ assert info()[0] == free, "a refused call left something charged"
 
 
 def test_an_asynchronous_free_gives_back_on_the_device_that_has_it(inside):
-    """Taken on device 1, freed while device 0 is current."""
+    """Allocated on device 1, freed while device 0 is current."""
     inside("""
 contexts = [primary(0), primary(1)]
 def free_on(device):

@@ -1,4 +1,4 @@
-"""The table names tests that exist, with a status that it explains."""
+"""The table names existing tests, with a status that the table explains."""
 import ast
 import pathlib
 
@@ -15,13 +15,13 @@ def functions(path):
     return {node.name for node in ast.parse((ROOT / path).read_text()).body if isinstance(node, ast.FunctionDef)}
 
 
-def test_every_complaint_has_its_test():
+def test_every_report_has_its_test():
     assert len(rows()) > 25
-    for about, complaint, test, status in rows():
+    for about, report, test, status in rows():
         path, _, name = test.partition("::")
-        assert name in functions(path), f"{complaint}: there is no {test}"
-        assert (status == "GPU") == path.startswith("tests/gpu/"), complaint
-        assert status in ("holds", "found", "GPU"), complaint
+        assert name in functions(path), f"{report}: there is no {test}"
+        assert (status == "GPU") == path.startswith("tests/gpu/"), report
+        assert status in ("holds", "found", "GPU"), report
 
 
 def test_every_test_here_is_in_the_table():

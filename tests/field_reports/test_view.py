@@ -1,4 +1,4 @@
-"""What users of other interposers could not see or saw wrongly, each as a test. The list is table.md."""
+"""Missing or wrong values that users of other interposers reported, each as a test. The list is table.md."""
 from conftest import LOAD, until
 
 

@@ -1,8 +1,8 @@
-"""What run.sh runs: the same cases on NVIDIA's own driver and, to keep them honest, on the simulated one.
+"""The cases of run.sh, on NVIDIA's own driver and, as a check of the cases, on the simulated driver.
 
-A case is a function that returns what it measured, raises Skipped with a reason, or fails an assertion. All of
-them share one agent, started here with state of its own in a temporary folder; the first visible device is used,
-and it must be idle, because a case compares what the device holds before and after to the byte.
+A case is a function that returns its measurements, raises Skipped with a reason, or fails an assertion. All cases
+share one agent, started here with its own state in a temporary folder. They use the first visible device, which must be
+idle, because a case compares the bytes that the device holds before and after.
 """
 import argparse
 import contextlib
@@ -24,7 +24,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 MiB, GiB = 1 << 20, 1 << 30
 OUT_OF_MEMORY = 2
-SMALLEST = 64 << 10  # What the smallest array takes.
+SMALLEST = 64 << 10  # Bytes of the smallest array.
 
 
 class Skipped(Exception):
@@ -32,10 +32,10 @@ class Skipped(Exception):
 
 
 class Monitor:
-    """The device by its own NVML, outside of any slice."""
+    """The device as its own NVML reports it, outside any slice."""
 
     def __init__(self, environment):
-        # In a process of its own: the simulator is chosen by the environment a process starts with.
+        # A separate process, because the environment at a process's start selects the simulator.
         self.process = subprocess.Popen([sys.executable, __file__, "--watch"], env=environment, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
         first = json.loads(self.process.stdout.readline())
@@ -53,14 +53,14 @@ class Monitor:
 
     @contextlib.contextmanager
     def watched(self):
-        """Yields a list that afterwards holds the most that was held at any moment, beyond what was before."""
+        """Yields a list; afterwards it holds the largest number of bytes held at any moment, minus those held before."""
         before, most = self.ask("start"), []
         yield most
         most.append(self.ask("most") - before)
 
 
 def watch():
-    """Answers on stdout what is asked on stdin; between questions looks at the device without pause."""
+    """Answers questions from stdin on stdout; between questions polls the device without pause."""
     try:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")
     except OSError as error:
@@ -169,9 +169,9 @@ def until(true, seconds):
 
 
 def said(done):
-    """The JSON a program printed; its skip (77) and its failure are passed on."""
+    """Returns the JSON that a program printed; passes on its skip (77) and its failure."""
     if done.returncode == 77:
-        raise Skipped((done.stdout + done.stderr).strip().rpartition("\n")[2] or "the program says that this device has no such thing")
+        raise Skipped((done.stdout + done.stderr).strip().rpartition("\n")[2] or "the program does not support this device")
     assert done.returncode == 0, f"exit status {done.returncode}: {(done.stdout + done.stderr).strip()[-600:]}"
     return json.loads(done.stdout.strip().splitlines()[-1])
 
@@ -179,7 +179,7 @@ def said(done):
 # ---- The cases. -------------------------------------------------------------------------------------------------
 
 def identity(m):
-    """One pointer per entry, by dlsym and by cuGetProcAddress: what the hooks rely on."""
+    """dlsym and cuGetProcAddress return one pointer per entry; the hooks rely on it."""
     done = subprocess.run([m.test("gpu_identity"), m.test("cuda_exports.txt")], env=m.native, capture_output=True, text=True)
     assert done.returncode in (0, 77), f"entries whose pointer no export has: {done.stdout}"
     return said(done)
@@ -192,17 +192,17 @@ def quota(kind):
             done = m.run(m.test("guest_rows"), kind)
         got = said(done)
         assert most[0] <= limit, f"{most[0] - limit} bytes beyond the slice"
-        assert got["error"] == [OUT_OF_MEMORY] * 2, f"refused with other errors than CUDA_ERROR_OUT_OF_MEMORY: {got}"
-        # What a driver cuts small pieces out of is a block of 2 MiB; its unused rest may count as growth for a moment.
+        assert got["error"] == [OUT_OF_MEMORY] * 2, f"refused with an error other than CUDA_ERROR_OUT_OF_MEMORY: {got}"
+        # A driver cuts small pieces out of a block of 2 MiB, whose unused rest may count as growth for a moment.
         apart = abs(got["count"][0] - got["count"][1]) * max(got["piece"], SMALLEST)
-        assert got["count"][0] > 0 and apart < (2 * MiB if got["piece"] < MiB else 1), f"freed memory is not all there again: {got}"
+        assert got["count"][0] > 0 and apart < (2 * MiB if got["piece"] < MiB else 1), f"freed memory cannot all be allocated again: {got}"
         return {"pieces": got["count"][0], "device_bytes_at_most": most[0]}
-    case.__doc__ = f"{kind}: fills to the quota and not a byte beyond it, frees, fills again to the same figure"
+    case.__doc__ = f"{kind}: fills to the quota and no byte beyond it, frees, fills again to the same figure"
     return case
 
 
 def neighbours(m):
-    """Two slices fill up at once: each gets its own, the device holds no more than both."""
+    """Two slices fill at the same time: each gets its quota, the device holds no more than both."""
     with m.monitor.watched() as most:
         both = [m.begin(f"n{i}", m.test("guest_rows"), "linear") for i in (1, 2)]
         done = [subprocess.CompletedProcess([], p.wait(240), p.stdout.read(), "") for p in both]
@@ -213,7 +213,7 @@ def neighbours(m):
 
 
 def whole_device(m):
-    """What a program sees of its slice: its size as the device's, by cuMemGetInfo and by NVML."""
+    """A program sees the size of its slice as that of the device, by cuMemGetInfo and by NVML."""
     free = said(m.run(m.test("guest_rows"), "linear"))["free"][0]
     limit = bytes_of(m.memory)
     assert 0 < free <= limit, f"{free} free of {limit}"
@@ -227,7 +227,7 @@ def whole_device(m):
 
 
 def sharing(m):
-    """Two processes of one slice share memory by IPC handle and by descriptor: charged once, the bytes are there."""
+    """Two processes of one slice share memory by IPC handle and by descriptor: charged once, with the same bytes."""
     pair, socket = m.test("gpu_pair"), m.folder / "pair"
     done = m.run("sh", "-c", f"{pair} give {socket} & {pair} take {socket} && wait $!")
     got = said(done)
@@ -237,7 +237,7 @@ def sharing(m):
 
 
 def foreign(m):
-    """Another slice cannot open memory by IPC handle; whether descriptors can be told apart is printed."""
+    """Another slice cannot open memory by IPC handle; the output says whether descriptors are refused, too."""
     pair, socket = m.test("gpu_pair"), m.folder / "foreign"
     giver = m.begin("giver", pair, "give", socket)
     try:
@@ -250,7 +250,7 @@ def foreign(m):
 
 
 def death(m):
-    """A killed program's memory is there for the next one, and how long that takes."""
+    """The next program gets the memory of a killed program; measures the time until then."""
     took = []
     for _ in range(5):
         program = m.begin("dies", m.build / "bin/carve-load", "--allocate", f"{bytes_of(m.memory) * 3 // 4 // MiB}MiB",
@@ -268,7 +268,7 @@ def death(m):
 
 
 def many(m):
-    """Sixteen processes of one slice fill it up against each other: the device never holds more than the slice."""
+    """Sixteen processes of one slice fill it at the same time: the device never holds more than the slice."""
     limit = bytes_of(m.memory) * 8
     with m.monitor.watched() as most:
         got = said(m.run(m.build / "bin/carve-load", "--processes", "16", "--pattern", "fill", "--chunk", "64MiB", "--smallest",
@@ -278,7 +278,7 @@ def many(m):
 
 
 def context(m):
-    """What a context takes of the device, as the agent measured it and as the device tells."""
+    """Bytes of a context, as the agent measured them and as the device reports them."""
     with m.monitor.watched() as most:
         said(m.run(m.build / "bin/carve-load", "--allocate", "2MiB", "--no-touch", "--seconds", "0.5"))
     measured = m.device()["context_bytes"]
@@ -286,33 +286,33 @@ def context(m):
 
 
 def contexts(m):
-    """Contexts in one process until the driver or the quota refuses, and the error."""
+    """Creates contexts in one process until the driver or the quota refuses; prints the error."""
     got = said(m.run(m.test("guest_rows"), "context", memory=f"{min(64 * GiB, m.device()['usable_bytes']) // GiB}GiB"))
     return {"contexts": got["count"][0], "error": got["error"][0]}
 
 
 def bypass(m):
-    """A program that gets round the library is named by the agent within a second of its first byte."""
+    """The agent names a program that bypasses the library within a second of its first byte."""
     way = f"LD_PRELOAD= exec {m.test('escape')} plain 300 60"
     took = []
     for i in range(3):
         before, name = m.monitor.used(), f"escape{i}"
         program = m.begin(name, "sh", "-c", way)
-        assert until(lambda: m.monitor.used() >= before + 300 * MiB, 30), "it took nothing"
+        assert until(lambda: m.monitor.used() >= before + 300 * MiB, 30), "the program took no memory"
         start = time.monotonic()
         told = until(lambda: any("found unattached" in e["text"] for e in (m.show(name) or {"events": []})["events"]), 10)
         took.append(time.monotonic() - start)
         m.carve("stop", name)
         program.wait(30)
         if not told:
-            raise Skipped("this machine's NVML names no processes (a pid namespace, or no right to)") if not visible(m) else AssertionError("nobody noticed")
-    # Over a simulated device this is a test among others on a busy machine, and its time is only told.
+            raise Skipped("this machine's NVML names no processes (a pid namespace, or no right to)") if not visible(m) else AssertionError("the agent did not report the bypass")
+    # Over a simulated device other tests run at the same time, so the time is only printed.
     assert m.simulated or max(took) < 1.5, took
     return {"seconds": [round(t, 2) for t in took]}
 
 
 def visible(m):
-    """Whether NVML tells the processes of the device, without which nobody can be caught."""
+    """Returns whether NVML lists the processes of the device; without the list no bypass is found."""
     program = subprocess.Popen([m.build / "bin/carve-load", "--allocate", "2MiB", "--seconds", "3"], env=m.native,
                                stdout=subprocess.DEVNULL)
     seen = until(lambda: m.device()["unmanaged_processes"], 3)
@@ -321,7 +321,7 @@ def visible(m):
 
 
 def overhead(m):
-    """What the hooks add to calls of this driver: in a slice and outside of it in turns."""
+    """Time that the hooks add to calls of this driver: measured alternately in a slice and outside one."""
     rows = {"native": [], "slice": []}
     for _ in range(5):
         done = subprocess.run([m.test("gpu_overhead")], env=m.native, capture_output=True, text=True, timeout=120)
@@ -335,7 +335,7 @@ def overhead(m):
 
 
 def toolkit(m):
-    """A program of the CUDA runtime, made by nvcc, linked statically."""
+    """A program of the CUDA runtime, compiled by nvcc and linked statically."""
     nvcc = shutil.which("nvcc") or next((p for p in ("/usr/local/cuda/bin/nvcc",) if os.path.exists(p)), None)
     if not nvcc:
         raise Skipped("nvcc is not installed")
@@ -349,19 +349,19 @@ def toolkit(m):
 
 
 def samples(m):
-    """NVIDIA's own samples, where they are installed ($CUDA_SAMPLES or the toolkit's folders)."""
+    """NVIDIA's own samples, if they are installed ($CUDA_SAMPLES or the toolkit's folders)."""
     folders = [os.environ.get("CUDA_SAMPLES", ""), "/usr/local/cuda/extras/demo_suite", "/usr/local/cuda/samples/bin"]
     found = [p for f in folders if f for name in ("deviceQuery", "vectorAdd", "bandwidthTest", "simpleIPC", "streamOrderedAllocation")
              for p in pathlib.Path(f).rglob(name) if os.access(p, os.X_OK) and p.is_file()]
     if not found:
-        raise Skipped("none found; CUDA_SAMPLES=FOLDER names where they are")
+        raise Skipped("no samples found; CUDA_SAMPLES=FOLDER names their folder")
     codes = {p.name: m.run(p).returncode for p in found}
     assert not any(codes.values()), codes
     return codes
 
 
 def profiler(m):
-    """NVIDIA's profiler around a program in a slice comes to its end: Nsight Systems and Compute inject libraries."""
+    """NVIDIA's profilers run a program in a slice to its end; Nsight Systems and Compute inject libraries."""
     found = {"nsys": ["profile", "--force-overwrite", "true", "-o", m.folder / "nsys"], "ncu": ["--launch-count", "1"]}
     codes = {}
     for name, words in found.items():
@@ -383,7 +383,7 @@ def framework(name):
         if "total" in got:
             assert got["total"] == bytes_of(m.memory) * 2, f"sees {got['total']} bytes, not its slice"
         return {**got, "device_bytes_at_most": most[0]}
-    case.__doc__ = f"{name}, unmodified: sees the slice as the device, its own error when full, computes right"
+    case.__doc__ = f"{name}, unmodified: sees the slice as the device, reports its own error when full, computes correctly"
     return case
 
 
@@ -400,18 +400,18 @@ def cases(m):
 def main():
     if sys.argv[1:] == ["--watch"]:
         return watch()
-    parser = argparse.ArgumentParser(prog="run.sh", description="The acceptance of a build on NVIDIA's own driver.")
+    parser = argparse.ArgumentParser(prog="run.sh", description="Accepts a build on NVIDIA's own driver.")
     parser.add_argument("build", metavar="BIN_DIR", type=pathlib.Path, help="a build folder, or what tests/gpu/pack made")
-    parser.add_argument("--json", metavar="FILE", type=pathlib.Path, default=pathlib.Path("gpu.json"), help="where the results go (gpu.json)")
-    parser.add_argument("--memory", metavar="SIZE", default="2GiB", help="of a case's slice, in MiB or GiB (2GiB)")
-    parser.add_argument("--only", metavar="WORD", action="append", help="only cases whose name has this in it")
-    parser.add_argument("--sim", metavar="SPEC", help="simulated devices instead of real ones, as carved --sim takes them")
+    parser.add_argument("--json", metavar="FILE", type=pathlib.Path, default=pathlib.Path("gpu.json"), help="the file of the results (gpu.json)")
+    parser.add_argument("--memory", metavar="SIZE", default="2GiB", help="memory of a case's slice, in MiB or GiB (2GiB)")
+    parser.add_argument("--only", metavar="WORD", action="append", help="run only cases whose name contains WORD")
+    parser.add_argument("--sim", metavar="SPEC", help="use simulated devices, as carved --sim does")
     options = parser.parse_args()
     options.build = options.build.resolve()
     if not (options.build / "bin/carved").exists():
-        parser.error(f"{options.build} has no bin/carved: give a build folder or one made by tests/gpu/pack")
+        parser.error(f"{options.build} has no bin/carved: use a build folder or one made by tests/gpu/pack")
     if not re.fullmatch(r"\d+(MiB|GiB)", options.memory):
-        parser.error(f"--memory {options.memory}: a number with MiB or GiB, such as 2GiB")
+        parser.error(f"--memory {options.memory}: not a number with MiB or GiB, such as 2GiB")
     try:
         m = Machine(options)
     except Skipped as reason:

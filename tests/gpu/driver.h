@@ -1,5 +1,5 @@
-// The driver as these programs meet it: opened by name, each entry by dlsym, as any program outside of
-// NVIDIA's runtime does. Exit status 77: this machine has no such thing.
+// The driver as these programs use it: opened by name, each entry by dlsym, as in any program outside
+// NVIDIA's runtime. Exit status 77: this machine has no driver or no such entry.
 #pragma once
 
 #include <dlfcn.h>

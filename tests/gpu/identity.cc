@@ -1,7 +1,7 @@
-// Does the driver give one pointer for one entry, by whatever way it is asked? The guest library exchanges
-// the driver's answers by identity (guest/linkage/hook.h), so an entry whose pointer from cuGetProcAddress
-// is none that dlsym knows would be missed. This asks for every export in both ways and prints, as JSON,
-// those that differ.
+// Checks that the driver returns one pointer for one entry, by each way of lookup. The guest library
+// exchanges the driver's answers by identity (guest/linkage/hook.h). So it would miss an entry whose pointer
+// from cuGetProcAddress is not one that dlsym returns. The program looks up every export in both ways and
+// prints, as JSON, those that differ.
 //
 //   identity EXPORTS    src/abi/cuda_exports.txt. Exit status 0: one pointer each; 1: some differ.
 #include <dlfcn.h>
@@ -16,7 +16,7 @@
 
 namespace {
 
-// The name that cuGetProcAddress knows: without the suffixes of version and stream flavour.
+// Returns the name for cuGetProcAddress: without the suffixes of version and stream flavour.
 std::string base_of(std::string name) {
   for (const char* flavour : {"_ptds", "_ptsz"})
     if (name.size() > 5 && name.ends_with(flavour)) name.resize(name.size() - 5);
@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
       bases.insert(base_of(name));
     }
   }
-  // Every version that ever added an entry, and both flavours of the default stream.
+  // Every version that added an entry, and both flavours of the default stream.
   std::set<void*> answered;
   std::set<std::string> strange;
   for (const std::string& base : bases)
@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
         answered.insert(found);
         if (!addresses.contains(found)) strange.insert(base);
       }
-  std::set<std::string> unasked;  // Exported, and cuGetProcAddress never answers with it: harmless, but told.
+  std::set<std::string> unasked;  // Exported, but never an answer of cuGetProcAddress: harmless, but printed.
   for (const auto& [name, address] : linked)
     if (!answered.contains(address)) unasked.insert(name);
   const auto print = [](const char* key, const std::set<std::string>& names, const char* end) {

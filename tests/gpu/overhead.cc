@@ -1,4 +1,4 @@
-// What a call costs on this driver: run it in a slice and outside of one in turns, and subtract.
+// Measures the cost of a call on this driver: run it alternately in a slice and outside one, and subtract.
 //
 //   overhead [ROUNDS]    prints JSON: nanoseconds per call, the median of ROUNDS (9) batches of each
 #include <algorithm>
@@ -22,7 +22,7 @@ double cost(int rounds, int calls, Call call) {
     for (int i = 0; i < calls; ++i) call();
     took.push_back(
         std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() / calls);
-    MUST(CU(cuCtxSynchronize)());  // What was launched must not fill the queue of the next round.
+    MUST(CU(cuCtxSynchronize)());  // The launches must not fill the queue of the next round.
   }
   std::nth_element(took.begin(), took.begin() + rounds / 2, took.end());
   return took[static_cast<size_t>(rounds / 2)];
@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
   void* arguments[] = {&argument};
   const CUlaunchConfig config = {
       .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1, .blockDimZ = 1};
-  // Each entry once before it is measured, and fetched once: dlsym is not what is measured.
+  // Each entry is called and fetched once before its measurement: the cost of dlsym is not measured.
   const auto launch = CU(cuLaunchKernel);
   const auto launch_ex = CU(cuLaunchKernelEx);
   const auto allocate = CU(cuMemAlloc_v2);

@@ -1,10 +1,10 @@
-// Two processes share device memory: `give` allocates and hands out, `take` opens. In one slice the second
-// finds the first one's bytes and is charged nothing; from another slice it is refused where that can be
-// told.
+// Two processes share device memory: `give` allocates and passes handles, `take` opens them. In one slice the
+// second process finds the bytes of the first and is charged nothing. From another slice it is refused if the
+// library can tell.
 //
-//   pair give SOCKET    allocates 64 MiB twice, waits for one `take`; exit status 0 when that has left
-//   pair take SOCKET    prints {"ipc": ERROR, "descriptor": ERROR, "charged": BYTES} and exits 0, or 1 where
-//                       what it opened does not hold the first one's bytes
+//   pair give SOCKET    allocates 64 MiB twice, waits for one `take`; exit status 0 after that has ended
+//   pair take SOCKET    prints {"ipc": ERROR, "descriptor": ERROR, "charged": BYTES} and exits 0, or 1 if
+//                       the opened memory lacks the bytes of the first
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -52,7 +52,7 @@ CUdeviceptr mapped(CUmemGenericAllocationHandle handle) {
   return at;
 }
 
-// The handle's bytes with room for a descriptor beside them.
+// The handle's bytes, and space for a descriptor.
 struct Message {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   iovec part;

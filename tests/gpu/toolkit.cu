@@ -1,5 +1,6 @@
-// A program of the CUDA runtime, linked statically as nvcc does by default: fills by cudaMalloc, by
-// cudaMallocAsync and by a graph's memory node, each to the runtime's own error, frees, and fills again.
+// A program of the CUDA runtime, linked statically as nvcc does by default. It fills memory by cudaMalloc, by
+// cudaMallocAsync and by a graph's memory node, each up to the runtime's own error, frees it, and fills it
+// again.
 #include <cstdio>
 #include <vector>
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The second check of the layers: every #include "..." under src/ obeys src/layers.txt.
+"""The second check of the layers. Every #include "..." under src/ obeys src/layers.txt.
 
 Usage: includes.py SOURCE_DIR. Exit status 1 and a line per include that is not allowed.
 """
@@ -9,7 +9,7 @@ import sys
 
 
 def read_rows(table):
-    """{folder: the folders that it may use}."""
+    """Returns {folder: the folders that it may use}."""
     rows = {}
     for line in table.read_text().splitlines():
         if line and not line.startswith("#"):
@@ -19,7 +19,7 @@ def read_rows(table):
 
 
 def row_of(path, rows):
-    """The longest row that is the beginning of the path; None if there is none."""
+    """Returns the longest row that is the beginning of the path; None if there is none."""
     return max((row for row in rows if path.startswith(row + "/")), key=len, default=None)
 
 
@@ -45,7 +45,7 @@ def violations(source):
             if not (source / target).exists():
                 yield f'{file}:{number}: "{target}" is not a path below src/'
             elif "/testing/" in target:
-                # Doubles stand for what is around them, so a test of any part of that folder may use them.
+                # A double replaces code of the folder around it, so a test of any part of that folder may use the double.
                 if not is_test(path) or not path.startswith(target.partition("/testing/")[0] + "/"):
                     yield f'{file}:{number}: src/{row} may not include "{target}"'
             elif row_of(target, rows) not in [row, *rows[row]]:

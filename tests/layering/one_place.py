@@ -1,5 +1,5 @@
-"""Production, replay and tests decide with one and the same src/place: each of its files is compiled once, into
-one archive, and every program that places something links that archive.
+"""Production, replay and tests decide with the same src/place. Each of its files is compiled once, into one archive, and
+every program that places slices links that archive.
 
   one_place.py BUILD_NINJA
 """
@@ -21,7 +21,7 @@ def violations(text):
             if rule.startswith("CXX_COMPILER") and re.search(r"(^|/)src/place/[a-z_]+\.cc$", source) and not source.endswith("_test.cc"):
                 compiled.setdefault(source, []).append(output)
     if not compiled:
-        yield "no file of src/place is compiled at all"
+        yield "no file of src/place is compiled"
     for source, outputs in compiled.items():
         if len(outputs) != 1 or "carve_place.dir" not in outputs[0]:
             yield f"{source} is compiled into {', '.join(outputs)}"
@@ -34,5 +34,5 @@ def violations(text):
 
 with open(sys.argv[1]) as file:
     found = list(violations(file.read()))
-print("\n".join(found) or "one src/place for all")
+print("\n".join(found) or "all programs link one src/place")
 sys.exit(1 if found else 0)

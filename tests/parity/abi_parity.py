@@ -1,10 +1,11 @@
-"""Our declarations of NVIDIA's interfaces (src/abi) against NVIDIA's own headers.
+"""Compares the declarations of src/abi with NVIDIA's own headers.
 
 usage: abi_parity.py SOURCE_DIRECTORY BUILD_DIRECTORY [INCLUDE_DIRECTORY...]
-An include directory holds cuda.h, nvml.h or both; without one, CARVE_CUDA_HEADERS (separated by colons), the
-nvidia-* packages of Python and of build/venv, and /usr/local/cuda are searched. For each header found two programs print the size of every
-structure, the offset of every field, the value of every enumerator and the parameters of every function (of each its
-kind and size, and the size of what it points to) that both sides know, ours and theirs; the outputs must be equal.
+An include directory has cuda.h, nvml.h or both. Without one, the script searches CARVE_CUDA_HEADERS (separated by colons),
+the nvidia-* packages of Python and of build/venv, and /usr/local/cuda. For each header two programs print the declarations
+that both sides have: the size of every structure, the offset of every field, the value of every enumerator and the
+parameters of every function (kind, size, and size of the target of a pointer). One program uses src/abi, the other NVIDIA's
+header; the outputs must be equal.
 Exit status 77 if no header is found.
 """
 import glob
@@ -42,12 +43,12 @@ def compiled(text, *flags):
 
 
 def fields(body):
-    """Names of the direct fields of a structure; members of nested unions are left to the size."""
+    """Returns the names of the direct fields of a structure; the size covers the members of nested unions."""
     flat = re.sub(r"\{[^{}]*\}", "", re.sub(r"\{[^{}]*\}", "", body))
     return re.findall(r"(\w+)(?:\[\w+\])*;", flat)
 
 
-# Calls of one size and kind are one ABI; a template writes each parameter down.
+# Parameters of the same size and kind have the same ABI; a template prints each parameter.
 START = """
 #include <cstddef>
 #include <cstdio>
@@ -82,7 +83,7 @@ def compare(header, include, ours, macro):
         structures += 1
         prints.append(f'printf("{name} %zu\\n", sizeof({name}));')
         prints += [f'printf("{name}.{x} %zu\\n", offsetof({name}, {x}));' for x in fields(body) if x in known]
-    # NVIDIA renames calls by macros: which names there are only the preprocessor knows.
+    # NVIDIA renames calls by macros, so the preprocessor lists the names.
     plain = subprocess.run(["g++", "-E", "-P", f"-D{macro}", "-I" + include, "-xc++", os.path.join(include, header)], capture_output=True, text=True)
     declared = set(re.findall(r"\b(\w+)\s*\(", plain.stdout))
     functions = sorted(f for f in set(re.findall(r"^(?:CUresult|nvmlReturn_t) (\w+)\(", text, re.M)) if f in declared)
@@ -92,7 +93,7 @@ def compare(header, include, ours, macro):
     a, error_a = compiled(start + "".join(f'#include "abi/{f}"\n' for f in ours) + main, "-I" + os.path.join(source, "src"))
     b, error_b = compiled(start + f'#include "{header}"\n' + main, f"-D{macro}", "-I" + include)
     missing = set(re.findall(r"error: ‘(\w+)’", error_b))
-    if b is None and missing:  # Names that this version only mentions, in macros or comments.
+    if b is None and missing:  # Names that this version has only in macros or comments.
         prints[:] = [p for p in prints if not missing & set(re.findall(r"\w+", p))]
         main = "\nint main() {\n" + "\n".join(prints) + "\n}\n"
         a, error_a = compiled(start + "".join(f'#include "abi/{f}"\n' for f in ours) + main, "-I" + os.path.join(source, "src"))
@@ -100,19 +101,19 @@ def compare(header, include, ours, macro):
     if a is None or b is None:
         print(f"FAILS {include}/{header}: does not compile\n{error_a}{error_b}"[:3000])
         return False
-    differ = [f"  ours {x}, theirs {y}" for x, y in zip(a.splitlines(), b.splitlines()) if x != y and x.split()[0] not in EXCUSED]
+    differ = [f"  src/abi {x}, NVIDIA {y}" for x, y in zip(a.splitlines(), b.splitlines()) if x != y and x.split()[0] not in EXEMPT]
     print(f"{'FAILS' if differ else 'ok   '} {include}/{header}: {structures} structures, {len(values)} values, {len(functions)} functions")
     print("\n".join(differ[:40]), end="\n" if differ else "")
     return not differ and len(values) > 100 and len(functions) > 50
 
 
-# Where NVIDIA's own versions differ from each other; ours is the newest.
-EXCUSED = {
+# Names whose value differs between NVIDIA's own versions; src/abi has the newest.
+EXEMPT = {
     "NVML_BRAND_COUNT": "counts the brands of its version",
     "CU_JIT_NUM_OPTIONS": "counts the options of its version",
     "CU_CTX_FLAGS_MASK": "covers the flags of its version",
-    "CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS": "11.8 gave this name to what is now ..._V1",
-    "CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR": "11.8 gave this name to what is now ..._V1",
+    "CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS": "11.8 gave this name to the present ..._V1",
+    "CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR": "11.8 gave this name to the present ..._V1",
     "CUdevSmResource": "grew inside the padding of CUdevResource, whose size is the same",
 }
 

@@ -45,4 +45,4 @@ with tempfile.TemporaryDirectory(prefix="carve-sim.") as directory:
     if through != without:
         sys.exit(1)
     if os.path.exists(log):
-        print("ffmpeg asked for what is not simulated:\n" + open(log).read())
+        print("ffmpeg called functions that are not simulated:\n" + open(log).read())

@@ -1,8 +1,8 @@
-"""pynvml (nvidia-ml-py, unmodified) over the simulated NVML: a client that we did not write.
+"""pynvml (nvidia-ml-py, unmodified) over the simulated NVML: a third-party client.
 
 usage: sim_nvml.py BUILD_DIRECTORY
 Makes a set of three devices in a temporary directory, holds memory on one of them through the simulated driver and
-checks what pynvml says. Prints one line per check; exit status 1 at the first that fails, 77 without pynvml.
+checks pynvml's answers. Prints one line per check; exit status 1 at the first failure, 77 without pynvml.
 """
 import ctypes
 import os
@@ -19,7 +19,7 @@ MiB = 1 << 20
 try:
     import pynvml
 except ImportError:
-    private = os.path.join(build, "venv", "bin", "python")  # Where ./test installs it.
+    private = os.path.join(build, "venv", "bin", "python")  # ./test installs it there.
     if os.path.exists(private) and not sys.executable.startswith(os.path.join(build, "venv")):
         os.execv(private, [private, *sys.argv])
     print("pynvml (nvidia-ml-py) is not installed: skipped")
@@ -77,7 +77,7 @@ def can(*prefix):
     return subprocess.run([*prefix, "true"], capture_output=True).returncode == 0
 
 
-check("before nvmlInit everything is refused", refused(pynvml.NVML_ERROR_UNINITIALIZED, pynvml.nvmlDeviceGetCount))
+check("before nvmlInit every call is refused", refused(pynvml.NVML_ERROR_UNINITIALIZED, pynvml.nvmlDeviceGetCount))
 pynvml.nvmlInit()
 check("three devices", pynvml.nvmlDeviceGetCount() == 3)
 check("driver version", pynvml.nvmlSystemGetDriverVersion() == "580.65.06", pynvml.nvmlSystemGetDriverVersion())
@@ -96,16 +96,16 @@ check("architecture", pynvml.nvmlDeviceGetArchitecture(a) == pynvml.NVML_DEVICE_
 
 memory = pynvml.nvmlDeviceGetMemoryInfo(b, version=pynvml.nvmlMemory_v2)
 check("22731 MiB of an A10 are usable", memory.total - memory.reserved == 22731 * MiB)
-check("nothing is used yet", memory.used == 0 and memory.free == 22731 * MiB)
+check("no memory is used yet", memory.used == 0 and memory.free == 22731 * MiB)
 check("version 1 counts the reserve as used", pynvml.nvmlDeviceGetMemoryInfo(b).used == memory.reserved)
 
 holder = hold()
 rows = pynvml.nvmlDeviceGetComputeRunningProcesses(b)
 check("the holder is listed with its pid", [r.pid for r in rows] == [holder.pid], rows)
-check("with a context of 256 MiB and its 100 MiB", rows[0].usedGpuMemory == 356 * MiB, rows[0].usedGpuMemory)
+check("the holder's context has 256 MiB, its allocation 100 MiB", rows[0].usedGpuMemory == 356 * MiB, rows[0].usedGpuMemory)
 for version in ("nvmlDeviceGetComputeRunningProcesses_v2", "nvmlDeviceGetComputeRunningProcesses_v3"):
     check(version, [r.pid for r in getattr(pynvml, version)(b)] == [holder.pid])
-check("other devices list nobody", pynvml.nvmlDeviceGetComputeRunningProcesses(a) == [])
+check("other devices list no process", pynvml.nvmlDeviceGetComputeRunningProcesses(a) == [])
 check("used memory is the holder's",
       pynvml.nvmlDeviceGetMemoryInfo(b, version=pynvml.nvmlMemory_v2).used == 356 * MiB)
 check("process name", "python" in pynvml.nvmlSystemGetProcessName(holder.pid))
@@ -128,21 +128,21 @@ if os.geteuid() == 0 and can(*NAMESPACE):
           [r.pid for r in rows] == [inside], (rows, inside))
     listing = "import pynvml as n; n.nvmlInit(); print(len(n.nvmlDeviceGetComputeRunningProcesses(n.nvmlDeviceGetHandleByIndex(1))))"
     seen = subprocess.run([*NAMESPACE, sys.executable, "-c", listing], capture_output=True, text=True).stdout
-    check("and is not shown where it is not visible", seen.strip() == "0", seen)
+    check("and is not listed in a namespace that does not see it", seen.strip() == "0", seen)
     os.kill(inside, 9)
     outside.wait()
 else:
     print("skip  pid namespaces: they need root here")
 if os.geteuid() == 0 and can("setpriv", "--reuid=65534", "--clear-groups", sys.executable, "-c", ""):
     other = hold("setpriv", "--reuid=65534", "--clear-groups")
-    check("a client of another user is one like any other",
+    check("a client of another user is listed like any other",
           [r.pid for r in pynvml.nvmlDeviceGetComputeRunningProcesses(b)] == [other.pid])
     other.kill()
     other.wait()
 else:
-    print("skip  another user: that needs root and an interpreter for everybody")
+    print("skip  another user: that needs root and an interpreter that every user may run")
 
-check("MIG is not there on an A10", refused(pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.nvmlDeviceGetMigMode, a))
+check("an A10 does not support MIG", refused(pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.nvmlDeviceGetMigMode, a))
 check("MIG is off on an H100", list(pynvml.nvmlDeviceGetMigMode(h)) == [0, 0])
 for name in ("Temperature", "PowerUsage", "UtilizationRates", "ClockInfo", "EccMode", "PerformanceState",
              "EnforcedPowerLimit", "TotalEnergyConsumption", "BAR1MemoryInfo", "MaxPcieLinkGeneration",
@@ -157,7 +157,7 @@ check("field values have a status each",
 
 events = pynvml.nvmlEventSetCreate()
 pynvml.nvmlDeviceRegisterEvents(a, pynvml.nvmlEventTypeXidCriticalError, events)
-check("no event, no news", refused(pynvml.NVML_ERROR_TIMEOUT, pynvml.nvmlEventSetWait_v2, events, 10))
+check("without an event the wait times out", refused(pynvml.NVML_ERROR_TIMEOUT, pynvml.nvmlEventSetWait_v2, events, 10))
 subprocess.run([sim, "fault", directory, "xid", "31", "--device", "0"], check=True)
 data = pynvml.nvmlEventSetWait_v2(events, 1000)
 check("an Xid is delivered with its code", data.eventData == 31, data.eventData)
@@ -169,9 +169,9 @@ pynvml.nvmlDeviceGetTemperature(a, 0)
 check("slow NVML is slow", time.monotonic() - began >= 0.1)
 subprocess.run([sim, "fault", directory, "clear"], check=True)
 subprocess.run([sim, "fault", directory, "device-lost", "--device", "0"], check=True)
-check("a lost device says so", refused(pynvml.NVML_ERROR_GPU_IS_LOST, pynvml.nvmlDeviceGetMemoryInfo, a))
-check("the others live on", pynvml.nvmlDeviceGetMemoryInfo(b).total == 24564 * MiB)
+check("a lost device returns NVML_ERROR_GPU_IS_LOST", refused(pynvml.NVML_ERROR_GPU_IS_LOST, pynvml.nvmlDeviceGetMemoryInfo, a))
+check("the other devices still work", pynvml.nvmlDeviceGetMemoryInfo(b).total == 24564 * MiB)
 subprocess.run([sim, "fault", directory, "clear"], check=True)
 pynvml.nvmlShutdown()
-check("after nvmlShutdown everything is refused",
+check("after nvmlShutdown every call is refused",
       refused(pynvml.NVML_ERROR_UNINITIALIZED, pynvml.nvmlDeviceGetCount))

@@ -1,4 +1,4 @@
-"""carve-sim as a person uses it: good words, bad words, sets in use.
+"""carve-sim as a user calls it: valid arguments, invalid arguments, sets in use.
 
 usage: sim_tool.py BUILD_DIRECTORY
 """
@@ -34,9 +34,9 @@ with tempfile.TemporaryDirectory(prefix="carve-sim.") as top:
     d = os.path.join(top, "set")
     check("--help", call("--help").returncode == 0 and "carve-sim create DIR SPEC" in call("--help").stdout)
     check("profiles", "demo15" in call("profiles").stdout and " 15360 MiB usable" in call("profiles").stdout)
-    refused(2, "what shall I do")
-    refused(2, "'dance' is no verb", "dance")
-    refused(2, "is no option", "show", d, "--colour")
+    refused(2, "a verb is missing")
+    refused(2, "'dance' is not a verb", "dance")
+    refused(2, "is not an option", "show", d, "--colour")
     refused(2, "needs a value", "create", d, "a10", "--seed")
     refused(2, "takes a directory and a specification", "create", d)
     refused(1, "no profile is named 'a11'", "create", d, "a11")
@@ -56,10 +56,10 @@ with tempfile.TemporaryDirectory(prefix="carve-sim.") as top:
     again = [x["uuid"] for x in json.loads(call("show", d, "-o", "json").stdout)["devices"]]
     check("--seed repeats the UUIDs", uuids == again)
     refused(2, "the only other format is json", "show", d, "-o", "xml")
-    refused(2, "is no fault", "fault", d, "earthquake")
+    refused(2, "is not a fault", "fault", d, "earthquake")
     refused(2, "takes the code", "fault", d, "xid")
     refused(2, "is not a whole number", "fault", d, "xid", "x")
-    refused(1, "there is no device 4", "fault", d, "hung-kernel", "--device", "4")
+    refused(1, "--device 4: the set has devices 0 to 3", "fault", d, "hung-kernel", "--device", "4")
     refused(1, "does not use this set", "fault", d, "xid", "31", "--pid", "1")
     refused(2, "is not a time", "fault", d, "slow-nvml", "5")
     refused(2, "is not a size", "fault", d, "out-of-memory", "--above", "5")
@@ -67,9 +67,9 @@ with tempfile.TemporaryDirectory(prefix="carve-sim.") as top:
     private = os.path.join(top, "private")
     subprocess.run(["sh", "-c", f"umask 077; exec {sim} create {private} a10"], check=True, stdout=subprocess.DEVNULL)
     modes = {name: os.stat(os.path.join(private, name)).st_mode & 0o777 for name in os.listdir(private) if name != "memory"}
-    check("a set is everybody's under any umask", os.stat(private).st_mode & 0o777 == 0o755 and modes ==
+    check("every user may read and write a set under any umask", os.stat(private).st_mode & 0o777 == 0o755 and modes ==
           {"set.bin": 0o666, "device0.bin": 0o666, "clients.lock": 0o666, "kernels.rules": 0o644}, modes)
-    check("anybody may share memory", os.stat(os.path.join(private, "memory")).st_mode & 0o777 == 0o777)
+    check("every user may share memory", os.stat(os.path.join(private, "memory")).st_mode & 0o777 == 0o777)
 
     occupied = os.path.join(top, "occupied")
     os.mkdir(occupied)
@@ -109,6 +109,6 @@ nvlink:
         env=dict(os.environ, SIMGPU_DIR=d, LD_LIBRARY_PATH=libraries), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     holder.stdout.readline()
     refused(1, "is in use", "create", d, "a10")
-    check("--force takes it anyway", call("create", d, "a10", "--force").returncode == 0)
+    check("--force replaces a set in use", call("create", d, "a10", "--force").returncode == 0)
     holder.kill()
     holder.wait()

@@ -1,5 +1,5 @@
-// Cubins and fatbins as NVIDIA's tools make them: the files of tests/fuzz/corpus/module_images. They hold the
-// two kernels that `expect_kernels` knows, translated by `ptxas -arch=sm_NN` of CUDA 12.9 and packed by
+// Cubins and fatbins as NVIDIA's tools make them: the files of tests/fuzz/corpus/module_images. They contain
+// the two kernels that `expect_kernels` checks, translated by `ptxas -arch=sm_NN` of CUDA 12.9 and packed by
 // nvFatbinAddCubin and nvFatbinAddPTX:
 //
 //   lz4.fatbin   libnvfatbin 12.9, -compress-all: sm_80, sm_86, sm_90, PTX for sm_52 without its first line
@@ -100,14 +100,14 @@ TEST(BinaryImage, its_length_is_in_its_headers) {
     EXPECT_EQ(binary_extent(sample(name).data()), sample(name).size()) << name;
   const std::string cubin = sample("sm_86.cubin");
   const size_t extent = binary_extent(cubin.data());
-  EXPECT_LE(extent, cubin.size());  // What follows the sections is for the loader of real hardware.
+  EXPECT_LE(extent, cubin.size());  // The bytes after the sections are for the loader of real hardware.
   Image image;
   EXPECT_EQ(parse_binary(std::string_view(cubin).substr(0, extent), 86, &image), ImageError::none);
   EXPECT_EQ(binary_extent("neither, and 64 bytes of it, so that a header could be read here."), 0u);
 }
 
-// Cut anywhere or with any byte changed it is read within its bounds, which the sanitizers watch, and where
-// it is taken for whole, parameters lie inside of their kernel's.
+// An image that is cut anywhere or has any byte changed is read within its bounds, which the sanitizers
+// check. If it is accepted, the parameters are inside those of their kernel.
 TEST(BinaryImage, broken_images_are_refused_or_harmless) {
   std::mt19937 random(5);
   for (const char* name : {"sm_86.cubin", "lz4.fatbin", "zstd.fatbin", "ptx.fatbin"}) {
@@ -128,7 +128,7 @@ TEST(BinaryImage, broken_images_are_refused_or_harmless) {
 TEST(Decompress, lz4_repeats_what_overlaps_itself_and_refuses_what_is_before_the_beginning) {
   std::string out;
   using namespace std::string_literals;
-  // "abc", 9 bytes from 3 bytes back, then the 5 literals that the format demands at the end of a block.
+  // "abc", 9 bytes from 3 bytes back, then the 5 literals that the format requires at the end of a block.
   EXPECT_TRUE(
       decompress_lz4("\x35"
                      "abc\x03\x00\x50vwxyz"s,

@@ -1,12 +1,12 @@
-// Cubins. A kernel is a global function symbol that is marked as an entry (0x10 in st_other); K's code is in
-// .text.K, its attributes in .nv.info.K, its static shared memory is the size of .nv.shared.K. Attributes are
-// {format, code, 16 bits}, and with format 4 the 16 bits are the length of what follows:
+// Cubins. A kernel is a global function symbol that is marked as an entry (0x10 in st_other). K's code is in
+// .text.K, its attributes are in .nv.info.K, and its static shared memory is the size of .nv.shared.K.
+// Attributes are {format, code, 16 bits}; with format 4 the 16 bits are the length of the following data:
 //
 //   .nv.info    0x2f  {symbol, registers}
 //   .nv.info.K  0x17  a parameter: {index, ordinal:16, offset:16, ... bytes in the upper 14 of the last 32}
 //               0x45  the same for large ones: {index, ordinal:16, offset:16, bytes:32}
 //               0x19  bytes of all parameters (format 3: in the 16 bits themselves)
-//               0x05  the most threads, three numbers (.maxntid)
+//               0x05  the maximum of threads, three numbers (.maxntid)
 //               0x10  the threads, three numbers (.reqntid)
 //
 // The architecture is in e_flags: the low byte, and from ABI version 8 on the byte above it.
@@ -54,7 +54,7 @@ bool is_cubin(const ElfHeader& h) {
          h.section_size == sizeof(Section);
 }
 
-// False where the bytes end too early.
+// Returns false if the bytes end too early.
 template <class T>
 bool read_at(std::string_view all, uint64_t at, T* out) {
   if (at > all.size() || sizeof(T) > all.size() - at) return false;
@@ -78,7 +78,7 @@ struct Attribute {
     return w;
   }
 };
-// Calls f for each; false if the last one is cut off.
+// Calls f for each attribute; returns false if the last one is cut off.
 template <class F>
 bool each_attribute(std::string_view in, F f) {
   while (!in.empty()) {
@@ -201,7 +201,7 @@ ImageError parse_cubin(std::string_view all, unsigned capability, Image* image) 
   return Cubin(all).parse(capability, image);
 }
 
-// Of a cubin: as far as its tables and sections reach.
+// Returns the bytes of a cubin: up to the end of its tables and sections.
 size_t cubin_extent(const char* at) {
   ElfHeader h;
   std::memcpy(&h, at, sizeof h);

@@ -14,13 +14,14 @@ namespace {
 
 constexpr size_t max_lz4_bytes = std::numeric_limits<int>::max();  // liblz4 counts in int.
 
-// A header says how large the output is, and the header may lie: memory that nothing writes to is not
+// Allocates the output. A header gives its size and may be wrong; memory that is never written is not
 // committed.
 std::unique_ptr<char[]> room_for(size_t bytes) {
   return std::unique_ptr<char[]>(new (std::nothrow) char[bytes]);
 }
 
-// libzstd also reads skippable frames and the formats of its versions before 0.8; fatbins have neither.
+// Returns whether a frame begins here. libzstd also reads skippable frames and the formats of its versions
+// before 0.8, which fatbins do not contain.
 bool begins_a_frame(std::string_view from) {
   uint32_t magic = 0;
   std::memcpy(&magic, from.data(), sizeof magic);

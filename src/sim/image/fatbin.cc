@@ -4,7 +4,7 @@
 //   2  version:16                 16 compressed bytes:32          40  flags:64 (0x2000 LZ4, 0x8000 Zstandard)
 //   4  header bytes:32            24 minor:16, major:16           56  bytes when decompressed:64
 //
-// Of PTX the two numbers are its language version, and the text may lack its own .version line.
+// For PTX the two numbers are its language version, and the text may lack its own .version line.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -19,7 +19,7 @@ size_t cubin_extent(const char* at);
 namespace {
 
 constexpr uint32_t kMagic = 0xba55ed50, kElfMagic = 0x464c457f;
-constexpr uint64_t kMostBytes = 256ull << 20;  // Of one image, decompressed.
+constexpr uint64_t kMostBytes = 256ull << 20;  // Limit of one image, decompressed.
 constexpr uint16_t kPtx = 1, kCubin = 2;
 constexpr uint64_t kLz4 = 0x2000, kZstd = 0x8000;
 
@@ -46,7 +46,7 @@ struct Found {
   std::string_view payload;
 };
 
-// All entries; nothing if they do not add up.
+// Returns all entries; nothing if they are inconsistent.
 std::optional<std::vector<Found>> entries_of(std::string_view all) {
   FatbinHeader h;
   if (all.size() < sizeof h) return std::nullopt;

@@ -1,5 +1,5 @@
-// A reader of PTX declarations. It works on tokens: comments and white space are gone, so a declaration may
-// be written on one line or ten.
+// A reader of PTX declarations. It works on tokens without comments and white space, so a declaration may be
+// written on one line or ten.
 #include "sim/image/image.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class Tokens {
   }
   bool done() const { return token_.empty(); }
 
-  // Past a block or a list, whose opening token was just taken.
+  // Skips past a block or a list, whose opening token was just taken.
   void skip_to_close(std::string_view open, std::string_view close) {
     for (unsigned depth = 1; depth && !done();) {
       const std::string_view t = take();
@@ -71,7 +71,7 @@ uint64_t number(std::string_view t) {
   return n;
 }
 
-// Bytes of a fundamental type: .u64, .f32, .b8, .pred; 0 if it is none.
+// Returns the bytes of a fundamental type (.u64, .f32, .b8, .pred); 0 if it is none.
 uint32_t bytes_of(std::string_view type) {
   if (type == ".pred") return 1;
   if (type.size() < 3 || type[0] != '.' || std::string_view("usfb").find(type[1]) == std::string_view::npos)
@@ -140,7 +140,7 @@ bool parameters(Tokens& t, KernelImage* kernel) {
   return true;
 }
 
-// Static shared memory is declared inside of bodies; nothing else in them matters.
+// Reads a body for its static shared memory; the other statements have no effect here.
 void body(Tokens& t, KernelImage* kernel) {
   for (unsigned depth = 1; depth && !t.done();) {
     const std::string_view at = t.take();

@@ -1,9 +1,9 @@
-// What a program hands to cuModuleLoadData, read for what a driver must know without executing it: the
-// kernels, their parameters, limits and static shared memory, and the global variables.
+// The image that a program passes to cuModuleLoadData, read for what a driver must have without executing it:
+// the kernels, their parameters, limits and static shared memory, and the global variables.
 //
-// PTX is text, read here; cubins and fatbins are in binary_image.h. The grammar used here is that of the
-// declarations only (PTX ISA, "Performance-Tuning Directives", "Kernel Function Parameters"). Bodies are
-// skipped brace by brace.
+// PTX is text and is read here; binary_image.h has cubins and fatbins. Only the grammar of declarations is
+// used (PTX ISA, "Performance-Tuning Directives", "Kernel Function Parameters"). Bodies are skipped brace by
+// brace.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct KernelImage {
   uint32_t parameter_bytes = 0;
   uint32_t static_shared = 0;
   uint32_t max_threads = 1024;
-  uint32_t registers = 0;  // Of each thread; 0 where no compiler has chosen yet.
+  uint32_t registers = 0;  // Registers of each thread; 0 if no compiler has chosen yet.
 };
 
 struct GlobalImage {
@@ -36,7 +36,7 @@ struct GlobalImage {
 
 struct Image {
   unsigned ptx_major = 0, ptx_minor = 0, target = 0;  // target 86: sm_86
-  uint64_t code_bytes = 0;                            // Of PTX the text, for want of code.
+  uint64_t code_bytes = 0;  // For PTX: the length of the text, since there is no code.
   std::vector<KernelImage> kernels;
   std::vector<GlobalImage> globals;
 };
@@ -46,11 +46,11 @@ enum class ImageError {
   not_ptx,
   syntax,
   unsupported_version,
-  broken,  // A cubin or fatbin whose parts do not fit together.
-  no_code  // Nothing in it runs on this architecture.
+  broken,  // A cubin or fatbin whose parts contradict each other.
+  no_code  // No code in it runs on this architecture.
 };
 
-// Parses a PTX module. It must carry .version and .target, as the language demands.
+// Parses a PTX module. The language requires .version and .target.
 ImageError parse_ptx(const std::string& text, Image*);
 
 }  // namespace carve::sim

@@ -1,5 +1,5 @@
-// What cuLink makes of its inputs: the texts of several PTX modules one after the other, which
-// cuModuleLoadData reads as one module.
+// The result of cuLink: the texts of several PTX modules one after the other, which cuModuleLoadData reads as
+// one module.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@ namespace carve::sim {
 
 class Linker {
  public:
-  // Appends one PTX module. The text ends at its first zero byte, or with the bytes.
+  // Appends one PTX module. The text ends at its first zero byte, or at the end of the bytes.
   void add(std::string_view ptx);
 
-  // All modules, each followed by a new line. Valid until the next call of add().
+  // Returns all modules, each followed by a new line. Valid until the next call of add().
   const std::string& text() const { return text_; }
 
  private:

@@ -1,5 +1,4 @@
-// Reading kernels.rules. Lines that cannot be read are passed over: a program under test must not fail for
-// them.
+// Reads kernels.rules. Unreadable lines are skipped: a program under test must not fail because of them.
 #include "sim/image/rules.h"
 
 #include <fcntl.h>

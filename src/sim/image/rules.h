@@ -1,7 +1,7 @@
-// How long a kernel takes. The set's file kernels.rules is read once per process: lines of a POSIX extended
-// regular expression that must match the whole name, and a duration or "argN * duration", which takes the
-// launch's own argument for the number of such durations. Without a match it is the profile's launch time
-// plus its wave time for each wave of blocks that fills the multiprocessors.
+// The duration of a kernel. A process reads the set's file kernels.rules once. A line is a POSIX extended
+// regular expression, which must match the whole name, and a duration or "argN * duration", where the
+// launch's own argument is the number of such durations. Without a match, the duration is the profile's
+// launch time plus its wave time for each wave of blocks that fills the multiprocessors.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 namespace carve::sim {
 
 struct Rule {
-  int argument = -1;     // Which argument multiplies, or -1: none.
-  double each_ns = 0.0;  // The constant, or what one unit of the argument takes.
+  int argument = -1;     // Index of the argument that multiplies, or -1: none.
+  double each_ns = 0.0;  // The constant, or the duration (ns) of one unit of the argument.
 };
 
-// True and the rule of the first line that matches. `directory` is the set's.
+// Finds the rule of the first line that matches; false if none does. `directory` is the set's.
 bool find_rule(const std::string& directory, const std::string& kernel, Rule*);
 
-// One line: "EXPRESSION DURATION" or "EXPRESSION argN * DURATION". False where it is neither.
+// Parses one line: "EXPRESSION DURATION" or "EXPRESSION argN * DURATION". Returns false if it is neither.
 bool parse_rule(const std::string& line, std::string* expression, Rule*);
 
 }  // namespace carve::sim

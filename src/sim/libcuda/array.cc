@@ -1,4 +1,4 @@
-// See array.h. Making, describing and destroying; what is mapped later is in array_map.cc.
+// Creates, describes and destroys arrays; array_map.cc maps memory later.
 #include "sim/libcuda/array.h"
 
 #include "sim/libcuda/capture.h"
@@ -44,7 +44,7 @@ CUresult allocate(CUctx_st& c, const CUDA_ARRAY3D_DESCRIPTOR& d, ArrayLayout lay
   return CUDA_SUCCESS;
 }
 
-// The memory goes back; nothing uses it any more.
+// Releases the memory, which no work uses any more.
 void release(ArrayMemory& m) {
   std::vector<std::shared_ptr<Backing>> dying;
   if (m.external) {
@@ -136,7 +136,7 @@ CUmipmappedArray mipmap_over(CUctx_st& c, const CUDA_ARRAY3D_DESCRIPTOR& d, Arra
 char* sparse_bytes(const ArrayMemory& m, const ArrayPart& p, uint64_t x, uint64_t row, uint64_t slice,
                    uint64_t* run) {
   const uint64_t at = offset_in(m.layout, p, x, row, slice, run);
-  if (!p.tiled) *run = std::min(*run, kTile - at % kTile);  // In the tail.
+  if (!p.tiled) *run = std::min(*run, kTile - at % kTile);  // The part is in the tail.
   return at / kTile < m.tiles.size() && m.tiles[at / kTile] ? heap_raw(m.base + at) : nullptr;
 }
 
@@ -186,8 +186,8 @@ EXPORT CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1* out, CUarray 
   return described(out, a);
 }
 
-// Work that may still use an array ends before its memory goes. Levels and planes are not the program's to
-// destroy.
+// Waits for the work that may still use an array before its memory is released. The program may not destroy
+// levels and planes.
 EXPORT CUresult cuArrayDestroy(CUarray handle) {
   if (const CUresult e = entered()) return e;
   if (const CUresult e = refuse_unsafe_call()) return e;

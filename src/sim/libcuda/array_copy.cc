@@ -1,6 +1,6 @@
 // Copies between one-dimensional arrays and linear memory; the forms with more dimensions are in copy.cc.
-// Offsets are in bytes. Of the forms before CUDA 3.2 those without a device pointer are here: their pointers
-// had 32 bits, which no address of today fits.
+// Offsets are in bytes. Of the forms before CUDA 3.2, only those without a device pointer are here: their
+// pointers had 32 bits, and present addresses are longer.
 #include "sim/libcuda/array.h"
 #include "sim/libcuda/schedule.h"
 #include "sim/libcuda/work.h"
@@ -9,7 +9,7 @@ using namespace carve::sim;
 
 namespace {
 
-// One side of a copy: an array and where in it, or an address.
+// One side of a copy: an array and an offset in it, or an address.
 struct End {
   CUmemorytype type;
   CUarray array = nullptr;

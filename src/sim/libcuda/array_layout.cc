@@ -1,4 +1,3 @@
-// See array_layout.h.
 #include "sim/libcuda/array_layout.h"
 
 #include <algorithm>
@@ -14,11 +13,11 @@ constexpr uint64_t kRow = 512, kRows = 8;
 struct Plane {
   unsigned element_bytes;
   unsigned channels;
-  unsigned narrower, lower;  // Its width and height are those of the whole divided by these.
+  unsigned narrower, lower;  // Width and height are those of the whole divided by these.
 };
 struct Format {
   CUarray_format first, last;
-  unsigned channel_bytes;  // 0: element_bytes says all.
+  unsigned channel_bytes;  // 0: element_bytes is enough.
   unsigned element_bytes;
   unsigned block;
   unsigned planes;
@@ -104,8 +103,8 @@ constexpr unsigned kArrayFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDS
                                  CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
 constexpr unsigned kInSlices = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP;
 
-// The largest extents: those of the texture limits of compute capability 7.0 and newer, which
-// cuDeviceGetAttribute tells, too.
+// Returns whether the extents are within the texture limits of compute capability 7.0 and newer, which
+// cuDeviceGetAttribute returns, too.
 bool extents_exist(const CUDA_ARRAY3D_DESCRIPTOR& d) {
   const bool slices = d.Flags & kInSlices;
   if (d.Width == 0 || (d.Flags & ~kArrayFlags)) return false;
@@ -134,7 +133,7 @@ ArrayPart part_of(const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned element_bytes, unsi
   return p;
 }
 
-// Places the part at the end of what there is.
+// Places the part behind the present end.
 void place(ArrayPart& p, uint64_t* end) {
   p.pitch = padded(p.row_bytes, kRow);
   p.slice_pitch = p.pitch * (p.rows < kRows ? std::bit_ceil(p.rows) : padded(p.rows, kRows));

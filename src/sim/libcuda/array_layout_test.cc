@@ -81,7 +81,7 @@ TEST(ArrayLayout, a_sparse_array_has_whole_tiles_and_a_tail) {
   EXPECT_EQ(l.tail_offset + l.tail_bytes, l.bytes);
 }
 
-// No two bytes lie at one place, and none beyond the end.
+// No two bytes have the same place, and none is beyond the end.
 TEST(ArrayLayout, every_byte_has_a_place_of_its_own) {
   std::mt19937 r(5);
   for (int round = 0; round < 40; ++round) {

@@ -1,7 +1,7 @@
-// Arrays whose memory comes later: what they need, how they are cut, and cuMemMapArrayAsync.
+// Arrays whose memory comes later: their requirements, their tiles, and cuMemMapArrayAsync.
 //
-// The call is ordered with its stream: here it waits for what the stream has, and is done when it returns.
-// That is never earlier than the stream asks for, and no program can see that it is not later.
+// The call is ordered with its stream. Here it waits for the stream's present work and is done when it
+// returns. That is never earlier than the stream requires, and no program can see that it is not later.
 #include "sim/libcuda/array.h"
 #include "sim/libcuda/capture.h"
 #include "sim/libcuda/heap.h"
@@ -11,7 +11,7 @@ using namespace carve::sim;
 
 namespace {
 
-// The memory of an array that is not part of another; nullptr for the others and for what is no array.
+// Returns the memory of an array that is not part of another; nullptr for other handles.
 std::shared_ptr<ArrayMemory> memory_of(CUarray handle) {
   const auto a = find_array(handle);
   return a && !a->child ? a->memory : nullptr;
@@ -45,7 +45,8 @@ CUresult sparse_properties(CUDA_ARRAY_SPARSE_PROPERTIES* out, Handle handle) {
   return CUDA_SUCCESS;
 }
 
-// Which tiles of a sparse array an operation names, in the order in which memory is laid out for them.
+// Returns the tiles of a sparse array that an operation names, in the order in which memory is laid out for
+// them.
 CUresult named_tiles(const ArrayMemory& m, const CUarrayMapInfo& info, std::vector<uint64_t>* out) {
   const ArrayLayout& l = m.layout;
   if (info.subresourceType == CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL) {
@@ -70,7 +71,7 @@ CUresult named_tiles(const ArrayMemory& m, const CUarrayMapInfo& info, std::vect
   uint64_t first[3], count[3];
   for (unsigned i = 0; i < 3; ++i) {
     const uint64_t tile = l.tile_texels[i];
-    // The last tile may reach beyond the level; its extent may end with either.
+    // The last tile may reach beyond the level; the extent may end with the tile or with the level.
     const bool aligned = extent[i] % tile == 0 || offset[i] + extent[i] == whole[i];
     first[i] = offset[i] / tile;
     count[i] = (extent[i] + tile - 1) / tile;
@@ -89,7 +90,7 @@ struct Operation {
   std::shared_ptr<ArrayMemory> memory;
   std::shared_ptr<Backing> backing;  // nullptr: unmaps.
   uint64_t offset = 0;
-  std::vector<uint64_t> tiles;  // Of a sparse array.
+  std::vector<uint64_t> tiles;  // Tiles of a sparse array.
 };
 
 CUresult check(const CUctx_st& c, const CUarrayMapInfo& info, Operation* out) {
@@ -143,7 +144,7 @@ CUresult perform_whole(Operation& o) {
   return CUDA_SUCCESS;
 }
 
-// Neighbouring tiles are attached in one piece. What was mapped before ends in `dying`.
+// Attaches neighbouring tiles in one piece. The memory that was mapped before moves to `dying`.
 CUresult perform_tiles(Operation& o, std::vector<std::shared_ptr<Backing>>* dying) {
   ArrayMemory& m = *o.memory;
   uint64_t from = o.offset;
@@ -176,7 +177,7 @@ CUresult map_arrays(const CUarrayMapInfo* list, unsigned count, CUstream handle)
   if (const CUresult e = refuse_wait(*stream)) return e;
   if (const CUresult e = wait_channel(*c, stream->channel)) return e;
   for (Operation& o : operations) {
-    std::vector<std::shared_ptr<Backing>> dying;  // Ends after the lock.
+    std::vector<std::shared_ptr<Backing>> dying;  // Destroyed after the lock is released.
     const std::lock_guard lock(o.memory->mapping);
     if (const CUresult e = o.memory->sparse() ? perform_tiles(o, &dying) : perform_whole(o)) return e;
   }
@@ -193,7 +194,7 @@ EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREM
                                                       CUdevice device) {
   return requirements(out, m, device);
 }
-// Of a plain array the first level of the tail is always said to be 0.
+// The first level of the tail is always 0 for a plain array.
 EXPORT CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* out, CUarray a) {
   if (const CUresult e = sparse_properties(out, a)) return e;
   out->miptailFirstLevel = 0;

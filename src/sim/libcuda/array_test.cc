@@ -1,4 +1,4 @@
-// Arrays through the real library: what they take, what copies move, and memory that is mapped later.
+// Arrays through the real library: their memory, their copies, and memory that is mapped later.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -90,7 +90,7 @@ TEST_F(DriverTest, small_arrays_share_blocks_and_large_ones_take_whole_ones) {
               for (const CUarray a : all) OK(CU(cuArrayDestroy)(a));
               REQUIRE(free_now() == before);
               REQUIRE(CU(cuArrayDestroy)(all[0]) == CUDA_ERROR_INVALID_HANDLE);
-              // What a context leaves behind goes with it.
+              // Objects that remain in a context are destroyed with it.
               CUcontext other = nullptr;
               OK(CU(cuCtxCreate_v2)(&other, 0, 0));
               const CUarray left = make(4096, 4096, 0);
@@ -110,13 +110,13 @@ TEST_F(DriverTest, a_copy_moves_a_box_into_an_array_and_out_of_it) {
               const CUarray a = make(300, 40, 3), b = make(75, 40, 3, CUDA_ARRAY3D_LAYERED, kByte, 4);
               write(a, in, 300, 40, 3);
               REQUIRE(read(a, 300, 40, 3) == in);
-              // From array to array, of which the texels have another size.
+              // From array to array; the texels of the other array have another size.
               CUDA_MEMCPY3D m = whole(300, 40, 3);
               m.srcMemoryType = m.dstMemoryType = CU_MEMORYTYPE_ARRAY;
               m.srcArray = a, m.dstArray = b;
               OK(CU(cuMemcpy3DAsync_v2)(&m, nullptr));
               REQUIRE(read(b, 300, 40, 3) == in);
-              // A row of the middle, by way of the device's own memory.
+              // A row of the middle, through the device's own memory.
               CUdeviceptr p = 0;
               OK(CU(cuMemAlloc_v2)(&p, 1024));
               CUDA_MEMCPY3D row = whole(100, 1, 1);
@@ -246,7 +246,7 @@ TEST_F(DriverTest, tiles_of_a_sparse_array_are_memory_or_holes) {
         REQUIRE(p.tileExtent.width == 256 && p.tileExtent.height == 256 && p.tileExtent.depth == 1);
         REQUIRE(free_now() == before);
         const CUmemGenericAllocationHandle h = tile_pool(2 * MiB);
-        // Two tiles in the first row, the last tile of the last row, and a wrong one.
+        // Two tiles in the first row, the last tile of the last row, and an invalid one.
         CUarrayMapInfo list[] = {tiles(a, h, 0, 0, 512, 256), tiles(a, h, 768, 512, 232, 88, 128 * KiB)};
         OK(CU(cuMemMapArrayAsync)(list, 2, nullptr));
         CUarrayMapInfo wrong = tiles(a, h, 100, 0, 256, 256);

@@ -1,4 +1,4 @@
-// See capture.h: what calls do to captures that are under way.
+// What calls do to running captures; capture.h has the rules.
 #include "sim/libcuda/capture.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ using namespace carve::sim;
 
 namespace carve::sim {
 
-// Where in a capture an event was recorded.
+// The place in a capture at which an event was recorded.
 struct CapturedEvent {
   std::weak_ptr<Capture> capture;
   std::vector<Edge> follows;

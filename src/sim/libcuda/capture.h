@@ -22,7 +22,7 @@ inline bool capturing(const CUstream_st& s) {
 // Adds a node behind the captured work of the stream.
 CUresult capture(CUstream_st&, const std::shared_ptr<CUctx_st>&, Payload);
 
-// Makes a payload of the parameters, adds its node and returns the parameters as the node has them.
+// Adds a node made from the parameters, and writes the parameters of the finished node back.
 CUresult capture(CUstream_st&, const std::shared_ptr<CUctx_st>&, CUgraphNodeParams*);
 
 // For a call that waits for this stream: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if the stream captures.

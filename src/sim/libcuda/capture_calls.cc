@@ -1,4 +1,4 @@
-// Beginning, ending and describing captures. See capture.h.
+// Beginning, ending and describing captures.
 #include "sim/libcuda/capture_state.h"
 #include "sim/libcuda/graph_calls.h"
 #include "sim/libcuda/graph_order.h"
@@ -32,7 +32,8 @@ CUresult begin(CUstream handle, CUgraph graph, const CUgraphNode* dependencies, 
   return CUDA_SUCCESS;
 }
 
-// Whether everything that other streams captured comes before what the origin's next node would follow.
+// Returns whether all work that other streams captured comes before the dependencies of the origin's next
+// node.
 bool joined(const Capture& c) {
   std::map<const CUgraphNode_st*, unsigned> number;
   for (const auto& n : c.graph->nodes) number.emplace(n.get(), static_cast<unsigned>(number.size()));
@@ -128,7 +129,7 @@ CUresult update(CUstream handle, const CUgraphNode* nodes, const CUgraphEdgeData
   std::shared_ptr<CUctx_st> context;
   CUstream_st* s = nullptr;
   if (const CUresult e = stream_of(handle, &context, &s)) return e;
-  constexpr unsigned kSet = 1;  // Instead of those that were there; 0 adds.
+  constexpr unsigned kSet = 1;  // Replaces the present dependencies; 0 adds to them.
   if (flags > kSet || (count && !nodes)) return CUDA_ERROR_INVALID_VALUE;
   const GraphLock lock;
   Capture* c = capture_of(*s);
@@ -153,7 +154,8 @@ EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   return CUDA_SUCCESS;
 }
 
-// Each with its twin for the thread's own default stream. Version 1 of the first captured in global mode.
+// Each call with its variant for the thread's own default stream. Version 1 of the first captured in global
+// mode.
 #define TWINS(name, Parameters, arguments_of, arguments_own) \
   EXPORT CUresult name Parameters { return arguments_of; }   \
   EXPORT CUresult name##_ptsz Parameters { return arguments_own; }

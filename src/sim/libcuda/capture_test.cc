@@ -1,4 +1,4 @@
-// Stream capture through the real library: what becomes a graph, and every error that the documentation of
+// Stream capture through the real library: the resulting graphs, and every error that the documentation of
 // stream capture names.
 #include "sim/libcuda/graph_fixture.h"
 
@@ -72,7 +72,7 @@ TEST_F(DriverTest, streams_join_a_capture_through_events_and_run_side_by_side) {
               const float took = ms_of_launch(g);
               REQUIRE(took > 14.99 && took < 15.1);
               REQUIRE(CU(cuEventQuery)(fork) == CUDA_ERROR_CAPTURED_EVENT);
-              OK(CU(cuEventRecord)(fork, s));  // Recorded anew it is an event like any other.
+              OK(CU(cuEventRecord)(fork, s));  // Recorded again, it is an ordinary event.
               OK(CU(cuEventSynchronize)(fork));
             }));
 }
@@ -151,7 +151,7 @@ TEST_F(DriverTest, calls_that_wait_or_allocate_spoil_a_capture_as_its_mode_says)
               OK(CU(cuMemAlloc_v2)(&p, 4096));
               OK(CU(cuThreadExchangeStreamCaptureMode)(&mode));
               end_capture(s);
-              // Other threads: refused by a global capture, free beside a thread's own.
+              // Other threads: a global capture refuses them, a thread-local capture does not.
               const auto elsewhere = [&](auto call) {
                 CUresult result = CUDA_SUCCESS;
                 std::thread([&] {
@@ -171,26 +171,27 @@ TEST_F(DriverTest, calls_that_wait_or_allocate_spoil_a_capture_as_its_mode_says)
 }
 
 TEST_F(DriverTest, the_legacy_stream_cannot_be_used_while_a_blocking_stream_captures) {
-  EXPECT_EQ(0, run([] {
-              begin();
-              const CUfunction f = spin();
-              CUstream s = stream(CU_STREAM_DEFAULT), t = stream();
-              CUgraph g = nullptr;
-              CUstreamCaptureStatus status;
-              begin_capture(s);
-              REQUIRE(CU(cuStreamIsCapturing)(nullptr, &status) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-              REQUIRE(status_of(s) == CU_STREAM_CAPTURE_STATUS_ACTIVE);  // Asking did no harm.
-              REQUIRE(launch(f, nullptr, ms) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-              REQUIRE(CU(cuStreamEndCapture)(s, &g) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-              begin_capture(t);
-              OK(launch(f, nullptr, ms));  // A non-blocking stream has nothing to do with it.
-              OK(launch(f, t, ms));
-              end_capture(t);
-              OK(CU(cuStreamBeginCapture_v2)(CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_GLOBAL));
-              OK(launch(f, CU_STREAM_PER_THREAD, ms));
-              OK(CU(cuStreamEndCapture_ptsz)(nullptr, &g));
-              REQUIRE(nodes_of(g) == 1);
-            }));
+  EXPECT_EQ(
+      0, run([] {
+        begin();
+        const CUfunction f = spin();
+        CUstream s = stream(CU_STREAM_DEFAULT), t = stream();
+        CUgraph g = nullptr;
+        CUstreamCaptureStatus status;
+        begin_capture(s);
+        REQUIRE(CU(cuStreamIsCapturing)(nullptr, &status) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+        REQUIRE(status_of(s) == CU_STREAM_CAPTURE_STATUS_ACTIVE);  // The query did not spoil the capture.
+        REQUIRE(launch(f, nullptr, ms) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+        REQUIRE(CU(cuStreamEndCapture)(s, &g) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+        begin_capture(t);
+        OK(launch(f, nullptr, ms));  // A non-blocking stream is not affected.
+        OK(launch(f, t, ms));
+        end_capture(t);
+        OK(CU(cuStreamBeginCapture_v2)(CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_GLOBAL));
+        OK(launch(f, CU_STREAM_PER_THREAD, ms));
+        OK(CU(cuStreamEndCapture_ptsz)(nullptr, &g));
+        REQUIRE(nodes_of(g) == 1);
+      }));
 }
 
 TEST_F(DriverTest, a_capture_shows_its_graph_and_takes_other_dependencies) {

@@ -1,5 +1,5 @@
-// Contexts: created, primary, current, limited. A context owns a slot of the model's 64 and its overhead in
-// memory.
+// Contexts: creation, primary contexts, the current context, limits. A context owns one of the model's 64
+// slots and its overhead in memory.
 #include "sim/libcuda/capture.h"
 #include "sim/libcuda/heap.h"
 #include "sim/libcuda/pool.h"
@@ -44,12 +44,12 @@ const DefaultLimit* default_limit(CUlimit which) {
   return nullptr;
 }
 
-// Local memory of one thread ends there ("Technical Specifications per Compute Capability", CUDA programming
+// The maximum local memory of one thread ("Technical Specifications per Compute Capability", CUDA programming
 // guide).
 constexpr size_t kMostStack = 512 << 10;
 
-// What a limit makes a context take beyond its overhead, which has room for the defaults. Every thread that
-// can be resident has a stack.
+// Returns the bytes that a limit makes a context take beyond its overhead, which includes the defaults. Every
+// thread that can be resident has a stack.
 uint64_t bytes_for(const Facts& f, const DefaultLimit& limit, size_t value) {
   const uint64_t more = value > limit.value ? value - limit.value : 0;
   uint64_t each = 0;
@@ -79,7 +79,7 @@ CUresult synchronize(CUctx_st& c) {
   return e;
 }
 
-// A primary context is made by its first user and destroyed with its last.
+// A primary context is created by its first user and destroyed with its last.
 CUresult release_primary(unsigned device, bool all) {
   std::shared_ptr<CUctx_st> dying;
   {
@@ -122,7 +122,8 @@ EXPORT CUresult cuCtxDestroy_v2(CUcontext handle) {
 EXPORT CUresult cuCtxDestroy(CUcontext handle) { return cuCtxDestroy_v2(handle); }
 EXPORT CUresult cuCtxDetach(CUcontext handle) { return cuCtxDestroy_v2(handle); }
 
-// CUDA 3 counted the users of a context; here the attached one is the current one, and detaching destroys it.
+// CUDA 3 counted the users of a context. Here the attached context is the current one, and detaching destroys
+// it.
 EXPORT CUresult cuCtxAttach(CUcontext* out, unsigned int flags) {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;
@@ -324,7 +325,7 @@ EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice visible) {
   unsigned device = 0;
   if (const CUresult e = device_of(visible, &device)) return e;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
-  static std::mutex one_at_a_time;  // Two threads' first retain makes one context.
+  static std::mutex one_at_a_time;  // Two threads that both retain first get one context.
   const std::lock_guard making(one_at_a_time);
   {
     const std::lock_guard lock(process().mutex);

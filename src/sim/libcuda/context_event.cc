@@ -1,6 +1,6 @@
-// Events of whole contexts: recorded behind all that their streams were given so far, waited for by all that
-// their streams are given from then on (CUDA driver API, cuCtxRecordEvent, cuGreenCtxRecordEvent). Streams
-// that are made after such a wait have nothing in common with it.
+// Events of whole contexts: an event is recorded behind all work that its streams have at that time, and all
+// later work of the streams waits for it (CUDA driver API, cuCtxRecordEvent, cuGreenCtxRecordEvent). Streams
+// that are made after such a wait do not wait.
 #include <algorithm>
 
 #include "sim/libcuda/capture.h"
@@ -12,7 +12,7 @@ using namespace carve::sim;
 
 namespace {
 
-// The channels of a context, or of a green one's part, that are in use; and the last operation of each.
+// Returns the used channels of a context, or of a green context's part, with the last operation of each.
 std::vector<Place> channels_of(const std::shared_ptr<CUctx_st>& c, const CUgreenCtx_st* green) {
   std::vector<Place> places;
   Process& p = process();

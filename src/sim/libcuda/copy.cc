@@ -1,10 +1,11 @@
-// Copies and sets, in all their forms. Each form says from where, to where, how many rows and bytes, in which
-// stream and whether the caller waits; `move` does the rest: checks the ranges, submits one operation of the
-// right engine and moves the bytes when it ends. Twins: _ptds and _ptsz mean the thread's own default stream.
+// Copies and sets, in all their forms. Each form gives the source, the destination, the rows and bytes, the
+// stream, and whether the caller waits. `move` does the rest: checks the ranges, submits one operation of the
+// right engine and moves the bytes when the operation ends. Variants: _ptds and _ptsz mean the thread's own
+// default stream.
 //
-// What the caller may touch after the call returns follows the driver's documentation of synchronisation:
-// copies from pageable memory have taken their bytes (up to 64 KiB are staged, more waits), copies to it have
-// brought them; pinned memory is read and written later.
+// The memory that the caller may touch after the call returns follows the driver's documentation of
+// synchronisation. Copies from pageable memory have taken their bytes (up to 64 KiB are staged, larger copies
+// wait); copies to pageable memory have stored them. Pinned memory is read and written later.
 #include <algorithm>
 #include <cstring>
 
@@ -21,12 +22,12 @@ namespace {
 constexpr uint64_t kStaged = 64 << 10;
 
 // A box of bytes in linear memory: `rows` of `width` bytes, `pitch` apart, in `slices`, `rows_per_slice` rows
-// apart. Arrays are linear memory, too, with addresses that no program knows; sparse ones are not.
+// apart. Arrays are linear memory, too, with addresses that no program sees; sparse arrays are not.
 struct Box {
   uint64_t address = 0;
   uint64_t pitch = 0;
   uint64_t slice_pitch = 0;
-  // Of a sparse array instead of the pitches: which, and where in it.
+  // For a sparse array, instead of the pitches: the array and the place in it.
   std::shared_ptr<CUarray_st> sparse;
   uint64_t x = 0, y = 0, z = 0;
 };
@@ -48,7 +49,8 @@ void copy_box(char* to, const Box& t, const char* from, const Box& f, const Exte
       std::memmove(to + z * t.slice_pitch + y * t.pitch, from + z * f.slice_pitch + y * f.pitch, e.width);
 }
 
-// The bytes of a box from (x, y, z) on, and how many of the row lie there; nullptr for a hole.
+// Returns the bytes of a box from (x, y, z) on and how many bytes of the row follow without a gap; nullptr
+// for a hole.
 char* piece(const Box& b, char* linear, uint64_t x, uint64_t y, uint64_t z, uint64_t* run) {
   if (!b.sparse) return linear + z * b.slice_pitch + y * b.pitch + x;
   uint64_t here = 0;
@@ -58,7 +60,7 @@ char* piece(const Box& b, char* linear, uint64_t x, uint64_t y, uint64_t z, uint
   return p;
 }
 
-// The same with holes on either side: they read as zeros, and what is written there is lost.
+// The same with holes on either side: a hole reads as zeros, and writes to it are lost.
 void copy_pieces(char* to, const Box& t, char* from, const Box& f, const Extent& e) {
   std::unique_lock<std::mutex> held[2];
   ArrayMemory* a = t.sparse ? t.sparse->memory.get() : nullptr;
@@ -85,7 +87,7 @@ bool pageable(uint64_t address) {
   return !on_device(address) && !heap_find(address, &a);
 }
 
-// Where one side of a described copy lies.
+// The position of one side of a described copy.
 struct Side {
   CUmemorytype type;
   const void* host;
@@ -104,7 +106,7 @@ CUresult place(const Side& s, const Extent& e, Box* out) {
   }
   auto a = find_array(s.array);
   if (!a) return CUDA_ERROR_INVALID_HANDLE;
-  if (!a->planes.empty()) return CUDA_ERROR_INVALID_VALUE;  // Its planes are what is copied.
+  if (!a->planes.empty()) return CUDA_ERROR_INVALID_VALUE;  // Copies address its planes.
   const ArrayMemory& m = *a->memory;
   const ArrayPart& p = m.layout.parts[a->part];
   const auto inside = [](uint64_t from, uint64_t n, uint64_t all) { return n <= all && from <= all - n; };
@@ -123,12 +125,12 @@ CUresult place(const Side& s, const Extent& e, Box* out) {
   return CUDA_SUCCESS;
 }
 
-// Which ends lie in memory that the driver does not know.
+// The ends in memory that the driver does not know.
 struct Pageable {
   bool from = false, to = false;
 };
 
-// The operation of a copy, its ranges checked.
+// Makes the operation of a copy after it has checked the ranges.
 CUresult prepare(CUctx_st& c, const CUDA_MEMCPY3D& m, Step* out, Pageable* ends) {
   const Extent extent = {m.WidthInBytes, m.Height, m.Depth};
   uint64_t bytes = 0;
@@ -155,7 +157,7 @@ CUresult prepare(CUctx_st& c, const CUDA_MEMCPY3D& m, Step* out, Pageable* ends)
                  : on_device(to.address)  ? OpKind::on_device
                                           : OpKind::to_host;
   out->op.duration_ns = copy_time(c.own_device(), out->op.kind, bytes);
-  // The device's own memory is seen only through us, so nobody needs to wake for a copy inside of it.
+  // Only calls of this driver show the device's own memory, so no thread wakes for a copy inside it.
   out->effect.lazy = on_device(to.address);
   ends->from = out->op.kind == OpKind::to_device && pageable(from.address);
   ends->to = out->op.kind == OpKind::to_host && pageable(to.address);
@@ -166,7 +168,7 @@ CUresult prepare(CUctx_st& c, const CUDA_MEMCPY3D& m, Step* out, Pageable* ends)
   return CUDA_SUCCESS;
 }
 
-// Little out of pageable memory into one place is taken at once.
+// Takes a small copy from pageable memory to one place at once.
 bool stage(const CUDA_MEMCPY3D& m, Step* step) {
   if (m.WidthInBytes > kStaged || m.Height > 1 || m.Depth > 1 || m.dstMemoryType == CU_MEMORYTYPE_ARRAY)
     return false;
@@ -208,14 +210,14 @@ CUresult move_3d(const CUDA_MEMCPY3D* p, CUstream s, bool wait) {
   return p ? move(*p, s, wait) : CUDA_ERROR_INVALID_VALUE;
 }
 
-// A peer copy runs in the current context here; only the bytes matter to the program.
+// A peer copy runs in the current context here; the program sees only the bytes.
 static_assert(sizeof(CUDA_MEMCPY3D_PEER) == sizeof(CUDA_MEMCPY3D));
 CUresult move_3d(const CUDA_MEMCPY3D_PEER* p, CUstream s, bool wait) {
   if (const CUresult e = entered()) return e;
   if (!p) return CUDA_ERROR_INVALID_VALUE;
   if ((p->srcContext && !find_context(p->srcContext)) || (p->dstContext && !find_context(p->dstContext)))
     return CUDA_ERROR_INVALID_CONTEXT;
-  // The two differ in the names of what is reserved in one.
+  // The two structures differ in the names of their reserved fields.
   CUDA_MEMCPY3D m;
   std::memcpy(&m, p, sizeof m);
   m.reserved0 = m.reserved1 = nullptr;
@@ -282,7 +284,7 @@ CUresult copy_step(CUctx_st& c, const CUDA_MEMCPY3D& m, Step* out) {
   return prepare(c, m, out, &ends);
 }
 
-// `elementSize` bytes of `value`, `width` times in each of `height` rows.
+// Sets `elementSize` bytes of `value`, `width` times in each of `height` rows.
 CUresult set_step(CUctx_st& c, const CUDA_MEMSET_NODE_PARAMS& p, Step* out) {
   const size_t size = p.elementSize, width = p.width, height = p.height;
   if ((size != 1 && size != 2 && size != 4) || width == 0 || height == 0) return CUDA_ERROR_INVALID_VALUE;
@@ -314,8 +316,8 @@ CUresult set_step(CUctx_st& c, const CUDA_MEMSET_NODE_PARAMS& p, Step* out) {
 
 }  // namespace carve::sim
 
-// Linear copies. The first macro makes a synchronous call and its _ptds twin, the second an asynchronous one
-// and its _ptsz twin: 4 x 2 definitions that differ in nothing else.
+// Linear copies. The first macro makes a synchronous call and its _ptds variant, the second an asynchronous
+// call and its _ptsz variant: 4 x 2 definitions that differ in nothing else.
 #define COPY(name, To, to, From, from)                                                           \
   EXPORT CUresult name(To t, From f, size_t n) { return move_line(to, from, n, kLegacy, true); } \
   EXPORT CUresult name##_ptds(To t, From f, size_t n) { return move_line(to, from, n, own(), true); }

@@ -1,6 +1,6 @@
 // Many linear copies in one call (cuMemcpyBatchAsync, CUDA 12.8). The copies of a batch have no order among
-// themselves; here they are done one after the other, which a program cannot tell from any other order. What
-// an attribute says holds from its index on to the next one's.
+// themselves. Here they run one after the other, which a program cannot tell from any other order. An
+// attribute holds from its index on to the next attribute's index.
 #include "sim/libcuda/schedule.h"
 #include "sim/libcuda/work.h"
 
@@ -34,7 +34,7 @@ bool well_formed(const Batch& b) {
   return true;
 }
 
-// *failed is the copy that could not be submitted; those before it were.
+// *failed is the index of the copy that could not be submitted; the earlier ones were submitted.
 CUresult copy(const Batch& b, CUstream stream, size_t* failed) {
   *failed = kNone;
   if (const CUresult e = entered()) return e;

@@ -1,4 +1,4 @@
-// Devices: what cuDeviceGet* tells of the profile's facts, peer access, and the process-wide versions and
+// Devices: the profile's facts that cuDeviceGet* returns, peer access, and the process-wide versions and
 // names.
 #include <cstring>
 
@@ -24,7 +24,7 @@ const ErrorName* find_error(CUresult e) {
   return nullptr;
 }
 
-// The attributes in numerical order would be a table of 147; here they are in groups of one reason.
+// In numerical order the attributes would be a table of 147; here they are grouped by their source.
 CUresult attribute(const Facts& f, int a, int* out) {
   switch (a) {
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
@@ -123,7 +123,7 @@ CUresult attribute(const Facts& f, int a, int* out) {
   for (const auto& limit : kLimits)
     if (a >= limit.first && a <= limit.last) return *out = limit.value, CUDA_SUCCESS;
   if (a < 1 || a > 147) return CUDA_ERROR_INVALID_VALUE;
-  return *out = 0, CUDA_SUCCESS;  // A feature that this device does not have.
+  return *out = 0, CUDA_SUCCESS;  // The feature is absent on this device.
 }
 
 const Facts* facts_of(CUdevice device, CUresult* e) {

@@ -1,4 +1,4 @@
-// The driver as a program finds it: its names and versions, which devices are visible, what is not simulated.
+// The driver as a program sees it: its names and versions, the visible devices, and what is not simulated.
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -20,9 +20,9 @@ TEST_F(DriverTest, every_name_that_a_real_driver_exports_is_there) {
     ++names;
   }
   EXPECT_GT(names, 650u);
-  EXPECT_EQ(dlsym(library(), "carve_sim_exports"), nullptr) << "our own names stay inside";
+  EXPECT_EQ(dlsym(library(), "carve_sim_exports"), nullptr) << "the library's own names are not exported";
   for (const char* linked : {"LZ4_decompress_safe", "ZSTD_decompressDCtx"})
-    EXPECT_EQ(dlsym(library(), linked), nullptr) << "so do those of the libraries in it";
+    EXPECT_EQ(dlsym(library(), linked), nullptr) << "the names of the libraries in it are not exported";
 }
 
 TEST_F(DriverTest, cuGetProcAddress_gives_the_pointer_of_the_right_version_and_stream) {
@@ -85,7 +85,7 @@ TEST_F(DriverTest, CUDA_VISIBLE_DEVICES_means_what_the_programming_guide_says) {
   ASSERT_EQ(uuid[3].size(), 40u);
   const struct {
     std::string list;
-    std::vector<int> multiprocessors;  // Of the visible devices, in order; empty: no device.
+    std::vector<int> multiprocessors;  // For the visible devices, in order; empty: no device.
   } cases[] = {{"0,1,2,3", {72, 72, 40, 132}},
                {"3,0", {132, 72}},
                {"2", {40}},

@@ -1,4 +1,4 @@
-// Memory through the real library: bytes, blocks, processes that come and go.
+// Memory through the real library: bytes, blocks, processes that start and end.
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -20,7 +20,7 @@ std::vector<unsigned char> noise(size_t n, unsigned seed) {
   return v;
 }
 
-// Looks at memory that somebody else is writing, as a program that polls for the end of a copy does.
+// Reads memory that another thread is writing, as a program that polls for the end of a copy does.
 __attribute__((no_sanitize_thread)) unsigned char glance(const void* p) {
   return *static_cast<const volatile unsigned char*>(p);
 }
@@ -39,13 +39,13 @@ TEST_F(DriverTest, copies_of_every_form_bring_the_bytes) {
               OK(CU(cuMemcpyDtoH_v2)(back.data(), b, n));
               REQUIRE(back == source);
 
-              // A part into the middle; the rest stays.
+              // A part into the middle; the rest is unchanged.
               OK(CU(cuMemcpyHtoD_v2)(b + 1000, source.data(), 500));
               OK(CU(cuMemcpy)(reinterpret_cast<CUdeviceptr>(back.data()), b, n));
               REQUIRE(std::memcmp(back.data() + 1000, source.data(), 500) == 0);
               REQUIRE(std::memcmp(back.data() + 1500, source.data() + 1500, n - 1500) == 0);
 
-              // Rows of a picture in a pitched allocation.
+              // Rows of an image in a pitched allocation.
               CUdeviceptr p = 0;
               size_t pitch = 0;
               OK(CU(cuMemAllocPitch_v2)(&p, &pitch, 700, 30, 4));
@@ -85,7 +85,7 @@ TEST_F(DriverTest, copies_of_every_form_bring_the_bytes) {
                 if (i >= 32 && i < 48) want = 0xdeadbeef >> i % 4 * 8 & 0xff;
                 REQUIRE(back[i] == want);
               }
-              // Past the end of an allocation is nobody's memory.
+              // The bytes past the end of an allocation belong to no allocation.
               REQUIRE(CU(cuMemcpyHtoD_v2)(a + n - 4, source.data(), 5) == CUDA_ERROR_INVALID_VALUE);
               REQUIRE(CU(cuMemsetD8_v2)(a, 0, n + 1) == CUDA_ERROR_INVALID_VALUE);
             }));
@@ -102,7 +102,7 @@ TEST_F(DriverTest, asynchronous_copies_arrive_in_stream_order) {
               OK(CU(cuMemHostAlloc)(&pinned, 4 * MiB, 0));
               const auto* words = static_cast<const unsigned char*>(pinned);
               for (int turn = 0; turn < 20; ++turn) {
-                // Pageable bytes may change as soon as the call is back.
+                // Pageable bytes may change as soon as the call has returned.
                 std::vector<unsigned char> pageable(60'000, static_cast<unsigned char>(turn + 1));
                 OK(CU(cuMemcpyHtoDAsync_v2)(d, pageable.data(), pageable.size(), s));
                 pageable.assign(pageable.size(), 0xee);
@@ -110,12 +110,12 @@ TEST_F(DriverTest, asynchronous_copies_arrive_in_stream_order) {
                 OK(CU(cuStreamSynchronize)(s));
                 REQUIRE(words[0] == turn + 1 && words[59'999] == turn + 1);
               }
-              // To pageable memory they have come when the call is back.
+              // Copies to pageable memory are complete when the call has returned.
               std::vector<unsigned char> plain(4 * MiB);
               OK(CU(cuMemsetD8Async)(d, 0x55, 4 * MiB, s));
               OK(CU(cuMemcpyDtoHAsync_v2)(plain.data(), d, 4 * MiB, s));
               REQUIRE(plain.front() == 0x55 && plain.back() == 0x55);
-              // Without any call, the bytes arrive by themselves.
+              // Without any further call, the bytes arrive.
               OK(CU(cuMemsetD8Async)(d, 0x77, 4 * MiB, s));
               OK(CU(cuMemcpyDtoHAsync_v2)(pinned, d, 4 * MiB, s));
               for (int i = 0; i < 2000 && glance(words + 4 * MiB - 1) != 0x77; ++i) usleep(1000);
@@ -170,7 +170,7 @@ TEST_F(DriverTest, a_device_pointer_faults_when_the_host_follows_it) {
               begin();
               CUdeviceptr p = 0;
               OK(CU(cuMemAlloc_v2)(&p, 4 * MiB));
-              signal(SIGSEGV, SIG_DFL);  // A sanitizer would end the process in its own way.
+              signal(SIGSEGV, SIG_DFL);  // A sanitizer would end the process differently.
               *reinterpret_cast<volatile char*>(p) = 1;
             }));
 }
@@ -223,7 +223,7 @@ TEST_F(DriverTest, processes_see_each_others_memory_and_a_killed_one_gives_it_ba
     CUdeviceptr p = 0;
     REQUIRE(CU(cuMemAlloc_v2)(&p, 4'000 * MiB) == CUDA_ERROR_OUT_OF_MEMORY);
     killed.take();
-    // The one who asks next gets it, without waiting for any sweep.
+    // The next request gets the memory, without a wait for a sweep.
     OK(CU(cuMemAlloc_v2)(&p, 21'000 * MiB));
   });
   usleep(300'000);
@@ -233,7 +233,7 @@ TEST_F(DriverTest, processes_see_each_others_memory_and_a_killed_one_gives_it_ba
   EXPECT_EQ(0, finish(watcher));
 }
 
-// Killed at random instructions of everything that changes the shared state, 150 times.
+// Kills at random instructions of every operation that changes the shared state, 150 times.
 TEST_F(DriverTest, whatever_a_process_was_doing_when_it_was_killed_the_device_works_on) {
   std::mt19937 r(11);
   for (int round = 0; round < 150; ++round) {

@@ -60,7 +60,7 @@ TEST_F(DriverTest, the_launch_queue_takes_1024_and_then_blocks) {
               std::atomic<bool> taken = false;
               std::thread one_more([&] {
                 OK(CU(cuCtxSetCurrent)(context));
-                OK(launch(f, s, 1 * us));  // Waits for the blocker to go.
+                OK(launch(f, s, 1 * us));  // Waits for the end of the blocker.
                 taken = true;
               });
               usleep(100'000);
@@ -173,7 +173,7 @@ TEST_F(DriverTest, two_processes_share_the_device_by_time_slices) {
       OK(CU(cuEventSynchronize)(b));
       float elapsed = 0;
       OK(CU(cuEventElapsedTime)(&elapsed, a, b));
-      // 900 ms of work at 2.0/4.2 of the device, less what one was alone before the other came.
+      // 900 ms of work at 2.0/4.2 of the device, less the work done alone before the other process came.
       REQUIRE(elapsed > 1200 && elapsed < 1900);
     }));
   for (size_t i = 0; i < children.size(); ++i) ready.take();

@@ -1,6 +1,6 @@
-// Entry points by name. One table, made from NVIDIA's own typedefs, says which exported symbol a name, a CUDA
-// version and a flavour of default stream mean; another, assembled from the list of exports, where each lies.
-// So the answer is the same pointer that dlsym gives for that symbol.
+// Entry points by name. One table, made from NVIDIA's own typedefs, maps a name, a CUDA version and a flavour
+// of default stream to an exported symbol. Another table, assembled from the list of exports, has the address
+// of each symbol. So the answer is the same pointer that dlsym returns for that symbol.
 #include <algorithm>
 #include <cstring>
 
@@ -9,14 +9,14 @@
 using namespace carve::sim;
 
 extern "C" {
-// In the generated exports.S: every name of src/abi/cuda_exports.txt, sorted, with its address.
+// Defined in the generated exports.S: every name of src/abi/cuda_exports.txt, sorted, with its address.
 struct ExportRow {
   const char* name;
   void* address;
 };
 extern const ExportRow carve_sim_exports[];
 extern const uint64_t carve_sim_export_count;
-// Where the weak stand-ins of exports.S jump to.
+// The target of the weak stubs of exports.S.
 CUresult carve_sim_unsupported(const char* name) { return unsupported(name); }
 }
 
@@ -42,7 +42,8 @@ void* address_of(const char* symbol) {
   return row != end && std::strcmp(row->name, symbol) == 0 ? row->address : nullptr;
 }
 
-// The newest entry not newer than `version`; per-thread ones count only if they are wanted, and then win.
+// Returns the newest entry that is not newer than `version`. Per-thread entries count only if they are
+// wanted, and then have priority.
 CUresult look_up(const char* name, void** out, int version, cuuint64_t flags,
                  CUdriverProcAddressQueryResult* status) {
   if (!name || !out || flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) return CUDA_ERROR_INVALID_VALUE;
@@ -84,7 +85,7 @@ EXPORT CUresult cuGetProcAddress_v2_ptsz(const char* name, void** out, int versi
                                          CUdriverProcAddressQueryResult* status) {
   return look_up(name, out, version, flags ? flags : kPerThread, status);
 }
-// CUDA 11 had no status and said CUDA_ERROR_NOT_FOUND instead.
+// CUDA 11 had no status and returned CUDA_ERROR_NOT_FOUND instead.
 EXPORT CUresult cuGetProcAddress(const char* name, void** out, int version, cuuint64_t flags) {
   if (const CUresult e = look_up(name, out, version, flags, nullptr)) return e;
   return *out ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
@@ -93,7 +94,7 @@ EXPORT CUresult cuGetProcAddress_ptsz(const char* name, void** out, int version,
   return cuGetProcAddress(name, out, version, flags ? flags : kPerThread);
 }
 
-// Private tables are between NVIDIA's own libraries and NVIDIA's driver. There are none here.
+// Private tables connect NVIDIA's own libraries with NVIDIA's driver. The simulator has none.
 EXPORT CUresult cuGetExportTable(const void** table, const CUuuid* id) {
   if (!table || !id) return CUDA_ERROR_INVALID_VALUE;
   *table = nullptr;

@@ -1,6 +1,6 @@
 # cmake -DNAMES=exports.txt -DOUT=exports.S -DPREFIX=carve_sim -P exports.cmake
-# Writes one weak stand-in per exported name, which a real definition replaces when there is one, and a sorted table
-# of names and addresses. A stand-in passes its own name on, so that the log can say what a program wanted.
+# Writes one weak stub per exported name, which a real definition replaces if there is one, and a sorted table of names
+# and addresses. A stub passes its own name on, so that the log names the call of the program.
 file(STRINGS ${NAMES} rows REGEX "^[a-z]")
 set(stubs "")
 set(table "")

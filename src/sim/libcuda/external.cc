@@ -1,4 +1,3 @@
-// See external.h.
 #include "sim/libcuda/external.h"
 
 #include <sys/mman.h>
@@ -16,9 +15,9 @@ struct CUextMemory_st {
   CUctx_st* context = nullptr;
   unsigned device = 0;
   uint64_t bytes = 0;
-  uint64_t taken = 0;  // Of the device.
+  uint64_t taken = 0;  // Bytes taken from the device.
   char* at = nullptr;
-  std::shared_ptr<Shared> shared;  // Instead of a mapping of its own.
+  std::shared_ptr<Shared> shared;  // Set instead of an own mapping.
 
   CUextMemory_st() = default;
   CUextMemory_st(const CUextMemory_st&) = delete;
@@ -77,7 +76,7 @@ CUresult map_part(const std::shared_ptr<CUextMemory_st>& m, uint64_t offset, uin
   return CUDA_SUCCESS;
 }
 
-// Memory that nobody has counted.
+// Maps memory that is not counted yet, and takes its bytes from the device.
 CUresult map_and_take(int fd, CUextMemory_st& m) {
   void* p = mmap(nullptr, m.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
   if (p == MAP_FAILED) return CUDA_ERROR_INVALID_VALUE;
@@ -111,7 +110,7 @@ CUresult import(CUexternalMemory* out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* d
     m->at = m->shared->base();
   else if (const CUresult e = map_and_take(d->handle.fd, *m))
     return e;
-  close(d->handle.fd);  // It is the driver's from now on.
+  close(d->handle.fd);  // The driver owns the descriptor from now on.
   *out = m.get();
   const std::lock_guard lock(externals().mutex);
   externals().handles[*out] = std::move(m);
@@ -123,7 +122,7 @@ CUresult import(CUexternalMemory* out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* d
 namespace carve::sim {
 
 CUresult free_external(uint64_t address) {
-  Buffer dying;  // Ends after the lock.
+  Buffer dying;  // Destroyed after the lock is released.
   {
     const std::lock_guard lock(externals().mutex);
     const auto found = externals().buffers.find(address);
@@ -189,7 +188,7 @@ EXPORT CUresult cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray* out, C
 
 EXPORT CUresult cuDestroyExternalMemory(CUexternalMemory handle) {
   if (const CUresult e = entered()) return e;
-  std::shared_ptr<CUextMemory_st> dying;  // Ends after the lock.
+  std::shared_ptr<CUextMemory_st> dying;  // Destroyed after the lock is released.
   const std::lock_guard lock(externals().mutex);
   const auto found = externals().handles.find(handle);
   if (found == externals().handles.end()) return CUDA_ERROR_INVALID_HANDLE;

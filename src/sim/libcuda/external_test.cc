@@ -1,4 +1,4 @@
-// Memory of other interfaces, for which a memfd stands here.
+// Memory of other interfaces, which a memfd replaces here.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -42,7 +42,7 @@ TEST_F(DriverTest, imported_memory_takes_whole_blocks_until_it_and_its_buffers_a
               const size_t before = free_now();
               const int fd = file_of(5 * MiB), seen = dup(fd);
               const CUexternalMemory m = import(fd, 5 * MiB);
-              REQUIRE(fcntl(fd, F_GETFD) < 0);  // The driver has it now.
+              REQUIRE(fcntl(fd, F_GETFD) < 0);  // The driver owns it now.
               REQUIRE(free_now() == before - 6 * MiB);
               const CUdeviceptr all = buffer(m, 0, 5 * MiB), part = buffer(m, MiB + 100, 1000);
               OK(CU(cuMemsetD8_v2)(part, 7, 1000));

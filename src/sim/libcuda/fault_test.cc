@@ -1,4 +1,4 @@
-// Faults that were ordered, as a program sees them.
+// Ordered faults, as a program sees them.
 #include <chrono>
 
 #include "sim/libcuda/test_child.h"

@@ -1,5 +1,5 @@
-// The structure of graphs: made, cloned, changed and asked about. What nodes do is in graph_params.cc, how
-// they run in graph_exec.cc.
+// The structure of graphs: creation, cloning, changes and queries. graph_params.cc has the operations of the
+// nodes, graph_exec.cc their execution.
 #include "sim/libcuda/graph.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 struct Graphs {
   std::mutex mutex;
-  std::set<CUgraph_st*> graphs;  // All that live: the program's, children and bodies.
+  std::set<CUgraph_st*> graphs;  // All living graphs: the program's, children and bodies.
   std::set<CUgraphNode_st*> nodes;
   std::map<CUgraph_st*, std::shared_ptr<CUgraph_st>> programs;
   std::vector<std::unique_ptr<CUuserObject_st>> dying;
@@ -154,7 +154,7 @@ CUresult get_list(const std::vector<Edge>& edges, CUgraphNode* nodes, CUgraphEdg
                   bool data_wanted) {
   if (!count) return CUDA_ERROR_INVALID_VALUE;
   if (!nodes) return *count = edges.size(), CUDA_SUCCESS;
-  // Without room for the data of an edge, edges that have some cannot be told.
+  // If the caller gives no array for edge data, edges with data cannot be returned.
   if (!data_wanted || !data)
     for (const Edge& e : edges)
       if (e.data.from_port || e.data.to_port || e.data.type) return CUDA_ERROR_LOSSY_QUERY;

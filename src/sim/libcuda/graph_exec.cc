@@ -1,4 +1,4 @@
-// Instantiating graphs. See graph_exec.h.
+// Instantiating graphs.
 #include "sim/libcuda/graph_exec.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ std::map<CUgraphExec_st*, std::shared_ptr<CUgraphExec_st>>& executables() {
   return *all;
 }
 
-// Walks a graph and, inside of it, its children and the bodies that will run.
+// Walks a graph and, inside it, its children and the bodies that will run.
 class Layout {
  public:
   explicit Layout(CUgraphExec_st* x) : x_(x) {}
@@ -79,8 +79,9 @@ class Layout {
     return {};
   }
 
-  // Kernels, which alone could set a handle, are not executed: its value is that at the start of the launch.
-  // A WHILE that starts with true would loop until a kernel says otherwise; here its body runs once.
+  // Only kernels could set a handle, and kernels are not executed: the value is that at the start of the
+  // launch. A WHILE that starts with true would loop until a kernel changes the value; here its body runs
+  // once.
   const CUgraph_st* chosen(const ConditionalNode& c) {
     used_[c.handle] = true;
     const unsigned value = start_[c.handle];
@@ -99,7 +100,7 @@ class Layout {
   std::map<CUgraphConditionalHandle, bool> used_;
 };
 
-// What the nodes allocate, and what of it they free themselves.
+// Returns what the nodes allocate, and which part of it they free themselves.
 GraphNeeds needs_of(const CUgraphExec_st& x) {
   GraphNeeds needs;
   std::map<CUdeviceptr, NodeSpan> here;
@@ -118,7 +119,7 @@ GraphNeeds needs_of(const CUgraphExec_st& x) {
     }
   std::map<unsigned, std::vector<NodeSpan>> spans;  // By device.
   for (const auto& b : needs.blocks)
-    if (const NodeSpan& s = here[b->address]; s.free)  // No free comes first: it has an allocation before it.
+    if (const NodeSpan& s = here[b->address]; s.free)  // An allocation comes before its free.
       spans[b->device].push_back(s);
     else
       needs.lasting.push_back(b);
@@ -197,7 +198,7 @@ CUresult instantiate_with(CUgraphExec* out, CUgraph g, CUDA_GRAPH_INSTANTIATE_PA
   return upload(find_executable(*out), own ? per_thread(p->hUploadStream) : p->hUploadStream);
 }
 
-// Which nodes can be switched off: those that only do something to memory or compute.
+// Returns whether a node can be switched off: only nodes that compute, copy or set can.
 CUresult switchable(CUgraphExec handle, CUgraphNode n, std::shared_ptr<CUgraphExec_st>* x, unsigned* at) {
   if (const CUresult e = entered()) return e;
   *x = find_executable(handle);
@@ -213,7 +214,7 @@ CUresult switchable(CUgraphExec handle, CUgraphNode n, std::shared_ptr<CUgraphEx
 }  // namespace
 
 EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph g, unsigned long long flags) {
-  return flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD ? CUDA_ERROR_INVALID_VALUE  // It needs a stream.
+  return flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD ? CUDA_ERROR_INVALID_VALUE  // An upload needs a stream.
                                                     : instantiate(out, g, flags, nullptr, nullptr);
 }
 EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec* out, CUgraph g, CUgraphNode* bad, char* log,
@@ -242,7 +243,7 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle) {
     dying = std::move(found->second);
     executables().erase(found);
   }
-  return CUDA_SUCCESS;  // Launches that are under way end by themselves.
+  return CUDA_SUCCESS;  // Running launches end by themselves.
 }
 
 EXPORT CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t* out) {

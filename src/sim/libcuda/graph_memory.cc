@@ -1,5 +1,5 @@
-// See graph_memory.h. One mutex; inside it the heap's and the device's are taken. A block that loses its last
-// owner takes it, so none may do so while it is held.
+// One mutex; the heap's and the device's are taken inside it. A block that loses its last owner takes it, so
+// no thread drops a last reference while it holds the mutex.
 #include "sim/libcuda/graph_memory.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace carve::sim {
 namespace {
 
-// What the graphs of one stream share, as long as the largest of them needs it.
+// What the graphs of one stream share, for as long as the largest of them needs it.
 struct Arena {
   uint64_t bytes = 0;
   std::set<const CUgraphExec_st*> users;
@@ -27,7 +27,8 @@ struct GraphPools {
   GraphMemory of[kDevices];
   std::map<ArenaKey, Arena> arenas;
   std::map<CUdeviceptr, GraphBlock*> blocks;
-  // Allocated, or freed behind work that may use them: whether or not their graph still exists.
+  // Blocks that are allocated, or freed behind work that may use them, whether or not their graph still
+  // exists.
   std::set<std::shared_ptr<GraphBlock>> living;
 };
 GraphPools& graph_pools() {
@@ -35,7 +36,7 @@ GraphPools& graph_pools() {
   return *all;
 }
 
-// Holds the mutex. What nobody uses any more is let go when it no longer does.
+// Holds the mutex. Destroys unused blocks after it has released the mutex.
 class PoolsLock {
  public:
   PoolsLock() : lock_(graph_pools().mutex) {
@@ -51,7 +52,7 @@ class PoolsLock {
   std::unique_lock<std::mutex> lock_;
 };
 
-// With the mutex held, all of these.
+// The functions below require the mutex.
 
 void count(unsigned device, uint64_t bytes) {
   GraphMemory& g = graph_pools().of[device];
@@ -67,7 +68,7 @@ void let_go(GraphBlock& b) {
 
 bool idle(const Arena& a) { return !a.busy && is_over(a.last); }
 
-// Nobody uses what these hold. `unwanted` arenas only: those whose executables are gone.
+// Releases what has no user. With `unwanted`, only the arenas whose executables are gone.
 void drop_idle(unsigned device, bool unwanted) {
   GraphPools& p = graph_pools();
   std::erase_if(p.arenas, [&](const auto& entry) {
@@ -95,7 +96,7 @@ CUresult grow(unsigned device, uint64_t bytes) {
   return CUDA_SUCCESS;
 }
 
-// Whether the executable may be launched as things are.
+// Returns whether the executable may be launched now.
 bool ready(const GraphNeeds& needs, bool frees_before) {
   GraphPools& p = graph_pools();
   for (const auto& b : needs.lasting)
@@ -180,7 +181,7 @@ CUresult graph_memory_take(const CUgraphExec_st* x, const GraphNeeds& needs, con
   for (size_t i = 0; i < needs.lasting.size() && result == CUDA_SUCCESS; ++i) {
     GraphBlock& b = *needs.lasting[i];
     taken.emplace_back(&b, b.state);
-    b.state = GraphBlock::live;  // So that making room for the next does not take it.
+    b.state = GraphBlock::live;  // Live, so that making room for the next block does not take this one.
     if (b.held) continue;
     result = grow(b.device, b.bytes);
     b.held = result == CUDA_SUCCESS;

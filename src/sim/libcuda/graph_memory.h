@@ -54,8 +54,8 @@ CUresult claim_blocks(const GraphNeeds&);
 void unclaim_blocks(const GraphNeeds&, const CUgraphExec_st*);
 
 // Takes memory for an executable in a stream: CUDA_ERROR_OUT_OF_MEMORY if the device has no room for what the
-// pool lacks. With `launch`, CUDA_ERROR_INVALID_VALUE unless memory that the graph left before has been freed
-// (or `frees_before`), and unless memory that it frees is present.
+// pool lacks. With `launch`, returns CUDA_ERROR_INVALID_VALUE if memory that the graph left before is not
+// freed (unless `frees_before`), or if memory that the graph frees is absent.
 CUresult graph_memory_take(const CUgraphExec_st*, const GraphNeeds&, const CUctx_st&, unsigned channel,
                            bool launch, bool frees_before);
 // Records that all is submitted: `done` is the place of each node, `end` the end of the last one.

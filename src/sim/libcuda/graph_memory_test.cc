@@ -1,4 +1,4 @@
-// The memory of graphs through the real library: when it is taken, how it is shared and how it goes back.
+// The memory of graphs through the real library: when it is taken, how it is shared and when it is released.
 #include "sim/libcuda/graph_fixture.h"
 
 namespace carve::sim {
@@ -51,7 +51,7 @@ TEST_F(DriverTest, a_node_has_its_address_when_it_is_made_and_memory_when_its_gr
               unsigned char last = 0;
               OK(CU(cuMemcpyDtoH_v2)(&last, p + 40 * MiB - 1, 1));
               REQUIRE(last == 7);
-              // It is the program's now, and outlives its graph.
+              // The memory belongs to the program now, and outlives its graph.
               OK(CU(cuGraphExecDestroy)(x));
               OK(CU(cuDeviceGraphMemTrim)(0));
               REQUIRE(reserved() == 64 * MiB && free_now() == before - 64 * MiB);
@@ -75,7 +75,7 @@ TEST_F(DriverTest, what_a_graph_frees_itself_serves_its_later_nodes_and_the_stre
   EXPECT_EQ(0, run([] {
               begin();
               const CUfunction f = spin();
-              // Two of 30 MiB, one after the other is freed.
+              // Two allocations of 30 MiB, one after the other is freed.
               const auto two = [&] {
                 CUgraph g = new_graph();
                 CUgraphNode a, b;
@@ -92,7 +92,7 @@ TEST_F(DriverTest, what_a_graph_frees_itself_serves_its_later_nodes_and_the_stre
               OK(CU(cuGraphUpload)(x, s));
               REQUIRE(used() == 30 * MiB && reserved() == 32 * MiB);
               OK(CU(cuGraphLaunch)(x, s));
-              OK(CU(cuGraphLaunch)(x, s));  // Nothing is left of the first.
+              OK(CU(cuGraphLaunch)(x, s));  // Nothing is left of the first one.
               OK(CU(cuGraphLaunch)(y, s));
               REQUIRE(used() == 30 * MiB);
               OK(CU(cuGraphLaunch)(y, t));  // May run beside the others.
@@ -122,7 +122,7 @@ TEST_F(DriverTest, a_graph_is_launched_again_when_what_it_left_is_free_or_is_to_
               const CUdeviceptr p = alloc_node(g, 10 * MiB, &a);
               free_node(freeing, p, {});
               const CUgraphExec x = instantiate(g), y = instantiate(freeing);
-              REQUIRE(CU(cuGraphLaunch)(y, s) == CUDA_ERROR_INVALID_VALUE);  // Nothing there yet.
+              REQUIRE(CU(cuGraphLaunch)(y, s) == CUDA_ERROR_INVALID_VALUE);  // The memory does not exist yet.
               for (int i = 0; i < 3; ++i) {
                 OK(CU(cuGraphLaunch)(x, s));
                 REQUIRE(CU(cuGraphLaunch)(x, s) == CUDA_ERROR_INVALID_VALUE);
@@ -190,7 +190,7 @@ TEST_F(DriverTest, a_launch_without_room_is_out_of_memory_and_takes_what_idle_gr
               REQUIRE(CU(cuGraphLaunch)(more, t) == CUDA_ERROR_OUT_OF_MEMORY);
               REQUIRE(CU(cuGraphUpload)(more, t) == CUDA_ERROR_OUT_OF_MEMORY);
               OK(CU(cuStreamSynchronize)(s));
-              OK(CU(cuGraphLaunch)(half, t));  // Of what the first no longer uses.
+              OK(CU(cuGraphLaunch)(half, t));  // From memory that the first no longer uses.
               OK(CU(cuGraphLaunch)(half, t));
               REQUIRE(reserved() == most && used() == most / 2);
               OK(CU(cuStreamSynchronize)(t));

@@ -1,6 +1,6 @@
-// The calls that add nodes, tell what they do and change it. Each older call with a structure of its own is
-// the general one (cuGraphAddNode, cuGraphNodeSetParams) with that structure in its union; those that change
-// a node of an executable go on to graph_exec.cc in the same way.
+// The calls that add nodes, describe them and change them. Each older call with its own structure is the
+// general call (cuGraphAddNode, cuGraphNodeSetParams) with that structure in its union. The calls that change
+// a node of an executable forward to graph_exec.cc in the same way.
 #include <cstring>
 
 #include "sim/libcuda/graph.h"
@@ -31,7 +31,7 @@ CUresult add(CUgraphNode* out, CUgraph g, const CUgraphNode* dependencies, const
   return CUDA_SUCCESS;
 }
 
-// A node's parameters, if it is of that kind.
+// Returns a node's parameters, if the node is of that kind.
 CUresult get(CUgraphNode n, CUgraphNodeType type, CUgraphNodeParams* out) {
   if (const CUresult e = entered()) return e;
   const GraphLock lock;
@@ -44,7 +44,7 @@ CUresult set(CUgraphNode n, const CUgraphNodeParams& params) {
   if (const CUresult e = entered()) return e;
   const GraphLock lock;
   if (!is_node(n) || n->type() != params.type) return CUDA_ERROR_INVALID_VALUE;
-  // Those whose parameters are more than values.
+  // Kinds whose parameters contain more than values.
   if (params.type == CU_GRAPH_NODE_TYPE_GRAPH || params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL ||
       params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || params.type == CU_GRAPH_NODE_TYPE_MEM_FREE)
     return CUDA_ERROR_NOT_SUPPORTED;
@@ -58,7 +58,7 @@ CUresult set(CUgraphNode n, const CUgraphNodeParams& params) {
   return CUDA_SUCCESS;
 }
 
-// The union's parameters from the older structures.
+// Makes the union's parameters from the older structures.
 CUgraphNodeParams of_type(CUgraphNodeType type) {
   CUgraphNodeParams p = {};
   p.type = type;
@@ -97,7 +97,7 @@ CUgraphNodeParams child(CUgraph g) {
 }
 CUgraphNodeParams event(CUgraphNodeType type, CUevent e) {
   CUgraphNodeParams p = of_type(type);
-  p.eventRecord.event = e;  // The same place as eventWait's.
+  p.eventRecord.event = e;  // The same position as eventWait's.
   return p;
 }
 CUgraphNodeParams batch(const CUDA_BATCH_MEM_OP_NODE_PARAMS* b) {

@@ -1,4 +1,3 @@
-// See graph_order.h.
 #include "sim/libcuda/graph_order.h"
 
 #include <algorithm>
@@ -29,7 +28,7 @@ bool order_of(const Waits& waits, std::vector<unsigned>* order) {
 
 std::vector<unsigned> lanes_of(const Waits& waits, unsigned most) {
   constexpr unsigned kNone = ~0u;
-  std::vector<unsigned> lane(waits.size()), last, length;  // Of each lane its last node and its length.
+  std::vector<unsigned> lane(waits.size()), last, length;  // For each lane: its last node and its length.
   for (unsigned i = 0; i < waits.size(); ++i) {
     unsigned chosen = kNone;
     for (unsigned w : waits[i])

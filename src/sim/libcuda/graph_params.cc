@@ -1,5 +1,5 @@
-// What a node does, between the program's parameters and the graph: read with everything copied that the
-// program may free, written back for the Get calls, and made into steps for the model.
+// Translates a node's operation between the program's parameters and the graph. Reading copies everything
+// that the program may free; writing back serves the Get calls; the steps serve the model.
 #include <algorithm>
 #include <cstring>
 
@@ -76,7 +76,7 @@ CUresult payload_of(const CUgraphNodeParams& p, Payload* out, std::shared_ptr<CU
   switch (p.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: {
       KernelNode node;
-      CUDA_KERNEL_NODE_PARAMS launch;  // The same members as the union's.
+      CUDA_KERNEL_NODE_PARAMS launch;  // The same members as those of the union.
       static_assert(sizeof launch == sizeof p.kernel);
       std::memcpy(&launch, &p.kernel, sizeof launch);
       if (const CUresult e = kernel_payload(launch, &node)) return e;
@@ -133,7 +133,7 @@ CUresult payload_of(const CUgraphNodeParams& p, Payload* out, std::shared_ptr<CU
   if (const auto* event = std::get_if<EventWaitNode>(out)) return known_event(event->event);
   if (const auto* event = std::get_if<EventRecordNode>(out)) return known_event(event->event);
   if (p.type == CU_GRAPH_NODE_TYPE_CONDITIONAL) return CUDA_SUCCESS;
-  // What a launch would refuse is refused here.
+  // Parameters that a launch would refuse are refused here.
   std::vector<Step> steps;
   return steps_of(**context, *out, &steps);
 }

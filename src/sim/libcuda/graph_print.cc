@@ -1,4 +1,4 @@
-// cuGraphDebugDotPrint: a graph in the language of graphviz, for a person.
+// cuGraphDebugDotPrint: prints a graph in the language of graphviz.
 #include <cstdio>
 
 #include "sim/libcuda/graph.h"

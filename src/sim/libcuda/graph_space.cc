@@ -1,4 +1,3 @@
-// See graph_space.h.
 #include "sim/libcuda/graph_space.h"
 
 #include <algorithm>
@@ -6,7 +5,7 @@
 namespace carve::sim {
 namespace {
 
-// Which nodes come before this one.
+// Returns which nodes come before this one.
 std::vector<bool> ancestors(const Waits& waits, unsigned of) {
   std::vector<bool> seen(waits.size());
   std::vector<unsigned> left = waits[of];

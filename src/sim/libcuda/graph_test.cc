@@ -1,4 +1,4 @@
-// Graphs through the real library: what they compute in model time, how they are changed and what is refused.
+// Graphs through the real library: their model time, their changes and the refusals.
 #include "sim/libcuda/graph_fixture.h"
 
 namespace carve::sim {
@@ -85,7 +85,7 @@ TEST_F(DriverTest, every_kind_of_node_does_its_work_in_order) {
               CUgraphNode in_child;
               OK(CU(cuGraphAddHostNode)(&in_child, child, nullptr, 0, &twice));
               OK(CU(cuGraphAddChildGraphNode)(&inner, g, &call, 1, child));
-              OK(CU(cuGraphDestroy)(child));  // The node has its own.
+              OK(CU(cuGraphDestroy)(child));  // The node has its own graph.
               CUgraphNode rest;
               OK(CU(cuGraphAddEmptyNode)(&rest, g, &inner, 1));
               const CUgraphExec x = instantiate(g);
@@ -144,7 +144,7 @@ TEST_F(DriverTest, a_graph_of_two_devices_keeps_its_order) {
               const CUgraphNode b = kernel_node(g, f2, 3 * ms, {a}, 108, second);
               kernel_node(g, f, 3 * ms, {b});
               const float took = ms_of_launch(g);
-              REQUIRE(took > 8.9);  // Gates between devices add what the service thread takes.
+              REQUIRE(took > 8.9);  // Gates between devices add the service thread's time.
             }));
 }
 
@@ -228,7 +228,7 @@ TEST_F(DriverTest, the_structure_of_a_graph_can_be_asked_cloned_and_changed) {
               CUgraphEdgeData seen[1];
               OK(CU(cuGraphNodeGetDependencies_v2)(n[3], few, seen, &count));
               REQUIRE(count == 1 && seen[0].type == 1);
-              // A cycle is found at the latest when it is to run.
+              // A cycle is found at instantiation at the latest.
               OK(CU(cuGraphAddDependencies)(g, &n[3], &n[0], 1));
               OK(CU(cuGraphAddDependencies)(g, &n[0], &n[3], 1));
               CUgraphExec x;
@@ -272,10 +272,10 @@ TEST_F(DriverTest, an_executable_takes_new_parameters_and_refuses_another_shape)
               took(6);
               OK(CU(cuGraphNodeSetEnabled)(x, a, 1));
               OK(CU(cuGraphKernelNodeSetParams_v2)(a, &p));
-              took(8);  // The graph changed, the executable did not.
+              took(8);  // The graph changed; the executable did not.
               CUgraphExecUpdateResultInfo info;
               OK(CU(cuGraphExecUpdate_v2)(x, g, &info));
-              took(8);  // 6 for a, and b's as the graph has it.
+              took(8);  // 6 for a, and the value that the graph has for b.
               CUgraph wider = new_graph();
               kernel_node(wider, f, 2 * ms, {});
               kernel_node(wider, f, 2 * ms, {});

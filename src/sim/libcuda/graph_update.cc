@@ -1,6 +1,6 @@
-// Changing an executable in place: one node's parameters, or those of all nodes from a graph of the same
-// shape (CUDA driver API, cuGraphExecUpdate). What may not change is said by the node's kind; the first node
-// that differs too much is named, and nothing has changed then.
+// Changes an executable in place: one node's parameters, or those of all nodes from a graph of the same shape
+// (CUDA driver API, cuGraphExecUpdate). The node's kind decides which parameters may not change. If a node
+// differs too much, the call names the first such node and changes nothing.
 #include <cstring>
 
 #include "sim/libcuda/graph_exec.h"
@@ -22,7 +22,7 @@ bool cooperative(const KernelNode& k) {
   return found != k.attributes.end() && found->second.cooperative;
 }
 
-// Whether a node may take the other's parameters.
+// Returns whether a node may take the other's parameters.
 CUgraphExecUpdateResult allowed(const CUgraphNode_st& old, const Payload& fresh,
                                 const std::weak_ptr<CUctx_st>& context) {
   if (old.payload.index() != fresh.index()) return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
@@ -61,7 +61,8 @@ CUgraphExecUpdateResult allowed(const CUgraphNode_st& old, const Payload& fresh,
   return good ? CU_GRAPH_EXEC_UPDATE_SUCCESS : CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
 }
 
-// Nodes whose parameters are other nodes, or an address that was given out, keep them.
+// Returns whether a node's parameters may be replaced. Parameters that are other nodes, or an address that
+// was given out, stay.
 bool replaceable(const Payload& p) {
   return !std::holds_alternative<ChildNode>(p) && !std::holds_alternative<ConditionalNode>(p) &&
          !std::holds_alternative<AllocNode>(p) && !std::holds_alternative<FreeNode>(p);
@@ -74,15 +75,15 @@ void replace(ExecNode& entry, Payload payload, std::weak_ptr<CUctx_st> context, 
   entry.steps = std::move(steps);
 }
 
-// Entries [first, first + fresh.nodes.size()) of x against the whole of `fresh`. The entry that differs, or
-// the size if none does.
+// Compares the entries [first, first + fresh.nodes.size()) of x with the whole of `fresh`. Returns the entry
+// that differs, or the size if none does.
 size_t first_difference(const CUgraphExec_st& x, size_t first, const CUgraphExec_st& fresh,
                         CUgraphExecUpdateResult* why) {
   for (size_t i = 0; i < fresh.nodes.size(); ++i) {
     const CUgraphNode_st& node = *fresh.nodes[i].node;
     *why = allowed(*x.nodes[first + i].node, node.payload, node.context);
     if (*why) return i;
-    std::vector<unsigned> inner;  // Without what comes before the part that is compared.
+    std::vector<unsigned> inner;  // Without the nodes before the compared part.
     for (unsigned w : x.waits[first + i])
       if (w >= first) inner.push_back(w - static_cast<unsigned>(first));
     *why = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
@@ -124,7 +125,7 @@ CUresult update(CUgraphExec handle, CUgraph g, CUgraphExecUpdateResultInfo* info
   return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 }
 
-// A child node's graph is replaced node by node, as a whole executable is.
+// Replaces a child node's graph node by node, as for a whole executable.
 CUresult set_child(CUgraphExec_st& x, unsigned at, const CUgraphNodeParams& params, CUgraphExec_st& fresh) {
   if (!is_graph(params.graph.graph)) return CUDA_ERROR_INVALID_VALUE;
   if (const LayoutError e = lay_out(*params.graph.graph, &fresh); e.code) return e.code;

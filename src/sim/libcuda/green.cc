@@ -1,5 +1,5 @@
-// See green.h. A resource that a program holds is its own copy: what it is made of lies in the padding that
-// the interface reserves for the driver.
+// A resource that a program holds is its own copy. Its content is stored in the padding that the interface
+// reserves for the driver.
 #include "sim/libcuda/green.h"
 
 #include <algorithm>
@@ -109,7 +109,7 @@ EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource* result, unsigned int*
   if (const CUresult e = read(input, &in)) return e;
   if (!count || flags > 3 || least > in.part.size) return CUDA_ERROR_INVALID_VALUE;
   const unsigned major = process().set.devices[in.device]->facts.cc_major;
-  if ((flags & 2) && major < 9) return CUDA_ERROR_INVALID_VALUE;  // Clusters came with that architecture.
+  if ((flags & 2) && major < 9) return CUDA_ERROR_INVALID_VALUE;  // Clusters exist from that architecture on.
   const SmSplit split = split_multiprocessors(major, in.part.size, least, flags & 1);
   if (split.groups == 0) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
   *count = result ? std::min(*count, split.groups) : split.groups;
@@ -137,7 +137,7 @@ EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* out, CUdevResource*
     first.part.size = static_cast<uint16_t>(first.part.size + next.part.size);
   }
   if (first.part.size > whole(first.device).size) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-  *out = new CUdevResourceDesc_st{first.device, first.part};  // The interface has no call to give it back.
+  *out = new CUdevResourceDesc_st{first.device, first.part};  // The interface has no call to release it.
   return CUDA_SUCCESS;
 }
 
@@ -174,7 +174,7 @@ EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx green) {
     Process& p = process();
     const std::lock_guard lock(p.mutex);
     for (CUstream_st* s : p.streams)
-      if (s->green == green) s->green = nullptr;  // Its channel keeps to the part while it lives.
+      if (s->green == green) s->green = nullptr;  // Its channel stays in the partition while it lives.
     give_channel(*c, green->default_stream.channel);
     for (const auto& [thread, s] : green->thread_streams) give_channel(*c, s->channel);
     p.faces.erase(&green->face);

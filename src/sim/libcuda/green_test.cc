@@ -1,5 +1,5 @@
-// Green contexts through the real library: what a part of the multiprocessors makes of a kernel's time, and
-// what is the primary context's all the same. The device has 72 multiprocessors.
+// Green contexts through the real library: the effect of a part of the multiprocessors on a kernel's time,
+// and what remains the primary context's. The device has 72 multiprocessors.
 #include "sim/libcuda/graph_fixture.h"
 
 namespace carve::sim {
@@ -29,7 +29,7 @@ CUstream green_stream(CUgreenCtx g) {
   OK(CU(cuGreenCtxStreamCreate)(&s, g, CU_STREAM_NON_BLOCKING, 0));
   return s;
 }
-// The primary context is current, as programs with green contexts have it.
+// Makes the primary context current, as programs with green contexts do.
 void begin_primary() {
   CUcontext primary = nullptr;
   OK(CU(cuInit)(0));
@@ -37,7 +37,7 @@ void begin_primary() {
   OK(CU(cuCtxSetCurrent)(primary));
 }
 
-// Model time from the release of both streams to the end of what each was given.
+// Returns the model time from the release of both streams to the end of the work of each.
 template <class A, class B>
 float ms_of(CUstream s, A in_s, CUstream t, B in_t) {
   CUevent start = event(), other = event(), end = event();
@@ -78,7 +78,7 @@ TEST_F(DriverTest, a_green_context_has_its_part_of_the_multiprocessors_and_parts
               REQUIRE_MS(ms_of(in_a, work(in_a), also_in_a, work(also_in_a)), 40);
               const auto quarter = [&](CUstream s) { return [=] { OK(launch(f, s, 10 * ms, 108)); }; };
               REQUIRE_MS(ms_of(in_a, quarter(in_a), also_in_a, quarter(also_in_a)), 10);
-              // A graph's branches keep to the part, too.
+              // A graph's branches stay inside the part, too.
               CUgraph g = new_graph();
               kernel_node(g, f, 5 * ms, {});
               kernel_node(g, f, 5 * ms, {});
@@ -153,11 +153,11 @@ TEST_F(DriverTest, multiprocessors_are_split_as_the_architecture_allows) {
         REQUIRE(all.sm.smCount == 72);
         unsigned groups = 0;
         OK(CU(cuDevSmResourceSplitByCount)(nullptr, &groups, &all, nullptr, 0, 15));
-        REQUIRE(groups == 4);  // Of 16.
+        REQUIRE(groups == 4);  // Groups of 16.
         const auto parts = split(15, 3, &rest);
         REQUIRE(parts.size() == 3 && parts[2].sm.smCount == 16 && rest.sm.smCount == 24);
         OK(CU(cuDevSmResourceSplitByCount)(nullptr, &groups, &all, nullptr, 0, 1));
-        REQUIRE(groups == 18);  // Of 4, the fewest.
+        REQUIRE(groups == 18);  // Groups of 4, the minimum.
         OK(CU(cuDevSmResourceSplitByCount)(nullptr, &groups, &all, nullptr, 1, 1));
         REQUIRE(groups == 36);
         REQUIRE(CU(cuDevSmResourceSplitByCount)(nullptr, &groups, &all, nullptr, 0, 73) ==

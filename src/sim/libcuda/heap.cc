@@ -1,5 +1,4 @@
-// The process's table of allocations. One mutex; a lookup is a walk down a balanced tree, 100 ns among
-// 10,000.
+// The process's table of allocations. One mutex; a lookup walks down a balanced tree, 100 ns among 10,000.
 #include "sim/libcuda/heap.h"
 
 #include <sys/mman.h>
@@ -21,7 +20,7 @@ struct Heap {
   std::mutex mutex;
   uint64_t window = 0;  // Device addresses.
   uint64_t size = 0;
-  uint64_t shift = 0;  // From a device address to its bytes.
+  uint64_t shift = 0;  // Distance from a device address to its bytes.
   std::map<uint64_t, uint64_t> free_ranges;
   std::map<uint64_t, Allocation> allocations;
   std::map<uint64_t, std::shared_ptr<Shared>> shared;  // Blocks that became segments.
@@ -31,7 +30,7 @@ Heap* heap = nullptr;
 
 constexpr uint64_t rounded(uint64_t n, uint64_t step) { return (n + step - 1) / step * step; }
 
-// The range is cut out of the free one that it lies in.
+// Cuts the range out of the free range that contains it.
 uint64_t cut(std::map<uint64_t, uint64_t>::iterator from, uint64_t base, uint64_t bytes) {
   const auto [start, length] = *from;
   heap->free_ranges.erase(from);
@@ -72,14 +71,15 @@ void give_range(uint64_t base, uint64_t bytes) {
   heap->free_ranges[base] = bytes;
 }
 
-// Blocks of the device for a context, and a range of addresses for them.
+// Takes blocks of the device for a context, and a range of addresses for them.
 CUresult take_blocks(CUctx_st& c, uint64_t bytes, uint64_t* base) {
   Process& p = process();
   Device& d = c.own_device();
   {
     const Locked lock(d);
     if (d.contexts[c.index].serial != c.serial) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    if (bytes > free_bytes(d)) sweep(p.set, c.device, now_ns(), true);  // Nobody is refused for the dead.
+    if (bytes > free_bytes(d))
+      sweep(p.set, c.device, now_ns(), true);  // Memory of dead processes is released before a refusal.
     const Refusal r = take(d, c.index, bytes);
     if (r != Refusal::none) return refusal(r);
   }
@@ -99,7 +99,7 @@ void give_blocks(CUctx_st& c, uint64_t bytes) {
   if (d.contexts[c.index].serial == c.serial) give(d, c.index, bytes);
 }
 
-// Blocks of a context and their addresses go back: to the device, or to the segment that they became.
+// Releases blocks of a context and their addresses: to the device, or to the segment that they became.
 void give_run(CUctx_st& c, uint64_t base, uint64_t bytes) {
   const auto shared = heap->shared.find(base);
   if (shared == heap->shared.end()) {
@@ -112,7 +112,7 @@ void give_run(CUctx_st& c, uint64_t base, uint64_t bytes) {
   heap->shared.erase(shared);
 }
 
-// A run of free steps in the block, or -1.
+// Finds a run of free steps in the block; -1 if there is none.
 int find_run(const SmallBlock& block, unsigned steps) {
   unsigned run = 0;
   for (unsigned i = 0; i < block.taken.size(); ++i) {
@@ -189,7 +189,7 @@ CUresult allocate(CUctx_st& c, SmallBlocks& blocks, uint64_t bytes, Memory kind,
 }  // namespace
 
 bool heap_start() {
-  // Twice 2 TiB of addresses; less where the process may not have so many.
+  // Twice 2 TiB of addresses; less if the process may not have so many.
   auto fresh = std::make_unique<Heap>();
   for (uint64_t size = 2ull << 40; size >= 64ull << 30; size /= 4) {
     void* p = mmap(nullptr, 2 * size + kBlock, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -310,7 +310,7 @@ void heap_give_range(uint64_t base, uint64_t bytes) {
 }
 
 CUresult heap_share(uint64_t base, std::shared_ptr<Shared>* out, uint64_t* offset) {
-  // No effect of any context writes the bytes while they move.
+  // No effect of any context may write the bytes while they move.
   std::vector<std::shared_ptr<CUctx_st>> contexts;
   {
     const std::lock_guard lock(process().mutex);
@@ -331,14 +331,14 @@ CUresult heap_share(uint64_t base, std::shared_ptr<Shared>* out, uint64_t* offse
   if (!shared) {
     const CUresult e = Shared::create(a.device, bytes, Shared::Counted::in_the_context, a.context, &shared);
     if (e != CUDA_SUCCESS) return heap->shared.erase(block), e;
-    // Only pages that were written: reading an untouched one costs a fault and no memory.
+    // Copies only pages that were written: reading an untouched page costs a fault and no memory.
     const char* from = reinterpret_cast<const char*>(block + heap->shift);
     static constexpr char kZero[4096] = {};
     for (uint64_t at = 0; at < bytes; at += sizeof kZero)
       if (std::memcmp(from + at, kZero, sizeof kZero) != 0)
         std::memcpy(shared->base() + at, from + at, sizeof kZero);
     if (!heap_attach(block, shared->base(), bytes, false)) {
-      // The segment goes back, and its bytes to the context.
+      // The segment is released, and its bytes return to the context.
       return heap->shared.erase(block), take_blocks(*a.context, bytes, nullptr), CUDA_ERROR_OUT_OF_MEMORY;
     }
   }

@@ -1,4 +1,3 @@
-// See holding.h.
 #include "sim/libcuda/holding.h"
 
 #include "sim/libcuda/schedule.h"
@@ -10,7 +9,8 @@ CUresult take_bytes(unsigned device, uint64_t bytes) {
   Process& p = process();
   Device& d = *p.set.devices[device];
   const Locked lock(d);
-  if (bytes > free_bytes(d)) sweep(p.set, device, now_ns(), true);  // Nobody is refused for the dead.
+  if (bytes > free_bytes(d))
+    sweep(p.set, device, now_ns(), true);  // Memory of dead processes is released before a refusal.
   return refusal(take_for(d, p.slot, p.generation, bytes));
 }
 

@@ -1,4 +1,3 @@
-// See imported.h.
 #include "sim/libcuda/imported.h"
 
 #include <map>
@@ -44,7 +43,7 @@ CUresult import_attach(const std::shared_ptr<Shared>& segment, uint64_t* base) {
 }
 
 void import_detach(uint64_t base) {
-  Import dying;  // Ends after the lock.
+  Import dying;  // Destroyed after the lock is released.
   const std::lock_guard lock(imports().mutex);
   const auto found = imports().at.find(base);
   if (found == imports().at.end() || --found->second.users) return;

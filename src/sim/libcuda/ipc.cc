@@ -1,6 +1,7 @@
 // Memory of cuMemAlloc that other processes open. Its block of 2 MiB or more becomes a segment when the first
-// handle to it is made: the bytes move into a file that both can map, under the addresses where they are. The
-// memory stays the exporter's, and lives until it has freed it and everybody has closed it.
+// handle to it is made: the bytes move into a file that both processes can map, at the addresses that the
+// block has. The memory belongs to the exporter, and lives until the exporter has freed it and every process
+// has closed it.
 #include <cstring>
 
 #include "sim/libcuda/heap.h"
@@ -13,21 +14,21 @@ namespace {
 
 constexpr uint64_t kMemoryMagic = 0x3143504956524143;  // "CARVIPC1"
 
-// What a handle says, to this driver alone.
+// The contents of a handle, readable by this driver only.
 struct MemoryHandle {
   uint64_t magic;
   uint32_t device, segment;
   uint64_t serial;
   uint64_t offset, bytes;  // Of the allocation in its block.
   uint32_t client, reserved;
-  uint64_t generation;  // Of the exporter.
+  uint64_t generation;  // Generation of the exporter.
 };
 static_assert(sizeof(MemoryHandle) <= sizeof(CUipcMemHandle));
 
 // A pointer that is open in a context.
 struct Opened {
   CUctx_st* context;
-  uint64_t base;  // Of the import.
+  uint64_t base;  // Base of the import.
   unsigned users;
 };
 std::mutex& opened_mutex() {

@@ -1,4 +1,3 @@
-// See ipc_event.h.
 #include "sim/libcuda/ipc_event.h"
 
 #include <cstring>
@@ -10,7 +9,7 @@ namespace {
 constexpr uint64_t kEventMagic = 0x3145435056524143;  // "CARVPCE1"
 constexpr uint64_t kPageBytes = 4096;
 
-// What a handle says, to this driver alone.
+// The contents of a handle, readable by this driver only.
 struct EventHandle {
   uint64_t magic;
   uint32_t device, segment;
@@ -33,10 +32,10 @@ CUresult enter(std::shared_ptr<SharedEvent> shared, CUevent* out) {
 
 namespace carve::sim {
 
-// Zeroed when it is made.
+// Zero when it is created.
 struct SharedEvent::Page {
   std::atomic<uint64_t> recorded, over;
-  std::atomic<uint64_t> generation;  // Of the process that recorded last, and its slot.
+  std::atomic<uint64_t> generation;  // Generation of the process that recorded last, and its slot.
   std::atomic<uint32_t> client;
 };
 

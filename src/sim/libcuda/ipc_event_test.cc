@@ -51,7 +51,7 @@ TEST_F(DriverTest, a_stream_waits_for_what_another_process_recorded_and_sees_its
               OK(CU(cuStreamCreate)(&s, CU_STREAM_NON_BLOCKING));
               OK(CU(cuIpcOpenMemHandle_v2)(&p, offer.memory, 1));
               OK(CU(cuIpcOpenEventHandle)(&e, offer.event));
-              OK(CU(cuEventQuery)(e));  // Nothing was recorded.
+              OK(CU(cuEventQuery)(e));  // No recording exists.
               answered.give();
               recorded.take();
               REQUIRE(CU(cuEventQuery)(e) == CUDA_ERROR_NOT_READY);
@@ -72,7 +72,7 @@ TEST_F(DriverTest, a_stream_waits_for_what_another_process_recorded_and_sees_its
   EXPECT_EQ(0, finish(writer));
 }
 
-TEST_F(DriverTest, nobody_waits_for_the_recording_of_a_process_that_died) {
+TEST_F(DriverTest, no_process_waits_for_the_recording_of_a_process_that_died) {
   const Pipe offers;
   const pid_t writer = start([&] {
     begin();

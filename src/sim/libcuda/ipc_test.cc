@@ -33,7 +33,7 @@ TEST_F(DriverTest, an_opened_handle_shows_the_exporters_bytes_and_counts_once) {
     unsigned char got = 0;
     OK(CU(cuMemcpyDtoH_v2)(&got, big + 4 * MiB, 1));
     REQUIRE(got == 9);
-    // Its own work goes on as before: neighbours in the block, frees, new memory.
+    // The exporter's own work continues: neighbours in the block, frees, new memory.
     CUdeviceptr next = 0;
     OK(CU(cuMemAlloc_v2)(&next, 1000));
     REQUIRE(free_now() == before - 256 * MiB);
@@ -46,7 +46,7 @@ TEST_F(DriverTest, an_opened_handle_shows_the_exporters_bytes_and_counts_once) {
   });
   EXPECT_EQ(0, run([&] {
               const auto a = handles.take<CUipcMemHandle>(), b = handles.take<CUipcMemHandle>();
-              begin();  // Not before: its context would be among what the exporter measures.
+              begin();  // Not earlier: its context would be part of what the exporter measures.
               const size_t before = free_now();
               CUdeviceptr big = 0, again = 0, small = 0;
               OK(CU(cuIpcOpenMemHandle_v2)(&big, a, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));

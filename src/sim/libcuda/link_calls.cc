@@ -20,20 +20,20 @@ EXPORT CUresult cuLinkCreate_v2(unsigned int, CUjit_option*, void**, CUlinkState
 EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void* data, size_t bytes,
                                  const char*, unsigned int, CUjit_option*, void**) {
   if (!state || !data) return CUDA_ERROR_INVALID_VALUE;
-  if (type != CU_JIT_INPUT_PTX) return unsupported("cuLinkAddData of anything but PTX");
+  if (type != CU_JIT_INPUT_PTX) return unsupported("cuLinkAddData of inputs other than PTX");
   state->linker.add(std::string_view(static_cast<const char*>(data), bytes));
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* path, unsigned int,
                                  CUjit_option*, void**) {
   if (!state || !path) return CUDA_ERROR_INVALID_VALUE;
-  if (type != CU_JIT_INPUT_PTX) return unsupported("cuLinkAddFile of anything but PTX");
+  if (type != CU_JIT_INPUT_PTX) return unsupported("cuLinkAddFile of inputs other than PTX");
   std::string all;
   if (!read_file(path, &all)) return CUDA_ERROR_FILE_NOT_FOUND;
   state->linker.add(all);
   return CUDA_SUCCESS;
 }
-// The same under the names of before CUDA 6.5; with 64-bit pointers nothing differs.
+// The same calls under their names before CUDA 6.5; with 64-bit pointers they do not differ.
 EXPORT CUresult cuLinkCreate(unsigned int n, CUjit_option* options, void** values, CUlinkState* out) {
   return cuLinkCreate_v2(n, options, values, out);
 }
@@ -48,7 +48,7 @@ EXPORT CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char
 EXPORT CUresult cuLinkComplete(CUlinkState state, void** image, size_t* bytes) {
   if (!state || !image) return CUDA_ERROR_INVALID_VALUE;
   const std::string& text = state->linker.text();
-  *image = const_cast<char*>(text.c_str());  // The caller reads it.
+  *image = const_cast<char*>(text.c_str());  // The caller only reads it.
   if (bytes) *bytes = text.size() + 1;
   return CUDA_SUCCESS;
 }

@@ -1,4 +1,4 @@
-// See managed.h. One mutex; the device's own lock is taken inside of it.
+// One mutex; the device's own lock is taken inside it.
 #include "sim/libcuda/managed.h"
 
 #include <algorithm>
@@ -13,9 +13,9 @@ namespace {
 constexpr unsigned kHostBit = 31;
 
 struct Block {
-  CUctx_st* home = nullptr;  // It lives on this one's device; null: on the host.
+  CUctx_st* home = nullptr;  // The block is on this context's device; null: on the host.
   CUmemLocation preferred = {}, prefetched = {};
-  uint32_t accessed_by = 0;  // Visible devices; kHostBit is the host.
+  uint32_t accessed_by = 0;  // Bit per visible device; kHostBit is the host.
   bool read_mostly = false;
 };
 using Blocks = std::vector<Block>;
@@ -23,16 +23,17 @@ using Blocks = std::vector<Block>;
 struct Managed {
   std::mutex mutex;
   std::map<uint64_t, Blocks> ranges;
-  std::unordered_map<CUctx_st*, uint64_t> wanted;  // Bytes at home on a context's device, room or not.
-  std::atomic<unsigned> count{0};                  // Of ranges.
-  std::atomic<bool> away{false};                   // A kernel may find something that is not where it runs.
+  std::unordered_map<CUctx_st*, uint64_t>
+      wanted;                      // Bytes whose home is a context's device, whether or not there is room.
+  std::atomic<unsigned> count{0};  // Number of ranges.
+  std::atomic<bool> away{false};   // A kernel may touch a block that is not on its device.
 };
 Managed& managed() {
   static auto* all = new Managed;
   return *all;
 }
 
-// The blocks that a range touches, or those that it covers; none where it leaves its allocation.
+// Returns the blocks that a range touches, or those that it covers; none if the range leaves its allocation.
 std::span<Block> blocks_of(uint64_t address, uint64_t bytes, bool covered = false) {
   auto it = managed().ranges.upper_bound(address);
   if (it == managed().ranges.begin() || bytes == 0) return {};
@@ -44,7 +45,7 @@ std::span<Block> blocks_of(uint64_t address, uint64_t bytes, bool covered = fals
   return {it->second.data() + first, end > first ? end - first : 0};
 }
 
-// Tells the device what its context wants now: no more than that stays, and what is missing comes.
+// Sets the amount that the device holds for the context: no more stays, and missing blocks come.
 void tell(CUctx_st& c) {
   const uint64_t wanted = managed().wanted[&c];
   Device& d = c.own_device();
@@ -57,7 +58,7 @@ void tell(CUctx_st& c) {
   settle_managed(d, c.index, missing);
 }
 
-// Those of the blocks that `picked` says go to a new home. Returns how many bytes they have.
+// Moves the blocks for which `picked` is true to a new home. Returns their number of bytes.
 template <class Picked>
 uint64_t move(std::span<Block> blocks, CUctx_st* to, Picked picked) {
   uint64_t moved = 0;
@@ -74,11 +75,12 @@ uint64_t move(std::span<Block> blocks, CUctx_st* to, Picked picked) {
     moved += kBlock;
   }
   for (CUctx_st* c : told) tell(*c);
-  if (to) tell(*to);  // Even if nothing moved: what was sent away may come again.
+  if (to) tell(*to);  // Even if no block moved: evicted memory may come again.
   return moved;
 }
 
-// Whether what a context touches comes to its device: not if it is there, or prefers another place.
+// Returns whether a block that a context touches comes to its device: not if it is already there or prefers
+// another place.
 bool comes(const Block& b, unsigned device, int visible) {
   if (b.home && b.home->device == device) return false;
   return b.preferred.type == CU_MEM_LOCATION_TYPE_INVALID ||
@@ -152,7 +154,7 @@ CUmemLocation location_of(CUdevice device) {
 
 CUresult managed_advise(uint64_t address, uint64_t bytes, CUmem_advise advice,
                         const CUmemLocation& location) {
-  // These three look at no place.
+  // These three advices ignore the place.
   if (advice != CU_MEM_ADVISE_SET_READ_MOSTLY && advice != CU_MEM_ADVISE_UNSET_READ_MOSTLY &&
       advice != CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION)
     if (const CUresult e = check_location(location)) return e;
@@ -195,7 +197,7 @@ CUresult managed_discard(uint64_t address, uint64_t bytes) {
   return CUDA_SUCCESS;
 }
 
-// An answer is given for a range of which all blocks have the same; else it is the one that means none.
+// Returns an attribute if all blocks of a range have the same value, else the value that means none.
 CUresult managed_attribute(uint64_t address, uint64_t bytes, CUmem_range_attribute which, void* out,
                            size_t out_bytes) {
   const std::lock_guard lock(managed().mutex);

@@ -1,5 +1,5 @@
-// The calls about managed memory; see managed.h for what they do. A prefetch takes its time on a copy engine,
-// in its stream.
+// The calls about managed memory; managed.h has the rules. A prefetch takes its time on a copy engine, in its
+// stream.
 #include "sim/libcuda/capture.h"
 #include "sim/libcuda/heap.h"
 #include "sim/libcuda/managed.h"
@@ -9,7 +9,8 @@ using namespace carve::sim;
 
 namespace {
 
-// A context of this process on the device: the given one, else the primary, else any. Null: there is none.
+// Returns a context of this process on the device: the given one, else the primary, else any; null if there
+// is none.
 std::shared_ptr<CUctx_st> context_on(unsigned device, const std::shared_ptr<CUctx_st>& first) {
   if (first->device == device) return first;
   const std::lock_guard lock(process().mutex);
@@ -31,7 +32,7 @@ struct Range {
   CUmemLocation to;
 };
 
-// All in one operation. `discard`: the old contents are not carried along.
+// Prefetches all ranges in one operation. With `discard`, the old contents are not copied.
 CUresult prefetch(const std::vector<Range>& ranges, CUstream handle, bool discard = false) {
   std::shared_ptr<CUctx_st> c;
   CUstream_st* stream = nullptr;
@@ -182,7 +183,7 @@ EXPORT CUresult cuMemRangeGetAttributes(void** out, size_t* out_bytes, CUmem_ran
   return CUDA_SUCCESS;
 }
 
-// Only devices without CONCURRENT_MANAGED_ACCESS look at what a stream attached.
+// Only devices without CONCURRENT_MANAGED_ACCESS use the stream attachment.
 EXPORT CUresult cuStreamAttachMemAsync(CUstream s, CUdeviceptr p, size_t n, unsigned int flags) {
   return attach(s, p, n, flags);
 }

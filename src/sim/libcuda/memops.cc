@@ -1,8 +1,8 @@
 // Stream memory operations: a stream writes a word, or waits until a word has a value (CUDA driver API,
-// "Stream Memory Operations"). A write is a mark whose effect is the store; a wait is a gate that the service
-// thread looks at after 50 us, then more and more seldom, up to every 3 ms, so that a stream that waits for
-// ever costs little. A write by one of this process's streams wakes it at once; one by the host is seen at
-// the next look.
+// "Stream Memory Operations"). A write is a mark whose effect is the store. A wait is a gate that the service
+// thread polls first after 50 us, then less and less often, down to every 3 ms, so that an endless wait costs
+// little. A write by one of this process's streams wakes the thread at once; a write by the host is seen at
+// the next poll.
 #include <algorithm>
 #include <atomic>
 
@@ -27,7 +27,7 @@ bool holds(Word value, Word wanted, unsigned how) {
   }
 }
 
-// Where the word lies in this process; nullptr where a stream may not touch it.
+// Returns where the word is in this process, or nullptr if a stream may not access it.
 void* word_at(CUdeviceptr address, size_t bytes) {
   Allocation a;
   if (address % bytes || !heap_find(address, &a)) return nullptr;
@@ -121,7 +121,8 @@ CUresult memory_operations(std::span<const CUstreamBatchMemOpParams> ops, std::v
 
 }  // namespace carve::sim
 
-// Each has four names: version 2 is the same here, and the _ptsz twins mean the thread's own default stream.
+// Each call has four names: version 2 is the same here, and the _ptsz variants mean the thread's own default
+// stream.
 #define VALUE(name, Value, call)                                                           \
   EXPORT CUresult name(CUstream s, CUdeviceptr a, Value v, unsigned int flags) {           \
     return call(s, a, v, flags);                                                           \

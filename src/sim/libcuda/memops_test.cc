@@ -40,30 +40,31 @@ TEST_F(DriverTest, a_stream_writes_a_word_after_its_kernel_and_not_before) {
               REQUIRE(load(word) == 0);
               blocker.open();
               while (load(word) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-              REQUIRE(load(word) == 7);  // Nobody synchronised: the word came by itself.
+              REQUIRE(load(word) == 7);  // No call synchronised: the word came without one.
               OK(CU(cuStreamSynchronize)(s));
               REQUIRE(word[3] == 1u << 8);
             }));
 }
 
 TEST_F(DriverTest, a_stream_waits_for_a_word_of_the_host_without_burning_the_processor) {
-  EXPECT_EQ(0, run([] {
-              begin();
-              CUstream s = nullptr;
-              OK(CU(cuStreamCreate)(&s, CU_STREAM_NON_BLOCKING));
-              uint32_t* word = pinned();
-              OK(CU(cuStreamWaitValue32)(s, address(word), 5, CU_STREAM_WAIT_VALUE_GEQ));
-              rusage before, after;
-              getrusage(RUSAGE_SELF, &before);
-              std::this_thread::sleep_for(std::chrono::milliseconds(400));
-              getrusage(RUSAGE_SELF, &after);
-              const auto used = (after.ru_utime.tv_sec - before.ru_utime.tv_sec) * 1'000'000 +
-                                after.ru_utime.tv_usec - before.ru_utime.tv_usec;
-              REQUIRE(used < 100'000);  // A quarter of the time at most; it is about a hundredth.
-              REQUIRE(CU(cuStreamQuery)(s) == CUDA_ERROR_NOT_READY);
-              std::atomic_ref(*word).store(6);
-              OK(CU(cuStreamSynchronize)(s));
-            }));
+  EXPECT_EQ(
+      0, run([] {
+        begin();
+        CUstream s = nullptr;
+        OK(CU(cuStreamCreate)(&s, CU_STREAM_NON_BLOCKING));
+        uint32_t* word = pinned();
+        OK(CU(cuStreamWaitValue32)(s, address(word), 5, CU_STREAM_WAIT_VALUE_GEQ));
+        rusage before, after;
+        getrusage(RUSAGE_SELF, &before);
+        std::this_thread::sleep_for(std::chrono::milliseconds(400));
+        getrusage(RUSAGE_SELF, &after);
+        const auto used = (after.ru_utime.tv_sec - before.ru_utime.tv_sec) * 1'000'000 +
+                          after.ru_utime.tv_usec - before.ru_utime.tv_usec;
+        REQUIRE(used < 100'000);  // A quarter of the time at most; the actual value is about a hundredth.
+        REQUIRE(CU(cuStreamQuery)(s) == CUDA_ERROR_NOT_READY);
+        std::atomic_ref(*word).store(6);
+        OK(CU(cuStreamSynchronize)(s));
+      }));
 }
 
 TEST_F(DriverTest, streams_hand_over_through_device_memory_in_both_directions) {

@@ -1,4 +1,4 @@
-// Memory calls: how much there is, allocations, host memory, and what a pointer is.
+// Memory calls: amounts, allocations, host memory, and the properties of a pointer.
 #include "sim/model/memory.h"
 
 #include <cstring>
@@ -156,8 +156,8 @@ EXPORT CUresult cuMemHostGetFlags(unsigned int* flags, void* p) {
 
 namespace {
 
-// CUDA_ERROR_INVALID_VALUE for memory that the driver does not know, except for the attributes of
-// cuPointerGetAttributes, which fill with nothing.
+// Returns CUDA_ERROR_INVALID_VALUE for memory that the driver does not know. Exception: the attributes of
+// cuPointerGetAttributes, which get empty values.
 CUresult pointer_attribute(void* out, int which, const Allocation* a, CUdeviceptr pointer) {
   const bool host =
       a && (a->kind == Memory::host || a->kind == Memory::registered || (a->pool && a->pool->host));

@@ -1,6 +1,6 @@
-// Nodes that allocate and free, and what a program asks about the memory of graphs. The amounts are in
-// graph_memory.h. What the driver refuses is in the description of cuGraphAddMemAllocNode: such graphs are
-// neither cloned nor made children, lose no nodes or edges, and have one executable at a time.
+// Nodes that allocate and free, and queries about the memory of graphs. The amounts are in graph_memory.h.
+// The description of cuGraphAddMemAllocNode says what the driver refuses: such graphs are neither cloned nor
+// made children, lose no nodes or edges, and have one executable at a time.
 #include <algorithm>
 #include <cstring>
 
@@ -97,7 +97,7 @@ EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice visible, CUgraphMem_attrib
   return CUDA_ERROR_INVALID_VALUE;
 }
 
-// High-water marks alone, and those to zero alone: they start anew from what is now.
+// Only high-water marks can be set, and only to zero: they start again from the present value.
 EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice visible, CUgraphMem_attribute which, void* value) {
   unsigned device = 0;
   if (const CUresult e = device_of(visible, &device)) return e;

@@ -1,5 +1,5 @@
-// Loading modules and libraries and telling what is in them: PTX text, cubins, and fatbins, also in the
-// wrapper {magic, version, address} that compilers leave in programs.
+// Loads modules and libraries and describes their contents: PTX text, cubins, and fatbins, also in the
+// wrapper {magic, version, address} that compilers put into programs.
 #include "sim/libcuda/module.h"
 
 #include <fcntl.h>
@@ -36,13 +36,14 @@ CUmod_st* known_module(const void* handle, bool library) {
   return found != modules().end() && found->second->library == library ? found->second.get() : nullptr;
 }
 
-// The capability of the device that a library is read for before a context uses it: the first visible one.
+// Returns the capability of the device for which a library is read before a context uses it: the first
+// visible one.
 unsigned first_capability() {
   const Facts& f = process().set.devices[process().visible[0]]->facts;
   return f.cc_major * 10 + f.cc_minor;
 }
 
-// `size`: of a file, which ends where it ends; 0: what the image itself says.
+// Reads an image. `size` is the length of a file; 0: the image gives its own length.
 CUresult read_image(const void* data, size_t size, unsigned device_capability, Image* out) {
   const char* text = static_cast<const char*>(data);
   ImageError result = ImageError::broken;
@@ -324,7 +325,7 @@ EXPORT CUresult cuLibraryEnumerateKernels(CUkernel* out, unsigned int room, CUli
 EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr* pointer, size_t* bytes, CUlibrary l, const char* name) {
   return get_global(pointer, bytes, l, true, name);
 }
-// Its kernels live in every context at once, so the module of a library is the library.
+// A library's kernels exist in every context at once, so the module of a library is the library.
 EXPORT CUresult cuLibraryGetModule(CUmodule* out, CUlibrary l) {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;

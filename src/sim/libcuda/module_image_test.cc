@@ -1,5 +1,5 @@
-// Translated modules through the real library: in memory, in files, in the wrapper that compilers leave in
-// programs, on devices that they fit and on others. What the files hold: binary_image_test.cc.
+// Compiled modules through the real library: in memory, in files, in the wrapper that compilers put into
+// programs, on devices that they fit and on others. binary_image_test.cc says what the files contain.
 #include <fstream>
 #include <iterator>
 

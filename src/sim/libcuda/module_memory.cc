@@ -1,4 +1,3 @@
-// See module_memory.h.
 #include "sim/libcuda/module_memory.h"
 
 #include <algorithm>
@@ -11,8 +10,8 @@ namespace carve::sim {
 namespace {
 
 constexpr uint64_t kStep = 512;
-// Machine code is not made here: it is taken to be as long as the image that describes it, and no kernel
-// shorter than this.
+// No machine code is made here. Code counts as long as the image that describes it, and as at least this many
+// bytes per kernel.
 constexpr uint64_t kLeastCode = 1024;
 
 constexpr uint64_t rounded(uint64_t n) { return (n + kStep - 1) / kStep * kStep; }
@@ -21,7 +20,7 @@ uint64_t code_bytes(const Image& image) {
   return rounded(std::max(image.code_bytes, image.kernels.size() * kLeastCode));
 }
 
-// The variable's place behind the code; past the last one without a name.
+// Returns the offset of the variable behind the code; without a name, the end of the last variable.
 uint64_t offset_of(const Image& image, const GlobalImage* wanted) {
   uint64_t at = code_bytes(image);
   for (const GlobalImage& g : image.globals) {
@@ -49,7 +48,7 @@ CUresult place_module(CUmod_st& m, CUctx_st& c) {
     if (const CUresult e = heap_allocate_code(c, bytes, &base)) return e;
   for (const GlobalImage& g : m.image.globals) {
     const uint64_t at = base + offset_of(m.image, &g);
-    if (bytes <= kBlock) std::memset(heap_raw(at), 0, g.bytes);  // Larger ones have pages of their own.
+    if (bytes <= kBlock) std::memset(heap_raw(at), 0, g.bytes);  // Larger variables have pages of their own.
     heap_record({.base = at, .bytes = g.bytes, .context = &c, .device = c.device, .kind = Memory::variable});
   }
   m.placed[c.id] = {&c, base};
@@ -65,7 +64,7 @@ CUdeviceptr variable_at(CUmod_st& m, const CUctx_st& c, const GlobalImage& g) {
 void remove_module(CUmod_st& m) {
   for (const auto& [id, place] : m.placed) {
     const auto c = find_context(place.context);
-    if (!c || c->id != id) continue;  // It took all with it.
+    if (!c || c->id != id) continue;  // The destroyed context released all of its memory.
     wait_idle(*c);
     Allocation a;
     for (const GlobalImage& g : m.image.globals)

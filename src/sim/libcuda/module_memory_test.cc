@@ -1,4 +1,4 @@
-// What modules, libraries and limits take of the device.
+// The device memory of modules, libraries and limits.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -32,7 +32,7 @@ TEST_F(DriverTest, small_modules_share_a_block_and_a_large_variable_takes_its_ow
         REQUIRE(CU(cuMemFree_v2)(p) == CUDA_ERROR_INVALID_VALUE);
         OK(CU(cuModuleGetGlobal_v2)(&q, &bytes, large, "v"));
         REQUIRE(p == q);
-        // A new module's variables are zero, whoever was there before.
+        // A new module's variables are zero, whatever used the memory before.
         OK(CU(cuModuleGetGlobal_v2)(&p, &bytes, small[3], "v"));
         OK(CU(cuMemsetD8_v2)(p, 5, bytes));
         OK(CU(cuModuleUnload)(small[3]));

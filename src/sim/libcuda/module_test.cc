@@ -1,4 +1,4 @@
-// Modules and libraries of PTX through the real library, and what a launch of their kernels is checked for.
+// Modules and libraries of PTX through the real library, and the checks of a launch of their kernels.
 #include <chrono>
 #include <cstring>
 #include <fstream>

@@ -1,4 +1,4 @@
-// See multicast.h. The handle is one of cuMemCreate's kind, so mapping and releasing are in vmm.cc.
+// The handle is of cuMemCreate's kind, so vmm.cc maps and releases it.
 #include "sim/libcuda/multicast.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ CUresult find(CUmemGenericAllocationHandle handle, std::shared_ptr<Backing>* out
 bool blocks(uint64_t n) { return n % kBlock == 0; }
 bool inside(uint64_t offset, uint64_t bytes, uint64_t all) { return bytes <= all && offset <= all - bytes; }
 
-// A device binds memory of its own to each part of the object once.
+// Binds memory. A device binds its own memory to each part of the object once.
 CUresult bind(CUmemGenericAllocationHandle handle, uint64_t offset, std::shared_ptr<Backing> memory,
               uint64_t memory_offset, uint64_t bytes, unsigned long long flags) {
   std::shared_ptr<Backing> object;
@@ -116,7 +116,7 @@ EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle handle, CUdevice 
   if (const CUresult e = device_of(visible, &device)) return e;
   if (bytes == 0 || !blocks(offset) || !blocks(bytes) || !inside(offset, bytes, object->bytes))
     return CUDA_ERROR_INVALID_VALUE;
-  std::vector<std::shared_ptr<Backing>> dying;  // End after the lock.
+  std::vector<std::shared_ptr<Backing>> dying;  // Destroyed after the lock is released.
   Multicast& m = *object->multicast;
   const std::lock_guard lock(m.mutex);
   std::erase_if(m.bound, [&](Multicast::Bound& b) {

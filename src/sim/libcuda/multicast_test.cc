@@ -21,54 +21,55 @@ CUmemGenericAllocationHandle memory(int device, size_t bytes) {
 
 TEST_F(DriverTest, what_is_bound_to_a_multicast_object_lives_until_it_is_unbound) {
   create("h100-80x2");
-  EXPECT_EQ(0, run([] {
-              begin();
-              int can = 0;
-              OK(CU(cuDeviceGetAttribute)(&can, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, 0));
-              REQUIRE(can == 1);
-              const CUmulticastObjectProp p = of(2, 32 * MiB);
-              size_t step = 0;
-              OK(CU(cuMulticastGetGranularity)(&step, &p, CU_MULTICAST_GRANULARITY_MINIMUM));
-              REQUIRE(step == 2 * MiB);
-              const size_t before = free_now();
-              CUmemGenericAllocationHandle object = 0;
-              OK(CU(cuMulticastCreate)(&object, &p));
-              REQUIRE(free_now() == before);
-              const CUmemGenericAllocationHandle mine = memory(0, 32 * MiB), theirs = memory(1, 32 * MiB);
-              const auto bind = CU(cuMulticastBindMem);
-              OK(CU(cuMulticastAddDevice)(object, 0));
-              REQUIRE(bind(object, 0, mine, 0, 32 * MiB, 0) == CUDA_ERROR_INVALID_VALUE);  // Not all there.
-              REQUIRE(CU(cuMulticastAddDevice)(object, 0) == CUDA_ERROR_INVALID_VALUE);
-              OK(CU(cuMulticastAddDevice)(object, 1));
-              OK(bind(object, 0, mine, 0, 16 * MiB, 0));
-              OK(bind(object, 0, theirs, 0, 32 * MiB, 0));
-              REQUIRE(bind(object, 8 * MiB, mine, 0, 16 * MiB, 0) == CUDA_ERROR_INVALID_VALUE);
-              REQUIRE(bind(object, 16 * MiB, mine, 0, 32 * MiB, 0) == CUDA_ERROR_INVALID_VALUE);
-              REQUIRE(bind(object, 16 * MiB, object, 0, 2 * MiB, 0) == CUDA_ERROR_INVALID_VALUE);
-              OK(CU(cuMemRelease)(mine));
-              REQUIRE(free_now() == before - 32 * MiB);
+  EXPECT_EQ(
+      0, run([] {
+        begin();
+        int can = 0;
+        OK(CU(cuDeviceGetAttribute)(&can, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, 0));
+        REQUIRE(can == 1);
+        const CUmulticastObjectProp p = of(2, 32 * MiB);
+        size_t step = 0;
+        OK(CU(cuMulticastGetGranularity)(&step, &p, CU_MULTICAST_GRANULARITY_MINIMUM));
+        REQUIRE(step == 2 * MiB);
+        const size_t before = free_now();
+        CUmemGenericAllocationHandle object = 0;
+        OK(CU(cuMulticastCreate)(&object, &p));
+        REQUIRE(free_now() == before);
+        const CUmemGenericAllocationHandle mine = memory(0, 32 * MiB), theirs = memory(1, 32 * MiB);
+        const auto bind = CU(cuMulticastBindMem);
+        OK(CU(cuMulticastAddDevice)(object, 0));
+        REQUIRE(bind(object, 0, mine, 0, 32 * MiB, 0) == CUDA_ERROR_INVALID_VALUE);  // A part is missing.
+        REQUIRE(CU(cuMulticastAddDevice)(object, 0) == CUDA_ERROR_INVALID_VALUE);
+        OK(CU(cuMulticastAddDevice)(object, 1));
+        OK(bind(object, 0, mine, 0, 16 * MiB, 0));
+        OK(bind(object, 0, theirs, 0, 32 * MiB, 0));
+        REQUIRE(bind(object, 8 * MiB, mine, 0, 16 * MiB, 0) == CUDA_ERROR_INVALID_VALUE);
+        REQUIRE(bind(object, 16 * MiB, mine, 0, 32 * MiB, 0) == CUDA_ERROR_INVALID_VALUE);
+        REQUIRE(bind(object, 16 * MiB, object, 0, 2 * MiB, 0) == CUDA_ERROR_INVALID_VALUE);
+        OK(CU(cuMemRelease)(mine));
+        REQUIRE(free_now() == before - 32 * MiB);
 
-              CUdeviceptr at = 0;
-              OK(CU(cuMemAddressReserve)(&at, 32 * MiB, 0, 0, 0));
-              OK(CU(cuMemMap)(at, 32 * MiB, 0, object, 0));
-              CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-              OK(CU(cuMemSetAccess)(at, 32 * MiB, &access, 1));
-              REQUIRE(CU(cuMemsetD8_v2)(at, 1, MiB) == CUDA_ERROR_INVALID_VALUE);
-              OK(CU(cuMemUnmap)(at, 32 * MiB));
+        CUdeviceptr at = 0;
+        OK(CU(cuMemAddressReserve)(&at, 32 * MiB, 0, 0, 0));
+        OK(CU(cuMemMap)(at, 32 * MiB, 0, object, 0));
+        CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+        OK(CU(cuMemSetAccess)(at, 32 * MiB, &access, 1));
+        REQUIRE(CU(cuMemsetD8_v2)(at, 1, MiB) == CUDA_ERROR_INVALID_VALUE);
+        OK(CU(cuMemUnmap)(at, 32 * MiB));
 
-              REQUIRE(CU(cuMulticastUnbind)(object, 0, 0, 8 * MiB) == CUDA_ERROR_INVALID_VALUE);
-              OK(CU(cuMulticastUnbind)(object, 0, 0, 16 * MiB));
-              REQUIRE(free_now() == before);
-              // By address this time; the object's end lets it go.
-              const CUmemGenericAllocationHandle again = memory(0, 8 * MiB);
-              OK(CU(cuMemMap)(at, 8 * MiB, 0, again, 0));
-              OK(CU(cuMulticastBindAddr)(object, 4 * MiB, at, 8 * MiB, 0));
-              OK(CU(cuMemUnmap)(at, 8 * MiB));
-              OK(CU(cuMemRelease)(again));
-              REQUIRE(free_now() == before - 8 * MiB);
-              OK(CU(cuMemRelease)(object));
-              REQUIRE(free_now() == before);
-            }));
+        REQUIRE(CU(cuMulticastUnbind)(object, 0, 0, 8 * MiB) == CUDA_ERROR_INVALID_VALUE);
+        OK(CU(cuMulticastUnbind)(object, 0, 0, 16 * MiB));
+        REQUIRE(free_now() == before);
+        // By address this time; the end of the object releases it.
+        const CUmemGenericAllocationHandle again = memory(0, 8 * MiB);
+        OK(CU(cuMemMap)(at, 8 * MiB, 0, again, 0));
+        OK(CU(cuMulticastBindAddr)(object, 4 * MiB, at, 8 * MiB, 0));
+        OK(CU(cuMemUnmap)(at, 8 * MiB));
+        OK(CU(cuMemRelease)(again));
+        REQUIRE(free_now() == before - 8 * MiB);
+        OK(CU(cuMemRelease)(object));
+        REQUIRE(free_now() == before);
+      }));
 }
 
 TEST_F(DriverTest, devices_without_multicast_say_so) {

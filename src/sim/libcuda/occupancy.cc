@@ -1,5 +1,5 @@
 // Occupancy: how many blocks of a function fit a multiprocessor, by threads, shared memory, registers and the
-// limit of blocks; and the questions that programs ask about it before they choose a launch's shape.
+// limit of blocks; and the queries of programs before they choose a launch's shape.
 #include <algorithm>
 
 #include "sim/libcuda/module.h"
@@ -38,7 +38,7 @@ CUresult max_blocks(int* out, CUfunction f, int threads, size_t shared) {
   return CUDA_SUCCESS;
 }
 
-// The block size that keeps most threads resident; among equals the largest.
+// Returns the block size that keeps most threads resident; among equals the largest.
 CUresult potential(int* grid, int* block, CUfunction f, CUoccupancyB2DSize shared_of, size_t shared,
                    int limit) {
   if (const CUresult e = known(f)) return e;
@@ -89,8 +89,8 @@ EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* out, CUfunction 
   return CUDA_SUCCESS;
 }
 
-// Clusters exist from compute capability 9.0 on; without a hardware limit of its own kind, what counts is how
-// many of their blocks fit the device.
+// Clusters exist from compute capability 9.0 on. The model has no separate hardware limit for them: the
+// result is how many of their blocks fit the device.
 EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int* out, CUfunction f, const CUlaunchConfig* config) {
   if (const CUresult e = known(f)) return e;
   if (!out || !config) return CUDA_ERROR_INVALID_VALUE;

@@ -1,4 +1,4 @@
-// See pool.h. One mutex for all pools of the process; work is submitted outside of it where it may block.
+// One mutex for all pools of the process; submissions that may block happen outside it.
 #include "sim/libcuda/pool.h"
 
 #include <sys/mman.h>
@@ -47,7 +47,7 @@ CUmemoryPool Pools::current_of(unsigned device, bool host) {
 
 namespace {
 
-// The name of a channel among all that this process ever has.
+// Returns the identifier of a channel, unique over the life of this process.
 uint64_t stream_key(const CUctx_st& c, unsigned channel) { return c.id * kChannels + channel + 1; }
 
 std::shared_ptr<CUctx_st> context_behind(const LastUse& use) {
@@ -58,7 +58,7 @@ std::shared_ptr<CUctx_st> context_behind(const LastUse& use) {
 }
 unsigned channel_behind(const LastUse& use) { return static_cast<unsigned>((use.stream - 1) % kChannels); }
 
-// Whether the work before the place is done. A context that is gone has none.
+// Returns whether the work before the place is done. A context that is gone has no work.
 bool over(const LastUse& use) {
   const auto c = context_behind(use);
   if (!c) return true;
@@ -117,8 +117,9 @@ void give_chunk(CUmemPoolHandle_st& pool, const PoolBook::Chunk& chunk) {
   give_bytes(pool.device, chunk.bytes);
 }
 
-// A place in the pool for work of this channel; *wait is what that work has to wait for first. As the driver
-// documents it: what is free for this stream, then more memory, then what another stream will have freed.
+// Finds a place in the pool for work of this channel; *wait is the work that must end first. In the order
+// that the driver documents: memory that is free for this stream, then more memory, then memory that another
+// stream will have freed.
 CUresult place(CUmemPoolHandle_st& pool, uint64_t bytes, const CUctx_st& c, unsigned channel, uint64_t* base,
                LastUse* wait) {
   const uint64_t own = stream_key(c, channel);
@@ -145,7 +146,7 @@ CUresult place(CUmemPoolHandle_st& pool, uint64_t bytes, const CUctx_st& c, unsi
   return CUDA_SUCCESS;
 }
 
-// Gives back unused chunks while the pool reserves more than `keep`.
+// Releases unused chunks while the pool reserves more than `keep` bytes.
 void shrink(CUmemPoolHandle_st& pool, uint64_t keep) {
   while (pool.book.reserved() > keep) {
     const auto chunk = pool.book.release(UINT64_MAX, over);
@@ -154,7 +155,7 @@ void shrink(CUmemPoolHandle_st& pool, uint64_t keep) {
   }
 }
 
-// While the stream captures, an allocation becomes a node that takes from the graphs' own pool.
+// Captures an allocation: it becomes a node that takes from the graphs' own pool.
 CUresult capture_allocation(CUstream_st& stream, const std::shared_ptr<CUctx_st>& c, CUdeviceptr* out,
                             size_t bytes, CUmemoryPool pool) {
   CUgraphNodeParams p = {};
@@ -213,7 +214,7 @@ CUresult free_in_stream(CUdeviceptr pointer, CUstream handle) {
   Op op = {};
   op.kind = OpKind::mark;
   uint64_t sequence = 0;
-  if (a.kind == Memory::device) {  // Memory of cuMemAlloc goes back when the stream gets there.
+  if (a.kind == Memory::device) {  // Memory of cuMemAlloc is released when the stream reaches the free.
     Effect effect;
     effect.run = [pointer](uint64_t) { heap_free(pointer, Memory::device, Memory::device); };
     return submit(*c, stream->channel, op, std::move(effect), &sequence);
@@ -223,7 +224,7 @@ CUresult free_in_stream(CUdeviceptr pointer, CUstream handle) {
     return graph_memory_free(pointer, {c, stream->channel, sequence});
   }
   if (a.kind != Memory::pool) return CUDA_ERROR_INVALID_VALUE;
-  if (a.pool->imported) {  // Its pages must not go while work uses them.
+  if (a.pool->imported) {  // Its pages must stay while work uses them.
     Effect effect;
     effect.run = [pointer](uint64_t) { free_pooled(pointer, {}); };
     return submit(*c, stream->channel, op, std::move(effect), &sequence);

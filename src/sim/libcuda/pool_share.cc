@@ -1,6 +1,6 @@
-// Pools that other processes import. An exportable pool makes its chunks as segments; the descriptor of a
+// Pools that other processes import. An exportable pool makes its chunks as segments. The descriptor of a
 // pool only names it, and each pointer is passed as data that names its chunk. An imported pool holds no
-// memory of its own and nothing can be allocated from it.
+// memory of its own and allocates none.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

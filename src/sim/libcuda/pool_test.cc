@@ -1,4 +1,4 @@
-// Pools through the real library: what they reserve, when it goes back, what may be reused.
+// Pools through the real library: what they reserve, when it is released, and what may be reused.
 #include <cstring>
 #include <vector>
 
@@ -103,7 +103,7 @@ TEST_F(DriverTest, a_stream_reuses_its_own_memory_at_once_and_others_after_an_ev
               OK(CU(cuMemFreeAsync)(c, t));
               OK(CU(cuStreamSynchronize)(t));
               REQUIRE(reserved(pool) == 32 * MiB);
-              // unless t waits for what s did.
+              // unless t waits for the work of s.
               OK(CU(cuEventRecord)(e, s));
               OK(CU(cuStreamWaitEvent)(t, e, 0));
               OK(CU(cuMemAllocFromPoolAsync)(&c, 32 * MiB, pool, t));
@@ -134,7 +134,7 @@ TEST_F(DriverTest, a_pool_at_its_limit_waits_for_what_another_stream_frees) {
               set(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 1);
               OK(CU(cuMemAllocFromPoolAsync)(&b, 64 * MiB, pool, t));
               REQUIRE(b == a);
-              REQUIRE(CU(cuStreamQuery)(t) == CUDA_ERROR_NOT_READY);  // It stands behind the kernel of s.
+              REQUIRE(CU(cuStreamQuery)(t) == CUDA_ERROR_NOT_READY);  // It is behind the kernel of s.
               blocker.open();
               OK(CU(cuStreamSynchronize)(t));
               OK(CU(cuStreamQuery)(s));

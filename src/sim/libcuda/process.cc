@@ -1,4 +1,4 @@
-// Start of the driver, the table of contexts, and each thread's stack of them.
+// The start of the driver, the table of contexts, and each thread's stack of them.
 #include "sim/libcuda/process.h"
 
 #include <fcntl.h>
@@ -29,7 +29,7 @@ Process* the_process = nullptr;
 bool ever_initialised = false;
 std::mutex init_mutex;
 
-// A destroyed context's address may come back as another one's: the number tells them apart.
+// A new context may have the address of a destroyed one; the number distinguishes them.
 struct Entry {
   CUctx_st* context;
   unsigned long long id;
@@ -48,8 +48,8 @@ std::string uuid_text(const uint8_t (&u)[16]) {
   return s;
 }
 
-// One word of CUDA_VISIBLE_DEVICES: an index, or a UUID or a prefix of one that fits a single device; else
-// -1.
+// Returns the device of one word of CUDA_VISIBLE_DEVICES: an index, or a UUID or a prefix that fits a single
+// device; else -1.
 int named_device(const Set& set, const std::string& word) {
   if (word.empty()) return -1;
   if (word.find_first_not_of("0123456789") == std::string::npos) {
@@ -66,8 +66,8 @@ int named_device(const Set& set, const std::string& word) {
   return found;
 }
 
-// As the CUDA programming guide describes CUDA_VISIBLE_DEVICES: everything before the first invalid word is
-// visible; a device named twice makes the whole list invalid.
+// Selects devices as the CUDA programming guide describes CUDA_VISIBLE_DEVICES: all words before the first
+// invalid word are visible; a device named twice makes the whole list invalid.
 void select_devices(Process& p) {
   const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
   if (!list) {
@@ -179,7 +179,7 @@ CUresult refusal(Refusal r) {
   switch (r) {
     case Refusal::none: return CUDA_SUCCESS;
     case Refusal::lost: return CUDA_ERROR_DEVICE_UNAVAILABLE;
-    // Out of channels looks like out of memory to a program: so the driver says it, too.
+    // The driver reports a lack of channels as a lack of memory.
     case Refusal::no_slot:
     case Refusal::no_memory: break;
   }
@@ -234,7 +234,7 @@ void destroy_context(const std::shared_ptr<CUctx_st>& c) {
 }
 
 CUresult unsupported(const char* name) {
-  // Each name once: a program that probes a thousand times must not fill a disk.
+  // Logs each name once: a program that probes a thousand times must not fill a disk.
   static std::mutex mutex;
   static std::unordered_set<const char*>* said = nullptr;
   const char* path = std::getenv("SIMGPU_LOG");
@@ -263,8 +263,7 @@ Device& CUctx_st::own_device() const { return *process().set.devices[device]; }
 EXPORT CUresult cuInit(unsigned int flags) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (entered() == CUDA_SUCCESS) return CUDA_SUCCESS;
-  if (ever_initialised)
-    return CUDA_ERROR_NOT_INITIALIZED;  // A forked child: its parent's driver is not its own.
+  if (ever_initialised) return CUDA_ERROR_NOT_INITIALIZED;  // A forked child cannot use its parent's driver.
   const std::lock_guard lock(init_mutex);
   return entered() == CUDA_SUCCESS ? CUDA_SUCCESS : start();
 }

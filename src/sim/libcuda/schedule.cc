@@ -1,5 +1,5 @@
-// See schedule.h. The service thread is the only thread that this library ever makes; it blocks all signals
-// and sleeps unless an asynchronous copy, a host function or a stream callback is outstanding.
+// The service thread is the only thread that this library makes. It blocks all signals and sleeps unless an
+// asynchronous copy, a host function or a stream callback is outstanding.
 #include "sim/libcuda/schedule.h"
 
 #include <signal.h>
@@ -21,11 +21,12 @@
 namespace carve::sim {
 namespace {
 
-// The last of a wait is spun, as the driver does: a sleep ends so much later than asked.
+// The end of a wait is spun (ns), as the driver does, because a sleep ends later than requested.
 constexpr uint64_t kSpin = 30'000;
-constexpr uint64_t kLongest = 20'000'000;  // Looks again at least so often, whatever the model says.
+constexpr uint64_t kLongest =
+    20'000'000;  // Maximum time between two polls (ns), whatever the model's answer.
 
-// The kernel lets ordinary threads oversleep by 50 us to save wakes. The device would not.
+// The kernel lets ordinary threads oversleep by 50 us to save wakes. A device has no such delay.
 void be_punctual() {
   static thread_local const bool done = prctl(PR_SET_TIMERSLACK, 1) == 0;
   (void)done;
@@ -53,8 +54,8 @@ CUresult state_of(const CUctx_st& c, const Device& d) {
   return static_cast<CUresult>(__atomic_load_n(&m.error, __ATOMIC_RELAXED));
 }
 
-// Performs what is due, oldest end first. Host functions are left to the service thread, and so is all that
-// comes after one in its channel, since the model does not complete it before.
+// Performs the effects that are due, oldest end first. Only the service thread performs host functions and
+// all effects behind one in its channel, since the model does not complete them before.
 void perform_due(CUctx_st& c) {
   if (c.outstanding.load(std::memory_order_acquire) == 0) return;
   const std::lock_guard one_at_a_time(c.performing);
@@ -84,19 +85,19 @@ void perform_due(CUctx_st& c) {
   }
 }
 
-// When to look again for an operation: no event before it can complete it.
+// Returns when to poll an operation again: no event before that time can complete it.
 uint64_t look_again(const Device& d, const CUctx_st& c, unsigned channel, uint64_t sequence) {
   const uint64_t next = next_event(d);
   return std::max(earliest_end(d, c.index, channel, sequence), next == kNever ? 0 : next);
 }
 
-// One look at one context by the service thread. Returns when to look again.
+// Polls one context in the service thread. Returns the time of the next poll.
 uint64_t serve(CUctx_st& c, bool* did_something) {
   Device& d = c.own_device();
   uint64_t wake = kNever;
   std::vector<std::pair<unsigned, std::function<void(uint64_t)>>> calls;
   bool due = false;
-  perform_due(c);  // What a gate looks at may be the effect of something that nobody has performed.
+  perform_due(c);  // A gate's condition may be the effect of an operation that no thread has performed yet.
   {
     const std::lock_guard lock(c.pending);
     const Locked device(d);
@@ -133,7 +134,8 @@ uint64_t serve(CUctx_st& c, bool* did_something) {
 
 void* service(void*) {
   Process& p = process();
-  // What it does the device does, which waits for no processor. Refused to ordinary users.
+  // This thread does work of the device, which waits for no processor. The kernel refuses the priority to
+  // ordinary users.
   be_punctual();
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), -20);
   for (;;) {
@@ -143,7 +145,7 @@ void* service(void*) {
       for (const auto& [handle, c] : p.contexts)
         (c->outstanding.load(std::memory_order_acquire) ? contexts : others).push_back(c);
     }
-    // A gate may wait for work in a context where nobody else looks at the time.
+    // A gate may wait for work in a context in which no thread advances the time.
     if (!contexts.empty())
       for (const auto& c : others) {
         const Locked device(c->own_device());
@@ -240,7 +242,7 @@ CUresult submit(CUctx_st& c, unsigned channel, const Op& op, Effect effect, uint
       if (const CUresult e = state_of(c, d)) return e;
       const uint64_t now = now_ns();
       advance(d, now);
-      // The slot to be reused may still hold the end of an operation whose effect nobody has performed.
+      // The ring entry to be reused may still be needed by an effect that no thread has performed yet.
       harvest = !c.effects[channel].empty() && c.effects[channel].front().sequence + kRing <=
                                                    d.contexts[c.index].channels[channel].submitted;
       if (!harvest && has_room(d, c.index, channel)) {
@@ -254,7 +256,8 @@ CUresult submit(CUctx_st& c, unsigned channel, const Op& op, Effect effect, uint
         break;
       }
       if (!has_room(d, c.index, channel)) {
-        sweep(process().set, c.device, now);  // The dead may hold the engine that we wait for.
+        sweep(process().set, c.device,
+              now);  // A dead process may hold the engine for which this thread waits.
         room_at = look_again(d, c, channel, d.contexts[c.index].channels[channel].completed);
       }
     }
@@ -350,7 +353,7 @@ unsigned take_channel(CUctx_st& c, bool blocking, Partition part) {
     const bool other_kind =
         c.channel_users[k] && (channel.blocking != blocking || channel.partition_first != part.first ||
                                channel.partition != part.size);
-    // What a stream that is gone left, a new one need not wait for.
+    // A new stream need not wait for the work that a destroyed stream left.
     const bool left_over = !c.channel_users[k] && channel.submitted > channel.completed;
     return 2 * c.channel_users[k] + left_over + (other_kind ? 1'000'000u : 0u);
   };

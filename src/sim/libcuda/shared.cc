@@ -1,5 +1,5 @@
-// See shared.h. Everything that decides whether a segment lives happens under the device's lock, which the
-// sweep holds too; making one costs about 50 us, for its file.
+// Every decision whether a segment lives is made under the device's lock, which the sweep holds too. Making a
+// segment costs about 50 us, for its file.
 #include "sim/libcuda/shared.h"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t kLabelMagic = 0x31474553565243;  // "CRVSEG1"
 constexpr uint64_t kLabelPage = 4096;
 
-// The last page of the file: which segment it is.
+// The last page of the file, which names the segment.
 struct Label {
   uint64_t magic;
   uint32_t device, index;
@@ -26,7 +26,7 @@ struct Label {
   uint64_t bytes;
 };
 
-// What this process has open already, so that it joins once.
+// The segments that this process has open, so that it joins each once.
 using Name = std::tuple<unsigned, unsigned, uint64_t>;
 struct Registry {
   std::mutex mutex;
@@ -45,7 +45,8 @@ bool lock_for_reading(int fd) {
   return fcntl(fd, F_OFD_SETLK, &lock) == 0;
 }
 
-// A descriptor of the segment's file with a description of its own that holds it. With the device's lock.
+// Returns a descriptor of the segment's file, with its own open file description, which holds the segment.
+// With the device's lock.
 int open_held(unsigned device, unsigned index, int flags) {
   char path[640];
   segment_path(process().set, device, index, path);
@@ -138,7 +139,7 @@ CUresult Shared::open(int descriptor, std::shared_ptr<Shared>* out) {
           sizeof label ||
       label.magic != kLabelMagic || label.device >= process().set.count || label.index >= kSegments)
     return CUDA_ERROR_INVALID_VALUE;
-  // A file of another set may say the same.
+  // A file of another set may have the same label.
   char path[640];
   segment_path(process().set, label.device, label.index, path);
   if (stat(path, &ours) != 0 || ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino)
@@ -158,7 +159,7 @@ Shared::~Shared() {
   Device& d = *p.set.devices[device_];
   const std::lock_guard registered(registry().mutex);
   const auto known = registry().open.find({device_, index_, serial_});
-  if (known == registry().open.end() || !known->second.expired()) return;  // Opened anew meanwhile.
+  if (known == registry().open.end() || !known->second.expired()) return;  // Opened again meanwhile.
   registry().open.erase(known);
   const Locked lock(d);
   if (d.segments[index_].serial != serial_) return;

@@ -1,6 +1,6 @@
-// Streams, events and host functions. A stream is a channel of the model; an event is a place in one, whose
-// time the model fixes; waiting for an event of the same device is a dependency, of another one a gate that
-// the service thread opens. What other processes do with an event is in ipc_event.h.
+// Streams, events and host functions. A stream is a channel of the model. An event is a place in a channel,
+// whose time the model fixes. A wait for an event of the same device is a dependency; a wait for one of
+// another device is a gate that the service thread opens. ipc_event.h has the events of other processes.
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,18 +24,18 @@ CUresult known_event(CUevent event) {
 
 namespace {
 
-// What other processes know of the event; null if nothing.
+// Returns the part of the event that other processes see; null if there is none.
 std::shared_ptr<SharedEvent> shared_event(CUevent event) {
   const std::lock_guard lock(process().mutex);
   return process().events.contains(event) ? event->shared : nullptr;
 }
 
-// Whether another process recorded the event last.
+// Returns whether another process recorded the event last.
 bool is_foreign(const SharedEvent* shared, const Recording* own) {
   return shared && (own ? own->number : 0) != shared->last();
 }
 
-// Holds its channel until the recording of another process is over.
+// Makes a step that holds its channel until the recording of another process is over.
 Step foreign_gate(const std::shared_ptr<SharedEvent>& shared) {
   Step gate;
   gate.op.kind = OpKind::host;
@@ -79,7 +79,7 @@ CUresult recorded_place(CUevent event, Place* out) {
   if (!process().events.contains(event)) return CUDA_ERROR_INVALID_HANDLE;
   *out = {};
   const Recording* r = event->recording.get();
-  // A graph's nodes wait for the work of their own process only.
+  // A graph's nodes wait only for the work of their own process.
   if (is_foreign(event->shared.get(), r)) return CUDA_ERROR_NOT_SUPPORTED;
   if (!r || r->end_ns.load(std::memory_order_acquire)) return CUDA_SUCCESS;
   *out = {r->context.lock(), r->channel, r->sequence};
@@ -133,7 +133,8 @@ CUresult stream_query(CUstream handle) {
   return query_channel(*a.context, a.stream->channel);
 }
 
-// The last recording, or nullptr with CUDA_SUCCESS if there is none. One that was captured says so.
+// Returns the last recording, or nullptr with CUDA_SUCCESS if there is none. A captured recording returns its
+// error.
 Recording* known(CUevent event, std::shared_ptr<Recording>* keep, CUresult* e) {
   *e = entered();
   if (*e) return nullptr;
@@ -155,11 +156,12 @@ CUresult record(CUevent event, CUstream handle, unsigned flags) {
       return CUDA_ERROR_INVALID_HANDLE;
   }
   if (capturing(*a.stream)) return capture_record(*a.stream, a.context, event, flags != 0);
-  if (flags) return CUDA_ERROR_INVALID_VALUE;  // Only a capture has an outside.
+  if (flags) return CUDA_ERROR_INVALID_VALUE;  // Flags are valid only inside a capture.
   return submit_record(event, a.context, a.stream->channel, {}, nullptr);
 }
 
-// CUDA_SUCCESS when everything before the recording is done. An event of a context that is gone is done.
+// Returns CUDA_SUCCESS if everything before the recording is done. An event of a context that is gone is
+// done.
 CUresult query_event(const Recording& r, bool wait) {
   const auto c = r.context.lock();
   if (!c || c->destroyed.load()) return CUDA_SUCCESS;
@@ -198,7 +200,7 @@ CUresult wait_event(CUstream handle, CUevent event, unsigned flags) {
   if (e) return e;
   if (const auto shared = shared_event(event); is_foreign(shared.get(), r.get()))
     return submit_after(a.context, a.stream->channel, {}, foreign_gate(shared), nullptr);
-  if (!recorded_here) return CUDA_SUCCESS;  // Never recorded: nothing to wait for.
+  if (!recorded_here) return CUDA_SUCCESS;  // Never recorded: there is nothing to wait for.
   const auto from = r->context.lock();
   if (!from || r->end_ns.load(std::memory_order_acquire)) return CUDA_SUCCESS;
   Step step;
@@ -227,7 +229,7 @@ CUresult launch_host(CUstream s, CUhostFn f, void* data) {
   return host_function(s, [f, data](uint64_t) { f(data); });
 }
 
-// The callback gets the handle that the program passed, not ours for it.
+// Adds a callback. The callback gets the handle that the program passed, not the internal one.
 CUresult add_callback(CUstream s, CUstreamCallback f, void* data, unsigned flags, CUstream as_given) {
   if (!f || flags) return CUDA_ERROR_INVALID_VALUE;
   At a;
@@ -275,7 +277,7 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
   if (!p.streams.erase(handle)) return CUDA_ERROR_INVALID_HANDLE;
   if (const auto found = p.contexts.find(handle->context); found != p.contexts.end())
     give_channel(*found->second, handle->channel);
-  delete handle;  // Work that it was given goes on in its channel.
+  delete handle;  // The work that it has continues in its channel.
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuStreamDestroy(CUstream handle) { return cuStreamDestroy_v2(handle); }
@@ -303,8 +305,8 @@ EXPORT CUresult cuStreamAddCallback_ptsz(CUstream s, CUstreamCallback f, void* d
 
 namespace {
 
-// Of a stream's attributes the priority has an effect here; the others are policies for caches and memory
-// domains.
+// Of a stream's attributes only the priority has an effect here; the others are policies for caches and
+// memory domains.
 CUresult get_attribute(CUstream handle, CUstreamAttrID which, CUstreamAttrValue* out) {
   At a;
   if (const CUresult e = at(handle, &a)) return e;

@@ -1,6 +1,6 @@
-// Which stream waits for which without being told (CUDA programming guide, "Default Stream"; CUDA driver API,
-// "Stream synchronization behavior"): the legacy stream and blocking streams for each other, a thread's own
-// default stream being a blocking one; nothing else.
+// The implicit waits between streams (CUDA programming guide, "Default Stream"; CUDA driver API, "Stream
+// synchronization behavior"). The legacy stream and blocking streams wait for each other; a thread's own
+// default stream is a blocking stream. No other stream waits.
 #include "sim/libcuda/graph_fixture.h"
 
 namespace carve::sim {
@@ -33,7 +33,7 @@ constexpr bool waits(Which a, Which b) {
   return same(a, b) || (legacy(a) && b != Which::non_blocking) || (legacy(b) && a != Which::non_blocking);
 }
 
-// One of each kind of work, and a recording behind it.
+// One piece of each kind of work, and a recording behind it.
 struct Work {
   CUfunction f = spin();
   uint32_t* host = pinned();
@@ -79,7 +79,7 @@ TEST_F(DriverTest, streams_wait_for_each_other_as_their_kinds_say_whatever_the_w
                     else
                       blocker.close(streams.of(first));
                     work.give(second, streams.of(second), kind, done);
-                    // Behind the blocker it cannot be done; beside it, it comes to its end.
+                    // Behind the blocker it cannot be done; beside it, it completes.
                     const CUresult now =
                         waits(first, second) ? CU(cuEventQuery)(done) : CU(cuEventSynchronize)(done);
                     const CUresult wanted = waits(first, second) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;

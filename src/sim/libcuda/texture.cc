@@ -1,4 +1,4 @@
-// Texture and surface objects over linear and pitched memory: a description that kernels would read through.
+// Texture and surface objects over linear and pitched memory: a description through which kernels would read.
 // Kernels are not executed, so an object is its description and a number.
 #include "sim/libcuda/heap.h"
 #include "sim/libcuda/process.h"
@@ -16,7 +16,7 @@ std::map<uint64_t, Object>& views() {
   return *all;
 }
 
-// Bytes of the memory behind the object, or 0 for kinds that are not simulated.
+// Returns the bytes of the memory behind the object, or 0 for kinds that are not simulated.
 uint64_t extent(const CUDA_RESOURCE_DESC& r) {
   if (r.resType == CU_RESOURCE_TYPE_LINEAR) return r.res.linear.sizeInBytes;
   if (r.resType == CU_RESOURCE_TYPE_PITCH2D && r.res.pitch2D.height)
@@ -31,7 +31,7 @@ CUresult create(unsigned long long* out, const CUDA_RESOURCE_DESC* resource,
   if (!out || !resource) return CUDA_ERROR_INVALID_VALUE;
   const uint64_t bytes = extent(*resource);
   if (bytes == 0) return unsupported("texture and surface objects of arrays");
-  // The device pointer of both kinds lies at the same place.
+  // The device pointer of both kinds is at the same offset.
   Allocation a;
   if (!heap_find(resource->res.linear.devPtr, &a)) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(process().mutex);

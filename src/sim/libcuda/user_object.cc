@@ -1,7 +1,7 @@
 // User objects: a program's data with a destructor, kept alive by references that the program and its graphs
-// hold (CUDA programming guide, "CUDA User Objects"). The destructor runs in whichever thread gives up the
-// last reference, with no lock of ours held; an executable keeps its references until its launches have
-// ended.
+// hold (CUDA programming guide, "CUDA User Objects"). The destructor runs in the thread that gives up the
+// last reference, while this library holds no lock. An executable keeps its references until its launches
+// have ended.
 #include <algorithm>
 
 #include "sim/libcuda/graph.h"
@@ -34,7 +34,7 @@ void release_object(CUuserObject object, unsigned count) {
 EXPORT CUresult cuUserObjectCreate(CUuserObject* out, void* data, CUhostFn destroy, unsigned int references,
                                    unsigned int flags) {
   if (const CUresult e = entered()) return e;
-  constexpr unsigned kNoDestructorSync = 1;  // Must be said: destructors are not waited for.
+  constexpr unsigned kNoDestructorSync = 1;  // Required: the driver does not wait for destructors.
   if (!out || !destroy || !references || references > INT32_MAX || flags != kNoDestructorSync)
     return CUDA_ERROR_INVALID_VALUE;
   const GraphLock lock;

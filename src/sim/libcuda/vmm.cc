@@ -1,5 +1,5 @@
-// See vmm.h. One mutex for the three tables. A mapping is a second view of the same pages (mremap of a shared
-// mapping with an old size of 0), so two mappings of a handle, and two processes, see the same bytes.
+// One mutex for the three tables. A mapping is a second view of the same pages (mremap of a shared mapping
+// with an old size of 0). So two mappings of a handle, and two processes, see the same bytes.
 #include "sim/libcuda/vmm.h"
 
 #include <sys/mman.h>
@@ -16,13 +16,13 @@ namespace {
 
 struct Handle {
   std::weak_ptr<Backing> backing;
-  std::shared_ptr<Backing> held;  // While the program has references.
+  std::shared_ptr<Backing> held;  // Set while the program has references.
   unsigned references = 0;
 };
 struct Mapping {
   uint64_t bytes;
   std::shared_ptr<Backing> backing;
-  std::map<unsigned, CUmemAccess_flags> access;  // By device; kDevices is the host.
+  std::map<unsigned, CUmemAccess_flags> access;  // Access by device; kDevices is the host.
 };
 struct Vmm {
   std::mutex mutex;
@@ -52,7 +52,7 @@ CUresult check(const CUmemAllocationProp* prop, unsigned* device, bool* host) {
   return location(prop->location, device, host);
 }
 
-// The mapping that contains the address.
+// Returns the mapping that contains the address.
 std::map<uint64_t, Mapping>::iterator mapping_at(uint64_t address) {
   auto it = vmm().mappings.upper_bound(address);
   if (it == vmm().mappings.begin()) return vmm().mappings.end();
@@ -60,7 +60,8 @@ std::map<uint64_t, Mapping>::iterator mapping_at(uint64_t address) {
   return address - it->first < it->second.bytes ? it : vmm().mappings.end();
 }
 
-// The mappings that make up [base, base + bytes) exactly: first and past the last. Empty if they do not.
+// The mappings that make up [base, base + bytes) exactly: the first and the one past the last. Empty if there
+// are none.
 using Mappings = std::map<uint64_t, Mapping>;
 std::pair<Mappings::iterator, Mappings::iterator> exactly(uint64_t base, uint64_t bytes) {
   const auto first = vmm().mappings.find(base);
@@ -152,7 +153,7 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t bytes, con
 
 EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   if (const CUresult e = entered()) return e;
-  std::shared_ptr<Backing> dying;  // Ends after the lock.
+  std::shared_ptr<Backing> dying;  // Destroyed after the lock is released.
   const std::lock_guard lock(vmm().mutex);
   const auto found = vmm().handles.find(handle);
   if (found == vmm().handles.end() || !found->second.references) return CUDA_ERROR_INVALID_VALUE;
@@ -187,7 +188,7 @@ EXPORT CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHa
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
     return type == CU_MEM_HANDLE_TYPE_NONE ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
   if (b->multicast) return CUDA_ERROR_NOT_SUPPORTED;
-  if (!b->shared) return CUDA_ERROR_INVALID_VALUE;  // It was not asked for when the memory was made.
+  if (!b->shared) return CUDA_ERROR_INVALID_VALUE;  // Sharing was not requested when the memory was made.
   const int fd = b->shared->descriptor();
   if (fd < 0) return CUDA_ERROR_OPERATING_SYSTEM;
   *static_cast<int*>(out) = fd;
@@ -219,7 +220,7 @@ EXPORT CUresult cuMemAddressReserve(CUdeviceptr* out, size_t bytes, size_t align
                                     unsigned long long flags) {
   if (const CUresult e = entered()) return e;
   if (!out || flags || !blocks(bytes) || (alignment & (alignment - 1))) return CUDA_ERROR_INVALID_VALUE;
-  if (wish % kBlock) wish = 0;  // A wish, not an order.
+  if (wish % kBlock) wish = 0;  // The wish is not binding.
   const uint64_t base = heap_take_range(bytes, std::max<uint64_t>(alignment, kBlock), wish);
   if (!base) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::lock_guard lock(vmm().mutex);
@@ -242,7 +243,7 @@ EXPORT CUresult cuMemAddressFree(CUdeviceptr base, size_t bytes) {
   return CUDA_SUCCESS;
 }
 
-// Mapped memory is of no use before access to it is set.
+// Mapped memory is not accessible before cuMemSetAccess.
 EXPORT CUresult cuMemMap(CUdeviceptr base, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
                          unsigned long long flags) {
   if (const CUresult e = entered()) return e;
@@ -268,7 +269,7 @@ EXPORT CUresult cuMemMap(CUdeviceptr base, size_t bytes, size_t offset, CUmemGen
 EXPORT CUresult cuMemUnmap(CUdeviceptr base, size_t bytes) {
   if (const CUresult e = entered()) return e;
   for (unsigned i = 0; i < process().visible_count; ++i) wait_device(process().visible[i]);
-  std::vector<std::shared_ptr<Backing>> dying;  // End after the lock.
+  std::vector<std::shared_ptr<Backing>> dying;  // Destroyed after the lock is released.
   const std::lock_guard lock(vmm().mutex);
   const auto [first, last] = exactly(base, bytes);
   if (first == last) return CUDA_ERROR_INVALID_VALUE;

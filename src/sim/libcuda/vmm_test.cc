@@ -171,8 +171,9 @@ TEST_F(DriverTest, host_memory_by_handle_takes_nothing_and_the_host_reads_it) {
             }));
 }
 
-// The exporter dies; its memory lives in the importer, byte for byte, and goes when that lets go.
-TEST_F(DriverTest, exported_memory_outlives_its_maker_and_goes_with_the_last_who_holds_it) {
+// The exporter dies. Its memory remains in the importer, byte for byte, and is released when the importer
+// releases it.
+TEST_F(DriverTest, exported_memory_outlives_its_maker_and_goes_with_its_last_holder) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
   const pid_t exporter = start([&] {
@@ -196,7 +197,7 @@ TEST_F(DriverTest, exported_memory_outlives_its_maker_and_goes_with_the_last_who
               const CUdeviceptr at = mapped(h, 100 * MiB);
               OK(CU(cuMemRelease)(h));
               kill(exporter, SIGKILL);
-              EVENTUALLY(free_now() == both + 256 * MiB);  // Its context is gone, its memory is not.
+              EVENTUALLY(free_now() == both + 256 * MiB);  // Its context is gone; its memory is not.
               std::vector<char> bytes(100 * MiB);
               OK(CU(cuMemcpyDtoH_v2)(bytes.data(), at, bytes.size()));
               REQUIRE(bytes[0] == 0x41 && bytes.back() == 0x41);
@@ -207,7 +208,7 @@ TEST_F(DriverTest, exported_memory_outlives_its_maker_and_goes_with_the_last_who
   EXPECT_TRUE(std::filesystem::is_empty(directory_ + "/memory"));
 }
 
-TEST_F(DriverTest, a_descriptor_that_nobody_imported_keeps_memory_and_closing_it_gives_it_back) {
+TEST_F(DriverTest, a_descriptor_that_no_process_imported_keeps_memory_and_closing_it_releases_it) {
   const Signal ready, closed, done;
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
@@ -231,7 +232,7 @@ TEST_F(DriverTest, a_descriptor_that_nobody_imported_keeps_memory_and_closing_it
     EVENTUALLY(free_now() == with + 10 * MiB);
   });
   ready.take();
-  const int fd = receive_fd(ends[1]);  // This process has no driver at all.
+  const int fd = receive_fd(ends[1]);  // This process has no driver.
   usleep(10'000);
   close(fd);
   closed.give();

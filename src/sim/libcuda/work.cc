@@ -1,4 +1,3 @@
-// See work.h.
 #include "sim/libcuda/work.h"
 
 #include "sim/model/engine.h"
@@ -6,7 +5,7 @@
 namespace carve::sim {
 namespace {
 
-// Holds its channel until an operation of another context is done.
+// Makes a step that holds its channel until an operation of another context is done.
 Step gate_for(const Place& p) {
   Step gate;
   gate.op.kind = OpKind::host;
@@ -40,7 +39,7 @@ CUresult submit_after(const std::shared_ptr<CUctx_st>& c, unsigned channel, std:
       if (const CUresult e = submit(*c, channel, gate.op, std::move(gate.effect), nullptr)) return e;
       continue;
     }
-    if (p.channel == channel) continue;  // A channel is in order anyway.
+    if (p.channel == channel) continue;  // A channel keeps its own order.
     if (op.dependency_count == kDependencies) {
       Op join = {};
       join.kind = OpKind::mark;

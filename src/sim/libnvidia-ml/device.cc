@@ -1,4 +1,4 @@
-// What a device is: names, place on the bus, clocks, limits, links. All from the profile's facts.
+// Properties of a device: names, place on the bus, clocks, limits, links. All come from the profile's facts.
 #include <algorithm>
 #include <cstdio>
 
@@ -15,7 +15,7 @@ void fill_pci(const Facts& f, nvmlPciInfo_t* out, bool with_new_id) {
   out->pciDeviceId = f.pci_device_id << 16 | 0x10de;
   std::snprintf(out->busIdLegacy, sizeof out->busIdLegacy, "%04X:%02X:%02X.0", f.pci_domain, f.pci_bus,
                 f.pci_device);
-  if (!with_new_id) return;  // The oldest structure ended before these.
+  if (!with_new_id) return;  // The oldest structure ends before these fields.
   out->pciSubSystemId = f.pci_subsystem_id;
   std::snprintf(out->busId, sizeof out->busId, "%08X:%02X:%02X.0", f.pci_domain, f.pci_bus, f.pci_device);
 }
@@ -35,7 +35,7 @@ nvmlReturn_t text(nvmlDevice_t device, char* out, unsigned length, Get get) {
   return give_text(get(d->facts), out, length);
 }
 
-// Megahertz of a clock domain; 0 for one that the device does not have.
+// Returns the megahertz of a clock domain; 0 if the device does not have it.
 unsigned clock_mhz(const Facts& f, nvmlClockType_t type) {
   switch (type) {
     case NVML_CLOCK_GRAPHICS:
@@ -62,7 +62,7 @@ nvmlReturn_t one_clock(nvmlDevice_t device, unsigned* count, unsigned* clocks, n
   return NVML_SUCCESS;
 }
 
-// Link number n of a device leads to the peer whose share of links contains it.
+// Returns the peer of link number n: the device whose range of links contains it.
 int peer_of_link(const Facts& f, unsigned link) {
   for (unsigned peer = 0; peer < kDevices; ++peer) {
     if (link < f.nvlink[peer]) return static_cast<int>(peer);
@@ -102,7 +102,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char* out, unsigned i
   return give_text(uuid, out, length);
 }
 
-// A figure of the facts, under NVML's name for it.
+// A figure of the facts, under its NVML name.
 #define FACT(name, Out, value)                                                       \
   EXPORT nvmlReturn_t name(nvmlDevice_t device, Out* out) {                          \
     return fact(device, out, [](const Facts& f [[maybe_unused]]) { return value; }); \
@@ -172,7 +172,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetPcieSpeed(nvmlDevice_t device, unsigned int* ou
 EXPORT nvmlReturn_t nvmlDeviceGetViolationStatus(nvmlDevice_t device, nvmlPerfPolicyType_t,
                                                  nvmlViolationTime_t* out) {
   return fact(device, out, [](const Facts&) {
-    return nvmlViolationTime_t{now_ns() / 1000, 0};  // Never held back.
+    return nvmlViolationTime_t{now_ns() / 1000, 0};  // Never throttled.
   });
 }
 
@@ -335,7 +335,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, nvmlG
   return NVML_SUCCESS;
 }
 
-// The processors of this machine's NUMA node with the number that the profile gives the device.
+// Returns the processors of this machine's NUMA node with the number that the profile gives the device.
 EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int size, unsigned long* set) {
   Device* d = nullptr;
   if (const nvmlReturn_t e = find_device(device, &d)) return e;

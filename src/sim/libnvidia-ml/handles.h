@@ -1,6 +1,6 @@
-// What NVML keeps for a process: the set, and how often it was initialised. Handles are pointers into one
-// array, so a stale or foreign handle is recognised by its place. Everything works in a forked child, as
-// NVIDIA's does.
+// What NVML keeps for a process: the set, and the number of initialisations. Handles are pointers into one
+// array, so the library recognises a stale or foreign handle by its address. All calls work in a forked
+// child, as NVIDIA's do.
 #pragma once
 
 #include <cstring>
@@ -18,22 +18,22 @@ struct nvmlDevice_st {
 
 namespace carve::sim {
 
-// The set after nvmlInit.
+// Returns the set after nvmlInit.
 Set& the_set();
 
-// NVML_ERROR_UNINITIALIZED outside of init and shutdown.
+// Returns NVML_ERROR_UNINITIALIZED before nvmlInit and after nvmlShutdown.
 nvmlReturn_t entered();
 
-// The device behind a handle. Also where the fault "slow NVML" passes its time and "device lost" is noticed.
+// Returns the device of a handle. The faults "slow NVML" and "device lost" take effect here.
 nvmlReturn_t find_device(nvmlDevice_t, Device**);
 nvmlDevice_t handle_of(unsigned index);
 
-// Copies a text into the caller's room: NVML_ERROR_INSUFFICIENT_SIZE if it does not fit.
+// Copies a text into the caller's buffer: NVML_ERROR_INSUFFICIENT_SIZE if it does not fit.
 nvmlReturn_t give_text(const char* text, char* out, unsigned length);
 
 void format_uuid(const Facts&, char (&out)[48]);
 
-// One figure of the device's facts: the shape of most calls.
+// Returns one figure of the device's facts: the form of most calls.
 template <class Out, class Get>
 nvmlReturn_t fact(nvmlDevice_t device, Out* out, Get get) {
   Device* d = nullptr;
@@ -43,10 +43,10 @@ nvmlReturn_t fact(nvmlDevice_t device, Out* out, Get get) {
   return NVML_SUCCESS;
 }
 
-// How long a call waits for a client that was stopped in the middle of a change.
+// Time (ns) that a call waits for a client that was stopped in the middle of a change.
 inline constexpr uint64_t kPatience = 250'000'000;
 
-// One figure of the device's state, looked up under its lock and up to date.
+// Returns one figure of the device's state, read under its lock and up to date.
 template <class Out, class Get>
 nvmlReturn_t state(nvmlDevice_t device, Out* out, Get get) {
   Device* d = nullptr;

@@ -22,7 +22,7 @@ struct ErrorText {
   nvmlReturn_t code;
   const char* text;
 };
-// NVML's own sentences, as nvmlErrorString gives them and monitoring tools print them.
+// NVML's own texts, as nvmlErrorString returns them and monitoring tools print them.
 constexpr ErrorText kErrors[] = {
     {NVML_SUCCESS, "Success"},
     {NVML_ERROR_UNINITIALIZED, "Uninitialized"},
@@ -54,7 +54,7 @@ nvmlReturn_t start() {
   if (!set) {
     const char* directory = set_directory();
     if (!directory) return NVML_ERROR_DRIVER_NOT_LOADED;
-    auto* fresh = new Set;  // Kept to the end of the process: closing it would drop libcuda's record lock.
+    auto* fresh = new Set;  // Kept until the process ends: a close would drop libcuda's record lock.
     switch (open_set(directory, fresh)) {
       case Opened::yes: break;
       case Opened::absent: return delete fresh, NVML_ERROR_DRIVER_NOT_LOADED;
@@ -243,7 +243,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char* id, nvmlDevice_t* 
   return find(out, is_bus_id, id);
 }
 
-// Names each call once, up to 256 of them: a monitor asks every second.
+// Logs each call once, up to 256 of them: a monitor repeats its calls every second.
 extern "C" nvmlReturn_t carve_sim_unsupported(const char* name) {
   static const char* said[256];
   const char* path = std::getenv("SIMGPU_LOG");

@@ -1,5 +1,5 @@
-// What happens on a device: memory, processes, utilisation, temperature, events. All from the model, brought
-// up to date and rid of the dead before it answers.
+// Activity of a device: memory, processes, utilisation, temperature, events. All values come from the model,
+// which is brought up to date and swept of dead clients first.
 #include <time.h>
 
 #include <algorithm>
@@ -20,9 +20,9 @@ struct Usage {
   unsigned percent;
 };
 
-// One row per process; processes that are not visible from this pid namespace are left out.
+// Returns one row per process, without the processes that are not visible from this pid namespace.
 std::vector<Usage> processes(Device& d, unsigned index, uint64_t now) {
-  const Locked lock(d, kPatience);  // Without it the amounts are still right, each being one word.
+  const Locked lock(d, kPatience);  // Without the lock the amounts are still right, because each is one word.
   if (lock.held()) sweep(the_set(), index, now, true);
   std::vector<Usage> rows;
   const auto add = [&](int pid, uint64_t bytes, unsigned percent) {
@@ -53,7 +53,7 @@ std::vector<Usage> processes(Device& d, unsigned index, uint64_t now) {
   return rows;
 }
 
-// The versions of the process list differ in the size of a row only.
+// The versions of the process list differ only in the size of a row.
 template <class Row>
 nvmlReturn_t list_processes(nvmlDevice_t device, unsigned* count, Row* out) {
   Device* d = nullptr;
@@ -73,7 +73,8 @@ nvmlReturn_t list_processes(nvmlDevice_t device, unsigned* count, Row* out) {
   return NVML_SUCCESS;
 }
 
-// Free memory is a sum of words that are right one by one, so that a stopped client cannot hide it.
+// Returns free memory, a sum of words each of which is valid without the lock, so a stopped client cannot
+// block the call.
 nvmlReturn_t free_memory(nvmlDevice_t device, const void* out, const Facts** facts, uint64_t* free) {
   Device* d = nullptr;
   if (const nvmlReturn_t e = find_device(device, &d)) return e;
@@ -106,8 +107,7 @@ nvmlReturn_t engine_idle(nvmlDevice_t device, unsigned* utilisation, unsigned* p
 
 }  // namespace
 
-// What nvmlEventSet_t points at: the devices that were registered, and how many of their errors were
-// reported.
+// The target of nvmlEventSet_t: the registered devices, and how many of their errors were reported.
 struct nvmlEventSet_st {
   std::mutex mutex;
   struct {
@@ -267,7 +267,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int* o
   });
 }
 
-// Millijoules since the set was made: the idle power, and the rest while kernels ran.
+// Returns millijoules since the set was made: the idle power, and the additional power while kernels
+// ran.
 EXPORT nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long* out) {
   return state(device, out, [](Device& d, uint64_t now) {
     advance(d, now);
@@ -324,7 +325,7 @@ EXPORT nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long 
   return NVML_SUCCESS;
 }
 
-// Looks every 2 ms: an Xid has no waiter list in the shared file, and a monitor can wait that long.
+// Polls every 2 ms: an Xid has no list of waiters in the shared file, and a monitor can wait that long.
 EXPORT nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t* out, unsigned int timeout_ms) {
   if (const nvmlReturn_t e = entered()) return e;
   if (!set || !out) return NVML_ERROR_INVALID_ARGUMENT;

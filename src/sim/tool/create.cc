@@ -1,6 +1,6 @@
-// carve-sim create DIR SPEC [--force] [--seed N]: writes the files of a set. Everything is written into a
-// fresh directory beside and renamed into place file by file, set.bin last, since that is what clients look
-// for.
+// carve-sim create DIR SPEC [--force] [--seed N]: writes the files of a set. The tool writes all files into a
+// new directory inside DIR and renames them into place file by file. It renames set.bin last, since clients
+// look for set.bin.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -20,11 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// How long kernels take where the profile's default does not fit; the libraries read it
+// The duration of kernels for which the profile's default does not fit; the libraries read the file
 // (sim/image/rules.h).
 constexpr const char kRules[] =
-    "# How long a kernel takes: the first line whose regular expression (POSIX, extended, the whole name)\n"
-    "# matches decides.\n"
+    "# The duration of a kernel: the first line whose regular expression (POSIX, extended, the whole name)\n"
+    "# matches applies.\n"
     "#   EXPRESSION  DURATION        a constant: 250ns, 20us, 3ms, 1s\n"
     "#   EXPRESSION  argN * DURATION the launch's own argument number N times a duration\n"
     "# Without a match: the profile's launch_ns + waves * wave_ns.\n"
@@ -88,7 +88,7 @@ bool in_use(const fs::path& dir) {
 
 int create(const Arguments& arguments) {
   if (arguments.words.size() != 2)
-    throw Usage("create takes a directory and a specification, like: create /run/simgpu a10x2");
+    throw Usage("create takes a directory and a specification, for example: create /run/simgpu a10x2");
   const fs::path dir = arguments.words[0];
   const Plan plan = read_spec(arguments.words[1]);
   if (fs::exists(dir) && !fs::is_directory(dir)) throw Refused(dir.string() + " is not a directory");
@@ -96,12 +96,12 @@ int create(const Arguments& arguments) {
   if (fs::exists(dir / "set.bin")) {
     if (!force && in_use(dir))
       throw Refused(dir.string() + " is in use (carve-sim show " + dir.string() +
-                    " tells by whom); stop these programs, or pass --force");
+                    " lists its processes); stop these programs, or pass --force");
   } else if (fs::exists(dir) && !fs::is_empty(dir) && !force) {
     throw Refused(dir.string() + " holds other files; choose an empty directory, or pass --force");
   }
-  // Whoever may look for devices may find these, whatever the umask; a directory that was there stays as it
-  // is.
+  // Every process that may see devices may see these, whatever the umask; an existing directory keeps its
+  // mode.
   if (fs::create_directories(dir)) fs::permissions(dir, fs::perms(0755));
   const fs::path fresh = dir / (".new." + std::to_string(getpid()));
   fs::remove_all(fresh);
@@ -137,13 +137,13 @@ int create(const Arguments& arguments) {
   }
   for (const char* name : {"kernels.rules", "clients.lock", "set.bin"}) fs::rename(fresh / name, dir / name);
   fs::remove(fresh);
-  // Shared memory is made by whoever shares it: anybody.
+  // Any process may create shared memory.
   fs::remove_all(dir / "memory");
   fs::create_directory(dir / "memory");
   chmod((dir / "memory").c_str(), 0777);
   std::cout << dir.string() << ": " << plan.devices.size()
             << (plan.devices.size() == 1 ? " device" : " devices") << " (simulated)\n"
-            << "Programs find it with SIMGPU_DIR=" << dir.string() << " and the libraries in "
+            << "Programs use it with SIMGPU_DIR=" << dir.string() << " and the libraries in "
             << profile_directory().parent_path().string() << " on LD_LIBRARY_PATH.\n";
   return 0;
 }

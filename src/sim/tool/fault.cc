@@ -1,4 +1,4 @@
-// carve-sim fault DIR KIND [--device N] ...: breaks a device on command, and mends it again.
+// carve-sim fault DIR KIND [--device N] ...: breaks a device on command, and restores it.
 #include <functional>
 #include <iostream>
 
@@ -12,8 +12,8 @@
 namespace carve::sim {
 namespace {
 
-// What a process sees after an Xid, by NVIDIA's list of Xid messages: 13 and 31 are the program's own fault,
-// 48, 63, 64, 94, 95 are memory, 79 is a device that fell off the bus, 74 the NVLink.
+// Returns the result that a process gets after an Xid, by NVIDIA's list of Xid messages: 13 and 31 are the
+// program's own fault, 48, 63, 64, 94, 95 are memory, 79 is a device that fell off the bus, 74 the NVLink.
 uint32_t result_of(uint64_t xid) {
   switch (xid) {
     case 13: return CUDA_ERROR_LAUNCH_FAILED;
@@ -31,7 +31,7 @@ uint32_t result_of(uint64_t xid) {
 uint64_t size(const std::string& text) {
   for (const auto& [unit, shift] : {std::pair{"KiB", 10}, {"MiB", 20}, {"GiB", 30}})
     if (text.ends_with(unit)) return whole_number(text.substr(0, text.size() - 3), "--above") << shift;
-  throw Usage("'" + text + "' is not a size; write it like 512MiB");
+  throw Usage("'" + text + "' is not a size; a valid size is 512MiB");
 }
 
 }  // namespace
@@ -54,7 +54,7 @@ int fault(const Arguments& arguments) {
   if (const std::string* device = option("device")) {
     const uint64_t n = whole_number(*device, "--device");
     if (n >= set.count)
-      throw Refused("there is no device " + *device + "; the set has 0 to " + std::to_string(set.count - 1));
+      throw Refused("--device " + *device + ": the set has devices 0 to " + std::to_string(set.count - 1));
     first = last = static_cast<unsigned>(n);
   }
   for (unsigned i = first; i <= last; ++i) {
@@ -71,7 +71,7 @@ int fault(const Arguments& arguments) {
       else
         d.faults.out_of_memory = -1;
     } else if (kind == "xid") {
-      if (!argument) throw Usage("xid takes the code, like: fault " + dir + " xid 31");
+      if (!argument) throw Usage("xid takes the code, for example: fault " + dir + " xid 31");
       const uint64_t code = whole_number(*argument, "xid");
       uint32_t client = kClients;
       if (const std::string* pid = option("pid")) {
@@ -98,9 +98,8 @@ int fault(const Arguments& arguments) {
       d.faults.slow_nvml_ns = 0;
       release_hung(d, now);
     } else {
-      throw Usage(
-          "'" + kind +
-          "' is no fault; there are out-of-memory, xid, hung-kernel, slow-nvml, device-lost and clear");
+      throw Usage("'" + kind +
+                  "' is not a fault; use out-of-memory, xid, hung-kernel, slow-nvml, device-lost or clear");
     }
   }
   return 0;

@@ -10,7 +10,7 @@ namespace carve::sim {
 namespace {
 
 constexpr const char kHelp[] =
-    "carve-sim: simulated GPUs behind stand-ins for libcuda.so.1 and libnvidia-ml.so.1.\n"
+    "carve-sim: simulated GPUs behind replacements of libcuda.so.1 and libnvidia-ml.so.1.\n"
     "\n"
     "  carve-sim create DIR SPEC [--force] [--seed N]\n"
     "      Make a set of devices. SPEC is a profile (a10), several (a10x2, a10x2,t4x1), or a YAML file with\n"
@@ -21,13 +21,14 @@ constexpr const char kHelp[] =
     "      out-of-memory [--count N | --above SIZE]   allocations are refused\n"
     "      xid CODE [--pid PID]                       contexts break, event sets report it\n"
     "      hung-kernel                                the next kernel never ends\n"
-    "      slow-nvml [TIME]                           each NVML call takes so long (500ms)\n"
-    "      device-lost                                fallen off the bus\n"
-    "      clear                                      all is well again; broken contexts stay broken\n"
+    "      slow-nvml [TIME]                           each NVML call takes TIME (500ms)\n"
+    "      device-lost                                the device falls off the bus\n"
+    "      clear                                      ends all faults; broken contexts stay broken\n"
     "  carve-sim profiles\n"
     "      The devices that can be simulated.\n"
     "\n"
-    "A program uses the set with SIMGPU_DIR=DIR (or DIR=/run/simgpu) and LD_LIBRARY_PATH=.../lib/carve/sim.\n"
+    "A program uses the set with SIMGPU_DIR=DIR (not needed for /run/simgpu) and "
+    "LD_LIBRARY_PATH=.../lib/carve/sim.\n"
     "SIMGPU_LOG=FILE lists the calls that the simulator does not support.\n";
 
 Arguments parse(int argc, char** argv) {
@@ -41,7 +42,9 @@ Arguments parse(int argc, char** argv) {
       if (i + 1 == argc) throw Usage(word + " needs a value");
       a.options[word.substr(word.find_first_not_of('-'))] = argv[++i];
     } else if (word.starts_with("-")) {
-      throw Usage("'" + word + "' is no option of carve-sim");
+      throw Usage(
+          "'" + word +
+          "' is not an option; carve-sim has --force, --seed, --device, --count, --above, --pid and -o");
     } else {
       a.words.push_back(word);
     }
@@ -54,13 +57,13 @@ int run(int argc, char** argv) {
   for (int i = 1; i < argc; ++i)
     if (const std::string w = argv[i]; w == "--help" || w == "-h" || (i == 1 && w == "help"))
       return std::fputs(kHelp, stdout), 0;
-  if (verb.empty()) throw Usage("what shall I do?");
+  if (verb.empty()) throw Usage("a verb is missing; use create, show, fault or profiles");
   const Arguments arguments = parse(argc, argv);
   if (verb == "create") return create(arguments);
   if (verb == "show") return show(arguments);
   if (verb == "fault") return fault(arguments);
   if (verb == "profiles") return profiles(arguments);
-  throw Usage("'" + verb + "' is no verb; there are create, show, fault and profiles");
+  throw Usage("'" + verb + "' is not a verb; use create, show, fault or profiles");
 }
 
 }  // namespace
@@ -83,7 +86,7 @@ uint64_t nanoseconds(const std::string& text, const std::string& what) {
     if (n > 3'600'000'000'000 / factor) break;
     return n * factor;
   }
-  throw Usage(what + ": '" + text + "' is not a time up to an hour; write it like 500ms");
+  throw Usage(what + ": '" + text + "' is not a time up to an hour; a valid time is 500ms");
 }
 
 int profiles(const Arguments& arguments) {
@@ -104,7 +107,7 @@ int main(int argc, char** argv) {
   try {
     return carve::sim::run(argc, argv);
   } catch (const carve::sim::Usage& e) {
-    std::cerr << "carve-sim: " << e.what() << "; carve-sim --help says more\n";
+    std::cerr << "carve-sim: " << e.what() << "; carve-sim --help prints the usage\n";
     return 2;
   } catch (const std::exception& e) {
     std::cerr << "carve-sim: " << e.what() << "\n";

@@ -1,4 +1,5 @@
-// YAML into facts. Every number has its range here, so that the libraries may trust the file they map.
+// Reads YAML into facts. Every number's range is checked here, so that the libraries may trust the file they
+// map.
 #include "sim/tool/profile.h"
 
 #include <yaml-cpp/yaml.h>
@@ -34,10 +35,10 @@ uint64_t bytes(const YAML::Node& node, const std::string& what) {
   for (const auto& [unit, factor] : {std::pair{"KiB", 1ull << 10}, {"MiB", 1ull << 20}, {"GiB", 1ull << 30}})
     if (text.ends_with(unit))
       return number(YAML::Node(text.substr(0, text.size() - 3)), what, 0, (1ull << 44) / factor) * factor;
-  refuse(what + ": '" + text + "' is not a size; write it like 24564MiB");
+  refuse(what + ": '" + text + "' is not a size; a valid size is 24564MiB");
 }
 
-// Applies the keys that are present; whatever is absent keeps its value.
+// Applies the keys that are present; absent values are unchanged.
 void apply(const YAML::Node& y, Facts& f, const std::string& where) {
   const auto at = [&](const std::string& key) { return where + ", " + key; };
   const auto text = [&](const char* key, char* out, size_t room) {
@@ -68,7 +69,8 @@ void apply(const YAML::Node& y, Facts& f, const std::string& where) {
   }
   if (y["compute_capability"]) {
     const std::string s = y["compute_capability"].as<std::string>();
-    if (s.size() < 3 || s[s.size() - 2] != '.') refuse(at("compute_capability") + ": write it like 8.6");
+    if (s.size() < 3 || s[s.size() - 2] != '.')
+      refuse(at("compute_capability") + ": not a version; a valid one is 8.6");
     f.cc_major =
         static_cast<uint32_t>(number(YAML::Node(s.substr(0, s.size() - 2)), at("compute_capability"), 1, 99));
     f.cc_minor = static_cast<uint32_t>(s.back() - '0');
@@ -119,9 +121,9 @@ void apply(const YAML::Node& y, Facts& f, const std::string& where) {
   if (f.reserved_bytes >= f.native_bytes || f.native_bytes % MiB || f.reserved_bytes % MiB)
     refuse(at("memory") + ": native must be larger than reserved, both whole MiB");
   if (f.context_bytes > f.native_bytes - f.reserved_bytes)
-    refuse(at("memory") + ": a context does not fit the device");
+    refuse(at("memory") + ": context is larger than the usable memory");
   if (!f.name[0] || !f.multiprocessors || !f.cc_major || !f.architecture)
-    refuse(where + ": name, architecture, compute_capability and multiprocessors are needed");
+    refuse(where + ": name, architecture, compute_capability and multiprocessors are required");
 }
 
 Facts defaults() {
@@ -157,7 +159,7 @@ YAML::Node load(const fs::path& path) {
   }
 }
 
-// "a10x2" is two a10; "a100-80" is one of that name: the longest name that exists wins.
+// "a10x2" is two a10; "a100-80" is one of that name: the longest existing name has priority.
 void add(Plan& plan, const std::string& word) {
   const auto names = profile_names();
   std::string name = word;
@@ -191,7 +193,7 @@ Plan read_set_file(const std::string& path) {
     if (driver["cuda"]) {
       const std::string s = driver["cuda"].as<std::string>();
       const size_t dot = s.find('.');
-      if (dot == std::string::npos) refuse(path + ", cuda: write it like 12.4");
+      if (dot == std::string::npos) refuse(path + ", cuda: not a version; a valid one is 12.4");
       plan.cuda_version = static_cast<int>(number(YAML::Node(s.substr(0, dot)), path, 1, 99) * 1000 +
                                            number(YAML::Node(s.substr(dot + 1)), path, 0, 99) * 10);
     }
@@ -206,7 +208,8 @@ Plan read_set_file(const std::string& path) {
     plan.devices.insert(plan.devices.end(), count, f);
   }
   for (const YAML::Node& link : y["nvlink"] ? y["nvlink"] : YAML::Node(YAML::NodeType::Sequence)) {
-    if (!link.IsSequence() || link.size() != 3) refuse(path + ", nvlink: write [device, device, links]");
+    if (!link.IsSequence() || link.size() != 3)
+      refuse(path + ", nvlink: each entry is [device, device, links]");
     const uint64_t last = plan.devices.size() - 1;
     const uint64_t a = number(link[0], path + ", nvlink", 0, last),
                    b = number(link[1], path + ", nvlink", 0, last);
@@ -228,8 +231,7 @@ std::vector<std::string> profile_names() {
   for (const auto& entry : fs::directory_iterator(profile_directory(), none))
     if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem());
   std::sort(names.begin(), names.end());
-  if (names.empty())
-    refuse("no profiles in " + profile_directory().string() + ": is the installation whole?");
+  if (names.empty()) refuse("no profiles in " + profile_directory().string() + "; reinstall carve-sim");
   return names;
 }
 
@@ -238,7 +240,7 @@ Facts read_profile(const std::string& name) {
   if (std::find(names.begin(), names.end(), name) == names.end()) {
     std::string list;
     for (const auto& n : names) list += (list.empty() ? "" : ", ") + n;
-    refuse("no profile is named '" + name + "'; there are " + list);
+    refuse("no profile is named '" + name + "'; the profiles are " + list);
   }
   Facts f = defaults();
   const fs::path path = profile_directory() / (name + ".yaml");

@@ -1,6 +1,5 @@
-// A profile is a YAML file that says what one model of device is: sim/profiles/*.yaml. A set is one or more
+// A profile is a YAML file that describes one model of device: sim/profiles/*.yaml. A set is one or more
 // profiles times a count, in one word ("a10x2", "a10x2,t4") or in a YAML file with topology:
-//
 //   driver: {version: 580.65.06, cuda: 13.0}
 //   devices:
 //     - {profile: a10, count: 2, numa: 0}
@@ -8,7 +7,7 @@
 //   nvlink:
 //     - [0, 1, 4]                                            # device, device, links between them
 //
-// Only this tool reads YAML. The libraries map what it wrote.
+// Only this tool reads YAML. The libraries map the files that it writes.
 #pragma once
 
 #include <filesystem>
@@ -22,7 +21,7 @@ namespace carve::sim {
 
 inline constexpr uint64_t MiB = 1ull << 20;
 
-// What the user asked for cannot be done; the sentence says why and what would be right.
+// The request cannot be carried out; the text gives the reason and a valid request.
 struct Refused : std::runtime_error {
   using runtime_error::runtime_error;
 };
@@ -33,7 +32,7 @@ struct Plan {
   int cuda_version = 13000;
 };
 
-// Where the profiles lie, seen from this executable: ../lib/carve/sim/profiles.
+// Returns the folder of the profiles, relative to this executable: ../lib/carve/sim/profiles.
 std::filesystem::path profile_directory();
 std::vector<std::string> profile_names();
 Facts read_profile(const std::string& name);

@@ -1,5 +1,5 @@
-// carve-sim show DIR [-o json]: the devices of a set, their memory, contexts and processes, as the model has
-// them.
+// carve-sim show DIR [-o json]: prints the devices of a set, their memory, contexts and processes, from the
+// model.
 #include <cstdio>
 #include <iostream>
 
@@ -127,9 +127,9 @@ int show(const Arguments& arguments) {
   switch (open_set(dir.c_str(), &set)) {
     case Opened::yes: break;
     case Opened::absent:
-      throw Refused(dir + " holds no device set; make one: carve-sim create " + dir + " a10x2");
+      throw Refused(dir + " holds no device set; create one with carve-sim create " + dir + " a10x2");
     case Opened::other_version:
-      throw Refused(dir + " was made by another release; make it anew with carve-sim create");
+      throw Refused(dir + " was made by another release; create it again with carve-sim create");
     case Opened::unreadable: throw Refused(dir + ": cannot open its files for reading and writing");
   }
   const auto format = arguments.options.find("o");

@@ -1,5 +1,5 @@
-// The verbs of carve-sim and what they share. A verb returns the exit status; Usage (status 2) and Refused
-// (status 1) carry a sentence for stderr.
+// The verbs of carve-sim and their shared declarations. A verb returns the exit status; Usage (status 2) and
+// Refused (status 1) carry a text for stderr.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ struct Arguments {
   std::map<std::string, std::string> options;  // "--device 1" is {"device", "1"}; a flag has an empty value.
 };
 
-// How long a verb waits for a device whose lock is held, and what it says then.
+// How long (ns) a verb waits for a device whose lock is held, and the error after that time.
 inline constexpr uint64_t kToolPatience = 5'000'000'000;
 inline constexpr const char* kStopped =
-    "a client that was stopped in the middle of a change holds the device; let it go on, or end it";
+    "a client that was stopped in the middle of a change holds the device; continue it, or end it";
 
 uint64_t whole_number(const std::string& text, const std::string& what);
 uint64_t nanoseconds(const std::string& text, const std::string& what);  // 500ms, 2s, 20us, 7ns

@@ -1,4 +1,4 @@
-"""JAX takes three quarters of the device at its first use: in a slice that must be three quarters of the slice."""
+"""JAX takes three quarters of the device at its first use; in a slice, three quarters of the slice."""
 import json
 import sys
 

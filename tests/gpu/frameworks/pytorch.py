@@ -1,4 +1,4 @@
-"""PyTorch's caching allocator in a slice: the slice is the device, the error is PyTorch's own, freed memory is there again."""
+"""PyTorch's caching allocator in a slice: the slice is the device, the error is PyTorch's own, freed memory can be allocated again."""
 import json
 import sys
 

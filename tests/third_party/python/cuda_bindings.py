@@ -1,7 +1,7 @@
-"""A program over cuda-python's driver bindings: fills its slice in three ways and says where each stopped.
+"""A program over cuda-python's driver bindings: fills its slice in three ways and prints where each stopped.
 
-Prints: devices, total, free; then for each way how many pieces of 64 MiB it got and the error, and whether the same
-number could be had again after all was freed.
+Prints devices, total, free; then, for each way, the number of pieces of 64 MiB, the error, and whether the same number
+could be allocated again after all pieces were freed.
 """
 from cuda.bindings import driver as cu
 

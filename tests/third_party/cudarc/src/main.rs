@@ -1,5 +1,5 @@
-// A Rust program over cudarc, which knows the driver API alone: the slice is its device, its stream-ordered allocations
-// count, and what does not fit is refused by name.
+// A Rust program over cudarc, which uses only the driver API. The slice is its device, its stream-ordered allocations
+// are charged, and an allocation that does not fit is refused with the error's name.
 use cudarc::driver::{result, CudaContext};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
