@@ -1,17 +1,16 @@
-// Who holds how much of which device: a double-entry book.
+// The ledger: which slice holds how much of which device, in double entry.
 //
-// Every byte of a device stands in exactly one account: reserved, free, or held by one slice. Nothing is
-// ever created or lost, only moved, so that at any moment native = reserved + free + all that is held. An
-// account never goes below zero: over-commitment of memory has no representation. Shares of compute are kept
-// the same way; since a share is time and not a place, whoever runs the agent may promise more of it than
-// there is, and then nothing of it is free.
+// Every byte of a device is in exactly one account: reserved, free, or held by one slice. Bytes only move
+// between accounts, so at any moment native = reserved + free + the sum of what slices hold. An account is
+// never negative, so over-commitment of memory has no representation. Compute shares are recorded in the same
+// way. A share is time, so the agent's options may allow more than 100 % of it; the free share is then 0.
 //
-// The ledger decides and the store remembers, in three steps that may be cut anywhere:
-//   1. a question (grant, alter, end) gives a Change and alters nothing;
-//   2. the store makes the change durable (one transaction), or fails, and then nothing has happened;
-//   3. apply() posts it here.
-// A crash after 2 is repaired by reading the store again; before 2 nothing was promised to anybody.
-// No clock, no file, no chance. A grant among 256 slices costs about 1 us.
+// The ledger decides and the store keeps, in three steps. The process may be killed between any two of them:
+//  1. a question (grant, alter, end) returns a Change and changes nothing;
+//  2. the store makes the change durable (one transaction); if it fails, nothing has happened;
+//  3. apply() posts the change here.
+// After a crash behind step 2 the store is read again; before step 2 no caller has got an answer. The ledger
+// uses no clock, file or random number. A grant among 256 slices costs about 1 us.
 #pragma once
 
 #include <map>
@@ -25,16 +24,17 @@
 
 namespace carve::ledger {
 
-struct DeviceSeen {  // A device and how much of it is to be reserved.
+struct DeviceSeen {  // A device with its reserve.
   Device device;
 };
-// More than the whole may be promised of a device's compute, where whoever runs the agent wants it so.
+// The maximum if the agent runs with over-commitment of compute (basis points).
 inline constexpr Share unlimited_shares{10'000'000};
 struct Granted {
   UsageRecord record;
-  Share most = unlimited_shares;  // Of a device's compute. Not kept: it was allowed then.
+  // Maximum of a device's compute. Not stored, because the grant was allowed then.
+  Share most = unlimited_shares;
 };
-struct Altered {  // From `when` on it has these terms.
+struct Altered {  // The record has these terms from `when` on.
   uint64_t id;
   Stamp when;
   Terms terms;
@@ -47,50 +47,49 @@ struct Ended {
 };
 using Change = std::variant<DeviceSeen, Granted, Altered, Ended>;
 
-// What a device's accounts say.
+// The accounts of one device.
 struct Balance {
   Device device;
-  Bytes reserved;  // Reaches device.reserved when slices that were there before have left enough.
+  Bytes reserved;  // Reaches device.reserved when slices that were granted earlier have left enough.
   Bytes free;
-  Share free_share = whole_device;     // Nothing where more is promised than there is.
-  std::map<uint64_t, SlicePart> held;  // By the slice's id.
+  Share free_share = whole_device;     // 0 if more than 100 % is granted.
+  std::map<uint64_t, SlicePart> held;  // By the record's id.
 };
 
 class Ledger {
  public:
-  // A device that is there. What is held stays held: a larger reserve takes from what is free now, and
-  // the rest as slices leave. Refused where the device has become smaller than what is held of it.
+  // Adds or updates a device. Grants are unchanged: a larger reserve takes what is free now, and the rest as
+  // slices leave. Refuses a device that has become smaller than what slices hold of it.
   Outcome<Change> see(const Device&) const;
 
-  // The slice as living use, or why not: the name is taken, a device is unknown or has not enough.
-  // `what.name` must be set. A request id that was granted before and lives gives that use again
-  // (find_by_request_id() tells); one that ended is a conflict.
-  // Of compute no more than `most` is promised of one device.
+  // Grants the slice, or says why not: the name is taken, a device is unknown or has not enough free.
+  // `slice.name` must be set. If a living record has the same owner and request id, returns that record again
+  // (find_by_request_id() shows which); an ended one is a conflict. At most `most` of one device's compute is
+  // granted.
   Outcome<Change> grant(const Slice& slice, const Stamp& now, Share most = whole_device) const;
   const UsageRecord* find_by_request_id(uint32_t owner, std::string_view request_id) const;
 
-  // Other terms for a living slice, or why not: a device has not enough for what it gets more.
+  // Changes the terms of a living record, or says why not: a device has not enough free for the increase.
   Outcome<Change> alter(uint64_t id, const Terms&, const Stamp& now, Share most = whole_device) const;
 
   Outcome<Change> end(uint64_t id, const Stamp& now, std::string why) const;
 
-  // Posts a change that this ledger decided, or that a store remembers from one that did.
-  // Refused, and nothing changed, where it would break a rule above: the store is not what it was.
+  // Applies a change that this ledger decided, or that the store has kept. Refuses it without any effect if
+  // it would break a rule above; then the store was changed by other means.
   Outcome<void> apply(const Change&);
 
   uint64_t next_id() const { return last_id_ + 1; }
-  const UsageRecord* find(std::string_view name) const;  // Living.
+  const UsageRecord* find(std::string_view name) const;  // Among the living records.
   const std::map<uint64_t, UsageRecord>& living() const { return living_; }
-  const std::vector<UsageRecord>& ended() const {
-    return ended_;
-  }  // The newest max_ended_records, oldest first.
+  // The newest max_ended_records, oldest first.
+  const std::vector<UsageRecord>& ended() const { return ended_; }
   const std::map<Uuid, Balance>& balances() const { return balances_; }
 
-  // Whether native = reserved + free + held on every device, and the same of shares.
+  // Returns whether native = reserved + free + held on every device, and the same for shares.
   bool balanced() const;
 
   static constexpr size_t max_ended_records = 1000;
-  static constexpr size_t max_periods = 100;  // Of one use, the newest; the store has all.
+  static constexpr size_t max_periods = 100;  // Of one record, the newest; the store has all.
 
  private:
   Outcome<void> check(const UsageRecord&, Share most) const;

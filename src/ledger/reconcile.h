@@ -1,12 +1,11 @@
-// The book beside the world. After a crash, a lost disk or a stranger's hand the two may differ; then
-// somebody must be right. Each way in which they can differ is a row of one table (reconcile.cc) that says
-// who: where the direction is `update_ledger` a change of the book makes it true, where it is
-// `update_machine` the world is put right by whoever asked, and where it is `report_only` nothing is done and
-// somebody must be told.
+// Reconciles the ledger with what is observed. After a crash, a lost disk or a change by hand the two may
+// differ. Each possible drift is a row of one table (reconcile.cc), which says what is corrected: for
+// `update_ledger` a change of the ledger, for `update_machine` the node, by the caller of find_drift(). For
+// `report_only` nothing is changed, and the drift is reported.
 //
-// Pure: what was observed goes in, the list comes out, in an order in which its changes can be posted one
-// after the other. Posting them leaves no disagreement to repair, never over-commits, and doing it again
-// changes nothing.
+// Pure: find_drift() takes what was observed and returns the list. Its changes can be posted one after the
+// other in this order. Posting them leaves no drift to repair, never over-commits, and doing it again changes
+// nothing.
 #pragma once
 
 #include <set>
@@ -16,48 +15,50 @@
 namespace carve::ledger {
 
 enum class DriftKind : uint8_t {
-  device_unknown,         // The driver shows a device that the book does not know.
-  device_resized,         // It has another size.
-  device_too_small,       // ... and now less than is held of it.
-  device_gone,            // The book knows a device that the driver does not show.
-  record_lost,            // The book was lost; a note tells of a slice that lives.
-  record_unreadable,      // ... but the slice cannot stand in the book beside the others.
-  slice_over,             // Nobody of a living slice is left.
-  shared_memory_differs,  // The pages of a living slice tell other terms.
-  shared_memory_stale,    // Pages of no living slice.
-  device_differs,         // Its number or name is another, or another part of it is to be kept back.
+  device_unknown,         // The driver reports a device that the ledger does not have.
+  device_resized,         // The device has another size.
+  device_too_small,       // The device is now smaller than what slices hold of it.
+  device_gone,            // The ledger has a device that the driver does not report.
+  record_lost,            // The ledger was lost, and a state file describes a living slice.
+  record_unreadable,      // As above, but the slice does not fit beside the others.
+  slice_over,             // A slice that lives in the ledger has no process left.
+  shared_memory_differs,  // The shared memory of a living slice has other terms.
+  shared_memory_stale,    // Shared memory without a living slice.
+  device_differs,         // The device has another index, name or reserve.
 };
 enum class Resolution : uint8_t { update_ledger, update_machine, report_only };
 
-struct StateFileSeen {  // What lies in the runtime directory under a slice's name.
+// A slice's files in the runtime directory.
+struct StateFileSeen {
   std::string name;
-  std::optional<UsageRecord>
-      record;  // As its note tells it; nothing where it cannot be read or is of another boot.
+  // As the state file has it; nothing if the file cannot be read or is of another boot.
+  std::optional<UsageRecord> record;
 };
 
 struct Observed {
   std::string boot_id;
-  std::vector<Device> devices;  // As the driver shows them, with what is to be reserved.
+  std::vector<Device> devices;  // As the driver reports them, with the reserve to apply.
   std::vector<StateFileSeen> state_files;
-  std::optional<std::set<uint64_t>>
-      has_processes;         // Uses of which somebody lives; nothing: not looked at yet.
-  bool ledger_lost = false;  // The book is new: the notes are all that is known.
+  // Ids of records that have processes; nothing: not scanned yet.
+  std::optional<std::set<uint64_t>> has_processes;
+  // The ledger is new, and the state files are all that is known.
+  bool ledger_lost = false;
 };
 
 struct Drift {
   DriftKind kind;
-  std::string subject;   // "device 0", "slice train": whom it is about.
-  std::string name;      // The slice's; empty: it is about a device.
-  std::string recorded;  // What the ledger says,
-  std::string observed;  // and what was observed.
+  std::string subject;   // The subject: "device 0", "slice train".
+  std::string name;      // The slice's name; empty for a device.
+  std::string recorded;  // What the ledger has.
+  std::string observed;  // What was observed.
   Resolution resolution;
-  std::string repair;            // What is done about it.
-  std::optional<Change> change;  // Of the book, where the direction is update_ledger.
+  std::string repair;            // The repair, as a past participle.
+  std::optional<Change> change;  // The change of the ledger if the resolution is update_ledger.
 };
 
 std::vector<Drift> find_drift(const Ledger&, const Observed&, const Stamp& now);
 
-// "slice train: the ledger says it lives, and its last process has ended: it is ended in the ledger"
+// Returns "slice train: ended in the ledger (recorded: live; observed: its last process ended ...)".
 std::string sentence(const Drift&);
 
 }  // namespace carve::ledger
