@@ -23,13 +23,13 @@ void settle_shares(Balance& b) {
   b.free_share = {whole_device.basis_points - std::min(shares_in_all(b), whole_device).basis_points};
 }
 
-// Moves bytes from one account to another; the caller has checked that they are there.
+// Moves bytes from one account to another. The caller has checked that they are there.
 void move(Bytes& from, Bytes& to, Bytes amount) {
   from.count -= amount.count;
   to.count += amount.count;
 }
 
-// The reserve takes what it still wants out of what is free, or gives back what it has too much.
+// Moves free bytes to the reserve until it is complete, or its surplus back to the free bytes.
 void settle_reserve(Balance& b) {
   if (b.reserved < b.device.reserved)
     move(b.free, b.reserved, std::min(b.free, minus(b.device.reserved, b.reserved)));
@@ -69,11 +69,11 @@ void set_terms(Slice& slice, const Terms& t) {
 
 Outcome<Change> Ledger::see(const Device& device) const {
   if (device.reserved > device.native)
-    return failure(K::unavailable, "device {}: {} cannot be reserved of {}", device.index,
+    return failure(K::unavailable, "device {}: a reserve of {} exceeds its memory of {}", device.index,
                    text(device.reserved).c_str(), text(device.native).c_str());
   const auto known = balances_.find(device.uuid);
   if (known != balances_.end() && held_in_all(known->second) > device.native)
-    return failure(K::unavailable, "device {} ({}): it has {}, and slices hold {} of it", device.index,
+    return failure(K::unavailable, "device {} ({}): it has {}, and its slices hold {}", device.index,
                    text(device.uuid), text(device.native).c_str(), text(held_in_all(known->second)).c_str());
   return DeviceSeen{device};
 }
@@ -91,24 +91,25 @@ const UsageRecord* Ledger::find(std::string_view name) const {
   return nullptr;
 }
 
-// Everything that must hold before a slice can stand in the book.
+// Checks all that must hold before a record is added.
 Outcome<void> Ledger::check(const UsageRecord& record, Share most) const {
   const Slice& slice = record.slice;
   if (slice.name.empty() || slice.parts.empty())
-    return failure(K::invalid_argument, "a slice has a name and at least one part");
+    return failure(K::invalid_argument, "a slice needs a name and at least one part");
   if (find(slice.name) != nullptr)
     return failure(K::already_exists,
                    "the name '{}' is taken by a living slice; choose another, or stop that one", slice.name);
   if (find_by_request_id(slice.owner, slice.request_id) != nullptr)
-    return failure(K::already_exists, "request '{}' was granted meanwhile; ask again", slice.request_id);
+    return failure(K::already_exists, "request '{}' was granted in the meantime; repeat the request",
+                   slice.request_id);
   std::set<Uuid> seen;
   for (const SlicePart& part : slice.parts) {
     const auto found = balances_.find(part.device);
     if (found == balances_.end())
-      return failure(K::not_found, "there is no device {} in the ledger", text(part.device));
+      return failure(K::not_found, "device {} is not in the ledger", text(part.device));
     const Balance& b = found->second;
     if (!seen.insert(part.device).second)
-      return failure(K::invalid_argument, "device {} is named twice in one slice", b.device.index);
+      return failure(K::invalid_argument, "device {} occurs twice in one slice", b.device.index);
     if (part.memory > b.free)
       return failure(K::insufficient_capacity, "device {}: {} needed, {} free", b.device.index,
                      text(part.memory).c_str(), text(b.free).c_str());
@@ -133,10 +134,10 @@ Outcome<Change> Ledger::grant(const Slice& slice, const Stamp& now, Share most) 
 
 Outcome<Change> Ledger::alter(uint64_t id, const Terms& terms, const Stamp& now, Share most) const {
   const auto found = living_.find(id);
-  if (found == living_.end()) return failure(K::not_found, "slice {} has ended already, or never was", id);
+  if (found == living_.end()) return failure(K::not_found, "slice {} has ended or does not exist", id);
   const Slice& slice = found->second.slice;
   if (slice.exclusive)
-    return failure(K::invalid_argument, "slice {} has whole devices to itself: there is nothing to change",
+    return failure(K::invalid_argument, "slice {} is exclusive; its memory and share cannot be changed",
                    slice.name);
   for (const SlicePart& part : slice.parts) {
     const Balance& b = balances_.at(part.device);
@@ -154,7 +155,7 @@ Outcome<Change> Ledger::alter(uint64_t id, const Terms& terms, const Stamp& now,
 }
 
 Outcome<Change> Ledger::end(uint64_t id, const Stamp& now, std::string why) const {
-  if (!living_.contains(id)) return failure(K::not_found, "slice {} has ended already, or never was", id);
+  if (!living_.contains(id)) return failure(K::not_found, "slice {} has ended or does not exist", id);
   return Ended{id, now, std::move(why)};
 }
 
@@ -163,7 +164,7 @@ Outcome<void> Ledger::apply(const Change& change) {
     if (const auto good = see(seen->device); !good) return tl::unexpected(good.error());
     auto [place, fresh] = balances_.try_emplace(seen->device.uuid);
     Balance& b = place->second;
-    // A device of another size: its free memory takes the difference, then the reserve settles.
+    // If the device has another size, its free memory takes the difference, then the reserve settles.
     const Bytes held = held_in_all(b);
     b.device = seen->device;
     b.reserved = std::min(b.reserved, minus(b.device.native, held));
@@ -176,14 +177,15 @@ Outcome<void> Ledger::apply(const Change& change) {
     if (const auto known = living_.find(record.id); known != living_.end()) {
       if (known->second == record) return {};  // The same grant, posted twice.
       return failure(K::failed_precondition,
-                     "the ledger has moved on: slice {} was granted as '{}' meanwhile; ask again", record.id,
+                     "the ledger has changed: slice {} was granted as '{}'; repeat the request", record.id,
                      known->second.slice.name);
     }
     if (std::ranges::find(ended_, record.id, &UsageRecord::id) != ended_.end())
-      return failure(K::failed_precondition, "the ledger has moved on: slice {} has come and gone; ask again",
+      return failure(K::failed_precondition,
+                     "the ledger has changed: slice {} was granted and has ended; repeat the request",
                      record.id);
     last_id_ = std::max(last_id_, record.id);
-    if (record.to) {  // Only out of a store: history.
+    if (record.to) {  // Comes from the store only: history.
       ended_.push_back(record);
       if (ended_.size() > max_ended_records) ended_.erase(ended_.begin());
       return {};
@@ -221,8 +223,7 @@ Outcome<void> Ledger::apply(const Change& change) {
   }
   const auto& ended = std::get<Ended>(change);
   const auto found = living_.find(ended.id);
-  if (found == living_.end())
-    return failure(K::not_found, "slice {} has ended already, or never was", ended.id);
+  if (found == living_.end()) return failure(K::not_found, "slice {} has ended or does not exist", ended.id);
   for (const SlicePart& part : found->second.slice.parts) {
     Balance& b = balances_.at(part.device);
     move(b.held.at(ended.id).memory, b.free, part.memory);

@@ -68,7 +68,7 @@ TEST(Ledger, never_over_commits) {
            {{book.uuid(1), 16_GiB, {}}},
            {{book.uuid(1), 1_GiB, {10001}}},
            {{book.uuid(1), 1_GiB, {}},
-            {book.uuid(0), 1_GiB, {}}},  // The second part does not fit: neither is taken.
+            {book.uuid(0), 1_GiB, {}}},  // The second part does not fit, so neither is granted.
            {{book.uuid(1), 1_GiB, {}}, {book.uuid(1), 1_GiB, {}}},
            {{Uuid{}, 1_GiB, {}}}}) {
     EXPECT_FALSE(book.grant(holding("b", parts)));
@@ -85,7 +85,7 @@ TEST(Ledger, an_alteration_moves_the_difference_and_remembers_what_was) {
   struct Row {
     Bytes memory;
     Share share;
-    const char* refused;  // Empty: it is not.
+    const char* refused;  // Empty: the change is not refused.
     Bytes free;           // Of device 0 afterwards.
     uint32_t free_share;
   };
@@ -117,7 +117,7 @@ TEST(Ledger, an_alteration_moves_the_difference_and_remembers_what_was) {
   ASSERT_TRUE(book.end("a"));
   EXPECT_EQ(book.ledger.ended().back().periods.size(), changes);
   EXPECT_EQ(book.balance(1).free, 15_GiB);
-  EXPECT_FALSE(book.ledger.alter(id, was, morning)) << "it has ended";
+  EXPECT_FALSE(book.ledger.alter(id, was, morning)) << "the slice has ended";
 }
 
 TEST(Ledger, compute_is_promised_twice_only_where_somebody_says_so_and_comes_back_exactly) {
@@ -135,7 +135,7 @@ TEST(Ledger, compute_is_promised_twice_only_where_somebody_says_so_and_comes_bac
   Terms less = terms_of(book.ledger.find("a")->slice);
   less.share = {7000};
   const auto change = book.ledger.alter(book.ledger.find("a")->id, less, morning);
-  ASSERT_TRUE(change) << "less is always possible";
+  ASSERT_TRUE(change) << "a decrease is always possible";
   ASSERT_TRUE(book.ledger.apply(*change));
   ASSERT_TRUE(book.end("b"));
   EXPECT_EQ(book.balance(0).free_share.basis_points, 3000u);
@@ -149,7 +149,7 @@ TEST(Ledger, an_answer_about_shares_that_has_become_stale_is_refused) {
   more.share = {6000};
   const auto altered = book.ledger.alter(book.ledger.find("a")->id, more, morning);
   const auto granted = book.ledger.grant(holding("b", {{book.uuid(0), 1_GiB, {6000}}}), morning);
-  ASSERT_TRUE(altered && granted) << "each fits alone";
+  ASSERT_TRUE(altered && granted) << "each change fits alone";
   ASSERT_TRUE(book.ledger.apply(*altered));
   EXPECT_FALSE(book.ledger.apply(*granted));
   EXPECT_EQ(book.balance(0).free_share.basis_points, 4000u);
@@ -208,7 +208,8 @@ TEST(Ledger, a_larger_reserve_waits_until_slices_leave) {
 }
 
 TEST(Duration, trusts_the_monotonic_clock_within_a_boot_and_utc_across) {
-  EXPECT_EQ(duration_ns({5'000, "a", 100}, {9'000, "a", 150}), 50);  // UTC was stepped: it does not matter.
+  // A step of UTC has no effect within a boot.
+  EXPECT_EQ(duration_ns({5'000, "a", 100}, {9'000, "a", 150}), 50);
   EXPECT_EQ(duration_ns({9'000, "a", 100}, {5'000, "a", 150}), 50);
   EXPECT_EQ(duration_ns({5'000, "a", 100}, {9'000, "b", 10}), 4'000);
   EXPECT_EQ(duration_ns({9'000, "a", 100}, {5'000, "b", 10}), 0);
@@ -254,10 +255,10 @@ TEST(Ledger, random_histories_stay_balanced_and_survive_a_crash_at_every_step) {
       }
       if (change && !post(ledger, store, *change)) {
         EXPECT_TRUE(store.full);
-        ASSERT_EQ(written(ledger), before) << "a refused change left traces";
+        ASSERT_EQ(written(ledger), before) << "a refused change changed the ledger";
       }
       ASSERT_TRUE(ledger.balanced());
-      if (dice() % 8 == 0) {  // The agent dies here; the next one reads the store.
+      if (dice() % 8 == 0) {  // The agent is killed here; the next one reads the store.
         const Ledger again = reread(store);
         ASSERT_EQ(written(again), written(ledger));
         ASSERT_TRUE(again.balanced());

@@ -1,9 +1,13 @@
-// The ledger against a model of it, under a scheduler that is a seed: four clients ask, hesitate, repeat
-// themselves, want more or less and give back; the agent dies between any two steps and its successor reads
-// the store; the disk is full now and then. What is checked after each step: every byte stands in exactly one
-// account, nobody who was told "granted" holds nothing, nobody holds who was not told so or may yet ask again
-// under the same request id, and no request id holds twice. 4,000 histories of 80 steps take about two
-// seconds.
+// Tests the ledger against a model of it, with a scheduler driven by a seed. Four clients request, wait,
+// repeat requests, ask for more or less, and end their slices. The agent is killed between any two steps, and
+// its successor reads the store; the disk is full now and then. After each step the test checks that
+//
+//  - every byte is in exactly one account;
+//  - a client that was told "granted" has its slice;
+//  - each slice belongs to a client that was told so, or that may still repeat its request under the same id;
+//  - no request id has two slices.
+//
+// 4,000 histories of 80 steps take about two seconds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,11 +32,11 @@ Device device(unsigned index) {
 }
 
 struct Client {
-  std::string request_id;  // Of the grant that it wants or has.
+  std::string request_id;  // Of the grant that the client requests or has.
   Slice wanted;
-  std::optional<Change> decided;  // It holds an answer that is not posted yet, and may be stale.
-  std::optional<uint64_t> told;   // It was told that it holds this.
-  bool gave_back = false;         // It asked for the end, and was not told yet.
+  std::optional<Change> decided;  // An answer that is not posted yet and may be stale.
+  std::optional<uint64_t> told;   // The record that the client was told it has.
+  bool gave_back = false;         // The client asked for the end and has no answer yet.
 };
 
 class World {
@@ -48,11 +52,11 @@ class World {
     Client& client = clients_[c];
     if (dice_() % 14 == 0) return crash();
     if (client.decided) return post_it(client, c);
-    if (!client.told) {  // Asks, or asks again, under the same id.
+    if (!client.told) {  // Requests, or repeats the request under the same id.
       if (const auto change = ledger_.grant(client.wanted, now))
         client.decided = *change;
       else if (dice_() % 3 == 0)
-        wish(c);  // No room: another time, something else.
+        wish(c);  // Insufficient capacity: another request the next time.
     } else if (dice_() % 3 == 0 && ledger_.living().contains(*client.told)) {
       Terms terms = terms_of(ledger_.living().at(*client.told).slice);
       terms.memory = {(dice_() % 9 + 1ull) << 30};
@@ -63,7 +67,7 @@ class World {
       if (const auto change = ledger_.end(*client.told, now, "given back"))
         client.decided = *change;
       else
-        client.told.reset(), wish(c);  // It was ended before the crash, and nobody could say so.
+        client.told.reset(), wish(c);  // The record was ended before the crash, and the client got no answer.
     }
   }
 
@@ -72,16 +76,16 @@ class World {
     std::set<std::string> ids;
     for (const auto& [id, record] : ledger_.living()) {
       ASSERT_TRUE(ids.insert(record.slice.request_id).second)
-          << where << ": two uses of " << record.slice.request_id;
+          << where << ": two records of request " << record.slice.request_id;
       const bool wanted = std::ranges::any_of(clients_, [&](const Client& c) {
         return c.request_id == record.slice.request_id && (!c.told || *c.told == id);
       });
-      ASSERT_TRUE(wanted) << where << ": '" << record.slice.name << "' is held by nobody";
+      ASSERT_TRUE(wanted) << where << ": '" << record.slice.name << "' belongs to no client";
     }
     for (const Client& c : clients_)
       if (c.told && !c.gave_back) {
         const auto record = ledger_.living().find(*c.told);
-        ASSERT_TRUE(record != ledger_.living().end()) << where << ": told, and lost";
+        ASSERT_TRUE(record != ledger_.living().end()) << where << ": a client's slice was lost";
         ASSERT_EQ(record->second.slice.request_id, c.request_id) << where;
       }
     for (const auto& [uuid, b] : ledger_.balances()) {
@@ -91,7 +95,7 @@ class World {
         held.count += part.memory.count;
         shares.basis_points += part.share.basis_points;
       }
-      ASSERT_LE(shares, whole_device) << where << ": compute promised twice";
+      ASSERT_LE(shares, whole_device) << where << ": compute granted twice";
       ASSERT_LE(held.count + b.reserved.count, b.device.native.count) << where << ": over-committed";
     }
   }
@@ -103,7 +107,7 @@ class World {
     Client& client = clients_[c];
     client = {};
     client.request_id = fmt::format("r{}", ++requests_);
-    client.wanted.name = fmt::format("t{}", dice_() % 6);  // Names collide: that is refused.
+    client.wanted.name = fmt::format("t{}", dice_() % 6);  // Names collide, which is refused.
     client.wanted.request_id = client.request_id;
     for (unsigned i = 0; i < 2; ++i)
       if (dice_() % 2 != 0 || i == 1)
@@ -113,17 +117,17 @@ class World {
                                        {}});
   }
 
-  // The three steps of post(), with the agent's death between any two of them.
+  // The three steps of post(), with a kill of the agent between any two of them.
   void post_it(Client& client, unsigned c) {
     const Change change = *client.decided;
     client.decided.reset();
     Ledger tried = ledger_;
     if (!tried.apply(change)) {
-      ++stale;  // Somebody was faster. It asks again.
+      ++stale;  // Another client was faster, so this one repeats its request.
       return;
     }
     if (dice_() % 10 == 0) return ++between, crash();
-    if (!store_.write(change)) return;  // Told so: nothing has happened.
+    if (!store_.write(change)) return;  // The failure is reported, and nothing has happened.
     if (dice_() % 10 == 0) return ++between, crash();
     ledger_ = std::move(tried);
     if (dice_() % 10 == 0) return ++between, crash();
@@ -162,7 +166,7 @@ TEST(Model, no_interleaving_and_no_crash_loses_doubles_or_over_commits) {
     granted += world.granted, stale += world.stale, crashes += world.crashes, between += world.between;
     altered += world.altered;
   }
-  // That the scheduler went where it should.
+  // Checks that the scheduler reached all cases.
   EXPECT_GT(granted, 20'000u);
   EXPECT_GT(stale, 4'000u);
   EXPECT_GT(crashes, 10'000u);

@@ -12,18 +12,20 @@ struct Row {
   std::string_view repair;
 };
 constexpr Row table[] = {
-    {DriftKind::device_unknown, Resolution::update_ledger, "it is entered, with nothing held of it"},
-    {DriftKind::device_resized, Resolution::update_ledger, "its free memory takes the difference"},
+    {DriftKind::device_unknown, Resolution::update_ledger, "added to the ledger, without slices"},
+    {DriftKind::device_resized, Resolution::update_ledger,
+     "updated in the ledger; its free memory takes the difference"},
     {DriftKind::device_too_small, Resolution::report_only,
-     "nothing is changed: is it the same device? Stop slices, or begin with another --state"},
-    {DriftKind::device_gone, Resolution::report_only, "what is held of it stays held until its holders end"},
-    {DriftKind::record_lost, Resolution::update_ledger, "it is entered again, as its note tells it"},
-    {DriftKind::record_unreadable, Resolution::update_machine, "its pages are removed"},
-    {DriftKind::slice_over, Resolution::update_ledger, "it is ended in the ledger"},
-    {DriftKind::shared_memory_differs, Resolution::update_machine, "they are written anew"},
-    {DriftKind::shared_memory_stale, Resolution::update_machine, "they are removed"},
+     "not changed; check that it is the same device, then stop slices or start carved with another --state"},
+    {DriftKind::device_gone, Resolution::report_only, "kept in the ledger until its slices end"},
+    {DriftKind::record_lost, Resolution::update_ledger, "restored from its state file"},
+    {DriftKind::record_unreadable, Resolution::update_machine, "shared memory removed"},
+    {DriftKind::slice_over, Resolution::update_ledger, "ended in the ledger"},
+    {DriftKind::shared_memory_differs, Resolution::update_machine,
+     "shared memory written again from the ledger"},
+    {DriftKind::shared_memory_stale, Resolution::update_machine, "shared memory removed"},
     {DriftKind::device_differs, Resolution::update_ledger,
-     "it is entered so; a reserve takes of what is free, now and as slices leave"},
+     "updated in the ledger; a larger reserve takes free memory, now and as slices end"},
 };
 
 class List {
@@ -39,7 +41,8 @@ class List {
   }
 
   std::vector<Drift> all;
-  Ledger after;  // As it will be when all that stands in the list has been posted.
+  // The ledger after all changes of the list.
+  Ledger after;
 };
 
 std::string size(Bytes b) { return std::string(text(b)); }
@@ -50,14 +53,15 @@ std::string told(const Terms& t) {
 }
 
 std::string told(const Device& d) {
-  return fmt::format("number {}, {}, {} of it kept back", d.index, d.name, size(d.reserved));
+  return fmt::format("index {}, {}, {} reserved", d.index, d.name, size(d.reserved));
 }
 
 bool same(const Device& a, const Device& b) {
   return a.index == b.index && a.name == b.name && a.native == b.native && a.reserved == b.reserved;
 }
 
-// Devices come first, with the reserve that the book has: what is held must fit before a reserve takes.
+// Devices come first, with the reserve that the ledger has: what slices hold must fit before a larger reserve
+// takes memory.
 void compare_devices(List& list, const Observed& seen) {
   for (const Device& d : seen.devices) {
     const std::string subject = fmt::format("device {} ({})", d.index, text(d.uuid));
@@ -65,8 +69,8 @@ void compare_devices(List& list, const Observed& seen) {
     Device as = d;
     if (known == list.after.balances().end()) {
       as.reserved = {};
-      list.add(DriftKind::device_unknown, subject, "", "it is not there",
-               fmt::format("the driver shows it, with {}", size(d.native)), DeviceSeen{as});
+      list.add(DriftKind::device_unknown, subject, "", "no such device",
+               fmt::format("the driver reports it with {}", size(d.native)), DeviceSeen{as});
       continue;
     }
     const Device& recorded = known->second.device;
@@ -74,15 +78,14 @@ void compare_devices(List& list, const Observed& seen) {
     as.reserved = std::min(recorded.reserved, d.native);
     const auto change = list.after.see(as);
     list.add(change ? DriftKind::device_resized : DriftKind::device_too_small, subject, "",
-             fmt::format("it has {}", size(recorded.native)),
-             change ? fmt::format("the driver shows {}", size(d.native)) : change.error().sentence,
+             fmt::format("{}", size(recorded.native)),
+             change ? fmt::format("the driver reports {}", size(d.native)) : change.error().sentence,
              change ? std::optional(*change) : std::nullopt);
   }
   for (const auto& [uuid, balance] : list.after.balances()) {
     if (std::ranges::find(seen.devices, uuid, &Device::uuid) != seen.devices.end()) continue;
     list.add(DriftKind::device_gone, fmt::format("device {} ({})", balance.device.index, text(uuid)), "",
-             fmt::format("it is there, and {} slices hold of it", balance.held.size()),
-             "the driver does not show it");
+             fmt::format("{} slices on it", balance.held.size()), "the driver does not report it");
   }
 }
 
@@ -90,15 +93,17 @@ void add_lost_records(List& list, const Observed& seen) {
   for (const StateFileSeen& p : seen.state_files) {
     if (!p.record || list.after.find(p.name) != nullptr) continue;
     Ledger tried = list.after;
-    const auto fits = p.record->slice.name == p.name ? tried.apply(Granted{*p.record})
-                                                     : failure(FailureKind::failed_precondition,
-                                                               "it is of a slice '{}'", p.record->slice.name);
+    const auto fits =
+        p.record->slice.name == p.name
+            ? tried.apply(Granted{*p.record})
+            : failure(FailureKind::failed_precondition, "it belongs to slice '{}'", p.record->slice.name);
     if (fits)
-      list.add(DriftKind::record_lost, "slice " + p.name, p.name, "nothing: it was lost",
-               "its note tells of " + told(terms_of(p.record->slice)), Granted{*p.record});
+      list.add(DriftKind::record_lost, "slice " + p.name, p.name, "nothing, because the ledger was lost",
+               "its state file has " + told(terms_of(p.record->slice)), Granted{*p.record});
     else
-      list.add(DriftKind::record_unreadable, "slice " + p.name, p.name, "nothing: it was lost",
-               "its note cannot be true: " + fits.error().sentence);
+      list.add(DriftKind::record_unreadable, "slice " + p.name, p.name,
+               "nothing, because the ledger was lost",
+               "its state file does not fit: " + fits.error().sentence);
   }
 }
 
@@ -108,9 +113,9 @@ void end_what_is_over(List& list, const Observed& seen, const Stamp& now) {
   for (const UsageRecord& record : living) {
     if (seen.has_processes->contains(record.id)) continue;
     const std::string why = record.from.boot_id == seen.boot_id
-                                ? "its last process ended while the agent was away"
-                                : "the machine was started anew";
-    list.add(DriftKind::slice_over, "slice " + record.slice.name, record.slice.name, "it lives", why,
+                                ? "its last process ended while the agent was not running"
+                                : "the node was rebooted";
+    list.add(DriftKind::slice_over, "slice " + record.slice.name, record.slice.name, "live", why,
              Ended{record.id, now, why});
   }
 }
@@ -123,12 +128,12 @@ void compare_pages(List& list, const Observed& seen) {
         return d.kind == DriftKind::record_unreadable && d.name == p.name;
       });
       if (seen.has_processes && !told_already)
-        list.add(DriftKind::shared_memory_stale, "slice " + p.name, p.name,
-                 "there is no living slice of that name", "pages lie there");
+        list.add(DriftKind::shared_memory_stale, "slice " + p.name, p.name, "no live slice of this name",
+                 "its shared memory exists");
     } else if (p.record && (p.record->id != record->id || p.record->slice != record->slice)) {
       list.add(DriftKind::shared_memory_differs, "slice " + p.name, p.name, told(terms_of(record->slice)),
-               p.record->id != record->id ? std::string("its pages are those of an earlier slice")
-                                          : "its note tells of " + told(terms_of(p.record->slice)));
+               p.record->id != record->id ? std::string("its shared memory belongs to an earlier slice")
+                                          : "its state file has " + told(terms_of(p.record->slice)));
     }
   }
 }
@@ -138,9 +143,9 @@ void compare_terms_of_devices(List& list, const Observed& seen) {
     const auto known = list.after.balances().find(d.uuid);
     if (known == list.after.balances().end() || same(known->second.device, d)) continue;
     const auto change = list.after.see(d);
-    if (!change) continue;  // Too small: said already.
+    if (!change) continue;  // Too small: reported already.
     list.add(DriftKind::device_differs, fmt::format("device {} ({})", d.index, text(d.uuid)), "",
-             told(known->second.device), "it is " + told(d), *change);
+             told(known->second.device), "the driver reports " + told(d), *change);
   }
 }
 
@@ -152,13 +157,13 @@ std::vector<Drift> find_drift(const Ledger& ledger, const Observed& seen, const 
   if (seen.ledger_lost) add_lost_records(list, seen);
   if (seen.has_processes) end_what_is_over(list, seen, now);
   compare_pages(list, seen);
-  // What is to be reserved waits until everybody who lives has his place.
+  // A new reserve waits until each living slice is recorded.
   if (seen.has_processes) compare_terms_of_devices(list, seen);
   return std::move(list.all);
 }
 
 std::string sentence(const Drift& d) {
-  return fmt::format("{}: the ledger says {}, and {}: {}", d.subject, d.recorded, d.observed, d.repair);
+  return fmt::format("{0}: {3} (recorded: {1}; observed: {2})", d.subject, d.recorded, d.observed, d.repair);
 }
 
 }  // namespace carve::ledger

@@ -64,30 +64,33 @@ TEST(Truth, each_disagreement_has_a_name_a_direction_and_a_sentence) {
   const Row rows[] = {
       {DriftKind::device_unknown, Resolution::update_ledger, "device 2 (GPU-03",
        [](Observed& o) { o.devices.push_back(device(2)); }},
-      {DriftKind::device_resized, Resolution::update_ledger, "it has 16 GiB, and the driver shows 20 GiB",
+      {DriftKind::device_resized, Resolution::update_ledger,
+       "recorded: 16 GiB; observed: the driver reports 20 GiB",
        [](Observed& o) { o.devices[0] = device(0, 20_GiB); }},
-      {DriftKind::device_too_small, Resolution::report_only, "slices hold 4 GiB of it: nothing is changed",
+      {DriftKind::device_too_small, Resolution::report_only, "not changed; check that it is the same device",
        [](Observed& o) { o.devices[0] = device(0, 3_GiB); }},
       {DriftKind::device_gone, Resolution::report_only,
-       "1 slices hold of it, and the driver does not show it", [](Observed& o) { o.devices.pop_back(); }},
+       "(recorded: 1 slices on it; observed: the driver does not report it)",
+       [](Observed& o) { o.devices.pop_back(); }},
       {DriftKind::slice_over, Resolution::update_ledger,
-       "slice b: the ledger says it lives, and its last process ended while the agent was away: it is ended",
+       "slice b: ended in the ledger (recorded: live; observed: its last process ended while the agent was "
+       "not running)",
        [](Observed& o) { o.has_processes->erase(2), o.state_files.pop_back(); }},
-      {DriftKind::slice_over, Resolution::update_ledger, "the machine was started anew",
+      {DriftKind::slice_over, Resolution::update_ledger, "the node was rebooted",
        [](Observed& o) { o.boot_id = "next boot", o.has_processes->erase(2), o.state_files.pop_back(); }},
-      {DriftKind::shared_memory_differs, Resolution::update_machine, "its note tells of 7 GiB",
+      {DriftKind::shared_memory_differs, Resolution::update_machine, "its state file has 7 GiB",
        [](Observed& o) { o.state_files[0].record->slice.parts[0].memory = 7_GiB; }},
-      {DriftKind::shared_memory_differs, Resolution::update_machine, "those of an earlier slice",
+      {DriftKind::shared_memory_differs, Resolution::update_machine, "belongs to an earlier slice",
        [](Observed& o) { o.state_files[0].record->id = 9; }},
       {DriftKind::shared_memory_stale, Resolution::update_machine,
-       "slice c: the ledger says there is no living slice",
+       "slice c: shared memory removed (recorded: no live slice of this name",
        [](Observed& o) {
          o.state_files.push_back({"c", {}});
        }},
       {DriftKind::device_differs, Resolution::update_ledger,
-       "number 0, A10, 1 GiB of it kept back, and it is number 0, A10, 2 GiB",
+       "recorded: index 0, A10, 1 GiB reserved; observed: the driver reports index 0, A10, 2 GiB",
        [](Observed& o) { o.devices[0].reserved = 2_GiB; }},
-      {DriftKind::device_differs, Resolution::update_ledger, "it is number 5",
+      {DriftKind::device_differs, Resolution::update_ledger, "observed: the driver reports index 5",
        [](Observed& o) { o.devices[0].index = 5; }},
   };
   for (const Row& row : rows) {
@@ -102,12 +105,11 @@ TEST(Truth, each_disagreement_has_a_name_a_direction_and_a_sentence) {
   }
 }
 
-// The size is settled first; what is kept back of it changes only when it is known who lives, as a second
-// step.
+// The size is settled first. The reserve changes in a second step, when the living slices are known.
 TEST(Truth, a_device_of_another_size_keeps_the_reserve_of_the_book_as_far_as_it_has_it) {
   struct Row {
-    Bytes native, reserve;  // As the driver shows it, and as it is to be.
-    Bytes kept;             // By the first step.
+    Bytes native, reserve;  // As the driver reports it, and as requested.
+    Bytes kept;             // Reserve after the first step.
   };
   for (const Row& row :
        {Row{20_GiB, 2_GiB, 1_GiB}, Row{20_GiB, {}, 1_GiB}, Row{{512 << 20}, {}, {512 << 20}}}) {
@@ -132,8 +134,9 @@ TEST(Truth, a_device_of_another_size_keeps_the_reserve_of_the_book_as_far_as_it_
 TEST(Truth, a_lost_book_is_written_again_from_the_notes_as_far_as_they_can_be_true) {
   Observed seen = in_agreement();
   seen.ledger_lost = true;
-  seen.state_files.push_back({"much", holding(3, "much", 1, 12_GiB)});  // No room beside "b".
-  seen.state_files.push_back({"d", holding(4, "another", 0, 1_GiB)});   // Its note is another's.
+  seen.state_files.push_back({"much", holding(3, "much", 1, 12_GiB)});  // Does not fit beside "b".
+  // Its state file belongs to another slice.
+  seen.state_files.push_back({"d", holding(4, "another", 0, 1_GiB)});
   seen.state_files.push_back({"e", {}});
   Ledger ledger;
   std::vector<DriftKind> kinds;
@@ -151,8 +154,8 @@ TEST(Truth, a_lost_book_is_written_again_from_the_notes_as_far_as_they_can_be_tr
   EXPECT_EQ(ledger.balances().at(device(0).uuid).free, 11_GiB);
 }
 
-// Any book beside any world: the changes can be posted in their order, the book stays balanced and holds
-// nothing that nobody lives in, and what is left to say afterwards needs no change.
+// For any ledger and any observation the changes can be posted in their order. The ledger stays balanced and
+// keeps no slice without processes; afterwards no drift needs a change.
 TEST(Truth, posting_the_changes_leaves_nothing_to_change) {
   for (unsigned seed = 0; seed < 2'000; ++seed) {
     std::mt19937 dice(seed);
@@ -178,7 +181,7 @@ TEST(Truth, posting_the_changes_leaves_nothing_to_change) {
         seen.state_files.back().record =
             holding(dice() % 8, std::string(1, dice() % 8 == 0 ? 'x' : name), dice() % 4, size());
     }
-    // As the agent does: first what can be said before anybody was looked for, then all.
+    // As the agent does: first the drift that shows without a scan of processes, then all.
     const auto carried_out = [&] {
       std::set<std::string> removed;
       for (const Drift& d : find_drift(ledger, seen, now)) {

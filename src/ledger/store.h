@@ -1,5 +1,5 @@
-// The seam between the ledger and whatever keeps it over a restart. One implementation writes SQLite
-// (node/store), another is the vector that tests use.
+// The interface between the ledger and its durable storage. One implementation writes SQLite (node/store),
+// the other is the vector that tests use.
 #pragma once
 
 #include <vector>
@@ -12,19 +12,19 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  // Makes the change durable before it returns. A failure (disk full, not writable) means that nothing of
-  // it was kept.
+  // Makes the change durable before it returns. After a failure (disk full, not writable) nothing of the
+  // change is stored.
   virtual Outcome<void> write(const Change&) = 0;
 
-  // What there is to apply to an empty ledger: the devices with nothing reserved (what is held comes before
-  // the reserve), all living uses and the newest Ledger::max_ended_records ended ones in the order of their
-  // ids, then the devices with their reserves.
+  // Returns the changes to apply to an empty ledger, in four steps: the devices without a reserve (grants
+  // come before the reserve), all living records, the newest Ledger::max_ended_records ended ones, and the
+  // devices with their reserves. The records are in the order of their ids.
   virtual Outcome<std::vector<Change>> read() = 0;
 };
 
-// Decided, kept, posted: the only way in which production changes a ledger.
+// Checks the change, stores it, then applies it. Production changes a ledger in this way only.
 inline Outcome<void> post(Ledger& ledger, Store& store, const Change& change) {
-  Ledger tried = ledger;  // Nothing is written that could not be applied.
+  Ledger tried = ledger;  // A change that cannot be applied is not stored.
   if (const auto good = tried.apply(change); !good) return good;
   if (const auto kept = store.write(change); !kept) return kept;
   ledger = std::move(tried);

@@ -1,8 +1,8 @@
-// Usage records: what a slice held, from when to when, and why it ended. An invoice is a sum over them.
+// Usage records: which slice held what, from when to when, and why it ended. An invoice is a sum over them.
 //
-// A moment has three values, because no single clock is enough. Invoices need UTC, and UTC can be stepped.
-// The monotonic clock is never stepped and starts again at each boot. Within one boot a duration is the
-// difference of the monotonic clock, whatever happened to UTC. Across boots it is the difference of UTC.
+// A moment carries three numbers, because no single clock is right. Users and invoices read UTC, and UTC can
+// be stepped. The monotonic clock is never stepped, but restarts with each boot. Within one boot a duration
+// is the difference of the monotonic clocks; across boots it is the difference of UTC.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 namespace carve::ledger {
 
 struct Stamp {
-  int64_t utc_ns = 0;   // Since 1970.
+  int64_t utc_ns = 0;   // Nanoseconds since 1970.
   std::string boot_id;  // /proc/sys/kernel/random/boot_id
   int64_t monotonic_ns = 0;
 
   friend bool operator==(const Stamp&, const Stamp&) = default;
 };
 
-// Never negative.
+// Returns the duration in nanoseconds, at least 0.
 int64_t duration_ns(const Stamp& from, const Stamp& to);
 
 // What can change while a slice lives. Memory and share are those of each of its devices.
@@ -38,7 +38,7 @@ struct Terms {
 Terms terms_of(const Slice&);
 void set_terms(Slice&, const Terms&);
 
-// Terms that held until `to`.
+// Terms, with the moment until which they held.
 struct Period {
   Terms terms;
   Stamp to;
@@ -47,13 +47,13 @@ struct Period {
 };
 
 struct UsageRecord {
-  uint64_t id = 0;  // Never used twice.
-  Slice slice;      // As it is now, or was when it ended.
+  uint64_t id = 0;  // Unique; an id is never reused.
+  Slice slice;      // The slice as it is now, or was at its end.
   Stamp from;
-  std::optional<Stamp> to;  // None while the slice lives.
-  std::string end_reason;   // A sentence; empty while the slice lives.
-  // Earlier terms, the oldest first. Each period begins at the end of the one before it, the first at `from`.
-  // The terms of `slice` hold after the last one.
+  std::optional<Stamp> to;  // End of the record; none while the slice lives.
+  std::string end_reason;   // Why the slice ended; empty while it lives.
+  // Earlier terms, the oldest first. Each period begins at the end of the one before it, the first at `from`;
+  // the present terms are in `slice`.
   std::vector<Period> periods;
 
   friend bool operator==(const UsageRecord&, const UsageRecord&) = default;

@@ -234,7 +234,7 @@ TEST(Rules, each_refuses_by_its_name_and_only_for_its_cause) {
       {"too small", [](NodeState&, DeviceState&, RequestShape& a) { a.memory = 17_GiB; }},
       {"less than a context", [](NodeState&, DeviceState& c, RequestShape&) { c.context = 2_GiB; }},
       {"no migration", [](NodeState&, DeviceState&, RequestShape& a) { a.spill = 1_GiB; }},
-      {"held whole", [](NodeState&, DeviceState& c, RequestShape&) { c.exclusive = true; }},
+      {"exclusive", [](NodeState&, DeviceState& c, RequestShape&) { c.exclusive = true; }},
       {"shared", [](NodeState&, DeviceState& c, RequestShape& a) { c.slices = 1, a.exclusive = true; }},
       {"isolated slices", [](NodeState&, DeviceState& c, RequestShape&) { c.isolated = 16; }},
       {"memory", [](NodeState&, DeviceState& c, RequestShape&) { c.free = 1023_MiB; }},

@@ -9,8 +9,8 @@
 namespace carve::place {
 namespace {
 
-// The rule under which a node that cannot serve is counted: its own first broken one, else that of the device
-// that comes furthest down the table among those that are refused.
+// Returns the rule under which a node that cannot serve is counted: the first broken rule of the node, else
+// the furthest row that any of its refused devices reached.
 size_t broken_rule(const Fleet& fleet, uint32_t n, const RequestShape& shape) {
   const NodeState& node = fleet.node(n);
   const auto of_node = node_rules();
@@ -33,8 +33,8 @@ std::string_view rule_name(size_t row) {
   return row < of_node.size() ? of_node[row].name : device_rules()[row - of_node.size()].name;
 }
 
-// The most of `amount` that one node has on as many devices as are asked for, where `less` would fit; which
-// node.
+// Returns the node with the largest `amount` that is free on as many devices as are requested, among the
+// nodes that fit `less`, with that amount.
 template <class Amount>
 std::optional<std::pair<uint32_t, uint64_t>> most(const Fleet& fleet, const RequestShape& less,
                                                   Amount amount) {
@@ -78,18 +78,18 @@ Refusal explain(const Fleet& fleet, const RequestShape& shape) {
   if (shape.devices != 0 && !shape.exclusive && shape.memory.count != 0) {
     RequestShape less = shape;
     less.memory = min_memory;
-    less.isolated = false;  // Contexts and the number of slices are looked at below, with the real size.
+    less.isolated = false;  // Contexts and the number of slices are checked below, with the real size.
     const auto free_memory = [](const DeviceState& c) { return c.free.count; };
     if (const auto piece = most(fleet, less, free_memory)) {
       less.share = {};
-      // More may be free on a device whose compute is taken: a reader sees that figure beside ours.
+      // More may be free on a device whose compute is taken, and the user sees that number too.
       const bool more_elsewhere = most(fleet, less, free_memory)->second > piece->second;
       less = shape;
       less.memory = {std::min(piece->second, shape.memory.count) & ~((uint64_t{1} << 20) - 1)};
       if (less.memory >= min_memory && less.memory < shape.memory && fitting(fleet, piece->first, less)) {
         out.nearest.push_back({piece->first, less.memory, {}, {}});
-        advise(fmt::format("the largest free piece{} is {}: with {} less{} it would fit",
-                           more_elsewhere ? " with so much compute beside it" : "", text(less.memory).c_str(),
+        advise(fmt::format("the largest free block{} is {}: the request fits with {} less{}",
+                           more_elsewhere ? " with enough free compute" : "", text(less.memory).c_str(),
                            text(minus(shape.memory, less.memory)).c_str(),
                            shape.devices > 1 ? " on each device" : ""));
       }
@@ -102,7 +102,7 @@ Refusal explain(const Fleet& fleet, const RequestShape& shape) {
         part && part->second != 0) {
       const Share share{static_cast<uint32_t>(part->second)};
       out.nearest.push_back({part->first, {}, share, {}});
-      advise(fmt::format("with at most {} of the compute it would fit", text(share).c_str()));
+      advise(fmt::format("the request fits with at most {} of the compute", text(share).c_str()));
     }
   }
   if (shape.cpu_milli != 0) {
@@ -113,7 +113,7 @@ Refusal explain(const Fleet& fleet, const RequestShape& shape) {
       if (fitting(fleet, n, less) && (!best || fleet.node(n).cpu_free > fleet.node(*best).cpu_free)) best = n;
     if (best) {
       out.nearest.push_back({*best, {}, {}, fleet.node(*best).cpu_free});
-      advise(fmt::format("with at most {}m of CPU it would fit", fleet.node(*best).cpu_free));
+      advise(fmt::format("the request fits with at most {}m of CPU", fleet.node(*best).cpu_free));
     }
   }
   if (!out.advice.empty()) out.sentence += "; " + out.advice;

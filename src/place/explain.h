@@ -1,7 +1,7 @@
-// Why nothing fits, over a whole fleet: each node counted once under the first rule that it breaks, as
-// kube-scheduler words it, then what is nearest to fitting. "0/1213 nodes can serve: 800 other model, 300
-// memory, 113 cpu; the largest free piece is 6.2 GiB: with 1.8 GiB less it would fit". Looks at every node:
-// about 100 us for 1,213.
+// Explains why nothing fits, over a whole fleet. Each node is counted once under the first rule that it
+// breaks, in kube-scheduler's words; then follows what is nearest to fitting. "0/1213 nodes can serve: 800
+// other model, 300 memory, 113 cpu; the largest free block is 6.2 GiB: the request fits with 1.8 GiB less".
+// Reads every node: about 100 us for 1,213.
 #pragma once
 
 #include <optional>
@@ -14,20 +14,22 @@ namespace carve::place {
 
 struct Refusal {
   struct Count {
-    std::string_view rule;  // Its name in the table of rules.
+    std::string_view rule;  // The rule's name in the table of rules.
     uint32_t nodes;
   };
-  struct Nearest {  // One thing less, and node would serve; all else as it was asked for.
+  // A request with one amount reduced that the node would serve.
+  struct Nearest {
     uint32_t node;
-    std::optional<Bytes> memory;  // At most this on each device.
-    std::optional<Share> share;   // At most this of each device.
-    std::optional<uint32_t> cpu;  // At most this of the node, in thousandths of a core.
+    std::optional<Bytes> memory;  // New memory on each device.
+    std::optional<Share> share;   // New share of each device.
+    std::optional<uint32_t> cpu;  // New CPU on the node, in thousandths of a core.
   };
   uint32_t nodes = 0;
   uint32_t serving = 0;
-  std::vector<Count> counts;  // The most frequent first, equals in the table's order.
+  std::vector<Count> counts;  // By descending count, equal counts in the table's order.
   std::vector<Nearest> nearest;
-  std::string advice;  // What of `nearest` to ask for instead, in words; empty where there is nothing.
+  // `nearest` in words; empty if there is none.
+  std::string advice;
   std::string sentence;
 };
 

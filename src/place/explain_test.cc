@@ -46,8 +46,8 @@ TEST(Explain, counts_each_node_once_and_says_what_would_fit) {
   const Refusal refusal = explain(fleet, shape);
   EXPECT_EQ(
       refusal.sentence,
-      "0/12 nodes can serve: 8 other model, 3 memory, 1 cpu; the largest free piece is 6 GiB: with 2 GiB "
-      "less it would fit; with at most 500m of CPU it would fit");
+      "0/12 nodes can serve: 8 other model, 3 memory, 1 cpu; the largest free block is 6 GiB: the request "
+      "fits with 2 GiB less; the request fits with at most 500m of CPU");
 }
 
 TEST(Explain, much_memory_and_little_compute_on_one_device_is_neither) {
@@ -55,7 +55,7 @@ TEST(Explain, much_memory_and_little_compute_on_one_device_is_neither) {
   add(fleet, "A10", {device(48_GiB, 500)});
   const Refusal refusal = explain(fleet, asking(20_GiB, 1000));
   EXPECT_THAT(refusal.sentence, HasSubstr("1 compute"));
-  EXPECT_THAT(refusal.sentence, HasSubstr("with at most 5% of the compute it would fit"));
+  EXPECT_THAT(refusal.sentence, HasSubstr("the request fits with at most 5% of the compute"));
   ASSERT_EQ(refusal.nearest.size(), 1u);
   EXPECT_EQ(refusal.nearest[0].share, Share{500});
 }
@@ -66,7 +66,7 @@ TEST(Explain, the_largest_piece_is_one_whose_compute_would_do) {
   EXPECT_THAT(
       explain(fleet, asking(16_GiB, 1000)).sentence,
       HasSubstr(
-          "the largest free piece with so much compute beside it is 4 GiB: with 12 GiB less it would fit"));
+          "the largest free block with enough free compute is 4 GiB: the request fits with 12 GiB less"));
 }
 
 TEST(Explain, the_seventeenth_slice_and_unequal_devices) {
@@ -78,7 +78,7 @@ TEST(Explain, the_seventeenth_slice_and_unequal_devices) {
   Fleet pair;
   add(pair, "A10", {device(20_GiB), device(5_GiB)});
   EXPECT_THAT(explain(pair, asking(8_GiB, 0, 2)).sentence,
-              HasSubstr("largest free piece is 5 GiB: with 3 GiB less on each device"));
+              HasSubstr("largest free block is 5 GiB: the request fits with 3 GiB less on each device"));
 }
 
 TEST(Explain, what_it_says_would_fit_does) {
@@ -129,7 +129,7 @@ TEST(Migration, the_cheapest_single_move_makes_room_and_nothing_is_done_unasked)
     const RequestClass wanted = engine.request_class(asking(Bytes{uint64_t{dice() % 24 + 16} << 30}, 2000));
     const auto repair = propose_migration(engine, wanted, standing, web);
     if (!repair) continue;
-    ASSERT_FALSE(engine.find(wanted, web)) << "the engine is as it was";
+    ASSERT_FALSE(engine.find(wanted, web)) << "the engine is unchanged";
     const PlacedRequest& who = standing[repair->who];
     engine.release(who.request_class, who.assignment, who.application);
     EXPECT_EQ(engine.find(wanted, web), repair->room);
@@ -140,7 +140,7 @@ TEST(Migration, the_cheapest_single_move_makes_room_and_nothing_is_done_unasked)
   EXPECT_GT(repaired, 20);
 }
 
-// The emptiest node has the other replica: the one that makes room goes to the third.
+// The emptiest node has the other replica, so the replica that makes room goes to the third node.
 TEST(Migration, replicas_stay_apart) {
   Engine engine(Strategy::spread);
   for (const char* model : {"A10", "T4", "A10"}) add(engine.fleet(), model, {device(16_GiB)});

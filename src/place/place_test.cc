@@ -89,10 +89,10 @@ TEST(Place, each_rule_gives_its_reason) {
   const Row rows[] = {
       {"names GPU-63", [](DeviceSnapshot&, Request& r) { r.device = Uuid{{99}}; }},
       {"lost", [](DeviceSnapshot& c, Request&) { c.trouble = "lost from the bus"; }},
-      {"usable at all", [](DeviceSnapshot&, Request& r) { r.memory = PerDevice{11_GiB}; }},
+      {"11 GiB needed, 10 GiB usable", [](DeviceSnapshot&, Request& r) { r.memory = PerDevice{11_GiB}; }},
       {"that one context takes", [](DeviceSnapshot& c, Request&) { c.context = 5_GiB; }},
-      {"holds the whole device", [](DeviceSnapshot& c, Request&) { c.exclusive = true; }},
-      {"wants it alone",
+      {"an exclusive slice holds", [](DeviceSnapshot& c, Request&) { c.exclusive = true; }},
+      {"2 slices on it, and the request is exclusive",
        [](DeviceSnapshot& c, Request& r) { c.slices = 2, r.exclusive = true, r.memory = {}; }},
       {"16 isolated slices", [](DeviceSnapshot& c, Request&) { c.isolated = 16; }},
       {"4 GiB needed, 3 GiB free", [](DeviceSnapshot& c, Request&) { c.free = 3_GiB; }},
@@ -146,12 +146,12 @@ TEST(Place, equal_reasons_are_told_once) {
                                                device(2, 4_GiB, 2_GiB)};
   EXPECT_EQ(
       place(devices, asking(3_GiB), Strategy::binpack).summary,
-      "devices 0, 1: 3 GiB needed, 1 GiB free; device 2: 3 GiB needed, 2 GiB free; the largest free piece "
-      "is 2 GiB: with 1 GiB less it would fit");
+      "devices 0, 1: 3 GiB needed, 1 GiB free; device 2: 3 GiB needed, 2 GiB free; the largest free block "
+      "is 2 GiB: the request fits with 1 GiB less");
   EXPECT_EQ(
       place(devices, asking(2_GiB, 2), Strategy::binpack).summary,
       "2 devices are needed, 1 of 3 could serve; devices 0, 1: 2 GiB needed, 1 GiB free; the largest free "
-      "piece is 1 GiB: with 1 GiB less on each device it would fit");
+      "block is 1 GiB: the request fits with 1 GiB less on each device");
   EXPECT_EQ(place({}, asking(2_GiB), Strategy::binpack).summary, "this machine has no devices");
 }
 
@@ -175,21 +175,20 @@ TEST(Place, a_refusal_says_what_each_device_lacks_and_what_would_fit) {
       {much_memory,
        ten_percent,
        {},
-       "device 0: 10% of its compute needed, 5% free; with at most 5% of the compute it would fit"},
-      {crowded, asking(128_MiB), {}, "device 0: it has 16 isolated slices, the most there can be"},
+       "device 0: 10% of its compute needed, 5% free; the request fits with at most 5% of the compute"},
+      {crowded, asking(128_MiB), {}, "device 0: it has 16 isolated slices, the maximum"},
       {unequal,
        asking(8_GiB, 2),
        {},
-       "2 devices are needed, 1 of 2 could serve; device 1: 8 GiB needed, 5 GiB free; the largest free piece "
-       "is "
-       "5 GiB: with 3 GiB less on each device it would fit"},
+       "2 devices are needed, 1 of 2 could serve; device 1: 8 GiB needed, 5 GiB free; the largest free block "
+       "is 5 GiB: the request fits with 3 GiB less on each device"},
       {halves, asking(12_GiB), placed_slices,
-       "devices 0, 1: 12 GiB needed, 8 GiB free; the largest free piece is 8 GiB: with 4 GiB less it would "
-       "fit; "
+       "devices 0, 1: 12 GiB needed, 8 GiB free; the largest free block is 8 GiB: the request fits "
+       "with 4 GiB less; "
        "moving 'a' (7 GiB) from device 0 to device 1 would make room"},
       {halves, asking(16_GiB), placed_slices,
-       "devices 0, 1: 16 GiB needed, and only 15 GiB of it are usable at all; "
-       "the largest free piece is 8 GiB: with 8 GiB less it would fit"},
+       "devices 0, 1: 16 GiB needed, 15 GiB usable; "
+       "the largest free block is 8 GiB: the request fits with 8 GiB less"},
   };
   for (const auto& row : rows)
     EXPECT_EQ(place(row.devices, row.request, Strategy::binpack, row.placed_slices).summary, row.summary);

@@ -15,25 +15,27 @@ constexpr NodeRule of_node[] = {
      },
      "other model",
      [](const Fleet& f, const NodeState& n, const RequestShape&) {
-       return fmt::format("its devices are {}, which the request does not allow", f.model_name(n.model));
+       return fmt::format("its devices are {}, a model that the request does not allow",
+                          f.model_name(n.model));
      }},
     {[](const NodeState& n, const RequestShape& a) {
        return a.policy == any_policy || n.policy == any_policy || a.policy == n.policy;
      },
      "other policy",
      [](const Fleet&, const NodeState& n, const RequestShape& a) {
-       return fmt::format("the request wants {}, and the node's effective policy is {}",
+       return fmt::format("the request needs policy {}, and the node's effective policy is {}",
                           text(static_cast<carve::Policy>(a.policy)),
                           text(static_cast<carve::Policy>(n.policy)));
      }},
     {[](const NodeState& n, const RequestShape& a) { return a.devices == 0 || !a.isolated || n.isolates; },
      "no isolation",
      [](const Fleet&, const NodeState&, const RequestShape&) {
-       return std::string("memory is not isolated there: ask for isolation none, or install the agent");
+       return std::string(
+           "the node does not isolate memory: request isolation none, or install the agent on it");
      }},
     {[](const NodeState& n, const RequestShape& a) { return a.devices <= n.devices; }, "too few devices",
      [](const Fleet&, const NodeState& n, const RequestShape& a) {
-       return fmt::format("{} devices needed, it has {}", a.devices, n.devices);
+       return fmt::format("{} devices needed, the node has {}", a.devices, n.devices);
      }},
     {[](const NodeState& n, const RequestShape& a) { return a.cpu_milli <= n.cpu_free; }, "cpu",
      [](const Fleet&, const NodeState& n, const RequestShape& a) {
@@ -58,22 +60,21 @@ constexpr DeviceRule of_device[] = {
      [](const DeviceState&, const RequestShape&, const DeviceText& w) { return std::string(w.trouble); }},
     {[](const DeviceState& c, uint32_t, const RequestShape&) { return !c.partitioned; }, "MIG mode",
      [](const DeviceState&, const RequestShape&, const DeviceText&) {
-       return std::string("in MIG mode: its hardware instances are not ours to slice; `nvidia-smi -mig 0`");
+       return std::string("the device is in MIG mode and cannot be sliced: run `nvidia-smi -mig 0`");
      }},
     {[](const DeviceState& c, uint32_t, const RequestShape& a) {
        return a.policy == any_policy || c.policy == any_policy || a.policy == c.policy;
      },
      "policy",
      [](const DeviceState& c, const RequestShape& a, const DeviceText&) {
-       return fmt::format("the request wants {}, and the device's effective policy is {}",
+       return fmt::format("the request needs policy {}, and the device's effective policy is {}",
                           text(static_cast<carve::Policy>(a.policy)),
                           text(static_cast<carve::Policy>(c.policy)));
      }},
     {[](const DeviceState& c, uint32_t, const RequestShape& a) { return need(a, c) <= c.usable; },
      "too small",
      [](const DeviceState& c, const RequestShape& a, const DeviceText&) {
-       return fmt::format("{} needed, and only {} of it are usable at all", text(need(a, c)).c_str(),
-                          text(c.usable).c_str());
+       return fmt::format("{} needed, {} usable", text(need(a, c)).c_str(), text(c.usable).c_str());
      }},
     {[](const DeviceState& c, uint32_t, const RequestShape& a) {
        return !a.isolated || c.context <= need(a, c);
@@ -87,34 +88,34 @@ constexpr DeviceRule of_device[] = {
      "no migration",
      [](const DeviceState&, const RequestShape&, const DeviceText&) {
        return std::string(
-           "its driver cannot move managed memory to the host (no concurrent managed access): leave "
-           "--oversubscribe out");
+           "its driver cannot move managed memory to the host (no concurrent managed access): omit "
+           "--oversubscribe");
      }},
-    {[](const DeviceState& c, uint32_t, const RequestShape&) { return !c.exclusive; }, "held whole",
+    {[](const DeviceState& c, uint32_t, const RequestShape&) { return !c.exclusive; }, "exclusive",
      [](const DeviceState&, const RequestShape&, const DeviceText&) {
-       return std::string("one slice holds the whole device");
+       return std::string("an exclusive slice holds the device");
      }},
     {[](const DeviceState& c, uint32_t, const RequestShape& a) { return !a.exclusive || c.slices == 0; },
      "shared",
      [](const DeviceState& c, const RequestShape&, const DeviceText&) {
-       return fmt::format("shared by {} slice{}, and the request wants it alone", c.slices,
+       return fmt::format("{} slice{} on it, and the request is exclusive", c.slices,
                           c.slices == 1 ? "" : "s");
      }},
     {[](const DeviceState& c, uint32_t, const RequestShape& a) { return !a.best_effort || !c.shared_out; },
      "no share",
      [](const DeviceState&, const RequestShape&, const DeviceText&) {
        return std::string(
-           "shares of its compute are enforced, and the request keeps to none: give it one (--compute 20%), "
-           "or let the agent admit such slices with the lowest rank (carved --best-effort allow)");
+           "compute shares are enforced and the request has none: add --compute 20%, or start carved "
+           "with --best-effort allow");
      }},
     {[](const DeviceState& c, uint32_t, const RequestShape& a) {
        return !a.isolated || a.exclusive || c.isolated < max_isolated_slices;
      },
      "isolated slices",
      [](const DeviceState&, const RequestShape&, const DeviceText&) {
-       return fmt::format("it has {} isolated slices, the most there can be", max_isolated_slices);
+       return fmt::format("it has {} isolated slices, the maximum", max_isolated_slices);
      }},
-    // Memory and compute, both on this device.
+    // Memory and compute must be free on the same device.
     {[](const DeviceState& c, uint32_t, const RequestShape& a) { return need(a, c) <= c.free; }, "memory",
      [](const DeviceState& c, const RequestShape& a, const DeviceText&) {
        return fmt::format("{} needed, {} free", text(need(a, c)).c_str(), text(c.free).c_str());
@@ -127,7 +128,7 @@ constexpr DeviceRule of_device[] = {
      }},
 };
 
-// The rows, unrolled by the compiler: the predicates' addresses are constants and are inlined.
+// Evaluates all rows, unrolled by the compiler: the predicates' addresses are constants and are inlined.
 template <const auto& table, class... A>
 bool all_hold(const A&... a) {
   return [&]<size_t... row>(std::index_sequence<row...>) {

@@ -1,7 +1,7 @@
-// What must hold before a request may stand somewhere, as two tables: what concerns a node, and what concerns
-// one of its devices. Each row is a predicate, its short name (which reasons are counted under) and the
-// sentence for whoever is refused. The engine folds the predicates into one inlined test (8 devices: about 10
-// ns); `explain` walks the rows. There is no second list: what is not here is not a rule.
+// The hard rules of placement, as two tables: one for a node, one for each of its devices. A row is a
+// predicate, its short name (refusals are counted by it) and the sentence of its refusal. The engine folds
+// the predicates into one inlined test (8 devices: about 10 ns); `explain` walks the rows. There are no other
+// rules.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace carve::place {
 
-// What the request takes of this device.
+// Returns the memory that the request takes of this device.
 constexpr Bytes need(const RequestShape& a, const DeviceState& c) {
   if (a.exclusive) return c.usable;
   if (a.part.basis_points == 0) return a.memory;
@@ -27,10 +27,10 @@ struct NodeRule {
   std::string_view name;
   std::string (*otherwise)(const Fleet&, const NodeState&, const RequestShape&);
 };
-// What a sentence about a device may need beside the numbers that decisions read.
+// The texts that a sentence about a device needs beside the numbers.
 struct DeviceText {
-  std::string_view trouble;  // Of a sick device: "lost from the bus since 12:04".
-  std::string_view named;    // The device that the request names, where it names one.
+  std::string_view trouble;  // Of an unhealthy device: "lost from the bus since 12:04".
+  std::string_view named;    // The device that the request names, if any.
 };
 struct DeviceRule {
   bool (*holds)(const DeviceState&, uint32_t number, const RequestShape&);
@@ -38,12 +38,12 @@ struct DeviceRule {
   std::string (*otherwise)(const DeviceState&, const RequestShape&, const DeviceText&);
 };
 
-// In the order in which a reason is given: what nobody can change before what time may change.
+// In the order in which reasons are given: permanent ones before those that time may change.
 std::span<const NodeRule> node_rules();
 std::span<const DeviceRule> device_rules();
 
-// The devices of node n on which the request could stand, where they are enough and the node itself may
-// serve; otherwise nothing. A request for no device has the empty set as its answer.
+// Returns the devices of node n on which the request fits. Returns nothing if they are fewer than requested,
+// or if a rule of the node refuses. A request without devices gets the empty set.
 std::optional<DeviceSet> fitting(const Fleet&, uint32_t n, const RequestShape&);
 
 }  // namespace carve::place

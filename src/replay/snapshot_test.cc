@@ -130,7 +130,8 @@ TEST(Snapshot, explains_where_a_request_would_go_and_why_nowhere) {
   EXPECT_THAT(said("gpu_memory_mib=40960,gpu_milli=200"), HasSubstr("It would go to n1 (A100), device 1"));
   EXPECT_THAT(
       said("num_gpu=2,gpu_memory_mib=40960,gpu_milli=200"),
-      HasSubstr("0/2 nodes can serve: 1 unhealthy, 1 compute; with at most 5% of the compute it would fit"));
+      HasSubstr(
+          "0/2 nodes can serve: 1 unhealthy, 1 compute; the request fits with at most 5% of the compute"));
   EXPECT_FALSE(parse_request("gpu_memory_mib=x", models_of(s)));
 }
 

@@ -56,7 +56,7 @@ def test_a_whole_device_beside_a_shared_one(world):
     whole = hold(world, "whole", "--exclusive")
     assert shared != whole
     done = world.carve("run", "--exclusive", "--", "true")
-    assert done.returncode == 125 and "wants it alone" in done.stderr
+    assert done.returncode == 125 and "the request is exclusive" in done.stderr
     assert hold(world, "more", "--memory", "1GiB") == shared, "nobody joins an exclusive device"
 
 
@@ -66,7 +66,7 @@ def test_memory_and_compute_must_be_free_on_the_same_device(world):
     done = world.carve("explain", "--memory", "10GiB", "--compute", "10%")
     assert done.returncode == 1
     assert "device 0: 10% of its compute needed, 5% free" in done.stdout and "device 1: 10 GiB needed" in done.stdout
-    assert "with at most 5% of the compute it would fit" in done.stdout
+    assert "the request fits with at most 5% of the compute" in done.stdout
     world.carve("stop", "a")
     assert until(lambda: world.carve("explain", "--memory", "10GiB", "--compute", "10%").returncode == 0)
 
@@ -107,7 +107,7 @@ def test_explain_says_what_would_fit_and_which_move_would_make_room(world):
     assert hold(world, "a", "--memory", "7GiB", "--device", "0") != hold(world, "b", "--memory", "7GiB", "--device", "1")
     done = world.carve("explain", "--memory", "12GiB")
     assert done.returncode == 1
-    assert "the largest free piece is 8 GiB: with 4 GiB less it would fit" in done.stdout
+    assert "the largest free block is 8 GiB: the request fits with 4 GiB less" in done.stdout
     assert "moving 'a' (7 GiB) from device 0 to device 1 would make room" in done.stdout
     assert sorted(free(world)) == [8 * GiB, 8 * GiB], "nobody was moved"
     assert "2 devices are needed, 0 of 2 could serve" in world.carve("explain", "--memory", "9GiB", "--devices", "2").stdout

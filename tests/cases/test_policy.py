@@ -50,8 +50,8 @@ def test_a_change_waits_for_the_slices_of_each_device_and_names_them(world):
     # Neither slice is placed on the other's device.
     for policy, device in (FIXED, 1), (GUARANTEED, 0):
         done = world.carve("explain", "--memory", "1GiB", "--compute", "10%", "--policy", policy, "--device", device)
-        assert done.returncode == 1 and f"the request wants {policy}, and the device's effective policy is" in done.stdout
-    # A slice without a policy takes the device's; the parts of one slice follow one policy.
+        assert done.returncode == 1 and f"the request needs policy {policy}, and the device's effective policy is" in done.stdout
+    # Who names none takes the device's; parts of one slice follow one policy.
     holder(world, "b", "--compute", "10%")
     assert world.show("b")["policy"] == FIXED
     assert "devices are needed" in world.carve("explain", "--memory", "1GiB", "--compute", "5%", "--devices", 2).stdout

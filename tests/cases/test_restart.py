@@ -74,7 +74,7 @@ def test_who_died_while_the_agent_was_away_gave_everything_back(world):
     time.sleep(0.2)
     world.start()
     assert set(world.slices()) == {"t1"}
-    assert "while the agent was away" in world.carve("show", "t0").stdout
+    assert "while the agent was not running" in world.carve("show", "t0").stdout
 
 
 def test_a_process_of_a_slice_that_died_meanwhile_is_reclaimed(world):
@@ -151,7 +151,7 @@ def test_after_a_restart_of_the_machine_containers_slices_are_there_and_programs
         note.write_text(note.read_text().replace(pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip(), "an earlier one"))
     world.start()
     assert set(world.slices()) == {"kept"}
-    assert "started anew" in world.carve("show", "t0").stdout
+    assert "rebooted" in world.carve("show", "t0").stdout
     page = (world.folder / "s.run/kept.ctl").stat().st_ino
     crash(world)
     world.start()

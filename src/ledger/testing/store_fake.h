@@ -1,4 +1,4 @@
-// For tests: a store in memory that keeps what a table would keep, and is full when it is told to be.
+// A store in memory, for tests. It keeps what a table would keep, and can be set to be full.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,8 @@ class Memory : public Store {
     changes.push_back(change);
     return {};
   }
-  // As a table keeps it, without the order of events: devices without their reserve, uses, reserves.
+  // Returns the changes as a table keeps them, without the order of events: devices without their reserve,
+  // records, reserves.
   Outcome<std::vector<Change>> read() override {
     std::map<Uuid, Device> devices;
     std::map<uint64_t, UsageRecord> records;
