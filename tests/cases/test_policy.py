@@ -51,7 +51,7 @@ def test_a_change_waits_for_the_slices_of_each_device_and_names_them(world):
     for policy, device in (FIXED, 1), (GUARANTEED, 0):
         done = world.carve("explain", "--memory", "1GiB", "--compute", "10%", "--policy", policy, "--device", device)
         assert done.returncode == 1 and f"the request needs policy {policy}, and the device's effective policy is" in done.stdout
-    # Who names none takes the device's; parts of one slice follow one policy.
+    # A slice without a policy takes the device's; the parts of one slice follow one policy.
     holder(world, "b", "--compute", "10%")
     assert world.show("b")["policy"] == FIXED
     assert "devices are needed" in world.carve("explain", "--memory", "1GiB", "--compute", "5%", "--devices", 2).stdout
@@ -119,7 +119,7 @@ def test_who_keeps_to_no_share_has_no_place_beside_enforced_ones(world):
     assert world.show("a")["isolation"] == "memory+compute"
     for options in [], ["--isolation", "none"], ["--compute", "10%", "--isolation", "memory"]:
         done = world.carve("explain", "--memory", "1GiB", "--device", 0, *options)
-        assert done.returncode == 1 and "carved --best-effort allow" in done.stdout
+        assert done.returncode == 1 and "start carved with --best-effort allow" in done.stdout
     assert json.loads(world.carve("explain", "--memory", "1GiB", "-o", "json").stdout)["chosen"] == [1]
     done = world.carve("run", "--memory", "1GiB", "--isolation", "memory+compute", "--", "true")
     assert done.returncode == 125 and "--compute 30%" in done.stderr
