@@ -44,11 +44,10 @@ struct Observation {
 
 struct Lease {
   bool open = false;
-  Ns in_flight_limit = 0;  // Estimated work in flight, over all its threads.
-  Ns deadline = 0;         // Time at which the lease ends without a further store; 0: never.
-  bool notify_on_idle =
-      false;                 // Wake the arbiter when this work ends: another client waits.
-  bool uncontended = false;  // No other client waits, so the completion time is not needed.
+  Ns in_flight_limit = 0;       // Estimated work in flight, over all its threads.
+  Ns deadline = 0;              // Time at which the lease ends without a further store; 0: never.
+  bool notify_on_idle = false;  // Wake the arbiter when this work ends: another client waits.
+  bool uncontended = false;     // No other client waits, so the completion time is not needed.
 
   friend bool operator==(const Lease&, const Lease&) = default;
 };

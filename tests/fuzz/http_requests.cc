@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           const auto document =
               carve::api::read<carve::api::SliceRequest>(request.body, carve::api::Reading::strict);
           return carve::node::HttpResponse{document ? 200u : 400u, "application/json",
-                                         document ? carve::api::write(*document) : document.error()};
+                                           document ? carve::api::write(*document) : document.error()};
         },
         out);
     if (!open && out.empty()) abort();  // Hung up without a word.
