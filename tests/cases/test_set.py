@@ -103,7 +103,7 @@ def test_an_exclusive_slice_has_nothing_to_change(world):
     world.begin("run", "--exclusive", "--name", "w", "--", "sleep", 600)
     assert until(lambda: "w" in world.slices())
     done = world.carve("set", "w", "--memory", "1GiB")
-    assert done.returncode == 1 and "whole devices" in done.stderr
+    assert done.returncode == 1 and "is exclusive" in done.stderr
 
 
 def test_parts_on_several_devices_change_together(world):
