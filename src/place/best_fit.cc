@@ -1,5 +1,5 @@
-// The node that has least left, of CPU and compute in equal parts; of its devices the one that has least
-// free. The paper's best fit: what is left is measured against the largest node, 128 cores and 8 devices.
+// The node with least left of CPU and compute, in equal parts, and of its devices the one with least free.
+// This is the paper's best fit: what is left is measured against the largest node, 128 cores and 8 devices.
 #include <algorithm>
 
 #include "place/order.h"

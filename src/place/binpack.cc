@@ -1,4 +1,5 @@
-// Fill one device before the next, and one node before the next: what stays free stays free in large pieces.
+// Fills one device before the next, and one node before the next, so that free capacity stays in large
+// blocks.
 #include "place/order.h"
 #include "place/scoring.h"
 

@@ -8,9 +8,9 @@
 
 namespace carve::place {
 
-// score >= s exactly where dF >= 1000 * ln(s / (100 - s)): the limits for s = 51 ... 99 in 1/10000 of a
-// thousandth of a device, rounded up, so that no machine's exp() is asked. s = 50 begins at 0, and the rest
-// is symmetric.
+// score >= s exactly if dF >= 1000 * ln(s / (100 - s)). These are the limits for s = 51 ... 99 in 1/10000 of
+// a thousandth of a device, rounded up, so that the result does not depend on a machine's exp(). s = 50
+// begins at 0, and the rest is symmetric.
 inline constexpr std::array<int64_t, 49> bucket_limits = {
     400054,   800428,   1201444,  1603427,  2006707,  2411621,  2818512,  3227734,  3639654,  4054652,
     4473123,  4895483,  5322169,  5753642,  6190393,  6632943,  7081851,  7537719,  8001194,  8472979,
@@ -19,7 +19,7 @@ inline constexpr std::array<int64_t, 49> bucket_limits = {
     23136350, 24423471, 25866894, 27515354, 29444390, 31780539, 34760987, 38918203, 45951199,
 };
 
-// floor(100 / (1 + exp(-dF / 1000))) of a gradient in basis points * 2^30.
+// Returns floor(100 / (1 + exp(-dF / 1000))) of a gradient in basis points * 2^30.
 inline uint8_t bucket(int64_t gradient) {
   // One unit of `bucket_limits` is 1/10000 milli-device = 1/1000 basis point.
   const bool negative = gradient < 0;

@@ -16,7 +16,7 @@ void for_each_device(const Fleet& fleet, const Assignment& assignment, Act act) 
     act(fleet.node(assignment.node).first + static_cast<unsigned>(std::countr_zero(s)));
 }
 
-// Devices are told by their number in the fleet.
+// Devices are identified by their number in the fleet.
 class Planner {
  public:
   Planner(Engine& engine, std::span<const PlacedRequest> standing);
@@ -40,10 +40,11 @@ class Planner {
   Engine& engine_;
   Fleet& fleet_;
   std::span<const PlacedRequest> standing_;
-  std::vector<uint32_t> node_;           // By device.
-  std::vector<std::vector<size_t>> on_;  // By device: who stands there, of those who may move.
-  std::vector<bool> able_;               // By device: it may be emptied.
-  std::set<Cost> next_;                  // Those that were not tried yet.
+  std::vector<uint32_t> node_;  // By device.
+  // By device: its slices, as positions in `standing_`.
+  std::vector<std::vector<size_t>> on_;
+  std::vector<bool> able_;  // By device: it may be emptied.
+  std::set<Cost> next_;     // Devices that were not tried yet.
   std::vector<uint32_t> closed_;
   ConsolidationPlan plan_;
 };
@@ -65,8 +66,8 @@ Planner::Planner(Engine& engine, std::span<const PlacedRequest> standing)
   }
   for (uint32_t device = 0; device < on_.size(); ++device) {
     const DeviceState& c = fleet_.devices(node_[device])[device - fleet_.node(node_[device]).first];
-    // Empty ones stay empty: to fill one in order to empty another gains nothing. And where somebody stands
-    // who was not told, or who cannot be moved, it will not be empty.
+    // Empty devices stay empty: filling one to empty another gains nothing. A device with a slice that was
+    // not given here, or that cannot be moved, does not become empty.
     const bool stays_empty = c.slices == 0 && !c.sick;
     if (stays_empty || c.sick || c.slices != on_[device].size()) able_[device] = false;
     if (stays_empty) closed_.push_back(device);
@@ -81,7 +82,7 @@ Planner::Cost Planner::cost(uint32_t device) const {
   return out;
 }
 
-// For everybody, or opens it again as it was.
+// Closes a device for all requests, or opens it again.
 void Planner::close(uint32_t device, bool closed) {
   const uint32_t n = node_[device];
   const unsigned i = device - fleet_.node(n).first;
@@ -95,7 +96,7 @@ void Planner::move(size_t who, const Assignment& from, const Assignment& to) {
   engine_.take(standing_[who].request_class, to, standing_[who].application);
 }
 
-// The device, and others that hold nobody but slices of it.
+// Returns the device, and other devices whose slices are all on it too.
 std::vector<uint32_t> Planner::emptied_with(uint32_t device) const {
   std::vector<uint32_t> out = {device};
   const auto& leaving = on_[device];
@@ -109,7 +110,7 @@ std::vector<uint32_t> Planner::emptied_with(uint32_t device) const {
   return out;
 }
 
-// Moves them all elsewhere and keeps these devices closed, or changes nothing.
+// Moves all these slices and keeps these devices closed, or changes nothing.
 bool Planner::vacate(std::span<const uint32_t> devices, std::span<const size_t> who) {
   for (const uint32_t device : devices) close(device, true);
   std::vector<Move> moves;
@@ -136,7 +137,8 @@ bool Planner::vacate(std::span<const uint32_t> devices, std::span<const size_t> 
   return true;
 }
 
-// Whoever was moved stays where he is now, so that nobody moves twice; what he left is cheaper to empty.
+// Adds a move to the plan. A moved slice stays, so that none moves twice; the device that it left is cheaper
+// to empty now.
 void Planner::keep(const Move& m) {
   for_each_device(fleet_, m.from, [&](uint32_t device) {
     const bool waits = next_.erase(cost(device)) != 0;

@@ -1,11 +1,12 @@
-// A plan for a whole fleet: which slices would have to move, and where, so that `wanted` more devices stand
-// empty (to be switched off, handed to somebody who wants whole devices, or repaired). Few moves: the device
-// that is cheapest to empty as things stand (fewest slices, then least held) is next, as a whole or not at
-// all, and a slice goes where the engine's own policy puts it, but never to a device that is to stand empty.
-// A slice of several devices goes on several devices; where others would stand empty too once these slices
-// have left, all of them are emptied together, if there is room for that. A plan with its gain and its cost;
-// nothing is done here, and nobody moves unasked, nor twice. Choosing an exact minimum is bin packing; this
-// is greedy, and an emptied device costs one decision for each of its slices.
+// Plans for a whole fleet which slices to move, and where, so that `wanted` more devices become empty, for
+// example to switch them off, to grant exclusive slices, or to repair them. The plan has few moves. The
+// device that is cheapest to empty now is next (fewest slices, then least memory), and it is emptied wholly
+// or not at all. A slice goes where the engine's strategy puts it, but never to a device that is to be empty.
+//
+// A slice of several devices goes to several devices. If other devices would be empty too after these slices
+// have left, all of them are emptied together if there is room. The plan states its gain and its cost. No
+// slice is moved, and the plan moves none twice. An exact minimum is a bin packing problem. This algorithm is
+// greedy, and an emptied device costs one decision for each of its slices.
 #pragma once
 
 #include <span>
@@ -22,7 +23,7 @@ struct Move {
   Assignment to;
 };
 
-// The devices that are exchanged, as positions on their nodes: of several, those it keeps are not told.
+// Returns the devices that a move exchanges, as positions on their nodes, without the devices that it keeps.
 std::vector<std::pair<unsigned, unsigned>> exchanged(const Move&);
 
 struct ConsolidationPlan {
@@ -31,14 +32,15 @@ struct ConsolidationPlan {
     unsigned device;
     friend bool operator==(const Emptied&, const Emptied&) = default;
   };
-  std::vector<Move> moves;       // In an order in which each has room when it is made.
+  std::vector<Move> moves;       // In an order in which each move has room.
   std::vector<Emptied> emptied;  // The gain.
-  Bytes moved;                   // Device memory that has to be carried over: the cost,
-  uint64_t moved_share = 0;      // and the compute, in basis points.
+  Bytes moved;                   // The cost: device memory to copy (bytes),
+  uint64_t moved_share = 0;      // and compute in basis points.
 };
 
-// Empties at least `wanted` devices that hold somebody now; fewer where no more can be. Whoever has devices
-// wholly is not moved: to move a whole device empties nothing. The engine is as it was afterwards.
+// Empties at least `wanted` devices that hold slices now, or fewer if no more can be emptied. Slices with
+// whole devices are not moved, because such a move empties no device in sum. The engine is unchanged
+// afterwards.
 ConsolidationPlan plan_consolidation(Engine&, std::span<const PlacedRequest> standing, unsigned wanted);
 
 }  // namespace carve::place

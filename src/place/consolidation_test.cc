@@ -38,7 +38,7 @@ std::string written(const Fleet& fleet) {
   return out;
 }
 
-// Four devices with a third taken on each: two can be emptied, with a move each; not a third one.
+// Four devices with a third used on each: two can be emptied with one move each, a third one cannot.
 TEST(ConsolidationPlan, empties_as_many_devices_as_others_have_room_for_with_one_move_each) {
   Engine engine(Strategy::binpack);
   add(engine, 2, 2);
@@ -71,10 +71,11 @@ TEST(ConsolidationPlan, nobody_is_moved_who_cannot_be_or_for_nothing) {
   EXPECT_EQ(plan_consolidation(engine, standing, 4).emptied.size(), 0u);
   const RequestClass stranger = engine.request_class(asking(1000, 1_GiB));
   engine.take(stranger, {0, 0b10, 1_GiB});
-  EXPECT_EQ(plan_consolidation(engine, standing, 4).emptied.size(), 0u) << "who was not told of is not moved";
+  EXPECT_EQ(plan_consolidation(engine, standing, 4).emptied.size(), 0u)
+      << "a slice that was not given is not moved";
 }
 
-// Two pairs with 40 % of two devices each: one goes to the other's devices, and two devices are empty.
+// Two pairs with 40 % of two devices each: one moves to the other's devices, and two devices are empty.
 TEST(ConsolidationPlan, who_has_several_devices_goes_to_several_and_leaves_several_empty) {
   for (const Strategy strategy : {Strategy::binpack, Strategy::spread}) {
     Engine engine(strategy);
@@ -92,7 +93,7 @@ TEST(ConsolidationPlan, who_has_several_devices_goes_to_several_and_leaves_sever
   }
 }
 
-// A pair on devices 0 and 1, somebody else on 1 and on 2: the pair leaves device 0 for device 2, and keeps
+// A pair on devices 0 and 1, another slice on 1 and 2: the pair leaves device 0 for device 2, and keeps
 // device 1.
 TEST(ConsolidationPlan, only_the_devices_that_are_exchanged_are_carried_over) {
   Engine engine(Strategy::binpack);
@@ -110,8 +111,8 @@ TEST(ConsolidationPlan, only_the_devices_that_are_exchanged_are_carried_over) {
   EXPECT_EQ(plan.moved, 5_GiB);
 }
 
-// Fleets of two models under every policy, with slices of one to three devices, whole ones, replicas, some
-// bound to a model, some unknown to whoever plans.
+// Fleets of two models under every strategy, with slices of one to three devices, exclusive ones, replicas,
+// slices bound to a model, and slices that the planner is not given.
 TEST(ConsolidationPlan, whatever_stands_the_plan_can_be_carried_out_and_empties_what_it_says) {
   constexpr Strategy all[] = {Strategy::binpack,  Strategy::spread, Strategy::first_fit,
                               Strategy::best_fit, Strategy::fgd,    Strategy::fgd_scarcity,
@@ -141,7 +142,7 @@ TEST(ConsolidationPlan, whatever_stands_the_plan_can_be_carried_out_and_empties_
       if (const auto assignment = engine.place(request_class, app))
         if (dice() % 24 != 0) standing.push_back({request_class, *assignment, app});
     }
-    for (size_t i = standing.size(); i-- > 0;)  // Some leave: holes.
+    for (size_t i = standing.size(); i-- > 0;)  // Some slices end, which leaves free space.
       if (dice() % 3 == 0) {
         engine.release(standing[i].request_class, standing[i].assignment, standing[i].application);
         standing.erase(standing.begin() + static_cast<std::ptrdiff_t>(i));
@@ -159,13 +160,13 @@ TEST(ConsolidationPlan, whatever_stands_the_plan_can_be_carried_out_and_empties_
     const ConsolidationPlan plan = plan_consolidation(engine, standing, wanted);
     ASSERT_EQ(written(engine.fleet()), before) << "a plan changes nothing";
     ASSERT_EQ(plan_consolidation(engine, standing, wanted).emptied, plan.emptied)
-        << "and asked again it is the same";
+        << "the same question has the same answer";
 
     std::vector<bool> moved(standing.size());
     Bytes carried;
     for (const Move& m : plan.moves) {
       const PlacedRequest& s = standing[m.who];
-      ASSERT_FALSE(moved[m.who]) << "nobody moves twice";
+      ASSERT_FALSE(moved[m.who]) << "no slice moves twice";
       moved[m.who] = true;
       ASSERT_EQ(m.from, s.assignment);
       engine.release(s.request_class, m.from, s.application);
@@ -179,8 +180,8 @@ TEST(ConsolidationPlan, whatever_stands_the_plan_can_be_carried_out_and_empties_
     }
     EXPECT_EQ(carried, plan.moved);
     for (const ConsolidationPlan::Emptied& e : plan.emptied)
-      ASSERT_EQ(std::erase(expected, e), 1u) << "it was empty before";
-    ASSERT_EQ(occupied(), expected) << "these, and no others, are empty; what was empty still is";
+      ASSERT_EQ(std::erase(expected, e), 1u) << "the device was empty before";
+    ASSERT_EQ(occupied(), expected) << "exactly these devices are empty, with those that were empty before";
     emptied += plan.emptied.size();
   }
   EXPECT_GT(emptied, 150u);

@@ -11,9 +11,9 @@ namespace carve::place {
 namespace {
 
 constexpr uint32_t block_size = 64;
-constexpr size_t max_node_bytes = 1024;         // For each node, all in all,
-constexpr size_t min_score_bytes = 320;         // and of scores at least this.
-constexpr uint64_t fading = uint64_t{1} << 16;  // After so many decisions a count is worth half.
+constexpr size_t max_node_bytes = 1024;         // Per node, all together.
+constexpr size_t min_score_bytes = 320;         // The part of it for scores, at least.
+constexpr uint64_t fading = uint64_t{1} << 16;  // Decisions after which a count is worth half.
 
 uint8_t highest(const uint8_t* bytes) {
   uint8_t high = 0;
@@ -90,7 +90,7 @@ size_t Engine::most_rows() const {
          1;
 }
 
-// A row that was never asked for, or gave up its bytes, gets some.
+// Gives bytes for scores to a row that has none.
 void Engine::make_room(RequestClass k) {
   if (++finds_ % fading == 0)
     for (Row& row : classes_) row.asked /= 2;
@@ -114,7 +114,7 @@ void Engine::make_room(RequestClass k) {
 void Engine::update(Row& row) {
   const uint64_t now = fleet_.changes();
   if (row.epoch != epoch_ || !fleet_.journal_covers(row.seen)) {
-    // Whole blocks of whole blocks, so that no scan has an end to look for.
+    // The sizes are multiples of the block size, so that scans need no check for the end.
     const size_t blocks = (fleet_.nodes() + block_size - 1) / block_size;
     row.score.assign(blocks * block_size, 0);
     row.block.assign((blocks + block_size - 1) / block_size * block_size, 0);
@@ -122,8 +122,8 @@ void Engine::update(Row& row) {
     for (uint32_t n = 0; n < fleet_.nodes(); ++n) rescore(row, n);
     row.epoch = epoch_;
   } else {
-    // No cache holds the nodes of a large fleet: they are fetched some changes ahead. Of a small one that
-    // costs.
+    // A large fleet does not fit in the caches, so its nodes are prefetched some changes ahead. In a small
+    // fleet prefetching costs more than it saves.
     const uint64_t ahead = fleet_.nodes() > 8192 ? 4 : now;
     for (uint64_t change = row.seen + 1; change <= now; ++change) {
       if (change + ahead <= now) {
@@ -139,7 +139,7 @@ void Engine::update(Row& row) {
   row.seen = now;
 }
 
-// Tells the policy which nodes changed.
+// Tells the strategy which nodes changed.
 void Engine::look_around() {
   const uint64_t now = fleet_.changes();
   if (!fleet_.journal_covers(around_)) {
@@ -153,7 +153,7 @@ void Engine::look_around() {
   around_ = now;
 }
 
-// Counts an arrival, and looks at the workload anew when there are a quarter more than last time.
+// Counts an arrival. Updates the workload model if there are a quarter more arrivals than at the last update.
 void Engine::learn(const RequestShape& shape) {
   if (!scoring_->learns_workload_model()) return;
   arrivals_.count(shape);
@@ -162,7 +162,7 @@ void Engine::learn(const RequestShape& shape) {
   adopt(arrivals_.workload());
 }
 
-// The first node with the highest score among those that are not barred.
+// Returns the first node with the highest score outside the reserved capacity.
 std::optional<uint32_t> Engine::best(const Row& row, const ReservedCapacity& reserved,
                                      const Guards* guards) const {
   if (reserved.models == 0 && reserved.slots == 0 && reserved.kept == 0) {
@@ -180,8 +180,8 @@ std::optional<uint32_t> Engine::best(const Row& row, const ReservedCapacity& res
       row, reserved, guards, [](unsigned score, unsigned) { return score; }, [](uint32_t) { return 0u; });
 }
 
-// The first node with the largest key among those that could serve and are not barred. A key grows with the
-// score, and is largest where there are no replicas.
+// Returns the first node with the largest key among those that can serve and are outside the reserved
+// capacity. A key grows with the score, and is largest for a node without replicas.
 template <class Key, class Replicas>
 std::optional<uint32_t> Engine::first_of(const Row& row, const ReservedCapacity& reserved,
                                          const Guards* guards, Key key, Replicas replicas) const {
@@ -203,8 +203,8 @@ std::optional<uint32_t> Engine::first_of(const Row& row, const ReservedCapacity&
   return found;
 }
 
-// The node instead of `found` where the fewest of the application's replicas stand: among all, where the
-// policy parts replicas, else among those that are its choice as well.
+// Returns the node to use instead of `found`: the one with the fewest replicas of the application. It is
+// chosen among all nodes if the strategy spreads replicas, else among those with the same score.
 uint32_t Engine::apart(const Row& row, const ReservedCapacity& reserved, const Guards* guards, uint32_t found,
                        Application application) {
   const auto& standing = replicas_[application];
@@ -224,8 +224,8 @@ uint32_t Engine::apart(const Row& row, const ReservedCapacity& reserved, const G
   return other.value_or(found);
 }
 
-// Which devices of node n, of the fitting ones: those with the fewest replicas where the policy parts them;
-// else instead of a device with one another in the same state.
+// Chooses among the fitting devices of node n. If the strategy spreads replicas, it gets the devices with the
+// fewest. Else a chosen device with a replica is exchanged for one in the same state with fewer replicas.
 Score Engine::scored(uint32_t n, const RequestShape& shape, DeviceSet fit, Application application) const {
   std::array<unsigned, max_node_devices> count{};
   unsigned most = 0;
@@ -289,7 +289,7 @@ std::optional<Assignment> Engine::find(RequestClass k, Application application) 
 
   const DeviceSet fit = *fitting(fleet_, n, row.shape);
   Score score = scored(n, row.shape, fit, application);
-  // Which node is the policy's choice; which of its devices, theirs who must talk to each other.
+  // The strategy chooses the node; the topology chooses among its devices if the request needs several.
   if (row.shape.devices > 1)
     if (const Topology* links = fleet_.topology(n))
       score.devices = links->choose(fit, row.shape.devices, score.devices);

@@ -1,13 +1,12 @@
-// Where a request goes in a fleet: hard rules, a policy's scores, and an index that remembers them.
+// The placement engine: hard rules, a strategy's scores, and an index that stores the scores.
 //
-// For each kind of request the engine keeps one byte per node: its score, 0 where the node cannot serve, and
-// one byte per 64 nodes: their highest. When a kind is asked for, the nodes that changed since it was asked
-// last are scored again (the fleet's journal names them, each once), and the answer is the first node with
-// the highest byte. A decision costs the nodes that changed since, about 60 ns each under fgd, and a look at
-// one byte per 64 nodes; memory is a byte per node and kind (two where there are guards). So much is kept for
-// as many kinds as make the whole 1 KiB a node, at least for 160; beyond them the kind asked for most seldom
-// gives up its bytes, and is scored from the beginning when it comes again. Nothing is allocated once a kind
-// is known.
+// For each request class the engine keeps one byte per node, its score (0: the node cannot serve), and one
+// byte per 64 nodes, their highest score. At a decision, the nodes that changed since the class's last
+// decision are scored again (the fleet's journal lists them, each once). The answer is the first node with
+// the highest byte. A decision costs about 60 ns under fgd per changed node, and a read of one byte per 64
+// nodes. The index takes a byte per node and class (two with guards). It is kept for as many classes as fit
+// in 1 KiB a node, and for at least 160. Beyond them, the class requested least often loses its bytes, and is
+// scored from the beginning when it comes again. No memory is allocated for a known class.
 #pragma once
 
 #include <unordered_map>
@@ -24,48 +23,50 @@ class Engine {
  public:
   explicit Engine(Strategy strategy) : scoring_(scoring(strategy)) {}
 
-  Fleet& fleet() { return fleet_; }  // Add nodes, change them: the index follows.
+  Fleet& fleet() { return fleet_; }  // Nodes may be added and changed; the index follows.
   const Fleet& fleet() const { return fleet_; }
 
   RequestClass request_class(const RequestShape&);
   const RequestShape& shape(RequestClass k) const { return classes_[k].shape; }
   size_t classes() const { return classes_.size(); }
 
-  // What a request belongs to, where its replicas are to be kept apart; "" belongs to nothing.
+  // Returns the application of a request, whose replicas are kept apart; "" is no application.
   Application application(std::string_view name);
 
-  // Where this request would go now; nothing where no node can serve. Of its application's replicas it goes
-  // apart: under `spread` to the node, and there to the device, with the fewest of them, before all else;
-  // under the others wherever that makes no difference to the policy.
+  // Returns where this request would go now; nothing if no node can serve. The request is kept apart from its
+  // application's replicas. Under `spread` it goes to the node, and there to the device, with the fewest of
+  // them; the score comes second. Under the other strategies replicas only decide between equal scores.
   std::optional<Assignment> find(RequestClass, Application = no_application);
 
-  // find(), and takes it.
+  // Calls find() and takes the place.
   std::optional<Assignment> place(RequestClass, Application = no_application);
   void release(RequestClass, const Assignment&, Application = no_application);
 
-  // What stands already when the engine is made, or was decided elsewhere.
+  // Takes a place that was taken before the engine was made, or that was decided elsewhere.
   void take(RequestClass, const Assignment&, Application = no_application);
 
-  // A replica of this application is among what devices were added with: nothing is taken for it.
+  // Records a replica of this application. Its resources are in the devices' states already, so nothing is
+  // taken.
   void add_placed(Application, const Assignment&);
 
-  // What is to come, as somebody knows it. Without it a policy that needs one learns from the arrivals.
+  // Sets the expected requests. Without this call a strategy that needs them derives them from the arrivals.
   void set_workload_model(const WorkloadModel&);
   bool uses_workload_model() const { return scoring_->uses_workload_model(); }
   bool learns_workload_model() const { return scoring_->learns_workload_model(); }
 
-  // What a node's index takes now, in bytes.
+  // Returns the bytes per node that the engine uses now.
   size_t bytes_per_node() const;
 
  private:
   struct Row {
     RequestShape shape;
-    std::vector<uint8_t> score;       // By node.
-    std::vector<uint8_t> block;       // The highest of each 64 nodes.
-    std::vector<uint8_t> slots_lost;  // By node, where there are guards: slot types that lose a slot there.
-    uint64_t seen = 0;                // The fleet's changes up to here are in.
+    std::vector<uint8_t> score;  // By node.
+    std::vector<uint8_t> block;  // The highest score of each 64 nodes.
+    // By node, if there are guards: the slot types that lose a slot there.
+    std::vector<uint8_t> slots_lost;
+    uint64_t seen = 0;  // The last change of the fleet that the scores include.
     uint64_t epoch = 0;
-    uint64_t asked = 0;  // How often; fades.
+    uint64_t asked = 0;  // Number of requests, with decay.
   };
   struct Replica {
     uint32_t node;
@@ -91,16 +92,17 @@ class Engine {
   Fleet fleet_;
   std::unique_ptr<Scoring> scoring_;
   std::vector<Row> classes_;
-  std::vector<RequestClass> scored_;  // Those whose rows have scores.
+  std::vector<RequestClass> scored_;  // Classes whose rows have scores.
   std::unordered_map<RequestShape, RequestClass, Hash> known_;
   uint64_t finds_ = 0;
-  uint64_t around_ = 0;  // The fleet's changes up to here were told to the policy.
+  // The last change of the fleet that the strategy was told.
+  uint64_t around_ = 0;
   std::unordered_map<std::string, Application> applications_;
   std::vector<std::vector<Replica>> replicas_ = std::vector<std::vector<Replica>>(1);  // By application.
-  std::vector<uint8_t> count_;  // By node, of one application's replicas; all 0 between decisions.
+  std::vector<uint8_t> count_;  // Replicas of one application by node; all 0 between decisions.
   ArrivalCounts arrivals_;
-  uint64_t learned_ = 0;  // Arrivals counted when the workload was learned last.
-  uint64_t epoch_ = 1;    // Scores of an older one are void.
+  uint64_t learned_ = 0;  // Arrivals counted at the last update of the workload model.
+  uint64_t epoch_ = 1;    // Scores of an older epoch are void.
 };
 
 }  // namespace carve::place

@@ -33,7 +33,7 @@ void add(Fleet& fleet, unsigned model, unsigned devices, Bytes each = 16_GiB, ui
   fleet.add(node, std::vector<DeviceState>(devices, device));
 }
 
-// A dozen kinds as they come to a mixed cluster of three models.
+// A dozen request classes of a mixed cluster of three models.
 WorkloadModel mixture() {
   WorkloadModel w;
   for (const auto& [shape, parts] :
@@ -81,7 +81,7 @@ TEST(Engine, what_it_remembers_is_what_it_would_find_afresh) {
       const RequestClass request_class = engine.request_class(workload[dice() % workload.size()].shape);
       const auto remembered = engine.find(request_class);
       if (round % 25 == 0) {
-        engine.set_workload_model(workload);  // Everything that was remembered is void now.
+        engine.set_workload_model(workload);  // All stored scores are void now.
         ASSERT_EQ(engine.find(request_class), remembered) << text(strategy) << " in round " << round;
       }
       const auto placed = engine.place(request_class);
@@ -109,7 +109,7 @@ TEST(Engine, never_gives_more_than_there_is_and_gets_all_of_it_back) {
       standing.emplace_back(request_class, *assignment);
     }
     for (uint32_t n = 0; n < engine.fleet().nodes(); ++n) {
-      EXPECT_LE(engine.fleet().node(n).cpu_free, 96'000u);  // Unsigned: below zero would be huge.
+      EXPECT_LE(engine.fleet().node(n).cpu_free, 96'000u);  // Unsigned: a negative value would be huge.
       for (const DeviceState& c : engine.fleet().devices(n)) {
         EXPECT_LE(c.free, c.usable);
         EXPECT_LE(c.free_share, whole_device);
@@ -151,7 +151,7 @@ TEST(Engine, more_kinds_than_are_remembered_take_no_more_memory_and_get_the_same
     engine.set_workload_model(mixture());
     std::vector<std::pair<RequestClass, Assignment>> standing;
     for (int round = 0; round < 4'000; ++round) {
-      RequestShape shape = asking(1, 500 + dice() % 1'000);  // Of a thousand kinds.
+      RequestShape shape = asking(1, 500 + dice() % 1'000);  // A thousand classes.
       shape.cpu_milli = 100;
       const RequestClass request_class = engine.request_class(shape);
       const auto assignment = engine.place(request_class);
@@ -171,7 +171,7 @@ TEST(Engine, more_kinds_than_are_remembered_take_no_more_memory_and_get_the_same
       EXPECT_EQ(engine.find(request_class), fresh.find(fresh.request_class(shape)));
     }
     EXPECT_GT(engine.classes(), 900u);
-    EXPECT_LE(engine.bytes_per_node(), 1024u);  // A thousand kinds would take 2,000 of scores alone.
+    EXPECT_LE(engine.bytes_per_node(), 1024u);  // A thousand classes would take 2,000 bytes for scores alone.
   }
 }
 
@@ -197,12 +197,12 @@ TEST(Engine, what_only_one_model_can_serve_is_kept_for_those_bound_to_it) {
   workload.push_back({asking(1, 10000, {}, 0b01), certain / 2});
   workload.push_back({asking(1, 10000), certain / 2});
   Engine engine(Strategy::fgd_scarcity);
-  add(engine.fleet(), 0, 4);  // First in order: whoever does not care would go here.
+  add(engine.fleet(), 0, 4);  // First in order: requests without a preference go here.
   add(engine.fleet(), 1, 4);
   engine.set_workload_model(workload);
   const RequestClass any = engine.request_class(asking(1, 10000));
   for (int i = 0; i < 4; ++i) EXPECT_EQ(engine.place(any)->node, 1u);
-  EXPECT_EQ(engine.place(any)->node, 0u) << "refusing would help nobody";
+  EXPECT_EQ(engine.place(any)->node, 0u) << "a refusal would help no other request";
 }
 
 TEST(Rules, each_refuses_by_its_name_and_only_for_its_cause) {
@@ -282,7 +282,7 @@ TEST(Rules, a_request_becomes_what_the_fleet_counts) {
   EXPECT_EQ(a.memory, 4_GiB);
   EXPECT_EQ(a.devices, 2);
   EXPECT_EQ(a.share, Share{2500});
-  EXPECT_EQ(a.models, 0b10u) << "an unknown model is allowed for nothing";
+  EXPECT_EQ(a.models, 0b10u) << "an unknown model matches no node";
   EXPECT_EQ(a.cpu_milli, 4000u);
   EXPECT_EQ(a.host_memory, 3_GiB);
 }

@@ -1,8 +1,7 @@
-// Fragmentation gradient descent (Weng et al., USENIX ATC 2023): of all places, the one where the placement
-// raises the fragments least. The gradient is squeezed by floor(100 / (1 + exp(-dF / 1000))), dF in
-// thousandths of a device, and equals go to the lowest device and the first node: near 0 one step is about 40
-// thousandths. The coarseness matters: with the exact gradient 94.24 % of openb's default trace is placed
-// instead of 95.2 %.
+// Fragmentation gradient descent (Weng et al., USENIX ATC 2023): chooses the place that raises the fragments
+// least. The gradient is mapped by floor(100 / (1 + exp(-dF / 1000))), dF in thousandths of a device. Equal
+// values go to the lowest device and the first node; near 0 one step is about 40 thousandths. The coarse
+// steps matter: with the exact gradient 94.24 % of openb's default trace is placed instead of 95.2 %.
 #include "place/bucket.h"
 #include "place/fragments.h"
 #include "place/scoring.h"

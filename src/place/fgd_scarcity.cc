@@ -1,6 +1,6 @@
-// The default on many nodes: fragmentation gradient descent with two additions. A type's weight grows by how
-// few of the devices it may use (p * all devices / its devices), so that what only a few models can serve is
-// not filled with what any could; and guards keep models and slots for those who are expected
+// The default on many nodes: fragmentation gradient descent with two additions. The first: a type's weight is
+// multiplied by all devices / its devices, so that capacity which only few models offer is not filled with
+// requests that any model could serve. The second: guards keep models and slots for expected requests
 // (place/guards.h).
 #include "place/bucket.h"
 #include "place/fragments.h"

@@ -1,5 +1,5 @@
-// The first node that can serve, its lowest devices. No policy is cheaper to explain, and few place more:
-// over a fixed order of nodes it fills whole nodes before it touches the next.
+// The first node that can serve, its lowest devices. It is the simplest strategy, and few place more: over a
+// fixed order of nodes it fills a whole node before the next.
 #include "place/order.h"
 #include "place/scoring.h"
 

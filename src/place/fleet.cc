@@ -23,7 +23,7 @@ std::optional<unsigned> Fleet::model(std::string_view name) {
 
 uint32_t Fleet::add(NodeState node, std::span<const DeviceState> devices) {
   if (devices.size() > max_node_devices || node.model >= models_.size())
-    std::abort();  // The reader has refused it.
+    std::abort();  // The reader of the input refuses such a node.
   node.first = static_cast<uint32_t>(devices_.size());
   node.devices = static_cast<uint8_t>(devices.size());
   devices_.insert(devices_.end(), devices.begin(), devices.end());

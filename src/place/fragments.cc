@@ -7,8 +7,7 @@
 namespace carve::place {
 namespace {
 
-// A type's need on a model's device, whatever its memory is given as. `device` is one of that model, as it
-// was built.
+// Returns a type's memory need on a model, however it is given. `device` is an unused device of that model.
 Bytes memory_of(const RequestShape& a, const DeviceState& device) { return need(a, device); }
 
 template <class T>
@@ -37,11 +36,11 @@ unsigned Fragments::memory_level(unsigned model, uint64_t free) const {
 
 void Fragments::build(const Fleet& fleet, const WorkloadModel& workload) {
   const unsigned models = std::max(1u, fleet.models());
-  std::vector<DeviceState> sample(models);  // One device of each model.
+  std::vector<DeviceState> sample(models);  // One device per model.
   for (uint32_t n = 0; n < fleet.nodes(); ++n)
     if (fleet.node(n).devices != 0) sample[fleet.node(n).model] = fleet.devices(n)[0];
 
-  // The distinct needs. A type whose level would be one too many is left out: the rarest come last.
+  // The distinct needs. A type that needs one level too many is left out; the rarest types come last.
   std::vector<uint32_t> shares;
   cpu_.clear();
   for (auto& levels : memory_) levels.clear();
@@ -81,11 +80,11 @@ void Fragments::build(const Fleet& fleet, const WorkloadModel& workload) {
   memory_levels_ = 1;
   for (unsigned t = 0; t < models; ++t) {
     settle(memory_[t]);
-    // One level that everything reaches is no level.
+    // A single level that every request reaches is no level.
     if (!(memory_[t].size() <= 1 && (memory_[t].empty() || memory_[t][0] == 0)))
       memory_levels_ = std::max(memory_levels_, static_cast<unsigned>(memory_[t].size()) + 1);
   }
-  // A dimension weighs as much as it is asked for.
+  // A dimension's weight is its part of the demand.
   memory_weight_ =
       compute_asked + memory_asked == 0 ? 0 : memory_asked * 1024 / (compute_asked + memory_asked);
   compute_weight_ = 1024 - memory_weight_;

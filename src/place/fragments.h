@@ -1,14 +1,15 @@
-// How much of a node's free capacity the typical requests can use, and what a placement changes of it.
+// Measures how much of a node's free capacity the typical requests can use, and what a placement changes of
+// it.
 //
-// The amount a(g) of a device is what is free of it, in basis points of a device: of compute, or of compute
-// and memory weighted by how much each is asked for (docs/decisions/0004-fragments-in-two-dimensions.md). For
-// a type m the node's fragment is all of T = sum of a(g) where m cannot run there, else the sum over the
-// devices that cannot serve it. So F = sum of p_m * T minus what is useful, and
-//   useful = sum over m that run there of p_m * (sum of a(g) over the devices that serve m).
-// A type for one device runs wherever a device serves it: its part of `useful` falls apart into devices, and
-// one look into a table of (model, memory, compute, CPU) levels gives the weight of all such types that a
-// device serves. Types for several devices are counted one by one. Scoring a node of eight devices takes
-// about 60 ns.
+// The amount a(g) of a device is its free capacity in basis points of a device: compute, or compute and
+// memory weighted by how much of each is requested (docs/decisions/0004-fragments-in-two-dimensions.md). For
+// a type m the node's fragment is all of T = sum of a(g) if m cannot run there, else the sum over the devices
+// that cannot serve m. So F = sum of p_m * T minus what is useful, and
+//  useful = sum over m that run there of p_m * (sum of a(g) over the devices that serve m).
+// A type for one device runs on any device that serves it, so its part of `useful` is a sum over devices. One
+// read of a table of (model, memory, compute, CPU) levels gives the weight of all such types that a device
+// serves. Types for several devices are counted one by one. Scoring a node of eight devices takes about 60
+// ns.
 #pragma once
 
 #include <array>
@@ -24,8 +25,7 @@ class Fragments {
  public:
   void build(const Fleet&, const WorkloadModel&);
 
-  // What a type's weight is multiplied with; the sum of all weights, those of requests for no device
-  // included.
+  // The factor of a type's weight: the sum of all weights, with those of requests for no device.
   int64_t all() const { return all_; }
 
   int64_t amount(const DeviceState& c) const {
@@ -36,8 +36,8 @@ class Fragments {
     return (compute + memory_weight_ * memory) >> 10;
   }
 
-  // The gradient: F before minus F after placing `ask` on each single fitting device (one-device requests) or
-  // on the best set of them, in basis points * 2^30. Higher is better.
+  // The gradient: F before minus F after a placement on one fitting device (one-device requests), or on the
+  // best set of them, in basis points * 2^30. Higher is better.
   struct Step {
     int64_t gradient = 0;
     DeviceSet devices = 0;
@@ -47,13 +47,14 @@ class Fragments {
   void alternatives(const Fleet& fleet, uint32_t n, const RequestShape& shape, DeviceSet fitting,
                     F each) const;
 
-  // useful(), for tests and for reports.
+  // Returns the useful amount, for tests and reports.
   int64_t useful(const Fleet& fleet, uint32_t n) const;
   int64_t fragment(const Fleet& fleet, uint32_t n) const;
 
  private:
-  static constexpr unsigned max_levels = 128;      // Of compute, memory or CPU.
-  static constexpr unsigned max_multi_levels = 8;  // Distinct (compute, memory) of types for several devices.
+  static constexpr unsigned max_levels = 128;  // Levels of compute, memory or CPU.
+  // Distinct (compute, memory) pairs of types for several devices.
+  static constexpr unsigned max_multi_levels = 8;
 
   struct Multi {  // A type for several devices.
     unsigned level;
@@ -62,7 +63,7 @@ class Fragments {
     Models models;
     int64_t weight;
   };
-  struct Need {  // Of one device, for each model its own memory.
+  struct Need {  // The need of one device, with the memory per model.
     Share share;
     std::array<uint64_t, max_models> memory{};
   };
@@ -90,14 +91,14 @@ class Fragments {
   }
 
   int64_t all_ = 0;
-  int64_t compute_weight_ = 1024;  // In 1/1024; the two add up to 1024.
+  int64_t compute_weight_ = 1024;  // In 1/1024; the two weights add up to 1024.
   int64_t memory_weight_ = 0;
   unsigned share_levels_ = 1;
   unsigned memory_levels_ = 1;
   unsigned cpu_levels_ = 1;
   std::array<uint8_t, 10001> share_level_{};
   std::vector<uint32_t> cpu_;                             // Ascending; cpu_level() counts those not above.
-  std::array<std::vector<uint64_t>, max_models> memory_;  // By model, ascending, as long for each.
+  std::array<std::vector<uint64_t>, max_models> memory_;  // By model, ascending, with equal lengths.
   std::vector<int64_t> served_ = std::vector<int64_t>(max_models);  // [model][memory][share][cpu] -> weight.
   std::vector<Multi> multi_;
   std::vector<Need> multi_needs_;
@@ -111,8 +112,8 @@ void Fragments::alternatives(const Fleet& fleet, uint32_t n, const RequestShape&
   const unsigned cpu_before = cpu_level(node.cpu_free);
   const unsigned cpu_after = cpu_level(node.cpu_free - shape.cpu_milli);
 
-  // Now, and with the CPU gone that the request takes.
-  std::array<int64_t, max_node_devices> part{};  // Of each device, with the CPU gone.
+  // The sums now, and without the CPU that the request takes.
+  std::array<int64_t, max_node_devices> part{};  // Part of each device, without that CPU.
   std::array<Tally, max_multi_levels> tally{};
   int64_t before = 0;
   int64_t rest = 0;
@@ -127,7 +128,7 @@ void Fragments::alternatives(const Fleet& fleet, uint32_t n, const RequestShape&
   }
   if (!multi_.empty()) before += multi(node.model, cpu_before, tally.data());
 
-  // What device i turns into, what of `useful` that changes, and how the tallies move.
+  // What device i becomes, how that changes `useful`, and how the tallies change.
   const auto taken = [&](unsigned i) {
     DeviceState c = devices[i];
     c.free = minus(c.free, need(shape, c));
@@ -160,7 +161,7 @@ void Fragments::alternatives(const Fleet& fleet, uint32_t n, const RequestShape&
   } else if (shape.devices == 1) {
     for (DeviceSet s = fitting; s != 0; s &= s - 1) {
       const auto i = static_cast<unsigned>(__builtin_ctz(s));
-      // A device in the state of an earlier one gives the same step.
+      // A device in the same state as an earlier one gives the same step.
       bool seen = false;
       for (DeviceSet e = fitting; e != s && !seen; e &= e - 1) {
         const auto j = static_cast<unsigned>(__builtin_ctz(e));
@@ -171,7 +172,7 @@ void Fragments::alternatives(const Fleet& fleet, uint32_t n, const RequestShape&
       if (!seen) step(s & -s);
     }
   } else {
-    // Equal parts of several devices: the devices whose own part of `useful` suffers least, lowest first.
+    // Equal parts of several devices: takes the devices whose own part of `useful` loses least, lowest first.
     std::array<int64_t, max_node_devices> loss{};
     for (DeviceSet s = fitting; s != 0; s &= s - 1) {
       const auto i = static_cast<unsigned>(__builtin_ctz(s));

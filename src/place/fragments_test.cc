@@ -124,8 +124,8 @@ TEST(Fragments, compute_without_memory_is_one_and_memory_without_compute_too) {
   half.memory = 8_GiB;
   Fragments fragments;
   fragments.build(fleet, {{half, certain}});
-  EXPECT_EQ(fragments.fragment(fleet, 0), 0) << "all of it is of use";
-  EXPECT_EQ(fragments.useful(fleet, 1), 0) << "nothing of it is of use";
+  EXPECT_EQ(fragments.fragment(fleet, 0), 0) << "all of it is useful";
+  EXPECT_EQ(fragments.useful(fleet, 1), 0) << "nothing of it is useful";
   EXPECT_EQ(fragments.useful(fleet, 2), 0);
   EXPECT_GT(fragments.fragment(fleet, 1), certain * 5000);
   EXPECT_GT(fragments.fragment(fleet, 2), certain * 5000 / 2);
@@ -134,7 +134,7 @@ TEST(Fragments, compute_without_memory_is_one_and_memory_without_compute_too) {
 TEST(Bucket, is_the_squeezed_gradient) {
   for (double milli = -8000; milli <= 8000; milli += 7.3) {
     const double exact = 100 / (1 + std::exp(-milli / 1000));
-    if (std::abs(exact - std::round(exact)) < 1e-3) continue;  // On the edge the table decides, not exp().
+    if (std::abs(exact - std::round(exact)) < 1e-3) continue;  // Near a limit the table decides, not exp().
     EXPECT_EQ(bucket(static_cast<int64_t>(milli * 10 * static_cast<double>(certain))), std::floor(exact))
         << milli;
   }

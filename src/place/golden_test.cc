@@ -1,6 +1,6 @@
-// What each policy does with the same dozen requests, as tables that can be followed with a pencil. Three
-// nodes: a with 2 devices, b and c with 4; every device has 16 GiB. A row says who came or left, where it
-// stands and what every device has left, in tenths of its compute.
+// What each strategy does with the same dozen requests, as tables that can be checked by hand. There are
+// three nodes: a with 2 devices, b and c with 4; every device has 16 GiB. A row has the slice that came or
+// left, its position, and what every device has left, in tenths of its compute.
 #include <gtest/gtest.h>
 
 #include <bit>

@@ -23,7 +23,7 @@ uint64_t devices_of(const Fleet& fleet, Models models) {
   return devices;
 }
 
-// No other of its kind has room beside it on any node.
+// Returns whether no second request of the same class fits beside it on any node.
 bool is_large(const Fleet& fleet, const RequestShape& a) {
   return a.devices > 1 && 2u * a.devices > fleet.largest_node();
 }
@@ -32,7 +32,7 @@ bool serves(const DeviceState& c, const RequestShape& a) {
   return !c.sick && !c.partitioned && !c.exclusive && c.free_share >= needed_share(a) && c.free >= need(a, c);
 }
 
-// A slot of `larger` serves `a` too, and not much better than it must: with at most a quarter more CPU.
+// Returns whether a slot of `larger` serves `a` too, with at most a quarter more CPU than needed.
 bool like(const RequestShape& larger, const RequestShape& a) {
   return a.devices == larger.devices && a.share == larger.share && a.memory == larger.memory &&
          a.part == larger.part && a.exclusive == larger.exclusive && a.models == larger.models &&
@@ -86,7 +86,8 @@ void Guards::set_workload_model(const Fleet& fleet, const WorkloadModel& workloa
   }
   std::ranges::stable_sort(groups_, {}, &Group::devices);
 
-  // Types that one slot serves are one: that of the most CPU stands for them. Those of most demand are kept.
+  // Types that one slot serves are merged: the one with most CPU represents them. The types with most demand
+  // are kept.
   std::ranges::stable_sort(several, std::greater{}, [](const Type& t) { return t.shape.cpu_milli; });
   for (const Type& type : several) {
     SlotType* known = type_of(type.shape);
@@ -97,7 +98,7 @@ void Guards::set_workload_model(const Fleet& fleet, const WorkloadModel& workloa
                            [](const SlotType& t) { return t.rate * demand_of(t.need); });
   types_.resize(std::min<size_t>(types_.size(), max_slot_types));
 
-  // What is there already. A node that drains goes on draining where its type is the same.
+  // Takes over the present state. A draining node goes on draining if its type is unchanged.
   const std::vector<Seen> old_nodes = std::exchange(nodes_, std::vector<Seen>(fleet.nodes()));
   for (size_t j = 0; j < types_.size(); ++j)
     for (size_t i = 0; i < old_types.size(); ++i) {
@@ -168,15 +169,16 @@ void Guards::count_held(const RequestShape& shape, int count) {
     if (g.models == (shape.models & here_)) g.held += count * demand_of(shape);
 }
 
-// How many nodes should be kept: the fair number, and two standard deviations, less those that stand.
+// Returns how many nodes to keep: the fair number and two standard deviations, less the placed requests.
 int64_t Guards::wanted(const Fleet& fleet, const SlotType& type) const {
-  if (demand_ == 0) return 0;  // Nobody wants compute, so no part of it is fair.
+  if (demand_ == 0) return 0;  // No request needs compute, so there is no fair part.
   const Wide fair = (Wide{fleet.devices()} * whole_device.basis_points * type.rate << 16) / demand_;
   const auto all = static_cast<int64_t>((fair + root(4 * fair << 16) + (1 << 15)) >> 16);
   return std::max<int64_t>(0, all - type.held);
 }
 
-// The slices that must leave before this node can serve; `never` where it cannot, or has its large request.
+// Returns how many slices must leave before this node can serve; `never` if it cannot, or has its large
+// request.
 uint32_t Guards::to_drain(const Fleet& fleet, const SlotType& type, uint32_t n) const {
   const NodeState& node = fleet.node(n);
   if (!node.up || (type.need.models >> node.model & 1) == 0 || node.cpu_all < type.need.cpu_milli ||
@@ -196,7 +198,7 @@ void Guards::settle(const Fleet& fleet) {
     SlotType& type = types_[j];
     if (!type.large || fleet.changes() < type.again) continue;
     const int64_t missing = wanted(fleet, type) - type.kept;
-    // To look at all nodes for each that comes or leaves would be felt above some thousands of them.
+    // In fleets of some thousands of nodes and more, reading all nodes for each request would cost too much.
     const int64_t slack = fleet.nodes() / 4096;
     if (missing >= -slack && missing <= slack) continue;
     const auto bit = static_cast<uint8_t>(1u << j);
@@ -205,7 +207,7 @@ void Guards::settle(const Fleet& fleet) {
     for (uint32_t n = 0; n < fleet.nodes(); ++n) {
       if (missing > 0 ? nodes_[n].kept != 0 : (nodes_[n].kept & bit) == 0) continue;
       const uint32_t slices = to_drain(fleet, type, n);
-      if (missing < 0) candidates_.emplace_back(~slices, n);  // Given up: who has most.
+      if (missing < 0) candidates_.emplace_back(~slices, n);  // Released: the nodes with most slices.
       if (missing > 0 && slices != never) candidates_.emplace_back(slices, n);
     }
     const auto count = std::min(candidates_.size(), static_cast<size_t>(missing > 0 ? missing : -missing));
@@ -240,7 +242,7 @@ uint8_t Guards::destroyed(const Fleet& fleet, uint32_t n, const RequestShape& sh
 unsigned Guards::reservations(const Fleet& fleet, const RequestShape& shape, Reservations& out) const {
   if (demand_ == 0) return 0;
   unsigned count = 0;
-  // Models on which nothing is left beyond what narrower groups are expected to need.
+  // Models on which nothing is left beyond the expected need of narrower groups.
   if (shape.devices != 0 && !groups_.empty()) {
     const Models own = shape.models & models_of(fleet);
     const uint64_t own_devices = devices_of(fleet, own);
@@ -248,7 +250,8 @@ unsigned Guards::reservations(const Fleet& fleet, const RequestShape& shape, Res
     for (unsigned t = 0; t < fleet.models(); ++t)
       left[t] = static_cast<int64_t>(fleet.free_share_of_model(t));
     for (const Group& g : groups_) {
-      if (g.devices >= own_devices || (own & ~g.models) == 0) continue;  // Not narrower, or its own.
+      // The group is not narrower, or is the request's own.
+      if (g.devices >= own_devices || (own & ~g.models) == 0) continue;
       int64_t room = 0;
       for (Models s = g.models; s != 0; s &= s - 1) room += left[static_cast<unsigned>(std::countr_zero(s))];
       const auto fair =
@@ -272,16 +275,17 @@ unsigned Guards::reservations(const Fleet& fleet, const RequestShape& shape, Res
     if (types_[j].kept != 0 && !like(types_[j].need, shape))
       out[count++] = {0, 0, static_cast<uint8_t>(1u << j)};
 
-  // Slot types that have none to spare, the scarcest first.
+  // Slot types without a slot to spare, the scarcest first.
   std::array<std::pair<Wide, uint8_t>, max_slot_types> scarce;
   unsigned scarce_count = 0;
   for (size_t j = 0; j < types_.size(); ++j) {
     const SlotType& type = types_[j];
     if (type.large || type.slots == 0 || like(type.need, shape)) continue;
     // slots <= 1.5 * H * rate, with H = free * 2^30 / demand_ and rate in 2^-30.
-    const Wide expected = Wide{static_cast<int64_t>(fleet.free_share())} * type.rate;  // Over demand_.
+    // To be divided by demand_.
+    const Wide expected = Wide{static_cast<int64_t>(fleet.free_share())} * type.rate;
     if (Wide{2} * type.slots * demand_ > 3 * expected) continue;
-    // slots / expected, as one number to order by.
+    // slots / expected, as one number for ordering.
     const Wide spare = (Wide{type.slots} * demand_ << 20) / (expected + 1);
     unsigned at = scarce_count++;
     for (; at > 0 && scarce[at - 1].first > spare; --at) scarce[at] = scarce[at - 1];

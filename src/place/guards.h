@@ -1,21 +1,21 @@
-// Guards for those who come seldom and can be served in few places. A gradient sees one step; a guard knows
-// what is still to be expected of somebody: the fair share of the fleet (all devices * its part of the
-// arrivals' demand) less what it holds already. While nobody leaves, that is what will still arrive until the
-// fleet is full; where slices come and go, it is what is missing of what should be standing.
+// Guards for requests that are rare and that few places can serve. A gradient sees one step. A guard uses
+// what a request class may still expect: the fair share of the fleet (all devices * its part of the arrivals'
+// demand) less what the class holds already. While no slice leaves, that is what will still arrive until the
+// fleet is full. Where slices come and go, it is what is missing of the expected number of slices.
 //
-// Models: a group of requests that is bound to some models has what it may still expect reserved there, the
-//   narrowest group first; a request that is bound less goes there only where something is left.
+// Models: for a group of requests that is bound to some models, what it may still expect is reserved there.
+//   The narrowest group comes first; a less bound request goes there only if something is left.
 // Kept nodes: a request for more than half of the largest node's devices needs a node nearly for itself, and
-//   no such node ever comes by chance. So many nodes as it may still expect (and two standard deviations: how
-//   many stand at a time scatters by the root of their number) are kept: those with the fewest slices.
-//   Nobody else goes there, so they drain within a few lifetimes.
-// Slots: a slot of another request for k devices is k devices of one node, and its CPU, that serve it. Where
-//   there are no more slots than 1.5 * (what is free / mean demand of an arrival) * (its arrivals), nobody
-//   else may destroy one.
-// When nothing fits, the guards yield, the one that has most to spare first. Counting costs O(changed);
-// asking costs about 50 ns for each guard there is; choosing another node to keep looks at all of them (10 ns
-// each), once for each large request that comes or leaves, in larger fleets once for every nodes / 4096 of
-// them.
+//   such a node never becomes free by chance. So the nodes with the fewest slices are kept for it: as many as
+//   it may still expect, and two standard deviations more, because the number of placed requests scatters by
+//   its root. No other request goes there, so these nodes drain within a few lifetimes.
+// Slots: a slot of another request for k devices is k devices of one node, and its CPU, that serve it. If
+//   there are no more slots than 1.5 * (what is free / mean demand of an arrival) * (its arrivals), no other
+//   request may destroy one.
+//
+// If nothing fits, the guards yield, the one with most to spare first. Counting costs O(changed); a question
+// costs about 50 ns per guard. The choice of another node to keep reads all nodes (10 ns each), once for each
+// large request that comes or leaves, in larger fleets once for every nodes / 4096 of them.
 #pragma once
 
 #include <array>
@@ -26,11 +26,11 @@
 
 namespace carve::place {
 
-// What a decision may not use, as long as it can do without.
+// The capacity that a decision may not use if it can do without.
 struct ReservedCapacity {
   Models models = 0;
-  uint8_t slots = 0;  // Bits of slot types that may lose none.
-  uint8_t kept = 0;   // Bits of slot types whose kept nodes are closed.
+  uint8_t slots = 0;  // Bits of the slot types that may lose no slot.
+  uint8_t kept = 0;   // Bits of the slot types whose kept nodes are closed.
 };
 
 class Guards {
@@ -38,26 +38,27 @@ class Guards {
   static constexpr unsigned max_slot_types = 8;
   using Reservations = std::array<ReservedCapacity, max_slot_types + 1>;
 
-  // reserve: times what a group of requests may still expect on its models.
+  // `reserve`: factor on what a group of requests may still expect on its models.
   explicit Guards(int64_t reserve = 1) : reserve_(reserve) {}
 
   void set_workload_model(const Fleet&, const WorkloadModel&);
   void changed(const Fleet&, uint32_t n);
 
-  // Somebody with this request stands on node n from now on, or no longer.
+  // Records that a slice with this request is on node n from now on, or no longer.
   void add_placed(const Fleet&, const RequestShape&, uint32_t n);
   void remove_placed(const RequestShape&, uint32_t n);
 
-  // Keeps as many nodes as are wanted now. To be called before a decision.
+  // Keeps as many nodes as are wanted now. The engine calls it before each decision.
   void settle(const Fleet&);
 
-  // Slot types for which node n is kept.
+  // Returns the bits of the slot types for which node n is kept.
   uint8_t kept(uint32_t n) const { return n < nodes_.size() ? nodes_[n].kept : uint8_t{0}; }
 
-  // Which slot types lose a slot when `ask` takes these devices.
+  // Returns the bits of the slot types that lose a slot if the request takes these devices.
   uint8_t destroyed(const Fleet&, uint32_t n, const RequestShape&, DeviceSet) const;
 
-  // The bars for this request, the one that yields last first; how many of them.
+  // Writes the reserved capacities that hold for this request, the one that yields last first; returns their
+  // number.
   unsigned reservations(const Fleet&, const RequestShape&, Reservations& out) const;
 
   size_t bytes() const { return nodes_.capacity() * sizeof(Seen); }
@@ -65,29 +66,29 @@ class Guards {
  private:
   struct Group {
     Models models;
-    uint64_t devices;  // Of the fleet that it may use.
+    uint64_t devices;  // Devices of the fleet that the group may use.
     int64_t demand;    // Basis points of a device per arrival, times 2^30.
     int64_t held = 0;  // Basis points of a device.
   };
   struct SlotType {
     RequestShape need;
-    int64_t rate;  // Per arrival, in 2^-30.
-    bool large;    // Nodes are kept for it.
+    int64_t rate;  // Requests per arrival, in 2^-30.
+    bool large;    // Nodes are kept for this type.
     uint64_t slots = 0;
-    int64_t held = 0;    // How many stand.
-    int64_t kept = 0;    // Nodes.
-    uint64_t again = 0;  // No node was left to keep: not before this change of the fleet.
+    int64_t held = 0;    // Number of placed requests.
+    int64_t kept = 0;    // Number of kept nodes.
+    uint64_t again = 0;  // No node was left to keep: try again at this change of the fleet.
   };
-  struct Seen {  // Of a node.
+  struct Seen {  // State of one node.
     std::array<uint8_t, max_slot_types> slots{};
     uint8_t kept = 0;
-    uint8_t large = 0;  // Large requests that stand here.
+    uint8_t large = 0;  // Large requests on this node.
   };
   struct Large {
     RequestShape shape;
     uint32_t node;
   };
-  struct Held {  // By requests that are bound to these models.
+  struct Held {  // Held by requests that are bound to these models.
     Models models;
     int64_t share;
   };
@@ -102,15 +103,15 @@ class Guards {
   int64_t wanted(const Fleet&, const SlotType&) const;
   uint32_t to_drain(const Fleet&, const SlotType&, uint32_t n) const;
 
-  std::vector<Group> groups_;  // The narrowest first.
+  std::vector<Group> groups_;  // The narrowest group first.
   std::vector<SlotType> types_;
   std::vector<Seen> nodes_;
   std::vector<Large> large_;
   std::vector<Held> held_;
-  std::vector<std::pair<uint32_t, uint32_t>> candidates_;  // Slices and number of nodes.
+  std::vector<std::pair<uint32_t, uint32_t>> candidates_;  // Slices and number of each candidate node.
   int64_t reserve_;
-  Models here_ = 0;     // Those of the fleet.
-  int64_t demand_ = 0;  // Of all: basis points per arrival, times 2^30.
+  Models here_ = 0;     // The models of the fleet.
+  int64_t demand_ = 0;  // Demand of all types: basis points per arrival, times 2^30.
 };
 
 }  // namespace carve::place

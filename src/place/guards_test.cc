@@ -33,7 +33,7 @@ unsigned kept_nodes(const Fleet& fleet, const Guards& guards) {
   return kept;
 }
 
-// Of 40 nodes with 8 devices: half of the demand asks for 8 devices. 20 are fair, and 2 * sqrt(20) = 8.9
+// 40 nodes with 8 devices. Half of the demand asks for 8 devices: 20 nodes are fair, and 2 * sqrt(20) = 8.9
 // more.
 TEST(Guards, keep_as_many_nodes_as_are_fair_and_two_deviations_less_what_stands) {
   Fleet fleet;
@@ -51,7 +51,7 @@ TEST(Guards, keep_as_many_nodes_as_are_fair_and_two_deviations_less_what_stands)
   guards.settle(fleet);
   EXPECT_EQ(kept_nodes(fleet, guards), 2u);
   EXPECT_EQ(guards.kept(7) | guards.kept(8) | guards.kept(30), 1u);
-  EXPECT_EQ(guards.kept(6), 0u) << "one of them stands there";
+  EXPECT_EQ(guards.kept(6), 0u) << "one of them is there";
 }
 
 TEST(Guards, keep_nothing_where_all_ask_for_memory_alone) {
@@ -71,7 +71,7 @@ TEST(Guards, keep_the_nodes_that_have_the_fewest_slices) {
   const RequestShape part = asking(1, 1000);
   for (uint32_t n = 0; n < 10; ++n)
     for (uint32_t i = 0; i < (n + 5) % 10; ++i) fleet.take(part, {n, 1u << i % 8, {}});
-  Guards guards;  // A tenth of the demand: one node is fair, and two more.
+  Guards guards;  // A tenth of the demand: one node is fair, and two more are kept.
   guards.set_workload_model(fleet, {{asking(8, 10000), certain / 73}, {asking(1, 10000), certain / 73 * 72}});
   guards.settle(fleet);
   for (uint32_t n = 0; n < 10; ++n)
@@ -94,7 +94,7 @@ TEST(Guards, a_kept_node_is_open_to_others_when_nothing_else_is_left) {
   EXPECT_FALSE(engine.find(eight));
 }
 
-// Two slots of 40 cores on a node of 96: whoever takes 20 cores leaves one.
+// Two slots of 40 cores on a node of 96: a request for 20 cores leaves one.
 TEST(Guards, a_slot_needs_its_cpu_too) {
   Fleet fleet;
   add(fleet, "A", 1, 8);
@@ -102,10 +102,10 @@ TEST(Guards, a_slot_needs_its_cpu_too) {
   guards.set_workload_model(fleet, {{asking(4, 10000, 40'000), certain}});
   EXPECT_EQ(guards.destroyed(fleet, 0, asking(0, 0, 16'000), 0), 0u);
   EXPECT_EQ(guards.destroyed(fleet, 0, asking(0, 0, 20'000), 0), 1u);
-  EXPECT_EQ(guards.destroyed(fleet, 0, asking(1, 1000, 1'000), 1), 1u) << "and its devices";
+  EXPECT_EQ(guards.destroyed(fleet, 0, asking(1, 1000, 1'000), 1), 1u) << "its devices too";
 }
 
-// A fifth of the demand is bound to the 2 T of 10 devices: all of them are reserved until it has come.
+// A fifth of the demand is bound to the 2 T of 10 devices: all of them are reserved until it has arrived.
 TEST(Guards, what_is_bound_to_a_model_finds_its_fair_share_there) {
   for (const Strategy strategy : {Strategy::fgd_scarcity, Strategy::lookahead}) {
     Engine engine(strategy);
@@ -118,7 +118,7 @@ TEST(Guards, what_is_bound_to_a_model_finds_its_fair_share_there) {
     for (int i = 0; i < 8; ++i)
       EXPECT_GE(engine.place(engine.request_class(any))->node, 2u) << text(strategy);
     EXPECT_TRUE(engine.find(engine.request_class(bound)));
-    ASSERT_TRUE(engine.find(engine.request_class(any))) << "where nothing else is left the guard yields";
+    ASSERT_TRUE(engine.find(engine.request_class(any))) << "the guard yields if nothing else is left";
   }
 }
 

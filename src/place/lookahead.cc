@@ -1,13 +1,13 @@
-// Looks ahead: how much of a node would still be free after it was offered what is likely to come? W(state)
-// is the mean free compute left when the node is offered each of 16 fixed sequences of 200 typical requests,
-// each taking the tightest devices that it fits on. The node (and device) where a placement lowers W most is
-// where it costs the future least: the space that it takes would have been wasted anyway. Differences are
-// compared in steps of 30 thousandths of a device, equals go to the lowest device and the first node; the
-// guards of carve hold as well.
+// Looks ahead: how much of a node would still be free after it was offered the expected requests. W(state) is
+// the mean free compute left after the node is offered each of 16 fixed sequences of 200 typical requests,
+// each of which takes the tightest devices that it fits on. A placement costs least on the node (and device)
+// where it lowers W most: the capacity that it takes would have been wasted. Differences are compared in
+// steps of 30 thousandths of a device, equals go to the lowest device and the first node; the guards of
+// fgd-scarcity hold as well.
 //
-// All fills of a state take some 5 us; what it comes to is remembered (a table of 2^18, 4 MiB), for nodes of
-// one model in one state are one question. With arrivals that never leave it places 0.8 to 1.4 % more than
-// FGD; where slices leave, the guards alone do as well (docs/decisions/0004), so it is a mode and not the
+// All fills of a state take about 5 us. Their result is cached (a table of 2^18, 4 MiB), because nodes of one
+// model in one state have the same result. With arrivals that never leave, the strategy places 0.8 to 1.4 %
+// more than FGD. Where slices leave, the guards alone do as well (docs/decisions/0004), so it is not the
 // default.
 #include <algorithm>
 #include <array>
@@ -24,7 +24,8 @@ namespace {
 
 constexpr unsigned sequences = 16;
 constexpr unsigned offers = 200;
-constexpr int64_t step = 300;  // Basis points of a device. A score is a byte: beyond six devices all is one.
+// Basis points of a device. A score is a byte, so more than six devices count as six.
+constexpr int64_t step = 300;
 constexpr int64_t unchanged = 50;
 
 uint64_t mixed(uint64_t z) {  // SplitMix64's output function.
@@ -33,19 +34,19 @@ uint64_t mixed(uint64_t z) {  // SplitMix64's output function.
   return z ^ z >> 31;
 }
 
-// What of a node a fill consumes. The devices stand in ascending order, so the tightest that serves comes
-// first.
+// The part of a node that a fill uses. The devices are in ascending order, so the tightest one that serves
+// comes first.
 struct Room {
   struct FreeDevice {
     uint32_t share;
-    uint64_t memory;  // 0 where nobody asks for any.
+    uint64_t memory;  // 0 if no type needs memory.
     friend auto operator<=>(const FreeDevice&, const FreeDevice&) = default;
   };
   uint32_t cpu;
   uint64_t host;
   unsigned model;
   unsigned count;
-  uint64_t usable;  // Of one device: those of a node are alike.
+  uint64_t usable;  // Bytes of one device: the devices of a node are alike.
   std::array<FreeDevice, max_node_devices> devices;
 };
 
@@ -54,8 +55,8 @@ struct Offer {
   uint32_t cpu;
   uint32_t share;
   uint64_t host;
-  uint64_t memory;  // Of each device,
-  uint16_t part;    // or this part of it in basis points, or all of it: `whole`.
+  uint64_t memory;  // Bytes of each device,
+  uint16_t part;    // or this part of a device in basis points, or all of it: `whole`.
   uint8_t devices;
   static constexpr uint16_t whole = UINT16_MAX;
 };
@@ -111,7 +112,7 @@ class Lookahead : public Scoring {
   void set_workload_model(const Fleet& fleet, const WorkloadModel& workload) override {
     guards_.set_workload_model(fleet, workload);
     const WorkloadModel types = typical(workload);
-    std::vector<int64_t> up_to;  // Sums of weights.
+    std::vector<int64_t> up_to;  // Running sums of the weights.
     int64_t all = 0;
     for (const Type& t : types) up_to.push_back(all += t.weight);
     for (unsigned k = 0; k < sequences; ++k)
@@ -129,8 +130,9 @@ class Lookahead : public Scoring {
       least_share_ = std::min(least_share_, needed_share(a).basis_points);
       asks_memory_ |= a.memory.count != 0 || a.part.basis_points != 0 || a.exclusive;
     }
-    // Each sequence holds every type as often as it is likely, to within one: the offers' places in the sum
-    // of weights are evenly spaced, and no two sequences have the same ones. Only their order is drawn.
+    // Each sequence contains every type as often as its probability says, to within one. The offers'
+    // positions in the sum of weights are evenly spaced, and no two sequences have the same ones. Only their
+    // order is random.
     uint64_t draws = 0;
     for (unsigned k = 0; all > 0 && k < sequences; ++k) {
       std::array<uint16_t, offers> sequence;
@@ -157,11 +159,11 @@ class Lookahead : public Scoring {
   static constexpr size_t memo_size = 1 << 18;
   struct Known {
     uint64_t key = 0;
-    uint64_t host = 0;  // As much is enough: with more the answer is the same.
+    uint64_t host = 0;  // Bytes that are enough: with more the result is the same.
     int64_t left = 0;
   };
 
-  // Sums over the sequences, in basis points.
+  // Returns the sum over the sequences, in basis points.
   int64_t left_of(Room room) const {
     if (memo_.empty()) return 0;
     std::sort(room.devices.begin(), room.devices.begin() + room.count);
@@ -174,7 +176,7 @@ class Lookahead : public Scoring {
     }
     if (asks_memory_)
       for (unsigned i = 0; i < room.count; ++i) add(room.devices[i].memory);
-    // Host memory limits seldom, and would make one state many.
+    // Host memory is rarely the limit, and would split one state into many.
     if (const Known& any = memo_[key % memo_size]; any.key == key && room.host >= any.host) return any.left;
     const uint64_t ample = key;
     add(room.host);
@@ -192,7 +194,7 @@ class Lookahead : public Scoring {
     return known.left;
   }
 
-  // Offers the sequence; what is left. `limited`: with more host memory it would have been less.
+  // Offers the sequence and returns what is left. `limited`: with more host memory less would be left.
   int64_t filled(Room& room, const std::vector<Offer>& sequence, bool& limited) const {
     Room::FreeDevice* const devices = room.devices.data();
     const unsigned count = room.count;
@@ -207,7 +209,7 @@ class Lookahead : public Scoring {
         continue;
       room.cpu -= o.cpu;
       room.host -= o.host;
-      // Nobody who wants a device comes any more.
+      // No later request for a device fits.
       if (room.cpu < least_cpu_ || (count != 0 && devices[count - 1].share < least_share_)) break;
     }
     int64_t left = 0;
@@ -215,7 +217,7 @@ class Lookahead : public Scoring {
     return left;
   }
 
-  // The tightest devices on which the request fits.
+  // Takes the tightest devices on which the request fits.
   static bool taken(Room& room, const Offer& o) {
     const uint64_t memory = o.part == 0              ? o.memory
                             : o.part == Offer::whole ? room.usable
@@ -227,8 +229,8 @@ class Lookahead : public Scoring {
       if (devices[i].share >= o.share && devices[i].memory >= memory)
         chosen[found++] = static_cast<uint8_t>(i);
     if (found < o.devices) return false;
-    // What becomes smaller moves to where it belongs; the lower ones first, so that the others stay where
-    // they are.
+    // A device that becomes smaller moves to its new position; the lower ones move first, so that the others
+    // keep their positions.
     for (unsigned c = 0; c < found; ++c) {
       unsigned at = chosen[c];
       Room::FreeDevice less = devices[at];
@@ -244,13 +246,13 @@ class Lookahead : public Scoring {
            ~((uint64_t{1} << 20) - 1);
   }
 
-  // A fill does not see who else could have gone elsewhere: thrice the reserve makes up for it.
+  // A fill ignores that other requests could go elsewhere; three times the reserve compensates for that.
   Guards guards_{3};
   std::array<std::array<std::vector<Offer>, max_models>, sequences> offered_;
-  uint32_t least_cpu_ = 0;  // Of those who want a device, as is the next.
+  uint32_t least_cpu_ = 0;  // Minimum over the types that need a device, as is the next.
   uint32_t least_share_ = 0;
   bool asks_memory_ = false;
-  mutable std::vector<Known> memo_;  // Remembered answers, not state: the same question has the same answer.
+  mutable std::vector<Known> memo_;  // A cache, not state: the same question has the same answer.
 };
 
 }  // namespace

@@ -22,7 +22,7 @@ std::optional<Migration> propose_migration(Engine& engine, RequestClass wanted,
                 {needed_share(engine.shape(s.request_class)).basis_points * devices}};
     if (best && price(r) >= price(*best)) continue;
     engine.release(s.request_class, s.assignment, s.application);
-    // Only the node that it left has become roomier.
+    // Only the node that the slice left has more room than before.
     if (fitting(engine.fleet(), s.assignment.node, engine.shape(wanted))) {
       if (const auto room = engine.find(wanted, application)) {
         engine.take(wanted, *room, application);

@@ -1,7 +1,7 @@
-// Room by moving somebody: when a request fits nowhere, which one standing slice could go elsewhere so
-// that it does. A proposal with its price; nothing is done here, and nobody moves unasked. Tries each
-// standing slice once: about 10 us for each that stands on a node which the request could use at all.
-// Both go where the engine itself would put them at that moment, replicas apart and guards observed.
+// Finds one placed slice whose move makes room for a request that fits nowhere. The result is a proposal with
+// its price; no slice is moved. Each placed slice is tried once: about 10 us for each that is on a node which
+// the request could use. Both go where the engine itself would place them at that moment, with replicas apart
+// and guards observed.
 #pragma once
 
 #include <span>
@@ -18,14 +18,15 @@ struct PlacedRequest {
 
 struct Migration {
   size_t who = 0;   // Position in `standing`.
-  Assignment to;    // Where it would go,
-  Assignment room;  // and where the request would stand then.
-  Bytes moved;      // Device memory that has to be carried over: the price.
+  Assignment to;    // The slice's new place,
+  Assignment room;  // and the request's place then.
+  Bytes moved;      // The price: device memory to copy (bytes).
   Share moved_share;
 };
 
-// The cheapest move (least memory, then least compute, then the first) that makes room for the request;
-// nothing where no single move does, or where it fits as it is. The engine is as it was afterwards.
+// Returns the cheapest move (least memory, then least compute, then the first) that makes room for the
+// request. Returns nothing if no single move does, or if the request fits already. The engine is unchanged
+// afterwards.
 std::optional<Migration> propose_migration(Engine&, RequestClass wanted,
                                            std::span<const PlacedRequest> standing,
                                            Application = no_application);

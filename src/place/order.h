@@ -1,4 +1,4 @@
-// Sets of devices, and taking some of them in an order.
+// Sets of devices, and choices from them in an order.
 #pragma once
 
 #include <bit>
@@ -7,7 +7,7 @@
 
 namespace carve::place {
 
-// The `count` lowest members.
+// Returns the `count` lowest members.
 constexpr DeviceSet lowest(DeviceSet set, unsigned count) {
   DeviceSet out = 0;
   for (; count > 0 && set != 0; --count) {
@@ -17,7 +17,7 @@ constexpr DeviceSet lowest(DeviceSet set, unsigned count) {
   return out;
 }
 
-// The `count` members whose devices have the smallest key; the lower one among equals.
+// Returns the `count` members whose devices have the smallest key; the lower one among equals.
 template <class Key>
 DeviceSet first_by(std::span<const DeviceState> devices, DeviceSet set, unsigned count, Key key) {
   DeviceSet out = 0;
@@ -31,8 +31,8 @@ DeviceSet first_by(std::span<const DeviceState> devices, DeviceSet set, unsigned
   return out;
 }
 
-// How much of a device is free for a request, as one number for ordering: of the dimension that it asks for;
-// of both, where it asks for both.
+// Returns how much of a device is free, as one number for ordering: of the dimension that the request uses,
+// or of both if it uses both.
 inline uint64_t freedom(const RequestShape& shape, const DeviceState& c) {
   const bool compute = shape.exclusive || shape.share.basis_points != 0;
   const bool memory = shape.exclusive || shape.memory.count != 0 || shape.part.basis_points != 0;
@@ -43,7 +43,8 @@ inline uint64_t freedom(const RequestShape& shape, const DeviceState& c) {
   return part * 10000 + uint64_t{c.free_share.basis_points} * (1 << 20);
 }
 
-// How full a node's devices are, from 0 to 200: the fuller of compute and memory on each, added up.
+// Returns how full a node's devices are, from 0 to 200: the sum of the fuller one of compute and memory on
+// each.
 inline unsigned taken_in_200(const Fleet& fleet, uint32_t n) {
   const auto devices = fleet.devices(n);
   uint64_t taken = 0;  // In basis points.

@@ -38,9 +38,9 @@ Verdict judge(const DeviceSnapshot& snapshot, const DeviceState& state, uint32_t
           fmt::format("fits; {} would stay free", text(minus(snapshot.free, need(shape, state))).c_str())};
 }
 
-// "device 0: 4 GiB needed, 1 GiB free; devices 1, 2: ...": equal reasons are told once.
+// Returns "device 0: 4 GiB needed, 1 GiB free; devices 1, 2: ...". Equal reasons appear once.
 std::string summarised(const std::vector<Verdict>& verdicts, const Request& request) {
-  if (verdicts.empty()) return "this machine has no devices";
+  if (verdicts.empty()) return "the node has no devices";
   std::vector<std::pair<std::string, std::vector<unsigned>>> groups;
   size_t fitting_devices = 0;
   for (const Verdict& v : verdicts) {
@@ -60,7 +60,7 @@ std::string summarised(const std::vector<Verdict>& verdicts, const Request& requ
   return out;
 }
 
-// The machine's only node, as the engine knows it.
+// Adds the node to the engine's fleet.
 uint32_t add_machine(Engine& engine, std::span<const DeviceState> states) {
   NodeState machine;
   machine.model = static_cast<uint8_t>(*engine.fleet().model("this machine's"));
@@ -69,7 +69,7 @@ uint32_t add_machine(Engine& engine, std::span<const DeviceState> states) {
   return engine.fleet().add(machine, states);
 }
 
-// Those who stand there. The devices count them already.
+// Returns the placed slices as requests of the engine. The devices' snapshots count them already.
 std::vector<PlacedRequest> standing_of(Engine& engine, uint32_t here,
                                        std::span<const PlacedSlice> placed_slices) {
   std::vector<PlacedRequest> standing;
@@ -89,7 +89,7 @@ std::vector<PlacedRequest> standing_of(Engine& engine, uint32_t here,
   return standing;
 }
 
-// "; moving 'a' (10 GiB) from device 0 to device 1 would make room", where one move does.
+// Returns "; moving 'a' (10 GiB) from device 0 to device 1 would make room" if one move does.
 std::string move_for(Engine& engine, RequestClass wanted, Application application,
                      std::span<const DeviceSnapshot> devices, std::span<const PlacedSlice> placed_slices,
                      std::span<const PlacedRequest> standing) {
@@ -114,10 +114,10 @@ std::string_view choice(Strategy strategy) {
     case Strategy::spread: return "the emptiest device of the emptiest node";
     case Strategy::first_fit: return "the first node that fits, its lowest devices";
     case Strategy::best_fit: return "the node with least CPU and compute left";
-    case Strategy::fgd: return "where free pieces that nobody can use grow least";
+    case Strategy::fgd: return "the place where unusable free capacity grows least";
     case Strategy::fgd_scarcity:
-      return "where free pieces that nobody can use grow least, past what is kept for those who are expected";
-    case Strategy::lookahead: return "where it costs those who are expected least";
+      return "the place where unusable free capacity grows least, outside what is kept for expected requests";
+    case Strategy::lookahead: return "the place where expected requests lose least";
   }
   return "";
 }
@@ -131,8 +131,8 @@ Answer place(std::span<const DeviceSnapshot> devices, const Request& request, St
   if (links != nullptr) engine.fleet().set_topology(here, *links);
 
   RequestShape shape = shape_of(request, engine.fleet());
-  shape.models =
-      any_model;  // A machine serves whoever asks it: models are for those who choose among machines.
+  // A node serves every request: models are for a choice among nodes.
+  shape.models = any_model;
   shape.cpu_milli = 0;
   shape.host_memory = {};
   if (request.device)

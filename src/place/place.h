@@ -1,7 +1,6 @@
-// Which devices of one machine a request lands on: a snapshot and a request in, a placement or each device's
-// reason out. It is the engine's table of hard rules and its policies over a fleet of one node. Pure: no
-// clock, no chance, no state; the same question gets the same answer. Deciding over 16 devices takes about 2
-// us.
+// Chooses devices of one node for a request: a snapshot and a request in, a placement or each device's reason
+// out. It uses the engine's hard rules and strategies over a fleet of one node. Pure: no clock, no random
+// number, no state; the same question gets the same answer. A decision over 16 devices takes about 2 us.
 #pragma once
 
 #include <span>
@@ -17,14 +16,14 @@ namespace carve::place {
 // One device at the moment of the question.
 struct DeviceSnapshot {
   Device device;
-  Bytes free;  // Of the usable memory.
+  Bytes free;  // Free bytes of the usable memory.
   Share free_share = whole_device;
-  Bytes context;  // What one context takes of a slice here; 0: nothing, the reserve pays.
+  Bytes context;  // Bytes of one context that the slice pays; 0: the reserve pays them.
   unsigned slices = 0;
-  unsigned isolated = 0;         // Those of the slices whose memory is limited.
-  bool exclusive = false;        // Its one slice wants it alone.
-  bool shared_out = false;       // Somebody's share of its compute is enforced, and only such are admitted.
-  std::optional<Policy> policy;  // Its effective one; none: any may come.
+  unsigned isolated = 0;         // Slices whose memory is limited.
+  bool exclusive = false;        // An exclusive slice holds the device.
+  bool shared_out = false;       // A slice's share is enforced; best-effort slices are not admitted.
+  std::optional<Policy> policy;  // The effective policy; none: any slice may come.
   std::string trouble;           // Empty: healthy. "lost from the bus since 12:04".
 };
 
@@ -36,52 +35,55 @@ struct Verdict {
 
 struct Placement {
   std::vector<size_t> devices;  // Positions in the snapshot, distinct.
-  Bytes memory;                 // On each of them: the parts are equal.
+  Bytes memory;                 // Bytes on each of them; the parts are equal.
   Share share;
-  std::optional<Link> connected;  // Several devices whose topology is known: the loosest link between two.
+  // The loosest link between two of them; none for one device or an unknown topology.
+  std::optional<Link> connected;
 };
 
-// Somebody who stands on the machine: what a move could make room with.
+// A slice with its position. A migration may move it to make room.
 struct PlacedSlice {
   std::string name;
   std::vector<size_t> devices;  // Positions in the snapshot.
-  Bytes memory;                 // On each.
+  Bytes memory;                 // Bytes on each device.
   Share share;
   bool exclusive = false;
   bool isolated = true;
-  bool best_effort = false;      // No share of it is enforced.
-  std::optional<Policy> policy;  // It stays under this one; none: under any.
-  std::string application;       // Whose replicas are kept apart; empty: nobody's.
+  bool best_effort = false;      // No share of the slice is enforced.
+  std::optional<Policy> policy;  // The slice stays under this policy; none: under any.
+  std::string application;       // The application whose replicas are kept apart; empty: none.
 };
 
 struct Answer {
   std::optional<Placement> placement;
-  std::vector<Verdict> verdicts;  // One for each device, in the snapshot's order.
-  std::string summary;  // Where there is no placement: why, in one sentence, and what would make it fit.
+  std::vector<Verdict> verdicts;  // One per device, in the snapshot's order.
+  // Without a placement: why, in one sentence, and what would make the request fit.
+  std::string summary;
 };
 
-// For a validated request and at most max_node_devices devices. With the residents told, the summary
-// also names a move that would make room; nobody is moved. `links`: how the devices are connected, where it
-// is known.
+// Places a validated request on at most max_node_devices devices. If placed slices are given, the summary
+// also proposes a move that would make room; no slice is moved. `links`: how the devices are connected, if
+// known.
 Answer place(std::span<const DeviceSnapshot> devices, const Request&, Strategy,
              std::span<const PlacedSlice> = {}, const Topology* links = nullptr);
 
-// Which moves would leave `wanted` more devices of the machine empty (place/consolidation.h); nobody is
+// Plans moves that would leave `wanted` more devices of the node empty (place/consolidation.h). No slice is
 // moved.
 struct Plan {
   struct Move {
-    size_t who;   // Position in `residents`. Of several devices: a row for each that is exchanged.
+    // Position in the placed slices. A slice of several devices has one row per device that it leaves.
+    size_t who;
     size_t from;  // Positions in `devices`.
     size_t to;
   };
-  std::vector<Move> moves;  // In an order in which each has room when it is made.
+  std::vector<Move> moves;  // In an order in which each move has room.
   std::vector<size_t> emptied;
   Bytes moved;
 };
 Plan plan(std::span<const DeviceSnapshot> devices, Strategy, std::span<const PlacedSlice>, unsigned wanted,
           const Topology* links = nullptr);
 
-// "the fullest device that fits, of the fullest node": how a policy chooses.
+// Returns how a strategy chooses: "the fullest device that fits, of the fullest node".
 std::string_view choice(Strategy);
 
 }  // namespace carve::place

@@ -28,7 +28,7 @@ Request asking(Bytes memory, unsigned devices = 1) {
   return r;
 }
 
-// Places one request after the other on a machine of `devices`, as the agent does.
+// Places one request after the other on a node with `devices`, as the agent does.
 std::vector<size_t> land(std::vector<DeviceSnapshot> devices, Strategy policy, std::vector<Bytes> sizes) {
   std::vector<size_t> where;
   for (const Bytes size : sizes) {
@@ -66,7 +66,7 @@ TEST(Place, binpack_takes_the_fullest_device_that_still_fits) {
 TEST(Place, several_devices_are_the_best_connected_where_that_is_known) {
   std::vector<DeviceSnapshot> devices;
   for (unsigned i = 0; i < 4; ++i) devices.push_back(device(i, 10_GiB, 10_GiB));
-  devices[1] = device(1, 10_GiB, 8_GiB);  // The fullest, which binpack would begin with.
+  devices[1] = device(1, 10_GiB, 8_GiB);  // The fullest device, which binpack would choose first.
   const Wire wires[] = {{0, 1, Link::socket}, {0, 2, Link::socket}, {0, 3, Link::nvlink},
                         {1, 2, Link::bridge}, {1, 3, Link::socket}, {2, 3, Link::socket}};
   const Topology links = *Topology::of(4, wires);
@@ -152,10 +152,10 @@ TEST(Place, equal_reasons_are_told_once) {
       place(devices, asking(2_GiB, 2), Strategy::binpack).summary,
       "2 devices are needed, 1 of 3 could serve; devices 0, 1: 2 GiB needed, 1 GiB free; the largest free "
       "block is 1 GiB: the request fits with 1 GiB less on each device");
-  EXPECT_EQ(place({}, asking(2_GiB), Strategy::binpack).summary, "this machine has no devices");
+  EXPECT_EQ(place({}, asking(2_GiB), Strategy::binpack).summary, "the node has no devices");
 }
 
-// What people ask most, in the words that they get.
+// The most frequent questions of users, with the exact answers.
 TEST(Place, a_refusal_says_what_each_device_lacks_and_what_would_fit) {
   Request ten_percent = asking(20_GiB);
   ten_percent.share = {1000};

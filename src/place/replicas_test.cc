@@ -1,4 +1,4 @@
-// Replicas of one application: apart where the policy wants it, and elsewhere where it costs nothing.
+// Replicas of one application: kept apart if the strategy spreads them, else if it does not change the score.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -52,8 +52,9 @@ TEST(Replicas, spread_parts_them_over_nodes_before_it_looks_how_full_these_are) 
   EXPECT_EQ(where(engine.place(request_class, web)), (Where{2, 0b1}));
   EXPECT_EQ(where(engine.place(request_class, web)), (Where{1, 0b1}));
   EXPECT_EQ(where(engine.place(request_class, web)),
-            (Where{0, 0b10}));  // The second round, and never on one device.
-  EXPECT_EQ(where(engine.place(request_class)), (Where{0, 0b100}));  // Who has no replicas minds nobody.
+            (Where{0, 0b10}));  // The second round, never twice on one device.
+  // A request without replicas ignores them.
+  EXPECT_EQ(where(engine.place(request_class)), (Where{0, 0b100}));
 }
 
 TEST(Replicas, spread_parts_them_over_the_devices_of_one_node) {
@@ -66,7 +67,8 @@ TEST(Replicas, spread_parts_them_over_the_devices_of_one_node) {
   EXPECT_EQ(where(engine.find(request_class)), (Where{0, 0b01}));
   const auto second = engine.place(request_class, web);
   EXPECT_EQ(where(second), (Where{0, 0b10}));
-  EXPECT_EQ(where(engine.place(request_class, web)), (Where{0, 0b01}));  // One on each: the emptier again.
+  // One on each node: the emptier node again.
+  EXPECT_EQ(where(engine.place(request_class, web)), (Where{0, 0b01}));
   engine.release(request_class, *second, web);
   EXPECT_EQ(where(engine.place(request_class, web)), (Where{0, 0b10}));
 }
@@ -80,14 +82,15 @@ TEST(Replicas, other_policies_part_them_where_it_is_all_the_same) {
     const Application web = engine.application("web");
     const auto first = where(engine.place(request_class, web));
     EXPECT_EQ(first.node, 0u) << text(strategy);
-    const bool node_alike = strategy != Strategy::best_fit;  // It prefers the fuller node, replica or not.
+    // best-fit prefers the fuller node, with or without replicas.
+    const bool node_alike = strategy != Strategy::best_fit;
     EXPECT_EQ(where(engine.find(request_class, web)).node, node_alike ? 1u : 0u) << text(strategy);
     EXPECT_EQ(where(engine.find(request_class)).node, 0u) << text(strategy);
   }
 }
 
-// Whatever the history: an application never makes a request fit or not fit, spread goes where the fewest
-// replicas are, and the others give up nothing of their score.
+// For any history: an application never changes whether a request fits. Spread chooses the node with the
+// fewest replicas, and the other strategies lose nothing of their score.
 TEST(Replicas, only_choose_among_places_that_are_there) {
   for (const Strategy strategy : all) {
     std::mt19937 dice(11);
@@ -127,7 +130,7 @@ TEST(Replicas, only_choose_among_places_that_are_there) {
       }
       standing.push_back({request_class, *assignment, app});
     }
-    // Everything goes, and nothing is remembered of anybody.
+    // All slices end, and no replica is recorded any more.
     for (const PlacedRequest& s : standing) engine.release(s.request_class, s.assignment, s.application);
     const RequestClass request_class = engine.request_class(part(1'000));
     EXPECT_EQ(where(engine.find(request_class, engine.application("app1"))),

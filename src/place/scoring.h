@@ -1,6 +1,6 @@
-// The one interface of all placement policies. A policy knows no rule and no index: it gives a node that
-// could serve a score from 1 to 255, and says which of the fitting devices to take. The engine takes the
-// highest score, the first node among equals. Scores are bytes so that 1,213 nodes are twenty cache lines.
+// The interface of all placement strategies. A strategy uses no rule and no index. It gives a node that could
+// serve a score from 1 to 255, and chooses among the fitting devices. The engine takes the highest score, and
+// the first node among equals. Scores are bytes so that those of 1,213 nodes take twenty cache lines.
 #pragma once
 
 #include <memory>
@@ -21,36 +21,36 @@ class Scoring {
  public:
   virtual ~Scoring() = default;
 
-  // `fitting`: the node's devices on which the request could stand, at least as many as it asks for.
+  // Returns the score. `fitting`: the node's devices on which the request fits, at least as many as it needs.
   virtual Score score(const Fleet&, uint32_t node, const RequestShape&, DeviceSet fitting) const = 0;
 
-  // What to expect of the requests to come. Scores given before are void.
+  // Sets the expected requests. Scores given before are void.
   virtual void set_workload_model(const Fleet&, const WorkloadModel&) {}
 
-  // Whether the policy looks at the workload at all, and whether it learns it from the arrivals.
+  // Whether the strategy uses the workload model, and whether it derives the model from the arrivals.
   virtual bool uses_workload_model() const { return false; }
   virtual bool learns_workload_model() const { return false; }
 
-  // Whether replicas of one application go to different nodes and devices before anything else counts.
+  // Whether replicas of one application go to different nodes and devices before the score counts.
   virtual bool spreads_replicas() const { return false; }
 
-  // A node is not what it was; told once for each change, before the next decision.
+  // Says that a node has changed; called once for each change, before the next decision.
   virtual void changed(const Fleet&, uint32_t) {}
 
-  // What the policy wants kept, where it wants something kept.
+  // Returns the strategy's guards, or null.
   virtual Guards* guards() { return nullptr; }
 };
 
 std::unique_ptr<Scoring> first_fit();     // The first node that can serve, its lowest devices.
-std::unique_ptr<Scoring> best_fit();      // The node that has least left of CPU and compute together.
+std::unique_ptr<Scoring> best_fit();      // The node with least CPU and compute left together.
 std::unique_ptr<Scoring> binpack();       // The fullest device of the fullest node.
 std::unique_ptr<Scoring> spread();        // The emptiest device of the emptiest node.
 std::unique_ptr<Scoring> fgd();           // Fragmentation gradient descent, exactly the paper's buckets.
 std::unique_ptr<Scoring> fgd_scarcity();  // FGD with scarcity weights and guards.
-std::unique_ptr<Scoring> lookahead();     // What would be left after a fill with what is likely to come.
+std::unique_ptr<Scoring> lookahead();     // Least capacity left unused after simulated arrivals.
 std::unique_ptr<Scoring> scoring(Strategy);
 
-// The weights of types that few devices can serve, raised by how few.
+// Returns the workload with the weights of types raised that few devices can serve.
 WorkloadModel scarce(const Fleet&, WorkloadModel);
 
 }  // namespace carve::place

@@ -1,5 +1,5 @@
-// The emptiest node, and its emptiest devices, first: slices meet as few others as possible. Replicas of one
-// application meet each other last of all: the engine looks at them before it looks at the score.
+// The emptiest node and its emptiest devices first, so that a slice shares a device with as few others as
+// possible. Replicas of one application are kept apart first: the engine compares them before the score.
 #include "place/order.h"
 #include "place/scoring.h"
 

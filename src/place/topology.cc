@@ -41,9 +41,10 @@ Outcome<Topology> Topology::of(unsigned devices, std::span<const Wire> wires) {
     };
     if (devices > max_node_devices || a >= devices || b >= devices)
       return wrong(fmt::format("the node has {} devices, counted from 0", devices));
-    if (a == b) return wrong("a device is not wired to itself");
+    if (a == b) return wrong("a device has no link to itself");
     const auto level = static_cast<uint8_t>(link);
-    if ((told[a] >> b & 1) != 0 && out.links_[a][b] != level) return wrong("another row says otherwise");
+    if ((told[a] >> b & 1) != 0 && out.links_[a][b] != level)
+      return wrong("another row has a different link");
     out.links_[a][b] = out.links_[b][a] = level;
     told[a] |= DeviceSet{1} << b;
     told[b] |= DeviceSet{1} << a;
@@ -71,7 +72,7 @@ Link Topology::loosest(DeviceSet set) const {
   return out;
 }
 
-// All of the set that `device` reaches over links at least so tight.
+// Returns the members of the set that `device` reaches over links of at least this tightness.
 DeviceSet Topology::group(unsigned device, DeviceSet set, Link at_least) const {
   DeviceSet reached = DeviceSet{1} << device;
   for (DeviceSet fresh = reached; fresh != 0;) {

@@ -1,8 +1,8 @@
-// How the devices of one node are connected, as data. Several devices of one slice talk to each other, and
-// how fast depends on the pair: 300 GB/s and more over NVLink, 25 to 60 GB/s below one PCIe switch, less
-// across host bridges, least between sockets. A request for several devices therefore takes devices of the
-// tightest group that has enough room, and of equally tight ones the smallest, so that larger groups stay
-// whole. Choosing takes about 1 us, for requests for several devices alone.
+// The links between the devices of one node, as data. The devices of one slice exchange data, and the speed
+// depends on the pair: 300 GB/s and more over NVLink, 25 to 60 GB/s below one PCIe switch, less across host
+// bridges, least between sockets. A request for several devices therefore takes devices of the tightest group
+// that is large enough. Among equally tight groups it takes the smallest, so that larger groups stay whole.
+// The choice takes about 1 us, and only requests for several devices need it.
 #pragma once
 
 #include <array>
@@ -15,15 +15,15 @@
 
 namespace carve::place {
 
-inline constexpr unsigned max_node_devices = 32;  // On one node: a set of them is one word.
+inline constexpr unsigned max_node_devices = 32;  // Per node: a set of them is one word.
 using DeviceSet = uint32_t;
 
-// From the loosest. The words are those that `nvidia-smi topo -m` prints, where it has one for it.
+// From the loosest. The comments give the words of `nvidia-smi topo -m`.
 enum class Link : uint8_t {
-  socket,  // SYS: across the sockets' interconnect; also what nothing is said about.
+  socket,  // SYS: across the sockets' interconnect; also the value for an unknown link.
   numa,    // NODE, PHB: below one socket.
   bridge,  // PIX, PXB: below one PCIe switch.
-  nvlink,  // NV1 ... NV18: that many links, which are not told apart.
+  nvlink,  // NV1 ... NV18: the number of links, which is ignored.
 };
 
 struct Wire {  // A row of the data.
@@ -37,21 +37,20 @@ std::string_view text(Link);  // "NVLink", "a PCIe switch", "a NUMA node", "the 
 
 class Topology {
  public:
-  // Refused with the row's number, from 1: a device that is not there, a device wired to itself, two rows
-  // that contradict each other. PCIe is a tree, so what two devices share with a third they share with each
-  // other: of any three pairs that are told and not NVLink, no one is looser than both others.
+  // Builds a topology. Refuses, with the row's number from 1, a missing device, a link of a device to itself,
+  // and rows that contradict each other. PCIe is a tree: what two devices share with a third they also share
+  // with each other. So of any three given pairs that are not NVLink, none may be looser than both others.
   static Outcome<Topology> of(unsigned devices, std::span<const Wire> wires);
 
-  // The matrix that `nvidia-smi topo -m` prints: a line of names, then a line for each device (GPU0, GPU1,
-  // ...). What stands right of the devices' columns, and lines that begin otherwise, are passed over. Refused
-  // with line and column; a matrix says every pair twice, and both times the same.
+  // Reads the matrix that `nvidia-smi topo -m` prints: a line of names, then a line for each device (GPU0,
+  // GPU1, ...). Columns after the devices' columns, and other lines, are ignored. Refuses with line and
+  // column. A matrix contains every pair twice, and both values must be equal.
   static Outcome<Topology> read(std::string_view matrix, unsigned devices);
 
   Link link(unsigned a, unsigned b) const { return static_cast<Link>(links_[a][b]); }
-  Link loosest(DeviceSet) const;  // Between any two of them; of fewer than two: nvlink.
+  Link loosest(DeviceSet) const;  // Between any two members; nvlink for fewer than two.
 
-  // `count` of the set, as well connected as can be; `liked` ones first where there is a choice, then the
-  // lowest.
+  // Returns `count` members of the set with the tightest links; members of `liked` first, then the lowest.
   DeviceSet choose(DeviceSet set, unsigned count, DeviceSet liked) const;
 
  private:

@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Eight devices as in many machines: two sockets of four, two switches below each, and NVLink between 0-1 and
+// Eight devices as in many nodes: two sockets with four each, two switches per socket, NVLink between 0-1 and
 // 4-7.
 Topology eight() {
   std::vector<Wire> wires;
@@ -33,15 +33,15 @@ TEST(Topology, takes_the_tightest_group_that_has_room_and_of_those_the_smallest)
     DeviceSet liked;
     DeviceSet chosen;
   } rows[] = {
-      {0b11111111, 2, 0, 0b00000011},           // The pair of NVLink, not two of the four.
-      {0b11111110, 2, 0, 0b00110000},           // It is broken: two of the four.
+      {0b11111111, 2, 0, 0b00000011},           // The NVLink pair, not two of the NVLink group of four.
+      {0b11111110, 2, 0, 0b00110000},           // The pair is incomplete: two of the group of four.
       {0b00001110, 2, 0, 0b00001100},           // No NVLink: below one switch.
       {0b00001010, 2, 0, 0b00001010},           // Below one socket.
-      {0b00010001, 2, 0, 0b00010001},           // Nothing better is there.
+      {0b00010001, 2, 0, 0b00010001},           // There is no tighter pair.
       {0b11111111, 4, 0, 0b11110000},           //
-      {0b01111111, 4, 0, 0b00001111},           // Three of NVLink are not enough: one socket.
-      {0b11111111, 3, 0b11000000, 0b11010000},  // Liked ones first, within the group.
-      {0b11111111, 6, 0b11111100, 0b11111100},  // Across sockets anyway: as it was liked.
+      {0b01111111, 4, 0, 0b00001111},           // Three devices on NVLink are not enough: one socket.
+      {0b11111111, 3, 0b11000000, 0b11010000},  // Liked devices first, within the group.
+      {0b11111111, 6, 0b11111100, 0b11111100},  // Across sockets in any case: the liked devices.
   };
   for (const auto& row : rows) EXPECT_EQ(t.choose(row.set, row.count, row.liked), row.chosen) << row.count;
 }
@@ -50,7 +50,7 @@ TEST(Topology, always_chooses_as_many_of_the_set_as_were_asked_for) {
   std::mt19937 dice(3);
   for (int round = 0; round < 2000; ++round) {
     std::vector<Wire> wires;
-    const unsigned socket = dice() % 16 + 1;  // So many devices below each,
+    const unsigned socket = dice() % 16 + 1;  // Devices below each socket,
     const unsigned bridge = dice() % socket + 1;
     for (unsigned a = 0; a < 32; ++a)
       for (unsigned b = a + 1; b < 32; ++b) {
@@ -77,10 +77,10 @@ TEST(Topology, one_that_contradicts_itself_is_refused_with_the_row) {
     return t ? std::string("accepted") : t.error().sentence;
   };
   EXPECT_THAT(refused({{0, 1, Link::nvlink}, {1, 0, Link::bridge}}),
-              HasSubstr("row 2: device 1 to device 0: another row says otherwise"));
+              HasSubstr("row 2: device 1 to device 0: another row has a different link"));
   EXPECT_THAT(refused({{0, 4, Link::nvlink}}),
               HasSubstr("row 1: device 0 to device 4: the node has 4 devices"));
-  EXPECT_THAT(refused({{2, 2, Link::nvlink}}), HasSubstr("a device is not wired to itself"));
+  EXPECT_THAT(refused({{2, 2, Link::nvlink}}), HasSubstr("a device has no link to itself"));
   EXPECT_EQ(refused({{0, 1, Link::nvlink}, {1, 0, Link::nvlink}}), "accepted");
 }
 
@@ -94,7 +94,7 @@ TEST(Topology, what_two_devices_share_with_a_third_they_share_with_each_other) {
             "each other");
   EXPECT_THAT(of({{0, 1, Link::bridge}, {1, 2, Link::bridge}, {0, 2, Link::numa}}),
               HasSubstr("and a NUMA node with each other"));
-  // NVLink joins what it joins, and a pair of which nothing is said contradicts nobody.
+  // NVLink joins any devices, and an unknown pair contradicts no row.
   EXPECT_EQ(of({{0, 1, Link::nvlink}, {1, 2, Link::nvlink}, {0, 2, Link::socket}}), "accepted");
   EXPECT_EQ(of({{0, 1, Link::bridge}, {1, 2, Link::bridge}}), "accepted");
   EXPECT_EQ(of({{0, 1, Link::bridge}, {1, 2, Link::numa}, {0, 2, Link::numa}}), "accepted");
@@ -108,7 +108,7 @@ TEST(Topology, the_loosest_link_of_a_set_says_how_well_it_is_connected) {
   EXPECT_EQ(t.loosest(0b00000100), Link::nvlink);
 }
 
-// As nvidia-smi prints it, with its underlined heading, a network device and the legend.
+// As nvidia-smi prints it: underlined heading, a network device and the legend.
 constexpr std::string_view printed =
     "\t\x1b[4mGPU0\tGPU1\tGPU2\tNIC0\tCPU Affinity\x1b[0m\n"
     "GPU0\t X \tNV4\tSYS\tPIX\t0-23\nGPU1\tNV4\t X \tSYS\tSYS\t0-23\nGPU2\tSYS\tSYS\t X \tNODE\t24-47\n"
@@ -131,15 +131,15 @@ TEST(Topology, a_matrix_that_contradicts_itself_is_refused_with_line_and_column)
     const char* sentence;
   } rows[] = {
       {" GPU0 GPU1\nGPU0 X PIX\nGPU1 SYS X\n",
-       "line 3: column GPU0: GPU1 to GPU0 over the sockets' interconnect, and the other way round over a "
+       "line 3: column GPU0: GPU1 to GPU0 over the sockets' interconnect, and the opposite direction over a "
        "PCIe switch"},
       {" GPU0 GPU1\nGPU0 X PIX\nGPU7 PIX X\n", "line 3: GPU7 is not in the heading"},
       {" GPU0 GPU1 GPU2\n", "line 1: column GPU2: the node has 2 devices"},
-      {" GPU0 GPU2\n", "line 1: GPU2 stands where GPU1 belongs"},
-      {" GPU0 GPU1\nGPU0 PIX PIX\n", "line 2: column GPU0: 'PIX', and a device's link to itself is X"},
-      {" GPU0 GPU1\nGPU0 X NVX\n", "line 2: column GPU1: 'NVX' is no link"},
+      {" GPU0 GPU2\n", "line 1: 'GPU2' found, GPU1 expected"},
+      {" GPU0 GPU1\nGPU0 PIX PIX\n", "line 2: column GPU0: 'PIX' is not X, a device's link to itself"},
+      {" GPU0 GPU1\nGPU0 X NVX\n", "line 2: column GPU1: 'NVX' is not a link"},
       {" GPU0 GPU1\nGPU0 X\n", "line 2: 1 links, and the heading names 2 devices"},
-      {" GPU0 GPU1\nGPU0 X PIX\nGPU0 X PIX\n", "line 3: GPU0 has a line already"},
+      {" GPU0 GPU1\nGPU0 X PIX\nGPU0 X PIX\n", "line 3: GPU0 has two lines"},
       {" GPU0 GPU1\nGPU0 X PIX\n", "GPU1 has no line"},
       {" GPU0\nGPU0 X\n", "1 devices in its heading, and the node has 2"},
       {"", "0 devices in its heading"},

@@ -1,6 +1,6 @@
-// The matrix of `nvidia-smi topo -m` as a topology: what operators have at hand, and what a snapshot of a
-// fleet carries. Its heading may be underlined by escape sequences; right of the devices stand network
-// devices and affinities, below them a legend.
+// Reads the matrix of `nvidia-smi topo -m`, which operators have and which a snapshot of a fleet contains.
+// Its heading may be underlined by escape sequences. Network devices and affinities follow to the right of
+// the devices, and a legend follows below.
 #include <charconv>
 #include <vector>
 
@@ -9,7 +9,7 @@
 namespace carve::place {
 namespace {
 
-// Takes the line off the front of `rest`.
+// Removes the first line of `rest` and returns it.
 std::string_view next_line(std::string_view& rest) {
   const size_t end = std::min(rest.find('\n'), rest.size());
   const std::string_view line = rest.substr(0, end);
@@ -17,7 +17,7 @@ std::string_view next_line(std::string_view& rest) {
   return line;
 }
 
-// Words between blanks; escape sequences (ESC [ digits letter) are blanks.
+// Returns the words between blanks; escape sequences (ESC [ digits letter) count as blanks.
 std::vector<std::string_view> words_of(std::string_view line) {
   std::vector<std::string_view> out;
   size_t begin = 0;
@@ -39,7 +39,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return out;
 }
 
-// N of "GPUN".
+// Returns N of "GPUN".
 std::optional<unsigned> device_of(std::string_view name) {
   unsigned number = 0;
   if (!name.starts_with("GPU") || name.size() > 6) return std::nullopt;
@@ -67,7 +67,7 @@ Outcome<Topology> Topology::read(std::string_view matrix, unsigned devices) {
         const auto device = device_of(word);
         if (!device) break;
         if (*device != columns.size())
-          return wrong(fmt::format("{} stands where GPU{} belongs", word, columns.size()));
+          return wrong(fmt::format("'{}' found, GPU{} expected", word, columns.size()));
         columns.push_back(*device);
         if (columns.size() > devices)
           return wrong(fmt::format("column {}: the node has {} devices, counted from 0", word, devices));
@@ -76,7 +76,7 @@ Outcome<Topology> Topology::read(std::string_view matrix, unsigned devices) {
     }
     const unsigned device = *device_of(words[0]);
     if (device >= columns.size()) return wrong(fmt::format("{} is not in the heading", words[0]));
-    if ((told >> device & 1) != 0) return wrong(fmt::format("{} has a line already", words[0]));
+    if ((told >> device & 1) != 0) return wrong(fmt::format("{} has two lines", words[0]));
     told |= DeviceSet{1} << device;
     if (words.size() <= columns.size())
       return wrong(
@@ -85,17 +85,18 @@ Outcome<Topology> Topology::read(std::string_view matrix, unsigned devices) {
       const std::string_view word = words[column + 1];
       if (column == device) {
         if (word != "X")
-          return wrong(fmt::format("column GPU{}: '{}', and a device's link to itself is X", column,
+          return wrong(fmt::format("column GPU{}: '{}' is not X, a device's link to itself", column,
                                    word.substr(0, 20)));
         continue;
       }
       const auto link = parse_link(word);
       if (!link)
-        return wrong(fmt::format("column GPU{}: '{}' is no link: NV1 to NV99, PIX, PXB, PHB, NODE or SYS",
-                                 column, word.substr(0, 20)));
+        return wrong(
+            fmt::format("column GPU{}: '{}' is not a link; use NV1 to NV99, PIX, PXB, PHB, NODE or SYS",
+                        column, word.substr(0, 20)));
       for (const Wire& w : wires)
         if (w.from == column && w.to == device && w.link != *link)
-          return wrong(fmt::format("column GPU{}: GPU{} to GPU{} over {}, and the other way round over {}",
+          return wrong(fmt::format("column GPU{}: GPU{} to GPU{} over {}, and the opposite direction over {}",
                                    column, device, column, text(*link), text(w.link)));
       wires.push_back({device, column, *link});
     }

@@ -31,7 +31,7 @@ void ArrivalCounts::count(const RequestShape& shape) {
   } else if (rows_.size() < max_types) {
     rows_.insert(row, {type, one});
   } else {
-    // Full: the rarest makes room, so that a stream of oddities cannot grow the census.
+    // The table is full: the new type replaces the rarest, so the table has at most max_types rows.
     rows_.erase(std::ranges::min_element(rows_, {}, &Row::count));
     rows_.insert(std::ranges::lower_bound(rows_, type, {}, &Row::shape), {type, one});
   }

@@ -1,9 +1,9 @@
-// The workload model M: which kinds of requests are typical, and how likely each is. Fragmentation has no
-// meaning without it: what is left over is wasted only if nothing that tends to come can use it.
+// The workload model M: the typical request classes and the probability of each. Fragmentation is defined by
+// it: free capacity is wasted only if no expected request can use it.
 //
-// A Workload is a list of kinds with weights; a Census makes one from what arrived, with decayed counts, most
-// popular first up to 95 % of the arrivals, as the paper does with a trace. Weights are integers in units of
-// 2^-30, so that the same arrivals give the same model on every machine.
+// A WorkloadModel is a list of types with weights. ArrivalCounts makes one from the arrivals, with decayed
+// counts. The most popular types come first, up to 95 % of the arrivals, as the paper does with a trace.
+// Weights are integers in units of 2^-30, so that the same arrivals give the same model on every machine.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +13,27 @@
 
 namespace carve::place {
 
-inline constexpr int64_t certain = int64_t{1} << 30;  // Probability 1.
+inline constexpr int64_t certain = int64_t{1} << 30;  // Probability 1, in 2^-30.
 inline constexpr unsigned max_types = 512;
 
 struct Type {
   RequestShape shape;
-  int64_t weight = 0;  // In 2^-30; those of a workload add up to about `certain`.
+  int64_t weight = 0;  // In 2^-30; the weights of a workload add up to about `certain`.
 };
 using WorkloadModel = std::vector<Type>;
 
-// What of a request makes its type: CPU, host memory, devices, share, memory and models. The rest does not
+// Returns the type of a request: CPU, host memory, devices, share, memory and models. Its other fields do not
 // change what it can use.
 RequestShape type_of(const RequestShape&);
 
-// The most popular types until `coverage` of all is there, scaled so that their weights add up to `certain`
-// up to rounding.
+// Returns the most popular types that together make up `coverage`, scaled so that their weights add up to
+// `certain`, except for rounding.
 WorkloadModel typical(const WorkloadModel&, Share coverage = {9500});
 
-// The same with types that differ in host memory alone made one, as the paper groups them.
+// Returns the workload with types merged that differ only in host memory, as the paper groups them.
 WorkloadModel without_host_memory(const WorkloadModel&);
 
-// Counts arrivals. Old ones fade: after each `half_life` arrivals a count is worth half.
+// Counts arrivals with decay: after each `half_life` arrivals a count is worth half.
 class ArrivalCounts {
  public:
   explicit ArrivalCounts(uint64_t half_life = 1 << 16) : half_life_(half_life) {}
@@ -41,7 +41,7 @@ class ArrivalCounts {
   void count(const RequestShape&);
   uint64_t counted() const { return counted_; }
 
-  // All that is counted, most popular first, equals in the order of Ask.
+  // Returns all counts as a model, most popular first, equals in the order of RequestShape.
   WorkloadModel workload() const;
 
  private:
@@ -49,7 +49,7 @@ class ArrivalCounts {
     RequestShape shape;
     uint64_t count;  // In 2^-20.
   };
-  std::vector<Row> rows_;  // Sorted by ask.
+  std::vector<Row> rows_;  // Sorted by shape.
   uint64_t half_life_;
   uint64_t counted_ = 0;
 };

@@ -37,7 +37,7 @@ TEST(WorkloadModel, a_stream_of_oddities_cannot_grow_it) {
     arrivals.count(a);
   }
   EXPECT_LE(arrivals.workload().size(), max_types);
-  EXPECT_EQ(arrivals.workload()[0].shape.share, Share{7}) << "the popular stays";
+  EXPECT_EQ(arrivals.workload()[0].shape.share, Share{7}) << "the popular type stays";
 }
 
 TEST(WorkloadModel, the_typical_are_the_popular_up_to_the_coverage) {

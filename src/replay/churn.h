@@ -1,7 +1,7 @@
-// Arrivals that leave again: the steady state of a cluster. Pods chosen uniformly from the trace arrive at
-// random (exponential gaps), stay for a time of their own, and leave; one that does not fit is lost. The gap
-// is chosen so that the devices asked for at a moment are on average `load` of the cluster's. What counts is
-// the demand that is lost once the cluster has filled.
+// Replays arrivals that leave again: the steady state of a cluster. Pods chosen uniformly from the trace
+// arrive with exponential gaps, stay for their lifetime, and leave; a pod that does not fit is lost. The gap
+// is chosen so that the devices requested at a moment are on average `load` of the cluster's. The result is
+// the demand that is lost after the cluster has filled.
 #pragma once
 
 #include "replay/setup.h"
@@ -17,22 +17,22 @@ struct ChurnPlan {
   unsigned load_permille = 950;
   Lifetimes lifetimes = Lifetimes::exponential;
   static constexpr uint64_t any_length = uint64_t{1} << 40;
-  uint64_t longest_seconds = any_length;  // Of the trace's own: a longer one ends then.
+  uint64_t longest_seconds = any_length;  // Maximum of the trace's own lifetimes; a longer one ends then.
   uint64_t warmup = 40'000;               // Arrivals that are not counted.
-  uint64_t counted = 100'000;             // Those after them that are.
+  uint64_t counted = 100'000;             // Arrivals after them that are counted.
 };
 
 struct Churned {
-  // By class: thousandths of a device for those that ask for devices, pods for those that do not.
+  // By class: thousandths of a device for pods with devices, the number of pods for those without.
   std::array<uint64_t, class_names.size()> asked{};
   std::array<uint64_t, class_names.size()> lost{};
   Effort effort;
 
-  double lost_percent() const;  // Of the demand for devices.
+  double lost_percent() const;  // Percent of the demand for devices.
   double lost_percent(size_t of_class) const;
 };
 
-// Refused where the trace tells no lifetimes and they are asked for.
+// Replays the trace. Refuses if the trace has no lifetimes and they are needed.
 Outcome<Churned> churn(const Cluster&, const Trace&, Strategy, bool known, const ChurnPlan&, uint64_t seed);
 
 }  // namespace carve::replay

@@ -12,8 +12,8 @@ Outcome<bool> Csv::read_line() {
   ++line_;
   for (int c = 0; (c = getc_unlocked(file_.get())) != EOF && c != '\n';) {
     if (text_.size() == max_line_bytes) return wrong("the line has more than {} bytes", max_line_bytes);
-    if (c == '"') return wrong("there are quotes, and this format has none");
-    if (c == 0) return wrong("there is a zero byte: this is no text");
+    if (c == '"') return wrong("the line has quotes, which this format does not allow");
+    if (c == 0) return wrong("the line has a zero byte; the file must be text");
     text_.push_back(static_cast<char>(c));
   }
   if (std::ferror(file_.get()) != 0) return wrong("cannot be read: {}", std::strerror(errno));
@@ -41,7 +41,7 @@ Outcome<Csv> Csv::open(const std::string& path, std::vector<std::string_view> co
     return failure(FailureKind::invalid_argument, "{}: cannot be opened: {}", path, std::strerror(errno));
   const auto header = csv.read_line();
   if (!header) return tl::unexpected(header.error());
-  if (!*header) return csv.wrong("the file is empty: its first line must name the columns");
+  if (!*header) return csv.wrong("the file is empty; its first line must name the columns");
   if (const auto good = csv.split(); !good) return tl::unexpected(good.error());
   csv.width_ = csv.fields_.size();
   for (size_t i = 0; i < csv.columns_.size(); ++i) {
@@ -49,7 +49,7 @@ Outcome<Csv> Csv::open(const std::string& path, std::vector<std::string_view> co
     for (size_t f = 0; f < csv.width_; ++f) {
       if (std::string_view(csv.text_).substr(csv.fields_[f].first, csv.fields_[f].second) != csv.columns_[i])
         continue;
-      if (found != SIZE_MAX) return csv.wrong("column '{}' is there twice", csv.columns_[i]);
+      if (found != SIZE_MAX) return csv.wrong("column '{}' occurs twice", csv.columns_[i]);
       found = f;
     }
     if (found == SIZE_MAX && i < required) return csv.wrong("column '{}' is missing", csv.columns_[i]);
@@ -62,10 +62,10 @@ Outcome<bool> Csv::next() {
   for (;;) {
     const auto more = read_line();
     if (!more || !*more) return more;
-    if (!text_.empty()) break;  // An empty line says nothing.
+    if (!text_.empty()) break;  // Empty lines are ignored.
   }
   if (const auto good = split(); !good) return tl::unexpected(good.error());
-  if (fields_.size() != width_) return wrong("{} fields, and the header names {}", fields_.size(), width_);
+  if (fields_.size() != width_) return wrong("the row has {} fields, the header {}", fields_.size(), width_);
   return true;
 }
 

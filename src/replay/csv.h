@@ -1,6 +1,6 @@
-// Rows of a comma-separated file that nobody checked: bounded lines, a header that may name its columns in
-// any order, CR before LF allowed. There are no quotes in this dialect, and a quote is refused. Every
-// complaint names file, line and field, and says what would be right. Reads 20 MB/s; memory is one line.
+// Reads the rows of an untrusted comma-separated file. Lines have a maximum length, the header may name its
+// columns in any order, and a CR before LF is allowed. This format has no quotes, and a quote is refused.
+// Every error has file, line, field and the allowed values. Reads 20 MB/s; memory is one line.
 #pragma once
 
 #include <cstdio>
@@ -17,14 +17,14 @@ class Csv {
  public:
   static constexpr size_t max_line_bytes = 16384;
 
-  // Opens the file and reads its header. `columns` are those that must be there; those after the first
-  // `required` may be missing and are then empty.
+  // Opens the file and reads its header. The first `required` of `columns` must be present; the others may be
+  // missing and are then empty.
   static Outcome<Csv> open(const std::string& path, std::vector<std::string_view> columns, size_t required);
 
-  // The next row; false at the end.
+  // Reads the next row; returns false at the end.
   Outcome<bool> next();
 
-  // A field of the current row, by its position in `columns`.
+  // Returns a field of the current row, by its position in `columns`.
   std::string_view field(size_t column) const;
   Outcome<uint64_t> number(size_t column, uint64_t least, uint64_t most) const;
 
@@ -45,8 +45,8 @@ class Csv {
   std::string path_;
   std::unique_ptr<std::FILE, Close> file_;
   std::vector<std::string_view> columns_;
-  std::vector<size_t> where_;  // By column: its place in a row; SIZE_MAX: not there.
-  size_t width_ = 0;           // Fields of the header.
+  std::vector<size_t> where_;  // By column: its position in a row; SIZE_MAX: missing.
+  size_t width_ = 0;           // Number of fields in the header.
   size_t line_ = 0;
   std::string text_;
   std::vector<std::pair<size_t, size_t>> fields_;  // Begin and length in text_.

@@ -19,7 +19,7 @@ std::string devices_of(place::DeviceSet set) {
   return fmt::format("{} {}", devices.size() == 1 ? "device" : "devices", fmt::join(devices, ", "));
 }
 
-// What becomes of the request in this fleet.
+// Returns the answer to the request in this fleet.
 std::string answer(place::Engine& engine, const std::vector<std::string_view>& names, Strategy strategy,
                    std::span<const place::PlacedRequest> standing, const Pod& request) {
   const place::Fleet& fleet = engine.fleet();
@@ -29,7 +29,7 @@ std::string answer(place::Engine& engine, const std::vector<std::string_view>& n
   };
   const place::Refusal refusal = place::explain(fleet, engine.shape(request_class));
   if (const auto assignment = engine.find(request_class)) {
-    std::string out = fmt::format("It would go to {}, {}: {}", node(assignment->node),
+    std::string out = fmt::format("It would be placed on {}, {}: {}", node(assignment->node),
                                   devices_of(assignment->devices), place::choice(strategy));
     if (const place::Topology* links = fleet.topology(assignment->node);
         links != nullptr && std::popcount(assignment->devices) > 1)
@@ -129,9 +129,9 @@ std::string explain(const Cluster& cluster, const Trace& trace, Strategy strateg
     standing.push_back({setup.classes[i], *assignment});
     held += trace.pods[i].demand();
   }
-  return fmt::format("After {} % of the devices were asked for, {:.2f} % are in use ({}, seed {}).\n",
-                     percent, static_cast<double>(held) / static_cast<double>(cluster.devices()) / 10,
-                     text(strategy), seed) +
+  return fmt::format("After requests for {} % of the devices, {:.2f} % are in use ({}, seed {}).\n", percent,
+                     static_cast<double>(held) / static_cast<double>(cluster.devices()) / 10, text(strategy),
+                     seed) +
          answer(setup.engine, setup.names, strategy, standing, request);
 }
 
@@ -166,7 +166,7 @@ std::string consolidation_table(const Snapshot& snapshot, Strategy strategy, uns
   out += fmt::format("{} moves of {} in all would leave {} more device{} empty", plan.moves.size(),
                      text(plan.moved).c_str(), plan.emptied.size(), plan.emptied.size() == 1 ? "" : "s");
   if (plan.emptied.size() < devices) out += fmt::format("; no plan was found for {}", devices);
-  return out + ". Nobody is moved.\n";
+  return out + ". No slice was moved.\n";
 }
 
 std::string consolidation_json(const Snapshot& snapshot, Strategy strategy, unsigned devices) {
@@ -180,7 +180,8 @@ std::string consolidation_json(const Snapshot& snapshot, Strategy strategy, unsi
   const auto at = [&](const place::Assignment& s, unsigned device) -> nlohmann::ordered_json {
     return {{"node", snapshot.nodes[s.node].name}, {"device", device}};
   };
-  for (const place::Move& m : plan.moves)  // Of somebody with several devices: a row for each that he leaves.
+  // A slice of several devices has a row for each device that it leaves.
+  for (const place::Move& m : plan.moves)
     for (const auto& [from, to] : place::exchanged(m))
       out["moves"].push_back({{"name", snapshot.held[m.who].name},
                               {"from", at(m.from, from)},

@@ -15,7 +15,7 @@ std::vector<uint32_t> arrivals(const Trace& trace, uint64_t devices, uint64_t se
     demand -= trace.pods[order[static_cast<size_t>(i)]].demand();
     order.erase(order.begin() + i);
   }
-  // A trace that asks for no device at all is replayed as it is.
+  // A trace without requests for devices is replayed unchanged.
   while (demand != 0) {
     const auto i = static_cast<uint32_t>(chance.below(trace.pods.size()));
     if (demand + trace.pods[i].demand() > most) break;
@@ -44,7 +44,7 @@ Inflated inflate(const Cluster& cluster, const Trace& trace, Strategy strategy, 
   };
   for (const uint32_t i : arrivals(trace, cluster.devices(), seed)) {
     const Pod& pod = trace.pods[i];
-    // A mark shows what stood before the arrival that passes it.
+    // A mark shows the state before the arrival that passes it.
     asked += pod.demand();
     while (mark < marks.size() && asked * 100 > all * marks[mark]) passed(mark++);
     for (; point < curve_points && asked * 100 > all * point; ++point) out.curve[point] = in_use();

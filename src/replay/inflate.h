@@ -1,8 +1,9 @@
-// Arrivals that never leave, until more was asked for than there is: the protocol of the FGD paper.
+// Replays arrivals that never leave, until more was requested than the cluster has: the protocol of the FGD
+// paper.
 //
-// The pods, sorted by name, are shuffled; then clones of uniformly chosen ones are appended until one more
-// would take the demand past 130 % of the cluster's devices (where the trace has more already, uniformly
-// chosen pods are removed). They arrive one at a time; one that does not fit is dropped and counts as
+// The pods, sorted by name, are shuffled. Then clones of uniformly chosen ones are appended until one more
+// would raise the demand above 130 % of the cluster's devices. If the trace has more already, uniformly
+// chosen pods are removed. The pods arrive one at a time; one that does not fit is dropped and counts as
 // arrived.
 #pragma once
 
@@ -12,25 +13,25 @@
 
 namespace carve::replay {
 
-// Percent of the devices asked for so far.
+// Percent of the devices requested so far.
 inline constexpr std::array<unsigned, 5> marks = {80, 90, 95, 100, 130};
 
 // A point for each percent from 0 to 130.
 inline constexpr unsigned curve_points = 131;
 
-struct Inflated {                                // Of one replay.
-  std::array<double, marks.size()> allocated{};  // Percent of the cluster, at each mark.
+struct Inflated {                                // The result of one replay.
+  std::array<double, marks.size()> allocated{};  // Percent of the cluster in use, at each mark.
   std::array<std::array<uint64_t, class_names.size()>, marks.size()> failed{};
   std::array<std::array<uint64_t, class_names.size()>, marks.size()> arrived{};
   std::array<double, curve_points> curve{};  // Percent of the cluster in use.
   Effort effort;
 };
 
-// The order of arrivals: positions in trace.pods.
+// Returns the order of arrivals: positions in trace.pods.
 std::vector<uint32_t> arrivals(const Trace&, uint64_t devices, uint64_t seed);
 
-// known: the strategy is told the trace's requests as the workload to expect, as the paper does. Otherwise a
-// strategy that can learns it from the arrivals.
+// Replays the trace. `known`: the strategy gets the trace's requests as its workload model, as in the paper.
+// Otherwise a strategy that can derives the model from the arrivals.
 Inflated inflate(const Cluster&, const Trace&, Strategy, bool known, uint64_t seed);
 
 }  // namespace carve::replay

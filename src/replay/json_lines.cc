@@ -7,7 +7,7 @@
 namespace carve::replay {
 namespace {
 
-// Walks the text, and leaves in `reached` how far the parser has read.
+// An iterator over the text that stores in `reached` how far the parser has read.
 struct Walk {
   using iterator_category = std::input_iterator_tag;
   using value_type = char;
@@ -40,7 +40,7 @@ class Tree {
     return Lib::sax_parse(Walk{text_.data(), &reached_}, Walk{end, &reached_}, this);
   }
 
-  // What nlohmann's parser calls.
+  // The functions that nlohmann's parser calls.
   bool null() { return put(Json::Kind::null); }
   bool boolean(bool value) { return put(Json::Kind::boolean, value ? 1 : 0); }
   bool number_unsigned(uint64_t value) { return put(Json::Kind::number, value); }
@@ -57,20 +57,20 @@ class Tree {
     if (members.size() == Json::max_members)
       return complain(fmt::format("more than {} fields", Json::max_members));
     if (std::ranges::find(members, name, &JsonMember::name) != members.end())
-      return complain(fmt::format("'{}' is there twice", name.substr(0, 40)));
+      return complain(fmt::format("'{}' occurs twice", name.substr(0, 40)));
     key_ = std::move(name);
     return true;
   }
   bool parse_error(size_t, const std::string&, const Lib::exception&) {
-    return complain(reached_ == text_.data() + text_.size() ? "is no JSON: it ends too soon"
-                                                            : "is no JSON here");
+    return complain(reached_ == text_.data() + text_.size() ? "is not JSON: it ends too early"
+                                                            : "is not JSON here");
   }
 
   Json root;
   std::string complaint;
 
  private:
-  // The line of the last character read: a number is known to end by the character behind it.
+  // Returns the line of the last character of the value. The parser reads one character past a number.
   size_t line() {
     const char* last = std::max(text_.data(), reached_ - 1);
     line_ += static_cast<size_t>(std::count(counted_, last, '\n'));
@@ -114,14 +114,15 @@ class Tree {
   const char* reached_;
   const char* counted_ = text_.data();
   size_t line_ = 1;
-  // A list or object grows only while it is the innermost open one, so the others' addresses stand.
+  // A list or object grows only while it is the innermost open one, so the addresses of the others stay
+  // valid.
   std::vector<Json*> path_;
   std::string key_;
 };
 
 }  // namespace
 
-// Here, where a member is a complete type.
+// Defined here because JsonMember is complete here.
 Json::Json() = default;
 Json::~Json() = default;
 Json::Json(Json&&) noexcept = default;

@@ -1,6 +1,6 @@
-// JSON that somebody else wrote, by nlohmann's parser (its SAX interface), with the line of every value, so
-// that a complaint can say where. A tree of at most deepest levels; numbers are whole and not negative, as
-// everything is that we count. Reads 60 MB/s and takes about ten times the file's size while it is looked at.
+// Parses untrusted JSON with nlohmann's parser (its SAX interface) and keeps the line of every value for
+// errors. The tree has at most `deepest` levels. Numbers are whole and not negative, as every quantity here
+// is. Reads 60 MB/s and takes about ten times the file's size while the tree exists.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ struct Json {
   enum class Kind : uint8_t { null, boolean, number, text, list, object, other };
   Kind kind = Kind::null;
   size_t line = 0;
-  uint64_t number = 0;  // Also of a boolean: 0 or 1.
-  std::string text;     // Also of a number that is not whole, or negative: as it was written (`other`).
+  uint64_t number = 0;  // Also for a boolean: 0 or 1.
+  std::string text;     // Also for a number that is negative or not whole: as written (`other`).
   std::vector<Json> items;
-  std::vector<JsonMember> members;  // Each name once.
+  std::vector<JsonMember> members;  // Unique names.
 
   static constexpr unsigned deepest = 16;
-  static constexpr size_t max_members = 64;  // Of one object.
+  static constexpr size_t max_members = 64;  // Per object.
 
   Json();
   ~Json();
@@ -37,7 +37,7 @@ struct JsonMember {
   Json value;
 };
 
-// `name`: what complaints begin with.
+// Parses the text. Errors begin with `name`.
 Outcome<Json> parse_json(std::string_view text, const std::string& name);
 
 }  // namespace carve::replay

@@ -1,6 +1,6 @@
-// carve-replay: a year of arrivals in a minute. Replays traces against a cluster under placement strategies,
-// with the very place/ that runs in production, and says how much of the cluster was used. Same seed, same
-// answer, on any machine; all cores work, one replay (trace, strategy, seed) each.
+// carve-replay: replays traces against a cluster under placement strategies, with the same place/ that runs
+// in production, and reports how much of the cluster was used (a year of arrivals takes a minute). The same
+// seed gives the same answer on any machine. All cores work, one replay (trace, strategy, seed) each.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -50,7 +50,7 @@ int printed(const std::string& out) {
   return std::fputs(out.c_str(), stdout) < 0 || std::fflush(stdout) != 0 ? 1 : 0;
 }
 
-// "42..51" or "42": at most 10,000 of them.
+// Parses "42..51" or "42"; at most 10,000 seeds.
 std::optional<std::vector<uint64_t>> parse_seeds(std::string_view text) {
   const auto number = [](std::string_view t) -> std::optional<uint64_t> {
     uint64_t value = 0;
@@ -73,7 +73,7 @@ struct Job {
   size_t run;
 };
 
-// How far the replays are, on stderr: rewritten in place on a terminal, elsewhere a line every few seconds.
+// Reports the progress on stderr: rewritten in place on a terminal, elsewhere a line every few seconds.
 class Progress {
  public:
   Progress(size_t all, bool quiet) : all_(all), quiet_(quiet) {}
@@ -100,7 +100,7 @@ class Progress {
       std::chrono::steady_clock::now().time_since_epoch() / std::chrono::milliseconds(1);
 };
 
-// What every replay is, on `threads` threads.
+// Runs all replays on `threads` threads.
 void run_all(const std::vector<Job>& todo, unsigned threads, bool quiet,
              const std::function<void(const Job&)>& replay) {
   Progress progress(todo.size(), quiet);
@@ -118,7 +118,7 @@ void run_all(const std::vector<Job>& todo, unsigned threads, bool quiet,
   }
 }
 
-// What is asked of a snapshot instead of a trace.
+// Answers the questions about a snapshot.
 int look_at_snapshot(const Options& o, const std::vector<Strategy>& strategies) {
   const auto snapshot = read_snapshot(o.snapshot);
   if (!snapshot) return complain(snapshot.error().sentence);
@@ -136,7 +136,7 @@ int look_at_snapshot(const Options& o, const std::vector<Strategy>& strategies) 
 
 int main(int argc, char** argv) {
   Options o;
-  CLI::App app("Replays arrivals against a cluster and says how much of it each placement strategy uses.");
+  CLI::App app("Replay arrivals against a cluster and print how much of it each placement strategy uses.");
   app.add_option("--nodes", o.nodes, "The cluster: CSV with sn,cpu_milli,memory_mib,gpu,model")
       ->type_name("FILE");
   app.add_option("--trace", o.traces, "Arrivals: CSV with name,cpu_milli,memory_mib,num_gpu,gpu_milli")
@@ -145,57 +145,57 @@ int main(int argc, char** argv) {
                  "first-fit, best-fit, binpack, spread, fgd, fgd-scarcity, lookahead")
       ->delimiter(',')
       ->type_name("NAME");
-  app.add_option("--seeds", o.seeds, "Of the orders in which they arrive")
+  app.add_option("--seeds", o.seeds, "Seeds of the order of arrivals")
       ->type_name("FIRST[..LAST]")
       ->capture_default_str();
-  app.add_option("--arrivals", o.arrivals, "inflate: nobody leaves; churn: everybody does")
+  app.add_option("--arrivals", o.arrivals, "inflate: no slice leaves; churn: every slice leaves")
       ->check(CLI::IsMember({"inflate", "churn"}))
       ->capture_default_str();
-  app.add_option("--load", o.load, "churn: devices asked for at a moment, as a part of the cluster's")
+  app.add_option("--load", o.load, "churn: devices requested at a moment, as a part of the cluster's")
       ->check(CLI::Range(0.01, 10.0))
       ->capture_default_str();
   app.add_option("--lifetimes", o.lifetimes, "churn: exponential, or the trace's own")
       ->check(CLI::IsMember({"exponential", "trace"}))
       ->capture_default_str();
-  app.add_option("--longest", o.longest, "churn, the trace's own lifetimes: none longer than so many seconds")
+  app.add_option("--longest", o.longest, "churn with --lifetimes trace: maximum lifetime in seconds")
       ->check(CLI::Range(uint64_t{1}, ChurnPlan::any_length))
       ->type_name("SECONDS")
       ->default_str("any");
   app.add_option("--workload", o.workload,
-                 "trace: the strategy is told the trace's requests beforehand; learned: fgd-scarcity and "
-                 "lookahead learn them")
+                 "trace: the strategies get the trace's requests beforehand; learned: fgd-scarcity and "
+                 "lookahead derive them from the arrivals")
       ->check(CLI::IsMember({"trace", "learned"}))
       ->capture_default_str();
   app.add_option("-o", o.form, "table, json or csv (--consolidate: table or json)")
       ->check(CLI::IsMember({"table", "json", "csv"}))
       ->capture_default_str();
   app.add_option("--curves", o.curves,
-                 "inflate: CSV of percent in use at each percent asked for; tools/plot draws it")
+                 "inflate: CSV of the percent in use at each percent requested; tools/plot draws it")
       ->type_name("FILE");
   app.add_option(
          "--explain", o.request,
-         "A request, such as num_gpu=8,cpu_milli=64000: where it would go once the first trace has filled "
-         "the cluster, or why nowhere")
+         "A request, such as num_gpu=8,cpu_milli=64000: print its place after the first trace has filled "
+         "the cluster, or why it fits nowhere")
       ->type_name("REQUEST");
-  app.add_option(
-         "--snapshot", o.snapshot,
-         "Instead of cluster and traces: JSON of a fleet's nodes and of who holds what, for --explain "
-         "and --consolidate")
+  app.add_option("--snapshot", o.snapshot,
+                 "Instead of --nodes and --trace: JSON of a fleet's nodes and slices, for --explain "
+                 "and --consolidate")
       ->type_name("FILE");
-  app.add_option("--consolidate", o.consolidate,
-                 "snapshot: the fewest moves found that leave so many more devices empty; nobody is moved")
+  app.add_option(
+         "--consolidate", o.consolidate,
+         "snapshot: print a plan with few moves that leaves so many more devices empty; no slice is moved")
       ->check(CLI::Range(1u, 1'000'000u))
       ->type_name("DEVICES");
-  app.add_flag("--quiet", o.quiet, "Nothing on stderr while it runs");
-  app.add_option("--filled", o.filled, "explain: percent of the devices asked for before")
+  app.add_flag("--quiet", o.quiet, "No progress on stderr");
+  app.add_option("--filled", o.filled, "explain: percent of the devices requested before")
       ->check(CLI::Range(0u, 130u))
       ->capture_default_str();
   app.add_option("--jobs", o.jobs, "Threads")->check(CLI::Range(1u, 1024u))->capture_default_str();
   CLI11_PARSE(app, argc, argv);
 
-  // Beyond this point every option is sound.
+  // Beyond this point every option is valid.
   const auto seeds = parse_seeds(o.seeds);
-  if (!seeds) return complain(fmt::format("--seeds: '{}' is neither a number nor FIRST..LAST", o.seeds));
+  if (!seeds) return complain(fmt::format("--seeds: '{}' is not a number or FIRST..LAST", o.seeds));
   std::vector<Strategy> strategies;
   for (const std::string& name : o.strategies) {
     const auto strategy = parse_strategy(name);
@@ -205,16 +205,16 @@ int main(int argc, char** argv) {
 
   if (!o.snapshot.empty()) {
     if (!o.nodes.empty() || !o.traces.empty())
-      return complain("--snapshot is a cluster and who is in it: leave out --nodes and --trace");
+      return complain("--snapshot contains the cluster and its slices; omit --nodes and --trace");
     if (o.request.empty() == (o.consolidate == 0))
-      return complain("--snapshot: what is to be said of it? --explain REQUEST or --consolidate DEVICES");
+      return complain("--snapshot needs exactly one of --explain REQUEST and --consolidate DEVICES");
     return look_at_snapshot(o, strategies);
   }
-  if (o.consolidate != 0) return complain("--consolidate: of which fleet? --snapshot FILE");
+  if (o.consolidate != 0) return complain("--consolidate needs a fleet; add --snapshot FILE");
   if (o.nodes.empty() || o.traces.empty())
-    return complain("--nodes FILE and --trace FILE are needed, or --snapshot FILE; --help explains them");
+    return complain("no input is given; add --nodes FILE and --trace FILE, or --snapshot FILE");
 
-  // Beyond this point the files are read, and every row of them is sound.
+  // Read the files. Beyond this point every row is valid.
   const auto cluster = read_cluster(o.nodes);
   if (!cluster) return complain(cluster.error().sentence);
   std::vector<Trace> traces;
@@ -227,7 +227,7 @@ int main(int argc, char** argv) {
   const bool churns = o.arrivals == "churn";
   const bool known = o.workload == "trace";
   if (churns && !o.curves.empty())
-    return complain("--curves: there are none with --arrivals churn; use --arrivals inflate");
+    return complain("--curves is not available with --arrivals churn; use --arrivals inflate");
   if (!o.request.empty()) {
     const auto request = parse_request(o.request, models_of(*cluster));
     if (!request) return complain(request.error().sentence);

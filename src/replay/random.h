@@ -1,11 +1,10 @@
-// Chance that is the same on every machine. std::shuffle and the standard distributions are left to each
-// library, so the generator and what is drawn from it are written down here:
+// Random numbers that are equal on every machine. std::shuffle and the standard distributions differ between
+// libraries, so the generator and the draws are defined here:
 //   next():    SplitMix64: state += 0x9e3779b97f4a7c15, then the state mixed by two multiplications.
-//   below(n):  uniform in [0, n): the high 64 bits of next() * n, drawn again where the low 64 bits are less
-//   than
-//              2^64 mod n, so that no value is favoured.
+//   below(n):  uniform in [0, n): the high 64 bits of next() * n. It is drawn again if the low 64 bits are
+//              less than 2^64 mod n, so that no value is favoured.
 //   shuffle:   from the last element to the second, each exchanged with element below(i + 1).
-// A stream is a seed and a purpose: what one part of a replay draws never moves what another part draws.
+// A stream is a seed and a purpose, so the draws of one part of a replay never change those of another part.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +31,9 @@ class Random {
     }
   }
 
-  // Exponential with mean 1, in 2^-32, by comparisons alone (von Neumann 1951), since logarithms differ
-  // between libraries: draw u; while further draws descend, count them; an even count gives u plus the rounds
-  // that failed.
+  // Returns an exponential number with mean 1, in 2^-32. It uses comparisons only (von Neumann 1951), since
+  // logarithms differ between libraries: draw u; while further draws descend, count them; an even count gives
+  // u plus the number of failed rounds.
   uint64_t exponential() {
     for (uint64_t whole = 0;; ++whole) {
       const uint64_t first = next();

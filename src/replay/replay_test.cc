@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A file that is gone at the end of the test.
+// A file that is removed at the end of the test.
 class File {
  public:
   explicit File(std::string_view text) {
@@ -83,14 +83,16 @@ TEST(Trace, what_is_wrong_is_told_with_file_line_and_field) {
   } rows[] = {
       {"", "the file is empty"},
       {"name,cpu_milli,memory_mib,num_gpu\n", ":1: column 'gpu_milli' is missing"},
-      {"name,name,cpu_milli,memory_mib,num_gpu,gpu_milli\n", ":1: column 'name' is there twice"},
-      {std::string(pod_header), "not one pod"},
-      {fmt::format("{}a,1,1,1,500\n", pod_header), ":2: 5 fields, and the header names 10"},
+      {"name,name,cpu_milli,memory_mib,num_gpu,gpu_milli\n", ":1: column 'name' occurs twice"},
+      {std::string(pod_header), "has no pod"},
+      {fmt::format("{}a,1,1,1,500\n", pod_header), ":2: the row has 5 fields, the header 10"},
       {fmt::format("{}a,-1,1,1,500,,,,,\n", pod_header), ":2: cpu_milli: '-1' is not a whole number"},
       {fmt::format("{}a,1e3,1,1,500,,,,,\n", pod_header), ":2: cpu_milli: '1e3'"},
       {fmt::format("{}a,99999999999999999999,1,1,500,,,,,\n", pod_header), ":2: cpu_milli"},
-      {fmt::format("{}a,1,1,9,1000,,,,,\n", pod_header), ":2: num_gpu: 9, and the largest node has 8"},
-      {fmt::format("{}a,1,1,4,1000,T4,,,,\n", pod_header), "the largest node of the allowed models has 2"},
+      {fmt::format("{}a,1,1,9,1000,,,,,\n", pod_header),
+       ":2: num_gpu: 9 is more than the 8 of the largest node"},
+      {fmt::format("{}a,1,1,4,1000,T4,,,,\n", pod_header),
+       "more than the 2 of the largest node of the allowed models"},
       {fmt::format("{}a,1,1,1,1001,,,,,\n", pod_header), ":2: gpu_milli: '1001'"},
       {fmt::format("{}a,1,1,1,0,,,,,\n", pod_header), ":2: gpu_milli: '0'"},
       {fmt::format("{}a,1,1,0,500,,,,,\n", pod_header), ":2: gpu_milli: '500'"},
@@ -98,9 +100,9 @@ TEST(Trace, what_is_wrong_is_told_with_file_line_and_field) {
       {fmt::format("{}a,1,1,1,500,,,,,\na,1,1,1,500,,,,,\n", pod_header),
        ":3: name: 'a' is the name of row 1"},
       {fmt::format("{}a,1,1,1,500,,,,9,3\n", pod_header), ":2: deletion_time: 3 is before creation_time 9"},
-      {fmt::format("{}\"a\",1,1,1,500,,,,,\n", pod_header), ":2: there are quotes"},
+      {fmt::format("{}\"a\",1,1,1,500,,,,,\n", pod_header), ":2: the line has quotes"},
       {fmt::format("{}{}\n", pod_header, std::string(20'000, 'x')), ":2: the line has more than 16384 bytes"},
-      {std::string(pod_header) + std::string(1, '\0'), ":2: there is a zero byte"},
+      {std::string(pod_header) + std::string(1, '\0'), ":2: the line has a zero byte"},
   };
   for (const auto& row : rows) {
     const File file(row.text);
@@ -111,7 +113,7 @@ TEST(Trace, what_is_wrong_is_told_with_file_line_and_field) {
   }
   EXPECT_THAT(read_trace("/nowhere", cluster).error().sentence, HasSubstr("cannot be opened"));
   EXPECT_THAT(read_cluster(File(fmt::format("{}n,1,1,0,\n", node_header)).path()).error().sentence,
-              HasSubstr("not one device"));
+              HasSubstr("has a device"));
   EXPECT_THAT(read_cluster(File(fmt::format("{}n,1,1,99,T4\n", node_header)).path()).error().sentence,
               HasSubstr(":2: gpu: '99'"));
 }
@@ -166,7 +168,7 @@ TEST(Churn, loses_nothing_where_there_is_room_and_much_where_there_is_not) {
   const auto own = churn(cluster, trace, Strategy::fgd_scarcity, false, plan, 42);
   ASSERT_TRUE(own);
   EXPECT_EQ(own->lost, churn(cluster, trace, Strategy::fgd_scarcity, false, plan, 42)->lost);
-  // All are longer than 400 s: bounded there they are all alike, and others are lost.
+  // All lifetimes are longer than 400 s. With that limit they are equal, so other pods are lost.
   plan.longest_seconds = 400;
   EXPECT_NE(own->lost, churn(cluster, trace, Strategy::fgd_scarcity, false, plan, 42)->lost);
 }
@@ -191,7 +193,7 @@ TEST(Curves, have_a_row_for_each_percent_with_the_mean_over_the_seeds) {
   EXPECT_THAT(csv(all), HasSubstr("\n\"a,\"\"b\",fgd,43,allocated_at_80,"));
   const auto& curve = all[0].inflated[0].curve;
   EXPECT_EQ(curve[0], 0);
-  EXPECT_NEAR(curve[50], 50, 4.5) << "one arrival asks for up to 8 of 180 devices";
+  EXPECT_NEAR(curve[50], 50, 4.5) << "one arrival requests up to 8 of 180 devices";
   EXPECT_NEAR(curve[100], all[0].inflated[0].allocated[3], 1e-9);
   EXPECT_TRUE(std::ranges::is_sorted(curve));
 }
@@ -204,7 +206,7 @@ TEST(Explain, tells_where_or_why_nowhere_in_a_filled_cluster) {
     EXPECT_TRUE(pod) << pod.error().sentence;
     return explain(cluster, trace, Strategy::fgd_scarcity, true, 42, filled, *pod);
   };
-  EXPECT_THAT(shape("gpu_milli=500,gpu_spec=T4", 50), HasSubstr("It would go to n"));
+  EXPECT_THAT(shape("gpu_milli=500,gpu_spec=T4", 50), HasSubstr("It would be placed on n"));
   EXPECT_THAT(shape("gpu_milli=500,gpu_spec=T4", 50), HasSubstr("(T4), device"));
   EXPECT_THAT(shape("num_gpu=8,cpu_milli=1000", 130), HasSubstr("0/30 nodes can serve: "));
   EXPECT_THAT(shape("num_gpu=8,cpu_milli=1000", 130), HasSubstr("10 too few devices"));

@@ -30,12 +30,12 @@ Effort effort_of(const Series& s) {
 
 double speed(const Effort& e) { return e.seconds > 0 ? static_cast<double>(e.decisions) / e.seconds : 0; }
 
-// What is printed is what was computed, to a thousandth of a percent.
+// Rounds to a thousandth of a percent for printing.
 double rounded(double value) { return std::round(value * 1000) / 1000; }
 
 nlohmann::ordered_json both(const Spread& s) { return {{"mean", rounded(s.mean)}, {"sd", rounded(s.sd)}}; }
 
-// A field of CSV (RFC 4180). A trace has the name of its file.
+// Returns a field of CSV (RFC 4180). A trace has the name of its file, so it may need quotes.
 std::string csv_field(std::string_view name) {
   if (name.find_first_of(",\"\r\n") == name.npos) return std::string(name);
   std::string out = "\"";
@@ -110,7 +110,7 @@ std::string json(const std::vector<Series>& all) {
       }
     }
     const Effort effort = effort_of(s);
-    row["moves"] = 0;  // Nothing that was placed is moved.
+    row["moves"] = 0;  // No placed slice is moved.
     row["decisions_per_second"] = std::round(speed(effort));
     row["bytes_per_node"] = effort.bytes_per_node;
     row["kinds"] = effort.classes;

@@ -1,4 +1,4 @@
-// What came out of a replay, for people (a table), for programs (JSON) and for spreadsheets (CSV).
+// The results of a replay, as a table, as JSON and as CSV.
 #pragma once
 
 #include <string>
@@ -13,22 +13,22 @@ struct Series {  // One trace under one strategy.
   std::string trace;
   Strategy strategy;
   std::vector<uint64_t> seeds;
-  // In the order of the seeds: one of the two.
+  // In the order of the seeds; only one of the two is filled.
   std::vector<Inflated> inflated;
   std::vector<Churned> churned;
 };
 
 struct Spread {
   double mean = 0;
-  double sd = 0;  // Of a sample: over n - 1.
+  double sd = 0;  // Standard deviation of a sample: over n - 1.
 };
 Spread spread_of(const std::vector<double>&);
 
 std::string table(const std::vector<Series>&);
 std::string json(const std::vector<Series>&);
 std::string csv(const std::vector<Series>&);
-// Percent of the cluster in use at each percent asked for, mean over the seeds, of arrivals that never leave:
-// CSV that tools/plot draws. 131 rows for each trace and policy.
+// Returns CSV that tools/plot draws: the percent of the cluster in use at each percent requested, mean over
+// the seeds, for arrivals that never leave. It has 131 rows for each trace and strategy.
 std::string curves(const std::vector<Series>&);
 
 }  // namespace carve::replay

@@ -21,7 +21,7 @@ Setup::Setup(const Cluster& cluster, const Trace& trace, Strategy strategy, bool
     node.host_free = {from.memory_mib << 20};
     node.model = static_cast<uint8_t>(*engine.fleet().model(from.model));
     place::DeviceState device;
-    device.usable = device.free = 16_GiB;  // Nobody asks for any.
+    device.usable = device.free = 16_GiB;  // No pod requests device memory.
     engine.fleet().add(node, std::vector<place::DeviceState>(from.devices, device));
   }
 

@@ -1,4 +1,4 @@
-// What every replay begins with: the cluster's nodes in the seed's order, the engine, a kind for each pod.
+// The start of every replay: the cluster's nodes in the seed's order, the engine, a request class per pod.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace carve::replay {
 
-// Which stream of chance is whose (replay/random.h).
+// The purpose of a stream of random numbers (replay/random.h).
 enum Purpose : uint64_t {
   pods_order = 1,
   clones = 2,
@@ -20,13 +20,13 @@ enum Purpose : uint64_t {
   who_comes = 6
 };
 
-// What failed is counted by what was asked: no device, a part of one, one, 2, 3-4, 5 and more.
+// Failures are counted by the number of devices: none, a part of one, one, 2, 3-4, 5 and more.
 inline constexpr std::array<std::string_view, 6> class_names = {"cpu", "part", "1", "2", "4", "8"};
 unsigned class_of(const Pod&);
 
 struct Effort {
   uint64_t decisions = 0;
-  double seconds = 0;  // Of deciding, and the little around it.
+  double seconds = 0;  // Time of the decisions and the loop around them.
   uint64_t bytes_per_node = 0;
   uint64_t classes = 0;
 };
@@ -34,9 +34,9 @@ struct Effort {
 struct Setup {
   place::Engine engine;
   std::vector<place::RequestClass> classes;  // By position in the trace.
-  std::vector<std::string_view> names;       // Of the nodes, in the engine's order; the cluster's strings.
+  std::vector<std::string_view> names;  // Names of the nodes, in the engine's order; owned by the cluster.
 
-  // known: a strategy that looks at the workload is told the trace's requests, even if it could learn them.
+  // `known`: a strategy with a workload model gets the trace's requests, even if it could learn them.
   Setup(const Cluster&, const Trace&, Strategy, bool known, uint64_t seed);
 };
 

@@ -23,7 +23,7 @@ constexpr size_t max_placed_slices = 10'000'000;
 constexpr uint64_t max_cpu_milli = 100'000'000;           // Thousandths of a core.
 constexpr uint64_t max_memory_bytes = uint64_t{1} << 50;  // A pebibyte.
 
-// The first thing that is wrong; everything after it is passed over.
+// Keeps the first error, and ignores what follows it.
 class Reader {
  public:
   explicit Reader(const std::string& name) : name_(name) {}
@@ -33,14 +33,14 @@ class Reader {
     if (good()) complaint = fmt::format("{}:{}: {}: {}", name_, at.line, field, why);
   }
 
-  // An object with these fields and no others.
+  // Checks that the value is an object with these fields and no others.
   void object(const Json& at, const std::string& path, std::initializer_list<std::string_view> known) {
-    if (at.kind != Kind::object) return wrong(at, path, "is no object");
+    if (at.kind != Kind::object) return wrong(at, path, "is not an object");
     for (const auto& [name, value] : at.members)
       if (std::ranges::find(known, name) == known.end())
-        return wrong(
-            value, path,
-            fmt::format("there is no field '{}'; there are {}", name.substr(0, 40), fmt::join(known, ", ")));
+        return wrong(value, path,
+                     fmt::format("there is no field '{}'; the fields are {}", name.substr(0, 40),
+                                 fmt::join(known, ", ")));
   }
   static const Json* field(const Json& at, std::string_view name) {
     const auto found = std::ranges::find(at.members, name, &JsonMember::name);
@@ -68,15 +68,15 @@ class Reader {
                            (may_be_empty || !at->text.empty()) &&
                            std::ranges::all_of(at->text, [](char c) { return c >= ' ' && c <= '~'; });
     if (!good_word)
-      wrong(
-          *at, path,
-          fmt::format("{} is no name: printable ASCII, at most {} characters", shown(*at), max_label_bytes));
+      wrong(*at, path,
+            fmt::format("{} is not a name; use printable ASCII of at most {} characters", shown(*at),
+                        max_label_bytes));
     return good_word ? at->text : std::string();
   }
   const std::vector<Json>& list(const Json* at, const std::string& path, size_t most) {
     static const std::vector<Json> none;
     if (at == nullptr) return none;
-    if (at->kind != Kind::list) return wrong(*at, path, "is no list"), none;
+    if (at->kind != Kind::list) return wrong(*at, path, "is not a list"), none;
     if (at->items.size() > most) return wrong(*at, path, fmt::format("has more than {} items", most)), none;
     return at->items;
   }
@@ -89,7 +89,7 @@ class Reader {
       case Kind::number: return std::to_string(at.number);
       case Kind::text: return fmt::format("'{}'", at.text.substr(0, 40));
       case Kind::other: return at.text.substr(0, 40);
-      default: return "this";
+      default: return "the value";
     }
   }
   std::string name_;
@@ -118,14 +118,15 @@ Snapshot::Node read_node(Reader& r, const Json& at, const std::string& path) {
     node.devices.push_back(state);
   }
   if (const Json* links = Reader::field(at, "links"); links != nullptr && r.good()) {
-    // The rows of the matrix that nvidia-smi prints, and its heading.
+    // The rows of the matrix of nvidia-smi, with its heading added.
     std::string matrix = "\t";
     for (size_t i = 0; i < node.devices.size(); ++i) matrix += fmt::format("GPU{} ", i);
     size_t row = 0;
     for (const Json& line : r.list(links, path + ".links", place::max_node_devices)) {
       if (line.kind != Kind::text || line.text.size() > 1024 ||
           line.text.find_first_of("\n\r") != std::string::npos)
-        r.wrong(line, fmt::format("{}.links[{}]", path, row), "is no row of links, such as \"X NV12 SYS\"");
+        r.wrong(line, fmt::format("{}.links[{}]", path, row),
+                "is not a row of links; an example is \"X NV12 SYS\"");
       matrix += fmt::format("\nGPU{} {}", row++, line.text);
     }
     auto read = place::Topology::read(matrix, static_cast<unsigned>(node.devices.size()));
@@ -137,28 +138,28 @@ Snapshot::Node read_node(Reader& r, const Json& at, const std::string& path) {
   return node;
 }
 
-// A request of this size on these devices, as the rules see it beside those above it. The sentence of the
-// first that is broken.
+// Checks a request of this size on these devices, beside the entries above it in the document. Returns the
+// sentence of the first broken rule.
 std::optional<std::string> refusal(const Snapshot::Node& node, const place::RequestShape& shape,
                                    place::DeviceSet set) {
   if (shape.cpu_milli > node.state.cpu_free)
-    return fmt::format("{}m of CPU held, and beside those above it {}m are there", shape.cpu_milli,
+    return fmt::format("holds {}m of CPU, and the entries above leave {}m", shape.cpu_milli,
                        node.state.cpu_free);
   if (shape.host_memory > node.state.host_free)
-    return fmt::format("{} of host memory held, and beside those above it {} are there",
+    return fmt::format("holds {} of host memory, and the entries above leave {}",
                        text(shape.host_memory).c_str(), text(node.state.host_free).c_str());
   for (; set != 0; set &= set - 1) {
     const auto i = static_cast<unsigned>(std::countr_zero(set));
     const place::DeviceState& c = node.devices[i];
     const std::string where = fmt::format("device {}: ", i);
-    if (c.exclusive) return where + "one above it holds the whole device";
+    if (c.exclusive) return where + "an entry above is exclusive";
     if (shape.exclusive && c.slices != 0)
-      return where + fmt::format("held whole, and shared by {} above it", c.slices);
+      return where + fmt::format("exclusive, and {} entries above are on it", c.slices);
     if (need(shape, c) > c.free)
-      return where + fmt::format("{} held, and beside those above it {} of {} are there",
+      return where + fmt::format("holds {}, and the entries above leave {} of {}",
                                  text(need(shape, c)).c_str(), text(c.free).c_str(), text(c.usable).c_str());
     if (needed_share(shape) > c.free_share)
-      return where + fmt::format("{} of its compute held, and beside those above it {} are there",
+      return where + fmt::format("holds {} of its compute, and the entries above leave {}",
                                  text(needed_share(shape)).c_str(), text(c.free_share).c_str());
     if (shape.isolated && !shape.exclusive && c.isolated >= max_isolated_slices)
       return where + fmt::format("more than {} isolated slices", max_isolated_slices);
@@ -167,7 +168,7 @@ std::optional<std::string> refusal(const Snapshot::Node& node, const place::Requ
   return std::nullopt;
 }
 
-// Takes it of the node, so that the next one meets what is left.
+// Takes the slice's part of the node, so that the next entry sees what is left.
 void take(Snapshot::Node& node, const place::RequestShape& shape, place::DeviceSet set) {
   node.state.cpu_free -= shape.cpu_milli;
   node.state.host_free.count -= shape.host_memory.count;
@@ -209,12 +210,12 @@ Snapshot::PlacedSlice read_held(Reader& r, const Json& at, const std::string& pa
     if (!r.good()) return held;
     if (i >= there.devices.size())
       return r.wrong(device, path + ".devices",
-                     fmt::format("node {} has {} devices, counted from 0, and no {}", on,
+                     fmt::format("node {} has {} devices, counted from 0; {} is not one of them", on,
                                  there.devices.size(), i)),
              held;
     const auto bit = place::DeviceSet{1} << i;
     if ((held.assignment.devices & bit) != 0)
-      return r.wrong(device, path + ".devices", fmt::format("{} is there twice", i)), held;
+      return r.wrong(device, path + ".devices", fmt::format("device {} occurs twice", i)), held;
     held.assignment.devices |= bit;
   }
   shape.devices = static_cast<uint8_t>(std::popcount(held.assignment.devices));
@@ -229,7 +230,9 @@ Snapshot::PlacedSlice read_held(Reader& r, const Json& at, const std::string& pa
       r.number(Reader::field(at, "host_memory_bytes"), path + ".host_memory_bytes", max_memory_bytes)};
   if (!r.good()) return held;
   if (shape.exclusive && (shape.memory.count != 0 || shape.share.basis_points != 0))
-    return r.wrong(at, path + ".exclusive", "takes whole devices: leave out memory_bytes and share_bp"), held;
+    return r.wrong(at, path + ".exclusive",
+                   "an exclusive slice has whole devices; omit memory_bytes and share_bp"),
+           held;
   if (const auto why = refusal(there, shape, held.assignment.devices))
     return r.wrong(at, path, fmt::format("'{}' on node {}, {}", held.name, on, *why)), held;
   bool first = true;
@@ -278,7 +281,7 @@ Outcome<Snapshot> parse_snapshot(std::string_view text, const std::string& name)
       out.held.push_back(std::move(one));
     }
   if (!r.good()) return failure(K::invalid_argument, "{}", r.complaint);
-  if (out.nodes.empty()) return failure(K::invalid_argument, "{}: not one node", name);
+  if (out.nodes.empty()) return failure(K::invalid_argument, "{}: has no node", name);
   return out;
 }
 
@@ -289,7 +292,7 @@ Outcome<Snapshot> read_snapshot(const std::string& path) {
   for (size_t got = 1; got != 0;) {
     const size_t before = text.size();
     if (before > max_file_bytes)
-      return failure(K::invalid_argument, "{}: has more than {} MiB", path, max_file_bytes >> 20);
+      return failure(K::invalid_argument, "{}: is larger than {} MiB", path, max_file_bytes >> 20);
     text.resize(before + (1 << 16));
     got = std::fread(text.data() + before, 1, 1 << 16, file.get());
     text.resize(before + got);

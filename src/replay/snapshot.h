@@ -1,5 +1,5 @@
-// A fleet at a moment: its nodes, their devices and how these are connected, and who holds what of them. One
-// JSON document (docs/placement.md), written by whoever knows; read here for `--explain` and `--consolidate`.
+// Reads a snapshot of a fleet: its nodes, their devices and links, and the slices on them. It is one JSON
+// document (docs/placement.md) for `--explain` and `--consolidate`.
 //
 //   {"nodes": [{"name": "n1", "model": "A100", "cpu_milli": 96000, "host_memory_bytes": 412316860416,
 //               "devices": [{"memory_bytes": 85899345920}, {"memory_bytes": 85899345920, "trouble": "lost"}],
@@ -7,8 +7,8 @@
 //    "held":  [{"name": "a", "node": "n1", "devices": [0], "memory_bytes": 4294967296, "share_bp": 2000,
 //               "cpu_milli": 4000, "host_memory_bytes": 0, "application": "web", "models": ["A100"]}]}
 //
-// What is read is sound: no more is held than there is, and nobody stands where no rule would have let him.
-// Everything else is a sentence with file, line and field.
+// A snapshot that was read is valid: slices hold at most what a device has, and every slice satisfies the
+// hard rules. Any other document gives an error with file, line and field.
 #pragma once
 
 #include <string>
@@ -23,15 +23,16 @@ struct Snapshot {
   struct Node {
     std::string name;
     std::string model;
-    place::NodeState state;  // As if nothing were held; its model is not set.
+    place::NodeState state;  // As if no slice were placed; its model is not set.
     std::vector<place::DeviceState> devices;
     std::optional<place::Topology> links;
   };
   struct PlacedSlice {
     std::string name;
     std::string application;
-    std::vector<std::string> models;  // Where it may stand; empty: where the model is that of its node.
-    place::RequestShape shape;        // Its models are not set.
+    // The allowed models; empty: the model of its node.
+    std::vector<std::string> models;
+    place::RequestShape shape;  // The shape without models.
     place::Assignment assignment;
   };
   std::vector<Node> nodes;
@@ -41,8 +42,8 @@ struct Snapshot {
 Outcome<Snapshot> parse_snapshot(std::string_view text, const std::string& name);
 Outcome<Snapshot> read_snapshot(const std::string& path);
 
-// The engine over it, with everybody in his place. A strategy that looks at what is to come is told what is
-// there.
+// The engine of a snapshot with all its slices. A strategy with a workload model gets the placed slices as
+// the model.
 struct Scene {
   place::Engine engine;
   std::vector<place::PlacedRequest> standing;  // In the order of Snapshot::held.

@@ -54,53 +54,52 @@ TEST(Snapshot, what_is_wrong_is_told_with_file_line_and_field) {
   } rows[] = {
       {R"("b", "node": "n1", "devices": [0], "memory_bytes": 1073741824)",
        R"("b", "node": "n1", "devices": [0], "memory_bytes": 64424509440)",
-       "f:9: held[1]: 'b' on node n1, device 0: 60 GiB held, and beside those above it 48 GiB of 80 GiB are "
-       "there"},
+       "f:9: held[1]: 'b' on node n1, device 0: holds 60 GiB, and the entries above leave 48 GiB of 80 GiB"},
       {R"("memory_bytes": 1073741824, "share_bp": 500, "app)",
        R"("memory_bytes": 1073741824, "share_bp": 1500, "app)",
-       "f:9: held[1]: 'b' on node n1, device 0: 15% of its compute held, and beside those above it 10% are "
-       "there"},
+       "f:9: held[1]: 'b' on node n1, device 0: holds 15% of its compute, and the entries above leave 10%"},
       {R"("cpu_milli": 2000)", R"("cpu_milli": 9000)",
-       "f:8: held[0]: 'a' on node n1, 9000m of CPU held, and beside those above it 8000m"},
-      {R"("cpu_milli": 2000)", R"("host_memory_bytes": 68719476737)", "of host memory held"},
+       "f:8: held[0]: 'a' on node n1, holds 9000m of CPU, and the entries above leave 8000m"},
+      {R"("cpu_milli": 2000)", R"("host_memory_bytes": 68719476737)",
+       "of host memory, and the entries above leave"},
       {R"("memory_bytes": 1073741824, "share_bp": 500, "app)", R"("exclusive": true, "app)",
-       "device 0: held whole, and shared by 1 above it"},
+       "device 0: exclusive, and 1 entries above are on it"},
       {R"("devices": [0], "memory_bytes": 34359738368, "share_bp": 9000)",
        R"("devices": [0], "exclusive": true)",
-       "f:9: held[1]: 'b' on node n1, device 0: one above it holds the whole device"},
+       "f:9: held[1]: 'b' on node n1, device 0: an entry above is exclusive"},
       {R"("node": "n2")", R"("node": "n3")", "f:10: held[2].node: there is no node 'n3'"},
       {R"("node": "n2", "devices": [0])", R"("node": "n2", "devices": [2])",
-       "f:10: held[2].devices: node n2 has 2 devices, counted from 0, and no 2"},
+       "f:10: held[2].devices: node n2 has 2 devices, counted from 0; 2 is not one of them"},
       {R"("node": "n2", "devices": [0])", R"("node": "n2", "devices": [0, 0])",
-       "held[2].devices: 0 is there twice"},
+       "held[2].devices: device 0 occurs twice"},
       {R"("name": "c")", R"("name": "a")", "f:10: held[2].name: 'a' is the name of held[0] too"},
       {R"("name": "n2")", R"("name": "n1")", "nodes[1].name: 'n1' is the name of nodes[0] too"},
       {R"("share_bp": 9000)", R"("share_bp": -1)",
        "f:8: held[0].share_bp: -1 is not a whole number from 0 to 10000"},
       {R"("share_bp": 9000)", R"("share_bp": "half")", "held[0].share_bp: 'half' is not a whole number"},
       {R"("share_bp": 9000)", R"("share": 9000)",
-       "f:8: held[0]: there is no field 'share'; there are name, node"},
+       "f:8: held[0]: there is no field 'share'; the fields are name, node"},
       {R"("name": "a", )", "", "f:8: held[0]: 'name' is missing"},
-      {R"("share_bp": 9000)", R"("share_bp": 1, "share_bp": 2)", "f:8: 'share_bp' is there twice"},
+      {R"("share_bp": 9000)", R"("share_bp": 1, "share_bp": 2)", "f:8: 'share_bp' occurs twice"},
       {R"(["X NV12", "NV12 X"])", R"(["X NV12", "SYS X"])",
-       "f:4: nodes[0].links: line 3: column GPU0: GPU1 to GPU0 over the sockets' interconnect, and the other "
-       "way round over NVLink"},
+       "f:4: nodes[0].links: line 3: column GPU0: GPU1 to GPU0 over the sockets' interconnect, and the "
+       "opposite direction over NVLink"},
       {R"(["X NV12", "NV12 X"])", R"(["X NV12"])", "nodes[0].links: GPU1 has no line"},
-      {R"("trouble": "lost")", R"("trouble": 7)", "nodes[1].devices[1].trouble: 7 is no name"},
+      {R"("trouble": "lost")", R"("trouble": 7)", "nodes[1].devices[1].trouble: 7 is not a name"},
       {R"("devices": [{"memory_bytes": 85899345920}, {"memory_bytes": 85899345920, "trouble": "lost"}])",
-       R"("devices": 2)", "nodes[1].devices: is no list"},
+       R"("devices": 2)", "nodes[1].devices: is not a list"},
       {R"("held": [)", R"("held": [[[[[[[[[[[[[[[[[)", "is nested deeper than 16 levels"},
-      {R"("held": [)", R"("held": [,)", "f:7: is no JSON here"},
-      {"\n  ]\n}", "", "is no JSON: it ends too soon"},
+      {R"("held": [)", R"("held": [,)", "f:7: is not JSON here"},
+      {"\n  ]\n}", "", "is not JSON: it ends too early"},
   };
   for (const auto& row : rows) {
     const auto s = parse_snapshot(with(std::string(fleet), row.from, row.to), "f");
     ASSERT_FALSE(s) << row.sentence;
     EXPECT_THAT(s.error().sentence, HasSubstr(row.sentence));
   }
-  EXPECT_THAT(parse_snapshot("", "f").error().sentence, HasSubstr("f:1: is no JSON"));
-  EXPECT_THAT(parse_snapshot("[]", "f").error().sentence, HasSubstr("f:1: the document: is no object"));
-  EXPECT_THAT(parse_snapshot(R"({"nodes": []})", "f").error().sentence, HasSubstr("f: not one node"));
+  EXPECT_THAT(parse_snapshot("", "f").error().sentence, HasSubstr("f:1: is not JSON"));
+  EXPECT_THAT(parse_snapshot("[]", "f").error().sentence, HasSubstr("f:1: the document: is not an object"));
+  EXPECT_THAT(parse_snapshot(R"({"nodes": []})", "f").error().sentence, HasSubstr("f: has no node"));
   EXPECT_THAT(read_snapshot("/nowhere").error().sentence, HasSubstr("/nowhere: cannot be opened"));
 }
 
@@ -124,10 +123,11 @@ TEST(Snapshot, explains_where_a_request_would_go_and_why_nowhere) {
     return explain(s, Strategy::binpack, *pod);
   };
   EXPECT_THAT(said("num_gpu=2,gpu_memory_mib=1024,gpu_milli=10"),
-              HasSubstr("It would go to n1 (A100), devices 0, 1"));
+              HasSubstr("It would be placed on n1 (A100), devices 0, 1"));
   EXPECT_THAT(said("num_gpu=2,gpu_memory_mib=1024,gpu_milli=10"), HasSubstr("they are connected by NVLink"));
-  // 47 GiB are free on n1's first device, and 5 % of its compute; the second device would serve alone.
-  EXPECT_THAT(said("gpu_memory_mib=40960,gpu_milli=200"), HasSubstr("It would go to n1 (A100), device 1"));
+  // 47 GiB and 5 % of the compute of n1's first device are free; only the second device can serve.
+  EXPECT_THAT(said("gpu_memory_mib=40960,gpu_milli=200"),
+              HasSubstr("It would be placed on n1 (A100), device 1"));
   EXPECT_THAT(
       said("num_gpu=2,gpu_memory_mib=40960,gpu_milli=200"),
       HasSubstr(
@@ -146,10 +146,10 @@ TEST(Snapshot, the_plan_empties_devices_and_moves_nobody) {
   EXPECT_EQ(plan["moved_bytes"], 1u << 30);
   EXPECT_THAT(consolidation_table(s, Strategy::binpack, 2),
               HasSubstr("1 moves of 1 GiB in all would leave 1 more device empty; no plan was found for 2. "
-                        "Nobody is moved."));
+                        "No slice was moved."));
 }
 
-// Found by fuzzing: of whole devices the smallest one's memory is what each gives, also where it is nothing.
+// Found by fuzzing: an exclusive slice gets the smallest device's memory from each device, even if that is 0.
 TEST(Snapshot, whole_devices_of_different_sizes_give_what_the_smallest_has) {
   for (const uint64_t smaller : {0u, 1u << 20}) {
     const auto s = parse_snapshot(
@@ -168,7 +168,7 @@ TEST(Snapshot, whole_devices_of_different_sizes_give_what_the_smallest_has) {
   }
 }
 
-// Somebody bound to a model is not moved to another.
+// A slice that is bound to a model is not moved to another model.
 TEST(Snapshot, the_plan_keeps_models) {
   const std::string text =
       with(std::string(fleet), R"("name": "n2", "model": "A100")", R"("name": "n2", "model": "T4")");

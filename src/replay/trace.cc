@@ -19,11 +19,11 @@ bool is_word(std::string_view name) {
          std::ranges::all_of(name, [](char c) { return c > ' ' && c <= '~'; });
 }
 
-// Each name once; a second one is told with the line of the first.
+// Checks that names are unique; the error names the row of the first use.
 class UniqueNames {
  public:
   Outcome<void> add(const Csv& csv, std::string_view column, std::string_view name) {
-    if (!is_word(name)) return csv.wrong("{}: '{}' is no name", column, name.substr(0, 40));
+    if (!is_word(name)) return csv.wrong("{}: '{}' is not a name", column, name.substr(0, 40));
     const auto [entry, fresh] = lines_.try_emplace(std::string(name), lines_.size() + 1);
     if (!fresh) return csv.wrong("{}: '{}' is the name of row {} too", column, name, entry->second);
     return {};
@@ -72,7 +72,7 @@ Outcome<Cluster> read_cluster(const std::string& path) {
     const auto devices = csv->number(gpu, 0, place::max_node_devices);
     if (!devices) return tl::unexpected(devices.error());
     const std::string_view m = csv->field(model);
-    if (*devices != 0 && !is_word(m)) return csv->wrong("model: '{}' is no name of a model", m.substr(0, 40));
+    if (*devices != 0 && !is_word(m)) return csv->wrong("model: '{}' is not a name", m.substr(0, 40));
     if (std::ranges::find(models, m) == models.end()) {
       if (models.size() == place::max_models) return csv->wrong("more than {} models", place::max_models);
       models.emplace_back(m);
@@ -80,7 +80,7 @@ Outcome<Cluster> read_cluster(const std::string& path) {
     cluster.nodes.push_back({std::string(csv->field(sn)), static_cast<uint32_t>(*cpus), *mib,
                              static_cast<unsigned>(*devices), std::string(m)});
   }
-  if (cluster.devices() == 0) return csv->wrong("not one device in the whole list of nodes");
+  if (cluster.devices() == 0) return csv->wrong("no node has a device");
   return cluster;
 }
 
@@ -114,7 +114,7 @@ Outcome<Trace> read_trace(const std::string& path, const Cluster& cluster) {
     const auto devices = csv->number(num, 0, 1000);
     if (!devices) return tl::unexpected(devices.error());
     if (*devices > largest_of_all)
-      return csv->wrong("num_gpu: {}, and the largest node has {}", *devices, largest_of_all);
+      return csv->wrong("num_gpu: {} is more than the {} of the largest node", *devices, largest_of_all);
     const auto part = csv->number(milli, *devices == 0 ? 0 : 1, *devices == 0 ? 0 : 1000);
     if (!part) return tl::unexpected(part.error());
     Pod pod{std::string(csv->field(name)),   static_cast<uint32_t>(*cpus), *mib,
@@ -127,8 +127,8 @@ Outcome<Trace> read_trace(const std::string& path, const Cluster& cluster) {
       largest_allowed = std::max(largest_allowed, known->second);
     }
     if (!pod.models.empty() && pod.devices > largest_allowed)
-      return csv->wrong("num_gpu: {}, and the largest node of the allowed models has {}", pod.devices,
-                        largest_allowed);
+      return csv->wrong("num_gpu: {} is more than the {} of the largest node of the allowed models",
+                        pod.devices, largest_allowed);
     if (!csv->field(created).empty() || !csv->field(deleted).empty()) {
       const auto from = csv->number(created, 0, trace_seconds);
       if (!from) return tl::unexpected(from.error());
@@ -139,7 +139,7 @@ Outcome<Trace> read_trace(const std::string& path, const Cluster& cluster) {
     }
     trace.pods.push_back(std::move(pod));
   }
-  if (trace.pods.empty()) return csv->wrong("not one pod");
+  if (trace.pods.empty()) return csv->wrong("the file has no pod");
   std::ranges::sort(trace.pods, {}, &Pod::name);
 
   std::string_view base = path;
@@ -155,7 +155,7 @@ place::RequestShape shape_of(const Pod& pod, const place::Fleet& fleet) {
   place::RequestShape shape;
   shape.devices = static_cast<uint8_t>(pod.devices);
   shape.share = {pod.milli * 10};
-  // A trace tells no memory: nothing to isolate, and no limit on the number of slices.
+  // A trace has no device memory, so there is nothing to isolate, and the number of slices has no limit.
   shape.isolated = pod.device_memory_mib != 0;
   shape.memory = {pod.device_memory_mib << 20};
   shape.cpu_milli = pod.cpu_milli;

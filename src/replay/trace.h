@@ -1,7 +1,7 @@
-// What a replay reads: a cluster's nodes, and the requests that arrived, in openb's CSV
+// The input of a replay: a cluster's nodes and the arrived requests, in openb's CSV
 // (cluster-trace-gpu-v2023). Nodes: sn,cpu_milli,memory_mib,gpu,model. Pods:
-// name,cpu_milli,memory_mib,num_gpu,gpu_milli and, where they are there, gpu_spec (allowed models joined by
-// |, empty: any), creation_time, deletion_time (seconds).
+// name,cpu_milli,memory_mib,num_gpu,gpu_milli and optionally gpu_spec (allowed models joined by |, empty:
+// any), creation_time, deletion_time (seconds).
 #pragma once
 
 #include <string>
@@ -24,10 +24,10 @@ struct Pod {
   uint32_t cpu_milli = 0;
   uint64_t memory_mib = 0;
   unsigned devices = 0;
-  unsigned milli = 0;               // Of each device.
+  unsigned milli = 0;               // Thousandths of each device.
   std::vector<std::string> models;  // Empty: any.
-  uint64_t device_memory_mib = 0;   // Of each device. No trace tells it; a request to be explained may.
-  uint64_t created = 0;             // Seconds; both 0 where the file does not tell.
+  uint64_t device_memory_mib = 0;   // Of each device. No trace has it; a request of --explain may.
+  uint64_t created = 0;             // Seconds; both are 0 if the file has none.
   uint64_t deleted = 0;
 
   unsigned demand() const { return devices * milli; }
@@ -38,7 +38,7 @@ struct Cluster {
   uint64_t devices() const;
 };
 
-// Sorted by name, as the protocol wants them.
+// A trace, sorted by name as the protocol requires.
 struct Trace {
   std::string name;  // "default" of openb_pod_list_default.csv.
   std::vector<Pod> pods;
@@ -46,14 +46,14 @@ struct Trace {
 
 Outcome<Cluster> read_cluster(const std::string& path);
 
-// Every pod is sound, and at least one node of the cluster has what it asks for in number and model of
-// devices.
+// Reads a trace. Every pod is valid, and at least one node of the cluster has the number and model of devices
+// that it needs.
 Outcome<Trace> read_trace(const std::string& path, const Cluster&);
 
-// "T4|P100": T4 and P100.
+// Splits "T4|P100" into T4 and P100.
 std::vector<std::string> split_models(std::string_view text);
 
-// What a pod asks the engine for. The fleet knows all models of the cluster.
+// Returns a pod's request shape. The fleet must know all models of the cluster.
 place::RequestShape shape_of(const Pod&, const place::Fleet&);
 
 }  // namespace carve::replay
