@@ -1,5 +1,5 @@
-// The CUDA driver as a user's program gets it: libcuda.so.1 is opened at run time and each entry
-// point is looked up by name, either with dlsym or through cuGetProcAddress, as the CUDA runtime does.
+// The CUDA driver as a user's program gets it: libcuda.so.1 is opened at run time, and each entry point is
+// looked up by name, either with dlsym or through cuGetProcAddress, as the CUDA runtime does.
 #pragma once
 
 #include <stdexcept>
@@ -11,7 +11,7 @@ namespace carve::load {
 
 enum class Lookup { dlsym, getproc };
 
-// Every entry point that this program calls, under its declaration's type.
+// Every entry point that this program calls, with the type of its declaration.
 // clang-format off
 #define CARVE_LOAD_ENTRIES(X) \
   X(cuInit) X(cuGetErrorName) X(cuGetErrorString) X(cuDeviceGetCount) X(cuDeviceGet) \
@@ -32,14 +32,14 @@ struct Driver {
 #undef X
 };
 
-// A call that the driver refused: its own name for the error, and what was tried.
+// A call that the driver refused: the driver's name for the error, and the call.
 struct Refused : std::runtime_error {
   Refused(const Driver& driver, CUresult result, const std::string& what);
   std::string name;  // "CUDA_ERROR_OUT_OF_MEMORY"
   CUresult result;
 };
 
-// There is no driver here, or not a whole one.
+// No driver was found, or one without the needed entry points.
 struct NoDriver : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

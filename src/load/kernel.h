@@ -1,6 +1,6 @@
-// The kernel that carve-load launches. On a GPU it multiplies and adds `iterations` times, work that stands
-// still while another slice's context has the engine, which a wait for a clock would not. The simulator
-// does not execute it and takes its first argument, nanoseconds, for its duration. Written for the oldest
+// The kernel that carve-load launches. On a GPU it multiplies and adds `iterations` times. This work makes no
+// progress while another slice's context has the engine; a wait for a clock would. The simulator does not
+// execute it and uses its first argument, nanoseconds, as its duration. It is written for the oldest
 // architecture that current drivers still compile for.
 #pragma once
 

@@ -1,6 +1,6 @@
-// carve-load: a workload like any user's, to see what becomes of it in a slice. It calls the CUDA driver
-// and nothing of Carve; the same binary runs on a real GPU and on a simulated one. It prints one JSON object
-// at its end and exits 1 if the driver refused it something.
+// carve-load: a workload like a user's, to test slices. It calls the CUDA driver and nothing of Carve; the
+// same binary runs on a real GPU and on a simulated one. It prints one JSON object at its end and exits with
+// status 1 if the driver refused a call.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -33,7 +33,7 @@ nlohmann::ordered_json to_json(const Outcome& o) {
           {"p99_ns", percentile(99)}};
 }
 
-// A child's outcome on its way to the parent: fixed fields, then the latencies.
+// A child's outcome as it is sent to the parent: fixed fields, then the latencies.
 struct Passed {
   uint64_t kernels_completed, kernel_ns, elapsed_ns, bytes_allocated, bytes_verified, latencies;
   char error[128];
@@ -58,7 +58,7 @@ Outcome received(int from) {
   for (ssize_t n; (n = read(from, block, sizeof block)) > 0;) bytes.append(block, static_cast<size_t>(n));
   Outcome o;
   if (bytes.size() < sizeof(Passed)) {
-    o.error = "a process of the load died";
+    o.error = "a process of the load was killed";
     return o;
   }
   Passed head{};
@@ -75,7 +75,7 @@ Outcome received(int from) {
   return o;
 }
 
-// The processes are forked before the driver is opened, as a driver demands.
+// The processes are forked before the driver is opened, as the driver requires.
 Outcome in_processes(const Options& options) {
   void* shared = mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) throw std::runtime_error("cannot share memory");
@@ -103,7 +103,7 @@ Outcome in_processes(const Options& options) {
   return total;
 }
 
-// Validators without their own words: the help says it in ours.
+// Validators without their own description; the option's help has it.
 template <class Validator>
 Validator quiet(Validator validator) {
   validator.description("");
@@ -121,16 +121,16 @@ void add_options(CLI::App& app, Options& o, std::map<std::string, double>& plain
       CLI::AsNumberWithUnit(std::map<std::string, double>{{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}},
                             CLI::AsNumberWithUnit::Options(CLI::AsNumberWithUnit::CASE_SENSITIVE |
                                                            CLI::AsNumberWithUnit::UNIT_REQUIRED)));
-  app.add_option("--allocate", o.allocate, "Allocate this much per process and device: 3GiB, 512MiB")
+  app.add_option("--allocate", o.allocate, "Bytes to allocate per process and device: 3GiB, 512MiB")
       ->transform(bytes)
       ->type_name("SIZE");
-  app.add_option("--chunk", o.chunk, "In pieces of this size")->transform(bytes)->type_name("SIZE");
-  app.add_option("--smallest", o.smallest, "The smallest piece that fill tries (512B)")
+  app.add_option("--chunk", o.chunk, "Size of each allocation")->transform(bytes)->type_name("SIZE");
+  app.add_option("--smallest", o.smallest, "Smallest allocation that --pattern fill tries (512B)")
       ->transform(bytes)
       ->type_name("SIZE");
   app.add_option("--pattern", o.pattern,
-                 "once: and keep it; churn: allocate and free for --seconds; fill: smaller and smaller "
-                 "pieces until nothing is left")
+                 "once: allocate and keep; churn: allocate and free for --seconds; fill: smaller and smaller "
+                 "allocations until no memory is free")
       ->transform(one_of(std::map<std::string, Pattern>{
           {"once", Pattern::once}, {"churn", Pattern::churn}, {"fill", Pattern::fill}}))
       ->type_name("");
@@ -138,7 +138,7 @@ void add_options(CLI::App& app, Options& o, std::map<std::string, double>& plain
       ->transform(one_of(std::map<std::string, Kind>{
           {"device", Kind::device}, {"managed", Kind::managed}, {"pitched", Kind::pitched}}))
       ->type_name("");
-  app.add_flag("--no-touch{false}", o.touch, "Do not write and check the memory");
+  app.add_flag("--no-touch{false}", o.touch, "Do not write and verify the memory");
   app.add_option("--kernels", plain["kernels"], "Launch kernels of this length: 20us, 5ms")
       ->transform(time)
       ->type_name("DURATION");
@@ -154,22 +154,21 @@ void add_options(CLI::App& app, Options& o, std::map<std::string, double>& plain
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--request", o.request_rate,
-                 "Kernels arrive at random, so many per second; p50 and p99 count from arrival")
+                 "Requests per second that arrive at random; p50 and p99 count from the arrival")
       ->type_name("RATE");
-  app.add_option("--copy", o.copy, "Copy this much to the device before each kernel, and back after it")
+  app.add_option("--copy", o.copy, "Bytes to copy to the device before each kernel, and back after it")
       ->transform(bytes)
       ->type_name("SIZE");
-  app.add_option("--seconds", o.seconds,
-                 "How long: kernels, churn, or holding the memory idle (1 with --kernels)")
+  app.add_option("--seconds", o.seconds, "Duration of kernels, churn or idle memory (1 with --kernels)")
       ->check(CLI::Range(0.0, 86400.0));
-  app.add_option("--processes", o.processes, "Do all of this in so many processes at once")
+  app.add_option("--processes", o.processes, "Number of processes that do all of this at once")
       ->check(CLI::Range(1, 512))
       ->capture_default_str();
-  app.add_option("--device", o.device, "On this device, or on all that are visible at once (0)")
+  app.add_option("--device", o.device, "Device number, or all for all visible devices at once (0)")
       ->transform(CLI::Transformer(std::map<std::string, int>{{"all", all_devices}}).description(""))
       ->check(quiet(CLI::Range(all_devices, 1023)))
       ->type_name("N|all");
-  app.add_option("--seed", o.seed, "Of all that is random")->capture_default_str();
+  app.add_option("--seed", o.seed, "Seed of all random numbers")->capture_default_str();
   app.add_option("--lookup", o.lookup, "Find entry points by dlsym or by getproc (cuGetProcAddress)")
       ->transform(
           one_of(std::map<std::string, Lookup>{{"dlsym", Lookup::dlsym}, {"getproc", Lookup::getproc}}))
@@ -179,11 +178,11 @@ void add_options(CLI::App& app, Options& o, std::map<std::string, double>& plain
 int main(int argc, char** argv) {
   Options options;
   std::map<std::string, double> plain;
-  CLI::App app("carve-load: allocate, launch and copy like a user's program, and say what came of it",
+  CLI::App app("carve-load: allocate, launch and copy like a user's program, and print the result",
                "carve-load");
   add_options(app, options, plain);
   app.footer(
-      "Prints one JSON object. Exit status 0; 1 where the driver refused something; 2 for a wrong command "
+      "Prints one JSON object. Exit status 0; 1 if the driver refused a call; 2 for a wrong command "
       "line.\n"
       "  carve-load --allocate 3GiB\n"
       "  carve-load --kernels 200us --seconds 5 --no-sync --streams 4");

@@ -1,4 +1,4 @@
-// What carve-load was asked to do, in bytes and nanoseconds.
+// The options of carve-load, in bytes and nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ inline constexpr int all_devices = -1;
 struct Options {
   uint64_t allocate = 0;    // Bytes per process and device.
   uint64_t chunk = 0;       // Bytes per allocation; 0: all in one.
-  uint64_t smallest = 512;  // Bytes: where "fill" stops halving.
+  uint64_t smallest = 512;  // Bytes at which "fill" stops halving.
   Pattern pattern = Pattern::once;
   Kind kind = Kind::device;
   bool touch = true;  // Write every byte allocated, read it back, compare.
@@ -33,7 +33,7 @@ struct Options {
   double request_rate = 0;  // Requests per second, Poisson; 0: one after the other.
   uint64_t copy = 0;        // Bytes copied to the device and back around each kernel.
 
-  double seconds = 0;  // Of kernels, churn or idling while holding the memory.
+  double seconds = 0;  // Duration of kernels, churn or idling while holding the memory.
   unsigned processes = 1;
   int device = 0;  // Ordinal, or all_devices.
   uint64_t seed = 1;

@@ -21,7 +21,7 @@ uint64_t ns_since(Clock::time_point start) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
 }
 
-constexpr size_t max_latencies = 1 << 16;  // Per process; beyond, a uniform sample (reservoir).
+constexpr size_t max_latencies = 1 << 16;  // Per process; above it, a uniform sample (reservoir).
 constexpr unsigned kernels_per_graph = 10;
 
 struct Block {
@@ -29,7 +29,7 @@ struct Block {
   uint64_t bytes;
 };
 
-// One device in one process: its context, its memory, its streams.
+// One device in one process: its context, memory and streams.
 class Worker {
  public:
   Worker(const Driver& driver, const Options& options, CUdevice device, uint64_t seed, Outcome& outcome)
@@ -37,12 +37,12 @@ class Worker {
     must(cu_.cuDevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain");
     enter();
   }
-  // What is left at exit the driver takes back, as it does for any program.
+  // The driver frees what is left at exit, as for any program.
 
   void enter() const { must(cu_.cuCtxSetCurrent(context_), "cuCtxSetCurrent"); }
 
-  // All of --allocate, in pieces; throws at the first refusal. With Pattern::fill a refusal halves the piece
-  // until not even the smallest is granted: then every byte there was is held.
+  // Allocates --allocate in pieces; throws at the first refusal. With Pattern::fill a refusal halves the
+  // piece until even the smallest is refused, so that all free memory is held.
   void allocate() {
     uint64_t piece = options_.chunk != 0 ? options_.chunk : options_.allocate;
     uint64_t left = options_.allocate;
@@ -60,7 +60,7 @@ class Worker {
     }
   }
 
-  // Allocates and frees pieces of random size, never more than --allocate at once.
+  // Allocates and frees pieces of random size, at most --allocate at once.
   void churn(Clock::time_point until) {
     while (Clock::now() < until && !told_to_stop) {
       const bool full = held_ >= options_.allocate;
@@ -89,7 +89,8 @@ class Worker {
       must(cu_.cuStreamCreate(&streams_.emplace_back(), CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     iterations_ = 1;
     const double few = once_ms(20'000),
-                 many = once_ms(220'000);  // The difference leaves the launch out of it.
+                 // The difference excludes the cost of the launch.
+        many = once_ms(220'000);
     const double per_iteration_ns = std::max(1e-3, (many - few) * 1e6 / 200'000);
     iterations_ = static_cast<uint64_t>(static_cast<double>(*options_.kernel_ns) / per_iteration_ns);
     if (options_.copy != 0) {
@@ -99,7 +100,7 @@ class Worker {
     if (options_.graphs) build_graph();
   }
 
-  // Kernels one after the other, round the streams, until the time is over.
+  // Launches kernels one after the other, over the streams in turn, until the time is over.
   void kernels(Clock::time_point until) {
     const auto start = Clock::now();
     for (unsigned turn = 0; Clock::now() < until && !told_to_stop; ++turn) {
@@ -117,7 +118,8 @@ class Worker {
     if (unconfirmed_ != 0) completed(unconfirmed_, ns_since(start) / unconfirmed_);
   }
 
-  // Requests arrive by a Poisson process whether or not the last one is done: latency counts the queue.
+  // Requests arrive by a Poisson process, whether or not the last one is complete, so the latency includes
+  // the queue.
   void requests(Clock::time_point until) {
     std::exponential_distribution<double> gap(options_.request_rate);
     auto arrival = Clock::now();
@@ -167,7 +169,7 @@ class Worker {
     blocks_.pop_back();
   }
 
-  // A different word in each megabyte, written by the device, read back through a copy.
+  // Writes a different word into each megabyte with the device, and reads it back through a copy.
   void touch(const Block& block, uint64_t salt) {
     constexpr uint64_t step = 1 << 20;
     std::vector<uint32_t> back(step / 4);
@@ -184,7 +186,7 @@ class Worker {
       const auto end = back.begin() + static_cast<ptrdiff_t>(bytes / 4);
       if (std::find_if(back.begin(), end, [&](uint32_t w) { return w != word_at(at); }) != end)
         throw std::runtime_error(
-            fmt::format("memory at offset {} of an allocation does not hold what was written", at));
+            fmt::format("memory at offset {} of an allocation differs from what was written", at));
       outcome_->bytes_verified += bytes;
     }
     outcome_->bytes_verified += block.bytes - words;  // Less than one word.
@@ -231,7 +233,7 @@ class Worker {
     }
   }
 
-  // The shortest of five runs of the kernel with this many iterations, as the device's events measure it.
+  // Returns the shortest of five runs of the kernel with this many iterations, measured with CUDA events.
   double once_ms(uint64_t iterations) {
     CUevent begin = nullptr, end = nullptr;
     must(cu_.cuEventCreate(&begin, CU_EVENT_DEFAULT), "cuEventCreate");
@@ -239,7 +241,8 @@ class Worker {
     float best = INFINITY;
     for (int i = 0; i < 5; ++i) {
       uint64_t length = iterations, count = iterations,
-               nowhere = 0;  // To the simulator an iteration is a nanosecond.
+               // The simulator takes an iteration as a nanosecond.
+          nowhere = 0;
       void* arguments[] = {&length, &count, &nowhere};
       must(cu_.cuEventRecord(begin, streams_[0]), "cuEventRecord");
       must(cu_.cuLaunchKernel(function_, 1, 1, 1, 32, 1, 1, 0, streams_[0], arguments, nullptr),
@@ -255,7 +258,7 @@ class Worker {
     return best;
   }
 
-  // A chain of kernels, made node by node.
+  // Builds a chain of kernels, node by node.
   void build_graph() {
     uint64_t length = *options_.kernel_ns, iterations = iterations_, nowhere = 0;
     void* arguments[] = {&length, &iterations, &nowhere};
@@ -348,7 +351,7 @@ void work_on(const Driver& cu, const Options& options, unsigned process, Meeting
 
     const auto start = Clock::now();
     const auto until = start + std::chrono::nanoseconds(static_cast<int64_t>(options.seconds * 1e9));
-    // Each device gets a thread of its own: a slice of two devices drives both at once.
+    // Each device gets its own thread, so a slice of two devices uses both at once.
     std::vector<std::thread> threads;
     std::vector<Outcome> parts(workers.size());
     std::vector<std::exception_ptr> failures(workers.size());

@@ -1,4 +1,4 @@
-// One process's share of the load: memory first, then kernels and copies for as long as was asked.
+// The work of one process: memory first, then kernels and copies for the requested time.
 #pragma once
 
 #include <atomic>
@@ -12,25 +12,28 @@ namespace carve::load {
 
 struct Outcome {
   uint64_t kernels_completed = 0;
-  uint64_t kernel_ns = 0;        // kernels_completed times the length asked for: the work that was done.
-  uint64_t elapsed_ns = 0;       // Of the timed part.
-  uint64_t bytes_allocated = 0;  // The most held at once, as asked for.
+  uint64_t kernel_ns = 0;        // kernels_completed times the requested length: the completed work.
+  uint64_t elapsed_ns = 0;       // Duration of the timed part.
+  uint64_t bytes_allocated = 0;  // Maximum held at once, in requested bytes.
   uint64_t bytes_verified = 0;
-  std::string error;                // The driver's name for the first refusal; empty: none.
-  std::vector<uint64_t> latencies;  // Of kernels or requests, ns; a sample where there were very many.
+  std::string error;  // The driver's name for the first refusal; empty: none.
+  // Latencies of kernels or requests in ns; a sample if there were very many.
+  std::vector<uint64_t> latencies;
 
-  void add(const Outcome& other);  // Of another process or device that ran at the same time.
+  // Adds the outcome of another process or device that ran at the same time.
+  void add(const Outcome& other);
 };
 
-// Set by SIGINT and SIGTERM: end early, and say what was done so far.
+// Set by SIGINT and SIGTERM: end early, and report what was done so far.
 inline std::atomic<bool> told_to_stop{false};
 
-// Where the processes of one load wait for each other: none allocates before all have their contexts, none
-// lets go before all have what they asked for. Lies in memory that they share.
+// A barrier for the processes of one load, in memory that they share. No process allocates before all have
+// their contexts, and none frees before all have their memory.
 struct Meeting {
   std::atomic<unsigned> arrived{0};
 
-  // Waits for the n-th meeting of `processes`; one that failed comes to every meeting it will miss.
+  // Waits for the n-th meeting of `processes`. A failed process counts as arrived at every meeting that it
+  // misses.
   void meet(unsigned n, unsigned processes);
 };
 inline constexpr unsigned meetings = 2;

@@ -101,11 +101,8 @@ class DeviceScheduler {
 
  private:
   enum Class : uint8_t { urgent, entitled, burst, not_eligible };
-  enum class WaitReason : uint8_t {
-    none,
-    contended,
-    throttled
-  };  // At the gate: by others, by its own share.
+  // Why a client waits at its gate: because of other clients, because of its own share.
+  enum class WaitReason : uint8_t { none, contended, throttled };
   struct Candidate {
     unsigned client;
     Class cls;
@@ -115,13 +112,13 @@ class DeviceScheduler {
     Entitlement entitlement;
     Bucket bucket;
     FairTag fair[3];      // By class.
-    bool queued = false;  // It waits, and its tags say since when.
+    bool queued = false;  // It waits; its tags have the time since when.
     WaitReason wait_reason = WaitReason::none;
     Lease lease;
     ClientCounters counters;
-    Ns service = 0;  // Latency clients: what a request takes, a running median.
-    Ns paused = 0;   // What it had been charged when it last was seen to do nothing though it could.
-    Ns drain = 0;    // What its drains took of late, at most.
+    Ns service = 0;  // Latency clients: running median of the time of a request.
+    Ns paused = 0;   // Charged time when it was last seen idle under its lease.
+    Ns drain = 0;    // Recent maximum of its drain times.
   };
 
   Share weight(const Client&) const;
@@ -157,14 +154,14 @@ class DeviceScheduler {
   Class granted_ = burst;  // The class in which the holder was served.
   Ns lease_began_ = 0, quantum_began_ = 0;
   Ns lease_used_ = 0;
-  Ns pause_ = 0;  // Of the holder, not charged yet.
+  Ns pause_ = 0;  // Pause of the lease holder that is not charged yet.
   bool draining_ = false;
   Ns drain_began_ = 0;
   bool all_open_ = false;
   bool contended_ = false;   // Since the last step a client waits that may run.
-  unsigned contenders_ = 0;  // How many wanted the device at the last step.
-  Ns longest_ = 0;           // Of all present clients' kernels, as far as a drain waits for one.
-  Ns last_ = 0;              // The last step.
+  unsigned contenders_ = 0;  // Clients that wanted the device at the last step.
+  Ns longest_ = 0;           // Longest kernel of all clients, at most max_drain.
+  Ns last_ = 0;              // Time of the last step.
   Ns busy_ = 0;
   uint64_t switches_ = 0;
   std::array<Transition, 8> log_{};

@@ -9,7 +9,7 @@
 namespace carve::share {
 namespace {
 
-// A device whose clients are scripted: what each look sees is set by hand.
+// A device whose clients are scripted: the test sets each observation.
 struct Script {
   DeviceScheduler device;
   Ns now = 7 * second;
@@ -48,7 +48,7 @@ TEST(Device, opens_for_a_client_that_comes_and_sleeps_otherwise) {
   EXPECT_EQ(s.step(), never);
   EXPECT_FALSE(s.open(a));
   s.comes(a);
-  // Alone and in burst there is nothing to look after.
+  // A burst client that is alone needs no poll.
   EXPECT_EQ(s.step(1 * ms), never);
   EXPECT_TRUE(s.open(a));
   EXPECT_EQ(s.device.lease(a).in_flight_limit, Tuning{}.in_flight_limit_alone);
@@ -208,8 +208,8 @@ TEST(Device, a_follower_runs_only_while_its_leader_does) {
   EXPECT_FALSE(s.open(f));
 }
 
-// Whether all present have equal terms: native burst shares, batch, no gang. Then the hardware takes turns
-// and all gates are open.
+// Returns whether all clients have equal terms: native burst shares, batch, no gang. Then the hardware takes
+// turns and all gates are open.
 bool all_are_equal_natives(const Script& s) {
   std::optional<Entitlement> first;
   for (unsigned p = 0; p < s.seen.size(); ++p) {
@@ -221,8 +221,8 @@ bool all_are_equal_natives(const Script& s) {
   return first.has_value();
 }
 
-// Whatever is observed, also what no honest slice shows: charges are the time that passed, no gate is open
-// but the holder's, and the next poll is ahead.
+// For any observation, also those that no correct slice causes: charges equal the elapsed time, no gate is
+// open except the holder's, and the next poll is in the future.
 TEST(Device, holds_its_invariants_for_any_observation) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     std::mt19937 random(seed);
@@ -260,7 +260,7 @@ TEST(Device, holds_its_invariants_for_any_observation) {
       const Ns busy_before = s.device.busy();
       const Ns next = s.step(passed);
       ASSERT_GE(next, s.now) << "seed " << seed;
-      // At once only where a gate was just closed, and never twice.
+      // The next poll is due at once only if a gate was just closed, and never twice in a row.
       ASSERT_TRUE(next > s.now || (s.device.is_draining() && !at_once)) << "seed " << seed;
       at_once = next == s.now;
       Ns charged = 0;

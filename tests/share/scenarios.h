@@ -1,5 +1,5 @@
-// The scenarios by which shares are judged, in virtual time (world.h): each answers with a figure. Tests
-// assert them, ./bench share prints them.
+// The scenarios that measure shares, in virtual time (world.h). Each returns a figure: tests assert it, and
+// ./bench share prints it.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct Shape {
   Ns longest() const { return std::max(does.kernel, does.longest) * does.nodes; }
 };
 
-// Every length, narrow and wide, synchronising or never, graphs, several streams.
+// Every kernel length, narrow and wide, with and without synchronisation, graphs, several streams.
 inline std::vector<Shape> shapes() {
   std::vector<Shape> all;
   for (const Ns kernel : {5 * us, 20 * us, 200 * us, 5 * ms, 50 * ms}) {
@@ -37,12 +37,12 @@ inline std::vector<Shape> shapes() {
 }
 
 struct Error {
-  double worst = 0, mean = 0;  // Points of the device, over windows of a second.
+  double worst = 0, mean = 0;  // Percentage points of the device, over windows of a second.
 };
 
 inline Entitlement entitlement(Policy policy, uint32_t bp) { return {.policy = policy, .share = {bp}}; }
 
-// How far each client's charged share is from what it was granted.
+// Returns the difference between each client's charged share and its granted share.
 inline Error share_error(Policy policy, const std::vector<uint32_t>& shares, const Shape& shape,
                          int windows = 4, uint64_t seed = 1) {
   World w({}, seed);
@@ -66,7 +66,7 @@ inline Error share_error(Policy policy, const std::vector<uint32_t>& shares, con
   return e;
 }
 
-// How much of the device a program of this shape uses when it is alone on it.
+// Returns the part of the device that a program of this shape uses when it is alone.
 inline double duty(const Shape& shape) {
   World w;
   const unsigned a =
@@ -97,8 +97,8 @@ inline const std::vector<std::vector<uint32_t>>& mixes() {
   return all;
 }
 
-// Over all shapes whose kernels are short enough (`longer`: over the others, relative to their bound), and
-// all mixes of shares. A program that alone would not use its share is not judged by it: it does not want it.
+// Measures all shapes and all mixes of shares. Shapes with longer kernels are measured relative to their
+// bound. Shapes that would not use their share alone are left out, because they do not want it.
 inline double error_bound(const Shape& shape);
 struct Judged {
   double worst = 0, mean = 0, worst_of_bound = 0;
@@ -128,13 +128,14 @@ inline Judged judge(Policy policy, int windows) {
   return j;
 }
 
-// The bound for kernels that cannot be stopped, in points: what was saved up, what is in flight, one kernel.
+// Returns the bound for kernels that cannot be interrupted, in points: saved tokens, work in flight, one
+// kernel.
 inline double error_bound(const Shape& shape) {
   const Tuning t;
   return 100.0 * static_cast<double>(t.depth() + t.in_flight_limit + shape.longest()) / 1e9;
 }
 
-// Burst clients that come and go: how much of the time in which anybody wanted the device it was at work.
+// Burst clients that come and go: returns the device's busy part of the time in which any client wanted it.
 inline double conserved(uint64_t seed = 1) {
   World w({}, seed);
   w.add(entitlement(Policy::guaranteed_burst_share, 2000), {{.kernel = 200 * us}});
@@ -146,7 +147,7 @@ inline double conserved(uint64_t seed = 1) {
   return 100.0 * static_cast<double>(w.in_flight()) / static_cast<double>(w.wanted());
 }
 
-// A burst client alone, beside the same without an arbiter.
+// Returns the kernel time of a burst client alone, in percent of the same without an arbiter.
 inline double alone(Policy policy) {
   const auto kernel_time = [](const Entitlement& t) {
     World w;
@@ -154,7 +155,7 @@ inline double alone(Policy policy) {
     w.run(5 * second);
     return static_cast<double>(w.kernel_time(a));
   };
-  // Equal native weights are not arbitrated at all.
+  // Equal native weights are not arbitrated.
   return 100.0 * kernel_time(entitlement(policy, 3000)) /
          kernel_time(entitlement(Policy::native_burst_share, 3000));
 }
@@ -182,7 +183,7 @@ inline double jain(unsigned clients) {
   return least;
 }
 
-// Kernel time of two that saturate, over what the hardware's own turns leave of it.
+// Returns the kernel time of two saturating clients over that under the hardware's own time slices.
 inline double sum_over_native(Ns quantum_switch = 100 * us) {
   const auto total = [&](Policy policy, uint32_t first, uint32_t other) {
     Tuning t;
@@ -196,7 +197,7 @@ inline double sum_over_native(Ns quantum_switch = 100 * us) {
   return total(Policy::guaranteed_burst_share, 5000, 5000) / total(Policy::native_burst_share, 5000, 5000);
 }
 
-// By how much the worse of two weights is off, in percent of the ratio.
+// Returns the error of the worse of two weights, in percent of the ratio.
 inline double weight_error(uint32_t first, uint32_t other) {
   World w;
   w.add(entitlement(Policy::native_burst_share, first), {{.kernel = 200 * us}});
@@ -215,7 +216,7 @@ inline double weight_error(uint32_t first, uint32_t other) {
 }
 
 struct Latency {
-  double leased = 0, native = 0;  // The 99th percentile over that without a neighbour.
+  double leased = 0, native = 0;  // 99th percentile over that without a neighbour.
 };
 inline Latency latency(const Behaviour& trainer, uint64_t seed = 1) {
   const Behaviour server{.kernel = 500 * us, .requests = 50, .per_request = 10};
@@ -237,7 +238,7 @@ inline Latency latency(const Behaviour& trainer, uint64_t seed = 1) {
   return {p99(Beside::leases) / undisturbed, p99(Beside::hardware) / undisturbed};
 }
 
-// From a change of share until a window of 100 ms has the new one within 2 points, in ms.
+// Returns the time from a change of share until a window of 100 ms has the new share within 2 points, in ms.
 inline double change_ms() {
   World w;
   for (const uint32_t share : {2000, 3000, 5000})

@@ -1,6 +1,6 @@
-// Shares over the simulated device in virtual time: the figures that we claim, and what must hold of any mix
-// of clients. A failing seed fails the same way each time: CARVE_SEED=n plays it alone, CARVE_SCENARIOS=n
-// plays more.
+// Tests of shares over the simulated device in virtual time: the claimed figures, and what must hold for any
+// mix of clients. A failing seed fails in the same way each time: CARVE_SEED=n runs it alone,
+// CARVE_SCENARIOS=n runs more.
 #include "scenarios.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ TEST(Shares, native_weights_are_proportions) {
 TEST(Shares, a_latency_client_hardly_feels_a_trainer) {
   const Latency kernels = latency({.kernel = 400 * us});
   EXPECT_LE(kernels.leased, 1.10);
-  EXPECT_GE(kernels.native, 2.0) << "else this proves nothing";
+  EXPECT_GE(kernels.native, 2.0) << "otherwise the test proves nothing";
   EXPECT_LE(latency({.kernel = 500 * us, .nodes = 10}).leased, 1.30);
   const Latency long_graphs = latency({.kernel = 500 * us, .longest = 5 * ms, .nodes = 10});
   EXPECT_LE(long_graphs.leased, 2.6);
@@ -48,8 +48,8 @@ TEST(Shares, a_latency_client_hardly_feels_a_trainer) {
 TEST(Shares, a_change_is_felt_within_150_ms) { EXPECT_LE(change_ms(), 150); }
 
 TEST(Shares, a_gang_s_devices_run_together) {
-  // Two devices of one client, each beside another neighbour: the follower may run while the leader does.
-  // Nothing but the leader's gate joins the two arbiters.
+  // Two devices of one client, each beside another neighbour. The follower may run while the leader does;
+  // only the leader's gate connects the two arbiters.
   DeviceScheduler leading, following;
   Ns now = 3 * second;
   const unsigned lead = *leading.add_client({.share = {4000}, .gang = Gang::leads}, now);
@@ -81,7 +81,7 @@ TEST(Shares, a_gang_s_devices_run_together) {
   EXPECT_GE(static_cast<double>(together) / static_cast<double>(lead_ran), 0.9);
 }
 
-// A random mix: what was promised, and what each does.
+// A random mix of clients: their entitlements and behaviours.
 struct Mix {
   struct One {
     Entitlement entitlement;
@@ -158,19 +158,19 @@ std::vector<Ns> play(const Mix& mix, uint64_t seed, bool judge_it) {
     const std::string who = "client " + std::to_string(i) + ", " + std::string(text(one.entitlement.policy)) +
                             " " + std::to_string(share) + " %, kernels of " +
                             std::to_string(one.does.kernel) + " ns";
-    // A fixed share is a cap, but for what was saved up.
+    // A fixed share is a cap, except for saved tokens.
     if (one.entitlement.policy == Policy::fixed_share) {
       EXPECT_LE(got, share + (is_latency ? 17.0 : 1.5)) << who;
     }
     if (!one.always_wants()) continue;
-    // Whoever is entitled to something has it. A deep bucket lets a latency client have its own earlier.
+    // A client gets its entitlement. A deep bucket lets a latency client use its own earlier.
     if (one.entitlement.policy != Policy::native_burst_share && !latency) {
       EXPECT_GE(got, share - 1.5) << who;
     }
     if (one.entitlement.policy != Policy::native_burst_share) {
       EXPECT_GT(had[i], 0) << who << " starves";
     }
-    // And whoever may burst leaves nothing unused, but for the pauses of those that synchronise.
+    // A client that may burst uses all the time, except for the pauses of clients that synchronise.
     if (one.entitlement.policy != Policy::fixed_share && saturate) {
       EXPECT_GE(static_cast<double>(w.in_flight()) / static_cast<double>(w.wanted()), 0.95) << who;
     }
@@ -194,7 +194,8 @@ TEST(Shares, a_seed_plays_the_same_each_time) {
     EXPECT_EQ(play(any_mix(seed), seed, false), play(any_mix(seed), seed, false)) << seed;
 }
 
-// A kernel that never ends, launched by one client: the hardware takes turns with it, and it pays for them.
+// One client launches a kernel that never ends. The hardware takes turns with it, and its client pays for
+// that.
 TEST(Shares, a_kernel_that_never_ends_is_its_owner_s_debt) {
   World w;
   const unsigned bad = w.add(entitlement(Policy::guaranteed_burst_share, 3000),
@@ -206,7 +207,7 @@ TEST(Shares, a_kernel_that_never_ends_is_its_owner_s_debt) {
   w.run(5 * second);
   w.settle();
   EXPECT_GE(w.charged(bad) - bad_before, 2 * second);
-  EXPECT_GE(w.charged(good) - good_before, 2 * second) << "half is what the hardware leaves it";
+  EXPECT_GE(w.charged(good) - good_before, 2 * second) << "the hardware leaves it half of the time";
   EXPECT_EQ(w.counters(bad).overruns, 1u);
 }
 
@@ -220,7 +221,8 @@ TEST(Shares, whoever_passes_its_gate_takes_no_entitlement_from_others) {
   const Ns a0 = w.charged(a), b0 = w.charged(b);
   w.run(2 * second);
   w.settle();
-  // The hardware gives the liar half; of what is left the others have what was agreed.
+  // The hardware gives the client that passes its gate half of the time. The others share the rest as
+  // granted.
   EXPECT_NEAR(static_cast<double>(w.charged(b) - b0) / static_cast<double>(w.charged(a) - a0), 4.0 / 3, 0.1);
 }
 

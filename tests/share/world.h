@@ -1,7 +1,7 @@
-// Clients, one arbiter and one simulated device under a virtual clock: src/share decides, src/sim/model plays
-// the device, and between them stands a model of what programs, the library and the agent's thread do:
-// launches cost host time, a thread wakes up late, the arbiter too. An hour of it takes seconds and is the
-// same each time.
+// Clients, one arbiter and one simulated device under a virtual clock. src/share decides, and src/sim/model
+// is the device. Between them is a model of programs, the guest library and the agent's thread: launches cost
+// host time, and threads and the arbiter wake up late. An hour takes seconds and gives the same result each
+// time.
 #pragma once
 
 #include <array>
@@ -14,36 +14,37 @@
 
 namespace carve::share {
 
-// What one thread of a client does.
+// The behaviour of one thread of a client.
 struct Behaviour {
-  Ns kernel = 200 * us;           // Of one kernel, or of one node of a graph.
-  Ns longest = 0;                 // If more than `kernel`: lengths are uniform in between.
-  unsigned nodes = 1;             // Kernels per launch: a graph, which cannot be stopped in between.
+  Ns kernel = 200 * us;           // Length of one kernel, or of one node of a graph.
+  Ns longest = 0;                 // If more than `kernel`: lengths are uniform between the two.
+  unsigned nodes = 1;             // Kernels per launch: a graph, which cannot be interrupted in between.
   bool sync = false;              // Waits for each launch.
   Ns gap = 0;                     // The host's own work between two launches.
-  Ns busy_for = 0, idle_for = 0;  // Turns of wanting and not wanting; 0: always wants.
-  double requests = 0;            // A second, Poisson; each is `per_request` launches and a wait.
+  Ns busy_for = 0, idle_for = 0;  // Alternating times with and without work; 0: always has work.
+  double requests = 0;            // Requests per second, Poisson; each is `per_request` launches and a wait.
   unsigned per_request = 1;
   unsigned width = 72;
-  bool lies = false;  // Says nothing of what it has in flight, and passes closed gates.
-  Ns begins = 0;      // After the world's start.
+  bool lies = false;  // Reports no work in flight, and launches through closed gates.
+  Ns begins = 0;      // After the start of the scenario.
 };
 
 struct Delays {
   Ns launch = 5 * us;  // Host time of a launch.
-  Ns wake = 15 * us;   // From an opened gate, or a completion waited for, to the thread running.
-  Ns look = 10 * us;   // From a knock to the arbiter's look, and how late its timer is.
+  Ns wake = 15 * us;   // From an opened gate, or an awaited completion, until the thread runs.
+  Ns look = 10 * us;   // From a wake to the arbiter's poll; also the delay of the arbiter's timer.
 };
 
 class World {
  public:
   explicit World(Tuning tuning = {}, uint64_t seed = 1, Delays delays = {})
       : arbiter_(tuning), delays_(delays), random_(seed) {
-    device_->facts.context_bytes = 1ull << 20;  // Room for many clients.
+    device_->facts.context_bytes = 1ull << 20;  // Small, so that many clients fit.
     device_->facts.switch_ns = static_cast<uint64_t>(tuning.switch_cost);
   }
 
-  // A client with one thread and stream per behaviour. The same number names it in all answers.
+  // Adds a client with one thread and stream per behaviour. Returns its number, which all other functions
+  // take.
   unsigned add(const Entitlement& entitlement, std::vector<Behaviour> threads) {
     const auto client = arbiter_.add_client(entitlement, now());
     Client t;
@@ -62,7 +63,7 @@ class World {
     look_at_ = now();
     return static_cast<unsigned>(clients_.size() - 1);
   }
-  void remove(unsigned client) {  // Killed.
+  void remove(unsigned client) {  // Simulates a kill.
     Client& t = clients_[client];
     sim::abandon(*device_, t.context, device_.now);
     t.threads.clear();
@@ -92,14 +93,14 @@ class World {
     }
   }
 
-  // Brings the accounts up to now: for whoever reads them at the edge of a window.
+  // Updates the charges up to now, for a read at the edge of a window.
   void settle() { look(); }
 
   Ns now() const { return static_cast<Ns>(device_.now); }
   const DeviceScheduler& arbiter() const { return arbiter_; }
   const ClientCounters& counters(unsigned client) const { return arbiter_.counters(clients_[client].client); }
   Ns charged(unsigned client) const { return counters(client).charged; }
-  // What the device says: time in which its kernels ran.
+  // Returns the time in which the device ran the client's kernels.
   Ns kernel_time(unsigned client) {
     sim::Device& d = *device_;
     const sim::Context& c = d.contexts[clients_[client].context];
@@ -113,7 +114,7 @@ class World {
                                                    ? d.engine.now_ns - d.engine.accounted_ns
                                                    : 0));
   }
-  // Time in which somebody had work on the device or stood at a gate, whatever its policy allowed.
+  // Returns the time in which any client had work on the device or waited at a gate, under any policy.
   Ns wanted() const { return wanted_; }
   Ns in_flight() const { return in_flight_; }
   std::vector<Ns>& latencies(unsigned client) { return clients_[client].latencies; }
@@ -123,19 +124,19 @@ class World {
   struct Thread {
     Behaviour does;
     unsigned channel = 0;
-    Ns at = 0;  // When it acts next; `never` while it waits.
+    Ns at = 0;  // Time of its next action; `never` while it waits.
     bool at_gate = false;
     bool at_sync = false;
     bool at_bound = false;
     Ns next_request = 0, request_began = 0;
     unsigned request_left = 0;
-    std::deque<std::pair<uint64_t, Ns>> flying;  // Sequence of each last node, and its work.
+    std::deque<std::pair<uint64_t, Ns>> flying;  // Sequence of each launch's last node, and its work.
     Ns flying_ns = 0;
   };
   struct Client {
     unsigned client = 0, context = 0;
     std::vector<Thread> threads;
-    Ns busy = 0;  // Since the last look.
+    Ns busy = 0;  // Since the last poll.
     Ns idle_since = 0;
     Ns longest = 0;
     bool gone = false;
@@ -201,7 +202,7 @@ class World {
         thread.at = thread.next_request;
         return;
       }
-      thread.request_began = thread.next_request;  // Also where it had to queue behind the one before.
+      thread.request_began = thread.next_request;  // Also if it had to queue behind the request before.
       thread.next_request += static_cast<Ns>(std::exponential_distribution<>(does.requests)(random_) * 1e9);
       thread.request_left = does.per_request;
     }
