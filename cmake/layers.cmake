@@ -10,7 +10,7 @@ foreach(row IN LISTS rows)
 endforeach()
 set(CARVE_LAYERS ${CARVE_LAYERS} CACHE INTERNAL "")
 
-# carve_layer(FOLDER OUT): the longest row of src/layers.txt that is the beginning of the folder.
+# carve_layer(FOLDER OUT): returns the longest row of src/layers.txt that is a prefix of the folder.
 function(carve_layer folder out)
   while(NOT folder IN_LIST CARVE_LAYERS)
     if(NOT folder MATCHES "/")
@@ -35,7 +35,7 @@ function(carve_uses target folder)
 endfunction()
 
 # carve_library(FOLDER [SOURCES file...] [USES folder...] [LINKS third-party...])
-# Without sources the library is its headers alone.
+# Without sources the library is header-only.
 function(carve_library folder)
   cmake_parse_arguments(arg "" "" "SOURCES;USES;LINKS" ${ARGN})
   string(REPLACE "/" "_" name carve_${folder})
@@ -67,9 +67,9 @@ function(carve_program name folder)
   carve_uses(${name} ${folder} ${arg_USES})
 endfunction()
 
-# carve_test(NAME SOURCES file... [LINKS target...]): one GoogleTest binary, one ctest entry. Its own files are
-# not optimized, which takes a third off what they take to compile, with clang more; what it tests is. Up to eight
-# are compiled as one unit: a file takes 2.1 s alone, of which GoogleTest's headers are 1.9 s; eight take 5.1 s.
+# carve_test(NAME SOURCES file... [LINKS target...]): one GoogleTest binary, one ctest entry. Its own files are not
+# optimized, which saves a third of their compile time, with clang more; the tested code is optimized. Up to eight
+# files are compiled as one unit: a file takes 2.1 s alone, of which GoogleTest's headers are 1.9 s; eight take 5.1 s.
 function(carve_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINKS;LABELS" ${ARGN})
   add_executable(${name} EXCLUDE_FROM_ALL ${arg_SOURCES})
@@ -80,13 +80,13 @@ function(carve_test name)
     UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   add_dependencies(tests ${name})
   add_test(NAME ${name} COMMAND ${name})
-  # A process under the thread sanitizer waits a second at its end for races; tests have hundreds of processes.
+  # A process under the thread sanitizer waits one second for races at its end, and tests have hundreds of processes.
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 120 ENVIRONMENT TSAN_OPTIONS=atexit_sleep_ms=50)
 endfunction()
 
 # carve_fuzz(NAME SOURCES file... [LINKS target...]): one LLVMFuzzerTestOneInput. With the preset `asan` it
 # is a libFuzzer binary (tests/fuzz/run starts it) and its ctest entry replays the corpus in
-# tests/fuzz/corpus/NAME; otherwise the entry also plays a seeded storm of mutations of it.
+# tests/fuzz/corpus/NAME; otherwise the entry also runs seeded mutations of it.
 function(carve_fuzz name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})
   set(corpus ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name})

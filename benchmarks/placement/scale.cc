@@ -1,7 +1,7 @@
-// How the cost of a decision grows: with nodes, with kinds of requests, with devices on a node; and what the
-// first decision of a kind costs, which has to look at every node. A made-up cluster, mixed as large ones are
-// (most nodes with the full number of devices, a third with two), half full, whose slices leave again.
-// One thread; about a minute.
+// Measures how the cost of a decision grows with nodes, with request classes, and with devices on a node; and
+// the cost of the first decision of a class, which scores every node. The cluster is synthetic, mixed as
+// large ones are (most nodes with the full number of devices, a third with two), half full, and its slices
+// leave again. One thread; about a minute.
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace carve;
 using namespace carve::place;
-// Of this thread's own time: neighbours on a shared machine do not count.
+// Returns this thread's processor time, which other work on a shared machine does not affect.
 double seconds() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -49,10 +49,11 @@ class Cluster {
     }
     if (engine.uses_workload_model()) engine.set_workload_model(expected);
     const uint64_t all = uint64_t{engine.fleet().devices()} * whole_device.basis_points;
-    while (engine.fleet().free_share() * 2 > all) arrive(classes_[0]);  // One kind: the others' scores wait.
+    // One class: the scores of the others are not needed yet.
+    while (engine.fleet().free_share() * 2 > all) arrive(classes_[0]);
   }
 
-  // Distinct for each k: parts of a device mostly, whole devices, a few for several.
+  // Returns a distinct request per k: mostly parts of a device, whole devices, a few for several devices.
   RequestShape request(unsigned k) const {
     RequestShape a;
     a.isolated = false;
@@ -63,7 +64,7 @@ class Cluster {
     return a;
   }
 
-  // Some kinds come often, many seldom: a half of all arrivals are of a quarter of the kinds.
+  // Some classes are frequent, many are rare: half of all arrivals belong to a quarter of the classes.
   bool arrive() {
     return arrive(
         classes_[(mixed(dice_) % classes_.size()) * (mixed(dice_) % classes_.size()) / classes_.size()]);
@@ -79,11 +80,11 @@ class Cluster {
     standing_.pop_back();
   }
 
-  // An arrival and a departure each.
+  // Measures pairs of an arrival and a departure.
   double decisions_per_second(int count) {
-    for (int i = 0; i < count; ++i)  // Until every kind has been asked for.
+    for (int i = 0; i < count; ++i)  // Until every class has been requested.
       if (arrive()) leave();
-    std::array<double, 5> speeds;  // The middle one: others share the machine's caches.
+    std::array<double, 5> speeds;  // The median, because other work shares the machine's caches.
     for (double& speed : speeds) {
       const double begin = seconds();
       for (int i = 0; i < count; ++i)
@@ -107,11 +108,11 @@ std::string rows;
 void figure(std::string_view name, double value, std::string_view unit, std::string_view goal,
             std::string_view better) {
   rows += fmt::format(
-      R"({}{{"name": "placement.{}", "value": {:.4g}, "unit": "{}", "goal": {}, "better": "{}", "native": null, "spread": null, "where": "made-up cluster"}})",
+      R"({}{{"name": "placement.{}", "value": {:.4g}, "unit": "{}", "goal": {}, "better": "{}", "native": null, "spread": null, "where": "synthetic cluster"}})",
       rows.empty() ? "" : ",\n ", name, value, unit, goal, better);
 }
 
-// Returns rows of CSV: the cost of an arrival with a departure against what grows, under each strategy.
+// Returns rows of CSV: the cost of an arrival with a departure against the number that grows, per strategy.
 std::string growth(std::string_view title, std::initializer_list<unsigned> steps,
                    const std::function<Cluster(Strategy, unsigned)>& made, std::string_view name) {
   std::string out;
@@ -133,21 +134,21 @@ std::string growth(std::string_view title, std::initializer_list<unsigned> steps
 
 }  // namespace
 
-// bench_placement [FILE.csv]: the figures on stdout, and how they grow as CSV that tools/plot draws.
+// bench_placement [FILE.csv]: prints the figures, and writes their growth as CSV that tools/plot draws.
 int main(int argc, char** argv) {
   std::string curves;
   curves += growth(
-      "nodes (6 devices, 150 kinds)", {1'000, 3'000, 10'000, 30'000, 100'000},
+      "nodes (6 devices, 150 request classes)", {1'000, 3'000, 10'000, 30'000, 100'000},
       [](Strategy s, unsigned n) { return Cluster(s, n, 6, 150); }, "nodes");
   curves += growth(
-      "kinds of requests (5,000 nodes, 8 devices)", {15, 50, 150, 500},
+      "request classes (5,000 nodes, 8 devices)", {15, 50, 150, 500},
       [](Strategy s, unsigned n) { return Cluster(s, 5'000, 8, n); }, "kinds");
   curves += growth(
-      "devices of a node (5,000 nodes, 150 kinds)", {2, 4, 8, 16, 32},
+      "devices of a node (5,000 nodes, 150 request classes)", {2, 4, 8, 16, 32},
       [](Strategy s, unsigned n) { return Cluster(s, 5'000, n, 150); }, "devices");
   if (argc > 1) std::ofstream(argv[1]) << "panel,strategy,number,microseconds\n" << curves;
 
-  // The first decision of 500 kinds that were never asked for.
+  // The first decision of 500 classes that were never requested before.
   Cluster cluster(Strategy::fgd_scarcity, 5'000, 8, 150);
   std::vector<double> cold;
   for (unsigned k = 1000; k < 1500; ++k) {

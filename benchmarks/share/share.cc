@@ -1,5 +1,5 @@
-// Shares in virtual time: src/share, unmodified, over the simulated device's engine (tests/share). Exact, and
-// the same on any machine; what real processes have of it under the real clock, share.py measures.
+// Measures shares in virtual time: src/share, unmodified, over the simulated device's engine (tests/share).
+// The result is exact and the same on any machine. share.py measures real processes under the real clock.
 #include <fmt/format.h>
 
 #include <string_view>

@@ -1,5 +1,5 @@
-// Whatever bytes arrive as a request's body: a document or a sentence, and what is read can be written
-// and read again.
+// Any bytes as a request's body give a document or an error, and a document that was read can be written and
+// read again.
 #include <cstdint>
 #include <cstdlib>
 

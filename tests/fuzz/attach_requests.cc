@@ -1,4 +1,4 @@
-// Every process on the machine can send anything to the attach socket.
+// Any process on the machine can send any bytes to the attach socket.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// The file that doctor reads the driver's exports from may be anything.
+// The file from which `carve doctor` reads the driver's exports may have any content.
 #include <cstdint>
 
 #include "cli/coverage.h"

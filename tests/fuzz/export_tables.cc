@@ -1,7 +1,7 @@
-// A slice may write anything into its table of exports. Whatever stands there, a lookup stays inside it,
-// what was just published is found, and nobody learns "own" for something whose name stands nowhere.
+// A slice may write any bytes into its table of exports. For any content a lookup stays inside the table, an
+// entry that was just published is found, and a lookup returns "own" only for a name that is in the table.
 //
-// An input is a list of 9 bytes: what to do, and a word.
+// An input is a list of 9 bytes each: an operation and a word.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const auto table = std::make_unique<Exports>();
   static const auto control = std::make_unique<Control>();
   for (unsigned slot = 0; slot < 16; ++slot) {
-    control->processes[slot].pid = slot % 3;  // Every third is nobody.
+    control->processes[slot].pid = slot % 3;  // Every third slot is free.
     control->processes[slot].generation = slot;
   }
   for (auto& set : table->word)

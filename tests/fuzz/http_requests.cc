@@ -1,5 +1,5 @@
-// Anybody who may open the API's socket can send anything, in any pieces. The first byte says how large the
-// pieces are; what is a whole request is read as the agent reads it.
+// Any process that may open the API's socket can send any bytes, in parts of any size. The first byte is the
+// size of the parts. A complete request is read as the agent reads it.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                                            document ? carve::api::write(*document) : document.error()};
         },
         out);
-    if (!open && out.empty()) abort();  // Hung up without a word.
+    if (!open && out.empty()) abort();  // Closed without an answer.
   }
   return 0;
 }

@@ -1,4 +1,4 @@
-// A program may hand any bytes to cuModuleLoadData as a cubin or a fatbin, and a fatbin's entries are
+// A program may pass any bytes to cuModuleLoadData as a cubin or a fatbin, and the entries of a fatbin are
 // compressed.
 #include <cstdint>
 #include <cstdlib>

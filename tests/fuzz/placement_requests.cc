@@ -1,6 +1,5 @@
-// Any request, however it was put together, against any small machine: it is refused with a sentence, or it
-// is sound, and then it is placed on distinct devices that have room, under every policy, or each device says
-// why not.
+// Any request against any small node is refused with a sentence, or it is valid. A valid one is placed on
+// distinct devices that have room, under every strategy, or each device says why not.
 #include <cstdlib>
 
 #include "place/place.h"
@@ -9,7 +8,7 @@ namespace {
 
 using namespace carve;
 
-// Bytes as they come; zeroes when there are no more.
+// Returns the input's bytes, and zeroes after its end.
 class Dice {
  public:
   Dice(const uint8_t* data, size_t size) : data_(data), left_(size) {}
@@ -18,7 +17,7 @@ class Dice {
     for (unsigned i = 0; i < bytes && left_ > 0; ++i, --left_) value = value << 8 | *data_++;
     return value;
   }
-  // Small numbers mostly, and sometimes any.
+  // Returns mostly small numbers, and sometimes any number.
   uint64_t some() { return number(1) % 4 == 0 ? number(8) : number(1) % 40; }
   std::string word() {
     std::string out;

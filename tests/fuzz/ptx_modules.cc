@@ -1,4 +1,4 @@
-// A program may hand anything to cuModuleLoadData, and a set's kernels.rules is a file that people write.
+// A program may pass any bytes to cuModuleLoadData, and a set's kernels.rules is a file that users write.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
-// Snapshots of fleets and matrices of links come from anywhere. What is read is sound: no device of it is
-// held beyond what it has, and a plan made over it leaves everybody who is not moved where he is.
+// Snapshots of fleets and matrices of links are untrusted input. A snapshot that was read is valid: slices
+// hold at most what a device has, and a plan over it leaves every slice in place that it does not move.
 #include <cstdlib>
 #include <set>
 #include <utility>
@@ -21,7 +21,8 @@ void check(const Snapshot& snapshot, Strategy strategy) {
   const uint64_t free_before = fleet.free_share();
   const place::ConsolidationPlan plan = place::plan_consolidation(scene.engine, scene.standing, 2);
   if (plan.moves.size() > snapshot.held.size() || fleet.free_share() != free_before) std::abort();
-  // Devices that go together with the two asked for are emptied too; each is told once, and held somebody.
+  // Devices that become empty together with the two requested ones are in the plan too. Each occurs once, and
+  // each had slices.
   std::set<std::pair<uint32_t, unsigned>> emptied;
   for (const auto& [node, device] : plan.emptied) {
     if (node >= fleet.nodes() || device >= fleet.devices(node).size() ||
@@ -45,7 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   const auto snapshot = parse_snapshot(text, "fuzz");
   if (!snapshot) {
-    if (!snapshot.error().sentence.starts_with("fuzz:")) std::abort();  // It names the file.
+    if (!snapshot.error().sentence.starts_with("fuzz:")) std::abort();  // The error names the file.
     return 0;
   }
   if (snapshot->nodes.size() <= 16 && snapshot->held.size() <= 64) {

@@ -1,5 +1,5 @@
 // Runs a fuzz target without libFuzzer: every file of its corpus, then mutations of them from a fixed seed.
-// The same inputs at each run, on any compiler; the preset `asan` explores.
+// The inputs are the same at each run with any compiler; the preset `asan` explores.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -24,7 +24,7 @@ std::vector<std::string> corpus_of(const char* folder) {
   return inputs;
 }
 
-// A few bytes changed, a piece cut out, doubled or taken from another input.
+// Changes a few bytes, or removes, doubles or inserts a part.
 void mutate(std::string& text, const std::vector<std::string>& others, std::mt19937_64& random) {
   for (auto changes = random() % 4 + 1; changes > 0; --changes) {
     const size_t at = text.empty() ? 0 : random() % text.size();

@@ -1,5 +1,5 @@
-// Clusters and traces come from anywhere. The first byte says which of the two the rest is. What is read is
-// sound: replaying a little of it never gives more than there is.
+// Clusters and traces are untrusted input. The first byte says which of the two the rest is. Input that was
+// read is valid: a short replay of it never grants more than the cluster has.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 using namespace carve::replay;
 
-// A file of these bytes that has a path, and is gone afterwards.
+// A file with these bytes and a path; it is removed at the end.
 class File {
  public:
   explicit File(std::string_view text) : fd_(memfd_create("fuzz", MFD_CLOEXEC)) {
@@ -30,7 +30,7 @@ constexpr std::string_view nodes =
     "sn,cpu_milli,memory_mib,gpu,model\na,64000,262144,2,T4\nb,96000,393216,8,G2\nc,96000,393216,8,G2\n";
 
 void complained(const carve::Failure& failure, const std::string& path) {
-  if (failure.sentence.find(path) == std::string::npos) std::abort();  // It names the file.
+  if (failure.sentence.find(path) == std::string::npos) std::abort();  // The error names the file.
 }
 
 }  // namespace
