@@ -1,4 +1,4 @@
-"""What the agent costs: starting in a slice, coming back after a kill, giving back what the dead held, idling."""
+"""Measures the costs of the agent: a start in a slice, a restart after a kill, the release of an ended slice, idle time."""
 import json
 import os
 import signal
@@ -9,7 +9,7 @@ from measure import BUILD, Agent, figure, seconds_of
 
 
 def start_of_a_program(agent, repeats=15):
-    """`carve run -- true` beside `true`, in turns."""
+    """Measures `carve run -- true` beside `true`, in turns."""
     inside, alone = [], []
     for _ in range(repeats):
         alone.append(1e3 * seconds_of(lambda: subprocess.run(["/bin/true"], check=True)))
@@ -31,7 +31,7 @@ def show(agent, name):
 
 
 def giving_back(agent, repeats=9):
-    """From SIGKILL of a process that holds 1 GiB until a slice of the whole device is granted to another."""
+    """Measures from SIGKILL of a process that holds 1 GiB until its slice has ended."""
     took = []
     for i in range(repeats):
         program, pid = holder(agent, f"victim{i}")
@@ -45,7 +45,7 @@ def giving_back(agent, repeats=9):
 
 
 def coming_back(agent, repeats=7):
-    """From the agent's kill -9 until its successor answers, with 8 slices running on."""
+    """Measures from SIGKILL of the agent until its successor answers, while 8 slices run on."""
     programs = [holder(agent, f"slice{i}")[0] for i in range(8)]
     took = []
     for _ in range(repeats):
@@ -58,7 +58,7 @@ def coming_back(agent, repeats=7):
 
 
 def idling(agent, seconds=5.0):
-    """Share of one core while slices idle: 8 of them from coming_back()."""
+    """Measures the percent of one core while slices are idle: the 8 of coming_back()."""
     shares = []
     for _ in range(3):
         before = agent.cpu_seconds()
@@ -68,7 +68,7 @@ def idling(agent, seconds=5.0):
 
 
 def granting(agent, repeats=60):
-    """One grant and its release, on disk both times, over the API."""
+    """Measures one grant and its end over the API; both are written to disk."""
     took = []
     for _ in range(repeats):
         took.append(1e3 * seconds_of(lambda: (agent.carve("slice", "create", "--memory", "1GiB", "--name", "g"), agent.carve("slice", "rm", "g"))))

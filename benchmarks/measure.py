@@ -1,4 +1,4 @@
-"""What the measuring programs share: an agent on simulated devices, and figures out of repeats."""
+"""Shared by the benchmarks: an agent on simulated devices, and figures from repeated measurements."""
 import json
 import os
 import pathlib
@@ -48,7 +48,7 @@ class Agent:
         return json.loads(self.carve(*words, "-o", "json").stdout)
 
     def cpu_seconds(self, thread=""):
-        """Of the agent's threads whose names begin so, to the nanosecond (proc(5), schedstat); the ticks of stat are 10 ms."""
+        """Returns the time of the agent's threads whose names begin with `thread`, to the nanosecond (proc(5), schedstat); stat has 10 ms."""
         tasks = pathlib.Path(f"/proc/{self.process.pid}/task").iterdir()
         return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks if (task / "comm").read_text().startswith(thread)) / 1e9
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How much of a cluster each placement strategy uses, beside what the FGD paper published, what it loses where slices leave again, and how
-fast it decides.
+"""Measures how much of a cluster each placement strategy uses, beside the figures of the FGD paper; how much it loses if slices leave again;
+and how fast it decides.
 
-Needs openb's CSV files (cluster-trace-gpu-v2023, or data/csv of hkust-adsl/kubernetes-scheduler-simulator) in the folder
-that CARVE_OPENB names; without it there are no figures. `openb` is the published table's seeds, 42..51; `holdout`, and churn, are 52..61, on
-which nothing was ever chosen. About half a minute on two cores.
+The variable CARVE_OPENB names the folder with openb's CSV files (cluster-trace-gpu-v2023, or data/csv of
+hkust-adsl/kubernetes-scheduler-simulator); without it there are no figures. `openb` uses the seeds of the published table, 42..51; `holdout` and
+churn use 52..61, which were never used for a choice. About half a minute on two cores.
 """
 import json
 import os
@@ -17,9 +17,9 @@ TRACES = ["default", "gpushare100", "multigpu30", "gpuspec20", "cpu100"]
 PUBLISHED = {"default": 95.23, "gpushare100": 86.64, "multigpu30": 96.36, "gpuspec20": 94.66, "cpu100": 95.21}
 LOOKAHEAD = {"default": 96.10, "gpuspec20": 95.95, "multigpu30": 97.0, "gpushare100": 87.6, "cpu100": 95.95}
 SPEED = {"fgd": 150_000, "fgd-scarcity": 100_000, "lookahead": 10_000}
-# Lost under churn at 95 % load, of the demand and of that for 8 devices, as others measured it; ours is to be as good as carve's row.
+# Percent lost under churn at 95 % load, of the demand and of that for 8 devices, in other measurements; the goal is the row of fgd-scarcity.
 CHURN = {"fgd-scarcity": (0.77, 7.6), "fgd": (1.28, 13.8), "first-fit": (3.26, None)}
-# Told beside a goal that is missed.
+# Printed beside a missed goal.
 WHY = {
     "churn": "docs/decisions/0005: the other measurements' protocol is not known, and under ours every strategy loses more",
 }
@@ -71,10 +71,10 @@ def main():
         ours = strategy == "fgd-scarcity"
         out.append(figure(f"churn.{strategy}.lost", row["lost_percent"]["mean"], "%", all_lost if ours else None, "lower", None, all_lost))
         out.append(figure(f"churn.{strategy}.lost.8", of["8"]["mean"], "%", eight_lost if ours else None, "lower", None, eight_lost))
-    # One thread, so that a decision has a core for itself.
+    # One thread, so that a decision has a core of its own.
     for row in replay(folder, ["default"], list(SPEED), "--seeds", "42..44", "--jobs", "1"):
         out.append(figure(f"speed.{row['strategy']}", row["decisions_per_second"], "1/s", SPEED[row["strategy"]], "higher"))
-    # The trace with the most kinds of requests says it: gpuspec20, 387 of them.
+    # The trace with the most request classes, gpuspec20 with 387, gives the maximum.
     for strategy, most in most_bytes.items():
         out.append(figure(f"bytes_per_node.{strategy}", most, "B", 1024, "lower"))
     print(json.dumps(out))

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs what measures (each prints a JSON list of figures), writes build/bench.json, prints a table.
+"""Runs the benchmarks (each prints a JSON list of figures), writes build/bench.json and prints a table.
 
-A figure: {name, value, unit, goal, better: "lower"|"higher", native, spread, where}. `native` is the same
-thing without Carve, `peer` (where one was given) another product's, measured in the same run in turns; `spread` is (max - min) / median of the repeats;
-`why` (where one was given) is told where the goal is missed.
-Usage: run.py [NAME...]: only the figures whose name begins so. A program that is called as a name begins has all of
-those: then only it runs.
+A figure: {name, value, unit, goal, better: "lower"|"higher", native, spread, where}. `native` is the same figure without Carve, measured in the
+same run in turns; `peer`, if given, is another product's. `spread` is (max - min) / median of the repeats; `why`, if given, is printed if the
+goal is missed.
+Usage: run.py [NAME...] selects the figures whose names begin with NAME. If a benchmark has the name before NAME's first dot, only that benchmark
+runs.
 """
 import json
 import pathlib

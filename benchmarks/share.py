@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Shares of real processes under the real clock: carve-load in slices of one simulated device, agent and library as shipped.
+"""Measures the shares of real processes under the real clock: carve-load in slices of one simulated device, with the shipped agent and library.
 
-Shares are what the arbiter charged in windows of a second (its own clock stands beside the figure); kernel time is what carve-load
-counts. The machine's other work shows here and not in share.virtual.*: two cores play the device, the slices and the arbiter.
-CARVE_BENCH_LONG=1 takes every shape and share of the table (8 minutes), else a part of it (2 minutes).
+A share is the time that the arbiter charged in windows of a second, by its own clock; kernel time is what carve-load counts. Other work of
+the machine affects these figures but not share.virtual.*: two cores run the simulated device, the slices and the arbiter.
+CARVE_BENCH_LONG=1 measures every shape and share of the table (8 minutes), else a part of it (2 minutes).
 """
 import json
 import os
@@ -43,7 +43,7 @@ class Device:
         return subprocess.Popen(words, env=self.agent.environment, stdout=subprocess.PIPE, text=True)
 
     def windows(self, names, seconds):
-        """Per name the shares (in percent) of consecutive windows of a second."""
+        """Returns per name the shares (in percent) of consecutive windows of a second."""
         out = {name: [] for name in names}
         before = self.compute()
         for _ in range(seconds):
@@ -56,7 +56,7 @@ class Device:
         return out
 
     def shares(self, granted, load, seconds=4):
-        """The windows of slices with these shares that all do the same, and the kernel time of each in percent."""
+        """Returns the windows of slices with these shares and equal work, and the kernel time of each in percent."""
         names = [f"t{i}" for i in range(len(granted))]
         programs = [self.begin(name, share, load, seconds + 2.5) for name, share in zip(names, granted)]
         wait_until(lambda: all(c["leases"] for c in self.compute().values()) and len(self.compute()) == len(names))
@@ -76,7 +76,7 @@ def wait_until(true, seconds=10):
 
 
 def errors(policy):
-    """Mean and worst error, over the shapes and mixes, of shares charged; and the alone ones' kernel time."""
+    """Returns the worst error of each shape and mix, all errors of the charged shares, and where the worst one was."""
     device = Device(policy)
     worst, all_errors, where = [], [], ""
     try:
@@ -95,7 +95,7 @@ def errors(policy):
 
 
 def alone():
-    """The kernel time of a fixed share alone on the device, beside its share."""
+    """Returns the differences between a fixed share and its kernel time alone on the device."""
     device = Device("fixed-share")
     off = []
     try:
@@ -108,7 +108,7 @@ def alone():
 
 
 def burst_alone():
-    """By shape, work of a guaranteed slice alone over the same program without Carve, in pairs that take turns in going first."""
+    """Returns by shape the work of a guaranteed slice alone over the same program without Carve, in pairs whose order alternates."""
     device = Device("guaranteed-burst-share")
     environment = {**os.environ, "SIMGPU_DIR": str(device.agent.folder / "state/sim"), "LD_LIBRARY_PATH": str(BUILD / "lib/carve/sim")}
 
@@ -145,7 +145,7 @@ def pair(policy, shares):
 
 
 def latency():
-    """The 99th percentile of 50 requests a second of 5 ms, beside a trainer, over that of nobody beside; in leases and natively."""
+    """Returns the 99th percentile of 50 requests a second of 5 ms beside a trainer, over that without a neighbour; with leases and natively."""
     def p99(beside, policy, options):
         device = Device(policy)
         try:
@@ -162,7 +162,7 @@ def latency():
 
 
 def changing():
-    """From `carve set` until a window of 100 ms is within 2 points of the new share, in ms."""
+    """Returns the times from `carve set` until a window of 100 ms is within 2 points of the new share, in ms."""
     device = Device("fixed-share")
     took = []
     try:
@@ -189,7 +189,7 @@ def changing():
 
 
 def killing():
-    """From SIGKILL of the slice that has the lease until its neighbour has it, in ms: from the neighbour's longest wait."""
+    """Returns the times from SIGKILL of the lease holder until its neighbour is charged, in ms."""
     device = Device("guaranteed-burst-share")
     took = []
     try:
@@ -217,7 +217,7 @@ def killing():
 
 
 def orphaned():
-    """What 20, 30 and 50 % have of the device without their agent, killed under load: the worst error in points, kernels as the device counts them."""
+    """Returns the worst errors in points of 20, 30 and 50 % after a kill of the agent under load; the device counts the kernels."""
     def kernels(device):
         shown = subprocess.run([BUILD / "bin/carve-sim", "show", device.agent.folder / "state/sim", "-o", "json"], capture_output=True, text=True, check=True)
         return time.monotonic(), {c["pid"]: c["kernels"] for c in json.loads(shown.stdout)["devices"][0]["contexts"]}
@@ -232,7 +232,7 @@ def orphaned():
             pids = {name: next(p["pid"] for p in device.agent.json("show", name)["processes"] if p["attached"]) for name in granted}
             device.agent.process.kill()
             device.agent.process.wait()
-            time.sleep(0.3)  # It counts as silent after 200 ms.
+            time.sleep(0.3)  # The heartbeat is stale after 200 ms.
             (start, before), _, (end, after) = kernels(device), time.sleep(4), kernels(device)
             off.append(max(abs(100 * (after[pids[n]] - before[pids[n]]) * 200e-6 / (end - start) - share) for n, share in granted.items()))
             device.agent.start()
@@ -244,7 +244,7 @@ def orphaned():
 
 
 def naming():
-    """From the first launch of a slice that passes its gate until the agent names it, in ms; begun at any time between two looks."""
+    """Returns the times from the first launch of a slice that passes its gate until the agent names it, in ms, from any time between two polls."""
     device = Device("fixed-share")
     began, took = device.agent.folder / "began", []
     environment = {**device.agent.environment, "PYTHONPATH": str(TESTS), "BEGAN": str(began)}
@@ -271,7 +271,7 @@ def naming():
 
 
 def cpu(count):
-    """The processor time of the arbiter's thread, and of the whole agent, while so many saturating slices run, in percent of a core."""
+    """Returns the processor time of the arbiter's thread and of the whole agent while `count` saturating slices run, in percent of a core."""
     device = Device("guaranteed-burst-share")
     try:
         programs = [device.begin(f"t{i}", 100 // max(4, count), "--kernels 200us --no-sync", 13) for i in range(count)]
@@ -290,8 +290,8 @@ def cpu(count):
         device.end()
 
 
-# What others publish, or were measured to do on real devices (their own repositories and reports): utilisation sampled by NVML turns
-# 30/70 into 46/54 and lets a lone 50 % run at 99 %; a vendor's driver demonstration gives 1.13 times the native sum and a latency of 1.072.
+# Figures of other products, published or measured on real devices (their own repositories and reports): utilisation sampled by NVML turns
+# 30/70 into 46/54, and a single slice of 50 % runs at 99 %; a vendor's driver demonstration has 1.13 times the native sum and a latency of 1.072.
 PEERS = {"share.fixed.worst": 16, "share.fixed.alone_kernel_time": 49, "share.guaranteed.worst": 0.6, "share.sum_over_native_rr": 1.13,
          "share.latency.p99.kernels_400us": 1.072, "share.change_ms": 120, "share.kill_ms": 10_000, "share.arbiter.cpu_4_busy": 0.15}
 
