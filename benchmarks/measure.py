@@ -48,7 +48,7 @@ class Agent:
         return json.loads(self.carve(*words, "-o", "json").stdout)
 
     def cpu_seconds(self, thread=""):
-        """Returns the time of the agent's threads whose names begin with `thread`, to the nanosecond (proc(5), schedstat); stat has 10 ms."""
+        """Returns the seconds of the agent's threads named `thread...`, to the nanosecond (proc(5), schedstat); stat has 10 ms."""
         tasks = pathlib.Path(f"/proc/{self.process.pid}/task").iterdir()
         return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks if (task / "comm").read_text().startswith(thread)) / 1e9
 

@@ -120,7 +120,7 @@ TEST(Ledger, an_alteration_moves_the_difference_and_remembers_what_was) {
   EXPECT_FALSE(book.ledger.alter(id, was, morning)) << "the slice has ended";
 }
 
-TEST(Ledger, compute_is_promised_twice_only_where_somebody_says_so_and_comes_back_exactly) {
+TEST(Ledger, compute_is_granted_twice_only_if_allowed_and_comes_back_exactly) {
   Book book;
   const auto promise = [&](const char* name, uint32_t share) {
     const auto change =
@@ -181,10 +181,10 @@ TEST(Ledger, the_same_request_is_granted_once) {
   ASSERT_TRUE(book.grant(a));
   EXPECT_EQ(book.balance(0).free, 14_GiB);
   EXPECT_EQ(book.ledger.living().size(), 1u);
-  Slice of_somebody_else = a;
-  of_somebody_else.owner = 7;
-  of_somebody_else.name = "b";
-  ASSERT_TRUE(book.grant(of_somebody_else));
+  Slice of_another_owner = a;
+  of_another_owner.owner = 7;
+  of_another_owner.name = "b";
+  ASSERT_TRUE(book.grant(of_another_owner));
   EXPECT_EQ(book.ledger.living().size(), 2u);
   ASSERT_TRUE(book.end("a"));
   const auto late = book.grant(a);

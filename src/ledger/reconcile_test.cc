@@ -54,7 +54,7 @@ TEST(Truth, a_book_that_is_right_is_left_alone) {
   EXPECT_TRUE(find_drift(book(), in_agreement(), now).empty());
 }
 
-TEST(Truth, each_disagreement_has_a_name_a_direction_and_a_sentence) {
+TEST(Truth, each_drift_has_a_kind_a_resolution_and_a_sentence) {
   struct Row {
     DriftKind kind;
     Resolution resolution;

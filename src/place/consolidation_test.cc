@@ -61,7 +61,7 @@ TEST(ConsolidationPlan, empties_as_many_devices_as_others_have_room_for_with_one
   }
 }
 
-TEST(ConsolidationPlan, nobody_is_moved_who_cannot_be_or_for_nothing) {
+TEST(ConsolidationPlan, no_slice_moves_if_it_cannot_or_for_nothing) {
   Engine engine(Strategy::binpack);
   add(engine, 2, 2);
   const RequestClass whole = engine.request_class(asking(10000, 16_GiB));
@@ -69,8 +69,8 @@ TEST(ConsolidationPlan, nobody_is_moved_who_cannot_be_or_for_nothing) {
   std::vector<PlacedRequest> standing = {{whole, {0, 0b01, 16_GiB}}, {pair, {1, 0b11, 2_GiB}}};
   for (const PlacedRequest& s : standing) engine.take(s.request_class, s.assignment);
   EXPECT_EQ(plan_consolidation(engine, standing, 4).emptied.size(), 0u);
-  const RequestClass stranger = engine.request_class(asking(1000, 1_GiB));
-  engine.take(stranger, {0, 0b10, 1_GiB});
+  const RequestClass unlisted = engine.request_class(asking(1000, 1_GiB));
+  engine.take(unlisted, {0, 0b10, 1_GiB});
   EXPECT_EQ(plan_consolidation(engine, standing, 4).emptied.size(), 0u)
       << "a slice that was not given is not moved";
 }
@@ -113,7 +113,7 @@ TEST(ConsolidationPlan, only_the_devices_that_are_exchanged_are_carried_over) {
 
 // Fleets of two models under every strategy, with slices of one to three devices, exclusive ones, replicas,
 // slices bound to a model, and slices that the planner is not given.
-TEST(ConsolidationPlan, whatever_stands_the_plan_can_be_carried_out_and_empties_what_it_says) {
+TEST(ConsolidationPlan, any_plan_can_be_carried_out_and_empties_what_it_says) {
   constexpr Strategy all[] = {Strategy::binpack,  Strategy::spread, Strategy::first_fit,
                               Strategy::best_fit, Strategy::fgd,    Strategy::fgd_scarcity,
                               Strategy::lookahead};

@@ -110,7 +110,7 @@ void Guards::set_workload_model(const Fleet& fleet, const WorkloadModel& workloa
     }
   for (uint32_t n = 0; n < fleet.nodes(); ++n) changed(fleet, n);
   for (const Large& l : large_) count_large(l, 1);
-  for (const Held& h : held_)
+  for (const HeldShare& h : held_)
     for (Group& g : groups_)
       if (g.models == (h.models & here_)) g.held += h.share;
 }
@@ -159,7 +159,7 @@ void Guards::count_large(const Large& large, int count) {
 
 void Guards::count_held(const RequestShape& shape, int count) {
   if (shape.devices == 0 || shape.models == any_model) return;
-  auto held = std::ranges::find(held_, shape.models, &Held::models);
+  auto held = std::ranges::find(held_, shape.models, &HeldShare::models);
   if (held == held_.end()) {
     if (held_.size() == max_types) return;
     held = held_.insert(held, {shape.models, 0});

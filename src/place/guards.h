@@ -88,7 +88,7 @@ class Guards {
     RequestShape shape;
     uint32_t node;
   };
-  struct Held {  // Held by requests that are bound to these models.
+  struct HeldShare {  // Held by requests that are bound to these models.
     Models models;
     int64_t share;
   };
@@ -107,7 +107,7 @@ class Guards {
   std::vector<SlotType> types_;
   std::vector<Seen> nodes_;
   std::vector<Large> large_;
-  std::vector<Held> held_;
+  std::vector<HeldShare> held_;
   std::vector<std::pair<uint32_t, uint32_t>> candidates_;  // Slices and number of each candidate node.
   int64_t reserve_;
   Models here_ = 0;     // The models of the fleet.

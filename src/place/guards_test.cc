@@ -35,7 +35,7 @@ unsigned kept_nodes(const Fleet& fleet, const Guards& guards) {
 
 // 40 nodes with 8 devices. Half of the demand asks for 8 devices: 20 nodes are fair, and 2 * sqrt(20) = 8.9
 // more.
-TEST(Guards, keep_as_many_nodes_as_are_fair_and_two_deviations_less_what_stands) {
+TEST(Guards, keep_as_many_nodes_as_are_fair_and_two_deviations_less_the_placed_requests) {
   Fleet fleet;
   add(fleet, "A", 40, 8);
   const RequestShape large = asking(8, 10000, 64'000);

@@ -67,7 +67,7 @@ class Tree {
   }
 
   Json root;
-  std::string complaint;
+  std::string error;
 
  private:
   // Returns the line of the last character of the value. The parser reads one character past a number.
@@ -105,7 +105,7 @@ class Tree {
     return true;
   }
   bool complain(std::string_view why) {
-    complaint = fmt::format("{}:{}: {}", name_, line(), why);
+    error = fmt::format("{}:{}: {}", name_, line(), why);
     return false;
   }
 
@@ -130,7 +130,7 @@ Json& Json::operator=(Json&&) noexcept = default;
 
 Outcome<Json> parse_json(std::string_view text, const std::string& name) {
   Tree tree(text, name);
-  if (!tree.read()) return failure(FailureKind::invalid_argument, "{}", tree.complaint);
+  if (!tree.read()) return failure(FailureKind::invalid_argument, "{}", tree.error);
   return std::move(tree.root);
 }
 

@@ -28,9 +28,9 @@ class Reader {
  public:
   explicit Reader(const std::string& name) : name_(name) {}
 
-  bool good() const { return complaint.empty(); }
+  bool good() const { return error.empty(); }
   void wrong(const Json& at, const std::string& field, const std::string& why) {
-    if (good()) complaint = fmt::format("{}:{}: {}: {}", name_, at.line, field, why);
+    if (good()) error = fmt::format("{}:{}: {}: {}", name_, at.line, field, why);
   }
 
   // Checks that the value is an object with these fields and no others.
@@ -81,7 +81,7 @@ class Reader {
     return at->items;
   }
 
-  std::string complaint;
+  std::string error;
 
  private:
   static std::string shown(const Json& at) {
@@ -280,7 +280,7 @@ Outcome<Snapshot> parse_snapshot(std::string_view text, const std::string& name)
         r.wrong(at, path + ".name", fmt::format("'{}' is the name of held[{}] too", one.name, entry->second));
       out.held.push_back(std::move(one));
     }
-  if (!r.good()) return failure(K::invalid_argument, "{}", r.complaint);
+  if (!r.good()) return failure(K::invalid_argument, "{}", r.error);
   if (out.nodes.empty()) return failure(K::invalid_argument, "{}: has no node", name);
   return out;
 }

@@ -33,7 +33,7 @@ std::string with(std::string text, std::string_view from, std::string_view to) {
   return text.replace(at, from.size(), to);
 }
 
-TEST(Snapshot, is_read_and_everybody_stands_in_his_place) {
+TEST(Snapshot, is_read_with_every_slice_in_its_place) {
   const auto s = parse_snapshot(fleet, "f");
   ASSERT_TRUE(s) << s.error().sentence;
   const Scene scene(*s, Strategy::binpack);
@@ -135,7 +135,7 @@ TEST(Snapshot, explains_where_a_request_would_go_and_why_nowhere) {
   EXPECT_FALSE(parse_request("gpu_memory_mib=x", models_of(s)));
 }
 
-TEST(Snapshot, the_plan_empties_devices_and_moves_nobody) {
+TEST(Snapshot, the_plan_empties_devices_and_moves_no_slice) {
   const auto s = *parse_snapshot(fleet, "f");
   const auto plan = nlohmann::json::parse(consolidation_json(s, Strategy::binpack, 1));
   EXPECT_EQ(plan["emptied"].size(), 1u);

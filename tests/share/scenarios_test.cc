@@ -23,7 +23,7 @@ TEST(Shares, guaranteed_shares_hold_for_every_shape_and_mix) {
   EXPECT_LE(j.worst_of_bound, 1.0);
 }
 
-TEST(Shares, what_nobody_is_entitled_to_goes_to_who_can_use_it) {
+TEST(Shares, unused_time_goes_to_clients_that_can_use_it) {
   EXPECT_GE(conserved(), 98.0);
   EXPECT_GE(alone(Policy::guaranteed_burst_share), 99.5);
   EXPECT_GE(jain(16), 0.999);
@@ -211,7 +211,7 @@ TEST(Shares, a_kernel_that_never_ends_is_its_owner_s_debt) {
   EXPECT_EQ(w.counters(bad).overruns, 1u);
 }
 
-TEST(Shares, whoever_passes_its_gate_takes_no_entitlement_from_others) {
+TEST(Shares, a_client_that_passes_its_gate_takes_no_entitlement_from_others) {
   World w;
   w.add(entitlement(Policy::fixed_share, 1000), {{.kernel = 200 * us, .lies = true}});
   const unsigned a = w.add(entitlement(Policy::fixed_share, 3000), {{.kernel = 200 * us}});
@@ -226,7 +226,7 @@ TEST(Shares, whoever_passes_its_gate_takes_no_entitlement_from_others) {
   EXPECT_NEAR(static_cast<double>(w.charged(b) - b0) / static_cast<double>(w.charged(a) - a0), 4.0 / 3, 0.1);
 }
 
-TEST(Shares, who_is_killed_leaves_the_device_to_the_others_at_once) {
+TEST(Shares, a_killed_client_leaves_the_device_to_the_others_at_once) {
   World w;
   const unsigned a = w.add(entitlement(Policy::guaranteed_burst_share, 5000), {{.kernel = 200 * us}});
   const unsigned b = w.add(entitlement(Policy::guaranteed_burst_share, 5000), {{.kernel = 200 * us}});
