@@ -30,7 +30,7 @@ struct DeviceSnapshot {
 struct Verdict {
   unsigned index = 0;  // Device::index
   bool fits = false;
-  std::string sentence;  // "fits, 20.2 GiB would stay free", or the first rule that is broken.
+  std::string sentence;  // "fits; 20.2 GiB would stay free", or the first rule that is broken.
 };
 
 struct Placement {

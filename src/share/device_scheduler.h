@@ -91,9 +91,8 @@ class DeviceScheduler {
   bool present(unsigned client) const { return present_[client]; }
   std::optional<unsigned> holder() const { return holder_; }
   bool is_draining() const { return draining_; }
-  std::optional<unsigned> upcoming() const {
-    return upcoming_;
-  }                                  // The client whose gate opens after the drain.
+  // The client whose gate opens after the drain.
+  std::optional<unsigned> upcoming() const { return upcoming_; }
   Ns busy() const { return busy_; }  // Time in which work ran: the sum of all charges.
   uint64_t switches() const { return switches_; }
   std::span<const Transition> transitions() const { return {log_.data(), logged_}; }  // Of the last step.
