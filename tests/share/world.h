@@ -82,7 +82,7 @@ class World {
     while (now() < end) {
       Ns next = std::min(end, look_at_);
       const uint64_t event = sim::next_event(*device_);
-      if (event != sim::kNever) next = std::min(next, static_cast<Ns>(event));
+      if (event != sim::never_time) next = std::min(next, static_cast<Ns>(event));
       for (const Client& t : clients_)
         for (const Thread& thread : t.threads) next = std::min(next, thread.at);
       advance_to(std::max(next, now()));
@@ -221,7 +221,7 @@ class World {
       thread.at = never;
       return;
     }
-    if (thread.flying.size() * does.nodes + does.nodes > sim::kRing) {  // The driver's queue is full.
+    if (thread.flying.size() * does.nodes + does.nodes > sim::ring_size) {  // The driver's queue is full.
       thread.at_bound = true;
       thread.at = never;
       return;

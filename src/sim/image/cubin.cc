@@ -20,9 +20,9 @@
 namespace carve::sim {
 namespace {
 
-constexpr uint32_t kElf = 0x464c457f;
-constexpr uint16_t kMachine = 190;
-constexpr uint32_t kSymbolTable = 2, kNoBits = 8;
+constexpr uint32_t elf_magic = 0x464c457f;
+constexpr uint16_t cuda_machine = 190;
+constexpr uint32_t symbol_table = 2, no_bits = 8;
 
 struct ElfHeader {
   uint32_t magic;
@@ -50,7 +50,7 @@ struct Symbol {
 static_assert(sizeof(Symbol) == 24);
 
 bool is_cubin(const ElfHeader& h) {
-  return h.magic == kElf && h.elf_class == 2 && h.data == 1 && h.machine == kMachine &&
+  return h.magic == elf_magic && h.elf_class == 2 && h.data == 1 && h.machine == cuda_machine &&
          h.section_size == sizeof(Section);
 }
 
@@ -114,7 +114,7 @@ class Cubin {
     for (unsigned i = 0; i < h.section_count; ++i) {
       Section s;
       if (!read_at(all_, h.sections + i * uint64_t{sizeof s}, &s)) return ImageError::broken;
-      if (s.type != kNoBits && (s.offset > all_.size() || s.size > all_.size() - s.offset))
+      if (s.type != no_bits && (s.offset > all_.size() || s.size > all_.size() - s.offset))
         return ImageError::broken;
       sections_.push_back(s);
     }
@@ -130,7 +130,7 @@ class Cubin {
 
  private:
   std::string_view bytes_of(const Section& s) const {
-    return s.type == kNoBits ? std::string_view{} : all_.substr(s.offset, s.size);
+    return s.type == no_bits ? std::string_view{} : all_.substr(s.offset, s.size);
   }
   const Section* section(const std::string& name) const {
     const auto found = by_name_.find(name);
@@ -139,7 +139,7 @@ class Cubin {
 
   bool symbols(Image* image) {
     const auto table =
-        std::ranges::find_if(sections_, [](const Section& s) { return s.type == kSymbolTable; });
+        std::ranges::find_if(sections_, [](const Section& s) { return s.type == symbol_table; });
     if (table == sections_.end() || table->link >= sections_.size()) return false;
     const std::string_view all = bytes_of(*table), names = bytes_of(sections_[table->link]);
     std::map<uint32_t, uint32_t> registers;
@@ -150,12 +150,13 @@ class Cubin {
         return false;
     Symbol s;
     for (uint32_t i = 0; read_at(all, i * uint64_t{sizeof s}, &s); ++i) {
-      constexpr unsigned kGlobal = 1, kObject = 1, kFunction = 2, kEntry = 0x10;
+      constexpr unsigned global_binding = 1, object_type = 1, function_type = 2, entry_flag = 0x10;
       const std::string name(text_at(names, s.name));
-      if (s.info >> 4 != kGlobal || s.section >= sections_.size() || s.section == 0 || name.empty()) continue;
-      if ((s.info & 15) == kObject)
+      if (s.info >> 4 != global_binding || s.section >= sections_.size() || s.section == 0 || name.empty())
+        continue;
+      if ((s.info & 15) == object_type)
         image->globals.push_back({name, s.size, names_[s.section].starts_with(".nv.constant")});
-      if ((s.info & 15) != kFunction || !(s.other & kEntry)) continue;
+      if ((s.info & 15) != function_type || !(s.other & entry_flag)) continue;
       KernelImage k;
       k.name = name;
       k.registers = std::min(registers[i], 255u);
@@ -183,7 +184,7 @@ class Cubin {
       if (a.code == 0x19) end = std::max<uint64_t>(end, a.value);
       if (a.code == 0x05 || a.code == 0x10) k->max_threads = threads_of(a);
     });
-    if (!whole || end > kMostParameterBytes) return false;
+    if (!whole || end > max_parameter_bytes) return false;
     k->parameter_bytes = static_cast<uint32_t>(end);
     for (const auto& [ordinal, p] : parameters) k->parameters.push_back(p);
     return true;
@@ -210,7 +211,7 @@ size_t cubin_extent(const char* at) {
   for (unsigned i = 0; i < h.section_count; ++i) {
     Section s;
     std::memcpy(&s, at + h.sections + i * sizeof s, sizeof s);
-    if (s.type != kNoBits) end = std::max(end, s.offset + s.size);
+    if (s.type != no_bits) end = std::max(end, s.offset + s.size);
   }
   return end;
 }

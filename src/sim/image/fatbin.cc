@@ -18,10 +18,10 @@ size_t cubin_extent(const char* at);
 
 namespace {
 
-constexpr uint32_t kMagic = 0xba55ed50, kElfMagic = 0x464c457f;
-constexpr uint64_t kMostBytes = 256ull << 20;  // Limit of one image, decompressed.
-constexpr uint16_t kPtx = 1, kCubin = 2;
-constexpr uint64_t kLz4 = 0x2000, kZstd = 0x8000;
+constexpr uint32_t magic_number = 0xba55ed50, elf_magic = 0x464c457f;
+constexpr uint64_t max_image_bytes = 256ull << 20;  // Limit of one image, decompressed.
+constexpr uint16_t ptx_kind = 1, cubin_kind = 2;
+constexpr uint64_t lz4_flag = 0x2000, zstd_flag = 0x8000;
 
 struct FatbinHeader {
   uint32_t magic;
@@ -51,7 +51,7 @@ std::optional<std::vector<Found>> entries_of(std::string_view all) {
   FatbinHeader h;
   if (all.size() < sizeof h) return std::nullopt;
   std::memcpy(&h, all.data(), sizeof h);
-  if (h.magic != kMagic || h.header_bytes < sizeof h || h.header_bytes > all.size() ||
+  if (h.magic != magic_number || h.header_bytes < sizeof h || h.header_bytes > all.size() ||
       h.bytes > all.size() - h.header_bytes)
     return std::nullopt;
   std::string_view rest = all.substr(h.header_bytes, h.bytes);
@@ -73,15 +73,15 @@ std::optional<std::vector<Found>> entries_of(std::string_view all) {
 bool contents(const Found& f, std::string* out) {
   const Entry& e = f.entry;
   const std::string_view compressed = f.payload.substr(0, e.compressed_bytes);
-  if ((e.flags & (kLz4 | kZstd)) == 0) return out->assign(f.payload), true;
-  if (e.bytes > kMostBytes) return false;
-  return e.flags & kLz4 ? decompress_lz4(compressed, e.bytes, out)
-                        : decompress_zstd(compressed, e.bytes, out);
+  if ((e.flags & (lz4_flag | zstd_flag)) == 0) return out->assign(f.payload), true;
+  if (e.bytes > max_image_bytes) return false;
+  return e.flags & lz4_flag ? decompress_lz4(compressed, e.bytes, out)
+                            : decompress_zstd(compressed, e.bytes, out);
 }
 
 bool runs(const Entry& e, unsigned capability) {
-  if (e.kind == kCubin) return e.target / 10 == capability / 10 && e.target <= capability;
-  return e.kind == kPtx && e.target <= capability;
+  if (e.kind == cubin_kind) return e.target / 10 == capability / 10 && e.target <= capability;
+  return e.kind == ptx_kind && e.target <= capability;
 }
 
 }  // namespace
@@ -98,7 +98,7 @@ ImageError parse_fatbin(std::string_view all, unsigned capability, Image* image)
   if (!best) return ImageError::no_code;
   std::string code;
   if (!contents(*best, &code)) return ImageError::broken;
-  if (best->entry.kind == kCubin) return parse_cubin(code, capability, image);
+  if (best->entry.kind == cubin_kind) return parse_cubin(code, capability, image);
   code.resize(std::min(code.find('\0'), code.size()));
   const ImageError e = parse_ptx(code, image);
   if (e != ImageError::not_ptx) return e;
@@ -111,17 +111,17 @@ ImageError parse_fatbin(std::string_view all, unsigned capability, Image* image)
 ImageError parse_binary(std::string_view all, unsigned capability, Image* image) {
   uint32_t magic = 0;
   if (all.size() >= sizeof magic) std::memcpy(&magic, all.data(), sizeof magic);
-  return magic == kMagic ? parse_fatbin(all, capability, image) : parse_cubin(all, capability, image);
+  return magic == magic_number ? parse_fatbin(all, capability, image) : parse_cubin(all, capability, image);
 }
 
-bool is_binary(uint32_t magic) { return magic == kElfMagic || magic == kMagic; }
+bool is_binary(uint32_t magic) { return magic == elf_magic || magic == magic_number; }
 
 size_t binary_extent(const void* data) {
   const auto* at = static_cast<const char*>(data);
   uint32_t magic = 0;
   std::memcpy(&magic, at, sizeof magic);
-  if (magic == kElfMagic) return cubin_extent(at);
-  if (magic != kMagic) return 0;
+  if (magic == elf_magic) return cubin_extent(at);
+  if (magic != magic_number) return 0;
   FatbinHeader h;
   std::memcpy(&h, at, sizeof h);
   return h.header_bytes + h.bytes;

@@ -128,8 +128,8 @@ bool parameters(Tokens& t, KernelImage* kernel) {
     if (!variable(t, &v)) return false;
     const uint64_t align = std::max<uint64_t>(v.align, 1);
     offset = (offset + align - 1) / align * align;
-    if (align > kMostParameterBytes || v.bytes > kMostParameterBytes ||
-        offset + v.bytes > kMostParameterBytes)
+    if (align > max_parameter_bytes || v.bytes > max_parameter_bytes ||
+        offset + v.bytes > max_parameter_bytes)
       return false;
     kernel->parameters.push_back({static_cast<uint32_t>(offset), static_cast<uint32_t>(v.bytes)});
     offset += v.bytes;

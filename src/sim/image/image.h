@@ -13,7 +13,7 @@
 namespace carve::sim {
 
 // The PTX ISA allows 4,352 bytes, and 32,764 from version 8.1 on.
-inline constexpr uint64_t kMostParameterBytes = 32'764;
+inline constexpr uint64_t max_parameter_bytes = 32'764;
 
 struct Parameter {
   uint32_t offset, bytes;

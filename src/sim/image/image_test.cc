@@ -11,10 +11,10 @@ Image parsed(const std::string& text) {
   return image;
 }
 
-const std::string kHead = ".version 7.0\n.target sm_60, debug\n.address_size 64\n";
+const std::string ptx_head = ".version 7.0\n.target sm_60, debug\n.address_size 64\n";
 
 TEST(Ptx, a_kernel_brings_its_name_and_the_offsets_of_its_parameters) {
-  const Image i = parsed(kHead + R"(
+  const Image i = parsed(ptx_head + R"(
     // a comment with .entry wrong( in it
     .visible .entry add_f32(.param .u64 a, .param .f32 b, .param .align 16 .b8 c[24],
                             .param .u64 .ptr .global .align 4 d)
@@ -31,7 +31,7 @@ TEST(Ptx, a_kernel_brings_its_name_and_the_offsets_of_its_parameters) {
 }
 
 TEST(Ptx, bodies_are_skipped_but_for_their_shared_memory) {
-  const Image i = parsed(kHead + R"(
+  const Image i = parsed(ptx_head + R"(
     .entry one() .maxntid 32, 4, 1 { .shared .align 4 .f32 tile[256]; { bra x; } x: ret; }
     .func (.reg .u32 r) helper(.reg .u32 a) { .reg .u32 t; ret; }
     .entry two { ret; })");
@@ -43,7 +43,7 @@ TEST(Ptx, bodies_are_skipped_but_for_their_shared_memory) {
 }
 
 TEST(Ptx, global_variables_bring_their_size) {
-  const Image i = parsed(kHead + R"(
+  const Image i = parsed(ptx_head + R"(
     .global .align 8 .u64 counters[4] = {1, 2, 3, 4};
     .visible .const .f32 scale;
     .global .texref image;
@@ -62,12 +62,12 @@ TEST(Ptx, what_is_not_ptx_is_told_from_what_is_broken) {
       {"hello", ImageError::not_ptx},
       {".version 99.0 .target sm_90", ImageError::unsupported_version},
       {".version 7.0", ImageError::syntax},
-      {kHead + ".entry k(.param .nonsense x) {}", ImageError::syntax},
-      {kHead + ".entry k(.param .u64 x", ImageError::syntax},
-      {kHead + ".entry k(.param .b8 x[32764]) {}", ImageError::none},
-      {kHead + ".entry k(.param .b8 x[32765]) {}", ImageError::syntax},
-      {kHead + ".entry k(.param .b8 x[18446744073709551615]) {}", ImageError::syntax},
-      {kHead + ".entry k(.param .u64 x) {", ImageError::none},
+      {ptx_head + ".entry k(.param .nonsense x) {}", ImageError::syntax},
+      {ptx_head + ".entry k(.param .u64 x", ImageError::syntax},
+      {ptx_head + ".entry k(.param .b8 x[32764]) {}", ImageError::none},
+      {ptx_head + ".entry k(.param .b8 x[32765]) {}", ImageError::syntax},
+      {ptx_head + ".entry k(.param .b8 x[18446744073709551615]) {}", ImageError::syntax},
+      {ptx_head + ".entry k(.param .u64 x) {", ImageError::none},
   };
   for (const auto& [text, error] : cases) {
     Image i;
@@ -77,7 +77,7 @@ TEST(Ptx, what_is_not_ptx_is_told_from_what_is_broken) {
 
 TEST(Ptx, no_truncation_of_a_module_makes_the_reader_fail_or_hang) {
   const std::string text =
-      kHead +
+      ptx_head +
       "/* c */ .global .b8 s[3] = {1,2,3}; .entry k(.param .u64 a) .maxntid 4 { \"}\" ret; } .func f() { }";
   for (size_t n = 0; n <= text.size(); ++n) {
     Image i;

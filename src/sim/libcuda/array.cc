@@ -33,10 +33,10 @@ CUresult allocate(CUctx_st& c, const CUDA_ARRAY3D_DESCRIPTOR& d, ArrayLayout lay
   m->flags = d.Flags;
   m->layout = std::move(layout);
   if (m->sparse() || m->deferred()) {
-    m->range = (m->layout.bytes + kBlock - 1) / kBlock * kBlock;
+    m->range = (m->layout.bytes + memory_block_bytes - 1) / memory_block_bytes * memory_block_bytes;
     m->base = heap_take_range(m->range);
     if (!m->base) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (m->sparse()) m->tiles.resize(m->layout.bytes / kTile);
+    if (m->sparse()) m->tiles.resize(m->layout.bytes / tile_bytes);
   } else if (const CUresult e = heap_allocate_array(c, m->layout.bytes, &m->base)) {
     return e;
   }
@@ -136,8 +136,8 @@ CUmipmappedArray mipmap_over(CUctx_st& c, const CUDA_ARRAY3D_DESCRIPTOR& d, Arra
 char* sparse_bytes(const ArrayMemory& m, const ArrayPart& p, uint64_t x, uint64_t row, uint64_t slice,
                    uint64_t* run) {
   const uint64_t at = offset_in(m.layout, p, x, row, slice, run);
-  if (!p.tiled) *run = std::min(*run, kTile - at % kTile);  // The part is in the tail.
-  return at / kTile < m.tiles.size() && m.tiles[at / kTile] ? heap_raw(m.base + at) : nullptr;
+  if (!p.tiled) *run = std::min(*run, tile_bytes - at % tile_bytes);  // The part is in the tail.
+  return at / tile_bytes < m.tiles.size() && m.tiles[at / tile_bytes] ? heap_raw(m.base + at) : nullptr;
 }
 
 void forget_arrays(CUctx_st& c) {

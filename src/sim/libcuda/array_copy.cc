@@ -40,49 +40,46 @@ CUresult line(const End& to, const End& from, size_t bytes, CUstream s, bool wai
   return move(m, s, wait);
 }
 
-constexpr CUstream kLegacy = nullptr;
-CUstream own() { return CU_STREAM_PER_THREAD; }
-
 }  // namespace
 
 EXPORT CUresult cuMemcpyDtoA_v2(CUarray a, size_t o, CUdeviceptr p, size_t n) {
-  return line(in(a, o), at(p), n, kLegacy, true);
+  return line(in(a, o), at(p), n, legacy_stream, true);
 }
 EXPORT CUresult cuMemcpyDtoA_v2_ptds(CUarray a, size_t o, CUdeviceptr p, size_t n) {
-  return line(in(a, o), at(p), n, own(), true);
+  return line(in(a, o), at(p), n, per_thread_default(), true);
 }
 EXPORT CUresult cuMemcpyAtoD_v2(CUdeviceptr p, CUarray a, size_t o, size_t n) {
-  return line(at(p), in(a, o), n, kLegacy, true);
+  return line(at(p), in(a, o), n, legacy_stream, true);
 }
 EXPORT CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr p, CUarray a, size_t o, size_t n) {
-  return line(at(p), in(a, o), n, own(), true);
+  return line(at(p), in(a, o), n, per_thread_default(), true);
 }
 EXPORT CUresult cuMemcpyHtoA_v2(CUarray a, size_t o, const void* p, size_t n) {
-  return line(in(a, o), host(p), n, kLegacy, true);
+  return line(in(a, o), host(p), n, legacy_stream, true);
 }
 EXPORT CUresult cuMemcpyHtoA_v2_ptds(CUarray a, size_t o, const void* p, size_t n) {
-  return line(in(a, o), host(p), n, own(), true);
+  return line(in(a, o), host(p), n, per_thread_default(), true);
 }
 EXPORT CUresult cuMemcpyHtoA(CUarray a, unsigned o, const void* p, unsigned n) {
-  return line(in(a, o), host(p), n, kLegacy, true);
+  return line(in(a, o), host(p), n, legacy_stream, true);
 }
 EXPORT CUresult cuMemcpyAtoH_v2(void* p, CUarray a, size_t o, size_t n) {
-  return line(host(p), in(a, o), n, kLegacy, true);
+  return line(host(p), in(a, o), n, legacy_stream, true);
 }
 EXPORT CUresult cuMemcpyAtoH_v2_ptds(void* p, CUarray a, size_t o, size_t n) {
-  return line(host(p), in(a, o), n, own(), true);
+  return line(host(p), in(a, o), n, per_thread_default(), true);
 }
 EXPORT CUresult cuMemcpyAtoH(void* p, CUarray a, unsigned o, unsigned n) {
-  return line(host(p), in(a, o), n, kLegacy, true);
+  return line(host(p), in(a, o), n, legacy_stream, true);
 }
 EXPORT CUresult cuMemcpyAtoA_v2(CUarray to, size_t t, CUarray from, size_t f, size_t n) {
-  return line(in(to, t), in(from, f), n, kLegacy, true);
+  return line(in(to, t), in(from, f), n, legacy_stream, true);
 }
 EXPORT CUresult cuMemcpyAtoA_v2_ptds(CUarray to, size_t t, CUarray from, size_t f, size_t n) {
-  return line(in(to, t), in(from, f), n, own(), true);
+  return line(in(to, t), in(from, f), n, per_thread_default(), true);
 }
 EXPORT CUresult cuMemcpyAtoA(CUarray to, unsigned t, CUarray from, unsigned f, unsigned n) {
-  return line(in(to, t), in(from, f), n, kLegacy, true);
+  return line(in(to, t), in(from, f), n, legacy_stream, true);
 }
 EXPORT CUresult cuMemcpyHtoAAsync_v2(CUarray a, size_t o, const void* p, size_t n, CUstream s) {
   return line(in(a, o), host(p), n, s, false);

@@ -8,7 +8,7 @@ namespace carve::sim {
 namespace {
 
 constexpr uint64_t padded(uint64_t n, uint64_t step) { return (n + step - 1) / step * step; }
-constexpr uint64_t kRow = 512, kRows = 8;
+constexpr uint64_t tile_row_bytes = 512, tile_rows = 8;
 
 struct Plane {
   unsigned element_bytes;
@@ -26,7 +26,7 @@ struct Format {
 constexpr unsigned k8 = CU_AD_FORMAT_UNSIGNED_INT8, k16 = CU_AD_FORMAT_UNSIGNED_INT16;
 
 // Sizes of elements, from the names of the formats.
-constexpr Format kFormats[] = {
+constexpr Format format_table[] = {
     {CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0, 1, 0, {}},
     {CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_UNSIGNED_INT16, 2, 0, 1, 0, {}},
     {CU_AD_FORMAT_UNSIGNED_INT32, CU_AD_FORMAT_UNSIGNED_INT32, 4, 0, 1, 0, {}},
@@ -92,22 +92,22 @@ constexpr Format kFormats[] = {
 };
 
 const Format* format_of(CUarray_format f) {
-  for (const Format& known : kFormats)
+  for (const Format& known : format_table)
     if (f >= known.first && f <= known.last) return &known;
   return nullptr;
 }
 
-constexpr unsigned kColorAttachment = 0x20;  // CUDA_ARRAY3D_COLOR_ATTACHMENT of cuda.h.
-constexpr unsigned kArrayFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
-                                 CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_DEPTH_TEXTURE | kColorAttachment |
+constexpr unsigned color_attachment = 0x20;  // CUDA_ARRAY3D_COLOR_ATTACHMENT of cuda.h.
+constexpr unsigned array_flags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
+                                 CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_DEPTH_TEXTURE | color_attachment |
                                  CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
-constexpr unsigned kInSlices = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP;
+constexpr unsigned in_slices = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP;
 
 // Returns whether the extents are within the texture limits of compute capability 7.0 and newer, which
 // cuDeviceGetAttribute returns, too.
 bool extents_exist(const CUDA_ARRAY3D_DESCRIPTOR& d) {
-  const bool slices = d.Flags & kInSlices;
-  if (d.Width == 0 || (d.Flags & ~kArrayFlags)) return false;
+  const bool slices = d.Flags & in_slices;
+  if (d.Width == 0 || (d.Flags & ~array_flags)) return false;
   if (d.Flags & CUDA_ARRAY3D_CUBEMAP) {
     const bool layered = d.Flags & CUDA_ARRAY3D_LAYERED;
     return d.Width == d.Height && d.Width <= 32768 &&
@@ -119,8 +119,8 @@ bool extents_exist(const CUDA_ARRAY3D_DESCRIPTOR& d) {
 }
 
 // Tiles of 64 KiB: elements in x, y, z for elements of 1, 2, 4, 8 and 16 bytes.
-constexpr unsigned kTiles2d[5][3] = {{256, 256, 1}, {256, 128, 1}, {128, 128, 1}, {128, 64, 1}, {64, 64, 1}};
-constexpr unsigned kTiles3d[5][3] = {{64, 32, 32}, {32, 32, 32}, {32, 32, 16}, {32, 16, 16}, {16, 16, 16}};
+constexpr unsigned tiles_2d[5][3] = {{256, 256, 1}, {256, 128, 1}, {128, 128, 1}, {128, 64, 1}, {64, 64, 1}};
+constexpr unsigned tiles_3d[5][3] = {{64, 32, 32}, {32, 32, 32}, {32, 32, 16}, {32, 16, 16}, {16, 16, 16}};
 
 ArrayPart part_of(const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned element_bytes, unsigned block) {
   ArrayPart p;
@@ -135,8 +135,8 @@ ArrayPart part_of(const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned element_bytes, unsi
 
 // Places the part behind the present end.
 void place(ArrayPart& p, uint64_t* end) {
-  p.pitch = padded(p.row_bytes, kRow);
-  p.slice_pitch = p.pitch * (p.rows < kRows ? std::bit_ceil(p.rows) : padded(p.rows, kRows));
+  p.pitch = padded(p.row_bytes, tile_row_bytes);
+  p.slice_pitch = p.pitch * (p.rows < tile_rows ? std::bit_ceil(p.rows) : padded(p.rows, tile_rows));
   p.offset = *end;
   *end += p.slice_pitch * p.slices;
 }
@@ -147,7 +147,7 @@ void place_tiled(const ArrayLayout& l, ArrayPart& p, uint64_t* end) {
   p.tiles[0] = (p.row_bytes + l.tile[0] - 1) / l.tile[0];
   p.tiles[1] = (p.rows + l.tile[1] - 1) / l.tile[1];
   p.tiles[2] = (p.slices + l.tile[2] - 1) / l.tile[2];
-  *end += p.tiles[0] * p.tiles[1] * p.tiles[2] * kTile;
+  *end += p.tiles[0] * p.tiles[1] * p.tiles[2] * tile_bytes;
 }
 
 }  // namespace
@@ -155,7 +155,7 @@ void place_tiled(const ArrayLayout& l, ArrayPart& p, uint64_t* end) {
 CUresult lay_out(const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned levels, ArrayLayout* out) {
   const Format* f = format_of(d.Format);
   if (!f || !extents_exist(d)) return CUDA_ERROR_INVALID_VALUE;
-  const bool sparse = d.Flags & CUDA_ARRAY3D_SPARSE, slices = d.Flags & kInSlices;
+  const bool sparse = d.Flags & CUDA_ARRAY3D_SPARSE, slices = d.Flags & in_slices;
   if (f->channel_bytes && d.NumChannels != 1 && d.NumChannels != 2 && d.NumChannels != 4)
     return CUDA_ERROR_INVALID_VALUE;
   if (sparse && (f->planes || d.Height == 0 || (d.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING)))
@@ -176,14 +176,14 @@ CUresult lay_out(const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned levels, ArrayLayout*
     place(l.parts.back(), &end);
   }
   if (f->planes) {
-    l.bytes = padded(end, kTile);
+    l.bytes = padded(end, tile_bytes);
     *out = std::move(l);
     return CUDA_SUCCESS;
   }
 
   const unsigned element = f->channel_bytes ? f->channel_bytes * d.NumChannels : f->element_bytes;
   if (sparse) {
-    const auto& shape = (d.Depth && !slices ? kTiles3d : kTiles2d)[std::countr_zero(element)];
+    const auto& shape = (d.Depth && !slices ? tiles_3d : tiles_2d)[std::countr_zero(element)];
     for (unsigned i = 0; i < 3; ++i) l.tile_texels[i] = shape[i] * (i < 2 ? f->block : 1);
     l.tile[0] = uint64_t{shape[0]} * element;
     l.tile[1] = shape[1];
@@ -208,7 +208,7 @@ CUresult lay_out(const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned levels, ArrayLayout*
     }
     l.parts.push_back(p);
   }
-  l.bytes = padded(end, kTile);
+  l.bytes = padded(end, tile_bytes);
   if (l.tail_first != count) l.tail_bytes = l.bytes - l.tail_offset;
   *out = std::move(l);
   return CUDA_SUCCESS;
@@ -223,7 +223,7 @@ uint64_t offset_in(const ArrayLayout& l, const ArrayPart& p, uint64_t x, uint64_
   const uint64_t tile = (slice / l.tile[2] * p.tiles[1] + row / l.tile[1]) * p.tiles[0] + x / l.tile[0];
   const uint64_t in_x = x % l.tile[0], in_y = row % l.tile[1], in_z = slice % l.tile[2];
   *run = std::min(l.tile[0] - in_x, p.row_bytes - x);
-  return p.offset + tile * kTile + (in_z * l.tile[1] + in_y) * l.tile[0] + in_x;
+  return p.offset + tile * tile_bytes + (in_z * l.tile[1] + in_y) * l.tile[0] + in_x;
 }
 
 }  // namespace carve::sim

@@ -21,7 +21,7 @@
 
 namespace carve::sim {
 
-inline constexpr uint64_t kTile = 64 << 10;
+inline constexpr uint64_t tile_bytes = 64 << 10;
 
 struct ArrayPart {
   CUDA_ARRAY3D_DESCRIPTOR descriptor = {};  // The part as an array of its own.

@@ -27,7 +27,7 @@ CUresult requirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* out, Handle handle, CUdevi
   if (const CUresult e = device_of(visible, &device)) return e;
   const auto m = memory_of(handle);
   if (!out || !m || !m->deferred()) return CUDA_ERROR_INVALID_VALUE;
-  *out = {m->layout.bytes, kTile, {}};
+  *out = {m->layout.bytes, tile_bytes, {}};
   return CUDA_SUCCESS;
 }
 
@@ -51,11 +51,11 @@ CUresult named_tiles(const ArrayMemory& m, const CUarrayMapInfo& info, std::vect
   const ArrayLayout& l = m.layout;
   if (info.subresourceType == CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL) {
     const auto& tail = info.subresource.miptail;
-    if (tail.layer || tail.offset % kTile || tail.size % kTile || tail.size == 0 ||
+    if (tail.layer || tail.offset % tile_bytes || tail.size % tile_bytes || tail.size == 0 ||
         tail.size > l.tail_bytes || tail.offset > l.tail_bytes - tail.size)
       return CUDA_ERROR_INVALID_VALUE;
-    for (uint64_t at = 0; at < tail.size; at += kTile)
-      out->push_back((l.tail_offset + tail.offset + at) / kTile);
+    for (uint64_t at = 0; at < tail.size; at += tile_bytes)
+      out->push_back((l.tail_offset + tail.offset + at) / tile_bytes);
     return CUDA_SUCCESS;
   }
   const auto& s = info.subresource.sparseLevel;
@@ -82,7 +82,7 @@ CUresult named_tiles(const ArrayMemory& m, const CUarrayMapInfo& info, std::vect
   for (uint64_t z = first[2]; z < first[2] + count[2]; ++z)
     for (uint64_t y = first[1]; y < first[1] + count[1]; ++y)
       for (uint64_t x = first[0]; x < first[0] + count[0]; ++x)
-        out->push_back(p.offset / kTile + (z * p.tiles[1] + y) * p.tiles[0] + x);
+        out->push_back(p.offset / tile_bytes + (z * p.tiles[1] + y) * p.tiles[0] + x);
   return CUDA_SUCCESS;
 }
 
@@ -108,7 +108,7 @@ CUresult check(const CUctx_st& c, const CUarrayMapInfo& info, Operation* out) {
   uint64_t bytes = m->layout.bytes;
   if (m->sparse()) {
     if (const CUresult e = named_tiles(*m, info, &out->tiles)) return e;
-    bytes = out->tiles.size() * kTile;
+    bytes = out->tiles.size() * tile_bytes;
   }
   if (info.memOperationType == CU_MEM_OPERATION_TYPE_UNMAP)
     return info.memHandle.memHandle ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
@@ -117,7 +117,7 @@ CUresult check(const CUctx_st& c, const CUarrayMapInfo& info, Operation* out) {
   out->backing = find_backing(info.memHandle.memHandle);
   out->offset = info.offset;
   const auto& b = out->backing;
-  if (!b || b->host || b->device != c.device || info.offset % kTile || info.offset > b->bytes ||
+  if (!b || b->host || b->device != c.device || info.offset % tile_bytes || info.offset > b->bytes ||
       bytes > b->bytes - info.offset || b->properties.allocFlags.usage != CU_MEM_CREATE_USAGE_TILE_POOL)
     return CUDA_ERROR_INVALID_VALUE;
   return CUDA_SUCCESS;
@@ -151,16 +151,16 @@ CUresult perform_tiles(Operation& o, std::vector<std::shared_ptr<Backing>>* dyin
   for (size_t i = 0; i < o.tiles.size();) {
     size_t n = 1;
     while (i + n < o.tiles.size() && o.tiles[i + n] == o.tiles[i] + n) ++n;
-    const uint64_t at = m.base + o.tiles[i] * kTile;
-    const bool attached = o.backing && heap_attach(at, o.backing->at + from, n * kTile, false);
-    if (!attached) heap_detach(at, n * kTile);
+    const uint64_t at = m.base + o.tiles[i] * tile_bytes;
+    const bool attached = o.backing && heap_attach(at, o.backing->at + from, n * tile_bytes, false);
+    if (!attached) heap_detach(at, n * tile_bytes);
     for (size_t k = 0; k < n; ++k) {
       std::shared_ptr<Backing>& tile = m.tiles[o.tiles[i + k]];
       if (tile) dying->push_back(std::move(tile));
       tile = attached ? o.backing : nullptr;
     }
     if (o.backing && !attached) return CUDA_ERROR_OUT_OF_MEMORY;
-    from += n * kTile;
+    from += n * tile_bytes;
     i += n;
   }
   return CUDA_SUCCESS;

@@ -8,9 +8,9 @@
 namespace carve::sim {
 namespace {
 
-constexpr auto kByte = CU_AD_FORMAT_UNSIGNED_INT8;
+constexpr auto byte_format = CU_AD_FORMAT_UNSIGNED_INT8;
 
-CUarray make(size_t w, size_t h, size_t d, unsigned flags = 0, CUarray_format f = kByte,
+CUarray make(size_t w, size_t h, size_t d, unsigned flags = 0, CUarray_format f = byte_format,
              unsigned channels = 1) {
   const CUDA_ARRAY3D_DESCRIPTOR as = {w, h, d, f, channels, flags};
   CUarray a = nullptr;
@@ -83,7 +83,7 @@ TEST_F(DriverTest, small_arrays_share_blocks_and_large_ones_take_whole_ones) {
               all.push_back(make(1024, 1025, 0));
               REQUIRE(free_now() == before - 6 * MiB);
               CUmipmappedArray m = nullptr;
-              const CUDA_ARRAY3D_DESCRIPTOR d = {2048, 2048, 0, kByte, 1, 0};
+              const CUDA_ARRAY3D_DESCRIPTOR d = {2048, 2048, 0, byte_format, 1, 0};
               OK(CU(cuMipmappedArrayCreate)(&m, &d, 3));
               REQUIRE(free_now() == before - 12 * MiB);
               OK(CU(cuMipmappedArrayDestroy)(m));
@@ -97,7 +97,7 @@ TEST_F(DriverTest, small_arrays_share_blocks_and_large_ones_take_whole_ones) {
               OK(CU(cuCtxDestroy_v2)(other));
               REQUIRE(CU(cuArrayDestroy)(left) == CUDA_ERROR_INVALID_HANDLE);
               REQUIRE(free_now() == before);
-              CUDA_ARRAY3D_DESCRIPTOR huge = {16384, 16384, 16384, kByte, 4, 0};
+              CUDA_ARRAY3D_DESCRIPTOR huge = {16384, 16384, 16384, byte_format, 4, 0};
               CUarray a = nullptr;
               REQUIRE(CU(cuArray3DCreate_v2)(&a, &huge) == CUDA_ERROR_OUT_OF_MEMORY);
             }));
@@ -107,7 +107,7 @@ TEST_F(DriverTest, a_copy_moves_a_box_into_an_array_and_out_of_it) {
   EXPECT_EQ(0, run([] {
               begin();
               const auto in = pattern(300 * 40 * 3);
-              const CUarray a = make(300, 40, 3), b = make(75, 40, 3, CUDA_ARRAY3D_LAYERED, kByte, 4);
+              const CUarray a = make(300, 40, 3), b = make(75, 40, 3, CUDA_ARRAY3D_LAYERED, byte_format, 4);
               write(a, in, 300, 40, 3);
               REQUIRE(read(a, 300, 40, 3) == in);
               // From array to array; the texels of the other array have another size.
@@ -172,14 +172,14 @@ TEST_F(DriverTest, levels_and_planes_are_arrays_that_die_with_their_whole) {
   EXPECT_EQ(0, run([] {
               begin();
               CUmipmappedArray m = nullptr;
-              const CUDA_ARRAY3D_DESCRIPTOR d = {64, 32, 0, kByte, 1, 0};
+              const CUDA_ARRAY3D_DESCRIPTOR d = {64, 32, 0, byte_format, 1, 0};
               OK(CU(cuMipmappedArrayCreate)(&m, &d, 99));
               CUarray level[7], none = nullptr;
               for (unsigned i = 0; i < 7; ++i) OK(CU(cuMipmappedArrayGetLevel)(&level[i], m, i));
               REQUIRE(CU(cuMipmappedArrayGetLevel)(&none, m, 7) == CUDA_ERROR_INVALID_VALUE);
               CUDA_ARRAY3D_DESCRIPTOR told = {};
               OK(CU(cuArray3DGetDescriptor_v2)(&told, level[2]));
-              REQUIRE(told.Width == 16 && told.Height == 8 && told.Format == kByte);
+              REQUIRE(told.Width == 16 && told.Height == 8 && told.Format == byte_format);
               const auto in = pattern(64 * 32);
               write(level[0], in, 64, 32);
               write(level[1], pattern(32 * 16), 32, 16);
@@ -281,7 +281,7 @@ TEST_F(DriverTest, tiles_of_a_sparse_array_are_memory_or_holes) {
 TEST_F(DriverTest, the_small_levels_of_a_sparse_array_are_one_tail) {
   EXPECT_EQ(0, run([] {
               begin();
-              const CUDA_ARRAY3D_DESCRIPTOR d = {512, 512, 0, kByte, 1, CUDA_ARRAY3D_SPARSE};
+              const CUDA_ARRAY3D_DESCRIPTOR d = {512, 512, 0, byte_format, 1, CUDA_ARRAY3D_SPARSE};
               CUmipmappedArray m = nullptr;
               CUDA_ARRAY_SPARSE_PROPERTIES p = {};
               OK(CU(cuMipmappedArrayCreate)(&m, &d, 10));

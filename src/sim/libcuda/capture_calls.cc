@@ -129,8 +129,8 @@ CUresult update(CUstream handle, const CUgraphNode* nodes, const CUgraphEdgeData
   std::shared_ptr<CUctx_st> context;
   CUstream_st* s = nullptr;
   if (const CUresult e = stream_of(handle, &context, &s)) return e;
-  constexpr unsigned kSet = 1;  // Replaces the present dependencies; 0 adds to them.
-  if (flags > kSet || (count && !nodes)) return CUDA_ERROR_INVALID_VALUE;
+  constexpr unsigned set_flag = 1;  // Replaces the present dependencies; 0 adds to them.
+  if (flags > set_flag || (count && !nodes)) return CUDA_ERROR_INVALID_VALUE;
   const GraphLock lock;
   Capture* c = capture_of(*s);
   if (!c || !alive(*c)) return CUDA_ERROR_ILLEGAL_STATE;
@@ -140,7 +140,7 @@ CUresult update(CUstream handle, const CUgraphNode* nodes, const CUgraphEdgeData
     wanted.push_back({nodes[i], data ? data[i] : CUgraphEdgeData{}});
   }
   Tail& tail = c->tails[s];
-  if (flags == kSet) tail.follows.clear();
+  if (flags == set_flag) tail.follows.clear();
   add_follows(tail, wanted);
   return CUDA_SUCCESS;
 }

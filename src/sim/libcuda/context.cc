@@ -10,13 +10,13 @@ using namespace carve::sim;
 
 namespace {
 
-constexpr unsigned kContextFlags = CU_CTX_SCHED_MASK | CU_CTX_MAP_HOST | CU_CTX_LMEM_RESIZE_TO_MAX |
+constexpr unsigned context_flags = CU_CTX_SCHED_MASK | CU_CTX_MAP_HOST | CU_CTX_LMEM_RESIZE_TO_MAX |
                                    CU_CTX_SYNC_MEMOPS | CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE;
 
 CUresult create(CUcontext* out, unsigned flags, CUdevice visible, unsigned version) {
   unsigned device = 0;
   if (const CUresult e = entered()) return e;
-  if (!out || (flags & ~kContextFlags)) return CUDA_ERROR_INVALID_VALUE;
+  if (!out || (flags & ~context_flags)) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult e = device_of(visible, &device)) return e;
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = create_context(device, flags, false, &c)) return e;
@@ -30,23 +30,23 @@ struct DefaultLimit {
   CUlimit which;
   size_t value;
 };
-constexpr DefaultLimit kLimits[] = {{CU_LIMIT_STACK_SIZE, 1024},
-                                    {CU_LIMIT_PRINTF_FIFO_SIZE, 1 << 20},
-                                    {CU_LIMIT_MALLOC_HEAP_SIZE, 8 << 20},
-                                    {CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 2},
-                                    {CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, 2048},
-                                    {CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 64},
-                                    {CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0}};
+constexpr DefaultLimit default_limits[] = {{CU_LIMIT_STACK_SIZE, 1024},
+                                           {CU_LIMIT_PRINTF_FIFO_SIZE, 1 << 20},
+                                           {CU_LIMIT_MALLOC_HEAP_SIZE, 8 << 20},
+                                           {CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 2},
+                                           {CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, 2048},
+                                           {CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 64},
+                                           {CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0}};
 
 const DefaultLimit* default_limit(CUlimit which) {
-  for (const DefaultLimit& l : kLimits)
+  for (const DefaultLimit& l : default_limits)
     if (l.which == which) return &l;
   return nullptr;
 }
 
 // The maximum local memory of one thread ("Technical Specifications per Compute Capability", CUDA programming
 // guide).
-constexpr size_t kMostStack = 512 << 10;
+constexpr size_t max_stack_bytes = 512 << 10;
 
 // Returns the bytes that a limit makes a context take beyond its overhead, which includes the defaults. Every
 // thread that can be resident has a stack.
@@ -55,12 +55,12 @@ uint64_t bytes_for(const Facts& f, const DefaultLimit& limit, size_t value) {
   uint64_t each = 0;
   if (limit.which == CU_LIMIT_PRINTF_FIFO_SIZE || limit.which == CU_LIMIT_MALLOC_HEAP_SIZE) each = 1;
   if (limit.which == CU_LIMIT_STACK_SIZE) each = uint64_t{f.multiprocessors} * f.threads_per_multiprocessor;
-  return (more * each + kBlock - 1) / kBlock * kBlock;
+  return (more * each + memory_block_bytes - 1) / memory_block_bytes * memory_block_bytes;
 }
 
 CUresult set_limit(CUctx_st& c, const DefaultLimit& limit, size_t value) {
   if (value > 1ull << 40) return CUDA_ERROR_OUT_OF_MEMORY;
-  if (limit.which == CU_LIMIT_STACK_SIZE && value > kMostStack) return CUDA_ERROR_INVALID_VALUE;
+  if (limit.which == CU_LIMIT_STACK_SIZE && value > max_stack_bytes) return CUDA_ERROR_INVALID_VALUE;
   const Facts& f = c.own_device().facts;
   const std::lock_guard lock(process().mutex);
   const auto set = c.limits.find(limit.which);
@@ -200,7 +200,7 @@ EXPORT CUresult cuCtxGetFlags(unsigned int* flags) {
 EXPORT CUresult cuCtxSetFlags(unsigned int flags) {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;
-  if (flags & ~kContextFlags) return CUDA_ERROR_INVALID_VALUE;
+  if (flags & ~context_flags) return CUDA_ERROR_INVALID_VALUE;
   c->flags = flags;
   return CUDA_SUCCESS;
 }
@@ -362,7 +362,7 @@ EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice visible) { return cuDevicePrima
 EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice visible, unsigned int flags) {
   unsigned device = 0;
   if (const CUresult e = device_of(visible, &device)) return e;
-  if (flags & ~kContextFlags) return CUDA_ERROR_INVALID_VALUE;
+  if (flags & ~context_flags) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(process().mutex);
   process().primaries[device].flags = flags;
   return CUDA_SUCCESS;

@@ -19,7 +19,7 @@ std::vector<Place> channels_of(const std::shared_ptr<CUctx_st>& c, const CUgreen
   const std::lock_guard lock(p.mutex);
   const Locked device(c->own_device());
   advance(c->own_device(), now_ns());
-  for (unsigned k = 0; k < kChannels; ++k) {
+  for (unsigned k = 0; k < max_channels; ++k) {
     const Channel& channel = c->model().channels[k];
     const bool in_part =
         !green || (channel.partition_first == green->part.first && channel.partition == green->part.size);

@@ -13,13 +13,14 @@
 #include "sim/libcuda/capture.h"
 #include "sim/libcuda/heap.h"
 #include "sim/libcuda/managed.h"
+#include "sim/libcuda/schedule.h"
 #include "sim/libcuda/work.h"
 
 using namespace carve::sim;
 
 namespace {
 
-constexpr uint64_t kStaged = 64 << 10;
+constexpr uint64_t staged_bytes = 64 << 10;
 
 // A box of bytes in linear memory: `rows` of `width` bytes, `pitch` apart, in `slices`, `rows_per_slice` rows
 // apart. Arrays are linear memory, too, with addresses that no program sees; sparse arrays are not.
@@ -170,7 +171,7 @@ CUresult prepare(CUctx_st& c, const CUDA_MEMCPY3D& m, Step* out, Pageable* ends)
 
 // Takes a small copy from pageable memory to one place at once.
 bool stage(const CUDA_MEMCPY3D& m, Step* step) {
-  if (m.WidthInBytes > kStaged || m.Height > 1 || m.Depth > 1 || m.dstMemoryType == CU_MEMORYTYPE_ARRAY)
+  if (m.WidthInBytes > staged_bytes || m.Height > 1 || m.Depth > 1 || m.dstMemoryType == CU_MEMORYTYPE_ARRAY)
     return false;
   const char* from = m.srcMemoryType == CU_MEMORYTYPE_HOST ? static_cast<const char*>(m.srcHost)
                                                            : reinterpret_cast<const char*>(m.srcDevice);
@@ -250,9 +251,6 @@ CUresult peer(CUdeviceptr to, CUcontext a, CUdeviceptr from, CUcontext b, size_t
   return move_line(to, from, n, s, wait);
 }
 
-constexpr CUstream kLegacy = nullptr;
-CUstream own() { return CU_STREAM_PER_THREAD; }
-
 }  // namespace
 
 namespace carve::sim {
@@ -318,9 +316,11 @@ CUresult set_step(CUctx_st& c, const CUDA_MEMSET_NODE_PARAMS& p, Step* out) {
 
 // Linear copies. The first macro makes a synchronous call and its _ptds variant, the second an asynchronous
 // call and its _ptsz variant: 4 x 2 definitions that differ in nothing else.
-#define COPY(name, To, to, From, from)                                                           \
-  EXPORT CUresult name(To t, From f, size_t n) { return move_line(to, from, n, kLegacy, true); } \
-  EXPORT CUresult name##_ptds(To t, From f, size_t n) { return move_line(to, from, n, own(), true); }
+#define COPY(name, To, to, From, from)                                                                 \
+  EXPORT CUresult name(To t, From f, size_t n) { return move_line(to, from, n, legacy_stream, true); } \
+  EXPORT CUresult name##_ptds(To t, From f, size_t n) {                                                \
+    return move_line(to, from, n, per_thread_default(), true);                                         \
+  }
 #define COPY_ASYNC(name, To, to, From, from)                                                            \
   EXPORT CUresult name(To t, From f, size_t n, CUstream s) { return move_line(to, from, n, s, false); } \
   EXPORT CUresult name##_ptsz(To t, From f, size_t n, CUstream s) {                                     \
@@ -338,10 +338,10 @@ COPY_ASYNC(cuMemcpyDtoDAsync_v2, CUdeviceptr, t, CUdeviceptr, f)
 #undef COPY_ASYNC
 
 EXPORT CUresult cuMemcpyPeer(CUdeviceptr t, CUcontext a, CUdeviceptr f, CUcontext b, size_t n) {
-  return peer(t, a, f, b, n, kLegacy, true);
+  return peer(t, a, f, b, n, legacy_stream, true);
 }
 EXPORT CUresult cuMemcpyPeer_ptds(CUdeviceptr t, CUcontext a, CUdeviceptr f, CUcontext b, size_t n) {
-  return peer(t, a, f, b, n, own(), true);
+  return peer(t, a, f, b, n, per_thread_default(), true);
 }
 EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr t, CUcontext a, CUdeviceptr f, CUcontext b, size_t n,
                                   CUstream s) {
@@ -352,22 +352,26 @@ EXPORT CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr t, CUcontext a, CUdeviceptr f
   return peer(t, a, f, b, n, per_thread(s), false);
 }
 
-EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* m) { return move_2d(m, kLegacy, true); }
-EXPORT CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D* m) { return move_2d(m, own(), true); }
-EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* m) { return move_2d(m, kLegacy, true); }
-EXPORT CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D* m) { return move_2d(m, own(), true); }
+EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* m) { return move_2d(m, legacy_stream, true); }
+EXPORT CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D* m) { return move_2d(m, per_thread_default(), true); }
+EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* m) { return move_2d(m, legacy_stream, true); }
+EXPORT CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D* m) {
+  return move_2d(m, per_thread_default(), true);
+}
 EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* m, CUstream s) { return move_2d(m, s, false); }
 EXPORT CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D* m, CUstream s) {
   return move_2d(m, per_thread(s), false);
 }
-EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D* m) { return move_3d(m, kLegacy, true); }
-EXPORT CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D* m) { return move_3d(m, own(), true); }
+EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D* m) { return move_3d(m, legacy_stream, true); }
+EXPORT CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D* m) { return move_3d(m, per_thread_default(), true); }
 EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* m, CUstream s) { return move_3d(m, s, false); }
 EXPORT CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D* m, CUstream s) {
   return move_3d(m, per_thread(s), false);
 }
-EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* m) { return move_3d(m, kLegacy, true); }
-EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER* m) { return move_3d(m, own(), true); }
+EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* m) { return move_3d(m, legacy_stream, true); }
+EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER* m) {
+  return move_3d(m, per_thread_default(), true);
+}
 EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* m, CUstream s) { return move_3d(m, s, false); }
 EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER* m, CUstream s) {
   return move_3d(m, per_thread(s), false);
@@ -376,10 +380,10 @@ EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER* m, CUstream s
 // Sets of 8, 16 and 32 bits, in one line or in rows, synchronous to the host and in a stream.
 #define SETS(bits, Value)                                                                                 \
   EXPORT CUresult cuMemsetD##bits##_v2(CUdeviceptr t, Value v, size_t n) {                                \
-    return set(t, 0, v, bits / 8, n, 1, kLegacy, true);                                                   \
+    return set(t, 0, v, bits / 8, n, 1, legacy_stream, true);                                             \
   }                                                                                                       \
   EXPORT CUresult cuMemsetD##bits##_v2_ptds(CUdeviceptr t, Value v, size_t n) {                           \
-    return set(t, 0, v, bits / 8, n, 1, own(), true);                                                     \
+    return set(t, 0, v, bits / 8, n, 1, per_thread_default(), true);                                      \
   }                                                                                                       \
   EXPORT CUresult cuMemsetD##bits##Async(CUdeviceptr t, Value v, size_t n, CUstream s) {                  \
     return set(t, 0, v, bits / 8, n, 1, s, false);                                                        \
@@ -388,10 +392,10 @@ EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER* m, CUstream s
     return set(t, 0, v, bits / 8, n, 1, per_thread(s), false);                                            \
   }                                                                                                       \
   EXPORT CUresult cuMemsetD2D##bits##_v2(CUdeviceptr t, size_t pitch, Value v, size_t w, size_t h) {      \
-    return set(t, pitch, v, bits / 8, w, h, kLegacy, true);                                               \
+    return set(t, pitch, v, bits / 8, w, h, legacy_stream, true);                                         \
   }                                                                                                       \
   EXPORT CUresult cuMemsetD2D##bits##_v2_ptds(CUdeviceptr t, size_t pitch, Value v, size_t w, size_t h) { \
-    return set(t, pitch, v, bits / 8, w, h, own(), true);                                                 \
+    return set(t, pitch, v, bits / 8, w, h, per_thread_default(), true);                                  \
   }                                                                                                       \
   EXPORT CUresult cuMemsetD2D##bits##Async(CUdeviceptr t, size_t pitch, Value v, size_t w, size_t h,      \
                                            CUstream s) {                                                  \

@@ -8,7 +8,7 @@ using namespace carve::sim;
 
 namespace {
 
-constexpr size_t kNone = SIZE_MAX;
+constexpr size_t no_index = SIZE_MAX;
 
 struct Batch {
   const CUdeviceptr *to, *from;
@@ -36,7 +36,7 @@ bool well_formed(const Batch& b) {
 
 // *failed is the index of the copy that could not be submitted; the earlier ones were submitted.
 CUresult copy(const Batch& b, CUstream stream, size_t* failed) {
-  *failed = kNone;
+  *failed = no_index;
   if (const CUresult e = entered()) return e;
   if (!well_formed(b) || !stream || stream == CU_STREAM_LEGACY) return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0, which = 0; i < b.count; ++i) {
@@ -57,7 +57,7 @@ CUresult copy(const Batch& b, CUstream stream, size_t* failed) {
 EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr* to, CUdeviceptr* from, size_t* sizes, size_t count,
                                    CUmemcpyAttributes* attributes, size_t* first_of, size_t attribute_count,
                                    size_t* failed, CUstream s) {
-  size_t index = kNone;
+  size_t index = no_index;
   const CUresult e = copy({to, from, sizes, count, attributes, first_of, attribute_count}, s, &index);
   if (failed) *failed = index;
   return e;

@@ -14,12 +14,12 @@ struct ErrorName {
   int code;
   const char *name, *sentence;
 };
-constexpr ErrorName kErrors[] = {
+constexpr ErrorName error_texts[] = {
 #include "sim/libcuda/error_names.inc"
 };
 
 const ErrorName* find_error(CUresult e) {
-  for (const ErrorName& known : kErrors)
+  for (const ErrorName& known : error_texts)
     if (known.code == e) return &known;
   return nullptr;
 }
@@ -64,7 +64,7 @@ CUresult attribute(const Facts& f, int a, int* out) {
     case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
       return *out = static_cast<int>(f.blocks_per_multiprocessor), CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: return *out = static_cast<int>(f.l2_bytes), CUDA_SUCCESS;
-    case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: return *out = static_cast<int>(kCopyEngines), CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: return *out = static_cast<int>(copy_engines), CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_ECC_ENABLED: return *out = static_cast<int>(f.ecc), CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return *out = static_cast<int>(f.pci_bus), CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID: return *out = static_cast<int>(f.pci_device), CUDA_SUCCESS;
@@ -114,13 +114,14 @@ CUresult attribute(const Facts& f, int a, int* out) {
   // Texture and surface limits: those of compute capability 7.0 and newer.
   constexpr struct {
     int first, last, value;
-  } kLimits[] = {{21, 21, 131072},  {22, 23, 131072}, {23, 23, 65536},     {24, 26, 16384},  {27, 28, 32768},
-                 {29, 29, 2048},    {42, 42, 32768},  {43, 43, 2048},      {45, 46, 32768},  {47, 48, 8192},
-                 {49, 49, 32768},   {52, 53, 32768},  {54, 54, 2046},      {55, 55, 32768},  {56, 56, 131072},
-                 {57, 57, 65536},   {58, 60, 16384},  {61, 61, 32768},     {62, 63, 32768},  {64, 64, 2048},
-                 {65, 66, 32768},   {67, 67, 2046},   {69, 69, 268435456}, {70, 70, 131072}, {71, 71, 65000},
-                 {72, 72, 2097120}, {73, 74, 32768},  {77, 77, 32768}};
-  for (const auto& limit : kLimits)
+  } default_limits[] = {{21, 21, 131072}, {22, 23, 131072},  {23, 23, 65536},     {24, 26, 16384},
+                        {27, 28, 32768},  {29, 29, 2048},    {42, 42, 32768},     {43, 43, 2048},
+                        {45, 46, 32768},  {47, 48, 8192},    {49, 49, 32768},     {52, 53, 32768},
+                        {54, 54, 2046},   {55, 55, 32768},   {56, 56, 131072},    {57, 57, 65536},
+                        {58, 60, 16384},  {61, 61, 32768},   {62, 63, 32768},     {64, 64, 2048},
+                        {65, 66, 32768},  {67, 67, 2046},    {69, 69, 268435456}, {70, 70, 131072},
+                        {71, 71, 65000},  {72, 72, 2097120}, {73, 74, 32768},     {77, 77, 32768}};
+  for (const auto& limit : default_limits)
     if (a >= limit.first && a <= limit.last) return *out = limit.value, CUDA_SUCCESS;
   if (a < 1 || a > 147) return CUDA_ERROR_INVALID_VALUE;
   return *out = 0, CUDA_SUCCESS;  // The feature is absent on this device.

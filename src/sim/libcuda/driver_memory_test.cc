@@ -11,7 +11,7 @@
 namespace carve::sim {
 namespace {
 
-constexpr size_t kUsable = 22731 * MiB, kContext = 256 * MiB;
+constexpr size_t usable_bytes = 22731 * MiB, context_size = 256 * MiB;
 
 std::vector<unsigned char> noise(size_t n, unsigned seed) {
   std::mt19937 r(seed);
@@ -127,7 +127,7 @@ TEST_F(DriverTest, memory_is_counted_in_blocks_of_two_mib_and_small_pieces_share
   EXPECT_EQ(0, run([] {
               begin();
               const size_t before = free_now();
-              REQUIRE(before == kUsable - kContext);
+              REQUIRE(before == usable_bytes - context_size);
               CUdeviceptr p[600], q = 0, r = 0;
               OK(CU(cuMemAlloc_v2)(&p[0], 1));
               REQUIRE(before - free_now() == 2 * MiB);
@@ -199,7 +199,7 @@ TEST_F(DriverTest, a_sixty_fifth_context_is_refused_and_takes_nothing) {
               CUcontext c[63], more = nullptr;
               for (CUcontext& x : c) OK(CU(cuCtxCreate_v2)(&x, 0, 0));
               const size_t full = free_now();
-              REQUIRE(full == kUsable - 64 * kContext);
+              REQUIRE(full == usable_bytes - 64 * context_size);
               REQUIRE(CU(cuCtxCreate_v2)(&more, 0, 0) == CUDA_ERROR_OUT_OF_MEMORY);
               REQUIRE(free_now() == full);
               OK(CU(cuCtxDestroy_v2)(c[10]));
@@ -219,7 +219,7 @@ TEST_F(DriverTest, processes_see_each_others_memory_and_a_killed_one_gives_it_ba
   const pid_t watcher = start([&] {
     held.take();
     begin();
-    REQUIRE(free_now() == kUsable - 2 * kContext - 20'000 * MiB);
+    REQUIRE(free_now() == usable_bytes - 2 * context_size - 20'000 * MiB);
     CUdeviceptr p = 0;
     REQUIRE(CU(cuMemAlloc_v2)(&p, 4'000 * MiB) == CUDA_ERROR_OUT_OF_MEMORY);
     killed.take();
@@ -258,7 +258,7 @@ TEST_F(DriverTest, whatever_a_process_was_doing_when_it_was_killed_the_device_wo
   }
   EXPECT_EQ(0, run([] {
               begin();
-              REQUIRE(free_now() == kUsable - kContext);
+              REQUIRE(free_now() == usable_bytes - context_size);
               OK(launch(spin(), nullptr, 1'000'000));
               OK(CU(cuCtxSynchronize)());
             }));
@@ -303,7 +303,7 @@ TEST_F(DriverTest, exec_gives_the_memory_back_while_the_process_lives_on) {
   usleep(100'000);
   EXPECT_EQ(0, run([] {
               begin();
-              REQUIRE(free_now() == kUsable - kContext);
+              REQUIRE(free_now() == usable_bytes - context_size);
             }));
   EXPECT_EQ(0, kill(changer, SIGKILL));
   EXPECT_EQ(128 + SIGKILL, finish(changer));
@@ -332,7 +332,7 @@ TEST_F(DriverTest, a_client_stopped_in_the_middle_of_a_change_does_not_stop_nvml
               REQUIRE(NVML(nvmlInit_v2)() == NVML_SUCCESS);
               REQUIRE(NVML(nvmlDeviceGetHandleByIndex_v2)(0, &device) == 0);
               REQUIRE(NVML(nvmlDeviceGetMemoryInfo)(device, &memory) == 0);
-              REQUIRE(memory.free == kUsable);
+              REQUIRE(memory.free == usable_bytes);
               REQUIRE(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(device, &processes, nullptr) == 0);
               REQUIRE(NVML(nvmlDeviceGetUtilizationRates)(device, &utilisation) == NVML_ERROR_TIMEOUT);
             }));
@@ -353,9 +353,9 @@ TEST_F(DriverTest, the_primary_context_is_one_for_the_process) {
               OK(CU(cuDevicePrimaryCtxRetain)(&b, 0));
               REQUIRE(a == b);
               OK(CU(cuCtxSetCurrent)(a));
-              REQUIRE(free_now() == kUsable - kContext);
+              REQUIRE(free_now() == usable_bytes - context_size);
               OK(CU(cuDevicePrimaryCtxRelease_v2)(0));
-              REQUIRE(free_now() == kUsable - kContext);
+              REQUIRE(free_now() == usable_bytes - context_size);
               OK(CU(cuDevicePrimaryCtxRelease_v2)(0));
               size_t x = 0, y = 0;
               REQUIRE(CU(cuMemGetInfo_v2)(&x, &y) != CUDA_SUCCESS);

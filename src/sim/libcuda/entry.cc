@@ -29,8 +29,8 @@ struct EntryPoint {
   Flavour flavour;
   const char* symbol;
 };
-constexpr cuuint64_t kPerThread = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-constexpr EntryPoint kEntryPoints[] = {
+constexpr cuuint64_t per_thread_stream = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+constexpr EntryPoint entry_point_table[] = {
 #include "sim/libcuda/entry_points.inc"
 };
 
@@ -52,7 +52,7 @@ CUresult look_up(const char* name, void** out, int version, cuuint64_t flags,
   if (version > newest) return CUDA_ERROR_INVALID_VALUE;
   const bool own = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
   const auto [first, last] = std::equal_range(
-      std::begin(kEntryPoints), std::end(kEntryPoints), name, [](const auto& a, const auto& b) {
+      std::begin(entry_point_table), std::end(entry_point_table), name, [](const auto& a, const auto& b) {
         const auto text = [](const auto& x) {
           if constexpr (std::is_same_v<std::decay_t<decltype(x)>, EntryPoint>)
             return x.name;
@@ -83,7 +83,7 @@ EXPORT CUresult cuGetProcAddress_v2(const char* name, void** out, int version, c
 }
 EXPORT CUresult cuGetProcAddress_v2_ptsz(const char* name, void** out, int version, cuuint64_t flags,
                                          CUdriverProcAddressQueryResult* status) {
-  return look_up(name, out, version, flags ? flags : kPerThread, status);
+  return look_up(name, out, version, flags ? flags : per_thread_stream, status);
 }
 // CUDA 11 had no status and returned CUDA_ERROR_NOT_FOUND instead.
 EXPORT CUresult cuGetProcAddress(const char* name, void** out, int version, cuuint64_t flags) {
@@ -91,7 +91,7 @@ EXPORT CUresult cuGetProcAddress(const char* name, void** out, int version, cuui
   return *out ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 EXPORT CUresult cuGetProcAddress_ptsz(const char* name, void** out, int version, cuuint64_t flags) {
-  return cuGetProcAddress(name, out, version, flags ? flags : kPerThread);
+  return cuGetProcAddress(name, out, version, flags ? flags : per_thread_stream);
 }
 
 // Private tables connect NVIDIA's own libraries with NVIDIA's driver. The simulator has none.

@@ -30,8 +30,8 @@ struct CUextMemory_st {
 
 namespace {
 
-constexpr uint64_t kPage = 4096;
-constexpr unsigned kDedicated = 1;  // CUDA_EXTERNAL_MEMORY_DEDICATED of cuda.h.
+constexpr uint64_t page_bytes = 4096;
+constexpr unsigned dedicated = 1;  // CUDA_EXTERNAL_MEMORY_DEDICATED of cuda.h.
 
 // A part of external memory at device addresses.
 struct Buffer {
@@ -57,8 +57,9 @@ std::shared_ptr<CUextMemory_st> find(CUexternalMemory handle) {
 CUresult map_part(const std::shared_ptr<CUextMemory_st>& m, uint64_t offset, uint64_t bytes,
                   uint64_t* address) {
   if (bytes == 0 || bytes > m->bytes || offset > m->bytes - bytes) return CUDA_ERROR_INVALID_VALUE;
-  const uint64_t slack = offset % kPage, pages = (slack + bytes + kPage - 1) / kPage * kPage;
-  const uint64_t length = (pages + kBlock - 1) / kBlock * kBlock;
+  const uint64_t slack = offset % page_bytes,
+                 pages = (slack + bytes + page_bytes - 1) / page_bytes * page_bytes;
+  const uint64_t length = (pages + memory_block_bytes - 1) / memory_block_bytes * memory_block_bytes;
   const uint64_t base = heap_take_range(length);
   if (!base) return CUDA_ERROR_OUT_OF_MEMORY;
   if (!heap_attach(base, m->at + offset - slack, pages, false)) {
@@ -82,7 +83,7 @@ CUresult map_and_take(int fd, CUextMemory_st& m) {
   if (p == MAP_FAILED) return CUDA_ERROR_INVALID_VALUE;
   madvise(p, m.bytes, MADV_DONTFORK);
   m.at = static_cast<char*>(p);
-  const uint64_t takes = (m.bytes + kBlock - 1) / kBlock * kBlock;
+  const uint64_t takes = (m.bytes + memory_block_bytes - 1) / memory_block_bytes * memory_block_bytes;
   if (const CUresult e = take_bytes(m.device, takes)) return e;
   m.taken = takes;
   return CUDA_SUCCESS;
@@ -91,7 +92,7 @@ CUresult map_and_take(int fd, CUextMemory_st& m) {
 CUresult import(CUexternalMemory* out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* d) {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;
-  if (!out || !d || d->size == 0 || (d->flags & ~kDedicated) ||
+  if (!out || !d || d->size == 0 || (d->flags & ~dedicated) ||
       d->type < CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD ||
       d->type > CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD)
     return CUDA_ERROR_INVALID_VALUE;

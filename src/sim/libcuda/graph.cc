@@ -339,9 +339,9 @@ EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* out, CU
   if (const CUresult e = current(&c)) return e;
   if (context && !find_context(context)) return CUDA_ERROR_INVALID_CONTEXT;
   const GraphLock lock;
-  constexpr unsigned kAssignDefault = 1;
-  if (!out || !is_graph(g) || flags > kAssignDefault) return CUDA_ERROR_INVALID_VALUE;
+  constexpr unsigned assign_default = 1;
+  if (!out || !is_graph(g) || flags > assign_default) return CUDA_ERROR_INVALID_VALUE;
   *out = graphs().next_id++;
-  g->conditions[*out] = {flags & kAssignDefault ? start : 0};
+  g->conditions[*out] = {flags & assign_default ? start : 0};
   return CUDA_SUCCESS;
 }

@@ -123,7 +123,8 @@ GraphNeeds needs_of(const CUgraphExec_st& x) {
       spans[b->device].push_back(s);
     else
       needs.lasting.push_back(b);
-  for (const auto& [device, list] : spans) needs.temporary[device] = space_of(x.waits, list, kBlock);
+  for (const auto& [device, list] : spans)
+    needs.temporary[device] = space_of(x.waits, list, memory_block_bytes);
   return needs;
 }
 
@@ -132,7 +133,7 @@ GraphNeeds needs_of(const CUgraphExec_st& x) {
 LayoutError lay_out(const CUgraph_st& g, CUgraphExec_st* x) {
   x->image = clone_graph(g, true);
   const LayoutError e = Layout(x).whole(*x->image);
-  x->lanes = lanes_of(x->waits, kLanes);
+  x->lanes = lanes_of(x->waits, max_lanes);
   x->ends = ends_of(x->waits);
   if (!e.code) x->needs = needs_of(*x);
   return e;
@@ -155,7 +156,7 @@ CUgraphExec_st::~CUgraphExec_st() {
 
 namespace {
 
-constexpr unsigned long long kInstantiateFlags =
+constexpr unsigned long long instantiate_flags =
     CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
 
@@ -165,7 +166,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph g, unsigned long long flags, CUgr
   if (bad) *bad = nullptr;
   if (reason) *reason = CUDA_GRAPH_INSTANTIATE_ERROR;
   if (const CUresult e = current(&c)) return e;
-  if (!out || (flags & ~kInstantiateFlags)) return CUDA_ERROR_INVALID_VALUE;
+  if (!out || (flags & ~instantiate_flags)) return CUDA_ERROR_INVALID_VALUE;
   // No kernel runs here that could launch a graph.
   if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) {
     if (reason) *reason = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;

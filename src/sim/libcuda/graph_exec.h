@@ -23,7 +23,7 @@ struct ExecNode {
 };
 
 // A launch spreads over the stream's channel and up to seven more.
-inline constexpr unsigned kLanes = 8;
+inline constexpr unsigned max_lanes = 8;
 
 }  // namespace carve::sim
 

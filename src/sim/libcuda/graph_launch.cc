@@ -14,7 +14,7 @@ namespace {
 // Returns the channels that graphs share beside the streams' own: made when first needed, then kept.
 std::vector<unsigned> shared_channels(CUctx_st& c, unsigned wanted) {
   const std::lock_guard lock(process().mutex);
-  while (c.graph_channels.size() < std::min(wanted, kLanes))
+  while (c.graph_channels.size() < std::min(wanted, max_lanes))
     c.graph_channels.push_back(take_channel(c, false));
   return c.graph_channels;
 }

@@ -24,7 +24,7 @@ using ArenaKey = std::tuple<unsigned, unsigned long long, unsigned>;  // Device,
 
 struct GraphPools {
   std::mutex mutex;
-  GraphMemory of[kDevices];
+  GraphMemory of[max_devices];
   std::map<ArenaKey, Arena> arenas;
   std::map<CUdeviceptr, GraphBlock*> blocks;
   // Blocks that are allocated, or freed behind work that may use them, whether or not their graph still
@@ -144,7 +144,7 @@ GraphBlock::~GraphBlock() {
 
 CUresult make_block(unsigned device, uint64_t bytes, std::shared_ptr<GraphBlock>* out) {
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  const uint64_t whole = (bytes + kBlock - 1) / kBlock * kBlock;
+  const uint64_t whole = (bytes + memory_block_bytes - 1) / memory_block_bytes * memory_block_bytes;
   const uint64_t base = bytes > 1ull << 46 ? 0 : heap_take_range(whole);
   if (!base) return CUDA_ERROR_OUT_OF_MEMORY;
   heap_record({.base = base, .bytes = bytes, .device = device, .kind = Memory::graph});

@@ -110,7 +110,7 @@ CUresult add_made(CUgraphNode* out, CUgraph g, const CUgraphNode* d, size_t n, C
   return add(out, g, d, nullptr, n, &p);
 }
 
-constexpr CUresult kBad = CUDA_ERROR_INVALID_VALUE;
+constexpr CUresult bad_value = CUDA_ERROR_INVALID_VALUE;
 
 }  // namespace
 
@@ -122,9 +122,11 @@ EXPORT CUresult cuGraphAddNode_v2(CUgraphNode* out, CUgraph g, const CUgraphNode
                                   const CUgraphEdgeData* data, size_t n, CUgraphNodeParams* p) {
   return add(out, g, d, data, n, p);
 }
-EXPORT CUresult cuGraphNodeSetParams(CUgraphNode n, CUgraphNodeParams* p) { return p ? set(n, *p) : kBad; }
+EXPORT CUresult cuGraphNodeSetParams(CUgraphNode n, CUgraphNodeParams* p) {
+  return p ? set(n, *p) : bad_value;
+}
 EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec x, CUgraphNode n, CUgraphNodeParams* p) {
-  return p ? set_in_executable(x, n, *p) : kBad;
+  return p ? set_in_executable(x, n, *p) : bad_value;
 }
 
 EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode* out, CUgraph g, const CUgraphNode* d, size_t n) {
@@ -132,23 +134,23 @@ EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode* out, CUgraph g, const CUgraphNo
 }
 EXPORT CUresult cuGraphAddKernelNode(CUgraphNode* out, CUgraph g, const CUgraphNode* d, size_t n,
                                      const CUDA_KERNEL_NODE_PARAMS_v1* p) {
-  return p ? add_made(out, g, d, n, kernel(p)) : kBad;
+  return p ? add_made(out, g, d, n, kernel(p)) : bad_value;
 }
 EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode* out, CUgraph g, const CUgraphNode* d, size_t n,
                                         const CUDA_KERNEL_NODE_PARAMS* p) {
-  return p ? add_made(out, g, d, n, kernel(p)) : kBad;
+  return p ? add_made(out, g, d, n, kernel(p)) : bad_value;
 }
 EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode* out, CUgraph g, const CUgraphNode* d, size_t n,
                                      const CUDA_MEMCPY3D* m, CUcontext c) {
-  return m ? add_made(out, g, d, n, copy(m, c)) : kBad;
+  return m ? add_made(out, g, d, n, copy(m, c)) : bad_value;
 }
 EXPORT CUresult cuGraphAddMemsetNode(CUgraphNode* out, CUgraph g, const CUgraphNode* d, size_t n,
                                      const CUDA_MEMSET_NODE_PARAMS* m, CUcontext c) {
-  return m ? add_made(out, g, d, n, memset_of(m, c)) : kBad;
+  return m ? add_made(out, g, d, n, memset_of(m, c)) : bad_value;
 }
 EXPORT CUresult cuGraphAddHostNode(CUgraphNode* out, CUgraph g, const CUgraphNode* d, size_t n,
                                    const CUDA_HOST_NODE_PARAMS* h) {
-  return h ? add_made(out, g, d, n, host(h)) : kBad;
+  return h ? add_made(out, g, d, n, host(h)) : bad_value;
 }
 EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode* out, CUgraph g, const CUgraphNode* d, size_t n,
                                          CUgraph c) {
@@ -164,89 +166,89 @@ EXPORT CUresult cuGraphAddEventWaitNode(CUgraphNode* out, CUgraph g, const CUgra
 }
 EXPORT CUresult cuGraphAddBatchMemOpNode(CUgraphNode* out, CUgraph g, const CUgraphNode* d, size_t n,
                                          const CUDA_BATCH_MEM_OP_NODE_PARAMS* b) {
-  return b ? add_made(out, g, d, n, batch(b)) : kBad;
+  return b ? add_made(out, g, d, n, batch(b)) : bad_value;
 }
 
 // Reading and changing a node by its own structure: in the graph, and in an executable.
 EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode n, CUDA_KERNEL_NODE_PARAMS* out) {
   CUgraphNodeParams p;
-  if (const CUresult e = out ? get(n, CU_GRAPH_NODE_TYPE_KERNEL, &p) : kBad) return e;
+  if (const CUresult e = out ? get(n, CU_GRAPH_NODE_TYPE_KERNEL, &p) : bad_value) return e;
   std::memcpy(out, &p.kernel, sizeof *out);
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode n, CUDA_KERNEL_NODE_PARAMS_v1* out) {
   CUgraphNodeParams p;
-  if (const CUresult e = out ? get(n, CU_GRAPH_NODE_TYPE_KERNEL, &p) : kBad) return e;
+  if (const CUresult e = out ? get(n, CU_GRAPH_NODE_TYPE_KERNEL, &p) : bad_value) return e;
   std::memcpy(out, &p.kernel, sizeof *out);
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode n, CUDA_MEMCPY3D* out) {
   CUgraphNodeParams p;
-  if (const CUresult e = out ? get(n, CU_GRAPH_NODE_TYPE_MEMCPY, &p) : kBad) return e;
+  if (const CUresult e = out ? get(n, CU_GRAPH_NODE_TYPE_MEMCPY, &p) : bad_value) return e;
   return *out = p.memcpy.copyParams, CUDA_SUCCESS;
 }
 EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode n, CUDA_MEMSET_NODE_PARAMS* out) {
   CUgraphNodeParams p;
-  if (const CUresult e = out ? get(n, CU_GRAPH_NODE_TYPE_MEMSET, &p) : kBad) return e;
+  if (const CUresult e = out ? get(n, CU_GRAPH_NODE_TYPE_MEMSET, &p) : bad_value) return e;
   std::memcpy(out, &p.memset, sizeof *out);
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuGraphHostNodeGetParams(CUgraphNode n, CUDA_HOST_NODE_PARAMS* out) {
   CUgraphNodeParams p;
-  if (const CUresult e = out ? get(n, CU_GRAPH_NODE_TYPE_HOST, &p) : kBad) return e;
+  if (const CUresult e = out ? get(n, CU_GRAPH_NODE_TYPE_HOST, &p) : bad_value) return e;
   *out = {p.host.fn, p.host.userData};
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode n, CUDA_BATCH_MEM_OP_NODE_PARAMS* out) {
   CUgraphNodeParams p;
-  if (const CUresult e = out ? get(n, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, &p) : kBad) return e;
+  if (const CUresult e = out ? get(n, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, &p) : bad_value) return e;
   *out = {p.memOp.ctx, p.memOp.count, p.memOp.paramArray, p.memOp.flags};
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode n, CUgraph* out) {
   CUgraphNodeParams p;
-  if (const CUresult e = out ? get(n, CU_GRAPH_NODE_TYPE_GRAPH, &p) : kBad) return e;
+  if (const CUresult e = out ? get(n, CU_GRAPH_NODE_TYPE_GRAPH, &p) : bad_value) return e;
   return *out = p.graph.graph, CUDA_SUCCESS;
 }
 EXPORT CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode n, CUevent* out) {
   CUgraphNodeParams p;
-  if (const CUresult e = out ? get(n, CU_GRAPH_NODE_TYPE_EVENT_RECORD, &p) : kBad) return e;
+  if (const CUresult e = out ? get(n, CU_GRAPH_NODE_TYPE_EVENT_RECORD, &p) : bad_value) return e;
   return *out = p.eventRecord.event, CUDA_SUCCESS;
 }
 EXPORT CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode n, CUevent* out) {
   CUgraphNodeParams p;
-  if (const CUresult e = out ? get(n, CU_GRAPH_NODE_TYPE_WAIT_EVENT, &p) : kBad) return e;
+  if (const CUresult e = out ? get(n, CU_GRAPH_NODE_TYPE_WAIT_EVENT, &p) : bad_value) return e;
   return *out = p.eventWait.event, CUDA_SUCCESS;
 }
 EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode n, CUDA_MEM_ALLOC_NODE_PARAMS* out) {
   CUgraphNodeParams p;
-  if (const CUresult e = out ? get(n, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &p) : kBad) return e;
+  if (const CUresult e = out ? get(n, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &p) : bad_value) return e;
   std::memcpy(out, &p.alloc, sizeof *out);
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode n, CUdeviceptr* out) {
   CUgraphNodeParams p;
-  if (const CUresult e = out ? get(n, CU_GRAPH_NODE_TYPE_MEM_FREE, &p) : kBad) return e;
+  if (const CUresult e = out ? get(n, CU_GRAPH_NODE_TYPE_MEM_FREE, &p) : bad_value) return e;
   return *out = p.free.dptr, CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode n, const CUDA_KERNEL_NODE_PARAMS_v1* p) {
-  return p ? set(n, kernel(p)) : kBad;
+  return p ? set(n, kernel(p)) : bad_value;
 }
 EXPORT CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode n, const CUDA_KERNEL_NODE_PARAMS* p) {
-  return p ? set(n, kernel(p)) : kBad;
+  return p ? set(n, kernel(p)) : bad_value;
 }
 EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode n, const CUDA_MEMCPY3D* m) {
-  return m ? set(n, copy(m, nullptr)) : kBad;
+  return m ? set(n, copy(m, nullptr)) : bad_value;
 }
 EXPORT CUresult cuGraphMemsetNodeSetParams(CUgraphNode n, const CUDA_MEMSET_NODE_PARAMS* m) {
-  return m ? set(n, memset_of(m, nullptr)) : kBad;
+  return m ? set(n, memset_of(m, nullptr)) : bad_value;
 }
 EXPORT CUresult cuGraphHostNodeSetParams(CUgraphNode n, const CUDA_HOST_NODE_PARAMS* h) {
-  return h ? set(n, host(h)) : kBad;
+  return h ? set(n, host(h)) : bad_value;
 }
 EXPORT CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode n, const CUDA_BATCH_MEM_OP_NODE_PARAMS* b) {
-  return b ? set(n, batch(b)) : kBad;
+  return b ? set(n, batch(b)) : bad_value;
 }
 EXPORT CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode n, CUevent e) {
   return set(n, event(CU_GRAPH_NODE_TYPE_EVENT_RECORD, e));
@@ -257,26 +259,26 @@ EXPORT CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode n, CUevent e) {
 
 EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec x, CUgraphNode n,
                                                const CUDA_KERNEL_NODE_PARAMS_v1* p) {
-  return p ? set_in_executable(x, n, kernel(p)) : kBad;
+  return p ? set_in_executable(x, n, kernel(p)) : bad_value;
 }
 EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec x, CUgraphNode n,
                                                   const CUDA_KERNEL_NODE_PARAMS* p) {
-  return p ? set_in_executable(x, n, kernel(p)) : kBad;
+  return p ? set_in_executable(x, n, kernel(p)) : bad_value;
 }
 EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec x, CUgraphNode n, const CUDA_MEMCPY3D* m,
                                                CUcontext c) {
-  return m ? set_in_executable(x, n, copy(m, c)) : kBad;
+  return m ? set_in_executable(x, n, copy(m, c)) : bad_value;
 }
 EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec x, CUgraphNode n, const CUDA_MEMSET_NODE_PARAMS* m,
                                                CUcontext c) {
-  return m ? set_in_executable(x, n, memset_of(m, c)) : kBad;
+  return m ? set_in_executable(x, n, memset_of(m, c)) : bad_value;
 }
 EXPORT CUresult cuGraphExecHostNodeSetParams(CUgraphExec x, CUgraphNode n, const CUDA_HOST_NODE_PARAMS* h) {
-  return h ? set_in_executable(x, n, host(h)) : kBad;
+  return h ? set_in_executable(x, n, host(h)) : bad_value;
 }
 EXPORT CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec x, CUgraphNode n,
                                                    const CUDA_BATCH_MEM_OP_NODE_PARAMS* b) {
-  return b ? set_in_executable(x, n, batch(b)) : kBad;
+  return b ? set_in_executable(x, n, batch(b)) : bad_value;
 }
 EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec x, CUgraphNode n, CUgraph g) {
   return set_in_executable(x, n, child(g));
@@ -299,7 +301,7 @@ EXPORT CUresult cuGraphKernelNodeGetAttribute(CUgraphNode n, CUkernelNodeAttrID 
   if (const CUresult e = entered()) return e;
   const GraphLock lock;
   const KernelNode* k = kernel_of(n);
-  if (!k || !out) return kBad;
+  if (!k || !out) return bad_value;
   const auto found = k->attributes.find(which);
   *out = found == k->attributes.end() ? CUkernelNodeAttrValue{} : found->second;
   return CUDA_SUCCESS;
@@ -309,7 +311,7 @@ EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode n, CUkernelNodeAttrID 
   if (const CUresult e = entered()) return e;
   const GraphLock lock;
   KernelNode* k = kernel_of(n);
-  if (!k || !value) return kBad;
+  if (!k || !value) return bad_value;
   k->attributes[which] = *value;
   return CUDA_SUCCESS;
 }
@@ -318,7 +320,7 @@ EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from
   const GraphLock lock;
   KernelNode* t = kernel_of(to);
   const KernelNode* f = kernel_of(from);
-  if (!t || !f) return kBad;
+  if (!t || !f) return bad_value;
   t->attributes = f->attributes;
   return CUDA_SUCCESS;
 }

@@ -27,21 +27,21 @@ bool order_of(const Waits& waits, std::vector<unsigned>* order) {
 }
 
 std::vector<unsigned> lanes_of(const Waits& waits, unsigned most) {
-  constexpr unsigned kNone = ~0u;
+  constexpr unsigned no_index = ~0u;
   std::vector<unsigned> lane(waits.size()), last, length;  // For each lane: its last node and its length.
   for (unsigned i = 0; i < waits.size(); ++i) {
-    unsigned chosen = kNone;
+    unsigned chosen = no_index;
     for (unsigned w : waits[i])
       if (last[lane[w]] == w) {
         chosen = lane[w];
         break;
       }
-    if (chosen == kNone && last.size() < most) {
+    if (chosen == no_index && last.size() < most) {
       chosen = static_cast<unsigned>(last.size());
-      last.push_back(kNone);
+      last.push_back(no_index);
       length.push_back(0);
     }
-    if (chosen == kNone)
+    if (chosen == no_index)
       chosen = static_cast<unsigned>(std::min_element(length.begin(), length.end()) - length.begin());
     lane[i] = chosen;
     last[chosen] = i;

@@ -8,16 +8,16 @@ using namespace carve::sim;
 
 namespace {
 
-constexpr const char* kNames[] = {
+constexpr const char* kind_names[] = {
     "KERNEL",       "MEMCPY",       "MEMSET",           "HOST",           "GRAPH",     "EMPTY",
     "WAIT_EVENT",   "EVENT_RECORD", "EXT_SEMAS_SIGNAL", "EXT_SEMAS_WAIT", "MEM_ALLOC", "MEM_FREE",
     "BATCH_MEM_OP", "CONDITIONAL"};
-static_assert(std::size(kNames) == std::variant_size_v<Payload>);
+static_assert(std::size(kind_names) == std::variant_size_v<Payload>);
 
 void print(std::FILE* out, const CUgraph_st& g, unsigned flags) {
   for (const auto& n : g.nodes) {
     std::fprintf(out, "  \"node%llu\" [shape=\"box\", label=\"%s", static_cast<unsigned long long>(n->id),
-                 kNames[n->payload.index()]);
+                 kind_names[n->payload.index()]);
     if (flags & CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES) std::fprintf(out, "\\n%p", static_cast<void*>(n.get()));
     if (const auto* k = std::get_if<KernelNode>(&n->payload)) {
       const void* f = k->launch.func ? static_cast<const void*>(k->launch.func) : k->launch.kern;

@@ -46,13 +46,13 @@ struct Inside {
   uint32_t magic, device;
   Partition part;
 };
-constexpr uint32_t kMagic = 0x4d534743;
+constexpr uint32_t magic_number = 0x4d534743;
 
 CUdevResource resource(unsigned device, Partition part) {
   CUdevResource r = {};
   const unsigned major = process().set.devices[device]->facts.cc_major;
   r.type = part.size ? CU_DEV_RESOURCE_TYPE_SM : CU_DEV_RESOURCE_TYPE_INVALID;
-  const Inside inside = {kMagic, device, part};
+  const Inside inside = {magic_number, device, part};
   std::memcpy(r._internal_padding, &inside, sizeof inside);
   r.sm.smCount = part.size;
   r.sm.minSmPartitionSize = split_multiprocessors(major, part.size, 1, false).size;
@@ -64,7 +64,7 @@ CUresult read(const CUdevResource* r, Inside* out) {
   if (!r) return CUDA_ERROR_INVALID_VALUE;
   if (r->type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
   std::memcpy(out, r->_internal_padding, sizeof *out);
-  if (out->magic != kMagic || out->device >= kDevices || !process().set.devices[out->device] ||
+  if (out->magic != magic_number || out->device >= max_devices || !process().set.devices[out->device] ||
       out->part.size != r->sm.smCount)
     return CUDA_ERROR_INVALID_VALUE;
   return CUDA_SUCCESS;
@@ -145,8 +145,9 @@ EXPORT CUresult cuGreenCtxCreate(CUgreenCtx* out, CUdevResourceDesc desc, CUdevi
                                  unsigned int flags) {
   unsigned device = 0;
   if (const CUresult e = device_of(visible, &device)) return e;
-  constexpr unsigned kDefaultStream = 1;  // CU_GREEN_CTX_DEFAULT_STREAM, required.
-  if (!out || !desc || flags != kDefaultStream || desc->device != device) return CUDA_ERROR_INVALID_VALUE;
+  constexpr unsigned default_stream_flag = 1;  // CU_GREEN_CTX_DEFAULT_STREAM, required.
+  if (!out || !desc || flags != default_stream_flag || desc->device != device)
+    return CUDA_ERROR_INVALID_VALUE;
   CUcontext primary = nullptr;
   if (const CUresult e = cuDevicePrimaryCtxRetain(&primary, visible)) return e;
   auto* g = new CUgreenCtx_st;

@@ -13,8 +13,8 @@
 namespace carve::sim {
 namespace {
 
-constexpr uint64_t kSmall = 1ull << 20;
-constexpr uint64_t kStep = 512;
+constexpr uint64_t small_bytes = 1ull << 20;
+constexpr uint64_t step_bytes = 512;
 
 struct Heap {
   std::mutex mutex;
@@ -39,7 +39,7 @@ uint64_t cut(std::map<uint64_t, uint64_t>::iterator from, uint64_t base, uint64_
   return base;
 }
 
-uint64_t take_range(uint64_t bytes, uint64_t alignment = kBlock, uint64_t wish = 0) {
+uint64_t take_range(uint64_t bytes, uint64_t alignment = memory_block_bytes, uint64_t wish = 0) {
   auto& ranges = heap->free_ranges;
   if (wish)
     if (auto it = ranges.upper_bound(wish); it != ranges.begin()) {
@@ -125,7 +125,7 @@ int find_run(const SmallBlock& block, unsigned steps) {
 using SmallBlocks = std::vector<std::unique_ptr<SmallBlock>>;
 
 CUresult allocate_small(CUctx_st& c, SmallBlocks& blocks, uint64_t bytes, uint64_t* base, SmallBlock** in) {
-  const auto steps = static_cast<unsigned>(rounded(bytes, kStep) / kStep);
+  const auto steps = static_cast<unsigned>(rounded(bytes, step_bytes) / step_bytes);
   int at = -1;
   SmallBlock* block = nullptr;
   for (auto it = blocks.rbegin(); it != blocks.rend() && at < 0; ++it) {
@@ -134,24 +134,25 @@ CUresult allocate_small(CUctx_st& c, SmallBlocks& blocks, uint64_t bytes, uint64
   }
   if (at < 0) {
     auto fresh = std::make_unique<SmallBlock>();
-    if (const CUresult e = take_blocks(c, kBlock, &fresh->base)) return e;
+    if (const CUresult e = take_blocks(c, memory_block_bytes, &fresh->base)) return e;
     block = fresh.get();
     blocks.push_back(std::move(fresh));
     at = 0;
   }
   for (unsigned i = 0; i < steps; ++i) block->taken.set(static_cast<size_t>(at) + i);
   block->used += steps;
-  *base = block->base + static_cast<uint64_t>(at) * kStep;
+  *base = block->base + static_cast<uint64_t>(at) * step_bytes;
   *in = block;
   return CUDA_SUCCESS;
 }
 
 void free_small(CUctx_st& c, const Allocation& a) {
-  const uint64_t first = (a.base - a.small->base) / kStep, steps = rounded(a.bytes, kStep) / kStep;
+  const uint64_t first = (a.base - a.small->base) / step_bytes,
+                 steps = rounded(a.bytes, step_bytes) / step_bytes;
   for (uint64_t i = 0; i < steps; ++i) a.small->taken.reset(first + i);
   a.small->used -= static_cast<unsigned>(steps);
   if (a.small->used) return;
-  give_run(c, a.small->base, kBlock);
+  give_run(c, a.small->base, memory_block_bytes);
   SmallBlocks& blocks = a.kind == Memory::array  ? c.array_blocks
                         : a.kind == Memory::code ? c.code_blocks
                                                  : c.small_blocks;
@@ -175,10 +176,10 @@ CUresult allocate(CUctx_st& c, SmallBlocks& blocks, uint64_t bytes, Memory kind,
   if (bytes > heap->size) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::lock_guard lock(heap->mutex);
   Allocation a = {.bytes = bytes, .context = &c, .device = c.device, .kind = kind};
-  if (bytes <= kSmall) {
+  if (bytes <= small_bytes) {
     if (const CUresult e = allocate_small(c, blocks, bytes, &a.base, &a.small)) return e;
   } else {
-    a.blocks = rounded(bytes, kBlock);
+    a.blocks = rounded(bytes, memory_block_bytes);
     if (const CUresult e = take_blocks(c, a.blocks, &a.base)) return e;
   }
   record(a);
@@ -192,12 +193,13 @@ bool heap_start() {
   // Twice 2 TiB of addresses; less if the process may not have so many.
   auto fresh = std::make_unique<Heap>();
   for (uint64_t size = 2ull << 40; size >= 64ull << 30; size /= 4) {
-    void* p = mmap(nullptr, 2 * size + kBlock, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* p = mmap(nullptr, 2 * size + memory_block_bytes, PROT_NONE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) continue;
-    fresh->window = rounded(reinterpret_cast<uint64_t>(p), kBlock);
+    fresh->window = rounded(reinterpret_cast<uint64_t>(p), memory_block_bytes);
     void* bytes = reinterpret_cast<void*>(fresh->window + size);
     if (mprotect(bytes, size, PROT_READ | PROT_WRITE) != 0) {
-      munmap(p, 2 * size + kBlock);
+      munmap(p, 2 * size + memory_block_bytes);
       continue;
     }
     madvise(bytes, size, MADV_DONTFORK);
@@ -228,7 +230,7 @@ CUresult heap_allocate_managed(CUctx_st& c, uint64_t bytes, unsigned flags, uint
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > heap->size) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::lock_guard lock(heap->mutex);
-  const uint64_t blocks = rounded(bytes, kBlock);
+  const uint64_t blocks = rounded(bytes, memory_block_bytes);
   {
     const Locked device(c.own_device());
     if (const Refusal r = admit_managed(c.own_device(), bytes); r != Refusal::none) return refusal(r);
@@ -325,7 +327,7 @@ CUresult heap_share(uint64_t base, std::shared_ptr<Shared>* out, uint64_t* offse
   if (found == heap->allocations.end() || found->second.kind != Memory::device)
     return CUDA_ERROR_INVALID_VALUE;
   const Allocation& a = found->second;
-  const uint64_t block = a.small ? a.small->base : a.base, bytes = a.small ? kBlock : a.blocks;
+  const uint64_t block = a.small ? a.small->base : a.base, bytes = a.small ? memory_block_bytes : a.blocks;
   *offset = a.base - block;
   std::shared_ptr<Shared>& shared = heap->shared[block];
   if (!shared) {
@@ -333,10 +335,10 @@ CUresult heap_share(uint64_t base, std::shared_ptr<Shared>* out, uint64_t* offse
     if (e != CUDA_SUCCESS) return heap->shared.erase(block), e;
     // Copies only pages that were written: reading an untouched page costs a fault and no memory.
     const char* from = reinterpret_cast<const char*>(block + heap->shift);
-    static constexpr char kZero[4096] = {};
-    for (uint64_t at = 0; at < bytes; at += sizeof kZero)
-      if (std::memcmp(from + at, kZero, sizeof kZero) != 0)
-        std::memcpy(shared->base() + at, from + at, sizeof kZero);
+    static constexpr char zero_bytes[4096] = {};
+    for (uint64_t at = 0; at < bytes; at += sizeof zero_bytes)
+      if (std::memcmp(from + at, zero_bytes, sizeof zero_bytes) != 0)
+        std::memcpy(shared->base() + at, from + at, sizeof zero_bytes);
     if (!heap_attach(block, shared->base(), bytes, false)) {
       // The segment is released, and its bytes return to the context.
       return heap->shared.erase(block), take_blocks(*a.context, bytes, nullptr), CUDA_ERROR_OUT_OF_MEMORY;
@@ -431,7 +433,7 @@ void heap_forget(CUctx_st& c) {
     it = heap->allocations.erase(it);
   }
   for (SmallBlocks* blocks : {&c.small_blocks, &c.array_blocks, &c.code_blocks}) {
-    for (const auto& block : *blocks) give_run(c, block->base, kBlock);
+    for (const auto& block : *blocks) give_run(c, block->base, memory_block_bytes);
     blocks->clear();
   }
 }

@@ -34,7 +34,7 @@ enum class Memory : uint8_t {
 
 struct SmallBlock {
   uint64_t base = 0;
-  std::bitset<kBlock / 512> taken;
+  std::bitset<memory_block_bytes / 512> taken;
   unsigned used = 0;
 };
 
@@ -56,7 +56,7 @@ bool heap_start();
 
 // Takes a free range of device addresses, in whole blocks: at `wish` if that is free, else anywhere. Returns
 // 0 if there is none. The contents are lost when the range is released.
-uint64_t heap_take_range(uint64_t bytes, uint64_t alignment = kBlock, uint64_t wish = 0);
+uint64_t heap_take_range(uint64_t bytes, uint64_t alignment = memory_block_bytes, uint64_t wish = 0);
 void heap_give_range(uint64_t base, uint64_t bytes);
 
 // Records memory that has another owner in the table: pools, mappings, imports.

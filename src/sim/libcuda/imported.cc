@@ -31,7 +31,8 @@ CUresult import_attach(const std::shared_ptr<Shared>& segment, uint64_t* base) {
       *base = where;
       return CUDA_SUCCESS;
     }
-  const uint64_t length = (segment->bytes() + kBlock - 1) / kBlock * kBlock;
+  const uint64_t length =
+      (segment->bytes() + memory_block_bytes - 1) / memory_block_bytes * memory_block_bytes;
   *base = heap_take_range(length);
   if (!*base) return CUDA_ERROR_OUT_OF_MEMORY;
   if (!heap_attach(*base, segment->base(), segment->bytes(), false)) {

@@ -12,7 +12,7 @@ using namespace carve::sim;
 
 namespace {
 
-constexpr uint64_t kMemoryMagic = 0x3143504956524143;  // "CARVIPC1"
+constexpr uint64_t memory_magic = 0x3143504956524143;  // "CARVIPC1"
 
 // The contents of a handle, readable by this driver only.
 struct MemoryHandle {
@@ -45,7 +45,7 @@ CUresult open_handle(CUdeviceptr* out, const CUipcMemHandle& raw, unsigned flags
   if (const CUresult e = current(&c)) return e;
   MemoryHandle h;
   std::memcpy(&h, &raw, sizeof h);
-  if (!out || (flags & ~static_cast<unsigned>(CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)) || h.magic != kMemoryMagic)
+  if (!out || (flags & ~static_cast<unsigned>(CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)) || h.magic != memory_magic)
     return CUDA_ERROR_INVALID_VALUE;
   if (h.client == process().slot && h.generation == process().generation) return CUDA_ERROR_INVALID_CONTEXT;
   if (h.device != c->device) return CUDA_ERROR_INVALID_DEVICE;
@@ -92,7 +92,7 @@ EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle* out, CUdeviceptr pointer) {
   std::shared_ptr<Shared> segment;
   uint64_t offset = 0;
   if (const CUresult e = heap_share(a.base, &segment, &offset)) return e;
-  const MemoryHandle h = {kMemoryMagic,
+  const MemoryHandle h = {memory_magic,
                           segment->device(),
                           segment->index(),
                           segment->serial(),

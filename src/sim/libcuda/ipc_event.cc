@@ -6,8 +6,8 @@ using namespace carve::sim;
 
 namespace {
 
-constexpr uint64_t kEventMagic = 0x3145435056524143;  // "CARVPCE1"
-constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t event_magic = 0x3145435056524143;  // "CARVPCE1"
+constexpr uint64_t event_page_bytes = 4096;
 
 // The contents of a handle, readable by this driver only.
 struct EventHandle {
@@ -43,7 +43,8 @@ SharedEvent::Page& SharedEvent::page() const { return *reinterpret_cast<Page*>(s
 
 CUresult SharedEvent::create(unsigned device, std::shared_ptr<SharedEvent>* out) {
   std::shared_ptr<Shared> segment;
-  if (const CUresult e = Shared::create(device, kPageBytes, Shared::Counted::nowhere, nullptr, &segment))
+  if (const CUresult e =
+          Shared::create(device, event_page_bytes, Shared::Counted::nowhere, nullptr, &segment))
     return e;
   out->reset(new SharedEvent(std::move(segment)));
   return CUDA_SUCCESS;
@@ -53,15 +54,15 @@ CUresult SharedEvent::open(const CUipcEventHandle& raw, std::shared_ptr<SharedEv
   EventHandle h;
   std::memcpy(&h, &raw, sizeof h);
   std::shared_ptr<Shared> segment;
-  if (h.magic != kEventMagic) return CUDA_ERROR_INVALID_VALUE;
-  if (Shared::open(h.device, h.segment, h.serial, &segment) || segment->bytes() != kPageBytes)
+  if (h.magic != event_magic) return CUDA_ERROR_INVALID_VALUE;
+  if (Shared::open(h.device, h.segment, h.serial, &segment) || segment->bytes() != event_page_bytes)
     return CUDA_ERROR_MAP_FAILED;
   out->reset(new SharedEvent(std::move(segment)));
   return CUDA_SUCCESS;
 }
 
 CUipcEventHandle SharedEvent::handle() const {
-  const EventHandle h = {kEventMagic, segment_->device(), segment_->index(), segment_->serial()};
+  const EventHandle h = {event_magic, segment_->device(), segment_->index(), segment_->serial()};
   CUipcEventHandle out = {};
   std::memcpy(&out, &h, sizeof h);
   return out;

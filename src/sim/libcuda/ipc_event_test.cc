@@ -4,7 +4,7 @@
 namespace carve::sim {
 namespace {
 
-constexpr unsigned kShared = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
+constexpr unsigned shared_event_flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
 
 struct Offer {
   CUipcMemHandle memory;
@@ -23,7 +23,7 @@ TEST_F(DriverTest, a_stream_waits_for_what_another_process_recorded_and_sees_its
     OK(CU(cuMemAlloc_v2)(&p, MiB));
     OK(CU(cuMemsetD8_v2)(p, 1, MiB));
     OK(CU(cuIpcGetMemHandle)(&offer.memory, p));
-    OK(CU(cuEventCreate)(&e, kShared));
+    OK(CU(cuEventCreate)(&e, shared_event_flags));
     OK(CU(cuIpcGetEventHandle)(&offer.event, e));
     offers.put(offer);
     answered.take();
@@ -78,7 +78,7 @@ TEST_F(DriverTest, no_process_waits_for_the_recording_of_a_process_that_died) {
     begin();
     CUevent e = nullptr;
     CUipcEventHandle h;
-    OK(CU(cuEventCreate)(&e, kShared));
+    OK(CU(cuEventCreate)(&e, shared_event_flags));
     OK(launch(spin(), nullptr, 3'600'000 * ms));
     OK(CU(cuEventRecord)(e, nullptr));
     OK(CU(cuIpcGetEventHandle)(&h, e));
@@ -107,7 +107,7 @@ TEST_F(DriverTest, a_shared_event_keeps_no_time_and_works_in_its_own_process) {
               CUevent e = nullptr, plain = nullptr;
               CUipcEventHandle h;
               REQUIRE(CU(cuEventCreate)(&e, CU_EVENT_INTERPROCESS) == CUDA_ERROR_INVALID_VALUE);
-              OK(CU(cuEventCreate)(&e, kShared));
+              OK(CU(cuEventCreate)(&e, shared_event_flags));
               OK(CU(cuEventCreate)(&plain, 0));
               REQUIRE(CU(cuIpcGetEventHandle)(&h, plain) == CUDA_ERROR_INVALID_VALUE);
               const StreamBlocker blocker;

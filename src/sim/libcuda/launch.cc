@@ -57,10 +57,10 @@ CUresult kernel_step(CUctx_st& c, const void* handle, const Shape& s, int stream
   if (!f) return CUDA_ERROR_INVALID_HANDLE;
   if (!f->module->library && f->module->context.lock().get() != &c) return CUDA_ERROR_INVALID_HANDLE;
   const Facts& facts = c.own_device().facts;
-  constexpr unsigned kGrid[3] = {2147483647, 65535, 65535}, kBlock3[3] = {1024, 1024, 64};
+  constexpr unsigned max_grid[3] = {2147483647, 65535, 65535}, max_block[3] = {1024, 1024, 64};
   uint64_t blocks = 1, threads = 1;
   for (int i = 0; i < 3; ++i) {
-    if (s.grid[i] == 0 || s.grid[i] > kGrid[i] || s.block[i] == 0 || s.block[i] > kBlock3[i])
+    if (s.grid[i] == 0 || s.grid[i] > max_grid[i] || s.block[i] == 0 || s.block[i] > max_block[i])
       return CUDA_ERROR_INVALID_VALUE;
     blocks *= s.grid[i];
     threads *= s.block[i];
@@ -82,7 +82,7 @@ CUresult kernel_step(CUctx_st& c, const void* handle, const Shape& s, int stream
 
   Op& op = out->op;
   op.kind = OpKind::kernel;
-  op.flags = s.cooperative ? kOpCooperative : 0;
+  op.flags = s.cooperative ? op_cooperative : 0;
   op.width =
       static_cast<uint16_t>(std::min<uint64_t>((blocks + resident - 1) / resident, facts.multiprocessors));
   op.priority = static_cast<int16_t>(s.priority ? std::clamp(*s.priority, -5, 0) : stream_priority);

@@ -10,12 +10,12 @@
 namespace carve::sim {
 namespace {
 
-constexpr unsigned kHostBit = 31;
+constexpr unsigned host_bit = 31;
 
 struct Block {
   CUctx_st* home = nullptr;  // The block is on this context's device; null: on the host.
   CUmemLocation preferred = {}, prefetched = {};
-  uint32_t accessed_by = 0;  // Bit per visible device; kHostBit is the host.
+  uint32_t accessed_by = 0;  // Bit per visible device; host_bit is the host.
   bool read_mostly = false;
 };
 using Blocks = std::vector<Block>;
@@ -38,10 +38,10 @@ std::span<Block> blocks_of(uint64_t address, uint64_t bytes, bool covered = fals
   auto it = managed().ranges.upper_bound(address);
   if (it == managed().ranges.begin() || bytes == 0) return {};
   --it;
-  const uint64_t into = address - it->first, all = it->second.size() * kBlock;
+  const uint64_t into = address - it->first, all = it->second.size() * memory_block_bytes;
   if (into >= all || bytes > all - into) return {};
-  const uint64_t first = (into + (covered ? kBlock - 1 : 0)) / kBlock;
-  const uint64_t end = (into + bytes + (covered ? 0 : kBlock - 1)) / kBlock;
+  const uint64_t first = (into + (covered ? memory_block_bytes - 1 : 0)) / memory_block_bytes;
+  const uint64_t end = (into + bytes + (covered ? 0 : memory_block_bytes - 1)) / memory_block_bytes;
   return {it->second.data() + first, end > first ? end - first : 0};
 }
 
@@ -69,10 +69,10 @@ uint64_t move(std::span<Block> blocks, CUctx_st* to, Picked picked) {
   for (Block& b : blocks) {
     if (b.home == to || !picked(b)) continue;
     changed(b.home);
-    if (b.home) managed().wanted[b.home] -= kBlock;
-    if (to) managed().wanted[to] += kBlock;
+    if (b.home) managed().wanted[b.home] -= memory_block_bytes;
+    if (to) managed().wanted[to] += memory_block_bytes;
     b.home = to;
-    moved += kBlock;
+    moved += memory_block_bytes;
   }
   for (CUctx_st* c : told) tell(*c);
   if (to) tell(*to);  // Even if no block moved: evicted memory may come again.
@@ -97,7 +97,7 @@ bool on_host(const CUmemLocation& l) {
 
 void managed_open(uint64_t base, uint64_t bytes) {
   const std::lock_guard lock(managed().mutex);
-  managed().ranges[base] = Blocks(bytes / kBlock);
+  managed().ranges[base] = Blocks(bytes / memory_block_bytes);
   managed().count.fetch_add(1, std::memory_order_relaxed);
   managed().away.store(true, std::memory_order_relaxed);
 }
@@ -161,7 +161,7 @@ CUresult managed_advise(uint64_t address, uint64_t bytes, CUmem_advise advice,
   const std::lock_guard lock(managed().mutex);
   const auto blocks = blocks_of(address, bytes);
   if (blocks.empty()) return CUDA_ERROR_INVALID_VALUE;
-  const uint32_t bit = 1u << (on_host(location) ? kHostBit : static_cast<unsigned>(location.id) % 32);
+  const uint32_t bit = 1u << (on_host(location) ? host_bit : static_cast<unsigned>(location.id) % 32);
   for (Block& b : blocks) switch (advice) {
       case CU_MEM_ADVISE_SET_READ_MOSTLY: b.read_mostly = true; break;
       case CU_MEM_ADVISE_UNSET_READ_MOSTLY: b.read_mostly = false; break;
@@ -208,8 +208,8 @@ CUresult managed_attribute(uint64_t address, uint64_t bytes, CUmem_range_attribu
     uint32_t all = UINT32_MAX;
     for (const Block& b : blocks) all &= b.accessed_by;
     std::vector<int> devices;
-    if (all >> kHostBit & 1) devices.push_back(CU_DEVICE_CPU);
-    for (unsigned i = 0; i < kHostBit; ++i)
+    if (all >> host_bit & 1) devices.push_back(CU_DEVICE_CPU);
+    for (unsigned i = 0; i < host_bit; ++i)
       if (all >> i & 1) devices.push_back(static_cast<int>(i));
     devices.resize(out_bytes / sizeof(int), CU_DEVICE_INVALID);
     std::memcpy(out, devices.data(), out_bytes);

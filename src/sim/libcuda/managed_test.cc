@@ -5,8 +5,8 @@
 namespace carve::sim {
 namespace {
 
-constexpr size_t kUsable = 22731 * MiB, kContext = 256 * MiB;
-constexpr CUmemLocation kHost = {CU_MEM_LOCATION_TYPE_HOST, 0};
+constexpr size_t usable_bytes = 22731 * MiB, context_size = 256 * MiB;
+constexpr CUmemLocation host_location = {CU_MEM_LOCATION_TYPE_HOST, 0};
 
 CUmemLocation device(int device) { return {CU_MEM_LOCATION_TYPE_DEVICE, device}; }
 CUdeviceptr managed(size_t bytes) {
@@ -112,46 +112,47 @@ TEST_F(DriverTest, advice_says_where_managed_memory_lives_and_is_told_again) {
         REQUIRE(free_now() == loaded - 100 * MiB);
         CUdeviceptr d = 0;
         OK(CU(cuMemAlloc_v2)(&d, MiB));
-        constexpr auto kPrefer = CU_MEM_ADVISE_SET_PREFERRED_LOCATION;
-        REQUIRE(CU(cuMemAdvise)(d, MiB, kPrefer, 0) == CUDA_ERROR_INVALID_VALUE);
-        REQUIRE(CU(cuMemAdvise)(p, 101 * MiB, kPrefer, 0) == CUDA_ERROR_INVALID_VALUE);
-        REQUIRE(CU(cuMemAdvise)(p, MiB, kPrefer, 9) == CUDA_ERROR_INVALID_DEVICE);
+        constexpr auto prefer_location = CU_MEM_ADVISE_SET_PREFERRED_LOCATION;
+        REQUIRE(CU(cuMemAdvise)(d, MiB, prefer_location, 0) == CUDA_ERROR_INVALID_VALUE);
+        REQUIRE(CU(cuMemAdvise)(p, 101 * MiB, prefer_location, 0) == CUDA_ERROR_INVALID_VALUE);
+        REQUIRE(CU(cuMemAdvise)(p, MiB, prefer_location, 9) == CUDA_ERROR_INVALID_DEVICE);
         REQUIRE(CU(cuMemAdvise)(p, MiB, static_cast<CUmem_advise>(77), 0) == CUDA_ERROR_INVALID_VALUE);
       }));
 }
 
 TEST_F(DriverTest, a_prefetch_moves_managed_memory_between_host_and_devices_and_takes_its_time) {
-  EXPECT_EQ(0, run([] {
-              begin();
-              CUevent a = nullptr, b = nullptr;
-              OK(CU(cuEventCreate)(&a, 0));
-              OK(CU(cuEventCreate)(&b, 0));
-              const size_t here = free_now(), there = free_on(1);
-              const CUdeviceptr p = managed(GiB);
-              OK(CU(cuEventRecord)(a, nullptr));
-              OK(CU(cuMemPrefetchAsync_v2)(p, GiB / 2, device(0), 0, nullptr));
-              OK(CU(cuEventRecord)(b, nullptr));
-              OK(CU(cuCtxSynchronize)());
-              float took = 0;  // ms.
-              OK(CU(cuEventElapsedTime)(&took, a, b));
-              REQUIRE(took > 10);  // Half a GiB at 12 to 26 GB/s.
-              REQUIRE(free_now() == here - GiB / 2);
-              REQUIRE(told(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, p, GiB / 2) == 0);
-              OK(CU(cuMemPrefetchAsync)(p, GiB, 1, nullptr));
-              REQUIRE(free_now() == here && free_on(1) == there - GiB);
-              OK(CU(cuMemPrefetchAsync)(p, GiB, CU_DEVICE_CPU, nullptr));
-              REQUIRE(free_now() == here && free_on(1) == there);
-              CUdeviceptr both[] = {p, p + 100 * MiB};
-              size_t sizes[] = {10 * MiB, 20 * MiB}, first_of[] = {0, 1};
-              CUmemLocation to[] = {device(0), device(1)};
-              OK(CU(cuMemPrefetchBatchAsync)(both, sizes, 2, to, first_of, 2, 0, nullptr));
-              REQUIRE(free_now() == here - 10 * MiB && free_on(1) == there - 20 * MiB);
-              OK(CU(cuMemDiscardBatchAsync)(both, sizes, 1, 0, nullptr));
-              REQUIRE(free_now() == here && free_on(1) == there - 20 * MiB);
-              REQUIRE(CU(cuMemPrefetchAsync_v2)(p, GiB, kHost, 1, nullptr) == CUDA_ERROR_INVALID_VALUE);
-              REQUIRE(CU(cuMemPrefetchAsync)(p, GiB, 2, nullptr) == CUDA_ERROR_INVALID_DEVICE);
-              REQUIRE(CU(cuMemPrefetchAsync)(p, 2 * GiB, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
-            }));
+  EXPECT_EQ(
+      0, run([] {
+        begin();
+        CUevent a = nullptr, b = nullptr;
+        OK(CU(cuEventCreate)(&a, 0));
+        OK(CU(cuEventCreate)(&b, 0));
+        const size_t here = free_now(), there = free_on(1);
+        const CUdeviceptr p = managed(GiB);
+        OK(CU(cuEventRecord)(a, nullptr));
+        OK(CU(cuMemPrefetchAsync_v2)(p, GiB / 2, device(0), 0, nullptr));
+        OK(CU(cuEventRecord)(b, nullptr));
+        OK(CU(cuCtxSynchronize)());
+        float took = 0;  // ms.
+        OK(CU(cuEventElapsedTime)(&took, a, b));
+        REQUIRE(took > 10);  // Half a GiB at 12 to 26 GB/s.
+        REQUIRE(free_now() == here - GiB / 2);
+        REQUIRE(told(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, p, GiB / 2) == 0);
+        OK(CU(cuMemPrefetchAsync)(p, GiB, 1, nullptr));
+        REQUIRE(free_now() == here && free_on(1) == there - GiB);
+        OK(CU(cuMemPrefetchAsync)(p, GiB, CU_DEVICE_CPU, nullptr));
+        REQUIRE(free_now() == here && free_on(1) == there);
+        CUdeviceptr both[] = {p, p + 100 * MiB};
+        size_t sizes[] = {10 * MiB, 20 * MiB}, first_of[] = {0, 1};
+        CUmemLocation to[] = {device(0), device(1)};
+        OK(CU(cuMemPrefetchBatchAsync)(both, sizes, 2, to, first_of, 2, 0, nullptr));
+        REQUIRE(free_now() == here - 10 * MiB && free_on(1) == there - 20 * MiB);
+        OK(CU(cuMemDiscardBatchAsync)(both, sizes, 1, 0, nullptr));
+        REQUIRE(free_now() == here && free_on(1) == there - 20 * MiB);
+        REQUIRE(CU(cuMemPrefetchAsync_v2)(p, GiB, host_location, 1, nullptr) == CUDA_ERROR_INVALID_VALUE);
+        REQUIRE(CU(cuMemPrefetchAsync)(p, GiB, 2, nullptr) == CUDA_ERROR_INVALID_DEVICE);
+        REQUIRE(CU(cuMemPrefetchAsync)(p, 2 * GiB, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
+      }));
 }
 
 // Memory that is on a device because of a context leaves with the context, even if the allocation is
@@ -162,13 +163,13 @@ TEST_F(DriverTest, managed_memory_leaves_a_device_with_the_context_that_brought_
               const CUdeviceptr p = managed(100 * MiB);
               CUcontext second = nullptr;
               OK(CU(cuCtxCreate_v2)(&second, 0, 1));
-              REQUIRE(free_now() == kUsable - kContext);
+              REQUIRE(free_now() == usable_bytes - context_size);
               OK(CU(cuMemPrefetchAsync)(p, 100 * MiB, 1, nullptr));
-              REQUIRE(free_now() == kUsable - kContext - 100 * MiB);
+              REQUIRE(free_now() == usable_bytes - context_size - 100 * MiB);
               OK(CU(cuCtxDestroy_v2)(second));
               OK(CU(cuCtxSetCurrent)(first));
               OK(CU(cuMemsetD8_v2)(p, 3, MiB));
-              REQUIRE(free_now() == kUsable - kContext - 2 * MiB);
+              REQUIRE(free_now() == usable_bytes - context_size - 2 * MiB);
               REQUIRE(*reinterpret_cast<unsigned char*>(p) == 3);
             }));
 }

@@ -14,8 +14,8 @@ using namespace carve::sim;
 
 namespace {
 
-constexpr uint64_t kFirstLook = 50'000;
-constexpr unsigned kMostInBatch = 256;
+constexpr uint64_t first_poll = 50'000;
+constexpr unsigned max_batch_operations = 256;
 
 template <class Word>
 bool holds(Word value, Word wanted, unsigned how) {
@@ -43,7 +43,7 @@ CUresult wait_step(CUdeviceptr address, Word wanted, unsigned flags, Step* out) 
   out->effect.host = true;
   out->effect.gate = [word, wanted, flags, looks = 0u](uint64_t now) mutable -> uint64_t {
     if (holds(std::atomic_ref(*word).load(std::memory_order_acquire), wanted, flags)) return 0;
-    return now + (kFirstLook << std::min(looks++ / 16, 6u));
+    return now + (first_poll << std::min(looks++ / 16, 6u));
   };
   return CUDA_SUCCESS;
 }
@@ -80,7 +80,7 @@ CUresult batch(CUstream handle, const CUstreamBatchMemOpParams* ops, unsigned co
   std::shared_ptr<CUctx_st> c;
   CUstream_st* stream = nullptr;
   if (const CUresult e = stream_of(handle, &c, &stream)) return e;
-  if (!ops || !count || count > kMostInBatch || flags) return CUDA_ERROR_INVALID_VALUE;
+  if (!ops || !count || count > max_batch_operations || flags) return CUDA_ERROR_INVALID_VALUE;
   std::vector<Step> steps;
   if (const CUresult e = memory_operations({ops, count}, &steps)) return e;
   if (capturing(*stream)) return capture(*stream, c, BatchNode{{ops, ops + count}, flags});

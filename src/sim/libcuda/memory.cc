@@ -16,7 +16,7 @@ using namespace carve::sim;
 
 namespace {
 
-constexpr uint64_t kPitch = 512;
+constexpr uint64_t pitch_bytes = 512;
 
 CUresult host_alloc(void** out, size_t bytes, unsigned flags) {
   std::shared_ptr<CUctx_st> c;
@@ -58,7 +58,7 @@ EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t width
   if (const CUresult e = refuse_unsafe_call()) return e;
   if (!out || !pitch || width == 0 || height == 0 || (element != 4 && element != 8 && element != 16))
     return CUDA_ERROR_INVALID_VALUE;
-  const uint64_t row = (width + kPitch - 1) / kPitch * kPitch;
+  const uint64_t row = (width + pitch_bytes - 1) / pitch_bytes * pitch_bytes;
   uint64_t bytes = 0, base = 0;
   if (row < width || __builtin_mul_overflow(row, height, &bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   if (const CUresult e = heap_allocate(*c, bytes, &base)) return e;

@@ -21,7 +21,7 @@ CUresult memory_payload(const CUgraphNodeParams& p, Payload* out, std::shared_pt
   const CUmemPoolProps& props = p.alloc.poolProps;
   if (props.allocType != CU_MEM_ALLOCATION_TYPE_PINNED || props.handleTypes ||
       props.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-      (p.alloc.accessDescCount && !p.alloc.accessDescs) || p.alloc.accessDescCount > kDevices)
+      (p.alloc.accessDescCount && !p.alloc.accessDescs) || p.alloc.accessDescCount > max_devices)
     return CUDA_ERROR_INVALID_VALUE;
   unsigned device = 0;
   if (device_of(props.location.id, &device)) return CUDA_ERROR_INVALID_VALUE;

@@ -19,7 +19,7 @@ struct FatbinWrapper {
   uint32_t magic, version;
   const void* fatbin;
 };
-constexpr uint32_t kFatbinWrapper = 0x466243b1;
+constexpr uint32_t fatbin_wrapper = 0x466243b1;
 
 // Modules and functions by handle; guarded by Process::mutex.
 std::unordered_map<CUmod_st*, std::unique_ptr<CUmod_st>>& modules() {
@@ -50,7 +50,7 @@ CUresult read_image(const void* data, size_t size, unsigned device_capability, I
   if (strnlen(text, 4) == 4) {
     uint32_t magic = 0;
     std::memcpy(&magic, data, sizeof magic);
-    if (magic == kFatbinWrapper && !size) {
+    if (magic == fatbin_wrapper && !size) {
       FatbinWrapper w;
       std::memcpy(&w, data, sizeof w);
       return w.fatbin ? read_image(w.fatbin, 0, device_capability, out) : CUDA_ERROR_INVALID_IMAGE;

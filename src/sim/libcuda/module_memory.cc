@@ -9,15 +9,15 @@
 namespace carve::sim {
 namespace {
 
-constexpr uint64_t kStep = 512;
+constexpr uint64_t step_bytes = 512;
 // No machine code is made here. Code counts as long as the image that describes it, and as at least this many
 // bytes per kernel.
-constexpr uint64_t kLeastCode = 1024;
+constexpr uint64_t min_code_bytes = 1024;
 
-constexpr uint64_t rounded(uint64_t n) { return (n + kStep - 1) / kStep * kStep; }
+constexpr uint64_t rounded(uint64_t n) { return (n + step_bytes - 1) / step_bytes * step_bytes; }
 
 uint64_t code_bytes(const Image& image) {
-  return rounded(std::max(image.code_bytes, image.kernels.size() * kLeastCode));
+  return rounded(std::max(image.code_bytes, image.kernels.size() * min_code_bytes));
 }
 
 // Returns the offset of the variable behind the code; without a name, the end of the last variable.
@@ -48,7 +48,8 @@ CUresult place_module(CUmod_st& m, CUctx_st& c) {
     if (const CUresult e = heap_allocate_code(c, bytes, &base)) return e;
   for (const GlobalImage& g : m.image.globals) {
     const uint64_t at = base + offset_of(m.image, &g);
-    if (bytes <= kBlock) std::memset(heap_raw(at), 0, g.bytes);  // Larger variables have pages of their own.
+    if (bytes <= memory_block_bytes)
+      std::memset(heap_raw(at), 0, g.bytes);  // Larger variables have pages of their own.
     heap_record({.base = at, .bytes = g.bytes, .context = &c, .device = c.device, .kind = Memory::variable});
   }
   m.placed[c.id] = {&c, base};

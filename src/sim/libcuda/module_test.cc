@@ -59,7 +59,7 @@ TEST_F(DriverTest, modules_and_libraries_bring_kernels_and_variables) {
               begin();
               CUmodule m = nullptr;
               CUfunction f = nullptr;
-              OK(CU(cuModuleLoadData)(&m, kSpin));
+              OK(CU(cuModuleLoadData)(&m, spin_ptx));
               REQUIRE(CU(cuModuleGetFunction)(&f, m, "absent") == CUDA_ERROR_NOT_FOUND);
               unsigned count = 0;
               OK(CU(cuModuleGetFunctionCount)(&count, m));
@@ -79,7 +79,7 @@ TEST_F(DriverTest, modules_and_libraries_bring_kernels_and_variables) {
 
               CUlibrary l = nullptr;
               CUkernel k = nullptr;
-              OK(CU(cuLibraryLoadData)(&l, kSpin, nullptr, nullptr, 0, nullptr, nullptr, 0));
+              OK(CU(cuLibraryLoadData)(&l, spin_ptx, nullptr, nullptr, 0, nullptr, nullptr, 0));
               OK(CU(cuLibraryGetKernel)(&k, l, "carve_spin"));
               size_t offset = 0, size = 0;
               OK(CU(cuKernelGetParamInfo)(k, 1, &offset, &size));
@@ -97,8 +97,8 @@ TEST_F(DriverTest, the_linker_joins_ptx_and_its_result_loads) {
               begin();
               CUlinkState link = nullptr;
               OK(CU(cuLinkCreate_v2)(0, nullptr, nullptr, &link));
-              OK(CU(cuLinkAddData_v2)(link, CU_JIT_INPUT_PTX, const_cast<char*>(kSpin), sizeof kSpin, "a", 0,
-                                      nullptr, nullptr));
+              OK(CU(cuLinkAddData_v2)(link, CU_JIT_INPUT_PTX, const_cast<char*>(spin_ptx), sizeof spin_ptx,
+                                      "a", 0, nullptr, nullptr));
               OK(CU(cuLinkAddFile_v2)(link, CU_JIT_INPUT_PTX, path.c_str(), 0, nullptr, nullptr));
               REQUIRE(CU(cuLinkAddFile_v2)(link, CU_JIT_INPUT_PTX, "/nowhere", 0, nullptr, nullptr) ==
                       CUDA_ERROR_FILE_NOT_FOUND);

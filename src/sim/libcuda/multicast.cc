@@ -10,7 +10,7 @@ namespace {
 CUresult check(const CUmulticastObjectProp* prop) {
   if (const CUresult e = entered()) return e;
   if (!prop || prop->numDevices == 0 || prop->numDevices > process().visible_count || prop->flags ||
-      prop->size == 0 || prop->size % kBlock)
+      prop->size == 0 || prop->size % memory_block_bytes)
     return CUDA_ERROR_INVALID_VALUE;
   if (prop->handleTypes & ~uint64_t{CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR})
     return CUDA_ERROR_NOT_SUPPORTED;
@@ -27,7 +27,7 @@ CUresult find(CUmemGenericAllocationHandle handle, std::shared_ptr<Backing>* out
   return *out && (*out)->multicast ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-bool blocks(uint64_t n) { return n % kBlock == 0; }
+bool blocks(uint64_t n) { return n % memory_block_bytes == 0; }
 bool inside(uint64_t offset, uint64_t bytes, uint64_t all) { return bytes <= all && offset <= all - bytes; }
 
 // Binds memory. A device binds its own memory to each part of the object once.
@@ -64,7 +64,7 @@ EXPORT CUresult cuMulticastGetGranularity(size_t* out, const CUmulticastObjectPr
   if (const CUresult e = check(prop)) return e;
   if (!out || (option != CU_MULTICAST_GRANULARITY_MINIMUM && option != CU_MULTICAST_GRANULARITY_RECOMMENDED))
     return CUDA_ERROR_INVALID_VALUE;
-  *out = kBlock;
+  *out = memory_block_bytes;
   return CUDA_SUCCESS;
 }
 

@@ -48,15 +48,15 @@ CUmemoryPool Pools::current_of(unsigned device, bool host) {
 namespace {
 
 // Returns the identifier of a channel, unique over the life of this process.
-uint64_t stream_key(const CUctx_st& c, unsigned channel) { return c.id * kChannels + channel + 1; }
+uint64_t stream_key(const CUctx_st& c, unsigned channel) { return c.id * max_channels + channel + 1; }
 
 std::shared_ptr<CUctx_st> context_behind(const LastUse& use) {
   const std::lock_guard lock(process().mutex);
   for (const auto& [handle, c] : process().contexts)
-    if (c->id == (use.stream - 1) / kChannels) return c;
+    if (c->id == (use.stream - 1) / max_channels) return c;
   return nullptr;
 }
-unsigned channel_behind(const LastUse& use) { return static_cast<unsigned>((use.stream - 1) % kChannels); }
+unsigned channel_behind(const LastUse& use) { return static_cast<unsigned>((use.stream - 1) % max_channels); }
 
 // Returns whether the work before the place is done. A context that is gone has no work.
 bool over(const LastUse& use) {
@@ -69,7 +69,7 @@ bool over(const LastUse& use) {
 }
 
 CUresult take_chunk(CUmemPoolHandle_st& pool, uint64_t bytes) {
-  if (pool.most && pool.book.reserved() + bytes > std::max(pool.most, kPoolChunk))
+  if (pool.most && pool.book.reserved() + bytes > std::max(pool.most, pool_chunk_bytes))
     return CUDA_ERROR_OUT_OF_MEMORY;
   if (pool.host) {
     void* p =

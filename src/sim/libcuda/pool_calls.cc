@@ -55,7 +55,7 @@ struct Flag {
   CUmemPool_attribute which;
   int CUmemPoolHandle_st::*value;
 };
-constexpr Flag kPoolFlags[] = {
+constexpr Flag pool_flags[] = {
     {CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, &CUmemPoolHandle_st::follow_events},
     {CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &CUmemPoolHandle_st::opportunistic},
     {CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &CUmemPoolHandle_st::internal_dependencies}};
@@ -134,7 +134,7 @@ EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute whi
   if (const CUresult e = entered()) return e;
   const std::lock_guard lock(pools().mutex);
   if (!value || !pools().known(pool)) return CUDA_ERROR_INVALID_VALUE;
-  for (const Flag& flag : kPoolFlags)
+  for (const Flag& flag : pool_flags)
     if (flag.which == which) {
       std::memcpy(value, &(pool->*flag.value), sizeof(int));
       return CUDA_SUCCESS;
@@ -157,7 +157,7 @@ EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute whi
   if (const CUresult e = entered()) return e;
   const std::lock_guard lock(pools().mutex);
   if (!value || !pools().known(pool)) return CUDA_ERROR_INVALID_VALUE;
-  for (const Flag& flag : kPoolFlags)
+  for (const Flag& flag : pool_flags)
     if (flag.which == which) {
       int on = 0;
       std::memcpy(&on, value, sizeof on);

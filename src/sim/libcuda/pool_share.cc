@@ -16,8 +16,8 @@ using namespace carve::sim;
 
 namespace {
 
-constexpr uint64_t kPoolMagic = 0x314c4f4f50565243;     // "CRVPOOL1"
-constexpr uint64_t kPointerMagic = 0x3152545056524143;  // "CARVPTR1"
+constexpr uint64_t pool_magic = 0x314c4f4f50565243;     // "CRVPOOL1"
+constexpr uint64_t pointer_magic = 0x3152545056524143;  // "CARVPTR1"
 
 struct PoolLabel {
   uint64_t magic;
@@ -42,7 +42,7 @@ EXPORT CUresult cuMemPoolExportToShareableHandle(void* out, CUmemoryPool pool, C
   if (!out || flags || !pools().known(pool) || pool->imported) return CUDA_ERROR_INVALID_VALUE;
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !(pool->handle_types & type))
     return CUDA_ERROR_INVALID_VALUE;
-  const PoolLabel label = {kPoolMagic, pool->device, 0, pool->name};
+  const PoolLabel label = {pool_magic, pool->device, 0, pool->name};
   const int fd = memfd_create("carve-sim-pool", MFD_CLOEXEC);
   if (fd < 0) return CUDA_ERROR_OPERATING_SYSTEM;
   if (write(fd, &label, sizeof label) != sizeof label) return close(fd), CUDA_ERROR_OPERATING_SYSTEM;
@@ -56,7 +56,7 @@ EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* out, void* hand
   if (!out || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_INVALID_VALUE;
   const auto fd = static_cast<int>(reinterpret_cast<intptr_t>(handle));
   PoolLabel label = {};
-  if (pread(fd, &label, sizeof label, 0) != sizeof label || label.magic != kPoolMagic)
+  if (pread(fd, &label, sizeof label, 0) != sizeof label || label.magic != pool_magic)
     return CUDA_ERROR_INVALID_VALUE;
   if (visible_of(label.device) < 0) return CUDA_ERROR_INVALID_DEVICE;
   const std::lock_guard lock(pools().mutex);
@@ -75,7 +75,7 @@ EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* out, CUdeviceptr 
   const auto chunk = a.pool->segments.find(a.pool->book.chunk_of(a.base).base);
   if (chunk == a.pool->segments.end()) return CUDA_ERROR_INVALID_VALUE;  // The pool is not exportable.
   const Shared& s = *chunk->second;
-  const PointerLabel label = {kPointerMagic,         s.device(), s.index(),   s.serial(),
+  const PointerLabel label = {pointer_magic,         s.device(), s.index(),   s.serial(),
                               a.base - chunk->first, a.bytes,    a.pool->name};
   *out = {};
   std::memcpy(out, &label, sizeof label);
@@ -88,7 +88,7 @@ EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr* out, CUmemoryPool pool, CUme
   PointerLabel label;
   std::memcpy(&label, data, sizeof label);
   const std::lock_guard lock(pools().mutex);
-  if (!pools().known(pool) || !pool->imported || label.magic != kPointerMagic || label.name != pool->name ||
+  if (!pools().known(pool) || !pool->imported || label.magic != pointer_magic || label.name != pool->name ||
       label.device != pool->device)
     return CUDA_ERROR_INVALID_VALUE;
   std::shared_ptr<Shared> segment;

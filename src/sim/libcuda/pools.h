@@ -9,7 +9,7 @@ namespace carve::sim {
 struct Pools {
   std::mutex mutex;
   std::unordered_set<CUmemoryPool> all;  // Includes destroyed pools until their last memory is freed.
-  CUmemoryPool standard[kDevices] = {}, current[kDevices] = {};
+  CUmemoryPool standard[max_devices] = {}, current[max_devices] = {};
   CUmemoryPool standard_host = nullptr, current_host = nullptr;
   uint32_t next_number = 0;
   // By waiting stream, then by the stream waited for: the place up to which it waited, by events.

@@ -87,7 +87,7 @@ struct CUctx_st : std::enable_shared_from_this<CUctx_st> {
   CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
   std::map<int, size_t> limits;
   CUstream_st legacy = {};
-  unsigned channel_users[carve::sim::kChannels] = {};
+  unsigned channel_users[carve::sim::max_channels] = {};
   std::vector<unsigned> graph_channels;  // Channels over which graphs spread; see graph_launch.cc.
   std::unordered_map<uint64_t, std::unique_ptr<CUstream_st>> thread_streams;
   std::vector<std::unique_ptr<carve::sim::SmallBlock>> small_blocks, array_blocks, code_blocks;
@@ -95,7 +95,7 @@ struct CUctx_st : std::enable_shared_from_this<CUctx_st> {
 
   std::mutex performing;
   std::mutex pending;
-  std::deque<carve::sim::Effect> effects[carve::sim::kChannels];
+  std::deque<carve::sim::Effect> effects[carve::sim::max_channels];
   std::atomic<unsigned> outstanding{0};  // Effects not yet performed.
 
   carve::sim::Device& own_device() const;
@@ -123,7 +123,7 @@ struct Process {
   Set set;
   uint32_t slot = 0;
   uint64_t generation = 0;
-  unsigned visible[kDevices] = {};
+  unsigned visible[max_devices] = {};
   unsigned visible_count = 0;
 
   std::mutex mutex;
@@ -132,7 +132,7 @@ struct Process {
   std::atomic<unsigned> green_count{0};
   std::unordered_set<CUstream_st*> streams;
   std::unordered_set<CUevent_st*> events;
-  Primary primaries[kDevices];
+  Primary primaries[max_devices];
   std::atomic<unsigned long long> next_id{1};
 
   // The thread that performs effects when no thread waits for them.

@@ -22,8 +22,8 @@ namespace carve::sim {
 namespace {
 
 // The end of a wait is spun (ns), as the driver does, because a sleep ends later than requested.
-constexpr uint64_t kSpin = 30'000;
-constexpr uint64_t kLongest =
+constexpr uint64_t spin_ns = 30'000;
+constexpr uint64_t max_sleep =
     20'000'000;  // Maximum time between two polls (ns), whatever the model's answer.
 
 // The kernel lets ordinary threads oversleep by 50 us to save wakes. A device has no such delay.
@@ -42,8 +42,8 @@ void sleep_until(uint64_t t) {
 void pause_until(uint64_t t, unsigned turn) {
   const uint64_t now = now_ns();
   const uint64_t backoff = turn < 3 ? 0 : std::min<uint64_t>(10'000ull << std::min(turn, 6u), 500'000);
-  const uint64_t until = std::min(std::max(t, now + backoff), now + kLongest);
-  if (until > now + 2 * kSpin) sleep_until(until - kSpin);
+  const uint64_t until = std::min(std::max(t, now + backoff), now + max_sleep);
+  if (until > now + 2 * spin_ns) sleep_until(until - spin_ns);
   do __builtin_ia32_pause();
   while (now_ns() < until);
 }
@@ -66,12 +66,12 @@ void perform_due(CUctx_st& c) {
       const std::lock_guard lock(c.pending);
       const Device& d = c.own_device();
       int chosen = -1;
-      std::pair<uint64_t, uint64_t> best{kNever, kNever};
-      for (unsigned k = 0; k < kChannels; ++k) {
+      std::pair<uint64_t, uint64_t> best{never_time, never_time};
+      for (unsigned k = 0; k < max_channels; ++k) {
         if (c.effects[k].empty()) continue;
         const Effect& e = c.effects[k].front();
         if (!complete(d, c.index, k, e.sequence)) continue;
-        const Op& op = d.rings[c.index][k][e.sequence % kRing];
+        const Op& op = d.rings[c.index][k][e.sequence % ring_size];
         const std::pair<uint64_t, uint64_t> when{op.end_ns, op.order};
         if (when < best) best = when, chosen = static_cast<int>(k);
       }
@@ -88,13 +88,13 @@ void perform_due(CUctx_st& c) {
 // Returns when to poll an operation again: no event before that time can complete it.
 uint64_t look_again(const Device& d, const CUctx_st& c, unsigned channel, uint64_t sequence) {
   const uint64_t next = next_event(d);
-  return std::max(earliest_end(d, c.index, channel, sequence), next == kNever ? 0 : next);
+  return std::max(earliest_end(d, c.index, channel, sequence), next == never_time ? 0 : next);
 }
 
 // Polls one context in the service thread. Returns the time of the next poll.
 uint64_t serve(CUctx_st& c, bool* did_something) {
   Device& d = c.own_device();
-  uint64_t wake = kNever;
+  uint64_t wake = never_time;
   std::vector<std::pair<unsigned, std::function<void(uint64_t)>>> calls;
   bool due = false;
   perform_due(c);  // A gate's condition may be the effect of an operation that no thread has performed yet.
@@ -103,8 +103,8 @@ uint64_t serve(CUctx_st& c, bool* did_something) {
     const Locked device(d);
     const uint64_t now = now_ns();
     advance(d, now);
-    if (state_of(c, d) != CUDA_SUCCESS) return kNever;
-    for (unsigned k = 0; k < kChannels; ++k) {
+    if (state_of(c, d) != CUDA_SUCCESS) return never_time;
+    for (unsigned k = 0; k < max_channels; ++k) {
       const auto urgent = std::ranges::find_if(c.effects[k], [](const Effect& e) { return !e.lazy; });
       if (urgent == c.effects[k].end()) continue;
       const Channel& channel = d.contexts[c.index].channels[k];
@@ -153,7 +153,7 @@ void* service(void*) {
       }
     others.clear();
     bool did_something = false;
-    uint64_t wake = kNever;
+    uint64_t wake = never_time;
     for (const auto& c : contexts) wake = std::min(wake, serve(*c, &did_something));
     const bool idle = contexts.empty();
     contexts.clear();
@@ -164,7 +164,7 @@ void* service(void*) {
       p.service_wake.wait(lock, called);
     } else {
       const uint64_t now = now_ns();
-      const uint64_t nap = std::clamp<uint64_t>(wake > now ? wake - now : 0, 20'000, kLongest);
+      const uint64_t nap = std::clamp<uint64_t>(wake > now ? wake - now : 0, 20'000, max_sleep);
       p.service_wake.wait_for(lock, std::chrono::nanoseconds(nap), called);
     }
     p.service_called = false;
@@ -243,7 +243,7 @@ CUresult submit(CUctx_st& c, unsigned channel, const Op& op, Effect effect, uint
       const uint64_t now = now_ns();
       advance(d, now);
       // The ring entry to be reused may still be needed by an effect that no thread has performed yet.
-      harvest = !c.effects[channel].empty() && c.effects[channel].front().sequence + kRing <=
+      harvest = !c.effects[channel].empty() && c.effects[channel].front().sequence + ring_size <=
                                                    d.contexts[c.index].channels[channel].submitted;
       if (!harvest && has_room(d, c.index, channel)) {
         const uint64_t n = push(d, c.index, channel, op, now);
@@ -298,14 +298,14 @@ CUresult wait_channel(CUctx_st& c, unsigned channel) {
 }
 
 CUresult wait_idle(CUctx_st& c) {
-  uint64_t submitted[kChannels], active = 0;
+  uint64_t submitted[max_channels], active = 0;
   {
     Device& d = c.own_device();
     const Locked device(d);
     advance(d, now_ns());
     if (const CUresult e = state_of(c, d)) return e;
     active = d.contexts[c.index].active;
-    for (unsigned k = 0; k < kChannels; ++k) submitted[k] = d.contexts[c.index].channels[k].submitted;
+    for (unsigned k = 0; k < max_channels; ++k) submitted[k] = d.contexts[c.index].channels[k].submitted;
   }
   for (; active; active &= active - 1) {
     const auto k = static_cast<unsigned>(std::countr_zero(active));
@@ -318,9 +318,10 @@ CUresult wait_idle(CUctx_st& c) {
 bool hangs(CUctx_st& c) {
   Device& d = c.own_device();
   const Locked device(d);
-  for (unsigned k = 0; k < kChannels; ++k) {
+  for (unsigned k = 0; k < max_channels; ++k) {
     const Channel& channel = d.contexts[c.index].channels[k];
-    if (channel.submitted > channel.completed && earliest_end(d, c.index, k, channel.submitted - 1) == kNever)
+    if (channel.submitted > channel.completed &&
+        earliest_end(d, c.index, k, channel.submitted - 1) == never_time)
       return true;
   }
   return false;
@@ -357,7 +358,7 @@ unsigned take_channel(CUctx_st& c, bool blocking, Partition part) {
     const bool left_over = !c.channel_users[k] && channel.submitted > channel.completed;
     return 2 * c.channel_users[k] + left_over + (other_kind ? 1'000'000u : 0u);
   };
-  for (unsigned k = 2; k < kChannels; ++k)
+  for (unsigned k = 2; k < max_channels; ++k)
     if (cost(k) < cost(best)) best = k;
   if (c.channel_users[best]++ == 0) {
     Channel& channel = d.contexts[c.index].channels[best];

@@ -20,6 +20,10 @@ CUresult stream_of(CUstream handle, std::shared_ptr<CUctx_st>* context, CUstream
 // The meaning of a null handle in the _ptds and _ptsz variants.
 inline CUstream per_thread(CUstream s) { return s ? s : CU_STREAM_PER_THREAD; }
 
+// The default streams of entry points without a stream argument: of the plain names, of the names in _ptds.
+inline constexpr CUstream legacy_stream = nullptr;
+inline CUstream per_thread_default() { return CU_STREAM_PER_THREAD; }
+
 // Submits; if the ring is full, waits for a free entry as a full launch queue does. `sequence` may be null.
 CUresult submit(CUctx_st&, unsigned channel, const Op&, Effect, uint64_t* sequence);
 CUresult submit(CUctx_st&, unsigned channel, const Op&, uint64_t* sequence);

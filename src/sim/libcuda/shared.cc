@@ -15,8 +15,8 @@
 namespace carve::sim {
 namespace {
 
-constexpr uint64_t kLabelMagic = 0x31474553565243;  // "CRVSEG1"
-constexpr uint64_t kLabelPage = 4096;
+constexpr uint64_t label_magic = 0x31474553565243;  // "CRVSEG1"
+constexpr uint64_t label_page = 4096;
 
 // The last page of the file, which names the segment.
 struct Label {
@@ -86,8 +86,8 @@ CUresult Shared::create(unsigned device, uint64_t bytes, Counted counted, CUctx_
     s->index_ = index;
     s->bytes_ = bytes;
     fd = open_held(device, index, O_CREAT | O_EXCL);
-    const Label label = {kLabelMagic, device, index, d.segments[index].serial, bytes};
-    if (fd >= 0 && (fchmod(fd, 0666) != 0 || ftruncate(fd, static_cast<off_t>(bytes + kLabelPage)) != 0 ||
+    const Label label = {label_magic, device, index, d.segments[index].serial, bytes};
+    if (fd >= 0 && (fchmod(fd, 0666) != 0 || ftruncate(fd, static_cast<off_t>(bytes + label_page)) != 0 ||
                     pwrite(fd, &label, sizeof label, static_cast<off_t>(bytes)) != sizeof label))
       close(fd), fd = -1;
     if (fd < 0 || !s->map(fd)) {
@@ -106,7 +106,7 @@ CUresult Shared::create(unsigned device, uint64_t bytes, Counted counted, CUctx_
 
 CUresult Shared::open(unsigned device, unsigned index, uint64_t serial, std::shared_ptr<Shared>* out) {
   Process& p = process();
-  if (device >= p.set.count || index >= kSegments || serial == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (device >= p.set.count || index >= max_segments || serial == 0) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard registered(registry().mutex);
   std::weak_ptr<Shared>& known = registry().open[{device, index, serial}];
   *out = known.lock();
@@ -117,11 +117,11 @@ CUresult Shared::open(unsigned device, unsigned index, uint64_t serial, std::sha
   if (d.segments[index].serial != serial) return CUDA_ERROR_INVALID_VALUE;
   const int fd = open_held(device, index, 0);
   struct stat st;
-  if (fd < 0 || fstat(fd, &st) != 0 || st.st_size < static_cast<off_t>(kLabelPage))
+  if (fd < 0 || fstat(fd, &st) != 0 || st.st_size < static_cast<off_t>(label_page))
     return fd >= 0 ? close(fd), CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_VALUE;
   s->device_ = device;
   s->index_ = index;
-  s->bytes_ = static_cast<uint64_t>(st.st_size) - kLabelPage;
+  s->bytes_ = static_cast<uint64_t>(st.st_size) - label_page;
   if (!s->map(fd)) return CUDA_ERROR_OPERATING_SYSTEM;
   s->serial_ = serial;
   join_segment(d, index, p.slot, p.generation);
@@ -134,10 +134,10 @@ CUresult Shared::open(int descriptor, std::shared_ptr<Shared>* out) {
   struct stat theirs, ours;
   Label label = {};
   if (fstat(descriptor, &theirs) != 0 || !S_ISREG(theirs.st_mode) ||
-      theirs.st_size < static_cast<off_t>(kLabelPage) ||
-      pread(descriptor, &label, sizeof label, theirs.st_size - static_cast<off_t>(kLabelPage)) !=
+      theirs.st_size < static_cast<off_t>(label_page) ||
+      pread(descriptor, &label, sizeof label, theirs.st_size - static_cast<off_t>(label_page)) !=
           sizeof label ||
-      label.magic != kLabelMagic || label.device >= process().set.count || label.index >= kSegments)
+      label.magic != label_magic || label.device >= process().set.count || label.index >= max_segments)
     return CUDA_ERROR_INVALID_VALUE;
   // A file of another set may have the same label.
   char path[640];

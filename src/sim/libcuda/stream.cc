@@ -90,7 +90,7 @@ CUresult recorded_place(CUevent event, Place* out) {
 
 namespace {
 
-constexpr int kGreatestPriority = -5;
+constexpr int greatest_priority = -5;
 
 CUresult create_stream(CUstream* out, const std::shared_ptr<CUctx_st>& c, CUgreenCtx green, unsigned flags,
                        int priority) {
@@ -101,7 +101,7 @@ CUresult create_stream(CUstream* out, const std::shared_ptr<CUctx_st>& c, CUgree
   auto* s = new CUstream_st{c.get(),
                             take_channel(*c, blocking, green ? green->part : Partition{}),
                             flags,
-                            std::clamp(priority, kGreatestPriority, 0),
+                            std::clamp(priority, greatest_priority, 0),
                             p.next_id.fetch_add(1),
                             nullptr,
                             green};
@@ -321,7 +321,7 @@ CUresult set_attribute(CUstream handle, CUstreamAttrID which, const CUstreamAttr
   if (const CUresult e = at(handle, &a)) return e;
   if (!value) return CUDA_ERROR_INVALID_VALUE;
   if (which == CU_LAUNCH_ATTRIBUTE_PRIORITY)
-    a.stream->priority = std::clamp(value->priority, kGreatestPriority, 0);
+    a.stream->priority = std::clamp(value->priority, greatest_priority, 0);
   return CUDA_SUCCESS;
 }
 CUresult copy_attributes(CUstream to, CUstream from) {

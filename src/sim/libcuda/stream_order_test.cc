@@ -7,8 +7,8 @@ namespace carve::sim {
 namespace {
 
 enum class Which { legacy, named_legacy, own, own_twin, blocking, other_blocking, non_blocking };
-constexpr const char* kNames[] = {"legacy",   "named_legacy",   "own",         "own_twin",
-                                  "blocking", "other_blocking", "non_blocking"};
+constexpr const char* kind_names[] = {"legacy",   "named_legacy",   "own",         "own_twin",
+                                      "blocking", "other_blocking", "non_blocking"};
 
 struct Streams {
   CUstream blocking = stream(0), other_blocking = stream(0), non_blocking = stream();
@@ -83,7 +83,8 @@ TEST_F(DriverTest, streams_wait_for_each_other_as_their_kinds_say_whatever_the_w
                     const CUresult now =
                         waits(first, second) ? CU(cuEventQuery)(done) : CU(cuEventSynchronize)(done);
                     const CUresult wanted = waits(first, second) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
-                    if (now != wanted) std::fprintf(stderr, "%s, %s, %u\n", kNames[a], kNames[b], kind);
+                    if (now != wanted)
+                      std::fprintf(stderr, "%s, %s, %u\n", kind_names[a], kind_names[b], kind);
                     REQUIRE(now == wanted);
                     blocker.open();
                     OK(CU(cuCtxSynchronize)());

@@ -172,7 +172,7 @@ inline double ms_since(std::chrono::steady_clock::time_point t) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - t).count();
 }
 
-inline constexpr const char kSpin[] =
+inline constexpr const char spin_ptx[] =
     ".version 6.0\n.target sm_50\n.address_size 64\n"
     ".visible .entry carve_spin(.param .u64 nanoseconds, .param .u32 other) { ret; }\n"
     ".visible .entry plain(.param .u64 p) { ret; }\n"
@@ -181,7 +181,7 @@ inline constexpr const char kSpin[] =
 inline CUfunction spin() {
   CUmodule module = nullptr;
   CUfunction f = nullptr;
-  OK(CU(cuModuleLoadData)(&module, kSpin));
+  OK(CU(cuModuleLoadData)(&module, spin_ptx));
   OK(CU(cuModuleGetFunction)(&f, module, "carve_spin"));
   return f;
 }

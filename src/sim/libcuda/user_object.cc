@@ -34,8 +34,8 @@ void release_object(CUuserObject object, unsigned count) {
 EXPORT CUresult cuUserObjectCreate(CUuserObject* out, void* data, CUhostFn destroy, unsigned int references,
                                    unsigned int flags) {
   if (const CUresult e = entered()) return e;
-  constexpr unsigned kNoDestructorSync = 1;  // Required: the driver does not wait for destructors.
-  if (!out || !destroy || !references || references > INT32_MAX || flags != kNoDestructorSync)
+  constexpr unsigned no_destructor_sync = 1;  // Required: the driver does not wait for destructors.
+  if (!out || !destroy || !references || references > INT32_MAX || flags != no_destructor_sync)
     return CUDA_ERROR_INVALID_VALUE;
   const GraphLock lock;
   *out = new CUuserObject_st{data, destroy, references};
@@ -59,10 +59,11 @@ EXPORT CUresult cuUserObjectRelease(CUuserObject object, unsigned int count) {
 EXPORT CUresult cuGraphRetainUserObject(CUgraph g, CUuserObject object, unsigned int count,
                                         unsigned int flags) {
   if (const CUresult e = entered()) return e;
-  constexpr unsigned kMove = 1;  // The program's references become the graph's.
+  constexpr unsigned move_flag = 1;  // The program's references become the graph's.
   const GraphLock lock;
-  if (!is_graph(g) || !objects().contains(object) || !count || flags > kMove) return CUDA_ERROR_INVALID_VALUE;
-  if (!(flags & kMove)) retain_object(object, count);
+  if (!is_graph(g) || !objects().contains(object) || !count || flags > move_flag)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!(flags & move_flag)) retain_object(object, count);
   g->objects[object] += count;
   return CUDA_SUCCESS;
 }

@@ -22,7 +22,7 @@ struct Handle {
 struct Mapping {
   uint64_t bytes;
   std::shared_ptr<Backing> backing;
-  std::map<unsigned, CUmemAccess_flags> access;  // Access by device; kDevices is the host.
+  std::map<unsigned, CUmemAccess_flags> access;  // Access by device; max_devices is the host.
 };
 struct Vmm {
   std::mutex mutex;
@@ -35,7 +35,7 @@ Vmm& vmm() {
   return *all;
 }
 
-bool blocks(uint64_t n) { return n && n % kBlock == 0; }
+bool blocks(uint64_t n) { return n && n % memory_block_bytes == 0; }
 
 CUresult location(const CUmemLocation& l, unsigned* device, bool* host) {
   *device = 0;
@@ -116,7 +116,7 @@ EXPORT CUresult cuMemGetAllocationGranularity(size_t* out, const CUmemAllocation
   if (const CUresult e = check(prop, &device, &host)) return e;
   if (!out || (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
     return CUDA_ERROR_INVALID_VALUE;
-  *out = kBlock;
+  *out = memory_block_bytes;
   return CUDA_SUCCESS;
 }
 
@@ -220,8 +220,8 @@ EXPORT CUresult cuMemAddressReserve(CUdeviceptr* out, size_t bytes, size_t align
                                     unsigned long long flags) {
   if (const CUresult e = entered()) return e;
   if (!out || flags || !blocks(bytes) || (alignment & (alignment - 1))) return CUDA_ERROR_INVALID_VALUE;
-  if (wish % kBlock) wish = 0;  // The wish is not binding.
-  const uint64_t base = heap_take_range(bytes, std::max<uint64_t>(alignment, kBlock), wish);
+  if (wish % memory_block_bytes) wish = 0;  // The wish is not binding.
+  const uint64_t base = heap_take_range(bytes, std::max<uint64_t>(alignment, memory_block_bytes), wish);
   if (!base) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::lock_guard lock(vmm().mutex);
   vmm().reservations[base] = bytes;
@@ -248,7 +248,7 @@ EXPORT CUresult cuMemMap(CUdeviceptr base, size_t bytes, size_t offset, CUmemGen
                          unsigned long long flags) {
   if (const CUresult e = entered()) return e;
   const auto b = find_backing(handle);
-  if (!b || flags || offset || base % kBlock || !blocks(bytes) || bytes > b->bytes)
+  if (!b || flags || offset || base % memory_block_bytes || !blocks(bytes) || bytes > b->bytes)
     return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(vmm().mutex);
   auto reserved = vmm().reservations.upper_bound(base);
@@ -295,7 +295,7 @@ EXPORT CUresult cuMemSetAccess(CUdeviceptr base, size_t bytes, const CUmemAccess
     if (const CUresult e = location(map[i].location, &device, &host)) return e;
     for (auto it = first; it != last; ++it) {
       if (host && !it->second.backing->host) return CUDA_ERROR_INVALID_VALUE;
-      it->second.access[host ? kDevices : device] = map[i].flags;
+      it->second.access[host ? max_devices : device] = map[i].flags;
       unsigned any = 0;
       for (const auto& [where, flags] : it->second.access) any |= static_cast<unsigned>(flags);
       if (!it->second.backing->multicast) heap_set_access(it->first, any);
@@ -313,7 +313,7 @@ EXPORT CUresult cuMemGetAccess(unsigned long long* out, const CUmemLocation* l, 
   const std::lock_guard lock(vmm().mutex);
   const auto it = mapping_at(address);
   if (it == vmm().mappings.end()) return CUDA_ERROR_INVALID_VALUE;
-  const auto granted = it->second.access.find(host ? kDevices : device);
+  const auto granted = it->second.access.find(host ? max_devices : device);
   *out = granted == it->second.access.end() ? CU_MEM_ACCESS_FLAGS_PROT_NONE : granted->second;
   return CUDA_SUCCESS;
 }

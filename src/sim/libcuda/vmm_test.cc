@@ -10,7 +10,7 @@
 namespace carve::sim {
 namespace {
 
-constexpr auto kFd = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+constexpr auto file_descriptor = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
 CUmemAllocationProp pinned_properties(CUmemAllocationHandleType types = CU_MEM_HANDLE_TYPE_NONE,
                                       int device = 0, CUmemLocationType where = CU_MEM_LOCATION_TYPE_DEVICE) {
@@ -125,35 +125,36 @@ TEST_F(DriverTest, copies_cross_mappings_side_by_side_and_stop_where_nothing_is_
 }
 
 TEST_F(DriverTest, what_cannot_be_mapped_is_refused_as_documented) {
-  EXPECT_EQ(0, run([] {
-              begin();
-              CUmemAllocationProp p = pinned_properties();
-              CUmemGenericAllocationHandle h = 0, got = 0;
-              size_t granularity = 0;
-              OK(CU(cuMemGetAllocationGranularity)(&granularity, &p, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
-              REQUIRE(granularity == 2 * MiB);
-              REQUIRE(CU(cuMemCreate)(&h, 3 * MiB, &p, 0) == CUDA_ERROR_INVALID_VALUE);
-              REQUIRE(CU(cuMemCreate)(&h, 1000ull << 30, &p, 0) == CUDA_ERROR_OUT_OF_MEMORY);
-              p.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
-              REQUIRE(CU(cuMemCreate)(&h, 2 * MiB, &p, 0) == CUDA_ERROR_NOT_SUPPORTED);
-              p = pinned_properties(CU_MEM_HANDLE_TYPE_NONE, 7);
-              REQUIRE(CU(cuMemCreate)(&h, 2 * MiB, &p, 0) == CUDA_ERROR_INVALID_DEVICE);
-              h = make(2 * MiB);
-              int fd = -1;
-              REQUIRE(CU(cuMemExportToShareableHandle)(&fd, h, kFd, 0) == CUDA_ERROR_INVALID_VALUE);
-              const CUdeviceptr at = mapped(h, 2 * MiB);
-              REQUIRE(CU(cuMemMap)(at, 2 * MiB, 0, h, 0) == CUDA_ERROR_INVALID_VALUE);
-              REQUIRE(CU(cuMemMap)(at + 2 * MiB, 2 * MiB, 0, h, 0) == CUDA_ERROR_INVALID_VALUE);
-              REQUIRE(CU(cuMemFree_v2)(at) == CUDA_ERROR_INVALID_VALUE);
-              const int file = open("/proc/self/exe", O_RDONLY);
-              REQUIRE(CU(cuMemImportFromShareableHandle)(&got, as_handle(file), kFd) != CUDA_SUCCESS);
-              unsigned long long flags = 0;
-              const CUmemLocation own = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-              OK(CU(cuMemGetAccess)(&flags, &own, at));
-              REQUIRE(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-              OK(CU(cuMemGetAllocationPropertiesFromHandle)(&p, h));
-              REQUIRE(p.location.id == 0 && p.type == CU_MEM_ALLOCATION_TYPE_PINNED);
-            }));
+  EXPECT_EQ(
+      0, run([] {
+        begin();
+        CUmemAllocationProp p = pinned_properties();
+        CUmemGenericAllocationHandle h = 0, got = 0;
+        size_t granularity = 0;
+        OK(CU(cuMemGetAllocationGranularity)(&granularity, &p, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+        REQUIRE(granularity == 2 * MiB);
+        REQUIRE(CU(cuMemCreate)(&h, 3 * MiB, &p, 0) == CUDA_ERROR_INVALID_VALUE);
+        REQUIRE(CU(cuMemCreate)(&h, 1000ull << 30, &p, 0) == CUDA_ERROR_OUT_OF_MEMORY);
+        p.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
+        REQUIRE(CU(cuMemCreate)(&h, 2 * MiB, &p, 0) == CUDA_ERROR_NOT_SUPPORTED);
+        p = pinned_properties(CU_MEM_HANDLE_TYPE_NONE, 7);
+        REQUIRE(CU(cuMemCreate)(&h, 2 * MiB, &p, 0) == CUDA_ERROR_INVALID_DEVICE);
+        h = make(2 * MiB);
+        int fd = -1;
+        REQUIRE(CU(cuMemExportToShareableHandle)(&fd, h, file_descriptor, 0) == CUDA_ERROR_INVALID_VALUE);
+        const CUdeviceptr at = mapped(h, 2 * MiB);
+        REQUIRE(CU(cuMemMap)(at, 2 * MiB, 0, h, 0) == CUDA_ERROR_INVALID_VALUE);
+        REQUIRE(CU(cuMemMap)(at + 2 * MiB, 2 * MiB, 0, h, 0) == CUDA_ERROR_INVALID_VALUE);
+        REQUIRE(CU(cuMemFree_v2)(at) == CUDA_ERROR_INVALID_VALUE);
+        const int file = open("/proc/self/exe", O_RDONLY);
+        REQUIRE(CU(cuMemImportFromShareableHandle)(&got, as_handle(file), file_descriptor) != CUDA_SUCCESS);
+        unsigned long long flags = 0;
+        const CUmemLocation own = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+        OK(CU(cuMemGetAccess)(&flags, &own, at));
+        REQUIRE(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+        OK(CU(cuMemGetAllocationPropertiesFromHandle)(&p, h));
+        REQUIRE(p.location.id == 0 && p.type == CU_MEM_ALLOCATION_TYPE_PINNED);
+      }));
 }
 
 TEST_F(DriverTest, host_memory_by_handle_takes_nothing_and_the_host_reads_it) {
@@ -178,11 +179,11 @@ TEST_F(DriverTest, exported_memory_outlives_its_maker_and_goes_with_its_last_hol
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
   const pid_t exporter = start([&] {
     begin();
-    const CUmemGenericAllocationHandle h = make(100 * MiB, kFd);
+    const CUmemGenericAllocationHandle h = make(100 * MiB, file_descriptor);
     const CUdeviceptr at = mapped(h, 100 * MiB);
     OK(CU(cuMemsetD8_v2)(at, 0x41, 100 * MiB));
     int fd = -1;
-    OK(CU(cuMemExportToShareableHandle)(&fd, h, kFd, 0));
+    OK(CU(cuMemExportToShareableHandle)(&fd, h, file_descriptor, 0));
     send_fd(ends[0], fd);
     pause();
   });
@@ -191,7 +192,7 @@ TEST_F(DriverTest, exported_memory_outlives_its_maker_and_goes_with_its_last_hol
               const int fd = receive_fd(ends[1]);
               CUmemGenericAllocationHandle h = 0;
               const size_t both = free_now();
-              OK(CU(cuMemImportFromShareableHandle)(&h, as_handle(fd), kFd));
+              OK(CU(cuMemImportFromShareableHandle)(&h, as_handle(fd), file_descriptor));
               close(fd);
               REQUIRE(free_now() == both);  // Counted once.
               const CUdeviceptr at = mapped(h, 100 * MiB);
@@ -214,9 +215,9 @@ TEST_F(DriverTest, a_descriptor_that_no_process_imported_keeps_memory_and_closin
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
   const pid_t exporter = start([&] {
     begin();
-    const CUmemGenericAllocationHandle h = make(10 * MiB, kFd);
+    const CUmemGenericAllocationHandle h = make(10 * MiB, file_descriptor);
     int fd = -1;
-    OK(CU(cuMemExportToShareableHandle)(&fd, h, kFd, 0));
+    OK(CU(cuMemExportToShareableHandle)(&fd, h, file_descriptor, 0));
     send_fd(ends[0], fd);
     close(fd);
     OK(CU(cuMemRelease)(h));
@@ -245,7 +246,7 @@ TEST_F(DriverTest, a_forked_child_keeps_no_shared_memory_alive) {
   EXPECT_EQ(0, run([] {
               begin();
               const size_t before = free_now();
-              const CUmemGenericAllocationHandle h = make(10 * MiB, kFd);
+              const CUmemGenericAllocationHandle h = make(10 * MiB, file_descriptor);
               const pid_t child = start([] { pause(); });
               OK(CU(cuMemRelease)(h));
               REQUIRE(free_now() == before);

@@ -40,7 +40,7 @@ CUresult submit_after(const std::shared_ptr<CUctx_st>& c, unsigned channel, std:
       continue;
     }
     if (p.channel == channel) continue;  // A channel keeps its own order.
-    if (op.dependency_count == kDependencies) {
+    if (op.dependency_count == max_dependencies) {
       Op join = {};
       join.kind = OpKind::mark;
       join.dependency_count = op.dependency_count;

@@ -64,7 +64,7 @@ nvmlReturn_t one_clock(nvmlDevice_t device, unsigned* count, unsigned* clocks, n
 
 // Returns the peer of link number n: the device whose range of links contains it.
 int peer_of_link(const Facts& f, unsigned link) {
-  for (unsigned peer = 0; peer < kDevices; ++peer) {
+  for (unsigned peer = 0; peer < max_devices; ++peer) {
     if (link < f.nvlink[peer]) return static_cast<int>(peer);
     link -= f.nvlink[peer];
   }

@@ -44,7 +44,7 @@ nvmlReturn_t fact(nvmlDevice_t device, Out* out, Get get) {
 }
 
 // Time (ns) that a call waits for a client that was stopped in the middle of a change.
-inline constexpr uint64_t kPatience = 250'000'000;
+inline constexpr uint64_t lock_timeout = 250'000'000;
 
 // Returns one figure of the device's state, read under its lock and up to date.
 template <class Out, class Get>
@@ -52,7 +52,7 @@ nvmlReturn_t state(nvmlDevice_t device, Out* out, Get get) {
   Device* d = nullptr;
   if (const nvmlReturn_t e = find_device(device, &d)) return e;
   if (!out) return NVML_ERROR_INVALID_ARGUMENT;
-  const Locked lock(*d, kPatience);
+  const Locked lock(*d, lock_timeout);
   if (!lock.held()) return NVML_ERROR_TIMEOUT;
   const uint64_t now = now_ns();
   sweep(the_set(), device->index, now);

@@ -16,14 +16,14 @@ namespace {
 std::mutex init_mutex;
 Set* set = nullptr;
 unsigned references = 0;
-nvmlDevice_st handles[kDevices];
+nvmlDevice_st handles[max_devices];
 
 struct ErrorText {
   nvmlReturn_t code;
   const char* text;
 };
 // NVML's own texts, as nvmlErrorString returns them and monitoring tools print them.
-constexpr ErrorText kErrors[] = {
+constexpr ErrorText error_texts[] = {
     {NVML_SUCCESS, "Success"},
     {NVML_ERROR_UNINITIALIZED, "Uninitialized"},
     {NVML_ERROR_INVALID_ARGUMENT, "Invalid Argument"},
@@ -61,7 +61,7 @@ nvmlReturn_t start() {
       case Opened::other_version: return NVML_ERROR_LIB_RM_VERSION_MISMATCH;
       case Opened::unreadable: return NVML_ERROR_NO_PERMISSION;
     }
-    for (unsigned i = 0; i < kDevices; ++i) handles[i].index = i;
+    for (unsigned i = 0; i < max_devices; ++i) handles[i].index = i;
     set = fresh;
   }
   ++references;
@@ -146,7 +146,7 @@ EXPORT nvmlReturn_t nvmlShutdown() {
 }
 
 EXPORT const char* nvmlErrorString(nvmlReturn_t code) {
-  for (const ErrorText& e : kErrors)
+  for (const ErrorText& e : error_texts)
     if (e.code == code) return e.text;
   return "Unknown Error";
 }

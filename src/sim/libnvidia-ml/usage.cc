@@ -22,7 +22,8 @@ struct Usage {
 
 // Returns one row per process, without the processes that are not visible from this pid namespace.
 std::vector<Usage> processes(Device& d, unsigned index, uint64_t now) {
-  const Locked lock(d, kPatience);  // Without the lock the amounts are still right, because each is one word.
+  const Locked lock(d,
+                    lock_timeout);  // Without the lock the amounts are still right, because each is one word.
   if (lock.held()) sweep(the_set(), index, now, true);
   std::vector<Usage> rows;
   const auto add = [&](int pid, uint64_t bytes, unsigned percent) {
@@ -34,13 +35,13 @@ std::vector<Usage> processes(Device& d, unsigned index, uint64_t now) {
       same->percent = std::min(100u, same->percent + percent);
     }
   };
-  for (unsigned i = 0; i < kContexts; ++i) {
+  for (unsigned i = 0; i < max_contexts; ++i) {
     const Context& c = d.contexts[i];
     int pid = 0;
     if (!c.in_use || !alive(the_set(), c.client, c.client_generation, &pid) || pid == 0) continue;
     add(pid, held_bytes(c), lock.held() ? context_percent(d, i, now) : c.window.last_percent);
   }
-  for (uint32_t client = 0; client < kClients; ++client) {
+  for (uint32_t client = 0; client < max_clients; ++client) {
     const Holding& h = d.holdings[client];
     int pid = 0;
     if (h.bytes && alive(the_set(), client, h.generation, &pid) && pid) add(pid, h.bytes, 0);
@@ -79,7 +80,7 @@ nvmlReturn_t free_memory(nvmlDevice_t device, const void* out, const Facts** fac
   Device* d = nullptr;
   if (const nvmlReturn_t e = find_device(device, &d)) return e;
   if (!out) return NVML_ERROR_INVALID_ARGUMENT;
-  const Locked lock(*d, kPatience);
+  const Locked lock(*d, lock_timeout);
   if (lock.held()) sweep(the_set(), device->index, now_ns());
   *facts = &d->facts;
   *free = free_bytes(*d);
@@ -113,7 +114,7 @@ struct nvmlEventSet_st {
   struct {
     unsigned long long types;
     uint64_t seen;
-  } devices[kDevices];
+  } devices[max_devices];
 };
 
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* out) {
@@ -337,11 +338,11 @@ EXPORT nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t* out
         auto& registered = set->devices[i];
         if (!(registered.types & nvmlEventTypeXidCriticalError)) continue;
         Device& d = *the_set().devices[i];
-        const Locked device(d, kPatience);
+        const Locked device(d, lock_timeout);
         if (registered.seen >= d.faults.xid_serial) continue;
-        registered.seen =
-            std::max(registered.seen, d.faults.xid_serial - std::min<uint64_t>(d.faults.xid_serial, kXids));
-        *out = {handle_of(i), nvmlEventTypeXidCriticalError, d.faults.xids[registered.seen % kXids].code,
+        registered.seen = std::max(registered.seen,
+                                   d.faults.xid_serial - std::min<uint64_t>(d.faults.xid_serial, max_xids));
+        *out = {handle_of(i), nvmlEventTypeXidCriticalError, d.faults.xids[registered.seen % max_xids].code,
                 0xffffffff, 0xffffffff};
         ++registered.seen;
         return NVML_SUCCESS;

@@ -12,7 +12,7 @@
 namespace carve::sim {
 namespace {
 
-constexpr uint64_t kWindow = 1'000'000'000 / 6;
+constexpr uint64_t utilization_window = 1'000'000'000 / 6;
 
 // The bits of a mask, lowest first: for (unsigned i : bits(mask)).
 struct Bits {
@@ -32,10 +32,10 @@ Bits bits(uint64_t mask) { return {mask}; }
 constexpr uint64_t bit(unsigned i) { return 1ull << i; }
 
 Op& head(Device& d, unsigned context, unsigned channel) {
-  return d.rings[context][channel][d.contexts[context].channels[channel].completed % kRing];
+  return d.rings[context][channel][d.contexts[context].channels[channel].completed % ring_size];
 }
 const Op& head(const Device& d, unsigned context, unsigned channel) {
-  return d.rings[context][channel][d.contexts[context].channels[channel].completed % kRing];
+  return d.rings[context][channel][d.contexts[context].channels[channel].completed % ring_size];
 }
 
 // Full-width nanoseconds of work done in `elapsed` with a part of the width, and the inverse. Rounding makes
@@ -48,15 +48,15 @@ uint64_t time_needed(uint64_t work, unsigned granted, unsigned width) {
 }
 
 uint64_t kernel_end(const Op& op, const Channel& channel) {
-  if (channel.granted == 0) return kNever;
+  if (channel.granted == 0) return never_time;
   const uint64_t needed = time_needed(op.remaining_ns, channel.granted, op.width);
-  return needed > kNever - channel.since_ns ? kNever : channel.since_ns + needed;
+  return needed > never_time - channel.since_ns ? never_time : channel.since_ns + needed;
 }
 
 bool dependencies_met(const Device& d, const Context& c, const Op& op, unsigned channel_index) {
   for (unsigned i = 0; i < op.dependency_count; ++i) {
     const Dependency& on = op.dependencies[i];
-    const auto completed = static_cast<uint32_t>(c.channels[on.channel % kChannels].completed);
+    const auto completed = static_cast<uint32_t>(c.channels[on.channel % max_channels].completed);
     if (static_cast<int32_t>(completed - on.sequence) < 0) return false;
   }
   // Channel 0 is the legacy default stream. It and the blocking channels wait for each other's earlier work.
@@ -90,7 +90,7 @@ void finish_head(Device& d, unsigned context, unsigned channel_index, uint64_t t
 // a second with work in it, not the whole time since the last reader.
 unsigned percent(Window& w, uint64_t busy, uint64_t now) {
   const uint64_t age = now - w.start_ns;
-  if (age < kWindow) return w.last_percent;
+  if (age < utilization_window) return w.last_percent;
   const uint64_t part = std::min(busy - w.busy_at_start_ns, age);
   w.last_percent = static_cast<uint32_t>((part * 100 + age / 2) / age);
   w.start_ns = now;
@@ -111,7 +111,7 @@ void settle(Device& d, uint64_t t) {
       any = true;
       Op& op = head(d, static_cast<unsigned>(e.owner), i);
       const uint64_t done = work_done(t - channel.since_ns, channel.granted, op.width);
-      if (op.remaining_ns < kForever) op.remaining_ns -= std::min(done, op.remaining_ns);
+      if (op.remaining_ns < forever_ns) op.remaining_ns -= std::min(done, op.remaining_ns);
       channel.since_ns = t;
     }
     if (any) {
@@ -165,7 +165,7 @@ int engine_of(OpKind kind) {
 // Gives each free copy engine the next ready copy after the one it served last.
 void start_copies(Device& d, uint64_t t) {
   Engine& e = d.engine;
-  for (int engine = 0; engine < static_cast<int>(kCopyEngines); ++engine) {
+  for (int engine = 0; engine < static_cast<int>(copy_engines); ++engine) {
     CopyEngine& copy = e.copy[engine];
     if (copy.context >= 0) continue;
     uint32_t best = UINT32_MAX, chosen = 0;
@@ -173,19 +173,19 @@ void start_copies(Device& d, uint64_t t) {
       Context& c = d.contexts[i];
       for (unsigned k : bits(c.active)) {
         if (c.channels[k].head != Head::ready || engine_of(head(d, i, k).kind) != engine) continue;
-        const uint32_t place = i * kChannels + k;
-        const uint32_t distance = (place - copy.last - 1) % (kContexts * kChannels);
+        const uint32_t place = i * max_channels + k;
+        const uint32_t distance = (place - copy.last - 1) % (max_contexts * max_channels);
         if (distance < best) best = distance, chosen = place;
       }
     }
     if (best == UINT32_MAX) continue;
-    copy.context = static_cast<int32_t>(chosen / kChannels);
-    copy.channel = static_cast<int32_t>(chosen % kChannels);
+    copy.context = static_cast<int32_t>(chosen / max_channels);
+    copy.channel = static_cast<int32_t>(chosen % max_channels);
     copy.last = chosen;
     Channel& channel = d.contexts[copy.context].channels[copy.channel];
     channel.head = Head::running;
     channel.since_ns = t;
-    copy.end_ns = t + head(d, chosen / kChannels, chosen % kChannels).remaining_ns;
+    copy.end_ns = t + head(d, chosen / max_channels, chosen % max_channels).remaining_ns;
   }
 }
 
@@ -203,7 +203,7 @@ void take_off(Device& d, int context) {
 void grant(Device& d, uint64_t t) {
   const unsigned owner = static_cast<unsigned>(d.engine.owner);
   Context& c = d.contexts[owner];
-  unsigned order[kChannels], count = 0;
+  unsigned order[max_channels], count = 0;
   for (unsigned k : bits(c.active)) {
     const Channel& channel = c.channels[k];
     if ((channel.head == Head::ready || channel.head == Head::running) &&
@@ -216,7 +216,7 @@ void grant(Device& d, uint64_t t) {
   });
   struct Partition {
     unsigned first, size, left;
-  } partitions[kChannels];
+  } partitions[max_channels];
   unsigned left = d.facts.multiprocessors, partition_count = 0;
   for (unsigned i = 0; i < count; ++i) {
     Channel& channel = c.channels[order[i]];
@@ -230,7 +230,7 @@ void grant(Device& d, uint64_t t) {
     }
     const unsigned free = part ? std::min(left, part->left) : left;
     const unsigned width = part ? std::min<unsigned>(op.width, part->size) : op.width;
-    const bool whole = (op.flags & kOpCooperative) && channel.granted == 0;
+    const bool whole = (op.flags & op_cooperative) && channel.granted == 0;
     const unsigned granted = whole && width > free ? 0 : std::min(width, free);
     left -= granted;
     if (part) part->left -= granted;
@@ -308,7 +308,7 @@ uint64_t unaccounted(const Device& d, bool busy) {
 
 uint64_t next_event(const Device& d) {
   const Engine& e = d.engine;
-  uint64_t t = kNever;
+  uint64_t t = never_time;
   for (const CopyEngine& copy : e.copy)
     if (copy.context >= 0) t = std::min(t, copy.end_ns);
   if (e.compute == Compute::switching) return std::min(t, e.switch_end_ns);
@@ -334,7 +334,7 @@ void advance(Device& d, uint64_t now) {
 
 bool has_room(const Device& d, unsigned context, unsigned channel_index) {
   const Channel& channel = d.contexts[context].channels[channel_index];
-  return channel.submitted - channel.completed < kRing;
+  return channel.submitted - channel.completed < ring_size;
 }
 
 uint64_t push(Device& d, unsigned context, unsigned channel_index, Op op, uint64_t now) {
@@ -347,12 +347,12 @@ uint64_t push(Device& d, unsigned context, unsigned channel_index, Op op, uint64
   op.end_ns = 0;
   if (op.kind == OpKind::kernel && d.faults.hang) {
     d.faults.hang = 0;
-    op.flags |= kOpHung;
-    op.duration_ns = kForever;
+    op.flags |= op_hung;
+    op.duration_ns = forever_ns;
   }
-  op.remaining_ns = std::clamp<uint64_t>(op.duration_ns, op.kind == OpKind::kernel ? 1 : 0, kForever);
+  op.remaining_ns = std::clamp<uint64_t>(op.duration_ns, op.kind == OpKind::kernel ? 1 : 0, forever_ns);
   const uint64_t sequence = channel.submitted;
-  d.rings[context][channel_index][sequence % kRing] = op;
+  d.rings[context][channel_index][sequence % ring_size] = op;
   channel.submitted = sequence + 1;
   c.active |= bit(channel_index);
   d.engine.active |= bit(context);
@@ -379,8 +379,8 @@ void release_hung(Device& d, uint64_t now) {
     for (unsigned k : bits(d.contexts[i].active)) {
       const Channel& channel = d.contexts[i].channels[k];
       for (uint64_t n = channel.completed; n < channel.submitted; ++n) {
-        Op& op = d.rings[i][k][n % kRing];
-        if (op.flags & kOpHung) op.remaining_ns = 1, op.flags &= static_cast<uint8_t>(~kOpHung);
+        Op& op = d.rings[i][k][n % ring_size];
+        if (op.flags & op_hung) op.remaining_ns = 1, op.flags &= static_cast<uint8_t>(~op_hung);
       }
     }
   arrange(d, t);
@@ -421,13 +421,13 @@ uint64_t earliest_end(const Device& d, unsigned context, unsigned channel_index,
   if (channel.completed > sequence) return d.engine.now_ns;
   uint64_t t = d.engine.now_ns;
   for (uint64_t n = channel.completed; n <= sequence; ++n) {
-    const Op& op = d.rings[context][channel_index][n % kRing];
+    const Op& op = d.rings[context][channel_index][n % ring_size];
     uint64_t left = op.remaining_ns;
     if (n == channel.completed && channel.head == Head::running) {
       const uint64_t since = d.engine.now_ns - std::min(d.engine.now_ns, channel.since_ns);
       left -= std::min(left, since);
     }
-    if (left >= kForever) return kNever;
+    if (left >= forever_ns) return never_time;
     t += left;
   }
   return t;

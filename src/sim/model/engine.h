@@ -24,7 +24,7 @@ namespace carve::sim {
 // Plays the schedule up to `now`. Does nothing if `now` is earlier than the engine's time.
 void advance(Device&, uint64_t now);
 
-// Returns the time of the next event, or kNever. No operation completes before that time unless a process
+// Returns the time of the next event, or never_time. No operation completes before that time unless a process
 // submits another one.
 uint64_t next_event(const Device&);
 

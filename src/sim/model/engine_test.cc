@@ -156,7 +156,7 @@ TEST(Engine, a_hung_kernel_ends_only_when_the_fault_is_cleared) {
 TEST(Engine, a_full_ring_has_no_room_until_its_head_completes) {
   TestDevice d;
   const unsigned a = d.open();
-  for (unsigned i = 0; i < kRing; ++i) {
+  for (unsigned i = 0; i < ring_size; ++i) {
     ASSERT_TRUE(has_room(*d, a, 1));
     d.kernel(a, 1, 1 * ms);
   }

@@ -16,23 +16,23 @@
 
 namespace carve::sim {
 
-inline constexpr uint64_t kDeviceMagic = 0x3155504745565243;  // "CRVEGPU1", little endian
-inline constexpr uint64_t kSetMagic = 0x3154455345565243;     // "CRVESET1"
-inline constexpr uint32_t kLayoutVersion = 2;
+inline constexpr uint64_t device_magic = 0x3155504745565243;  // "CRVEGPU1", little endian
+inline constexpr uint64_t set_magic = 0x3154455345565243;     // "CRVESET1"
+inline constexpr uint32_t layout_version = 2;
 
-inline constexpr unsigned kDevices = 16;        // In one set.
-inline constexpr unsigned kContexts = 64;       // On one device; the driver refuses the 65th.
-inline constexpr unsigned kChannels = 64;       // In one context; streams beyond them share one.
-inline constexpr unsigned kRing = 1024;         // Operations in flight in one channel; then a launch blocks.
-inline constexpr unsigned kCopyEngines = 3;     // To the device, from it, inside it.
-inline constexpr unsigned kDependencies = 3;    // Of one operation; more are joined by marks.
-inline constexpr unsigned kClients = 1024;      // Processes attached to one set.
-inline constexpr unsigned kSegments = 4096;     // Parts of one device's memory that processes can share.
-inline constexpr unsigned kHolders = 7;         // Processes recorded for one segment; more may hold it.
-inline constexpr unsigned kXids = 64;           // Errors kept, for event sets that read late.
-inline constexpr uint64_t kBlock = 2ull << 20;  // Device memory is given out in pieces of 2 MiB.
-inline constexpr uint64_t kNever = UINT64_MAX;  // A time that is never reached.
-inline constexpr uint64_t kForever = 1ull << 62;  // The duration of a kernel that hangs.
+inline constexpr unsigned max_devices = 16;      // In one set.
+inline constexpr unsigned max_contexts = 64;     // On one device; the driver refuses the 65th.
+inline constexpr unsigned max_channels = 64;     // In one context; streams beyond them share one.
+inline constexpr unsigned ring_size = 1024;      // Operations in flight in one channel; then a launch blocks.
+inline constexpr unsigned copy_engines = 3;      // To the device, from it, inside it.
+inline constexpr unsigned max_dependencies = 3;  // Of one operation; more are joined by marks.
+inline constexpr unsigned max_clients = 1024;    // Processes attached to one set.
+inline constexpr unsigned max_segments = 4096;   // Parts of one device's memory that processes can share.
+inline constexpr unsigned max_holders = 7;       // Processes recorded for one segment; more may hold it.
+inline constexpr unsigned max_xids = 64;         // Errors kept, for event sets that read late.
+inline constexpr uint64_t memory_block_bytes = 2ull << 20;  // Device memory is given out in pieces of 2 MiB.
+inline constexpr uint64_t never_time = UINT64_MAX;          // A time that is never reached.
+inline constexpr uint64_t forever_ns = 1ull << 62;          // The duration of a kernel that hangs.
 
 enum class OpKind : uint8_t { mark, kernel, to_device, to_host, on_device, host };
 
@@ -43,8 +43,8 @@ struct Dependency {
   uint32_t sequence;  // The low half of the Channel::completed that satisfies the dependency.
 };
 
-inline constexpr uint8_t kOpHung = 1;         // Ends when the fault is cleared.
-inline constexpr uint8_t kOpCooperative = 2;  // Starts only when all of its width is free.
+inline constexpr uint8_t op_hung = 1;         // Ends when the fault is cleared.
+inline constexpr uint8_t op_cooperative = 2;  // Starts only when all of its width is free.
 
 struct Op {
   OpKind kind;
@@ -57,14 +57,14 @@ struct Op {
   uint64_t duration_ns;  // At full width, without other kernels.
   uint64_t remaining_ns;
   uint64_t end_ns;  // When the operation completed; what an event reports.
-  Dependency dependencies[kDependencies];
+  Dependency dependencies[max_dependencies];
 };
 static_assert(sizeof(Op) == 64);
 
 enum class Head : uint8_t { none, blocked, ready, running, waiting_for_host };
 
 struct Channel {
-  uint64_t submitted;  // Operations ever pushed; operation number n is stored at ring[n % kRing].
+  uint64_t submitted;  // Operations ever pushed; operation number n is stored at ring[n % ring_size].
   uint64_t completed;  // Operations ever finished. May be read without the lock.
   uint64_t since_ns;   // When the head began to run at `granted`.
   uint16_t granted;    // Multiprocessors the head has now.
@@ -102,7 +102,7 @@ struct Context {
   uint32_t reserved;
   Window window;
   uint64_t spare[18];
-  Channel channels[kChannels];
+  Channel channels[max_channels];
 };
 
 // What a client holds outside its contexts: pools, memory of cuMemCreate, imported external memory.
@@ -122,7 +122,7 @@ struct SegmentHolder {
 struct Segment {
   uint64_t serial;  // Never used twice on one device; 0: this entry is free. Stored last on opening.
   uint64_t bytes;   // Bytes that it takes of the device.
-  SegmentHolder holders[kHolders];  // Oldest first; the segment is counted for the oldest that lives.
+  SegmentHolder holders[max_holders];  // Oldest first; the segment is counted for the oldest that lives.
 };
 static_assert(sizeof(Segment) == 128);
 
@@ -132,7 +132,7 @@ struct CopyEngine {
   int32_t context;  // -1 when free.
   int32_t channel;
   uint64_t end_ns;
-  uint32_t last;  // Where round robin continues: context * kChannels + channel.
+  uint32_t last;  // Where round robin continues: context * max_channels + channel.
   uint32_t reserved;
 };
 
@@ -154,7 +154,7 @@ struct Engine {
   uint64_t serial;
   Window window;
   Window copy_window;
-  CopyEngine copy[kCopyEngines];
+  CopyEngine copy[copy_engines];
 };
 
 // The profile's facts of the device. Written once, by carve-sim create.
@@ -185,8 +185,8 @@ struct Facts {
   uint64_t launch_ns, wave_ns;  // A kernel without a rule takes launch_ns + waves * wave_ns.
   uint64_t copy_latency_ns;
   uint64_t to_device_mbps, to_host_mbps, on_device_mbps;  // 10^6 bytes a second.
-  uint8_t link[kDevices];    // nvmlGpuTopologyLevel_t towards device i; 0xff: unknown.
-  uint8_t nvlink[kDevices];  // Links towards device i.
+  uint8_t link[max_devices];    // nvmlGpuTopologyLevel_t towards device i; 0xff: unknown.
+  uint8_t nvlink[max_devices];  // Links towards device i.
 };
 
 struct Xid {
@@ -203,7 +203,7 @@ struct Faults {
   uint32_t lost;                 // Fallen off the bus.
   uint64_t slow_nvml_ns;         // Each NVML call about this device takes this long.
   uint64_t xid_serial;           // Errors ever raised.
-  Xid xids[kXids];               // Error n at [n % kXids].
+  Xid xids[max_xids];            // Error n at [n % max_xids].
 };
 
 struct Device {
@@ -215,13 +215,13 @@ struct Device {
   alignas(64) pthread_mutex_t lock;  // Robust, shared between processes.
   alignas(64) Faults faults;
   alignas(64) Engine engine;
-  alignas(4096) Context contexts[kContexts];
-  alignas(4096) uint64_t holding[kClients / 64];  // Bit per client with bytes in `holdings`.
+  alignas(4096) Context contexts[max_contexts];
+  alignas(4096) uint64_t holding[max_clients / 64];  // Bit per client with bytes in `holdings`.
   uint64_t segment_serial;
   uint32_t segment_end;  // No entry at or after this index was ever used.
-  alignas(64) Holding holdings[kClients];
-  alignas(4096) Segment segments[kSegments];
-  alignas(4096) Op rings[kContexts][kChannels][kRing];
+  alignas(64) Holding holdings[max_clients];
+  alignas(4096) Segment segments[max_segments];
+  alignas(4096) Op rings[max_contexts][max_channels][ring_size];
 };
 static_assert(sizeof(Context) == 4352);
 static_assert(offsetof(Device, contexts) % 4096 == 0 && offsetof(Device, contexts) <= 8192);
@@ -247,7 +247,7 @@ struct SetFile {
   char nvml_version[80];
   int32_t cuda_version;  // 13000 is 13.0
   uint32_t reserved[3];
-  alignas(4096) Client clients[kClients];
+  alignas(4096) Client clients[max_clients];
 };
 
 }  // namespace carve::sim

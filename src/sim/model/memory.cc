@@ -34,7 +34,8 @@ bool make_room(Device& d, uint64_t bytes) {
   if (bytes > free + evictable) return false;
   for (uint64_t left = d.engine.used; left && free < bytes; left &= left - 1) {
     uint64_t& managed = d.contexts[std::countr_zero(left)].managed_bytes;
-    const uint64_t goes = std::min(managed, (bytes - free + kBlock - 1) / kBlock * kBlock);
+    const uint64_t goes =
+        std::min(managed, (bytes - free + memory_block_bytes - 1) / memory_block_bytes * memory_block_bytes);
     managed -= goes;
     free += goes;
   }
@@ -127,7 +128,7 @@ void drop_holding(Device& d, uint32_t client) {
 Refusal admit_managed(Device& d, uint64_t bytes) { return admit(d, bytes); }
 
 uint64_t settle_managed(Device& d, unsigned context, uint64_t bytes) {
-  const uint64_t comes = std::min(bytes, free_bytes(d) / kBlock * kBlock);
+  const uint64_t comes = std::min(bytes, free_bytes(d) / memory_block_bytes * memory_block_bytes);
   d.contexts[context].managed_bytes += comes;
   return comes;
 }
@@ -140,7 +141,7 @@ void limit_managed(Device& d, unsigned context, uint64_t most) {
 bool open_segment(Device& d, uint32_t client, uint64_t generation, uint64_t bytes, unsigned* index) {
   unsigned i = 0;
   while (i < d.segment_end && d.segments[i].serial) ++i;
-  if (i == kSegments) return false;
+  if (i == max_segments) return false;
   Segment& s = d.segments[i];
   s = {.serial = 0, .bytes = bytes, .holders = {{client, 1, generation}}};
   if (i == d.segment_end) ++d.segment_end;
@@ -162,18 +163,18 @@ void leave_segment(Device& d, unsigned index, uint32_t client, uint64_t generati
   unsigned kept = 0;
   for (const SegmentHolder& h : s.holders)
     if (h.in_use && (h.client != client || h.generation != generation)) s.holders[kept++] = h;
-  for (; kept < kHolders; ++kept) s.holders[kept].in_use = 0;
+  for (; kept < max_holders; ++kept) s.holders[kept].in_use = 0;
 }
 
 void close_segment(Device& d, unsigned index) { d.segments[index].serial = 0; }
 
 void raise_xid(Device& d, uint64_t xid, uint32_t sticky_result, uint32_t client, uint64_t now) {
   advance(d, now);
-  d.faults.xids[d.faults.xid_serial % kXids] = {.serial = d.faults.xid_serial, .at_ns = now, .code = xid};
+  d.faults.xids[d.faults.xid_serial % max_xids] = {.serial = d.faults.xid_serial, .at_ns = now, .code = xid};
   ++d.faults.xid_serial;
-  for (unsigned i = 0; i < kContexts; ++i) {
+  for (unsigned i = 0; i < max_contexts; ++i) {
     Context& c = d.contexts[i];
-    if (!c.in_use || (client != kClients && c.client != client)) continue;
+    if (!c.in_use || (client != max_clients && c.client != client)) continue;
     __atomic_store_n(&c.error, sticky_result, __ATOMIC_RELAXED);
     abandon(d, i, now);
   }
@@ -182,12 +183,12 @@ void raise_xid(Device& d, uint64_t xid, uint32_t sticky_result, uint32_t client,
 void repair(Device& d) {
   Engine& e = d.engine;
   e.used = e.active = 0;
-  for (unsigned i = 0; i < kContexts; ++i) {
+  for (unsigned i = 0; i < max_contexts; ++i) {
     Context& c = d.contexts[i];
     if (!c.in_use) continue;
     e.used |= 1ull << i;
     c.active = 0;
-    for (unsigned k = 0; k < kChannels; ++k) {
+    for (unsigned k = 0; k < max_channels; ++k) {
       Channel& channel = c.channels[k];
       if (channel.completed > channel.submitted) channel.completed = channel.submitted;
       if (channel.completed == channel.submitted) {
@@ -199,7 +200,7 @@ void repair(Device& d) {
     }
     if (c.active) e.active |= 1ull << i;
   }
-  for (uint32_t client = 0; client < kClients; ++client)
+  for (uint32_t client = 0; client < max_clients; ++client)
     if (d.holdings[client].bytes) d.holding[client / 64] |= 1ull << client % 64;
   for (CopyEngine& copy : e.copy) {
     if (copy.context < 0) continue;
@@ -208,8 +209,8 @@ void repair(Device& d) {
     if (!runs) copy.context = copy.channel = -1;
   }
   // A copy that runs on no engine starts again.
-  for (unsigned i = 0; i < kContexts; ++i)
-    for (unsigned k = 0; d.contexts[i].in_use && k < kChannels; ++k) {
+  for (unsigned i = 0; i < max_contexts; ++i)
+    for (unsigned k = 0; d.contexts[i].in_use && k < max_channels; ++k) {
       Channel& channel = d.contexts[i].channels[k];
       if (channel.head != Head::running || channel.granted != 0) continue;
       bool served = false;

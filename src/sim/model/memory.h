@@ -62,7 +62,7 @@ void leave_segment(Device&, unsigned index, uint32_t client, uint64_t generation
 void close_segment(Device&, unsigned index);
 
 // Raises an error that breaks every context of the device until it is destroyed (only those of `client`, if
-// that is not kClients). Event sets report the error.
+// that is not max_clients). Event sets report the error.
 void raise_xid(Device&, uint64_t xid, uint32_t sticky_result, uint32_t client, uint64_t now);
 
 // Makes every word agree with the words that were stored last, after a holder of the lock died inside a

@@ -32,7 +32,7 @@ TEST(Memory, a_context_that_does_not_fit_is_refused_and_leaves_nothing_behind) {
 TEST(Memory, the_sixty_fifth_context_finds_no_slot_and_a_closed_one_makes_room) {
   TestDevice d;
   d->facts.context_bytes = 2 * MiB;
-  for (unsigned i = 0; i < kContexts; ++i) EXPECT_EQ(d.open(), i);
+  for (unsigned i = 0; i < max_contexts; ++i) EXPECT_EQ(d.open(), i);
   unsigned index = 0;
   EXPECT_EQ(open_context(*d, 1, 1, d.now, &index), Refusal::no_slot);
   close_context(*d, 17, d.now);
@@ -88,7 +88,7 @@ TEST(Memory, a_segment_counts_once_and_passes_to_the_next_holder) {
   EXPECT_EQ(free_bytes(*d), 960 * MiB);
   ASSERT_TRUE(open_segment(*d, 1, 1, 2 * MiB, &i));
   EXPECT_GT(d->segments[i].serial, serial);
-  for (unsigned n = 1; n < kSegments; ++n) ASSERT_TRUE(open_segment(*d, 1, 1, 0, &i));
+  for (unsigned n = 1; n < max_segments; ++n) ASSERT_TRUE(open_segment(*d, 1, 1, 0, &i));
   EXPECT_FALSE(open_segment(*d, 1, 1, 0, &i));
 }
 
@@ -115,9 +115,9 @@ TEST(Memory, ordered_refusals_count_down) {
   TestDevice d;
   const unsigned a = d.open();
   d->faults.out_of_memory = 2;
-  EXPECT_EQ(take(*d, a, kBlock), Refusal::no_memory);
-  EXPECT_EQ(take(*d, a, kBlock), Refusal::no_memory);
-  EXPECT_EQ(take(*d, a, kBlock), Refusal::none);
+  EXPECT_EQ(take(*d, a, memory_block_bytes), Refusal::no_memory);
+  EXPECT_EQ(take(*d, a, memory_block_bytes), Refusal::no_memory);
+  EXPECT_EQ(take(*d, a, memory_block_bytes), Refusal::none);
   d->faults.out_of_memory_above = 4 * MiB;
   EXPECT_EQ(take(*d, a, 6 * MiB), Refusal::no_memory);
   EXPECT_EQ(take(*d, a, 4 * MiB), Refusal::none);
@@ -167,7 +167,7 @@ TEST(Memory, repair_starts_what_a_dead_writer_had_not_started_yet) {
   channel.completed = 1;
   channel.granted = 0;
   channel.head = Head::none;
-  EXPECT_EQ(next_event(*d), kNever);
+  EXPECT_EQ(next_event(*d), never_time);
   repair(*d);
   d.at(2'000'000);
   EXPECT_TRUE(complete(*d, a, 1, second));

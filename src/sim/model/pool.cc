@@ -7,11 +7,15 @@
 namespace carve::sim {
 namespace {
 
-constexpr uint64_t stepped(uint64_t n) { return (n + kPoolStep - 1) / kPoolStep * kPoolStep; }
+constexpr uint64_t stepped(uint64_t n) {
+  return (n + pool_step_bytes - 1) / pool_step_bytes * pool_step_bytes;
+}
 
 }  // namespace
 
-uint64_t PoolBook::chunk_for(uint64_t bytes) { return (bytes + kPoolChunk - 1) / kPoolChunk * kPoolChunk; }
+uint64_t PoolBook::chunk_for(uint64_t bytes) {
+  return (bytes + pool_chunk_bytes - 1) / pool_chunk_bytes * pool_chunk_bytes;
+}
 
 std::optional<uint64_t> PoolBook::take(uint64_t bytes, const std::function<Reuse(const LastUse&)>& judge,
                                        LastUse* wait) {

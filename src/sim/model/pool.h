@@ -17,8 +17,8 @@
 
 namespace carve::sim {
 
-inline constexpr uint64_t kPoolChunk = 32ull << 20;
-inline constexpr uint64_t kPoolStep = 512;
+inline constexpr uint64_t pool_chunk_bytes = 32ull << 20;
+inline constexpr uint64_t pool_step_bytes = 512;
 
 // The place in a stream's work after which a piece is free. Stream 0: there is nothing to wait for.
 struct LastUse {

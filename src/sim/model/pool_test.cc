@@ -18,9 +18,9 @@ TEST(Pool, an_allocation_asks_for_whole_chunks) {
   PoolBook b;
   LastUse wait;
   EXPECT_FALSE(b.take(1, never, &wait));
-  b.add_chunk(kPoolChunk, kPoolChunk);
-  EXPECT_EQ(b.take(1, never, &wait), kPoolChunk);
-  EXPECT_EQ(b.take(513, never, &wait), kPoolChunk + 512);
+  b.add_chunk(pool_chunk_bytes, pool_chunk_bytes);
+  EXPECT_EQ(b.take(1, never, &wait), pool_chunk_bytes);
+  EXPECT_EQ(b.take(513, never, &wait), pool_chunk_bytes + 512);
   EXPECT_EQ(b.used(), 512u + 1024u);
   EXPECT_FALSE(b.take(32 * MiB - 1024, never, &wait));
 }
@@ -28,7 +28,7 @@ TEST(Pool, an_allocation_asks_for_whole_chunks) {
 TEST(Pool, a_stream_reuses_its_own_at_once_and_others_only_what_they_may) {
   PoolBook b;
   LastUse wait;
-  b.add_chunk(kPoolChunk, kPoolChunk);
+  b.add_chunk(pool_chunk_bytes, pool_chunk_bytes);
   const uint64_t p = *b.take(32 * MiB, never, &wait);
   EXPECT_TRUE(b.free(p, {7, 100}));
   EXPECT_FALSE(b.free(p, {7, 100}));
@@ -46,31 +46,31 @@ TEST(Pool, a_stream_reuses_its_own_at_once_and_others_only_what_they_may) {
 TEST(Pool, what_is_free_now_wins_over_what_could_be_waited_for) {
   PoolBook b;
   LastUse wait;
-  b.add_chunk(kPoolChunk, kPoolChunk);
-  b.add_chunk(kPoolChunk * 4, kPoolChunk);
+  b.add_chunk(pool_chunk_bytes, pool_chunk_bytes);
+  b.add_chunk(pool_chunk_bytes * 4, pool_chunk_bytes);
   const uint64_t first = *b.take(32 * MiB, never, &wait);
   b.free(first, {7, 1});
   EXPECT_EQ(b.take(
                 MiB, [](const LastUse&) { return Reuse::after_waiting; }, &wait),
-            kPoolChunk * 4);
+            pool_chunk_bytes * 4);
   EXPECT_EQ(wait.stream, 0u);
 }
 
 TEST(Pool, a_chunk_goes_back_only_when_it_is_wholly_free_and_nothing_uses_it) {
   PoolBook b;
   LastUse wait;
-  b.add_chunk(kPoolChunk, kPoolChunk);
-  b.add_chunk(kPoolChunk * 2, kPoolChunk);  // Neighbours, but two chunks.
+  b.add_chunk(pool_chunk_bytes, pool_chunk_bytes);
+  b.add_chunk(pool_chunk_bytes * 2, pool_chunk_bytes);  // Neighbours, but two chunks.
   const uint64_t a = *b.take(MiB, never, &wait), c = *b.take(MiB, never, &wait);
   b.free(a, {1, 1});
-  EXPECT_EQ(b.release(UINT64_MAX, over)->base, kPoolChunk * 2);
+  EXPECT_EQ(b.release(UINT64_MAX, over)->base, pool_chunk_bytes * 2);
   EXPECT_FALSE(b.release(UINT64_MAX, over));
   b.free(c, {2, 5});
   EXPECT_FALSE(b.release(UINT64_MAX, [](const LastUse& u) { return u.stream == 1; }));
-  EXPECT_FALSE(b.release(kPoolChunk - 1, over));
-  EXPECT_EQ(b.release(UINT64_MAX, over)->base, kPoolChunk);
+  EXPECT_FALSE(b.release(pool_chunk_bytes - 1, over));
+  EXPECT_EQ(b.release(UINT64_MAX, over)->base, pool_chunk_bytes);
   EXPECT_EQ(b.reserved(), 0u);
-  EXPECT_EQ(b.reserved_high, 2 * kPoolChunk);
+  EXPECT_EQ(b.reserved_high, 2 * pool_chunk_bytes);
   EXPECT_EQ(b.used_high, 2 * MiB);
 }
 
@@ -80,7 +80,7 @@ TEST(Pool, pieces_never_overlap_whatever_is_taken_and_freed) {
   std::mt19937_64 r(5);
   PoolBook b;
   std::map<uint64_t, uint64_t> live;
-  uint64_t next = kPoolChunk, used = 0;
+  uint64_t next = pool_chunk_bytes, used = 0;
   for (int turn = 0; turn < 20'000; ++turn) {
     if (r() % 2 && !live.empty()) {
       auto it = std::next(live.begin(), static_cast<long>(r() % live.size()));

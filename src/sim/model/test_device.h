@@ -33,11 +33,11 @@ class TestDevice {
   }
   TestDevice(const TestDevice& other) : now(other.now), device_(map()) {
     std::memcpy(device_, other.device_, offsetof(Device, rings));
-    for (unsigned c = 0; c < kContexts; ++c)
-      for (unsigned k = 0; k < kChannels; ++k)
+    for (unsigned c = 0; c < max_contexts; ++c)
+      for (unsigned k = 0; k < max_channels; ++k)
         for (uint64_t n = device_->contexts[c].channels[k].completed;
              n < device_->contexts[c].channels[k].submitted; ++n)
-          device_->rings[c][k][n % kRing] = other.device_->rings[c][k][n % kRing];
+          device_->rings[c][k][n % ring_size] = other.device_->rings[c][k][n % ring_size];
   }
   TestDevice& operator=(const TestDevice&) = delete;
   ~TestDevice() { munmap(device_, sizeof(Device)); }
@@ -65,7 +65,7 @@ class TestDevice {
     return push(context, channel, OpKind::kernel, duration, width, priority);
   }
   const Op& op(unsigned context, unsigned channel, uint64_t n) const {
-    return device_->rings[context][channel][n % kRing];
+    return device_->rings[context][channel][n % ring_size];
   }
   void until(uint64_t t) { advance(*device_, now = t < now ? now : t); }
   void at(uint64_t after_start) { until(start + after_start); }

@@ -20,7 +20,7 @@
 namespace carve::sim {
 namespace {
 
-constexpr uint64_t kSweepEvery = 1'000'000;
+constexpr uint64_t sweep_interval = 1'000'000;
 
 void* map_file(const char* directory, const char* name, size_t bytes) {
   char path[640];
@@ -61,15 +61,15 @@ void read_own_name(char (&name)[64]) {
 
 // Both libraries of a process use one descriptor: a lock of fcntl's belongs to the process, and a close of
 // any descriptor of the file gives up all of them.
-constexpr int kFirstHigh = 500;  // Above the low descriptors, which programs close or count.
+constexpr int min_high_descriptor = 500;  // Above the low descriptors, which programs close or count.
 
 int open_clients(const char* path) {
   struct stat file = {}, other = {};
   if (stat(path, &file) != 0) return -1;
-  for (int fd = kFirstHigh; fd < kFirstHigh + 64; ++fd)
+  for (int fd = min_high_descriptor; fd < min_high_descriptor + 64; ++fd)
     if (fstat(fd, &other) == 0 && other.st_dev == file.st_dev && other.st_ino == file.st_ino) return fd;
   const int low = open(path, O_RDWR | O_CLOEXEC);
-  const int high = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, kFirstHigh);
+  const int high = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, min_high_descriptor);
   if (high < 0) return low;
   close(low);  // No lock is held yet, so closing drops none.
   return high;
@@ -98,14 +98,14 @@ Opened open_set(const char* directory, Set* set) {
   if (access(path, F_OK) != 0) return Opened::absent;
   set->file = static_cast<SetFile*>(map_file(directory, "set.bin", sizeof(SetFile)));
   if (!set->file) return Opened::unreadable;
-  if (set->file->magic != kSetMagic || set->file->version != kLayoutVersion) return Opened::other_version;
-  set->count = set->file->device_count < kDevices ? set->file->device_count : kDevices;
+  if (set->file->magic != set_magic || set->file->version != layout_version) return Opened::other_version;
+  set->count = set->file->device_count < max_devices ? set->file->device_count : max_devices;
   for (unsigned i = 0; i < set->count; ++i) {
     std::snprintf(path, sizeof path, "device%u.bin", i);
     Device* d = static_cast<Device*>(map_file(directory, path, sizeof(Device)));
     if (!d) return Opened::unreadable;
     madvise(d, sizeof *d, MADV_DONTDUMP);
-    if (d->magic != kDeviceMagic || d->version != kLayoutVersion) return Opened::other_version;
+    if (d->magic != device_magic || d->version != layout_version) return Opened::other_version;
     set->devices[i] = d;
   }
   std::snprintf(path, sizeof path, "%s/clients.lock", directory);
@@ -116,8 +116,8 @@ Opened open_set(const char* directory, Set* set) {
 
 bool attach(Set& set, uint32_t* slot, uint64_t* generation) {
   const auto from = static_cast<uint32_t>(getpid());
-  for (uint32_t i = 0; i < kClients; ++i) {
-    const uint32_t candidate = (from + i) % kClients;
+  for (uint32_t i = 0; i < max_clients; ++i) {
+    const uint32_t candidate = (from + i) % max_clients;
     struct flock lock = byte_lock(F_WRLCK, candidate);
     if (fcntl(set.clients_fd, F_SETLK, &lock) != 0) continue;
     Client& client = set.file->clients[candidate];
@@ -131,7 +131,7 @@ bool attach(Set& set, uint32_t* slot, uint64_t* generation) {
 }
 
 bool alive(const Set& set, uint32_t slot, uint64_t generation, int* pid) {
-  const Client& client = set.file->clients[slot % kClients];
+  const Client& client = set.file->clients[slot % max_clients];
   if (__atomic_load_n(&client.generation, __ATOMIC_ACQUIRE) != generation) return false;
   struct flock lock = byte_lock(F_WRLCK, slot);
   if (fcntl(set.clients_fd, F_GETLK, &lock) != 0)
@@ -168,10 +168,10 @@ Locked::~Locked() {
 }
 
 void sweep(Set& set, unsigned index, uint64_t now, bool always) {
-  if (!always && now - set.swept_ns[index] < kSweepEvery) return;
+  if (!always && now - set.swept_ns[index] < sweep_interval) return;
   set.swept_ns[index] = now;
   Device& d = *set.devices[index];
-  for (unsigned i = 0; i < kContexts; ++i)
+  for (unsigned i = 0; i < max_contexts; ++i)
     if (d.contexts[i].in_use && !alive(set, d.contexts[i].client, d.contexts[i].client_generation, nullptr))
       close_context(d, i, now);
   for (uint32_t word = 0; word < std::size(d.holding); ++word)

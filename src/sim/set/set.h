@@ -20,8 +20,8 @@ struct Set {
   SetFile* file = nullptr;
   int clients_fd = -1;
   unsigned count = 0;
-  Device* devices[kDevices] = {};
-  uint64_t swept_ns[kDevices] = {};  // When this process last looked for dead clients.
+  Device* devices[max_devices] = {};
+  uint64_t swept_ns[max_devices] = {};  // When this process last looked for dead clients.
   char directory[512] = {};
 };
 

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 // The duration of kernels for which the profile's default does not fit; the libraries read the file
 // (sim/image/rules.h).
-constexpr const char kRules[] =
+constexpr const char udev_rules[] =
     "# The duration of a kernel: the first line whose regular expression (POSIX, extended, the whole name)\n"
     "# matches applies.\n"
     "#   EXPRESSION  DURATION        a constant: 250ns, 20us, 3ms, 1s\n"
@@ -61,8 +61,8 @@ void write_device(const fs::path& path, Facts f, unsigned index, std::mt19937_64
                 static_cast<unsigned long long>(1'320'000'000'000 + random() % 9'999'999'999));
   std::snprintf(f.vbios, sizeof f.vbios, "94.02.75.%02X.01", index & 0xff);
   f.pci_bus = 0x17 + 0x20 * (index % 7) + index / 7;
-  d->magic = kDeviceMagic;
-  d->version = kLayoutVersion;
+  d->magic = device_magic;
+  d->version = layout_version;
   d->file_bytes = sizeof(Device);
   d->facts = f;
   pthread_mutexattr_t attributes;
@@ -79,7 +79,7 @@ void write_device(const fs::path& path, Facts f, unsigned index, std::mt19937_64
 bool in_use(const fs::path& dir) {
   Set old;
   if (open_set(dir.c_str(), &old) != Opened::yes) return false;
-  for (uint32_t i = 0; i < kClients; ++i)
+  for (uint32_t i = 0; i < max_clients; ++i)
     if (alive(old, i, old.file->clients[i].generation, nullptr)) return true;
   return false;
 }
@@ -116,15 +116,15 @@ int create(const Arguments& arguments) {
     write_device(fresh / ("device" + std::to_string(i) + ".bin"), plan.devices[i], i, random);
   {
     Mapped<SetFile> set(fresh / "set.bin");
-    set->magic = kSetMagic;
-    set->version = kLayoutVersion;
+    set->magic = set_magic;
+    set->version = layout_version;
     set->device_count = static_cast<uint32_t>(plan.devices.size());
     set->cuda_version = plan.cuda_version;
     std::snprintf(set->driver_version, sizeof set->driver_version, "%s", plan.driver_version.c_str());
     std::snprintf(set->nvml_version, sizeof set->nvml_version, "%d.%s", plan.cuda_version / 1000,
                   plan.driver_version.c_str());
   }
-  std::ofstream(fresh / "kernels.rules") << kRules;
+  std::ofstream(fresh / "kernels.rules") << udev_rules;
   const std::ofstream empty(fresh / "clients.lock");
   chmod((fresh / "clients.lock").c_str(), 0666);
   chmod((fresh / "kernels.rules").c_str(), 0644);

@@ -59,8 +59,8 @@ int fault(const Arguments& arguments) {
   }
   for (unsigned i = first; i <= last; ++i) {
     Device& d = *set.devices[i];
-    const Locked lock(d, kToolPatience);
-    if (!lock.held()) throw Refused(kStopped);
+    const Locked lock(d, tool_timeout);
+    if (!lock.held()) throw Refused(set_stopped);
     const uint64_t now = now_ns();
     advance(d, now);
     if (kind == "out-of-memory") {
@@ -73,14 +73,14 @@ int fault(const Arguments& arguments) {
     } else if (kind == "xid") {
       if (!argument) throw Usage("xid takes the code, for example: fault " + dir + " xid 31");
       const uint64_t code = whole_number(*argument, "xid");
-      uint32_t client = kClients;
+      uint32_t client = max_clients;
       if (const std::string* pid = option("pid")) {
         const uint64_t wanted = whole_number(*pid, "--pid");
-        for (uint32_t slot = 0; slot < kClients; ++slot)
+        for (uint32_t slot = 0; slot < max_clients; ++slot)
           if (int found = 0; alive(set, slot, set.file->clients[slot].generation, &found) &&
                              static_cast<uint64_t>(found) == wanted)
             client = slot;
-        if (client == kClients) throw Refused("process " + *pid + " does not use this set");
+        if (client == max_clients) throw Refused("process " + *pid + " does not use this set");
       }
       raise_xid(d, code, result_of(code), client, now);
       if (code == 79) d.faults.lost = 1;
@@ -89,7 +89,7 @@ int fault(const Arguments& arguments) {
     } else if (kind == "slow-nvml") {
       d.faults.slow_nvml_ns = argument ? nanoseconds(*argument, "slow-nvml") : 500'000'000;
     } else if (kind == "device-lost") {
-      raise_xid(d, 79, result_of(79), kClients, now);
+      raise_xid(d, 79, result_of(79), max_clients, now);
       d.faults.lost = 1;
     } else if (kind == "clear") {
       d.faults.out_of_memory = 0;

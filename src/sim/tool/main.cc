@@ -9,7 +9,7 @@
 namespace carve::sim {
 namespace {
 
-constexpr const char kHelp[] =
+constexpr const char help_text[] =
     "carve-sim: simulated GPUs behind replacements of libcuda.so.1 and libnvidia-ml.so.1.\n"
     "\n"
     "  carve-sim create DIR SPEC [--force] [--seed N]\n"
@@ -56,7 +56,7 @@ int run(int argc, char** argv) {
   const std::string verb = argc > 1 ? argv[1] : "";
   for (int i = 1; i < argc; ++i)
     if (const std::string w = argv[i]; w == "--help" || w == "-h" || (i == 1 && w == "help"))
-      return std::fputs(kHelp, stdout), 0;
+      return std::fputs(help_text, stdout), 0;
   if (verb.empty()) throw Usage("a verb is missing; use create, show, fault or profiles");
   const Arguments arguments = parse(argc, argv);
   if (verb == "create") return create(arguments);

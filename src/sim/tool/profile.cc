@@ -171,7 +171,7 @@ void add(Plan& plan, const std::string& word) {
     name = word.substr(0, x);
     const std::string digits = word.substr(x + 1);
     if (digits.empty() || digits.find_first_not_of("0123456789") != std::string::npos) name = word;
-    if (name != word) count = number(YAML::Node(digits), word, 1, kDevices);
+    if (name != word) count = number(YAML::Node(digits), word, 1, max_devices);
   }
   for (uint64_t i = 0; i < count; ++i) plan.devices.push_back(read_profile(name));
 }
@@ -204,7 +204,7 @@ Plan read_set_file(const std::string& path) {
     Facts f = read_profile(d["profile"].as<std::string>());
     apply(d, f, path);
     if (d["numa"]) f.numa_node = static_cast<int32_t>(number(d["numa"], path + ", numa", 0, 255));
-    const uint64_t count = d["count"] ? number(d["count"], path + ", count", 1, kDevices) : 1;
+    const uint64_t count = d["count"] ? number(d["count"], path + ", count", 1, max_devices) : 1;
     plan.devices.insert(plan.devices.end(), count, f);
   }
   for (const YAML::Node& link : y["nvlink"] ? y["nvlink"] : YAML::Node(YAML::NodeType::Sequence)) {
@@ -266,9 +266,9 @@ Plan read_spec(const std::string& spec) {
       from = comma + 1;
     }
   }
-  if (plan.devices.empty() || plan.devices.size() > kDevices)
+  if (plan.devices.empty() || plan.devices.size() > max_devices)
     refuse("'" + spec + "' has " + std::to_string(plan.devices.size()) + " devices; a set has 1 to " +
-           std::to_string(kDevices));
+           std::to_string(max_devices));
   connect(plan);
   return plan;
 }

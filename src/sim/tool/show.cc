@@ -50,12 +50,12 @@ struct Picture {
 
 Picture look(Set& set, unsigned index) {
   Device& d = *set.devices[index];
-  const Locked lock(d, kToolPatience);
-  if (!lock.held()) throw Refused(kStopped);
+  const Locked lock(d, tool_timeout);
+  if (!lock.held()) throw Refused(set_stopped);
   const uint64_t now = now_ns();
   sweep(set, index, now, true);
   Picture p = {used_bytes(d), free_bytes(d), compute_percent(d, now), copy_percent(d, now), {}};
-  for (unsigned i = 0; i < kContexts; ++i) {
+  for (unsigned i = 0; i < max_contexts; ++i) {
     const Context& c = d.contexts[i];
     if (!c.in_use) continue;
     Row row = {i,

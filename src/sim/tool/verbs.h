@@ -20,8 +20,8 @@ struct Arguments {
 };
 
 // How long (ns) a verb waits for a device whose lock is held, and the error after that time.
-inline constexpr uint64_t kToolPatience = 5'000'000'000;
-inline constexpr const char* kStopped =
+inline constexpr uint64_t tool_timeout = 5'000'000'000;
+inline constexpr const char* set_stopped =
     "a client that was stopped in the middle of a change holds the device; continue it, or end it";
 
 uint64_t whole_number(const std::string& text, const std::string& what);
