@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "guest/quota/attach.h"
+#include "guest/process/attach.h"
 
 namespace {
 

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "guest/linkage/hook.h"
+#include "guest/process/uuid.h"
 #include "guest/quota/charge.h"
-#include "guest/quota/uuid.h"
 
 namespace carve::guest {
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/bytes.h"
-#include "guest/quota/process.h"
+#include "guest/process/process.h"
 
 namespace carve::guest {
 

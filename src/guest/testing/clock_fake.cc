@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "guest/cuda/clock.h"
+#include "guest/launch/clock.h"
 
 namespace carve::guest {
 namespace {

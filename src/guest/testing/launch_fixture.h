@@ -6,7 +6,7 @@
 #include <map>
 #include <mutex>
 
-#include "guest/cuda/gate.h"
+#include "guest/launch/gate.h"
 #include "guest/testing/driver_fake.h"
 
 namespace carve::guest {

@@ -1,0 +1,175 @@
+#include "guest/launch/busy_time.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "guest/launch/completion_latency.h"
+
+namespace carve::guest {
+namespace {
+
+void update(ThreadLaunchState& l, uint32_t first, uint64_t took, uint64_t estimated, bool outright = false) {
+  const uint64_t longest = update_estimates(l, first, took, estimated, outright);
+  if (!l.shared) l.line->longest.store(longest, std::memory_order_relaxed);
+}
+
+// What one poll found complete.
+struct CompletedFences {
+  uint64_t ns = 0;  // Estimated work.
+  uint64_t inserted_at = 0;
+  uint32_t first = 0, count = 0;
+  bool alone = false, guess = false;
+};
+
+void open_window(ThreadLaunchState& l, bool open) {
+  l.busy_open = open;
+  l.busy_fences = 0;
+  l.busy_ns = l.busy_work = 0;
+}
+
+void update_from(ThreadLaunchState& l, const CompletedFences& seen, uint64_t before, uint64_t now) {
+  const uint64_t first_since = l.first_since;
+  if (before == 0 || seen.count != 0) l.first_since = now;
+  if (before == 0 || now == 0) return open_window(l, false);
+  // The oldest fence was in front since `first_since` at the latest and still ran at the last poll. Work that
+  // took more than twice its estimate is corrected outright, whatever the windows below say. Without this
+  // rule a kernel longer than a lease is never measured from one completion to the next.
+  const uint64_t from = std::max(first_since, seen.inserted_at);
+  if (seen.count != 0 && before > from && before - from > 2 * seen.ns) {
+    update(l, seen.first, now - from, seen.ns, true);
+    return open_window(l, true);
+  }
+  // A fence in flight at the last poll is still in flight: the device was not idle in between.
+  if (l.fence_count != 0 && l.fence[0].inserted_at <= before) {
+    // Measures from one observed completion to another. Both are observed late, by the same amount on
+    // average.
+    if (!l.busy_open) return open_window(l, seen.count != 0);
+    if (seen.count != 0 && l.busy_fences == 0) l.busy_from = seen.first;
+    l.busy_ns += now - before;
+    l.busy_work += seen.ns;
+    l.busy_fences += seen.count;
+    if (seen.count == 0 || (l.busy_fences < 8 && l.busy_ns < 4 * l.fence_interval_ns)) return;
+    update(l, l.busy_from, l.busy_ns, l.busy_work);
+    return open_window(l, true);
+  }
+  open_window(l, false);
+  if (seen.count == 0) return;
+  // The work took at most this long, and about this long if the polls were frequent.
+  const uint64_t took = now - seen.inserted_at;
+  const bool watched = seen.alone && seen.count == 1 && now - before <= took / 8 + 100'000;
+  const bool closely = watched && now - before <= took / 16;
+  if (took < seen.ns || closely || (watched && seen.guess)) update(l, seen.first, took, seen.ns);
+}
+
+}  // namespace
+
+bool poll_fences(Process& p, ThreadLaunchState& l, uint64_t now) {
+  CompletedFences seen;
+  uint32_t kept = 0;
+  for (unsigned i = 0; i < l.fence_count; ++i) {
+    const Fence fence = l.fence[i];
+    if (!is_signaled(p, fence)) {
+      l.fence[kept++] = fence;
+      continue;
+    }
+    if (seen.count++ == 0) {
+      seen.first = fence.batch;
+      seen.inserted_at = fence.inserted_at;
+      seen.alone = fence.alone;
+      seen.guess = fence.guess;
+    }
+    seen.ns += fence.ns;
+  }
+  l.fence_count = kept;
+  l.in_flight -= std::min(l.in_flight, seen.ns);
+  update_from(l, seen, l.polled_at, now);
+  l.polled_at = now;
+  return seen.count != 0;
+}
+
+void begin_busy(ThreadLaunchState& l, uint64_t now) {
+  l.busy_since = now;
+  l.submitted_then = l.submitted;
+  l.batch_then = l.batch;
+  l.disturbed = false;
+  if (l.shared) return;
+  const shm::BusyWord busy{l.line->busy.load(std::memory_order_relaxed)};
+  l.total_then = busy.total(now);
+  // Subtracts the completion latency here and not at the end, so that the total never decreases.
+  l.line->busy.store(shm::BusyWord::since(now + completion_latency(l), l.total_then).value,
+                     std::memory_order_relaxed);
+}
+
+void end_busy(ThreadLaunchState& l, uint64_t now) {
+  l.busy_since = 0;
+  l.credit = 0;  // The next launch takes the slow path and begins the busy time.
+  l.stall_escapes = l.escape_launches = 0;
+  l.polled_at = 0;
+  if (l.shared) return;
+  const shm::BusyWord busy{l.line->busy.load(std::memory_order_relaxed)};
+  l.line->idle_at.store(now, std::memory_order_relaxed);
+  l.line->busy.store(shm::BusyWord::idle(std::max(busy.total(now), l.total_then)).value,
+                     std::memory_order_relaxed);
+  l.line->flags.store(0, std::memory_order_relaxed);
+}
+
+void Waiting::begin() {
+  process_ = attached();
+  if (process_ == nullptr) return;
+  ThreadLaunchState& l = *state_;
+  from_ = monotonic_ns();
+  poll_fences(*process_, l, 0);
+  running_ = l.in_flight != 0;
+  if (!l.shared) l.line->flags.fetch_or(shm::thread_synchronises, std::memory_order_relaxed);
+  // For short work that its own thread waits for, the end of the wait shows when the work ended. Threads that
+  // share a line do not report busy time.
+  const shm::LeaseWord word{process_->control->devices[l.device].lease.load(std::memory_order_relaxed)};
+  if (l.shared || !word.uncontended()) insert_fences(*process_, l);
+  close_latency_sample(l);
+}
+
+void Waiting::end() {
+  ThreadLaunchState& l = *state_;
+  if (this_thread_state() != &l) return;  // The state changed hands: a callback in between, or a fork.
+  Process& p = *process_;
+  const uint64_t now = monotonic_ns();
+  for (StreamEntry& entry : l.stream) {
+    const bool waited_for =
+        what_ == whole_context ? entry.context == 0 || entry.context == l.context : entry.name == what_ + 1;
+    if (waited_for) forget_pending(l, entry);
+  }
+  if (what_ == whole_context) {
+    l.without_slot = 0;
+    set_unfenced(l, l.unfenced);
+  }
+  poll_fences(p, l, 0);
+  if (!l.shared) l.line->flags.fetch_and(~shm::thread_synchronises, std::memory_order_relaxed);
+  if (l.in_flight != 0 || l.unfenced != 0 || l.without_slot != 0) return;
+  // The thread's work ran from its first launch until now if it still ran when the wait began. Otherwise the
+  // work took at most that long.
+  const uint64_t took = now - l.busy_since, estimated = l.submitted - l.submitted_then;
+  if (!l.disturbed && (running_ || now - from_ >= took / 8 || took < estimated)) {
+    update(l, l.batch_then, took, estimated);
+  }
+  if (!l.disturbed) finish_latency_sample(l, took);
+  end_busy(l, now);
+  l.waits = true;
+  const shm::ControlDevice& device = p.control->devices[l.device];
+  if (shm::LeaseWord{device.lease.load(std::memory_order_relaxed)}.notify_on_idle())
+    wake(arbiter_of(p, l.device));
+}
+
+const shm::ArbiterWord* arbiter_of(const Process& p, unsigned device) {
+  const uint32_t arbiter = p.control->devices[device].arbiter;
+  return arbiter < shm::max_devices ? &p.heartbeat->arbiter[arbiter] : nullptr;
+}
+
+void wake(const shm::ArbiterWord* arbiter) {
+  if (arbiter != nullptr && arbiter->asleep.load(std::memory_order_seq_cst) != 0)
+    syscall(SYS_futex, &arbiter->asleep, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+}  // namespace carve::guest

@@ -1,0 +1,228 @@
+#include "guest/launch/gate.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "guest/testing/launch_fixture.h"
+
+namespace carve::guest {
+namespace {
+
+constexpr uint64_t ms = 1'000'000;
+constexpr shm::LeaseWord closed = shm::LeaseWord::of(shm::GateState::closed, 0, false, 1);
+constexpr shm::LeaseWord lease = shm::LeaseWord::of(shm::GateState::lease, 1 * ms, false, 2);
+
+TEST(Gate, lets_go_what_is_free_or_has_a_lease_that_did_not_run_out) {
+  EXPECT_TRUE(may_launch({}, 0, 0, 0, {}));
+  EXPECT_TRUE(may_launch(lease, 0, 1000 * ms, 900 * ms, {})) << "without an end";
+  EXPECT_TRUE(may_launch(lease, 1000 * ms, 1000 * ms, 900 * ms, {}));
+  EXPECT_FALSE(may_launch(lease, 999 * ms, 1000 * ms, 900 * ms, {}));
+  EXPECT_FALSE(may_launch(closed, 0, 1000 * ms, 900 * ms, {}));
+  EXPECT_FALSE(may_launch(closed, 0, 1000 * ms, 800 * ms, {})) << "200 ms is not stale yet";
+}
+
+TEST(Gate, without_an_agent_the_timetable_decides_and_without_a_timetable_every_launch_goes) {
+  EXPECT_TRUE(may_launch(closed, 0, 1001 * ms, 800 * ms, {}));
+  EXPECT_TRUE(may_launch(lease, 900 * ms, 1001 * ms, 800 * ms, {}));
+  const struct {
+    uint64_t now, offset;
+    bool go;
+  } table[] = {{1005, 5, true},  {1009, 5, true},  {1010, 5, false},
+               {1004, 5, false}, {1095, 95, true}, {1101, 97, true}};
+  for (const auto& row : table)
+    EXPECT_EQ(may_launch(closed, 0, row.now * ms, 0, {100 * ms, row.offset * ms, 5 * ms}), row.go) << row.now;
+}
+
+TEST(Gate, sleeps_no_longer_than_until_the_next_window) {
+  constexpr Timetable table = {100, 30, 20};
+  EXPECT_EQ(table.until_window(1030), 0u);
+  EXPECT_EQ(table.until_window(1049), 0u);
+  EXPECT_EQ(table.until_window(1050), 80u);
+  EXPECT_EQ(table.until_window(1129), 1u);
+  EXPECT_EQ((Timetable{0, 30, 20}.until_window(1050)), 0u);
+  EXPECT_EQ((Timetable{100, 330, 0}.until_window(1030)), 100u) << "an empty window never begins";
+}
+
+using Launches = LaunchTest;
+
+TEST_F(Launches, of_a_free_device_leave_no_trace) {
+  ArbitratedSlice slice;
+  slice.set(shm::GateState::open, 0);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(launch(), CUDA_SUCCESS);
+  EXPECT_EQ(launches->launched, 100);
+  EXPECT_EQ(slice.work().threads_used, 0u);
+  EXPECT_EQ(launches->fences, 0);
+}
+
+TEST_F(Launches, without_work_pages_are_not_counted) {
+  ArbitratedSlice slice;
+  slice.close();
+  gates.count = 0;  // As a process without them attaches.
+  EXPECT_EQ(launch(), CUDA_SUCCESS);
+}
+
+TEST_F(Launches, wait_at_a_closed_gate_of_their_own_device_only) {
+  ArbitratedSlice slice(2);
+  slice.close(1);
+  EXPECT_EQ(launch(), CUDA_SUCCESS);
+  EXPECT_EQ(launches->launched, 1);
+  std::jthread other([&] {
+    current_device = 1;
+    launch();
+  });
+  ASSERT_TRUE(soon([&] { return slice.line(1).waiting_since != 0; }));
+  EXPECT_EQ(launches->count(launches->launched), 1);
+  EXPECT_EQ(slice.line(1).device, 2u);
+  slice.lease(UINT64_MAX, 1);
+  other.join();
+  EXPECT_EQ(launches->launched, 2);
+  EXPECT_EQ(slice.line(1).waiting_since, 0u);
+  EXPECT_GT(slice.line(1).waited, 0u);
+  EXPECT_EQ(launch(), CUDA_SUCCESS) << "the first device's gate stayed open";
+}
+
+TEST_F(Launches, of_a_thread_that_changes_devices_meet_the_gate_of_the_new_one) {
+  ArbitratedSlice slice(2);
+  slice.set(shm::GateState::open, 0, 0);
+  slice.close(1);
+  slice.heartbeat->monotonic_ns = 1;  // No live agent, and an empty timetable.
+  slice.control->devices[1].fallback_period = 1ull << 62;
+  EXPECT_EQ(launch(), CUDA_SUCCESS);
+  std::jthread waiting([&] {
+    EXPECT_EQ(launch(), CUDA_SUCCESS);
+    current_device = 1;
+    cuCtxSetCurrent(reinterpret_cast<CUcontext>(0x2000));
+    launch();
+  });
+  ASSERT_TRUE(soon([&] {
+    for (unsigned i = 0; i < 3; ++i)
+      if (slice.line(i).waiting_since != 0) return true;
+    return false;
+  }));
+  EXPECT_EQ(launches->count(launches->launched), 2);
+  slice.set(shm::GateState::open, 0, 1);
+  waiting.join();
+  EXPECT_EQ(launches->launched, 3);
+}
+
+TEST_F(Launches, after_the_end_of_their_lease_wait_for_another) {
+  ArbitratedSlice slice;
+  launches->at_once = true;
+  for (int i = 0; i < 64; ++i) launch();
+  slice.control->devices[0].lease_deadline = 1;
+  std::atomic<int> more = 0;
+  std::jthread other([&] {
+    for (int i = 0; i < 40; ++i, ++more) launch();
+  });
+  ASSERT_TRUE(soon([&] { return slice.line(1).waiting_since != 0; }));
+  EXPECT_EQ(more, 0);
+  slice.control->devices[0].lease_deadline = 0;
+  other.join();
+  EXPECT_EQ(more, 40);
+}
+
+TEST_F(Launches, of_a_thread_under_way_find_the_end_of_their_lease_within_sixteen) {
+  ArbitratedSlice slice;
+  launches->at_once = true;
+  std::atomic<int> done = 0;
+  std::atomic<bool> over = false;
+  std::jthread other([&] {
+    for (; !over || done < 1000; ++done) {
+      if (done == 500) slice.control->devices[0].lease_deadline = 1;
+      launch();
+    }
+  });
+  ASSERT_TRUE(soon([&] { return slice.line().waiting_since != 0; }));
+  EXPECT_GE(done, 500);
+  EXPECT_LE(done, 500 + static_cast<int>(launches_per_deadline_check));
+  over = true;
+  slice.control->devices[0].lease_deadline = 0;
+}
+
+TEST_F(Launches, wake_an_arbiter_that_sleeps) {
+  ArbitratedSlice slice;
+  slice.close();
+  slice.control->devices[0].arbiter = 5;
+  std::atomic<uint32_t>& asleep = slice.heartbeat->arbiter[5].asleep;
+  asleep = 1;
+  std::jthread arbiter([&] {
+    const timespec t = {10, 0};
+    EXPECT_EQ(syscall(SYS_futex, &asleep, FUTEX_WAIT, 1, &t, nullptr, 0), 0);
+    asleep = 0;
+    slice.lease(UINT64_MAX);
+  });
+  EXPECT_EQ(launch(), CUDA_SUCCESS);
+}
+
+TEST_F(Launches, have_no_more_in_flight_than_the_bound_but_one_always_goes) {
+  ArbitratedSlice slice;
+  slice.lease(100'000);  // Less than a fence interval, which is the estimate of an unknown kernel.
+  launch();
+  std::atomic<bool> second = false;
+  std::jthread other([&] {
+    launch(stream(1));
+    launch(stream(1));
+    second = true;
+  });
+  ASSERT_TRUE(soon([&] { return launches->count(launches->launched) == 2; }));
+  EXPECT_FALSE(second);
+  launches->run(stream(1));
+  ASSERT_TRUE(soon([&] { return second.load(); }));
+}
+
+TEST_F(Launches, behind_a_long_unknown_kernel_go_one_by_one) {
+  ArbitratedSlice slice;
+  slice.lease(100'000);
+  const uint64_t from = monotonic_ns();
+  std::atomic<bool> ends = false;
+  std::jthread other([&] {
+    while (!ends) launch(stream(1));
+  });
+  ASSERT_TRUE(soon([&] { return launches->count(launches->launched) >= 4; }));
+  const uint64_t passed_ms = (monotonic_ns() - from) / 1'000'000;
+  EXPECT_LE(static_cast<uint64_t>(launches->count(launches->launched)), 2 + passed_ms / 10) << passed_ms;
+  ends = true;
+}
+
+TEST_F(Launches, whose_work_does_not_move_go_all_the_same) {
+  ArbitratedSlice slice;
+  slice.lease(100'000);
+  for (int i = 0; i < 5; ++i) launch(stream(1));
+  EXPECT_EQ(launches->launched, 5);
+  cuStreamSynchronize(stream(1));
+  EXPECT_EQ(slice.line().flags, 0u);
+  EXPECT_FALSE(shm::BusyWord{slice.line().busy}.is_busy());
+}
+
+TEST_F(Launches, into_a_capture_neither_wait_nor_leave_a_fence) {
+  ArbitratedSlice slice;
+  slice.close();
+  launches->captured = stream(7);
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(launch(stream(7)), CUDA_SUCCESS);
+  EXPECT_EQ(launches->fences, 0);
+  EXPECT_EQ(slice.line().unfenced, 0u);
+  EXPECT_FALSE(shm::BusyWord{slice.line().busy}.is_busy());
+}
+
+TEST_F(Launches, when_the_program_ends_do_not_wait_for_ever) {
+  ArbitratedSlice slice;
+  slice.close();
+  slice.process->fence_page.ending = true;
+  slice.process->fence_page.ending_waits = 990 * ms;
+  EXPECT_EQ(launch(), CUDA_SUCCESS);
+  EXPECT_EQ(launch(), CUDA_SUCCESS);
+}
+
+TEST_F(Launches, of_graphs_are_paced_and_learned_by_the_executable) {
+  ArbitratedSlice slice;
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(cuGraphLaunch(reinterpret_cast<CUgraphExec>(0x5550), stream(1)), CUDA_SUCCESS);
+  EXPECT_EQ(slice.line().submitted, 600'000u);
+  EXPECT_EQ(launches->fences, 3) << "of unknown length: a fence right after each";
+}
+
+}  // namespace
+}  // namespace carve::guest

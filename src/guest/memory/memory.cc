@@ -1,0 +1,145 @@
+// Allocations that are complete at their return (linear, pitched, managed), their frees, and memory
+// information. Host memory is not charged to a device, so its calls are not here.
+#include "guest/memory/charged.h"
+
+using namespace carve;
+using namespace carve::guest;
+
+namespace {
+
+// Rows are padded to multiples of 512 bytes on every known device. The reservation is corrected by the
+// returned pitch.
+constexpr Bytes pitch_step = 512_B;
+
+// Multiplies and saturates: more than 64 bits is over any quota.
+Bytes area(uint64_t width, uint64_t height) {
+  uint64_t product = 0;
+  return {__builtin_mul_overflow(width, height, &product) ? UINT64_MAX : product};
+}
+
+void undo(CUdeviceptr pointer) { driver<&cuMemFree_v2>(pointer); }
+
+// In the units of the caller's own pointer, which may have 32 bits.
+template <class Pointer>
+CUresult spilled_to(Process& p, const Current& where, uint64_t bytes, Pointer* pointer) {
+  CUdeviceptr got = 0;
+  const CUresult result = allocate_spilled(p, where, bytes, rounded_up({bytes}, 2_MiB), &got);
+  if (result == CUDA_SUCCESS) *pointer = static_cast<Pointer>(got);
+  return result;
+}
+
+template <class Call, class Pointer>
+CUresult charged_linear(uint64_t bytes, Pointer* pointer, Call call) {
+  const Bytes takes = charge_of({bytes});
+  return charged(
+      takes, call, [&] { return takes; }, [&] { return pointer != nullptr ? CUdeviceptr{*pointer} : 0; },
+      undo, [&](Process& p, const Current& where) { return spilled_to(p, where, bytes, pointer); });
+}
+
+template <class Call, class Pointer, class Pitch>
+CUresult charged_pitched(uint64_t width, uint64_t height, Pointer* pointer, Pitch* pitch, Call call) {
+  const Bytes row = rounded_up({width}, pitch_step), bound = charge_of(area(row.count, height));
+  return charged(
+      bound, call, [&] { return pitch != nullptr ? charge_of(area(*pitch, height)) : bound; },
+      [&] { return pointer != nullptr ? CUdeviceptr{*pointer} : 0; }, undo,
+      [&](Process& p, const Current& where) {
+        const CUresult result = spilled_to(p, where, area(row.count, height).count, pointer);
+        if (result == CUDA_SUCCESS && pitch != nullptr) *pitch = static_cast<Pitch>(row.count);
+        return result;
+      });
+}
+
+}  // namespace
+
+CUresult cuMemAlloc_v2(CUdeviceptr* pointer, size_t bytes) {
+  return charged_linear(bytes, pointer, [=] { return driver<&cuMemAlloc_v2>(pointer, bytes); });
+}
+
+CUresult cuMemAlloc(CUdeviceptr_v1* pointer, unsigned int bytes) {
+  return charged_linear(bytes, pointer, [=] { return driver<&cuMemAlloc>(pointer, bytes); });
+}
+
+// Charged in full, wherever its pages are: the slice may use all of them from the device.
+CUresult cuMemAllocManaged(CUdeviceptr* pointer, size_t bytes, unsigned int flags) {
+  return charged_linear(bytes, pointer, [=] { return driver<&cuMemAllocManaged>(pointer, bytes, flags); });
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, size_t* pitch, size_t width, size_t height,
+                            unsigned int element) {
+  return charged_pitched(width, height, pointer, pitch,
+                         [=] { return driver<&cuMemAllocPitch_v2>(pointer, pitch, width, height, element); });
+}
+
+CUresult cuMemAllocPitch(CUdeviceptr_v1* pointer, unsigned int* pitch, unsigned int width,
+                         unsigned int height, unsigned int element) {
+  return charged_pitched(width, height, pointer, pitch,
+                         [=] { return driver<&cuMemAllocPitch>(pointer, pitch, width, height, element); });
+}
+
+CUresult cuMemFree_v2(CUdeviceptr pointer) {
+  return released(pointer, [=] { return driver<&cuMemFree_v2>(pointer); });
+}
+
+CUresult cuMemFree(CUdeviceptr_v1 pointer) {
+  return released(pointer, [=] { return driver<&cuMemFree>(pointer); });
+}
+
+// Also valid for pointers of cuMemAlloc, and then no other hook would release them.
+CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
+  return released(
+      pointer, [=] { return driver<&cuMemFreeAsync>(pointer, stream); }, reinterpret_cast<uint64_t>(stream));
+}
+
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
+  return released(
+      pointer, [=] { return driver<&cuMemFreeAsync_ptsz>(pointer, stream); },
+      reinterpret_cast<uint64_t>(stream));
+}
+
+namespace {
+
+// What a slice that may spill shows beyond its quota.
+struct Seen {
+  uint64_t left = 0, all = 0;
+};
+Seen on_host(const Process& p, unsigned device) {
+  if (!may_spill(p, device)) return {};
+  const uint64_t all = quota(p, spilled(device));
+  return {minus({all}, {used(p, spilled(device))}).count, all};
+}
+
+// Without a limit the driver's figures are unchanged. Either pointer may be null.
+template <class Size>
+CUresult narrowed_info(CUresult (*info)(Size*, Size*), Size* free_out, Size* total_out) {
+  Size free_bytes = 0, total = 0;
+  const CUresult result = info(&free_bytes, &total);
+  if (result != CUDA_SUCCESS) return result;
+  if (Process* p = enter().process) {
+    const Current where = current(*p);
+    const uint64_t limit = where.result == CUDA_SUCCESS ? quota(*p, where.device) : UINT64_MAX;
+    if (limit != UINT64_MAX) {
+      synchronized(uint64_t{0});  // What pools and closed descriptors released is free again.
+      settle_descriptors(*p);
+      const uint64_t held = used(*p, where.device);
+      const Seen more = on_host(*p, where.device);
+      free_bytes =
+          static_cast<Size>(std::min<uint64_t>(free_bytes, minus({limit}, {held}).count) + more.left);
+      total = static_cast<Size>(std::min<uint64_t>(total, limit) + more.all);
+    }
+  }
+  if (free_out != nullptr) *free_out = free_bytes;
+  if (total_out != nullptr) *total_out = total;
+  return result;
+}
+
+}  // namespace
+
+CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
+  return narrowed_info<size_t>([](size_t* f, size_t* t) { return driver<&cuMemGetInfo_v2>(f, t); },
+                               free_bytes, total);
+}
+
+CUresult cuMemGetInfo(unsigned int* free_bytes, unsigned int* total) {
+  return narrowed_info<unsigned>([](unsigned* f, unsigned* t) { return driver<&cuMemGetInfo>(f, t); },
+                                 free_bytes, total);
+}

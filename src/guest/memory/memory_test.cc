@@ -1,0 +1,206 @@
+#include <thread>
+#include <vector>
+
+#include "guest/memory/charged.h"
+#include "guest/testing/driver_fake.h"
+
+namespace carve::guest {
+namespace {
+
+using Allocations = DriverTest;
+
+TEST(Charge, is_what_the_driver_takes_for_a_size) {
+  EXPECT_EQ(charge_of(1_B), 512_B);
+  EXPECT_EQ(charge_of(512_B), 512_B);
+  EXPECT_EQ(charge_of(1_MiB), 1_MiB);
+  EXPECT_EQ(charge_of({(1 << 20) + 1}), 2_MiB);
+  EXPECT_EQ(charge_of({(2 << 20) + 1}), 4_MiB);
+}
+
+TEST_F(Allocations, are_charged_rounded_and_given_back) {
+  Attached slice;
+  CUdeviceptr small = 0, large = 0;
+  EXPECT_EQ(cuMemAlloc_v2(&small, 100), CUDA_SUCCESS);
+  EXPECT_EQ(slice.used(), 512u);
+  EXPECT_EQ(cuMemAlloc_v2(&large, 3 << 20), CUDA_SUCCESS);
+  EXPECT_EQ(slice.used(), 512u + (4 << 20));
+  EXPECT_EQ(cuMemFree_v2(large), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFree_v2(small), CUDA_SUCCESS);
+  EXPECT_EQ(slice.used(), 0u);
+}
+
+TEST_F(Allocations, over_the_quota_are_refused_before_the_driver_is_asked) {
+  Attached slice(1, 4 << 20);
+  CUdeviceptr p = 0;
+  EXPECT_EQ(cuMemAlloc_v2(&p, (4 << 20) + 1), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuMemAlloc_v2(&p, SIZE_MAX), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(p, 0u);
+  EXPECT_EQ(cuMemAlloc_v2(&p, 4 << 20), CUDA_SUCCESS);
+}
+
+TEST_F(Allocations, that_the_driver_refuses_are_not_charged) {
+  Attached slice;
+  CUdeviceptr p = 0;
+  world->next_result = CUDA_ERROR_OUT_OF_MEMORY;
+  EXPECT_EQ(cuMemAlloc_v2(&p, 100), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuMemAlloc_v2(&p, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemAlloc_v2(nullptr, 100), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(slice.used(), 0u);
+}
+
+TEST_F(Allocations, whose_free_fails_stay_charged) {
+  Attached slice;
+  CUdeviceptr p = 0;
+  ASSERT_EQ(cuMemAlloc_v2(&p, 100), CUDA_SUCCESS);
+  world->next_result = CUDA_ERROR_ILLEGAL_ADDRESS;
+  EXPECT_EQ(cuMemFree_v2(p), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(slice.used(), 512u);
+  EXPECT_EQ(cuMemFree_v2(p), CUDA_SUCCESS);
+  EXPECT_EQ(slice.used(), 0u);
+}
+
+TEST_F(Allocations, unknown_pointers_pass_through) {
+  Attached slice;
+  world->live[0x1234000] = 5;
+  EXPECT_EQ(cuMemFree_v2(0x1234000), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFree_v2(0), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFree_v2(0x99), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(slice.used(), 0u);
+}
+
+TEST_F(Allocations, an_async_free_gives_back_too) {
+  Attached slice;
+  CUdeviceptr p = 0;
+  ASSERT_EQ(cuMemAlloc_v2(&p, 100), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFreeAsync(p, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(slice.used(), 0u);
+}
+
+TEST_F(Allocations, pitched_ones_are_charged_by_the_pitch_that_came_back) {
+  Attached slice(1, 64 << 20);
+  CUdeviceptr p = 0;
+  size_t pitch = 0;
+  ASSERT_EQ(cuMemAllocPitch_v2(&p, &pitch, 100, 1000, 4), CUDA_SUCCESS);
+  EXPECT_EQ(slice.used(), 512u * 1000);
+  // A device that pads to 4096: more than was reserved.
+  on<&cuMemAllocPitch_v2>([](CUdeviceptr* out, size_t* row, size_t, size_t h, unsigned) {
+    *row = 4096;
+    return driver_allocate(out, *row * h);
+  });
+  CUdeviceptr q = 0;
+  ASSERT_EQ(cuMemAllocPitch_v2(&q, &pitch, 100, 1000, 4), CUDA_SUCCESS);
+  EXPECT_EQ(slice.used(), 512u * 1000 + (4 << 20));
+  slice.control->devices[0].quota = slice.used() + 512 * 1000;
+  const size_t live = world->live.size();
+  EXPECT_EQ(cuMemAllocPitch_v2(&q, &pitch, 100, 1000, 4), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(world->live.size(), live) << "memory that could not be charged is freed";
+  EXPECT_EQ(cuMemAllocPitch_v2(&q, &pitch, SIZE_MAX, SIZE_MAX, 4), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+TEST_F(Allocations, managed_memory_counts_in_full) {
+  Attached slice(1, 4 << 20);
+  CUdeviceptr p = 0;
+  EXPECT_EQ(cuMemAllocManaged(&p, 5 << 20, 1), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuMemAllocManaged(&p, 3 << 20, 1), CUDA_SUCCESS);
+  EXPECT_EQ(slice.used(), 4u << 20);
+}
+
+TEST_F(Allocations, are_charged_to_the_device_of_the_current_context) {
+  Attached slice(2);
+  CUdeviceptr p = 0;
+  current_device = 1;
+  ASSERT_EQ(cuMemAlloc_v2(&p, 100), CUDA_SUCCESS);
+  EXPECT_EQ(slice.used(0), 0u);
+  EXPECT_EQ(slice.used(1), 512u);
+  current_device = 0;
+  EXPECT_EQ(cuMemFree_v2(p), CUDA_SUCCESS);
+  EXPECT_EQ(slice.used(1), 0u);
+  current_device = 5;
+  EXPECT_EQ(cuMemAlloc_v2(&p, 100), CUDA_ERROR_OUT_OF_MEMORY) << "not granted";
+}
+
+TEST_F(Allocations, without_a_context_get_the_drivers_own_error) {
+  Attached slice;
+  on<&cuCtxGetDevice>([](CUdevice*) { return CUDA_ERROR_INVALID_CONTEXT; });
+  CUdeviceptr p = 0;
+  EXPECT_EQ(cuMemAlloc_v2(&p, 100), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+TEST_F(Allocations, of_racing_threads_never_pass_the_quota_and_no_byte_is_lost) {
+  Attached slice(1, 8 << 20);
+  std::vector<std::jthread> threads;
+  std::atomic<bool> over{false};
+  for (int t = 0; t < 6; ++t) {
+    threads.emplace_back([&, t] {
+      std::vector<CUdeviceptr> this_thread;
+      for (int i = 0; i < 3000; ++i) {
+        CUdeviceptr p = 0;
+        if (cuMemAlloc_v2(&p, static_cast<size_t>(1 + (i * 37 + t) % 700) << 10) == CUDA_SUCCESS)
+          this_thread.push_back(p);
+        if (slice.used() > 8 << 20) over = true;
+        if (this_thread.size() > 3) {
+          cuMemFree_v2(this_thread.front());
+          this_thread.erase(this_thread.begin());
+        }
+      }
+      for (CUdeviceptr p : this_thread) cuMemFree_v2(p);
+    });
+  }
+  threads.clear();
+  EXPECT_FALSE(over);
+  EXPECT_EQ(slice.used(), 0u);
+  CUdeviceptr p = 0;
+  EXPECT_EQ(cuMemAlloc_v2(&p, 8 << 20), CUDA_SUCCESS);
+}
+
+TEST_F(Allocations, memory_information_shows_the_slice) {
+  Attached slice(1, 10 << 20);
+  size_t free_bytes = 0, total = 0;
+  CUdeviceptr p = 0;
+  ASSERT_EQ(cuMemAlloc_v2(&p, 4 << 20), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
+  EXPECT_EQ(total, 10u << 20);
+  EXPECT_EQ(free_bytes, 6u << 20);
+  EXPECT_EQ(cuMemGetInfo_v2(nullptr, &total), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemGetInfo_v2(&free_bytes, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemGetInfo_v2(nullptr, nullptr), CUDA_SUCCESS);
+  slice.control->devices[0].quota = 1 << 20;  // The agent lowered it below the bytes in use.
+  EXPECT_EQ(cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
+  EXPECT_EQ(free_bytes, 0u);
+  EXPECT_EQ(total, 1u << 20);
+  slice.control->devices[0].quota = 1 << 30;  // More than the device has.
+  EXPECT_EQ(cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
+  EXPECT_EQ(free_bytes, 60u << 20);
+  EXPECT_EQ(total, 64u << 20);
+  slice.control->devices[0].memory = shm::Memory::not_limited;
+  EXPECT_EQ(cuDeviceTotalMem_v2(&total, 0), CUDA_SUCCESS);
+  EXPECT_EQ(total, 64u << 20);
+}
+
+TEST_F(Allocations, total_memory_is_the_smaller_of_quota_and_device) {
+  Attached slice(1, 10 << 20);
+  size_t total = 0;
+  EXPECT_EQ(cuDeviceTotalMem_v2(&total, 0), CUDA_SUCCESS);
+  EXPECT_EQ(total, 10u << 20);
+  EXPECT_EQ(cuDeviceTotalMem_v2(&total, 7), CUDA_SUCCESS);
+  EXPECT_EQ(total, 0u) << "not granted";
+}
+
+TEST_F(Allocations, and_devices_are_known_by_the_slices_own_in_the_drivers_order) {
+  Attached slice(2);
+  std::swap(slice.control->devices[0].uuid[0], slice.control->devices[1].uuid[0]);
+  slice.control->devices[1].uuid[0] = 8;  // The driver's device 7, and its device 1.
+  int count = 0;
+  CUdevice device = -1;
+  EXPECT_EQ(cuDeviceGetCount(&count), CUDA_SUCCESS);
+  EXPECT_EQ(count, 2);
+  EXPECT_EQ(cuDeviceGet(&device, 0), CUDA_SUCCESS);
+  EXPECT_EQ(device, 1);
+  EXPECT_EQ(cuDeviceGet(&device, 1), CUDA_SUCCESS);
+  EXPECT_EQ(device, 7);
+  EXPECT_EQ(cuDeviceGet(&device, 2), CUDA_ERROR_INVALID_DEVICE);
+  EXPECT_EQ(cuDeviceGet(&device, -1), CUDA_ERROR_INVALID_DEVICE);
+}
+
+}  // namespace
+}  // namespace carve::guest

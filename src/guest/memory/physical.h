@@ -1,0 +1,39 @@
+// Physical memory of the virtual memory interface. cuMemCreate takes it, without a context, from the device
+// that its properties name. It stays allocated until *all* references end: the handle and every handle
+// retained from it, every mapping (which outlives cuMemRelease), every tile of a sparse array and every part
+// of a multicast object that it is bound to, and every open descriptor it was exported as. It is charged at
+// cuMemCreate and released with the last reference.
+//
+// The driver may reuse a handle's number while the old memory is still mapped, so each memory gets an
+// identity of its own. Four tables (process/records.h), 15 ns per look-up:
+//   handles    by handle: its memory's identity; uses = times created, retained, imported
+//   physicals  by identity: the charge; uses = 1 for the handle, one per mapping, one per pin
+//   mappings   by address: the memory's identity and the mapping's size
+//   pins       by place in an array or multicast object: the memory's identity; removed with their owner
+//
+// A handle imported from another process is charged at its exporter and has no record here. A handle imported
+// where it was exported refers to the same memory, if its descriptor can be identified (sharing.h).
+#pragma once
+
+#include "guest/memory/charged.h"
+
+namespace carve::guest {
+
+// Adds or removes a reference. The last one releases the charge.
+void hold(Process& p, uint64_t physical);
+void let_go(Process& p, uint64_t physical);
+
+// Return the identity of the memory behind a handle, or behind an address within a mapping; 0: none that was
+// charged.
+uint64_t physical_of(Process& p, CUmemGenericAllocationHandle handle);
+uint64_t physical_at(Process& p, CUdeviceptr address);
+
+// Records that a position in `owner` (an array, a multicast object's identity) refers to `physical`; 0: to
+// none.
+void pin(Process& p, uint64_t slot, uint64_t owner, uint64_t physical);
+void unpin_all_of(Process& p, uint64_t owner);
+
+// Returns a key for the numbers that identify a position in an array or multicast object.
+uint64_t map_key_of(const void* bytes, size_t count);
+
+}  // namespace carve::guest

@@ -1,0 +1,133 @@
+// Memory that the driver reserves in chunks and suballocates: the pools of cuMemAllocAsync, and the one pool
+// that the graphs of a device share. The quota counts what a pool has *reserved* (multiples of 32 MiB), not
+// what was requested of it. A pool keeps freed memory up to its release threshold, and releases it at a
+// synchronisation, at a trim, or when it is destroyed. The driver reports the figure
+// (CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), so nothing is guessed.
+//
+// Growth. Before a call that may make a pool grow, its charge is raised by the most that the call can add:
+// the requested bytes, rounded up to the step of 32 MiB. Afterwards the charge is set to the driver's figure.
+// So the slice never holds more than the quota, not for a moment.
+//
+// If the quota refuses that bound, these steps follow in this order until the call may proceed:
+//   1. settle: ask all pools of the device what they hold; a synchronisation may have shrunk them
+//   2. trim: release what pools keep unused, as a driver short of memory does
+//   3. proceed without the bound, if memory of that size was freed in the same stream (or before a
+//      synchronisation) and not handed out since. Then the pool need not grow, and repeated frees and
+//      allocations at the quota do not fail by mistake. Enough unused memory in total is not sufficient: its
+//      free blocks may be too small, and the pool would grow. If the pool grows all the same, the allocation
+//      is undone and refused.
+// An ordinary allocation that does not fit takes steps 1 and 2 before it is refused.
+//
+// Shrinking is detected at each synchronisation (streams, events, contexts), free, trim, change of an
+// attribute, and whenever memory information is requested. This costs one driver call per pool, about 50 ns,
+// or one load if no pool holds memory.
+//
+// A pool's lock is held over the driver's call, so that growth is measured and charged together. The locks of
+// the other pools are only tried, never waited for, so there is no lock order.
+#pragma once
+
+#include "guest/memory/descriptors.h"
+#include "guest/process/device_lookup.h"
+#include "guest/quota/charge.h"
+
+namespace carve::guest {
+
+inline constexpr Bytes pool_step = 32_MiB;
+
+// Value of a Record's `device` for a suballocation of a pool; its `uses` is the pool's index.
+inline constexpr uint16_t in_pool = 0xffff;
+
+// Returns the pool of that handle, entered at first use. `charged` is false for pools imported from another
+// process and for host memory. Returns null if max_pools are entered already.
+Pool* pool_of(Process& p, CUmemoryPool handle, unsigned device, bool charged = true);
+Pool* find_pool(Process& p, CUmemoryPool handle);
+Pool* graph_pool_of(Process& p, CUdevice ordinal, unsigned device);
+
+// ask_reserved() gets the bytes that the pool holds from the driver; false if the driver reports none.
+// has_unused() returns whether so much of it is unused.
+bool ask_reserved(const Pool& pool, Bytes* bytes);
+bool has_unused(const Pool& pool, Bytes asked);
+
+// has_free_block() returns whether a known free block suffices for an allocation in this stream. The others
+// record what was freed and allocated. The caller holds the lock.
+bool has_free_block(const Pool& pool, Bytes asked, uint64_t stream);
+void add_free_block(Pool& pool, Pool::FreeBlock fresh);
+void use_free_block(Pool& pool, uint64_t at, Bytes bytes);
+
+// Sets the charge to what the pool holds. The caller holds the lock. Returns false if nothing was released.
+bool settle(Process& p, Pool& pool);
+
+// Forgets a destroyed pool, whose handle may be reused. What it still holds is released with its last
+// suballocation.
+void forget(Process& p, Pool& pool);
+
+// Takes steps 1 and 2 above for all pools of a device (or of all devices) but `held`, whose lock the caller
+// has. Returns whether any memory was released.
+inline constexpr unsigned all_devices = ~0u;
+bool settle_pools(Process& p, unsigned device, const Pool* held = nullptr);
+bool trim_pools(Process& p, unsigned device, const Pool* held = nullptr);
+
+// Frees a suballocation in `stream`. any_stream: the call waits, so that every stream may use its memory
+// afterwards.
+template <class Free>
+CUresult suballocation_freed(Process& p, const Record& record, uint64_t stream, Free free) {
+  Pool& pool = p.pool[record.uses % max_pools];
+  // Once the driver has returned, another thread may be given the memory, and the free block must be known
+  // before that. So a free in a stream happens under the lock. A free that waits, perhaps long, does not hold
+  // it. Its free block counts only if no memory was handed out meanwhile.
+  const bool waits = stream == any_stream;
+  const uint32_t handed = pool.handed.load(std::memory_order_acquire);
+  if (!waits) pool.lock.lock();
+  const CUresult result = free();
+  if (waits) pool.lock.lock();
+  if (result == CUDA_SUCCESS) {
+    pool.live.fetch_sub(1, std::memory_order_acq_rel);
+    if (pool.handed.load(std::memory_order_relaxed) == handed || !waits)
+      add_free_block(pool, {record.key, record.bytes, stream});
+    if (waits) settle(p, pool);
+  }
+  pool.lock.unlock();
+  return result;
+}
+
+// Called after something that lets pools shrink. `stream` is what was waited for, as cuMemFreeAsync named it.
+void synchronized_slowly(Process& p, uint64_t stream);
+inline void synchronized(uint64_t stream = any_stream) {
+  if (Process* p = attached(); p != nullptr && p->pool_count.load(std::memory_order_relaxed) != 0)
+    synchronized_slowly(*p, stream);
+}
+inline void synchronized(CUstream stream) { synchronized(reinterpret_cast<uint64_t>(stream)); }
+
+// Reserves. Before it refuses, it releases what closed descriptors and the process's own pools held.
+inline bool granted(Process& p, unsigned device, Reservation& reservation) {
+  if (reservation || (settle_descriptors(p) && reservation.again())) return true;
+  if (p.pool_count.load(std::memory_order_relaxed) == 0) return false;
+  return (settle_pools(p, device) && reservation.again()) || (trim_pools(p, device) && reservation.again());
+}
+
+// Makes `call`, which may let the pool grow by `asked`. `need_not(pool)` says that it would not. `undo`
+// reverts the successful call and returns true; a call that cannot be undone (a launch) is counted as it is.
+template <class Call, class Undo, class NeedNot>
+CUresult growing(Process& p, Pool& pool, Bytes asked, NeedNot need_not, Call call, Undo undo) {
+  pool.lock.lock();
+  const auto covered = [&] {
+    const auto bound = plus(pool.charge_bytes(), rounded_up(asked, pool_step));
+    return bound && recharge(p, pool.charge, *bound);
+  };
+  const unsigned device = pool.charge.device;
+  const bool goes = covered() || (settle(p, pool) && covered()) || (settle_descriptors(p) && covered()) ||
+                    (settle_pools(p, device, &pool) && covered()) ||
+                    (trim_pools(p, device, &pool) && covered()) || need_not(pool);
+  CUresult result = goes ? call() : CUDA_ERROR_OUT_OF_MEMORY;
+  if (goes) {
+    Bytes holds;
+    if (ask_reserved(pool, &holds) && !recharge(p, pool.charge, holds)) {
+      if (result == CUDA_SUCCESS && undo()) result = CUDA_ERROR_OUT_OF_MEMORY;
+      if (ask_reserved(pool, &holds)) recharge_truth(p, pool.charge, holds);
+    }
+  }
+  pool.lock.unlock();
+  return result;
+}
+
+}  // namespace carve::guest

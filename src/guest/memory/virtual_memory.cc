@@ -1,0 +1,278 @@
+// Virtual memory management and multicast. physical.h says what keeps memory charged.
+#include "guest/memory/descriptors.h"
+#include "guest/memory/physical.h"
+#include "guest/memory/sharing.h"
+#include "wire/shm/exports.h"
+
+namespace carve::guest {
+namespace {
+
+// The smallest mapping: the granularity of every known device.
+constexpr uint64_t granule = 2 << 20;
+
+// Makes a new identity with one use. Returns 0 without memory for the records.
+uint64_t enter_physical(Process& p, CUmemGenericAllocationHandle handle, const Charge& charge) {
+  const uint64_t id = p.last_physical.fetch_add(1, std::memory_order_relaxed) + 1;
+  Record previous;
+  if (!p.physicals.put(record_of(id, 0, charge), &previous)) return 0;
+  if (p.handles.put(record_of(handle, id, {}), &previous)) {
+    if (previous.key != 0) let_go(p, previous.context);  // A handle whose end this library did not see.
+    return id;
+  }
+  Record gone;
+  p.physicals.take(id, &gone);
+  return 0;
+}
+
+}  // namespace
+
+void hold(Process& p, uint64_t physical) {
+  Record record;
+  p.physicals.use(physical, 1, &record);
+}
+
+void let_go(Process& p, uint64_t physical) {
+  Record record;
+  if (!p.physicals.use(physical, -1, &record) || record.uses != 0) return;
+  unpin_all_of(p, physical);  // The bindings of a multicast object.
+  give_back(p, record.charge());
+}
+
+uint64_t physical_of(Process& p, CUmemGenericAllocationHandle handle) {
+  Record record;
+  return p.handles.find(handle, &record) ? record.context : 0;
+}
+
+uint64_t physical_at(Process& p, CUdeviceptr address) {
+  // The mapping begins at a granule at or before the address; 1 TiB is more than any one mapping has.
+  CUdeviceptr start = address & ~(granule - 1);
+  Record record;
+  for (unsigned steps = 0; steps < 1 << 19; ++steps, start -= granule) {
+    if (!p.mappings.find(start, &record)) continue;
+    return address - start < record.bytes ? record.context : 0;
+  }
+  return 0;
+}
+
+void pin(Process& p, uint64_t slot, uint64_t owner, uint64_t physical) {
+  Record previous;
+  if (physical == 0) {
+    if (p.pins.take(slot, &previous)) let_go(p, previous.bytes);
+    return;
+  }
+  hold(p, physical);
+  // Without memory for the record the hold stays: charged for longer than necessary, never shorter.
+  if (p.pins.put(record_of(slot, owner, {physical, 0, 0}), &previous) && previous.key != 0)
+    let_go(p, previous.bytes);
+}
+
+void unpin_all_of(Process& p, uint64_t owner) {
+  // In small batches: let_go() may unpin in turn, which must not happen under a table's lock.
+  for (bool more = true; more;) {
+    uint64_t gone[32];
+    unsigned count = 0;
+    more = false;
+    p.pins.take_some_of(owner, [&](const Record& r) {
+      gone[count++] = r.bytes;
+      return !(more = count == std::size(gone));
+    });
+    for (unsigned i = 0; i < count; ++i) let_go(p, gone[i]);
+  }
+}
+
+uint64_t map_key_of(const void* bytes, size_t count) {
+  const uint64_t slot = shm::identity_of(static_cast<const unsigned char*>(bytes), count);
+  return slot != 0 ? slot : 1;
+}
+
+}  // namespace carve::guest
+
+using namespace carve;
+using namespace carve::guest;
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* prop,
+                     unsigned long long flags) {
+  const auto create = [=] { return driver<&cuMemCreate>(handle, size, prop, flags); };
+  const Entered entered = enter();
+  if (entered.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
+  if (entered.process == nullptr || prop == nullptr || handle == nullptr ||
+      prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+    return create();
+  Process& p = *entered.process;
+  const DeviceLookup found = find_device(p, prop->location.id);
+  if (found.result != CUDA_SUCCESS) return create();  // The driver's own error for an invalid device.
+  Reservation reservation(p, found.device, {size});
+  if (!granted(p, found.device, reservation)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult result = create();
+  if (result != CUDA_SUCCESS) return result;
+  if (enter_physical(p, *handle, reservation.charge()) == 0) {
+    driver<&cuMemRelease>(*handle);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  reservation.keep();
+  return result;
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  Process* p = attached();
+  if (p == nullptr) return driver<&cuMemRelease>(handle);
+  // The record's use is removed first: afterwards the number may name other memory.
+  Record record;
+  const bool ours = p->handles.use(handle, -1, &record);
+  const CUresult result = driver<&cuMemRelease>(handle);
+  if (!ours) return result;
+  if (result == CUDA_SUCCESS) {
+    if (record.uses == 0) let_go(*p, record.context);
+    settle_descriptors(*p);
+  } else if (record.uses != 0) {
+    p->handles.use(handle, 1, &record);
+  } else {
+    Record previous;
+    p->handles.put(record_of(handle, record.context, {}), &previous);
+  }
+  return result;
+}
+
+CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags) {
+  const CUresult result = driver<&cuMemMap>(address, size, offset, handle, flags);
+  Process* p = attached();
+  const uint64_t physical = result == CUDA_SUCCESS && p != nullptr ? physical_of(*p, handle) : 0;
+  if (physical == 0) return result;
+  hold(*p, physical);
+  Record previous;
+  if (p->mappings.put(record_of(address, physical, {size, 0, 0}), &previous)) {
+    if (previous.key != 0) let_go(*p, previous.context);
+    return result;
+  }
+  driver<&cuMemUnmap>(address, size);
+  let_go(*p, physical);
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+// The range may hold several mappings, each of them whole (CUDA driver API, cuMemUnmap). Until the hook
+// returns, the range belongs to the caller, so no other thread can have mapped there again.
+CUresult cuMemUnmap(CUdeviceptr address, size_t size) {
+  const CUresult result = driver<&cuMemUnmap>(address, size);
+  Process* p = attached();
+  if (result != CUDA_SUCCESS || p == nullptr) return result;
+  for (uint64_t done = 0; done < size;) {
+    Record mapping;
+    if (p->mappings.take(address + done, &mapping)) {
+      let_go(*p, mapping.context);
+      done += mapping.bytes;
+    } else {
+      done += granule;
+    }
+  }
+  settle_descriptors(*p);
+  return result;
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
+  const CUresult result = driver<&cuMemRetainAllocationHandle>(handle, address);
+  Process* p = attached();
+  if (result != CUDA_SUCCESS || p == nullptr || handle == nullptr) return result;
+  Record record;
+  if (p->handles.use(*handle, 1, &record)) return result;
+  // The handle had been released, and the driver returned it again for the mapping's memory.
+  const uint64_t physical = physical_at(*p, reinterpret_cast<CUdeviceptr>(address));
+  if (physical == 0) return result;
+  hold(*p, physical);
+  if (Record previous; !p->handles.put(record_of(*handle, physical, {}), &previous)) let_go(*p, physical);
+  return result;
+}
+
+CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType type, unsigned long long flags) {
+  const CUresult result =
+      exported(driver<&cuMemExportToShareableHandle>(out, handle, type, flags), out, type);
+  Process* p = attached();
+  if (result != CUDA_SUCCESS || p == nullptr || out == nullptr ||
+      type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+    return result;
+  int fd = -1;
+  __builtin_memcpy(&fd, out, sizeof fd);
+  const uint64_t identity = identity_of_descriptor(fd), physical = physical_of(*p, handle);
+  if (physical == 0) return result;
+  hold_by_descriptor(*p, fd, physical);
+  // An import in this same process finds the memory again.
+  Record previous;
+  if (identity != 0) p->exported.put(record_of(identity, physical, {}), &previous);
+  return result;
+}
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* os_handle,
+                                        CUmemAllocationHandleType type) {
+  const Entered entered = enter();
+  if (entered.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
+  if (is_foreign(os_handle, type)) return CUDA_ERROR_NOT_PERMITTED;
+  const CUresult result = driver<&cuMemImportFromShareableHandle>(handle, os_handle, type);
+  Process* p = entered.process;
+  if (result != CUDA_SUCCESS || p == nullptr || handle == nullptr ||
+      type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+    return result;
+  Record record;
+  if (p->handles.use(*handle, 1, &record)) return result;  // The same handle again.
+  const uint64_t identity = identity_of_descriptor(static_cast<int>(reinterpret_cast<intptr_t>(os_handle)));
+  if (identity == 0 || !p->exported.find(identity, &record)) return result;
+  if (!p->physicals.use(record.context, 1, &record)) return result;
+  if (Record previous; !p->handles.put(record_of(*handle, record.key, {}), &previous)) let_go(*p, record.key);
+  return result;
+}
+
+// A multicast object takes no memory itself; memory bound to it stays allocated while it lives.
+CUresult cuMulticastCreate(CUmemGenericAllocationHandle* handle, const CUmulticastObjectProp* prop) {
+  const Entered entered = enter();
+  if (entered.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
+  const CUresult result = driver<&cuMulticastCreate>(handle, prop);
+  if (result == CUDA_SUCCESS && entered.process != nullptr && handle != nullptr)
+    enter_physical(*entered.process, *handle, {});
+  return result;
+}
+
+namespace {
+
+// Records memory that a device bound. Each device binds memory of its own at the same offset.
+void bound(Process& p, CUmemGenericAllocationHandle multicast, size_t offset, unsigned device,
+           uint64_t physical) {
+  const uint64_t object = physical_of(p, multicast);
+  const uint64_t numbers[3] = {object, offset, device};
+  if (object != 0) pin(p, map_key_of(numbers, sizeof numbers), object, physical);
+}
+
+void bound_to(CUmemGenericAllocationHandle multicast, size_t offset,
+              uint64_t (*find)(Process&, unsigned long long), unsigned long long what) {
+  Process* p = attached();
+  if (p == nullptr) return;
+  const uint64_t physical = find(*p, what);
+  if (Record memory; physical != 0 && p->physicals.find(physical, &memory))
+    bound(*p, multicast, offset, memory.device, physical);
+}
+
+}  // namespace
+
+CUresult cuMulticastBindMem(CUmemGenericAllocationHandle multicast, size_t offset,
+                            CUmemGenericAllocationHandle memory, size_t memory_offset, size_t size,
+                            unsigned long long flags) {
+  const CUresult result = driver<&cuMulticastBindMem>(multicast, offset, memory, memory_offset, size, flags);
+  if (result == CUDA_SUCCESS) bound_to(multicast, offset, physical_of, memory);
+  return result;
+}
+
+CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle multicast, size_t offset, CUdeviceptr address,
+                             size_t size, unsigned long long flags) {
+  const CUresult result = driver<&cuMulticastBindAddr>(multicast, offset, address, size, flags);
+  if (result == CUDA_SUCCESS) bound_to(multicast, offset, physical_at, address);
+  return result;
+}
+
+CUresult cuMulticastUnbind(CUmemGenericAllocationHandle multicast, CUdevice device, size_t offset,
+                           size_t size) {
+  const CUresult result = driver<&cuMulticastUnbind>(multicast, device, offset, size);
+  Process* p = attached();
+  if (result != CUDA_SUCCESS || p == nullptr) return result;
+  const DeviceLookup found = find_device(*p, device);
+  if (found.result == CUDA_SUCCESS) bound(*p, multicast, offset, found.device, 0);
+  return result;
+}

@@ -1,0 +1,185 @@
+#include "guest/process/attach.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace carve::guest {
+namespace {
+
+constexpr int64_t pause_ns = 50'000'000;
+constexpr unsigned page_count = 3;
+
+int64_t now_ns() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * int64_t{1'000'000'000} + t.tv_nsec;
+}
+
+void sleep_ns(int64_t ns) {
+  const timespec t = {ns / 1'000'000'000, ns % 1'000'000'000};
+  nanosleep(&t, nullptr);
+}
+
+struct Descriptor {
+  int fd = -1;
+  Descriptor() = default;
+  explicit Descriptor(int d) : fd(d) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd >= 0) close(fd);
+  }
+};
+
+// Returns a hash that is equal throughout one program image and different after exec: the kernel stores 16
+// new random bytes there.
+uint64_t image_hash() {
+  const auto* random = reinterpret_cast<const unsigned char*>(getauxval(AT_RANDOM));
+  uint64_t hash = 0xcbf2'9ce4'8422'2325;
+  for (int i = 0; random != nullptr && i < 16; ++i) hash = (hash ^ random[i]) * 0x100'0000'01b3;
+  return hash;
+}
+
+// Maps `bytes` of a file that is at least that long; access beyond the end would be a SIGBUS. fstat is a raw
+// call because its symbol is newer than the oldest supported glibc.
+void* map(int fd, size_t bytes, int protection) {
+  struct stat status;
+  if (syscall(SYS_fstat, fd, &status) != 0 || status.st_size < 0 ||
+      static_cast<size_t>(status.st_size) < bytes)
+    return nullptr;
+  void* pages = mmap(nullptr, bytes, protection, MAP_SHARED, fd, 0);
+  return pages == MAP_FAILED ? nullptr : pages;
+}
+
+bool map_all(const int* fds, unsigned slot, SharedMemory* out) {
+  SharedMemory p = {};
+  p.control = static_cast<const shm::Control*>(map(fds[0], sizeof(shm::Control), PROT_READ));
+  p.report = static_cast<shm::Report*>(map(fds[1], sizeof(shm::Report), PROT_READ | PROT_WRITE));
+  p.heartbeat = static_cast<const shm::Heartbeat*>(map(fds[2], sizeof(shm::Heartbeat), PROT_READ));
+  p.slot = static_cast<uint16_t>(slot);
+  if (p.control != nullptr && p.report != nullptr && p.heartbeat != nullptr &&
+      p.control->magic == shm::control_magic && p.control->layout == shm::layout_version &&
+      p.control->device_count <= shm::max_devices && p.report->magic == shm::report_magic &&
+      p.report->layout == shm::layout_version) {
+    *out = p;
+    return true;
+  }
+  unmap(p);
+  return false;
+}
+
+// Waits for input. Returns false at the deadline.
+bool readable(int fd, int64_t deadline) {
+  for (;;) {
+    const int64_t left = deadline - now_ns();
+    pollfd p = {fd, POLLIN, 0};
+    const int ready = poll(&p, 1, left <= 0 ? 0 : static_cast<int>(left / 1'000'000 + 1));
+    if (ready > 0) return true;
+    if (ready == 0 || errno != EINTR) return false;
+  }
+}
+
+Outcome ask(const sockaddr_un& address, shm::Guest guest, int64_t deadline, SharedMemory* pages) {
+  const Descriptor connection(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (connection.fd < 0) return Outcome::unreachable;
+  // Connecting to a unix socket succeeds at once, or fails with EAGAIN if the queue is full.
+  if (connect(connection.fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return Outcome::unreachable;
+  return converse(connection.fd, guest, deadline, pages);
+}
+
+}  // namespace
+
+Outcome converse(int connection, shm::Guest guest, int64_t deadline, SharedMemory* pages) {
+  shm::AttachRequest request = {};
+  request.magic = shm::attach_magic;
+  request.layout = shm::layout_version;
+  request.size = sizeof request;
+  request.guest = guest;
+  request.image = image_hash();
+  if (send(connection, &request, sizeof request, MSG_NOSIGNAL) != sizeof request) return Outcome::unreachable;
+  if (!readable(connection, deadline)) return Outcome::unreachable;
+
+  shm::AttachReply reply = {};
+  alignas(cmsghdr) char ancillary[CMSG_SPACE(page_count * sizeof(int))];
+  iovec body = {&reply, sizeof reply};
+  msghdr message = {};
+  message.msg_iov = &body;
+  message.msg_iovlen = 1;
+  message.msg_control = ancillary;
+  message.msg_controllen = sizeof ancillary;
+  const ssize_t size = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
+  if (size <= 0) return Outcome::unreachable;
+
+  // All received descriptors are closed here, however wrong the reply is. At most three can arrive: the
+  // kernel drops descriptors that do not fit.
+  Descriptor owned[page_count];
+  int fds[page_count] = {-1, -1, -1};
+  size_t count = 0;
+  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    const size_t here = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < here && count < page_count; ++i, ++count) {
+      memcpy(&fds[count], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+      owned[count].fd = fds[count];
+    }
+  }
+  if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return Outcome::refused;
+  const Outcome outcome = judge(reply, static_cast<size_t>(size), count);
+  if (outcome == Outcome::attached && !map_all(fds, reply.slot, pages)) return Outcome::refused;
+  return outcome;
+}
+
+Outcome judge(const shm::AttachReply& reply, size_t size, size_t descriptors) {
+  if (size != sizeof reply || reply.magic != shm::attach_magic || reply.size != sizeof reply)
+    return Outcome::refused;
+  if (memchr(reply.sentence, 0, sizeof reply.sentence) == nullptr) return Outcome::refused;
+  if (reply.status != shm::AttachStatus::granted && descriptors != 0) return Outcome::refused;
+  switch (reply.status) {
+    case shm::AttachStatus::granted:
+      return reply.layout == shm::layout_version && descriptors == page_count &&
+                     reply.slot < shm::max_processes && reply.control_size == sizeof(shm::Control) &&
+                     reply.report_size == sizeof(shm::Report)
+                 ? Outcome::attached
+                 : Outcome::refused;
+    case shm::AttachStatus::not_in_slice: return Outcome::not_in_slice;
+    case shm::AttachStatus::try_again: return Outcome::unreachable;
+    case shm::AttachStatus::wrong_layout:
+    case shm::AttachStatus::no_slot: return Outcome::refused;
+  }
+  return Outcome::refused;
+}
+
+void unmap(const SharedMemory& p) {
+  if (p.control != nullptr) munmap(const_cast<shm::Control*>(p.control), sizeof(shm::Control));
+  if (p.report != nullptr) munmap(p.report, sizeof(shm::Report));
+  if (p.heartbeat != nullptr) munmap(const_cast<shm::Heartbeat*>(p.heartbeat), sizeof(shm::Heartbeat));
+}
+
+Outcome attach(const char* path, shm::Guest guest, int64_t patience_ns, SharedMemory* pages) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  const size_t length = strlen(path);
+  if (length + strlen(shm::attach_suffix) >= sizeof address.sun_path) return Outcome::unreachable;
+  memcpy(address.sun_path, path, length);
+  memcpy(address.sun_path + length, shm::attach_suffix, strlen(shm::attach_suffix) + 1);
+  const int64_t deadline = now_ns() + patience_ns;
+  for (;;) {
+    const Outcome outcome = ask(address, guest, deadline, pages);
+    const int64_t left = deadline - now_ns();
+    if (outcome != Outcome::unreachable || left <= 0) return outcome;
+    sleep_ns(left < pause_ns ? left : pause_ns);
+  }
+}
+
+}  // namespace carve::guest

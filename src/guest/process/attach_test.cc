@@ -1,0 +1,91 @@
+#include "guest/process/attach.h"
+
+#include <gtest/gtest.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace carve::guest {
+namespace {
+
+shm::AttachReply granted() {
+  shm::AttachReply r = {};
+  r.magic = shm::attach_magic;
+  r.layout = shm::layout_version;
+  r.size = sizeof r;
+  r.status = shm::AttachStatus::granted;
+  r.slot = 7;
+  r.control_size = sizeof(shm::Control);
+  r.report_size = sizeof(shm::Report);
+  return r;
+}
+
+TEST(Reply, that_keeps_all_rules_attaches) {
+  EXPECT_EQ(judge(granted(), sizeof(shm::AttachReply), 3), Outcome::attached);
+}
+
+TEST(Reply, that_breaks_one_rule_is_refused) {
+  const struct {
+    const char* rule;
+    void (*breaks)(shm::AttachReply&);
+    size_t size = sizeof(shm::AttachReply), descriptors = 3;
+  } table[] = {
+      {"magic", [](auto& r) { r.magic ^= 1; }},
+      {"layout", [](auto& r) { r.layout += 1; }},
+      {"its own size", [](auto& r) { r.size -= 8; }},
+      {"status", [](auto& r) { r.status = static_cast<shm::AttachStatus>(99); }},
+      {"slot", [](auto& r) { r.slot = shm::max_processes; }},
+      {"control size", [](auto& r) { r.control_size += 1; }},
+      {"no report size", [](auto& r) { r.report_size = 0; }},
+      {"report size", [](auto& r) { r.report_size += 4096; }},
+      {"sentence without end", [](auto& r) { memset(r.sentence, 'x', sizeof r.sentence); }},
+      {"length", [](auto&) {}, sizeof(shm::AttachReply) - 1},
+      {"two descriptors", [](auto&) {}, sizeof(shm::AttachReply), 2},
+      {"no descriptors", [](auto&) {}, sizeof(shm::AttachReply), 0},
+      {"descriptors without a slice", [](auto& r) { r.status = shm::AttachStatus::not_in_slice; }},
+      {"wrong layout", [](auto& r) { r.status = shm::AttachStatus::wrong_layout; }, sizeof(shm::AttachReply),
+       0},
+      {"no slot", [](auto& r) { r.status = shm::AttachStatus::no_slot; }, sizeof(shm::AttachReply), 0},
+  };
+  for (const auto& row : table) {
+    shm::AttachReply r = granted();
+    row.breaks(r);
+    EXPECT_EQ(judge(r, row.size, row.descriptors), Outcome::refused) << row.rule;
+  }
+}
+
+TEST(Reply, of_an_agent_that_is_busy_is_asked_for_again) {
+  shm::AttachReply r = granted();
+  r.status = shm::AttachStatus::try_again;
+  EXPECT_EQ(judge(r, sizeof r, 0), Outcome::unreachable);
+}
+
+TEST(Attach, without_an_agent_is_unreachable_after_its_patience) {
+  SharedMemory pages = {};
+  EXPECT_EQ(attach("/tmp/carve-no-listener", shm::Guest::preload, 120'000'000, &pages), Outcome::unreachable);
+}
+
+TEST(Attach, by_a_path_that_no_socket_can_have_does_not_wait) {
+  SharedMemory pages = {};
+  const std::string path(200, 'x');
+  EXPECT_EQ(attach(path.c_str(), shm::Guest::preload, INT64_MAX / 2, &pages), Outcome::unreachable);
+}
+
+TEST(Attach, to_an_agent_that_never_answers_ends) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+  SharedMemory pages = {};
+  EXPECT_EQ(converse(ends[0], shm::Guest::preload, 0, &pages), Outcome::unreachable);
+  shm::AttachRequest request = {};
+  EXPECT_EQ(recv(ends[1], &request, sizeof request, 0), static_cast<ssize_t>(sizeof request));
+  EXPECT_EQ(request.magic, shm::attach_magic);
+  EXPECT_EQ(request.layout, shm::layout_version);
+  EXPECT_EQ(request.size, sizeof request);
+  EXPECT_NE(request.image, 0u);
+  close(ends[0]);
+  close(ends[1]);
+}
+
+}  // namespace
+}  // namespace carve::guest

@@ -1,0 +1,25 @@
+// Finds the slice's device for a call. The driver numbers devices by CUDA_VISIBLE_DEVICES; the slice's order
+// is the agent's. The UUID connects the two and is asked once per ordinal.
+#pragma once
+
+#include "guest/linkage/hook.h"
+#include "guest/process/process.h"
+
+namespace carve::guest {
+
+struct DeviceLookup {
+  CUresult result;  // Not CUDA_SUCCESS: the driver's own error for that device.
+  unsigned device;  // The index in Control::devices; `not_granted` for a device that the slice was not given.
+};
+DeviceLookup find_device(Process& process, CUdevice device);
+
+// The device of the calling thread's next allocation. The result is the driver's, for example if there is no
+// current context.
+struct Current {
+  CUresult result;
+  unsigned device;
+  CUcontext context;
+};
+Current current(Process& process);
+
+}  // namespace carve::guest

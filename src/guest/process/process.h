@@ -1,0 +1,146 @@
+// The attachment of this process to its slice: attach state, shared memory with the agent, and what it holds.
+// All of it is in one private mapping that the kernel zeroes in a forked child (MADV_WIPEONFORK, Linux 4.14).
+// The child finds AttachState::unknown, free locks and empty tables. It attaches anew at its next call and
+// cannot write to its parent's lanes. A process outside any slice does not even get the mapping.
+//
+// Cost when attached: two loads. Cost without an agent: one access() in the life of the process.
+//
+// Lock order. Six kinds of spin lock are in the page; a thread takes them in this order, and a fork frees
+// all.
+// * Memory: Pool::lock (the lock of the last, unused element first, to enter a pool; that of a further pool
+// is
+//   only tried), `settling` (only tried), LaneState::lock, the lock of a shard of Records.
+// * Launches: FencePage::lock, StreamSlot::lock (only tried under FencePage::lock).
+// No thread holds locks of both rows. LaneState's and the shards' cover a few stores; the others may cover
+// one call of the driver, and never a call of a hook.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "guest/process/launch_state.h"
+#include "guest/process/records.h"
+#include "wire/shm/budget.h"
+#include "wire/shm/layout.h"
+
+namespace carve::guest {
+
+enum class AttachState : uint32_t {
+  unknown = 0,  // The agent was not asked yet, or this is a forked child.
+  attaching,    // One thread is attaching; the others wait.
+  refused,      // The agent did not answer in time, or refused. The next cuInit asks once more.
+  unmanaged,    // Not in a slice: not limited.
+  attached,
+};
+
+// What this process has recorded in one of its lanes. Other processes can write the report's copy.
+struct alignas(64) LaneState {
+  SpinLock lock;
+  uint64_t recorded = 0;  // Bytes in the report's lane.
+  uint64_t target = 0;    // Bytes that it should hold; less after a release that could not change the word.
+};
+
+// The primary context of one device (context/context.cc).
+struct Primary {
+  std::atomic<uint64_t> word{0};
+  std::atomic<uint64_t> context{0};
+  std::atomic<uint64_t> bytes{0};
+  std::atomic<uint16_t> lane{0};
+};
+
+inline constexpr unsigned cached_ordinals = 64;
+
+// A slice's budgets: one per device, and one per device for bytes in host memory.
+inline constexpr unsigned budgets = 2 * shm::max_devices;
+inline constexpr unsigned not_granted = budgets;  // No budget.
+constexpr unsigned spilled(unsigned device) { return device + shm::max_devices; }
+
+// Memory that the driver reserves in chunks and suballocates (memory/pool.h).
+struct alignas(64) Pool {
+  enum class Kind : uint32_t { none, charged, not_charged, graph, orphan };
+  SpinLock lock;  // Held over the driver's call: a pool grows for one thread at a time.
+  std::atomic<Kind> kind{Kind::none};
+  std::atomic<uint64_t> handle{0};  // A CUmemoryPool; of the graph memory pool the device's ordinal plus one.
+  std::atomic<uint32_t> live{0};    // Allocations that were not freed.
+  std::atomic<uint32_t> handed{0};  // Counts all allocations ever made; changed under the lock.
+  Charge charge;
+  // Known free blocks: freed and not handed out again. `stream` may use them.
+  struct FreeBlock {
+    uint64_t at = 0, bytes = 0, stream = 0;
+  } free_block[8];
+
+  Bytes charge_bytes() const { return {charge.bytes}; }
+};
+inline constexpr uint64_t any_stream = ~uint64_t{0};
+inline constexpr unsigned max_pools = 256;  // Of one process.
+
+struct Process {
+  std::atomic<AttachState> attach_state;
+  uint16_t slot;
+  bool asked_before;  // The long wait for an agent happens once.
+  uint32_t device_count;
+  const shm::Control* control;
+  shm::Report* report;
+  shm::ProcessWork* work;  // This process's part of the report, by its slot.
+  const shm::Heartbeat* heartbeat;
+  uint64_t hint[shm::max_devices];                          // From the environment: can only lower the quota.
+  std::atomic<uint8_t> device_of_ordinal[cached_ordinals];  // 0: not asked yet; else the index plus one.
+  Primary primary[shm::max_devices];
+  LaneState lane[budgets][shm::lanes];
+  Records allocations;  // By pointer or handle: linear memory, arrays, imports, suballocations of pools.
+  Records contexts;
+  Records green;    // Green contexts: `uses` is the device's ordinal.
+  Records on_host;  // By pointer: bytes of an allocation in host memory (memory/spill.h).
+  std::atomic<uint32_t> spilled_count;
+
+  // Virtual memory (memory/physical.h).
+  Records handles, physicals, mappings, pins, exported;
+  std::atomic<uint64_t> last_physical;
+  // Open descriptors of exported memory (memory/descriptors.h).
+  Records descriptors;
+  std::atomic<uint32_t> descriptor_count;
+  std::atomic<uint64_t> descriptor_round;  // 0 or 1.
+  SpinLock settling;                       // Only tried, never waited for.
+
+  // Memory pools, and graphs that allocate. With the counts, programs without any pay one load.
+  std::atomic<uint32_t> pool_count;
+  std::atomic<uint32_t> graph_count;
+  Records graphs;  // By executable graph and device: the most that a launch reserves.
+  Pool pool[max_pools];
+
+  // Launches (launch/busy_time.h).
+  FencePage fence_page;
+  ThreadLaunchState launch_state[max_launch_states];
+};
+
+// Returns the process if it is attached, else null. For paths that must not ask the agent.
+extern std::atomic<Process*> process_page;
+inline Process* attached() {
+  Process* p = process_page.load(std::memory_order_acquire);
+  return p != nullptr && p->attach_state.load(std::memory_order_acquire) == AttachState::attached ? p
+                                                                                                  : nullptr;
+}
+
+struct Entered {
+  Process* process;  // Null unless attached.
+  bool refused;
+};
+
+// Determines whether this process is in a slice, and asks the agent at the first call. That call may take up
+// to ten seconds. `again` asks once more after a refusal.
+Entered attach_slowly(bool again);
+inline Entered enter() {
+  Process* p = attached();
+  return p != nullptr ? Entered{p, false} : attach_slowly(false);
+}
+
+// The slice's devices for the launch path. The list is empty until the process is attached, so there is no
+// gate. A forked child reads its parent's list until it has its own; the driver refuses its launches anyway.
+struct Gates {
+  std::atomic<uint32_t> count{0};
+  std::atomic<const shm::ControlDevice*> first{nullptr};
+};
+extern Gates gates;
+
+}  // namespace carve::guest
