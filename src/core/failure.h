@@ -13,6 +13,7 @@ namespace carve {
 
 enum class FailureKind {
   invalid_argument,       // The request is wrong; repeating it gives the same answer.
+  unauthenticated,        // The caller is not identified; a token or the unix socket helps.
   permission_denied,      // Another caller may do this.
   called_from_slice,      // Processes inside a slice may not manage slices.
   not_found,              // No such object, or the caller may not see it.
@@ -31,6 +32,7 @@ struct FailureKindText {
 constexpr FailureKindText shown(FailureKind kind) {
   switch (kind) {
     case FailureKind::invalid_argument: return {"carve:invalid-argument", "invalid argument", 400};
+    case FailureKind::unauthenticated: return {"carve:unauthenticated", "unauthenticated", 401};
     case FailureKind::permission_denied: return {"carve:permission-denied", "permission denied", 403};
     case FailureKind::called_from_slice: return {"carve:called-from-slice", "called from a slice", 403};
     case FailureKind::not_found: return {"carve:not-found", "not found", 404};

@@ -12,11 +12,11 @@
 #include "node/attach/attach.h"
 #include "node/cdi/cdi.h"
 #include "node/devices/context_charge.h"
-#include "node/os/clock.h"
-#include "node/os/log.h"
 #include "node/serve/routes.h"
 #include "node/start.h"
 #include "node/store/sqlite_store.h"
+#include "os/clock.h"
+#include "os/log.h"
 
 namespace carve::node {
 namespace {
@@ -48,11 +48,11 @@ int serve(const Options& options) {
   OR_SAY(state, make_directory(options.state, 0700));
   const std::string socket_dir = options.socket.substr(0, options.socket.rfind('/'));
   OR_SAY(sockets, make_directory(socket_dir, geteuid() == 0 ? 0755 : 0700));
-  if (options.socket.size() + sizeof ".attach" - 1 > max_socket_path_bytes)
+  if (options.socket.size() + sizeof ".attach" - 1 > os::max_socket_path_bytes)
     return said({FailureKind::invalid_argument,
                  fmt::format("--socket {}: with '.attach' the path has {} characters, and a unix socket's "
                              "path has at most {}; use a shorter path",
-                             options.socket, options.socket.size() + 7, max_socket_path_bytes)});
+                             options.socket, options.socket.size() + 7, os::max_socket_path_bytes)});
   OR_SAY(state_lock, hold_lock(options.state + "/lock", "the state " + options.state));
   OR_SAY(socket_lock, hold_lock(options.socket + ".lock", "the socket " + options.socket));
   // The guest library may be preloaded into every process, also into this one. It must not find an agent to
@@ -68,10 +68,10 @@ int serve(const Options& options) {
   OR_SAY(claimed, claim(names_of(plain, *paths)));
 
   // Open the ledger, the runtime directory and the fd store. Beyond this point every earlier grant is known.
-  OR_SAY(ledger, SqliteStore::open(options.state + "/ledger.db", utc_ns() / second));
+  OR_SAY(ledger, SqliteStore::open(options.state + "/ledger.db", os::utc_ns() / os::second));
   OR_SAY(runtime, RuntimeDir::open(options.socket + ".run"));
   OR_SAY(fd_store, FdStore::reach(runtime->path()));
-  Loop loop;
+  os::Loop loop;
   const Settings settings{options.socket,
                           options.state,
                           options.cdi_dir,
@@ -89,7 +89,7 @@ int serve(const Options& options) {
   Agent agent(loop, settings, std::move(*devices), std::move(*runtime), std::move(*fd_store),
               std::move(ledger->store));
   if (!ledger->moved_aside.empty()) {
-    log::error(
+    os::log::error(
         "the ledger was damaged ({}); it was moved to {}, and a new one is rebuilt from the running slices",
         ledger->damage, ledger->moved_aside);
     agent.event("",
@@ -108,40 +108,45 @@ int serve(const Options& options) {
   sigemptyset(&ending);
   sigaddset(&ending, SIGTERM);
   sigaddset(&ending, SIGINT);
-  const Fd signals(signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
+  const os::Fd signals(signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
   loop.watch(signals.get(), EPOLLIN, [&](uint32_t) {
     loop.forget(signals.get());
     // Slices that are stopping get at most 300 ms to end, then the loop stops.
-    loop.every(10 * millisecond, [&, until = monotonic_ns() + 300 * millisecond] {
-      if (!agent.any_stopping() || monotonic_ns() > until) loop.stop();
+    loop.every(10 * os::millisecond, [&, until = os::monotonic_ns() + 300 * os::millisecond] {
+      if (!agent.any_stopping() || os::monotonic_ns() > until) loop.stop();
     });
     if (!agent.any_stopping()) loop.stop();
   });
 
   // Open the sockets. Beyond this point callers arrive.
-  OR_SAY(attach_socket, listen_at(options.socket + shm::attach_suffix, SOCK_SEQPACKET, 0666));
+  OR_SAY(attach_socket, os::listen_at(options.socket + shm::attach_suffix, SOCK_SEQPACKET, 0666));
   OR_SAY(attach_published, publish_attach_socket(options.socket));
   OR_SAY(api_socket, open_api(options.socket));
   AttachServer attach(loop, agent, std::move(*attach_socket));
   Routes routes(agent);
-  HttpServer api(loop, std::move(*api_socket),
-                 [&](const HttpRequest& r, Peer& p) { return routes.answer(r, p); });
-  std::optional<HttpServer> metrics;
+  const uint32_t operators[] = {0, geteuid()};
+  http::Server api(
+      loop, std::move(*api_socket),
+      {.handle = [&](const auto& request, const auto& caller) { return routes.answer(request, caller); },
+       .refuse = refuse_bytes,
+       .identify = [&](int socket) { return identify(socket, operators); }});
+  std::optional<http::Server> metrics;
   if (!options.metrics_host.empty()) {
     uint16_t port = options.metrics_port;
     OR_SAY(metrics_socket, open_metrics(options.metrics_host, port));
-    metrics.emplace(
-        loop, std::move(*metrics_socket),
-        [&](const HttpRequest& r, Peer&) { return answer_metrics(agent, r); }, false);
+    metrics.emplace(loop, std::move(*metrics_socket),
+                    http::Server::Hooks{.handle = [&](const auto& request,
+                                                      const auto&) { return answer_metrics(agent, request); },
+                                        .refuse = refuse_bytes});
     const bool six = options.metrics_host.find(':') != std::string::npos;
-    log::info("metrics served at http://{}:{}/metrics",
-              six ? "[" + options.metrics_host + "]" : options.metrics_host, port);
+    os::log::info("metrics served at http://{}:{}/metrics",
+                  six ? "[" + options.metrics_host + "]" : options.metrics_host, port);
   }
-  log::info("carved {} serves {} device{} at {}{}", CARVE_VERSION, plain.size(), plain.size() == 1 ? "" : "s",
-            options.socket, options.sim.empty() ? "" : " (simulated)");
+  os::log::info("carved {} serves {} device{} at {}{}", CARVE_VERSION, plain.size(),
+                plain.size() == 1 ? "" : "s", options.socket, options.sim.empty() ? "" : " (simulated)");
   loop.run();
 
-  log::info("agent ended; {} slices run on inside their quotas", agent.slices().size());
+  os::log::info("agent ended; {} slices run on inside their quotas", agent.slices().size());
   agent.leave();
   unlink(options.socket.c_str());
   if (agent.slices().empty()) unlink((options.socket + shm::attach_suffix).c_str());
@@ -171,7 +176,7 @@ int main(int argc, char** argv) {
       return measure_context_child(options->measure_libcuda.c_str(), options->measure_uuid.c_str());
     case Options::Mode::agent: break;
   }
-  if (!log::set_level(options->log_level))
+  if (!carve::os::log::set_level(options->log_level))
     return said({carve::FailureKind::invalid_argument,
                  fmt::format("--log-level '{}' is not a level; use error, warning, info or debug",
                              options->log_level)});

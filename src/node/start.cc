@@ -13,7 +13,7 @@
 #include <cstring>
 
 #include "node/devices/context_charge.h"
-#include "node/os/log.h"
+#include "os/log.h"
 
 namespace carve::node {
 namespace {
@@ -43,8 +43,8 @@ int run(const std::vector<std::string>& words) {
 Outcome<void> make_set(const std::string& tool, const std::string& directory, const std::string& spec) {
   const std::string note = directory + ".spec";
   const std::string wanted =
-      spec + "\n" + (access(spec.c_str(), R_OK) == 0 ? read_file(spec).value_or("") : "");
-  if (access(directory.c_str(), R_OK) == 0 && read_file(note).value_or("") == wanted) return {};
+      spec + "\n" + (access(spec.c_str(), R_OK) == 0 ? os::read_file(spec).value_or("") : "");
+  if (access(directory.c_str(), R_OK) == 0 && os::read_file(note).value_or("") == wanted) return {};
   const int status = run({tool, "create", directory, spec});
   if (status == 127)
     return failure(K::unavailable,
@@ -54,7 +54,7 @@ Outcome<void> make_set(const std::string& tool, const std::string& directory, co
     return failure(status == 2 ? K::invalid_argument : K::unavailable,
                    "--sim {}: the simulated devices could not be created in {}; the reason is printed above",
                    spec, directory);
-  const Fd file(open(note.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  const os::Fd file(open(note.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!file || write(file.get(), wanted.data(), wanted.size()) != static_cast<ssize_t>(wanted.size()))
     return failure(K::unavailable, "cannot write {}: {}", note, strerror(errno));
   return {};
@@ -78,11 +78,11 @@ Outcome<void> make_directory(const std::string& path, unsigned mode) {
   return {};
 }
 
-Outcome<Fd> hold_lock(const std::string& path, const std::string& what) {
-  Fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+Outcome<os::Fd> hold_lock(const std::string& path, const std::string& what) {
+  os::Fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return failure(K::unavailable, "cannot open {}: {}", path, strerror(errno));
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    std::string holder = read_file(path).value_or("");
+    std::string holder = os::read_file(path).value_or("");
     while (!holder.empty() && holder.back() == '\n') holder.pop_back();
     return failure(K::failed_precondition, "another agent, process {}, has {}; stop it first", holder, what);
   }
@@ -103,10 +103,10 @@ std::vector<std::string> names_of(const std::vector<Device>& devices, const Path
   return names;
 }
 
-Outcome<std::vector<Fd>> claim(const std::vector<std::string>& names) {
-  std::vector<Fd> held;
+Outcome<std::vector<os::Fd>> claim(const std::vector<std::string>& names) {
+  std::vector<os::Fd> held;
   for (const std::string& name : names) {
-    Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    os::Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     memcpy(address.sun_path + 1, name.data(), std::min(name.size(), sizeof address.sun_path - 2));
@@ -118,7 +118,7 @@ Outcome<std::vector<Fd>> claim(const std::vector<std::string>& names) {
     }
     ucred holder{};
     socklen_t credentials = sizeof holder;
-    const Fd to(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const os::Fd to(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (connect(to.get(), generic, size) == 0)
       getsockopt(to.get(), SOL_SOCKET, SO_PEERCRED, &holder, &credentials);
     return failure(K::failed_precondition,
@@ -157,7 +157,7 @@ Outcome<Paths> find_paths(const Options& options) {
 Outcome<std::vector<NodeDevice>> find_devices(Nvml& nvml, const Options& options, const Paths& paths) {
   std::vector<std::string> said;
   const auto found = nvml.find_devices(options.reserve ? &*options.reserve : nullptr, said);
-  for (const std::string& sentence : said) log::error("{}", sentence);
+  for (const std::string& sentence : said) os::log::error("{}", sentence);
   if (!found) return tl::unexpected(found.error());
   if (found->empty())
     return failure(K::unavailable, "the driver reports no device; simulate devices with --sim a10x2");
@@ -172,9 +172,9 @@ Outcome<std::vector<NodeDevice>> find_devices(Nvml& nvml, const Options& options
     } else {
       device.context_trouble = facts.error().sentence;
     }
-    log::info("device {}: found {}, {}, {} usable of {}, context size {}", d.index, d.name, text(d.uuid),
-              text(d.usable()).c_str(), text(d.native).c_str(),
-              device.context.count != 0 ? text(device.context).c_str() : device.context_trouble.c_str());
+    os::log::info("device {}: found {}, {}, {} usable of {}, context size {}", d.index, d.name, text(d.uuid),
+                  text(d.usable()).c_str(), text(d.native).c_str(),
+                  device.context.count != 0 ? text(device.context).c_str() : device.context_trouble.c_str());
     out.push_back(std::move(device));
   }
   return out;
@@ -184,7 +184,7 @@ Outcome<std::optional<place::Topology>> find_topology(const Nvml& nvml, const Op
                                                       const std::vector<NodeDevice>& devices) {
   const auto count = static_cast<unsigned>(devices.size());
   if (!options.topology.empty()) {
-    const auto matrix = read_file(options.topology, 1 << 20);
+    const auto matrix = os::read_file(options.topology, 1 << 20);
     if (!matrix)
       return failure(K::invalid_argument, "--topology {}: the file cannot be read", options.topology);
     const auto read = place::Topology::read(*matrix, count);
@@ -198,14 +198,14 @@ Outcome<std::optional<place::Topology>> find_topology(const Nvml& nvml, const Op
   if (wires.empty()) return std::nullopt;
   const auto told = place::Topology::of(count, wires);
   if (told) return *told;
-  log::warning(
+  os::log::warning(
       "{}: the driver contradicts itself, so its links are not used for placement; carved --topology FILE "
       "sets them",
       told.error().sentence);
   return std::nullopt;
 }
 
-Outcome<Fd> open_metrics(const std::string& host, uint16_t& port) {
+Outcome<os::Fd> open_metrics(const std::string& host, uint16_t& port) {
   sockaddr_in6 six{};
   sockaddr_in four{};
   four.sin_family = AF_INET;
@@ -215,7 +215,7 @@ Outcome<Fd> open_metrics(const std::string& host, uint16_t& port) {
   if (!is_four) inet_pton(AF_INET6, host.c_str(), &six.sin6_addr);
   auto* address = is_four ? reinterpret_cast<sockaddr*>(&four) : reinterpret_cast<sockaddr*>(&six);
   socklen_t size = is_four ? sizeof four : sizeof six;
-  Fd fd(socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  os::Fd fd(socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int on = 1;
   if (!fd || setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
       bind(fd.get(), address, size) != 0 || listen(fd.get(), 64) != 0 ||
@@ -225,8 +225,8 @@ Outcome<Fd> open_metrics(const std::string& host, uint16_t& port) {
   return fd;
 }
 
-Outcome<Fd> open_api(const std::string& path) {
-  auto fd = listen_at(path, SOCK_STREAM, 0660);
+Outcome<os::Fd> open_api(const std::string& path) {
+  auto fd = os::listen_at(path, SOCK_STREAM, 0660);
   if (!fd) return fd;
   if (geteuid() == 0)
     if (const group* carve = getgrnam("carve");

@@ -16,11 +16,11 @@ namespace carve::node {
 Outcome<void> make_directory(const std::string& path, unsigned mode);
 
 // Takes a lock for the life of the process. The failure names the process that holds it.
-Outcome<Fd> hold_lock(const std::string& path, const std::string& what);
+Outcome<os::Fd> hold_lock(const std::string& path, const std::string& what);
 
 // Claims the devices for this agent. Only one agent may serve a device of this machine, for any state and
 // socket. The claim is one abstract unix socket per device, which the kernel removes with its process.
-Outcome<std::vector<Fd>> claim(const std::vector<std::string>& names);
+Outcome<std::vector<os::Fd>> claim(const std::vector<std::string>& names);
 std::vector<std::string> names_of(const std::vector<Device>& devices, const Paths& paths);
 
 // Returns the paths of the libraries, relative to this executable. Creates the simulated set.
@@ -34,9 +34,9 @@ Outcome<std::optional<place::Topology>> find_topology(const Nvml& nvml, const Op
                                                       const std::vector<NodeDevice>& devices);
 
 // Opens the TCP socket for metrics. A `port` of 0 becomes a free one.
-Outcome<Fd> open_metrics(const std::string& host, uint16_t& port);
+Outcome<os::Fd> open_metrics(const std::string& host, uint16_t& port);
 
 // Opens the API's socket. The group `carve`, if it exists, may use root's socket.
-Outcome<Fd> open_api(const std::string& path);
+Outcome<os::Fd> open_api(const std::string& path);
 
 }  // namespace carve::node

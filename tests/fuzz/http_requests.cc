@@ -5,14 +5,16 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "node/serve/http.h"
+#include "http/server.h"
 #include "wire/api/documents.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 1) return 0;
   const size_t piece = data[0] % 64 + 1;
   std::string_view left(reinterpret_cast<const char*>(data) + 1, size - 1);
-  carve::node::HttpConversation conversation;
+  carve::http::Conversation conversation([](unsigned status, const std::string& detail) {
+    return carve::http::Response{status, "application/problem+json", detail};
+  });
   std::string out;
   bool open = true;
   while (open && !left.empty()) {
@@ -21,11 +23,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     out.clear();
     open = conversation.receive(
         bytes,
-        [](const carve::node::HttpRequest& request) {
+        [](const carve::http::Request& request) {
           if (request.body.size() > 64 << 10) abort();
           const auto document =
               carve::api::read<carve::api::SliceRequest>(request.body, carve::api::Reading::strict);
-          return carve::node::HttpResponse{document ? 200u : 400u, "application/json",
+          return carve::http::Response{document ? 200u : 400u, "application/json",
                                            document ? carve::api::write(*document) : document.error()};
         },
         out);

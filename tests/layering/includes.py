@@ -45,8 +45,10 @@ def violations(source):
             if not (source / target).exists():
                 yield f'{file}:{number}: "{target}" is not a path below src/'
             elif "/testing/" in target:
-                # A double replaces code of the folder around it, so a test of any part of that folder may use the double.
-                if not is_test(path) or not path.startswith(target.partition("/testing/")[0] + "/"):
+                # A double replaces code of the folder around it. Tests of any part of that folder may use it, and
+                # tests of folders that may use that folder.
+                inside = path.startswith(target.partition("/testing/")[0] + "/")
+                if not is_test(path) or not (inside or row_of(target, rows) in rows[row]):
                     yield f'{file}:{number}: src/{row} may not include "{target}"'
             elif row_of(target, rows) not in [row, *rows[row]]:
                 yield f'{file}:{number}: src/{row} may not include "{target}"'

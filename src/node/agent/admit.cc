@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "node/agent/agent.h"
-#include "node/os/clock.h"
-#include "node/os/log.h"
+#include "os/clock.h"
+#include "os/log.h"
 #include "wire/shm/budget.h"
 
 namespace carve::node {
@@ -29,8 +29,8 @@ shm::AttachReply reply(AttachStatus status, const std::string& sentence) {
 
 }  // namespace
 
-shm::AttachReply Agent::attach(const Peer& peer, const shm::AttachRequest& request,
-                               std::vector<Fd>& descriptors) {
+shm::AttachReply Agent::attach(const os::Peer& peer, const shm::AttachRequest& request,
+                               std::vector<os::Fd>& descriptors) {
   LiveSlice* slice = slice_of(peer.process.pid);
   if (slice == nullptr) return reply(AttachStatus::not_in_slice, "this process is in no slice");
   if (request.layout != shm::layout_version) {
@@ -52,7 +52,7 @@ shm::AttachReply Agent::attach(const Peer& peer, const shm::AttachRequest& reque
     // any more. The image number in the request alone is not accepted, because the
     // process could use it to drop its charges.
     slot = known->second.slot;
-    if (control.processes[slot].image != request.image && !maps_file(peer.process.pid, report_name))
+    if (control.processes[slot].image != request.image && !os::maps_file(peer.process.pid, report_name))
       if (!reclaim_slot(*slice, slot))
         return reply(AttachStatus::try_again, "the budget words changed too often; try again");
   } else {
@@ -65,15 +65,15 @@ shm::AttachReply Agent::attach(const Peer& peer, const shm::AttachRequest& reque
   descriptors.push_back(runtime_.control_descriptor(slice->name()));
   descriptors.emplace_back(fcntl(slice->report.fd.get(), F_DUPFD_CLOEXEC, 0));
   descriptors.push_back(runtime_.heartbeat_descriptor());
-  Fd pidfd(fcntl(peer.pidfd.get(), F_DUPFD_CLOEXEC, 0));
-  if (!pidfd || std::ranges::any_of(descriptors, [](const Fd& fd) { return !fd; })) {
+  os::Fd pidfd(fcntl(peer.pidfd.get(), F_DUPFD_CLOEXEC, 0));
+  if (!pidfd || std::ranges::any_of(descriptors, [](const os::Fd& fd) { return !fd; })) {
     descriptors.clear();
     return reply(AttachStatus::try_again, "the agent has no free descriptor");
   }
   shm::ControlProcess& entry = control.processes[slot];
   const bool fresh = entry.pid == 0;
   if (fresh || entry.image != request.image) {
-    entry.inner_pid = static_cast<uint32_t>(inner_pid_of(peer.process.pid));
+    entry.inner_pid = static_cast<uint32_t>(os::inner_pid_of(peer.process.pid));
     entry.start_time = peer.process.start;
     entry.image = request.image;
     ++entry.generation;
@@ -82,14 +82,14 @@ shm::AttachReply Agent::attach(const Peer& peer, const shm::AttachRequest& reque
   }
   if (fresh) memset(static_cast<void*>(&slice->report.page->work.process[slot]), 0, sizeof(shm::ProcessWork));
   if (fresh) add_attached(*slice, peer.process, slot, std::move(pidfd));
-  log::debug("{}: process {} attached in slot {}", slice->name(), peer.process.pid, slot);
+  os::log::debug("{}: process {} attached in slot {}", slice->name(), peer.process.pid, slot);
   shm::AttachReply granted = reply(AttachStatus::granted, "");
   granted.slot = slot;
   granted.generation = entry.generation;
   return granted;
 }
 
-void Agent::add_attached(LiveSlice& slice, const ProcessId& process, unsigned slot, Fd pidfd) {
+void Agent::add_attached(LiveSlice& slice, const os::ProcessId& process, unsigned slot, os::Fd pidfd) {
   loop_.watch(pidfd.get(), EPOLLIN,
               [this, id = slice.record.id, process](uint32_t) { attached_ended(id, process); });
   slice.attached.emplace(process, AttachedProcess{slot, std::move(pidfd)});
@@ -104,7 +104,7 @@ bool Agent::reclaim_slot(LiveSlice& slice, unsigned slot) {
 }
 
 // The process has ended. The slot becomes free when all of its charges are released.
-void Agent::attached_ended(uint64_t id, ProcessId process) {
+void Agent::attached_ended(uint64_t id, os::ProcessId process) {
   const auto living = slices_.find(id);
   if (living == slices_.end()) return;
   LiveSlice& slice = *living->second;
@@ -113,7 +113,7 @@ void Agent::attached_ended(uint64_t id, ProcessId process) {
   loop_.forget(attached->second.pidfd.get());
   for_arbiters_of(slice, [&](Arbiter& a) { a.remove_process(slice.record.id, attached->second.slot); });
   if (!reclaim_slot(slice, attached->second.slot)) {
-    loop_.after(millisecond, [this, id, process] { attached_ended(id, process); });
+    loop_.after(os::millisecond, [this, id, process] { attached_ended(id, process); });
     return;
   }
   shm::ControlProcess& entry = slice.control->processes[attached->second.slot];
@@ -134,7 +134,7 @@ void Agent::scan_execs(LiveSlice& slice) {
     for (unsigned d = 0; d < slice.record.slice.parts.size(); ++d)
       for (unsigned lane = 0; lane < shm::lanes; ++lane)
         holds |= shm::holding(slice.report.page->charges, {d, attached.slot, lane}) != 0;
-    if (holds && !maps_file(process.pid, report_name) && alive(attached.pidfd))
+    if (holds && !os::maps_file(process.pid, report_name) && os::alive(attached.pidfd))
       reclaim_slot(slice, attached.slot);
   }
 }

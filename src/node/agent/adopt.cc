@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "node/agent/agent.h"
-#include "node/os/log.h"
+#include "os/log.h"
 
 namespace carve::node {
 
@@ -59,7 +59,7 @@ Outcome<void> Agent::agree(const ledger::Observed& seen) {
   for (const ledger::Drift& d : ledger::find_drift(ledger_, seen, now())) {
     if (d.kind == D::device_too_small) return failure(FailureKind::unavailable, "{}", d.observed);
     if (d.kind == D::device_unknown || d.kind == D::device_differs)
-      log::info("{}", sentence(d));  // Expected at every first start and after a change of options.
+      os::log::info("{}", sentence(d));  // Expected at every first start and after a change of options.
     else
       event(d.name, sentence(d));
     if (d.change)
@@ -93,7 +93,7 @@ bool Agent::adopt_slice(const ledger::UsageRecord& record) {
     fill_control(slice);
     if (auto report = adopt_report(fd_store_.get(record.slice.name))) slice.report = std::move(*report);
   } else if (const auto fresh = make_shared_memory(slice); !fresh) {
-    log::error("{}: {}", record.slice.name, fresh.error().sentence);
+    os::log::error("{}: {}", record.slice.name, fresh.error().sentence);
     return false;
   }
   if (known) {
@@ -119,8 +119,8 @@ bool Agent::adopt_slice(const ledger::UsageRecord& record) {
   for (unsigned slot = 0; slot < shm::max_processes; ++slot) {
     shm::ControlProcess& entry = slice.control->processes[slot];
     if (entry.pid == 0) continue;
-    const ProcessId process{static_cast<pid_t>(entry.pid), entry.start_time};
-    Fd pidfd = open_process(process);
+    const os::ProcessId process{static_cast<pid_t>(entry.pid), entry.start_time};
+    os::Fd pidfd = os::open_process(process);
     if (pidfd) add_attached(slice, process, slot, std::move(pidfd));
   }
   if (!slice.report.page) recover_report(slice);
@@ -132,15 +132,15 @@ bool Agent::adopt_slice(const ledger::UsageRecord& record) {
   }
   if (known) {
     for (const ContainerIdentity& container : state->containers) {
-      Watched process{container.init, open_process(container.init)};
+      Watched process{container.init, os::open_process(container.init)};
       if (!process.pidfd) continue;
       slice.identity.containers.push_back(container);
       slice.containers.push_back(std::move(process));
       watch(slice, slice.containers.back(), &Agent::container_ended);
     }
-    slice.root.pidfd = open_process(slice.root.id);
+    slice.root.pidfd = os::open_process(slice.root.id);
   }
-  const bool waiting = !slice.entered && open_process(slice.creator.id);
+  const bool waiting = !slice.entered && os::open_process(slice.creator.id);
   if (!slice.persistent() && !waiting && !has_processes(slice)) {
     for (const auto& [process, attached] : slice.attached) loop_.forget(attached.pidfd.get());
     slices_.erase(record.id);
@@ -152,7 +152,7 @@ bool Agent::adopt_slice(const ledger::UsageRecord& record) {
   if (slice.supervisor.id) watch(slice, slice.supervisor, &Agent::supervisor_ended);
   if (slice.persistent())
     if (const auto written = announce(slice); !written)
-      log::error("{}: {}", record.slice.name, written.error().sentence);
+      os::log::error("{}: {}", record.slice.name, written.error().sentence);
   this->write_state(slice);
   event(slice.name(), fmt::format("adopted with {} attached processes", slice.attached.size()));
   return true;
@@ -162,13 +162,13 @@ bool Agent::adopt_slice(const ledger::UsageRecord& record) {
 // mapped.
 void Agent::recover_report(LiveSlice& slice) {
   for (const auto& [process, attached] : slice.attached) {
-    const std::string maps = read_file(fmt::format("/proc/{}/maps", process.pid), 64 << 20).value_or("");
+    const std::string maps = os::read_file(fmt::format("/proc/{}/maps", process.pid), 64 << 20).value_or("");
     const size_t at = maps.find(report_name);
     if (at == std::string::npos) continue;
     const size_t line = maps.rfind('\n', at) + 1;
     const std::string range = maps.substr(line, maps.find(' ', line) - line);
-    Fd fd(open(fmt::format("/proc/{}/map_files/{}", process.pid, range).c_str(), O_RDWR | O_CLOEXEC));
-    if (!fd || !alive(attached.pidfd)) continue;
+    os::Fd fd(open(fmt::format("/proc/{}/map_files/{}", process.pid, range).c_str(), O_RDWR | O_CLOEXEC));
+    if (!fd || !os::alive(attached.pidfd)) continue;
     if (auto report = adopt_report(std::move(fd))) {
       slice.report = std::move(*report);
       keep_report(slice);
@@ -191,7 +191,7 @@ void Agent::recover_report(LiveSlice& slice) {
 void Agent::reach_fd_store() {
   auto fd_store = FdStore::reach(runtime_.path());
   if (!fd_store) {
-    log::error("{}", fd_store.error().sentence);
+    os::log::error("{}", fd_store.error().sentence);
     return;
   }
   fd_store_ = std::move(*fd_store);
@@ -202,7 +202,7 @@ void Agent::reach_fd_store() {
 void Agent::watch_fd_store() {
   loop_.watch(fd_store_.fd(), EPOLLIN, [this](uint32_t) {
     loop_.forget(fd_store_.fd());
-    log::warning("the fd store ended and is started again");
+    os::log::warning("the fd store ended and is started again");
     reach_fd_store();
     watch_fd_store();
   });

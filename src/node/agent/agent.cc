@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "node/agent/visible.h"
-#include "node/os/clock.h"
-#include "node/os/log.h"
+#include "os/clock.h"
+#include "os/log.h"
 
 namespace carve::node {
 namespace {
@@ -33,7 +33,7 @@ void put(char (&field)[N], const std::string& text) {
 
 }  // namespace
 
-Agent::Agent(Loop& loop, Settings settings, std::vector<NodeDevice> devices, RuntimeDir runtime,
+Agent::Agent(os::Loop& loop, Settings settings, std::vector<NodeDevice> devices, RuntimeDir runtime,
              FdStore fd_store, std::unique_ptr<ledger::Store> store)
     : loop_(loop),
       settings_(std::move(settings)),
@@ -41,7 +41,7 @@ Agent::Agent(Loop& loop, Settings settings, std::vector<NodeDevice> devices, Run
       runtime_(std::move(runtime)),
       fd_store_(std::move(fd_store)),
       store_(std::move(store)),
-      tree_(find_cgroup_tree(read_file("/proc/self/mountinfo").value_or(""))),
+      tree_(find_cgroup_tree(os::read_file("/proc/self/mountinfo").value_or(""))),
       group_("carve-" + hash_of(settings_.socket)) {
   if (!tree_) {
     cgroup_trouble_ = "no cgroup v2 tree is mounted";
@@ -53,13 +53,13 @@ Agent::Agent(Loop& loop, Settings settings, std::vector<NodeDevice> devices, Run
 }
 
 ledger::Stamp Agent::now() const {
-  static const std::string boot = boot_id();
-  return {utc_ns(), boot, monotonic_ns()};
+  static const std::string boot = os::boot_id();
+  return {os::utc_ns(), boot, os::monotonic_ns()};
 }
 
 void Agent::event(const std::string& slice, std::string text) {
-  log::info("{}{}{}", slice, slice.empty() ? "" : ": ", text);
-  events_.push_back({utc_ns(), slice, std::move(text)});
+  os::log::info("{}{}{}", slice, slice.empty() ? "" : ": ", text);
+  events_.push_back({os::utc_ns(), slice, std::move(text)});
   if (events_.size() > max_events) events_.pop_front();
 }
 
@@ -77,7 +77,7 @@ LiveSlice* Agent::find(const std::string& name) {
 
 LiveSlice* Agent::slice_of(pid_t pid) {
   // A process stays in the slice in which it first attached.
-  if (const auto stat = stat_of(pid))
+  if (const auto stat = os::stat_of(pid))
     for (const auto& [id, slice] : slices_)
       if (slice->attached.contains(stat->id)) return slice.get();
   std::vector<const SliceIdentity*> identities;
@@ -116,13 +116,12 @@ std::vector<place::DeviceSnapshot> Agent::snapshot() const {
 }
 
 // Returns the slices with their positions, for the sentence that says what would have to move. Names of other
-// users' slices are hidden from `asking`.
-std::vector<place::PlacedSlice> Agent::placed_slices(uint32_t asking) const {
+// users' slices are hidden from the viewer.
+std::vector<place::PlacedSlice> Agent::placed_slices(const Viewer& viewer) const {
   std::vector<place::PlacedSlice> placed_slices;
   for (const auto& [id, record] : ledger_.living()) {
     const Slice& granted = record.slice;
-    const bool seen = asking == 0 || asking == geteuid() || asking == granted.owner;
-    place::PlacedSlice r{seen ? granted.name : "another user's slice",
+    place::PlacedSlice r{viewer.sees(granted.owner) ? granted.name : "another user's slice",
                          {},
                          granted.parts.front().memory,
                          granted.parts.front().share,
@@ -130,7 +129,7 @@ std::vector<place::PlacedSlice> Agent::placed_slices(uint32_t asking) const {
                          granted.isolation != Isolation::none,
                          !granted.shares_compute() && !granted.exclusive,
                          settings_.policy_per_slice ? std::nullopt : std::optional(granted.policy)};
-    if (granted.owner == asking)
+    if (granted.owner == viewer.uid)
       r.application = granted.application;  // Applications of different users differ.
     for (const SlicePart& part : granted.parts) {
       const auto d =
@@ -142,9 +141,9 @@ std::vector<place::PlacedSlice> Agent::placed_slices(uint32_t asking) const {
   return placed_slices;
 }
 
-place::Answer Agent::explain(const Request& request) const {
+place::Answer Agent::explain(const Request& request, const Viewer& viewer) const {
   const std::vector<place::DeviceSnapshot> all = snapshot();
-  const std::vector<place::PlacedSlice> who = placed_slices(request.owner);
+  const std::vector<place::PlacedSlice> who = placed_slices(viewer);
   const Strategy strategy = request.strategy.value_or(settings_.strategy);
   const place::Topology* links = settings_.topology ? &*settings_.topology : nullptr;
   const auto answer_to = [&](const Request& r) { return place::place(all, r, strategy, who, links); };
@@ -167,9 +166,9 @@ place::Answer Agent::explain(const Request& request) const {
   return answer;
 }
 
-place::Plan Agent::plan_consolidation(unsigned devices, uint32_t asking,
+place::Plan Agent::plan_consolidation(unsigned devices, const Viewer& viewer,
                                       std::vector<place::PlacedSlice>& who) const {
-  who = placed_slices(asking);
+  who = placed_slices(viewer);
   return place::plan(snapshot(), settings_.strategy, who, devices,
                      settings_.topology ? &*settings_.topology : nullptr);
 }
@@ -205,7 +204,7 @@ Outcome<void> Agent::want_policy(Policy policy, const std::string& by) {
   return done;
 }
 
-Outcome<const LiveSlice*> Agent::grant(Request request, const Peer& creator) {
+Outcome<const LiveSlice*> Agent::grant(Request request, const os::ProcessId& creator, const Viewer& viewer) {
   if (const ledger::UsageRecord* record = ledger_.find_by_request_id(request.owner, request.request_id))
     if (const auto living = slices_.find(record->id); living != slices_.end()) return living->second.get();
   if (!request.name.empty() && find(request.name) != nullptr)
@@ -225,7 +224,7 @@ Outcome<const LiveSlice*> Agent::grant(Request request, const Peer& creator) {
                    "a spill of {} for each of {} device{} is too much; this node has {} of host memory",
                    text(request.spill).c_str(), request.devices, request.devices == 1 ? "" : "s",
                    text(Bytes{uint64_t{host.totalram} * host.mem_unit}).c_str());
-  const place::Answer answer = explain(request);
+  const place::Answer answer = explain(request, viewer);
   if (!answer.placement) return failure(K::insufficient_capacity, "{}", answer.summary);
 
   Slice granted;
@@ -272,10 +271,11 @@ Outcome<const LiveSlice*> Agent::grant(Request request, const Peer& creator) {
         slice.cgroup = std::move(*cgroup);
         watch_cgroup(slice);
       } else {
-        log::warning("{}: identified by its process tree only: {}", slice.name(), cgroup.error().sentence);
+        os::log::warning("{}: identified by its process tree only: {}", slice.name(),
+                         cgroup.error().sentence);
       }
     }
-    slice.creator.id = creator.process;
+    slice.creator.id = creator;
     watch(slice, slice.creator, &Agent::creator_ended);
   }
   write_state(slice);
@@ -343,10 +343,10 @@ void Agent::write_state(const LiveSlice& slice) {
   n.supervisor = slice.supervisor.id;
   n.containers = slice.identity.containers;
   if (const auto written = runtime_.write_state_file(slice.name(), write_state_file(n)); !written)
-    log::error("{}: {}", slice.name(), written.error().sentence);
+    os::log::error("{}: {}", slice.name(), written.error().sentence);
 }
 
-Outcome<std::map<std::string, std::string>> Agent::enter(LiveSlice& slice, Peer peer,
+Outcome<std::map<std::string, std::string>> Agent::enter(LiveSlice& slice, os::Peer peer,
                                                          const std::string& command,
                                                          const std::string* visible) {
   if (slice.stopping) return failure(K::failed_precondition, "slice {} is ending", slice.name());
@@ -356,7 +356,7 @@ Outcome<std::map<std::string, std::string>> Agent::enter(LiveSlice& slice, Peer 
   if (slice.cgroup)
     if (const auto moved = slice.cgroup->add(peer.process.pid); !moved) return tl::unexpected(moved.error());
   slice.entered = true;
-  if (!slice.root.pidfd || !alive(slice.root.pidfd)) {
+  if (!slice.root.pidfd || !os::alive(slice.root.pidfd)) {
     if (slice.root.pidfd) loop_.forget(slice.root.pidfd.get());
     slice.root.id = peer.process;
     slice.identity.root = peer.process;
@@ -391,10 +391,10 @@ std::string Agent::environment_devices(const LiveSlice& slice, const std::string
   return fmt::format("{}", fmt::join(visible_devices(machine, granted, list), ","));
 }
 
-Outcome<void> Agent::supervise(LiveSlice& slice, Peer peer) {
+Outcome<void> Agent::supervise(LiveSlice& slice, os::Peer peer) {
   if (slice.persistent())
     return failure(K::invalid_argument, "slice {} is for containers and has no supervisor", slice.name());
-  if (slice.supervisor.pidfd && alive(slice.supervisor.pidfd))
+  if (slice.supervisor.pidfd && os::alive(slice.supervisor.pidfd))
     return failure(K::failed_precondition, "slice {} already has a supervisor, process {}", slice.name(),
                    slice.supervisor.id.pid);
   if (slice.supervisor.pidfd) loop_.forget(slice.supervisor.pidfd.get());
@@ -410,17 +410,17 @@ Outcome<void> Agent::add_container(LiveSlice& slice, pid_t init, const std::stri
     return failure(K::invalid_argument,
                    "slice {} is for processes; create one for containers with carve slice create",
                    slice.name());
-  const auto stat = stat_of(init);
+  const auto stat = os::stat_of(init);
   Watched process;
   if (stat) process.id = stat->id;
-  process.pidfd = stat ? open_process(stat->id) : Fd();
+  process.pidfd = stat ? os::open_process(stat->id) : os::Fd();
   if (!process.pidfd) return failure(K::not_found, "there is no process {}", init);
   if (const LiveSlice* other = slice_of(init); other != nullptr && other != &slice)
     return failure(K::failed_precondition, "process {} belongs to slice {}", init, other->name());
   ContainerIdentity container;
   container.init = process.id;
-  container.cgroups = distinguishing(cgroups_of(init), cgroups_of(getpid()));
-  if (const uint64_t own = pid_namespace_of(init); own != pid_namespace_of(getpid()))
+  container.cgroups = distinguishing(os::cgroups_of(init), os::cgroups_of(getpid()));
+  if (const uint64_t own = os::pid_namespace_of(init); own != os::pid_namespace_of(getpid()))
     container.pid_namespace = own;
   slice.identity.containers.push_back(std::move(container));
   slice.containers.push_back(std::move(process));

@@ -1,6 +1,6 @@
 // The node agent: grants slices, tracks their processes, and releases what ended processes had charged.
 //
-// It runs on one loop (node/os/loop.h). Requests come from serve/, attaching processes from attach/, ends of
+// It runs on one loop (os/loop.h). Requests come from serve/, attaching processes from attach/, ends of
 // processes from pidfds and cgroups, the driver's reports from the sampler. The decisions are pure code in
 // place/, ledger/, slice/identity and slice/reconcile; the agent carries them out.
 //
@@ -21,9 +21,9 @@
 #include "node/arbiter/view.h"
 #include "node/cdi/cdi.h"
 #include "node/devices/sampler.h"
-#include "node/os/loop.h"
-#include "node/os/socket.h"
 #include "node/slice/fd_store.h"
+#include "os/loop.h"
+#include "os/socket.h"
 #include "place/place.h"
 #include "wire/shm/attach.h"
 
@@ -69,10 +69,17 @@ struct NodeDevice {
   std::vector<std::string> unmanaged_processes;
 };
 
+// Who reads a sentence. Names of other users' slices are hidden from a viewer without the right to see all.
+struct Viewer {
+  uint32_t uid;
+  bool all;
+  bool sees(uint32_t owner) const { return all || uid == owner; }
+};
+
 class Agent {
  public:
-  Agent(Loop& loop, Settings settings, std::vector<NodeDevice> devices, RuntimeDir runtime, FdStore fd_store,
-        std::unique_ptr<ledger::Store> store);
+  Agent(os::Loop& loop, Settings settings, std::vector<NodeDevice> devices, RuntimeDir runtime,
+        FdStore fd_store, std::unique_ptr<ledger::Store> store);
 
   // Called before the agent serves: reads the ledger, adopts the living slices and ends the others. With
   // `rebuild` the ledger was lost, and its living part comes from the state files.
@@ -80,15 +87,15 @@ class Agent {
   void begin(Sampler& sampler);  // Starts heartbeat and reconciliation.
 
   // Requests. The route has checked the caller's rights.
-  Outcome<const LiveSlice*> grant(Request request, const Peer& creator);
-  place::Answer explain(const Request& request) const;
+  Outcome<const LiveSlice*> grant(Request request, const os::ProcessId& creator, const Viewer& viewer);
+  place::Answer explain(const Request& request, const Viewer& viewer) const;
   // Returns the moves that would empty so many devices. `who` receives the slices of the plan, with names as
-  // `asking` may see them.
-  place::Plan plan_consolidation(unsigned devices, uint32_t asking,
+  // the viewer may see them.
+  place::Plan plan_consolidation(unsigned devices, const Viewer& viewer,
                                  std::vector<place::PlacedSlice>& who) const;
-  Outcome<std::map<std::string, std::string>> enter(LiveSlice&, Peer peer, const std::string& command,
+  Outcome<std::map<std::string, std::string>> enter(LiveSlice&, os::Peer peer, const std::string& command,
                                                     const std::string* visible_devices);
-  Outcome<void> supervise(LiveSlice&, Peer peer);
+  Outcome<void> supervise(LiveSlice&, os::Peer peer);
   Outcome<void> add_container(LiveSlice&, pid_t init, const std::string& id);
   // `by` names the caller, for the event.
   Outcome<void> alter(LiveSlice&, const TermsUpdate&, const std::string& by);
@@ -97,7 +104,8 @@ class Agent {
   Outcome<void> thaw(LiveSlice&);  // Continues a frozen slice.
 
   // Answers a process that attaches. The order of the descriptors is that of wire/shm/attach.h.
-  shm::AttachReply attach(const Peer& peer, const shm::AttachRequest& request, std::vector<Fd>& descriptors);
+  shm::AttachReply attach(const os::Peer& peer, const shm::AttachRequest& request,
+                          std::vector<os::Fd>& descriptors);
 
   LiveSlice* find(const std::string& name);
   LiveSlice* slice_of(pid_t pid);  // The slice of this process, or null.
@@ -127,7 +135,7 @@ class Agent {
 
  private:
   std::vector<place::DeviceSnapshot> snapshot() const;
-  std::vector<place::PlacedSlice> placed_slices(uint32_t asking) const;
+  std::vector<place::PlacedSlice> placed_slices(const Viewer&) const;
   ledger::Stamp now() const;
   Outcome<void> announce(const LiveSlice&) const;
   Outcome<void> make_shared_memory(LiveSlice&);
@@ -145,14 +153,14 @@ class Agent {
   void keep_report(LiveSlice&);
   void write_state(const LiveSlice&);
   void watch_cgroup(LiveSlice&);
-  void watch(LiveSlice&, Watched&, void (Agent::*ended)(LiveSlice&, const ProcessId&));
-  void creator_ended(LiveSlice&, const ProcessId&);
-  void root_ended(LiveSlice&, const ProcessId&);
-  void supervisor_ended(LiveSlice&, const ProcessId&);
-  void container_ended(LiveSlice&, const ProcessId&);
-  void attached_ended(uint64_t slice, ProcessId);
+  void watch(LiveSlice&, Watched&, void (Agent::*ended)(LiveSlice&, const os::ProcessId&));
+  void creator_ended(LiveSlice&, const os::ProcessId&);
+  void root_ended(LiveSlice&, const os::ProcessId&);
+  void supervisor_ended(LiveSlice&, const os::ProcessId&);
+  void container_ended(LiveSlice&, const os::ProcessId&);
+  void attached_ended(uint64_t slice, os::ProcessId);
   bool reclaim_slot(LiveSlice&, unsigned slot);
-  void add_attached(LiveSlice&, const ProcessId&, unsigned slot, Fd pidfd);
+  void add_attached(LiveSlice&, const os::ProcessId&, unsigned slot, os::Fd pidfd);
   bool has_processes(LiveSlice&);
   void scan_descendants(LiveSlice&);
   void kill_all(LiveSlice&);
@@ -174,9 +182,9 @@ class Agent {
   void scan_execs(LiveSlice&);
   void audit(LiveSlice&, const NodeDevice&, const ProcessUse&);
   void audit_work(const NodeDevice&);
-  void freeze(LiveSlice&, const ProcessId&);
+  void freeze(LiveSlice&, const os::ProcessId&);
 
-  Loop& loop_;
+  os::Loop& loop_;
   Settings settings_;
   std::vector<NodeDevice> devices_;
   RuntimeDir runtime_;

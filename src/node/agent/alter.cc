@@ -9,8 +9,8 @@
 #include <algorithm>
 
 #include "node/agent/agent.h"
-#include "node/os/clock.h"
-#include "node/os/log.h"
+#include "os/clock.h"
+#include "os/log.h"
 #include "wire/shm/budget.h"
 
 namespace carve::node {
@@ -38,8 +38,9 @@ std::string holders_of(const LiveSlice& slice, unsigned part) {
     for (unsigned lane = 0; lane < shm::lanes; ++lane)
       bytes += shm::holding(slice.report.page->charges, {part, attached.slot, lane});
     if (bytes != 0)
-      held.emplace_back(bytes, fmt::format("process {} ({}) {}", process.pid,
-                                           shortened(command_of(process.pid)), text(Bytes{bytes}).c_str()));
+      held.emplace_back(bytes,
+                        fmt::format("process {} ({}) {}", process.pid, shortened(os::command_of(process.pid)),
+                                    text(Bytes{bytes}).c_str()));
   }
   std::ranges::sort(held, std::greater{});
   std::vector<std::string> said;

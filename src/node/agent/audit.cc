@@ -13,9 +13,9 @@ namespace carve::node {
 // the guest library.
 void Agent::audit(LiveSlice& slice, const NodeDevice& d, const ProcessUse& use) {
   const auto pid = static_cast<pid_t>(use.pid);
-  const auto attached = slice.attached.lower_bound(ProcessId{pid, 0});
+  const auto attached = slice.attached.lower_bound(os::ProcessId{pid, 0});
   if (attached != slice.attached.end() && attached->first.pid == pid) return;
-  const auto stat = stat_of(pid);
+  const auto stat = os::stat_of(pid);
   if (!stat || stat->state == 'Z') return;  // The process ended after the driver's answer.
 
   const auto [found, is_new] = slice.unattached.try_emplace(stat->id);
@@ -23,14 +23,14 @@ void Agent::audit(LiveSlice& slice, const NodeDevice& d, const ProcessUse& use) 
   it.seen = samples_;
   if (!is_new) return;
   const std::string why = slice.limited() ? why_unattached(looks_of(pid)) : "the slice has no isolation";
-  it.sentence = fmt::format("process {} ({}) found unattached with {} on device {}: {}", pid, command_of(pid),
-                            text(use.used).c_str(), d.device.index, why);
+  it.sentence = fmt::format("process {} ({}) found unattached with {} on device {}: {}", pid,
+                            os::command_of(pid), text(use.used).c_str(), d.device.index, why);
   event(slice.name(), it.sentence);
   switch (answer_to({slice.limited(), use.graphics_only, is_mps_server(pid)}, settings_.audit)) {
     case AuditAction::report: break;
     case AuditAction::freeze: freeze(slice, stat->id); break;
     case AuditAction::kill:
-      if (const Fd pidfd = open_process(stat->id)) send_signal(pidfd, SIGKILL);
+      if (const os::Fd pidfd = os::open_process(stat->id)) os::send_signal(pidfd, SIGKILL);
       event(slice.name(), fmt::format("process {} killed (--audit kill)", pid));
       break;
   }
@@ -64,8 +64,8 @@ void Agent::audit_work(const NodeDevice& d) {
     event(slice.name(), fmt::format("found running beyond its leases: by the driver's count its kernels used "
                                     "{} % of device {}, by the arbiter's {:.0f} %; "
                                     "process {} ({}) bypasses its launch gate",
-                                    m.sm_percent, d.device.index, charged_percent, pid, command_of(pid)));
-    const auto stat = stat_of(pid);
+                                    m.sm_percent, d.device.index, charged_percent, pid, os::command_of(pid)));
+    const auto stat = os::stat_of(pid);
     if (!stat) continue;
     switch (settings_.audit) {
       case AuditAction::report: break;
@@ -77,11 +77,11 @@ void Agent::audit_work(const NodeDevice& d) {
 }
 
 // Freezes the whole slice in one step, which no process inside can undo. Without a cgroup, stops the process.
-void Agent::freeze(LiveSlice& slice, const ProcessId& process) {
+void Agent::freeze(LiveSlice& slice, const os::ProcessId& process) {
   if (slice.cgroup && slice.cgroup->freeze(true)) {
     event(slice.name(), fmt::format("frozen (--audit freeze); carve thaw {} continues it", slice.name()));
-  } else if (const Fd pidfd = open_process(process)) {
-    send_signal(pidfd, SIGSTOP);
+  } else if (const os::Fd pidfd = os::open_process(process)) {
+    os::send_signal(pidfd, SIGSTOP);
     slice.unattached[process].stopped = true;
     event(slice.name(),
           fmt::format("process {} stopped (--audit freeze; the slice has no cgroup of the agent); carve "
@@ -96,7 +96,7 @@ Outcome<void> Agent::thaw(LiveSlice& slice) {
   if (slice.cgroup) slice.cgroup->freeze(false);
   for (auto& [process, it] : slice.unattached) {
     if (!std::exchange(it.stopped, false)) continue;
-    if (const Fd pidfd = open_process(process)) send_signal(pidfd, SIGCONT);
+    if (const os::Fd pidfd = os::open_process(process)) os::send_signal(pidfd, SIGCONT);
   }
   slice.frozen = false;
   event(slice.name(), "thawed");

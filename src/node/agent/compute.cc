@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "node/agent/agent.h"
-#include "node/os/clock.h"
+#include "os/clock.h"
 
 namespace carve::node {
 namespace {

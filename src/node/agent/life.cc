@@ -8,13 +8,13 @@
 #include <csignal>
 
 #include "node/agent/agent.h"
-#include "node/os/clock.h"
-#include "node/os/log.h"
+#include "os/clock.h"
+#include "os/log.h"
 
 namespace carve::node {
 namespace {
 
-constexpr int64_t kill_again = 100 * millisecond;
+constexpr int64_t kill_again = 100 * os::millisecond;
 
 }  // namespace
 
@@ -22,8 +22,9 @@ void Agent::leave() {
   if (tree_) rmdir((tree_->mount + "/" + group_).c_str());  // Fails while a slice's cgroup is inside.
 }
 
-void Agent::watch(LiveSlice& slice, Watched& process, void (Agent::*ended)(LiveSlice&, const ProcessId&)) {
-  process.pidfd = open_process(process.id);
+void Agent::watch(LiveSlice& slice, Watched& process,
+                  void (Agent::*ended)(LiveSlice&, const os::ProcessId&)) {
+  process.pidfd = os::open_process(process.id);
   const auto call = [this, id = slice.record.id, process_id = process.id, ended] {
     if (const auto living = slices_.find(id); living != slices_.end())
       (this->*ended)(*living->second, process_id);
@@ -44,24 +45,24 @@ void Agent::watch_cgroup(LiveSlice& slice) {
               [this, id = slice.record.id](uint32_t) { end_if_empty(id); });
 }
 
-void Agent::creator_ended(LiveSlice& slice, const ProcessId&) {
+void Agent::creator_ended(LiveSlice& slice, const os::ProcessId&) {
   if (!slice.entered) end(slice.record.id, "its creator ended before a program entered it");
 }
 
-void Agent::root_ended(LiveSlice& slice, const ProcessId&) {
+void Agent::root_ended(LiveSlice& slice, const os::ProcessId&) {
   if (slice.cgroup ? slice.cgroup->populated() : has_processes(slice))
     event(slice.name(), "program ended; its descendants run on");
   end_if_empty(slice.record.id);
 }
 
-void Agent::supervisor_ended(LiveSlice& slice, const ProcessId&) {
+void Agent::supervisor_ended(LiveSlice& slice, const os::ProcessId&) {
   if (!slice.entered) return end(slice.record.id, "its supervisor ended before a program entered it");
   if (slice.cgroup) return;
   if (has_processes(slice)) stop(slice, "its supervisor ended");
   end_if_empty(slice.record.id);
 }
 
-void Agent::container_ended(LiveSlice& slice, const ProcessId& init) {
+void Agent::container_ended(LiveSlice& slice, const os::ProcessId& init) {
   for (size_t i = 0; i < slice.containers.size(); ++i) {
     if (slice.containers[i].id != init) continue;
     slice.containers.erase(slice.containers.begin() + static_cast<ptrdiff_t>(i));
@@ -78,31 +79,31 @@ bool Agent::has_processes(LiveSlice& slice) {
   if (slice.cgroup && slice.cgroup->populated()) return true;
   if (!slice.attached.empty() || !slice.containers.empty()) return true;
   if (slice.cgroup || slice.persistent()) return false;
-  if (slice.root.pidfd && alive(slice.root.pidfd)) return true;
+  if (slice.root.pidfd && os::alive(slice.root.pidfd)) return true;
   scan_descendants(slice);
   return !slice.descendants.empty();
 }
 
 // Without a cgroup: finds the living descendants of the slice's processes.
 void Agent::scan_descendants(LiveSlice& slice) {
-  std::erase_if(slice.descendants, [](const auto& known) { return !alive(known.second); });
-  const std::vector<ProcessStat> all = all_processes();
-  std::map<pid_t, const ProcessStat*> by_pid;
-  for (const ProcessStat& p : all) by_pid[p.id.pid] = &p;
+  std::erase_if(slice.descendants, [](const auto& known) { return !os::alive(known.second); });
+  const std::vector<os::ProcessStat> all = os::all_processes();
+  std::map<pid_t, const os::ProcessStat*> by_pid;
+  for (const os::ProcessStat& p : all) by_pid[p.id.pid] = &p;
   SliceIdentity wider =
       slice.identity;  // Known descendants are ancestors too, because their own parent may have ended.
   for (const auto& [id, pidfd] : slice.descendants) wider.attached.insert(id);
   World world;
-  world.stat = [&](pid_t pid) -> std::optional<ProcessStat> {
+  world.stat = [&](pid_t pid) -> std::optional<os::ProcessStat> {
     const auto found = by_pid.find(pid);
     return found == by_pid.end() ? std::nullopt : std::optional(*found->second);
   };
   world.cgroups = [](pid_t) { return Cgroups{}; };
   world.pid_namespace = [](pid_t) { return uint64_t{0}; };
-  for (const ProcessStat& p : all) {
+  for (const os::ProcessStat& p : all) {
     if (p.state == 'Z' || p.id == slice.root.id || slice.descendants.contains(p.id)) continue;
     if (!node::slice_of(p.id.pid, {&wider}, world)) continue;
-    if (Fd pidfd = open_process(p.id)) slice.descendants.emplace(p.id, std::move(pidfd));
+    if (os::Fd pidfd = os::open_process(p.id)) slice.descendants.emplace(p.id, std::move(pidfd));
   }
 }
 
@@ -111,11 +112,11 @@ void Agent::kill_all(LiveSlice& slice) {
   if (slice.cgroup) slice.cgroup->kill();
   if (!slice.cgroup && !slice.persistent()) {
     scan_descendants(slice);
-    if (slice.root.pidfd) send_signal(slice.root.pidfd, SIGKILL);
-    for (const auto& [id, pidfd] : slice.descendants) send_signal(pidfd, SIGKILL);
+    if (slice.root.pidfd) os::send_signal(slice.root.pidfd, SIGKILL);
+    for (const auto& [id, pidfd] : slice.descendants) os::send_signal(pidfd, SIGKILL);
   }
-  for (const Watched& container : slice.containers) send_signal(container.pidfd, SIGKILL);
-  for (const auto& [id, attached] : slice.attached) send_signal(attached.pidfd, SIGKILL);
+  for (const Watched& container : slice.containers) os::send_signal(container.pidfd, SIGKILL);
+  for (const auto& [id, attached] : slice.attached) os::send_signal(attached.pidfd, SIGKILL);
 }
 
 void Agent::stop(LiveSlice& slice, const std::string& why) {
@@ -154,8 +155,8 @@ void Agent::end(uint64_t id, const std::string& why) {
   if (ledger_.living().contains(id)) {
     const auto change = ledger_.end(id, now(), why);
     if (const auto kept = ledger::post(ledger_, *store_, *change); !kept) {
-      log::error("{}: the end cannot be recorded yet: {}", slice.name(), kept.error().sentence);
-      loop_.after(second, [this, id] { end_if_empty(id); });
+      os::log::error("{}: the end cannot be recorded yet: {}", slice.name(), kept.error().sentence);
+      loop_.after(os::second, [this, id] { end_if_empty(id); });
       return;
     }
   }

@@ -17,7 +17,7 @@ namespace carve::node {
 // A process that attached; it has a slot in the shared memory.
 struct AttachedProcess {
   unsigned slot = 0;
-  Fd pidfd;
+  os::Fd pidfd;
 };
 
 // The measurements of one slice part.
@@ -40,8 +40,8 @@ struct UnattachedProcess {
 };
 
 struct Watched {  // A process whose end the agent waits for.
-  ProcessId id;
-  Fd pidfd;
+  os::ProcessId id;
+  os::Fd pidfd;
 };
 
 struct LiveSlice {
@@ -55,11 +55,11 @@ struct LiveSlice {
   bool entered = false;
   Watched creator, root, supervisor;
   std::vector<Watched> containers;  // Their first processes, parallel to identity.containers.
-  std::map<ProcessId, AttachedProcess> attached;
-  std::map<ProcessId, Fd> descendants;  // Known living descendants, if the slice has no cgroup.
+  std::map<os::ProcessId, AttachedProcess> attached;
+  std::map<os::ProcessId, os::Fd> descendants;  // Known living descendants, if the slice has no cgroup.
   std::map<pid_t, Bytes> process_truth;
   std::array<PartUsage, shm::max_devices> measured;
-  std::map<ProcessId, UnattachedProcess> unattached;
+  std::map<os::ProcessId, UnattachedProcess> unattached;
   bool frozen = false;  // Frozen by the audit.
 
   std::shared_ptr<GangState> gang;  // Set if the slice has several devices.

@@ -3,17 +3,17 @@
 #include <algorithm>
 
 #include "node/agent/agent.h"
-#include "node/os/clock.h"
-#include "node/os/log.h"
+#include "os/clock.h"
+#include "os/log.h"
 #include "wire/shm/budget.h"
 
 namespace carve::node {
 namespace {
 
-constexpr int64_t beat_every = 50 * millisecond;
+constexpr int64_t beat_every = 50 * os::millisecond;
 // A violation is to be found within one second. For memory one sample is enough. For compute two samples must
 // begin after the violation, and the driver's sample covers the preceding sixth of a second.
-constexpr int64_t look_every = 250 * millisecond;
+constexpr int64_t look_every = 250 * os::millisecond;
 constexpr unsigned looks_per_reconciliation = 4;
 
 }  // namespace
@@ -32,11 +32,11 @@ void Agent::begin(Sampler& sampler) {
 }
 
 int64_t Agent::sample_age_ns() const {
-  return last_sample_ns_ == 0 ? INT64_MAX : monotonic_ns() - last_sample_ns_;
+  return last_sample_ns_ == 0 ? INT64_MAX : os::monotonic_ns() - last_sample_ns_;
 }
 
 void Agent::beat() {
-  heartbeat_->monotonic_ns.store(static_cast<uint64_t>(monotonic_ns()), std::memory_order_release);
+  heartbeat_->monotonic_ns.store(static_cast<uint64_t>(os::monotonic_ns()), std::memory_order_release);
   ++beats_;
   std::vector<uint64_t> over;
   for (const auto& [id, slice] : slices_) {
@@ -49,7 +49,7 @@ void Agent::beat() {
     }
     // Without a cgroup no descriptor signals the end of the program's last descendant, so the processes are
     // scanned.
-    const bool program_ended = slice->entered && slice->root.pidfd && !alive(slice->root.pidfd);
+    const bool program_ended = slice->entered && slice->root.pidfd && !os::alive(slice->root.pidfd);
     if (!slice->cgroup && !slice->persistent() && program_ended && beats_ % 4 == 0) over.push_back(id);
   }
   for (const uint64_t id : over) end_if_empty(id);
@@ -67,7 +67,7 @@ void Agent::reconcile() {
       if (!slice->cgroup && !slice->persistent() && slice->entered) scan_descendants(*slice);
     }
   } else if (const int64_t since = sampler_->under_way_since_ns();
-             since != 0 && monotonic_ns() - since > 5 * second) {
+             since != 0 && os::monotonic_ns() - since > 5 * os::second) {
     for (NodeDevice& d : devices_)
       if (d.sample.trouble.empty()) {
         d.sample.trouble = "NVML has not answered for more than 5 s";
@@ -106,10 +106,10 @@ void Agent::take_sample(const Sample& sample) {
       const auto pid = static_cast<pid_t>(use.pid);
       LiveSlice* slice = slice_of(pid);
       if (slice == nullptr) {
-        if (const auto stat = stat_of(pid); shared && stat && stat->state != 'Z')
+        if (const auto stat = os::stat_of(pid); shared && stat && stat->state != 'Z')
           d.unmanaged_processes.push_back(
               fmt::format("process {} ({}) uses {} of this shared device and is in no slice", pid,
-                          command_of(pid), text(use.used).c_str()));
+                          os::command_of(pid), text(use.used).c_str()));
         continue;
       }
       slice->process_truth[pid].count += use.used.count;

@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <cstring>
 
-#include "node/os/fd.h"
-#include "node/os/log.h"
-#include "node/os/process.h"
+#include "os/fd.h"
+#include "os/log.h"
+#include "os/process.h"
 #include "wire/api/json.h"
 
 namespace carve::node {
@@ -32,13 +32,13 @@ Outcome<void> write_durably(const std::string& path, const std::string& text) {
                    strerror(errno));
   };
   {
-    const Fd fd(open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+    const os::Fd fd(open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!fd || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
         fsync(fd.get()) != 0)
       return trouble();
   }
   if (rename(fresh.c_str(), path.c_str()) != 0) return trouble();
-  const Fd folder(open(path.substr(0, path.rfind('/')).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const os::Fd folder(open(path.substr(0, path.rfind('/')).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder || fsync(folder.get()) != 0) return trouble();
   return {};
 }
@@ -57,7 +57,7 @@ void Policies::open(std::string path, std::span<const Uuid> devices, std::option
                     const Holders& holders, std::string& trouble) {
   path_ = std::move(path);
   Kept kept;
-  if (const auto text = read_file(path_)) {
+  if (const auto text = os::read_file(path_)) {
     if (auto read = api::read<Kept>(*text, api::Reading::lenient))
       kept = std::move(*read);
     else
@@ -92,7 +92,7 @@ bool Policies::settle(const Holders& holders) {
   }
   if (changed)
     if (const auto good = keep(desired_, devices); !good) {
-      log::error("{}", good.error().sentence);
+      os::log::error("{}", good.error().sentence);
       return false;
     }
   devices_ = std::move(devices);

@@ -90,8 +90,8 @@ struct StateFileDocument {
   }
 };
 
-ProcessDocument document_of(const ProcessId& p) { return {static_cast<uint32_t>(p.pid), p.start}; }
-ProcessId process_of(const ProcessDocument& d) { return {static_cast<pid_t>(d.pid), d.start}; }
+ProcessDocument document_of(const os::ProcessId& p) { return {static_cast<uint32_t>(p.pid), p.start}; }
+os::ProcessId process_of(const ProcessDocument& d) { return {static_cast<pid_t>(d.pid), d.start}; }
 
 }  // namespace
 

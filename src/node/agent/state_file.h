@@ -14,8 +14,8 @@ struct StateFile {
   std::string command;  // For display only.
   bool cgroup = false;  // The slice has a cgroup that the agent made.
   bool entered = false;
-  ProcessId creator;
-  ProcessId root, supervisor;
+  os::ProcessId creator;
+  os::ProcessId root, supervisor;
   std::vector<ContainerIdentity> containers;
 };
 

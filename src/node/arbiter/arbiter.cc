@@ -13,7 +13,7 @@
 #include <ctime>
 #include <utility>
 
-#include "node/os/clock.h"
+#include "os/clock.h"
 
 #include <fmt/format.h>
 #include "share/timetable.h"
@@ -88,7 +88,7 @@ Arbiter::ClientState* Arbiter::find(uint64_t slice) {
 bool Arbiter::add(const ArbiterClient& who, std::span<const unsigned> slots) {
   {
     const std::lock_guard lock(mutex_);
-    const auto index = scheduler_.add_client(who.entitlement, monotonic_ns());
+    const auto index = scheduler_.add_client(who.entitlement, os::monotonic_ns());
     if (!index) return false;
     auto client = std::make_unique<ClientState>();
     client->who = who;
@@ -97,7 +97,7 @@ bool Arbiter::add(const ArbiterClient& who, std::span<const unsigned> slots) {
     client->number = static_cast<uint32_t>(client->control().lease.load(std::memory_order_relaxed) >> 32);
     client->control().arbiter = device_;
     clients_.push_back(std::move(client));
-    set_lease(*clients_.back(), monotonic_ns());
+    set_lease(*clients_.back(), os::monotonic_ns());
     write_timetable();
   }
   wake();
@@ -111,7 +111,7 @@ bool Arbiter::change(uint64_t slice, const share::Entitlement& entitlement) {
     if (client == nullptr) return false;
     if (client->who.entitlement == entitlement) return true;
     client->who.entitlement = entitlement;
-    scheduler_.change(client->index, entitlement, monotonic_ns());
+    scheduler_.change(client->index, entitlement, os::monotonic_ns());
     write_timetable();
   }
   wake();
@@ -124,7 +124,7 @@ void Arbiter::remove(uint64_t slice) {
     const auto found = std::ranges::find(clients_, slice, [](const auto& one) { return one->who.slice; });
     if (found == clients_.end()) return;
     ClientState& m = **found;
-    const Ns now = monotonic_ns();
+    const Ns now = os::monotonic_ns();
     record(m, SpanKind::lease, m.opened, now);
     scheduler_.remove_client(m.index, now);
     shm::ControlDevice& control = m.control();
@@ -299,7 +299,7 @@ void Arbiter::run() {
     const uint32_t woken_count = wakes_.load(std::memory_order_acquire);
     Ns next = share::never;
     bool any_latency_client = false;
-    const Ns now = monotonic_ns();
+    const Ns now = os::monotonic_ns();
     {
       const std::lock_guard lock(mutex_);
       if (!clients_.empty()) next = poll(now);
@@ -317,7 +317,7 @@ void Arbiter::run() {
 
 void Arbiter::sleep_until(Ns next, uint32_t woken_count, bool any_latency_client) {
   const auto woken = [&] { return wakes_.load(std::memory_order_acquire) != woken_count; };
-  Ns now = monotonic_ns();
+  Ns now = os::monotonic_ns();
   if (next - now > min_sleep) {
     // A slice that arrives while another one holds the device is seen at the next poll, soon enough unless it
     // goes first.
@@ -332,12 +332,12 @@ void Arbiter::sleep_until(Ns next, uint32_t woken_count, bool any_latency_client
             FUTEX_BITSET_MATCH_ANY);
     }
     word_.asleep.store(0, std::memory_order_seq_cst);
-    now = monotonic_ns();
+    now = os::monotonic_ns();
     if (woken() || now < next - min_sleep) return;  // A slice arrived.
   }
   while (now < next && !woken() && !ending_) {
     __builtin_ia32_pause();
-    now = monotonic_ns();
+    now = os::monotonic_ns();
   }
 }
 
@@ -361,7 +361,7 @@ bool Arbiter::another_waits() {
 
 void Arbiter::sample() {
   const std::lock_guard lock(mutex_);
-  const Ns now = monotonic_ns();
+  const Ns now = os::monotonic_ns();
   if (clients_.empty()) return;
   poll(now);
   for (const auto& m : clients_) m->charged.sample(now, scheduler_.counters(m->index).charged);
@@ -371,7 +371,7 @@ void Arbiter::sample() {
 
 DeviceCompute Arbiter::view() {
   const std::lock_guard lock(mutex_);
-  const Ns now = monotonic_ns();
+  const Ns now = os::monotonic_ns();
   if (!clients_.empty()) {
     poll(now);
     wake();

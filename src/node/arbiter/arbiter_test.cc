@@ -11,7 +11,7 @@
 #include <functional>
 #include <memory>
 
-#include "node/os/clock.h"
+#include "os/clock.h"
 
 namespace carve::node {
 namespace {
@@ -53,7 +53,7 @@ struct Running : ::testing::Test {
 
   // Arrives at a closed gate, like a launching thread.
   void comes(FakeClient& t) {
-    t.thread().waiting_since = static_cast<uint64_t>(monotonic_ns());
+    t.thread().waiting_since = static_cast<uint64_t>(os::monotonic_ns());
     if (heartbeat->arbiter[0].asleep.load() != 0)
       syscall(SYS_futex, &heartbeat->arbiter[0].asleep, FUTEX_WAKE, 1, nullptr, nullptr, 0);
   }
@@ -105,19 +105,19 @@ TEST_F(ArbiterThread, two_that_never_stop_take_turns_and_are_never_both_let_in) 
       auto& stream = t.work->process[0].stream[0];
       t.work->process[0].streams_used = 1;
       stream.device = 1;
-      const auto now = static_cast<uint64_t>(monotonic_ns());
+      const auto now = static_cast<uint64_t>(os::monotonic_ns());
       t.thread().busy = shm::BusyWord::since(now, shm::BusyWord{t.thread().busy}.total(now)).value;
       stream.fenced += 200'000;
       if (t.gate() ==
           shm::GateState::lease) {  // Otherwise the gate closed in between, and this period does not begin.
         const int now_inside = ++inside;
         if (now_inside > most_inside) most_inside = now_inside;
-        while (static_cast<uint64_t>(monotonic_ns()) < now + 200'000) {}
+        while (static_cast<uint64_t>(os::monotonic_ns()) < now + 200'000) {}
         --inside;
         ++count;
       }
       stream.completed = stream.fenced.load();
-      const auto end = static_cast<uint64_t>(monotonic_ns());
+      const auto end = static_cast<uint64_t>(os::monotonic_ns());
       t.thread().busy = shm::BusyWord::idle(shm::BusyWord{t.thread().busy}.total(end)).value;
       t.thread().idle_at = end;
     }

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "node/os/clock.h"
+#include "os/clock.h"
 
 namespace carve::node {
 namespace {
 
 constexpr size_t max_connections = 128;
-constexpr int64_t patience = 2 * second;
+constexpr int64_t patience = 2 * os::second;
 
 }  // namespace
 
@@ -25,16 +25,16 @@ std::optional<shm::AttachRequest> parse_attach_request(const void* data, ssize_t
   return request;
 }
 
-AttachServer::AttachServer(Loop& loop, Agent& agent, Fd listener)
+AttachServer::AttachServer(os::Loop& loop, Agent& agent, os::Fd listener)
     : loop_(loop), agent_(agent), listener_(std::move(listener)) {
   loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { accept_all(); });
 }
 
 void AttachServer::accept_all() {
   while (connections_.size() < max_connections) {
-    Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    os::Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) return;
-    auto peer = peer_of(fd.get());
+    auto peer = os::peer_of(fd.get());
     if (!peer) continue;
     const int number = fd.get();
     const uint64_t accepted = ++accepted_;
@@ -58,15 +58,16 @@ void AttachServer::close(int connection) {
 void AttachServer::answer(int connection) {
   Connection& from = connections_.at(connection);
   alignas(shm::AttachRequest) char data[sizeof(shm::AttachRequest)] = {};
-  const auto request = parse_attach_request(data, receive_with(connection, data, sizeof data, nullptr, 0));
+  const auto request =
+      parse_attach_request(data, os::receive_with(connection, data, sizeof data, nullptr, 0));
   if (request) {
-    std::vector<Fd> descriptors;
+    std::vector<os::Fd> descriptors;
     const shm::AttachReply reply = agent_.attach(from.peer, *request, descriptors);
     int fds[8];
     const size_t count = std::min<size_t>(descriptors.size(), 8);
     for (size_t i = 0; i < count; ++i) fds[i] = descriptors[i].get();
     // The reply goes only to the process that asked: while it lives, no other process has its pid.
-    if (alive(from.peer.pidfd)) send_with(connection, &reply, sizeof reply, fds, count);
+    if (os::alive(from.peer.pidfd)) os::send_with(connection, &reply, sizeof reply, fds, count);
   }
   close(connection);
 }

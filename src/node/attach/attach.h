@@ -18,7 +18,7 @@ std::optional<shm::AttachRequest> parse_attach_request(const void* data, ssize_t
 
 class AttachServer {
  public:
-  AttachServer(Loop& loop, Agent& agent, Fd listener);
+  AttachServer(os::Loop& loop, Agent& agent, os::Fd listener);
 
  private:
   void accept_all();
@@ -26,13 +26,13 @@ class AttachServer {
   void close(int connection);
 
   struct Connection {
-    Fd fd;
-    Peer peer;
+    os::Fd fd;
+    os::Peer peer;
     uint64_t number;
   };
-  Loop& loop_;
+  os::Loop& loop_;
   Agent& agent_;
-  Fd listener_;
+  os::Fd listener_;
   std::map<int, Connection> connections_;
   uint64_t accepted_ = 0;
 };

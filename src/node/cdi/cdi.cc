@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "node/os/fd.h"
+#include "os/fd.h"
 #include "wire/api/json_value.h"
 #include "wire/shm/attach.h"
 
@@ -125,7 +125,7 @@ Outcome<void> write_cdi(const std::string& directory, const Slice& granted, cons
                    directory, strerror(errno));
   const std::string path = file_of(directory, granted.name), fresh = path + ".new";
   const std::string spec = cdi_spec(granted, socket, paths, minors);
-  const Fd file(open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
+  const os::Fd file(open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!file || write(file.get(), spec.data(), spec.size()) != static_cast<ssize_t>(spec.size()) ||
       rename(fresh.c_str(), path.c_str()) != 0)
     return failure(K::unavailable, "cannot write {}: {}; choose another directory with --cdi-dir", path,

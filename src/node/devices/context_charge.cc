@@ -11,16 +11,16 @@
 #include <cstring>
 
 #include "abi/cuda.h"
-#include "node/os/clock.h"
-#include "node/os/fd.h"
-#include "node/os/process.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "os/process.h"
 
 namespace carve::node {
 namespace {
 
 using K = FailureKind;
 
-constexpr int64_t patience = 10 * second;
+constexpr int64_t patience = 10 * os::second;
 
 template <class F>
 F symbol(void* library, const char* name) {
@@ -30,7 +30,7 @@ F symbol(void* library, const char* name) {
 // The destructor ends the child and waits for it.
 struct Child {
   pid_t pid = -1;
-  Fd input, output;
+  os::Fd input, output;
   ~Child() {
     input.reset();
     if (pid <= 0) return;
@@ -46,11 +46,11 @@ struct Child {
 bool start(Child& child, const std::string& libcuda, const std::string& uuid) {
   int in[2], out[2];
   if (pipe2(in, O_CLOEXEC) != 0) return false;
-  child.input = Fd(in[1]);
-  const Fd child_input(in[0]);
+  child.input = os::Fd(in[1]);
+  const os::Fd child_input(in[0]);
   if (pipe2(out, O_CLOEXEC) != 0) return false;
-  child.output = Fd(out[0]);
-  const Fd child_output(out[1]);
+  child.output = os::Fd(out[0]);
+  const os::Fd child_output(out[1]);
   child.pid = fork();
   if (child.pid == 0) {
     dup2(child_input.get(), 0);
@@ -108,11 +108,11 @@ Outcome<CudaFacts> measure_context(Nvml& nvml, const Device& device, const std::
   Child child;
   if (!start(child, libcuda, uuid))
     return failure(K::unavailable, "cannot start a child process: {}", strerror(errno));
-  const int64_t until = monotonic_ns() + patience;
+  const int64_t until = os::monotonic_ns() + patience;
   std::string said;
   while (said.find('\n') == std::string::npos) {
     pollfd wait{child.output.get(), POLLIN, 0};
-    const int64_t left = (until - monotonic_ns()) / millisecond;
+    const int64_t left = (until - os::monotonic_ns()) / os::millisecond;
     if (left <= 0 || poll(&wait, 1, static_cast<int>(left)) <= 0)
       return failure(K::unavailable, "device {}: no context was created within 10 s", device.index);
     char buffer[256];
@@ -137,7 +137,7 @@ Outcome<CudaFacts> cuda_facts(Nvml& nvml, const Device& device, const std::strin
   // One line per device and driver: UUID, driver version, bytes of a context, "migrates" or "stays".
   const std::string path = state + "/context-charges";
   const std::string key = fmt::format("{} {} ", text(device.uuid), nvml.driver_version());
-  const std::string known = read_file(path).value_or("");
+  const std::string known = os::read_file(path).value_or("");
   if (const size_t at = known.rfind(key); at != std::string::npos) {
     unsigned long long bytes = 0;
     char moves[9] = "";
@@ -146,7 +146,7 @@ Outcome<CudaFacts> cuda_facts(Nvml& nvml, const Device& device, const std::strin
   }
   const auto measured = measure_context(nvml, device, libcuda);
   if (!measured) return measured;
-  const Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  const os::Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   const std::string line =
       fmt::format("{}{} {}\n", key, measured->context.count, measured->migrates ? "migrates" : "stays");
   // Without a cache the next start measures again; no data is lost.

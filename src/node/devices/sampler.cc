@@ -4,7 +4,7 @@
 
 #include <csignal>
 
-#include "node/os/clock.h"
+#include "os/clock.h"
 
 namespace carve::node {
 
@@ -17,7 +17,7 @@ struct Sampler::Shared {
   bool ended = false;
   int64_t since = 0;
   std::optional<Sample> finished;
-  Fd ready{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  os::Fd ready{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
 };
 
 Sampler::Sampler(Nvml& nvml, std::vector<unsigned> indexes) : shared_(std::make_shared<Shared>()) {
@@ -35,10 +35,10 @@ Sampler::Sampler(Nvml& nvml, std::vector<unsigned> indexes) : shared_(std::make_
       }
       Sample sample;
       sample.number = ++number;
-      sample.begun_ns = monotonic_ns();
+      sample.begun_ns = os::monotonic_ns();
       for (const unsigned index : indexes) sample.devices.push_back(nvml.sample(index));
       sample.xids = nvml.xids();
-      sample.ended_ns = monotonic_ns();
+      sample.ended_ns = os::monotonic_ns();
       const std::lock_guard lock(shared->mutex);
       shared->finished = std::move(sample);
       shared->asked = false;
@@ -72,7 +72,7 @@ bool Sampler::ask() {
   const std::lock_guard lock(shared_->mutex);
   if (shared_->asked) return false;
   shared_->asked = true;
-  shared_->since = monotonic_ns();
+  shared_->since = os::monotonic_ns();
   shared_->changed.notify_all();
   return true;
 }

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "node/devices/nvml.h"
-#include "node/os/fd.h"
+#include "os/fd.h"
 
 namespace carve::node {
 

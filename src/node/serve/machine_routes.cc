@@ -3,16 +3,16 @@
 
 #include <algorithm>
 
-#include "node/os/clock.h"
 #include "node/serve/chrome_trace.h"
 #include "node/serve/metrics.h"
 #include "node/serve/reply.h"
 #include "node/serve/requests.h"
+#include "os/clock.h"
 
 namespace carve::node {
 namespace {
 
-HttpResponse version(const RequestContext& a) {
+http::Response version(const RequestContext& a) {
   api::Version v;
   v.version = CARVE_VERSION;
   v.pid = static_cast<uint32_t>(getpid());
@@ -24,22 +24,22 @@ HttpResponse version(const RequestContext& a) {
   return document(v);
 }
 
-HttpResponse devices(const RequestContext& a) {
+http::Response devices(const RequestContext& a) {
   api::DeviceList list;
   const ViewContext look = a.look();
   for (const NodeDevice& d : a.agent.devices()) {
     list.devices.push_back(view(look, d));
-    if (!a.may_see_all()) list.devices.back().unmanaged_processes.clear();
+    if (!a.caller.may_operate()) list.devices.back().unmanaged_processes.clear();
   }
   return document(list);
 }
 
-HttpResponse consolidation(const RequestContext& a) {
+http::Response consolidation(const RequestContext& a) {
   const auto wanted =
       queried(a.request.query, {"devices", 1, max_slice_devices, "a plan empties 1 to {} devices"});
   if (!wanted) return problem(wanted.error());
   std::vector<place::PlacedSlice> placed_slices;
-  const place::Plan plan = a.agent.plan_consolidation(*wanted, a.peer.uid, placed_slices);
+  const place::Plan plan = a.agent.plan_consolidation(*wanted, a.viewer(), placed_slices);
   api::ConsolidationPlan out;
   out.wanted = *wanted;
   const auto index = [&](size_t position) { return a.agent.devices()[position].device.index; };
@@ -52,24 +52,24 @@ HttpResponse consolidation(const RequestContext& a) {
   return document(out);
 }
 
-HttpResponse node(const RequestContext& a) { return document(view_node(a.look())); }
+http::Response node(const RequestContext& a) { return document(view_node(a.look())); }
 
-HttpResponse alter_node(const RequestContext& a) {
-  if (!a.may_see_all())
+http::Response alter_node(const RequestContext& a) {
+  if (!a.caller.may_operate())
     return problem(refuse(FailureKind::permission_denied,
                           "only root and the agent's user may change the node's policy"));
   const auto d = read<api::NodeChange>(a.request.body);
   if (!d) return problem(d.error());
   const auto policy = policy_named(d->policy);
   if (!policy) return problem(refuse(policy.error()));
-  const auto done = a.agent.want_policy(*policy, who(a.peer));
+  const auto done = a.agent.want_policy(*policy, a.caller.text());
   return done ? node(a) : problem(refuse(done.error()));
 }
 
 constexpr size_t max_spans = 100'000;  // About 11 MB; the newest spans are kept.
 
 // Answers with the spans of the last N seconds, of the slices that the caller may see.
-HttpResponse trace(const RequestContext& a) {
+http::Response trace(const RequestContext& a) {
   const auto seconds = queried(a.request.query, {"seconds", 5, max_trace_seconds, "a trace has 1 to {} s"});
   if (!seconds) return problem(seconds.error());
   TraceNames names;
@@ -81,21 +81,21 @@ HttpResponse trace(const RequestContext& a) {
     if (a.may_see(record)) names.slices[record.id] = record.slice.name;
   for (const auto& [id, slice] : a.agent.slices())
     if (a.may_see(slice->record)) names.slices[id] = slice->name();
-  const int64_t since = monotonic_ns() - *seconds * second;
+  const int64_t since = os::monotonic_ns() - *seconds * os::second;
   const std::vector<TraceSpan> all = a.agent.trace(since);
   const auto spans = std::span(all).last(std::min(all.size(), max_spans));
   return {200, "application/json", chrome_trace(spans, names, since)};
 }
 
-HttpResponse metrics(const RequestContext& a) { return {200, metrics_type, metrics_text(a.look())}; }
+http::Response metrics(const RequestContext& a) { return {200, metrics_type, metrics_text(a.look())}; }
 
-HttpResponse events(const RequestContext& a) {
+http::Response events(const RequestContext& a) {
   api::EventList list;
   std::set<std::string> seen;  // Names of the slices that the caller owns.
   for (const auto& [id, slice] : a.agent.slices())
     if (a.may_see(slice->record)) seen.insert(slice->name());
   for (const Event& e : a.agent.events())
-    if (a.may_see_all() || seen.contains(e.slice))
+    if (a.caller.may_operate() || seen.contains(e.slice))
       list.events.push_back({static_cast<uint64_t>(e.utc_ns), e.slice, e.text});
   return document(list);
 }

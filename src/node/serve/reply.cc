@@ -1,7 +1,5 @@
 #include "node/serve/reply.h"
 
-#include <unistd.h>
-
 #include <charconv>
 
 namespace carve::node {
@@ -24,7 +22,7 @@ tl::unexpected<Refusal> refuse_method(std::string detail) {
   return refusal;
 }
 
-HttpResponse problem(const Refusal& r) {
+http::Response problem(const Refusal& r) {
   return {r.problem.status, "application/problem+json", api::write(r.problem)};
 }
 
@@ -42,8 +40,6 @@ Reply<unsigned> queried(const std::string& query, const QueryNumber& q) {
   return number;
 }
 
-bool RequestContext::may_see_all() const { return peer.uid == 0 || peer.uid == geteuid(); }
-
 Reply<LiveSlice*> RequestContext::named(const std::string& name) const {
   LiveSlice* slice = agent.find(name);
   if (slice == nullptr || !may_see(slice->record))
@@ -51,7 +47,5 @@ Reply<LiveSlice*> RequestContext::named(const std::string& name) const {
                   fmt::format("there is no slice '{}'; carve ps lists your slices", name.substr(0, 80)));
   return slice;
 }
-
-std::string who(const Peer& peer) { return peer.uid == 0 ? "root" : fmt::format("uid {}", peer.uid); }
 
 }  // namespace carve::node

@@ -2,8 +2,8 @@
 // as problem documents (RFC 9457).
 #pragma once
 
+#include "http/server.h"
 #include "node/agent/agent.h"
-#include "node/serve/http.h"
 #include "node/serve/views.h"
 #include "wire/api/documents.h"
 
@@ -22,11 +22,11 @@ inline tl::unexpected<Refusal> refuse(const Failure& f) { return refuse(f.kind, 
 // Returns status 405, for a path that exists without this method.
 tl::unexpected<Refusal> refuse_method(std::string detail);
 
-HttpResponse problem(const Refusal&);
-inline HttpResponse problem(const tl::unexpected<Refusal>& r) { return problem(r.value()); }
+http::Response problem(const Refusal&);
+inline http::Response problem(const tl::unexpected<Refusal>& r) { return problem(r.value()); }
 
 template <class T>
-HttpResponse document(const T& d, unsigned status = 200) {
+http::Response document(const T& d, unsigned status = 200) {
   return {status, "application/json", api::write(d)};
 }
 
@@ -48,15 +48,13 @@ Reply<unsigned> queried(const std::string& query, const QueryNumber&);
 
 struct RequestContext {
   Agent& agent;
-  const HttpRequest& request;
-  Peer& peer;
+  const http::Request& request;
+  const http::Caller& caller;
   LiveSlice* inside;  // The slice that the caller's process is in, or null.
   int64_t started_ns;
 
-  bool may_see_all() const;  // Returns whether the caller is root or the agent's user.
-  bool may_see(const ledger::UsageRecord& record) const {
-    return may_see_all() || record.slice.owner == peer.uid;
-  }
+  bool may_see(const ledger::UsageRecord& record) const { return caller.may_see(record.slice.owner); }
+  Viewer viewer() const { return {*caller.uid(), caller.may_operate()}; }
   ViewContext look() const {
     return {agent, [this](const ledger::UsageRecord& record) { return may_see(record); }};
   }
@@ -65,14 +63,12 @@ struct RequestContext {
   Reply<LiveSlice*> named(const std::string& name) const;
 };
 
-std::string who(const Peer&);  // Returns "root" or "uid 1000".
-
 // One route. {} in the path is a slice's name.
 struct Route {
   const char* method;
   const char* path;
-  HttpResponse (*plain)(const RequestContext&) = nullptr;
-  HttpResponse (*of_slice)(const RequestContext&, const std::string& name) = nullptr;
+  http::Response (*plain)(const RequestContext&) = nullptr;
+  http::Response (*of_slice)(const RequestContext&, const std::string& name) = nullptr;
   bool from_inside = false;  // A process of that slice may call too, until its program has entered.
 };
 std::span<const Route> slice_routes();    // slice_routes.cc: the routes of slices.

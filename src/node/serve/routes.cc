@@ -1,9 +1,10 @@
 #include "node/serve/routes.h"
 
-#include "node/os/clock.h"
-#include "node/os/log.h"
 #include "node/serve/metrics.h"
 #include "node/serve/reply.h"
+#include "os/clock.h"
+#include "os/log.h"
+#include "os/socket.h"
 
 namespace carve::node {
 namespace {
@@ -21,10 +22,16 @@ std::optional<std::string> name_in(std::string_view path, std::string_view patte
 
 }  // namespace
 
-Routes::Routes(Agent& agent) : agent_(agent), started_ns_(utc_ns()) {}
+Routes::Routes(Agent& agent) : agent_(agent), started_ns_(os::utc_ns()) {}
 
-HttpResponse Routes::answer(const HttpRequest& request, Peer& peer) {
-  RequestContext asked{agent_, request, peer, agent_.slice_of(peer.process.pid), started_ns_};
+http::Response Routes::answer(const http::Request& request, const http::Caller& from) {
+  const auto process = from.process();
+  if (!process)
+    return problem(refuse(FailureKind::unauthenticated,
+                          "the caller is not identified; connect to the agent's unix socket"));
+  LiveSlice* const inside = agent_.slice_of(process->pid);
+  const http::Caller caller = inside != nullptr ? from.inside(inside->name()) : from;
+  const RequestContext asked{agent_, request, caller, inside, started_ns_};
   bool path_known = false;
   for (const std::span<const Route> routes : {slice_routes(), machine_routes()})
     for (const Route& route : routes) {
@@ -39,8 +46,8 @@ HttpResponse Routes::answer(const HttpRequest& request, Peer& peer) {
       if (asked.inside != nullptr && !entering)
         return problem(refuse(FailureKind::called_from_slice,
                               fmt::format("process {} runs in slice {}; manage slices from a process outside",
-                                          peer.process.pid, asked.inside->name())));
-      log::debug("{} {} by process {} (uid {})", request.method, request.path, peer.process.pid, peer.uid);
+                                          process->pid, asked.inside->name())));
+      os::log::debug("{} {} by process {} ({})", request.method, request.path, process->pid, caller.text());
       return route.plain != nullptr ? route.plain(asked) : route.of_slice(asked, *name);
     }
   if (path_known)
@@ -50,7 +57,19 @@ HttpResponse Routes::answer(const HttpRequest& request, Peer& peer) {
                                                             request.path.substr(0, 80))));
 }
 
-HttpResponse answer_metrics(const Agent& agent, const HttpRequest& request) {
+http::Response refuse_bytes(unsigned status, std::string detail) {
+  Refusal refusal = refuse(FailureKind::invalid_argument, std::move(detail)).value();
+  refusal.problem.status = status;
+  return problem(refusal);
+}
+
+std::optional<http::Caller> identify(int socket, std::span<const uint32_t> operators) {
+  const auto peer = os::peer_of(socket);
+  if (!peer) return std::nullopt;
+  return http::Caller::user(peer->uid, peer->process, operators);
+}
+
+http::Response answer_metrics(const Agent& agent, const http::Request& request) {
   if (request.path != "/metrics")
     return problem(refuse(FailureKind::not_found,
                           "this port serves only /metrics; the API is on the agent's unix socket"));

@@ -2,18 +2,25 @@
 // problem documents.
 #pragma once
 
+#include "http/server.h"
 #include "node/agent/agent.h"
-#include "node/serve/http.h"
 
 namespace carve::node {
 
 // Answers a caller that the kernel does not identify: the metrics of all slices, and no other path.
-HttpResponse answer_metrics(const Agent&, const HttpRequest&);
+http::Response answer_metrics(const Agent&, const http::Request&);
+
+// The response to bytes that are no HTTP request.
+http::Response refuse_bytes(unsigned status, std::string detail);
+
+// Identifies the process at the other end of the agent's unix socket; no value if it has ended.
+std::optional<http::Caller> identify(int socket, std::span<const uint32_t> operators);
 
 class Routes {
  public:
   explicit Routes(Agent& agent);
-  HttpResponse answer(const HttpRequest&, Peer&);
+  // Anonymous callers get 401 from every path.
+  http::Response answer(const http::Request&, const http::Caller&);
 
  private:
   Agent& agent_;

@@ -9,7 +9,7 @@ namespace {
 
 using K = FailureKind;
 
-HttpResponse slices(const RequestContext& a) {
+http::Response slices(const RequestContext& a) {
   api::SliceList list;
   const ViewContext look = a.look();
   for (const auto& [id, slice] : a.agent.slices())
@@ -20,7 +20,7 @@ HttpResponse slices(const RequestContext& a) {
   return document(list);
 }
 
-HttpResponse show(const RequestContext& a, const std::string& name) {
+http::Response show(const RequestContext& a, const std::string& name) {
   const auto slice = a.named(name);
   if (slice) return document(view(a.look(), **slice, true));
   const auto& ended = a.agent.ledger().ended();
@@ -29,20 +29,20 @@ HttpResponse show(const RequestContext& a, const std::string& name) {
   return problem(slice.error());
 }
 
-HttpResponse create(const RequestContext& a) {
+http::Response create(const RequestContext& a) {
   const auto d = read<api::SliceRequest>(a.request.body);
   if (!d) return problem(d.error());
-  const auto request = to_request(a.agent, *d, a.peer.uid);
+  const auto request = to_request(a.agent, *d, *a.caller.uid());
   if (!request) return problem(refuse(request.error()));
-  if (request->persistent && a.peer.uid != 0 && geteuid() == 0)
+  if (request->persistent && !a.caller.may_operate() && geteuid() == 0)
     return problem(
         refuse(FailureKind::permission_denied,
                "only root may create slices for containers, because a container runtime acts on them"));
-  const auto slice = a.agent.grant(*request, a.peer);
+  const auto slice = a.agent.grant(*request, *a.caller.process(), a.viewer());
   if (slice) return document(view(a.look(), **slice, true), 201);
   Refusal refusal = refuse(slice.error()).value();
   if (slice.error().kind == K::insufficient_capacity)
-    for (const place::Verdict& v : a.agent.explain(*request).verdicts)
+    for (const place::Verdict& v : a.agent.explain(*request, a.viewer()).verdicts)
       refusal.problem.reasons.push_back(fmt::format("device {}: {}", v.index, v.sentence));
   return problem(refusal);
 }
@@ -56,12 +56,12 @@ std::vector<api::Verdict> verdicts_of(const Agent& agent, const place::Answer& a
   return out;
 }
 
-HttpResponse explain(const RequestContext& a) {
+http::Response explain(const RequestContext& a) {
   const auto d = read<api::SliceRequest>(a.request.body);
   if (!d) return problem(d.error());
-  const auto request = to_request(a.agent, *d, a.peer.uid);
+  const auto request = to_request(a.agent, *d, *a.caller.uid());
   if (!request) return problem(refuse(request.error()));
-  const place::Answer answer = a.agent.explain(*request);
+  const place::Answer answer = a.agent.explain(*request, a.viewer());
   api::Explanation out;
   out.fits = answer.placement.has_value();
   out.devices = verdicts_of(a.agent, answer);
@@ -80,7 +80,7 @@ HttpResponse explain(const RequestContext& a) {
   return document(out);
 }
 
-HttpResponse alter(const RequestContext& a, const std::string& name) {
+http::Response alter(const RequestContext& a, const std::string& name) {
   const auto d = read<api::SliceChange>(a.request.body);
   if (!d) return problem(d.error());
   const auto slice = a.named(name);
@@ -94,29 +94,36 @@ HttpResponse alter(const RequestContext& a, const std::string& name) {
     if (!policy) return problem(refuse(policy.error()));
     asked.policy = *policy;
   }
-  const auto done = a.agent.alter(**slice, asked, who(a.peer));
+  const auto done = a.agent.alter(**slice, asked, a.caller.text());
   return done ? document(view(a.look(), **slice, true)) : problem(refuse(done.error()));
 }
 
-HttpResponse stop(const RequestContext& a, const std::string& name) {
+http::Response stop(const RequestContext& a, const std::string& name) {
   const auto slice = a.named(name);
   if (!slice) return problem(slice.error());
   const uint64_t id = (*slice)->record.id;
-  a.agent.stop(**slice, "stopped by " + who(a.peer));
+  a.agent.stop(**slice, "stopped by " + a.caller.text());
   if (LiveSlice* living = a.agent.find(name); living != nullptr && living->record.id == id)
     return document(view(a.look(), *living, true));
   return document(view(a.agent, a.agent.ledger().ended().back(), true));
 }
 
-HttpResponse enter(const RequestContext& a, const std::string& name) {
+// Opens a pidfd of the caller's process, which the connection's own does not outlive.
+Reply<os::Peer> peer_of(const http::Caller& caller) {
+  os::Fd pidfd = os::open_process(*caller.process());
+  if (!pidfd) return refuse(K::failed_precondition, "the caller has ended");
+  return os::Peer(*caller.process(), std::move(pidfd), *caller.uid());
+}
+
+http::Response enter(const RequestContext& a, const std::string& name) {
   const auto d = read<api::EnterRequest>(a.request.body);
   if (!d) return problem(d.error());
   const auto slice = a.named(name);
   if (!slice) return problem(slice.error());
   const bool cgroup = (*slice)->cgroup.has_value();
-  Peer peer{a.peer.process, open_process(a.peer.process), a.peer.uid};
-  if (!peer.pidfd) return problem(refuse(FailureKind::failed_precondition, "the caller has ended"));
-  const auto environment = a.agent.enter(**slice, std::move(peer), d->command.substr(0, 1024),
+  auto peer = peer_of(a.caller);
+  if (!peer) return problem(peer.error());
+  const auto environment = a.agent.enter(**slice, std::move(*peer), d->command.substr(0, 1024),
                                          d->visible_devices_set ? &d->visible_devices : nullptr);
   if (!environment) return problem(refuse(environment.error()));
   api::Entered out;
@@ -125,17 +132,17 @@ HttpResponse enter(const RequestContext& a, const std::string& name) {
   return document(out);
 }
 
-HttpResponse supervise(const RequestContext& a, const std::string& name) {
+http::Response supervise(const RequestContext& a, const std::string& name) {
   const auto slice = a.named(name);
   if (!slice) return problem(slice.error());
-  Peer peer{a.peer.process, open_process(a.peer.process), a.peer.uid};
-  if (!peer.pidfd) return problem(refuse(FailureKind::failed_precondition, "the caller has ended"));
-  const auto done = a.agent.supervise(**slice, std::move(peer));
+  auto peer = peer_of(a.caller);
+  if (!peer) return problem(peer.error());
+  const auto done = a.agent.supervise(**slice, std::move(*peer));
   return done ? document(api::Nothing{}) : problem(refuse(done.error()));
 }
 
-HttpResponse thaw(const RequestContext& a, const std::string& name) {
-  if (!a.may_see_all())
+http::Response thaw(const RequestContext& a, const std::string& name) {
+  if (!a.caller.may_operate())
     return problem(refuse(FailureKind::permission_denied,
                           "the audit froze the slice; only root and the agent's user may thaw it"));
   const auto slice = a.named(name);
@@ -144,8 +151,8 @@ HttpResponse thaw(const RequestContext& a, const std::string& name) {
   return done ? document(view(a.look(), **slice, true)) : problem(refuse(done.error()));
 }
 
-HttpResponse container(const RequestContext& a, const std::string& name) {
-  if (!a.may_see_all())
+http::Response container(const RequestContext& a, const std::string& name) {
+  if (!a.caller.may_operate())
     return problem(refuse(FailureKind::permission_denied, "only root may assign a container to a slice"));
   const auto d = read<api::ContainerStarted>(a.request.body);
   if (!d) return problem(d.error());

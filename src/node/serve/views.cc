@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/commitment.h"
-#include "node/os/clock.h"
+#include "os/clock.h"
 #include "wire/shm/budget.h"
 
 namespace carve::node {
@@ -123,14 +123,15 @@ std::vector<api::Process> processes_of(const LiveSlice& slice) {
   if (slice.cgroup)
     for (const int pid : slice.cgroup->pids()) pids.insert(pid);
   for (const auto& [id, pidfd] : slice.descendants)
-    if (alive(pidfd)) pids.insert(id.pid);
-  if (slice.root.pidfd && alive(slice.root.pidfd)) pids.insert(slice.root.id.pid);
+    if (os::alive(pidfd)) pids.insert(id.pid);
+  if (slice.root.pidfd && os::alive(slice.root.pidfd)) pids.insert(slice.root.id.pid);
   for (const Watched& container : slice.containers) pids.insert(container.id.pid);
   std::vector<api::Process> out;
   for (const pid_t pid : pids) {
     const auto truth = slice.process_truth.find(pid);
-    out.push_back({static_cast<uint32_t>(pid), static_cast<uint32_t>(inner_pid_of(pid)), command_of(pid),
-                   attached.contains(pid), truth == slice.process_truth.end() ? 0 : truth->second.count});
+    out.push_back({static_cast<uint32_t>(pid), static_cast<uint32_t>(os::inner_pid_of(pid)),
+                   os::command_of(pid), attached.contains(pid),
+                   truth == slice.process_truth.end() ? 0 : truth->second.count});
   }
   return out;
 }
@@ -139,7 +140,7 @@ std::string state_of(const LiveSlice& slice) {
   if (slice.frozen) return "frozen";
   if (slice.persistent()) return slice.containers.empty() && slice.attached.empty() ? "granted" : "running";
   if (!slice.entered) return "granted";
-  return slice.root.pidfd && alive(slice.root.pidfd) ? "running" : "lingering";
+  return slice.root.pidfd && os::alive(slice.root.pidfd) ? "running" : "lingering";
 }
 
 api::Check check(std::string name, bool good, std::string detail, std::string fix = "",
@@ -272,7 +273,7 @@ api::Diagnosis diagnose(const Agent& agent) {
           check(name + " audit", false, unmanaged,
                 "start it with carve run, or stop it; the agent does not act on unmanaged processes"));
   }
-  const bool fresh = agent.sample_age_ns() < 5 * second;
+  const bool fresh = agent.sample_age_ns() < 5 * os::second;
   checks.push_back(check("driver samples", fresh,
                          fresh ? "NVML is sampled every second" : "NVML has not answered for 5 s",
                          "run nvidia-smi; if it hangs too, the driver is the cause", "failed"));

@@ -6,7 +6,7 @@
 #include <array>
 #include <utility>
 
-#include "node/os/process.h"
+#include "os/process.h"
 
 namespace carve::node {
 namespace {
@@ -45,8 +45,8 @@ std::optional<OverQuotaAction> parse_over_quota_act(std::string_view s) {
 
 ProcessEvidence looks_of(pid_t pid) {
   const std::string folder = fmt::format("/proc/{}", pid);
-  const std::string maps = read_file(folder + "/maps", 4 << 20).value_or("");
-  const std::string environment = read_file(folder + "/environ").value_or("");
+  const std::string maps = os::read_file(folder + "/maps", 4 << 20).value_or("");
+  const std::string environment = os::read_file(folder + "/environ").value_or("");
   const auto has = [](const std::string& where, std::string_view text) {
     return where.find(text) != std::string::npos;
   };

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <sstream>
 
-#include "node/os/process.h"
+#include "os/process.h"
 
 namespace carve::node {
 namespace {
@@ -29,7 +29,7 @@ std::vector<std::string> children_of(const std::string& path) {
 }
 
 void collect(const std::string& path, std::vector<int>& pids, int depth) {
-  std::istringstream lines(read_file(path + "/cgroup.procs").value_or(""));
+  std::istringstream lines(os::read_file(path + "/cgroup.procs").value_or(""));
   for (int pid = 0; lines >> pid;) pids.push_back(pid);
   if (depth > 0)
     for (const std::string& child : children_of(path)) collect(child, pids, depth - 1);
@@ -67,7 +67,7 @@ Outcome<Cgroup> Cgroup::make(const CgroupTree& tree, const std::string& group, c
   for (const std::string& path : {above, out.path_})
     if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST)
       return failure(K::permission_denied, "cannot create the cgroup {}: {}", path, strerror(errno));
-  out.events_ = Fd(open((out.path_ + "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC));
+  out.events_ = os::Fd(open((out.path_ + "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC));
   if (!out.events_)
     return failure(K::permission_denied, "cannot read {}/cgroup.events: {}", out.path_, strerror(errno));
   if (access((out.path_ + "/cgroup.procs").c_str(), W_OK) != 0)
@@ -76,7 +76,7 @@ Outcome<Cgroup> Cgroup::make(const CgroupTree& tree, const std::string& group, c
 }
 
 Outcome<void> Cgroup::add(int pid) const {
-  if (!write_file(path_ + "/cgroup.procs", std::to_string(pid)))
+  if (!os::write_file(path_ + "/cgroup.procs", std::to_string(pid)))
     return failure(K::unavailable, "cannot move process {} into {}: {}", pid, path_, strerror(errno));
   return {};
 }
@@ -95,11 +95,13 @@ std::vector<int> Cgroup::pids() const {
 }
 
 void Cgroup::kill() const {
-  if (write_file(path_ + "/cgroup.kill", "1")) return;
+  if (os::write_file(path_ + "/cgroup.kill", "1")) return;
   for (const int pid : pids()) ::kill(pid, SIGKILL);  // Before Linux 5.14.
 }
 
-bool Cgroup::freeze(bool frozen) const { return write_file(path_ + "/cgroup.freeze", frozen ? "1" : "0"); }
+bool Cgroup::freeze(bool frozen) const {
+  return os::write_file(path_ + "/cgroup.freeze", frozen ? "1" : "0");
+}
 
 bool Cgroup::remove() { return remove_tree(path_, deepest); }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/failure.h"
-#include "node/os/fd.h"
+#include "os/fd.h"
 
 namespace carve::node {
 
@@ -39,7 +39,7 @@ class Cgroup {
 
  private:
   std::string path_, identity_;
-  Fd events_;
+  os::Fd events_;
 };
 
 }  // namespace carve::node

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/request.h"
-#include "node/os/socket.h"
+#include "os/socket.h"
 
 namespace carve::node {
 namespace {
@@ -33,13 +33,13 @@ std::string socket_in(const std::string& dir) { return dir + "/fdstore.sock"; }
 
 struct Held {
   std::string name;
-  Fd fd;
+  os::Fd fd;
 };
 
 void answer(int agent, std::vector<Held>& held) {
   Message message{};
-  Fd given;
-  if (receive_with(agent, &message, sizeof message, &given, 1) != sizeof message) return;
+  os::Fd given;
+  if (os::receive_with(agent, &message, sizeof message, &given, 1) != sizeof message) return;
   message.name[sizeof message.name - 1] = '\0';
   const auto found = std::ranges::find(held, std::string_view(message.name), &Held::name);
   Message reply{'n', {}};
@@ -57,7 +57,7 @@ void answer(int agent, std::vector<Held>& held) {
     if (found != held.end()) held.erase(found);
     reply.verb = 'y';
   }
-  send_with(agent, &reply, sizeof reply, &out, out >= 0 ? 1 : 0);
+  os::send_with(agent, &reply, sizeof reply, &out, out >= 0 ? 1 : 0);
 }
 
 }  // namespace
@@ -69,20 +69,20 @@ int run_fd_store(const std::string& runtime_dir) {
   signal(SIGTERM, SIG_IGN);  // A service manager that stops the agent sends SIGTERM here too; slices run on,
                              // so the fd store must stay.
   prctl(PR_SET_NAME, "carve-fdstore");
-  auto listener = listen_at(socket_in(runtime_dir), SOCK_SEQPACKET, 0600);
+  auto listener = os::listen_at(socket_in(runtime_dir), SOCK_SEQPACKET, 0600);
   if (!listener) return 1;
   // The agent waits until this process closes its standard output, and then connects.
-  const Fd nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
+  const os::Fd nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
   for (const int standard : {0, 1, 2}) dup2(nothing.get(), standard);
   close_range(static_cast<unsigned>(std::max(nothing.get(), listener->get())) + 1, ~0u, 0);
 
   std::vector<Held> held;
-  std::vector<Fd> agents;
+  std::vector<os::Fd> agents;
   bool met = false;
   int seconds_alone = 0;
   while (!met || !held.empty() || !agents.empty()) {
     std::vector<pollfd> waits{{listener->get(), POLLIN, 0}};
-    for (const Fd& agent : agents) waits.push_back({agent.get(), POLLIN, 0});
+    for (const os::Fd& agent : agents) waits.push_back({agent.get(), POLLIN, 0});
     const int ready = poll(waits.data(), waits.size(), agents.empty() ? 1000 : -1);
     if (ready == 0 && !met && ++seconds_alone >= 30) return 0;  // No agent connected within 30 s.
     if (ready == 0 && access(socket_in(runtime_dir).c_str(), F_OK) != 0)
@@ -97,8 +97,8 @@ int run_fd_store(const std::string& runtime_dir) {
         answer(waits[i].fd, held);
     }
     if ((waits[0].revents & POLLIN) == 0) continue;
-    Fd agent(accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
-    const auto peer = agent ? peer_of(agent.get()) : std::nullopt;
+    os::Fd agent(accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const auto peer = agent ? os::peer_of(agent.get()) : std::nullopt;
     if (!peer || peer->uid != geteuid() || agents.size() >= max_agents) continue;
     agents.push_back(std::move(agent));
     met = true;
@@ -110,7 +110,7 @@ int run_fd_store(const std::string& runtime_dir) {
 Outcome<FdStore> FdStore::reach(const std::string& runtime_dir) {
   FdStore fd_store;
   for (int attempt = 0; attempt < 2; ++attempt) {
-    if (auto connection = connect_to(socket_in(runtime_dir), SOCK_SEQPACKET)) {
+    if (auto connection = os::connect_to(socket_in(runtime_dir), SOCK_SEQPACKET)) {
       const timeval patience{2, 0};
       setsockopt(connection->get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
       fd_store.connection_ = std::move(*connection);
@@ -118,8 +118,8 @@ Outcome<FdStore> FdStore::reach(const std::string& runtime_dir) {
     }
     int ready[2];
     if (attempt > 0 || pipe2(ready, O_CLOEXEC) != 0) break;
-    const Fd ready_end(ready[0]);
-    Fd child_end(ready[1]);
+    const os::Fd ready_end(ready[0]);
+    os::Fd child_end(ready[1]);
     // Forks twice, so that the fd store has no parent that must wait for it.
     const pid_t between = fork();
     if (between == 0) {
@@ -139,21 +139,22 @@ Outcome<FdStore> FdStore::reach(const std::string& runtime_dir) {
   return failure(FailureKind::unavailable, "the fd store cannot be started in {}", runtime_dir);
 }
 
-bool FdStore::ask(char verb, const std::string& name, const Fd* give, Fd* take) {
+bool FdStore::ask(char verb, const std::string& name, const os::Fd* give, os::Fd* take) {
   Message message{verb, {}};
   if (name.size() >= sizeof message.name) return false;
   memcpy(message.name, name.data(), name.size());
   const int fd = give != nullptr ? give->get() : -1;
-  if (!send_with(connection_.get(), &message, sizeof message, &fd, fd >= 0 ? 1 : 0)) return false;
+  if (!os::send_with(connection_.get(), &message, sizeof message, &fd, fd >= 0 ? 1 : 0)) return false;
   Message reply{};
-  if (receive_with(connection_.get(), &reply, sizeof reply, take, take != nullptr ? 1 : 0) != sizeof reply)
+  if (os::receive_with(connection_.get(), &reply, sizeof reply, take, take != nullptr ? 1 : 0) !=
+      sizeof reply)
     return false;
   return reply.verb == 'y';
 }
 
-bool FdStore::hold(const std::string& name, const Fd& fd) { return ask('h', name, &fd, nullptr); }
-Fd FdStore::get(const std::string& name) {
-  Fd out;
+bool FdStore::hold(const std::string& name, const os::Fd& fd) { return ask('h', name, &fd, nullptr); }
+os::Fd FdStore::get(const std::string& name) {
+  os::Fd out;
   ask('g', name, nullptr, &out);
   return out;
 }

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "core/failure.h"
-#include "node/os/fd.h"
+#include "os/fd.h"
 
 namespace carve::node {
 
@@ -22,15 +22,15 @@ class FdStore {
   // Connects to the fd store of this runtime directory; starts one if there is none.
   static Outcome<FdStore> reach(const std::string& runtime_dir);
 
-  bool hold(const std::string& name, const Fd& fd);  // False: no answer; call reach() again.
-  Fd get(const std::string& name);                   // Empty if the fd store does not hold it.
+  bool hold(const std::string& name, const os::Fd& fd);  // False: no answer; call reach() again.
+  os::Fd get(const std::string& name);                   // Empty if the fd store does not hold it.
   bool drop(const std::string& name);
 
   int fd() const { return connection_.get(); }  // Readable only when the fd store has ended.
 
  private:
-  bool ask(char verb, const std::string& name, const Fd* give, Fd* take);
-  Fd connection_;
+  bool ask(char verb, const std::string& name, const os::Fd* give, os::Fd* take);
+  os::Fd connection_;
 };
 
 // The fd store itself: `carved --fd-store DIR`. Returns the exit status.

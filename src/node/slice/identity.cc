@@ -16,7 +16,7 @@ bool in_container(const ContainerIdentity& container, const Cgroups& cgroups, ui
   });
 }
 
-bool is_ancestor_of_members(const SliceIdentity& slice, const ProcessId& process, bool itself) {
+bool is_ancestor_of_members(const SliceIdentity& slice, const os::ProcessId& process, bool itself) {
   return process == slice.root || slice.attached.contains(process) ||
          (process == slice.supervisor && !itself) ||
          std::ranges::find(slice.containers, process, &ContainerIdentity::init) != slice.containers.end();

@@ -16,14 +16,14 @@
 #include <string>
 #include <vector>
 
-#include "node/os/process.h"
+#include "os/process.h"
 
 namespace carve::node {
 
 using Cgroups = std::map<std::string, std::string>;  // Controllers -> path; the v2 line has the empty name.
 
 struct ContainerIdentity {
-  ProcessId init;
+  os::ProcessId init;
   Cgroups cgroups;             // Only the lines that belong to the container alone (distinguishing()).
   uint64_t pid_namespace = 0;  // 0: the agent's.
 };
@@ -31,16 +31,16 @@ struct ContainerIdentity {
 struct SliceIdentity {
   std::string cgroup;  // The v2 path of the cgroup that the agent made; empty: none.
   std::vector<ContainerIdentity> containers;
-  ProcessId root;        // The process that entered.
-  ProcessId supervisor;  // Not inside the slice itself; its descendants are.
-  std::set<ProcessId> attached;
+  os::ProcessId root;        // The process that entered.
+  os::ProcessId supervisor;  // Not inside the slice itself; its descendants are.
+  std::set<os::ProcessId> attached;
 };
 
 // The kernel's answers; tests pass their own.
 struct World {
-  std::function<std::optional<ProcessStat>(pid_t)> stat = stat_of;
-  std::function<Cgroups(pid_t)> cgroups = cgroups_of;
-  std::function<uint64_t(pid_t)> pid_namespace = pid_namespace_of;
+  std::function<std::optional<os::ProcessStat>(pid_t)> stat = os::stat_of;
+  std::function<Cgroups(pid_t)> cgroups = os::cgroups_of;
+  std::function<uint64_t(pid_t)> pid_namespace = os::pid_namespace_of;
 };
 
 // Returns the container's lines that differ from the agent's and the machine's: neither the root, nor the

@@ -16,10 +16,10 @@ struct Machine {
   std::map<pid_t, Entry> processes;
   World world() const {
     World w;
-    w.stat = [this](pid_t pid) -> std::optional<ProcessStat> {
+    w.stat = [this](pid_t pid) -> std::optional<os::ProcessStat> {
       const auto found = processes.find(pid);
       if (found == processes.end()) return std::nullopt;
-      return ProcessStat{{pid, found->second.start}, found->second.parent, 'S'};
+      return os::ProcessStat{{pid, found->second.start}, found->second.parent, 'S'};
     };
     w.cgroups = [this](pid_t pid) { return processes.contains(pid) ? processes.at(pid).cgroups : Cgroups{}; };
     w.pid_namespace = [this](pid_t pid) {

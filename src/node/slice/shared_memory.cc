@@ -14,7 +14,7 @@
 #include <cstring>
 #include <vector>
 
-#include "node/os/process.h"
+#include "os/process.h"
 
 namespace carve::node {
 namespace {
@@ -35,8 +35,8 @@ Outcome<Mapped<T>> map(int fd, const std::string& what) {
 }
 
 // Returns the directory through a detached mount of this process, which no other process can make writable.
-Fd read_only_clone(int directory) {
-  Fd clone(static_cast<int>(
+os::Fd read_only_clone(int directory) {
+  os::Fd clone(static_cast<int>(
       syscall(SYS_open_tree, directory, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
   if (!clone) return {};
   mount_attr attributes{};
@@ -61,7 +61,7 @@ template class Mapped<shm::Heartbeat>;
 
 namespace {
 
-Outcome<Report> mapped(Fd fd) {
+Outcome<Report> mapped(os::Fd fd) {
   auto mapping = map<shm::Report>(fd.get(), "a report");
   if (!mapping) return tl::unexpected(mapping.error());
   return Report{std::move(fd), std::move(*mapping)};
@@ -70,7 +70,7 @@ Outcome<Report> mapped(Fd fd) {
 }  // namespace
 
 Outcome<Report> make_report() {
-  Fd fd(memfd_create(report_name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  os::Fd fd(memfd_create(report_name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd || ftruncate(fd.get(), in_pages(sizeof(shm::Report))) != 0 ||
       fcntl(fd.get(), F_ADD_SEALS, size_seals) != 0)
     return failure(K::unavailable, "cannot create a report page: {}", strerror(errno));
@@ -81,7 +81,7 @@ Outcome<Report> make_report() {
   return report;
 }
 
-Outcome<Report> adopt_report(Fd fd) {
+Outcome<Report> adopt_report(os::Fd fd) {
   struct stat info {};
   // The page's content, which the slice can write, is not read: the kernel reports its size and seals.
   const bool known = fstat(fd.get(), &info) == 0 && (fcntl(fd.get(), F_GET_SEALS) & size_seals) == size_seals;
@@ -95,7 +95,7 @@ Outcome<RuntimeDir> RuntimeDir::open(const std::string& path) {
     return failure(K::unavailable, "cannot create the directory {}: {}", path, strerror(errno));
   RuntimeDir dir;
   dir.path_ = path;
-  dir.directory_ = Fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  dir.directory_ = os::Fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   struct stat info {};
   if (!dir.directory_ || fstat(dir.directory_.get(), &info) != 0)
     return failure(K::unavailable, "cannot open the directory {}: {}", path, strerror(errno));
@@ -111,7 +111,7 @@ Outcome<RuntimeDir> RuntimeDir::open(const std::string& path) {
 Outcome<Mapped<shm::Control>> RuntimeDir::make_control(const std::string& slice) {
   const std::string name = control_name(slice);
   unlinkat(directory_.get(), name.c_str(), 0);
-  const Fd fd(
+  const os::Fd fd(
       openat(directory_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   // fallocate, so that a full file system is an error here instead of a SIGBUS later.
   if (!fd || posix_fallocate(fd.get(), 0, in_pages(sizeof(shm::Control))) != 0)
@@ -125,7 +125,7 @@ Outcome<Mapped<shm::Control>> RuntimeDir::make_control(const std::string& slice)
 
 Outcome<Mapped<shm::Control>> RuntimeDir::adopt_control(const std::string& slice) {
   const std::string name = control_name(slice);
-  const Fd fd(openat(directory_.get(), name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  const os::Fd fd(openat(directory_.get(), name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   struct stat info {};
   if (!fd || fstat(fd.get(), &info) != 0 ||
       info.st_size != static_cast<off_t>(in_pages(sizeof(shm::Control))))
@@ -139,25 +139,25 @@ Outcome<Mapped<shm::Control>> RuntimeDir::adopt_control(const std::string& slice
 }
 
 Outcome<Mapped<shm::Heartbeat>> RuntimeDir::heartbeat() {
-  const Fd fd(openat(directory_.get(), heartbeat_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  const os::Fd fd(openat(directory_.get(), heartbeat_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd || posix_fallocate(fd.get(), 0, page) != 0)
     return failure(K::unavailable, "cannot create {}/{}: {}", path_, heartbeat_name, strerror(errno));
   return map<shm::Heartbeat>(fd.get(), path_ + "/" + heartbeat_name);
 }
 
-Fd RuntimeDir::control_descriptor(const std::string& slice) const {
+os::Fd RuntimeDir::control_descriptor(const std::string& slice) const {
   const int from = clone_ ? clone_.get() : directory_.get();
-  return Fd(openat(from, control_name(slice).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  return os::Fd(openat(from, control_name(slice).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
 }
 
-Fd RuntimeDir::heartbeat_descriptor() const {
+os::Fd RuntimeDir::heartbeat_descriptor() const {
   const int from = clone_ ? clone_.get() : directory_.get();
-  return Fd(openat(from, heartbeat_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  return os::Fd(openat(from, heartbeat_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
 }
 
 Outcome<void> RuntimeDir::write_state_file(const std::string& slice, const std::string& text) {
   const std::string name = state_file_name(slice), fresh = name + ".new";
-  const Fd fd(
+  const os::Fd fd(
       openat(directory_.get(), fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
       renameat(directory_.get(), fresh.c_str(), directory_.get(), name.c_str()) != 0)
@@ -166,7 +166,7 @@ Outcome<void> RuntimeDir::write_state_file(const std::string& slice, const std::
 }
 
 std::string RuntimeDir::read_state_file(const std::string& slice) const {
-  return read_file(path_ + "/" + state_file_name(slice)).value_or("");
+  return os::read_file(path_ + "/" + state_file_name(slice)).value_or("");
 }
 
 std::vector<std::string> RuntimeDir::state_files() const {

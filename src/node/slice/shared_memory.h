@@ -15,7 +15,7 @@
 #include <string>
 
 #include "core/failure.h"
-#include "node/os/fd.h"
+#include "os/fd.h"
 #include "wire/shm/layout.h"
 
 namespace carve::node {
@@ -45,11 +45,11 @@ class Mapped {
 inline constexpr const char* report_name = "carve-report";
 
 struct Report {
-  Fd fd;
+  os::Fd fd;
   Mapped<shm::Report> page;
 };
 Outcome<Report> make_report();
-Outcome<Report> adopt_report(Fd fd);  // Checks seals and size.
+Outcome<Report> adopt_report(os::Fd fd);  // Checks seals and size.
 
 class RuntimeDir {
  public:
@@ -63,8 +63,8 @@ class RuntimeDir {
   Outcome<Mapped<shm::Heartbeat>> heartbeat();  // The existing one, or a new one.
 
   // Returns the descriptor for a slice; it stays read-only if `sealed()`.
-  Fd control_descriptor(const std::string& slice) const;
-  Fd heartbeat_descriptor() const;
+  os::Fd control_descriptor(const std::string& slice) const;
+  os::Fd heartbeat_descriptor() const;
   bool sealed() const { return static_cast<bool>(clone_); }
   bool in_memory() const { return in_memory_; }  // On a tmpfs, so the pages cost no disk writes.
 
@@ -78,8 +78,8 @@ class RuntimeDir {
 
  private:
   std::string path_;
-  Fd directory_;
-  Fd clone_;  // The same directory through a read-only mount.
+  os::Fd directory_;
+  os::Fd clone_;  // The same directory through a read-only mount.
   bool in_memory_ = false;
 };
 

@@ -25,18 +25,18 @@ TEST(SharedMemory, a_report_cannot_change_its_size) {
   EXPECT_NE(ftruncate(report->fd.get(), 0), 0);
   EXPECT_NE(ftruncate(report->fd.get(), 1 << 30), 0);
   EXPECT_NE(fcntl(report->fd.get(), F_ADD_SEALS, F_SEAL_WRITE), 0);
-  EXPECT_TRUE(adopt_report(Fd(dup(report->fd.get()))));
+  EXPECT_TRUE(adopt_report(os::Fd(dup(report->fd.get()))));
 }
 
 TEST(Pages, another_descriptor_is_not_adopted_as_a_report) {
   const int plain = memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   ASSERT_EQ(ftruncate(plain, sizeof(shm::Report)), 0);
-  EXPECT_FALSE(adopt_report(Fd(plain)));
+  EXPECT_FALSE(adopt_report(os::Fd(plain)));
   const int shorter = memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   ASSERT_EQ(ftruncate(shorter, offsetof(shm::Report, work)), 0);
   ASSERT_EQ(fcntl(shorter, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
-  EXPECT_FALSE(adopt_report(Fd(shorter)));
-  EXPECT_FALSE(adopt_report(Fd(open("/dev/null", O_RDWR))));
+  EXPECT_FALSE(adopt_report(os::Fd(shorter)));
+  EXPECT_FALSE(adopt_report(os::Fd(open("/dev/null", O_RDWR))));
 }
 
 TEST(SharedMemory, a_handed_out_control_shows_the_agents_writes_and_takes_none) {
@@ -45,7 +45,7 @@ TEST(SharedMemory, a_handed_out_control_shows_the_agents_writes_and_takes_none) 
   ASSERT_TRUE(runtime) << runtime.error().sentence;
   auto control = runtime->make_control("a");
   ASSERT_TRUE(control) << control.error().sentence;
-  const Fd fd = runtime->control_descriptor("a");
+  const os::Fd fd = runtime->control_descriptor("a");
   ASSERT_TRUE(fd);
   (*control)->devices[0].quota = 77;
   const auto* seen = static_cast<const shm::Control*>(

@@ -1,4 +1,4 @@
-#include "node/os/process.h"
+#include "os/process.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace carve::node {
+namespace carve::os {
 
 std::optional<std::string> read_file(const std::string& path, size_t most) {
   const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -140,4 +140,4 @@ std::string boot_id() {
   return id;
 }
 
-}  // namespace carve::node
+}  // namespace carve::os

@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <fstream>
 
-#include "node/os/clock.h"
-#include "node/os/loop.h"
-#include "node/os/process.h"
-#include "node/os/socket.h"
+#include "os/clock.h"
+#include "os/loop.h"
+#include "os/process.h"
+#include "os/socket.h"
 
-namespace carve::node {
+namespace carve::os {
 namespace {
 
 using testing::HasSubstr;
@@ -131,4 +131,4 @@ TEST(Socket, descriptors_travel_and_surplus_ones_are_closed) {
 }
 
 }  // namespace
-}  // namespace carve::node
+}  // namespace carve::os

@@ -1,10 +1,10 @@
-#include "node/serve/http.h"
+#include "http/server.h"
 
 #include <gmock/gmock.h>
 
 #include <random>
 
-namespace carve::node {
+namespace carve::http {
 namespace {
 
 using testing::HasSubstr;
@@ -12,15 +12,17 @@ using testing::StartsWith;
 
 // A conversation whose handler returns the request.
 struct Echo {
-  HttpConversation conversation;
-  std::vector<HttpRequest> seen;
+  Conversation conversation{[](unsigned status, const std::string& detail) {
+    return Response{status, "application/problem+json", detail};
+  }};
+  std::vector<Request> seen;
   std::string out;
   bool say(std::string_view bytes) {
     return conversation.receive(
         bytes,
-        [&](const HttpRequest& r) {
+        [&](const Request& r) {
           seen.push_back(r);
-          return HttpResponse{200, "application/json", "{}"};
+          return Response{200, "application/json", "{}"};
         },
         out);
   }
@@ -70,6 +72,9 @@ TEST(Http, limits_and_nonsense_are_answered_and_hung_up) {
     const char* status;
   } rows[] = {
       {"POST / HTTP/1.1\r\nContent-Length: 65537\r\n\r\n" + std::string(65537, 'x'), "413"},
+      {"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n", "413"},
+      {"POST / HTTP/1.1\r\nContent-Length: 18446744073709551615\r\n\r\n", "4"},
+      {"POST / HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n", "400"},
       {"GET / HTTP/1.1\r\nX: " + std::string(9000, 'x') + "\r\n\r\n", "431"},
       {std::string(20000, 'A'), "4"},
       {"hello\r\n\r\n", "400"},
@@ -117,4 +122,4 @@ TEST(Http, broken_requests_in_random_pieces_never_do_harm) {
 }
 
 }  // namespace
-}  // namespace carve::node
+}  // namespace carve::http

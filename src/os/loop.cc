@@ -1,10 +1,10 @@
-#include "node/os/loop.h"
+#include "os/loop.h"
 
 #include <algorithm>
 
-#include "node/os/clock.h"
+#include "os/clock.h"
 
-namespace carve::node {
+namespace carve::os {
 
 Loop::Loop() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {}
 
@@ -75,4 +75,4 @@ void Loop::run() {
   }
 }
 
-}  // namespace carve::node
+}  // namespace carve::os

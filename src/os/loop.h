@@ -14,9 +14,9 @@
 #include <map>
 #include <unordered_map>
 
-#include "node/os/fd.h"
+#include "os/fd.h"
 
-namespace carve::node {
+namespace carve::os {
 
 class Loop {
  public:
@@ -52,4 +52,4 @@ class Loop {
   bool stopped_ = false;
 };
 
-}  // namespace carve::node
+}  // namespace carve::os

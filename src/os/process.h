@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "node/os/fd.h"
+#include "os/fd.h"
 
-namespace carve::node {
+namespace carve::os {
 
 // Identifies a process, also after its pid was used again.
 struct ProcessId {
@@ -51,4 +51,4 @@ void send_signal(const Fd& pidfd, int signal);
 
 std::string boot_id();
 
-}  // namespace carve::node
+}  // namespace carve::os

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <ctime>
 
-namespace carve::node {
+namespace carve::os {
 
 inline int64_t read_clock(clockid_t clock) {
   timespec now{};
@@ -17,4 +17,4 @@ inline int64_t utc_ns() { return read_clock(CLOCK_REALTIME); }
 inline constexpr int64_t millisecond = 1'000'000;
 inline constexpr int64_t second = 1'000'000'000;
 
-}  // namespace carve::node
+}  // namespace carve::os

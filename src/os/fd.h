@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace carve::node {
+namespace carve::os {
 
 class Fd {
  public:
@@ -29,4 +29,4 @@ class Fd {
   int fd_ = -1;
 };
 
-}  // namespace carve::node
+}  // namespace carve::os

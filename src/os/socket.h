@@ -9,10 +9,10 @@
 #include <string>
 
 #include "core/failure.h"
-#include "node/os/fd.h"
-#include "node/os/process.h"
+#include "os/fd.h"
+#include "os/process.h"
 
-namespace carve::node {
+namespace carve::os {
 
 inline constexpr size_t max_socket_path_bytes = 107;  // sockaddr_un::sun_path without its NUL.
 
@@ -20,10 +20,13 @@ inline constexpr size_t max_socket_path_bytes = 107;  // sockaddr_un::sun_path w
 Outcome<Fd> listen_at(const std::string& path, int type, unsigned mode);
 Outcome<Fd> connect_to(const std::string& path, int type);
 
+// The process at the other end of a unix socket. There is no default: a peer is identified, or there is none.
 struct Peer {
+  Peer(ProcessId which, Fd descriptor, uint32_t user)
+      : process(which), pidfd(std::move(descriptor)), uid(user) {}
   ProcessId process;
   Fd pidfd;
-  uint32_t uid = 0;
+  uint32_t uid;
 };
 // No value if the peer has ended.
 std::optional<Peer> peer_of(int socket);
@@ -34,4 +37,4 @@ bool send_with(int socket, const void* data, size_t size, const int* fds, size_t
 // descriptors beyond `most`.
 ssize_t receive_with(int socket, void* data, size_t size, Fd* fds, size_t most);
 
-}  // namespace carve::node
+}  // namespace carve::os

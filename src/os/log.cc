@@ -1,9 +1,9 @@
-#include "node/os/log.h"
+#include "os/log.h"
 
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
-namespace carve::node::log {
+namespace carve::os::log {
 namespace {
 
 spdlog::logger& diary() {
@@ -38,4 +38,4 @@ void write_info(const std::string& line) { diary().info("{}", line); }
 void write_warning(const std::string& line) { diary().warn("{}", line); }
 void write_error(const std::string& line) { diary().error("{}", line); }
 
-}  // namespace carve::node::log
+}  // namespace carve::os::log

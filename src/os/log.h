@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace carve::node::log {
+namespace carve::os::log {
 
 // Sets the level: "error", "warning", "info", "debug"; false for any other name.
 bool set_level(std::string_view name);
@@ -34,4 +34,4 @@ void error(fmt::format_string<A...> form, A&&... a) {
   write_error(fmt::format(form, std::forward<A>(a)...));
 }
 
-}  // namespace carve::node::log
+}  // namespace carve::os::log

@@ -1,4 +1,4 @@
-#include "node/os/socket.h"
+#include "os/socket.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 #define SO_PEERPIDFD 77  // asm-generic/socket.h since Linux 6.5.
 #endif
 
-namespace carve::node {
+namespace carve::os {
 namespace {
 
 using K = FailureKind;
@@ -61,27 +61,23 @@ Outcome<Fd> connect_to(const std::string& path, int type) {
 }
 
 std::optional<Peer> peer_of(int socket) {
-  Peer peer;
   ucred credentials{};
   socklen_t size = sizeof credentials;
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return std::nullopt;
-  peer.uid = credentials.uid;
   int pidfd = -1;
   size = sizeof pidfd;
   if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) == 0) {
-    peer.pidfd = Fd(pidfd);
-    const auto process = process_of(peer.pidfd);
+    Fd held(pidfd);
+    const auto process = process_of(held);
     if (!process) return std::nullopt;
-    peer.process = *process;
-    return peer;
+    return Peer(*process, std::move(held), credentials.uid);
   }
   if (errno != ENOPROTOOPT && errno != EINVAL) return std::nullopt;
   const auto before = stat_of(credentials.pid);
   if (!before) return std::nullopt;
-  peer.process = before->id;
-  peer.pidfd = open_process(before->id);
-  if (!peer.pidfd) return std::nullopt;
-  return peer;
+  Fd held = open_process(before->id);
+  if (!held) return std::nullopt;
+  return Peer(before->id, std::move(held), credentials.uid);
 }
 
 bool send_with(int socket, const void* data, size_t size, const int* fds, size_t count) {
@@ -128,4 +124,4 @@ ssize_t receive_with(int socket, void* data, size_t size, Fd* fds, size_t most) 
   return received;
 }
 
-}  // namespace carve::node
+}  // namespace carve::os

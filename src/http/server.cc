@@ -1,17 +1,17 @@
-#include "node/serve/http.h"
+#include "http/server.h"
 
+#include <fmt/format.h>
 #include <sys/socket.h>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http.hpp>
 
-#include "node/os/clock.h"
-#include "wire/api/documents.h"
+#include "os/clock.h"
 
-namespace carve::node {
+namespace carve::http {
 namespace {
 
-namespace http = boost::beast::http;
+namespace beast_http = boost::beast::http;
 
 constexpr size_t max_connections = 128;
 constexpr size_t max_body_bytes = 64 << 10;
@@ -20,30 +20,21 @@ constexpr size_t max_header_bytes = 8 << 10;
 // (1.74.0, an assertion in basic_parser::parse_chunk_header). No chunked body is complete with fewer bytes
 // left.
 constexpr size_t min_chunked_end_bytes = 5;
-constexpr int64_t request_patience = 10 * second;
-constexpr int64_t idle_patience = 30 * second;
+constexpr int64_t request_patience = 10 * os::second;
+constexpr int64_t idle_patience = 30 * os::second;
 
-std::string written(const HttpResponse& answer, bool keep) {
+std::string written(const Response& answer, bool keep) {
   return fmt::format(
-      "HTTP/1.1 {} {}\r\nServer: carved\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: "
+      "HTTP/1.1 {} {}\r\nServer: carve\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: "
       "{}\r\n\r\n{}",
-      answer.status, std::string(http::obsolete_reason(http::int_to_status(answer.status))), answer.type,
-      answer.body.size(), keep ? "keep-alive" : "close", answer.body);
-}
-
-HttpResponse refused(unsigned status, const std::string& detail) {
-  api::Problem problem;
-  problem.type = "carve:invalid-argument";
-  problem.title = "invalid argument";
-  problem.status = status;
-  problem.detail = detail;
-  return {status, "application/problem+json", api::write(problem)};
+      answer.status, std::string(beast_http::obsolete_reason(beast_http::int_to_status(answer.status))),
+      answer.type, answer.body.size(), keep ? "keep-alive" : "close", answer.body);
 }
 
 }  // namespace
 
-struct HttpConversation::Parser {
-  http::request_parser<http::string_body> beast;
+struct Conversation::Parser {
+  beast_http::request_parser<beast_http::string_body> beast;
   Parser() {
     beast.body_limit(max_body_bytes);
     beast.header_limit(max_header_bytes);
@@ -51,14 +42,14 @@ struct HttpConversation::Parser {
   }
 };
 
-HttpConversation::HttpConversation() : parser_(std::make_unique<Parser>()) {}
-HttpConversation::~HttpConversation() = default;
+Conversation::Conversation(Refuse refuse) : refuse_(std::move(refuse)), parser_(std::make_unique<Parser>()) {}
+Conversation::~Conversation() = default;
+Conversation::Conversation(Conversation&&) noexcept = default;
 
-bool HttpConversation::within_request() const { return !pending_.empty() || parser_->beast.got_some(); }
+bool Conversation::within_request() const { return !pending_.empty() || parser_->beast.got_some(); }
 
-bool HttpConversation::receive(std::string_view bytes,
-                               const std::function<HttpResponse(const HttpRequest&)>& handler,
-                               std::string& out) {
+bool Conversation::receive(std::string_view bytes, const std::function<Response(const Request&)>& handler,
+                           std::string& out) {
   pending_ += bytes;
   for (int requests = 0; requests < 16; ++requests) {
     auto& beast = parser_->beast;
@@ -67,20 +58,20 @@ bool HttpConversation::receive(std::string_view bytes,
       boost::system::error_code error;
       const size_t used = beast.put(boost::asio::buffer(pending_), error);
       pending_.erase(0, used);
-      if (error == http::error::need_more) {
+      if (error == beast_http::error::need_more) {
         if (pending_.size() <= max_header_bytes) return true;
-        error = http::error::header_limit;
+        error = beast_http::error::header_limit;
       }
-      if (error == http::error::body_limit)
+      if (error == beast_http::error::body_limit)
         out += written(
-            refused(413, fmt::format("the request body is too large; use at most {} bytes", max_body_bytes)),
+            refuse_(413, fmt::format("the request body is too large; use at most {} bytes", max_body_bytes)),
             false);
-      else if (error == http::error::header_limit)
-        out += written(refused(431, fmt::format("the request header is too large; use at most {} bytes",
+      else if (error == beast_http::error::header_limit)
+        out += written(refuse_(431, fmt::format("the request header is too large; use at most {} bytes",
                                                 max_header_bytes)),
                        false);
       else if (error)
-        out += written(refused(400, "the request is not HTTP/1.1:  " + error.message()), false);
+        out += written(refuse_(400, "the request is not HTTP/1.1: " + error.message()), false);
       if (error) return false;
     }
     if (!beast.is_done()) return true;
@@ -88,8 +79,8 @@ bool HttpConversation::receive(std::string_view bytes,
     const auto& message = beast.get();
     const std::string target(message.target());
     const size_t question = std::min(target.find('?'), target.size());
-    HttpRequest request{std::string(message.method_string()), target.substr(0, question),
-                        question < target.size() ? target.substr(question + 1) : "", message.body()};
+    Request request{std::string(message.method_string()), target.substr(0, question),
+                    question < target.size() ? target.substr(question + 1) : "", message.body()};
     const bool keep = message.keep_alive();
     out += written(handler(request), keep);
     if (!keep) return false;
@@ -99,50 +90,49 @@ bool HttpConversation::receive(std::string_view bytes,
   return false;  // The client sends requests without reading the answers.
 }
 
-struct HttpServer::Connection {
-  Fd fd;
-  Peer peer;
-  HttpConversation conversation;
-  std::string out;
+struct Server::Connection {
+  os::Fd fd;
+  Caller caller;
+  Conversation conversation;
+  std::string out = {};
   bool closing = false;
   int64_t since = 0;  // Begin of the request that is being read, or end of the last answer (CLOCK_MONOTONIC,
                       // ns).
 };
 
-HttpServer::HttpServer(Loop& loop, Fd listener, HttpHandler handler, bool local)
-    : loop_(loop), listener_(std::move(listener)), handler_(std::move(handler)), local_(local) {
+Server::Server(os::Loop& loop, os::Fd listener, Hooks hooks)
+    : loop_(loop), listener_(std::move(listener)), hooks_(std::move(hooks)) {
   loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { accept_all(); });
-  loop_.every(second, [this] { look_for_idle(); });
+  loop_.every(os::second, [this] { look_for_idle(); });
 }
 
-HttpServer::~HttpServer() = default;
+Server::~Server() = default;
 
-void HttpServer::accept_all() {
+void Server::accept_all() {
   while (connections_.size() < max_connections) {
-    Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    os::Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) return;
-    auto peer = local_ ? peer_of(fd.get()) : std::optional<Peer>(std::in_place);
-    if (!peer) continue;
+    auto caller = hooks_.identify ? hooks_.identify(fd.get()) : Caller();
+    if (!caller) continue;
     const int number = fd.get();
-    auto connection = std::make_unique<Connection>();
-    connection->fd = std::move(fd);
-    connection->peer = std::move(*peer);
-    connection->since = monotonic_ns();
+    auto connection = std::make_unique<Connection>(Connection{
+        .fd = std::move(fd), .caller = std::move(*caller), .conversation = Conversation(hooks_.refuse)});
+    connection->since = os::monotonic_ns();
     connections_.emplace(number, std::move(connection));
     loop_.watch(number, EPOLLIN, [this, number](uint32_t events) { ready(number, events); });
   }
   loop_.forget(listener_.get());
 }
 
-void HttpServer::close(int fd) {
+void Server::close(int fd) {
   loop_.forget(fd);
   const bool full = connections_.size() >= max_connections;
   connections_.erase(fd);
   if (full) loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { accept_all(); });
 }
 
-void HttpServer::look_for_idle() {
-  const int64_t now = monotonic_ns();
+void Server::look_for_idle() {
+  const int64_t now = os::monotonic_ns();
   std::vector<int> late;
   for (const auto& [fd, c] : connections_) {
     const bool busy = c->conversation.within_request() || !c->out.empty();
@@ -151,21 +141,21 @@ void HttpServer::look_for_idle() {
   for (const int fd : late) close(fd);
 }
 
-void HttpServer::ready(int fd, uint32_t events) {
+void Server::ready(int fd, uint32_t events) {
   Connection& c = *connections_.at(fd);
   if (events & EPOLLOUT) return send(c);
   char buffer[16384];
   const ssize_t n = recv(fd, buffer, sizeof buffer, 0);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (n <= 0) return close(fd);
-  if (!c.conversation.within_request()) c.since = monotonic_ns();
+  if (!c.conversation.within_request()) c.since = os::monotonic_ns();
   c.closing = !c.conversation.receive(
-      {buffer, static_cast<size_t>(n)}, [&](const HttpRequest& request) { return handler_(request, c.peer); },
-      c.out);
+      {buffer, static_cast<size_t>(n)},
+      [&](const Request& request) { return hooks_.handle(request, c.caller); }, c.out);
   if (c.closing || !c.out.empty()) send(c);
 }
 
-void HttpServer::send(Connection& c) {
+void Server::send(Connection& c) {
   const int fd = c.fd.get();
   while (!c.out.empty()) {
     const ssize_t n = ::send(fd, c.out.data(), c.out.size(), MSG_NOSIGNAL);
@@ -174,9 +164,9 @@ void HttpServer::send(Connection& c) {
     if (n <= 0) return close(fd);
     c.out.erase(0, static_cast<size_t>(n));
   }
-  c.since = monotonic_ns();
+  c.since = os::monotonic_ns();
   if (c.closing) return close(fd);
   loop_.watch_for(fd, EPOLLIN);
 }
 
-}  // namespace carve::node
+}  // namespace carve::http

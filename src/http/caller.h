@@ -1,0 +1,72 @@
+// Who sent a request, and the caller's rights. A caller is anonymous until the program that serves has
+// identified it, and an anonymous caller has no right. The server identifies a caller once for each
+// connection:
+//
+//   anonymous   a TCP connection without a token
+//   user        a process of this machine, identified by the kernel (SO_PEERPIDFD)
+//   slice       such a process that runs inside a slice; it may not manage slices
+//   token       a TCP connection with a token: an account and a role
+#pragma once
+
+#include <span>
+#include <string>
+#include <variant>
+
+#include "os/process.h"
+
+namespace carve::http {
+
+enum class Role : uint8_t {
+  viewer,   // Sees what belongs to its account.
+  user,     // Also changes it.
+  operate,  // Sees and changes everything.
+};
+
+class Caller {
+ public:
+  Caller() = default;  // Anonymous.
+  // `operators`: the uids that may operate, for example root's and that of the program itself.
+  static Caller user(uint32_t uid, os::ProcessId process, std::span<const uint32_t> operators);
+  static Caller token(std::string account, Role role);
+  // Returns the same process, known to run inside the slice.
+  Caller inside(std::string slice) const;
+
+  bool anonymous() const { return std::holds_alternative<Anonymous>(who_); }
+  // Returns the name of the slice that the caller runs in, or null.
+  const std::string* slice() const;
+  // Returns the caller's process; no value for a caller from another machine.
+  std::optional<os::ProcessId> process() const;
+  // Returns the caller's uid; no value for a caller from another machine.
+  std::optional<uint32_t> uid() const;
+
+  // The rights over what belongs to the uid `owner`, and to `account`.
+  bool may_see(uint32_t owner, std::string_view account = {}) const;
+  bool may_change(uint32_t owner, std::string_view account = {}) const;
+  // The right to see and change what belongs to others, and the node itself.
+  bool may_operate() const;
+
+  // Returns the caller in words, for events and logs: "root", "uid 1000", "account research", "anonymous".
+  std::string text() const;
+
+ private:
+  struct Anonymous {};
+  struct User {
+    uint32_t uid;
+    os::ProcessId process;
+    bool operates;
+  };
+  struct InSlice {
+    User user;
+    std::string slice;
+  };
+  struct Token {
+    std::string account;
+    Role role;
+  };
+  // Returns whether the caller is the owner, with a role of at least `least`.
+  bool owns(uint32_t owner, std::string_view account, Role least) const;
+
+  std::variant<Anonymous, User, InSlice, Token> who_;
+};
+
+}  // namespace carve::http
