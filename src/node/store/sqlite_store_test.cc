@@ -116,39 +116,6 @@ TEST(SqliteStore, remembers_every_change_of_a_slice_and_when_it_was) {
   EXPECT_EQ(reread(*fresh->store).living(), again.living());
 }
 
-TEST(SqliteStore, a_ledger_of_before_there_were_changes_is_migrated) {
-  Directory dir;
-  sqlite3* db = nullptr;
-  sqlite3_open(dir.ledger().c_str(), &db);
-  ASSERT_EQ(sqlite3_exec(db, R"(
-      CREATE TABLE device (uuid TEXT PRIMARY KEY, idx INTEGER, name TEXT, native INTEGER, reserved INTEGER) STRICT;
-      CREATE TABLE use (id INTEGER PRIMARY KEY, name TEXT NOT NULL, request_id TEXT NOT NULL, owner INTEGER,
-        exclusive INTEGER, persistent INTEGER, isolation INTEGER, policy INTEGER, latency INTEGER,
-        from_utc INTEGER, from_boot TEXT, from_mono INTEGER,
-        to_utc INTEGER, to_boot TEXT, to_mono INTEGER, why TEXT) STRICT;
-      CREATE TABLE slice (use INTEGER REFERENCES use(id), position INTEGER, device TEXT, memory INTEGER,
-        share INTEGER, spill INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (use, position)) STRICT;
-      CREATE UNIQUE INDEX living_name ON use(name) WHERE to_utc IS NULL;
-      PRAGMA user_version = 2;
-      INSERT INTO device VALUES ('GPU-01000000-0000-0000-0000-000000000000', 0, 'NVIDIA A10', 17179869184, 0);
-      INSERT INTO use VALUES (7, 'old', '', 1000, 0, 1, 1, 2, 0, 1, 'boot', 2, NULL, NULL, NULL, NULL);
-      INSERT INTO slice VALUES (7, 0, 'GPU-01000000-0000-0000-0000-000000000000', 1073741824, 3000, 0);)",
-                         nullptr, nullptr, nullptr),
-            SQLITE_OK)
-      << sqlite3_errmsg(db);
-  sqlite3_close(db);
-  auto opened = SqliteStore::open(dir.ledger(), 1);
-  ASSERT_TRUE(opened) << opened.error().sentence;
-  ASSERT_EQ(opened->moved_aside, "");
-  Ledger ledger = reread(*opened->store);
-  ASSERT_NE(ledger.find("old"), nullptr);
-  EXPECT_EQ(ledger.find("old")->slice.parts[0].share.basis_points, 3000u);
-  ledger::Terms terms = ledger::terms_of(ledger.find("old")->slice);
-  terms.share = {4000};
-  ASSERT_TRUE(post(ledger, *opened->store, *ledger.alter(7, terms, morning)));
-  EXPECT_EQ(reread(*opened->store).living(), ledger.living());
-}
-
 TEST(SqliteStore, a_full_disk_refuses_with_a_sentence_and_changes_nothing) {
   Directory dir;
   Ledger ledger;
@@ -199,47 +166,21 @@ TEST(SqliteStore, damage_in_the_middle_of_the_file_is_found) {
   EXPECT_NE(opened->moved_aside, "");
 }
 
-TEST(SqliteStore, a_ledger_of_the_first_schema_is_read_and_goes_on) {
-  Directory dir;
-  sqlite3* db = nullptr;
-  sqlite3_open(dir.ledger().c_str(), &db);
-  const std::string uuid = text(device().uuid);
-  const std::string made =
-      "CREATE TABLE device (uuid TEXT PRIMARY KEY, idx INTEGER, name TEXT, native INTEGER, reserved INTEGER) "
-      "STRICT;"
-      "CREATE TABLE use (id INTEGER PRIMARY KEY, name TEXT NOT NULL, request_id TEXT NOT NULL, owner INTEGER,"
-      " exclusive INTEGER, persistent INTEGER, isolation INTEGER, policy INTEGER, latency INTEGER,"
-      " from_utc INTEGER, from_boot TEXT, from_mono INTEGER, to_utc INTEGER, to_boot TEXT, to_mono INTEGER,"
-      " why TEXT) STRICT;"
-      "CREATE TABLE slice (use INTEGER REFERENCES use(id), position INTEGER, device TEXT, memory INTEGER,"
-      " share INTEGER, PRIMARY KEY (use, position)) STRICT;"
-      "INSERT INTO use VALUES (7, 'a', 'r', 1, 0, 0, 1, 0, 0, 5, 'boot', 6, NULL, NULL, NULL, NULL);"
-      "INSERT INTO slice VALUES (7, 0, '" +
-      uuid + "', 1048576, 2500); PRAGMA user_version = 1;";
-  ASSERT_EQ(sqlite3_exec(db, made.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
-  sqlite3_close(db);
-  auto opened = SqliteStore::open(dir.ledger(), 1);
-  ASSERT_TRUE(opened) << opened.error().sentence;
-  const auto changes = opened->store->read();
-  ASSERT_TRUE(changes);
-  ASSERT_EQ(changes->size(), 1u);
-  const auto& part = std::get<ledger::Granted>(changes->front()).record.slice.parts.at(0);
-  EXPECT_EQ(part.memory, 1_MiB);
-  EXPECT_EQ(part.share.basis_points, 2500u);
-  EXPECT_EQ(part.spill, 0_B);
-}
-
-TEST(SqliteStore, a_newer_schema_is_refused_and_left_alone) {
-  Directory dir;
-  { ASSERT_TRUE(SqliteStore::open(dir.ledger(), 1)); }
-  sqlite3* db = nullptr;
-  sqlite3_open(dir.ledger().c_str(), &db);
-  sqlite3_exec(db, "PRAGMA user_version = 99", nullptr, nullptr, nullptr);
-  sqlite3_close(db);
-  const auto opened = SqliteStore::open(dir.ledger(), 1);
-  ASSERT_FALSE(opened);
-  EXPECT_THAT(opened.error().sentence, HasSubstr("newer carve"));
-  EXPECT_TRUE(std::filesystem::exists(dir.ledger()));
+TEST(SqliteStore, another_schema_is_refused_and_left_alone) {
+  for (const int version : {1, SqliteStore::schema_version - 1, SqliteStore::schema_version + 1, 99}) {
+    Directory dir;
+    { ASSERT_TRUE(SqliteStore::open(dir.ledger(), 1)); }
+    sqlite3* db = nullptr;
+    sqlite3_open(dir.ledger().c_str(), &db);
+    sqlite3_exec(db, fmt::format("PRAGMA user_version = {}", version).c_str(), nullptr, nullptr, nullptr);
+    sqlite3_close(db);
+    const auto opened = SqliteStore::open(dir.ledger(), 1);
+    ASSERT_FALSE(opened) << version;
+    EXPECT_THAT(opened.error().sentence,
+                HasSubstr(version > SqliteStore::schema_version ? "by a newer carve" : "by an older carve"));
+    EXPECT_THAT(opened.error().sentence, HasSubstr("--state"));
+    EXPECT_TRUE(std::filesystem::exists(dir.ledger()));
+  }
 }
 
 TEST(SqliteStore, no_directory_is_a_sentence) {

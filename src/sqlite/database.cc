@@ -1,0 +1,128 @@
+#include "sqlite/database.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+
+namespace carve::sqlite {
+
+using K = FailureKind;
+
+Statement::Statement(sqlite3* connection, const char* sql) {
+  code_ = sqlite3_prepare_v2(connection, sql, -1, &statement_, nullptr);
+}
+
+Statement& Statement::operator<<(const std::string& text) {
+  if (good())
+    code_ =
+        sqlite3_bind_text(statement_, ++bound_, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
+  return *this;
+}
+
+void Statement::bind(int64_t number) {
+  if (good()) code_ = sqlite3_bind_int64(statement_, ++bound_, number);
+}
+
+bool Statement::row() {
+  if (good()) code_ = sqlite3_step(statement_);
+  return code_ == SQLITE_ROW;
+}
+
+std::string Statement::text(int column) const {
+  const auto* characters = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+  if (characters == nullptr) return "";
+  return {characters, static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
+}
+
+bool Database::execute(const char* sql) const {
+  return sqlite3_exec(get(), sql, nullptr, nullptr, nullptr) == SQLITE_OK;
+}
+
+void Database::limit_pages(int64_t pages) {
+  execute(fmt::format("PRAGMA max_page_count = {}", pages).c_str());
+}
+
+tl::unexpected<Failure> Database::trouble(const char* doing, int code) const {
+  const std::string what = fmt::format("{} the {} {}", doing, schema_.name, path_);
+  switch (code != SQLITE_OK ? code : sqlite3_errcode(get())) {
+    case SQLITE_FULL:
+      return failure(K::unavailable, "{}: the disk is full; free some space there, nothing was changed",
+                     what);
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM: return failure(K::unavailable, "{}: no permission to write there", what);
+    default:
+      return failure(K::unavailable, "{}: {}", what,
+                     code != SQLITE_OK ? sqlite3_errstr(code) : sqlite3_errmsg(get()));
+  }
+}
+
+tl::unexpected<Failure> Database::unknown_value(const std::string& what) const {
+  return failure(K::unavailable, "the {} {} has {}", schema_.name, path_, what);
+}
+
+// Brings a new file to the schema. For a damaged file the connection's error is SQLITE_CORRUPT or
+// SQLITE_NOTADB, or the failure's kind is failed_precondition.
+Outcome<void> Database::prepare() {
+  sqlite3_busy_timeout(get(), 2000);
+  if (!execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON"))
+    return trouble("opening");
+  {
+    Statement check(get(), "PRAGMA quick_check(1)");
+    if (!check.row()) return trouble("opening");
+    if (check.text(0) != "ok") return failure(K::failed_precondition, "{}", check.text(0));
+  }
+  int64_t version = 0;
+  {
+    Statement s(get(), "PRAGMA user_version");
+    if (!s.row()) return trouble("opening");
+    version = s.number(0);
+  }
+  if (version == schema_.version) return {};
+  if (version != 0)
+    return failure(
+        K::unavailable,
+        "the {} {} was written by {} carve (schema {}, this one has {}); use that carve, or name another "
+        "place with {}",
+        schema_.name, path_, version > schema_.version ? "a newer" : "an older", version, schema_.version,
+        schema_.option);
+  return transact([this](sqlite3*) {
+    const bool made =
+        execute(schema_.script) && execute(fmt::format("PRAGMA user_version = {}", schema_.version).c_str());
+    return made ? SQLITE_OK : sqlite3_errcode(get());
+  });
+}
+
+Outcome<Database::Opened> Database::open(const std::string& path, const Schema& schema, int64_t now_s) {
+  std::string moved_aside, damage;
+  for (;;) {
+    // SQLite gives its two other files the mode of this one.
+    if (const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600); file >= 0) ::close(file);
+    chmod(path.c_str(), 0600);
+    sqlite3* connection = nullptr;
+    const int code =
+        sqlite3_open_v2(path.c_str(), &connection, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+    std::optional<Database> database(Database(connection, path, schema));
+    if (code != SQLITE_OK) return database->trouble("opening");
+    const auto ready = database->prepare();
+    if (ready) return Opened{std::move(*database), moved_aside, damage};
+    const int reason = sqlite3_errcode(connection);
+    const bool damaged =
+        reason == SQLITE_CORRUPT || reason == SQLITE_NOTADB || ready.error().kind == K::failed_precondition;
+    if (!damaged || !moved_aside.empty()) return tl::unexpected(ready.error());
+    database.reset();
+    damage = ready.error().sentence;
+    moved_aside = fmt::format("{}.corrupt-{}", path, now_s);
+    for (const char* part : {"", "-wal", "-shm"})
+      if (std::rename((path + part).c_str(), (moved_aside + part).c_str()) != 0 && *part == '\0')
+        return failure(K::unavailable, "the {} {} is damaged ({}) and cannot be moved aside: {}", schema.name,
+                       path, damage, strerror(errno));
+  }
+}
+
+}  // namespace carve::sqlite

@@ -1,0 +1,120 @@
+// One SQLite file: connection, statements, transactions, schema version, damage. The file is in WAL mode and
+// each transaction is synced (about 1 ms), so a committed change survives a power failure.
+//
+// A file has the version of its schema. A new file is made by one script; a file of another version is
+// refused and stays unchanged. A damaged file is moved aside, never deleted: `<path>.corrupt-<UTC seconds>`.
+#pragma once
+
+#include <sqlite3.h>
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/failure.h"
+
+namespace carve::sqlite {
+
+// What a file holds, for its creation and for sentences about it.
+struct Schema {
+  const char* name;    // "ledger": what a user calls the file.
+  const char* option;  // "--state": the option that names another place.
+  int version;         // PRAGMA user_version.
+  const char* script;  // Makes the tables of a new file.
+};
+
+// One prepared statement: bind the values in order, then step. An error is kept and returned by finish().
+class Statement {
+ public:
+  Statement(sqlite3* connection, const char* sql);
+  ~Statement() { sqlite3_finalize(statement_); }
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+
+  Statement& operator<<(const std::string& text);
+  template <std::integral T>
+  Statement& operator<<(T number) {
+    bind(static_cast<int64_t>(number));
+    return *this;
+  }
+
+  // Steps; returns true while there is a row. The columns are those of the present row, counted from 0.
+  bool row();
+  bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+  int64_t number(int column) const { return sqlite3_column_int64(statement_, column); }
+  std::string text(int column) const;
+
+  bool done() { return !row() && code_ == SQLITE_DONE; }
+  // Steps to the end. Returns SQLITE_OK or the error's code, which the connection forgets at its next
+  // statement.
+  int finish() { return done() ? SQLITE_OK : code_; }
+
+ private:
+  void bind(int64_t number);
+  bool good() const { return code_ == SQLITE_OK || code_ == SQLITE_ROW; }
+  sqlite3_stmt* statement_ = nullptr;
+  int code_ = SQLITE_OK;
+  int bound_ = 0;
+};
+
+class Database {
+ public:
+  struct Opened;
+  // Opens or makes the file, readable by its owner only. `now_s` is part of a damaged file's new name. Fails
+  // without permission, on a full disk and for a file of another schema version.
+  static Outcome<Opened> open(const std::string& path, const Schema& schema, int64_t now_s);
+
+  Database(Database&&) = default;
+  Database& operator=(Database&&) = default;
+
+  sqlite3* get() const { return connection_.get(); }
+  const std::string& path() const { return path_; }
+  Statement statement(const char* sql) const { return {get(), sql}; }
+
+  // Carries out one or several SQL commands without values; returns false on an error.
+  bool execute(const char* sql) const;
+  // Carries out `write` in one transaction. `write` returns SQLITE_OK or an error's code; after an error
+  // nothing is changed, and the failure names the file and the reason.
+  template <class Write>
+  Outcome<void> transact(Write write) {
+    if (!execute("BEGIN IMMEDIATE")) return trouble("writing");
+    if (const int code = write(get()); code != SQLITE_OK) {
+      auto failed = trouble("writing", code);
+      execute("ROLLBACK");
+      return failed;
+    }
+    if (execute("COMMIT")) return {};
+    auto failed = trouble("writing");
+    execute("ROLLBACK");
+    return failed;
+  }
+
+  // The failure of `doing` ("reading") with `code`, or with the connection's last error.
+  tl::unexpected<Failure> trouble(const char* doing, int code = SQLITE_OK) const;
+  // The failure for a value in the file that this version does not know.
+  tl::unexpected<Failure> unknown_value(const std::string& what) const;
+
+  // Limits the file's size in pages, for tests of a full disk.
+  void limit_pages(int64_t pages);
+
+ private:
+  struct Close {
+    void operator()(sqlite3* connection) const { sqlite3_close(connection); }
+  };
+  Database(sqlite3* connection, std::string path, const Schema& schema)
+      : connection_(connection), path_(std::move(path)), schema_(schema) {}
+  Outcome<void> prepare();
+
+  std::unique_ptr<sqlite3, Close> connection_;
+  std::string path_;
+  Schema schema_;
+};
+
+struct Database::Opened {
+  Database database;
+  std::string moved_aside;  // New path of a damaged file; empty: the file was sound, or new.
+  std::string damage;       // Description of the damage.
+};
+
+}  // namespace carve::sqlite

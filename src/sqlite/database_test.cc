@@ -1,0 +1,128 @@
+#include "sqlite/database.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace carve::sqlite {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr Schema schema{"store", "--state", 3,
+                        "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT;"};
+
+struct Directory {
+  std::filesystem::path path;
+  Directory() {
+    char name[] = "/tmp/carve-sqlite-XXXXXX";
+    path = mkdtemp(name);
+  }
+  ~Directory() { std::filesystem::remove_all(path); }
+  std::string file() const { return path / "a.db"; }
+};
+
+Outcome<void> insert(Database& database, int64_t id, const std::string& name) {
+  return database.transact([&](sqlite3* connection) {
+    Statement s(connection, "INSERT INTO t VALUES (?, ?)");
+    s << id << name;
+    return s.finish();
+  });
+}
+
+std::vector<std::string> names(const Database& database) {
+  std::vector<std::string> out;
+  Statement s = database.statement("SELECT name FROM t ORDER BY id");
+  while (s.row()) out.push_back(s.text(0));
+  EXPECT_TRUE(s.done());
+  return out;
+}
+
+TEST(Database, reads_back_what_was_committed_byte_by_byte) {
+  const Directory dir;
+  const std::string odd = std::string("a\0b", 3) + "'; DROP TABLE t; --";
+  {
+    auto opened = Database::open(dir.file(), schema, 1);
+    ASSERT_TRUE(opened) << opened.error().sentence;
+    ASSERT_TRUE(insert(opened->database, 1, odd));
+    ASSERT_TRUE(insert(opened->database, 2, ""));
+  }
+  const auto opened = Database::open(dir.file(), schema, 1);
+  ASSERT_TRUE(opened);
+  EXPECT_EQ(opened->moved_aside, "");
+  EXPECT_THAT(names(opened->database), testing::ElementsAre(odd, ""));
+  struct stat info {};
+  ASSERT_EQ(stat(dir.file().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+}
+
+TEST(Database, a_failed_transaction_changes_nothing_and_the_next_one_works) {
+  const Directory dir;
+  auto opened = Database::open(dir.file(), schema, 1);
+  ASSERT_TRUE(insert(opened->database, 1, "a"));
+  const auto twice = opened->database.transact([](sqlite3* connection) {
+    Statement first(connection, "INSERT INTO t VALUES (2, 'b')");
+    if (const int code = first.finish()) return code;
+    Statement second(connection, "INSERT INTO t VALUES (1, 'c')");
+    return second.finish();
+  });
+  ASSERT_FALSE(twice);
+  EXPECT_THAT(twice.error().sentence, HasSubstr("writing the store " + dir.file()));
+  EXPECT_THAT(names(opened->database), testing::ElementsAre("a"));
+  EXPECT_TRUE(insert(opened->database, 2, "d"));
+}
+
+TEST(Database, a_statement_that_is_wrong_has_no_row_and_an_error) {
+  const Directory dir;
+  const auto opened = Database::open(dir.file(), schema, 1);
+  Statement s = opened->database.statement("SELECT nothing FROM nowhere");
+  s << 1 << "x";
+  EXPECT_FALSE(s.row());
+  EXPECT_EQ(s.finish(), SQLITE_ERROR);
+}
+
+TEST(Database, a_full_disk_is_a_sentence) {
+  const Directory dir;
+  auto opened = Database::open(dir.file(), schema, 1);
+  opened->database.limit_pages(1);
+  Outcome<void> last;
+  for (int i = 0; i < 1000 && last; ++i) last = insert(opened->database, i, std::string(400, 'x'));
+  ASSERT_FALSE(last);
+  EXPECT_EQ(last.error().kind, FailureKind::unavailable);
+  EXPECT_THAT(last.error().sentence, HasSubstr("the disk is full"));
+}
+
+TEST(Database, another_version_is_refused_with_the_option_that_helps) {
+  for (const int version : {2, 4}) {
+    const Directory dir;
+    { ASSERT_TRUE(Database::open(dir.file(), {"store", "--state", version, schema.script}, 1)); }
+    const auto opened = Database::open(dir.file(), schema, 1);
+    ASSERT_FALSE(opened);
+    EXPECT_THAT(opened.error().sentence, HasSubstr(version > 3 ? "a newer carve" : "an older carve"));
+    EXPECT_THAT(opened.error().sentence, HasSubstr("name another place with --state"));
+  }
+}
+
+TEST(Database, damaged_files_are_moved_aside_and_kept) {
+  for (const size_t size : {1ul, 100ul, 8192ul, 100'000ul}) {
+    const Directory dir;
+    std::ofstream(dir.file()) << std::string(size, 'x');
+    auto opened = Database::open(dir.file(), schema, 77);
+    ASSERT_TRUE(opened) << opened.error().sentence;
+    EXPECT_EQ(opened->moved_aside, dir.file() + ".corrupt-77") << size;
+    EXPECT_NE(opened->damage, "");
+    EXPECT_EQ(std::filesystem::file_size(opened->moved_aside), size);
+    EXPECT_TRUE(insert(opened->database, 1, "a"));
+  }
+}
+
+TEST(Database, a_place_that_does_not_exist_is_a_sentence) {
+  const auto opened = Database::open("/nowhere/at/all/a.db", schema, 1);
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.error().sentence, HasSubstr("/nowhere/at/all/a.db"));
+}
+
+}  // namespace
+}  // namespace carve::sqlite
