@@ -6,7 +6,7 @@
 namespace carve::cli {
 namespace {
 
-api::Check reachable(const Client& client, const Answer<api::Version>& version) {
+api::Check reachable(const client::Client& client, const client::Answer<api::Version>& version) {
   if (!version)
     return {.name = "agent", .status = "failed", .detail = version.error().detail, .fix = "carved &"};
   return {.name = "agent",
@@ -34,7 +34,7 @@ void add_doctor(CLI::App& app, Context& context) {
   add_output(verb, context);
   verb->footer("Exit status 1 if a prerequisite of slices failed.");
   verb->callback([&context] {
-    const Client client = context.client();
+    const client::Client client = context.client();
     const auto version = client.get<api::Version>("/v1/version");
     api::Diagnosis all;
     all.checks.push_back(reachable(client, version));

@@ -1,8 +1,9 @@
 // carve: the command line. All that it shows comes from the agent's API (wire/api/FORMAT.md).
-#include "cli/verbs.h"
-
 #include <algorithm>
 #include <cstdio>
+
+#include "cli/verbs.h"
+#include "runner/runner.h"
 
 namespace carve::cli {
 namespace {
@@ -73,7 +74,7 @@ int main(int argc, char** argv) {
     const CLI::App* verb = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
     fmt::print(stderr, "carve: {}\nTry '{} --help'.\n", error.what(),
                verb == &app ? "carve" : "carve " + verb->get_name());
-    return running ? run_failed_status : usage_status;
+    return running ? runner::failed_status : usage_status;
   }
   return context.status;
 }

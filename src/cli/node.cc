@@ -32,7 +32,7 @@ void add_node(CLI::App& app, Context& context) {
   set->add_option("--policy", *policy, "Compute policy of each device, from the end of its present slices on")
       ->required()
       ->check(CLI::IsMember(policy_words));
-  const auto shown = [&context](const Answer<api::Node>& answer) {
+  const auto shown = [&context](const client::Answer<api::Node>& answer) {
     answered(context, answer, [&](const auto& node) {
       if (context.json())
         print_json(node);

@@ -8,7 +8,7 @@ void add_stop(CLI::App& app, Context& context) {
   auto names = std::make_shared<std::vector<std::string>>();
   verb->add_option("NAME", *names, "The slices")->required();
   verb->callback([&context, names] {
-    const Client client = context.client();
+    const client::Client client = context.client();
     for (const std::string& name : *names)
       answered(context, client.remove<api::Slice>("/v1/slices/" + name),
                [&](const auto&) { fmt::print("{}\n", name); });

@@ -64,7 +64,7 @@ class LiveTerminal {
   bool keys_ = false;
 };
 
-Answer<TopView> look(const Client& client) {
+client::Answer<TopView> look(const client::Client& client) {
   TopView view{.now_ns = utc_now_ns()};
   auto version = client.get<api::Version>("/v1/version");
   if (!version) return tl::unexpected(version.error());
@@ -92,7 +92,7 @@ void repaint(const std::string& picture, unsigned height) {
 }
 
 void live(Context& context, const TopOptions& options) {
-  const Client client = context.client();
+  const client::Client client = context.client();
   auto first = look(client);
   if (!first) return answered(context, first, [](const auto&) {});
   api::Problem lost;

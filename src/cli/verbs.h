@@ -10,14 +10,13 @@
 #include <functional>
 #include <string>
 
-#include "cli/client.h"
 #include "cli/terminal.h"
+#include "client/client.h"
 
 namespace carve::cli {
 
 inline constexpr int failed_status = 1;
 inline constexpr int usage_status = 2;
-inline constexpr int run_failed_status = 125;
 
 // The state that main() passes to every verb.
 struct Context {
@@ -28,7 +27,7 @@ struct Context {
   int status = 0;
   int problem_status = failed_status;
 
-  Client client() const { return Client(find_socket(socket_flag)); }
+  client::Client client() const { return client::Client(client::find_socket(socket_flag)); }
   bool json() const { return output == "json"; }
 };
 
@@ -59,7 +58,7 @@ void complain(const api::Problem& problem);
 
 // Calls `act` with the answer, or prints the problem and sets the exit status.
 template <class T, class Act>
-void answered(Context& context, const Answer<T>& answer, Act act) {
+void answered(Context& context, const client::Answer<T>& answer, Act act) {
   if (answer) {
     act(*answer);
   } else {

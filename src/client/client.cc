@@ -1,4 +1,4 @@
-#include "cli/client.h"
+#include "client/client.h"
 
 #include <pwd.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace carve::cli {
+namespace carve::client {
 namespace {
 
 namespace asio = boost::asio;
@@ -59,7 +59,7 @@ api::Problem unreachable(const std::string& socket, int error) {
 
 // Connects, sends, receives. A step begins only if the previous one succeeded.
 boost::system::error_code exchange(const std::string& socket, const http::request<http::string_body>& request,
-                                   http::response_parser<http::string_body>& response) {
+                                   http::response_parser<http::dynamic_body>& response) {
   asio::io_context context(1);
   Stream stream(context);
   beast::flat_buffer buffer;
@@ -118,7 +118,8 @@ Answer<std::string> Client::call(std::string_view method, std::string_view targe
   request.body() = body;
   request.prepare_payload();
 
-  http::response_parser<http::string_body> response;
+  // A string body would reserve what Content-Length says before the limit is checked (Boost 1.74).
+  http::response_parser<http::dynamic_body> response;
   response.body_limit(max_response_bytes);
   if (const auto error = exchange(socket_, request, response)) {
     if (error == beast::error::timeout)
@@ -136,8 +137,9 @@ Answer<std::string> Client::call(std::string_view method, std::string_view targe
         .detail = fmt::format("the agent at {} closed the connection: {}", socket_, error.message())});
   }
   const unsigned status = response.get().result_int();
-  if (status / 100 == 2) return response.get().body();
-  auto problem = api::read<api::Problem>(response.get().body(), api::Reading::lenient);
+  const std::string text = beast::buffers_to_string(response.get().body().data());
+  if (status / 100 == 2) return text;
+  auto problem = api::read<api::Problem>(text, api::Reading::lenient);
   if (problem && !problem->detail.empty()) return tl::unexpected(*problem);
   return tl::unexpected(
       api::Problem{.title = "refused",
@@ -145,4 +147,4 @@ Answer<std::string> Client::call(std::string_view method, std::string_view targe
                    .detail = fmt::format("the agent refused {} {} with status {}", method, target, status)});
 }
 
-}  // namespace carve::cli
+}  // namespace carve::client

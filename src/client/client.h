@@ -8,7 +8,7 @@
 
 #include "wire/api/documents.h"
 
-namespace carve::cli {
+namespace carve::client {
 
 template <class T>
 using Answer = Result<T, api::Problem>;
@@ -60,4 +60,4 @@ class Client {
   std::string socket_;
 };
 
-}  // namespace carve::cli
+}  // namespace carve::client

@@ -1,0 +1,80 @@
+#include "client/client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "client/testing/agent_stub.h"
+
+namespace carve::client {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(Client, reads_documents_and_sends_bodies) {
+  AgentStub agent(
+      {{"GET /v1/version", json_answer(200, R"({"version": "1.2.3", "unknown": 1})")},
+       {"POST /v1/slices/a/enter", json_answer(200, R"({"cgroup": true, "environment": {"A": "b"}})")}});
+  const Client client(agent.socket());
+  const auto version = client.get<api::Version>("/v1/version");
+  ASSERT_TRUE(version) << version.error().detail;
+  EXPECT_EQ(version->version, "1.2.3");
+  const auto entered = client.post<api::Entered>("/v1/slices/a/enter", api::EnterRequest{.command = "x y"});
+  ASSERT_TRUE(entered) << entered.error().detail;
+  EXPECT_TRUE(entered->cgroup);
+  EXPECT_THAT(agent.requests(), ElementsAre("GET /v1/version ", HasSubstr(R"("command":"x y")")));
+}
+
+TEST(Client, a_refusal_is_the_agents_problem) {
+  AgentStub agent(
+      {{"DELETE /v1/slices/a",
+        json_answer(404, R"({"type": "carve:not-found", "status": 404, "detail": "there is no slice 'a'"})")},
+       {"GET /v1/node", json_answer(500, "not JSON")}});
+  const Client client(agent.socket());
+  const auto gone = client.remove<api::Slice>("/v1/slices/a");
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().type, "carve:not-found");
+  EXPECT_EQ(gone.error().detail, "there is no slice 'a'");
+  const auto broken = client.get<api::Node>("/v1/node");
+  ASSERT_FALSE(broken);
+  EXPECT_THAT(broken.error().detail, HasSubstr("refused GET /v1/node with status 500"));
+}
+
+TEST(Client, each_way_of_not_reaching_the_agent_names_the_socket_and_the_way_out) {
+  const Client none("/nowhere/carved.sock");
+  EXPECT_THAT(none.text("/v1/node").error().detail, HasSubstr("no agent listens at /nowhere/carved.sock"));
+  const Client lengthy("/" + std::string(200, 'x'));
+  EXPECT_THAT(lengthy.text("/v1/node").error().detail, HasSubstr("has at most 107 bytes, this one 201"));
+  const std::string ended = fmt::format("/tmp/carve-client-test-{}.sock", getpid());
+  ASSERT_EQ(rename(AgentStub({}).socket().c_str(), ended.c_str()), 0);
+  EXPECT_THAT(Client(ended).text("/v1/node").error().detail, HasSubstr("exists, but its agent has ended"));
+  unlink(ended.c_str());
+}
+
+TEST(Client, hostile_answers_are_problems) {
+  std::mt19937 dice(5);
+  const std::string good = json_answer(200, R"({"version": "1.2.3", "pid": 5})");
+  std::vector<std::string> answers = {"",
+                                      "HTTP/1.1",
+                                      "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n{}",
+                                      json_answer(200, "[]"),
+                                      json_answer(200, R"({"version": 7})"),
+                                      json_answer(200, std::string(100'000, '['))};
+  for (int i = 0; i < 30; ++i) {
+    answers.push_back(good.substr(0, dice() % good.size()));
+    std::string changed = good;
+    changed[dice() % 12] = static_cast<char>(dice());
+    answers.push_back(changed);
+  }
+  for (const std::string& answer : answers) {
+    AgentStub agent({{"GET /v1/version", answer}});
+    SCOPED_TRACE(answer.substr(0, 80));
+    const auto version = Client(agent.socket()).get<api::Version>("/v1/version");
+    EXPECT_TRUE(version || !version.error().detail.empty()) << answer.substr(0, 60);
+  }
+}
+
+}  // namespace
+}  // namespace carve::client

@@ -1,0 +1,186 @@
+#include "runner/runner.h"
+
+#include <fcntl.h>
+#include <fmt/ranges.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "os/fd.h"
+
+namespace carve::runner {
+namespace {
+
+// The child's report before it executes the program. End of file means that the program was executed.
+struct ChildReport {
+  enum Phase : int { entered, not_entered, not_executed } phase;
+  int error;
+  bool cgroup;
+};
+
+// Signals that a user or a supervisor sends to this process for the program. The terminal sends its own
+// signals (SIGINT, SIGQUIT, SIGWINCH) to the program directly. These are passed on only if a process sent
+// them.
+constexpr int passed_on[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT};
+
+// Blocks the signals that this process passes on, and SIGCHLD, and reads them from a descriptor.
+class Signals {
+ public:
+  Signals() {
+    sigset_t ours;
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGCHLD);
+    for (const int s : passed_on) sigaddset(&ours, s);
+    sigprocmask(SIG_BLOCK, &ours, &before_);
+    fd_ = os::Fd(signalfd(-1, &ours, SFD_CLOEXEC));
+  }
+  ~Signals() { restore(); }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  int fd() const { return fd_.get(); }
+  void restore() const { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+  os::Fd fd_;
+};
+
+// The child's part: enters the slice, then executes the program. Returns only on failure.
+[[noreturn]] void become(const Run& run, const Signals& signals, int report_to) {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  const auto entered = run.client.post<api::Entered>(
+      "/v1/slices/" + run.slice + "/enter",
+      api::EnterRequest{.command = fmt::format("{}", fmt::join(run.program, " ")),
+                        .visible_devices = visible != nullptr ? visible : "",
+                        .visible_devices_set = visible != nullptr});
+  const auto report = [&](ChildReport::Phase phase, int error) {
+    const ChildReport message{phase, error, entered && entered->cgroup};
+    if (write(report_to, &message, sizeof message) != sizeof message) _exit(failed_status);
+  };
+  if (!entered) {
+    run.complain(entered.error());
+    report(ChildReport::not_entered, 0);
+    _exit(failed_status);
+  }
+  set_environment(entered->environment);
+  report(ChildReport::entered, 0);
+  signals.restore();
+  std::vector<char*> words;
+  for (const std::string& word : run.program) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  execvp(words[0], words.data());
+  report(ChildReport::not_executed, errno);
+  _exit(errno == ENOENT ? no_program_status : not_executable_status);
+}
+
+void pass_on(const signalfd_siginfo& got, pid_t program) {
+  const bool from_terminal = got.ssi_code == SI_KERNEL;
+  if (!from_terminal) kill(program, static_cast<int>(got.ssi_signo));
+}
+
+// Returns whether a shell waits for this process on a terminal. If so, this process stops when the program
+// stops: the shell then shows its prompt, and `fg` continues both. Otherwise the process that stopped the
+// program (a supervisor, a debugger, the agent) continues the program only, so this process must not stop.
+bool is_job() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (tcgetpgrp(fd) == getpgrp()) return true;
+  return false;
+}
+
+// Waits for the program, and without a cgroup for its descendants too. Returns the exit status.
+int see_through(const Run& run, pid_t program, bool cgroup, int signals) {
+  int result = failed_status;
+  bool ended = false, told = false;
+  for (;;) {
+    int status = 0;
+    const pid_t pid = waitpid(cgroup ? program : -1, &status, WNOHANG | WUNTRACED);
+    if (pid == program && WIFSTOPPED(status)) {
+      if (is_job()) {
+        raise(SIGSTOP);
+        kill(program, SIGCONT);
+      }
+      continue;
+    }
+    if (pid == program) {
+      result = exit_status(status);
+      ended = true;
+    }
+    if (pid > 0 && !(ended && cgroup)) continue;
+    if ((pid < 0 && errno == ECHILD) || (ended && cgroup)) return result;
+    if (ended && !told) {
+      run.say(fmt::format(
+          "the program ended, and its descendants still use slice {0}; 'carve stop {0}' ends them",
+          run.slice));
+      told = true;
+    }
+    signalfd_siginfo got{};
+    if (::read(signals, &got, sizeof got) != sizeof got) continue;
+    if (got.ssi_signo != SIGCHLD && !ended) pass_on(got, program);
+    if (ended && (got.ssi_signo == SIGTERM || got.ssi_signo == SIGINT || got.ssi_signo == SIGHUP))
+      return result;
+  }
+}
+
+}  // namespace
+
+void set_environment(const std::map<std::string, std::string>& environment) {
+  for (const auto& [variable, value] : environment) {
+    const char* old = std::getenv(variable.c_str());
+    const bool list = variable == "LD_PRELOAD" || variable == "LD_LIBRARY_PATH";
+    const bool in_front = list && old != nullptr && *old != '\0';
+    setenv(variable.c_str(), in_front ? (value + ":" + old).c_str() : value.c_str(), 1);
+  }
+}
+
+int exit_status(int wait_status) {
+  return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
+}
+
+int run(const Run& run) {
+  // The slice ends with its last process, or with this process if none entered.
+  const auto give_back = [&] {
+    (void)run.client.remove<api::Slice>("/v1/slices/" + run.slice);
+    return failed_status;
+  };
+  const auto fail = [&](const char* what) {
+    run.say(fmt::format("{}: {}", what, std::strerror(errno)));
+    return give_back();
+  };
+  const Signals signals;
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const auto watching =
+      run.client.post<api::Nothing>("/v1/slices/" + run.slice + "/supervise", api::Nothing{});
+  if (!watching) {
+    run.complain(watching.error());
+    return give_back();
+  }
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return fail("cannot create a pipe");
+  os::Fd from_child(ends[0]), to_parent(ends[1]);
+  const pid_t child = fork();
+  if (child < 0) return fail("cannot start a process");
+  if (child == 0) become(run, signals, to_parent.get());
+  to_parent.reset();
+
+  ChildReport message{};
+  bool cgroup = false;
+  while (::read(from_child.get(), &message, sizeof message) == sizeof message) {
+    cgroup = cgroup || message.cgroup;
+    if (message.phase == ChildReport::entered && message.cgroup) prctl(PR_SET_CHILD_SUBREAPER, 0);
+    if (message.phase == ChildReport::not_executed)
+      run.say(
+          fmt::format("{}: {}", run.program[0],
+                      message.error == ENOENT ? "there is no such program" : std::strerror(message.error)));
+    if (message.phase == ChildReport::not_entered) give_back();
+  }
+  return see_through(run, child, cgroup, signals.fd());
+}
+
+}  // namespace carve::runner
