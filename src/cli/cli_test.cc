@@ -8,6 +8,7 @@
 #include "cli/coverage.h"
 #include "cli/request.h"
 #include "cli/top_view.h"
+#include "wire/api/slice.h"
 
 namespace carve::cli {
 namespace {
@@ -55,9 +56,9 @@ TEST(Change, says_what_was_typed_and_nothing_else) {
   const auto c = to_change({.compute = "40%", .latency = true});
   ASSERT_TRUE(c);
   EXPECT_EQ(c->share_bp, 4000u);
-  EXPECT_EQ(c->latency, true);
+  EXPECT_EQ(c->latency_class, LatencyClass::latency);
   EXPECT_FALSE(c->memory_bytes || c->policy);
-  EXPECT_EQ(to_change({.memory = "6GiB", .batch = true})->latency, false);
+  EXPECT_EQ(to_change({.memory = "6GiB", .batch = true})->latency_class, LatencyClass::batch);
   const struct {
     ChangeOptions options;
     const char* says;
@@ -83,16 +84,15 @@ TopView two_slices() {
                                   .uuid = "GPU-0",
                                   .name = "NVIDIA A10",
                                   .simulated = true,
-                                  .health = "ok",
+                                  .health = {},
                                   .usable_bytes = 20ull << 30,
                                   .granted_bytes = 15ull << 30,
                                   .free_bytes = 5ull << 30,
                                   .slices = 2,
                                   .max_slices = 16});
-  api::Slice a{
-      .name = "a", .state = "running", .command = "train", .isolation = "memory", .enforcement = "library"};
+  api::Slice a{.name = "a", .state = SliceState::running, .command = "train", .isolation = Isolation::memory};
   a.parts.push_back({.uuid = "GPU-0", .quota_bytes = 10ull << 30, .charged_bytes = 5ull << 30});
-  api::Slice b{.name = "b", .state = "running", .isolation = "none", .enforcement = "none"};
+  api::Slice b{.name = "b", .state = SliceState::running, .isolation = Isolation::none};
   b.parts.push_back(
       {.uuid = "GPU-0", .quota_bytes = 5ull << 30, .charged_bytes = 5ull << 30, .share_bp = 3000});
   view.slices.slices = {a, b};
@@ -112,17 +112,17 @@ TEST(Top, cuts_the_device_into_its_slices) {
 // As above, with both shares enforced and measured.
 TopView two_shares() {
   TopView view = two_slices();
-  view.devices.devices[0].policy = {"guaranteed-burst-share", "fixed-share", "a, b"};
-  view.devices.devices[0].compute = "library";
-  view.devices.devices[0].commitment = "tight";
+  view.devices.devices[0].policy = {Policy::guaranteed_burst_share, Policy::fixed_share, {"a", "b"}};
+  view.devices.devices[0].compute = Enforcement{EnforcementLevel::library, "", {}};
+  view.devices.devices[0].commitment = Commitment::tight;
   view.devices.devices[0].arbitration = {.idle_1s_bp = 2500};
   const struct {
     uint32_t share_bp, had_bp;
   } had[] = {{6800, 5000}, {3000, 2500}};
   for (size_t i = 0; i < 2; ++i) {
     api::Slice& s = view.slices.slices[i];
-    s.isolation = "memory+compute";
-    s.compute = "library";
+    s.isolation = Isolation::memory_and_compute;
+    s.enforcement.compute.level = EnforcementLevel::library;
     s.parts[0].share_bp = had[i].share_bp;
     s.parts[0].compute = api::PartCompute{.granted_bp = had[i].share_bp,
                                           .achieved_1s_bp = had[i].had_bp,
@@ -140,7 +140,7 @@ TEST(Top, shows_what_each_had_of_the_last_second_and_what_was_idle) {
   const std::string text = render(two_shares(), {.width = 106});
   EXPECT_THAT(text, HasSubstr("GPU [" + std::string(40, '#') + std::string(20, '%') + std::string(20, '.') +
                               "] 25.0% idle"));
-  for (const char* said : {"fixed-share (guaranteed-burst-share desired)", "tight", "mem+comp", "68%",
+  for (const char* said : {"fixed-share (guaranteed-burst-share desired)", "tight", "memory+compute", "68%",
                            "50.0%", "51.0%", "3.20s", "12.0ms"})
     EXPECT_THAT(text, HasSubstr(said));
   const std::string wide = render(two_shares(), {.width = 160});
@@ -154,18 +154,19 @@ TEST(Top, every_column_but_the_widest_fits_a_hundred) {
     if (line.starts_with("  NAME")) headings.push_back(line);
   ASSERT_EQ(headings.size(), 1u);
   for (const char* heading :
-       {"MEMORY", "ISOLATED", "SHARE", "1s", "1m", "WAITED", "THROTTLED", "STATE", "COMMAND"})
+       {"MEMORY", "ISOLATION", "SHARE", "1s", "WAITED", "THROTTLED", "STATE", "COMMAND"})
     EXPECT_THAT(headings[0], HasSubstr(heading));
 }
 
 TEST(Top, a_share_that_is_not_enforced_never_looks_as_if_it_were) {
   TopView view = two_shares();
-  view.devices.devices[0].compute = view.slices.slices[0].compute = "not enforced: c";
+  const Enforcement none{EnforcementLevel::none, "slices without a share use the device", {"c"}};
+  view.devices.devices[0].compute = view.slices.slices[0].enforcement.compute = none;
   view.devices.devices[0].arbitration.reset();
   view.slices.slices[0].parts[0].compute.reset();
   const std::string text = render(view, {.width = 106});
-  EXPECT_THAT(text, HasSubstr("shares are not enforced: c"));
-  EXPECT_THAT(text, HasSubstr("memory!"));
+  EXPECT_THAT(text, HasSubstr("shares are not enforced: slices without a share use the device: c"));
+  EXPECT_THAT(text, HasSubstr("memory only"));
   EXPECT_THAT(text, HasSubstr("GPU [" + std::string(54, '=')));
 }
 

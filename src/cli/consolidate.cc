@@ -2,6 +2,7 @@
 #include "base/bytes.h"
 #include "base/share.h"
 #include "cli/verbs.h"
+#include "wire/api/plan.h"
 
 namespace carve::cli {
 namespace {

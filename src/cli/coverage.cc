@@ -167,7 +167,7 @@ std::vector<std::string> exported_names(std::string_view bytes) {
 }
 
 api::Check coverage_check(bool simulated) {
-  api::Check check{.name = "coverage", .status = "degraded"};
+  api::Check check{.name = "coverage", .status = CheckStatus::degraded};
   const std::string folder = library_folder();
   const std::string driver = simulated ? folder + "/sim/libcuda.so.1" : installed_driver();
   if (driver.empty()) {
@@ -177,14 +177,14 @@ api::Check coverage_check(bool simulated) {
   const auto names = exported_names(file_text(driver));
   const auto rows = parse_coverage(file_text(folder + "/coverage.txt"));
   if (names.empty() || rows.empty()) {
-    check.status = "failed";
+    check.status = CheckStatus::failed;
     check.detail = names.empty() ? driver + " is not a readable driver"
                                  : folder + "/coverage.txt is missing; install Carve again";
     return check;
   }
   const auto open = uncovered(names, rows);
   if (open.empty()) {
-    check.status = "ok";
+    check.status = CheckStatus::ok;
     check.detail = fmt::format("all entry points of {} that allocate or launch are covered", driver);
     return check;
   }

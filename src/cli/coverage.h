@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "wire/api/documents.h"
+#include "wire/api/doctor.h"
 
 namespace carve::cli {
 

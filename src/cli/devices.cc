@@ -1,7 +1,9 @@
 // `carve devices`: prints each device's memory: native, reserved, usable, granted and free.
 #include "base/bytes.h"
 #include "base/share.h"
+#include "cli/sentences.h"
 #include "cli/verbs.h"
+#include "wire/api/device.h"
 
 namespace carve::cli {
 namespace {
@@ -9,7 +11,7 @@ namespace {
 // "70%", "100% tight", "120% over-committed"
 std::string granted_share(const api::Device& d) {
   const std::string share = d.share_granted_bp == 0 ? "0%" : text(Share{d.share_granted_bp}).c_str();
-  return d.commitment.empty() ? share : share + " " + d.commitment;
+  return d.commitment == Commitment::normal ? share : fmt::format("{} {}", share, text(d.commitment));
 }
 
 void print(const api::DeviceList& list, bool wide) {
@@ -28,22 +30,24 @@ void print(const api::DeviceList& list, bool wide) {
                                  size(d.free_bytes),
                                  granted_share(d),
                                  fmt::format("{}/{}", d.slices, d.max_slices),
-                                 d.policy.effective + (d.policy.blocked_by.empty() ? "" : " *"),
-                                 d.health};
+                                 fmt::format("{}{}", text(d.policy.effective.value_or(d.policy.desired)),
+                                             d.policy.blocked_by.empty() ? "" : " *"),
+                                 sentence(d.health)};
     if (wide)
-      row.insert(row.end(), {size(d.used_bytes), size(d.context_bytes), d.compute.empty() ? "-" : d.compute,
-                             d.arbitration ? percent(d.arbitration->idle_1s_bp) : "-",
-                             d.arbitration ? fmt::format("{} of {}", d.arbitration->switches,
-                                                         span(d.arbitration->switch_ns))
-                                           : "-",
-                             d.uuid});
+      row.insert(
+          row.end(),
+          {size(d.used_bytes), size(d.context_bytes), d.compute ? sentence(*d.compute) : "-",
+           d.arbitration ? percent(d.arbitration->idle_1s_bp) : "-",
+           d.arbitration ? fmt::format("{} of {}", d.arbitration->switches, span(d.arbitration->switch_ns))
+                         : "-",
+           d.uuid});
     rows.push_back(std::move(row));
   }
   fmt::print("{}", table(heading, rows));
   for (const api::Device& d : list.devices)
     if (!d.policy.blocked_by.empty())
       fmt::print("* device {}: {} is desired, and takes effect when these have ended: {}\n", d.index,
-                 d.policy.desired, d.policy.blocked_by);
+                 text(d.policy.desired), fmt::join(d.policy.blocked_by, ", "));
   for (const api::Device& d : list.devices)
     for (const std::string& process : d.unmanaged_processes)
       fmt::print("device {}: {}\n", d.index, harmless(process));

@@ -1,16 +1,19 @@
 // `carve doctor`: prints each prerequisite as ok, degraded or failed, with the reason and the fix. The agent
 // checks the node and itself; this program checks what its user can reach.
+#include "wire/api/doctor.h"
 #include "cli/coverage.h"
 #include "cli/verbs.h"
+#include "wire/api/node.h"
 
 namespace carve::cli {
 namespace {
 
 api::Check reachable(const client::Client& client, const client::Answer<api::Version>& version) {
   if (!version)
-    return {.name = "agent", .status = "failed", .detail = version.error().detail, .fix = "carved &"};
+    return {
+        .name = "agent", .status = CheckStatus::failed, .detail = version.error().detail, .fix = "carved &"};
   return {.name = "agent",
-          .status = "ok",
+          .status = CheckStatus::ok,
           .detail = fmt::format("version {} answers at {}, pid {}", version->version, client.socket(),
                                 version->pid)};
 }
@@ -19,11 +22,14 @@ void print(const Screen& screen, const api::Diagnosis& diagnosis) {
   size_t width = 0;
   for (const api::Check& c : diagnosis.checks) width = std::max(width, c.name.size());
   for (const api::Check& c : diagnosis.checks) {
-    const Ink ink = c.status == "ok" ? Ink::green : c.status == "failed" ? Ink::red : Ink::yellow;
-    fmt::print("{}  {}  {}\n", inked(screen, ink, padded(c.status, 8)), padded(c.name, width), c.detail);
+    const Ink ink = c.status == CheckStatus::ok       ? Ink::green
+                    : c.status == CheckStatus::failed ? Ink::red
+                                                      : Ink::yellow;
+    fmt::print("{}  {}  {}\n", inked(screen, ink, padded(text(c.status), 8)), padded(c.name, width),
+               c.detail);
     if (!c.fix.empty()) fmt::print("{}  fix: {}\n", std::string(width + 10, ' '), c.fix);
   }
-  if (!diagnosis.isolation.empty()) fmt::print("\nIsolation in force: {}\n", diagnosis.isolation);
+  fmt::print("\nIn force: memory: {}, compute: {}\n", text(diagnosis.memory), text(diagnosis.compute));
 }
 
 }  // namespace
@@ -40,13 +46,14 @@ void add_doctor(CLI::App& app, Context& context) {
     all.checks.push_back(reachable(client, version));
     if (version) {
       answered(context, client.get<api::Diagnosis>("/v1/doctor"), [&](const api::Diagnosis& from_agent) {
-        all.isolation = from_agent.isolation;
+        all.memory = from_agent.memory;
+        all.compute = from_agent.compute;
         all.checks.insert(all.checks.end(), from_agent.checks.begin(), from_agent.checks.end());
       });
     }
     all.checks.push_back(coverage_check(version && !version->simulated.empty()));
     for (const api::Check& c : all.checks)
-      if (c.status == "failed") context.status = failed_status;
+      if (c.status == CheckStatus::failed) context.status = failed_status;
     if (context.json())
       print_json(all);
     else

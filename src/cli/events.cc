@@ -1,5 +1,6 @@
 // `carve events`: prints the event log, oldest event first.
 #include "cli/verbs.h"
+#include "wire/api/event.h"
 
 namespace carve::cli {
 

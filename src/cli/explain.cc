@@ -2,6 +2,7 @@
 // nothing.
 #include "cli/request.h"
 #include "cli/verbs.h"
+#include "wire/api/plan.h"
 
 namespace carve::cli {
 

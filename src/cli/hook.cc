@@ -6,6 +6,9 @@
 #include <iterator>
 
 #include "cli/verbs.h"
+#include "wire/api/json.h"
+#include "wire/api/problem.h"
+#include "wire/api/slice.h"
 
 namespace carve::cli {
 namespace {
@@ -14,10 +17,6 @@ namespace {
 struct ContainerState {
   std::string id;
   uint32_t pid = 0;
-  static void fields(auto& self, auto&& field) {
-    field("id", self.id);
-    field("pid", self.pid);
-  }
 };
 
 constexpr size_t max_state_bytes = 1 << 20;

@@ -4,6 +4,7 @@
 
 #include "cli/verbs.h"
 #include "runner/runner.h"
+#include "wire/api/problem.h"
 
 namespace carve::cli {
 namespace {

@@ -1,4 +1,5 @@
 // `carve node`: prints the settings of this node's devices; `carve node set` changes them.
+#include "wire/api/node.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
 
@@ -7,10 +8,10 @@ namespace {
 
 void print(const api::Node& node) {
   const auto row = [](const char* name, const std::string& value) { fmt::print("{:<12} {}\n", name, value); };
-  row("policy", node.policy.effective);
+  row("policy", node.policy.effective ? std::string(text(*node.policy.effective)) : "mixed");
   if (node.policy.desired != node.policy.effective) {
-    row("desired", node.policy.desired);
-    row("blocked by", node.policy.blocked_by);
+    row("desired", std::string(text(node.policy.desired)));
+    row("blocked by", fmt::format("{}", fmt::join(node.policy.blocked_by, ", ")));
   }
   if (node.policy_per_slice) row("", "slices of one device may follow different policies");
   row("best effort", node.admit_best_effort ? "admitted beside enforced shares, ranked last"
@@ -31,7 +32,7 @@ void add_node(CLI::App& app, Context& context) {
   auto policy = std::make_shared<std::string>();
   set->add_option("--policy", *policy, "Compute policy of each device, from the end of its present slices on")
       ->required()
-      ->check(CLI::IsMember(policy_words));
+      ->check(CLI::IsMember(words_of<Policy>()));
   const auto shown = [&context](const client::Answer<api::Node>& answer) {
     answered(context, answer, [&](const auto& node) {
       if (context.json())
@@ -44,7 +45,7 @@ void add_node(CLI::App& app, Context& context) {
       "A device changes its policy when its last slice has ended; running slices keep their policy.\n"
       "  carve node set --policy guaranteed-burst-share");
   set->callback([&context, policy, shown] {
-    shown(context.client().patch<api::Node>("/v1/node", api::NodeChange{.policy = *policy}));
+    shown(context.client().patch<api::Node>("/v1/node", api::NodeChange{.policy = parse<Policy>(*policy)}));
   });
   verb->callback([&context, set, shown] {
     if (!set->parsed()) shown(context.client().get<api::Node>("/v1/node"));

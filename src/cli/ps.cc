@@ -1,17 +1,12 @@
 // `carve ps`: prints the slices, one per line.
 #include "base/bytes.h"
 #include "base/share.h"
+#include "cli/sentences.h"
 #include "cli/verbs.h"
+#include "wire/api/slice.h"
 
 namespace carve::cli {
 namespace {
-
-// Returns the enforcement in force, and "(memory)" if the requested compute share is not enforced.
-std::string isolation_of(const api::Slice& s) {
-  if (s.exclusive) return "exclusive";
-  const bool half = s.isolation == "memory+compute" && s.compute.starts_with("not");
-  return half ? s.enforcement + " (memory)" : s.enforcement;
-}
 
 void print(const api::SliceList& list) {
   std::vector<std::vector<std::string>> rows;
@@ -25,9 +20,9 @@ void print(const api::SliceList& list) {
     }
     const uint32_t share = slice.parts.empty() ? 0 : slice.parts.front().share_bp;
     const uint64_t until = slice.ended_ns != 0 ? slice.ended_ns : utc_now_ns();
-    rows.push_back({slice.name, slice.state, fmt::format("{}", fmt::join(devices, ",")),
+    rows.push_back({slice.name, std::string(text(slice.state)), fmt::format("{}", fmt::join(devices, ",")),
                     fmt::format("{} / {}", text(Bytes{charged}).c_str(), text(Bytes{quota}).c_str()),
-                    share == 0 ? "-" : text(Share{share}).c_str(), isolation_of(slice),
+                    share == 0 ? "-" : text(Share{share}).c_str(), isolation_column(slice),
                     age(until - std::min(until, slice.created_ns)), cut(harmless(slice.command), 60)});
   }
   fmt::print("{}",

@@ -30,12 +30,12 @@ void add_slice_options(CLI::App* verb, SliceOptions& o) {
       ->type_name("ID");
   verb->add_flag("--exclusive", o.exclusive, "Whole devices, shared with no other slice");
   verb->add_option("--policy", o.policy, "Compute policy that the device must follow [any]")
-      ->check(CLI::IsMember(policy_words));
+      ->check(CLI::IsMember(words_of<Policy>()));
   verb->add_flag("--latency", o.latency, "Latency class: served before batch work, within its share");
   verb->add_option("--isolation", o.isolation,
                    "memory+compute: quota and share are enforced [default with --compute]; memory: the quota "
                    "alone is enforced; none: the slice is placed and not limited")
-      ->check(CLI::IsMember({"none", "memory", "memory+compute"}));
+      ->check(CLI::IsMember(words_of<Isolation>()));
   verb->add_option("--strategy", o.strategy, "How a device is chosen if several fit [the agent's]")
       ->check(CLI::IsMember({"binpack", "spread"}));
   verb->add_option(
@@ -51,7 +51,7 @@ void add_change_options(CLI::App* verb, ChangeOptions& o) {
   verb->add_option("--compute", o.compute, "Share of each device's compute, as 30%")->type_name("PERCENT");
   verb->add_option("--policy", o.policy,
                    "Compute policy, if slices choose theirs (carved --policy-per-slice)")
-      ->check(CLI::IsMember(policy_words));
+      ->check(CLI::IsMember(words_of<Policy>()));
   verb->add_flag("--latency", o.latency, "Latency class: served before batch work, within its share");
   verb->add_flag("--batch", o.batch, "Batch class: served after latency work");
 }
@@ -76,8 +76,8 @@ Result<api::SliceChange, std::string> to_change(const ChangeOptions& o) {
     if (!share) return refuse("--compute", o.compute, share.error().sentence);
     change.share_bp = share->basis_points;
   }
-  if (!o.policy.empty()) change.policy = o.policy;
-  if (o.latency || o.batch) change.latency = o.latency;
+  change.policy = parse<Policy>(o.policy);
+  if (o.latency || o.batch) change.latency_class = o.latency ? LatencyClass::latency : LatencyClass::batch;
   return change;
 }
 
@@ -88,10 +88,10 @@ Result<api::SliceRequest, std::string> to_request(const SliceOptions& o) {
                             .devices = o.devices,
                             .exclusive = o.exclusive,
                             .device = o.device,
-                            .strategy = o.strategy,
-                            .policy = o.policy,
-                            .latency = o.latency,
-                            .isolation = o.isolation,
+                            .strategy = parse<Strategy>(o.strategy),
+                            .policy = parse<Policy>(o.policy),
+                            .latency_class = o.latency ? LatencyClass::latency : LatencyClass::batch,
+                            .isolation = parse<Isolation>(o.isolation),
                             .application = o.application};
   const auto refuse = [](const char* option, const std::string& value, const char* sentence) {
     return tl::unexpected(fmt::format("{}: '{}' {}", option, value, sentence));

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "wire/api/documents.h"
+#include "wire/api/slice.h"
 
 namespace carve::cli {
 
@@ -30,8 +30,11 @@ struct ChangeOptions {
 void add_change_options(CLI::App* verb, ChangeOptions& options);
 Result<api::SliceChange, std::string> to_change(const ChangeOptions& options);
 
-inline const std::vector<std::string> policy_words{"fixed-share", "guaranteed-burst-share",
-                                                   "native-burst-share"};
+// The words of an enumeration, for CLI::IsMember.
+template <Worded E>
+std::vector<std::string> words_of() {
+  return {std::begin(Words<E>::words), std::end(Words<E>::words)};
+}
 
 // Returns a request id of 16 random bytes, which no other call returns.
 std::string new_request_id();

@@ -4,6 +4,7 @@
 #include "cli/request.h"
 #include "cli/verbs.h"
 #include "runner/runner.h"
+#include "wire/api/slice.h"
 
 namespace carve::cli {
 namespace {

@@ -2,7 +2,9 @@
 #include "base/bytes.h"
 #include "base/share.h"
 #include "cli/request.h"
+#include "cli/sentences.h"
 #include "cli/verbs.h"
+#include "wire/api/slice.h"
 
 namespace carve::cli {
 
@@ -26,15 +28,17 @@ void add_set(CLI::App& app, Context& context) {
       context.status = usage_status;
       return;
     }
-    answered(context, context.client().patch<api::Slice>("/v1/slices/" + *name, *change),
-             [&](const auto& slice) {
-               if (context.json()) return print_json(slice);
-               const api::SlicePart part = slice.parts.empty() ? api::SlicePart{} : slice.parts.front();
-               fmt::print("{}: {}, {}, {}{}\n", slice.name, text(Bytes{part.quota_bytes}).c_str(),
-                          part.share_bp == 0 ? "no share" : text(Share{part.share_bp}).c_str(), slice.policy,
-                          slice.latency ? ", latency class" : "");
-               if (slice.compute.starts_with("not")) fmt::print("its share is {}\n", slice.compute);
-             });
+    answered(
+        context, context.client().patch<api::Slice>("/v1/slices/" + *name, *change), [&](const auto& slice) {
+          if (context.json()) return print_json(slice);
+          const api::SlicePart part = slice.parts.empty() ? api::SlicePart{} : slice.parts.front();
+          fmt::print("{}: {}, {}, {}{}\n", slice.name, text(Bytes{part.quota_bytes}).c_str(),
+                     part.share_bp == 0 ? "no share" : text(Share{part.share_bp}).c_str(), text(slice.policy),
+                     slice.latency_class == LatencyClass::latency ? ", latency class" : "");
+          const Enforcement& compute = slice.enforcement.compute;
+          if (slice.isolation == Isolation::memory_and_compute && !compute.enforced())
+            fmt::print("its share is {}\n", sentence(compute));
+        });
   });
 }
 

@@ -1,7 +1,10 @@
 // `carve show NAME`: prints one slice and its events; with --history its terms over time.
 #include "base/bytes.h"
 #include "base/share.h"
+#include "cli/sentences.h"
 #include "cli/verbs.h"
+#include "wire/api/event.h"
+#include "wire/api/slice.h"
 
 namespace carve::cli {
 namespace {
@@ -33,18 +36,28 @@ void print_history(const api::Slice& s) {
   std::vector<std::vector<std::string>> rows;
   for (const api::Period& p : s.history) {
     const uint64_t to = p.to_ns != 0 ? p.to_ns : utc_now_ns();
-    rows.push_back({clock_text(p.from_ns), p.to_ns != 0 ? clock_text(p.to_ns) : "now",
-                    age(to - std::min(to, p.from_ns)), std::string(text(Bytes{p.memory_bytes})),
-                    p.share_bp == 0 ? "-" : text(Share{p.share_bp}).c_str(),
-                    p.policy + (p.latency ? ", latency" : ""), p.isolation});
+    rows.push_back(
+        {clock_text(p.from_ns), p.to_ns != 0 ? clock_text(p.to_ns) : "now", age(to - std::min(to, p.from_ns)),
+         std::string(text(Bytes{p.memory_bytes})), p.share_bp == 0 ? "-" : text(Share{p.share_bp}).c_str(),
+         fmt::format("{}{}", text(p.policy), p.latency_class == LatencyClass::latency ? ", latency" : ""),
+         std::string(text(p.isolation))});
   }
   fmt::print("{}", table({"FROM", "TO", "FOR", "MEMORY", "COMPUTE", "POLICY", "ISOLATION"}, rows));
+}
+
+// Returns the requested isolation, and what enforces it.
+std::string isolation_of(const api::Slice& s) {
+  if (s.isolation == Isolation::none) return "none";
+  std::string out = fmt::format("memory (enforced by: {})", text(s.enforcement.memory.level));
+  if (s.isolation != Isolation::memory_and_compute) return out;
+  const Enforcement& compute = s.enforcement.compute;
+  return out + fmt::format(" + compute ({}{})", compute.enforced() ? "enforced by: " : "", sentence(compute));
 }
 
 void print(const api::Slice& s) {
   const auto row = [](const char* name, const std::string& value) { fmt::print("{:<12} {}\n", name, value); };
   row("name", s.name);
-  row("state", s.ended_because.empty() ? s.state : s.state + ": " + s.ended_because);
+  row("state", fmt::format("{}{}{}", text(s.state), s.ended_because.empty() ? "" : ": ", s.ended_because));
   if (!s.command.empty()) row("command", harmless(s.command));
   row("owner", fmt::format("uid {}", s.owner_uid));
   row("created", clock_text(s.created_ns));
@@ -53,14 +66,9 @@ void print(const api::Slice& s) {
               : s.parts.size() > 1 ? "equal parts of several devices"
                                    : "part of one device");
   if (!s.application.empty()) row("application", harmless(s.application));
-  // The requested isolation, and what enforces it.
-  row("isolation",
-      s.isolation == "none"             ? "none"
-      : s.isolation != "memory+compute" ? fmt::format("memory (enforced by: {})", s.enforcement)
-      : s.compute.starts_with("not")
-          ? fmt::format("memory (enforced by: {}) + compute ({})", s.enforcement, s.compute)
-          : fmt::format("memory (enforced by: {}) + compute (enforced by: {})", s.enforcement, s.compute));
-  row("policy", s.policy + (s.latency ? ", latency class" : ""));
+  row("isolation", isolation_of(s));
+  row("policy",
+      fmt::format("{}{}", text(s.policy), s.latency_class == LatencyClass::latency ? ", latency class" : ""));
   for (const api::SlicePart& p : s.parts)
     if (p.spill_bytes != 0)
       row("host memory",

@@ -1,4 +1,5 @@
 // `carve slice create|rm|ls`: creates and removes slices that containers will use.
+#include "wire/api/slice.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
 

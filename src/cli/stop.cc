@@ -1,5 +1,6 @@
 // `carve stop NAME...`: ends all processes of a slice, then the slice.
 #include "cli/verbs.h"
+#include "wire/api/slice.h"
 
 namespace carve::cli {
 

@@ -1,5 +1,7 @@
 // `carve thaw NAME...`: continues a slice that the audit froze.
 #include "cli/verbs.h"
+#include "wire/api/problem.h"
+#include "wire/api/slice.h"
 
 namespace carve::cli {
 

@@ -7,6 +7,10 @@
 
 #include "cli/top_view.h"
 #include "cli/verbs.h"
+#include "wire/api/device.h"
+#include "wire/api/node.h"
+#include "wire/api/problem.h"
+#include "wire/api/slice.h"
 
 namespace carve::cli {
 namespace {
@@ -15,10 +19,6 @@ namespace {
 struct TopDocument {
   std::vector<api::Device> devices;
   std::vector<api::Slice> slices;
-  static void fields(auto& self, auto&& field) {
-    field("devices", self.devices);
-    field("slices", self.slices);
-  }
 };
 
 struct TopOptions {

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/share.h"
+#include "cli/sentences.h"
 
 namespace carve::cli {
 namespace {
@@ -71,11 +72,6 @@ std::vector<Piece> compute_pieces(const api::Device& device, const std::vector<R
   return out;
 }
 
-std::string isolation_of(const api::Slice& s) {
-  if (s.isolation == "memory+compute") return s.compute == "library" ? "mem+comp" : "memory!";
-  return s.isolation;
-}
-
 // One column: its heading, its width, the least screen width that shows it, and its text.
 struct Column {
   const char* heading;
@@ -97,17 +93,17 @@ constexpr Column columns_of_slices[] = {
        return fmt::format("{} of {}", text(Bytes{r.part->charged_bytes}).c_str(),
                           text(Bytes{r.part->quota_bytes}).c_str());
      }},
-    {"ISOLATED", 8, 0, false, [](const Row& r) { return isolation_of(*r.slice); }},
+    {"ISOLATION", 14, 0, false, [](const Row& r) { return isolation_column(*r.slice); }},
     {"SHARE", 6, 0, true,
      [](const Row& r) { return r.part->share_bp == 0 ? "-" : std::string(text(Share{r.part->share_bp})); }},
     {"1s", 6, 0, true, measured<&C::achieved_1s_bp, percent>},
-    {"1m", 6, 0, true, measured<&C::achieved_60s_bp, percent>},
+    {"1m", 6, 106, true, measured<&C::achieved_60s_bp, percent>},
     {"WAITED", 7, 0, true, measured<&C::waiting_ns, span>},
     {"THROTTLED", 9, 0, true, measured<&C::throttled_ns, span>},
     {"BURST", 7, 118, true, measured<&C::burst_ns, span>},
     {"WAIT p50", 8, 128, true, measured<&C::wait_p50_ns, span>},
     {"p99", 7, 136, true, measured<&C::wait_p99_ns, span>},
-    {"STATE", 9, 0, false, [](const Row& r) { return r.slice->state; }},
+    {"STATE", 9, 0, false, [](const Row& r) { return std::string(text(r.slice->state)); }},
     {"COMMAND", 0, 0, false, [](const Row& r) { return harmless(r.slice->command); }},
 };
 
@@ -146,21 +142,24 @@ std::string render(const TopView& view, const Screen& screen) {
 
     line("");
     const auto& policy = device.policy;
-    line(fmt::format("{}  slices {}/{}  {} usable, {} free  {}{}{}{}",
-                     inked(screen, Ink::bold, fmt::format("{} {}", device.index, device.name)), device.slices,
-                     device.max_slices, text(Bytes{device.usable_bytes}).c_str(),
-                     text(Bytes{device.free_bytes}).c_str(), policy.effective,
-                     policy.blocked_by.empty() ? "" : fmt::format(" ({} desired)", policy.desired),
-                     device.commitment.empty() ? "" : "  " + inked(screen, Ink::yellow, device.commitment),
-                     device.health == "ok" ? "" : "  " + inked(screen, Ink::red, device.health)));
+    line(fmt::format(
+        "{}  slices {}/{}  {} usable, {} free  {}{}{}{}",
+        inked(screen, Ink::bold, fmt::format("{} {}", device.index, device.name)), device.slices,
+        device.max_slices, text(Bytes{device.usable_bytes}).c_str(), text(Bytes{device.free_bytes}).c_str(),
+        text(policy.effective.value_or(policy.desired)),
+        policy.blocked_by.empty() ? "" : fmt::format(" ({} desired)", text(policy.desired)),
+        device.commitment == Commitment::normal ? ""
+                                                : "  " + inked(screen, Ink::yellow, text(device.commitment)),
+        device.health.state == HealthState::ok ? ""
+                                               : "  " + inked(screen, Ink::red, sentence(device.health))));
     line(fmt::format("  MEM [{}] {} granted", cut_bar(memory_pieces(device, rows), bar_width, screen),
                      percent(static_cast<uint64_t>(
                          std::lround(fraction(device.granted_bytes, device.usable_bytes) * 10000)))));
     line(fmt::format("  GPU [{}] {}", cut_bar(compute_pieces(device, rows), bar_width, screen),
                      device.arbitration ? percent(device.arbitration->idle_1s_bp) + " idle"
                                         : percent(device.share_granted_bp) + " granted"));
-    if (device.compute.starts_with("not"))
-      line("  " + inked(screen, Ink::yellow, "shares are " + harmless(device.compute)));
+    if (device.compute && !device.compute->enforced())
+      line("  " + inked(screen, Ink::yellow, "shares are " + harmless(sentence(*device.compute))));
     const auto row_of = [&](const std::string& name, const auto& says) {
       std::string row = "  " + name;
       for (const Column& column : columns_of_slices)

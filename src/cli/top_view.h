@@ -4,7 +4,9 @@
 #include <string>
 
 #include "cli/terminal.h"
-#include "wire/api/documents.h"
+#include "wire/api/device.h"
+#include "wire/api/node.h"
+#include "wire/api/slice.h"
 
 namespace carve::cli {
 

@@ -12,6 +12,8 @@
 
 #include "cli/terminal.h"
 #include "client/client.h"
+#include "wire/api/json.h"
+#include "wire/api/problem.h"
 
 namespace carve::cli {
 

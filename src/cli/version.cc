@@ -1,5 +1,6 @@
 // `carve version`: prints the versions of this program and of the agent.
 #include "cli/verbs.h"
+#include "wire/api/node.h"
 
 namespace carve::cli {
 

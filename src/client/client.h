@@ -6,7 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "wire/api/documents.h"
+#include "wire/api/json.h"
+#include "wire/api/problem.h"
 
 namespace carve::client {
 

@@ -6,6 +6,8 @@
 #include <random>
 
 #include "client/testing/agent_stub.h"
+#include "wire/api/node.h"
+#include "wire/api/slice.h"
 
 namespace carve::client {
 namespace {

@@ -9,9 +9,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string_view>
 
 #include "base/share.h"
+#include "core/words.h"
 
 namespace carve {
 
@@ -28,10 +28,21 @@ constexpr Share comfortable(uint64_t switch_ns) {
   return {static_cast<uint32_t>(10000 - std::min<uint64_t>(lost, 10000))};
 }
 
-// Returns "", "tight" or "over-committed". `promised_bp` is the sum of the enforced shares, also above 100 %.
-constexpr std::string_view commitment(uint64_t promised_bp, uint64_t switch_ns) {
-  if (promised_bp > whole_device.basis_points) return "over-committed";
-  return promised_bp > comfortable(switch_ns).basis_points ? "tight" : "";
+enum class Commitment : uint8_t {
+  normal = 0,          // All shares can be met.
+  tight = 1,           // Not all shares can be met exactly.
+  over_committed = 2,  // More than the whole device is granted.
+};
+template <>
+struct Words<Commitment> {
+  static constexpr const char* kind = "commitment";
+  static constexpr std::string_view words[] = {"normal", "tight", "over-committed"};
+};
+
+// `promised_bp` is the sum of the enforced shares, also above 100 %.
+constexpr Commitment commitment(uint64_t promised_bp, uint64_t switch_ns) {
+  if (promised_bp > whole_device.basis_points) return Commitment::over_committed;
+  return promised_bp > comfortable(switch_ns).basis_points ? Commitment::tight : Commitment::normal;
 }
 
 }  // namespace carve

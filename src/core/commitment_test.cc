@@ -8,19 +8,21 @@ namespace {
 TEST(Commitment, is_tight_above_what_changes_of_slices_leave_and_over_above_the_whole) {
   const struct {
     uint64_t promised_bp, switch_ns;
-    const char* label;
+    Commitment is;
   } rows[] = {
-      {0, 100'000, ""},           {9700, 100'000, ""},
-      {9701, 100'000, "tight"},  // 100 % - 100 us / 5 ms - 1 %
-      {10000, 100'000, "tight"},  {10001, 100'000, "over-committed"},
-      {9701, 40'000, "tight"},                            // c / 2 % = 2 ms: still 2 %.
-      {9850, 10'000, ""},                                 // The quantum is never below 2 ms: 0.5 % and 1 %.
-      {9851, 10'000, "tight"},    {9400, 1'000'000, ""},  // And never above 20 ms: 5 % and 1 %.
-      {9401, 1'000'000, "tight"},
+      {0, 100'000, Commitment::normal},
+      {9700, 100'000, Commitment::normal},
+      {9701, 100'000, Commitment::tight},  // 100 % - 100 us / 5 ms - 1 %
+      {10000, 100'000, Commitment::tight},
+      {10001, 100'000, Commitment::over_committed},
+      {9701, 40'000, Commitment::tight},   // c / 2 % = 2 ms: still 2 %.
+      {9850, 10'000, Commitment::normal},  // The quantum is never below 2 ms: 0.5 % and 1 %.
+      {9851, 10'000, Commitment::tight},
+      {9400, 1'000'000, Commitment::normal},  // And never above 20 ms: 5 % and 1 %.
+      {9401, 1'000'000, Commitment::tight},
   };
   for (const auto& row : rows)
-    EXPECT_EQ(commitment(row.promised_bp, row.switch_ns), row.label)
-        << row.promised_bp << ' ' << row.switch_ns;
+    EXPECT_EQ(commitment(row.promised_bp, row.switch_ns), row.is) << row.promised_bp << ' ' << row.switch_ns;
 }
 
 TEST(Commitment, a_quantum_keeps_changes_at_two_percent_within_its_limits) {

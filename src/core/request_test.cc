@@ -107,13 +107,13 @@ TEST(Uuid, reads_what_it_writes) {
 
 TEST(Words, of_settings_are_read_back) {
   for (const auto p : {Policy::fixed_share, Policy::guaranteed_burst_share, Policy::native_burst_share})
-    EXPECT_EQ(parse_policy(text(p)), p);
-  for (const auto s : {Strategy::binpack, Strategy::spread}) EXPECT_EQ(parse_strategy(text(s)), s);
+    EXPECT_EQ(parse<Policy>(text(p)), p);
+  for (const auto s : {Strategy::binpack, Strategy::spread}) EXPECT_EQ(parse<Strategy>(text(s)), s);
   for (const auto i : {Isolation::none, Isolation::memory, Isolation::memory_and_compute})
-    EXPECT_EQ(parse_isolation(text(i)), i);
+    EXPECT_EQ(parse<Isolation>(text(i)), i);
   for (const auto c : {LatencyClass::batch, LatencyClass::latency})
-    EXPECT_EQ(parse_latency_class(text(c)), c);
-  EXPECT_FALSE(parse_policy("Fixed-Share"));
+    EXPECT_EQ(parse<LatencyClass>(text(c)), c);
+  EXPECT_FALSE(parse<Policy>("Fixed-Share"));
 }
 
 TEST(Words, of_a_nodes_strategies_are_the_ones_that_the_sentence_lists) {

@@ -10,6 +10,7 @@
 
 #include "base/share.h"
 #include "core/device.h"
+#include "core/words.h"
 
 namespace carve {
 
@@ -19,12 +20,30 @@ enum class Policy : uint32_t {
   guaranteed_burst_share = 1,  // At least the share; idle time may be used.
   native_burst_share = 2,      // The share is a weight, no guarantee.
 };
+template <>
+struct Words<Policy> {
+  static constexpr const char* kind = "policy";
+  static constexpr std::string_view words[] = {"fixed-share", "guaranteed-burst-share", "native-burst-share"};
+};
+
 enum class LatencyClass : uint32_t { batch = 0, latency = 1 };
+template <>
+struct Words<LatencyClass> {
+  static constexpr const char* kind = "latency class";
+  static constexpr std::string_view words[] = {"batch", "latency"};
+};
+
 enum class Isolation : uint32_t {
   none = 0,  // Placed, not limited: for programs that limit themselves.
   memory = 1,
   memory_and_compute = 2,  // The share is enforced too, by the policy.
 };
+template <>
+struct Words<Isolation> {
+  static constexpr const char* kind = "isolation";
+  static constexpr std::string_view words[] = {"none", "memory", "memory+compute"};
+};
+
 enum class Strategy : uint32_t {
   binpack = 0,  // Fill one device before the next.
   spread = 1,   // The emptiest device first.
@@ -34,20 +53,17 @@ enum class Strategy : uint32_t {
   fgd_scarcity = 5,  // FGD with scarcity weights and guards: the default on many nodes.
   lookahead = 6,
 };
+template <>
+struct Words<Strategy> {
+  static constexpr const char* kind = "strategy";
+  static constexpr std::string_view words[] = {"binpack", "spread",       "first-fit", "best-fit",
+                                               "fgd",     "fgd-scarcity", "lookahead"};
+};
 
 // Returns the isolation of a request that names none: as much as the request asks for.
 constexpr Isolation default_isolation(Share share) {
   return share.basis_points != 0 ? Isolation::memory_and_compute : Isolation::memory;
 }
-
-std::string_view text(Policy);
-std::string_view text(LatencyClass);
-std::string_view text(Isolation);
-std::string_view text(Strategy);
-std::optional<Policy> parse_policy(std::string_view);
-std::optional<LatencyClass> parse_latency_class(std::string_view);
-std::optional<Isolation> parse_isolation(std::string_view);
-std::optional<Strategy> parse_strategy(std::string_view);
 
 // The strategies of one node: an agent accepts these alone, carve-replay accepts all.
 std::optional<Strategy> parse_node_strategy(std::string_view);

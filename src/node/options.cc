@@ -81,7 +81,7 @@ void fill_defaults(Options& o, const Surroundings& s) {
 }
 
 Outcome<void> say_policy(Options& o, const std::string& option, const std::string& word) {
-  const auto policy = parse_policy(word);
+  const auto policy = parse<Policy>(word);
   if (!policy)
     return failure(K::invalid_argument,
                    "{} '{}' is not a policy; use fixed-share, guaranteed-burst-share or native-burst-share",

@@ -198,7 +198,7 @@ int main(int argc, char** argv) {
   if (!seeds) return complain(fmt::format("--seeds: '{}' is not a number or FIRST..LAST", o.seeds));
   std::vector<Strategy> strategies;
   for (const std::string& name : o.strategies) {
-    const auto strategy = parse_strategy(name);
+    const auto strategy = parse<Strategy>(name);
     if (!strategy) return complain(fmt::format("--strategy: there is no strategy '{}'", name));
     strategies.push_back(*strategy);
   }

@@ -13,6 +13,8 @@
 #include <cstring>
 
 #include "os/fd.h"
+#include "wire/api/problem.h"
+#include "wire/api/slice.h"
 
 namespace carve::runner {
 namespace {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "client/client.h"
+#include "wire/api/problem.h"
 
 namespace carve::runner {
 

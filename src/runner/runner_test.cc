@@ -9,6 +9,7 @@
 
 #include "client/testing/agent_stub.h"
 #include "os/fd.h"
+#include "wire/api/problem.h"
 
 namespace carve::runner {
 namespace {

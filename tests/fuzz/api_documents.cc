@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "wire/api/documents.h"
+#include "wire/api/json.h"
+#include "wire/api/node.h"
+#include "wire/api/slice.h"
 
 using namespace carve::api;
 

@@ -6,7 +6,8 @@
 #include <string_view>
 
 #include "http/server.h"
-#include "wire/api/documents.h"
+#include "wire/api/json.h"
+#include "wire/api/slice.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 1) return 0;
@@ -28,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           const auto document =
               carve::api::read<carve::api::SliceRequest>(request.body, carve::api::Reading::strict);
           return carve::http::Response{document ? 200u : 400u, "application/json",
-                                           document ? carve::api::write(*document) : document.error()};
+                                       document ? carve::api::write(*document) : document.error()};
         },
         out);
     if (!open && out.empty()) abort();  // Closed without an answer.

@@ -96,7 +96,7 @@ std::vector<place::DeviceSnapshot> Agent::snapshot() const {
     place::DeviceSnapshot one;
     one.device = d.device;
     one.context = settings_.contexts_in_slice ? d.context : Bytes{};
-    one.trouble = d.sample.trouble;
+    one.trouble = d.sample.health.reason;
     if (const auto balance = ledger_.balances().find(d.device.uuid); balance != ledger_.balances().end()) {
       one.free = balance->second.free;
       one.free_share = balance->second.free_share;

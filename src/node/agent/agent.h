@@ -67,6 +67,11 @@ struct NodeDevice {
   unsigned minor = 0;  // /dev/nvidiaN
   std::string xid;     // The last Xid, as a sentence.
   std::vector<std::string> unmanaged_processes;
+
+  DeviceHealth health() const {
+    if (sample.health.state != HealthState::ok || xid.empty()) return sample.health;
+    return {HealthState::xid, xid};
+  }
 };
 
 // Who reads a sentence. Names of other users' slices are hidden from a viewer without the right to see all.

@@ -39,7 +39,7 @@ void Agent::audit(LiveSlice& slice, const NodeDevice& d, const ProcessUse& use) 
 // Finds slices that launch beyond their leases. The driver's count shows them, and a slice cannot change it.
 void Agent::audit_work(const NodeDevice& d) {
   const auto compute = this->compute(d.device.uuid);
-  if (!compute || !d.sample.trouble.empty()) return;
+  if (!compute || d.sample.health.state != HealthState::ok) return;
   for (const SliceCompute& had : compute->slices) {
     const auto living = slices_.find(had.slice);
     if (living == slices_.end()) continue;
@@ -48,9 +48,9 @@ void Agent::audit_work(const NodeDevice& d) {
     const auto part = std::ranges::find(parts, d.device.uuid, &SlicePart::device);
     if (part == parts.end() || slice.stopping || slice.frozen) continue;
     PartUsage& m = slice.measured[static_cast<size_t>(part - parts.begin())];
-    const uint64_t charged = had.busy_ns - std::exchange(m.charged_ns, had.busy_ns);
-    const uint64_t elapsed = had.as_of_ns - std::exchange(m.as_of_ns, had.as_of_ns);
-    if (elapsed == 0 || elapsed == had.as_of_ns) continue;
+    const uint64_t charged = had.figures.busy_ns - std::exchange(m.charged_ns, had.figures.busy_ns);
+    const uint64_t elapsed = had.figures.as_of_ns - std::exchange(m.as_of_ns, had.figures.as_of_ns);
+    if (elapsed == 0 || elapsed == had.figures.as_of_ns) continue;
     const double charged_percent = 100.0 * static_cast<double>(charged) / static_cast<double>(elapsed);
     if (!m.bypass.certain(m.sm_percent, charged_percent)) continue;
     // The process with the highest utilization is reported for the whole slice.

@@ -69,9 +69,9 @@ void Agent::reconcile() {
   } else if (const int64_t since = sampler_->under_way_since_ns();
              since != 0 && os::monotonic_ns() - since > 5 * os::second) {
     for (NodeDevice& d : devices_)
-      if (d.sample.trouble.empty()) {
-        d.sample.trouble = "NVML has not answered for more than 5 s";
-        event("", fmt::format("device {}: {}", d.device.index, d.sample.trouble));
+      if (d.sample.health.state == HealthState::ok) {
+        d.sample.health = {HealthState::unresponsive, "NVML has not answered for more than 5 s"};
+        event("", fmt::format("device {}: {}", d.device.index, d.sample.health.reason));
       }
   }
 }
@@ -93,9 +93,10 @@ void Agent::take_sample(const Sample& sample) {
   }
   for (size_t i = 0; i < devices_.size() && i < sample.devices.size(); ++i) {
     NodeDevice& d = devices_[i];
-    if (d.sample.trouble != sample.devices[i].trouble)
+    const DeviceHealth& health = sample.devices[i].health;
+    if (d.sample.health != health)
       event("", fmt::format("device {}: {}", d.device.index,
-                            sample.devices[i].trouble.empty() ? "recovered" : sample.devices[i].trouble));
+                            health.state == HealthState::ok ? "recovered" : health.reason));
     d.sample = sample.devices[i];
     d.unmanaged_processes.clear();
     bool shared = false;
@@ -143,7 +144,7 @@ void Agent::charge_growth(LiveSlice& slice) {
   if (!slice.report.page) return;
   for (unsigned d = 0; d < slice.record.slice.parts.size(); ++d) {
     const NodeDevice* on = device(slice.record.slice.parts[d].device);
-    if (on == nullptr || on->sample.processes_hidden || !on->sample.trouble.empty()) continue;
+    if (on == nullptr || on->sample.processes_hidden || on->sample.health.state != HealthState::ok) continue;
     PartUsage& m = slice.measured[d];
     const shm::Word word = shm::read(slice.report.page->charges.budget[d]);
     m.reading.used_after = word.used;

@@ -18,10 +18,6 @@ namespace {
 struct Kept {
   std::string desired;
   std::map<std::string, std::string> effective;  // Keyed by the device's UUID.
-  static void fields(auto& self, auto&& field) {
-    field("desired", self.desired);
-    field("effective", self.effective);
-  }
 };
 
 // Replaces the file in one step, so that after a power loss it has either the old or the new text.
@@ -63,10 +59,10 @@ void Policies::open(std::string path, std::span<const Uuid> devices, std::option
     else
       trouble = fmt::format("{} cannot be read and was replaced: {}", path_, read.error());
   }
-  desired_ = said.value_or(parse_policy(kept.desired).value_or(Policy::fixed_share));
+  desired_ = said.value_or(parse<Policy>(kept.desired).value_or(Policy::fixed_share));
   for (const Uuid& uuid : devices) {
     const auto known = kept.effective.find(text(uuid));
-    const auto before = known == kept.effective.end() ? std::nullopt : parse_policy(known->second);
+    const auto before = known == kept.effective.end() ? std::nullopt : parse<Policy>(known->second);
     const Policy effective = before ? *before : otherwise(uuid).value_or(desired_);
     devices_[uuid] = settled(Setting<Policy>{desired_, effective, {}}, holders(uuid));
   }

@@ -1,10 +1,10 @@
 // The state file: what a new agent needs about a slice beside the ledger and the control page. Together with
-// the shared memory it is enough to rebuild a lost ledger.
+// the shared memory it is enough to rebuild a lost ledger. It is a JSON document with the fields of StateFile
+// (core/fields.h).
 #pragma once
 
 #include "ledger/usage_record.h"
 #include "node/slice/identity.h"
-#include "wire/api/json.h"
 
 namespace carve::node {
 

@@ -17,6 +17,7 @@
 
 #include <fmt/format.h>
 #include "share/timetable.h"
+#include "wire/api/slice.h"
 
 namespace carve::node {
 
@@ -378,32 +379,35 @@ DeviceCompute Arbiter::view() {
   }
   DeviceCompute out;
   out.arbitrated = !clients_.empty();
-  out.switch_ns = static_cast<uint64_t>(scheduler_.tuning().switch_cost);
-  out.switches = scheduler_.switches();
-  if (const auto busy = busy_.part(share::second)) out.idle_1s_bp = 10000 - *busy;
+  out.figures.switch_ns = static_cast<uint64_t>(scheduler_.tuning().switch_cost);
+  out.figures.switches = scheduler_.switches();
+  if (const auto busy = busy_.part(share::second)) out.figures.idle_1s_bp = 10000 - *busy;
   for (const auto& m : clients_) {
     const share::ClientCounters& counters = scheduler_.counters(m->index);
-    SliceCompute slice;
-    slice.slice = m->who.slice;
-    slice.as_of_ns = static_cast<uint64_t>(now);
-    slice.granted_bp = m->who.entitlement.share.basis_points;
-    slice.busy_ns = static_cast<uint64_t>(counters.charged);
-    slice.waiting_ns = static_cast<uint64_t>(counters.waiting);
-    slice.throttled_ns = static_cast<uint64_t>(counters.throttled);
-    slice.burst_ns = static_cast<uint64_t>(counters.burst);
-    slice.overruns = counters.overruns;
-    slice.leases = counters.leases;
-    for (const unsigned way : {0u, 1u, 2u}) slice.copied[way] = m->who.device == 0 ? m->copied(way) : 0;
-    slice.waits = m->waits;
-    slice.achieved_1s_bp = m->charged.part(share::second).value_or(0);
-    slice.achieved_60s_bp = m->charged.part(60 * share::second).value_or(0);
+    api::PartCompute figures;
+    figures.as_of_ns = static_cast<uint64_t>(now);
+    figures.granted_bp = m->who.entitlement.share.basis_points;
+    figures.busy_ns = static_cast<uint64_t>(counters.charged);
+    figures.waiting_ns = static_cast<uint64_t>(counters.waiting);
+    figures.throttled_ns = static_cast<uint64_t>(counters.throttled);
+    figures.burst_ns = static_cast<uint64_t>(counters.burst);
+    figures.overruns = counters.overruns;
+    figures.leases = counters.leases;
+    if (m->who.device == 0) {  // The sums are those of the whole slice.
+      figures.copied_to_device_bytes = m->copied(0);
+      figures.copied_to_host_bytes = m->copied(1);
+      figures.copied_on_device_bytes = m->copied(2);
+    }
+    figures.waits = m->waits;
+    figures.achieved_1s_bp = m->charged.part(share::second).value_or(0);
+    figures.achieved_60s_bp = m->charged.part(60 * share::second).value_or(0);
     if (!m->recent_waits.empty()) {
       std::vector<Ns> sorted = m->recent_waits;
       std::ranges::sort(sorted);
-      slice.wait_p50_ns = static_cast<uint64_t>(sorted[sorted.size() / 2]);
-      slice.wait_p99_ns = static_cast<uint64_t>(sorted[sorted.size() * 99 / 100]);
+      figures.wait_p50_ns = static_cast<uint64_t>(sorted[sorted.size() / 2]);
+      figures.wait_p99_ns = static_cast<uint64_t>(sorted[sorted.size() * 99 / 100]);
     }
-    out.slices.push_back(slice);
+    out.slices.push_back({m->who.slice, figures});
   }
   return out;
 }

@@ -123,7 +123,7 @@ TEST_F(ArbiterThread, two_that_never_stop_take_turns_and_are_never_both_let_in) 
     }
   };
   std::thread first(slice, std::ref(a), std::ref(turns[0])), second(slice, std::ref(b), std::ref(turns[1]));
-  EXPECT_TRUE(eventually([&] { return arbiter->view().switches > 40; }));
+  EXPECT_TRUE(eventually([&] { return arbiter->view().figures.switches > 40; }));
   stop = true;
   first.join();
   second.join();
@@ -132,7 +132,7 @@ TEST_F(ArbiterThread, two_that_never_stop_take_turns_and_are_never_both_let_in) 
   const DeviceCompute view = arbiter->view();
   ASSERT_EQ(view.slices.size(), 2u);
   uint64_t overruns = 0;
-  for (const SliceCompute& slice : view.slices) overruns += slice.overruns;
+  for (const SliceCompute& slice : view.slices) overruns += slice.figures.overruns;
   EXPECT_LE(most_inside, overruns == 0 ? 1 : 2);
 }
 
@@ -162,13 +162,13 @@ TEST_F(ArbiterThread, a_dead_process_does_not_delay_others) {
 TEST_F(ArbiterThread, remembers_what_the_dead_copied) {
   arbiter->add(a.arbitrated(fixed(5000)), slots);
   a.work->process[0].copied[1] = 700;
-  EXPECT_EQ(arbiter->view().slices.at(0).copied[1], 700u);
+  EXPECT_EQ(arbiter->view().slices.at(0).figures.copied_to_host_bytes, 700u);
   arbiter->remove_process(a.id, 0);
   a.work->process[0].copied[1] = 0;
-  EXPECT_EQ(arbiter->view().slices.at(0).copied[1], 700u);
+  EXPECT_EQ(arbiter->view().slices.at(0).figures.copied_to_host_bytes, 700u);
   arbiter->add_process(a.id, 0);
   a.work->process[0].copied[1] = 50;
-  EXPECT_EQ(arbiter->view().slices.at(0).copied[1], 750u);
+  EXPECT_EQ(arbiter->view().slices.at(0).figures.copied_to_host_bytes, 750u);
 }
 
 TEST_F(ArbiterThread, leaves_a_timetable_and_free_gates_behind) {

@@ -224,9 +224,10 @@ DeviceSample Nvml::sample(unsigned index) {
   if (call_.utilization != nullptr && call_.utilization(handles_[index], &utilization) == NVML_SUCCESS)
     out.utilization_percent = utilization.gpu;
   if (result == NVML_ERROR_GPU_IS_LOST)
-    out.trouble = "the device is lost (it is not on the bus any more); reset it or restart the node";
+    out.health = {HealthState::lost,
+                  "the device is lost (it is not on the bus any more); reset it or restart the node"};
   else if (result != NVML_SUCCESS)
-    out.trouble = "NVML cannot read the device: " + text_of(result);
+    out.health = {HealthState::lost, "NVML cannot read the device: " + text_of(result)};
   return out;
 }
 

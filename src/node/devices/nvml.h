@@ -10,6 +10,7 @@
 
 #include "abi/nvml.h"
 #include "core/device.h"
+#include "core/enforcement.h"
 #include "core/failure.h"
 #include "place/topology.h"
 
@@ -53,7 +54,7 @@ struct DeviceSample {
   std::vector<ProcessUse> processes;
   bool processes_hidden = false;  // NVML does not report the memory of each process (another pid namespace,
                                   // WSL, MIG).
-  std::string trouble;            // Empty: healthy.
+  DeviceHealth health;            // Without the errors that events report (Xid).
 };
 
 class Nvml {

@@ -8,6 +8,10 @@
 #include "node/serve/reply.h"
 #include "node/serve/requests.h"
 #include "os/clock.h"
+#include "wire/api/device.h"
+#include "wire/api/event.h"
+#include "wire/api/node.h"
+#include "wire/api/plan.h"
 
 namespace carve::node {
 namespace {
@@ -60,9 +64,8 @@ http::Response alter_node(const RequestContext& a) {
                           "only root and the agent's user may change the node's policy"));
   const auto d = read<api::NodeChange>(a.request.body);
   if (!d) return problem(d.error());
-  const auto policy = policy_named(d->policy);
-  if (!policy) return problem(refuse(policy.error()));
-  const auto done = a.agent.want_policy(*policy, a.caller.text());
+  if (!d->policy) return problem(refuse(FailureKind::invalid_argument, "no change is given; name a policy"));
+  const auto done = a.agent.want_policy(*d->policy, a.caller.text());
   return done ? node(a) : problem(refuse(done.error()));
 }
 

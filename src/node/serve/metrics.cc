@@ -1,5 +1,8 @@
 #include "node/serve/metrics.h"
 
+#include "wire/api/device.h"
+#include "wire/api/slice.h"
+
 namespace carve::node {
 namespace {
 
@@ -85,7 +88,7 @@ constexpr DeviceMetric of_device[] = {
     {"carve_device_memory_used_bytes", "gauge", "Bytes in use by all processes, as the driver reports them.",
      [](const api::Device& d) { return whole(d.used_bytes); }},
     {"carve_device_healthy", "gauge", "1 if the device is healthy, else 0.",
-     [](const api::Device& d) { return whole(d.health == "ok"); }},
+     [](const api::Device& d) { return whole(d.health.state == HealthState::ok); }},
     {"carve_device_slices", "gauge", "Slices on the device.",
      [](const api::Device& d) { return whole(d.slices); }},
     {"carve_device_utilization_ratio", "gauge",
@@ -122,7 +125,7 @@ std::string metrics_text(const ViewContext& look) {
     out.sample({{"device", std::to_string(d.index)},
                 {"uuid", d.uuid},
                 {"model", d.name},
-                {"policy", d.policy.effective}},
+                {"policy", std::string(text(d.policy.effective.value_or(d.policy.desired)))}},
                "1");
   for (const DeviceMetric& metric : of_device) {
     out.family(metric.name, metric.type, metric.help);
@@ -141,10 +144,10 @@ std::string metrics_text(const ViewContext& look) {
   };
   out.family("carve_slice_info", "gauge", "Isolation, policy and class of the slice, always 1.");
   each_part([&](const Part& p, Labels labels) {
-    labels.insert(labels.end(), {{"policy", p.slice.policy},
-                                 {"class", p.slice.latency ? "latency" : "batch"},
-                                 {"isolation", p.slice.isolation},
-                                 {"compute", p.slice.compute},
+    labels.insert(labels.end(), {{"policy", std::string(text(p.slice.policy))},
+                                 {"class", std::string(text(p.slice.latency_class))},
+                                 {"isolation", std::string(text(p.slice.isolation))},
+                                 {"compute", std::string(text(p.slice.enforcement.compute.level))},
                                  {"owner", std::to_string(p.slice.owner_uid)}});
     out.sample(labels, "1");
   });

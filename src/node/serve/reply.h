@@ -5,7 +5,8 @@
 #include "http/server.h"
 #include "node/agent/agent.h"
 #include "node/serve/views.h"
-#include "wire/api/documents.h"
+#include "wire/api/json.h"
+#include "wire/api/problem.h"
 
 namespace carve::node {
 

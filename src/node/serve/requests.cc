@@ -30,15 +30,6 @@ Outcome<Uuid> device_named(const Agent& agent, const std::string& word) {
 
 }  // namespace
 
-Outcome<Policy> policy_named(const std::string& word) {
-  const auto policy = parse_policy(word);
-  if (!policy)
-    return failure(K::invalid_argument,
-                   "'{}' is not a policy; use fixed-share, guaranteed-burst-share or native-burst-share",
-                   word.substr(0, 80));
-  return *policy;
-}
-
 Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, uint32_t owner) {
   Request r;
   r.name = d.name;
@@ -66,26 +57,18 @@ Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, uint
   r.exclusive = d.exclusive;
   r.persistent = d.container;
   r.application = d.application;
-  r.latency = d.latency ? LatencyClass::latency : LatencyClass::batch;
+  r.latency = d.latency_class;
   if (!d.device.empty()) {
     const auto uuid = device_named(agent, d.device);
     if (!uuid) return tl::unexpected(uuid.error());
     r.device = *uuid;
   }
-  if (!d.strategy.empty()) r.strategy = parse_node_strategy(d.strategy);
-  if (!d.strategy.empty() && !r.strategy)
-    return failure(K::invalid_argument, "'{}' is not a strategy of an agent; use {}",
-                   d.strategy.substr(0, 80), node_strategy_names());
-  if (!d.policy.empty()) {
-    const auto policy = policy_named(d.policy);
-    if (!policy) return tl::unexpected(policy.error());
-    r.policy = *policy;
-  }
-  const auto isolation = d.isolation.empty() ? default_isolation(r.share) : parse_isolation(d.isolation);
-  if (!isolation)
-    return failure(K::invalid_argument, "'{}' is not an isolation; use none, memory or memory+compute",
-                   d.isolation.substr(0, 80));
-  r.isolation = *isolation;
+  if (d.strategy && !parse_node_strategy(text(*d.strategy)))
+    return failure(K::invalid_argument, "'{}' is not a strategy of an agent; use {}", text(*d.strategy),
+                   node_strategy_names());
+  r.strategy = d.strategy;
+  r.policy = d.policy;
+  r.isolation = d.isolation.value_or(default_isolation(r.share));
   return validated(std::move(r));
 }
 

@@ -3,11 +3,9 @@
 #pragma once
 
 #include "node/agent/agent.h"
-#include "wire/api/documents.h"
+#include "wire/api/slice.h"
 
 namespace carve::node {
-
-Outcome<Policy> policy_named(const std::string& word);
 
 Outcome<Request> to_request(const Agent&, const api::SliceRequest&, uint32_t owner);
 

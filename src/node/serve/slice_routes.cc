@@ -3,6 +3,9 @@
 
 #include "node/serve/reply.h"
 #include "node/serve/requests.h"
+#include "wire/api/plan.h"
+#include "wire/api/problem.h"
+#include "wire/api/slice.h"
 
 namespace carve::node {
 namespace {
@@ -88,12 +91,8 @@ http::Response alter(const RequestContext& a, const std::string& name) {
   TermsUpdate asked;
   if (d->memory_bytes) asked.memory = Bytes{*d->memory_bytes};
   if (d->share_bp) asked.share = Share{*d->share_bp};
-  if (d->latency) asked.latency = *d->latency ? LatencyClass::latency : LatencyClass::batch;
-  if (d->policy) {
-    const auto policy = policy_named(*d->policy);
-    if (!policy) return problem(refuse(policy.error()));
-    asked.policy = *policy;
-  }
+  asked.latency = d->latency_class;
+  asked.policy = d->policy;
   const auto done = a.agent.alter(**slice, asked, a.caller.text());
   return done ? document(view(a.look(), **slice, true)) : problem(refuse(done.error()));
 }

@@ -13,14 +13,6 @@
 namespace carve::node {
 namespace {
 
-// Returns the names, separated by ", ", each name once.
-std::string joined(const std::vector<std::string>& names) {
-  std::vector<std::string> once;
-  for (const std::string& name : names)
-    if (std::ranges::find(once, name) == once.end()) once.push_back(name);
-  return fmt::format("{}", fmt::join(once, ", "));
-}
-
 std::vector<const ledger::UsageRecord*> living_on(const Agent& agent, const Uuid& device) {
   std::vector<const ledger::UsageRecord*> out;
   const auto balance = agent.ledger().balances().find(device);
@@ -29,17 +21,22 @@ std::vector<const ledger::UsageRecord*> living_on(const Agent& agent, const Uuid
   return out;
 }
 
-api::Setting view(const ViewContext& look, const Uuid& device, const Setting<Policy>& setting) {
-  std::vector<std::string> names;
-  for (const ledger::UsageRecord* record : living_on(look.agent(), device))
-    if (setting.pending()) names.push_back(look.name_of(*record));
-  return {std::string(text(setting.desired)), std::string(text(setting.effective)), joined(names)};
+// Appends the names that are not there yet.
+void add_names(std::vector<std::string>& names, const std::vector<std::string>& more) {
+  for (const std::string& name : more)
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
 }
 
-// Returns how shares are enforced on a device; empty if no slice on it has an enforced share. A slice that
-// the arbiter does not schedule may use all of the device, so no share is then guaranteed. The text names
-// such slices.
-std::string enforcement_on(const ViewContext& look, const Uuid& device) {
+api::PolicySetting view(const ViewContext& look, const Uuid& device, const Setting<Policy>& setting) {
+  api::PolicySetting out{setting.desired, setting.effective, {}};
+  for (const ledger::UsageRecord* record : living_on(look.agent(), device))
+    if (setting.pending()) add_names(out.blocked_by, {look.name_of(*record)});
+  return out;
+}
+
+// Returns how shares are enforced on a device; no value if no slice on it has an enforced share. A slice that
+// the arbiter does not schedule may use all of the device, so no share is then guaranteed.
+std::optional<Enforcement> compute_enforcement_on(const ViewContext& look, const Uuid& device) {
   const auto& compute = look.compute(device);
   bool shared_out = false;
   std::vector<std::string> not_arbitrated;
@@ -47,11 +44,22 @@ std::string enforcement_on(const ViewContext& look, const Uuid& device) {
     shared_out |= record->slice.shares_compute();
     if (!compute ||
         std::ranges::find(compute->slices, record->id, &SliceCompute::slice) == compute->slices.end())
-      not_arbitrated.push_back(look.name_of(*record));
+      add_names(not_arbitrated, {look.name_of(*record)});
   }
-  if (!shared_out) return "";
-  if (!not_arbitrated.empty()) return "not enforced: " + joined(not_arbitrated);
-  return compute->arbitrated ? "library" : "not enforced";
+  if (!shared_out) return std::nullopt;
+  if (!not_arbitrated.empty())
+    return Enforcement{EnforcementLevel::none, "slices without a share use the device", not_arbitrated};
+  if (!compute->arbitrated) return Enforcement{EnforcementLevel::none, "the device is not arbitrated", {}};
+  return Enforcement{enforced_by_guest, "", {}};
+}
+
+// Returns the enforcement of a slice's share: that of its weakest device.
+Enforcement compute_enforcement_of(const ViewContext& look, const Slice& slice) {
+  std::optional<Enforcement> weakest;
+  for (const SlicePart& part : slice.parts)
+    if (const auto on = compute_enforcement_on(look, part.device); on && slice.shares_compute())
+      if (!weakest || on->level < weakest->level) weakest = on;
+  return weakest.value_or(Enforcement{});
 }
 
 std::optional<api::PartCompute> compute_of(const ViewContext& look, const ledger::UsageRecord& record,
@@ -60,11 +68,7 @@ std::optional<api::PartCompute> compute_of(const ViewContext& look, const ledger
   if (!compute) return std::nullopt;
   const auto found = std::ranges::find(compute->slices, record.id, &SliceCompute::slice);
   if (found == compute->slices.end()) return std::nullopt;
-  const SliceCompute& c = *found;
-  return api::PartCompute{c.as_of_ns, c.granted_bp,  c.achieved_1s_bp, c.achieved_60s_bp,
-                          c.busy_ns,  c.waiting_ns,  c.throttled_ns,   c.burst_ns,
-                          c.waits,    c.wait_p50_ns, c.wait_p99_ns,    c.overruns,
-                          c.leases,   c.copied[0],   c.copied[1],      c.copied[2]};
+  return found->figures;
 }
 
 // Returns the periods, oldest first. Each begins at the end of the previous one.
@@ -72,8 +76,7 @@ std::vector<api::Period> history_of(const ledger::UsageRecord& record) {
   std::vector<api::Period> out;
   auto from = static_cast<uint64_t>(record.from.utc_ns);
   const auto add = [&](const ledger::Terms& t, uint64_t to) {
-    out.push_back({from, to, t.memory.count, t.share.basis_points, std::string(text(t.policy)),
-                   t.latency == LatencyClass::latency, std::string(text(t.isolation))});
+    out.push_back({from, to, t.memory.count, t.share.basis_points, t.policy, t.latency, t.isolation});
     from = to;
   };
   for (const ledger::Period& p : record.periods) add(p.terms, static_cast<uint64_t>(p.to.utc_ns));
@@ -89,10 +92,10 @@ api::Slice of_record(const Agent& agent, const ledger::UsageRecord& record, bool
   out.container = granted.persistent;
   out.exclusive = granted.exclusive;
   out.application = granted.application;
-  out.isolation = text(granted.isolation);
-  out.enforcement = granted.isolation == Isolation::none ? "none" : "library";
-  out.policy = text(granted.policy);
-  out.latency = granted.latency == LatencyClass::latency;
+  out.isolation = granted.isolation;
+  if (granted.isolation != Isolation::none) out.enforcement.memory.level = enforced_by_guest;
+  out.policy = granted.policy;
+  out.latency_class = granted.latency;
   out.created_ns = static_cast<uint64_t>(record.from.utc_ns);
   for (const SlicePart& part : granted.parts) {
     api::SlicePart shown;
@@ -136,16 +139,18 @@ std::vector<api::Process> processes_of(const LiveSlice& slice) {
   return out;
 }
 
-std::string state_of(const LiveSlice& slice) {
-  if (slice.frozen) return "frozen";
-  if (slice.persistent()) return slice.containers.empty() && slice.attached.empty() ? "granted" : "running";
-  if (!slice.entered) return "granted";
-  return slice.root.pidfd && os::alive(slice.root.pidfd) ? "running" : "lingering";
+SliceState state_of(const LiveSlice& slice) {
+  if (slice.stopping) return SliceState::stopping;
+  if (slice.frozen) return SliceState::frozen;
+  if (slice.persistent())
+    return slice.containers.empty() && slice.attached.empty() ? SliceState::granted : SliceState::running;
+  if (!slice.entered) return SliceState::granted;
+  return slice.root.pidfd && os::alive(slice.root.pidfd) ? SliceState::running : SliceState::lingering;
 }
 
 api::Check check(std::string name, bool good, std::string detail, std::string fix = "",
-                 const char* otherwise = "degraded") {
-  return {std::move(name), good ? "ok" : otherwise, std::move(detail), good ? "" : std::move(fix)};
+                 CheckStatus otherwise = CheckStatus::degraded) {
+  return {std::move(name), good ? CheckStatus::ok : otherwise, std::move(detail), good ? "" : std::move(fix)};
 }
 
 }  // namespace
@@ -154,15 +159,13 @@ api::Node view_node(const ViewContext& look) {
   const Agent& agent = look.agent();
   const Settings& settings = agent.settings();
   api::Node out;
-  out.policy.desired = text(agent.policies().desired());
-  std::vector<std::string> blocked;
+  out.policy.desired = agent.policies().desired();
   for (const NodeDevice& d : agent.devices()) {
-    const api::Setting on = view(look, d.device.uuid, agent.policies().of(d.device.uuid));
-    if (out.policy.effective.empty()) out.policy.effective = on.effective;
-    if (out.policy.effective != on.effective) out.policy.effective = "mixed";
-    if (!on.blocked_by.empty()) blocked.push_back(on.blocked_by);
+    const api::PolicySetting on = view(look, d.device.uuid, agent.policies().of(d.device.uuid));
+    if (&d == &agent.devices().front()) out.policy.effective = on.effective;
+    if (out.policy.effective != on.effective) out.policy.effective.reset();
+    add_names(out.policy.blocked_by, on.blocked_by);
   }
-  out.policy.blocked_by = joined(blocked);
   out.policy_per_slice = settings.policy_per_slice;
   out.admit_best_effort = settings.admit_best_effort;
   out.overcommit_compute = settings.overcommit_compute;
@@ -177,7 +180,7 @@ api::Device view(const ViewContext& look, const NodeDevice& d) {
   out.uuid = text(d.device.uuid);
   out.name = d.device.name;
   out.simulated = !agent.settings().paths.sim_set.empty();
-  out.health = !d.sample.trouble.empty() ? d.sample.trouble : d.xid.empty() ? "ok" : d.xid;
+  out.health = d.health();
   out.native_bytes = d.device.native.count;
   out.reserved_bytes = d.device.reserved.count;
   out.usable_bytes = d.device.usable().count;
@@ -186,12 +189,11 @@ api::Device view(const ViewContext& look, const NodeDevice& d) {
   out.utilization_percent = d.sample.utilization_percent;
   out.max_slices = max_isolated_slices;
   out.policy = view(look, d.device.uuid, agent.policies().of(d.device.uuid));
-  out.compute = enforcement_on(look, d.device.uuid);
+  out.compute = compute_enforcement_on(look, d.device.uuid);
   uint64_t switch_ns = assumed_switch_ns;
   if (const auto& compute = look.compute(d.device.uuid)) {
-    if (compute->switch_ns != 0) switch_ns = compute->switch_ns;
-    if (compute->arbitrated)
-      out.arbitration = api::DeviceCompute{compute->idle_1s_bp, compute->switch_ns, compute->switches};
+    if (compute->figures.switch_ns != 0) switch_ns = compute->figures.switch_ns;
+    if (compute->arbitrated) out.arbitration = compute->figures;
   }
   out.unmanaged_processes = d.unmanaged_processes;
   const auto balance = agent.ledger().balances().find(d.device.uuid);
@@ -214,12 +216,7 @@ api::Slice view(const ViewContext& look, const LiveSlice& slice, bool whole) {
   api::Slice out = of_record(look.agent(), slice.record, whole);
   out.state = state_of(slice);
   out.command = slice.command;
-  // A slice is shown with the enforcement of its worst device.
-  if (slice.record.slice.shares_compute())
-    for (const SlicePart& part : slice.record.slice.parts) {
-      const std::string on = enforcement_on(look, part.device);
-      if (out.compute.empty() || out.compute == "library") out.compute = on;
-    }
+  out.enforcement.compute = compute_enforcement_of(look, slice.record.slice);
   for (size_t d = 0; d < out.parts.size(); ++d) {
     api::SlicePart& part = out.parts[d];
     if (slice.report.page) {
@@ -237,7 +234,7 @@ api::Slice view(const ViewContext& look, const LiveSlice& slice, bool whole) {
 
 api::Slice view(const Agent& agent, const ledger::UsageRecord& ended, bool whole) {
   api::Slice out = of_record(agent, ended, whole);
-  out.state = "ended";
+  out.state = SliceState::ended;
   out.ended_ns = ended.to ? static_cast<uint64_t>(ended.to->utc_ns) : 0;
   out.ended_because = ended.end_reason;
   return out;
@@ -248,21 +245,22 @@ api::Diagnosis diagnose(const Agent& agent) {
   const bool simulated = !settings.paths.sim_set.empty();
   const bool root = geteuid() == 0;
   api::Diagnosis out;
-  out.isolation = agent.metering().empty() ? "memory: library" : "memory: library, compute: library";
+  out.memory = enforced_by_guest;
+  if (!agent.metering().empty()) out.compute = enforced_by_guest;
   auto& checks = out.checks;
   const auto exists = [](const std::string& path) { return access(path.c_str(), R_OK) == 0; };
 
   checks.push_back(check("devices", !agent.devices().empty(),
                          fmt::format("{} {}device{} found through NVML", agent.devices().size(),
                                      simulated ? "simulated " : "", agent.devices().size() == 1 ? "" : "s"),
-                         "install a GPU and its driver, or simulate one: carved --sim a10x2", "failed"));
+                         "install a GPU and its driver, or simulate one: carved --sim a10x2",
+                         CheckStatus::failed));
   for (const NodeDevice& d : agent.devices()) {
     const std::string name = fmt::format("device {}", d.device.index);
-    if (!d.sample.trouble.empty())
+    if (d.health().state != HealthState::ok)
       checks.push_back(
-          check(name, false, d.sample.trouble, "read the kernel's log: dmesg | grep -i xid", "failed"));
-    else if (!d.xid.empty())
-      checks.push_back(check(name, false, d.xid, "read the kernel's log: dmesg | grep -i xid"));
+          check(name, false, d.health().reason, "read the kernel's log: dmesg | grep -i xid",
+                d.health().state == HealthState::xid ? CheckStatus::degraded : CheckStatus::failed));
     if (d.context.count == 0)
       checks.push_back(
           check(name + " context", false,
@@ -276,7 +274,7 @@ api::Diagnosis diagnose(const Agent& agent) {
   const bool fresh = agent.sample_age_ns() < 5 * os::second;
   checks.push_back(check("driver samples", fresh,
                          fresh ? "NVML is sampled every second" : "NVML has not answered for 5 s",
-                         "run nvidia-smi; if it hangs too, the driver is the cause", "failed"));
+                         "run nvidia-smi; if it hangs too, the driver is the cause", CheckStatus::failed));
   const bool hidden =
       std::ranges::any_of(agent.devices(), [](const NodeDevice& d) { return d.sample.processes_hidden; });
   checks.push_back(check("audit", !hidden,
@@ -288,7 +286,8 @@ api::Diagnosis diagnose(const Agent& agent) {
                                            text(settings.audit), text(settings.over_quota)),
                          "run the agent in the machine's own pid namespace"));
   checks.push_back(check("preload library", exists(settings.paths.preload), settings.paths.preload,
-                         "build or install it: cmake --build build --target carve_preload", "failed"));
+                         "build or install it: cmake --build build --target carve_preload",
+                         CheckStatus::failed));
   checks.push_back(check("shims for containers", exists(settings.paths.shims + "/libcuda.so.1"),
                          settings.paths.shims, "build or install them"));
   checks.push_back(check(

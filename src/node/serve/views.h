@@ -4,7 +4,10 @@
 #include <functional>
 
 #include "node/agent/agent.h"
-#include "wire/api/documents.h"
+#include "wire/api/device.h"
+#include "wire/api/doctor.h"
+#include "wire/api/node.h"
+#include "wire/api/slice.h"
 
 namespace carve::node {
 

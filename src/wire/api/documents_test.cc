@@ -1,4 +1,6 @@
-#include "wire/api/documents.h"
+#include "wire/api/json.h"
+#include "wire/api/node.h"
+#include "wire/api/slice.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,7 +32,7 @@ TEST(Documents, an_absent_optional_stays_absent) {
   EXPECT_EQ(request->memory_bytes, 5u);
   EXPECT_FALSE(request->share_bp);
   EXPECT_EQ(request->devices, 1u);
-  EXPECT_EQ(request->isolation, "");
+  EXPECT_FALSE(request->isolation);
 }
 
 TEST(Documents, a_mistake_is_named_with_its_place_and_value) {
@@ -45,6 +47,10 @@ TEST(Documents, a_mistake_is_named_with_its_place_and_value) {
       {R"({"share_bp": 4294967296})", "share_bp: 4294967296 is not a number that fits"},
       {R"({"name": 5})", "name: 5 is not a text"},
       {R"({"exclusive": 1})", "exclusive: 1 is not true or false"},
+      {R"({"policy": "fixed"})",
+       "policy: \"fixed\" is not fixed-share, guaranteed-burst-share or native-burst-share"},
+      {R"({"latency_class": 1})", "latency_class: 1 is not a text"},
+      {R"({"isolation": ""})", "isolation: \"\" is not none, memory or memory+compute"},
       {R"([])", "document: [] is not an object"},
       {R"({"name": "a")", "not JSON"},
       {"", "not JSON"},

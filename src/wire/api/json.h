@@ -1,12 +1,15 @@
-// Reading and writing the API's documents. A document is a struct that lists its fields once:
+// Reading and writing the API's documents. A document is a struct, and its fields are those of the JSON
+// object (core/fields.h): from the one declaration it is written, read and checked.
 //
-//   struct Mount { std::string path; std::optional<uint64_t> bytes;
-//     static void fields(auto& self, auto&& field) { field("path", self.path); field("bytes", self.bytes); }
-//     };
+//   struct Mount { std::string path; std::optional<Bytes> size; };   // {"path": "/a", "size_bytes": 5}
 //
-// and from that one list it is written, read and checked. A server reads strictly (an unknown key is a
-// mistake that the caller wants to know of); a client reads leniently (a newer agent may say more).
-// Errors name the place and the value: `slices[2].memory_bytes: "4GiB" is not a whole number of bytes`.
+// A value is a document, a list, a map of texts, a text, a whole number, true or false, an amount (Bytes,
+// Share), a UUID, or an enumeration, which is written as its word (core/words.h). An absent field keeps its
+// default.
+//
+// A server reads strictly (an unknown key is a mistake that the caller wants to know of); a client reads
+// leniently (a newer agent may say more). Errors name the place and the value: `slices[2].memory_bytes:
+// "4GiB" is not a whole number from 0 up`.
 //
 // The JSON library's header takes 1.7 s to compile, so this one only names its type: what is done with a
 // value is in json.cc. A file that works with JSON values itself includes json_value.h.
@@ -25,7 +28,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/result.h"
+#include "core/device.h"
+#include "core/fields.h"
+#include "core/words.h"
 
 namespace carve::api {
 
@@ -36,8 +41,12 @@ enum class Reading { strict, lenient };
 // Hostile input is cut off here before it costs anything: deeper than any document of ours.
 inline constexpr int max_depth = 16;
 
+// Amounts and identifiers are structs too, and are written as one value.
 template <class T>
-concept Document = requires(T& t) { T::fields(t, [](const char*, auto&) {}); };
+inline constexpr bool is_value =
+    std::is_same_v<T, Bytes> || std::is_same_v<T, Share> || std::is_same_v<T, Uuid>;
+template <class T>
+concept Document = std::is_aggregate_v<T> && std::is_class_v<T> && !is_value<T>;
 
 // Returns the text as a JSON string, in quotes.
 std::string quoted(const std::string& text);
@@ -94,17 +103,26 @@ template <class T>
 void write(Json& value, const T& from) {
   if constexpr (Document<T>) {
     put_object(value);
-    T::fields(from, [&](const char* name, const auto& field) {
-      using Field = std::remove_cvref_t<decltype(field)>;
-      if constexpr (is_optional<Field>::value) {
-        if (field) write(added_member(value, name), *field);
-      } else {
-        write(added_member(value, name), field);
-      }
-    });
+    if constexpr (!std::is_empty_v<T>)
+      fields::each(from, [&](const char* name, const auto& field) {
+        using Field = std::remove_cvref_t<decltype(field)>;
+        if constexpr (is_optional<Field>::value) {
+          if (field) detail::write(added_member(value, name), *field);
+        } else {
+          detail::write(added_member(value, name), field);
+        }
+      });
   } else if constexpr (is_vector<T>::value) {
     put_list(value);
-    for (const auto& each : from) write(added_item(value), each);
+    for (const auto& each : from) detail::write(added_item(value), each);
+  } else if constexpr (Worded<T>) {
+    put(value, std::string(text(from)));
+  } else if constexpr (std::is_same_v<T, Bytes>) {
+    put(value, from.count);
+  } else if constexpr (std::is_same_v<T, Share>) {
+    put(value, uint64_t{from.basis_points});
+  } else if constexpr (std::is_same_v<T, Uuid>) {
+    put(value, text(from));
   } else if constexpr (std::is_unsigned_v<T> && !std::is_same_v<T, bool>) {
     put(value, uint64_t{from});
   } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
@@ -122,12 +140,13 @@ bool read(const Json& value, T& out, Reading reading, const std::string& path, s
     if (!is_object(value)) return refuse(value, "an object", path, error);
     std::set<std::string> known;
     bool good = true;
-    T::fields(out, [&](const char* name, auto& field) {
-      known.insert(name);
-      const Json* found = member(value, name);
-      if (!good || found == nullptr) return;
-      good = read(*found, field, reading, path.empty() ? name : path + "." + name, error);
-    });
+    if constexpr (!std::is_empty_v<T>)
+      fields::each(out, [&](const char* name, auto& field) {
+        known.insert(name);
+        const Json* found = member(value, name);
+        if (!good || found == nullptr) return;
+        good = detail::read(*found, field, reading, path.empty() ? name : path + "." + name, error);
+      });
     if (!good || reading == Reading::lenient) return good;
     const std::string* unknown = unknown_member(value, known);
     if (unknown != nullptr)
@@ -139,16 +158,34 @@ bool read(const Json& value, T& out, Reading reading, const std::string& path, s
       out.reset();
       return true;
     }
-    return read(value, out.emplace(), reading, path, error);
+    return detail::read(value, out.emplace(), reading, path, error);
   } else if constexpr (is_vector<T>::value) {
     if (!is_list(value)) return refuse(value, "a list", path, error);
     out.clear();
     for (size_t i = 0; i < items(value); ++i)
-      if (!read(item(value, i), out.emplace_back(), reading, fmt::format("{}[{}]", path, i), error))
+      if (!detail::read(item(value, i), out.emplace_back(), reading, fmt::format("{}[{}]", path, i), error))
         return false;
     return true;
   } else if constexpr (std::is_same_v<T, std::map<std::string, std::string>>) {
     return get_texts(value, out, path, error);
+  } else if constexpr (Worded<T>) {
+    std::string word;
+    if (const char* wanted = get(value, word)) return refuse(value, wanted, path, error);
+    const auto known = parse<T>(word);
+    if (!known) return refuse(value, choice(Words<T>::words).c_str(), path, error);
+    out = *known;
+    return true;
+  } else if constexpr (std::is_same_v<T, Bytes>) {
+    return detail::read(value, out.count, reading, path, error);
+  } else if constexpr (std::is_same_v<T, Share>) {
+    return detail::read(value, out.basis_points, reading, path, error);
+  } else if constexpr (std::is_same_v<T, Uuid>) {
+    std::string word;
+    if (const char* wanted = get(value, word)) return refuse(value, wanted, path, error);
+    const auto uuid = parse_uuid(word);
+    if (!uuid) return refuse(value, "the UUID of a device", path, error);
+    out = *uuid;
+    return true;
   } else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, std::string>) {
     const char* wanted = get(value, out);
     return wanted == nullptr || refuse(value, wanted, path, error);

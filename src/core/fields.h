@@ -1,0 +1,165 @@
+// The fields of a struct, with their names: what the struct declares is what documents, files and tables
+// have. A new field is declared once, and each of them has it.
+//
+//   struct Mount { std::string path; Bytes size; };
+//   fields::each(mount, [](const char* name, auto& field) { ... });   // "path", "size_bytes"
+//
+// The name ends in the field's unit: _bytes for Bytes, _bp (basis points) for Share.
+//
+// C++20 has no reflection, so this uses three properties of the language. The number of fields is the largest
+// number of initialisers that the struct takes. A structured binding gives references to them. The name of a
+// field is part of the text of a template argument that points to it (__PRETTY_FUNCTION__; GCC 12 and Clang
+// 16 are tested). A struct must be an aggregate without base classes and arrays, with at most 32 fields.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/share.h"
+
+namespace carve::fields {
+namespace detail {
+
+// Initialises a field of any type, in unevaluated expressions only.
+struct Any {
+  template <class T>
+    requires(!std::is_pointer_v<T> && !std::is_same_v<T, std::nullptr_t>)
+  constexpr operator T() const {
+    __builtin_unreachable();
+  }
+};
+
+template <class T, class... Initialisers>
+consteval size_t count() {
+  if constexpr (requires { T{Initialisers{}..., Any{}}; })
+    return count<T, Initialisers..., Any>();
+  else
+    return sizeof...(Initialisers);
+}
+
+// An object whose fields have addresses and no value.
+template <class T>
+union Storage {
+  constexpr Storage() : nothing(0) {}
+  constexpr ~Storage() {}
+  char nothing;
+  T object;
+};
+template <class T>
+inline Storage<T> storage;
+
+template <class T>
+struct Pointer {
+  const T* at;
+};
+template <class T>
+Pointer(const T*) -> Pointer<T>;
+
+template <Pointer P>
+consteval std::string_view text_of() {
+  return __PRETTY_FUNCTION__;
+}
+
+template <class T>
+inline constexpr std::string_view unit = "";
+template <>
+inline constexpr std::string_view unit<Bytes> = "_bytes";
+template <>
+inline constexpr std::string_view unit<Share> = "_bp";
+template <class T>
+inline constexpr std::string_view unit<std::optional<T>> = unit<T>;
+
+}  // namespace detail
+
+// The number of fields of a struct.
+template <class T>
+inline constexpr size_t count = detail::count<std::remove_cv_t<T>>();
+
+// Returns references to the fields, in the order of their declaration.
+// clang-format off
+template <class T>
+constexpr auto tie(T& object) {
+  constexpr size_t n = count<T>;
+  static_assert(n >= 1 && n <= 32, "a struct with fields has 1 to 32 of them");
+  if constexpr (n == 1) { auto& [m1] = object; return std::tie(m1); }
+  else if constexpr (n == 2) { auto& [m1, m2] = object; return std::tie(m1, m2); }
+  else if constexpr (n == 3) { auto& [m1, m2, m3] = object; return std::tie(m1, m2, m3); }
+  else if constexpr (n == 4) { auto& [m1, m2, m3, m4] = object; return std::tie(m1, m2, m3, m4); }
+  else if constexpr (n == 5) { auto& [m1, m2, m3, m4, m5] = object; return std::tie(m1, m2, m3, m4, m5); }
+  else if constexpr (n == 6) { auto& [m1, m2, m3, m4, m5, m6] = object; return std::tie(m1, m2, m3, m4, m5, m6); }
+  else if constexpr (n == 7) { auto& [m1, m2, m3, m4, m5, m6, m7] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7); }
+  else if constexpr (n == 8) { auto& [m1, m2, m3, m4, m5, m6, m7, m8] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8); }
+  else if constexpr (n == 9) { auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9); }
+  else if constexpr (n == 10) { auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10); }
+  else if constexpr (n == 11) { auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11); }
+  else if constexpr (n == 12) { auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12); }
+  else if constexpr (n == 13) { auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13); }
+  else if constexpr (n == 14) { auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14); }
+  else if constexpr (n == 15) { auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15); }
+  else if constexpr (n == 16) { auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16); }
+  else if constexpr (n == 17) { auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17); }
+  else if constexpr (n == 18) { auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18); }
+  else if constexpr (n == 19) { auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19); }
+  else if constexpr (n == 20) { auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20); }
+  else if constexpr (n == 21) { auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21); }
+  else if constexpr (n == 22) { auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22); }
+  else if constexpr (n == 23) { auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23); }
+  else if constexpr (n == 24) { auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24); }
+  else if constexpr (n == 25) { auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25); }
+  else if constexpr (n == 26) { auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26); }
+  else if constexpr (n == 27) { auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27); }
+  else if constexpr (n == 28) { auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28); }
+  else if constexpr (n == 29) { auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28, m29] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28, m29); }
+  else if constexpr (n == 30) { auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28, m29, m30] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28, m29, m30); }
+  else if constexpr (n == 31) { auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28, m29, m30, m31] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28, m29, m30, m31); }
+  else if constexpr (n == 32) { auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28, m29, m30, m31, m32] = object; return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28, m29, m30, m31, m32); }
+}
+// clang-format on
+
+namespace detail {
+
+// The position of the name in the text: before the last brace of the pointer, after its last separator.
+template <class T, size_t I>
+consteval std::string_view declared_name() {
+  constexpr Pointer pointer{&std::get<I>(tie(storage<T>.object))};
+  constexpr std::string_view text = text_of<pointer>();
+  constexpr size_t end = text.find_last_not_of(")", text.rfind('}') - 1) + 1;
+  constexpr size_t begin = text.find_last_of(":.", end) + 1;
+  return text.substr(begin, end - begin);
+}
+
+template <class T, size_t I>
+struct Name {
+  using Field = std::remove_cvref_t<std::tuple_element_t<I, decltype(tie(std::declval<T&>()))>>;
+  static constexpr std::string_view declared = declared_name<T, I>();
+  static constexpr auto text = [] {
+    std::array<char, declared.size() + unit<Field>.size() + 1> out{};
+    size_t at = 0;
+    for (const std::string_view part : {declared, unit<Field>})
+      for (const char c : part) out[at++] = c;
+    return out;
+  }();
+};
+
+}  // namespace detail
+
+// The name of field I, with its unit.
+template <class T, size_t I>
+inline constexpr const char* name = detail::Name<std::remove_cv_t<T>, I>::text.data();
+
+// Calls visit(name, field) for each field, in the order of their declaration.
+template <class T, class Visit>
+constexpr void each(T& object, Visit visit) {
+  const auto all = tie(object);
+  [&]<size_t... I>(std::index_sequence<I...>) {
+    (visit(name<T, I>, std::get<I>(all)), ...);
+  }(std::make_index_sequence<count<T>>());
+}
+
+}  // namespace carve::fields

@@ -1,0 +1,46 @@
+#include "core/words.h"
+
+#include <gtest/gtest.h>
+
+#include "core/commitment.h"
+#include "core/enforcement.h"
+#include "core/slice.h"
+
+namespace carve {
+namespace {
+
+template <class E>
+void each_word_is_parsed_and_no_other() {
+  for (size_t i = 0; i < std::size(Words<E>::words); ++i) {
+    EXPECT_EQ(parse<E>(Words<E>::words[i]), static_cast<E>(i));
+    EXPECT_EQ(text(static_cast<E>(i)), Words<E>::words[i]);
+  }
+  for (const std::string_view word : {"", "x", "Batch", "fixed-share ", "fixed"}) {
+    EXPECT_FALSE(parse<E>(word)) << word;
+    const auto refused = parse_named<E>(word);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().sentence,
+              fmt::format("'{}' is not a known {}; use {}", word, Words<E>::kind, choice(Words<E>::words)));
+  }
+}
+
+TEST(Words, of_each_enumeration_are_parsed_and_no_other) {
+  each_word_is_parsed_and_no_other<Policy>();
+  each_word_is_parsed_and_no_other<LatencyClass>();
+  each_word_is_parsed_and_no_other<Isolation>();
+  each_word_is_parsed_and_no_other<Strategy>();
+  each_word_is_parsed_and_no_other<Commitment>();
+  each_word_is_parsed_and_no_other<EnforcementLevel>();
+  each_word_is_parsed_and_no_other<SliceState>();
+  each_word_is_parsed_and_no_other<HealthState>();
+  each_word_is_parsed_and_no_other<CheckStatus>();
+}
+
+TEST(Words, a_choice_reads_like_a_sentence) {
+  EXPECT_EQ(choice({}), "");
+  EXPECT_EQ(choice(Words<LatencyClass>::words), "batch or latency");
+  EXPECT_EQ(choice(Words<Isolation>::words), "none, memory or memory+compute");
+}
+
+}  // namespace
+}  // namespace carve

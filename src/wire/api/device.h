@@ -1,0 +1,50 @@
+// Documents of the API, version 1: devices. Memory is in whole bytes, shares are
+// basis points (1/100 of a percent), times are UTC nanoseconds since 1970; names end in the unit. Texts are
+// for display only.
+#pragma once
+
+#include "core/commitment.h"
+#include "core/enforcement.h"
+#include "wire/api/node.h"
+
+namespace carve::api {
+
+// The figures of a device's arbiter.
+struct DeviceCompute {
+  uint32_t idle_1s_bp = 0;  // Idle part of the last second.
+  uint64_t switch_ns = 0;   // Cost of one switch between slices.
+  uint64_t switches = 0;    // Switches since the agent started.
+};
+
+// GET /v1/devices -> DeviceList
+struct Device {
+  uint32_t index = 0;  // NVML's index.
+  std::string uuid;    // "GPU-..."
+  std::string name;    // "NVIDIA A10"
+  bool simulated = false;
+  DeviceHealth health;
+  uint64_t native_bytes = 0;  // As the driver reports it.
+  uint64_t reserved_bytes = 0;
+  uint64_t usable_bytes = 0;   // native - reserved; quotas and invoices count against it.
+  uint64_t granted_bytes = 0;  // Granted to slices.
+  uint64_t free_bytes = 0;     // usable - granted.
+  uint64_t used_bytes = 0;     // In use by all processes, as the driver reports it.
+  uint64_t context_bytes = 0;  // Measured size of one context; 0: not measured.
+  uint32_t share_granted_bp = 0;
+  uint32_t utilization_percent = 0;
+  uint32_t slices = 0;
+  uint32_t max_slices = 0;
+  std::string exclusive_to;  // The slice that holds the whole device, or empty.
+  PolicySetting policy;
+  std::optional<Enforcement> compute;  // Of the shares on it; absent: no slice has an enforced share.
+  Commitment commitment = Commitment::normal;
+  std::optional<DeviceCompute> arbitration;  // Present if a share on the device is enforced.
+  std::vector<std::string>
+      unmanaged_processes;  // Processes on this shared device that are in no slice, each as a sentence.
+};
+
+struct DeviceList {
+  std::vector<Device> devices;
+};
+
+}  // namespace carve::api

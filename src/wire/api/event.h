@@ -1,0 +1,21 @@
+// Documents of the API, version 1: events. Times are UTC nanoseconds since 1970.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace carve::api {
+
+struct Event {
+  uint64_t time_ns = 0;
+  std::string slice;  // Empty: the agent as a whole.
+  std::string text;
+};
+
+// GET /v1/events
+struct EventList {
+  std::vector<Event> events;
+};
+
+}  // namespace carve::api

@@ -1,0 +1,46 @@
+// Documents of the API, version 1: the agent and its node.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/slice.h"
+
+namespace carve::api {
+
+// GET /v1/version
+struct Version {
+  std::string version;    // "0.1.0"
+  uint32_t pid = 0;       // Of the agent.
+  std::string simulated;  // The set's specification ("a10x2"); empty on real devices.
+  std::string socket;     // Path of the API's socket.
+  std::string state;      // Directory of the ledger.
+  uint64_t started_ns = 0;
+  uint32_t layout = 0;  // Version of the shared memory layout (wire/shm).
+};
+
+// The compute policy of a device, or of the node. It may take effect later than it is changed
+// (core/setting.h).
+struct PolicySetting {
+  Policy desired = Policy::fixed_share;
+  std::optional<Policy> effective;      // Absent: it differs between the node's devices.
+  std::vector<std::string> blocked_by;  // Names of slices; empty if the two are equal.
+};
+
+// GET /v1/node, PATCH /v1/node with NodeChange
+struct Node {
+  PolicySetting policy;            // Of all devices.
+  bool policy_per_slice = false;   // Slices of one device may follow different policies.
+  bool admit_best_effort = false;  // Slices without a share are admitted beside enforced ones.
+  bool overcommit_compute = false;
+  std::map<std::string, std::string> labels;
+};
+
+struct NodeChange {
+  std::optional<Policy> policy;
+};
+
+}  // namespace carve::api

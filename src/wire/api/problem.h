@@ -1,0 +1,22 @@
+// Documents of the API, version 1: failures, and the empty document.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace carve::api {
+
+// RFC 9457: a failure, for programs (`type`, `status`) and for users (`title`, `detail`).
+struct Problem {
+  std::string type = "about:blank";  // "carve:already-exists", "carve:insufficient-capacity", ...; stable.
+  std::string title;                 // The kind of failure, the same for each type.
+  uint32_t status = 500;             // The HTTP status.
+  std::string detail;                // This occurrence: the thing, the value, the way out.
+  std::vector<std::string> reasons;  // One per device, if a request did not fit.
+};
+
+// An empty body, in a request or an answer.
+struct Nothing {};
+
+}  // namespace carve::api
