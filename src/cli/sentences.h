@@ -11,7 +11,7 @@ namespace carve::cli {
 // Returns "library", or "not enforced" with the reason and the slices that are the reason.
 std::string sentence(const Enforcement& enforcement);
 
-// Returns what limits the slice in fact, for a column ISOLATION: "memory+compute"; "memory (no compute)" if
+// Returns what limits the slice in fact, for a column ISOLATION: "memory+compute"; "memory only" if
 // its share was requested and is not enforced; "exclusive" for whole devices.
 std::string isolation_column(const api::Slice& slice);
 

@@ -1,0 +1,310 @@
+#include "bill/invoice.h"
+
+#include <algorithm>
+#include <boost/multiprecision/cpp_int.hpp>
+
+namespace carve::bill {
+namespace {
+
+using K = FailureKind;
+using ledger::Stamp;
+
+// Holds the exact sum of a slice part: at most 2^63 ns, 2^40 units and 2^50 price in millionths, 2^64 for
+// usable bytes x 10,000 basis points. The product has 217 bits.
+using Exact = boost::multiprecision::int256_t;
+
+constexpr Ns hour_ns = 3600 * second_ns;
+
+// Terms from one moment to another, on the record's own time (see the header).
+struct Segment {
+  Ns from = 0;
+  Ns to = 0;
+  Bytes memory;
+  Share share;
+};
+
+Exact rounded_half_even(const Exact& numerator, const Exact& denominator) {
+  Exact quotient, rest;
+  boost::multiprecision::divide_qr(numerator, denominator, quotient, rest);
+  rest *= 2;
+  if (rest > denominator || (rest == denominator && (quotient & 1) != 0)) ++quotient;
+  return quotient;
+}
+
+// Returns the next moment on the record's own time, or the reason why the stamp cannot follow.
+Outcome<Ns> following(Ns moment, const Stamp& last, const Stamp& next, const char* what) {
+  if (next.utc_ns < 0 || next.monotonic_ns < 0)
+    return failure(K::invalid_argument, "its {} has a negative time", what);
+  const bool one_boot = last.boot_id == next.boot_id;
+  if (one_boot ? next.monotonic_ns < last.monotonic_ns : next.utc_ns < last.utc_ns)
+    return failure(K::invalid_argument, "its {} is before the moment that precedes it", what);
+  Ns sum = 0;
+  if (__builtin_add_overflow(moment, ledger::duration_ns(last, next), &sum))
+    return failure(K::invalid_argument, "its {} is after the year 2262", what);
+  return sum;
+}
+
+Outcome<void> check_terms(const Segment& segment, const BilledDevice& device) {
+  if (segment.memory > device.usable)
+    return failure(K::invalid_argument, "it has {} of device {}, which has {} usable",
+                   carve::text(segment.memory).c_str(), carve::text(device.uuid),
+                   carve::text(device.usable).c_str());
+  if (segment.share > whole_device)
+    return failure(K::invalid_argument, "its compute share of device {} is more than 100%",
+                   carve::text(device.uuid));
+  return {};
+}
+
+// Returns the segments of one part, in the order of time. Empty ones are left out, but at least one is there.
+Outcome<std::vector<Segment>> segments(const ledger::UsageRecord& record, const SlicePart& part,
+                                       const Stamp& now) {
+  if (record.from.utc_ns < 0 || record.from.monotonic_ns < 0)
+    return failure(K::invalid_argument, "its begin has a negative time");
+  std::vector<Segment> list;
+  const Stamp* last = &record.from;
+  Ns moment = record.from.utc_ns;
+  const auto add = [&](const Stamp& next, Bytes memory, Share share, const char* what) -> Outcome<void> {
+    const auto to = following(moment, *last, next, what);
+    if (!to) return tl::unexpected(to.error());
+    list.push_back({.from = moment, .to = *to, .memory = memory, .share = share});
+    last = &next;
+    moment = *to;
+    return {};
+  };
+  for (const ledger::Period& period : record.periods)
+    if (const auto good = add(period.to, period.terms.memory, period.terms.share, "change of terms"); !good)
+      return tl::unexpected(good.error());
+  const auto good =
+      add(record.to ? *record.to : now, part.memory, part.share, record.to ? "end" : "time until now");
+  if (!good) return tl::unexpected(good.error());
+  const Segment end = list.back();
+  std::erase_if(list, [](const Segment& segment) { return segment.from == segment.to; });
+  if (list.empty()) list.push_back(end);
+  return list;
+}
+
+// Splits the segments at the dates of the tariffs and at the edges of the window.
+std::vector<Segment> split(const std::vector<Segment>& list, const Tariffs& tariffs, const Window& window) {
+  std::vector<Ns> cuts{window.from, window.to};
+  for (const Tariff& tariff : tariffs.all()) cuts.push_back(tariff.from);
+  std::ranges::sort(cuts);
+  std::vector<Segment> out;
+  for (Segment segment : list) {
+    for (const Ns cut : cuts) {
+      if (cut <= segment.from || cut >= segment.to) continue;
+      out.push_back(segment);
+      out.back().to = cut;
+      segment.from = cut;
+    }
+    out.push_back(segment);
+  }
+  return out;
+}
+
+// Returns the time that the minimum and the granularity add to an ended record of this duration. Nothing is
+// added if the sum does not fit 64 bits, which a duration of 292 years would need.
+Ns rounding_up(const Tariff* tariff, Ns duration) {
+  if (tariff == nullptr) return 0;
+  Ns billed = std::max(duration, tariff->minimum);
+  const Ns beyond = billed % tariff->granularity;
+  if (beyond != 0 && __builtin_add_overflow(billed, tariff->granularity - beyond, &billed)) return 0;
+  return billed - duration;
+}
+
+// The exact sums of one slice part from its grant on.
+struct Sums {
+  Exact gpu_hours = 0;  // Millionths x hour_ns x 10,000 x usable bytes.
+  Exact amount = 0;     // As above, x millionths_per_one.
+};
+
+// Fills the fields that the terms and the tariff decide, and adds the line to the sums. Fails if a rounded
+// number does not fit 64 bits.
+Outcome<void> price(Line& line, const Tariff* tariff, Sums& sums) {
+  const BilledDevice& device = line.device;
+  const Exact scale = Exact{whole_device.basis_points} * device.usable.count;
+  const Exact by_share = Exact{line.share.basis_points} * device.usable.count;
+  const Exact by_memory = Exact{whole_device.basis_points} * line.memory.count;
+  const bool whole = line.usage->record.slice.exclusive;
+  line.ratio_by = whole ? RatioBy::whole_device : by_share >= by_memory ? RatioBy::share : RatioBy::memory;
+  if (tariff == nullptr) {
+    line.unpriced = Unpriced::no_tariff;
+    return {};
+  }
+  const auto units = tariff->units.find(device.model);
+  if (units == tariff->units.end()) {
+    line.unpriced = Unpriced::no_units;
+    return {};
+  }
+  line.units = units->second;
+  line.price = line.usage->prepaid ? Millionths{} : tariff->price;
+  const Sums before = sums;
+  const Exact added = Exact{line.billed} * line.units.count * (whole ? scale : std::max(by_share, by_memory));
+  sums.gpu_hours += added;
+  sums.amount += added * line.price.count;
+  const auto part = [](const Exact& from, const Exact& to, const Exact& divisor) {
+    return Exact{rounded_half_even(to, divisor) - rounded_half_even(from, divisor)};
+  };
+  const Exact divisor = scale * hour_ns;
+  const Exact gpu_hours = part(before.gpu_hours, sums.gpu_hours, divisor);
+  const Exact amount = part(before.amount, sums.amount, divisor * millionths_per_one);
+  if (gpu_hours > INT64_MAX || amount > INT64_MAX)
+    return failure(K::invalid_argument,
+                   "its amount does not fit an invoice line; check units and price of model '{}'",
+                   device.model);
+  line.gpu_hours = {static_cast<int64_t>(gpu_hours)};
+  line.amount = {static_cast<int64_t>(amount)};
+  return {};
+}
+
+Outcome<BilledDevice> device_of(const Usage& usage, const SlicePart& part) {
+  const auto found = std::ranges::find(usage.devices, part.device, &BilledDevice::uuid);
+  if (found == usage.devices.end())
+    return failure(K::not_found, "its device {} is not described", carve::text(part.device));
+  if (found->usable.count == 0 || found->usable > max_usable)
+    return failure(K::invalid_argument, "its device {} has {} of usable memory; it is above 0 and at most {}",
+                   carve::text(part.device), carve::text(found->usable).c_str(),
+                   carve::text(max_usable).c_str());
+  return *found;
+}
+
+// Returns the lines of one part of a slice that are in the window.
+Outcome<std::vector<Line>> lines_of(const Usage& usage, const SlicePart& slice_part, const Tariffs& tariffs,
+                                    const Window& window, const Stamp& now) {
+  const auto device = device_of(usage, slice_part);
+  if (!device) return tl::unexpected(device.error());
+  const auto terms = segments(usage.record, slice_part, now);
+  if (!terms) return tl::unexpected(terms.error());
+  for (const Segment& segment : *terms)
+    if (const auto good = check_terms(segment, *device); !good) return tl::unexpected(good.error());
+  std::vector<Line> lines;
+  Sums sums;
+  const std::vector<Segment> list = split(*terms, tariffs, window);
+  for (size_t i = 0; i < list.size(); ++i) {
+    const Segment& segment = list[i];
+    const bool is_last = i + 1 == list.size();
+    const Tariff* tariff = tariffs.at(segment.from);
+    Line line{.usage = &usage, .device = *device, .from = segment.from, .to = segment.to};
+    line.open = is_last && !usage.record.to;
+    line.billed = segment.to - segment.from;
+    if (is_last && usage.record.to) line.billed += rounding_up(tariff, segment.to - usage.record.from.utc_ns);
+    line.memory = segment.memory;
+    line.share = segment.share;
+    if (const auto good = price(line, tariff, sums); !good) return tl::unexpected(good.error());
+    const bool inside = segment.from >= window.from && segment.from < window.to;
+    if (inside && line.billed > 0) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+Outcome<std::vector<Line>> lines_of(const Usage& usage, const Tariffs& tariffs, const Window& window,
+                                    const Stamp& now) {
+  const Slice& slice = usage.record.slice;
+  if (slice.parts.empty()) return failure(K::invalid_argument, "its slice has no part");
+  std::vector<Line> all;
+  for (const SlicePart& part : slice.parts) {
+    auto lines = lines_of(usage, part, tariffs, window, now);
+    if (!lines) return lines;
+    std::ranges::move(*lines, std::back_inserter(all));
+  }
+  return all;
+}
+
+void add(Total& sum, const Line& line) {
+  sum.gpu_hours += line.gpu_hours.count;
+  sum.amount += line.amount.count;
+  if (line.unpriced != Unpriced::no) sum.unpriced_ns += line.billed;
+}
+
+std::string group(const Line& line, GroupBy by) {
+  switch (by) {
+    case GroupBy::account: return line.usage->account;
+    case GroupBy::queue: return line.usage->queue;
+    case GroupBy::workload:
+      return fmt::format("{}/{}/{}", line.usage->name_space, line.usage->kind, line.usage->name);
+    case GroupBy::device: break;
+  }
+  return carve::text(line.device.uuid);
+}
+
+// Formats a quotient with six decimals, rounded half to even.
+std::string quotient(const Exact& numerator, const Exact& denominator) {
+  return text(static_cast<__int128>(rounded_half_even(numerator * millionths_per_one, denominator)));
+}
+
+// Formats without zeros at the end: "10", "2.5".
+std::string shortened(std::string number) {
+  number.erase(number.find_last_not_of('0') + 1);
+  if (number.ends_with('.')) number.pop_back();
+  return number;
+}
+
+std::string memory_ratio(const Line& line) {
+  const Bytes usable = line.device.usable;
+  const uint64_t unit = (line.memory.count | usable.count) % (1_MiB).count == 0 ? (1_MiB).count : 1;
+  return fmt::format("{}/{} = {}", line.memory.count / unit, usable.count / unit,
+                     quotient(line.memory.count, usable.count));
+}
+
+}  // namespace
+
+Invoice invoice(std::span<const Usage> records, const Tariffs& tariffs, const Window& window,
+                const Stamp& now) {
+  Invoice out;
+  if (!tariffs.all().empty()) out.currency = tariffs.all().front().currency;
+  std::vector<const Usage*> sorted;
+  sorted.reserve(records.size());
+  for (const Usage& usage : records) sorted.push_back(&usage);
+  const auto key = [](const Usage* usage) {
+    return std::pair{std::string_view(usage->node), usage->record.id};
+  };
+  std::ranges::stable_sort(sorted, {}, key);
+  const auto refuse = [&](const Usage* usage, std::string_view why) {
+    out.refused.push_back(
+        {usage, fmt::format("record {} of node {}: {}", usage->record.id, usage->node, why)});
+  };
+  for (auto first = sorted.begin(), end = first; first != sorted.end(); first = end) {
+    end =
+        std::find_if_not(first, sorted.end(), [&](const Usage* usage) { return key(usage) == key(*first); });
+    if (std::any_of(first, end, [&](const Usage* usage) { return *usage != **first; })) {
+      const std::string why = fmt::format("{} records have this id and differ", end - first);
+      std::for_each(first, end, [&](const Usage* usage) { refuse(usage, why); });
+    } else if (auto lines = lines_of(**first, tariffs, window, now)) {
+      std::ranges::move(*lines, std::back_inserter(out.lines));
+    } else {
+      refuse(*first, lines.error().sentence);
+    }
+  }
+  return out;
+}
+
+Total total(std::span<const Line> lines) {
+  Total sum;
+  for (const Line& line : lines) add(sum, line);
+  return sum;
+}
+
+std::map<std::string, Total> totals(std::span<const Line> lines, GroupBy by) {
+  std::map<std::string, Total> groups;
+  for (const Line& line : lines) add(groups[group(line, by)], line);
+  return groups;
+}
+
+std::string explain(const Line& line) {
+  const std::string hours = quotient(line.billed, hour_ns);
+  if (line.unpriced == Unpriced::no_tariff) return fmt::format("{} h: no tariff was valid", hours);
+  if (line.unpriced == Unpriced::no_units)
+    return fmt::format("{} h: no tariff; model '{}' has no GPU-hour units, add them to the tariff", hours,
+                       line.device.model);
+  std::string ratio = "1";
+  if (line.ratio_by != RatioBy::whole_device && line.share.basis_points == 0) {
+    ratio = fmt::format("({})", memory_ratio(line));
+  } else if (line.ratio_by != RatioBy::whole_device) {
+    const ShareText share = carve::text(line.share);
+    const std::string_view percent = share;
+    ratio = fmt::format("max({}/100 = {}, {})", percent.substr(0, percent.size() - 1),
+                        quotient(line.share.basis_points, whole_device.basis_points), memory_ratio(line));
+  }
+  return fmt::format("{} h x {} x {} = {}", hours, shortened(text(line.units)), ratio, text(line.gpu_hours));
+}
+
+}  // namespace carve::bill

@@ -1,0 +1,124 @@
+// An invoice: a sum over usage records. A line is one slice on one device for one interval with constant
+// terms and one tariff:
+//
+//   GPU-hours = seconds / 3600 x the model's GPU-hour units x ratio
+//   ratio     = max(compute share / 100 %, memory quota / usable memory of the device)
+//
+// The ratio counts what was granted, not what was used. It is 1 for an exclusive slice, and memory alone if
+// the slice has no compute share. 1 hour on an A10 (10 units, 22731 MiB usable) with 30 % and 4096 MiB is
+// 1 x 10 x max(0.30, 0.1802) = 3.000000 GPU-hours.
+//
+// Exact. All sums are integers. GPU-hours and amounts are rounded half to even at six decimals, once: a line
+// is the rounded sum of its slice part up to its end minus the rounded sum up to its begin. Lines that an
+// interval is split into (at changes of terms, at tariff dates, at the edges of a window) therefore add up to
+// the line of the whole interval, and the invoices of adjacent windows add up to that of both. A line differs
+// from its own formula by less than 0.000001.
+//
+// Time. A moment of a record is its grant in UTC plus the durations since then (ledger::duration_ns()), so a
+// clock step within one boot changes nothing. When a record has ended, its whole time is raised to the
+// minimum and rounded up to the granularity of the tariff at its end, and the last line has what this adds.
+// A record that has not ended counts until now.
+//
+// A record that breaks a rule has no line. It is listed in Invoice::refused with the reason, and all other
+// records are billed. A time without a price has a line with the reason, and the total counts its seconds.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "bill/tariff.h"
+#include "ledger/usage_record.h"
+
+namespace carve::bill {
+
+inline constexpr Bytes max_usable{uint64_t{1} << 50};  // Of one device.
+
+// A device as it was when the slice was granted.
+struct BilledDevice {
+  Uuid uuid;
+  std::string model;  // As the driver reports it: "NVIDIA A10".
+  Bytes usable;
+
+  friend bool operator==(const BilledDevice&, const BilledDevice&) = default;
+};
+
+// A usage record with what the controller knows about it. An agent numbers its records, so node and id
+// together are unique.
+struct Usage {
+  std::string node;
+  ledger::UsageRecord record;
+  std::string account;
+  std::string name_space;
+  std::string kind;      // Of the workload: "service", "job".
+  std::string name;      // Of the workload.
+  std::string queue;     // Empty: none.
+  bool prepaid = false;  // Its queue is prepaid: the price is 0.
+  std::vector<BilledDevice> devices;
+
+  friend bool operator==(const Usage&, const Usage&) = default;
+};
+
+// The interval [from, to) in UTC nanoseconds.
+struct Window {
+  Ns from = 0;
+  Ns to = INT64_MAX;
+};
+
+enum class RatioBy : uint8_t { whole_device, share, memory };
+enum class Unpriced : uint8_t {
+  no,
+  no_tariff,  // No tariff was valid.
+  no_units,   // The tariff has no units for the device's model.
+};
+
+struct Line {
+  const Usage* usage = nullptr;  // Into the records that the invoice was made of.
+  BilledDevice device;
+  Ns from = 0;  // UTC.
+  Ns to = 0;
+  bool open = false;  // The record has not ended, and the line ends now.
+  Ns billed = 0;      // Nanoseconds: to - from, and for a record's last line what was rounded up.
+  Bytes memory;       // Granted.
+  Share share;        // Granted; 0: none.
+  RatioBy ratio_by = RatioBy::memory;
+  Unpriced unpriced = Unpriced::no;
+  Millionths units;  // Of one hour; 0 if unpriced.
+  Millionths price;  // Of one GPU-hour; 0 if unpriced or prepaid.
+  Millionths gpu_hours;
+  Millionths amount;
+};
+
+struct RefusedUsage {
+  const Usage* usage = nullptr;
+  std::string sentence;
+};
+
+struct Total {
+  __int128 gpu_hours = 0;    // Millionths.
+  __int128 amount = 0;       // Millionths.
+  __int128 unpriced_ns = 0;  // Billed time without a price.
+
+  friend bool operator==(const Total&, const Total&) = default;
+};
+
+struct Invoice {
+  std::string currency;     // Empty without tariffs.
+  std::vector<Line> lines;  // In the order of node, record, part of the slice, time.
+  std::vector<RefusedUsage> refused;
+};
+
+// Returns the invoice of the part of the records that is in the window. The order of the records does not
+// change it. Records that are equal are one record; records with the node and the id of another, but with
+// other contents, are all refused. The lines point into `records`.
+Invoice invoice(std::span<const Usage> records, const Tariffs&, const Window&, const ledger::Stamp& now);
+
+Total total(std::span<const Line>);
+
+enum class GroupBy : uint8_t { account, queue, workload, device };  // workload: "NAMESPACE/KIND/NAME".
+std::map<std::string, Total> totals(std::span<const Line>, GroupBy);
+
+// Returns the formula with the line's numbers:
+// "1.000000 h x 10 x max(30/100 = 0.300000, 4096/22731 = 0.180194) = 3.000000".
+std::string explain(const Line&);
+
+}  // namespace carve::bill

@@ -1,0 +1,196 @@
+#include "workload/job.h"
+
+#include <algorithm>
+#include <set>
+
+namespace carve::workload {
+namespace {
+
+using JobKind = JobAction::Kind;
+
+bool is_main(PodRole role) { return role == PodRole::driver || role == PodRole::task; }
+
+// A pod with what is observed of it and what is wanted.
+struct PodView {
+  PodSpec spec;
+  Pod pod;
+  unsigned wanted = 1;  // The attempt that is wanted: 1 + failures of the task, or of the driver.
+
+  bool is_running() const { return pod.program == PodProgram::running; }
+  bool is_due() const { return pod.attempt < wanted; }  // The wanted attempt was not started.
+  bool is_stale() const { return is_running() && is_due(); }
+  bool lacks_slice() const { return is_due() && spec.needs_slice && !pod.has_slice; }
+  bool is_over() const { return !is_running() && !is_due(); }
+};
+
+std::vector<PodView> views(const Job& job, const JobObserved& observed) {
+  std::vector<PodView> list;
+  unsigned driver_failures = 0;
+  for (const PodSpec& spec : job.pods) {
+    const auto found = std::ranges::find(observed.pods, spec.id, &Pod::id);
+    list.push_back({.spec = spec, .pod = found != observed.pods.end() ? *found : Pod{.id = spec.id}});
+    if (spec.id.role == PodRole::driver) driver_failures = list.back().pod.failures;
+  }
+  for (PodView& view : list)
+    view.wanted = 1 + (view.spec.id.role == PodRole::task ? view.pod.failures : driver_failures);
+  return list;
+}
+
+class JobPass {
+ public:
+  JobPass(const Job& job, const JobObserved& observed, Ns now)
+      : job_(job), observed_(observed), now_(now), pods_(views(job, observed)) {}
+
+  std::vector<JobAction> run() {
+    if (observed_.finished) {
+      clean_up();
+    } else if (const auto end = reached_end()) {
+      actions_.push_back({.kind = JobKind::finish, .pod = {}, .attempt = 0, .end = *end});
+    } else if (observed_.admitted_at) {
+      const bool started = std::ranges::any_of(pods_, [](const PodView& v) { return v.pod.attempt > 0; });
+      observed_.refusal && !started ? give_slices_back() : proceed();
+    }
+    return std::move(actions_);
+  }
+
+ private:
+  void add(JobKind kind, const PodView& view, unsigned attempt = 0) {
+    actions_.push_back({.kind = kind, .pod = view.spec.id, .attempt = attempt});
+  }
+
+  std::optional<JobEnd> reached_end() const {
+    if (job_.cancelled) return JobEnd::cancelled;
+    if (!observed_.admitted_at) return std::nullopt;
+    bool all_succeeded = true;
+    for (const PodView& view : pods_) {
+      if (!is_main(view.spec.id.role)) continue;
+      if (view.pod.failures > job_.retries)
+        return view.pod.program == PodProgram::lost ? JobEnd::program_lost : JobEnd::program_failed;
+      all_succeeded &= view.is_over();
+    }
+    if (all_succeeded) return JobEnd::all_succeeded;
+    if (job_.deadline != 0 && after(*observed_.admitted_at, job_.deadline) <= now_) return JobEnd::deadline;
+    return std::nullopt;
+  }
+
+  void stop(const PodView& view) {
+    if (!view.pod.terminated_at)
+      add(JobKind::terminate, view);
+    else if (after(*view.pod.terminated_at, job_grace_ns) <= now_)
+      add(JobKind::kill, view);
+  }
+
+  void clean_up() {
+    bool released = true;
+    for (const PodView& view : pods_) {
+      if (view.is_running())
+        stop(view);
+      else if (view.pod.has_slice)
+        add(JobKind::end_slice, view);
+      released &= !view.is_running() && !view.pod.has_slice;
+    }
+    if (released && after(observed_.finished->at, job_.ttl) <= now_)
+      actions_.push_back({.kind = JobKind::remove, .pod = {}});
+  }
+
+  void give_slices_back() {
+    for (const PodView& view : pods_)
+      if (view.pod.has_slice) add(JobKind::end_slice, view);
+    if (actions_.empty()) actions_.push_back({.kind = JobKind::requeue, .pod = {}});
+  }
+
+  // Returns whether the pod waits for other pods: at the first start and with a driver, all pods that are due
+  // need their slices first, and all programs of the earlier attempt have ended.
+  bool waits(const PodView& view) const {
+    if (view.spec.id.role == PodRole::task && view.pod.attempt > 0) return view.lacks_slice();
+    return std::ranges::any_of(pods_, [](const PodView& v) { return v.lacks_slice() || v.is_stale(); });
+  }
+
+  // Returns the moment before which the pod is not started again.
+  Ns backed_off_until(const PodView& view) const {
+    const PodView* failed_pod = &view;
+    if (view.spec.id.role != PodRole::task)
+      for (const PodView& v : pods_)
+        if (v.spec.id.role == PodRole::driver) failed_pod = &v;
+    // A driver that runs as the wanted attempt has been started after the back-off.
+    if (failed_pod->pod.attempt == 0 || !failed_pod->is_due()) return now_;
+    return after(failed_pod->pod.program_since, backoff_ns(failed_pod->pod.failures));
+  }
+
+  void proceed() {
+    const auto& refusal = observed_.refusal;
+    const bool may_create = !refusal || after(refusal->at, backoff_ns(refusal->times)) <= now_;
+    for (const PodView& view : pods_) {
+      if (view.is_stale()) {
+        stop(view);
+      } else if (view.is_over()) {
+        if (view.pod.has_slice) add(JobKind::end_slice, view);
+      } else if (view.lacks_slice()) {
+        if (may_create) add(JobKind::create_slice, view);
+      } else if (!view.is_running() && !waits(view) && backed_off_until(view) <= now_) {
+        add(JobKind::start, view, view.wanted);
+      }
+    }
+  }
+
+  const Job& job_;
+  const JobObserved& observed_;
+  const Ns now_;
+  const std::vector<PodView> pods_;
+  std::vector<JobAction> actions_;
+};
+
+}  // namespace
+
+Outcome<Job> validated(Job job) {
+  using K = FailureKind;
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  if (job.name.empty() || job.name.size() > max_job_name_bytes || !letter(job.name.front()) ||
+      !letter(job.name.back()) ||
+      !std::ranges::all_of(job.name, [&](char c) { return letter(c) || c == '-'; }))
+    return failure(
+        K::invalid_argument,
+        "'{}' is not a job name; use 1 to {} of a-z, 0-9 and -, with a letter or digit first and last",
+        job.name.substr(0, 80), max_job_name_bytes);
+  if (job.pods.size() > max_job_pods)
+    return failure(K::invalid_argument, "{} pods are requested; a job has at most {}", job.pods.size(),
+                   max_job_pods);
+  std::set<PodId> ids;
+  size_t drivers = 0, tasks = 0;
+  for (const PodSpec& spec : job.pods) {
+    if (!ids.insert(spec.id).second)
+      return failure(K::invalid_argument, "two pods have the same role and the index {}", spec.id.index);
+    drivers += spec.id.role == PodRole::driver;
+    tasks += spec.id.role == PodRole::task;
+  }
+  if (drivers > 1 || (drivers == 0) == (tasks == 0))
+    return failure(K::invalid_argument, "{} drivers and {} tasks: a job has one driver, or tasks", drivers,
+                   tasks);
+  if (job.retries > max_job_retries)
+    return failure(K::invalid_argument, "retries {}: they are 0 to {}", job.retries, max_job_retries);
+  if (job.deadline < 0 || job.ttl < 0)
+    return failure(K::invalid_argument, "deadlineSeconds and ttlSecondsAfterFinished are 0 or more");
+  return job;
+}
+
+std::vector<JobAction> actions(const Job& job, const JobObserved& observed, Ns now) {
+  return JobPass(job, observed, now).run();
+}
+
+JobPhase phase(const Job& job, const JobObserved& observed) {
+  if (observed.finished) {
+    switch (observed.finished->end) {
+      case JobEnd::all_succeeded: return JobPhase::succeeded;
+      case JobEnd::cancelled: return JobPhase::cancelled;
+      case JobEnd::program_lost: return JobPhase::lost;
+      case JobEnd::program_failed:
+      case JobEnd::deadline: break;
+    }
+    return JobPhase::failed;
+  }
+  if (!observed.admitted_at) return JobPhase::queued;
+  const auto started = [](const PodView& view) { return view.pod.attempt > 0; };
+  return std::ranges::all_of(views(job, observed), started) ? JobPhase::running : JobPhase::starting;
+}
+
+}  // namespace carve::workload

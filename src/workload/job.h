@@ -1,0 +1,123 @@
+// A job: programs that end, each one a pod of its own. actions() compares what the job should be with what is
+// observed, from its admission by a queue (queue.h) to the removal of its record.
+//
+// * All pods get their slices before the first program starts. If one slice is refused, the others are ended
+//   and the job returns to its queue.
+// * The main pods decide: the driver, or all tasks. If they have exited with status 0, the job has succeeded.
+//   The other pods (executors, head, workers) are stopped then.
+// * A main pod that fails is started again after the back-off of restart.h, at most `retries` times. A task
+// is
+//   started again alone. With a driver all pods are stopped and started again, as the next attempt.
+// * A program whose end was not seen, for example over a boot, counts as failed. If no retry is left, the job
+//   is lost, because its result is unknown.
+// * When the job has an end (a result, the deadline, a cancellation), the end is recorded first and never
+//   changes. Then every program gets SIGTERM, after 500 ms SIGKILL, and every slice ends: all within 1 s.
+// * A slice ends as soon as its program is over and is not started again, because time until then is billed.
+#pragma once
+
+#include <compare>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/failure.h"
+#include "workload/restart.h"
+
+namespace carve::workload {
+
+inline constexpr size_t max_job_name_bytes = 48;
+inline constexpr size_t max_job_pods = 1024;
+inline constexpr unsigned max_job_retries = 100;
+inline constexpr Ns job_grace_ns = second_ns / 2;              // From SIGTERM to SIGKILL.
+inline constexpr Ns default_job_ttl_ns = 604'800 * second_ns;  // From the job's end to its removal.
+
+enum class PodRole : uint8_t { driver, executor, head, worker, task };
+
+struct PodId {
+  PodRole role = PodRole::task;
+  uint32_t index = 0;
+
+  friend auto operator<=>(const PodId&, const PodId&) = default;
+};
+
+struct PodSpec {
+  PodId id;
+  bool needs_slice = true;  // A driver or head without a GPU has no slice.
+};
+
+struct Job {
+  std::string name;
+  std::vector<PodSpec> pods;
+  unsigned retries = 0;
+  Ns deadline = 0;  // Longest time since the admission; 0: no limit.
+  Ns ttl = default_job_ttl_ns;
+  bool cancelled = false;
+};
+
+// Returns the job, or the first rule that it violates (invalid_argument).
+Outcome<Job> validated(Job);
+
+enum class PodProgram : uint8_t {
+  not_started,
+  running,
+  exited,
+  lost,  // The program is gone, and its exit status is unknown.
+};
+
+// A pod that has a slice or had a program.
+struct Pod {
+  PodId id;
+  bool has_slice = false;
+  PodProgram program = PodProgram::not_started;
+  Ns program_since = 0;             // Moment since which the program is in this state.
+  unsigned attempt = 0;             // Of the last start; 0: not started.
+  unsigned failures = 0;            // Ends with another exit status than 0, and lost programs.
+  std::optional<Ns> terminated_at;  // Moment of SIGTERM to the running program.
+};
+
+enum class JobPhase : uint8_t { queued, starting, running, succeeded, failed, cancelled, lost };
+enum class JobEnd : uint8_t { all_succeeded, program_failed, program_lost, deadline, cancelled };
+
+struct JobObserved {
+  std::optional<Ns> admitted_at;  // Nothing: the job waits in its queue.
+  std::vector<Pod> pods;          // In any order; no id occurs twice.
+  // The last create_slice was refused with insufficient_capacity. The controller forgets the refusal when a
+  // slice was granted to the job, and when the job returns to its queue.
+  struct Refusal {
+    Ns at = 0;
+    unsigned times = 1;  // In a row.
+  };
+  std::optional<Refusal> refusal;
+  struct Finished {
+    JobEnd end;
+    Ns at = 0;
+  };
+  std::optional<Finished> finished;
+};
+
+struct JobAction {
+  enum class Kind : uint8_t {
+    create_slice,
+    start,  // Starts the pod's program as `attempt`.
+    terminate,
+    kill,
+    end_slice,
+    requeue,  // Returns the job to its queue. Names no pod, as the two kinds below.
+    finish,   // Records `end`.
+    remove,   // Removes the job's record.
+  };
+  Kind kind;
+  PodId pod;
+  unsigned attempt = 0;
+  JobEnd end = JobEnd::all_succeeded;
+
+  friend bool operator==(const JobAction&, const JobAction&) = default;
+};
+
+// Returns what the controller does next; the pods are in the order of the job. The job is validated, and the
+// observed pods are pods of it.
+std::vector<JobAction> actions(const Job&, const JobObserved&, Ns now);
+
+JobPhase phase(const Job&, const JobObserved&);
+
+}  // namespace carve::workload

@@ -1,0 +1,358 @@
+#include "workload/job.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+namespace carve::workload {
+namespace {
+
+using Kind = JobAction::Kind;
+constexpr Ns tick = second_ns / 10;
+
+std::string text(PodId id) {
+  constexpr const char* roles[] = {"driver", "executor", "head", "worker", "task"};
+  return fmt::format("{}-{}", roles[static_cast<size_t>(id.role)], id.index);
+}
+
+std::string text(const std::vector<JobAction>& list) {
+  constexpr const char* kinds[] = {"create", "start",   "terminate", "kill",
+                                   "end",    "requeue", "finish",    "remove"};
+  constexpr const char* ends[] = {"succeeded", "failed", "lost", "deadline", "cancelled"};
+  std::string out;
+  for (const JobAction& action : list) {
+    out += out.empty() ? "" : ", ";
+    out += kinds[static_cast<size_t>(action.kind)];
+    if (action.kind < Kind::requeue) out += " " + text(action.pod);
+    if (action.kind == Kind::start && action.attempt > 1) out += fmt::format(" ({})", action.attempt);
+    if (action.kind == Kind::finish) out += fmt::format(" {}", ends[static_cast<size_t>(action.end)]);
+  }
+  return out;
+}
+
+Job tasks(uint32_t count, unsigned retries = 0) {
+  Job job;
+  job.name = "train";
+  for (uint32_t i = 0; i < count; ++i) job.pods.push_back({.id = {PodRole::task, i}});
+  job.retries = retries;
+  return job;
+}
+
+Job spark(uint32_t executors, unsigned retries = 0) {
+  Job job;
+  job.name = "spark-1";
+  job.pods.push_back({.id = {PodRole::driver, 0}, .needs_slice = false});
+  for (uint32_t i = 0; i < executors; ++i) job.pods.push_back({.id = {PodRole::executor, i}});
+  job.retries = retries;
+  return job;
+}
+
+// The machines under one job.
+struct Machines {
+  JobObserved observed;
+  size_t capacity = 1000;
+  bool ignores_sigterm = false;
+  bool removed = false;
+  std::map<PodId, unsigned> starts;
+
+  Pod& pod(PodId id) {
+    for (Pod& pod : observed.pods)
+      if (pod.id == id) return pod;
+    observed.pods.push_back({.id = id});
+    return observed.pods.back();
+  }
+
+  size_t slices() const { return static_cast<size_t>(std::ranges::count_if(observed.pods, &Pod::has_slice)); }
+
+  void exit(PodId id, int status, Ns now) {
+    Pod& p = pod(id);
+    p.program = status < 0 ? PodProgram::lost : PodProgram::exited;
+    p.program_since = now;
+    p.failures += status != 0;
+    p.terminated_at.reset();
+  }
+
+  void carry_out(const Job& job, const JobAction& action, Ns now) {
+    switch (action.kind) {
+      case Kind::create_slice:
+        ASSERT_FALSE(pod(action.pod).has_slice) << "slice granted twice";
+        if (slices() >= capacity) {
+          observed.refusal = {now, observed.refusal ? observed.refusal->times + 1 : 1};
+        } else {
+          pod(action.pod).has_slice = true;
+          observed.refusal.reset();
+        }
+        break;
+      case Kind::start: {
+        Pod& p = pod(action.pod);
+        ASSERT_NE(p.program, PodProgram::running) << "started twice";
+        const auto spec = std::ranges::find(job.pods, action.pod, &PodSpec::id);
+        ASSERT_TRUE(p.has_slice || !spec->needs_slice);
+        p.program = PodProgram::running, p.program_since = now, p.attempt = action.attempt;
+        ++starts[action.pod];
+        break;
+      }
+      case Kind::terminate:
+        ASSERT_FALSE(pod(action.pod).terminated_at);
+        pod(action.pod).terminated_at = now;
+        break;
+      case Kind::kill: exit(action.pod, 137, now); break;
+      case Kind::end_slice:
+        ASSERT_NE(pod(action.pod).program, PodProgram::running);
+        pod(action.pod).has_slice = false;
+        break;
+      case Kind::requeue:
+        ASSERT_EQ(slices(), 0u);
+        observed.admitted_at.reset(), observed.refusal.reset();
+        break;
+      case Kind::finish:
+        ASSERT_FALSE(observed.finished);
+        observed.finished = {action.end, now};
+        break;
+      case Kind::remove: removed = true; break;
+    }
+  }
+
+  // One tick passes: programs that got SIGTERM end.
+  void pass(Ns now) {
+    for (Pod& p : observed.pods)
+      if (p.program == PodProgram::running && p.terminated_at && !ignores_sigterm) exit(p.id, 143, now);
+  }
+};
+
+std::string run(Machines& machines, const Job& job, int from, int to) {
+  std::string log;
+  for (int t = from; t <= to; ++t) {
+    machines.pass(t * tick);
+    const auto list = actions(job, machines.observed, t * tick);
+    if (!list.empty()) log += fmt::format("{}: {}\n", t, text(list));
+    for (const JobAction& action : list) machines.carry_out(job, action, t * tick);
+  }
+  return log;
+}
+
+TEST(Job, two_tasks_one_of_them_fails_once) {
+  Machines machines;
+  const Job job = tasks(2, 1);
+  EXPECT_EQ(run(machines, job, 0, 5), "");
+  EXPECT_EQ(phase(job, machines.observed), JobPhase::queued);
+  machines.observed.admitted_at = 0;
+  EXPECT_EQ(phase(job, machines.observed), JobPhase::starting);
+  EXPECT_EQ(run(machines, job, 10, 20), "10: create task-0, create task-1\n11: start task-0, start task-1\n");
+  EXPECT_EQ(phase(job, machines.observed), JobPhase::running);
+  machines.exit({PodRole::task, 0}, 1, 20 * tick);
+  EXPECT_EQ(run(machines, job, 21, 40), "30: start task-0 (2)\n");
+  machines.exit({PodRole::task, 1}, 0, 40 * tick);
+  EXPECT_EQ(run(machines, job, 41, 50), "41: end task-1\n") << "its slice is not billed longer";
+  machines.exit({PodRole::task, 0}, 0, 50 * tick);
+  EXPECT_EQ(run(machines, job, 51, 60), "51: finish succeeded\n52: end task-0\n");
+  EXPECT_EQ(phase(job, machines.observed), JobPhase::succeeded);
+  EXPECT_EQ(run(machines, job, 6'048'050, 6'048'050), "");
+  EXPECT_EQ(run(machines, job, 6'048'051, 6'048'051), "6048051: remove\n") << "7 days after its end";
+}
+
+TEST(Job, a_task_that_fails_too_often_ends_the_job_and_the_other_tasks) {
+  Machines machines;
+  machines.observed.admitted_at = 0;
+  const Job job = tasks(2);
+  run(machines, job, 0, 1);
+  machines.exit({PodRole::task, 0}, 3, tick);
+  EXPECT_EQ(run(machines, job, 2, 9),
+            "2: finish failed\n"
+            "3: end task-0, terminate task-1\n"
+            "4: end task-1\n");
+  EXPECT_EQ(phase(job, machines.observed), JobPhase::failed);
+}
+
+TEST(Job, the_driver_decides_and_is_tried_again_with_all_pods) {
+  Machines machines;
+  machines.observed.admitted_at = 0;
+  const Job job = spark(2, 1);
+  EXPECT_EQ(run(machines, job, 0, 5),
+            "0: create executor-0, create executor-1\n"
+            "1: start driver-0, start executor-0, start executor-1\n");
+  machines.exit({PodRole::executor, 1}, 1, 5 * tick);
+  EXPECT_EQ(run(machines, job, 6, 9), "6: end executor-1\n") << "an executor's end is the driver's matter";
+  machines.exit({PodRole::driver, 0}, 1, 10 * tick);
+  EXPECT_EQ(run(machines, job, 11, 30),
+            "11: terminate executor-0, create executor-1\n"
+            "20: start driver-0 (2), start executor-0 (2), start executor-1 (2)\n");
+  machines.exit({PodRole::driver, 0}, 0, 40 * tick);
+  EXPECT_EQ(run(machines, job, 41, 50),
+            "41: finish succeeded\n"
+            "42: terminate executor-0, terminate executor-1\n"
+            "43: end executor-0, end executor-1\n");
+}
+
+TEST(Job, all_slices_or_none) {
+  Machines machines;
+  machines.observed.admitted_at = 0;
+  machines.capacity = 2;
+  const Job job = tasks(3);
+  EXPECT_EQ(run(machines, job, 0, 9),
+            "0: create task-0, create task-1, create task-2\n"
+            "1: end task-0, end task-1\n"
+            "2: requeue\n");
+  EXPECT_EQ(phase(job, machines.observed), JobPhase::queued);
+}
+
+TEST(Job, deadline_cancellation_and_lost_programs) {
+  struct Row {
+    const char* what;
+    void (*change)(Job&, Machines&);
+    const char* log;
+    JobPhase phase;
+  } const rows[] = {
+      {"the deadline counts from the admission", [](Job& j, Machines&) { j.deadline = 20 * tick; },
+       "20: finish deadline\n21: terminate task-0\n22: end task-0\n", JobPhase::failed},
+      {"cancelled", [](Job& j, Machines&) { j.cancelled = true; },
+       "10: finish cancelled\n11: terminate task-0\n12: end task-0\n", JobPhase::cancelled},
+      {"cancelled while it waits", [](Job& j, Machines& m) { j.cancelled = true, m.observed = {}; },
+       "10: finish cancelled\n", JobPhase::cancelled},
+      {"SIGKILL after 500 ms", [](Job& j, Machines& m) { j.cancelled = true, m.ignores_sigterm = true; },
+       "10: finish cancelled\n11: terminate task-0\n16: kill task-0\n17: end task-0\n", JobPhase::cancelled},
+      {"lost",
+       [](Job&, Machines& m) {
+         m.exit({PodRole::task, 0}, -1, 9 * tick);
+       },
+       "10: finish lost\n11: end task-0\n", JobPhase::lost},
+      {"lost, with a retry",
+       [](Job& j, Machines& m) {
+         j.retries = 1, m.exit({PodRole::task, 0}, -1, 9 * tick);
+       },
+       "19: start task-0 (2)\n", JobPhase::running},
+      {"lost with its slice",
+       [](Job& j, Machines& m) {
+         j.retries = 1, m.exit({PodRole::task, 0}, -1, 9 * tick);
+         m.pod({PodRole::task, 0}).has_slice = false;
+       },
+       "10: create task-0\n19: start task-0 (2)\n", JobPhase::running},
+      {"a result before the deadline stays",
+       [](Job& j, Machines& m) {
+         j.deadline = 10 * tick, m.exit({PodRole::task, 0}, 0, 9 * tick);
+       },
+       "10: finish succeeded\n11: end task-0\n", JobPhase::succeeded},
+  };
+  for (const Row& row : rows) {
+    Machines machines;
+    machines.observed.admitted_at = 0;
+    Job job = tasks(1);
+    run(machines, job, 0, 1);
+    row.change(job, machines);
+    EXPECT_EQ(run(machines, job, 10, 30), row.log) << row.what;
+    EXPECT_EQ(phase(job, machines.observed), row.phase) << row.what;
+  }
+}
+
+TEST(Job, a_job_that_cannot_be_run_is_refused) {
+  const auto sentence = [](Job job) {
+    const auto result = validated(std::move(job));
+    return result ? std::string() : result.error().sentence;
+  };
+  EXPECT_EQ(sentence(tasks(3, 100)), "");
+  EXPECT_EQ(sentence(spark(3)), "");
+  EXPECT_EQ(sentence(tasks(0)), "0 drivers and 0 tasks: a job has one driver, or tasks");
+  EXPECT_EQ(sentence(tasks(1025)), "1025 pods are requested; a job has at most 1024");
+  EXPECT_EQ(sentence(tasks(1, 101)), "retries 101: they are 0 to 100");
+  Job both = spark(1);
+  both.pods.push_back({.id = {PodRole::task, 0}});
+  EXPECT_EQ(sentence(both), "1 drivers and 1 tasks: a job has one driver, or tasks");
+  Job twice = tasks(1);
+  twice.pods.push_back(twice.pods[0]);
+  EXPECT_EQ(sentence(twice), "two pods have the same role and the index 0");
+  Job negative = tasks(1);
+  negative.deadline = -1;
+  EXPECT_NE(sentence(negative), "");
+  for (const char* name : {"", "-a", "a-", "A", "a_b"}) {
+    Job job = tasks(1);
+    job.name = name;
+    EXPECT_NE(sentence(job), "") << name;
+  }
+}
+
+// One history under one seed: programs fail or are lost, slices are refused, the job is cancelled or reaches
+// its deadline, and the controller is killed between any two actions.
+class History {
+ public:
+  explicit History(unsigned seed) : dice_(seed) {
+    job_ = dice_() % 2 == 0 ? tasks(1 + dice_() % 5, dice_() % 4) : spark(dice_() % 5, dice_() % 4);
+    if (dice_() % 4 == 0) job_.deadline = (1 + dice_() % 900) * tick;
+    machines_.ignores_sigterm = dice_() % 4 == 0;
+    machines_.capacity = dice_() % 7;
+  }
+
+  bool ends() {
+    for (int i = 0; i < 20'000; ++i) {
+      now_ += tick;
+      if (!machines_.observed.admitted_at && dice_() % 10 == 0) machines_.observed.admitted_at = now_;
+      if (dice_() % 60 == 0) machines_.capacity = job_.pods.size();
+      if (dice_() % 3000 == 0) job_.cancelled = true;
+      disturb();
+      tick_once(!machines_.observed.finished && dice_() % 4 == 0);
+      if (testing::Test::HasFatalFailure()) return false;
+      if (machines_.observed.finished && now_ >= machines_.observed.finished->at + second_ns) return true;
+    }
+    return false;
+  }
+
+  void check_end() {
+    ASSERT_EQ(machines_.slices(), 0u) << "every slice is released within 1 s";
+    for (const Pod& pod : machines_.observed.pods) ASSERT_NE(pod.program, PodProgram::running);
+    for (const auto& [id, count] : machines_.starts) ASSERT_LE(count, job_.retries + 1) << text(id);
+    const auto left = actions(job_, machines_.observed, machines_.observed.finished->at + job_.ttl);
+    ASSERT_EQ(text(left), "remove");
+    ++ends_[phase(job_, machines_.observed)];
+  }
+
+  static std::map<JobPhase, unsigned> ends_;
+
+ private:
+  void disturb() {
+    for (Pod& pod : machines_.observed.pods) {
+      if (pod.program != PodProgram::running || dice_() % 60 != 0) continue;
+      const int statuses[] = {0, 0, 0, 1, -1};
+      machines_.exit(pod.id, statuses[dice_() % 5], now_);
+      if (pod.program == PodProgram::lost && dice_() % 2 == 0) pod.has_slice = false;
+    }
+  }
+
+  void tick_once(bool killed) {
+    machines_.pass(now_);
+    const auto list = actions(job_, machines_.observed, now_);
+    const size_t done = killed ? dice_() % (list.size() + 1) : list.size();
+    for (size_t i = 0; i < done; ++i) {
+      if (list[i].kind == Kind::start && list[i].attempt == 1) {
+        const auto is_without_slice = [&](const PodSpec& spec) {
+          const Pod& pod = machines_.pod(spec.id);
+          return spec.needs_slice && !pod.has_slice && pod.attempt == 0;
+        };
+        ASSERT_FALSE(std::ranges::any_of(job_.pods, is_without_slice)) << "all slices or none";
+      }
+      machines_.carry_out(job_, list[i], now_);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+
+  std::mt19937 dice_;
+  Machines machines_;
+  Job job_;
+  Ns now_ = 0;
+};
+std::map<JobPhase, unsigned> History::ends_;
+
+TEST(Job, any_history_has_one_end_and_releases_every_slice) {
+  for (unsigned seed = 0; seed < 4000; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    History history(seed);
+    ASSERT_TRUE(history.ends());
+    history.check_end();
+    if (HasFatalFailure()) return;
+  }
+  // Checks that the histories reached all ends.
+  for (const JobPhase end : {JobPhase::succeeded, JobPhase::failed, JobPhase::cancelled, JobPhase::lost})
+    EXPECT_GT(History::ends_[end], 100u) << static_cast<int>(end);
+}
+
+}  // namespace
+}  // namespace carve::workload

@@ -1,0 +1,129 @@
+// A node pool: nodes that share labels and taints. actions() compares the labels and taints of the pool with
+// those of its nodes and returns what the controller sets.
+//
+// * A new node gets all labels and taints of its pool. A node that has them follows later changes only if the
+//   pool synchronises its labels. Labels that only the node has are left alone.
+// * Four labels are system labels. Their values cannot be edited on a node; the pool's synchronisation may
+//   overwrite them.
+// * GPU slicing is available if the pool's type, its number of GPUs and the state of its nodes allow it. The
+//   three checks have this order, and the first that fails is reported.
+//
+// Keys and values are ours (carve.dev/...); the fronts translate synonyms. Moments are those of restart.h.
+#pragma once
+
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/request.h"
+#include "workload/restart.h"
+
+namespace carve::workload {
+
+inline constexpr Ns node_silence_ns = 10 * second_ns;  // Without an answer for so long, a node is stopped.
+inline constexpr Ns default_expected_start_ns = 600 * second_ns;
+
+inline constexpr std::string_view compute_policy_label = "carve.dev/compute-policy";
+inline constexpr std::string_view mode_label = "carve.dev/mode";
+inline constexpr std::string_view placement_label = "carve.dev/placement";
+inline constexpr std::string_view memory_unit_label = "carve.dev/memory-unit";
+
+// Returns whether the key is one of the four above.
+bool is_system_label(std::string_view key);
+
+using Labels = std::map<std::string, std::string, std::less<>>;
+
+struct Taint {
+  std::string key;
+  std::string value;
+  std::string effect;
+
+  friend auto operator<=>(const Taint&, const Taint&) = default;
+};
+
+enum class PoolType : uint8_t { eas, lingjun, public_group, ecs, vci };
+std::string_view text(PoolType);  // "eas", "lingjun", "public", "ecs", "vci"
+
+struct NodePool {
+  std::string name;
+  PoolType type = PoolType::eas;
+  Labels labels;
+  std::set<Taint> taints;
+  bool synchronises_labels = false;
+  bool is_sharing_enabled = true;
+};
+
+// Returns the pool, or the first rule that it violates (invalid_argument): its name, a label that is too
+// long, or a system label with a value that it cannot have.
+Outcome<NodePool> validated(NodePool);
+
+// A node that belongs to the pool.
+struct PoolNode {
+  std::string name;
+  Labels labels;
+  std::set<Taint> taints;
+  bool is_initialised = false;  // It got the pool's labels when it was new.
+  unsigned gpus = 0;
+  bool is_stopped = false;  // By `carve node stop`.
+  bool is_ready = false;    // Devices listed, contexts measured, ledger adopted.
+  Ns started_at = 0;
+  Ns answered_at = 0;  // The agent's last answer.
+};
+
+enum class NodeState : uint8_t { starting, running, stopped };
+NodeState state_of(const PoolNode&, Ns now);
+
+// Returns the time until a starting node is expected to run, at least 0.
+Ns ready_in(const PoolNode&, Ns now, Ns expected_start = default_expected_start_ns);
+
+struct PoolAction {
+  enum class Kind : uint8_t {
+    set_label,
+    set_taint,
+    initialise,  // Marks the node: it has got the pool's labels and taints.
+  };
+  Kind kind;
+  std::string node;
+  std::string key = {};    // Of a label.
+  std::string value = {};  // Of a label.
+  Taint taint = {};
+
+  friend bool operator==(const PoolAction&, const PoolAction&) = default;
+};
+
+// Returns what the controller does next, node by node: labels, taints, then the mark. The decision does not
+// depend on the time.
+std::vector<PoolAction> actions(const NodePool&, std::span<const PoolNode>);
+
+// A label of the pool that a node has not, or has with another value.
+struct LabelDrift {
+  std::string node;
+  std::string label;
+  std::string pool_value;
+  std::string node_value;  // Empty: the node does not have the label.
+
+  friend bool operator==(const LabelDrift&, const LabelDrift&) = default;
+};
+std::vector<LabelDrift> drift(const NodePool&, std::span<const PoolNode>);
+
+// Returns an error if a user may not give the node's label this value: a system label that the node has with
+// another value (failed_precondition), or a system label with a value that it cannot have (invalid_argument).
+Outcome<void> check_edit(const PoolNode&, std::string_view key, std::string_view value);
+
+struct SlicingCheck {
+  std::string_view name;  // "resource-type", "gpu-count", "instance-state"
+  bool is_ok = false;
+  std::string sentence;  // Empty if the check is ok.
+};
+
+// Returns the checks in their order, up to the first that fails.
+std::vector<SlicingCheck> slicing_checks(const NodePool&, std::span<const PoolNode>, Ns now);
+
+// Returns an error (failed_precondition) if no slice may be created in the pool: sharing is not enabled, or a
+// slicing check fails.
+Outcome<void> may_slice(const NodePool&, std::span<const PoolNode>, Ns now);
+
+}  // namespace carve::workload

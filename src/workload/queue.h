@@ -1,0 +1,153 @@
+// Queues: which waiting jobs are admitted, in which order. All queues of one node pool share its free
+// capacity, so one call of actions() decides for all of them.
+//
+// * In one queue the head is the waiting job with the highest priority, and among equals the one that was
+//   submitted first. All slices of a job are admitted or none. While the head waits, no later job of the
+//   queue passes it, except by backfill.
+// * Backfill (an option of the queue) admits a later job that does not delay the head: it ends by its
+// deadline
+//   before the head can start, or it fits beside the head then. When the head can start follows from the
+//   deadlines of the jobs that run. If they do not tell, nothing passes the head.
+// * Among queues the one with the lowest dominant share divided by its weight is next. The dominant share of
+// a
+//   queue is the larger of its parts of the pool's memory and compute (Ghodsi et al., NSDI 2011).
+// * The quota of a queue is what it may always get again. A head within its queue's quota is before all heads
+//   beyond theirs; while it waits for capacity, no job beyond a quota is admitted. An unused quota may be
+//   used by other queues and returns as their jobs end. No job is stopped for it.
+//
+// Whether a job fits is not decided here: it is the argument Capacity, which the controller implements with
+// the placement engine. The limits of a queue are checked before it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/failure.h"
+#include "core/request.h"
+#include "workload/restart.h"
+
+namespace carve::workload {
+
+inline constexpr size_t max_queues = 64;  // Of one controller.
+inline constexpr size_t max_waiting_jobs = 10'000;
+inline constexpr uint32_t max_queue_weight = 1000;
+inline constexpr uint32_t max_job_slices = 1024;
+
+// Memory and compute. 10,000 basis points are one device's compute.
+struct Amount {
+  Bytes memory;
+  uint64_t compute_bp = 0;
+
+  friend bool operator==(const Amount&, const Amount&) = default;
+};
+
+enum class QueueGpu : uint8_t { none, gpu, mgpu };  // What jobs of a queue get: no, whole or divided devices.
+
+struct Queue {
+  std::string name;
+  QueueGpu gpu = QueueGpu::mgpu;
+  std::optional<Amount> quota;
+  uint32_t weight = 1;
+  uint32_t max_running = 0;  // Jobs; 0: no limit.
+  uint32_t max_slices = 0;   // Of all its running jobs; 0: no limit.
+  bool backfill = false;
+};
+
+// Returns the queue, or the first rule that it violates (invalid_argument).
+Outcome<Queue> validated(Queue);
+
+// What a job needs. Its slices are equal.
+struct JobNeed {
+  QueueGpu gpu = QueueGpu::mgpu;
+  uint32_t slices = 0;  // 0 only for `none`.
+  Bytes memory;         // Of each slice.
+  Share share;          // Of each slice; whole devices have 100 %.
+  Ns deadline = 0;      // Longest time from its admission to its end; 0: no limit.
+};
+
+struct WaitingJob {
+  uint64_t id = 0;  // In the order of submission.
+  std::string queue;
+  int32_t priority = 0;  // A higher number is first.
+  JobNeed need;
+  bool is_held = false;  // The budget of its account is used up (`then: hold`).
+};
+
+struct RunningJob {
+  uint64_t id = 0;
+  std::string queue;
+  JobNeed need;
+  Ns admitted_at = 0;
+};
+
+// Returns why the queue never admits the job (invalid_argument), or why it takes no job now
+// (insufficient_capacity: max_waiting_jobs wait already).
+Outcome<void> check(const Queue&, const JobNeed&, size_t waiting);
+
+// The free capacity of a pool, and what the jobs that run have of it.
+class Capacity {
+ public:
+  virtual ~Capacity() = default;
+
+  // Takes capacity for all slices of the job, or returns false and takes nothing.
+  virtual bool take(uint64_t job, const JobNeed&) = 0;
+
+  // Takes for the job what it has in `other`, on the same devices, or returns false and takes nothing.
+  virtual bool take_same(uint64_t job, const Capacity& other) = 0;
+
+  // Gives back what the job has.
+  virtual void release(uint64_t job) = 0;
+
+  virtual std::unique_ptr<Capacity> copy() const = 0;
+};
+
+struct QueueAction {
+  enum class Kind : uint8_t { admit, refuse };
+  enum class Reason : uint8_t {
+    head,      // The head of its queue fits.
+    backfill,  // The job does not delay the head.
+    limits,    // The queue never admits the job (check()).
+  };
+  Kind kind;
+  uint64_t job = 0;
+  Reason reason = Reason::head;
+  std::string sentence = {};  // Of a refusal.
+
+  friend bool operator==(const QueueAction&, const QueueAction&) = default;
+};
+
+enum class WaitReason : uint8_t {
+  capacity,     // It is the head and does not fit now.
+  quota,        // It is the head and beyond its quota; the head of another queue waits within its quota.
+  max_running,  // It is the head, and its queue runs as many jobs as it may.
+  max_slices,   // It is the head, and its queue has as many slices as it may.
+  behind_head,
+  budget,  // Its account is held; it passes no place to others and blocks none.
+};
+
+struct WaitingPosition {
+  uint64_t job = 0;
+  uint32_t position = 0;  // In its queue, from 1.
+  WaitReason reason = WaitReason::behind_head;
+
+  friend bool operator==(const WaitingPosition&, const WaitingPosition&) = default;
+};
+
+struct QueueDecision {
+  std::vector<QueueAction> actions;
+  std::vector<WaitingPosition> waiting;  // In the order of the queues, then of the positions.
+};
+
+// Decides over the queues of one pool, whose devices have `total` in all. The queues are validated. Jobs
+// whose queue is not among them are left out. `free` is changed: it has what was admitted.
+QueueDecision decide(std::span<const Queue>, std::span<const WaitingJob>, std::span<const RunningJob>,
+                     const Amount& total, Capacity& free, Ns now);
+
+// Returns the actions of decide(): the admissions in their order, after the refusals.
+std::vector<QueueAction> actions(std::span<const Queue>, std::span<const WaitingJob>,
+                                 std::span<const RunningJob>, const Amount& total, Capacity& free, Ns now);
+
+}  // namespace carve::workload

@@ -1,0 +1,39 @@
+// When a program that has ended is started again. The first delay is 1 s, each further one is twice as long,
+// and none exceeds 60 s: 1, 2, 4, 8, 16, 32, 60, 60 s. A program that ran for 10 minutes has recovered, so
+// the next delay is 1 s again. Services and jobs use this one rule.
+//
+// A moment is a count of nanoseconds on one clock that is never stepped. The caller rebases the moments that
+// it stored before a boot.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace carve::workload {
+
+using Ns = int64_t;
+inline constexpr Ns second_ns = 1'000'000'000;
+inline constexpr Ns min_backoff_ns = second_ns;
+inline constexpr Ns max_backoff_ns = 60 * second_ns;
+inline constexpr Ns backoff_reset_ns =
+    600 * second_ns;  // Run time after which a program counts as recovered.
+
+// Returns `moment` + `duration`, at most INT64_MAX. The duration is not negative.
+constexpr Ns after(Ns moment, Ns duration) {
+  Ns sum = 0;
+  return __builtin_add_overflow(moment, duration, &sum) ? INT64_MAX : sum;
+}
+
+// Returns the delay before the next start, for a program that has ended `failures` times in a row.
+constexpr Ns backoff_ns(unsigned failures) {
+  if (failures == 0) return 0;
+  return std::min(min_backoff_ns << std::min(failures - 1, 6u), max_backoff_ns);
+}
+
+// Returns the number of ends in a row after one more, of a program that ran for `ran` nanoseconds.
+constexpr unsigned failures_after(unsigned failures, Ns ran) {
+  if (ran >= backoff_reset_ns) return 1;
+  return failures == UINT32_MAX ? failures : failures + 1;
+}
+
+}  // namespace carve::workload

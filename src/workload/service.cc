@@ -1,0 +1,274 @@
+#include "workload/service.h"
+
+#include <algorithm>
+#include <set>
+
+namespace carve::workload {
+namespace {
+
+using ServiceKind = ServiceAction::Kind;
+using ServiceReason = ServiceAction::Reason;
+
+// Returns the moment from which the replica is ready, or nothing if it is not.
+std::optional<Ns> ready_from(const Service& service, const Replica& replica) {
+  if (replica.program != ProgramState::running) return std::nullopt;
+  if (service.has_port) return replica.probe.ready_since;
+  return after(replica.program_since, ready_without_port_ns);
+}
+
+bool is_ready(const Service& service, const Replica& replica, Ns now) {
+  const auto from = ready_from(service, replica);
+  return from && *from <= now;
+}
+
+bool is_available(const Service& service, const Replica& replica, Ns now) {
+  const auto from = ready_from(service, replica);
+  return !replica.retired_at && from && after(*from, min_ready_ns) <= now;
+}
+
+bool is_desired(const Service& service, const Replica& replica) {
+  return replica.id.revision == service.revision && replica.id.index < service.replicas;
+}
+
+// Returns whether the desired replicas are available and there is no other one.
+bool is_complete(const Service& service, const ServiceObserved& observed, Ns now) {
+  return observed.replicas.size() == service.replicas &&
+         std::ranges::all_of(observed.replicas, [&](const Replica& r) {
+           return is_desired(service, r) && is_available(service, r, now);
+         });
+}
+
+// Decides one pass. Replicas that the pass retires are removed from `alive_` and stay in `observed_`.
+class ServicePass {
+ public:
+  ServicePass(const Service& service, const ServiceObserved& observed, Ns now)
+      : service_(service), observed_(observed), now_(now) {
+    for (const Replica& replica : observed.replicas) all_.push_back(&replica);
+    std::ranges::sort(all_, {}, [](const Replica* replica) { return replica->id; });
+    for (const Replica* replica : all_)
+      if (!replica->retired_at) alive_.push_back(replica);
+  }
+
+  std::vector<ServiceAction> run() {
+    for (const Replica* replica : all_) replica->retired_at ? stop(*replica) : serve(*replica);
+    retire_excess();
+    retire_replaced();
+    retire_within_allowance();
+    create();
+    return std::move(actions_);
+  }
+
+ private:
+  const Refusal* refusal() const {
+    const bool present = observed_.refusal && observed_.refusal->revision == service_.revision;
+    return present ? &*observed_.refusal : nullptr;
+  }
+
+  void add(ServiceKind kind, const Replica& replica, ServiceReason reason) {
+    actions_.push_back({.kind = kind, .replica = replica.id, .reason = reason});
+  }
+
+  void serve(const Replica& replica) {
+    const bool ready = is_ready(service_, replica, now_);
+    if (!ready && replica.endpoint == EndpointState::serving)
+      add(ServiceKind::withdraw, replica, ServiceReason::not_ready);
+    if (ready && service_.has_port && replica.endpoint != EndpointState::serving)
+      add(ServiceKind::publish, replica, ServiceReason::desired);
+    if (replica.program == ProgramState::not_started)
+      add(ServiceKind::start, replica, ServiceReason::desired);
+    if (replica.program == ProgramState::exited &&
+        after(replica.program_since, backoff_ns(replica.failures)) <= now_)
+      add(ServiceKind::start, replica, ServiceReason::program_ended);
+  }
+
+  // One step of a retired replica. A drain takes at most the grace period.
+  void stop(const Replica& replica) {
+    if (replica.endpoint == EndpointState::serving)
+      return add(ServiceKind::withdraw, replica, ServiceReason::retired);
+    if (replica.program != ProgramState::running)
+      return add(ServiceKind::end_slice, replica, ServiceReason::retired);
+    if (!replica.terminated_at) {
+      if (replica.endpoint == EndpointState::absent)
+        return add(ServiceKind::terminate, replica, ServiceReason::retired);
+      if (after(*replica.retired_at, service_.grace) <= now_)
+        add(ServiceKind::terminate, replica, ServiceReason::grace_period_is_over);
+    } else if (after(*replica.terminated_at, service_.grace) <= now_) {
+      add(ServiceKind::kill, replica, ServiceReason::grace_period_is_over);
+    }
+  }
+
+  void retire(const Replica& replica, ServiceReason reason) {
+    add(ServiceKind::retire, replica, reason);
+    std::erase(alive_, &replica);
+  }
+
+  void retire_excess() {
+    std::vector<const Replica*> excess;
+    for (const Replica* replica : alive_)
+      if (replica->id.index >= service_.replicas) excess.push_back(replica);
+    std::ranges::stable_sort(excess, std::greater{},
+                             [](const Replica* replica) { return replica->id.index; });
+    for (const Replica* replica : excess) retire(*replica, ServiceReason::scaled_down);
+  }
+
+  // Returns the old replica of an index that stays until its successor is available: the newest that is
+  // available, else the oldest.
+  const Replica* kept(std::span<const Replica* const> old) const {
+    const auto available = std::ranges::find_if(
+        old.rbegin(), old.rend(), [&](const Replica* r) { return is_available(service_, *r, now_); });
+    return available != old.rend() ? *available : old.front();
+  }
+
+  void retire_replaced() {
+    for (unsigned index = 0; index < service_.replicas; ++index) {
+      std::vector<const Replica*> old;  // In the order of their revisions.
+      bool replaced = false;
+      for (const Replica* replica : alive_) {
+        if (replica->id.index != index) continue;
+        if (replica->id.revision != service_.revision)
+          old.push_back(replica);
+        else
+          replaced = is_available(service_, *replica, now_);
+      }
+      if (old.empty()) continue;
+      const Replica* stays = replaced ? nullptr : kept(old);
+      for (const Replica* replica : old)
+        if (replica != stays)
+          retire(*replica, replaced ? ServiceReason::replaced : ServiceReason::superseded);
+    }
+  }
+
+  // Retires old replicas before their successors are available, as many as the allowance permits: first those
+  // that are not available. A new replica that is not available yet uses up one. An available one is retired
+  // only if enough are left, because those that are not available have used up the budget before.
+  void retire_within_allowance() {
+    const bool no_surge = refusal() != nullptr && service_.rollout.max_unavailable == 0;
+    const int64_t allowance = no_surge ? 1 : service_.rollout.max_unavailable;
+    int64_t budget =
+        static_cast<int64_t>(alive_.size()) - std::max<int64_t>(service_.replicas - allowance, 0);
+    std::vector<const Replica*> old;
+    for (const Replica* replica : alive_)
+      if (!is_desired(service_, *replica))
+        old.push_back(replica);
+      else if (!is_available(service_, *replica, now_))
+        --budget;
+    std::ranges::stable_sort(old, {}, [&](const Replica* r) {
+      return std::pair{is_available(service_, *r, now_), r->id.index};
+    });
+    for (const Replica* replica : old)
+      if (budget-- > 0)
+        retire(*replica, no_surge ? ServiceReason::no_surge_capacity : ServiceReason::may_be_unavailable);
+  }
+
+  // Creates missing replicas, first those whose index has no replica at all. A slice name is free only when
+  // its earlier slice has ended.
+  void create() {
+    const Refusal* refused = refusal();
+    if (refused != nullptr && now_ < after(refused->at, backoff_ns(refused->times))) return;
+    std::set<uint32_t> taken, served;
+    for (const Replica* replica : all_)
+      if (replica->id.revision == service_.revision) taken.insert(replica->id.index);
+    for (const Replica* replica : alive_) served.insert(replica->id.index);
+    size_t held = all_.size();
+    for (const bool has_old : {false, true})
+      for (uint32_t index = 0; index < service_.replicas; ++index) {
+        if (held >= size_t{service_.replicas} + service_.rollout.max_surge) return;
+        if (taken.contains(index) || served.contains(index) != has_old) continue;
+        actions_.push_back({.kind = ServiceKind::create_slice, .replica = {service_.revision, index}});
+        ++held;
+      }
+  }
+
+  const Service& service_;
+  const ServiceObserved& observed_;
+  const Ns now_;
+  std::vector<const Replica*> all_;    // In the order of their ids.
+  std::vector<const Replica*> alive_;  // Not retired.
+  std::vector<ServiceAction> actions_;
+};
+
+// Returns the moment of the rollout's last step: a replica of the present revision became available.
+Ns progressed_at(const Service& service, const ServiceObserved& observed, Ns now) {
+  Ns last = service.revised_at;
+  for (const Replica& replica : observed.replicas)
+    if (is_desired(service, replica) && is_available(service, replica, now))
+      last = std::max(last, after(*ready_from(service, replica), min_ready_ns));
+  return last;
+}
+
+}  // namespace
+
+Outcome<Service> validated(Service service) {
+  using K = FailureKind;
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  const std::string& name = service.name;
+  if (name.empty() || name.size() > max_service_name_bytes || !letter(name.front()) || !letter(name.back()) ||
+      !std::ranges::all_of(name, [&](char c) { return letter(c) || c == '-'; }))
+    return failure(
+        K::invalid_argument,
+        "'{}' is not a service name; use 1 to {} of a-z, 0-9 and -, with a letter or digit first and last",
+        name.substr(0, 80), max_service_name_bytes);
+  if (service.replicas > max_replicas)
+    return failure(K::invalid_argument, "{} replicas are requested; a service has at most {}",
+                   service.replicas, max_replicas);
+  const Rollout& rollout = service.rollout;
+  if (rollout.max_surge > max_replicas || rollout.max_unavailable > max_replicas)
+    return failure(K::invalid_argument, "maxSurge {} and maxUnavailable {}: each is 0 to {}",
+                   rollout.max_surge, rollout.max_unavailable, max_replicas);
+  if (rollout.max_surge == 0 && rollout.max_unavailable == 0)
+    return failure(
+        K::invalid_argument,
+        "maxSurge 0 and maxUnavailable 0: no replica can be replaced; set one of them to 1 or more");
+  if (rollout.progress_deadline <= 0)
+    return failure(K::invalid_argument, "progressDeadlineSeconds is 1 or more");
+  if (service.grace < 0) return failure(K::invalid_argument, "the grace period is 0 or more seconds");
+  return service;
+}
+
+std::string slice_name(const Service& service, ReplicaId id) {
+  return fmt::format("{}-{}-{}", service.name, id.revision, id.index);
+}
+
+Probe probe_succeeded(Probe probe, Ns now) {
+  return {.failures = 0, .ready_since = probe.ready_since.value_or(now)};
+}
+
+Probe probe_failed(Probe probe) {
+  if (probe.failures < probe_failures) ++probe.failures;
+  if (probe.failures == probe_failures) probe.ready_since.reset();
+  return probe;
+}
+
+std::vector<ServiceAction> actions(const Service& service, const ServiceObserved& observed, Ns now) {
+  std::vector<ServiceAction> list = ServicePass(service, observed, now).run();
+  if (observed.complete_revision != service.revision && is_complete(service, observed, now))
+    list.push_back({.kind = ServiceKind::complete, .replica = {service.revision, 0}});
+  return list;
+}
+
+ServiceStatus status(const Service& service, const ServiceObserved& observed, Ns now) {
+  ServiceStatus status;
+  bool others = false;  // Replicas that are not desired.
+  for (const Replica& replica : observed.replicas) {
+    const bool desired = is_desired(service, replica) && !replica.retired_at;
+    const bool available = is_available(service, replica, now);
+    others |= !desired;
+    status.ready += !replica.retired_at && is_ready(service, replica, now);
+    status.available += available;
+    status.updated += desired && available;
+    status.crash_looping += !replica.retired_at && replica.program == ProgramState::exited;
+  }
+  status.lacks_capacity = observed.refusal && observed.refusal->revision == service.revision;
+  const bool complete = is_complete(service, observed, now);
+  const Ns deadline = after(progressed_at(service, observed, now), service.rollout.progress_deadline);
+  status.progressing = complete || observed.complete_revision == service.revision || now < deadline;
+  if (complete)
+    status.phase = service.replicas == 0 ? ServicePhase::stopped : ServicePhase::running;
+  else if (!status.progressing)
+    status.phase = ServicePhase::failed;
+  else
+    status.phase = others ? ServicePhase::updating : ServicePhase::waiting;
+  return status;
+}
+
+}  // namespace carve::workload

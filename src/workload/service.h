@@ -1,0 +1,175 @@
+// A service: equal replicas, each a program in a slice of its own. actions() compares the replicas that are
+// desired with those that are observed and returns what the controller does next.
+//
+// * A replica is identified by its revision and its index; its slice is NAME-REVISION-INDEX. The desired
+//   replicas have the present revision and the indexes 0 to replicas - 1. Scaling down retires the highest
+//   indexes first.
+// * A program that ends is started again in its slice after the back-off of restart.h.
+// * A change of anything but the number of replicas is a new revision. An old replica is retired when the new
+//   replica of its index is available, which means ready for 5 s. At most replicas + max_surge slices are
+//   held, and retired replicas count until their slices have ended. If the surge was refused for lack of
+//   capacity, one old replica is retired first.
+// * Retiring withdraws the replica from the endpoint, waits until its connections have drained, sends
+// SIGTERM,
+//   after the grace period SIGKILL, and ends the slice.
+//
+// actions() keeps no state. Each action is decided from what is observed, so a controller that is killed
+// between two actions continues: an action whose effect is observed is not returned again. Three actions set
+// a mark that the observation returns: `retire` sets Replica::retired_at, `terminate` sets terminated_at, and
+// `complete` sets complete_revision.
+#pragma once
+
+#include <compare>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/failure.h"
+#include "workload/restart.h"
+
+namespace carve::workload {
+
+inline constexpr unsigned max_replicas = 64;          // Of one service.
+inline constexpr size_t max_service_name_bytes = 48;  // With revision and index a slice name has at most 63.
+inline constexpr Ns min_ready_ns = 5 * second_ns;     // Time for which an available replica has been ready.
+inline constexpr Ns ready_without_port_ns =
+    second_ns;  // Run time after which a replica without a port is ready.
+inline constexpr Ns default_grace_ns = 30 * second_ns;  // From SIGTERM to SIGKILL.
+inline constexpr Ns default_progress_ns = 600 * second_ns;
+inline constexpr Ns probe_interval_ns = 2 * second_ns;
+inline constexpr Ns probe_timeout_ns = second_ns;
+inline constexpr unsigned probe_failures = 3;  // Failed probes in a row after which a replica is not ready.
+
+struct Rollout {
+  unsigned max_surge = 1;  // Slices beyond the number of replicas.
+  unsigned max_unavailable =
+      0;  // Replicas that a rollout may take away before their successors are available.
+  Ns progress_deadline = default_progress_ns;  // Longest time between two steps of a rollout.
+};
+
+struct Service {
+  std::string name;
+  uint32_t revision = 1;
+  unsigned replicas = 1;  // 0: the service is stopped.
+  bool has_port = false;  // Its replicas are probed and published.
+  Rollout rollout;
+  Ns grace = default_grace_ns;
+  Ns revised_at = 0;  // Moment since which this revision is desired.
+};
+
+// Returns the service, or the first rule that it violates (invalid_argument).
+Outcome<Service> validated(Service);
+
+struct ReplicaId {
+  uint32_t revision = 0;
+  uint32_t index = 0;
+
+  friend auto operator<=>(const ReplicaId&, const ReplicaId&) = default;
+};
+
+// Returns the name of the replica's slice: NAME-REVISION-INDEX.
+std::string slice_name(const Service&, ReplicaId);
+
+// The probes of one replica since its program was started. A replica is ready after one success and not ready
+// after `probe_failures` failures in a row.
+struct Probe {
+  unsigned failures = 0;  // In a row.
+  std::optional<Ns> ready_since;
+
+  friend bool operator==(const Probe&, const Probe&) = default;
+};
+
+// Returns the probe after one that succeeded, and after one that failed.
+Probe probe_succeeded(Probe, Ns now);
+Probe probe_failed(Probe);
+
+enum class ProgramState : uint8_t { not_started, running, exited };
+enum class EndpointState : uint8_t {
+  absent,    // The endpoint does not know the replica.
+  serving,   // It sends connections to the replica.
+  draining,  // It sends no new connections and keeps the open ones.
+};
+
+// A replica that has a slice.
+struct Replica {
+  ReplicaId id;
+  ProgramState program = ProgramState::not_started;
+  Ns program_since = 0;   // Moment since which the program is in this state.
+  unsigned failures = 0;  // Ends in a row (failures_after()).
+  Probe probe;            // Of the running program; unused without a port.
+  EndpointState endpoint = EndpointState::absent;
+  std::optional<Ns> retired_at;
+  std::optional<Ns> terminated_at;  // Moment of SIGTERM.
+};
+
+// The last `create_slice` was refused with insufficient_capacity. The controller forgets the refusal when a
+// slice was granted to the service, and when one of its slices has ended.
+struct Refusal {
+  uint32_t revision = 0;  // Of the refused replica; a refusal of another revision is ignored.
+  Ns at = 0;
+  unsigned times = 1;  // In a row.
+};
+
+struct ServiceObserved {
+  std::vector<Replica> replicas;  // All that have a slice, in any order; no id occurs twice.
+  std::optional<Refusal> refusal;
+  uint32_t complete_revision = 0;  // The last revision whose rollout was complete; 0: none.
+};
+
+struct ServiceAction {
+  enum class Kind : uint8_t {
+    create_slice,
+    start,      // Starts the program in the slice.
+    publish,    // Adds the replica to the endpoint.
+    withdraw,   // Drains the replica at the endpoint and removes it.
+    retire,     // Marks the replica: it is stopped and its slice ends.
+    terminate,  // SIGTERM.
+    kill,       // SIGKILL.
+    end_slice,
+    complete,  // Marks the rollout of the revision; names no replica.
+  };
+  enum class Reason : uint8_t {
+    desired,             // The desired state has it.
+    program_ended,       // The back-off after the program's end is over.
+    not_ready,           // The replica is not ready, or its program has ended.
+    scaled_down,         // Fewer replicas are desired.
+    replaced,            // The replica of the present revision is available.
+    superseded,          // Another old replica of the same index is kept.
+    may_be_unavailable,  // Rollout::max_unavailable allows it.
+    no_surge_capacity,   // No device has capacity for the surge, so one old replica is stopped first.
+    retired,             // The replica was retired before.
+    grace_period_is_over,
+  };
+  Kind kind;
+  ReplicaId replica;
+  Reason reason = Reason::desired;
+
+  friend bool operator==(const ServiceAction&, const ServiceAction&) = default;
+};
+
+// Returns what the controller does next, in this order: the steps of single replicas in the order of their
+// ids, then the replicas to retire, then the slices to create, then `complete`. The service is validated.
+std::vector<ServiceAction> actions(const Service&, const ServiceObserved&, Ns now);
+
+enum class ServicePhase : uint8_t {
+  stopped,   // No replica is desired and none is left.
+  waiting,   // Fewer replicas than desired are available, and none is of an old revision.
+  running,   // The desired replicas are available, and there is no other one.
+  updating,  // Replicas of an old revision or retired replicas are left.
+  failed,    // The rollout has not progressed within its deadline.
+};
+
+struct ServiceStatus {
+  ServicePhase phase = ServicePhase::stopped;
+  unsigned ready = 0;           // Not retired, of any revision.
+  unsigned available = 0;       // Not retired, of any revision.
+  unsigned updated = 0;         // Available and of the present revision.
+  unsigned crash_looping = 0;   // Programs that ended and wait for their back-off.
+  bool progressing = true;      // False after the progress deadline, until the rollout is complete.
+  bool lacks_capacity = false;  // A slice was refused for lack of capacity.
+};
+
+ServiceStatus status(const Service&, const ServiceObserved&, Ns now);
+
+}  // namespace carve::workload

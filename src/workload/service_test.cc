@@ -1,0 +1,511 @@
+#include "workload/service.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+namespace carve::workload {
+namespace {
+
+using Kind = ServiceAction::Kind;
+using Reason = ServiceAction::Reason;
+
+// Returns a name such as "start 1-0", with the revision and the index.
+std::string text(const ServiceAction& action) {
+  constexpr const char* kinds[] = {"create",    "start", "publish", "withdraw", "retire",
+                                   "terminate", "kill",  "end",     "complete"};
+  const char* kind = kinds[static_cast<size_t>(action.kind)];
+  if (action.kind == Kind::complete) return fmt::format("{} {}", kind, action.replica.revision);
+  return fmt::format("{} {}-{}", kind, action.replica.revision, action.replica.index);
+}
+
+std::string text(const std::vector<ServiceAction>& list) {
+  std::string out;
+  for (const ServiceAction& action : list) out += (out.empty() ? "" : ", ") + text(action);
+  return out;
+}
+
+// The machines under one service: slices, programs, an endpoint, a limit of slices. Programs take 1 s until
+// their probe succeeds, and 1 s from SIGTERM to their end; a drain takes 1 s.
+struct Machines {
+  ServiceObserved observed;
+  size_t capacity = 1000;
+  bool ignores_sigterm = false;
+  std::map<ReplicaId, unsigned> starts;
+
+  Replica* find(ReplicaId id) {
+    for (Replica& replica : observed.replicas)
+      if (replica.id == id) return &replica;
+    return nullptr;
+  }
+
+  void exit(Replica& replica, Ns now) {
+    replica.failures = failures_after(replica.failures, now - replica.program_since);
+    replica.program = ProgramState::exited;
+    replica.program_since = now;
+    replica.probe = {};
+  }
+
+  // Carries out one action, and checks that its subject allows it.
+  void carry_out(const ServiceAction& action, Ns now) {
+    if (action.kind == Kind::complete) {
+      observed.complete_revision = action.replica.revision;
+      return;
+    }
+    Replica* replica = find(action.replica);
+    if (action.kind == Kind::create_slice) {
+      ASSERT_EQ(replica, nullptr) << "slice granted twice: " << text(action);
+      if (observed.replicas.size() >= capacity) {
+        observed.refusal =
+            Refusal{action.replica.revision, now, observed.refusal ? observed.refusal->times + 1 : 1};
+      } else {
+        observed.replicas.push_back({.id = action.replica, .program_since = now});
+        observed.refusal.reset();
+      }
+      return;
+    }
+    ASSERT_NE(replica, nullptr) << "no such replica: " << text(action);
+    change(*replica, action, now);
+  }
+
+  void change(Replica& replica, const ServiceAction& action, Ns now) {
+    switch (action.kind) {
+      case Kind::start:
+        ASSERT_NE(replica.program, ProgramState::running) << "started twice: " << text(action);
+        replica.program = ProgramState::running;
+        replica.program_since = now;
+        ++starts[replica.id];
+        break;
+      case Kind::publish: replica.endpoint = EndpointState::serving; break;
+      case Kind::withdraw: replica.endpoint = EndpointState::draining; break;
+      case Kind::retire:
+        ASSERT_FALSE(replica.retired_at) << text(action);
+        replica.retired_at = now;
+        break;
+      case Kind::terminate: replica.terminated_at = now; break;
+      case Kind::kill: exit(replica, now); break;
+      default:
+        ASSERT_EQ(action.kind, Kind::end_slice);
+        ASSERT_NE(replica.program, ProgramState::running) << "slice ended under its program";
+        std::erase_if(observed.replicas, [&](const Replica& r) { return r.id == action.replica; });
+        observed.refusal.reset();
+    }
+  }
+
+  // One second passes.
+  void pass(Ns now) {
+    for (Replica& replica : observed.replicas) {
+      if (replica.endpoint == EndpointState::draining) replica.endpoint = EndpointState::absent;
+      if (replica.program != ProgramState::running) continue;
+      if (now >= replica.program_since + second_ns) replica.probe = probe_succeeded(replica.probe, now);
+      if (replica.terminated_at && !ignores_sigterm) exit(replica, now);
+    }
+  }
+};
+
+// Runs the loop of the controller from `from` to `to` seconds, and returns the actions with their second.
+std::string run(Machines& machines, const Service& service, int from, int to) {
+  std::string log;
+  for (int t = from; t <= to; ++t) {
+    machines.pass(t * second_ns);
+    const auto list = actions(service, machines.observed, t * second_ns);
+    if (!list.empty()) log += fmt::format("{}: {}\n", t, text(list));
+    for (const ServiceAction& action : list) machines.carry_out(action, t * second_ns);
+  }
+  return log;
+}
+
+Service web(unsigned replicas, uint32_t revision = 1) {
+  Service service;
+  service.name = "web";
+  service.replicas = replicas;
+  service.revision = revision;
+  service.has_port = true;
+  return service;
+}
+
+TEST(Service, from_zero_to_two_replicas_one_crash_one_update_and_back_to_zero) {
+  Machines machines;
+  Service service = web(2);
+  EXPECT_EQ(run(machines, service, 0, 20),
+            "0: create 1-0, create 1-1\n"
+            "1: start 1-0, start 1-1\n"
+            "2: publish 1-0, publish 1-1\n"
+            "7: complete 1\n");
+  EXPECT_EQ(status(service, machines.observed, 20 * second_ns).phase, ServicePhase::running);
+
+  // The program of replica 1 ends twice: delays of 1 s, then 2 s.
+  machines.exit(*machines.find({1, 1}), 20 * second_ns);
+  EXPECT_EQ(status(service, machines.observed, 20 * second_ns).crash_looping, 1u);
+  EXPECT_EQ(status(service, machines.observed, 20 * second_ns).phase, ServicePhase::waiting);
+  EXPECT_EQ(run(machines, service, 20, 22), "20: withdraw 1-1\n21: start 1-1\n22: publish 1-1\n");
+  machines.exit(*machines.find({1, 1}), 22 * second_ns);
+  EXPECT_EQ(run(machines, service, 22, 40), "22: withdraw 1-1\n24: start 1-1\n25: publish 1-1\n");
+
+  // An update replaces one replica after the other: the new one is ready for 5 s before the old one is
+  // retired.
+  service = web(2, 2);
+  service.revised_at = 100 * second_ns;
+  EXPECT_EQ(run(machines, service, 100, 140),
+            "100: create 2-0\n"
+            "101: start 2-0\n"
+            "102: publish 2-0\n"
+            "107: retire 1-0\n"
+            "108: withdraw 1-0\n"
+            "109: terminate 1-0\n"
+            "110: end 1-0\n"
+            "111: create 2-1\n"
+            "112: start 2-1\n"
+            "113: publish 2-1\n"
+            "118: retire 1-1\n"
+            "119: withdraw 1-1\n"
+            "120: terminate 1-1\n"
+            "121: end 1-1\n"
+            "122: complete 2\n");
+  EXPECT_EQ(status(service, machines.observed, 140 * second_ns).phase, ServicePhase::running);
+
+  service.replicas = 0;
+  EXPECT_EQ(run(machines, service, 200, 210),
+            "200: retire 2-1, retire 2-0\n"
+            "201: withdraw 2-0, withdraw 2-1\n"
+            "202: terminate 2-0, terminate 2-1\n"
+            "203: end 2-0, end 2-1\n");
+  EXPECT_EQ(status(service, machines.observed, 210 * second_ns).phase, ServicePhase::stopped);
+}
+
+TEST(Service, the_back_off_doubles_to_60_s_and_is_reset_after_10_minutes) {
+  Machines machines;
+  const Service service = web(1);
+  run(machines, service, 0, 10);
+  int now = 10;
+  for (const int delay : {1, 2, 4, 8, 16, 32, 60, 60}) {
+    machines.exit(machines.observed.replicas[0], now * second_ns);
+    const std::string log = run(machines, service, now + 1, now + delay);
+    EXPECT_TRUE(log.ends_with(fmt::format("{}: start 1-0\n", now + delay)) ||
+                log.ends_with(fmt::format("{}: withdraw 1-0, start 1-0\n", now + delay)))
+        << delay << " s: " << log;
+    now += delay + 1;
+    run(machines, service, now, now);
+  }
+  now += 600;
+  machines.exit(machines.observed.replicas[0], now * second_ns);
+  EXPECT_EQ(machines.observed.replicas[0].failures, 1u);
+  EXPECT_EQ(backoff_ns(0), 0);
+  EXPECT_EQ(backoff_ns(UINT32_MAX), max_backoff_ns);
+  EXPECT_EQ(failures_after(UINT32_MAX, 0), UINT32_MAX);
+  EXPECT_EQ(after(INT64_MAX, 1), INT64_MAX);
+}
+
+TEST(Service, without_capacity_for_the_surge_one_old_replica_is_stopped_first) {
+  Machines machines;
+  machines.capacity = 2;
+  run(machines, web(2), 0, 20);
+  Service service = web(2, 2);
+  service.revised_at = 20 * second_ns;
+  EXPECT_EQ(run(machines, service, 20, 25),
+            "20: create 2-0\n"
+            "21: retire 1-0, create 2-0\n"
+            "22: withdraw 1-0\n"
+            "23: terminate 1-0, create 2-0\n"
+            "24: end 1-0\n"
+            "25: create 2-0, create 2-1\n");
+  run(machines, service, 26, 80);
+  EXPECT_EQ(status(service, machines.observed, 80 * second_ns).phase, ServicePhase::running);
+  EXPECT_EQ(machines.observed.replicas.size(), 2u);
+}
+
+TEST(Service, a_broken_revision_leaves_the_old_replicas_until_a_good_one_replaces_both) {
+  Machines machines;
+  run(machines, web(2), 0, 20);
+  Service broken = web(2, 2);
+  broken.revised_at = 20 * second_ns;
+  int now = 20;
+  for (; now <= 700; ++now) {
+    run(machines, broken, now, now);
+    if (Replica* replica = machines.find({2, 0}); replica && replica->program == ProgramState::running)
+      machines.exit(*replica, now * second_ns);
+  }
+  EXPECT_TRUE(machines.find({1, 0}) && machines.find({1, 1}));
+  EXPECT_EQ(machines.observed.replicas.size(), 3u);
+  const ServiceStatus stuck = status(broken, machines.observed, now * second_ns);
+  EXPECT_FALSE(stuck.progressing);
+  EXPECT_EQ(stuck.phase, ServicePhase::failed);
+  EXPECT_EQ(stuck.available, 2u);
+  EXPECT_TRUE(status(broken, machines.observed, 619 * second_ns).progressing);
+
+  Service good = web(2, 3);
+  good.revised_at = now * second_ns;
+  EXPECT_EQ(run(machines, good, now, now), fmt::format("{}: retire 2-0\n", now));
+  run(machines, good, now + 1, now + 60);
+  EXPECT_EQ(status(good, machines.observed, (now + 60) * second_ns).phase, ServicePhase::running);
+}
+
+TEST(Service, one_pass_as_a_table) {
+  constexpr Ns s = second_ns;
+  const auto up = [](uint32_t revision, uint32_t index) {
+    return Replica{.id = {revision, index},
+                   .program = ProgramState::running,
+                   .probe = {.ready_since = 0},
+                   .endpoint = EndpointState::serving};
+  };
+  const auto down = [](uint32_t revision, uint32_t index) {
+    return Replica{
+        .id = {revision, index}, .program = ProgramState::exited, .program_since = 99 * s, .failures = 3};
+  };
+  const auto retired = [&](EndpointState endpoint, Ns since, std::optional<Ns> terminated = {}) {
+    Replica replica = up(1, 2);
+    replica.endpoint = endpoint;
+    replica.retired_at = since;
+    replica.terminated_at = terminated;
+    return replica;
+  };
+  Service three = web(3, 2), recreate = web(2, 2), unavailable = web(3, 2);
+  recreate.rollout = {.max_surge = 0, .max_unavailable = 2};
+  unavailable.rollout = {.max_surge = 0, .max_unavailable = 1};
+  struct Row {
+    const char* what;
+    Service service;
+    std::vector<Replica> replicas;
+    std::string expected;
+  } const rows[] = {
+      {"scaling down takes the highest index",
+       web(1),
+       {up(1, 0), up(1, 1), up(1, 2)},
+       "retire 1-2, retire 1-1"},
+      {"scaling down during an update", web(1, 2), {up(1, 0), up(1, 1), up(2, 1)}, "retire 1-1, retire 2-1"},
+      {"scaling up during an update: first the index without a replica",
+       three,
+       {up(1, 0), up(1, 1)},
+       "create 2-2, create 2-0"},
+      {"at most one slice beyond the replicas", three, {up(1, 0), up(1, 1), up(1, 2)}, "create 2-0"},
+      {"retired replicas count until their slices have ended",
+       three,
+       {up(1, 0), up(1, 1), retired(EndpointState::draining, 99 * s), up(2, 0)},
+       "retire 1-0"},
+      {"a replica that is not available is no replacement", web(2, 2), {up(1, 0), up(1, 1), down(2, 0)}, ""},
+      {"an old replica that has ended stays while the new one starts",
+       web(1, 2),
+       {down(1, 0), down(2, 0)},
+       ""},
+      {"two old replicas of one index: the one that is available stays",
+       web(1, 3),
+       {down(1, 0), up(2, 0)},
+       "retire 1-0"},
+      {"two old replicas that have ended: the older stays",
+       web(1, 3),
+       {down(1, 0), down(2, 0)},
+       "retire 2-0"},
+      {"max_unavailable 1, no surge", unavailable, {up(1, 0), up(1, 1), up(1, 2)}, "retire 1-0"},
+      {"max_unavailable 1: the one that has ended goes first",
+       unavailable,
+       {up(1, 0), down(1, 1), up(1, 2)},
+       "retire 1-1"},
+      {"max_unavailable 1 is used up by the new one", unavailable, {up(1, 1), up(1, 2), down(2, 0)}, ""},
+      {"as many as there are", recreate, {up(1, 0), up(1, 1)}, "retire 1-0, retire 1-1"},
+      {"a drain takes at most the grace period", web(0), {retired(EndpointState::draining, 71 * s)}, ""},
+      {"then comes SIGTERM", web(0), {retired(EndpointState::draining, 70 * s)}, "terminate 1-2"},
+      {"SIGTERM comes once", web(0), {retired(EndpointState::absent, 9 * s, 71 * s)}, ""},
+      {"SIGKILL after the grace period", web(0), {retired(EndpointState::absent, 9 * s, 70 * s)}, "kill 1-2"},
+      {"a slice name is free only after its slice has ended",
+       web(3),
+       {up(1, 0), up(1, 1), retired(EndpointState::draining, 99 * s)},
+       ""},
+      {"a program in back-off", web(1), {down(1, 0)}, ""},
+  };
+  for (const Row& row : rows)
+    EXPECT_EQ(text(actions(row.service, {row.replicas, {}, row.service.revision}, 100 * s)), row.expected)
+        << row.what;
+}
+
+TEST(Service, reasons_name_the_rule) {
+  Service service = web(1, 2);
+  Replica old{.id = {1, 0}, .program = ProgramState::running, .probe = {.ready_since = 0}};
+  old.endpoint = EndpointState::serving;
+  const auto list =
+      actions(service, {{old}, Refusal{.revision = 2, .at = 100 * second_ns}, 1}, 100 * second_ns);
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_EQ(list[0], (ServiceAction{Kind::retire, {1, 0}, Reason::no_surge_capacity}));
+}
+
+TEST(Service, readiness_of_a_replica) {
+  Probe probe = probe_succeeded({}, 7);
+  EXPECT_EQ(probe.ready_since, 7);
+  probe = probe_failed(probe_failed(probe));
+  EXPECT_EQ(probe.ready_since, 7) << "two failures in a row are not enough";
+  EXPECT_EQ(probe_succeeded(probe, 9), (Probe{0, 7}));
+  EXPECT_EQ(probe_failed(probe).ready_since, std::nullopt);
+  EXPECT_EQ(probe_failed(probe_failed(probe)).failures, probe_failures);
+
+  Service batch = web(1);
+  batch.has_port = false;  // Ready after 1 s, available 5 s later, never published.
+  ServiceObserved observed{{{.id = {1, 0}, .program = ProgramState::running}}, {}, 0};
+  EXPECT_EQ(status(batch, observed, second_ns - 1).ready, 0u);
+  EXPECT_EQ(status(batch, observed, second_ns).ready, 1u);
+  EXPECT_EQ(text(actions(batch, observed, 6 * second_ns - 1)), "");
+  EXPECT_EQ(text(actions(batch, observed, 6 * second_ns)), "complete 1");
+}
+
+TEST(Service, a_service_that_cannot_be_kept_is_refused) {
+  const auto sentence = [](auto change) {
+    Service service = web(1);
+    change(service);
+    const auto result = validated(service);
+    return result ? std::string() : result.error().sentence;
+  };
+  EXPECT_EQ(sentence([](Service&) {}), "");
+  EXPECT_EQ(sentence([](Service& s) { s.name = std::string(48, 'a'); }), "");
+  for (const char* name : {"", "-a", "a-", "A", "a_b", "a/b"})
+    EXPECT_NE(sentence([&](Service& s) { s.name = name; }), "") << name;
+  EXPECT_NE(sentence([](Service& s) { s.name = std::string(49, 'a'); }), "");
+  EXPECT_EQ(sentence([](Service& s) { s.replicas = 65; }),
+            "65 replicas are requested; a service has at most 64");
+  EXPECT_EQ(sentence([](Service& s) { s.rollout = {.max_surge = 0}; }),
+            "maxSurge 0 and maxUnavailable 0: no replica can be replaced; set one of them to 1 or more");
+  EXPECT_NE(sentence([](Service& s) { s.rollout.max_surge = 65; }), "");
+  EXPECT_NE(sentence([](Service& s) { s.rollout.progress_deadline = 0; }), "");
+  EXPECT_NE(sentence([](Service& s) { s.grace = -1; }), "");
+  Service longest = web(1, UINT32_MAX);
+  longest.name = std::string(max_service_name_bytes, 'a');
+  EXPECT_LE(slice_name(longest, {longest.revision, max_replicas - 1}).size(), 63u);
+}
+
+// One history under one seed: updates, scaling, crashes, lost slices, full devices, and a controller that is
+// killed between any two actions. Then the disturbances end, and the desired state must be reached.
+class History {
+ public:
+  explicit History(unsigned seed) : dice_(seed) {
+    service_ = web(1 + dice_() % 4);
+    service_.has_port = dice_() % 3 != 0;
+    machines_.ignores_sigterm = dice_() % 8 == 0;
+    change_rollout();
+  }
+
+  void disturbed_second() {
+    if (dice_() % 40 == 0) change();
+    if (dice_() % 20 == 0) machines_.capacity = dice_() % 7;
+    for (Replica& replica : machines_.observed.replicas)
+      if (dice_() % 25 == 0 && replica.program == ProgramState::running)
+        machines_.exit(replica, now_), ++crashes;
+    if (dice_() % 50 == 0 && !machines_.observed.replicas.empty()) {  // A slice is lost with its device.
+      machines_.observed.replicas.erase(machines_.observed.replicas.begin());
+      machines_.observed.refusal.reset();
+    }
+    second(dice_() % 4 == 0);
+  }
+
+  bool settles() {
+    machines_.capacity = std::max<size_t>(service_.replicas, 1);
+    for (int i = 0; i < 2000; ++i) {
+      if (status(service_, machines_.observed, now_).phase ==
+          (service_.replicas == 0 ? ServicePhase::stopped : ServicePhase::running))
+        return true;
+      second(false);
+      if (testing::Test::HasFatalFailure()) return false;
+    }
+    return false;
+  }
+
+  void check_end() {
+    ASSERT_EQ(machines_.observed.replicas.size(), service_.replicas);
+    for (uint32_t index = 0; index < service_.replicas; ++index) {
+      const Replica* replica = machines_.find({service_.revision, index});
+      ASSERT_NE(replica, nullptr);
+      ASSERT_EQ(replica->endpoint == EndpointState::serving, service_.has_port);
+    }
+    now_ += second_ns;
+    const auto list = actions(service_, machines_.observed, now_);
+    ASSERT_TRUE(list.empty() || text(list).starts_with("complete")) << text(list);
+  }
+
+  unsigned crashes = 0, kills = 0, updates = 0, refusals = 0;
+
+ private:
+  void change_rollout() {
+    service_.rollout.max_surge = dice_() % 3;
+    service_.rollout.max_unavailable = dice_() % 2 + (service_.rollout.max_surge == 0);
+  }
+
+  void change() {
+    if (dice_() % 2 == 0) {
+      service_.replicas = dice_() % 5;
+      return;
+    }
+    ++service_.revision, ++updates;
+    service_.revised_at = now_;
+    change_rollout();
+  }
+
+  unsigned available() const { return status(service_, machines_.observed, now_).available; }
+
+  // Checks what a rollout may do: it holds at most replicas + max_surge slices when it creates one, and it
+  // retires an available replica only if enough others are available.
+  void check(const ServiceAction& action, unsigned before) {
+    const Rollout& rollout = service_.rollout;
+    if (action.kind == Kind::create_slice) {
+      ASSERT_LE(machines_.observed.replicas.size(), service_.replicas + rollout.max_surge);
+      ASSERT_EQ(action.replica.revision, service_.revision);
+    }
+    if (action.kind == Kind::publish) {
+      ASSERT_FALSE(machines_.find(action.replica)->retired_at);
+    }
+    if (action.kind != Kind::retire || available() == before) return;
+    if (action.reason == Reason::may_be_unavailable) {
+      ASSERT_GE(available() + rollout.max_unavailable, service_.replicas);
+    } else if (action.reason == Reason::no_surge_capacity) {
+      ASSERT_GE(available() + 1, service_.replicas);
+    } else if (action.reason != Reason::scaled_down) {
+      const auto serves = [&](const Replica& r) {
+        return r.id.index == action.replica.index && !r.retired_at && r.program == ProgramState::running;
+      };
+      ASSERT_TRUE(std::ranges::any_of(machines_.observed.replicas, serves)) << "index without a replica";
+    }
+  }
+
+  void second(bool killed) {
+    now_ += second_ns;
+    machines_.pass(now_);
+    const auto list = actions(service_, machines_.observed, now_);
+    ASSERT_EQ(list, actions(service_, machines_.observed, now_));
+    const size_t done = killed ? dice_() % (list.size() + 1) : list.size();
+    kills += killed;
+    for (size_t i = 0; i < done; ++i) {
+      const bool refused_before = machines_.observed.refusal.has_value();
+      const unsigned before = available();
+      machines_.carry_out(list[i], now_);
+      check(list[i], before);
+      refusals += !refused_before && machines_.observed.refusal;
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+
+  std::mt19937 dice_;
+  Machines machines_;
+  Service service_;
+  Ns now_ = 0;
+};
+
+TEST(Service, any_history_reaches_the_desired_state_within_the_limits) {
+  unsigned crashes = 0, kills = 0, updates = 0, refusals = 0;
+  for (unsigned seed = 0; seed < 2000; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    History history(seed);
+    for (int i = 0; i < 150; ++i) {
+      history.disturbed_second();
+      if (HasFatalFailure()) return;
+    }
+    ASSERT_TRUE(history.settles());
+    history.check_end();
+    if (HasFatalFailure()) return;
+    crashes += history.crashes, kills += history.kills, updates += history.updates,
+        refusals += history.refusals;
+  }
+  // Checks that the histories reached all cases.
+  EXPECT_GT(crashes, 5'000u);
+  EXPECT_GT(kills, 50'000u);
+  EXPECT_GT(updates, 2'000u);
+  EXPECT_GT(refusals, 1'000u);
+}
+
+}  // namespace
+}  // namespace carve::workload
