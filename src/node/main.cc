@@ -164,17 +164,14 @@ int main(int argc, char** argv) {
   const auto options = parse_options(argc, argv, surroundings());
   if (!options) return said(options.error());
   switch (options->mode) {
-    case Options::Mode::help: return fputs(help_text, stdout) < 0;
+    case Options::Mode::help: return fputs(help_text().c_str(), stdout) < 0;
     case Options::Mode::version: return puts("carved " CARVE_VERSION) < 0;
     case Options::Mode::fd_store: return run_fd_store(options->fd_store_dir);
     case Options::Mode::measure:
       return measure_context_child(options->measure_libcuda.c_str(), options->measure_uuid.c_str());
     case Options::Mode::agent: break;
   }
-  if (!log::set_level(options->log_level))
-    return said({carve::FailureKind::invalid_argument,
-                 fmt::format("--log-level '{}' is not a level; use error, warning, info or debug",
-                             options->log_level)});
+  log::set_level(options->log_level);
   sigprocmask(SIG_BLOCK, &ending, nullptr);
   // Each process of a slice needs one descriptor.
   rlimit files{};

@@ -44,6 +44,6 @@ struct Surroundings {
 // Returns the options, or a sentence about the wrong option (exit status 2).
 Outcome<Options> parse_options(int argc, char** argv, const Surroundings&);
 
-extern const char* const help_text;
+std::string help_text();
 
 }  // namespace carve::node
