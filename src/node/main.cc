@@ -72,22 +72,8 @@ int serve(const Options& options) {
   OR_SAY(runtime, RuntimeDir::open(options.socket + ".run"));
   OR_SAY(fd_store, FdStore::reach(runtime->path()));
   Loop loop;
-  const Settings settings{options.socket,
-                          options.state,
-                          options.cdi_dir,
-                          options.strategy,
-                          options.contexts_in_slice,
-                          options.audit,
-                          options.over_quota,
-                          *paths,
-                          options.policy,
-                          options.labels,
-                          options.policy_per_slice,
-                          options.admit_best_effort,
-                          options.overcommit_compute,
-                          *topology};
-  Agent agent(loop, settings, std::move(*devices), std::move(*runtime), std::move(*fd_store),
-              std::move(ledger->store));
+  Agent agent(loop, settings_of(options, *paths, *topology), std::move(*devices), std::move(*runtime),
+              std::move(*fd_store), std::move(ledger->store));
   if (!ledger->moved_aside.empty()) {
     log::error(
         "the ledger was damaged ({}); it was moved to {}, and a new one is rebuilt from the running slices",

@@ -98,6 +98,23 @@ Outcome<void> consistent(const Options& o) {
 
 std::string help_text() { return app()->help(); }
 
+Settings settings_of(const Options& o, const Paths& paths, const std::optional<place::Topology>& topology) {
+  return {.socket = o.socket,
+          .state = o.state,
+          .cdi_dir = o.cdi_dir,
+          .strategy = o.strategy,
+          .contexts_in_slice = o.contexts_in_slice,
+          .audit = o.audit,
+          .over_quota = o.over_quota,
+          .paths = paths,
+          .policy = o.policy,
+          .labels = o.labels,
+          .policy_per_slice = o.policy_per_slice,
+          .admit_best_effort = o.admit_best_effort,
+          .overcommit_compute = o.overcommit_compute,
+          .topology = topology};
+}
+
 Outcome<Options> parse_options(int argc, char** argv, const Surroundings& surroundings) {
   Options o;
   // The agent starts its own executable again for two small tasks (slice/fd_store.h,

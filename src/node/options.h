@@ -5,9 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "core/failure.h"
-#include "core/slice.h"
-#include "node/slice/audit.h"
+#include "node/agent/agent.h"
 
 namespace carve::node {
 
@@ -45,5 +43,8 @@ struct Surroundings {
 Outcome<Options> parse_options(int argc, char** argv, const Surroundings&);
 
 std::string help_text();
+
+// Returns the agent's settings: the options, and what was found at the start.
+Settings settings_of(const Options&, const Paths&, const std::optional<place::Topology>&);
 
 }  // namespace carve::node
