@@ -152,6 +152,7 @@ int main(int argc, char** argv) {
   switch (options->mode) {
     case Options::Mode::help: return fputs(help_text().c_str(), stdout) < 0;
     case Options::Mode::version: return puts("carved " CARVE_VERSION) < 0;
+    case Options::Mode::completion: return fputs(completion_script().c_str(), stdout) < 0;
     case Options::Mode::fd_store: return run_fd_store(options->fd_store_dir);
     case Options::Mode::measure:
       return measure_context_child(options->measure_libcuda.c_str(), options->measure_uuid.c_str());

@@ -124,6 +124,12 @@ Outcome<void> known_word(const std::string& option, const std::string& value, co
 const std::vector<OptionRow> option_rows = {
     {.name = "--help", .letter = "-h", .help = "this text", .store = enter<Options::Mode::help>},
     {.name = "--version", .help = "the version", .store = enter<Options::Mode::version>},
+    {.name = "--completion",
+     .value = "SHELL",
+     .help = "completion of these options for a shell: bash; try: source <(carved --completion bash)",
+     .store = enter<Options::Mode::completion>,
+     .words = {"bash"},
+     .noun = "a shell with completion"},
     {.name = "--sim",
      .value = "SPEC|FILE",
      .help = "simulate devices instead of using real ones: a10x2, demo15, a10x2,t4x1, or a YAML file",

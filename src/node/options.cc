@@ -1,5 +1,5 @@
 // carved's command line. CLI11 divides the words into options and values; option_table.cc has the rules of
-// the values. Here are the help and the rules between options.
+// the values. Here are the help, the completion and the rules between options.
 #include "node/options.h"
 
 #include <CLI/CLI.hpp>
@@ -97,6 +97,26 @@ Outcome<void> consistent(const Options& o) {
 }  // namespace
 
 std::string help_text() { return app()->help(); }
+
+std::string completion_script() {
+  std::string names, cases;
+  for (const OptionRow& row : option_rows) {
+    names += fmt::format("{} ", row.name);
+    if (!row.words.empty())
+      cases += fmt::format("    {}) words=\"{}\" ;;\n", row.name, fmt::join(row.words, " "));
+    else if (row.takes_value())
+      cases += fmt::format("    {}) return ;;\n", row.name);  // Bash completes a file name.
+  }
+  return fmt::format(R"(_carved() {{
+  local word="${{COMP_WORDS[COMP_CWORD]}}" words="{}"
+  case "${{COMP_WORDS[COMP_CWORD-1]}}" in
+{}  esac
+  COMPREPLY=($(compgen -W "$words" -- "$word"))
+}}
+complete -o default -F _carved carved
+)",
+                     names, cases);
+}
 
 Settings settings_of(const Options& o, const Paths& paths, const std::optional<place::Topology>& topology) {
   return {.socket = o.socket,

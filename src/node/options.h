@@ -29,7 +29,7 @@ struct Options {
   std::string log_level = "info";
 
   // agent: serve. The others are short tasks of the same executable.
-  enum class Mode { agent, help, version, fd_store, measure } mode = Mode::agent;
+  enum class Mode { agent, help, version, completion, fd_store, measure } mode = Mode::agent;
   std::string fd_store_dir, measure_libcuda, measure_uuid;
 };
 
@@ -43,6 +43,9 @@ struct Surroundings {
 Outcome<Options> parse_options(int argc, char** argv, const Surroundings&);
 
 std::string help_text();
+
+// Returns the script of `carved --completion bash`.
+std::string completion_script();
 
 // Returns the agent's settings: the options, and what was found at the start.
 Settings settings_of(const Options&, const Paths&, const std::optional<place::Topology>&);

@@ -133,6 +133,7 @@ TEST(Options, a_hostile_line_is_refused_with_one_line) {
       {{"--policy", "fixed-share", "--label", "vke.volcengine.com/mgpu-compute-policy=native-burst-share"},
        "another option already sets"},
       {{"--log-level", "loud"}, "--log-level 'loud' is not a level; use error, warning, info or debug"},
+      {{"--completion", "csh"}, "--completion 'csh' is not a shell with completion; use bash"},
   };
   for (const auto& row : rows) {
     const auto o = parse(row.words, user);
@@ -153,12 +154,14 @@ TEST(Options, are_repeated_if_they_agree) {
 TEST(Options, that_start_no_agent_come_before_the_others) {
   EXPECT_EQ(parse({"--state", "s", "-h", "--nonsense"}, user)->mode, Options::Mode::help);
   EXPECT_EQ(parse({"--version", "--strategy", "x"}, user)->mode, Options::Mode::version);
+  EXPECT_EQ(parse({"--completion", "bash"}, user)->mode, Options::Mode::completion);
 }
 
-TEST(Options, of_the_table_are_in_the_help) {
+TEST(Options, of_the_table_are_in_the_help_and_in_the_completion) {
   for (const OptionRow& row : option_rows) {
     EXPECT_THAT(help_text(), HasSubstr(row.takes_value() ? fmt::format("{} {} ", row.name, row.value)
                                                          : fmt::format("{} ", row.name)));
+    EXPECT_THAT(completion_script(), HasSubstr(fmt::format("{} ", row.name)));
     for (const std::string_view word : row.words) {
       EXPECT_TRUE(parse({row.name, std::string(word).c_str()}, user)) << row.name << " " << word;
       EXPECT_THAT(help_text(), HasSubstr(word));

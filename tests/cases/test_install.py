@@ -51,6 +51,21 @@ def test_bash_completes_the_words_of_an_option(prefix):
     assert subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout == "guaranteed-burst-share\n\n", "-o of trace is a file"
 
 
+@pytest.mark.parametrize("words, completed", [
+    ("carved --overc", "--overcommit-compute"),
+    ("carved --strategy sp", "spread"),
+    ("carved --sim a10x2 --audit fr", "freeze"),
+    ("carved --state --str", ""),  # A folder, which bash completes.
+])
+def test_bash_completes_the_options_of_the_agent(prefix, words, completed):
+    script = 'set -eu; source <("$0"/bin/carved --completion bash); diff <("$0"/bin/carved --completion bash) "$1"; ' \
+             "complete -p carved >/dev/null; COMP_WORDS=($2); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMPREPLY=(); _carved || true; " \
+             'echo "${COMPREPLY[*]}"'
+    done = subprocess.run(["bash", "-c", script, prefix, f"{prefix}/share/bash-completion/completions/carved", words],
+                          capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == (completed + "\n", "")
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_program_needs_glibc_alone_and_none_newer_than_2_36(prefix, program):
     needed = subprocess.run(["readelf", "-dW", f"{prefix}/bin/{program}"], capture_output=True, text=True).stdout
