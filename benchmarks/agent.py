@@ -20,7 +20,8 @@ def start_of_a_program(agent, repeats=15):
 def holder(agent, name):
     program = agent.begin("run", "--memory", "4GiB", "--name", name, "--", BUILD / "bin/carve-load", "--allocate", "1GiB",
                           "--no-touch", "--seconds", "60")
-    while not (pid := next((p["pid"] for s in [show(agent, name)] if s for p in s["processes"] if p["attached"] and p["used_bytes"]), None)):
+    while not (pid := next((p["pid"] for s in [show(agent, name)] if s for p in s["processes"]
+                            if p["attached"] and p["used_bytes"]), None)):
         time.sleep(0.02)
     return program, pid
 
@@ -71,7 +72,8 @@ def granting(agent, repeats=60):
     """Measures one grant and its end over the API; both are written to disk."""
     took = []
     for _ in range(repeats):
-        took.append(1e3 * seconds_of(lambda: (agent.carve("slice", "create", "--memory", "1GiB", "--name", "g"), agent.carve("slice", "rm", "g"))))
+        took.append(1e3 * seconds_of(lambda: (agent.carve("slice", "create", "--memory", "1GiB", "--name", "g"),
+                                              agent.carve("slice", "rm", "g"))))
     return figure("slice.create_rm", took, "ms", 50)
 
 

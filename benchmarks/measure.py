@@ -50,7 +50,8 @@ class Agent:
     def cpu_seconds(self, thread=""):
         """Returns the seconds of the agent's threads named `thread...`, to the nanosecond (proc(5), schedstat); stat has 10 ms."""
         tasks = pathlib.Path(f"/proc/{self.process.pid}/task").iterdir()
-        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks if (task / "comm").read_text().startswith(thread)) / 1e9
+        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks
+                   if (task / "comm").read_text().startswith(thread)) / 1e9
 
     def end(self):
         for s in self.json("ps")["slices"]:

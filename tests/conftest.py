@@ -150,7 +150,8 @@ def program_of(text):
 def inside(world):
     """inside(TEXT, slice options): runs the Python text in a slice; what it printed. A failed assertion in it fails the test."""
     def run(text, *options, memory="2GiB", status=0, env=None):
-        done = world.carve("run", "--memory", memory, *options, "--", *program_of(text), env={"PYTHONPATH": str(HERE), **(env or {})}, timeout=120)
+        done = world.carve("run", "--memory", memory, *options, "--", *program_of(text), env={"PYTHONPATH": str(HERE), **(env or {})},
+                           timeout=120)
         assert done.returncode == status, done.stdout + done.stderr
         return done.stdout
     return run

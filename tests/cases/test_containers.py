@@ -67,7 +67,8 @@ def test_an_unmodified_image_stays_inside_its_slice(world, image):
 def test_the_library_in_a_container_cannot_be_talked_out_of_it(world, image):
     """The environment has no effect if the library replaces the driver's file."""
     assert world.carve("slice", "create", "--memory", "1GiB", "--name", "case-b").returncode == 0
-    script = "unset LD_PRELOAD CARVE_SOCKET LD_LIBRARY_PATH CUDA_VISIBLE_DEVICES; CARVE_SOCKET=/nowhere exec /bin/carve-load --allocate 2GiB --no-touch --device 0"
+    script = "unset LD_PRELOAD CARVE_SOCKET LD_LIBRARY_PATH CUDA_VISIBLE_DEVICES; " \
+             "CARVE_SOCKET=/nowhere exec /bin/carve-load --allocate 2GiB --no-touch --device 0"
     refused = podman("/bin/bash", "-c", script, device="carve.dev/slice=case-b")
     out, err = refused.communicate(timeout=60)
     assert refused.returncode == 1 and "OUT_OF_MEMORY" in json.loads(out)["error"], (out, err)

@@ -41,14 +41,17 @@ def test_completion_is_installed_where_shells_look(prefix):
 
 
 def test_bash_completes_verbs_and_options(prefix):
-    script = f"source {prefix}/share/bash-completion/completions/carve; COMP_WORDS=(carve run --mem); COMP_CWORD=2; _carve; echo ${{COMPREPLY[*]}}"
+    script = f"source {prefix}/share/bash-completion/completions/carve; " \
+             "COMP_WORDS=(carve run --mem); COMP_CWORD=2; _carve; echo ${COMPREPLY[*]}"
     assert subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout == "--memory\n"
 
 
 def test_bash_completes_the_words_of_an_option(prefix):
-    script = f"source {prefix}/share/bash-completion/completions/carve; COMP_WORDS=(carve node set --policy g); COMP_CWORD=4; _carve; echo ${{COMPREPLY[*]}}; " \
+    script = f"source {prefix}/share/bash-completion/completions/carve; " \
+             "COMP_WORDS=(carve node set --policy g); COMP_CWORD=4; _carve; echo ${COMPREPLY[*]}; " \
              "COMPREPLY=(); COMP_WORDS=(carve trace -o t); COMP_CWORD=3; _carve; echo ${COMPREPLY[*]}"
-    assert subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout == "guaranteed-burst-share\n\n", "-o of trace is a file"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+    assert done.stdout == "guaranteed-burst-share\n\n", "-o of trace is a file"
 
 
 @pytest.mark.parametrize("words, completed", [

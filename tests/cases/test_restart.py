@@ -55,7 +55,8 @@ def test_slices_survive_the_agents_death_again_and_again(world):
 
 
 def test_while_the_agent_is_away_quotas_hold_and_new_processes_wait_for_it(world):
-    script = f"{LOAD} --allocate 1GiB --seconds 0.1; touch {world.folder}/gone; sleep 1; {LOAD} --allocate 3GiB; echo status $?; {LOAD} --allocate 1GiB; echo status $?"
+    script = f"{LOAD} --allocate 1GiB --seconds 0.1; touch {world.folder}/gone; sleep 1; {LOAD} --allocate 3GiB; echo status $?; " \
+             f"{LOAD} --allocate 1GiB; echo status $?"
     program = world.begin("run", "--memory", "2GiB", "--name", "a", "--", "sh", "-c", script)
     assert until(lambda: (world.folder / "gone").exists())
     crash(world)

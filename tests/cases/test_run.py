@@ -51,7 +51,8 @@ def test_input_output_and_environment_pass_through(world):
 
 
 def test_signals_reach_the_program(world):
-    program = world.begin("run", "--memory", "1GiB", "--", "sh", "-c", "trap 'echo got it; exit 5' TERM; echo ready; while :; do sleep 0.05; done")
+    program = world.begin("run", "--memory", "1GiB", "--", "sh", "-c",
+                          "trap 'echo got it; exit 5' TERM; echo ready; while :; do sleep 0.05; done")
     assert program.stdout.readline() == "ready\n"
     program.terminate()
     assert program.wait(10) == 5
