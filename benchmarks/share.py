@@ -8,18 +8,17 @@ CARVE_BENCH_LONG=1 measures every shape and share of the table (8 minutes), else
 """
 import json
 import os
+import pathlib
 import signal
 import statistics
 import subprocess
-import sys
 import time
 
-from measure import BUILD, Agent, figure
+from measure import cpu_seconds, figure
+from support.agent import BUILD, Agent
+from support.over_unix import asked
 
-TESTS = BUILD.parent / "tests"
-sys.path.append(str(TESTS))
-from over_unix import asked
-
+TESTS = pathlib.Path(__file__).resolve().parents[1] / "tests"
 LONG = bool(os.environ.get("CARVE_BENCH_LONG"))
 LOAD = BUILD / "bin/carve-load"
 SHAPES = {"200us sync": "--kernels 200us", "200us": "--kernels 200us --no-sync", "20us": "--kernels 20us --no-sync",
@@ -177,7 +176,7 @@ def changing():
         wait_until(lambda: len(device.compute()) == 2)
         time.sleep(1)
         for share in (50, 20, 50, 20, 50):
-            device.agent.carve("set", "t0", "--compute", f"{share}%")
+            device.agent.carve("set", "t0", "--compute", f"{share}%", check=True)
             start = time.monotonic()
             seen = [device.compute()["t0"]]
             while time.monotonic() - start < 2:
@@ -216,7 +215,7 @@ def killing():
             other.terminate()
             victim.wait()
             other.wait()
-            device.agent.carve("stop", "other") if "other" in device.compute() else None
+            device.agent.carve("stop", "other", check=True) if "other" in device.compute() else None
             wait_until(lambda: not device.compute())
     finally:
         device.end()
@@ -273,7 +272,7 @@ def naming():
                                    for e in json.loads(asked(device.agent.socket, "/v1/events")[2])["events"]))
             took.append(1e3 * (time.monotonic() - start))
             began.unlink()
-            device.agent.carve("stop", name, "honest")
+            device.agent.carve("stop", name, "honest", check=True)
             hostile.wait()
             honest.wait()
     finally:
@@ -291,10 +290,10 @@ def cpu(count):
         time.sleep(1)
         shares = {"arbiter": [], "": []}
         for _ in range(5):
-            before = {thread: device.agent.cpu_seconds(thread) for thread in shares}
+            before = {thread: cpu_seconds(device.agent.process, thread) for thread in shares}
             time.sleep(2)
             for thread in shares:
-                shares[thread].append(100 * (device.agent.cpu_seconds(thread) - before[thread]) / 2)
+                shares[thread].append(100 * (cpu_seconds(device.agent.process, thread) - before[thread]) / 2)
         for p in programs:
             p.communicate()
         return shares["arbiter"], shares[""]

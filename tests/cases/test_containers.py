@@ -81,8 +81,8 @@ def test_a_container_outlives_its_agent_and_starts_programs_under_the_next(world
     script = f"{load} 1GiB --seconds 4 & first=$!; /bin/sleep 2; {load} 3GiB; {load} 512MiB && wait $first"
     container = podman("/bin/bash", "-c", script, device="carve.dev/slice=case-d")
     world.attached("case-d")
-    world.agent.kill()
-    world.agent.wait()
+    world.process.kill()
+    world.process.wait()
     world.log.close()
     world.start()
     out, err = container.communicate(timeout=60)

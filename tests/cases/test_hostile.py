@@ -30,7 +30,7 @@ def neighbour(world):
 def still_well(world):
     other = world.show("other")
     assert other["state"] == "running" and other["parts"][0]["charged_bytes"] == GiB + 256 * MiB
-    assert world.agent.poll() is None
+    assert world.process.poll() is None
     assert until(lambda: set(world.slices()) == {"other"})
 
 
@@ -143,7 +143,7 @@ def test_a_hostile_request_gets_a_problem_and_nothing_changes(world, request_, s
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(f"HTTP/1.1 {status}".encode()), answer[:300]
     assert says in body.decode() and b"application/problem+json" in head, body
-    assert world.slices() == {} and world.agent.poll() is None
+    assert world.slices() == {} and world.process.poll() is None
 
 
 def test_slow_and_silent_callers_do_not_hold_up_the_others(world):

@@ -1,6 +1,7 @@
 """The result of `cmake --install` is complete: it runs from any folder and needs only glibc 2.36."""
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -8,8 +9,7 @@ import tempfile
 
 import pytest
 
-import conftest
-from conftest import BUILD, World
+from conftest import BUILD, Agent
 
 PROGRAMS = ("carve", "carved", "carve-load", "carve-sim")
 
@@ -22,14 +22,13 @@ def prefix():
     shutil.rmtree(folder)
 
 
-def test_an_installed_release_runs_from_where_it_lies(prefix, monkeypatch):
-    monkeypatch.setattr(conftest, "BUILD", conftest.pathlib.Path(prefix))
-    world = World("a10x1")
+def test_an_installed_release_runs_from_where_it_lies(prefix):
+    world = Agent("a10x1", build=pathlib.Path(prefix))
     try:
         done = world.carve("run", "--memory", "2GiB", "--", f"{prefix}/bin/carve-load", "--allocate", "3GiB", "--no-touch")
         assert json.loads(done.stdout)["error"] == "CUDA_ERROR_OUT_OF_MEMORY"
         assert world.carve("doctor").returncode == 0
-        maps = subprocess.run(["grep", "-l", str(BUILD), f"/proc/{world.agent.pid}/maps"], capture_output=True, text=True)
+        maps = subprocess.run(["grep", "-l", str(BUILD), f"/proc/{world.process.pid}/maps"], capture_output=True, text=True)
         assert maps.returncode == 1, "the installed agent uses files of the build"
     finally:
         world.end()

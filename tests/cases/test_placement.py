@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, GiB, World, until
-from over_unix import asked
+from conftest import BUILD, GiB, Agent, until
+from support.over_unix import asked
 
 
 def hold(world, name, *options, seconds="30"):
@@ -131,8 +131,8 @@ def test_replicas_of_one_application_are_apart_under_spread(world):
     assert hold(world, "web-1", *web) == [0]
     assert hold(world, "other", "--memory", "1GiB", "--strategy", "spread") == [0]
     assert world.show("web-1")["application"] == "web" and "web" in world.carve("show", "web-1").stdout
-    world.agent.kill()
-    world.agent.wait()
+    world.process.kill()
+    world.process.wait()
     world.start()
     assert hold(world, "web-2", *web) == [1]
 
@@ -156,7 +156,7 @@ def world_of():
     worlds = []
 
     def make(*arguments):
-        worlds.append(World(*arguments))
+        worlds.append(Agent(*arguments))
         return worlds[-1]
     yield make
     for world in worlds:

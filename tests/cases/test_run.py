@@ -152,10 +152,10 @@ def test_a_name_is_taken_once(world):
 
 def test_an_agent_that_is_preloaded_itself_starts_at_once(world):
     """As with the library in /etc/ld.so.preload, also if a killed agent left its sockets."""
-    world.agent.kill()
-    world.agent.wait()
+    world.process.kill()
+    world.process.wait()
     world.log.close()
-    world.agent_environment = {**world.environment, "LD_PRELOAD": str(BUILD / "lib/carve/libcarve.so")}
+    world.process_environment = {**world.environment, "LD_PRELOAD": str(BUILD / "lib/carve/libcarve.so")}
     begun = time.monotonic()
     world.start()
     assert time.monotonic() - begun < 8, "the library inside the agent waited for the agent"

@@ -78,8 +78,8 @@ def test_shares_and_classes_change_and_every_period_is_remembered(world):
     table = world.carve("show", "a", "--history").stdout.splitlines()
     assert len(table) == 4 and "40%" in table[2] and "latency" in table[2]
     # After the end of the agent, and after the end of the slice.
-    world.agent.send_signal(signal.SIGKILL)
-    world.agent.wait()
+    world.process.send_signal(signal.SIGKILL)
+    world.process.wait()
     world.start()
     assert world.show("a")["history"] == periods
     assert quota(world) == 3 * GiB

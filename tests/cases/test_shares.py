@@ -135,8 +135,8 @@ def test_without_an_agent_fixed_shares_follow_the_timetable_until_it_is_back(wor
     shares = {"a": 20, "b": 30, "c": 50}
     programs = {name: load(world, name, share, "--kernels 200us --no-sync", seconds) for name, share in shares.items()}
     all_run(world, *shares)
-    world.agent.kill()
-    world.agent.wait()
+    world.process.kill()
+    world.process.wait()
     time.sleep(5)
     world.start()
     assert until(lambda: len(compute(world)) == 3)

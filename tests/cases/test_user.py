@@ -2,42 +2,19 @@
 import json
 import os
 import signal
-import subprocess
 import time
 
 import pytest
 
-from conftest import BUILD, GiB, LOAD, World, until
+from conftest import BUILD, GiB, LOAD, Agent, until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="run as root these cases also play ordinary users")
 USER, OTHER = 65534, 65533
 
 
-class UserWorld(World):
-    """A world whose processes all belong to one ordinary user."""
-
-    def __init__(self, spec):
-        self.uid = USER
-        super().__init__(spec)
-
-    def start(self):
-        os.chown(self.folder, self.uid, self.uid)
-        self.log = open(self.folder / "log", "ab")
-        self.agent = subprocess.Popen([BUILD / "bin/carved", *self.arguments], stdout=self.log, stderr=self.log, user=self.uid,
-                                      group=self.uid, extra_groups=[])
-        assert until(lambda: self.carve("version").returncode == 0 or self.agent.poll() is not None, 20)
-        assert self.agent.poll() is None, (self.folder / "log").read_text()
-
-    def carve(self, *words, **options):
-        return super().carve(*words, **{"user": self.uid, "group": self.uid, "extra_groups": [], **options})
-
-    def begin(self, *words, **options):
-        return super().begin(*words, user=self.uid, group=self.uid, extra_groups=[], **options)
-
-
 @pytest.fixture
 def user_world():
-    w = UserWorld("a10x2")
+    w = Agent("a10x2", uid=USER)
     yield w
     print((w.folder / "log").read_text()[-3000:])
     w.end()
@@ -85,8 +62,8 @@ def test_a_tree_survives_the_agents_death(user_world):
     w.begin("run", "--memory", "2GiB", "--name", "a", "--", "sh", "-c", f"{LOAD} --allocate 1GiB --seconds 600 & sleep 600")
     w.attached("a")
     for _ in range(3):
-        w.agent.send_signal(signal.SIGKILL)
-        w.agent.wait()
+        w.process.send_signal(signal.SIGKILL)
+        w.process.wait()
         w.start()
         part = w.show("a")["parts"][0]
         assert part["charged_bytes"] > GiB and w.show("a")["state"] == "running"
