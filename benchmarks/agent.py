@@ -5,7 +5,8 @@ import signal
 import subprocess
 import time
 
-from measure import BUILD, Agent, figure, seconds_of
+from measure import cpu_seconds, figure, seconds_of
+from support.agent import BUILD, Agent
 
 
 def start_of_a_program(agent, repeats=15):
@@ -13,20 +14,21 @@ def start_of_a_program(agent, repeats=15):
     inside, alone = [], []
     for _ in range(repeats):
         alone.append(1e3 * seconds_of(lambda: subprocess.run(["/bin/true"], check=True)))
-        inside.append(1e3 * seconds_of(lambda: agent.carve("run", "--memory", "1GiB", "--", "/bin/true")))
+        inside.append(1e3 * seconds_of(lambda: agent.carve("run", "--memory", "1GiB", "--", "/bin/true", check=True)))
     return figure("run.start", inside, "ms", 50, native=alone)
 
 
 def holder(agent, name):
     program = agent.begin("run", "--memory", "4GiB", "--name", name, "--", BUILD / "bin/carve-load", "--allocate", "1GiB",
                           "--no-touch", "--seconds", "60")
-    while not (pid := next((p["pid"] for s in [show(agent, name)] if s for p in s["processes"] if p["attached"] and p["used_bytes"]), None)):
+    while not (pid := next((p["pid"] for s in [show(agent, name)] if s for p in s["processes"]
+                            if p["attached"] and p["used_bytes"]), None)):
         time.sleep(0.02)
     return program, pid
 
 
 def show(agent, name):
-    done = subprocess.run(agent.words("show", name, "-o", "json"), env=agent.environment, capture_output=True, text=True)
+    done = agent.carve("show", name, "-o", "json")
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 
@@ -61,9 +63,9 @@ def idling(agent, seconds=5.0):
     """Measures the percent of one core while slices are idle: the 8 of coming_back()."""
     shares = []
     for _ in range(3):
-        before = agent.cpu_seconds()
+        before = cpu_seconds(agent.process)
         time.sleep(seconds)
-        shares.append(100 * (agent.cpu_seconds() - before) / seconds)
+        shares.append(100 * (cpu_seconds(agent.process) - before) / seconds)
     return figure("agent.cpu_idle", shares, "%", 1.0)
 
 
@@ -71,7 +73,8 @@ def granting(agent, repeats=60):
     """Measures one grant and its end over the API; both are written to disk."""
     took = []
     for _ in range(repeats):
-        took.append(1e3 * seconds_of(lambda: (agent.carve("slice", "create", "--memory", "1GiB", "--name", "g"), agent.carve("slice", "rm", "g"))))
+        took.append(1e3 * seconds_of(lambda: (agent.carve("slice", "create", "--memory", "1GiB", "--name", "g", check=True),
+                                              agent.carve("slice", "rm", "g", check=True))))
     return figure("slice.create_rm", took, "ms", 50)
 
 

@@ -4,7 +4,8 @@ is available to its slice again. The agent is warm.
 import json
 import subprocess
 
-from measure import BUILD, Agent, figure
+from measure import figure
+from support.agent import BUILD, Agent
 
 PROBE = [BUILD / "bin/bench_guest", "--attach", "0"]
 LIBRARIES = f"LD_LIBRARY_PATH={BUILD / 'tests/standin'}"
@@ -14,7 +15,7 @@ def attaching(agent, repeats=31):
     alone, added = [], []
     for _ in range(repeats):
         alone.append(float(subprocess.run(["env", LIBRARIES, *PROBE], capture_output=True, text=True, check=True).stdout) / 1e3)
-        inside = agent.carve("run", "--memory", "1GiB", "--", "env", LIBRARIES, *PROBE)
+        inside = agent.carve("run", "--memory", "1GiB", "--", "env", LIBRARIES, *PROBE, check=True)
         added.append(float(inside.stdout) / 1e3 - alone[-1])
     return figure("guest.attach", added, "ms added", 2, native=alone, where="stand-in driver")
 
@@ -50,12 +51,13 @@ print(json.dumps(took))
 
 def giving_back(agent, repeats=31):
     program = WIDOW.replace("REPEATS", str(repeats))
-    done = agent.carve("run", "--memory", "4GiB", "--", "env", f"WIDOW={program}", "/usr/bin/python3", "-c", program)
+    done = agent.carve("run", "--memory", "4GiB", "--", "env", f"WIDOW={program}", "/usr/bin/python3", "-c", program,
+                       check=True)
     return figure("guest.give_back", json.loads(done.stdout), "ms", 5)
 
 
 if __name__ == "__main__":
-    agent = Agent()
+    agent = Agent("a10x2")
     try:
         print(json.dumps([attaching(agent), giving_back(agent)]))
     finally:

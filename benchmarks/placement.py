@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measures how much of a cluster each placement strategy uses, beside the figures of the FGD paper; how much it loses if slices leave again;
-and how fast it decides.
+"""Measures how much of a cluster each placement strategy uses, beside the figures of the FGD paper; how much it loses if slices leave
+again; and how fast it decides.
 
 The variable CARVE_OPENB names the folder with openb's CSV files (cluster-trace-gpu-v2023, or data/csv of
-hkust-adsl/kubernetes-scheduler-simulator); without it there are no figures. `openb` uses the seeds of the published table, 42..51; `holdout` and
-churn use 52..61, which were never used for a choice. About half a minute on two cores.
+hkust-adsl/kubernetes-scheduler-simulator); without it there are no figures. `openb` uses the seeds of the published table, 42..51;
+`holdout` and churn use 52..61, which were never used for a choice. About half a minute on two cores.
 """
 import json
 import os
@@ -17,7 +17,8 @@ TRACES = ["default", "gpushare100", "multigpu30", "gpuspec20", "cpu100"]
 PUBLISHED = {"default": 95.23, "gpushare100": 86.64, "multigpu30": 96.36, "gpuspec20": 94.66, "cpu100": 95.21}
 LOOKAHEAD = {"default": 96.10, "gpuspec20": 95.95, "multigpu30": 97.0, "gpushare100": 87.6, "cpu100": 95.95}
 SPEED = {"fgd": 150_000, "fgd-scarcity": 100_000, "lookahead": 10_000}
-# Percent lost under churn at 95 % load, of the demand and of that for 8 devices, in other measurements; the goal is the row of fgd-scarcity.
+# Percent lost under churn at 95 % load, of the demand and of that for 8 devices, in other measurements; the goal is the row of
+# fgd-scarcity.
 CHURN = {"fgd-scarcity": (0.77, 7.6), "fgd": (1.28, 13.8), "first-fit": (3.26, None)}
 # Printed beside a missed goal.
 WHY = {
@@ -26,13 +27,15 @@ WHY = {
 
 
 def figure(name, value, unit, goal, better, spread=None, peer=None):
-    out = {"name": f"placement.{name}", "value": value, "unit": unit, "goal": goal, "better": better, "native": None, "spread": spread, "where": "replay"}
+    out = {"name": f"placement.{name}", "value": value, "unit": unit, "goal": goal, "better": better, "native": None, "spread": spread,
+           "where": "replay"}
     why = next((sentence for begin, sentence in WHY.items() if name.startswith(begin)), None)
     return out | ({"peer": peer} if peer is not None else {}) | ({"why": why} if why else {})
 
 
 def replay(folder, traces, strategies, *options):
-    command = [REPLAY, "--nodes", folder / "openb_node_list_gpu_node.csv", "--strategy", ",".join(strategies), "-o", "json", "--quiet", *options]
+    command = [REPLAY, "--nodes", folder / "openb_node_list_gpu_node.csv", "--strategy", ",".join(strategies), "-o", "json", "--quiet",
+               *options]
     for trace in traces:
         command += ["--trace", folder / f"openb_pod_list_{trace}.csv"]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Runs the benchmarks (each prints a JSON list of figures), writes build/bench.json and prints a table.
 
-A figure: {name, value, unit, goal, better: "lower"|"higher", native, spread, where}. `native` is the same figure without Carve, measured in the
-same run in turns; `peer`, if given, is another product's. `spread` is (max - min) / median of the repeats; `why`, if given, is printed if the
-goal is missed.
-Usage: run.py [NAME...] selects the figures whose names begin with NAME. If a benchmark has the name before NAME's first dot, only that benchmark
-runs.
+A figure: {name, value, unit, goal, better: "lower"|"higher", native, spread, where}. `native` is the same figure without Carve, measured in
+the same run in turns; `peer`, if given, is another product's. `spread` is (max - min) / median of the repeats; `why`, if given, is printed
+if the goal is missed.
+Usage: run.py [NAME...] selects the figures whose names begin with NAME. If a benchmark has the name before NAME's first dot, only that
+benchmark runs.
 """
 import json
 import pathlib

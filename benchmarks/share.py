@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Measures the shares of real processes under the real clock: carve-load in slices of one simulated device, with the shipped agent and library.
+"""Measures the shares of real processes under the real clock: carve-load in slices of one simulated device, with the shipped
+agent and library.
 
 A share is the time that the arbiter charged in windows of a second, by its own clock; kernel time is what carve-load counts. Other work of
 the machine affects these figures but not share.virtual.*: two cores run the simulated device, the slices and the arbiter.
@@ -7,25 +8,26 @@ CARVE_BENCH_LONG=1 measures every shape and share of the table (8 minutes), else
 """
 import json
 import os
+import pathlib
 import signal
 import statistics
 import subprocess
-import sys
 import time
 
-from measure import BUILD, Agent, figure
+from measure import cpu_seconds, figure
+from support.agent import BUILD, Agent
+from support.over_unix import asked
 
-TESTS = BUILD.parent / "tests"
-sys.path.append(str(TESTS))
-from over_unix import asked
-
+TESTS = pathlib.Path(__file__).resolve().parents[1] / "tests"
 LONG = bool(os.environ.get("CARVE_BENCH_LONG"))
 LOAD = BUILD / "bin/carve-load"
 SHAPES = {"200us sync": "--kernels 200us", "200us": "--kernels 200us --no-sync", "20us": "--kernels 20us --no-sync",
-          "graphs": "--kernels 50us --graphs --no-sync", "streams": "--kernels 200us --no-sync --streams 4", "5ms": "--kernels 5ms --no-sync"}
+          "graphs": "--kernels 50us --graphs --no-sync", "streams": "--kernels 200us --no-sync --streams 4",
+          "5ms": "--kernels 5ms --no-sync"}
 if LONG:
     SHAPES |= {"5us": "--kernels 5us --no-sync", "5ms sync": "--kernels 5ms", "narrow": "--kernels 200us --no-sync --streams 4 --grid 8",
-               "graphs sync": "--kernels 50us --graphs", "processes": "--kernels 200us --no-sync --processes 3", "50ms": "--kernels 50ms --no-sync"}
+               "graphs sync": "--kernels 50us --graphs", "processes": "--kernels 200us --no-sync --processes 3",
+               "50ms": "--kernels 50ms --no-sync"}
 ALONE = [1, 5, 10, 25, 30, 50, 70, 90, 99] if LONG else [5, 30, 70]
 
 
@@ -39,7 +41,8 @@ class Device:
         return {s["name"]: s["parts"][0]["compute"] for s in slices if s["parts"][0].get("compute")}
 
     def begin(self, name, share, load, seconds, *options):
-        words = self.agent.words("run", "--memory", "1GiB", "--compute", f"{share}%", "--name", name, *options, "--", LOAD, *load.split(), "--seconds", seconds)
+        words = self.agent.words("run", "--memory", "1GiB", "--compute", f"{share}%", "--name", name, *options, "--", LOAD, *load.split(),
+                                 "--seconds", seconds)
         return subprocess.Popen(words, env=self.agent.environment, stdout=subprocess.PIPE, text=True)
 
     def windows(self, names, seconds):
@@ -51,7 +54,8 @@ class Device:
             after = self.compute()
             for name in names:
                 if name in before and name in after and after[name]["as_of_ns"] > before[name]["as_of_ns"]:
-                    out[name].append(100 * (after[name]["busy_ns"] - before[name]["busy_ns"]) / (after[name]["as_of_ns"] - before[name]["as_of_ns"]))
+                    out[name].append(100 * (after[name]["busy_ns"] - before[name]["busy_ns"])
+                                     / (after[name]["as_of_ns"] - before[name]["as_of_ns"]))
             before = after
         return out
 
@@ -117,7 +121,8 @@ def burst_alone():
         return done["kernels_completed"] / done["elapsed_ns"]
 
     def native(load):
-        return rate(subprocess.run([LOAD, *load.split(), "--seconds", "1"], env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout)
+        return rate(subprocess.run([LOAD, *load.split(), "--seconds", "1"], env=environment, stdout=subprocess.PIPE, text=True,
+                                   check=True).stdout)
 
     def inside(load):
         return rate(device.begin("alone", 30, load, 1).communicate()[0])
@@ -145,7 +150,8 @@ def pair(policy, shares):
 
 
 def latency():
-    """Returns the 99th percentile of 50 requests a second of 5 ms beside a trainer, over that without a neighbour; with leases and natively."""
+    """Returns the 99th percentile of 50 requests a second of 5 ms beside a trainer, over that without a neighbour; with leases and
+    natively."""
     def p99(beside, policy, options):
         device = Device(policy)
         try:
@@ -170,7 +176,7 @@ def changing():
         wait_until(lambda: len(device.compute()) == 2)
         time.sleep(1)
         for share in (50, 20, 50, 20, 50):
-            device.agent.carve("set", "t0", "--compute", f"{share}%")
+            device.agent.carve("set", "t0", "--compute", f"{share}%", check=True)
             start = time.monotonic()
             seen = [device.compute()["t0"]]
             while time.monotonic() - start < 2:
@@ -209,7 +215,7 @@ def killing():
             other.terminate()
             victim.wait()
             other.wait()
-            device.agent.carve("stop", "other") if "other" in device.compute() else None
+            device.agent.carve("stop", "other", check=True) if "other" in device.compute() else None
             wait_until(lambda: not device.compute())
     finally:
         device.end()
@@ -219,7 +225,8 @@ def killing():
 def orphaned():
     """Returns the worst errors in points of 20, 30 and 50 % after a kill of the agent under load; the device counts the kernels."""
     def kernels(device):
-        shown = subprocess.run([BUILD / "bin/carve-sim", "show", device.agent.folder / "state/sim", "-o", "json"], capture_output=True, text=True, check=True)
+        shown = subprocess.run([BUILD / "bin/carve-sim", "show", device.agent.folder / "state/sim", "-o", "json"], capture_output=True,
+                               text=True, check=True)
         return time.monotonic(), {c["pid"]: c["kernels"] for c in json.loads(shown.stdout)["devices"][0]["contexts"]}
 
     off = []
@@ -244,7 +251,8 @@ def orphaned():
 
 
 def naming():
-    """Returns the times from the first launch of a slice that passes its gate until the agent names it, in ms, from any time between two polls."""
+    """Returns the times from the first launch of a slice that passes its gate until the agent names it, in ms, from any time between two
+    polls."""
     device = Device("fixed-share")
     began, took = device.agent.folder / "began", []
     environment = {**device.agent.environment, "PYTHONPATH": str(TESTS), "BEGAN": str(began)}
@@ -254,15 +262,17 @@ def naming():
             honest = device.begin("honest", 60, "--kernels 200us --no-sync", 10)
             wait_until(lambda: device.compute().get("honest", {}).get("leases"))
             time.sleep(i * 0.03)
-            words = device.agent.words("run", "--memory", "1GiB", "--compute", "10%", "--name", name, "--", "/usr/bin/python3", TESTS / "cases/bypass_gate.py")
+            words = device.agent.words("run", "--memory", "1GiB", "--compute", "10%", "--name", name, "--", "/usr/bin/python3",
+                                       TESTS / "cases/bypass_gate.py")
             hostile = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL)
             while not began.exists():
                 time.sleep(0.002)
             start = time.monotonic()
-            wait_until(lambda: any(e["slice"] == name and "beyond its leases" in e["text"] for e in json.loads(asked(device.agent.socket, "/v1/events")[2])["events"]))
+            wait_until(lambda: any(e["slice"] == name and "beyond its leases" in e["text"]
+                                   for e in json.loads(asked(device.agent.socket, "/v1/events")[2])["events"]))
             took.append(1e3 * (time.monotonic() - start))
             began.unlink()
-            device.agent.carve("stop", name, "honest")
+            device.agent.carve("stop", name, "honest", check=True)
             hostile.wait()
             honest.wait()
     finally:
@@ -271,7 +281,8 @@ def naming():
 
 
 def cpu(count):
-    """Returns the processor time of the arbiter's thread and of the whole agent while `count` saturating slices run, in percent of a core."""
+    """Returns the processor time of the arbiter's thread and of the whole agent while `count` saturating slices run, in percent of a
+    core."""
     device = Device("guaranteed-burst-share")
     try:
         programs = [device.begin(f"t{i}", 100 // max(4, count), "--kernels 200us --no-sync", 13) for i in range(count)]
@@ -279,10 +290,10 @@ def cpu(count):
         time.sleep(1)
         shares = {"arbiter": [], "": []}
         for _ in range(5):
-            before = {thread: device.agent.cpu_seconds(thread) for thread in shares}
+            before = {thread: cpu_seconds(device.agent.process, thread) for thread in shares}
             time.sleep(2)
             for thread in shares:
-                shares[thread].append(100 * (device.agent.cpu_seconds(thread) - before[thread]) / 2)
+                shares[thread].append(100 * (cpu_seconds(device.agent.process, thread) - before[thread]) / 2)
         for p in programs:
             p.communicate()
         return shares["arbiter"], shares[""]
@@ -291,7 +302,8 @@ def cpu(count):
 
 
 # Figures of other products, published or measured on real devices (their own repositories and reports): utilisation sampled by NVML turns
-# 30/70 into 46/54, and a single slice of 50 % runs at 99 %; a vendor's driver demonstration has 1.13 times the native sum and a latency of 1.072.
+# 30/70 into 46/54, and a single slice of 50 % runs at 99 %; a vendor's driver demonstration has 1.13 times the native sum and a
+# latency of 1.072.
 PEERS = {"share.fixed.worst": 16, "share.fixed.alone_kernel_time": 49, "share.guaranteed.worst": 0.6, "share.sum_over_native_rr": 1.13,
          "share.latency.p99.kernels_400us": 1.072, "share.change_ms": 120, "share.kill_ms": 10_000, "share.arbiter.cpu_4_busy": 0.15}
 
@@ -306,7 +318,8 @@ def main():
     for shape, ratios in burst_alone().items():
         rows.append(figure(f"share.alone{shape}", ratios, "%", 99.5, "higher", where="simulated, real clock"))
     leased, native = [pair("guaranteed-burst-share", [50, 49]) for _ in range(3)], [pair("native-burst-share", [50, 50]) for _ in range(3)]
-    rows.append(figure("share.sum_over_native_rr", [a / b for a, b in zip(leased, native)], "x", 1.02, "higher", where="simulated, real clock"))
+    rows.append(figure("share.sum_over_native_rr", [a / b for a, b in zip(leased, native)], "x", 1.02, "higher",
+                       where="simulated, real clock"))
     beside, hardware = latency()
     rows.append(figure("share.latency.p99.kernels_400us", [beside], "x alone", 1.10, native=[hardware], where="simulated, real clock"))
     rows.append(figure("share.change_ms", changing(), "ms", 150, where="simulated, real clock"))

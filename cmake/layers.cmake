@@ -67,6 +67,18 @@ function(carve_program name folder)
   carve_uses(${name} ${folder} ${arg_USES})
 endfunction()
 
+# carve_completion(PROGRAM FILE ARGUMENT...): what `PROGRAM ARGUMENT...` prints becomes the file, which is installed.
+function(carve_completion program file)
+  set(made ${CMAKE_BINARY_DIR}/${file})
+  get_filename_component(made_folder ${made} DIRECTORY)
+  file(MAKE_DIRECTORY ${made_folder})
+  add_custom_command(OUTPUT ${made} COMMAND ${program} ${ARGN} > ${made} DEPENDS ${program})
+  string(REPLACE "/" "_" target completion_${file})
+  add_custom_target(${target} ALL DEPENDS ${made})
+  get_filename_component(folder ${file} DIRECTORY)
+  install(FILES ${made} DESTINATION ${folder})
+endfunction()
+
 # carve_test(NAME SOURCES file... [LINKS target...]): one GoogleTest binary, one ctest entry. Its own files are not
 # optimized, which saves a third of their compile time, with clang more; the tested code is optimized. Up to eight
 # files are compiled as one unit: a file takes 2.1 s alone, of which GoogleTest's headers are 1.9 s; eight take 5.1 s.

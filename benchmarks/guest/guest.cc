@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "abi/cuda.h"
-#include "tests/guest/agent.h"
+#include "tests/guest/agent_fake.h"
 #include "tests/guest/spawn.h"
 #include "wire/shm/work.h"
 

@@ -11,8 +11,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "load/options.h"
-#include "load/work.h"
+#include "load/load_options.h"
+#include "load/process_work.h"
 
 namespace carve::load {
 namespace {

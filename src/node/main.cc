@@ -72,22 +72,8 @@ int serve(const Options& options) {
   OR_SAY(runtime, RuntimeDir::open(options.socket + ".run"));
   OR_SAY(fd_store, FdStore::reach(runtime->path()));
   os::Loop loop;
-  const Settings settings{options.socket,
-                          options.state,
-                          options.cdi_dir,
-                          options.strategy,
-                          options.contexts_in_slice,
-                          options.audit,
-                          options.over_quota,
-                          *paths,
-                          options.policy,
-                          options.labels,
-                          options.policy_per_slice,
-                          options.admit_best_effort,
-                          options.overcommit_compute,
-                          *topology};
-  Agent agent(loop, settings, std::move(*devices), std::move(*runtime), std::move(*fd_store),
-              std::move(ledger->store));
+  Agent agent(loop, settings_of(options, *paths, *topology), std::move(*devices), std::move(*runtime),
+              std::move(*fd_store), std::move(ledger->store));
   if (!ledger->moved_aside.empty()) {
     os::log::error(
         "the ledger was damaged ({}); it was moved to {}, and a new one is rebuilt from the running slices",
@@ -169,17 +155,15 @@ int main(int argc, char** argv) {
   const auto options = parse_options(argc, argv, surroundings());
   if (!options) return said(options.error());
   switch (options->mode) {
-    case Options::Mode::help: return fputs(help_text, stdout) < 0;
+    case Options::Mode::help: return fputs(help_text().c_str(), stdout) < 0;
     case Options::Mode::version: return puts("carved " CARVE_VERSION) < 0;
+    case Options::Mode::completion: return fputs(completion_script().c_str(), stdout) < 0;
     case Options::Mode::fd_store: return run_fd_store(options->fd_store_dir);
     case Options::Mode::measure:
       return measure_context_child(options->measure_libcuda.c_str(), options->measure_uuid.c_str());
     case Options::Mode::agent: break;
   }
-  if (!carve::os::log::set_level(options->log_level))
-    return said({carve::FailureKind::invalid_argument,
-                 fmt::format("--log-level '{}' is not a level; use error, warning, info or debug",
-                             options->log_level)});
+  carve::os::log::set_level(options->log_level);
   sigprocmask(SIG_BLOCK, &ending, nullptr);
   // Each process of a slice needs one descriptor.
   rlimit files{};

@@ -5,9 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "core/failure.h"
-#include "core/slice.h"
-#include "node/slice/audit.h"
+#include "node/agent/agent.h"
 
 namespace carve::node {
 
@@ -31,7 +29,7 @@ struct Options {
   std::string log_level = "info";
 
   // agent: serve. The others are short tasks of the same executable.
-  enum class Mode { agent, help, version, fd_store, measure } mode = Mode::agent;
+  enum class Mode { agent, help, version, completion, fd_store, measure } mode = Mode::agent;
   std::string fd_store_dir, measure_libcuda, measure_uuid;
 };
 
@@ -44,6 +42,12 @@ struct Surroundings {
 // Returns the options, or a sentence about the wrong option (exit status 2).
 Outcome<Options> parse_options(int argc, char** argv, const Surroundings&);
 
-extern const char* const help_text;
+std::string help_text();
+
+// Returns the script of `carved --completion bash`.
+std::string completion_script();
+
+// Returns the agent's settings: the options, and what was found at the start.
+Settings settings_of(const Options&, const Paths&, const std::optional<place::Topology>&);
 
 }  // namespace carve::node

@@ -2,12 +2,16 @@
 
 #include <gmock/gmock.h>
 
+#include <sstream>
+
+#include "node/option_table.h"
 #include "node/start.h"
 
 namespace carve::node {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 Outcome<Options> parse(std::vector<const char*> words, const Surroundings& s) {
   words.insert(words.begin(), "carved");
@@ -96,6 +100,75 @@ TEST(Options, wrong_ones_are_refused_with_a_sentence) {
     EXPECT_THAT(o.error().sentence, HasSubstr(row.sentence));
     EXPECT_EQ(o.error().kind, FailureKind::invalid_argument);
   }
+}
+
+TEST(Options, a_hostile_line_is_refused_with_one_line) {
+  const std::string long_word(5000, 'x');
+  const struct {
+    std::vector<const char*> words;
+    const char* sentence;
+  } rows[] = {
+      {{"--state", ""}, "--state needs a value; carved --help explains it"},
+      {{"--state=", "--sim", "a10x1"}, "--state needs a value"},
+      {{"--sim", "a10x1", "--state"}, "--state needs a value"},
+      {{"--policy-per-slice="}, "--policy-per-slice takes no value"},
+      {{"--policy-per-slice=no"}, "--policy-per-slice takes no value; remove '=no'"},
+      {{"--state", "a", "--state=b"}, "--state 'b': an earlier --state has 'a'; give it once"},
+      {{"--strategy=spread", "--strategy=binpack"}, "an earlier --strategy has 'spread'"},
+      {{"--reserve", "99999999999999999999GiB"}, "--reserve '99999999999999999999GiB'"},
+      {{"--metrics-listen", "127.0.0.1:99999999999999999999"}, "an address and a port"},
+      {{"--state", "/a\nb"}, "--state '/a?b' has a control character; use printable characters"},
+      {{"--strategy", "spread\n"}, "--strategy 'spread?'"},
+      {{"--x\nerror: y"}, "there is no option --x?error: y; carved --help lists the options"},
+      {{"--strategy", long_word.c_str()}, "is not a strategy; use binpack or spread"},
+      {{"--strategies"}, "no option --strategies"},
+      {{"--strat", "spread"}, "no option --strat;"},
+      {{"-s", "x"}, "no option -s;"},
+      {{"-x1"}, "no option -x1;"},
+      {{"--", "x"}, "no option"},
+      {{"--=x"}, "no option --=x;"},
+      {{"-"}, "no option -;"},
+      {{""}, "no option ;"},
+      {{"--label", "a=b", "c=d"}, "no option c=d"},
+      {{"--policy", "fixed-share", "--label", "vke.volcengine.com/mgpu-compute-policy=native-burst-share"},
+       "another option already sets"},
+      {{"--log-level", "loud"}, "--log-level 'loud' is not a level; use error, warning, info or debug"},
+      {{"--completion", "csh"}, "--completion 'csh' is not a shell with completion; use bash"},
+  };
+  for (const auto& row : rows) {
+    const auto o = parse(row.words, user);
+    ASSERT_FALSE(o) << row.sentence;
+    EXPECT_THAT(o.error().sentence, HasSubstr(row.sentence));
+    EXPECT_THAT(o.error().sentence, Not(HasSubstr("\n")));
+    EXPECT_LE(o.error().sentence.size(), 300u);
+    EXPECT_EQ(o.error().kind, FailureKind::invalid_argument);
+  }
+}
+
+TEST(Options, are_repeated_if_they_agree) {
+  EXPECT_EQ(parse({"--sim", "a10x2", "--sim=a10x2"}, user)->sim, "a10x2");
+  EXPECT_TRUE(parse({"--overcommit-compute", "--overcommit-compute"}, user)->overcommit_compute);
+  EXPECT_EQ(parse({"--label=a=1", "--label", "b=2", "--label=b=2"}, user)->labels.size(), 2u);
+}
+
+TEST(Options, that_start_no_agent_come_before_the_others) {
+  EXPECT_EQ(parse({"--state", "s", "-h", "--nonsense"}, user)->mode, Options::Mode::help);
+  EXPECT_EQ(parse({"--version", "--strategy", "x"}, user)->mode, Options::Mode::version);
+  EXPECT_EQ(parse({"--completion", "bash"}, user)->mode, Options::Mode::completion);
+}
+
+TEST(Options, of_the_table_are_in_the_help_and_in_the_completion) {
+  for (const OptionRow& row : option_rows) {
+    EXPECT_THAT(help_text(), HasSubstr(row.takes_value() ? fmt::format("{} {} ", row.name, row.value)
+                                                         : fmt::format("{} ", row.name)));
+    EXPECT_THAT(completion_script(), HasSubstr(fmt::format("{} ", row.name)));
+    for (const std::string_view word : row.words) {
+      EXPECT_TRUE(parse({row.name, std::string(word).c_str()}, user)) << row.name << " " << word;
+      EXPECT_THAT(help_text(), HasSubstr(word));
+    }
+  }
+  std::istringstream lines(help_text());
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120u) << line;
 }
 
 TEST(Start, devices_are_claimed_by_one_agent_which_the_refusal_names) {

@@ -13,7 +13,7 @@
 #include <functional>
 #include <thread>
 
-#include "replay/explain.h"
+#include "replay/explain_request.h"
 #include "replay/report.h"
 
 namespace {

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "replay/churn.h"
-#include "replay/explain.h"
+#include "replay/explain_request.h"
 #include "replay/report.h"
 
 namespace carve::replay {

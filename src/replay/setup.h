@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "place/engine.h"
+#include "replay/cluster_trace.h"
 #include "replay/random.h"
-#include "replay/trace.h"
 
 namespace carve::replay {
 

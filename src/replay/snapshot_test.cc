@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "replay/explain.h"
+#include "replay/explain_request.h"
 #include "replay/json_lines.h"
 
 namespace carve::replay {

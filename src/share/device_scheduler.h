@@ -10,9 +10,9 @@
 //   1  clients with tokens: fixed-share, guaranteed-burst-share
 //   2  burst: guaranteed-burst-share without tokens, native-burst-share, clients without a share
 // Inside a class the order is start-time fair queueing over the shares. Tokens grow with the share of all
-// time (bucket.h). A fixed-share client is never in class 2, so it never exceeds its share. A guaranteed
-// client gets at least its share while it wants the device. The remaining time goes to any client that can
-// use it.
+// time (token_bucket.h). A fixed-share client is never in class 2, so it never exceeds its share. A
+// guaranteed client gets at least its share while it wants the device. The remaining time goes to any client
+// that can use it.
 //
 // Under a lease the gate is open. After a quantum, if another client waits, the gate closes and the work in
 // flight drains; then the next gate opens. Only one gate is open at a time. The exception is a device on
@@ -25,8 +25,8 @@
 #include <optional>
 #include <span>
 
-#include "share/bucket.h"
 #include "share/fair.h"
+#include "share/token_bucket.h"
 
 namespace carve::share {
 

@@ -16,7 +16,8 @@ must(cu.cuModuleLoadData(byref(module), ptx))
 must(cu.cuModuleGetFunction(byref(function), module, b'carve_spin'))
 at = next(l for l in open('/proc/self/maps') if 'libcuda.so' in l and ' 00000000 ' in l)
 base, path = int(at.split('-')[0], 16), at.split()[-1]
-offset = next(int(l.split()[0], 16) for l in subprocess.run(['nm', '-D', path], capture_output=True, text=True).stdout.splitlines() if l.endswith(' cuLaunchKernel'))
+symbols = subprocess.run(['nm', '-D', path], capture_output=True, text=True).stdout
+offset = next(int(l.split()[0], 16) for l in symbols.splitlines() if l.endswith(' cuLaunchKernel'))
 launch = ctypes.CFUNCTYPE(c_int, c_void_p, *[c_uint] * 7, c_void_p, c_void_p, c_void_p)(base + offset)
 open(os.environ["BEGAN"], "w").close()
 values = [c_uint64(1_000_000), c_uint64(0), c_uint64(0)]

@@ -99,7 +99,8 @@ def test_a_frozen_slice_can_be_stopped(world):
 
 @pytest.mark.devices("a10x1", "--audit", "kill")
 def test_the_process_that_got_round_is_killed_and_its_siblings_live(world):
-    script = f"{LOAD} --allocate 100MiB --seconds 600 & LD_PRELOAD= {LOAD} --allocate 300MiB --seconds 600; echo $? > {world.folder}/status; wait"
+    script = f"{LOAD} --allocate 100MiB --seconds 600 & LD_PRELOAD= {LOAD} --allocate 300MiB --seconds 600; " \
+             f"echo $? > {world.folder}/status; wait"
     escape(world, script)
     assert until(lambda: (world.folder / "status").exists() and (world.folder / "status").read_text().strip())
     assert (world.folder / "status").read_text().strip() == str(128 + signal.SIGKILL)

@@ -67,7 +67,8 @@ def test_an_unmodified_image_stays_inside_its_slice(world, image):
 def test_the_library_in_a_container_cannot_be_talked_out_of_it(world, image):
     """The environment has no effect if the library replaces the driver's file."""
     assert world.carve("slice", "create", "--memory", "1GiB", "--name", "case-b").returncode == 0
-    script = "unset LD_PRELOAD CARVE_SOCKET LD_LIBRARY_PATH CUDA_VISIBLE_DEVICES; CARVE_SOCKET=/nowhere exec /bin/carve-load --allocate 2GiB --no-touch --device 0"
+    script = "unset LD_PRELOAD CARVE_SOCKET LD_LIBRARY_PATH CUDA_VISIBLE_DEVICES; " \
+             "CARVE_SOCKET=/nowhere exec /bin/carve-load --allocate 2GiB --no-touch --device 0"
     refused = podman("/bin/bash", "-c", script, device="carve.dev/slice=case-b")
     out, err = refused.communicate(timeout=60)
     assert refused.returncode == 1 and "OUT_OF_MEMORY" in json.loads(out)["error"], (out, err)
@@ -80,8 +81,8 @@ def test_a_container_outlives_its_agent_and_starts_programs_under_the_next(world
     script = f"{load} 1GiB --seconds 4 & first=$!; /bin/sleep 2; {load} 3GiB; {load} 512MiB && wait $first"
     container = podman("/bin/bash", "-c", script, device="carve.dev/slice=case-d")
     world.attached("case-d")
-    world.agent.kill()
-    world.agent.wait()
+    world.process.kill()
+    world.process.wait()
     world.log.close()
     world.start()
     out, err = container.communicate(timeout=60)

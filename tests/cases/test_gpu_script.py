@@ -13,7 +13,8 @@ NEEDS_MORE_THAN_A_SIMULATOR = {"toolkit", "samples", "profiler", "framework.pyto
 
 
 def test_every_case_passes_or_says_why_not(tmp_path):
-    done = subprocess.run([GPU / "run.sh", BUILD, "--sim", "a10x2", "--json", tmp_path / "gpu.json"], capture_output=True, text=True, timeout=400)
+    done = subprocess.run([GPU / "run.sh", BUILD, "--sim", "a10x2", "--json", tmp_path / "gpu.json"], capture_output=True, text=True,
+                          timeout=400)
     assert done.returncode == 0, done.stdout + done.stderr
     document = json.loads((tmp_path / "gpu.json").read_text())
     assert document["simulated"] and "simulated" in done.stdout.splitlines()[0]

@@ -38,7 +38,8 @@ def test_what_a_context_grows_by_is_charged(world, beside, kind):
 
 
 def test_growth_that_goes_back_is_given_back(world, beside):
-    program = beside("begin()\n" + MODULE + "import sys, time\nprint('grown', flush=True)\ntime.sleep(2.5)\nmust(cu.cuModuleUnload(module))\ntime.sleep(60)\n")
+    program = beside("begin()\n" + MODULE +
+                     "import sys, time\nprint('grown', flush=True)\ntime.sleep(2.5)\nmust(cu.cuModuleUnload(module))\ntime.sleep(60)\n")
     assert program.stdout.readline() == "grown\n"
     assert until(lambda: charged(world) >= 640 * MiB)
     assert until(lambda: charged(world) < 300 * MiB), charged(world) // MiB

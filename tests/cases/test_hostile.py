@@ -15,7 +15,8 @@ HOSTILE = pathlib.Path(__file__).with_name("hostile.py")
 
 
 def attack(world, *what, through=(), seconds=60):
-    done = world.carve("run", "--memory", "1GiB", "--name", "bad", "--", *through, "/usr/bin/python3", HOSTILE, world.socket, *what, timeout=seconds)
+    done = world.carve("run", "--memory", "1GiB", "--name", "bad", "--", *through, "/usr/bin/python3", HOSTILE, world.socket, *what,
+                       timeout=seconds)
     assert "HARM" not in done.stdout and "ok " in done.stdout, done.stdout + done.stderr
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -29,7 +30,7 @@ def neighbour(world):
 def still_well(world):
     other = world.show("other")
     assert other["state"] == "running" and other["parts"][0]["charged_bytes"] == GiB + 256 * MiB
-    assert world.agent.poll() is None
+    assert world.process.poll() is None
     assert until(lambda: set(world.slices()) == {"other"})
 
 
@@ -73,7 +74,8 @@ def test_the_bytes_of_the_dead_are_free_within_milliseconds(world):
 def test_strangers_are_no_slices_but_are_seen(world):
     neighbour(world)
     environment = {"SIMGPU_DIR": str(world.folder / "state/sim"), "LD_LIBRARY_PATH": str(LOAD.parents[1] / "lib/carve/sim")}
-    stranger = subprocess.Popen([LOAD, "--allocate", "512MiB", "--seconds", "30"], env={**os.environ, **environment}, stdout=subprocess.DEVNULL)
+    stranger = subprocess.Popen([LOAD, "--allocate", "512MiB", "--seconds", "30"], env={**os.environ, **environment},
+                                stdout=subprocess.DEVNULL)
     try:
         assert until(lambda: any(str(stranger.pid) in s for s in world.json("devices")["devices"][0]["unmanaged_processes"]))
         assert any("audit" in c["name"] for c in world.json("doctor")["checks"])
@@ -141,7 +143,7 @@ def test_a_hostile_request_gets_a_problem_and_nothing_changes(world, request_, s
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(f"HTTP/1.1 {status}".encode()), answer[:300]
     assert says in body.decode() and b"application/problem+json" in head, body
-    assert world.slices() == {} and world.agent.poll() is None
+    assert world.slices() == {} and world.process.poll() is None
 
 
 def test_slow_and_silent_callers_do_not_hold_up_the_others(world):
@@ -198,7 +200,8 @@ def test_truth_beyond_the_quota_is_said(world):
 
 
 def test_a_lost_device_is_shown_and_takes_no_new_slice(world):
-    subprocess.run([LOAD.with_name("carve-sim"), "fault", world.folder / "state/sim", "device-lost", "--device", "0"], check=True, capture_output=True)
+    subprocess.run([LOAD.with_name("carve-sim"), "fault", world.folder / "state/sim", "device-lost", "--device", "0"], check=True,
+                   capture_output=True)
     assert until(lambda: "lost" in world.json("devices")["devices"][0]["health"])
     shown = world.carve("run", "--memory", "1GiB", "--device", "0", "--", "true")
     assert shown.returncode == 125 and "lost" in shown.stderr

@@ -1,6 +1,7 @@
 """The result of `cmake --install` is complete: it runs from any folder and needs only glibc 2.36."""
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -8,8 +9,7 @@ import tempfile
 
 import pytest
 
-import conftest
-from conftest import BUILD, World
+from conftest import BUILD, Agent
 
 PROGRAMS = ("carve", "carved", "carve-load", "carve-sim")
 
@@ -22,14 +22,13 @@ def prefix():
     shutil.rmtree(folder)
 
 
-def test_an_installed_release_runs_from_where_it_lies(prefix, monkeypatch):
-    monkeypatch.setattr(conftest, "BUILD", conftest.pathlib.Path(prefix))
-    world = World("a10x1")
+def test_an_installed_release_runs_from_where_it_lies(prefix):
+    world = Agent("a10x1", build=pathlib.Path(prefix))
     try:
         done = world.carve("run", "--memory", "2GiB", "--", f"{prefix}/bin/carve-load", "--allocate", "3GiB", "--no-touch")
         assert json.loads(done.stdout)["error"] == "CUDA_ERROR_OUT_OF_MEMORY"
         assert world.carve("doctor").returncode == 0
-        maps = subprocess.run(["grep", "-l", str(BUILD), f"/proc/{world.agent.pid}/maps"], capture_output=True, text=True)
+        maps = subprocess.run(["grep", "-l", str(BUILD), f"/proc/{world.process.pid}/maps"], capture_output=True, text=True)
         assert maps.returncode == 1, "the installed agent uses files of the build"
     finally:
         world.end()
@@ -41,14 +40,32 @@ def test_completion_is_installed_where_shells_look(prefix):
 
 
 def test_bash_completes_verbs_and_options(prefix):
-    script = f"source {prefix}/share/bash-completion/completions/carve; COMP_WORDS=(carve run --mem); COMP_CWORD=2; _carve; echo ${{COMPREPLY[*]}}"
+    script = f"source {prefix}/share/bash-completion/completions/carve; " \
+             "COMP_WORDS=(carve run --mem); COMP_CWORD=2; _carve; echo ${COMPREPLY[*]}"
     assert subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout == "--memory\n"
 
 
 def test_bash_completes_the_words_of_an_option(prefix):
-    script = f"source {prefix}/share/bash-completion/completions/carve; COMP_WORDS=(carve node set --policy g); COMP_CWORD=4; _carve; echo ${{COMPREPLY[*]}}; " \
+    script = f"source {prefix}/share/bash-completion/completions/carve; " \
+             "COMP_WORDS=(carve node set --policy g); COMP_CWORD=4; _carve; echo ${COMPREPLY[*]}; " \
              "COMPREPLY=(); COMP_WORDS=(carve trace -o t); COMP_CWORD=3; _carve; echo ${COMPREPLY[*]}"
-    assert subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout == "guaranteed-burst-share\n\n", "-o of trace is a file"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+    assert done.stdout == "guaranteed-burst-share\n\n", "-o of trace is a file"
+
+
+@pytest.mark.parametrize("words, completed", [
+    ("carved --overc", "--overcommit-compute"),
+    ("carved --strategy sp", "spread"),
+    ("carved --sim a10x2 --audit fr", "freeze"),
+    ("carved --state --str", ""),  # A folder, which bash completes.
+])
+def test_bash_completes_the_options_of_the_agent(prefix, words, completed):
+    script = 'set -eu; source <("$0"/bin/carved --completion bash); diff <("$0"/bin/carved --completion bash) "$1"; ' \
+             "complete -p carved >/dev/null; COMP_WORDS=($2); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMPREPLY=(); _carved || true; " \
+             'echo "${COMPREPLY[*]}"'
+    done = subprocess.run(["bash", "-c", script, prefix, f"{prefix}/share/bash-completion/completions/carved", words],
+                          capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == (completed + "\n", "")
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -24,7 +24,8 @@ def value(found, name, **labels):
 
 
 def begin(world, name, *options):
-    world.begin("run", "--memory", "4GiB", "--device", 0, "--name", name, *options, "--", LOAD, "--allocate", "1GiB", "--kernels", "200us", "--seconds", 600)
+    world.begin("run", "--memory", "4GiB", "--device", 0, "--name", name, *options, "--", LOAD, "--allocate", "1GiB", "--kernels", "200us",
+                "--seconds", 600)
     assert until(lambda: world.slices().get(name, {"parts": [{"charged_bytes": 0}]})["parts"][0]["charged_bytes"] > GiB, 30)
 
 
@@ -59,8 +60,10 @@ def test_counters_of_compute_only_grow(world):
 def test_others_see_their_own_slices_alone(world):
     os.chmod(world.socket, 0o666)
     begin(world, "secret")
-    ask = f"import http.client, socket\nc = http.client.HTTPConnection('x'); c.sock = socket.socket(socket.AF_UNIX); c.sock.connect({str(world.socket)!r})\nc.request('GET', '/metrics'); print(c.getresponse().read().decode())"
-    seen = subprocess.run(["/usr/bin/python3", "-c", ask], capture_output=True, text=True, user=65534, group=65534, extra_groups=[], timeout=30)
+    ask = "import http.client, socket\nc = http.client.HTTPConnection('x'); c.sock = socket.socket(socket.AF_UNIX)\n" \
+          f"c.sock.connect({str(world.socket)!r})\nc.request('GET', '/metrics'); print(c.getresponse().read().decode())"
+    seen = subprocess.run(["/usr/bin/python3", "-c", ask], capture_output=True, text=True, user=65534, group=65534, extra_groups=[],
+                          timeout=30)
     assert "carve_device_memory_usable_bytes" in seen.stdout and "secret" not in seen.stdout
 
 
@@ -78,7 +81,8 @@ def test_over_tcp_metrics_are_all_there_is(world):
 
 
 def test_an_address_that_others_reach_is_opened_only_on_demand(world):
-    done = subprocess.run([BUILD / "bin/carved", "--sim", "a10x1", "--state", world.folder / "other", "--socket", world.folder / "o", "--metrics-listen", "0.0.0.0:0"],
+    done = subprocess.run([BUILD / "bin/carved", "--sim", "a10x1", "--state", world.folder / "other", "--socket", world.folder / "o",
+                           "--metrics-listen", "0.0.0.0:0"],
                           capture_output=True, text=True, timeout=30)
     assert done.returncode == 2 and "--metrics-listen-any" in done.stderr
 

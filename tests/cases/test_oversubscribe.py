@@ -32,8 +32,8 @@ def test_the_ceiling_is_kept_with_the_slice_and_shown(world):
     world.attached("a")
     assert world.show("a")["parts"][0]["spill_bytes"] == 3 * GiB
     assert "of 3 GiB beyond the quota" in world.carve("show", "a").stdout
-    world.agent.kill()
-    world.agent.wait()
+    world.process.kill()
+    world.process.wait()
     world.start()
     assert world.show("a")["parts"][0]["spill_bytes"] == 3 * GiB
 

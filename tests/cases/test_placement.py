@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, GiB, World, until
-from over_unix import asked
+from conftest import BUILD, GiB, Agent, until
+from support.over_unix import asked
 
 
 def hold(world, name, *options, seconds="30"):
@@ -35,7 +35,8 @@ def test_spread_uses_different_devices(world):
 
 @pytest.mark.devices("demo15x2")
 def test_a_request_may_differ_from_the_agents_strategy(world):
-    assert hold(world, "pod1", "--memory", "2GiB", "--strategy", "spread") != hold(world, "pod2", "--memory", "3GiB", "--strategy", "spread")
+    first = hold(world, "pod1", "--memory", "2GiB", "--strategy", "spread")
+    assert first != hold(world, "pod2", "--memory", "3GiB", "--strategy", "spread")
 
 
 def test_native_reserved_and_usable_are_the_references(world):
@@ -91,7 +92,8 @@ def test_explain_says_which_device_and_why_that_one(world):
     done = world.carve("explain", "--memory", "3GiB")
     assert done.returncode == 0 and "it would be placed on device 0: 3 GiB (binpack: the fullest device that fits" in done.stdout
     assert "device 0: fits; 10 GiB would stay free" in done.stdout and "device 1: fits; 12 GiB would stay free" in done.stdout
-    assert "it would be placed on device 1: 3 GiB (spread: the emptiest device" in world.carve("explain", "--memory", "3GiB", "--strategy", "spread").stdout
+    explained = world.carve("explain", "--memory", "3GiB", "--strategy", "spread").stdout
+    assert "it would be placed on device 1: 3 GiB (spread: the emptiest device" in explained
 
 
 def test_the_api_accepts_a_nodes_strategies_alone(world):
@@ -129,8 +131,8 @@ def test_replicas_of_one_application_are_apart_under_spread(world):
     assert hold(world, "web-1", *web) == [0]
     assert hold(world, "other", "--memory", "1GiB", "--strategy", "spread") == [0]
     assert world.show("web-1")["application"] == "web" and "web" in world.carve("show", "web-1").stdout
-    world.agent.kill()
-    world.agent.wait()
+    world.process.kill()
+    world.process.wait()
     world.start()
     assert hold(world, "web-2", *web) == [1]
 
@@ -154,7 +156,7 @@ def world_of():
     worlds = []
 
     def make(*arguments):
-        worlds.append(World(*arguments))
+        worlds.append(Agent(*arguments))
         return worlds[-1]
     yield make
     for world in worlds:
@@ -190,6 +192,7 @@ def test_a_topology_given_as_a_file_stands_above_the_drivers(world_of, tmp_path)
 def test_a_topology_that_contradicts_itself_is_refused(tmp_path):
     matrix = tmp_path / "matrix"
     matrix.write_text("\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU1\tSYS\tX\n")
-    done = subprocess.run([BUILD / "bin/carved", "--sim", "a10x2", "--state", tmp_path / "state", "--socket", tmp_path / "s", "--topology", matrix],
+    done = subprocess.run([BUILD / "bin/carved", "--sim", "a10x2", "--state", tmp_path / "state", "--socket", tmp_path / "s",
+                           "--topology", matrix],
                           capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and f"--topology {matrix}: line 3: column GPU0: GPU1 to GPU0" in done.stderr, done.stderr

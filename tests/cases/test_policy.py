@@ -27,8 +27,8 @@ def agrees(policy):
 
 
 def restart(world, *arguments, how=signal.SIGKILL):
-    world.agent.send_signal(how)
-    world.agent.wait()
+    world.process.send_signal(how)
+    world.process.wait()
     world.arguments += arguments
     world.start()
 
@@ -80,8 +80,8 @@ def test_a_restart_without_slices_changes_over_and_one_with_slices_does_not(worl
     assert policies(world) == [waiting, agrees(NATIVE)]
     assert world.show("a")["policy"] == FIXED
     pid = world.show("a")["processes"][0]["pid"]
-    world.agent.send_signal(signal.SIGKILL)
-    world.agent.wait()
+    world.process.send_signal(signal.SIGKILL)
+    world.process.wait()
     os.kill(pid, signal.SIGKILL)
     world.start()
     assert until(lambda: policies(world) == [agrees(NATIVE)] * 2)

@@ -37,7 +37,8 @@ def test_an_adverse_program(world, name):
 def test_two_users_in_one_slice_share_one_quota(world):
     if os.geteuid() != 0:
         pytest.skip("needs root")
-    script = f"{LOAD} --allocate 512MiB --seconds 600 & sleep 2; exec setpriv --reuid 65534 --regid 65534 --clear-groups {LOAD} --allocate 700MiB"
+    script = f"{LOAD} --allocate 512MiB --seconds 600 & sleep 2; " \
+             f"exec setpriv --reuid 65534 --regid 65534 --clear-groups {LOAD} --allocate 700MiB"
     os.chmod(world.folder, 0o755)
     inside = world.begin("run", "--memory", "1536MiB", "--name", "a", "--", "sh", "-c", script)
     assert inside.wait(30) == 1, "512 + 700 MiB and two contexts do not fit into 1536 MiB"
@@ -103,7 +104,8 @@ def calls(trace):
     text = re.sub(r"0x[0-9a-f]+", "X", trace.read_text())
     text = re.sub(r'getrandom\(".*?"', "getrandom(B", text)
     text = re.sub(r"sysinfo\(\{.*?\}\)", "sysinfo(S)", text)
-    text = re.sub(r"(mmap\(NULL, )\d+(, PROT_READ\|PROT_WRITE, MAP_PRIVATE\|MAP_ANONYMOUS)", r"\1N\2", text)  # The loader's records of its files.
+    # The loader's records of its files.
+    text = re.sub(r"(mmap\(NULL, )\d+(, PROT_READ\|PROT_WRITE, MAP_PRIVATE\|MAP_ANONYMOUS)", r"\1N\2", text)
     text = re.sub(r"brk\(.*\n", "", text)  # The number of heap growths depends on the heap's random start.
     return re.sub(r"(set_tid_address\(X\) += |getp?pid\(\) += |gettid\(\) += )\d+", r"\1N", text).splitlines()
 
@@ -117,7 +119,8 @@ def test_a_program_without_cuda_makes_the_same_system_calls(tmp_path, program):
     traces = []
     for library in ["", preload]:
         trace = tmp_path / f"trace{len(traces)}"
-        done = subprocess.run(["strace", "-o", trace, "-E", f"LD_PRELOAD={library}", *program], env=environment, capture_output=True, text=True)
+        done = subprocess.run(["strace", "-o", trace, "-E", f"LD_PRELOAD={library}", *program], env=environment, capture_output=True,
+                              text=True)
         if done.returncode != 0 and "ptrace" in done.stderr:
             pytest.skip("strace may not trace here")
         traces.append(calls(trace))

@@ -45,14 +45,16 @@ def test_without_isolation_nothing_is_refused(world):
 
 
 def test_two_slices_do_not_feel_each_other(world):
-    world.begin("run", "--memory", "10GiB", "--device", "0", "--name", "big", "--", LOAD, "--allocate", "9GiB", "--no-touch", "--seconds", "20")
+    world.begin("run", "--memory", "10GiB", "--device", "0", "--name", "big", "--", LOAD, "--allocate", "9GiB", "--no-touch",
+                "--seconds", "20")
     world.attached("big")
     done, said = load(world, ["--memory", "10GiB", "--device", "0"], "--allocate", "9GiB", "--no-touch")
     assert said["error"] is None
 
 
 def test_churn_fails_nobody_by_mistake(world):
-    _, said = load(world, ["--memory", "3GiB"], "--allocate", "1GiB", "--chunk", "40MiB", "--pattern", "churn", "--no-touch", "--seconds", "2")
+    _, said = load(world, ["--memory", "3GiB"], "--allocate", "1GiB", "--chunk", "40MiB", "--pattern", "churn", "--no-touch",
+                   "--seconds", "2")
     assert said["error"] is None and said["bytes_allocated"] > 0
 
 
@@ -91,7 +93,8 @@ def test_racing_for_the_last_bytes_passes_the_quota_by_none_and_loses_none(world
 
 
 def test_a_killed_process_gives_its_bytes_back(world):
-    script = f"{LOAD} --allocate 3GiB --no-touch --seconds 60 & pid=$!; sleep 1.5; kill -9 $pid; wait $pid; exec {LOAD} --allocate 3GiB --no-touch"
+    script = f"{LOAD} --allocate 3GiB --no-touch --seconds 60 & pid=$!; sleep 1.5; kill -9 $pid; wait $pid; " \
+             f"exec {LOAD} --allocate 3GiB --no-touch"
     program = world.begin("run", "--memory", "4GiB", "--name", "a", "--", "sh", "-c", script)
     out, err = program.communicate(timeout=60)
     assert program.returncode == 0, err

@@ -7,12 +7,12 @@ import time
 
 import pytest
 
-from conftest import BUILD, GiB, LOAD, MiB, World, long_form, until
+from conftest import BUILD, GiB, LOAD, MiB, Agent, long_form, until
 
 
 def crash(world):
-    world.agent.send_signal(signal.SIGKILL)
-    world.agent.wait()
+    world.process.send_signal(signal.SIGKILL)
+    world.process.wait()
 
 
 def holders(world, count, seconds=600):
@@ -55,7 +55,8 @@ def test_slices_survive_the_agents_death_again_and_again(world):
 
 
 def test_while_the_agent_is_away_quotas_hold_and_new_processes_wait_for_it(world):
-    script = f"{LOAD} --allocate 1GiB --seconds 0.1; touch {world.folder}/gone; sleep 1; {LOAD} --allocate 3GiB; echo status $?; {LOAD} --allocate 1GiB; echo status $?"
+    script = f"{LOAD} --allocate 1GiB --seconds 0.1; touch {world.folder}/gone; sleep 1; {LOAD} --allocate 3GiB; echo status $?; " \
+             f"{LOAD} --allocate 1GiB; echo status $?"
     program = world.begin("run", "--memory", "2GiB", "--name", "a", "--", "sh", "-c", script)
     assert until(lambda: (world.folder / "gone").exists())
     crash(world)
@@ -176,7 +177,7 @@ def start_another(world, *arguments):
 
 
 def test_a_second_agent_refuses_and_names_the_first(world):
-    first = str(world.agent.pid)
+    first = str(world.process.pid)
     state = start_another(world, "--sim", "a10x2", "--state", world.folder / "state", "--socket", world.folder / "other")
     assert state.returncode == 1 and first in state.stderr and "state" in state.stderr
     socket = start_another(world, "--sim", "a10x2", "--state", world.folder / "other", "--socket", world.socket)
@@ -207,22 +208,22 @@ def test_a_wrong_start_is_a_sentence_and_a_status(words, status, says, tmp_path)
 
 def test_an_ordinary_end_leaves_slices_running_and_the_next_agent_finds_them(world):
     holders(world, 1)
-    world.agent.send_signal(signal.SIGTERM)
-    assert world.agent.wait(10) == 0
+    world.process.send_signal(signal.SIGTERM)
+    assert world.process.wait(10) == 0
     world.start()
     assert world.show("t0")["state"] == "running"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
 def test_a_full_disk_refuses_new_slices_and_loses_none(tmp_path):
-    w = World.__new__(World)
+    w = Agent.__new__(Agent)
     small = tmp_path / "s"
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", small], check=True)
     try:
-        World.__init__(w, "a10x2")
-        w.agent.send_signal(signal.SIGTERM)
-        w.agent.wait()
+        Agent.__init__(w, "a10x2")
+        w.process.send_signal(signal.SIGTERM)
+        w.process.wait()
         w.arguments[w.arguments.index("--state") + 1] = str(small / "state")
         # Only the ledger is on the small disk: simulated devices there would fail when it is full.
         (small / "state").mkdir()

@@ -51,7 +51,8 @@ def test_input_output_and_environment_pass_through(world):
 
 
 def test_signals_reach_the_program(world):
-    program = world.begin("run", "--memory", "1GiB", "--", "sh", "-c", "trap 'echo got it; exit 5' TERM; echo ready; while :; do sleep 0.05; done")
+    program = world.begin("run", "--memory", "1GiB", "--", "sh", "-c",
+                          "trap 'echo got it; exit 5' TERM; echo ready; while :; do sleep 0.05; done")
     assert program.stdout.readline() == "ready\n"
     program.terminate()
     assert program.wait(10) == 5
@@ -151,10 +152,10 @@ def test_a_name_is_taken_once(world):
 
 def test_an_agent_that_is_preloaded_itself_starts_at_once(world):
     """As with the library in /etc/ld.so.preload, also if a killed agent left its sockets."""
-    world.agent.kill()
-    world.agent.wait()
+    world.process.kill()
+    world.process.wait()
     world.log.close()
-    world.agent_environment = {**world.environment, "LD_PRELOAD": str(BUILD / "lib/carve/libcarve.so")}
+    world.process_environment = {**world.environment, "LD_PRELOAD": str(BUILD / "lib/carve/libcarve.so")}
     begun = time.monotonic()
     world.start()
     assert time.monotonic() - begun < 8, "the library inside the agent waited for the agent"

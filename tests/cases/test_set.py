@@ -9,7 +9,8 @@ from conftest import BUILD, GiB, LOAD, MiB, until
 
 def holder(world, name="a", memory="4GiB", allocate="2GiB", *options):
     """Starts a slice that only holds memory."""
-    world.begin("run", "--memory", memory, "--device", 0, "--name", name, *options, "--", LOAD, "--allocate", allocate, "--no-touch", "--seconds", 600)
+    world.begin("run", "--memory", memory, "--device", 0, "--name", name, *options, "--", LOAD, "--allocate", allocate, "--no-touch",
+                "--seconds", 600)
     assert until(lambda: name in world.slices())
     least = int(allocate.removesuffix("GiB")) * GiB
     assert until(lambda: world.show(name)["parts"][0]["charged_bytes"] > least, 30)
@@ -32,8 +33,10 @@ def test_memory_grows_where_the_device_has_it(world):
 
 
 def test_the_program_itself_is_given_more_and_less(world):
-    script = f"{LOAD} --allocate 3GiB --no-touch; echo first $?; touch {world.folder}/asked; while [ ! -e {world.folder}/more ]; do sleep 0.02; done; " \
-             f"{LOAD} --allocate 3GiB --no-touch; echo then $?; touch {world.folder}/had; while [ ! -e {world.folder}/less ]; do sleep 0.02; done; {LOAD} --allocate 1GiB --no-touch; echo last $?"
+    script = f"{LOAD} --allocate 3GiB --no-touch; echo first $?; touch {world.folder}/asked; " \
+             f"while [ ! -e {world.folder}/more ]; do sleep 0.02; done; " \
+             f"{LOAD} --allocate 3GiB --no-touch; echo then $?; touch {world.folder}/had; " \
+             f"while [ ! -e {world.folder}/less ]; do sleep 0.02; done; {LOAD} --allocate 1GiB --no-touch; echo last $?"
     program = world.begin("run", "--memory", "2GiB", "--name", "a", "--", "sh", "-c", script)
     assert until(lambda: (world.folder / "asked").exists(), 30)
     assert world.carve("set", "a", "--memory", "4GiB").returncode == 0
@@ -75,8 +78,8 @@ def test_shares_and_classes_change_and_every_period_is_remembered(world):
     table = world.carve("show", "a", "--history").stdout.splitlines()
     assert len(table) == 4 and "40%" in table[2] and "latency" in table[2]
     # After the end of the agent, and after the end of the slice.
-    world.agent.send_signal(signal.SIGKILL)
-    world.agent.wait()
+    world.process.send_signal(signal.SIGKILL)
+    world.process.wait()
     world.start()
     assert world.show("a")["history"] == periods
     assert quota(world) == 3 * GiB

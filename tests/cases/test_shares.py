@@ -19,7 +19,8 @@ GUARANTEED = pytest.mark.devices("a10x1", "--policy", "guaranteed-burst-share")
 
 
 def load(world, name, share, words, seconds, *options):
-    return world.begin("run", "--memory", "1GiB", "--compute", f"{share}%", "--name", name, *options, "--", LOAD, *words.split(), "--seconds", seconds)
+    return world.begin("run", "--memory", "1GiB", "--compute", f"{share}%", "--name", name, *options, "--", LOAD, *words.split(),
+                       "--seconds", seconds)
 
 
 def result(program):
@@ -34,7 +35,8 @@ def kernel_percent(program):
 
 
 def compute(world, device=0):
-    return {name: part["compute"] for name, s in world.slices().items() for part in s["parts"] if part["index"] == device and part.get("compute")}
+    return {name: part["compute"] for name, s in world.slices().items() for part in s["parts"]
+            if part["index"] == device and part.get("compute")}
 
 
 def charged(world, seconds, device=0):
@@ -42,7 +44,8 @@ def charged(world, seconds, device=0):
     before = compute(world, device)
     time.sleep(seconds)
     after = compute(world, device)
-    return {n: 100 * (after[n]["busy_ns"] - before[n]["busy_ns"]) / (after[n]["as_of_ns"] - before[n]["as_of_ns"]) for n in after if n in before}
+    return {n: 100 * (after[n]["busy_ns"] - before[n]["busy_ns"]) / (after[n]["as_of_ns"] - before[n]["as_of_ns"])
+            for n in after if n in before}
 
 
 def in_some_window(world, holds, seconds=2, device=0, tries=4):
@@ -84,7 +87,8 @@ def test_a_burst_slice_alone_has_the_device(world):
     environment = {**os.environ, "SIMGPU_DIR": str(world.folder / "state/sim"), "LD_LIBRARY_PATH": str(BUILD / "lib/carve/sim")}
     ratios = []
     for _ in range(3):
-        native = subprocess.run([LOAD, *"--kernels 200us --no-sync --seconds 1".split()], env=environment, stdout=subprocess.PIPE, check=True)
+        native = subprocess.run([LOAD, *"--kernels 200us --no-sync --seconds 1".split()], env=environment, stdout=subprocess.PIPE,
+                                check=True)
         native = json.loads(native.stdout)
         inside = result(load(world, "a", 30, "--kernels 200us --no-sync", 1))
         until(lambda: not world.slices())
@@ -131,8 +135,8 @@ def test_without_an_agent_fixed_shares_follow_the_timetable_until_it_is_back(wor
     shares = {"a": 20, "b": 30, "c": 50}
     programs = {name: load(world, name, share, "--kernels 200us --no-sync", seconds) for name, share in shares.items()}
     all_run(world, *shares)
-    world.agent.kill()
-    world.agent.wait()
+    world.process.kill()
+    world.process.wait()
     time.sleep(5)
     world.start()
     assert until(lambda: len(compute(world)) == 3)
@@ -158,7 +162,8 @@ def bypass(world):
     samples = lambda: int(re.search(r"^carve_driver_samples_total (\d+)", world.get("/metrics")[2], re.M)[1])
     assert until(began.exists, every=0.01)
     before = samples()
-    named = until(lambda: next((e["text"] for e in world.json("events")["events"] if "found running beyond its leases" in e["text"]), None), 10, 0.02)
+    named = until(lambda: next((e["text"] for e in world.json("events")["events"] if "found running beyond its leases" in e["text"]), None),
+                  10, 0.02)
     assert named, (world.folder / "log").read_text()[-2000:]
     return honest, named, samples() - before
 

@@ -41,7 +41,8 @@ print(len(n.nvmlDeviceGetComputeRunningProcesses(h)))
 
 def test_pynvml_sees_the_slice_and_nothing_beside_it(world):
     pytest.importorskip("pynvml", reason="nvidia-ml-py could not be installed from PyPI")
-    world.begin("run", "--memory", "6GiB", "--name", "neighbour", "--device", "1", "--", LOAD, "--allocate", "5GiB", "--no-touch", "--seconds", "30")
+    world.begin("run", "--memory", "6GiB", "--name", "neighbour", "--device", "1", "--", LOAD, "--allocate", "5GiB", "--no-touch",
+                "--seconds", "30")
     world.attached("neighbour")
     done = world.carve("run", "--memory", "2GiB", "--device", "1", "--", sys.executable, "-c", PYNVML)
     assert done.returncode == 0, done.stderr
@@ -81,7 +82,8 @@ def test_a_program_that_takes_all_that_is_free_gets_exactly_that(world):
     assert refused == "2" and left == "0"
 
 
-@pytest.mark.parametrize("program", [["ls", "/"], ["sh", "-c", "echo $((6 * 7))"], [sys.executable, "-c", "import os; print(len(os.listdir('/')))"]])
+@pytest.mark.parametrize("program", [["ls", "/"], ["sh", "-c", "echo $((6 * 7))"],
+                                     [sys.executable, "-c", "import os; print(len(os.listdir('/')))"]])
 def test_a_program_without_cuda_never_notices(world, program):
     alone = subprocess.run(program, capture_output=True, text=True)
     inside = world.carve("run", "--memory", "1GiB", "--", *program)

@@ -2,41 +2,19 @@
 import json
 import os
 import signal
-import subprocess
 import time
 
 import pytest
 
-from conftest import BUILD, GiB, LOAD, World, until
+from conftest import BUILD, GiB, LOAD, Agent, until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="run as root these cases also play ordinary users")
 USER, OTHER = 65534, 65533
 
 
-class UserWorld(World):
-    """A world whose processes all belong to one ordinary user."""
-
-    def __init__(self, spec):
-        self.uid = USER
-        super().__init__(spec)
-
-    def start(self):
-        os.chown(self.folder, self.uid, self.uid)
-        self.log = open(self.folder / "log", "ab")
-        self.agent = subprocess.Popen([BUILD / "bin/carved", *self.arguments], stdout=self.log, stderr=self.log, user=self.uid, group=self.uid, extra_groups=[])
-        assert until(lambda: self.carve("version").returncode == 0 or self.agent.poll() is not None, 20)
-        assert self.agent.poll() is None, (self.folder / "log").read_text()
-
-    def carve(self, *words, **options):
-        return super().carve(*words, **{"user": self.uid, "group": self.uid, "extra_groups": [], **options})
-
-    def begin(self, *words, **options):
-        return super().begin(*words, user=self.uid, group=self.uid, extra_groups=[], **options)
-
-
 @pytest.fixture
 def user_world():
-    w = UserWorld("a10x2")
+    w = Agent("a10x2", uid=USER)
     yield w
     print((w.folder / "log").read_text()[-3000:])
     w.end()
@@ -44,7 +22,8 @@ def user_world():
 
 def test_a_slice_is_a_tree_and_lingers_until_its_last_branch_ends(user_world):
     w = user_world
-    program = w.begin("run", "--memory", "2GiB", "--name", "a", "--", "sh", "-c", f"setsid sh -c '{LOAD} --allocate 1GiB --seconds 3 & sleep 0.2' & sleep 1; exit 3")
+    program = w.begin("run", "--memory", "2GiB", "--name", "a", "--", "sh", "-c",
+                      f"setsid sh -c '{LOAD} --allocate 1GiB --seconds 3 & sleep 0.2' & sleep 1; exit 3")
     assert until(lambda: w.slices().get("a", {}).get("state") == "running")
     assert until(lambda: w.slices().get("a", {}).get("state") == "lingering")
     assert w.attached("a")["parts"][0]["charged_bytes"] > GiB, "an orphan of an orphan is still inside"
@@ -60,12 +39,14 @@ def test_stopping_a_tree_ends_all_of_it(user_world):
     assert w.carve("stop", "a").returncode == 0
     program.wait(10)
     assert until(lambda: not w.slices())
-    assert until(lambda: not any(os.path.exists(f"/proc/{pid}") and "Z" not in open(f"/proc/{pid}/stat").read().split(")")[1][:3] for pid in pids))
+    assert until(lambda: not any(os.path.exists(f"/proc/{pid}") and "Z" not in open(f"/proc/{pid}/stat").read().split(")")[1][:3]
+                                 for pid in pids))
 
 
 def test_the_death_of_carve_run_ends_a_tree(user_world):
     w = user_world
-    program = w.begin("run", "--memory", "2GiB", "--name", "a", "--", "sh", "-c", f"setsid {LOAD} --allocate 1GiB --seconds 600 & sleep 600")
+    program = w.begin("run", "--memory", "2GiB", "--name", "a", "--", "sh", "-c",
+                      f"setsid {LOAD} --allocate 1GiB --seconds 600 & sleep 600")
     w.attached("a")
     pids = [p["pid"] for p in w.show("a")["processes"]]
     time.sleep(1.2)
@@ -81,8 +62,8 @@ def test_a_tree_survives_the_agents_death(user_world):
     w.begin("run", "--memory", "2GiB", "--name", "a", "--", "sh", "-c", f"{LOAD} --allocate 1GiB --seconds 600 & sleep 600")
     w.attached("a")
     for _ in range(3):
-        w.agent.send_signal(signal.SIGKILL)
-        w.agent.wait()
+        w.process.send_signal(signal.SIGKILL)
+        w.process.wait()
         w.start()
         part = w.show("a")["parts"][0]
         assert part["charged_bytes"] > GiB and w.show("a")["state"] == "running"

@@ -115,7 +115,8 @@ __attribute__((constructor)) static void first(void) {
 }
 """)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", world.folder / "inject.so", source, "-ldl"], check=True)
-    done = world.carve("run", "--memory", "1GiB", "--", "sh", "-c", f"LD_PRELOAD=$LD_PRELOAD:{world.folder}/inject.so exec {LOAD} --allocate 64MiB")
+    done = world.carve("run", "--memory", "1GiB", "--", "sh", "-c",
+                       f"LD_PRELOAD=$LD_PRELOAD:{world.folder}/inject.so exec {LOAD} --allocate 64MiB")
     assert done.returncode == 0, (done.returncode, done.stderr)
 
 

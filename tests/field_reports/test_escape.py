@@ -16,7 +16,8 @@ def is_told(world, name):
 def test_a_session_with_a_clean_environment_is_found(world):
     """As su, sudo, ssh and cron start a program: with a clean environment."""
     driver = world.folder / "state/sim"
-    clean = f"env -i PATH=/usr/bin:/bin SIMGPU_DIR={driver} LD_LIBRARY_PATH={BUILD}/lib/carve/sim {ESCAPE} plain 300 600"
+    clean = f"env -i PATH=/usr/bin:/bin " \
+             f"SIMGPU_DIR={driver} LD_LIBRARY_PATH={BUILD}/lib/carve/sim {ESCAPE} plain 300 600"
     world.begin("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", clean)
     assert is_told(world, "a")
 
@@ -25,12 +26,14 @@ def test_a_session_with_a_clean_environment_is_found(world):
 def test_a_container_within_the_slice_is_found(world):
     """Own namespaces and a clean environment, as docker in docker: still the slice's cgroup."""
     driver = world.folder / "state/sim"
-    nested = f"unshare --pid --mount --ipc --uts --fork env -i PATH=/usr/bin:/bin SIMGPU_DIR={driver} LD_LIBRARY_PATH={BUILD}/lib/carve/sim {ESCAPE} plain 300 600"
+    nested = f"unshare --pid --mount --ipc --uts --fork env -i PATH=/usr/bin:/bin " \
+             f"SIMGPU_DIR={driver} LD_LIBRARY_PATH={BUILD}/lib/carve/sim {ESCAPE} plain 300 600"
     world.begin("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", nested)
     assert is_told(world, "a")
 
 
-SWITCHES = ["CUDA_DISABLE_CONTROL=true", "CUDA_DEVICE_MEMORY_LIMIT=64g", "CUDA_DEVICE_MEMORY_LIMIT_0=64g", "GPU_CORE_UTILIZATION_POLICY=disable",
+SWITCHES = ["CUDA_DISABLE_CONTROL=true", "CUDA_DEVICE_MEMORY_LIMIT=64g", "CUDA_DEVICE_MEMORY_LIMIT_0=64g",
+            "GPU_CORE_UTILIZATION_POLICY=disable",
             "CARVE_DISABLE=1", "CARVE_MEMORY=64GiB"]
 
 

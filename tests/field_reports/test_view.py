@@ -36,11 +36,13 @@ time.sleep(60)
     by_driver, by_nvml, by_nvml2, by_processes = map(int, program.stdout.readline().split())
     assert by_driver == by_nvml == by_nvml2
     assert until(lambda: charged()["charged_bytes"] == by_driver), (charged(), by_driver)
-    assert until(lambda: charged()["used_bytes"] == by_processes), (charged()["used_bytes"], by_processes, world.show("beside")["processes"])
+    assert until(lambda: charged()["used_bytes"] == by_processes), \
+        (charged()["used_bytes"], by_processes, world.show("beside")["processes"])
 
 
 def test_a_slice_sees_its_own_utilisation_and_not_its_neighbours(world, inside):
-    world.begin("run", "--memory", "1GiB", "--name", "busy", "--device", "0", "--", LOAD, "--kernels", "1ms", "--no-sync", "--seconds", "60")
+    world.begin("run", "--memory", "1GiB", "--name", "busy", "--device", "0", "--", LOAD, "--kernels", "1ms", "--no-sync",
+                "--seconds", "60")
     world.attached("busy")
     assert until(lambda: world.json("devices")["devices"][0]["utilization_percent"] > 50)
     inside("""

@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "sim/image/image.h"
-#include "sim/image/rules.h"
+#include "sim/image/kernel_rules.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);

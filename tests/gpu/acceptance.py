@@ -255,7 +255,8 @@ def death(m):
     for _ in range(5):
         program = m.begin("dies", m.build / "bin/carve-load", "--allocate", f"{bytes_of(m.memory) * 3 // 4 // MiB}MiB",
                           "--no-touch", "--seconds", "60")
-        assert until(lambda: (m.show("dies") or {"parts": [{"charged_bytes": 0}]})["parts"][0]["charged_bytes"] > bytes_of(m.memory) // 2, 30)
+        assert until(lambda: (m.show("dies") or {"parts": [{"charged_bytes": 0}]})["parts"][0]["charged_bytes"] > bytes_of(m.memory) // 2,
+                     30)
         pid = next(p["pid"] for p in m.show("dies")["processes"] if p["attached"])
         start = time.monotonic()
         os.kill(pid, signal.SIGKILL)
@@ -305,7 +306,9 @@ def bypass(m):
         m.carve("stop", name)
         program.wait(30)
         if not told:
-            raise Skipped("this machine's NVML names no processes (a pid namespace, or no right to)") if not visible(m) else AssertionError("the agent did not report the bypass")
+            if not visible(m):
+                raise Skipped("this machine's NVML names no processes (a pid namespace, or no right to)")
+            raise AssertionError("the agent did not report the bypass")
     # Over a simulated device other tests run at the same time, so the time is only printed.
     assert m.simulated or max(took) < 1.5, took
     return {"seconds": [round(t, 2) for t in took]}
@@ -402,7 +405,8 @@ def main():
         return watch()
     parser = argparse.ArgumentParser(prog="run.sh", description="Accepts a build on NVIDIA's own driver.")
     parser.add_argument("build", metavar="BIN_DIR", type=pathlib.Path, help="a build folder, or what tests/gpu/pack made")
-    parser.add_argument("--json", metavar="FILE", type=pathlib.Path, default=pathlib.Path("gpu.json"), help="the file of the results (gpu.json)")
+    parser.add_argument("--json", metavar="FILE", type=pathlib.Path, default=pathlib.Path("gpu.json"),
+                        help="the file of the results (gpu.json)")
     parser.add_argument("--memory", metavar="SIZE", default="2GiB", help="memory of a case's slice, in MiB or GiB (2GiB)")
     parser.add_argument("--only", metavar="WORD", action="append", help="run only cases whose name contains WORD")
     parser.add_argument("--sim", metavar="SPEC", help="use simulated devices, as carved --sim does")

@@ -10,7 +10,7 @@
 #include <atomic>
 #include <thread>
 
-#include "tests/guest/agent.h"
+#include "tests/guest/agent_fake.h"
 #include "tests/guest/spawn.h"
 
 namespace carve::test {

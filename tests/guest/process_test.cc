@@ -11,7 +11,7 @@
 #include <memory>
 #include <random>
 
-#include "tests/guest/agent.h"
+#include "tests/guest/agent_fake.h"
 #include "tests/guest/spawn.h"
 #include "wire/shm/budget.h"
 

@@ -84,7 +84,8 @@ def compare(header, include, ours, macro):
         prints.append(f'printf("{name} %zu\\n", sizeof({name}));')
         prints += [f'printf("{name}.{x} %zu\\n", offsetof({name}, {x}));' for x in fields(body) if x in known]
     # NVIDIA renames calls by macros, so the preprocessor lists the names.
-    plain = subprocess.run(["g++", "-E", "-P", f"-D{macro}", "-I" + include, "-xc++", os.path.join(include, header)], capture_output=True, text=True)
+    plain = subprocess.run(["g++", "-E", "-P", f"-D{macro}", "-I" + include, "-xc++", os.path.join(include, header)], capture_output=True,
+                           text=True)
     declared = set(re.findall(r"\b(\w+)\s*\(", plain.stdout))
     functions = sorted(f for f in set(re.findall(r"^(?:CUresult|nvmlReturn_t) (\w+)\(", text, re.M)) if f in declared)
     prints += [f'printf("{f} %s\\n", Call<decltype({f})>::parameters().c_str());' for f in functions]

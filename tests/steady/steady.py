@@ -6,8 +6,8 @@
     tests/steady/steady.py --run ID verdict
 
 The first two exit with 0 if every failed test is unsteady. `verdict` prints the unsteady tests of the run and their number. It exits with 1
-if they are too many, or if one of them was unsteady in an earlier run. Unsteady tests are recorded in build/unsteady.json, with their logs in
-build/logs/unsteady. If a test was corrected, its lines are removed from the record.
+if they are too many, or if one of them was unsteady in an earlier run. Unsteady tests are recorded in build/unsteady.json, with their logs
+in build/logs/unsteady. If a test was corrected, its lines are removed from the record.
 
 Of a GoogleTest binary that ran to its end each failed case is run again, of any other entry of ctest the whole entry.
 A sanitizer's report stays a failure: a race that shows once in a thousand runs is a race.
@@ -69,7 +69,8 @@ class Ctest:
     def run_alone(self, test):
         entry, _, case = test.partition(" ")
         return subprocess.run(["ctest", "--test-dir", self.build, "--output-on-failure", "-R", f"^{re.escape(entry)}$"],
-                              env={**os.environ, **({"GTEST_FILTER": case} if case else {})}, capture_output=True, text=True, errors="replace")
+                              env={**os.environ, **({"GTEST_FILTER": case} if case else {})}, capture_output=True, text=True,
+                              errors="replace")
 
 
 class Pytest:

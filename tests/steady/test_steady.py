@@ -131,7 +131,8 @@ def test_of_a_gtest_binary_the_failed_case_alone_is_run_again(entries):
     assert runs(build, "binary") == 5
 
 
-@pytest.mark.parametrize("report", ["WARNING: ThreadSanitizer: data race", "ERROR: AddressSanitizer: heap-use-after-free", "a.cc:3: runtime error: x"])
+@pytest.mark.parametrize("report", ["WARNING: ThreadSanitizer: data race", "ERROR: AddressSanitizer: heap-use-after-free",
+                                    "a.cc:3: runtime error: x"])
 def test_what_a_sanitizer_reports_once_stays_a_failure(entries, report):
     build = entries(racing=f'echo "{report}"; test $run -gt 0')
     status, told = steady(build, "ctest", build)

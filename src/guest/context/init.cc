@@ -1,8 +1,8 @@
 // The two entrances of the driver: cuInit, where a process attaches to its slice, and cuGetProcAddress, from
 // which the CUDA runtime gets every other entry.
-#include "guest/context/visible.h"
+#include "guest/context/visible_devices.h"
 #include "guest/linkage/hook.h"
-#include "guest/process/process.h"
+#include "guest/process/process_page.h"
 
 using namespace carve::guest;
 

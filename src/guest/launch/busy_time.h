@@ -4,8 +4,8 @@
 // for example), at the first launch after the thread was idle, and around calls that wait for the device.
 #pragma once
 
-#include "guest/launch/clock.h"
 #include "guest/launch/fences.h"
+#include "guest/launch/launch_clock.h"
 
 namespace carve::guest {
 

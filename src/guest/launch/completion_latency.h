@@ -7,7 +7,7 @@
 // kernel, because each costs 1 to 2.5 us. A program that never synchronises needs none of this.
 #pragma once
 
-#include "guest/process/process.h"
+#include "guest/process/process_page.h"
 
 namespace carve::guest {
 

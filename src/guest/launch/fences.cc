@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "guest/launch/clock.h"
 #include "guest/launch/completion_latency.h"
+#include "guest/launch/launch_clock.h"
 
 namespace carve::guest {
 namespace {

@@ -8,7 +8,7 @@
 // and what the memory still takes is growth that the agent finds.
 #pragma once
 
-#include "guest/process/process.h"
+#include "guest/process/process_page.h"
 
 namespace carve::guest {
 

@@ -1,5 +1,5 @@
 // The slice's devices: the granted ones, from 0, in the agent's order.
-#include "guest/nvml/slice.h"
+#include "guest/nvml/slice_devices.h"
 
 using namespace carve::guest;
 

@@ -1,6 +1,6 @@
 // The initialisation of NVML: a monitor inside a slice attaches like any other process.
 #include "guest/linkage/hook.h"
-#include "guest/process/process.h"
+#include "guest/process/process_page.h"
 
 using namespace carve::guest;
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "guest/nvml/slice.h"
+#include "guest/nvml/slice_devices.h"
 #include "guest/testing/driver_fake.h"
 
 namespace carve::guest {

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "guest/nvml/slice.h"
+#include "guest/nvml/slice_devices.h"
 
 using namespace carve::guest;
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "guest/linkage/hook.h"
-#include "guest/process/process.h"
+#include "guest/process/process_page.h"
 
 namespace carve::guest {
 

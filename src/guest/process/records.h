@@ -7,8 +7,8 @@
 // time. The table is not shared with other processes. It does not use malloc, because the program may be
 // inside its own.
 //
-// The object is in memory that a forked child finds zeroed (process.h), and zero is an empty table with free
-// locks. The pages that it points to do not exist in the child.
+// The object is in memory that a forked child finds zeroed (process_page.h), and zero is an empty table with
+// free locks. The pages that it points to do not exist in the child.
 #pragma once
 
 #include <atomic>

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/bytes.h"
-#include "guest/process/process.h"
+#include "guest/process/process_page.h"
 
 namespace carve::guest {
 

@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "guest/launch/clock.h"
+#include "guest/launch/launch_clock.h"
 
 namespace carve::guest {
 namespace {

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "sim/libcuda/array_layout.h"
-#include "sim/libcuda/process.h"
+#include "sim/libcuda/driver_state.h"
 #include "sim/libcuda/vmm.h"
 
 namespace carve::sim {

@@ -3,7 +3,7 @@
 // pointers had 32 bits, and present addresses are longer.
 #include "sim/libcuda/array.h"
 #include "sim/libcuda/schedule.h"
-#include "sim/libcuda/work.h"
+#include "sim/libcuda/step.h"
 
 using namespace carve::sim;
 

@@ -1,10 +1,10 @@
 // Contexts: creation, primary contexts, the current context, limits. A context owns one of the model's 64
 // slots and its overhead in memory.
 #include "sim/libcuda/capture.h"
+#include "sim/libcuda/driver_state.h"
 #include "sim/libcuda/heap.h"
-#include "sim/libcuda/pool.h"
-#include "sim/libcuda/process.h"
 #include "sim/libcuda/schedule.h"
+#include "sim/libcuda/stream_pool.h"
 
 using namespace carve::sim;
 

@@ -5,8 +5,8 @@
 
 #include "sim/libcuda/capture.h"
 #include "sim/libcuda/green.h"
-#include "sim/libcuda/work.h"
-#include "sim/model/engine.h"
+#include "sim/libcuda/step.h"
+#include "sim/model/device_engine.h"
 
 using namespace carve::sim;
 

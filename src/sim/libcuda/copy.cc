@@ -14,7 +14,7 @@
 #include "sim/libcuda/heap.h"
 #include "sim/libcuda/managed.h"
 #include "sim/libcuda/schedule.h"
-#include "sim/libcuda/work.h"
+#include "sim/libcuda/step.h"
 
 using namespace carve::sim;
 

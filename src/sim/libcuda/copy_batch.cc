@@ -2,7 +2,7 @@
 // themselves. Here they run one after the other, which a program cannot tell from any other order. An
 // attribute holds from its index on to the next attribute's index.
 #include "sim/libcuda/schedule.h"
-#include "sim/libcuda/work.h"
+#include "sim/libcuda/step.h"
 
 using namespace carve::sim;
 

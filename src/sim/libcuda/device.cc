@@ -2,8 +2,8 @@
 // names.
 #include <cstring>
 
+#include "sim/libcuda/driver_state.h"
 #include "sim/libcuda/multicast.h"
-#include "sim/libcuda/process.h"
 #include "sim/model/memory.h"
 
 using namespace carve::sim;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "sim/libcuda/process.h"
+#include "sim/libcuda/driver_state.h"
 
 using namespace carve::sim;
 

@@ -6,7 +6,7 @@
 // The memory is released when it is destroyed and all buffers and arrays that were mapped onto it are freed.
 #pragma once
 
-#include "sim/libcuda/process.h"
+#include "sim/libcuda/driver_state.h"
 
 namespace carve::sim {
 

@@ -14,8 +14,8 @@
 #include <variant>
 #include <vector>
 
-#include "sim/libcuda/process.h"
-#include "sim/libcuda/work.h"
+#include "sim/libcuda/driver_state.h"
+#include "sim/libcuda/step.h"
 
 namespace carve::sim {
 

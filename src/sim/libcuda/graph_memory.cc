@@ -8,7 +8,7 @@
 
 #include "sim/libcuda/heap.h"
 #include "sim/libcuda/holding.h"
-#include "sim/model/pool.h"
+#include "sim/model/pool_chunks.h"
 
 namespace carve::sim {
 namespace {

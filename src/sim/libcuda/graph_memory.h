@@ -12,7 +12,7 @@
 #include <map>
 #include <span>
 
-#include "sim/libcuda/work.h"
+#include "sim/libcuda/step.h"
 
 namespace carve::sim {
 

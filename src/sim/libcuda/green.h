@@ -7,7 +7,7 @@
 // streams and new streams of a thread in which the handle is current are the green context's.
 #pragma once
 
-#include "sim/libcuda/process.h"
+#include "sim/libcuda/driver_state.h"
 #include "sim/libcuda/schedule.h"
 
 struct CUgreenCtx_st {

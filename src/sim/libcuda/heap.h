@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "sim/libcuda/process.h"
+#include "sim/libcuda/driver_state.h"
 #include "sim/libcuda/shared.h"
 
 namespace carve::sim {

@@ -2,7 +2,7 @@
 // device's shared file, and are released when it dies.
 #pragma once
 
-#include "sim/libcuda/process.h"
+#include "sim/libcuda/driver_state.h"
 
 namespace carve::sim {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "sim/libcuda/graph.h"
-#include "sim/libcuda/work.h"
+#include "sim/libcuda/step.h"
 
 namespace carve::sim {
 

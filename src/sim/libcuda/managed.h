@@ -11,7 +11,7 @@
 // The cost: a launch reads one word, unless memory may have to move.
 #pragma once
 
-#include "sim/libcuda/process.h"
+#include "sim/libcuda/driver_state.h"
 
 namespace carve::sim {
 

@@ -8,7 +8,7 @@
 
 #include "sim/libcuda/capture.h"
 #include "sim/libcuda/heap.h"
-#include "sim/libcuda/work.h"
+#include "sim/libcuda/step.h"
 
 using namespace carve::sim;
 

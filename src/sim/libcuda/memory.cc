@@ -4,12 +4,12 @@
 #include <cstring>
 
 #include "sim/libcuda/capture.h"
+#include "sim/libcuda/driver_state.h"
 #include "sim/libcuda/external.h"
 #include "sim/libcuda/graph_memory.h"
 #include "sim/libcuda/heap.h"
 #include "sim/libcuda/holding.h"
 #include "sim/libcuda/pools.h"
-#include "sim/libcuda/process.h"
 #include "sim/libcuda/schedule.h"
 
 using namespace carve::sim;

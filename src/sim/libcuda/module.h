@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "sim/image/image.h"
-#include "sim/image/rules.h"
-#include "sim/libcuda/process.h"
+#include "sim/image/kernel_rules.h"
+#include "sim/libcuda/driver_state.h"
 
 struct CUfunc_st {
   CUmod_st* module = nullptr;

@@ -1,8 +1,8 @@
-// All pools of the process, shared by the calls that allocate (pool.cc) and those that make and describe
-// pools (pool_calls.cc).
+// All pools of the process, shared by the calls that allocate (stream_pool.cc) and those that make and
+// describe pools (pool_calls.cc).
 #pragma once
 
-#include "sim/libcuda/pool.h"
+#include "sim/libcuda/stream_pool.h"
 
 namespace carve::sim {
 

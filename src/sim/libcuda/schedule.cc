@@ -16,7 +16,7 @@
 #include "sim/libcuda/capture.h"
 #include "sim/libcuda/green.h"
 #include "sim/libcuda/managed.h"
-#include "sim/model/engine.h"
+#include "sim/model/device_engine.h"
 
 namespace carve::sim {
 namespace {

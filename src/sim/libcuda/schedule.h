@@ -7,7 +7,7 @@
 // asynchronous effect on and wakes at model time.
 #pragma once
 
-#include "sim/libcuda/process.h"
+#include "sim/libcuda/driver_state.h"
 
 namespace carve::sim {
 

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "sim/libcuda/process.h"
+#include "sim/libcuda/driver_state.h"
 
 namespace carve::sim {
 

@@ -9,8 +9,8 @@
 #include "sim/libcuda/capture.h"
 #include "sim/libcuda/green.h"
 #include "sim/libcuda/ipc_event.h"
-#include "sim/libcuda/pool.h"
-#include "sim/libcuda/work.h"
+#include "sim/libcuda/step.h"
+#include "sim/libcuda/stream_pool.h"
 
 using namespace carve::sim;
 

@@ -1,7 +1,7 @@
 // Texture and surface objects over linear and pitched memory: a description through which kernels would read.
 // Kernels are not executed, so an object is its description and a number.
+#include "sim/libcuda/driver_state.h"
 #include "sim/libcuda/heap.h"
-#include "sim/libcuda/process.h"
 
 using namespace carve::sim;
 

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "sim/libcuda/process.h"
+#include "sim/libcuda/driver_state.h"
 #include "sim/libcuda/shared.h"
 
 namespace carve::sim {

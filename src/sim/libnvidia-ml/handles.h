@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "abi/nvml.h"
-#include "sim/model/engine.h"
+#include "sim/model/device_engine.h"
 #include "sim/model/memory.h"
 #include "sim/set/set.h"
 

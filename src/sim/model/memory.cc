@@ -6,7 +6,7 @@
 #include <bit>
 #include <iterator>
 
-#include "sim/model/engine.h"
+#include "sim/model/device_engine.h"
 
 namespace carve::sim {
 

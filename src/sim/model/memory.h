@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "sim/model/layout.h"
+#include "sim/model/device_file.h"
 
 namespace carve::sim {
 

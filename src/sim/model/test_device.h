@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "sim/model/engine.h"
+#include "sim/model/device_engine.h"
 #include "sim/model/memory.h"
 
 namespace carve::sim {

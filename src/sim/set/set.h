@@ -1,5 +1,5 @@
 // A set of devices is a directory that every client maps: set.bin (the attached clients), device0.bin ...
-// (one device each, sim/model/layout.h), clients.lock (which clients live) and kernels.rules (how long a
+// (one device each, sim/model/device_file.h), clients.lock (which clients live) and kernels.rules (how long a
 // kernel takes).
 //
 // The kernel decides which client lives: a client holds a record lock on its byte of clients.lock. The lock
@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-#include "sim/model/layout.h"
+#include "sim/model/device_file.h"
 
 namespace carve::sim {
 

@@ -13,7 +13,7 @@
 
 #include "sim/set/set.h"
 #include "sim/tool/profile.h"
-#include "sim/tool/verbs.h"
+#include "sim/tool/tool_verbs.h"
 
 namespace carve::sim {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // The duration of kernels for which the profile's default does not fit; the libraries read the file
-// (sim/image/rules.h).
+// (sim/image/kernel_rules.h).
 constexpr const char udev_rules[] =
     "# The duration of a kernel: the first line whose regular expression (POSIX, extended, the whole name)\n"
     "# matches applies.\n"

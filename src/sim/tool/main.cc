@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include "sim/tool/profile.h"
-#include "sim/tool/verbs.h"
+#include "sim/tool/tool_verbs.h"
 
 namespace carve::sim {
 namespace {

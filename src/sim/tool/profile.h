@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/model/layout.h"
+#include "sim/model/device_file.h"
 
 namespace carve::sim {
 

@@ -3,11 +3,11 @@
 #include <cstdio>
 #include <iostream>
 
-#include "sim/model/engine.h"
+#include "sim/model/device_engine.h"
 #include "sim/model/memory.h"
 #include "sim/set/set.h"
 #include "sim/tool/profile.h"
-#include "sim/tool/verbs.h"
+#include "sim/tool/tool_verbs.h"
 
 namespace carve::sim {
 namespace {

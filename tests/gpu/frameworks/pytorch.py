@@ -29,5 +29,6 @@ again = fill()
 torch.cuda.empty_cache()
 a = torch.randn(512, 512, device="cuda")
 right = torch.allclose((a @ a).cpu(), a.cpu() @ a.cpu(), atol=1e-2)
-print(json.dumps({"version": torch.__version__, "total": total, "free": free, "bytes": [first * piece, again * piece], "computes": bool(right)}))
+print(json.dumps({"version": torch.__version__, "total": total, "free": free, "bytes": [first * piece, again * piece],
+                  "computes": bool(right)}))
 sys.exit(0 if right and first > 0 and abs(first - again) <= 1 else 1)

@@ -1,4 +1,4 @@
-#include "sim/model/pool.h"
+#include "sim/model/pool_chunks.h"
 #include "sim/model/test_device.h"
 
 #include <gtest/gtest.h>

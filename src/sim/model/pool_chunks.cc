@@ -1,6 +1,6 @@
 // Pieces never cross the border of a chunk. So a chunk is free exactly when one free piece is as long as the
 // chunk.
-#include "sim/model/pool.h"
+#include "sim/model/pool_chunks.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "replay/trace.h"
+#include "replay/cluster_trace.h"
 
 #include <algorithm>
 #include <unordered_map>

@@ -1,4 +1,4 @@
-#include "load/work.h"
+#include "load/process_work.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // The start of the driver, the table of contexts, and each thread's stack of them.
-#include "sim/libcuda/process.h"
+#include "sim/libcuda/driver_state.h"
 
 #include <fcntl.h>
 #include <strings.h>

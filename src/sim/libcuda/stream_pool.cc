@@ -1,5 +1,5 @@
 // One mutex for all pools of the process; submissions that may block happen outside it.
-#include "sim/libcuda/pool.h"
+#include "sim/libcuda/stream_pool.h"
 
 #include <sys/mman.h>
 
@@ -10,8 +10,8 @@
 #include "sim/libcuda/imported.h"
 #include "sim/libcuda/pools.h"
 #include "sim/libcuda/schedule.h"
-#include "sim/libcuda/work.h"
-#include "sim/model/engine.h"
+#include "sim/libcuda/step.h"
+#include "sim/model/device_engine.h"
 
 using namespace carve::sim;
 

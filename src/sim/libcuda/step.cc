@@ -1,6 +1,6 @@
-#include "sim/libcuda/work.h"
+#include "sim/libcuda/step.h"
 
-#include "sim/model/engine.h"
+#include "sim/model/device_engine.h"
 
 namespace carve::sim {
 namespace {

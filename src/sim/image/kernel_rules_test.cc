@@ -1,4 +1,4 @@
-#include "sim/image/rules.h"
+#include "sim/image/kernel_rules.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

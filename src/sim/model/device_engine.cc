@@ -1,10 +1,10 @@
-// The schedule of one device. engine.h has the rules; this file is their arithmetic.
+// The schedule of one device. device_engine.h has the rules; this file is their arithmetic.
 //
 // After every event `settle` writes the progress of the running kernels. Then `arrange` decides anew which
 // operations at the heads of channels may start, what the copy engines do, and which kernels run with how
 // many multiprocessors. Both walk bit masks of what is active, so an event costs some 100 ns with a few
 // channels.
-#include "sim/model/engine.h"
+#include "sim/model/device_engine.h"
 
 #include <algorithm>
 #include <bit>

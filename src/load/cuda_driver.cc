@@ -1,4 +1,4 @@
-#include "load/driver.h"
+#include "load/cuda_driver.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

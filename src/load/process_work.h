@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "load/options.h"
+#include "load/load_options.h"
 
 namespace carve::load {
 

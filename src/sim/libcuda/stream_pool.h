@@ -1,7 +1,7 @@
 // Memory pools of this process: stream-ordered allocation. An allocation has its address at once and is valid
 // for later work in its stream; a free takes effect after the earlier work. The pool asks the device for
-// chunks (sim/model/pool.h). They are counted for the process and not for a context, since a pool outlives
-// contexts.
+// chunks (sim/model/pool_chunks.h). They are counted for the process and not for a context, since a pool
+// outlives contexts.
 //
 // With a release threshold of 0, the default, every synchronisation releases the memory that is unused by
 // then.
@@ -9,9 +9,9 @@
 
 #include <map>
 
-#include "sim/libcuda/process.h"
+#include "sim/libcuda/driver_state.h"
 #include "sim/libcuda/shared.h"
-#include "sim/model/pool.h"
+#include "sim/model/pool_chunks.h"
 
 namespace carve::sim {
 

@@ -1,4 +1,4 @@
-#include "guest/launch/clock.h"
+#include "guest/launch/launch_clock.h"
 
 #include <time.h>
 

@@ -1,4 +1,4 @@
-#include "sim/model/engine.h"
+#include "sim/model/device_engine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

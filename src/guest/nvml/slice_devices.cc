@@ -1,4 +1,4 @@
-#include "guest/nvml/slice.h"
+#include "guest/nvml/slice_devices.h"
 
 #include <string.h>
 

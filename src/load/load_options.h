@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "load/driver.h"
+#include "load/cuda_driver.h"
 
 namespace carve::load {
 

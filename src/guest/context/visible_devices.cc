@@ -1,4 +1,4 @@
-#include "guest/context/visible.h"
+#include "guest/context/visible_devices.h"
 
 #include <sys/mman.h>
 

@@ -1,4 +1,4 @@
-#include "guest/process/process.h"
+#include "guest/process/process_page.h"
 
 #include <dlfcn.h>
 #include <linux/futex.h>

@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-#include "guest/process/process.h"
+#include "guest/process/process_page.h"
 
 namespace carve::guest {
 

@@ -1,4 +1,4 @@
-#include "replay/explain.h"
+#include "replay/explain_request.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,5 @@
 // Reads kernels.rules. Unreadable lines are skipped: a program under test must not fail because of them.
-#include "sim/image/rules.h"
+#include "sim/image/kernel_rules.h"
 
 #include <fcntl.h>
 #include <regex.h>

@@ -1,4 +1,4 @@
-#include "tests/guest/agent.h"
+#include "tests/guest/agent_fake.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,0 +1,236 @@
+// The rows of carved's options, and the rules of their values.
+#include "node/option_table.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/request.h"
+#include "node/agent/policies.h"
+
+namespace carve::node {
+namespace {
+
+using K = FailureKind;
+using Words = std::vector<std::string_view>;
+
+constexpr size_t max_shown_bytes = 80;  // Of a wrong value, in the sentence about it.
+
+// Returns "report, freeze or kill".
+std::string listed(const Words& words) {
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (i != 0) text += i + 1 == words.size() ? " or " : ", ";
+    text += words[i];
+  }
+  return text;
+}
+
+const Words policies = {text(Policy::fixed_share), text(Policy::guaranteed_burst_share),
+                        text(Policy::native_burst_share)};
+
+Outcome<void> set_policy(Options& o, const std::string& option, const std::string& word) {
+  if (const auto known = known_word(option, word, "a policy", policies); !known) return known;
+  const auto policy = parse<Policy>(word);
+  if (o.policy && o.policy != policy)
+    return failure(K::invalid_argument, "{} {}: another option already sets {}; give the policy once", option,
+                   word, text(*o.policy));
+  o.policy = policy;
+  return {};
+}
+
+Outcome<void> set_label(Options& o, const std::string& word) {
+  const size_t equal = word.find('=');
+  if (equal == std::string::npos || equal == 0 || word.size() > 2 * max_label_bytes ||
+      std::ranges::any_of(word, [](char c) { return c < ' ' || c > '~'; }))
+    return failure(K::invalid_argument, "--label '{}' is not KEY=VALUE in printable ASCII", shown(word));
+  const std::string key = word.substr(0, equal), value = word.substr(equal + 1);
+  if (const auto known = o.labels.find(key); known != o.labels.end() && known->second != value)
+    return failure(K::invalid_argument, "--label {}: {} already has the value {}", word, key, known->second);
+  if (o.labels.size() == max_labels)
+    return failure(K::invalid_argument, "--label {}: a node has at most {} labels", word, max_labels);
+  if (key == policy_label)
+    if (const auto good = set_policy(o, "--label " + key, value); !good) return good;
+  o.labels[key] = value;
+  return {};
+}
+
+// "127.0.0.1:9400", "[::1]:0", with --metrics-listen-any also "0.0.0.0:9400".
+Outcome<void> set_metrics(Options& o, const std::string& word) {
+  const size_t colon = word.rfind(':');
+  std::string host = word.substr(0, std::min(colon, word.size()));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  unsigned port = 0;
+  const char* const from = word.data() + std::min(colon + 1, word.size());
+  const auto [end, error] = std::from_chars(from, word.data() + word.size(), port);
+  unsigned char address[sizeof(in6_addr)];
+  if (colon == std::string::npos || error != std::errc{} || end != word.data() + word.size() ||
+      port > 65535 ||
+      (inet_pton(AF_INET, host.c_str(), address) != 1 && inet_pton(AF_INET6, host.c_str(), address) != 1))
+    return failure(K::invalid_argument,
+                   "--metrics-listen '{}' is not an address and a port, such as 127.0.0.1:9400", shown(word));
+  o.metrics_host = host;
+  o.metrics_port = static_cast<uint16_t>(port);
+  return {};
+}
+
+Outcome<void> set_reserve(Options& o, const std::string& word) {
+  const auto bytes = parse_bytes(word);
+  if (!bytes) return failure(K::invalid_argument, "--reserve '{}' {}", shown(word), bytes.error().sentence);
+  o.reserve = *bytes;
+  return {};
+}
+
+// Stores a value unchanged.
+template <std::string Options::*field>
+Outcome<void> keep(Options& o, const std::string& value) {
+  o.*field = value;
+  return {};
+}
+// Stores a value that is one of the row's words.
+template <auto Options::*field, auto parsed>
+Outcome<void> choose(Options& o, const std::string& value) {
+  o.*field = *parsed(value);
+  return {};
+}
+template <bool Options::*field>
+Outcome<void> raise(Options& o, const std::string&) {
+  o.*field = true;
+  return {};
+}
+template <Options::Mode mode>
+Outcome<void> enter(Options& o, const std::string&) {
+  o.mode = mode;
+  return {};
+}
+
+}  // namespace
+
+bool is_control(char c) { return (c >= 0 && c < ' ') || c == 0x7f; }
+
+std::string shown(const std::string& word) {
+  std::string text = word.substr(0, max_shown_bytes);
+  std::ranges::replace_if(text, is_control, '?');
+  return text;
+}
+
+Outcome<void> known_word(const std::string& option, const std::string& value, const char* noun,
+                         const Words& words) {
+  if (std::ranges::find(words, value) != words.end()) return {};
+  return failure(K::invalid_argument, "{} '{}' is not {}; use {}", option, shown(value), noun, listed(words));
+}
+
+const std::vector<OptionRow> option_rows = {
+    {.name = "--help", .letter = "-h", .help = "this text", .store = enter<Options::Mode::help>},
+    {.name = "--version", .help = "the version", .store = enter<Options::Mode::version>},
+    {.name = "--completion",
+     .value = "SHELL",
+     .help = "completion of these options for a shell: bash; try: source <(carved --completion bash)",
+     .store = enter<Options::Mode::completion>,
+     .words = {"bash"},
+     .noun = "a shell with completion"},
+    {.name = "--sim",
+     .value = "SPEC|FILE",
+     .help = "simulate devices instead of using real ones: a10x2, demo15, a10x2,t4x1, or a YAML file",
+     .store = keep<&Options::sim>},
+    {.name = "--state",
+     .value = "DIR",
+     .help = "directory of the ledger\n"
+             "[root: /var/lib/carve; else $XDG_STATE_HOME/carve or ~/.local/state/carve]",
+     .store = keep<&Options::state>},
+    {.name = "--socket",
+     .value = "PATH",
+     .help = "unix socket of the API; PATH.attach is the attach socket, PATH.run/ the runtime\n"
+             "directory [root: /run/carve/carved.sock; else $XDG_RUNTIME_DIR/carve/carved.sock,\n"
+             "or /tmp/carve-UID/carved.sock]",
+     .store = keep<&Options::socket>},
+    {.name = "--strategy",
+     .value = "NAME",
+     .help = "binpack: fill one device before the next; spread: the emptiest device first [binpack]",
+     .store = choose<&Options::strategy, parse_node_strategy>,
+     .words = {text(Strategy::binpack), text(Strategy::spread)},
+     .noun = "a strategy"},
+    {.name = "--topology",
+     .value = "FILE",
+     .help = "links between the devices, as `nvidia-smi topo -m` prints them [the driver's report];\n"
+             "a slice of several devices gets the best connected ones",
+     .store = keep<&Options::topology>},
+    {.name = "--reserve",
+     .value = "SIZE",
+     .help = "bytes of each device that no slice gets [what the driver reports as reserved]",
+     .store = set_reserve},
+    {.name = "--context-charge",
+     .value = "TO",
+     .help = "slice: contexts count against the slice's quota; reserve: against the device's\n"
+             "reserved bytes [slice]",
+     .store = [](Options& o, const std::string& value) -> Outcome<void> {
+       o.contexts_in_slice = value == "slice";
+       return {};
+     },
+     .words = {"slice", "reserve"},
+     .noun = "a place to charge"},
+    {.name = "--audit",
+     .value = "ACTION",
+     .help = "action against a process of a slice that holds device memory without being attached:\n"
+             "report it; freeze its slice (carve thaw NAME continues it); kill the process [report]",
+     .store = choose<&Options::audit, parse_audit_act>,
+     .words = {text(AuditAction::report), text(AuditAction::freeze), text(AuditAction::kill)},
+     .noun = "an action"},
+    {.name = "--over-quota",
+     .value = "ACTION",
+     .help = "action when memory that no call requested takes a slice beyond its quota: report it;\n"
+             "refuse it further allocations; kill the slice [refuse]",
+     .store = choose<&Options::over_quota, parse_over_quota_act>,
+     .words = {text(OverQuotaAction::report), text(OverQuotaAction::refuse), text(OverQuotaAction::kill)},
+     .noun = "an action"},
+    {.name = "--label",
+     .value = "KEY=VALUE",
+     .help = "label of this node, repeatable; vke.volcengine.com/mgpu-compute-policy sets the\n"
+             "policy, as --policy does",
+     .store = set_label,
+     .repeatable = true},
+    {.name = "--policy",
+     .value = "NAME",
+     .help = "compute policy of this node's devices: fixed-share, guaranteed-burst-share,\n"
+             "native-burst-share [the last carve node set --policy, else fixed-share]. A device\n"
+             "changes its policy when its last slice has ended",
+     .store = [](Options& o, const std::string& value) { return set_policy(o, "--policy", value); },
+     .words = policies,
+     .noun = "a policy"},
+    {.name = "--policy-per-slice",
+     .help = "allow slices of one device to follow different policies",
+     .store = raise<&Options::policy_per_slice>},
+    {.name = "--best-effort",
+     .value = "ACTION",
+     .help = "action on a request without a compute share for a device that enforces shares:\n"
+             "refuse it; allow it, to run when no entitled slice wants the device [refuse]",
+     .store = [](Options& o, const std::string& value) -> Outcome<void> {
+       o.admit_best_effort = value == "allow";
+       return {};
+     },
+     .words = {"refuse", "allow"},
+     .noun = "an action"},
+    {.name = "--overcommit-compute",
+     .help = "allow more than 100 % of a device's compute to be granted; no share is then guaranteed",
+     .store = raise<&Options::overcommit_compute>},
+    {.name = "--metrics-listen",
+     .value = "HOST:PORT",
+     .help = "loopback address that also answers GET /metrics (127.0.0.1:9400, [::1]:9400)",
+     .store = set_metrics},
+    {.name = "--metrics-listen-any",
+     .help = "allow any address there: each client that reaches it sees every slice's name and usage",
+     .store = raise<&Options::metrics_any>},
+    {.name = "--cdi-dir",
+     .value = "DIR",
+     .help = "directory where slices for containers are announced [/var/run/cdi]",
+     .store = keep<&Options::cdi_dir>},
+    {.name = "--log-level",
+     .value = "LEVEL",
+     .help = "error, warning, info, debug [info]",
+     .store = keep<&Options::log_level>,
+     .words = {"error", "warning", "info", "debug"},
+     .noun = "a level"},
+};
+
+}  // namespace carve::node

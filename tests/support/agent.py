@@ -1,0 +1,102 @@
+"""An agent of its own for a test or a benchmark: simulated devices, a socket, a ledger, and the command line.
+
+Each agent has a short temporary folder, so that two of them neither see nor disturb each other. Nothing here knows how Carve works inside.
+"""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+from support.over_unix import asked
+
+BUILD = pathlib.Path(os.environ.get("CARVE_BUILD", pathlib.Path(__file__).resolve().parents[2] / "build"))
+
+
+def until(true, seconds=10, every=0.05):
+    """Waits until `true()` is; its last value. Generous, because shared machines stall."""
+    end = time.monotonic() + seconds
+    while not (value := true()) and time.monotonic() < end:
+        time.sleep(every)
+    return value
+
+
+class Agent:
+    """The process `carved --sim SPEC ARGUMENT...`. With a uid it and its programs belong to that ordinary user."""
+
+    def __init__(self, spec, *arguments, build=BUILD, uid=None):
+        self.build = build
+        self.user = {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cv-"))
+        self.folder.chmod(0o755)
+        if uid is not None:
+            os.chown(self.folder, uid, uid)
+        self.socket = self.folder / "s"
+        self.arguments = ["--sim", spec, "--state", str(self.folder / "state"), "--socket", str(self.socket), *arguments]
+        self.environment = {**os.environ, "CARVE_SOCKET": str(self.socket), "NO_COLOR": "1"}
+        self.process_environment = None  # Of the agent itself; None: this process's.
+        self.programs = []
+        self.start()
+
+    def start(self):
+        self.log = open(self.folder / "log", "ab")
+        self.process = subprocess.Popen([self.build / "bin/carved", *self.arguments], stdout=self.log, stderr=self.log,
+                                        env=self.process_environment, **self.user)
+        assert until(lambda: self.carve("version").returncode == 0 or self.process.poll() is not None, 20, 0.005)
+        assert self.process.poll() is None, (self.folder / "log").read_text()
+
+    def words(self, *words):
+        return [str(self.build / "bin/carve"), *map(str, words)]
+
+    def carve(self, *words, **options):
+        options = {"stdin": subprocess.DEVNULL, "timeout": 60, **self.user, **options}
+        return subprocess.run(self.words(*words), env={**self.environment, **options.pop("env", {})},
+                              capture_output=True, text=True, **options)
+
+    def json(self, *words):
+        done = self.carve(*words, "-o", "json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def get(self, target):
+        return asked(self.socket, target)
+
+    def begin(self, *words, **options):
+        """Starts `carve` with these words and leaves it running."""
+        environment = {**self.environment, **options.pop("env", {})}
+        program = subprocess.Popen(self.words(*words), env=environment, text=True, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, **{**self.user, **options})
+        self.programs.append(program)
+        return program
+
+    def slices(self):
+        return {s["name"]: s for s in self.json("ps")["slices"]}
+
+    def show(self, name):
+        return self.json("show", name)
+
+    def attached(self, name):
+        """Waits until a process of the slice has the library inside and holds a context."""
+        def holds():
+            slice_ = self.slices().get(name)
+            return slice_ and sum(p["charged_bytes"] for p in slice_["parts"]) > 0
+        assert until(holds), f"nothing in {name} came to hold memory"
+        return self.show(name)
+
+    def end(self):
+        for name in self.slices() if self.process.poll() is None else []:
+            self.carve("stop", name)
+        for program in self.programs:
+            try:
+                program.communicate(timeout=10)
+            except subprocess.TimeoutExpired:
+                program.kill()
+                program.communicate()
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(20)
+        self.log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
