@@ -41,7 +41,10 @@ TEST(Request, refuses_with_the_option_the_value_and_an_example) {
       {{.memory = "101%"}, "--memory: '101%' is not between"},
       {{.memory = "1GiB", .compute = "30"}, "--compute: '30' is not a share; try 30%"},
       {{}, "no memory is given"},
-      {{.memory = "1GiB", .total_memory = "2GiB"}, "give one of the two"},
+      {{.memory = "1GiB", .total_memory = "2GiB"}, "give one of the three"},
+      {{.memory = "1GiB", .memory_units = 2}, "give one of the three"},
+      {{.memory = "1GiB", .labels = {"a"}}, "--label: 'a' is not KEY=VALUE"},
+      {{.memory = "1GiB", .labels = {"a=1", "a=2"}}, "--label: 'a=2' has another value too"},
       {{.memory = "1GiB", .exclusive = true}, "--exclusive takes whole devices"},
       {{.memory = "1GiB", .isolation = "memory+compute"}, "needs a share; add --compute 30%"},
   };

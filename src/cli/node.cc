@@ -18,6 +18,7 @@ void print(const api::Node& node) {
                                             : "refused on devices where shares are enforced");
   row("over 100%",
       node.overcommit_compute ? "admitted, and the device is shown as over-committed" : "refused");
+  row("memory unit", std::string(text(size_of(node.memory_unit))));
   for (const auto& [key, value] : node.labels)
     row("label", fmt::format("{}={}", harmless(key), harmless(value)));
 }

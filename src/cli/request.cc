@@ -13,6 +13,14 @@ void add_slice_options(CLI::App* verb, SliceOptions& o) {
       ->type_name("SIZE");
   verb->add_option("--total-memory", o.total_memory, "Memory quota over all --devices, divided equally")
       ->type_name("SIZE");
+  verb->add_option("--gpu-mem", o.memory_units,
+                   "Memory quota per device in the node's memory units (carve node shows the unit)")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 1u << 20));
+  verb->add_option("--account", o.account, "Account that pays [the user's name]")->type_name("NAME");
+  verb->add_option("--label", o.labels, "Label of the slice, kept with its usage record; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   verb->add_option("--oversubscribe", o.oversubscribe,
                    "managed: memory beyond the quota becomes managed memory in host memory, up to --spill "
                    "per device; each use of it goes over the bus")
@@ -92,19 +100,30 @@ Result<api::SliceRequest, std::string> to_request(const SliceOptions& o) {
                             .policy = parse<Policy>(o.policy),
                             .latency_class = o.latency ? LatencyClass::latency : LatencyClass::batch,
                             .isolation = parse<Isolation>(o.isolation),
+                            .account = o.account,
                             .application = o.application};
   const auto refuse = [](const char* option, const std::string& value, const char* sentence) {
     return tl::unexpected(fmt::format("{}: '{}' {}", option, value, sentence));
   };
-  if (!o.memory.empty() && !o.total_memory.empty())
-    return tl::unexpected(
-        std::string("--memory is per device and --total-memory over all devices; give one of the two"));
-  if (o.exclusive && (!o.memory.empty() || !o.total_memory.empty() || !o.compute.empty()))
-    return tl::unexpected(
-        std::string("--exclusive takes whole devices; leave out --memory, --total-memory and --compute"));
-  if (o.memory.empty() && o.total_memory.empty() && !o.exclusive)
+  if (!o.memory.empty() + !o.total_memory.empty() + (o.memory_units != 0) > 1)
+    return tl::unexpected(std::string(
+        "--memory is per device, --total-memory over all devices and --gpu-mem in units; give one of "
+        "the three"));
+  if (o.exclusive &&
+      (!o.memory.empty() || !o.total_memory.empty() || !o.compute.empty() || o.memory_units != 0))
+    return tl::unexpected(std::string(
+        "--exclusive takes whole devices; leave out --memory, --total-memory, --gpu-mem and --compute"));
+  if (o.memory.empty() && o.total_memory.empty() && o.memory_units == 0 && !o.exclusive)
     return tl::unexpected(std::string(
         "no memory is given; add --memory SIZE (as in --memory 4GiB), --total-memory SIZE or --exclusive"));
+  if (o.memory_units != 0) request.memory_units = o.memory_units;
+  for (const std::string& label : o.labels) {
+    const size_t equal = label.find('=');
+    if (equal == std::string::npos || equal == 0) return refuse("--label", label, "is not KEY=VALUE");
+    const auto [known, is_new] = request.labels.emplace(label.substr(0, equal), label.substr(equal + 1));
+    if (!is_new && known->second != label.substr(equal + 1))
+      return refuse("--label", label, "has another value too");
+  }
   if (o.memory.ends_with('%')) {
     const auto share = parse_share(o.memory);
     if (!share) return refuse("--memory", o.memory, share.error().sentence);

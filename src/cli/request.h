@@ -15,6 +15,9 @@ struct SliceOptions {
   uint32_t devices = 1;
   std::string device, policy, strategy, isolation, name, application, oversubscribe, spill;
   bool exclusive = false, latency = false;
+  uint32_t memory_units = 0;  // 0: not given.
+  std::string account;
+  std::vector<std::string> labels;  // KEY=VALUE
 };
 
 void add_slice_options(CLI::App* verb, SliceOptions& options);

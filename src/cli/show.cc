@@ -60,6 +60,9 @@ void print(const api::Slice& s) {
   row("state", fmt::format("{}{}{}", text(s.state), s.ended_because.empty() ? "" : ": ", s.ended_because));
   if (!s.command.empty()) row("command", harmless(s.command));
   row("owner", fmt::format("uid {}", s.owner_uid));
+  if (!s.account.empty()) row("account", harmless(s.account));
+  for (const auto& [key, value] : s.labels)
+    row("label", fmt::format("{}={}", harmless(key), harmless(value)));
   row("created", clock_text(s.created_ns));
   if (s.ended_ns != 0) row("ended", clock_text(s.ended_ns));
   row("kind", s.exclusive          ? "whole devices, exclusively"
@@ -74,7 +77,12 @@ void print(const api::Slice& s) {
       row("host memory",
           fmt::format("{} of {} beyond the quota of device {}", text(Bytes{p.spilled_bytes}).c_str(),
                       text(Bytes{p.spill_bytes}).c_str(), p.index));
-  if (s.container) row("container", fmt::format("--device carve.dev/slice={}", s.name));
+  if (s.memory_units.count != 0)
+    row("memory",
+        fmt::format("{} x {} = {}", s.memory_units.count, text(size_of(s.memory_units.unit)).c_str(),
+                    text(Bytes{s.memory_units.count * size_of(s.memory_units.unit).count}).c_str()));
+  if (s.lifetime == Lifetime::until_deleted)
+    row("container", fmt::format("--device carve.dev/slice={}", s.name));
   std::vector<std::vector<std::string>> rows;
   for (const api::SlicePart& p : s.parts)
     rows.push_back({std::to_string(p.index), p.device_name, std::string(text(Bytes{p.quota_bytes})),

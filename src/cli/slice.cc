@@ -26,7 +26,7 @@ void add_slice(CLI::App& app, Context& context) {
       context.status = usage_status;
       return;
     }
-    request->container = true;
+    request->lifetime = Lifetime::until_deleted;
     answered(context, context.client().post<api::Slice>("/v1/slices", *request), [&](const auto& slice) {
       if (context.json())
         print_json(slice);

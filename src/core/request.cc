@@ -103,13 +103,13 @@ Outcome<Request> validated(Request r) {
   if (r.device && r.devices != 1)
     return failure(K::invalid_argument, "one device is named, and {} devices are requested; request 1",
                    r.devices);
-  if (r.spill.count != 0 && (r.isolation == Isolation::none || r.exclusive))
+  if (r.spill.count != 0 && (r.isolated() == Isolation::none || r.exclusive))
     return failure(K::invalid_argument,
                    "spill needs a quota; leave it out of a request with isolation none or exclusive devices");
-  if (r.isolation == Isolation::memory_and_compute && r.exclusive && r.share.basis_points == 0)
+  if (r.isolated() == Isolation::memory_and_compute && r.exclusive && r.share.basis_points == 0)
     return failure(K::invalid_argument,
                    "an exclusive request has all compute of its devices; leave out the isolation");
-  if (r.isolation == Isolation::memory_and_compute && r.share.basis_points == 0)
+  if (r.isolated() == Isolation::memory_and_compute && r.share.basis_points == 0)
     return failure(K::invalid_argument,
                    "isolation memory+compute needs a compute share; add one, such as 30%");
   if (r.spill.count % (1 << 20) != 0)

@@ -2,9 +2,9 @@
 // fits.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -33,20 +33,24 @@ struct Request {
   Bytes spill;  // Bytes per device in host memory, beyond the quota.
   unsigned devices = 1;
   bool exclusive = false;
-  bool persistent = false;
+  Lifetime lifetime = Lifetime::processes;
   std::optional<Uuid> device;  // The only device allowed.
   std::optional<Strategy> strategy;
-  Isolation isolation = Isolation::memory;
-  std::optional<Policy> policy;  // No value: the device's policy.
+  std::optional<Isolation> isolation;  // No value: isolated() decides.
+  std::optional<Policy> policy;        // No value: the device's policy.
   LatencyClass latency = LatencyClass::batch;
+  std::string account;  // Who pays.
 
   // For placement among several nodes.
   std::vector<std::string> models;  // Allowed models, as the driver names them; empty: any.
   uint32_t cpu_milli = 0;           // Of the node, in thousandths of a core.
   Bytes host_memory;                // Of the node.
-  std::string account;              // The account that pays.
   std::string application;          // Its replicas go to different devices (place/engine.h).
-  std::vector<std::pair<std::string, std::string>> labels;
+  std::map<std::string, std::string> labels;
+  MemoryUnits memory_units;  // How `memory` was written, if it was written in units.
+
+  // Returns the isolation of the slice: the requested one, or as much as the request has limits for.
+  Isolation isolated() const { return isolation.value_or(default_isolation(share)); }
 };
 
 inline constexpr unsigned max_slice_devices = 16;    // As the shared memory has room for (wire/shm/layout.h).

@@ -50,7 +50,7 @@ TEST(Request, each_rule_refuses_with_a_sentence_that_names_the_value) {
       {"'' is not a valid model", [](Request& r) { r.models = {""}; }},
       {"65 labels",
        [](Request& r) {
-         r.labels.assign(65, {"a", "b"});
+         for (int i = 0; i < 65; ++i) r.labels.emplace(std::to_string(i), "b");
        }},
       {"is not a valid label's value",
        [](Request& r) {

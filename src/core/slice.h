@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -69,11 +70,39 @@ constexpr Isolation default_isolation(Share share) {
 std::optional<Strategy> parse_node_strategy(std::string_view);
 std::string node_strategy_names();  // "binpack or spread"
 
+enum class Lifetime : uint32_t {
+  processes = 0,      // The slice ends with its last process.
+  until_deleted = 1,  // It ends when it is deleted (containers).
+};
+template <>
+struct Words<Lifetime> {
+  static constexpr const char* kind = "lifetime";
+  static constexpr std::string_view words[] = {"processes", "explicit"};
+};
+
+// What an integer memory request counts. It is a setting of the node.
+enum class MemoryUnit : uint32_t { gib = 0, mib_128 = 1 };
+template <>
+struct Words<MemoryUnit> {
+  static constexpr const char* kind = "memory unit";
+  static constexpr std::string_view words[] = {"1GiB", "128MiB"};
+};
+constexpr Bytes size_of(MemoryUnit unit) { return unit == MemoryUnit::gib ? 1_GiB : 128_MiB; }
+
+// A memory request as it was written: 16 units of 128 MiB. A count of 0: it was not in units.
+struct MemoryUnits {
+  uint32_t count = 0;
+  MemoryUnit unit = MemoryUnit::gib;
+
+  friend bool operator==(const MemoryUnits&, const MemoryUnits&) = default;
+};
+
 struct SlicePart {
   Uuid device;
   Bytes memory;
-  Share share;  // 0: no share was requested.
-  Bytes spill;  // Bytes beyond the quota, as managed memory in host memory; 0: none.
+  Share share;        // 0: no share was requested.
+  Bytes spill;        // Bytes beyond the quota, as managed memory in host memory; 0: none.
+  Bytes usable = {};  // Usable memory of the device at the grant, which invoices divide by; 0: not known.
 
   friend bool operator==(const SlicePart&, const SlicePart&) = default;
 };
@@ -83,13 +112,17 @@ struct Slice {
   std::string request_id;  // Chosen by the caller; a repeated id returns the same slice.
   uint32_t owner = 0;      // uid
   std::vector<SlicePart> parts;
-  bool exclusive = false;   // The devices belong to this slice only.
-  bool persistent = false;  // Outlives its processes (containers): ends when it is deleted.
+  bool exclusive = false;  // The devices belong to this slice only.
+  Lifetime lifetime = Lifetime::processes;
   Isolation isolation = Isolation::memory;
   Policy policy = Policy::fixed_share;
   LatencyClass latency = LatencyClass::batch;
   std::string application;  // The application that this is a replica of; empty: none.
+  std::string account;      // Who pays; empty: not known.
+  std::map<std::string, std::string> labels;
+  MemoryUnits memory_units;
 
+  bool outlives_processes() const { return lifetime == Lifetime::until_deleted; }
   // Returns whether the share is enforced: the slice is limited to it and is guaranteed to have it.
   bool shares_compute() const { return isolation == Isolation::memory_and_compute; }
 

@@ -154,9 +154,17 @@ Outcome<Change> Ledger::alter(uint64_t id, const Terms& terms, const Stamp& now,
   return Altered{id, now, terms, most};
 }
 
-Outcome<Change> Ledger::end(uint64_t id, const Stamp& now, std::string why) const {
+Outcome<Change> Ledger::end(uint64_t id, const Stamp& now, std::string why, uint64_t busy_ns) const {
   if (!living_.contains(id)) return failure(K::not_found, "slice {} has ended or does not exist", id);
-  return Ended{id, now, std::move(why)};
+  return Ended{id, now, std::move(why), busy_ns};
+}
+
+Change Ledger::alive(const Stamp& now, const std::map<uint64_t, uint64_t>& busy_ns) const {
+  Alive out{now, {}};
+  for (const auto& [id, busy] : busy_ns)
+    if (const auto known = living_.find(id); known != living_.end() && known->second.busy_ns < busy)
+      out.busy_ns.emplace(id, busy);
+  return out;
 }
 
 Outcome<void> Ledger::apply(const Change& change) {
@@ -221,6 +229,13 @@ Outcome<void> Ledger::apply(const Change& change) {
     }
     return {};
   }
+  if (const auto* alive = std::get_if<Alive>(&change)) {
+    last_alive_ = alive->when;
+    for (const auto& [id, busy] : alive->busy_ns)
+      if (const auto known = living_.find(id); known != living_.end())
+        known->second.busy_ns = std::max(known->second.busy_ns, busy);
+    return {};
+  }
   const auto& ended = std::get<Ended>(change);
   const auto found = living_.find(ended.id);
   if (found == living_.end()) return failure(K::not_found, "slice {} has ended or does not exist", ended.id);
@@ -235,6 +250,7 @@ Outcome<void> Ledger::apply(const Change& change) {
   living_.erase(found);
   record.to = ended.when;
   record.end_reason = ended.why;
+  record.busy_ns = std::max(record.busy_ns, ended.busy_ns);
   ended_.push_back(std::move(record));
   if (ended_.size() > max_ended_records) ended_.erase(ended_.begin());
   return {};

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <variant>
@@ -44,8 +45,15 @@ struct Ended {
   uint64_t id;
   Stamp when;
   std::string why;
+  uint64_t busy_ns = 0;  // Of the whole record; a smaller value than the present one has no effect.
 };
-using Change = std::variant<DeviceSeen, Granted, Altered, Ended>;
+// The agent saw all living slices alive. Written once a minute: after a crash of the machine, records end
+// here.
+struct Alive {
+  Stamp when;
+  std::map<uint64_t, uint64_t> busy_ns;  // By the record's id; those that changed.
+};
+using Change = std::variant<DeviceSeen, Granted, Altered, Ended, Alive>;
 
 // The accounts of one device.
 struct Balance {
@@ -72,7 +80,12 @@ class Ledger {
   // Changes the terms of a living record, or says why not: a device has not enough free for the increase.
   Outcome<Change> alter(uint64_t id, const Terms&, const Stamp& now, Share most = whole_device) const;
 
-  Outcome<Change> end(uint64_t id, const Stamp& now, std::string why) const;
+  Outcome<Change> end(uint64_t id, const Stamp& now, std::string why, uint64_t busy_ns = 0) const;
+
+  // Records that the living slices are alive, with their busy time so far.
+  Change alive(const Stamp& now, const std::map<uint64_t, uint64_t>& busy_ns) const;
+  // The last such moment; no value if there was none.
+  const std::optional<Stamp>& last_alive() const { return last_alive_; }
 
   // Applies a change that this ledger decided, or that the store has kept. Refuses it without any effect if
   // it would break a rule above; then the store was changed by other means.
@@ -98,6 +111,7 @@ class Ledger {
   std::map<uint64_t, UsageRecord> living_;
   std::vector<UsageRecord> ended_;
   uint64_t last_id_ = 0;
+  std::optional<Stamp> last_alive_;
 };
 
 }  // namespace carve::ledger

@@ -115,8 +115,14 @@ void end_what_is_over(List& list, const Observed& seen, const Stamp& now) {
     const std::string why = record.from.boot_id == seen.boot_id
                                 ? "its last process ended while the agent was not running"
                                 : "the node was rebooted";
+    // After a crash of the machine it ends when the agent last saw it alive: the outage is not billed.
+    Stamp when = now;
+    if (record.from.boot_id != seen.boot_id) {
+      const std::optional<Stamp>& alive = list.after.last_alive();
+      when = alive && alive->utc_ns > record.from.utc_ns ? *alive : record.from;
+    }
     list.add(DriftKind::slice_over, "slice " + record.slice.name, record.slice.name, "live", why,
-             Ended{record.id, now, why});
+             Ended{record.id, when, why});
   }
 }
 

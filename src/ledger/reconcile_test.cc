@@ -54,6 +54,26 @@ TEST(Truth, a_book_that_is_right_is_left_alone) {
   EXPECT_TRUE(find_drift(book(), in_agreement(), now).empty());
 }
 
+// The node lost power: a record ends when the agent last saw its slice alive, and the outage is not billed.
+TEST(Truth, after_a_reboot_a_record_ends_at_the_last_minute_that_was_written) {
+  const Stamp alive{5'000, "boot", 50}, later{9'000'000, "next boot", 3};
+  for (const bool recorded : {true, false}) {
+    Ledger ledger = book();
+    if (recorded) {
+      ASSERT_TRUE(ledger.apply(ledger.alive(alive, {{2, 77}})));
+    }
+    Observed seen = in_agreement();
+    seen.boot_id = "next boot";
+    seen.state_files.clear();
+    seen.has_processes->clear();
+    for (const Drift& d : find_drift(ledger, seen, later)) ASSERT_TRUE(!d.change || ledger.apply(*d.change));
+    ASSERT_EQ(ledger.ended().size(), 2u);
+    EXPECT_EQ(ledger.ended().back().to, recorded ? alive : now)
+        << "without a minute it ends at its beginning";
+    EXPECT_EQ(ledger.ended().back().busy_ns, recorded ? 77u : 0u);
+  }
+}
+
 TEST(Truth, each_drift_has_a_kind_a_resolution_and_a_sentence) {
   struct Row {
     DriftKind kind;

@@ -18,8 +18,13 @@ class Store {
 
   // Returns the changes to apply to an empty ledger, in four steps: the devices without a reserve (grants
   // come before the reserve), all living records, the newest Ledger::max_ended_records ended ones, and the
-  // devices with their reserves. The records are in the order of their ids.
+  // devices with their reserves, and the last Alive if there was one. The records are in the order of their
+  // ids.
   virtual Outcome<std::vector<Change>> read() = 0;
+
+  // Returns at most `most` records with a larger id, living and ended ones, in the order of their ids. Unlike
+  // the ledger, the store has all records that ever were.
+  virtual Outcome<std::vector<UsageRecord>> records_after(uint64_t id, size_t most) = 0;
 };
 
 // Checks the change, stores it, then applies it. Production changes a ledger in this way only.

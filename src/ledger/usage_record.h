@@ -52,6 +52,7 @@ struct UsageRecord {
   Stamp from;
   std::optional<Stamp> to;  // End of the record; none while the slice lives.
   std::string end_reason;   // Why the slice ended; empty while it lives.
+  uint64_t busy_ns = 0;     // Time charged to it on all its devices, as of the last Alive change, or its end.
   // Earlier terms, the oldest first. Each period begins at the end of the one before it, the first at `from`;
   // the present terms are in `slice`.
   std::vector<Period> periods;

@@ -17,6 +17,7 @@
 #include "node/store/sqlite_store.h"
 #include "os/clock.h"
 #include "os/log.h"
+#include "os/user.h"
 
 namespace carve::node {
 namespace {
@@ -110,7 +111,10 @@ int serve(const Options& options) {
   OR_SAY(api_socket, open_api(options.socket));
   AttachServer attach(loop, agent, std::move(*attach_socket));
   Routes routes(agent);
-  const uint32_t operators[] = {0, geteuid()};
+  std::vector<uint32_t> operators{0, geteuid()};
+  if (const auto controller =
+          options.controller_uid ? options.controller_uid : os::user_id("carve-controller"))
+    operators.push_back(*controller);
   http::Server api(
       loop, std::move(*api_socket),
       {.handle = [&](const auto& request, const auto& caller) { return routes.answer(request, caller); },

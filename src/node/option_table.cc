@@ -8,6 +8,7 @@
 
 #include "core/request.h"
 #include "node/agent/policies.h"
+#include "os/user.h"
 
 namespace carve::node {
 namespace {
@@ -214,6 +215,24 @@ const std::vector<OptionRow> option_rows = {
     {.name = "--overcommit-compute",
      .help = "allow more than 100 % of a device's compute to be granted; no share is then guaranteed",
      .store = raise<&Options::overcommit_compute>},
+    {.name = "--memory-unit",
+     .value = "UNIT",
+     .help = "what an integer memory request (carve run --gpu-mem 16) counts: 1GiB, 128MiB [1GiB]",
+     .store = [](Options& o, const std::string& value) -> Outcome<void> {
+       o.memory_unit = *parse<MemoryUnit>(value);
+       return {};
+     },
+     .words = {text(MemoryUnit::gib), text(MemoryUnit::mib_128)},
+     .noun = "a memory unit"},
+    {.name = "--controller-user",
+     .value = "USER",
+     .help = "user who may create, see and stop slices of all users [carve-controller, if it exists]",
+     .store = [](Options& o, const std::string& value) -> Outcome<void> {
+       o.controller_uid = os::user_id(value);
+       if (!o.controller_uid)
+         return failure(K::invalid_argument, "--controller-user '{}': there is no such user", shown(value));
+       return {};
+     }},
     {.name = "--metrics-listen",
      .value = "HOST:PORT",
      .help = "loopback address that also answers GET /metrics (127.0.0.1:9400, [::1]:9400)",

@@ -132,6 +132,7 @@ Settings settings_of(const Options& o, const Paths& paths, const std::optional<p
           .policy_per_slice = o.policy_per_slice,
           .admit_best_effort = o.admit_best_effort,
           .overcommit_compute = o.overcommit_compute,
+          .memory_unit = o.memory_unit,
           .topology = topology};
 }
 

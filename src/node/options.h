@@ -23,9 +23,11 @@ struct Options {
   bool policy_per_slice = false;
   bool admit_best_effort = false;
   bool overcommit_compute = false;
-  std::string metrics_host;   // Empty: metrics are served on the API's socket only.
-  uint16_t metrics_port = 0;  // 0: any free port; the log names it.
-  bool metrics_any = false;   // Addresses other than loopback are allowed.
+  MemoryUnit memory_unit = MemoryUnit::gib;
+  std::optional<uint32_t> controller_uid;  // May act for all users.
+  std::string metrics_host;                // Empty: metrics are served on the API's socket only.
+  uint16_t metrics_port = 0;               // 0: any free port; the log names it.
+  bool metrics_any = false;                // Addresses other than loopback are allowed.
   std::string log_level = "info";
 
   // agent: serve. The others are short tasks of the same executable.

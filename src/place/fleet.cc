@@ -106,8 +106,8 @@ RequestShape shape_of(const Request& r, const Fleet& fleet) {
   RequestShape a;
   a.devices = static_cast<uint8_t>(r.devices);
   a.exclusive = r.exclusive;
-  a.isolated = r.isolation != Isolation::none;
-  a.best_effort = r.isolation != Isolation::memory_and_compute && !r.exclusive;
+  a.isolated = r.isolated() != Isolation::none;
+  a.best_effort = r.isolated() != Isolation::memory_and_compute && !r.exclusive;
   if (r.policy) a.policy = static_cast<uint8_t>(*r.policy);
   a.share = r.share;
   a.spill = r.spill;

@@ -28,6 +28,10 @@ void Statement::bind(int64_t number) {
   if (good()) code_ = sqlite3_bind_int64(statement_, ++bound_, number);
 }
 
+void Statement::bind_null() {
+  if (good()) code_ = sqlite3_bind_null(statement_, ++bound_);
+}
+
 bool Statement::row() {
   if (good()) code_ = sqlite3_step(statement_);
   return code_ == SQLITE_ROW;

@@ -39,6 +39,8 @@ class Statement {
     return *this;
   }
 
+  void bind_null();
+
   // Steps; returns true while there is a row. The columns are those of the present row, counted from 0.
   bool row();
   bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }

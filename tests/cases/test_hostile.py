@@ -127,7 +127,7 @@ def post(path, body, method="POST"):
     (post("/v1/slices", b'{"memory_bytes":1048576,"name":"../../etc/passwd"}'), "400", "not a slice name"),
     (post("/v1/slices", b'{"memory_bytes":1048576,"name":"a\\u0000b"}'), "400", "not a slice name"),
     (post("/v1/slices", b'{"memory_bytes":1048576,"device":"7"}'), "400", "no device"),
-    (post("/v1/slices", b'{"memory_bytes":1048576,"policy":"best"}'), "400", "not a policy"),
+    (post("/v1/slices", b'{"memory_bytes":1048576,"policy":"best"}'), "400", "is not fixed-share, guaranteed-burst-share or native-burst-share"),
     (post("/v1/slices", b'{"memory_bytes":1048576,"share_bp":10001}'), "400", "100%"),
     (post("/v1/slices", b'{"exclusive":true,"share_bp":1}'), "400", "whole devices"),
     (post("/v1/slices", b"[" * 5000 + b"]" * 5000), "400", "deeper"),
@@ -202,7 +202,7 @@ def test_truth_beyond_the_quota_is_said(world):
 def test_a_lost_device_is_shown_and_takes_no_new_slice(world):
     subprocess.run([LOAD.with_name("carve-sim"), "fault", world.folder / "state/sim", "device-lost", "--device", "0"], check=True,
                    capture_output=True)
-    assert until(lambda: "lost" in world.json("devices")["devices"][0]["health"])
+    assert until(lambda: world.json("devices")["devices"][0]["health"]["state"] == "lost")
     shown = world.carve("run", "--memory", "1GiB", "--device", "0", "--", "true")
     assert shown.returncode == 125 and "lost" in shown.stderr
     assert world.carve("run", "--memory", "1GiB", "--", "true").returncode == 0

@@ -1,4 +1,5 @@
 """The agent dies, is started again, is started twice, finds its ledger broken: slices continue and no record is lost."""
+import json
 import os
 import pathlib
 import signal
@@ -145,7 +146,7 @@ def test_after_a_restart_of_the_machine_containers_slices_are_there_and_programs
     crash(world)
     os.kill(pid, signal.SIGKILL)
     book = sqlite3.connect(world.folder / "state/ledger.db")
-    book.execute("UPDATE use SET from_boot = 'an earlier one'")
+    book.execute("UPDATE record SET from_boot_id = 'an earlier one'")
     book.commit()
     book.close()
     for note in (world.folder / "s.run").glob("*.state"):
@@ -170,6 +171,38 @@ def test_pages_that_somebody_removed_are_made_anew_for_the_processes_that_live(w
     assert until(lambda: world.show("t0")["parts"][0]["charged_bytes"] >= GiB), "what the driver shows is charged"
     world.carve("stop", "t0")
     assert until(lambda: not world.slices())
+
+
+def test_who_pays_labels_and_units_survive_a_lost_ledger(world):
+    crash(world)
+    world.arguments += ["--memory-unit", "128MiB"]
+    world.start()
+    program = ["run", "--gpu-mem", "16", "--account", "research", "--label", "team=a", "--label", "run=7", "--name", "a", "--", "sleep", "600"]
+    world.begin(*program)
+    assert until(lambda: world.slices().get("a", {}).get("state") == "running")
+
+    def usage(query=""):
+        return json.loads(world.get("/v1/usage" + query)[2])["records"]
+
+    def kept():
+        shown = world.show("a")
+        return shown["account"], shown["labels"], shown["memory_units"], shown["parts"][0]["quota_bytes"], shown["parts"][0]["usable_bytes"]
+
+    before = kept()
+    assert before[:4] == ("research", {"team": "a", "run": "7"}, {"count": 16, "unit": "128MiB"}, 2 * GiB)
+    assert before[4] == world.json("devices")["devices"][0]["usable_bytes"]
+    assert "16 x 128 MiB = 2 GiB" in world.carve("show", "a").stdout
+    crash(world)
+    for part in (world.folder / "state").glob("ledger.db*"):
+        part.write_bytes(b"x" * 8192)
+    world.start()
+    assert kept() == before
+    (record,) = [r for r in usage() if r["slice"]["name"] == "a"]
+    assert record["slice"]["account"] == "research" and record["slice"]["memory_units"] == {"count": 16, "unit": "128MiB"}
+    assert "to" not in record and record["slice"]["parts"][0]["memory_bytes"] == 2 * GiB
+    world.carve("stop", "a")
+    assert until(lambda: any("to" in r for r in usage()))
+    assert usage(f"?after={record['id']}") == []
 
 
 def start_another(world, *arguments):

@@ -71,8 +71,8 @@ def test_shares_and_classes_change_and_every_period_is_remembered(world):
     assert world.carve("set", "a", "--batch", "--compute", "50%", "--memory", "3GiB").returncode == 0
     done = world.carve("set", "a", "--memory", "2GiB", "--compute", "60%")
     assert done.returncode == 1, "all or nothing"
-    held = [(p["share_bp"], p["latency"], p["memory_bytes"]) for p in world.show("a")["history"]]
-    assert held == [(3000, False, 4 * GiB), (4000, True, 4 * GiB), (5000, False, 3 * GiB)]
+    held = [(p["share_bp"], p["latency_class"], p["memory_bytes"]) for p in world.show("a")["history"]]
+    assert held == [(3000, "batch", 4 * GiB), (4000, "latency", 4 * GiB), (5000, "batch", 3 * GiB)]
     periods = world.show("a")["history"]
     assert all(a["to_ns"] == b["from_ns"] for a, b in zip(periods, periods[1:])) and periods[-1]["to_ns"] == 0
     table = world.carve("show", "a", "--history").stdout.splitlines()

@@ -45,7 +45,7 @@ Request request(Dice& dice) {
   r.exclusive = dice.number(1) % 8 == 0;
   r.isolation = dice.number(1) % 4 == 0 ? Isolation::none : Isolation::memory;
   for (uint64_t n = dice.number(1) % 3; n > 0; --n) r.models.push_back(dice.word());
-  for (uint64_t n = dice.number(1) % 3; n > 0; --n) r.labels.emplace_back(dice.word(), dice.word());
+  for (uint64_t n = dice.number(1) % 3; n > 0; --n) r.labels.emplace(dice.word(), dice.word());
   r.account = dice.word();
   r.application = dice.word();
   return r;

@@ -21,6 +21,7 @@ class Memory : public Store {
   Outcome<std::vector<Change>> read() override {
     std::map<Uuid, Device> devices;
     std::map<uint64_t, UsageRecord> records;
+    std::optional<Alive> last;
     for (const Change& change : changes) {
       if (const auto* seen = std::get_if<DeviceSeen>(&change)) devices[seen->device.uuid] = seen->device;
       if (const auto* granted = std::get_if<Granted>(&change))
@@ -34,6 +35,7 @@ class Memory : public Store {
         records.at(ended->id).to = ended->when;
         records.at(ended->id).end_reason = ended->why;
       }
+      if (const auto* alive = std::get_if<Alive>(&change)) last = *alive;
     }
     std::vector<Change> out;
     for (auto [uuid, device] : devices) {
@@ -42,6 +44,16 @@ class Memory : public Store {
     }
     for (const auto& [id, record] : records) out.emplace_back(Granted{record});
     for (const auto& [uuid, device] : devices) out.emplace_back(DeviceSeen{device});
+    if (last) out.emplace_back(*last);
+    return out;
+  }
+  Outcome<std::vector<UsageRecord>> records_after(uint64_t id, size_t most) override {
+    std::vector<UsageRecord> out;
+    const auto all = read();
+    for (const Change& change : *all)
+      if (const auto* granted = std::get_if<Granted>(&change); granted != nullptr && granted->record.id > id)
+        out.push_back(granted->record);
+    if (out.size() > most) out.resize(most);
     return out;
   }
   std::vector<Change> changes;

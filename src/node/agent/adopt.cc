@@ -79,13 +79,14 @@ bool Agent::adopt_slice(const ledger::UsageRecord& record) {
   auto made = std::make_unique<LiveSlice>();
   LiveSlice& slice = *made;
   slice.record = record;
+  slice.busy_ns = record.busy_ns;
   const auto state = read_state_file(runtime_.read_state_file(record.slice.name));
   const bool known = state && state->boot_id == now().boot_id && state->record.id == record.id;
   std::optional<Cgroup> cgroup;
-  if (tree_ && !record.slice.persistent)
+  if (tree_ && !record.slice.outlives_processes())
     if (auto found = Cgroup::make(*tree_, group_, record.slice.name)) cgroup = std::move(*found);
   const bool lives_on = cgroup && cgroup->populated();
-  if (!known && !record.slice.persistent && !lives_on) return false;
+  if (!known && !record.slice.outlives_processes() && !lives_on) return false;
 
   auto control = known ? runtime_.adopt_control(record.slice.name) : failure(FailureKind::not_found, "");
   if (control) {
@@ -141,16 +142,16 @@ bool Agent::adopt_slice(const ledger::UsageRecord& record) {
     slice.root.pidfd = os::open_process(slice.root.id);
   }
   const bool waiting = !slice.entered && os::open_process(slice.creator.id);
-  if (!slice.persistent() && !waiting && !has_processes(slice)) {
+  if (!slice.outlives_processes() && !waiting && !has_processes(slice)) {
     for (const auto& [process, attached] : slice.attached) loop_.forget(attached.pidfd.get());
     slices_.erase(record.id);
     return false;
   }
   if (slice.cgroup) watch_cgroup(slice);
-  if (!slice.entered && !slice.persistent()) watch(slice, slice.creator, &Agent::creator_ended);
+  if (!slice.entered && !slice.outlives_processes()) watch(slice, slice.creator, &Agent::creator_ended);
   if (slice.root.pidfd) watch(slice, slice.root, &Agent::root_ended);
   if (slice.supervisor.id) watch(slice, slice.supervisor, &Agent::supervisor_ended);
-  if (slice.persistent())
+  if (slice.outlives_processes())
     if (const auto written = announce(slice); !written)
       os::log::error("{}: {}", record.slice.name, written.error().sentence);
   this->write_state(slice);

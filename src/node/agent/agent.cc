@@ -214,7 +214,8 @@ Outcome<const LiveSlice*> Agent::grant(Request request, const os::ProcessId& cre
   if (slices_.size() >= max_node_slices)
     return failure(K::insufficient_capacity, "this node has {} slices, which is the limit; stop one",
                    max_node_slices);
-  if (request.persistent && access((settings_.paths.shims + "/libcuda.so.1").c_str(), R_OK) != 0)
+  if (request.lifetime == Lifetime::until_deleted &&
+      access((settings_.paths.shims + "/libcuda.so.1").c_str(), R_OK) != 0)
     return failure(K::unavailable,
                    "containers need the libraries in {}, which are missing; build or install them",
                    settings_.paths.shims);
@@ -234,16 +235,19 @@ Outcome<const LiveSlice*> Agent::grant(Request request, const os::ProcessId& cre
   granted.request_id = request.request_id;
   granted.owner = request.owner;
   granted.exclusive = request.exclusive;
-  granted.persistent = request.persistent;
-  granted.isolation = request.isolation;
+  granted.lifetime = request.lifetime;
+  granted.isolation = request.isolated();
   granted.policy = request.policy.value_or(
       policies_.of(devices_[answer.placement->devices.front()].device.uuid).effective);
   granted.latency = request.latency;
   granted.application = request.application;
+  granted.account = request.account;
+  granted.labels = request.labels;
+  granted.memory_units = request.memory_units;
   for (const size_t i : answer.placement->devices) {
     const Device& d = devices_[i].device;
     granted.parts.push_back({d.uuid, request.exclusive ? d.usable() : answer.placement->memory,
-                             answer.placement->share, request.spill});
+                             answer.placement->share, request.spill, d.usable()});
   }
 
   const auto change = ledger_.grant(granted, now(), most_shares());
@@ -258,12 +262,12 @@ Outcome<const LiveSlice*> Agent::grant(Request request, const os::ProcessId& cre
   slices_.emplace(id, std::move(made));
   Outcome<void> ready = make_shared_memory(slice);
   if (ready) compute_changed(slice);
-  if (ready && slice.persistent()) ready = announce(slice);
+  if (ready && slice.outlives_processes()) ready = announce(slice);
   if (!ready) {
     end(id, "its setup failed:  " + ready.error().sentence);
     return tl::unexpected(ready.error());
   }
-  if (!slice.persistent()) {
+  if (!slice.outlives_processes()) {
     if (has_cgroups()) {
       auto cgroup = Cgroup::make(*tree_, group_, slice.name());
       if (cgroup) {
@@ -350,7 +354,7 @@ Outcome<std::map<std::string, std::string>> Agent::enter(LiveSlice& slice, os::P
                                                          const std::string& command,
                                                          const std::string* visible) {
   if (slice.stopping) return failure(K::failed_precondition, "slice {} is ending", slice.name());
-  if (slice.persistent())
+  if (slice.outlives_processes())
     return failure(K::invalid_argument, "slice {} is for containers; start a container with --device {}={}",
                    slice.name(), cdi_kind, slice.name());
   if (slice.cgroup)
@@ -392,7 +396,7 @@ std::string Agent::environment_devices(const LiveSlice& slice, const std::string
 }
 
 Outcome<void> Agent::supervise(LiveSlice& slice, os::Peer peer) {
-  if (slice.persistent())
+  if (slice.outlives_processes())
     return failure(K::invalid_argument, "slice {} is for containers and has no supervisor", slice.name());
   if (slice.supervisor.pidfd && os::alive(slice.supervisor.pidfd))
     return failure(K::failed_precondition, "slice {} already has a supervisor, process {}", slice.name(),
@@ -406,7 +410,7 @@ Outcome<void> Agent::supervise(LiveSlice& slice, os::Peer peer) {
 }
 
 Outcome<void> Agent::add_container(LiveSlice& slice, pid_t init, const std::string& id) {
-  if (!slice.persistent())
+  if (!slice.outlives_processes())
     return failure(K::invalid_argument,
                    "slice {} is for processes; create one for containers with carve slice create",
                    slice.name());

@@ -44,10 +44,11 @@ struct Settings {
   Paths paths;                   // Paths of Carve's and the driver's libraries.
   std::optional<Policy> policy;  // From the command line: option or label.
   std::map<std::string, std::string> labels;
-  bool policy_per_slice = false;            // Slices of one device may follow different policies.
-  bool admit_best_effort = false;           // Slices without a share are admitted beside enforced ones.
-  bool overcommit_compute = false;          // More than 100 % of a device's compute may be granted.
-  std::optional<place::Topology> topology;  // Links between the devices, in their order.
+  bool policy_per_slice = false;             // Slices of one device may follow different policies.
+  bool admit_best_effort = false;            // Slices without a share are admitted beside enforced ones.
+  bool overcommit_compute = false;           // More than 100 % of a device's compute may be granted.
+  MemoryUnit memory_unit = MemoryUnit::gib;  // What an integer memory request counts.
+  std::optional<place::Topology> topology;   // Links between the devices, in their order.
 };
 
 // New terms of a running slice; an absent field does not change. Memory and share are per device.
@@ -118,6 +119,10 @@ class Agent {
   const std::vector<NodeDevice>& devices() const { return devices_; }
   const NodeDevice* device(const Uuid&) const;
   const ledger::Ledger& ledger() const { return ledger_; }
+  // Usage records with a larger id, also ended ones, from the store; at most `most`.
+  Outcome<std::vector<ledger::UsageRecord>> usage_after(uint64_t id, size_t most) const {
+    return store_->records_after(id, most);
+  }
   const std::deque<Event>& events() const { return events_; }
   const Settings& settings() const { return settings_; }
   const RuntimeDir& runtime() const { return runtime_; }
@@ -187,6 +192,7 @@ class Agent {
   void scan_execs(LiveSlice&);
   void audit(LiveSlice&, const NodeDevice&, const ProcessUse&);
   void audit_work(const NodeDevice&);
+  void record_alive();
   void freeze(LiveSlice&, const os::ProcessId&);
 
   os::Loop& loop_;
@@ -210,6 +216,7 @@ class Agent {
   int64_t sample_took_ns_ = 0;
   uint64_t samples_ = 0;
   uint64_t looks_ = 0;
+  int64_t recorded_alive_ns_ = 0;  // CLOCK_MONOTONIC of the last Alive.
 };
 
 inline constexpr size_t max_events = 1000;

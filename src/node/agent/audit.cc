@@ -46,10 +46,12 @@ void Agent::audit_work(const NodeDevice& d) {
     LiveSlice& slice = *living->second;
     const auto& parts = slice.record.slice.parts;
     const auto part = std::ranges::find(parts, d.device.uuid, &SlicePart::device);
-    if (part == parts.end() || slice.stopping || slice.frozen) continue;
+    if (part == parts.end()) continue;
     PartUsage& m = slice.measured[static_cast<size_t>(part - parts.begin())];
     const uint64_t charged = had.figures.busy_ns - std::exchange(m.charged_ns, had.figures.busy_ns);
     const uint64_t elapsed = had.figures.as_of_ns - std::exchange(m.as_of_ns, had.figures.as_of_ns);
+    slice.busy_ns += charged;
+    if (slice.stopping || slice.frozen) continue;
     if (elapsed == 0 || elapsed == had.figures.as_of_ns) continue;
     const double charged_percent = 100.0 * static_cast<double>(charged) / static_cast<double>(elapsed);
     if (!m.bypass.certain(m.sm_percent, charged_percent)) continue;

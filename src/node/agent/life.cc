@@ -78,7 +78,7 @@ void Agent::container_ended(LiveSlice& slice, const os::ProcessId& init) {
 bool Agent::has_processes(LiveSlice& slice) {
   if (slice.cgroup && slice.cgroup->populated()) return true;
   if (!slice.attached.empty() || !slice.containers.empty()) return true;
-  if (slice.cgroup || slice.persistent()) return false;
+  if (slice.cgroup || slice.outlives_processes()) return false;
   if (slice.root.pidfd && os::alive(slice.root.pidfd)) return true;
   scan_descendants(slice);
   return !slice.descendants.empty();
@@ -110,7 +110,7 @@ void Agent::scan_descendants(LiveSlice& slice) {
 // Kills all processes of the slice. With a cgroup the kernel kills them in one step, also those that fork.
 void Agent::kill_all(LiveSlice& slice) {
   if (slice.cgroup) slice.cgroup->kill();
-  if (!slice.cgroup && !slice.persistent()) {
+  if (!slice.cgroup && !slice.outlives_processes()) {
     scan_descendants(slice);
     if (slice.root.pidfd) os::send_signal(slice.root.pidfd, SIGKILL);
     for (const auto& [id, pidfd] : slice.descendants) os::send_signal(pidfd, SIGKILL);
@@ -124,7 +124,7 @@ void Agent::stop(LiveSlice& slice, const std::string& why) {
   if (!slice.stopping) {
     slice.stopping = true;
     slice.why = why;
-    if (slice.persistent()) remove_cdi(settings_.cdi_dir, slice.name());
+    if (slice.outlives_processes()) remove_cdi(settings_.cdi_dir, slice.name());
   }
   kill_all(slice);
   end_if_empty(id);
@@ -140,7 +140,7 @@ void Agent::end_if_empty(uint64_t id) {
   const auto living = slices_.find(id);
   if (living == slices_.end()) return;
   LiveSlice& slice = *living->second;
-  if (slice.persistent() && !slice.stopping) return;
+  if (slice.outlives_processes() && !slice.stopping) return;
   if (!slice.entered && !slice.stopping) return;
   if (has_processes(slice)) return;
   end(id, slice.stopping ? slice.why : "its last process ended");
@@ -153,14 +153,14 @@ void Agent::end(uint64_t id, const std::string& why) {
   slice.stopping = true;
   slice.why = why;
   if (ledger_.living().contains(id)) {
-    const auto change = ledger_.end(id, now(), why);
+    const auto change = ledger_.end(id, now(), why, slice.busy_ns);
     if (const auto kept = ledger::post(ledger_, *store_, *change); !kept) {
       os::log::error("{}: the end cannot be recorded yet: {}", slice.name(), kept.error().sentence);
       loop_.after(os::second, [this, id] { end_if_empty(id); });
       return;
     }
   }
-  if (slice.persistent()) remove_cdi(settings_.cdi_dir, slice.name());
+  if (slice.outlives_processes()) remove_cdi(settings_.cdi_dir, slice.name());
   for (const Watched* w : {&slice.creator, &slice.root, &slice.supervisor}) loop_.forget(w->pidfd.get());
   for (const Watched& w : slice.containers) loop_.forget(w.pidfd.get());
   for (const auto& [process, attached] : slice.attached) loop_.forget(attached.pidfd.get());

@@ -28,7 +28,7 @@ struct PartUsage {
   Bytes peak;   // The largest number of bytes charged.
   bool beyond_quota = false;
   unsigned sm_percent = 0;                // Driver-reported, in the last sample.
-  uint64_t charged_ns = 0, as_of_ns = 0;  // From the arbiter at the last audit.
+  uint64_t charged_ns = 0, as_of_ns = 0;  // From the arbiter at the last sample.
   Bypass bypass;
 };
 
@@ -60,7 +60,8 @@ struct LiveSlice {
   std::map<pid_t, Bytes> process_truth;
   std::array<PartUsage, shm::max_devices> measured;
   std::map<os::ProcessId, UnattachedProcess> unattached;
-  bool frozen = false;  // Frozen by the audit.
+  uint64_t busy_ns = 0;  // Charged time on all devices, over restarts of the agent.
+  bool frozen = false;   // Frozen by the audit.
 
   std::shared_ptr<GangState> gang;  // Set if the slice has several devices.
   bool ended = false;               // The slice has ended; only the object is left.
@@ -68,7 +69,7 @@ struct LiveSlice {
   std::string why;  // Why it is stopping.
 
   const std::string& name() const { return record.slice.name; }
-  bool persistent() const { return record.slice.persistent; }
+  bool outlives_processes() const { return record.slice.outlives_processes(); }
   bool limited() const { return record.slice.isolation != Isolation::none; }
 };
 

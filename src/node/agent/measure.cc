@@ -15,6 +15,8 @@ constexpr int64_t beat_every = 50 * os::millisecond;
 // begin after the violation, and the driver's sample covers the preceding sixth of a second.
 constexpr int64_t look_every = 250 * os::millisecond;
 constexpr unsigned looks_per_reconciliation = 4;
+// After a crash of the machine at most so much of a slice's time is not recorded.
+constexpr int64_t record_alive_every = 60 * os::second;
 
 }  // namespace
 
@@ -50,7 +52,8 @@ void Agent::beat() {
     // Without a cgroup no descriptor signals the end of the program's last descendant, so the processes are
     // scanned.
     const bool program_ended = slice->entered && slice->root.pidfd && !os::alive(slice->root.pidfd);
-    if (!slice->cgroup && !slice->persistent() && program_ended && beats_ % 4 == 0) over.push_back(id);
+    if (!slice->cgroup && !slice->outlives_processes() && program_ended && beats_ % 4 == 0)
+      over.push_back(id);
   }
   for (const uint64_t id : over) end_if_empty(id);
 }
@@ -64,7 +67,7 @@ void Agent::reconcile() {
         slice->measured[d].reading.used_before = word.used;
         slice->measured[d].reading.tag_before = word.tag;
       }
-      if (!slice->cgroup && !slice->persistent() && slice->entered) scan_descendants(*slice);
+      if (!slice->cgroup && !slice->outlives_processes() && slice->entered) scan_descendants(*slice);
     }
   } else if (const int64_t since = sampler_->under_way_since_ns();
              since != 0 && os::monotonic_ns() - since > 5 * os::second) {
@@ -131,12 +134,23 @@ void Agent::take_sample(const Sample& sample) {
     std::erase_if(slice->unattached, [this](const auto& known) { return known.second.seen != samples_; });
   }
   for (const NodeDevice& d : devices_) audit_work(d);
+  if (sample.ended_ns - recorded_alive_ns_ >= record_alive_every) record_alive();
   if (settings_.over_quota != OverQuotaAction::kill) return;
   std::vector<LiveSlice*> over;
   for (const auto& [id, slice] : slices_)
     if (!slice->stopping && std::ranges::any_of(slice->measured, &PartUsage::beyond_quota))
       over.push_back(slice.get());
   for (LiveSlice* slice : over) stop(*slice, "it held more than its quota (--over-quota kill)");
+}
+
+// One transaction for all slices.
+void Agent::record_alive() {
+  recorded_alive_ns_ = os::monotonic_ns();
+  if (slices_.empty()) return;
+  std::map<uint64_t, uint64_t> busy;
+  for (const auto& [id, slice] : slices_) busy.emplace(id, slice->busy_ns);
+  if (const auto kept = ledger::post(ledger_, *store_, ledger_.alive(now(), busy)); !kept)
+    os::log::error("{}", kept.error().sentence);
 }
 
 // Charges the growth that the driver reports beyond the charges, and releases growth that has ended.

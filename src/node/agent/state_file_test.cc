@@ -13,7 +13,7 @@ TEST(StateFile, reads_what_was_written) {
                         .owner = 1000,
                         .parts = {{Uuid{{5}}, 2_GiB, {3000}, 1_GiB}},
                         .exclusive = true,
-                        .persistent = true,
+                        .lifetime = Lifetime::until_deleted,
                         .isolation = Isolation::none,
                         .policy = Policy::native_burst_share,
                         .latency = LatencyClass::latency,

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "node/serve/chrome_trace.h"
 #include "node/serve/metrics.h"
@@ -103,6 +104,30 @@ http::Response events(const RequestContext& a) {
   return document(list);
 }
 
+// Usage records by id, as the ledger's store has them.
+struct UsagePage {
+  std::vector<ledger::UsageRecord> records;
+  uint64_t last = 0;  // The id to continue after; records end where it does not change.
+};
+constexpr size_t max_usage_records = 1000;
+
+http::Response usage(const RequestContext& a) {
+  uint64_t after = 0;
+  const std::string_view query = a.request.query;
+  if (!query.empty()) {
+    constexpr std::string_view key = "after=";
+    const char* const end = query.data() + query.size();
+    if (!query.starts_with(key) || std::from_chars(query.data() + key.size(), end, after).ptr != end)
+      return problem(refuse(FailureKind::invalid_argument, "usage records are listed with ?after=ID"));
+  }
+  auto records = a.agent.usage_after(after, max_usage_records);
+  if (!records) return problem(refuse(records.error()));
+  UsagePage out{.records = {}, .last = records->empty() ? after : records->back().id};
+  for (ledger::UsageRecord& record : *records)
+    if (a.may_see(record)) out.records.push_back(std::move(record));
+  return document(out);
+}
+
 constexpr Route machine_table[] = {
     {"GET", "/v1/version", version},
     {"GET", "/v1/devices", devices},
@@ -112,6 +137,7 @@ constexpr Route machine_table[] = {
     {"GET", "/v1/node", node},
     {"PATCH", "/v1/node", alter_node},
     {"GET", "/v1/trace", trace},
+    {"GET", "/v1/usage", usage},
     {"GET", "/metrics", metrics},
 };
 

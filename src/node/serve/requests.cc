@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "os/user.h"
+
 namespace carve::node {
 
 using K = FailureKind;
@@ -30,14 +32,30 @@ Outcome<Uuid> device_named(const Agent& agent, const std::string& word) {
 
 }  // namespace
 
-Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, uint32_t owner) {
+Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, const http::Caller& caller) {
   Request r;
   r.name = d.name;
   r.request_id = d.request_id;
-  r.owner = owner;
-  if (d.memory_bytes.has_value() + d.memory_bp.has_value() + d.total_memory_bytes.has_value() > 1)
-    return failure(K::invalid_argument,
-                   "memory is given more than once; give it per device, as a part of a device, or in total");
+  r.owner = d.owner_uid.value_or(*caller.uid());
+  const std::string own_account = os::user_name(r.owner);
+  r.account = d.account.empty() ? own_account : d.account;
+  if (!caller.may_operate() && (r.owner != caller.uid() || r.account != own_account))
+    return failure(
+        K::permission_denied,
+        "{} may create slices for uid {} and the account '{}' only; leave out owner_uid and account",
+        caller.text(), *caller.uid(), os::user_name(*caller.uid()));
+  r.labels = d.labels;
+  if (d.memory_bytes.has_value() + d.memory_bp.has_value() + d.total_memory_bytes.has_value() +
+          d.memory_units.has_value() >
+      1)
+    return failure(
+        K::invalid_argument,
+        "memory is given more than once; give it per device, as a part of a device, in total, or in "
+        "units");
+  if (d.memory_units) {
+    r.memory_units = {*d.memory_units, agent.settings().memory_unit};
+    r.memory = PerDevice{{*d.memory_units * size_of(r.memory_units.unit).count}};
+  }
   if (d.memory_bytes) r.memory = PerDevice{{*d.memory_bytes}};
   if (d.memory_bp) r.memory = OfUsable{{*d.memory_bp}};
   if (d.total_memory_bytes) r.memory = InTotal{{*d.total_memory_bytes}};
@@ -55,7 +73,7 @@ Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, uint
   r.spill = {d.spill_bytes};
   r.devices = d.devices;
   r.exclusive = d.exclusive;
-  r.persistent = d.container;
+  r.lifetime = d.lifetime;
   r.application = d.application;
   r.latency = d.latency_class;
   if (!d.device.empty()) {
@@ -68,7 +86,7 @@ Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, uint
                    node_strategy_names());
   r.strategy = d.strategy;
   r.policy = d.policy;
-  r.isolation = d.isolation.value_or(default_isolation(r.share));
+  r.isolation = d.isolation;
   return validated(std::move(r));
 }
 

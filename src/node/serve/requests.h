@@ -2,11 +2,12 @@
 // is refused with a sentence.
 #pragma once
 
+#include "http/caller.h"
 #include "node/agent/agent.h"
 #include "wire/api/slice.h"
 
 namespace carve::node {
 
-Outcome<Request> to_request(const Agent&, const api::SliceRequest&, uint32_t owner);
+Outcome<Request> to_request(const Agent&, const api::SliceRequest&, const http::Caller&);
 
 }  // namespace carve::node

@@ -35,9 +35,9 @@ http::Response show(const RequestContext& a, const std::string& name) {
 http::Response create(const RequestContext& a) {
   const auto d = read<api::SliceRequest>(a.request.body);
   if (!d) return problem(d.error());
-  const auto request = to_request(a.agent, *d, *a.caller.uid());
+  const auto request = to_request(a.agent, *d, a.caller);
   if (!request) return problem(refuse(request.error()));
-  if (request->persistent && !a.caller.may_operate() && geteuid() == 0)
+  if (request->lifetime == Lifetime::until_deleted && !a.caller.may_operate() && geteuid() == 0)
     return problem(
         refuse(FailureKind::permission_denied,
                "only root may create slices for containers, because a container runtime acts on them"));
@@ -62,7 +62,7 @@ std::vector<api::Verdict> verdicts_of(const Agent& agent, const place::Answer& a
 http::Response explain(const RequestContext& a) {
   const auto d = read<api::SliceRequest>(a.request.body);
   if (!d) return problem(d.error());
-  const auto request = to_request(a.agent, *d, *a.caller.uid());
+  const auto request = to_request(a.agent, *d, a.caller);
   if (!request) return problem(refuse(request.error()));
   const place::Answer answer = a.agent.explain(*request, a.viewer());
   api::Explanation out;

@@ -89,7 +89,10 @@ api::Slice of_record(const Agent& agent, const ledger::UsageRecord& record, bool
   api::Slice out;
   out.name = granted.name;
   out.owner_uid = granted.owner;
-  out.container = granted.persistent;
+  out.account = granted.account;
+  out.labels = granted.labels;
+  out.memory_units = granted.memory_units;
+  out.lifetime = granted.lifetime;
   out.exclusive = granted.exclusive;
   out.application = granted.application;
   out.isolation = granted.isolation;
@@ -107,6 +110,7 @@ api::Slice of_record(const Agent& agent, const ledger::UsageRecord& record, bool
     }
     shown.uuid = text(part.device);
     shown.quota_bytes = part.memory.count;
+    shown.usable_bytes = part.usable.count;
     shown.share_bp = part.share.basis_points;
     shown.spill_bytes = part.spill.count;
     out.parts.push_back(shown);
@@ -142,7 +146,7 @@ std::vector<api::Process> processes_of(const LiveSlice& slice) {
 SliceState state_of(const LiveSlice& slice) {
   if (slice.stopping) return SliceState::stopping;
   if (slice.frozen) return SliceState::frozen;
-  if (slice.persistent())
+  if (slice.outlives_processes())
     return slice.containers.empty() && slice.attached.empty() ? SliceState::granted : SliceState::running;
   if (!slice.entered) return SliceState::granted;
   return slice.root.pidfd && os::alive(slice.root.pidfd) ? SliceState::running : SliceState::lingering;
@@ -169,6 +173,7 @@ api::Node view_node(const ViewContext& look) {
   out.policy_per_slice = settings.policy_per_slice;
   out.admit_best_effort = settings.admit_best_effort;
   out.overcommit_compute = settings.overcommit_compute;
+  out.memory_unit = settings.memory_unit;
   out.labels = settings.labels;
   return out;
 }

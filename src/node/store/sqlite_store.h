@@ -24,8 +24,9 @@ class SqliteStore : public ledger::Store {
 
   Outcome<void> write(const ledger::Change&) override;
   Outcome<std::vector<ledger::Change>> read() override;
+  Outcome<std::vector<ledger::UsageRecord>> records_after(uint64_t id, size_t most) override;
 
-  static constexpr int schema_version = 4;
+  static constexpr int schema_version = 5;
 
   // Limits the file's size in pages, for tests of a full disk.
   void limit_pages(int64_t pages) { database_.limit_pages(pages); }

@@ -39,7 +39,7 @@ Slice holding(std::string name, Bytes memory) {
   a.name = std::move(name);
   a.owner = 1000;
   a.policy = Policy::native_burst_share;
-  a.persistent = true;
+  a.lifetime = Lifetime::until_deleted;
   a.application = "web";
   a.parts = {{device().uuid, memory, {1}, 3_MiB}};
   return a;
@@ -114,6 +114,56 @@ TEST(SqliteStore, remembers_every_change_of_a_slice_and_when_it_was) {
   ASSERT_TRUE(post(rebuilt, *fresh->store, *rebuilt.see(device())));
   ASSERT_TRUE(post(rebuilt, *fresh->store, ledger::Granted{*again.find("a")}));
   EXPECT_EQ(reread(*fresh->store).living(), again.living());
+}
+
+TEST(SqliteStore, keeps_when_slices_were_alive_and_how_busy_they_were) {
+  Directory dir;
+  Ledger ledger;
+  const ledger::Stamp noon{morning.utc_ns + 7, "boot", morning.monotonic_ns + 7};
+  {
+    auto opened = SqliteStore::open(dir.ledger(), 1);
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(device())));
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("a", 2_GiB), morning)));
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("b", 2_GiB), morning)));
+    const uint64_t a = ledger.find("a")->id, b = ledger.find("b")->id;
+    ASSERT_TRUE(post(ledger, *opened->store, ledger.alive(morning, {{a, 5}, {b, 6}})));
+    ASSERT_TRUE(post(ledger, *opened->store, ledger.alive(noon, {{a, 50}, {b, 3}, {99, 1}})));
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.end(b, noon, "stopped", 60)));
+  }
+  auto opened = SqliteStore::open(dir.ledger(), 1);
+  const Ledger again = reread(*opened->store);
+  EXPECT_EQ(again.last_alive(), noon);
+  EXPECT_EQ(again.living(), ledger.living());
+  EXPECT_EQ(again.ended(), ledger.ended());
+  EXPECT_EQ(again.find("a")->busy_ns, 50u) << "it never becomes less";
+  EXPECT_EQ(again.ended().front().busy_ns, 60u);
+}
+
+TEST(SqliteStore, lists_records_by_id_also_those_that_the_ledger_has_dropped) {
+  Directory dir;
+  Ledger ledger;
+  auto opened = SqliteStore::open(dir.ledger(), 1);
+  ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(device())));
+  for (int i = 1; i <= 5; ++i) {
+    Slice slice = holding(fmt::format("t{}", i), 1_MiB);
+    slice.account = "research";
+    slice.labels = {{"a", "1"}, {"b", ""}};
+    slice.memory_units = {16, MemoryUnit::mib_128};
+    slice.parts[0].usable = 15_GiB;
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(slice, morning)));
+    if (i < 4) {
+      ASSERT_TRUE(post(ledger, *opened->store, *ledger.end(ledger.find(slice.name)->id, morning, "x")));
+    }
+  }
+  const auto all = opened->store->records_after(0, 100);
+  ASSERT_TRUE(all);
+  ASSERT_EQ(all->size(), 5u);
+  EXPECT_EQ((*all)[4], *ledger.find("t5"));
+  EXPECT_EQ((*all)[4].slice.labels.at("a"), "1");
+  const auto some = opened->store->records_after((*all)[1].id, 2);
+  ASSERT_EQ(some->size(), 2u);
+  EXPECT_EQ(some->front().slice.name, "t3");
+  EXPECT_EQ(opened->store->records_after(all->back().id, 2)->size(), 0u);
 }
 
 TEST(SqliteStore, a_full_disk_refuses_with_a_sentence_and_changes_nothing) {

@@ -36,6 +36,7 @@ struct Node {
   bool policy_per_slice = false;   // Slices of one device may follow different policies.
   bool admit_best_effort = false;  // Slices without a share are admitted beside enforced ones.
   bool overcommit_compute = false;
+  MemoryUnit memory_unit = MemoryUnit::gib;  // What an integer memory request counts.
   std::map<std::string, std::string> labels;
 };
 

@@ -9,8 +9,8 @@
 
 namespace carve::api {
 
-// POST /v1/slices, POST /v1/explain. Exactly one of memory_bytes, memory_bp and total_memory_bytes, or none
-// of them with `exclusive`.
+// POST /v1/slices, POST /v1/explain. Exactly one of memory_bytes, memory_bp, total_memory_bytes and
+// memory_units, or none of them with `exclusive`.
 struct SliceRequest {
   std::string request_id;                      // A repeated id grants once.
   std::string name;                            // Empty: the agent chooses one.
@@ -27,7 +27,12 @@ struct SliceRequest {
   std::optional<Policy> policy;      // Absent: the device's.
   LatencyClass latency_class = LatencyClass::batch;
   std::optional<Isolation> isolation;  // Absent: memory, and compute with a share.
-  bool container = false;              // The slice stays without processes, and gets a CDI device.
+  Lifetime lifetime =
+      Lifetime::processes;  // explicit: the slice stays without processes, and gets a CDI device.
+  std::string account;      // Who pays; empty: the caller's user name.
+  std::map<std::string, std::string> labels;
+  std::optional<uint32_t> memory_units;  // Per device, in the node's memory unit.
+  std::optional<uint32_t> owner_uid;     // Other than the caller's own: for operators only.
   std::string application;  // The application that this is a replica of; replicas go to different devices if
                             // possible.
 };
@@ -68,6 +73,7 @@ struct SlicePart {
   std::string uuid;
   std::string device_name;
   uint64_t quota_bytes = 0;
+  uint64_t usable_bytes = 0;           // Of the device, at the grant.
   uint64_t charged_bytes = 0;          // Bytes that count against the quota now.
   uint64_t used_bytes = 0;             // Driver-reported bytes of the slice's processes.
   uint64_t peak_bytes = 0;             // The largest number of bytes charged.
@@ -108,7 +114,10 @@ struct Slice {
   SliceState state = SliceState::granted;
   uint32_t owner_uid = 0;
   std::string command;  // The slice's program.
-  bool container = false;
+  std::string account;
+  std::map<std::string, std::string> labels;
+  Lifetime lifetime = Lifetime::processes;
+  MemoryUnits memory_units;  // As the memory was requested; a count of 0: not in units.
   bool exclusive = false;
   std::string application;                  // The application that this is a replica of; empty: none.
   Isolation isolation = Isolation::memory;  // Requested.

@@ -1,0 +1,25 @@
+#include "os/user.h"
+
+#include <pwd.h>
+
+#include <vector>
+
+namespace carve::os {
+
+std::string user_name(uint32_t uid) {
+  std::vector<char> space(16384);
+  passwd entry{};
+  passwd* found = nullptr;
+  getpwuid_r(uid, &entry, space.data(), space.size(), &found);
+  return found != nullptr ? found->pw_name : std::to_string(uid);
+}
+
+std::optional<uint32_t> user_id(const std::string& name) {
+  std::vector<char> space(16384);
+  passwd entry{};
+  passwd* found = nullptr;
+  getpwnam_r(name.c_str(), &entry, space.data(), space.size(), &found);
+  return found != nullptr ? std::optional<uint32_t>(found->pw_uid) : std::nullopt;
+}
+
+}  // namespace carve::os
