@@ -9,8 +9,10 @@
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/version.hpp>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 namespace carve::client {
 namespace {
@@ -21,6 +23,8 @@ namespace http = beast::http;
 using Stream = beast::basic_stream<asio::local::stream_protocol>;
 
 constexpr auto patience = std::chrono::seconds(30);
+constexpr auto watch_patience =
+    std::chrono::seconds(45);  // Three times the interval of the agent's comments.
 constexpr size_t max_response_bytes = 16 << 20;
 constexpr size_t max_socket_path_bytes = 107;  // sockaddr_un::sun_path, less its terminator.
 
@@ -101,50 +105,144 @@ std::string find_socket(const std::string& flag) {
   return first;
 }
 
-Answer<std::string> Client::call(std::string_view method, std::string_view target,
-                                 const std::string& body) const {
-  if (socket_.size() > max_socket_path_bytes)
-    return tl::unexpected(api::Problem{
-        .title = "bad socket path",
-        .detail = fmt::format("{}: a unix socket's path has at most {} bytes, this one {}; use a shorter one",
-                              socket_, max_socket_path_bytes, socket_.size())});
-  http::request<http::string_body> request;
+namespace {
+
+using StringRequest = http::request<http::string_body>;
+using Parser = http::response_parser<http::dynamic_body>;
+
+StringRequest request_of(std::string_view method, std::string_view target) {
+  StringRequest request;
   request.method_string(beast::string_view(method.data(), method.size()));
   request.target(beast::string_view(target.data(), target.size()));
   request.version(11);
   request.set(http::field::host, "carve");
   request.set(http::field::connection, "close");
+  return request;
+}
+
+std::optional<api::Problem> bad_path(const std::string& socket) {
+  if (socket.size() <= max_socket_path_bytes) return std::nullopt;
+  return api::Problem{
+      .title = "bad socket path",
+      .detail = fmt::format("{}: a unix socket's path has at most {} bytes, this one {}; use a shorter one",
+                            socket, max_socket_path_bytes, socket.size())};
+}
+
+// Returns the problem of an exchange that failed. `waited`: the time after which the client gave up.
+api::Problem lost(const std::string& socket, const boost::system::error_code& error,
+                  std::chrono::seconds waited) {
+  if (error == beast::error::timeout)
+    return {.type = "carve:no-response",
+            .title = "no response",
+            .status = 504,
+            .detail = fmt::format("the agent at {} did not answer within {} s; see its log", socket,
+                                  waited.count())};
+  if (error.category() == boost::system::system_category()) return unreachable(socket, error.value());
+  return {.type = "carve:no-response",
+          .title = "no response",
+          .status = 502,
+          .detail = fmt::format("the agent at {} closed the connection: {}", socket, error.message())};
+}
+
+// Returns the problem that the agent answered with.
+api::Problem refusal(std::string_view method, std::string_view target, unsigned status,
+                     const std::string& text) {
+  auto problem = api::read<api::Problem>(text, api::Reading::lenient);
+  if (problem && !problem->detail.empty()) return *problem;
+  return {.title = "refused",
+          .status = status,
+          .detail = fmt::format("the agent refused {} {} with status {}", method, target, status)};
+}
+
+// One watch: connects, sends, and reads until the stream ends or nothing comes.
+struct Watch {
+  const StringRequest& request;
+  const std::function<void(const StreamEvent&)>& act;
+  asio::io_context context{1};
+  Stream stream{context};
+  beast::flat_buffer buffer;
+  Parser response;
+  EventStreamReader reader;
+  bool opened = false;
+  boost::system::error_code result;
+
+  Watch(const StringRequest& what, const std::function<void(const StreamEvent&)>& then)
+      : request(what), act(then) {
+    response.body_limit(max_response_bytes);
+  }
+  void run(const std::string& socket) {
+    stream.expires_after(patience);
+    stream.async_connect(
+        asio::local::stream_protocol::endpoint(socket), [this](boost::system::error_code error) {
+          result = error;
+          if (error) return;
+          http::async_write(stream, request, [this](boost::system::error_code failed, size_t) {
+            result = failed;
+            if (!failed) read_some();
+          });
+        });
+    context.run();
+  }
+  void read_some() {
+    http::async_read_some(stream, buffer, response, [this](boost::system::error_code error, size_t) {
+      result = error;
+      if (!error) received();
+    });
+  }
+  void received() {
+    const bool begins = !opened && response.get().result_int() == 200 &&
+                        response.get()[http::field::content_type] == "text/event-stream";
+    if (begins) response.body_limit(std::numeric_limits<uint64_t>::max());
+    opened = opened || begins;
+    if (opened) {
+      auto& body = response.get().body();
+      const std::string bytes = beast::buffers_to_string(body.data());
+      body.consume(body.size());
+      if (!reader.read(bytes, act)) {
+        result = http::error::body_limit;
+        return;
+      }
+    }
+    if (response.is_done()) return;
+    stream.expires_after(opened ? watch_patience : patience);
+    read_some();
+  }
+};
+
+}  // namespace
+
+Answer<std::string> Client::call(std::string_view method, std::string_view target,
+                                 const std::string& body) const {
+  if (auto problem = bad_path(socket_)) return tl::unexpected(*problem);
+  StringRequest request = request_of(method, target);
   if (!body.empty()) request.set(http::field::content_type, "application/json");
   request.body() = body;
   request.prepare_payload();
 
   // A string body would reserve what Content-Length says before the limit is checked (Boost 1.74).
-  http::response_parser<http::dynamic_body> response;
+  Parser response;
   response.body_limit(max_response_bytes);
-  if (const auto error = exchange(socket_, request, response)) {
-    if (error == beast::error::timeout)
-      return tl::unexpected(
-          api::Problem{.type = "carve:no-response",
-                       .title = "no response",
-                       .status = 504,
-                       .detail = fmt::format("the agent at {} did not answer within {} s; see its log",
-                                             socket_, patience.count())});
-    if (error.category() == boost::system::system_category())
-      return tl::unexpected(unreachable(socket_, error.value()));
-    return tl::unexpected(api::Problem{
-        .title = "no response",
-        .status = 502,
-        .detail = fmt::format("the agent at {} closed the connection: {}", socket_, error.message())});
-  }
+  if (const auto error = exchange(socket_, request, response))
+    return tl::unexpected(lost(socket_, error, patience));
   const unsigned status = response.get().result_int();
-  const std::string text = beast::buffers_to_string(response.get().body().data());
+  std::string text = beast::buffers_to_string(response.get().body().data());
   if (status / 100 == 2) return text;
-  auto problem = api::read<api::Problem>(text, api::Reading::lenient);
-  if (problem && !problem->detail.empty()) return tl::unexpected(*problem);
-  return tl::unexpected(
-      api::Problem{.title = "refused",
-                   .status = status,
-                   .detail = fmt::format("the agent refused {} {} with status {}", method, target, status)});
+  return tl::unexpected(refusal(method, target, status, text));
+}
+
+WatchEnd Client::watch(std::string_view target, const std::string& last_id,
+                       const std::function<void(const StreamEvent&)>& act) const {
+  if (auto problem = bad_path(socket_)) return {*problem};
+  StringRequest request = request_of("GET", target);
+  request.set(http::field::accept, "text/event-stream");
+  if (!last_id.empty()) request.set("Last-Event-ID", last_id);
+  Watch watch(request, act);
+  watch.run(socket_);
+  if (watch.result)
+    return {lost(socket_, watch.result, watch.opened ? watch_patience : patience), watch.opened};
+  if (watch.opened) return {lost(socket_, http::error::end_of_stream, watch_patience), true};
+  return {refusal("GET", target, watch.response.get().result_int(),
+                  beast::buffers_to_string(watch.response.get().body().data()))};
 }
 
 }  // namespace carve::client

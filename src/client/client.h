@@ -2,10 +2,11 @@
 // missing agent to a refusal by the agent, is returned as one Problem with a sentence.
 #pragma once
 
-#include <chrono>
+#include <functional>
 #include <string>
 #include <string_view>
 
+#include "client/event_stream.h"
 #include "wire/api/json.h"
 #include "wire/api/problem.h"
 
@@ -17,6 +18,12 @@ using Answer = Result<T, api::Problem>;
 // Returns the path of the agent's socket: `flag` if given, else CARVE_SOCKET, else the first that exists of
 // this user's ($XDG_RUNTIME_DIR/carve, /tmp/carve-UID) and the machine's (/run/carve).
 std::string find_socket(const std::string& flag);
+
+// Why a stream of events has ended.
+struct WatchEnd {
+  api::Problem problem;
+  bool opened = false;  // The agent had begun the stream; the connection was lost later.
+};
 
 class Client {
  public:
@@ -41,6 +48,12 @@ class Client {
   }
   // Returns the body unparsed, for answers that are not an API document.
   Answer<std::string> text(std::string_view target) const { return call("GET", target, {}); }
+
+  // Calls `act` for each event of a stream, until the agent closes the connection, or sends nothing for 45 s,
+  // not even the comment of every 15 s. `last_id` is the id of the event behind which the stream is to begin;
+  // empty: at its begin.
+  WatchEnd watch(std::string_view target, const std::string& last_id,
+                 const std::function<void(const StreamEvent&)>& act) const;
 
   const std::string& socket() const { return socket_; }
 

@@ -78,5 +78,43 @@ TEST(Client, hostile_answers_are_problems) {
   }
 }
 
+TEST(Client, a_watch_gives_each_event_and_says_why_it_ended) {
+  const std::string begin = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
+  AgentStub agent(
+      {{"GET /v1/events?watch=true", begin + "id: 7-1\ndata: {}\n\n:\n\nid: 7-2\ndata: x\n\ndata: cut"},
+       {"GET /gone", json_answer(410, R"({"type": "carve:gone", "status": 410, "detail": "too far back"})")},
+       {"GET /list", json_answer(200, R"({"events": []})")},
+       {"GET /closed", ""}});
+  const Client client(agent.socket());
+  std::vector<std::string> ids;
+  const auto act = [&](const StreamEvent& e) { ids.push_back(e.id); };
+  const WatchEnd ended = client.watch("/v1/events?watch=true", "", act);
+  EXPECT_TRUE(ended.opened);
+  EXPECT_EQ(ended.problem.type, "carve:no-response");
+  EXPECT_THAT(ended.problem.detail, HasSubstr("closed the connection"));
+  EXPECT_THAT(ids, ElementsAre("7-1", "7-2"));
+  for (const auto& [target, detail] : {std::pair("/gone", "too far back"),
+                                       {"/list", "refused GET /list"},
+                                       {"/closed", "closed the connection"}}) {
+    const WatchEnd refused = client.watch(target, "7-2", act);
+    EXPECT_FALSE(refused.opened) << target;
+    EXPECT_THAT(refused.problem.detail, HasSubstr(detail));
+  }
+  EXPECT_EQ(ids.size(), 2u);
+  EXPECT_EQ(Client("/nowhere/s").watch("/", "", act).problem.type, "carve:no-agent");
+}
+
+TEST(Client, hostile_streams_are_problems) {
+  const std::string begin = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n";
+  for (const std::string& answer :
+       {begin, begin + "\r\n", begin + "\r\ndata: " + std::string(2 << 20, 'x'),
+        begin + "Content-Length: 5\r\n\r\ndata:", begin + "Content-Length: 99999999999\r\n\r\ndata:",
+        begin + "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+        begin + "Transfer-Encoding: chunked\r\n\r\n5\r\ndata:\r\n0\r\n\r\n"}) {
+    AgentStub agent({{"GET /s", answer}});
+    EXPECT_FALSE(Client(agent.socket()).watch("/s", "", [](const StreamEvent&) {}).problem.detail.empty());
+  }
+}
+
 }  // namespace
 }  // namespace carve::client

@@ -20,6 +20,8 @@ enum class FailureKind {
   already_exists,         // The name or the request id is taken.
   failed_precondition,    // The object's state forbids it.
   insufficient_capacity,  // The request is correct and nothing fits now; waiting can help.
+  resource_exhausted,     // A limit of requests, connections or tokens.
+  gone,                   // A watch cannot resume from so far back.
   unavailable,            // Disk full, device lost, ledger not writable.
 };
 
@@ -40,6 +42,8 @@ constexpr FailureKindText shown(FailureKind kind) {
     case FailureKind::failed_precondition: return {"carve:failed-precondition", "failed precondition", 409};
     case FailureKind::insufficient_capacity:
       return {"carve:insufficient-capacity", "insufficient capacity", 409};
+    case FailureKind::resource_exhausted: return {"carve:resource-exhausted", "resource exhausted", 429};
+    case FailureKind::gone: return {"carve:gone", "gone", 410};
     case FailureKind::unavailable: break;
   }
   return {"carve:unavailable", "unavailable", 503};

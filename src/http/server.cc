@@ -3,110 +3,44 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 
-#include <boost/asio/buffer.hpp>
-#include <boost/beast/http.hpp>
-
-#include "os/clock.h"
+#include <algorithm>
 
 namespace carve::http {
 namespace {
 
-namespace beast_http = boost::beast::http;
-
-constexpr size_t max_connections = 128;
-constexpr size_t max_body_bytes = 64 << 10;
-constexpr size_t max_header_bytes = 8 << 10;
-// "0", an empty line, and its own end. Boost.Beast requires so many bytes of the last chunk in its buffer
-// (1.74.0, an assertion in basic_parser::parse_chunk_header). No chunked body is complete with fewer bytes
-// left.
-constexpr size_t min_chunked_end_bytes = 5;
-constexpr int64_t request_patience = 10 * os::second;
-constexpr int64_t idle_patience = 30 * os::second;
-
-std::string written(const Response& answer, bool keep) {
-  return fmt::format(
-      "HTTP/1.1 {} {}\r\nServer: carve\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: "
-      "{}\r\n\r\n{}",
-      answer.status, std::string(beast_http::obsolete_reason(beast_http::int_to_status(answer.status))),
-      answer.type, answer.body.size(), keep ? "keep-alive" : "close", answer.body);
-}
+constexpr int max_pieces_per_turn = 16;
+constexpr size_t read_piece_bytes = 16 << 10;
 
 }  // namespace
 
-struct Conversation::Parser {
-  beast_http::request_parser<beast_http::string_body> beast;
-  Parser() {
-    beast.body_limit(max_body_bytes);
-    beast.header_limit(max_header_bytes);
-    beast.eager(true);
-  }
-};
-
-Conversation::Conversation(Refuse refuse) : refuse_(std::move(refuse)), parser_(std::make_unique<Parser>()) {}
-Conversation::~Conversation() = default;
-Conversation::Conversation(Conversation&&) noexcept = default;
-
-bool Conversation::within_request() const { return !pending_.empty() || parser_->beast.got_some(); }
-
-bool Conversation::receive(std::string_view bytes, const std::function<Response(const Request&)>& handler,
-                           std::string& out) {
-  pending_ += bytes;
-  for (int requests = 0; requests < 16; ++requests) {
-    auto& beast = parser_->beast;
-    while (!beast.is_done() && !pending_.empty()) {
-      if (beast.is_header_done() && beast.chunked() && pending_.size() < min_chunked_end_bytes) return true;
-      boost::system::error_code error;
-      const size_t used = beast.put(boost::asio::buffer(pending_), error);
-      pending_.erase(0, used);
-      if (error == beast_http::error::need_more) {
-        if (pending_.size() <= max_header_bytes) return true;
-        error = beast_http::error::header_limit;
-      }
-      if (error == beast_http::error::body_limit)
-        out += written(
-            refuse_(413, fmt::format("the request body is too large; use at most {} bytes", max_body_bytes)),
-            false);
-      else if (error == beast_http::error::header_limit)
-        out += written(refuse_(431, fmt::format("the request header is too large; use at most {} bytes",
-                                                max_header_bytes)),
-                       false);
-      else if (error)
-        out += written(refuse_(400, "the request is not HTTP/1.1: " + error.message()), false);
-      if (error) return false;
-    }
-    if (!beast.is_done()) return true;
-
-    const auto& message = beast.get();
-    const std::string target(message.target());
-    const size_t question = std::min(target.find('?'), target.size());
-    Request request{std::string(message.method_string()), target.substr(0, question),
-                    question < target.size() ? target.substr(question + 1) : "", message.body()};
-    const bool keep = message.keep_alive();
-    out += written(handler(request), keep);
-    if (!keep) return false;
-    parser_ = std::make_unique<Parser>();
-    if (pending_.empty()) return true;
-  }
-  return false;  // The client sends requests without reading the answers.
-}
-
 struct Server::Connection {
-  os::Fd fd;
+  std::unique_ptr<Transport> transport;
   Caller caller;
+  int64_t accepted_ns;
   Conversation conversation;
-  std::string out = {};
-  bool closing = false;
-  int64_t since = 0;  // Begin of the request that is being read, or end of the last answer (CLOCK_MONOTONIC,
-                      // ns).
+
+  Connection(Server& server, std::unique_ptr<Transport> over, Caller who, int64_t now_ns)
+      : transport(std::move(over)),
+        caller(std::move(who)),
+        accepted_ns(now_ns),
+        conversation({.handle = [&server, this](const Request& r) { return server.handle(r, caller); },
+                      .refuse = server.hooks_.refuse,
+                      .body_limit = server.hooks_.body_limit,
+                      .wake = [&server, this] { server.wake(*this); },
+                      .queue_bytes = server.hooks_.queue_bytes},
+                     now_ns) {}
 };
 
 Server::Server(os::Loop& loop, os::Fd listener, Hooks hooks)
     : loop_(loop), listener_(std::move(listener)), hooks_(std::move(hooks)) {
   loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { accept_all(); });
-  loop_.every(os::second, [this] { look_for_idle(); });
+  loop_.every(os::second, [this] { tick(hooks_.now_ns()); });
 }
 
-Server::~Server() = default;
+Server::~Server() {
+  loop_.forget(listener_.get());
+  for (const auto& [fd, connection] : connections_) loop_.forget(fd);
+}
 
 void Server::accept_all() {
   while (connections_.size() < max_connections) {
@@ -114,12 +48,12 @@ void Server::accept_all() {
     if (!fd) return;
     auto caller = hooks_.identify ? hooks_.identify(fd.get()) : Caller();
     if (!caller) continue;
-    const int number = fd.get();
-    auto connection = std::make_unique<Connection>(Connection{
-        .fd = std::move(fd), .caller = std::move(*caller), .conversation = Conversation(hooks_.refuse)});
-    connection->since = os::monotonic_ns();
-    connections_.emplace(number, std::move(connection));
-    loop_.watch(number, EPOLLIN, [this, number](uint32_t events) { ready(number, events); });
+    auto transport = hooks_.transport(std::move(fd));
+    if (!transport) continue;
+    const int number = transport->fd();
+    connections_.emplace(number, std::make_unique<Connection>(*this, std::move(transport), std::move(*caller),
+                                                              hooks_.now_ns()));
+    loop_.watch(number, EPOLLIN, [this, number](uint32_t) { move_bytes(number); });
   }
   loop_.forget(listener_.get());
 }
@@ -131,42 +65,56 @@ void Server::close(int fd) {
   if (full) loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { accept_all(); });
 }
 
-void Server::look_for_idle() {
-  const int64_t now = os::monotonic_ns();
-  std::vector<int> late;
+Response Server::handle(const Request& request, const Caller& caller) {
+  Response response = hooks_.handle(request, caller);
+  if (!std::holds_alternative<EventStream>(response.content)) return response;
+  const auto streams = std::ranges::count_if(
+      connections_, [](const auto& entry) { return entry.second->conversation.is_streaming(); });
+  if (static_cast<size_t>(streams) < max_streams) return response;
+  return hooks_.refuse(
+      429, fmt::format("{} streams are open; at most {} may be; close one first", streams, max_streams));
+}
+
+void Server::tick(int64_t now_ns) {
+  std::vector<int> to_serve;
   for (const auto& [fd, c] : connections_) {
-    const bool busy = c->conversation.within_request() || !c->out.empty();
-    if (now - c->since > (busy ? request_patience : idle_patience)) late.push_back(fd);
+    c->conversation.tick(now_ns);
+    const bool late = !c->transport->is_established() && now_ns - c->accepted_ns > request_patience_ns;
+    if (late) ::shutdown(fd, SHUT_RDWR);
+    if (late || c->conversation.is_over() || !c->conversation.unsent().empty()) to_serve.push_back(fd);
   }
-  for (const int fd : late) close(fd);
+  for (const int fd : to_serve) move_bytes(fd);
 }
 
-void Server::ready(int fd, uint32_t events) {
+void Server::move_bytes(int fd) {
   Connection& c = *connections_.at(fd);
-  if (events & EPOLLOUT) return send(c);
-  char buffer[16384];
-  const ssize_t n = recv(fd, buffer, sizeof buffer, 0);
-  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (n <= 0) return close(fd);
-  if (!c.conversation.within_request()) c.since = os::monotonic_ns();
-  c.closing = !c.conversation.receive(
-      {buffer, static_cast<size_t>(n)},
-      [&](const Request& request) { return hooks_.handle(request, c.caller); }, c.out);
-  if (c.closing || !c.out.empty()) send(c);
+  for (int piece = 0; piece < max_pieces_per_turn; ++piece) {
+    const std::string_view out = c.conversation.unsent();
+    if (c.conversation.is_over()) return close(fd);
+    char buffer[read_piece_bytes];
+    const auto moved = out.empty() ? c.transport->read(buffer) : c.transport->write(out);
+    if (moved.bytes == 0 && moved.until == Transport::Until::closed) return close(fd);
+    if (moved.bytes == 0) return wait_for(c, moved.until);
+    if (out.empty())
+      c.conversation.receive({buffer, moved.bytes}, hooks_.now_ns());
+    else
+      c.conversation.sent(moved.bytes, hooks_.now_ns());
+  }
+  // There may be more in either direction, also bytes that only the transport holds. A turn of the loop for
+  // the other connections comes first.
+  loop_.watch_for(fd, EPOLLIN | EPOLLOUT);
 }
 
-void Server::send(Connection& c) {
-  const int fd = c.fd.get();
-  while (!c.out.empty()) {
-    const ssize_t n = ::send(fd, c.out.data(), c.out.size(), MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EAGAIN) return loop_.watch_for(fd, EPOLLOUT);
-    if (n <= 0) return close(fd);
-    c.out.erase(0, static_cast<size_t>(n));
-  }
-  c.since = os::monotonic_ns();
-  if (c.closing) return close(fd);
-  loop_.watch_for(fd, EPOLLIN);
+void Server::wait_for(const Connection& c, Transport::Until until) {
+  loop_.watch_for(c.transport->fd(), until == Transport::Until::writable ? EPOLLOUT : EPOLLIN);
+}
+
+// A stream has bytes to send, or has ended. The program calls this in the middle of its own work, so the
+// connection is served in the next turn of the loop. A socket that is shut down is reported in every case.
+void Server::wake(Connection& c) {
+  const int fd = c.transport->fd();
+  if (c.conversation.is_over()) ::shutdown(fd, SHUT_RDWR);
+  loop_.watch_for(fd, EPOLLIN | EPOLLOUT);
 }
 
 }  // namespace carve::http

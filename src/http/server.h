@@ -1,80 +1,57 @@
-// An HTTP/1.1 server over a unix socket or TCP, as small as the APIs need. A connection has one request at a
-// time, with whole bodies, without upgrade and without pipelining. Beast parses (in server.cc only); the loop
-// reads and writes. It knows no API: the program that serves makes all responses.
+// An HTTP/1.1 server over a unix socket or TCP, as small as the APIs need. A Conversation reads requests and
+// writes responses; the server moves the bytes between conversations and sockets in the loop. It knows no
+// API: the program that serves makes all responses.
 //
-// Limits: 64 KiB of body, 8 KiB of header, 128 connections, 10 s from the first byte of a request to its
-// last, 30 s between requests.
+// One connection moves at most 16 pieces of 64 KiB in a turn of the loop, so a large file or a fast peer does
+// not delay the others. Limits: those of Conversation, 128 connections, of which 64 may be streams, and 10 s
+// until a transport is established.
 #pragma once
 
-#include <functional>
 #include <map>
-#include <memory>
-#include <optional>
-#include <string>
 
 #include "http/caller.h"
-#include "os/fd.h"
+#include "http/conversation.h"
+#include "http/transport.h"
+#include "os/clock.h"
 #include "os/loop.h"
 
 namespace carve::http {
 
-struct Request {
-  std::string method;  // "GET"
-  std::string path;    // "/v1/slices/a", without the query.
-  std::string query;   // "all=true"
-  std::string body;
-};
-
-struct Response {
-  unsigned status = 200;
-  std::string type = "application/json";
-  std::string body;
-};
+inline constexpr size_t max_connections = 128;
+inline constexpr size_t max_streams = 64;
 
 using Handler = std::function<Response(const Request&, const Caller&)>;
-// Makes the response to bytes that are no request, with the status and a sentence: 400, 413 or 431.
-using Refuse = std::function<Response(unsigned status, std::string detail)>;
 // Identifies the caller of a new connection; no value closes it.
 using Identify = std::function<std::optional<Caller>(int socket)>;
 
-// Turns received bytes into requests and answers. It has no socket, so that a test and a fuzzer can drive it.
-class Conversation {
- public:
-  explicit Conversation(Refuse refuse);
-  ~Conversation();
-  Conversation(Conversation&&) noexcept;
-  Conversation& operator=(Conversation&&) = delete;
-
-  // Takes more bytes and appends the bytes to send to `out`. Returns false if the connection must then close.
-  bool receive(std::string_view bytes, const std::function<Response(const Request&)>& handler,
-               std::string& out);
-  bool within_request() const;
-
- private:
-  struct Parser;
-  Refuse refuse_;
-  std::unique_ptr<Parser> parser_;
-  std::string pending_;
-};
-
 class Server {
  public:
-  // What the program that serves decides. Without `identify` every caller is anonymous.
+  // What the program that serves decides.
   struct Hooks {
     Handler handle;
     Refuse refuse;
-    Identify identify = nullptr;
+    Identify identify = nullptr;     // Without it, every caller is anonymous.
+    BodyLimit body_limit = nullptr;  // Without it, every route has max_body_bytes.
+    std::function<std::unique_ptr<Transport>(os::Fd)> transport = plain_transport;
+    size_t queue_bytes = max_stream_queue_bytes;  // Of one stream.
+    std::function<int64_t()> now_ns = os::monotonic_ns;
   };
   Server(os::Loop& loop, os::Fd listener, Hooks hooks);
   ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Closes the connections that are late. The loop calls it every second.
+  void tick(int64_t now_ns);
 
  private:
   struct Connection;
   void accept_all();
-  void ready(int fd, uint32_t events);
-  void send(Connection&);
+  Response handle(const Request&, const Caller&);
+  void move_bytes(int fd);
+  void wait_for(const Connection&, Transport::Until);
+  void wake(Connection&);
   void close(int fd);
-  void look_for_idle();
 
   os::Loop& loop_;
   os::Fd listener_;

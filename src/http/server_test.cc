@@ -1,124 +1,142 @@
 #include "http/server.h"
 
 #include <gmock/gmock.h>
+#include <sys/socket.h>
 
-#include <random>
+#include <cstdlib>
+#include <filesystem>
+
+#include "os/socket.h"
 
 namespace carve::http {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
-using testing::StartsWith;
 
-// A conversation whose handler returns the request.
-struct Echo {
-  Conversation conversation{[](unsigned status, const std::string& detail) {
-    return Response{status, "application/problem+json", detail};
-  }};
-  std::vector<Request> seen;
-  std::string out;
-  bool say(std::string_view bytes) {
-    return conversation.receive(
-        bytes,
-        [&](const Request& r) {
-          seen.push_back(r);
-          return Response{200, "application/json", "{}"};
-        },
-        out);
+// A server in the loop of this thread. Clients are sockets; what they read is collected by the loop.
+struct Served {
+  std::string folder = [] {
+    char name[] = "/tmp/carve-http-XXXXXX";
+    return std::string(mkdtemp(name));
+  }();
+  os::Loop loop;
+  std::map<Stream*, Stream*> streams;  // The open ones.
+  std::optional<Server> server;
+
+  struct Client {
+    os::Fd fd;
+    std::string read;
+    bool closed = false;
+  };
+
+  explicit Served(size_t queue_bytes) {
+    server.emplace(loop, *os::listen_at(folder + "/s", SOCK_STREAM, 0600),
+                   Server::Hooks{.handle = [this](const Request& r, const Caller&) { return answer(r); },
+                                 .refuse =
+                                     [](unsigned status, const std::string& detail) {
+                                       return Response{status, "text/plain", detail};
+                                     },
+                                 .queue_bytes = queue_bytes});
+  }
+  ~Served() { std::filesystem::remove_all(folder); }
+
+  Response answer(const Request& request) {
+    if (request.path != "/stream") return {200, "text/plain", request.path};
+    return {.content = EventStream{{}, [this](Stream& s) {
+                                     streams[&s] = &s;
+                                     return std::shared_ptr<void>(
+                                         &s, [this](Stream* gone) { streams.erase(gone); });
+                                   }}};
+  }
+
+  Client connect(const std::string& request) {
+    Client client{*os::connect_to(folder + "/s", SOCK_STREAM), "", false};
+    EXPECT_EQ(send(client.fd.get(), request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
+    return client;
+  }
+  void watch(
+      Client& client, const std::function<void()>& then = [] {}) {
+    loop.watch(client.fd.get(), EPOLLIN, [this, &client, then](uint32_t) {
+      char bytes[4096];
+      const ssize_t n = recv(client.fd.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+      if (n > 0) client.read.append(bytes, static_cast<size_t>(n));
+      if (n == 0 || (n < 0 && errno != EAGAIN)) {
+        client.closed = true;
+        loop.forget(client.fd.get());
+      }
+      then();
+    });
   }
 };
 
-TEST(Http, a_request_in_one_piece_or_byte_by_byte_is_the_same) {
-  const std::string text =
-      "POST /v1/slices?x=1 HTTP/1.1\r\nHost: carve\r\nContent-Length: 7\r\n\r\n{\"a\":1}"
-      "GET /v1/devices HTTP/1.1\r\nHost: carve\r\n\r\n";
-  Echo whole;
-  EXPECT_TRUE(whole.say(text));
-  Echo pieces;
-  for (const char c : text) EXPECT_TRUE(pieces.say({&c, 1}));
-  for (const Echo* e : {&whole, &pieces}) {
-    ASSERT_EQ(e->seen.size(), 2u);
-    EXPECT_EQ(e->seen[0].method, "POST");
-    EXPECT_EQ(e->seen[0].path, "/v1/slices");
-    EXPECT_EQ(e->seen[0].query, "x=1");
-    EXPECT_EQ(e->seen[0].body, "{\"a\":1}");
-    EXPECT_EQ(e->seen[1].path, "/v1/devices");
-    EXPECT_THAT(e->out, StartsWith("HTTP/1.1 200 OK\r\n"));
-    EXPECT_FALSE(e->conversation.within_request());
-  }
+TEST(Server, answers_the_requests_of_a_connection) {
+  Served served(1000);
+  auto client = served.connect("GET /a HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\nConnection: close\r\n\r\n");
+  served.watch(client, [&] {
+    if (client.closed) served.loop.stop();
+  });
+  served.loop.run();
+  EXPECT_THAT(client.read, HasSubstr("\r\n\r\n/aHTTP/1.1 200"));
+  EXPECT_THAT(client.read, EndsWith("/b"));
 }
 
-TEST(Http, a_body_in_chunks_is_the_same_in_any_pieces) {
-  for (const std::string chunks :
-       {"0\r\n\r\n", "1\r\n{\r\n0\r\n\r\n", "2;x=y\r\n{}\r\n1\r\n \r\n0\r\nTrailer: t\r\n\r\n"}) {
-    const std::string text = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks;
-    Echo whole;
-    EXPECT_TRUE(whole.say(text));
-    ASSERT_EQ(whole.seen.size(), 1u) << chunks;
-    for (size_t length = 1; length < text.size(); ++length) {
-      Echo pieces;
-      for (size_t at = 0; at < text.size(); at += length)
-        EXPECT_TRUE(pieces.say(std::string_view(text).substr(at, length)));
-      ASSERT_EQ(pieces.seen.size(), 1u) << chunks << " by " << length;
-      EXPECT_EQ(pieces.seen[0].body, whole.seen[0].body);
-      EXPECT_FALSE(pieces.conversation.within_request());
+TEST(Server, closes_a_stream_whose_reader_stops_reading_while_the_others_go_on) {
+  Served served(100'000);
+  auto stopped = served.connect("GET /stream HTTP/1.1\r\n\r\n");  // It never reads.
+  auto reader = served.connect("GET /stream HTTP/1.1\r\n\r\n");
+  Served::Client other;
+  const std::string data(10'000, 'x');
+  int number = 0;
+  served.loop.every(os::millisecond / 10, [&, last_sent = false]() mutable {
+    if (served.streams.size() == 2) {
+      for (const auto& [key, stream] : served.streams) stream->send({fmt::format("{}", number), data});
+      ++number;
+    } else if (number > 0 && !other.fd) {  // The stopped reader's connection has been closed.
+      other = served.connect("GET /other HTTP/1.1\r\n\r\n");
+      served.watch(other);
+    } else if (!other.read.empty() && !last_sent) {
+      last_sent = served.streams.begin()->second->send({"last", ""});
     }
-  }
+  });
+  served.watch(reader, [&] {
+    if (reader.read.ends_with("id: last\ndata: \n\n")) served.loop.stop();
+  });
+  served.loop.run();
+  for (int i = 0; i < number; ++i) EXPECT_THAT(reader.read, HasSubstr(fmt::format("id: {}\n", i)));
+  EXPECT_THAT(other.read, EndsWith("/other"));
+  EXPECT_FALSE(reader.closed);
+  EXPECT_EQ(served.streams.size(), 1u);
 }
 
-TEST(Http, limits_and_nonsense_are_answered_and_hung_up) {
-  const struct {
-    std::string text;
-    const char* status;
-  } rows[] = {
-      {"POST / HTTP/1.1\r\nContent-Length: 65537\r\n\r\n" + std::string(65537, 'x'), "413"},
-      {"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n", "413"},
-      {"POST / HTTP/1.1\r\nContent-Length: 18446744073709551615\r\n\r\n", "4"},
-      {"POST / HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n", "400"},
-      {"GET / HTTP/1.1\r\nX: " + std::string(9000, 'x') + "\r\n\r\n", "431"},
-      {std::string(20000, 'A'), "4"},
-      {"hello\r\n\r\n", "400"},
-      {"GET / HTTP/9.9\r\n\r\n", "400"},
-      {"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", "400"},
-      {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "400"},
-  };
-  for (const auto& row : rows) {
-    Echo e;
-    EXPECT_FALSE(e.say(row.text)) << row.text.substr(0, 40);
-    EXPECT_THAT(e.out, StartsWith(std::string("HTTP/1.1 ") + row.status)) << row.text.substr(0, 40);
-    EXPECT_THAT(e.out, HasSubstr("application/problem+json"));
-    EXPECT_TRUE(e.seen.empty());
-  }
+TEST(Server, refuses_more_streams_than_its_limit_and_answers_other_requests) {
+  Served served(1000);
+  std::vector<Served::Client> clients;
+  for (size_t i = 0; i < max_streams; ++i) clients.push_back(served.connect("GET /stream HTTP/1.1\r\n\r\n"));
+  Served::Client refused, other;
+  served.loop.every(os::millisecond, [&] {
+    if (served.streams.size() < max_streams || refused.fd) return;
+    refused = served.connect("GET /stream HTTP/1.1\r\n\r\n");
+    other = served.connect("GET /other HTTP/1.1\r\n\r\n");
+    const auto then = [&] {
+      if (!refused.read.empty() && !other.read.empty()) served.loop.stop();
+    };
+    served.watch(refused, then);
+    served.watch(other, then);
+  });
+  served.loop.run();
+  EXPECT_THAT(refused.read, HasSubstr("HTTP/1.1 429 "));
+  EXPECT_THAT(refused.read, HasSubstr("64 streams are open; at most 64 may be"));
+  EXPECT_THAT(other.read, EndsWith("/other"));
 }
 
-TEST(Http, a_caller_who_wants_the_connection_closed_gets_that) {
-  Echo e;
-  EXPECT_FALSE(e.say("GET / HTTP/1.1\r\nConnection: close\r\n\r\n"));
-  EXPECT_THAT(e.out, HasSubstr("Connection: close"));
-}
-
-TEST(Http, a_flood_of_requests_is_cut) {
-  Echo e;
-  std::string flood;
-  for (int i = 0; i < 1000; ++i) flood += "GET / HTTP/1.1\r\n\r\n";
-  EXPECT_FALSE(e.say(flood));
-  EXPECT_LE(e.seen.size(), 16u);
-}
-
-TEST(Http, broken_requests_in_random_pieces_never_do_harm) {
-  std::mt19937 dice(11);
-  const std::string good = "POST /v1/slices HTTP/1.1\r\nHost: x\r\nContent-Length: 12\r\n\r\n{\"devices\":2}";
-  for (int round = 0; round < 3000; ++round) {
-    std::string text = good;
-    for (unsigned i = 0, n = dice() % 6; i < n; ++i) text[dice() % text.size()] = static_cast<char>(dice());
-    Echo e;
-    for (size_t at = 0; at < text.size();) {
-      const size_t length = dice() % 20 + 1;
-      if (!e.say(std::string_view(text).substr(at, length))) break;
-      at += length;
-    }
-    ASSERT_LE(e.seen.size(), 2u);
-  }
+TEST(Server, closes_a_late_connection_by_a_virtual_clock) {
+  Served served(1000);
+  auto client = served.connect("GET / HT");
+  served.watch(client, [&] { served.loop.stop(); });
+  served.loop.every(os::millisecond, [&] { served.server->tick(os::monotonic_ns() + 60 * os::second); });
+  served.loop.run();
+  EXPECT_TRUE(client.closed);
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -7,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "os/beneath.h"
 #include "os/clock.h"
 #include "os/loop.h"
 #include "os/process.h"
@@ -128,6 +131,25 @@ TEST(Socket, descriptors_travel_and_surplus_ones_are_closed) {
   uint64_t value = 0;
   EXPECT_EQ(read(got[0].get(), &value, sizeof value), 8);
   EXPECT_EQ(value, 7u);
+}
+
+TEST(Beneath, no_path_leads_out_of_the_folder) {
+  namespace fs = std::filesystem;
+  const std::string root = fmt::format("/tmp/carve-beneath-{}", getpid());
+  fs::create_directories(root + "/in/a/b");
+  for (const char* name : {"/secret", "/in/file", "/in/a/b/file"}) std::ofstream(root + name) << "x";
+  fs::create_symlink("../secret", root + "/in/link");
+  fs::create_symlink("..", root + "/in/up");
+  fs::create_symlink("a", root + "/in/to_a");
+  const Fd folder(open((root + "/in").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  for (const auto open : {open_beneath, walk_beneath}) {
+    for (const char* good : {"file", "a/b/file", "a/b"}) EXPECT_TRUE(open(folder.get(), good)) << good;
+    for (const char* bad : {"", "/", "..", "../secret", "a/../file", "a/../../secret", "/etc/passwd", "link",
+                            "up/secret", "to_a/b/file", "a//b", "file/", "file/x", "none", "a/.."})
+      EXPECT_FALSE(open(folder.get(), bad)) << bad;
+    EXPECT_FALSE(open(folder.get(), std::string("file\0x", 6)));
+  }
+  fs::remove_all(root);
 }
 
 }  // namespace

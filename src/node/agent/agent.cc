@@ -42,7 +42,8 @@ Agent::Agent(os::Loop& loop, Settings settings, std::vector<NodeDevice> devices,
       fd_store_(std::move(fd_store)),
       store_(std::move(store)),
       tree_(find_cgroup_tree(os::read_file("/proc/self/mountinfo").value_or(""))),
-      group_("carve-" + hash_of(settings_.socket)) {
+      group_("carve-" + hash_of(settings_.socket)),
+      events_(static_cast<uint64_t>(os::utc_ns())) {
   if (!tree_) {
     cgroup_trouble_ = "no cgroup v2 tree is mounted";
   } else if (auto probe = Cgroup::make(*tree_, group_, "probe-" + std::to_string(getpid())); !probe) {
@@ -59,8 +60,12 @@ ledger::Stamp Agent::now() const {
 
 void Agent::event(const std::string& slice, std::string text) {
   os::log::info("{}{}{}", slice, slice.empty() ? "" : ": ", text);
-  events_.push_back({os::utc_ns(), slice, std::move(text)});
-  if (events_.size() > max_events) events_.pop_front();
+  std::optional<uint32_t> owner;
+  for (const auto& [id, record] : ledger_.living())
+    if (record.slice.name == slice) owner = record.slice.owner;
+  for (const auto& [id, live] : slices_)
+    if (live->name() == slice) owner = live->record.slice.owner;
+  events_.add({os::utc_ns(), slice, std::move(text), owner});
 }
 
 const NodeDevice* Agent::device(const Uuid& uuid) const {

@@ -9,12 +9,12 @@
 #pragma once
 
 #include <algorithm>
-#include <deque>
 #include <functional>
 #include <memory>
 
 #include "ledger/reconcile.h"
 #include "ledger/store.h"
+#include "node/agent/event_log.h"
 #include "node/agent/live_slice.h"
 #include "node/agent/policies.h"
 #include "node/arbiter/arbiter.h"
@@ -28,12 +28,6 @@
 #include "wire/shm/attach.h"
 
 namespace carve::node {
-
-struct Event {
-  int64_t utc_ns;
-  std::string slice;  // Empty: the agent as a whole.
-  std::string text;
-};
 
 struct Settings {
   std::string socket, state, cdi_dir;
@@ -123,7 +117,8 @@ class Agent {
   Outcome<std::vector<ledger::UsageRecord>> usage_after(uint64_t id, size_t most) const {
     return store_->records_after(id, most);
   }
-  const std::deque<Event>& events() const { return events_; }
+  const EventLog& events() const { return events_; }
+  EventLog& events() { return events_; }
   const Settings& settings() const { return settings_; }
   const RuntimeDir& runtime() const { return runtime_; }
   const Policies& policies() const { return policies_; }
@@ -209,7 +204,7 @@ class Agent {
   std::optional<CgroupTree> tree_;
   std::string group_;           // "carve-1a2b3c4d"
   std::string cgroup_trouble_;  // Why slices get no cgroup.
-  std::deque<Event> events_;
+  EventLog events_;
   Sampler* sampler_ = nullptr;
   uint64_t beats_ = 0;
   int64_t last_sample_ns_ = 0;
@@ -218,7 +213,5 @@ class Agent {
   uint64_t looks_ = 0;
   int64_t recorded_alive_ns_ = 0;  // CLOCK_MONOTONIC of the last Alive.
 };
-
-inline constexpr size_t max_events = 1000;
 
 }  // namespace carve::node

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "node/serve/chrome_trace.h"
+#include "node/serve/event_routes.h"
 #include "node/serve/metrics.h"
 #include "node/serve/reply.h"
 #include "node/serve/requests.h"
@@ -92,17 +93,6 @@ http::Response trace(const RequestContext& a) {
 }
 
 http::Response metrics(const RequestContext& a) { return {200, metrics_type, metrics_text(a.look())}; }
-
-http::Response events(const RequestContext& a) {
-  api::EventList list;
-  std::set<std::string> seen;  // Names of the slices that the caller owns.
-  for (const auto& [id, slice] : a.agent.slices())
-    if (a.may_see(slice->record)) seen.insert(slice->name());
-  for (const Event& e : a.agent.events())
-    if (a.caller.may_operate() || seen.contains(e.slice))
-      list.events.push_back({static_cast<uint64_t>(e.utc_ns), e.slice, e.text});
-  return document(list);
-}
 
 // Usage records by id, as the ledger's store has them.
 struct UsagePage {

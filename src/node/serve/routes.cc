@@ -58,7 +58,10 @@ http::Response Routes::answer(const http::Request& request, const http::Caller& 
 }
 
 http::Response refuse_bytes(unsigned status, std::string detail) {
-  Refusal refusal = refuse(FailureKind::invalid_argument, std::move(detail)).value();
+  const auto kind = status == shown(FailureKind::resource_exhausted).http_status
+                        ? FailureKind::resource_exhausted
+                        : FailureKind::invalid_argument;
+  Refusal refusal = refuse(kind, std::move(detail)).value();
   refusal.problem.status = status;
   return problem(refusal);
 }

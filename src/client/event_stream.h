@@ -1,0 +1,32 @@
+// Reads a stream of events (text/event-stream of the HTML standard, section 9.2.6) from bytes in any pieces.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace carve::client {
+
+inline constexpr size_t max_event_bytes = 1 << 20;
+
+struct StreamEvent {
+  std::string id;    // The last id of the stream so far; an event may have none of its own.
+  std::string data;  // Its lines, joined with LF.
+};
+
+class EventStreamReader {
+ public:
+  using Act = std::function<void(const StreamEvent&)>;
+  // Calls `act` for each event that is complete. Returns false if an event exceeds max_event_bytes.
+  bool read(std::string_view bytes, const Act& act);
+
+ private:
+  void take_line(std::string_view line, const Act& act);
+
+  std::string line_;  // Received, without its end.
+  bool after_cr_ = false;
+  StreamEvent event_;
+  bool has_data_ = false;
+};
+
+}  // namespace carve::client

@@ -1,0 +1,77 @@
+// One connection's bytes: received bytes become requests, responses become bytes to send. It has no socket
+// and no clock, so that a test and a fuzzer can drive it. The times are CLOCK_MONOTONIC in ns.
+//
+// A connection has one request at a time, with a whole body, without upgrade. The next request is read when
+// the last response has been sent. A stream is the last response of its connection: later bytes are ignored.
+//
+// Limits: 8 KiB and 64 lines of header, 64 KiB of body unless the program says otherwise for the route. 10 s
+// pass at most from the first byte of a request to its last, and between two moments in which the peer takes
+// bytes of a response; 30 s between requests. A stream has no such limit: it has a comment every 15 s without
+// another byte, and closes when the queue exceeds its limit.
+#pragma once
+
+#include "http/message.h"
+
+namespace carve::http {
+
+inline constexpr int64_t request_patience_ns = 10'000'000'000;
+inline constexpr int64_t idle_patience_ns = 30'000'000'000;
+inline constexpr int64_t comment_interval_ns = 15'000'000'000;
+
+class Conversation final : private Stream {
+ public:
+  struct Hooks {
+    std::function<Response(const Request&)> handle;
+    Refuse refuse;
+    BodyLimit body_limit = nullptr;        // Without it, every route has max_body_bytes.
+    std::function<void()> wake = nullptr;  // A stream has bytes to send, or has ended.
+    size_t queue_bytes = max_stream_queue_bytes;
+  };
+  Conversation(Hooks hooks, int64_t now_ns);
+  ~Conversation();
+  Conversation(const Conversation&) = delete;
+  Conversation& operator=(const Conversation&) = delete;
+
+  // Takes received bytes. Called only if unsent() is empty and the connection is not over.
+  void receive(std::string_view bytes, int64_t now_ns);
+  // Returns the bytes to send next, at most 64 KiB of a file at a time; empty if there are none now.
+  std::string_view unsent();
+  void sent(size_t bytes, int64_t now_ns);
+  // Called every second: a stream gets its comment, a connection that is late is over.
+  void tick(int64_t now_ns);
+  // Returns whether the connection is to be closed now.
+  bool is_over() const;
+  bool is_streaming() const { return streaming_; }
+
+ private:
+  struct Parser;
+  enum class Parsed { incomplete, refused, complete };
+
+  bool send(const StreamEvent&) override;
+  void end() override;
+
+  bool is_within_request() const;
+  bool has_sent_all() const { return out_sent_ == out_.size(); }
+  void answer_pending();
+  Parsed parse();
+  unsigned check_header();  // Returns the status of the refusal; 0: the header is good.
+  void refuse(unsigned status, std::string detail);
+  void respond(Response response, bool keep, bool with_content);
+  void begin_stream(EventStream);
+
+  Hooks hooks_;
+  std::unique_ptr<Parser> parser_;
+  std::string pending_;     // Received, not yet parsed.
+  std::string out_;         // To be sent from `out_sent_` on.
+  size_t out_sent_ = 0;     // Bytes.
+  FileRange file_;          // Sent after `out_`; length 0: none.
+  size_t first_bytes_ = 0;  // Of the stream's header and first events.
+  unsigned answered_ = 0;   // Requests since the last call of receive().
+  bool streaming_ = false;
+  bool closing_ = false;  // Over when everything has been sent.
+  bool broken_ = false;   // Over at once.
+  int64_t since_ns_;      // Begin of the request that is being read, or the last time bytes were sent.
+  std::shared_ptr<void> subscription_;  // Destroyed first: it uses the stream, which is this object.
+};
+
+}  // namespace carve::http

@@ -1,0 +1,95 @@
+// What one connection carries: requests with their headers, and responses. The content of a response is a
+// body, a range of a file, or a stream of events (text/event-stream of the HTML standard, section 9.2).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "os/fd.h"
+
+namespace carve::http {
+
+inline constexpr size_t max_headers = 64;
+inline constexpr size_t max_body_bytes = 64 << 10;  // Unless the program has another limit for a route.
+inline constexpr size_t max_stream_queue_bytes = 1 << 20;  // Unless the program has another limit.
+
+struct Header {
+  std::string name;
+  std::string value;
+};
+
+// The headers of a request, in their order. Names are compared without case.
+class Headers {
+ public:
+  void add(std::string name, std::string value);
+  const std::string* find(std::string_view name) const;  // The first of this name, or null.
+  size_t count(std::string_view name) const;
+
+ private:
+  std::vector<Header> all_;
+};
+
+// Returns the token of `Authorization: Bearer TOKEN` (RFC 6750). No value if the header is missing, is there
+// twice, has another scheme, or has characters that no token has.
+std::optional<std::string_view> bearer_token(const Headers&);
+
+struct Request {
+  std::string method;  // "GET"
+  std::string path;    // "/v1/slices/a", without the query.
+  std::string query;   // "all=true"
+  std::string body;
+  Headers headers = {};
+};
+
+// The bytes `offset` to `offset + length` of a regular file, read in pieces while they are sent.
+struct FileRange {
+  os::Fd file;
+  uint64_t offset = 0;
+  uint64_t length = 0;
+};
+
+struct StreamEvent {
+  std::string id;  // What a client sends as Last-Event-ID to continue behind this event; no line end, no NUL.
+  std::string data;  // Text of any number of lines.
+};
+
+// The program's end of a stream. It is valid until the connection closes (EventStream::subscribe).
+class Stream {
+ public:
+  // Queues an event. Returns false if the stream has ended. If the queue would exceed its limit, the stream
+  // ends here and the connection closes: its reader has stopped reading.
+  virtual bool send(const StreamEvent&) = 0;
+  virtual void end() = 0;  // Closes the connection after the queued events have been sent.
+
+ protected:
+  ~Stream() = default;
+};
+
+struct EventStream {
+  std::vector<StreamEvent> first = {};  // Sent at once; not counted against the queue's limit.
+  // Called once, when the response has begun. The connection holds the returned value until it closes; the
+  // destructor of that value ends the use of the stream.
+  std::function<std::shared_ptr<void>(Stream&)> subscribe;
+};
+
+using Content = std::variant<std::string, FileRange, EventStream>;
+
+struct Response {
+  unsigned status = 200;
+  std::string type = "application/json";
+  Content content = std::string();
+  std::vector<Header> headers = {};  // Beside the type and length of the content.
+};
+
+// Makes the response to a request that is refused below the program's routes, with the status and a sentence.
+using Refuse = std::function<Response(unsigned status, std::string detail)>;
+// Returns the limit of a request's body in bytes. It is asked when the header of the request is complete.
+using BodyLimit = std::function<size_t(std::string_view method, std::string_view path)>;
+
+}  // namespace carve::http

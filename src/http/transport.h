@@ -1,0 +1,31 @@
+// How the server reads and writes the bytes of one connection: a plain socket, or TLS over it (tls/). No call
+// waits. If no byte could be moved, the result says what the loop has to wait for.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "os/fd.h"
+
+namespace carve::http {
+
+class Transport {
+ public:
+  enum class Until : uint8_t { readable, writable, closed };
+  struct Moved {
+    size_t bytes = 0;
+    Until until = Until::closed;  // Valid if `bytes` is 0.
+  };
+
+  virtual ~Transport() = default;
+  virtual int fd() const = 0;
+  virtual Moved read(std::span<char> into) = 0;
+  virtual Moved write(std::string_view from) = 0;
+  // Returns false while the two ends still agree on how to talk. read() and write() move no byte until then.
+  virtual bool is_established() const { return true; }
+};
+
+std::unique_ptr<Transport> plain_transport(os::Fd socket);
+
+}  // namespace carve::http

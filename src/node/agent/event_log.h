@@ -1,0 +1,64 @@
+// The newest 1,000 events of this agent, with numbers and subscribers. The first event of an agent has the
+// number 1; numbers rise by one. The next agent begins at 1 again, so an event's id has a generation before
+// the number: "1764003600123456789-17", where the generation is the start of the agent in UTC ns.
+//
+// It has no clock and no lock: the agent's loop alone uses it, and the time of an event is an argument.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/failure.h"
+
+namespace carve::node {
+
+inline constexpr size_t max_events = 1000;
+
+struct Event {
+  int64_t utc_ns;
+  std::string slice;  // Empty: the agent as a whole.
+  std::string text;
+  std::optional<uint32_t> owner = {};  // The uid that owned the slice when the event happened.
+  uint64_t number = 0;                 // Set by the log.
+};
+
+class EventLog {
+ public:
+  using Subscriber = std::function<void(const Event&)>;
+
+  explicit EventLog(uint64_t generation);
+
+  // Keeps the event under the next number and calls the subscribers.
+  void add(Event event);
+  // Calls `subscriber` for each later event, until the returned value is destroyed. A subscriber may end its
+  // own subscription and others.
+  [[nodiscard]] std::shared_ptr<void> subscribe(Subscriber subscriber);
+
+  // The kept events, oldest first.
+  auto begin() const { return events_.begin(); }
+  auto end() const { return events_.end(); }
+  size_t size() const { return events_.size(); }
+
+  std::string id(const Event& event) const;
+  // Returns the number of the event that a caller saw last. "" and "0": 0, so that all kept events follow.
+  // "17": that number of this agent. Refuses as `gone` if an event behind the number is not kept any more,
+  // and as `invalid_argument` what is no id of this log. An id of another generation is before number 1.
+  Outcome<uint64_t> last_seen(std::string_view id) const;
+
+ private:
+  using Subscribers = std::map<uint64_t, Subscriber>;
+
+  uint64_t generation_;
+  uint64_t newest_ = 0;
+  std::deque<Event> events_;
+  uint64_t next_subscriber_ = 0;
+  std::shared_ptr<Subscribers> subscribers_;  // Subscriptions know it weakly; they may outlive the log.
+};
+
+}  // namespace carve::node

@@ -1,0 +1,19 @@
+// Opens a file below a folder, for paths that a caller chose. No path leads out of the folder: "..", absolute
+// paths and symbolic links are refused, also if a folder is exchanged for a link meanwhile.
+#pragma once
+
+#include <string>
+
+#include "os/fd.h"
+
+namespace carve::os {
+
+// Opens for reading, without waiting for the writer of a FIFO. Returns no descriptor, with errno set, if
+// there is no such file. openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS (Linux 5.6) does it, or
+// walk_beneath() if the kernel or a seccomp filter refuses that call.
+Fd open_beneath(int folder, const std::string& path);
+
+// The same by one openat(2) a component with O_NOFOLLOW.
+Fd walk_beneath(int folder, const std::string& path);
+
+}  // namespace carve::os
