@@ -9,10 +9,11 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "node/api/routes.h"
 #include "node/attach/attach.h"
 #include "node/cdi/cdi.h"
 #include "node/devices/context_charge.h"
-#include "node/serve/routes.h"
+#include "node/doctor.h"
 #include "node/start.h"
 #include "node/store/sqlite_store.h"
 #include "os/clock.h"
@@ -110,7 +111,7 @@ int serve(const Options& options) {
   OR_SAY(attach_published, publish_attach_socket(options.socket));
   OR_SAY(api_socket, open_api(options.socket));
   AttachServer attach(loop, agent, std::move(*attach_socket));
-  Routes routes(agent);
+  Routes routes(agent, [&] { return diagnose(agent); });
   std::vector<uint32_t> operators{0, geteuid()};
   if (const auto controller =
           options.controller_uid ? options.controller_uid : os::user_id("carve-controller"))

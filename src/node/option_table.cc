@@ -7,7 +7,7 @@
 #include <charconv>
 
 #include "core/request.h"
-#include "node/agent/policies.h"
+#include "node/compute/policies.h"
 #include "os/user.h"
 
 namespace carve::node {

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from conftest import GiB, MiB, until
-from over_unix import OverUnix, asked
+from support.over_unix import OverUnix, asked
 
 KEPT = 1000
 OTHER = 65533

@@ -6,11 +6,12 @@
 
 #include "ledger/usage_record.h"
 #include "node/agent/state_file.h"
-#include "node/arbiter/arbiter.h"
+#include "node/compute/arbiter.h"
 #include "node/slice/audit.h"
 #include "node/slice/cgroup.h"
 #include "node/slice/reconcile.h"
 #include "node/slice/shared_memory.h"
+#include "wire/shm/budget.h"
 
 namespace carve::node {
 
@@ -67,6 +68,12 @@ struct LiveSlice {
   bool ended = false;               // The slice has ended; only the object is left.
   bool stopping = false;
   std::string why;  // Why it is stopping.
+
+  // Bytes that count against the quota of part `d` now, and managed bytes in host memory; 0 without a report.
+  Bytes charged(unsigned d) const {
+    return {report.page ? shm::read(report.page->charges.budget[d]).used : 0};
+  }
+  Bytes spilled(unsigned d) const { return {report.page ? shm::read(report.page->spill.budget[d]).used : 0}; }
 
   const std::string& name() const { return record.slice.name; }
   bool outlives_processes() const { return record.slice.outlives_processes(); }

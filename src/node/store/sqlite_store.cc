@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "node/store/rows.h"
+#include "sqlite/rows.h"
 
 namespace carve::node {
 namespace {
@@ -13,6 +13,7 @@ using ledger::Change;
 using ledger::Ledger;
 using ledger::UsageRecord;
 using sqlite::Statement;
+namespace rows = sqlite::rows;
 
 // A row of the tables whose rows belong to a record. The first two columns are the record's id and the
 // position.

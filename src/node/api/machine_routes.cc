@@ -1,0 +1,140 @@
+// The routes of the node and its agent: devices, the node's policy, plans, events and the trace.
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "node/api/event_routes.h"
+#include "node/api/reply.h"
+#include "node/api/requests.h"
+#include "node/metrics/chrome_trace.h"
+#include "node/metrics/metrics.h"
+#include "os/clock.h"
+#include "wire/api/device.h"
+#include "wire/api/event.h"
+#include "wire/api/node.h"
+#include "wire/api/plan.h"
+
+namespace carve::node {
+namespace {
+
+http::Response version(const RequestContext& a) {
+  api::Version v;
+  v.version = CARVE_VERSION;
+  v.pid = static_cast<uint32_t>(getpid());
+  v.simulated = a.agent.settings().paths.sim_spec;
+  v.socket = a.agent.settings().socket;
+  v.state = a.agent.settings().state;
+  v.started_ns = static_cast<uint64_t>(a.started_ns);
+  v.layout = shm::layout_version;
+  return document(v);
+}
+
+http::Response devices(const RequestContext& a) {
+  api::DeviceList list;
+  const ViewContext look = a.look();
+  for (const NodeDevice& d : a.agent.devices()) {
+    list.devices.push_back(view(look, d));
+    if (!a.caller.may_operate()) list.devices.back().unmanaged_processes.clear();
+  }
+  return document(list);
+}
+
+http::Response consolidation(const RequestContext& a) {
+  const auto wanted =
+      queried(a.request.query, {"devices", 1, max_slice_devices, "a plan empties 1 to {} devices"});
+  if (!wanted) return problem(wanted.error());
+  std::vector<place::PlacedSlice> placed_slices;
+  const place::Plan plan = a.agent.plan_consolidation(*wanted, a.viewer(), placed_slices);
+  api::ConsolidationPlan out;
+  out.wanted = *wanted;
+  const auto index = [&](size_t position) { return a.agent.devices()[position].device.index; };
+  for (const size_t emptied : plan.emptied) out.emptied.push_back(index(emptied));
+  for (const place::Plan::Move& m : plan.moves) {
+    const place::PlacedSlice& r = placed_slices[m.who];
+    out.moves.push_back({r.name, index(m.from), index(m.to), r.memory.count, r.share.basis_points});
+  }
+  out.moved_bytes = plan.moved.count;
+  return document(out);
+}
+
+http::Response node(const RequestContext& a) { return document(view_node(a.look())); }
+
+http::Response alter_node(const RequestContext& a) {
+  if (!a.caller.may_operate())
+    return problem(refuse(FailureKind::permission_denied,
+                          "only root and the agent's user may change the node's policy"));
+  const auto d = read<api::NodeChange>(a.request.body);
+  if (!d) return problem(d.error());
+  if (!d->policy) return problem(refuse(FailureKind::invalid_argument, "no change is given; name a policy"));
+  const auto done = a.agent.want_policy(*d->policy, a.caller.text());
+  return done ? node(a) : problem(refuse(done.error()));
+}
+
+constexpr size_t max_spans = 100'000;  // About 11 MB; the newest spans are kept.
+
+// Answers with the spans of the last N seconds, of the slices that the caller may see.
+http::Response trace(const RequestContext& a) {
+  const auto seconds = queried(a.request.query, {"seconds", 5, max_trace_seconds, "a trace has 1 to {} s"});
+  if (!seconds) return problem(seconds.error());
+  TraceNames names;
+  for (const NodeDevice& d : a.agent.devices()) {
+    const std::string simulated = a.agent.settings().paths.sim_set.empty() ? "" : " (simulated)";
+    names.devices.push_back({d.device.uuid, d.device.index, d.device.name + simulated});
+  }
+  for (const ledger::UsageRecord& record : a.agent.ledger().ended())
+    if (a.may_see(record)) names.slices[record.id] = record.slice.name;
+  for (const auto& [id, slice] : a.agent.slices())
+    if (a.may_see(slice->record)) names.slices[id] = slice->name();
+  const int64_t since = os::monotonic_ns() - *seconds * os::second;
+  const std::vector<TraceSpan> all = a.agent.trace(since);
+  const auto spans = std::span(all).last(std::min(all.size(), max_spans));
+  return {200, "application/json", chrome_trace(spans, names, since)};
+}
+
+http::Response metrics(const RequestContext& a) {
+  return {200, metrics_type, metrics_text(figures(a.look()))};
+}
+
+// Usage records by id, as the ledger's store has them.
+struct UsagePage {
+  std::vector<ledger::UsageRecord> records;
+  uint64_t last = 0;  // The id to continue after; records end where it does not change.
+};
+constexpr size_t max_usage_records = 1000;
+
+http::Response usage(const RequestContext& a) {
+  uint64_t after = 0;
+  const std::string_view query = a.request.query;
+  if (!query.empty()) {
+    constexpr std::string_view key = "after=";
+    const char* const end = query.data() + query.size();
+    if (!query.starts_with(key) || std::from_chars(query.data() + key.size(), end, after).ptr != end)
+      return problem(refuse(FailureKind::invalid_argument, "usage records are listed with ?after=ID"));
+  }
+  auto records = a.agent.usage_after(after, max_usage_records);
+  if (!records) return problem(refuse(records.error()));
+  UsagePage out{.records = {}, .last = records->empty() ? after : records->back().id};
+  for (ledger::UsageRecord& record : *records)
+    if (a.may_see(record)) out.records.push_back(std::move(record));
+  return document(out);
+}
+
+constexpr Route machine_table[] = {
+    {"GET", "/v1/version", version},
+    {"GET", "/v1/devices", devices},
+    {"GET", "/v1/consolidation", consolidation},
+    {"GET", "/v1/doctor", [](const RequestContext& a) { return document(a.diagnose()); }},
+    {"GET", "/v1/events", events},
+    {"GET", "/v1/node", node},
+    {"PATCH", "/v1/node", alter_node},
+    {"GET", "/v1/trace", trace},
+    {"GET", "/v1/usage", usage},
+    {"GET", "/metrics", metrics},
+};
+
+}  // namespace
+
+std::span<const Route> machine_routes() { return machine_table; }
+
+}  // namespace carve::node

@@ -1,0 +1,33 @@
+// The API's routes (wire/api/FORMAT.md): the right to call them, the documents in and out, and failures as
+// problem documents.
+#pragma once
+
+#include "http/server.h"
+#include "node/agent/agent.h"
+#include "wire/api/doctor.h"
+
+namespace carve::node {
+
+// Answers a caller that the kernel does not identify: the metrics of all slices, and no other path.
+http::Response answer_metrics(const Agent&, const http::Request&);
+
+// The response to bytes that are no HTTP request.
+http::Response refuse_bytes(unsigned status, std::string detail);
+
+// Identifies the process at the other end of the agent's unix socket; no value if it has ended.
+std::optional<http::Caller> identify(int socket, std::span<const uint32_t> operators);
+
+class Routes {
+ public:
+  using Diagnose = std::function<api::Diagnosis()>;
+  Routes(Agent& agent, Diagnose diagnose);
+  // Anonymous callers get 401 from every path.
+  http::Response answer(const http::Request&, const http::Caller&);
+
+ private:
+  Agent& agent_;
+  Diagnose diagnose_;
+  int64_t started_ns_;
+};
+
+}  // namespace carve::node

@@ -1,0 +1,98 @@
+// The arbiter of one shared device: a thread that polls the slices' work, steps the device scheduler (share/)
+// and sets the slices' leases. Between two polls it sleeps in the kernel, without a limit while no slice
+// needs it. A slice that arrives at a closed launch gate wakes it (wire/shm/work.h, ArbiterWord).
+//
+// The agent's loop adds and removes slices and reads figures under a mutex, which is held for some
+// microseconds. A slice cannot make a poll long by what it writes: a poll is bounded by the slots in the
+// slice's pages.
+//
+// If the agent is killed, the gates keep their state and leases end at their deadlines. Slices then follow
+// the fallback timetable in their control pages. The next agent's arbiters begin with all gates closed.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "node/compute/meter.h"
+#include "node/compute/rate.h"
+#include "node/compute/trace.h"
+#include "node/compute/view.h"
+#include "share/device_scheduler.h"
+
+namespace carve::node {
+
+// State that the arbiters of one slice's devices share (share::Gang).
+struct GangState {
+  std::atomic<bool> open{false};       // The leader's gate is open.
+  std::atomic<uint32_t> wants{0};      // Bit by device: a follower waits at its gate.
+  std::atomic<uint32_t> in_flight{0};  // Bit by device.
+  class Arbiter* leader = nullptr;
+  std::vector<class Arbiter*> followers;
+};
+
+// One slice part, as its arbiter schedules it. Its pages must live until remove().
+struct ArbiterClient {
+  uint64_t slice = 0;  // The ledger's id.
+  share::Entitlement entitlement;
+  unsigned device = 0;  // In the slice's own order.
+  shm::Control* control = nullptr;
+  std::span<const shm::ProcessWork> work;  // By slot.
+  std::shared_ptr<GangState> gang;
+};
+
+class Arbiter {
+ public:
+  // `word`: the word on which the arbiter sleeps, in the page that all slices can read.
+  Arbiter(unsigned device, const Uuid&, shm::ArbiterWord& word, share::Tuning tuning);
+  ~Arbiter();  // Opens all gates.
+  Arbiter(const Arbiter&) = delete;
+  Arbiter& operator=(const Arbiter&) = delete;
+
+  bool add(const ArbiterClient&, std::span<const unsigned> slots);  // False: the device has max_clients.
+  bool change(uint64_t slice, const share::Entitlement&);           // False: the slice is not a client.
+  void remove(uint64_t slice);
+  void add_process(uint64_t slice, unsigned slot);
+  void remove_process(uint64_t slice, unsigned slot);
+
+  // Updates the counters and stores them for the windows of view(). The agent calls it several times a
+  // second.
+  void sample();
+  DeviceCompute view();
+  std::vector<TraceSpan> trace(share::Ns from) const;  // Returns the recorded spans that ended since `from`.
+  bool empty() const;
+  void wake();  // Makes the thread poll at once.
+
+ private:
+  struct ClientState;
+  void run();
+  share::Ns poll(share::Ns now);  // From here to find(): called with the mutex held.
+  void set_lease(ClientState&, share::Ns now);
+  void write_timetable();
+  void record(const ClientState&, SpanKind, share::Ns begin, share::Ns end);
+  ClientState* find(uint64_t slice);
+  // Called without the mutex.
+  void sleep_until(share::Ns next, uint32_t woken_count, bool any_latency_client);
+  bool another_waits();
+
+  static constexpr size_t max_spans = 200'000;  // About five seconds of the busiest device; 8 MB.
+
+  const unsigned device_;
+  const Uuid uuid_;
+  shm::ArbiterWord& word_;
+  mutable std::mutex mutex_;
+  share::DeviceScheduler scheduler_;
+  std::vector<std::unique_ptr<ClientState>> clients_;
+  std::vector<Arbiter*> tell_;  // Arbiters to wake after this poll.
+  std::vector<TraceSpan> spans_;
+  uint64_t spans_recorded_ = 0;
+  Rate busy_;
+  std::atomic<uint32_t> wakes_{0};
+  std::atomic<bool> ending_{false};
+  std::thread thread_;
+};
+
+}  // namespace carve::node

@@ -1,0 +1,104 @@
+#include "node/compute/policies.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "os/fd.h"
+#include "os/log.h"
+#include "os/process.h"
+#include "wire/api/json.h"
+
+namespace carve::node {
+namespace {
+
+struct Kept {
+  std::string desired;
+  std::map<std::string, std::string> effective;  // Keyed by the device's UUID.
+};
+
+// Replaces the file in one step, so that after a power loss it has either the old or the new text.
+Outcome<void> write_durably(const std::string& path, const std::string& text) {
+  const std::string fresh = path + ".new";
+  const auto trouble = [&] {
+    return failure(FailureKind::unavailable, "cannot write {}: {}; nothing was changed", path,
+                   strerror(errno));
+  };
+  {
+    const os::Fd fd(open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!fd || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+        fsync(fd.get()) != 0)
+      return trouble();
+  }
+  if (rename(fresh.c_str(), path.c_str()) != 0) return trouble();
+  const os::Fd folder(open(path.substr(0, path.rfind('/')).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder || fsync(folder.get()) != 0) return trouble();
+  return {};
+}
+
+}  // namespace
+
+Outcome<void> Policies::keep(Policy desired, const std::map<Uuid, Setting<Policy>>& devices) const {
+  Kept kept;
+  kept.desired = text(desired);
+  for (const auto& [uuid, setting] : devices) kept.effective[text(uuid)] = text(setting.effective);
+  return write_durably(path_, api::write(kept) + "\n");
+}
+
+void Policies::open(std::string path, std::span<const Uuid> devices, std::optional<Policy> said,
+                    const std::function<std::optional<Policy>(const Uuid&)>& otherwise,
+                    const Holders& holders, std::string& trouble) {
+  path_ = std::move(path);
+  Kept kept;
+  if (const auto text = os::read_file(path_)) {
+    if (auto read = api::read<Kept>(*text, api::Reading::lenient))
+      kept = std::move(*read);
+    else
+      trouble = fmt::format("{} cannot be read and was replaced: {}", path_, read.error());
+  }
+  desired_ = said.value_or(parse<Policy>(kept.desired).value_or(Policy::fixed_share));
+  for (const Uuid& uuid : devices) {
+    const auto known = kept.effective.find(text(uuid));
+    const auto before = known == kept.effective.end() ? std::nullopt : parse<Policy>(known->second);
+    const Policy effective = before ? *before : otherwise(uuid).value_or(desired_);
+    devices_[uuid] = settled(Setting<Policy>{desired_, effective, {}}, holders(uuid));
+  }
+  if (const auto good = keep(desired_, devices_); !good) trouble = good.error().sentence;
+}
+
+Outcome<void> Policies::want(Policy policy, const Holders& holders) {
+  auto devices = devices_;
+  for (auto& [uuid, setting] : devices) setting = wanted(std::move(setting), policy, holders(uuid));
+  if (const auto good = keep(policy, devices); !good) return good;
+  desired_ = policy;
+  devices_ = std::move(devices);
+  return {};
+}
+
+bool Policies::settle(const Holders& holders) {
+  auto devices = devices_;
+  bool changed = false;
+  for (auto& [uuid, setting] : devices) {
+    if (!setting.pending()) continue;
+    setting = settled(std::move(setting), holders(uuid));
+    changed |= !setting.pending();
+  }
+  if (changed)
+    if (const auto good = keep(desired_, devices); !good) {
+      os::log::error("{}", good.error().sentence);
+      return false;
+    }
+  devices_ = std::move(devices);
+  return changed;
+}
+
+const Setting<Policy>& Policies::of(const Uuid& uuid) const {
+  static const Setting<Policy> unknown;
+  const auto found = devices_.find(uuid);
+  return found == devices_.end() ? unknown : found->second;
+}
+
+}  // namespace carve::node

@@ -1,0 +1,112 @@
+#include "node/compute/policies.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace carve::node {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+constexpr Policy fixed_policy = Policy::fixed_share, guaranteed = Policy::guaranteed_burst_share,
+                 native = Policy::native_burst_share;
+
+const Uuid device{{1}}, other{{2}};
+
+struct Machine {
+  std::filesystem::path folder;
+  std::map<Uuid, std::vector<std::string>> living;
+  std::string trouble;
+  Machine() {
+    char name[] = "/tmp/carve-policies-XXXXXX";
+    folder = mkdtemp(name);
+  }
+  ~Machine() { std::filesystem::remove_all(folder); }
+  Policies::Holders holders() {
+    return [this](const Uuid& uuid) { return living[uuid]; };
+  }
+  Policies start(std::optional<Policy> said = {}, std::optional<Policy> otherwise = {}) {
+    Policies policies;
+    trouble.clear();
+    policies.open(
+        folder / "policy.json", std::vector{device, other}, said, [&](const Uuid&) { return otherwise; },
+        holders(), trouble);
+    return policies;
+  }
+};
+
+TEST(Policies, a_node_without_a_setting_follows_fixed_share) {
+  Machine m;
+  const Policies p = m.start();
+  EXPECT_EQ(m.trouble, "");
+  EXPECT_EQ(p.of(device), (Setting<Policy>{fixed_policy, fixed_policy, {}}));
+}
+
+TEST(Policies, each_device_changes_over_when_its_own_slices_have_left) {
+  Machine m;
+  Policies p = m.start();
+  m.living[device] = {"a", "b"};
+  ASSERT_TRUE(p.want(guaranteed, m.holders()));
+  EXPECT_EQ(p.of(other), (Setting<Policy>{guaranteed, guaranteed, {}}));
+  EXPECT_EQ(p.of(device).effective, fixed_policy);
+  EXPECT_THAT(p.of(device).blocked_by, ElementsAre("a", "b"));
+  m.living[device] = {"b"};
+  EXPECT_FALSE(p.settle(m.holders()));
+  EXPECT_THAT(p.of(device).blocked_by, ElementsAre("b"));
+  m.living[device] = {};
+  EXPECT_TRUE(p.settle(m.holders()));
+  EXPECT_EQ(p.of(device), (Setting<Policy>{guaranteed, guaranteed, {}}));
+}
+
+TEST(Policies, a_restart_changes_the_policy_of_devices_without_slices_only) {
+  Machine m;
+  {
+    Policies p = m.start();
+    m.living = {{device, {"a"}}, {other, {"b"}}};
+    ASSERT_TRUE(p.want(native, m.holders()));
+  }
+  m.living[other] = {};
+  const Policies p = m.start();
+  EXPECT_EQ(p.desired(), native);
+  EXPECT_EQ(p.of(device), (Setting<Policy>{native, fixed_policy, {"a"}}));
+  EXPECT_EQ(p.of(other), (Setting<Policy>{native, native, {}}));
+}
+
+TEST(Policies, what_the_command_line_says_wins_over_what_was_kept) {
+  Machine m;
+  { ASSERT_TRUE(m.start().want(native, m.holders())); }
+  EXPECT_EQ(m.start(guaranteed).of(device).effective, guaranteed);
+  EXPECT_EQ(m.start().of(device).effective, guaranteed) << "and is kept itself";
+}
+
+TEST(Policies, slices_from_before_there_was_a_file_keep_theirs) {
+  Machine m;
+  m.living[device] = {"old"};
+  const Policies p = m.start(guaranteed, native);
+  EXPECT_EQ(p.of(device), (Setting<Policy>{guaranteed, native, {"old"}}));
+}
+
+TEST(Policies, a_damaged_file_is_told_and_made_anew) {
+  Machine m;
+  std::ofstream(m.folder / "policy.json") << "{\"desired\": 7";
+  m.start(guaranteed);
+  EXPECT_THAT(m.trouble, HasSubstr("cannot be read"));
+  EXPECT_EQ(m.start().of(device).effective, guaranteed);
+  EXPECT_EQ(m.trouble, "");
+}
+
+TEST(Policies, what_cannot_be_kept_is_refused_and_changes_nothing) {
+  Machine m;
+  Policies p = m.start();
+  std::filesystem::remove_all(m.folder);
+  const auto done = p.want(native, m.holders());
+  ASSERT_FALSE(done);
+  EXPECT_THAT(done.error().sentence, HasSubstr("nothing was changed"));
+  EXPECT_EQ(p.of(device), (Setting<Policy>{fixed_policy, fixed_policy, {}}));
+}
+
+}  // namespace
+}  // namespace carve::node

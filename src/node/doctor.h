@@ -1,0 +1,11 @@
+// The checks of `carve doctor` that the agent makes: its devices, its rights, the machine.
+#pragma once
+
+#include "node/agent/agent.h"
+#include "wire/api/doctor.h"
+
+namespace carve::node {
+
+api::Diagnosis diagnose(const Agent&);
+
+}  // namespace carve::node

@@ -1,0 +1,25 @@
+// A node's figures as metrics for Prometheus: the numbers of `carve devices` and `carve top`. The document
+// has a few kilobytes and is built at each request; no counter exists for it alone. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "node/metrics/exposition.h"
+#include "wire/api/device.h"
+#include "wire/api/slice.h"
+
+namespace carve::node {
+
+struct NodeFigures {
+  std::string version;          // Of the agent.
+  std::string simulated;        // The set's specification; empty on real devices.
+  uint64_t samples = 0;         // Taken from the driver.
+  uint64_t sample_took_ns = 0;  // The last one.
+  std::vector<api::Device> devices;
+  std::vector<api::Slice> slices;  // Those that the reader may see.
+};
+
+std::string metrics_text(const NodeFigures& node);
+
+}  // namespace carve::node

@@ -1,0 +1,37 @@
+// A usage record is declared once; the table, the file and the document have its fields.
+#include <gmock/gmock.h>
+
+#include "ledger/usage_record.h"
+#include "sqlite/rows.h"
+#include "wire/api/json.h"
+
+namespace carve::node {
+namespace {
+
+using sqlite::rows::columns;
+using testing::Contains;
+using testing::HasSubstr;
+
+// A field that is added to a record needs no second place: its document, its file and its table have it.
+TEST(RecordForms, have_each_field_that_is_added) {
+  struct Extended {
+    ledger::UsageRecord record;
+    std::string cost_center;
+    Bytes extra;
+  };
+  Extended e;
+  e.record.slice.name = "a";
+  e.cost_center = "c7";
+  EXPECT_THAT(columns<Extended>(), Contains("\"cost_center\""));
+  EXPECT_THAT(columns<Extended>(), Contains("\"extra_bytes\""));
+  EXPECT_THAT(columns<Extended>(), Contains("\"record_slice_name\""));
+  const std::string document = api::write(e);
+  EXPECT_THAT(document, HasSubstr(R"("cost_center":"c7")"));
+  const auto again = api::read<Extended>(document, api::Reading::strict);
+  ASSERT_TRUE(again) << again.error();
+  EXPECT_EQ(again->cost_center, "c7");
+  EXPECT_EQ(again->record, e.record);
+}
+
+}  // namespace
+}  // namespace carve::node
