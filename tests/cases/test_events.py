@@ -112,8 +112,8 @@ def test_carve_watches_over_a_restart_of_the_agent_until_it_is_interrupted(slice
     assert world.carve("set", "a", "--memory", "2GiB").returncode == 0
     for program in human, machine:
         lines(program, "updated by root" if os.geteuid() == 0 else "updated by")
-    world.agent.send_signal(signal.SIGKILL)
-    world.agent.wait()
+    world.process.send_signal(signal.SIGKILL)
+    world.process.wait()
     world.start()
     for program in human, machine:
         lines(program, "adopted")  # The first event of the next agent.
@@ -126,8 +126,8 @@ def test_carve_watches_over_a_restart_of_the_agent_until_it_is_interrupted(slice
 
 
 def test_without_an_agent_a_watch_ends_with_a_sentence(world):
-    world.agent.send_signal(signal.SIGTERM)
-    world.agent.wait(20)
+    world.process.send_signal(signal.SIGTERM)
+    world.process.wait(20)
     watch = world.carve("events", "--watch")
     assert watch.returncode == 1
     assert watch.stdout == "" and watch.stderr.startswith("carve: ")
