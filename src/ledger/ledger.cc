@@ -159,69 +159,70 @@ Outcome<Change> Ledger::end(uint64_t id, const Stamp& now, std::string why) cons
   return Ended{id, now, std::move(why)};
 }
 
-Outcome<void> Ledger::apply(const Change& change) {
-  if (const auto* seen = std::get_if<DeviceSeen>(&change)) {
-    if (const auto good = see(seen->device); !good) return tl::unexpected(good.error());
-    auto [place, fresh] = balances_.try_emplace(seen->device.uuid);
-    Balance& b = place->second;
-    // If the device has another size, its free memory takes the difference, then the reserve settles.
-    const Bytes held = held_in_all(b);
-    b.device = seen->device;
-    b.reserved = std::min(b.reserved, minus(b.device.native, held));
-    b.free = minus(minus(b.device.native, held), b.reserved);
+Outcome<void> Ledger::carry_out(const DeviceSeen& seen) {
+  if (const auto good = see(seen.device); !good) return tl::unexpected(good.error());
+  auto [place, fresh] = balances_.try_emplace(seen.device.uuid);
+  Balance& b = place->second;
+  // If the device has another size, its free memory takes the difference, then the reserve settles.
+  const Bytes held = held_in_all(b);
+  b.device = seen.device;
+  b.reserved = std::min(b.reserved, minus(b.device.native, held));
+  b.free = minus(minus(b.device.native, held), b.reserved);
+  settle_reserve(b);
+  return {};
+}
+
+Outcome<void> Ledger::carry_out(const Granted& granted) {
+  const UsageRecord& record = granted.record;
+  if (const auto known = living_.find(record.id); known != living_.end()) {
+    if (known->second == record) return {};  // The same grant, posted twice.
+    return failure(K::failed_precondition,
+                   "the ledger has changed: slice {} was granted as '{}'; repeat the request", record.id,
+                   known->second.slice.name);
+  }
+  if (std::ranges::find(ended_, record.id, &UsageRecord::id) != ended_.end())
+    return failure(K::failed_precondition,
+                   "the ledger has changed: slice {} was granted and has ended; repeat the request",
+                   record.id);
+  last_id_ = std::max(last_id_, record.id);
+  if (record.to) {  // Comes from the store only: history.
+    add_ended(record);
+    return {};
+  }
+  if (const auto good = check(record, granted.most); !good) return good;
+  for (const SlicePart& part : record.slice.parts) {
+    Balance& b = balances_.at(part.device);
+    SlicePart& held = b.held[record.id];
+    held = {part.device, {}, part.share, {}};
+    move(b.free, held.memory, part.memory);
+    settle_shares(b);
+  }
+  living_.emplace(record.id, record);
+  return {};
+}
+
+Outcome<void> Ledger::carry_out(const Altered& altered) {
+  if (const auto good = alter(altered.id, altered.terms, altered.when, altered.most); !good)
+    return tl::unexpected(good.error());
+  UsageRecord& record = living_.at(altered.id);
+  record.periods.push_back({terms_of(record.slice), altered.when});
+  if (record.periods.size() > max_periods) record.periods.erase(record.periods.begin());
+  set_terms(record.slice, altered.terms);
+  for (const SlicePart& part : record.slice.parts) {
+    Balance& b = balances_.at(part.device);
+    SlicePart& held = b.held.at(record.id);
+    if (part.memory > held.memory)
+      move(b.free, held.memory, minus(part.memory, held.memory));
+    else
+      move(held.memory, b.free, minus(held.memory, part.memory));
+    held.share = part.share;
+    settle_shares(b);
     settle_reserve(b);
-    return {};
   }
-  if (const auto* granted = std::get_if<Granted>(&change)) {
-    const UsageRecord& record = granted->record;
-    if (const auto known = living_.find(record.id); known != living_.end()) {
-      if (known->second == record) return {};  // The same grant, posted twice.
-      return failure(K::failed_precondition,
-                     "the ledger has changed: slice {} was granted as '{}'; repeat the request", record.id,
-                     known->second.slice.name);
-    }
-    if (std::ranges::find(ended_, record.id, &UsageRecord::id) != ended_.end())
-      return failure(K::failed_precondition,
-                     "the ledger has changed: slice {} was granted and has ended; repeat the request",
-                     record.id);
-    last_id_ = std::max(last_id_, record.id);
-    if (record.to) {  // Comes from the store only: history.
-      ended_.push_back(record);
-      if (ended_.size() > max_ended_records) ended_.erase(ended_.begin());
-      return {};
-    }
-    if (const auto good = check(record, granted->most); !good) return good;
-    for (const SlicePart& part : record.slice.parts) {
-      Balance& b = balances_.at(part.device);
-      SlicePart& held = b.held[record.id];
-      held = {part.device, {}, part.share, {}};
-      move(b.free, held.memory, part.memory);
-      settle_shares(b);
-    }
-    living_.emplace(record.id, record);
-    return {};
-  }
-  if (const auto* altered = std::get_if<Altered>(&change)) {
-    if (const auto good = alter(altered->id, altered->terms, altered->when, altered->most); !good)
-      return tl::unexpected(good.error());
-    UsageRecord& record = living_.at(altered->id);
-    record.periods.push_back({terms_of(record.slice), altered->when});
-    if (record.periods.size() > max_periods) record.periods.erase(record.periods.begin());
-    set_terms(record.slice, altered->terms);
-    for (const SlicePart& part : record.slice.parts) {
-      Balance& b = balances_.at(part.device);
-      SlicePart& held = b.held.at(record.id);
-      if (part.memory > held.memory)
-        move(b.free, held.memory, minus(part.memory, held.memory));
-      else
-        move(held.memory, b.free, minus(held.memory, part.memory));
-      held.share = part.share;
-      settle_shares(b);
-      settle_reserve(b);
-    }
-    return {};
-  }
-  const auto& ended = std::get<Ended>(change);
+  return {};
+}
+
+Outcome<void> Ledger::carry_out(const Ended& ended) {
   const auto found = living_.find(ended.id);
   if (found == living_.end()) return failure(K::not_found, "slice {} has ended or does not exist", ended.id);
   for (const SlicePart& part : found->second.slice.parts) {
@@ -235,9 +236,17 @@ Outcome<void> Ledger::apply(const Change& change) {
   living_.erase(found);
   record.to = ended.when;
   record.end_reason = ended.why;
+  add_ended(std::move(record));
+  return {};
+}
+
+void Ledger::add_ended(UsageRecord record) {
   ended_.push_back(std::move(record));
   if (ended_.size() > max_ended_records) ended_.erase(ended_.begin());
-  return {};
+}
+
+Outcome<void> Ledger::apply(const Change& change) {
+  return std::visit([this](const auto& one) { return carry_out(one); }, change);
 }
 
 bool Ledger::balanced() const {

@@ -93,6 +93,11 @@ class Ledger {
 
  private:
   Outcome<void> check(const UsageRecord&, Share most) const;
+  Outcome<void> carry_out(const DeviceSeen&);
+  Outcome<void> carry_out(const Granted&);
+  Outcome<void> carry_out(const Altered&);
+  Outcome<void> carry_out(const Ended&);
+  void add_ended(UsageRecord);
 
   std::map<Uuid, Balance> balances_;
   std::map<uint64_t, UsageRecord> living_;
