@@ -113,7 +113,7 @@ void Engine::make_room(RequestClass k) {
 
 void Engine::update(Row& row) {
   const uint64_t now = fleet_.changes();
-  if (row.epoch != epoch_ || !fleet_.journal_covers(row.seen)) {
+  if (row.epoch != epoch_ || !fleet_.journal_covers(row.seen) || row.score.size() < fleet_.nodes()) {
     // The sizes are multiples of the block size, so that scans need no check for the end.
     const size_t blocks = (fleet_.nodes() + block_size - 1) / block_size;
     row.score.assign(blocks * block_size, 0);
