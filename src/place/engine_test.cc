@@ -154,6 +154,15 @@ TEST(Engine, a_node_that_is_added_between_two_requests_is_used) {
   }
 }
 
+TEST(EngineDeathTest, stops_if_a_slice_leaves_twice) {
+  Engine engine(Strategy::binpack);
+  add(engine.fleet(), 0, 1);
+  const RequestClass half = engine.request_class(asking(1, 5000));
+  const Assignment assignment = *engine.place(half);
+  engine.release(half, assignment);
+  EXPECT_DEATH(engine.release(half, assignment), "fleet\\.cc:[0-9]+: .*a slice leaves a device once");
+}
+
 TEST(Engine, more_kinds_than_are_remembered_take_no_more_memory_and_get_the_same_answers) {
   for (const Strategy strategy : {Strategy::best_fit, Strategy::fgd_scarcity}) {
     std::mt19937 dice(5);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/invariant.h"
 #include "place/fleet.h"
 
 namespace carve::place {
@@ -60,6 +61,7 @@ inline unsigned taken_in_200(const Fleet& fleet, uint32_t n) {
                                     c.usable.count);
     taken += compute > memory ? compute : memory;
   }
+  invariant(taken <= 10000 * devices.size(), "no device is more than full");
   return devices.empty() ? 200 : static_cast<unsigned>(taken * 200 / (10000 * devices.size()));
 }
 
