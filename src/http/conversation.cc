@@ -169,7 +169,7 @@ void Conversation::respond(Response response, bool keep, bool with_content) {
   if (!keep) closing_ = true;
 }
 
-void Conversation::begin_stream(EventStream stream) {
+void Conversation::begin_stream(const EventStream& stream) {
   streaming_ = true;
   pending_.clear();
   for (const StreamEvent& event : stream.first) out_ += frame_of(event);
