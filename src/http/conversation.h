@@ -59,7 +59,7 @@ class Conversation final : private Stream {
   unsigned check_header();  // Returns the status of the refusal; 0: the header is good.
   void refuse(unsigned status, std::string detail);
   void respond(Response response, bool keep, bool with_content);
-  void begin_stream(EventStream);
+  void begin_stream(const EventStream&);
 
   Hooks hooks_;
   std::unique_ptr<Parser> parser_;
