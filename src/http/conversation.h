@@ -41,6 +41,8 @@ class Conversation final : private Stream {
   void tick(int64_t now_ns);
   // Returns whether the connection is to be closed now.
   bool is_over() const;
+  // Returns whether bytes are lost with the connection: it was late, its queue was full, or a file was short.
+  bool is_broken() const { return broken_; }
   bool is_streaming() const { return streaming_; }
 
  private:
