@@ -155,8 +155,7 @@ Outcome<Machine> find_machine(const Options& options) {
   if (!topology) return tl::unexpected(topology.error());
   auto claims = claim(names_of(devices_of(*devices), *paths));
   if (!claims) return tl::unexpected(claims.error());
-  return Machine{std::move(*paths), std::move(*nvml), std::move(*devices), std::move(*topology),
-                 std::move(*claims)};
+  return Machine{std::move(*paths), std::move(*nvml), std::move(*devices), *topology, std::move(*claims)};
 }
 
 Outcome<Stores> open_stores(const Options& options) {
