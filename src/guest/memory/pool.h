@@ -26,6 +26,7 @@
 // the other pools are only tried, never waited for, so there is no lock order.
 #pragma once
 
+#include "guest/linkage/ensure.h"
 #include "guest/memory/descriptors.h"
 #include "guest/process/device_lookup.h"
 #include "guest/quota/charge.h"
@@ -67,18 +68,25 @@ inline constexpr unsigned all_devices = ~0u;
 bool settle_pools(Process& p, unsigned device, const Pool* held = nullptr);
 bool trim_pools(Process& p, unsigned device, const Pool* held = nullptr);
 
+// Records that a suballocation has ended. If that is one too many, the pool stays charged.
+inline void suballocation_ended(Pool& pool) REQUIRES(pool.lock) {
+  if (ensure(pool.live.load(std::memory_order_relaxed) != 0))
+    pool.live.fetch_sub(1, std::memory_order_acq_rel);
+}
+
 // Frees a suballocation in `stream`. any_stream: the call waits, so that every stream may use its memory
 // afterwards.
 template <class Free>
 CUresult suballocation_freed(Process& p, const Record& record, uint64_t stream, Free free) {
-  Pool& pool = p.pool[record.uses % max_pools];
+  if (!ensure(record.uses < max_pools)) return free();
+  Pool& pool = p.pool[record.uses];
   // Once the driver has returned, another thread may be given the memory, and the free block must be known
   // before that. So a free in a stream happens under the lock.
   if (stream != any_stream) {
     pool.lock.lock();
     const CUresult result = free();
     if (result == CUDA_SUCCESS) {
-      pool.live.fetch_sub(1, std::memory_order_acq_rel);
+      suballocation_ended(pool);
       add_free_block(pool, {record.key, record.bytes, stream});
     }
     pool.lock.unlock();
@@ -90,7 +98,7 @@ CUresult suballocation_freed(Process& p, const Record& record, uint64_t stream, 
   const CUresult result = free();
   pool.lock.lock();
   if (result == CUDA_SUCCESS) {
-    pool.live.fetch_sub(1, std::memory_order_acq_rel);
+    suballocation_ended(pool);
     if (pool.handed.load(std::memory_order_relaxed) == handed)
       add_free_block(pool, {record.key, record.bytes, stream});
     settle(p, pool);

@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include "guest/linkage/ensure.h"
+
 namespace carve::guest {
 namespace {
 
@@ -67,7 +69,7 @@ bool grown(Process& process, Charge& charge, Bytes bytes, uint64_t limit) {
     charge.bytes = bytes.count;
     return true;
   }
-  if (!exists(process, charge.device)) return false;
+  if (!exists(process, charge.device) || !ensure(charge.lane < shm::lanes)) return false;
   LaneState& state = process.lane[charge.device][charge.lane];
   state.lock.lock();
   const Charge more{bytes.count - charge.bytes, charge.device, charge.lane};
@@ -138,9 +140,10 @@ void recharge_truth(Process& process, Charge& charge, Bytes bytes) {
 
 void give_back(Process& process, const Charge& charge) {
   if (charge.bytes == 0 || charge.device >= budgets) return;  // A suballocation is charged with its pool.
+  if (!ensure(charge.lane < shm::lanes)) return;              // The bytes stay charged.
   LaneState& state = process.lane[charge.device][charge.lane];
   state.lock.lock();
-  state.target = state.target > charge.bytes ? state.target - charge.bytes : 0;
+  state.target = ensure(state.target >= charge.bytes) ? state.target - charge.bytes : 0;
   // If the word changed at every attempt, the lane's next change includes this release.
   record(process, state, charge, state.target, UINT64_MAX);
   state.lock.unlock();
