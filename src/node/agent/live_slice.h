@@ -60,11 +60,11 @@ struct LiveSlice {
   std::map<pid_t, Bytes> process_truth;
   std::array<PartUsage, shm::max_devices> measured;
   std::map<os::ProcessId, UnattachedProcess> unattached;
-  bool frozen = false;           // Frozen by the audit.
-  bool ensure_reported = false;  // The event about Report::ensure_failures was recorded.
+  bool frozen = false;  // Frozen by the audit.
 
   std::shared_ptr<GangState> gang;  // Set if the slice has several devices.
   bool ended = false;               // The slice has ended; only the object is left.
+  bool ensure_reported = false;     // The event about Report::ensure_failures was recorded.
   bool stopping = false;
   std::string why;  // Why it is stopping.
 
