@@ -32,5 +32,7 @@
 #define RELEASE(...) CARVE_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
 #define TRY_ACQUIRE(...) CARVE_THREAD_ANNOTATION(try_acquire_capability(__VA_ARGS__))
 
+// A function after whose call the analysis takes the lock as held: in a lambda whose caller holds the lock.
+#define ASSERT_CAPABILITY(lock) CARVE_THREAD_ANNOTATION(assert_capability(lock))
 // A function that the analysis cannot follow. The reason is a comment beside it.
 #define NO_THREAD_SAFETY_ANALYSIS CARVE_THREAD_ANNOTATION(no_thread_safety_analysis)

@@ -126,6 +126,14 @@ def reclaim():
     say(f"reclaimed {median:.2f} ms after death, at worst {max(times) * 1000:.2f} ms", median < 5 and max(times) < 1)
 
 
+def degrade():
+    """Reports three broken assumptions of the guest library, as ensure() does, and waits."""
+    _, _, fds, _, report, _ = attach()
+    struct.pack_into("<I", mmap.mmap(fds[1], report), 12, 3)
+    say("reported", True)
+    time.sleep(600)
+
+
 def scribble():
     """Writes random bytes over the report for a second, then ends, and the agent cleans up."""
     _, _, fds, _, report, _ = attach()

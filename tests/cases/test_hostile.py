@@ -199,6 +199,16 @@ def test_truth_beyond_the_quota_is_said(world):
     assert until(lambda: "a" in world.slices() and any("quota of 1 GiB" in e["text"] for e in world.show("a")["events"]))
 
 
+def test_broken_assumptions_of_the_guest_library_are_shown_once(world):
+    world.begin("run", "--memory", "1GiB", "--name", "a", "--", "/usr/bin/python3", HOSTILE, world.socket, "degrade")
+
+    def said():
+        return [e["text"] for e in world.show("a")["events"] if "guest library" in e["text"]]
+
+    assert until(lambda: "a" in world.slices() and said())
+    assert len(said()) == 1 and "3 assumptions" in said()[0]
+
+
 def test_a_lost_device_is_shown_and_takes_no_new_slice(world):
     subprocess.run([LOAD.with_name("carve-sim"), "fault", world.folder / "state/sim", "device-lost", "--device", "0"], check=True,
                    capture_output=True)

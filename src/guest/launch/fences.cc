@@ -87,9 +87,8 @@ unsigned find_stream_slot(Process& p, unsigned device, uint64_t key, uint64_t co
   return slot;
 }
 
-// Queries the event behind the slot's last fence and stores its completion. The caller holds the slot's lock.
-void ask_event(Process& p, unsigned slot) {
-  StreamSlot& s = p.fence_page.stream[slot];
+// Queries the event behind the slot's last fence and stores its completion.
+void ask_event(Process& p, StreamSlot& s, unsigned slot) REQUIRES(s.lock) {
   if (s.event == 0 || is_complete(p, slot)) return;
   const Relaxed relaxed;
   if (driver<&cuEventQuery>(reinterpret_cast<CUevent>(s.event)) != CUDA_ERROR_NOT_READY)
@@ -97,8 +96,9 @@ void ask_event(Process& p, unsigned slot) {
 }
 
 // Ends the pending work with an event. Returns false if the previous event is not complete; try again later.
-bool record_event(Process& p, StreamSlot& s, unsigned slot, uint64_t stream, uint64_t value) {
-  ask_event(p, slot);
+bool record_event(Process& p, StreamSlot& s, unsigned slot, uint64_t stream, uint64_t value)
+    REQUIRES(s.lock) {
+  ask_event(p, s, slot);
   if (!is_complete(p, slot)) return false;
   CUevent event = reinterpret_cast<CUevent>(s.event);
   const Relaxed relaxed;
@@ -157,7 +157,8 @@ constexpr uint32_t patience = 8;
 
 enum class Insertion { done, later, refused };
 
-Insertion insert(Process& p, ThreadLaunchState& l, StreamSlot& s, const StreamEntry& entry, uint64_t value) {
+Insertion insert(Process& p, ThreadLaunchState& l, StreamSlot& s, const StreamEntry& entry, uint64_t value)
+    REQUIRES(s.lock) {
   shm::StreamWork& word = words(p, entry.slot);
   if (p.fence_page.refusals.load(std::memory_order_relaxed) < patience &&
       fence_kind_of(p) != shm::FenceKind::events) {
@@ -274,9 +275,10 @@ bool insert_fences(Process& p, ThreadLaunchState& l) {
 }
 
 bool is_signaled(Process& p, const Fence& fence) {
-  if (fence_kind_of(p) == shm::FenceKind::events && p.fence_page.stream[fence.slot].lock.try_lock()) {
-    ask_event(p, fence.slot);
-    p.fence_page.stream[fence.slot].lock.unlock();
+  StreamSlot& s = p.fence_page.stream[fence.slot];
+  if (fence_kind_of(p) == shm::FenceKind::events && s.lock.try_lock()) {
+    ask_event(p, s, fence.slot);
+    s.lock.unlock();
   }
   // Compares the distance, so that a value that the program wrote there cannot make this thread wait.
   const uint64_t completed = words(p, fence.slot).completed.load(std::memory_order_acquire);

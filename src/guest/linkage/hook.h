@@ -38,10 +38,11 @@ namespace carve::guest {
 enum class Api { cuda, nvml };
 
 // Finds the real library if the program has loaded it, and fills the slots of its table. A second or
-// concurrent call stores the same pointers again.
-void bind(Api api);
+// concurrent call stores the same pointers again. Returns false without memory for the index of exchanged():
+// then no slot is filled, because calls would bypass their hooks, and a hook returns absent().
+bool bind(Api api);
 
-// The result of an entry that the installed driver does not have.
+// The result of an entry that the installed driver does not have, or that could not be bound.
 template <class R>
 constexpr R absent();
 template <>
@@ -124,6 +125,6 @@ const Hook* find_hook(std::string_view symbol);
 // because only the driver decides what a name, a version and a stream variant mean. 6 ns, by an index that
 // binding makes.
 void* exchanged(void* theirs);
-void index_hook(const Hook& hook, const void* theirs);
+bool index_hook(const Hook& hook, const void* theirs);  // False: there is no memory for the index.
 
 }  // namespace carve::guest

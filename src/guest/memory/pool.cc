@@ -34,8 +34,11 @@ Pool* enter(Process& p, bool (*is)(const Pool&, uint64_t), uint64_t handle, Kind
     pool = &p.pool[i];
     pool->handle.store(handle, std::memory_order_relaxed);
     pool->live.store(0, std::memory_order_relaxed);
+    pool->device.store(static_cast<uint16_t>(device), std::memory_order_relaxed);
+    pool->lock.lock();
     for (Pool::FreeBlock& h : pool->free_block) h = {};
     pool->charge = {0, static_cast<uint16_t>(device), 0};
+    pool->lock.unlock();
     pool->kind.store(kind, std::memory_order_release);
     if (p.pool_count.load(std::memory_order_relaxed) <= i)
       p.pool_count.store(i + 1, std::memory_order_release);
@@ -44,7 +47,7 @@ Pool* enter(Process& p, bool (*is)(const Pool&, uint64_t), uint64_t handle, Kind
   return pool;
 }
 
-// Calls `act(pool)` for each pool that is not busy. Returns whether any released memory.
+// Calls `act(pool)` with its lock held for each pool that is not busy. Returns whether any released memory.
 template <class Act>
 bool each(Process& p, unsigned device, const Pool* held, Act act) {
   bool any = false;
@@ -53,7 +56,7 @@ bool each(Process& p, unsigned device, const Pool* held, Act act) {
     Pool& pool = p.pool[i];
     const Kind kind = pool.kind.load(std::memory_order_acquire);
     if (kind == Kind::none || kind == Kind::not_charged) continue;
-    if (device != all_devices && pool.charge.device != device) continue;
+    if (device != all_devices && pool.device.load(std::memory_order_relaxed) != device) continue;
     if (&pool == held) {
       any |= act(pool);
     } else if (pool.lock.try_lock()) {
@@ -65,7 +68,7 @@ bool each(Process& p, unsigned device, const Pool* held, Act act) {
 }
 
 // It is unknown which free blocks the released memory contained, so all are forgotten.
-bool lower(Process& p, Pool& pool, Bytes to) {
+bool lower(Process& p, Pool& pool, Bytes to) REQUIRES(pool.lock) {
   if (to.count >= pool.charge.bytes) return false;
   for (Pool::FreeBlock& h : pool.free_block) h = {};
   return recharge(p, pool.charge, to);
@@ -136,11 +139,15 @@ void forget(Process& p, Pool& pool) {
 }
 
 bool settle_pools(Process& p, unsigned device, const Pool* held) {
-  return each(p, device, held, [&](Pool& pool) { return settle(p, pool); });
+  return each(p, device, held, [&](Pool& pool) {
+    pool.lock.assume_held();
+    return settle(p, pool);
+  });
 }
 
 bool trim_pools(Process& p, unsigned device, const Pool* held) {
   return each(p, device, held, [&](Pool& pool) {
+    pool.lock.assume_held();
     if (pool.charge.bytes == 0) return false;
     const uint64_t handle = pool.handle.load(std::memory_order_relaxed);
     if (pool.kind.load(std::memory_order_relaxed) == Kind::graph) {
@@ -196,6 +203,7 @@ void add_free_block(Pool& pool, Pool::FreeBlock fresh) {
 
 void synchronized_slowly(Process& p, uint64_t stream) {
   each(p, all_devices, nullptr, [&](Pool& pool) {
+    pool.lock.assume_held();
     for (Pool::FreeBlock& h : pool.free_block)
       if (stream == any_stream || h.stream == stream) h.stream = any_stream;
     return settle(p, pool);

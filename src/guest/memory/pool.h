@@ -26,6 +26,7 @@
 // the other pools are only tried, never waited for, so there is no lock order.
 #pragma once
 
+#include "guest/linkage/ensure.h"
 #include "guest/memory/descriptors.h"
 #include "guest/process/device_lookup.h"
 #include "guest/quota/charge.h"
@@ -49,17 +50,17 @@ bool ask_reserved(const Pool& pool, Bytes* bytes);
 bool has_unused(const Pool& pool, Bytes asked);
 
 // has_free_block() returns whether a known free block suffices for an allocation in this stream. The others
-// record what was freed and allocated. The caller holds the lock.
-bool has_free_block(const Pool& pool, Bytes asked, uint64_t stream);
-void add_free_block(Pool& pool, Pool::FreeBlock fresh);
-void use_free_block(Pool& pool, uint64_t at, Bytes bytes);
+// record what was freed and allocated.
+bool has_free_block(const Pool& pool, Bytes asked, uint64_t stream) REQUIRES(pool.lock);
+void add_free_block(Pool& pool, Pool::FreeBlock fresh) REQUIRES(pool.lock);
+void use_free_block(Pool& pool, uint64_t at, Bytes bytes) REQUIRES(pool.lock);
 
-// Sets the charge to what the pool holds. The caller holds the lock. Returns false if nothing was released.
-bool settle(Process& p, Pool& pool);
+// Sets the charge to what the pool holds. Returns false if nothing was released.
+bool settle(Process& p, Pool& pool) REQUIRES(pool.lock);
 
 // Forgets a destroyed pool, whose handle may be reused. What it still holds is released with its last
 // suballocation.
-void forget(Process& p, Pool& pool);
+void forget(Process& p, Pool& pool) REQUIRES(pool.lock);
 
 // Takes steps 1 and 2 above for all pools of a device (or of all devices) but `held`, whose lock the caller
 // has. Returns whether any memory was released.
@@ -67,24 +68,40 @@ inline constexpr unsigned all_devices = ~0u;
 bool settle_pools(Process& p, unsigned device, const Pool* held = nullptr);
 bool trim_pools(Process& p, unsigned device, const Pool* held = nullptr);
 
+// Records that a suballocation has ended. If that is one too many, the pool stays charged.
+inline void suballocation_ended(Pool& pool) REQUIRES(pool.lock) {
+  if (ensure(pool.live.load(std::memory_order_relaxed) != 0))
+    pool.live.fetch_sub(1, std::memory_order_acq_rel);
+}
+
 // Frees a suballocation in `stream`. any_stream: the call waits, so that every stream may use its memory
 // afterwards.
 template <class Free>
 CUresult suballocation_freed(Process& p, const Record& record, uint64_t stream, Free free) {
-  Pool& pool = p.pool[record.uses % max_pools];
+  if (!ensure(record.uses < max_pools)) return free();
+  Pool& pool = p.pool[record.uses];
   // Once the driver has returned, another thread may be given the memory, and the free block must be known
-  // before that. So a free in a stream happens under the lock. A free that waits, perhaps long, does not hold
-  // it. Its free block counts only if no memory was handed out meanwhile.
-  const bool waits = stream == any_stream;
-  const uint32_t handed = pool.handed.load(std::memory_order_acquire);
-  if (!waits) pool.lock.lock();
-  const CUresult result = free();
-  if (waits) pool.lock.lock();
-  if (result == CUDA_SUCCESS) {
-    pool.live.fetch_sub(1, std::memory_order_acq_rel);
-    if (pool.handed.load(std::memory_order_relaxed) == handed || !waits)
+  // before that. So a free in a stream happens under the lock.
+  if (stream != any_stream) {
+    pool.lock.lock();
+    const CUresult result = free();
+    if (result == CUDA_SUCCESS) {
+      suballocation_ended(pool);
       add_free_block(pool, {record.key, record.bytes, stream});
-    if (waits) settle(p, pool);
+    }
+    pool.lock.unlock();
+    return result;
+  }
+  // A free that waits, perhaps long, does not hold the lock. Its free block counts only if no memory was
+  // handed out meanwhile.
+  const uint32_t handed = pool.handed.load(std::memory_order_acquire);
+  const CUresult result = free();
+  pool.lock.lock();
+  if (result == CUDA_SUCCESS) {
+    suballocation_ended(pool);
+    if (pool.handed.load(std::memory_order_relaxed) == handed)
+      add_free_block(pool, {record.key, record.bytes, stream});
+    settle(p, pool);
   }
   pool.lock.unlock();
   return result;
@@ -107,10 +124,12 @@ inline bool granted(Process& p, unsigned device, Reservation& reservation) {
 
 // Makes `call`, which may let the pool grow by `asked`. `need_not(pool)` says that it would not. `undo`
 // reverts the successful call and returns true; a call that cannot be undone (a launch) is counted as it is.
+// All three are called with the pool's lock held.
 template <class Call, class Undo, class NeedNot>
 CUresult growing(Process& p, Pool& pool, Bytes asked, NeedNot need_not, Call call, Undo undo) {
   pool.lock.lock();
   const auto covered = [&] {
+    pool.lock.assume_held();
     const auto bound = plus(pool.charge_bytes(), rounded_up(asked, pool_step));
     return bound && recharge(p, pool.charge, *bound);
   };

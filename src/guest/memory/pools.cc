@@ -53,6 +53,7 @@ CUresult allocated(Process& p, Pool* pool, CUdeviceptr* pointer, size_t bytes, C
   if (pool->kind.load(std::memory_order_relaxed) != Pool::Kind::charged || bytes == 0 || pointer == nullptr)
     return allocate();
   const auto undo = [&] {
+    pool->lock.assume_held();
     driver<&cuMemFree_v2>(*pointer);
     driver<&cuMemPoolTrimTo>(reinterpret_cast<CUmemoryPool>(pool->handle.load()), pool->charge.bytes);
     return true;
@@ -60,8 +61,12 @@ CUresult allocated(Process& p, Pool* pool, CUdeviceptr* pointer, size_t bytes, C
   const Bytes takes = rounded_up({bytes}, 512_B);
   return growing(
       p, *pool, {bytes},
-      [&](const Pool& full) { return has_free_block(full, takes, reinterpret_cast<uint64_t>(stream)); },
+      [&](const Pool& full) {
+        full.lock.assume_held();
+        return has_free_block(full, takes, reinterpret_cast<uint64_t>(stream));
+      },
       [&] {
+        pool->lock.assume_held();
         Bytes before, after;
         const bool known = ask_reserved(*pool, &before);
         const CUresult result = allocate();

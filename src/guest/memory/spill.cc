@@ -1,4 +1,5 @@
 #include "guest/memory/spill.h"
+#include "guest/linkage/ensure.h"
 
 #include "guest/launch/paced_copy.h"
 #include "guest/memory/charged.h"
@@ -89,7 +90,8 @@ void unspill(Process& p, const Record& lifted) {
 
 void put_back(Process& p, const Record& lifted) {
   Record previous;
-  if (lifted.key != 0) p.on_host.put(lifted, &previous);  // Its slot was free a moment ago.
+  // Its slot was free a moment ago. Without a record the bytes stay charged.
+  if (lifted.key != 0) static_cast<void>(ensure(p.on_host.put(lifted, &previous)));
 }
 
 void unspill_all_of(Process& p, uint64_t context) {

@@ -121,11 +121,12 @@ static_assert(sizeof(ThreadLaunchState) <= 52 * 1024);
 
 // The private part of a slot in ProcessWork::stream.
 struct alignas(64) StreamSlot {
-  SpinLock lock;                        // Held over the driver's call that inserts a fence.
-  std::atomic<uint64_t> key{0};         // The stream that has the slot; 0: destroyed.
-  std::atomic<uint64_t> context{0};     // The stream's context, with which the slot is released.
-  uint64_t event = 0, event_fence = 0;  // For devices that cannot write: the event that completes at
-                                        // `event_fence`.
+  SpinLock lock;                     // Held over the driver's call that inserts a fence.
+  std::atomic<uint64_t> key{0};      // The stream that has the slot; 0: destroyed.
+  std::atomic<uint64_t> context{0};  // The stream's context, with which the slot is released.
+  // For devices that cannot write: the event that completes at `event_fence`.
+  uint64_t event GUARDED_BY(lock) = 0;
+  uint64_t event_fence GUARDED_BY(lock) = 0;
 };
 
 // The page that the device writes to, at its address on each device.

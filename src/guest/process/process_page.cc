@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "guest/linkage/artefact.h"
+#include "guest/linkage/ensure.h"
 #include "guest/linkage/libc.h"
 #include "guest/process/attach.h"
 #include "guest/process/hint.h"
@@ -89,6 +90,10 @@ AttachState ask(Process* p, const char* socket) {
   p->asked_before = true;
   if (outcome == Outcome::not_in_slice) return AttachState::unmanaged;
   if (outcome != Outcome::attached) return AttachState::refused;
+  publish_failures(pages.report->ensure_failures);
+  // The reply and the pages were checked (attach.cc); every index below relies on it.
+  if (!ensure(pages.slot < shm::max_processes && pages.control->device_count <= shm::max_devices))
+    return AttachState::refused;
   p->slot = pages.slot;
   p->control = pages.control;
   p->report = pages.report;

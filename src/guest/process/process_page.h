@@ -7,9 +7,8 @@
 //
 // Lock order. Six kinds of spin lock are in the page; a thread takes them in this order, and a fork frees
 // all.
-// * Memory: Pool::lock (the lock of the last, unused element first, to enter a pool; that of a further pool
-// is
-//   only tried), `settling` (only tried), LaneState::lock, the lock of a shard of Records.
+// * Memory: Pool::lock (to enter a pool, the lock of the last, unused element first, then the pool's; that of
+//   a further pool is only tried), `settling` (only tried), LaneState::lock, the lock of a shard of Records.
 // * Launches: FencePage::lock, StreamSlot::lock (only tried under FencePage::lock).
 // No thread holds locks of both rows. LaneState's and the shards' cover a few stores; the others may cover
 // one call of the driver, and never a call of a hook.
@@ -37,8 +36,9 @@ enum class AttachState : uint32_t {
 // What this process has recorded in one of its lanes. Other processes can write the report's copy.
 struct alignas(64) LaneState {
   SpinLock lock;
-  uint64_t recorded = 0;  // Bytes in the report's lane.
-  uint64_t target = 0;    // Bytes that it should hold; less after a release that could not change the word.
+  uint64_t recorded GUARDED_BY(lock) = 0;  // Bytes in the report's lane.
+  // Bytes that it should hold; less after a release that could not change the word.
+  uint64_t target GUARDED_BY(lock) = 0;
 };
 
 // The primary context of one device (context/context.cc).
@@ -63,14 +63,16 @@ struct alignas(64) Pool {
   std::atomic<Kind> kind{Kind::none};
   std::atomic<uint64_t> handle{0};  // A CUmemoryPool; of the graph memory pool the device's ordinal plus one.
   std::atomic<uint32_t> live{0};    // Allocations that were not freed.
+  std::atomic<uint16_t> device{0};  // That of `charge`, readable without the lock.
   std::atomic<uint32_t> handed{0};  // Counts all allocations ever made; changed under the lock.
-  Charge charge;
+  Charge charge GUARDED_BY(lock);
   // Known free blocks: freed and not handed out again. `stream` may use them.
   struct FreeBlock {
     uint64_t at = 0, bytes = 0, stream = 0;
-  } free_block[8];
+  };
+  FreeBlock free_block[8] GUARDED_BY(lock);
 
-  Bytes charge_bytes() const { return {charge.bytes}; }
+  Bytes charge_bytes() const REQUIRES(lock) { return {charge.bytes}; }
 };
 inline constexpr uint64_t any_stream = ~uint64_t{0};
 inline constexpr unsigned max_pools = 256;  // Of one process.

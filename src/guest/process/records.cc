@@ -3,6 +3,8 @@
 #include <sched.h>
 #include <sys/mman.h>
 
+#include "guest/linkage/ensure.h"
+
 namespace carve::guest {
 namespace {
 
@@ -26,6 +28,7 @@ void SpinLock::lock() {
 }
 
 bool Records::resize(Shard& shard, uint32_t capacity) {
+  if (!ensure(shard.used < capacity)) return false;  // A full table has no end of a probe.
   const size_t bytes = size_t{capacity} * sizeof(Record);
   void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED) return false;
@@ -52,6 +55,7 @@ Record* Records::at(Shard& shard, uint64_t key) {
 
 bool Records::put(const Record& record, Record* previous) {
   previous->key = 0;
+  if (!ensure(record.key != 0)) return false;  // 0 is a free slot.
   Shard& shard = shards_[shard_of(record.key)];
   shard.lock.lock();
   if (shard.used + 1 > shard.capacity / 4 * 3 &&
@@ -98,7 +102,10 @@ bool Records::use(uint64_t key, int by, Record* record) {
   shard.lock.lock();
   Record* found = at(shard, key);
   if (found != nullptr) {
-    found->uses += static_cast<uint32_t>(by);
+    // More ends than begins: the record is removed.
+    found->uses = ensure(by >= 0 || found->uses >= static_cast<uint32_t>(-by))
+                      ? found->uses + static_cast<uint32_t>(by)
+                      : 0;
     *record = *found;
     if (found->uses == 0) erase(shard, static_cast<uint32_t>(found - shard.slots));
   }
@@ -117,7 +124,7 @@ void Records::erase(Shard& shard, uint32_t free_block) {
     gap = next;
   }
   shard.slots[gap].key = 0;
-  --shard.used;
+  if (ensure(shard.used != 0)) --shard.used;
 }
 
 }  // namespace carve::guest

@@ -14,6 +14,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/thread_annotations.h"
+
 namespace carve::guest {
 
 // The bytes that one call charged, and the report's lane that must release them.
@@ -42,13 +44,15 @@ inline Record record_of(uint64_t key, uint64_t context, Charge c) {
 }
 
 // A lock that never sleeps in the kernel: held for nanoseconds, and free after a fork (see above).
-class SpinLock {
+class CAPABILITY("spin lock") SpinLock {
  public:
-  bool try_lock() {
+  bool try_lock() TRY_ACQUIRE(true) {
     return word_.load(std::memory_order_relaxed) == 0 && word_.exchange(1, std::memory_order_acquire) == 0;
   }
-  void lock();
-  void unlock() { word_.store(0, std::memory_order_release); }
+  void lock() ACQUIRE();
+  // Does nothing. For a lambda whose caller holds the lock, which the analysis cannot know.
+  void assume_held() const ASSERT_CAPABILITY(this) {}
+  void unlock() RELEASE() { word_.store(0, std::memory_order_release); }
 
  private:
   std::atomic<uint32_t> word_{0};
@@ -100,19 +104,19 @@ class Records {
  private:
   struct alignas(64) Shard {
     SpinLock lock;
-    uint32_t used;
-    uint32_t capacity;  // A power of two, or 0.
-    Record* slots;
+    uint32_t used GUARDED_BY(lock);
+    uint32_t capacity GUARDED_BY(lock);  // A power of two, or 0.
+    Record* slots GUARDED_BY(lock) PT_GUARDED_BY(lock);
   };
   static constexpr unsigned shard_count = 16;
   static constexpr uint32_t first_capacity = 128;
 
-  static bool is_sparse(const Shard& shard) {
+  static bool is_sparse(const Shard& shard) REQUIRES(shard.lock) {
     return shard.capacity > first_capacity && shard.used < shard.capacity / 8;
   }
-  static bool resize(Shard& shard, uint32_t capacity);
-  static Record* at(Shard& shard, uint64_t key);  // Null if there is none; the caller holds the lock.
-  static void erase(Shard& shard, uint32_t free_block);
+  static bool resize(Shard& shard, uint32_t capacity) REQUIRES(shard.lock);
+  static Record* at(Shard& shard, uint64_t key) REQUIRES(shard.lock);  // Null if there is none.
+  static void erase(Shard& shard, uint32_t free_block) REQUIRES(shard.lock);
 
   Shard shards_[shard_count];
 };

@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include "guest/linkage/ensure.h"
+
 namespace carve::guest {
 namespace {
 
@@ -14,16 +16,6 @@ unsigned home_lane() {
   return static_cast<unsigned>(reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) >> 23) % shm::lanes;
 }
 
-// Claims any lane of the device for this thread.
-unsigned claim(Process& process, unsigned device) {
-  const unsigned home = home_lane();
-  for (unsigned tries = 0;; ++tries) {
-    const unsigned lane = (home + tries) % shm::lanes;
-    if (process.lane[device][lane].lock.try_lock()) return lane;
-    if (tries % (16 * shm::lanes) == 16 * shm::lanes - 1) sched_yield();
-  }
-}
-
 bool exists(const Process& process, unsigned device) {
   return device < process.device_count || (device >= spilled(0) && device < spilled(process.device_count));
 }
@@ -32,21 +24,35 @@ shm::Charges& charges_of(const Process& process, unsigned device) {
   return device < spilled(0) ? process.report->charges : process.report->spill;
 }
 
-// Sets the report's lane to `target`; the caller holds the lane.
-bool record(Process& process, unsigned device, unsigned lane, uint64_t target, uint64_t limit) {
-  LaneState& state = process.lane[device][lane];
-  if (!shm::change(charges_of(process, device), {device % shm::max_devices, process.slot, lane},
+// Sets the report's lane to `target`. `state` is the lane of the charge.
+bool record(Process& process, LaneState& state, const Charge& of, uint64_t target, uint64_t limit)
+    REQUIRES(state.lock) {
+  if (!shm::change(charges_of(process, of.device), {of.device % shm::max_devices, process.slot, of.lane},
                    state.recorded, target, limit, shm::NoStops{}, attempts))
     return false;
   state.recorded = state.target = target;
   return true;
 }
 
-bool add(Process& process, const Charge& charge, uint64_t limit) {
-  LaneState& state = process.lane[charge.device][charge.lane];
+bool add(Process& process, LaneState& state, const Charge& charge, uint64_t limit) REQUIRES(state.lock) {
   uint64_t target = 0;
   return !__builtin_add_overflow(state.target, charge.bytes, &target) &&
-         record(process, charge.device, charge.lane, target, limit);
+         record(process, state, charge, target, limit);
+}
+
+// Adds the charge on the device's first free lane, which `charge.lane` then names.
+bool add_on_free_lane(Process& process, Charge& charge, uint64_t limit) {
+  const unsigned home = home_lane();
+  for (unsigned tries = 0;; ++tries) {
+    charge.lane = static_cast<uint16_t>((home + tries) % shm::lanes);
+    LaneState& state = process.lane[charge.device][charge.lane];
+    if (state.lock.try_lock()) {
+      const bool added = add(process, state, charge, limit);
+      state.lock.unlock();
+      return added;
+    }
+    if (tries % (16 * shm::lanes) == 16 * shm::lanes - 1) sched_yield();
+  }
 }
 
 // The agent lowers a quota by storing it first and reading the use then (node/agent/alter.cc). A charge
@@ -63,11 +69,11 @@ bool grown(Process& process, Charge& charge, Bytes bytes, uint64_t limit) {
     charge.bytes = bytes.count;
     return true;
   }
-  if (!exists(process, charge.device)) return false;
+  if (!exists(process, charge.device) || !ensure(charge.lane < shm::lanes)) return false;
   LaneState& state = process.lane[charge.device][charge.lane];
   state.lock.lock();
   const Charge more{bytes.count - charge.bytes, charge.device, charge.lane};
-  const bool added = add(process, more, limit);
+  const bool added = add(process, state, more, limit);
   state.lock.unlock();
   const bool allowed = added && !lowered_below(process, charge.device, limit);
   if (added && !allowed) give_back(process, more);
@@ -105,10 +111,7 @@ bool Reservation::again() {
   charge_ = {asked_.count, static_cast<uint16_t>(device_), 0};
   if (asked_.count == 0) return allowed_ = true;
   const uint64_t limit = quota(process_, device_);
-  const unsigned lane = claim(process_, device_);
-  charge_.lane = static_cast<uint16_t>(lane);
-  allowed_ = add(process_, charge_, limit);
-  process_.lane[device_][lane].lock.unlock();
+  allowed_ = add_on_free_lane(process_, charge_, limit);
   if (allowed_ && lowered_below(process_, device_, limit)) {
     give_back(process_, charge_);
     allowed_ = false;
@@ -137,11 +140,12 @@ void recharge_truth(Process& process, Charge& charge, Bytes bytes) {
 
 void give_back(Process& process, const Charge& charge) {
   if (charge.bytes == 0 || charge.device >= budgets) return;  // A suballocation is charged with its pool.
+  if (!ensure(charge.lane < shm::lanes)) return;              // The bytes stay charged.
   LaneState& state = process.lane[charge.device][charge.lane];
   state.lock.lock();
-  state.target = state.target > charge.bytes ? state.target - charge.bytes : 0;
+  state.target = ensure(state.target >= charge.bytes) ? state.target - charge.bytes : 0;
   // If the word changed at every attempt, the lane's next change includes this release.
-  record(process, charge.device, charge.lane, state.target, UINT64_MAX);
+  record(process, state, charge, state.target, UINT64_MAX);
   state.lock.unlock();
 }
 

@@ -66,6 +66,7 @@ struct LiveSlice {
 
   std::shared_ptr<GangState> gang;  // Set if the slice has several devices.
   bool ended = false;               // The slice has ended; only the object is left.
+  bool ensure_reported = false;     // The event about Report::ensure_failures was recorded.
   bool stopping = false;
   std::string why;  // Why it is stopping.
 

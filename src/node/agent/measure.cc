@@ -1,6 +1,7 @@
 // Compares the driver's report with the slices' charges: once a second, and four times a second while a
 // device is arbitrated. Writes the heartbeat every 50 ms, by which the guest library sees that an agent runs.
 #include <algorithm>
+#include <utility>
 
 #include "node/agent/agent.h"
 #include "os/clock.h"
@@ -156,6 +157,12 @@ void Agent::record_alive() {
 // Charges the growth that the driver reports beyond the charges, and releases growth that has ended.
 void Agent::charge_growth(LiveSlice& slice) {
   if (!slice.report.page) return;
+  const uint32_t failures = slice.report.page->ensure_failures.load(std::memory_order_relaxed);
+  if (failures != 0 && !std::exchange(slice.ensure_reported, true))
+    event(slice.name(),
+          fmt::format(
+              "degraded: {} assumptions of the guest library did not hold, and calls may have been refused",
+              failures));
   for (unsigned d = 0; d < slice.record.slice.parts.size(); ++d) {
     const NodeDevice* on = device(slice.record.slice.parts[d].device);
     if (on == nullptr || on->sample.processes_hidden || on->sample.health.state != HealthState::ok) continue;

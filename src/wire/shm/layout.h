@@ -124,9 +124,10 @@ struct WorkPages {
 };
 
 struct Report {
-  uint64_t magic;      //       0
-  uint32_t layout;     //       8
-  uint32_t reserved;   //      12
+  uint64_t magic;   //       0
+  uint32_t layout;  //       8
+  // 12  Broken assumptions of the guest library, over all processes of the slice (guest/linkage/ensure.h).
+  std::atomic<uint32_t> ensure_failures;
   uint64_t unused[6];  //      16
   Charges charges;     //      64  Bytes in the device's memory.
   uint64_t pad[8];     // 2101248
@@ -134,6 +135,7 @@ struct Report {
   Exports exports;     // 4202496
   WorkPages work;      // 4268032
 };
+static_assert(offsetof(Report, ensure_failures) == 12 && offsetof(Report, unused) == 16);
 static_assert(offsetof(Report, charges) == 64 && offsetof(Report, spill) == 2101312);
 static_assert(offsetof(Report, exports) == 4202496 && offsetof(Report, work) == 4268032);
 static_assert(sizeof(Report) == 4268032 + 8192 * max_processes);
