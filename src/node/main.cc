@@ -17,6 +17,7 @@
 #include "node/start.h"
 #include "node/store/sqlite_store.h"
 #include "os/clock.h"
+#include "os/directory.h"
 #include "os/log.h"
 #include "os/user.h"
 
@@ -47,16 +48,16 @@ int said(const Failure& f) {
 int serve(const Options& options) {
   // Lock the state and the socket, then find the devices. Beyond this point the set of devices is fixed, and
   // no other agent uses them.
-  OR_SAY(state, make_directory(options.state, 0700));
+  OR_SAY(state, os::make_directory(options.state, 0700));
   const std::string socket_dir = options.socket.substr(0, options.socket.rfind('/'));
-  OR_SAY(sockets, make_directory(socket_dir, geteuid() == 0 ? 0755 : 0700));
+  OR_SAY(sockets, os::make_directory(socket_dir, geteuid() == 0 ? 0755 : 0700));
   if (options.socket.size() + sizeof ".attach" - 1 > os::max_socket_path_bytes)
     return said({FailureKind::invalid_argument,
                  fmt::format("--socket {}: with '.attach' the path has {} characters, and a unix socket's "
                              "path has at most {}; use a shorter path",
                              options.socket, options.socket.size() + 7, os::max_socket_path_bytes)});
-  OR_SAY(state_lock, hold_lock(options.state + "/lock", "the state " + options.state));
-  OR_SAY(socket_lock, hold_lock(options.socket + ".lock", "the socket " + options.socket));
+  OR_SAY(state_lock, os::hold_lock(options.state + "/lock", "agent", "the state " + options.state));
+  OR_SAY(socket_lock, os::hold_lock(options.socket + ".lock", "agent", "the socket " + options.socket));
   // The guest library may be preloaded into every process, also into this one. It must not find an agent to
   // attach to.
   unsetenv(shm::socket_variable);
@@ -122,16 +123,16 @@ int serve(const Options& options) {
        .refuse = refuse_bytes,
        .identify = [&](int socket) { return identify(socket, operators); }});
   std::optional<http::Server> metrics;
-  if (!options.metrics_host.empty()) {
-    uint16_t port = options.metrics_port;
-    OR_SAY(metrics_socket, open_metrics(options.metrics_host, port));
+  if (options.metrics) {
+    os::TcpAddress address = *options.metrics;
+    auto metrics_socket = os::listen_at(address);
+    if (!metrics_socket)
+      return said({FailureKind::unavailable, "--metrics-listen " + metrics_socket.error().sentence});
     metrics.emplace(loop, std::move(*metrics_socket),
                     http::Server::Hooks{.handle = [&](const auto& request,
                                                       const auto&) { return answer_metrics(agent, request); },
                                         .refuse = refuse_bytes});
-    const bool six = options.metrics_host.find(':') != std::string::npos;
-    os::log::info("metrics served at http://{}:{}/metrics",
-                  six ? "[" + options.metrics_host + "]" : options.metrics_host, port);
+    os::log::info("metrics served at http://{}/metrics", os::text(address));
   }
   os::log::info("carved {} serves {} device{} at {}{}", CARVE_VERSION, plain.size(),
                 plain.size() == 1 ? "" : "s", options.socket, options.sim.empty() ? "" : " (simulated)");
