@@ -22,7 +22,6 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 using Stream = beast::basic_stream<asio::local::stream_protocol>;
 
-constexpr auto patience = std::chrono::seconds(30);
 constexpr auto watch_patience =
     std::chrono::seconds(45);  // Three times the interval of the agent's comments.
 constexpr size_t max_response_bytes = 16 << 20;
@@ -49,7 +48,10 @@ api::Problem unreachable(const std::string& socket, int error) {
           socket, socket);
       break;
     case EACCES: {
-      const passwd* user = getpwuid(geteuid());
+      passwd entry{};
+      passwd* user = nullptr;
+      char space[16384];
+      getpwuid_r(geteuid(), &entry, space, sizeof space, &user);
       say(fmt::runtime(
               "you may not open {}; it belongs to root and the group carve; run 'usermod -aG carve {}' "
               "and log in again, or run your own agent with 'carved &'"),
@@ -63,6 +65,7 @@ api::Problem unreachable(const std::string& socket, int error) {
 
 // Connects, sends, receives. A step begins only if the previous one succeeded.
 boost::system::error_code exchange(const std::string& socket, const http::request<http::string_body>& request,
+                                   std::chrono::seconds patience,
                                    http::response_parser<http::dynamic_body>& response) {
   asio::io_context context(1);
   Stream stream(context);
@@ -103,6 +106,14 @@ std::string find_socket(const std::string& flag) {
   if (found(temporary)) return temporary;
   if (found(machine)) return machine;
   return first;
+}
+
+std::string find_controller_socket(const std::string& flag) {
+  if (!flag.empty()) return flag;
+  if (const char* named = std::getenv("CARVE_CONTROLLER"); named != nullptr && *named != '\0') return named;
+  const std::string agent = find_socket("");
+  const size_t slash = agent.rfind('/');
+  return slash == std::string::npos ? "controller.sock" : agent.substr(0, slash) + "/controller.sock";
 }
 
 namespace {
@@ -158,6 +169,7 @@ api::Problem refusal(std::string_view method, std::string_view target, unsigned 
 struct Watch {
   const StringRequest& request;
   const std::function<void(const StreamEvent&)>& act;
+  std::chrono::seconds patience;
   asio::io_context context{1};
   Stream stream{context};
   beast::flat_buffer buffer;
@@ -166,8 +178,9 @@ struct Watch {
   bool opened = false;
   boost::system::error_code result;
 
-  Watch(const StringRequest& what, const std::function<void(const StreamEvent&)>& then)
-      : request(what), act(then) {
+  Watch(const StringRequest& what, const std::function<void(const StreamEvent&)>& then,
+        std::chrono::seconds longest)
+      : request(what), act(then), patience(longest) {
     response.body_limit(max_response_bytes);
   }
   void run(const std::string& socket) {
@@ -222,8 +235,8 @@ Answer<std::string> Client::call(std::string_view method, std::string_view targe
   // A string body would reserve what Content-Length says before the limit is checked (Boost 1.74).
   Parser response;
   response.body_limit(max_response_bytes);
-  if (const auto error = exchange(socket_, request, response))
-    return tl::unexpected(lost(socket_, error, patience));
+  if (const auto error = exchange(socket_, request, patience_, response))
+    return tl::unexpected(lost(socket_, error, patience_));
   const unsigned status = response.get().result_int();
   std::string text = beast::buffers_to_string(response.get().body().data());
   if (status / 100 == 2) return text;
@@ -236,10 +249,10 @@ WatchEnd Client::watch(std::string_view target, const std::string& last_id,
   StringRequest request = request_of("GET", target);
   request.set(http::field::accept, "text/event-stream");
   if (!last_id.empty()) request.set("Last-Event-ID", last_id);
-  Watch watch(request, act);
+  Watch watch(request, act, patience_);
   watch.run(socket_);
   if (watch.result)
-    return {lost(socket_, watch.result, watch.opened ? watch_patience : patience), watch.opened};
+    return {lost(socket_, watch.result, watch.opened ? watch_patience : patience_), watch.opened};
   if (watch.opened) return {lost(socket_, http::error::end_of_stream, watch_patience), true};
   return {refusal("GET", target, watch.response.get().result_int(),
                   beast::buffers_to_string(watch.response.get().body().data()))};

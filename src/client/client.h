@@ -1,7 +1,9 @@
-// The CLI's connection to the agent: HTTP over a unix socket (wire/api/FORMAT.md). Every failure, from a
-// missing agent to a refusal by the agent, is returned as one Problem with a sentence.
+// The connection of the CLI and of the controller to an agent: HTTP over a unix socket (wire/api/FORMAT.md).
+// Every failure, from a missing agent to a refusal by the agent, is returned as one Problem with a sentence.
+// A call blocks its thread; any number of threads may call at once.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -19,6 +21,12 @@ using Answer = Result<T, api::Problem>;
 // this user's ($XDG_RUNTIME_DIR/carve, /tmp/carve-UID) and the machine's (/run/carve).
 std::string find_socket(const std::string& flag);
 
+// Returns the path of the controller's socket: `flag` if given, else CARVE_CONTROLLER, else controller.sock
+// in the folder of the agent's socket.
+std::string find_controller_socket(const std::string& flag);
+
+inline constexpr std::chrono::seconds call_patience{30};  // Unless the program has another limit.
+
 // Why a stream of events has ended.
 struct WatchEnd {
   api::Problem problem;
@@ -27,7 +35,9 @@ struct WatchEnd {
 
 class Client {
  public:
-  explicit Client(std::string socket) : socket_(std::move(socket)) {}
+  // `patience`: the longest time until a call has its answer.
+  explicit Client(std::string socket, std::chrono::seconds patience = call_patience)
+      : socket_(std::move(socket)), patience_(patience) {}
 
   template <api::Document T>
   Answer<T> get(std::string_view target) const {
@@ -72,6 +82,7 @@ class Client {
   }
 
   std::string socket_;
+  std::chrono::seconds patience_;
 };
 
 }  // namespace carve::client
