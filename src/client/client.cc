@@ -32,15 +32,15 @@ bool exists(const std::string& path) {
   return stat(path.c_str(), &info) == 0;
 }
 
-api::Problem unreachable(const std::string& socket, int error) {
+api::Problem unreachable(const std::string& socket, int error, const Settings& settings) {
   api::Problem problem{.type = "carve:no-agent", .title = "no agent", .status = 503};
   const auto say = [&](auto... part) { problem.detail = fmt::format(part...); };
   switch (error) {
     case ENOENT:
       say(fmt::runtime(
               "no agent listens at {}; start one with 'carved &', or 'carved --sim a10x2 &' without a "
-              "GPU, or name another socket with --socket PATH or CARVE_SOCKET"),
-          socket);
+              "GPU, or name another socket with {}"),
+          socket, settings.socket_option);
       break;
     case ECONNREFUSED:
       say(fmt::runtime("{} exists, but its agent has ended; start it again with 'carved --socket {} &'; "
@@ -141,14 +141,15 @@ std::optional<api::Problem> bad_path(const std::string& socket) {
 
 // Returns the problem of an exchange that failed. `waited`: the time after which the client gave up.
 api::Problem lost(const std::string& socket, const boost::system::error_code& error,
-                  std::chrono::seconds waited) {
+                  std::chrono::seconds waited, const Settings& settings) {
   if (error == beast::error::timeout)
     return {.type = "carve:no-response",
             .title = "no response",
             .status = 504,
             .detail = fmt::format("the agent at {} did not answer within {} s; see its log", socket,
                                   waited.count())};
-  if (error.category() == boost::system::system_category()) return unreachable(socket, error.value());
+  if (error.category() == boost::system::system_category())
+    return unreachable(socket, error.value(), settings);
   return {.type = "carve:no-response",
           .title = "no response",
           .status = 502,
@@ -235,8 +236,8 @@ Answer<std::string> Client::call(std::string_view method, std::string_view targe
   // A string body would reserve what Content-Length says before the limit is checked (Boost 1.74).
   Parser response;
   response.body_limit(max_response_bytes);
-  if (const auto error = exchange(socket_, request, patience_, response))
-    return tl::unexpected(lost(socket_, error, patience_));
+  if (const auto error = exchange(socket_, request, settings_.patience, response))
+    return tl::unexpected(lost(socket_, error, settings_.patience, settings_));
   const unsigned status = response.get().result_int();
   std::string text = beast::buffers_to_string(response.get().body().data());
   if (status / 100 == 2) return text;
@@ -249,11 +250,12 @@ WatchEnd Client::watch(std::string_view target, const std::string& last_id,
   StringRequest request = request_of("GET", target);
   request.set(http::field::accept, "text/event-stream");
   if (!last_id.empty()) request.set("Last-Event-ID", last_id);
-  Watch watch(request, act, patience_);
+  Watch watch(request, act, settings_.patience);
   watch.run(socket_);
   if (watch.result)
-    return {lost(socket_, watch.result, watch.opened ? watch_patience : patience_), watch.opened};
-  if (watch.opened) return {lost(socket_, http::error::end_of_stream, watch_patience), true};
+    return {lost(socket_, watch.result, watch.opened ? watch_patience : settings_.patience, settings_),
+            watch.opened};
+  if (watch.opened) return {lost(socket_, http::error::end_of_stream, watch_patience, settings_), true};
   return {refusal("GET", target, watch.response.get().result_int(),
                   beast::buffers_to_string(watch.response.get().body().data()))};
 }

@@ -25,7 +25,11 @@ std::string find_socket(const std::string& flag);
 // in the folder of the agent's socket.
 std::string find_controller_socket(const std::string& flag);
 
-inline constexpr std::chrono::seconds call_patience{30};  // Unless the program has another limit.
+// What differs between the programs that call.
+struct Settings {
+  std::chrono::seconds patience{30};  // The longest time until a call has its answer.
+  const char* socket_option = "--socket PATH or CARVE_SOCKET";  // Where the user names another agent.
+};
 
 // Why a stream of events has ended.
 struct WatchEnd {
@@ -35,9 +39,8 @@ struct WatchEnd {
 
 class Client {
  public:
-  // `patience`: the longest time until a call has its answer.
-  explicit Client(std::string socket, std::chrono::seconds patience = call_patience)
-      : socket_(std::move(socket)), patience_(patience) {}
+  explicit Client(std::string socket, Settings settings = {})
+      : socket_(std::move(socket)), settings_(settings) {}
 
   template <api::Document T>
   Answer<T> get(std::string_view target) const {
@@ -82,7 +85,7 @@ class Client {
   }
 
   std::string socket_;
-  std::chrono::seconds patience_;
+  Settings settings_;
 };
 
 }  // namespace carve::client

@@ -14,6 +14,7 @@ namespace carve::client {
 namespace {
 
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 TEST(Client, reads_documents_and_sends_bodies) {
@@ -48,6 +49,9 @@ TEST(Client, a_refusal_is_the_agents_problem) {
 TEST(Client, each_way_of_not_reaching_the_agent_names_the_socket_and_the_way_out) {
   const Client none("/nowhere/carved.sock");
   EXPECT_THAT(none.text("/v1/node").error().detail, HasSubstr("no agent listens at /nowhere/carved.sock"));
+  const Client of_node("/nowhere/carved.sock", {.socket_option = "--node NAME=SOCKET"});
+  EXPECT_THAT(of_node.text("/v1/node").error().detail,
+              EndsWith("name another socket with --node NAME=SOCKET"));
   const Client lengthy("/" + std::string(200, 'x'));
   EXPECT_THAT(lengthy.text("/v1/node").error().detail, HasSubstr("has at most 107 bytes, this one 201"));
   const std::string ended = fmt::format("/tmp/carve-client-test-{}.sock", getpid());
@@ -63,7 +67,7 @@ TEST(Client, an_agent_that_does_not_answer_costs_the_client_its_patience_and_no_
   const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   ASSERT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   ASSERT_EQ(listen(listener, 1), 0);
-  const auto silent = Client(path, std::chrono::seconds(1)).text("/v1/node");
+  const auto silent = Client(path, {.patience = std::chrono::seconds(1)}).text("/v1/node");
   ASSERT_FALSE(silent);
   EXPECT_EQ(silent.error().type, "carve:no-response");
   EXPECT_EQ(silent.error().detail, "the agent at " + path + " did not answer within 1 s; see its log");
