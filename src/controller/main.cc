@@ -1,5 +1,5 @@
 // carve-controller: knows the nodes, each served by an agent (src/node), and answers for all of them. It
-// needs no right on a device and no other privilege (docs/decisions/0009-two-programs.md).
+// needs no right on a device and no other privilege (docs/decisions/0011-two-programs.md).
 #include "controller/controller_start.h"
 
 int main(int argc, char** argv) {
