@@ -129,7 +129,7 @@ template <class T, size_t I>
 consteval std::string_view declared_name() {
   constexpr Pointer pointer{&std::get<I>(tie(storage<T>.object))};
   constexpr std::string_view text = text_of<pointer>();
-  constexpr size_t end = text.find_last_not_of(")", text.rfind('}') - 1) + 1;
+  constexpr size_t end = text.find_last_not_of(')', text.rfind('}') - 1) + 1;
   constexpr size_t begin = text.find_last_of(":.", end) + 1;
   return text.substr(begin, end - begin);
 }

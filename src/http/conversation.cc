@@ -152,11 +152,11 @@ void Conversation::refuse(unsigned status, std::string detail) {
 }
 
 void Conversation::respond(Response response, bool keep, bool with_content) {
-  if (auto* stream = std::get_if<EventStream>(&response.content)) {
+  if (const auto* stream = std::get_if<EventStream>(&response.content)) {
     response.type = "text/event-stream";
     response.headers.push_back({"Cache-Control", "no-store"});
     out_ += header_of(response, std::nullopt, false);  // The content ends with the connection.
-    if (with_content) return begin_stream(std::move(*stream));
+    if (with_content) return begin_stream(*stream);
     closing_ = true;
   } else if (auto* file = std::get_if<FileRange>(&response.content)) {
     out_ += header_of(response, file->length, keep);
@@ -169,7 +169,7 @@ void Conversation::respond(Response response, bool keep, bool with_content) {
   if (!keep) closing_ = true;
 }
 
-void Conversation::begin_stream(EventStream stream) {
+void Conversation::begin_stream(const EventStream& stream) {
   streaming_ = true;
   pending_.clear();
   for (const StreamEvent& event : stream.first) out_ += frame_of(event);

@@ -41,6 +41,8 @@ class Conversation final : private Stream {
   void tick(int64_t now_ns);
   // Returns whether the connection is to be closed now.
   bool is_over() const;
+  // Returns whether bytes are lost with the connection: it was late, its queue was full, or a file was short.
+  bool is_broken() const { return broken_; }
   bool is_streaming() const { return streaming_; }
 
  private:
@@ -57,7 +59,7 @@ class Conversation final : private Stream {
   unsigned check_header();  // Returns the status of the refusal; 0: the header is good.
   void refuse(unsigned status, std::string detail);
   void respond(Response response, bool keep, bool with_content);
-  void begin_stream(EventStream);
+  void begin_stream(const EventStream&);
 
   Hooks hooks_;
   std::unique_ptr<Parser> parser_;

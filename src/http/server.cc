@@ -110,10 +110,11 @@ void Server::wait_for(const Connection& c, Transport::Until until) {
 }
 
 // A stream has bytes to send, or has ended. The program calls this in the middle of its own work, so the
-// connection is served in the next turn of the loop. A socket that is shut down is reported in every case.
+// connection is served in the next turn of the loop. A socket whose reader has stopped is not writable; if it
+// is shut down, the loop reports it all the same.
 void Server::wake(Connection& c) {
   const int fd = c.transport->fd();
-  if (c.conversation.is_over()) ::shutdown(fd, SHUT_RDWR);
+  if (c.conversation.is_broken()) ::shutdown(fd, SHUT_RDWR);
   loop_.watch_for(fd, EPOLLIN | EPOLLOUT);
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/invariant.h"
+
 namespace carve::ledger {
 namespace {
 
@@ -20,13 +22,16 @@ Share shares_in_all(const Balance& b) {
 }
 
 void settle_shares(Balance& b) {
+  invariant(shares_in_all(b) <= unlimited_shares);  // So that the sum of 32-bit shares does not overflow.
   b.free_share = {whole_device.basis_points - std::min(shares_in_all(b), whole_device).basis_points};
 }
 
 // Moves bytes from one account to another. The caller has checked that they are there.
 void move(Bytes& from, Bytes& to, Bytes amount) {
+  invariant(amount <= from, "an account is never negative");
   from.count -= amount.count;
   to.count += amount.count;
+  invariant(to >= amount);  // The sum did not overflow.
 }
 
 // Moves free bytes to the reserve until it is complete, or its surplus back to the free bytes.
@@ -35,6 +40,16 @@ void settle_reserve(Balance& b) {
     move(b.free, b.reserved, std::min(b.free, minus(b.device.reserved, b.reserved)));
   else
     move(b.reserved, b.free, minus(b.reserved, b.device.reserved));
+  invariant(b.reserved == b.device.reserved || b.free.count == 0);
+  invariant(b.reserved <= b.device.reserved);
+}
+
+// Returns whether every byte of the device is in one account, and the same for shares.
+bool is_balanced(const Balance& b) {
+  const Share granted = shares_in_all(b);
+  return b.reserved.count + b.free.count + held_in_all(b).count == b.device.native.count &&
+         b.free_share.basis_points + uint64_t{granted.basis_points} ==
+             std::max(granted, whole_device).basis_points;
 }
 
 }  // namespace
@@ -65,6 +80,7 @@ void set_terms(Slice& slice, const Terms& t) {
   slice.policy = t.policy;
   slice.latency = t.latency;
   slice.isolation = t.isolation;
+  invariant(slice.parts.empty() || terms_of(slice) == t);
 }
 
 Outcome<Change> Ledger::see(const Device& device) const {
@@ -72,6 +88,7 @@ Outcome<Change> Ledger::see(const Device& device) const {
     return failure(K::unavailable, "device {}: a reserve of {} exceeds its memory of {}", device.index,
                    text(device.reserved).c_str(), text(device.native).c_str());
   const auto known = balances_.find(device.uuid);
+  invariant(known == balances_.end() || known->second.device.uuid == device.uuid);
   if (known != balances_.end() && held_in_all(known->second) > device.native)
     return failure(K::unavailable, "device {} ({}): it has {}, and its slices hold {}", device.index,
                    text(device.uuid), text(device.native).c_str(), text(held_in_all(known->second)).c_str());
@@ -127,7 +144,8 @@ Outcome<Change> Ledger::grant(const Slice& slice, const Stamp& now, Share most) 
         record.slice.request_id == slice.request_id)
       return failure(K::already_exists, "this request was granted as '{}', which has ended: {}",
                      record.slice.name, record.end_reason);
-  UsageRecord record{last_id_ + 1, slice, now, std::nullopt, {}, {}};
+  UsageRecord record{next_id(), slice, now, std::nullopt, {}, {}};
+  invariant(!living_.contains(record.id), "an id is never reused");
   if (const auto good = check(record, most); !good) return tl::unexpected(good.error());
   return Granted{std::move(record), most};
 }
@@ -141,6 +159,8 @@ Outcome<Change> Ledger::alter(uint64_t id, const Terms& terms, const Stamp& now,
                    slice.name);
   for (const SlicePart& part : slice.parts) {
     const Balance& b = balances_.at(part.device);
+    invariant(b.held.contains(id), "a living slice is in the accounts of its devices");
+    invariant(part.share <= shares_in_all(b));
     if (terms.memory > part.memory && minus(terms.memory, part.memory) > b.free)
       return failure(K::insufficient_capacity, "device {}: {} more needed, {} free", b.device.index,
                      text(minus(terms.memory, part.memory)).c_str(), text(b.free).c_str());
@@ -167,82 +187,93 @@ Change Ledger::alive(const Stamp& now, const std::map<uint64_t, uint64_t>& busy_
   return out;
 }
 
-Outcome<void> Ledger::apply(const Change& change) {
-  if (const auto* seen = std::get_if<DeviceSeen>(&change)) {
-    if (const auto good = see(seen->device); !good) return tl::unexpected(good.error());
-    auto [place, fresh] = balances_.try_emplace(seen->device.uuid);
-    Balance& b = place->second;
-    // If the device has another size, its free memory takes the difference, then the reserve settles.
-    const Bytes held = held_in_all(b);
-    b.device = seen->device;
-    b.reserved = std::min(b.reserved, minus(b.device.native, held));
-    b.free = minus(minus(b.device.native, held), b.reserved);
+Outcome<void> Ledger::carry_out(const DeviceSeen& seen) {
+  if (const auto good = see(seen.device); !good) return tl::unexpected(good.error());
+  auto [place, fresh] = balances_.try_emplace(seen.device.uuid);
+  Balance& b = place->second;
+  // If the device has another size, its free memory takes the difference, then the reserve settles.
+  const Bytes held = held_in_all(b);
+  invariant(!fresh || b.held.empty());
+  b.device = seen.device;
+  invariant(held <= b.device.native);  // see() has refused a device that has become too small.
+  b.reserved = std::min(b.reserved, minus(b.device.native, held));
+  b.free = minus(minus(b.device.native, held), b.reserved);
+  settle_reserve(b);
+  return {};
+}
+
+Outcome<void> Ledger::carry_out(const Granted& granted) {
+  const UsageRecord& record = granted.record;
+  if (const auto known = living_.find(record.id); known != living_.end()) {
+    if (known->second == record) return {};  // The same grant, posted twice.
+    return failure(K::failed_precondition,
+                   "the ledger has changed: slice {} was granted as '{}'; repeat the request", record.id,
+                   known->second.slice.name);
+  }
+  if (std::ranges::find(ended_, record.id, &UsageRecord::id) != ended_.end())
+    return failure(K::failed_precondition,
+                   "the ledger has changed: slice {} was granted and has ended; repeat the request",
+                   record.id);
+  last_id_ = std::max(last_id_, record.id);
+  if (record.to) {  // Comes from the store only: history.
+    add_ended(record);
+    return {};
+  }
+  if (const auto good = check(record, granted.most); !good) return good;
+  for (const SlicePart& part : record.slice.parts) {
+    Balance& b = balances_.at(part.device);
+    const auto [entry, fresh] = b.held.try_emplace(record.id, SlicePart{part.device, {}, part.share, {}});
+    invariant(fresh, "a slice has at most one part on a device");
+    move(b.free, entry->second.memory, part.memory);
+    settle_shares(b);
+  }
+  living_.emplace(record.id, record);
+  invariant(record.id < next_id());
+  return {};
+}
+
+Outcome<void> Ledger::carry_out(const Altered& altered) {
+  if (const auto good = alter(altered.id, altered.terms, altered.when, altered.most); !good)
+    return tl::unexpected(good.error());
+  UsageRecord& record = living_.at(altered.id);
+  invariant(!record.to, "a living record has no end");
+  record.periods.push_back({terms_of(record.slice), altered.when});
+  if (record.periods.size() > max_periods) record.periods.erase(record.periods.begin());
+  invariant(record.periods.size() <= max_periods);
+  set_terms(record.slice, altered.terms);
+  for (const SlicePart& part : record.slice.parts) {
+    Balance& b = balances_.at(part.device);
+    SlicePart& held = b.held.at(record.id);
+    if (part.memory > held.memory)
+      move(b.free, held.memory, minus(part.memory, held.memory));
+    else
+      move(held.memory, b.free, minus(held.memory, part.memory));
+    invariant(held.memory == part.memory);
+    held.share = part.share;
+    settle_shares(b);
     settle_reserve(b);
-    return {};
   }
-  if (const auto* granted = std::get_if<Granted>(&change)) {
-    const UsageRecord& record = granted->record;
-    if (const auto known = living_.find(record.id); known != living_.end()) {
-      if (known->second == record) return {};  // The same grant, posted twice.
-      return failure(K::failed_precondition,
-                     "the ledger has changed: slice {} was granted as '{}'; repeat the request", record.id,
-                     known->second.slice.name);
-    }
-    if (std::ranges::find(ended_, record.id, &UsageRecord::id) != ended_.end())
-      return failure(K::failed_precondition,
-                     "the ledger has changed: slice {} was granted and has ended; repeat the request",
-                     record.id);
-    last_id_ = std::max(last_id_, record.id);
-    if (record.to) {  // Comes from the store only: history.
-      ended_.push_back(record);
-      if (ended_.size() > max_ended_records) ended_.erase(ended_.begin());
-      return {};
-    }
-    if (const auto good = check(record, granted->most); !good) return good;
-    for (const SlicePart& part : record.slice.parts) {
-      Balance& b = balances_.at(part.device);
-      SlicePart& held = b.held[record.id];
-      held = {part.device, {}, part.share, {}};
-      move(b.free, held.memory, part.memory);
-      settle_shares(b);
-    }
-    living_.emplace(record.id, record);
-    return {};
-  }
-  if (const auto* altered = std::get_if<Altered>(&change)) {
-    if (const auto good = alter(altered->id, altered->terms, altered->when, altered->most); !good)
-      return tl::unexpected(good.error());
-    UsageRecord& record = living_.at(altered->id);
-    record.periods.push_back({terms_of(record.slice), altered->when});
-    if (record.periods.size() > max_periods) record.periods.erase(record.periods.begin());
-    set_terms(record.slice, altered->terms);
-    for (const SlicePart& part : record.slice.parts) {
-      Balance& b = balances_.at(part.device);
-      SlicePart& held = b.held.at(record.id);
-      if (part.memory > held.memory)
-        move(b.free, held.memory, minus(part.memory, held.memory));
-      else
-        move(held.memory, b.free, minus(held.memory, part.memory));
-      held.share = part.share;
-      settle_shares(b);
-      settle_reserve(b);
-    }
-    return {};
-  }
-  if (const auto* alive = std::get_if<Alive>(&change)) {
-    last_alive_ = alive->when;
-    for (const auto& [id, busy] : alive->busy_ns)
-      if (const auto known = living_.find(id); known != living_.end())
-        known->second.busy_ns = std::max(known->second.busy_ns, busy);
-    return {};
-  }
-  const auto& ended = std::get<Ended>(change);
+  return {};
+}
+
+Outcome<void> Ledger::carry_out(const Alive& alive) {
+  last_alive_ = alive.when;
+  for (const auto& [id, busy] : alive.busy_ns)
+    if (const auto known = living_.find(id); known != living_.end())
+      known->second.busy_ns = std::max(known->second.busy_ns, busy);
+  return {};
+}
+
+Outcome<void> Ledger::carry_out(const Ended& ended) {
   const auto found = living_.find(ended.id);
   if (found == living_.end()) return failure(K::not_found, "slice {} has ended or does not exist", ended.id);
   for (const SlicePart& part : found->second.slice.parts) {
     Balance& b = balances_.at(part.device);
-    move(b.held.at(ended.id).memory, b.free, part.memory);
-    b.held.erase(ended.id);
+    const auto held = b.held.find(ended.id);
+    invariant(held != b.held.end());
+    invariant(held->second.memory == part.memory && held->second.share == part.share);
+    move(held->second.memory, b.free, part.memory);
+    b.held.erase(held);
     settle_shares(b);
     settle_reserve(b);
   }
@@ -251,18 +282,46 @@ Outcome<void> Ledger::apply(const Change& change) {
   record.to = ended.when;
   record.end_reason = ended.why;
   record.busy_ns = std::max(record.busy_ns, ended.busy_ns);
-  ended_.push_back(std::move(record));
-  if (ended_.size() > max_ended_records) ended_.erase(ended_.begin());
+  add_ended(std::move(record));
   return {};
 }
 
+void Ledger::add_ended(UsageRecord record) {
+  invariant(record.to.has_value());
+  invariant(!living_.contains(record.id));
+  ended_.push_back(std::move(record));
+  if (ended_.size() > max_ended_records) ended_.erase(ended_.begin());
+  invariant(ended_.size() <= max_ended_records);
+}
+
+Outcome<void> Ledger::apply(const Change& change) {
+  const uint64_t next_before = next_id();
+  const auto done = std::visit([this](const auto& one) { return carry_out(one); }, change);
+  invariant(next_id() >= next_before);
+  invariant(balanced(change));
+  return done;
+}
+
+// Returns whether the accounts of the devices that the change touched are balanced.
+bool Ledger::balanced(const Change& change) const {
+  const auto is_balanced_at = [this](const Uuid& uuid) {
+    const auto entry = balances_.find(uuid);
+    // A refused change, and a record of the past, may name a device that is not in the ledger.
+    return entry == balances_.end() || is_balanced(entry->second);
+  };
+  if (const auto* seen = std::get_if<DeviceSeen>(&change)) return is_balanced_at(seen->device.uuid);
+  const Slice* slice = nullptr;
+  if (const auto* granted = std::get_if<Granted>(&change)) slice = &granted->record.slice;
+  if (const auto* altered = std::get_if<Altered>(&change))
+    if (const auto found = living_.find(altered->id); found != living_.end()) slice = &found->second.slice;
+  if (const auto* ended = std::get_if<Ended>(&change))
+    if (!ended_.empty() && ended_.back().id == ended->id) slice = &ended_.back().slice;
+  return slice == nullptr ||
+         std::ranges::all_of(slice->parts, is_balanced_at, [](const SlicePart& part) { return part.device; });
+}
+
 bool Ledger::balanced() const {
-  return std::ranges::all_of(balances_, [](const auto& entry) {
-    const Balance& b = entry.second;
-    const uint64_t shares = uint64_t{b.free_share.basis_points} + shares_in_all(b).basis_points;
-    return b.reserved.count + b.free.count + held_in_all(b).count == b.device.native.count &&
-           shares == std::max(shares_in_all(b), whole_device).basis_points;
-  });
+  return std::ranges::all_of(balances_, [](const auto& entry) { return is_balanced(entry.second); });
 }
 
 }  // namespace carve::ledger

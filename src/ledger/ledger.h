@@ -98,7 +98,8 @@ class Ledger {
   const std::vector<UsageRecord>& ended() const { return ended_; }
   const std::map<Uuid, Balance>& balances() const { return balances_; }
 
-  // Returns whether native = reserved + free + held on every device, and the same for shares.
+  // Returns whether native = reserved + free + held on every device, and the same for shares. apply() checks
+  // the devices that the change touched and aborts if one of them is not balanced.
   bool balanced() const;
 
   static constexpr size_t max_ended_records = 1000;
@@ -106,6 +107,15 @@ class Ledger {
 
  private:
   Outcome<void> check(const UsageRecord&, Share most) const;
+  Outcome<void> carry_out(const DeviceSeen&);
+  Outcome<void> carry_out(const Granted&);
+  Outcome<void> carry_out(const Altered&);
+  Outcome<void> carry_out(const Alive&);
+  Outcome<void> carry_out(const Ended&);
+  void add_ended(UsageRecord);
+  bool balanced(const Change&) const;
+
+  friend struct LostByte;  // ledger/testing/lost_byte.h
 
   std::map<Uuid, Balance> balances_;
   std::map<uint64_t, UsageRecord> living_;

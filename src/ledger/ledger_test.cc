@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "ledger/testing/lost_byte.h"
 #include "ledger/testing/store_fake.h"
 
 namespace carve::ledger {
@@ -58,6 +59,15 @@ TEST(Ledger, a_grant_moves_bytes_from_free_to_its_holder_and_an_end_moves_them_b
   EXPECT_EQ(book.balance(0).free, 15_GiB);
   EXPECT_EQ(book.ledger.ended().back().end_reason, "its last process ended");
   EXPECT_TRUE(book.ledger.balanced());
+}
+
+TEST(LedgerDeathTest, a_lost_byte_stops_the_next_change_of_its_device_with_file_and_line) {
+  Book book;
+  LostByte lost(book.ledger, book.uuid(0));
+  EXPECT_FALSE(book.ledger.balanced());
+  EXPECT_TRUE(book.grant(holding("b", {{book.uuid(1), 4_GiB, {}}}))) << "the other device is balanced";
+  EXPECT_DEATH((void)book.grant(holding("a", {{book.uuid(0), 4_GiB, {}}})),
+               "ledger\\.cc:[0-9]+: .*apply.*: broken invariant: balanced\\(change\\)");
 }
 
 TEST(Ledger, never_over_commits) {

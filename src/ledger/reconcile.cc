@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "core/invariant.h"
+
 namespace carve::ledger {
 namespace {
 
@@ -35,9 +37,13 @@ class List {
   void add(DriftKind d, std::string subject, std::string name, std::string recorded, std::string observed,
            std::optional<Change> change = std::nullopt) {
     const auto row = std::ranges::find(table, d, &Row::kind);
+    invariant(row != std::end(table), "each kind of drift has a row");
+    invariant((row->resolution == Resolution::update_ledger) == change.has_value());
     all.push_back({d, std::move(subject), std::move(name), std::move(recorded), std::move(observed),
                    row->resolution, std::string(row->repair), std::move(change)});
-    if (all.back().change) (void)after.apply(*all.back().change);
+    if (!all.back().change) return;
+    const auto applied = after.apply(*all.back().change);
+    invariant(applied.has_value(), "the changes of the list can be applied one after the other");
   }
 
   std::vector<Drift> all;
@@ -90,6 +96,7 @@ void compare_devices(List& list, const Observed& seen) {
 }
 
 void add_lost_records(List& list, const Observed& seen) {
+  invariant(seen.ledger_lost);
   for (const StateFileSeen& p : seen.state_files) {
     if (!p.record || list.after.find(p.name) != nullptr) continue;
     Ledger tried = list.after;
@@ -108,6 +115,7 @@ void add_lost_records(List& list, const Observed& seen) {
 }
 
 void end_what_is_over(List& list, const Observed& seen, const Stamp& now) {
+  invariant(seen.has_processes.has_value(), "no slice ends before the processes were scanned");
   std::vector<UsageRecord> living;
   for (const auto& [id, record] : list.after.living()) living.push_back(record);
   for (const UsageRecord& record : living) {
@@ -165,6 +173,7 @@ std::vector<Drift> find_drift(const Ledger& ledger, const Observed& seen, const 
   compare_pages(list, seen);
   // A new reserve waits until each living slice is recorded.
   if (seen.has_processes) compare_terms_of_devices(list, seen);
+  invariant(list.after.balanced());
   return std::move(list.all);
 }
 

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "core/invariant.h"
 #include "ledger/ledger.h"
 
 namespace carve::ledger {
@@ -31,6 +32,7 @@ class Store {
 inline Outcome<void> post(Ledger& ledger, Store& store, const Change& change) {
   Ledger tried = ledger;  // A change that cannot be applied is not stored.
   if (const auto good = tried.apply(change); !good) return good;
+  invariant(tried.next_id() >= ledger.next_id(), "an id that was given out is never given out again");
   if (const auto kept = store.write(change); !kept) return kept;
   ledger = std::move(tried);
   return {};

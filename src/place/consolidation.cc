@@ -5,6 +5,7 @@
 #include <compare>
 #include <set>
 
+#include "core/invariant.h"
 #include "place/rules.h"
 
 namespace carve::place {
@@ -56,6 +57,7 @@ Planner::Planner(Engine& engine, std::span<const PlacedRequest> standing)
       on_(engine.fleet().devices()),
       able_(engine.fleet().devices(), true) {
   for (uint32_t n = 0; n < fleet_.nodes(); ++n) node_.insert(node_.end(), fleet_.node(n).devices, n);
+  invariant(node_.size() == fleet_.devices());
   for (size_t i = 0; i < standing.size(); ++i) {
     const RequestShape& shape = engine.shape(standing[i].request_class);
     const bool fixed = shape.exclusive || shape.only != any_device || needed_share(shape) == whole_device;
@@ -87,6 +89,7 @@ void Planner::close(uint32_t device, bool closed) {
   const uint32_t n = node_[device];
   const unsigned i = device - fleet_.node(n).first;
   DeviceState state = fleet_.devices(n)[i];
+  invariant(state.sick != closed, "a device is closed once and opened once");
   state.sick = closed;
   fleet_.set_device(n, i, state);
 }
@@ -122,6 +125,7 @@ bool Planner::vacate(std::span<const uint32_t> devices, std::span<const size_t> 
     if (!to) break;
     moves.push_back({w, from, *to});
   }
+  invariant(moves.size() <= who.size());
   if (moves.size() != who.size()) {
     for (size_t i = moves.size(); i-- > 0;) move(moves[i].who, moves[i].to, moves[i].from);
     for (const uint32_t device : devices) close(device, false);
@@ -140,6 +144,7 @@ bool Planner::vacate(std::span<const uint32_t> devices, std::span<const size_t> 
 // Adds a move to the plan. A moved slice stays, so that none moves twice; the device that it left is cheaper
 // to empty now.
 void Planner::keep(const Move& m) {
+  invariant(m.who < standing_.size() && m.from == standing_[m.who].assignment, "no slice moves twice");
   for_each_device(fleet_, m.from, [&](uint32_t device) {
     const bool waits = next_.erase(cost(device)) != 0;
     std::erase(on_[device], m.who);
@@ -147,6 +152,7 @@ void Planner::keep(const Move& m) {
   });
   for_each_device(fleet_, m.to, [&](uint32_t device) {
     next_.erase(cost(device));
+    invariant(!fleet_.devices(m.to.node)[device - fleet_.node(m.to.node).first].sick);
     able_[device] = false;
     on_[device].push_back(m.who);
   });
@@ -157,6 +163,7 @@ void Planner::keep(const Move& m) {
 }
 
 ConsolidationPlan Planner::run(unsigned wanted) {
+  const uint64_t free_before = fleet_.free_share();
   while (!next_.empty() && plan_.emptied.size() < wanted) {
     const uint32_t device = next_.begin()->device;
     next_.erase(next_.begin());
@@ -167,6 +174,7 @@ ConsolidationPlan Planner::run(unsigned wanted) {
   for (size_t i = plan_.moves.size(); i-- > 0;)
     move(plan_.moves[i].who, plan_.moves[i].to, plan_.moves[i].from);
   for (const uint32_t device : closed_) close(device, false);
+  invariant(fleet_.free_share() == free_before, "a plan changes nothing");
   return std::move(plan_);
 }
 
@@ -178,6 +186,7 @@ std::vector<std::pair<unsigned, unsigned>> exchanged(const Move& m) {
   DeviceSet to = m.to.devices & ~kept;
   for (DeviceSet from = m.from.devices & ~kept; from != 0; from &= from - 1, to &= to - 1)
     out.emplace_back(std::countr_zero(from), std::countr_zero(to));
+  invariant(to == 0, "a slice has as many devices after a move as before");
   return out;
 }
 

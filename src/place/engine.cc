@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "core/invariant.h"
 #include "place/rules.h"
 
 namespace carve::place {
@@ -49,6 +50,7 @@ size_t Engine::Hash::operator()(const RequestShape& a) const {
 RequestClass Engine::request_class(const RequestShape& shape) {
   const auto [entry, fresh] = known_.try_emplace(shape, static_cast<RequestClass>(classes_.size()));
   if (fresh) classes_.push_back({shape, {}, {}, {}, 0, 0});
+  invariant(known_.size() == classes_.size());
   return entry->second;
 }
 
@@ -67,6 +69,7 @@ void Engine::rescore(Row& row, uint32_t n) {
   const auto fit = fitting(fleet_, n, row.shape);
   const Score score = fit ? scoring_->score(fleet_, n, row.shape, *fit) : Score{};
   const uint8_t now = score.value;
+  invariant(fit.has_value() == (now != 0), "exactly the nodes that can serve have a score");
   if (!row.slots_lost.empty())
     row.slots_lost[n] = now == 0 ? 0 : scoring_->guards()->destroyed(fleet_, n, row.shape, score.devices);
   const uint8_t old = row.score[n];
@@ -92,6 +95,7 @@ size_t Engine::most_rows() const {
 
 // Gives bytes for scores to a row that has none.
 void Engine::make_room(RequestClass k) {
+  invariant(k < classes_.size());
   if (++finds_ % fading == 0)
     for (Row& row : classes_) row.asked /= 2;
   ++classes_[k].asked;
@@ -102,6 +106,7 @@ void Engine::make_room(RequestClass k) {
   }
   RequestClass& rarest =
       *std::ranges::min_element(scored_, {}, [&](RequestClass other) { return classes_[other].asked; });
+  invariant(rarest != k, "a class with scores needs no room");
   Row& from = classes_[rarest];
   Row& to = classes_[k];
   std::swap(from.score, to.score);
@@ -113,7 +118,8 @@ void Engine::make_room(RequestClass k) {
 
 void Engine::update(Row& row) {
   const uint64_t now = fleet_.changes();
-  if (row.epoch != epoch_ || !fleet_.journal_covers(row.seen)) {
+  invariant(row.seen <= now);
+  if (row.epoch != epoch_ || !fleet_.journal_covers(row.seen) || row.score.size() < fleet_.nodes()) {
     // The sizes are multiples of the block size, so that scans need no check for the end.
     const size_t blocks = (fleet_.nodes() + block_size - 1) / block_size;
     row.score.assign(blocks * block_size, 0);
@@ -137,11 +143,13 @@ void Engine::update(Row& row) {
     }
   }
   row.seen = now;
+  invariant(row.score.size() >= fleet_.nodes() && row.score.size() % block_size == 0);
 }
 
 // Tells the strategy which nodes changed.
 void Engine::look_around() {
   const uint64_t now = fleet_.changes();
+  invariant(around_ <= now);
   if (!fleet_.journal_covers(around_)) {
     for (uint32_t n = 0; n < fleet_.nodes(); ++n) scoring_->changed(fleet_, n);
   } else {
@@ -207,6 +215,7 @@ std::optional<uint32_t> Engine::first_of(const Row& row, const ReservedCapacity&
 // chosen among all nodes if the strategy spreads replicas, else among those with the same score.
 uint32_t Engine::apart(const Row& row, const ReservedCapacity& reserved, const Guards* guards, uint32_t found,
                        Application application) {
+  invariant(application < replicas_.size());
   const auto& standing = replicas_[application];
   if (standing.empty()) return found;
   if (!scoring_->spreads_replicas() && std::ranges::find(standing, found, &Replica::node) == standing.end())
@@ -286,13 +295,18 @@ std::optional<Assignment> Engine::find(RequestClass k, Application application) 
   }
   if (!found) return std::nullopt;
   const uint32_t n = apart(row, reserved, guards, *found, application);
+  invariant(n < fleet_.nodes() && row.score[n] != 0);
 
-  const DeviceSet fit = *fitting(fleet_, n, row.shape);
+  const auto fits = fitting(fleet_, n, row.shape);
+  invariant(fits.has_value(), "a node with a score can serve");
+  const DeviceSet fit = *fits;
   Score score = scored(n, row.shape, fit, application);
   // The strategy chooses the node; the topology chooses among its devices if the request needs several.
   if (row.shape.devices > 1)
     if (const Topology* links = fleet_.topology(n))
       score.devices = links->choose(fit, row.shape.devices, score.devices);
+  invariant((score.devices & ~fit) == 0, "the request fits on each chosen device");
+  invariant(std::popcount(score.devices) == row.shape.devices);
   Assignment assignment{n, score.devices, {}};
   const auto devices = fleet_.devices(n);
   bool first = true;
@@ -311,12 +325,14 @@ std::optional<Assignment> Engine::place(RequestClass k, Application application)
 }
 
 void Engine::take(RequestClass k, const Assignment& assignment, Application application) {
+  invariant(k < classes_.size());
   fleet_.take(classes_[k].shape, assignment);
   add_placed(application, assignment);
   if (Guards* guards = scoring_->guards()) guards->add_placed(fleet_, classes_[k].shape, assignment.node);
 }
 
 void Engine::release(RequestClass k, const Assignment& assignment, Application application) {
+  invariant(k < classes_.size() && application < replicas_.size());
   fleet_.give(classes_[k].shape, assignment);
   if (application != no_application) {
     auto& standing = replicas_[application];
@@ -329,6 +345,7 @@ void Engine::release(RequestClass k, const Assignment& assignment, Application a
 }
 
 void Engine::add_placed(Application application, const Assignment& assignment) {
+  invariant(application < replicas_.size());
   if (application != no_application) replicas_[application].push_back({assignment.node, assignment.devices});
 }
 

@@ -142,6 +142,27 @@ TEST(Engine, a_journal_that_overflowed_is_not_believed) {
   EXPECT_FALSE(engine.find(whole));
 }
 
+TEST(Engine, a_node_that_is_added_between_two_requests_is_used) {
+  Engine engine(Strategy::binpack);
+  const RequestClass whole = engine.request_class(asking(1, 10000));
+  // The journal is renewed at 129 and 257 nodes, the scores have room for multiples of 64.
+  for (uint32_t n = 0; n < 300; ++n) {
+    add(engine.fleet(), 0, 1);
+    const auto assignment = engine.place(whole);
+    ASSERT_TRUE(assignment) << n << " nodes are full, and one was added";
+    EXPECT_EQ(assignment->node, n);
+  }
+}
+
+TEST(EngineDeathTest, stops_if_a_slice_leaves_twice) {
+  Engine engine(Strategy::binpack);
+  add(engine.fleet(), 0, 1);
+  const RequestClass half = engine.request_class(asking(1, 5000));
+  const Assignment assignment = *engine.place(half);
+  engine.release(half, assignment);
+  EXPECT_DEATH(engine.release(half, assignment), "fleet\\.cc:[0-9]+: .*a slice leaves a device once");
+}
+
 TEST(Engine, more_kinds_than_are_remembered_take_no_more_memory_and_get_the_same_answers) {
   for (const Strategy strategy : {Strategy::best_fit, Strategy::fgd_scarcity}) {
     std::mt19937 dice(5);

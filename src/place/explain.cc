@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <numeric>
 
+#include "core/invariant.h"
 #include "place/rules.h"
 
 namespace carve::place {
@@ -25,6 +27,7 @@ size_t broken_rule(const Fleet& fleet, uint32_t n, const RequestShape& shape) {
         furthest = std::max(furthest, row);
         break;
       }
+  invariant(furthest < of_device.size());
   return of_node.size() + furthest;
 }
 
@@ -38,6 +41,7 @@ std::string_view rule_name(size_t row) {
 template <class Amount>
 std::optional<std::pair<uint32_t, uint64_t>> most(const Fleet& fleet, const RequestShape& less,
                                                   Amount amount) {
+  invariant(less.devices != 0);
   std::optional<std::pair<uint32_t, uint64_t>> best;
   for (uint32_t n = 0; n < fleet.nodes(); ++n) {
     const auto fit = fitting(fleet, n, less);
@@ -47,6 +51,7 @@ std::optional<std::pair<uint32_t, uint64_t>> most(const Fleet& fleet, const Requ
     for (DeviceSet set = *fit; set != 0; set &= set - 1)
       amounts[count++] = amount(fleet.devices(n)[static_cast<unsigned>(std::countr_zero(set))]);
     std::ranges::sort(amounts.begin(), amounts.begin() + count, std::greater{});
+    invariant(count >= less.devices);  // Of the devices that are set in `amounts`.
     const uint64_t piece = amounts[less.devices - 1u];
     if (!best || piece > best->second) best = {n, piece};
   }
@@ -65,6 +70,7 @@ Refusal explain(const Fleet& fleet, const RequestShape& shape) {
     else
       ++counts[broken_rule(fleet, n, shape)];
   }
+  invariant(std::accumulate(counts.begin(), counts.end(), out.serving) == out.nodes, "each node counts once");
   for (size_t row = 0; row < counts.size(); ++row)
     if (counts[row] != 0) out.counts.push_back({rule_name(row), counts[row]});
   std::ranges::stable_sort(out.counts, std::greater{}, &Refusal::Count::nodes);

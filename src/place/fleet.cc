@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
+
+#include "core/invariant.h"
 
 namespace carve::place {
 
@@ -18,12 +19,14 @@ std::optional<unsigned> Fleet::model(std::string_view name) {
   models_.emplace_back(name);
   devices_of_model_.push_back(0);
   free_share_of_model_.push_back(0);
+  invariant(models_.size() <= max_models, "a model is one bit of Models");
   return static_cast<unsigned>(models_.size() - 1);
 }
 
 uint32_t Fleet::add(NodeState node, std::span<const DeviceState> devices) {
-  if (devices.size() > max_node_devices || node.model >= models_.size())
-    std::abort();  // The reader of the input refuses such a node.
+  // The reader of the input refuses such a node.
+  invariant(devices.size() <= max_node_devices, "a set of devices is one word");
+  invariant(node.model < models_.size());
   node.first = static_cast<uint32_t>(devices_.size());
   node.devices = static_cast<uint8_t>(devices.size());
   devices_.insert(devices_.end(), devices.begin(), devices.end());
@@ -40,28 +43,36 @@ uint32_t Fleet::add(NodeState node, std::span<const DeviceState> devices) {
     journal_.assign(std::bit_ceil(2 * nodes_.size()), 0);
     floor_ = changes_ + 1;
   }
+  invariant(std::has_single_bit(journal_.size()));
+  invariant(last_.size() == nodes_.size());
+  invariant(nodes_.back().first + size_t{node.devices} == devices_.size());
   const uint32_t n = nodes() - 1;
   changed(n);
   return n;
 }
 
 void Fleet::changed(uint32_t n) {
+  invariant(n < nodes_.size());
   last_[n] = ++changes_;
   journal_[changes_ & (journal_.size() - 1)] = n;
 }
 
 void Fleet::move(const RequestShape& shape, const Assignment& assignment, bool taken) {
+  invariant(assignment.node < nodes_.size());
   NodeState& node = nodes_[assignment.node];
+  invariant(uint64_t{assignment.devices} >> node.devices == 0, "the devices are devices of the node");
   const Share share = shape.exclusive ? whole_device : shape.share;
   for (DeviceSet set = assignment.devices; set != 0; set &= set - 1) {
     DeviceState& device = devices_[node.first + static_cast<unsigned>(std::countr_zero(set))];
     if (taken) {
+      invariant(assignment.memory <= device.free && share <= device.free_share);
       device.free.count -= assignment.memory.count;
       device.free_share.basis_points -= share.basis_points;
       ++device.slices;
       device.isolated = static_cast<uint8_t>(device.isolated + shape.isolated);
       device.exclusive = shape.exclusive;
     } else {
+      invariant(device.slices > 0, "a slice leaves a device once");
       device.free.count += assignment.memory.count;
       device.free_share.basis_points += share.basis_points;
       --device.slices;
@@ -73,6 +84,8 @@ void Fleet::move(const RequestShape& shape, const Assignment& assignment, bool t
       uint64_t{share.basis_points} * static_cast<unsigned>(std::popcount(assignment.devices));
   uint64_t& of_model = free_share_of_model_[node.model];
   if (taken) {
+    invariant(shape.cpu_milli <= node.cpu_free && shape.host_memory <= node.host_free);
+    invariant(moved <= of_model && of_model <= free_share_);
     node.cpu_free -= shape.cpu_milli;
     node.host_free.count -= shape.host_memory.count;
     free_share_ -= moved, of_model -= moved;
@@ -93,6 +106,7 @@ void Fleet::set_up(uint32_t n, bool up) {
 }
 
 void Fleet::set_device(uint32_t n, unsigned i, const DeviceState& device) {
+  invariant(n < nodes_.size() && i < nodes_[n].devices);
   DeviceState& old = devices_[nodes_[n].first + i];
   const uint64_t more =
       uint64_t{device.free_share.basis_points} - old.free_share.basis_points;  // Modulo 2^64.
@@ -103,6 +117,7 @@ void Fleet::set_device(uint32_t n, unsigned i, const DeviceState& device) {
 }
 
 RequestShape shape_of(const Request& r, const Fleet& fleet) {
+  invariant(r.devices >= 1 && r.devices <= max_slice_devices, "the request is validated");
   RequestShape a;
   a.devices = static_cast<uint8_t>(r.devices);
   a.exclusive = r.exclusive;

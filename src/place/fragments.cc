@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/invariant.h"
 #include "place/rules.h"
 
 namespace carve::place {
@@ -88,9 +89,11 @@ void Fragments::build(const Fleet& fleet, const WorkloadModel& workload) {
   memory_weight_ =
       compute_asked + memory_asked == 0 ? 0 : memory_asked * 1024 / (compute_asked + memory_asked);
   compute_weight_ = 1024 - memory_weight_;
+  invariant(compute_weight_ >= 0 && memory_weight_ >= 0, "an amount is never negative");
 
   share_levels_ = static_cast<unsigned>(shares.size()) + 1;
   cpu_levels_ = static_cast<unsigned>(cpu_.size()) + 1;
+  invariant(share_levels_ <= max_levels && memory_levels_ <= max_levels && cpu_levels_ <= max_levels);
   for (uint32_t r = 0; r <= 10000; ++r) share_level_[r] = static_cast<uint8_t>(not_above(shares, r));
 
   served_.assign(size_t{models} * memory_levels_ * share_levels_ * cpu_levels_, 0);
@@ -107,6 +110,7 @@ void Fragments::build(const Fleet& fleet, const WorkloadModel& workload) {
       if (known == multi_needs_.end() && multi_needs_.size() == max_multi_levels) continue;
       const auto level = static_cast<unsigned>(known - multi_needs_.begin());
       if (known == multi_needs_.end()) multi_needs_.push_back(needed);
+      invariant(level < multi_needs_.size() && level < max_multi_levels);
       multi_.push_back({level, a.devices, cpu, a.models, type.weight});
       continue;
     }
@@ -123,6 +127,7 @@ void Fragments::build(const Fleet& fleet, const WorkloadModel& workload) {
 }
 
 int64_t Fragments::useful(const Fleet& fleet, uint32_t n) const {
+  invariant(n < fleet.nodes());
   const NodeState& node = fleet.node(n);
   const unsigned cpu = cpu_level(node.cpu_free);
   std::array<Tally, max_multi_levels> tally{};

@@ -15,6 +15,7 @@
 #include <array>
 #include <vector>
 
+#include "core/invariant.h"
 #include "place/fleet.h"
 #include "place/rules.h"
 #include "place/workload.h"
@@ -109,6 +110,8 @@ void Fragments::alternatives(const Fleet& fleet, uint32_t n, const RequestShape&
                              F each) const {
   const NodeState& node = fleet.node(n);
   const auto devices = fleet.devices(n);
+  invariant(shape.cpu_milli <= node.cpu_free);
+  invariant(shape.devices == 0 || fitting != 0);
   const unsigned cpu_before = cpu_level(node.cpu_free);
   const unsigned cpu_after = cpu_level(node.cpu_free - shape.cpu_milli);
 
@@ -186,6 +189,7 @@ void Fragments::alternatives(const Fleet& fleet, uint32_t n, const RequestShape&
         const auto i = static_cast<unsigned>(__builtin_ctz(s));
         if (best == max_node_devices || loss[i] < loss[best]) best = i;
       }
+      invariant(best < max_node_devices, "at least as many devices fit as are requested");
       chosen = chosen | 1u << best;
     }
     step(chosen);

@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "core/invariant.h"
 #include "place/rules.h"
 
 namespace carve::place {
@@ -40,9 +41,11 @@ bool like(const RequestShape& larger, const RequestShape& a) {
 }
 
 uint64_t root(Wide square) {
+  invariant(square >= 0);
   uint64_t r = 0;
   for (uint64_t bit = uint64_t{1} << 62; bit != 0; bit >>= 1)
     if (Wide{r | bit} * (r | bit) <= square) r |= bit;
+  invariant(Wide{r} * r <= square && square < Wide{r + 1} * (r + 1));
   return r;
 }
 
@@ -92,11 +95,13 @@ void Guards::set_workload_model(const Fleet& fleet, const WorkloadModel& workloa
   for (const Type& type : several) {
     SlotType* known = type_of(type.shape);
     if (known == nullptr) known = &types_.emplace_back(SlotType{type.shape, 0, is_large(fleet, type.shape)});
+    invariant(known->need.devices > 1, "only a request for several devices has slots");
     known->rate += type.weight;
   }
   std::ranges::stable_sort(types_, std::greater{},
                            [](const SlotType& t) { return t.rate * demand_of(t.need); });
   types_.resize(std::min<size_t>(types_.size(), max_slot_types));
+  invariant(nodes_.size() <= fleet.nodes());
 
   // Takes over the present state. A draining node goes on draining if its type is unchanged.
   const std::vector<Seen> old_nodes = std::exchange(nodes_, std::vector<Seen>(fleet.nodes()));
@@ -124,9 +129,11 @@ void Guards::changed(const Fleet& fleet, uint32_t n) {
       if ((node.kept >> j & 1) == 0 || fleet.node(n).up) continue;
       node.kept = static_cast<uint8_t>(node.kept & ~(1u << j));
       --type.kept;
+      invariant(type.kept >= 0);
       continue;
     }
     const unsigned now = slots_of(type, fleet.node(n), fleet.devices(n));
+    invariant(type.slots >= node.slots[j], "the slots of all nodes include those of this node");
     type.slots += now - uint64_t{node.slots[j]};  // Modulo 2^64.
     node.slots[j] = static_cast<uint8_t>(now);
   }
@@ -153,6 +160,7 @@ void Guards::remove_placed(const RequestShape& shape, uint32_t n) {
 
 void Guards::count_large(const Large& large, int count) {
   Seen& node = seen(large.node);
+  invariant(count > 0 || node.large > 0);
   node.large = static_cast<uint8_t>(node.large + count);
   if (SlotType* type = type_of(large.shape)) type->held += count;
 }
@@ -174,12 +182,14 @@ int64_t Guards::wanted(const Fleet& fleet, const SlotType& type) const {
   if (demand_ == 0) return 0;  // No request needs compute, so there is no fair part.
   const Wide fair = (Wide{fleet.devices()} * whole_device.basis_points * type.rate << 16) / demand_;
   const auto all = static_cast<int64_t>((fair + root(4 * fair << 16) + (1 << 15)) >> 16);
+  invariant(all >= 0);
   return std::max<int64_t>(0, all - type.held);
 }
 
 // Returns how many slices must leave before this node can serve; `never` if it cannot, or has its large
 // request.
 uint32_t Guards::to_drain(const Fleet& fleet, const SlotType& type, uint32_t n) const {
+  invariant(n < nodes_.size());
   const NodeState& node = fleet.node(n);
   if (!node.up || (type.need.models >> node.model & 1) == 0 || node.cpu_all < type.need.cpu_milli ||
       nodes_[n].large != 0)
@@ -215,11 +225,13 @@ void Guards::settle(const Fleet& fleet) {
     std::ranges::nth_element(candidates_, candidates_.begin() + static_cast<std::ptrdiff_t>(count));
     for (size_t i = 0; i < count; ++i) nodes_[candidates_[i].second].kept ^= bit;
     type.kept += missing > 0 ? static_cast<int64_t>(count) : -static_cast<int64_t>(count);
+    invariant(type.kept >= 0 && type.kept <= fleet.nodes());
   }
 }
 
 uint8_t Guards::destroyed(const Fleet& fleet, uint32_t n, const RequestShape& shape, DeviceSet set) const {
   if (types_.empty()) return 0;
+  invariant(n < nodes_.size(), "changed() was called for each node");
   const auto devices = fleet.devices(n);
   std::array<DeviceState, max_node_devices> after;
   std::ranges::copy(devices, after.begin());
@@ -291,6 +303,7 @@ unsigned Guards::reservations(const Fleet& fleet, const RequestShape& shape, Res
     for (; at > 0 && scarce[at - 1].first > spare; --at) scarce[at] = scarce[at - 1];
     scarce[at] = {spare, static_cast<uint8_t>(1u << j)};
   }
+  invariant(count + scarce_count <= out.size());
   for (unsigned i = 0; i < scarce_count; ++i) out[count++] = {0, scarce[i].second, 0};
   return count;
 }

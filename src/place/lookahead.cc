@@ -14,6 +14,7 @@
 #include <bit>
 #include <vector>
 
+#include "core/invariant.h"
 #include "place/guards.h"
 #include "place/order.h"
 #include "place/rules.h"
@@ -75,6 +76,7 @@ class Lookahead : public Scoring {
       room.usable = std::max(room.usable, c.usable.count);
       if (!asks_memory_) room.devices[i].memory = 0;
     }
+    invariant(shape.cpu_milli <= room.cpu && shape.host_memory.count <= room.host);
     const int64_t before = left_of(room);
     room.cpu -= shape.cpu_milli;
     room.host -= shape.host_memory.count;
@@ -84,6 +86,7 @@ class Lookahead : public Scoring {
       Room then = room;
       for (DeviceSet s = set; s != 0; s &= s - 1) {
         const auto i = static_cast<unsigned>(std::countr_zero(s));
+        invariant(needed_share(shape).basis_points <= then.devices[i].share);
         then.devices[i].share -= needed_share(shape).basis_points;
         if (asks_memory_) then.devices[i].memory -= need(shape, devices[i]).count;
       }
@@ -140,6 +143,7 @@ class Lookahead : public Scoring {
         const auto place = static_cast<int64_t>(static_cast<__int128>(all) * (i * sequences + k) /
                                                 (uint64_t{sequences} * offers));
         sequence[i] = static_cast<uint16_t>(std::ranges::upper_bound(up_to, place) - up_to.begin());
+        invariant(sequence[i] < types.size());
       }
       for (unsigned i = offers; i > 1; --i)
         std::swap(sequence[i - 1], sequence[mixed(++draws * 0x9e3779b97f4a7c15) % i]);
@@ -190,6 +194,7 @@ class Lookahead : public Scoring {
       known.host = std::max(known.host, room.host - rest.host);
     }
     known.key = limited ? key : ample;
+    invariant(known.left >= 0 && known.host <= room.host);
     memo_[known.key % memo_size] = known;
     return known.left;
   }
@@ -229,6 +234,7 @@ class Lookahead : public Scoring {
       if (devices[i].share >= o.share && devices[i].memory >= memory)
         chosen[found++] = static_cast<uint8_t>(i);
     if (found < o.devices) return false;
+    invariant(found == o.devices);
     // A device that becomes smaller moves to its new position; the lower ones move first, so that the others
     // keep their positions.
     for (unsigned c = 0; c < found; ++c) {

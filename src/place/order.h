@@ -1,8 +1,10 @@
 // Sets of devices, and choices from them in an order.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 
+#include "core/invariant.h"
 #include "place/fleet.h"
 
 namespace carve::place {
@@ -49,7 +51,9 @@ inline unsigned taken_in_200(const Fleet& fleet, uint32_t n) {
   const auto devices = fleet.devices(n);
   uint64_t taken = 0;  // In basis points.
   for (const DeviceState& c : devices) {
-    const uint64_t compute = whole_device.basis_points - c.free_share.basis_points;
+    // With --overcommit-compute all of a device stays free, so more than all of it is free while a slice is
+    // moved.
+    const uint64_t compute = whole_device.basis_points - std::min(c.free_share, whole_device).basis_points;
     const auto memory =
         c.usable.count == 0
             ? 0
@@ -57,6 +61,7 @@ inline unsigned taken_in_200(const Fleet& fleet, uint32_t n) {
                                     c.usable.count);
     taken += compute > memory ? compute : memory;
   }
+  invariant(taken <= 10000 * devices.size(), "no device is more than full");
   return devices.empty() ? 200 : static_cast<unsigned>(taken * 200 / (10000 * devices.size()));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/invariant.h"
 #include "place/consolidation.h"
 #include "place/engine.h"
 #include "place/explain.h"
@@ -82,7 +83,10 @@ std::vector<PlacedRequest> standing_of(Engine& engine, uint32_t here,
     if (r.policy) shape.policy = static_cast<uint8_t>(*r.policy);
     if (!r.exclusive) shape.memory = r.memory, shape.share = r.share;
     Assignment assignment{here, 0, r.memory};
-    for (const size_t i : r.devices) assignment.devices |= 1u << i;
+    for (const size_t i : r.devices) {
+      invariant(i < engine.fleet().devices(here).size(), "a placed slice names devices of the snapshot");
+      assignment.devices |= 1u << i;
+    }
     standing.push_back({engine.request_class(shape), assignment, engine.application(r.application)});
     engine.add_placed(standing.back().application, assignment);
   }

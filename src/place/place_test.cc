@@ -194,6 +194,16 @@ TEST(Place, a_refusal_says_what_each_device_lacks_and_what_would_fit) {
     EXPECT_EQ(place(row.devices, row.request, Strategy::binpack, row.placed_slices).summary, row.summary);
 }
 
+TEST(Place, a_move_is_proposed_on_devices_whose_compute_is_over_committed) {
+  // With --overcommit-compute the snapshots have all compute free, also beside slices with a share.
+  const std::vector<DeviceSnapshot> devices = {device(0, 16_GiB, 10_GiB), device(1, 16_GiB, 10_GiB)};
+  for (uint32_t share = 0; share <= 10000; share += 100) {
+    const std::vector<PlacedSlice> placed_slices = {{"a", {0}, 6_GiB, {share}}, {"b", {1}, 6_GiB, {share}}};
+    const Answer answer = place(devices, asking(12_GiB), Strategy::binpack, placed_slices);
+    EXPECT_THAT(answer.summary, HasSubstr("moving 'a' (6 GiB) from device 0 to device 1")) << share;
+  }
+}
+
 TEST(Place, parts_of_unequal_devices_are_equal) {
   const std::vector<DeviceSnapshot> devices = {device(0, 10_GiB, 10_GiB), device(1, 20_GiB, 20_GiB)};
   Request half = asking(1_GiB, 2);

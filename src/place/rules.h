@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/invariant.h"
 #include "place/fleet.h"
 
 namespace carve::place {
@@ -17,6 +18,7 @@ namespace carve::place {
 constexpr Bytes need(const RequestShape& a, const DeviceState& c) {
   if (a.exclusive) return c.usable;
   if (a.part.basis_points == 0) return a.memory;
+  invariant(a.part <= whole_device, "a part of a device is at most all of it");
   const auto part = static_cast<unsigned __int128>(c.usable.count) * a.part.basis_points / 10000;
   return Bytes{static_cast<uint64_t>(part) & ~((uint64_t{1} << 20) - 1)};
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/invariant.h"
 #include "place/order.h"
 
 namespace carve::place {
@@ -74,6 +75,7 @@ Link Topology::loosest(DeviceSet set) const {
 
 // Returns the members of the set that `device` reaches over links of at least this tightness.
 DeviceSet Topology::group(unsigned device, DeviceSet set, Link at_least) const {
+  invariant(device < max_node_devices && (set >> device & 1) != 0);
   DeviceSet reached = DeviceSet{1} << device;
   for (DeviceSet fresh = reached; fresh != 0;) {
     const auto from = static_cast<unsigned>(std::countr_zero(fresh));
@@ -85,10 +87,12 @@ DeviceSet Topology::group(unsigned device, DeviceSet set, Link at_least) const {
       fresh |= DeviceSet{1} << to;
     }
   }
+  invariant((reached & ~set) == 0);
   return reached;
 }
 
 DeviceSet Topology::choose(DeviceSet set, unsigned count, DeviceSet liked) const {
+  invariant(count <= static_cast<unsigned>(std::popcount(set)));
   const auto taken = [&](DeviceSet group) {
     const DeviceSet first = lowest(group & liked, count);
     return first | lowest(group & ~first, count - static_cast<unsigned>(std::popcount(first)));

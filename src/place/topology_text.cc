@@ -4,6 +4,7 @@
 #include <charconv>
 #include <vector>
 
+#include "core/invariant.h"
 #include "place/topology.h"
 
 namespace carve::place {
@@ -106,6 +107,7 @@ Outcome<Topology> Topology::read(std::string_view matrix, unsigned devices) {
                    columns.size(), devices);
   for (const unsigned device : columns)
     if ((told >> device & 1) == 0) return failure(FailureKind::invalid_argument, "GPU{} has no line", device);
+  invariant(devices == 0 || wires.size() == size_t{devices} * (devices - 1), "each pair was read twice");
   return of(devices, wires);
 }
 

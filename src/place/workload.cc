@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/invariant.h"
+
 namespace carve::place {
 namespace {
 
@@ -35,6 +37,7 @@ void ArrivalCounts::count(const RequestShape& shape) {
     rows_.erase(std::ranges::min_element(rows_, {}, &Row::count));
     rows_.insert(std::ranges::lower_bound(rows_, type, {}, &Row::shape), {type, one});
   }
+  invariant(rows_.size() <= max_types);
   if (++counted_ % half_life_ != 0) return;
   for (Row& r : rows_) r.count /= 2;
   std::erase_if(rows_, [](const Row& r) { return r.count == 0; });
@@ -45,6 +48,7 @@ WorkloadModel ArrivalCounts::workload() const {
   std::ranges::stable_sort(rows, std::ranges::greater{}, &Row::count);
   uint64_t all = 0;
   for (const Row& r : rows) all += r.count;
+  invariant(rows.empty() || all != 0, "a count of 0 has no row");
   WorkloadModel out;
   for (const Row& r : rows)
     out.push_back({r.shape, static_cast<int64_t>(static_cast<unsigned __int128>(r.count) * certain / all)});
@@ -62,6 +66,7 @@ WorkloadModel without_host_memory(const WorkloadModel& workload) {
     else
       out[kept++] = out[i];
   }
+  invariant(kept <= out.size());
   out.resize(kept);
   std::ranges::stable_sort(out, std::ranges::greater{}, &Type::weight);
   return out;

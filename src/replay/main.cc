@@ -132,11 +132,8 @@ int look_at_snapshot(const Options& o, const std::vector<Strategy>& strategies) 
   return printed(answers);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  Options o;
-  CLI::App app("Replay arrivals against a cluster and print how much of it each placement strategy uses.");
+// The options of a replay.
+void add_replay_options(CLI::App& app, Options& o) {
   app.add_option("--nodes", o.nodes, "The cluster: CSV with sn,cpu_milli,memory_mib,gpu,model")
       ->type_name("FILE");
   app.add_option("--trace", o.traces, "Arrivals: CSV with name,cpu_milli,memory_mib,num_gpu,gpu_milli")
@@ -166,6 +163,10 @@ int main(int argc, char** argv) {
                  "lookahead derive them from the arrivals")
       ->check(CLI::IsMember({"trace", "learned"}))
       ->capture_default_str();
+}
+
+// The options of the output, and of the questions about one state of a fleet.
+void add_output_options(CLI::App& app, Options& o) {
   app.add_option("-o", o.form, "table, json or csv (--consolidate: table or json)")
       ->check(CLI::IsMember({"table", "json", "csv"}))
       ->capture_default_str();
@@ -191,81 +192,126 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0u, 130u))
       ->capture_default_str();
   app.add_option("--jobs", o.jobs, "Threads")->check(CLI::Range(1u, 1024u))->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+}
 
-  // Beyond this point every option is valid.
-  const auto seeds = parse_seeds(o.seeds);
-  if (!seeds) return complain(fmt::format("--seeds: '{}' is not a number or FIRST..LAST", o.seeds));
-  std::vector<Strategy> strategies;
-  for (const std::string& name : o.strategies) {
-    const auto strategy = parse<Strategy>(name);
-    if (!strategy) return complain(fmt::format("--strategy: there is no strategy '{}'", name));
-    strategies.push_back(*strategy);
-  }
-
+// Returns the sentence of the first rule between options that is broken; empty: none is.
+std::string broken_rule(const Options& o) {
   if (!o.snapshot.empty()) {
     if (!o.nodes.empty() || !o.traces.empty())
-      return complain("--snapshot contains the cluster and its slices; omit --nodes and --trace");
+      return "--snapshot contains the cluster and its slices; omit --nodes and --trace";
     if (o.request.empty() == (o.consolidate == 0))
-      return complain("--snapshot needs exactly one of --explain REQUEST and --consolidate DEVICES");
-    return look_at_snapshot(o, strategies);
+      return "--snapshot needs exactly one of --explain REQUEST and --consolidate DEVICES";
+    return "";
   }
-  if (o.consolidate != 0) return complain("--consolidate needs a fleet; add --snapshot FILE");
+  if (o.consolidate != 0) return "--consolidate needs a fleet; add --snapshot FILE";
   if (o.nodes.empty() || o.traces.empty())
-    return complain("no input is given; add --nodes FILE and --trace FILE, or --snapshot FILE");
+    return "no input is given; add --nodes FILE and --trace FILE, or --snapshot FILE";
+  if (o.arrivals == "churn" && !o.curves.empty())
+    return "--curves is not available with --arrivals churn; use --arrivals inflate";
+  return "";
+}
 
-  // Read the files. Beyond this point every row is valid.
-  const auto cluster = read_cluster(o.nodes);
-  if (!cluster) return complain(cluster.error().sentence);
+Outcome<std::vector<Strategy>> strategies_of(const Options& o) {
+  std::vector<Strategy> out;
+  for (const std::string& name : o.strategies) {
+    const auto strategy = parse<Strategy>(name);
+    if (!strategy)
+      return failure(FailureKind::invalid_argument, "--strategy: there is no strategy '{}'", name);
+    out.push_back(*strategy);
+  }
+  return out;
+}
+
+// The files of a replay.
+struct Inputs {
+  Cluster cluster;
   std::vector<Trace> traces;
+};
+Outcome<Inputs> read_inputs(const Options& o) {
+  auto cluster = read_cluster(o.nodes);
+  if (!cluster) return tl::unexpected(cluster.error());
+  Inputs out{std::move(*cluster), {}};
   for (const std::string& path : o.traces) {
-    auto trace = read_trace(path, *cluster);
-    if (!trace) return complain(trace.error().sentence);
-    traces.push_back(std::move(*trace));
+    auto trace = read_trace(path, out.cluster);
+    if (!trace) return tl::unexpected(trace.error());
+    out.traces.push_back(std::move(*trace));
   }
+  return out;
+}
 
-  const bool churns = o.arrivals == "churn";
-  const bool known = o.workload == "trace";
-  if (churns && !o.curves.empty())
-    return complain("--curves is not available with --arrivals churn; use --arrivals inflate");
-  if (!o.request.empty()) {
-    const auto request = parse_request(o.request, models_of(*cluster));
-    if (!request) return complain(request.error().sentence);
-    std::string answers;
-    for (const Strategy strategy : strategies)
-      answers += explain(*cluster, traces[0], strategy, known, seeds->front(), o.filled, *request);
-    return printed(answers);
-  }
+// Answers the question about the cluster after the first trace has filled it.
+int explain_filled(const Options& o, const Inputs& in, const std::vector<Strategy>& strategies,
+                   uint64_t seed) {
+  const auto request = parse_request(o.request, models_of(in.cluster));
+  if (!request) return complain(request.error().sentence);
+  std::string answers;
+  for (const Strategy strategy : strategies)
+    answers += explain(in.cluster, in.traces[0], strategy, o.workload == "trace", seed, o.filled, *request);
+  return printed(answers);
+}
 
+// Replays each trace with each strategy under each seed.
+Outcome<std::vector<Series>> replay_all(const Options& o, const Inputs& in,
+                                        const std::vector<Strategy>& strategies,
+                                        const std::vector<uint64_t>& seeds) {
+  const bool churns = o.arrivals == "churn", known = o.workload == "trace";
   ChurnPlan plan;
   plan.load_permille = static_cast<unsigned>(std::lround(o.load * 1000));
   plan.longest_seconds = o.longest;
   plan.lifetimes = o.lifetimes == "trace" ? Lifetimes::trace : Lifetimes::exponential;
   std::vector<Series> all;
   std::vector<Job> todo;
-  for (size_t t = 0; t < traces.size(); ++t)
+  for (size_t t = 0; t < in.traces.size(); ++t)
     for (const Strategy strategy : strategies) {
-      for (size_t run = 0; run < seeds->size(); ++run) todo.push_back({t, all.size(), run});
-      all.push_back({traces[t].name, strategy, *seeds, std::vector<Inflated>(churns ? 0 : seeds->size()),
-                     std::vector<Churned>(churns ? seeds->size() : 0)});
+      for (size_t run = 0; run < seeds.size(); ++run) todo.push_back({t, all.size(), run});
+      all.push_back({in.traces[t].name, strategy, seeds, std::vector<Inflated>(churns ? 0 : seeds.size()),
+                     std::vector<Churned>(churns ? seeds.size() : 0)});
     }
   std::vector<std::string> refusals(todo.size());
   run_all(todo, o.jobs, o.quiet, [&](const Job& job) {
     Series& s = all[job.series];
     if (!churns) {
-      s.inflated[job.run] = inflate(*cluster, traces[job.trace], s.strategy, known, s.seeds[job.run]);
+      s.inflated[job.run] = inflate(in.cluster, in.traces[job.trace], s.strategy, known, s.seeds[job.run]);
       return;
     }
-    auto churned = churn(*cluster, traces[job.trace], s.strategy, known, plan, s.seeds[job.run]);
+    auto churned = churn(in.cluster, in.traces[job.trace], s.strategy, known, plan, s.seeds[job.run]);
     if (churned)
       s.churned[job.run] = *churned;
     else
       refusals[static_cast<size_t>(&job - todo.data())] = churned.error().sentence;
   });
   for (const std::string& sentence : refusals)
-    if (!sentence.empty()) return complain(sentence);
-  const std::string out = o.form == "json" ? json(all) : o.form == "csv" ? csv(all) : table(all);
-  if (!o.curves.empty() && !(std::ofstream(o.curves) << curves(all) << std::flush))
+    if (!sentence.empty()) return failure(FailureKind::invalid_argument, "{}", sentence);
+  return all;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // Parse the command line. Beyond this point every option is valid.
+  Options o;
+  CLI::App app("Replay arrivals against a cluster and print how much of it each placement strategy uses.");
+  add_replay_options(app, o);
+  add_output_options(app, o);
+  CLI11_PARSE(app, argc, argv);
+  const auto seeds = parse_seeds(o.seeds);
+  if (!seeds) return complain(fmt::format("--seeds: '{}' is not a number or FIRST..LAST", o.seeds));
+  const auto strategies = strategies_of(o);
+  if (!strategies) return complain(strategies.error().sentence);
+  if (const std::string rule = broken_rule(o); !rule.empty()) return complain(rule);
+  if (!o.snapshot.empty()) return look_at_snapshot(o, *strategies);
+
+  // Read the files. Beyond this point every row is valid.
+  const auto inputs = read_inputs(o);
+  if (!inputs) return complain(inputs.error().sentence);
+  if (!o.request.empty()) return explain_filled(o, *inputs, *strategies, seeds->front());
+
+  // Replay. Beyond this point every figure is known.
+  const auto all = replay_all(o, *inputs, *strategies, *seeds);
+  if (!all) return complain(all.error().sentence);
+
+  // Write the results.
+  if (!o.curves.empty() && !(std::ofstream(o.curves) << curves(*all) << std::flush))
     return complain(fmt::format("--curves: {}: cannot be written", o.curves));
-  return printed(out);
+  return printed(o.form == "json" ? json(*all) : o.form == "csv" ? csv(*all) : table(*all));
 }

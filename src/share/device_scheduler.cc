@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/invariant.h"
+
 namespace carve::share {
 namespace {
 
@@ -34,12 +36,14 @@ std::optional<unsigned> DeviceScheduler::add_client(const Entitlement& entitleme
     change(i, entitlement, now);
     // A new client must not wait for its first token.
     clients_[i].bucket.set(depth(clients_[i]) / 2);
+    invariant(holder_ != i && !clients_[i].lease.open, "a new client comes to a closed gate");
     return i;
   }
   return std::nullopt;
 }
 
 void DeviceScheduler::remove_client(unsigned client, Ns now) {
+  invariant(client < max_clients);
   if (!present_[client]) return;
   if (holder_ == client) {
     note(Transition::Kind::drained, client);
@@ -49,12 +53,16 @@ void DeviceScheduler::remove_client(unsigned client, Ns now) {
   present_[client] = false;
   clients_[client].lease = {};
   last_ = std::max(last_, now);
+  invariant(holder_ != client && last_holder_ != client);
 }
 
 void DeviceScheduler::change(unsigned client, const Entitlement& entitlement, Ns now) {
+  invariant(client < max_clients);
+  invariant(present_[client], "only a registered client has an entitlement");
   Client& t = clients_[client];
   t.entitlement = entitlement;
   t.bucket.limit(depth(t));
+  invariant(t.bucket.tokens() <= depth(t));
   last_ = std::max(last_, now);
 }
 
@@ -76,9 +84,12 @@ Ns DeviceScheduler::depth(const Client& t) const {
 // quantum. It runs for threshold / (1 - share).
 Ns DeviceScheduler::threshold(const Client& t) const {
   const int64_t share = std::min<int64_t>(weight(t).basis_points, 10000);
+  invariant(share > 0);
   const Ns length = contenders_ <= 1 ? tuning_.quantum_alone : quantum();
-  return std::min(std::max({length * (10000 - share) / 10000, min_pause * share / 10000, Ns{1}}),
-                  depth(t) / 2);
+  const Ns enough =
+      std::min(std::max({length * (10000 - share) / 10000, min_pause * share / 10000, Ns{1}}), depth(t) / 2);
+  invariant(enough > 0, "a client without tokens may not start");
+  return enough;
 }
 
 DeviceScheduler::Class DeviceScheduler::class_of(unsigned client, const Observation& seen, bool holds) const {
@@ -120,6 +131,7 @@ Ns DeviceScheduler::occupied(unsigned client, Ns elapsed, const Observation& see
 // so that the charges never exceed the elapsed time.
 void DeviceScheduler::charge(Ns elapsed, std::span<const Observation> seen) {
   if (elapsed <= 0) return;
+  invariant(pause_ >= 0);
   const Ns most = elapsed + pause_;
   std::array<Ns, max_clients> had{};
   Ns total = 0;
@@ -140,10 +152,13 @@ void DeviceScheduler::charge(Ns elapsed, std::span<const Observation> seen) {
     pay(i, up_to - charged, busy > 1);
     charged = up_to;
   }
+  invariant(charged == all, "the clients are charged exactly the time in which the device was busy");
+  invariant(all <= most);
   busy_ += all;
 }
 
 void DeviceScheduler::pay(unsigned client, Ns used, bool overlapped) {
+  invariant(used >= 0);
   Client& t = clients_[client];
   const bool holds = holder_ == client;
   const Class paid_as = holds ? granted_ : t.entitlement.policy == Policy::fixed_share ? entitled : burst;
@@ -158,6 +173,8 @@ void DeviceScheduler::pay(unsigned client, Ns used, bool overlapped) {
   }
   if (paid_as != not_eligible) FairClock::serve(t.fair[paid_as], used, weight(t));
   if (holds) lease_used_ += used;
+  invariant(t.counters.burst <= t.counters.charged);
+  invariant(t.counters.overlapped <= t.counters.charged);
 }
 
 void DeviceScheduler::queue(std::span<const Observation> seen) {
@@ -185,12 +202,14 @@ std::optional<DeviceScheduler::Candidate> DeviceScheduler::pick_next(
         (c == best->cls && clients_[i].fair[c].start < clients_[best->client].fair[c].start))
       best = {i, c};
   }
+  invariant(!best || best->cls != not_eligible);
   return best;
 }
 
 // Returns whether the lease holder's gate closes now. A holder that has used up its quantum and goes on
 // begins a new one.
 bool DeviceScheduler::must_yield(Ns now, std::span<const Observation> seen) {
+  invariant(holder_.has_value() && !draining_);
   const unsigned h = *holder_;
   Client& t = clients_[h];
   const Class cls = class_of(h, seen[h], true);
@@ -216,6 +235,7 @@ Ns DeviceScheduler::idle_from(const Observation& seen) const {
 }
 
 bool DeviceScheduler::drained(Ns now, std::span<const Observation> all) {
+  invariant(holder_.has_value() && draining_);
   const Observation& seen = all[*holder_];
   Client& t = clients_[*holder_];
   const Ns took = now - drain_began_;
@@ -227,6 +247,7 @@ bool DeviceScheduler::drained(Ns now, std::span<const Observation> all) {
   const auto next = pick_next(all);
   const bool urgent_waits = next && next->cls == urgent;
   const Ns time_limit = urgent_waits ? tuning_.max_drain_urgent : tuning_.max_drain;
+  invariant(tuning_.min_drain <= time_limit);
   const Ns most = std::clamp(2 * std::max(seen.longest, t.drain), tuning_.min_drain, time_limit);
   if (took < most) return false;
   // The client's estimate of its kernels may be wrong, so the next drain may take twice as long. If the drain
@@ -238,6 +259,7 @@ bool DeviceScheduler::drained(Ns now, std::span<const Observation> all) {
 }
 
 void DeviceScheduler::begin_quantum(Class cls, Ns now) {
+  invariant(cls != not_eligible);
   Client& t = clients_[*holder_];
   granted_ = cls;
   quantum_began_ = now;
@@ -246,6 +268,8 @@ void DeviceScheduler::begin_quantum(Class cls, Ns now) {
 }
 
 void DeviceScheduler::open(const Candidate& next, Ns now) {
+  invariant(!holder_, "two leases of one device never overlap");
+  invariant(present_[next.client] && next.cls != not_eligible);
   Client& t = clients_[next.client];
   holder_ = next.client;
   lease_used_ = pause_ = 0;
@@ -261,6 +285,8 @@ void DeviceScheduler::open(const Candidate& next, Ns now) {
 }
 
 void DeviceScheduler::end_lease() {
+  invariant(holder_.has_value());
+  invariant(present_[*holder_], "a client that leaves returns its lease first");
   Client& t = clients_[*holder_];
   // A running median: each new value moves it by 1/16 of itself.
   if (t.entitlement.latency == LatencyClass::latency && lease_used_ > 0) {
@@ -303,11 +329,13 @@ Ns DeviceScheduler::in_flight_limit_of(unsigned client, std::span<const Observat
       in_flight_limit = std::min(
           in_flight_limit,
           std::clamp(clients_[i].service / 20, tuning_.min_in_flight_limit, tuning_.in_flight_limit));
+  invariant(in_flight_limit > 0, "a lease without work in flight never ends");
   return in_flight_limit;
 }
 
 void DeviceScheduler::set_leases(Ns now, std::span<const Observation> seen) {
   bool another_waits = false;
+  unsigned open_gates = 0;
   contended_ = false;
   for (unsigned i = 0; i < max_clients; ++i) another_waits |= present_[i] && holder_ != i && seen[i].waiting;
   for (unsigned i = 0; i < max_clients; ++i) {
@@ -332,7 +360,11 @@ void DeviceScheduler::set_leases(Ns now, std::span<const Observation> seen) {
       t.wait_reason =
           class_of(i, seen[i], false) == not_eligible ? WaitReason::throttled : WaitReason::contended;
     contended_ |= t.wait_reason == WaitReason::contended;
+    open_gates += t.lease.open;
+    invariant(t.lease.deadline == 0 || t.lease.deadline > now, "a lease is not over when it is written");
   }
+  invariant(all_open_ || open_gates == (holder_ && !draining_ ? 1 : 0));
+  invariant(!all_open_ || open_gates == present_.count());
 }
 
 Ns DeviceScheduler::next_poll(Ns now, std::span<const Observation> seen) const {
@@ -377,6 +409,7 @@ Ns DeviceScheduler::next_poll(Ns now, std::span<const Observation> seen) const {
 }
 
 void DeviceScheduler::note(Transition::Kind kind, unsigned client) {
+  invariant(client < max_clients);
   if (logged_ < log_.size()) log_[logged_++] = {kind, static_cast<uint8_t>(client)};
 }
 
@@ -388,10 +421,12 @@ void DeviceScheduler::rebase() {
       t.fair[c].finish = std::max<int64_t>(0, t.fair[c].finish - clock_[c].base());
     }
     clock_[c].rebase();
+    invariant(!clock_[c].large());
   }
 }
 
 Ns DeviceScheduler::step(Ns now, std::span<const Observation> seen) {
+  invariant(seen.size() >= max_clients, "a poll has one observation per client");
   const Ns elapsed = last_ == 0 ? 0 : std::max<Ns>(0, now - last_);
   last_ = std::max(last_, now);
   logged_ = 0;
@@ -436,6 +471,10 @@ Ns DeviceScheduler::step(Ns now, std::span<const Observation> seen) {
   upcoming_.reset();
   if (draining_)
     if (const auto next = pick_next(seen)) upcoming_ = next->client;
+  invariant(!holder_ || present_[*holder_]);
+  invariant(holder_ || !draining_);
+  invariant(!upcoming_ || upcoming_ != holder_);
+  invariant(contenders_ <= present_.count());
   set_leases(now, seen);
   return closed_now ? now : next_poll(now, seen);
 }

@@ -42,6 +42,11 @@ constexpr Entitlement guaranteed(uint32_t bp) {
 }
 constexpr Entitlement native(uint32_t bp) { return {.policy = Policy::native_burst_share, .share = {bp}}; }
 
+TEST(DeviceSchedulerDeathTest, stops_if_a_client_that_was_never_added_is_changed) {
+  DeviceScheduler scheduler;
+  EXPECT_DEATH(scheduler.change(3, {}, 0), "device_scheduler\\.cc:[0-9]+: .*only a registered client");
+}
+
 TEST(Device, opens_for_a_client_that_comes_and_sleeps_otherwise) {
   Script s;
   const unsigned a = s.add_client(guaranteed(5000));

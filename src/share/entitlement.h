@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/commitment.h"
+#include "core/invariant.h"
 #include "core/slice.h"
 
 namespace carve::share {
@@ -41,7 +42,10 @@ struct Tuning {
   // Length of a lease among batch clients. Each lease costs one switch, which is 2 % of it. Two saturating
   // clients still gain over the hardware's own time slices of 2 ms. Longer leases would gain little and would
   // make the other clients wait longer.
-  constexpr Ns quantum() const { return static_cast<Ns>(quantum_ns(static_cast<uint64_t>(switch_cost))); }
+  constexpr Ns quantum() const {
+    invariant(switch_cost >= 0);
+    return static_cast<Ns>(quantum_ns(static_cast<uint64_t>(switch_cost)));
+  }
 
   // Time in which each client that wants the device gets one lease. With many clients leases are shorter.
   Ns round = 40 * ms;

@@ -4,6 +4,7 @@
 // reduced together long before they overflow.
 #pragma once
 
+#include "core/invariant.h"
 #include "share/entitlement.h"
 
 namespace carve::share {
@@ -20,7 +21,9 @@ class FairClock {
   void begin(const FairTag& tag) { now_ = std::max(now_, tag.start); }
   // Adds `used` ns of service.
   static void serve(FairTag& tag, Ns used, Share weight) {
+    invariant(used >= 0);
     tag.finish += used * 10000 / std::max<int64_t>(1, weight.basis_points);
+    invariant(tag.start <= tag.finish);
   }
 
   // Returns whether all tags should be reduced by `base()` now.

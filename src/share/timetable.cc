@@ -1,8 +1,11 @@
 #include "share/timetable.h"
 
+#include "core/invariant.h"
+
 namespace carve::share {
 
 void make_timetable(std::span<const Entitlement> clients, std::span<Window> out) {
+  invariant(out.size() >= clients.size());
   const auto has_window = [](const Entitlement& t) {
     return t.policy == Policy::fixed_share && t.share.basis_points != 0;
   };
@@ -16,6 +19,7 @@ void make_timetable(std::span<const Entitlement> clients, std::span<Window> out)
     const Ns length = timetable_period * clients[i].share.basis_points / 10000;
     out[i] = {timetable_period, offset, length};
     offset += length;
+    invariant(length > 0 && offset <= timetable_period, "windows follow each other within one period");
   }
 }
 

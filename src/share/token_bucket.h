@@ -3,6 +3,7 @@
 // the device (a nanosecond times a basis point), so the sums are exact.
 #pragma once
 
+#include "core/invariant.h"
 #include "share/entitlement.h"
 
 namespace carve::share {
@@ -12,7 +13,10 @@ class Bucket {
   // Adds the share of the time that passed. limit() removes what exceeds the depth, after pay() for that
   // time.
   void grow(Ns elapsed, Share share) { units_ += clipped(elapsed) * share.basis_points; }
-  void pay(Ns used) { units_ -= in_units(used); }
+  void pay(Ns used) {
+    invariant(used >= 0, "nothing is paid back");
+    units_ -= in_units(used);
+  }
   void set(Ns tokens) { units_ = in_units(tokens); }
   void limit(Ns depth) { units_ = std::min(units_, in_units(depth)); }
 
@@ -21,6 +25,7 @@ class Bucket {
 
   // Returns the time until the bucket holds `tokens` if nothing is used; `never` without a share.
   Ns until(Ns tokens, Share share) const {
+    invariant(tokens > 0);
     const int64_t missing = in_units(tokens) - units_;
     if (missing <= 0) return 0;
     return share.basis_points == 0 ? never : (missing + share.basis_points - 1) / share.basis_points;

@@ -75,6 +75,58 @@ Outcome<void> Agent::agree(const ledger::Observed& seen) {
   return {};
 }
 
+// Maps the control page and the report page of the earlier agent; without them, makes new ones.
+bool Agent::adopt_shared_memory(LiveSlice& slice, bool known) {
+  auto control = known ? runtime_.adopt_control(slice.name()) : failure(FailureKind::not_found, "");
+  if (control) {
+    slice.control = std::move(*control);
+    fill_control(slice);
+    if (auto report = adopt_report(fd_store_.get(slice.name()))) slice.report = std::move(*report);
+  } else if (const auto fresh = make_shared_memory(slice); !fresh) {
+    os::log::error("{}: {}", slice.name(), fresh.error().sentence);
+    return false;
+  }
+  return true;
+}
+
+// Watches the attached processes that live, and releases the charges of those that ended.
+void Agent::adopt_attached(LiveSlice& slice) {
+  for (unsigned slot = 0; slot < shm::max_processes; ++slot) {
+    shm::ControlProcess& entry = slice.control->processes[slot];
+    if (entry.pid == 0) continue;
+    const os::ProcessId process{static_cast<pid_t>(entry.pid), entry.start_time};
+    os::Fd pidfd = os::open_process(process);
+    if (pidfd) add_attached(slice, process, slot, std::move(pidfd));
+  }
+  if (!slice.report.page) recover_report(slice);
+  for (unsigned slot = 0; slot < shm::max_processes; ++slot) {
+    shm::ControlProcess& entry = slice.control->processes[slot];
+    if (entry.pid == 0 || slice.attached.contains({static_cast<pid_t>(entry.pid), entry.start_time}))
+      continue;
+    if (reclaim_slot(slice, slot)) std::atomic_ref(entry.pid).store(0, std::memory_order_release);
+  }
+}
+
+void Agent::adopt_containers(LiveSlice& slice, const StateFile& state) {
+  for (const ContainerIdentity& container : state.containers) {
+    Watched process{container.init, os::open_process(container.init)};
+    if (!process.pidfd) continue;
+    slice.identity.containers.push_back(container);
+    slice.containers.push_back(std::move(process));
+    watch(slice, slice.containers.back(), &Agent::container_ended);
+  }
+}
+
+void Agent::watch_adopted(LiveSlice& slice) {
+  if (slice.cgroup) watch_cgroup(slice);
+  if (!slice.entered && !slice.outlives_processes()) watch(slice, slice.creator, &Agent::creator_ended);
+  if (slice.root.pidfd) watch(slice, slice.root, &Agent::root_ended);
+  if (slice.supervisor.id) watch(slice, slice.supervisor, &Agent::supervisor_ended);
+  if (slice.outlives_processes())
+    if (const auto written = announce(slice); !written)
+      os::log::error("{}: {}", slice.name(), written.error().sentence);
+}
+
 bool Agent::adopt_slice(const ledger::UsageRecord& record) {
   auto made = std::make_unique<LiveSlice>();
   LiveSlice& slice = *made;
@@ -88,15 +140,7 @@ bool Agent::adopt_slice(const ledger::UsageRecord& record) {
   const bool lives_on = cgroup && cgroup->populated();
   if (!known && !record.slice.outlives_processes() && !lives_on) return false;
 
-  auto control = known ? runtime_.adopt_control(record.slice.name) : failure(FailureKind::not_found, "");
-  if (control) {
-    slice.control = std::move(*control);
-    fill_control(slice);
-    if (auto report = adopt_report(fd_store_.get(record.slice.name))) slice.report = std::move(*report);
-  } else if (const auto fresh = make_shared_memory(slice); !fresh) {
-    os::log::error("{}: {}", record.slice.name, fresh.error().sentence);
-    return false;
-  }
+  if (!adopt_shared_memory(slice, known)) return false;
   if (known) {
     slice.command = state->command;
     slice.entered = state->entered;
@@ -116,29 +160,9 @@ bool Agent::adopt_slice(const ledger::UsageRecord& record) {
   }
   slices_.emplace(record.id, std::move(made));
 
-  // Watches the attached processes that live, and releases the charges of those that ended.
-  for (unsigned slot = 0; slot < shm::max_processes; ++slot) {
-    shm::ControlProcess& entry = slice.control->processes[slot];
-    if (entry.pid == 0) continue;
-    const os::ProcessId process{static_cast<pid_t>(entry.pid), entry.start_time};
-    os::Fd pidfd = os::open_process(process);
-    if (pidfd) add_attached(slice, process, slot, std::move(pidfd));
-  }
-  if (!slice.report.page) recover_report(slice);
-  for (unsigned slot = 0; slot < shm::max_processes; ++slot) {
-    shm::ControlProcess& entry = slice.control->processes[slot];
-    if (entry.pid == 0 || slice.attached.contains({static_cast<pid_t>(entry.pid), entry.start_time}))
-      continue;
-    if (reclaim_slot(slice, slot)) std::atomic_ref(entry.pid).store(0, std::memory_order_release);
-  }
+  adopt_attached(slice);
   if (known) {
-    for (const ContainerIdentity& container : state->containers) {
-      Watched process{container.init, os::open_process(container.init)};
-      if (!process.pidfd) continue;
-      slice.identity.containers.push_back(container);
-      slice.containers.push_back(std::move(process));
-      watch(slice, slice.containers.back(), &Agent::container_ended);
-    }
+    adopt_containers(slice, *state);
     slice.root.pidfd = os::open_process(slice.root.id);
   }
   const bool waiting = !slice.entered && os::open_process(slice.creator.id);
@@ -147,13 +171,7 @@ bool Agent::adopt_slice(const ledger::UsageRecord& record) {
     slices_.erase(record.id);
     return false;
   }
-  if (slice.cgroup) watch_cgroup(slice);
-  if (!slice.entered && !slice.outlives_processes()) watch(slice, slice.creator, &Agent::creator_ended);
-  if (slice.root.pidfd) watch(slice, slice.root, &Agent::root_ended);
-  if (slice.supervisor.id) watch(slice, slice.supervisor, &Agent::supervisor_ended);
-  if (slice.outlives_processes())
-    if (const auto written = announce(slice); !written)
-      os::log::error("{}: {}", record.slice.name, written.error().sentence);
+  watch_adopted(slice);
   this->write_state(slice);
   event(slice.name(), fmt::format("adopted with {} attached processes", slice.attached.size()));
   return true;

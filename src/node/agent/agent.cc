@@ -209,10 +209,9 @@ Outcome<void> Agent::want_policy(Policy policy, const std::string& by) {
   return done;
 }
 
-Outcome<const LiveSlice*> Agent::grant(Request request, const os::ProcessId& creator, const Viewer& viewer) {
-  if (const ledger::UsageRecord* record = ledger_.find_by_request_id(request.owner, request.request_id))
-    if (const auto living = slices_.find(record->id); living != slices_.end()) return living->second.get();
-  if (!request.name.empty() && find(request.name) != nullptr)
+// The rules of this node that a request must keep, whatever is free.
+Outcome<void> Agent::admissible(const Request& request) const {
+  if (!request.name.empty() && ledger_.find(request.name) != nullptr)
     return failure(K::already_exists,
                    "the name '{}' is taken by a running slice; choose another name, or stop that slice",
                    request.name);
@@ -230,32 +229,57 @@ Outcome<const LiveSlice*> Agent::grant(Request request, const os::ProcessId& cre
                    "a spill of {} for each of {} device{} is too much; this node has {} of host memory",
                    text(request.spill).c_str(), request.devices, request.devices == 1 ? "" : "s",
                    text(Bytes{uint64_t{host.totalram} * host.mem_unit}).c_str());
-  const place::Answer answer = explain(request, viewer);
-  if (!answer.placement) return failure(K::insufficient_capacity, "{}", answer.summary);
+  return {};
+}
 
+// Returns the slice as it is granted: what was requested, where it was placed.
+Slice Agent::placed(const Request& request, const place::Placement& placement) const {
   Slice granted;
   granted.name = request.name;
-  for (uint64_t number = ledger_.next_id(); granted.name.empty() || find(granted.name) != nullptr; ++number)
+  for (uint64_t number = ledger_.next_id(); granted.name.empty() || ledger_.find(granted.name) != nullptr;
+       ++number)
     if (request.name.empty()) granted.name = fmt::format("slice-{}", number);
   granted.request_id = request.request_id;
   granted.owner = request.owner;
   granted.exclusive = request.exclusive;
   granted.lifetime = request.lifetime;
   granted.isolation = request.isolated();
-  granted.policy = request.policy.value_or(
-      policies_.of(devices_[answer.placement->devices.front()].device.uuid).effective);
+  granted.policy =
+      request.policy.value_or(policies_.of(devices_[placement.devices.front()].device.uuid).effective);
   granted.latency = request.latency;
   granted.application = request.application;
   granted.account = request.account;
   granted.labels = request.labels;
   granted.memory_units = request.memory_units;
-  for (const size_t i : answer.placement->devices) {
+  for (const size_t i : placement.devices) {
     const Device& d = devices_[i].device;
-    granted.parts.push_back({d.uuid, request.exclusive ? d.usable() : answer.placement->memory,
-                             answer.placement->share, request.spill, d.usable()});
+    granted.parts.push_back({d.uuid, request.exclusive ? d.usable() : placement.memory, placement.share,
+                             request.spill, d.usable()});
   }
+  return granted;
+}
 
-  const auto change = ledger_.grant(granted, now(), most_shares());
+// Puts the slice into a cgroup of its own, if the agent can make one.
+void Agent::make_cgroup(LiveSlice& slice) {
+  if (!has_cgroups()) return;
+  auto cgroup = Cgroup::make(*tree_, group_, slice.name());
+  if (!cgroup) {
+    os::log::warning("{}: identified by its process tree only: {}", slice.name(), cgroup.error().sentence);
+    return;
+  }
+  slice.identity.cgroup = cgroup->identity();
+  slice.cgroup = std::move(*cgroup);
+  watch_cgroup(slice);
+}
+
+Outcome<const LiveSlice*> Agent::grant(const Request& request, const os::ProcessId& creator,
+                                       const Viewer& viewer) {
+  if (const ledger::UsageRecord* record = ledger_.find_by_request_id(request.owner, request.request_id))
+    if (const auto living = slices_.find(record->id); living != slices_.end()) return living->second.get();
+  if (const auto good = admissible(request); !good) return tl::unexpected(good.error());
+  const place::Answer answer = explain(request, viewer);
+  if (!answer.placement) return failure(K::insufficient_capacity, "{}", answer.summary);
+  const auto change = ledger_.grant(placed(request, *answer.placement), now(), most_shares());
   if (!change) return tl::unexpected(change.error());
   if (const auto kept = ledger::post(ledger_, *store_, *change); !kept) return tl::unexpected(kept.error());
 
@@ -273,17 +297,7 @@ Outcome<const LiveSlice*> Agent::grant(Request request, const os::ProcessId& cre
     return tl::unexpected(ready.error());
   }
   if (!slice.outlives_processes()) {
-    if (has_cgroups()) {
-      auto cgroup = Cgroup::make(*tree_, group_, slice.name());
-      if (cgroup) {
-        slice.identity.cgroup = cgroup->identity();
-        slice.cgroup = std::move(*cgroup);
-        watch_cgroup(slice);
-      } else {
-        os::log::warning("{}: identified by its process tree only: {}", slice.name(),
-                         cgroup.error().sentence);
-      }
-    }
+    make_cgroup(slice);
     slice.creator.id = creator;
     watch(slice, slice.creator, &Agent::creator_ended);
   }

@@ -87,7 +87,7 @@ class Agent {
   void begin(Sampler& sampler);  // Starts heartbeat and reconciliation.
 
   // Requests. The route has checked the caller's rights.
-  Outcome<const LiveSlice*> grant(Request request, const os::ProcessId& creator, const Viewer& viewer);
+  Outcome<const LiveSlice*> grant(const Request& request, const os::ProcessId& creator, const Viewer& viewer);
   place::Answer explain(const Request& request, const Viewer& viewer) const;
   // Returns the moves that would empty so many devices. `who` receives the slices of the plan, with names as
   // the viewer may see them.
@@ -142,6 +142,9 @@ class Agent {
   std::vector<place::DeviceSnapshot> snapshot() const;
   std::vector<place::PlacedSlice> placed_slices(const Viewer&) const;
   ledger::Stamp now() const;
+  Outcome<void> admissible(const Request&) const;
+  Slice placed(const Request&, const place::Placement&) const;
+  void make_cgroup(LiveSlice&);
   Outcome<void> announce(const LiveSlice&) const;
   Outcome<void> make_shared_memory(LiveSlice&);
   void fill_control(LiveSlice&);
@@ -176,6 +179,10 @@ class Agent {
   ledger::Observed observed() const;  // State files and boot; processes are not scanned.
   Outcome<void> agree(const ledger::Observed&);
   bool adopt_slice(const ledger::UsageRecord& record);  // Returns false if the slice has ended.
+  bool adopt_shared_memory(LiveSlice&, bool known);
+  void adopt_attached(LiveSlice&);
+  void adopt_containers(LiveSlice&, const StateFile&);
+  void watch_adopted(LiveSlice&);
   void recover_report(LiveSlice&);
   void reach_fd_store();
   void watch_fd_store();

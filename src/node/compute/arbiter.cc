@@ -88,7 +88,7 @@ Arbiter::ClientState* Arbiter::find(uint64_t slice) {
 
 bool Arbiter::add(const ArbiterClient& who, std::span<const unsigned> slots) {
   {
-    const std::lock_guard lock(mutex_);
+    const os::MutexLock lock(mutex_);
     const auto index = scheduler_.add_client(who.entitlement, os::monotonic_ns());
     if (!index) return false;
     auto client = std::make_unique<ClientState>();
@@ -107,7 +107,7 @@ bool Arbiter::add(const ArbiterClient& who, std::span<const unsigned> slots) {
 
 bool Arbiter::change(uint64_t slice, const share::Entitlement& entitlement) {
   {
-    const std::lock_guard lock(mutex_);
+    const os::MutexLock lock(mutex_);
     ClientState* client = find(slice);
     if (client == nullptr) return false;
     if (client->who.entitlement == entitlement) return true;
@@ -121,7 +121,7 @@ bool Arbiter::change(uint64_t slice, const share::Entitlement& entitlement) {
 
 void Arbiter::remove(uint64_t slice) {
   {
-    const std::lock_guard lock(mutex_);
+    const os::MutexLock lock(mutex_);
     const auto found = std::ranges::find(clients_, slice, [](const auto& one) { return one->who.slice; });
     if (found == clients_.end()) return;
     ClientState& m = **found;
@@ -141,14 +141,14 @@ void Arbiter::remove(uint64_t slice) {
 }
 
 void Arbiter::add_process(uint64_t slice, unsigned slot) {
-  const std::lock_guard lock(mutex_);
+  const os::MutexLock lock(mutex_);
   if (ClientState* m = find(slice); m != nullptr && std::ranges::find(m->slots, slot) == m->slots.end())
     m->slots.push_back(slot);
 }
 
 void Arbiter::remove_process(uint64_t slice, unsigned slot) {
   {
-    const std::lock_guard lock(mutex_);
+    const os::MutexLock lock(mutex_);
     if (ClientState* m = find(slice); m != nullptr && std::ranges::find(m->slots, slot) != m->slots.end()) {
       uint64_t with[3];
       for (const unsigned way : {0u, 1u, 2u}) with[way] = m->copied(way);
@@ -160,7 +160,7 @@ void Arbiter::remove_process(uint64_t slice, unsigned slot) {
 }
 
 bool Arbiter::empty() const {
-  const std::lock_guard lock(mutex_);
+  const os::MutexLock lock(mutex_);
   return clients_.empty();
 }
 
@@ -302,7 +302,7 @@ void Arbiter::run() {
     bool any_latency_client = false;
     const Ns now = os::monotonic_ns();
     {
-      const std::lock_guard lock(mutex_);
+      const os::MutexLock lock(mutex_);
       if (!clients_.empty()) next = poll(now);
       if (scheduler_.is_draining() && next - now > 2 * fence_uncertainty) next -= fence_uncertainty;
       for (const auto& m : clients_)
@@ -344,7 +344,7 @@ void Arbiter::sleep_until(Ns next, uint32_t woken_count, bool any_latency_client
 
 // Returns whether a slice waits at its gate that did not wait at the last poll.
 bool Arbiter::another_waits() {
-  const std::lock_guard lock(mutex_);
+  const os::MutexLock lock(mutex_);
   for (const auto& m : clients_) {
     if (m->lease.open || m->waiting_since != 0) continue;
     for (const unsigned slot : m->slots) {
@@ -361,7 +361,7 @@ bool Arbiter::another_waits() {
 }
 
 void Arbiter::sample() {
-  const std::lock_guard lock(mutex_);
+  const os::MutexLock lock(mutex_);
   const Ns now = os::monotonic_ns();
   if (clients_.empty()) return;
   poll(now);
@@ -371,7 +371,7 @@ void Arbiter::sample() {
 }
 
 DeviceCompute Arbiter::view() {
-  const std::lock_guard lock(mutex_);
+  const os::MutexLock lock(mutex_);
   const Ns now = os::monotonic_ns();
   if (!clients_.empty()) {
     poll(now);
@@ -413,7 +413,7 @@ DeviceCompute Arbiter::view() {
 }
 
 std::vector<TraceSpan> Arbiter::trace(Ns from) const {
-  const std::lock_guard lock(mutex_);
+  const os::MutexLock lock(mutex_);
   std::vector<TraceSpan> out;
   for (const TraceSpan& span : spans_)
     if (span.end_ns > from) out.push_back(span);

@@ -3,8 +3,8 @@
 // needs it. A slice that arrives at a closed launch gate wakes it (wire/shm/work.h, ArbiterWord).
 //
 // The agent's loop adds and removes slices and reads figures under a mutex, which is held for some
-// microseconds. A slice cannot make a poll long by what it writes: a poll is bounded by the slots in the
-// slice's pages.
+// microseconds. No other lock is taken with it held. A slice cannot make a poll long by what it writes: a
+// poll is bounded by the slots in the slice's pages.
 //
 // If the agent is killed, the gates keep their state and leases end at their deadlines. Slices then follow
 // the fallback timetable in their control pages. The next agent's arbiters begin with all gates closed.
@@ -13,7 +13,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -21,6 +20,7 @@
 #include "node/compute/rate.h"
 #include "node/compute/trace.h"
 #include "node/compute/view.h"
+#include "os/mutex.h"
 #include "share/device_scheduler.h"
 
 namespace carve::node {
@@ -52,44 +52,46 @@ class Arbiter {
   Arbiter(const Arbiter&) = delete;
   Arbiter& operator=(const Arbiter&) = delete;
 
-  bool add(const ArbiterClient&, std::span<const unsigned> slots);  // False: the device has max_clients.
-  bool change(uint64_t slice, const share::Entitlement&);           // False: the slice is not a client.
-  void remove(uint64_t slice);
-  void add_process(uint64_t slice, unsigned slot);
-  void remove_process(uint64_t slice, unsigned slot);
+  // Returns false if the device has max_clients.
+  bool add(const ArbiterClient&, std::span<const unsigned> slots) EXCLUDES(mutex_);
+  // Returns false if the slice is not a client.
+  bool change(uint64_t slice, const share::Entitlement&) EXCLUDES(mutex_);
+  void remove(uint64_t slice) EXCLUDES(mutex_);
+  void add_process(uint64_t slice, unsigned slot) EXCLUDES(mutex_);
+  void remove_process(uint64_t slice, unsigned slot) EXCLUDES(mutex_);
 
   // Updates the counters and stores them for the windows of view(). The agent calls it several times a
   // second.
-  void sample();
-  DeviceCompute view();
-  std::vector<TraceSpan> trace(share::Ns from) const;  // Returns the recorded spans that ended since `from`.
-  bool empty() const;
+  void sample() EXCLUDES(mutex_);
+  DeviceCompute view() EXCLUDES(mutex_);
+  // Returns the recorded spans that ended since `from`.
+  std::vector<TraceSpan> trace(share::Ns from) const EXCLUDES(mutex_);
+  bool empty() const EXCLUDES(mutex_);
   void wake();  // Makes the thread poll at once.
 
  private:
   struct ClientState;
-  void run();
-  share::Ns poll(share::Ns now);  // From here to find(): called with the mutex held.
-  void set_lease(ClientState&, share::Ns now);
-  void write_timetable();
-  void record(const ClientState&, SpanKind, share::Ns begin, share::Ns end);
-  ClientState* find(uint64_t slice);
-  // Called without the mutex.
-  void sleep_until(share::Ns next, uint32_t woken_count, bool any_latency_client);
-  bool another_waits();
+  void run() EXCLUDES(mutex_);
+  share::Ns poll(share::Ns now) REQUIRES(mutex_);
+  void set_lease(ClientState&, share::Ns now) REQUIRES(mutex_);
+  void write_timetable() REQUIRES(mutex_);
+  void record(const ClientState&, SpanKind, share::Ns begin, share::Ns end) REQUIRES(mutex_);
+  ClientState* find(uint64_t slice) REQUIRES(mutex_);
+  void sleep_until(share::Ns next, uint32_t woken_count, bool any_latency_client) EXCLUDES(mutex_);
+  bool another_waits() EXCLUDES(mutex_);
 
   static constexpr size_t max_spans = 200'000;  // About five seconds of the busiest device; 8 MB.
 
   const unsigned device_;
   const Uuid uuid_;
   shm::ArbiterWord& word_;
-  mutable std::mutex mutex_;
-  share::DeviceScheduler scheduler_;
-  std::vector<std::unique_ptr<ClientState>> clients_;
-  std::vector<Arbiter*> tell_;  // Arbiters to wake after this poll.
-  std::vector<TraceSpan> spans_;
-  uint64_t spans_recorded_ = 0;
-  Rate busy_;
+  mutable os::Mutex mutex_;
+  share::DeviceScheduler scheduler_ GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<ClientState>> clients_ GUARDED_BY(mutex_);
+  std::vector<Arbiter*> tell_ GUARDED_BY(mutex_);  // Arbiters to wake after this poll.
+  std::vector<TraceSpan> spans_ GUARDED_BY(mutex_);
+  uint64_t spans_recorded_ GUARDED_BY(mutex_) = 0;
+  Rate busy_ GUARDED_BY(mutex_);
   std::atomic<uint32_t> wakes_{0};
   std::atomic<bool> ending_{false};
   std::thread thread_;

@@ -20,7 +20,6 @@
 namespace carve::sim {
 namespace {
 
-constexpr uint32_t elf_magic = 0x464c457f;
 constexpr uint16_t cuda_machine = 190;
 constexpr uint32_t symbol_table = 2, no_bits = 8;
 

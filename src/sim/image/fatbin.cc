@@ -18,7 +18,7 @@ size_t cubin_extent(const char* at);
 
 namespace {
 
-constexpr uint32_t magic_number = 0xba55ed50, elf_magic = 0x464c457f;
+constexpr uint32_t magic_number = 0xba55ed50;
 constexpr uint64_t max_image_bytes = 256ull << 20;  // Limit of one image, decompressed.
 constexpr uint16_t ptx_kind = 1, cubin_kind = 2;
 constexpr uint64_t lz4_flag = 0x2000, zstd_flag = 0x8000;

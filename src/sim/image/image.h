@@ -12,6 +12,7 @@
 
 namespace carve::sim {
 
+inline constexpr uint32_t elf_magic = 0x464c457f;  // 0x7f and "ELF", little endian.
 // The PTX ISA allows 4,352 bytes, and 32,764 from version 8.1 on.
 inline constexpr uint64_t max_parameter_bytes = 32'764;
 

@@ -38,25 +38,32 @@ uint64_t bytes(const YAML::Node& node, const std::string& what) {
   refuse(what + ": '" + text + "' is not a size; a valid size is 24564MiB");
 }
 
-// Applies the keys that are present; absent values are unchanged.
-void apply(const YAML::Node& y, Facts& f, const std::string& where) {
-  const auto at = [&](const std::string& key) { return where + ", " + key; };
-  const auto text = [&](const char* key, char* out, size_t room) {
+// Reads the keys of one profile that are present; absent values are unchanged.
+struct Reader {
+  const YAML::Node& y;
+  const std::string& where;
+
+  std::string at(const std::string& key) const { return where + ", " + key; }
+  void text(const char* key, char* out, size_t room) const {
     if (!y[key]) return;
     const std::string s = y[key].as<std::string>();
     if (s.size() >= room) refuse(at(key) + ": longer than " + std::to_string(room - 1) + " bytes");
     std::copy(s.begin(), s.end(), out);
     out[s.size()] = 0;
-  };
-  const auto get = [&](const YAML::Node& node, const char* key, auto& out, uint64_t low, uint64_t high) {
-    if (node && node[key])
-      out = static_cast<std::remove_reference_t<decltype(out)>>(number(node[key], at(key), low, high));
-  };
-  const auto size = [&](const YAML::Node& node, const char* key, auto& out) {
-    if (node && node[key])
-      out = static_cast<std::remove_reference_t<decltype(out)>>(bytes(node[key], at(key)));
-  };
-  text("name", f.name, sizeof f.name);
+  }
+  template <class T>
+  void number(const YAML::Node& node, const char* key, T& out, uint64_t low, uint64_t high) const {
+    if (node && node[key]) out = static_cast<T>(sim::number(node[key], at(key), low, high));
+  }
+  template <class T>
+  void size(const YAML::Node& node, const char* key, T& out) const {
+    if (node && node[key]) out = static_cast<T>(bytes(node[key], at(key)));
+  }
+};
+
+void apply_model(const Reader& r, Facts& f) {
+  const YAML::Node& y = r.y;
+  r.text("name", f.name, sizeof f.name);
   if (y["architecture"]) {
     static const std::map<std::string, unsigned> known = {
         {"volta", NVML_DEVICE_ARCH_VOLTA},   {"turing", NVML_DEVICE_ARCH_TURING},
@@ -64,64 +71,81 @@ void apply(const YAML::Node& y, Facts& f, const std::string& where) {
         {"hopper", NVML_DEVICE_ARCH_HOPPER}, {"blackwell", NVML_DEVICE_ARCH_BLACKWELL}};
     const auto found = known.find(y["architecture"].as<std::string>());
     if (found == known.end())
-      refuse(at("architecture") + ": not one of volta, turing, ampere, ada, hopper, blackwell");
+      refuse(r.at("architecture") + ": not one of volta, turing, ampere, ada, hopper, blackwell");
     f.architecture = found->second;
   }
   if (y["compute_capability"]) {
     const std::string s = y["compute_capability"].as<std::string>();
     if (s.size() < 3 || s[s.size() - 2] != '.')
-      refuse(at("compute_capability") + ": not a version; a valid one is 8.6");
-    f.cc_major =
-        static_cast<uint32_t>(number(YAML::Node(s.substr(0, s.size() - 2)), at("compute_capability"), 1, 99));
+      refuse(r.at("compute_capability") + ": not a version; a valid one is 8.6");
+    f.cc_major = static_cast<uint32_t>(
+        number(YAML::Node(s.substr(0, s.size() - 2)), r.at("compute_capability"), 1, 99));
     f.cc_minor = static_cast<uint32_t>(s.back() - '0');
   }
-  get(y, "pci_id", f.pci_device_id, 0, 0xffff);
+}
+
+// Memory and the multiprocessors.
+void apply_sizes(const Reader& r, Facts& f) {
+  const YAML::Node& y = r.y;
+  r.number(y, "pci_id", f.pci_device_id, 0, 0xffff);
   const YAML::Node memory = y["memory"];
-  size(memory, "native", f.native_bytes);
-  size(memory, "reserved", f.reserved_bytes);
-  size(memory, "context", f.context_bytes);
-  size(memory, "bar1", f.bar1_bytes);
-  get(y, "multiprocessors", f.multiprocessors, 1, 1024);
-  get(y, "cores_per_multiprocessor", f.cores_per_multiprocessor, 1, 1024);
-  get(y, "threads_per_multiprocessor", f.threads_per_multiprocessor, 1024, 4096);
-  get(y, "blocks_per_multiprocessor", f.blocks_per_multiprocessor, 1, 64);
+  r.size(memory, "native", f.native_bytes);
+  r.size(memory, "reserved", f.reserved_bytes);
+  r.size(memory, "context", f.context_bytes);
+  r.size(memory, "bar1", f.bar1_bytes);
+  r.number(y, "multiprocessors", f.multiprocessors, 1, 1024);
+  r.number(y, "cores_per_multiprocessor", f.cores_per_multiprocessor, 1, 1024);
+  r.number(y, "threads_per_multiprocessor", f.threads_per_multiprocessor, 1024, 4096);
+  r.number(y, "blocks_per_multiprocessor", f.blocks_per_multiprocessor, 1, 64);
   const YAML::Node shared = y["shared"];
-  size(shared, "per_multiprocessor", f.shared_per_multiprocessor);
-  size(shared, "per_block", f.shared_per_block);
-  size(shared, "per_block_optin", f.shared_per_block_optin);
-  size(shared, "reserved_per_block", f.shared_reserved_per_block);
+  r.size(shared, "per_multiprocessor", f.shared_per_multiprocessor);
+  r.size(shared, "per_block", f.shared_per_block);
+  r.size(shared, "per_block_optin", f.shared_per_block_optin);
+  r.size(shared, "reserved_per_block", f.shared_reserved_per_block);
+}
+
+// Clocks, power, links, bandwidth and the schedule.
+void apply_speeds(const Reader& r, Facts& f) {
+  const YAML::Node& y = r.y;
   uint32_t mhz = f.clock_khz / 1000, memory_mhz = f.memory_clock_khz / 1000;
-  get(y, "clock_mhz", mhz, 1, 10000);
-  get(y, "memory_clock_mhz", memory_mhz, 1, 20000);
+  r.number(y, "clock_mhz", mhz, 1, 10000);
+  r.number(y, "memory_clock_mhz", memory_mhz, 1, 20000);
   f.clock_khz = mhz * 1000;
   f.memory_clock_khz = memory_mhz * 1000;
-  get(y, "memory_bus_bits", f.memory_bus_bits, 8, 16384);
-  size(y, "l2", f.l2_bytes);
+  r.number(y, "memory_bus_bits", f.memory_bus_bits, 8, 16384);
+  r.size(y, "l2", f.l2_bytes);
   uint32_t idle_w = f.power_idle_mw / 1000, limit_w = f.power_limit_mw / 1000;
-  get(y["power"], "idle_w", idle_w, 0, 2000);
-  get(y["power"], "limit_w", limit_w, 1, 5000);
+  r.number(y["power"], "idle_w", idle_w, 0, 2000);
+  r.number(y["power"], "limit_w", limit_w, 1, 5000);
   f.power_idle_mw = idle_w * 1000;
   f.power_limit_mw = limit_w * 1000;
-  get(y["temperature"], "idle_c", f.temperature_idle_c, 0, 120);
-  get(y["temperature"], "busy_c", f.temperature_busy_c, 0, 120);
+  r.number(y["temperature"], "idle_c", f.temperature_idle_c, 0, 120);
+  r.number(y["temperature"], "busy_c", f.temperature_busy_c, 0, 120);
   if (y["ecc"]) f.ecc = y["ecc"].as<bool>();
-  get(y["pcie"], "generation", f.pcie_generation, 1, 7);
-  get(y["pcie"], "width", f.pcie_width, 1, 32);
-  get(y, "nvlinks", f.nvlinks, 0, NVML_NVLINK_MAX_LINKS);
+  r.number(y["pcie"], "generation", f.pcie_generation, 1, 7);
+  r.number(y["pcie"], "width", f.pcie_width, 1, 32);
+  r.number(y, "nvlinks", f.nvlinks, 0, NVML_NVLINK_MAX_LINKS);
   const YAML::Node bandwidth = y["bandwidth"];
-  get(bandwidth, "to_device_mbps", f.to_device_mbps, 1, 100'000'000);
-  get(bandwidth, "to_host_mbps", f.to_host_mbps, 1, 100'000'000);
-  get(bandwidth, "on_device_mbps", f.on_device_mbps, 1, 100'000'000);
+  r.number(bandwidth, "to_device_mbps", f.to_device_mbps, 1, 100'000'000);
+  r.number(bandwidth, "to_host_mbps", f.to_host_mbps, 1, 100'000'000);
+  r.number(bandwidth, "on_device_mbps", f.on_device_mbps, 1, 100'000'000);
   const YAML::Node schedule = y["schedule"];
-  get(schedule, "slice_ns", f.slice_ns, 1000, 1'000'000'000);
-  get(schedule, "switch_ns", f.switch_ns, 0, 1'000'000'000);
-  get(schedule, "launch_ns", f.launch_ns, 0, 1'000'000'000);
-  get(schedule, "wave_ns", f.wave_ns, 0, 1'000'000'000);
-  get(schedule, "copy_latency_ns", f.copy_latency_ns, 0, 1'000'000'000);
+  r.number(schedule, "slice_ns", f.slice_ns, 1000, 1'000'000'000);
+  r.number(schedule, "switch_ns", f.switch_ns, 0, 1'000'000'000);
+  r.number(schedule, "launch_ns", f.launch_ns, 0, 1'000'000'000);
+  r.number(schedule, "wave_ns", f.wave_ns, 0, 1'000'000'000);
+  r.number(schedule, "copy_latency_ns", f.copy_latency_ns, 0, 1'000'000'000);
+}
+
+void apply(const YAML::Node& y, Facts& f, const std::string& where) {
+  const Reader r{y, where};
+  apply_model(r, f);
+  apply_sizes(r, f);
+  apply_speeds(r, f);
   if (f.reserved_bytes >= f.native_bytes || f.native_bytes % MiB || f.reserved_bytes % MiB)
-    refuse(at("memory") + ": native must be larger than reserved, both whole MiB");
+    refuse(r.at("memory") + ": native must be larger than reserved, both whole MiB");
   if (f.context_bytes > f.native_bytes - f.reserved_bytes)
-    refuse(at("memory") + ": context is larger than the usable memory");
+    refuse(r.at("memory") + ": context is larger than the usable memory");
   if (!f.name[0] || !f.multiprocessors || !f.cc_major || !f.architecture)
     refuse(where + ": name, architecture, compute_capability and multiprocessors are required");
 }

@@ -1,0 +1,54 @@
+#include "core/invariant.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace carve {
+namespace {
+
+// One line of text in a fixed buffer; what exceeds the buffer is cut off.
+class Line {
+ public:
+  void add(const char* text) {
+    while (*text != '\0' && size_ < sizeof text_ - 1) text_[size_++] = *text++;
+  }
+  void add(unsigned number) {
+    char digits[12];
+    char* at = digits + sizeof digits - 1;
+    *at = '\0';
+    do *--at = static_cast<char>('0' + number % 10);
+    while ((number /= 10) != 0);
+    add(at);
+  }
+  void print() {
+    text_[size_++] = '\n';
+    // The process aborts in any case, so a failed write has no other consequence.
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text_, size_);
+  }
+
+ private:
+  char text_[1024];
+  size_t size_ = 0;
+};
+
+}  // namespace
+
+void break_invariant(const char* condition, const char* sentence, std::source_location where) noexcept {
+  Line line;
+  line.add(where.file_name());
+  line.add(":");
+  line.add(where.line());
+  line.add(": ");
+  line.add(where.function_name());
+  line.add(": broken invariant: ");
+  line.add(condition);
+  if (*sentence != '\0') {
+    line.add(": ");
+    line.add(sentence);
+  }
+  line.print();
+  std::abort();
+}
+
+}  // namespace carve

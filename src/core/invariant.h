@@ -1,0 +1,26 @@
+// Invariants: statements about Carve itself that hold at a point of the code. They stay on in every build,
+// because a ledger or a scheduler that contradicts itself must stop before it is stored or obeyed. A broken
+// invariant prints one line with the file, the line, the function and the condition, then aborts. Slices run
+// on without the agent (node/compute/arbiter.h), and its successor reads the store.
+//
+// Data from outside is never asserted: it is checked and refused with a sentence (core/failure.h). A
+// condition is O(1), or costs at most as much as the function around it. The guest library, which runs in the
+// user's process, has ensure() instead (guest/linkage/ensure.h).
+#pragma once
+
+#include <source_location>
+
+namespace carve {
+
+// Prints "FILE:LINE: FUNCTION: broken invariant: CONDITION" to standard error with one write(2), and aborts.
+// `sentence` follows the condition unless it is empty. Allocates nothing.
+[[noreturn, gnu::cold]] void break_invariant(
+    const char* condition, const char* sentence,
+    std::source_location where = std::source_location::current()) noexcept;
+
+}  // namespace carve
+
+// invariant(condition) or invariant(condition, "sentence"). A macro, because C++20 cannot express the text of
+// a condition. It may occur in a constexpr function: a broken one is then an error of the compiler.
+#define invariant(condition, ...) \
+  (static_cast<bool>(condition) ? static_cast<void>(0) : ::carve::break_invariant(#condition, "" __VA_ARGS__))

@@ -1,0 +1,39 @@
+#include "core/invariant.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace carve {
+namespace {
+
+constexpr unsigned half(unsigned even) {
+  invariant(even % 2 == 0);
+  return even / 2;
+}
+static_assert(half(4) == 2);  // A constexpr function may have an invariant.
+
+void take(int from, int amount) { invariant(amount <= from, "an account is never negative"); }
+
+TEST(Invariant, a_condition_that_holds_does_nothing) {
+  EXPECT_EQ(half(6), 3u);
+  take(2, 2);
+}
+
+TEST(InvariantDeathTest, a_broken_one_prints_file_line_function_and_condition_in_one_line) {
+  volatile unsigned odd = 3;
+  EXPECT_DEATH(half(odd),
+               "^[^\n]*invariant_test\\.cc:[0-9]+: [^\n]*half[^\n]*: broken invariant: even % 2 == 0\n$");
+}
+
+TEST(InvariantDeathTest, the_sentence_follows_the_condition) {
+  EXPECT_DEATH(take(1, 2), "broken invariant: amount <= from: an account is never negative\n$");
+}
+
+TEST(InvariantDeathTest, does_not_depend_on_NDEBUG_and_cuts_off_a_long_line) {
+  const std::string longer(5000, 'x');
+  EXPECT_EXIT(break_invariant(longer.c_str(), ""), testing::KilledBySignal(SIGABRT), "xxxx\n$");
+}
+
+}  // namespace
+}  // namespace carve

@@ -1,0 +1,12 @@
+// Loses one byte of a device's free account, which no change can do, so that a test sees the ledger stop.
+#pragma once
+
+#include "ledger/ledger.h"
+
+namespace carve::ledger {
+
+struct LostByte {
+  LostByte(Ledger& ledger, const Uuid& device) { --ledger.balances_.at(device).free.count; }
+};
+
+}  // namespace carve::ledger

@@ -1,0 +1,66 @@
+// The steps of carved's main(), in their order. What a step returns is alive until the agent ends.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "node/agent/agent.h"
+#include "node/options.h"
+#include "node/store/sqlite_store.h"
+
+namespace carve::node {
+
+// Returns what the options' defaults depend on.
+Surroundings surroundings();
+
+// Prints the sentence and returns the exit status: 2 for a wrong command line, else 1.
+int complain(const Failure& failure);
+
+// Carries out the options that start no agent: help, version, completion, and two tasks of the same
+// executable. Returns the exit status; no value for the agent.
+std::optional<int> run_task(const Options& options);
+
+// Sets what the agent's process needs: blocked signals, descriptors, the log's level.
+void prepare_process(const Options& options);
+
+struct Locks {
+  os::Fd state, socket;
+};
+Outcome<Locks> lock(const Options& options);
+
+// The devices of this agent, and the libraries.
+struct Machine {
+  Paths paths;
+  std::unique_ptr<Nvml> nvml;
+  std::vector<NodeDevice> devices;
+  std::optional<place::Topology> topology;
+  std::vector<os::Fd> claims;
+};
+Outcome<Machine> find_machine(const Options& options);
+
+// What remembers the slices over a restart of the agent.
+struct Stores {
+  SqliteStore::Opened ledger;
+  RuntimeDir runtime;
+  FdStore fd_store;
+};
+Outcome<Stores> open_stores(const Options& options);
+
+// Makes the agent, which takes the parts of `machine` and `stores`, and adopts the running slices.
+Outcome<std::unique_ptr<Agent>> adopt_slices(os::Loop& loop, const Options& options, const Machine& machine,
+                                             Stores stores);
+
+std::unique_ptr<Sampler> start_sampler(Agent& agent, const Machine& machine);
+
+// The sockets of the attach protocol, of the API and of the metrics.
+class Sockets;
+struct CloseSockets {
+  void operator()(Sockets* sockets) const;
+};
+Outcome<std::unique_ptr<Sockets, CloseSockets>> open_sockets(os::Loop& loop, const Options& options,
+                                                             Agent& agent);
+
+// Serves until SIGTERM or SIGINT. Returns the exit status.
+int serve(os::Loop& loop, const Options& options, Agent& agent, const Sampler& sampler);
+
+}  // namespace carve::node

@@ -1,0 +1,33 @@
+// TLS behind http's transport (OpenSSL 3, linked statically; the agent does not link it). A certificate chain
+// and its key come from PEM files. TLS 1.2 and newer are spoken, without renegotiation and compression.
+//
+// The handshake is part of the first reads and writes, so it never waits; the server closes a connection that
+// is not established after 10 s. Bytes that are no TLS close the connection. A record has at most 16 KiB.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/failure.h"
+#include "http/transport.h"
+
+struct ssl_ctx_st;  // OpenSSL's SSL_CTX. Its headers are included by tls.cc only.
+
+namespace carve::tls {
+
+// What a server shows of itself. It can be copied; connections keep what they need.
+class Identity {
+ public:
+  // Refuses a file that cannot be read or is not PEM, an encrypted key, and a key of another certificate; the
+  // sentence names the file.
+  static Outcome<Identity> open(const std::string& certificate_file, const std::string& key_file);
+
+  // Returns the transport of an accepted connection, for http::Server::Hooks; null if memory is exhausted.
+  std::unique_ptr<http::Transport> accept(os::Fd socket) const;
+
+ private:
+  explicit Identity(std::shared_ptr<ssl_ctx_st> context) : context_(std::move(context)) {}
+  std::shared_ptr<ssl_ctx_st> context_;
+};
+
+}  // namespace carve::tls
