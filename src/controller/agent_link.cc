@@ -5,13 +5,13 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <csignal>
-#include <mutex>
 
 #include "client/client.h"
+#include "core/invariant.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "os/mutex.h"
 #include "wire/api/slice.h"
 
 namespace carve::controller {
@@ -22,28 +22,29 @@ constexpr client::Settings settings{.patience = std::chrono::seconds(5),
 
 }  // namespace
 
+// What the loop and the link's thread share. No other lock is taken with `mutex` held.
 struct AgentLink::Shared {
   explicit Shared(std::string socket) : client(std::move(socket), settings) {}
 
-  void run();
+  void run() EXCLUDES(mutex);
   Result<AgentReport, std::string> report() const;
 
   const client::Client client;
   const os::Fd ready{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  std::atomic<bool> ending = false;
-  std::mutex mutex;  // Of the members below; no other lock is taken while it is held.
-  std::condition_variable changed;
-  bool asked = false;
-  std::optional<Poll> ended;
+  std::atomic<bool> stopping = false;  // Also read between two calls of a poll.
+  os::Mutex mutex;
+  os::ConditionVariable changed;
+  bool asked GUARDED_BY(mutex) = false;
+  std::optional<Poll> ended GUARDED_BY(mutex);
 };
 
 Result<AgentReport, std::string> AgentLink::Shared::report() const {
   auto version = client.get<api::Version>("/v1/version");
   if (!version) return tl::unexpected(version.error().detail);
-  if (ending) return tl::unexpected(std::string("the controller ends"));
+  if (stopping) return tl::unexpected(std::string("the controller ends"));
   auto devices = client.get<api::DeviceList>("/v1/devices");
   if (!devices) return tl::unexpected(devices.error().detail);
-  if (ending) return tl::unexpected(std::string("the controller ends"));
+  if (stopping) return tl::unexpected(std::string("the controller ends"));
   const auto slices = client.get<api::SliceList>("/v1/slices");
   if (!slices) return tl::unexpected(slices.error().detail);
   return AgentReport{.version = std::move(*version),
@@ -54,17 +55,18 @@ Result<AgentReport, std::string> AgentLink::Shared::report() const {
 void AgentLink::Shared::run() {
   for (;;) {
     {
-      std::unique_lock lock(mutex);
-      changed.wait(lock, [&] { return asked || ending; });
-      if (ending) return;
+      const os::MutexLock lock(mutex);
+      while (!asked && !stopping) changed.wait(mutex);
+      if (stopping) return;
     }
     auto answer = report();
-    const std::lock_guard lock(mutex);
+    const os::MutexLock lock(mutex);
     ended = Poll{.ended_ns = os::utc_ns(), .answer = std::move(answer)};
     asked = false;
     const uint64_t one = 1;
-    // The counter cannot be full: the next poll begins after the loop has asked again.
-    [[maybe_unused]] const ssize_t written = write(ready.get(), &one, sizeof one);
+    // The counter is never full: it counts the polls since the loop took one, and holds 2^64 - 2.
+    const ssize_t written = write(ready.get(), &one, sizeof one);
+    invariant(written == sizeof one);
   }
 }
 
@@ -83,13 +85,13 @@ AgentLink::~AgentLink() {
 }
 
 void AgentLink::stop() {
-  const std::lock_guard lock(shared_->mutex);
-  shared_->ending = true;
+  const os::MutexLock lock(shared_->mutex);
+  shared_->stopping = true;
   shared_->changed.notify_all();
 }
 
 bool AgentLink::begin_poll() {
-  const std::lock_guard lock(shared_->mutex);
+  const os::MutexLock lock(shared_->mutex);
   if (shared_->asked) return false;
   shared_->asked = true;
   shared_->changed.notify_all();
@@ -101,7 +103,7 @@ int AgentLink::ready_fd() const { return shared_->ready.get(); }
 std::optional<Poll> AgentLink::take() {
   uint64_t count = 0;
   if (read(shared_->ready.get(), &count, sizeof count) < 0) return std::nullopt;
-  const std::lock_guard lock(shared_->mutex);
+  const os::MutexLock lock(shared_->mutex);
   return std::exchange(shared_->ended, std::nullopt);
 }
 

@@ -1,6 +1,6 @@
-// The connection to one agent. A poll asks the agent for its version, devices and slices: three calls, about
-// 1 ms together. An agent may be stopped or stuck, so a thread of its own calls, and the loop is notified
-// through an eventfd. A call has its answer within 5 s, or fails.
+// The connection to one agent. A poll asks the agent for its version, devices and slices: three calls. An
+// agent may be stopped or stuck, so a thread of its own calls, and the loop is notified through an eventfd. A
+// call has its answer within 5 s, or fails.
 #pragma once
 
 #include <memory>

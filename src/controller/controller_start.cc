@@ -75,7 +75,7 @@ Surroundings surroundings() {
           .controller_socket = client::find_controller_socket("")};
 }
 
-int refuse(const Failure& f) {
+int complain(const Failure& f) {
   fmt::print(stderr, "carve-controller: {}\n", f.sentence);
   return f.kind == K::invalid_argument ? 2 : 1;
 }

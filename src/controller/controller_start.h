@@ -15,8 +15,8 @@ namespace carve::controller {
 // Returns the user's environment.
 Surroundings surroundings();
 
-// Prints a failure; returns the exit status.
-int refuse(const Failure&);
+// Prints the sentence and returns the exit status: 2 for a wrong command line, else 1.
+int complain(const Failure&);
 
 // Prints the help, the version or the completion; returns the exit status.
 int print(Options::Mode);

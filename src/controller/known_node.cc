@@ -1,5 +1,7 @@
 #include "controller/known_node.h"
 
+#include "core/invariant.h"
+
 namespace carve::controller {
 namespace {
 
@@ -67,6 +69,8 @@ std::vector<NodeChange> KnownNode::update(const Poll& poll) {
   record_.last_seen_ns = poll.ended_ns;
   devices_ = devices_of(report);
   slices_ = report.slices;
+  invariant(record_.first_seen_ns != 0);
+  invariant(problem_.empty());
   return changes;
 }
 

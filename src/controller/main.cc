@@ -8,7 +8,7 @@ int main(int argc, char** argv) {
 
   // Parse the command line. Beyond this point the options are valid.
   const auto options = parse_options(argc, argv, surroundings());
-  if (!options) return refuse(options.error());
+  if (!options) return complain(options.error());
   if (options->mode != Options::Mode::serve) return print(options->mode);
 
   // Take the signals. Beyond this point a signal ends the loop, not the process.
@@ -16,11 +16,11 @@ int main(int argc, char** argv) {
 
   // Lock the state and the socket. Beyond this point this is the only controller here.
   const auto locks = lock(*options);
-  if (!locks) return refuse(locks.error());
+  if (!locks) return complain(locks.error());
 
   // Open the database. Beyond this point every node of earlier runs is known.
   auto database = open_database(*options);
-  if (!database) return refuse(database.error());
+  if (!database) return complain(database.error());
 
   // Link the nodes of the command line. Beyond this point their set is fixed.
   os::Loop loop;
@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
 
   // Open the sockets. Beyond this point callers arrive.
   const auto api = Api::open(loop, nodes, *options);
-  if (!api) return refuse(api.error());
+  if (!api) return complain(api.error());
 
   // Serve until a signal. Agents and slices run on.
   return serve(loop, signals, nodes, *options);
