@@ -22,7 +22,6 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 using Stream = beast::basic_stream<asio::local::stream_protocol>;
 
-constexpr auto patience = std::chrono::seconds(30);
 constexpr auto watch_patience =
     std::chrono::seconds(45);  // Three times the interval of the agent's comments.
 constexpr size_t max_response_bytes = 16 << 20;
@@ -33,15 +32,15 @@ bool exists(const std::string& path) {
   return stat(path.c_str(), &info) == 0;
 }
 
-api::Problem unreachable(const std::string& socket, int error) {
+api::Problem unreachable(const std::string& socket, int error, const Settings& settings) {
   api::Problem problem{.type = "carve:no-agent", .title = "no agent", .status = 503};
   const auto say = [&](auto... part) { problem.detail = fmt::format(part...); };
   switch (error) {
     case ENOENT:
       say(fmt::runtime(
               "no agent listens at {}; start one with 'carved &', or 'carved --sim a10x2 &' without a "
-              "GPU, or name another socket with --socket PATH or CARVE_SOCKET"),
-          socket);
+              "GPU, or name another socket with {}"),
+          socket, settings.socket_option);
       break;
     case ECONNREFUSED:
       say(fmt::runtime("{} exists, but its agent has ended; start it again with 'carved --socket {} &'; "
@@ -49,7 +48,10 @@ api::Problem unreachable(const std::string& socket, int error) {
           socket, socket);
       break;
     case EACCES: {
-      const passwd* user = getpwuid(geteuid());
+      passwd entry{};
+      passwd* user = nullptr;
+      char space[16384];
+      getpwuid_r(geteuid(), &entry, space, sizeof space, &user);
       say(fmt::runtime(
               "you may not open {}; it belongs to root and the group carve; run 'usermod -aG carve {}' "
               "and log in again, or run your own agent with 'carved &'"),
@@ -63,6 +65,7 @@ api::Problem unreachable(const std::string& socket, int error) {
 
 // Connects, sends, receives. A step begins only if the previous one succeeded.
 boost::system::error_code exchange(const std::string& socket, const http::request<http::string_body>& request,
+                                   std::chrono::seconds patience,
                                    http::response_parser<http::dynamic_body>& response) {
   asio::io_context context(1);
   Stream stream(context);
@@ -105,6 +108,14 @@ std::string find_socket(const std::string& flag) {
   return first;
 }
 
+std::string find_controller_socket(const std::string& flag) {
+  if (!flag.empty()) return flag;
+  if (const char* named = std::getenv("CARVE_CONTROLLER"); named != nullptr && *named != '\0') return named;
+  const std::string agent = find_socket("");
+  const size_t slash = agent.rfind('/');
+  return slash == std::string::npos ? "controller.sock" : agent.substr(0, slash) + "/controller.sock";
+}
+
 namespace {
 
 using StringRequest = http::request<http::string_body>;
@@ -130,14 +141,15 @@ std::optional<api::Problem> bad_path(const std::string& socket) {
 
 // Returns the problem of an exchange that failed. `waited`: the time after which the client gave up.
 api::Problem lost(const std::string& socket, const boost::system::error_code& error,
-                  std::chrono::seconds waited) {
+                  std::chrono::seconds waited, const Settings& settings) {
   if (error == beast::error::timeout)
     return {.type = "carve:no-response",
             .title = "no response",
             .status = 504,
             .detail = fmt::format("the agent at {} did not answer within {} s; see its log", socket,
                                   waited.count())};
-  if (error.category() == boost::system::system_category()) return unreachable(socket, error.value());
+  if (error.category() == boost::system::system_category())
+    return unreachable(socket, error.value(), settings);
   return {.type = "carve:no-response",
           .title = "no response",
           .status = 502,
@@ -158,6 +170,7 @@ api::Problem refusal(std::string_view method, std::string_view target, unsigned 
 struct Watch {
   const StringRequest& request;
   const std::function<void(const StreamEvent&)>& act;
+  std::chrono::seconds patience;
   asio::io_context context{1};
   Stream stream{context};
   beast::flat_buffer buffer;
@@ -166,8 +179,9 @@ struct Watch {
   bool opened = false;
   boost::system::error_code result;
 
-  Watch(const StringRequest& what, const std::function<void(const StreamEvent&)>& then)
-      : request(what), act(then) {
+  Watch(const StringRequest& what, const std::function<void(const StreamEvent&)>& then,
+        std::chrono::seconds longest)
+      : request(what), act(then), patience(longest) {
     response.body_limit(max_response_bytes);
   }
   void run(const std::string& socket) {
@@ -222,8 +236,8 @@ Answer<std::string> Client::call(std::string_view method, std::string_view targe
   // A string body would reserve what Content-Length says before the limit is checked (Boost 1.74).
   Parser response;
   response.body_limit(max_response_bytes);
-  if (const auto error = exchange(socket_, request, response))
-    return tl::unexpected(lost(socket_, error, patience));
+  if (const auto error = exchange(socket_, request, settings_.patience, response))
+    return tl::unexpected(lost(socket_, error, settings_.patience, settings_));
   const unsigned status = response.get().result_int();
   std::string text = beast::buffers_to_string(response.get().body().data());
   if (status / 100 == 2) return text;
@@ -236,11 +250,12 @@ WatchEnd Client::watch(std::string_view target, const std::string& last_id,
   StringRequest request = request_of("GET", target);
   request.set(http::field::accept, "text/event-stream");
   if (!last_id.empty()) request.set("Last-Event-ID", last_id);
-  Watch watch(request, act);
+  Watch watch(request, act, settings_.patience);
   watch.run(socket_);
   if (watch.result)
-    return {lost(socket_, watch.result, watch.opened ? watch_patience : patience), watch.opened};
-  if (watch.opened) return {lost(socket_, http::error::end_of_stream, watch_patience), true};
+    return {lost(socket_, watch.result, watch.opened ? watch_patience : settings_.patience, settings_),
+            watch.opened};
+  if (watch.opened) return {lost(socket_, http::error::end_of_stream, watch_patience, settings_), true};
   return {refusal("GET", target, watch.response.get().result_int(),
                   beast::buffers_to_string(watch.response.get().body().data()))};
 }

@@ -1,7 +1,9 @@
-// The CLI's connection to the agent: HTTP over a unix socket (wire/api/FORMAT.md). Every failure, from a
-// missing agent to a refusal by the agent, is returned as one Problem with a sentence.
+// The connection of the CLI and of the controller to an agent: HTTP over a unix socket (wire/api/FORMAT.md).
+// Every failure, from a missing agent to a refusal by the agent, is returned as one Problem with a sentence.
+// A call blocks its thread; any number of threads may call at once.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -19,6 +21,16 @@ using Answer = Result<T, api::Problem>;
 // this user's ($XDG_RUNTIME_DIR/carve, /tmp/carve-UID) and the machine's (/run/carve).
 std::string find_socket(const std::string& flag);
 
+// Returns the path of the controller's socket: `flag` if given, else CARVE_CONTROLLER, else controller.sock
+// in the folder of the agent's socket.
+std::string find_controller_socket(const std::string& flag);
+
+// What differs between the programs that call.
+struct Settings {
+  std::chrono::seconds patience{30};  // The longest time until a call has its answer.
+  const char* socket_option = "--socket PATH or CARVE_SOCKET";  // Where the user names another agent.
+};
+
 // Why a stream of events has ended.
 struct WatchEnd {
   api::Problem problem;
@@ -27,7 +39,8 @@ struct WatchEnd {
 
 class Client {
  public:
-  explicit Client(std::string socket) : socket_(std::move(socket)) {}
+  explicit Client(std::string socket, Settings settings = {})
+      : socket_(std::move(socket)), settings_(settings) {}
 
   template <api::Document T>
   Answer<T> get(std::string_view target) const {
@@ -72,6 +85,7 @@ class Client {
   }
 
   std::string socket_;
+  Settings settings_;
 };
 
 }  // namespace carve::client

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <random>
 
 #include "client/testing/agent_stub.h"
@@ -13,6 +14,7 @@ namespace carve::client {
 namespace {
 
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 TEST(Client, reads_documents_and_sends_bodies) {
@@ -47,12 +49,53 @@ TEST(Client, a_refusal_is_the_agents_problem) {
 TEST(Client, each_way_of_not_reaching_the_agent_names_the_socket_and_the_way_out) {
   const Client none("/nowhere/carved.sock");
   EXPECT_THAT(none.text("/v1/node").error().detail, HasSubstr("no agent listens at /nowhere/carved.sock"));
+  const Client of_node("/nowhere/carved.sock", {.socket_option = "--node NAME=SOCKET"});
+  EXPECT_THAT(of_node.text("/v1/node").error().detail,
+              EndsWith("name another socket with --node NAME=SOCKET"));
   const Client lengthy("/" + std::string(200, 'x'));
   EXPECT_THAT(lengthy.text("/v1/node").error().detail, HasSubstr("has at most 107 bytes, this one 201"));
   const std::string ended = fmt::format("/tmp/carve-client-test-{}.sock", getpid());
   ASSERT_EQ(rename(AgentStub({}).socket().c_str(), ended.c_str()), 0);
   EXPECT_THAT(Client(ended).text("/v1/node").error().detail, HasSubstr("exists, but its agent has ended"));
   unlink(ended.c_str());
+}
+
+TEST(Client, an_agent_that_does_not_answer_costs_the_client_its_patience_and_no_more) {
+  const std::string path = fmt::format("/tmp/carve-silent-{}.sock", getpid());
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+  const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(listen(listener, 1), 0);
+  const auto silent = Client(path, {.patience = std::chrono::seconds(1)}).text("/v1/node");
+  ASSERT_FALSE(silent);
+  EXPECT_EQ(silent.error().type, "carve:no-response");
+  EXPECT_EQ(silent.error().detail, "the agent at " + path + " did not answer within 1 s; see its log");
+  close(listener);
+  unlink(path.c_str());
+}
+
+TEST(Client, several_threads_call_at_once) {
+  AgentStub agent({{"GET /v1/version", json_answer(200, R"({"version": "1.2.3"})")}});
+  std::atomic<int> answered = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, socket = agent.socket()] {
+      for (int i = 0; i < 25; ++i)
+        answered += Client(socket).get<api::Version>("/v1/version").has_value() ? 1 : 0;
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(answered, 100);
+}
+
+TEST(Client, finds_the_controller_beside_the_agent) {
+  setenv("CARVE_SOCKET", "/x/y/carved.sock", 1);
+  EXPECT_EQ(find_controller_socket(""), "/x/y/controller.sock");
+  setenv("CARVE_CONTROLLER", "/z", 1);
+  EXPECT_EQ(find_controller_socket(""), "/z");
+  EXPECT_EQ(find_controller_socket("/flag"), "/flag");
+  unsetenv("CARVE_CONTROLLER");
+  unsetenv("CARVE_SOCKET");
 }
 
 TEST(Client, hostile_answers_are_problems) {

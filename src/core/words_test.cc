@@ -4,6 +4,7 @@
 
 #include "core/commitment.h"
 #include "core/enforcement.h"
+#include "core/reachability.h"
 #include "core/slice.h"
 
 namespace carve {
@@ -34,6 +35,7 @@ TEST(Words, of_each_enumeration_are_parsed_and_no_other) {
   each_word_is_parsed_and_no_other<SliceState>();
   each_word_is_parsed_and_no_other<HealthState>();
   each_word_is_parsed_and_no_other<CheckStatus>();
+  each_word_is_parsed_and_no_other<Reachability>();
 }
 
 TEST(Words, a_choice_reads_like_a_sentence) {

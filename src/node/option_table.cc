@@ -1,10 +1,7 @@
 // The rows of carved's options, and the rules of their values.
 #include "node/option_table.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
-#include <charconv>
 
 #include "core/request.h"
 #include "node/compute/policies.h"
@@ -14,19 +11,9 @@ namespace carve::node {
 namespace {
 
 using K = FailureKind;
+using os::known_word;
+using os::shown;
 using Words = std::vector<std::string_view>;
-
-constexpr size_t max_shown_bytes = 80;  // Of a wrong value, in the sentence about it.
-
-// Returns "report, freeze or kill".
-std::string listed(const Words& words) {
-  std::string text;
-  for (size_t i = 0; i < words.size(); ++i) {
-    if (i != 0) text += i + 1 == words.size() ? " or " : ", ";
-    text += words[i];
-  }
-  return text;
-}
 
 const Words policies = {text(Policy::fixed_share), text(Policy::guaranteed_burst_share),
                         text(Policy::native_burst_share)};
@@ -59,20 +46,10 @@ Outcome<void> set_label(Options& o, const std::string& word) {
 
 // "127.0.0.1:9400", "[::1]:0", with --metrics-listen-any also "0.0.0.0:9400".
 Outcome<void> set_metrics(Options& o, const std::string& word) {
-  const size_t colon = word.rfind(':');
-  std::string host = word.substr(0, std::min(colon, word.size()));
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  unsigned port = 0;
-  const char* const from = word.data() + std::min(colon + 1, word.size());
-  const auto [end, error] = std::from_chars(from, word.data() + word.size(), port);
-  unsigned char address[sizeof(in6_addr)];
-  if (colon == std::string::npos || error != std::errc{} || end != word.data() + word.size() ||
-      port > 65535 ||
-      (inet_pton(AF_INET, host.c_str(), address) != 1 && inet_pton(AF_INET6, host.c_str(), address) != 1))
+  o.metrics = os::parse_tcp_address(word);
+  if (!o.metrics)
     return failure(K::invalid_argument,
                    "--metrics-listen '{}' is not an address and a port, such as 127.0.0.1:9400", shown(word));
-  o.metrics_host = host;
-  o.metrics_port = static_cast<uint16_t>(port);
   return {};
 }
 
@@ -107,20 +84,6 @@ Outcome<void> enter(Options& o, const std::string&) {
 }
 
 }  // namespace
-
-bool is_control(char c) { return (c >= 0 && c < ' ') || c == 0x7f; }
-
-std::string shown(const std::string& word) {
-  std::string text = word.substr(0, max_shown_bytes);
-  std::ranges::replace_if(text, is_control, '?');
-  return text;
-}
-
-Outcome<void> known_word(const std::string& option, const std::string& value, const char* noun,
-                         const Words& words) {
-  if (std::ranges::find(words, value) != words.end()) return {};
-  return failure(K::invalid_argument, "{} '{}' is not {}; use {}", option, shown(value), noun, listed(words));
-}
 
 const std::vector<OptionRow> option_rows = {
     {.name = "--help", .letter = "-h", .help = "this text", .store = enter<Options::Mode::help>},

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "node/agent/agent.h"
+#include "os/tcp.h"
 
 namespace carve::node {
 
@@ -25,8 +26,7 @@ struct Options {
   bool overcommit_compute = false;
   MemoryUnit memory_unit = MemoryUnit::gib;
   std::optional<uint32_t> controller_uid;  // May act for all users.
-  std::string metrics_host;                // Empty: metrics are served on the API's socket only.
-  uint16_t metrics_port = 0;               // 0: any free port; the log names it.
+  std::optional<os::TcpAddress> metrics;   // Absent: metrics are served on the API's socket only.
   bool metrics_any = false;                // Addresses other than loopback are allowed.
   std::string log_level = "info";
 

@@ -61,10 +61,10 @@ TEST(Options, the_policy_is_said_as_an_option_or_as_a_label) {
 TEST(Options, metrics_are_opened_on_loopback_and_elsewhere_only_when_that_is_said) {
   const auto o = parse({"--metrics-listen", "[::1]:9400"}, user);
   ASSERT_TRUE(o) << o.error().sentence;
-  EXPECT_EQ(o->metrics_host, "::1");
-  EXPECT_EQ(o->metrics_port, 9400);
-  EXPECT_EQ(parse({"--metrics-listen=127.0.0.1:0"}, user)->metrics_host, "127.0.0.1");
-  EXPECT_EQ(parse({"--metrics-listen", "0.0.0.0:9400", "--metrics-listen-any"}, user)->metrics_host,
+  EXPECT_EQ(o->metrics->host, "::1");
+  EXPECT_EQ(o->metrics->port, 9400);
+  EXPECT_EQ(parse({"--metrics-listen=127.0.0.1:0"}, user)->metrics->host, "127.0.0.1");
+  EXPECT_EQ(parse({"--metrics-listen", "0.0.0.0:9400", "--metrics-listen-any"}, user)->metrics->host,
             "0.0.0.0");
 }
 
@@ -181,20 +181,6 @@ TEST(Start, devices_are_claimed_by_one_agent_which_the_refusal_names) {
     EXPECT_THAT(second.error().sentence, HasSubstr("process " + std::to_string(getpid())));
   }
   EXPECT_TRUE(claim({name}));
-}
-
-TEST(Start, a_state_is_locked_by_one_agent) {
-  const std::string path = "/tmp/carve-lock-" + std::to_string(getpid());
-  {
-    const auto first = hold_lock(path, "the state x");
-    ASSERT_TRUE(first);
-    const auto second = hold_lock(path, "the state x");
-    ASSERT_FALSE(second);
-    EXPECT_THAT(second.error().sentence,
-                HasSubstr("process " + std::to_string(getpid()) + ", has the state x"));
-  }
-  EXPECT_TRUE(hold_lock(path, "the state x"));
-  unlink(path.c_str());
 }
 
 }  // namespace

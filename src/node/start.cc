@@ -1,9 +1,7 @@
 #include "node/start.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -61,36 +59,6 @@ Outcome<void> make_set(const std::string& tool, const std::string& directory, co
 }
 
 }  // namespace
-
-Outcome<void> make_directory(const std::string& path, unsigned mode) {
-  for (size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
-    if (mkdir(path.substr(0, at).c_str(), 0755) != 0 && errno != EEXIST)
-      return failure(K::unavailable, "cannot create the directory {}: {}", path.substr(0, at),
-                     strerror(errno));
-  if (mkdir(path.c_str(), mode) != 0 && errno != EEXIST)
-    return failure(K::unavailable, "cannot create the directory {}: {}", path, strerror(errno));
-  struct stat info {};
-  if (stat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
-    return failure(K::unavailable, "{} is not a directory", path);
-  if (access(path.c_str(), W_OK) != 0)
-    return failure(K::permission_denied,
-                   "no permission to write in {}; choose another directory, or run as its owner", path);
-  return {};
-}
-
-Outcome<os::Fd> hold_lock(const std::string& path, const std::string& what) {
-  os::Fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd) return failure(K::unavailable, "cannot open {}: {}", path, strerror(errno));
-  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    std::string holder = os::read_file(path).value_or("");
-    while (!holder.empty() && holder.back() == '\n') holder.pop_back();
-    return failure(K::failed_precondition, "another agent, process {}, has {}; stop it first", holder, what);
-  }
-  const std::string pid = std::to_string(getpid()) + "\n";
-  if (ftruncate(fd.get(), 0) != 0 || write(fd.get(), pid.data(), pid.size()) < 0)
-    return failure(K::unavailable, "cannot write {}: {}", path, strerror(errno));
-  return fd;
-}
 
 std::vector<std::string> names_of(const std::vector<Device>& devices, const Paths& paths) {
   std::vector<std::string> names;
@@ -203,26 +171,6 @@ Outcome<std::optional<place::Topology>> find_topology(const Nvml& nvml, const Op
       "sets them",
       told.error().sentence);
   return std::nullopt;
-}
-
-Outcome<os::Fd> open_metrics(const std::string& host, uint16_t& port) {
-  sockaddr_in6 six{};
-  sockaddr_in four{};
-  four.sin_family = AF_INET;
-  six.sin6_family = AF_INET6;
-  four.sin_port = six.sin6_port = htons(port);
-  const bool is_four = inet_pton(AF_INET, host.c_str(), &four.sin_addr) == 1;
-  if (!is_four) inet_pton(AF_INET6, host.c_str(), &six.sin6_addr);
-  auto* address = is_four ? reinterpret_cast<sockaddr*>(&four) : reinterpret_cast<sockaddr*>(&six);
-  socklen_t size = is_four ? sizeof four : sizeof six;
-  os::Fd fd(socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const int on = 1;
-  if (!fd || setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-      bind(fd.get(), address, size) != 0 || listen(fd.get(), 64) != 0 ||
-      getsockname(fd.get(), address, &size) != 0)
-    return failure(K::unavailable, "--metrics-listen {}:{}: {}", host, port, strerror(errno));
-  port = ntohs(is_four ? four.sin_port : six.sin6_port);
-  return fd;
 }
 
 Outcome<os::Fd> open_api(const std::string& path) {

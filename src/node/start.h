@@ -12,12 +12,6 @@
 
 namespace carve::node {
 
-// Creates a directory and its parents if they are missing. `mode` is that of mkdir.
-Outcome<void> make_directory(const std::string& path, unsigned mode);
-
-// Takes a lock for the life of the process. The failure names the process that holds it.
-Outcome<os::Fd> hold_lock(const std::string& path, const std::string& what);
-
 // Claims the devices for this agent. Only one agent may serve a device of this machine, for any state and
 // socket. The claim is one abstract unix socket per device, which the kernel removes with its process.
 Outcome<std::vector<os::Fd>> claim(const std::vector<std::string>& names);
@@ -32,9 +26,6 @@ Outcome<std::vector<NodeDevice>> find_devices(Nvml& nvml, const Options& options
 // contradict each other are not used, with a warning.
 Outcome<std::optional<place::Topology>> find_topology(const Nvml& nvml, const Options& options,
                                                       const std::vector<NodeDevice>& devices);
-
-// Opens the TCP socket for metrics. A `port` of 0 becomes a free one.
-Outcome<os::Fd> open_metrics(const std::string& host, uint16_t& port);
 
 // Opens the API's socket. The group `carve`, if it exists, may use root's socket.
 Outcome<os::Fd> open_api(const std::string& path);

@@ -16,6 +16,7 @@
 #include "node/doctor.h"
 #include "node/start.h"
 #include "os/clock.h"
+#include "os/directory.h"
 #include "os/log.h"
 #include "os/user.h"
 
@@ -61,17 +62,15 @@ class Sockets {
   }
 
   Outcome<void> listen_for_metrics(os::Loop& loop, const Options& options, const Agent& agent) {
-    uint16_t port = options.metrics_port;
-    auto socket = open_metrics(options.metrics_host, port);
-    if (!socket) return tl::unexpected(socket.error());
+    os::TcpAddress address = *options.metrics;
+    auto socket = os::listen_at(address);
+    if (!socket) return failure(K::unavailable, "--metrics-listen {}", socket.error().sentence);
     metrics_.emplace(
         loop, std::move(*socket),
         http::Server::Hooks{
             .handle = [&agent](const auto& request, const auto&) { return answer_metrics(agent, request); },
             .refuse = refuse_bytes});
-    const bool six = options.metrics_host.find(':') != std::string::npos;
-    os::log::info("metrics served at http://{}:{}/metrics",
-                  six ? "[" + options.metrics_host + "]" : options.metrics_host, port);
+    os::log::info("metrics served at http://{}/metrics", os::text(address));
     return {};
   }
 
@@ -122,9 +121,9 @@ void prepare_process(const Options& options) {
 }
 
 Outcome<Locks> lock(const Options& options) {
-  if (const auto made = make_directory(options.state, 0700); !made) return tl::unexpected(made.error());
+  if (const auto made = os::make_directory(options.state, 0700); !made) return tl::unexpected(made.error());
   const std::string socket_dir = options.socket.substr(0, options.socket.rfind('/'));
-  if (const auto made = make_directory(socket_dir, geteuid() == 0 ? 0755 : 0700); !made)
+  if (const auto made = os::make_directory(socket_dir, geteuid() == 0 ? 0755 : 0700); !made)
     return tl::unexpected(made.error());
   const size_t length = options.socket.size() + std::string_view(shm::attach_suffix).size();
   if (length > os::max_socket_path_bytes)
@@ -133,9 +132,9 @@ Outcome<Locks> lock(const Options& options) {
         "--socket {}: with '{}' the path has {} characters, and a unix socket's path has at most {}; use a "
         "shorter path",
         options.socket, shm::attach_suffix, length, os::max_socket_path_bytes);
-  auto state = hold_lock(options.state + "/lock", "the state " + options.state);
+  auto state = os::hold_lock(options.state + "/lock", "agent", "the state " + options.state);
   if (!state) return tl::unexpected(state.error());
-  auto socket = hold_lock(options.socket + ".lock", "the socket " + options.socket);
+  auto socket = os::hold_lock(options.socket + ".lock", "agent", "the socket " + options.socket);
   if (!socket) return tl::unexpected(socket.error());
   // The guest library may be preloaded into every process, also into this one. It must not find an agent to
   // attach to.
@@ -203,7 +202,7 @@ Outcome<std::unique_ptr<Sockets, CloseSockets>> open_sockets(os::Loop& loop, con
   if (!api) return tl::unexpected(api.error());
   std::unique_ptr<Sockets, CloseSockets> out(
       new Sockets(loop, options, agent, std::move(*attach), std::move(*api)));
-  if (!options.metrics_host.empty())
+  if (options.metrics)
     if (const auto listens = out->listen_for_metrics(loop, options, agent); !listens)
       return tl::unexpected(listens.error());
   return out;

@@ -11,9 +11,11 @@
 
 #include "os/beneath.h"
 #include "os/clock.h"
+#include "os/directory.h"
 #include "os/loop.h"
 #include "os/process.h"
 #include "os/socket.h"
+#include "os/tcp.h"
 
 namespace carve::os {
 namespace {
@@ -150,6 +152,46 @@ TEST(Beneath, no_path_leads_out_of_the_folder) {
     EXPECT_FALSE(open(folder.get(), std::string("file\0x", 6)));
   }
   fs::remove_all(root);
+}
+
+TEST(Directory, a_lock_is_held_by_one_process_which_the_refusal_names) {
+  const std::string path = "/tmp/carve-lock-" + std::to_string(getpid());
+  {
+    const auto first = hold_lock(path, "agent", "the state x");
+    ASSERT_TRUE(first);
+    const auto second = hold_lock(path, "agent", "the state x");
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().sentence,
+              "another agent, process " + std::to_string(getpid()) + ", has the state x; stop it first");
+  }
+  EXPECT_TRUE(hold_lock(path, "agent", "the state x"));
+  unlink(path.c_str());
+}
+
+TEST(Tcp, an_address_is_numeric_and_has_a_port) {
+  for (const char* good : {"127.0.0.1:9400", "[::1]:0", "0.0.0.0:65535"}) {
+    const auto address = parse_tcp_address(good);
+    ASSERT_TRUE(address) << good;
+    EXPECT_EQ(text(*address), good);
+  }
+  for (const char* bad : {"", ":", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.x:1",
+                          "localhost:80", "127.0.0.1:80x", "[::1]", "[]:80"})
+    EXPECT_FALSE(parse_tcp_address(bad)) << bad;
+  EXPECT_TRUE(is_loopback(*parse_tcp_address("127.8.0.1:80")));
+  EXPECT_TRUE(is_loopback(*parse_tcp_address("[::1]:80")));
+  EXPECT_FALSE(is_loopback(*parse_tcp_address("10.0.0.1:80")));
+  EXPECT_FALSE(is_loopback(*parse_tcp_address("[::]:80")));
+}
+
+TEST(Tcp, a_free_port_is_chosen_and_a_taken_one_is_named) {
+  TcpAddress first{.host = "127.0.0.1"};
+  const auto held = listen_at(first);
+  ASSERT_TRUE(held) << held.error().sentence;
+  EXPECT_NE(first.port, 0);
+  TcpAddress second = first;
+  const auto refused = listen_at(second);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().sentence, text(first) + ": Address already in use");
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ import pytest
 
 from conftest import BUILD, Agent
 
-PROGRAMS = ("carve", "carved", "carve-load", "carve-sim")
+PROGRAMS = ("carve", "carved", "carve-controller", "carve-load", "carve-sim")
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +37,29 @@ def test_an_installed_release_runs_from_where_it_lies(prefix):
 def test_completion_is_installed_where_shells_look(prefix):
     assert "complete " in open(f"{prefix}/share/bash-completion/completions/carve").read()
     assert os.path.exists(f"{prefix}/share/fish/vendor_completions.d/carve.fish")
+
+
+def test_bash_completes_the_options_of_the_controller(prefix):
+    script = f"source {prefix}/share/bash-completion/completions/carve-controller; COMP_WORDS=(carve-controller --log-level w); " \
+             "COMP_CWORD=2; _carve_controller; echo ${COMPREPLY[*]}"
+    assert subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout == "warning\n"
+
+
+@pytest.mark.parametrize("unit", ["carved.service", "carve-controller.service"])
+def test_a_unit_starts_an_installed_program_with_options_that_it_has(prefix, unit):
+    (line,) = re.findall(r"^ExecStart=(.*)$", (BUILD / "deploy" / unit).read_text(), re.M)
+    program, *words = line.split()
+    known = subprocess.run([f"{prefix}/bin/{pathlib.Path(program).name}", "--help"], capture_output=True, text=True).stdout
+    assert all(f"{word} " in known for word in words if word.startswith("--")), words
+    assert os.path.exists(f"{prefix}/lib/systemd/system/{unit}")
+
+
+def test_the_controllers_user_is_installed_for_sysusers(prefix):
+    lines = open(f"{prefix}/lib/sysusers.d/carve.conf").read().splitlines()
+    unit = (BUILD / "deploy/carve-controller.service").read_text()
+    (user,) = re.findall(r"^User=(.*)$", unit, re.M)
+    (group,) = re.findall(r"^SupplementaryGroups=(.*)$", unit, re.M)
+    assert any(line.startswith(f"u {user} ") for line in lines) and f"m {user} {group}" in lines
 
 
 def test_bash_completes_verbs_and_options(prefix):

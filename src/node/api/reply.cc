@@ -7,13 +7,7 @@ namespace carve::node {
 using K = FailureKind;
 
 tl::unexpected<Refusal> refuse(FailureKind kind, std::string detail) {
-  const FailureKindText as = shown(kind);
-  api::Problem problem;
-  problem.type = as.type;
-  problem.title = as.title;
-  problem.status = as.http_status;
-  problem.detail = std::move(detail);
-  return tl::unexpected(Refusal{std::move(problem)});
+  return tl::unexpected(Refusal{api::problem_of(kind, std::move(detail))});
 }
 
 tl::unexpected<Refusal> refuse_method(std::string detail) {

@@ -3,7 +3,10 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "core/failure.h"
 
 namespace carve::api {
 
@@ -15,6 +18,12 @@ struct Problem {
   std::string detail;                // This occurrence: the thing, the value, the way out.
   std::vector<std::string> reasons;  // One per device, if a request did not fit.
 };
+
+// Returns the problem of a failure of this kind.
+inline Problem problem_of(FailureKind kind, std::string detail) {
+  const FailureKindText as = shown(kind);
+  return {.type = as.type, .title = as.title, .status = as.http_status, .detail = std::move(detail)};
+}
 
 // An empty body, in a request or an answer.
 struct Nothing {};

@@ -1,0 +1,193 @@
+// carve-controller's command line: the rows, the rules of their values, and the rules between them.
+#include "controller/controller_options.h"
+
+#include <algorithm>
+
+#include "os/socket.h"
+
+namespace carve::controller {
+namespace {
+
+using K = FailureKind;
+using os::shown;
+
+Outcome<void> add_node(Options& o, const std::string& word) {
+  const size_t equal = word.find('=');
+  if (equal == std::string::npos || equal + 1 == word.size())
+    return failure(K::invalid_argument, "--node '{}' is not NAME=SOCKET, such as a=/run/carve/carved.sock",
+                   shown(word));
+  NodeAddress node{.name = word.substr(0, equal), .socket = word.substr(equal + 1)};
+  if (!is_node_name(node.name))
+    return failure(
+        K::invalid_argument,
+        "--node '{}': '{}' is not a node's name; use 1 to {} of a-z, 0-9 and -, with a letter or a "
+        "digit at both ends",
+        shown(word), shown(node.name), max_node_name_bytes);
+  if (const auto earlier = std::ranges::find(o.nodes, node.name, &NodeAddress::name);
+      earlier != o.nodes.end())
+    return failure(K::invalid_argument,
+                   "--node '{}': node {} already has the socket {}; give each node a name of its own",
+                   shown(word), node.name, shown(earlier->socket));
+  if (o.nodes.size() == max_nodes)
+    return failure(K::invalid_argument,
+                   "--node '{}': a controller has at most {} nodes; start another one for more", shown(word),
+                   max_nodes);
+  o.nodes.push_back(std::move(node));
+  return {};
+}
+
+Outcome<void> set_listen(Options& o, const std::string& word) {
+  o.listen = os::parse_tcp_address(word);
+  if (!o.listen)
+    return failure(K::invalid_argument, "--listen '{}' is not an address and a port, such as 127.0.0.1:8470",
+                   shown(word));
+  if (!os::is_loopback(*o.listen))
+    return failure(
+        K::invalid_argument,
+        "--listen {}: only a loopback address is opened, because another one needs TLS, which this version "
+        "does not have; use 127.0.0.1:{}",
+        os::text(*o.listen), o.listen->port);
+  return {};
+}
+
+template <std::string Options::*field>
+Outcome<void> keep(Options& o, const std::string& value) {
+  o.*field = value;
+  return {};
+}
+template <Options::Mode mode>
+Outcome<void> enter(Options& o, const std::string&) {
+  o.mode = mode;
+  return {};
+}
+
+const os::CommandLine& line() {
+  static const os::CommandLine line = os::command_line(
+      "carve-controller",
+      "carve-controller: the Carve controller. It knows the nodes, each served by an agent (carved), and "
+      "lists them.",
+      "SIGTERM and SIGINT end the controller; agents and slices run on.\n"
+      "Exit status: 0 ended by a signal, 2 wrong command line, 1 any other failure; stderr has the reason.\n"
+      "  carve-controller --node a=/run/carve/carved.sock --listen 127.0.0.1:8470",
+      option_rows);
+  return line;
+}
+
+// Names this machine's node after the host: the host name up to its first dot, in lower case.
+Outcome<NodeAddress> this_node(const Surroundings& s) {
+  std::string name = s.host_name.substr(0, s.host_name.find('.'));
+  std::ranges::transform(name, name.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  if (!is_node_name(name))
+    return failure(
+        K::invalid_argument,
+        "--node: the host name '{}' makes no node's name; name this machine's agent with --node NAME={}",
+        shown(s.host_name), shown(s.agent_socket));
+  return NodeAddress{.name = std::move(name), .socket = s.agent_socket};
+}
+
+Outcome<void> fill_defaults(Options& o, const Surroundings& s) {
+  if (o.nodes.empty()) {
+    auto node = this_node(s);
+    if (!node) return tl::unexpected(node.error());
+    o.nodes.push_back(std::move(*node));
+  }
+  if (o.state.empty() && s.uid == 0) o.state = "/var/lib/carve-controller";
+  if (o.state.empty())
+    o.state = (s.xdg_state_home.empty() ? s.home + "/.local/state" : s.xdg_state_home) + "/carve-controller";
+  if (o.socket.empty()) o.socket = s.controller_socket;
+  o.state = os::absolute(o.state, s.working_directory);
+  o.socket = os::absolute(o.socket, s.working_directory);
+  for (NodeAddress& node : o.nodes) node.socket = os::absolute(node.socket, s.working_directory);
+  return {};
+}
+
+Outcome<void> check_length(const std::string& option, const std::string& path) {
+  if (path.size() <= os::max_socket_path_bytes) return {};
+  return failure(K::invalid_argument,
+                 "{} {}: the path has {} bytes, and a unix socket's path has at most {}; use a shorter path",
+                 option, shown(path), path.size(), os::max_socket_path_bytes);
+}
+
+// Checks the rules between the options, and of paths that have become absolute.
+Outcome<void> consistent(const Options& o) {
+  if (const auto good = check_length("--socket", o.socket); !good) return good;
+  for (auto node = o.nodes.begin(); node != o.nodes.end(); ++node) {
+    if (const auto good = check_length("--node " + node->name + ":", node->socket); !good) return good;
+    const auto same = std::ranges::find(o.nodes.begin(), node, node->socket, &NodeAddress::socket);
+    if (same != node)
+      return failure(K::invalid_argument,
+                     "--node {}={}: node {} already has this socket; an agent serves one node", node->name,
+                     shown(node->socket), same->name);
+    if (node->socket == o.socket)
+      return failure(K::invalid_argument,
+                     "--socket {}: this is the socket of the agent of node {}; choose another path",
+                     shown(o.socket), node->name);
+  }
+  return {};
+}
+
+}  // namespace
+
+const std::vector<os::OptionRow<Options>> option_rows = {
+    {.name = "--help", .letter = "-h", .help = "this text", .store = enter<Options::Mode::help>},
+    {.name = "--version", .help = "the version", .store = enter<Options::Mode::version>},
+    {.name = "--completion",
+     .value = "SHELL",
+     .help = "completion of these options for a shell: bash; try:\n"
+             "source <(carve-controller --completion bash)",
+     .store = enter<Options::Mode::completion>,
+     .words = {"bash"},
+     .noun = "a shell with completion"},
+    {.name = "--node",
+     .value = "NAME=SOCKET",
+     .help = "a node and the socket of its agent, repeatable, at most 64\n"
+             "[this machine's agent, named after the host]",
+     .store = add_node,
+     .repeatable = true},
+    {.name = "--state",
+     .value = "DIR",
+     .help = "directory of controller.db [root: /var/lib/carve-controller; else\n"
+             "$XDG_STATE_HOME/carve-controller or ~/.local/state/carve-controller]",
+     .store = keep<&Options::state>},
+    {.name = "--socket",
+     .value = "PATH",
+     .help = "unix socket of the API [$CARVE_CONTROLLER, else controller.sock in the folder of\n"
+             "this machine's agent's socket]",
+     .store = keep<&Options::socket>},
+    {.name = "--listen",
+     .value = "HOST:PORT",
+     .help = "loopback address that also serves the API (127.0.0.1:8470, [::1]:8470); its callers\n"
+             "are anonymous and are refused [none]",
+     .store = set_listen},
+    {.name = "--log-level",
+     .value = "LEVEL",
+     .help = "error, warning, info, debug [info]",
+     .store = keep<&Options::log_level>,
+     .words = {"error", "warning", "info", "debug"},
+     .noun = "a level"},
+};
+
+bool is_node_name(std::string_view name) {
+  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  return !name.empty() && name.size() <= max_node_name_bytes && plain(name.front()) && plain(name.back()) &&
+         std::ranges::all_of(name, [&](char c) { return plain(c) || c == '-'; });
+}
+
+std::string help_text() { return line().help(); }
+
+std::string completion_script() { return line().completion(); }
+
+Outcome<Options> parse_options(int argc, char** argv, const Surroundings& surroundings) {
+  Options o;
+  const auto parsed = line().parse(
+      argc, argv, [&](size_t row, const std::string& value) { return option_rows[row].store(o, value); },
+      [&] { return o.mode != Options::Mode::serve; });
+  if (!parsed) return tl::unexpected(parsed.error());
+  if (o.mode != Options::Mode::serve) return o;
+  if (const auto filled = fill_defaults(o, surroundings); !filled) return tl::unexpected(filled.error());
+  if (const auto good = consistent(o); !good) return tl::unexpected(good.error());
+  return o;
+}
+
+}  // namespace carve::controller

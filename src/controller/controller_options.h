@@ -1,0 +1,51 @@
+// The options of carve-controller's command line, with this user's defaults.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controller/known_node.h"
+#include "os/command_line.h"
+#include "os/tcp.h"
+
+namespace carve::controller {
+
+inline constexpr size_t max_nodes = 64;            // Each has a thread.
+inline constexpr size_t max_node_name_bytes = 48;  // The limit of all names that the controller gives.
+
+struct Options {
+  std::vector<NodeAddress> nodes;  // In the order of the command line.
+  std::string state, socket;
+  std::optional<os::TcpAddress> listen;  // Absent: the API is served on its unix socket only.
+  std::string log_level = "info";
+
+  // serve: be the controller. The others print a text.
+  enum class Mode { serve, help, version, completion } mode = Mode::serve;
+};
+
+// The user's environment, as main() reads it.
+struct Surroundings {
+  unsigned uid = 0;
+  std::string home, xdg_state_home, working_directory;
+  std::string host_name;
+  std::string agent_socket;       // Of this machine's agent (client::find_socket).
+  std::string controller_socket;  // client::find_controller_socket
+};
+
+// Returns the options, or a sentence about the wrong option (exit status 2).
+Outcome<Options> parse_options(int argc, char** argv, const Surroundings&);
+
+// Returns whether the text may be a node's name: 1 to 48 of a-z, 0-9 and -, without - at its ends.
+bool is_node_name(std::string_view);
+
+std::string help_text();
+
+// Returns the script of `carve-controller --completion bash`.
+std::string completion_script();
+
+// The table of the options. Those that do not serve come first: if one of them is given, the rest of the line
+// does not matter.
+extern const std::vector<os::OptionRow<Options>> option_rows;
+
+}  // namespace carve::controller

@@ -1,0 +1,141 @@
+#include "controller/controller_options.h"
+
+#include <gmock/gmock.h>
+
+#include <sstream>
+
+namespace carve::controller {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+Outcome<Options> parse(std::vector<std::string> words, const Surroundings& s) {
+  words.insert(words.begin(), "carve-controller");
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  return parse_options(static_cast<int>(arguments.size()), arguments.data(), s);
+}
+
+const Surroundings root{.uid = 0,
+                        .home = "/root",
+                        .working_directory = "/here",
+                        .host_name = "Node-7.example.org",
+                        .agent_socket = "/run/carve/carved.sock",
+                        .controller_socket = "/run/carve/controller.sock"};
+const Surroundings user{.uid = 1000,
+                        .home = "/home/u",
+                        .working_directory = "/here",
+                        .host_name = "n1",
+                        .agent_socket = "x/carved.sock",
+                        .controller_socket = "x/controller.sock"};
+
+TEST(ControllerOptions, without_words_the_node_is_this_machines) {
+  const auto o = parse({}, root);
+  ASSERT_TRUE(o) << o.error().sentence;
+  EXPECT_THAT(o->nodes, ElementsAre(NodeAddress{"node-7", "/run/carve/carved.sock"}));
+  EXPECT_EQ(o->state, "/var/lib/carve-controller");
+  EXPECT_EQ(o->socket, "/run/carve/controller.sock");
+  EXPECT_FALSE(o->listen);
+  EXPECT_THAT(parse({}, user)->nodes, ElementsAre(NodeAddress{"n1", "/here/x/carved.sock"}));
+  EXPECT_EQ(parse({}, user)->state, "/home/u/.local/state/carve-controller");
+  EXPECT_EQ(parse({}, user)->socket, "/here/x/controller.sock");
+  Surroundings moved = user;
+  moved.xdg_state_home = "/st";
+  EXPECT_EQ(parse({}, moved)->state, "/st/carve-controller");
+}
+
+TEST(ControllerOptions, the_nodes_are_kept_in_their_order) {
+  const auto o = parse(
+      {"--node", "b=/x/b", "--node=a=y=z", "--state", "s", "--socket", "c", "--listen", "[::1]:0"}, user);
+  ASSERT_TRUE(o) << o.error().sentence;
+  EXPECT_THAT(o->nodes, ElementsAre(NodeAddress{"b", "/x/b"}, NodeAddress{"a", "/here/y=z"}));
+  EXPECT_EQ(o->state, "/here/s");
+  EXPECT_EQ(o->socket, "/here/c");
+  EXPECT_EQ(os::text(*o->listen), "[::1]:0");
+}
+
+TEST(ControllerOptions, wrong_ones_are_refused_with_one_line_that_has_the_option_the_value_and_the_way_out) {
+  const std::string long_path = "/" + std::string(107, 'x'), long_name(49, 'n');
+  const struct {
+    std::vector<std::string> words;
+    const char* sentence;
+  } rows[] = {
+      {{"--nonsense"}, "there is no option --nonsense; carve-controller --help lists the options"},
+      {{"--node"}, "--node needs a value; carve-controller --help explains it"},
+      {{"--node", "a"}, "--node 'a' is not NAME=SOCKET, such as a=/run/carve/carved.sock"},
+      {{"--node", "a="}, "--node 'a=' is not NAME=SOCKET"},
+      {{"--node", "=/x"}, "--node '=/x': '' is not a node's name; use 1 to 48 of a-z, 0-9 and -"},
+      {{"--node", "A=/x"}, "'A' is not a node's name"},
+      {{"--node", "a.b=/x"}, "'a.b' is not a node's name"},
+      {{"--node", "-a=/x"}, "'-a' is not a node's name"},
+      {{"--node", "a-=/x"}, "'a-' is not a node's name"},
+      {{"--node", long_name + "=/x"}, "is not a node's name"},
+      {{"--node", "a=/x\ny"}, "--node 'a=/x?y' has a control character"},
+      {{"--node", "a=/x", "--node", "a=/y"},
+       "--node 'a=/y': node a already has the socket /x; give each node a name of its own"},
+      {{"--node", "a=/x", "--node", "a=/x"}, "node a already has the socket /x"},
+      {{"--node", "a=/here/x", "--node", "b=x"}, "--node b=/here/x: node a already has this socket"},
+      {{"--node", "a=" + long_path}, "the path has 108 bytes, and a unix socket's path has at most 107"},
+      {{"--socket", long_path}, "the path has 108 bytes, and a unix socket's path has at most 107"},
+      {{"--node", "a=/x", "--socket", "/x"}, "--socket /x: this is the socket of the agent of node a"},
+      {{"--listen", "8470"}, "--listen '8470' is not an address and a port, such as 127.0.0.1:8470"},
+      {{"--listen", "localhost:8470"}, "is not an address and a port"},
+      {{"--listen", "0.0.0.0:8470"},
+       "--listen 0.0.0.0:8470: only a loopback address is opened, because another one needs TLS"},
+      {{"--listen", "[::]:80"}, "use 127.0.0.1:80"},
+      {{"--log-level", "loud"}, "--log-level 'loud' is not a level; use error, warning, info or debug"},
+      {{"--state", "a", "--state", "b"}, "--state 'b': an earlier --state has 'a'; give it once"},
+  };
+  for (const auto& row : rows) {
+    const auto o = parse(row.words, user);
+    ASSERT_FALSE(o) << row.sentence;
+    EXPECT_THAT(o.error().sentence, HasSubstr(row.sentence));
+    EXPECT_THAT(o.error().sentence, Not(HasSubstr("\n")));
+    EXPECT_LE(o.error().sentence.size(), 300u);
+    EXPECT_EQ(o.error().kind, FailureKind::invalid_argument);
+  }
+}
+
+TEST(ControllerOptions, a_host_without_a_usable_name_needs_a_node) {
+  for (const char* host : {"", "n_1", ".x", "-"}) {
+    Surroundings odd = root;
+    odd.host_name = host;
+    const auto o = parse({}, odd);
+    ASSERT_FALSE(o) << host;
+    EXPECT_THAT(o.error().sentence, HasSubstr("--node NAME=/run/carve/carved.sock"));
+    EXPECT_TRUE(parse({"--node", "a=/x"}, odd));
+  }
+}
+
+TEST(ControllerOptions, the_number_of_nodes_has_a_limit_that_the_help_names) {
+  std::vector<std::string> words;
+  for (size_t i = 0; i < max_nodes; ++i) words.push_back(fmt::format("--node=n{}=/x{}", i, i));
+  EXPECT_TRUE(parse(words, user));
+  words.emplace_back("--node=more=/more");
+  ASSERT_FALSE(parse(words, user));
+  EXPECT_THAT(parse(words, user).error().sentence, HasSubstr(fmt::format("at most {} nodes", max_nodes)));
+  EXPECT_THAT(help_text(), HasSubstr(fmt::format("at most {}", max_nodes)));
+}
+
+TEST(ControllerOptions, that_do_not_serve_come_before_the_others) {
+  EXPECT_EQ(parse({"--state", "s", "-h", "--nonsense"}, user)->mode, Options::Mode::help);
+  EXPECT_EQ(parse({"--version", "--node", "x"}, user)->mode, Options::Mode::version);
+  EXPECT_EQ(parse({"--completion", "bash"}, user)->mode, Options::Mode::completion);
+}
+
+TEST(ControllerOptions, of_the_table_are_in_the_help_and_in_the_completion) {
+  for (const auto& row : option_rows) {
+    EXPECT_THAT(help_text(), HasSubstr(row.name));
+    EXPECT_THAT(completion_script(), HasSubstr(fmt::format("{} ", row.name)));
+    for (const std::string_view word : row.words)
+      EXPECT_TRUE(parse({row.name, std::string(word)}, user)) << row.name << " " << word;
+  }
+  EXPECT_THAT(completion_script(), HasSubstr("complete -o default -F _carve_controller carve-controller"));
+  std::istringstream lines(help_text());
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120u) << line;
+}
+
+}  // namespace
+}  // namespace carve::controller

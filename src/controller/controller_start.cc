@@ -1,0 +1,170 @@
+#include "controller/controller_start.h"
+
+#include <grp.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "client/client.h"
+#include "os/clock.h"
+#include "os/directory.h"
+#include "os/log.h"
+#include "os/socket.h"
+
+namespace carve::controller {
+namespace {
+
+using K = FailureKind;
+
+std::string variable(const char* name) {
+  const char* value = getenv(name);
+  return value != nullptr ? value : "";
+}
+
+// Returns the failure with the option that chooses another value.
+tl::unexpected<Failure> of_option(const char* option, const std::string& value, const Failure& failed) {
+  return failure(failed.kind, "{} {}: {}", option, value, failed.sentence);
+}
+
+bool is_member_of(gid_t group) {
+  if (geteuid() == 0) return true;
+  std::vector<gid_t> groups(static_cast<size_t>(std::max(getgroups(0, nullptr), 0)));
+  const int count = getgroups(static_cast<int>(groups.size()), groups.data());
+  return std::find(groups.begin(), groups.begin() + std::max(count, 0), group) !=
+         groups.begin() + std::max(count, 0);
+}
+
+// Opens the API's unix socket. The group `carve` may use it, if the group exists and this user may say so.
+Outcome<os::Fd> open_unix(const std::string& path) {
+  auto fd = os::listen_at(path, SOCK_STREAM, 0660);
+  if (!fd) return of_option("--socket", path, fd.error());
+  const group* carve = getgrnam("carve");
+  if (carve != nullptr && is_member_of(carve->gr_gid) &&
+      chown(path.c_str(), static_cast<uid_t>(-1), carve->gr_gid) != 0)
+    return failure(K::unavailable, "--socket {}: its group cannot be changed to carve: {}", path,
+                   strerror(errno));
+  return fd;
+}
+
+std::optional<http::Caller> identify(int socket, std::span<const uint32_t> operators) {
+  const auto peer = os::peer_of(socket);
+  if (!peer) return std::nullopt;
+  return http::Caller::user(peer->uid, peer->process, operators);
+}
+
+}  // namespace
+
+Surroundings surroundings() {
+  char here[4096] = "/", host[256] = "";
+  if (getcwd(here, sizeof here) == nullptr) here[1] = '\0';
+  if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
+  return {.uid = geteuid(),
+          .home = variable("HOME"),
+          .xdg_state_home = variable("XDG_STATE_HOME"),
+          .working_directory = here,
+          .host_name = host,
+          .agent_socket = client::find_socket(""),
+          .controller_socket = client::find_controller_socket("")};
+}
+
+int complain(const Failure& f) {
+  fmt::print(stderr, "carve-controller: {}\n", f.sentence);
+  return f.kind == K::invalid_argument ? 2 : 1;
+}
+
+int print(Options::Mode mode) {
+  const std::string text = mode == Options::Mode::help         ? help_text()
+                           : mode == Options::Mode::completion ? completion_script()
+                                                               : "carve-controller " CARVE_VERSION "\n";
+  return fputs(text.c_str(), stdout) < 0;
+}
+
+os::Fd take_signals() {
+  signal(SIGPIPE, SIG_IGN);
+  sigset_t ending;
+  sigemptyset(&ending);
+  sigaddset(&ending, SIGTERM);
+  sigaddset(&ending, SIGINT);
+  sigprocmask(SIG_BLOCK, &ending, nullptr);
+  return os::Fd(signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+Outcome<Locks> lock(const Options& o) {
+  os::log::set_level(o.log_level);
+  umask(022);
+  if (const auto made = os::make_directory(o.state, 0700); !made)
+    return of_option("--state", o.state, made.error());
+  const std::string folder = o.socket.substr(0, std::max<size_t>(o.socket.rfind('/'), 1));
+  if (const auto made = os::make_directory(folder, geteuid() == 0 ? 0755 : 0700); !made)
+    return of_option("--socket", o.socket, made.error());
+  auto state = os::hold_lock(o.state + "/controller.lock", "controller", "this state");
+  if (!state) return of_option("--state", o.state, state.error());
+  auto socket = os::hold_lock(o.socket + ".lock", "controller or agent", "this socket");
+  if (!socket) return of_option("--socket", o.socket, socket.error());
+  return Locks{.state = std::move(*state), .socket = std::move(*socket)};
+}
+
+Outcome<Database> open_database(const Options& o) {
+  auto opened = ControllerStore::open(o.state + "/controller.db", os::utc_ns() / os::second);
+  if (!opened) return tl::unexpected(opened.error());
+  if (!opened->moved_aside.empty())
+    os::log::error("the controller database was damaged ({}); it was moved to {}, and a new one is empty",
+                   opened->damage, opened->moved_aside);
+  auto nodes = opened->store.nodes();
+  if (!nodes) return tl::unexpected(nodes.error());
+  return Database{.store = std::move(opened->store), .nodes = std::move(*nodes)};
+}
+
+Api::Api(os::Loop& loop, const KnownNodes& nodes, const Options& o, os::Fd unix_socket, os::Fd tcp_socket)
+    : nodes_(nodes),
+      version_{.program = "carve-controller",
+               .version = CARVE_VERSION,
+               .pid = static_cast<uint32_t>(getpid()),
+               .state = o.state,
+               .started_ns = static_cast<uint64_t>(os::utc_ns())},
+      operators_{0, geteuid()} {
+  const auto handle = [this](const http::Request& request, const http::Caller& caller) {
+    return answer(*this, request, caller);
+  };
+  unix_.emplace(loop, std::move(unix_socket),
+                http::Server::Hooks{.handle = handle, .refuse = refuse_bytes, .identify = [this](int socket) {
+                                      return identify(socket, operators_);
+                                    }});
+  if (tcp_socket)
+    tcp_.emplace(loop, std::move(tcp_socket), http::Server::Hooks{.handle = handle, .refuse = refuse_bytes});
+}
+
+Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, const KnownNodes& nodes, const Options& o) {
+  os::Fd tcp;
+  if (o.listen) {
+    os::TcpAddress address = *o.listen;
+    auto opened = os::listen_at(address);
+    if (!opened) return failure(K::unavailable, "--listen {}", opened.error().sentence);
+    tcp = std::move(*opened);
+    os::log::info("API served at http://{}, where every caller is anonymous", os::text(address));
+  }
+  auto opened = open_unix(o.socket);
+  if (!opened) return tl::unexpected(opened.error());
+  os::log::info("carve-controller {} serves {} node{} at {}", CARVE_VERSION, o.nodes.size(),
+                o.nodes.size() == 1 ? "" : "s", o.socket);
+  return std::unique_ptr<Api>(new Api(loop, nodes, o, std::move(*opened), std::move(tcp)));
+}
+
+int serve(os::Loop& loop, const os::Fd& signals, KnownNodes& nodes, const Options& o) {
+  loop.watch(signals.get(), EPOLLIN, [&](uint32_t) { loop.stop(); });
+  loop.run();
+  os::log::info("controller ended; agents and slices run on");
+  unlink(o.socket.c_str());
+  nodes.end();
+  return 0;
+}
+
+}  // namespace carve::controller

@@ -1,0 +1,83 @@
+#include "controller/known_nodes.h"
+
+#include <algorithm>
+
+#include "os/clock.h"
+#include "os/log.h"
+
+namespace carve::controller {
+namespace {
+
+constexpr int64_t poll_interval_ns = 2 * os::second;
+
+void write_log(const NodeChange& change) {
+  if (change.level == NodeChange::Level::warning)
+    os::log::warning("{}", change.text);
+  else
+    os::log::info("{}", change.text);
+}
+
+}  // namespace
+
+KnownNodes::KnownNodes(os::Loop& loop, ControllerStore store, const std::vector<NodeAddress>& addresses,
+                       const std::vector<NodeRecord>& earlier)
+    : loop_(loop), store_(std::move(store)) {
+  for (const NodeAddress& address : addresses) {
+    const auto found = std::ranges::find(earlier, address.name, &NodeRecord::name);
+    nodes_.push_back({KnownNode(address, found != earlier.end() ? &*found : nullptr),
+                      std::make_unique<AgentLink>(address.socket)});
+  }
+  for (Node& node : nodes_)
+    loop_.watch(node.link->ready_fd(), EPOLLIN, [this, &node](uint32_t) { take(node); });
+}
+
+KnownNodes::~KnownNodes() {
+  for (const Node& node : nodes_) loop_.forget(node.link->ready_fd());
+}
+
+void KnownNodes::begin() {
+  poll_all();
+  loop_.every(poll_interval_ns, [this] { poll_all(); });
+}
+
+void KnownNodes::poll_all() {
+  for (const Node& node : nodes_)
+    if (!node.link->begin_poll())
+      os::log::debug("node {}: the last poll is under way", node.known.record().name);
+}
+
+void KnownNodes::take(Node& node) {
+  const auto poll = node.link->take();
+  if (!poll) return;
+  for (const NodeChange& change : node.known.update(*poll)) write_log(change);
+  if (node.known.must_be_stored()) store(false);
+}
+
+void KnownNodes::store(bool all) {
+  std::vector<NodeRecord> records;
+  std::vector<KnownNode*> written;
+  for (Node& node : nodes_)
+    if (all ? node.known.differs_from_stored() : node.known.must_be_stored()) {
+      records.push_back(node.known.record());
+      written.push_back(&node.known);
+    }
+  const auto done = store_.write(records);
+  if (!done && !store_failed_) os::log::error("{}; the nodes are polled on", done.error().sentence);
+  if (done && store_failed_) os::log::info("the controller database is written again");
+  store_failed_ = !done;
+  if (done)
+    for (KnownNode* known : written) known->was_stored();
+}
+
+void KnownNodes::end() {
+  store(true);
+  for (const Node& node : nodes_) node.link->stop();
+}
+
+api::KnownNodeList KnownNodes::document() const {
+  api::KnownNodeList out;
+  for (const Node& node : nodes_) out.nodes.push_back(node.known.document());
+  return out;
+}
+
+}  // namespace carve::controller

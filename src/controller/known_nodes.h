@@ -1,0 +1,45 @@
+// The nodes that the controller was started with: polls each agent every 2 s, logs what changed, keeps the
+// database up to date, and returns all nodes as a document. A node of the database that the command line does
+// not name is not shown; its record stays, so that it has its first answer when it is named again.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "controller/agent_link.h"
+#include "controller/known_node.h"
+#include "os/loop.h"
+
+namespace carve::controller {
+
+class KnownNodes {
+ public:
+  KnownNodes(os::Loop&, ControllerStore, const std::vector<NodeAddress>&,
+             const std::vector<NodeRecord>& earlier);
+  ~KnownNodes();
+  KnownNodes(const KnownNodes&) = delete;
+  KnownNodes& operator=(const KnownNodes&) = delete;
+
+  // Begins to poll, and continues every 2 s.
+  void begin();
+  // Writes the last answers and ends the links.
+  void end();
+
+  api::KnownNodeList document() const;
+
+ private:
+  struct Node {
+    KnownNode known;
+    std::unique_ptr<AgentLink> link;
+  };
+  void poll_all();
+  void take(Node&);
+  void store(bool all);
+
+  os::Loop& loop_;
+  ControllerStore store_;
+  std::vector<Node> nodes_;
+  bool store_failed_ = false;  // The last transaction failed, and the log has its reason.
+};
+
+}  // namespace carve::controller

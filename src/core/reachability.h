@@ -1,0 +1,19 @@
+// Whether the controller reaches the agent of a node.
+#pragma once
+
+#include "core/words.h"
+
+namespace carve {
+
+enum class Reachability : uint8_t {
+  unknown = 0,      // No poll has ended since the controller started.
+  reachable = 1,    // The agent answered the last poll.
+  unreachable = 2,  // It did not, or its answer could not be read; a sentence has the reason.
+};
+template <>
+struct Words<Reachability> {
+  static constexpr const char* kind = "reachability";
+  static constexpr std::string_view words[] = {"unknown", "reachable", "unreachable"};
+};
+
+}  // namespace carve

@@ -1,0 +1,84 @@
+// The command line of a program that has options and no verbs. One table of rows is its parser, its help and
+// its completion. CLI11 divides the words into options and values and prints the help; the sentences about a
+// wrong value are ours, because CLI11's name neither the allowed values nor the way out.
+//
+//   const std::vector<os::OptionRow<Options>> option_rows = {
+//       {.name = "--state", .value = "DIR", .help = "directory of the ledger", .store = ...}, ...};
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/failure.h"
+
+namespace carve::os {
+
+// What a row says about its option, whatever the type that the values go to.
+struct OptionForm {
+  const char* name;
+  const char* letter;
+  const char* value;
+  const char* help;
+  std::vector<std::string_view> words;
+  const char* noun;
+  bool repeatable;
+
+  bool takes_value() const { return value[0] != '\0'; }
+};
+
+template <class Options>
+struct OptionRow {
+  const char* name;         // "--state"
+  const char* letter = "";  // "-h"
+  const char* value = "";   // Name of the value in the help; empty: the option takes no value.
+  const char* help = "";
+  // Stores a value. Returns a failure if the value breaks a rule.
+  Outcome<void> (*store)(Options&, const std::string& value) = nullptr;
+  std::vector<std::string_view> words;  // Allowed values; empty: any.
+  const char* noun = "";                // What the words are: "an action".
+  bool repeatable = false;
+
+  bool takes_value() const { return value[0] != '\0'; }
+  OptionForm form() const { return {name, letter, value, help, words, noun, repeatable}; }
+};
+
+// A program with its options, for its parser, help and completion.
+struct CommandLine {
+  const char* program;  // "carved"
+  const char* about;
+  const char* footer;
+  std::vector<OptionForm> forms;
+
+  std::string help() const;
+  // Returns the script that completes the options in bash.
+  std::string completion() const;
+
+  // Stores a value of the option `forms[index]`.
+  using Store = std::function<Outcome<void>(size_t index, const std::string& value)>;
+  // Parses the words of main(). If `is_complete` is true after a row, the rest of the line does not matter.
+  Outcome<void> parse(int argc, char** argv, const Store& store,
+                      const std::function<bool()>& is_complete) const;
+};
+
+template <class Options>
+CommandLine command_line(const char* program, const char* about, const char* footer,
+                         const std::vector<OptionRow<Options>>& rows) {
+  CommandLine out{program, about, footer, {}};
+  for (const OptionRow<Options>& row : rows) out.forms.push_back(row.form());
+  return out;
+}
+
+// Returns the word for a sentence of one line: at most 80 bytes, with '?' for each control character.
+std::string shown(const std::string& word);
+bool is_control(char);
+
+// Returns a failure if the value of the option is not one of the words. `noun` is what the words are.
+Outcome<void> known_word(const std::string& option, const std::string& value, const char* noun,
+                         const std::vector<std::string_view>& words);
+
+// Returns the path as it is from the directory `from`; an empty path stays empty.
+std::string absolute(const std::string& path, const std::string& from);
+
+}  // namespace carve::os

@@ -1,0 +1,47 @@
+#include "os/directory.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "os/process.h"
+
+namespace carve::os {
+
+using K = FailureKind;
+
+Outcome<void> make_directory(const std::string& path, unsigned mode) {
+  for (size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
+    if (mkdir(path.substr(0, at).c_str(), 0755) != 0 && errno != EEXIST)
+      return failure(K::unavailable, "cannot create the directory {}: {}", path.substr(0, at),
+                     strerror(errno));
+  if (mkdir(path.c_str(), mode) != 0 && errno != EEXIST)
+    return failure(K::unavailable, "cannot create the directory {}: {}", path, strerror(errno));
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
+    return failure(K::unavailable, "{} is not a directory", path);
+  if (access(path.c_str(), W_OK) != 0)
+    return failure(K::permission_denied,
+                   "no permission to write in {}; choose another directory, or run as its owner", path);
+  return {};
+}
+
+Outcome<Fd> hold_lock(const std::string& path, const std::string& holder, const std::string& what) {
+  Fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd) return failure(K::unavailable, "cannot open {}: {}", path, strerror(errno));
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    std::string pid = read_file(path).value_or("");
+    while (!pid.empty() && pid.back() == '\n') pid.pop_back();
+    return failure(K::failed_precondition, "another {}, process {}, has {}; stop it first", holder, pid,
+                   what);
+  }
+  const std::string pid = std::to_string(getpid()) + "\n";
+  if (ftruncate(fd.get(), 0) != 0 || write(fd.get(), pid.data(), pid.size()) < 0)
+    return failure(K::unavailable, "cannot write {}: {}", path, strerror(errno));
+  return fd;
+}
+
+}  // namespace carve::os

@@ -1,0 +1,19 @@
+// The directories of a program that runs once: each is made at its start, and a lock file in it names the
+// process that uses it.
+#pragma once
+
+#include <string>
+
+#include "core/failure.h"
+#include "os/fd.h"
+
+namespace carve::os {
+
+// Creates a directory and its parents if they are missing. `mode` is that of mkdir.
+Outcome<void> make_directory(const std::string& path, unsigned mode);
+
+// Takes a lock for the life of the process. The failure names the process that holds it; `holder` says what
+// it is ("agent"), and `what` what it has ("the state /var/lib/carve").
+Outcome<Fd> hold_lock(const std::string& path, const std::string& holder, const std::string& what);
+
+}  // namespace carve::os

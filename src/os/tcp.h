@@ -1,0 +1,29 @@
+// TCP: addresses as options name them, and listening. Names are not looked up, so an address is numeric.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/failure.h"
+#include "os/fd.h"
+
+namespace carve::os {
+
+struct TcpAddress {
+  std::string host;   // "127.0.0.1", "::1"
+  uint16_t port = 0;  // 0: any free port.
+};
+
+// Reads "127.0.0.1:9400" or "[::1]:0"; no value for other text.
+std::optional<TcpAddress> parse_tcp_address(const std::string& text);
+
+// Returns "127.0.0.1:9400" or "[::1]:9400".
+std::string text(const TcpAddress&);
+
+bool is_loopback(const TcpAddress&);
+
+// Listens, and stores the port that the kernel chose in place of port 0.
+Outcome<Fd> listen_at(TcpAddress&);
+
+}  // namespace carve::os

@@ -1,0 +1,53 @@
+// Documents of the controller's API, version 1: the controller itself, and the nodes that it knows. Memory is
+// in whole bytes, times are UTC nanoseconds since 1970; names end in the unit.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/enforcement.h"
+#include "core/reachability.h"
+
+namespace carve::api {
+
+// GET /v1/version of the controller
+struct ControllerVersion {
+  std::string program;  // "carve-controller"
+  std::string version;  // "0.1.0"
+  uint32_t pid = 0;
+  std::string state;  // Directory of the database.
+  uint64_t started_ns = 0;
+};
+
+// A device as its agent last reported it.
+struct NodeDevice {
+  uint32_t index = 0;  // NVML's index on its node.
+  std::string uuid;    // "GPU-..."
+  std::string name;    // "NVIDIA A10"
+  DeviceHealth health;
+  uint64_t usable_bytes = 0;
+  uint64_t free_bytes = 0;
+};
+
+// A node that the controller was started with. The devices and the number of slices are those of the last
+// answer; they are absent until the agent has answered this controller once.
+struct KnownNode {
+  std::string name;
+  std::string socket;  // Of its agent.
+  Reachability reachability = Reachability::unknown;
+  std::string problem;            // Why it is unreachable, as a sentence; else empty.
+  std::string agent_version;      // Empty: the agent has never answered.
+  uint64_t agent_started_ns = 0;  // 0: the agent has never answered.
+  uint64_t first_seen_ns = 0;     // The first answer to any controller with this database; 0: none.
+  uint64_t last_seen_ns = 0;      // The last answer; 0: none.
+  std::vector<NodeDevice> devices;
+  uint32_t slices = 0;  // Living slices that the controller's user may see.
+};
+
+// GET /v1/nodes of the controller, in the order of its command line
+struct KnownNodeList {
+  std::vector<KnownNode> nodes;
+};
+
+}  // namespace carve::api

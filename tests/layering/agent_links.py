@@ -1,0 +1,57 @@
+"""The agent runs as root, so it links nothing of the controller: no archive and no object of these folders is in the
+inputs of bin/carved, directly or through another library. The controller links the controller's, or the check sees nothing.
+
+  agent_links.py BUILD_NINJA
+"""
+import re
+import sys
+
+AGENT, CONTROLLER = "bin/carved", "bin/carve-controller"
+FORBIDDEN = ("controller", "fronts", "workload", "bill")  # Folders of src/, with those below them.
+
+
+def edges_of(text):
+    """Returns {output: its inputs}, explicit and implicit, without those that only order the build."""
+    edges = {}
+    for line in text.replace("$\n", "").splitlines():
+        if found := re.match(r"build ([^:]+): \S+ (.*)", line):
+            inputs = found[2].partition("||")[0].replace("|", " ").split()
+            for output in found[1].replace("|", " ").split():
+                edges[output] = inputs
+    return edges
+
+
+def linked(program, edges):
+    """Returns all that the program is made of."""
+    seen, left = set(), [program]
+    while left:
+        for made_from in edges.get(left.pop(), []):
+            if made_from not in seen:
+                seen.add(made_from)
+                left.append(made_from)
+    return seen
+
+
+def folder_of(path):
+    """Returns the forbidden folder that the archive or object belongs to, or None."""
+    for folder in FORBIDDEN:
+        if re.search(rf"(^|/)libcarve_{folder}(_[a-z]+)*\.a$|(^|/)src/{folder}/.*\.(o|cc)$", path):
+            return folder
+    return None
+
+
+def violations(edges):
+    for program in AGENT, CONTROLLER:
+        if program not in edges:
+            yield f"{program} is not built"
+    for path in sorted(linked(AGENT, edges)):
+        if folder := folder_of(path):
+            yield f"{AGENT} links {path}: src/{folder} belongs to {CONTROLLER}"
+    if "controller" not in {folder_of(path) for path in linked(CONTROLLER, edges)}:
+        yield f"{CONTROLLER} links nothing of src/controller: this check does not see what a program links"
+
+
+with open(sys.argv[1]) as file:
+    wrong = list(violations(edges_of(file.read())))
+print("\n".join(wrong) or f"{AGENT} links none of {', '.join(FORBIDDEN)}")
+sys.exit(1 if wrong else 0)
