@@ -17,19 +17,19 @@ api::Check check(std::string name, bool good, std::string detail, std::string fi
 
 bool exists(const std::string& path) { return access(path.c_str(), R_OK) == 0; }
 
-void check_devices(const Agent& agent, std::vector<api::Check>& checks) {
-  const bool simulated = !agent.settings().paths.sim_set.empty();
-  checks.push_back(check("devices", !agent.devices().empty(),
-                         fmt::format("{} {}device{} found through NVML", agent.devices().size(),
-                                     simulated ? "simulated " : "", agent.devices().size() == 1 ? "" : "s"),
-                         "install a GPU and its driver, or simulate one: carved --sim a10x2",
-                         CheckStatus::failed));
-  for (const NodeDevice& d : agent.devices()) {
+void check_devices(const NodeView& node, const std::vector<DeviceView>& devices,
+                   std::vector<api::Check>& checks) {
+  checks.push_back(
+      check("devices", !devices.empty(),
+            fmt::format("{} {}device{} found through NVML", devices.size(),
+                        node.simulated.empty() ? "" : "simulated ", devices.size() == 1 ? "" : "s"),
+            "install a GPU and its driver, or simulate one: carved --sim a10x2", CheckStatus::failed));
+  for (const DeviceView& d : devices) {
     const std::string name = fmt::format("device {}", d.device.index);
-    if (d.health().state != HealthState::ok)
+    if (d.health.state != HealthState::ok)
       checks.push_back(
-          check(name, false, d.health().reason, "read the kernel's log: dmesg | grep -i xid",
-                d.health().state == HealthState::xid ? CheckStatus::degraded : CheckStatus::failed));
+          check(name, false, d.health.reason, "read the kernel's log: dmesg | grep -i xid",
+                d.health.state == HealthState::xid ? CheckStatus::degraded : CheckStatus::failed));
     if (d.context.count == 0)
       checks.push_back(
           check(name + " context", false,
@@ -42,72 +42,81 @@ void check_devices(const Agent& agent, std::vector<api::Check>& checks) {
   }
 }
 
-void check_driver(const Agent& agent, std::vector<api::Check>& checks) {
-  const Settings& settings = agent.settings();
-  const bool fresh = agent.sample_age_ns() < 5 * os::second;
+void check_driver(const NodeView& node, const std::vector<DeviceView>& devices,
+                  std::vector<api::Check>& checks) {
+  const bool fresh = node.sample_age_ns < 5 * os::second;
   checks.push_back(check("driver samples", fresh,
                          fresh ? "NVML is sampled every second" : "NVML has not answered for 5 s",
                          "run nvidia-smi; if it hangs too, the driver is the cause", CheckStatus::failed));
-  const bool hidden =
-      std::ranges::any_of(agent.devices(), [](const NodeDevice& d) { return d.sample.processes_hidden; });
+  const bool hidden = std::ranges::any_of(devices, &DeviceView::processes_hidden);
   checks.push_back(check("audit", !hidden,
                          hidden
                              ? "NVML does not show the memory of each process, so the audit and the charge "
                                "for growth are off"
                              : fmt::format("NVML shows every process; action against unattached processes: "
                                            "{}; action on growth beyond the quota: {}",
-                                           text(settings.audit), text(settings.over_quota)),
+                                           text(node.audit), text(node.over_quota)),
                          "run the agent in the machine's own pid namespace"));
 }
 
 // The agent's files and rights on this machine.
-void check_machine(const Agent& agent, std::vector<api::Check>& checks) {
-  const Settings& settings = agent.settings();
-  checks.push_back(check("preload library", exists(settings.paths.preload), settings.paths.preload,
+void check_machine(const NodeView& node, std::vector<api::Check>& checks) {
+  checks.push_back(check("preload library", exists(node.preload), node.preload,
                          "build or install it: cmake --build build --target carve_preload",
                          CheckStatus::failed));
-  checks.push_back(check("shims for containers", exists(settings.paths.shims + "/libcuda.so.1"),
-                         settings.paths.shims, "build or install them"));
+  checks.push_back(check("shims for containers", exists(node.shims + "/libcuda.so.1"), node.shims,
+                         "build or install them"));
   checks.push_back(check(
-      "sealed limits", agent.runtime().sealed(),
-      agent.runtime().sealed()
+      "sealed limits", node.limits_sealed,
+      node.limits_sealed
           ? "slices get their limits through a read-only mount; root in a container cannot write them either"
           : "limits are protected against accidents only; a process of the agent's own user could "
             "open them for writing",
       geteuid() == 0 ? "Linux 5.12 or newer, and CAP_SYS_ADMIN in the agent's mount namespace"
                      : "run the agent as root"));
   checks.push_back(
-      check("cgroup per slice", agent.has_cgroups(),
-            agent.has_cgroups()
+      check("cgroup per slice", node.cgroup_trouble.empty(),
+            node.cgroup_trouble.empty()
                 ? "each slice has a cgroup, so its end is seen at once and a stop reaches every process"
-                : "slices are identified by their process tree:  " + agent.cgroup_trouble(),
+                : "slices are identified by their process tree:  " + node.cgroup_trouble,
             "run the agent as root on a machine with cgroup v2 mounted"));
   checks.push_back(
-      check("shared memory", agent.runtime().in_memory(),
-            agent.runtime().path() + (agent.runtime().in_memory()
-                                          ? " is on a tmpfs"
-                                          : " is on a disk, so its pages are written back from time to time"),
+      check("shared memory", node.runtime_in_memory,
+            node.runtime_dir + (node.runtime_in_memory
+                                    ? " is on a tmpfs"
+                                    : " is on a disk, so its pages are written back from time to time"),
             "put the socket on a tmpfs, such as /run or $XDG_RUNTIME_DIR"));
-  const bool cdi = access(settings.cdi_dir.c_str(), W_OK) == 0 ||
-                   access(settings.cdi_dir.substr(0, settings.cdi_dir.rfind('/')).c_str(), W_OK) == 0;
+  const bool cdi = access(node.cdi_dir.c_str(), W_OK) == 0 ||
+                   access(node.cdi_dir.substr(0, node.cdi_dir.rfind('/')).c_str(), W_OK) == 0;
   checks.push_back(check("containers (CDI)", cdi,
-                         settings.cdi_dir + (cdi ? " can be written" : " cannot be written"),
+                         node.cdi_dir + (cdi ? " can be written" : " cannot be written"),
                          "run the agent as root, or name a directory with --cdi-dir"));
+}
+
+// How compute is metered.
+api::Check check_metering(const NodeView& node) {
+  std::string detail =
+      "time in which a slice had work on the device: the device itself writes the end of the work "
+      "(cuStreamWriteValue64), or the program's own synchronisation reports it; compared twice a second with "
+      "what NVML reports for each process";
+  if (node.polled_processes != 0)
+    detail += fmt::format("; for {} process{} the driver cannot write, and CUDA events are polled instead",
+                          node.polled_processes, node.polled_processes == 1 ? "" : "es");
+  return check("compute metering", true, detail);
 }
 
 }  // namespace
 
 api::Diagnosis diagnose(const Agent& agent) {
-  const std::string metering = agent.metering();
+  const NodeView node = agent.node();
+  const std::vector<DeviceView> devices = agent.devices();
   api::Diagnosis out;
   out.memory = enforced_by_guest;
-  if (!metering.empty()) out.compute = enforced_by_guest;
-  check_devices(agent, out.checks);
-  check_driver(agent, out.checks);
-  check_machine(agent, out.checks);
-  out.checks.push_back(
-      check("compute metering", !metering.empty(),
-            metering.empty() ? "compute is not metered; shares are recorded and not enforced" : metering));
+  out.compute = enforced_by_guest;
+  check_devices(node, devices, out.checks);
+  check_driver(node, devices, out.checks);
+  check_machine(node, out.checks);
+  out.checks.push_back(check_metering(node));
   return out;
 }
 

@@ -30,16 +30,16 @@ int main(int argc, char** argv) {
 
   // Adopt the running slices. Beyond this point every living process is watched.
   carve::os::Loop loop;
-  const auto agent = adopt_slices(loop, *options, *machine, std::move(*stores));
-  if (!agent) return complain(agent.error());
+  const auto running = adopt_slices(loop, *options, *machine, std::move(*stores));
+  if (!running) return complain(running.error());
 
   // Start the sampler and the arbiters. Beyond this point what the devices hold and run is measured.
-  const auto sampler = start_sampler(**agent, *machine);
+  const auto sampler = start_sampler(**running, *machine);
 
   // Open the sockets. Beyond this point callers arrive.
-  const auto sockets = open_sockets(loop, *options, **agent);
+  const auto sockets = open_sockets(loop, *options, (*running)->agent);
   if (!sockets) return complain(sockets.error());
 
   // Serve until a signal. Slices run on.
-  return serve(loop, *options, **agent, *sampler);
+  return serve(loop, *options, (*running)->agent, *sampler);
 }

@@ -138,14 +138,14 @@ const std::vector<OptionRow> option_rows = {
      .value = "ACTION",
      .help = "action against a process of a slice that holds device memory without being attached:\n"
              "report it; freeze its slice (carve thaw NAME continues it); kill the process [report]",
-     .store = choose<&Options::audit, parse_audit_act>,
+     .store = choose<&Options::audit, parse<AuditAction>>,
      .words = {text(AuditAction::report), text(AuditAction::freeze), text(AuditAction::kill)},
      .noun = "an action"},
     {.name = "--over-quota",
      .value = "ACTION",
      .help = "action when memory that no call requested takes a slice beyond its quota: report it;\n"
              "refuse it further allocations; kill the slice [refuse]",
-     .store = choose<&Options::over_quota, parse_over_quota_act>,
+     .store = choose<&Options::over_quota, parse<OverQuotaAction>>,
      .words = {text(OverQuotaAction::report), text(OverQuotaAction::refuse), text(OverQuotaAction::kill)},
      .noun = "an action"},
     {.name = "--label",

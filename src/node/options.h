@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "node/agent/agent.h"
+#include "node/slice/settings.h"
 #include "os/tcp.h"
 
 namespace carve::node {

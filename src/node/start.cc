@@ -12,6 +12,8 @@
 
 #include "node/devices/context_charge.h"
 #include "os/log.h"
+#include "os/process.h"
+#include "os/socket.h"
 
 namespace carve::node {
 namespace {

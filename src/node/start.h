@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "node/agent/agent.h"
 #include "node/options.h"
+#include "node/slice/settings.h"
+#include "os/fd.h"
 
 namespace carve::node {
 

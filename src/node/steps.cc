@@ -5,15 +5,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
 #include "node/api/routes.h"
-#include "node/attach/attach.h"
+#include "node/attach/attach_server.h"
 #include "node/cdi/cdi.h"
 #include "node/devices/context_charge.h"
 #include "node/doctor.h"
+#include "node/slice/adopt.h"
 #include "node/start.h"
 #include "os/clock.h"
 #include "os/directory.h"
@@ -44,6 +46,11 @@ std::vector<Device> devices_of(const std::vector<NodeDevice>& devices) {
   return out;
 }
 
+bool any_stopping(const Agent& agent) {
+  return std::ranges::any_of(agent.slices({}),
+                             [](const SliceView& s) { return s.state == SliceState::stopping; });
+}
+
 }  // namespace
 
 class Sockets {
@@ -61,7 +68,7 @@ class Sockets {
     if (controller) operators_.push_back(*controller);
   }
 
-  Outcome<void> listen_for_metrics(os::Loop& loop, const Options& options, const Agent& agent) {
+  Outcome<void> listen_for_metrics(os::Loop& loop, const Options& options, Agent& agent) {
     os::TcpAddress address = *options.metrics;
     auto socket = os::listen_at(address);
     if (!socket) return failure(K::unavailable, "--metrics-listen {}", socket.error().sentence);
@@ -167,28 +174,38 @@ Outcome<Stores> open_stores(const Options& options) {
   return Stores{std::move(*ledger), std::move(*runtime), std::move(*fd_store)};
 }
 
-Outcome<std::unique_ptr<Agent>> adopt_slices(os::Loop& loop, const Options& options, const Machine& machine,
-                                             Stores stores) {
-  auto agent = std::make_unique<Agent>(loop, settings_of(options, machine.paths, machine.topology),
-                                       machine.devices, std::move(stores.runtime), std::move(stores.fd_store),
-                                       std::move(stores.ledger.store));
+Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& options, const Machine& machine,
+                                               Stores stores) {
+  auto heartbeat = stores.runtime.heartbeat();
+  if (!heartbeat) return tl::unexpected(heartbeat.error());
+  shm::Heartbeat& page = **heartbeat;
+  auto running = std::make_unique<Running>(
+      NodeState{.loop = loop,
+                .settings = settings_of(options, machine.paths, machine.topology),
+                .devices = machine.devices,
+                .books = Books(std::move(stores.ledger.store)),
+                .events = EventLog(static_cast<uint64_t>(os::utc_ns())),
+                .pages = Pages(std::move(stores.runtime), std::move(stores.fd_store), std::move(*heartbeat)),
+                .slices = {},
+                .compute = Compute(page)});
   const std::string& moved_aside = stores.ledger.moved_aside;
   if (!moved_aside.empty()) {
     os::log::error(
         "the ledger was damaged ({}); it was moved to {}, and a new one is rebuilt from the running slices",
         stores.ledger.damage, moved_aside);
-    agent->event("", "ledger: damaged, moved to " + moved_aside + " and rebuilt from the running slices");
+    running->node.event("",
+                        "ledger: damaged, moved to " + moved_aside + " and rebuilt from the running slices");
   }
-  if (const auto adopted = agent->adopt(!moved_aside.empty()); !adopted)
+  if (const auto adopted = adopt_slices(running->node, running->lifecycle, !moved_aside.empty()); !adopted)
     return tl::unexpected(adopted.error());
-  return agent;
+  return running;
 }
 
-std::unique_ptr<Sampler> start_sampler(Agent& agent, const Machine& machine) {
+std::unique_ptr<Sampler> start_sampler(Running& running, const Machine& machine) {
   std::vector<unsigned> indexes;
   for (const NodeDevice& d : machine.devices) indexes.push_back(d.device.index);
   auto sampler = std::make_unique<Sampler>(*machine.nvml, indexes);
-  agent.begin(*sampler);
+  running.reconcile_loop.start(*sampler);
   return sampler;
 }
 
@@ -208,26 +225,26 @@ Outcome<std::unique_ptr<Sockets, CloseSockets>> open_sockets(os::Loop& loop, con
   return out;
 }
 
-int serve(os::Loop& loop, const Options& options, Agent& agent, const Sampler& sampler) {
+int serve(os::Loop& loop, const Options& options, const Agent& agent, const Sampler& sampler) {
   const sigset_t ending = ending_signals();
   const os::Fd signals(signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
   loop.watch(signals.get(), EPOLLIN, [&](uint32_t) {
     loop.forget(signals.get());
     // Slices that are stopping get at most 300 ms to end, then the loop stops.
     loop.every(10 * os::millisecond, [&, until = os::monotonic_ns() + 300 * os::millisecond] {
-      if (!agent.any_stopping() || os::monotonic_ns() > until) loop.stop();
+      if (!any_stopping(agent) || os::monotonic_ns() > until) loop.stop();
     });
-    if (!agent.any_stopping()) loop.stop();
+    if (!any_stopping(agent)) loop.stop();
   });
   const size_t devices = agent.devices().size();
   os::log::info("carved {} serves {} device{} at {}{}", CARVE_VERSION, devices, devices == 1 ? "" : "s",
                 options.socket, options.sim.empty() ? "" : " (simulated)");
   loop.run();
 
-  os::log::info("agent ended; {} slices run on inside their quotas", agent.slices().size());
-  agent.leave();
+  const size_t running_on = agent.slices({}).size();
+  os::log::info("agent ended; {} slices run on inside their quotas", running_on);
   unlink(options.socket.c_str());
-  if (agent.slices().empty()) unlink((options.socket + shm::attach_suffix).c_str());
+  if (running_on == 0) unlink((options.socket + shm::attach_suffix).c_str());
   if (sampler.under_way_since_ns() != 0) _exit(0);  // A driver call may never return, and no work is left.
   return 0;
 }

@@ -4,8 +4,9 @@
 #include <memory>
 #include <optional>
 
-#include "node/agent/agent.h"
+#include "node/node_agent.h"
 #include "node/options.h"
+#include "node/slice/reconcile_loop.h"
 #include "node/store/sqlite_store.h"
 
 namespace carve::node {
@@ -46,11 +47,20 @@ struct Stores {
 };
 Outcome<Stores> open_stores(const Options& options);
 
-// Makes the agent, which takes the parts of `machine` and `stores`, and adopts the running slices.
-Outcome<std::unique_ptr<Agent>> adopt_slices(os::Loop& loop, const Options& options, const Machine& machine,
-                                             Stores stores);
+// The agent with its parts.
+struct Running {
+  explicit Running(NodeState state) : node(std::move(state)) {}
+  NodeState node;
+  Lifecycle lifecycle{node};
+  ReconcileLoop reconcile_loop{node, lifecycle};
+  NodeAgent agent{node, lifecycle};
+};
 
-std::unique_ptr<Sampler> start_sampler(Agent& agent, const Machine& machine);
+// Makes the agent, which takes the parts of `machine` and `stores`, and adopts the running slices.
+Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& options, const Machine& machine,
+                                               Stores stores);
+
+std::unique_ptr<Sampler> start_sampler(Running& running, const Machine& machine);
 
 // The sockets of the attach protocol, of the API and of the metrics.
 class Sockets;
@@ -61,6 +71,6 @@ Outcome<std::unique_ptr<Sockets, CloseSockets>> open_sockets(os::Loop& loop, con
                                                              Agent& agent);
 
 // Serves until SIGTERM or SIGINT. Returns the exit status.
-int serve(os::Loop& loop, const Options& options, Agent& agent, const Sampler& sampler);
+int serve(os::Loop& loop, const Options& options, const Agent& agent, const Sampler& sampler);
 
 }  // namespace carve::node

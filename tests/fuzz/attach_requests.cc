@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "node/attach/attach.h"
+#include "node/attach/attach_server.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto request = carve::node::parse_attach_request(data, static_cast<ssize_t>(size));

@@ -14,6 +14,7 @@
 #include "wire/api/event.h"
 #include "wire/api/node.h"
 #include "wire/api/plan.h"
+#include "wire/shm/layout.h"
 
 namespace carve::node {
 namespace {
@@ -22,9 +23,10 @@ http::Response version(const RequestContext& a) {
   api::Version v;
   v.version = CARVE_VERSION;
   v.pid = static_cast<uint32_t>(getpid());
-  v.simulated = a.agent.settings().paths.sim_spec;
-  v.socket = a.agent.settings().socket;
-  v.state = a.agent.settings().state;
+  const NodeView node = a.agent.node();
+  v.simulated = node.simulated;
+  v.socket = node.socket;
+  v.state = node.state;
   v.started_ns = static_cast<uint64_t>(a.started_ns);
   v.layout = shm::layout_version;
   return document(v);
@@ -33,7 +35,7 @@ http::Response version(const RequestContext& a) {
 http::Response devices(const RequestContext& a) {
   api::DeviceList list;
   const ViewContext look = a.look();
-  for (const NodeDevice& d : a.agent.devices()) {
+  for (const DeviceView& d : look.devices()) {
     list.devices.push_back(view(look, d));
     if (!a.caller.may_operate()) list.devices.back().unmanaged_processes.clear();
   }
@@ -44,11 +46,11 @@ http::Response consolidation(const RequestContext& a) {
   const auto wanted =
       queried(a.request.query, {"devices", 1, max_slice_devices, "a plan empties 1 to {} devices"});
   if (!wanted) return problem(wanted.error());
-  std::vector<place::PlacedSlice> placed_slices;
-  const place::Plan plan = a.agent.plan_consolidation(*wanted, a.viewer(), placed_slices);
+  const auto [plan, placed_slices] = a.agent.plan_consolidation(*wanted, a.viewer());
+  const std::vector<DeviceView> all = a.agent.devices();
   api::ConsolidationPlan out;
   out.wanted = *wanted;
-  const auto index = [&](size_t position) { return a.agent.devices()[position].device.index; };
+  const auto index = [&all](size_t position) { return all[position].device.index; };
   for (const size_t emptied : plan.emptied) out.emptied.push_back(index(emptied));
   for (const place::Plan::Move& m : plan.moves) {
     const place::PlacedSlice& r = placed_slices[m.who];
@@ -67,7 +69,7 @@ http::Response alter_node(const RequestContext& a) {
   const auto d = read<api::NodeChange>(a.request.body);
   if (!d) return problem(d.error());
   if (!d->policy) return problem(refuse(FailureKind::invalid_argument, "no change is given; name a policy"));
-  const auto done = a.agent.want_policy(*d->policy, a.caller.text());
+  const auto done = a.agent.set_policy(*d->policy, a.caller.text());
   return done ? node(a) : problem(refuse(done.error()));
 }
 
@@ -78,14 +80,11 @@ http::Response trace(const RequestContext& a) {
   const auto seconds = queried(a.request.query, {"seconds", 5, max_trace_seconds, "a trace has 1 to {} s"});
   if (!seconds) return problem(seconds.error());
   TraceNames names;
-  for (const NodeDevice& d : a.agent.devices()) {
-    const std::string simulated = a.agent.settings().paths.sim_set.empty() ? "" : " (simulated)";
+  const std::string simulated = a.agent.node().simulated.empty() ? "" : " (simulated)";
+  for (const DeviceView& d : a.agent.devices())
     names.devices.push_back({d.device.uuid, d.device.index, d.device.name + simulated});
-  }
-  for (const ledger::UsageRecord& record : a.agent.ledger().ended())
-    if (a.may_see(record)) names.slices[record.id] = record.slice.name;
-  for (const auto& [id, slice] : a.agent.slices())
-    if (a.may_see(slice->record)) names.slices[id] = slice->name();
+  for (const SliceView& slice : a.agent.slices({.name = {}, .ended = true}))
+    if (a.may_see(slice.record)) names.slices[slice.record.id] = slice.name();
   const int64_t since = os::monotonic_ns() - *seconds * os::second;
   const std::vector<TraceSpan> all = a.agent.trace(since);
   const auto spans = std::span(all).last(std::min(all.size(), max_spans));
@@ -103,18 +102,25 @@ struct UsagePage {
 };
 constexpr size_t max_usage_records = 1000;
 
+// Reads "after=ID"; 0 without a query.
+Reply<uint64_t> usage_position(std::string_view query) {
+  constexpr std::string_view key = "after=";
+  uint64_t id = 0;
+  if (query.empty()) return id;
+  const char* const end = query.data() + query.size();
+  if (query.starts_with(key))
+    if (const auto read = std::from_chars(query.data() + key.size(), end, id);
+        read.ec == std::errc() && read.ptr == end)
+      return id;
+  return refuse(FailureKind::invalid_argument, "usage records are listed with ?after=ID");
+}
+
 http::Response usage(const RequestContext& a) {
-  uint64_t after = 0;
-  const std::string_view query = a.request.query;
-  if (!query.empty()) {
-    constexpr std::string_view key = "after=";
-    const char* const end = query.data() + query.size();
-    if (!query.starts_with(key) || std::from_chars(query.data() + key.size(), end, after).ptr != end)
-      return problem(refuse(FailureKind::invalid_argument, "usage records are listed with ?after=ID"));
-  }
-  auto records = a.agent.usage_after(after, max_usage_records);
+  const auto after = usage_position(a.request.query);
+  if (!after) return problem(after.error());
+  auto records = a.agent.usage_after(*after, max_usage_records);
   if (!records) return problem(refuse(records.error()));
-  UsagePage out{.records = {}, .last = records->empty() ? after : records->back().id};
+  UsagePage out{.records = {}, .last = records->empty() ? *after : records->back().id};
   for (ledger::UsageRecord& record : *records)
     if (a.may_see(record)) out.records.push_back(std::move(record));
   return document(out);

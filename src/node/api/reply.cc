@@ -34,12 +34,12 @@ Reply<unsigned> queried(const std::string& query, const QueryNumber& q) {
   return number;
 }
 
-Reply<LiveSlice*> RequestContext::named(const std::string& name) const {
-  LiveSlice* slice = agent.find(name);
-  if (slice == nullptr || !may_see(slice->record))
+Reply<SliceView> RequestContext::named(const std::string& name) const {
+  std::vector<SliceView> found = agent.slices({.name = name, .ended = false, .processes = true});
+  if (found.empty() || !may_see(found.front().record))
     return refuse(FailureKind::not_found,
                   fmt::format("there is no slice '{}'; carve ps lists your slices", name.substr(0, 80)));
-  return slice;
+  return std::move(found.front());
 }
 
 }  // namespace carve::node

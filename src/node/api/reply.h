@@ -52,7 +52,7 @@ struct RequestContext {
   Agent& agent;
   const http::Request& request;
   const http::Caller& caller;
-  LiveSlice* inside;  // The slice that the caller's process is in, or null.
+  const SliceView* inside;  // The slice that the caller's process is in, or null.
   int64_t started_ns;
   const std::function<api::Diagnosis()>& diagnose;
 
@@ -62,8 +62,8 @@ struct RequestContext {
     return {agent, [this](const ledger::UsageRecord& record) { return may_see(record); }};
   }
 
-  // Returns the slice NAME. A slice that the caller may not see is reported as not found.
-  Reply<LiveSlice*> named(const std::string& name) const;
+  // Returns the living slice NAME. A slice that the caller may not see is reported as not found.
+  Reply<SliceView> named(const std::string& name) const;
 };
 
 // One route. {} in the path is a slice's name.

@@ -12,10 +12,11 @@ namespace {
 
 // Resolves "0", "GPU-...", or a unique prefix of a UUID.
 Outcome<Uuid> device_named(const Agent& agent, const std::string& word) {
-  const NodeDevice* found = nullptr;
+  const std::vector<DeviceView> devices = agent.devices();
+  const DeviceView* found = nullptr;
   const bool number = !word.empty() && word.size() <= 3 &&
                       std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; });
-  for (const NodeDevice& d : agent.devices()) {
+  for (const DeviceView& d : devices) {
     const bool same = number ? d.device.index == static_cast<unsigned>(std::stoi(word))
                              : word.size() > 4 && text(d.device.uuid).starts_with(word);
     if (!same) continue;
@@ -53,7 +54,7 @@ Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, cons
         "memory is given more than once; give it per device, as a part of a device, in total, or in "
         "units");
   if (d.memory_units) {
-    r.memory_units = {*d.memory_units, agent.settings().memory_unit};
+    r.memory_units = {*d.memory_units, agent.node().memory_unit};
     r.memory = PerDevice{{*d.memory_units * size_of(r.memory_units.unit).count}};
   }
   if (d.memory_bytes) r.memory = PerDevice{{*d.memory_bytes}};

@@ -30,9 +30,9 @@ http::Response Routes::answer(const http::Request& request, const http::Caller& 
   if (!process)
     return problem(refuse(FailureKind::unauthenticated,
                           "the caller is not identified; connect to the agent's unix socket"));
-  LiveSlice* const inside = agent_.slice_of(process->pid);
-  const http::Caller caller = inside != nullptr ? from.inside(inside->name()) : from;
-  const RequestContext asked{agent_, request, caller, inside, started_ns_, diagnose_};
+  const std::optional<SliceView> inside = agent_.slice_of(process->pid);
+  const http::Caller caller = inside ? from.inside(inside->name()) : from;
+  const RequestContext asked{agent_, request, caller, inside ? &*inside : nullptr, started_ns_, diagnose_};
   bool path_known = false;
   for (const std::span<const Route> routes : {slice_routes(), machine_routes()})
     for (const Route& route : routes) {
@@ -73,7 +73,7 @@ std::optional<http::Caller> identify(int socket, std::span<const uint32_t> opera
   return http::Caller::user(peer->uid, peer->process, operators);
 }
 
-http::Response answer_metrics(const Agent& agent, const http::Request& request) {
+http::Response answer_metrics(Agent& agent, const http::Request& request) {
   if (request.path != "/metrics")
     return problem(refuse(FailureKind::not_found,
                           "this port serves only /metrics; the API is on the agent's unix socket"));

@@ -9,7 +9,7 @@
 namespace carve::node {
 
 // Answers a caller that the kernel does not identify: the metrics of all slices, and no other path.
-http::Response answer_metrics(const Agent&, const http::Request&);
+http::Response answer_metrics(Agent&, const http::Request&);
 
 // The response to bytes that are no HTTP request.
 http::Response refuse_bytes(unsigned status, std::string detail);

@@ -12,24 +12,26 @@ namespace {
 
 using K = FailureKind;
 
+http::Response whole(const RequestContext& a, const SliceView& slice, unsigned status = 200) {
+  return document(view(a.look(), slice, true), status);
+}
+
 http::Response slices(const RequestContext& a) {
   api::SliceList list;
   const ViewContext look = a.look();
-  for (const auto& [id, slice] : a.agent.slices())
-    if (a.may_see(slice->record)) list.slices.push_back(view(look, *slice, false));
-  if (a.request.query == "all=true")
-    for (const ledger::UsageRecord& record : a.agent.ledger().ended())
-      if (a.may_see(record)) list.slices.push_back(view(a.agent, record, false));
+  for (const SliceView& slice : a.agent.slices({.name = {}, .ended = a.request.query == "all=true"}))
+    if (a.may_see(slice.record)) list.slices.push_back(view(look, slice, false));
   return document(list);
 }
 
+// A slice that lives, else the last one of this name that ended.
 http::Response show(const RequestContext& a, const std::string& name) {
-  const auto slice = a.named(name);
-  if (slice) return document(view(a.look(), **slice, true));
-  const auto& ended = a.agent.ledger().ended();
-  for (auto record = ended.rbegin(); record != ended.rend(); ++record)
-    if (record->slice.name == name && a.may_see(*record)) return document(view(a.agent, *record, true));
-  return problem(slice.error());
+  const auto living = a.named(name);
+  if (living) return whole(a, *living);
+  const std::vector<SliceView> ended = a.agent.slices({.name = name, .ended = true});
+  for (auto slice = ended.rbegin(); slice != ended.rend(); ++slice)
+    if (slice->record.to && a.may_see(slice->record)) return whole(a, *slice);
+  return problem(living.error());
 }
 
 http::Response create(const RequestContext& a) {
@@ -42,7 +44,7 @@ http::Response create(const RequestContext& a) {
         refuse(FailureKind::permission_denied,
                "only root may create slices for containers, because a container runtime acts on them"));
   const auto slice = a.agent.grant(*request, *a.caller.process(), a.viewer());
-  if (slice) return document(view(a.look(), **slice, true), 201);
+  if (slice) return whole(a, *slice, 201);
   Refusal refusal = refuse(slice.error()).value();
   if (slice.error().kind == K::insufficient_capacity)
     for (const place::Verdict& v : a.agent.explain(*request, a.viewer()).verdicts)
@@ -50,11 +52,11 @@ http::Response create(const RequestContext& a) {
   return problem(refusal);
 }
 
-std::vector<api::Verdict> verdicts_of(const Agent& agent, const place::Answer& answer) {
+std::vector<api::Verdict> verdicts_of(const std::vector<DeviceView>& devices, const place::Answer& answer) {
   std::vector<api::Verdict> out;
   for (size_t i = 0; i < answer.verdicts.size(); ++i) {
     const place::Verdict& v = answer.verdicts[i];
-    out.push_back({v.index, text(agent.devices()[i].device.uuid), v.fits, v.sentence});
+    out.push_back({v.index, text(devices[i].device.uuid), v.fits, v.sentence});
   }
   return out;
 }
@@ -67,10 +69,11 @@ http::Response explain(const RequestContext& a) {
   const place::Answer answer = a.agent.explain(*request, a.viewer());
   api::Explanation out;
   out.fits = answer.placement.has_value();
-  out.devices = verdicts_of(a.agent, answer);
+  const std::vector<DeviceView> devices = a.agent.devices();
+  out.devices = verdicts_of(devices, answer);
   if (answer.placement) {
-    for (const size_t i : answer.placement->devices) out.chosen.push_back(a.agent.devices()[i].device.index);
-    const Strategy strategy = request->strategy.value_or(a.agent.settings().strategy);
+    for (const size_t i : answer.placement->devices) out.chosen.push_back(devices[i].device.index);
+    const Strategy strategy = request->strategy.value_or(a.agent.node().strategy);
     out.sentence = fmt::format(
         "it would be placed on {} {}: {}{} ({}: {})", out.chosen.size() == 1 ? "device" : "devices",
         fmt::join(out.chosen, ", "), text(answer.placement->memory).c_str(),
@@ -93,18 +96,15 @@ http::Response alter(const RequestContext& a, const std::string& name) {
   if (d->share_bp) asked.share = Share{*d->share_bp};
   asked.latency = d->latency_class;
   asked.policy = d->policy;
-  const auto done = a.agent.alter(**slice, asked, a.caller.text());
-  return done ? document(view(a.look(), **slice, true)) : problem(refuse(done.error()));
+  const auto updated = a.agent.update(slice->record.id, asked, a.caller.text());
+  return updated ? whole(a, *updated) : problem(refuse(updated.error()));
 }
 
 http::Response stop(const RequestContext& a, const std::string& name) {
   const auto slice = a.named(name);
   if (!slice) return problem(slice.error());
-  const uint64_t id = (*slice)->record.id;
-  a.agent.stop(**slice, "stopped by " + a.caller.text());
-  if (LiveSlice* living = a.agent.find(name); living != nullptr && living->record.id == id)
-    return document(view(a.look(), *living, true));
-  return document(view(a.agent, a.agent.ledger().ended().back(), true));
+  const auto stopped = a.agent.stop(slice->record.id, "stopped by " + a.caller.text());
+  return stopped ? whole(a, *stopped) : problem(refuse(stopped.error()));
 }
 
 // Opens a pidfd of the caller's process, which the connection's own does not outlive.
@@ -119,15 +119,15 @@ http::Response enter(const RequestContext& a, const std::string& name) {
   if (!d) return problem(d.error());
   const auto slice = a.named(name);
   if (!slice) return problem(slice.error());
-  const bool cgroup = (*slice)->cgroup.has_value();
   auto peer = peer_of(a.caller);
   if (!peer) return problem(peer.error());
-  const auto environment = a.agent.enter(**slice, std::move(*peer), d->command.substr(0, 1024),
-                                         d->visible_devices_set ? &d->visible_devices : nullptr);
-  if (!environment) return problem(refuse(environment.error()));
+  EnterRequest asked{.command = d->command.substr(0, 1024), .visible_devices = {}};
+  if (d->visible_devices_set) asked.visible_devices = d->visible_devices;
+  const auto entry = a.agent.enter(slice->record.id, std::move(*peer), asked);
+  if (!entry) return problem(refuse(entry.error()));
   api::Entered out;
-  out.environment = *environment;
-  out.cgroup = cgroup;
+  out.environment = entry->environment;
+  out.cgroup = entry->cgroup;
   return document(out);
 }
 
@@ -136,7 +136,7 @@ http::Response supervise(const RequestContext& a, const std::string& name) {
   if (!slice) return problem(slice.error());
   auto peer = peer_of(a.caller);
   if (!peer) return problem(peer.error());
-  const auto done = a.agent.supervise(**slice, std::move(*peer));
+  const auto done = a.agent.supervise(slice->record.id, std::move(*peer));
   return done ? document(api::Nothing{}) : problem(refuse(done.error()));
 }
 
@@ -146,8 +146,8 @@ http::Response thaw(const RequestContext& a, const std::string& name) {
                           "the audit froze the slice; only root and the agent's user may thaw it"));
   const auto slice = a.named(name);
   if (!slice) return problem(slice.error());
-  const auto done = a.agent.thaw(**slice);
-  return done ? document(view(a.look(), **slice, true)) : problem(refuse(done.error()));
+  const auto thawed = a.agent.thaw(slice->record.id);
+  return thawed ? whole(a, *thawed) : problem(refuse(thawed.error()));
 }
 
 http::Response container(const RequestContext& a, const std::string& name) {
@@ -159,7 +159,7 @@ http::Response container(const RequestContext& a, const std::string& name) {
   if (!slice) return problem(slice.error());
   if (d->pid < 2 || d->pid > 1u << 22)
     return problem(refuse(FailureKind::invalid_argument, fmt::format("{} is not a process", d->pid)));
-  const auto done = a.agent.add_container(**slice, static_cast<pid_t>(d->pid), d->id);
+  const auto done = a.agent.add_container(slice->record.id, static_cast<pid_t>(d->pid), d->id);
   return done ? document(api::Nothing{}) : problem(refuse(done.error()));
 }
 

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "node/agent/agent.h"
 #include "node/metrics/metrics.h"
@@ -14,32 +17,30 @@ namespace carve::node {
 // Returns whether the caller may see a slice's name.
 using MaySee = std::function<bool(const ledger::UsageRecord&)>;
 
-// The state of the agent for one request of one caller. An arbiter is asked at most once, because the
-// question delays its work.
+// The state of the agent for one request of one caller. The agent is asked for its devices and living slices
+// at most once, because the first question delays the arbiters' work.
 class ViewContext {
  public:
-  ViewContext(const Agent& agent, MaySee may_see) : agent_(agent), may_see_(std::move(may_see)) {}
-  const Agent& agent() const { return agent_; }
-  std::string name_of(const ledger::UsageRecord& record) const {
-    return may_see_(record) ? record.slice.name : "another user's slice";
-  }
+  ViewContext(Agent& agent, MaySee may_see) : agent_(agent), may_see_(std::move(may_see)) {}
+  Agent& agent() const { return agent_; }
   bool may_see(const ledger::UsageRecord& record) const { return may_see_(record); }
-  const std::optional<DeviceCompute>& compute(const Uuid& device) const {
-    const auto known = compute_.find(device);
-    return known != compute_.end() ? known->second
-                                   : compute_.emplace(device, agent_.compute(device)).first->second;
-  }
+  const std::vector<DeviceView>& devices() const;
+  const std::vector<SliceView>& living() const;
+  const DeviceView* device(const Uuid&) const;  // Null: not on this node now.
+  std::vector<const SliceView*> living_on(const DeviceView&) const;
+  std::string name_of(const SliceView&) const;  // Hidden if the caller may not see the slice.
 
  private:
-  const Agent& agent_;
+  Agent& agent_;
   MaySee may_see_;
-  mutable std::map<Uuid, std::optional<DeviceCompute>> compute_;
+  mutable std::optional<std::vector<DeviceView>> devices_;
+  mutable std::optional<std::vector<SliceView>> living_;
 };
 
 NodeFigures figures(const ViewContext&);  // For the metrics.
 api::Node view_node(const ViewContext&);
-api::Device view(const ViewContext&, const NodeDevice&);
-api::Slice view(const ViewContext&, const LiveSlice&, bool whole);
-api::Slice view(const Agent&, const ledger::UsageRecord& ended, bool whole);
+api::Device view(const ViewContext&, const DeviceView&);
+// A living slice, or an ended one. `whole`: with history, events and processes.
+api::Slice view(const ViewContext&, const SliceView&, bool whole);
 
 }  // namespace carve::node

@@ -16,10 +16,10 @@
 #include <thread>
 #include <vector>
 
+#include "node/agent/compute_figures.h"
+#include "node/agent/trace.h"
 #include "node/compute/meter.h"
 #include "node/compute/rate.h"
-#include "node/compute/trace.h"
-#include "node/compute/view.h"
 #include "os/mutex.h"
 #include "share/device_scheduler.h"
 

@@ -10,7 +10,7 @@
 
 #include <string>
 
-#include "node/devices/nvml.h"
+#include "node/devices/nvml_library.h"
 
 namespace carve::node {
 

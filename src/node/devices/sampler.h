@@ -8,7 +8,7 @@
 #include <optional>
 #include <thread>
 
-#include "node/devices/nvml.h"
+#include "node/devices/nvml_library.h"
 #include "os/fd.h"
 
 namespace carve::node {

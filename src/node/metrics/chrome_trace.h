@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "node/compute/trace.h"
+#include "node/agent/trace.h"
 
 namespace carve::node {
 

@@ -1,0 +1,118 @@
+// An agent whose slices, devices and answers a test sets. It keeps the calls that would change something,
+// each as a text.
+#pragma once
+
+#include <fmt/format.h>
+
+#include "node/agent/agent.h"
+
+namespace carve::node {
+
+struct AgentFake final : Agent {
+  std::vector<SliceView> living, ended;
+  std::vector<DeviceView> has_devices;
+  NodeView has_node;
+  EventLog log{70};
+  std::vector<ledger::UsageRecord> usage;
+  std::vector<TraceSpan> spans;
+  place::Answer answer;
+  std::map<pid_t, SliceId> inside;  // The slices of processes.
+  std::optional<Failure> refusal;   // The answer to each change, if set.
+  std::vector<std::string> calls;
+  std::optional<Request> granted;  // The last request of grant().
+  EnterRequest entered;
+
+  Outcome<SliceView> grant(const Request& request, const os::ProcessId&, const Viewer&) override {
+    granted = request;
+    if (auto done = called("grant " + request.name); !done) return tl::unexpected(done.error());
+    SliceView view;
+    view.record.slice.name = request.name;
+    view.record.slice.owner = request.owner;
+    return view;
+  }
+  place::Answer explain(const Request&, const Viewer&) const override { return answer; }
+  ConsolidationView plan_consolidation(unsigned, const Viewer&) const override { return {}; }
+  Outcome<Entry> enter(SliceId id, os::Peer, const EnterRequest& request) override {
+    entered = request;
+    if (auto done = called(fmt::format("enter {}", id)); !done) return tl::unexpected(done.error());
+    return Entry{.environment = {{"CARVE_SOCKET", has_node.socket}}, .cgroup = true};
+  }
+  Outcome<void> supervise(SliceId id, os::Peer) override { return called(fmt::format("supervise {}", id)); }
+  Outcome<void> add_container(SliceId id, pid_t init, const std::string& container) override {
+    return called(fmt::format("add container {} {} {}", id, init, container));
+  }
+  Outcome<SliceView> update(SliceId id, const TermsUpdate& asked, const std::string& by) override {
+    return changed(id,
+                   fmt::format("update {} memory {} share {} by {}", id, asked.memory.value_or(Bytes{}).count,
+                               asked.share.value_or(Share{}).basis_points, by));
+  }
+  Outcome<void> set_policy(Policy policy, const std::string& by) override {
+    return called(fmt::format("set policy {} by {}", text(policy), by));
+  }
+  Outcome<SliceView> stop(SliceId id, const std::string& why) override {
+    return changed(id, fmt::format("stop {}: {}", id, why));
+  }
+  Outcome<SliceView> thaw(SliceId id) override { return changed(id, fmt::format("thaw {}", id)); }
+  shm::AttachReply attach(const os::Peer&, const shm::AttachRequest&, std::vector<os::Fd>&) override {
+    return {};
+  }
+
+  std::vector<SliceView> slices(const SliceQuery& query) const override {
+    std::vector<SliceView> out;
+    for (const auto* list : {&living, &ended})
+      for (const SliceView& s : *list)
+        if ((list == &living || query.ended) && (!query.name || s.name() == *query.name)) out.push_back(s);
+    return out;
+  }
+  std::optional<SliceView> slice_of(pid_t pid) const override {
+    const auto found = inside.find(pid);
+    return found == inside.end() ? std::nullopt : std::optional(living.at(found->second - 1));
+  }
+  std::vector<DeviceView> devices() const override { return has_devices; }
+  NodeView node() const override { return has_node; }
+  EventLog& events() override { return log; }
+  Outcome<std::vector<ledger::UsageRecord>> usage_after(uint64_t id, size_t most) const override {
+    std::vector<ledger::UsageRecord> out;
+    for (const ledger::UsageRecord& record : usage)
+      if (record.id > id && out.size() < most) out.push_back(record);
+    return out;
+  }
+  std::vector<TraceSpan> trace(int64_t) const override { return spans; }
+
+ private:
+  Outcome<void> called(std::string call) {
+    calls.push_back(std::move(call));
+    if (refusal) return tl::unexpected(*refusal);
+    return {};
+  }
+  Outcome<SliceView> changed(SliceId id, std::string call) {
+    if (auto done = called(std::move(call)); !done) return tl::unexpected(done.error());
+    return living.at(id - 1);
+  }
+};
+
+// Adds a device of 24 GiB that is free.
+inline DeviceView& add_device(AgentFake& agent, unsigned index) {
+  DeviceView& d = agent.has_devices.emplace_back();
+  d.device.index = index;
+  d.device.uuid.bytes[0] = static_cast<uint8_t>(index + 1);
+  d.device.name = "NVIDIA A10";
+  d.device.native = d.free = {24ull << 30};
+  return d;
+}
+
+// Adds a living slice of 1 GiB on the first device.
+inline SliceView& add_slice(AgentFake& agent, const std::string& name, uint32_t owner) {
+  DeviceView& on = agent.has_devices.at(0);
+  SliceView& s = agent.living.emplace_back();
+  s.record.id = agent.living.size() + agent.ended.size();
+  s.record.slice.name = name;
+  s.record.slice.owner = owner;
+  s.record.slice.isolation = Isolation::memory;
+  s.record.slice.parts.push_back({on.device.uuid, {1 << 30}, {}, {}, {24ull << 30}});
+  s.parts.emplace_back();
+  on.slices.push_back(s.record.id);
+  return s;
+}
+
+}  // namespace carve::node

@@ -1,0 +1,190 @@
+#include "node/api/routes.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include "node/agent/testing/agent_fake.h"
+#include "node/api/reply.h"
+
+namespace carve::node {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr uint32_t operator_uids[] = {0};
+const os::ProcessId here{getpid(), 1};
+const http::Caller the_operator = http::Caller::user(0, here, operator_uids);
+const http::Caller ada = http::Caller::user(1000, here, operator_uids);
+const http::Caller bob = http::Caller::user(2000, here, operator_uids);
+
+struct RoutesTest : testing::Test {
+  AgentFake agent;
+  Routes routes{agent, [] { return api::Diagnosis{}; }};
+
+  RoutesTest() {
+    add_device(agent, 0);
+    add_slice(agent, "a", 1000);
+    add_slice(agent, "b", 2000);
+  }
+  http::Response ask(const http::Caller& caller, const std::string& method, const std::string& path,
+                     const std::string& body = "") {
+    http::Request request;
+    request.method = method;
+    const size_t query = path.find('?');
+    request.path = path.substr(0, query);
+    if (query != std::string::npos) request.query = path.substr(query + 1);
+    request.body = body;
+    return routes.answer(request, caller);
+  }
+};
+
+std::string body(const http::Response& response) { return std::get<std::string>(response.content); }
+
+// Each route of the tables, with the slice "a" in the place of a name.
+std::vector<std::pair<std::string, std::string>> every_route() {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const std::span<const Route> table : {slice_routes(), machine_routes()})
+    for (const Route& route : table) {
+      std::string path = route.path;
+      if (const size_t hole = path.find("{}"); hole != std::string::npos) path.replace(hole, 2, "a");
+      out.emplace_back(route.method, path);
+    }
+  return out;
+}
+
+// A connection over TCP without a token is anonymous: nothing is shown to it, and nothing is done for it.
+TEST_F(RoutesTest, every_route_refuses_an_anonymous_caller) {
+  EXPECT_GE(every_route().size(), 20u);
+  for (const auto& [method, path] : every_route()) {
+    const http::Response response = ask(http::Caller(), method, path, "{}");
+    EXPECT_EQ(response.status, 401u) << method << " " << path;
+    EXPECT_THAT(body(response), HasSubstr("the caller is not identified"));
+  }
+  EXPECT_THAT(agent.calls, IsEmpty());
+}
+
+TEST_F(RoutesTest, every_route_answers_the_operator) {
+  for (const auto& [method, path] : every_route()) {
+    const http::Response response = ask(the_operator, method, path, "{}");
+    EXPECT_NE(response.status, 401u) << method << " " << path;
+    EXPECT_NE(response.status, 404u) << method << " " << path;
+    EXPECT_NE(response.status, 405u) << method << " " << path;
+    EXPECT_LT(response.status, 500u) << method << " " << path << ": " << body(response);
+  }
+}
+
+TEST_F(RoutesTest, a_user_sees_the_own_slices_alone) {
+  EXPECT_THAT(body(ask(ada, "GET", "/v1/slices")), HasSubstr("\"name\":\"a\""));
+  EXPECT_THAT(body(ask(ada, "GET", "/v1/slices")), Not(HasSubstr("\"name\":\"b\"")));
+  EXPECT_THAT(body(ask(the_operator, "GET", "/v1/slices")), HasSubstr("\"name\":\"b\""));
+  for (const char* method : {"GET", "DELETE", "PATCH"}) {
+    const http::Response response = ask(ada, method, "/v1/slices/b", "{}");
+    EXPECT_EQ(response.status, 404u) << method;
+    EXPECT_THAT(body(response), HasSubstr("there is no slice 'b'")) << method;
+  }
+  EXPECT_THAT(agent.calls, IsEmpty());
+}
+
+TEST_F(RoutesTest, the_owner_changes_and_stops_a_slice) {
+  EXPECT_EQ(ask(ada, "PATCH", "/v1/slices/a", R"({"memory_bytes":2147483648,"share_bp":2000})").status, 200u);
+  EXPECT_EQ(ask(ada, "DELETE", "/v1/slices/a").status, 200u);
+  EXPECT_THAT(agent.calls, ElementsAre(HasSubstr("update 1 memory 2147483648 share 2000 by "),
+                                       HasSubstr("stop 1: stopped by ")));
+}
+
+TEST_F(RoutesTest, what_only_operators_may_do_is_refused_to_users) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"PATCH", "/v1/node"}, {"POST", "/v1/slices/a/thaw"}, {"POST", "/v1/slices/a/container"}};
+  for (const auto& [method, path] : rows)
+    EXPECT_EQ(ask(ada, method, path, R"({"policy":"fixed-share","pid":5,"id":"c"})").status, 403u) << path;
+  EXPECT_EQ(ask(ada, "POST", "/v1/slices", R"({"memory_bytes":1073741824,"owner_uid":2000})").status, 403u);
+  EXPECT_THAT(agent.calls, IsEmpty());
+}
+
+TEST_F(RoutesTest, a_process_inside_a_slice_may_only_enter_it_once) {
+  agent.inside[here.pid] = 1;
+  EXPECT_EQ(ask(the_operator, "GET", "/v1/slices").status, 403u);
+  EXPECT_EQ(ask(the_operator, "POST", "/v1/slices/b/enter", "{}").status, 403u);
+  EXPECT_THAT(body(ask(the_operator, "POST", "/v1/slices/a/enter", "{}")), Not(HasSubstr("runs in slice")));
+  agent.living[0].entered = true;
+  EXPECT_EQ(ask(the_operator, "POST", "/v1/slices/a/enter", "{}").status, 403u);
+}
+
+TEST_F(RoutesTest, a_request_reaches_the_agent_with_owner_and_account) {
+  const http::Response response =
+      ask(the_operator, "POST", "/v1/slices",
+          R"({"name":"c","memory_bytes":1073741824,"account":"ml","labels":{"k":"v"}})");
+  EXPECT_EQ(response.status, 201u) << body(response);
+  ASSERT_TRUE(agent.granted);
+  EXPECT_EQ(agent.granted->account, "ml");
+  EXPECT_EQ(agent.granted->owner, 0u);
+  EXPECT_EQ(agent.granted->labels.at("k"), "v");
+}
+
+TEST_F(RoutesTest, a_refused_grant_lists_the_reason_of_each_device) {
+  agent.refusal = Failure{FailureKind::insufficient_capacity, "no device has 4 GiB free"};
+  agent.answer.verdicts = {{0, false, "1 GiB is free"}};
+  const http::Response response =
+      ask(the_operator, "POST", "/v1/slices", R"({"name":"c","memory_bytes":4294967296})");
+  EXPECT_EQ(response.status, 409u) << body(response);
+  EXPECT_THAT(body(response), HasSubstr("no device has 4 GiB free"));
+  EXPECT_THAT(body(response), HasSubstr("device 0: 1 GiB is free"));
+}
+
+TEST_F(RoutesTest, usage_records_are_those_of_the_caller_and_the_page_says_where_to_go_on) {
+  for (uint64_t id = 1; id <= 3; ++id) {
+    agent.usage.push_back(agent.living[0].record);
+    agent.usage.back().id = id;
+    agent.usage.back().slice.owner = id == 2 ? 2000 : 1000;
+  }
+  EXPECT_THAT(body(ask(ada, "GET", "/v1/usage?after=1")), HasSubstr("\"last\":3"));
+  EXPECT_THAT(body(ask(ada, "GET", "/v1/usage?after=1")), Not(HasSubstr("\"id\":2")));
+  EXPECT_THAT(body(ask(bob, "GET", "/v1/usage?after=1")), HasSubstr("\"id\":2"));
+  for (const char* query :
+       {"after=", "after=x", "after=1x", "before=3", "after=-1", "after=99999999999999999999"})
+    EXPECT_EQ(ask(ada, "GET", std::string("/v1/usage?") + query).status, 400u) << query;
+}
+
+TEST_F(RoutesTest, an_ended_slice_is_shown_until_another_takes_its_name) {
+  SliceView over = agent.living[0];
+  over.record.slice.name = "old";
+  over.record.to = ledger::Stamp{5, "boot", 5};
+  over.state = SliceState::ended;
+  over.why = "its last process ended";
+  over.parts.clear();
+  agent.ended.push_back(over);
+  EXPECT_THAT(body(ask(ada, "GET", "/v1/slices/old")), HasSubstr("its last process ended"));
+  EXPECT_THAT(body(ask(ada, "GET", "/v1/slices")), Not(HasSubstr("\"old\"")));
+  EXPECT_THAT(body(ask(ada, "GET", "/v1/slices?all=true")), HasSubstr("\"old\""));
+  EXPECT_EQ(ask(bob, "GET", "/v1/slices/old").status, 404u);
+}
+
+TEST_F(RoutesTest, names_of_other_users_slices_are_hidden) {
+  agent.has_devices[0].policy.desired = Policy::native_burst_share;
+  agent.living[1].record.slice.exclusive = true;
+  const std::string seen = body(ask(ada, "GET", "/v1/devices"));
+  EXPECT_THAT(seen, HasSubstr("another user's slice"));
+  EXPECT_THAT(seen, Not(HasSubstr("\"b\"")));
+  EXPECT_THAT(body(ask(the_operator, "GET", "/v1/devices")), HasSubstr("\"b\""));
+}
+
+TEST_F(RoutesTest, unknown_paths_and_methods_are_told_apart) {
+  EXPECT_EQ(ask(the_operator, "GET", "/v1/nothing").status, 404u);
+  EXPECT_EQ(ask(the_operator, "PUT", "/v1/slices").status, 405u);
+  EXPECT_EQ(ask(the_operator, "GET", "/v1/slices/a/b/c").status, 404u);
+}
+
+TEST_F(RoutesTest, the_metrics_port_serves_metrics_alone) {
+  http::Request request;
+  request.method = "GET";
+  for (const auto& [method, path] : every_route()) {
+    request.method = method;
+    request.path = path;
+    EXPECT_EQ(answer_metrics(agent, request).status, path == "/metrics" ? 200u : 404u) << path;
+  }
+}
+
+}  // namespace
+}  // namespace carve::node

@@ -1,0 +1,246 @@
+#include "node/devices/nvml_library.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <map>
+
+namespace carve::node {
+namespace {
+
+using K = FailureKind;
+
+// nvml.h: a structure's version is its size and, in the top byte, its number.
+template <class T>
+constexpr unsigned versioned(unsigned number) {
+  return static_cast<unsigned>(sizeof(T)) | number << 24;
+}
+
+template <class F>
+void bind(void* library, const char* name, F& slot) {
+  slot = reinterpret_cast<F>(dlsym(library, name));
+}
+
+}  // namespace
+
+std::string Nvml::text_of(nvmlReturn_t result) const {
+  const char* text = call_.error_string != nullptr ? call_.error_string(result) : nullptr;
+  return text != nullptr ? text : fmt::format("NVML error {}", static_cast<int>(result));
+}
+
+Outcome<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
+  std::unique_ptr<Nvml> nvml(new Nvml);
+  nvml->library_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (nvml->library_ == nullptr)
+    return failure(K::unavailable,
+                   "NVML cannot be loaded: {}; install NVIDIA's driver, or simulate devices with --sim a10x2",
+                   dlerror());
+  NvmlTable& call = nvml->call_;
+  void* from = nvml->library_;
+  bind(from, "nvmlInit_v2", call.init);
+  bind(from, "nvmlShutdown", call.shutdown);
+  bind(from, "nvmlErrorString", call.error_string);
+  bind(from, "nvmlSystemGetDriverVersion", call.driver_version);
+  bind(from, "nvmlDeviceGetCount_v2", call.count);
+  bind(from, "nvmlDeviceGetHandleByIndex_v2", call.handle);
+  bind(from, "nvmlDeviceGetUUID", call.uuid);
+  bind(from, "nvmlDeviceGetName", call.name);
+  bind(from, "nvmlDeviceGetMinorNumber", call.minor);
+  bind(from, "nvmlDeviceGetMemoryInfo", call.memory);
+  bind(from, "nvmlDeviceGetMemoryInfo_v2", call.memory_v2);
+  bind(from, "nvmlDeviceGetComputeRunningProcesses_v3", call.compute_processes);
+  bind(from, "nvmlDeviceGetGraphicsRunningProcesses_v3", call.graphics_processes);
+  bind(from, "nvmlDeviceGetProcessUtilization", call.process_utilization);
+  bind(from, "nvmlDeviceGetUtilizationRates", call.utilization);
+  bind(from, "nvmlDeviceGetTopologyCommonAncestor", call.common_ancestor);
+  bind(from, "nvmlDeviceGetP2PStatus", call.peer_status);
+  bind(from, "nvmlEventSetCreate", call.event_set);
+  bind(from, "nvmlDeviceRegisterEvents", call.register_events);
+  bind(from, "nvmlEventSetWait_v2", call.wait_for_event);
+  if (call.init == nullptr || call.count == nullptr || call.handle == nullptr || call.uuid == nullptr ||
+      call.memory == nullptr || call.compute_processes == nullptr)
+    return failure(K::unavailable, "{} is older than driver 510; install a newer driver", library);
+  if (const nvmlReturn_t result = call.init(); result != NVML_SUCCESS)
+    return failure(K::unavailable, "NVML does not start: {}; check with nvidia-smi that the driver is loaded",
+                   nvml->text_of(result));
+  nvml->initialised_ = true;
+  char version[96] = "unknown";
+  if (call.driver_version != nullptr) call.driver_version(version, sizeof version);
+  nvml->driver_version_ = version;
+  return nvml;
+}
+
+Nvml::~Nvml() {
+  if (initialised_ && call_.shutdown != nullptr) call_.shutdown();
+  // The library stays loaded, because drivers have threads that outlive a dlclose.
+}
+
+Outcome<std::vector<Device>> Nvml::find_devices(const Bytes* reserve, std::vector<std::string>& said) {
+  unsigned count = 0;
+  if (const nvmlReturn_t result = call_.count(&count); result != NVML_SUCCESS)
+    return failure(K::unavailable, "NVML does not report the number of devices: {}", text_of(result));
+  std::vector<Device> devices;
+  handles_.assign(count, nullptr);
+  for (unsigned i = 0; i < count; ++i) {
+    nvmlDevice_t handle = nullptr;
+    nvmlReturn_t result = call_.handle(i, &handle);
+    if (result == NVML_ERROR_GPU_IS_LOST) {
+      said.push_back(fmt::format("device {} is lost (it is not on the bus any more) and is left out", i));
+      continue;
+    }
+    if (result != NVML_SUCCESS) return failure(K::unavailable, "device {}: {}", i, text_of(result));
+    char text[96] = "";
+    Device device;
+    device.index = i;
+    result = call_.uuid(handle, text, sizeof text);
+    if (result != NVML_SUCCESS)
+      return failure(K::unavailable, "device {} has no UUID: {}", i, text_of(result));
+    const auto uuid = parse_uuid(text);
+    if (!uuid) return failure(K::unavailable, "device {} reports '{}', which is not a UUID", i, text);
+    device.uuid = *uuid;
+    if (call_.name != nullptr && call_.name(handle, text, sizeof text) == NVML_SUCCESS) device.name = text;
+    nvmlMemory_v2_t memory{};
+    memory.version = versioned<nvmlMemory_v2_t>(2);
+    if (call_.memory_v2 != nullptr && call_.memory_v2(handle, &memory) == NVML_SUCCESS) {
+      device.native = {memory.total};
+      device.reserved = {memory.reserved};
+    } else {
+      nvmlMemory_t old{};
+      result = call_.memory(handle, &old);
+      if (result == NVML_ERROR_GPU_IS_LOST) {
+        said.push_back(fmt::format("device {} is lost (it is not on the bus any more) and is left out", i));
+        continue;
+      }
+      if (result != NVML_SUCCESS)
+        return failure(K::unavailable, "device {} does not report its memory: {}", i, text_of(result));
+      device.native = {old.total};
+    }
+    if (reserve != nullptr) device.reserved = *reserve;
+    if (device.reserved >= device.native)
+      return failure(K::invalid_argument, "--reserve {}: device {} has only {}; reserve less",
+                     carve::text(device.reserved).c_str(), i, carve::text(device.native).c_str());
+    devices.push_back(device);
+    handles_[i] = handle;
+  }
+  if (call_.event_set != nullptr && call_.register_events != nullptr && call_.wait_for_event != nullptr &&
+      call_.event_set(&events_) == NVML_SUCCESS)
+    for (const nvmlDevice_t handle : handles_)
+      call_.register_events(handle, nvmlEventTypeXidCriticalError, events_);
+  return devices;
+}
+
+unsigned Nvml::minor_of(unsigned index) const {
+  unsigned minor = index;
+  if (call_.minor != nullptr && call_.minor(handles_[index], &minor) != NVML_SUCCESS) minor = index;
+  return minor;
+}
+
+std::vector<place::Wire> Nvml::wires(const std::vector<unsigned>& indexes) const {
+  std::vector<place::Wire> out;
+  const auto link_of = [&](nvmlDevice_t a, nvmlDevice_t b) -> std::optional<place::Link> {
+    nvmlGpuP2PStatus_t status{};
+    if (call_.peer_status != nullptr &&
+        call_.peer_status(a, b, NVML_P2P_CAPS_INDEX_NVLINK, &status) == NVML_SUCCESS &&
+        status == NVML_P2P_STATUS_OK)
+      return place::Link::nvlink;
+    nvmlGpuTopologyLevel_t level{};
+    if (call_.common_ancestor == nullptr || call_.common_ancestor(a, b, &level) != NVML_SUCCESS)
+      return std::nullopt;
+    if (level <= NVML_TOPOLOGY_MULTIPLE) return place::Link::bridge;
+    return level <= NVML_TOPOLOGY_NODE ? place::Link::numa : place::Link::socket;
+  };
+  for (unsigned a = 0; a < indexes.size(); ++a)
+    for (unsigned b = a + 1; b < indexes.size(); ++b)
+      if (const auto link = link_of(handles_[indexes[a]], handles_[indexes[b]])) out.push_back({a, b, *link});
+  return out;
+}
+
+std::vector<ProcessUse> Nvml::processes(unsigned index, bool& hidden, nvmlReturn_t& result) {
+  std::vector<ProcessUse> out;
+  for (const auto list : {call_.compute_processes, call_.graphics_processes}) {
+    if (list == nullptr) continue;
+    std::vector<nvmlProcessInfo_t> found(64);
+    unsigned count = 64;
+    result = list(handles_[index], &count, found.data());
+    for (int attempt = 0; result == NVML_ERROR_INSUFFICIENT_SIZE && attempt < 4; ++attempt) {
+      found.resize(count + 64);
+      count = static_cast<unsigned>(found.size());
+      result = list(handles_[index], &count, found.data());
+    }
+    if (result == NVML_ERROR_NOT_SUPPORTED) {
+      result = NVML_SUCCESS;
+      continue;
+    }
+    if (result != NVML_SUCCESS) return out;
+    for (unsigned i = 0; i < std::min<size_t>(count, found.size()); ++i) {
+      if (found[i].usedGpuMemory == NVML_VALUE_NOT_AVAILABLE) {
+        hidden = true;
+        continue;
+      }
+      const auto same = std::ranges::find(out, found[i].pid, &ProcessUse::pid);
+      if (same == out.end())
+        out.push_back({found[i].pid, {found[i].usedGpuMemory}, list == call_.graphics_processes});
+    }
+  }
+  return out;
+}
+
+// Adds the newest utilization sample of each process. Real drivers keep samples of some seconds.
+void Nvml::look_at_work(unsigned index, std::vector<ProcessUse>& processes) {
+  if (call_.process_utilization == nullptr || processes.empty()) return;
+  std::vector<nvmlProcessUtilizationSample_t> samples(256);
+  unsigned count = 256;
+  nvmlReturn_t result = call_.process_utilization(handles_[index], samples.data(), &count, 0);
+  if (result == NVML_ERROR_INSUFFICIENT_SIZE && count < 65536) {
+    samples.resize(count);
+    result = call_.process_utilization(handles_[index], samples.data(), &count, 0);
+  }
+  if (result != NVML_SUCCESS) return;  // NOT_FOUND: no process ran a kernel.
+  std::map<unsigned, unsigned long long> newest;
+  for (unsigned i = 0; i < std::min<size_t>(count, samples.size()); ++i) {
+    const nvmlProcessUtilizationSample_t& s = samples[i];
+    const auto process = std::ranges::find(processes, s.pid, &ProcessUse::pid);
+    if (process == processes.end() || s.timeStamp < newest[s.pid]) continue;
+    newest[s.pid] = s.timeStamp;
+    process->sm_percent = std::min(s.smUtil, 100u);
+  }
+}
+
+DeviceSample Nvml::sample(unsigned index) {
+  DeviceSample out;
+  nvmlMemory_v2_t memory{};
+  memory.version = versioned<nvmlMemory_v2_t>(2);
+  nvmlReturn_t result =
+      call_.memory_v2 != nullptr ? call_.memory_v2(handles_[index], &memory) : NVML_ERROR_FUNCTION_NOT_FOUND;
+  if (result == NVML_ERROR_FUNCTION_NOT_FOUND) {
+    nvmlMemory_t old{};
+    result = call_.memory(handles_[index], &old);
+    memory.used = old.used;
+  }
+  out.used = {memory.used};
+  if (result == NVML_SUCCESS) out.processes = processes(index, out.processes_hidden, result);
+  if (result == NVML_SUCCESS) look_at_work(index, out.processes);
+  nvmlUtilization_t utilization{};
+  if (call_.utilization != nullptr && call_.utilization(handles_[index], &utilization) == NVML_SUCCESS)
+    out.utilization_percent = utilization.gpu;
+  if (result == NVML_ERROR_GPU_IS_LOST)
+    out.health = {HealthState::lost,
+                  "the device is lost (it is not on the bus any more); reset it or restart the node"};
+  else if (result != NVML_SUCCESS)
+    out.health = {HealthState::lost, "NVML cannot read the device: " + text_of(result)};
+  return out;
+}
+
+std::vector<std::pair<unsigned, unsigned>> Nvml::xids() {
+  std::vector<std::pair<unsigned, unsigned>> out;
+  nvmlEventData_t data{};
+  while (events_ != nullptr && out.size() < 64 && call_.wait_for_event(events_, &data, 0) == NVML_SUCCESS) {
+    const auto device = std::ranges::find(handles_, data.device);
+    if (device != handles_.end() && data.eventType == nvmlEventTypeXidCriticalError)
+      out.emplace_back(static_cast<unsigned>(device - handles_.begin()),
+                       static_cast<unsigned>(data.eventData));
+  }
+  return out;
+}
+
+}  // namespace carve::node

@@ -1,0 +1,185 @@
+#include "node/node_agent.h"
+
+#include "node/slice/placement.h"
+#include "node/slice/processes.h"
+#include "node/slice/update.h"
+#include "os/clock.h"
+
+namespace carve::node {
+namespace {
+
+using K = FailureKind;
+
+PlacementInput placement_input(const NodeState& node) {
+  return {node.settings, node.devices, node.ledger(), node.compute.policies};
+}
+
+Outcome<LiveSlice*> living(const NodeState& node, SliceId id) {
+  LiveSlice* const slice = node.slices.find(id);
+  if (slice == nullptr) return failure(K::not_found, "the slice has ended");
+  return slice;
+}
+
+SliceView view_of(const ledger::UsageRecord& ended) {
+  SliceView out;
+  out.record = ended;
+  out.state = SliceState::ended;
+  out.why = ended.end_reason;
+  return out;
+}
+
+unsigned polled_processes(const Slices& slices) {
+  unsigned out = 0;
+  for (const auto& [id, slice] : slices)
+    for (const auto& [process, attached] : slice->attached)
+      out += slice->report.page && slice->report.page->work.process[attached.slot].fence_kind.load() ==
+                                       static_cast<uint32_t>(shm::FenceKind::events);
+  return out;
+}
+
+}  // namespace
+
+Outcome<SliceView> NodeAgent::grant(const Request& request, const os::ProcessId& creator,
+                                    const Viewer& viewer) {
+  const auto slice = lifecycle_.grant(request, creator, viewer);
+  if (!slice) return tl::unexpected(slice.error());
+  return view_of(**slice, true);
+}
+
+place::Answer NodeAgent::explain(const Request& request, const Viewer& viewer) const {
+  return node::explain(placement_input(node_), request, viewer);
+}
+
+ConsolidationView NodeAgent::plan_consolidation(unsigned devices, const Viewer& viewer) const {
+  return node::plan_consolidation(placement_input(node_), devices, viewer);
+}
+
+Outcome<Entry> NodeAgent::enter(SliceId id, os::Peer peer, const EnterRequest& request) {
+  const auto slice = living(node_, id);
+  if (!slice) return tl::unexpected(slice.error());
+  return lifecycle_.enter(**slice, std::move(peer), request);
+}
+
+Outcome<void> NodeAgent::supervise(SliceId id, os::Peer peer) {
+  const auto slice = living(node_, id);
+  if (!slice) return tl::unexpected(slice.error());
+  return lifecycle_.supervise(**slice, std::move(peer));
+}
+
+Outcome<void> NodeAgent::add_container(SliceId id, pid_t init, const std::string& container) {
+  const auto slice = living(node_, id);
+  if (!slice) return tl::unexpected(slice.error());
+  return lifecycle_.add_container(**slice, init, container);
+}
+
+Outcome<SliceView> NodeAgent::update(SliceId id, const TermsUpdate& asked, const std::string& by) {
+  const auto slice = living(node_, id);
+  if (!slice) return tl::unexpected(slice.error());
+  if (const auto done = update_terms(node_, **slice, asked, by); !done) return tl::unexpected(done.error());
+  return view_of(**slice, true);
+}
+
+Outcome<void> NodeAgent::set_policy(Policy policy, const std::string& by) {
+  Policies& policies = node_.compute.policies;
+  if (policy == policies.desired()) return {};
+  const auto done = policies.want(policy, node_.policy_holders());
+  if (done) node_.event("", fmt::format("compute policy {} set by {}", text(policy), by));
+  return done;
+}
+
+Outcome<SliceView> NodeAgent::stop(SliceId id, const std::string& why) {
+  const auto slice = living(node_, id);
+  if (!slice) return tl::unexpected(slice.error());
+  lifecycle_.ending().stop(**slice, why);
+  if (const LiveSlice* stopping = node_.slices.find(id)) return view_of(*stopping, true);
+  return view_of(node_.ledger().ended().back());
+}
+
+Outcome<SliceView> NodeAgent::thaw(SliceId id) {
+  const auto slice = living(node_, id);
+  if (!slice) return tl::unexpected(slice.error());
+  if (!(*slice)->frozen) return failure(K::failed_precondition, "slice {} is not frozen", (*slice)->name());
+  node::thaw(**slice);
+  node_.event((*slice)->name(), "thawed");
+  return view_of(**slice, true);
+}
+
+shm::AttachReply NodeAgent::attach(const os::Peer& peer, const shm::AttachRequest& request,
+                                   std::vector<os::Fd>& descriptors) {
+  return lifecycle_.attachments().attach(peer, request, descriptors);
+}
+
+std::vector<SliceView> NodeAgent::slices(const SliceQuery& query) const {
+  std::vector<SliceView> out;
+  for (const auto& [id, slice] : node_.slices)
+    if (!query.name || slice->name() == *query.name) out.push_back(view_of(*slice, query.processes));
+  if (query.ended)
+    for (const ledger::UsageRecord& record : node_.ledger().ended())
+      if (!query.name || record.slice.name == *query.name) out.push_back(view_of(record));
+  return out;
+}
+
+std::optional<SliceView> NodeAgent::slice_of(pid_t pid) const {
+  const LiveSlice* slice = node_.slices.slice_of(pid);
+  return slice != nullptr ? std::optional(view_of(*slice, false)) : std::nullopt;
+}
+
+std::vector<DeviceView> NodeAgent::devices() const {
+  std::vector<DeviceView> out;
+  for (const NodeDevice& d : node_.devices) {
+    DeviceView& view = out.emplace_back();
+    view.device = d.device;
+    view.health = d.health();
+    view.context = d.context;
+    view.context_trouble = d.context_trouble;
+    view.used = d.sample.used;
+    view.utilization_percent = d.sample.utilization_percent;
+    view.processes_hidden = d.sample.processes_hidden;
+    view.unmanaged_processes = d.unmanaged_processes;
+    view.policy = node_.compute.policies.of(d.device.uuid);
+    view.compute = node_.compute.figures(d.device.uuid);
+    const auto balance = node_.ledger().balances().find(d.device.uuid);
+    if (balance == node_.ledger().balances().end()) continue;
+    view.free = balance->second.free;
+    for (const auto& [id, part] : balance->second.held) view.slices.push_back(id);
+  }
+  return out;
+}
+
+NodeView NodeAgent::node() const {
+  const Settings& settings = node_.settings;
+  const RuntimeDir& runtime = node_.pages.runtime();
+  NodeView out;
+  out.socket = settings.socket;
+  out.state = settings.state;
+  out.cdi_dir = settings.cdi_dir;
+  out.preload = settings.paths.preload;
+  out.shims = settings.paths.shims;
+  out.simulated = settings.paths.sim_spec;
+  out.strategy = settings.strategy;
+  out.memory_unit = settings.memory_unit;
+  out.labels = settings.labels;
+  out.policy_per_slice = settings.policy_per_slice;
+  out.admit_best_effort = settings.admit_best_effort;
+  out.overcommit_compute = settings.overcommit_compute;
+  out.audit = settings.audit;
+  out.over_quota = settings.over_quota;
+  out.policy = node_.compute.policies.desired();
+  out.samples = node_.samples;
+  out.sample_took_ns = node_.sample_took_ns;
+  if (node_.last_sample_ns != 0) out.sample_age_ns = os::monotonic_ns() - node_.last_sample_ns;
+  out.runtime_dir = runtime.path();
+  out.runtime_in_memory = runtime.in_memory();
+  out.limits_sealed = runtime.sealed();
+  out.cgroup_trouble = lifecycle_.cgroup_trouble();
+  out.polled_processes = polled_processes(node_.slices);
+  return out;
+}
+
+Outcome<std::vector<ledger::UsageRecord>> NodeAgent::usage_after(uint64_t id, size_t most) const {
+  return node_.books.records_after(id, most);
+}
+
+std::vector<TraceSpan> NodeAgent::trace(int64_t since) const { return node_.compute.trace(since); }
+
+}  // namespace carve::node

@@ -1,0 +1,46 @@
+// The agent of this node: grants slices, tracks their processes, and releases what ended processes had
+// charged.
+//
+// It composes the parts in node/slice and answers the sockets with values. It runs on one loop (os/loop.h).
+// Requests come from node/api, attaching processes from node/attach, ends of processes from pidfds and
+// cgroups, the driver's reports from the sampler. The decisions are pure code in place/, ledger/, share/ and
+// node/reconcile.
+#pragma once
+
+#include "node/agent/agent.h"
+#include "node/slice/lifecycle.h"
+
+namespace carve::node {
+
+class NodeAgent final : public Agent {
+ public:
+  // Both must outlive this object.
+  NodeAgent(NodeState& node, Lifecycle& lifecycle) : node_(node), lifecycle_(lifecycle) {}
+
+  Outcome<SliceView> grant(const Request&, const os::ProcessId& creator, const Viewer&) override;
+  place::Answer explain(const Request&, const Viewer&) const override;
+  ConsolidationView plan_consolidation(unsigned devices, const Viewer&) const override;
+  Outcome<Entry> enter(SliceId, os::Peer, const EnterRequest&) override;
+  Outcome<void> supervise(SliceId, os::Peer) override;
+  Outcome<void> add_container(SliceId, pid_t init, const std::string& container) override;
+  Outcome<SliceView> update(SliceId, const TermsUpdate&, const std::string& by) override;
+  Outcome<void> set_policy(Policy, const std::string& by) override;
+  Outcome<SliceView> stop(SliceId, const std::string& why) override;
+  Outcome<SliceView> thaw(SliceId) override;
+  shm::AttachReply attach(const os::Peer&, const shm::AttachRequest&,
+                          std::vector<os::Fd>& descriptors) override;
+
+  std::vector<SliceView> slices(const SliceQuery&) const override;
+  std::optional<SliceView> slice_of(pid_t) const override;
+  std::vector<DeviceView> devices() const override;
+  NodeView node() const override;
+  EventLog& events() override { return node_.events; }
+  Outcome<std::vector<ledger::UsageRecord>> usage_after(uint64_t id, size_t most) const override;
+  std::vector<TraceSpan> trace(int64_t since_monotonic_ns) const override;
+
+ private:
+  NodeState& node_;
+  Lifecycle& lifecycle_;
+};
+
+}  // namespace carve::node

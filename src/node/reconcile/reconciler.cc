@@ -1,0 +1,220 @@
+#include "node/reconcile/reconciler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/invariant.h"
+
+namespace carve::node {
+
+struct Reconciler::Step {
+  const Observed& observed;
+  const ReconcileRules& rules;
+  std::map<uint64_t, SliceMemory>& memory;
+  Reconciled out;
+
+  void report(uint64_t slice, std::string text) { out.actions.push_back(AddEvent{slice, std::move(text)}); }
+
+  void devices();
+  void processes();
+  void memory_of(const SliceObserved&);
+  void time_of(size_t device);
+  void over_quota();
+
+ private:
+  void unmanaged(const ProcessObserved&);
+  void unattached(const SliceObserved&, size_t process);
+  void bypassed(const SliceObserved&, size_t part, double charged_percent);
+  const SliceObserved* slice(uint64_t id) const;
+  static std::optional<size_t> part_on(const SliceObserved&, size_t device);
+};
+
+const SliceObserved* Reconciler::Step::slice(uint64_t id) const {
+  const auto found = std::ranges::find(observed.slices, id, &SliceObserved::id);
+  return found == observed.slices.end() ? nullptr : &*found;
+}
+
+std::optional<size_t> Reconciler::Step::part_on(const SliceObserved& slice, size_t device) {
+  const auto found = std::ranges::find(slice.parts, std::optional(device), &PartObserved::device);
+  if (found == slice.parts.end()) return std::nullopt;
+  return static_cast<size_t>(found - slice.parts.begin());
+}
+
+void Reconciler::Step::devices() {
+  for (const DeviceObserved& d : observed.devices) {
+    for (const unsigned xid : d.xids)
+      report(0, fmt::format("device {}: the driver reported Xid {}", d.index, xid));
+    if (d.before != d.now)
+      report(0, fmt::format("device {}: {}", d.index,
+                            d.now.state == HealthState::ok ? "recovered" : d.now.reason));
+  }
+}
+
+// Assigns each process that the driver reports to its slice.
+void Reconciler::Step::processes() {
+  for (size_t i = 0; i < observed.processes.size(); ++i) {
+    const ProcessObserved& p = observed.processes[i];
+    invariant(p.device < observed.devices.size(), "a process is on an observed device");
+    const SliceObserved* on = p.slice ? slice(*p.slice) : nullptr;
+    if (on == nullptr) {
+      unmanaged(p);
+      continue;
+    }
+    SliceUse& use = out.slices[on->id];
+    use.by_pid[p.pid].count += p.used.count;
+    if (!p.attached && p.start != 0) unattached(*on, i);
+    const auto part = part_on(*on, p.device);
+    if (!part) continue;
+    use.parts[*part].sm_percent += p.sm_percent;
+    // If the device's reserve pays for contexts, a context does not count against the slice.
+    use.parts[*part].used.count += minus(p.used, on->parts[*part].context).count;
+  }
+}
+
+void Reconciler::Step::unmanaged(const ProcessObserved& p) {
+  const bool shared = std::ranges::any_of(
+      observed.slices, [&](const SliceObserved& s) { return part_on(s, p.device).has_value(); });
+  if (shared && p.start != 0)
+    out.unmanaged[p.device].push_back(
+        fmt::format("process {} ({}) uses {} of this shared device and is in no slice", p.pid, p.command,
+                    text(p.used).c_str()));
+}
+
+// A process attaches before it can hold device memory. A process that holds some and is not attached bypassed
+// the guest library.
+void Reconciler::Step::unattached(const SliceObserved& on, size_t process) {
+  const ProcessObserved& p = observed.processes[process];
+  if (!memory[on.id].unattached.insert({p.pid, p.start}).second) return;
+  const std::string why = on.limited ? why_unattached(p.evidence) : "the slice has no isolation";
+  report(on.id, fmt::format("process {} ({}) found unattached with {} on device {}: {}", p.pid, p.command,
+                            text(p.used).c_str(), observed.devices[p.device].index, why));
+  switch (action_against({on.limited, p.graphics_only, p.evidence.is_mps_server}, rules.audit)) {
+    case AuditAction::report: break;
+    case AuditAction::freeze: out.actions.push_back(FreezeSlice{on.id, process}); break;
+    case AuditAction::kill: out.actions.push_back(KillProcess{on.id, process}); break;
+  }
+}
+
+// Charges the growth that the driver reports beyond the charges, and releases growth that has ended.
+void Reconciler::Step::memory_of(const SliceObserved& slice) {
+  SliceMemory& known = memory[slice.id];
+  if (slice.ensure_failures != 0 && !std::exchange(known.ensure_reported, true))
+    report(slice.id,
+           fmt::format(
+               "degraded: {} assumptions of the guest library did not hold, and calls may have been refused",
+               slice.ensure_failures));
+  for (size_t i = 0; i < slice.parts.size(); ++i) {
+    const PartObserved& part = slice.parts[i];
+    if (!part.reading || !part.device) continue;
+    const DeviceObserved& device = observed.devices[*part.device];
+    if (device.processes_hidden || device.now.state != HealthState::ok) continue;
+    const Bytes used = out.slices[slice.id].parts[i].used;
+    Reading reading = *part.reading;
+    reading.truth = used.count;
+    uint64_t wanted = known.parts[i].growth.wanted(part.charged_growth, reading);
+    const bool beyond = slice.limited && used > part.quota;
+    // With --over-quota report, growth is not charged; only the slice's own calls count.
+    if (beyond && rules.over_quota == OverQuotaAction::report) wanted = 0;
+    if (wanted != part.charged_growth)
+      out.actions.push_back(ChargeGrowth{slice.id, i, part.charged_growth, wanted});
+    if (beyond && !known.parts[i].beyond_quota)
+      report(slice.id,
+             fmt::format("found with {} on device {}, beyond its quota of {}: {}", text(used).c_str(),
+                         device.index, text(part.quota).c_str(),
+                         rules.over_quota == OverQuotaAction::report   ? "only reported"
+                         : rules.over_quota == OverQuotaAction::refuse ? "further allocations are refused"
+                                                                       : "the slice is stopped"));
+    known.parts[i].beyond_quota = beyond;
+  }
+}
+
+// Adds the time that was charged since the last sample. Finds slices that launch beyond their leases: the
+// driver's count shows them, and a slice cannot change it.
+void Reconciler::Step::time_of(size_t device) {
+  if (observed.devices[device].now.state != HealthState::ok) return;
+  for (const SliceObserved& slice : observed.slices) {
+    const auto part = part_on(slice, device);
+    if (!part || !slice.parts[*part].time) continue;
+    const ChargedTime now = *slice.parts[*part].time;
+    PartMemory& known = memory[slice.id].parts[*part];
+    const ChargedTime before = std::exchange(known.time, now);
+    // A new arbiter counts from 0 again.
+    const uint64_t charged = now.busy_ns - (now.busy_ns < before.busy_ns ? 0 : before.busy_ns);
+    out.slices[slice.id].busy_ns += charged;
+    if (slice.stopping || slice.frozen) continue;
+    if (before.as_of_ns == 0 || now.as_of_ns <= before.as_of_ns) continue;
+    const double percent =
+        100.0 * static_cast<double>(charged) / static_cast<double>(now.as_of_ns - before.as_of_ns);
+    if (known.bypass.certain(out.slices[slice.id].parts[*part].sm_percent, percent))
+      bypassed(slice, *part, percent);
+  }
+}
+
+void Reconciler::Step::bypassed(const SliceObserved& slice, size_t part, double charged_percent) {
+  // The process with the highest utilization is reported for the whole slice.
+  std::optional<size_t> worst;
+  const size_t device = *slice.parts[part].device;
+  for (size_t i = 0; i < observed.processes.size(); ++i) {
+    const ProcessObserved& p = observed.processes[i];
+    if (p.slice != slice.id || p.device != device) continue;
+    if (!worst || p.sm_percent > observed.processes[*worst].sm_percent) worst = i;
+  }
+  if (!worst) return;
+  const ProcessObserved& p = observed.processes[*worst];
+  report(slice.id,
+         fmt::format("found running beyond its leases: by the driver's count its kernels used {} % of "
+                     "device {}, by the arbiter's {:.0f} %; process {} ({}) bypasses its launch gate",
+                     out.slices[slice.id].parts[part].sm_percent, observed.devices[device].index,
+                     charged_percent, p.pid, p.command));
+  if (p.start == 0) return;
+  switch (rules.audit) {
+    case AuditAction::report: break;
+    case AuditAction::freeze: out.actions.push_back(FreezeSlice{slice.id, *worst}); break;
+    case AuditAction::kill:
+      out.actions.push_back(StopSlice{slice.id, "it ran beyond its leases (--audit kill)"});
+      break;
+  }
+}
+
+void Reconciler::Step::over_quota() {
+  if (rules.over_quota != OverQuotaAction::kill) return;
+  for (const SliceObserved& slice : observed.slices)
+    if (!slice.stopping && std::ranges::any_of(memory[slice.id].parts, &PartMemory::beyond_quota))
+      out.actions.push_back(StopSlice{slice.id, "it held more than its quota (--over-quota kill)"});
+}
+
+bool Reconciler::is_known(uint64_t slice, int pid, uint64_t start) const {
+  const auto found = memory_.find(slice);
+  return found != memory_.end() && found->second.unattached.contains({pid, start});
+}
+
+Reconciled Reconciler::reconcile(const Observed& observed, const ReconcileRules& rules) {
+  Step step{observed, rules, memory_, {}};
+  step.out.unmanaged.resize(observed.devices.size());
+  std::set<uint64_t> living;
+  for (const SliceObserved& slice : observed.slices) {
+    invariant(slice.id != 0, "id 0 means the node");
+    living.insert(slice.id);
+    step.out.slices[slice.id].parts.resize(slice.parts.size());
+    memory_[slice.id].parts.resize(slice.parts.size());
+  }
+  std::erase_if(memory_, [&](const auto& known) { return !living.contains(known.first); });
+
+  step.devices();
+  step.processes();
+  for (auto& [id, known] : memory_)  // A process that the driver no longer reports may come back.
+    std::erase_if(known.unattached, [&](const auto& process) {
+      return std::ranges::none_of(observed.processes, [&](const ProcessObserved& p) {
+        return p.slice == id && p.pid == process.first && p.start == process.second;
+      });
+    });
+  for (const SliceObserved& slice : observed.slices) step.memory_of(slice);
+  for (size_t device = 0; device < observed.devices.size(); ++device) step.time_of(device);
+  step.over_quota();
+  invariant(step.out.slices.size() == observed.slices.size(), "each observed slice has its figures");
+  return std::move(step.out);
+}
+
+}  // namespace carve::node

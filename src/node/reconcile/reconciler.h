@@ -1,0 +1,154 @@
+// Compares what the driver reports with what the slices charged, and says what to do about a difference.
+//
+// The agent's loop calls it with each sample of the driver, once a second, and four times a second while a
+// device is arbitrated (node/slice/reconcile_loop.h). Input and output are values: it makes no system call
+// and uses no clock. It remembers only what a decision over several samples needs.
+//
+//   difference                                              action
+//   the driver reports more memory than was charged         ChargeGrowth
+//   a process holds memory and is not attached              AddEvent; as --audit says, FreezeSlice or
+//   KillProcess kernels ran longer than the arbiter charged, twice      AddEvent; as --audit says,
+//   FreezeSlice or StopSlice a slice holds more than its quota                       AddEvent; as
+//   --over-quota says, StopSlice an Xid, a change of a device's health                   AddEvent an
+//   assumption of the guest library did not hold         AddEvent
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/bytes.h"
+#include "core/enforcement.h"
+#include "core/violation.h"
+#include "node/reconcile/bypass.h"
+#include "node/reconcile/growth.h"
+
+namespace carve::node {
+
+struct DeviceObserved {
+  unsigned index = 0;  // NVML's.
+  DeviceHealth before, now;
+  bool processes_hidden = false;  // The driver does not report the memory of each process.
+  std::vector<unsigned> xids;     // Since the last sample.
+};
+
+// A process that the driver reports on one device.
+struct ProcessObserved {
+  size_t device = 0;  // Position in Observed::devices.
+  int pid = 0;
+  uint64_t start = 0;             // Start time in clock ticks; 0: the process has ended since.
+  std::optional<uint64_t> slice;  // No value: in no slice.
+  bool attached = false;
+  Bytes used;
+  unsigned sm_percent = 0;
+  bool graphics_only = false;
+  std::string command;       // For reports.
+  ProcessEvidence evidence;  // Needed if the process is in a slice, not attached and not is_known().
+};
+
+// The time that the arbiter charged a slice part, over the life of the arbiter.
+struct ChargedTime {
+  uint64_t busy_ns = 0;
+  uint64_t as_of_ns = 0;
+};
+
+struct PartObserved {
+  std::optional<size_t> device;  // Position in Observed::devices; no value if the device is gone.
+  Bytes quota;
+  Bytes context;  // Bytes of each process's context that the device's reserve pays.
+  // The budget word when the sample was requested, and now; no value without a report page.
+  std::optional<Reading> reading;
+  uint64_t charged_growth = 0;
+  std::optional<ChargedTime> time;  // No value if the device is not arbitrated.
+};
+
+struct SliceObserved {
+  uint64_t id = 0;  // Of its usage record; not 0.
+  bool limited = true;
+  bool stopping = false;
+  bool frozen = false;
+  uint32_t ensure_failures = 0;  // Of the guest library (wire/shm/layout.h).
+  std::vector<PartObserved> parts;
+};
+
+struct Observed {
+  std::vector<DeviceObserved> devices;
+  std::vector<SliceObserved> slices;
+  std::vector<ProcessObserved> processes;
+};
+
+struct ReconcileRules {
+  AuditAction audit = AuditAction::report;
+  OverQuotaAction over_quota = OverQuotaAction::refuse;
+};
+
+struct AddEvent {
+  uint64_t slice = 0;  // 0: about the node.
+  std::string text;
+};
+struct ChargeGrowth {
+  uint64_t slice = 0;
+  size_t part = 0;
+  uint64_t from = 0, to = 0;  // Bytes of growth that are charged.
+};
+struct FreezeSlice {
+  uint64_t slice = 0;
+  size_t process = 0;  // Position in Observed::processes: the process to stop if the slice cannot be frozen.
+};
+struct KillProcess {
+  uint64_t slice = 0;
+  size_t process = 0;
+};
+struct StopSlice {
+  uint64_t slice = 0;
+  std::string why;
+};
+using Action = std::variant<AddEvent, ChargeGrowth, FreezeSlice, KillProcess, StopSlice>;
+
+// The driver's figures of one slice.
+struct SliceUse {
+  struct Part {
+    Bytes used;
+    unsigned sm_percent = 0;
+  };
+  std::vector<Part> parts;
+  std::map<int, Bytes> by_pid;
+  uint64_t busy_ns = 0;  // Charged by the arbiters since the last sample, on all devices.
+};
+
+struct Reconciled {
+  std::vector<Action> actions;          // To be carried out in this order.
+  std::map<uint64_t, SliceUse> slices;  // By id; each observed slice.
+  // By position of the device: processes on a device with slices that are in no slice, as sentences.
+  std::vector<std::vector<std::string>> unmanaged;
+};
+
+class Reconciler {
+ public:
+  Reconciled reconcile(const Observed&, const ReconcileRules&);
+
+  // Returns whether this unattached process was reported before, so that its evidence is not needed.
+  bool is_known(uint64_t slice, int pid, uint64_t start) const;
+
+ private:
+  struct PartMemory {
+    Growth growth;
+    Bypass bypass;
+    bool beyond_quota = false;
+    ChargedTime time;
+  };
+  struct SliceMemory {
+    std::vector<PartMemory> parts;
+    std::set<std::pair<int, uint64_t>> unattached;  // Pid and start time.
+    bool ensure_reported = false;
+  };
+  struct Step;  // The state of one call.
+
+  std::map<uint64_t, SliceMemory> memory_;
+};
+
+}  // namespace carve::node

@@ -1,0 +1,245 @@
+#include "node/reconcile/reconciler.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <functional>
+
+namespace carve::node {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr uint64_t mib_bytes = 1 << 20;
+constexpr uint64_t s = 1'000'000'000;
+
+// Slice 7 has 1 GiB of device 0; its one process is attached and holds what it charged.
+struct Scene {
+  Observed seen;
+  ReconcileRules rules;
+
+  Scene() {
+    seen.devices = {{.index = 0, .before = {}, .now = {}, .processes_hidden = false, .xids = {}}};
+    PartObserved part;
+    part.device = 0;
+    part.quota = {1024 * mib_bytes};
+    part.reading = Reading{100 * mib_bytes, 1, 100 * mib_bytes, 1, 0};
+    seen.slices = {{.id = 7, .parts = {part}}};
+    ProcessObserved process;
+    process.pid = 50;
+    process.start = 1;
+    process.slice = 7;
+    process.attached = true;
+    process.used = {100 * mib_bytes};
+    process.command = "train";
+    seen.processes = {process};
+  }
+  PartObserved& part() { return seen.slices[0].parts[0]; }
+  ProcessObserved& process() { return seen.processes[0]; }
+};
+
+std::string spoken(const Action& action) {
+  struct Words {
+    std::string operator()(const AddEvent& a) const { return fmt::format("event {}: {}", a.slice, a.text); }
+    std::string operator()(const ChargeGrowth& a) const {
+      return fmt::format("charge {}/{}: {} to {}", a.slice, a.part, a.from, a.to);
+    }
+    std::string operator()(const FreezeSlice& a) const { return fmt::format("freeze {}", a.slice); }
+    std::string operator()(const KillProcess& a) const { return fmt::format("kill in {}", a.slice); }
+    std::string operator()(const StopSlice& a) const { return fmt::format("stop {}: {}", a.slice, a.why); }
+  };
+  return std::visit(Words{}, action);
+}
+
+std::vector<std::string> spoken(const Reconciled& done) {
+  std::vector<std::string> out;
+  for (const Action& a : done.actions) out.push_back(spoken(a));
+  return out;
+}
+
+struct Row {
+  const char* name;
+  std::function<void(Scene&)> change;
+  std::vector<const char*> actions;  // Each a part of one action's text, in order.
+};
+
+// One row per action and cause. What the second sample changes is in `again`.
+const Row rows[] = {
+    {"nothing differs", [](Scene&) {}, {}},
+    {"growth is charged",
+     [](Scene& x) { x.process().used = {130 * mib_bytes}; },
+     {"charge 7/0: 0 to 31457280"}},
+    {"growth that ended is released",
+     [](Scene& x) {
+       x.part().charged_growth = 30 * mib_bytes,
+       x.part().reading = Reading{130 * mib_bytes, 1, 130 * mib_bytes, 1, 0};
+     },
+     {"charge 7/0: 31457280 to 0"}},
+    {"contexts that the reserve pays are no growth",
+     [](Scene& x) { x.process().used = {300 * mib_bytes}, x.part().context = {200 * mib_bytes}; },
+     {}},
+    {"without a report page nothing is charged",
+     [](Scene& x) { x.process().used = {300 * mib_bytes}, x.part().reading.reset(); },
+     {}},
+    {"a device that hides its processes charges nothing",
+     [](Scene& x) { x.process().used = {300 * mib_bytes}, x.seen.devices[0].processes_hidden = true; },
+     {}},
+    {"beyond the quota, refused",
+     [](Scene& x) { x.process().used = {1100 * mib_bytes}; },
+     {"charge 7/0", "event 7: found with 1100 MiB on device 0, beyond its quota of 1 GiB: further"}},
+    {"beyond the quota, only reported",
+     [](Scene& x) { x.process().used = {1100 * mib_bytes}, x.rules.over_quota = OverQuotaAction::report; },
+     {"beyond its quota of 1 GiB: only reported"}},
+    {"beyond the quota, stopped",
+     [](Scene& x) { x.process().used = {1100 * mib_bytes}, x.rules.over_quota = OverQuotaAction::kill; },
+     {"charge 7/0", "the slice is stopped", "stop 7: it held more than its quota (--over-quota kill)"}},
+    {"a slice that is stopping is not stopped again",
+     [](Scene& x) {
+       x.process().used = {1100 * mib_bytes}, x.rules.over_quota = OverQuotaAction::kill;
+       x.seen.slices[0].stopping = true;
+     },
+     {"charge 7/0", "the slice is stopped"}},
+    {"without isolation there is no quota",
+     [](Scene& x) { x.process().used = {1100 * mib_bytes}, x.seen.slices[0].limited = false; },
+     {"charge 7/0"}},
+    {"unattached, reported",
+     [](Scene& x) { x.process().attached = false; },
+     {"event 7: process 50 (train) found unattached with 100 MiB on device 0: it is a static program"}},
+    {"unattached, frozen",
+     [](Scene& x) { x.process().attached = false, x.rules.audit = AuditAction::freeze; },
+     {"found unattached", "freeze 7"}},
+    {"unattached, killed",
+     [](Scene& x) { x.process().attached = false, x.rules.audit = AuditAction::kill; },
+     {"found unattached", "kill in 7"}},
+    {"an MPS server is only reported",
+     [](Scene& x) {
+       x.process().attached = false, x.process().evidence.is_mps_server = true;
+       x.rules.audit = AuditAction::kill;
+     },
+     {"found unattached"}},
+    {"an ended process is no finding",
+     [](Scene& x) { x.process().attached = false, x.process().start = 0; },
+     {}},
+    {"an Xid",
+     [](Scene& x) { x.seen.devices[0].xids = {31}; },
+     {"event 0: device 0: the driver reported Xid 31"}},
+    {"a lost device",
+     [](Scene& x) {
+       x.seen.devices[0].now = {HealthState::lost, "lost from the bus"};
+     },
+     {"event 0: device 0: lost from the bus"}},
+    {"a device that is back",
+     [](Scene& x) {
+       x.seen.devices[0].before = {HealthState::lost, "lost from the bus"};
+     },
+     {"event 0: device 0: recovered"}},
+    {"a broken assumption",
+     [](Scene& x) { x.seen.slices[0].ensure_failures = 3; },
+     {"event 7: degraded: 3 assumptions of the guest library did not hold"}},
+};
+
+TEST(Reconciler, each_difference_has_its_action) {
+  for (const Row& row : rows) {
+    Scene scene;
+    row.change(scene);
+    Reconciler reconciler;
+    const auto actions = spoken(reconciler.reconcile(scene.seen, scene.rules));
+    ASSERT_EQ(actions.size(), row.actions.size()) << row.name << ": " << testing::PrintToString(actions);
+    for (size_t i = 0; i < actions.size(); ++i)
+      EXPECT_THAT(actions[i], HasSubstr(row.actions[i])) << row.name;
+  }
+}
+
+TEST(Reconciler, a_finding_is_reported_once_until_it_ends) {
+  for (const Row& row : rows) {
+    Scene scene;
+    row.change(scene);
+    Reconciler reconciler;
+    reconciler.reconcile(scene.seen, scene.rules);
+    for (DeviceObserved& d : scene.seen.devices) d.before = d.now, d.xids.clear();
+    for (const std::string& action : spoken(reconciler.reconcile(scene.seen, scene.rules)))
+      EXPECT_FALSE(action.starts_with("event") || action.starts_with("freeze")) << row.name << ": " << action;
+  }
+  Scene scene;
+  scene.process().attached = false;
+  Reconciler reconciler;
+  reconciler.reconcile(scene.seen, scene.rules);
+  EXPECT_TRUE(reconciler.is_known(7, 50, 1));
+  const ProcessObserved process = scene.process();
+  scene.seen.processes.clear();
+  reconciler.reconcile(scene.seen, scene.rules);
+  EXPECT_FALSE(reconciler.is_known(7, 50, 1)) << "the driver does not report the process any more";
+  scene.seen.processes = {process};
+  EXPECT_EQ(reconciler.reconcile(scene.seen, scene.rules).actions.size(), 1u);
+}
+
+// The kernels ran 90 % of the time, and the arbiter charged 10 %.
+Scene beyond_leases(uint64_t samples) {
+  Scene scene;
+  scene.process().sm_percent = 90;
+  scene.part().time = ChargedTime{.busy_ns = samples * s / 10, .as_of_ns = samples * s};
+  return scene;
+}
+
+TEST(Reconciler, work_beyond_the_leases_is_found_by_two_samples) {
+  for (const auto& [audit, action] : {std::pair{AuditAction::report, ""},
+                                      {AuditAction::freeze, "freeze 7"},
+                                      {AuditAction::kill, "stop 7: it ran"}}) {
+    Reconciler reconciler;
+    ReconcileRules rules{.audit = audit};
+    EXPECT_THAT(reconciler.reconcile(beyond_leases(1).seen, rules).actions, testing::IsEmpty());
+    EXPECT_THAT(reconciler.reconcile(beyond_leases(2).seen, rules).actions, testing::IsEmpty());
+    const auto found = spoken(reconciler.reconcile(beyond_leases(3).seen, rules));
+    ASSERT_EQ(found.size(), audit == AuditAction::report ? 1u : 2u);
+    EXPECT_THAT(found[0], HasSubstr("its kernels used 90 % of device 0, by the arbiter's 10 %; process 50"));
+    EXPECT_THAT(found.back(), HasSubstr(action));
+    EXPECT_THAT(reconciler.reconcile(beyond_leases(4).seen, rules).actions, testing::IsEmpty())
+        << "told once";
+  }
+}
+
+TEST(Reconciler, a_frozen_slice_is_not_accused_again) {
+  Reconciler reconciler;
+  for (uint64_t n = 1; n < 6; ++n) {
+    Scene scene = beyond_leases(n);
+    scene.seen.slices[0].frozen = true;
+    EXPECT_THAT(reconciler.reconcile(scene.seen, {.audit = AuditAction::kill}).actions, testing::IsEmpty());
+  }
+}
+
+TEST(Reconciler, charged_time_adds_up_over_a_new_arbiter) {
+  Reconciler reconciler;
+  EXPECT_EQ(reconciler.reconcile(beyond_leases(10).seen, {}).slices.at(7).busy_ns, s);
+  EXPECT_EQ(reconciler.reconcile(beyond_leases(12).seen, {}).slices.at(7).busy_ns, s / 5);
+  EXPECT_EQ(reconciler.reconcile(beyond_leases(3).seen, {}).slices.at(7).busy_ns, 3 * s / 10)
+      << "a new arbiter counts from 0";
+}
+
+TEST(Reconciler, the_drivers_figures_are_summed_by_part_and_process) {
+  Scene scene;
+  scene.seen.devices.push_back({.index = 1, .before = {}, .now = {}, .processes_hidden = false, .xids = {}});
+  scene.seen.slices[0].parts.push_back(scene.part());
+  scene.seen.slices[0].parts[1].device = 1;
+  ProcessObserved second = scene.process();
+  second.device = 1;
+  second.used = {50 * mib_bytes};
+  scene.seen.processes.push_back(second);
+  const SliceUse use = Reconciler().reconcile(scene.seen, {}).slices.at(7);
+  EXPECT_EQ(use.parts[0].used.count, 100 * mib_bytes);
+  EXPECT_EQ(use.parts[1].used.count, 50 * mib_bytes);
+  EXPECT_EQ(use.by_pid.at(50).count, 150 * mib_bytes);
+}
+
+TEST(Reconciler, a_process_in_no_slice_is_named_where_slices_are) {
+  Scene scene;
+  scene.process().slice.reset();
+  const auto unmanaged = Reconciler().reconcile(scene.seen, {.audit = AuditAction::kill}).unmanaged;
+  ASSERT_EQ(unmanaged.size(), 1u);
+  ASSERT_EQ(unmanaged[0].size(), 1u);
+  EXPECT_EQ(unmanaged[0][0], "process 50 (train) uses 100 MiB of this shared device and is in no slice");
+  scene.seen.slices.clear();
+  EXPECT_THAT(Reconciler().reconcile(scene.seen, {}).unmanaged[0], testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace carve::node

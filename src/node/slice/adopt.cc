@@ -1,0 +1,168 @@
+#include "node/slice/adopt.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ledger/reconcile.h"
+#include "node/slice/processes.h"
+#include "os/log.h"
+
+namespace carve::node {
+namespace {
+
+ledger::Observed observed(const NodeState& node) {
+  ledger::Observed seen;
+  seen.boot_id = stamp_now().boot_id;
+  for (const NodeDevice& d : node.devices) seen.devices.push_back(d.device);
+  for (const std::string& name : node.pages.state_files()) {
+    const auto state = node.pages.read_state(name);
+    seen.state_files.push_back({name, state ? std::optional(state->record) : std::nullopt});
+  }
+  return seen;
+}
+
+// Carries out each repair in the direction that the ledger's table states.
+Outcome<void> repair(NodeState& node, Lifecycle& lifecycle, const ledger::Observed& seen) {
+  using D = ledger::DriftKind;
+  for (const ledger::Drift& d : ledger::find_drift(node.ledger(), seen, stamp_now())) {
+    if (d.kind == D::device_too_small) return failure(FailureKind::unavailable, "{}", d.observed);
+    if (d.kind == D::device_unknown || d.kind == D::device_differs)
+      os::log::info("{}", sentence(d));  // Expected at every first start and after a change of options.
+    else
+      node.event(d.name, sentence(d));
+    if (d.change)
+      if (const auto kept = node.books.post(*d.change); !kept) return tl::unexpected(kept.error());
+    if (d.kind == D::slice_over || d.kind == D::record_unreadable || d.kind == D::shared_memory_stale)
+      lifecycle.remove_remains(d.name, d.kind == D::slice_over);
+  }
+  return {};
+}
+
+void open_policies(NodeState& node) {
+  std::vector<Uuid> uuids;
+  for (const NodeDevice& d : node.devices) uuids.push_back(d.device.uuid);
+  const auto policy_of_slices = [&node](const Uuid& uuid) -> std::optional<Policy> {
+    const auto balance = node.ledger().balances().find(uuid);
+    if (balance == node.ledger().balances().end() || balance->second.held.empty()) return std::nullopt;
+    return node.ledger().living().at(balance->second.held.begin()->first).slice.policy;
+  };
+  std::string trouble;
+  node.compute.policies.open(node.settings.state + "/policy.json", uuids, node.settings.policy,
+                             policy_of_slices, node.policy_holders(), trouble);
+  if (!trouble.empty()) node.event("", trouble);
+}
+
+}  // namespace
+
+Outcome<void> adopt_slices(NodeState& node, Lifecycle& lifecycle, bool rebuild) {
+  if (const auto loaded = node.books.load(); !loaded) return loaded;
+  // First the drift that shows without a scan of processes, then the adoption of each living slice, then the
+  // rest.
+  ledger::Observed seen = observed(node);
+  seen.ledger_lost = rebuild;
+  if (const auto done = repair(node, lifecycle, seen); !done) return done;
+  std::set<uint64_t> with_processes;
+  std::vector<ledger::UsageRecord> records;
+  for (const auto& [id, record] : node.ledger().living()) records.push_back(record);
+  for (const ledger::UsageRecord& record : records) {
+    auto state = node.pages.read_state(record.slice.name);
+    if (state && state->record.id != record.id) state.reset();
+    if (lifecycle.adopt(record, state)) with_processes.insert(record.id);
+  }
+  seen = observed(node);
+  seen.has_processes = std::move(with_processes);
+  if (const auto done = repair(node, lifecycle, seen); !done) return done;
+  open_policies(node);
+  for (const auto& [id, slice] : node.slices) arbitrate(node, slice->granted());
+  node.pages.watch_fd_store(node.loop, node.slices);
+  return {};
+}
+
+bool Lifecycle::adopt(const ledger::UsageRecord& record, const std::optional<StateFile>& state) {
+  std::optional<Cgroup> cgroup;
+  if (!record.slice.outlives_processes())
+    if (auto found = open_cgroup(record.slice.name)) cgroup = std::move(*found);
+  const bool lives_on = cgroup && cgroup->populated();
+  if (!state && !record.slice.outlives_processes() && !lives_on) return false;
+
+  auto made = std::make_unique<LiveSlice>();
+  made->record = record;
+  made->busy_ns = record.busy_ns;
+  const bool pages_found = state && node_.pages.adopt(*made);
+  if (!pages_found)
+    if (const auto fresh = node_.pages.make(*made); !fresh) {
+      os::log::error("{}: {}", record.slice.name, fresh.error().sentence);
+      return false;
+    }
+  fill_control(node_, *made);
+  if (state) {
+    made->command = state->command;
+    made->entered = state->entered;
+    made->creator.id = state->creator;
+    made->root.id = made->identity.root = state->root;
+    made->supervisor.id = made->identity.supervisor = state->supervisor;
+  } else if (lives_on) {
+    // The shared memory was removed while its processes ran. They keep the limits that they have mapped.
+    // Their memory is charged to the new pages when the driver reports it.
+    made->entered = true;
+    node_.event(record.slice.name,
+                "shared memory recreated for the processes in its cgroup, because it was missing");
+  }
+  if (cgroup && (state ? state->cgroup : lives_on)) {
+    made->identity.cgroup = cgroup->identity();
+    made->cgroup = std::move(*cgroup);
+  }
+  LiveSlice& slice = node_.slices.add(std::move(made));
+  watch_adopted(slice, state);
+  if (node_.slices.find(record.id) == nullptr) return false;
+  node_.pages.write_state(slice);
+  node_.event(slice.name(), fmt::format("adopted with {} attached processes", slice.attached.size()));
+  return true;
+}
+
+// Watches the living processes of an adopted slice. Removes the slice from the registry if none lives.
+void Lifecycle::watch_adopted(LiveSlice& slice, const std::optional<StateFile>& state) {
+  attachments_.adopt(slice);
+  if (!slice.report.page) {
+    const Recovery found = node_.pages.recover_report(slice);
+    if (found == Recovery::from_process)
+      node_.event(slice.name(), "report page recovered from one of its processes");
+    if (found == Recovery::lost)
+      node_.event(
+          slice.name(),
+          "report page lost with the fd store; its processes run on inside their quota, and no process "
+          "can attach");
+  }
+  attachments_.reclaim_ended(slice);
+  if (state) {
+    for (const ContainerIdentity& container : state->containers) {
+      Watched process{container.init, os::open_process(container.init)};
+      if (!process.pidfd) continue;
+      slice.identity.containers.push_back(container);
+      slice.containers.push_back(std::move(process));
+      ending_.watch_newest_container(slice);
+    }
+    slice.root.pidfd = os::open_process(slice.root.id);
+  }
+  const bool waiting = !slice.entered && os::open_process(slice.creator.id);
+  if (!slice.outlives_processes() && !waiting && !has_processes(slice)) {
+    for (const auto& [process, attached] : slice.attached) node_.loop.forget(attached.pidfd.get());
+    node_.slices.erase(slice.id());
+    return;
+  }
+  if (slice.cgroup) ending_.watch_cgroup(slice);
+  if (!slice.entered && !slice.outlives_processes()) ending_.watch_creator(slice);
+  if (slice.root.pidfd) ending_.watch_root(slice);
+  if (slice.supervisor.id) ending_.watch_supervisor(slice);
+  if (slice.outlives_processes())
+    if (const auto written = announce(node_, slice); !written)
+      os::log::error("{}: {}", slice.name(), written.error().sentence);
+}
+
+void Lifecycle::remove_remains(const std::string& name, bool cgroup) {
+  node_.pages.remove(name);
+  if (!cgroup) return;
+  if (auto left = open_cgroup(name)) left->remove();
+}
+
+}  // namespace carve::node

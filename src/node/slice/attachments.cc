@@ -1,0 +1,173 @@
+#include "node/slice/attachments.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/invariant.h"
+#include "os/clock.h"
+#include "os/log.h"
+#include "wire/shm/budget.h"
+
+namespace carve::node {
+namespace {
+
+using shm::AttachStatus;
+
+shm::AttachReply reply(AttachStatus status, const std::string& sentence) {
+  shm::AttachReply out{};
+  out.magic = shm::attach_magic;
+  out.layout = shm::layout_version;
+  out.size = sizeof out;
+  out.status = status;
+  out.control_size = sizeof(shm::Control);
+  out.report_size = sizeof(shm::Report);
+  memcpy(out.sentence, sentence.data(), std::min(sentence.size(), sizeof out.sentence - 1));
+  return out;
+}
+
+os::ProcessId process_in(const shm::ControlProcess& entry) {
+  return {static_cast<pid_t>(entry.pid), entry.start_time};
+}
+
+}  // namespace
+
+// The slot for a process, or why there is none.
+struct Attachments::Slot {
+  std::optional<unsigned> number;
+  AttachStatus status = AttachStatus::granted;
+  std::string sentence;
+};
+
+Attachments::Slot Attachments::choose_slot(LiveSlice& slice, const os::Peer& peer,
+                                           const shm::AttachRequest& request) {
+  shm::Control& control = *slice.control;
+  if (const auto known = slice.attached.find(peer.process); known != slice.attached.end()) {
+    // The process attached before. It counts as another program only if it has no mapping of its report page
+    // any more. The image number in the request alone is not accepted, because the process could use it to
+    // drop its charges.
+    const unsigned slot = known->second.slot;
+    if (control.processes[slot].image != request.image && !os::maps_file(peer.process.pid, report_name) &&
+        !reclaim(slice, slot))
+      return {std::nullopt, AttachStatus::try_again, "the budget words changed too often; try again"};
+    return {slot, AttachStatus::granted, ""};
+  }
+  for (unsigned slot = 0; slot < shm::max_processes; ++slot)
+    if (control.processes[slot].pid == 0) return {slot, AttachStatus::granted, ""};
+  return {std::nullopt, AttachStatus::no_slot,
+          fmt::format("slice {} has {} attached processes, which is the limit", slice.name(),
+                      shm::max_processes)};
+}
+
+void Attachments::fill_slot(LiveSlice& slice, const os::Peer& peer, const shm::AttachRequest& request,
+                            unsigned slot, os::Fd pidfd) {
+  shm::ControlProcess& entry = slice.control->processes[slot];
+  const bool fresh = entry.pid == 0;
+  if (fresh || entry.image != request.image) {
+    entry.inner_pid = static_cast<uint32_t>(os::inner_pid_of(peer.process.pid));
+    entry.start_time = peer.process.start;
+    entry.image = request.image;
+    ++entry.generation;
+    std::atomic_ref(entry.pid).store(static_cast<uint32_t>(peer.process.pid), std::memory_order_release);
+    slice.control->epoch.fetch_add(1, std::memory_order_release);
+  }
+  if (!fresh) return;
+  memset(static_cast<void*>(&slice.report.page->work.process[slot]), 0, sizeof(shm::ProcessWork));
+  add(slice, peer.process, slot, std::move(pidfd));
+}
+
+shm::AttachReply Attachments::attach(const os::Peer& peer, const shm::AttachRequest& request,
+                                     std::vector<os::Fd>& descriptors) {
+  LiveSlice* slice = node_.slices.slice_of(peer.process.pid);
+  if (slice == nullptr) return reply(AttachStatus::not_in_slice, "this process is in no slice");
+  if (request.layout != shm::layout_version) {
+    const std::string sentence = fmt::format(
+        "the guest library has layout {} and the agent has layout {}; install both from one release",
+        request.layout, shm::layout_version);
+    node_.event(slice->name(), fmt::format("process {} refused: {}", peer.process.pid, sentence));
+    return reply(AttachStatus::wrong_layout, sentence);
+  }
+  if (!slice->report.page)
+    return reply(
+        AttachStatus::no_slot,
+        fmt::format("slice {} lost its report page; stop the slice and start it again", slice->name()));
+  const Slot slot = choose_slot(*slice, peer, request);
+  if (!slot.number) return reply(slot.status, slot.sentence);
+  os::Fd pidfd(fcntl(peer.pidfd.get(), F_DUPFD_CLOEXEC, 0));
+  if (pidfd) descriptors = node_.pages.descriptors_for(*slice);
+  if (descriptors.empty()) return reply(AttachStatus::try_again, "the agent has no free descriptor");
+
+  fill_slot(*slice, peer, request, *slot.number, std::move(pidfd));
+  os::log::debug("{}: process {} attached in slot {}", slice->name(), peer.process.pid, *slot.number);
+  shm::AttachReply granted = reply(AttachStatus::granted, "");
+  granted.slot = *slot.number;
+  granted.generation = slice->control->processes[*slot.number].generation;
+  return granted;
+}
+
+void Attachments::add(LiveSlice& slice, const os::ProcessId& process, unsigned slot, os::Fd pidfd) {
+  invariant(slot < shm::max_processes, "a slot of the control page");
+  node_.loop.watch(pidfd.get(), EPOLLIN, [this, id = slice.id(), process](uint32_t) { ended(id, process); });
+  slice.attached.emplace(process, AttachedProcess{slot, std::move(pidfd)});
+  slice.identity.attached.insert(process);
+  node_.compute.add_process(slice.id(), slice.granted(), slot);
+}
+
+void Attachments::adopt(LiveSlice& slice) {
+  for (unsigned slot = 0; slot < shm::max_processes; ++slot) {
+    const shm::ControlProcess& entry = slice.control->processes[slot];
+    if (entry.pid == 0) continue;
+    if (os::Fd pidfd = os::open_process(process_in(entry)))
+      add(slice, process_in(entry), slot, std::move(pidfd));
+  }
+}
+
+void Attachments::reclaim_ended(LiveSlice& slice) {
+  for (unsigned slot = 0; slot < shm::max_processes; ++slot) {
+    shm::ControlProcess& entry = slice.control->processes[slot];
+    if (entry.pid == 0 || slice.attached.contains(process_in(entry))) continue;
+    if (reclaim(slice, slot)) std::atomic_ref(entry.pid).store(0, std::memory_order_release);
+  }
+}
+
+bool Attachments::reclaim(LiveSlice& slice, unsigned slot) {
+  if (!slice.report.page) return true;
+  const bool done = shm::reclaim(slice.report.page->charges, slot);
+  return shm::reclaim(slice.report.page->spill, slot) && done;
+}
+
+// The slot becomes free when all charges of the process are released.
+void Attachments::ended(uint64_t id, os::ProcessId process) {
+  LiveSlice* const slice = node_.slices.find(id);
+  if (slice == nullptr) return;
+  const auto attached = slice->attached.find(process);
+  if (attached == slice->attached.end()) return;
+  const unsigned slot = attached->second.slot;
+  node_.loop.forget(attached->second.pidfd.get());
+  node_.compute.remove_process(id, slice->granted(), slot);
+  if (!reclaim(*slice, slot)) {
+    node_.loop.after(os::millisecond, [this, id, process] { ended(id, process); });
+    return;
+  }
+  std::atomic_ref(slice->control->processes[slot].pid).store(0, std::memory_order_release);
+  slice->control->epoch.fetch_add(1, std::memory_order_release);
+  slice->identity.attached.erase(process);
+  slice->used_by_pid.erase(process.pid);
+  slice->attached.erase(attached);
+  process_ended_(id);
+}
+
+void Attachments::reclaim_after_exec(LiveSlice& slice) {
+  for (const auto& [process, attached] : slice.attached) {
+    if (slice.used_by_pid.contains(process.pid) || !slice.report.page) continue;
+    bool holds = false;
+    for (unsigned d = 0; d < slice.granted().parts.size(); ++d)
+      for (unsigned lane = 0; lane < shm::lanes; ++lane)
+        holds |= shm::holding(slice.report.page->charges, {d, attached.slot, lane}) != 0;
+    if (holds && !os::maps_file(process.pid, report_name) && os::alive(attached.pidfd))
+      reclaim(slice, attached.slot);
+  }
+}
+
+}  // namespace carve::node

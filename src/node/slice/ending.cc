@@ -1,0 +1,127 @@
+#include "node/slice/ending.h"
+
+#include "core/invariant.h"
+#include "node/cdi/cdi.h"
+#include "node/slice/processes.h"
+#include "os/clock.h"
+#include "os/log.h"
+
+namespace carve::node {
+namespace {
+
+constexpr int64_t kill_again_ns = 100 * os::millisecond;
+
+}  // namespace
+
+void Ending::watch(LiveSlice& slice, Watched& process, Ended ended) {
+  process.pidfd = os::open_process(process.id);
+  const auto call = [this, id = slice.id(), process_id = process.id, ended] {
+    if (LiveSlice* living = node_.slices.find(id)) (this->*ended)(*living, process_id);
+  };
+  if (!process.pidfd) {
+    node_.loop.after(0, call);  // The process has ended. Deferred, because the caller still uses the slice.
+    return;
+  }
+  node_.loop.watch(process.pidfd.get(), EPOLLIN, [this, fd = process.pidfd.get(), call](uint32_t) {
+    node_.loop.forget(fd);
+    call();
+  });
+}
+
+void Ending::watch_cgroup(LiveSlice& slice) {
+  slice.cgroup->populated();  // Clears the notification of earlier changes.
+  node_.loop.watch(slice.cgroup->events_fd(), EPOLLPRI,
+                   [this, id = slice.id()](uint32_t) { end_if_empty(id); });
+}
+
+void Ending::creator_ended(LiveSlice& slice, const os::ProcessId&) {
+  if (!slice.entered) end(slice.id(), "its creator ended before a program entered it");
+}
+
+void Ending::root_ended(LiveSlice& slice, const os::ProcessId&) {
+  if (slice.cgroup ? slice.cgroup->populated() : has_processes(slice))
+    node_.event(slice.name(), "program ended; its descendants run on");
+  end_if_empty(slice.id());
+}
+
+void Ending::supervisor_ended(LiveSlice& slice, const os::ProcessId&) {
+  if (!slice.entered) return end(slice.id(), "its supervisor ended before a program entered it");
+  if (slice.cgroup) return;
+  const uint64_t id = slice.id();
+  if (has_processes(slice)) stop(slice, "its supervisor ended");
+  end_if_empty(id);
+}
+
+void Ending::container_ended(LiveSlice& slice, const os::ProcessId& init) {
+  invariant(slice.containers.size() == slice.identity.containers.size(), "the two lists are parallel");
+  for (size_t i = 0; i < slice.containers.size(); ++i) {
+    if (slice.containers[i].id != init) continue;
+    slice.containers.erase(slice.containers.begin() + static_cast<ptrdiff_t>(i));
+    slice.identity.containers.erase(slice.identity.containers.begin() + static_cast<ptrdiff_t>(i));
+    node_.event(slice.name(), fmt::format("container of process {} ended", init.pid));
+    break;
+  }
+  node_.pages.write_state(slice);
+  end_if_empty(slice.id());
+}
+
+void Ending::stop(LiveSlice& slice, const std::string& why) {
+  const uint64_t id = slice.id();
+  if (!slice.stopping) {
+    slice.stopping = true;
+    slice.why = why;
+    if (slice.outlives_processes()) remove_cdi(node_.settings.cdi_dir, slice.name());
+  }
+  kill_all(slice);
+  end_if_empty(id);
+  // A process may have forked between the scan and the kill, so kill again.
+  if (node_.slices.find(id) != nullptr)
+    node_.loop.after(kill_again_ns, [this, id] {
+      if (LiveSlice* living = node_.slices.find(id)) stop(*living, living->why);
+    });
+}
+
+void Ending::end_if_empty(uint64_t id) {
+  LiveSlice* const slice = node_.slices.find(id);
+  if (slice == nullptr) return;
+  if (slice->outlives_processes() && !slice->stopping) return;
+  if (!slice->entered && !slice->stopping) return;
+  if (has_processes(*slice)) return;
+  end(id, slice->stopping ? slice->why : "its last process ended");
+}
+
+void Ending::end(uint64_t id, const std::string& why) {
+  LiveSlice* const slice = node_.slices.find(id);
+  if (slice == nullptr) return;
+  slice->stopping = true;
+  slice->why = why;
+  if (node_.ledger().living().contains(id)) {
+    const auto change = node_.ledger().end(id, stamp_now(), why, slice->busy_ns);
+    invariant(change.has_value(), "a living record can end");
+    if (const auto kept = node_.books.post(*change); !kept) {
+      os::log::error("{}: the end cannot be recorded yet: {}", slice->name(), kept.error().sentence);
+      node_.loop.after(os::second, [this, id] { end_if_empty(id); });
+      return;
+    }
+  }
+  if (slice->outlives_processes()) remove_cdi(node_.settings.cdi_dir, slice->name());
+  for (const Watched* w : {&slice->creator, &slice->root, &slice->supervisor})
+    node_.loop.forget(w->pidfd.get());
+  for (const Watched& w : slice->containers) node_.loop.forget(w.pidfd.get());
+  for (const auto& [process, attached] : slice->attached) node_.loop.forget(attached.pidfd.get());
+  if (slice->cgroup) {
+    node_.loop.forget(slice->cgroup->events_fd());
+    slice->cgroup->remove();
+  }
+  slice->ended = true;
+  node_.compute.remove(id, slice->granted());
+  arbitrate(node_, slice->granted());
+  node_.pages.remove(slice->name());
+  node_.event(slice->name(), "ended: " + why);
+  node_.slices.erase(id);
+  if (node_.compute.policies.settle(node_.policy_holders()))
+    node_.event("", fmt::format("compute policy {} made effective on devices without slices",
+                                text(node_.compute.policies.desired())));
+}
+
+}  // namespace carve::node

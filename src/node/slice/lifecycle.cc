@@ -1,0 +1,231 @@
+#include "node/slice/lifecycle.h"
+
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "node/slice/placement.h"
+#include "node/slice/visible.h"
+#include "os/log.h"
+
+namespace carve::node {
+namespace {
+
+using K = FailureKind;
+
+constexpr size_t max_node_slices = 256;
+
+std::string hash_of(const std::string& text) {
+  uint32_t hash = 2166136261u;  // FNV-1a
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return fmt::format("{:08x}", hash);
+}
+
+// The rules of this node that a request must keep, whatever is free.
+Outcome<void> admissible(const NodeState& node, const Request& request) {
+  if (!request.name.empty() && node.books.find(request.name) != nullptr)
+    return failure(K::already_exists,
+                   "the name '{}' is taken by a running slice; choose another name, or stop that slice",
+                   request.name);
+  if (node.slices.size() >= max_node_slices)
+    return failure(K::insufficient_capacity, "this node has {} slices, which is the limit; stop one",
+                   max_node_slices);
+  const std::string& shims = node.settings.paths.shims;
+  if (request.lifetime == Lifetime::until_deleted && access((shims + "/libcuda.so.1").c_str(), R_OK) != 0)
+    return failure(K::unavailable,
+                   "containers need the libraries in {}, which are missing; build or install them", shims);
+  struct sysinfo host {};
+  if (sysinfo(&host) == 0 && request.spill.count / host.mem_unit > host.totalram / request.devices)
+    return failure(K::invalid_argument,
+                   "a spill of {} for each of {} device{} is too much; this node has {} of host memory",
+                   text(request.spill).c_str(), request.devices, request.devices == 1 ? "" : "s",
+                   text(Bytes{uint64_t{host.totalram} * host.mem_unit}).c_str());
+  return {};
+}
+
+// Returns the CUDA_VISIBLE_DEVICES of a program in the slice.
+std::string visible_devices_of(const NodeState& node, const LiveSlice& slice,
+                               const std::optional<std::string>& asked) {
+  std::vector<std::string> machine(node.devices.size()), granted;
+  for (const NodeDevice& d : node.devices)
+    if (d.device.index < machine.size()) machine[d.device.index] = text(d.device.uuid);
+  for (const SlicePart& part : slice.granted().parts) granted.push_back(text(part.device));
+  const auto list = asked ? std::optional<std::string_view>(*asked) : std::nullopt;
+  return fmt::format("{}", fmt::join(visible_devices(machine, granted, list), ","));
+}
+
+}  // namespace
+
+Outcome<void> announce(const NodeState& node, const LiveSlice& slice) {
+  std::vector<unsigned> minors;
+  if (node.settings.paths.sim_set.empty())
+    for (const SlicePart& part : slice.granted().parts)
+      if (const NodeDevice* d = node.device(part.device)) minors.push_back(d->minor);
+  return write_cdi(node.settings.cdi_dir, slice.granted(), node.settings.socket, node.settings.paths, minors);
+}
+
+void fill_control(const NodeState& node, LiveSlice& slice) {
+  std::vector<Bytes> contexts;
+  for (const SlicePart& part : slice.granted().parts) contexts.push_back(node.context_charged(part.device));
+  fill_control(*slice.control, slice.granted(), contexts);
+}
+
+Lifecycle::Lifecycle(NodeState& node)
+    : node_(node),
+      ending_(node),
+      attachments_(node, [this](uint64_t id) { ending_.end_if_empty(id); }),
+      tree_(find_cgroup_tree(os::read_file("/proc/self/mountinfo").value_or(""))),
+      group_("carve-" + hash_of(node.settings.socket)) {
+  if (auto probe = open_cgroup("probe-" + std::to_string(getpid())))
+    probe->remove();
+  else
+    cgroup_trouble_ = probe.error().sentence;
+}
+
+Lifecycle::~Lifecycle() {
+  if (tree_) rmdir((tree_->mount + "/" + group_).c_str());  // Fails while a slice's cgroup is inside.
+}
+
+Outcome<Cgroup> Lifecycle::open_cgroup(const std::string& name) const {
+  if (!tree_) return failure(K::unavailable, "no cgroup v2 tree is mounted");
+  return Cgroup::make(*tree_, group_, name);
+}
+
+Outcome<LiveSlice*> Lifecycle::grant(const Request& request, const os::ProcessId& creator,
+                                     const Viewer& viewer) {
+  const ledger::Ledger& ledger = node_.ledger();
+  if (const ledger::UsageRecord* record = ledger.find_by_request_id(request.owner, request.request_id))
+    if (LiveSlice* known = node_.slices.find(record->id)) return known;
+  if (const auto good = admissible(node_, request); !good) return tl::unexpected(good.error());
+  const PlacementInput in{node_.settings, node_.devices, ledger, node_.compute.policies};
+  const place::Answer answer = explain(in, request, viewer);
+  if (!answer.placement) return failure(K::insufficient_capacity, "{}", answer.summary);
+  const auto change =
+      ledger.grant(granted_slice(in, request, *answer.placement), stamp_now(), node_.most_shares());
+  if (!change) return tl::unexpected(change.error());
+  if (const auto kept = node_.books.post(*change); !kept) return tl::unexpected(kept.error());
+
+  // The slice is in the ledger. A failure beyond this point ends it again.
+  auto made = std::make_unique<LiveSlice>();
+  made->record = std::get<ledger::Granted>(*change).record;
+  LiveSlice& slice = node_.slices.add(std::move(made));
+  if (const auto ready = set_up(slice, creator); !ready) {
+    ending_.end(slice.id(), "its setup failed:  " + ready.error().sentence);
+    return tl::unexpected(ready.error());
+  }
+  node_.compute.policies.settle(node_.policy_holders());
+  std::vector<std::string> parts;
+  for (const SlicePart& s : slice.granted().parts)
+    parts.push_back(
+        fmt::format("{} on device {}", text(s.memory).c_str(), node_.device(s.device)->device.index));
+  node_.event(slice.name(), fmt::format("granted {}", fmt::join(parts, " and ")));
+  return &slice;
+}
+
+Outcome<void> Lifecycle::set_up(LiveSlice& slice, const os::ProcessId& creator) {
+  if (const auto made = node_.pages.make(slice); !made) return made;
+  fill_control(node_, slice);
+  arbitrate(node_, slice.granted());
+  if (slice.outlives_processes()) {
+    if (const auto written = announce(node_, slice); !written) return written;
+  } else {
+    make_cgroup(slice);
+    slice.creator.id = creator;
+    ending_.watch_creator(slice);
+  }
+  node_.pages.write_state(slice);
+  return {};
+}
+
+// Puts the slice into a cgroup of its own, if the agent can make one.
+void Lifecycle::make_cgroup(LiveSlice& slice) {
+  if (!cgroup_trouble_.empty()) return;
+  auto cgroup = open_cgroup(slice.name());
+  if (!cgroup) {
+    os::log::warning("{}: identified by its process tree only: {}", slice.name(), cgroup.error().sentence);
+    return;
+  }
+  slice.identity.cgroup = cgroup->identity();
+  slice.cgroup = std::move(*cgroup);
+  ending_.watch_cgroup(slice);
+}
+
+Outcome<Entry> Lifecycle::enter(LiveSlice& slice, os::Peer peer, const EnterRequest& request) {
+  if (slice.stopping) return failure(K::failed_precondition, "slice {} is ending", slice.name());
+  if (slice.outlives_processes())
+    return failure(K::invalid_argument, "slice {} is for containers; start a container with --device {}={}",
+                   slice.name(), cdi_kind, slice.name());
+  if (slice.cgroup)
+    if (const auto moved = slice.cgroup->add(peer.process.pid); !moved) return tl::unexpected(moved.error());
+  slice.entered = true;
+  if (!slice.root.pidfd || !os::alive(slice.root.pidfd)) {
+    if (slice.root.pidfd) node_.loop.forget(slice.root.pidfd.get());
+    slice.root.id = peer.process;
+    slice.identity.root = peer.process;
+    slice.command = request.command;
+    ending_.watch_root(slice);
+    node_.event(slice.name(),
+                fmt::format("entered by {} (process {}, uid {})",
+                            request.command.empty() ? "a program" : request.command.substr(0, 200),
+                            peer.process.pid, peer.uid));
+  } else {
+    slice.descendants.emplace(peer.process, std::move(peer.pidfd));
+  }
+  node_.pages.write_state(slice);
+
+  const Paths& paths = node_.settings.paths;
+  Entry entry;
+  entry.cgroup = slice.cgroup.has_value();
+  entry.environment["CARVE_SOCKET"] = node_.settings.socket;
+  entry.environment["LD_PRELOAD"] = paths.preload;
+  entry.environment["CUDA_VISIBLE_DEVICES"] = visible_devices_of(node_, slice, request.visible_devices);
+  if (!paths.sim_set.empty()) {
+    entry.environment["SIMGPU_DIR"] = paths.sim_set;
+    entry.environment["LD_LIBRARY_PATH"] = paths.driver;
+  }
+  return entry;
+}
+
+Outcome<void> Lifecycle::supervise(LiveSlice& slice, os::Peer peer) {
+  if (slice.outlives_processes())
+    return failure(K::invalid_argument, "slice {} is for containers and has no supervisor", slice.name());
+  if (slice.supervisor.pidfd && os::alive(slice.supervisor.pidfd))
+    return failure(K::failed_precondition, "slice {} already has a supervisor, process {}", slice.name(),
+                   slice.supervisor.id.pid);
+  if (slice.supervisor.pidfd) node_.loop.forget(slice.supervisor.pidfd.get());
+  slice.supervisor.id = peer.process;
+  slice.identity.supervisor = peer.process;
+  ending_.watch_supervisor(slice);
+  node_.pages.write_state(slice);
+  return {};
+}
+
+Outcome<void> Lifecycle::add_container(LiveSlice& slice, pid_t init, const std::string& id) {
+  if (!slice.outlives_processes())
+    return failure(K::invalid_argument,
+                   "slice {} is for processes; create one for containers with carve slice create",
+                   slice.name());
+  const auto stat = os::stat_of(init);
+  Watched process;
+  if (stat) process.id = stat->id;
+  process.pidfd = stat ? os::open_process(stat->id) : os::Fd();
+  if (!process.pidfd) return failure(K::not_found, "there is no process {}", init);
+  if (const LiveSlice* other = node_.slices.slice_of(init); other != nullptr && other != &slice)
+    return failure(K::failed_precondition, "process {} belongs to slice {}", init, other->name());
+  ContainerIdentity container;
+  container.init = process.id;
+  container.cgroups = distinguishing(os::cgroups_of(init), os::cgroups_of(getpid()));
+  if (const uint64_t own = os::pid_namespace_of(init); own != os::pid_namespace_of(getpid()))
+    container.pid_namespace = own;
+  slice.identity.containers.push_back(std::move(container));
+  slice.containers.push_back(std::move(process));
+  ending_.watch_newest_container(slice);
+  slice.entered = true;
+  slice.command = "container " + id.substr(0, 64);
+  node_.pages.write_state(slice);
+  node_.event(slice.name(), fmt::format("container {} (process {}) started", id.substr(0, 64), init));
+  return {};
+}
+
+}  // namespace carve::node

@@ -1,0 +1,60 @@
+// The life of a slice: how it begins, and what enters it. ending.h has how it ends.
+//
+//   grant -> [creator waits] -> enter | supervise | add_container -> ... -> last process ends, or stop -> end
+//
+// The order of steps makes a crash at any point repairable. The ledger has every grant. Shared memory without
+// a ledger entry is left over; an entry without shared memory and living processes has ended (slice/adopt.h).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "node/agent/agent.h"
+#include "node/slice/attachments.h"
+#include "node/slice/ending.h"
+#include "node/slice/node_state.h"
+
+namespace carve::node {
+
+class Lifecycle {
+ public:
+  explicit Lifecycle(NodeState& node);
+  ~Lifecycle();  // Removes the cgroup of the slices if it is unused.
+  Lifecycle(const Lifecycle&) = delete;
+  Lifecycle& operator=(const Lifecycle&) = delete;
+
+  Outcome<LiveSlice*> grant(const Request&, const os::ProcessId& creator, const Viewer&);
+  Outcome<Entry> enter(LiveSlice&, os::Peer, const EnterRequest&);
+  Outcome<void> supervise(LiveSlice&, os::Peer);
+  Outcome<void> add_container(LiveSlice&, pid_t init, const std::string& container);
+  // Adopts a slice of an earlier agent. `state`: its state file, if it is of this slice and boot. Returns
+  // false if the slice has ended.
+  bool adopt(const ledger::UsageRecord&, const std::optional<StateFile>& state);
+  // Removes what an ended slice left behind.
+  void remove_remains(const std::string& name, bool cgroup);
+
+  Ending& ending() { return ending_; }
+  Attachments& attachments() { return attachments_; }
+  const std::string& cgroup_trouble() const { return cgroup_trouble_; }  // Empty: each slice gets a cgroup.
+
+ private:
+  Outcome<void> set_up(LiveSlice&, const os::ProcessId& creator);
+  Outcome<Cgroup> open_cgroup(const std::string& name) const;
+  void make_cgroup(LiveSlice&);
+  void watch_adopted(LiveSlice&, const std::optional<StateFile>&);
+
+  NodeState& node_;
+  Ending ending_;
+  Attachments attachments_;
+  std::optional<CgroupTree> tree_;
+  std::string group_;  // "carve-1a2b3c4d"
+  std::string cgroup_trouble_;
+};
+
+// Writes the slice's CDI file, by which containers get it.
+Outcome<void> announce(const NodeState&, const LiveSlice&);
+
+// Writes the record's terms into the control page.
+void fill_control(const NodeState&, LiveSlice&);
+
+}  // namespace carve::node

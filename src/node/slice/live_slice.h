@@ -1,0 +1,75 @@
+// One live slice as the agent holds it: its record, its shared memory, its processes, its measurements. The
+// ledger, the shared memory and the state file repeat all of it, so that a new agent can build it again.
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ledger/usage_record.h"
+#include "node/slice/cgroup.h"
+#include "node/slice/identity.h"
+#include "node/slice/shared_memory.h"
+#include "node/slice/state_file.h"
+#include "wire/shm/budget.h"
+
+namespace carve::node {
+
+// A process that attached; it has a slot in the shared memory.
+struct AttachedProcess {
+  unsigned slot = 0;
+  os::Fd pidfd;
+};
+
+// The measurements of one slice part.
+struct PartUsage {
+  shm::Word requested;  // The budget word when the last sample was requested.
+  Bytes used;           // Driver-reported bytes of the slice's processes.
+  Bytes peak;           // The largest number of bytes charged.
+};
+
+struct Watched {  // A process whose end the agent waits for.
+  os::ProcessId id;
+  os::Fd pidfd;
+};
+
+struct LiveSlice {
+  ledger::UsageRecord record;
+  std::string command;
+  Mapped<shm::Control> control;
+  Report report;  // Empty if it was lost with the fd store; no process can attach then.
+  std::optional<Cgroup> cgroup;
+  SliceIdentity identity;
+
+  bool entered = false;
+  Watched creator, root, supervisor;
+  std::vector<Watched> containers;  // Their first processes, parallel to identity.containers.
+  std::map<os::ProcessId, AttachedProcess> attached;
+  std::map<os::ProcessId, os::Fd> descendants;  // Known living descendants, if the slice has no cgroup.
+  std::map<pid_t, Bytes> used_by_pid;           // Driver-reported, on all devices.
+  std::array<PartUsage, shm::max_devices> measured;
+  std::set<os::ProcessId> stopped;  // By SIGSTOP, because the slice has no cgroup to freeze.
+  uint64_t busy_ns = 0;             // Charged time on all devices, over restarts of the agent.
+  bool frozen = false;              // Frozen by the audit.
+
+  bool ended = false;  // The slice has ended; only the object is left.
+  bool stopping = false;
+  std::string why;  // Why it is stopping.
+
+  uint64_t id() const { return record.id; }
+  const Slice& granted() const { return record.slice; }
+  const std::string& name() const { return record.slice.name; }
+  bool outlives_processes() const { return record.slice.outlives_processes(); }
+  bool limited() const { return record.slice.isolation != Isolation::none; }
+
+  // Bytes that count against the quota of part `d` now, and managed bytes in host memory; 0 without a report.
+  Bytes charged(unsigned d) const {
+    return {report.page ? shm::read(report.page->charges.budget[d]).used : 0};
+  }
+  Bytes spilled(unsigned d) const { return {report.page ? shm::read(report.page->spill.budget[d]).used : 0}; }
+};
+
+}  // namespace carve::node

@@ -1,0 +1,143 @@
+#include "node/slice/pages.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/invariant.h"
+#include "node/slice/books.h"
+#include "node/slice/slices.h"
+#include "os/clock.h"
+#include "os/log.h"
+
+namespace carve::node {
+namespace {
+
+template <size_t N>
+void put(char (&field)[N], const std::string& text) {
+  const size_t length = std::min(text.size(), N - 1);
+  memcpy(field, text.data(), length);
+  memset(field + length, 0, N - length);
+}
+
+}  // namespace
+
+void fill_control(shm::Control& control, const Slice& granted, const std::vector<Bytes>& contexts) {
+  invariant(granted.parts.size() <= shm::max_devices, "a slice has at most max_devices parts");
+  invariant(contexts.size() == granted.parts.size(), "one context size for each part");
+  put(control.slice, granted.name);
+  control.device_count = static_cast<uint32_t>(granted.parts.size());
+  for (size_t i = 0; i < granted.parts.size(); ++i) {
+    const SlicePart& part = granted.parts[i];
+    shm::ControlDevice& out = control.devices[i];
+    memcpy(out.uuid, part.device.bytes.data(), sizeof out.uuid);
+    std::atomic_ref(out.quota).store(part.memory.count);
+    out.spill = part.spill.count;
+    out.context_bytes = contexts[i].count;
+    out.share = part.share.basis_points;
+    out.policy = static_cast<uint32_t>(granted.policy);
+    out.memory = granted.isolation != Isolation::none ? shm::Memory::limited : shm::Memory::not_limited;
+  }
+  control.epoch.fetch_add(1, std::memory_order_release);
+}
+
+Outcome<void> Pages::make(LiveSlice& slice) {
+  auto control = runtime_.make_control(slice.name());
+  if (!control) return tl::unexpected(control.error());
+  auto report = make_report();
+  if (!report) return tl::unexpected(report.error());
+  slice.control = std::move(*control);
+  slice.report = std::move(*report);
+  hold_report(slice);
+  return {};
+}
+
+Outcome<void> Pages::adopt(LiveSlice& slice) {
+  auto control = runtime_.adopt_control(slice.name());
+  if (!control) return tl::unexpected(control.error());
+  slice.control = std::move(*control);
+  if (auto report = adopt_report(fd_store_.get(slice.name()))) slice.report = std::move(*report);
+  return {};
+}
+
+// Root can open the page through a process that has it mapped.
+Recovery Pages::recover_report(LiveSlice& slice) {
+  for (const auto& [process, attached] : slice.attached) {
+    const std::string maps = os::read_file(fmt::format("/proc/{}/maps", process.pid), 64 << 20).value_or("");
+    const size_t at = maps.find(report_name);
+    if (at == std::string::npos) continue;
+    const size_t line = maps.rfind('\n', at) + 1;
+    const std::string range = maps.substr(line, maps.find(' ', line) - line);
+    os::Fd fd(open(fmt::format("/proc/{}/map_files/{}", process.pid, range).c_str(), O_RDWR | O_CLOEXEC));
+    if (!fd || !os::alive(attached.pidfd)) continue;
+    if (auto report = adopt_report(std::move(fd))) {
+      slice.report = std::move(*report);
+      hold_report(slice);
+      return Recovery::from_process;
+    }
+  }
+  if (!slice.attached.empty()) return Recovery::lost;
+  if (auto report = make_report()) {
+    slice.report = std::move(*report);
+    hold_report(slice);
+  }
+  return Recovery::fresh;
+}
+
+void Pages::remove(const std::string& slice) {
+  fd_store_.drop(slice);
+  runtime_.remove(slice);
+}
+
+void Pages::write_state(const LiveSlice& slice) {
+  const StateFile state{.record = slice.record,
+                        .boot_id = stamp_now().boot_id,
+                        .command = slice.command,
+                        .cgroup = slice.cgroup.has_value(),
+                        .entered = slice.entered,
+                        .creator = slice.creator.id,
+                        .root = slice.root.id,
+                        .supervisor = slice.supervisor.id,
+                        .containers = slice.identity.containers};
+  if (const auto written = runtime_.write_state_file(slice.name(), write_state_file(state)); !written)
+    os::log::error("{}: {}", slice.name(), written.error().sentence);
+}
+
+std::optional<StateFile> Pages::read_state(const std::string& slice) const {
+  auto state = read_state_file(runtime_.read_state_file(slice));
+  if (state && state->boot_id != stamp_now().boot_id) state.reset();
+  return state;
+}
+
+std::vector<os::Fd> Pages::descriptors_for(const LiveSlice& slice) const {
+  std::vector<os::Fd> out;
+  out.push_back(runtime_.control_descriptor(slice.name()));
+  out.emplace_back(fcntl(slice.report.fd.get(), F_DUPFD_CLOEXEC, 0));
+  out.push_back(runtime_.heartbeat_descriptor());
+  if (std::ranges::any_of(out, [](const os::Fd& fd) { return !fd; })) out.clear();
+  return out;
+}
+
+void Pages::hold_report(const LiveSlice& slice) {
+  if (slice.report.fd && !fd_store_.hold(slice.name(), slice.report.fd))
+    os::log::warning("{}: the fd store does not hold the report page", slice.name());
+}
+
+void Pages::watch_fd_store(os::Loop& loop, const Slices& slices) {
+  loop.watch(fd_store_.fd(), EPOLLIN, [this, &loop, &slices](uint32_t) {
+    loop.forget(fd_store_.fd());
+    os::log::warning("the fd store ended and is started again");
+    auto fd_store = FdStore::reach(runtime_.path());
+    if (!fd_store) {
+      os::log::error("{}", fd_store.error().sentence);
+      loop.after(os::second, [this, &loop, &slices] { watch_fd_store(loop, slices); });
+      return;
+    }
+    fd_store_ = std::move(*fd_store);
+    for (const auto& [id, slice] : slices) hold_report(*slice);
+    watch_fd_store(loop, slices);
+  });
+}
+
+}  // namespace carve::node

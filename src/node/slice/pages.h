@@ -1,0 +1,63 @@
+// The shared memory and the state files of the slices, over the life of the agent: made with a slice, found
+// again by the next agent, removed with the slice. The fd store holds the report pages meanwhile.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "node/slice/fd_store.h"
+#include "node/slice/live_slice.h"
+#include "os/loop.h"
+
+namespace carve::node {
+
+class Slices;
+
+// Writes the terms of a slice into its control page. `contexts`: for each part, what a context costs the
+// slice there. The processes of the slice see the change by the page's epoch.
+void fill_control(shm::Control&, const Slice&, const std::vector<Bytes>& contexts);
+
+// What recover_report() found.
+enum class Recovery {
+  from_process,  // The page was recovered from a process that has it mapped.
+  fresh,         // No process had the old page mapped, so a new one loses nothing.
+  lost,          // Processes run on inside their quota, and no process can attach.
+};
+
+class Pages {
+ public:
+  Pages(RuntimeDir runtime, FdStore fd_store, Mapped<shm::Heartbeat> heartbeat)
+      : runtime_(std::move(runtime)), fd_store_(std::move(fd_store)), heartbeat_(std::move(heartbeat)) {}
+
+  // Makes a control page, which the caller fills, and a report page.
+  Outcome<void> make(LiveSlice&);
+  // Maps the pages of an earlier agent. Fails if the control page is gone; the report page may be missing.
+  Outcome<void> adopt(LiveSlice&);
+  // Recovers a report page after the fd store has ended too.
+  Recovery recover_report(LiveSlice&);
+  void remove(const std::string& slice);  // With its state file.
+
+  void write_state(const LiveSlice&);
+  // Returns what an earlier agent of this boot stored; no value if there is nothing or it cannot be read.
+  std::optional<StateFile> read_state(const std::string& slice) const;
+  std::vector<std::string> state_files() const { return runtime_.state_files(); }
+
+  // Returns the descriptors for a process that attaches, in the order of wire/shm/attach.h; empty if the
+  // agent has no free descriptor.
+  std::vector<os::Fd> descriptors_for(const LiveSlice&) const;
+
+  const RuntimeDir& runtime() const { return runtime_; }
+  shm::Heartbeat& heartbeat() const { return *heartbeat_; }
+  // Starts the fd store again if it ends, and hands it the report pages of all slices.
+  void watch_fd_store(os::Loop&, const Slices&);
+
+ private:
+  void hold_report(const LiveSlice&);
+
+  RuntimeDir runtime_;
+  FdStore fd_store_;
+  Mapped<shm::Heartbeat> heartbeat_;
+};
+
+}  // namespace carve::node

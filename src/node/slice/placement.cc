@@ -1,0 +1,120 @@
+#include "node/slice/placement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/invariant.h"
+
+namespace carve::node {
+
+std::vector<place::DeviceSnapshot> PlacementInput::snapshot() const {
+  std::vector<place::DeviceSnapshot> out;
+  for (const NodeDevice& d : devices) {
+    place::DeviceSnapshot one;
+    one.device = d.device;
+    one.context = settings.contexts_in_slice ? d.context : Bytes{};
+    one.trouble = d.sample.health.reason;
+    if (const auto balance = ledger.balances().find(d.device.uuid); balance != ledger.balances().end()) {
+      one.free = balance->second.free;
+      one.free_share = balance->second.free_share;
+      for (const auto& [id, part] : balance->second.held) {
+        const Slice& granted = ledger.living().at(id).slice;
+        ++one.slices;
+        one.isolated += granted.isolation != Isolation::none;
+        one.exclusive |= granted.exclusive;
+        one.shared_out |= granted.shares_compute() && !settings.admit_best_effort;
+      }
+    }
+    if (settings.overcommit_compute) one.free_share = whole_device;
+    if (!settings.policy_per_slice) one.policy = policies.of(d.device.uuid).effective;
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+std::vector<place::PlacedSlice> PlacementInput::placed_slices(const Viewer& viewer) const {
+  std::vector<place::PlacedSlice> out;
+  for (const auto& [id, record] : ledger.living()) {
+    const Slice& granted = record.slice;
+    place::PlacedSlice placed{
+        .name = viewer.sees(granted.owner) ? granted.name : "another user's slice",
+        .devices = {},
+        .memory = granted.parts.front().memory,
+        .share = granted.parts.front().share,
+        .exclusive = granted.exclusive,
+        .isolated = granted.isolation != Isolation::none,
+        .best_effort = !granted.shares_compute() && !granted.exclusive,
+        .policy = settings.policy_per_slice ? std::nullopt : std::optional(granted.policy),
+        // Applications of different users differ.
+        .application = granted.owner == viewer.uid ? granted.application : "",
+    };
+    for (const SlicePart& part : granted.parts) {
+      const auto d =
+          std::ranges::find(devices, part.device, [](const NodeDevice& n) { return n.device.uuid; });
+      if (d != devices.end()) placed.devices.push_back(static_cast<size_t>(d - devices.begin()));
+    }
+    if (placed.devices.size() == granted.parts.size()) out.push_back(std::move(placed));
+  }
+  return out;
+}
+
+place::Answer explain(const PlacementInput& in, const Request& request, const Viewer& viewer) {
+  const std::vector<place::DeviceSnapshot> all = in.snapshot();
+  const std::vector<place::PlacedSlice> who = in.placed_slices(viewer);
+  const Strategy strategy = request.strategy.value_or(in.settings.strategy);
+  const auto answer_to = [&](const Request& r) { return place::place(all, r, strategy, who, in.links()); };
+  place::Answer answer = answer_to(request);
+  if (!answer.placement || request.policy || in.settings.policy_per_slice) return answer;
+  // While some devices have changed their policy and others have not, all parts go to devices of one policy.
+  const auto policy_of = [&](size_t i) { return *all[i].policy; };
+  const auto& chosen = answer.placement->devices;
+  if (std::ranges::all_of(chosen, [&](size_t i) { return policy_of(i) == policy_of(chosen[0]); }))
+    return answer;
+  std::vector<Policy> policies{in.policies.desired()};
+  for (const place::DeviceSnapshot& one : all) policies.push_back(*one.policy);
+  for (const Policy policy : policies) {
+    Request bound = request;
+    bound.policy = policy;
+    answer = answer_to(bound);
+    if (answer.placement) break;
+  }
+  return answer;
+}
+
+ConsolidationView plan_consolidation(const PlacementInput& in, unsigned devices, const Viewer& viewer) {
+  ConsolidationView out;
+  out.slices = in.placed_slices(viewer);
+  out.plan = place::plan(in.snapshot(), in.settings.strategy, out.slices, devices, in.links());
+  return out;
+}
+
+Slice granted_slice(const PlacementInput& in, const Request& request, const place::Placement& placement) {
+  invariant(!placement.devices.empty(), "a placement names a device");
+  Slice granted;
+  granted.name = request.name;
+  for (uint64_t number = in.ledger.next_id(); granted.name.empty() || in.ledger.find(granted.name) != nullptr;
+       ++number)
+    granted.name = fmt::format("slice-{}", number);
+  granted.request_id = request.request_id;
+  granted.owner = request.owner;
+  granted.exclusive = request.exclusive;
+  granted.lifetime = request.lifetime;
+  granted.isolation = request.isolated();
+  granted.policy =
+      request.policy.value_or(in.policies.of(in.devices[placement.devices.front()].device.uuid).effective);
+  granted.latency = request.latency;
+  granted.application = request.application;
+  granted.account = request.account;
+  granted.labels = request.labels;
+  granted.memory_units = request.memory_units;
+  for (const size_t i : placement.devices) {
+    const Device& d = in.devices[i].device;
+    granted.parts.push_back({d.uuid, request.exclusive ? d.usable() : placement.memory, placement.share,
+                             request.spill, d.usable()});
+  }
+  invariant(granted.parts.size() == placement.devices.size(), "one part for each device");
+  return granted;
+}
+
+}  // namespace carve::node

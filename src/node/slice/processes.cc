@@ -1,0 +1,118 @@
+#include "node/slice/processes.h"
+
+#include <algorithm>
+#include <csignal>
+
+namespace carve::node {
+
+bool has_processes(LiveSlice& slice) {
+  if (slice.cgroup && slice.cgroup->populated()) return true;
+  if (!slice.attached.empty() || !slice.containers.empty()) return true;
+  if (slice.cgroup || slice.outlives_processes()) return false;
+  if (slice.root.pidfd && os::alive(slice.root.pidfd)) return true;
+  scan_descendants(slice);
+  return !slice.descendants.empty();
+}
+
+void scan_descendants(LiveSlice& slice) {
+  std::erase_if(slice.descendants, [](const auto& known) { return !os::alive(known.second); });
+  const std::vector<os::ProcessStat> all = os::all_processes();
+  std::map<pid_t, const os::ProcessStat*> by_pid;
+  for (const os::ProcessStat& p : all) by_pid[p.id.pid] = &p;
+  // Known descendants are ancestors too, because their own parent may have ended.
+  SliceIdentity wider = slice.identity;
+  for (const auto& [id, pidfd] : slice.descendants) wider.attached.insert(id);
+  World world;
+  world.stat = [&](pid_t pid) -> std::optional<os::ProcessStat> {
+    const auto found = by_pid.find(pid);
+    return found == by_pid.end() ? std::nullopt : std::optional(*found->second);
+  };
+  world.cgroups = [](pid_t) { return Cgroups{}; };
+  world.pid_namespace = [](pid_t) { return uint64_t{0}; };
+  for (const os::ProcessStat& p : all) {
+    if (p.state == 'Z' || p.id == slice.root.id || slice.descendants.contains(p.id)) continue;
+    if (!slice_of(p.id.pid, {&wider}, world)) continue;
+    if (os::Fd pidfd = os::open_process(p.id)) slice.descendants.emplace(p.id, std::move(pidfd));
+  }
+}
+
+void kill_all(LiveSlice& slice) {
+  if (slice.cgroup) slice.cgroup->kill();
+  if (!slice.cgroup && !slice.outlives_processes()) {
+    scan_descendants(slice);
+    if (slice.root.pidfd) os::send_signal(slice.root.pidfd, SIGKILL);
+    for (const auto& [id, pidfd] : slice.descendants) os::send_signal(pidfd, SIGKILL);
+  }
+  for (const Watched& container : slice.containers) os::send_signal(container.pidfd, SIGKILL);
+  for (const auto& [id, attached] : slice.attached) os::send_signal(attached.pidfd, SIGKILL);
+}
+
+bool freeze(LiveSlice& slice, const os::ProcessId& process) {
+  slice.frozen = true;
+  if (slice.cgroup && slice.cgroup->freeze(true)) return true;
+  if (const os::Fd pidfd = os::open_process(process)) {
+    os::send_signal(pidfd, SIGSTOP);
+    slice.stopped.insert(process);
+  }
+  return false;
+}
+
+void thaw(LiveSlice& slice) {
+  if (slice.cgroup) slice.cgroup->freeze(false);
+  for (const os::ProcessId& process : slice.stopped)
+    if (const os::Fd pidfd = os::open_process(process)) os::send_signal(pidfd, SIGCONT);
+  slice.stopped.clear();
+  slice.frozen = false;
+}
+
+SliceState state_of(const LiveSlice& slice) {
+  if (slice.stopping) return SliceState::stopping;
+  if (slice.frozen) return SliceState::frozen;
+  if (slice.outlives_processes())
+    return slice.containers.empty() && slice.attached.empty() ? SliceState::granted : SliceState::running;
+  if (!slice.entered) return SliceState::granted;
+  return slice.root.pidfd && os::alive(slice.root.pidfd) ? SliceState::running : SliceState::lingering;
+}
+
+std::vector<ProcessView> processes_of(const LiveSlice& slice) {
+  std::set<pid_t> attached;
+  for (const auto& [id, process] : slice.attached) attached.insert(id.pid);
+  std::set<pid_t> pids = attached;
+  if (slice.cgroup)
+    for (const int pid : slice.cgroup->pids()) pids.insert(pid);
+  for (const auto& [id, pidfd] : slice.descendants)
+    if (os::alive(pidfd)) pids.insert(id.pid);
+  if (slice.root.pidfd && os::alive(slice.root.pidfd)) pids.insert(slice.root.id.pid);
+  for (const Watched& container : slice.containers) pids.insert(container.id.pid);
+  std::vector<ProcessView> out;
+  for (const pid_t pid : pids) {
+    const auto used = slice.used_by_pid.find(pid);
+    out.push_back({.pid = pid,
+                   .inner_pid = os::inner_pid_of(pid),
+                   .command = os::command_of(pid),
+                   .attached = attached.contains(pid),
+                   .used = used == slice.used_by_pid.end() ? Bytes{} : used->second});
+  }
+  return out;
+}
+
+SliceView view_of(const LiveSlice& slice, bool with_processes) {
+  SliceView out{.record = slice.record,
+                .state = state_of(slice),
+                .command = slice.command,
+                .why = slice.why,
+                .entered = slice.entered,
+                .parts = {},
+                .processes = {}};
+  for (unsigned d = 0; d < slice.granted().parts.size(); ++d) {
+    const Bytes charged = slice.charged(d);
+    out.parts.push_back({.charged = charged,
+                         .spilled = slice.spilled(d),
+                         .used = slice.measured[d].used,
+                         .peak = std::max(slice.measured[d].peak, charged)});
+  }
+  if (with_processes) out.processes = processes_of(slice);
+  return out;
+}
+
+}  // namespace carve::node

@@ -1,0 +1,34 @@
+// The processes of one slice: whether one lives, how all are killed.
+//
+// If a slice has a cgroup, the kernel reports when the cgroup is empty and kills its processes in one step.
+// Without a cgroup, the slice's processes are the descendants of its program. They are scanned when one of
+// them ends, once a second while the slice runs (so that a process is known before its parents end), and five
+// times a second while the slice lingers.
+#pragma once
+
+#include <vector>
+
+#include "node/agent/agent.h"
+#include "node/slice/live_slice.h"
+
+namespace carve::node {
+
+bool has_processes(LiveSlice&);
+
+// Without a cgroup: finds the living descendants of the slice's processes.
+void scan_descendants(LiveSlice&);
+
+// Kills all processes of the slice, with a cgroup also those that fork meanwhile. Without one a process may
+// fork between the scan and the kill, so call it again until has_processes() is false.
+void kill_all(LiveSlice&);
+
+// Freezes the slice in one step, which no process inside can undo. Without a cgroup stops `process` alone.
+// Returns false in the second case.
+bool freeze(LiveSlice&, const os::ProcessId& process);
+void thaw(LiveSlice&);
+
+SliceState state_of(const LiveSlice&);
+std::vector<ProcessView> processes_of(const LiveSlice&);
+SliceView view_of(const LiveSlice&, bool with_processes);
+
+}  // namespace carve::node

@@ -1,0 +1,250 @@
+#include "node/slice/reconcile_loop.h"
+
+#include <algorithm>
+#include <csignal>
+
+#include "node/slice/evidence.h"
+#include "node/slice/processes.h"
+#include "os/clock.h"
+#include "os/log.h"
+#include "wire/shm/budget.h"
+
+namespace carve::node {
+namespace {
+
+constexpr int64_t beat_interval_ns = 50 * os::millisecond;
+// A violation is to be found within one second. For memory one sample is enough. For compute two samples must
+// begin after the violation, and the driver's sample covers the preceding sixth of a second.
+constexpr int64_t sample_interval_ns = 250 * os::millisecond;
+constexpr unsigned intervals_without_arbiter = 4;
+// Without a cgroup no descriptor signals the end of the program's last descendant, so the processes are
+// scanned.
+constexpr unsigned beats_per_scan = 4;
+constexpr int64_t max_sample_ns = 5 * os::second;
+// After a crash of the machine at most so much of a slice's time is not recorded.
+constexpr int64_t record_alive_interval_ns = 60 * os::second;
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+
+bool is_attached(const LiveSlice& slice, pid_t pid) {
+  const auto found = slice.attached.lower_bound(os::ProcessId{pid, 0});
+  return found != slice.attached.end() && found->first.pid == pid;
+}
+
+}  // namespace
+
+void ReconcileLoop::start(Sampler& sampler) {
+  sampler_ = &sampler;
+  node_.loop.watch(sampler.ready_fd(), EPOLLIN, [this](uint32_t) {
+    if (const auto sample = sampler_->take()) take(*sample);
+  });
+  node_.loop.every(beat_interval_ns, [this] { beat(); });
+  node_.loop.every(sample_interval_ns, [this] {
+    if (node_.compute.is_arbitrating() || ++turns_ % intervals_without_arbiter == 0) request_sample();
+  });
+  beat();
+  request_sample();
+}
+
+void ReconcileLoop::beat() {
+  node_.compute.beat(os::monotonic_ns());
+  ++beats_;
+  std::vector<uint64_t> ended;
+  for (const auto& [id, slice] : node_.slices) {
+    for (unsigned d = 0; d < slice->granted().parts.size() && slice->report.page; ++d) {
+      // A slice can write any value here. No slice holds more than the device has.
+      const NodeDevice* on = node_.device(slice->granted().parts[d].device);
+      if (on != nullptr)
+        slice->measured[d].peak =
+            std::max(slice->measured[d].peak, std::min(slice->charged(d), on->device.native));
+    }
+    const bool program_ended = slice->entered && slice->root.pidfd && !os::alive(slice->root.pidfd);
+    if (!slice->cgroup && !slice->outlives_processes() && program_ended && beats_ % beats_per_scan == 0)
+      ended.push_back(id);
+  }
+  for (const uint64_t id : ended) lifecycle_.ending().end_if_empty(id);
+}
+
+void ReconcileLoop::request_sample() {
+  node_.compute.sample();
+  if (sampler_->ask()) {
+    for (const auto& [id, slice] : node_.slices) {
+      for (unsigned d = 0; d < slice->granted().parts.size() && slice->report.page; ++d)
+        slice->measured[d].requested = shm::read(slice->report.page->charges.budget[d]);
+      if (!slice->cgroup && !slice->outlives_processes() && slice->entered) scan_descendants(*slice);
+    }
+  } else if (const int64_t since = sampler_->under_way_since_ns();
+             since != 0 && os::monotonic_ns() - since > max_sample_ns) {
+    for (NodeDevice& d : node_.devices)
+      if (d.sample.health.state == HealthState::ok) {
+        d.sample.health = {HealthState::unresponsive, "NVML has not answered for more than 5 s"};
+        node_.event("", fmt::format("device {}: {}", d.device.index, d.sample.health.reason));
+      }
+  }
+}
+
+void ReconcileLoop::take(const Sample& sample) {
+  const Observed observed = observe(sample);
+  const Reconciled done = reconciler_.reconcile(
+      observed, {.audit = node_.settings.audit, .over_quota = node_.settings.over_quota});
+  keep_figures(sample, done);
+  for (const auto& [id, slice] : node_.slices) lifecycle_.attachments().reclaim_after_exec(*slice);
+  if (sample.ended_ns - recorded_alive_ns_ >= record_alive_interval_ns) record_alive();
+  for (const Action& action : done.actions) carry_out(observed, action);
+}
+
+Observed ReconcileLoop::observe(const Sample& sample) {
+  Observed out;
+  std::vector<std::optional<DeviceCompute>> compute;
+  for (size_t i = 0; i < node_.devices.size() && i < sample.devices.size(); ++i) {
+    const NodeDevice& d = node_.devices[i];
+    const DeviceSample& now = sample.devices[i];
+    DeviceObserved& device = out.devices.emplace_back();
+    device.index = d.device.index;
+    device.before = d.sample.health;
+    device.now = now.health;
+    device.processes_hidden = now.processes_hidden;
+    for (const auto& [index, xid] : sample.xids)
+      if (index == d.device.index) device.xids.push_back(xid);
+    for (const ProcessUse& use : now.processes) out.processes.push_back(observe(use, i));
+    compute.push_back(node_.compute.figures(d.device.uuid));
+  }
+  for (const auto& [id, slice] : node_.slices) out.slices.push_back(observe(*slice, compute));
+  return out;
+}
+
+// If every process is attached, this costs one look-up per process.
+ProcessObserved ReconcileLoop::observe(const ProcessUse& use, size_t device) const {
+  ProcessObserved out;
+  const auto pid = static_cast<pid_t>(use.pid);
+  const LiveSlice* const slice = node_.slices.slice_of(pid);
+  out.device = device;
+  out.pid = pid;
+  out.used = use.used;
+  out.sm_percent = use.sm_percent;
+  out.graphics_only = use.graphics_only;
+  out.attached = slice != nullptr && is_attached(*slice, pid);
+  if (slice != nullptr) out.slice = slice->id();
+  // A process without work, known as attached, cannot be a finding.
+  if (out.attached && use.sm_percent == 0) return out;
+  const auto stat = os::stat_of(pid);
+  if (!stat || stat->state == 'Z') return out;  // The process ended after the driver's answer.
+  out.start = stat->id.start;
+  out.command = os::command_of(pid);
+  if (slice != nullptr && !out.attached && !reconciler_.is_known(slice->id(), pid, out.start))
+    out.evidence = evidence_of(pid);
+  return out;
+}
+
+SliceObserved ReconcileLoop::observe(const LiveSlice& slice,
+                                     const std::vector<std::optional<DeviceCompute>>& compute) const {
+  SliceObserved out;
+  out.id = slice.id();
+  out.limited = slice.limited();
+  out.stopping = slice.stopping;
+  out.frozen = slice.frozen;
+  shm::Report* const page = slice.report.page ? &*slice.report.page : nullptr;
+  if (page != nullptr) out.ensure_failures = page->ensure_failures.load(std::memory_order_relaxed);
+  for (unsigned d = 0; d < slice.granted().parts.size(); ++d) {
+    const SlicePart& granted = slice.granted().parts[d];
+    PartObserved& part = out.parts.emplace_back();
+    part.quota = granted.memory;
+    if (page != nullptr) {
+      const shm::Word before = slice.measured[d].requested, now = shm::read(page->charges.budget[d]);
+      part.reading = Reading{before.used, before.tag, now.used, now.tag, 0};
+      part.charged_growth = shm::holding(page->charges, {d, shm::Tag::agent, 0});
+    }
+    for (size_t i = 0; i < compute.size(); ++i) {
+      if (node_.devices[i].device.uuid != granted.device) continue;
+      part.device = i;
+      if (!node_.settings.contexts_in_slice) part.context = node_.devices[i].context;
+      if (!compute[i]) continue;
+      const auto mine = std::ranges::find(compute[i]->slices, slice.id(), &SliceCompute::slice);
+      if (mine != compute[i]->slices.end())
+        part.time = ChargedTime{.busy_ns = mine->figures.busy_ns, .as_of_ns = mine->figures.as_of_ns};
+    }
+  }
+  return out;
+}
+
+void ReconcileLoop::keep_figures(const Sample& sample, const Reconciled& done) {
+  node_.last_sample_ns = sample.ended_ns;
+  node_.sample_took_ns = sample.ended_ns - sample.begun_ns;
+  ++node_.samples;
+  for (size_t i = 0; i < done.unmanaged.size(); ++i) {
+    node_.devices[i].sample = sample.devices[i];
+    node_.devices[i].unmanaged_processes = done.unmanaged[i];
+  }
+  for (NodeDevice& d : node_.devices)
+    for (const auto& [index, xid] : sample.xids)
+      if (index == d.device.index) d.xid = fmt::format("the driver reported Xid {}", xid);
+  for (const auto& [id, use] : done.slices) {
+    LiveSlice& slice = *node_.slices.find(id);
+    slice.used_by_pid = use.by_pid;
+    slice.busy_ns += use.busy_ns;
+    for (size_t d = 0; d < use.parts.size(); ++d) slice.measured[d].used = use.parts[d].used;
+  }
+}
+
+void ReconcileLoop::carry_out(const Observed& observed, const Action& action) {
+  const auto with = [this](uint64_t id, auto act) {
+    if (LiveSlice* slice = node_.slices.find(id)) act(*slice);  // An earlier action may have ended it.
+  };
+  const auto process = [&](size_t i) {
+    return os::ProcessId{observed.processes[i].pid, observed.processes[i].start};
+  };
+  std::visit(
+      Overloaded{
+          [&](const AddEvent& a) {
+            const LiveSlice* slice = node_.slices.find(a.slice);
+            if (a.slice == 0 || slice != nullptr) node_.event(slice != nullptr ? slice->name() : "", a.text);
+          },
+          [&](const ChargeGrowth& a) {
+            with(a.slice, [&](LiveSlice& slice) {
+              shm::change(slice.report.page->charges, {static_cast<unsigned>(a.part), shm::Tag::agent, 0},
+                          a.from, a.to, UINT64_MAX, shm::NoStops{}, shm::agent_attempts);
+            });
+          },
+          [&](const FreezeSlice& a) {
+            with(a.slice, [&](LiveSlice& slice) { freeze_slice(slice, process(a.process)); });
+          },
+          [&](const KillProcess& a) {
+            with(a.slice, [&](LiveSlice& slice) {
+              if (const os::Fd pidfd = os::open_process(process(a.process))) os::send_signal(pidfd, SIGKILL);
+              node_.event(slice.name(),
+                          fmt::format("process {} killed (--audit kill)", observed.processes[a.process].pid));
+            });
+          },
+          [&](const StopSlice& a) {
+            with(a.slice, [&](LiveSlice& slice) { lifecycle_.ending().stop(slice, a.why); });
+          },
+      },
+      action);
+}
+
+void ReconcileLoop::freeze_slice(LiveSlice& slice, const os::ProcessId& process) {
+  if (freeze(slice, process))
+    node_.event(slice.name(),
+                fmt::format("frozen (--audit freeze); carve thaw {} continues it", slice.name()));
+  else if (slice.stopped.contains(process))
+    node_.event(
+        slice.name(),
+        fmt::format("process {} stopped (--audit freeze; the slice has no cgroup of the agent); carve "
+                    "thaw {} continues it",
+                    process.pid, slice.name()));
+}
+
+// One transaction for all slices.
+void ReconcileLoop::record_alive() {
+  recorded_alive_ns_ = os::monotonic_ns();
+  if (node_.slices.size() == 0) return;
+  std::map<uint64_t, uint64_t> busy;
+  for (const auto& [id, slice] : node_.slices) busy.emplace(id, slice->busy_ns);
+  if (const auto kept = node_.books.post(node_.ledger().alive(stamp_now(), busy)); !kept)
+    os::log::error("{}", kept.error().sentence);
+}
+
+}  // namespace carve::node

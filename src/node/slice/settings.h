@@ -1,0 +1,49 @@
+// What the agent was started with, and the devices that it found.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/slice.h"
+#include "core/violation.h"
+#include "node/cdi/cdi.h"
+#include "node/devices/nvml_library.h"
+#include "place/topology.h"
+
+namespace carve::node {
+
+struct Settings {
+  std::string socket, state, cdi_dir;
+  Strategy strategy = Strategy::binpack;
+  bool contexts_in_slice = true;  // Contexts are charged to slices; otherwise to the device's reserved bytes.
+  AuditAction audit = AuditAction::report;
+  OverQuotaAction over_quota = OverQuotaAction::refuse;
+  Paths paths;                   // Paths of Carve's and the driver's libraries.
+  std::optional<Policy> policy;  // From the command line: option or label.
+  std::map<std::string, std::string> labels;
+  bool policy_per_slice = false;             // Slices of one device may follow different policies.
+  bool admit_best_effort = false;            // Slices without a share are admitted beside enforced ones.
+  bool overcommit_compute = false;           // More than 100 % of a device's compute may be granted.
+  MemoryUnit memory_unit = MemoryUnit::gib;  // What an integer memory request counts.
+  std::optional<place::Topology> topology;   // Links between the devices, in their order.
+};
+
+// A device as found at the start, and its changing state.
+struct NodeDevice {
+  Device device;
+  Bytes context;  // Size of one context; 0: not measured.
+  std::string context_trouble;
+  DeviceSample sample;
+  unsigned minor = 0;  // /dev/nvidiaN
+  std::string xid;     // The last Xid, as a sentence.
+  std::vector<std::string> unmanaged_processes;
+
+  DeviceHealth health() const {
+    if (sample.health.state != HealthState::ok || xid.empty()) return sample.health;
+    return {HealthState::xid, xid};
+  }
+};
+
+}  // namespace carve::node

@@ -1,0 +1,41 @@
+#include "node/slice/slices.h"
+
+#include "core/invariant.h"
+
+namespace carve::node {
+
+LiveSlice& Slices::add(std::unique_ptr<LiveSlice> slice) {
+  invariant(slice->id() != 0, "a live slice has a usage record");
+  const auto [at, is_new] = by_id_.emplace(slice->id(), std::move(slice));
+  invariant(is_new, "an id is given out once");
+  return *at->second;
+}
+
+void Slices::erase(uint64_t id) { by_id_.erase(id); }
+
+LiveSlice* Slices::find(uint64_t id) const {
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? nullptr : found->second.get();
+}
+
+LiveSlice* Slices::find(const std::string& name) const {
+  for (const auto& [id, slice] : by_id_)
+    if (slice->name() == name) return slice.get();
+  return nullptr;
+}
+
+LiveSlice* Slices::slice_of(pid_t pid, const World& world) const {
+  if (const auto stat = world.stat(pid))
+    for (const auto& [id, slice] : by_id_)
+      if (slice->attached.contains(stat->id)) return slice.get();
+  std::vector<const SliceIdentity*> identities;
+  std::vector<LiveSlice*> owners;
+  for (const auto& [id, slice] : by_id_) {
+    identities.push_back(&slice->identity);
+    owners.push_back(slice.get());
+  }
+  const auto found = node::slice_of(pid, identities, world);
+  return found ? owners[*found] : nullptr;
+}
+
+}  // namespace carve::node
