@@ -1,6 +1,6 @@
 // The interface of the agent: what its sockets (API, attach, metrics) ask of it. Answers are values, so no
-// caller sees a live slice or a shared page. node/node_agent.h implements the interface, and
-// testing/agent_fake.h stands in for it in tests.
+// caller sees a live slice or a shared page. node/node_agent.h implements the interface, and tests use
+// testing/agent_fake.h.
 //
 // All calls come from the agent's loop. The caller has checked its own rights before it calls.
 #pragma once

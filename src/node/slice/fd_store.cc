@@ -31,17 +31,17 @@ constexpr size_t max_agents = 4;  // One agent, and those that are ending.
 
 std::string socket_in(const std::string& dir) { return dir + "/fdstore.sock"; }
 
-struct Held {
+struct HeldDescriptor {
   std::string name;
   os::Fd fd;
 };
 
-void answer(int agent, std::vector<Held>& held) {
+void answer(int agent, std::vector<HeldDescriptor>& held) {
   Message message{};
   os::Fd given;
   if (os::receive_with(agent, &message, sizeof message, &given, 1) != sizeof message) return;
   message.name[sizeof message.name - 1] = '\0';
-  const auto found = std::ranges::find(held, std::string_view(message.name), &Held::name);
+  const auto found = std::ranges::find(held, std::string_view(message.name), &HeldDescriptor::name);
   Message reply{'n', {}};
   int out = -1;
   if (message.verb == 'h' && given && (found != held.end() || held.size() < max_descriptors)) {
@@ -76,7 +76,7 @@ int run_fd_store(const std::string& runtime_dir) {
   for (const int standard : {0, 1, 2}) dup2(nothing.get(), standard);
   close_range(static_cast<unsigned>(std::max(nothing.get(), listener->get())) + 1, ~0u, 0);
 
-  std::vector<Held> held;
+  std::vector<HeldDescriptor> held;
   std::vector<os::Fd> agents;
   bool met = false;
   int seconds_alone = 0;
