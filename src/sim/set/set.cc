@@ -14,6 +14,7 @@
 #include <cstring>
 #include <ctime>
 #include <iterator>
+#include <string>
 
 #include "sim/model/memory.h"
 
@@ -23,9 +24,8 @@ namespace {
 constexpr uint64_t sweep_interval = 1'000'000;
 
 void* map_file(const char* directory, const char* name, size_t bytes) {
-  char path[640];
-  std::snprintf(path, sizeof path, "%s/%s", directory, name);
-  const int fd = open(path, O_RDWR | O_CLOEXEC);
+  const std::string path = std::string(directory) + "/" + name;
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) return nullptr;
   struct stat st;
   void* p = fstat(fd, &st) == 0 && static_cast<size_t>(st.st_size) >= bytes
