@@ -25,7 +25,7 @@ struct Words<EnforcementLevel> {
 // The enforcement of one dimension, memory or compute, on a device or for a slice.
 struct Enforcement {
   EnforcementLevel level = EnforcementLevel::none;
-  std::string reason;           // Why it is not enforced although it was asked for; empty otherwise.
+  std::string reason;           // Why it is not enforced, if there is something to explain; else empty.
   std::vector<std::string> by;  // The slices that are the reason.
 
   bool enforced() const { return level != EnforcementLevel::none; }

@@ -61,6 +61,12 @@ struct Words<Strategy> {
                                                "fgd",     "fgd-scarcity", "lookahead"};
 };
 
+// Returns the part of a device's compute that a grant promises. Under native-burst-share a share is a weight
+// and promises nothing, so weights may sum to more than the device.
+constexpr Share promised_share(Policy policy, Share share) {
+  return policy == Policy::native_burst_share ? Share{} : share;
+}
+
 // Returns the isolation of a request that names none: as much as the request asks for.
 constexpr Isolation default_isolation(Share share) {
   return share.basis_points != 0 ? Isolation::memory_and_compute : Isolation::memory;

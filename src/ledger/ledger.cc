@@ -15,17 +15,6 @@ Bytes held_in_all(const Balance& b) {
   return sum;
 }
 
-Share shares_in_all(const Balance& b) {
-  Share sum;
-  for (const auto& [id, part] : b.held) sum.basis_points += part.share.basis_points;
-  return sum;
-}
-
-void settle_shares(Balance& b) {
-  invariant(shares_in_all(b) <= unlimited_shares);  // So that the sum of 32-bit shares does not overflow.
-  b.free_share = {whole_device.basis_points - std::min(shares_in_all(b), whole_device).basis_points};
-}
-
 // Moves bytes from one account to another. The caller has checked that they are there.
 void move(Bytes& from, Bytes& to, Bytes amount) {
   invariant(amount <= from, "an account is never negative");
@@ -44,12 +33,11 @@ void settle_reserve(Balance& b) {
   invariant(b.reserved <= b.device.reserved);
 }
 
-// Returns whether every byte of the device is in one account, and the same for shares.
-bool is_balanced(const Balance& b) {
-  const Share granted = shares_in_all(b);
+// Returns whether every byte of the device is in one account, and the same for the promised shares.
+bool is_balanced(const Balance& b, Share promised) {
   return b.reserved.count + b.free.count + held_in_all(b).count == b.device.native.count &&
-         b.free_share.basis_points + uint64_t{granted.basis_points} ==
-             std::max(granted, whole_device).basis_points;
+         b.free_share.basis_points + uint64_t{promised.basis_points} ==
+             std::max(promised, whole_device).basis_points;
 }
 
 }  // namespace
@@ -81,6 +69,18 @@ void set_terms(Slice& slice, const Terms& t) {
   slice.latency = t.latency;
   slice.isolation = t.isolation;
   invariant(slice.parts.empty() || terms_of(slice) == t);
+}
+
+Share Ledger::promised_on(const Balance& b) const {
+  Share sum;
+  for (const auto& [id, part] : b.held)
+    sum.basis_points += promised_share(living_.at(id).slice.policy, part.share).basis_points;
+  invariant(sum <= unlimited_shares);  // So that the sum of 32-bit shares does not overflow.
+  return sum;
+}
+
+void Ledger::settle_shares(Balance& b) const {
+  b.free_share = {whole_device.basis_points - std::min(promised_on(b), whole_device).basis_points};
 }
 
 Outcome<Change> Ledger::see(const Device& device) const {
@@ -130,7 +130,8 @@ Outcome<void> Ledger::check(const UsageRecord& record, Share most) const {
     if (part.memory > b.free)
       return failure(K::insufficient_capacity, "device {}: {} needed, {} free", b.device.index,
                      text(part.memory).c_str(), text(b.free).c_str());
-    if (part.share.basis_points + uint64_t{shares_in_all(b).basis_points} > most.basis_points)
+    const Share promise = promised_share(slice.policy, part.share);
+    if (promise.basis_points + uint64_t{promised_on(b).basis_points} > most.basis_points)
       return failure(K::insufficient_capacity, "device {}: {} of its compute needed, {} free", b.device.index,
                      text(part.share).c_str(), text(b.free_share).c_str());
   }
@@ -160,15 +161,18 @@ Outcome<Change> Ledger::alter(uint64_t id, const Terms& terms, const Stamp& now,
   for (const SlicePart& part : slice.parts) {
     const Balance& b = balances_.at(part.device);
     invariant(b.held.contains(id), "a living slice is in the accounts of its devices");
-    invariant(part.share <= shares_in_all(b));
+    const Share promise = promised_share(slice.policy, part.share);
+    const Share wanted = promised_share(terms.policy, terms.share);
+    const Share all = promised_on(b);
+    invariant(promise <= all);
     if (terms.memory > part.memory && minus(terms.memory, part.memory) > b.free)
       return failure(K::insufficient_capacity, "device {}: {} more needed, {} free", b.device.index,
                      text(minus(terms.memory, part.memory)).c_str(), text(b.free).c_str());
-    const uint64_t others = shares_in_all(b).basis_points - part.share.basis_points;
-    if (terms.share > part.share && others + terms.share.basis_points > most.basis_points)
+    const uint64_t others = all.basis_points - promise.basis_points;
+    if (wanted > promise && others + wanted.basis_points > most.basis_points)
       return failure(K::insufficient_capacity,
                      "device {}: {} of its compute needed, {} free beside the others", b.device.index,
-                     text(terms.share).c_str(),
+                     text(wanted).c_str(),
                      text(Share{static_cast<uint32_t>(10000 - std::min<uint64_t>(others, 10000))}).c_str());
   }
   return Altered{id, now, terms, most};
@@ -220,6 +224,7 @@ Outcome<void> Ledger::carry_out(const Granted& granted) {
     return {};
   }
   if (const auto good = check(record, granted.most); !good) return good;
+  living_.emplace(record.id, record);
   for (const SlicePart& part : record.slice.parts) {
     Balance& b = balances_.at(part.device);
     const auto [entry, fresh] = b.held.try_emplace(record.id, SlicePart{part.device, {}, part.share, {}});
@@ -227,7 +232,6 @@ Outcome<void> Ledger::carry_out(const Granted& granted) {
     move(b.free, entry->second.memory, part.memory);
     settle_shares(b);
   }
-  living_.emplace(record.id, record);
   invariant(record.id < next_id());
   return {};
 }
@@ -307,7 +311,7 @@ bool Ledger::balanced(const Change& change) const {
   const auto is_balanced_at = [this](const Uuid& uuid) {
     const auto entry = balances_.find(uuid);
     // A refused change, and a record of the past, may name a device that is not in the ledger.
-    return entry == balances_.end() || is_balanced(entry->second);
+    return entry == balances_.end() || is_balanced(entry->second, promised_on(entry->second));
   };
   if (const auto* seen = std::get_if<DeviceSeen>(&change)) return is_balanced_at(seen->device.uuid);
   const Slice* slice = nullptr;
@@ -321,7 +325,8 @@ bool Ledger::balanced(const Change& change) const {
 }
 
 bool Ledger::balanced() const {
-  return std::ranges::all_of(balances_, [](const auto& entry) { return is_balanced(entry.second); });
+  return std::ranges::all_of(
+      balances_, [this](const auto& entry) { return is_balanced(entry.second, promised_on(entry.second)); });
 }
 
 }  // namespace carve::ledger

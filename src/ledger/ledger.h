@@ -2,8 +2,9 @@
 //
 // Every byte of a device is in exactly one account: reserved, free, or held by one slice. Bytes only move
 // between accounts, so at any moment native = reserved + free + the sum of what slices hold. An account is
-// never negative, so over-commitment of memory has no representation. Compute shares are recorded in the same
-// way. A share is time, so the agent's options may allow more than 100 % of it; the free share is then 0.
+// never negative, so over-commitment of memory has no representation. Promised compute shares are recorded in
+// the same way; a weight (native-burst-share) promises nothing. A share is time, so the agent's options may
+// allow more than 100 % of it; the free share is then 0.
 //
 // The ledger decides and the store keeps, in three steps. The process may be killed between any two of them:
 //  1. a question (grant, alter, end) returns a Change and changes nothing;
@@ -60,7 +61,7 @@ struct Balance {
   Device device;
   Bytes reserved;  // Reaches device.reserved when slices that were granted earlier have left enough.
   Bytes free;
-  Share free_share = whole_device;     // 0 if more than 100 % is granted.
+  Share free_share = whole_device;     // Not promised (promised_share()); 0 if more than 100 % is promised.
   std::map<uint64_t, SlicePart> held;  // By the record's id.
 };
 
@@ -112,6 +113,8 @@ class Ledger {
   Outcome<void> carry_out(const Altered&);
   Outcome<void> carry_out(const Alive&);
   Outcome<void> carry_out(const Ended&);
+  Share promised_on(const Balance&) const;
+  void settle_shares(Balance&) const;
   void add_ended(UsageRecord);
   bool balanced(const Change&) const;
 

@@ -47,6 +47,31 @@ struct Book {
   }
 };
 
+TEST(Ledger, weights_may_sum_to_more_than_a_device_and_promises_may_not) {
+  Book book;
+  const auto with = [&](const char* name, Policy policy, uint32_t share) {
+    Slice slice = holding(name, {{book.uuid(0), 1_GiB, {share}}});
+    slice.policy = policy;
+    return book.grant(slice);
+  };
+  ASSERT_TRUE(with("a", Policy::native_burst_share, 6000));
+  ASSERT_TRUE(with("b", Policy::native_burst_share, 6000));
+  EXPECT_EQ(book.balance(0).free_share, whole_device);
+  ASSERT_TRUE(with("c", Policy::guaranteed_burst_share, 9000));
+  EXPECT_EQ(book.balance(0).free_share.basis_points, 1000u);
+  EXPECT_FALSE(with("d", Policy::fixed_share, 1001));
+  EXPECT_TRUE(book.ledger.balanced());
+  // A weight that becomes a promise must fit.
+  Terms terms = terms_of(book.ledger.find("a")->slice);
+  terms.policy = Policy::guaranteed_burst_share;
+  EXPECT_FALSE(book.ledger.alter(book.ledger.find("a")->id, terms, morning));
+  ASSERT_TRUE(book.end("c"));
+  const auto change = book.ledger.alter(book.ledger.find("a")->id, terms, morning);
+  ASSERT_TRUE(change);
+  ASSERT_TRUE(book.ledger.apply(*change));
+  EXPECT_EQ(book.balance(0).free_share.basis_points, 4000u);
+}
+
 TEST(Ledger, a_grant_moves_bytes_from_free_to_its_holder_and_an_end_moves_them_back) {
   Book book;
   EXPECT_EQ(book.balance(0).free, 15_GiB);
