@@ -51,6 +51,7 @@ void DeviceScheduler::remove_client(unsigned client, Ns now) {
   }
   if (last_holder_ == client) last_holder_.reset();
   present_[client] = false;
+  settle_mean_weight();
   clients_[client].lease = {};
   last_ = std::max(last_, now);
   invariant(holder_ != client && last_holder_ != client);
@@ -61,13 +62,26 @@ void DeviceScheduler::change(unsigned client, const Entitlement& entitlement, Ns
   invariant(present_[client], "only a registered client has an entitlement");
   Client& t = clients_[client];
   t.entitlement = entitlement;
+  settle_mean_weight();
   t.bucket.limit(depth(t));
   invariant(t.bucket.tokens() <= depth(t));
   last_ = std::max(last_, now);
 }
 
 Share DeviceScheduler::weight(const Client& t) const {
-  return t.entitlement.share.basis_points != 0 ? t.entitlement.share : best_effort_weight;
+  if (t.entitlement.share.basis_points != 0) return t.entitlement.share;
+  return t.entitlement.best_effort ? best_effort_weight : mean_weight_;
+}
+
+void DeviceScheduler::settle_mean_weight() {
+  uint64_t sum = 0, count = 0;
+  for (unsigned i = 0; i < max_clients; ++i) {
+    if (!present_[i] || clients_[i].entitlement.share.basis_points == 0) continue;
+    sum += clients_[i].entitlement.share.basis_points;
+    ++count;
+  }
+  mean_weight_ = count == 0 ? equal_weight : Share{static_cast<uint32_t>(std::max<uint64_t>(sum / count, 1))};
+  invariant(mean_weight_.basis_points != 0);
 }
 
 Ns DeviceScheduler::quantum() const {

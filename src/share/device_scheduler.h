@@ -121,6 +121,7 @@ class DeviceScheduler {
   };
 
   Share weight(const Client&) const;
+  void settle_mean_weight();  // After a client came, changed or left.
   Ns quantum() const;
   Ns depth(const Client&) const;
   Ns threshold(const Client&) const;
@@ -147,6 +148,7 @@ class DeviceScheduler {
   Tuning tuning_;
   std::array<Client, max_clients> clients_{};
   std::bitset<max_clients> present_;
+  Share mean_weight_ = equal_weight;  // Of the clients with a share; the weight of those without one.
   FairClock clock_[3];
   std::optional<unsigned> holder_;
   std::optional<unsigned> last_holder_, upcoming_;

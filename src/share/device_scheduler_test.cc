@@ -178,6 +178,20 @@ TEST(Device, equal_native_weights_are_left_to_the_hardware) {
   EXPECT_FALSE(s.open(b));
 }
 
+TEST(Device, a_native_client_without_a_share_weighs_as_much_as_the_others_on_average) {
+  Script s;
+  const unsigned a = s.add_client(native(3000)), b = s.add_client({.policy = Policy::native_burst_share});
+  s.comes(a);
+  s.comes(b);
+  s.step();
+  EXPECT_TRUE(s.open(a) && s.open(b)) << "equal weights are left to the hardware";
+  s.device.change(b, {.policy = Policy::native_burst_share, .best_effort = true}, s.now);
+  s.runs(a, 0);
+  s.runs(b, 0);
+  s.step(1 * ms);
+  EXPECT_FALSE(s.open(a) && s.open(b)) << "a best-effort client weighs less";
+}
+
 TEST(Device, who_leaves_while_it_holds_the_lease_leaves_the_device_to_the_next) {
   Script s;
   const unsigned a = s.add_client(fixed(5000)), b = s.add_client(fixed(5000));
@@ -216,14 +230,18 @@ TEST(Device, a_follower_runs_only_while_its_leader_does) {
 // Returns whether all clients have equal terms: native burst shares, batch, no gang. Then the hardware takes
 // turns and all gates are open.
 bool all_are_equal_natives(const Script& s) {
-  std::optional<Entitlement> first;
+  bool any = false;
+  std::optional<Share> share;  // Of all that have one; the others have the mean, which is the same.
   for (unsigned p = 0; p < s.seen.size(); ++p) {
     if (!s.device.present(p)) continue;
+    any = true;
     const Entitlement& t = s.device.entitlement(p);
-    if (!first) first = Entitlement{.policy = Policy::native_burst_share, .share = t.share};
-    if (t != *first) return false;
+    if (t != Entitlement{.policy = Policy::native_burst_share, .share = t.share}) return false;
+    if (t.share.basis_points == 0) continue;
+    if (share && *share != t.share) return false;
+    share = t.share;
   }
-  return first.has_value();
+  return any;
 }
 
 // For any observation, also those that no correct slice causes: charges equal the elapsed time, no gate is

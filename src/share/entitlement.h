@@ -26,14 +26,20 @@ enum class Gang : uint8_t { none, leads, follows };
 struct Entitlement {
   Policy policy = Policy::fixed_share;
   LatencyClass latency = LatencyClass::batch;
-  Share share;  // 0: none; the client is then a burst client of weight `best_effort_weight`.
+  Share share;  // 0: none; the client is then a burst client.
   Gang gang = Gang::none;
+  // Without a share: the client has the small weight `best_effort_weight`. Otherwise it has the mean weight
+  // of the clients with a share, so that all clients without one weigh the same.
+  bool best_effort = false;
 
   friend bool operator==(const Entitlement&, const Entitlement&) = default;
 };
 
-// The weight of a client without a share beside clients with one.
+// The weight of a best-effort client beside clients with a share: what they leave, and 1 % in a contended
+// round.
 inline constexpr Share best_effort_weight{100};
+// The weight of a client without a share if no client of the device has one.
+inline constexpr Share equal_weight{1000};
 
 struct Tuning {
   Ns switch_cost =

@@ -21,8 +21,9 @@ namespace carve::node {
 // Returns whether the arbiter enforces the slice's share.
 bool is_share_enforced(const Slice&);
 
-// Returns what the slice is entitled to on the device of part `part`. A slice without an enforced share has
-// no entitlement: it gets the rest, by a small weight.
+// Returns what the slice is entitled to on the device of part `part`. A slice without an enforced share is a
+// best-effort client: it gets the rest. Under native-burst-share, where a share is a weight, it has an equal
+// weight instead.
 share::Entitlement entitlement_of(const Slice&, size_t part);
 
 // One part of a living slice. Its pages must live until Compute::remove().
