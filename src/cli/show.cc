@@ -49,8 +49,11 @@ void print_history(const api::Slice& s) {
 std::string isolation_of(const api::Slice& s) {
   if (s.isolation == Isolation::none) return "none";
   std::string out = fmt::format("memory (enforced by: {})", text(s.enforcement.memory.level));
-  if (s.isolation != Isolation::memory_and_compute) return out;
   const Enforcement& compute = s.enforcement.compute;
+  if (s.isolation != Isolation::memory_and_compute)
+    return out + (compute.reason.empty()
+                      ? ""
+                      : fmt::format("; compute: {}: {}", compute.reason, fmt::join(compute.by, ", ")));
   return out + fmt::format(" + compute ({}{})", compute.enforced() ? "enforced by: " : "", sentence(compute));
 }
 

@@ -168,12 +168,12 @@ const std::vector<OptionRow> option_rows = {
     {.name = "--best-effort",
      .value = "ACTION",
      .help = "action on a request without a compute share for a device that enforces shares:\n"
-             "refuse it; allow it, to run when no entitled slice wants the device [refuse]",
+             "allow it, to run when no entitled slice wants the device; refuse it [allow]",
      .store = [](Options& o, const std::string& value) -> Outcome<void> {
        o.admit_best_effort = value == "allow";
        return {};
      },
-     .words = {"refuse", "allow"},
+     .words = {"allow", "refuse"},
      .noun = "an action"},
     {.name = "--overcommit-compute",
      .help = "allow more than 100 % of a device's compute to be granted; no share is then guaranteed",

@@ -22,7 +22,7 @@ struct Options {
   std::optional<Policy> policy;  // Set by --policy or by its label.
   std::map<std::string, std::string> labels;
   bool policy_per_slice = false;
-  bool admit_best_effort = false;
+  bool admit_best_effort = true;
   bool overcommit_compute = false;
   MemoryUnit memory_unit = MemoryUnit::gib;
   std::optional<uint32_t> controller_uid;  // May act for all users.

@@ -86,7 +86,7 @@ TEST(Options, wrong_ones_are_refused_with_a_sentence) {
                "already sets fixed-share"},
               {{"--label", "zone"}, "KEY=VALUE"},
               {{"--label", "zone=a", "--label", "zone=b"}, "zone already has the value a"},
-              {{"--best-effort", "maybe"}, "refuse or allow"},
+              {{"--best-effort", "maybe"}, "allow or refuse"},
               {{"--policy-per-slice=yes"}, "takes no value"},
               {{"--metrics-listen", "127.0.0.1"}, "an address and a port"},
               {{"--metrics-listen", "127.0.0.1:66000"}, "an address and a port"},

@@ -106,7 +106,7 @@ constexpr DeviceRule of_device[] = {
      [](const DeviceState&, const RequestShape&, const DeviceText&) {
        return std::string(
            "compute shares are enforced and the request has none: add --compute 20%, or start carved "
-           "with --best-effort allow");
+           "without --best-effort refuse");
      }},
     {[](const DeviceState& c, uint32_t, const RequestShape& a) {
        return !a.isolated || a.exclusive || c.isolated < max_isolated_slices;

@@ -112,7 +112,8 @@ def test_slices_choose_where_the_agent_lets_them(world):
     assert world.show("c")["policy"] == NATIVE
 
 
-def test_who_keeps_to_no_share_has_no_place_beside_enforced_ones(world):
+@pytest.mark.devices("a10x2", "--best-effort", "refuse")
+def test_a_slice_without_a_share_may_be_refused_beside_enforced_ones(world):
     holder(world, "free")  # No slice's share is enforced, as before.
     assert world.show("free")["isolation"] == "memory" and world.show("free")["enforcement"]["compute"]["level"] == "none"
     world.carve("stop", "free")
@@ -120,13 +121,35 @@ def test_who_keeps_to_no_share_has_no_place_beside_enforced_ones(world):
     assert world.show("a")["isolation"] == "memory+compute"
     for options in [], ["--isolation", "none"], ["--compute", "10%", "--isolation", "memory"]:
         done = world.carve("explain", "--memory", "1GiB", "--device", 0, *options)
-        assert done.returncode == 1 and "start carved with --best-effort allow" in done.stdout
+        assert done.returncode == 1 and "start carved without --best-effort refuse" in done.stdout
     assert json.loads(world.carve("explain", "--memory", "1GiB", "-o", "json").stdout)["chosen"] == [1]
     done = world.carve("run", "--memory", "1GiB", "--isolation", "memory+compute", "--", "true")
     assert done.returncode == 125 and "--compute 30%" in done.stderr
 
 
-@pytest.mark.devices("a10x1", "--best-effort", "allow", "--overcommit-compute")
+def test_a_slice_without_a_share_gets_the_time_that_the_others_leave(world):
+    holder(world, "a", "--compute", "60%")
+    holder(world, "free", "--isolation", "memory")
+    assert world.show("free")["enforcement"]["compute"] == {
+        "level": "none", "reason": "best effort: it gets the time that slices with a share leave", "by": ["a"]}
+    assert world.show("a")["enforcement"]["compute"]["level"] == "library", "its share is enforced beside the other"
+    assert "best effort: it gets the time that slices with a share leave: a" in world.carve("show", "free").stdout
+    assert world.json("node")["admit_best_effort"] is True
+
+
+@pytest.mark.devices("a10x1", "--policy", NATIVE)
+def test_a_weight_promises_nothing_and_may_be_left_out(world):
+    for name in "a", "b", "c":
+        holder(world, name, "--compute", "60%")
+    holder(world, "equal")
+    device = world.json("devices")["devices"][0]
+    assert device["share_granted_bp"] == 18000 and device["commitment"] == "normal"
+    assert world.show("equal")["enforcement"]["compute"]["reason"] == "no share: it has the mean weight of the slices with one"
+    restart(world)
+    assert sorted(world.slices()) == ["a", "b", "c", "equal"]
+
+
+@pytest.mark.devices("a10x1", "--overcommit-compute")
 def test_the_agent_may_admit_what_it_otherwise_refuses_and_says_so(world):
     holder(world, "a", "--compute", "80%")
     holder(world, "free")

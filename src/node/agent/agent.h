@@ -100,7 +100,7 @@ struct NodeView {
   Strategy strategy = Strategy::binpack;
   MemoryUnit memory_unit = MemoryUnit::gib;
   std::map<std::string, std::string> labels;
-  bool policy_per_slice = false, admit_best_effort = false, overcommit_compute = false;
+  bool policy_per_slice = false, admit_best_effort = true, overcommit_compute = false;
   AuditAction audit = AuditAction::report;
   OverQuotaAction over_quota = OverQuotaAction::refuse;
   Policy policy = Policy::fixed_share;  // Desired; each device has its effective one.

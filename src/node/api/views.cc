@@ -72,12 +72,30 @@ std::optional<Enforcement> compute_enforcement_on(const ViewContext& look, const
   return Enforcement{enforced_by_guest, "", {}};
 }
 
+// Returns why a slice without a share is limited nevertheless: it is a best-effort slice beside slices with
+// one.
+Enforcement best_effort_of(const ViewContext& look, const Slice& slice) {
+  Enforcement out;
+  for (const SlicePart& part : slice.parts) {
+    const DeviceView* device = look.device(part.device);
+    if (device == nullptr) continue;
+    for (const SliceView* other : look.living_on(*device))
+      if (other->record.slice.shares_compute()) add_names(out.by, {look.name_of(*other)});
+  }
+  if (!out.by.empty())
+    out.reason = slice.policy == Policy::native_burst_share
+                     ? "no share: it has the mean weight of the slices with one"
+                     : "best effort: it gets the time that slices with a share leave";
+  return out;
+}
+
 // Returns the enforcement of a slice's share: that of its weakest device.
 Enforcement compute_enforcement_of(const ViewContext& look, const Slice& slice) {
+  if (!slice.shares_compute()) return best_effort_of(look, slice);
   std::optional<Enforcement> weakest;
   for (const SlicePart& part : slice.parts) {
     const DeviceView* device = look.device(part.device);
-    if (device == nullptr || !slice.shares_compute()) continue;
+    if (device == nullptr) continue;
     if (const auto on = compute_enforcement_on(look, *device); on && (!weakest || on->level < weakest->level))
       weakest = on;
   }
@@ -208,7 +226,7 @@ api::Device view(const ViewContext& look, const DeviceView& d) {
     if (part == granted.parts.end()) continue;
     out.granted_bytes += part->memory.count;
     out.share_granted_bp += part->share.basis_points;
-    if (granted.shares_compute()) promised_bp += part->share.basis_points;
+    if (granted.shares_compute()) promised_bp += promised_share(granted.policy, part->share).basis_points;
     if (granted.exclusive) out.exclusive_to = look.name_of(*slice);
   }
   out.commitment = commitment(promised_bp, switch_ns);

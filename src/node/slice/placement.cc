@@ -23,7 +23,8 @@ std::vector<place::DeviceSnapshot> PlacementInput::snapshot() const {
         ++one.slices;
         one.isolated += granted.isolation != Isolation::none;
         one.exclusive |= granted.exclusive;
-        one.shared_out |= granted.shares_compute() && !settings.admit_best_effort;
+        one.shared_out |= granted.shares_compute() && granted.policy != Policy::native_burst_share &&
+                          !settings.admit_best_effort;
       }
     }
     if (settings.overcommit_compute) one.free_share = whole_device;
@@ -60,7 +61,9 @@ std::vector<place::PlacedSlice> PlacementInput::placed_slices(const Viewer& view
 }
 
 place::Answer explain(const PlacementInput& in, const Request& request, const Viewer& viewer) {
-  const std::vector<place::DeviceSnapshot> all = in.snapshot();
+  std::vector<place::DeviceSnapshot> all = in.snapshot();
+  if (request.policy == Policy::native_burst_share)  // A weight takes nothing of what is promised.
+    for (place::DeviceSnapshot& one : all) one.free_share = whole_device;
   const std::vector<place::PlacedSlice> who = in.placed_slices(viewer);
   const Strategy strategy = request.strategy.value_or(in.settings.strategy);
   const auto answer_to = [&](const Request& r) { return place::place(all, r, strategy, who, in.links()); };

@@ -64,16 +64,23 @@ TEST_F(PlacementTest, the_snapshot_has_what_the_ledger_left) {
   EXPECT_EQ(all[0].free, Bytes{6 * GiB.count});
   EXPECT_EQ(all[0].free_share, Share{8000});
   EXPECT_EQ(all[0].slices, 1u);
-  EXPECT_TRUE(all[0].shared_out);
+  EXPECT_FALSE(all[0].shared_out) << "slices without a share are admitted";
   EXPECT_EQ(all[1].free, Bytes{10 * GiB.count});
 }
 
+TEST_F(PlacementTest, slices_without_a_share_are_refused_where_the_agent_is_told_to) {
+  settings.admit_best_effort = false;
+  EXPECT_TRUE(input().snapshot()[0].shared_out);
+  EXPECT_FALSE(input().snapshot()[1].shared_out);
+  const auto answer = explain(input(), request(GiB), root);
+  EXPECT_EQ(answer.placement->devices, std::vector<size_t>{1});
+  EXPECT_NE(answer.verdicts[0].sentence.find("without --best-effort refuse"), std::string::npos);
+}
+
 TEST_F(PlacementTest, settings_open_a_device_for_more) {
-  settings.admit_best_effort = true;
   settings.overcommit_compute = true;
   settings.policy_per_slice = true;
   const auto all = input().snapshot();
-  EXPECT_FALSE(all[0].shared_out);
   EXPECT_EQ(all[0].free_share, whole_device);
   EXPECT_FALSE(all[0].policy);
 }

@@ -24,7 +24,7 @@ struct Settings {
   std::optional<Policy> policy;  // From the command line: option or label.
   std::map<std::string, std::string> labels;
   bool policy_per_slice = false;             // Slices of one device may follow different policies.
-  bool admit_best_effort = false;            // Slices without a share are admitted beside enforced ones.
+  bool admit_best_effort = true;             // Slices without a share are admitted beside enforced ones.
   bool overcommit_compute = false;           // More than 100 % of a device's compute may be granted.
   MemoryUnit memory_unit = MemoryUnit::gib;  // What an integer memory request counts.
   std::optional<place::Topology> topology;   // Links between the devices, in their order.
