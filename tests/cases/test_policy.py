@@ -103,6 +103,20 @@ def test_the_command_line_and_the_label_say_what_is_wanted(world):
     assert policies(world) == [agrees(NATIVE)] * 2, "it was kept"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="a slice for containers needs root")
+def test_a_boot_makes_the_desired_policy_effective_for_slices_without_processes(world):
+    assert world.carve("slice", "create", "--name", "kept", "--memory", "2GiB", "--compute", "30%", "--device", 0).returncode == 0
+    assert world.carve("node", "set", "--policy", NATIVE).returncode == 0
+    restart(world)
+    assert policies(world)[0] == {"desired": NATIVE, "effective": FIXED, "blocked_by": ["kept"]}, "a restart is no boot"
+    world.process.send_signal(signal.SIGKILL)
+    world.process.wait()
+    world.pretend_boot()
+    world.start()
+    assert policies(world) == [agrees(NATIVE)] * 2
+    assert world.show("kept")["policy"] == NATIVE and world.show("kept")["history"][0]["policy"] == FIXED
+
+
 @pytest.mark.devices("a10x1", "--policy-per-slice")
 def test_slices_choose_where_the_agent_lets_them(world):
     for name, policy in ("a", GUARANTEED), ("b", NATIVE), ("c", None):

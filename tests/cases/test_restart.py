@@ -139,18 +139,12 @@ def test_a_broken_ledger_is_moved_aside_and_rebuilt_from_what_runs(world):
 
 
 def test_after_a_restart_of_the_machine_containers_slices_are_there_and_programs_have_ended(world):
-    import sqlite3
     holders(world, 1)
     assert world.carve("slice", "create", "--memory", "2GiB", "--name", "kept").returncode == 0
     (pid,) = [p["pid"] for p in world.show("t0")["processes"] if p["attached"]]
     crash(world)
     os.kill(pid, signal.SIGKILL)
-    book = sqlite3.connect(world.folder / "state/ledger.db")
-    book.execute("UPDATE record SET from_boot_id = 'an earlier one'")
-    book.commit()
-    book.close()
-    for note in (world.folder / "s.run").glob("*.state"):
-        note.write_text(note.read_text().replace(pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip(), "an earlier one"))
+    world.pretend_boot()
     world.start()
     assert set(world.slices()) == {"kept"}
     assert "rebooted" in world.carve("show", "t0").stdout

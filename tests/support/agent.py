@@ -3,10 +3,12 @@
 Each agent has a short temporary folder, so that two of them neither see nor disturb each other. Nothing here knows how Carve works inside.
 """
 import json
+import contextlib
 import os
 import pathlib
 import shutil
 import signal
+import sqlite3
 import subprocess
 import tempfile
 import time
@@ -47,6 +49,15 @@ class Agent:
                                         env=self.process_environment, **self.user)
         assert until(lambda: self.carve("version").returncode == 0 or self.process.poll() is not None, 20, 0.005)
         assert self.process.poll() is None, (self.folder / "log").read_text()
+
+    def pretend_boot(self):
+        """While no agent runs: makes what the last one stored look as if it were of an earlier boot of the machine."""
+        boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        with contextlib.closing(sqlite3.connect(self.folder / "state/ledger.db")) as book:
+            book.execute("UPDATE record SET from_boot_id = 'an earlier one'")
+            book.commit()
+        for file in [*self.folder.glob("s.run/*.state"), self.folder / "state/policy.json"]:
+            file.write_text(file.read_text().replace(boot, "an earlier one"))
 
     def words(self, *words):
         return [str(self.build / "bin/carve"), *map(str, words)]

@@ -10,7 +10,8 @@ share::Entitlement entitlement_of(const Slice& granted, size_t part) {
   if (!is_share_enforced(granted))
     return {.policy = Policy::native_burst_share,
             .best_effort = granted.policy != Policy::native_burst_share};
-  share::Entitlement out{granted.policy, granted.latency, granted.parts[part].share, share::Gang::none, false};
+  share::Entitlement out{granted.policy, granted.latency, granted.parts[part].share, share::Gang::none,
+                         false};
   if (granted.parts.size() > 1) out.gang = part == 0 ? share::Gang::leads : share::Gang::follows;
   return out;
 }

@@ -16,6 +16,7 @@ namespace carve::node {
 namespace {
 
 struct Kept {
+  std::string boot_id;
   std::string desired;
   std::map<std::string, std::string> effective;  // Keyed by the device's UUID.
 };
@@ -43,30 +44,38 @@ Outcome<void> write_durably(const std::string& path, const std::string& text) {
 
 Outcome<void> Policies::keep(Policy desired, const std::map<Uuid, Setting<Policy>>& devices) const {
   Kept kept;
+  kept.boot_id = boot_id_;
   kept.desired = text(desired);
   for (const auto& [uuid, setting] : devices) kept.effective[text(uuid)] = text(setting.effective);
   return write_durably(path_, api::write(kept) + "\n");
 }
 
-void Policies::open(std::string path, std::span<const Uuid> devices, std::optional<Policy> said,
-                    const std::function<std::optional<Policy>(const Uuid&)>& otherwise,
-                    const Holders& holders, std::string& trouble) {
-  path_ = std::move(path);
+Policies::Opened Policies::open(const Start& start) {
+  Opened out;
+  path_ = start.path;
+  boot_id_ = start.boot_id;
   Kept kept;
   if (const auto text = os::read_file(path_)) {
     if (auto read = api::read<Kept>(*text, api::Reading::lenient))
       kept = std::move(*read);
     else
-      trouble = fmt::format("{} cannot be read and was replaced: {}", path_, read.error());
+      out.trouble = fmt::format("{} cannot be read and was replaced: {}", path_, read.error());
   }
-  desired_ = said.value_or(parse<Policy>(kept.desired).value_or(Policy::fixed_share));
-  for (const Uuid& uuid : devices) {
+  desired_ = start.said.value_or(parse<Policy>(kept.desired).value_or(Policy::fixed_share));
+  bool pending = false;
+  for (const Uuid& uuid : start.devices) {
     const auto known = kept.effective.find(text(uuid));
     const auto before = known == kept.effective.end() ? std::nullopt : parse<Policy>(known->second);
-    const Policy effective = before ? *before : otherwise(uuid).value_or(desired_);
-    devices_[uuid] = settled(Setting<Policy>{desired_, effective, {}}, holders(uuid));
+    const Policy effective = before ? *before : start.otherwise(uuid).value_or(desired_);
+    devices_[uuid] = settled(Setting<Policy>{desired_, effective, {}}, start.holders(uuid));
+    pending |= devices_[uuid].pending();
   }
-  if (const auto good = keep(desired_, devices_); !good) trouble = good.error().sentence;
+  const bool new_boot = !kept.boot_id.empty() && kept.boot_id != boot_id_;
+  out.booted = new_boot && pending && start.may_follow(desired_);
+  if (out.booted)
+    for (auto& [uuid, setting] : devices_) setting = {desired_, desired_, {}};
+  if (const auto good = keep(desired_, devices_); !good) out.trouble = good.error().sentence;
+  return out;
 }
 
 Outcome<void> Policies::want(Policy policy, const Holders& holders) {

@@ -27,11 +27,25 @@ class Policies {
   // Returns the names of the slices that live on a device.
   using Holders = std::function<std::vector<std::string>(const Uuid&)>;
 
-  // Reads the stored policies. A device without a stored policy follows `otherwise(device)`, the policy of
-  // its slices, else the desired one. `trouble` is a sentence about a damaged file, or empty.
-  void open(std::string path, std::span<const Uuid> devices, std::optional<Policy> said,
-            const std::function<std::optional<Policy>(const Uuid&)>& otherwise, const Holders&,
-            std::string& trouble);
+  struct Start {
+    std::string path;  // Of the file that stores the policies.
+    std::string boot_id;
+    std::vector<Uuid> devices;
+    std::optional<Policy> said;  // By the command line.
+    // The policy of the slices of a device without a stored policy; no value: it has no slices.
+    std::function<std::optional<Policy>(const Uuid&)> otherwise;
+    // Whether all living slices can follow this policy. Asked after a boot, if it differs from an effective
+    // one.
+    std::function<bool(Policy)> may_follow;
+    Holders holders;
+  };
+  struct Opened {
+    std::string trouble;  // A sentence about a damaged file, or empty.
+    bool booted = false;  // The desired policy became effective by a boot, also on devices with slices.
+  };
+  // Reads the stored policies. After a boot no process holds an earlier policy, so the desired one is
+  // effective, unless a slice that outlives its processes cannot follow it.
+  Opened open(const Start&);
 
   // Sets the desired policy. On failure the policy could not be stored, and nothing was changed.
   Outcome<void> want(Policy, const Holders&);
@@ -46,7 +60,7 @@ class Policies {
  private:
   Outcome<void> keep(Policy desired, const std::map<Uuid, Setting<Policy>>&) const;
 
-  std::string path_;
+  std::string path_, boot_id_;
   Policy desired_ = Policy::fixed_share;
   std::map<Uuid, Setting<Policy>> devices_;
 };

@@ -19,7 +19,8 @@ const Uuid device{{1}}, other{{2}};
 struct Machine {
   std::filesystem::path folder;
   std::map<Uuid, std::vector<std::string>> living;
-  std::string trouble;
+  std::string trouble, boot_id = "first";
+  bool may_follow = true, booted = false;
   Machine() {
     char name[] = "/tmp/carve-policies-XXXXXX";
     folder = mkdtemp(name);
@@ -30,10 +31,15 @@ struct Machine {
   }
   Policies start(std::optional<Policy> said = {}, std::optional<Policy> otherwise = {}) {
     Policies policies;
-    trouble.clear();
-    policies.open(
-        folder / "policy.json", std::vector{device, other}, said, [&](const Uuid&) { return otherwise; },
-        holders(), trouble);
+    const auto opened = policies.open({.path = folder / "policy.json",
+                                       .boot_id = boot_id,
+                                       .devices = {device, other},
+                                       .said = said,
+                                       .otherwise = [&](const Uuid&) { return otherwise; },
+                                       .may_follow = [this](Policy) { return may_follow; },
+                                       .holders = holders()});
+    trouble = opened.trouble;
+    booted = opened.booted;
     return policies;
   }
 };
@@ -73,6 +79,23 @@ TEST(Policies, a_restart_changes_the_policy_of_devices_without_slices_only) {
   EXPECT_EQ(p.desired(), native);
   EXPECT_EQ(p.of(device), (Setting<Policy>{native, fixed_policy, {"a"}}));
   EXPECT_EQ(p.of(other), (Setting<Policy>{native, native, {}}));
+}
+
+TEST(Policies, a_boot_makes_the_desired_policy_effective_also_for_slices_without_processes) {
+  Machine m;
+  m.living[device] = {"created"};
+  m.start({}, fixed_policy);
+  EXPECT_EQ(m.start(native).of(device), (Setting<Policy>{native, fixed_policy, {"created"}}));
+  EXPECT_FALSE(m.booted) << "a restart of the agent is no boot";
+  m.boot_id = "second";
+  m.may_follow = false;
+  EXPECT_TRUE(m.start().of(device).pending()) << "a promise that does not fit keeps the policy";
+  m.boot_id = "third";
+  m.may_follow = true;
+  EXPECT_EQ(m.start().of(device), (Setting<Policy>{native, native, {}}));
+  EXPECT_TRUE(m.booted);
+  m.start();
+  EXPECT_FALSE(m.booted);
 }
 
 TEST(Policies, what_the_command_line_says_wins_over_what_was_kept) {

@@ -38,18 +38,50 @@ Outcome<void> repair(NodeState& node, Lifecycle& lifecycle, const ledger::Observ
   return {};
 }
 
-void open_policies(NodeState& node) {
-  std::vector<Uuid> uuids;
-  for (const NodeDevice& d : node.devices) uuids.push_back(d.device.uuid);
+// Returns whether the shares that the living slices would be promised under a policy fit their devices.
+bool may_follow(const NodeState& node, Policy policy) {
+  for (const auto& [uuid, balance] : node.ledger().balances()) {
+    uint64_t promised = 0;
+    for (const auto& [id, part] : balance.held) promised += promised_share(policy, part.share).basis_points;
+    if (promised > node.most_shares().basis_points) return false;
+  }
+  return true;
+}
+
+// After a boot, slices that outlive their processes follow their devices' policies.
+Outcome<void> follow_policies(NodeState& node) {
+  for (const auto& [id, slice] : node.slices) {
+    ledger::Terms terms = ledger::terms_of(slice->granted());
+    terms.policy = node.compute.policies.of(slice->granted().parts.front().device).effective;
+    if (terms.policy == slice->granted().policy) continue;
+    const auto change = node.ledger().alter(id, terms, stamp_now(), node.most_shares());
+    if (!change) return tl::unexpected(change.error());
+    if (const auto kept = node.books.post(*change); !kept) return kept;
+    slice->record = node.ledger().living().at(id);
+    fill_control(node, *slice);
+    node.pages.write_state(*slice);
+    node.event(slice->name(), fmt::format("compute policy {} made effective by a boot", text(terms.policy)));
+  }
+  return {};
+}
+
+Outcome<void> open_policies(NodeState& node) {
   const auto policy_of_slices = [&node](const Uuid& uuid) -> std::optional<Policy> {
     const auto balance = node.ledger().balances().find(uuid);
     if (balance == node.ledger().balances().end() || balance->second.held.empty()) return std::nullopt;
     return node.ledger().living().at(balance->second.held.begin()->first).slice.policy;
   };
-  std::string trouble;
-  node.compute.policies.open(node.settings.state + "/policy.json", uuids, node.settings.policy,
-                             policy_of_slices, node.policy_holders(), trouble);
-  if (!trouble.empty()) node.event("", trouble);
+  Policies::Start start{.path = node.settings.state + "/policy.json",
+                        .boot_id = stamp_now().boot_id,
+                        .devices = {},
+                        .said = node.settings.policy,
+                        .otherwise = policy_of_slices,
+                        .may_follow = [&node](Policy policy) { return may_follow(node, policy); },
+                        .holders = node.policy_holders()};
+  for (const NodeDevice& d : node.devices) start.devices.push_back(d.device.uuid);
+  const Policies::Opened opened = node.compute.policies.open(start);
+  if (!opened.trouble.empty()) node.event("", opened.trouble);
+  return opened.booted && !node.settings.policy_per_slice ? follow_policies(node) : Outcome<void>{};
 }
 
 }  // namespace
@@ -72,7 +104,7 @@ Outcome<void> adopt_slices(NodeState& node, Lifecycle& lifecycle, bool rebuild) 
   seen = observed(node);
   seen.has_processes = std::move(with_processes);
   if (const auto done = repair(node, lifecycle, seen); !done) return done;
-  open_policies(node);
+  if (const auto done = open_policies(node); !done) return done;
   for (const auto& [id, slice] : node.slices) arbitrate(node, slice->granted());
   node.pages.watch_fd_store(node.loop, node.slices);
   return {};

@@ -33,10 +33,13 @@ struct PlacementTest : testing::Test {
       uuids.push_back(d.device.uuid);
       EXPECT_TRUE(ledger.apply(*ledger.see(d.device)));
     }
-    std::string trouble;
-    policies.open(
-        folder / "policy.json", uuids, std::nullopt, [](const Uuid&) { return std::nullopt; },
-        [](const Uuid&) { return std::vector<std::string>{}; }, trouble);
+    policies.open({.path = folder / "policy.json",
+                   .boot_id = "boot",
+                   .devices = uuids,
+                   .said = {},
+                   .otherwise = [](const Uuid&) { return std::nullopt; },
+                   .may_follow = [](Policy) { return true; },
+                   .holders = [](const Uuid&) { return std::vector<std::string>{}; }});
     grant("a", 1000, {4 * GiB.count}, {2000});
   }
   ~PlacementTest() override { std::filesystem::remove_all(folder); }
