@@ -2,6 +2,7 @@
 #include "wire/api/node.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
+#include "core/label.h"
 
 namespace carve::cli {
 namespace {
@@ -26,14 +27,22 @@ void print(const api::Node& node) {
 }  // namespace
 
 void add_node(CLI::App& app, Context& context) {
-  CLI::App* verb =
-      app.add_subcommand("node", "Show this node's compute policy; change it with: carve node set");
+  CLI::App* verb = app.add_subcommand(
+      "node", "Show this node's compute policy and labels; change them with: carve node set");
   add_output(verb, context);
-  CLI::App* set = verb->add_subcommand("set", "Change the node's compute policy");
+  CLI::App* set = verb->add_subcommand("set", "Change the node's compute policy and labels");
   auto policy = std::make_shared<std::string>();
+  auto labels = std::make_shared<std::vector<std::string>>();
   set->add_option("--policy", *policy, "Compute policy of each device, from the end of its present slices on")
-      ->required()
       ->check(CLI::IsMember(words_of<Policy>()));
+  set->add_option("--label", *labels, "Label to set, KEY=VALUE, or to remove, KEY-; repeatable")
+      ->allow_extra_args(false)
+      ->type_name("KEY=VALUE")
+      ->check([](const std::string& word) {
+        const auto change = parse_label_change(word);
+        return change ? std::string() : change.error().sentence;
+      });
+  set->require_option(1, 0);
   const auto shown = [&context](const client::Answer<api::Node>& answer) {
     answered(context, answer, [&](const auto& node) {
       if (context.json())
@@ -44,9 +53,18 @@ void add_node(CLI::App& app, Context& context) {
   };
   verb->footer(
       "A device changes its policy when its last slice has ended; running slices keep their policy.\n"
-      "  carve node set --policy guaranteed-burst-share");
-  set->callback([&context, policy, shown] {
-    shown(context.client().patch<api::Node>("/v1/node", api::NodeChange{.policy = parse<Policy>(*policy)}));
+      "  carve node set --policy guaranteed-burst-share\n"
+      "  carve node set --label zone=a --label rack-");
+  set->callback([&context, policy, labels, shown] {
+    api::NodeChange change{.policy = parse<Policy>(*policy), .labels = {}, .removed_labels = {}};
+    for (const std::string& word : *labels) {
+      const auto label = *parse_label_change(word);
+      if (label.second)
+        change.labels[label.first] = *label.second;
+      else
+        change.removed_labels.push_back(label.first);
+    }
+    shown(context.client().patch<api::Node>("/v1/node", change));
   });
   verb->callback([&context, set, shown] {
     if (!set->parsed()) shown(context.client().get<api::Node>("/v1/node"));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/failure.h"
+#include "core/label.h"
 #include "core/slice.h"
 
 namespace carve {
@@ -56,8 +57,6 @@ struct Request {
 inline constexpr unsigned max_slice_devices = 16;    // As the shared memory has room for (wire/shm/layout.h).
 inline constexpr unsigned max_isolated_slices = 16;  // Per device, slices with isolated memory.
 inline constexpr unsigned max_allowed_models = 64;
-inline constexpr unsigned max_labels = 64;
-inline constexpr unsigned max_label_bytes = 253;  // Key, value, model, account or application, in bytes.
 inline constexpr Bytes min_memory = 1_MiB;
 
 // Returns the request, or the first rule that it violates.

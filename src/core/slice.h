@@ -109,6 +109,8 @@ struct SlicePart {
   Share share;        // 0: no share was requested.
   Bytes spill;        // Bytes beyond the quota, as managed memory in host memory; 0: none.
   Bytes usable = {};  // Usable memory of the device at the grant, which invoices divide by; 0: not known.
+  Bytes native = {};  // Native memory of the device at the grant.
+  std::string model = {};  // The device's name at the grant: "NVIDIA A10".
 
   friend bool operator==(const SlicePart&, const SlicePart&) = default;
 };

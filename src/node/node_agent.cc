@@ -80,11 +80,25 @@ Outcome<SliceView> NodeAgent::update(SliceId id, const TermsUpdate& asked, const
 }
 
 Outcome<void> NodeAgent::set_policy(Policy policy, const std::string& by) {
+  if (const auto label = node_.labels.policy(); label && label != policy)
+    return failure(K::failed_precondition,
+                   "the label {} of this node sets {}; remove it first (carve node set --label {}-)",
+                   policy_label, text(*label), policy_label);
   Policies& policies = node_.compute.policies;
   if (policy == policies.desired()) return {};
   const auto done = policies.want(policy, node_.policy_holders());
   if (done) node_.event("", fmt::format("compute policy {} set by {}", text(policy), by));
   return done;
+}
+
+Outcome<void> NodeAgent::set_label(const std::string& key, const std::optional<std::string>& value,
+                                   const std::string& by) {
+  const auto before = node_.labels.all();
+  if (const auto done = node_.labels.change(key, value); !done) return done;
+  if (node_.labels.all() == before) return {};
+  node_.event("", value ? fmt::format("label {}={} set by {}", key, *value, by)
+                        : fmt::format("label {} removed by {}", key, by));
+  return key == policy_label && value ? set_policy(*node_.labels.policy(), by) : Outcome<void>{};
 }
 
 Outcome<SliceView> NodeAgent::stop(SliceId id, const std::string& why) {
@@ -158,7 +172,7 @@ NodeView NodeAgent::node() const {
   out.simulated = settings.paths.sim_spec;
   out.strategy = settings.strategy;
   out.memory_unit = settings.memory_unit;
-  out.labels = settings.labels;
+  out.labels = node_.labels.all();
   out.policy_per_slice = settings.policy_per_slice;
   out.admit_best_effort = settings.admit_best_effort;
   out.overcommit_compute = settings.overcommit_compute;

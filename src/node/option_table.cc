@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/request.h"
-#include "node/compute/policies.h"
+#include "node/slice/node_labels.h"
 #include "os/user.h"
 
 namespace carve::node {
@@ -29,17 +29,16 @@ Outcome<void> set_policy(Options& o, const std::string& option, const std::strin
 }
 
 Outcome<void> set_label(Options& o, const std::string& word) {
-  const size_t equal = word.find('=');
-  if (equal == std::string::npos || equal == 0 || word.size() > 2 * max_label_bytes ||
-      std::ranges::any_of(word, [](char c) { return c < ' ' || c > '~'; }))
-    return failure(K::invalid_argument, "--label '{}' is not KEY=VALUE in printable ASCII", shown(word));
-  const std::string key = word.substr(0, equal), value = word.substr(equal + 1);
+  const auto change = parse_label_change(word);
+  if (!change) return failure(K::invalid_argument, "--label {}", change.error().sentence);
+  const auto& [key, value] = *change;
   if (const auto known = o.labels.find(key); known != o.labels.end() && known->second != value)
-    return failure(K::invalid_argument, "--label {}: {} already has the value {}", word, key, known->second);
+    return failure(K::invalid_argument, "--label {}: {} already has the value {}", word, key,
+                   known->second.value_or("-"));
   if (o.labels.size() == max_labels)
     return failure(K::invalid_argument, "--label {}: a node has at most {} labels", word, max_labels);
-  if (key == policy_label)
-    if (const auto good = set_policy(o, "--label " + key, value); !good) return good;
+  if (key == policy_label && value)
+    if (const auto good = set_policy(o, "--label " + key, *value); !good) return good;
   o.labels[key] = value;
   return {};
 }
@@ -150,8 +149,8 @@ const std::vector<OptionRow> option_rows = {
      .noun = "an action"},
     {.name = "--label",
      .value = "KEY=VALUE",
-     .help = "label of this node, repeatable; vke.volcengine.com/mgpu-compute-policy sets the\n"
-             "policy, as --policy does",
+     .help = "label of this node, repeatable, kept over restarts; KEY- removes a label;\n"
+             "vke.volcengine.com/mgpu-compute-policy sets the policy, as --policy does",
      .store = set_label,
      .repeatable = true},
     {.name = "--policy",

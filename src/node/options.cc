@@ -70,7 +70,6 @@ Settings settings_of(const Options& o, const Paths& paths, const std::optional<p
           .over_quota = o.over_quota,
           .paths = paths,
           .policy = o.policy,
-          .labels = o.labels,
           .policy_per_slice = o.policy_per_slice,
           .admit_best_effort = o.admit_best_effort,
           .overcommit_compute = o.overcommit_compute,

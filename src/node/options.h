@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "node/slice/node_labels.h"
 #include "node/slice/settings.h"
 #include "os/tcp.h"
 
@@ -20,7 +21,7 @@ struct Options {
   AuditAction audit = AuditAction::report;
   OverQuotaAction over_quota = OverQuotaAction::refuse;
   std::optional<Policy> policy;  // Set by --policy or by its label.
-  std::map<std::string, std::string> labels;
+  LabelChanges labels;
   bool policy_per_slice = false;
   bool admit_best_effort = true;
   bool overcommit_compute = false;

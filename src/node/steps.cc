@@ -179,12 +179,23 @@ Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& op
   auto heartbeat = stores.runtime.heartbeat();
   if (!heartbeat) return tl::unexpected(heartbeat.error());
   shm::Heartbeat& page = **heartbeat;
+  auto labels = NodeLabels::open(options.state + "/labels.json", options.labels);
+  if (!labels) return tl::unexpected(labels.error());
+  Settings settings = settings_of(options, machine.paths, machine.topology);
+  if (const auto policy = labels->policy()) {
+    if (options.policy && options.policy != policy)
+      return failure(K::failed_precondition,
+                     "--policy {}: the label {} sets {}; remove the label first (--label {}-)",
+                     text(*options.policy), policy_label, text(*policy), policy_label);
+    settings.policy = policy;
+  }
   auto running = std::make_unique<Running>(
       NodeState{.loop = loop,
-                .settings = settings_of(options, machine.paths, machine.topology),
+                .settings = std::move(settings),
                 .devices = machine.devices,
                 .books = Books(std::move(stores.ledger.store)),
                 .events = EventLog(static_cast<uint64_t>(os::utc_ns())),
+                .labels = std::move(*labels),
                 .pages = Pages(std::move(stores.runtime), std::move(stores.fd_store), std::move(*heartbeat)),
                 .slices = {},
                 .compute = Compute(page)});

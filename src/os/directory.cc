@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "os/process.h"
@@ -12,6 +14,23 @@
 namespace carve::os {
 
 using K = FailureKind;
+
+Outcome<void> replace_file(const std::string& path, const std::string& text) {
+  const std::string fresh = path + ".new";
+  const auto trouble = [&] {
+    return failure(K::unavailable, "cannot write {}: {}; nothing was changed", path, strerror(errno));
+  };
+  {
+    const Fd fd(open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!fd || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+        fsync(fd.get()) != 0)
+      return trouble();
+  }
+  if (rename(fresh.c_str(), path.c_str()) != 0) return trouble();
+  const Fd folder(open(path.substr(0, path.rfind('/')).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder || fsync(folder.get()) != 0) return trouble();
+  return {};
+}
 
 Outcome<void> make_directory(const std::string& path, unsigned mode) {
   for (size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))

@@ -3,6 +3,7 @@ admitted to a device whose shares are enforced."""
 import json
 import os
 import signal
+import subprocess
 
 import pytest
 
@@ -101,6 +102,40 @@ def test_the_command_line_and_the_label_say_what_is_wanted(world):
     del world.arguments[-2:]
     restart(world)
     assert policies(world) == [agrees(NATIVE)] * 2, "it was kept"
+    assert world.json("node")["labels"] == {"zone": "a", LABEL: NATIVE}
+
+
+def test_a_system_labels_value_cannot_be_edited(world):
+    label = ["node", "set", "--label"]
+    assert world.carve(*label, f"{LABEL}={NATIVE}", "--label", "zone=a").returncode == 0
+    assert policies(world) == [agrees(NATIVE)] * 2, "the label sets the policy"
+    done = world.carve(*label, f"{LABEL}={FIXED}")
+    assert done.returncode == 1 and f"{LABEL} is a system label: its value '{NATIVE}' on this node cannot be edited" in done.stderr
+    assert world.carve(*label, f"{LABEL}={NATIVE}").returncode == 0, "the same value is no change"
+    done = world.carve("node", "set", "--policy", FIXED)
+    assert done.returncode == 1 and f"the label {LABEL} of this node sets {NATIVE}" in done.stderr
+    assert world.carve(*label, "zone=b").returncode == 0, "other labels are edited freely"
+
+    assert world.carve(*label, f"{LABEL}-").returncode == 0
+    assert policies(world) == [agrees(NATIVE)] * 2, "the policy stays"
+    done = world.carve(*label, f"{LABEL}={FIXED}")
+    assert done.returncode == 1 and "restart the agent, then add it again" in done.stderr
+    restart(world)
+    assert world.carve(*label, f"{LABEL}={FIXED}").returncode == 0
+    assert policies(world) == [agrees(FIXED)] * 2
+    assert world.json("node")["labels"] == {"zone": "b", LABEL: FIXED}
+    # The agent refuses to start with another value.
+    world.process.kill()
+    world.process.wait()
+    done = subprocess.run([world.build / "bin/carved", *world.arguments, "--label", f"{LABEL}={NATIVE}"], capture_output=True, text=True)
+    assert done.returncode == 1 and "is a system label: its value 'fixed-share'" in done.stderr
+    world.start()
+
+
+@pytest.mark.parametrize("word", ["", "a", "=b", "-", "a\tb=c"])
+def test_a_wrong_label_is_refused_before_anything_changes(world, word):
+    done = world.carve("node", "set", "--label", word)
+    assert done.returncode == 2 and "KEY=VALUE or KEY-" in done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a slice for containers needs root")

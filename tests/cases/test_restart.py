@@ -180,11 +180,12 @@ def test_who_pays_labels_and_units_survive_a_lost_ledger(world):
 
     def kept():
         shown = world.show("a")
-        return shown["account"], shown["labels"], shown["memory_units"], shown["parts"][0]["quota_bytes"], shown["parts"][0]["usable_bytes"]
+        return shown["account"], shown["labels"], shown["memory_units"], shown["parts"][0]["quota_bytes"], shown["parts"][0]["usable_bytes"], shown["parts"][0]["native_bytes"], shown["parts"][0]["device_name"]
 
     before = kept()
     assert before[:4] == ("research", {"team": "a", "run": "7"}, {"count": 16, "unit": "128MiB"}, 2 * GiB)
-    assert before[4] == world.json("devices")["devices"][0]["usable_bytes"]
+    device = world.json("devices")["devices"][0]
+    assert before[4:] == (device["usable_bytes"], device["native_bytes"], device["name"])
     assert "16 x 128 MiB = 2 GiB" in world.carve("show", "a").stdout
     crash(world)
     for part in (world.folder / "state").glob("ledger.db*"):

@@ -143,6 +143,9 @@ class Agent {
   // `by` names the caller, for the event.
   virtual Outcome<SliceView> update(SliceId, const TermsUpdate&, const std::string& by) = 0;
   virtual Outcome<void> set_policy(Policy, const std::string& by) = 0;  // For the whole node.
+  // Sets a label of the node, or removes it if there is no value.
+  virtual Outcome<void> set_label(const std::string& key, const std::optional<std::string>& value,
+                                  const std::string& by) = 0;
   // Returns the slice as it is then: stopping, or ended.
   virtual Outcome<SliceView> stop(SliceId, const std::string& why) = 0;
   virtual Outcome<SliceView> thaw(SliceId) = 0;  // Continues a frozen slice.

@@ -62,15 +62,31 @@ http::Response consolidation(const RequestContext& a) {
 
 http::Response node(const RequestContext& a) { return document(view_node(a.look())); }
 
+Outcome<void> change_node(const RequestContext& a, const api::NodeChange& change) {
+  const std::string by = a.caller.text();
+  std::map<std::string, std::optional<std::string>> labels(change.labels.begin(), change.labels.end());
+  for (const std::string& key : change.removed_labels) labels[key].reset();
+  for (const auto& [key, value] : labels) {
+    const auto valid = parse_label_change(value ? key + "=" + *value : key + "-");
+    if (!valid || valid->first != key)
+      return failure(FailureKind::invalid_argument,
+                     "label '{}': a key has no '=', and key and value are printable ASCII",
+                     key.substr(0, 80));
+    if (const auto done = a.agent.set_label(key, value, by); !done) return done;
+  }
+  return change.policy ? a.agent.set_policy(*change.policy, by) : Outcome<void>{};
+}
+
 http::Response alter_node(const RequestContext& a) {
   if (!a.caller.may_operate())
     return problem(refuse(FailureKind::permission_denied,
                           "only root and the agent's user may change the node's policy"));
   const auto d = read<api::NodeChange>(a.request.body);
   if (!d) return problem(d.error());
-  if (!d->policy) return problem(refuse(FailureKind::invalid_argument, "no change is given; name a policy"));
-  const auto done = a.agent.set_policy(*d->policy, a.caller.text());
-  return done ? node(a) : problem(refuse(done.error()));
+  if (!d->policy && d->labels.empty() && d->removed_labels.empty())
+    return problem(refuse(FailureKind::invalid_argument, "no change is given; name a policy or a label"));
+  if (const auto done = change_node(a, *d); !done) return problem(refuse(done.error()));
+  return node(a);
 }
 
 constexpr size_t max_spans = 100'000;  // About 11 MB; the newest spans are kept.

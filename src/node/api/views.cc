@@ -118,7 +118,8 @@ std::vector<api::Period> history_of(const ledger::UsageRecord& record) {
 api::SlicePart view_part(const DeviceView* on, const SlicePart& granted) {
   api::SlicePart out;
   out.index = on != nullptr ? on->device.index : 0;
-  out.device_name = on != nullptr ? on->device.name : "not on this node now";
+  out.device_name = !granted.model.empty() ? granted.model : on != nullptr ? on->device.name : "unknown";
+  out.native_bytes = granted.native.count;
   out.uuid = text(granted.device);
   out.quota_bytes = granted.memory.count;
   out.usable_bytes = granted.usable.count;

@@ -1,13 +1,6 @@
 #include "node/compute/policies.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-
-#include "os/fd.h"
+#include "os/directory.h"
 #include "os/log.h"
 #include "os/process.h"
 #include "wire/api/json.h"
@@ -21,25 +14,6 @@ struct Kept {
   std::map<std::string, std::string> effective;  // Keyed by the device's UUID.
 };
 
-// Replaces the file in one step, so that after a power loss it has either the old or the new text.
-Outcome<void> write_durably(const std::string& path, const std::string& text) {
-  const std::string fresh = path + ".new";
-  const auto trouble = [&] {
-    return failure(FailureKind::unavailable, "cannot write {}: {}; nothing was changed", path,
-                   strerror(errno));
-  };
-  {
-    const os::Fd fd(open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!fd || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-        fsync(fd.get()) != 0)
-      return trouble();
-  }
-  if (rename(fresh.c_str(), path.c_str()) != 0) return trouble();
-  const os::Fd folder(open(path.substr(0, path.rfind('/')).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder || fsync(folder.get()) != 0) return trouble();
-  return {};
-}
-
 }  // namespace
 
 Outcome<void> Policies::keep(Policy desired, const std::map<Uuid, Setting<Policy>>& devices) const {
@@ -47,7 +21,7 @@ Outcome<void> Policies::keep(Policy desired, const std::map<Uuid, Setting<Policy
   kept.boot_id = boot_id_;
   kept.desired = text(desired);
   for (const auto& [uuid, setting] : devices) kept.effective[text(uuid)] = text(setting.effective);
-  return write_durably(path_, api::write(kept) + "\n");
+  return os::replace_file(path_, api::write(kept) + "\n");
 }
 
 Policies::Opened Policies::open(const Start& start) {

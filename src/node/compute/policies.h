@@ -19,9 +19,6 @@
 
 namespace carve::node {
 
-// The label by which a node pool's policy reaches its nodes.
-inline constexpr const char* policy_label = "vke.volcengine.com/mgpu-compute-policy";
-
 class Policies {
  public:
   // Returns the names of the slices that live on a device.

@@ -7,6 +7,7 @@
 #include "node/agent/event_log.h"
 #include "node/compute/compute.h"
 #include "node/slice/books.h"
+#include "node/slice/node_labels.h"
 #include "node/slice/pages.h"
 #include "node/slice/settings.h"
 #include "node/slice/slices.h"
@@ -20,6 +21,7 @@ struct NodeState {
   std::vector<NodeDevice> devices;
   Books books;
   EventLog events;
+  NodeLabels labels;
   Pages pages;
   Slices slices;
   Compute compute;  // Destroyed before the slices, whose pages the arbiters use.

@@ -114,7 +114,7 @@ Slice granted_slice(const PlacementInput& in, const Request& request, const plac
   for (const size_t i : placement.devices) {
     const Device& d = in.devices[i].device;
     granted.parts.push_back({d.uuid, request.exclusive ? d.usable() : placement.memory, placement.share,
-                             request.spill, d.usable()});
+                             request.spill, d.usable(), d.native, d.name});
   }
   invariant(granted.parts.size() == placement.devices.size(), "one part for each device");
   return granted;

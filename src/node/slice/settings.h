@@ -20,9 +20,8 @@ struct Settings {
   bool contexts_in_slice = true;  // Contexts are charged to slices; otherwise to the device's reserved bytes.
   AuditAction audit = AuditAction::report;
   OverQuotaAction over_quota = OverQuotaAction::refuse;
-  Paths paths;                   // Paths of Carve's and the driver's libraries.
-  std::optional<Policy> policy;  // From the command line: option or label.
-  std::map<std::string, std::string> labels;
+  Paths paths;                               // Paths of Carve's and the driver's libraries.
+  std::optional<Policy> policy;              // From the command line, or from a label.
   bool policy_per_slice = false;             // Slices of one device may follow different policies.
   bool admit_best_effort = true;             // Slices without a share are admitted beside enforced ones.
   bool overcommit_compute = false;           // More than 100 % of a device's compute may be granted.

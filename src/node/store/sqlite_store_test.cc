@@ -150,6 +150,8 @@ TEST(SqliteStore, lists_records_by_id_also_those_that_the_ledger_has_dropped) {
     slice.labels = {{"a", "1"}, {"b", ""}};
     slice.memory_units = {16, MemoryUnit::mib_128};
     slice.parts[0].usable = 15_GiB;
+    slice.parts[0].native = 16_GiB;
+    slice.parts[0].model = "NVIDIA A10";
     ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(slice, morning)));
     if (i < 4) {
       ASSERT_TRUE(post(ledger, *opened->store, *ledger.end(ledger.find(slice.name)->id, morning, "x")));

@@ -42,6 +42,8 @@ struct Node {
 
 struct NodeChange {
   std::optional<Policy> policy;
+  std::map<std::string, std::string> labels;  // To set.
+  std::vector<std::string> removed_labels;    // Keys.
 };
 
 }  // namespace carve::api

@@ -71,9 +71,10 @@ struct PartCompute {
 struct SlicePart {
   uint32_t index = 0;  // Of the device.
   std::string uuid;
-  std::string device_name;
+  std::string device_name;  // At the grant.
   uint64_t quota_bytes = 0;
   uint64_t usable_bytes = 0;           // Of the device, at the grant.
+  uint64_t native_bytes = 0;           // Of the device, at the grant.
   uint64_t charged_bytes = 0;          // Bytes that count against the quota now.
   uint64_t used_bytes = 0;             // Driver-reported bytes of the slice's processes.
   uint64_t peak_bytes = 0;             // The largest number of bytes charged.

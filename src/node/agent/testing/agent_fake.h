@@ -49,6 +49,10 @@ struct AgentFake final : Agent {
   Outcome<void> set_policy(Policy policy, const std::string& by) override {
     return called(fmt::format("set policy {} by {}", text(policy), by));
   }
+  Outcome<void> set_label(const std::string& key, const std::optional<std::string>& value,
+                          const std::string& by) override {
+    return called(fmt::format("set label {}={} by {}", key, value.value_or("-"), by));
+  }
   Outcome<SliceView> stop(SliceId id, const std::string& why) override {
     return changed(id, fmt::format("stop {}: {}", id, why));
   }
