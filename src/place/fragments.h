@@ -84,6 +84,21 @@ class Fragments {
     std::array<Tally, max_multi_levels> tally{};
   };
 
+  // The parts of build(). `sample` holds an unused device of each model.
+  //
+  // Collects the distinct needs of the types in `shares`, `cpu_` and `memory_`. Returns the types that need
+  // devices. A type that needs one level too many is left out; the rarest types come last.
+  WorkloadModel collect_levels(std::span<const DeviceState> sample, const WorkloadModel& workload,
+                               std::vector<uint32_t>& shares);
+  // Sorts the levels, and sets their numbers.
+  void settle_levels(unsigned models, std::vector<uint32_t>& shares);
+  // Sets each dimension's weight to its part of the demand.
+  void weigh_dimensions(const DeviceState& device, const WorkloadModel& used);
+  // Adds a type for several devices.
+  void add_multi(std::span<const DeviceState> sample, const Type& type);
+  // Adds a type for one device to the table.
+  void add_served(std::span<const DeviceState> sample, const Type& type);
+
   unsigned cpu_level(uint32_t cpu) const;
   unsigned memory_level(unsigned model, uint64_t free) const;
   const int64_t* row(unsigned model, const DeviceState& c) const {
