@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "guest/process/attach.h"
+#include "guest/process/attach_request.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "guest/process/attach.h"
+#include "guest/process/attach_request.h"
 
 #include <errno.h>
 #include <fcntl.h>

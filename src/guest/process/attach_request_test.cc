@@ -1,4 +1,4 @@
-#include "guest/process/attach.h"
+#include "guest/process/attach_request.h"
 
 #include <gtest/gtest.h>
 #include <string.h>
