@@ -86,10 +86,10 @@ void program_ends(void*) {
 
 AttachState ask(Process* p, const char* socket) {
   SharedMemory pages = {};
-  const Outcome outcome = attach(socket, artefact.guest, p->asked_before ? 0 : patience_ns, &pages);
+  const AttachResult result = attach(socket, artefact.guest, p->asked_before ? 0 : patience_ns, &pages);
   p->asked_before = true;
-  if (outcome == Outcome::not_in_slice) return AttachState::unmanaged;
-  if (outcome != Outcome::attached) return AttachState::refused;
+  if (result == AttachResult::not_in_slice) return AttachState::unmanaged;
+  if (result != AttachResult::attached) return AttachState::refused;
   publish_failures(pages.report->ensure_failures);
   // The reply and the pages were checked (attach_request.cc); every index below relies on it.
   if (!ensure(pages.slot < shm::max_processes && pages.control->device_count <= shm::max_devices))
