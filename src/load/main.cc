@@ -17,7 +17,7 @@
 namespace carve::load {
 namespace {
 
-nlohmann::ordered_json to_json(const Outcome& o) {
+nlohmann::ordered_json to_json(const WorkResult& o) {
   std::vector<uint64_t> sorted = o.latencies;
   std::ranges::sort(sorted);
   const auto percentile = [&](size_t p) {
@@ -39,7 +39,7 @@ struct Passed {
   char error[128];
 };
 
-void pass(int to, const Outcome& o) {
+void pass(int to, const WorkResult& o) {
   Passed head{o.kernels_completed, o.kernel_ns, o.elapsed_ns, o.bytes_allocated, o.bytes_verified,
               o.latencies.size(),  {}};
   o.error.copy(head.error, sizeof head.error - 1);
@@ -52,11 +52,11 @@ void pass(int to, const Outcome& o) {
   }
 }
 
-Outcome received(int from) {
+WorkResult received(int from) {
   std::string bytes;
   char block[65536];
   for (ssize_t n; (n = read(from, block, sizeof block)) > 0;) bytes.append(block, static_cast<size_t>(n));
-  Outcome o;
+  WorkResult o;
   if (bytes.size() < sizeof(Passed)) {
     o.error = "a process of the load was killed";
     return o;
@@ -76,7 +76,7 @@ Outcome received(int from) {
 }
 
 // The processes are forked before the driver is opened, as the driver requires.
-Outcome in_processes(const Options& options) {
+WorkResult in_processes(const Options& options) {
   void* shared = mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) throw std::runtime_error("cannot share memory");
   Meeting& meeting = *new (shared) Meeting;
@@ -94,7 +94,7 @@ Outcome in_processes(const Options& options) {
     close(ends[1]);
     children.emplace_back(pid, ends[0]);
   }
-  Outcome total;
+  WorkResult total;
   for (const auto& [pid, from] : children) {
     total.add(received(from));
     close(from);
@@ -202,7 +202,7 @@ int main(int argc, char** argv) {
   sigaction(SIGTERM, &stop, nullptr);
 
   Meeting alone;
-  const Outcome outcome = options.processes == 1 ? work(options, 0, alone) : in_processes(options);
+  const WorkResult outcome = options.processes == 1 ? work(options, 0, alone) : in_processes(options);
   fmt::print("{}\n", to_json(outcome).dump());
   return outcome.error.empty() ? 0 : 1;
 }

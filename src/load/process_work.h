@@ -10,7 +10,7 @@
 
 namespace carve::load {
 
-struct Outcome {
+struct WorkResult {
   uint64_t kernels_completed = 0;
   uint64_t kernel_ns = 0;        // kernels_completed times the requested length: the completed work.
   uint64_t elapsed_ns = 0;       // Duration of the timed part.
@@ -21,7 +21,7 @@ struct Outcome {
   std::vector<uint64_t> latencies;
 
   // Adds the outcome of another process or device that ran at the same time.
-  void add(const Outcome& other);
+  void add(const WorkResult& other);
 };
 
 // Set by SIGINT and SIGTERM: end early, and report what was done so far.
@@ -38,6 +38,6 @@ struct Meeting {
 };
 inline constexpr unsigned meetings = 2;
 
-Outcome work(const Options& options, unsigned process, Meeting& meeting);
+WorkResult work(const Options& options, unsigned process, Meeting& meeting);
 
 }  // namespace carve::load
