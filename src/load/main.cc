@@ -8,30 +8,13 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <nlohmann/json.hpp>
+#include <cstring>
 
 #include "load/load_options.h"
 #include "load/process_work.h"
 
 namespace carve::load {
 namespace {
-
-nlohmann::ordered_json to_json(const WorkResult& o) {
-  std::vector<uint64_t> sorted = o.latencies;
-  std::ranges::sort(sorted);
-  const auto percentile = [&](size_t p) {
-    return sorted.empty() ? 0 : sorted[std::min(sorted.size() - 1, sorted.size() * p / 100)];
-  };
-  return {{"kernels_completed", o.kernels_completed},
-          {"kernel_ns", o.kernel_ns},
-          {"elapsed_ns", o.elapsed_ns},
-          {"bytes_allocated", o.bytes_allocated},
-          {"bytes_verified", o.bytes_verified},
-          {"error", o.error.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(o.error)},
-          {"p50_ns", percentile(50)},
-          {"p99_ns", percentile(99)}};
-}
 
 // A child's outcome as it is sent to the parent: fixed fields, then the latencies.
 struct Passed {
@@ -203,7 +186,7 @@ int main(int argc, char** argv) {
 
   Meeting alone;
   const WorkResult outcome = options.processes == 1 ? work(options, 0, alone) : in_processes(options);
-  fmt::print("{}\n", to_json(outcome).dump());
+  print(outcome);
   return outcome.error.empty() ? 0 : 1;
 }
 

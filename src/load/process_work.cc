@@ -393,16 +393,6 @@ void work_on(const Driver& cu, const Options& options, unsigned process, Meeting
 
 }  // namespace
 
-void WorkResult::add(const WorkResult& other) {
-  kernels_completed += other.kernels_completed;
-  kernel_ns += other.kernel_ns;
-  elapsed_ns = std::max(elapsed_ns, other.elapsed_ns);
-  bytes_allocated += other.bytes_allocated;
-  bytes_verified += other.bytes_verified;
-  if (error.empty()) error = other.error;
-  latencies.insert(latencies.end(), other.latencies.begin(), other.latencies.end());
-}
-
 void Meeting::meet(unsigned n, unsigned processes) {
   ++arrived;
   while (arrived < n * processes && !told_to_stop)

@@ -2,27 +2,11 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
-#include <string>
-#include <vector>
 
 #include "load/load_options.h"
+#include "load/work_result.h"
 
 namespace carve::load {
-
-struct WorkResult {
-  uint64_t kernels_completed = 0;
-  uint64_t kernel_ns = 0;        // kernels_completed times the requested length: the completed work.
-  uint64_t elapsed_ns = 0;       // Duration of the timed part.
-  uint64_t bytes_allocated = 0;  // Maximum held at once, in requested bytes.
-  uint64_t bytes_verified = 0;
-  std::string error;  // The driver's name for the first refusal; empty: none.
-  // Latencies of kernels or requests in ns; a sample if there were very many.
-  std::vector<uint64_t> latencies;
-
-  // Adds the outcome of another process or device that ran at the same time.
-  void add(const WorkResult& other);
-};
 
 // Set by SIGINT and SIGTERM: end early, and report what was done so far.
 inline std::atomic<bool> told_to_stop{false};
