@@ -1,6 +1,7 @@
 #include "load/process_work.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
@@ -392,6 +393,13 @@ void work_on(const Driver& cu, const Options& options, unsigned process, Meeting
 }
 
 }  // namespace
+
+void end_early_on_signals() {
+  struct sigaction stop {};
+  stop.sa_handler = [](int) { told_to_stop = true; };
+  sigaction(SIGINT, &stop, nullptr);
+  sigaction(SIGTERM, &stop, nullptr);
+}
 
 void Meeting::meet(unsigned n, unsigned processes) {
   ++arrived;

@@ -10,6 +10,7 @@ namespace carve::load {
 
 // Set by SIGINT and SIGTERM: end early, and report what was done so far.
 inline std::atomic<bool> told_to_stop{false};
+void end_early_on_signals();
 
 // A barrier for the processes of one load, in memory that they share. No process allocates before all have
 // their contexts, and none frees before all have their memory.
