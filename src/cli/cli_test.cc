@@ -6,7 +6,7 @@
 #include <random>
 
 #include "cli/coverage.h"
-#include "cli/request.h"
+#include "cli/slice_options.h"
 #include "cli/top_view.h"
 #include "wire/api/slice.h"
 

@@ -1,7 +1,7 @@
 // `carve run`: requests a slice and runs a program in it (runner/runner.h).
 #include <thread>
 
-#include "cli/request.h"
+#include "cli/slice_options.h"
 #include "cli/verbs.h"
 #include "runner/runner.h"
 #include "wire/api/slice.h"

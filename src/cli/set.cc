@@ -1,8 +1,8 @@
 // `carve set NAME`: changes the terms of a running slice. Its processes see the new terms at once.
 #include "base/bytes.h"
 #include "base/share.h"
-#include "cli/request.h"
 #include "cli/sentences.h"
+#include "cli/slice_options.h"
 #include "cli/verbs.h"
 #include "wire/api/slice.h"
 

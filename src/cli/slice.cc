@@ -1,6 +1,6 @@
 // `carve slice create|rm|ls`: creates and removes slices that containers will use.
 #include "wire/api/slice.h"
-#include "cli/request.h"
+#include "cli/slice_options.h"
 #include "cli/verbs.h"
 
 namespace carve::cli {

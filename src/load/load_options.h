@@ -40,4 +40,8 @@ struct Options {
   Lookup lookup = Lookup::dlsym;
 };
 
+// Parses the command line. Returns the exit status if there is nothing to do: help, or a wrong option, of
+// which it printed the reason.
+std::optional<int> parse_options(int argc, char** argv, Options& options);
+
 }  // namespace carve::load

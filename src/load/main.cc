@@ -1,213 +1,23 @@
 // carve-load: a workload like a user's, to test slices. It calls the CUDA driver and nothing of Carve; the
 // same binary runs on a real GPU and on a simulated one. It prints one JSON object at its end and exits with
 // status 1 if the driver refused a call.
-#include <fmt/format.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <nlohmann/json.hpp>
-
-#include "load/load_options.h"
 #include "load/process_work.h"
-
-namespace carve::load {
-namespace {
-
-nlohmann::ordered_json to_json(const Outcome& o) {
-  std::vector<uint64_t> sorted = o.latencies;
-  std::ranges::sort(sorted);
-  const auto percentile = [&](size_t p) {
-    return sorted.empty() ? 0 : sorted[std::min(sorted.size() - 1, sorted.size() * p / 100)];
-  };
-  return {{"kernels_completed", o.kernels_completed},
-          {"kernel_ns", o.kernel_ns},
-          {"elapsed_ns", o.elapsed_ns},
-          {"bytes_allocated", o.bytes_allocated},
-          {"bytes_verified", o.bytes_verified},
-          {"error", o.error.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(o.error)},
-          {"p50_ns", percentile(50)},
-          {"p99_ns", percentile(99)}};
-}
-
-// A child's outcome as it is sent to the parent: fixed fields, then the latencies.
-struct Passed {
-  uint64_t kernels_completed, kernel_ns, elapsed_ns, bytes_allocated, bytes_verified, latencies;
-  char error[128];
-};
-
-void pass(int to, const Outcome& o) {
-  Passed head{o.kernels_completed, o.kernel_ns, o.elapsed_ns, o.bytes_allocated, o.bytes_verified,
-              o.latencies.size(),  {}};
-  o.error.copy(head.error, sizeof head.error - 1);
-  std::string bytes(reinterpret_cast<const char*>(&head), sizeof head);
-  bytes.append(reinterpret_cast<const char*>(o.latencies.data()), o.latencies.size() * sizeof(uint64_t));
-  for (size_t sent = 0; sent < bytes.size();) {
-    const ssize_t n = write(to, bytes.data() + sent, bytes.size() - sent);
-    if (n <= 0) return;
-    sent += static_cast<size_t>(n);
-  }
-}
-
-Outcome received(int from) {
-  std::string bytes;
-  char block[65536];
-  for (ssize_t n; (n = read(from, block, sizeof block)) > 0;) bytes.append(block, static_cast<size_t>(n));
-  Outcome o;
-  if (bytes.size() < sizeof(Passed)) {
-    o.error = "a process of the load was killed";
-    return o;
-  }
-  Passed head{};
-  std::memcpy(&head, bytes.data(), sizeof head);
-  o = {head.kernels_completed,
-       head.kernel_ns,
-       head.elapsed_ns,
-       head.bytes_allocated,
-       head.bytes_verified,
-       head.error,
-       {}};
-  o.latencies.resize((bytes.size() - sizeof head) / sizeof(uint64_t));
-  std::memcpy(o.latencies.data(), bytes.data() + sizeof head, o.latencies.size() * sizeof(uint64_t));
-  return o;
-}
-
-// The processes are forked before the driver is opened, as the driver requires.
-Outcome in_processes(const Options& options) {
-  void* shared = mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared == MAP_FAILED) throw std::runtime_error("cannot share memory");
-  Meeting& meeting = *new (shared) Meeting;
-  std::vector<std::pair<pid_t, int>> children;
-  for (unsigned i = 0; i < options.processes; ++i) {
-    int ends[2];
-    if (pipe(ends) != 0) throw std::runtime_error("cannot make a pipe");
-    const pid_t pid = fork();
-    if (pid < 0) throw std::runtime_error("cannot start a process");
-    if (pid == 0) {
-      close(ends[0]);
-      pass(ends[1], work(options, i, meeting));
-      _exit(0);
-    }
-    close(ends[1]);
-    children.emplace_back(pid, ends[0]);
-  }
-  Outcome total;
-  for (const auto& [pid, from] : children) {
-    total.add(received(from));
-    close(from);
-    waitpid(pid, nullptr, 0);
-  }
-  return total;
-}
-
-// Validators without their own description; the option's help has it.
-template <class Validator>
-Validator quiet(Validator validator) {
-  validator.description("");
-  return validator;
-}
-
-template <class Value>
-auto one_of(const std::map<std::string, Value>& words) {
-  return quiet(CLI::CheckedTransformer(words));
-}
-
-void add_options(CLI::App& app, Options& o, std::map<std::string, double>& plain) {
-  const auto bytes = quiet(CLI::AsSizeValue(/*kb_is_1000=*/true));
-  const auto time = quiet(
-      CLI::AsNumberWithUnit(std::map<std::string, double>{{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}},
-                            CLI::AsNumberWithUnit::Options(CLI::AsNumberWithUnit::CASE_SENSITIVE |
-                                                           CLI::AsNumberWithUnit::UNIT_REQUIRED)));
-  app.add_option("--allocate", o.allocate, "Bytes to allocate per process and device: 3GiB, 512MiB")
-      ->transform(bytes)
-      ->type_name("SIZE");
-  app.add_option("--chunk", o.chunk, "Size of each allocation")->transform(bytes)->type_name("SIZE");
-  app.add_option("--smallest", o.smallest, "Smallest allocation that --pattern fill tries (512B)")
-      ->transform(bytes)
-      ->type_name("SIZE");
-  app.add_option("--pattern", o.pattern,
-                 "once: allocate and keep; churn: allocate and free for --seconds; fill: smaller and smaller "
-                 "allocations until no memory is free")
-      ->transform(one_of(std::map<std::string, Pattern>{
-          {"once", Pattern::once}, {"churn", Pattern::churn}, {"fill", Pattern::fill}}))
-      ->type_name("");
-  app.add_option("--kind", o.kind, "device, managed or pitched memory")
-      ->transform(one_of(std::map<std::string, Kind>{
-          {"device", Kind::device}, {"managed", Kind::managed}, {"pitched", Kind::pitched}}))
-      ->type_name("");
-  app.add_flag("--no-touch{false}", o.touch, "Do not write and verify the memory");
-  app.add_option("--kernels", plain["kernels"], "Launch kernels of this length: 20us, 5ms")
-      ->transform(time)
-      ->type_name("DURATION");
-  app.add_option("--grid", o.grid, "Blocks per kernel (1024)");
-  app.add_option("--block", o.block, "Threads per block")->check(CLI::Range(1, 1024))->capture_default_str();
-  app.add_option("--launch", o.launch, "plain, extended (cuLaunchKernelEx) or cooperative")
-      ->transform(one_of(std::map<std::string, Launch>{
-          {"plain", Launch::plain}, {"extended", Launch::extended}, {"cooperative", Launch::cooperative}}))
-      ->type_name("");
-  app.add_flag("--graphs", o.graphs, "Launch graphs of ten kernels each");
-  app.add_flag("--no-sync{false}", o.sync, "Do not wait for each kernel before the next");
-  app.add_option("--streams", o.streams, "Use this many streams in turn")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  app.add_option("--request", o.request_rate,
-                 "Requests per second that arrive at random; p50 and p99 count from the arrival")
-      ->type_name("RATE");
-  app.add_option("--copy", o.copy, "Bytes to copy to the device before each kernel, and back after it")
-      ->transform(bytes)
-      ->type_name("SIZE");
-  app.add_option("--seconds", o.seconds, "Duration of kernels, churn or idle memory (1 with --kernels)")
-      ->check(CLI::Range(0.0, 86400.0));
-  app.add_option("--processes", o.processes, "Number of processes that do all of this at once")
-      ->check(CLI::Range(1, 512))
-      ->capture_default_str();
-  app.add_option("--device", o.device, "Device number, or all for all visible devices at once (0)")
-      ->transform(CLI::Transformer(std::map<std::string, int>{{"all", all_devices}}).description(""))
-      ->check(quiet(CLI::Range(all_devices, 1023)))
-      ->type_name("N|all");
-  app.add_option("--seed", o.seed, "Seed of all random numbers")->capture_default_str();
-  app.add_option("--lookup", o.lookup, "Find entry points by dlsym or by getproc (cuGetProcAddress)")
-      ->transform(
-          one_of(std::map<std::string, Lookup>{{"dlsym", Lookup::dlsym}, {"getproc", Lookup::getproc}}))
-      ->type_name("");
-}
+#include "load/processes.h"
 
 int main(int argc, char** argv) {
+  using namespace carve::load;
+
+  // Parse the command line. Beyond this point every option is within its range.
   Options options;
-  std::map<std::string, double> plain;
-  CLI::App app("carve-load: allocate, launch and copy like a user's program, and print the result",
-               "carve-load");
-  add_options(app, options, plain);
-  app.footer(
-      "Prints one JSON object. Exit status 0; 1 if the driver refused a call; 2 for a wrong command "
-      "line.\n"
-      "  carve-load --allocate 3GiB\n"
-      "  carve-load --kernels 200us --seconds 5 --no-sync --streams 4");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
-    fmt::print(stderr, "carve-load: {}\nTry 'carve-load --help'.\n", error.what());
-    return 2;
-  }
-  if (app.count("--kernels") != 0) options.kernel_ns = static_cast<uint64_t>(plain["kernels"]);
-  if (options.kernel_ns && app.count("--seconds") == 0) options.seconds = 1;
+  if (const auto status = parse_options(argc, argv, options)) return *status;
 
-  struct sigaction stop {};
-  stop.sa_handler = [](int) { told_to_stop = true; };
-  sigaction(SIGINT, &stop, nullptr);
-  sigaction(SIGTERM, &stop, nullptr);
+  // Take SIGINT and SIGTERM. Beyond this point a signal shortens the work, and the result is still printed.
+  end_early_on_signals();
 
-  Meeting alone;
-  const Outcome outcome = options.processes == 1 ? work(options, 0, alone) : in_processes(options);
-  fmt::print("{}\n", to_json(outcome).dump());
-  return outcome.error.empty() ? 0 : 1;
+  // Do the work. Beyond this point every process of the load but this one has ended.
+  const WorkResult result = work_in_processes(options);
+
+  // Print the result. The exit status says whether the driver refused a call.
+  print(result);
+  return result.error.empty() ? 0 : 1;
 }
-
-}  // namespace
-}  // namespace carve::load
-
-int main(int argc, char** argv) { return carve::load::main(argc, argv); }

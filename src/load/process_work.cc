@@ -1,6 +1,7 @@
 #include "load/process_work.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
@@ -32,7 +33,7 @@ struct Block {
 // One device in one process: its context, memory and streams.
 class Worker {
  public:
-  Worker(const Driver& driver, const Options& options, CUdevice device, uint64_t seed, Outcome& outcome)
+  Worker(const Driver& driver, const Options& options, CUdevice device, uint64_t seed, WorkResult& outcome)
       : cu_(driver), options_(options), device_(device), random_(seed), outcome_(&outcome) {
     must(cu_.cuDevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain");
     enter();
@@ -136,7 +137,7 @@ class Worker {
 
   uint64_t most_held() const { return most_held_; }
 
-  void redirect(Outcome& outcome) { outcome_ = &outcome; }
+  void redirect(WorkResult& outcome) { outcome_ = &outcome; }
 
  private:
   void must(CUresult result, const char* what) const {
@@ -295,7 +296,7 @@ class Worker {
   const Options& options_;
   CUdevice device_;
   std::mt19937_64 random_;
-  Outcome* outcome_;
+  WorkResult* outcome_;
   CUcontext context_ = nullptr;
   CUmodule module_ = nullptr;
   CUfunction function_ = nullptr;
@@ -325,7 +326,7 @@ void idle(Clock::time_point until) {
 }
 
 void work_on(const Driver& cu, const Options& options, unsigned process, Meeting& meeting, unsigned& met,
-             Outcome& outcome) {
+             WorkResult& outcome) {
   const auto devices = chosen_devices(cu, options.device);
   std::vector<std::unique_ptr<Worker>> workers;
   for (size_t i = 0; i < devices.size(); ++i)
@@ -353,7 +354,7 @@ void work_on(const Driver& cu, const Options& options, unsigned process, Meeting
     const auto until = start + std::chrono::nanoseconds(static_cast<int64_t>(options.seconds * 1e9));
     // Each device gets its own thread, so a slice of two devices uses both at once.
     std::vector<std::thread> threads;
-    std::vector<Outcome> parts(workers.size());
+    std::vector<WorkResult> parts(workers.size());
     std::vector<std::exception_ptr> failures(workers.size());
     const auto timed = [&](Worker& w) {
       w.enter();
@@ -379,7 +380,7 @@ void work_on(const Driver& cu, const Options& options, unsigned process, Meeting
           }
         });
       for (auto& thread : threads) thread.join();
-      for (const Outcome& part : parts) outcome.add(part);
+      for (const WorkResult& part : parts) outcome.add(part);
       for (const auto& failure : failures)
         if (failure) std::rethrow_exception(failure);
     }
@@ -393,14 +394,11 @@ void work_on(const Driver& cu, const Options& options, unsigned process, Meeting
 
 }  // namespace
 
-void Outcome::add(const Outcome& other) {
-  kernels_completed += other.kernels_completed;
-  kernel_ns += other.kernel_ns;
-  elapsed_ns = std::max(elapsed_ns, other.elapsed_ns);
-  bytes_allocated += other.bytes_allocated;
-  bytes_verified += other.bytes_verified;
-  if (error.empty()) error = other.error;
-  latencies.insert(latencies.end(), other.latencies.begin(), other.latencies.end());
+void end_early_on_signals() {
+  struct sigaction stop {};
+  stop.sa_handler = [](int) { told_to_stop = true; };
+  sigaction(SIGINT, &stop, nullptr);
+  sigaction(SIGTERM, &stop, nullptr);
 }
 
 void Meeting::meet(unsigned n, unsigned processes) {
@@ -409,8 +407,8 @@ void Meeting::meet(unsigned n, unsigned processes) {
     std::this_thread::sleep_for(std::chrono::microseconds(200));
 }
 
-Outcome work(const Options& options, unsigned process, Meeting& meeting) {
-  Outcome outcome;
+WorkResult work(const Options& options, unsigned process, Meeting& meeting) {
+  WorkResult outcome;
   unsigned met = 0;
   try {
     const Driver cu = open_driver(options.lookup);

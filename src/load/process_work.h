@@ -2,30 +2,15 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
-#include <string>
-#include <vector>
 
 #include "load/load_options.h"
+#include "load/work_result.h"
 
 namespace carve::load {
 
-struct Outcome {
-  uint64_t kernels_completed = 0;
-  uint64_t kernel_ns = 0;        // kernels_completed times the requested length: the completed work.
-  uint64_t elapsed_ns = 0;       // Duration of the timed part.
-  uint64_t bytes_allocated = 0;  // Maximum held at once, in requested bytes.
-  uint64_t bytes_verified = 0;
-  std::string error;  // The driver's name for the first refusal; empty: none.
-  // Latencies of kernels or requests in ns; a sample if there were very many.
-  std::vector<uint64_t> latencies;
-
-  // Adds the outcome of another process or device that ran at the same time.
-  void add(const Outcome& other);
-};
-
 // Set by SIGINT and SIGTERM: end early, and report what was done so far.
 inline std::atomic<bool> told_to_stop{false};
+void end_early_on_signals();
 
 // A barrier for the processes of one load, in memory that they share. No process allocates before all have
 // their contexts, and none frees before all have their memory.
@@ -38,6 +23,6 @@ struct Meeting {
 };
 inline constexpr unsigned meetings = 2;
 
-Outcome work(const Options& options, unsigned process, Meeting& meeting);
+WorkResult work(const Options& options, unsigned process, Meeting& meeting);
 
 }  // namespace carve::load

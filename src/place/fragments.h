@@ -13,6 +13,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <vector>
 
 #include "core/invariant.h"
@@ -72,6 +73,31 @@ class Fragments {
     int64_t count = 0;
     int64_t amount = 0;
   };
+  struct Comparison {  // One node and one request: the sums that all alternatives share.
+    const RequestShape& shape;
+    std::span<const DeviceState> devices;
+    unsigned model;
+    unsigned cpu_after;                            // Level of the CPU that the request leaves.
+    int64_t before = 0;                            // The useful amount now.
+    int64_t rest = 0;                              // Sum of `part`.
+    std::array<int64_t, max_node_devices> part{};  // Part of each device in `useful`, with the CPU left.
+    std::array<Tally, max_multi_levels> tally{};
+  };
+
+  // The parts of build(). `sample` holds an unused device of each model.
+  //
+  // Collects the distinct needs of the types in `shares`, `cpu_` and `memory_`. Returns the types that need
+  // devices. A type that needs one level too many is left out; the rarest types come last.
+  WorkloadModel collect_levels(std::span<const DeviceState> sample, const WorkloadModel& workload,
+                               std::vector<uint32_t>& shares);
+  // Sorts the levels, and sets their numbers.
+  void settle_levels(unsigned models, std::vector<uint32_t>& shares);
+  // Sets each dimension's weight to its part of the demand.
+  void weigh_dimensions(const DeviceState& device, const WorkloadModel& used);
+  // Adds a type for several devices.
+  void add_multi(std::span<const DeviceState> sample, const Type& type);
+  // Adds a type for one device to the table.
+  void add_served(std::span<const DeviceState> sample, const Type& type);
 
   unsigned cpu_level(uint32_t cpu) const;
   unsigned memory_level(unsigned model, uint64_t free) const;
@@ -79,6 +105,19 @@ class Fragments {
     return &served_[((model * memory_levels_ + memory_level(model, c.free.count)) * share_levels_ +
                      share_level_[c.free_share.basis_points]) *
                     cpu_levels_];
+  }
+  Comparison comparison(const Fleet& fleet, uint32_t n, const RequestShape& shape) const;
+  // Returns the gradient of a placement on all devices of the set.
+  Step step(const Comparison& now, DeviceSet set) const;
+  // Returns whether an earlier fitting device has the state of device i, so that both give the same step.
+  static bool repeats_earlier(const Comparison& now, DeviceSet fitting, unsigned i);
+  // Chooses the devices whose own part of `useful` loses least, lowest first, for a request of equal parts.
+  DeviceSet least_loss(const Comparison& now, DeviceSet fitting) const;
+  // Returns the device after the request was placed on it.
+  static DeviceState reduced(DeviceState device, const RequestShape& shape) {
+    device.free = minus(device.free, need(shape, device));
+    device.free_share.basis_points -= needed_share(shape).basis_points;
+    return device;
   }
   bool serves(const DeviceState& c, unsigned model, const Need& need) const {
     return c.free_share >= need.share && c.free.count >= need.memory[model];
@@ -105,94 +144,95 @@ class Fragments {
   std::vector<Need> multi_needs_;
 };
 
+inline Fragments::Comparison Fragments::comparison(const Fleet& fleet, uint32_t n,
+                                                   const RequestShape& shape) const {
+  const NodeState& node = fleet.node(n);
+  invariant(shape.cpu_milli <= node.cpu_free);
+  const unsigned cpu_before = cpu_level(node.cpu_free);
+  Comparison now{.shape = shape,
+                 .devices = fleet.devices(n),
+                 .model = node.model,
+                 .cpu_after = cpu_level(node.cpu_free - shape.cpu_milli)};
+  for (unsigned i = 0; i < now.devices.size(); ++i) {
+    const DeviceState& device = now.devices[i];
+    const int64_t a = amount(device);
+    const int64_t* weights = row(node.model, device);
+    now.before += a * weights[cpu_before];
+    now.part[i] = a * weights[now.cpu_after];
+    now.rest += now.part[i];
+    for (size_t l = 0; l < multi_needs_.size(); ++l)
+      if (serves(device, node.model, multi_needs_[l])) ++now.tally[l].count, now.tally[l].amount += a;
+  }
+  if (!multi_.empty()) now.before += multi(node.model, cpu_before, now.tally.data());
+  return now;
+}
+
+inline Fragments::Step Fragments::step(const Comparison& now, DeviceSet set) const {
+  int64_t after = now.rest;
+  int64_t gone = 0;
+  std::array<Tally, max_multi_levels> then;
+  for (size_t l = 0; l < multi_needs_.size(); ++l) then[l] = now.tally[l];
+  for (DeviceSet s = set; s != 0; s &= s - 1) {
+    const auto i = static_cast<unsigned>(__builtin_ctz(s));
+    const DeviceState& device = now.devices[i];
+    const DeviceState c = reduced(device, now.shape);
+    const int64_t a = amount(device);
+    const int64_t b = amount(c);
+    gone += a - b;
+    after += b * row(now.model, c)[now.cpu_after] - now.part[i];
+    for (size_t l = 0; l < multi_needs_.size(); ++l) {
+      if (serves(device, now.model, multi_needs_[l])) --then[l].count, then[l].amount -= a;
+      if (serves(c, now.model, multi_needs_[l])) ++then[l].count, then[l].amount += b;
+    }
+  }
+  if (!multi_.empty()) after += multi(now.model, now.cpu_after, then.data());
+  return {all_ * gone - (now.before - after), set};
+}
+
+inline bool Fragments::repeats_earlier(const Comparison& now, DeviceSet fitting, unsigned i) {
+  for (DeviceSet e = fitting & ((DeviceSet{1} << i) - 1); e != 0; e &= e - 1) {
+    const DeviceState& earlier = now.devices[static_cast<unsigned>(__builtin_ctz(e))];
+    const DeviceState& device = now.devices[i];
+    if (earlier.free_share == device.free_share && earlier.free == device.free &&
+        earlier.usable == device.usable)
+      return true;
+  }
+  return false;
+}
+
+inline DeviceSet Fragments::least_loss(const Comparison& now, DeviceSet fitting) const {
+  std::array<int64_t, max_node_devices> loss{};
+  for (DeviceSet s = fitting; s != 0; s &= s - 1) {
+    const auto i = static_cast<unsigned>(__builtin_ctz(s));
+    const DeviceState c = reduced(now.devices[i], now.shape);
+    loss[i] = now.part[i] - amount(c) * row(now.model, c)[now.cpu_after] -
+              all_ * (amount(now.devices[i]) - amount(c));
+  }
+  DeviceSet chosen = 0;
+  for (unsigned k = 0; k < now.shape.devices; ++k) {
+    unsigned best = max_node_devices;
+    for (DeviceSet s = fitting & ~chosen; s != 0; s &= s - 1) {
+      const auto i = static_cast<unsigned>(__builtin_ctz(s));
+      if (best == max_node_devices || loss[i] < loss[best]) best = i;
+    }
+    invariant(best < max_node_devices, "at least as many devices fit as are requested");
+    chosen = chosen | 1u << best;
+  }
+  return chosen;
+}
+
 template <class F>
 void Fragments::alternatives(const Fleet& fleet, uint32_t n, const RequestShape& shape, DeviceSet fitting,
                              F each) const {
-  const NodeState& node = fleet.node(n);
-  const auto devices = fleet.devices(n);
-  invariant(shape.cpu_milli <= node.cpu_free);
   invariant(shape.devices == 0 || fitting != 0);
-  const unsigned cpu_before = cpu_level(node.cpu_free);
-  const unsigned cpu_after = cpu_level(node.cpu_free - shape.cpu_milli);
-
-  // The sums now, and without the CPU that the request takes.
-  std::array<int64_t, max_node_devices> part{};  // Part of each device, without that CPU.
-  std::array<Tally, max_multi_levels> tally{};
-  int64_t before = 0;
-  int64_t rest = 0;
-  for (unsigned i = 0; i < devices.size(); ++i) {
-    const int64_t a = amount(devices[i]);
-    const int64_t* weights = row(node.model, devices[i]);
-    before += a * weights[cpu_before];
-    part[i] = a * weights[cpu_after];
-    rest += part[i];
-    for (size_t l = 0; l < multi_needs_.size(); ++l)
-      if (serves(devices[i], node.model, multi_needs_[l])) ++tally[l].count, tally[l].amount += a;
-  }
-  if (!multi_.empty()) before += multi(node.model, cpu_before, tally.data());
-
-  // What device i becomes, how that changes `useful`, and how the tallies change.
-  const auto taken = [&](unsigned i) {
-    DeviceState c = devices[i];
-    c.free = minus(c.free, need(shape, c));
-    c.free_share.basis_points -= needed_share(shape).basis_points;
-    return c;
-  };
-  const auto step = [&](DeviceSet set) {
-    int64_t after = rest;
-    int64_t gone = 0;
-    std::array<Tally, max_multi_levels> then;
-    for (size_t l = 0; l < multi_needs_.size(); ++l) then[l] = tally[l];
-    for (DeviceSet s = set; s != 0; s &= s - 1) {
-      const auto i = static_cast<unsigned>(__builtin_ctz(s));
-      const DeviceState c = taken(i);
-      const int64_t a = amount(devices[i]);
-      const int64_t b = amount(c);
-      gone += a - b;
-      after += b * row(node.model, c)[cpu_after] - part[i];
-      for (size_t l = 0; l < multi_needs_.size(); ++l) {
-        if (serves(devices[i], node.model, multi_needs_[l])) --then[l].count, then[l].amount -= a;
-        if (serves(c, node.model, multi_needs_[l])) ++then[l].count, then[l].amount += b;
-      }
-    }
-    if (!multi_.empty()) after += multi(node.model, cpu_after, then.data());
-    each(Step{all_ * gone - (before - after), set});
-  };
-
+  const Comparison now = comparison(fleet, n, shape);
   if (shape.devices == 0) {
-    step(0);
+    each(step(now, 0));
   } else if (shape.devices == 1) {
-    for (DeviceSet s = fitting; s != 0; s &= s - 1) {
-      const auto i = static_cast<unsigned>(__builtin_ctz(s));
-      // A device in the same state as an earlier one gives the same step.
-      bool seen = false;
-      for (DeviceSet e = fitting; e != s && !seen; e &= e - 1) {
-        const auto j = static_cast<unsigned>(__builtin_ctz(e));
-        if (j >= i) break;
-        seen = devices[j].free_share == devices[i].free_share && devices[j].free == devices[i].free &&
-               devices[j].usable == devices[i].usable;
-      }
-      if (!seen) step(s & -s);
-    }
+    for (DeviceSet s = fitting; s != 0; s &= s - 1)
+      if (!repeats_earlier(now, fitting, static_cast<unsigned>(__builtin_ctz(s)))) each(step(now, s & -s));
   } else {
-    // Equal parts of several devices: takes the devices whose own part of `useful` loses least, lowest first.
-    std::array<int64_t, max_node_devices> loss{};
-    for (DeviceSet s = fitting; s != 0; s &= s - 1) {
-      const auto i = static_cast<unsigned>(__builtin_ctz(s));
-      const DeviceState c = taken(i);
-      loss[i] = part[i] - amount(c) * row(node.model, c)[cpu_after] - all_ * (amount(devices[i]) - amount(c));
-    }
-    DeviceSet chosen = 0;
-    for (unsigned k = 0; k < shape.devices; ++k) {
-      unsigned best = max_node_devices;
-      for (DeviceSet s = fitting & ~chosen; s != 0; s &= s - 1) {
-        const auto i = static_cast<unsigned>(__builtin_ctz(s));
-        if (best == max_node_devices || loss[i] < loss[best]) best = i;
-      }
-      invariant(best < max_node_devices, "at least as many devices fit as are requested");
-      chosen = chosen | 1u << best;
-    }
-    step(chosen);
+    each(step(now, least_loss(now, fitting)));
   }
 }
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "guest/process/attach.h"
+#include "guest/process/attach_request.h"
 
 namespace {
 
@@ -88,10 +88,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (sendmsg(ends[1], &message, MSG_NOSIGNAL) < 0) shutdown(ends[1], SHUT_RDWR);
 
   carve::guest::SharedMemory pages = {};
-  const auto outcome = carve::guest::converse(ends[0], shm::Guest::preload, 0, &pages);
+  const auto result = carve::guest::converse(ends[0], shm::Guest::preload, 0, &pages);
   close(ends[0]);
   close(ends[1]);
-  if (outcome == carve::guest::Outcome::attached) {
+  if (result == carve::guest::AttachResult::attached) {
     // The complete answer is there: every byte can be read, every slot index is valid.
     if (pages.slot >= shm::max_processes || pages.control->device_count > shm::max_devices) abort();
     volatile uint64_t last =

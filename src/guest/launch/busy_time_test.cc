@@ -115,7 +115,7 @@ TEST_F(Metering, puts_no_fence_behind_known_work_that_is_waited_for_where_no_oth
   const StillClock clock;
   ArbitratedSlice slice;
   update_estimates(clock, stream(1));
-  slice.leave_unwatched();
+  slice.leave_uncontended();
   on<&cuStreamSynchronize>([](CUstream s) {
     launches->run(s);
     return CUDA_SUCCESS;
@@ -146,7 +146,7 @@ TEST_F(Metering, puts_a_fence_behind_long_work_that_is_not_waited_for) {
     launch(stream(1));
     cuStreamSynchronize(stream(1));
   }
-  slice.leave_unwatched();
+  slice.leave_uncontended();
   launches->fences = 0;
   launch(stream(1));
   EXPECT_EQ(launches->fences, 0) << "the thread waited each time so far";
@@ -236,7 +236,7 @@ TEST_F(Metering, uses_events_where_the_device_cannot_write) {
 
 TEST_F(Metering, turns_to_events_where_the_driver_refuses_fences_again_and_again) {
   ArbitratedSlice slice;
-  launches->marker_result = CUDA_ERROR_NOT_SUPPORTED;
+  launches->fence_result = CUDA_ERROR_NOT_SUPPORTED;
   for (int i = 0; i < 20; ++i) {
     launch(stream(1));
     cuStreamSynchronize(stream(1));

@@ -81,7 +81,7 @@ TEST_F(CompletionLatency, of_streams_under_way_together_is_not_measured) {
 TEST_F(CompletionLatency, is_hardly_measured_where_no_slice_waits_for_the_work) {
   ArbitratedSlice slice;
   rounds(slice, 8);
-  slice.leave_unwatched();
+  slice.leave_uncontended();
   const int before = launches->recorded;
   rounds(slice, 64);
   EXPECT_LE(launches->recorded - before, 2);

@@ -91,17 +91,17 @@ TEST(Estimate, of_each_that_took_part_is_corrected_once_however_many_there_were)
   for (const unsigned kernels : {1u, 63u, 64u, 65u, 500u}) {
     const auto l = thread();
     l->batch = 7;
-    std::vector<Estimate*> taught;
+    std::vector<Estimate*> measured;
     for (unsigned i = 0; i < kernels; ++i) {
       // A thousand sets: no two in one.
-      taught.push_back(&entry_of(*l, uint64_t{i} << 54 | 1, 100 * us));
-      record_use(*l, *taught.back());
-      record_use(*l, *taught.back());
+      measured.push_back(&entry_of(*l, uint64_t{i} << 54 | 1, 100 * us));
+      record_use(*l, *measured.back());
+      record_use(*l, *measured.back());
       if (i % 3 == 0) ++l->batch;
     }
-    for (Estimate* e : taught) record_use(*l, *e);
+    for (Estimate* e : measured) record_use(*l, *e);
     update_estimates(*l, 7, 50 * us, 100 * us);
-    for (const Estimate* e : taught) EXPECT_EQ(e->ns, 50 * us) << kernels;
+    for (const Estimate* e : measured) EXPECT_EQ(e->ns, 50 * us) << kernels;
   }
 }
 

@@ -174,13 +174,54 @@ void set_credit(ThreadLaunchState& l) {
                                              : l.in_flight_limit - std::min(l.in_flight_limit, l.in_flight);
 }
 
+uint64_t fence_interval_of(const shm::ControlDevice& device) {
+  return std::max<uint64_t>(device.fence_interval_ns.load(std::memory_order_relaxed), 1000);
+}
+
 // Sets the credit, so that the next launches need no further check as long as possible.
 void open(ThreadLaunchState& l, const shm::ControlDevice& device, shm::LeaseWord word) {
   const bool leased = word.gate() == shm::GateState::lease && !l.shared && l.without_slot == 0;
   l.in_flight_limit = in_flight_limit_of(word);
   l.word = leased ? word.value : ~uint64_t{0};
-  l.fence_interval_ns = std::max<uint64_t>(device.fence_interval_ns.load(std::memory_order_relaxed), 1000);
+  l.fence_interval_ns = fence_interval_of(device);
   set_credit(l);
+}
+
+// Waits at the gate if there is no free thread state. If the driver will refuse the device, nothing waits.
+void wait_without_state(Process& p, const Launch& launch) {
+  const Current where = current(p);
+  if (where.result != CUDA_SUCCESS || where.device >= p.device_count || captured(launch.stream)) return;
+  bool waited = false;
+  wait_at_gate(p, where.device, p.work->thread[shm::work_threads - 1], nullptr, &waited);
+}
+
+// Checks the deadline if only this check is due. Returns whether the launch was counted and may proceed.
+bool count_after_deadline_check(ThreadLaunchState& l, const shm::ControlDevice& device, shm::LeaseWord word,
+                                const Launch& launch) {
+  if (l.launches_until_deadline_check != 0 || word.value != l.word) return false;
+  const uint64_t deadline = device.lease_deadline.load(std::memory_order_relaxed);
+  if (deadline != 0 && monotonic_ns() > deadline) return false;
+  l.launches_until_deadline_check = launches_per_deadline_check + 1;
+  return count_fast_launch(l, launch.key(), launch.stream);
+}
+
+// Waits until the gate is open, or until a lease and the in-flight limit allow the launch. Returns the word
+// that allowed it. Fences that complete meanwhile may update the estimate.
+shm::LeaseWord wait_for_gate_and_credit(Process& p, ThreadLaunchState& l, const Estimate& estimate) {
+  const auto counts_as = [&](shm::LeaseWord under) {
+    return estimate.measured != 0 ? estimate.ns : std::min(in_flight_limit_of(under), unknown_ns);
+  };
+  for (;;) {
+    bool waited = false;
+    const shm::LeaseWord word = wait_at_gate(p, l.device, *l.line, &l, &waited);
+    if (waited) discard_interval(l);
+    made_progress(p, l, monotonic_ns());
+    if (word.gate() == shm::GateState::open || !is_full(l, counts_as(word), word)) return word;
+    if (!l.shared) l.line->flags.fetch_or(shm::thread_back_pressured, std::memory_order_relaxed);
+    const bool credit = wait_for_credit(p, l, counts_as(word), word);
+    if (!l.shared) l.line->flags.fetch_and(~shm::thread_back_pressured, std::memory_order_relaxed);
+    if (credit) return word;
+  }
 }
 
 }  // namespace
@@ -190,28 +231,12 @@ Ticket begin_slow_launch(const Launch& launch) {
   if (attached_process == nullptr) return {};
   Process& p = *attached_process;
   ThreadLaunchState* state = claim_thread_state(p);
-  bool waited = false;
-  if (state == nullptr) {
-    // No free state, or a device that the driver will refuse.
-    const Current where = current(p);
-    if (where.result == CUDA_SUCCESS && where.device < p.device_count && !captured(launch.stream))
-      wait_at_gate(p, where.device, p.work->thread[shm::work_threads - 1], nullptr, &waited);
-    return {};
-  }
+  if (state == nullptr) return wait_without_state(p, launch), Ticket{};
   ThreadLaunchState& l = *state;
   const shm::ControlDevice& device = device_of(p, l.device);
-  const uint64_t key = launch.key();
   shm::LeaseWord word = lease_of(device);
   if (word.gate() == shm::GateState::open) return {};
-
-  // Only the deadline check is due.
-  if (l.launches_until_deadline_check == 0 && word.value == l.word) {
-    const uint64_t deadline = device.lease_deadline.load(std::memory_order_relaxed);
-    if (deadline == 0 || monotonic_ns() <= deadline) {
-      l.launches_until_deadline_check = launches_per_deadline_check + 1;
-      if (count_fast_launch(l, key, launch.stream)) return {};
-    }
-  }
+  if (count_after_deadline_check(l, device, word, launch)) return {};
 
   l.launches_until_deadline_check = launches_per_deadline_check;
   if (captured(launch.stream)) {
@@ -219,28 +244,14 @@ Ticket begin_slow_launch(const Launch& launch) {
       forget_pending(l, entry);
     return {};
   }
-  const uint64_t fence_interval_ns =
-      std::max<uint64_t>(device.fence_interval_ns.load(std::memory_order_relaxed), 1000);
+  const uint64_t fence_interval_ns = fence_interval_of(device);
   Estimate& estimate = estimate_of(l, launch, fence_interval_ns);
   StreamEntry& entry = stream_entry_of(p, l, launch.stream);
-  const auto counts_as = [&](shm::LeaseWord under) {
-    return estimate.measured != 0 ? estimate.ns : std::min(in_flight_limit_of(under), unknown_ns);
-  };
   if (entry.pending != 0 && entry.pending + estimate.ns >= fence_interval_ns) {
     insert_fence(p, l, entry);
     l.waits = false;
   }
-  for (;;) {
-    word = wait_at_gate(p, l.device, *l.line, &l, &waited);
-    if (waited) discard_interval(l);
-    made_progress(p, l, monotonic_ns());
-    if (word.gate() == shm::GateState::open || !is_full(l, counts_as(word), word)) break;
-    if (!l.shared) l.line->flags.fetch_or(shm::thread_back_pressured, std::memory_order_relaxed);
-    const bool credit = wait_for_credit(p, l, counts_as(word), word);
-    if (!l.shared) l.line->flags.fetch_and(~shm::thread_back_pressured, std::memory_order_relaxed);
-    if (credit) break;
-    waited = false;
-  }
+  word = wait_for_gate_and_credit(p, l, estimate);
   if (word.gate() == shm::GateState::open) return {};
   if (l.escape_launches != 0) --l.escape_launches;
   if (is_idle(l)) {

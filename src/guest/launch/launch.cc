@@ -15,13 +15,13 @@ __attribute__((noinline)) CUresult out_of_line(A... a) {
 }
 
 template <auto Entry, auto What, class... A>
-__attribute__((noinline)) CUresult governed(A... a) {
+__attribute__((noinline)) CUresult arbitrated(A... a) {
   return try_fast_launch(What(a...)) ? driver<Entry>(a...) : out_of_line<Entry, What>(a...);
 }
 
 template <auto Entry, auto What, class... A>
 inline CUresult paced(A... a) {
-  return is_not_arbitrated() ? driver<Entry>(a...) : governed<Entry, What>(a...);
+  return is_not_arbitrated() ? driver<Entry>(a...) : arbitrated<Entry, What>(a...);
 }
 
 constexpr uint64_t both(uint64_t low, uint64_t high) { return low | high << 32; }

@@ -6,7 +6,7 @@
 // that is not charged) is passed to the driver unchanged.
 #pragma once
 
-#include "guest/memory/pool.h"
+#include "guest/memory/memory_pool.h"
 #include "guest/memory/spill.h"
 
 namespace carve::guest {

@@ -1,7 +1,7 @@
 // Graphs that allocate. An allocation node, also one of a captured cuMemAllocAsync, takes no memory until its
 // graph is uploaded or launched. Then the device's one graph memory pool grows by multiples of 32 MiB, and
-// keeps its memory until it is trimmed. It is charged like any pool (pool.h). A launch can add at most the
-// sum of the graph's allocation nodes, including child graphs. The sum is computed when the graph is
+// keeps its memory until it is trimmed. It is charged like any pool (memory_pool.h). A launch can add at most
+// the sum of the graph's allocation nodes, including child graphs. The sum is computed when the graph is
 // instantiated. Bodies of conditional nodes cannot allocate (CUDA driver API, "Conditional nodes").
 //
 // A graph without such nodes has no record. Its launch costs one load more than the gate, or nothing more if
@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 
 #include "guest/launch/gate.h"
-#include "guest/memory/pool.h"
+#include "guest/memory/memory_pool.h"
 
 using namespace carve;
 using namespace carve::guest;

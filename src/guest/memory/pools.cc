@@ -1,5 +1,6 @@
-// Stream-ordered memory: cuMemAllocAsync from a device's pool, cuMemAllocFromPoolAsync from any. pool.h
-// describes how pools are charged. This file finds the pool of a call and tracks its suballocations.
+// Stream-ordered memory: cuMemAllocAsync from a device's pool, cuMemAllocFromPoolAsync from any.
+// memory_pool.h describes how pools are charged. This file finds the pool of a call and tracks its
+// suballocations.
 //
 // * The default stream and streams of the current context: the current device's pool. Otherwise the driver
 //   reports the device of the stream's context.
@@ -9,7 +10,7 @@
 // * Each suballocation has a record, 32 bytes, that names its pool. So cuMemFree of a suballocation (valid,
 //   it waits) settles the right pool. A pool that was destroyed with live suballocations keeps its charge
 //   until they are freed.
-#include "guest/memory/pool.h"
+#include "guest/memory/memory_pool.h"
 
 #include "guest/launch/busy_time.h"
 #include "guest/memory/sharing.h"

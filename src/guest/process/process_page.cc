@@ -13,7 +13,7 @@
 #include "guest/linkage/artefact.h"
 #include "guest/linkage/ensure.h"
 #include "guest/linkage/libc.h"
-#include "guest/process/attach.h"
+#include "guest/process/attach_request.h"
 #include "guest/process/hint.h"
 
 // From libc, glibc 2.2: atexit without crt files. Handlers run in reverse order of registration, so handlers
@@ -86,12 +86,12 @@ void program_ends(void*) {
 
 AttachState ask(Process* p, const char* socket) {
   SharedMemory pages = {};
-  const Outcome outcome = attach(socket, artefact.guest, p->asked_before ? 0 : patience_ns, &pages);
+  const AttachResult result = attach(socket, artefact.guest, p->asked_before ? 0 : patience_ns, &pages);
   p->asked_before = true;
-  if (outcome == Outcome::not_in_slice) return AttachState::unmanaged;
-  if (outcome != Outcome::attached) return AttachState::refused;
+  if (result == AttachResult::not_in_slice) return AttachState::unmanaged;
+  if (result != AttachResult::attached) return AttachState::refused;
   publish_failures(pages.report->ensure_failures);
-  // The reply and the pages were checked (attach.cc); every index below relies on it.
+  // The reply and the pages were checked (attach_request.cc); every index below relies on it.
   if (!ensure(pages.slot < shm::max_processes && pages.control->device_count <= shm::max_devices))
     return AttachState::refused;
   p->slot = pages.slot;

@@ -56,7 +56,7 @@ inline constexpr unsigned budgets = 2 * shm::max_devices;
 inline constexpr unsigned not_granted = budgets;  // No budget.
 constexpr unsigned spilled(unsigned device) { return device + shm::max_devices; }
 
-// Memory that the driver reserves in chunks and suballocates (memory/pool.h).
+// Memory that the driver reserves in chunks and suballocates (memory/memory_pool.h).
 struct alignas(64) Pool {
   enum class Kind : uint32_t { none, charged, not_charged, graph, orphan };
   SpinLock lock;  // Held over the driver's call: a pool grows for one thread at a time.

@@ -24,7 +24,7 @@ struct LaunchWorld {
   float device_ms = 0;   // Milliseconds that timing events report between any two; 0: there are no events.
   bool at_once = false;  // Every launch completes at once.
   CUstream captured = reinterpret_cast<CUstream>(~0ull);
-  CUresult marker_result = CUDA_SUCCESS;
+  CUresult fence_result = CUDA_SUCCESS;
 
   // Executes up to `count` kernels of the stream and the fences behind them.
   void run(CUstream stream, int count = 1 << 30) {
@@ -93,7 +93,7 @@ class LaunchTest : public DriverTest {
       return CUDA_SUCCESS;
     });
     on<&cuStreamWriteValue64_v2>([](CUstream stream, CUdeviceptr at, cuuint64_t value, unsigned) {
-      if (launches->marker_result != CUDA_SUCCESS) return launches->marker_result;
+      if (launches->fence_result != CUDA_SUCCESS) return launches->fence_result;
       launches->put(stream, {reinterpret_cast<std::atomic<uint64_t>*>(at), value});
       std::lock_guard lock(launches->mutex);
       ++launches->fences;
@@ -162,7 +162,7 @@ class ArbitratedSlice : public Attached {
   void set(shm::GateState pass, uint64_t bound, unsigned device = 0, bool notify_on_idle = false) {
     control->devices[device].lease = shm::LeaseWord::of(pass, bound, notify_on_idle, ++number_).value;
   }
-  void leave_unwatched() {
+  void leave_uncontended() {
     control->devices[0].lease =
         shm::LeaseWord::of(shm::GateState::lease, UINT64_MAX, false, ++number_, true).value;
   }

@@ -56,7 +56,7 @@ void release(ArrayMemory& m) {
     return;
   }
   const std::lock_guard lock(m.mapping);
-  Allocation a;
+  HeapRecord a;
   if (m.whole) heap_strike(m.base, Memory::array, &a);
   heap_detach(m.base, m.range);
   heap_give_range(m.base, m.range);

@@ -126,7 +126,7 @@ CUresult check(const CUctx_st& c, const CUarrayMapInfo& info, Operation* out) {
 CUresult perform_whole(Operation& o) {
   ArrayMemory& m = *o.memory;
   if (m.whole) {
-    Allocation a;
+    HeapRecord a;
     heap_strike(m.base, Memory::array, &a);
     heap_detach(m.base, m.range);
   }

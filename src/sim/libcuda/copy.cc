@@ -84,7 +84,7 @@ void copy_pieces(char* to, const Box& t, char* from, const Box& f, const Extent&
 bool on_device(uint64_t address) { return heap_is_device_address(address); }
 
 bool pageable(uint64_t address) {
-  Allocation a;
+  HeapRecord a;
   return !on_device(address) && !heap_find(address, &a);
 }
 
@@ -292,7 +292,7 @@ CUresult set_step(CUctx_st& c, const CUDA_MEMSET_NODE_PARAMS& p, Step* out) {
       pitch < row || p.dst % size)
     return CUDA_ERROR_INVALID_VALUE;
   char* t = static_cast<char*>(heap_bytes(p.dst, bytes + row));
-  Allocation a;
+  HeapRecord a;
   if (!t) return CUDA_ERROR_INVALID_VALUE;
   if (!on_device(p.dst) && (!heap_find(p.dst, &a) || bytes + row > a.bytes - (p.dst - a.base)))
     return CUDA_ERROR_INVALID_VALUE;

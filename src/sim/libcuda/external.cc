@@ -131,7 +131,7 @@ CUresult free_external(uint64_t address) {
     dying = std::move(found->second);
     externals().buffers.erase(found);
   }
-  Allocation a;
+  HeapRecord a;
   heap_strike(address, Memory::external, &a);
   heap_detach(dying.base, dying.length);
   heap_give_range(dying.base, dying.length);

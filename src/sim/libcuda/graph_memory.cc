@@ -138,7 +138,7 @@ GraphBlock::~GraphBlock() {
   const std::lock_guard lock(graph_pools().mutex);
   let_go(*this);
   graph_pools().blocks.erase(address);
-  Allocation a;
+  HeapRecord a;
   if (heap_strike(address, Memory::graph, &a)) heap_give_range(address, bytes);
 }
 

@@ -22,7 +22,7 @@ struct Heap {
   uint64_t size = 0;
   uint64_t shift = 0;  // Distance from a device address to its bytes.
   std::map<uint64_t, uint64_t> free_ranges;
-  std::map<uint64_t, Allocation> allocations;
+  std::map<uint64_t, HeapRecord> allocations;
   std::map<uint64_t, std::shared_ptr<Shared>> shared;  // Blocks that became segments.
   unsigned long long next_id = 1;
 };
@@ -146,7 +146,7 @@ CUresult allocate_small(CUctx_st& c, SmallBlocks& blocks, uint64_t bytes, uint64
   return CUDA_SUCCESS;
 }
 
-void free_small(CUctx_st& c, const Allocation& a) {
+void free_small(CUctx_st& c, const HeapRecord& a) {
   const uint64_t first = (a.base - a.small->base) / step_bytes,
                  steps = rounded(a.bytes, step_bytes) / step_bytes;
   for (uint64_t i = 0; i < steps; ++i) a.small->taken.reset(first + i);
@@ -159,15 +159,15 @@ void free_small(CUctx_st& c, const Allocation& a) {
   std::erase_if(blocks, [&](const auto& b) { return b.get() == a.small; });
 }
 
-void record(Allocation a) {
+void record(HeapRecord a) {
   a.id = heap->next_id++;
   heap->allocations[a.base] = a;
 }
 
-const Allocation* containing(uint64_t address) {
+const HeapRecord* containing(uint64_t address) {
   auto it = heap->allocations.upper_bound(address);
   if (it == heap->allocations.begin()) return nullptr;
-  const Allocation& a = std::prev(it)->second;
+  const HeapRecord& a = std::prev(it)->second;
   return address - a.base < a.bytes ? &a : nullptr;
 }
 
@@ -175,7 +175,7 @@ CUresult allocate(CUctx_st& c, SmallBlocks& blocks, uint64_t bytes, Memory kind,
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > heap->size) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::lock_guard lock(heap->mutex);
-  Allocation a = {.bytes = bytes, .context = &c, .device = c.device, .kind = kind};
+  HeapRecord a = {.bytes = bytes, .context = &c, .device = c.device, .kind = kind};
   if (bytes <= small_bytes) {
     if (const CUresult e = allocate_small(c, blocks, bytes, &a.base, &a.small)) return e;
   } else {
@@ -286,7 +286,7 @@ CUresult heap_free(uint64_t base, Memory kind, Memory or_kind) {
   const std::lock_guard lock(heap->mutex);
   const auto found = heap->allocations.find(base);
   if (found == heap->allocations.end()) return CUDA_ERROR_INVALID_VALUE;
-  const Allocation a = found->second;
+  const HeapRecord a = found->second;
   if (a.kind != kind && a.kind != or_kind) return CUDA_ERROR_INVALID_VALUE;
   heap->allocations.erase(found);
   if (a.small) {
@@ -326,7 +326,7 @@ CUresult heap_share(uint64_t base, std::shared_ptr<Shared>* out, uint64_t* offse
   const auto found = heap->allocations.find(base);
   if (found == heap->allocations.end() || found->second.kind != Memory::device)
     return CUDA_ERROR_INVALID_VALUE;
-  const Allocation& a = found->second;
+  const HeapRecord& a = found->second;
   const uint64_t block = a.small ? a.small->base : a.base, bytes = a.small ? memory_block_bytes : a.blocks;
   *offset = a.base - block;
   std::shared_ptr<Shared>& shared = heap->shared[block];
@@ -377,11 +377,11 @@ void heap_set_access(uint64_t base, unsigned flags) {
   if (found != heap->allocations.end()) found->second.access = flags;
 }
 
-void heap_record(Allocation a) {
+void heap_record(HeapRecord a) {
   const std::lock_guard lock(heap->mutex);
   record(a);
 }
-bool heap_strike(uint64_t base, Memory kind, Allocation* out) {
+bool heap_strike(uint64_t base, Memory kind, HeapRecord* out) {
   const std::lock_guard lock(heap->mutex);
   const auto found = heap->allocations.find(base);
   if (found == heap->allocations.end() || found->second.kind != kind) return false;
@@ -390,9 +390,9 @@ bool heap_strike(uint64_t base, Memory kind, Allocation* out) {
   return true;
 }
 
-bool heap_find(uint64_t address, Allocation* out) {
+bool heap_find(uint64_t address, HeapRecord* out) {
   const std::lock_guard lock(heap->mutex);
-  const Allocation* a = containing(address);
+  const HeapRecord* a = containing(address);
   if (a) *out = *a;
   return a != nullptr;
 }
@@ -405,7 +405,7 @@ void* heap_bytes(uint64_t address, uint64_t bytes) {
   if (!heap_is_device_address(address)) return reinterpret_cast<void*>(address);
   const std::lock_guard lock(heap->mutex);
   for (uint64_t at = address, left = bytes;;) {
-    const Allocation* a = containing(at);
+    const HeapRecord* a = containing(at);
     if (!a || !a->access || (at != address && a->kind != Memory::mapped)) return nullptr;
     const uint64_t here = a->bytes - (at - a->base);
     if (left <= here) break;
@@ -419,7 +419,7 @@ void* heap_bytes(uint64_t address, uint64_t bytes) {
 void heap_forget(CUctx_st& c) {
   const std::lock_guard lock(heap->mutex);
   for (auto it = heap->allocations.begin(); it != heap->allocations.end();) {
-    const Allocation& a = it->second;
+    const HeapRecord& a = it->second;
     if (a.context != &c) {
       ++it;
       continue;

@@ -38,7 +38,7 @@ struct SmallBlock {
   unsigned used = 0;
 };
 
-struct Allocation {
+struct HeapRecord {
   uint64_t base = 0;
   uint64_t bytes = 0;   // As requested.
   uint64_t blocks = 0;  // Bytes taken from the device for this allocation alone; 0 for a piece of a block.
@@ -60,9 +60,9 @@ uint64_t heap_take_range(uint64_t bytes, uint64_t alignment = memory_block_bytes
 void heap_give_range(uint64_t base, uint64_t bytes);
 
 // Records memory that has another owner in the table: pools, mappings, imports.
-void heap_record(Allocation);
+void heap_record(HeapRecord);
 // Removes the record that starts at `base`, if it is of that kind, and returns it.
-bool heap_strike(uint64_t base, Memory kind, Allocation*);
+bool heap_strike(uint64_t base, Memory kind, HeapRecord*);
 
 CUresult heap_allocate(CUctx_st&, uint64_t bytes, uint64_t* base);
 // Allocates an array: pieces of blocks of their own at steps of 64 KiB up to 1 MiB, else whole blocks.
@@ -92,7 +92,7 @@ void heap_detach(uint64_t base, uint64_t bytes);
 void heap_set_access(uint64_t base, unsigned flags);
 
 // Finds the allocation that contains the address. Returns false if there is none.
-bool heap_find(uint64_t address, Allocation*);
+bool heap_find(uint64_t address, HeapRecord*);
 
 // Returns where this process can read and write the bytes of [address, address + bytes): inside the second
 // window for device pointers, the address itself for host memory. nullptr if a device range leaves its

@@ -75,7 +75,7 @@ void close_imports(CUctx_st& c) {
   const std::lock_guard lock(opened_mutex());
   std::erase_if(opened(), [&](const auto& row) {
     if (row.second.context != &c) return false;
-    Allocation a;
+    HeapRecord a;
     heap_strike(row.first, Memory::imported, &a);
     import_detach(row.second.base);
     return true;
@@ -86,7 +86,7 @@ void close_imports(CUctx_st& c) {
 
 EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle* out, CUdeviceptr pointer) {
   if (const CUresult e = entered()) return e;
-  Allocation a;
+  HeapRecord a;
   if (!out || !heap_find(pointer, &a) || a.kind != Memory::device) return CUDA_ERROR_INVALID_VALUE;
   wait_device(a.device);
   std::shared_ptr<Shared> segment;
@@ -115,7 +115,7 @@ EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle handle, u
 
 EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
   if (const CUresult e = entered()) return e;
-  Allocation a;
+  HeapRecord a;
   if (!heap_find(pointer, &a) || a.kind != Memory::imported) return CUDA_ERROR_INVALID_VALUE;
   wait_device(a.device);
   const std::lock_guard lock(opened_mutex());

@@ -39,7 +39,7 @@ CUresult prefetch(const std::vector<Range>& ranges, CUstream handle, bool discar
   if (const CUresult e = stream_of(handle, &c, &stream)) return e;
   if (const CUresult e = refuse_wait(*stream)) return e;
   for (const Range& r : ranges) {
-    Allocation a;
+    HeapRecord a;
     if (const CUresult e = check_location(r.to)) return e;
     if (!r.bytes || !heap_find(r.address, &a) || a.kind != Memory::managed) return CUDA_ERROR_INVALID_VALUE;
   }
@@ -94,7 +94,7 @@ CUresult attach(CUstream handle, CUdeviceptr address, size_t bytes, unsigned fla
   std::shared_ptr<CUctx_st> c;
   CUstream_st* stream = nullptr;
   if (const CUresult e = stream_of(handle, &c, &stream)) return e;
-  Allocation a;
+  HeapRecord a;
   if (!heap_find(address, &a) || a.kind != Memory::managed || (bytes && bytes != a.bytes) ||
       (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE))
     return CUDA_ERROR_INVALID_VALUE;

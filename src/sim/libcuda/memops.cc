@@ -29,7 +29,7 @@ bool holds(Word value, Word wanted, unsigned how) {
 
 // Returns where the word is in this process, or nullptr if a stream may not access it.
 void* word_at(CUdeviceptr address, size_t bytes) {
-  Allocation a;
+  HeapRecord a;
   if (address % bytes || !heap_find(address, &a)) return nullptr;
   return heap_bytes(address, bytes);
 }

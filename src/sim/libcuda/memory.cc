@@ -72,7 +72,7 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) {
   if (const CUresult e = current(&c)) return e;
   if (const CUresult e = refuse_unsafe_call()) return e;
   if (pointer == 0) return CUDA_SUCCESS;
-  Allocation a;
+  HeapRecord a;
   if (!heap_find(pointer, &a) || a.base != pointer) return CUDA_ERROR_INVALID_VALUE;
   if (a.kind == Memory::pool) {
     wait_device(a.device);
@@ -94,7 +94,7 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) {
 EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr pointer) {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;
-  Allocation a;
+  HeapRecord a;
   if (!heap_find(pointer, &a)) return CUDA_ERROR_NOT_FOUND;
   if (base) *base = a.base;
   if (bytes) *bytes = a.bytes;
@@ -112,7 +112,7 @@ EXPORT CUresult cuMemFreeHost(void* p) {
   if (const CUresult e = current(&c)) return e;
   if (const CUresult e = refuse_unsafe_call()) return e;
   if (!p) return CUDA_SUCCESS;
-  Allocation a;
+  HeapRecord a;
   if (heap_find(reinterpret_cast<uint64_t>(p), &a))
     if (const auto owner = find_context(a.context)) wait_idle(*owner);
   return heap_free(reinterpret_cast<uint64_t>(p), Memory::host, Memory::host);
@@ -138,7 +138,7 @@ EXPORT CUresult cuMemHostUnregister(void* p) {
 EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* out, void* p, unsigned int flags) {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;
-  Allocation a;
+  HeapRecord a;
   if (!out || flags || !heap_find(reinterpret_cast<uint64_t>(p), &a)) return CUDA_ERROR_INVALID_VALUE;
   *out = reinterpret_cast<uint64_t>(p);
   return CUDA_SUCCESS;
@@ -147,7 +147,7 @@ EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* out, void* p, unsigned
 EXPORT CUresult cuMemHostGetFlags(unsigned int* flags, void* p) {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;
-  Allocation a;
+  HeapRecord a;
   if (!flags || !heap_find(reinterpret_cast<uint64_t>(p), &a)) return CUDA_ERROR_INVALID_VALUE;
   if (a.kind != Memory::host && a.kind != Memory::registered) return CUDA_ERROR_INVALID_VALUE;
   *flags = a.flags;
@@ -158,7 +158,7 @@ namespace {
 
 // Returns CUDA_ERROR_INVALID_VALUE for memory that the driver does not know. Exception: the attributes of
 // cuPointerGetAttributes, which get empty values.
-CUresult pointer_attribute(void* out, int which, const Allocation* a, CUdeviceptr pointer) {
+CUresult pointer_attribute(void* out, int which, const HeapRecord* a, CUdeviceptr pointer) {
   const bool host =
       a && (a->kind == Memory::host || a->kind == Memory::registered || (a->pool && a->pool->host));
   const auto put = [&](auto value) {
@@ -198,7 +198,7 @@ CUresult pointer_attribute(void* out, int which, const Allocation* a, CUdevicept
 
 EXPORT CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr pointer) {
   if (const CUresult e = entered()) return e;
-  Allocation a;
+  HeapRecord a;
   if (!data || !heap_find(pointer, &a)) return CUDA_ERROR_INVALID_VALUE;
   return pointer_attribute(data, attribute, &a, pointer);
 }
@@ -207,7 +207,7 @@ EXPORT CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* 
                                        CUdeviceptr pointer) {
   if (const CUresult e = entered()) return e;
   if (!count || !attributes || !data) return CUDA_ERROR_INVALID_VALUE;
-  Allocation a;
+  HeapRecord a;
   const bool known = heap_find(pointer, &a);
   for (unsigned i = 0; i < count; ++i)
     if (const CUresult e = pointer_attribute(data[i], attributes[i], known ? &a : nullptr, pointer)) {
@@ -219,7 +219,7 @@ EXPORT CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* 
 
 EXPORT CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr pointer) {
   if (const CUresult e = entered()) return e;
-  Allocation a;
+  HeapRecord a;
   if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !heap_find(pointer, &a))
     return CUDA_ERROR_INVALID_VALUE;
   return CUDA_SUCCESS;

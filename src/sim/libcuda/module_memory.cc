@@ -67,7 +67,7 @@ void remove_module(CUmod_st& m) {
     const auto c = find_context(place.context);
     if (!c || c->id != id) continue;  // The destroyed context released all of its memory.
     wait_idle(*c);
-    Allocation a;
+    HeapRecord a;
     for (const GlobalImage& g : m.image.globals)
       heap_strike(place.base + offset_of(m.image, &g), Memory::variable, &a);
     if (place.base) heap_free(place.base, Memory::code, Memory::code);

@@ -69,7 +69,7 @@ EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* out, void* hand
 EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* out, CUdeviceptr pointer) {
   if (const CUresult e = entered()) return e;
   const std::lock_guard lock(pools().mutex);
-  Allocation a;
+  HeapRecord a;
   if (!out || !heap_find(pointer, &a) || a.kind != Memory::pool || a.pool->imported)
     return CUDA_ERROR_INVALID_VALUE;
   const auto chunk = a.pool->segments.find(a.pool->book.chunk_of(a.base).base);
@@ -98,7 +98,7 @@ EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr* out, CUmemoryPool pool, CUme
   uint64_t base = 0;
   if (const CUresult e = import_attach(segment, &base)) return e;
   *out = base + label.offset;
-  if (Allocation a; heap_find(*out, &a)) {  // The same pointer is imported once.
+  if (HeapRecord a; heap_find(*out, &a)) {  // The same pointer is imported once.
     import_detach(base);
     return CUDA_ERROR_ALREADY_MAPPED;
   }

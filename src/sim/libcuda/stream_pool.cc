@@ -209,7 +209,7 @@ CUresult free_in_stream(CUdeviceptr pointer, CUstream handle) {
     p.free.dptr = pointer;
     return capture(*stream, c, &p);
   }
-  Allocation a;
+  HeapRecord a;
   if (!heap_find(pointer, &a) || a.base != pointer) return CUDA_ERROR_INVALID_VALUE;
   Op op = {};
   op.kind = OpKind::mark;
@@ -237,7 +237,7 @@ CUresult free_in_stream(CUdeviceptr pointer, CUstream handle) {
 
 CUresult free_pooled(CUdeviceptr pointer, const LastUse& last) {
   const std::lock_guard lock(pools().mutex);
-  Allocation a;
+  HeapRecord a;
   if (!heap_strike(pointer, Memory::pool, &a)) return CUDA_ERROR_INVALID_VALUE;
   if (const auto imported = a.pool->pointers.find(pointer); imported != a.pool->pointers.end()) {
     import_detach(imported->second);

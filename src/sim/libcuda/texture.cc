@@ -32,7 +32,7 @@ CUresult create(unsigned long long* out, const CUDA_RESOURCE_DESC* resource,
   const uint64_t bytes = extent(*resource);
   if (bytes == 0) return unsupported("texture and surface objects of arrays");
   // The device pointer of both kinds is at the same offset.
-  Allocation a;
+  HeapRecord a;
   if (!heap_find(resource->res.linear.devPtr, &a)) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(process().mutex);
   *out = process().next_id.fetch_add(1);

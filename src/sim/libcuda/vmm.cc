@@ -274,7 +274,7 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr base, size_t bytes) {
   const auto [first, last] = exactly(base, bytes);
   if (first == last) return CUDA_ERROR_INVALID_VALUE;
   for (auto it = first; it != last; ++it) {
-    Allocation a;
+    HeapRecord a;
     heap_strike(it->first, Memory::mapped, &a);
     heap_detach(it->first, it->second.bytes);
     dying.push_back(std::move(it->second.backing));

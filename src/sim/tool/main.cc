@@ -1,116 +1,16 @@
 // carve-sim: makes, breaks and shows simulated GPUs. A set is a directory of plain files; there is no daemon.
-#include <charconv>
-#include <cstdio>
-#include <iostream>
-
-#include "sim/tool/profile.h"
-#include "sim/tool/tool_verbs.h"
-
-namespace carve::sim {
-namespace {
-
-constexpr const char help_text[] =
-    "carve-sim: simulated GPUs behind replacements of libcuda.so.1 and libnvidia-ml.so.1.\n"
-    "\n"
-    "  carve-sim create DIR SPEC [--force] [--seed N]\n"
-    "      Make a set of devices. SPEC is a profile (a10), several (a10x2, a10x2,t4x1), or a YAML file with\n"
-    "      profiles, counts, NUMA nodes and NVLinks. --seed makes the UUIDs repeatable.\n"
-    "  carve-sim show DIR [-o json]\n"
-    "      Devices, memory, contexts and the processes that hold them.\n"
-    "  carve-sim fault DIR KIND [--device N]\n"
-    "      out-of-memory [--count N | --above SIZE]   allocations are refused\n"
-    "      xid CODE [--pid PID]                       contexts break, event sets report it\n"
-    "      hung-kernel                                the next kernel never ends\n"
-    "      slow-nvml [TIME]                           each NVML call takes TIME (500ms)\n"
-    "      device-lost                                the device falls off the bus\n"
-    "      clear                                      ends all faults; broken contexts stay broken\n"
-    "  carve-sim profiles\n"
-    "      The devices that can be simulated.\n"
-    "\n"
-    "A program uses the set with SIMGPU_DIR=DIR (not needed for /run/simgpu) and "
-    "LD_LIBRARY_PATH=.../lib/carve/sim.\n"
-    "SIMGPU_LOG=FILE lists the calls that the simulator does not support.\n";
-
-Arguments parse(int argc, char** argv) {
-  Arguments a;
-  for (int i = 2; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word == "--force") {
-      a.options["force"] = "";
-    } else if (word == "-o" || word == "--seed" || word == "--device" || word == "--count" ||
-               word == "--above" || word == "--pid") {
-      if (i + 1 == argc) throw Usage(word + " needs a value");
-      a.options[word.substr(word.find_first_not_of('-'))] = argv[++i];
-    } else if (word.starts_with("-")) {
-      throw Usage(
-          "'" + word +
-          "' is not an option; carve-sim has --force, --seed, --device, --count, --above, --pid and -o");
-    } else {
-      a.words.push_back(word);
-    }
-  }
-  return a;
-}
-
-int run(int argc, char** argv) {
-  const std::string verb = argc > 1 ? argv[1] : "";
-  for (int i = 1; i < argc; ++i)
-    if (const std::string w = argv[i]; w == "--help" || w == "-h" || (i == 1 && w == "help"))
-      return std::fputs(help_text, stdout), 0;
-  if (verb.empty()) throw Usage("a verb is missing; use create, show, fault or profiles");
-  const Arguments arguments = parse(argc, argv);
-  if (verb == "create") return create(arguments);
-  if (verb == "show") return show(arguments);
-  if (verb == "fault") return fault(arguments);
-  if (verb == "profiles") return profiles(arguments);
-  throw Usage("'" + verb + "' is not a verb; use create, show, fault or profiles");
-}
-
-}  // namespace
-
-uint64_t whole_number(const std::string& text, const std::string& what) {
-  uint64_t value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || stop != text.data() + text.size() || text.empty())
-    throw Usage(what + ": '" + text + "' is not a whole number");
-  return value;
-}
-
-uint64_t nanoseconds(const std::string& text, const std::string& what) {
-  constexpr std::pair<const char*, uint64_t> units[] = {
-      {"ns", 1}, {"us", 1000}, {"ms", 1'000'000}, {"s", 1'000'000'000}};
-  for (const auto& [unit, factor] : units) {
-    const std::string u = unit;
-    if (!text.ends_with(u) || text.size() == u.size() || !isdigit(text[text.size() - u.size() - 1])) continue;
-    const uint64_t n = whole_number(text.substr(0, text.size() - u.size()), what);
-    if (n > 3'600'000'000'000 / factor) break;
-    return n * factor;
-  }
-  throw Usage(what + ": '" + text + "' is not a time up to an hour; a valid time is 500ms");
-}
-
-int profiles(const Arguments& arguments) {
-  if (!arguments.words.empty()) throw Usage("profiles takes no argument");
-  for (const std::string& name : profile_names()) {
-    const Facts f = read_profile(name);
-    std::printf("%-10s %-26s %6llu MiB native, %6llu MiB usable, %3u multiprocessors\n", name.c_str(), f.name,
-                static_cast<unsigned long long>(f.native_bytes >> 20),
-                static_cast<unsigned long long>((f.native_bytes - f.reserved_bytes) >> 20),
-                f.multiprocessors);
-  }
-  return 0;
-}
-
-}  // namespace carve::sim
+#include "sim/tool/command.h"
 
 int main(int argc, char** argv) {
+  using namespace carve::sim;
   try {
-    return carve::sim::run(argc, argv);
-  } catch (const carve::sim::Usage& e) {
-    std::cerr << "carve-sim: " << e.what() << "; carve-sim --help prints the usage\n";
-    return 2;
-  } catch (const std::exception& e) {
-    std::cerr << "carve-sim: " << e.what() << "\n";
-    return 1;
+    // Parse the command line. Beyond this point the verb exists, and each option is one of carve-sim.
+    const Command command = parse_command(argc, argv);
+
+    // Carry out the verb. Beyond this point what it changed is in the files of the set.
+    return command.act(command.arguments);
+  } catch (const std::exception& reason) {
+    // Print why the verb was refused.
+    return complain(reason);
   }
 }

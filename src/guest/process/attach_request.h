@@ -17,21 +17,21 @@ struct SharedMemory {
   uint16_t slot;
 };
 
-enum class Outcome { attached, not_in_slice, refused, unreachable };
+enum class AttachResult { attached, not_in_slice, refused, unreachable };
 
 // Returns what a reply means, before anything is mapped: `unreachable` if a retry may help, `refused` for a
 // reply that breaks the rules. `descriptors` is the number received.
-Outcome judge(const shm::AttachReply& reply, size_t size, size_t descriptors);
+AttachResult judge(const shm::AttachReply& reply, size_t size, size_t descriptors);
 
 // Sends one request and reads one reply over a connected socket, by `deadline` (CLOCK_MONOTONIC ns). Leaves
 // no descriptor open except the connection, which the caller owns.
-Outcome converse(int connection, shm::Guest guest, int64_t deadline, SharedMemory* pages);
+AttachResult converse(int connection, shm::Guest guest, int64_t deadline, SharedMemory* pages);
 
 // Unmaps the pages, if another thread attached too.
 void unmap(const SharedMemory& pages);
 
 // Asks the agent at `path` every 50 ms until it replies or `patience_ns` have passed. `pages` is set if the
-// outcome is `attached`. A path too long for a socket address is unreachable at once.
-Outcome attach(const char* path, shm::Guest guest, int64_t patience_ns, SharedMemory* pages);
+// result is `attached`. A path too long for a socket address is unreachable at once.
+AttachResult attach(const char* path, shm::Guest guest, int64_t patience_ns, SharedMemory* pages);
 
 }  // namespace carve::guest

@@ -1,4 +1,4 @@
-#include "guest/process/attach.h"
+#include "guest/process/attach_request.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -89,26 +89,27 @@ bool readable(int fd, int64_t deadline) {
   }
 }
 
-Outcome ask(const sockaddr_un& address, shm::Guest guest, int64_t deadline, SharedMemory* pages) {
+AttachResult ask(const sockaddr_un& address, shm::Guest guest, int64_t deadline, SharedMemory* pages) {
   const Descriptor connection(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (connection.fd < 0) return Outcome::unreachable;
+  if (connection.fd < 0) return AttachResult::unreachable;
   // Connecting to a unix socket succeeds at once, or fails with EAGAIN if the queue is full.
   if (connect(connection.fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    return Outcome::unreachable;
+    return AttachResult::unreachable;
   return converse(connection.fd, guest, deadline, pages);
 }
 
 }  // namespace
 
-Outcome converse(int connection, shm::Guest guest, int64_t deadline, SharedMemory* pages) {
+AttachResult converse(int connection, shm::Guest guest, int64_t deadline, SharedMemory* pages) {
   shm::AttachRequest request = {};
   request.magic = shm::attach_magic;
   request.layout = shm::layout_version;
   request.size = sizeof request;
   request.guest = guest;
   request.image = image_hash();
-  if (send(connection, &request, sizeof request, MSG_NOSIGNAL) != sizeof request) return Outcome::unreachable;
-  if (!readable(connection, deadline)) return Outcome::unreachable;
+  if (send(connection, &request, sizeof request, MSG_NOSIGNAL) != sizeof request)
+    return AttachResult::unreachable;
+  if (!readable(connection, deadline)) return AttachResult::unreachable;
 
   shm::AttachReply reply = {};
   alignas(cmsghdr) char ancillary[CMSG_SPACE(page_count * sizeof(int))];
@@ -119,7 +120,7 @@ Outcome converse(int connection, shm::Guest guest, int64_t deadline, SharedMemor
   message.msg_control = ancillary;
   message.msg_controllen = sizeof ancillary;
   const ssize_t size = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
-  if (size <= 0) return Outcome::unreachable;
+  if (size <= 0) return AttachResult::unreachable;
 
   // All received descriptors are closed here, however wrong the reply is. At most three can arrive: the
   // kernel drops descriptors that do not fit.
@@ -134,30 +135,30 @@ Outcome converse(int connection, shm::Guest guest, int64_t deadline, SharedMemor
       owned[count].fd = fds[count];
     }
   }
-  if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return Outcome::refused;
-  const Outcome outcome = judge(reply, static_cast<size_t>(size), count);
-  if (outcome == Outcome::attached && !map_all(fds, reply.slot, pages)) return Outcome::refused;
-  return outcome;
+  if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return AttachResult::refused;
+  const AttachResult result = judge(reply, static_cast<size_t>(size), count);
+  if (result == AttachResult::attached && !map_all(fds, reply.slot, pages)) return AttachResult::refused;
+  return result;
 }
 
-Outcome judge(const shm::AttachReply& reply, size_t size, size_t descriptors) {
+AttachResult judge(const shm::AttachReply& reply, size_t size, size_t descriptors) {
   if (size != sizeof reply || reply.magic != shm::attach_magic || reply.size != sizeof reply)
-    return Outcome::refused;
-  if (memchr(reply.sentence, 0, sizeof reply.sentence) == nullptr) return Outcome::refused;
-  if (reply.status != shm::AttachStatus::granted && descriptors != 0) return Outcome::refused;
+    return AttachResult::refused;
+  if (memchr(reply.sentence, 0, sizeof reply.sentence) == nullptr) return AttachResult::refused;
+  if (reply.status != shm::AttachStatus::granted && descriptors != 0) return AttachResult::refused;
   switch (reply.status) {
     case shm::AttachStatus::granted:
       return reply.layout == shm::layout_version && descriptors == page_count &&
                      reply.slot < shm::max_processes && reply.control_size == sizeof(shm::Control) &&
                      reply.report_size == sizeof(shm::Report)
-                 ? Outcome::attached
-                 : Outcome::refused;
-    case shm::AttachStatus::not_in_slice: return Outcome::not_in_slice;
-    case shm::AttachStatus::try_again: return Outcome::unreachable;
+                 ? AttachResult::attached
+                 : AttachResult::refused;
+    case shm::AttachStatus::not_in_slice: return AttachResult::not_in_slice;
+    case shm::AttachStatus::try_again: return AttachResult::unreachable;
     case shm::AttachStatus::wrong_layout:
-    case shm::AttachStatus::no_slot: return Outcome::refused;
+    case shm::AttachStatus::no_slot: return AttachResult::refused;
   }
-  return Outcome::refused;
+  return AttachResult::refused;
 }
 
 void unmap(const SharedMemory& p) {
@@ -166,18 +167,18 @@ void unmap(const SharedMemory& p) {
   if (p.heartbeat != nullptr) munmap(const_cast<shm::Heartbeat*>(p.heartbeat), sizeof(shm::Heartbeat));
 }
 
-Outcome attach(const char* path, shm::Guest guest, int64_t patience_ns, SharedMemory* pages) {
+AttachResult attach(const char* path, shm::Guest guest, int64_t patience_ns, SharedMemory* pages) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   const size_t length = strlen(path);
-  if (length + strlen(shm::attach_suffix) >= sizeof address.sun_path) return Outcome::unreachable;
+  if (length + strlen(shm::attach_suffix) >= sizeof address.sun_path) return AttachResult::unreachable;
   memcpy(address.sun_path, path, length);
   memcpy(address.sun_path + length, shm::attach_suffix, strlen(shm::attach_suffix) + 1);
   const int64_t deadline = now_ns() + patience_ns;
   for (;;) {
-    const Outcome outcome = ask(address, guest, deadline, pages);
+    const AttachResult result = ask(address, guest, deadline, pages);
     const int64_t left = deadline - now_ns();
-    if (outcome != Outcome::unreachable || left <= 0) return outcome;
+    if (result != AttachResult::unreachable || left <= 0) return result;
     sleep_ns(left < pause_ns ? left : pause_ns);
   }
 }

@@ -1,4 +1,4 @@
-#include "guest/process/attach.h"
+#include "guest/process/attach_request.h"
 
 #include <gtest/gtest.h>
 #include <string.h>
@@ -22,7 +22,7 @@ shm::AttachReply granted() {
 }
 
 TEST(Reply, that_keeps_all_rules_attaches) {
-  EXPECT_EQ(judge(granted(), sizeof(shm::AttachReply), 3), Outcome::attached);
+  EXPECT_EQ(judge(granted(), sizeof(shm::AttachReply), 3), AttachResult::attached);
 }
 
 TEST(Reply, that_breaks_one_rule_is_refused) {
@@ -51,32 +51,33 @@ TEST(Reply, that_breaks_one_rule_is_refused) {
   for (const auto& row : table) {
     shm::AttachReply r = granted();
     row.breaks(r);
-    EXPECT_EQ(judge(r, row.size, row.descriptors), Outcome::refused) << row.rule;
+    EXPECT_EQ(judge(r, row.size, row.descriptors), AttachResult::refused) << row.rule;
   }
 }
 
 TEST(Reply, of_an_agent_that_is_busy_is_asked_for_again) {
   shm::AttachReply r = granted();
   r.status = shm::AttachStatus::try_again;
-  EXPECT_EQ(judge(r, sizeof r, 0), Outcome::unreachable);
+  EXPECT_EQ(judge(r, sizeof r, 0), AttachResult::unreachable);
 }
 
 TEST(Attach, without_an_agent_is_unreachable_after_its_patience) {
   SharedMemory pages = {};
-  EXPECT_EQ(attach("/tmp/carve-no-listener", shm::Guest::preload, 120'000'000, &pages), Outcome::unreachable);
+  EXPECT_EQ(attach("/tmp/carve-no-listener", shm::Guest::preload, 120'000'000, &pages),
+            AttachResult::unreachable);
 }
 
 TEST(Attach, by_a_path_that_no_socket_can_have_does_not_wait) {
   SharedMemory pages = {};
   const std::string path(200, 'x');
-  EXPECT_EQ(attach(path.c_str(), shm::Guest::preload, INT64_MAX / 2, &pages), Outcome::unreachable);
+  EXPECT_EQ(attach(path.c_str(), shm::Guest::preload, INT64_MAX / 2, &pages), AttachResult::unreachable);
 }
 
 TEST(Attach, to_an_agent_that_never_answers_ends) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
   SharedMemory pages = {};
-  EXPECT_EQ(converse(ends[0], shm::Guest::preload, 0, &pages), Outcome::unreachable);
+  EXPECT_EQ(converse(ends[0], shm::Guest::preload, 0, &pages), AttachResult::unreachable);
   shm::AttachRequest request = {};
   EXPECT_EQ(recv(ends[1], &request, sizeof request, 0), static_cast<ssize_t>(sizeof request));
   EXPECT_EQ(request.magic, shm::attach_magic);

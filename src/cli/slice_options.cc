@@ -1,4 +1,4 @@
-#include "cli/request.h"
+#include "cli/slice_options.h"
 
 #include <sys/random.h>
 

@@ -1,4 +1,4 @@
-#include "guest/memory/pool.h"
+#include "guest/memory/memory_pool.h"
 
 namespace carve::guest {
 namespace {
