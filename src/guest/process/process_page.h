@@ -8,7 +8,7 @@
 // Lock order. Six kinds of spin lock are in the page; a thread takes them in this order, and a fork frees
 // all.
 // * Memory: Pool::lock (to enter a pool, the lock of the last, unused element first, then the pool's; that of
-//   a further pool is only tried), `settling` (only tried), LaneState::lock, the lock of a shard of Records.
+//   a further pool is only tried), `settling` (only tried), `exporting`, `sharing`, LaneState::lock, the lock of a shard of Records.
 // * Launches: FencePage::lock, StreamSlot::lock (only tried under FencePage::lock).
 // No thread holds locks of both rows. LaneState's and the shards' cover a few stores; the others may cover
 // one call of the driver, and never a call of a hook.
@@ -55,6 +55,9 @@ inline constexpr unsigned cached_ordinals = 64;
 inline constexpr unsigned budgets = 2 * shm::max_devices;
 inline constexpr unsigned not_granted = budgets;  // No budget.
 constexpr unsigned spilled(unsigned device) { return device + shm::max_devices; }
+
+// Value of a Charge's `device` for the bytes of a shared block; its `bytes` is the block's index.
+inline constexpr uint16_t in_shared_block = 0xfffe;
 
 // Memory that the driver reserves in chunks and suballocates (memory/pool.h).
 struct alignas(64) Pool {
@@ -104,6 +107,12 @@ struct Process {
   std::atomic<uint32_t> descriptor_count;
   std::atomic<uint64_t> descriptor_round;  // 0 or 1.
   SpinLock settling;                       // Only tried, never waited for.
+
+  // Memory that other processes may hold too (quota/shared_block.h). The lock keeps this process's bit in a
+  // block equal to whether it has uses.
+  SpinLock exporting;  // One export at a time decides whether the memory is a shared block already.
+  SpinLock sharing;
+  Records block_uses GUARDED_BY(sharing);  // By a block's index plus one.
 
   // Memory pools, and graphs that allocate. With the counts, programs without any pay one load.
   std::atomic<uint32_t> pool_count;
