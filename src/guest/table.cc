@@ -60,6 +60,7 @@ constexpr Hook hooks[] = {
     HOOK(cuGreenCtxDestroy),
     HOOK(cuImportExternalMemory),
     HOOK(cuInit),
+    HOOK(cuIpcCloseMemHandle),
     HOOK(cuIpcGetMemHandle),
     HOOK(cuIpcOpenMemHandle),
     HOOK(cuIpcOpenMemHandle_v2),

@@ -27,9 +27,9 @@
 #pragma once
 
 #include "guest/linkage/ensure.h"
-#include "guest/memory/descriptors.h"
 #include "guest/process/device_lookup.h"
 #include "guest/quota/charge.h"
+#include "guest/quota/shared_block.h"
 
 namespace carve::guest {
 
@@ -115,9 +115,10 @@ inline void synchronized(uint64_t stream = any_stream) {
 }
 inline void synchronized(CUstream stream) { synchronized(reinterpret_cast<uint64_t>(stream)); }
 
-// Reserves. Before it refuses, it releases what closed descriptors and the process's own pools held.
+// Reserves. Before it refuses, it releases exported memory that no process holds, and what the process's own
+// pools keep.
 inline bool granted(Process& p, unsigned device, Reservation& reservation) {
-  if (reservation || (settle_descriptors(p) && reservation.again())) return true;
+  if (reservation || (settle_shared(p, device) && reservation.again())) return true;
   if (p.pool_count.load(std::memory_order_relaxed) == 0) return false;
   return (settle_pools(p, device) && reservation.again()) || (trim_pools(p, device) && reservation.again());
 }
@@ -134,7 +135,7 @@ CUresult growing(Process& p, Pool& pool, Bytes asked, NeedNot need_not, Call cal
     return bound && recharge(p, pool.charge, *bound);
   };
   const unsigned device = pool.charge.device;
-  const bool goes = covered() || (settle(p, pool) && covered()) || (settle_descriptors(p) && covered()) ||
+  const bool goes = covered() || (settle(p, pool) && covered()) || (settle_shared(p, device) && covered()) ||
                     (settle_pools(p, device, &pool) && covered()) ||
                     (trim_pools(p, device, &pool) && covered()) || need_not(pool);
   CUresult result = goes ? call() : CUDA_ERROR_OUT_OF_MEMORY;

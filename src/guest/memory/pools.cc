@@ -236,10 +236,14 @@ CUresult cuMemPoolExportToShareableHandle(void* out, CUmemoryPool pool, CUmemAll
 // Its memory is charged at the exporter.
 CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool, void* handle, CUmemAllocationHandleType type,
                                             unsigned long long flags) {
-  if (is_foreign(handle, type)) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult result = driver<&cuMemPoolImportFromShareableHandle>(pool, handle, type, flags);
-  if (Process* p = attached(); result == CUDA_SUCCESS && p != nullptr && pool != nullptr)
-    pool_of(*p, *pool, not_granted, false);
+  const auto import = [=] { return driver<&cuMemPoolImportFromShareableHandle>(pool, handle, type, flags); };
+  Process* p = attached();
+  if (p == nullptr || pool == nullptr) return import();
+  const Imported from = imported(*p, handle, type);
+  if (from.is_foreign) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult result = import();
+  if (result == CUDA_SUCCESS) pool_of(*p, *pool, not_granted, false);
+  if (from.block != no_block) leave(*p, from.block);
   return result;
 }
 

@@ -8,7 +8,7 @@
 // Lock order. Six kinds of spin lock are in the page; a thread takes them in this order, and a fork frees
 // all.
 // * Memory: Pool::lock (to enter a pool, the lock of the last, unused element first, then the pool's; that of
-//   a further pool is only tried), `settling` (only tried), `exporting`, `sharing`, LaneState::lock, the lock of a shard of Records.
+//   a further pool is only tried), `exporting`, `sharing`, LaneState::lock, the lock of a shard of Records.
 // * Launches: FencePage::lock, StreamSlot::lock (only tried under FencePage::lock).
 // No thread holds locks of both rows. LaneState's and the shards' cover a few stores; the others may cover
 // one call of the driver, and never a call of a hook.
@@ -100,13 +100,8 @@ struct Process {
   std::atomic<uint32_t> spilled_count;
 
   // Virtual memory (memory/physical.h).
-  Records handles, physicals, mappings, pins, exported;
+  Records handles, physicals, mappings, pins;
   std::atomic<uint64_t> last_physical;
-  // Open descriptors of exported memory (memory/descriptors.h).
-  Records descriptors;
-  std::atomic<uint32_t> descriptor_count;
-  std::atomic<uint64_t> descriptor_round;  // 0 or 1.
-  SpinLock settling;                       // Only tried, never waited for.
 
   // Memory that other processes may hold too (quota/shared_block.h). The lock keeps this process's bit in a
   // block equal to whether it has uses.
