@@ -8,7 +8,7 @@
 #include "node/agent/agent.h"
 #include "os/clock.h"
 #include "os/log.h"
-#include "wire/shm/budget.h"
+#include "wire/shm/shared_blocks.h"
 
 namespace carve::node {
 namespace {
@@ -100,7 +100,9 @@ void Agent::add_attached(LiveSlice& slice, const os::ProcessId& process, unsigne
 bool Agent::reclaim_slot(LiveSlice& slice, unsigned slot) {
   if (!slice.report.page) return true;
   const bool done = shm::reclaim(slice.report.page->charges, slot);
-  return shm::reclaim(slice.report.page->spill, slot) && done;
+  // Shared blocks come after the lanes: a lane may say that it changed together with a block's.
+  return shm::reclaim(slice.report.page->spill, slot) && done &&
+         shm::leave_blocks(slice.report.page->charges, slot);
 }
 
 // The process has ended. The slot becomes free when all of its charges are released.
@@ -130,7 +132,7 @@ void Agent::attached_ended(uint64_t id, os::ProcessId process) {
 void Agent::scan_execs(LiveSlice& slice) {
   for (const auto& [process, attached] : slice.attached) {
     if (slice.process_truth.contains(process.pid) || !slice.report.page) continue;
-    bool holds = false;
+    bool holds = shm::holds_blocks(slice.report.page->charges, attached.slot);
     for (unsigned d = 0; d < slice.record.slice.parts.size(); ++d)
       for (unsigned lane = 0; lane < shm::lanes; ++lane)
         holds |= shm::holding(slice.report.page->charges, {d, attached.slot, lane}) != 0;
