@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "node/agent/agent.h"
+#include "node/slice/shared_blocks.h"
 #include "os/clock.h"
 #include "os/log.h"
 #include "wire/shm/budget.h"
@@ -43,6 +44,7 @@ void Agent::beat() {
   ++beats_;
   std::vector<uint64_t> over;
   for (const auto& [id, slice] : slices_) {
+    if (slice->report.page) settle_shared_blocks(slice->report.page->charges);
     for (unsigned d = 0; d < slice->record.slice.parts.size() && slice->report.page; ++d) {
       // A slice can write any value here. No slice holds more than the device has.
       const uint64_t used = shm::read(slice->report.page->charges.budget[d]).used;
