@@ -8,6 +8,7 @@
 
 #include "node/agent/agent.h"
 #include "os/log.h"
+#include "wire/shm/shared_blocks.h"
 
 namespace carve::node {
 
@@ -105,6 +106,7 @@ void Agent::adopt_attached(LiveSlice& slice) {
       continue;
     if (reclaim_slot(slice, slot)) std::atomic_ref(entry.pid).store(0, std::memory_order_release);
   }
+  if (slice.report.page) shm::leave_blocks(slice.report.page->charges, shm::Tag::agent);
 }
 
 void Agent::adopt_containers(LiveSlice& slice, const StateFile& state) {
