@@ -232,8 +232,7 @@ CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle ha
     int fd = -1;
     __builtin_memcpy(&fd, out, sizeof fd);
     shm::SharedBlock& shared = p->report->charges.block[block];
-    if (!name_descriptor(fd, shared.name.load()))
-      shared.kind.store(static_cast<uint32_t>(SharedBlockKind::unnamed));
+    if (!name_descriptor(fd, shared.name.load())) keep_until_slice_ends(*p, block);
   }
   let_go(*p, physical);
   return result;

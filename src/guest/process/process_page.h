@@ -68,14 +68,17 @@ struct alignas(64) Pool {
   std::atomic<uint32_t> live{0};    // Allocations that were not freed.
   std::atomic<uint16_t> device{0};  // That of `charge`, readable without the lock.
   std::atomic<uint32_t> handed{0};  // Counts all allocations ever made; changed under the lock.
-  Charge charge GUARDED_BY(lock);
+  Charge charge GUARDED_BY(lock);   // Without the bytes of the shared block.
+  // Of an exported pool and of an imported one: its shared block (memory/shared_pools.cc). 0: none.
+  std::atomic<uint64_t> block_name{0};
+  uint64_t block GUARDED_BY(lock) = 0;  // Index plus one, if this process has a use of the block.
+  // Bytes that the pool released and that other processes may still hold.
+  uint64_t released GUARDED_BY(lock) = 0;
   // Known free blocks: freed and not handed out again. `stream` may use them.
   struct FreeBlock {
     uint64_t at = 0, bytes = 0, stream = 0;
   };
   FreeBlock free_block[8] GUARDED_BY(lock);
-
-  Bytes charge_bytes() const REQUIRES(lock) { return {charge.bytes}; }
 };
 inline constexpr uint64_t any_stream = ~uint64_t{0};
 inline constexpr unsigned max_pools = 256;  // Of one process.

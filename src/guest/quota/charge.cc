@@ -146,8 +146,10 @@ bool move_to_block(Process& process, const Charge& charge, unsigned block) {
   state.lock.lock();
   bool moved = ensure(state.target >= charge.bytes);
   const uint64_t target = state.target - charge.bytes;
-  moved = moved && shm::move(charges, {{charge.device, process.slot, charge.lane}, state.recorded, target},
-                             {shm::lane_of(charges, block), 0, charge.bytes}, shm::NoStops{}, attempts);
+  const uint64_t inside = shm::holding(charges, shm::lane_of(charges, block));
+  moved = moved &&
+          shm::move(charges, {{charge.device, process.slot, charge.lane}, state.recorded, target},
+                    {shm::lane_of(charges, block), inside, inside + charge.bytes}, shm::NoStops{}, attempts);
   if (moved) state.recorded = state.target = target;
   state.lock.unlock();
   return moved;

@@ -91,10 +91,33 @@ unsigned join(Process& p, uint64_t name) {
   return block;
 }
 
-void use_block(Process& p, unsigned block) {
-  p.sharing.lock();
-  if (add_use(p, block)) static_cast<void>(ensure(false));  // The caller had no use.
-  p.sharing.unlock();
+bool add_to_block(Process& p, const Charge& charge, unsigned block) {
+  return move_to_block(p, charge, block);
+}
+
+uint64_t bytes_of_block(Process& p, unsigned block) {
+  return shm::holding(p.report->charges, shm::lane_of(p.report->charges, block));
+}
+
+void shrink_block(Process& p, unsigned block, uint64_t bytes) {
+  shm::Charges& charges = p.report->charges;
+  const shm::LaneId id = shm::lane_of(charges, block);
+  const uint64_t before = shm::holding(charges, id);
+  if (bytes < before) shm::change(charges, id, before, bytes, UINT64_MAX, shm::NoStops{}, 1'000'000);
+}
+
+bool has_other_holder(Process& p, unsigned block) {
+  const shm::SharedBlock& shared = p.report->charges.block[block];
+  if (shared.kind.load() == static_cast<uint32_t>(SharedBlockKind::unnamed)) return true;
+  for (unsigned i = 0; i < std::size(shared.holder); ++i) {
+    const uint64_t own = i == p.slot / 64 ? uint64_t{1} << p.slot % 64 : 0;
+    if ((shared.holder[i].load() & ~own) != 0) return true;
+  }
+  return false;
+}
+
+void keep_until_slice_ends(Process& p, unsigned block) {
+  p.report->charges.block[block].kind.store(static_cast<uint32_t>(SharedBlockKind::unnamed));
 }
 
 void leave(Process& p, unsigned block) {

@@ -26,8 +26,15 @@ unsigned share(Process& p, const Charge& charge, SharedBlockKind kind, uint64_t 
 // Adds a use of the block of that name. Returns no_block if the slice has none.
 unsigned join(Process& p, uint64_t name);
 
-// Adds a use of a block that the caller has a use of.
-void use_block(Process& p, unsigned block);
+// Moves a further charge of this process to a block, which only this process changes while it has a use.
+bool add_to_block(Process& p, const Charge& charge, unsigned block);
+uint64_t bytes_of_block(Process& p, unsigned block);
+// Lowers the bytes of such a block, which no other process holds. If the budget changes without pause, the
+// bytes stay charged.
+void shrink_block(Process& p, unsigned block, uint64_t bytes);
+bool has_other_holder(Process& p, unsigned block);
+// For a block that importers cannot find.
+void keep_until_slice_ends(Process& p, unsigned block);
 
 // Ends a use. After the last one, releases the block if no other process and no descriptor holds it.
 void leave(Process& p, unsigned block);
