@@ -89,6 +89,14 @@ inline void remove_holder(SharedBlock& block, unsigned slot) {
   if (has_holder(block, slot)) block.holder[slot / 64].fetch_and(~(uint64_t{1} << slot % 64));
 }
 
+// Returns the bytes of all blocks of a device.
+inline uint64_t shared_bytes(Charges& charges, unsigned device) {
+  uint64_t bytes = 0;
+  for (unsigned i = 0, end = block_end(charges); i < end; ++i)
+    if (lane_of(charges, i).device == device) bytes += holding(charges, lane_of(charges, i));
+  return bytes;
+}
+
 inline constexpr unsigned no_block = ~0u;
 
 // Takes a free block for the process in `slot`, which holds it from then on. The process moves the bytes to
