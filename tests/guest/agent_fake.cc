@@ -11,9 +11,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <sstream>
 #include <stdexcept>
 
-#include "wire/shm/budget.h"
+#include "wire/shm/shared_blocks.h"
 
 namespace carve::test {
 namespace {
@@ -36,6 +38,15 @@ void make_read_only(int* fd) {
   require(reopened >= 0, "reopen");
   close(*fd);
   *fd = reopened;
+}
+
+void erase_locked(uint64_t* names, unsigned count) {
+  shm::erase_locked_names(names, count, [](auto piece) {
+    std::stringstream list;
+    list << std::ifstream("/proc/locks").rdbuf();
+    piece(list.str().data(), list.str().size());
+    return true;
+  });
 }
 
 }  // namespace
@@ -130,7 +141,10 @@ void Agent::bury(size_t index) {
   const Process dead = processes_[index];
   if (on_death) on_death(dead.pid);
   for (shm::Charges* charges : {&pages.report->charges, &pages.report->spill})
-    for (int tries = 0; tries < 100 && !shm::reclaim(*charges, dead.slot); ++tries) {}
+    for (int tries = 0;
+         tries < 100 && !(shm::reclaim(*charges, dead.slot) && shm::leave_blocks(*charges, dead.slot));
+         ++tries) {}
+  shm::settle_blocks(pages.report->charges, shm::every_device, shm::Tag::agent, erase_locked);
   memset(&pages.control->processes[dead.slot], 0, sizeof(shm::ControlProcess));
   close(dead.pidfd);
   processes_.erase(processes_.begin() + static_cast<long>(index));

@@ -118,8 +118,8 @@ CUresult narrowed_info(CUresult (*info)(Size*, Size*), Size* free_out, Size* tot
     const Current where = current(*p);
     const uint64_t limit = where.result == CUDA_SUCCESS ? quota(*p, where.device) : UINT64_MAX;
     if (limit != UINT64_MAX) {
-      synchronized(uint64_t{0});  // What pools and closed descriptors released is free again.
-      settle_descriptors(*p);
+      synchronized(uint64_t{0});  // What pools and exported memory released is free again.
+      settle_shared(*p, where.device);
       const uint64_t held = used(*p, where.device);
       const Seen more = on_host(*p, where.device);
       free_bytes =

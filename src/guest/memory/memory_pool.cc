@@ -38,6 +38,8 @@ Pool* enter(Process& p, bool (*is)(const Pool&, uint64_t), uint64_t handle, Kind
     pool->lock.lock();
     for (Pool::FreeBlock& h : pool->free_block) h = {};
     pool->charge = {0, static_cast<uint16_t>(device), 0};
+    pool->block_name.store(0, std::memory_order_relaxed);
+    pool->block = pool->released = 0;
     pool->lock.unlock();
     pool->kind.store(kind, std::memory_order_release);
     if (p.pool_count.load(std::memory_order_relaxed) <= i)
@@ -55,7 +57,8 @@ bool each(Process& p, unsigned device, const Pool* held, Act act) {
   for (uint32_t i = 0; i < count && i < max_pools; ++i) {
     Pool& pool = p.pool[i];
     const Kind kind = pool.kind.load(std::memory_order_acquire);
-    if (kind == Kind::none || kind == Kind::not_charged) continue;
+    const bool is_imported = pool.block_name.load(std::memory_order_relaxed) != 0;
+    if (kind == Kind::none || (kind == Kind::not_charged && !is_imported)) continue;
     if (device != all_devices && pool.device.load(std::memory_order_relaxed) != device) continue;
     if (&pool == held) {
       any |= act(pool);
@@ -69,9 +72,20 @@ bool each(Process& p, unsigned device, const Pool* held, Act act) {
 
 // It is unknown which free blocks the released memory contained, so all are forgotten.
 bool lower(Process& p, Pool& pool, Bytes to) REQUIRES(pool.lock) {
-  if (to.count >= pool.charge.bytes) return false;
+  const Bytes before = charged(p, pool);
+  if (is_held_by_others(p, pool)) {
+    pool.released = std::max(pool.released, minus(before, to).count);
+    return false;
+  }
+  pool.released = 0;
+  if (to >= before) return false;
   for (Pool::FreeBlock& h : pool.free_block) h = {};
-  return recharge(p, pool.charge, to);
+  return recharge(p, pool, to);
+}
+
+// The part of a charge of `all` bytes that is not in the pool's block.
+Bytes outside_block(Process& p, Pool& pool, uint64_t all) REQUIRES(pool.lock) {
+  return minus({all}, minus(charged(p, pool), {pool.charge.bytes}));
 }
 
 }  // namespace
@@ -120,14 +134,34 @@ bool has_unused(const Pool& pool, Bytes asked) {
          minus(reserved, used) >= asked;
 }
 
+Bytes charged(Process& p, const Pool& pool) {
+  return {pool.charge.bytes +
+          (pool.block != 0 ? bytes_of_block(p, static_cast<unsigned>(pool.block - 1)) : 0)};
+}
+
+bool recharge(Process& p, Pool& pool, Bytes reserved) {
+  const uint64_t all = reserved.count + pool.released;
+  if (!recharge(p, pool.charge, outside_block(p, pool, all))) return false;
+  if (all < charged(p, pool).count && !is_held_by_others(p, pool))
+    shrink_block(p, static_cast<unsigned>(pool.block - 1), all);
+  return true;
+}
+
+void recharge_truth(Process& p, Pool& pool, Bytes reserved) {
+  recharge_truth(p, pool.charge, outside_block(p, pool, reserved.count + pool.released));
+}
+
 bool settle(Process& p, Pool& pool) {
-  if (pool.kind.load(std::memory_order_relaxed) == Kind::orphan) {
+  const Kind kind = pool.kind.load(std::memory_order_relaxed);
+  if (kind == Kind::orphan || kind == Kind::not_charged) {
     if (pool.live.load(std::memory_order_acquire) != 0) return false;
-    const bool gave = lower(p, pool, 0_B);
-    pool.kind.store(Kind::none, std::memory_order_release);
+    // The block keeps what other processes may hold. What is outside of it, no other process has.
+    const bool gave = recharge(p, pool.charge, 0_B);
+    leave_block(p, pool);
+    if (kind == Kind::orphan) pool.kind.store(Kind::none, std::memory_order_release);
     return gave;
   }
-  if (pool.charge.bytes == 0) return false;
+  if (charged(p, pool).count == 0) return false;
   Bytes reserved;
   return ask_reserved(pool, &reserved) && lower(p, pool, reserved);
 }
@@ -148,7 +182,7 @@ bool settle_pools(Process& p, unsigned device, const Pool* held) {
 bool trim_pools(Process& p, unsigned device, const Pool* held) {
   return each(p, device, held, [&](Pool& pool) {
     pool.lock.assume_held();
-    if (pool.charge.bytes == 0) return false;
+    if (charged(p, pool).count == 0) return false;
     const uint64_t handle = pool.handle.load(std::memory_order_relaxed);
     if (pool.kind.load(std::memory_order_relaxed) == Kind::graph) {
       driver<&cuDeviceGraphMemTrim>(static_cast<CUdevice>(handle - 1));
@@ -206,7 +240,8 @@ void synchronized_slowly(Process& p, uint64_t stream) {
     pool.lock.assume_held();
     for (Pool::FreeBlock& h : pool.free_block)
       if (stream == any_stream || h.stream == stream) h.stream = any_stream;
-    return settle(p, pool);
+    const bool imported = pool.kind.load(std::memory_order_relaxed) == Kind::not_charged;
+    return (stream == any_stream || !imported) && settle(p, pool);
   });
 }
 

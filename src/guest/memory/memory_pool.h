@@ -22,14 +22,20 @@
 // attribute, and whenever memory information is requested. This costs one driver call per pool, about 50 ns,
 // or one load if no pool holds memory.
 //
+// Exported pools. Other processes may hold memory that this process's pool released, and the driver's figure
+// of the pool does not count that memory. From the export of a pointer on, the bytes that the pool has are in
+// a shared block (quota/shared_block.h). While another process holds the block, nothing is released: what the
+// pool releases is added to `Pool::released` and stays charged. An importer holds the block while it has
+// pointers of the pool, and until it has synchronised after the last one's free (shared_pools.cc).
+//
 // A pool's lock is held over the driver's call, so that growth is measured and charged together. The locks of
 // the other pools are only tried, never waited for, so there is no lock order.
 #pragma once
 
 #include "guest/linkage/ensure.h"
-#include "guest/memory/descriptors.h"
 #include "guest/process/device_lookup.h"
 #include "guest/quota/charge.h"
+#include "guest/quota/shared_block.h"
 
 namespace carve::guest {
 
@@ -54,6 +60,19 @@ bool has_unused(const Pool& pool, Bytes asked);
 bool has_free_block(const Pool& pool, Bytes asked, uint64_t stream) REQUIRES(pool.lock);
 void add_free_block(Pool& pool, Pool::FreeBlock fresh) REQUIRES(pool.lock);
 void use_free_block(Pool& pool, uint64_t at, Bytes bytes) REQUIRES(pool.lock);
+
+// The bytes charged for a pool, with its shared block.
+Bytes charged(Process& p, const Pool& pool) REQUIRES(pool.lock);
+
+// Adjusts the charge of a pool that has so many bytes. Returns false, with nothing changed, if the quota
+// forbids the growth. recharge_truth() counts it even above the quota.
+bool recharge(Process& p, Pool& pool, Bytes reserved) REQUIRES(pool.lock);
+void recharge_truth(Process& p, Pool& pool, Bytes reserved) REQUIRES(pool.lock);
+
+// Returns whether other processes may hold memory of the pool (shared_pools.cc).
+bool is_held_by_others(Process& p, const Pool& pool) REQUIRES(pool.lock);
+// Ends this process's use of the pool's block.
+void leave_block(Process& p, Pool& pool) REQUIRES(pool.lock);
 
 // Sets the charge to what the pool holds. Returns false if nothing was released.
 bool settle(Process& p, Pool& pool) REQUIRES(pool.lock);
@@ -115,9 +134,10 @@ inline void synchronized(uint64_t stream = any_stream) {
 }
 inline void synchronized(CUstream stream) { synchronized(reinterpret_cast<uint64_t>(stream)); }
 
-// Reserves. Before it refuses, it releases what closed descriptors and the process's own pools held.
+// Reserves. Before it refuses, it releases exported memory that no process holds, and what the process's own
+// pools keep.
 inline bool granted(Process& p, unsigned device, Reservation& reservation) {
-  if (reservation || (settle_descriptors(p) && reservation.again())) return true;
+  if (reservation || (settle_shared(p, device) && reservation.again())) return true;
   if (p.pool_count.load(std::memory_order_relaxed) == 0) return false;
   return (settle_pools(p, device) && reservation.again()) || (trim_pools(p, device) && reservation.again());
 }
@@ -128,21 +148,22 @@ inline bool granted(Process& p, unsigned device, Reservation& reservation) {
 template <class Call, class Undo, class NeedNot>
 CUresult growing(Process& p, Pool& pool, Bytes asked, NeedNot need_not, Call call, Undo undo) {
   pool.lock.lock();
+  if (pool.block != 0) settle(p, pool);  // What it released until now.
   const auto covered = [&] {
     pool.lock.assume_held();
-    const auto bound = plus(pool.charge_bytes(), rounded_up(asked, pool_step));
-    return bound && recharge(p, pool.charge, *bound);
+    const auto bound = plus(minus(charged(p, pool), {pool.released}), rounded_up(asked, pool_step));
+    return bound && recharge(p, pool, *bound);
   };
   const unsigned device = pool.charge.device;
-  const bool goes = covered() || (settle(p, pool) && covered()) || (settle_descriptors(p) && covered()) ||
+  const bool goes = covered() || (settle(p, pool) && covered()) || (settle_shared(p, device) && covered()) ||
                     (settle_pools(p, device, &pool) && covered()) ||
                     (trim_pools(p, device, &pool) && covered()) || need_not(pool);
   CUresult result = goes ? call() : CUDA_ERROR_OUT_OF_MEMORY;
   if (goes) {
     Bytes holds;
-    if (ask_reserved(pool, &holds) && !recharge(p, pool.charge, holds)) {
+    if (ask_reserved(pool, &holds) && !recharge(p, pool, holds)) {
       if (result == CUDA_SUCCESS && undo()) result = CUDA_ERROR_OUT_OF_MEMORY;
-      if (ask_reserved(pool, &holds)) recharge_truth(p, pool.charge, holds);
+      if (ask_reserved(pool, &holds)) recharge_truth(p, pool, holds);
     }
   }
   pool.lock.unlock();

@@ -1,8 +1,14 @@
 // Physical memory of the virtual memory interface. cuMemCreate takes it, without a context, from the device
 // that its properties name. It stays allocated until *all* references end: the handle and every handle
 // retained from it, every mapping (which outlives cuMemRelease), every tile of a sparse array and every part
-// of a multicast object that it is bound to, and every open descriptor it was exported as. It is charged at
-// cuMemCreate and released with the last reference.
+// of a multicast object that it is bound to. It is charged at cuMemCreate and released with the last
+// reference.
+//
+// Exported memory has references in other processes too. From its first export on its charge is a shared
+// block of the slice (quota/shared_block.h), and its last reference here ends one use of the block. A handle
+// imported from another process of the slice is a reference to the same block, and charges nothing. A
+// multicast object that can be exported is a block without bytes, and what this process binds to it are
+// blocks within that block.
 //
 // The driver may reuse a handle's number while the old memory is still mapped, so each memory gets an
 // identity of its own. Four tables (process/records.h), 15 ns per look-up:
@@ -11,8 +17,6 @@
 //   mappings   by address: the memory's identity and the mapping's size
 //   pins       by place in an array or multicast object: the memory's identity; removed with their owner
 //
-// A handle imported from another process is charged at its exporter and has no record here. A handle imported
-// where it was exported refers to the same memory, if its descriptor can be identified (sharing.h).
 #pragma once
 
 #include "guest/memory/charged.h"

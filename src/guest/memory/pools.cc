@@ -13,7 +13,6 @@
 #include "guest/memory/memory_pool.h"
 
 #include "guest/launch/busy_time.h"
-#include "guest/memory/sharing.h"
 
 using namespace carve;
 using namespace carve::guest;
@@ -56,7 +55,8 @@ CUresult allocated(Process& p, Pool* pool, CUdeviceptr* pointer, size_t bytes, C
   const auto undo = [&] {
     pool->lock.assume_held();
     driver<&cuMemFree_v2>(*pointer);
-    driver<&cuMemPoolTrimTo>(reinterpret_cast<CUmemoryPool>(pool->handle.load()), pool->charge.bytes);
+    driver<&cuMemPoolTrimTo>(reinterpret_cast<CUmemoryPool>(pool->handle.load()),
+                             minus(charged(p, *pool), {pool->released}).count);
     return true;
   };
   const Bytes takes = rounded_up({bytes}, 512_B);
@@ -226,21 +226,6 @@ CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool, CUmemLocation* location, CUm
 CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
   const CUresult result = driver<&cuMemGetMemPool>(pool, location, type);
   if (result == CUDA_SUCCESS && pool != nullptr) seen(*pool, location);
-  return result;
-}
-
-CUresult cuMemPoolExportToShareableHandle(void* out, CUmemoryPool pool, CUmemAllocationHandleType type,
-                                          unsigned long long flags) {
-  return exported(driver<&cuMemPoolExportToShareableHandle>(out, pool, type, flags), out, type);
-}
-
-// Its memory is charged at the exporter.
-CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool, void* handle, CUmemAllocationHandleType type,
-                                            unsigned long long flags) {
-  if (is_foreign(handle, type)) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult result = driver<&cuMemPoolImportFromShareableHandle>(pool, handle, type, flags);
-  if (Process* p = attached(); result == CUDA_SUCCESS && p != nullptr && pool != nullptr)
-    pool_of(*p, *pool, not_granted, false);
   return result;
 }
 

@@ -52,9 +52,13 @@ CUresult exported(CUresult result, const void* handle, CUmemAllocationHandleType
 }
 
 // An imported descriptor is passed as the value of the pointer, an exported one in the pointed-to int.
-bool is_foreign(const void* handle, CUmemAllocationHandleType type) {
-  return type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
-         is_foreign(identity_of_descriptor(static_cast<int>(reinterpret_cast<intptr_t>(handle))));
+Imported imported(Process& p, const void* handle, CUmemAllocationHandleType type) {
+  if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return {false, no_block};
+  const int fd = static_cast<int>(reinterpret_cast<intptr_t>(handle));
+  const uint64_t name = name_of_descriptor(fd);
+  if (name == 0) return {is_foreign(identity_of_descriptor(fd)), no_block};
+  const unsigned block = join(p, name);
+  return {block == no_block, block};
 }
 
 }  // namespace carve::guest
@@ -62,24 +66,101 @@ bool is_foreign(const void* handle, CUmemAllocationHandleType type) {
 using namespace carve;
 using namespace carve::guest;
 
+namespace {
+
+// Returns the start of the allocation that contains the address, or the address.
+CUdeviceptr start_of(Process& p, CUdeviceptr address) {
+  Record record;
+  CUdeviceptr start = 0;
+  if (p.allocations.find(address, &record) ||
+      driver<&cuPointerGetAttribute>(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address) != CUDA_SUCCESS)
+    return address;
+  return start;
+}
+
+// Makes an allocation a shared block. Returns false if the slice has no free block. Memory that is not
+// charged here, and a suballocation of a pool, of which the driver makes no handle, are left as they are.
+bool shared_allocation(Process& p, CUdeviceptr pointer, uint64_t name) {
+  Record record;
+  p.exporting.lock();
+  bool done = true;
+  // While the record is out, a free of the pointer (an error in the program) releases nothing.
+  if (p.allocations.take(pointer, &record)) {
+    if (record.device < p.device_count) {
+      const unsigned block = share(p, record.charge(), SharedBlockKind::handle, name);
+      done = block != no_block;
+      if (done) record = record_of(record.key, record.context, charge_of_block(block));
+    }
+    Record previous;
+    p.allocations.put(record, &previous);  // Its slot was free a moment ago.
+  }
+  p.exporting.unlock();
+  return done;
+}
+
+template <class Open>
+CUresult opened(CUdeviceptr* pointer, const CUipcMemHandle& handle, Open open) {
+  const Entered entered = enter();
+  if (entered.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
+  const uint64_t identity = identity_of(handle);
+  if (is_foreign(identity)) return CUDA_ERROR_MAP_FAILED;
+  Process* p = entered.process;
+  const unsigned block = p != nullptr ? join(*p, shm::handle_name_of(identity)) : no_block;
+  const CUresult result = open();
+  if (block == no_block) return result;
+  Record record;
+  CUcontext context = nullptr;
+  const bool is_new = result == CUDA_SUCCESS && pointer != nullptr && !p->allocations.find(*pointer, &record);
+  if (is_new && driver<&cuCtxGetCurrent>(&context) == CUDA_SUCCESS &&
+      p->allocations.put(record_of(*pointer, reinterpret_cast<uint64_t>(context), charge_of_block(block)),
+                         &record))
+    return result;
+  // Opened once more, or not at all. Without memory for the record the block stays held until the process
+  // ends.
+  if (result != CUDA_SUCCESS || (!is_new && p->allocations.use(*pointer, 1, &record))) leave(*p, block);
+  return result;
+}
+
+}  // namespace
+
 CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
   const CUresult result = driver<&cuIpcGetMemHandle>(handle, pointer);
-  if (result == CUDA_SUCCESS && handle != nullptr) publish(identity_of(*handle));
+  Process* p = attached();
+  if (result != CUDA_SUCCESS || handle == nullptr || p == nullptr) return result;
+  if (!shared_allocation(*p, start_of(*p, pointer), shm::handle_name_of(identity_of(*handle))))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  publish(identity_of(*handle));
   return result;
 }
 
 CUresult cuIpcOpenMemHandle(CUdeviceptr* pointer, CUipcMemHandle handle, unsigned int flags) {
-  const Entered entered = enter();
-  if (entered.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
-  if (is_foreign(identity_of(handle))) return CUDA_ERROR_MAP_FAILED;
-  return driver<&cuIpcOpenMemHandle>(pointer, handle, flags);
+  return opened(pointer, handle, [&] { return driver<&cuIpcOpenMemHandle>(pointer, handle, flags); });
 }
 
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pointer, CUipcMemHandle handle, unsigned int flags) {
-  const Entered entered = enter();
-  if (entered.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
-  if (is_foreign(identity_of(handle))) return CUDA_ERROR_MAP_FAILED;
-  return driver<&cuIpcOpenMemHandle_v2>(pointer, handle, flags);
+  return opened(pointer, handle, [&] { return driver<&cuIpcOpenMemHandle_v2>(pointer, handle, flags); });
+}
+
+// The record is removed before the driver closes the memory, as for a free (charged.h).
+CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
+  Process* p = attached();
+  Record record;
+  if (p == nullptr || !p->allocations.find(pointer, &record) || record.device != in_shared_block ||
+      !p->allocations.use(pointer, -1, &record))
+    return driver<&cuIpcCloseMemHandle>(pointer);
+  const CUresult result = driver<&cuIpcCloseMemHandle>(pointer);
+  if (result == CUDA_SUCCESS) {
+    if (record.uses == 0) give_back(*p, record.charge());
+    return result;
+  }
+  Record previous;
+  if (record.uses != 0) {
+    p->allocations.use(pointer, 1, &previous);
+  } else {
+    record.uses = 1;
+    p->allocations.put(record, &previous);
+  }
+  return result;
 }
 
 // Memory of Vulkan, OpenGL or another allocator. No guest library charged its allocation, so the importer is

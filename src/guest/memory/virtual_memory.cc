@@ -1,5 +1,4 @@
 // Virtual memory management and multicast. physical.h says what keeps memory charged.
-#include "guest/memory/descriptors.h"
 #include "guest/memory/physical.h"
 #include "guest/memory/sharing.h"
 #include "wire/shm/exports.h"
@@ -123,7 +122,6 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   if (!ours) return result;
   if (result == CUDA_SUCCESS) {
     if (record.uses == 0) let_go(*p, record.context);
-    settle_descriptors(*p);
   } else if (record.uses != 0) {
     p->handles.use(handle, 1, &record);
   } else {
@@ -165,7 +163,6 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t size) {
       done += granule;
     }
   }
-  settle_descriptors(*p);
   return result;
 }
 
@@ -183,52 +180,101 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void*
   return result;
 }
 
+namespace {
+
+// Makes the memory a shared block, which it is from then on. The caller holds the memory. Returns no_block if
+// the slice has no free block. `within`: the name of the object that keeps the memory, or 0.
+unsigned shared_physical(Process& p, uint64_t physical, SharedBlockKind kind, uint64_t within) {
+  p.exporting.lock();
+  Record memory;
+  unsigned block = no_block;
+  if (!p.physicals.find(physical, &memory)) {
+    p.exporting.unlock();
+    return block;
+  }
+  if (memory.device != in_shared_block) {
+    const uint64_t name = kind == SharedBlockKind::descriptor ? new_name() : shm::handle_name_of(new_name());
+    block = share(p, memory.charge(), kind, name, within);
+    if (block != no_block) p.physicals.recharge(physical, charge_of_block(block));
+    p.exporting.unlock();
+    return block;
+  }
+  block = static_cast<unsigned>(memory.bytes);
+  shm::SharedBlock& known = block_of(p, memory.charge());
+  const auto is = [&](SharedBlockKind k) { return known.kind.load() == static_cast<uint32_t>(k); };
+  if (kind == SharedBlockKind::descriptor &&
+      is(SharedBlockKind::bound)) {  // No other process knows its name.
+    known.name.store(shm::lock_name_of(new_name(), block));
+    known.kind.store(static_cast<uint32_t>(kind));
+  }
+  if (within != 0 && known.within.load() != within) {
+    // A block has room for one object. Memory of two is charged until the slice ends.
+    if (known.within.load() != 0) known.kind.store(static_cast<uint32_t>(SharedBlockKind::unnamed));
+    known.within.store(within);
+  }
+  p.exporting.unlock();
+  return block;
+}
+
+}  // namespace
+
 CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle handle,
                                       CUmemAllocationHandleType type, unsigned long long flags) {
-  const CUresult result =
-      exported(driver<&cuMemExportToShareableHandle>(out, handle, type, flags), out, type);
+  const auto make = [=] { return driver<&cuMemExportToShareableHandle>(out, handle, type, flags); };
   Process* p = attached();
-  if (result != CUDA_SUCCESS || p == nullptr || out == nullptr ||
-      type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-    return result;
-  int fd = -1;
-  __builtin_memcpy(&fd, out, sizeof fd);
-  const uint64_t identity = identity_of_descriptor(fd), physical = physical_of(*p, handle);
-  if (physical == 0) return result;
-  hold_by_descriptor(*p, fd, physical);
-  // An import in this same process finds the memory again.
-  Record previous;
-  if (identity != 0) p->exported.put(record_of(identity, physical, {}), &previous);
+  const uint64_t physical = p != nullptr ? physical_of(*p, handle) : 0;
+  if (physical == 0 || out == nullptr || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+    return exported(make(), out, type);
+  hold(*p, physical);
+  const unsigned block = shared_physical(*p, physical, SharedBlockKind::descriptor, 0);
+  const CUresult result = block != no_block ? exported(make(), out, type) : CUDA_ERROR_OUT_OF_MEMORY;
+  if (result == CUDA_SUCCESS) {
+    int fd = -1;
+    __builtin_memcpy(&fd, out, sizeof fd);
+    shm::SharedBlock& shared = p->report->charges.block[block];
+    if (!name_descriptor(fd, shared.name.load())) keep_until_slice_ends(*p, block);
+  }
+  let_go(*p, physical);
   return result;
 }
 
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* os_handle,
                                         CUmemAllocationHandleType type) {
+  const auto import = [=] { return driver<&cuMemImportFromShareableHandle>(handle, os_handle, type); };
   const Entered entered = enter();
   if (entered.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
-  if (is_foreign(os_handle, type)) return CUDA_ERROR_NOT_PERMITTED;
-  const CUresult result = driver<&cuMemImportFromShareableHandle>(handle, os_handle, type);
   Process* p = entered.process;
-  if (result != CUDA_SUCCESS || p == nullptr || handle == nullptr ||
-      type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-    return result;
+  if (p == nullptr || handle == nullptr) return import();
+  const Imported from = imported(*p, os_handle, type);
+  if (from.is_foreign) return CUDA_ERROR_NOT_PERMITTED;
+  if (from.block == no_block) return import();
+  const CUresult result = import();
   Record record;
-  if (p->handles.use(*handle, 1, &record)) return result;  // The same handle again.
-  const uint64_t identity = identity_of_descriptor(static_cast<int>(reinterpret_cast<intptr_t>(os_handle)));
-  if (identity == 0 || !p->exported.find(identity, &record)) return result;
-  if (!p->physicals.use(record.context, 1, &record)) return result;
-  if (Record previous; !p->handles.put(record_of(*handle, record.key, {}), &previous)) let_go(*p, record.key);
-  return result;
+  if (result != CUDA_SUCCESS || p->handles.use(*handle, 1, &record)) {  // No handle, or a known one.
+    leave(*p, from.block);
+    return result;
+  }
+  if (enter_physical(*p, *handle, charge_of_block(from.block)) != 0) return result;
+  driver<&cuMemRelease>(*handle);
+  leave(*p, from.block);
+  return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// A multicast object takes no memory itself; memory bound to it stays allocated while it lives.
+// A multicast object takes no memory itself; memory bound to it stays allocated while it lives. One that can
+// be exported is a shared block from the beginning, so that the memory bound to it can be within that block.
 CUresult cuMulticastCreate(CUmemGenericAllocationHandle* handle, const CUmulticastObjectProp* prop) {
   const Entered entered = enter();
   if (entered.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
   const CUresult result = driver<&cuMulticastCreate>(handle, prop);
-  if (result == CUDA_SUCCESS && entered.process != nullptr && handle != nullptr)
-    enter_physical(*entered.process, *handle, {});
-  return result;
+  if (result != CUDA_SUCCESS || entered.process == nullptr || handle == nullptr || prop == nullptr)
+    return result;
+  Process& p = *entered.process;
+  const uint64_t object = enter_physical(p, *handle, {});
+  if (prop->handleTypes == 0 ||
+      (object != 0 && shared_physical(p, object, SharedBlockKind::descriptor, 0) != no_block))
+    return result;
+  cuMemRelease(*handle);
+  return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 namespace {
@@ -241,13 +287,23 @@ void bound(Process& p, CUmemGenericAllocationHandle multicast, size_t offset, un
   if (object != 0) pin(p, map_key_of(numbers, sizeof numbers), object, physical);
 }
 
+// Other processes may hold the object of a shared block, and with it what is bound to it.
+void share_with_object(Process& p, CUmemGenericAllocationHandle multicast, uint64_t physical) {
+  Record object;
+  if (!p.physicals.find(physical_of(p, multicast), &object) || object.device != in_shared_block) return;
+  const uint64_t name = block_of(p, object.charge()).name.load();
+  // Without a free block the memory is charged to this process, as long as it lives.
+  static_cast<void>(ensure(shared_physical(p, physical, SharedBlockKind::bound, name) != no_block));
+}
+
 void bound_to(CUmemGenericAllocationHandle multicast, size_t offset,
               uint64_t (*find)(Process&, unsigned long long), unsigned long long what) {
   Process* p = attached();
   if (p == nullptr) return;
   const uint64_t physical = find(*p, what);
+  if (physical != 0) share_with_object(*p, multicast, physical);
   if (Record memory; physical != 0 && p->physicals.find(physical, &memory))
-    bound(*p, multicast, offset, memory.device, physical);
+    bound(*p, multicast, offset, device_of(*p, memory.charge()), physical);
 }
 
 }  // namespace

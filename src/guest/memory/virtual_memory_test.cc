@@ -68,6 +68,11 @@ class VirtualMemory : public DriverTest {
     EXPECT_EQ(cuMemCreate(&handle, size, &prop, 0), expected);
     return handle;
   }
+  // The bytes charged after a call that settles what was exported.
+  uint64_t settled(const Attached& slice) {
+    EXPECT_EQ(cuMemGetInfo_v2(nullptr, nullptr), CUDA_SUCCESS);
+    return slice.used();
+  }
   CUmemGenericAllocationHandle exported(int* fd) {
     const auto handle = create(2 * MiB);
     EXPECT_EQ(cuMemExportToShareableHandle(fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
@@ -188,7 +193,7 @@ TEST_F(VirtualMemory, stays_charged_while_a_descriptor_of_it_is_open) {
   EXPECT_EQ(slice.used(), 4 * MiB);
   close(second);
   EXPECT_EQ(cuMemRelease(c), CUDA_SUCCESS);
-  EXPECT_EQ(slice.used(), 0u);
+  EXPECT_EQ(settled(slice), 0u);
 }
 
 TEST_F(VirtualMemory, a_descriptors_number_that_comes_again_is_another_descriptor) {
@@ -198,28 +203,83 @@ TEST_F(VirtualMemory, a_descriptors_number_that_comes_again_is_another_descripto
   close(first);
   const auto b = exported(&second);
   ASSERT_EQ(second, first);
-  EXPECT_EQ(slice.used(), 2 * MiB);
+  EXPECT_EQ(settled(slice), 2 * MiB);
   close(second);
   const int other = memfd_create("another object", MFD_CLOEXEC);
   ASSERT_EQ(other, second);
   EXPECT_EQ(cuMemRelease(b), CUDA_SUCCESS);
-  EXPECT_EQ(slice.used(), 0u);
+  EXPECT_EQ(settled(slice), 0u);
   close(other);
 }
 
-TEST_F(VirtualMemory, many_descriptors_are_looked_at_again_and_again) {
-  Attached slice(1, 1024 * MiB);
+TEST_F(VirtualMemory, many_descriptors_are_checked_again_and_again) {
+  Attached slice(1, 200 * MiB);
   int open[100];
   for (int& fd : open) EXPECT_EQ(cuMemRelease(exported(&fd)), CUDA_SUCCESS);
   EXPECT_EQ(slice.used(), 200 * MiB);
-  for (int round = 0; round < 10; ++round) EXPECT_EQ(cuMemRelease(create(2 * MiB)), CUDA_SUCCESS);
-  EXPECT_EQ(slice.used(), 200 * MiB);
+  for (int round = 0; round < 10; ++round) EXPECT_EQ(settled(slice), 200 * MiB);
   for (int i = 0; i < 100; i += 2) close(open[i]);
-  EXPECT_EQ(cuMemRelease(create(2 * MiB)), CUDA_SUCCESS);
-  EXPECT_EQ(slice.used(), 100 * MiB);
+  EXPECT_EQ(settled(slice), 100 * MiB);
   for (int i = 1; i < 100; i += 2) close(open[i]);
-  EXPECT_EQ(cuMemRelease(create(2 * MiB)), CUDA_SUCCESS);
+  EXPECT_EQ(settled(slice), 0u);
+}
+
+// Another process of the slice, as its bit in the block.
+TEST_F(VirtualMemory, exported_stays_charged_while_another_process_holds_it) {
+  Attached slice(1, 4 * MiB);
+  int fd = -1;
+  const auto a = exported(&fd);
+  shm::Charges& charges = slice.report->charges;
+  const unsigned block = shm::find_block(charges, name_of_descriptor(fd));
+  ASSERT_NE(block, no_block);
+  shm::add_holder(charges.block[block], 9);
+  close(fd);
+  EXPECT_EQ(cuMemRelease(a), CUDA_SUCCESS);
+  EXPECT_EQ(slice.used(), 2 * MiB);
+  EXPECT_EQ(settled(slice), 2 * MiB);
+  create(4 * MiB, 0, CUDA_ERROR_OUT_OF_MEMORY);
+  shm::remove_holder(charges.block[block], 9);
+  create(4 * MiB);
+  EXPECT_EQ(slice.used(), 4 * MiB);
+}
+
+TEST_F(VirtualMemory, exported_stays_charged_after_the_death_of_its_exporter) {
+  Attached slice(1, 4 * MiB);
+  int fd = -1;
+  exported(&fd);
+  create(2 * MiB);
+  shm::Charges& charges = slice.report->charges;
+  ASSERT_TRUE(shm::reclaim(charges, slice.process->slot));
+  ASSERT_TRUE(shm::leave_blocks(charges, slice.process->slot));
+  EXPECT_EQ(settled(slice), 2 * MiB) << "the descriptor may be in other hands";
+  close(fd);
+  EXPECT_EQ(settled(slice), 0u);
+}
+
+TEST_F(VirtualMemory, of_a_device_node_is_told_apart_by_the_name_of_its_descriptor) {
+  Attached slice;
+  on<&cuMemExportToShareableHandle>(
+      [](void* out, CUmemGenericAllocationHandle, CUmemAllocationHandleType, unsigned long long) {
+        *static_cast<int*>(out) = open("/dev/null", O_RDWR | O_CLOEXEC);
+        return CUDA_SUCCESS;
+      });
+  int fd = -1;
+  const auto a = exported(&fd);
+  CUmemGenericAllocationHandle again = 0;
+  ASSERT_EQ(cuMemImportFromShareableHandle(&again, as_handle(fd), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+            CUDA_SUCCESS);
+  EXPECT_EQ(cuMemRelease(a), CUDA_SUCCESS);
+  close(fd);
+  EXPECT_EQ(settled(slice), 2 * MiB) << "the imported handle holds it";
+  EXPECT_EQ(cuMemRelease(again), CUDA_SUCCESS);
   EXPECT_EQ(slice.used(), 0u);
+  const int theirs = open("/dev/null", O_RDWR | O_CLOEXEC);
+  ASSERT_TRUE(name_descriptor(theirs, new_name()));
+  EXPECT_EQ(
+      cuMemImportFromShareableHandle(&again, as_handle(theirs), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+      CUDA_ERROR_NOT_PERMITTED)
+      << "another slice named it";
+  close(theirs);
 }
 
 TEST_F(VirtualMemory, of_another_slice_is_refused_and_of_this_slices_processes_is_not) {
@@ -264,6 +324,29 @@ TEST_F(VirtualMemory, bound_to_a_multicast_object_stays_charged_until_it_is_unbo
   EXPECT_EQ(slice.used(1), 0u);
 }
 
+// Other processes may hold the object, and with it the memory.
+TEST_F(VirtualMemory, bound_to_a_multicast_object_that_was_exported_stays_charged_while_the_object_lives) {
+  Attached slice;
+  CUmemGenericAllocationHandle object = 0;
+  CUmulticastObjectProp prop = {};
+  prop.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  ASSERT_EQ(cuMulticastCreate(&object, &prop), CUDA_SUCCESS);
+  int fd = -1;
+  ASSERT_EQ(cuMemExportToShareableHandle(&fd, object, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+            CUDA_SUCCESS);
+  const auto a = create(4 * MiB);
+  ASSERT_EQ(cuMulticastBindMem(object, 0, a, 0, 4 * MiB, 0), CUDA_SUCCESS);
+  EXPECT_EQ(slice.used(), 4 * MiB);
+  EXPECT_EQ(cuMemRelease(a), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemRelease(object), CUDA_SUCCESS);
+  EXPECT_EQ(settled(slice), 4 * MiB) << "its descriptor is open";
+  ASSERT_TRUE(shm::reclaim(slice.report->charges, slice.process->slot));
+  EXPECT_EQ(settled(slice), 4 * MiB);
+  close(fd);
+  settled(slice);
+  EXPECT_EQ(settled(slice), 0u);
+}
+
 TEST_F(VirtualMemory, mapped_into_an_array_stays_charged_until_unmapped_there_or_the_array_is_gone) {
   Attached slice;
   const auto a = create(2 * MiB), b = create(2 * MiB);
@@ -305,6 +388,37 @@ TEST_F(Sharing, an_ipc_handle_opens_where_the_same_slice_made_it) {
   EXPECT_EQ(cuIpcOpenMemHandle_v2(&p, this_thread, 1), CUDA_SUCCESS);
   memset(&theirs, 3, sizeof theirs);
   EXPECT_EQ(cuIpcOpenMemHandle_v2(&p, theirs, 1), CUDA_ERROR_MAP_FAILED);
+}
+
+TEST_F(Sharing, memory_of_an_ipc_handle_stays_charged_until_every_process_closed_it) {
+  Attached slice;
+  on<&cuIpcGetMemHandle>([](CUipcMemHandle* h, CUdeviceptr p) {
+    memset(h, 0, sizeof *h);
+    memcpy(h, &p, sizeof p);
+    return CUDA_SUCCESS;
+  });
+  on<&cuIpcOpenMemHandle_v2>([](CUdeviceptr* p, CUipcMemHandle, unsigned) {
+    *p = 0x9000;
+    return CUDA_SUCCESS;
+  });
+  on<&cuIpcCloseMemHandle>([](CUdeviceptr) { return CUDA_SUCCESS; });
+  shm::Charges& charges = slice.report->charges;
+  CUdeviceptr pointer = 0, opened = 0;
+  CUipcMemHandle handle = {};
+  ASSERT_EQ(cuMemAlloc_v2(&pointer, 2 * MiB), CUDA_SUCCESS);
+  ASSERT_EQ(cuIpcGetMemHandle(&handle, pointer), CUDA_SUCCESS);
+  ASSERT_EQ(cuIpcGetMemHandle(&handle, pointer), CUDA_SUCCESS) << "the same handle again";
+  EXPECT_EQ(slice.used(), 2 * MiB);
+  shm::add_holder(charges.block[0], 9);
+  EXPECT_EQ(cuMemFree_v2(pointer), CUDA_SUCCESS);
+  EXPECT_EQ(slice.used(), 2 * MiB) << "the process in slot 9 holds it";
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(cuIpcOpenMemHandle_v2(&opened, handle, 1), CUDA_SUCCESS);
+  EXPECT_TRUE(shm::leave_blocks(charges, 9));
+  EXPECT_EQ(slice.used(), 2 * MiB);
+  EXPECT_EQ(cuIpcCloseMemHandle(opened), CUDA_SUCCESS);
+  EXPECT_EQ(slice.used(), 2 * MiB) << "opened twice";
+  EXPECT_EQ(cuIpcCloseMemHandle(opened), CUDA_SUCCESS);
+  EXPECT_EQ(slice.used(), 0u);
 }
 
 TEST_F(Sharing, imported_external_memory_is_charged_to_who_imports_it) {

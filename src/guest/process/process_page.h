@@ -8,7 +8,7 @@
 // Lock order. Six kinds of spin lock are in the page; a thread takes them in this order, and a fork frees
 // all.
 // * Memory: Pool::lock (to enter a pool, the lock of the last, unused element first, then the pool's; that of
-//   a further pool is only tried), `settling` (only tried), LaneState::lock, the lock of a shard of Records.
+//   a further pool is only tried), `exporting`, `sharing`, LaneState::lock, the lock of a shard of Records.
 // * Launches: FencePage::lock, StreamSlot::lock (only tried under FencePage::lock).
 // No thread holds locks of both rows. LaneState's and the shards' cover a few stores; the others may cover
 // one call of the driver, and never a call of a hook.
@@ -56,6 +56,9 @@ inline constexpr unsigned budgets = 2 * shm::max_devices;
 inline constexpr unsigned not_granted = budgets;  // No budget.
 constexpr unsigned spilled(unsigned device) { return device + shm::max_devices; }
 
+// Value of a Charge's `device` for the bytes of a shared block; its `bytes` is the block's index.
+inline constexpr uint16_t in_shared_block = 0xfffe;
+
 // Memory that the driver reserves in chunks and suballocates (memory/memory_pool.h).
 struct alignas(64) Pool {
   enum class Kind : uint32_t { none, charged, not_charged, graph, orphan };
@@ -65,14 +68,17 @@ struct alignas(64) Pool {
   std::atomic<uint32_t> live{0};    // Allocations that were not freed.
   std::atomic<uint16_t> device{0};  // That of `charge`, readable without the lock.
   std::atomic<uint32_t> handed{0};  // Counts all allocations ever made; changed under the lock.
-  Charge charge GUARDED_BY(lock);
+  Charge charge GUARDED_BY(lock);   // Without the bytes of the shared block.
+  // Of an exported pool and of an imported one: its shared block (memory/shared_pools.cc). 0: none.
+  std::atomic<uint64_t> block_name{0};
+  uint64_t block GUARDED_BY(lock) = 0;  // Index plus one, if this process has a use of the block.
+  // Bytes that the pool released and that other processes may still hold.
+  uint64_t released GUARDED_BY(lock) = 0;
   // Known free blocks: freed and not handed out again. `stream` may use them.
   struct FreeBlock {
     uint64_t at = 0, bytes = 0, stream = 0;
   };
   FreeBlock free_block[8] GUARDED_BY(lock);
-
-  Bytes charge_bytes() const REQUIRES(lock) { return {charge.bytes}; }
 };
 inline constexpr uint64_t any_stream = ~uint64_t{0};
 inline constexpr unsigned max_pools = 256;  // Of one process.
@@ -97,13 +103,14 @@ struct Process {
   std::atomic<uint32_t> spilled_count;
 
   // Virtual memory (memory/physical.h).
-  Records handles, physicals, mappings, pins, exported;
+  Records handles, physicals, mappings, pins;
   std::atomic<uint64_t> last_physical;
-  // Open descriptors of exported memory (memory/descriptors.h).
-  Records descriptors;
-  std::atomic<uint32_t> descriptor_count;
-  std::atomic<uint64_t> descriptor_round;  // 0 or 1.
-  SpinLock settling;                       // Only tried, never waited for.
+
+  // Memory that other processes may hold too (quota/shared_block.h). The lock keeps this process's bit in a
+  // block equal to whether it has uses.
+  SpinLock exporting;  // One export at a time decides whether the memory is a shared block already.
+  SpinLock sharing;
+  Records block_uses GUARDED_BY(sharing);  // By a block's index plus one.
 
   // Memory pools, and graphs that allocate. With the counts, programs without any pay one load.
   std::atomic<uint32_t> pool_count;

@@ -113,6 +113,16 @@ bool Records::use(uint64_t key, int by, Record* record) {
   return found != nullptr;
 }
 
+bool Records::recharge(uint64_t key, const Charge& charge) {
+  Shard& shard = shards_[shard_of(key)];
+  shard.lock.lock();
+  Record* found = at(shard, key);
+  if (found != nullptr)
+    *found = {found->key, found->context, charge.bytes, charge.device, charge.lane, found->uses};
+  shard.lock.unlock();
+  return found != nullptr;
+}
+
 // Closes the gap by moving back the records that probed past it, so that no tombstones accumulate.
 void Records::erase(Shard& shard, uint32_t free_block) {
   const uint32_t mask = shard.capacity - 1;

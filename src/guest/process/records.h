@@ -73,6 +73,9 @@ class Records {
   // Adds `by` to the record's uses and copies it; at 0 it is removed. Returns false if there is none.
   bool use(uint64_t key, int by, Record* record);
 
+  // Replaces the record's charge. Returns false if there is none.
+  bool recharge(uint64_t key, const Charge& charge);
+
   // Removes the records of one context and calls `gone(record)` for each. `gone` must not call this table.
   template <class Gone>
   void take_all_of(uint64_t context, Gone gone) {

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include "guest/linkage/ensure.h"
+#include "guest/quota/shared_block.h"
 
 namespace carve::guest {
 namespace {
@@ -138,7 +139,24 @@ void recharge_truth(Process& process, Charge& charge, Bytes bytes) {
   grown(process, charge, bytes, UINT64_MAX);
 }
 
+bool move_to_block(Process& process, const Charge& charge, unsigned block) {
+  if (!ensure(charge.lane < shm::lanes) || charge.device >= process.device_count) return false;
+  LaneState& state = process.lane[charge.device][charge.lane];
+  shm::Charges& charges = process.report->charges;
+  state.lock.lock();
+  bool moved = ensure(state.target >= charge.bytes);
+  const uint64_t target = state.target - charge.bytes;
+  const uint64_t inside = shm::holding(charges, shm::lane_of(charges, block));
+  moved = moved &&
+          shm::move(charges, {{charge.device, process.slot, charge.lane}, state.recorded, target},
+                    {shm::lane_of(charges, block), inside, inside + charge.bytes}, shm::NoStops{}, attempts);
+  if (moved) state.recorded = state.target = target;
+  state.lock.unlock();
+  return moved;
+}
+
 void give_back(Process& process, const Charge& charge) {
+  if (charge.device == in_shared_block) return leave(process, static_cast<unsigned>(charge.bytes));
   if (charge.bytes == 0 || charge.device >= budgets) return;  // A suballocation is charged with its pool.
   if (!ensure(charge.lane < shm::lanes)) return;              // The bytes stay charged.
   LaneState& state = process.lane[charge.device][charge.lane];

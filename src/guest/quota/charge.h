@@ -67,6 +67,10 @@ class Reservation {
 
 void give_back(Process& process, const Charge& charge);
 
+// Moves the bytes of a charge from this process's lane to the lane of a shared block, in one exchange
+// (shared_block.h). Returns false, with nothing changed, if the budget changes without pause.
+bool move_to_block(Process& process, const Charge& charge, unsigned block);
+
 // Adjusts a kept charge to `bytes`. Returns false, with nothing changed, if the quota forbids the growth. One
 // thread at a time for one charge.
 bool recharge(Process& process, Charge& charge, Bytes bytes);

@@ -8,7 +8,7 @@
 #include "core/invariant.h"
 #include "os/clock.h"
 #include "os/log.h"
-#include "wire/shm/budget.h"
+#include "wire/shm/shared_blocks.h"
 
 namespace carve::node {
 namespace {
@@ -129,12 +129,16 @@ void Attachments::reclaim_ended(LiveSlice& slice) {
     if (entry.pid == 0 || slice.attached.contains(process_in(entry))) continue;
     if (reclaim(slice, slot)) std::atomic_ref(entry.pid).store(0, std::memory_order_release);
   }
+  // The agent before may have been killed while it released a block.
+  if (slice.report.page) shm::leave_blocks(slice.report.page->charges, shm::Tag::agent);
 }
 
 bool Attachments::reclaim(LiveSlice& slice, unsigned slot) {
   if (!slice.report.page) return true;
   const bool done = shm::reclaim(slice.report.page->charges, slot);
-  return shm::reclaim(slice.report.page->spill, slot) && done;
+  // Shared blocks come after the lanes: a lane may say that it changed together with a block's.
+  return shm::reclaim(slice.report.page->spill, slot) && done &&
+         shm::leave_blocks(slice.report.page->charges, slot);
 }
 
 // The slot becomes free when all charges of the process are released.
@@ -161,7 +165,7 @@ void Attachments::ended(uint64_t id, os::ProcessId process) {
 void Attachments::reclaim_after_exec(LiveSlice& slice) {
   for (const auto& [process, attached] : slice.attached) {
     if (slice.used_by_pid.contains(process.pid) || !slice.report.page) continue;
-    bool holds = false;
+    bool holds = shm::holds_blocks(slice.report.page->charges, attached.slot);
     for (unsigned d = 0; d < slice.granted().parts.size(); ++d)
       for (unsigned lane = 0; lane < shm::lanes; ++lane)
         holds |= shm::holding(slice.report.page->charges, {d, attached.slot, lane}) != 0;

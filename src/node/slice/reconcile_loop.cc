@@ -5,6 +5,7 @@
 
 #include "node/slice/evidence.h"
 #include "node/slice/processes.h"
+#include "node/slice/shared_blocks.h"
 #include "os/clock.h"
 #include "os/log.h"
 #include "wire/shm/budget.h"
@@ -54,6 +55,7 @@ void ReconcileLoop::beat() {
   ++beats_;
   std::vector<uint64_t> ended;
   for (const auto& [id, slice] : node_.slices) {
+    if (slice->report.page) settle_shared_blocks(slice->report.page->charges);
     for (unsigned d = 0; d < slice->granted().parts.size() && slice->report.page; ++d) {
       // A slice can write any value here. No slice holds more than the device has.
       const NodeDevice* on = node_.device(slice->granted().parts[d].device);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "node/slice/lifecycle.h"
-#include "wire/shm/budget.h"
+#include "wire/shm/shared_blocks.h"
 
 namespace carve::node {
 namespace {
@@ -38,6 +38,8 @@ std::string holders_of(const LiveSlice& slice, unsigned part) {
   std::vector<std::string> said;
   for (size_t i = 0; i < held.size() && i < 8; ++i) said.push_back(held[i].second);
   if (held.size() > said.size()) said.push_back(fmt::format("{} more", held.size() - said.size()));
+  if (const uint64_t shared = shm::shared_bytes(slice.report.page->charges, part); shared != 0)
+    said.push_back(fmt::format("{} of exported memory", text(Bytes{shared}).c_str()));
   if (const uint64_t grown = shm::holding(slice.report.page->charges, {part, shm::Tag::agent, 0}); grown != 0)
     said.push_back(fmt::format("{} of growth", text(Bytes{grown}).c_str()));
   return fmt::format("{}", fmt::join(said, ", "));

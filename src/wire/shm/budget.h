@@ -15,9 +15,12 @@
 // exact total, and the agent releases it by one more change *on the dead lane itself*. If the agent is killed
 // too, the next agent reads the same words and finds the total already zero.
 //
+// Bytes can also change their lane: two lanes change in one exchange (move()). The word can name only one of
+// the two changes. The other lane names that change as `joined`, and happened if that change did.
+//
 // A lane has one writer at a time: in a living process the thread that claimed it (guest/quota), afterwards
-// the agent. Every index read from shared memory is checked, because any process of the slice may have
-// written it.
+// the agent. The lane of a shared block has the writer that its state names (shared_blocks.h). Every index
+// read from shared memory is checked, because any process of the slice may have written it.
 #pragma once
 
 #include <climits>
@@ -31,6 +34,7 @@ struct Tag {
   uint64_t value = 0;  // 0: no change yet.
 
   static constexpr unsigned agent = 0xffff;
+  static constexpr unsigned first_block = 0x8000;  // From here on, less than `agent`: lanes of shared blocks.
   static constexpr Tag of(unsigned process, unsigned lane, uint64_t number) {
     return {number << 20 | uint64_t{lane} << 16 | process};
   }
@@ -49,14 +53,17 @@ struct Tag {
 // The position of a lane in Charges.
 struct LaneId {
   unsigned device = 0;
-  unsigned process = 0;  // Tag::agent: the agent's own lane.
+  unsigned process = 0;  // Tag::agent: the agent's own lane; Tag::first_block + n: that of shared block n.
   unsigned lane = 0;
 };
+static_assert(max_processes <= Tag::first_block && Tag::first_block + max_shared_blocks <= Tag::agent);
 
 // Returns null if the id names no lane; it may come from an overwritten tag.
 inline Lane* find_lane(Charges& charges, LaneId id) {
   if (id.device >= max_devices) return nullptr;
   if (id.process == Tag::agent) return &charges.growth[id.device];
+  if (id.process >= Tag::first_block && id.process - Tag::first_block < max_shared_blocks)
+    return &charges.block[id.process - Tag::first_block].lane;
   if (id.process >= max_processes || id.lane >= lanes) return nullptr;
   return &charges.process[id.process].lane[id.device][id.lane];
 }
@@ -107,6 +114,20 @@ inline void record_change(Charges& charges, unsigned device, Tag tag, const Lane
 // writes the lane.
 uint64_t holding(Charges& charges, LaneId id);
 
+// Announces a change of the lane, and returns its number.
+template <class Stop>
+uint64_t announce(Lane& lane, uint64_t from, uint64_t to, Stop stop) {
+  const uint64_t number = Tag::after(lane.announced.load(std::memory_order_relaxed));
+  stop();
+  __atomic_store_n(&lane.change[number % 2].from, from, __ATOMIC_RELAXED);
+  stop();
+  __atomic_store_n(&lane.change[number % 2].to, to, __ATOMIC_RELAXED);
+  stop();
+  lane.announced.store(number, std::memory_order_release);
+  stop();
+  return number;
+}
+
 // Makes one change: `id` will hold `to` bytes instead of `from`. Returns false, with nothing changed, if the
 // budget would exceed `limit`, or if other writers changed the word first at each of `attempts`. A decrease
 // is never refused.
@@ -116,14 +137,7 @@ bool change(Charges& charges, LaneId id, uint64_t from, uint64_t to, uint64_t li
   Lane* lane = find_lane(charges, id);
   if (lane == nullptr) return false;
   Budget& budget = charges.budget[id.device];
-  const uint64_t number = Tag::after(lane->announced.load(std::memory_order_relaxed));
-  stop();
-  __atomic_store_n(&lane->change[number % 2].from, from, __ATOMIC_RELAXED);
-  stop();
-  __atomic_store_n(&lane->change[number % 2].to, to, __ATOMIC_RELAXED);
-  stop();
-  lane->announced.store(number, std::memory_order_release);
-  stop();
+  const uint64_t number = announce(*lane, from, to, stop);
   for (unsigned attempt = 0; attempt < attempts; ++attempt) {
     const Word now = read(budget);
     uint64_t after = 0;
@@ -137,6 +151,45 @@ bool change(Charges& charges, LaneId id, uint64_t from, uint64_t to, uint64_t li
     stop();
     if (exchange(budget, now, {after, Tag::of(id.process, id.lane, number).value})) return true;
   }
+  return false;
+}
+
+struct LaneChange {
+  LaneId id;
+  uint64_t from = 0, to = 0;
+};
+
+// Makes both changes, of two lanes of one device, or none: no reader sees the bytes twice or not at all. Only
+// for bytes that are charged already, so no limit applies. Returns false, with nothing changed, if other
+// writers changed the word first at each of `attempts`. The caller is the writer of both lanes, and a dead
+// caller's lane `less` is reclaimed before the lane `more` changes again.
+template <class Stop = NoStops>
+bool move(Charges& charges, const LaneChange& less, const LaneChange& more, Stop stop = {},
+          unsigned attempts = UINT_MAX) {
+  Lane *source = find_lane(charges, less.id), *target = find_lane(charges, more.id);
+  if (source == nullptr || target == nullptr || source == target || less.id.device != more.id.device)
+    return false;
+  Budget& budget = charges.budget[more.id.device];
+  const uint64_t number = announce(*target, more.from, more.to, stop);
+  const Tag tag = Tag::of(more.id.process, more.id.lane, number);
+  source->joined.store(tag.value, std::memory_order_relaxed);
+  stop();
+  source->joined_number.store(Tag::after(source->announced.load(std::memory_order_relaxed)),
+                              std::memory_order_release);
+  stop();
+  const uint64_t joined = announce(*source, less.from, less.to, stop);
+  for (unsigned attempt = 0; attempt < attempts; ++attempt) {
+    const Word now = read(budget);
+    const uint64_t after = now.used + (less.to - less.from) + (more.to - more.from);
+    record_change(charges, more.id.device, Tag{now.tag}, target);
+    stop();
+    if (!exchange(budget, now, {after, tag.value})) continue;
+    stop();
+    source->seen.store(joined, std::memory_order_release);
+    stop();
+    return true;
+  }
+  source->joined_number.store(0, std::memory_order_release);
   return false;
 }
 

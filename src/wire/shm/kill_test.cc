@@ -11,6 +11,7 @@
 
 #include "wire/shm/budget.h"
 #include "wire/shm/exports.h"
+#include "wire/shm/shared_blocks.h"
 
 namespace carve::shm {
 namespace {
@@ -68,6 +69,21 @@ struct SharedMemory {
   }
 };
 
+constexpr uint64_t name = first_lock_name;  // Of block 0.
+constexpr auto none_is_locked = [](uint64_t*, unsigned) {};
+constexpr auto all_are_locked = [](uint64_t* names, unsigned count) {
+  for (unsigned i = 0; i < count; ++i) names[i] = 0;
+};
+
+// Exports 30 of the 50 bytes that the victim holds.
+unsigned export_some(Charges& charges, KillAt stop) {
+  const unsigned block = begin_block(charges, victim, 0, SharedBlockKind::descriptor, name, 0, stop);
+  move(charges, {{0, victim, 1}, 50, 20}, {lane_of(charges, block), 0, 30}, stop);
+  publish(charges.block[block]);
+  stop();
+  return block;
+}
+
 // An operation during which a process may be killed.
 struct Operation {
   const char* name;
@@ -107,10 +123,30 @@ const Operation operations[] = {
        change(r.spill, {0, victim, 1}, 50, 0, limit, stop);
        change(r.charges, {0, victim, 1}, 50, 0, limit, stop);
      }},
+    {"an export", [](Report& r, KillAt stop) { export_some(r.charges, stop); }},
+    {"an export, changes of its lane, and the release of the block",
+     [](Report& r, KillAt stop) {
+       const unsigned block = export_some(r.charges, stop);
+       change(r.charges, {0, victim, 1}, 20, 25, limit, stop);
+       change(r.charges, {0, victim, 1}, 25, 0, limit, stop);
+       remove_holder(r.charges.block[block], victim);
+       stop();
+       settle_blocks(r.charges, 0, victim, none_is_locked, stop);
+     }},
 };
 
-void bury(Report& report, KillAt stop) {
-  for (Charges* c : {&report.charges, &report.spill}) reclaim(*c, victim, stop);
+// As the agent does, and its successor once more.
+bool bury(Report& report, KillAt stop) {
+  bool done = true;
+  for (Charges* c : {&report.charges, &report.spill}) done &= reclaim(*c, victim, stop);
+  done &= leave_blocks(report.charges, victim, stop);
+  settle_blocks(report.charges, every_device, Tag::agent, none_is_locked, stop);
+  return done;
+}
+bool bury_as_successor(Report& report) {
+  int never = -1;
+  leave_blocks(report.charges, Tag::agent);
+  return bury(report, KillAt{&never});
 }
 
 // Every point of every operation, once with a neighbour that continues after the death and once without. The
@@ -132,7 +168,7 @@ TEST(Kill, between_any_two_stores_leaves_the_budgets_exactly_what_the_living_hol
           }
           agent_died = killed_at(m, [&](KillAt stop) { bury(*pages.report, stop); });
           agents_killed += agent_died;
-          for (Charges* c : {&pages.report->charges, &pages.report->spill}) ASSERT_TRUE(reclaim(*c, victim));
+          ASSERT_TRUE(bury_as_successor(*pages.report));
           ASSERT_EQ(pages.used(), (goes_on ? 9u : 7u) + 5u)
               << operation.name << ", killed at " << n << ", the agent at " << m;
           ASSERT_EQ(pages.spilled(), goes_on ? 3u : 7u)
@@ -143,6 +179,36 @@ TEST(Kill, between_any_two_stores_leaves_the_budgets_exactly_what_the_living_hol
   }
   EXPECT_GT(kills, 500);
   EXPECT_GT(agents_killed, 500);
+}
+
+// At every point the device may have the exported memory already, and the block is charged as long as another
+// process or a descriptor holds it.
+TEST(Kill, of_an_exporter_leaves_the_charge_with_those_that_hold_the_memory) {
+  bool died = true;
+  for (int n = 0; died; ++n) {
+    for (const bool imported : {false, true}) {
+      const SharedMemory pages;
+      Charges& charges = pages.report->charges;
+      died = killed_at(n, [&](KillAt stop) {
+        export_some(charges, stop);
+        change(charges, {0, victim, 1}, 20, 1, limit, stop);
+      });
+      EXPECT_LE(pages.used(), 5u + 7 + 50) << "no byte is charged twice";
+      EXPECT_GE(pages.used(), 5u + 7 + 31) << "no byte is charged less than once";
+      const unsigned block = find_block(charges, name);
+      const bool published = block != no_block && is_held(charges.block[block], name);
+      if (imported && published) add_holder(charges.block[block], neighbour);
+      ASSERT_TRUE(reclaim(charges, victim));
+      ASSERT_TRUE(leave_blocks(charges, victim));
+      if (!imported) settle_blocks(charges, 0, Tag::agent, all_are_locked);
+      if (imported) settle_blocks(charges, 0, Tag::agent, none_is_locked);
+      EXPECT_EQ(pages.used(), 5u + 7 + (published ? 30 : 0)) << n << " " << imported;
+      if (published) remove_holder(charges.block[block], neighbour);
+      settle_blocks(charges, 0, Tag::agent, none_is_locked);
+      EXPECT_EQ(pages.used(), 5u + 7) << n << " " << imported;
+      for (const SharedBlock& each : charges.block) EXPECT_EQ(each.state.load(), 0u);
+    }
+  }
 }
 
 // The agent charges growth on a lane of its own. Its successor reads what that lane holds.

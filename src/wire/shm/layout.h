@@ -17,7 +17,7 @@ namespace carve::shm {
 
 inline constexpr uint64_t control_magic = 0x314c'5443'5652'4143;  // "CARVCTL1" in a hex dump.
 inline constexpr uint64_t report_magic = 0x3150'4552'5652'4143;   // "CARVREP1"
-inline constexpr uint32_t layout_version = 2;  // Rises with any change of an offset, a width or a meaning.
+inline constexpr uint32_t layout_version = 3;  // Rises with any change of an offset, a width or a meaning.
 
 inline constexpr unsigned max_devices = 16;     // As many as one machine's NVLink domain holds.
 inline constexpr unsigned max_processes = 512;  // Of one slice, alive at once.
@@ -92,24 +92,49 @@ struct alignas(64) Lane {
   struct Change {
     uint64_t from, to;  //     Bytes that this lane holds before and after the change.
   } change[2];          // 16  Change number n is in change[n % 2].
+  // Change number `joined_number` of this lane happens together with the change `joined` of another lane,
+  // which the budget word names (budget.h, Tag). 0: none.
+  std::atomic<uint64_t> joined;         // 48
+  std::atomic<uint64_t> joined_number;  // 56
 };
-static_assert(sizeof(Lane) == 64 && offsetof(Lane, change) == 16);
+static_assert(sizeof(Lane) == 64 && offsetof(Lane, change) == 16 && offsetof(Lane, joined) == 48);
 
 struct ReportProcess {
   Lane lane[max_devices][lanes];  // 0
 };
 static_assert(sizeof(ReportProcess) == 4096);
 
+// Memory that a process exported: charged to the slice, because it may outlive the process
+// (shared_blocks.h).
+struct alignas(64) SharedBlock {
+  std::atomic<uint64_t> state;   //   0  SharedBlockState, and which process is changing it.
+  std::atomic<uint64_t> name;    //   8  What an importer finds it by.
+  std::atomic<uint32_t> device;  //  16  Index in Control::devices.
+  std::atomic<uint32_t> kind;    //  20  SharedBlockKind.
+  std::atomic<uint64_t> within;  //  24  Name of another block that keeps this one, as long as it is charged.
+  uint64_t unused[4];            //  32
+  Lane lane;                     //  64  Bytes charged for it.
+  // Bit n % 64 of word n / 64: the process in slot n holds it.
+  std::atomic<uint64_t> holder[max_processes / 64];  // 128
+};
+static_assert(sizeof(SharedBlock) == 192 && offsetof(SharedBlock, lane) == 64 &&
+              offsetof(SharedBlock, holder) == 128);
+// Of one slice, charged at once. The segments of 20 MiB of a usual allocator fill 160 GiB with so many.
+inline constexpr unsigned max_shared_blocks = 8192;
+
 // The bytes charged per device, and the lanes that changed them (budget.h). In a Report 64 bytes precede it,
 // so that the lanes of each process have a page of their own.
 struct Charges {
-  Budget budget[max_devices];            //    0
-  Lane growth[max_devices];              // 1024  The agent's own lane: memory that no call requested.
-  uint64_t pad[(4032 - 2048) / 8];       // 2048
-  ReportProcess process[max_processes];  // 4032
+  Budget budget[max_devices];            //       0
+  Lane growth[max_devices];              //    1024  The agent's own lane: memory that no call requested.
+  std::atomic<uint64_t> block_end;       //    2048  No block at or behind this index was ever used.
+  uint64_t pad[(4032 - 2056) / 8];       //    2056
+  ReportProcess process[max_processes];  //    4032
+  SharedBlock block[max_shared_blocks];  // 2101184
 };
-static_assert(offsetof(Charges, growth) == 1024 && offsetof(Charges, process) == 4032);
-static_assert(sizeof(Charges) == 4032 + 4096 * max_processes);
+static_assert(offsetof(Charges, growth) == 1024 && offsetof(Charges, block_end) == 2048);
+static_assert(offsetof(Charges, process) == 4032 && offsetof(Charges, block) == 2101184);
+static_assert(sizeof(Charges) == 2101184 + 192 * max_shared_blocks);
 
 // Objects that the slice's own processes exported (exports.h). Each word names one object; 0 is free.
 inline constexpr unsigned export_sets = 1024, export_ways = 8;
@@ -130,15 +155,15 @@ struct Report {
   std::atomic<uint32_t> ensure_failures;
   uint64_t unused[6];  //      16
   Charges charges;     //      64  Bytes in the device's memory.
-  uint64_t pad[8];     // 2101248
-  Charges spill;       // 2101312  Bytes in host memory: ControlDevice::spill.
-  Exports exports;     // 4202496
-  WorkPages work;      // 4268032
+  uint64_t pad[8];     // 3674112
+  Charges spill;       // 3674176  Bytes in host memory: ControlDevice::spill. It has no shared blocks.
+  Exports exports;     // 7348224
+  WorkPages work;      // 7413760
 };
 static_assert(offsetof(Report, ensure_failures) == 12 && offsetof(Report, unused) == 16);
-static_assert(offsetof(Report, charges) == 64 && offsetof(Report, spill) == 2101312);
-static_assert(offsetof(Report, exports) == 4202496 && offsetof(Report, work) == 4268032);
-static_assert(sizeof(Report) == 4268032 + 8192 * max_processes);
+static_assert(offsetof(Report, charges) == 64 && offsetof(Report, spill) == 3674176);
+static_assert(offsetof(Report, exports) == 7348224 && offsetof(Report, work) == 7413760);
+static_assert(sizeof(Report) == 7413760 + 8192 * max_processes);
 
 // One page for all slices of an agent. Older than 200 ms: stale, no agent is running.
 struct Heartbeat {

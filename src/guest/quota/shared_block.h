@@ -1,0 +1,67 @@
+// Charges of memory that other processes may hold too (wire/shm/shared_blocks.h). The bytes are then in the
+// lane of a shared block of the slice. A record's charge names the block: `device` is in_shared_block and
+// `bytes` the block's index. give_back() of such a charge ends one use of the block. After the last use in
+// this process, its bit in the block is cleared.
+//
+// An exported descriptor gets the block's name as a lock, by which importers find the block, and by which
+// every process can find out whether a copy of the descriptor is left anywhere (20 us: /proc/locks is read
+// until two readings are equal).
+//
+// Lock order: Process::sharing is taken before LaneState::lock and before the lock of a shard.
+#pragma once
+
+#include "guest/quota/charge.h"
+#include "wire/shm/shared_blocks.h"
+
+namespace carve::guest {
+
+using shm::no_block;
+using shm::SharedBlockKind;
+
+// Moves a charge of this process to a new shared block of that name, of which the caller has one use. Returns
+// no_block, with nothing changed, if the slice has no free block or the budget changes without pause.
+// `within`: the name of a block that keeps this one.
+unsigned share(Process& p, const Charge& charge, SharedBlockKind kind, uint64_t name, uint64_t within = 0);
+
+// Adds a use of the block of that name. Returns no_block if the slice has none.
+unsigned join(Process& p, uint64_t name);
+
+// Moves a further charge of this process to a block, which only this process changes while it has a use.
+bool add_to_block(Process& p, const Charge& charge, unsigned block);
+uint64_t bytes_of_block(Process& p, unsigned block);
+// Lowers the bytes of such a block, which no other process holds. If the budget changes without pause, the
+// bytes stay charged.
+void shrink_block(Process& p, unsigned block, uint64_t bytes);
+bool has_other_holder(Process& p, unsigned block);
+// For a block that importers cannot find.
+void keep_until_slice_ends(Process& p, unsigned block);
+
+// Ends a use. After the last one, releases the block if no other process and no descriptor holds it.
+void leave(Process& p, unsigned block);
+
+constexpr Charge charge_of_block(unsigned block) { return {block, in_shared_block, 0}; }
+inline shm::SharedBlock& block_of(Process& p, const Charge& charge) {
+  return p.report->charges.block[charge.bytes % shm::max_shared_blocks];
+}
+
+// Returns the index of the device that the bytes are charged to.
+inline unsigned device_of(Process& p, const Charge& charge) {
+  return charge.device == in_shared_block ? block_of(p, charge).device.load(std::memory_order_relaxed)
+                                          : charge.device;
+}
+
+// Releases what no process and no descriptor holds any more, on one device. Returns whether there was any.
+// Without shared blocks this is one load.
+bool settle_all_shared(Process& p, unsigned device);
+inline bool settle_shared(Process& p, unsigned device) {
+  return p.report->charges.block_end.load(std::memory_order_relaxed) != 0 && settle_all_shared(p, device);
+}
+
+// Returns a random name for share(), in the form of a descriptor's.
+uint64_t new_name();
+// Gives the name to a descriptor, with all its copies. Returns false if the kernel refuses it.
+bool name_descriptor(int fd, uint64_t name);
+// Returns the name that a descriptor has; 0: none.
+uint64_t name_of_descriptor(int fd);
+
+}  // namespace carve::guest

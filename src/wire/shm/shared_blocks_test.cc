@@ -1,0 +1,200 @@
+#include "wire/shm/shared_blocks.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace carve::shm {
+namespace {
+
+constexpr uint64_t limit = 1000;
+
+struct SharedMemory {
+  Charges* at = static_cast<Charges*>(
+      mmap(nullptr, sizeof(Charges), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  ~SharedMemory() { munmap(at, sizeof(Charges)); }
+  Charges& operator*() const { return *at; }
+  uint64_t used(unsigned device = 0) const { return read(at->budget[device]).used; }
+};
+
+constexpr auto none_is_locked = [](uint64_t*, unsigned) {};
+
+// The process in `slot` charges the bytes, and exports them.
+unsigned exported(Charges& charges, unsigned slot, uint64_t bytes, uint64_t name, unsigned device = 0,
+                  SharedBlockKind kind = SharedBlockKind::descriptor) {
+  EXPECT_TRUE(change(charges, {device, slot, 0}, 0, bytes, limit));
+  const unsigned block = begin_block(charges, slot, device, kind, name);
+  EXPECT_NE(block, no_block);
+  EXPECT_TRUE(move(charges, {{device, slot, 0}, bytes, 0}, {lane_of(charges, block), 0, bytes}));
+  publish(charges.block[block]);
+  return block;
+}
+
+TEST(SharedBlock, moves_its_bytes_and_charges_none) {
+  const SharedMemory charges;
+  const unsigned block = exported(*charges, 1, 300, first_lock_name + 1);
+  EXPECT_EQ(charges.used(), 300u);
+  EXPECT_EQ(holding(*charges, {0, 1, 0}), 0u);
+  EXPECT_EQ(holding(*charges, lane_of(*charges, block)), 300u);
+  EXPECT_TRUE(reclaim(*charges, 1));
+  EXPECT_EQ(charges.used(), 300u) << "the death of the exporter releases nothing of it";
+}
+
+TEST(SharedBlock, is_released_when_neither_a_process_nor_a_descriptor_holds_it) {
+  const SharedMemory charges;
+  const unsigned block = exported(*charges, 1, 300, first_lock_name + 1);
+  SharedBlock& b = (*charges).block[block];
+  const uint64_t name = b.name.load();
+  EXPECT_EQ(find_block(*charges, name), block);
+  bool locked = true;
+  const auto settle = [&] {
+    return settle_blocks(*charges, 0, 2, [&](uint64_t* names, unsigned count) {
+      for (unsigned i = 0; i < count && locked; ++i) names[i] = 0;
+    });
+  };
+  EXPECT_FALSE(settle());
+  add_holder(b, 2);
+  remove_holder(b, 1);
+  locked = false;
+  EXPECT_FALSE(settle()) << "the importer holds it";
+  locked = true;
+  remove_holder(b, 2);
+  EXPECT_FALSE(settle()) << "a descriptor holds it";
+  EXPECT_EQ(charges.used(), 300u);
+  locked = false;
+  EXPECT_TRUE(settle());
+  EXPECT_EQ(charges.used(), 0u);
+  EXPECT_EQ(find_block(*charges, name), no_block);
+}
+
+TEST(SharedBlock, of_a_handle_needs_no_descriptor_and_of_another_device_is_left_alone) {
+  const SharedMemory charges;
+  const unsigned here = exported(*charges, 1, 10, handle_name_of(77), 0, SharedBlockKind::handle);
+  const unsigned there = exported(*charges, 1, 20, handle_name_of(78), 1, SharedBlockKind::handle);
+  for (const unsigned block : {here, there}) remove_holder((*charges).block[block], 1);
+  const auto refuse = [](uint64_t*, unsigned) { ADD_FAILURE() << "no descriptor is in question"; };
+  EXPECT_TRUE(settle_blocks(*charges, 1, 1, refuse));
+  EXPECT_EQ(charges.used(0), 10u);
+  EXPECT_EQ(charges.used(1), 0u);
+  EXPECT_TRUE(settle_blocks(*charges, every_device, 1, refuse));
+  EXPECT_EQ(charges.used(0), 0u);
+}
+
+TEST(SharedBlock, within_another_stays_charged_as_long_as_the_other_is) {
+  const SharedMemory charges;
+  const unsigned outer = exported(*charges, 1, 0, first_lock_name);
+  const uint64_t object = (*charges).block[outer].name.load();
+  ASSERT_TRUE(change(*charges, {0, 1, 0}, 0, 40, limit));
+  const unsigned inner = begin_block(*charges, 1, 0, SharedBlockKind::bound, handle_name_of(3), object);
+  ASSERT_TRUE(move(*charges, {{0, 1, 0}, 40, 0}, {lane_of(*charges, inner), 0, 40}));
+  publish((*charges).block[inner]);
+  remove_holder((*charges).block[inner], 1);
+  settle_blocks(*charges, 0, 1, none_is_locked);
+  EXPECT_EQ(charges.used(), 40u);
+  remove_holder((*charges).block[outer], 1);
+  while (settle_blocks(*charges, 0, 1, none_is_locked)) {}
+  EXPECT_EQ(charges.used(), 0u);
+}
+
+// An importer that comes while the block is released either keeps it or does not find it.
+TEST(SharedBlock, an_import_during_a_release_keeps_the_block_or_finds_none) {
+  for (int round = 0; round < 3000; ++round) {
+    const SharedMemory charges;
+    const unsigned block = exported(*charges, 1, 300, first_lock_name);
+    SharedBlock& b = (*charges).block[block];
+    const uint64_t name = b.name.load();
+    remove_holder(b, 1);
+    bool kept = false;
+    {
+      std::jthread importer([&] {
+        add_holder(b, 2);
+        kept = is_held(b, name);
+        if (!kept) remove_holder(b, 2);
+      });
+      settle_blocks(*charges, 0, 1, none_is_locked);
+    }
+    ASSERT_TRUE(!kept || charges.used() == 300u);
+    settle_blocks(*charges, 0, 1, none_is_locked);
+    ASSERT_EQ(charges.used(), kept ? 300u : 0u);
+  }
+}
+
+TEST(SharedBlock, tables_of_all_blocks_fill_and_empty) {
+  const SharedMemory charges;
+  ASSERT_TRUE(change(*charges, {0, 1, 0}, 0, max_shared_blocks, UINT64_MAX));
+  for (unsigned i = 0; i < max_shared_blocks; ++i) {
+    const unsigned block = begin_block(*charges, 1, 0, SharedBlockKind::descriptor, first_lock_name + 1 + i);
+    ASSERT_EQ(block, i);
+    ASSERT_TRUE(move(*charges, {{0, 1, 0}, max_shared_blocks - i, max_shared_blocks - i - 1},
+                     {lane_of(*charges, block), 0, 1}));
+    publish((*charges).block[block]);
+  }
+  EXPECT_EQ(begin_block(*charges, 1, 0, SharedBlockKind::descriptor, first_lock_name), no_block);
+  EXPECT_TRUE(leave_blocks(*charges, 1));
+  EXPECT_TRUE(settle_blocks(*charges, 0, Tag::agent, none_is_locked));
+  EXPECT_EQ(charges.used(), 0u);
+}
+
+TEST(SharedBlock, scribbled_pages_crash_no_process) {
+  const SharedMemory charges;
+  auto* words = reinterpret_cast<uint64_t*>((*charges).block);
+  uint64_t x = 88172645463325252ull;
+  (*charges).block_end = UINT64_MAX;
+  for (size_t i = 0; i < sizeof(SharedBlock) * 512 / 8; ++i) {
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    words[i] = i % 24 == 0 ? x % 4 | x % 7 << 8 : x;
+  }
+  for (unsigned slot : {0u, 3u, max_processes - 1, Tag::agent}) leave_blocks(*charges, slot);
+  settle_blocks(*charges, every_device, Tag::agent, none_is_locked, NoStops{}, agent_attempts);
+}
+
+std::vector<uint64_t> names_in(const std::string& text, size_t piece = 7) {
+  std::vector<uint64_t> names;
+  LockReader reader;
+  for (size_t i = 0; i < text.size(); i += piece)
+    reader.read(text.data() + i, std::min(piece, text.size() - i),
+                [&](uint64_t name) { names.push_back(name); });
+  return names;
+}
+
+TEST(LockReader, finds_names_among_the_locks_of_other_programs) {
+  const std::string name = std::to_string(first_lock_name + 12345);
+  EXPECT_EQ(names_in("1: OFDLCK ADVISORY  READ -1 fe:00:9977900 " + name + " " + name + "\n" +
+                     "2: POSIX  ADVISORY  WRITE 7345 00:1a:4183 0 EOF\n" +
+                     "3: FLOCK  ADVISORY  WRITE 12 00:1a:4183 4611686018427387999 EOF\n" +
+                     "4: POSIX  ADVISORY  WRITE 7345 00:1a:4183 1073741824 1073742335\n" +
+                     "4: -> OFDLCK ADVISORY  READ -1 00:06:3 " + name + " " + name + "\n"),
+            (std::vector{first_lock_name + 12345, first_lock_name + 12345}));
+}
+
+TEST(LockReader, finds_what_the_kernel_writes_for_files_and_device_nodes) {
+  const std::string file = "/proc/self/exe";
+  for (const char* path : {"/dev/null", file.c_str()}) {
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct flock lock = {};
+    lock.l_type = F_RDLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = static_cast<off_t>(first_lock_name + 4242);
+    lock.l_len = 1;
+    ASSERT_EQ(fcntl(fd, F_OFD_SETLK, &lock), 0) << path;
+    for (const std::string& list : {std::string("/proc/locks"), "/proc/self/fdinfo/" + std::to_string(fd)}) {
+      std::stringstream text;
+      text << std::ifstream(list).rdbuf();
+      EXPECT_EQ(std::ranges::count(names_in(text.str()), first_lock_name + 4242), 1) << list;
+    }
+    close(fd);
+  }
+}
+
+}  // namespace
+}  // namespace carve::shm
