@@ -1,7 +1,7 @@
 // Memory pools that several processes use. A pool travels as a descriptor, and each of its pointers as data.
 // The importer's memory is the exporter's, which is charged once (pool.h). The descriptor keeps no memory: it
 // only names the pool's shared block.
-#include "guest/memory/pool.h"
+#include "guest/memory/memory_pool.h"
 #include "guest/memory/sharing.h"
 
 namespace carve::guest {
