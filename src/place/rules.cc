@@ -81,8 +81,10 @@ constexpr DeviceRule of_device[] = {
      },
      "less than a context",
      [](const DeviceState& c, const RequestShape& a, const DeviceText&) {
-       return fmt::format("{} is less than the {} that one context takes on it", text(need(a, c)).c_str(),
-                          text(c.context).c_str());
+       return fmt::format(
+           "{} is less than the {} that one context takes on it; ask for at least {}, or start carved with "
+           "--context-charge reserve",
+           text(need(a, c)).c_str(), text(c.context).c_str(), text(c.context).c_str());
      }},
     {[](const DeviceState& c, uint32_t, const RequestShape& a) { return a.spill.count == 0 || c.migrates; },
      "no migration",

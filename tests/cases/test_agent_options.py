@@ -15,6 +15,36 @@ def test_contexts_may_be_the_reserves_business(world):
     assert "CUDA_ERROR_OUT_OF_MEMORY" in over.stdout
 
 
+def test_a_slice_below_the_size_of_a_context_is_refused_with_both_figures_and_the_way_out(world, beside):
+    refused = world.carve("run", "--memory", "128MiB", "--device", "0", "--", "true")
+    wanted = ("128 MiB is less than the 256 MiB that one context takes on it; ask for at least 256 MiB, "
+              "or start carved with --context-charge reserve")
+    assert refused.returncode == 125 and wanted in refused.stderr, refused.stderr
+    program = beside("import time; begin(); print('begun', flush=True); time.sleep(60)", memory="256MiB", name="small")
+    assert world.attached("small")
+    refused = world.carve("set", "small", "--memory", "128MiB")
+    assert refused.returncode == 1 and wanted in refused.stderr, refused.stderr
+    assert program.poll() is None
+
+
+# 17 contexts of 256 MiB, beside what the driver reserves.
+@pytest.mark.devices("a10x1", "--context-charge", "reserve", "--reserve", "7GiB")
+def test_sixteen_slices_of_128_mib_run_on_one_device_and_the_seventeenth_is_refused(world, beside):
+    text = "import time\nbegin()\nallocate(128 * MiB)\nprint(info(), flush=True)\ntime.sleep(120)"
+    for number in range(16):
+        program = beside(text, name=f"s{number}", memory="128MiB")
+        assert program.stdout.readline() == f"(0, {128 * MiB})\n", number
+    refused = world.carve("run", "--memory", "128MiB", "--device", "0", "--", "true")
+    assert refused.returncode == 125 and "it has 16 isolated slices, the maximum" in refused.stderr, refused.stderr
+    last = beside(text, "--isolation", "none", name="s16", memory="128MiB")
+    assert last.stdout.readline().startswith("("), last.communicate()[1]
+    assert len(world.slices()) == 17
+    # The driver reports the contexts; they are charged to no slice.
+    def used(name):
+        return world.show(name)["parts"][0]["used_bytes"], world.show(name)["parts"][0]["charged_bytes"]
+    assert until(lambda: {used(f"s{n}") for n in range(16)} == {(128 * MiB, 128 * MiB)}), [used(f"s{n}") for n in range(16)]
+
+
 @pytest.mark.devices("a10x1", "--reserve", "4GiB")
 def test_the_reserve_can_be_chosen(world):
     (device,) = world.json("devices")["devices"]

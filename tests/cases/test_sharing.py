@@ -198,7 +198,6 @@ for line in sys.stdin:
     print(said, flush=True)
 """
 
-# An exporter's pool that shrank while an importer held it is settled at the exporter's next call ("A free").
 # The program of the slice: starts A, B and the broker and lets them take the steps of the case, "A make", "B fill"; "A kill" kills one.
 # Prints what "fill" allocated.
 STAGE = """
@@ -244,7 +243,7 @@ ONLY_A_DESCRIPTOR = {
 }
 IS_FREE = {
     "the importer closes": BEGIN + ["A shut", "A release", "B close", "A fill"],
-    "the importer is killed": BEGIN + ["A shut", "A release", "C free", "B kill", "A free", "C fill"],
+    "the importer is killed": BEGIN + ["A shut", "A release", "C free", "B kill", "C fill"],
     "both are killed": BEGIN + ["A kill", "B kill", "C fill"],
     "no process imported": ["A make", "A export", "A shut", "A release", "A fill"],
     "a process without CUDA closes the descriptor": ["A make", "A export", "A send", "A kill", "broker receive", "broker shut", "C fill"],

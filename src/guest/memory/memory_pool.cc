@@ -72,12 +72,10 @@ bool each(Process& p, unsigned device, const Pool* held, Act act) {
 
 // It is unknown which free blocks the released memory contained, so all are forgotten.
 bool lower(Process& p, Pool& pool, Bytes to) REQUIRES(pool.lock) {
+  if (pool.block != 0) keep_in_block(p, static_cast<unsigned>(pool.block - 1), to);
   const Bytes before = charged(p, pool);
-  if (is_held_by_others(p, pool)) {
-    pool.released = std::max(pool.released, minus(before, to).count);
-    return false;
-  }
-  pool.released = 0;
+  pool.released = is_held_by_others(p, pool) ? minus(before, to).count : 0;
+  if (pool.released != 0) return false;
   if (to >= before) return false;
   for (Pool::FreeBlock& h : pool.free_block) h = {};
   return recharge(p, pool, to);
@@ -142,8 +140,6 @@ Bytes charged(Process& p, const Pool& pool) {
 bool recharge(Process& p, Pool& pool, Bytes reserved) {
   const uint64_t all = reserved.count + pool.released;
   if (!recharge(p, pool.charge, outside_block(p, pool, all))) return false;
-  if (all < charged(p, pool).count && !is_held_by_others(p, pool))
-    shrink_block(p, static_cast<unsigned>(pool.block - 1), all);
   return true;
 }
 

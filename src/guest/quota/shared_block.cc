@@ -45,6 +45,7 @@ unsigned find_and_hold(Process& p, uint64_t name) REQUIRES(p.sharing) {
     const bool held_already = shm::has_holder(charges.block[block], p.slot);
     shm::add_holder(charges.block[block], p.slot);
     if (shm::is_held(charges.block[block], name)) return block;
+    if (tries + 1 == join_attempts) return block;  // Held by the bit, whatever becomes of the other process.
     if (!held_already) shm::remove_holder(charges.block[block], p.slot);
     sched_yield();
   }
@@ -91,29 +92,42 @@ unsigned join(Process& p, uint64_t name) {
   return block;
 }
 
+namespace {
+
+// Waits for a process that changes the block, which takes less than a microsecond.
+bool take_lane(Process& p, unsigned block) {
+  for (unsigned tries = 0; tries < join_attempts; ++tries) {
+    if (shm::take_lane(p.report->charges.block[block], p.slot)) return true;
+    sched_yield();
+  }
+  return false;
+}
+
+}  // namespace
+
 bool add_to_block(Process& p, const Charge& charge, unsigned block) {
-  return move_to_block(p, charge, block);
+  shm::SharedBlock& shared = p.report->charges.block[block];
+  if (!take_lane(p, block)) return false;
+  const bool moved = move_to_block(p, charge, block);
+  if (const uint64_t keep = shared.keep.load(); moved && keep != UINT64_MAX)
+    shared.keep.store(keep + charge.bytes);
+  shm::publish(shared);
+  return moved;
 }
 
 uint64_t bytes_of_block(Process& p, unsigned block) {
   return shm::holding(p.report->charges, shm::lane_of(p.report->charges, block));
 }
 
-void shrink_block(Process& p, unsigned block, uint64_t bytes) {
-  shm::Charges& charges = p.report->charges;
-  const shm::LaneId id = shm::lane_of(charges, block);
-  const uint64_t before = shm::holding(charges, id);
-  if (bytes < before) shm::change(charges, id, before, bytes, UINT64_MAX, shm::NoStops{}, 1'000'000);
+void keep_in_block(Process& p, unsigned block, Bytes bytes) {
+  p.report->charges.block[block].keep.store(bytes.count);
+  shm::lower_pool(p.report->charges, block, p.slot);
 }
 
 bool has_other_holder(Process& p, unsigned block) {
   const shm::SharedBlock& shared = p.report->charges.block[block];
-  if (shared.kind.load() == static_cast<uint32_t>(SharedBlockKind::unnamed)) return true;
-  for (unsigned i = 0; i < std::size(shared.holder); ++i) {
-    const uint64_t own = i == p.slot / 64 ? uint64_t{1} << p.slot % 64 : 0;
-    if ((shared.holder[i].load() & ~own) != 0) return true;
-  }
-  return false;
+  return shared.kind.load() == static_cast<uint32_t>(SharedBlockKind::unnamed) ||
+         shm::has_other_holder(shared, p.slot);
 }
 
 void keep_until_slice_ends(Process& p, unsigned block) {

@@ -26,12 +26,12 @@ unsigned share(Process& p, const Charge& charge, SharedBlockKind kind, uint64_t 
 // Adds a use of the block of that name. Returns no_block if the slice has none.
 unsigned join(Process& p, uint64_t name);
 
-// Moves a further charge of this process to a block, which only this process changes while it has a use.
+// Moves a further charge of this process to the block of a pool that it exported.
 bool add_to_block(Process& p, const Charge& charge, unsigned block);
 uint64_t bytes_of_block(Process& p, unsigned block);
-// Lowers the bytes of such a block, which no other process holds. If the budget changes without pause, the
-// bytes stay charged.
-void shrink_block(Process& p, unsigned block, uint64_t bytes);
+// Records how many bytes this process's pool still has. Its block is lowered to so many when
+// no other process holds it: here, or by the process or the agent that settles the blocks next.
+void keep_in_block(Process& p, unsigned block, Bytes bytes);
 bool has_other_holder(Process& p, unsigned block);
 // For a block that importers cannot find.
 void keep_until_slice_ends(Process& p, unsigned block);

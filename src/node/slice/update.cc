@@ -110,8 +110,11 @@ Outcome<void> may_have(const NodeState& node, const LiveSlice& slice, const ledg
                      "policy (carve node set --policy {}), or start carved with --policy-per-slice",
                      d->device.index, text(effective), text(*asked.policy));
     if (asked.memory && slice.limited() && node.settings.contexts_in_slice && terms.memory < d->context)
-      return failure(K::invalid_argument, "device {}: {} is less than the {} of one context; ask for more",
-                     d->device.index, text(terms.memory).c_str(), text(d->context).c_str());
+      return failure(
+          K::invalid_argument,
+          "device {}: {} is less than the {} that one context takes on it; ask for at least {}, or start "
+          "carved with --context-charge reserve",
+          d->device.index, text(terms.memory).c_str(), text(d->context).c_str(), text(d->context).c_str());
   }
   return {};
 }

@@ -112,8 +112,12 @@ struct alignas(64) SharedBlock {
   std::atomic<uint32_t> device;  //  16  Index in Control::devices.
   std::atomic<uint32_t> kind;    //  20  SharedBlockKind.
   std::atomic<uint64_t> within;  //  24  Name of another block that keeps this one, as long as it is charged.
-  uint64_t unused[4];            //  32
-  Lane lane;                     //  64  Bytes charged for it.
+  // Of a pool: the most bytes that are left when only its exporter, the process in slot `exporter`, holds it.
+  // UINT64_MAX: all.
+  std::atomic<uint64_t> keep;      //  32
+  std::atomic<uint32_t> exporter;  //  40
+  uint32_t unused[5];              //  44
+  Lane lane;                       //  64  Bytes charged for it.
   // Bit n % 64 of word n / 64: the process in slot n holds it.
   std::atomic<uint64_t> holder[max_processes / 64];  // 128
 };

@@ -20,8 +20,8 @@
 //   state      writer of the lane             after its death the agent
 //   free       none                           -
 //   moving     the exporter                   releases the block: no other process has seen it
-//   held       the exporter, if it holds it   clears its bit
-//   releasing  the process that releases it   sets it back to held
+//   held       none                           clears its bit
+//   releasing  the process that changes it    sets it back to held
 //
 // Every value may be overwritten by a process of the slice, which then harms its own slice alone.
 #pragma once
@@ -120,6 +120,10 @@ unsigned begin_block(Charges& charges, unsigned slot, unsigned device, SharedBlo
     stop();
     block.within.store(within, std::memory_order_relaxed);
     stop();
+    block.keep.store(UINT64_MAX, std::memory_order_relaxed);
+    stop();
+    block.exporter.store(slot, std::memory_order_relaxed);
+    stop();
     add_holder(block, slot);
     stop();
     block.name.store(is_lock_name(name) ? lock_name_of(name, i) : name);
@@ -181,6 +185,42 @@ bool release_block(Charges& charges, unsigned index, uint64_t name, unsigned slo
   return false;
 }
 
+// Returns whether a process other than that in `slot` holds the block.
+inline bool has_other_holder(const SharedBlock& block, unsigned slot) {
+  for (unsigned i = 0; i < std::size(block.holder); ++i) {
+    const uint64_t own = i == slot / 64 ? uint64_t{1} << slot % 64 : 0;
+    if ((block.holder[i].load() & ~own) != 0) return true;
+  }
+  return false;
+}
+
+// Takes the block's lane for one change; the caller then calls publish(). Returns false if another process
+// has it.
+inline bool take_lane(SharedBlock& block, unsigned slot) {
+  uint64_t held = block_word(SharedBlockState::held);
+  return block.state.compare_exchange_strong(held, block_word(SharedBlockState::releasing, slot));
+}
+
+// Releases what a pool released while other processes held it, if none of them does any more. Returns whether
+// it released any.
+template <class Stop = NoStops>
+bool lower_pool(Charges& charges, unsigned index, unsigned slot, Stop stop = {},
+                unsigned attempts = UINT_MAX) {
+  SharedBlock& block = charges.block[index];
+  const LaneId id = lane_of(charges, index);
+  if (block.kind.load(std::memory_order_relaxed) != static_cast<uint32_t>(SharedBlockKind::pool) ||
+      holding(charges, id) <= block.keep.load() || !take_lane(block, slot))
+    return false;
+  stop();
+  const uint64_t bytes = holding(charges, id), keep = block.keep.load();
+  const bool lowered =
+      !has_other_holder(block, block.exporter.load(std::memory_order_relaxed) % max_processes) &&
+      keep < bytes && change(charges, id, bytes, keep, UINT64_MAX, stop, attempts);
+  stop();
+  publish(block);
+  return lowered;
+}
+
 // What may be done with a block now.
 enum class SharedBlockUse { in_use, has_no_holder, may_have_descriptors };
 inline SharedBlockUse use_of(const Charges& charges, const SharedBlock& block) {
@@ -213,7 +253,10 @@ bool settle_blocks(Charges& charges, unsigned device, unsigned slot, EraseLocked
     for (; next < end && count < std::size(at); ++next) {
       const SharedBlock& block = charges.block[next];
       const SharedBlockUse use = use_of(charges, block);
-      if (use == SharedBlockUse::in_use) continue;
+      if (use == SharedBlockUse::in_use) {
+        any |= lower_pool(charges, next, slot, stop, attempts);
+        continue;
+      }
       if (device != every_device && block.device.load(std::memory_order_relaxed) != device) continue;
       const uint64_t name = block.name.load();
       if (use == SharedBlockUse::may_have_descriptors) {
@@ -241,7 +284,11 @@ bool leave_blocks(Charges& charges, unsigned slot, Stop stop = {}) {
     SharedBlock& block = charges.block[i];
     const uint64_t word = block.state.load();
     const bool is_its = state_of(word) != SharedBlockState::held && slot_of(word) == slot;
-    if (slot < max_processes) remove_holder(block, slot);
+    if (slot < max_processes) {
+      if (block.exporter.load(std::memory_order_relaxed) == slot) block.keep.store(UINT64_MAX);
+      stop();
+      remove_holder(block, slot);
+    }
     stop();
     if (is_its && state_of(word) == SharedBlockState::moving)
       done &= finish_block(charges, i, stop, agent_attempts);

@@ -104,6 +104,29 @@ TEST(SharedBlock, within_another_stays_charged_as_long_as_the_other_is) {
   EXPECT_EQ(charges.used(), 0u);
 }
 
+// The exporter's pool has 30 of the 100 bytes left, and an importer may still hold the others.
+TEST(SharedBlock, of_a_pool_is_lowered_when_only_its_exporter_holds_it) {
+  const SharedMemory charges;
+  const unsigned pool = exported(*charges, 1, 100, first_lock_name, 0, SharedBlockKind::pool);
+  SharedBlock& block = (*charges).block[pool];
+  add_holder(block, 2);
+  block.keep = 30;
+  EXPECT_FALSE(settle_blocks(*charges, 0, 3, none_is_locked));
+  EXPECT_EQ(charges.used(), 100u);
+  EXPECT_TRUE(leave_blocks(*charges, 2));
+  EXPECT_TRUE(settle_blocks(*charges, 0, 3, none_is_locked));
+  EXPECT_EQ(charges.used(), 30u);
+  EXPECT_FALSE(settle_blocks(*charges, 0, 3, none_is_locked));
+  add_holder(block, 2);
+  block.keep = 10;
+  EXPECT_TRUE(leave_blocks(*charges, 1));
+  EXPECT_FALSE(settle_blocks(*charges, 0, 3, none_is_locked)) << "the importer, not the exporter, holds it";
+  EXPECT_EQ(charges.used(), 30u);
+  EXPECT_TRUE(leave_blocks(*charges, 2));
+  EXPECT_TRUE(settle_blocks(*charges, 0, 3, none_is_locked));
+  EXPECT_EQ(charges.used(), 0u);
+}
+
 // An importer that comes while the block is released either keeps it or does not find it.
 TEST(SharedBlock, an_import_during_a_release_keeps_the_block_or_finds_none) {
   for (int round = 0; round < 3000; ++round) {
