@@ -29,6 +29,8 @@ template <class... F>
 struct Overloaded : F... {
   using F::operator()...;
 };
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;
 
 bool is_attached(const LiveSlice& slice, pid_t pid) {
   const auto found = slice.attached.lower_bound(os::ProcessId{pid, 0});

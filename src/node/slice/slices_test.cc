@@ -13,7 +13,7 @@ LiveSlice& add(Slices& slices, uint64_t id, const std::string& name) {
 }
 
 // Processes by pid, each with its parent: 10 <- 11 <- 12, and 20.
-World world_of(std::map<pid_t, pid_t> parents) {
+World world_of(const std::map<pid_t, pid_t>& parents) {
   World world;
   world.stat = [parents](pid_t pid) -> std::optional<os::ProcessStat> {
     const auto found = parents.find(pid);

@@ -284,17 +284,16 @@ bool leave_blocks(Charges& charges, unsigned slot, Stop stop = {}) {
     SharedBlock& block = charges.block[i];
     const uint64_t word = block.state.load();
     const bool is_its = state_of(word) != SharedBlockState::held && slot_of(word) == slot;
+    const bool is_releasing = is_its && state_of(word) == SharedBlockState::releasing;
     if (slot < max_processes) {
       if (block.exporter.load(std::memory_order_relaxed) == slot) block.keep.store(UINT64_MAX);
       stop();
       remove_holder(block, slot);
     }
     stop();
-    if (is_its && state_of(word) == SharedBlockState::moving)
+    if ((is_its && state_of(word) == SharedBlockState::moving) || (is_releasing && block.name.load() == 0))
       done &= finish_block(charges, i, stop, agent_attempts);
-    else if (is_its && state_of(word) == SharedBlockState::releasing && block.name.load() == 0)
-      done &= finish_block(charges, i, stop, agent_attempts);
-    else if (is_its && state_of(word) == SharedBlockState::releasing)
+    else if (is_releasing)
       block.state.store(block_word(SharedBlockState::held));
     stop();
   }
