@@ -1,8 +1,8 @@
 // carve-load: a workload like a user's, to test slices. It calls the CUDA driver and nothing of Carve; the
 // same binary runs on a real GPU and on a simulated one. It prints one JSON object at its end and exits with
 // status 1 if the driver refused a call.
+#include "load/forked_work.h"
 #include "load/process_work.h"
-#include "load/processes.h"
 
 int main(int argc, char** argv) {
   using namespace carve::load;

@@ -1,4 +1,4 @@
-#include "load/processes.h"
+#include "load/forked_work.h"
 
 #include <sys/mman.h>
 #include <sys/wait.h>
