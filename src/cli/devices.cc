@@ -14,25 +14,39 @@ std::string granted_share(const api::Device& d) {
   return d.commitment == Commitment::normal ? share : fmt::format("{} {}", share, text(d.commitment));
 }
 
+std::string reading(std::optional<uint32_t> value, const char* unit) {
+  return value ? fmt::format("{} {}", *value, unit) : "-";
+}
+
+// "62 W of 150 W"
+std::string power(const DeviceReadings& r) {
+  if (!r.power_milliwatts) return "-";
+  const std::string now = fmt::format("{} W", *r.power_milliwatts / 1000);
+  return r.power_limit_milliwatts ? fmt::format("{} of {} W", now, *r.power_limit_milliwatts / 1000) : now;
+}
+
 void print(const api::DeviceList& list, bool wide) {
   std::vector<std::string> heading{"DEVICE", "NAME",    "NATIVE", "RESERVED", "USABLE", "GRANTED",
                                    "FREE",   "COMPUTE", "SLICES", "POLICY",   "HEALTH"};
-  if (wide) heading.insert(heading.end(), {"IN USE", "CONTEXT", "SHARES", "IDLE", "SWITCHES", "UUID"});
+  if (wide)
+    heading.insert(heading.end(), {"IN USE", "CONTEXT", "SHARES", "IDLE", "SWITCHES", "UTIL", "TEMP", "POWER",
+                                   "CLOCK", "PCI", "UUID"});
   std::vector<std::vector<std::string>> rows;
   for (const api::Device& d : list.devices) {
     const auto size = [](uint64_t bytes) { return std::string(text(Bytes{bytes})); };
-    std::vector<std::string> row{std::to_string(d.index),
-                                 d.name + (d.simulated ? " (simulated)" : ""),
-                                 size(d.native_bytes),
-                                 size(d.reserved_bytes),
-                                 size(d.usable_bytes),
-                                 d.exclusive_to.empty() ? size(d.granted_bytes) : "all, to " + d.exclusive_to,
-                                 size(d.free_bytes),
-                                 granted_share(d),
-                                 fmt::format("{}/{}", d.slices, d.max_slices),
-                                 fmt::format("{}{}", text(d.policy.effective.value_or(d.policy.desired)),
-                                             d.policy.blocked_by.empty() ? "" : " *"),
-                                 sentence(d.health)};
+    std::vector<std::string> row{
+        std::to_string(d.index),
+        d.name + (d.simulated ? " (simulated)" : ""),
+        size(d.native_bytes),
+        size(d.reserved_bytes),
+        size(d.usable_bytes),
+        d.exclusive_to.empty() ? size(d.granted_bytes) : "all, to " + d.exclusive_to,
+        size(d.free_bytes),
+        granted_share(d),
+        fmt::format("{}/{}", d.slices, d.max_slices),
+        fmt::format("{}{}", text(d.policy.effective.value_or(d.policy.desired)),
+                    d.policy.blocked_by.empty() ? "" : " *"),
+        d.mode == DeviceMode::whole ? sentence(d.health) : fmt::format("{} mode", text(d.mode))};
     if (wide)
       row.insert(
           row.end(),
@@ -40,6 +54,8 @@ void print(const api::DeviceList& list, bool wide) {
            d.arbitration ? percent(d.arbitration->idle_1s_bp) : "-",
            d.arbitration ? fmt::format("{} of {}", d.arbitration->switches, span(d.arbitration->switch_ns))
                          : "-",
+           fmt::format("{}%", d.utilization_percent), reading(d.readings.temperature_celsius, "C"),
+           power(d.readings), reading(d.readings.sm_clock_mhz, "MHz"), d.pci_id.empty() ? "-" : d.pci_id,
            d.uuid});
     rows.push_back(std::move(row));
   }
@@ -48,6 +64,10 @@ void print(const api::DeviceList& list, bool wide) {
     if (!d.policy.blocked_by.empty())
       fmt::print("* device {}: {} is desired, and takes effect when these have ended: {}\n", d.index,
                  text(d.policy.desired), fmt::join(d.policy.blocked_by, ", "));
+  for (const api::Device& d : list.devices)
+    if (d.mode != DeviceMode::whole)
+      fmt::print("device {}: in {} mode, not offered for slices; carve doctor says more\n", d.index,
+                 text(d.mode));
   for (const api::Device& d : list.devices)
     for (const std::string& process : d.unmanaged_processes)
       fmt::print("device {}: {}\n", d.index, harmless(process));

@@ -30,6 +30,12 @@ void check_devices(const NodeView& node, const std::vector<DeviceView>& devices,
       checks.push_back(
           check(name, false, d.health.reason, "read the kernel's log: dmesg | grep -i xid",
                 d.health.state == HealthState::xid ? CheckStatus::degraded : CheckStatus::failed));
+    if (d.mode != DeviceMode::whole) {
+      const std::string sentence = mode_sentence(d.mode);
+      const size_t way_out = sentence.find("; ");
+      checks.push_back(
+          check(name + " mode", false, sentence.substr(0, way_out), sentence.substr(way_out + 2)));
+    }
     if (d.context.count == 0)
       checks.push_back(
           check(name + " context", false,

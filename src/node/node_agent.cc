@@ -148,6 +148,9 @@ std::vector<DeviceView> NodeAgent::devices() const {
     view.context_trouble = d.context_trouble;
     view.used = d.sample.used;
     view.utilization_percent = d.sample.utilization_percent;
+    view.pci_id = d.pci_id;
+    view.readings = d.sample.readings;
+    view.mode = d.sample.mode;
     view.processes_hidden = d.sample.processes_hidden;
     view.unmanaged_processes = d.unmanaged_processes;
     view.policy = node_.compute.policies.of(d.device.uuid);

@@ -136,6 +136,8 @@ Outcome<std::vector<NodeDevice>> find_devices(Nvml& nvml, const Options& options
     NodeDevice device;
     device.device = d;
     device.minor = nvml.minor_of(d.index);
+    device.pci_id = nvml.pci_id_of(d.index);
+    device.sample.mode = nvml.mode(d.index);
     if (const auto facts = cuda_facts(nvml, d, paths.libcuda, options.state)) {
       device.context = facts->context;
       device.device.migrates = facts->migrates;

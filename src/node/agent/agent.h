@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/device_readings.h"
 #include "core/enforcement.h"
 #include "core/request.h"
 #include "core/setting.h"
@@ -56,6 +57,8 @@ struct PartView {
   Bytes spilled;
   Bytes used;  // Driver-reported.
   Bytes peak;  // The largest number of bytes charged.
+  // Driver-reported part of the last sampling period in which the slice's kernels ran, in percent.
+  unsigned utilization_percent = 0;
 };
 
 struct SliceView {
@@ -84,6 +87,9 @@ struct DeviceView {
   std::string context_trouble;
   Bytes used;  // In use by all processes, driver-reported.
   unsigned utilization_percent = 0;
+  std::string pci_id;
+  DeviceReadings readings;
+  DeviceMode mode = DeviceMode::whole;
   bool processes_hidden = false;                 // The driver does not report the memory of each process.
   std::vector<std::string> unmanaged_processes;  // Each as a sentence.
   Bytes free;                                    // Not granted.
@@ -91,6 +97,9 @@ struct DeviceView {
   Setting<Policy> policy;
   std::optional<DeviceCompute> compute;  // No value if no share on it is enforced.
 };
+
+// Returns why a device in this mode is not offered for slices, and the way out; empty for a whole device.
+std::string mode_sentence(DeviceMode);
 
 // The agent itself: what it was started with and what it found on its machine.
 struct NodeView {

@@ -165,6 +165,7 @@ api::Slice view(const ViewContext& look, const SliceView& slice, bool whole) {
     part.spilled_bytes = slice.parts[d].spilled.count;
     part.used_bytes = slice.parts[d].used.count;
     part.peak_bytes = slice.parts[d].peak.count;
+    part.utilization_percent = slice.parts[d].utilization_percent;
     if (const DeviceView* on = look.device(slice.record.slice.parts[d].device))
       if (const SliceCompute* compute = compute_of(*on, slice.record.id)) part.compute = compute->figures;
   }
@@ -209,6 +210,9 @@ api::Device view(const ViewContext& look, const DeviceView& d) {
   out.used_bytes = d.used.count;
   out.context_bytes = d.context.count;
   out.utilization_percent = d.utilization_percent;
+  out.pci_id = d.pci_id;
+  out.readings = d.readings;
+  out.mode = d.mode;
   out.max_slices = max_isolated_slices;
   out.policy = policy_of(look, d);
   out.compute = compute_enforcement_on(look, d);

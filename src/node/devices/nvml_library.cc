@@ -54,6 +54,13 @@ Outcome<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
   bind(from, "nvmlDeviceGetUtilizationRates", call.utilization);
   bind(from, "nvmlDeviceGetTopologyCommonAncestor", call.common_ancestor);
   bind(from, "nvmlDeviceGetP2PStatus", call.peer_status);
+  bind(from, "nvmlDeviceGetPciInfo_v3", call.pci_info);
+  bind(from, "nvmlDeviceGetTemperature", call.temperature);
+  bind(from, "nvmlDeviceGetPowerUsage", call.power);
+  bind(from, "nvmlDeviceGetEnforcedPowerLimit", call.power_limit);
+  bind(from, "nvmlDeviceGetClockInfo", call.clock);
+  bind(from, "nvmlDeviceGetMigMode", call.mig_mode);
+  bind(from, "nvmlDeviceGetMPSComputeRunningProcesses_v3", call.mps_processes);
   bind(from, "nvmlEventSetCreate", call.event_set);
   bind(from, "nvmlDeviceRegisterEvents", call.register_events);
   bind(from, "nvmlEventSetWait_v2", call.wait_for_event);
@@ -133,6 +140,38 @@ unsigned Nvml::minor_of(unsigned index) const {
   unsigned minor = index;
   if (call_.minor != nullptr && call_.minor(handles_[index], &minor) != NVML_SUCCESS) minor = index;
   return minor;
+}
+
+std::string Nvml::pci_id_of(unsigned index) const {
+  nvmlPciInfo_t pci{};
+  if (call_.pci_info == nullptr || call_.pci_info(handles_[index], &pci) != NVML_SUCCESS) return "";
+  return pci.busId;
+}
+
+DeviceReadings Nvml::readings(unsigned index) const {
+  const auto reading = [](auto call, auto... arguments) -> std::optional<uint32_t> {
+    unsigned value = 0;
+    if (call == nullptr || call(arguments..., &value) != NVML_SUCCESS) return std::nullopt;
+    return value;
+  };
+  const nvmlDevice_t handle = handles_[index];
+  return {.temperature_celsius = reading(call_.temperature, handle, NVML_TEMPERATURE_GPU),
+          .power_milliwatts = reading(call_.power, handle),
+          .power_limit_milliwatts = reading(call_.power_limit, handle),
+          .sm_clock_mhz = reading(call_.clock, handle, NVML_CLOCK_SM),
+          .memory_clock_mhz = reading(call_.clock, handle, NVML_CLOCK_MEM)};
+}
+
+DeviceMode Nvml::mode(unsigned index) const {
+  unsigned now = 0, pending = 0, clients = 0;
+  if (call_.mig_mode != nullptr && call_.mig_mode(handles_[index], &now, &pending) == NVML_SUCCESS &&
+      now == NVML_DEVICE_MIG_ENABLE)
+    return DeviceMode::mig;
+  // Without room for a row, INSUFFICIENT_SIZE says that there is one.
+  if (call_.mps_processes != nullptr &&
+      call_.mps_processes(handles_[index], &clients, nullptr) == NVML_ERROR_INSUFFICIENT_SIZE)
+    return DeviceMode::mps;
+  return DeviceMode::whole;
 }
 
 std::vector<place::Wire> Nvml::wires(const std::vector<unsigned>& indexes) const {
@@ -223,6 +262,8 @@ DeviceSample Nvml::sample(unsigned index) {
   nvmlUtilization_t utilization{};
   if (call_.utilization != nullptr && call_.utilization(handles_[index], &utilization) == NVML_SUCCESS)
     out.utilization_percent = utilization.gpu;
+  if (result == NVML_SUCCESS) out.readings = readings(index);
+  if (result == NVML_SUCCESS) out.mode = mode(index);
   if (result == NVML_ERROR_GPU_IS_LOST)
     out.health = {HealthState::lost,
                   "the device is lost (it is not on the bus any more); reset it or restart the node"};

@@ -10,6 +10,7 @@
 
 #include "abi/nvml.h"
 #include "core/device.h"
+#include "core/device_readings.h"
 #include "core/enforcement.h"
 #include "core/failure.h"
 #include "place/topology.h"
@@ -35,6 +36,13 @@ struct NvmlTable {
   decltype(&nvmlDeviceGetProcessUtilization) process_utilization;
   decltype(&nvmlDeviceGetTopologyCommonAncestor) common_ancestor;
   decltype(&nvmlDeviceGetP2PStatus) peer_status;
+  decltype(&nvmlDeviceGetPciInfo_v3) pci_info;
+  decltype(&nvmlDeviceGetTemperature) temperature;
+  decltype(&nvmlDeviceGetPowerUsage) power;
+  decltype(&nvmlDeviceGetEnforcedPowerLimit) power_limit;
+  decltype(&nvmlDeviceGetClockInfo) clock;
+  decltype(&nvmlDeviceGetMigMode) mig_mode;
+  decltype(&nvmlDeviceGetMPSComputeRunningProcesses_v3) mps_processes;  // Since driver 510.
   decltype(&nvmlEventSetCreate) event_set;
   decltype(&nvmlDeviceRegisterEvents) register_events;
   decltype(&nvmlEventSetWait_v2) wait_for_event;
@@ -55,6 +63,8 @@ struct DeviceSample {
   bool processes_hidden = false;  // NVML does not report the memory of each process (another pid namespace,
                                   // WSL, MIG).
   DeviceHealth health;            // Without the errors that events report (Xid).
+  DeviceReadings readings;
+  DeviceMode mode = DeviceMode::whole;
 };
 
 class Nvml {
@@ -68,7 +78,8 @@ class Nvml {
   // Returns the devices in NVML's order, without lost ones; `said` gets a sentence about each lost one.
   // `reserve` replaces the bytes that the driver reports as reserved.
   Outcome<std::vector<Device>> find_devices(const Bytes* reserve, std::vector<std::string>& said);
-  unsigned minor_of(unsigned index) const;  // N of /dev/nvidiaN.
+  unsigned minor_of(unsigned index) const;      // N of /dev/nvidiaN.
+  std::string pci_id_of(unsigned index) const;  // "00000000:3B:00.0"; empty if it is not reported.
   // Returns the links between the devices with these indices, numbered by their position here. Pairs that the
   // driver does not report are left out.
   std::vector<place::Wire> wires(const std::vector<unsigned>& indexes) const;
@@ -79,6 +90,8 @@ class Nvml {
   std::vector<std::pair<unsigned, unsigned>> xids();
 
   std::vector<ProcessUse> processes(unsigned index, bool& hidden, nvmlReturn_t& result);
+  DeviceReadings readings(unsigned index) const;
+  DeviceMode mode(unsigned index) const;
   void look_at_work(unsigned index, std::vector<ProcessUse>&);
 
  private:

@@ -25,6 +25,10 @@ std::string of_compute(const Part& p) {
   return p.part.compute ? written((*p.part.compute).*field) : "";
 }
 std::string whole(uint64_t count) { return std::to_string(count); }
+// A reading in units of 1 / `divisor`; empty if the driver does not report it.
+std::string reading(std::optional<uint32_t> value, double divisor) {
+  return value ? fmt::format("{:g}", *value / divisor) : "";
+}
 using C = api::PartCompute;
 
 constexpr PartMetric of_part[] = {
@@ -59,6 +63,9 @@ constexpr PartMetric of_part[] = {
      of_compute<&C::leases, whole>},
     {"carve_slice_compute_overruns_total", "counter", "Leases whose drain reached its time limit.",
      of_compute<&C::overruns, whole>},
+    {"carve_slice_compute_utilization_ratio", "gauge",
+     "Part of the driver's last sampling period in which the slice's kernels ran.",
+     [](const Part& p) { return ratio_of(p.part.utilization_percent * 100); }},
     {"carve_slice_copied_to_device_bytes_total", "counter", "Bytes that the slice's copies moved to devices.",
      of_compute<&C::copied_to_device_bytes, whole>},
     {"carve_slice_copied_to_host_bytes_total", "counter", "Bytes that the slice's copies moved to the host.",
@@ -89,6 +96,14 @@ constexpr DeviceMetric of_device[] = {
      [](const api::Device& d) { return whole(d.used_bytes); }},
     {"carve_device_healthy", "gauge", "1 if the device is healthy, else 0.",
      [](const api::Device& d) { return whole(d.health.state == HealthState::ok); }},
+    {"carve_device_temperature_celsius", "gauge", "Temperature of the device, as the driver reports it.",
+     [](const api::Device& d) { return reading(d.readings.temperature_celsius, 1); }},
+    {"carve_device_power_watts", "gauge", "Power that the device draws, as the driver reports it.",
+     [](const api::Device& d) { return reading(d.readings.power_milliwatts, 1000); }},
+    {"carve_device_sm_clock_hertz", "gauge", "Clock of the multiprocessors, as the driver reports it.",
+     [](const api::Device& d) {
+       return d.readings.sm_clock_mhz ? whole(uint64_t{*d.readings.sm_clock_mhz} * 1'000'000) : "";
+     }},
     {"carve_device_slices", "gauge", "Slices on the device.",
      [](const api::Device& d) { return whole(d.slices); }},
     {"carve_device_utilization_ratio", "gauge",

@@ -6,8 +6,6 @@
 #include "os/process.h"
 
 namespace carve::node {
-namespace {
-
 // Compares the file, because any process can take the name.
 bool is_mps_server(pid_t pid) {
   struct stat runs {
@@ -16,8 +14,6 @@ bool is_mps_server(pid_t pid) {
          stat("/usr/bin/nvidia-cuda-mps-server", &server) == 0 && runs.st_dev == server.st_dev &&
          runs.st_ino == server.st_ino;
 }
-
-}  // namespace
 
 ProcessEvidence evidence_of(pid_t pid) {
   const std::string folder = fmt::format("/proc/{}", pid);

@@ -26,9 +26,10 @@ struct AttachedProcess {
 
 // The measurements of one slice part.
 struct PartUsage {
-  shm::Word requested;  // The budget word when the last sample was requested.
-  Bytes used;           // Driver-reported bytes of the slice's processes.
-  Bytes peak;           // The largest number of bytes charged.
+  shm::Word requested;      // The budget word when the last sample was requested.
+  Bytes used;               // Driver-reported bytes of the slice's processes.
+  Bytes peak;               // The largest number of bytes charged.
+  unsigned sm_percent = 0;  // Driver-reported, in the last sample.
 };
 
 struct Watched {  // A process whose end the agent waits for.

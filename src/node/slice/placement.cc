@@ -14,7 +14,7 @@ std::vector<place::DeviceSnapshot> PlacementInput::snapshot() const {
     place::DeviceSnapshot one;
     one.device = d.device;
     one.context = settings.contexts_in_slice ? d.context : Bytes{};
-    one.trouble = d.sample.health.reason;
+    one.trouble = d.sample.health.reason.empty() ? mode_sentence(d.sample.mode) : d.sample.health.reason;
     if (const auto balance = ledger.balances().find(d.device.uuid); balance != ledger.balances().end()) {
       one.free = balance->second.free;
       one.free_share = balance->second.free_share;

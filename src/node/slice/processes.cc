@@ -109,7 +109,8 @@ SliceView view_of(const LiveSlice& slice, bool with_processes) {
     out.parts.push_back({.charged = charged,
                          .spilled = slice.spilled(d),
                          .used = slice.measured[d].used,
-                         .peak = std::max(slice.measured[d].peak, charged)});
+                         .peak = std::max(slice.measured[d].peak, charged),
+                         .utilization_percent = std::min(slice.measured[d].sm_percent, 100u)});
   }
   if (with_processes) out.processes = processes_of(slice);
   return out;

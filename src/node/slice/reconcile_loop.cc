@@ -32,6 +32,13 @@ struct Overloaded : F... {
 template <class... F>
 Overloaded(F...) -> Overloaded<F...>;
 
+// The server is one process of the device, also before it has a client.
+bool runs_mps_server(const Observed& observed, size_t device) {
+  return std::ranges::any_of(observed.processes, [device](const ProcessObserved& p) {
+    return p.device == device && p.evidence.is_mps_server;
+  });
+}
+
 bool is_attached(const LiveSlice& slice, pid_t pid) {
   const auto found = slice.attached.lower_bound(os::ProcessId{pid, 0});
   return found != slice.attached.end() && found->first.pid == pid;
@@ -94,7 +101,7 @@ void ReconcileLoop::take(const Sample& sample) {
   const Observed observed = observe(sample);
   const Reconciled done = reconciler_.reconcile(
       observed, {.audit = node_.settings.audit, .over_quota = node_.settings.over_quota});
-  keep_figures(sample, done);
+  keep_figures(sample, observed, done);
   for (const auto& [id, slice] : node_.slices) lifecycle_.attachments().reclaim_after_exec(*slice);
   if (sample.ended_ns - recorded_alive_ns_ >= record_alive_interval_ns) record_alive();
   for (const Action& action : done.actions) carry_out(observed, action);
@@ -138,7 +145,9 @@ ProcessObserved ReconcileLoop::observe(const ProcessUse& use, size_t device) con
   if (!stat || stat->state == 'Z') return out;  // The process ended after the driver's answer.
   out.start = stat->id.start;
   out.command = os::command_of(pid);
-  if (slice != nullptr && !out.attached && !reconciler_.is_known(slice->id(), pid, out.start))
+  if (slice == nullptr)
+    out.evidence.is_mps_server = is_mps_server(pid);
+  else if (!out.attached && !reconciler_.is_known(slice->id(), pid, out.start))
     out.evidence = evidence_of(pid);
   return out;
 }
@@ -174,13 +183,20 @@ SliceObserved ReconcileLoop::observe(const LiveSlice& slice,
   return out;
 }
 
-void ReconcileLoop::keep_figures(const Sample& sample, const Reconciled& done) {
+void ReconcileLoop::keep_figures(const Sample& sample, const Observed& observed, const Reconciled& done) {
   node_.last_sample_ns = sample.ended_ns;
   node_.sample_took_ns = sample.ended_ns - sample.begun_ns;
   ++node_.samples;
   for (size_t i = 0; i < done.unmanaged.size(); ++i) {
-    node_.devices[i].sample = sample.devices[i];
-    node_.devices[i].unmanaged_processes = done.unmanaged[i];
+    NodeDevice& d = node_.devices[i];
+    const DeviceMode before = d.sample.mode;
+    d.sample = sample.devices[i];
+    if (runs_mps_server(observed, i) && d.sample.mode == DeviceMode::whole) d.sample.mode = DeviceMode::mps;
+    if (d.sample.mode != before)
+      node_.event("", fmt::format("device {}: {}", d.device.index,
+                                  d.sample.mode == DeviceMode::whole ? "offered for slices again"
+                                                                     : mode_sentence(d.sample.mode)));
+    d.unmanaged_processes = done.unmanaged[i];
   }
   for (NodeDevice& d : node_.devices)
     for (const auto& [index, xid] : sample.xids)
@@ -189,7 +205,10 @@ void ReconcileLoop::keep_figures(const Sample& sample, const Reconciled& done) {
     LiveSlice& slice = *node_.slices.find(id);
     slice.used_by_pid = use.by_pid;
     slice.busy_ns += use.busy_ns;
-    for (size_t d = 0; d < use.parts.size(); ++d) slice.measured[d].used = use.parts[d].used;
+    for (size_t d = 0; d < use.parts.size(); ++d) {
+      slice.measured[d].used = use.parts[d].used;
+      slice.measured[d].sm_percent = use.parts[d].sm_percent;
+    }
   }
 }
 

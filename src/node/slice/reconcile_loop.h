@@ -23,7 +23,7 @@ class ReconcileLoop {
   Observed observe(const Sample&);
   ProcessObserved observe(const ProcessUse&, size_t device) const;
   SliceObserved observe(const LiveSlice&, const std::vector<std::optional<DeviceCompute>>&) const;
-  void keep_figures(const Sample&, const Reconciled&);
+  void keep_figures(const Sample&, const Observed&, const Reconciled&);
   void carry_out(const Observed&, const Action&);
   void freeze_slice(LiveSlice&, const os::ProcessId&);
   void record_alive();

@@ -36,7 +36,8 @@ struct NodeDevice {
   std::string context_trouble;
   DeviceSample sample;
   unsigned minor = 0;  // /dev/nvidiaN
-  std::string xid;     // The last Xid, as a sentence.
+  std::string pci_id;
+  std::string xid;  // The last Xid, as a sentence.
   std::vector<std::string> unmanaged_processes;
 
   DeviceHealth health() const {

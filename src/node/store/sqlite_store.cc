@@ -176,7 +176,7 @@ Outcome<std::map<uint64_t, UsageRecord>> read_records(const sqlite::Database& da
   }
   if (!s.done()) return database.trouble("reading");
   const auto parts = read_rows<SlicePart>(
-      database, part_table, out, [](UsageRecord& r, SlicePart part) { r.slice.parts.push_back(part); });
+      database, part_table, out, [](UsageRecord& r, const SlicePart& part) { r.slice.parts.push_back(part); });
   if (!parts) return tl::unexpected(parts.error());
   const auto periods =
       read_rows<ledger::Period>(database, period_table, out, [](UsageRecord& r, ledger::Period period) {

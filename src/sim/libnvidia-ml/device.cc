@@ -213,8 +213,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int* now,
   Device* d = nullptr;
   if (const nvmlReturn_t e = find_device(device, &d)) return e;
   if (!now || !pending) return NVML_ERROR_INVALID_ARGUMENT;
-  if (d->facts.cc_major < 8 || d->facts.cc_minor != 0) return NVML_ERROR_NOT_SUPPORTED;
-  *now = *pending = NVML_DEVICE_MIG_DISABLE;
+  if (!d->faults.mig && (d->facts.cc_major < 8 || d->facts.cc_minor != 0)) return NVML_ERROR_NOT_SUPPORTED;
+  *now = *pending = d->faults.mig ? NVML_DEVICE_MIG_ENABLE : NVML_DEVICE_MIG_DISABLE;
   return NVML_SUCCESS;
 }
 

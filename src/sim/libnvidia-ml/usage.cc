@@ -91,6 +91,14 @@ nvmlReturn_t no_processes(nvmlDevice_t device, unsigned* count) {
   return fact(device, count, [](const Facts&) { return 0; });
 }
 
+// Returns the clients of an MPS server: all processes of the device, if it has one.
+template <class Row>
+nvmlReturn_t list_mps_clients(nvmlDevice_t device, unsigned* count, Row* out) {
+  Device* d = nullptr;
+  if (const nvmlReturn_t e = find_device(device, &d)) return e;
+  return d->faults.mps ? list_processes(device, count, out) : no_processes(device, count);
+}
+
 uint64_t utc_us() {
   timespec t;
   clock_gettime(CLOCK_REALTIME, &t);
@@ -166,17 +174,17 @@ EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t d, uns
                                                              nvmlProcessInfo_t*) {
   return no_processes(d, n);
 }
-EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t d, unsigned int* n,
-                                                            nvmlProcessInfo_v1_t*) {
-  return no_processes(d, n);
+EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsigned int* count,
+                                                            nvmlProcessInfo_v1_t* out) {
+  return list_mps_clients(device, count, out);
 }
-EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t d, unsigned int* n,
-                                                               nvmlProcessInfo_v2_t*) {
-  return no_processes(d, n);
+EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int* count,
+                                                               nvmlProcessInfo_v2_t* out) {
+  return list_mps_clients(device, count, out);
 }
-EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t d, unsigned int* n,
-                                                               nvmlProcessInfo_t*) {
-  return no_processes(d, n);
+EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int* count,
+                                                               nvmlProcessInfo_t* out) {
+  return list_mps_clients(device, count, out);
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_t* out) {

@@ -18,7 +18,7 @@ namespace carve::sim {
 
 inline constexpr uint64_t device_magic = 0x3155504745565243;  // "CRVEGPU1", little endian
 inline constexpr uint64_t set_magic = 0x3154455345565243;     // "CRVESET1"
-inline constexpr uint32_t layout_version = 2;
+inline constexpr uint32_t layout_version = 3;
 
 inline constexpr unsigned max_devices = 16;      // In one set.
 inline constexpr unsigned max_contexts = 64;     // On one device; the driver refuses the 65th.
@@ -201,6 +201,8 @@ struct Faults {
   uint64_t out_of_memory_above;  // Allocations of more bytes than this fail; 0: no limit.
   uint32_t hang;                 // The next kernel submitted never ends.
   uint32_t lost;                 // Fallen off the bus.
+  uint32_t mig;                  // In MIG mode.
+  uint32_t mps;                  // Its programs run under an MPS server.
   uint64_t slow_nvml_ns;         // Each NVML call about this device takes this long.
   uint64_t xid_serial;           // Errors ever raised.
   Xid xids[max_xids];            // Error n at [n % max_xids].

@@ -14,7 +14,7 @@ namespace carve::api {
 // GET /v1/version of the controller
 struct ControllerVersion {
   std::string program;  // "carve-controller"
-  std::string version;  // "0.1.0"
+  std::string version;  // "0.2.0"
   uint32_t pid = 0;
   std::string state;  // Directory of the database.
   uint64_t started_ns = 0;

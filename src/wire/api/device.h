@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/commitment.h"
+#include "core/device_readings.h"
 #include "core/enforcement.h"
 #include "wire/api/node.h"
 
@@ -21,7 +22,9 @@ struct Device {
   uint32_t index = 0;  // NVML's index.
   std::string uuid;    // "GPU-..."
   std::string name;    // "NVIDIA A10"
+  std::string pci_id;  // "00000000:3B:00.0"; empty if it is not reported.
   bool simulated = false;
+  DeviceMode mode = DeviceMode::whole;  // Slices are offered on whole devices only.
   DeviceHealth health;
   uint64_t native_bytes = 0;  // As the driver reports it.
   uint64_t reserved_bytes = 0;
@@ -32,6 +35,7 @@ struct Device {
   uint64_t context_bytes = 0;  // Measured size of one context; 0: not measured.
   uint32_t share_granted_bp = 0;
   uint32_t utilization_percent = 0;
+  DeviceReadings readings;
   uint32_t slices = 0;
   uint32_t max_slices = 0;
   std::string exclusive_to;  // The slice that holds the whole device, or empty.

@@ -13,7 +13,7 @@ namespace carve::api {
 
 // GET /v1/version
 struct Version {
-  std::string version;    // "0.1.0"
+  std::string version;    // "0.2.0"
   uint32_t pid = 0;       // Of the agent.
   std::string simulated;  // The set's specification ("a10x2"); empty on real devices.
   std::string socket;     // Path of the API's socket.

@@ -73,14 +73,16 @@ struct SlicePart {
   std::string uuid;
   std::string device_name;  // At the grant.
   uint64_t quota_bytes = 0;
-  uint64_t usable_bytes = 0;           // Of the device, at the grant.
-  uint64_t native_bytes = 0;           // Of the device, at the grant.
-  uint64_t charged_bytes = 0;          // Bytes that count against the quota now.
-  uint64_t used_bytes = 0;             // Driver-reported bytes of the slice's processes.
-  uint64_t peak_bytes = 0;             // The largest number of bytes charged.
-  uint32_t share_bp = 0;               // 0: none requested.
-  uint64_t spill_bytes = 0;            // Limit of managed bytes in host memory beyond the quota.
-  uint64_t spilled_bytes = 0;          // Managed bytes in host memory now.
+  uint64_t usable_bytes = 0;   // Of the device, at the grant.
+  uint64_t native_bytes = 0;   // Of the device, at the grant.
+  uint64_t charged_bytes = 0;  // Bytes that count against the quota now.
+  uint64_t used_bytes = 0;     // Driver-reported bytes of the slice's processes.
+  uint64_t peak_bytes = 0;     // The largest number of bytes charged.
+  uint32_t share_bp = 0;       // 0: none requested.
+  uint64_t spill_bytes = 0;    // Limit of managed bytes in host memory beyond the quota.
+  uint32_t utilization_percent =
+      0;                       // Driver-reported: part of its last period in which the slice's kernels ran.
+  uint64_t spilled_bytes = 0;  // Managed bytes in host memory now.
   std::optional<PartCompute> compute;  // Present if the device is arbitrated.
 };
 
