@@ -154,7 +154,9 @@ bool change(Charges& charges, LaneId id, uint64_t from, uint64_t to, uint64_t li
   Lane* lane = find_lane(charges, id);
   if (lane == nullptr) return false;
   Budget& budget = charges.budget[id.device];
-  __builtin_prefetch(&budget, 1);
+  // Asks for the line to be written, so that the read and the exchange are one transfer. GCC's builtin asks
+  // for it to be read unless all processors of the build's target have the instruction.
+  __asm__ volatile("prefetchw %0" : : "m"(budget.used));
   const uint64_t number = announce(*lane, from, to, stop);
   for (unsigned attempt = 0; attempt < attempts; ++attempt) {
     const Word now = read(budget);
