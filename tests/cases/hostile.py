@@ -13,7 +13,7 @@ import struct
 import sys
 import time
 
-MAGIC, LAYOUT = 0x41565243, 2
+MAGIC, LAYOUT = 0x41565243, 3
 api, what = sys.argv[1], sys.argv[2:]
 libc = ctypes.CDLL(None, use_errno=True)
 
