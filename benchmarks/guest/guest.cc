@@ -240,7 +240,7 @@ const InImage in_image[] = {
     {"guest.alloc_free.live1m", 150, [] { return allocate_and_free(1'000'000); }},
     {"guest.alloc_free.any_of_10k", 0, [] { return allocate_and_free(10'000, &Live::ns_of_any); }},
     {"guest.alloc_free.any_of_1m", 0, [] { return allocate_and_free(1'000'000, &Live::ns_of_any); }},
-    {"guest.alloc_free.threads2", 300, by_two_threads},
+    {"guest.alloc_free.threads2", 150, by_two_threads},
     {"guest.meminfo", 50, of_memory_info},
     {"guest.getprocaddress", 100, [] { return of_lookups("cuMemAlloc"); }},
     {"guest.getprocaddress.other", 100, [] { return of_lookups("cuDeviceGetAttribute"); }},

@@ -8,9 +8,9 @@
 namespace carve::guest {
 namespace {
 
-// Another process of the slice can change the word without pause, by false writes or by load. A million
-// attempts take about 50 ms, the longest wait.
-constexpr unsigned attempts = 1'000'000;
+// Another process of the slice can change the word without pause, by false writes or by load. So many
+// attempts take 20 to 70 ms, the longest wait.
+constexpr unsigned attempts = 100'000;
 
 // Thread stacks are some megabytes apart, so this spreads threads over the lanes without a thread-local.
 unsigned home_lane() {

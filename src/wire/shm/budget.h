@@ -9,6 +9,10 @@
 //   2. announced = n
 //   3. lane of the word's tag: seen = max(seen, its number)   the previous change is now on record twice
 //   4. exchange {used, tag} -> {used + to - from, (this lane, n)}
+//   5. seen = n, then budget.recorded = (this lane, n)        so that the next writer may omit step 3
+//
+// Step 3 costs a cache miss, and another one at the other writer's next change. With step 5 a writer touches
+// the word's line and its own, as long as the others live.
 //
 // A later reader finds out whether change n happened. It reads the word first and `seen` second. The change
 // happened if either names it; if neither does, it never will happen. So the lane of a dead process has an
@@ -110,9 +114,22 @@ inline void record_change(Charges& charges, unsigned device, Tag tag, const Lane
   while (seen < tag.number() && !lane->seen.compare_exchange_weak(seen, tag.number())) {}
 }
 
+// Does it before the word `now` is replaced, unless the writer of its last change has done it.
+inline void record_previous(Charges& charges, unsigned device, Word now, const Lane* self) {
+  if (charges.budget[device].recorded.load(std::memory_order_acquire) != now.tag)
+    record_change(charges, device, Tag{now.tag}, self);
+}
+
 // Returns the bytes that the lane holds, also if death interrupted its last change. Requires that no thread
 // writes the lane.
 uint64_t holding(Charges& charges, LaneId id);
+
+// Waits 0.2 to 0.7 us after an exchange that another writer won. Writers that retry at once pass the word's
+// cache line to and fro for every change. Meanwhile the winner makes several changes, and the line stays in
+// its processor: two threads need 50 ns for a charge and its release instead of 200.
+inline void step_back() {
+  for (int pauses = 0; pauses < 16; ++pauses) __builtin_ia32_pause();
+}
 
 // Announces a change of the lane, and returns its number.
 template <class Stop>
@@ -137,6 +154,9 @@ bool change(Charges& charges, LaneId id, uint64_t from, uint64_t to, uint64_t li
   Lane* lane = find_lane(charges, id);
   if (lane == nullptr) return false;
   Budget& budget = charges.budget[id.device];
+  // Asks for the line to be written, so that the read and the exchange are one transfer. GCC's builtin asks
+  // for it to be read unless all processors of the build's target have the instruction.
+  __asm__ volatile("prefetchw %0" : : "m"(budget.used));
   const uint64_t number = announce(*lane, from, to, stop);
   for (unsigned attempt = 0; attempt < attempts; ++attempt) {
     const Word now = read(budget);
@@ -147,9 +167,18 @@ bool change(Charges& charges, LaneId id, uint64_t from, uint64_t to, uint64_t li
       after = now.used > from - to ? now.used - (from - to) : 0;
     }
     stop();
-    record_change(charges, id.device, Tag{now.tag}, lane);
+    record_previous(charges, id.device, now, lane);
     stop();
-    if (exchange(budget, now, {after, Tag::of(id.process, id.lane, number).value})) return true;
+    const Tag tag = Tag::of(id.process, id.lane, number);
+    if (!exchange(budget, now, {after, tag.value})) {
+      step_back();
+      continue;
+    }
+    stop();
+    lane->seen.store(number, std::memory_order_release);
+    stop();
+    budget.recorded.store(tag.value, std::memory_order_release);
+    return true;
   }
   return false;
 }
@@ -181,12 +210,18 @@ bool move(Charges& charges, const LaneChange& less, const LaneChange& more, Stop
   for (unsigned attempt = 0; attempt < attempts; ++attempt) {
     const Word now = read(budget);
     const uint64_t after = now.used + (less.to - less.from) + (more.to - more.from);
-    record_change(charges, more.id.device, Tag{now.tag}, target);
+    record_previous(charges, more.id.device, now, target);
     stop();
-    if (!exchange(budget, now, {after, tag.value})) continue;
+    if (!exchange(budget, now, {after, tag.value})) {
+      step_back();
+      continue;
+    }
     stop();
     source->seen.store(joined, std::memory_order_release);
     stop();
+    target->seen.store(number, std::memory_order_release);
+    stop();
+    budget.recorded.store(tag.value, std::memory_order_release);
     return true;
   }
   source->joined_number.store(0, std::memory_order_release);

@@ -79,10 +79,11 @@ static_assert(sizeof(Control) == 2176 + 32 * max_processes);
 
 // The bytes that a slice holds on one device: one 16-byte word, exchanged as a whole (budget.h).
 struct alignas(64) Budget {
-  alignas(16) uint64_t used;  // 0  Bytes charged.
-  uint64_t tag;               // 8  The last change: budget.h, Tag.
+  alignas(16) uint64_t used;       //  0  Bytes charged.
+  uint64_t tag;                    //  8  The last change: budget.h, Tag.
+  std::atomic<uint64_t> recorded;  // 16  A change that its own writer has recorded in its lane.
 };
-static_assert(sizeof(Budget) == 64);
+static_assert(sizeof(Budget) == 64 && offsetof(Budget, recorded) == 16);
 
 // One writer's record of its charges on one device (budget.h). It has a cache line of its own, so that
 // writers do not slow each other.
