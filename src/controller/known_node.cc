@@ -5,8 +5,9 @@
 namespace carve::controller {
 namespace {
 
-// The database has each answer that changes something, and else one a minute: a transaction is synced, so one
-// for each poll would be 30 a minute and node.
+// An answer that changes something is written to the database at once, an answer that changes nothing at most
+// once a minute. Each transaction is synced to the disk; with one per poll there would be 30 a minute for
+// each node.
 constexpr int64_t max_last_seen_age_ns = 60'000'000'000;
 
 std::string counted(size_t count, const char* noun) {

@@ -22,7 +22,8 @@ class Transport {
   virtual int fd() const = 0;
   virtual Moved read(std::span<char> into) = 0;
   virtual Moved write(std::string_view from) = 0;
-  // Returns false while the two ends still agree on how to talk. read() and write() move no byte until then.
+  // Returns false until the handshake of an encrypted connection has ended. Until then read() and write()
+  // move no byte.
   virtual bool is_established() const { return true; }
 };
 

@@ -1,5 +1,5 @@
-// The coarse scale on which gradients are compared: floor(100 / (1 + exp(-dF / 1000))), dF in thousandths of
-// a device.
+// The coarse scale on which gradients are compared: floor(100 / (1 + exp(-dF / 1000))), dF is the
+// gradient in thousandths of a device.
 #pragma once
 
 #include <algorithm>

@@ -233,8 +233,9 @@ uint32_t Engine::apart(const Row& row, const ReservedCapacity& reserved, const G
   return other.value_or(found);
 }
 
-// Chooses among the fitting devices of node n. If the strategy spreads replicas, it gets the devices with the
-// fewest. Else a chosen device with a replica is exchanged for one in the same state with fewer replicas.
+// Chooses among the fitting devices of node n. If the strategy spreads replicas, only the devices with the
+// fewest replicas of the application are offered to the strategy. Otherwise a chosen device is exchanged for
+// a device in the same state that has fewer replicas, if there is one.
 Score Engine::scored(uint32_t n, const RequestShape& shape, DeviceSet fit, Application application) const {
   std::array<unsigned, max_node_devices> count{};
   unsigned most = 0;

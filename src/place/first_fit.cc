@@ -1,5 +1,5 @@
-// The first node that can serve, its lowest devices. It is the simplest strategy, and few place more: over a
-// fixed order of nodes it fills a whole node before the next.
+// Chooses the lowest fitting devices of the first node that can serve the request. First fit is the simplest
+// strategy, and few strategies place more: it fills a node before it uses the next one.
 #include "place/order.h"
 #include "place/scoring.h"
 

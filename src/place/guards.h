@@ -13,9 +13,10 @@
 //   there are no more slots than 1.5 * (what is free / mean demand of an arrival) * (its arrivals), no other
 //   request may destroy one.
 //
-// If nothing fits, the guards yield, the one with most to spare first. Counting costs O(changed); a question
-// costs about 50 ns per guard. The choice of another node to keep reads all nodes (10 ns each), once for each
-// large request that comes or leaves, in larger fleets once for every nodes / 4096 of them.
+// If nothing fits, the guards yield one after the other; the guard with the most to spare yields first.
+// Counting costs O(changed); a question costs about 50 ns per guard. The choice of another node to keep reads
+// all nodes (10 ns each). In fleets of less than 4,096 nodes it is made for each large request that comes or
+// leaves, in a larger fleet once for every (nodes / 4,096) of them.
 #pragma once
 
 #include <array>
@@ -38,7 +39,7 @@ class Guards {
   static constexpr unsigned max_slot_types = 8;
   using Reservations = std::array<ReservedCapacity, max_slot_types + 1>;
 
-  // `reserve`: factor on what a group of requests may still expect on its models.
+  // `reserve`: factor on the capacity that is reserved for a group of requests on its models.
   explicit Guards(int64_t reserve = 1) : reserve_(reserve) {}
 
   void set_workload_model(const Fleet&, const WorkloadModel&);

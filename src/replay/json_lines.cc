@@ -92,8 +92,8 @@ class Tree {
     return true;
   }
   bool open(Json::Kind kind) {
-    if (path_.size() == Json::deepest)
-      return complain(fmt::format("is nested deeper than {} levels", Json::deepest));
+    if (path_.size() == Json::max_levels)
+      return complain(fmt::format("is nested deeper than {} levels", Json::max_levels));
     Json& value = place();
     value.kind = kind;
     value.line = line();

@@ -1,6 +1,6 @@
 // Parses untrusted JSON with nlohmann's parser (its SAX interface) and keeps the line of every value for
-// errors. The tree has at most `deepest` levels. Numbers are whole and not negative, as every quantity here
-// is. Reads 60 MB/s and takes about ten times the file's size while the tree exists.
+// errors. The tree has at most `max_levels` levels. Numbers are whole and not negative, as every quantity
+// here is. Reads 60 MB/s and takes about ten times the file's size while the tree exists.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Json {
   std::vector<Json> items;
   std::vector<JsonMember> members;  // Unique names.
 
-  static constexpr unsigned deepest = 16;
+  static constexpr unsigned max_levels = 16;
   static constexpr size_t max_members = 64;  // Per object.
 
   Json();

@@ -81,7 +81,8 @@ class ServicePass {
       add(ServiceKind::start, replica, ServiceReason::program_ended);
   }
 
-  // One step of a retired replica. A drain takes at most the grace period.
+  // Adds the next action that brings a retired replica to its end: withdraw its endpoint, terminate its
+  // program, kill the program after the grace period, end its slice.
   void stop(const Replica& replica) {
     if (replica.endpoint == EndpointState::serving)
       return add(ServiceKind::withdraw, replica, ServiceReason::retired);

@@ -54,7 +54,8 @@ CUresult created(CUcontext* context, CUdevice device, Create create) {
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// `uses` is how many of its uses the call ends: all, or one.
+// Releases the charge of a context whose last use ends. `all`: the call ends all uses of the context, not
+// one.
 template <class Destroy>
 CUresult destroyed(CUcontext context, bool all, Destroy destroy) {
   Process* p = attached();

@@ -97,8 +97,8 @@ VisibleByUuid::VisibleByUuid(const Process& process) {
   }
 }
 
-// If another thread has set variables meanwhile, the environment may have moved. Then the place is left as it
-// is.
+// Restores the variable. If another thread has set variables meanwhile, the environment may have moved, so
+// the variable is searched again.
 VisibleByUuid::~VisibleByUuid() {
   if (place_ == nullptr) return;
   for (char** e = environ; e != nullptr && *e != nullptr; ++e)

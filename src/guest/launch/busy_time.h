@@ -11,7 +11,8 @@ namespace carve::guest {
 
 // Polls the thread's fences. Returns true if a fence completed. Updates estimates unless `now` is 0.
 bool poll_fences(Process& p, ThreadLaunchState& l, uint64_t now);
-// Other slices used the device meanwhile: intervals that contain this moment update no estimate.
+// Discards the open interval, because other slices used the device meanwhile: an interval that contains this
+// moment updates no estimate.
 inline void discard_interval(ThreadLaunchState& l) {
   l.busy_open = false;
   l.disturbed = true;

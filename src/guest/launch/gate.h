@@ -23,7 +23,8 @@ namespace carve::guest {
 inline constexpr uint64_t heartbeat_stale_ns = 200'000'000;
 inline constexpr uint32_t launches_per_deadline_check = 16;
 
-// Decides whether a launch may proceed at `now`. All times are CLOCK_MONOTONIC ns. Pure.
+// The windows in which a slice may launch without an agent, in CLOCK_MONOTONIC ns. Without a period there are
+// none.
 struct Timetable {
   uint64_t period, offset, length;
 
@@ -34,6 +35,7 @@ struct Timetable {
     return period == 0 || phase(now) < length ? 0 : period - phase(now);
   }
 };
+// Decides whether a launch may proceed at `now`. All times are CLOCK_MONOTONIC ns. Pure.
 constexpr bool may_launch(shm::LeaseWord word, uint64_t deadline, uint64_t now, uint64_t heartbeat,
                           Timetable table) {
   if (word.gate() == shm::GateState::open) return true;
@@ -92,7 +94,7 @@ struct Ticket {
 Ticket begin_slow_launch(const Launch& launch);
 void end_slow_launch(const Ticket& ticket, CUresult result);
 
-// `call()` is the driver's entry point for work that takes time on the device.
+// Waits as begin_slow_launch() does, calls `call()`, the driver's entry point, and finishes the launch.
 template <class Call>
 CUresult paced_by_waiting(const Launch& launch, Call call) {
   const Ticket ticket = begin_slow_launch(launch);

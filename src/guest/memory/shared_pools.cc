@@ -1,6 +1,6 @@
 // Memory pools that several processes use. A pool travels as a descriptor, and each of its pointers as data.
-// The importer's memory is the exporter's, which is charged once (pool.h). The descriptor keeps no memory: it
-// only names the pool's shared block.
+// The importer's memory is the exporter's, which is charged once (memory_pool.h). The descriptor keeps no
+// memory: it only names the pool's shared block.
 #include "guest/memory/memory_pool.h"
 #include "guest/memory/sharing.h"
 

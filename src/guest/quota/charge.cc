@@ -56,7 +56,7 @@ bool add_on_free_lane(Process& process, Charge& charge, uint64_t limit) {
   }
 }
 
-// The agent lowers a quota by storing it first and reading the use then (node/agent/alter.cc). A charge
+// The agent lowers a quota by storing it first and reading the use then (node/slice/update.cc). A charge
 // against the old quota reads the quota again: either the agent saw the charge, or this process sees the new
 // quota.
 bool lowered_below(const Process& process, unsigned device, uint64_t limit) {

@@ -13,7 +13,7 @@ std::atomic<uint64_t> still_at{0};  // 0: the real clock.
 
 }  // namespace
 
-// Replaces clock.cc, which the linker takes from its archive only if no other object defines it.
+// Replaces launch_clock.cc, which the linker takes from its archive only if no other object defines it.
 uint64_t monotonic_ns() {
   if (const uint64_t now = still_at; now != 0) return now;
   timespec t;

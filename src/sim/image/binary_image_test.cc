@@ -163,7 +163,7 @@ TEST(Decompress, lz4_repeats_what_overlaps_itself_and_refuses_what_is_before_the
 
 TEST(Decompress, zstd_reads_whole_and_repeated_blocks_and_several_frames) {
   using namespace std::string_literals;
-  // Single segment, content size 3 and 5: a raw block, and one byte five times.
+  // Two frames: one holds a raw block of 3 bytes, the other one byte that is repeated 5 times.
   const std::string raw =
       "\x28\xb5\x2f\xfd\x20\x03\x19\x00\x00"
       "abc"s;

@@ -22,8 +22,9 @@ namespace {
 
 constexpr uint64_t staged_bytes = 64 << 10;
 
-// A box of bytes in linear memory: `rows` of `width` bytes, `pitch` apart, in `slices`, `rows_per_slice` rows
-// apart. Arrays are linear memory, too, with addresses that no program sees; sparse arrays are not.
+// A box of bytes in linear memory: rows that begin every `pitch` bytes, in layers that begin every
+// `slice_pitch` bytes. An Extent says how long a row is, and how many rows and layers there are. Arrays are
+// linear memory, too, with addresses that no program sees; sparse arrays are not.
 struct Box {
   uint64_t address = 0;
   uint64_t pitch = 0;

@@ -18,10 +18,10 @@ CUresult memory_payload(const CUgraphNodeParams&, Payload*, std::shared_ptr<CUct
 // Returns whether the graph may have this node: CUDA_ERROR_NOT_SUPPORTED for memory in graphs that are part
 // of others, CUDA_ERROR_INVALID_VALUE for a second free.
 CUresult memory_fits(const CUgraph_st&, const Payload&);
-// A graph with such nodes is not cloned and loses no nodes or edges.
+// Returns whether the graph has such nodes. It is then not cloned, and no node or edge is removed from it.
 bool has_memory(const CUgraph_st&);
 
-// External semaphores; graph_semaphore.cc.
+// External semaphores; memory_node.cc.
 CUresult signal_steps(const SemaphoreSignalNode&, std::vector<Step>*);
 CUresult wait_steps(const SemaphoreWaitNode&, std::vector<Step>*);
 

@@ -1,5 +1,5 @@
-// One mutex; the heap's and the device's are taken inside it. A block that loses its last owner takes it, so
-// no thread drops a last reference while it holds the mutex.
+// There is one mutex, and the mutexes of the heap and of the devices are locked inside it. The destructor of
+// a block locks the mutex. So a thread that holds the mutex drops no last reference to a block.
 #include "sim/libcuda/graph_memory.h"
 
 #include <algorithm>

@@ -5,8 +5,8 @@
 // programming guide), an allocation takes no device memory. Memory comes to a device when the device touches
 // it. A copy or a set touches its range. A kernel, whose reads are unknown, touches all managed memory that
 // does not prefer another place. Memory comes as far as there is room, and the rest stays with the host; an
-// allocation that needs device memory sends managed memory back, by amount. Simplified: advice to prefer the
-// host, and prefetches, move memory when they are called.
+// allocation that needs device memory sends as many bytes of managed memory back as it lacks. Simplified:
+// advice to prefer the host, and prefetches, move memory when they are called.
 //
 // The cost: a launch reads one word, unless memory may have to move.
 #pragma once

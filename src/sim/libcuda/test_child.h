@@ -25,8 +25,8 @@
       _exit(1);                                                                           \
     }                                                                                     \
   } while (false)
-// For events in another process, which take that process's time: above all its death, which is slow if its
-// memory is large.
+// Waits until another process has made the condition true. The longest wait is for the death of a process
+// with much memory.
 #define EVENTUALLY(condition)                                                     \
   do {                                                                            \
     for (int waited = 0; waited < 20'000 && !(condition); ++waited) usleep(1000); \

@@ -130,8 +130,9 @@ void settle(Device& d, uint64_t t) {
   for (unsigned i : bits(e.active)) percent(d.contexts[i].window, d.contexts[i].busy_ns, t);
 }
 
-// Completes heads without unmet dependencies or makes them ready. The completion of a mark can release other
-// heads, hence the loop; it ends because each pass completes an operation.
+// Looks at the first operation of each channel. If nothing that it depends on is outstanding, a mark is
+// completed, and work becomes ready to run. A completed mark can release other channels, so the function
+// loops; the loop ends because each pass completes an operation.
 void resolve_heads(Device& d, uint64_t t) {
   Engine& e = d.engine;
   for (bool changed = true; changed;) {

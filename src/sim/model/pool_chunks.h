@@ -1,4 +1,5 @@
-// The book of one memory pool: which parts of its chunks are in use, and which work each free part waits for.
+// The records of one memory pool: which parts of its chunks are in use, and which work each free part waits
+// for.
 //
 // A pool reserves memory in chunks, multiples of 32 MiB, and hands out pieces at steps of 512 bytes. The
 // stream that freed a piece may still use it, up to a place in that stream. So an allocation prefers pieces

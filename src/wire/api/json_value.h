@@ -1,4 +1,4 @@
-// JSON values themselves, for those who read or write what is no document of ours: a CDI file, a test.
+// JSON values themselves, for files that read or write JSON other than our documents: CDI files and tests.
 #pragma once
 
 #include <nlohmann/json.hpp>
