@@ -175,8 +175,9 @@ Outcome<std::map<uint64_t, UsageRecord>> read_records(const sqlite::Database& da
     out.emplace(record.id, std::move(record));
   }
   if (!s.done()) return database.trouble("reading");
-  const auto parts = read_rows<SlicePart>(
-      database, part_table, out, [](UsageRecord& r, const SlicePart& part) { r.slice.parts.push_back(part); });
+  const auto parts =
+      read_rows<SlicePart>(database, part_table, out,
+                           [](UsageRecord& r, const SlicePart& part) { r.slice.parts.push_back(part); });
   if (!parts) return tl::unexpected(parts.error());
   const auto periods =
       read_rows<ledger::Period>(database, period_table, out, [](UsageRecord& r, ledger::Period period) {
