@@ -325,7 +325,7 @@ CUresult set_attribute(CUstream handle, CUstreamAttrID which, const CUstreamAttr
   return CUDA_SUCCESS;
 }
 CUresult copy_attributes(CUstream to, CUstream from) {
-  CUstreamAttrValue priority;
+  CUstreamAttrValue priority{};
   if (const CUresult e = get_attribute(from, CU_LAUNCH_ATTRIBUTE_PRIORITY, &priority)) return e;
   return set_attribute(to, CU_LAUNCH_ATTRIBUTE_PRIORITY, &priority);
 }
