@@ -34,6 +34,16 @@ uint64_t size(const std::string& text) {
   throw Usage("'" + text + "' is not a size; a valid size is 512MiB");
 }
 
+// Returns the slot of a process that uses the set.
+uint32_t client_of(Set& set, const std::string& pid) {
+  const uint64_t wanted = whole_number(pid, "--pid");
+  for (uint32_t slot = 0; slot < max_clients; ++slot)
+    if (int found = 0; alive(set, slot, set.file->clients[slot].generation, &found) &&
+                       static_cast<uint64_t>(found) == wanted)
+      return slot;
+  throw Refused("process " + pid + " does not use this set");
+}
+
 }  // namespace
 
 int fault(const Arguments& arguments) {
@@ -72,16 +82,8 @@ int fault(const Arguments& arguments) {
     } else if (kind == "xid") {
       if (!argument) throw Usage("xid takes the code, for example: fault " + dir + " xid 31");
       const uint64_t code = whole_number(*argument, "xid");
-      uint32_t client = max_clients;
-      if (const std::string* pid = option("pid")) {
-        const uint64_t wanted = whole_number(*pid, "--pid");
-        for (uint32_t slot = 0; slot < max_clients; ++slot)
-          if (int found = 0; alive(set, slot, set.file->clients[slot].generation, &found) &&
-                             static_cast<uint64_t>(found) == wanted)
-            client = slot;
-        if (client == max_clients) throw Refused("process " + *pid + " does not use this set");
-      }
-      raise_xid(d, code, result_of(code), client, now);
+      const std::string* pid = option("pid");
+      raise_xid(d, code, result_of(code), pid != nullptr ? client_of(set, *pid) : max_clients, now);
       if (code == 79) d.faults.lost = 1;
     } else if (kind == "hung-kernel") {
       d.faults.hang = 1;
