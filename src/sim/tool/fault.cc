@@ -34,6 +34,40 @@ uint64_t size(const std::string& text) {
   throw Usage("'" + text + "' is not a size; a valid size is 512MiB");
 }
 
+const std::string* option(const Arguments& arguments, const char* name) {
+  const auto found = arguments.options.find(name);
+  return found == arguments.options.end() ? nullptr : &found->second;
+}
+
+void refuse_allocations(Faults& faults, const Arguments& arguments) {
+  if (const std::string* above = option(arguments, "above"))
+    faults.out_of_memory_above = size(*above);
+  else if (const std::string* count = option(arguments, "count"))
+    faults.out_of_memory = static_cast<int64_t>(whole_number(*count, "--count"));
+  else
+    faults.out_of_memory = -1;
+}
+
+// Returns the process's slot in the set. Throws if the process does not use the set.
+uint32_t client_of(const Set& set, const std::string& pid) {
+  const uint64_t wanted = whole_number(pid, "--pid");
+  uint32_t client = max_clients;
+  for (uint32_t slot = 0; slot < max_clients; ++slot)
+    if (int found = 0; alive(set, slot, set.file->clients[slot].generation, &found) &&
+                       static_cast<uint64_t>(found) == wanted)
+      client = slot;
+  if (client == max_clients) throw Refused("process " + pid + " does not use this set");
+  return client;
+}
+
+void clear_faults(Device& d, uint64_t now) {
+  d.faults.out_of_memory = 0;
+  d.faults.out_of_memory_above = 0;
+  d.faults.hang = d.faults.lost = d.faults.mig = d.faults.mps = 0;
+  d.faults.slow_nvml_ns = 0;
+  release_hung(d, now);
+}
+
 }  // namespace
 
 int fault(const Arguments& arguments) {
@@ -44,13 +78,9 @@ int fault(const Arguments& arguments) {
   const std::string &dir = arguments.words[0], &kind = arguments.words[1];
   Set set;
   if (open_set(dir.c_str(), &set) != Opened::yes) throw Refused(dir + " holds no device set of this release");
-  const auto option = [&](const char* name) -> const std::string* {
-    const auto found = arguments.options.find(name);
-    return found == arguments.options.end() ? nullptr : &found->second;
-  };
   const std::string* argument = arguments.words.size() > 2 ? &arguments.words[2] : nullptr;
   unsigned first = 0, last = set.count - 1;
-  if (const std::string* device = option("device")) {
+  if (const std::string* device = option(arguments, "device")) {
     const uint64_t n = whole_number(*device, "--device");
     if (n >= set.count)
       throw Refused("--device " + *device + ": the set has devices 0 to " + std::to_string(set.count - 1));
@@ -63,24 +93,12 @@ int fault(const Arguments& arguments) {
     const uint64_t now = now_ns();
     advance(d, now);
     if (kind == "out-of-memory") {
-      if (const std::string* above = option("above"))
-        d.faults.out_of_memory_above = size(*above);
-      else if (const std::string* count = option("count"))
-        d.faults.out_of_memory = static_cast<int64_t>(whole_number(*count, "--count"));
-      else
-        d.faults.out_of_memory = -1;
+      refuse_allocations(d.faults, arguments);
     } else if (kind == "xid") {
       if (!argument) throw Usage("xid takes the code, for example: fault " + dir + " xid 31");
       const uint64_t code = whole_number(*argument, "xid");
-      uint32_t client = max_clients;
-      if (const std::string* pid = option("pid")) {
-        const uint64_t wanted = whole_number(*pid, "--pid");
-        for (uint32_t slot = 0; slot < max_clients; ++slot)
-          if (int found = 0; alive(set, slot, set.file->clients[slot].generation, &found) &&
-                             static_cast<uint64_t>(found) == wanted)
-            client = slot;
-        if (client == max_clients) throw Refused("process " + *pid + " does not use this set");
-      }
+      const std::string* pid = option(arguments, "pid");
+      const uint32_t client = pid != nullptr ? client_of(set, *pid) : max_clients;
       raise_xid(d, code, result_of(code), client, now);
       if (code == 79) d.faults.lost = 1;
     } else if (kind == "hung-kernel") {
@@ -95,11 +113,7 @@ int fault(const Arguments& arguments) {
     } else if (kind == "mps") {
       d.faults.mps = 1;
     } else if (kind == "clear") {
-      d.faults.out_of_memory = 0;
-      d.faults.out_of_memory_above = 0;
-      d.faults.hang = d.faults.lost = d.faults.mig = d.faults.mps = 0;
-      d.faults.slow_nvml_ns = 0;
-      release_hung(d, now);
+      clear_faults(d, now);
     } else {
       throw Usage(
           "'" + kind +
