@@ -50,12 +50,12 @@ Observed in_agreement() {
   return seen;
 }
 
-TEST(Truth, a_book_that_is_right_is_left_alone) {
+TEST(FindDrift, a_book_that_is_right_is_left_alone) {
   EXPECT_TRUE(find_drift(book(), in_agreement(), now).empty());
 }
 
 // The node lost power: a record ends when the agent last saw its slice alive, and the outage is not billed.
-TEST(Truth, after_a_reboot_a_record_ends_at_the_last_minute_that_was_written) {
+TEST(FindDrift, after_a_reboot_a_record_ends_at_the_last_minute_that_was_written) {
   const Stamp alive{5'000, "boot", 50}, later{9'000'000, "next boot", 3};
   for (const bool recorded : {true, false}) {
     Ledger ledger = book();
@@ -74,7 +74,7 @@ TEST(Truth, after_a_reboot_a_record_ends_at_the_last_minute_that_was_written) {
   }
 }
 
-TEST(Truth, each_drift_has_a_kind_a_resolution_and_a_sentence) {
+TEST(FindDrift, each_drift_has_a_kind_a_resolution_and_a_sentence) {
   struct Row {
     DriftKind kind;
     Resolution resolution;
@@ -126,7 +126,7 @@ TEST(Truth, each_drift_has_a_kind_a_resolution_and_a_sentence) {
 }
 
 // The size is settled first. The reserve changes in a second step, when the living slices are known.
-TEST(Truth, a_device_of_another_size_keeps_the_reserve_of_the_book_as_far_as_it_has_it) {
+TEST(FindDrift, a_device_of_another_size_keeps_the_reserve_of_the_book_as_far_as_it_has_it) {
   struct Row {
     Bytes native, reserve;  // As the driver reports it, and as requested.
     Bytes kept;             // Reserve after the first step.
@@ -151,7 +151,7 @@ TEST(Truth, a_device_of_another_size_keeps_the_reserve_of_the_book_as_far_as_it_
   }
 }
 
-TEST(Truth, a_lost_book_is_written_again_from_the_notes_as_far_as_they_can_be_true) {
+TEST(FindDrift, a_lost_book_is_written_again_from_the_notes_as_far_as_they_can_be_true) {
   Observed seen = in_agreement();
   seen.ledger_lost = true;
   seen.state_files.push_back({"much", holding(3, "much", 1, 12_GiB)});  // Does not fit beside "b".
@@ -176,7 +176,7 @@ TEST(Truth, a_lost_book_is_written_again_from_the_notes_as_far_as_they_can_be_tr
 
 // For any ledger and any observation the changes can be posted in their order. The ledger stays balanced and
 // keeps no slice without processes; afterwards no drift needs a change.
-TEST(Truth, posting_the_changes_leaves_nothing_to_change) {
+TEST(FindDrift, posting_the_changes_leaves_nothing_to_change) {
   for (unsigned seed = 0; seed < 2'000; ++seed) {
     std::mt19937 dice(seed);
     Ledger ledger;
