@@ -38,10 +38,13 @@ def test_what_a_context_grows_by_is_charged(world, beside, kind):
 
 
 def test_growth_that_goes_back_is_given_back(world, beside):
+    go = world.folder / "unload"
     program = beside("begin()\n" + MODULE +
-                     "import sys, time\nprint('grown', flush=True)\ntime.sleep(2.5)\nmust(cu.cuModuleUnload(module))\ntime.sleep(60)\n")
+                     f"import os, time\nprint('grown', flush=True)\nwhile not os.path.exists('{go}'): time.sleep(0.02)\n"
+                     "must(cu.cuModuleUnload(module))\ntime.sleep(600)\n")
     assert program.stdout.readline() == "grown\n"
     assert until(lambda: charged(world) >= 640 * MiB)
+    go.touch()
     assert until(lambda: charged(world) < 300 * MiB), charged(world) // MiB
 
 

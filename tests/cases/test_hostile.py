@@ -71,13 +71,13 @@ def test_the_bytes_of_the_dead_are_free_within_milliseconds(world):
     print(attack(world, "reclaim"))
 
 
-def test_strangers_are_no_slices_but_are_seen(world):
+def test_unmanaged_processes_are_no_slices_but_are_seen(world):
     neighbour(world)
     environment = {"SIMGPU_DIR": str(world.folder / "state/sim"), "LD_LIBRARY_PATH": str(LOAD.parents[1] / "lib/carve/sim")}
-    stranger = subprocess.Popen([LOAD, "--allocate", "512MiB", "--seconds", "30"], env={**os.environ, **environment},
+    unmanaged = subprocess.Popen([LOAD, "--allocate", "512MiB", "--seconds", "30"], env={**os.environ, **environment},
                                 stdout=subprocess.DEVNULL)
     try:
-        assert until(lambda: any(str(stranger.pid) in s for s in world.json("devices")["devices"][0]["unmanaged_processes"]))
+        assert until(lambda: any(str(unmanaged.pid) in s for s in world.json("devices")["devices"][0]["unmanaged_processes"]))
         assert any("audit" in c["name"] for c in world.json("doctor")["checks"])
         out = subprocess.run(["/usr/bin/python3", "-c", f"""
 import socket, struct
@@ -86,8 +86,8 @@ s.send(struct.pack("<IIIIQ5Q", 0x41565243, 1, 64, 1, 1, 0, 0, 0, 0, 0))
 print(struct.unpack_from("<I", s.recv(256), 12)[0])"""], capture_output=True, text=True)
         assert out.stdout.strip() == "1", "not a slice: left alone"
     finally:
-        stranger.kill()
-        stranger.wait()
+        unmanaged.kill()
+        unmanaged.wait()
 
 
 def talk(world, data, pause=0.0):

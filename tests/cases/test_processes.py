@@ -37,10 +37,13 @@ def test_an_adverse_program(world, name):
 def test_two_users_in_one_slice_share_one_quota(world):
     if os.geteuid() != 0:
         pytest.skip("needs root")
-    script = f"{LOAD} --allocate 512MiB --seconds 600 & sleep 2; " \
+    go = world.folder / "go"
+    script = f"{LOAD} --allocate 512MiB --seconds 600 & while [ ! -e {go} ]; do sleep 0.02; done; " \
              f"exec setpriv --reuid 65534 --regid 65534 --clear-groups {LOAD} --allocate 700MiB"
     os.chmod(world.folder, 0o755)
     inside = world.begin("run", "--memory", "1536MiB", "--name", "a", "--", "sh", "-c", script)
+    assert until(lambda: "a" in world.slices() and world.show("a")["parts"][0]["charged_bytes"] >= 512 * MiB)
+    go.touch()
     assert inside.wait(30) == 1, "512 + 700 MiB and two contexts do not fit into 1536 MiB"
     world.carve("stop", "a")
     assert "OUT_OF_MEMORY" in inside.stderr.read()

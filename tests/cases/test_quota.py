@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from conftest import GiB, LOAD, MiB, long_form
+from conftest import GiB, LOAD, MiB, long_form, until
 
 
 def load(world, slice_options, *words):
@@ -93,9 +93,12 @@ def test_racing_for_the_last_bytes_passes_the_quota_by_none_and_loses_none(world
 
 
 def test_a_killed_process_gives_its_bytes_back(world):
-    script = f"{LOAD} --allocate 3GiB --no-touch --seconds 60 & pid=$!; sleep 1.5; kill -9 $pid; wait $pid; " \
-             f"exec {LOAD} --allocate 3GiB --no-touch"
+    go = world.folder / "go"
+    script = f"{LOAD} --allocate 3GiB --no-touch --seconds 600 & pid=$!; while [ ! -e {go} ]; do sleep 0.02; done; " \
+             f"kill -9 $pid; wait $pid; exec {LOAD} --allocate 3GiB --no-touch"
     program = world.begin("run", "--memory", "4GiB", "--name", "a", "--", "sh", "-c", script)
+    assert until(lambda: "a" in world.slices() and world.show("a")["parts"][0]["charged_bytes"] >= 3 * GiB)
+    go.touch()
     out, err = program.communicate(timeout=60)
     assert program.returncode == 0, err
     assert json.loads(out.splitlines()[-1])["error"] is None
