@@ -35,7 +35,7 @@ Reply<unsigned> queried(const std::string& query, const QueryNumber& q) {
 }
 
 Reply<SliceView> RequestContext::named(const std::string& name) const {
-  std::vector<SliceView> found = agent.slices({.name = name, .ended = false, .processes = true});
+  std::vector<SliceView> found = agent.slices({.name = name});
   if (found.empty() || !may_see(found.front().record))
     return refuse(FailureKind::not_found,
                   fmt::format("there is no slice '{}'; carve ps lists your slices", name.substr(0, 80)));

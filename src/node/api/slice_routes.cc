@@ -26,12 +26,11 @@ http::Response slices(const RequestContext& a) {
 
 // A slice that lives, else the last one of this name that ended.
 http::Response show(const RequestContext& a, const std::string& name) {
-  const auto living = a.named(name);
-  if (living) return whole(a, *living);
-  const std::vector<SliceView> ended = a.agent.slices({.name = name, .ended = true});
-  for (auto slice = ended.rbegin(); slice != ended.rend(); ++slice)
-    if (slice->record.to && a.may_see(slice->record)) return whole(a, *slice);
-  return problem(living.error());
+  const std::vector<SliceView> found = a.agent.slices({.name = name, .ended = true, .processes = true});
+  const SliceView* shown = nullptr;
+  for (const SliceView& slice : found)
+    if (a.may_see(slice.record) && (shown == nullptr || shown->record.to)) shown = &slice;
+  return shown != nullptr ? whole(a, *shown) : problem(a.named(name).error());
 }
 
 http::Response create(const RequestContext& a) {
