@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/invariant.h"
+#include "core/xid.h"
 
 namespace carve::node {
 
@@ -45,7 +46,7 @@ std::optional<size_t> Reconciler::Step::part_on(const SliceObserved& slice, size
 void Reconciler::Step::devices() {
   for (const DeviceObserved& d : observed.devices) {
     for (const unsigned xid : d.xids)
-      report(0, fmt::format("device {}: the driver reported Xid {}", d.index, xid));
+      report(0, fmt::format("device {}: the driver reported {}", d.index, xid_text(xid)));
     if (d.before != d.now)
       report(0, fmt::format("device {}: {}", d.index,
                             d.now.state == HealthState::ok ? "recovered" : d.now.reason));

@@ -122,7 +122,7 @@ const Row rows[] = {
      {}},
     {"an Xid",
      [](Scene& x) { x.seen.devices[0].xids = {31}; },
-     {"event 0: device 0: the driver reported Xid 31"}},
+     {"event 0: device 0: the driver reported Xid 31 (GPU memory page fault)"}},
     {"a lost device",
      [](Scene& x) {
        x.seen.devices[0].now = {HealthState::lost, "lost from the bus"};
