@@ -68,7 +68,7 @@ with tempfile.TemporaryDirectory(prefix="carve-sim.") as top:
     subprocess.run(["sh", "-c", f"umask 077; exec {sim} create {private} a10"], check=True, stdout=subprocess.DEVNULL)
     modes = {name: os.stat(os.path.join(private, name)).st_mode & 0o777 for name in os.listdir(private) if name != "memory"}
     check("every user may read and write a set under any umask", os.stat(private).st_mode & 0o777 == 0o755 and modes ==
-          {"set.bin": 0o666, "device0.bin": 0o666, "clients.lock": 0o666, "kernels.rules": 0o644}, modes)
+          {"set.bin": 0o666, "device0.bin": 0o666, "clients.lock": 0o666, "kernels.rules": 0o644, "kernel.log": 0o644}, modes)
     check("every user may share memory", os.stat(os.path.join(private, "memory")).st_mode & 0o777 == 0o777)
 
     occupied = os.path.join(top, "occupied")

@@ -125,9 +125,10 @@ int create(const Arguments& arguments) {
                   plan.driver_version.c_str());
   }
   std::ofstream(fresh / "kernels.rules") << udev_rules;
+  std::ofstream(fresh / "kernel.log");  // carve-sim fault appends to it.
   const std::ofstream empty(fresh / "clients.lock");
   chmod((fresh / "clients.lock").c_str(), 0666);
-  chmod((fresh / "kernels.rules").c_str(), 0644);
+  for (const char* name : {"kernels.rules", "kernel.log"}) chmod((fresh / name).c_str(), 0644);
 
   for (const auto& entry : fs::directory_iterator(dir))
     if (entry.path().filename().string().starts_with("device")) fs::remove(entry.path());
@@ -135,7 +136,8 @@ int create(const Arguments& arguments) {
     const std::string name = "device" + std::to_string(i) + ".bin";
     fs::rename(fresh / name, dir / name);
   }
-  for (const char* name : {"kernels.rules", "clients.lock", "set.bin"}) fs::rename(fresh / name, dir / name);
+  for (const char* name : {"kernels.rules", "kernel.log", "clients.lock", "set.bin"})
+    fs::rename(fresh / name, dir / name);
   fs::remove(fresh);
   // Any process may create shared memory.
   fs::remove_all(dir / "memory");

@@ -1,6 +1,9 @@
 // carve-sim fault DIR KIND [--device N] ...: breaks a device on command, and restores it.
-#include <functional>
+#include <cstdio>
+#include <fstream>
 #include <iostream>
+#include <optional>
+#include <sstream>
 
 #include "abi/cuda_values.h"
 #include "sim/model/device_engine.h"
@@ -35,13 +38,37 @@ uint64_t size(const std::string& text) {
 }
 
 // Returns the slot of a process that uses the set.
-uint32_t client_of(Set& set, const std::string& pid) {
-  const uint64_t wanted = whole_number(pid, "--pid");
+uint32_t client_of(Set& set, uint64_t wanted) {
   for (uint32_t slot = 0; slot < max_clients; ++slot)
     if (int found = 0; alive(set, slot, set.file->clients[slot].generation, &found) &&
                        static_cast<uint64_t>(found) == wanted)
       return slot;
-  throw Refused("process " + pid + " does not use this set");
+  throw Refused("process " + std::to_string(wanted) + " does not use this set");
+}
+
+std::string name_of_process(uint64_t pid) {
+  std::string name;
+  std::getline(std::ifstream("/proc/" + std::to_string(pid) + "/comm"), name);
+  return name;
+}
+
+// Writes the line that the kernel driver writes to the kernel's log, in the form of /dev/kmsg: priority,
+// number, microseconds, flags. Without a process the driver does not know which one it was. Source of the
+// form: NVIDIA, "XID Errors".
+void log_xid(const std::string& dir, const Device& d, uint64_t code, std::optional<uint64_t> pid,
+             uint64_t now) {
+  char address[32];
+  std::snprintf(address, sizeof address, "%04x:%02x:%02x", d.facts.pci_domain, d.facts.pci_bus,
+                d.facts.pci_device);
+  std::ostringstream line;
+  line << "3," << d.faults.xid_serial << ',' << now / 1000 << ",-;NVRM: Xid (PCI:" << address
+       << "): " << code;
+  if (pid)
+    line << ", pid=" << *pid << ", name=" << name_of_process(*pid);
+  else
+    line << ", pid='<unknown>', name=<unknown>";
+  line << ", simulated\n";
+  std::ofstream(dir + "/kernel.log", std::ios::app) << line.str();
 }
 
 }  // namespace
@@ -82,8 +109,10 @@ int fault(const Arguments& arguments) {
     } else if (kind == "xid") {
       if (!argument) throw Usage("xid takes the code, for example: fault " + dir + " xid 31");
       const uint64_t code = whole_number(*argument, "xid");
-      const std::string* pid = option("pid");
-      raise_xid(d, code, result_of(code), pid != nullptr ? client_of(set, *pid) : max_clients, now);
+      std::optional<uint64_t> pid;
+      if (const std::string* text = option("pid")) pid = whole_number(*text, "--pid");
+      raise_xid(d, code, result_of(code), pid ? client_of(set, *pid) : max_clients, now);
+      log_xid(dir, d, code, pid, now);
       if (code == 79) d.faults.lost = 1;
     } else if (kind == "hung-kernel") {
       d.faults.hang = 1;
@@ -91,6 +120,7 @@ int fault(const Arguments& arguments) {
       d.faults.slow_nvml_ns = argument ? nanoseconds(*argument, "slow-nvml") : 500'000'000;
     } else if (kind == "device-lost") {
       raise_xid(d, 79, result_of(79), max_clients, now);
+      log_xid(dir, d, 79, std::nullopt, now);
       d.faults.lost = 1;
     } else if (kind == "mig") {
       d.faults.mig = 1;
