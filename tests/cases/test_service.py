@@ -43,3 +43,9 @@ def test_without_inet_the_agent_says_that_it_cannot_serve_metrics(restricted):
     agent, log = restricted(["AF_UNIX"])
     assert agent.wait(20) == 1
     assert "127.0.0.1:0" in log.read_text() and "Address family not supported" in log.read_text()
+
+
+def test_the_unit_lets_the_agent_read_the_kernels_log():
+    settings = dict(re.findall(r"^(\w+)=(.*)$", UNIT.read_text(), re.M))
+    assert "CAP_SYSLOG" in settings["CapabilityBoundingSet"].split()
+    assert not {"ProtectKernelLogs", "PrivateDevices", "DevicePolicy"} & set(settings), "/dev/kmsg is a device"
