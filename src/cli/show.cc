@@ -71,6 +71,8 @@ void print(const api::Slice& s) {
   row("kind", s.exclusive          ? "whole devices, exclusively"
               : s.parts.size() > 1 ? "equal parts of several devices"
                                    : "part of one device");
+  for (const XidCount& xid : s.xids)
+    row("error", fmt::format("{}, {} time{}", xid_text(xid.code), xid.count, xid.count == 1 ? "" : "s"));
   if (!s.application.empty()) row("application", harmless(s.application));
   row("isolation", isolation_of(s));
   row("policy",

@@ -65,6 +65,14 @@ void check_driver(const NodeView& node, const std::vector<DeviceView>& devices,
                          "run the agent in the machine's own pid namespace"));
 }
 
+void check_kernel_log(const NodeView& node, std::vector<api::Check>& checks) {
+  checks.push_back(check("kernel log", node.kernel_log_trouble.empty(),
+                         node.kernel_log_trouble.empty()
+                             ? node.kernel_log + " names the process of an error (Xid), and so its slice"
+                             : node.kernel_log_trouble + "; an error (Xid) is shown for its device only",
+                         "run the agent with CAP_SYSLOG, or name a readable copy with --kernel-log FILE"));
+}
+
 // The agent's files and rights on this machine.
 void check_machine(const NodeView& node, std::vector<api::Check>& checks) {
   checks.push_back(check("preload library", exists(node.preload), node.preload,
@@ -121,6 +129,7 @@ api::Diagnosis diagnose(const Agent& agent) {
   out.compute = enforced_by_guest;
   check_devices(node, devices, out.checks);
   check_driver(node, devices, out.checks);
+  check_kernel_log(node, out.checks);
   check_machine(node, out.checks);
   out.checks.push_back(check_metering(node));
   return out;

@@ -152,6 +152,7 @@ std::vector<DeviceView> NodeAgent::devices() const {
     view.readings = d.sample.readings;
     view.mode = d.sample.mode;
     view.processes_hidden = d.sample.processes_hidden;
+    view.xids = listed(d.xids);
     view.unmanaged_processes = d.unmanaged_processes;
     view.policy = node_.compute.policies.of(d.device.uuid);
     view.compute = node_.compute.figures(d.device.uuid);
@@ -189,6 +190,8 @@ NodeView NodeAgent::node() const {
   out.runtime_in_memory = runtime.in_memory();
   out.limits_sealed = runtime.sealed();
   out.cgroup_trouble = lifecycle_.cgroup_trouble();
+  out.kernel_log = settings.kernel_log;
+  out.kernel_log_trouble = node_.kernel_log_trouble;
   out.polled_processes = polled_processes(node_.slices);
   return out;
 }

@@ -147,6 +147,11 @@ const std::vector<OptionRow> option_rows = {
      .store = choose<&Options::over_quota, parse<OverQuotaAction>>,
      .words = {text(OverQuotaAction::report), text(OverQuotaAction::refuse), text(OverQuotaAction::kill)},
      .noun = "an action"},
+    {.name = "--kernel-log",
+     .value = "FILE",
+     .help = "log in which the kernel driver names the process of an error (Xid)\n"
+             "[/dev/kmsg; with --sim the simulated devices' own log]",
+     .store = keep<&Options::kernel_log>},
     {.name = "--label",
      .value = "KEY=VALUE",
      .help = "label of this node, repeatable, kept over restarts; KEY- removes a label;\n"

@@ -74,6 +74,9 @@ Settings settings_of(const Options& o, const Paths& paths, const std::optional<p
           .admit_best_effort = o.admit_best_effort,
           .overcommit_compute = o.overcommit_compute,
           .memory_unit = o.memory_unit,
+          .kernel_log = !o.kernel_log.empty()   ? o.kernel_log
+                        : paths.sim_set.empty() ? "/dev/kmsg"
+                                                : paths.sim_set + "/kernel.log",
           .topology = topology};
 }
 

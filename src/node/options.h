@@ -18,6 +18,7 @@ struct Options {
   std::string topology;  // A file; empty: the links come from the driver.
   std::optional<Bytes> reserve;
   bool contexts_in_slice = true;
+  std::string kernel_log;  // Empty: the default.
   AuditAction audit = AuditAction::report;
   OverQuotaAction over_quota = OverQuotaAction::refuse;
   std::optional<Policy> policy;  // Set by --policy or by its label.

@@ -189,6 +189,9 @@ Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& op
                      text(*options.policy), policy_label, text(*policy), policy_label);
     settings.policy = policy;
   }
+  auto kernel_log = KernelLog::open(settings.kernel_log);
+  if (!kernel_log)
+    os::log::warning("{}; an error (Xid) is shown for its device only", kernel_log.error().sentence);
   auto running = std::make_unique<Running>(
       NodeState{.loop = loop,
                 .settings = std::move(settings),
@@ -198,7 +201,9 @@ Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& op
                 .labels = std::move(*labels),
                 .pages = Pages(std::move(stores.runtime), std::move(stores.fd_store), std::move(*heartbeat)),
                 .slices = {},
-                .compute = Compute(page)});
+                .compute = Compute(page),
+                .kernel_log_trouble = kernel_log ? "" : kernel_log.error().sentence});
+  if (kernel_log) running->node.kernel_log = std::move(*kernel_log);
   const std::string& moved_aside = stores.ledger.moved_aside;
   if (!moved_aside.empty()) {
     os::log::error(

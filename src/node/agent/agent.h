@@ -15,6 +15,7 @@
 #include "core/request.h"
 #include "core/setting.h"
 #include "core/violation.h"
+#include "core/xid.h"
 #include "ledger/usage_record.h"
 #include "node/agent/compute_figures.h"
 #include "node/agent/event_log.h"
@@ -67,6 +68,7 @@ struct SliceView {
   std::string command;  // The command line of its program.
   std::string why;      // Why it is stopping, or why it ended.
   bool entered = false;
+  std::vector<XidCount> xids;          // Caused by its processes, since the agent started.
   std::vector<PartView> parts;         // Parallel to the record's; empty if the slice has ended.
   std::vector<ProcessView> processes;  // If the query asked for them.
 
@@ -90,6 +92,7 @@ struct DeviceView {
   std::string pci_id;
   DeviceReadings readings;
   DeviceMode mode = DeviceMode::whole;
+  std::vector<XidCount> xids;                    // Reported by the driver, since the agent started.
   bool processes_hidden = false;                 // The driver does not report the memory of each process.
   std::vector<std::string> unmanaged_processes;  // Each as a sentence.
   Bytes free;                                    // Not granted.
@@ -120,6 +123,8 @@ struct NodeView {
   bool runtime_in_memory = false;       // On a tmpfs.
   bool limits_sealed = false;           // Slices get their control pages through a read-only mount.
   std::string cgroup_trouble;           // Why slices get no cgroup; empty: each gets one.
+  std::string kernel_log;               // The log that names the process of an Xid.
+  std::string kernel_log_trouble;       // Why it cannot be read; empty: it is read.
   unsigned polled_processes = 0;        // Processes whose work is seen by polling CUDA events.
 };
 

@@ -156,6 +156,7 @@ api::Slice view(const ViewContext& look, const SliceView& slice, bool whole) {
   out.state = slice.state;
   out.command = slice.command;
   out.ended_because = slice.why;
+  out.xids = slice.xids;
   if (slice.record.to) out.ended_ns = static_cast<uint64_t>(slice.record.to->utc_ns);
   if (slice.state != SliceState::ended)
     out.enforcement.compute = compute_enforcement_of(look, slice.record.slice);
@@ -204,6 +205,7 @@ api::Device view(const ViewContext& look, const DeviceView& d) {
   out.name = d.device.name;
   out.simulated = !look.agent().node().simulated.empty();
   out.health = d.health;
+  out.xids = d.xids;
   out.native_bytes = d.device.native.count;
   out.reserved_bytes = d.device.reserved.count;
   out.usable_bytes = d.device.usable().count;

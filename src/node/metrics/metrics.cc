@@ -146,6 +146,15 @@ std::string metrics_text(const NodeFigures& node) {
         out.sample({{"device", std::to_string(d.index)}, {"uuid", d.uuid}}, value);
   }
 
+  out.family("carve_device_xid_total", "counter", "Errors (Xid) that the driver reported for the device.");
+  for (const api::Device& d : node.devices)
+    for (const XidCount& xid : d.xids)
+      out.sample({{"device", whole(d.index)}, {"uuid", d.uuid}, {"xid", whole(xid.code)}}, whole(xid.count));
+  out.family("carve_slice_xid_total", "counter", "Errors (Xid) that the slice's processes caused.");
+  for (const api::Slice& s : node.slices)
+    for (const XidCount& xid : s.xids)
+      out.sample({{"slice", s.name}, {"xid", whole(xid.code)}}, whole(xid.count));
+
   const auto each_part = [&](const auto& act) {
     for (const api::Slice& s : node.slices)
       for (const api::SlicePart& p : s.parts)

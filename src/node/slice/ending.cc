@@ -108,7 +108,10 @@ void Ending::end(uint64_t id, const std::string& why) {
   for (const Watched* w : {&slice->creator, &slice->root, &slice->supervisor})
     node_.loop.forget(w->pidfd.get());
   for (const Watched& w : slice->containers) node_.loop.forget(w.pidfd.get());
-  for (const auto& [process, attached] : slice->attached) node_.loop.forget(attached.pidfd.get());
+  for (const auto& [process, attached] : slice->attached) {
+    node_.loop.forget(attached.pidfd.get());
+    node_.ended_processes.add({process.pid, id, slice->name()});
+  }
   if (slice->cgroup) {
     node_.loop.forget(slice->cgroup->events_fd());
     slice->cgroup->remove();

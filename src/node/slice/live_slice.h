@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/xid.h"
 #include "ledger/usage_record.h"
 #include "node/slice/cgroup.h"
 #include "node/slice/identity.h"
@@ -54,6 +55,7 @@ struct LiveSlice {
   std::array<PartUsage, shm::max_devices> measured;
   std::set<os::ProcessId> stopped;  // By SIGSTOP, because the slice has no cgroup to freeze.
   uint64_t busy_ns = 0;             // Charged time on all devices, over restarts of the agent.
+  XidCounts xids;                   // Caused by its processes: how often each, since the agent started.
   bool frozen = false;              // Frozen by the audit.
 
   bool ended = false;  // The slice has ended; only the object is left.

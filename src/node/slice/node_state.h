@@ -2,11 +2,15 @@
 // loop's thread alone uses it. A rule is in the part that keeps it; here are only the state and look-ups.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "node/agent/event_log.h"
 #include "node/compute/compute.h"
+#include "node/devices/kernel_log.h"
 #include "node/slice/books.h"
+#include "node/slice/ended_processes.h"
 #include "node/slice/node_labels.h"
 #include "node/slice/pages.h"
 #include "node/slice/settings.h"
@@ -25,6 +29,10 @@ struct NodeState {
   Pages pages;
   Slices slices;
   Compute compute;  // Destroyed before the slices, whose pages the arbiters use.
+
+  std::optional<KernelLog> kernel_log;
+  std::string kernel_log_trouble;  // Why there is none.
+  EndedProcesses ended_processes;
 
   uint64_t samples = 0;        // Taken from the driver.
   int64_t last_sample_ns = 0;  // CLOCK_MONOTONIC of its end; 0: none.

@@ -102,6 +102,7 @@ SliceView view_of(const LiveSlice& slice, bool with_processes) {
                 .command = slice.command,
                 .why = slice.why,
                 .entered = slice.entered,
+                .xids = listed(slice.xids),
                 .parts = {},
                 .processes = {}};
   for (unsigned d = 0; d < slice.granted().parts.size(); ++d) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <csignal>
+#include <tuple>
 
+#include "core/xid.h"
 #include "node/slice/evidence.h"
 #include "node/slice/processes.h"
 #include "node/slice/shared_blocks.h"
@@ -102,6 +104,7 @@ void ReconcileLoop::take(const Sample& sample) {
   const Reconciled done = reconciler_.reconcile(
       observed, {.audit = node_.settings.audit, .over_quota = node_.settings.over_quota});
   keep_figures(sample, observed, done);
+  if (node_.kernel_log) attribute(node_.kernel_log->read());
   for (const auto& [id, slice] : node_.slices) lifecycle_.attachments().reclaim_after_exec(*slice);
   if (sample.ended_ns - recorded_alive_ns_ >= record_alive_interval_ns) record_alive();
   for (const Action& action : done.actions) carry_out(observed, action);
@@ -199,8 +202,11 @@ void ReconcileLoop::keep_figures(const Sample& sample, const Observed& observed,
     d.unmanaged_processes = done.unmanaged[i];
   }
   for (NodeDevice& d : node_.devices)
-    for (const auto& [index, xid] : sample.xids)
-      if (index == d.device.index) d.xid = fmt::format("the driver reported Xid {}", xid);
+    for (const auto& [index, xid] : sample.xids) {
+      if (index != d.device.index) continue;
+      ++d.xids[xid];
+      if (!is_fault_of_program(xid)) d.xid = "the driver reported " + xid_text(xid);
+    }
   for (const auto& [id, use] : done.slices) {
     LiveSlice& slice = *node_.slices.find(id);
     slice.used_by_pid = use.by_pid;
@@ -209,6 +215,35 @@ void ReconcileLoop::keep_figures(const Sample& sample, const Observed& observed,
       slice.measured[d].used = use.parts[d].used;
       slice.measured[d].sm_percent = use.parts[d].sm_percent;
     }
+  }
+}
+
+// A program can cause the same error many times a second, so equal ones are one event.
+void ReconcileLoop::attribute(const std::vector<XidRecord>& records) {
+  std::map<std::tuple<const NodeDevice*, uint32_t, pid_t>, std::pair<uint64_t, std::string>> causes;
+  for (const XidRecord& record : records) {
+    const auto on = std::ranges::find_if(node_.devices, [&record](const NodeDevice& d) {
+      return parse_pci_address(d.pci_id) == record.device;
+    });
+    if (on == node_.devices.end() || !record.pid) continue;
+    auto& [count, process] = causes[{&*on, record.code, *record.pid}];
+    ++count;
+    process = record.process;
+  }
+  for (const auto& [cause, times] : causes) {
+    const auto& [device, code, pid] = cause;
+    const auto& [count, process] = times;
+    const std::string text =
+        fmt::format("{} on device {} caused by process {} ({}){}", xid_text(code), device->device.index, pid,
+                    process, count == 1 ? "" : fmt::format(", {} times", count));
+    LiveSlice* slice = node_.slices.slice_of(pid);
+    const EndedProcesses::Owner* ended = slice != nullptr ? nullptr : node_.ended_processes.find(pid);
+    if (ended != nullptr) slice = node_.slices.find(ended->slice);
+    if (slice != nullptr) slice->xids[code] += count;
+    if (slice == nullptr && ended == nullptr)
+      node_.event("", text + ", which is in no slice");
+    else
+      node_.event(slice != nullptr ? slice->name() : ended->name, text);
   }
 }
 

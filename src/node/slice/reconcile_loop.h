@@ -24,6 +24,7 @@ class ReconcileLoop {
   ProcessObserved observe(const ProcessUse&, size_t device) const;
   SliceObserved observe(const LiveSlice&, const std::vector<std::optional<DeviceCompute>>&) const;
   void keep_figures(const Sample&, const Observed&, const Reconciled&);
+  void attribute(const std::vector<XidRecord>&);  // Names the slice of each Xid.
   void carry_out(const Observed&, const Action&);
   void freeze_slice(LiveSlice&, const os::ProcessId&);
   void record_alive();

@@ -8,6 +8,7 @@
 
 #include "core/slice.h"
 #include "core/violation.h"
+#include "core/xid.h"
 #include "node/cdi/cdi.h"
 #include "node/devices/nvml_library.h"
 #include "place/topology.h"
@@ -26,6 +27,7 @@ struct Settings {
   bool admit_best_effort = true;             // Slices without a share are admitted beside enforced ones.
   bool overcommit_compute = false;           // More than 100 % of a device's compute may be granted.
   MemoryUnit memory_unit = MemoryUnit::gib;  // What an integer memory request counts.
+  std::string kernel_log;                    // The file that names the process of an Xid.
   std::optional<place::Topology> topology;   // Links between the devices, in their order.
 };
 
@@ -37,7 +39,8 @@ struct NodeDevice {
   DeviceSample sample;
   unsigned minor = 0;  // /dev/nvidiaN
   std::string pci_id;
-  std::string xid;  // The last Xid, as a sentence.
+  std::string xid;  // The last error of the device itself (Xid), as a sentence.
+  XidCounts xids;   // How often each Xid was reported, since the agent started.
   std::vector<std::string> unmanaged_processes;
 
   DeviceHealth health() const {

@@ -6,6 +6,7 @@
 #include "core/commitment.h"
 #include "core/device_readings.h"
 #include "core/enforcement.h"
+#include "core/xid.h"
 #include "wire/api/node.h"
 
 namespace carve::api {
@@ -42,6 +43,7 @@ struct Device {
   PolicySetting policy;
   std::optional<Enforcement> compute;  // Of the shares on it; absent: no slice has an enforced share.
   Commitment commitment = Commitment::normal;
+  std::vector<XidCount> xids;                // Errors that the driver reported, since the agent started.
   std::optional<DeviceCompute> arbitration;  // Present if a share on the device is enforced.
   std::vector<std::string>
       unmanaged_processes;  // Processes on this shared device that are in no slice, each as a sentence.
