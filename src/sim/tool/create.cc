@@ -125,7 +125,7 @@ int create(const Arguments& arguments) {
                   plan.driver_version.c_str());
   }
   std::ofstream(fresh / "kernels.rules") << udev_rules;
-  std::ofstream(fresh / "kernel.log");  // carve-sim fault appends to it.
+  const std::ofstream log(fresh / "kernel.log");  // carve-sim fault appends to it.
   const std::ofstream empty(fresh / "clients.lock");
   chmod((fresh / "clients.lock").c_str(), 0666);
   for (const char* name : {"kernels.rules", "kernel.log"}) chmod((fresh / name).c_str(), 0644);
