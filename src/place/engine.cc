@@ -342,7 +342,7 @@ void Engine::release(RequestClass k, const Assignment& assignment, Application a
     });
     if (gone != standing.end()) *gone = standing.back(), standing.pop_back();
   }
-  if (Guards* guards = scoring_->guards()) guards->remove_placed(classes_[k].shape, assignment.node);
+  if (Guards* guards = scoring_->guards()) guards->remove_placed(fleet_, classes_[k].shape, assignment.node);
 }
 
 void Engine::add_placed(Application application, const Assignment& assignment) {

@@ -17,8 +17,7 @@ std::optional<unsigned> Fleet::model(std::string_view name) {
   if (const auto known = known_model(name)) return known;
   if (models_.size() == max_models) return std::nullopt;
   models_.emplace_back(name);
-  devices_of_model_.push_back(0);
-  free_share_of_model_.push_back(0);
+  sums_.emplace_back();
   invariant(models_.size() <= max_models, "a model is one bit of Models");
   return static_cast<unsigned>(models_.size() - 1);
 }
@@ -33,11 +32,14 @@ uint32_t Fleet::add(NodeState node, std::span<const DeviceState> devices) {
   node.cpu_all = std::max(node.cpu_all, node.cpu_free);
   nodes_.push_back(node);
   last_.push_back(0);
-  devices_of_model_[node.model] += node.devices;
+  ModelSums& sums = sums_[node.model];
+  sums.devices += node.devices;
   largest_node_ = std::max<unsigned>(largest_node_, node.devices);
   for (const DeviceState& c : devices) {
     free_share_ += c.free_share.basis_points;
-    free_share_of_model_[node.model] += c.free_share.basis_points;
+    sums.free_share += c.free_share.basis_points;
+    sums.free.count += c.free.count;
+    sums.usable.count += c.usable.count;
   }
   if (journal_.size() < 2 * nodes_.size()) {
     journal_.assign(std::bit_ceil(2 * nodes_.size()), 0);
@@ -80,19 +82,23 @@ void Fleet::move(const RequestShape& shape, const Assignment& assignment, bool t
       device.exclusive = false;
     }
   }
-  const uint64_t moved =
-      uint64_t{share.basis_points} * static_cast<unsigned>(std::popcount(assignment.devices));
-  uint64_t& of_model = free_share_of_model_[node.model];
+  const auto count = static_cast<unsigned>(std::popcount(assignment.devices));
+  const uint64_t moved = uint64_t{share.basis_points} * count;
+  const uint64_t bytes = assignment.memory.count * count;
+  ModelSums& sums = sums_[node.model];
   if (taken) {
     invariant(shape.cpu_milli <= node.cpu_free && shape.host_memory <= node.host_free);
-    invariant(moved <= of_model && of_model <= free_share_);
+    invariant(moved <= sums.free_share && sums.free_share <= free_share_);
+    invariant(bytes <= sums.free.count);
     node.cpu_free -= shape.cpu_milli;
     node.host_free.count -= shape.host_memory.count;
-    free_share_ -= moved, of_model -= moved;
+    free_share_ -= moved, sums.free_share -= moved;
+    sums.free.count -= bytes;
   } else {
     node.cpu_free += shape.cpu_milli;
     node.host_free.count += shape.host_memory.count;
-    free_share_ += moved, of_model += moved;
+    free_share_ += moved, sums.free_share += moved;
+    sums.free.count += bytes;
   }
   changed(assignment.node);
 }
@@ -110,8 +116,10 @@ void Fleet::set_device(uint32_t n, unsigned i, const DeviceState& device) {
   DeviceState& old = devices_[nodes_[n].first + i];
   const uint64_t more =
       uint64_t{device.free_share.basis_points} - old.free_share.basis_points;  // Modulo 2^64.
-  free_share_ += more;
-  free_share_of_model_[nodes_[n].model] += more;
+  ModelSums& sums = sums_[nodes_[n].model];
+  free_share_ += more, sums.free_share += more;
+  sums.free.count += device.free.count - old.free.count;
+  sums.usable.count += device.usable.count - old.usable.count;
   old = device;
   changed(n);
 }

@@ -75,7 +75,7 @@ class Fleet {
   }
   uint32_t devices() const { return static_cast<uint32_t>(devices_.size()); }
   unsigned largest_node() const { return largest_node_; }  // Number of devices.
-  uint32_t devices_of_model(unsigned bit) const { return devices_of_model_[bit]; }
+  uint32_t devices_of_model(unsigned bit) const { return sums_[bit].devices; }
 
   // Prefetches what will be read soon.
   void fetch_node(uint32_t n) const {
@@ -110,17 +110,24 @@ class Fleet {
 
   // Sums over the fleet, updated with each change.
   uint64_t free_share() const { return free_share_; }  // Basis points of a device.
-  uint64_t free_share_of_model(unsigned bit) const { return free_share_of_model_[bit]; }
+  uint64_t free_share_of_model(unsigned bit) const { return sums_[bit].free_share; }
+  Bytes free_of_model(unsigned bit) const { return sums_[bit].free; }
+  Bytes usable_of_model(unsigned bit) const { return sums_[bit].usable; }
 
  private:
+  struct ModelSums {  // Over the devices of one model.
+    uint32_t devices = 0;
+    uint64_t free_share = 0;  // Basis points of a device.
+    Bytes free, usable;
+  };
+
   void move(const RequestShape&, const Assignment&, bool taken);
   void changed(uint32_t n);
 
   std::vector<NodeState> nodes_;
   std::vector<DeviceState> devices_;
   std::vector<std::string> models_;
-  std::vector<uint32_t> devices_of_model_;
-  std::vector<uint64_t> free_share_of_model_;
+  std::vector<ModelSums> sums_;                                // By model.
   std::vector<uint32_t> journal_ = std::vector<uint32_t>(64);  // A ring; its length is a power of two.
   std::vector<uint64_t> last_;
   std::unordered_map<uint32_t, Topology> topologies_;

@@ -12,7 +12,14 @@ namespace {
 
 using Wide = __int128;
 
-int64_t demand_of(const RequestShape& a) { return int64_t{a.devices} * needed_share(a).basis_points; }
+int64_t mebibytes(Bytes bytes) { return static_cast<int64_t>(bytes.count >> 20); }
+
+Amounts& operator+=(Amounts& a, const Amounts& b) {
+  for (const Resource r : resources) a.*r += b.*r;
+  return a;
+}
+
+Amounts times(const Amounts& a, int64_t factor) { return {a.compute * factor, a.memory * factor}; }
 
 Models models_of(const Fleet& fleet) {
   return fleet.models() == max_models ? any_model : (Models{1} << fleet.models()) - 1;
@@ -22,6 +29,37 @@ uint64_t devices_of(const Fleet& fleet, Models models) {
   uint64_t devices = 0;
   for (unsigned t = 0; t < fleet.models(); ++t) devices += (models >> t & 1) * fleet.devices_of_model(t);
   return devices;
+}
+
+Amounts all_of(const Fleet& fleet) {
+  Amounts out{int64_t{fleet.devices()} * whole_device.basis_points, 0};
+  for (unsigned t = 0; t < fleet.models(); ++t) out.memory += mebibytes(fleet.usable_of_model(t));
+  return out;
+}
+
+Amounts free_of(const Fleet& fleet, unsigned model) {
+  return {static_cast<int64_t>(fleet.free_share_of_model(model)), mebibytes(fleet.free_of_model(model))};
+}
+
+Amounts free_of(const Fleet& fleet) {
+  Amounts out{static_cast<int64_t>(fleet.free_share()), 0};
+  for (unsigned t = 0; t < fleet.models(); ++t) out.memory += mebibytes(fleet.free_of_model(t));
+  return out;
+}
+
+// Returns what a request takes on all its devices. A part of a device's memory counts for the mean of the
+// devices that the request may use.
+Amounts demand_of(const Fleet& fleet, const RequestShape& a) {
+  if (a.devices == 0) return {};
+  DeviceState mean;
+  uint64_t devices = 0;
+  for (unsigned t = 0; t < fleet.models(); ++t) {
+    if ((a.models >> t & 1) == 0) continue;
+    devices += fleet.devices_of_model(t);
+    mean.usable.count += fleet.usable_of_model(t).count;
+  }
+  if (devices != 0) mean.usable.count /= devices;
+  return times({needed_share(a).basis_points, mebibytes(need(a, mean))}, a.devices);
 }
 
 // Returns whether no second request of the same class fits beside it on any node.
@@ -72,18 +110,19 @@ Guards::Seen& Guards::seen(uint32_t n) {
 void Guards::set_workload_model(const Fleet& fleet, const WorkloadModel& workload) {
   groups_.clear();
   const std::vector<SlotType> old_types = std::exchange(types_, {});
-  demand_ = 0;
+  demand_ = {};
   here_ = models_of(fleet);
   WorkloadModel several;
   for (const Type& type : workload) {
     const RequestShape& a = type.shape;
     if (a.devices == 0) continue;
-    demand_ += type.weight * demand_of(a);
+    const Amounts demand = times(demand_of(fleet, a), type.weight);
+    demand_ += demand;
     const Models models = a.models & here_;
     if (models != here_ && models != 0) {
       auto group = std::ranges::find(groups_, models, &Group::models);
-      if (group == groups_.end()) group = groups_.insert(group, {models, devices_of(fleet, models), 0});
-      group->demand += type.weight * demand_of(a);
+      if (group == groups_.end()) group = groups_.insert(group, {models, devices_of(fleet, models), {}, {}});
+      group->demand += demand;
     }
     if (a.devices > 1) several.push_back(type);
   }
@@ -98,8 +137,9 @@ void Guards::set_workload_model(const Fleet& fleet, const WorkloadModel& workloa
     invariant(known->need.devices > 1, "only a request for several devices has slots");
     known->rate += type.weight;
   }
+  const Resource scarce = exhausted_first(all_of(fleet));
   std::ranges::stable_sort(types_, std::greater{},
-                           [](const SlotType& t) { return t.rate * demand_of(t.need); });
+                           [&](const SlotType& t) { return t.rate * demand_of(fleet, t.need).*scarce; });
   types_.resize(std::min<size_t>(types_.size(), max_slot_types));
   invariant(nodes_.size() <= fleet.nodes());
 
@@ -115,9 +155,9 @@ void Guards::set_workload_model(const Fleet& fleet, const WorkloadModel& workloa
     }
   for (uint32_t n = 0; n < fleet.nodes(); ++n) changed(fleet, n);
   for (const Large& l : large_) count_large(l, 1);
-  for (const HeldShare& h : held_)
+  for (const Held& h : held_)
     for (Group& g : groups_)
-      if (g.models == (h.models & here_)) g.held += h.share;
+      if (g.models == (h.models & here_)) g.held += h.amounts;
 }
 
 void Guards::changed(const Fleet& fleet, uint32_t n) {
@@ -144,10 +184,10 @@ void Guards::add_placed(const Fleet& fleet, const RequestShape& shape, uint32_t 
     large_.push_back({shape, n});
     count_large(large_.back(), 1);
   }
-  count_held(shape, 1);
+  count_held(fleet, shape, n, 1);
 }
 
-void Guards::remove_placed(const RequestShape& shape, uint32_t n) {
+void Guards::remove_placed(const Fleet& fleet, const RequestShape& shape, uint32_t n) {
   const auto gone =
       std::ranges::find_if(large_, [&](const Large& l) { return l.node == n && l.shape == shape; });
   if (gone != large_.end()) {
@@ -155,7 +195,7 @@ void Guards::remove_placed(const RequestShape& shape, uint32_t n) {
     *gone = large_.back();
     large_.pop_back();
   }
-  count_held(shape, -1);
+  count_held(fleet, shape, n, -1);
 }
 
 void Guards::count_large(const Large& large, int count) {
@@ -165,25 +205,39 @@ void Guards::count_large(const Large& large, int count) {
   if (SlotType* type = type_of(large.shape)) type->held += count;
 }
 
-void Guards::count_held(const RequestShape& shape, int count) {
+// All devices of a node are alike.
+void Guards::count_held(const Fleet& fleet, const RequestShape& shape, uint32_t n, int count) {
   if (shape.devices == 0 || shape.models == any_model) return;
-  auto held = std::ranges::find(held_, shape.models, &HeldShare::models);
+  auto held = std::ranges::find(held_, shape.models, &Held::models);
   if (held == held_.end()) {
     if (held_.size() == max_types) return;
-    held = held_.insert(held, {shape.models, 0});
+    held = held_.insert(held, {shape.models, {}});
   }
-  held->share += count * demand_of(shape);
+  const Amounts moved =
+      times({needed_share(shape).basis_points, mebibytes(need(shape, fleet.devices(n).front()))},
+            int64_t{count} * shape.devices);
+  held->amounts += moved;
   for (Group& g : groups_)
-    if (g.models == (shape.models & here_)) g.held += count * demand_of(shape);
+    if (g.models == (shape.models & here_)) g.held += moved;
+}
+
+// Returns the resource of which the fewest expected arrivals fit into `room`.
+Resource Guards::exhausted_first(const Amounts& room) const {
+  if (demand_.memory == 0) return &Amounts::compute;
+  if (demand_.compute == 0) return &Amounts::memory;
+  return Wide{room.memory} * demand_.compute < Wide{room.compute} * demand_.memory ? &Amounts::memory
+                                                                                   : &Amounts::compute;
 }
 
 // Returns how many nodes to keep: the fair number and two standard deviations, less the placed requests.
 int64_t Guards::wanted(const Fleet& fleet, const SlotType& type) const {
-  if (demand_ == 0) return 0;  // No request needs compute, so there is no fair part.
-  const Wide fair = (Wide{fleet.devices()} * whole_device.basis_points * type.rate << 16) / demand_;
-  const auto all = static_cast<int64_t>((fair + root(4 * fair << 16) + (1 << 15)) >> 16);
-  invariant(all >= 0);
-  return std::max<int64_t>(0, all - type.held);
+  if (demand_ == Amounts{}) return 0;  // No request needs a device's resources, so there is no fair part.
+  const Amounts all = all_of(fleet);
+  const Resource scarce = exhausted_first(all);
+  const Wide fair = (Wide{all.*scarce} * type.rate << 16) / (demand_.*scarce);
+  const auto nodes = static_cast<int64_t>((fair + root(4 * fair << 16) + (1 << 15)) >> 16);
+  invariant(nodes >= 0);
+  return std::max<int64_t>(0, nodes - type.held);
 }
 
 // Returns how many slices must leave before this node can serve; `never` if it cannot, or has its large
@@ -251,54 +305,61 @@ uint8_t Guards::destroyed(const Fleet& fleet, uint32_t n, const RequestShape& sh
   return static_cast<uint8_t>(out);
 }
 
-unsigned Guards::reservations(const Fleet& fleet, const RequestShape& shape, Reservations& out) const {
-  if (demand_ == 0) return 0;
-  unsigned count = 0;
-  // Models on which nothing is left beyond the expected need of narrower groups.
-  if (shape.devices != 0 && !groups_.empty()) {
-    const Models own = shape.models & models_of(fleet);
-    const uint64_t own_devices = devices_of(fleet, own);
+// Returns the request's models on which too little is left beyond the expected need of narrower groups.
+Models Guards::closed(const Fleet& fleet, const RequestShape& shape) const {
+  const Models own = shape.models & models_of(fleet);
+  const uint64_t own_devices = devices_of(fleet, own);
+  const Amounts all = all_of(fleet), mine = demand_of(fleet, shape);
+  const Resource scarce = exhausted_first(all);
+  Models out = 0;
+  for (const Resource r : resources) {
+    if (mine.*r == 0) continue;
     std::array<int64_t, max_models> left{};
-    for (unsigned t = 0; t < fleet.models(); ++t)
-      left[t] = static_cast<int64_t>(fleet.free_share_of_model(t));
+    for (unsigned t = 0; t < fleet.models(); ++t) left[t] = free_of(fleet, t).*r;
     for (const Group& g : groups_) {
       // The group is not narrower, or is the request's own.
       if (g.devices >= own_devices || (own & ~g.models) == 0) continue;
       int64_t room = 0;
       for (Models s = g.models; s != 0; s &= s - 1) room += left[static_cast<unsigned>(std::countr_zero(s))];
-      const auto fair =
-          static_cast<int64_t>(Wide{fleet.devices()} * whole_device.basis_points * g.demand / demand_);
-      const int64_t reserve = reserve_ * std::max<int64_t>(0, fair - g.held);
+      const auto fair = static_cast<int64_t>(Wide{all.*scarce} * (g.demand.*r) / (demand_.*scarce));
+      const int64_t reserve = reserve_ * std::max<int64_t>(0, fair - g.held.*r);
       for (Models s = g.models; s != 0; s &= s - 1) {
         int64_t& of = left[static_cast<unsigned>(std::countr_zero(s))];
         of -= reserve >= room ? of : static_cast<int64_t>(Wide{reserve} * of / room);
       }
     }
-    Models closed = 0;
     for (Models s = own; s != 0; s &= s - 1) {
       const auto t = static_cast<unsigned>(std::countr_zero(s));
-      if (left[t] < demand_of(shape) && left[t] < static_cast<int64_t>(fleet.free_share_of_model(t)))
-        closed |= Models{1} << t;
+      if (left[t] < mine.*r && left[t] < free_of(fleet, t).*r) out |= Models{1} << t;
     }
-    if (closed != 0) out[count++] = {closed, 0, 0};
   }
+  return out;
+}
+
+unsigned Guards::reservations(const Fleet& fleet, const RequestShape& shape, Reservations& out) const {
+  if (demand_ == Amounts{}) return 0;
+  unsigned count = 0;
+  if (shape.devices != 0 && !groups_.empty())
+    if (const Models models = closed(fleet, shape); models != 0) out[count++] = {models, 0, 0};
 
   for (size_t j = 0; j < types_.size(); ++j)
     if (types_[j].kept != 0 && !like(types_[j].need, shape))
       out[count++] = {0, 0, static_cast<uint8_t>(1u << j)};
 
   // Slot types without a slot to spare, the scarcest first.
+  const Amounts room = free_of(fleet);
+  const Resource first = exhausted_first(room);
   std::array<std::pair<Wide, uint8_t>, max_slot_types> scarce;
   unsigned scarce_count = 0;
   for (size_t j = 0; j < types_.size(); ++j) {
     const SlotType& type = types_[j];
     if (type.large || type.slots == 0 || like(type.need, shape)) continue;
-    // slots <= 1.5 * H * rate, with H = free * 2^30 / demand_ and rate in 2^-30.
-    // To be divided by demand_.
-    const Wide expected = Wide{static_cast<int64_t>(fleet.free_share())} * type.rate;
-    if (Wide{2} * type.slots * demand_ > 3 * expected) continue;
+    // slots <= 1.5 * H * rate, with H = free * 2^30 / demand and rate in 2^-30.
+    // To be divided by the demand.
+    const Wide demand = demand_.*first, expected = Wide{room.*first} * type.rate;
+    if (Wide{2} * type.slots * demand > 3 * expected) continue;
     // slots / expected, as one number for ordering.
-    const Wide spare = (Wide{type.slots} * demand_ << 20) / (expected + 1);
+    const Wide spare = (Wide{type.slots} * demand << 20) / (expected + 1);
     unsigned at = scarce_count++;
     for (; at > 0 && scarce[at - 1].first > spare; --at) scarce[at] = scarce[at - 1];
     scarce[at] = {spare, static_cast<uint8_t>(1u << j)};

@@ -1,7 +1,9 @@
 // Guards for requests that are rare and that few places can serve. A gradient sees one step. A guard uses
 // what a request class may still expect: the fair share of the fleet (all devices * its part of the arrivals'
-// demand) less what the class holds already. While no slice leaves, that is what will still arrive until the
-// fleet is full. Where slices come and go, it is what is missing of the expected number of slices.
+// demand) less what the class holds already. Demand has two resources, compute and memory. The resource that
+// the arrivals exhaust first says how many more arrivals the fleet can serve. While no slice leaves, that is
+// what will still arrive until the fleet is full. Where slices come and go, it is what is missing of the
+// expected number of slices.
 //
 // Models: for a group of requests that is bound to some models, what it may still expect is reserved there.
 //   The narrowest group comes first; a less bound request goes there only if something is left.
@@ -34,6 +36,15 @@ struct ReservedCapacity {
   uint8_t kept = 0;   // Bits of the slot types whose kept nodes are closed.
 };
 
+// Of compute: basis points of a device. Of memory: MiB.
+struct Amounts {
+  int64_t compute = 0, memory = 0;
+
+  friend bool operator==(const Amounts&, const Amounts&) = default;
+};
+using Resource = int64_t Amounts::*;
+inline constexpr Resource resources[] = {&Amounts::compute, &Amounts::memory};
+
 class Guards {
  public:
   static constexpr unsigned max_slot_types = 8;
@@ -47,7 +58,7 @@ class Guards {
 
   // Records that a slice with this request is on node n from now on, or no longer.
   void add_placed(const Fleet&, const RequestShape&, uint32_t n);
-  void remove_placed(const RequestShape&, uint32_t n);
+  void remove_placed(const Fleet&, const RequestShape&, uint32_t n);
 
   // Keeps as many nodes as are wanted now. The engine calls it before each decision.
   void settle(const Fleet&);
@@ -68,8 +79,8 @@ class Guards {
   struct Group {
     Models models;
     uint64_t devices;  // Devices of the fleet that the group may use.
-    int64_t demand;    // Basis points of a device per arrival, times 2^30.
-    int64_t held = 0;  // Basis points of a device.
+    Amounts demand;    // Per arrival, times 2^30.
+    Amounts held;
   };
   struct SlotType {
     RequestShape need;
@@ -89,9 +100,9 @@ class Guards {
     RequestShape shape;
     uint32_t node;
   };
-  struct HeldShare {  // Held by requests that are bound to these models.
+  struct Held {  // By requests that are bound to these models.
     Models models;
-    int64_t share;
+    Amounts amounts;
   };
 
   static constexpr uint32_t never = UINT32_MAX;
@@ -100,7 +111,9 @@ class Guards {
   SlotType* type_of(const RequestShape&);
   Seen& seen(uint32_t n);
   void count_large(const Large&, int count);
-  void count_held(const RequestShape&, int count);
+  void count_held(const Fleet&, const RequestShape&, uint32_t n, int count);
+  Resource exhausted_first(const Amounts& room) const;
+  Models closed(const Fleet&, const RequestShape&) const;
   int64_t wanted(const Fleet&, const SlotType&) const;
   uint32_t to_drain(const Fleet&, const SlotType&, uint32_t n) const;
 
@@ -108,11 +121,11 @@ class Guards {
   std::vector<SlotType> types_;
   std::vector<Seen> nodes_;
   std::vector<Large> large_;
-  std::vector<HeldShare> held_;
+  std::vector<Held> held_;
   std::vector<std::pair<uint32_t, uint32_t>> candidates_;  // Slices and number of each candidate node.
   int64_t reserve_;
-  Models here_ = 0;     // The models of the fleet.
-  int64_t demand_ = 0;  // Demand of all types: basis points per arrival, times 2^30.
+  Models here_ = 0;  // The models of the fleet.
+  Amounts demand_;   // Of all types, per arrival, times 2^30.
 };
 
 }  // namespace carve::place

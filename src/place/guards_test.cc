@@ -46,23 +46,54 @@ TEST(Guards, keep_as_many_nodes_as_are_fair_and_two_deviations_less_the_placed_r
   for (uint32_t n = 0; n < 29; ++n) guards.add_placed(fleet, large, n);
   guards.settle(fleet);
   EXPECT_EQ(kept_nodes(fleet, guards), 0u);
-  guards.remove_placed(large, 7);
-  guards.remove_placed(large, 8);
+  guards.remove_placed(fleet, large, 7);
+  guards.remove_placed(fleet, large, 8);
   guards.settle(fleet);
   EXPECT_EQ(kept_nodes(fleet, guards), 2u);
   EXPECT_EQ(guards.kept(7) | guards.kept(8) | guards.kept(30), 1u);
   EXPECT_EQ(guards.kept(6), 0u) << "one of them is there";
 }
 
-TEST(Guards, keep_nothing_where_all_ask_for_memory_alone) {
+RequestShape asking_memory(unsigned devices, Bytes memory, uint32_t cpu = 1000, Models models = any_model) {
+  RequestShape a = asking(devices, 0, cpu, models);
+  a.memory = memory;
+  return a;
+}
+
+TEST(Guards, requests_of_one_class_for_memory_alone_fill_the_fleet) {
   Engine engine(Strategy::fgd_scarcity);
   add(engine.fleet(), "A", 4, 2);
-  RequestShape two = asking(2, 0);
-  two.memory = 4_GiB;
+  const RequestShape two = asking_memory(2, 4_GiB);
   engine.set_workload_model({{two, certain}});
   const RequestClass request_class = engine.request_class(two);
   for (int i = 0; i < 16; ++i) EXPECT_TRUE(engine.place(request_class)) << i;
   EXPECT_FALSE(engine.place(request_class)) << "16 GiB of each of eight devices are held";
+}
+
+// The counts of the test above, where memory is the only resource.
+TEST(Guards, nodes_are_kept_for_large_requests_for_memory_alone) {
+  Fleet fleet;
+  add(fleet, "A", 40, 8);
+  Guards guards;
+  guards.set_workload_model(
+      fleet, {{asking_memory(8, 16_GiB), certain / 9}, {asking_memory(1, 16_GiB), certain / 9 * 8}});
+  guards.settle(fleet);
+  EXPECT_EQ(kept_nodes(fleet, guards), 29u);
+}
+
+// Each small request takes a tenth of a device's compute and half of its memory: 80 of them fill the memory
+// of the 5 nodes. Compute alone would let the guard expect 400.
+TEST(Guards, the_resource_that_is_exhausted_first_decides_how_many_are_expected) {
+  Fleet fleet;
+  add(fleet, "A", 5, 8);
+  RequestShape small = asking_memory(1, 8_GiB);
+  small.share = {1000};
+  const RequestShape large = asking(8, 1000);
+  Guards guards;
+  guards.set_workload_model(fleet, {{large, certain / 81}, {small, certain / 81 * 80}});
+  guards.settle(fleet);
+  EXPECT_EQ(kept_nodes(fleet, guards), 3u)
+      << "1 is fair, and two deviations are 2; by compute it would be all 5";
 }
 
 TEST(Guards, keep_the_nodes_that_have_the_fewest_slices) {
@@ -106,20 +137,34 @@ TEST(Guards, a_slot_needs_its_cpu_too) {
 }
 
 // A fifth of the demand is bound to the 2 T of 10 devices: all of them are reserved until it has arrived.
-TEST(Guards, what_is_bound_to_a_model_finds_its_fair_share_there) {
+void the_bound_find_their_fair_share(RequestShape any) {
   for (const Strategy strategy : {Strategy::fgd_scarcity, Strategy::lookahead}) {
     Engine engine(strategy);
     add(engine.fleet(), "T", 2, 1);
     add(engine.fleet(), "G", 8, 1);
     const Models only_t = Models{1} << *engine.fleet().known_model("T");
-    const RequestShape bound = asking(1, 10000, 1000, only_t);
-    const RequestShape any = asking(1, 10000);
+    RequestShape bound = any;
+    bound.models = only_t;
     engine.set_workload_model({{any, certain / 5 * 4}, {bound, certain / 5}});
     for (int i = 0; i < 8; ++i)
       EXPECT_GE(engine.place(engine.request_class(any))->node, 2u) << text(strategy);
     EXPECT_TRUE(engine.find(engine.request_class(bound)));
     ASSERT_TRUE(engine.find(engine.request_class(any))) << "the guard yields if nothing else is left";
   }
+}
+
+TEST(Guards, what_is_bound_to_a_model_finds_its_fair_share_there) {
+  the_bound_find_their_fair_share(asking(1, 10000));
+}
+
+TEST(Guards, what_asks_for_memory_alone_finds_its_fair_share_too) {
+  the_bound_find_their_fair_share(asking_memory(1, 16_GiB));
+}
+
+TEST(Guards, what_asks_for_a_part_of_the_memory_finds_its_fair_share_too) {
+  RequestShape part = asking(1, 0);
+  part.part = whole_device;
+  the_bound_find_their_fair_share(part);
 }
 
 }  // namespace
