@@ -9,8 +9,8 @@
 //   The narrowest group comes first; a less bound request goes there only if something is left.
 // Kept nodes: a request for more than half of the largest node's devices needs a node nearly for itself, and
 //   such a node never becomes free by chance. So the nodes with the fewest slices are kept for it: as many as
-//   it may still expect, and two standard deviations more, because the number of placed requests scatters by
-//   its root. No other request goes there, so these nodes drain within a few lifetimes.
+//   it may still expect, and one and a half standard deviations more, because the number of placed requests
+//   scatters by its root. No other request goes there, so these nodes drain within a few lifetimes.
 // Slots: a slot of another request for k devices is k devices of one node, and its CPU, that serve it. If
 //   there are no more slots than 1.5 * (what is free / mean demand of an arrival) * (its arrivals), no other
 //   request may destroy one.
