@@ -159,9 +159,9 @@ void Guards::set_workload_model(const Fleet& fleet, const WorkloadModel& workloa
     }
   for (uint32_t n = 0; n < fleet.nodes(); ++n) changed(fleet, n);
   for (const Large& l : large_) count_large(l, 1);
-  for (const Held& h : held_)
+  for (const ModelDemand& d : demand_of_models_)
     for (Group& g : groups_)
-      if (g.models == (h.models & here_)) g.held += h.amounts;
+      if (g.models == (d.models & here_)) g.held += d.amounts;
 }
 
 void Guards::changed(const Fleet& fleet, uint32_t n) {
@@ -212,15 +212,15 @@ void Guards::count_large(const Large& large, int count) {
 // All devices of a node are alike.
 void Guards::count_held(const Fleet& fleet, const RequestShape& shape, uint32_t n, int count) {
   if (shape.devices == 0 || shape.models == any_model) return;
-  auto held = std::ranges::find(held_, shape.models, &Held::models);
-  if (held == held_.end()) {
-    if (held_.size() == max_types) return;
-    held = held_.insert(held, {shape.models, {}});
+  auto demand = std::ranges::find(demand_of_models_, shape.models, &ModelDemand::models);
+  if (demand == demand_of_models_.end()) {
+    if (demand_of_models_.size() == max_types) return;
+    demand = demand_of_models_.insert(demand, {shape.models, {}});
   }
   const Amounts moved =
       times({needed_share(shape).basis_points, mebibytes(need(shape, fleet.devices(n).front()))},
             int64_t{count} * shape.devices);
-  held->amounts += moved;
+  demand->amounts += moved;
   for (Group& g : groups_)
     if (g.models == (shape.models & here_)) g.held += moved;
 }

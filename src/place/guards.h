@@ -100,7 +100,7 @@ class Guards {
     RequestShape shape;
     uint32_t node;
   };
-  struct Held {  // By requests that are bound to these models.
+  struct ModelDemand {  // By requests that are bound to these models.
     Models models;
     Amounts amounts;
   };
@@ -121,7 +121,7 @@ class Guards {
   std::vector<SlotType> types_;
   std::vector<Seen> nodes_;
   std::vector<Large> large_;
-  std::vector<Held> held_;
+  std::vector<ModelDemand> demand_of_models_;
   std::vector<std::pair<uint32_t, uint32_t>> candidates_;  // Slices and number of each candidate node.
   int64_t reserve_;
   Models here_ = 0;  // The models of the fleet.
