@@ -34,7 +34,7 @@ namespace detail {
 
 void put_object(Json& value) { value = Json::object(); }
 void put_list(Json& value) { value = Json::array(); }
-Json& added_member(Json& object, const char* name) { return object[name]; }
+Json& added_member(Json& object, const std::string& name) { return object[name]; }
 Json& added_item(Json& list) { return list.emplace_back(); }
 void put(Json& value, bool from) { value = from; }
 void put(Json& value, uint64_t from) { value = from; }
@@ -46,15 +46,32 @@ bool is_null(const Json& value) { return value.is_null(); }
 bool is_object(const Json& value) { return value.is_object(); }
 bool is_list(const Json& value) { return value.is_array(); }
 
-const Json* member(const Json& object, const char* name) {
+const Json* member(const Json& object, const std::string& name) {
   const auto found = object.find(name);
   return found == object.end() ? nullptr : &*found;
 }
 
-const std::string* unknown_member(const Json& object, const std::set<std::string>& known) {
-  const auto& members = object.get_ref<const Json::object_t&>();
-  const auto found = std::ranges::find_if(members, [&](const auto& m) { return !known.contains(m.first); });
-  return found == members.end() ? nullptr : &found->first;
+void refuse_unknown(const Json& object, const std::set<std::string>& known, const std::string& path,
+                    FieldErrors& errors) {
+  for (const auto& [key, value] : object.items()) {
+    if (known.contains(key)) continue;
+    if (errors.size() == max_field_errors) return;
+    const std::string field = path.empty() ? key : path + "." + key;
+    errors.push_back(
+        {.field = field,
+         .value = "",
+         .sentence = fmt::format("{}: no such field; there are {}", field, fmt::join(known, ", "))});
+  }
+}
+
+std::string camel_case(const char* name) {
+  std::string out;
+  for (const char* c = name; *c != '\0'; ++c)
+    if (*c != '_')
+      out += *c;
+    else if (c[1] != '\0')
+      out += static_cast<char>(*++c - 'a' + 'A');
+  return out;
 }
 
 size_t items(const Json& list) { return list.size(); }
@@ -85,13 +102,12 @@ const char* get(const Json& value, std::string& out) {
   return nullptr;
 }
 
-bool get_texts(const Json& value, std::map<std::string, std::string>& out, const std::string& path,
-               std::string& error) {
-  if (!value.is_object()) return refuse(value, "an object of texts", path, error);
+void get_texts(const Json& value, std::map<std::string, std::string>& out, const std::string& path,
+               FieldErrors& errors) {
+  if (!value.is_object()) return refuse(value, "an object of texts", path, errors);
   out.clear();
   for (const auto& [key, text] : value.items())
-    if (const char* wanted = get(text, out[key])) return refuse(text, wanted, path + "." + key, error);
-  return true;
+    if (const char* wanted = get(text, out[key])) refuse(text, wanted, path + "." + key, errors);
 }
 
 std::string shown(const Json& value) {
@@ -100,9 +116,13 @@ std::string shown(const Json& value) {
   return text;
 }
 
-bool refuse(const Json& value, const char* wanted, const std::string& path, std::string& error) {
-  error = fmt::format("{}: {} is not {}", path.empty() ? "document" : path, shown(value), wanted);
-  return false;
+void refuse(const Json& value, const char* wanted, const std::string& path, FieldErrors& errors) {
+  if (errors.size() == max_field_errors) return;
+  const std::string text = shown(value);
+  errors.push_back(
+      {.field = path,
+       .value = text,
+       .sentence = fmt::format("{}: {} is not {}", path.empty() ? "document" : path, text, wanted)});
 }
 
 std::string written(void (*fill)(Json& value, const void* document), const void* document, int indent) {
@@ -111,14 +131,14 @@ std::string written(void (*fill)(Json& value, const void* document), const void*
   return text_of(value, indent);
 }
 
-Result<void, std::string> read(std::string_view text,
-                               bool (*fill)(const Json& value, void* document, Reading, std::string& error),
-                               void* document, Reading reading) {
+FieldErrors read(std::string_view text,
+                 void (*fill)(const Json& value, void* document, Reading, FieldErrors& errors),
+                 void* document, Reading reading) {
   const auto json = parse(text);
-  if (!json) return tl::unexpected(json.error());
-  std::string error;
-  if (!fill(*json, document, reading, error)) return tl::unexpected(error);
-  return {};
+  if (!json) return {{.field = "", .value = "", .sentence = json.error()}};
+  FieldErrors errors;
+  fill(*json, document, reading, errors);
+  return errors;
 }
 
 }  // namespace detail

@@ -9,7 +9,10 @@
 //
 // A server reads strictly (an unknown key is a mistake that the caller wants to know of); a client reads
 // leniently (a newer agent may say more). Errors name the place and the value: `slices[2].memory_bytes:
-// "4GiB" is not a whole number from 0 up`.
+// "4GiB" is not a whole number from 0 up`. read_all() returns every error of a document, read() the first.
+//
+// The documents of a namespace that declares has_camel_case_fields() have lowerCamelCase names: the field
+// `max_surge` is `maxSurge`. An underscore at the end of a name, which a keyword of C++ needs, is left out.
 //
 // The JSON library's header takes 1.7 s to compile, so this one only names its type: what is done with a
 // value is in json.cc. A file that works with JSON values itself includes json_value.h.
@@ -51,6 +54,17 @@ concept Document = std::is_aggregate_v<T> && std::is_class_v<T> && !is_value<T>;
 // Returns the text as a JSON string, in quotes.
 std::string quoted(const std::string& text);
 
+// One error of a document.
+struct FieldError {
+  std::string field;     // "spec.gpu.memory"; empty: the document itself.
+  std::string value;     // As the document has it, cut to a line; empty: a field is missing or unknown.
+  std::string sentence;  // Whole: it names the field and the value.
+
+  friend bool operator==(const FieldError&, const FieldError&) = default;
+};
+using FieldErrors = std::vector<FieldError>;
+inline constexpr size_t max_field_errors = 32;  // Later errors of a document are not reported.
+
 namespace detail {
 
 template <class T>
@@ -66,7 +80,7 @@ struct is_optional<std::optional<T>> : std::true_type {};
 // added.
 void put_object(Json& value);
 void put_list(Json& value);
-Json& added_member(Json& object, const char* name);
+Json& added_member(Json& object, const std::string& name);
 Json& added_item(Json& list);
 void put(Json& value, bool);
 void put(Json& value, uint64_t);
@@ -79,25 +93,35 @@ void put(Json& value, const std::map<std::string, std::string>&);
 bool is_null(const Json& value);
 bool is_object(const Json& value);
 bool is_list(const Json& value);
-const Json* member(const Json& object, const char* name);  // Null where there is none.
-const std::string* unknown_member(const Json& object, const std::set<std::string>& known);
+const Json* member(const Json& object, const std::string& name);  // Null where there is none.
 size_t items(const Json& list);
 const Json& item(const Json& list, size_t index);
 const char* get(const Json& value, bool& out);
 const char* get(const Json& value, uint64_t& out);
 const char* get(const Json& value, int64_t& out);
 const char* get(const Json& value, std::string& out);
-bool get_texts(const Json& value, std::map<std::string, std::string>& out, const std::string& path,
-               std::string& error);
+void get_texts(const Json& value, std::map<std::string, std::string>& out, const std::string& path,
+               FieldErrors& errors);
 
 std::string shown(const Json& value);  // The value as the caller wrote it, cut to a line.
-bool refuse(const Json& value, const char* wanted, const std::string& path, std::string& error);
+void refuse(const Json& value, const char* wanted, const std::string& path, FieldErrors& errors);
+void refuse_unknown(const Json& object, const std::set<std::string>& known, const std::string& path,
+                    FieldErrors& errors);
+
+template <class T>
+concept HasCamelCaseFields = requires(const T& document) { has_camel_case_fields(document); };
+std::string camel_case(const char* name);  // "max_surge" -> "maxSurge", "namespace_" -> "namespace"
+template <class T>
+std::string key_of(const char* name) {
+  if constexpr (HasCamelCaseFields<T>) return camel_case(name);
+  return name;
+}
 
 // The whole of a text: `fill` writes a document into the value, or reads it from there.
 std::string written(void (*fill)(Json& value, const void* document), const void* document, int indent);
-Result<void, std::string> read(std::string_view text,
-                               bool (*fill)(const Json& value, void* document, Reading, std::string& error),
-                               void* document, Reading);
+FieldErrors read(std::string_view text,
+                 void (*fill)(const Json& value, void* document, Reading, FieldErrors& errors),
+                 void* document, Reading);
 
 template <class T>
 void write(Json& value, const T& from) {
@@ -107,9 +131,9 @@ void write(Json& value, const T& from) {
       fields::each(from, [&](const char* name, const auto& field) {
         using Field = std::remove_cvref_t<decltype(field)>;
         if constexpr (is_optional<Field>::value) {
-          if (field) detail::write(added_member(value, name), *field);
+          if (field) detail::write(added_member(value, key_of<T>(name)), *field);
         } else {
-          detail::write(added_member(value, name), field);
+          detail::write(added_member(value, key_of<T>(name)), field);
         }
       });
   } else if constexpr (is_vector<T>::value) {
@@ -132,84 +156,80 @@ void write(Json& value, const T& from) {
   }
 }
 
-// Fills `out` from `value`; false and a sentence in `error` where it does not fit. A field that is
-// absent keeps its default; std::optional says "absent" itself.
+// Fills `out` from `value` and adds an error for each part that does not fit. A field that is absent keeps
+// its default; std::optional says "absent" itself.
 template <class T>
-bool read(const Json& value, T& out, Reading reading, const std::string& path, std::string& error) {
+void read(const Json& value, T& out, Reading reading, const std::string& path, FieldErrors& errors) {
   if constexpr (Document<T>) {
-    if (!is_object(value)) return refuse(value, "an object", path, error);
+    if (!is_object(value)) return refuse(value, "an object", path, errors);
     std::set<std::string> known;
-    bool good = true;
     if constexpr (!std::is_empty_v<T>)
       fields::each(out, [&](const char* name, auto& field) {
-        known.insert(name);
-        const Json* found = member(value, name);
-        if (!good || found == nullptr) return;
-        good = detail::read(*found, field, reading, path.empty() ? name : path + "." + name, error);
+        const std::string key = key_of<T>(name);
+        if (const Json* found = member(value, key))
+          detail::read(*found, field, reading, path.empty() ? key : path + "." + key, errors);
+        known.insert(key);
       });
-    if (!good || reading == Reading::lenient) return good;
-    const std::string* unknown = unknown_member(value, known);
-    if (unknown != nullptr)
-      error = fmt::format("{}{}{}: no such field; there are {}", path, path.empty() ? "" : ".", *unknown,
-                          fmt::join(known, ", "));
-    return unknown == nullptr;
+    if (reading == Reading::strict) refuse_unknown(value, known, path, errors);
   } else if constexpr (is_optional<T>::value) {
-    if (is_null(value)) {
+    if (is_null(value))
       out.reset();
-      return true;
-    }
-    return detail::read(value, out.emplace(), reading, path, error);
+    else
+      detail::read(value, out.emplace(), reading, path, errors);
   } else if constexpr (is_vector<T>::value) {
-    if (!is_list(value)) return refuse(value, "a list", path, error);
+    if (!is_list(value)) return refuse(value, "a list", path, errors);
     out.clear();
-    for (size_t i = 0; i < items(value); ++i)
-      if (!detail::read(item(value, i), out.emplace_back(), reading, fmt::format("{}[{}]", path, i), error))
-        return false;
-    return true;
+    for (size_t i = 0; i < items(value) && errors.size() < max_field_errors; ++i)
+      detail::read(item(value, i), out.emplace_back(), reading, fmt::format("{}[{}]", path, i), errors);
   } else if constexpr (std::is_same_v<T, std::map<std::string, std::string>>) {
-    return get_texts(value, out, path, error);
+    get_texts(value, out, path, errors);
   } else if constexpr (Worded<T>) {
     std::string word;
-    if (const char* wanted = get(value, word)) return refuse(value, wanted, path, error);
+    if (const char* wanted = get(value, word)) return refuse(value, wanted, path, errors);
     const auto known = parse<T>(word);
-    if (!known) return refuse(value, choice(Words<T>::words).c_str(), path, error);
+    if (!known) return refuse(value, choice(Words<T>::words).c_str(), path, errors);
     out = *known;
-    return true;
   } else if constexpr (std::is_same_v<T, Bytes>) {
-    return detail::read(value, out.count, reading, path, error);
+    detail::read(value, out.count, reading, path, errors);
   } else if constexpr (std::is_same_v<T, Share>) {
-    return detail::read(value, out.basis_points, reading, path, error);
+    detail::read(value, out.basis_points, reading, path, errors);
   } else if constexpr (std::is_same_v<T, Uuid>) {
     std::string word;
-    if (const char* wanted = get(value, word)) return refuse(value, wanted, path, error);
+    if (const char* wanted = get(value, word)) return refuse(value, wanted, path, errors);
     const auto uuid = parse_uuid(word);
-    if (!uuid) return refuse(value, "the UUID of a device", path, error);
+    if (!uuid) return refuse(value, "the UUID of a device", path, errors);
     out = *uuid;
-    return true;
   } else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, std::string>) {
-    const char* wanted = get(value, out);
-    return wanted == nullptr || refuse(value, wanted, path, error);
+    if (const char* wanted = get(value, out)) refuse(value, wanted, path, errors);
   } else {
     static_assert(std::is_integral_v<T>, "documents hold no floating point");
     std::conditional_t<std::is_unsigned_v<T>, uint64_t, int64_t> number = 0;
-    if (const char* wanted = get(value, number)) return refuse(value, wanted, path, error);
+    if (const char* wanted = get(value, number)) return refuse(value, wanted, path, errors);
     if (number > std::numeric_limits<T>::max() || number < std::numeric_limits<T>::min())
-      return refuse(value, "a number that fits this field", path, error);
+      return refuse(value, "a number that fits this field", path, errors);
     out = static_cast<T>(number);
-    return true;
   }
 }
 
 }  // namespace detail
 
+// Reads a document. An error has the field's path and value.
+template <Document T>
+Result<T, FieldErrors> read_all(std::string_view text, Reading reading) {
+  T out;
+  const auto fill = [](const Json& value, void* document, Reading r, FieldErrors& errors) {
+    detail::read(value, *static_cast<T*>(document), r, "", errors);
+  };
+  if (FieldErrors errors = detail::read(text, fill, &out, reading); !errors.empty())
+    return tl::unexpected(std::move(errors));
+  return out;
+}
+
 template <Document T>
 Result<T, std::string> read(std::string_view text, Reading reading) {
-  T out;
-  const auto fill = [](const Json& value, void* document, Reading r, std::string& error) {
-    return detail::read(value, *static_cast<T*>(document), r, "", error);
-  };
-  if (const auto good = detail::read(text, fill, &out, reading); !good) return tl::unexpected(good.error());
-  return out;
+  auto document = read_all<T>(text, reading);
+  if (!document) return tl::unexpected(document.error().front().sentence);
+  return std::move(*document);
 }
 
 // With an indent the text has a line for each field.

@@ -1,0 +1,110 @@
+// kind: Service. Equal replicas of one program, each in a slice of its own, behind one address.
+#pragma once
+
+#include <optional>
+
+#include "wire/objects/object.h"
+
+namespace carve::objects {
+
+// The part of a GPU that each replica gets. Absent: the replica gets none.
+struct Gpu {
+  std::string memory;      // Per device: "4GiB", "20GB", "50%". Empty with `exclusive`.
+  std::string share;       // Of one device's time: "30%". Empty: best effort.
+  uint32_t devices = 1;    // Different devices, each with this memory and share.
+  bool exclusive = false;  // Whole devices.
+  std::string isolation;   // "none", "memory", "memory+compute"; empty: the node's.
+  std::string policy;      // "fixed-share", ...; empty: the node's.
+};
+
+// A request counts in placement, a limit holds for the running program. "2", "500m"; "4GiB", "512MiB".
+struct Resource {
+  std::string request;
+  std::string limit;
+};
+
+struct Run {
+  std::vector<std::string> command;        // The program and its arguments.
+  std::string image;                       // Empty: a local program.
+  std::map<std::string, std::string> env;  // At most 64 KiB.
+  std::string workdir;                     // Empty: the owner's home.
+};
+
+struct HttpGet {
+  std::string path = "/";
+};
+
+struct Readiness {
+  std::optional<HttpGet> http_get;  // Absent: a TCP connection succeeds.
+  uint32_t period_seconds = 2;
+  uint32_t timeout_seconds = 1;
+  uint32_t failure_threshold = 3;
+};
+
+struct Update {
+  uint32_t max_surge = 1;
+  uint32_t max_unavailable = 0;
+  uint32_t progress_deadline_seconds = 600;
+};
+
+struct Autoscale {
+  uint32_t min = 1;
+  uint32_t max = 1;
+  std::string metric = "qps";  // "qps", "gpuUtilization", "concurrency"
+  uint32_t target = 1;
+};
+
+struct ServiceSpec {
+  uint32_t replicas = 1;
+  bool stopped = false;  // No replica runs; `replicas` is kept for the next start.
+  std::string pool;      // Empty: any node.
+  std::optional<Gpu> gpu;
+  Resource cpu;
+  Resource memory;
+  Run run;
+  std::optional<uint32_t> port;  // 1 to 65535. What the program would serve; each replica gets an own PORT.
+  Readiness readiness;
+  Update update;
+  std::optional<Autoscale> autoscale;
+  uint32_t termination_grace_period_seconds = 30;
+  Source source;
+};
+
+struct ReplicaStatus {
+  uint32_t index = 0;
+  uint32_t revision = 0;
+  std::string slice;
+  std::string node;
+  std::vector<std::string> devices;  // UUIDs.
+  std::string state;                 // "Starting", "Running", "Ready", "CrashLoopBackOff", "Stopping"
+  uint32_t port = 0;
+  uint32_t restarts = 0;
+  std::string last_exit;  // "exit status 1", "signal 9", ...; empty: it has not ended.
+};
+
+struct ServiceStatus {
+  uint32_t observed_generation = 0;
+  std::string phase;      // "Waiting", "Running", "Updating", "Stopped", "Failed"
+  uint32_t replicas = 0;  // That hold a slice, also those that are being stopped.
+  uint32_t ready_replicas = 0;
+  uint32_t updated_replicas = 0;  // Available and of the present revision.
+  uint32_t restarts = 0;
+  uint32_t revision = 0;
+  std::string endpoint;       // "http://127.0.0.1:PORT"; empty without a port.
+  uint64_t memory_bytes = 0;  // Per replica and device.
+  std::string memory_text;    // "20 GB (18.6 GiB)"
+  uint32_t share_bp = 0;
+  std::vector<Condition> conditions;
+  std::vector<std::string> warnings;
+  std::vector<ReplicaStatus> replica_list;
+};
+
+struct Service {
+  std::string api_version;
+  std::string kind;
+  Metadata metadata;
+  ServiceSpec spec;
+  ServiceStatus status;
+};
+
+}  // namespace carve::objects
