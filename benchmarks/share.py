@@ -124,8 +124,9 @@ def alone():
 def burst_alone():
     """Returns by shape the work of a guaranteed slice alone over the same program without Carve, in pairs whose order alternates.
 
-    The stand-in `.without_arbiter` is the same program in its slice while the agent is stopped: its gate is open after 200 ms, and no thread
-    of the agent competes for a processor. What it has more than the slice beside its agent, a machine with a free processor has too."""
+    The stand-in `.without_arbiter` is the same program in its slice while the agent is stopped: its gate is open after 200 ms, and no
+    thread of the agent competes for a processor. What it has more than the slice beside its agent, a machine with a free processor has
+    too."""
     device = Device("guaranteed-burst-share")
     environment = {**os.environ, "SIMGPU_DIR": str(device.agent.folder / "state/sim"), "LD_LIBRARY_PATH": str(BUILD / "lib/carve/sim")}
 

@@ -54,14 +54,26 @@ class Signals {
   os::Fd fd_;
 };
 
-// The child's part: enters the slice, then executes the program. Returns only on failure.
-[[noreturn]] void become(const Run& run, const Signals& signals, int report_to) {
+// Enters the slice and sets its environment. Returns the answer, of a program without a slice an empty one.
+client::Answer<api::Entered> enter(const Run& run) {
+  if (run.slice.empty()) return api::Entered{};
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  const auto entered = run.client.post<api::Entered>(
+  auto entered = run.client.post<api::Entered>(
       "/v1/slices/" + run.slice + "/enter",
       api::EnterRequest{.command = fmt::format("{}", fmt::join(run.program, " ")),
                         .visible_devices = visible != nullptr ? visible : "",
                         .visible_devices_set = visible != nullptr});
+  if (entered) set_environment(entered->environment);
+  return entered;
+}
+
+// The child's part: enters the slice, then executes the program. Returns only on failure.
+[[noreturn]] void become(const Run& run, const Signals& signals, int report_to) {
+  if (run.is_supervised) {
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // Without its supervisor the end of the program would not be known.
+  }
+  const auto entered = enter(run);
   const auto report = [&](ChildReport::Phase phase, int error) {
     const ChildReport message{phase, error, entered && entered->cgroup};
     if (write(report_to, &message, sizeof message) != sizeof message) _exit(failed_status);
@@ -71,7 +83,6 @@ class Signals {
     report(ChildReport::not_entered, 0);
     _exit(failed_status);
   }
-  set_environment(entered->environment);
   report(ChildReport::entered, 0);
   signals.restore();
   std::vector<char*> words;
@@ -82,9 +93,9 @@ class Signals {
   _exit(errno == ENOENT ? no_program_status : not_executable_status);
 }
 
-void pass_on(const signalfd_siginfo& got, pid_t program) {
+void pass_on(const Run& run, const signalfd_siginfo& got, pid_t program) {
   const bool from_terminal = got.ssi_code == SI_KERNEL;
-  if (!from_terminal) kill(program, static_cast<int>(got.ssi_signo));
+  if (!from_terminal) kill(run.is_supervised ? -program : program, static_cast<int>(got.ssi_signo));
 }
 
 // Returns whether a shell waits for this process on a terminal. If so, this process stops when the program
@@ -124,7 +135,7 @@ int see_through(const Run& run, pid_t program, bool cgroup, int signals) {
     }
     signalfd_siginfo got{};
     if (::read(signals, &got, sizeof got) != sizeof got) continue;
-    if (got.ssi_signo != SIGCHLD && !ended) pass_on(got, program);
+    if (got.ssi_signo != SIGCHLD && !ended) pass_on(run, got, program);
     if (ended && (got.ssi_signo == SIGTERM || got.ssi_signo == SIGINT || got.ssi_signo == SIGHUP))
       return result;
   }
@@ -148,7 +159,7 @@ int exit_status(int wait_status) {
 int run(const Run& run) {
   // The slice ends with its last process, or with this process if none entered.
   const auto give_back = [&] {
-    (void)run.client.remove<api::Slice>("/v1/slices/" + run.slice);
+    if (!run.is_supervised && !run.slice.empty()) (void)run.client.remove<api::Slice>("/v1/slices/" + run.slice);
     return failed_status;
   };
   const auto fail = [&](const char* what) {
@@ -156,12 +167,14 @@ int run(const Run& run) {
     return give_back();
   };
   const Signals signals;
-  prctl(PR_SET_CHILD_SUBREAPER, 1);
-  const auto watching =
-      run.client.post<api::Nothing>("/v1/slices/" + run.slice + "/supervise", api::Nothing{});
-  if (!watching) {
-    run.complain(watching.error());
-    return give_back();
+  if (!run.slice.empty()) {
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    const auto watching =
+        run.client.post<api::Nothing>("/v1/slices/" + run.slice + "/supervise", api::Nothing{});
+    if (!watching) {
+      run.complain(watching.error());
+      return give_back();
+    }
   }
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return fail("cannot create a pipe");
@@ -170,9 +183,10 @@ int run(const Run& run) {
   if (child < 0) return fail("cannot start a process");
   if (child == 0) become(run, signals, to_parent.get());
   to_parent.reset();
+  if (run.started) run.started(child);
 
   ChildReport message{};
-  bool cgroup = false;
+  bool cgroup = run.slice.empty();  // Without a slice, no descendants are waited for.
   while (::read(from_child.get(), &message, sizeof message) == sizeof message) {
     cgroup = cgroup || message.cgroup;
     if (message.phase == ChildReport::entered && message.cgroup) prctl(PR_SET_CHILD_SUBREAPER, 0);

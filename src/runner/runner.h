@@ -9,6 +9,8 @@
 // the program's descendants and ends after the last of them.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <map>
 #include <string>
@@ -26,11 +28,15 @@ inline constexpr int no_program_status = 127;
 
 struct Run {
   const client::Client& client;      // The agent of the slice.
-  std::string slice;                 // Granted, and not yet entered.
+  std::string slice;                 // Granted, and not yet entered; empty: the program runs without a slice.
   std::vector<std::string> program;  // The program and its arguments; not empty.
   // What the person who started the program is to read: a sentence, or the agent's refusal.
   std::function<void(const std::string&)> say;
   std::function<void(const api::Problem&)> complain;
+  // Under a supervisor that starts the program again in the same slice: the slice is not given back, and the
+  // program has a process group of its own, which gets the signals.
+  bool is_supervised = false;
+  std::function<void(pid_t)> started = nullptr;  // The program's process, before it is executed.
 };
 
 // Runs the program in the slice and waits for it, and without a cgroup for its descendants too. Returns the

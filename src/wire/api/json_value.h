@@ -7,7 +7,7 @@
 
 namespace carve::api {
 
-// Text to JSON; the error is a sentence. Never throws. Duplicate keys: the last one wins.
+// Returns the text as JSON, or a sentence. A key that an object has twice is an error.
 Result<Json, std::string> parse(std::string_view text);
 
 }  // namespace carve::api

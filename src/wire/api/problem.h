@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/failure.h"
+#include "wire/api/field_error.h"
 
 namespace carve::api {
 
@@ -17,6 +19,7 @@ struct Problem {
   uint32_t status = 500;             // The HTTP status.
   std::string detail;                // This occurrence: the thing, the value, the way out.
   std::vector<std::string> reasons;  // One per device, if a request did not fit.
+  std::optional<FieldErrors> errors;  // Of a document with wrong fields (carve:invalid).
 };
 
 // Returns the problem of a failure of this kind.

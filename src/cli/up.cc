@@ -1,0 +1,178 @@
+// `carve up` and `carve down`: the agent and the controller of this user, in the background.
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "cli/services.h"
+#include "cli/verbs.h"
+#include "os/directory.h"
+#include "wire/api/controller.h"
+#include "wire/api/device.h"
+#include "wire/api/node.h"
+#include "wire/api/slice.h"
+
+extern char** environ;
+
+namespace carve::cli {
+namespace {
+
+constexpr std::chrono::seconds start_patience{30};
+constexpr std::chrono::milliseconds poll_interval{50};
+
+struct UpOptions {
+  std::string sim, listen;
+};
+
+// Returns the folder where this user's sockets and logs are.
+std::string runtime_folder() {
+  if (geteuid() == 0) return "/run/carve";
+  const char* xdg = std::getenv("XDG_RUNTIME_DIR");
+  return xdg != nullptr && *xdg != '\0' ? std::string(xdg) + "/carve" : fmt::format("/tmp/carve-{}", geteuid());
+}
+
+// Returns the path of a program that is installed beside this one.
+std::string beside(const char* program) {
+  char own[4096] = "";
+  const ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+  const std::string path(own, static_cast<size_t>(std::max<ssize_t>(length, 0)));
+  return path.substr(0, path.rfind('/') + 1) + program;
+}
+
+// Starts a program in a session of its own, with its output in a file. Returns 0 or an errno.
+int start(const std::vector<std::string>& words, const std::string& log) {
+  std::vector<char*> pointers;
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0640);
+  posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+  pid_t pid = 0;
+  const int error = posix_spawn(&pid, words[0].c_str(), &files, &attributes, pointers.data(), environ);
+  posix_spawn_file_actions_destroy(&files);
+  posix_spawnattr_destroy(&attributes);
+  return error;
+}
+
+// Starts the program if it does not answer yet, and waits until it does.
+template <class Version>
+client::Answer<Version> started(const client::Client& client, const std::vector<std::string>& words,
+                                const std::string& log) {
+  auto version = client.get<Version>("/v1/version");
+  if (version) return version;
+  if (const int error = start(words, log); error != 0)
+    return tl::unexpected(api::Problem{.detail = fmt::format("{}: {}", words[0], std::strerror(error))});
+  const auto deadline = std::chrono::steady_clock::now() + start_patience;
+  while (!version && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(poll_interval);
+    version = client.get<Version>("/v1/version");
+  }
+  if (!version) version.error().detail += fmt::format("; {} says why", log);
+  return version;
+}
+
+void up(Context& context, const UpOptions& options) {
+  const std::string folder = runtime_folder();
+  if (const auto made = os::make_directory(folder, geteuid() == 0 ? 0755 : 0700); !made) {
+    fmt::print(stderr, "carve: {}\n", made.error().sentence);
+    context.status = failed_status;
+    return;
+  }
+  const std::string agent_socket = folder + "/carved.sock", controller_socket = folder + "/controller.sock";
+  std::vector<std::string> agent_words = {beside("carved"), "--socket", agent_socket};
+  if (!options.sim.empty()) agent_words.insert(agent_words.end(), {"--sim", options.sim});
+  std::vector<std::string> controller_words = {beside("carve-controller"), "--socket", controller_socket};
+  if (!options.listen.empty()) controller_words.insert(controller_words.end(), {"--listen", options.listen});
+  const client::Client agent(agent_socket), controller(controller_socket);
+  answered(context, started<api::Version>(agent, agent_words, folder + "/carved.log"), [&](const auto& version) {
+    const auto devices = agent.get<api::DeviceList>("/v1/devices");
+    fmt::print("agent       {} (process {}), {} device{}{}\n", agent_socket, version.pid,
+               devices ? devices->devices.size() : 0, devices && devices->devices.size() == 1 ? "" : "s",
+               version.simulated.empty() ? "" : ", simulated: " + version.simulated);
+  });
+  if (context.status != 0) return;
+  setenv("CARVE_SOCKET", agent_socket.c_str(), 1);  // The controller's default node.
+  answered(context,
+           started<api::ControllerVersion>(controller, controller_words, folder + "/controller.log"),
+           [&](const auto& version) {
+             fmt::print("controller  {} (process {}){}\n", controller_socket, version.pid,
+                        options.listen.empty() ? "" : ", http://" + options.listen);
+             if (context.screen.terminal) fmt::print(stderr, "Try: carve devices, then carve apply -f FILE --wait\n");
+           });
+}
+
+// Ends a program with SIGTERM and waits until its socket does not answer.
+template <class Version>
+void end(const client::Client& client, const char* name) {
+  const auto version = client.get<Version>("/v1/version");
+  if (!version) return fmt::print("{:<11} not running\n", name);
+  kill(static_cast<pid_t>(version->pid), SIGTERM);
+  const auto deadline = std::chrono::steady_clock::now() + start_patience;
+  while (client.get<Version>("/v1/version") && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(poll_interval);
+  fmt::print("{:<11} ended (process {})\n", name, version->pid);
+}
+
+// Stops every service and waits, then ends what is left of the slices.
+void stop_everything(Context& context, const client::Client& agent, const client::Client& controller) {
+  if (const auto services = controller.get<ServiceList>("/v1/services")) {
+    for (const objects::Service& s : services->items)
+      answered(context,
+               controller.post<objects::Service>(service_path(s.metadata.name, "stop", s.metadata.namespace_),
+                                                 api::Nothing{}),
+               [](const auto&) {});
+    for (const objects::Service& s : services->items)
+      wait_for_service(context, s.metadata.name, s.metadata.namespace_, 60, false);
+  }
+  if (const auto slices = agent.get<api::SliceList>("/v1/slices"))
+    for (const api::Slice& slice : slices->slices)
+      answered(context, agent.remove<api::Slice>("/v1/slices/" + slice.name), [](const auto&) {});
+}
+
+void down(Context& context, bool all) {
+  const std::string folder = runtime_folder();
+  const client::Client agent(folder + "/carved.sock"), controller(folder + "/controller.sock");
+  if (all) stop_everything(context, agent, controller);
+  const auto slices = agent.get<api::SliceList>("/v1/slices");
+  end<api::ControllerVersion>(controller, "controller");
+  end<api::Version>(agent, "agent");
+  if (!slices || slices->slices.empty()) return;
+  fmt::print("still running, inside their limits:\n");
+  for (const api::Slice& slice : slices->slices)
+    fmt::print("  {} {}\n", slice.name, cut(harmless(slice.command), 60));
+  fmt::print("carve down --all ends them too\n");
+}
+
+}  // namespace
+
+void add_up(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("up", "Start the agent and the controller in the background");
+  auto options = std::make_shared<UpOptions>();
+  verb->add_option("--sim", options->sim, "Simulated devices instead of real ones, such as a10x2")
+      ->type_name("SPEC");
+  verb->add_option("--listen", options->listen, "Serve the controller's API over TCP too, on loopback")
+      ->type_name("ADDRESS:PORT");
+  verb->footer("  carve up --sim a10x2");
+  verb->callback([&context, options] { up(context, *options); });
+}
+
+void add_down(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("down", "End the agent and the controller; slices run on");
+  auto all = std::make_shared<bool>(false);
+  verb->add_flag("--all", *all, "Stop the services and end all slices first");
+  verb->callback([&context, all] { down(context, *all); });
+}
+
+}  // namespace carve::cli
