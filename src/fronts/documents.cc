@@ -41,9 +41,10 @@ Json plain_value(const YAML::Node& node) {
   if (is_one_of(text, {"false", "False", "FALSE"})) return false;
   if (text.size() > 40) return text;
   if (std::regex_match(text, ambiguous))
-    refuse(node, fmt::format("{} is 8 times smaller in some versions of YAML; write it without the leading 0, "
-                             "or in quotes if it is a text",
-                             cut(text)));
+    refuse(node,
+           fmt::format("{} is 8 times smaller in some versions of YAML; write it without the leading 0, "
+                       "or in quotes if it is a text",
+                       cut(text)));
   const auto whole = [&](const std::string& digits, int base) -> Json {
     try {
       if (!digits.starts_with('-')) return std::stoull(digits, nullptr, base);
@@ -67,8 +68,8 @@ class YamlReader {
       refuse(node, fmt::format("there are more than {} values, with aliases expanded", max_document_nodes));
     if (depth > api::max_depth)
       refuse(node, fmt::format("the document is nested deeper than {} levels", api::max_depth));
-    if (!is_one_of(node.Tag(), {"", "?", "!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:map",
-                                "tag:yaml.org,2002:seq"}))
+    if (!is_one_of(node.Tag(),
+                   {"", "?", "!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}))
       refuse(node, fmt::format("the tag {} has no meaning here; leave it out", cut(node.Tag())));
     switch (node.Type()) {
       case YAML::NodeType::Undefined:
@@ -93,7 +94,8 @@ class YamlReader {
       const YAML::Node &key = member.first, &value = member.second;
       if (!key.IsScalar()) refuse(key, "a key is not a text");
       if (key.Scalar() == "<<") refuse(key, "the merge key << is not read; write the fields out");
-      if (out.contains(key.Scalar())) refuse(key, fmt::format("{}: the key is there twice", cut(key.Scalar())));
+      if (out.contains(key.Scalar()))
+        refuse(key, fmt::format("{}: the key is there twice", cut(key.Scalar())));
       out[key.Scalar()] = read(value, depth + 1);
     }
     return out;
@@ -125,7 +127,8 @@ std::vector<std::string> yaml_documents(std::string_view text) {
   std::vector<std::string> out;
   for (const YAML::Node& node : YAML::LoadAll(std::string(text))) {
     if (node.IsNull()) continue;  // An empty document: `---` at the begin or the end.
-    if (out.size() == max_documents) throw Refused{fmt::format("there are more than {} documents", max_documents)};
+    if (out.size() == max_documents)
+      throw Refused{fmt::format("there are more than {} documents", max_documents)};
     out.push_back(json_text(YamlReader().read(node)));
   }
   return out;
@@ -134,7 +137,8 @@ std::vector<std::string> yaml_documents(std::string_view text) {
 std::string json_document(std::string_view text) {
   const auto json = api::parse(text);
   if (!json) throw Refused{json.error()};
-  return json_text(*json);
+  (void)json_text(*json);
+  return std::string(text);  // As it was written, to the byte.
 }
 
 // Returns the parts between lines of `---`.
@@ -164,7 +168,8 @@ std::vector<std::string> read(std::string_view text) {
   std::vector<std::string> out;
   for (const std::string_view part : parts_of(text)) {
     if (is_blank(part)) continue;
-    if (out.size() == max_documents) throw Refused{fmt::format("there are more than {} documents", max_documents)};
+    if (out.size() == max_documents)
+      throw Refused{fmt::format("there are more than {} documents", max_documents)};
     out.push_back(json_document(part));
   }
   return out;
@@ -177,8 +182,8 @@ Result<std::vector<std::string>, FieldErrors> documents_of(std::string_view text
     return tl::unexpected(FieldErrors{{.field = "", .value = "", .sentence = std::move(sentence)}});
   };
   if (text.size() > objects::max_document_bytes)
-    return refused(fmt::format("the text has {} bytes; at most {} are read", text.size(),
-                               objects::max_document_bytes));
+    return refused(
+        fmt::format("the text has {} bytes; at most {} are read", text.size(), objects::max_document_bytes));
   try {
     return read(text);
   } catch (const Refused& r) {

@@ -62,7 +62,8 @@ uint64_t cpu(const std::string& text, const char* field, Checker& checker) {
 uint64_t bytes(const std::string& text, const char* field, Checker& checker) {
   if (text.empty()) return 0;
   const auto value = parse_bytes(text);
-  checker.require(value && value->count > 0, field, text, "is not an amount of memory such as 4GiB or 512MiB");
+  checker.require(value && value->count > 0, field, text,
+                  "is not an amount of memory such as 4GiB or 512MiB");
   return value ? value->count : 0;
 }
 
@@ -77,7 +78,8 @@ std::optional<E> word(const std::string& text, const char* field, Checker& check
 void read_gpu_memory(const objects::Gpu& gpu, GpuTerms& out, Checker& checker) {
   constexpr const char* field = "spec.gpu.memory";
   if (gpu.exclusive) {
-    checker.require(gpu.memory.empty(), field, gpu.memory, "has no effect with exclusive; leave one of them out");
+    checker.require(gpu.memory.empty(), field, gpu.memory,
+                    "has no effect with exclusive; leave one of them out");
     return;
   }
   if (gpu.memory.empty()) return checker.add(field, "", "the memory per device is missing, such as 4GiB");
@@ -97,7 +99,8 @@ GpuTerms gpu_terms(const objects::Gpu& gpu, Checker& checker) {
   if (!gpu.share.empty()) {
     const auto share = parse_share(gpu.share);
     checker.require(share.has_value(), "spec.gpu.share", gpu.share, "is not a percentage from 0.01% to 100%");
-    checker.require(!gpu.exclusive, "spec.gpu.share", gpu.share, "has no effect with exclusive; leave it out");
+    checker.require(!gpu.exclusive, "spec.gpu.share", gpu.share,
+                    "has no effect with exclusive; leave it out");
     if (share) out.share_bp = share->basis_points;
   }
   checker.require(gpu.devices >= 1 && gpu.devices <= max_slice_devices, "spec.gpu.devices",
@@ -111,15 +114,16 @@ ReplicaTerms read_terms(const objects::ServiceSpec& spec, Checker& checker) {
   ReplicaTerms out;
   if (spec.gpu) out.gpu = gpu_terms(*spec.gpu, checker);
   out.cpu_limit_milli = cpu(spec.cpu.limit, "spec.cpu.limit", checker);
-  out.cpu_request_milli = spec.cpu.request.empty() ? out.cpu_limit_milli
-                                                   : cpu(spec.cpu.request, "spec.cpu.request", checker);
+  out.cpu_request_milli =
+      spec.cpu.request.empty() ? out.cpu_limit_milli : cpu(spec.cpu.request, "spec.cpu.request", checker);
   out.memory_limit_bytes = bytes(spec.memory.limit, "spec.memory.limit", checker);
   out.memory_request_bytes = spec.memory.request.empty()
                                  ? out.memory_limit_bytes
                                  : bytes(spec.memory.request, "spec.memory.request", checker);
   const auto below = [](uint64_t limit, uint64_t request) { return limit != 0 && limit < request; };
   if (below(out.cpu_limit_milli, out.cpu_request_milli))
-    checker.add("spec.cpu.limit", spec.cpu.limit, fmt::format("is less than the request {}", spec.cpu.request));
+    checker.add("spec.cpu.limit", spec.cpu.limit,
+                fmt::format("is less than the request {}", spec.cpu.request));
   if (below(out.memory_limit_bytes, out.memory_request_bytes))
     checker.add("spec.memory.limit", spec.memory.limit,
                 fmt::format("is less than the request {}", spec.memory.request));
@@ -130,20 +134,23 @@ void check_labels(const std::map<std::string, std::string>& labels, const char* 
   checker.require(labels.size() <= max_labels, field, "", fmt::format("there are more than {}", max_labels));
   for (const auto& [key, value] : labels) {
     const bool printable = std::ranges::all_of(key + value, [](char c) { return c >= ' ' && c <= '~'; });
-    checker.require(!key.empty() && key.size() <= max_label_bytes && value.size() <= max_label_bytes && printable,
-                    fmt::format("{}.{}", field, key.substr(0, 60)), value,
-                    fmt::format("is not printable ASCII of at most {} bytes", max_label_bytes));
+    checker.require(
+        !key.empty() && key.size() <= max_label_bytes && value.size() <= max_label_bytes && printable,
+        fmt::format("{}.{}", field, key.substr(0, 60)), value,
+        fmt::format("is not printable ASCII of at most {} bytes", max_label_bytes));
     checker.require(!key.starts_with("carve.dev/"), fmt::format("{}.{}", field, key.substr(0, 60)), value,
                     "has a key of ours (carve.dev/...), which only the controller sets");
   }
 }
 
 void check_metadata(const objects::Metadata& metadata, Checker& checker) {
-  const std::string rule = fmt::format(
-      "is not a name; use 1 to {} of a-z, 0-9 and -, with a letter or a digit at both ends",
-      max_object_name_bytes);
-  if (metadata.name.empty()) checker.add("metadata.name", "", "the name is missing");
-  else checker.require(is_object_name(metadata.name), "metadata.name", metadata.name, rule);
+  const std::string rule =
+      fmt::format("is not a name; use 1 to {} of a-z, 0-9 and -, with a letter or a digit at both ends",
+                  max_object_name_bytes);
+  if (metadata.name.empty())
+    checker.add("metadata.name", "", "the name is missing");
+  else
+    checker.require(is_object_name(metadata.name), "metadata.name", metadata.name, rule);
   checker.require(is_object_name(metadata.namespace_), "metadata.namespace", metadata.namespace_, rule);
   checker.require(metadata.account.size() <= max_label_bytes, "metadata.account", metadata.account,
                   fmt::format("has more than {} bytes", max_label_bytes));
@@ -181,23 +188,24 @@ void check_numbers(const objects::ServiceSpec& spec, Checker& checker) {
   within(spec.readiness.period_seconds, 1, 300, "spec.readiness.periodSeconds");
   within(spec.readiness.timeout_seconds, 1, 60, "spec.readiness.timeoutSeconds");
   within(spec.readiness.failure_threshold, 1, 100, "spec.readiness.failureThreshold");
-  checker.require(spec.update.max_surge + spec.update.max_unavailable > 0, "spec.update", "",
-                  "maxSurge and maxUnavailable are 0, so no replica can be replaced; set one of them to 1 or more");
+  checker.require(
+      spec.update.max_surge + spec.update.max_unavailable > 0, "spec.update", "",
+      "maxSurge and maxUnavailable are 0, so no replica can be replaced; set one of them to 1 or more");
   if (!spec.autoscale) return;
   within(spec.autoscale->max, 1, max_service_replicas, "spec.autoscale.max");
   within(spec.autoscale->min, 0, spec.autoscale->max, "spec.autoscale.min");
   within(spec.autoscale->target, 1, 1'000'000'000, "spec.autoscale.target");
   constexpr std::string_view metrics[] = {"qps", "gpuUtilization", "concurrency"};
-  checker.require(std::ranges::find(metrics, spec.autoscale->metric) != std::end(metrics), "spec.autoscale.metric",
-                  spec.autoscale->metric, fmt::format("is not {}", choice(metrics)));
+  checker.require(std::ranges::find(metrics, spec.autoscale->metric) != std::end(metrics),
+                  "spec.autoscale.metric", spec.autoscale->metric, fmt::format("is not {}", choice(metrics)));
 }
 
 }  // namespace
 
 bool is_object_name(std::string_view name) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  return !name.empty() && name.size() <= max_object_name_bytes && letter(name.front()) && letter(name.back()) &&
-         std::ranges::all_of(name, [&](char c) { return letter(c) || c == '-'; });
+  return !name.empty() && name.size() <= max_object_name_bytes && letter(name.front()) &&
+         letter(name.back()) && std::ranges::all_of(name, [&](char c) { return letter(c) || c == '-'; });
 }
 
 Result<ReplicaTerms, FieldErrors> terms_of(const objects::ServiceSpec& spec) {

@@ -41,7 +41,8 @@ Result<ReplicaTerms, api::FieldErrors> terms_of(const objects::ServiceSpec&);
 // Returns all errors of the object; empty: it is valid.
 api::FieldErrors check(const objects::Service&);
 
-// Returns whether the text may name an object: 1 to 48 of a-z, 0-9 and -, with a letter or digit at both ends.
+// Returns whether the text may name an object: 1 to 48 of a-z, 0-9 and -, with a letter or digit at both
+// ends.
 bool is_object_name(std::string_view name);
 
 }  // namespace carve::fronts

@@ -61,7 +61,8 @@ void add_condition(objects::ServiceStatus& status, const objects::ServiceStatus&
                    objects::Condition condition, workload::Ns now) {
   const auto old = std::ranges::find(before.conditions, condition.type, &objects::Condition::type);
   const bool same = old != before.conditions.end() && old->status == condition.status;
-  condition.last_transition_time = same ? old->last_transition_time : os::rfc3339(now, os::Decimals::milliseconds);
+  condition.last_transition_time =
+      same ? old->last_transition_time : os::rfc3339(now, os::Decimals::milliseconds);
   status.conditions.push_back(std::move(condition));
 }
 
@@ -106,13 +107,13 @@ objects::ServiceStatus service_status(const StatusInput& in, const objects::Serv
     out.share_bp = terms->gpu->share_bp.value_or(0);
   }
   const bool available = counted.available >= in.desired.replicas;
-  add_condition(out, before,
-                {.type = "Available",
-                 .status = available ? "True" : "False",
-                 .reason = available ? "ReplicasAvailable" : "ReplicasUnavailable",
-                 .message = fmt::format("{} of {} replicas are available", counted.available,
-                                        in.desired.replicas)},
-                now);
+  add_condition(
+      out, before,
+      {.type = "Available",
+       .status = available ? "True" : "False",
+       .reason = available ? "ReplicasAvailable" : "ReplicasUnavailable",
+       .message = fmt::format("{} of {} replicas are available", counted.available, in.desired.replicas)},
+      now);
   add_condition(out, before, progressing(in, counted), now);
   if (!in.problem.empty())
     add_condition(out, before,

@@ -43,9 +43,10 @@ class EasReader {
   void error(std::string field, const Json* value, const std::string& rule) {
     const std::string shown = value != nullptr ? api::detail::shown(*value) : "";
     if (errors_.size() < api::max_field_errors)
-      errors_.push_back({.field = field,
-                         .value = shown,
-                         .sentence = fmt::format("{}: {}{}{}", field, shown, shown.empty() ? "" : " ", rule)});
+      errors_.push_back(
+          {.field = field,
+           .value = shown,
+           .sentence = fmt::format("{}: {}{}{}", field, shown, shown.empty() ? "" : " ", rule)});
   }
   void warn(std::string sentence) { out_.warnings.push_back(std::move(sentence)); }
 
@@ -85,10 +86,11 @@ class EasReader {
     for (char& c : lower) c = c == '_' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     if (!is_object_name(lower)) {
       const Json shown = name;
-      return error("metadata.name", &shown,
-                   fmt::format("is not a name; use 1 to {} letters, digits and _, with a letter or a digit at both "
-                               "ends",
-                               max_object_name_bytes));
+      return error(
+          "metadata.name", &shown,
+          fmt::format("is not a name; use 1 to {} letters, digits and _, with a letter or a digit at both "
+                      "ends",
+                      max_object_name_bytes));
     }
     out_.service.metadata.name = lower;
     out_.service.metadata.annotations[eas_name_annotation] = name;
@@ -96,13 +98,15 @@ class EasReader {
 
   void read_counts() {
     objects::ServiceSpec& spec = out_.service.spec;
-    spec.replicas = static_cast<uint32_t>(
-        number("instance", 1, max_service_replicas, fmt::format("is not a whole number from 1 to {}", max_service_replicas))
-            .value_or(1));
+    spec.replicas =
+        static_cast<uint32_t>(number("instance", 1, max_service_replicas,
+                                     fmt::format("is not a whole number from 1 to {}", max_service_replicas))
+                                  .value_or(1));
     spec.pool = text_at(metadata_, "resource", "metadata.resource");
     if (const auto cores = number("cpu", 1, 1000, "is not a whole number of cores from 1 to 1000"))
       spec.cpu.request = fmt::format("{}", *cores);
-    if (const auto megabytes = number("memory", 1, max_amount * 1000, "is not a whole number of MB from 1 up"))
+    if (const auto megabytes =
+            number("memory", 1, max_amount * 1000, "is not a whole number of MB from 1 up"))
       spec.memory.request = fmt::format("{}MB", *megabytes);
   }
 
@@ -110,17 +114,19 @@ class EasReader {
   std::optional<bool> counts_gigabytes() {
     std::string type;
     const Json& computing = object_at(object_at(document_, "cloud"), "computing");
-    if (const auto list = computing.find("instances"); list != computing.end() && list->is_array() && !list->empty())
+    if (const auto list = computing.find("instances");
+        list != computing.end() && list->is_array() && !list->empty())
       type = text_at(list->front(), "type", "cloud.computing.instances[0].type");
     if (!type.empty()) return type.starts_with("ml");
     const auto counts_gb = [](const std::string& t) { return t.starts_with("ml"); };
     const auto& types = context_.pool_instance_types;
     const bool some = std::ranges::any_of(types, counts_gb);
     if (some && !std::ranges::all_of(types, counts_gb)) {
-      error("metadata.gpu_memory", nullptr,
-            fmt::format("pool {} has ml.* and ecs.* nodes: gpu_memory would be GB on one and GiB on the other; "
-                        "name cloud.computing.instances[].type",
-                        out_.service.spec.pool));
+      error(
+          "metadata.gpu_memory", nullptr,
+          fmt::format("pool {} has ml.* and ecs.* nodes: gpu_memory would be GB on one and GiB on the other; "
+                      "name cloud.computing.instances[].type",
+                      out_.service.spec.pool));
       return std::nullopt;
     }
     return some;
@@ -133,9 +139,10 @@ class EasReader {
     const auto share = number("gpu_core_percentage", 1, 100, "is not a whole number from 1 to 100");
     if (whole.value_or(0) > 0) {
       if (metadata_.contains("gpu_memory") || metadata_.contains("gpu_core_percentage"))
-        warn(fmt::format("gpu is {}: the instance takes the whole device{}; gpu_memory and gpu_core_percentage "
-                         "are ignored",
-                         *whole, *whole == 1 ? "" : "s"));
+        warn(fmt::format(
+            "gpu is {}: the instance takes the whole device{}; gpu_memory and gpu_core_percentage "
+            "are ignored",
+            *whole, *whole == 1 ? "" : "s"));
       out_.service.spec.gpu = objects::Gpu{.devices = static_cast<uint32_t>(*whole), .exclusive = true};
       return;
     }
@@ -150,8 +157,8 @@ class EasReader {
     const char* unit = *decimal ? "GB" : "GiB";
     if (context_.largest_usable_bytes && bytes > *context_.largest_usable_bytes)
       return error("metadata.gpu_memory", nullptr,
-                   fmt::format("{} {} is more than the largest device has usable, {} MiB; ask for less", *memory,
-                               unit, *context_.largest_usable_bytes >> 20));
+                   fmt::format("{} {} is more than the largest device has usable, {} MiB; ask for less",
+                               *memory, unit, *context_.largest_usable_bytes >> 20));
     out_.service.spec.gpu = objects::Gpu{.memory = fmt::format("{}{}", *memory, unit)};
     if (!share) return;
     out_.service.spec.gpu->share = fmt::format("{}%", *share);
@@ -187,7 +194,8 @@ class EasReader {
   void read_container() {
     const auto list = document_.find("containers");
     if (list == document_.end() || !list->is_array() || list->empty() || !list->front().is_object())
-      return error("containers", nullptr, "there is none; name a command: \"containers\": [{\"command\": \"...\"}]");
+      return error("containers", nullptr,
+                   "there is none; name a command: \"containers\": [{\"command\": \"...\"}]");
     const Json& container = list->front();
     objects::Run& run = out_.service.spec.run;
     run.image = text_at(container, "image", "containers[0].image");
@@ -217,7 +225,8 @@ class EasReader {
     if (failed == std::errc() && std::string_view(end) == "%" && percent <= 100)
       out = (out_.service.spec.replicas * percent + 99) / 100;
     else
-      error(field, &*found, fmt::format("is not a whole number from 0 to {} or a percentage", max_service_replicas));
+      error(field, &*found,
+            fmt::format("is not a whole number from 0 to {} or a percentage", max_service_replicas));
   }
 
   void read_rollout() {
@@ -234,7 +243,8 @@ class EasReader {
             fmt::format("is not a whole number of seconds from 0 to {}", max_grace_seconds));
   }
 
-  void warn_of_others(const Json& object, const std::string& prefix, std::initializer_list<const char*> read) {
+  void warn_of_others(const Json& object, const std::string& prefix,
+                      std::initializer_list<const char*> read) {
     for (const auto& [key, value] : object.items())
       if (std::ranges::find(read, key) == read.end())
         warn(fmt::format("{}{}: has no effect here", prefix, key.substr(0, 60)));
@@ -243,8 +253,8 @@ class EasReader {
   void warn_of_fields() {
     warn_of_others(document_, "", {"metadata", "containers", "cloud", "name"});
     warn_of_others(metadata_, "metadata.",
-                   {"name", "instance", "resource", "cpu", "memory", "gpu", "gpu_memory", "gpu_core_percentage",
-                    "rolling_strategy", "eas"});
+                   {"name", "instance", "resource", "cpu", "memory", "gpu", "gpu_memory",
+                    "gpu_core_percentage", "rolling_strategy", "eas"});
   }
 
   const Json& document_;
@@ -268,7 +278,8 @@ Result<std::string, std::string> modified(std::string_view text, const std::vect
   for (const std::string& change : changes) {
     const size_t equal = change.find('=');
     if (equal == std::string::npos || equal == 0)
-      return tl::unexpected(fmt::format("'{}' is not FIELD=VALUE, such as metadata.instance=2", change.substr(0, 80)));
+      return tl::unexpected(
+          fmt::format("'{}' is not FIELD=VALUE, such as metadata.instance=2", change.substr(0, 80)));
     Json* at = &*json;
     size_t begin = 0;
     while (begin < equal) {

@@ -1,5 +1,5 @@
-// PAI-EAS service documents (JSON) as services. The document is kept byte for byte in spec.source; a field that
-// has no effect here becomes a warning.
+// PAI-EAS service documents (JSON) as services. The document is kept byte for byte in spec.source; a field
+// that has no effect here becomes a warning.
 //
 //   metadata.gpu_memory n           n GB (10^9 bytes) on instance types ml.*, n GiB on any other or none
 //   metadata.gpu_core_percentage p  a share of p %, fixed-share; it needs gpu_memory
@@ -37,9 +37,9 @@ struct EasService {
 // Returns the service, or all errors of the document.
 Result<EasService, api::FieldErrors> from_eas(std::string_view json, const EasContext&);
 
-// Returns the document with changes such as "metadata.instance=2" (eascmd modify -D): the value at the path is
-// set, as a number if it is a whole one. Fails for a word without `=` and for a path through a value that is
-// no object.
+// Returns the document with changes such as "metadata.instance=2" (eascmd modify -D): the value at the path
+// is set, as a number if it is a whole one. Fails for a word without `=` and for a path through a value that
+// is no object.
 Result<std::string, std::string> modified(std::string_view json, const std::vector<std::string>& changes);
 
 }  // namespace carve::fronts
