@@ -5,7 +5,6 @@
 #include "core/request.h"
 #include "fronts/error_list.h"
 #include "fronts/service_terms.h"
-#include "workload/service.h"
 
 namespace carve::fronts {
 namespace {
@@ -28,7 +27,7 @@ void check_object_name(const std::string& field, const std::string& name, ErrorL
   if (!is_object_name(name))
     errors.add(field, name,
                "{} is not a name; use 1 to {} of a-z, 0-9 and -, with a letter or digit first and last",
-               typed(name), workload::max_service_name_bytes);
+               typed(name), max_name_bytes);
 }
 
 void check_label_key(const std::string& field, const std::string& key, ErrorList& errors) {
@@ -100,7 +99,7 @@ void check_autoscale(const objects::ServiceSpec& spec, ErrorList& errors) {
 }  // namespace
 
 bool is_object_name(std::string_view name) {
-  return is_name(name) && name.size() <= workload::max_service_name_bytes && !name.ends_with('-');
+  return is_name(name) && name.size() <= max_name_bytes && !name.ends_with('-');
 }
 
 api::FieldErrors check_metadata(const objects::Metadata& metadata) {

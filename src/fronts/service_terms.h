@@ -11,9 +11,11 @@
 #include "core/slice.h"
 #include "wire/api/json.h"
 #include "wire/objects/service.h"
+#include "workload/service.h"
 
 namespace carve::fronts {
 
+inline constexpr size_t max_name_bytes = workload::max_service_name_bytes;  // Of an object.
 inline constexpr size_t max_env_bytes = 64 << 10;         // Names, values and two bytes for each variable.
 inline constexpr uint64_t max_cpu_milli = 1'000'000'000;  // A million cores; core::Request has 32 bits.
 inline constexpr uint32_t max_seconds = 86'400;           // Of a period, timeout, deadline or grace period.
