@@ -5,7 +5,7 @@
 #include "base/bytes.h"
 #include "core/request.h"
 #include "core/slice.h"
-#include "fronts/eas/eas_reader.h"
+#include "fronts/json_reader.h"
 #include "fronts/service_terms.h"
 
 namespace carve::fronts {
@@ -235,7 +235,7 @@ class Translation {
 
   const EasContext& context_;
   ErrorList errors_;
-  EasReader reader_;
+  JsonReader reader_;
   JsonMember metadata_;
   objects::Service service_;
   std::string pool_;
@@ -268,7 +268,7 @@ std::string eas_pool(std::string_view json) {
   const auto document = api::parse(json);
   if (!document) return "";
   ErrorList ignored;
-  EasReader reader(*document, ignored);
+  JsonReader reader(*document, ignored);
   if (!document->is_object()) return "";
   return reader.text(reader.value(reader.object(reader.root(), "metadata"), "resource"));
 }

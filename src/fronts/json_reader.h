@@ -24,9 +24,9 @@ struct JsonMember {
   explicit operator bool() const { return value != nullptr; }
 };
 
-class EasReader {
+class JsonReader {
  public:
-  EasReader(const api::Json& root, ErrorList& errors) : root_(root), errors_(errors) {
+  JsonReader(const api::Json& root, ErrorList& errors) : root_(root), errors_(errors) {
     entered_.insert(&root);
   }
 

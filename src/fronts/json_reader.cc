@@ -1,4 +1,4 @@
-#include "fronts/eas/eas_reader.h"
+#include "fronts/json_reader.h"
 
 namespace carve::fronts {
 namespace {
@@ -19,19 +19,19 @@ std::string shown_json(const Json& value) {
   return text;
 }
 
-JsonMember EasReader::member(const JsonMember& of, const std::string& key) {
+JsonMember JsonReader::member(const JsonMember& of, const std::string& key) {
   if (!of) return {};
   const auto found = of.value->find(key);
   if (found == of.value->end()) return {};
   return {.value = &*found, .path = path_of(of.path, key)};
 }
 
-void EasReader::refuse(const JsonMember& member, const std::string& wanted) {
+void JsonReader::refuse(const JsonMember& member, const std::string& wanted) {
   const std::string text = shown_json(*member.value);
   errors_.add(member.path, text, "{} is not {}", text, wanted);
 }
 
-JsonMember EasReader::entered(JsonMember member, bool fits, const char* wanted) {
+JsonMember JsonReader::entered(JsonMember member, bool fits, const char* wanted) {
   if (!member) return {};
   if (!fits) {
     if (read_.insert(member.value).second) refuse(member, wanted);
@@ -41,24 +41,24 @@ JsonMember EasReader::entered(JsonMember member, bool fits, const char* wanted) 
   return member;
 }
 
-JsonMember EasReader::object(const JsonMember& of, const std::string& key) {
+JsonMember JsonReader::object(const JsonMember& of, const std::string& key) {
   const JsonMember found = member(of, key);
   return entered(found, found && found.value->is_object(), "an object");
 }
 
-JsonMember EasReader::list(const JsonMember& of, const std::string& key) {
+JsonMember JsonReader::list(const JsonMember& of, const std::string& key) {
   const JsonMember found = member(of, key);
   return entered(found, found && found.value->is_array(), "a list");
 }
 
-JsonMember EasReader::item(const JsonMember& list, size_t index) {
+JsonMember JsonReader::item(const JsonMember& list, size_t index) {
   if (!list || index >= list.value->size()) return {};
   const Json& value = (*list.value)[index];
   return entered({.value = &value, .path = fmt::format("{}[{}]", list.path, index)}, value.is_object(),
                  "an object");
 }
 
-JsonMember EasReader::value(const JsonMember& of, const std::string& key) {
+JsonMember JsonReader::value(const JsonMember& of, const std::string& key) {
   JsonMember found;
   if (const size_t dot = key.find('.'); dot != std::string::npos)
     found = value(object(of, key.substr(0, dot)), key.substr(dot + 1));
@@ -67,7 +67,7 @@ JsonMember EasReader::value(const JsonMember& of, const std::string& key) {
   return found;
 }
 
-std::optional<uint64_t> EasReader::whole(const JsonMember& member, uint64_t low, uint64_t high) {
+std::optional<uint64_t> JsonReader::whole(const JsonMember& member, uint64_t low, uint64_t high) {
   if (!member) return std::nullopt;
   if (member.value->is_number_unsigned()) {
     const auto number = member.value->get<uint64_t>();
@@ -78,14 +78,14 @@ std::optional<uint64_t> EasReader::whole(const JsonMember& member, uint64_t low,
   return std::nullopt;
 }
 
-std::string EasReader::text(const JsonMember& member) {
+std::string JsonReader::text(const JsonMember& member) {
   if (!member) return "";
   if (member.value->is_string()) return member.value->get<std::string>();
   refuse(member, "a text");
   return "";
 }
 
-void EasReader::collect(const Json& value, const std::string& path, std::vector<std::string>& out) const {
+void JsonReader::collect(const Json& value, const std::string& path, std::vector<std::string>& out) const {
   if (read_.contains(&value) || out.size() == max_warnings) return;
   if (!entered_.contains(&value)) {
     out.push_back(
@@ -97,7 +97,7 @@ void EasReader::collect(const Json& value, const std::string& path, std::vector<
   }
 }
 
-std::vector<std::string> EasReader::without_effect() const {
+std::vector<std::string> JsonReader::without_effect() const {
   std::vector<std::string> out;
   collect(root_, "", out);
   return out;
