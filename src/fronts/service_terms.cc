@@ -10,6 +10,8 @@
 namespace carve::fronts {
 namespace {
 
+constexpr std::string_view memory_units_suffix = " units";
+
 // Returns the value of a word, or nothing: it is empty, or not a word, which is an error.
 template <Worded E>
 std::optional<E> word(const std::string& text, const std::string& field, ErrorList& errors) {
@@ -25,6 +27,15 @@ void read_memory(const std::string& text, GpuTerms& terms, ErrorList& errors) {
     const auto part = parse_share(text);
     if (!part) return errors.add(field, text, "{} {}", typed(text), part.error().sentence);
     terms.memory_bp = part->basis_points;
+    return;
+  }
+  if (text.ends_with(memory_units_suffix)) {
+    const std::string_view count = std::string_view(text).substr(0, text.size() - memory_units_suffix.size());
+    const auto number = leading_decimal(count);
+    if (!number || number->length != count.size() || number->decimals != 0 || number->digits < 1 ||
+        number->digits > max_memory_units)
+      return errors.add(field, text, "{} is not 1 to {} units; try 16 units", typed(text), max_memory_units);
+    terms.memory_units = static_cast<uint32_t>(number->digits);
     return;
   }
   const auto memory = parse_bytes(text);

@@ -17,6 +17,7 @@ namespace carve::fronts {
 
 inline constexpr size_t max_name_bytes = workload::max_service_name_bytes;  // Of an object.
 inline constexpr size_t max_env_bytes = 64 << 10;         // Names, values and two bytes for each variable.
+inline constexpr uint32_t max_memory_units = 1'000'000;   // Of 128 MiB: more than any device has.
 inline constexpr uint64_t max_cpu_milli = 1'000'000'000;  // A million cores; core::Request has 32 bits.
 inline constexpr uint32_t max_seconds = 86'400;           // Of a period, timeout, deadline or grace period.
 
@@ -25,6 +26,7 @@ inline constexpr uint32_t max_seconds = 86'400;           // Of a period, timeou
 struct GpuTerms {
   std::optional<uint64_t> memory_bytes;  // Per device.
   std::optional<uint32_t> memory_bp;     // Part of each device's usable memory.
+  std::optional<uint32_t> memory_units;  // Per device; the node's unit at the grant says how much one is.
   std::optional<uint32_t> share_bp;      // Of each device; absent: best effort.
   uint32_t devices = 1;
   bool exclusive = false;

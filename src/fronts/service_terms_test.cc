@@ -39,6 +39,8 @@ TEST(ServiceTerms, amounts_are_exact) {
                                             .devices = 2,
                                             .isolation = Isolation::memory,
                                             .policy = Policy::native_burst_share}));
+  spec.gpu = Gpu{.memory = "16 units"};
+  EXPECT_EQ(*terms_of(spec)->gpu, (GpuTerms{.memory_units = 16}));
   spec.gpu = Gpu{.devices = 4, .exclusive = true};
   EXPECT_EQ(*terms_of(spec)->gpu, (GpuTerms{.devices = 4, .exclusive = true}));
   spec.gpu.reset();
@@ -104,6 +106,9 @@ TEST(ServiceCheck, each_rule_names_its_field) {
        "'1KiB' is too little; a slice has at least 1 MiB"},
       {[](Service& s) { s.spec.gpu->memory = "101%"; }, "spec.gpu.memory",
        "'101%' is not between 0.01% and 100%"},
+      {[](Service& s) { s.spec.gpu->memory = "0 units"; }, "spec.gpu.memory",
+       "'0 units' is not 1 to 1000000 units"},
+      {[](Service& s) { s.spec.gpu->memory = "1.5 units"; }, "spec.gpu.memory", "'1.5 units' is not 1 to"},
       {[](Service& s) { s.spec.gpu->share = "30"; }, "spec.gpu.share", "'30' is not a share; try 30%"},
       {[](Service& s) { s.spec.gpu->share = "0%"; }, "spec.gpu.share", "'0%' is not between 0.01% and 100%"},
       {[](Service& s) { s.spec.gpu->devices = 0; }, "spec.gpu.devices", "0 is not 1 to 16"},
