@@ -355,7 +355,7 @@ http::Response modify_service(const Call& call) {
         K::failed_precondition,
         fmt::format("{} was not written as a PAI-EAS document; change it with carve apply", text(*key)));
   const auto document_text = fronts::modified(spec->source.document, changes->changes);
-  if (!document_text) return refuse(K::invalid_argument, document_text.error());
+  if (!document_text) return refuse(document_text.error());
   const auto read = read_submissions(*document_text, "eas", eas_context(call));
   if (!read) return refuse(read.error());
   const auto object = planned(call, read->front());

@@ -47,15 +47,6 @@ objects::ReplicaStatus replica_status(const StatusInput& in, size_t i) {
   return out;
 }
 
-// Returns 5,000,000,000 as "5 GB (4.7 GiB)", 5 x 2^30 as "5 GiB", and any other number in MiB.
-std::string memory_text(uint64_t bytes) {
-  constexpr uint64_t gigabyte = 1'000'000'000, gibibyte = 1ull << 30;
-  if (bytes % gibibyte == 0) return fmt::format("{} GiB", bytes / gibibyte);
-  const double in_gib = static_cast<double>(bytes) / static_cast<double>(gibibyte);
-  if (bytes % gigabyte == 0) return fmt::format("{} GB ({:.1f} GiB)", bytes / gigabyte, in_gib);
-  return fmt::format("{:.0f} MiB", in_gib * 1024);
-}
-
 // Adds the condition; its time is the former one if its status was the same.
 void add_condition(objects::ServiceStatus& status, const objects::ServiceStatus& before,
                    objects::Condition condition, workload::Ns now) {
@@ -103,7 +94,7 @@ objects::ServiceStatus service_status(const StatusInput& in, const objects::Serv
   }
   if (const auto terms = fronts::terms_of(in.spec); terms && terms->gpu) {
     out.memory_bytes = terms->gpu->memory_bytes.value_or(0);
-    if (out.memory_bytes != 0) out.memory_text = memory_text(out.memory_bytes);
+    out.memory_text = fronts::memory_text(in.spec.gpu->memory);
     out.share_bp = terms->gpu->share_bp.value_or(0);
   }
   const bool available = counted.available >= in.desired.replicas;
