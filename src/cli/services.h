@@ -6,7 +6,7 @@
 
 #include "cli/verbs.h"
 #include "wire/objects/kind.h"
-#include "wire/objects/service.h"
+#include "wire/objects/service_object.h"
 
 namespace carve::cli {
 

@@ -10,7 +10,7 @@
 
 #include "core/slice.h"
 #include "wire/api/json.h"
-#include "wire/objects/service.h"
+#include "wire/objects/service_object.h"
 #include "workload/service.h"
 
 namespace carve::fronts {

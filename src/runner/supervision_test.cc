@@ -109,8 +109,11 @@ TEST(Supervision, passes_a_signal_to_the_program_and_its_children) {
 TEST(Supervision, a_program_does_not_outlive_a_killed_supervisor) {
   const Supervised s;
   const pid_t supervisor = Supervised::begin(s.request("echo up; exec sleep 600"));
-  s.until_it_says("up");
-  const runner::SupervisorState state = s.seen().state;
+  runner::SupervisorState state;
+  for (int i = 0; i < 3000 && state.program_start == 0; ++i) {
+    state = s.seen().state;
+    usleep(10'000);
+  }
   const os::Fd program = os::open_process({.pid = state.program_pid, .start = state.program_start});
   ASSERT_TRUE(program);
   kill(supervisor, SIGKILL);

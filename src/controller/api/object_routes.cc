@@ -128,8 +128,12 @@ Outcome<Object> planned(const Call& call, const Submission& submission) {
     object.created_ns = call.context.views.now_ns();
     object.uid = fmt::format("{:x}-{}", object.created_ns, key.name);
   }
-  if (!service.spec.run.image.empty() && !call.caller.may_operate())
-    return failure(K::permission_denied, "spec.run.image: containers are started for operators only");
+  if (!service.spec.run.image.empty())
+    return failure(
+        K::failed_precondition,
+        "spec.run.image: '{}' is a container's image, and this version starts local programs; leave the "
+        "image out and name the program in spec.run.command",
+        service.spec.run.image.substr(0, 80));
   object.labels = service.metadata.labels;
   object.annotations = service.metadata.annotations;
   object.spec = api::write(service.spec);

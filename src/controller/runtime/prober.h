@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "wire/objects/service.h"
+#include "wire/objects/service_object.h"
 
 namespace carve::controller {
 

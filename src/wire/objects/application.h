@@ -3,7 +3,7 @@
 // runs as such.
 #pragma once
 
-#include "wire/objects/service.h"
+#include "wire/objects/service_object.h"
 
 namespace carve::objects {
 
