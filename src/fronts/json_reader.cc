@@ -103,6 +103,16 @@ std::vector<std::string> JsonReader::texts(const JsonMember& member) {
   return out;
 }
 
+std::map<std::string, std::string> JsonReader::members(const JsonMember& object) {
+  std::map<std::string, std::string> out;
+  if (!object) return out;
+  for (const auto& [key, value] : object.value->items()) {
+    read_.insert(&value);
+    out[key] = text({.value = &value, .path = path_of(object.path, key)});
+  }
+  return out;
+}
+
 void JsonReader::collect(const Json& value, const std::string& path, std::vector<std::string>& out) const {
   if (read_.contains(&value) || out.size() == max_warnings) return;
   if (!entered_.contains(&value)) {

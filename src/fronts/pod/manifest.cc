@@ -67,20 +67,12 @@ class ManifestTranslation {
   }
 
  private:
-  std::map<std::string, std::string> texts_of(const JsonMember& object) {
-    std::map<std::string, std::string> out;
-    if (!object) return out;
-    for (const auto& [key, value] : object.value->items())
-      out[key] = reader_.text(reader_.named(object, key));
-    return out;
-  }
-
   void read_metadata(const JsonMember& metadata) {
     service_.metadata.name = reader_.text(reader_.named(metadata, "name"));
     if (const JsonMember name = reader_.named(metadata, "namespace"))
       service_.metadata.namespace_ = reader_.text(name);
-    service_.metadata.labels = texts_of(reader_.object(metadata, "labels"));
-    service_.metadata.annotations = texts_of(reader_.object(metadata, "annotations"));
+    service_.metadata.labels = reader_.members(reader_.object(metadata, "labels"));
+    service_.metadata.annotations = reader_.members(reader_.object(metadata, "annotations"));
   }
 
   void read_container(const JsonMember& container, const JsonMember& pod_metadata) {
@@ -104,7 +96,7 @@ class ManifestTranslation {
     GpuResources gpu = read_gpu_resources(reader_, errors_, pod);
     service_.spec.gpu = std::move(gpu.gpu);
     service_.spec.source.dialect = gpu.dialect;
-    texts_of(pod.labels);  // Of the template: its selector uses them.
+    reader_.members(pod.labels);  // Of the template: its selector uses them.
   }
 
   // A variable whose value comes from elsewhere is left out; a warning names its field.

@@ -197,6 +197,16 @@ spec:
                                    "spec.template.spec.containers[1] has no effect here"));
 }
 
+TEST(Manifest, many_labels_are_refused_in_time) {
+  std::string labels;
+  for (int i = 0; i < 60'000; ++i) labels += fmt::format("{}\"k{}\": \"\"", i == 0 ? "" : ",", i);
+  const auto manifest = from_manifest(fmt::format(
+      R"({{"kind": "Pod", "apiVersion": "v1", "metadata": {{"name": "a", "labels": {{{}}}}}, "spec": {{"containers": [{{"command": ["x"]}}]}}}})",
+      labels));
+  ASSERT_FALSE(manifest);
+  EXPECT_EQ(manifest.error().front().sentence, "metadata.labels: there are 60000; use at most 64");
+}
+
 TEST(Manifest, each_error_names_its_field) {
   const std::tuple<std::string, const char*, const char*> rows[] = {
       {pod("cpu: two"), "spec.containers[0].resources.limits.cpu", "'two' is not a number of cores"},
