@@ -56,7 +56,7 @@ size_t content_of(std::string_view section) {
 // Reads JSON objects that follow each other. `offset` is that of the first in the whole text.
 void read_json(std::string_view text, size_t offset, size_t end, std::vector<std::string>& documents,
                api::FieldErrors& errors) {
-  while (offset < end) {
+  while (offset < end && documents.size() <= max_documents) {
     if (text[offset] != '{')
       return refuse(
           errors, "",
@@ -73,8 +73,8 @@ void read_json(std::string_view text, size_t offset, size_t end, std::vector<std
   }
 }
 
-// Reads the part of the text between two separators.
-void read_section(std::string_view text, size_t begin, size_t end, size_t& room,
+// Reads the part of the text between two separators, which begins in this line.
+void read_section(std::string_view text, size_t begin, size_t end, size_t line, size_t& room,
                   std::vector<std::string>& documents, api::FieldErrors& errors) {
   const std::string_view section = text.substr(begin, end - begin);
   const size_t content = content_of(section);
@@ -85,7 +85,7 @@ void read_section(std::string_view text, size_t begin, size_t end, size_t& room,
     return refuse(errors, "",
                   fmt::format("line {}: directives ('%') are not read; leave the line out",
                               line_of(text, begin + content + 1)));
-  read_yaml(section, line_of(text, begin + 1), room, documents, errors);
+  read_yaml(section, line, room, documents, errors);
 }
 
 }  // namespace
@@ -106,11 +106,14 @@ Result<std::vector<std::string>, api::FieldErrors> documents_of(std::string_view
                     line_of(text, wrong + 1), static_cast<unsigned char>(text[wrong])));
   std::vector<std::string> documents;
   size_t room = objects::max_document_bytes;
-  for (size_t begin = 0; begin < text.size() && documents.size() <= max_documents;) {
+  size_t line = 1;
+  for (size_t begin = 0;
+       begin < text.size() && documents.size() <= max_documents && errors.size() < api::max_field_errors;) {
     size_t end = begin;
     do end = std::min(text.find('\n', end), text.size() - 1) + 1;
     while (end < text.size() && !is_separator(text.substr(end, 4)));
-    read_section(text, begin, end, room, documents, errors);
+    read_section(text, begin, end, line, room, documents, errors);
+    line += static_cast<size_t>(std::ranges::count(text.substr(begin, end - begin), '\n'));
     begin = end;
   }
   if (!errors.empty()) return tl::unexpected(std::move(errors));

@@ -194,6 +194,9 @@ TEST(Documents, size_depth_and_number_are_bounded) {
   std::string many;
   for (size_t i = 0; i < max_documents; ++i) many += "{}";
   EXPECT_EQ(documents_of(many)->size(), max_documents);
+  std::string wrong;  // Would take minutes if each document after the last error were read.
+  while (wrong.size() < objects::max_document_bytes - 16) wrong += "a: 010\n---\n";
+  EXPECT_EQ(documents_of(wrong).error().size(), api::max_field_errors);
   EXPECT_THAT(documents_of(many + "{}").error().front().sentence, HasSubstr("more than 256 documents"));
 }
 

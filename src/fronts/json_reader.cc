@@ -67,6 +67,12 @@ JsonMember JsonReader::value(const JsonMember& of, const std::string& key) {
   return found;
 }
 
+JsonMember JsonReader::named(const JsonMember& of, const std::string& key) {
+  const JsonMember found = member(of, key);
+  if (found) read_.insert(found.value);
+  return found;
+}
+
 std::optional<uint64_t> JsonReader::whole(const JsonMember& member, uint64_t low, uint64_t high) {
   if (!member) return std::nullopt;
   if (member.value->is_number_unsigned()) {
@@ -83,6 +89,28 @@ std::string JsonReader::text(const JsonMember& member) {
   if (member.value->is_string()) return member.value->get<std::string>();
   refuse(member, "a text");
   return "";
+}
+
+std::vector<std::string> JsonReader::texts(const JsonMember& member) {
+  std::vector<std::string> out;
+  if (!member) return out;
+  if (!member.value->is_array()) {
+    refuse(member, "a list");
+    return out;
+  }
+  for (size_t i = 0; i < member.value->size(); ++i)
+    out.push_back(text({.value = &(*member.value)[i], .path = fmt::format("{}[{}]", member.path, i)}));
+  return out;
+}
+
+std::map<std::string, std::string> JsonReader::members(const JsonMember& object) {
+  std::map<std::string, std::string> out;
+  if (!object) return out;
+  for (const auto& [key, value] : object.value->items()) {
+    read_.insert(&value);
+    out[key] = text({.value = &value, .path = path_of(object.path, key)});
+  }
+  return out;
 }
 
 void JsonReader::collect(const Json& value, const std::string& path, std::vector<std::string>& out) const {

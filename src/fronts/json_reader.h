@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -42,10 +43,17 @@ class JsonReader {
   // key.
   JsonMember value(const JsonMember& of, const std::string& key);
 
+  // Returns the member with exactly this key, which may have dots.
+  JsonMember named(const JsonMember& of, const std::string& key);
+
   // Returns the member's value; reports an error if it is something else. Nothing: there is none, or an
   // error.
   std::optional<uint64_t> whole(const JsonMember&, uint64_t low, uint64_t high = UINT64_MAX);
-  std::string text(const JsonMember&);  // Empty: there is none, or an error.
+  std::string text(const JsonMember&);                // Empty: there is none, or an error.
+  std::vector<std::string> texts(const JsonMember&);  // Of a list.
+
+  // Returns all members of an object of texts, which are read.
+  std::map<std::string, std::string> members(const JsonMember& object);
 
   // Returns a sentence for each member that was not read.
   std::vector<std::string> without_effect() const;
