@@ -90,7 +90,7 @@ Outcome<void> start_supervisor(const std::string& program, LaunchRequest request
   if (!user) return tl::unexpected(user.error());
   runner::SuperviseRequest& supervise = request.supervise;
   if (auto made = make_program_directory(supervise.directory, request.uid, user->group); !made) return made;
-  if (supervise.workdir.empty()) supervise.workdir = user->home;
+  if (supervise.workdir.empty()) supervise.workdir = access(user->home.c_str(), X_OK) == 0 ? user->home : "/";
   supervise.env.try_emplace("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
   supervise.env.try_emplace("HOME", user->home);
   supervise.env.try_emplace("USER", user->name);

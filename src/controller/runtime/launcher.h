@@ -15,7 +15,7 @@
 
 namespace carve::controller {
 
-// `supervise.workdir` may be empty: the home of the user. `supervise.env` is added to PATH, HOME, USER and
+// `supervise.workdir` may be empty: the home of the user, or / if there is none. `supervise.env` is added to PATH, HOME, USER and
 // LANG.
 struct LaunchRequest {
   uint32_t uid = 0;
