@@ -9,9 +9,9 @@
 #include <cstring>
 #include <optional>
 
+#include "os/beneath.h"
 #include "os/clock.h"
 #include "os/directory.h"
-#include "os/process.h"
 
 namespace carve::runner {
 namespace {
@@ -138,10 +138,13 @@ class LineCollector {
 
 }  // namespace
 
-std::vector<LogLine> read_log(const std::string& folder, const LogSelection& selection) {
+std::vector<LogLine> read_log(const std::string& directory, const std::string& folder,
+                              const LogSelection& selection) {
   LineCollector collector;
-  for (unsigned number = max_log_files; number-- > 0;) {
-    const auto text = os::read_file(file_of(folder, number), max_log_file_bytes + max_log_line_bytes);
+  const os::Fd own(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  for (unsigned number = max_log_files; own && number-- > 0;) {
+    const auto text =
+        os::read_beneath(own.get(), file_of(folder, number), max_log_file_bytes + max_log_line_bytes);
     if (!text) continue;
     size_t begin = 0;
     while (begin < text->size()) {

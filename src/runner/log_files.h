@@ -67,8 +67,9 @@ struct LogSelection {
   std::string since;      // Lines from this time on, in the form of the files; empty: all.
 };
 
-// Returns lines in their order, with the parts of long lines joined. Lines of the supervisor come without the
-// marks of the attempts. A folder without files has no lines.
-std::vector<LogLine> read_log(const std::string& folder, const LogSelection&);
+// Returns the lines of `folder`, a name in `directory`, in their order, with the parts of long lines joined.
+// Lines of the supervisor come without the marks of the attempts. A folder without files has no lines. The
+// owner of the directory is not trusted: symbolic links are not followed.
+std::vector<LogLine> read_log(const std::string& directory, const std::string& folder, const LogSelection&);
 
 }  // namespace carve::runner

@@ -15,6 +15,7 @@
 #include <memory>
 #include <thread>
 
+#include "os/beneath.h"
 #include "os/clock.h"
 #include "os/directory.h"
 #include "os/process.h"
@@ -27,8 +28,12 @@ namespace {
 
 using K = FailureKind;
 
+constexpr size_t max_state_bytes = 64 << 10;
+
 Outcome<SupervisorState> read_state(const std::string& directory) {
-  const auto text = os::read_file(directory + "/" + state_file_name);
+  // The owner of the directory is not trusted: a symbolic link is not followed.
+  const os::Fd own(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const auto text = own ? os::read_beneath(own.get(), state_file_name, max_state_bytes) : std::nullopt;
   if (!text) return SupervisorState{};
   auto state = api::read<SupervisorState>(*text, api::Reading::lenient);
   if (!state) return failure(K::unavailable, "{}/{}: {}", directory, state_file_name, state.error());
@@ -139,7 +144,8 @@ std::string exit_text(uint32_t status) {
 
 Outcome<SeenProgram> read_program(const std::string& directory) {
   SeenProgram out;
-  const os::Fd lock(::open((directory + "/" + lock_file_name).c_str(), O_RDWR | O_CLOEXEC));
+  const os::Fd lock(
+      ::open((directory + "/" + lock_file_name).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   // The lock is tried before the state is read: a supervisor that ends meanwhile has written its end.
   if (lock) {
     out.is_supervised = flock(lock.get(), LOCK_SH | LOCK_NB) != 0;
