@@ -170,6 +170,18 @@ Outcome<std::unique_ptr<Services>> Services::begin(Records& records, Launcher la
 
 namespace {
 
+// Writes a line of the audit log. If it cannot be written, the log of the program has it.
+void write_audit(ControllerStore& store, const AuditLine& line) {
+  const auto written = store.append({.at_ns = os::utc_ns(),
+                                     .caller = line.caller,
+                                     .address = line.address,
+                                     .change = line.change,
+                                     .status = line.status});
+  if (!written)
+    os::log::error("{}; {} by {} from {}: {}", written.error().sentence, line.change, line.caller,
+                   line.address, line.status);
+}
+
 // Identifies a caller over TCP: it is anonymous, at its address.
 std::optional<http::Caller> remote_caller(int socket) {
   sockaddr_storage storage{};
@@ -194,7 +206,10 @@ Api::Api(os::Loop& loop, const KnownNodes& nodes, Records& records, const Servic
                .state = o.state,
                .started_ns = static_cast<uint64_t>(os::utc_ns())},
       operators_{0, geteuid()},
-      routes_({.views = *this, .objects = *records.objects, .tokens = *records.tokens}) {
+      routes_({.views = *this,
+               .audit = [&records](const AuditLine& line) { write_audit(records.store, line); },
+               .objects = *records.objects,
+               .tokens = *records.tokens}) {
   const auto handle = [this](const http::Request& request, const http::Caller& caller) {
     return routes_.answer(request, caller);
   };

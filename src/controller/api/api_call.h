@@ -1,6 +1,7 @@
 // One call of the API: what a handler gets, and how it answers.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,8 +37,17 @@ class Views {
   virtual int64_t now_ns() const = 0;  // UTC.
 };
 
+// A change that a caller made or was refused.
+struct AuditLine {
+  std::string caller;   // "root", "account research", "anonymous"
+  std::string address;  // Of a caller over TCP; else "unix".
+  std::string change;   // "POST /v1/documents"
+  uint32_t status = 0;  // HTTP status of the answer.
+};
+
 struct ApiContext {
   const Views& views;
+  std::function<void(const AuditLine&)> audit;
   ObjectRegistry& objects;
   TokenBook& tokens;
 };

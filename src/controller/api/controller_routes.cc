@@ -83,20 +83,32 @@ Result<http::Caller, http::Response> ControllerRoutes::identified(const http::Re
              "to the controller's unix socket, which names its user"));
 }
 
-http::Response ControllerRoutes::answer(const http::Request& request, const http::Caller& anonymous) {
-  auto caller = identified(request, anonymous);
-  if (!caller) return std::move(caller.error());
+// Every answer to a request that is no GET is in the audit log, also those that refuse.
+http::Response ControllerRoutes::answer(const http::Request& request, const http::Caller& connection) {
+  auto caller = identified(request, connection);
+  http::Response response = caller ? answer_identified(request, *caller) : std::move(caller.error());
+  if (request.method == "GET") return response;
+  const std::string address = connection.address();
+  context_.audit({.caller = caller ? caller->text() : connection.text(),
+                  .address = address.empty() ? "unix" : address,
+                  .change = request.method.substr(0, max_shown_method_bytes) + " " +
+                            request.path.substr(0, max_shown_path_bytes),
+                  .status = response.status});
+  return response;
+}
+
+http::Response ControllerRoutes::answer_identified(const http::Request& request, const http::Caller& caller) {
   bool has_path = false;
   for (const Route& route : table) {
     auto names = names_in(request.path, route.path);
     if (!names) continue;
     has_path = true;
     if (request.method != route.method) continue;
-    http::Response response = route.answer({context_, request, *caller, std::move(*names)});
+    http::Response response = route.answer({context_, request, caller, std::move(*names)});
     if (request.method == "GET")
-      os::log::debug("{} {} by {}: {}", request.method, request.path, caller->text(), response.status);
+      os::log::debug("{} {} by {}: {}", request.method, request.path, caller.text(), response.status);
     else
-      os::log::info("{} {} by {}: {}", request.method, request.path, caller->text(), response.status);
+      os::log::info("{} {} by {}: {}", request.method, request.path, caller.text(), response.status);
     return response;
   }
   const std::string path = request.path.substr(0, max_shown_path_bytes);

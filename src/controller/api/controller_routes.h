@@ -27,6 +27,8 @@ class ControllerRoutes {
   // Returns the caller that a token names, or the caller itself.
   Result<http::Caller, http::Response> identified(const http::Request&, const http::Caller&);
 
+  http::Response answer_identified(const http::Request&, const http::Caller&);
+
   ApiContext context_;
   WrongTokens wrong_tokens_;
 };

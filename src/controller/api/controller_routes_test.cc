@@ -51,7 +51,11 @@ struct Api {
   JournalFake journal;
   ObjectRegistry objects{journal, {}, 0};
   TokenBook tokens{journal, {}};
-  ControllerRoutes routes{{.views = views, .objects = objects, .tokens = tokens}};
+  std::vector<AuditLine> audited;
+  ControllerRoutes routes{{.views = views,
+                           .audit = [this](const AuditLine& line) { audited.push_back(line); },
+                           .objects = objects,
+                           .tokens = tokens}};
 
   http::Response ask(const http::Caller& caller, const std::string& method, const std::string& target,
                      const std::string& body = "", http::Headers headers = {}) {
@@ -171,6 +175,20 @@ TEST(ControllerRoutes, a_token_gives_its_role_and_a_viewer_changes_nothing) {
   EXPECT_EQ(api.ask(remote, "GET", "/v1/services", "", with(writes)).status, 401u);
   EXPECT_EQ(api.ask(user(0), "POST", "/v1/tokens", R"({"name":"y","role":"user","account":"none"})").status,
             409u);
+}
+
+TEST(ControllerRoutes, every_change_is_audited_with_its_caller_also_if_it_is_refused) {
+  Api api;
+  api.ask(user(1000), "POST", "/v1/documents", service);
+  api.ask(user(1001), "DELETE", "/v1/services/a");
+  api.ask(http::Caller::remote("10.0.0.1:7"), "DELETE", "/v1/services/a");
+  api.ask(user(1000), "GET", "/v1/services/a");
+  std::vector<std::string> lines;
+  for (const AuditLine& l : api.audited)
+    lines.push_back(fmt::format("{} {} {} {}", l.caller, l.address, l.change, l.status));
+  EXPECT_THAT(lines, testing::ElementsAre("uid 1000 unix POST /v1/documents 201",
+                                          "uid 1001 unix DELETE /v1/services/a 403",
+                                          "anonymous 10.0.0.1:7 DELETE /v1/services/a 401"));
 }
 
 TEST(ControllerRoutes, ten_wrong_tokens_close_the_address) {
