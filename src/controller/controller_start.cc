@@ -184,8 +184,8 @@ std::optional<http::Caller> remote_caller(int socket) {
 
 }  // namespace
 
-Api::Api(os::Loop& loop, const KnownNodes& nodes, Records& records, const Services& services, const Options& o,
-         os::Fd unix_socket, os::Fd tcp_socket)
+Api::Api(os::Loop& loop, const KnownNodes& nodes, Records& records, const Services& services,
+         const Options& o, os::Fd unix_socket, os::Fd tcp_socket)
     : nodes_(nodes),
       machine_(services.machine),
       version_{.program = "carve-controller",
@@ -204,26 +204,28 @@ Api::Api(os::Loop& loop, const KnownNodes& nodes, Records& records, const Servic
                                     .identify = [this](int socket) { return identify(socket, operators_); },
                                     .body_limit = body_limit});
   if (tcp_socket)
-    tcp_.emplace(loop, std::move(tcp_socket),
-                 http::Server::Hooks{.handle = handle,
-                                     .refuse = refuse_bytes,
-                                     .identify = remote_caller,
-                                     .body_limit = body_limit});
+    tcp_.emplace(
+        loop, std::move(tcp_socket),
+        http::Server::Hooks{
+            .handle = handle, .refuse = refuse_bytes, .identify = remote_caller, .body_limit = body_limit});
 }
 
 Outcome<std::string> Api::logs(const Object& object, const LogQuery& query) const {
   std::string out;
   const auto status = api::read<objects::ServiceStatus>(object.status, api::Reading::lenient);
   if (!status) return failure(K::unavailable, "{}", status.error());
-  const auto is_wanted = [&](const objects::ReplicaStatus& r) { return !query.replica || r.index == *query.replica; };
+  const auto is_wanted = [&](const objects::ReplicaStatus& r) {
+    return !query.replica || r.index == *query.replica;
+  };
   const auto count = std::ranges::count_if(status->replica_list, is_wanted);
   for (const objects::ReplicaStatus& replica : status->replica_list) {
     if (!is_wanted(replica)) continue;
     const std::string prefix = count > 1 ? replica.slice + " " : "";
-    const auto lines = runner::read_log(machine_.directory_of(replica.slice) + "/" + runner::log_folder_name,
-                                        {.previous = query.previous,
-                                         .tail = query.tail,
-                                         .since = query.since_ns == 0 ? "" : os::rfc3339(query.since_ns, os::Decimals::nanoseconds)});
+    const auto lines = runner::read_log(
+        machine_.directory_of(replica.slice) + "/" + runner::log_folder_name,
+        {.previous = query.previous,
+         .tail = query.tail,
+         .since = query.since_ns == 0 ? "" : os::rfc3339(query.since_ns, os::Decimals::nanoseconds)});
     for (const runner::LogLine& line : lines) out += fmt::format("{}{}\n", prefix, line.text);
   }
   if (count == 0 && query.replica)

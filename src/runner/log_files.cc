@@ -20,20 +20,22 @@ using K = FailureKind;
 
 constexpr std::string_view stream_words[] = {"stdout", "stderr", "system"};
 
-std::string file_of(const std::string& folder, unsigned number) { return fmt::format("{}/{}.log", folder, number); }
+std::string file_of(const std::string& folder, unsigned number) {
+  return fmt::format("{}/{}.log", folder, number);
+}
 
 }  // namespace
 
 Outcome<LogWriter> LogWriter::open(const std::string& folder, uint64_t max_file_bytes) {
   if (const auto made = os::make_directory(folder, 0750); !made) return tl::unexpected(made.error());
   LogWriter out(folder, max_file_bytes);
-  if (!out.open_newest())
-    return failure(K::unavailable, "{}: {}", file_of(folder, 0), strerror(errno));
+  if (!out.open_newest()) return failure(K::unavailable, "{}: {}", file_of(folder, 0), strerror(errno));
   return out;
 }
 
 bool LogWriter::open_newest() {
-  file_ = os::Fd(::open(file_of(folder_, 0).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0640));
+  file_ = os::Fd(
+      ::open(file_of(folder_, 0).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0640));
   struct stat seen {};
   if (!file_ || fstat(file_.get(), &seen) != 0) return false;
   size_ = static_cast<uint64_t>(seen.st_size);
@@ -56,8 +58,8 @@ bool LogWriter::append(const std::string& line) {
 
 void LogWriter::write_line(LogStream stream, std::string_view text, bool is_whole, int64_t now_ns) {
   const auto line = [&](LogStream from, std::string_view what, bool whole) {
-    return fmt::format("{} {} {} {}\n", os::rfc3339(now_ns, os::Decimals::nanoseconds), stream_words[static_cast<size_t>(from)], whole ? 'F' : 'P',
-                       what);
+    return fmt::format("{} {} {} {}\n", os::rfc3339(now_ns, os::Decimals::nanoseconds),
+                       stream_words[static_cast<size_t>(from)], whole ? 'F' : 'P', what);
   };
   if (lost_lines_ > 0 &&
       append(line(LogStream::system, fmt::format("{} lines could not be written", lost_lines_), true)))

@@ -5,7 +5,8 @@
 // with the stream (stdout, stderr, or system for lines of the supervisor) and F, or P if the line goes on in
 // the next one; it is the format of Kubernetes' container runtimes. Lines are cut at 16 KiB.
 //
-// 0.log is the newest file. A file that exceeds 10 MiB becomes 1.log, and so on up to 4.log, which is deleted.
+// 0.log is the newest file. A file that exceeds 10 MiB becomes 1.log, and so on up to 4.log, which is
+// deleted.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +31,8 @@ class LogWriter {
   static Outcome<LogWriter> open(const std::string& folder, uint64_t max_file_bytes = max_log_file_bytes);
 
   // Takes bytes of a stream in pieces of any size. A line without its end is kept until it is complete or has
-  // 16 KiB. Lines that cannot be written, for example to a full disk, are counted and lost; the next line that
-  // can be written says how many.
+  // 16 KiB. Lines that cannot be written, for example to a full disk, are counted and lost; the next line
+  // that can be written says how many.
   void write(LogStream stream, std::string_view bytes, int64_t now_ns);
   // Writes what is left of each stream as a line.
   void finish(int64_t now_ns);

@@ -159,7 +159,8 @@ int exit_status(int wait_status) {
 int run(const Run& run) {
   // The slice ends with its last process, or with this process if none entered.
   const auto give_back = [&] {
-    if (!run.is_supervised && !run.slice.empty()) (void)run.client.remove<api::Slice>("/v1/slices/" + run.slice);
+    if (!run.is_supervised && !run.slice.empty())
+      (void)run.client.remove<api::Slice>("/v1/slices/" + run.slice);
     return failed_status;
   };
   const auto fail = [&](const char* what) {

@@ -31,8 +31,7 @@ Outcome<SupervisorState> read_state(const std::string& directory) {
   const auto text = os::read_file(directory + "/" + state_file_name);
   if (!text) return SupervisorState{};
   auto state = api::read<SupervisorState>(*text, api::Reading::lenient);
-  if (!state)
-    return failure(K::unavailable, "{}/{}: {}", directory, state_file_name, state.error());
+  if (!state) return failure(K::unavailable, "{}/{}: {}", directory, state_file_name, state.error());
   return *state;
 }
 
@@ -62,7 +61,8 @@ class Output {
     for (auto& pipe : out->pipes_)
       if (pipe2(pipe, O_CLOEXEC) != 0) return failure(K::unavailable, "no pipe: {}", strerror(errno));
     out->log_.write(LogStream::system, fmt::format("attempt {} started\n", attempt), os::utc_ns());
-    // The thread takes no signal: SIGCHLD and those for the program are for the main thread, which reads them.
+    // The thread takes no signal: SIGCHLD and those for the program are for the main thread, which reads
+    // them.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -176,11 +176,12 @@ int supervise(const SuperviseRequest& request) {
                   .say = [&](const std::string& text) { (*output)->add_line(text); },
                   .complain = [&](const api::Problem& p) { fmt::print(stderr, "{}\n", p.detail); },
                   .is_supervised = true,
-                  .started = [&](pid_t program) {
-                    state->program_pid = program;
-                    if (const auto stat = os::stat_of(program)) state->program_start = stat->id.start;
-                    (void)write_state(request.directory, *state);
-                  }});
+                  .started =
+                      [&](pid_t program) {
+                        state->program_pid = program;
+                        if (const auto stat = os::stat_of(program)) state->program_start = stat->id.start;
+                        (void)write_state(request.directory, *state);
+                      }});
   }
   state->ended_ns = os::utc_ns();
   state->exit_status = static_cast<uint32_t>(status);

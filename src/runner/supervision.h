@@ -27,8 +27,8 @@ inline constexpr const char* log_folder_name = "log";
 inline constexpr int supervised_status = 3;  // Another supervisor has the directory.
 inline constexpr int begun_status = 4;       // This attempt was begun before.
 
-// What carve-supervise reads from its standard input, as JSON: neither the command nor the environment is on a
-// command line that other users could read.
+// What carve-supervise reads from its standard input, as JSON: neither the command nor the environment is on
+// a command line that other users could read.
 struct SuperviseRequest {
   std::string directory;     // Absolute; it exists.
   std::string agent_socket;  // Of the slice's agent; unused without a slice.
@@ -44,15 +44,15 @@ struct SupervisorState {
   int64_t started_ns = 0;  // UTC.
   int64_t ended_ns = 0;    // UTC; 0: it has not ended, or its supervisor was killed.
   uint32_t exit_status = 0;
-  int32_t program_pid = 0;  // 0: not started yet.
+  int32_t program_pid = 0;     // 0: not started yet.
   uint64_t program_start = 0;  // Field 22 of /proc/PID/stat.
 };
 
 // Why a program ended, from its exit status: "exit status 1", "signal 9".
 std::string exit_text(uint32_t exit_status);
 
-// What the files of a directory say. `is_supervised`: a supervisor lives. A program that was begun, has no end
-// and no supervisor is lost: its supervisor was killed, and the kernel killed it with its supervisor.
+// What the files of a directory say. `is_supervised`: a supervisor lives. A program that was begun, has no
+// end and no supervisor is lost: its supervisor was killed, and the kernel killed it with its supervisor.
 struct SeenProgram {
   SupervisorState state;
   bool is_supervised = false;

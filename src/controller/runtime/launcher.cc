@@ -43,7 +43,8 @@ struct User {
 };
 Outcome<User> user_of(uid_t uid) {
   const passwd* entry = getpwuid(uid);
-  if (entry == nullptr) return failure(K::failed_precondition, "this machine has no user with the uid {}", uid);
+  if (entry == nullptr)
+    return failure(K::failed_precondition, "this machine has no user with the uid {}", uid);
   return User{entry->pw_name, entry->pw_dir, entry->pw_gid};
 }
 
@@ -83,8 +84,8 @@ Outcome<void> start_supervisor(const std::string& program, LaunchRequest request
   if (request.uid == 0 && geteuid() != 0)
     return failure(K::permission_denied, "a program of root is started by a controller of root only");
   if (request.uid != geteuid() && geteuid() != 0)
-    return failure(K::permission_denied, "this controller runs as uid {} and starts programs of this user only",
-                   geteuid());
+    return failure(K::permission_denied,
+                   "this controller runs as uid {} and starts programs of this user only", geteuid());
   const auto user = user_of(request.uid);
   if (!user) return tl::unexpected(user.error());
   runner::SuperviseRequest& supervise = request.supervise;
@@ -108,8 +109,7 @@ Outcome<void> start_supervisor(const std::string& program, LaunchRequest request
     _exit(supervisor < 0 ? 1 : 0);
   }
   int status = 0;
-  while (waitpid(middle, &status, 0) < 0 && errno == EINTR) {
-  }
+  while (waitpid(middle, &status, 0) < 0 && errno == EINTR) {}
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     return failure(K::unavailable, "cannot start a process for {}", supervise.directory);
   return {};
@@ -142,7 +142,8 @@ Reply carry_out(const std::string& program, const std::string& text) {
     const ssize_t got = recv(socket, buffer.data(), buffer.size(), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) _exit(0);
-    const std::string answer = api::write(carry_out(program, std::string(buffer.data(), static_cast<size_t>(got))));
+    const std::string answer =
+        api::write(carry_out(program, std::string(buffer.data(), static_cast<size_t>(got))));
     if (send(socket, answer.data(), answer.size(), MSG_NOSIGNAL) < 0) _exit(0);
   }
 }
@@ -151,7 +152,8 @@ Reply carry_out(const std::string& program, const std::string& text) {
 
 Outcome<Launcher> Launcher::begin(const std::string& program) {
   if (access(program.c_str(), X_OK) != 0)
-    return failure(K::unavailable, "{}: {}; it is installed beside carve-controller", program, strerror(errno));
+    return failure(K::unavailable, "{}: {}; it is installed beside carve-controller", program,
+                   strerror(errno));
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     return failure(K::unavailable, "no socket pair: {}", strerror(errno));
@@ -175,10 +177,10 @@ Outcome<void> Launcher::ask(const std::string& message) const {
   if (send(socket_.get(), message.data(), message.size(), MSG_NOSIGNAL) < 0)
     return failure(K::unavailable, "the launcher has ended: {}", strerror(errno));
   ssize_t got = 0;
-  while ((got = recv(socket_.get(), answer, sizeof answer, 0)) < 0 && errno == EINTR) {
-  }
+  while ((got = recv(socket_.get(), answer, sizeof answer, 0)) < 0 && errno == EINTR) {}
   if (got <= 0) return failure(K::unavailable, "the launcher has ended");
-  const auto reply = api::read<Reply>(std::string_view(answer, static_cast<size_t>(got)), api::Reading::lenient);
+  const auto reply =
+      api::read<Reply>(std::string_view(answer, static_cast<size_t>(got)), api::Reading::lenient);
   if (!reply) return failure(K::unavailable, "the launcher: {}", reply.error());
   if (!reply->problem.empty()) return failure(K::failed_precondition, "{}", reply->problem);
   return {};

@@ -68,7 +68,8 @@ void Machine::begin_turn() {
 Outcome<const Machine::Node*> Machine::node_named(const std::string& name) const {
   const auto found = std::ranges::find(nodes_, name, &Node::name);
   if (found == nodes_.end())
-    return failure(K::unavailable, "node {} is not among the nodes of this controller; name it with --node", name);
+    return failure(K::unavailable, "node {} is not among the nodes of this controller; name it with --node",
+                   name);
   return &*found;
 }
 
@@ -80,7 +81,8 @@ client::Client Machine::agent_of(const Node& node) const {
 // request id is granted once. A node that does not answer may have granted it, so no other node is asked.
 Outcome<std::string> Machine::grant(const api::SliceRequest& request, const std::string& pool) {
   if (!pool.empty())
-    return failure(K::failed_precondition, "spec.pool: there is no pool '{}'; leave it out for any node", pool);
+    return failure(K::failed_precondition, "spec.pool: there is no pool '{}'; leave it out for any node",
+                   pool);
   Failure last{K::unavailable, "this controller has no node"};
   for (const Node& node : nodes_) {
     const auto granted = agent_of(node).post<api::Slice>("/v1/slices", request);
@@ -104,7 +106,8 @@ Outcome<std::map<std::string, ObservedSlice>> Machine::slices(const std::string&
   return out;
 }
 
-Outcome<void> Machine::resize(const std::string& name, const std::string& slice, const api::SliceChange& change) {
+Outcome<void> Machine::resize(const std::string& name, const std::string& slice,
+                              const api::SliceChange& change) {
   const auto node = node_named(name);
   if (!node) return tl::unexpected(node.error());
   slices_.erase(name);
@@ -186,16 +189,19 @@ Outcome<uint32_t> Machine::free_port(PortUse use, const std::vector<uint32_t>& u
 }
 
 std::optional<bool> Machine::probe(const EndpointServer& server, const objects::Readiness& readiness) {
-  return prober_.probe(server.slice, {.port = server.port,
-                                      .path = readiness.http_get ? readiness.http_get->path : "",
-                                      .period_ns = int64_t{readiness.period_seconds} * workload::second_ns,
-                                      .timeout_ns = int64_t{readiness.timeout_seconds} * workload::second_ns});
+  return prober_.probe(server.slice,
+                       {.port = server.port,
+                        .path = readiness.http_get ? readiness.http_get->path : "",
+                        .period_ns = int64_t{readiness.period_seconds} * workload::second_ns,
+                        .timeout_ns = int64_t{readiness.timeout_seconds} * workload::second_ns});
 }
 
 Outcome<void> Machine::publish(const std::vector<ServiceEndpoint>& endpoints) {
   return haproxy_.publish(endpoints);
 }
 
-Outcome<std::map<std::string, workload::EndpointState>> Machine::endpoint_states() { return haproxy_.states(); }
+Outcome<std::map<std::string, workload::EndpointState>> Machine::endpoint_states() {
+  return haproxy_.states();
+}
 
 }  // namespace carve::controller
