@@ -27,6 +27,8 @@ struct ProcessId {
 struct ProcessStat {
   ProcessId id;
   pid_t parent = 0;
+  pid_t group = 0;    // Of its process group.
+  pid_t session = 0;  // A number that no new process gets while the session has a process.
   char state = '?';  // 'Z': ended, not yet waited for.
 };
 
