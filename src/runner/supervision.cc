@@ -60,7 +60,7 @@ class Output {
     auto out = std::unique_ptr<Output>(new Output(std::move(*log)));
     for (auto& pipe : out->pipes_)
       if (pipe2(pipe, O_CLOEXEC) != 0) return failure(K::unavailable, "no pipe: {}", strerror(errno));
-    out->log_.write(LogStream::system, fmt::format("attempt {} started\n", attempt), os::utc_ns());
+    out->log_.write(LogStream::system, attempt_mark(attempt) + "\n", os::utc_ns());
     // The thread takes no signal: SIGCHLD and those for the program are for the main thread, which reads
     // them.
     sigset_t all, before;
