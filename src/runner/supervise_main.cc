@@ -1,6 +1,6 @@
 // carve-supervise: runs one program in its slice, keeps its exit status and its output. It is started by the
-// controller's launcher, as the user of the program, and outlives the controller. It reads what to do from its
-// standard input (SuperviseRequest).
+// controller's launcher, as the user of the program, and outlives the controller. It reads what to do from
+// its standard input (SuperviseRequest).
 #include <cstdio>
 #include <iostream>
 #include <iterator>
@@ -22,5 +22,6 @@ int main() {
                request ? "the command is missing" : request.error());
     return runner::failed_status;
   }
+  setsid();  // Its session marks what it starts. Fails if the launcher has made one.
   return runner::supervise(*request);
 }

@@ -135,7 +135,7 @@ Outcome<ObservedProgram> Machine::program(const std::string& slice) {
   if (state.ended_ns != 0) {
     out.state = ProgramState::exited;
     out.ended_at = state.ended_ns;
-    out.exit = runner::exit_text(state.exit_status);
+    out.exit = runner::exit_text(state);
   } else if (seen->is_supervised) {
     out.state = ProgramState::running;
   } else {
