@@ -17,7 +17,7 @@ namespace {
 struct Sets {
   __user_cap_data_struct words[_LINUX_CAPABILITY_U32S_3] = {};
 };
-__user_cap_header_struct own() { return {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0}; }
+__user_cap_header_struct this_thread() { return {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0}; }
 
 uint32_t bit(int capability) { return uint32_t{1} << (capability % 32); }
 
@@ -25,14 +25,14 @@ uint32_t bit(int capability) { return uint32_t{1} << (capability % 32); }
 
 bool has_capability(int capability) {
   Sets sets;
-  auto header = own();
+  auto header = this_thread();
   return syscall(SYS_capget, &header, sets.words) == 0 &&
          (sets.words[capability / 32].effective & bit(capability)) != 0;
 }
 
 Outcome<void> keep_capabilities(std::initializer_list<int> kept) {
   Sets sets, wanted;
-  auto header = own();
+  auto header = this_thread();
   if (syscall(SYS_capget, &header, sets.words) != 0)
     return failure(FailureKind::unavailable, "cannot read the capabilities: {}", strerror(errno));
   for (const int capability : kept) wanted.words[capability / 32].permitted |= bit(capability);

@@ -56,9 +56,11 @@ SupervisorState begun_state(uint32_t attempt) {
 // Runs the program. Fills what is known of it into the state, which is written once it has a process.
 void run_program(const SuperviseRequest& request, const std::string& directory, ProgramOutput& output,
                  SupervisorState& state) {
-  state.exit_status = failed_status;
-  if (chdir(request.workdir.c_str()) != 0)
-    return output.add_line(fmt::format("workdir {}: {}", request.workdir, strerror(errno)));
+  if (chdir(request.workdir.c_str()) != 0) {
+    output.add_line(fmt::format("workdir {}: {}", request.workdir, strerror(errno)));
+    state.exit_status = failed_status;
+    return;
+  }
   const client::Client agent(request.agent_socket);
   const auto started = [&](pid_t program) {
     state.program_pid = program;
