@@ -15,7 +15,7 @@
 #include <string>
 
 #include "fronts/json_reader.h"
-#include "wire/objects/service.h"
+#include "wire/objects/service_object.h"
 
 namespace carve::fronts {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "wire/api/json.h"
-#include "wire/objects/service.h"
+#include "wire/objects/service_object.h"
 
 namespace carve::fronts {
 
