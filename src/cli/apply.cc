@@ -21,7 +21,8 @@ struct ApplyOptions {
 Result<std::string, std::string> read_text(const std::string& file) {
   if (file == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
   std::ifstream in(file);
-  if (!in) return tl::unexpected(fmt::format("{}: cannot be read; name a file, or - for standard input", file));
+  if (!in)
+    return tl::unexpected(fmt::format("{}: cannot be read; name a file, or - for standard input", file));
   return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
@@ -34,17 +35,18 @@ void apply(Context& context, const ApplyOptions& options) {
   }
   const std::string target = fmt::format("/v1/documents?dialect={}{}", percent_encoded(options.dialect),
                                          options.dry_run ? "&dryRun=true" : "");
-  answered(context, context.controller().send<api::AppliedList>("POST", target, *text), [&](const auto& list) {
-    for (const api::AppliedObject& object : list.items) {
-      for (const std::string& warning : object.warnings)
-        fmt::print(stderr, "carve: warning: {}\n", harmless(warning));
-      if (!context.json()) fmt::print("service/{} {}\n", object.name, object.action);
-    }
-    if (context.json()) print_json(list);
-    if (!options.wait || options.dry_run) return;
-    for (const api::AppliedObject& object : list.items)
-      wait_for_service(context, object.name, object.name_space, options.timeout_seconds, false);
-  });
+  answered(context, context.controller().send<api::AppliedList>("POST", target, *text),
+           [&](const auto& list) {
+             for (const api::AppliedObject& object : list.items) {
+               for (const std::string& warning : object.warnings)
+                 fmt::print(stderr, "carve: warning: {}\n", harmless(warning));
+               if (!context.json()) fmt::print("service/{} {}\n", object.name, object.action);
+             }
+             if (context.json()) print_json(list);
+             if (!options.wait || options.dry_run) return;
+             for (const api::AppliedObject& object : list.items)
+               wait_for_service(context, object.name, object.name_space, options.timeout_seconds, false);
+           });
 }
 
 }  // namespace
@@ -52,7 +54,9 @@ void apply(Context& context, const ApplyOptions& options) {
 void add_apply(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("apply", "Create or change what documents ask for (JSON or YAML)");
   auto options = std::make_shared<ApplyOptions>();
-  verb->add_option("-f,--file", options->file, "The file, or - for standard input")->required()->type_name("FILE");
+  verb->add_option("-f,--file", options->file, "The file, or - for standard input")
+      ->required()
+      ->type_name("FILE");
   verb->add_option("--dialect", options->dialect, "How the documents are written")
       ->check(CLI::IsMember({"auto", "carve", "eas"}))
       ->capture_default_str();
@@ -65,7 +69,8 @@ void add_apply(CLI::App& app, Context& context) {
 }
 
 void add_delete(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("delete", "Delete objects: their programs are stopped, their slices end");
+  CLI::App* verb =
+      app.add_subcommand("delete", "Delete objects: their programs are stopped, their slices end");
   auto words = std::make_shared<std::vector<std::string>>();
   auto name_space = std::make_shared<std::string>("default");
   verb->add_option("KIND/NAME", *words, "The object: service/NAME, or service NAME")->required();
@@ -74,11 +79,13 @@ void add_delete(CLI::App& app, Context& context) {
   verb->callback([&context, words, name_space] {
     const auto object = parse_object(*words);
     if (!object || object->name.empty()) {
-      fmt::print(stderr, "carve: {}\n", object ? "name the object: carve delete service/NAME" : object.error());
+      fmt::print(stderr, "carve: {}\n",
+                 object ? "name the object: carve delete service/NAME" : object.error());
       context.status = usage_status;
       return;
     }
-    answered(context, context.controller().remove<objects::Service>(service_path(object->name, "", *name_space)),
+    answered(context,
+             context.controller().remove<objects::Service>(service_path(object->name, "", *name_space)),
              [&](const auto& service) { fmt::print("service/{} deleted\n", service.metadata.name); });
   });
 }

@@ -25,14 +25,16 @@ std::string object_name(std::string name) {
 }
 
 void submit(Context& context, const std::string& document, bool waits) {
-  const auto applied = context.controller().send<api::AppliedList>("POST", "/v1/documents?dialect=eas", document);
+  const auto applied =
+      context.controller().send<api::AppliedList>("POST", "/v1/documents?dialect=eas", document);
   answered(context, applied, [&](const api::AppliedList& list) {
     for (const api::AppliedObject& object : list.items) {
       for (const std::string& warning : object.warnings)
         fmt::print(stderr, "carve: warning: {}\n", harmless(warning));
       fmt::print("[OK] service {} {}\n", object.name, object.action);
       if (!waits || !wait_for_service(context, object.name, object.name_space, wait_seconds, true)) continue;
-      answered(context, context.controller().get<objects::Service>(service_path(object.name, "", object.name_space)),
+      answered(context,
+               context.controller().get<objects::Service>(service_path(object.name, "", object.name_space)),
                [](const objects::Service& service) {
                  fmt::print("[OK] Service is {}\n", service.spec.stopped ? "stopped" : "running");
                  if (!service.status.endpoint.empty()) fmt::print("{}\n", service.status.endpoint);
@@ -64,7 +66,8 @@ void modify(Context& context, const EasOptions& options) {
            [&](const objects::Service& service) {
              fmt::print("[OK] service {} modified\n", service.metadata.name);
              if (!options.no_wait)
-               wait_for_service(context, service.metadata.name, service.metadata.namespace_, wait_seconds, true);
+               wait_for_service(context, service.metadata.name, service.metadata.namespace_, wait_seconds,
+                                true);
            });
 }
 
@@ -80,12 +83,14 @@ void list(Context& context) {
       rows.push_back({shown_name(s), fmt::format("{}", s.spec.replicas), s.metadata.created_at,
                       s.status.conditions.empty() ? "-" : s.status.conditions.back().last_transition_time,
                       s.status.phase, s.status.endpoint.empty() ? "-" : s.status.endpoint});
-    fmt::print("{}", table({"SERVICENAME", "INSTANCE", "CREATETIME", "UPDATETIME", "STATUS", "ENDPOINT"}, rows));
+    fmt::print("{}",
+               table({"SERVICENAME", "INSTANCE", "CREATETIME", "UPDATETIME", "STATUS", "ENDPOINT"}, rows));
   });
 }
 
 void show_workers(Context& context, const std::string& name) {
-  answered(context, context.controller().get<objects::Service>(service_path(object_name(name), "", "default")),
+  answered(context,
+           context.controller().get<objects::Service>(service_path(object_name(name), "", "default")),
            [](const objects::Service& s) {
              std::vector<std::vector<std::string>> rows;
              for (const objects::ReplicaStatus& r : s.status.replica_list)
@@ -102,7 +107,8 @@ void post(Context& context, const std::string& name, const char* verb, const cha
            [&](const auto&) { fmt::print("[OK] service {} {}\n", name, done); });
 }
 
-CLI::App* add_named(CLI::App* eas, const char* name, const char* help, const std::shared_ptr<EasOptions>& options) {
+CLI::App* add_named(CLI::App* eas, const char* name, const char* help,
+                    const std::shared_ptr<EasOptions>& options) {
   CLI::App* verb = eas->add_subcommand(name, help);
   verb->add_option("NAME", options->name, "The service")->required();
   return verb;
@@ -141,10 +147,12 @@ void add_eas(CLI::App& app, Context& context) {
     post(context, options->name, "stop", "stopped");
   });
   CLI::App* remove = add_named(eas, "delete", "Delete a service", options);
-  remove->add_flag_function("-f", [](int64_t) {}, "Accepted for scripts: nothing is asked");
+  remove->add_flag_function(
+      "-f", [](int64_t) {}, "Accepted for scripts: nothing is asked");
   remove->callback([&context, options] {
     answered(context,
-             context.controller().remove<objects::Service>(service_path(object_name(options->name), "", "default")),
+             context.controller().remove<objects::Service>(
+                 service_path(object_name(options->name), "", "default")),
              [&](const auto&) { fmt::print("[OK] service {} deleted\n", options->name); });
   });
 }

@@ -27,8 +27,9 @@ void print(const std::vector<objects::Service>& services, bool wide) {
   std::vector<std::vector<std::string>> rows;
   for (const objects::Service& s : services) {
     const uint32_t wanted = s.spec.stopped ? 0 : s.spec.replicas;
-    rows.push_back({s.metadata.name, or_dash(s.status.phase), fmt::format("{}/{}", s.status.ready_replicas, wanted),
-                    gpu_text(s.spec), fmt::format("{}", s.status.revision), fmt::format("{}", s.status.restarts),
+    rows.push_back({s.metadata.name, or_dash(s.status.phase),
+                    fmt::format("{}/{}", s.status.ready_replicas, wanted), gpu_text(s.spec),
+                    fmt::format("{}", s.status.revision), fmt::format("{}", s.status.restarts),
                     or_dash(s.status.endpoint)});
     if (wide)
       rows.back().insert(rows.back().end(),
@@ -52,7 +53,8 @@ void get(Context& context, const GetOptions& options) {
     target = service_path(object->name, "", options.name_space.empty() ? "default" : options.name_space);
   const client::Client controller = context.controller();
   if (options.output == "json")
-    return answered(context, controller.text(target), [](const auto& text) { fmt::print("{}\n", api::indented(text)); });
+    return answered(context, controller.text(target),
+                    [](const auto& text) { fmt::print("{}\n", api::indented(text)); });
   std::vector<objects::Service> found;
   if (all)
     answered(context, controller.get<ServiceList>(target), [&](const auto& list) { found = list.items; });
@@ -78,26 +80,32 @@ void describe(const objects::Service& s) {
   line("created", s.metadata.created_at);
   line("status", s.status.phase);
   line("endpoint", s.status.endpoint);
-  line("replicas", fmt::format("{} ready of {}", s.status.ready_replicas, s.spec.stopped ? 0 : s.spec.replicas));
+  line("replicas",
+       fmt::format("{} ready of {}", s.status.ready_replicas, s.spec.stopped ? 0 : s.spec.replicas));
   line("revision", fmt::format("{}", s.status.revision));
-  line("gpu", s.spec.gpu ? fmt::format("{}{}", s.status.memory_text.empty() ? gpu_text(s.spec) : s.status.memory_text,
-                                       s.status.share_bp == 0
-                                           ? ", no compute limit"
-                                           : fmt::format(", {} of a device", text(Share{s.status.share_bp}).c_str()))
+  line("gpu", s.spec.gpu ? fmt::format(
+                               "{}{}", s.status.memory_text.empty() ? gpu_text(s.spec) : s.status.memory_text,
+                               s.status.share_bp == 0
+                                   ? ", no compute limit"
+                                   : fmt::format(", {} of a device", text(Share{s.status.share_bp}).c_str()))
                          : "");
   std::string command;
   for (const std::string& word : s.spec.run.command) command += (command.empty() ? "" : " ") + word;
   line("command", cut(harmless(command), 100));
   for (const objects::Condition& c : s.status.conditions)
-    line("condition", harmless(fmt::format("{}={} {}{}{}", c.type, c.status, c.reason, c.message.empty() ? "" : ": ", c.message)));
+    line("condition", harmless(fmt::format("{}={} {}{}{}", c.type, c.status, c.reason,
+                                           c.message.empty() ? "" : ": ", c.message)));
   for (const std::string& warning : s.status.warnings) line("warning", harmless(warning));
   if (s.status.replica_list.empty()) return;
   std::vector<std::vector<std::string>> rows;
   for (const objects::ReplicaStatus& r : s.status.replica_list)
-    rows.push_back({fmt::format("{}", r.index), fmt::format("{}", r.revision), r.state, r.slice, or_dash(r.node),
-                    r.devices.empty() ? "-" : r.devices.front(), r.port == 0 ? "-" : fmt::format("{}", r.port),
-                    fmt::format("{}", r.restarts), or_dash(r.last_exit)});
-  fmt::print("\n{}", table({"REPLICA", "REVISION", "STATE", "SLICE", "NODE", "DEVICE", "PORT", "RESTARTS", "LAST EXIT"}, rows));
+    rows.push_back({fmt::format("{}", r.index), fmt::format("{}", r.revision), r.state, r.slice,
+                    or_dash(r.node), r.devices.empty() ? "-" : r.devices.front(),
+                    r.port == 0 ? "-" : fmt::format("{}", r.port), fmt::format("{}", r.restarts),
+                    or_dash(r.last_exit)});
+  fmt::print("\n{}", table({"REPLICA", "REVISION", "STATE", "SLICE", "NODE", "DEVICE", "PORT", "RESTARTS",
+                            "LAST EXIT"},
+                           rows));
 }
 
 }  // namespace

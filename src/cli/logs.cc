@@ -21,7 +21,8 @@ void add_logs(CLI::App& app, Context& context) {
   verb->add_option("-i,--replica", options->replica, "One replica, by its index [all]");
   verb->add_flag("--previous", options->previous, "Of the attempt before the last start");
   verb->add_option("--tail", options->tail, "The last lines of each replica [all]");
-  verb->add_option("--since", options->since_seconds, "Lines of the last seconds [all]")->type_name("SECONDS");
+  verb->add_option("--since", options->since_seconds, "Lines of the last seconds [all]")
+      ->type_name("SECONDS");
   verb->add_option("-n,--namespace", options->name_space, "Its namespace")->capture_default_str();
   verb->footer("  carve logs demo --tail 20");
   verb->callback([&context, options] {

@@ -35,7 +35,8 @@ void add_scale(CLI::App& app, Context& context) {
   verb->callback([&context, options] {
     const auto object = parse_object(options->words);
     if (!object || object->name.empty()) {
-      fmt::print(stderr, "carve: {}\n", object ? "name the object: carve scale service/NAME" : object.error());
+      fmt::print(stderr, "carve: {}\n",
+                 object ? "name the object: carve scale service/NAME" : object.error());
       context.status = usage_status;
       return;
     }
@@ -45,7 +46,8 @@ void add_scale(CLI::App& app, Context& context) {
              [&](const auto& service) {
                fmt::print("service/{} scaled to {}\n", service.metadata.name, options->replicas);
                if (options->wait)
-                 wait_for_service(context, object->name, options->name_space, options->timeout_seconds, false);
+                 wait_for_service(context, object->name, options->name_space, options->timeout_seconds,
+                                  false);
              });
   });
 }

@@ -39,8 +39,8 @@ std::string percent_encoded(std::string_view text) {
 
 std::string service_path(const std::string& name, const std::string& verb, const std::string& name_space,
                          const std::string& query) {
-  return fmt::format("/v1/services/{}{}{}?namespace={}{}{}", percent_encoded(name), verb.empty() ? "" : "/", verb,
-                     percent_encoded(name_space), query.empty() ? "" : "&", query);
+  return fmt::format("/v1/services/{}{}{}?namespace={}{}{}", percent_encoded(name), verb.empty() ? "" : "/",
+                     verb, percent_encoded(name_space), query.empty() ? "" : "&", query);
 }
 
 bool wait_for_service(Context& context, const std::string& name, const std::string& name_space,
@@ -65,7 +65,8 @@ bool wait_for_service(Context& context, const std::string& name, const std::stri
       std::string why = failed ? "it failed" : fmt::format("it is {} after {} s", s.phase, timeout_seconds);
       for (const objects::Condition& c : s.conditions)
         if (c.type == "Progressing" && !c.message.empty()) why += ": " + c.message;
-      fmt::print(stderr, "carve: service {}: {}; carve logs {} shows its output\n", name, harmless(why), name);
+      fmt::print(stderr, "carve: service {}: {}; carve logs {} shows its output\n", name, harmless(why),
+                 name);
       context.status = failed_status;
       return false;
     }

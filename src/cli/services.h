@@ -6,7 +6,7 @@
 
 #include "cli/verbs.h"
 #include "wire/objects/kind.h"
-#include "wire/objects/service.h"
+#include "wire/objects/service_object.h"
 
 namespace carve::cli {
 
@@ -30,8 +30,8 @@ std::string service_path(const std::string& name, const std::string& verb, const
 std::string percent_encoded(std::string_view text);
 
 // Waits until the service is as its object asks: `Running`, or `Stopped`. Prints each change of its state on
-// standard error if it is a terminal or `progress` is set. Returns false, with a sentence printed, if it failed
-// or the time is over.
+// standard error if it is a terminal or `progress` is set. Returns false, with a sentence printed, if it
+// failed or the time is over.
 bool wait_for_service(Context& context, const std::string& name, const std::string& name_space,
                       unsigned timeout_seconds, bool progress);
 

@@ -16,10 +16,11 @@ void add_create(CLI::App* token, Context& context) {
   verb->add_option("--days", request->days, "How long it is valid; 0: for ever")->capture_default_str();
   verb->footer("  carve token create ci --role user --days 90");
   verb->callback([&context, request] {
-    answered(context, context.controller().post<api::TokenMade>("/v1/tokens", *request), [&](const auto& made) {
-      fmt::print("{}\n", made.token);
-      if (context.screen.terminal) fmt::print(stderr, "Keep it: it is not shown again.\n");
-    });
+    answered(context, context.controller().post<api::TokenMade>("/v1/tokens", *request),
+             [&](const auto& made) {
+               fmt::print("{}\n", made.token);
+               if (context.screen.terminal) fmt::print(stderr, "Keep it: it is not shown again.\n");
+             });
   });
 }
 

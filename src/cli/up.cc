@@ -35,7 +35,8 @@ struct UpOptions {
 std::string runtime_folder() {
   if (geteuid() == 0) return "/run/carve";
   const char* xdg = std::getenv("XDG_RUNTIME_DIR");
-  return xdg != nullptr && *xdg != '\0' ? std::string(xdg) + "/carve" : fmt::format("/tmp/carve-{}", geteuid());
+  return xdg != nullptr && *xdg != '\0' ? std::string(xdg) + "/carve"
+                                        : fmt::format("/tmp/carve-{}", geteuid());
 }
 
 // Returns the path of a program that is installed beside this one.
@@ -96,20 +97,21 @@ void up(Context& context, const UpOptions& options) {
   std::vector<std::string> controller_words = {beside("carve-controller"), "--socket", controller_socket};
   if (!options.listen.empty()) controller_words.insert(controller_words.end(), {"--listen", options.listen});
   const client::Client agent(agent_socket), controller(controller_socket);
-  answered(context, started<api::Version>(agent, agent_words, folder + "/carved.log"), [&](const auto& version) {
-    const auto devices = agent.get<api::DeviceList>("/v1/devices");
-    fmt::print("agent       {} (process {}), {} device{}{}\n", agent_socket, version.pid,
-               devices ? devices->devices.size() : 0, devices && devices->devices.size() == 1 ? "" : "s",
-               version.simulated.empty() ? "" : ", simulated: " + version.simulated);
-  });
+  answered(
+      context, started<api::Version>(agent, agent_words, folder + "/carved.log"), [&](const auto& version) {
+        const auto devices = agent.get<api::DeviceList>("/v1/devices");
+        fmt::print("agent       {} (process {}), {} device{}{}\n", agent_socket, version.pid,
+                   devices ? devices->devices.size() : 0, devices && devices->devices.size() == 1 ? "" : "s",
+                   version.simulated.empty() ? "" : ", simulated: " + version.simulated);
+      });
   if (context.status != 0) return;
   setenv("CARVE_SOCKET", agent_socket.c_str(), 1);  // The controller's default node.
-  answered(context,
-           started<api::ControllerVersion>(controller, controller_words, folder + "/controller.log"),
+  answered(context, started<api::ControllerVersion>(controller, controller_words, folder + "/controller.log"),
            [&](const auto& version) {
              fmt::print("controller  {} (process {}){}\n", controller_socket, version.pid,
                         options.listen.empty() ? "" : ", http://" + options.listen);
-             if (context.screen.terminal) fmt::print(stderr, "Try: carve devices, then carve apply -f FILE --wait\n");
+             if (context.screen.terminal)
+               fmt::print(stderr, "Try: carve devices, then carve apply -f FILE --wait\n");
            });
 }
 

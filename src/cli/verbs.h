@@ -32,9 +32,9 @@ struct Context {
 
   client::Client client() const { return client::Client(client::find_socket(socket_flag)); }
   client::Client controller() const {
-    return client::Client(client::find_controller_socket(controller_flag),
-                          {.socket_option = "--controller PATH or CARVE_CONTROLLER",
-                           .server = client::Server::controller});
+    return client::Client(
+        client::find_controller_socket(controller_flag),
+        {.socket_option = "--controller PATH or CARVE_CONTROLLER", .server = client::Server::controller});
   }
   bool json() const { return output == "json"; }
 };

@@ -72,7 +72,8 @@ TEST(KnownNodes, keep_their_first_answer_over_a_restart_with_and_without_an_agen
   EXPECT_GT(first.first_seen_ns, 0);
   EXPECT_GE(first.last_seen_ns, first.first_seen_ns);
 
-  const auto away = polled(dir.store(), {{"a", "/nowhere/carved.sock"}}, *dir.store().all<NodeRecord>(), is_known);
+  const auto away =
+      polled(dir.store(), {{"a", "/nowhere/carved.sock"}}, *dir.store().all<NodeRecord>(), is_known);
   EXPECT_EQ(away.nodes[0].first_seen_ns, static_cast<uint64_t>(first.first_seen_ns));
   EXPECT_EQ(away.nodes[0].last_seen_ns, static_cast<uint64_t>(first.last_seen_ns));
   EXPECT_EQ(away.nodes[0].agent_version, "1");

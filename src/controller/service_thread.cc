@@ -35,16 +35,15 @@ ServiceThread::~ServiceThread() {
 bool ServiceThread::wait(int64_t interval_ns) {
   const os::MutexLock lock(mutex_);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::nanoseconds(interval_ns);
-  while (!has_changed_ && !ends_ && woken_.wait_until(mutex_, deadline)) {
-  }
+  while (!has_changed_ && !ends_ && woken_.wait_until(mutex_, deadline)) {}
   has_changed_ = false;
   return !ends_;
 }
 
 void ServiceThread::run() {
   (void)os::keep_capabilities({});  // The launcher has those that programs of other users need.
-  // Moments are UTC, so that they are valid over a boot, and advance with the monotonic clock, so that a step of
-  // the clock moves none of them.
+  // Moments are UTC, so that they are valid over a boot, and advance with the monotonic clock, so that a step
+  // of the clock moves none of them.
   const int64_t offset_ns = os::utc_ns() - os::monotonic_ns();
   int64_t interval_ns = min_interval_ns;
   do {

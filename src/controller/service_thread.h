@@ -1,5 +1,5 @@
-// The thread that keeps services as they are desired: it runs the service loop whenever an object changes, and
-// in between at an interval that grows from 10 ms to 1 s while nothing changes.
+// The thread that keeps services as they are desired: it runs the service loop whenever an object changes,
+// and in between at an interval that grows from 10 ms to 1 s while nothing changes.
 #pragma once
 
 #include <thread>

@@ -68,18 +68,19 @@ Result<http::Caller, http::Response> ControllerRoutes::identified(const http::Re
   const int64_t now = context_.views.now_ns();
   const std::string address = caller.address().substr(0, caller.address().rfind(':'));
   if (!wrong_tokens_.may_try(address, now))
-    return tl::unexpected(
-        refuse(K::resource_exhausted, fmt::format("{} wrong tokens came from {} within a minute; try again later",
-                                                  WrongTokens::max_attempts, address)));
+    return tl::unexpected(refuse(K::resource_exhausted,
+                                 fmt::format("{} wrong tokens came from {} within a minute; try again later",
+                                             WrongTokens::max_attempts, address)));
   if (const auto token = http::bearer_token(request.headers)) {
     if (auto known = context_.tokens.caller(*token, now)) return *known;
     wrong_tokens_.failed(address, now);
     return tl::unexpected(refuse(K::unauthenticated,
                                  "the token is unknown or has expired; carve token create makes a new one"));
   }
-  return tl::unexpected(refuse(K::unauthenticated,
-                               "the caller is not identified; send a token (Authorization: Bearer), or connect "
-                               "to the controller's unix socket, which names its user"));
+  return tl::unexpected(
+      refuse(K::unauthenticated,
+             "the caller is not identified; send a token (Authorization: Bearer), or connect "
+             "to the controller's unix socket, which names its user"));
 }
 
 http::Response ControllerRoutes::answer(const http::Request& request, const http::Caller& anonymous) {

@@ -20,8 +20,7 @@ fronts::EasContext eas_context(const Call& call) {
   fronts::EasContext context;
   for (const api::KnownNode& node : call.context.views.nodes().nodes)
     for (const api::NodeDevice& device : node.devices)
-      context.largest_usable_bytes =
-          std::max(context.largest_usable_bytes.value_or(0), device.usable_bytes);
+      context.largest_usable_bytes = std::max(context.largest_usable_bytes.value_or(0), device.usable_bytes);
   return context;
 }
 
@@ -57,8 +56,9 @@ Outcome<std::optional<uint64_t>> expected_version(const http::Request& request) 
 }
 
 tl::unexpected<Failure> refuse_change(const ObjectKey& key) {
-  return failure(K::permission_denied, "{} belongs to another user; its owner, its account and operators may "
-                                       "change it",
+  return failure(K::permission_denied,
+                 "{} belongs to another user; its owner, its account and operators may "
+                 "change it",
                  text(key));
 }
 
@@ -70,7 +70,8 @@ struct Owner {
 Outcome<Owner> owner_of(const Call& call, const std::string& wanted_account) {
   const Views& views = call.context.views;
   if (!call.caller.may_create())
-    return failure(K::permission_denied, "{} may see objects and not change them; use a token with the role user",
+    return failure(K::permission_denied,
+                   "{} may see objects and not change them; use a token with the role user",
                    call.caller.text());
   if (const auto uid = call.caller.uid()) {
     const std::string own = views.user_name(*uid);
@@ -82,10 +83,11 @@ Outcome<Owner> owner_of(const Call& call, const std::string& wanted_account) {
   const std::string account = *call.caller.token_account();
   const auto uid = views.uid_of(account);
   if (!uid)
-    return failure(K::failed_precondition,
-                   "account '{}': programs of a token run as the user of that name, and this machine has no such "
-                   "user",
-                   account);
+    return failure(
+        K::failed_precondition,
+        "account '{}': programs of a token run as the user of that name, and this machine has no such "
+        "user",
+        account);
   if (!wanted_account.empty() && wanted_account != account && !call.caller.may_operate())
     return failure(K::permission_denied, "metadata.account: '{}' is not the account of the token, '{}'",
                    wanted_account.substr(0, 80), account);
@@ -108,7 +110,8 @@ Outcome<Object> planned(const Call& call, const Submission& submission) {
     if (!call.caller.may_change(present->owner_uid, present->account) || !call.caller.may_create())
       return refuse_change(key);
     if (present->is_ending)
-      return failure(K::failed_precondition, "{} is being deleted; apply it again when it is gone", text(key));
+      return failure(K::failed_precondition, "{} is being deleted; apply it again when it is gone",
+                     text(key));
     object = *present;
   } else {
     const auto owner = owner_of(call, service.metadata.account);
@@ -125,8 +128,12 @@ Outcome<Object> planned(const Call& call, const Submission& submission) {
     object.created_ns = call.context.views.now_ns();
     object.uid = fmt::format("{:x}-{}", object.created_ns, key.name);
   }
-  if (!service.spec.run.image.empty() && !call.caller.may_operate())
-    return failure(K::permission_denied, "spec.run.image: containers are started for operators only");
+  if (!service.spec.run.image.empty())
+    return failure(
+        K::failed_precondition,
+        "spec.run.image: '{}' is a container's image, and this version starts local programs; leave the "
+        "image out and name the program in spec.run.command",
+        service.spec.run.image.substr(0, 80));
   object.labels = service.metadata.labels;
   object.annotations = service.metadata.annotations;
   object.spec = api::write(service.spec);
@@ -305,7 +312,8 @@ http::Response delete_service(const Call& call) {
 }
 
 http::Response get_service_logs(const Call& call) {
-  const auto query = parse_query(call.request.query, {"namespace", "replica", "previous", "tail", "sinceSeconds"});
+  const auto query =
+      parse_query(call.request.query, {"namespace", "replica", "previous", "tail", "sinceSeconds"});
   if (!query) return refuse(query.error());
   const ObjectKey key{Kind::service, query->contains("namespace") ? query->at("namespace") : "default",
                       call.names[0]};
@@ -322,7 +330,8 @@ http::Response get_service_logs(const Call& call) {
     uint64_t value = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (error != std::errc() || end != word.data() + word.size() || value > UINT32_MAX)
-      return failure(K::invalid_argument, "{}: '{}' is not a whole number from 0 up", name, word.substr(0, 80));
+      return failure(K::invalid_argument, "{}: '{}' is not a whole number from 0 up", name,
+                     word.substr(0, 80));
     return std::optional(value);
   };
   const auto replica = number("replica"), tail = number("tail"), since = number("sinceSeconds");
@@ -346,10 +355,11 @@ http::Response modify_service(const Call& call) {
   if (!changes) return refuse(K::invalid_argument, changes.error());
   const auto spec = api::read<objects::ServiceSpec>(present->spec, api::Reading::lenient);
   if (!spec || spec->source.dialect != "eas")
-    return refuse(K::failed_precondition,
-                  fmt::format("{} was not written as a PAI-EAS document; change it with carve apply", text(*key)));
+    return refuse(
+        K::failed_precondition,
+        fmt::format("{} was not written as a PAI-EAS document; change it with carve apply", text(*key)));
   const auto document_text = fronts::modified(spec->source.document, changes->changes);
-  if (!document_text) return refuse(K::invalid_argument, document_text.error());
+  if (!document_text) return refuse(document_text.error());
   const auto read = read_submissions(*document_text, "eas", eas_context(call));
   if (!read) return refuse(read.error());
   const auto object = planned(call, read->front());

@@ -1,5 +1,5 @@
-// The routes of objects: apply documents, list, show, change and delete. A request changes all objects that it
-// names, or none: every document is checked before the first is kept.
+// The routes of objects: apply documents, list, show, change and delete. A request changes all objects that
+// it names, or none: every document is checked before the first is kept.
 #pragma once
 
 #include "controller/api/api_call.h"

@@ -21,7 +21,8 @@ Outcome<std::map<std::string, std::string>> parse_query(const std::string& query
     std::string value = part.substr(std::min(equal + 1, part.size()));
     std::ranges::replace(value, '+', ' ');
     const auto key = http::percent_decoded(part.substr(0, equal)), decoded = http::percent_decoded(value);
-    if (!key || !decoded) return failure(K::invalid_argument, "the query '{}' is malformed", part.substr(0, 80));
+    if (!key || !decoded)
+      return failure(K::invalid_argument, "the query '{}' is malformed", part.substr(0, 80));
     if (std::ranges::find(known, *key) == known.end())
       return failure(K::invalid_argument, "{}: no such parameter; there are {}", key->substr(0, 80),
                      fmt::join(known, ", "));

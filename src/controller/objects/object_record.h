@@ -30,7 +30,7 @@ struct Object {
   std::string uid;
   uint32_t owner_uid = 0;
   uint32_t generation = 1;
-  uint64_t version = 0;  // metadata.resourceVersion.
+  uint64_t version = 0;    // metadata.resourceVersion.
   int64_t created_ns = 0;  // UTC.
   bool is_ending = false;  // Deleted by a user; it goes when its programs have ended.
   std::string spec = "{}";

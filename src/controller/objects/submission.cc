@@ -2,15 +2,12 @@
 
 #include "fronts/documents.h"
 #include "fronts/service_terms.h"
-#include "wire/api/json_value.h"
+#include "wire/api/json.h"
 
 namespace carve::controller {
 namespace {
 
 using api::FieldErrors;
-
-// Returns whether the document has the fields that every object of ours has.
-bool is_ours(const api::Json& document) { return document.contains("apiVersion") || document.contains("kind"); }
 
 Result<Submission, FieldErrors> read_ours(const std::string& text) {
   auto service = api::read_all<objects::Service>(text, api::Reading::strict);
@@ -37,9 +34,8 @@ Result<std::vector<Submission>, FieldErrors> read_submissions(std::string_view t
   FieldErrors errors;
   for (size_t i = 0; i < documents->size(); ++i) {
     const std::string& one = (*documents)[i];
-    const auto json = api::parse(one);
-    const bool ours = dialect == "carve" || (dialect == "auto" && json && json->is_object() && is_ours(*json));
-    auto read = ours ? read_ours(one) : read_eas(one, context);
+    const bool eas = dialect == "eas" || (dialect == "auto" && fronts::is_eas(one));
+    auto read = eas ? read_eas(one, context) : read_ours(one);
     if (read) {
       out.push_back(std::move(*read));
       continue;

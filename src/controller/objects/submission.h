@@ -8,7 +8,7 @@
 
 #include "fronts/eas/eas.h"
 #include "wire/api/field_error.h"
-#include "wire/objects/service.h"
+#include "wire/objects/service_object.h"
 
 namespace carve::controller {
 

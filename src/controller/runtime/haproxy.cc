@@ -41,7 +41,8 @@ Outcome<void> run_command(const std::vector<std::string>& words, const std::stri
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, error_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, error_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
+                                   0600);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none;
@@ -53,13 +54,13 @@ Outcome<void> run_command(const std::vector<std::string>& words, const std::stri
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
   if (error == ENOENT)
-    return failure(K::unavailable, "{} is not installed, and it carries the traffic of services with a port; "
-                                   "install the package haproxy",
+    return failure(K::unavailable,
+                   "{} is not installed, and it carries the traffic of services with a port; "
+                   "install the package haproxy",
                    words[0]);
   if (error != 0) return failure(K::unavailable, "{}: {}", words[0], strerror(error));
   int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
   std::string text = os::read_file(error_file).value_or("");
   text = text.substr(text.find("[ALERT]") == text.npos ? 0 : text.find("[ALERT]"));
@@ -93,7 +94,8 @@ Outcome<std::string> HaProxy::ask(const std::string& command) const {
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return out;
     out.append(bytes, static_cast<size_t>(got));
-    if (out.size() > max_answer_bytes) return failure(K::unavailable, "haproxy answered '{}' without end", command);
+    if (out.size() > max_answer_bytes)
+      return failure(K::unavailable, "haproxy answered '{}' without end", command);
   }
 }
 
@@ -118,7 +120,8 @@ Outcome<std::vector<std::string>> HaProxy::frontends() const {
 
 // Writes the configuration, checks it, and makes it that of the running HAProxy or of a new one.
 Outcome<void> HaProxy::run(const std::vector<ServiceEndpoint>& endpoints) {
-  if (auto written = os::replace_file(config_, haproxy_config(endpoints, admin_socket_)); !written) return written;
+  if (auto written = os::replace_file(config_, haproxy_config(endpoints, admin_socket_)); !written)
+    return written;
   const std::string errors = folder_ + "/haproxy.errors";
   if (auto good = run_command({program, "-c", "-f", config_}, errors); !good) return good;
   if (is_running()) {
@@ -127,7 +130,8 @@ Outcome<void> HaProxy::run(const std::vector<ServiceEndpoint>& endpoints) {
     std::from_chars(text.data(), text.data() + text.size(), master);
     if (master <= 0 || kill(master, SIGUSR2) != 0)
       return failure(K::unavailable, "{}: no haproxy has this pid", pid_file_);
-  } else if (auto started = run_command({program, "-W", "-D", "-f", config_, "-p", pid_file_}, errors); !started) {
+  } else if (auto started = run_command({program, "-W", "-D", "-f", config_, "-p", pid_file_}, errors);
+             !started) {
     return started;
   }
   std::set<std::string> wanted;
@@ -151,7 +155,8 @@ Outcome<void> HaProxy::publish(const std::vector<ServiceEndpoint>& wanted) {
     if (auto done = run(wanted); !done) return done;
   } else if (wanted != published_ || !is_known_) {
     // For a reload, and for the next HAProxy after a boot.
-    if (auto written = os::replace_file(config_, haproxy_config(wanted, admin_socket_)); !written) return written;
+    if (auto written = os::replace_file(config_, haproxy_config(wanted, admin_socket_)); !written)
+      return written;
   }
   const auto seen = servers();
   if (!seen) return tl::unexpected(seen.error());

@@ -1,6 +1,6 @@
 // HAProxy as the data path of the services' endpoints. It is started at the first endpoint, outlives the
-// controller, and is found again through its pid file and its admin socket: a restart of the controller closes
-// no connection. A new endpoint is a reload; servers come and go through the admin socket.
+// controller, and is found again through its pid file and its admin socket: a restart of the controller
+// closes no connection. A new endpoint is a reload; servers come and go through the admin socket.
 #pragma once
 
 #include <map>
@@ -27,7 +27,7 @@ class HaProxy {
 
  private:
   bool is_running() const;
-  Outcome<void> run(const std::vector<ServiceEndpoint>&);     // Starts it, or loads the new configuration.
+  Outcome<void> run(const std::vector<ServiceEndpoint>&);      // Starts it, or loads the new configuration.
   Outcome<std::string> ask(const std::string& command) const;  // On the admin socket.
   Outcome<std::vector<SeenServer>> servers() const;
   Outcome<std::vector<std::string>> frontends() const;

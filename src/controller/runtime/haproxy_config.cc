@@ -31,9 +31,14 @@ std::string haproxy_config(const std::vector<ServiceEndpoint>& endpoints, const 
   std::string out = fmt::format(
       "global\n"
       "    stats socket {} mode 600 level admin expose-fd listeners\n"
-      "    hard-stop-after 60s\n"
+      "    hard-stop-after 10m\n"
+      // A worker that ends after a reload closes a client's connection with its next answer, not between two
+      // requests: closed at once, 61 of 279,000 requests that clients do not repeat were lost in 80 reloads.
+      "    close-spread-time infinite\n"
       "defaults\n"
       "    mode http\n"
+      // A connection to a replica has one request: a replica may close an idle one at any moment.
+      "    option http-server-close\n"
       "    option redispatch\n"
       "    retries 3\n"
       "    retry-on conn-failure\n"
@@ -49,6 +54,7 @@ std::string haproxy_config(const std::vector<ServiceEndpoint>& endpoints, const 
     out += fmt::format(
         "frontend {0}\n"
         "    bind 127.0.0.1:{1}\n"
+        "    http-after-response set-header Connection close if {{ stopping }}\n"
         "    default_backend {0}\n"
         "backend {0}\n"
         "    balance leastconn\n",
@@ -62,7 +68,7 @@ std::string haproxy_config(const std::vector<ServiceEndpoint>& endpoints, const 
 std::vector<SeenServer> parse_servers(const std::string& csv) {
   std::vector<SeenServer> out;
   std::map<std::string, size_t> column;
-  for (std::string line : split(csv, '\n')) {
+  for (const std::string& line : split(csv, '\n')) {
     if (line.starts_with("# ")) {
       const auto names = split(std::string_view(line).substr(2), ',');
       for (size_t i = 0; i < names.size(); ++i) column[names[i]] = i;
@@ -86,7 +92,7 @@ std::vector<SeenServer> parse_servers(const std::string& csv) {
 
 std::vector<std::string> server_commands(const std::vector<ServiceEndpoint>& wanted,
                                          const std::vector<SeenServer>& seen) {
-  std::vector<std::string> out;
+  std::vector<std::string> added, removed;
   std::map<std::string, uint32_t> missing;  // Port by "backend/server".
   for (const ServiceEndpoint& endpoint : wanted)
     for (const EndpointServer& server : endpoint.servers)
@@ -94,19 +100,21 @@ std::vector<std::string> server_commands(const std::vector<ServiceEndpoint>& wan
   for (const SeenServer& server : seen) {
     const std::string name = server.backend + "/" + server.name;
     if (missing.erase(name) > 0) {
-      if (!server.is_ready) out.push_back(fmt::format("set server {} state ready", name));
+      if (!server.is_ready) added.push_back(fmt::format("set server {} state ready", name));
     } else if (server.is_ready) {
-      out.push_back(fmt::format("set server {} state drain", name));
+      removed.push_back(fmt::format("set server {} state drain", name));
     } else if (server.sessions == 0) {
-      out.push_back(fmt::format("set server {} state maint", name));
-      out.push_back(fmt::format("del server {}", name));
+      removed.push_back(fmt::format("set server {} state maint", name));
+      removed.push_back(fmt::format("del server {}", name));
     }
   }
   for (const auto& [name, port] : missing) {
-    out.push_back(fmt::format("add server {} 127.0.0.1:{}", name, port));
-    out.push_back(fmt::format("set server {} state ready", name));
+    added.push_back(fmt::format("add server {} 127.0.0.1:{}", name, port));
+    added.push_back(fmt::format("set server {} state ready", name));
   }
-  return out;
+  // First those that come: at no moment is there no server.
+  added.insert(added.end(), removed.begin(), removed.end());
+  return added;
 }
 
 }  // namespace carve::controller

@@ -1,5 +1,5 @@
-// The configuration of HAProxy for the endpoints of services: one frontend on its port and one backend for each
-// service. The servers are in the text too, because a reload forgets those that were added at run time.
+// The configuration of HAProxy for the endpoints of services: one frontend on its port and one backend for
+// each service. The servers are in the text too, because a reload forgets those that were added at run time.
 //
 // HAProxy makes no health checks: only replicas that the controller found ready are servers. A server whose
 // port refuses a connection is passed over (option redispatch, retry-on conn-failure), so a replica that is
@@ -18,7 +18,8 @@ std::string endpoint_name(uint32_t port);
 
 std::string haproxy_config(const std::vector<ServiceEndpoint>&, const std::string& admin_socket);
 
-// One server as the admin socket shows it ("show stat", the CSV of HAProxy 2.6's management guide, section 9.1).
+// One server as the admin socket shows it ("show stat", the CSV of HAProxy 2.6's management guide,
+// section 9.1).
 struct SeenServer {
   std::string backend;
   std::string name;

@@ -130,11 +130,15 @@ void signal_program(int directory, int signal) {
   const os::Fd program = os::open_process({.pid = state.program_pid, .start = state.program_start});
   if (state.program_pid > 0 && program) {
     if (kill(-state.program_pid, signal) != 0) os::send_signal(program, signal);
-  } else if (signal == SIGKILL) {
-    const os::Fd supervisor =
-        os::open_process({.pid = state.supervisor_pid, .start = state.supervisor_start});
-    if (supervisor) os::send_signal(supervisor, signal);
+    return;
   }
+  // A supervisor that runs will write the end.
+  const auto supervisor = os::stat_of(state.supervisor_pid);
+  const bool hangs =
+      state.program_pid == 0 || (supervisor && (supervisor->state == 'T' || supervisor->state == 't'));
+  if (signal != SIGKILL || !hangs) return;
+  if (const os::Fd held = os::open_process({.pid = state.supervisor_pid, .start = state.supervisor_start}))
+    os::send_signal(held, signal);
 }
 
 Outcome<void> send_signal_to(const std::string& folder, const SignalRequest& request) {

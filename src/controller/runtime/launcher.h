@@ -31,7 +31,7 @@ struct LaunchRequest {
   runner::SuperviseRequest supervise;
 };
 
-// SIGKILL to a program without a process is sent to its supervisor, which may hang.
+// If the program has no process, SIGKILL is sent to its supervisor if that one is stopped or started none.
 struct SignalRequest {
   std::string name;
   int32_t signal = 0;

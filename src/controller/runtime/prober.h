@@ -1,6 +1,6 @@
 // Probes of the replicas' ports on 127.0.0.1: whether a TCP connection succeeds, or whether an HTTP GET is
-// answered with 2xx or 3xx. One thread carries out all probes at once, each at its period; a probe that has no
-// answer within its time has failed.
+// answered with 2xx or 3xx. One thread carries out all probes at once, each at its period; a probe that has
+// no answer within its time has failed.
 #pragma once
 
 #include <map>
@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "wire/objects/service.h"
+#include "wire/objects/service_object.h"
 
 namespace carve::controller {
 

@@ -10,7 +10,7 @@
 
 #include "core/failure.h"
 #include "wire/api/slice.h"
-#include "wire/objects/service.h"
+#include "wire/objects/service_object.h"
 #include "workload/service.h"
 
 namespace carve::controller {

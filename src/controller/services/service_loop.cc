@@ -86,10 +86,8 @@ bool ServiceLoop::revise(Pass& pass, Ns now) {
   if (pass.record.revision != 0 && present == wanted) return true;
   if (pass.object->is_ending) return true;
   if (pass.record.revision != 0 && resize(pass, spec_of(present))) {
-    const RevisionRecord same{.uid = pass.record.uid,
-                              .revision = pass.record.revision,
-                              .created_ns = now,
-                              .spec = wanted};
+    const RevisionRecord same{
+        .uid = pass.record.uid, .revision = pass.record.revision, .created_ns = now, .spec = wanted};
     pass.changed = true;
     return done(pass, records_.write(pass.record, same));
   }
@@ -183,16 +181,16 @@ bool ServiceLoop::observe_replica(Pass& pass, const ReplicaRecord& replica, Ns n
     if (program->state == ProgramState::running) return done(pass, effects_.kill(replica.slice));
     effects_.forget_program(replica.slice);
     probes_.erase(replica.slice);
-  asked_starts_.erase(replica.slice);
+    asked_starts_.erase(replica.slice);
     refusals_.erase(replica.uid);
     pass.changed = true;
     return done(pass, records_.remove(replica));
   }
-  workload::Replica out{.id = {replica.revision, replica.replica},
-                        .program = program->state,
-                        .program_since = program->state == ProgramState::exited ? program->ended_at
-                                                                                 : program->started_at,
-                        .failures = replica.failures};
+  workload::Replica out{
+      .id = {replica.revision, replica.replica},
+      .program = program->state,
+      .program_since = program->state == ProgramState::exited ? program->ended_at : program->started_at,
+      .failures = replica.failures};
   if (program->state == ProgramState::exited)
     out.failures = workload::failures_after(replica.failures, program->ended_at - program->started_at);
   if (is_starting(replica, *program, now)) {
@@ -223,7 +221,8 @@ void ServiceLoop::update_probe(const Pass& pass, const ReplicaRecord& replica, c
     if (is_adopted) probed.probe.ready_since = std::max(program.started_at, now - workload::min_ready_ns);
   }
   if (const auto result = effects_.probe({replica.slice, replica.port}, pass.spec.readiness))
-    probed.probe = *result ? workload::probe_succeeded(probed.probe, now) : workload::probe_failed(probed.probe);
+    probed.probe =
+        *result ? workload::probe_succeeded(probed.probe, now) : workload::probe_failed(probed.probe);
   out.probe = probed.probe;
 }
 

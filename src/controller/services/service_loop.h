@@ -33,10 +33,10 @@ class ServiceLoop {
     WorkloadRecord record;
     workload::Service desired;
     workload::ServiceObserved observed;
-    std::vector<ReplicaRecord> replicas;  // Granted; in the order of observed.replicas.
+    std::vector<ReplicaRecord> replicas;              // Granted; in the order of observed.replicas.
     std::map<std::string, ObservedProgram> programs;  // By slice.
     std::map<std::string, ObservedSlice> slices;      // By name.
-    std::string problem;  // Why a step failed; the next turn tries again.
+    std::string problem;                              // Why a step failed; the next turn tries again.
     bool changed = false;
   };
   // Of one replica's program, for the attempt that runs.
@@ -70,16 +70,17 @@ class ServiceLoop {
   WorkloadRecords records_;
   Effects& effects_;
   std::map<std::string, Probed> probes_;  // By slice.
-  // Starts whose supervisor has not written yet that it began, by slice: the attempt and when it was asked for.
+  // Starts whose supervisor has not written yet that it began, by slice: the attempt and when it was asked
+  // for.
   struct AskedStart {
     uint32_t attempt = 0;
     Ns at = 0;
   };
   std::map<std::string, AskedStart> asked_starts_;
-  std::map<std::string, workload::Refusal> refusals_;             // By uid.
+  std::map<std::string, workload::Refusal> refusals_;              // By uid.
   std::map<std::string, std::map<std::string, uint32_t>> served_;  // Ports of published replicas: uid, slice.
   std::map<std::string, workload::EndpointState> endpoint_states_;  // By slice, of this turn.
-  std::map<std::string, std::string> resized_;                      // By uid: what the last change of size did.
+  std::map<std::string, std::string> resized_;  // By uid: what the last change of size did.
   std::vector<ServiceEndpoint> published_;
   bool adopted_ = false;  // The endpoints' servers were read once.
   bool changed_ = false;

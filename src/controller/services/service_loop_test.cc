@@ -59,10 +59,12 @@ struct Stage {
     if (!objects->find(key))
       ASSERT_TRUE(objects->add({.key = key, .account = "root", .uid = "u1", .spec = api::write(spec)}));
     else
-      ASSERT_TRUE(objects->update(key, [&](Object& o) -> Outcome<void> { return o.spec = api::write(spec), Outcome<void>(); }));
+      ASSERT_TRUE(objects->update(
+          key, [&](Object& o) -> Outcome<void> { return o.spec = api::write(spec), Outcome<void>(); }));
   }
   void remove() {
-    ASSERT_TRUE(objects->update(key, [](Object& o) -> Outcome<void> { return o.is_ending = true, Outcome<void>(); }));
+    ASSERT_TRUE(
+        objects->update(key, [](Object& o) -> Outcome<void> { return o.is_ending = true, Outcome<void>(); }));
   }
   // Turns until nothing changes for a while; the clock advances by a second a turn.
   void settle(int turns = 60) {
@@ -73,7 +75,8 @@ struct Stage {
   }
   objects::ServiceStatus status() {
     const auto object = objects->find(key);
-    return object ? *api::read<objects::ServiceStatus>(object->status, api::Reading::lenient) : objects::ServiceStatus{};
+    return object ? *api::read<objects::ServiceStatus>(object->status, api::Reading::lenient)
+                  : objects::ServiceStatus{};
   }
   std::vector<std::string> slices() {
     std::vector<std::string> out;
@@ -220,8 +223,7 @@ TEST(ServiceLoop, killed_between_any_two_steps_it_ends_in_the_desired_state) {
         s.machine.last_has_effect = random() % 2 == 0;
         try {
           s.settle(20);
-        } catch (const Killed&) {
-        }
+        } catch (const Killed&) {}
         s.machine.calls_left = -1;
         s.restart();
       }

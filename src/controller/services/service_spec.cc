@@ -75,6 +75,7 @@ std::optional<api::SliceRequest> slice_request(const Object& object, const objec
                            .lifetime = Lifetime::until_deleted,
                            .account = object.account,
                            .labels = labels_of(object, replica),
+                           .memory_units = gpu->memory_units,
                            .owner_uid = object.owner_uid};
 }
 

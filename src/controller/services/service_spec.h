@@ -3,7 +3,7 @@
 
 #include "controller/objects/object_record.h"
 #include "controller/services/effects.h"
-#include "controller/store/records.h"
+#include "controller/store/stored_records.h"
 
 namespace carve::controller {
 

@@ -40,8 +40,9 @@ TEST(ServiceSpec, a_size_differs_alone_only_if_nothing_else_does) {
 TEST(ServiceSpec, the_program_gets_its_port_and_who_it_is) {
   objects::ServiceSpec with_environment = spec();
   with_environment.run.env = {{"PORT", "1"}, {"A", "b"}};
-  const ProgramStart start = program_start({.key = {.name = "a"}, .owner_uid = 7}, with_environment,
-                                           {.slice = "a-2-1", .revision = 2, .replica = 1, .node = "n", .port = 20001}, 3);
+  const ProgramStart start =
+      program_start({.key = {.name = "a"}, .owner_uid = 7}, with_environment,
+                    {.slice = "a-2-1", .revision = 2, .replica = 1, .node = "n", .port = 20001}, 3);
   EXPECT_EQ(start.env.at("PORT"), "20001");
   EXPECT_EQ(start.env.at("A"), "b");
   EXPECT_EQ(start.env.at("CARVE_SERVICE"), "a");

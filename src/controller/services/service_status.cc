@@ -47,21 +47,13 @@ objects::ReplicaStatus replica_status(const StatusInput& in, size_t i) {
   return out;
 }
 
-// Returns 5,000,000,000 as "5 GB (4.7 GiB)", 5 x 2^30 as "5 GiB", and any other number in MiB.
-std::string memory_text(uint64_t bytes) {
-  constexpr uint64_t gigabyte = 1'000'000'000, gibibyte = 1ull << 30;
-  if (bytes % gibibyte == 0) return fmt::format("{} GiB", bytes / gibibyte);
-  const double in_gib = static_cast<double>(bytes) / static_cast<double>(gibibyte);
-  if (bytes % gigabyte == 0) return fmt::format("{} GB ({:.1f} GiB)", bytes / gigabyte, in_gib);
-  return fmt::format("{:.0f} MiB", in_gib * 1024);
-}
-
 // Adds the condition; its time is the former one if its status was the same.
 void add_condition(objects::ServiceStatus& status, const objects::ServiceStatus& before,
                    objects::Condition condition, workload::Ns now) {
   const auto old = std::ranges::find(before.conditions, condition.type, &objects::Condition::type);
   const bool same = old != before.conditions.end() && old->status == condition.status;
-  condition.last_transition_time = same ? old->last_transition_time : os::rfc3339(now, os::Decimals::milliseconds);
+  condition.last_transition_time =
+      same ? old->last_transition_time : os::rfc3339(now, os::Decimals::milliseconds);
   status.conditions.push_back(std::move(condition));
 }
 
@@ -102,17 +94,17 @@ objects::ServiceStatus service_status(const StatusInput& in, const objects::Serv
   }
   if (const auto terms = fronts::terms_of(in.spec); terms && terms->gpu) {
     out.memory_bytes = terms->gpu->memory_bytes.value_or(0);
-    if (out.memory_bytes != 0) out.memory_text = memory_text(out.memory_bytes);
+    out.memory_text = fronts::memory_text(in.spec.gpu->memory);
     out.share_bp = terms->gpu->share_bp.value_or(0);
   }
   const bool available = counted.available >= in.desired.replicas;
-  add_condition(out, before,
-                {.type = "Available",
-                 .status = available ? "True" : "False",
-                 .reason = available ? "ReplicasAvailable" : "ReplicasUnavailable",
-                 .message = fmt::format("{} of {} replicas are available", counted.available,
-                                        in.desired.replicas)},
-                now);
+  add_condition(
+      out, before,
+      {.type = "Available",
+       .status = available ? "True" : "False",
+       .reason = available ? "ReplicasAvailable" : "ReplicasUnavailable",
+       .message = fmt::format("{} of {} replicas are available", counted.available, in.desired.replicas)},
+      now);
   add_condition(out, before, progressing(in, counted), now);
   if (!in.problem.empty())
     add_condition(out, before,

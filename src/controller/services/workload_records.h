@@ -37,9 +37,9 @@ class WorkloadRecords {
   explicit WorkloadRecords(ControllerStore& store) : store_(&store) {}
 
   ControllerStore* store_;
-  std::map<std::string, WorkloadRecord> workloads_;                        // By uid.
-  std::map<std::string, std::map<uint32_t, RevisionRecord>> revisions_;    // By uid and number.
-  std::map<std::string, std::map<std::string, ReplicaRecord>> replicas_;   // By uid and slice.
+  std::map<std::string, WorkloadRecord> workloads_;                       // By uid.
+  std::map<std::string, std::map<uint32_t, RevisionRecord>> revisions_;   // By uid and number.
+  std::map<std::string, std::map<std::string, ReplicaRecord>> replicas_;  // By uid and slice.
 };
 
 }  // namespace carve::controller

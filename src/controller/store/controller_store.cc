@@ -116,10 +116,10 @@ template <class Record>
 Outcome<std::vector<Record>> ControllerStore::all() {
   std::vector<Record> out;
   const os::MutexLock lock(*mutex_);
-  Statement s = database_.statement(
-      fmt::format("SELECT {} FROM {} ORDER BY {}", fmt::join(rows::columns<Record>(), ", "), Table<Record>::name,
-                  Table<Record>::key)
-          .c_str());
+  Statement s = database_.statement(fmt::format("SELECT {} FROM {} ORDER BY {}",
+                                                fmt::join(rows::columns<Record>(), ", "), Table<Record>::name,
+                                                Table<Record>::key)
+                                        .c_str());
   while (s.row()) {
     int column = 0;
     std::string wrong;
@@ -206,8 +206,7 @@ Outcome<void> ControllerStore::write(const ReplicaRecord& replica) {
 }
 
 Outcome<void> ControllerStore::remove(const ReplicaRecord& replica) {
-  return transact(
-      [&](sqlite3* db) { return run(db, "DELETE FROM replica WHERE slice = ?", replica.slice); });
+  return transact([&](sqlite3* db) { return run(db, "DELETE FROM replica WHERE slice = ?", replica.slice); });
 }
 
 Outcome<void> ControllerStore::write(const TokenRecord& token) {
@@ -215,8 +214,7 @@ Outcome<void> ControllerStore::write(const TokenRecord& token) {
 }
 
 Outcome<void> ControllerStore::remove(const TokenRecord& token) {
-  return transact(
-      [&](sqlite3* db) { return run(db, "DELETE FROM token WHERE name = ?", token.name); });
+  return transact([&](sqlite3* db) { return run(db, "DELETE FROM token WHERE name = ?", token.name); });
 }
 
 Outcome<void> ControllerStore::append(const AuditRecord& line) {

@@ -1,12 +1,13 @@
 // controller.db: what the controller keeps over a restart, in one SQLite file (sqlite/database.h). An
-// acknowledged change survives a power failure. The records are in records.h. Any thread may use the store.
+// acknowledged change survives a power failure. The records are in stored_records.h. Any thread may use the
+// store.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "controller/store/records.h"
+#include "controller/store/stored_records.h"
 #include "os/mutex.h"
 #include "sqlite/database.h"
 
@@ -21,7 +22,7 @@ class ControllerStore {
   // another schema version.
   static Outcome<Opened> open(const std::string& path, int64_t now_s);
 
-  // Returns all records of a type, by their key. Record is a struct of records.h.
+  // Returns all records of a type, by their key. Record is a struct of stored_records.h.
   template <class Record>
   Outcome<std::vector<Record>> all();
 

@@ -1,291 +1,276 @@
 #include "fronts/eas/eas.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <charconv>
 
+#include "base/bytes.h"
+#include "core/request.h"
+#include "core/slice.h"
+#include "fronts/json_reader.h"
 #include "fronts/service_terms.h"
-#include "wire/api/json_value.h"
 
 namespace carve::fronts {
 namespace {
 
-using api::FieldErrors;
 using api::Json;
 
-constexpr uint64_t gigabyte = 1'000'000'000;
-constexpr uint64_t gibibyte = 1ull << 30;
-constexpr uint64_t max_amount = 1'000'000;  // Of any whole number in a document.
+constexpr uint64_t max_gpu_memory = 1'000'000;  // GB or GiB: more than any device has.
+constexpr uint64_t max_cpu = 1'000'000;         // Cores.
+constexpr uint64_t max_memory = 1'000'000'000;  // MB.
 
-// Reads one document and collects its errors and warnings.
-class EasReader {
+struct MemoryUnit {
+  const char* name;
+  uint64_t bytes;
+};
+constexpr MemoryUnit decimal_unit{.name = "GB", .bytes = 1'000'000'000};
+constexpr MemoryUnit binary_unit{.name = "GiB", .bytes = 1ull << 30};
+
+bool is_ml(const std::string& instance_type) { return instance_type.starts_with("ml"); }
+
+// Reads one document; each function reads one part.
+class Translation {
  public:
-  EasReader(const Json& document, const EasContext& context) : document_(document), context_(context) {}
+  Translation(const Json& document, const EasContext& context)
+      : context_(context),
+        reader_(document, errors_),
+        metadata_(reader_.object(reader_.root(), "metadata")) {}
 
-  Result<EasService, FieldErrors> read(std::string_view text) {
-    if (!document_.is_object()) return tl::unexpected(FieldErrors{{"", "", "the document is not an object"}});
-    metadata_ = object_at(document_, "metadata");
-    out_.service.api_version = objects::api_version;
-    out_.service.kind = "Service";
-    out_.service.spec.source = {.dialect = "eas", .document = std::string(text)};
+  Result<EasService, api::FieldErrors> run(std::string_view document) {
+    service_.api_version = objects::api_version;
+    service_.kind = "Service";
+    service_.spec.source = {.dialect = "eas", .document = std::string(document)};
     read_name();
-    read_counts();
+    service_.spec.replicas = static_cast<uint32_t>(
+        reader_.whole(reader_.value(metadata_, "instance"), 1, max_eas_instances).value_or(1));
+    read_pool();
     read_gpu();
+    read_resources();
+    read_update();
     read_container();
-    read_rollout();
-    warn_of_fields();
-    if (!errors_.empty()) return tl::unexpected(std::move(errors_));
-    return std::move(out_);
+    if (errors_.empty()) errors_.add_all(check(service_));
+    if (!errors_.empty()) return tl::unexpected(errors_.all());
+    for (std::string& sentence : reader_.without_effect()) warnings_.push_back(std::move(sentence));
+    return EasService{.service = std::move(service_), .warnings = std::move(warnings_)};
   }
 
  private:
-  void error(std::string field, const Json* value, const std::string& rule) {
-    const std::string shown = value != nullptr ? api::detail::shown(*value) : "";
-    if (errors_.size() < api::max_field_errors)
-      errors_.push_back({.field = field,
-                         .value = shown,
-                         .sentence = fmt::format("{}: {}{}{}", field, shown, shown.empty() ? "" : " ", rule)});
+  void read_name() {
+    JsonMember member = reader_.value(metadata_, "name");
+    if (!member) member = reader_.value(reader_.root(), "name");
+    if (!member)
+      return errors_.add("metadata.name", "", "the service has no name; add it, as in \"name\": \"chat\"");
+    const std::string given = reader_.text(member);
+    const auto is_allowed = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    };
+    std::string name = given;
+    for (char& c : name) c = c == '_' ? '-' : static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    if (member.value->is_string() && (!std::ranges::all_of(given, is_allowed) || !is_object_name(name)))
+      errors_.add(
+          member.path, given,
+          "{} is not a name; use 1 to {} letters, digits and _, with a letter or digit first and last",
+          typed(given), max_name_bytes);
+    service_.metadata.name = name;
+    service_.metadata.annotations[eas_name_annotation] = given;
   }
-  void warn(std::string sentence) { out_.warnings.push_back(std::move(sentence)); }
 
-  const Json& object_at(const Json& parent, const char* name) {
-    static const Json empty = Json::object();
-    const auto found = parent.find(name);
-    if (found == parent.end() || found->is_null()) return empty;
-    if (found->is_object()) return *found;
-    error(name, &*found, "is not an object");
-    return empty;
+  void read_pool() {
+    const JsonMember member = reader_.value(metadata_, "resource");
+    pool_ = reader_.text(member);
+    if (!pool_.empty() && !is_name(pool_))
+      errors_.add(member.path, pool_, "{} is not the name of a node pool", typed(pool_));
+    service_.spec.pool = pool_;
   }
 
-  // Returns a whole number of the metadata; no value if it is absent, null or wrong.
-  std::optional<uint64_t> number(const char* name, uint64_t from, uint64_t to, const std::string& rule) {
-    const auto found = metadata_.find(name);
-    if (found == metadata_.end() || found->is_null()) return std::nullopt;
-    if (found->is_number_unsigned() && found->get<uint64_t>() >= from && found->get<uint64_t>() <= to)
-      return found->get<uint64_t>();
-    error(fmt::format("metadata.{}", name), &*found, rule);
+  // Returns the unit of gpu_memory, or nothing: the pool's instance types contradict each other.
+  std::optional<MemoryUnit> memory_unit(const std::string& instance_type) {
+    if (!instance_type.empty()) return is_ml(instance_type) ? decimal_unit : binary_unit;
+    const auto& types = context_.pool_instance_types;
+    const auto other = std::ranges::find_if_not(types, is_ml);
+    if (std::ranges::none_of(types, is_ml)) return binary_unit;
+    if (other == types.end()) return decimal_unit;
+    errors_.add_sentence(
+        "metadata.gpu_memory", "",
+        fmt::format("{} has ml.* and {} nodes: gpu_memory would be GB on one and GiB on the other; "
+                    "name cloud.computing.instances[].type",
+                    pool_.empty() ? "the pool" : "pool " + pool_,
+                    other->starts_with("ecs") ? "ecs.*" : "other"));
     return std::nullopt;
   }
 
-  std::string text_at(const Json& parent, const char* name, const std::string& field) {
-    const auto found = parent.find(name);
-    if (found == parent.end() || found->is_null()) return "";
-    if (found->is_string()) return found->get<std::string>();
-    error(field, &*found, "is not a text");
-    return "";
-  }
-
-  // A name has letters, digits and `_`; slices are named in lower case with `-`.
-  void read_name() {
-    std::string name = text_at(metadata_, "name", "metadata.name");
-    if (name.empty() && document_.contains("name")) name = text_at(document_, "name", "name");
-    if (name.empty()) return error("metadata.name", nullptr, "the name is missing");
-    std::string lower = name;
-    for (char& c : lower) c = c == '_' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    if (!is_object_name(lower)) {
-      const Json shown = name;
-      return error("metadata.name", &shown,
-                   fmt::format("is not a name; use 1 to {} letters, digits and _, with a letter or a digit at both "
-                               "ends",
-                               max_object_name_bytes));
-    }
-    out_.service.metadata.name = lower;
-    out_.service.metadata.annotations[eas_name_annotation] = name;
-  }
-
-  void read_counts() {
-    objects::ServiceSpec& spec = out_.service.spec;
-    spec.replicas = static_cast<uint32_t>(
-        number("instance", 1, max_service_replicas, fmt::format("is not a whole number from 1 to {}", max_service_replicas))
-            .value_or(1));
-    spec.pool = text_at(metadata_, "resource", "metadata.resource");
-    if (const auto cores = number("cpu", 1, 1000, "is not a whole number of cores from 1 to 1000"))
-      spec.cpu.request = fmt::format("{}", *cores);
-    if (const auto megabytes = number("memory", 1, max_amount * 1000, "is not a whole number of MB from 1 up"))
-      spec.memory.request = fmt::format("{}MB", *megabytes);
-  }
-
-  // Returns whether gpu_memory counts GB; no value if the pool has nodes of both kinds.
-  std::optional<bool> counts_gigabytes() {
-    std::string type;
-    const Json& computing = object_at(object_at(document_, "cloud"), "computing");
-    if (const auto list = computing.find("instances"); list != computing.end() && list->is_array() && !list->empty())
-      type = text_at(list->front(), "type", "cloud.computing.instances[0].type");
-    if (!type.empty()) return type.starts_with("ml");
-    const auto counts_gb = [](const std::string& t) { return t.starts_with("ml"); };
-    const auto& types = context_.pool_instance_types;
-    const bool some = std::ranges::any_of(types, counts_gb);
-    if (some && !std::ranges::all_of(types, counts_gb)) {
-      error("metadata.gpu_memory", nullptr,
-            fmt::format("pool {} has ml.* and ecs.* nodes: gpu_memory would be GB on one and GiB on the other; "
-                        "name cloud.computing.instances[].type",
-                        out_.service.spec.pool));
-      return std::nullopt;
-    }
-    return some;
+  std::string instance_type() {
+    const JsonMember computing = reader_.object(reader_.object(reader_.root(), "cloud"), "computing");
+    const std::string older = reader_.text(reader_.value(computing, "instance_type"));
+    const std::string type =
+        reader_.text(reader_.value(reader_.item(reader_.list(computing, "instances"), 0), "type"));
+    return type.empty() ? older : type;
   }
 
   void read_gpu() {
-    const auto whole = number("gpu", 0, max_slice_devices,
-                              fmt::format("is not a whole number from 0 to {}", max_slice_devices));
-    const auto memory = number("gpu_memory", 1, max_amount, "is not a whole number from 1 up");
-    const auto share = number("gpu_core_percentage", 1, 100, "is not a whole number from 1 to 100");
-    if (whole.value_or(0) > 0) {
-      if (metadata_.contains("gpu_memory") || metadata_.contains("gpu_core_percentage"))
-        warn(fmt::format("gpu is {}: the instance takes the whole device{}; gpu_memory and gpu_core_percentage "
-                         "are ignored",
-                         *whole, *whole == 1 ? "" : "s"));
-      out_.service.spec.gpu = objects::Gpu{.devices = static_cast<uint32_t>(*whole), .exclusive = true};
+    const JsonMember memory = reader_.value(metadata_, "gpu_memory");
+    const JsonMember percentage = reader_.value(metadata_, "gpu_core_percentage");
+    const std::string type = instance_type();
+    const uint64_t devices = reader_.whole(reader_.value(metadata_, "gpu"), 0, max_slice_devices).value_or(0);
+    if (devices > 0) {
+      service_.spec.gpu = objects::Gpu{.devices = static_cast<uint32_t>(devices), .exclusive = true};
+      if (memory || percentage)
+        warnings_.push_back(fmt::format(
+            "gpu is {}: the instance takes {}; gpu_memory and gpu_core_percentage are ignored", devices,
+            devices == 1 ? "the whole device" : fmt::format("{} whole devices", devices)));
       return;
     }
-    if (!metadata_.contains("gpu_memory")) {
-      if (share) warn("gpu_core_percentage is ignored: it needs gpu_memory");
+    if (!memory) {
+      if (percentage) warnings_.push_back("gpu_core_percentage is ignored: it needs gpu_memory");
       return;
     }
-    if (!memory) return;
-    const auto decimal = counts_gigabytes();
-    if (!decimal) return;
-    const uint64_t bytes = *memory * (*decimal ? gigabyte : gibibyte);
-    const char* unit = *decimal ? "GB" : "GiB";
-    if (context_.largest_usable_bytes && bytes > *context_.largest_usable_bytes)
-      return error("metadata.gpu_memory", nullptr,
-                   fmt::format("{} {} is more than the largest device has usable, {} MiB; ask for less", *memory,
-                               unit, *context_.largest_usable_bytes >> 20));
-    out_.service.spec.gpu = objects::Gpu{.memory = fmt::format("{}{}", *memory, unit)};
-    if (!share) return;
-    out_.service.spec.gpu->share = fmt::format("{}%", *share);
-    out_.service.spec.gpu->policy = text(Policy::fixed_share);
-  }
-
-  void read_environment(const Json& container) {
-    const auto env = container.find("env");
-    if (env == container.end() || env->is_null()) return;
-    if (!env->is_array()) return error("containers[0].env", &*env, "is not a list of {name, value}");
-    for (size_t i = 0; i < env->size(); ++i) {
-      const Json& variable = (*env)[i];
-      const std::string field = fmt::format("containers[0].env[{}]", i);
-      if (!variable.is_object()) {
-        error(field, &variable, "is not {name, value}");
-        continue;
-      }
-      const std::string name = text_at(variable, "name", field + ".name");
-      if (name.empty()) error(field + ".name", nullptr, "the name is missing");
-      out_.service.spec.run.env[name] = text_at(variable, "value", field + ".value");
+    const auto amount = reader_.whole(memory, 1);
+    const auto share = reader_.whole(percentage, 1, 100);
+    const auto unit = memory_unit(type);
+    if (!amount || !unit || !is_on_one_device(*amount, *unit)) return;
+    objects::Gpu gpu{.memory = fmt::format("{}{}", *amount, unit->name)};
+    if (share) {
+      gpu.share = fmt::format("{}%", *share);
+      gpu.policy = text(Policy::fixed_share);
     }
+    service_.spec.gpu = gpu;
   }
 
-  void read_port(const Json& container) {
-    const auto port = container.find("port");
-    if (port == container.end() || port->is_null()) return;
-    if (port->is_number_unsigned() && port->get<uint64_t>() >= 1 && port->get<uint64_t>() <= 65535)
-      out_.service.spec.port = port->get<uint32_t>();
+  bool is_on_one_device(uint64_t amount, const MemoryUnit& unit) {
+    const uint64_t largest = context_.largest_usable_bytes.value_or(UINT64_MAX);
+    if (amount <= max_gpu_memory && amount * unit.bytes <= largest) return true;
+    const std::string field = "metadata.gpu_memory", value = fmt::format("{}", amount);
+    if (!context_.largest_usable_bytes)
+      errors_.add(field, value, "{} {} is more than any device has", amount, unit.name);
     else
-      error("containers[0].port", &*port, "is not a whole number from 1 to 65535");
+      errors_.add(field, value,
+                  "{} {} is more than {} MiB, which the largest device{} has usable; ask for at most {} {}",
+                  amount, unit.name, largest >> 20, pool_.empty() ? "" : " of pool " + pool_,
+                  largest / unit.bytes, unit.name);
+    return false;
+  }
+
+  void read_resources() {
+    if (const auto cores = reader_.whole(reader_.value(metadata_, "cpu"), 1, max_cpu))
+      service_.spec.cpu = {.request = fmt::format("{}", *cores), .limit = fmt::format("{}", *cores)};
+    if (const auto megabytes = reader_.whole(reader_.value(metadata_, "memory"), 1, max_memory))
+      service_.spec.memory = {.request = fmt::format("{}MB", *megabytes),
+                              .limit = fmt::format("{}MB", *megabytes)};
+  }
+
+  // Returns a number of instances: 2, or "25%" of them.
+  std::optional<uint32_t> instances(const JsonMember& member, bool rounds_up) {
+    if (!member || !member.value->is_string()) {
+      const auto number = reader_.whole(member, 0, max_eas_instances);
+      return number ? std::optional(static_cast<uint32_t>(*number)) : std::nullopt;
+    }
+    const std::string given = reader_.text(member);
+    const auto share = parse_share(given);
+    if (!share && given != "0%") {
+      errors_.add(member.path, given, "{} is not a whole number from 0 to {} or a percentage from 0% to 100%",
+                  typed(given), max_eas_instances);
+      return std::nullopt;
+    }
+    const uint64_t parts = uint64_t{service_.spec.replicas} * (share ? share->basis_points : 0);
+    return static_cast<uint32_t>((parts + (rounds_up ? whole_device.basis_points - 1 : 0)) /
+                                 whole_device.basis_points);
+  }
+
+  void read_update() {
+    const JsonMember surge = reader_.value(metadata_, "rolling_strategy.max_surge");
+    const JsonMember unavailable = reader_.value(metadata_, "rolling_strategy.max_unavailable");
+    objects::Update& update = service_.spec.update;
+    update.max_surge = instances(surge, /*rounds_up=*/true).value_or(update.max_surge);
+    update.max_unavailable = instances(unavailable, /*rounds_up=*/false).value_or(update.max_unavailable);
+    if (update.max_surge == 0 && update.max_unavailable == 0) {
+      if (surge && unavailable && !surge.value->is_string() && !unavailable.value->is_string())
+        errors_.add(
+            "metadata.rolling_strategy", "",
+            "max_surge and max_unavailable are both 0, and no instance could be replaced; set one to 1");
+      update.max_unavailable = 1;  // As Kubernetes does if percentages are rounded to 0.
+    }
+    if (const auto seconds =
+            reader_.whole(reader_.value(metadata_, "eas.termination_grace_period"), 0, max_seconds))
+      service_.spec.termination_grace_period_seconds = static_cast<uint32_t>(*seconds);
   }
 
   void read_container() {
-    const auto list = document_.find("containers");
-    if (list == document_.end() || !list->is_array() || list->empty() || !list->front().is_object())
-      return error("containers", nullptr, "there is none; name a command: \"containers\": [{\"command\": \"...\"}]");
-    const Json& container = list->front();
-    objects::Run& run = out_.service.spec.run;
-    run.image = text_at(container, "image", "containers[0].image");
-    std::string line = text_at(container, "command", "containers[0].command");
-    if (line.empty()) line = text_at(container, "script", "containers[0].script");
-    if (!line.empty()) run.command = {"/bin/sh", "-c", line};
-    if (line.empty() && run.image.empty())
-      error("containers[0].command", nullptr, "the command is missing, and there is no image");
-    read_environment(container);
-    read_port(container);
-    if (list->size() > 1) warn(fmt::format("containers[1]: has no effect here; a replica has one container"));
-    warn_of_others(container, "containers[0].", {"image", "command", "script", "env", "port"});
+    const JsonMember container = reader_.item(reader_.list(reader_.root(), "containers"), 0);
+    objects::Run& run = service_.spec.run;
+    const size_t errors_before = errors_.all().size();
+    run.image = reader_.text(reader_.value(container, "image"));
+    const std::string command = reader_.text(reader_.value(container, "command"));
+    const JsonMember script_member = reader_.value(container, "script");
+    const std::string script = reader_.text(script_member);
+    if (!command.empty() && !script.empty())
+      errors_.add(script_member.path, shown_json(*script_member.value),
+                  "the container has a command too; keep one of them");
+    if (!command.empty() || !script.empty())
+      run.command = {"/bin/sh", "-c", command.empty() ? script : command};
+    if (run.command.empty() && run.image.empty() && errors_.all().size() == errors_before)
+      errors_.add("containers[0].command", "", "there is nothing to run; add command, script or image{}",
+                  reader_.value(reader_.root(), "processor") ? " (a processor has no effect here)" : "");
+    if (const auto port = reader_.whole(reader_.value(container, "port"), 1, UINT16_MAX))
+      service_.spec.port = static_cast<uint32_t>(*port);
+    read_env(reader_.list(container, "env"));
   }
 
-  // Reads a whole number or a percentage of the replicas, rounded up.
-  void read_allowance(const Json& strategy, const char* name, uint32_t& out) {
-    const auto found = strategy.find(name);
-    if (found == strategy.end() || found->is_null()) return;
-    const std::string field = fmt::format("metadata.rolling_strategy.{}", name);
-    if (found->is_number_unsigned() && found->get<uint64_t>() <= max_service_replicas) {
-      out = found->get<uint32_t>();
-      return;
+  void read_env(const JsonMember& list) {
+    if (!list) return;
+    size_t bytes = 0;
+    for (size_t i = 0; i < list.value->size(); ++i) {
+      const JsonMember item = reader_.item(list, i);
+      if (!item) continue;
+      const JsonMember name_member = reader_.value(item, "name");
+      const std::string name = reader_.text(name_member);
+      const std::string value = reader_.text(reader_.value(item, "value"));
+      bytes += name.size() + value.size() + 2;
+      if (name.empty() || name.find('=') != std::string::npos)
+        errors_.add(item.path + ".name", name, "the name of a variable is not empty and has no =");
+      else if (!service_.spec.run.env.emplace(name, value).second)
+        errors_.add(name_member.path, name, "{} occurs twice; keep one of them", typed(name));
     }
-    const std::string word = found->is_string() ? found->get<std::string>() : "";
-    uint32_t percent = 0;
-    const auto [end, failed] = std::from_chars(word.data(), word.data() + word.size(), percent);
-    if (failed == std::errc() && std::string_view(end) == "%" && percent <= 100)
-      out = (out_.service.spec.replicas * percent + 99) / 100;
-    else
-      error(field, &*found, fmt::format("is not a whole number from 0 to {} or a percentage", max_service_replicas));
+    if (bytes > max_env_bytes)
+      errors_.add(list.path, fmt::format("{} bytes", bytes), "{} bytes are too many; use at most {}", bytes,
+                  max_env_bytes);
   }
 
-  void read_rollout() {
-    const Json& strategy = object_at(metadata_, "rolling_strategy");
-    read_allowance(strategy, "max_surge", out_.service.spec.update.max_surge);
-    read_allowance(strategy, "max_unavailable", out_.service.spec.update.max_unavailable);
-    const Json& eas = object_at(metadata_, "eas");
-    const auto grace = eas.find("termination_grace_period");
-    if (grace == eas.end() || grace->is_null()) return;
-    if (grace->is_number_unsigned() && grace->get<uint64_t>() <= max_grace_seconds)
-      out_.service.spec.termination_grace_period_seconds = grace->get<uint32_t>();
-    else
-      error("metadata.eas.termination_grace_period", &*grace,
-            fmt::format("is not a whole number of seconds from 0 to {}", max_grace_seconds));
-  }
-
-  void warn_of_others(const Json& object, const std::string& prefix, std::initializer_list<const char*> read) {
-    for (const auto& [key, value] : object.items())
-      if (std::ranges::find(read, key) == read.end())
-        warn(fmt::format("{}{}: has no effect here", prefix, key.substr(0, 60)));
-  }
-
-  void warn_of_fields() {
-    warn_of_others(document_, "", {"metadata", "containers", "cloud", "name"});
-    warn_of_others(metadata_, "metadata.",
-                   {"name", "instance", "resource", "cpu", "memory", "gpu", "gpu_memory", "gpu_core_percentage",
-                    "rolling_strategy", "eas"});
-  }
-
-  const Json& document_;
   const EasContext& context_;
-  Json metadata_;
-  EasService out_;
-  FieldErrors errors_;
+  ErrorList errors_;
+  JsonReader reader_;
+  JsonMember metadata_;
+  objects::Service service_;
+  std::string pool_;
+  std::vector<std::string> warnings_;
 };
+
+api::FieldErrors one_error(std::string sentence) {
+  return {{.field = "", .value = "", .sentence = std::move(sentence)}};
+}
 
 }  // namespace
 
-Result<EasService, FieldErrors> from_eas(std::string_view text, const EasContext& context) {
-  const auto json = api::parse(text);
-  if (!json) return tl::unexpected(FieldErrors{{.field = "", .value = "", .sentence = json.error()}});
-  return EasReader(*json, context).read(text);
+Result<EasService, api::FieldErrors> from_eas(std::string_view json, const EasContext& context) {
+  if (json.size() > objects::max_document_bytes)
+    return tl::unexpected(one_error(fmt::format("the document has {} bytes; it may have at most {}",
+                                                json.size(), objects::max_document_bytes)));
+  const auto document = api::parse(json);
+  if (!document) return tl::unexpected(one_error(document.error()));
+  if (!document->is_object()) return tl::unexpected(one_error("the document is not an object with metadata"));
+  return Translation(*document, context).run(json);
 }
 
-Result<std::string, std::string> modified(std::string_view text, const std::vector<std::string>& changes) {
-  auto json = api::parse(text);
-  if (!json) return tl::unexpected(json.error());
-  for (const std::string& change : changes) {
-    const size_t equal = change.find('=');
-    if (equal == std::string::npos || equal == 0)
-      return tl::unexpected(fmt::format("'{}' is not FIELD=VALUE, such as metadata.instance=2", change.substr(0, 80)));
-    Json* at = &*json;
-    size_t begin = 0;
-    while (begin < equal) {
-      const size_t end = std::min(change.find('.', begin), equal);
-      if (!at->is_object() && !at->is_null())
-        return tl::unexpected(fmt::format("{}: {} is not an object", change.substr(0, equal),
-                                          change.substr(0, begin == 0 ? 0 : begin - 1)));
-      at = &(*at)[change.substr(begin, end - begin)];
-      begin = end + 1;
-    }
-    const std::string value = change.substr(equal + 1);
-    uint64_t number = 0;
-    const auto [end, failed] = std::from_chars(value.data(), value.data() + value.size(), number);
-    const bool whole = failed == std::errc() && end == value.data() + value.size();
-    *at = whole ? Json(number) : value == "true" || value == "false" ? Json(value == "true") : Json(value);
-  }
-  return json->dump();
+bool is_eas(std::string_view json) {
+  const auto document = api::parse(json);
+  return document && document->is_object() && !document->contains("apiVersion") &&
+         !document->contains("kind");
+}
+
+std::string eas_pool(std::string_view json) {
+  const auto document = api::parse(json);
+  if (!document) return "";
+  ErrorList ignored;
+  JsonReader reader(*document, ignored);
+  if (!document->is_object()) return "";
+  return reader.text(reader.value(reader.object(reader.root(), "metadata"), "resource"));
 }
 
 }  // namespace carve::fronts

@@ -197,7 +197,7 @@ Outcome<void> Lifecycle::supervise(LiveSlice& slice, os::Peer peer) {
   if (slice.outlives_processes()) {
     if (slice.supervisor.id) kill_programs(slice);  // Left behind by the supervisor before.
     if (!slice.cgroup) make_cgroup(slice);
-    slice.entered = false;  // A child of this supervisor may enter.
+    slice.entered = false;  // The new supervisor's program may enter, once.
   }
   slice.supervisor.id = peer.process;
   slice.identity.supervisor = peer.process;

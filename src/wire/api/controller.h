@@ -84,7 +84,7 @@ struct EasChanges {
 
 // One object of an applied document.
 struct AppliedObject {
-  std::string kind;    // "Service"
+  std::string kind;  // "Service"
   std::string name;
   std::string name_space;
   std::string action;  // "created", "configured", "unchanged"

@@ -1,33 +1,8 @@
 #include "wire/api/json.h"
 
-#include <algorithm>
-
 #include "wire/api/json_value.h"
 
 namespace carve::api {
-
-Result<Json, std::string> parse(std::string_view text) {
-  int deepest = 0;
-  std::string twice;
-  std::vector<std::set<std::string>> keys;  // Of the objects that are open.
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    deepest = std::max(deepest, depth);
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.empty()) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (!keys.back().insert(key).second && twice.empty()) twice = key;
-    }
-    return depth <= max_depth;
-  };
-  // The callback keeps deep values out of memory, and the parser itself does not recurse.
-  Json out = Json::parse(text, watch, /*allow_exceptions=*/false);
-  if (deepest > max_depth)
-    return tl::unexpected(fmt::format("the document is nested deeper than {} levels", max_depth));
-  if (out.is_discarded()) return tl::unexpected(std::string("the document is not JSON"));
-  if (!twice.empty()) return tl::unexpected(fmt::format("{}: the key is there twice", twice.substr(0, 80)));
-  return out;
-}
 
 namespace {
 

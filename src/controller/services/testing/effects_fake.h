@@ -24,11 +24,11 @@ struct EffectsFake final : Effects {
   int calls_left = -1;       // Before the kill; negative: it is not killed.
   bool last_has_effect = true;
   bool refuses_resize = false;
-  std::map<std::string, ObservedSlice> live;           // By name.
-  std::map<std::string, std::string> granted_by;       // Name by request id, also of ended slices.
-  std::map<std::string, Program> programs;             // By slice.
+  std::map<std::string, ObservedSlice> live;      // By name.
+  std::map<std::string, std::string> granted_by;  // Name by request id, also of ended slices.
+  std::map<std::string, Program> programs;        // By slice.
   std::map<std::string, workload::EndpointState> servers;
-  std::set<uint32_t> open_ports;                       // Whose probes succeed.
+  std::set<uint32_t> open_ports;  // Whose probes succeed.
   std::map<std::string, uint32_t> port_of;
   std::set<std::string> started_twice, granted_twice;
 
@@ -56,7 +56,8 @@ struct EffectsFake final : Effects {
     return out;
   }
   Outcome<std::map<std::string, ObservedSlice>> slices(const std::string&) override { return live; }
-  Outcome<void> resize(const std::string&, const std::string& slice, const api::SliceChange& change) override {
+  Outcome<void> resize(const std::string&, const std::string& slice,
+                       const api::SliceChange& change) override {
     if (refuses_resize) return failure(FailureKind::insufficient_capacity, "the device has 1 GiB free");
     call([&] { live[slice].memory_bytes = change.memory_bytes.value_or(0); });
     return {};

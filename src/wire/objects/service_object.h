@@ -9,8 +9,8 @@ namespace carve::objects {
 
 // The part of a GPU that each replica gets. Absent: the replica gets none.
 struct Gpu {
-  std::string memory;      // Per device: "4GiB", "20GB", "50%". Empty with `exclusive`.
-  std::string share;       // Of one device's time: "30%". Empty: best effort.
+  std::string memory;  // Per device: "4GiB", "20GB", "50%", "16 units" (of the node). Empty with `exclusive`.
+  std::string share;   // Of one device's time: "30%". Empty: best effort.
   uint32_t devices = 1;    // Different devices, each with this memory and share.
   bool exclusive = false;  // Whole devices.
   std::string isolation;   // "none", "memory", "memory+compute"; empty: the node's.
