@@ -53,10 +53,16 @@ SupervisorState begun_state(uint32_t attempt) {
           .boot_id = os::boot_id()};
 }
 
+bool enter_workdir(const SuperviseRequest& request) {
+  if (!request.workdir.empty()) return chdir(request.workdir.c_str()) == 0;
+  const auto home = request.env.find("HOME");
+  return (home != request.env.end() && chdir(home->second.c_str()) == 0) || chdir("/") == 0;
+}
+
 // Runs the program. Fills what is known of it into the state, which is written once it has a process.
 void run_program(const SuperviseRequest& request, const std::string& directory, ProgramOutput& output,
                  SupervisorState& state) {
-  if (chdir(request.workdir.c_str()) != 0) {
+  if (!enter_workdir(request)) {
     output.add_line(fmt::format("workdir {}: {}", request.workdir, strerror(errno)));
     state.exit_status = failed_status;
     return;

@@ -30,7 +30,7 @@ struct SuperviseRequest {
   std::string agent_socket;  // Of the slice's agent; unused without a slice.
   std::string slice;         // Empty: the program runs without a slice.
   uint32_t attempt = 1;
-  std::string workdir;
+  std::string workdir;  // Empty: HOME, or / if the user cannot enter it.
   std::vector<std::string> command;
   std::map<std::string, std::string> env;  // The whole environment of the program.
 };

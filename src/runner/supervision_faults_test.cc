@@ -173,6 +173,17 @@ TEST(SupervisionFaults, the_program_reads_no_input) {
   EXPECT_THAT(folder.log(), testing::Contains("/dev/null"));
 }
 
+TEST(SupervisionFaults, without_a_workdir_the_program_runs_in_the_home_or_at_the_root) {
+  for (const auto& [home, at] : {std::pair("/tmp", "/tmp"), std::pair("/no/such/home", "/")}) {
+    const FaultFolder folder;
+    const pid_t pid = fork();
+    if (pid == 0)
+      _exit(supervise({.directory = folder.path, .command = {"/bin/pwd"}, .env = {{"HOME", home}}}));
+    EXPECT_EQ(FaultFolder::wait(pid), 0);
+    EXPECT_THAT(folder.log(), testing::Contains(at));
+  }
+}
+
 TEST(SupervisionFaults, readers_never_keep_a_supervisor_from_its_start) {
   const FaultFolder folder;
   ASSERT_EQ(FaultFolder::wait(folder.begin("true")), 0);

@@ -107,7 +107,6 @@ Outcome<void> start_supervisor(const Places& places, LaunchRequest request) {
   if (!directory) return tl::unexpected(directory.error());
   runner::SuperviseRequest& supervise = request.supervise;
   supervise.directory = ".";
-  if (supervise.workdir.empty()) supervise.workdir = user->home;
   supervise.env.try_emplace("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
   supervise.env.try_emplace("HOME", user->home);
   supervise.env.try_emplace("USER", user->name);
