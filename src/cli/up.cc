@@ -14,6 +14,7 @@
 #include "cli/services.h"
 #include "cli/verbs.h"
 #include "os/directory.h"
+#include "os/process.h"
 #include "wire/api/controller.h"
 #include "wire/api/device.h"
 #include "wire/api/node.h"
@@ -115,14 +116,16 @@ void up(Context& context, const UpOptions& options) {
            });
 }
 
-// Ends a program with SIGTERM and waits until its socket does not answer.
+// Ends a program with SIGTERM and waits for its end, so that the next one finds its state unlocked.
 template <class Version>
 void end(const client::Client& client, const char* name) {
   const auto version = client.get<Version>("/v1/version");
   if (!version) return fmt::print("{:<11} not running\n", name);
-  kill(static_cast<pid_t>(version->pid), SIGTERM);
+  const auto seen = os::stat_of(static_cast<pid_t>(version->pid));
+  const os::Fd process = seen ? os::open_process(seen->id) : os::Fd();
+  if (process) os::send_signal(process, SIGTERM);
   const auto deadline = std::chrono::steady_clock::now() + start_patience;
-  while (client.get<Version>("/v1/version") && std::chrono::steady_clock::now() < deadline)
+  while (process && os::alive(process) && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(poll_interval);
   fmt::print("{:<11} ended (process {})\n", name, version->pid);
 }
@@ -143,12 +146,21 @@ void stop_everything(Context& context, const client::Client& agent, const client
       answered(context, agent.remove<api::Slice>("/v1/slices/" + slice.name), [](const auto&) {});
 }
 
+// Ends the HAProxy of the services' endpoints, which outlives the controller.
+void end_haproxy(const std::string& state) {
+  const std::string text = os::read_file(state + "/haproxy.pid").value_or("");
+  const pid_t pid = static_cast<pid_t>(std::strtol(text.c_str(), nullptr, 10));
+  if (pid > 0 && os::command_of(pid).starts_with("haproxy ")) kill(pid, SIGTERM);
+}
+
 void down(Context& context, bool all) {
   const std::string folder = runtime_folder();
   const client::Client agent(folder + "/carved.sock"), controller(folder + "/controller.sock");
   if (all) stop_everything(context, agent, controller);
   const auto slices = agent.get<api::SliceList>("/v1/slices");
+  const auto state = controller.get<api::ControllerVersion>("/v1/version");
   end<api::ControllerVersion>(controller, "controller");
+  if (all && state) end_haproxy(state->state);
   end<api::Version>(agent, "agent");
   if (!slices || slices->slices.empty()) return;
   fmt::print("still running, inside their limits:\n");

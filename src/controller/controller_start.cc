@@ -223,7 +223,7 @@ Outcome<std::string> Api::logs(const Object& object, const LogQuery& query) cons
     if (!is_wanted(replica)) continue;
     const std::string prefix = count > 1 ? replica.slice + " " : "";
     const auto lines = runner::read_log(
-        machine_.directory_of(replica.slice) + "/" + runner::log_folder_name,
+        machine_.directory_of(replica.slice), runner::log_folder_name,
         {.previous = query.previous,
          .tail = query.tail,
          .since = query.since_ns == 0 ? "" : os::rfc3339(query.since_ns, os::Decimals::nanoseconds)});

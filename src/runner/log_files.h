@@ -75,16 +75,17 @@ struct LogSelection {
 inline constexpr size_t max_read_bytes = 10 << 20;
 inline constexpr size_t max_joined_line_bytes = 1 << 20;
 
-// Returns lines in their order, with the parts of long lines joined. Lines of the supervisor come without the
-// marks of the attempts. A folder without files has no lines. The files are the program's user's, so one that
-// is no regular file is left out, and a line of another form too.
-std::vector<LogLine> read_log(const std::string& folder, const LogSelection&);
+// Returns the lines of `folder`, a name in `directory`, in their order, with the parts of long lines joined.
+// Lines of the supervisor come without the marks of the attempts. A folder without files has no lines. The
+// owner of the directory is not trusted: no symbolic link is followed, and a file that is no regular one is
+// left out, as is a line of another form.
+std::vector<LogLine> read_log(const std::string& directory, const std::string& folder, const LogSelection&);
 
 // Reads a log while it is written, over rotations and over the starts of later attempts.
 class LogFollower {
  public:
-  // `selection` says which lines come first; `previous` is not used.
-  LogFollower(std::string folder, LogSelection selection);
+  // `folder` is a name in `directory`. `selection` says which lines come first; `previous` is not used.
+  LogFollower(const std::string& directory, const std::string& folder, LogSelection selection);
   ~LogFollower();
   LogFollower(LogFollower&&) noexcept;
   LogFollower& operator=(LogFollower&&) noexcept;

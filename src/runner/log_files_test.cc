@@ -49,7 +49,7 @@ TEST(LogFiles, a_long_line_is_cut_and_joined_again) {
   const std::string line(max_log_line_bytes * 2 + 5, 'x');
   LogWriter log = *LogWriter::open(folder.path);
   log.write(LogStream::standard_output, line + "\n", at);
-  EXPECT_THAT(texts(read_log(folder.path, {})), ElementsAre(line));
+  EXPECT_THAT(texts(read_log(folder.path.parent_path(), folder.path.filename(), {})), ElementsAre(line));
 }
 
 TEST(LogFiles, rotate_and_keep_the_newest) {
@@ -58,11 +58,12 @@ TEST(LogFiles, rotate_and_keep_the_newest) {
   for (int i = 0; i < 500; ++i) log.write(LogStream::standard_output, fmt::format("line {}\n", i), at + i);
   for (unsigned n = 0; n < max_log_files; ++n) EXPECT_LE(folder.text(static_cast<int>(n)).size(), 1000u) << n;
   EXPECT_EQ(folder.text(max_log_files), "") << "no further file";
-  const auto lines = texts(read_log(folder.path, {}));
+  const auto lines = texts(read_log(folder.path.parent_path(), folder.path.filename(), {}));
   EXPECT_EQ(lines.back(), "line 499");
   EXPECT_GT(lines.size(), 80u);
   EXPECT_LT(lines.size(), 130u);
-  EXPECT_THAT(texts(read_log(folder.path, {.tail = 2})), ElementsAre("line 498", "line 499"));
+  EXPECT_THAT(texts(read_log(folder.path.parent_path(), folder.path.filename(), {.tail = 2})),
+              ElementsAre("line 498", "line 499"));
 }
 
 TEST(LogFiles, each_attempt_has_its_own_lines) {
@@ -72,17 +73,31 @@ TEST(LogFiles, each_attempt_has_its_own_lines) {
     log.write(LogStream::system, fmt::format("attempt {} started\n", attempt), at + attempt);
     log.write(LogStream::standard_output, fmt::format("of {}\n", attempt), at + attempt);
   }
-  EXPECT_THAT(texts(read_log(folder.path, {})), ElementsAre("of 3"));
-  EXPECT_THAT(texts(read_log(folder.path, {.previous = true})), ElementsAre("of 2"));
-  EXPECT_THAT(texts(read_log(folder.path, {.since = "2026-11-23T14:13:35.123456793Z"})), IsEmpty());
+  EXPECT_THAT(texts(read_log(folder.path.parent_path(), folder.path.filename(), {})), ElementsAre("of 3"));
+  EXPECT_THAT(texts(read_log(folder.path.parent_path(), folder.path.filename(), {.previous = true})),
+              ElementsAre("of 2"));
+  EXPECT_THAT(texts(read_log(folder.path.parent_path(), folder.path.filename(),
+                             {.since = "2026-11-23T14:13:35.123456793Z"})),
+              IsEmpty());
+}
+
+TEST(LogFiles, no_link_leads_to_a_file_of_another_user) {
+  const Folder folder, other;
+  std::ofstream(other.path / "0.log") << "2026 stdout F secret\n";
+  std::filesystem::create_directory_symlink(other.path, folder.path / "log");
+  EXPECT_THAT(read_log(folder.path, "log", {}), IsEmpty());
+  std::filesystem::remove(folder.path / "log");
+  std::filesystem::create_directory(folder.path / "log");
+  std::filesystem::create_symlink(other.path / "0.log", folder.path / "log/0.log");
+  EXPECT_THAT(read_log(folder.path, "log", {}), IsEmpty());
 }
 
 TEST(LogFiles, lines_of_another_form_are_left_out) {
   const Folder folder;
   std::ofstream(folder.path / "0.log")
       << "garbage\n2026 stdout F good\n2026 nothing F bad\n2026 stdout X bad\n\n\xff\n2026 stdout F";
-  EXPECT_THAT(texts(read_log(folder.path, {})), ElementsAre("good"));
-  EXPECT_THAT(read_log(folder.path / "none", {}), IsEmpty());
+  EXPECT_THAT(texts(read_log(folder.path.parent_path(), folder.path.filename(), {})), ElementsAre("good"));
+  EXPECT_THAT(read_log(folder.path, "none", {}), IsEmpty());
 }
 
 }  // namespace

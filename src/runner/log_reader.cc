@@ -34,6 +34,7 @@ std::optional<OpenFile> open_file(int folder, unsigned number) {
   return out;
 }
 
+// The directory is in a folder of the controller; the last component may be a link of the program's user.
 os::Fd open_folder(const std::string& path) {
   return os::Fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
 }
@@ -161,8 +162,9 @@ class LineCollector {
 
 }  // namespace
 
-std::vector<LogLine> read_log(const std::string& folder, const LogSelection& selection) {
-  const os::Fd opened = open_folder(folder);
+std::vector<LogLine> read_log(const std::string& directory, const std::string& folder,
+                              const LogSelection& selection) {
+  const os::Fd opened = open_folder(directory + "/" + folder);
   LineCollector lines;
   for (OpenFile& file : open_newer(opened.get(), 0))
     read_lines(file, [&](std::string_view text) { lines.add(text, selection); });
@@ -176,8 +178,8 @@ struct LogFollower::State {
   std::optional<OpenFile> newest;
 };
 
-LogFollower::LogFollower(std::string folder, LogSelection selection)
-    : state_(new State{.folder = std::move(folder), .selection = std::move(selection)}) {}
+LogFollower::LogFollower(const std::string& directory, const std::string& folder, LogSelection selection)
+    : state_(new State{.folder = directory + "/" + folder, .selection = std::move(selection)}) {}
 LogFollower::~LogFollower() = default;
 LogFollower::LogFollower(LogFollower&&) noexcept = default;
 LogFollower& LogFollower::operator=(LogFollower&&) noexcept = default;

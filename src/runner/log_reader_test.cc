@@ -46,7 +46,7 @@ std::vector<int> from_to(int first, int last) {
 TEST(LogFollower, returns_each_line_once_over_rotations) {
   WrittenLog log;
   log.begin(1);
-  LogFollower follower(log.path, {});
+  LogFollower follower(log.path, ".", {});
   EXPECT_THAT(follower.next(), IsEmpty());
   int next = 0;
   for (const int step : {1, 3, 10, 30, 60, 1, 20, 70}) {  // A file has about 25 lines.
@@ -59,7 +59,7 @@ TEST(LogFollower, returns_each_line_once_over_rotations) {
 
 TEST(LogFollower, continues_with_the_kept_lines_after_too_many_rotations) {
   WrittenLog log;
-  LogFollower follower(log.path, {});
+  LogFollower follower(log.path, ".", {});
   log.write(0, 9);
   EXPECT_EQ(numbers(follower.next()), from_to(0, 9));
   log.write(10, 499);
@@ -76,7 +76,7 @@ TEST(LogFollower, begins_with_the_selected_lines_and_goes_on_into_the_next_attem
   log.write(0, 9);
   log.begin(2);
   log.write(10, 29);
-  LogFollower follower(log.path, {.tail = 3});
+  LogFollower follower(log.path, ".", {.tail = 3});
   EXPECT_EQ(numbers(follower.next()), from_to(27, 29));
   log.write(30, 39);
   log.begin(3);
@@ -86,7 +86,7 @@ TEST(LogFollower, begins_with_the_selected_lines_and_goes_on_into_the_next_attem
 
 TEST(LogFollower, waits_for_the_end_of_a_line_and_for_the_folder) {
   WrittenLog log;
-  LogFollower follower(log.path / "log", {});
+  LogFollower follower(log.path, "log", {});
   EXPECT_THAT(follower.next(), IsEmpty());
   std::filesystem::create_directory(log.path / "log");
   std::ofstream file(log.path / "log/0.log");
@@ -102,10 +102,10 @@ TEST(LogReader, a_part_of_a_line_does_not_become_a_part_of_the_next_one) {
   const WrittenLog log;
   std::ofstream(log.path / "0.log") << "2026 stdout F 7\n2026 stdout F cut";
   log.begin(2);
-  const auto before = read_log(log.path, {.previous = true});
+  const auto before = read_log(log.path, ".", {.previous = true});
   ASSERT_EQ(before.size(), 2u);
   EXPECT_EQ(before[1].text, "cut");
-  EXPECT_THAT(read_log(log.path, {}), IsEmpty());
+  EXPECT_THAT(read_log(log.path, ".", {}), IsEmpty());
 }
 
 TEST(LogReader, holds_no_more_than_its_limit) {
@@ -119,7 +119,7 @@ TEST(LogReader, holds_no_more_than_its_limit) {
     writer.finish(0);
   }
   size_t bytes = 0;
-  const auto lines = read_log(log.path, {});
+  const auto lines = read_log(log.path, ".", {});
   for (const LogLine& line : lines) {
     EXPECT_LE(line.text.size(), max_joined_line_bytes + max_log_line_bytes);
     bytes += line.text.size();
@@ -134,7 +134,7 @@ TEST(LogReader, leaves_out_what_is_no_file) {
   ASSERT_EQ(mkfifo((log.path / "1.log").c_str(), 0666), 0);
   std::filesystem::create_symlink("/etc/passwd", log.path / "2.log");
   std::ofstream(log.path / "3.log") << "2026 stdout F 5\n";
-  EXPECT_EQ(numbers(read_log(log.path, {})), from_to(5, 5));
+  EXPECT_EQ(numbers(read_log(log.path, ".", {})), from_to(5, 5));
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ struct FaultFolder {
   }
   std::vector<std::string> log() const {
     std::vector<std::string> out;
-    for (const LogLine& line : read_log(path / log_folder_name, {})) out.push_back(line.text);
+    for (const LogLine& line : read_log(path, log_folder_name, {})) out.push_back(line.text);
     return out;
   }
 
@@ -220,7 +220,7 @@ TEST(SupervisionFaults, forged_files_are_refused_without_waiting) {
   std::filesystem::remove(state);
   std::filesystem::create_directory(folder.path / log_folder_name);
   ASSERT_EQ(mkfifo((folder.path / log_folder_name / "0.log").c_str(), 0666), 0);
-  EXPECT_TRUE(read_log(folder.path / log_folder_name, {}).empty());
+  EXPECT_TRUE(read_log(folder.path, log_folder_name, {}).empty());
   EXPECT_EQ(FaultFolder::wait(folder.begin("true")), failed_status) << "the log is no file";
   EXPECT_EQ(folder.seen().phase(), ProgramPhase::never_started);
 }

@@ -46,7 +46,7 @@ struct Supervised {
   SeenProgram seen() const { return *read_program(path); }
   std::vector<std::string> log(LogStream stream) const {
     std::vector<std::string> out;
-    for (const LogLine& line : read_log(path / log_folder_name, {}))
+    for (const LogLine& line : read_log(path, log_folder_name, {}))
       if (line.stream == stream) out.push_back(line.text);
     return out;
   }

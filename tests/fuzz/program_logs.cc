@@ -40,13 +40,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const size_t older = bytes.size() * data[0] / 255;
   write_file("1.log", bytes.substr(0, older));
   write_file("0.log", bytes.substr(older));
-  runner::LogFollower follower(folder(), {});
+  runner::LogFollower follower(folder(), ".", {});
   const auto followed = follower.next();
-  const auto lines = runner::read_log(folder(), {});
+  const auto lines = runner::read_log(folder(), ".", {});
   if (lines.size() != followed.size()) abort();
   for (const runner::LogLine& line : lines)
     if (line.text.size() > runner::max_joined_line_bytes + 2 * runner::max_log_line_bytes) abort();
-  if (runner::read_log(folder(), {.tail = 1}).size() > 1) abort();
-  (void)runner::read_log(folder(), {.previous = true, .since = "2026"});
+  if (runner::read_log(folder(), ".", {.tail = 1}).size() > 1) abort();
+  (void)runner::read_log(folder(), ".", {.previous = true, .since = "2026"});
   return 0;
 }

@@ -77,7 +77,7 @@ struct LauncherTest : testing::Test {
   }
   std::vector<std::string> said() const {
     std::vector<std::string> out;
-    for (const auto& line : runner::read_log(folder / "a" / runner::log_folder_name, {}))
+    for (const auto& line : runner::read_log(folder / "a", runner::log_folder_name, {}))
       if (line.stream == runner::LogStream::standard_output) out.push_back(line.text);
     return out;
   }
