@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "client/client.h"
+#include "os/capabilities.h"
 #include "os/clock.h"
 #include "os/directory.h"
 #include "os/log.h"
@@ -116,11 +117,11 @@ Outcome<Locks> lock(const Options& o) {
   return Locks{.state = std::move(*state), .socket = std::move(*socket)};
 }
 
-Outcome<Launcher> begin_launcher() {
+Outcome<Launcher> begin_launcher(const Options& o) {
   char own[4096] = "";
   const ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
   const std::string path(own, static_cast<size_t>(std::max<ssize_t>(length, 0)));
-  return Launcher::begin(path.substr(0, path.rfind('/')) + "/carve-supervise");
+  return Launcher::begin(path.substr(0, path.rfind('/')) + "/carve-supervise", o.state + programs_folder);
 }
 
 Outcome<std::unique_ptr<Records>> Records::open(const Options& o) {
@@ -159,7 +160,7 @@ Services::Services(Launcher launcher, const Options& o)
           std::move(launcher), o.state) {}
 
 Outcome<std::unique_ptr<Services>> Services::begin(Records& records, Launcher launcher, const Options& o) {
-  if (const auto made = os::make_directory(o.state + "/programs", 0711); !made)
+  if (const auto made = os::make_directory(o.state + programs_folder, 0711); !made)
     return of_option("--state", o.state, made.error());
   auto workloads = WorkloadRecords::read(records.store);
   if (!workloads) return tl::unexpected(workloads.error());
@@ -268,6 +269,8 @@ Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, const KnownNodes& nodes,
                 o.nodes.size() == 1 ? "" : "s", o.socket);
   return std::unique_ptr<Api>(new Api(loop, nodes, records, services, o, std::move(*opened), std::move(tcp)));
 }
+
+Outcome<void> give_up_privileges() { return os::keep_capabilities({}); }
 
 int serve(os::Loop& loop, const os::Fd& signals, KnownNodes& nodes, const Options& o) {
   loop.watch(signals.get(), EPOLLIN, [&](uint32_t) { loop.stop(); });

@@ -34,7 +34,7 @@ struct Locks {
 Outcome<Locks> lock(const Options&);
 
 // Forks the launcher. Called before the process has threads.
-Outcome<Launcher> begin_launcher();
+Outcome<Launcher> begin_launcher(const Options&);
 
 // What controller.db has, and the objects in memory that are written to it.
 class Records {
@@ -90,6 +90,9 @@ class Api : Views {
   ControllerRoutes routes_;
   std::optional<http::Server> unix_, tcp_;
 };
+
+// Gives up every capability, also as root. The threads have done so at their begin.
+Outcome<void> give_up_privileges();
 
 // Runs the loop until a signal comes. Returns the exit status.
 int serve(os::Loop&, const os::Fd& signals, KnownNodes&, const Options&);

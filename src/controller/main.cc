@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
   if (options->mode != Options::Mode::serve) return print(options->mode);
 
   // Fork the launcher. Beyond this point only the launcher starts programs.
-  auto launcher = begin_launcher();
+  auto launcher = begin_launcher(*options);
   if (!launcher) return complain(launcher.error());
 
   // Take the signals. Beyond this point a signal ends the loop, not the process.
@@ -38,6 +38,9 @@ int main(int argc, char** argv) {
   // Open the sockets. Beyond this point callers arrive.
   const auto api = Api::open(loop, nodes, **records, **services, *options);
   if (!api) return complain(api.error());
+
+  // Give up every privilege. Beyond this point only the launcher has any.
+  if (const auto given_up = give_up_privileges(); !given_up) return complain(given_up.error());
 
   // Serve until a signal. Agents, slices and programs run on.
   return serve(loop, signals, nodes, *options);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "os/capabilities.h"
 #include "os/clock.h"
 
 namespace carve::controller {
@@ -40,6 +41,7 @@ bool ServiceThread::wait(int64_t interval_ns) {
 }
 
 void ServiceThread::run() {
+  (void)os::keep_capabilities({});  // The launcher has those that programs of other users need.
   // Moments are UTC, so that they are valid over a boot, and advance with the monotonic clock, so that a step
   // of the clock moves none of them.
   const int64_t offset_ns = os::utc_ns() - os::monotonic_ns();

@@ -10,11 +10,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/failure.h"
+#include "core/words.h"
 #include "os/fd.h"
 
 namespace carve::runner {
@@ -24,6 +25,9 @@ inline constexpr uint64_t max_log_file_bytes = 10 << 20;
 inline constexpr unsigned max_log_files = 5;
 
 enum class LogStream : uint8_t { standard_output, standard_error, system };
+
+// Returns the line that marks the begin of an attempt, without its end.
+std::string attempt_mark(uint32_t attempt);
 
 class LogWriter {
  public:
@@ -42,7 +46,7 @@ class LogWriter {
       : folder_(std::move(folder)), max_file_bytes_(max_file_bytes) {}
   bool open_newest();
   void rotate();
-  void write_line(LogStream stream, std::string_view text, bool is_whole, int64_t now_ns);
+  void write_line(LogStream stream, std::string_view content, bool is_whole, int64_t now_ns);
   bool append(const std::string& line);
 
   std::string folder_;
@@ -67,9 +71,38 @@ struct LogSelection {
   std::string since;      // Lines from this time on, in the form of the files; empty: all.
 };
 
+// What a reader holds at most: older lines are left out, and longer ones divided.
+inline constexpr size_t max_read_bytes = 10 << 20;
+inline constexpr size_t max_joined_line_bytes = 1 << 20;
+
 // Returns the lines of `folder`, a name in `directory`, in their order, with the parts of long lines joined.
 // Lines of the supervisor come without the marks of the attempts. A folder without files has no lines. The
-// owner of the directory is not trusted: symbolic links are not followed.
+// owner of the directory is not trusted: no symbolic link is followed, and a file that is no regular one is
+// left out, as is a line of another form.
 std::vector<LogLine> read_log(const std::string& directory, const std::string& folder, const LogSelection&);
 
+// Reads a log while it is written, over rotations and over the starts of later attempts.
+class LogFollower {
+ public:
+  // `folder` is a name in `directory`. `selection` says which lines come first; `previous` is not used.
+  LogFollower(const std::string& directory, const std::string& folder, LogSelection selection);
+  ~LogFollower();
+  LogFollower(LogFollower&&) noexcept;
+  LogFollower& operator=(LogFollower&&) noexcept;
+
+  // Returns the complete lines since the last call, and does not wait for any. If the log was rotated more
+  // often than it has files in between, the oldest lines are missing.
+  std::vector<LogLine> next();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 }  // namespace carve::runner
+
+template <>
+struct carve::Words<carve::runner::LogStream> {
+  static constexpr const char* kind = "stream";
+  static constexpr std::string_view words[] = {"stdout", "stderr", "system"};
+};

@@ -68,11 +68,14 @@ client::Answer<api::Entered> enter(const Run& run) {
 }
 
 // The child's part: enters the slice, then executes the program. Returns only on failure.
-[[noreturn]] void become(const Run& run, const Signals& signals, int report_to) {
+[[noreturn]] void become(const Run& run, const Signals& signals, int report_to, int started) {
   if (run.is_supervised) {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // Without its supervisor the end of the program would not be known.
   }
+  // Waits until the parent has recorded this process. A parent that is killed before closes the pipe.
+  char go = 0;
+  if (::read(started, &go, 1) != 1) _exit(failed_status);
   const auto entered = enter(run);
   const auto report = [&](ChildReport::Phase phase, int error) {
     const ChildReport message{phase, error, entered && entered->cgroup};
@@ -107,13 +110,26 @@ bool is_job() {
   return false;
 }
 
-// Waits for the program, and without a cgroup for its descendants too. Returns the exit status.
+// Returns a child that has ended or stopped, with its status; 0: there is none now; -1: there is no child.
+// Before a supervised program that has ended is waited for, the rest of its process group is killed: until
+// then no other group can have the number.
+pid_t changed_child(const Run& run, pid_t program, bool cgroup, int& status) {
+  siginfo_t seen{};
+  constexpr int changes = WEXITED | WSTOPPED | WNOHANG;
+  if (waitid(cgroup ? P_PID : P_ALL, static_cast<id_t>(program), &seen, changes | WNOWAIT) != 0) return -1;
+  if (seen.si_pid == 0) return 0;
+  if (run.is_supervised && seen.si_pid == program && seen.si_code != CLD_STOPPED) kill(-program, SIGKILL);
+  return waitpid(seen.si_pid, &status, WNOHANG | WUNTRACED);
+}
+
+// Waits for the program, and without a cgroup for its descendants too, unless it is supervised: the agent
+// ends what a supervisor leaves behind. Returns the exit status.
 int see_through(const Run& run, pid_t program, bool cgroup, int signals) {
   int result = failed_status;
   bool ended = false, told = false;
   for (;;) {
     int status = 0;
-    const pid_t pid = waitpid(cgroup ? program : -1, &status, WNOHANG | WUNTRACED);
+    const pid_t pid = changed_child(run, program, cgroup, status);
     if (pid == program && WIFSTOPPED(status)) {
       if (is_job()) {
         raise(SIGSTOP);
@@ -124,9 +140,11 @@ int see_through(const Run& run, pid_t program, bool cgroup, int signals) {
     if (pid == program) {
       result = exit_status(status);
       ended = true;
+      if (run.ended) run.ended(status);
     }
-    if (pid > 0 && !(ended && cgroup)) continue;
-    if ((pid < 0 && errno == ECHILD) || (ended && cgroup)) return result;
+    const bool is_over = ended && (cgroup || run.is_supervised);
+    if (pid > 0 && !is_over) continue;
+    if ((pid < 0 && errno == ECHILD) || is_over) return result;
     if (ended && !told) {
       run.say(fmt::format(
           "the program ended, and its descendants still use slice {0}; 'carve stop {0}' ends them",
@@ -177,14 +195,22 @@ int run(const Run& run) {
       return give_back();
     }
   }
-  int ends[2];
+  int ends[2], back[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return fail("cannot create a pipe");
   os::Fd from_child(ends[0]), to_parent(ends[1]);
+  if (pipe2(back, O_CLOEXEC) != 0) return fail("cannot create a pipe");
+  os::Fd from_parent(back[0]), to_child(back[1]);
   const pid_t child = fork();
   if (child < 0) return fail("cannot start a process");
-  if (child == 0) become(run, signals, to_parent.get());
+  if (child == 0) {
+    to_child.reset();
+    become(run, signals, to_parent.get(), from_parent.get());
+  }
   to_parent.reset();
   if (run.started) run.started(child);
+  if (write(to_child.get(), "", 1) != 1) run.say("the program's process was killed before it was executed");
+  to_child.reset();
+  from_parent.reset();  // Only now: a write to a pipe without a reader would end this process.
 
   ChildReport message{};
   bool cgroup = run.slice.empty();  // Without a slice, no descendants are waited for.

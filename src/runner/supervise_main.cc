@@ -42,5 +42,6 @@ int main(int argc, char** argv) {
                request ? "the command is missing" : request.error());
     return runner::failed_status;
   }
+  setsid();  // Its session marks what it starts. Fails if the launcher has made one.
   return runner::supervise(*request);
 }

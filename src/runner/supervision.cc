@@ -1,48 +1,23 @@
 #include "runner/supervision.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <sys/file.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <thread>
 
-#include "os/beneath.h"
 #include "os/clock.h"
 #include "os/directory.h"
 #include "os/process.h"
 #include "runner/log_files.h"
+#include "runner/program_output.h"
 #include "runner/runner.h"
-#include "wire/api/json.h"
 
 namespace carve::runner {
 namespace {
-
-using K = FailureKind;
-
-constexpr size_t max_state_bytes = 64 << 10;
-
-Outcome<SupervisorState> read_state(const std::string& directory) {
-  // The owner of the directory is not trusted: a symbolic link is not followed.
-  const os::Fd own(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  const auto text = own ? os::read_beneath(own.get(), state_file_name, max_state_bytes) : std::nullopt;
-  if (!text) return SupervisorState{};
-  auto state = api::read<SupervisorState>(*text, api::Reading::lenient);
-  if (!state) return failure(K::unavailable, "{}/{}: {}", directory, state_file_name, state.error());
-  return *state;
-}
-
-Outcome<void> write_state(const std::string& directory, const SupervisorState& state) {
-  return os::replace_file(directory + "/" + state_file_name, api::write(state));
-}
 
 // Makes the environment that of the request.
 void set_whole_environment(const std::map<std::string, std::string>& env) {
@@ -55,148 +30,104 @@ int complain(const std::string& sentence, int status) {
   return status;
 }
 
-// The program's output: both streams go through pipes to a thread that writes the log. The supervisor's own
-// sentences are lines of the same log.
-class Output {
- public:
-  static Outcome<std::unique_ptr<Output>> open(const std::string& directory, uint32_t attempt) {
-    auto log = LogWriter::open(directory + "/" + log_folder_name);
-    if (!log) return tl::unexpected(log.error());
-    auto out = std::unique_ptr<Output>(new Output(std::move(*log)));
-    for (auto& pipe : out->pipes_)
-      if (pipe2(pipe, O_CLOEXEC) != 0) return failure(K::unavailable, "no pipe: {}", strerror(errno));
-    out->log_.write(LogStream::system, fmt::format("attempt {} started\n", attempt), os::utc_ns());
-    // The thread takes no signal: SIGCHLD and those for the program are for the main thread, which reads
-    // them.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    out->reader_ = std::thread([o = out.get()] { o->read_until_closed(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return out;
+// Kills what a killed supervisor left of its program's process group. A group of this number in the
+// supervisor's session can be no other one: neither number is given to a new process while the group has a
+// process.
+void kill_remains(const SupervisorState& before) {
+  if (before.ended_ns != 0 || before.program_pid == 0 || before.boot_id != os::boot_id()) return;
+  const auto now = os::stat_of(before.supervisor_pid);
+  if (now && now->id.start != before.supervisor_start) return;  // The number is that of another process.
+  for (const os::ProcessStat& process : os::all_processes()) {
+    if (process.session != before.supervisor_pid || process.group != before.program_pid) continue;
+    kill(-before.program_pid, SIGKILL);
+    return;
   }
-  ~Output() {
-    if (reader_.joinable()) reader_.join();
-  }
-  Output(const Output&) = delete;
-  Output& operator=(const Output&) = delete;
+}
 
-  // Makes the pipes this process's standard output and error.
-  void take_over() {
-    dup2(pipes_[0][1], STDOUT_FILENO);
-    dup2(pipes_[1][1], STDERR_FILENO);
-    for (auto& pipe : pipes_) ::close(pipe[1]);
-  }
-  // Closes this process's ends, so that the reader ends when no process has the others.
-  static void release() {
-    const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
-    dup2(null, STDOUT_FILENO);
-    dup2(null, STDERR_FILENO);
-    ::close(null);
-  }
-  void add_line(const std::string& text) { log_.write(LogStream::system, text + "\n", os::utc_ns()); }
-  // Waits at most a second for output of descendants that live on, which hold the pipes.
-  void finish() {
-    finished_ = true;
-    reader_.join();
-  }
+SupervisorState begun_state(uint32_t attempt) {
+  const auto own = os::stat_of(getpid());
+  return {.attempt = attempt,
+          .started_ns = os::utc_ns(),
+          .supervisor_pid = getpid(),
+          .supervisor_start = own ? own->id.start : 0,
+          .boot_id = os::boot_id()};
+}
 
- private:
-  explicit Output(LogWriter log) : log_(std::move(log)) {}
+bool enter_workdir(const SuperviseRequest& request) {
+  if (!request.workdir.empty()) return chdir(request.workdir.c_str()) == 0;
+  const auto home = request.env.find("HOME");
+  return (home != request.env.end() && chdir(home->second.c_str()) == 0) || chdir("/") == 0;
+}
 
-  void read_until_closed();
-
-  LogWriter log_;
-  int pipes_[2][2] = {{-1, -1}, {-1, -1}};
-  std::atomic<bool> finished_ = false;
-  std::thread reader_;
-};
-
-void Output::read_until_closed() {
-  constexpr int after_end_ms = 1000, poll_ms = 200;
-  pollfd polled[] = {{pipes_[0][0], POLLIN, 0}, {pipes_[1][0], POLLIN, 0}};
-  char bytes[16 << 10];
-  int waited_ms = 0;
-  while (polled[0].fd >= 0 || polled[1].fd >= 0) {
-    const int ready = poll(polled, 2, poll_ms);
-    if (ready == 0 && finished_) waited_ms += poll_ms;
-    if (waited_ms >= after_end_ms) break;
-    for (size_t i = 0; i < 2 && ready > 0; ++i) {
-      if (polled[i].revents == 0) continue;
-      const ssize_t got = ::read(polled[i].fd, bytes, sizeof bytes);
-      if (got <= 0) {
-        ::close(polled[i].fd);
-        polled[i].fd = -1;
-      } else {
-        log_.write(i == 0 ? LogStream::standard_output : LogStream::standard_error,
-                   std::string_view(bytes, static_cast<size_t>(got)), os::utc_ns());
-      }
-    }
+// Runs the program. Fills what is known of it into the state, which is written once it has a process.
+void run_program(const SuperviseRequest& request, const std::string& directory, ProgramOutput& output,
+                 SupervisorState& state) {
+  if (!enter_workdir(request)) {
+    output.add_line(fmt::format("workdir {}: {}", request.workdir, strerror(errno)));
+    state.exit_status = failed_status;
+    return;
   }
-  log_.finish(os::utc_ns());
+  const client::Client agent(request.agent_socket);
+  const auto started = [&](pid_t program) {
+    state.program_pid = program;
+    if (const auto stat = os::stat_of(program)) state.program_start = stat->id.start;
+    if (const auto written = write_state(directory, state); !written)
+      output.add_line(written.error().sentence);
+  };
+  const int status = run({.client = agent,
+                          .slice = request.slice,
+                          .program = request.command,
+                          .say = [&](const std::string& text) { output.add_line(text); },
+                          .complain = [&](const api::Problem& p) { fmt::print(stderr, "{}\n", p.detail); },
+                          .is_supervised = true,
+                          .started = started,
+                          .ended =
+                              [&](int wait_status) {
+                                if (WIFSIGNALED(wait_status))
+                                  state.signal = static_cast<uint32_t>(WTERMSIG(wait_status));
+                              }});
+  state.exit_status = static_cast<uint32_t>(status);
 }
 
 }  // namespace
 
-std::string exit_text(uint32_t status) {
-  return status > 128 ? fmt::format("signal {}", status - 128) : fmt::format("exit status {}", status);
-}
-
-Outcome<SeenProgram> read_program(const std::string& directory) {
-  SeenProgram out;
-  const os::Fd lock(
-      ::open((directory + "/" + lock_file_name).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  // The lock is tried before the state is read: a supervisor that ends meanwhile has written its end.
-  if (lock) {
-    out.is_supervised = flock(lock.get(), LOCK_SH | LOCK_NB) != 0;
-  } else if (errno != ENOENT) {
-    return failure(K::unavailable, "{}/{}: {}", directory, lock_file_name, strerror(errno));
-  }
-  auto state = read_state(directory);
-  if (!state) return tl::unexpected(state.error());
-  out.state = *state;
-  return out;
-}
-
 int supervise(const SuperviseRequest& request) {
-  const auto lock = os::hold_lock(request.directory + "/" + lock_file_name, "supervisor", "this program");
+  // The program's user may have no right on the folders above the directory, and the working directory
+  // changes.
+  const os::Fd folder(open(request.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return complain(fmt::format("{}: {}", request.directory, strerror(errno)), failed_status);
+  const std::string directory = fmt::format("/proc/self/fd/{}", folder.get());
+
+  const auto lock =
+      os::hold_lock(directory + "/" + lock_file_name, "supervisor", "this program", program_file_mode);
   if (!lock) return complain(lock.error().sentence, supervised_status);
-  auto state = read_state(request.directory);
+  if (const auto held = hold_liveness(lock->get()); !held)
+    return complain(held.error().sentence, failed_status);
+  auto state = read_state(directory);
   if (!state) return complain(state.error().sentence, failed_status);
   if (state->attempt >= request.attempt)
     return complain(fmt::format("attempt {} was begun before", request.attempt), begun_status);
-  *state = {.attempt = request.attempt, .started_ns = os::utc_ns()};
-  if (const auto written = write_state(request.directory, *state); !written)
-    return complain(written.error().sentence, failed_status);
-  auto output = Output::open(request.directory, request.attempt);
+  kill_remains(*state);
+  auto output = ProgramOutput::open(directory + "/" + log_folder_name);
   if (!output) return complain(output.error().sentence, failed_status);
-  (*output)->take_over();
+
+  // The attempt is begun. Beyond this point no other supervisor starts the program for it.
+  *state = begun_state(request.attempt);
+  if (const auto written = write_state(directory, *state); !written)
+    return complain(written.error().sentence, failed_status);
+  (*output)->add_line(attempt_mark(request.attempt));
+  (*output)->begin();
+  const os::Fd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  dup2(null.get(), STDIN_FILENO);
   set_whole_environment(request.env);
-  int status = failed_status;
-  if (chdir(request.workdir.c_str()) != 0) {
-    (*output)->add_line(fmt::format("workdir {}: {}", request.workdir, strerror(errno)));
-  } else {
-    const client::Client agent(request.agent_socket);
-    status = run({.client = agent,
-                  .slice = request.slice,
-                  .program = request.command,
-                  .say = [&](const std::string& text) { (*output)->add_line(text); },
-                  .complain = [&](const api::Problem& p) { fmt::print(stderr, "{}\n", p.detail); },
-                  .is_supervised = true,
-                  .started =
-                      [&](pid_t program) {
-                        state->program_pid = program;
-                        if (const auto stat = os::stat_of(program)) state->program_start = stat->id.start;
-                        (void)write_state(request.directory, *state);
-                      }});
-  }
+  run_program(request, directory, **output, *state);
+
+  // The program has ended. Beyond this point only its end is written.
   state->ended_ns = os::utc_ns();
-  state->exit_status = static_cast<uint32_t>(status);
-  (*output)->add_line(fmt::format("attempt {} ended: {}", request.attempt, exit_text(state->exit_status)));
-  const auto written = write_state(request.directory, *state);
-  Output::release();
+  const auto written = write_state(directory, *state);
   (*output)->finish();
-  return written ? 0 : complain(written.error().sentence, failed_status);
+  (*output)->add_line(fmt::format("attempt {} ended: {}", request.attempt, exit_text(*state)));
+  return written ? 0 : failed_status;
 }
 
 }  // namespace carve::runner

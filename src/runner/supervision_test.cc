@@ -68,7 +68,7 @@ TEST(Supervision, keeps_the_exit_status_and_both_streams) {
   const SeenProgram seen = s.seen();
   EXPECT_EQ(seen.state.attempt, 1u);
   EXPECT_FALSE(seen.is_supervised);
-  EXPECT_EQ(exit_text(seen.state.exit_status), "exit status 3");
+  EXPECT_EQ(exit_text(seen.state), "exit status 3");
   EXPECT_GT(seen.state.ended_ns, seen.state.started_ns);
   EXPECT_THAT(s.log(LogStream::standard_output), ElementsAre("out b"));
   EXPECT_THAT(s.log(LogStream::standard_error), ElementsAre("err"));

@@ -8,9 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 
-#include "core/invariant.h"
 #include "os/log.h"
 
 namespace carve::controller {
@@ -57,7 +55,7 @@ ObservedSlice observed(const api::Slice& slice) {
 Machine::Machine(std::vector<Node> nodes, Launcher launcher, const std::string& folder)
     : nodes_(std::move(nodes)),
       launcher_(std::move(launcher)),
-      programs_(folder + "/programs"),
+      programs_(folder + programs_folder),
       haproxy_(folder) {}
 
 void Machine::begin_turn() {
@@ -131,28 +129,29 @@ Outcome<ObservedProgram> Machine::program(const std::string& slice) {
   if (!seen) return tl::unexpected(seen.error());
   const runner::SupervisorState& state = seen->state;
   ObservedProgram out{.attempt = state.attempt, .started_at = state.started_ns};
-  if (state.attempt == 0) return out;
-  if (state.ended_ns != 0) {
-    out.state = ProgramState::exited;
-    out.ended_at = state.ended_ns;
-    out.exit = runner::exit_text(state.exit_status);
-  } else if (seen->is_supervised) {
-    out.state = ProgramState::running;
-  } else {
-    out.state = ProgramState::exited;
-    out.ended_at = state.started_ns;
-    out.exit = "its supervisor was killed";
+  switch (seen->phase()) {
+    case runner::ProgramPhase::never_started: break;
+    case runner::ProgramPhase::running: out.state = ProgramState::running; break;
+    case runner::ProgramPhase::ended:
+      out.state = ProgramState::exited;
+      out.ended_at = state.ended_ns;
+      out.exit = runner::exit_text(state);
+      break;
+    case runner::ProgramPhase::lost:
+      out.state = ProgramState::exited;
+      out.ended_at = state.started_ns;
+      out.exit = "its supervisor was killed";
+      break;
   }
   return out;
 }
 
 Outcome<void> Machine::start(const ProgramStart& start) {
-  LaunchRequest request{.uid = start.owner_uid,
-                        .supervise = {.directory = directory_of(start.slice),
-                                      .attempt = start.attempt,
-                                      .workdir = start.workdir,
-                                      .command = start.command,
-                                      .env = start.env}};
+  LaunchRequest request{
+      .uid = start.owner_uid,
+      .name = start.slice,
+      .supervise = {
+          .attempt = start.attempt, .workdir = start.workdir, .command = start.command, .env = start.env}};
   if (!start.node.empty()) {
     const auto node = node_named(start.node);
     if (!node) return tl::unexpected(node.error());
@@ -162,21 +161,16 @@ Outcome<void> Machine::start(const ProgramStart& start) {
   return launcher_.start(request);
 }
 
-Outcome<void> Machine::send_signal(const std::string& slice, int signal) {
-  const auto seen = runner::read_program(directory_of(slice));
-  if (!seen) return tl::unexpected(seen.error());
-  if (!seen->is_supervised || seen->state.program_pid == 0) return {};
-  return launcher_.send_signal(
-      {.pid = seen->state.program_pid, .start = seen->state.program_start, .signal = signal});
+Outcome<void> Machine::terminate(const std::string& slice) {
+  return launcher_.send_signal({.name = slice, .signal = SIGTERM});
+}
+Outcome<void> Machine::kill(const std::string& slice) {
+  return launcher_.send_signal({.name = slice, .signal = SIGKILL});
 }
 
-Outcome<void> Machine::terminate(const std::string& slice) { return send_signal(slice, SIGTERM); }
-Outcome<void> Machine::kill(const std::string& slice) { return send_signal(slice, SIGKILL); }
-
 void Machine::forget_program(const std::string& slice) {
-  invariant(!slice.empty() && slice.find('/') == std::string::npos, "a slice's name is a file's name");
-  std::error_code ignored;
-  std::filesystem::remove_all(directory_of(slice), ignored);
+  if (const auto removed = launcher_.remove({.name = slice}); !removed)
+    os::log::warning("the files of {} are left: {}", slice, removed.error().sentence);
 }
 
 Outcome<uint32_t> Machine::free_port(PortUse use, const std::vector<uint32_t>& used) {

@@ -51,7 +51,6 @@ class Machine final : public Effects {
  private:
   Outcome<const Node*> node_named(const std::string& name) const;
   client::Client agent_of(const Node&) const;
-  Outcome<void> send_signal(const std::string& slice, int signal);
 
   const std::vector<Node> nodes_;
   const Launcher launcher_;
