@@ -68,10 +68,11 @@ client::Answer<api::Entered> enter(const Run& run) {
 }
 
 // The child's part: enters the slice, then executes the program. Returns only on failure.
-[[noreturn]] void become(const Run& run, const Signals& signals, int report_to, int started) {
+[[noreturn]] void become(const Run& run, const Signals& signals, pid_t parent, int report_to, int started) {
   if (run.is_supervised) {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // Without its supervisor the end of the program would not be known.
+    if (getppid() != parent) _exit(failed_status);  // It was killed before, which sends no signal.
   }
   // Waits until the parent has recorded this process. A parent that is killed before closes the pipe.
   char go = 0;
@@ -200,11 +201,12 @@ int run(const Run& run) {
   os::Fd from_child(ends[0]), to_parent(ends[1]);
   if (pipe2(back, O_CLOEXEC) != 0) return fail("cannot create a pipe");
   os::Fd from_parent(back[0]), to_child(back[1]);
+  const pid_t own = getpid();
   const pid_t child = fork();
   if (child < 0) return fail("cannot start a process");
   if (child == 0) {
     to_child.reset();
-    become(run, signals, to_parent.get(), from_parent.get());
+    become(run, signals, own, to_parent.get(), from_parent.get());
   }
   to_parent.reset();
   if (run.started) run.started(child);
