@@ -200,6 +200,7 @@ std::optional<http::Caller> remote_caller(int socket) {
 Api::Api(os::Loop& loop, const KnownNodes& nodes, Records& records, const Services& services,
          const Options& o, os::Fd unix_socket, os::Fd tcp_socket)
     : nodes_(nodes),
+      store_(records.store),
       machine_(services.machine),
       version_{.program = "carve-controller",
                .version = CARVE_VERSION,
@@ -246,6 +247,18 @@ Outcome<std::string> Api::logs(const Object& object, const LogQuery& query) cons
   }
   if (count == 0 && query.replica)
     return failure(K::not_found, "{} has no replica {}", text(object.key), *query.replica);
+  return out;
+}
+
+Outcome<std::vector<Revision>> Api::revisions(const std::string& uid) const {
+  auto records = store_.revisions(uid);
+  if (!records) return tl::unexpected(records.error());
+  std::vector<Revision> out;
+  for (RevisionRecord& r : *records)
+    out.push_back({.number = r.revision,
+                   .created_ns = r.created_ns,
+                   .spec = std::move(r.object_spec),
+                   .form = std::move(r.spec)});
   return out;
 }
 

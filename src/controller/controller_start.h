@@ -75,6 +75,7 @@ class Api : Views {
   api::ControllerVersion version() const override { return version_; }
   api::KnownNodeList nodes() const override { return nodes_.document(); }
   Outcome<std::string> logs(const Object&, const LogQuery&) const override;
+  Outcome<std::vector<Revision>> revisions(const std::string& uid) const override;
   std::optional<uint32_t> uid_of(const std::string& account) const override;
   std::string user_name(uint32_t uid) const override;
   int64_t now_ns() const override;
@@ -84,6 +85,7 @@ class Api : Views {
       os::Fd tcp_socket);
 
   const KnownNodes& nodes_;
+  ControllerStore& store_;
   const Machine& machine_;
   const api::ControllerVersion version_;
   const std::vector<uint32_t> operators_;

@@ -89,7 +89,11 @@ Outcome<std::vector<Token>> StoreJournal::tokens() {
   return out;
 }
 
-Outcome<void> StoreJournal::write(const Object& object) { return store_.write(record_of(object)); }
+Outcome<void> StoreJournal::write(std::span<const Object> objects) {
+  std::vector<ObjectRecord> records;
+  for (const Object& object : objects) records.push_back(record_of(object));
+  return store_.write(records);
+}
 
 Outcome<void> StoreJournal::remove(const ObjectKey& key, uint64_t version) {
   const auto records = store_.all<ObjectRecord>();

@@ -14,7 +14,7 @@ class StoreJournal final : public Journal, public TokenJournal {
   Outcome<std::vector<Object>> objects();
   Outcome<std::vector<Token>> tokens();
 
-  Outcome<void> write(const Object&) override;
+  Outcome<void> write(std::span<const Object>) override;
   Outcome<void> remove(const ObjectKey&, uint64_t version) override;
   Outcome<void> write(const Token&) override;
   Outcome<void> remove(const Token&) override;

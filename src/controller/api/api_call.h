@@ -23,6 +23,14 @@ struct LogQuery {
   int64_t since_ns = 0;             // UTC; 0: all.
 };
 
+// A revision of a workload, as it was when its replicas were started.
+struct Revision {
+  uint32_t number = 0;
+  int64_t created_ns = 0;  // UTC.
+  std::string spec;        // Of the object, as JSON.
+  std::string form;        // The spec of the service that it runs as, as JSON.
+};
+
 // What the routes show that is no object. The routes see values only, no connection and no database.
 class Views {
  public:
@@ -31,6 +39,8 @@ class Views {
   virtual api::KnownNodeList nodes() const = 0;
   // Returns the lines of the object's programs, each with its time and, if there are several, its replica.
   virtual Outcome<std::string> logs(const Object&, const LogQuery&) const = 0;
+  // Returns the kept revisions of the object with this uid, the oldest first.
+  virtual Outcome<std::vector<Revision>> revisions(const std::string& uid) const = 0;
   // Returns the uid of the user of an account, if this machine has it.
   virtual std::optional<uint32_t> uid_of(const std::string& account) const = 0;
   virtual std::string user_name(uint32_t uid) const = 0;
@@ -56,7 +66,8 @@ struct Call {
   ApiContext& context;
   const http::Request& request;
   const http::Caller& caller;
-  std::vector<std::string> names;  // What the path has in place of each {}.
+  objects::Kind kind = objects::Kind::service;  // What the path has in place of {kind}.
+  std::vector<std::string> names;               // What the path has in place of each {}.
 };
 
 template <class T>

@@ -5,6 +5,7 @@
 
 #include "controller/api/object_routes.h"
 #include "controller/api/token_routes.h"
+#include "controller/api/workload_routes.h"
 #include "os/log.h"
 
 namespace carve::controller {
@@ -22,33 +23,53 @@ constexpr Route table[] = {
     {"GET", "/v1/version", get_version},
     {"GET", "/v1/nodes", get_nodes},
     {"POST", "/v1/documents", post_documents},
-    {"GET", "/v1/services", list_services},
-    {"POST", "/v1/services", post_documents},
-    {"GET", "/v1/services/{}", get_service},
-    {"PUT", "/v1/services/{}", put_service},
-    {"PATCH", "/v1/services/{}", patch_service},
-    {"DELETE", "/v1/services/{}", delete_service},
-    {"GET", "/v1/services/{}/logs", get_service_logs},
-    {"POST", "/v1/services/{}/modify", modify_service},
-    {"POST", "/v1/services/{}/start", start_service},
-    {"POST", "/v1/services/{}/stop", stop_service},
+    {"GET", "/v1/{kind}", list_objects},
+    {"POST", "/v1/{kind}", post_documents},
+    {"GET", "/v1/{kind}/{}", get_object},
+    {"PUT", "/v1/{kind}/{}", put_object},
+    {"PATCH", "/v1/{kind}/{}", patch_object},
+    {"DELETE", "/v1/{kind}/{}", delete_object},
+    {"GET", "/v1/{kind}/{}/logs", get_logs},
+    {"GET", "/v1/{kind}/{}/revisions", get_revisions},
+    {"POST", "/v1/{kind}/{}/modify", modify},
+    {"POST", "/v1/{kind}/{}/restart", restart},
+    {"POST", "/v1/{kind}/{}/start", start},
+    {"POST", "/v1/{kind}/{}/stop", stop},
+    {"POST", "/v1/{kind}/{}/undo", undo},
     {"GET", "/v1/tokens", list_tokens},
     {"POST", "/v1/tokens", post_token},
     {"DELETE", "/v1/tokens/{}", delete_token},
 };
 
-// Returns the names in the path if it has the pattern.
-std::optional<std::vector<std::string>> names_in(std::string_view path, std::string_view pattern) {
+// What a path has in the holes of its pattern.
+struct PathParts {
+  objects::Kind kind = objects::Kind::service;
   std::vector<std::string> names;
+};
+
+constexpr std::string_view kind_hole = "{kind}", name_hole = "{}";
+
+// Returns the parts if the path has the pattern. {kind} is the plural of a kind with replicas.
+std::optional<PathParts> parts_of(std::string_view path, std::string_view pattern) {
+  PathParts parts;
   while (true) {
-    const size_t hole = pattern.find("{}");
-    if (hole == std::string_view::npos) return path == pattern ? std::optional(names) : std::nullopt;
+    const size_t hole = pattern.find('{');
+    if (hole == std::string_view::npos) return path == pattern ? std::optional(parts) : std::nullopt;
     if (!path.starts_with(pattern.substr(0, hole))) return std::nullopt;
     path.remove_prefix(hole);
-    pattern.remove_prefix(hole + 2);
+    pattern.remove_prefix(hole);
     const size_t end = std::min(path.find('/'), path.size());
-    if (end == 0) return std::nullopt;
-    names.emplace_back(path.substr(0, end));
+    const std::string_view part = path.substr(0, end);
+    if (part.empty()) return std::nullopt;
+    if (pattern.starts_with(kind_hole)) {
+      const auto* const kind = std::ranges::find(objects::kinds, part, &objects::KindText::plural);
+      if (kind == std::end(objects::kinds) || !kind->is_workload) return std::nullopt;
+      parts.kind = kind->value;
+      pattern.remove_prefix(kind_hole.size());
+    } else {
+      parts.names.emplace_back(part);
+      pattern.remove_prefix(name_hole.size());
+    }
     path.remove_prefix(end);
   }
 }
@@ -100,11 +121,11 @@ http::Response ControllerRoutes::answer(const http::Request& request, const http
 http::Response ControllerRoutes::answer_identified(const http::Request& request, const http::Caller& caller) {
   bool has_path = false;
   for (const Route& route : table) {
-    auto names = names_in(request.path, route.path);
-    if (!names) continue;
+    auto parts = parts_of(request.path, route.path);
+    if (!parts) continue;
     has_path = true;
     if (request.method != route.method) continue;
-    http::Response response = route.answer({context_, request, caller, std::move(*names)});
+    http::Response response = route.answer({context_, request, caller, parts->kind, std::move(parts->names)});
     if (request.method == "GET")
       os::log::debug("{} {} by {}: {}", request.method, request.path, caller.text(), response.status);
     else

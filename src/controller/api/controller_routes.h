@@ -12,7 +12,7 @@ namespace carve::controller {
 
 struct Route {
   const char* method;
-  const char* path;  // "/v1/services/{}"; {} is one name.
+  const char* path;  // "/v1/{kind}/{}/logs": {kind} is the plural of a kind, {} is one name.
   http::Response (*answer)(const Call&);
 };
 std::span<const Route> routes();

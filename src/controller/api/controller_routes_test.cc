@@ -30,6 +30,7 @@ struct Prepared : Views {
   Outcome<std::string> logs(const Object&, const LogQuery&) const override {
     return std::string("secret line\n");
   }
+  Outcome<std::vector<Revision>> revisions(const std::string&) const override { return kept_revisions; }
   std::optional<uint32_t> uid_of(const std::string& account) const override {
     return account == "research" ? std::optional(2000u) : std::nullopt;
   }
@@ -37,10 +38,12 @@ struct Prepared : Views {
     return uid == 0 ? "root" : fmt::format("user{}", uid);
   }
   int64_t now_ns() const override { return 1'000; }
-} const views;
+  std::vector<Revision> kept_revisions;
+};
+const Prepared views;
 
 struct JournalFake final : Journal, TokenJournal {
-  Outcome<void> write(const Object&) override { return {}; }
+  Outcome<void> write(std::span<const Object>) override { return {}; }
   Outcome<void> remove(const ObjectKey&, uint64_t) override { return {}; }
   Outcome<void> write(const Token&) override { return {}; }
   Outcome<void> remove(const Token&) override { return {}; }

@@ -63,6 +63,12 @@ http::Response post_token(const Call& call) {
         fmt::format("account '{}': programs of a token run as the user of that name, and this machine "
                     "has no such user; create the user, or use the role viewer",
                     account.substr(0, 80)));
+  // Else an operator over TCP could start programs as root.
+  if (call.context.views.uid_of(account) == 0u && call.caller.uid() != 0u)
+    return refuse(K::permission_denied,
+                  fmt::format("account '{}': only root makes tokens whose programs run as root, on the "
+                              "controller's unix socket",
+                              account.substr(0, 80)));
   const int64_t now = call.context.views.now_ns();
   const Token token{
       .name = request->name,

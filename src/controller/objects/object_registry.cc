@@ -55,6 +55,14 @@ void ObjectRegistry::notify() {
   for (const auto& call : subscribers) call();
 }
 
+Outcome<void> ObjectRegistry::check_limit(objects::Kind kind, size_t added) const {
+  const auto is_same_kind = [&](const auto& entry) { return entry.first.kind == kind; };
+  const auto present = static_cast<size_t>(std::ranges::count_if(objects_, is_same_kind));
+  if (present + added <= max_objects_of_kind) return {};
+  return failure(K::resource_exhausted, "there are {} {}, and at most {} are kept; delete one first", present,
+                 objects::text_of(kind).plural, max_objects_of_kind);
+}
+
 Outcome<ObjectRegistry::Pointer> ObjectRegistry::add(Object object) {
   Pointer added;
   {
@@ -62,13 +70,10 @@ Outcome<ObjectRegistry::Pointer> ObjectRegistry::add(Object object) {
     if (objects_.contains(object.key))
       return failure(K::already_exists, "{} already exists; change it with carve apply, or delete it first",
                      text(object.key));
-    const auto is_same_kind = [&](const auto& entry) { return entry.first.kind == object.key.kind; };
-    if (std::ranges::count_if(objects_, is_same_kind) >= static_cast<ptrdiff_t>(max_objects_of_kind))
-      return failure(K::resource_exhausted, "there are {} {}, which is the limit; delete one first",
-                     max_objects_of_kind, objects::text_of(object.key.kind).plural);
+    if (auto room = check_limit(object.key.kind, 1); !room) return tl::unexpected(room.error());
     object.version = version_ + 1;
     object.generation = 1;
-    if (auto written = journal_.write(object); !written) return tl::unexpected(written.error());
+    if (auto written = journal_.write({&object, 1}); !written) return tl::unexpected(written.error());
     added = std::make_shared<const Object>(std::move(object));
     objects_[added->key] = added;
     keep(ChangeKind::added, added);
@@ -95,13 +100,54 @@ Outcome<ObjectRegistry::Pointer> ObjectRegistry::update(const ObjectKey& key,
     invariant(next.key == key, "an object keeps its name");
     next.generation = found->second->generation + (next.spec != found->second->spec ? 1 : 0);
     next.version = version_ + 1;
-    if (auto written = journal_.write(next); !written) return tl::unexpected(written.error());
+    if (auto written = journal_.write({&next, 1}); !written) return tl::unexpected(written.error());
     changed = std::make_shared<const Object>(std::move(next));
     found->second = changed;
     keep(ChangeKind::modified, changed);
   }
   notify();
   return changed;
+}
+
+Outcome<std::vector<ObjectRegistry::Pointer>> ObjectRegistry::apply(const std::vector<ObjectEdit>& edits) {
+  std::vector<Pointer> out;
+  {
+    const MutexLock lock(mutex_);
+    std::map<ObjectKey, ChangeKind> kinds;
+    std::map<objects::Kind, size_t> added;
+    std::vector<Object> written;
+    for (const ObjectEdit& edit : edits) {
+      const ObjectKey& key = edit.added.key;
+      const auto found = objects_.find(key);
+      const bool is_new = found == objects_.end();
+      if (!kinds.emplace(key, is_new ? ChangeKind::added : ChangeKind::modified).second)
+        return failure(K::invalid_argument, "two documents are {}; leave one out", text(key));
+      Object next = is_new ? edit.added : *found->second;
+      next.generation = 1;
+      if (is_new) {
+        if (auto room = check_limit(key.kind, ++added[key.kind]); !room) return tl::unexpected(room.error());
+      } else {
+        edit.change(next);
+        const Object& present = *found->second;
+        next.generation = present.generation + (next.spec != present.spec ? 1 : 0);
+        out.push_back(found->second);
+        if (next == present) continue;
+        out.pop_back();
+      }
+      next.version = version_ + written.size() + 1;
+      written.push_back(next);
+      out.push_back(std::make_shared<const Object>(std::move(next)));
+    }
+    if (written.empty()) return out;
+    if (auto kept = journal_.write(written); !kept) return tl::unexpected(kept.error());
+    for (const Pointer& object : out) {
+      if (object->version <= version_) continue;  // Unchanged.
+      objects_[object->key] = object;
+      keep(kinds.at(object->key), object);
+    }
+  }
+  notify();
+  return out;
 }
 
 Outcome<void> ObjectRegistry::remove(const ObjectKey& key) {

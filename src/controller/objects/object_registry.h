@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "controller/objects/object_record.h"
@@ -34,8 +35,14 @@ struct ObjectChange {
 class Journal {
  public:
   virtual ~Journal() = default;
-  virtual Outcome<void> write(const Object&) = 0;
+  virtual Outcome<void> write(std::span<const Object>) = 0;
   virtual Outcome<void> remove(const ObjectKey&, uint64_t version) = 0;
+};
+
+// One of several changes that are made together.
+struct ObjectEdit {
+  Object added;                         // The object, if there is none with its key.
+  std::function<void(Object&)> change;  // Else this is called with a copy of the present one.
 };
 
 class ObjectRegistry {
@@ -58,6 +65,9 @@ class ObjectRegistry {
   Outcome<Pointer> update(const ObjectKey&, const std::function<Outcome<void>(Object&)>& edit,
                           std::optional<uint64_t> expected = std::nullopt) EXCLUDES(mutex_);
   Outcome<void> remove(const ObjectKey&) EXCLUDES(mutex_);
+  // Makes all changes in one transaction, or none. Returns the objects in the order of the edits. Fails with
+  // invalid_argument if two edits name one object, and with resource_exhausted at the limit.
+  Outcome<std::vector<Pointer>> apply(const std::vector<ObjectEdit>&) EXCLUDES(mutex_);
 
   // Returns the changes behind the version, or gone if they are not kept any more.
   Outcome<std::vector<ObjectChange>> changes_behind(uint64_t version) const EXCLUDES(mutex_);
@@ -66,6 +76,7 @@ class ObjectRegistry {
 
  private:
   void keep(ChangeKind, Pointer) REQUIRES(mutex_);
+  Outcome<void> check_limit(objects::Kind, size_t added) const REQUIRES(mutex_);
   void notify() EXCLUDES(mutex_);
 
   Journal& journal_;

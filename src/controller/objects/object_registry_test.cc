@@ -11,9 +11,9 @@ using testing::HasSubstr;
 using testing::Not;
 
 struct JournalFake final : Journal {
-  Outcome<void> write(const Object&) override {
+  Outcome<void> write(std::span<const Object> objects) override {
     if (is_full) return failure(FailureKind::unavailable, "the disk is full");
-    ++writes;
+    writes += static_cast<unsigned>(objects.size());
     return {};
   }
   Outcome<void> remove(const ObjectKey&, uint64_t) override { return {}; }

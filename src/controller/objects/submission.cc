@@ -1,41 +1,91 @@
 #include "controller/objects/submission.h"
 
 #include "fronts/documents.h"
+#include "fronts/pod/manifest.h"
 #include "fronts/service_terms.h"
 #include "wire/api/json.h"
+#include "wire/api/json_value.h"
 
 namespace carve::controller {
 namespace {
 
 using api::FieldErrors;
+using Read = Result<Submission, FieldErrors>;
 
-Result<Submission, FieldErrors> read_ours(const std::string& text) {
+Submission of_service(objects::Service service, std::vector<std::string> warnings) {
+  std::string spec = api::write(service.spec);
+  return {.kind = objects::Kind::service,
+          .metadata = std::move(service.metadata),
+          .spec = std::move(spec),
+          .form = std::move(service.spec),
+          .warnings = std::move(warnings)};
+}
+
+Read read_service(const std::string& text, const SubmissionContext&) {
   auto service = api::read_all<objects::Service>(text, api::Reading::strict);
   if (!service) return tl::unexpected(std::move(service.error()));
   if (FieldErrors errors = fronts::check(*service); !errors.empty()) return tl::unexpected(std::move(errors));
-  return Submission{.service = std::move(*service), .warnings = {}};
+  return of_service(std::move(*service), {});
 }
 
-Result<Submission, FieldErrors> read_eas(const std::string& text, const fronts::EasContext& context) {
-  auto eas = fronts::from_eas(text, context);
+Read read_application(const std::string& text, const SubmissionContext& context) {
+  auto application = fronts::read_application(text);
+  if (!application) return tl::unexpected(std::move(application.error()));
+  auto service = fronts::service_of(*application, context.application);
+  if (!service) return tl::unexpected(std::move(service.error()));
+  return Submission{.kind = objects::Kind::application,
+                    .metadata = std::move(application->metadata),
+                    .spec = api::write(application->spec),
+                    .form = std::move(service->spec),
+                    .warnings = std::move(service->warnings)};
+}
+
+Read read_eas(const std::string& text, const SubmissionContext& context) {
+  auto eas = fronts::from_eas(text, context.eas);
   if (!eas) return tl::unexpected(std::move(eas.error()));
   if (FieldErrors errors = fronts::check(eas->service); !errors.empty())
     return tl::unexpected(std::move(errors));
-  return Submission{.service = std::move(eas->service), .warnings = std::move(eas->warnings)};
+  return of_service(std::move(eas->service), std::move(eas->warnings));
+}
+
+Read read_manifest(const std::string& text, const SubmissionContext&) {
+  auto manifest = fronts::from_manifest(text);
+  if (!manifest) return tl::unexpected(std::move(manifest.error()));
+  return of_service(std::move(manifest->service), std::move(manifest->warnings));
+}
+
+using Reader = Read (*)(const std::string&, const SubmissionContext&);
+
+// Returns the reader of a document of ours, by its kind. The reader of services names all that is wrong with
+// another kind.
+Reader reader_of_kind(const std::string& text) {
+  const auto document = api::parse(text);
+  const bool has_kind =
+      document && document->is_object() && document->contains("kind") && (*document)["kind"].is_string();
+  const auto kind = has_kind ? objects::parse_kind((*document)["kind"].get<std::string>()) : std::nullopt;
+  return kind == objects::Kind::application ? read_application : read_service;
+}
+
+Reader reader_of(const std::string& text, std::string_view dialect) {
+  if (dialect == "eas") return read_eas;
+  if (dialect == "carve") return reader_of_kind(text);
+  if (dialect != "auto") return read_manifest;
+  if (fronts::is_eas(text)) return read_eas;
+  if (fronts::is_manifest(text)) return read_manifest;
+  return reader_of_kind(text);
 }
 
 }  // namespace
 
 Result<std::vector<Submission>, FieldErrors> read_submissions(std::string_view text, std::string_view dialect,
-                                                              const fronts::EasContext& context) {
+                                                              const SubmissionContext& context) {
   const auto documents = fronts::documents_of(text);
   if (!documents) return tl::unexpected(documents.error());
   std::vector<Submission> out;
   FieldErrors errors;
   for (size_t i = 0; i < documents->size(); ++i) {
     const std::string& one = (*documents)[i];
-    const bool eas = dialect == "eas" || (dialect == "auto" && fronts::is_eas(one));
-    auto read = eas ? read_eas(one, context) : read_ours(one);
+    auto read = reader_of(one, dialect)(one, context);
     if (read) {
       out.push_back(std::move(*read));
       continue;

@@ -18,17 +18,17 @@ TEST(Submission, the_dialect_of_each_document_is_seen) {
   const auto both = read_submissions(std::string(ours) + "---\n" + eas + "\n", "auto", {});
   ASSERT_TRUE(both) << both.error().front().sentence;
   ASSERT_EQ(both->size(), 2u);
-  EXPECT_EQ((*both)[0].service.metadata.name, "a");
-  EXPECT_EQ((*both)[0].service.spec.source.dialect, "");
-  EXPECT_EQ((*both)[1].service.spec.source.dialect, "eas");
+  EXPECT_EQ((*both)[0].metadata.name, "a");
+  EXPECT_EQ((*both)[0].form.source.dialect, "");
+  EXPECT_EQ((*both)[1].form.source.dialect, "eas");
 }
 
 TEST(Submission, one_wrong_document_refuses_all_and_says_which) {
-  const auto read = read_submissions(std::string(ours) + "---\n" + ours + "---\nkind: Pod\n", "auto", {});
+  const auto read = read_submissions(std::string(ours) + "---\n" + ours + "---\nkind: Job\n", "auto", {});
   ASSERT_FALSE(read);
   std::string all;
   for (const api::FieldError& e : read.error()) all += e.sentence + "\n";
-  EXPECT_THAT(all, HasSubstr("document 3: kind: 'Pod' is not Service"));
+  EXPECT_THAT(all, HasSubstr("document 3: kind: 'Job' is not Service"));
   EXPECT_FALSE(read_submissions("", "auto", {}));
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "controller/objects/service_form.h"
 #include "controller/services/service_spec.h"
 #include "controller/services/service_status.h"
 #include "core/invariant.h"
@@ -26,6 +27,13 @@ objects::ServiceSpec spec_of(const std::string& json) {
   return std::move(*spec);
 }
 
+std::vector<ObjectRegistry::Pointer> workloads(const ObjectRegistry& objects) {
+  std::vector<ObjectRegistry::Pointer> out;
+  for (const objects::KindText& kind : objects::kinds)
+    if (kind.is_workload) std::ranges::copy(objects.list(kind.value), std::back_inserter(out));
+  return out;
+}
+
 }  // namespace
 
 template <class T>
@@ -42,7 +50,7 @@ bool ServiceLoop::turn(Ns now) {
     endpoint_states_ = std::move(*states);
   else
     return os::log::warning("{}", states.error().sentence), false;
-  for (const auto& object : objects_.list(objects::Kind::service)) serve(object, now);
+  for (const auto& object : workloads(objects_)) serve(object, now);
   adopted_ = true;
   publish_endpoints();
   return changed_;
@@ -50,7 +58,7 @@ bool ServiceLoop::turn(Ns now) {
 
 void ServiceLoop::serve(const ObjectRegistry::Pointer& object, Ns now) {
   Pass pass{.object = object,
-            .spec = spec_of(object->spec),
+            .spec = service_form(*object),
             .record = records_.workload(object->uid),
             .desired = {},
             .observed = {},
@@ -86,8 +94,11 @@ bool ServiceLoop::revise(Pass& pass, Ns now) {
   if (pass.record.revision != 0 && present == wanted) return true;
   if (pass.object->is_ending) return true;
   if (pass.record.revision != 0 && resize(pass, spec_of(present))) {
-    const RevisionRecord same{
-        .uid = pass.record.uid, .revision = pass.record.revision, .created_ns = now, .spec = wanted};
+    const RevisionRecord same{.uid = pass.record.uid,
+                              .revision = pass.record.revision,
+                              .created_ns = now,
+                              .spec = wanted,
+                              .object_spec = pass.object->spec};
     pass.changed = true;
     return done(pass, records_.write(pass.record, same));
   }
@@ -99,7 +110,8 @@ bool ServiceLoop::revise(Pass& pass, Ns now) {
   return done(pass, records_.write(pass.record, {.uid = pass.record.uid,
                                                  .revision = pass.record.revision,
                                                  .created_ns = now,
-                                                 .spec = wanted}));
+                                                 .spec = wanted,
+                                                 .object_spec = pass.object->spec}));
 }
 
 // Gives the slices of the present revision the new size: all, or none.
@@ -344,7 +356,7 @@ void ServiceLoop::remove_if_ended(Pass& pass) {
 
 void ServiceLoop::publish_endpoints() {
   std::vector<ServiceEndpoint> wanted;
-  for (const auto& object : objects_.list(objects::Kind::service)) {
+  for (const auto& object : workloads(objects_)) {
     const WorkloadRecord record = records_.workload(object->uid);
     if (record.port == 0) continue;
     ServiceEndpoint endpoint{.uid = object->uid,

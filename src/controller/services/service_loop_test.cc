@@ -19,7 +19,10 @@ using workload::ProgramState;
 // A controller over a database in memory-like files, its machine, and a clock.
 struct Stage {
   struct Forgetting final : Journal {  // The registry's objects live in the stage: a restart keeps them.
-    Outcome<void> write(const Object& object) override { return kept[object.key] = object, Outcome<void>(); }
+    Outcome<void> write(std::span<const Object> objects) override {
+      for (const Object& object : objects) kept[object.key] = object;
+      return {};
+    }
     Outcome<void> remove(const ObjectKey& key, uint64_t) override { return kept.erase(key), Outcome<void>(); }
     std::map<ObjectKey, Object> kept;
   };

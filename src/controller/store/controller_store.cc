@@ -112,14 +112,15 @@ void ControllerStore::limit_pages(int64_t pages) {
   database_.limit_pages(pages);
 }
 
-template <class Record>
-Outcome<std::vector<Record>> ControllerStore::all() {
+template <class Record, class... Values>
+Outcome<std::vector<Record>> ControllerStore::select(const char* where, const Values&... values) {
   std::vector<Record> out;
   const os::MutexLock lock(*mutex_);
-  Statement s = database_.statement(fmt::format("SELECT {} FROM {} ORDER BY {}",
+  Statement s = database_.statement(fmt::format("SELECT {} FROM {} {} ORDER BY {}",
                                                 fmt::join(rows::columns<Record>(), ", "), Table<Record>::name,
-                                                Table<Record>::key)
+                                                where, Table<Record>::key)
                                         .c_str());
+  [[maybe_unused]] Statement& bound = (s << ... << values);
   while (s.row()) {
     int column = 0;
     std::string wrong;
@@ -128,6 +129,10 @@ Outcome<std::vector<Record>> ControllerStore::all() {
   }
   if (!s.done()) return database_.trouble("reading");
   return out;
+}
+template <class Record>
+Outcome<std::vector<Record>> ControllerStore::all() {
+  return select<Record>("");
 }
 template Outcome<std::vector<NodeRecord>> ControllerStore::all();
 template Outcome<std::vector<ObjectRecord>> ControllerStore::all();
@@ -151,6 +156,10 @@ Outcome<std::vector<AuditRecord>> ControllerStore::all() {
   return out;
 }
 
+Outcome<std::vector<RevisionRecord>> ControllerStore::revisions(const std::string& uid) {
+  return select<RevisionRecord>("WHERE uid = ?", uid);
+}
+
 Outcome<void> ControllerStore::write(const std::vector<NodeRecord>& nodes) {
   return transact([&](sqlite3* db) {
     for (const NodeRecord& node : nodes)
@@ -159,9 +168,13 @@ Outcome<void> ControllerStore::write(const std::vector<NodeRecord>& nodes) {
   });
 }
 
-Outcome<void> ControllerStore::write(const ObjectRecord& object) {
+Outcome<void> ControllerStore::write(const std::vector<ObjectRecord>& objects) {
   return transact([&](sqlite3* db) {
-    return first_error({[&] { return insert(db, object); }, [&] { return set_version(db, object.version); }});
+    for (const ObjectRecord& object : objects)
+      if (const int code = first_error(
+              {[&] { return insert(db, object); }, [&] { return set_version(db, object.version); }}))
+        return code;
+    return SQLITE_OK;
   });
 }
 

@@ -25,13 +25,15 @@ class ControllerStore {
   // Returns all records of a type, by their key. Record is a struct of stored_records.h.
   template <class Record>
   Outcome<std::vector<Record>> all();
+  // Returns the revisions of an object, the oldest first.
+  Outcome<std::vector<RevisionRecord>> revisions(const std::string& uid);
 
   // Each of the functions below is one transaction: all or nothing.
 
   // Writes the nodes; a node is identified by its name.
   Outcome<void> write(const std::vector<NodeRecord>& nodes);
-  // Writes the object, and its version as the last one that was given.
-  Outcome<void> write(const ObjectRecord&);
+  // Writes the objects, and the version of the last one as the last that was given.
+  Outcome<void> write(const std::vector<ObjectRecord>&);
   // Deletes the object with its revisions, replicas and workload record.
   Outcome<void> remove(const ObjectRecord&, uint64_t version);
   // Writes the record with its revision; older ones than the newest `kept` are deleted.
@@ -52,6 +54,8 @@ class ControllerStore {
   void limit_pages(int64_t pages);
 
  private:
+  template <class Record, class... Values>
+  Outcome<std::vector<Record>> select(const char* where, const Values&...) EXCLUDES(*mutex_);
   explicit ControllerStore(sqlite::Database database)
       : mutex_(std::make_unique<os::Mutex>()), database_(std::move(database)) {}
   template <class Write>

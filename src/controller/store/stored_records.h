@@ -55,7 +55,8 @@ struct RevisionRecord {
   std::string uid;  // Of the object.
   uint32_t revision = 0;
   int64_t created_ns = 0;
-  std::string spec;
+  std::string spec;         // What of it a revision fixes, of the service that the object runs as.
+  std::string object_spec;  // The whole spec of the object.
 
   friend bool operator==(const RevisionRecord&, const RevisionRecord&) = default;
 };

@@ -220,7 +220,8 @@ Result<ApplicationService, api::FieldErrors> service_of(const objects::Applicati
                                   .port = from.port,
                                   .readiness = from.readiness,
                                   .update = from.update,
-                                  .termination_grace_period_seconds = from.termination_grace_period_seconds}};
+                                  .termination_grace_period_seconds = from.termination_grace_period_seconds,
+                                  .restarted_at = from.restarted_at}};
   errors.add_all(check_spec(out.spec));
   if (!errors.empty()) return tl::unexpected(errors.all());
   if (from.elastic_container) out.warnings.push_back("spec.elasticContainer has no effect here");

@@ -29,6 +29,7 @@ struct ApplicationSpec {
   Readiness readiness;
   Update update;
   uint32_t termination_grace_period_seconds = 30;
+  std::string restarted_at;  // As in a service.
 };
 
 struct Application {

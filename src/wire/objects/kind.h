@@ -7,7 +7,7 @@
 
 namespace carve::objects {
 
-enum class Kind : uint8_t { service };
+enum class Kind : uint8_t { service, application };
 
 struct KindText {
   Kind value;
@@ -15,10 +15,12 @@ struct KindText {
   std::string_view singular;  // In sentences and in KIND/NAME: "service"
   std::string_view plural;    // In paths: "services"
   std::string_view shortcut;  // On the command line: "svc"
+  bool is_workload;           // Its objects have replicas, which the controller keeps running.
 };
 
 inline constexpr KindText kinds[] = {
-    {Kind::service, "Service", "service", "services", "svc"},
+    {Kind::service, "Service", "service", "services", "svc", true},
+    {Kind::application, "Application", "application", "applications", "app", true},
 };
 
 constexpr const KindText& text_of(Kind kind) { return kinds[static_cast<size_t>(kind)]; }

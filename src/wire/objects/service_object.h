@@ -67,6 +67,7 @@ struct ServiceSpec {
   Update update;
   std::optional<Autoscale> autoscale;
   uint32_t termination_grace_period_seconds = 30;
+  std::string restarted_at;  // Time of the last requested restart; another one makes a new revision.
   Source source;
 };
 
