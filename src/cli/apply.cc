@@ -40,12 +40,12 @@ void apply(Context& context, const ApplyOptions& options) {
              for (const api::AppliedObject& object : list.items) {
                for (const std::string& warning : object.warnings)
                  fmt::print(stderr, "carve: warning: {}\n", harmless(warning));
-               if (!context.json()) fmt::print("service/{} {}\n", object.name, object.action);
+               if (!context.json()) fmt::print("{} {}\n", name_of(object).text(), object.action);
              }
              if (context.json()) print_json(list);
              if (!options.wait || options.dry_run) return;
              for (const api::AppliedObject& object : list.items)
-               wait_for_service(context, object.name, object.name_space, options.timeout_seconds, false);
+               wait_for_workload(context, name_of(object), options.timeout_seconds, false);
            });
 }
 
@@ -58,10 +58,10 @@ void add_apply(CLI::App& app, Context& context) {
       ->required()
       ->type_name("FILE");
   verb->add_option("--dialect", options->dialect, "How the documents are written")
-      ->check(CLI::IsMember({"auto", "carve", "eas"}))
+      ->check(CLI::IsMember({"auto", "carve", "eas", "ack", "vke", "kubernetes"}))
       ->capture_default_str();
   verb->add_flag("--dry-run", options->dry_run, "Check the documents and keep nothing");
-  verb->add_flag("--wait", options->wait, "Wait until the services run");
+  verb->add_flag("--wait", options->wait, "Wait until the programs run");
   verb->add_option("--timeout", options->timeout_seconds, "Longest wait, in seconds")->capture_default_str();
   add_output(verb, context);
   verb->footer("  carve apply -f examples/service.yaml --wait");
@@ -77,16 +77,10 @@ void add_delete(CLI::App& app, Context& context) {
   verb->add_option("-n,--namespace", *name_space, "Its namespace")->capture_default_str();
   verb->footer("  carve delete service/demo");
   verb->callback([&context, words, name_space] {
-    const auto object = parse_object(*words);
-    if (!object || object->name.empty()) {
-      fmt::print(stderr, "carve: {}\n",
-                 object ? "name the object: carve delete service/NAME" : object.error());
-      context.status = usage_status;
-      return;
-    }
-    answered(context,
-             context.controller().remove<objects::Service>(service_path(object->name, "", *name_space)),
-             [&](const auto& service) { fmt::print("service/{} deleted\n", service.metadata.name); });
+    const auto object = required_object(context, *words, *name_space);
+    if (!object) return;
+    answered(context, context.controller().remove<objects::Service>(object_path(*object)),
+             [&](const auto&) { fmt::print("{} deleted\n", object->text()); });
   });
 }
 

@@ -5,6 +5,7 @@
 #include "cli/services.h"
 #include "cli/verbs.h"
 #include "wire/api/controller.h"
+#include "wire/objects/revision.h"
 
 namespace carve::cli {
 namespace {
@@ -15,13 +16,14 @@ constexpr unsigned wait_seconds = 600;
 struct EasOptions {
   std::string name, file;
   std::vector<std::string> changes;  // -Dmetadata.instance=2
+  uint32_t version = 0;
   bool no_wait = false;
 };
 
-// Returns the object's name for a service's name: lower case, with - for _.
-std::string object_name(std::string name) {
+// Returns the object of a service's name: lower case, with - for _.
+ObjectName object_of(std::string name) {
   for (char& c : name) c = c == '_' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return name;
+  return {objects::Kind::service, name};
 }
 
 void submit(Context& context, const std::string& document, bool waits) {
@@ -32,9 +34,8 @@ void submit(Context& context, const std::string& document, bool waits) {
       for (const std::string& warning : object.warnings)
         fmt::print(stderr, "carve: warning: {}\n", harmless(warning));
       fmt::print("[OK] service {} {}\n", object.name, object.action);
-      if (!waits || !wait_for_service(context, object.name, object.name_space, wait_seconds, true)) continue;
-      answered(context,
-               context.controller().get<objects::Service>(service_path(object.name, "", object.name_space)),
+      if (!waits || !wait_for_workload(context, name_of(object), wait_seconds, true)) continue;
+      answered(context, context.controller().get<objects::Service>(object_path(name_of(object))),
                [](const objects::Service& service) {
                  fmt::print("[OK] Service is {}\n", service.spec.stopped ? "stopped" : "running");
                  if (!service.status.endpoint.empty()) fmt::print("{}\n", service.status.endpoint);
@@ -61,13 +62,11 @@ void modify(Context& context, const EasOptions& options) {
     context.status = usage_status;
     return;
   }
-  const std::string path = service_path(object_name(options.name), "modify", "default");
+  const std::string path = object_path(object_of(options.name), "modify");
   answered(context, context.controller().post<objects::Service>(path, api::EasChanges{options.changes}),
            [&](const objects::Service& service) {
              fmt::print("[OK] service {} modified\n", service.metadata.name);
-             if (!options.no_wait)
-               wait_for_service(context, service.metadata.name, service.metadata.namespace_, wait_seconds,
-                                true);
+             if (!options.no_wait) wait_for_workload(context, object_of(options.name), wait_seconds, true);
            });
 }
 
@@ -89,8 +88,7 @@ void list(Context& context) {
 }
 
 void show_workers(Context& context, const std::string& name) {
-  answered(context,
-           context.controller().get<objects::Service>(service_path(object_name(name), "", "default")),
+  answered(context, context.controller().get<objects::Service>(object_path(object_of(name))),
            [](const objects::Service& s) {
              std::vector<std::vector<std::string>> rows;
              for (const objects::ReplicaStatus& r : s.status.replica_list)
@@ -102,8 +100,7 @@ void show_workers(Context& context, const std::string& name) {
 
 void post(Context& context, const std::string& name, const char* verb, const char* done) {
   answered(context,
-           context.controller().post<objects::Service>(service_path(object_name(name), verb, "default"),
-                                                       api::Nothing{}),
+           context.controller().post<objects::Service>(object_path(object_of(name), verb), api::Nothing{}),
            [&](const auto&) { fmt::print("[OK] service {} {}\n", name, done); });
 }
 
@@ -133,7 +130,7 @@ void add_eas(CLI::App& app, Context& context) {
   change->callback([&context, options] { modify(context, *options); });
   CLI::App* desc = add_named(eas, "desc", "Show a service", options);
   desc->callback([&context, options] {
-    answered(context, context.controller().text(service_path(object_name(options->name), "", "default")),
+    answered(context, context.controller().text(object_path(object_of(options->name))),
              [](const auto& text) { fmt::print("{}\n", api::indented(text)); });
   });
   eas->add_subcommand("ls", "List the services")->callback([&context] { list(context); });
@@ -146,13 +143,25 @@ void add_eas(CLI::App& app, Context& context) {
   add_named(eas, "stop", "Stop a service; it is kept", options)->callback([&context, options] {
     post(context, options->name, "stop", "stopped");
   });
+  add_named(eas, "restart", "Replace every replica, one by one", options)->callback([&context, options] {
+    post(context, options->name, "restart", "restarts");
+  });
+  CLI::App* version = add_named(eas, "version", "Return to a former version", options);
+  version->add_option("VERSION", options->version, "Which one; desc shows the present one as revision")
+      ->required();
+  version->callback([&context, options] {
+    answered(context,
+             context.controller().post<objects::Service>(object_path(object_of(options->name), "undo"),
+                                                         objects::UndoRequest{options->version}),
+             [&](const auto&) {
+               fmt::print("[OK] service {} returns to version {}\n", options->name, options->version);
+             });
+  });
   CLI::App* remove = add_named(eas, "delete", "Delete a service", options);
   remove->add_flag_function(
       "-f", [](int64_t) {}, "Accepted for scripts: nothing is asked");
   remove->callback([&context, options] {
-    answered(context,
-             context.controller().remove<objects::Service>(
-                 service_path(object_name(options->name), "", "default")),
+    answered(context, context.controller().remove<objects::Service>(object_path(object_of(options->name))),
              [&](const auto&) { fmt::print("[OK] service {} deleted\n", options->name); });
   });
 }

@@ -12,11 +12,9 @@ struct GetOptions {
   std::string name_space, selector, output = "table";
 };
 
-std::string gpu_text(const objects::ServiceSpec& spec) {
-  if (!spec.gpu) return "-";
-  if (spec.gpu->exclusive) return fmt::format("{} whole", spec.gpu->devices);
-  return fmt::format("{}{}{}", spec.gpu->memory, spec.gpu->share.empty() ? "" : " " + spec.gpu->share,
-                     spec.gpu->devices > 1 ? fmt::format(" x{}", spec.gpu->devices) : "");
+// What each replica gets of a GPU, as the controller understood it.
+std::string gpu_text(const objects::Service& s) {
+  return s.status.gpu.empty() ? "-" : harmless(s.status.gpu);
 }
 
 std::string or_dash(const std::string& text) { return text.empty() ? "-" : harmless(text); }
@@ -28,7 +26,7 @@ void print(const std::vector<objects::Service>& services, bool wide) {
   for (const objects::Service& s : services) {
     const uint32_t wanted = s.spec.stopped ? 0 : s.spec.replicas;
     rows.push_back({s.metadata.name, or_dash(s.status.phase),
-                    fmt::format("{}/{}", s.status.ready_replicas, wanted), gpu_text(s.spec),
+                    fmt::format("{}/{}", s.status.ready_replicas, wanted), gpu_text(s),
                     fmt::format("{}", s.status.revision), fmt::format("{}", s.status.restarts),
                     or_dash(s.status.endpoint)});
     if (wide)
@@ -44,13 +42,14 @@ void usage(Context& context, const std::string& sentence) {
 }
 
 void get(Context& context, const GetOptions& options) {
-  const auto object = parse_object(options.words);
+  const auto object =
+      parse_object(options.words, options.name_space.empty() ? "default" : options.name_space);
   if (!object) return usage(context, object.error());
+  const objects::KindText& kind = objects::text_of(object->kind);
   const bool all = object->name.empty();
-  std::string target = "/v1/services?namespace=" + percent_encoded(options.name_space);
+  std::string target = list_path(object->kind) + "?namespace=" + percent_encoded(options.name_space);
   if (!options.selector.empty()) target += "&labelSelector=" + percent_encoded(options.selector);
-  if (!all)
-    target = service_path(object->name, "", options.name_space.empty() ? "default" : options.name_space);
+  if (!all) target = object_path(*object);
   const client::Client controller = context.controller();
   if (options.output == "json")
     return answered(context, controller.text(target),
@@ -62,9 +61,9 @@ void get(Context& context, const GetOptions& options) {
     answered(context, controller.get<objects::Service>(target), [&](const auto& one) { found = {one}; });
   if (context.status != 0) return;
   if (options.output == "name") {
-    for (const objects::Service& s : found) fmt::print("service/{}\n", s.metadata.name);
+    for (const objects::Service& s : found) fmt::print("{}/{}\n", kind.singular, s.metadata.name);
   } else if (found.empty()) {
-    fmt::print(stderr, "No services. Create one: carve apply -f FILE\n");
+    fmt::print(stderr, "No {}. Create one: carve apply -f FILE\n", kind.plural);
   } else {
     print(found, options.output == "wide");
   }
@@ -83,12 +82,7 @@ void describe(const objects::Service& s) {
   line("replicas",
        fmt::format("{} ready of {}", s.status.ready_replicas, s.spec.stopped ? 0 : s.spec.replicas));
   line("revision", fmt::format("{}", s.status.revision));
-  line("gpu", s.spec.gpu ? fmt::format(
-                               "{}{}", s.status.memory_text.empty() ? gpu_text(s.spec) : s.status.memory_text,
-                               s.status.share_bp == 0
-                                   ? ", no compute limit"
-                                   : fmt::format(", {} of a device", text(Share{s.status.share_bp}).c_str()))
-                         : "");
+  line("gpu", gpu_text(s));
   std::string command;
   for (const std::string& word : s.spec.run.command) command += (command.empty() ? "" : " ") + word;
   line("command", cut(harmless(command), 100));
@@ -131,10 +125,9 @@ void add_describe(CLI::App& app, Context& context) {
   verb->add_option("-n,--namespace", *name_space, "Its namespace")->capture_default_str();
   verb->footer("  carve describe service/demo");
   verb->callback([&context, words, name_space] {
-    const auto object = parse_object(*words);
-    if (!object || object->name.empty())
-      return usage(context, object ? "name the object: carve describe service/NAME" : object.error());
-    answered(context, context.controller().get<objects::Service>(service_path(object->name, "", *name_space)),
+    const auto object = required_object(context, *words, *name_space);
+    if (!object) return;
+    answered(context, context.controller().get<objects::Service>(object_path(*object)),
              [](const auto& service) { describe(service); });
   });
 }

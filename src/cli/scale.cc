@@ -33,22 +33,15 @@ void add_scale(CLI::App& app, Context& context) {
   verb->add_option("--timeout", options->timeout_seconds, "Longest wait, in seconds")->capture_default_str();
   verb->footer("  carve scale service/demo --replicas 3");
   verb->callback([&context, options] {
-    const auto object = parse_object(options->words);
-    if (!object || object->name.empty()) {
-      fmt::print(stderr, "carve: {}\n",
-                 object ? "name the object: carve scale service/NAME" : object.error());
-      context.status = usage_status;
-      return;
-    }
-    answered(context,
-             context.controller().patch<objects::Service>(service_path(object->name, "", options->name_space),
-                                                          ScalePatch{{options->replicas}}),
-             [&](const auto& service) {
-               fmt::print("service/{} scaled to {}\n", service.metadata.name, options->replicas);
-               if (options->wait)
-                 wait_for_service(context, object->name, options->name_space, options->timeout_seconds,
-                                  false);
-             });
+    const auto object = required_object(context, options->words, options->name_space);
+    if (!object) return;
+    answered(
+        context,
+        context.controller().patch<objects::Service>(object_path(*object), ScalePatch{{options->replicas}}),
+        [&](const auto&) {
+          fmt::print("{} scaled to {}\n", object->text(), options->replicas);
+          if (options->wait) wait_for_workload(context, *object, options->timeout_seconds, false);
+        });
   });
 }
 

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <thread>
 
 #include "cli/services.h"
@@ -29,15 +30,36 @@ constexpr std::chrono::seconds start_patience{30};
 constexpr std::chrono::milliseconds poll_interval{50};
 
 struct UpOptions {
-  std::string sim, listen;
+  std::string sim, listen, state;
 };
 
-// Returns the folder where this user's sockets and logs are.
+// Returns the folder where this user's sockets and logs are, unless another socket is named.
 std::string runtime_folder() {
   if (geteuid() == 0) return "/run/carve";
   const char* xdg = std::getenv("XDG_RUNTIME_DIR");
   return xdg != nullptr && *xdg != '\0' ? std::string(xdg) + "/carve"
                                         : fmt::format("/tmp/carve-{}", geteuid());
+}
+
+// Where `up` starts the two programs and `down` finds them.
+struct Sockets {
+  std::string folder;  // Of the agent's socket and of both logs.
+  std::string agent, controller;
+};
+Sockets sockets_of(const Context& context) {
+  const auto named = [](const std::string& flag, const char* variable) {
+    const char* value = std::getenv(variable);
+    return flag.empty() && value != nullptr ? std::string(value) : flag;
+  };
+  std::string agent = named(context.socket_flag, "CARVE_SOCKET");
+  if (agent.empty()) agent = runtime_folder() + "/carved.sock";
+  agent = std::filesystem::absolute(agent).string();
+  const std::string folder = agent.substr(0, agent.rfind('/'));
+  const std::string controller = named(context.controller_flag, "CARVE_CONTROLLER");
+  return {.folder = folder,
+          .agent = agent,
+          .controller = controller.empty() ? folder + "/controller.sock"
+                                           : std::filesystem::absolute(controller).string()};
 }
 
 // Returns the path of a program that is installed beside this one.
@@ -86,30 +108,34 @@ client::Answer<Version> started(const client::Client& client, const std::vector<
 }
 
 void up(Context& context, const UpOptions& options) {
-  const std::string folder = runtime_folder();
+  const Sockets sockets = sockets_of(context);
+  const std::string& folder = sockets.folder;
   if (const auto made = os::make_directory(folder, geteuid() == 0 ? 0755 : 0700); !made) {
     fmt::print(stderr, "carve: {}\n", made.error().sentence);
     context.status = failed_status;
     return;
   }
-  const std::string agent_socket = folder + "/carved.sock", controller_socket = folder + "/controller.sock";
-  std::vector<std::string> agent_words = {beside("carved"), "--socket", agent_socket};
+  std::vector<std::string> agent_words = {beside("carved"), "--socket", sockets.agent};
   if (!options.sim.empty()) agent_words.insert(agent_words.end(), {"--sim", options.sim});
-  std::vector<std::string> controller_words = {beside("carve-controller"), "--socket", controller_socket};
+  std::vector<std::string> controller_words = {beside("carve-controller"), "--socket", sockets.controller};
   if (!options.listen.empty()) controller_words.insert(controller_words.end(), {"--listen", options.listen});
-  const client::Client agent(agent_socket), controller(controller_socket);
+  if (!options.state.empty()) {
+    agent_words.insert(agent_words.end(), {"--state", options.state + "/agent"});
+    controller_words.insert(controller_words.end(), {"--state", options.state + "/controller"});
+  }
+  const client::Client agent(sockets.agent), controller(sockets.controller);
   answered(
       context, started<api::Version>(agent, agent_words, folder + "/carved.log"), [&](const auto& version) {
         const auto devices = agent.get<api::DeviceList>("/v1/devices");
-        fmt::print("agent       {} (process {}), {} device{}{}\n", agent_socket, version.pid,
+        fmt::print("agent       {} (process {}), {} device{}{}\n", sockets.agent, version.pid,
                    devices ? devices->devices.size() : 0, devices && devices->devices.size() == 1 ? "" : "s",
                    version.simulated.empty() ? "" : ", simulated: " + version.simulated);
       });
   if (context.status != 0) return;
-  setenv("CARVE_SOCKET", agent_socket.c_str(), 1);  // The controller's default node.
+  setenv("CARVE_SOCKET", sockets.agent.c_str(), 1);  // The controller's default node.
   answered(context, started<api::ControllerVersion>(controller, controller_words, folder + "/controller.log"),
            [&](const auto& version) {
-             fmt::print("controller  {} (process {}){}\n", controller_socket, version.pid,
+             fmt::print("controller  {} (process {}){}\n", sockets.controller, version.pid,
                         options.listen.empty() ? "" : ", http://" + options.listen);
              if (context.screen.terminal)
                fmt::print(stderr, "Try: carve devices, then carve apply -f FILE --wait\n");
@@ -130,17 +156,20 @@ void end(const client::Client& client, const char* name) {
   fmt::print("{:<11} ended (process {})\n", name, version->pid);
 }
 
-// Stops every service and waits, then ends what is left of the slices.
+// Stops every workload and waits, then ends what is left of the slices.
 void stop_everything(Context& context, const client::Client& agent, const client::Client& controller) {
-  if (const auto services = controller.get<ServiceList>("/v1/services")) {
-    for (const objects::Service& s : services->items)
-      answered(context,
-               controller.post<objects::Service>(service_path(s.metadata.name, "stop", s.metadata.namespace_),
-                                                 api::Nothing{}),
-               [](const auto&) {});
-    for (const objects::Service& s : services->items)
-      wait_for_service(context, s.metadata.name, s.metadata.namespace_, 60, false);
+  std::vector<ObjectName> stopped;
+  for (const objects::KindText& kind : objects::kinds) {
+    if (!kind.is_workload) continue;
+    const auto found = controller.get<ServiceList>(list_path(kind.value));
+    if (!found) continue;
+    for (const objects::Service& s : found->items)
+      stopped.push_back({kind.value, s.metadata.name, s.metadata.namespace_});
   }
+  for (const ObjectName& object : stopped)
+    answered(context, controller.post<objects::Service>(object_path(object, "stop"), api::Nothing{}),
+             [](const auto&) {});
+  for (const ObjectName& object : stopped) wait_for_workload(context, object, 60, false);
   if (const auto slices = agent.get<api::SliceList>("/v1/slices"))
     for (const api::Slice& slice : slices->slices)
       answered(context, agent.remove<api::Slice>("/v1/slices/" + slice.name), [](const auto&) {});
@@ -154,8 +183,8 @@ void end_haproxy(const std::string& state) {
 }
 
 void down(Context& context, bool all) {
-  const std::string folder = runtime_folder();
-  const client::Client agent(folder + "/carved.sock"), controller(folder + "/controller.sock");
+  const Sockets sockets = sockets_of(context);
+  const client::Client agent(sockets.agent), controller(sockets.controller);
   if (all) stop_everything(context, agent, controller);
   const auto slices = agent.get<api::SliceList>("/v1/slices");
   const auto state = controller.get<api::ControllerVersion>("/v1/version");
@@ -178,6 +207,9 @@ void add_up(CLI::App& app, Context& context) {
       ->type_name("SPEC");
   verb->add_option("--listen", options->listen, "Serve the controller's API over TCP too, on loopback")
       ->type_name("ADDRESS:PORT");
+  verb->add_option("--state", options->state,
+                   "Folder of what both keep [/var/lib for root, else below ~/.local/state]")
+      ->type_name("DIR");
   verb->footer("  carve up --sim a10x2");
   verb->callback([&context, options] { up(context, *options); });
 }

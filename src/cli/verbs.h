@@ -46,6 +46,7 @@ void add_apply(CLI::App& app, Context& context);
 void add_get(CLI::App& app, Context& context);
 void add_describe(CLI::App& app, Context& context);
 void add_scale(CLI::App& app, Context& context);
+void add_rollout(CLI::App& app, Context& context);
 void add_delete(CLI::App& app, Context& context);
 void add_logs(CLI::App& app, Context& context);
 void add_eas(CLI::App& app, Context& context);

@@ -56,14 +56,30 @@ Read read_manifest(const std::string& text, const SubmissionContext&) {
 
 using Reader = Read (*)(const std::string&, const SubmissionContext&);
 
-// Returns the reader of a document of ours, by its kind. The reader of services names all that is wrong with
-// another kind.
-Reader reader_of_kind(const std::string& text) {
+std::string kind_in(const std::string& text) {
   const auto document = api::parse(text);
   const bool has_kind =
       document && document->is_object() && document->contains("kind") && (*document)["kind"].is_string();
-  const auto kind = has_kind ? objects::parse_kind((*document)["kind"].get<std::string>()) : std::nullopt;
-  return kind == objects::Kind::application ? read_application : read_service;
+  return has_kind ? (*document)["kind"].get<std::string>() : "";
+}
+
+Read refuse_kind(const std::string& text, const SubmissionContext&) {
+  const std::string kind = kind_in(text);
+  std::vector<std::string_view> known;
+  for (const objects::KindText& one : objects::kinds) known.push_back(one.kind);
+  return tl::unexpected(FieldErrors{
+      {.field = "kind",
+       .value = kind,
+       .sentence = fmt::format("kind: '{}' is not a kind; there are {}, and manifests of kind Pod, "
+                               "Deployment and StatefulSet",
+                               kind.substr(0, 80), fmt::join(known, ", "))}});
+}
+
+// Returns the reader of a document of ours, by its kind.
+Reader reader_of_kind(const std::string& text) {
+  const std::string kind = kind_in(text);
+  if (kind == objects::text_of(objects::Kind::application).kind) return read_application;
+  return kind == objects::text_of(objects::Kind::service).kind ? read_service : refuse_kind;
 }
 
 Reader reader_of(const std::string& text, std::string_view dialect) {

@@ -28,8 +28,25 @@ TEST(Submission, one_wrong_document_refuses_all_and_says_which) {
   ASSERT_FALSE(read);
   std::string all;
   for (const api::FieldError& e : read.error()) all += e.sentence + "\n";
-  EXPECT_THAT(all, HasSubstr("document 3: kind: 'Job' is not Service"));
+  EXPECT_THAT(all, HasSubstr("document 3: kind: 'Job' is not a kind; there are Service, Application"));
   EXPECT_FALSE(read_submissions("", "auto", {}));
+}
+
+TEST(Submission, applications_and_manifests_run_as_services) {
+  const auto read = read_submissions(
+      "apiVersion: carve.dev/v1\nkind: Application\nmetadata: {name: a}\n"
+      "spec: {gpu: {type: mGPU, memory: 4096, compute: 0.30}, run: {command: [serve]}}\n"
+      "---\napiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: b}\nspec: {replicas: 3, template: "
+      "{spec: {containers: [{command: [serve], resources: {limits: {aliyun.com/gpu-mem: 16}}}]}}}\n",
+      "auto", {});
+  ASSERT_TRUE(read) << read.error().front().sentence;
+  EXPECT_EQ((*read)[0].kind, objects::Kind::application);
+  EXPECT_THAT((*read)[0].spec, HasSubstr(R"("compute":"0.30")"));
+  EXPECT_EQ((*read)[0].form.gpu->share, "30%");
+  EXPECT_EQ((*read)[1].kind, objects::Kind::service);
+  EXPECT_EQ((*read)[1].form.replicas, 3u);
+  EXPECT_EQ((*read)[1].form.gpu->memory, "16 units");
+  EXPECT_EQ((*read)[1].form.source.dialect, "ack");
 }
 
 }  // namespace

@@ -148,9 +148,11 @@ void ServiceLoop::request_slices(Pass& pass, Ns now) {
     if (request) {
       const auto node = effects_.grant(*request, pass.spec.pool);
       if (!node && node.error().kind != K::unavailable) {
-        auto& refusal = refusals_[replica.uid];
-        const unsigned times = refusal.revision == replica.revision ? refusal.times + 1 : 1;
-        refusal = {.revision = replica.revision, .at = now, .times = times};
+        SliceRefusal& last = refusals_[replica.uid];
+        const unsigned times = last.refusal.revision == replica.revision ? last.refusal.times + 1 : 1;
+        last = {.refusal = {.revision = replica.revision, .at = now, .times = times},
+                .kind = node.error().kind,
+                .sentence = node.error().sentence};
         done(pass, node);
         done(pass, records_.remove(replica));
         continue;
@@ -180,7 +182,7 @@ bool ServiceLoop::observe(Pass& pass, Ns now) {
   for (const ReplicaRecord& replica : records_.replicas(pass.record.uid))
     if (replica.is_granted && !observe_replica(pass, replica, now)) return false;
   if (const auto refusal = refusals_.find(pass.record.uid); refusal != refusals_.end())
-    pass.observed.refusal = refusal->second;
+    pass.observed.refusal = refusal->second.refusal;
   return true;
 }
 
@@ -322,6 +324,7 @@ void ServiceLoop::end_slice(Pass& pass, const ReplicaRecord& replica) {
 }
 
 void ServiceLoop::write_status(Pass& pass, Ns now) {
+  const auto refusal = refusals_.find(pass.record.uid);
   StatusInput input{.object = *pass.object,
                     .spec = pass.spec,
                     .record = pass.record,
@@ -330,6 +333,7 @@ void ServiceLoop::write_status(Pass& pass, Ns now) {
                     .replicas = pass.replicas,
                     .programs = pass.programs,
                     .slices = pass.slices,
+                    .refusal = refusal != refusals_.end() ? &refusal->second : nullptr,
                     .problem = pass.problem,
                     .resized = resized_[pass.record.uid]};
   const auto before = api::read<objects::ServiceStatus>(pass.object->status, api::Reading::lenient);

@@ -12,6 +12,7 @@
 
 #include "controller/objects/object_registry.h"
 #include "controller/services/effects.h"
+#include "controller/services/service_status.h"
 #include "controller/services/workload_records.h"
 
 namespace carve::controller {
@@ -77,7 +78,7 @@ class ServiceLoop {
     Ns at = 0;
   };
   std::map<std::string, AskedStart> asked_starts_;
-  std::map<std::string, workload::Refusal> refusals_;              // By uid.
+  std::map<std::string, SliceRefusal> refusals_;                   // By uid.
   std::map<std::string, std::map<std::string, uint32_t>> served_;  // Ports of published replicas: uid, slice.
   std::map<std::string, workload::EndpointState> endpoint_states_;  // By slice, of this turn.
   std::map<std::string, std::string> resized_;  // By uid: what the last change of size did.

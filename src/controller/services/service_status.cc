@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/bytes.h"
 #include "fronts/service_terms.h"
 #include "os/clock.h"
 
@@ -64,8 +65,11 @@ objects::Condition progressing(const StatusInput& in, const workload::ServiceSta
             .reason = "ProgressDeadlineExceeded",
             .message = fmt::format("no replica became available within {} s; the former replicas stay",
                                    in.spec.update.progress_deadline_seconds)};
-  if (counted.lacks_capacity)
-    return {.type = "Progressing", .status = "True", .reason = "NoCapacity", .message = in.problem};
+  if (counted.lacks_capacity && in.refusal != nullptr)
+    return {.type = "Progressing",
+            .status = "True",
+            .reason = in.refusal->kind == FailureKind::insufficient_capacity ? "NoCapacity" : "SliceRefused",
+            .message = in.refusal->sentence};
   if (counted.crash_looping > 0)
     return {.type = "Progressing",
             .status = "True",
@@ -73,6 +77,14 @@ objects::Condition progressing(const StatusInput& in, const workload::ServiceSta
             .message = fmt::format("{} program{} ended and will be started again", counted.crash_looping,
                                    counted.crash_looping == 1 ? "" : "s")};
   return {.type = "Progressing", .status = "True", .reason = "Progressing", .message = in.resized};
+}
+
+std::string gpu_text(const fronts::GpuTerms& gpu, const std::string& memory_text) {
+  const std::string several = gpu.devices > 1 ? fmt::format(" on each of {} devices", gpu.devices) : "";
+  if (gpu.exclusive) return fmt::format("{} whole device{}", gpu.devices, gpu.devices == 1 ? "" : "s");
+  const std::string share =
+      gpu.share_bp ? fmt::format("{} of a device", text(Share{*gpu.share_bp}).c_str()) : "no compute limit";
+  return fmt::format("{}, {}{}", memory_text, share, several);
 }
 
 }  // namespace
@@ -95,7 +107,15 @@ objects::ServiceStatus service_status(const StatusInput& in, const objects::Serv
   if (const auto terms = fronts::terms_of(in.spec); terms && terms->gpu) {
     out.memory_bytes = terms->gpu->memory_bytes.value_or(0);
     out.memory_text = fronts::memory_text(in.spec.gpu->memory);
+    if (terms->gpu->memory_units && !in.slices.empty()) {
+      // How much a unit is was decided when the slice was granted.
+      out.memory_bytes = in.slices.begin()->second.memory_bytes;
+      out.memory_text = fmt::format("{} x {} = {}", *terms->gpu->memory_units,
+                                    text(Bytes{out.memory_bytes / *terms->gpu->memory_units}),
+                                    text(Bytes{out.memory_bytes}));
+    }
     out.share_bp = terms->gpu->share_bp.value_or(0);
+    out.gpu = gpu_text(*terms->gpu, out.memory_text);
   }
   const bool available = counted.available >= in.desired.replicas;
   add_condition(

@@ -7,6 +7,13 @@
 
 namespace carve::controller {
 
+// The last request for a slice that was refused, and why.
+struct SliceRefusal {
+  workload::Refusal refusal;
+  FailureKind kind = FailureKind::insufficient_capacity;
+  std::string sentence;
+};
+
 struct StatusInput {
   const Object& object;
   const objects::ServiceSpec& spec;
@@ -16,6 +23,7 @@ struct StatusInput {
   const std::vector<ReplicaRecord>& replicas;              // In the order of observed.replicas.
   const std::map<std::string, ObservedProgram>& programs;  // By slice.
   const std::map<std::string, ObservedSlice>& slices;      // By name.
+  const SliceRefusal* refusal;                             // Null: none.
   const std::string& problem;                              // A step failed in this turn; empty: none did.
   const std::string& resized;                              // What the last change of size did.
 };

@@ -94,6 +94,7 @@ struct ServiceStatus {
   std::string endpoint;       // "http://127.0.0.1:PORT"; empty without a port.
   uint64_t memory_bytes = 0;  // Per replica and device.
   std::string memory_text;    // "20 GB (18.6 GiB)"
+  std::string gpu;            // What each replica gets: "4 GiB, 30 %"; empty: none.
   uint32_t share_bp = 0;
   std::vector<Condition> conditions;
   std::vector<std::string> warnings;
