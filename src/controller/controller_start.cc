@@ -242,7 +242,8 @@ Api::Api(os::Loop& loop, const KnownNodes& nodes, Records& records, const Servic
                .audit = [&records](const AuditLine& line) { write_audit(records.store, line); },
                .objects = *records.objects,
                .tokens = *records.tokens,
-               .hosts = known_hosts(o)}) {
+               .hosts = known_hosts(o),
+               .answers = &records.journal}) {
   const auto handle = [this](const http::Request& request, const http::Caller& caller) {
     return routes_.answer(request, caller);
   };
@@ -321,7 +322,7 @@ Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, const KnownNodes& nodes,
   std::optional<tls::Identity> identity;
   if (!o.tls_certificate.empty()) {
     auto opened = tls::Identity::open(o.tls_certificate, o.tls_key);
-    if (!opened) return failure(opened.error().kind, "--tls-cert, --tls-key: {}", opened.error().sentence);
+    if (!opened) return failure(K::unavailable, "--tls-cert, --tls-key: {}", opened.error().sentence);
     identity = std::move(*opened);
   }
   if (o.listen) {

@@ -195,6 +195,25 @@ def test_connections_of_one_address_are_limited_and_local_callers_are_served(con
     assert until(lambda: over_status(controller) == 401, 30)
 
 
+def test_a_repeated_request_with_a_key_changes_nothing_more_over_a_restart(controllers):
+    controller = controllers()
+
+    def post(body, key="k"):
+        connection = OverUnix(controller.socket)
+        connection.request("POST", "/v1/documents", body, {"Idempotency-Key": key})
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    first = post(json.dumps(document("a")))
+    assert first[0] == 201 and first[1]["items"][0]["action"] == "created"
+    controller.kill()
+    controller.start()
+    assert post(json.dumps(document("a"))) == first
+    assert post(json.dumps(document("a")), "other")[1]["items"][0]["action"] == "unchanged"
+    status, problem = post(json.dumps(document("b")))
+    assert (status, problem["type"]) == (422, "carve:key-reused")
+    assert [item["metadata"]["name"] for item in controller.json("/v1/services")["items"]] == ["a"]
+
+
 def over_status(controller):
     try:
         return over_tcp(controller)[0]

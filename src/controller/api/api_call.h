@@ -16,6 +16,7 @@
 
 namespace carve::controller {
 
+class AnswerJournal;
 class Watches;
 
 // Which lines of a program's log a caller asks for.
@@ -63,8 +64,9 @@ struct ApiContext {
   std::function<void(const AuditLine&)> audit;
   ObjectRegistry& objects;
   TokenBook& tokens;
-  KnownHosts hosts = KnownHosts();  // Of callers over TCP.
-  Watches* watches = nullptr;       // Set by ControllerRoutes.
+  KnownHosts hosts = KnownHosts();   // Of callers over TCP.
+  AnswerJournal* answers = nullptr;  // Of requests with a key; null: none is kept.
+  Watches* watches = nullptr;        // Set by ControllerRoutes.
 };
 
 struct Call {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ranges>
 
+#include "controller/api/idempotency.h"
 #include "controller/api/object_routes.h"
 #include "controller/api/token_routes.h"
 #include "controller/api/watch_routes.h"
@@ -135,7 +136,11 @@ http::Response ControllerRoutes::answer_identified(const http::Request& request,
     if (!parts) continue;
     has_path = true;
     if (request.method != route.method) continue;
-    http::Response response = route.answer({context_, request, caller, parts->kind, std::move(parts->names)});
+    const Call call{context_, request, caller, parts->kind, std::move(parts->names)};
+    http::Response response = context_.answers == nullptr
+                                  ? route.answer(call)
+                                  : answer_once(request, caller, *context_.answers, context_.views.now_ns(),
+                                                [&] { return route.answer(call); });
     if (request.method == "GET")
       os::log::debug("{} {} by {}: {}", request.method, request.path, caller.text(), response.status);
     else
