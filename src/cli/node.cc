@@ -1,5 +1,6 @@
 // `carve node`: prints the settings of this node's devices; `carve node set` changes them.
 #include "wire/api/node.h"
+#include "cli/pools.h"
 #include "cli/slice_options.h"
 #include "cli/verbs.h"
 #include "core/label.h"
@@ -53,6 +54,7 @@ void add_node(CLI::App& app, Context& context) {
       ->check(CLI::IsMember(words_of<MemoryUnit>()));
   set->add_flag("--when-free", *when_free, "Change the memory unit when no slice in units is left");
   set->require_option(1, 0);
+  add_node_verbs(verb, context);
   const auto shown = [&context](const client::Answer<api::Node>& answer) {
     answered(context, answer, [&](const auto& node) {
       if (context.json())
@@ -81,8 +83,8 @@ void add_node(CLI::App& app, Context& context) {
     }
     shown(context.client().patch<api::Node>("/v1/node", change));
   });
-  verb->callback([&context, set, shown] {
-    if (!set->parsed()) shown(context.client().get<api::Node>("/v1/node"));
+  verb->callback([&context, verb, shown] {
+    if (verb->get_subcommands().empty()) shown(context.client().get<api::Node>("/v1/node"));
   });
 }
 
