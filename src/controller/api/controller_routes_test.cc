@@ -32,6 +32,7 @@ struct Prepared : Views {
     return std::string("secret line\n");
   }
   Outcome<std::vector<Revision>> revisions(const std::string&) const override { return kept_revisions; }
+  std::string container_problem() const override { return ""; }
   std::optional<uint32_t> uid_of(const std::string& account) const override {
     if (account == "root") return 0;
     return account == "research" ? std::optional(2000u) : std::nullopt;

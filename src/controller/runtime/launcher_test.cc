@@ -94,7 +94,7 @@ struct LauncherTest : testing::Test {
   static pid_t launcher_pid() {
     for (const os::ProcessStat& process : os::all_processes())
       if (process.parent == getpid() && process.state != 'Z') return process.id.pid;
-    invariant(false, "the launcher runs");  // A signal to pid 0 would end whoever runs the tests.
+    invariant(false, "the launcher runs");  // A signal to pid 0 would end the process group.
     return 0;
   }
 
