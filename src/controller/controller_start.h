@@ -56,6 +56,9 @@ class Records {
   Outcome<void> read();
 };
 
+// Returns the keeper of the nodes' objects. An object is added for each node that has none.
+NodeKeeper keep_nodes(Records&, const Options&);
+
 // Makes the folder of the programs and begins to keep the services.
 class Services {
  public:
@@ -65,15 +68,15 @@ class Services {
   std::optional<ServiceThread> thread;
 
  private:
-  Services(Launcher, const Options&);
+  Services(Records&, Launcher, const Options&);
 };
 
 // The API with its sockets. A caller on the unix socket is identified by the kernel; root and the
 // controller's own user are operators. A caller over TCP is identified by its token.
-class Api : Views {
+class Api : Views, NodeActions {
  public:
   ~Api() override;
-  static Outcome<std::unique_ptr<Api>> open(os::Loop&, const KnownNodes&, Records&, const Services&,
+  static Outcome<std::unique_ptr<Api>> open(os::Loop&, KnownNodes&, NodeKeeper&, Records&, const Services&,
                                             const Options&);
 
   api::ControllerVersion version() const override { return version_; }
@@ -86,12 +89,17 @@ class Api : Views {
   int64_t now_ns() const override;
 
  private:
-  Api(os::Loop&, const KnownNodes&, Records&, const Services&, const Options&, os::Fd unix_socket,
+  void poll() override { nodes_.poll(); }
+  void end_slices(const std::string& node) override { keeper_.end_slices(node); }
+  Outcome<std::vector<std::string>> slices_in_units(const std::string& node) override;
+
+  Api(os::Loop&, KnownNodes&, NodeKeeper&, Records&, const Services&, const Options&, os::Fd unix_socket,
       os::Fd tcp_socket, const std::optional<tls::Identity>&);
   void deliver_changes(os::Loop&, ObjectRegistry&);
 
   os::Loop& loop_;
-  const KnownNodes& nodes_;
+  KnownNodes& nodes_;
+  NodeKeeper& keeper_;
   ControllerStore& store_;
   const Machine& machine_;
   const api::ControllerVersion version_;

@@ -4,7 +4,9 @@
 #include <ranges>
 
 #include "controller/api/idempotency.h"
+#include "controller/api/node_routes.h"
 #include "controller/api/object_routes.h"
+#include "controller/api/pool_routes.h"
 #include "controller/api/token_routes.h"
 #include "controller/api/watch_routes.h"
 #include "controller/api/workload_routes.h"
@@ -19,12 +21,24 @@ constexpr size_t max_shown_path_bytes = 80;
 constexpr size_t max_shown_method_bytes = 20;
 
 http::Response get_version(const Call& call) { return document(call.context.views.version()); }
-http::Response get_nodes(const Call& call) { return document(call.context.views.nodes()); }
 
 constexpr Route table[] = {
     {"GET", "/v1/version", get_version},
-    {"GET", "/v1/nodes", get_nodes},
     {"GET", "/v1/watch", watch},
+    {"GET", "/v1/nodes", list_nodes},
+    {"GET", "/v1/nodes/{}", get_node},
+    {"PATCH", "/v1/nodes/{}", patch_node},
+    {"POST", "/v1/nodes/{}/end-slices", end_node_slices},
+    {"POST", "/v1/nodes/{}/restart", restart_node},
+    {"POST", "/v1/nodes/{}/start", start_node},
+    {"POST", "/v1/nodes/{}/stop", stop_node},
+    {"GET", "/v1/pools", list_pools},
+    {"POST", "/v1/pools", post_documents},
+    {"GET", "/v1/pools/{}", get_pool},
+    {"PUT", "/v1/pools/{}", put_pool},
+    {"PATCH", "/v1/pools/{}", patch_pool},
+    {"DELETE", "/v1/pools/{}", delete_pool},
+    {"GET", "/v1/pools/{}/slicing", get_slicing},
     {"POST", "/v1/documents", post_documents},
     {"GET", "/v1/{kind}", list_objects},
     {"POST", "/v1/{kind}", post_documents},
