@@ -151,10 +151,10 @@ Outcome<void> Records::read() {
   return {};
 }
 
-NodeKeeper keep_nodes(Records& records, const Options& o) {
+NodeSync keep_nodes(Records& records, const Options& o) {
   std::vector<std::string> names;
   for (const NodeAddress& node : o.nodes) names.push_back(node.name);
-  return NodeKeeper(*records.objects, names, os::utc_ns());
+  return NodeSync(*records.objects, names, os::utc_ns());
 }
 
 Services::Services(Records& records, Launcher launcher, const Options& o)
@@ -205,10 +205,10 @@ std::optional<http::Caller> remote_caller(int socket) {
 
 }  // namespace
 
-Api::Api(os::Loop& loop, KnownNodes& nodes, NodeKeeper& keeper, Records& records, const Services& services,
+Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& records, const Services& services,
          const Options& o, os::Fd unix_socket, os::Fd tcp_socket)
     : nodes_(nodes),
-      keeper_(keeper),
+      node_sync_(node_sync),
       store_(records.store),
       machine_(services.machine),
       version_{.program = "carve-controller",
@@ -296,7 +296,7 @@ std::optional<uint32_t> Api::uid_of(const std::string& account) const { return o
 std::string Api::user_name(uint32_t uid) const { return os::user_name(uid); }
 int64_t Api::now_ns() const { return os::utc_ns(); }
 
-Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, KnownNodes& nodes, NodeKeeper& keeper,
+Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync,
                                         Records& records, const Services& services, const Options& o) {
   os::Fd tcp;
   if (o.listen) {
@@ -311,7 +311,7 @@ Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, KnownNodes& nodes, NodeK
   os::log::info("carve-controller {} serves {} node{} at {}", CARVE_VERSION, o.nodes.size(),
                 o.nodes.size() == 1 ? "" : "s", o.socket);
   return std::unique_ptr<Api>(
-      new Api(loop, nodes, keeper, records, services, o, std::move(*opened), std::move(tcp)));
+      new Api(loop, nodes, node_sync, records, services, o, std::move(*opened), std::move(tcp)));
 }
 
 Outcome<void> give_up_privileges() { return os::keep_capabilities({}); }
