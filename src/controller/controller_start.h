@@ -1,6 +1,8 @@
 // The steps of main(): what each of its sentences calls.
 #pragma once
 
+#include <sys/eventfd.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +13,7 @@
 #include "controller/service_thread.h"
 #include "controller/store_journal.h"
 #include "os/fd.h"
+#include "tls/tls.h"
 
 namespace carve::controller {
 
@@ -72,6 +75,7 @@ class Services {
 // controller's own user are operators. A caller over TCP is identified by its token.
 class Api : Views, NodeActions {
  public:
+  ~Api() override;
   static Outcome<std::unique_ptr<Api>> open(os::Loop&, KnownNodes&, NodeSync&, Records&, const Services&,
                                             const Options&);
 
@@ -90,8 +94,10 @@ class Api : Views, NodeActions {
   Outcome<std::vector<std::string>> slices_in_units(const std::string& node) override;
 
   Api(os::Loop&, KnownNodes&, NodeSync&, Records&, const Services&, const Options&, os::Fd unix_socket,
-      os::Fd tcp_socket);
+      os::Fd tcp_socket, const std::optional<tls::Identity>&);
+  void deliver_changes(os::Loop&, ObjectRegistry&);
 
+  os::Loop& loop_;
   KnownNodes& nodes_;
   NodeSync& node_sync_;
   ControllerStore& store_;
@@ -99,6 +105,7 @@ class Api : Views, NodeActions {
   const api::ControllerVersion version_;
   const std::vector<uint32_t> operators_;
   ControllerRoutes routes_;
+  std::shared_ptr<os::Fd> changed_ = std::make_shared<os::Fd>(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   std::optional<http::Server> unix_, tcp_;
 };
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "controller/api/known_hosts.h"
 #include "controller/nodes/node_actions.h"
 #include "controller/objects/object_registry.h"
 #include "controller/objects/token_book.h"
@@ -15,6 +16,9 @@
 #include "wire/api/problem.h"
 
 namespace carve::controller {
+
+class AnswerJournal;
+class Watches;
 
 // Which lines of a program's log a caller asks for.
 struct LogQuery {
@@ -64,6 +68,9 @@ struct ApiContext {
   ObjectRegistry& objects;
   TokenBook& tokens;
   NodeActions* node_actions = nullptr;
+  KnownHosts hosts = KnownHosts();   // Of callers over TCP.
+  AnswerJournal* answers = nullptr;  // Of requests with a key; null: none is kept.
+  Watches* watches = nullptr;        // Set by ControllerRoutes.
 };
 
 struct Call {

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <ranges>
 
+#include "controller/api/idempotency.h"
 #include "controller/api/node_routes.h"
 #include "controller/api/object_routes.h"
 #include "controller/api/pool_routes.h"
 #include "controller/api/token_routes.h"
+#include "controller/api/watch_routes.h"
 #include "controller/api/workload_routes.h"
 #include "os/log.h"
 
@@ -36,6 +38,7 @@ constexpr Route table[] = {
     {"PATCH", "/v1/pools/{}", patch_pool},
     {"DELETE", "/v1/pools/{}", delete_pool},
     {"GET", "/v1/pools/{}/slicing", get_slicing},
+    {"GET", "/v1/watch", watch},
     {"POST", "/v1/documents", post_documents},
     {"GET", "/v1/{kind}", list_objects},
     {"POST", "/v1/{kind}", post_documents},
@@ -97,9 +100,17 @@ size_t body_limit(std::string_view method, std::string_view path) {
   return has_document ? objects::max_document_bytes : http::max_body_bytes;
 }
 
+ControllerRoutes::ControllerRoutes(ApiContext context)
+    : context_(std::move(context)), watches_(context_.objects) {
+  context_.watches = &watches_;
+}
+
 Result<http::Caller, http::Response> ControllerRoutes::identified(const http::Request& request,
                                                                   const http::Caller& caller) {
   if (!caller.anonymous()) return caller;
+  if (!caller.address().empty())
+    if (auto refusal = context_.hosts.refusal(request.headers))
+      return tl::unexpected(refuse(K::permission_denied, std::move(*refusal)));
   const int64_t now = context_.views.now_ns();
   const std::string address = caller.address().substr(0, caller.address().rfind(':'));
   if (!wrong_tokens_.may_try(address, now))
@@ -139,7 +150,11 @@ http::Response ControllerRoutes::answer_identified(const http::Request& request,
     if (!parts) continue;
     has_path = true;
     if (request.method != route.method) continue;
-    http::Response response = route.answer({context_, request, caller, parts->kind, std::move(parts->names)});
+    const Call call{context_, request, caller, parts->kind, std::move(parts->names)};
+    http::Response response = context_.answers == nullptr
+                                  ? route.answer(call)
+                                  : answer_once(request, caller, *context_.answers, context_.views.now_ns(),
+                                                [&] { return route.answer(call); });
     if (request.method == "GET")
       os::log::debug("{} {} by {}: {}", request.method, request.path, caller.text(), response.status);
     else
