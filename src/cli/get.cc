@@ -52,7 +52,11 @@ void get(Context& context, const GetOptions& options) {
       parse_object(options.words, options.name_space.empty() ? "default" : options.name_space);
   if (!object) return usage(context, object.error());
   const objects::KindText& kind = objects::text_of(object->kind);
-  if (!kind.is_workload) return get_nodes_or_pools(context, *object, options.selector, options.output);
+  if (!kind.is_workload) {
+    if (options.watch)
+      return usage(context, fmt::format("-w watches services and applications, not {}", kind.plural));
+    return get_nodes_or_pools(context, *object, options.selector, options.output);
+  }
   const bool all = object->name.empty();
   std::string target = list_path(object->kind) + "?namespace=" + percent_encoded(options.name_space);
   if (!options.selector.empty()) target += "&labelSelector=" + percent_encoded(options.selector);

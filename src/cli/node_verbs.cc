@@ -153,13 +153,12 @@ void drain(Context& context, const std::string& name, bool force, seconds timeou
     fmt::print("node/{} drained\n", name);
 }
 
-void add_simple(CLI::App* parent, Context& context, const char* verb_name, const char* help,
+void add_simple(CLI::App* parent, const char* verb_name, const char* help,
                 const std::function<void(const std::string& name)>& act) {
   CLI::App* verb = parent->add_subcommand(verb_name, help);
   auto name = std::make_shared<std::string>();
   verb->add_option("NODE", *name, "The node")->required();
   verb->callback([name, act] { act(*name); });
-  (void)context;
 }
 
 }  // namespace
@@ -175,15 +174,15 @@ void add_label(CLI::App& app, Context& context) {
   verb->add_option("LABEL", *words, "KEY=VALUE to set, KEY- to remove")->required();
   verb->add_flag("--when-free", *when_free, "Change the memory unit when no slice in units is left");
   verb->footer("  carve label node n1 carve.dev/placement=spread zone-");
-  verb->callback([&context, name, words, when_free] { label(context, *name, *words, *when_free); });
+  verb->callback([&context, kind, name, words, when_free] { label(context, *name, *words, *when_free); });
 }
 
 void add_cordon(CLI::App& app, Context& context) {
-  add_simple(&app, context, "cordon", "Create no new slices on a node; running ones run on",
+  add_simple(&app, "cordon", "Create no new slices on a node; running ones run on",
              [&context](const std::string& name) {
                patch(context, name, R"({"spec":{"schedulable":false}})", "", "cordoned");
              });
-  add_simple(&app, context, "uncordon", "Create slices on a node again", [&context](const std::string& name) {
+  add_simple(&app, "uncordon", "Create slices on a node again", [&context](const std::string& name) {
     patch(context, name, R"({"spec":{"schedulable":true}})", "", "uncordoned");
   });
 }
@@ -209,9 +208,9 @@ void add_node_verbs(CLI::App* node, Context& context) {
                [&](const auto&) { fmt::print("node/{} {}\n", name, done); });
     };
   };
-  add_simple(node, context, "stop", "Take a node of the controller out of service; running slices run on",
+  add_simple(node, "stop", "Take a node of the controller out of service; running slices run on",
              post("stop", "stopped"));
-  add_simple(node, context, "start", "Take a stopped node into service again", post("start", "started"));
+  add_simple(node, "start", "Take a stopped node into service again", post("start", "started"));
   CLI::App* verb = node->add_subcommand(
       "restart", "Refuse new slices until the running ones have ended; then what is desired is effective");
   auto name = std::make_shared<std::string>();

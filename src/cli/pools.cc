@@ -2,6 +2,7 @@
 #include "cli/pools.h"
 
 #include "base/bytes.h"
+#include "cli/object_output.h"
 #include "wire/objects/node_object.h"
 #include "wire/objects/pool_object.h"
 
@@ -151,6 +152,9 @@ void get_nodes_or_pools(Context& context, const ObjectName& object, const std::s
   if (output == "json")
     return answered(context, context.controller().text(target),
                     [](const auto& text) { fmt::print("{}\n", api::indented(text)); });
+  if (output == "yaml")
+    return answered(context, context.controller().text(target),
+                    [](const auto& text) { fmt::print("{}", yaml_of(text)); });
   if (object.kind == objects::Kind::node) {
     const auto nodes = fetched<objects::NodeList, objects::Node>(context, object, target);
     if (context.status != 0) return;

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "controller/agent_report.h"
-#include "controller/nodes/node_keeper.h"
+#include "controller/nodes/node_sync.h"
 
 namespace carve::controller {
 

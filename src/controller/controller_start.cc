@@ -168,10 +168,10 @@ Outcome<void> Records::read() {
   return {};
 }
 
-NodeKeeper keep_nodes(Records& records, const Options& o) {
+NodeSync keep_nodes(Records& records, const Options& o) {
   std::vector<std::string> names;
   for (const NodeAddress& node : o.nodes) names.push_back(node.name);
-  return NodeKeeper(*records.objects, names, os::utc_ns());
+  return NodeSync(*records.objects, names, os::utc_ns());
 }
 
 Services::Services(Records& records, Launcher launcher, const Options& o)
@@ -220,6 +220,10 @@ std::optional<http::Caller> remote_caller(int socket) {
   return http::Caller::remote(fmt::format("{}:{}", host, port));
 }
 
+}  // namespace
+
+namespace {
+
 // A browser sends the name by which it reached the controller.
 KnownHosts known_hosts(const Options& o) {
   std::vector<std::string> names = o.hosts;
@@ -229,12 +233,12 @@ KnownHosts known_hosts(const Options& o) {
 
 }  // namespace
 
-Api::Api(os::Loop& loop, KnownNodes& nodes, NodeKeeper& keeper, Records& records, const Services& services,
+Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& records, const Services& services,
          const Options& o, os::Fd unix_socket, os::Fd tcp_socket,
          const std::optional<tls::Identity>& identity)
     : loop_(loop),
       nodes_(nodes),
-      keeper_(keeper),
+      node_sync_(node_sync),
       store_(records.store),
       machine_(services.machine),
       version_{.program = "carve-controller",
@@ -247,9 +251,9 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeKeeper& keeper, Records& records
                .audit = [&records](const AuditLine& line) { write_audit(records.store, line); },
                .objects = *records.objects,
                .tokens = *records.tokens,
+               .node_actions = this,
                .hosts = known_hosts(o),
-               .answers = &records.journal,
-               .node_actions = this}) {
+               .answers = &records.journal}) {
   const auto handle = [this](const http::Request& request, const http::Caller& caller) {
     return routes_.answer(request, caller);
   };
@@ -341,7 +345,7 @@ std::optional<uint32_t> Api::uid_of(const std::string& account) const { return o
 std::string Api::user_name(uint32_t uid) const { return os::user_name(uid); }
 int64_t Api::now_ns() const { return os::utc_ns(); }
 
-Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, KnownNodes& nodes, NodeKeeper& keeper,
+Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync,
                                         Records& records, const Services& services, const Options& o) {
   raise_descriptor_limit();
   os::Fd tcp;
@@ -364,7 +368,7 @@ Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, KnownNodes& nodes, NodeK
   os::log::info("carve-controller {} serves {} node{} at {}", CARVE_VERSION, o.nodes.size(),
                 o.nodes.size() == 1 ? "" : "s", o.socket);
   return std::unique_ptr<Api>(
-      new Api(loop, nodes, keeper, records, services, o, std::move(*opened), std::move(tcp), identity));
+      new Api(loop, nodes, node_sync, records, services, o, std::move(*opened), std::move(tcp), identity));
 }
 
 Outcome<void> give_up_privileges() { return os::keep_capabilities({}); }

@@ -56,8 +56,8 @@ class Records {
   Outcome<void> read();
 };
 
-// Returns the keeper of the nodes' objects. An object is added for each node that has none.
-NodeKeeper keep_nodes(Records&, const Options&);
+// Returns what keeps the nodes' objects. An object is added for each node that has none.
+NodeSync keep_nodes(Records&, const Options&);
 
 // Makes the folder of the programs and begins to keep the services.
 class Services {
@@ -76,7 +76,7 @@ class Services {
 class Api : Views, NodeActions {
  public:
   ~Api() override;
-  static Outcome<std::unique_ptr<Api>> open(os::Loop&, KnownNodes&, NodeKeeper&, Records&, const Services&,
+  static Outcome<std::unique_ptr<Api>> open(os::Loop&, KnownNodes&, NodeSync&, Records&, const Services&,
                                             const Options&);
 
   api::ControllerVersion version() const override { return version_; }
@@ -90,16 +90,16 @@ class Api : Views, NodeActions {
 
  private:
   void poll() override { nodes_.poll(); }
-  void end_slices(const std::string& node) override { keeper_.end_slices(node); }
+  void end_slices(const std::string& node) override { node_sync_.end_slices(node); }
   Outcome<std::vector<std::string>> slices_in_units(const std::string& node) override;
 
-  Api(os::Loop&, KnownNodes&, NodeKeeper&, Records&, const Services&, const Options&, os::Fd unix_socket,
+  Api(os::Loop&, KnownNodes&, NodeSync&, Records&, const Services&, const Options&, os::Fd unix_socket,
       os::Fd tcp_socket, const std::optional<tls::Identity>&);
   void deliver_changes(os::Loop&, ObjectRegistry&);
 
   os::Loop& loop_;
   KnownNodes& nodes_;
-  NodeKeeper& keeper_;
+  NodeSync& node_sync_;
   ControllerStore& store_;
   const Machine& machine_;
   const api::ControllerVersion version_;

@@ -15,7 +15,7 @@ namespace carve::controller {
 class KnownNodes {
  public:
   KnownNodes(os::Loop&, ControllerStore&, const std::vector<NodeAddress>&,
-             const std::vector<NodeRecord>& earlier, NodeKeeper& keeper);
+             const std::vector<NodeRecord>& earlier, NodeSync& node_sync);
   ~KnownNodes();
   KnownNodes(const KnownNodes&) = delete;
   KnownNodes& operator=(const KnownNodes&) = delete;
@@ -42,7 +42,7 @@ class KnownNodes {
 
   os::Loop& loop_;
   ControllerStore& store_;
-  NodeKeeper& keeper_;
+  NodeSync& node_sync_;
   std::vector<Node> nodes_;
   bool store_failed_ = false;  // The last transaction failed, and the log has its reason.
 };

@@ -30,8 +30,8 @@ api::KnownNodeList polled(ControllerStore store, const std::vector<NodeAddress>&
   os::Loop loop;
   StoreJournal journal(store);
   ObjectRegistry objects(journal, {}, *store.version());
-  NodeKeeper keeper(objects, {}, os::utc_ns());
-  KnownNodes nodes(loop, store, addresses, earlier, keeper);
+  NodeSync node_sync(objects, {}, os::utc_ns());
+  KnownNodes nodes(loop, store, addresses, earlier, node_sync);
   nodes.begin();
   loop.every(os::millisecond, [&] {
     if (std::ranges::all_of(nodes.document().nodes, done)) loop.stop();

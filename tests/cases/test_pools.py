@@ -213,7 +213,7 @@ def test_the_memory_unit_changes_when_no_slice_in_units_runs(world, nodes):
     assert world.json("node")["memory_unit"] == "128MiB"
 
 
-def test_the_17th_slice_of_128_mib_on_one_device_waits(second, nodes):
+def test_the_17th_slice_of_128_mib_on_one_device_is_refused_until_one_ends(nodes):
     nodes.carve("label", "node", "n2", f"{UNIT}=128MiB")
     nodes.becomes("node", "n2", lambda n: n["status"]["memoryUnit"]["effective"] == "128MiB")
     agent = Agent("t4x1", "--memory-unit", "128MiB", "--context-charge", "reserve")
@@ -221,7 +221,9 @@ def test_the_17th_slice_of_128_mib_on_one_device_waits(second, nodes):
         for i in range(16):
             assert agent.carve("slice", "create", "--gpu-mem", "1", "--name", f"s{i}").returncode == 0, i
         refused = agent.carve("slice", "create", "--gpu-mem", "1", "--name", "s16")
-        assert refused.returncode == 1 and "16 slices" in refused.stderr, refused.stderr
+        assert refused.returncode == 1 and "it has 16 isolated slices, the maximum" in refused.stderr, refused.stderr
+        agent.carve("stop", "s3")
+        assert agent.carve("slice", "create", "--gpu-mem", "1", "--name", "s16").returncode == 0
     finally:
         agent.end()
 

@@ -67,10 +67,10 @@ struct ApiContext {
   std::function<void(const AuditLine&)> audit;
   ObjectRegistry& objects;
   TokenBook& tokens;
+  NodeActions* node_actions = nullptr;
   KnownHosts hosts = KnownHosts();   // Of callers over TCP.
   AnswerJournal* answers = nullptr;  // Of requests with a key; null: none is kept.
   Watches* watches = nullptr;        // Set by ControllerRoutes.
-  NodeActions* node_actions = nullptr;
 };
 
 struct Call {

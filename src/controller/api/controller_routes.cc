@@ -24,7 +24,6 @@ http::Response get_version(const Call& call) { return document(call.context.view
 
 constexpr Route table[] = {
     {"GET", "/v1/version", get_version},
-    {"GET", "/v1/watch", watch},
     {"GET", "/v1/nodes", list_nodes},
     {"GET", "/v1/nodes/{}", get_node},
     {"PATCH", "/v1/nodes/{}", patch_node},
@@ -39,6 +38,7 @@ constexpr Route table[] = {
     {"PATCH", "/v1/pools/{}", patch_pool},
     {"DELETE", "/v1/pools/{}", delete_pool},
     {"GET", "/v1/pools/{}/slicing", get_slicing},
+    {"GET", "/v1/watch", watch},
     {"POST", "/v1/documents", post_documents},
     {"GET", "/v1/{kind}", list_objects},
     {"POST", "/v1/{kind}", post_documents},

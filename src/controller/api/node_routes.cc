@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "controller/api/list_query.h"
 #include "controller/api/query.h"
 #include "controller/nodes/node_rules.h"
 #include "fronts/label_synonyms.h"
@@ -176,12 +177,23 @@ void edit_spec(const Call& call, const objects::NodePatchSpec& wanted, objects::
 }  // namespace
 
 http::Response list_nodes(const Call& call) {
-  std::string items;
+  const auto query = parse_list_query(call.request.query, objects::Kind::node);
+  if (!query) return refuse(query.error());
   const uint64_t version = call.context.objects.version();
-  for (const FoundNode& node : known_nodes(call))
-    items += (items.empty() ? "" : ",") + document_of(with_agent(*node.object, node.known));
+  std::map<ObjectKey, FoundNode> known;  // In the order of pages.
+  std::vector<Pointer> nodes;
+  for (FoundNode& node : known_nodes(call)) {
+    const ObjectKey key = node.object->key;
+    known.emplace(key, std::move(node));
+  }
+  for (const auto& [key, node] : known) nodes.push_back(node.object);
+  const ListPage page = page_of(nodes, *query);
+  std::string items;
+  for (const Pointer& node : page.objects)
+    items += (items.empty() ? "" : ",") + document_of(with_agent(*node, known.at(node->key).known));
   return {200, "application/json",
-          fmt::format(R"({{"items":[{}],"metadata":{{"resourceVersion":"{}"}}}})", items, version)};
+          fmt::format(R"({{"items":[{}],"metadata":{{"resourceVersion":"{}","continue":"{}"}}}})", items,
+                      version, page.next)};
 }
 
 http::Response get_node(const Call& call) {

@@ -10,7 +10,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr uint32_t operators[] = {0};
+constexpr uint32_t pool_operators[] = {0};
 constexpr int64_t now = 1'800'000'000'000'000'000;
 
 struct TwoNodes final : Views, NodeActions {
@@ -69,7 +69,7 @@ struct PoolRoutes : testing::Test {
                                          .query = target.substr(std::min(mark + 1, target.size())),
                                          .body = text,
                                          .headers = {}},
-                                        http::Caller::user(uid, {5, 1}, operators));
+                                        http::Caller::user(uid, {5, 1}, pool_operators));
     const std::string body = std::get<std::string>(response.content);
     EXPECT_EQ(response.status, status) << method << " " << target << ": " << body;
     return body;

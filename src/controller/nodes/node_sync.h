@@ -17,10 +17,10 @@ struct AgentRequest {
   std::vector<std::string> ended_slices;  // Names of slices to end.
 };
 
-class NodeKeeper {
+class NodeSync {
  public:
   // Adds an object for each node that has none.
-  NodeKeeper(ObjectRegistry&, const std::vector<std::string>& nodes, int64_t now_ns);
+  NodeSync(ObjectRegistry&, const std::vector<std::string>& nodes, int64_t now_ns);
 
   // Takes an agent's answer.
   void answered(const std::string& node, NodeObservation);

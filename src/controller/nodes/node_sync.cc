@@ -1,4 +1,4 @@
-#include "controller/nodes/node_keeper.h"
+#include "controller/nodes/node_sync.h"
 
 #include "fronts/pool_check.h"
 #include "os/log.h"
@@ -8,7 +8,7 @@ namespace carve::controller {
 
 using objects::Kind;
 
-NodeKeeper::NodeKeeper(ObjectRegistry& objects, const std::vector<std::string>& nodes, int64_t now_ns)
+NodeSync::NodeSync(ObjectRegistry& objects, const std::vector<std::string>& nodes, int64_t now_ns)
     : objects_(objects) {
   for (const std::string& name : nodes) {
     seen_[name].answered_ns = now_ns;
@@ -24,7 +24,7 @@ NodeKeeper::NodeKeeper(ObjectRegistry& objects, const std::vector<std::string>& 
 }
 
 template <class Edit>
-void NodeKeeper::edit(const ObjectKey& key, Edit change) {
+void NodeSync::edit(const ObjectKey& key, Edit change) {
   const auto edited = objects_.update(key, [&](Object& object) -> Outcome<void> {
     change(object);
     return {};
@@ -32,7 +32,7 @@ void NodeKeeper::edit(const ObjectKey& key, Edit change) {
   if (!edited) os::log::error("{}", edited.error().sentence);
 }
 
-void NodeKeeper::answered(const std::string& name, NodeObservation seen) {
+void NodeSync::answered(const std::string& name, NodeObservation seen) {
   const bool is_first = seen_[name].agent_started_ns == 0;
   seen_[name] = std::move(seen);
   const Pointer node = objects_.find(node_key(name));
@@ -41,7 +41,7 @@ void NodeKeeper::answered(const std::string& name, NodeObservation seen) {
   edit(node->key, [&](Object& object) { object.labels.merge(agent_labels(seen_[name].settings)); });
 }
 
-void NodeKeeper::update_node(const std::string& name, int64_t now_ns) {
+void NodeSync::update_node(const std::string& name, int64_t now_ns) {
   const NodeObservation& seen = seen_[name];
   const Pointer node = objects_.find(node_key(name));
   if (!node) return;
@@ -63,7 +63,7 @@ void NodeKeeper::update_node(const std::string& name, int64_t now_ns) {
     os::log::info("node {}: {}", name, node_status(*after).state);
 }
 
-void NodeKeeper::carry_out(const workload::PoolAction& action) {
+void NodeSync::carry_out(const workload::PoolAction& action) {
   using Step = workload::PoolAction::Kind;
   edit(node_key(action.node), [&](Object& node) {
     if (action.kind == Step::set_label) {
@@ -81,7 +81,7 @@ void NodeKeeper::carry_out(const workload::PoolAction& action) {
     os::log::info("node {}: label {}={} set by its pool", action.node, action.key, action.value);
 }
 
-void NodeKeeper::update_pool(const Object& pool, int64_t now_ns) {
+void NodeSync::update_pool(const Object& pool, int64_t now_ns) {
   const std::string& name = pool.key.name;
   for (const workload::PoolAction& action : workload::actions(
            fronts::node_pool(name, pool_spec(pool)), nodes_of(name, objects_.list(Kind::node), now_ns)))
@@ -90,12 +90,12 @@ void NodeKeeper::update_pool(const Object& pool, int64_t now_ns) {
   edit(pool.key, [&](Object& object) { object.status = status; });
 }
 
-void NodeKeeper::turn(int64_t now_ns) {
+void NodeSync::turn(int64_t now_ns) {
   for (const Pointer& pool : objects_.list(Kind::pool)) update_pool(*pool, now_ns);
   for (const auto& [name, seen] : seen_) update_node(name, now_ns);
 }
 
-AgentRequest NodeKeeper::request_for(const std::string& name) const {
+AgentRequest NodeSync::request_for(const std::string& name) const {
   AgentRequest out;
   const Pointer node = objects_.find(node_key(name));
   const auto seen = seen_.find(name);
