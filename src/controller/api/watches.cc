@@ -40,6 +40,19 @@ class ChangeText {
   http::StreamEvent texts_[2];
 };
 
+// Returns the objects that a watcher may know which continues with these changes: all but those that were
+// added since.
+std::set<ObjectKey> maybe_known(const std::vector<ObjectRegistry::Pointer>& present,
+                                const std::vector<ObjectChange>& changes) {
+  std::map<ObjectKey, ChangeKind> first;
+  for (const ObjectChange& change : changes) first.emplace(change.object->key, change.kind);
+  for (const auto& object : present) first.emplace(object->key, ChangeKind::modified);
+  std::set<ObjectKey> out;
+  for (const auto& [key, kind] : first)
+    if (kind != ChangeKind::added) out.insert(key);
+  return out;
+}
+
 }  // namespace
 
 struct Watches::Watcher {
@@ -96,9 +109,7 @@ Outcome<http::EventStream> Watches::begin(WatchQuery query, const http::Caller& 
   if (watcher->query.behind) {
     const auto changes = objects_.changes_behind(*watcher->query.behind);
     if (!changes) return tl::unexpected(changes.error());
-    // Which objects the watcher knows is not kept: it may know all.
-    for (const auto& object : present) watcher->selected.insert(object->key);
-    for (const ObjectChange& change : *changes) watcher->selected.insert(change.object->key);
+    watcher->selected = maybe_known(present, *changes);
     watcher->seen = *watcher->query.behind;
     for (const ObjectChange& change : *changes) {
       ChangeText text(change);

@@ -176,6 +176,16 @@ TEST(Watches, an_object_that_ceases_to_match_is_told_as_deleted) {
   EXPECT_THAT(watcher.seen(), ElementsAre("deleted a 4", "added b 6", "deleted b 7"));
 }
 
+TEST(Watches, a_selected_object_that_was_added_since_is_told_as_added) {
+  Watched w;
+  w.add("a", {{"app", "x"}});
+  w.add("b", {{"app", "x"}});
+  w.label("b", "y");
+  w.label("a", "y");
+  EXPECT_THAT(Watcher(w, "labelSelector=app%3Dx&resourceVersion=1").seen(),
+              ElementsAre("added b 2", "deleted b 3", "deleted a 4"));
+}
+
 TEST(Watches, a_watcher_that_gets_no_change_gets_a_bookmark) {
   Watched w;
   w.add("a");
