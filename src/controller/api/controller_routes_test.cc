@@ -31,6 +31,9 @@ struct Prepared : Views {
   Outcome<std::string> logs(const Object&, const LogQuery&) const override {
     return std::string("secret line\n");
   }
+  http::EventStream follow_logs(const Object&, const LogQuery&) override {
+    return {.first = {{.id = "", .data = "secret line"}}, .subscribe = {}};
+  }
   Outcome<std::vector<Revision>> revisions(const std::string&) const override { return kept_revisions; }
   std::string container_problem() const override { return ""; }
   std::optional<uint32_t> uid_of(const std::string& account) const override {
