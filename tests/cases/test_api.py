@@ -214,6 +214,44 @@ def test_a_repeated_request_with_a_key_changes_nothing_more_over_a_restart(contr
     assert [item["metadata"]["name"] for item in controller.json("/v1/services")["items"]] == ["a"]
 
 
+def test_the_command_line_follows_changes_over_a_restart_and_reads_every_page(controllers, world):
+    controller = controllers()
+    for i in range(120):
+        apply(controller, f"s{i:03}", app="even" if i % 2 == 0 else "odd")
+    environment = {**world.environment, "CARVE_CONTROLLER": str(controller.socket)}
+    carve = str(world.build / "bin/carve")
+
+    def get(*words):
+        done = subprocess.run([carve, "get", *words], capture_output=True, text=True, timeout=60, env=environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+    assert get("services", "-A", "-o", "name").split() == [f"service/s{i:03}" for i in range(120)]
+    assert len(json.loads(get("services", "-o", "json"))["items"]) == 120
+    assert len(get("services", "-l", "app in (odd),!x", "-o", "name").split()) == 60
+    assert "  name: s000\n" in get("service/s000", "-o", "yaml")
+    watch = subprocess.Popen([carve, "get", "services", "-w", "-l", "app=web", "-o", "json"], stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, text=True, env=environment)
+    try:
+        apply(controller, "first", app="web")
+        change = json.loads(watch.stdout.readline())
+        assert (change["event"], change["object"]["metadata"]["name"]) == ("added", "first")
+        controller.kill()
+        controller.start()
+        apply(controller, "second", app="web")
+        while change["object"]["metadata"]["name"] != "second":
+            change = json.loads(watch.stdout.readline())
+        assert change["event"] == "added"
+    finally:
+        watch.terminate()
+        watch.wait(20)
+
+
+def test_the_description_of_the_api_has_its_routes_and_kinds(controllers):
+    described = controllers().json("/openapi.json")
+    assert described["openapi"] == "3.1.0" and "/v1/services/{name}/logs" in described["paths"]
+    assert {"Service", "Application", "Problem"} <= set(described["components"]["schemas"])
+
+
 def over_status(controller):
     try:
         return over_tcp(controller)[0]
