@@ -246,6 +246,26 @@ def test_the_command_line_follows_changes_over_a_restart_and_reads_every_page(co
         watch.wait(20)
 
 
+def test_logs_are_followed_until_the_object_is_gone(controllers, world):
+    controller = controllers()
+    go = world.folder / "go"
+    text = document("a")
+    text["spec"] = {"run": {"command": ["sh", "-c", f"echo one; until [ -e {go} ]; do sleep 0.05; done; echo two; exec sleep 600"]}}
+    assert asked(controller.socket, "/v1/documents", "POST", json.dumps(text))[0] == 201
+    environment = {**world.environment, "CARVE_CONTROLLER": str(controller.socket)}
+    logs = subprocess.Popen([str(world.build / "bin/carve"), "logs", "a", "-f"], stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert logs.stdout.readline() == "one\n"
+        go.write_text("")
+        assert logs.stdout.readline() == "two\n"
+        assert asked(controller.socket, "/v1/services/a", "DELETE")[0] == 200
+        assert logs.wait(90) == 0
+    finally:
+        logs.kill()
+        asked(controller.socket, "/v1/services/a", "DELETE")
+        assert until(lambda: controller.json("/v1/services")["items"] == [], 90, 0.1)
+
+
 def test_the_description_of_the_api_has_its_routes_and_kinds(controllers):
     described = controllers().json("/openapi.json")
     assert described["openapi"] == "3.1.0" and "/v1/services/{name}/logs" in described["paths"]
