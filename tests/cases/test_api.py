@@ -173,6 +173,17 @@ def test_a_forged_host_and_a_foreign_origin_are_refused(controllers):
         assert (status, problem["type"]) == (403, "carve:permission-denied"), words
 
 
+def test_a_watch_ends_when_its_token_is_removed(controllers):
+    controller = controllers(*LOOPBACK)
+    connection = http.client.HTTPConnection("127.0.0.1", port_of(controller), timeout=60)
+    connection.request("GET", "/v1/watch", headers={"Authorization": "Bearer " + token(controller)})
+    answer = connection.getresponse()
+    assert answer.status == 200 and b"bookmark" in answer.readline() + answer.readline()
+    assert asked(controller.socket, "/v1/tokens/viewer", "DELETE")[0] == 200
+    apply(controller, "a")
+    assert b'"name":"a"' not in answer.read()
+
+
 def test_connections_of_one_address_are_limited_and_local_callers_are_served(controllers):
     controller = controllers(*LOOPBACK)
     connections = [socket.create_connection(("127.0.0.1", port_of(controller)), timeout=30) for _ in range(200)]

@@ -196,6 +196,23 @@ TEST(Watches, a_watcher_that_gets_no_change_gets_a_bookmark) {
   EXPECT_THAT(watcher.seen(), ElementsAre(fmt::format("bookmark  {}", bookmark_interval_changes + 1)));
 }
 
+TEST(Watches, a_watcher_whose_token_was_removed_gets_no_change) {
+  Watched w;
+  bool is_valid = true;
+  StreamFake stream;
+  const auto begun = w.watches.begin(*watch_query({.query = "resourceVersion=0"}),
+                                     http::Caller::token("x", http::Role::viewer), [&] { return is_valid; });
+  const auto subscription = begun->subscribe(stream);
+  w.add("a");
+  w.watches.deliver();
+  EXPECT_EQ(stream.events.size(), 1u);
+  is_valid = false;
+  w.label("a", "x");
+  w.watches.deliver();
+  EXPECT_EQ(stream.events.size(), 1u);
+  EXPECT_TRUE(stream.has_ended);
+}
+
 TEST(Watches, a_watcher_that_has_gone_is_forgotten) {
   Watched w;
   w.add("a");
