@@ -247,6 +247,8 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
                .state = o.state,
                .started_ns = static_cast<uint64_t>(os::utc_ns())},
       operators_{0, geteuid()},
+      log_streams_(*records.objects,
+                   [this](const std::string& slice) { return machine_.directory_of(slice); }),
       routes_({.views = *this,
                .audit = [&records](const AuditLine& line) { write_audit(records.store, line); },
                .objects = *records.objects,
@@ -272,6 +274,7 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
     tcp_.emplace(loop, std::move(tcp_socket), hooks);
   }
   deliver_changes(loop, *records.objects);
+  loop.every(log_stream_interval_ns, [this] { log_streams_.tick(); });
 }
 
 // The registry's changes come from any thread, and may come after this object's end.
@@ -307,6 +310,10 @@ Outcome<std::string> Api::logs(const Object& object, const LogQuery& query) cons
   if (count == 0 && query.replica)
     return failure(K::not_found, "{} has no replica {}", text(object.key), *query.replica);
   return out;
+}
+
+http::EventStream Api::follow_logs(const Object& object, const LogQuery& query) {
+  return log_streams_.begin(object, query);
 }
 
 Outcome<std::vector<Revision>> Api::revisions(const std::string& uid) const {

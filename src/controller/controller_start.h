@@ -10,6 +10,7 @@
 #include "controller/api/controller_routes.h"
 #include "controller/controller_options.h"
 #include "controller/known_nodes.h"
+#include "controller/log_streams.h"
 #include "controller/service_thread.h"
 #include "controller/store_journal.h"
 #include "os/fd.h"
@@ -82,6 +83,7 @@ class Api : Views, NodeActions {
   api::ControllerVersion version() const override { return version_; }
   api::KnownNodeList nodes() const override { return nodes_.document(); }
   Outcome<std::string> logs(const Object&, const LogQuery&) const override;
+  http::EventStream follow_logs(const Object&, const LogQuery&) override;
   Outcome<std::vector<Revision>> revisions(const std::string& uid) const override;
   std::string container_problem() const override;
   std::optional<uint32_t> uid_of(const std::string& account) const override;
@@ -104,6 +106,7 @@ class Api : Views, NodeActions {
   const Machine& machine_;
   const api::ControllerVersion version_;
   const std::vector<uint32_t> operators_;
+  LogStreams log_streams_;
   ControllerRoutes routes_;
   std::shared_ptr<os::Fd> changed_ = std::make_shared<os::Fd>(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   std::optional<http::Server> unix_, tcp_;

@@ -44,6 +44,8 @@ class Views {
   virtual api::KnownNodeList nodes() const = 0;
   // Returns the lines of the object's programs, each with its time and, if there are several, its replica.
   virtual Outcome<std::string> logs(const Object&, const LogQuery&) const = 0;
+  // Returns a stream of these lines and of all that follow.
+  virtual http::EventStream follow_logs(const Object&, const LogQuery&) = 0;
   // Returns the kept revisions of the object with this uid, the oldest first.
   virtual Outcome<std::vector<Revision>> revisions(const std::string& uid) const = 0;
   // Returns why this machine starts no containers; empty: it does.
@@ -63,7 +65,7 @@ struct AuditLine {
 };
 
 struct ApiContext {
-  const Views& views;
+  Views& views;
   std::function<void(const AuditLine&)> audit;
   ObjectRegistry& objects;
   TokenBook& tokens;

@@ -31,6 +31,9 @@ struct Prepared : Views {
   Outcome<std::string> logs(const Object&, const LogQuery&) const override {
     return std::string("secret line\n");
   }
+  http::EventStream follow_logs(const Object&, const LogQuery&) override {
+    return {.first = {{.id = "", .data = "secret line"}}, .subscribe = {}};
+  }
   Outcome<std::vector<Revision>> revisions(const std::string&) const override { return kept_revisions; }
   std::string container_problem() const override { return ""; }
   std::optional<uint32_t> uid_of(const std::string& account) const override {
@@ -357,7 +360,7 @@ TEST(ControllerRoutes, the_controller_says_what_it_is) {
 TEST(ControllerRoutes, what_there_is_not_is_named_with_what_there_is) {
   EXPECT_EQ(asked(user(0), "GET", "/v1/slices").status, 404u);
   EXPECT_THAT(body(asked(user(0), "GET", "/v1/slices")),
-              HasSubstr("there is no /v1/slices; the controller has /v1/version, /v1/nodes"));
+              HasSubstr("there is no /v1/slices; the controller has /v1/version, /v1/nodes, /v1/nodes/{}, "));
   EXPECT_EQ(asked(user(0), "DELETE", "/v1/nodes").status, 405u);
   EXPECT_THAT(body(asked(user(0), "DELETE", "/v1/nodes")), HasSubstr("/v1/nodes has no method DELETE"));
   EXPECT_LE(body(asked(user(0), "GET", "/" + std::string(5000, 'x'))).size(), 1000u);

@@ -20,6 +20,7 @@ struct TwoNodes final : Views, NodeActions {
                       {.name = "n2", .reachability = Reachability::unreachable, .problem = "no agent"}}};
   }
   Outcome<std::string> logs(const Object&, const LogQuery&) const override { return std::string(); }
+  http::EventStream follow_logs(const Object&, const LogQuery&) override { return {}; }
   Outcome<std::vector<Revision>> revisions(const std::string&) const override {
     return std::vector<Revision>();
   }
