@@ -57,6 +57,9 @@ class Records {
   Outcome<void> read();
 };
 
+// Returns what keeps the nodes' objects. An object is added for each node that has none.
+NodeSync keep_nodes(Records&, const Options&);
+
 // Makes the folder of the programs and begins to keep the services.
 class Services {
  public:
@@ -66,15 +69,15 @@ class Services {
   std::optional<ServiceThread> thread;
 
  private:
-  Services(Launcher, const Options&);
+  Services(Records&, Launcher, const Options&);
 };
 
 // The API with its sockets. A caller on the unix socket is identified by the kernel; root and the
 // controller's own user are operators. A caller over TCP is identified by its token.
-class Api : Views {
+class Api : Views, NodeActions {
  public:
   ~Api() override;
-  static Outcome<std::unique_ptr<Api>> open(os::Loop&, const KnownNodes&, Records&, const Services&,
+  static Outcome<std::unique_ptr<Api>> open(os::Loop&, KnownNodes&, NodeSync&, Records&, const Services&,
                                             const Options&);
 
   api::ControllerVersion version() const override { return version_; }
@@ -88,12 +91,17 @@ class Api : Views {
   int64_t now_ns() const override;
 
  private:
-  Api(os::Loop&, const KnownNodes&, Records&, const Services&, const Options&, os::Fd unix_socket,
+  void poll() override { nodes_.poll(); }
+  void end_slices(const std::string& node) override { node_sync_.end_slices(node); }
+  Outcome<std::vector<std::string>> slices_in_units(const std::string& node) override;
+
+  Api(os::Loop&, KnownNodes&, NodeSync&, Records&, const Services&, const Options&, os::Fd unix_socket,
       os::Fd tcp_socket, const std::optional<tls::Identity>&);
   void deliver_changes(os::Loop&, ObjectRegistry&);
 
   os::Loop& loop_;
-  const KnownNodes& nodes_;
+  KnownNodes& nodes_;
+  NodeSync& node_sync_;
   ControllerStore& store_;
   const Machine& machine_;
   const api::ControllerVersion version_;

@@ -4,8 +4,10 @@
 #include <ranges>
 
 #include "controller/api/idempotency.h"
+#include "controller/api/node_routes.h"
 #include "controller/api/object_routes.h"
 #include "controller/api/openapi.h"
+#include "controller/api/pool_routes.h"
 #include "controller/api/token_routes.h"
 #include "controller/api/watch_routes.h"
 #include "controller/api/workload_routes.h"
@@ -20,14 +22,33 @@ constexpr size_t max_shown_path_bytes = 80;
 constexpr size_t max_shown_method_bytes = 20;
 
 http::Response get_version(const Call& call) { return document(call.context.views.version()); }
-http::Response get_nodes(const Call& call) { return document(call.context.views.nodes()); }
 
 http::Response get_openapi(const Call& call);
 
 constexpr Route table[] = {
     {"GET", "/v1/version", get_version,
      "Shows the version, the process and the state directory of the controller.", "ControllerVersion"},
-    {"GET", "/v1/nodes", get_nodes, "Lists the nodes with their devices.", "KnownNodeList"},
+    {"GET", "/v1/nodes", list_nodes, "Lists the nodes with their devices.", "NodeList"},
+    {"GET", "/v1/nodes/{}", get_node, "Shows one node.", "Node"},
+    {"PATCH", "/v1/nodes/{}", patch_node, "Changes labels and settings of a node by a merge patch.", "Node",
+     "any", "namespace whenFree"},
+    {"POST", "/v1/nodes/{}/end-slices", end_node_slices, "Ends the slices that run on a node.", "any"},
+    {"POST", "/v1/nodes/{}/restart", restart_node,
+     "Puts the desired settings of a node into effect when its slices have ended.", "any", "",
+     "namespace force"},
+    {"POST", "/v1/nodes/{}/start", start_node, "Starts a stopped node.", "any"},
+    {"POST", "/v1/nodes/{}/stop", stop_node, "Stops a node.", "any", "", "namespace force"},
+    {"GET", "/v1/pools", list_pools, "Lists the node pools.", "PoolList"},
+    {"POST", "/v1/pools", post_documents, "Applies documents: all of them, or none.", "AppliedList", "any",
+     "dialect dryRun"},
+    {"GET", "/v1/pools/{}", get_pool, "Shows one node pool.", "Pool"},
+    {"PUT", "/v1/pools/{}", put_pool, "Replaces the spec of a node pool by that of the document.", "Pool",
+     "Pool"},
+    {"PATCH", "/v1/pools/{}", patch_pool, "Changes the fields of a node pool that a merge patch has.", "Pool",
+     "any"},
+    {"DELETE", "/v1/pools/{}", delete_pool, "Deletes a node pool.", "Pool"},
+    {"GET", "/v1/pools/{}/slicing", get_slicing, "Tells whether the devices of a node pool can be sliced.",
+     "Slicing"},
     {"GET", "/v1/watch", watch, "Streams the objects and then each change of them as server-sent events.",
      "events", "", "kinds namespace labelSelector resourceVersion"},
     {"POST", "/v1/documents", post_documents, "Applies documents: all of them, or none.", "AppliedList",

@@ -9,6 +9,8 @@
 #include "wire/api/json_schema.h"
 #include "wire/objects/application.h"
 #include "wire/objects/kind.h"
+#include "wire/objects/node_object.h"
+#include "wire/objects/pool_object.h"
 #include "wire/objects/revision.h"
 #include "wire/objects/service_object.h"
 
@@ -24,11 +26,13 @@ const std::map<std::string_view, std::string>& schemas() {
       {"AppliedList", api::schema<api::AppliedList>()},
       {"ControllerVersion", api::schema<api::ControllerVersion>()},
       {"EasChanges", api::schema<api::EasChanges>()},
-      {"KnownNodeList", api::schema<api::KnownNodeList>()},
+      {"Node", api::schema<objects::Node>()},
       {"Nothing", api::schema<api::Nothing>()},
+      {"Pool", api::schema<objects::Pool>()},
       {"Problem", api::schema<api::Problem>()},
       {"RevisionList", api::schema<objects::RevisionList>()},
       {"Service", api::schema<objects::Service>()},
+      {"Slicing", api::schema<objects::Slicing>()},
       {"TokenList", api::schema<api::TokenList>()},
       {"TokenMade", api::schema<api::TokenMade>()},
       {"TokenRequest", api::schema<api::TokenRequest>()},
@@ -56,7 +60,9 @@ std::string content(std::string_view schema, const objects::KindText* kind) {
   if (schema == "KindList")
     return fmt::format(R"("application/json":{{"schema":{}}})", reference(fmt::format("{}List", kind->kind)));
   const std::string_view name = schema == "Kind" ? kind->kind : schema;
-  invariant(schemas().contains(name), "every schema that a route names is in the table");
+  const bool is_list_of_kind = std::ranges::any_of(
+      objects::kinds, [&](const objects::KindText& k) { return fmt::format("{}List", k.kind) == name; });
+  invariant(is_list_of_kind || schemas().contains(name), "every schema that a route names is in the table");
   return fmt::format(R"("application/json":{{"schema":{}}})", reference(name));
 }
 
