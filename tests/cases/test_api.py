@@ -176,7 +176,7 @@ def test_a_forged_host_and_a_foreign_origin_are_refused(controllers):
 def test_a_watch_ends_when_its_token_is_removed(controllers):
     controller = controllers(*LOOPBACK)
     connection = http.client.HTTPConnection("127.0.0.1", port_of(controller), timeout=60)
-    connection.request("GET", "/v1/watch", headers={"Authorization": "Bearer " + token(controller)})
+    connection.request("GET", "/v1/watch?kinds=services", headers={"Authorization": "Bearer " + token(controller)})
     answer = connection.getresponse()
     assert answer.status == 200 and b"bookmark" in answer.readline() + answer.readline()
     assert asked(controller.socket, "/v1/tokens/viewer", "DELETE")[0] == 200

@@ -1,7 +1,6 @@
 #include "controller/api/controller_routes.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "controller/api/idempotency.h"
 #include "controller/api/node_routes.h"
@@ -30,24 +29,24 @@ constexpr Route table[] = {
      "Shows the version, the process and the state directory of the controller.", "ControllerVersion"},
     {"GET", "/v1/nodes", list_nodes, "Lists the nodes with their devices.", "NodeList"},
     {"GET", "/v1/nodes/{}", get_node, "Shows one node.", "Node"},
-    {"PATCH", "/v1/nodes/{}", patch_node, "Changes labels, the pool and settings of a node.", "Node",
-     "NodePatch", "namespace whenFree"},
-    {"POST", "/v1/nodes/{}/end-slices", end_node_slices, "Ends the slices of a node.", "Node"},
+    {"PATCH", "/v1/nodes/{}", patch_node, "Changes labels and settings of a node by a merge patch.", "Node",
+     "any", "namespace whenFree"},
+    {"POST", "/v1/nodes/{}/end-slices", end_node_slices, "Ends the slices that run on a node.", "any"},
     {"POST", "/v1/nodes/{}/restart", restart_node,
-     "Makes the desired settings of a node effective when its slices have ended.", "Node", "",
+     "Puts the desired settings of a node into effect when its slices have ended.", "any", "",
      "namespace force"},
-    {"POST", "/v1/nodes/{}/start", start_node, "Takes a stopped node into use.", "Node"},
-    {"POST", "/v1/nodes/{}/stop", stop_node, "Takes a node out of use.", "Node"},
+    {"POST", "/v1/nodes/{}/start", start_node, "Starts a stopped node.", "any"},
+    {"POST", "/v1/nodes/{}/stop", stop_node, "Stops a node.", "any", "", "namespace force"},
     {"GET", "/v1/pools", list_pools, "Lists the node pools.", "PoolList"},
-    {"POST", "/v1/pools", post_documents, "Applies documents of node pools and others.", "AppliedList", "any",
+    {"POST", "/v1/pools", post_documents, "Applies documents: all of them, or none.", "AppliedList", "any",
      "dialect dryRun"},
     {"GET", "/v1/pools/{}", get_pool, "Shows one node pool.", "Pool"},
     {"PUT", "/v1/pools/{}", put_pool, "Replaces the spec of a node pool by that of the document.", "Pool",
      "Pool"},
     {"PATCH", "/v1/pools/{}", patch_pool, "Changes the fields of a node pool that a merge patch has.", "Pool",
      "any"},
-    {"DELETE", "/v1/pools/{}", delete_pool, "Deletes a node pool without nodes.", "Pool"},
-    {"GET", "/v1/pools/{}/slicing", get_slicing, "Says whether slices may be made in a node pool.",
+    {"DELETE", "/v1/pools/{}", delete_pool, "Deletes a node pool.", "Pool"},
+    {"GET", "/v1/pools/{}/slicing", get_slicing, "Tells whether the devices of a node pool can be sliced.",
      "Slicing"},
     {"GET", "/v1/watch", watch, "Streams the objects and then each change of them as server-sent events.",
      "events", "", "kinds namespace labelSelector resourceVersion"},

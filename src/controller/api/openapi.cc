@@ -27,11 +27,8 @@ const std::map<std::string_view, std::string>& schemas() {
       {"ControllerVersion", api::schema<api::ControllerVersion>()},
       {"EasChanges", api::schema<api::EasChanges>()},
       {"Node", api::schema<objects::Node>()},
-      {"NodeList", api::schema<objects::NodeList>()},
-      {"NodePatch", api::schema<objects::NodePatch>()},
       {"Nothing", api::schema<api::Nothing>()},
       {"Pool", api::schema<objects::Pool>()},
-      {"PoolList", api::schema<objects::PoolList>()},
       {"Problem", api::schema<api::Problem>()},
       {"RevisionList", api::schema<objects::RevisionList>()},
       {"Service", api::schema<objects::Service>()},
@@ -63,7 +60,9 @@ std::string content(std::string_view schema, const objects::KindText* kind) {
   if (schema == "KindList")
     return fmt::format(R"("application/json":{{"schema":{}}})", reference(fmt::format("{}List", kind->kind)));
   const std::string_view name = schema == "Kind" ? kind->kind : schema;
-  invariant(schemas().contains(name), "every schema that a route names is in the table");
+  const bool is_list_of_kind = std::ranges::any_of(
+      objects::kinds, [&](const objects::KindText& k) { return fmt::format("{}List", k.kind) == name; });
+  invariant(is_list_of_kind || schemas().contains(name), "every schema that a route names is in the table");
   return fmt::format(R"("application/json":{{"schema":{}}})", reference(name));
 }
 
@@ -136,7 +135,8 @@ std::string openapi_document(std::span<const Route> routes, const std::string& v
   for (const auto& [name, schema] : schemas())
     schema_text += fmt::format(R"({}"{}":{})", schema_text.empty() ? "" : ",", name, schema);
   for (const objects::KindText& kind : objects::kinds)
-    if (kind.is_workload) schema_text += fmt::format(R"(,"{}List":{})", kind.kind, list_schema(kind.kind));
+    if (schemas().contains(kind.kind))
+      schema_text += fmt::format(R"(,"{}List":{})", kind.kind, list_schema(kind.kind));
   return fmt::format(
       R"({{"openapi":"3.1.0","info":{{"title":"carve-controller","version":{}}},"security":[{{"token":[]}}],)"
       R"("paths":{{{}}},"components":{{"securitySchemes":{{"token":{{"type":"http","scheme":"bearer"}}}},)"
