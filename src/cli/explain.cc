@@ -1,6 +1,6 @@
 // `carve explain`: prints where a request would be placed, or each device's reason against it. Grants
 // nothing.
-#include "cli/pools.h"
+#include "cli/node_pools.h"
 #include "cli/slice_options.h"
 #include "cli/verbs.h"
 #include "wire/api/plan.h"

@@ -3,7 +3,7 @@
 #include "base/share.h"
 #include "cli/object_output.h"
 #include "cli/object_watch.h"
-#include "cli/pools.h"
+#include "cli/node_pools.h"
 #include "cli/services.h"
 #include "cli/verbs.h"
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <thread>
 
-#include "cli/pools.h"
+#include "cli/node_pools.h"
 #include "core/label.h"
 #include "wire/objects/node_object.h"
 

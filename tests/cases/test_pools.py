@@ -267,3 +267,10 @@ def test_a_pool_that_does_not_exist_is_refused_with_those_that_do(nodes):
     nodes.apply(service(pool="a10"))
     status = nodes.becomes("service", "demo", lambda s: s["status"]["phase"] == "Running")["status"]
     assert status["replicaList"][0]["node"] == "n2"
+
+
+def test_the_example_is_a_pool_whose_nodes_follow_it(nodes):
+    nodes.carve("apply", "-f", HERE.parent / "examples/pool.yaml")
+    nodes.carve("node", "pool", "n2", "a10")
+    nodes.becomes("node", "n2", lambda n: n["status"]["policy"]["effective"] == "guaranteed-burst-share")
+    assert "slicing is available" in nodes.carve("explain", "slicing", "--pool", "a10")

@@ -1,5 +1,5 @@
 // `carve get|describe nodes|pools` and `carve explain slicing`.
-#include "cli/pools.h"
+#include "cli/node_pools.h"
 
 #include "base/bytes.h"
 #include "cli/object_output.h"
