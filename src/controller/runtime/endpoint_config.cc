@@ -22,7 +22,7 @@ global
     nbthread {threads}
     fd-hard-limit 16384
     hard-stop-after 1h
-    close-spread-time 5s
+    close-spread-time infinite
     mworker-max-reloads 128
 
 defaults
@@ -47,6 +47,7 @@ frontend carve-metrics
 constexpr const char* endpoint_form = R"(
 frontend {proxy}:{port}
     bind 127.0.0.1:{port}
+    http-after-response set-header Connection close if {{ stopping }} !{{ status 101 }}
     http-request disable-l7-retry unless {{ method GET HEAD OPTIONS }}
     default_backend {proxy}
 

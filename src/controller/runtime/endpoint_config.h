@@ -16,10 +16,10 @@
 // * Times: 1 s to connect; 10 minutes without a byte in either direction, for long polls and for models that
 //   load; 1 hour for tunnels (websockets) without a byte; 30 s for a request's header. A worker that was
 //   replaced by a reload ends when its last request has ended, after 1 hour at the latest.
-// * `close-spread-time`: after a reload the old worker announces the end of a connection in a response, and
-// does
-//   not close connections that are idle. Without it 19 of 95,000 POSTs met a connection that was just being
-//   closed (150 reloads, 8 clients); with it 1 did. An idle connection ends after 60 s.
+// * After a reload HAProxy closes idle connections of clients at once, also one on which a request is just
+//   arriving: of 279,000 POSTs 61 were lost in 80 reloads (8 clients). `close-spread-time infinite` turns
+//   this off, and each response of the old worker says `Connection: close`: 0 of 336,000 lost in 160 reloads.
+//   An idle connection to the old worker ends after 60 s.
 // * Sockets and files have relative paths: HAProxy runs in its directory.
 #pragma once
 

@@ -28,6 +28,7 @@ TEST(EndpointConfig, an_endpoint_is_a_frontend_and_a_backend_with_its_ready_repl
   EXPECT_THAT(config_text({web()}), HasSubstr(R"(
 frontend default:web:8001
     bind 127.0.0.1:8001
+    http-after-response set-header Connection close if { stopping } !{ status 101 }
     http-request disable-l7-retry unless { method GET HEAD OPTIONS }
     default_backend default:web
 
