@@ -1,0 +1,320 @@
+#include "controller/runtime/haproxy.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <tuple>
+
+#include "os/directory.h"
+#include "os/socket.h"
+
+namespace carve::controller {
+namespace {
+
+using K = FailureKind;
+using Kind = ProxyAction::Kind;
+using workload::EndpointState;
+
+constexpr const char* candidate_file = "haproxy.cfg.candidate";
+constexpr const char* lock_file = "haproxy.lock";
+constexpr size_t bind_suffix_bytes = 12;  // HAProxy binds at PATH.PID.tmp and renames.
+constexpr int max_rounds = 6;             // reload, add, drain, remove, and one more for a lost race.
+
+// Returns why HAProxy could not listen at the port, as an errno; 0 if it could. One port that it cannot use
+// makes a start or reload fail as a whole.
+int listen_error(uint16_t port) {
+  const os::Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;  // Connections that have ended do not count.
+  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
+}
+
+// Returns HAProxy's command for the action. Names were checked or read from HAProxy.
+std::string command_of(const ProxyAction& action) {
+  const std::string server = action.proxy + "/" + action.server;
+  switch (action.kind) {
+    case Kind::reload: break;
+    case Kind::add_server:
+      return fmt::format("add server {} 127.0.0.1:{} weight {}", server, action.port, action.weight);
+    case Kind::set_weight: return fmt::format("set weight {} {}", server, action.weight);
+    case Kind::set_ready: return fmt::format("set server {} state ready", server);
+    case Kind::set_drain: return fmt::format("set server {} state drain", server);
+    case Kind::set_maint: return fmt::format("set server {} state maint", server);
+    case Kind::remove_server: return fmt::format("del server {}", server);
+  }
+  return "reload";
+}
+
+// Returns whether the answer says that the command was carried out. An empty one does.
+bool is_done(const ProxyAction& action, std::string_view answer) {
+  while (answer.ends_with('\n')) answer.remove_suffix(1);
+  if (answer.empty()) return true;
+  // A connection may be left: the next apply() tries again.
+  if (action.kind == Kind::remove_server)
+    return answer == "Server deleted." || answer.starts_with("Server still has connections");
+  return action.kind == Kind::add_server && answer == "New server registered.";
+}
+
+ServerState state_of(const ServerRow& row) {
+  if (is_in_maintenance(row)) return ServerState::maint;
+  return is_drained(row) ? ServerState::drain : ServerState::ready;
+}
+
+using ServerKey = std::tuple<std::string, std::string, std::string, uint16_t>;
+using ServersByKey = std::map<ServerKey, ObservedServer>;
+
+// Returns the entry of a server, or null if the names are not ours.
+ObservedServer* entry(ServersByKey& all, const std::string& proxy, const std::string& name) {
+  const auto service = parse_proxy_name(proxy);
+  const auto server = parse_server_name(name);
+  if (!service || !server) return nullptr;
+  ObservedServer& out = all[{service->name_space, service->service, server->replica, server->port}];
+  if (out.replica.empty())
+    out = {service->name_space, service->service, server->replica, server->port, EndpointState::absent, 0};
+  return &out;
+}
+
+}  // namespace
+
+Outcome<std::unique_ptr<HaProxy>> HaProxy::open(HaProxySettings settings) {
+  if (const auto good = check({}, settings.proxy); !good) return tl::unexpected(good.error());
+  const size_t longest = settings.directory.size() + 1 + strlen(metrics_socket) + bind_suffix_bytes;
+  if (longest > os::max_socket_path_bytes)
+    return failure(K::invalid_argument,
+                   "the directory {} has {} characters; HAProxy's sockets allow at most {}",
+                   settings.directory, settings.directory.size(),
+                   os::max_socket_path_bytes - (longest - settings.directory.size()));
+  if (const auto made = os::make_directory(settings.directory, 0700); !made)
+    return tl::unexpected(made.error());
+  auto lock = os::hold_lock(settings.directory + "/" + lock_file, "controller",
+                            "the endpoints in " + settings.directory);
+  if (!lock) return tl::unexpected(lock.error());
+  return std::unique_ptr<HaProxy>(new HaProxy(std::move(settings), std::move(*lock)));
+}
+
+Outcome<std::string> HaProxy::ask(int worker, const std::string& command) const {
+  auto answer = process_.socket().ask(fmt::format("@!{} {}", worker, command));
+  if (answer && answer->starts_with("Can't find the target"))
+    return failure(K::not_found, "the worker {} of HAProxy has ended", worker);
+  return answer;
+}
+
+Outcome<HaProxy::Worker> HaProxy::read_worker(int worker) const {
+  const auto info = ask(worker, "show info");
+  const auto servers_text = ask(worker, "show servers state");
+  const auto stat_text = ask(worker, "show stat");
+  for (const auto* text : {&info, &servers_text, &stat_text})
+    if (!*text) return tl::unexpected(text->error());
+  const auto servers = read_servers(*servers_text);
+  if (!servers) return tl::unexpected(servers.error());
+  const auto stat = read_stat(*stat_text);
+  if (!stat) return tl::unexpected(stat.error());
+  Worker out;
+  out.servers.frame = std::string(read_info(*info, "description").value_or(""));
+  for (const ServerRow& row : *servers)
+    out.servers.backends[row.proxy][row.server] = {
+        .state = state_of(row), .weight = row.weight, .sessions = 0};
+  std::map<std::string, uint64_t> busy;
+  for (const StatRow& row : *stat) {
+    const auto id = parse_proxy_name(row.proxy);
+    if (!id) continue;
+    const std::string backend = proxy_name(id->name_space, id->service);
+    if (row.kind == StatRow::Kind::frontend) {
+      out.ports.insert(id->port);
+      out.idle_connections[backend] += row.sessions;
+    } else if (row.kind == StatRow::Kind::backend) {
+      busy[backend] += row.sessions;
+    } else if (row.kind == StatRow::Kind::server) {
+      // A server that is not in the first answer was added meanwhile, which only this object does.
+      out.servers.backends[backend][row.name].sessions = row.sessions + row.queued;
+    }
+  }
+  for (auto& [backend, connections] : out.idle_connections)
+    connections -= std::min(connections, busy[backend]);
+  return out;
+}
+
+Outcome<void> HaProxy::write_config(const std::string& text) const {
+  const std::string path = settings_.directory + "/" + config_file;
+  if (os::read_file(path) == text) return {};
+  return os::replace_file(path, text);
+}
+
+Outcome<void> HaProxy::write_checked_config(const std::string& text) const {
+  const std::string candidate = settings_.directory + "/" + candidate_file;
+  if (const auto written = os::replace_file(candidate, text); !written) return written;
+  if (const auto good = process_.check_config(candidate_file); !good) return good;
+  if (rename(candidate.c_str(), (settings_.directory + "/" + config_file).c_str()) == 0) return {};
+  return failure(K::unavailable, "cannot rename {}: {}", candidate, strerror(errno));
+}
+
+Outcome<void> HaProxy::start_or_reload(const std::string& text,
+                                       const std::optional<ProxyProcesses>& running) const {
+  if (const auto written = write_checked_config(text); !written) return written;
+  return running ? process_.reload() : process_.start();
+}
+
+Outcome<void> HaProxy::carry_out(int worker, const ProxyAction& action) const {
+  const std::string command = command_of(action);
+  const auto answer = ask(worker, command);
+  if (!answer) return tl::unexpected(answer.error());
+  if (is_done(action, *answer)) return {};
+  return failure(K::unavailable, "HAProxy refuses '{}': {}", command, answer->substr(0, answer->find('\n')));
+}
+
+Outcome<void> HaProxy::converge(const std::vector<DesiredEndpoint>& usable, const std::string& text) const {
+  const std::string frame = frame_of(usable, settings_.proxy);
+  bool reloaded = false;
+  for (int round = 0; round < max_rounds; ++round) {
+    const auto running = process_.find();
+    if (!running) return tl::unexpected(running.error());
+    if (!*running || (*running)->worker == 0)
+      return failure(K::unavailable, "HAProxy has ended; the next call starts it again");
+    const auto worker = read_worker((*running)->worker);
+    if (!worker) return tl::unexpected(worker.error());
+    const auto actions = plan(usable, frame, worker->servers);
+    if (actions.empty()) return {};
+    bool waits = true;
+    for (const ProxyAction& action : actions) {
+      if (action.kind == Kind::reload) {
+        if (reloaded) return failure(K::unavailable, "HAProxy has another configuration than it was given");
+        if (const auto done = start_or_reload(text, *running); !done) return done;
+        reloaded = true;
+      } else if (const auto done = carry_out((*running)->worker, action); !done) {
+        return done;
+      }
+      waits = waits && action.kind == Kind::remove_server;
+    }
+    if (waits) return {};  // A server that could not be removed is removed by the next call.
+  }
+  return {};
+}
+
+Outcome<void> HaProxy::apply(const std::vector<DesiredEndpoint>& desired) {
+  if (const auto good = check(desired, settings_.proxy); !good) return good;
+  const auto running = process_.find();
+  if (!running) return tl::unexpected(running.error());
+  if (!*running && desired.empty()) return {};
+  std::set<uint16_t> own_ports;
+  if (*running && (*running)->worker != 0) {
+    const auto worker = read_worker((*running)->worker);
+    if (!worker) return tl::unexpected(worker.error());
+    own_ports = worker->ports;
+  }
+  std::vector<DesiredEndpoint> usable;
+  Outcome<void> result;
+  for (const DesiredEndpoint& endpoint : desired) {
+    const int error = own_ports.contains(endpoint.port) ? 0 : listen_error(endpoint.port);
+    if (error == 0)
+      usable.push_back(endpoint);
+    else if (result)
+      result = failure(
+          K::failed_precondition,
+          "endpoint {}: HAProxy cannot listen at 127.0.0.1:{}: {}; end the process that does, or give "
+          "the service another port",
+          proxy_name(endpoint.name_space, endpoint.service), endpoint.port, strerror(error));
+  }
+  const std::string text = config_text(usable, settings_.proxy);
+  if (!*running) {
+    if (usable.empty()) return result;
+    if (const auto started = start_or_reload(text, std::nullopt); !started) return started;
+    return result;
+  }
+  if (const auto done = converge(usable, text); !done) return done;
+  // If HAProxy has to be started again, it has the present servers.
+  if (const auto written = write_config(text); !written) return written;
+  return result;
+}
+
+Outcome<std::vector<ObservedServer>> HaProxy::observe() {
+  const auto running = process_.find();
+  if (!running) return tl::unexpected(running.error());
+  ServersByKey all;
+  const auto add_worker = [&](int pid) -> Outcome<void> {
+    const bool present = pid == (*running)->worker;
+    const auto worker = read_worker(pid);
+    if (!worker && !present) return {};  // An old worker may end at any time.
+    if (!worker) return tl::unexpected(worker.error());
+    for (const auto& [proxy, servers] : worker->servers.backends)
+      for (const auto& [name, server] : servers) {
+        ObservedServer* out = entry(all, proxy, name);
+        if (out == nullptr) continue;
+        out->sessions += server.sessions;
+        const auto idle = worker->idle_connections.find(proxy);
+        const bool may_get_requests =
+            server.state == ServerState::ready && idle != worker->idle_connections.end() && idle->second > 0;
+        if (present && server.state == ServerState::ready)
+          out->state = EndpointState::serving;
+        else if (out->state == EndpointState::absent &&
+                 (server.sessions > 0 || may_get_requests || (present && server.state == ServerState::drain)))
+          out->state = EndpointState::draining;
+      }
+    return {};
+  };
+  if (*running && (*running)->worker != 0) {
+    if (const auto read = add_worker((*running)->worker); !read) return tl::unexpected(read.error());
+    for (const int pid : (*running)->old_workers)
+      if (const auto read = add_worker(pid); !read) return tl::unexpected(read.error());
+  }
+  std::vector<ObservedServer> out;
+  for (const auto& [key, server] : all)
+    if (server.state != EndpointState::absent) out.push_back(server);
+  return out;
+}
+
+Outcome<std::vector<RequestFigures>> HaProxy::figures() {
+  const auto running = process_.find();
+  if (!running) return tl::unexpected(running.error());
+  std::map<std::string, RequestFigures> out;
+  std::map<int, CountersByProxy> counters;
+  std::vector<int> workers;
+  if (*running && (*running)->worker != 0) {
+    workers = (*running)->old_workers;
+    workers.insert(workers.begin(), (*running)->worker);
+  }
+  for (const int pid : workers) {
+    const bool present = pid == (*running)->worker;
+    const auto text = ask(pid, "show stat");
+    const auto stat = text ? read_stat(*text) : tl::unexpected(text.error());
+    if (!stat && !present) continue;
+    if (!stat) return tl::unexpected(stat.error());
+    for (const StatRow& row : *stat) {
+      const auto id = parse_proxy_name(row.proxy);
+      if (!id) continue;
+      const std::string name = proxy_name(id->name_space, id->service);
+      if (present)
+        out.try_emplace(name, RequestFigures{.name_space = id->name_space, .service = id->service});
+      if (row.kind == StatRow::Kind::frontend)
+        counters[pid][name] += {.requests = row.requests, .responses = row.responses};
+      const auto figures = out.find(name);
+      if (row.kind != StatRow::Kind::backend || figures == out.end()) continue;
+      figures->second.sessions += row.sessions;
+      figures->second.queued += row.queued;
+      if (present) figures->second.mean_response_ms = row.mean_response_ms;
+    }
+  }
+  totals_.update(counters);
+  std::vector<RequestFigures> list;
+  for (const auto& [name, totals] : totals_.totals()) {
+    const auto figures = out.find(name);
+    if (figures == out.end()) {
+      totals_.forget(name);
+      continue;
+    }
+    figures->second.requests = totals.requests;
+    figures->second.responses = totals.responses;
+  }
+  for (auto& [name, figures] : out) list.push_back(std::move(figures));
+  return list;
+}
+
+}  // namespace carve::controller

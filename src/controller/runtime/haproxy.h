@@ -1,0 +1,69 @@
+// The endpoints, carried by HAProxy (Debian's package haproxy, version 2.6). HAProxy outlives this object and
+// its program; the next object with the same directory takes over the running one, and no request is lost.
+//
+// Files of the directory: haproxy.cfg, haproxy.process (which process it is), haproxy.log (what it said since
+// its start), haproxy.lock, and the sockets admin.sock, master.sock and metrics.sock. If the program is ended
+// by its service manager with all its children, HAProxy ends too: a unit needs KillMode=process.
+//
+// After a reload an old worker lives until its last connection has ended. Its servers cannot be changed any
+// more, so a client's idle connection to it may still bring a request for a replica that is no longer
+// desired. Such a replica is draining until these connections have ended, which takes at most 60 s.
+#pragma once
+
+#include <memory>
+#include <set>
+
+#include "controller/runtime/endpoint_config.h"
+#include "controller/runtime/endpoint_plan.h"
+#include "controller/runtime/proxy_process.h"
+#include "controller/runtime/request_totals.h"
+
+namespace carve::controller {
+
+struct HaProxySettings {
+  std::string directory;            // Created if it is missing; readable for its owner only.
+  std::string program = "haproxy";  // A path, or a name that is looked up.
+  ProxySettings proxy = {};
+};
+
+class HaProxy final : public Endpoints {
+ public:
+  // Takes the directory's lock. HAProxy is started by the first apply() that has an endpoint.
+  // failed_precondition: another process has the lock. invalid_argument: a socket's path would be too long.
+  static Outcome<std::unique_ptr<HaProxy>> open(HaProxySettings);
+
+  Outcome<void> apply(const std::vector<DesiredEndpoint>& desired) override;
+  Outcome<std::vector<ObservedServer>> observe() override;
+  Outcome<std::vector<RequestFigures>> figures() override;
+
+  // Ends HAProxy and all connections: for the end of all services, not for the program's.
+  Outcome<void> stop() const { return process_.stop(); }
+
+ private:
+  // What one worker has, beside what a plan needs.
+  struct Worker {
+    ProxyObserved servers;
+    std::set<uint16_t> ports;                          // Of its frontends.
+    std::map<std::string, uint64_t> idle_connections;  // Of clients, by backend.
+  };
+
+  HaProxy(HaProxySettings settings, os::Fd lock)
+      : settings_(std::move(settings)),
+        lock_(std::move(lock)),
+        process_(settings_.directory, settings_.program) {}
+
+  Outcome<std::string> ask(int worker, const std::string& command) const;
+  Outcome<Worker> read_worker(int worker) const;
+  Outcome<void> write_config(const std::string& text) const;
+  Outcome<void> write_checked_config(const std::string& text) const;
+  Outcome<void> start_or_reload(const std::string& text, const std::optional<ProxyProcesses>& running) const;
+  Outcome<void> carry_out(int worker, const ProxyAction&) const;
+  Outcome<void> converge(const std::vector<DesiredEndpoint>& usable, const std::string& text) const;
+
+  HaProxySettings settings_;
+  os::Fd lock_;
+  ProxyProcess process_;
+  RequestTotals totals_;
+};
+
+}  // namespace carve::controller
