@@ -23,7 +23,8 @@ using workload::EndpointState;
 constexpr const char* candidate_file = "haproxy.cfg.candidate";
 constexpr const char* lock_file = "haproxy.lock";
 constexpr size_t bind_suffix_bytes = 12;  // HAProxy binds at PATH.PID.tmp and renames.
-constexpr int max_rounds = 6;             // reload, add, drain, remove, and one more for a lost race.
+constexpr int64_t max_worker_end_ns = os::second / 2;
+constexpr int max_rounds = 6;  // reload, add, drain, remove, and one more for a lost race.
 
 // Returns why HAProxy could not listen at the port, as an errno; 0 if it could. One port that it cannot use
 // makes a start or reload fail as a whole.
@@ -36,6 +37,14 @@ int listen_error(uint16_t port) {
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   return bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
+}
+
+// Waits until the ports are free, for a short time: a worker ends with its master, but a moment later.
+void wait_for_ports(const std::vector<DesiredEndpoint>& endpoints) {
+  poll_until(max_worker_end_ns, [&] {
+    return std::ranges::all_of(endpoints,
+                               [](const auto& endpoint) { return listen_error(endpoint.port) == 0; });
+  });
 }
 
 // Returns HAProxy's command for the action. Names were checked or read from HAProxy.
@@ -210,6 +219,7 @@ Outcome<void> HaProxy::apply(const std::vector<DesiredEndpoint>& desired) {
     if (!worker) return tl::unexpected(worker.error());
     own_ports = worker->ports;
   }
+  if (!*running) wait_for_ports(desired);
   std::vector<DesiredEndpoint> usable;
   Outcome<void> result;
   for (const DesiredEndpoint& endpoint : desired) {

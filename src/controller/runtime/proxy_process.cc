@@ -14,7 +14,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 
 #include "controller/runtime/endpoint_config.h"
 #include "os/directory.h"
@@ -41,17 +40,6 @@ Outcome<Pipe> make_pipe() {
   if (pipe2(ends, O_CLOEXEC) != 0)
     return failure(K::unavailable, "cannot create a pipe: {}", strerror(errno));
   return Pipe{os::Fd(ends[0]), os::Fd(ends[1])};
-}
-
-// Calls `done` until it returns true. Returns false when the time is over.
-bool poll_until(int64_t most_ns, const std::function<bool()>& done) {
-  const int64_t deadline_ns = os::monotonic_ns() + most_ns;
-  while (!done()) {
-    if (os::monotonic_ns() >= deadline_ns) return false;
-    const timespec pause{.tv_sec = 0, .tv_nsec = poll_interval_ns};
-    nanosleep(&pause, nullptr);
-  }
-  return true;
 }
 
 bool is_running(const os::ProcessId& process) {
@@ -121,6 +109,16 @@ std::string read_report(const os::Fd& from, int64_t deadline_ns) {
 }
 
 }  // namespace
+
+bool poll_until(int64_t most_ns, const std::function<bool()>& done) {
+  const int64_t deadline_ns = os::monotonic_ns() + most_ns;
+  while (!done()) {
+    if (os::monotonic_ns() >= deadline_ns) return false;
+    const timespec pause{.tv_sec = 0, .tv_nsec = poll_interval_ns};
+    nanosleep(&pause, nullptr);
+  }
+  return true;
+}
 
 Outcome<std::string> find_program(const std::string& name) {
   const auto is_program = [](const std::string& path) { return access(path.c_str(), X_OK) == 0; };

@@ -7,6 +7,7 @@
 // the ports (SO_REUSEPORT), and each would get a part of the connections.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -53,6 +54,9 @@ class ProxyProcess {
   std::string program_;
   RuntimeSocket socket_;  // The master's.
 };
+
+// Calls `done` every 10 ms until it returns true. Returns false when the time is over.
+bool poll_until(int64_t most_ns, const std::function<bool()>& done);
 
 // Returns the path of the program. not_found: it is not installed; the sentence names the Debian package.
 Outcome<std::string> find_program(const std::string& name);
