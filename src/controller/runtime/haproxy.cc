@@ -113,8 +113,14 @@ Outcome<std::unique_ptr<HaProxy>> HaProxy::open(HaProxySettings settings) {
 Outcome<std::string> HaProxy::ask(int worker, const std::string& command) const {
   auto answer = process_.socket().ask(fmt::format("@!{} {}", worker, command));
   if (answer && answer->starts_with("Can't find the target"))
-    return failure(K::not_found, "the worker {} of HAProxy has ended", worker);
+    return failure(K::unavailable, "the worker {} of HAProxy has ended", worker);
   return answer;
+}
+
+bool HaProxy::has_ended(int old_worker) const {
+  const auto running = process_.find();
+  return running && *running && (*running)->worker != old_worker &&
+         std::ranges::find((*running)->old_workers, old_worker) == (*running)->old_workers.end();
 }
 
 Outcome<HaProxy::Worker> HaProxy::read_worker(int worker) const {
@@ -205,7 +211,7 @@ Outcome<void> HaProxy::converge(const std::vector<DesiredEndpoint>& usable, cons
     }
     if (waits) return {};  // A server that could not be removed is removed by the next call.
   }
-  return {};
+  return {};  // The next call continues.
 }
 
 Outcome<void> HaProxy::apply(const std::vector<DesiredEndpoint>& desired) {
@@ -252,7 +258,7 @@ Outcome<std::vector<ObservedServer>> HaProxy::observe() {
   const auto add_worker = [&](int pid) -> Outcome<void> {
     const bool present = pid == (*running)->worker;
     const auto worker = read_worker(pid);
-    if (!worker && !present) return {};  // An old worker may end at any time.
+    if (!worker && has_ended(pid)) return {};
     if (!worker) return tl::unexpected(worker.error());
     for (const auto& [proxy, servers] : worker->servers.backends)
       for (const auto& [name, server] : servers) {
@@ -295,7 +301,7 @@ Outcome<std::vector<RequestFigures>> HaProxy::figures() {
     const bool present = pid == (*running)->worker;
     const auto text = ask(pid, "show stat");
     const auto stat = text ? read_stat(*text) : tl::unexpected(text.error());
-    if (!stat && !present) continue;
+    if (!stat && has_ended(pid)) continue;
     if (!stat) return tl::unexpected(stat.error());
     for (const StatRow& row : *stat) {
       const auto id = parse_proxy_name(row.proxy);

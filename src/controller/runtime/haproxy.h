@@ -53,6 +53,9 @@ class HaProxy final : public Endpoints {
         process_(settings_.directory, settings_.program) {}
 
   Outcome<std::string> ask(int worker, const std::string& command) const;
+  // An old worker may end at any time. A worker that lives and cannot be read is a failure: its requests
+  // would be overlooked.
+  bool has_ended(int old_worker) const;
   Outcome<Worker> read_worker(int worker) const;
   Outcome<void> write_config(const std::string& text) const;
   Outcome<void> write_checked_config(const std::string& text) const;
