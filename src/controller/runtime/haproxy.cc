@@ -117,12 +117,6 @@ Outcome<std::string> HaProxy::ask(int worker, const std::string& command) const 
   return answer;
 }
 
-bool HaProxy::has_ended(int old_worker) const {
-  const auto running = process_.find();
-  return running && *running && (*running)->worker != old_worker &&
-         std::ranges::find((*running)->old_workers, old_worker) == (*running)->old_workers.end();
-}
-
 Outcome<HaProxy::Worker> HaProxy::read_worker(int worker) const {
   const auto info = ask(worker, "show info");
   const auto servers_text = ask(worker, "show servers state");
@@ -134,6 +128,7 @@ Outcome<HaProxy::Worker> HaProxy::read_worker(int worker) const {
   const auto stat = read_stat(*stat_text);
   if (!stat) return tl::unexpected(stat.error());
   Worker out;
+  out.pid = worker;
   out.servers.frame = std::string(read_info(*info, "description").value_or(""));
   for (const ServerRow& row : *servers)
     out.servers.backends[row.proxy][row.server] = {
@@ -155,7 +150,34 @@ Outcome<HaProxy::Worker> HaProxy::read_worker(int worker) const {
   }
   for (auto& [backend, connections] : out.idle_connections)
     connections -= std::min(connections, busy[backend]);
+  out.stat = *stat;
   return out;
+}
+
+Outcome<std::vector<HaProxy::Worker>> HaProxy::read_workers() const {
+  std::vector<Worker> out;
+  const auto running = process_.find();
+  if (!running) return tl::unexpected(running.error());
+  if (!*running || (*running)->worker == 0) return out;
+  auto present = read_worker((*running)->worker);
+  if (!present) return tl::unexpected(present.error());
+  out.push_back(std::move(*present));
+  for (const int pid : (*running)->old_workers) {
+    Outcome<Worker> worker = failure(K::unavailable, "the worker was not read");
+    const bool settled = poll_until(max_silence_ns, [&] {
+      worker = read_worker(pid);
+      return worker || has_ended(pid);
+    });
+    if (worker) out.push_back(std::move(*worker));
+    if (!settled) return tl::unexpected(worker.error());
+  }
+  return out;
+}
+
+bool HaProxy::has_ended(int worker) const {
+  const auto running = process_.find();
+  return running && *running && (*running)->worker != worker &&
+         std::ranges::find((*running)->old_workers, worker) == (*running)->old_workers.end();
 }
 
 Outcome<void> HaProxy::write_config(const std::string& text) const {
@@ -252,34 +274,25 @@ Outcome<void> HaProxy::apply(const std::vector<DesiredEndpoint>& desired) {
 }
 
 Outcome<std::vector<ObservedServer>> HaProxy::observe() {
-  const auto running = process_.find();
-  if (!running) return tl::unexpected(running.error());
+  const auto workers = read_workers();
+  if (!workers) return tl::unexpected(workers.error());
   ServersByKey all;
-  const auto add_worker = [&](int pid) -> Outcome<void> {
-    const bool present = pid == (*running)->worker;
-    const auto worker = read_worker(pid);
-    if (!worker && has_ended(pid)) return {};
-    if (!worker) return tl::unexpected(worker.error());
-    for (const auto& [proxy, servers] : worker->servers.backends)
+  for (const Worker& worker : *workers) {
+    const bool present = &worker == &workers->front();
+    for (const auto& [proxy, servers] : worker.servers.backends)
       for (const auto& [name, server] : servers) {
         ObservedServer* out = entry(all, proxy, name);
         if (out == nullptr) continue;
         out->sessions += server.sessions;
-        const auto idle = worker->idle_connections.find(proxy);
+        const auto idle = worker.idle_connections.find(proxy);
         const bool may_get_requests =
-            server.state == ServerState::ready && idle != worker->idle_connections.end() && idle->second > 0;
+            server.state == ServerState::ready && idle != worker.idle_connections.end() && idle->second > 0;
         if (present && server.state == ServerState::ready)
           out->state = EndpointState::serving;
         else if (out->state == EndpointState::absent &&
                  (server.sessions > 0 || may_get_requests || (present && server.state == ServerState::drain)))
           out->state = EndpointState::draining;
       }
-    return {};
-  };
-  if (*running && (*running)->worker != 0) {
-    if (const auto read = add_worker((*running)->worker); !read) return tl::unexpected(read.error());
-    for (const int pid : (*running)->old_workers)
-      if (const auto read = add_worker(pid); !read) return tl::unexpected(read.error());
   }
   std::vector<ObservedServer> out;
   for (const auto& [key, server] : all)
@@ -288,29 +301,20 @@ Outcome<std::vector<ObservedServer>> HaProxy::observe() {
 }
 
 Outcome<std::vector<RequestFigures>> HaProxy::figures() {
-  const auto running = process_.find();
-  if (!running) return tl::unexpected(running.error());
+  const auto workers = read_workers();
+  if (!workers) return tl::unexpected(workers.error());
   std::map<std::string, RequestFigures> out;
   std::map<int, CountersByProxy> counters;
-  std::vector<int> workers;
-  if (*running && (*running)->worker != 0) {
-    workers = (*running)->old_workers;
-    workers.insert(workers.begin(), (*running)->worker);
-  }
-  for (const int pid : workers) {
-    const bool present = pid == (*running)->worker;
-    const auto text = ask(pid, "show stat");
-    const auto stat = text ? read_stat(*text) : tl::unexpected(text.error());
-    if (!stat && has_ended(pid)) continue;
-    if (!stat) return tl::unexpected(stat.error());
-    for (const StatRow& row : *stat) {
+  for (const Worker& worker : *workers) {
+    const bool present = &worker == &workers->front();
+    for (const StatRow& row : worker.stat) {
       const auto id = parse_proxy_name(row.proxy);
       if (!id) continue;
       const std::string name = proxy_name(id->name_space, id->service);
       if (present)
         out.try_emplace(name, RequestFigures{.name_space = id->name_space, .service = id->service});
       if (row.kind == StatRow::Kind::frontend)
-        counters[pid][name] += {.requests = row.requests, .responses = row.responses};
+        counters[worker.pid][name] += {.requests = row.requests, .responses = row.responses};
       const auto figures = out.find(name);
       if (row.kind != StatRow::Kind::backend || figures == out.end()) continue;
       figures->second.sessions += row.sessions;
@@ -319,7 +323,6 @@ Outcome<std::vector<RequestFigures>> HaProxy::figures() {
     }
   }
   totals_.update(counters);
-  std::vector<RequestFigures> list;
   for (const auto& [name, totals] : totals_.totals()) {
     const auto figures = out.find(name);
     if (figures == out.end()) {
@@ -329,6 +332,7 @@ Outcome<std::vector<RequestFigures>> HaProxy::figures() {
     figures->second.requests = totals.requests;
     figures->second.responses = totals.responses;
   }
+  std::vector<RequestFigures> list;
   for (auto& [name, figures] : out) list.push_back(std::move(figures));
   return list;
 }

@@ -42,9 +42,11 @@ class HaProxy final : public Endpoints {
  private:
   // What one worker has, beside what a plan needs.
   struct Worker {
+    int pid = 0;
     ProxyObserved servers;
     std::set<uint16_t> ports;                          // Of its frontends.
     std::map<std::string, uint64_t> idle_connections;  // Of clients, by backend.
+    std::vector<StatRow> stat;
   };
 
   HaProxy(HaProxySettings settings, os::Fd lock)
@@ -53,10 +55,12 @@ class HaProxy final : public Endpoints {
         process_(settings_.directory, settings_.program) {}
 
   Outcome<std::string> ask(int worker, const std::string& command) const;
-  // An old worker may end at any time. A worker that lives and cannot be read is a failure: its requests
-  // would be overlooked.
-  bool has_ended(int old_worker) const;
   Outcome<Worker> read_worker(int worker) const;
+  // Returns the present worker, which is the first, and the old ones; none if HAProxy does not run. An old
+  // worker may end at any time. One that lives and cannot be read is a failure: its requests would be
+  // overlooked.
+  Outcome<std::vector<Worker>> read_workers() const;
+  bool has_ended(int worker) const;
   Outcome<void> write_config(const std::string& text) const;
   Outcome<void> write_checked_config(const std::string& text) const;
   Outcome<void> start_or_reload(const std::string& text, const std::optional<ProxyProcesses>& running) const;
