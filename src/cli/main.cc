@@ -10,9 +10,10 @@ namespace carve::cli {
 namespace {
 
 constexpr void (*verbs[])(CLI::App&, Context&) = {
-    add_run,   add_ps,     add_top,    add_devices,    add_show,    add_set,
-    add_stop,  add_thaw,   add_slice,  add_node,       add_explain, add_consolidate,
-    add_trace, add_doctor, add_events, add_completion, add_version, add_hook,
+    add_up,     add_down,     add_run,        add_ps,      add_top,     add_devices,     add_show,  add_set,
+    add_stop,   add_thaw,     add_slice,      add_node,    add_explain, add_consolidate, add_trace, add_apply,
+    add_get,    add_describe, add_scale,      add_rollout, add_delete,  add_logs,        add_eas,   add_token,
+    add_doctor, add_events,   add_completion, add_version, add_hook,
 };
 
 }  // namespace
@@ -36,6 +37,10 @@ void add_socket(CLI::App& app, Context& context) {
          "--socket", context.socket_flag,
          "The agent's socket (also CARVE_SOCKET) [the first that exists of carved.sock in this user's "
          "runtime directory and in /run/carve]")
+      ->type_name("PATH");
+  app.add_option(
+         "--controller", context.controller_flag,
+         "The controller's socket (also CARVE_CONTROLLER) [controller.sock beside the agent's socket]")
       ->type_name("PATH");
   for (CLI::App* verb : app.get_subcommands(nullptr)) add_socket(*verb, context);
 }

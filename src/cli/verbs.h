@@ -23,6 +23,7 @@ inline constexpr int usage_status = 2;
 // The state that main() passes to every verb.
 struct Context {
   std::string socket_flag;           // --socket
+  std::string controller_flag;       // --controller
   std::string output = "table";      // -o table|json, on verbs that read.
   std::vector<std::string> program;  // The words after "--".
   Screen screen;
@@ -30,10 +31,26 @@ struct Context {
   int problem_status = failed_status;
 
   client::Client client() const { return client::Client(client::find_socket(socket_flag)); }
+  client::Client controller() const {
+    return client::Client(
+        client::find_controller_socket(controller_flag),
+        {.socket_option = "--controller PATH or CARVE_CONTROLLER", .server = client::Server::controller});
+  }
   bool json() const { return output == "json"; }
 };
 
+void add_up(CLI::App& app, Context& context);
+void add_down(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
+void add_apply(CLI::App& app, Context& context);
+void add_get(CLI::App& app, Context& context);
+void add_describe(CLI::App& app, Context& context);
+void add_scale(CLI::App& app, Context& context);
+void add_rollout(CLI::App& app, Context& context);
+void add_delete(CLI::App& app, Context& context);
+void add_logs(CLI::App& app, Context& context);
+void add_eas(CLI::App& app, Context& context);
+void add_token(CLI::App& app, Context& context);
 void add_ps(CLI::App& app, Context& context);
 void add_top(CLI::App& app, Context& context);
 void add_devices(CLI::App& app, Context& context);

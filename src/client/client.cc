@@ -35,6 +35,16 @@ bool exists(const std::string& path) {
 api::Problem unreachable(const std::string& socket, int error, const Settings& settings) {
   api::Problem problem{.type = "carve:no-agent", .title = "no agent", .status = 503};
   const auto say = [&](auto... part) { problem.detail = fmt::format(part...); };
+  if (settings.server == Server::controller) {
+    const bool absent = error == ENOENT || error == ECONNREFUSED;
+    problem.detail = absent
+                         ? fmt::format(
+                               "no controller listens at {}; start it with 'carve up', or name another "
+                               "socket with {}",
+                               socket, settings.socket_option)
+                         : fmt::format("cannot reach the controller at {}: {}", socket, std::strerror(error));
+    return problem;
+  }
   switch (error) {
     case ENOENT:
       say(fmt::runtime(

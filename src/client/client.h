@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -25,10 +26,14 @@ std::string find_socket(const std::string& flag);
 // in the folder of the agent's socket.
 std::string find_controller_socket(const std::string& flag);
 
+// Which program listens at the socket, for sentences.
+enum class Server : uint8_t { agent, controller };
+
 // What differs between the programs that call.
 struct Settings {
   std::chrono::seconds patience{30};  // The longest time until a call has its answer.
-  const char* socket_option = "--socket PATH or CARVE_SOCKET";  // Where the user names another agent.
+  const char* socket_option = "--socket PATH or CARVE_SOCKET";  // Where the user names another socket.
+  Server server = Server::agent;
 };
 
 // Why a stream of events has ended.
@@ -58,6 +63,11 @@ class Client {
   template <api::Document T, api::Document Body>
   Answer<T> patch(std::string_view target, const Body& body) const {
     return decoded<T>(call("PATCH", target, api::write(body)));
+  }
+  // Sends a body as it is, such as a document that a user wrote.
+  template <api::Document T>
+  Answer<T> send(std::string_view method, std::string_view target, const std::string& body) const {
+    return decoded<T>(call(method, target, body));
   }
   // Returns the body unparsed, for answers that are not an API document.
   Answer<std::string> text(std::string_view target) const { return call("GET", target, {}); }

@@ -9,6 +9,7 @@
 
 #include "client/client.h"
 #include "core/invariant.h"
+#include "os/capabilities.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/mutex.h"
@@ -53,6 +54,7 @@ Result<AgentReport, std::string> AgentLink::Shared::report() const {
 }
 
 void AgentLink::Shared::run() {
+  (void)os::keep_capabilities({});  // It reads what an agent answers, and needs none.
   for (;;) {
     {
       const os::MutexLock lock(mutex);

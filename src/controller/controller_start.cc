@@ -1,6 +1,7 @@
 #include "controller/controller_start.h"
 
 #include <grp.h>
+#include <netdb.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -14,10 +15,14 @@
 #include <cstring>
 
 #include "client/client.h"
+#include "os/capabilities.h"
 #include "os/clock.h"
 #include "os/directory.h"
 #include "os/log.h"
 #include "os/socket.h"
+#include "os/user.h"
+#include "runner/log_files.h"
+#include "wire/api/json.h"
 
 namespace carve::controller {
 namespace {
@@ -112,56 +117,178 @@ Outcome<Locks> lock(const Options& o) {
   return Locks{.state = std::move(*state), .socket = std::move(*socket)};
 }
 
-Outcome<Database> open_database(const Options& o) {
+Outcome<Launcher> begin_launcher(const Options& o) {
+  char own[4096] = "";
+  const ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+  const std::string path(own, static_cast<size_t>(std::max<ssize_t>(length, 0)));
+  return Launcher::begin(path.substr(0, path.rfind('/')) + "/carve-supervise", o.state + programs_folder);
+}
+
+Outcome<std::unique_ptr<Records>> Records::open(const Options& o) {
   auto opened = ControllerStore::open(o.state + "/controller.db", os::utc_ns() / os::second);
   if (!opened) return tl::unexpected(opened.error());
   if (!opened->moved_aside.empty())
     os::log::error("the controller database was damaged ({}); it was moved to {}, and a new one is empty",
                    opened->damage, opened->moved_aside);
-  auto nodes = opened->store.nodes();
-  if (!nodes) return tl::unexpected(nodes.error());
-  return Database{.store = std::move(opened->store), .nodes = std::move(*nodes)};
+  std::unique_ptr<Records> out(new Records(std::move(opened->store)));
+  if (auto done = out->read(); !done) return tl::unexpected(done.error());
+  return out;
 }
 
-Api::Api(os::Loop& loop, const KnownNodes& nodes, const Options& o, os::Fd unix_socket, os::Fd tcp_socket)
+Outcome<void> Records::read() {
+  auto known_nodes = store.all<NodeRecord>();
+  if (!known_nodes) return tl::unexpected(known_nodes.error());
+  nodes = std::move(*known_nodes);
+  auto known_objects = journal.objects();
+  if (!known_objects) return tl::unexpected(known_objects.error());
+  auto known_tokens = journal.tokens();
+  if (!known_tokens) return tl::unexpected(known_tokens.error());
+  const auto version = store.version();
+  if (!version) return tl::unexpected(version.error());
+  objects.emplace(journal, std::move(*known_objects), *version);
+  tokens.emplace(journal, std::move(*known_tokens));
+  return {};
+}
+
+Services::Services(Launcher launcher, const Options& o)
+    : machine(
+          [&] {
+            std::vector<Machine::Node> nodes;
+            for (const NodeAddress& node : o.nodes) nodes.push_back({node.name, node.socket});
+            return nodes;
+          }(),
+          std::move(launcher), o.state) {}
+
+Outcome<std::unique_ptr<Services>> Services::begin(Records& records, Launcher launcher, const Options& o) {
+  if (const auto made = os::make_directory(o.state + programs_folder, 0711); !made)
+    return of_option("--state", o.state, made.error());
+  auto workloads = WorkloadRecords::read(records.store);
+  if (!workloads) return tl::unexpected(workloads.error());
+  std::unique_ptr<Services> out(new Services(std::move(launcher), o));
+  out->thread.emplace(*records.objects, std::move(*workloads), out->machine);
+  return out;
+}
+
+namespace {
+
+// Writes a line of the audit log. If it cannot be written, the log of the program has it.
+void write_audit(ControllerStore& store, const AuditLine& line) {
+  const auto written = store.append({.at_ns = os::utc_ns(),
+                                     .caller = line.caller,
+                                     .address = line.address,
+                                     .change = line.change,
+                                     .status = line.status});
+  if (!written)
+    os::log::error("{}; {} by {} from {}: {}", written.error().sentence, line.change, line.caller,
+                   line.address, line.status);
+}
+
+// Identifies a caller over TCP: it is anonymous, at its address.
+std::optional<http::Caller> remote_caller(int socket) {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof storage;
+  char host[NI_MAXHOST] = "", port[NI_MAXSERV] = "";
+  if (getpeername(socket, reinterpret_cast<sockaddr*>(&storage), &size) != 0 ||
+      getnameinfo(reinterpret_cast<sockaddr*>(&storage), size, host, sizeof host, port, sizeof port,
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return std::nullopt;
+  return http::Caller::remote(fmt::format("{}:{}", host, port));
+}
+
+}  // namespace
+
+Api::Api(os::Loop& loop, const KnownNodes& nodes, Records& records, const Services& services,
+         const Options& o, os::Fd unix_socket, os::Fd tcp_socket)
     : nodes_(nodes),
+      store_(records.store),
+      machine_(services.machine),
       version_{.program = "carve-controller",
                .version = CARVE_VERSION,
                .pid = static_cast<uint32_t>(getpid()),
                .state = o.state,
                .started_ns = static_cast<uint64_t>(os::utc_ns())},
-      operators_{0, geteuid()} {
+      operators_{0, geteuid()},
+      routes_({.views = *this,
+               .audit = [&records](const AuditLine& line) { write_audit(records.store, line); },
+               .objects = *records.objects,
+               .tokens = *records.tokens}) {
   const auto handle = [this](const http::Request& request, const http::Caller& caller) {
-    return answer(*this, request, caller);
+    return routes_.answer(request, caller);
   };
   unix_.emplace(loop, std::move(unix_socket),
-                http::Server::Hooks{.handle = handle, .refuse = refuse_bytes, .identify = [this](int socket) {
-                                      return identify(socket, operators_);
-                                    }});
+                http::Server::Hooks{.handle = handle,
+                                    .refuse = refuse_bytes,
+                                    .identify = [this](int socket) { return identify(socket, operators_); },
+                                    .body_limit = body_limit});
   if (tcp_socket)
-    tcp_.emplace(loop, std::move(tcp_socket), http::Server::Hooks{.handle = handle, .refuse = refuse_bytes});
+    tcp_.emplace(
+        loop, std::move(tcp_socket),
+        http::Server::Hooks{
+            .handle = handle, .refuse = refuse_bytes, .identify = remote_caller, .body_limit = body_limit});
 }
 
-Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, const KnownNodes& nodes, const Options& o) {
+Outcome<std::string> Api::logs(const Object& object, const LogQuery& query) const {
+  std::string out;
+  const auto status = api::read<objects::ServiceStatus>(object.status, api::Reading::lenient);
+  if (!status) return failure(K::unavailable, "{}", status.error());
+  const auto is_wanted = [&](const objects::ReplicaStatus& r) {
+    return !query.replica || r.index == *query.replica;
+  };
+  const auto count = std::ranges::count_if(status->replica_list, is_wanted);
+  for (const objects::ReplicaStatus& replica : status->replica_list) {
+    if (!is_wanted(replica)) continue;
+    const std::string prefix = count > 1 ? replica.slice + " " : "";
+    const auto lines = runner::read_log(
+        machine_.directory_of(replica.slice), runner::log_folder_name,
+        {.previous = query.previous,
+         .tail = query.tail,
+         .since = query.since_ns == 0 ? "" : os::rfc3339(query.since_ns, os::Decimals::nanoseconds)});
+    for (const runner::LogLine& line : lines) out += fmt::format("{}{}\n", prefix, line.text);
+  }
+  if (count == 0 && query.replica)
+    return failure(K::not_found, "{} has no replica {}", text(object.key), *query.replica);
+  return out;
+}
+
+Outcome<std::vector<Revision>> Api::revisions(const std::string& uid) const {
+  auto records = store_.revisions(uid);
+  if (!records) return tl::unexpected(records.error());
+  std::vector<Revision> out;
+  for (RevisionRecord& r : *records)
+    out.push_back({.number = r.revision,
+                   .created_ns = r.created_ns,
+                   .spec = std::move(r.object_spec),
+                   .form = std::move(r.spec)});
+  return out;
+}
+
+std::optional<uint32_t> Api::uid_of(const std::string& account) const { return os::user_id(account); }
+std::string Api::user_name(uint32_t uid) const { return os::user_name(uid); }
+int64_t Api::now_ns() const { return os::utc_ns(); }
+
+Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, const KnownNodes& nodes, Records& records,
+                                        const Services& services, const Options& o) {
   os::Fd tcp;
   if (o.listen) {
     os::TcpAddress address = *o.listen;
     auto opened = os::listen_at(address);
     if (!opened) return failure(K::unavailable, "--listen {}", opened.error().sentence);
     tcp = std::move(*opened);
-    os::log::info("API served at http://{}, where every caller is anonymous", os::text(address));
+    os::log::info("API served at http://{}, where a caller needs a token", os::text(address));
   }
   auto opened = open_unix(o.socket);
   if (!opened) return tl::unexpected(opened.error());
   os::log::info("carve-controller {} serves {} node{} at {}", CARVE_VERSION, o.nodes.size(),
                 o.nodes.size() == 1 ? "" : "s", o.socket);
-  return std::unique_ptr<Api>(new Api(loop, nodes, o, std::move(*opened), std::move(tcp)));
+  return std::unique_ptr<Api>(new Api(loop, nodes, records, services, o, std::move(*opened), std::move(tcp)));
 }
+
+Outcome<void> give_up_privileges() { return os::keep_capabilities({}); }
 
 int serve(os::Loop& loop, const os::Fd& signals, KnownNodes& nodes, const Options& o) {
   loop.watch(signals.get(), EPOLLIN, [&](uint32_t) { loop.stop(); });
   loop.run();
-  os::log::info("controller ended; agents and slices run on");
+  os::log::info("controller ended; agents, slices and programs run on");
   unlink(o.socket.c_str());
   nodes.end();
   return 0;

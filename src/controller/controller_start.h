@@ -8,6 +8,8 @@
 #include "controller/api/controller_routes.h"
 #include "controller/controller_options.h"
 #include "controller/known_nodes.h"
+#include "controller/service_thread.h"
+#include "controller/store_journal.h"
 #include "os/fd.h"
 
 namespace carve::controller {
@@ -31,30 +33,68 @@ struct Locks {
 // Makes the directories, and locks the state and the socket for the life of the process.
 Outcome<Locks> lock(const Options&);
 
-struct Database {
+// Forks the launcher. Called before the process has threads.
+Outcome<Launcher> begin_launcher(const Options&);
+
+// What controller.db has, and the objects in memory that are written to it.
+class Records {
+ public:
+  // Opens controller.db and reads it. A damaged file is moved aside, with an error in the log.
+  static Outcome<std::unique_ptr<Records>> open(const Options&);
+
   ControllerStore store;
+  StoreJournal journal;
   std::vector<NodeRecord> nodes;
+  std::optional<ObjectRegistry> objects;
+  std::optional<TokenBook> tokens;
+
+ private:
+  explicit Records(ControllerStore opened) : store(std::move(opened)), journal(store) {}
+  Outcome<void> read();
 };
-// Opens controller.db and reads it. A damaged file is moved aside, with an error in the log.
-Outcome<Database> open_database(const Options&);
+
+// Makes the folder of the programs and begins to keep the services.
+class Services {
+ public:
+  static Outcome<std::unique_ptr<Services>> begin(Records&, Launcher, const Options&);
+
+  Machine machine;
+  std::optional<ServiceThread> thread;
+
+ private:
+  Services(Launcher, const Options&);
+};
 
 // The API with its sockets. A caller on the unix socket is identified by the kernel; root and the
-// controller's own user are operators. A caller over TCP is anonymous.
+// controller's own user are operators. A caller over TCP is identified by its token.
 class Api : Views {
  public:
-  static Outcome<std::unique_ptr<Api>> open(os::Loop&, const KnownNodes&, const Options&);
+  static Outcome<std::unique_ptr<Api>> open(os::Loop&, const KnownNodes&, Records&, const Services&,
+                                            const Options&);
 
   api::ControllerVersion version() const override { return version_; }
   api::KnownNodeList nodes() const override { return nodes_.document(); }
+  Outcome<std::string> logs(const Object&, const LogQuery&) const override;
+  Outcome<std::vector<Revision>> revisions(const std::string& uid) const override;
+  std::optional<uint32_t> uid_of(const std::string& account) const override;
+  std::string user_name(uint32_t uid) const override;
+  int64_t now_ns() const override;
 
  private:
-  Api(os::Loop&, const KnownNodes&, const Options&, os::Fd unix_socket, os::Fd tcp_socket);
+  Api(os::Loop&, const KnownNodes&, Records&, const Services&, const Options&, os::Fd unix_socket,
+      os::Fd tcp_socket);
 
   const KnownNodes& nodes_;
+  ControllerStore& store_;
+  const Machine& machine_;
   const api::ControllerVersion version_;
   const std::vector<uint32_t> operators_;
+  ControllerRoutes routes_;
   std::optional<http::Server> unix_, tcp_;
 };
+
+// Gives up every capability, also as root. The threads have done so at their begin.
+Outcome<void> give_up_privileges();
 
 // Runs the loop until a signal comes. Returns the exit status.
 int serve(os::Loop&, const os::Fd& signals, KnownNodes&, const Options&);

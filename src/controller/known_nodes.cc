@@ -19,9 +19,9 @@ void write_log(const NodeChange& change) {
 
 }  // namespace
 
-KnownNodes::KnownNodes(os::Loop& loop, ControllerStore store, const std::vector<NodeAddress>& addresses,
+KnownNodes::KnownNodes(os::Loop& loop, ControllerStore& store, const std::vector<NodeAddress>& addresses,
                        const std::vector<NodeRecord>& earlier)
-    : loop_(loop), store_(std::move(store)) {
+    : loop_(loop), store_(store) {
   for (const NodeAddress& address : addresses) {
     const auto found = std::ranges::find(earlier, address.name, &NodeRecord::name);
     nodes_.push_back({KnownNode(address, found != earlier.end() ? &*found : nullptr),

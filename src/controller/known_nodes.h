@@ -14,7 +14,7 @@ namespace carve::controller {
 
 class KnownNodes {
  public:
-  KnownNodes(os::Loop&, ControllerStore, const std::vector<NodeAddress>&,
+  KnownNodes(os::Loop&, ControllerStore&, const std::vector<NodeAddress>&,
              const std::vector<NodeRecord>& earlier);
   ~KnownNodes();
   KnownNodes(const KnownNodes&) = delete;
@@ -37,7 +37,7 @@ class KnownNodes {
   void store(bool all);
 
   os::Loop& loop_;
-  ControllerStore store_;
+  ControllerStore& store_;
   std::vector<Node> nodes_;
   bool store_failed_ = false;  // The last transaction failed, and the log has its reason.
 };

@@ -27,7 +27,7 @@ struct Directory {
 api::KnownNodeList polled(ControllerStore store, const std::vector<NodeAddress>& addresses,
                           const std::vector<NodeRecord>& earlier, bool (*done)(const api::KnownNode&)) {
   os::Loop loop;
-  KnownNodes nodes(loop, std::move(store), addresses, earlier);
+  KnownNodes nodes(loop, store, addresses, earlier);
   nodes.begin();
   loop.every(os::millisecond, [&] {
     if (std::ranges::all_of(nodes.document().nodes, done)) loop.stop();
@@ -57,7 +57,7 @@ TEST(KnownNodes, are_listed_in_their_order_and_one_that_does_not_answer_stops_no
   EXPECT_EQ(list.nodes[1].reachability, Reachability::reachable);
   EXPECT_EQ(list.nodes[1].devices.size(), 1u);
   // What never answered is not in the database.
-  const auto stored = dir.store().nodes();
+  const auto stored = dir.store().all<NodeRecord>();
   ASSERT_EQ(stored->size(), 1u);
   EXPECT_EQ(stored->at(0).name, "a");
 }
@@ -68,18 +68,19 @@ TEST(KnownNodes, keep_their_first_answer_over_a_restart_with_and_without_an_agen
     AgentStub agent(answers(5));
     polled(dir.store(), {{"a", agent.socket()}}, {}, is_known);
   }
-  const auto first = dir.store().nodes()->at(0);
+  const auto first = dir.store().all<NodeRecord>()->at(0);
   EXPECT_GT(first.first_seen_ns, 0);
   EXPECT_GE(first.last_seen_ns, first.first_seen_ns);
 
-  const auto away = polled(dir.store(), {{"a", "/nowhere/carved.sock"}}, *dir.store().nodes(), is_known);
+  const auto away =
+      polled(dir.store(), {{"a", "/nowhere/carved.sock"}}, *dir.store().all<NodeRecord>(), is_known);
   EXPECT_EQ(away.nodes[0].first_seen_ns, static_cast<uint64_t>(first.first_seen_ns));
   EXPECT_EQ(away.nodes[0].last_seen_ns, static_cast<uint64_t>(first.last_seen_ns));
   EXPECT_EQ(away.nodes[0].agent_version, "1");
 
   AgentStub next(answers(6));
-  polled(dir.store(), {{"a", next.socket()}}, *dir.store().nodes(), is_known);
-  const auto later = dir.store().nodes()->at(0);
+  polled(dir.store(), {{"a", next.socket()}}, *dir.store().all<NodeRecord>(), is_known);
+  const auto later = dir.store().all<NodeRecord>()->at(0);
   EXPECT_EQ(later.first_seen_ns, first.first_seen_ns);
   EXPECT_GT(later.last_seen_ns, first.last_seen_ns);
   EXPECT_EQ(later.agent_started_ns, 6);
@@ -90,9 +91,9 @@ TEST(KnownNodes, that_the_command_line_does_not_name_are_kept_and_not_shown) {
   const Directory dir;
   AgentStub agent(answers(5));
   polled(dir.store(), {{"a", agent.socket()}}, {}, is_known);
-  const auto list = polled(dir.store(), {{"b", agent.socket()}}, *dir.store().nodes(), is_known);
+  const auto list = polled(dir.store(), {{"b", agent.socket()}}, *dir.store().all<NodeRecord>(), is_known);
   EXPECT_EQ(list.nodes.size(), 1u);
-  EXPECT_EQ(dir.store().nodes()->size(), 2u);
+  EXPECT_EQ(dir.store().all<NodeRecord>()->size(), 2u);
 }
 
 }  // namespace

@@ -11,6 +11,10 @@ int main(int argc, char** argv) {
   if (!options) return complain(options.error());
   if (options->mode != Options::Mode::serve) return print(options->mode);
 
+  // Fork the launcher. Beyond this point only the launcher starts programs.
+  auto launcher = begin_launcher(*options);
+  if (!launcher) return complain(launcher.error());
+
   // Take the signals. Beyond this point a signal ends the loop, not the process.
   const os::Fd signals = take_signals();
 
@@ -18,21 +22,26 @@ int main(int argc, char** argv) {
   const auto locks = lock(*options);
   if (!locks) return complain(locks.error());
 
-  // Open the database. Beyond this point every node of earlier runs is known.
-  auto database = open_database(*options);
-  if (!database) return complain(database.error());
+  // Open the database. Beyond this point every object of earlier runs is known.
+  auto records = Records::open(*options);
+  if (!records) return complain(records.error());
 
-  // Link the nodes of the command line. Beyond this point their set is fixed.
+  // Link the nodes of the command line and poll their agents. Beyond this point their set is fixed.
   os::Loop loop;
-  KnownNodes nodes(loop, std::move(database->store), options->nodes, database->nodes);
-
-  // Poll the agents. Beyond this point each change of a node is logged and stored.
+  KnownNodes nodes(loop, (*records)->store, options->nodes, (*records)->nodes);
   nodes.begin();
 
+  // Keep the services. Beyond this point programs are adopted, started and stopped.
+  const auto services = Services::begin(**records, std::move(*launcher), *options);
+  if (!services) return complain(services.error());
+
   // Open the sockets. Beyond this point callers arrive.
-  const auto api = Api::open(loop, nodes, *options);
+  const auto api = Api::open(loop, nodes, **records, **services, *options);
   if (!api) return complain(api.error());
 
-  // Serve until a signal. Agents and slices run on.
+  // Give up every privilege. Beyond this point only the launcher has any.
+  if (const auto given_up = give_up_privileges(); !given_up) return complain(given_up.error());
+
+  // Serve until a signal. Agents, slices and programs run on.
   return serve(loop, signals, nodes, *options);
 }

@@ -21,6 +21,7 @@ enum class FailureKind {
   failed_precondition,    // The object's state forbids it.
   insufficient_capacity,  // The request is correct and nothing fits now; waiting can help.
   resource_exhausted,     // A limit of requests, connections or tokens.
+  stale,                  // The object changed since the version that was given.
   gone,                   // A watch cannot resume from so far back.
   unavailable,            // Disk full, device lost, ledger not writable.
 };
@@ -43,6 +44,7 @@ constexpr FailureKindText shown(FailureKind kind) {
     case FailureKind::insufficient_capacity:
       return {"carve:insufficient-capacity", "insufficient capacity", 409};
     case FailureKind::resource_exhausted: return {"carve:resource-exhausted", "resource exhausted", 429};
+    case FailureKind::stale: return {"carve:stale", "stale", 412};
     case FailureKind::gone: return {"carve:gone", "gone", 410};
     case FailureKind::unavailable: break;
   }

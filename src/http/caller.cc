@@ -18,6 +18,17 @@ Caller Caller::token(std::string account, Role role) {
   return out;
 }
 
+Caller Caller::remote(std::string address) {
+  Caller out;
+  out.who_ = Anonymous{std::move(address)};
+  return out;
+}
+
+std::string Caller::address() const {
+  const auto* anonymous = std::get_if<Anonymous>(&who_);
+  return anonymous != nullptr ? anonymous->address : "";
+}
+
 Caller Caller::inside(std::string slice) const {
   Caller out;
   if (const auto* user = std::get_if<User>(&who_)) out.who_ = InSlice{*user, std::move(slice)};
@@ -39,6 +50,16 @@ std::optional<uint32_t> Caller::uid() const {
   if (const auto* user = std::get_if<User>(&who_)) return user->uid;
   if (const auto* in = std::get_if<InSlice>(&who_)) return in->user.uid;
   return std::nullopt;
+}
+
+const std::string* Caller::token_account() const {
+  const auto* token = std::get_if<Token>(&who_);
+  return token != nullptr ? &token->account : nullptr;
+}
+
+bool Caller::may_create() const {
+  if (const auto* token = std::get_if<Token>(&who_)) return token->role >= Role::user;
+  return std::holds_alternative<User>(who_);
 }
 
 bool Caller::owns(uint32_t owner, std::string_view account, Role least) const {

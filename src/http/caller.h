@@ -28,6 +28,8 @@ class Caller {
   // `operators`: the uids that may operate, for example root's and that of the program itself.
   static Caller user(uint32_t uid, os::ProcessId process, std::span<const uint32_t> operators);
   static Caller token(std::string account, Role role);
+  // An anonymous caller over TCP, at this address ("127.0.0.1:53210").
+  static Caller remote(std::string address);
   // Returns the same process, known to run inside the slice.
   Caller inside(std::string slice) const;
 
@@ -39,6 +41,13 @@ class Caller {
   // Returns the caller's uid; no value for a caller from another machine.
   std::optional<uint32_t> uid() const;
 
+  // Returns the address of an anonymous caller over TCP; empty: unknown, or a process of this machine.
+  std::string address() const;
+  // Returns the account of a caller with a token, or null.
+  const std::string* token_account() const;
+  // Returns whether the caller may create objects of its own.
+  bool may_create() const;
+
   // The rights over what belongs to the uid `owner`, and to `account`.
   bool may_see(uint32_t owner, std::string_view account = {}) const;
   bool may_change(uint32_t owner, std::string_view account = {}) const;
@@ -49,7 +58,9 @@ class Caller {
   std::string text() const;
 
  private:
-  struct Anonymous {};
+  struct Anonymous {
+    std::string address;
+  };
   struct User {
     uint32_t uid;
     os::ProcessId process;

@@ -209,7 +209,8 @@ const std::vector<OptionRow> option_rows = {
      .store = raise<&Options::metrics_any>},
     {.name = "--cdi-dir",
      .value = "DIR",
-     .help = "directory where slices for containers are announced [/var/run/cdi]",
+     .help = "directory where slices for containers are announced\n"
+             "[/var/run/cdi as root, else cdi beside the socket]",
      .store = keep<&Options::cdi_dir>},
     {.name = "--log-level",
      .value = "LEVEL",

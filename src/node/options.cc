@@ -27,6 +27,10 @@ void fill_defaults(Options& o, const Surroundings& s) {
   }
   o.state = os::absolute(o.state, s.working_directory);
   o.socket = os::absolute(o.socket, s.working_directory);
+  // Engines of other users do not read a user's directory; slices that outlive their processes are made
+  // anyway.
+  if (o.cdi_dir.empty())
+    o.cdi_dir = s.uid == 0 ? "/var/run/cdi" : o.socket.substr(0, o.socket.rfind('/')) + "/cdi";
   o.cdi_dir = os::absolute(o.cdi_dir, s.working_directory);
   o.topology = os::absolute(o.topology, s.working_directory);
 }

@@ -12,7 +12,7 @@
 namespace carve::node {
 
 struct Options {
-  std::string state, socket, cdi_dir = "/var/run/cdi";
+  std::string state, socket, cdi_dir;
   std::string sim;  // Empty: real devices.
   Strategy strategy = Strategy::binpack;
   std::string topology;  // A file; empty: the links come from the driver.

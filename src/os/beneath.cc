@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace carve::os {
@@ -32,6 +34,26 @@ Fd open_beneath(int folder, const std::string& path) {
   const long fd = syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how);
   if (fd >= 0) return Fd(static_cast<int>(fd));
   return errno == ENOSYS || errno == EPERM ? walk_beneath(folder, path) : Fd();
+}
+
+std::optional<std::string> read_beneath(int folder, const std::string& path, size_t max_bytes) {
+  const Fd fd = open_beneath(folder, path);
+  struct stat seen {};
+  if (!fd || fstat(fd.get(), &seen) != 0) return std::nullopt;
+  if (!S_ISREG(seen.st_mode)) {
+    errno = EINVAL;
+    return std::nullopt;
+  }
+  std::string out;
+  char buffer[16384];
+  while (out.size() < max_bytes) {
+    const ssize_t got = read(fd.get(), buffer, std::min(sizeof buffer, max_bytes - out.size()));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return std::nullopt;
+    if (got == 0) break;
+    out.append(buffer, static_cast<size_t>(got));
+  }
+  return out;
 }
 
 Fd walk_beneath(int folder, const std::string& path) {

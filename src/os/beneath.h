@@ -2,6 +2,7 @@
 // paths and symbolic links are refused, also if a folder is exchanged for a link meanwhile.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "os/fd.h"
@@ -13,7 +14,11 @@ namespace carve::os {
 // walk_beneath() if the kernel or a seccomp filter refuses that call.
 Fd open_beneath(int folder, const std::string& path);
 
-// The same by one openat(2) a component with O_NOFOLLOW.
+// Returns the first `max_bytes` of a regular file; no value, with errno set, if there is no such file or it
+// is another kind of file.
+std::optional<std::string> read_beneath(int folder, const std::string& path, size_t max_bytes);
+
+// The same as open_beneath() by one openat(2) a component with O_NOFOLLOW.
 Fd walk_beneath(int folder, const std::string& path);
 
 }  // namespace carve::os

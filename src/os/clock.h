@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <ctime>
+#include <string>
 
 namespace carve::os {
 
@@ -13,6 +14,10 @@ inline int64_t read_clock(clockid_t clock) {
 }
 inline int64_t monotonic_ns() { return read_clock(CLOCK_MONOTONIC); }
 inline int64_t utc_ns() { return read_clock(CLOCK_REALTIME); }
+
+// Returns a moment in UTC as RFC 3339 has it, with 3 or 9 decimals: "2026-11-23T10:00:00.123Z".
+enum class Decimals : uint8_t { milliseconds, nanoseconds };
+std::string rfc3339(int64_t utc_ns, Decimals);
 
 inline constexpr int64_t millisecond = 1'000'000;
 inline constexpr int64_t second = 1'000'000'000;

@@ -15,13 +15,13 @@ namespace carve::os {
 
 using K = FailureKind;
 
-Outcome<void> replace_file(const std::string& path, const std::string& text) {
+Outcome<void> replace_file(const std::string& path, const std::string& text, unsigned mode) {
   const std::string fresh = path + ".new";
   const auto trouble = [&] {
     return failure(K::unavailable, "cannot write {}: {}; nothing was changed", path, strerror(errno));
   };
   {
-    const Fd fd(open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+    const Fd fd(open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode));
     if (!fd || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
         fsync(fd.get()) != 0)
       return trouble();
@@ -48,8 +48,9 @@ Outcome<void> make_directory(const std::string& path, unsigned mode) {
   return {};
 }
 
-Outcome<Fd> hold_lock(const std::string& path, const std::string& holder, const std::string& what) {
-  Fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+Outcome<Fd> hold_lock(const std::string& path, const std::string& holder, const std::string& what,
+                      unsigned mode) {
+  Fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode));
   if (!fd) return failure(K::unavailable, "cannot open {}: {}", path, strerror(errno));
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     std::string pid = read_file(path).value_or("");

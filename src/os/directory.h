@@ -13,11 +13,12 @@ namespace carve::os {
 Outcome<void> make_directory(const std::string& path, unsigned mode);
 
 // Replaces the file in one step, so that after a power loss it has either the old or the new text. On failure
-// nothing was changed.
-Outcome<void> replace_file(const std::string& path, const std::string& text);
+// nothing was changed. `mode` is that of open(2).
+Outcome<void> replace_file(const std::string& path, const std::string& text, unsigned mode = 0600);
 
 // Takes a lock for the life of the process. The failure names the process that holds it; `holder` says what
 // it is ("agent"), and `what` what it has ("the state /var/lib/carve").
-Outcome<Fd> hold_lock(const std::string& path, const std::string& holder, const std::string& what);
+Outcome<Fd> hold_lock(const std::string& path, const std::string& holder, const std::string& what,
+                      unsigned mode = 0600);
 
 }  // namespace carve::os

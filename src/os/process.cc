@@ -45,9 +45,9 @@ std::optional<ProcessStat> stat_of(pid_t pid) {
   out.id.pid = pid;
   unsigned long long start = 0;
   const int read = sscanf(text->c_str() + name_end + 1,
-                          " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-                          &out.state, &out.parent, &start);
-  if (read != 3) return std::nullopt;
+                          " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+                          &out.state, &out.parent, &out.group, &out.session, &start);
+  if (read != 5) return std::nullopt;
   out.id.start = start;
   return out;
 }

@@ -27,7 +27,9 @@ struct ProcessId {
 struct ProcessStat {
   ProcessId id;
   pid_t parent = 0;
-  char state = '?';  // 'Z': ended, not yet waited for.
+  pid_t group = 0;    // Of its process group.
+  pid_t session = 0;  // A number that no new process gets while the session has a process.
+  char state = '?';   // 'Z': ended, not yet waited for.
 };
 
 std::optional<std::string> read_file(const std::string& path, size_t most = 1 << 20);

@@ -54,14 +54,30 @@ class Signals {
   os::Fd fd_;
 };
 
-// The child's part: enters the slice, then executes the program. Returns only on failure.
-[[noreturn]] void become(const Run& run, const Signals& signals, int report_to) {
+// Enters the slice and sets its environment. Returns the answer, of a program without a slice an empty one.
+client::Answer<api::Entered> enter(const Run& run) {
+  if (run.slice.empty()) return api::Entered{};
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  const auto entered = run.client.post<api::Entered>(
+  auto entered = run.client.post<api::Entered>(
       "/v1/slices/" + run.slice + "/enter",
       api::EnterRequest{.command = fmt::format("{}", fmt::join(run.program, " ")),
                         .visible_devices = visible != nullptr ? visible : "",
                         .visible_devices_set = visible != nullptr});
+  if (entered) set_environment(entered->environment);
+  return entered;
+}
+
+// The child's part: enters the slice, then executes the program. Returns only on failure.
+[[noreturn]] void become(const Run& run, const Signals& signals, pid_t parent, int report_to, int started) {
+  if (run.is_supervised) {
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // Without its supervisor the end of the program would not be known.
+    if (getppid() != parent) _exit(failed_status);  // It was killed before, which sends no signal.
+  }
+  // Waits until the parent has recorded this process. A parent that is killed before closes the pipe.
+  char go = 0;
+  if (::read(started, &go, 1) != 1) _exit(failed_status);
+  const auto entered = enter(run);
   const auto report = [&](ChildReport::Phase phase, int error) {
     const ChildReport message{phase, error, entered && entered->cgroup};
     if (write(report_to, &message, sizeof message) != sizeof message) _exit(failed_status);
@@ -71,7 +87,6 @@ class Signals {
     report(ChildReport::not_entered, 0);
     _exit(failed_status);
   }
-  set_environment(entered->environment);
   report(ChildReport::entered, 0);
   signals.restore();
   std::vector<char*> words;
@@ -82,9 +97,9 @@ class Signals {
   _exit(errno == ENOENT ? no_program_status : not_executable_status);
 }
 
-void pass_on(const signalfd_siginfo& got, pid_t program) {
+void pass_on(const Run& run, const signalfd_siginfo& got, pid_t program) {
   const bool from_terminal = got.ssi_code == SI_KERNEL;
-  if (!from_terminal) kill(program, static_cast<int>(got.ssi_signo));
+  if (!from_terminal) kill(run.is_supervised ? -program : program, static_cast<int>(got.ssi_signo));
 }
 
 // Returns whether a shell waits for this process on a terminal. If so, this process stops when the program
@@ -96,13 +111,26 @@ bool is_job() {
   return false;
 }
 
-// Waits for the program, and without a cgroup for its descendants too. Returns the exit status.
+// Returns a child that has ended or stopped, with its status; 0: there is none now; -1: there is no child.
+// Before a supervised program that has ended is waited for, the rest of its process group is killed: until
+// then no other group can have the number.
+pid_t changed_child(const Run& run, pid_t program, bool cgroup, int& status) {
+  siginfo_t seen{};
+  constexpr int changes = WEXITED | WSTOPPED | WNOHANG;
+  if (waitid(cgroup ? P_PID : P_ALL, static_cast<id_t>(program), &seen, changes | WNOWAIT) != 0) return -1;
+  if (seen.si_pid == 0) return 0;
+  if (run.is_supervised && seen.si_pid == program && seen.si_code != CLD_STOPPED) kill(-program, SIGKILL);
+  return waitpid(seen.si_pid, &status, WNOHANG | WUNTRACED);
+}
+
+// Waits for the program, and without a cgroup for its descendants too, unless it is supervised: the agent
+// ends what a supervisor leaves behind. Returns the exit status.
 int see_through(const Run& run, pid_t program, bool cgroup, int signals) {
   int result = failed_status;
   bool ended = false, told = false;
   for (;;) {
     int status = 0;
-    const pid_t pid = waitpid(cgroup ? program : -1, &status, WNOHANG | WUNTRACED);
+    const pid_t pid = changed_child(run, program, cgroup, status);
     if (pid == program && WIFSTOPPED(status)) {
       if (is_job()) {
         raise(SIGSTOP);
@@ -113,9 +141,11 @@ int see_through(const Run& run, pid_t program, bool cgroup, int signals) {
     if (pid == program) {
       result = exit_status(status);
       ended = true;
+      if (run.ended) run.ended(status);
     }
-    if (pid > 0 && !(ended && cgroup)) continue;
-    if ((pid < 0 && errno == ECHILD) || (ended && cgroup)) return result;
+    const bool is_over = ended && (cgroup || run.is_supervised);
+    if (pid > 0 && !is_over) continue;
+    if ((pid < 0 && errno == ECHILD) || is_over) return result;
     if (ended && !told) {
       run.say(fmt::format(
           "the program ended, and its descendants still use slice {0}; 'carve stop {0}' ends them",
@@ -124,7 +154,7 @@ int see_through(const Run& run, pid_t program, bool cgroup, int signals) {
     }
     signalfd_siginfo got{};
     if (::read(signals, &got, sizeof got) != sizeof got) continue;
-    if (got.ssi_signo != SIGCHLD && !ended) pass_on(got, program);
+    if (got.ssi_signo != SIGCHLD && !ended) pass_on(run, got, program);
     if (ended && (got.ssi_signo == SIGTERM || got.ssi_signo == SIGINT || got.ssi_signo == SIGHUP))
       return result;
   }
@@ -148,7 +178,8 @@ int exit_status(int wait_status) {
 int run(const Run& run) {
   // The slice ends with its last process, or with this process if none entered.
   const auto give_back = [&] {
-    (void)run.client.remove<api::Slice>("/v1/slices/" + run.slice);
+    if (!run.is_supervised && !run.slice.empty())
+      (void)run.client.remove<api::Slice>("/v1/slices/" + run.slice);
     return failed_status;
   };
   const auto fail = [&](const char* what) {
@@ -156,23 +187,35 @@ int run(const Run& run) {
     return give_back();
   };
   const Signals signals;
-  prctl(PR_SET_CHILD_SUBREAPER, 1);
-  const auto watching =
-      run.client.post<api::Nothing>("/v1/slices/" + run.slice + "/supervise", api::Nothing{});
-  if (!watching) {
-    run.complain(watching.error());
-    return give_back();
+  if (!run.slice.empty()) {
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    const auto watching =
+        run.client.post<api::Nothing>("/v1/slices/" + run.slice + "/supervise", api::Nothing{});
+    if (!watching) {
+      run.complain(watching.error());
+      return give_back();
+    }
   }
-  int ends[2];
+  int ends[2], back[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return fail("cannot create a pipe");
   os::Fd from_child(ends[0]), to_parent(ends[1]);
+  if (pipe2(back, O_CLOEXEC) != 0) return fail("cannot create a pipe");
+  os::Fd from_parent(back[0]), to_child(back[1]);
+  const pid_t own = getpid();
   const pid_t child = fork();
   if (child < 0) return fail("cannot start a process");
-  if (child == 0) become(run, signals, to_parent.get());
+  if (child == 0) {
+    to_child.reset();
+    become(run, signals, own, to_parent.get(), from_parent.get());
+  }
   to_parent.reset();
+  if (run.started) run.started(child);
+  if (write(to_child.get(), "", 1) != 1) run.say("the program's process was killed before it was executed");
+  to_child.reset();
+  from_parent.reset();  // Only now: a write to a pipe without a reader would end this process.
 
   ChildReport message{};
-  bool cgroup = false;
+  bool cgroup = run.slice.empty();  // Without a slice, no descendants are waited for.
   while (::read(from_child.get(), &message, sizeof message) == sizeof message) {
     cgroup = cgroup || message.cgroup;
     if (message.phase == ChildReport::entered && message.cgroup) prctl(PR_SET_CHILD_SUBREAPER, 0);

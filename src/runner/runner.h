@@ -9,6 +9,8 @@
 // the program's descendants and ends after the last of them.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <map>
 #include <string>
@@ -26,11 +28,17 @@ inline constexpr int no_program_status = 127;
 
 struct Run {
   const client::Client& client;      // The agent of the slice.
-  std::string slice;                 // Granted, and not yet entered.
+  std::string slice;                 // Granted, and not yet entered; empty: the program runs without a slice.
   std::vector<std::string> program;  // The program and its arguments; not empty.
   // What the person who started the program is to read: a sentence, or the agent's refusal.
   std::function<void(const std::string&)> say;
   std::function<void(const api::Problem&)> complain;
+  // Under a supervisor, and started again in the same slice: the slice is not given back. The program has a
+  // process group of its own, which gets the signals, and which is killed when the program has ended. The
+  // kernel kills the program if this process is killed, unless the program changed its user.
+  bool is_supervised = false;
+  std::function<void(pid_t)> started = nullptr;          // With its process; it is executed afterwards.
+  std::function<void(int wait_status)> ended = nullptr;  // What waitpid() stored of the program.
 };
 
 // Runs the program in the slice and waits for it, and without a cgroup for its descendants too. Returns the

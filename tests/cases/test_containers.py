@@ -32,15 +32,17 @@ def image(tmp_path_factory):
         shutil.copy(f"/lib/x86_64-linux-gnu/{library}", root / "lib/x86_64-linux-gnu")
     archive = root.parent / "image.tar"
     subprocess.run(["tar", "-C", root, "-cf", archive, "."], check=True)
-    made = subprocess.run(["podman", "import", archive, IMAGE], capture_output=True, text=True)
+    # CUDA's base images ask NVIDIA's runtime for all devices with this variable.
+    made = subprocess.run(["podman", "import", "--change", "ENV NVIDIA_VISIBLE_DEVICES=all", archive, IMAGE], capture_output=True,
+                          text=True)
     if made.returncode != 0:
         pytest.skip(f"podman cannot import an image here: {made.stderr.strip()}")
     yield IMAGE
     subprocess.run(["podman", "rmi", "-f", IMAGE], capture_output=True)
 
 
-def podman(*words, device, **options):
-    flags = ["--rm", "--network", "host"]
+def podman(*words, device, flags=(), **options):
+    flags = ["--rm", "--network", "host", *flags]
     if pathlib.Path("/sys/fs/cgroup/unified").exists():  # On a hybrid host, crun has no version 1 controllers.
         flags += ["--runtime", "runc", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"]
     return subprocess.Popen(["podman", "run", *flags, "--device", device, IMAGE, *map(str, words)],
@@ -98,3 +100,37 @@ def test_a_removed_slice_is_no_device_any_more(world, image):
     gone = podman("/bin/sleep", "1", device="carve.dev/slice=case-c")
     gone.communicate(timeout=60)
     assert gone.returncode not in (0, 1)
+
+
+def test_a_container_has_both_devices_of_its_slice_and_no_third(world, image):
+    assert world.carve("slice", "create", "--memory", "2GiB", "--devices", "2", "--name", "case-e").returncode == 0
+    over = "; ".join(f"/bin/carve-load --no-touch --device {device} --allocate {amount}"
+                     for device in (0, 1, 2) for amount in ("1GiB", "3GiB"))
+    container = podman("/bin/bash", "-c", f"{over}; exit 0", device="carve.dev/slice=case-e")
+    out, err = container.communicate(timeout=60)
+    assert container.returncode == 0, err
+    answers = [json.loads(line)["error"] for line in out.splitlines()]
+    full = "CUDA_ERROR_OUT_OF_MEMORY"
+    assert answers[:4] == [None, full, None, full], answers
+    assert len(answers) == 6 and all(a == "CUDA_ERROR_INVALID_DEVICE" for a in answers[4:]), answers
+    world.carve("slice", "rm", "case-e")
+
+
+def test_nvidias_own_runtime_gives_no_whole_device_beside_the_slice(world, image):
+    assert world.carve("slice", "create", "--memory", "1GiB", "--name", "case-f").returncode == 0
+    shown = podman("/bin/bash", "-c", "echo $NVIDIA_VISIBLE_DEVICES", device="carve.dev/slice=case-f")
+    out, err = shown.communicate(timeout=60)
+    assert (shown.returncode, out) == (0, "void\n"), err
+    world.carve("slice", "rm", "case-f")
+
+
+def test_a_container_of_two_slices_does_not_start(world, image):
+    for name in ("case-g", "case-h"):
+        assert world.carve("slice", "create", "--memory", "1GiB", "--name", name).returncode == 0
+    both = podman("/bin/sleep", "1", device="carve.dev/slice=case-g", flags=["--device", "carve.dev/slice=case-h"])
+    both.communicate(timeout=60)
+    assert both.returncode not in (0, 1)
+    (first,) = [e for e in world.json("events")["events"] if e["slice"] in ("case-g", "case-h") and "started" in e["text"]]
+    assert first, "one slice got the container, the other refused it"
+    for name in ("case-g", "case-h"):
+        world.carve("slice", "rm", name)

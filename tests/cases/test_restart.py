@@ -17,11 +17,12 @@ def crash(world):
 
 
 def holders(world, count, seconds=600):
-    """Starts slices that only hold memory."""
-    for i in range(count):
-        world.begin("run", "--memory", "2GiB", "--name", f"t{i}", "--", LOAD, "--allocate", "1GiB", "--seconds", seconds)
+    """Starts slices that only hold memory, and returns their carve run processes."""
+    runs = [world.begin("run", "--memory", "2GiB", "--name", f"t{i}", "--", LOAD, "--allocate", "1GiB", "--seconds", seconds)
+            for i in range(count)]
     for i in range(count):
         world.attached(f"t{i}")
+    return runs
 
 
 def ledger(world):
@@ -141,11 +142,12 @@ def test_a_broken_ledger_is_moved_aside_and_rebuilt_from_what_runs(world):
 
 
 def test_after_a_restart_of_the_machine_containers_slices_are_there_and_programs_have_ended(world):
-    holders(world, 1)
+    (run,) = holders(world, 1)
     assert world.carve("slice", "create", "--memory", "2GiB", "--name", "kept").returncode == 0
     (pid,) = [p["pid"] for p in world.show("t0")["processes"] if p["attached"]]
     crash(world)
     os.kill(pid, signal.SIGKILL)
+    run.wait()  # After a boot no process of before is there.
     world.pretend_boot()
     world.start()
     assert set(world.slices()) == {"kept"}

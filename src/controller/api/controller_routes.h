@@ -1,31 +1,40 @@
 // The controller's routes (wire/api/FORMAT.md): one table. A caller that is not identified gets 401 from
-// every path, also from one that does not exist. Every identified caller may see the nodes.
+// every path, also from one that does not exist.
+//
+// Every identified caller may see nodes and objects; environments and logs are for the owner, its account and
+// operators. A change needs the role user and the right over the object; tokens are the operators'.
 #pragma once
 
-#include <span>
-#include <string>
-
+#include "controller/api/api_call.h"
 #include "http/server.h"
-#include "wire/api/controller.h"
 
 namespace carve::controller {
 
-// What the routes show. The routes see values only, no connection and no database.
-class Views {
- public:
-  virtual ~Views() = default;
-  virtual api::ControllerVersion version() const = 0;
-  virtual api::KnownNodeList nodes() const = 0;
-};
-
 struct Route {
   const char* method;
-  const char* path;
-  http::Response (*answer)(const Views&);
+  const char* path;  // "/v1/{kind}/{}/logs": {kind} is the plural of a kind, {} is one name.
+  http::Response (*answer)(const Call&);
 };
 std::span<const Route> routes();
 
-http::Response answer(const Views&, const http::Request&, const http::Caller&);
+class ControllerRoutes {
+ public:
+  explicit ControllerRoutes(ApiContext context) : context_(context) {}
+
+  http::Response answer(const http::Request&, const http::Caller&);
+
+ private:
+  // Returns the caller that a token names, or the caller itself.
+  Result<http::Caller, http::Response> identified(const http::Request&, const http::Caller&);
+
+  http::Response answer_identified(const http::Request&, const http::Caller&);
+
+  ApiContext context_;
+  WrongTokens wrong_tokens_;
+};
+
+// Returns the limit of a request's body: larger for documents.
+size_t body_limit(std::string_view method, std::string_view path);
 
 // The response to bytes that are no HTTP request.
 http::Response refuse_bytes(unsigned status, std::string detail);

@@ -1,11 +1,9 @@
-// The endpoints of the services: one loopback address per service, behind it its ready replicas. Endpoints is
-// what the service loop sees of the proxy that carries the traffic (haproxy.h). Its calls block for at most
-// a few seconds and come from one thread at a time, which is not the loop's.
+// The endpoints of the services: one loopback address per service, behind it its ready replicas. These are
+// the values that the proxy which carries the traffic (haproxy.h) takes and returns.
 //
-// apply() gets all endpoints that are desired, each with its ready replicas, and carries out what can be done
-// now. A replica that is no longer listed is drained: it gets no new request, and it is removed by the first
-// apply() that finds it without a session. Its program may be stopped when observe() does not list it any
-// more, which is EndpointState::absent of workload/service.h.
+// A replica that is no longer desired is drained: it gets no new request, and it is removed when it has no
+// session. Its program may be stopped when it is not observed any more, which is EndpointState::absent of
+// workload/service.h.
 #pragma once
 
 #include <array>
@@ -13,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "core/failure.h"
 #include "workload/service.h"
 
 namespace carve::controller {
@@ -60,20 +57,10 @@ struct RequestFigures {
   friend bool operator==(const RequestFigures&, const RequestFigures&) = default;
 };
 
-class Endpoints {
- public:
-  virtual ~Endpoints() = default;
-
-  // invalid_argument: `desired` violates a rule (check() of endpoint_config.h); nothing was changed.
-  // failed_precondition: another process listens at the port of an endpoint; the other endpoints were
-  // applied. unavailable: the proxy cannot be started, reached or changed; the next call continues.
-  virtual Outcome<void> apply(const std::vector<DesiredEndpoint>& desired) = 0;
-
-  // Returns the servers of all endpoints, sorted by their names. If no proxy runs, there are none.
-  virtual Outcome<std::vector<ObservedServer>> observe() = 0;
-
-  // Returns the figures of all endpoints that the running proxy has, sorted by their names.
-  virtual Outcome<std::vector<RequestFigures>> figures() = 0;
+// What the proxy has at one moment: the servers and the figures of all endpoints, each sorted by its names.
+struct ObservedEndpoints {
+  std::vector<ObservedServer> servers;
+  std::vector<RequestFigures> figures;
 };
 
 }  // namespace carve::controller

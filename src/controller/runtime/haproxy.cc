@@ -273,12 +273,10 @@ Outcome<void> HaProxy::apply(const std::vector<DesiredEndpoint>& desired) {
   return result;
 }
 
-Outcome<std::vector<ObservedServer>> HaProxy::observe() {
-  const auto workers = read_workers();
-  if (!workers) return tl::unexpected(workers.error());
+std::vector<ObservedServer> HaProxy::servers(const std::vector<Worker>& workers) {
   ServersByKey all;
-  for (const Worker& worker : *workers) {
-    const bool present = &worker == &workers->front();
+  for (const Worker& worker : workers) {
+    const bool present = &worker == &workers.front();
     for (const auto& [proxy, servers] : worker.servers.backends)
       for (const auto& [name, server] : servers) {
         ObservedServer* out = entry(all, proxy, name);
@@ -300,13 +298,11 @@ Outcome<std::vector<ObservedServer>> HaProxy::observe() {
   return out;
 }
 
-Outcome<std::vector<RequestFigures>> HaProxy::figures() {
-  const auto workers = read_workers();
-  if (!workers) return tl::unexpected(workers.error());
+std::vector<RequestFigures> HaProxy::figures(const std::vector<Worker>& workers) {
   std::map<std::string, RequestFigures> out;
   std::map<int, CountersByProxy> counters;
-  for (const Worker& worker : *workers) {
-    const bool present = &worker == &workers->front();
+  for (const Worker& worker : workers) {
+    const bool present = &worker == &workers.front();
     for (const StatRow& row : worker.stat) {
       const auto id = parse_proxy_name(row.proxy);
       if (!id) continue;
@@ -335,6 +331,12 @@ Outcome<std::vector<RequestFigures>> HaProxy::figures() {
   std::vector<RequestFigures> list;
   for (auto& [name, figures] : out) list.push_back(std::move(figures));
   return list;
+}
+
+Outcome<ObservedEndpoints> HaProxy::observe() {
+  const auto workers = read_workers();
+  if (!workers) return tl::unexpected(workers.error());
+  return ObservedEndpoints{.servers = servers(*workers), .figures = figures(*workers)};
 }
 
 }  // namespace carve::controller

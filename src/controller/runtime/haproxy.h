@@ -26,18 +26,21 @@ struct HaProxySettings {
   ProxySettings proxy = {};
 };
 
-class HaProxy final : public Endpoints {
+// Its calls block for at most a few seconds and come from one thread at a time.
+class HaProxy {
  public:
   // Takes the directory's lock. HAProxy is started by the first apply() that has an endpoint.
   // failed_precondition: another process has the lock. invalid_argument: a socket's path would be too long.
   static Outcome<std::unique_ptr<HaProxy>> open(HaProxySettings);
 
-  Outcome<void> apply(const std::vector<DesiredEndpoint>& desired) override;
-  Outcome<std::vector<ObservedServer>> observe() override;
-  Outcome<std::vector<RequestFigures>> figures() override;
+  // Gets all endpoints that are desired, each with its ready replicas, and carries out what can be done now.
+  // invalid_argument: `desired` violates a rule (check() of endpoint_config.h); nothing was changed.
+  // failed_precondition: another process listens at the port of an endpoint; the other endpoints were
+  // applied. unavailable: the proxy cannot be started, reached or changed; the next call continues.
+  Outcome<void> apply(const std::vector<DesiredEndpoint>& desired);
 
-  // Ends HAProxy and all connections: for the end of all services, not for the program's.
-  Outcome<void> stop() const { return process_.stop(); }
+  // Returns what the proxy has. If it does not run, there is nothing.
+  Outcome<ObservedEndpoints> observe();
 
  private:
   // What one worker has, beside what a plan needs.
@@ -61,6 +64,8 @@ class HaProxy final : public Endpoints {
   // overlooked.
   Outcome<std::vector<Worker>> read_workers() const;
   bool has_ended(int worker) const;
+  static std::vector<ObservedServer> servers(const std::vector<Worker>&);
+  std::vector<RequestFigures> figures(const std::vector<Worker>&);
   Outcome<void> write_config(const std::string& text) const;
   Outcome<void> write_checked_config(const std::string& text) const;
   Outcome<void> start_or_reload(const std::string& text, const std::optional<ProxyProcesses>& running) const;

@@ -50,7 +50,12 @@ class HaProxyTest : public testing::Test {
   std::vector<ObservedServer> observe() {
     const auto observed = proxy_->observe();
     EXPECT_TRUE(observed) << observed.error().sentence;
-    return observed.value_or(std::vector<ObservedServer>());
+    return observed.value_or(ObservedEndpoints()).servers;
+  }
+  std::vector<RequestFigures> figures_of_all() {
+    const auto observed = proxy_->observe();
+    EXPECT_TRUE(observed) << observed.error().sentence;
+    return observed.value_or(ObservedEndpoints()).figures;
   }
   EndpointState state_of(const DesiredServer& server) {
     for (const ObservedServer& observed : observe())
@@ -93,7 +98,7 @@ TEST_F(HaProxyTest, no_request_is_lost_while_servers_are_replaced_and_haproxy_re
   }
   clients.wait_for_requests(5'000);
   EXPECT_EQ(processes().reloads, 3u);
-  const auto figures = proxy_->figures();
+  const auto figures = figures_of_all();
   clients.stop();
   EXPECT_EQ(clients.lost, 0u) << clients.first_loss();
   EXPECT_GE(clients.done, 5'000u);
@@ -220,7 +225,7 @@ TEST_F(HaProxyTest, haproxy_is_started_again_after_its_end) {
   apply(desired);
   const ProxyProcesses before = processes();
   EXPECT_THAT(response_of(desired[0].port), HasSubstr("web-1-0"));
-  const auto figures = proxy_->figures();
+  const auto figures = figures_of_all();
   ASSERT_TRUE(figures);
   ASSERT_EQ(figures->size(), 1u);
   EXPECT_EQ((*figures)[0].requests, 1u);
@@ -231,7 +236,7 @@ TEST_F(HaProxyTest, haproxy_is_started_again_after_its_end) {
   apply(desired);
   EXPECT_NE(processes().master, before.master);
   EXPECT_THAT(response_of(desired[0].port), HasSubstr("web-1-0"));
-  EXPECT_EQ(proxy_->figures().value().at(0).requests, 2u);
+  EXPECT_EQ(figures_of_all().at(0).requests, 2u);
 }
 
 TEST(HaProxy, a_missing_program_is_named_with_its_package) {
@@ -244,7 +249,7 @@ TEST(HaProxy, a_missing_program_is_named_with_its_package) {
   ASSERT_FALSE(applied);
   EXPECT_EQ(applied.error().kind, FailureKind::not_found);
   EXPECT_THAT(applied.error().sentence, HasSubstr("apt-get install haproxy-that-is-missing"));
-  EXPECT_TRUE((*proxy)->observe().value().empty());
+  EXPECT_TRUE((*proxy)->observe().value().servers.empty());
   std::filesystem::remove_all(directory);
 }
 

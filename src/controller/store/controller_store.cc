@@ -1,5 +1,8 @@
 #include "controller/store/controller_store.h"
 
+#include <functional>
+#include <initializer_list>
+
 #include "sqlite/rows.h"
 
 namespace carve::controller {
@@ -8,20 +11,83 @@ namespace {
 namespace rows = sqlite::rows;
 using sqlite::Statement;
 
-// The table has the columns that the struct has fields.
+// The name of a record's table, and the columns that identify a row.
+template <class Record>
+struct Table;
+template <>
+struct Table<NodeRecord> {
+  static constexpr const char *name = "node", *key = "name";
+};
+template <>
+struct Table<ObjectRecord> {
+  static constexpr const char *name = "object", *key = "kind, name_space, name";
+};
+template <>
+struct Table<WorkloadRecord> {
+  static constexpr const char *name = "workload", *key = "uid";
+};
+template <>
+struct Table<RevisionRecord> {
+  static constexpr const char *name = "revision", *key = "uid, revision";
+};
+template <>
+struct Table<ReplicaRecord> {
+  static constexpr const char *name = "replica", *key = "slice";
+};
+template <>
+struct Table<TokenRecord> {
+  static constexpr const char *name = "token", *key = "name";
+};
+
+// A table has the columns that its struct has fields.
+template <class Record>
+std::string creation() {
+  return fmt::format("CREATE TABLE {} ({}, PRIMARY KEY ({})) STRICT;", Table<Record>::name,
+                     rows::declarations<Record>(), Table<Record>::key);
+}
+
 const std::string& script() {
   static const std::string text =
-      fmt::format("CREATE TABLE node ({}, PRIMARY KEY (name)) STRICT;", rows::declarations<NodeRecord>());
+      creation<NodeRecord>() + creation<ObjectRecord>() + creation<WorkloadRecord>() +
+      creation<RevisionRecord>() + creation<ReplicaRecord>() + creation<TokenRecord>() +
+      fmt::format("CREATE TABLE audit (id INTEGER PRIMARY KEY AUTOINCREMENT, {}) STRICT;",
+                  rows::declarations<AuditRecord>()) +
+      "CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER) STRICT;"
+      "INSERT INTO counter VALUES ('version', 0);";
   return text;
 }
 
-int insert(sqlite3* db, const NodeRecord& node) {
-  const auto columns = rows::columns<NodeRecord>();
-  Statement s(db, fmt::format("INSERT OR REPLACE INTO node ({}) VALUES ({})", fmt::join(columns, ", "),
+template <class Record>
+int insert(sqlite3* db, const char* table, const Record& record) {
+  const auto columns = rows::columns<Record>();
+  Statement s(db, fmt::format("INSERT OR REPLACE INTO {} ({}) VALUES ({})", table, fmt::join(columns, ", "),
                               fmt::join(std::vector<std::string>(columns.size(), "?"), ", "))
                       .c_str());
-  rows::bind(s, node);
+  rows::bind(s, record);
   return s.finish();
+}
+
+template <class Record>
+int insert(sqlite3* db, const Record& record) {
+  return insert(db, Table<Record>::name, record);
+}
+
+template <class... Values>
+int run(sqlite3* db, const char* sql, const Values&... values) {
+  Statement s(db, sql);
+  (s << ... << values);
+  return s.finish();
+}
+
+int set_version(sqlite3* db, uint64_t version) {
+  return run(db, "UPDATE counter SET value = ? WHERE name = 'version'", version);
+}
+
+// Returns the first error of the steps, which are carried out up to it.
+int first_error(std::initializer_list<std::function<int()>> steps) {
+  for (const auto& step : steps)
+    if (const int code = step()) return code;
+  return SQLITE_OK;
 }
 
 }  // namespace
@@ -35,26 +101,151 @@ Outcome<ControllerStore::Opened> ControllerStore::open(const std::string& path, 
                 .damage = std::move(opened->damage)};
 }
 
-Outcome<std::vector<NodeRecord>> ControllerStore::nodes() {
-  std::vector<NodeRecord> out;
-  Statement s = database_.statement(
-      fmt::format("SELECT {} FROM node ORDER BY name", fmt::join(rows::columns<NodeRecord>(), ", ")).c_str());
+template <class Write>
+Outcome<void> ControllerStore::transact(Write write) {
+  const os::MutexLock lock(*mutex_);
+  return database_.transact(std::move(write));
+}
+
+void ControllerStore::limit_pages(int64_t pages) {
+  const os::MutexLock lock(*mutex_);
+  database_.limit_pages(pages);
+}
+
+template <class Record, class... Values>
+Outcome<std::vector<Record>> ControllerStore::select(const char* where, const Values&... values) {
+  std::vector<Record> out;
+  const os::MutexLock lock(*mutex_);
+  Statement s = database_.statement(fmt::format("SELECT {} FROM {} {} ORDER BY {}",
+                                                fmt::join(rows::columns<Record>(), ", "), Table<Record>::name,
+                                                where, Table<Record>::key)
+                                        .c_str());
+  [[maybe_unused]] Statement& bound = (s << ... << values);
   while (s.row()) {
     int column = 0;
     std::string wrong;
     if (!rows::read(s, column, out.emplace_back(), wrong))
-      return database_.unknown_value(fmt::format("an invalid node '{}'", wrong));
+      return database_.unknown_value(fmt::format("an invalid {} '{}'", Table<Record>::name, wrong));
+  }
+  if (!s.done()) return database_.trouble("reading");
+  return out;
+}
+template <class Record>
+Outcome<std::vector<Record>> ControllerStore::all() {
+  return select<Record>("");
+}
+template Outcome<std::vector<NodeRecord>> ControllerStore::all();
+template Outcome<std::vector<ObjectRecord>> ControllerStore::all();
+template Outcome<std::vector<WorkloadRecord>> ControllerStore::all();
+template Outcome<std::vector<RevisionRecord>> ControllerStore::all();
+template Outcome<std::vector<ReplicaRecord>> ControllerStore::all();
+template Outcome<std::vector<TokenRecord>> ControllerStore::all();
+
+template <>
+Outcome<std::vector<AuditRecord>> ControllerStore::all() {
+  std::vector<AuditRecord> out;
+  const os::MutexLock lock(*mutex_);
+  Statement s = database_.statement(
+      fmt::format("SELECT {} FROM audit ORDER BY id", fmt::join(rows::columns<AuditRecord>(), ", ")).c_str());
+  while (s.row()) {
+    int column = 0;
+    std::string wrong;
+    rows::read(s, column, out.emplace_back(), wrong);
   }
   if (!s.done()) return database_.trouble("reading");
   return out;
 }
 
+Outcome<std::vector<RevisionRecord>> ControllerStore::revisions(const std::string& uid) {
+  return select<RevisionRecord>("WHERE uid = ?", uid);
+}
+
 Outcome<void> ControllerStore::write(const std::vector<NodeRecord>& nodes) {
-  return database_.transact([&](sqlite3* db) {
+  return transact([&](sqlite3* db) {
     for (const NodeRecord& node : nodes)
       if (const int code = insert(db, node)) return code;
     return SQLITE_OK;
   });
+}
+
+Outcome<void> ControllerStore::write(const std::vector<ObjectRecord>& objects) {
+  return transact([&](sqlite3* db) {
+    for (const ObjectRecord& object : objects)
+      if (const int code = first_error(
+              {[&] { return insert(db, object); }, [&] { return set_version(db, object.version); }}))
+        return code;
+    return SQLITE_OK;
+  });
+}
+
+Outcome<void> ControllerStore::remove(const ObjectRecord& object, uint64_t version) {
+  return transact([&](sqlite3* db) {
+    return first_error({
+        [&] {
+          return run(db, "DELETE FROM object WHERE kind = ? AND name_space = ? AND name = ?", object.kind,
+                     object.name_space, object.name);
+        },
+        [&] { return run(db, "DELETE FROM workload WHERE uid = ?", object.uid); },
+        [&] { return run(db, "DELETE FROM revision WHERE uid = ?", object.uid); },
+        [&] { return run(db, "DELETE FROM replica WHERE uid = ?", object.uid); },
+        [&] { return set_version(db, version); },
+    });
+  });
+}
+
+Outcome<void> ControllerStore::write(const WorkloadRecord& workload, const RevisionRecord& revision,
+                                     unsigned kept) {
+  return transact([&](sqlite3* db) {
+    return first_error({
+        [&] { return insert(db, workload); },
+        [&] { return insert(db, revision); },
+        [&] {
+          return run(db,
+                     "DELETE FROM revision WHERE uid = ? AND revision NOT IN (SELECT revision FROM revision "
+                     "WHERE uid = ? ORDER BY revision DESC LIMIT ?) AND revision NOT IN (SELECT revision "
+                     "FROM replica WHERE uid = ?)",
+                     revision.uid, revision.uid, kept, revision.uid);
+        },
+    });
+  });
+}
+
+Outcome<void> ControllerStore::write(const WorkloadRecord& workload) {
+  return transact([&](sqlite3* db) { return insert(db, workload); });
+}
+
+Outcome<void> ControllerStore::write(const ReplicaRecord& replica) {
+  return transact([&](sqlite3* db) { return insert(db, replica); });
+}
+
+Outcome<void> ControllerStore::remove(const ReplicaRecord& replica) {
+  return transact([&](sqlite3* db) { return run(db, "DELETE FROM replica WHERE slice = ?", replica.slice); });
+}
+
+Outcome<void> ControllerStore::write(const TokenRecord& token) {
+  return transact([&](sqlite3* db) { return insert(db, token); });
+}
+
+Outcome<void> ControllerStore::remove(const TokenRecord& token) {
+  return transact([&](sqlite3* db) { return run(db, "DELETE FROM token WHERE name = ?", token.name); });
+}
+
+Outcome<void> ControllerStore::append(const AuditRecord& line) {
+  return transact([&](sqlite3* db) {
+    return first_error({
+        [&] { return insert(db, "audit", line); },
+        [&] {
+          return run(db, "DELETE FROM audit WHERE id <= (SELECT max(id) FROM audit) - ?", max_audit_records);
+        },
+    });
+  });
+}
+
+Outcome<uint64_t> ControllerStore::version() {
+  const os::MutexLock lock(*mutex_);
+  Statement s = database_.statement("SELECT value FROM counter WHERE name = 'version'");
+  if (!s.row()) return database_.trouble("reading");
+  return static_cast<uint64_t>(s.number(0));
 }
 
 }  // namespace carve::controller

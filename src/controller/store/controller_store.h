@@ -1,25 +1,19 @@
 // controller.db: what the controller keeps over a restart, in one SQLite file (sqlite/database.h). An
-// acknowledged change survives a power failure. Version 1 holds the nodes that an agent has answered for.
+// acknowledged change survives a power failure. The records are in stored_records.h. Any thread may use the
+// store.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "controller/store/stored_records.h"
+#include "os/mutex.h"
 #include "sqlite/database.h"
 
 namespace carve::controller {
 
-// A node as its agent last described it. Times are UTC nanoseconds since 1970.
-struct NodeRecord {
-  std::string name;
-  std::string socket;  // Of its agent.
-  int64_t first_seen_ns = 0;
-  int64_t last_seen_ns = 0;
-  std::string agent_version;
-  int64_t agent_started_ns = 0;
-
-  friend bool operator==(const NodeRecord&, const NodeRecord&) = default;
-};
+inline constexpr size_t max_audit_records = 100'000;  // Older lines are deleted.
 
 class ControllerStore {
  public:
@@ -28,20 +22,47 @@ class ControllerStore {
   // another schema version.
   static Outcome<Opened> open(const std::string& path, int64_t now_s);
 
-  // Returns all nodes, by name.
-  Outcome<std::vector<NodeRecord>> nodes();
-  // Writes the nodes, all or none; a node is identified by its name.
-  Outcome<void> write(const std::vector<NodeRecord>& nodes);
+  // Returns all records of a type, by their key. Record is a struct of stored_records.h.
+  template <class Record>
+  Outcome<std::vector<Record>> all();
+  // Returns the revisions of an object, the oldest first.
+  Outcome<std::vector<RevisionRecord>> revisions(const std::string& uid);
 
-  static constexpr int schema_version = 1;
+  // Each of the functions below is one transaction: all or nothing.
+
+  // Writes the nodes; a node is identified by its name.
+  Outcome<void> write(const std::vector<NodeRecord>& nodes);
+  // Writes the objects, and the version of the last one as the last that was given.
+  Outcome<void> write(const std::vector<ObjectRecord>&);
+  // Deletes the object with its revisions, replicas and workload record.
+  Outcome<void> remove(const ObjectRecord&, uint64_t version);
+  // Writes the record with its revision; older ones than the newest `kept` are deleted.
+  Outcome<void> write(const WorkloadRecord&, const RevisionRecord&, unsigned kept);
+  Outcome<void> write(const WorkloadRecord&);
+  Outcome<void> write(const ReplicaRecord&);
+  Outcome<void> remove(const ReplicaRecord&);
+  Outcome<void> write(const TokenRecord&);
+  Outcome<void> remove(const TokenRecord&);
+  Outcome<void> append(const AuditRecord&);
+
+  // Returns the last resource version that was given.
+  Outcome<uint64_t> version();
+
+  static constexpr int schema_version = 2;
 
   // Limits the file's size in pages, for tests of a full disk.
-  void limit_pages(int64_t pages) { database_.limit_pages(pages); }
+  void limit_pages(int64_t pages);
 
  private:
-  explicit ControllerStore(sqlite::Database database) : database_(std::move(database)) {}
+  template <class Record, class... Values>
+  Outcome<std::vector<Record>> select(const char* where, const Values&...) EXCLUDES(*mutex_);
+  explicit ControllerStore(sqlite::Database database)
+      : mutex_(std::make_unique<os::Mutex>()), database_(std::move(database)) {}
+  template <class Write>
+  Outcome<void> transact(Write write) EXCLUDES(*mutex_);
 
-  sqlite::Database database_;
+  std::unique_ptr<os::Mutex> mutex_;
+  sqlite::Database database_ GUARDED_BY(*mutex_);
 };
 
 struct ControllerStore::Opened {

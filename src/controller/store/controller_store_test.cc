@@ -40,13 +40,13 @@ ControllerStore opened(const Directory& dir) {
 
 TEST(ControllerStore, is_empty_at_first) {
   const Directory dir;
-  EXPECT_THAT(*opened(dir).nodes(), IsEmpty());
+  EXPECT_THAT(*opened(dir).all<NodeRecord>(), IsEmpty());
 }
 
 TEST(ControllerStore, keeps_the_nodes_over_a_restart_in_the_order_of_their_names) {
   const Directory dir;
   ASSERT_TRUE(opened(dir).write({node("b"), node("a")}));
-  EXPECT_THAT(*opened(dir).nodes(), ElementsAre(node("a"), node("b")));
+  EXPECT_THAT(*opened(dir).all<NodeRecord>(), ElementsAre(node("a"), node("b")));
 }
 
 TEST(ControllerStore, a_node_is_identified_by_its_name) {
@@ -56,7 +56,7 @@ TEST(ControllerStore, a_node_is_identified_by_its_name) {
   NodeRecord moved = node("a", 10);
   moved.socket = "/elsewhere";
   ASSERT_TRUE(store.write({moved}));
-  EXPECT_THAT(*store.nodes(), ElementsAre(moved, node("b")));
+  EXPECT_THAT(*store.all<NodeRecord>(), ElementsAre(moved, node("b")));
 }
 
 TEST(ControllerStore, what_does_not_fit_on_the_disk_is_written_in_no_part) {
@@ -71,7 +71,7 @@ TEST(ControllerStore, what_does_not_fit_on_the_disk_is_written_in_no_part) {
   EXPECT_EQ(written.error().kind, FailureKind::unavailable);
   EXPECT_THAT(written.error().sentence,
               HasSubstr("writing the controller database " + dir.file() + ": the disk is full"));
-  EXPECT_THAT(*store.nodes(), ElementsAre(node("a")));
+  EXPECT_THAT(*store.all<NodeRecord>(), ElementsAre(node("a")));
 }
 
 TEST(ControllerStore, a_damaged_file_is_moved_aside_and_kept) {

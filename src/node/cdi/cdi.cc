@@ -25,6 +25,10 @@ using api::Json;
 constexpr const char* library_dirs[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib64"};
 constexpr const char* driver_dir = "/usr/lib/carve/driver";
 constexpr const char* set_dir = "/run/simgpu";
+// CUDA's base images set NVIDIA_VISIBLE_DEVICES=all. If NVIDIA's runtime is the engine's default runtime, it
+// would give such a container all devices, and mount the driver's libraries again. With `void` it does what
+// runc does (NVIDIA Container Toolkit, "GPU Enumeration"); NVIDIA's own CDI files set the same value.
+constexpr const char* no_whole_devices = "NVIDIA_VISIBLE_DEVICES=void";
 
 std::string file_of(const std::string& directory, const std::string& slice) {
   return directory + "/carve.dev-slice_" + slice + ".json";
@@ -104,7 +108,7 @@ Outcome<void> publish_attach_socket(const std::string& socket) {
 std::string cdi_spec(const Slice& granted, const std::string& socket, const Paths& paths,
                      const std::vector<unsigned>& minors) {
   Json edits = {
-      {"env", {"CUDA_VISIBLE_DEVICES=" + joined_devices(granted)}},
+      {"env", {"CUDA_VISIBLE_DEVICES=" + joined_devices(granted), no_whole_devices}},
       {"mounts", mounts(socket, paths)},
       {"hooks",
        {{{"hookName", "createRuntime"},

@@ -38,6 +38,7 @@ TEST(Cdi, the_file_names_the_slice_its_devices_its_mounts_and_the_hook) {
   EXPECT_EQ(edits["env"][0],
             "CUDA_VISIBLE_DEVICES=GPU-01000000-0000-0000-0000-000000000000,GPU-02000000-0000-0000-0000-"
             "000000000000");
+  EXPECT_EQ(edits["env"][1], "NVIDIA_VISIBLE_DEVICES=void");
   EXPECT_EQ(edits["hooks"][0]["args"].back(), "a");
   std::map<std::string, std::string> mounted;
   std::map<std::string, std::string> mode;

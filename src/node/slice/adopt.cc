@@ -112,7 +112,7 @@ Outcome<void> adopt_slices(NodeState& node, Lifecycle& lifecycle, bool rebuild) 
 
 bool Lifecycle::adopt(const ledger::UsageRecord& record, const std::optional<StateFile>& state) {
   std::optional<Cgroup> cgroup;
-  if (!record.slice.outlives_processes())
+  if (!record.slice.outlives_processes() || (state && state->cgroup))
     if (auto found = open_cgroup(record.slice.name)) cgroup = std::move(*found);
   const bool lives_on = cgroup && cgroup->populated();
   if (!state && !record.slice.outlives_processes() && !lives_on) return false;

@@ -44,7 +44,10 @@ void Ending::root_ended(LiveSlice& slice, const os::ProcessId&) {
   end_if_empty(slice.id());
 }
 
-void Ending::supervisor_ended(LiveSlice& slice, const os::ProcessId&) {
+void Ending::supervisor_ended(LiveSlice& slice, const os::ProcessId& supervisor) {
+  if (slice.supervisor.id != supervisor) return;  // Another one has the slice now.
+  // What its program left behind must not run beside the next one.
+  if (slice.outlives_processes()) return kill_programs(slice);
   if (!slice.entered) return end(slice.id(), "its supervisor ended before a program entered it");
   if (slice.cgroup) return;
   const uint64_t id = slice.id();

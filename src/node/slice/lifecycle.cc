@@ -1,4 +1,5 @@
 #include "node/slice/lifecycle.h"
+#include "node/slice/processes.h"
 
 #include <sys/sysinfo.h>
 #include <unistd.h>
@@ -153,7 +154,7 @@ void Lifecycle::make_cgroup(LiveSlice& slice) {
 
 Outcome<Entry> Lifecycle::enter(LiveSlice& slice, os::Peer peer, const EnterRequest& request) {
   if (slice.stopping) return failure(K::failed_precondition, "slice {} is ending", slice.name());
-  if (slice.outlives_processes())
+  if (!slice.has_programs())
     return failure(K::invalid_argument, "slice {} is for containers; start a container with --device {}={}",
                    slice.name(), cdi_kind, slice.name());
   if (slice.cgroup)
@@ -188,12 +189,16 @@ Outcome<Entry> Lifecycle::enter(LiveSlice& slice, os::Peer peer, const EnterRequ
 }
 
 Outcome<void> Lifecycle::supervise(LiveSlice& slice, os::Peer peer) {
-  if (slice.outlives_processes())
-    return failure(K::invalid_argument, "slice {} is for containers and has no supervisor", slice.name());
+  if (slice.stopping) return failure(K::failed_precondition, "slice {} is ending", slice.name());
   if (slice.supervisor.pidfd && os::alive(slice.supervisor.pidfd))
     return failure(K::failed_precondition, "slice {} already has a supervisor, process {}", slice.name(),
                    slice.supervisor.id.pid);
   if (slice.supervisor.pidfd) node_.loop.forget(slice.supervisor.pidfd.get());
+  if (slice.outlives_processes()) {
+    if (slice.supervisor.id) kill_programs(slice);  // Left behind by the supervisor before.
+    if (!slice.cgroup) make_cgroup(slice);
+    slice.entered = false;  // The new supervisor's program may enter, once.
+  }
   slice.supervisor.id = peer.process;
   slice.identity.supervisor = peer.process;
   ending_.watch_supervisor(slice);

@@ -66,6 +66,9 @@ struct LiveSlice {
   const Slice& granted() const { return record.slice; }
   const std::string& name() const { return record.slice.name; }
   bool outlives_processes() const { return record.slice.outlives_processes(); }
+  // Returns whether programs enter the slice, not containers alone: those of `carve run`, and those of a
+  // supervisor in a slice that outlives them.
+  bool has_programs() const { return !outlives_processes() || supervisor.id; }
   bool limited() const { return record.slice.isolation != Isolation::none; }
 
   // Bytes that count against the quota of part `d` now, and managed bytes in host memory; 0 without a report.

@@ -8,7 +8,7 @@ namespace carve::node {
 bool has_processes(LiveSlice& slice) {
   if (slice.cgroup && slice.cgroup->populated()) return true;
   if (!slice.attached.empty() || !slice.containers.empty()) return true;
-  if (slice.cgroup || slice.outlives_processes()) return false;
+  if (slice.cgroup || !slice.has_programs()) return false;
   if (slice.root.pidfd && os::alive(slice.root.pidfd)) return true;
   scan_descendants(slice);
   return !slice.descendants.empty();
@@ -36,13 +36,16 @@ void scan_descendants(LiveSlice& slice) {
   }
 }
 
+void kill_programs(LiveSlice& slice) {
+  if (slice.cgroup) return slice.cgroup->kill();
+  if (!slice.has_programs()) return;
+  scan_descendants(slice);
+  if (slice.root.pidfd) os::send_signal(slice.root.pidfd, SIGKILL);
+  for (const auto& [id, pidfd] : slice.descendants) os::send_signal(pidfd, SIGKILL);
+}
+
 void kill_all(LiveSlice& slice) {
-  if (slice.cgroup) slice.cgroup->kill();
-  if (!slice.cgroup && !slice.outlives_processes()) {
-    scan_descendants(slice);
-    if (slice.root.pidfd) os::send_signal(slice.root.pidfd, SIGKILL);
-    for (const auto& [id, pidfd] : slice.descendants) os::send_signal(pidfd, SIGKILL);
-  }
+  kill_programs(slice);
   for (const Watched& container : slice.containers) os::send_signal(container.pidfd, SIGKILL);
   for (const auto& [id, attached] : slice.attached) os::send_signal(attached.pidfd, SIGKILL);
 }
@@ -68,10 +71,12 @@ void thaw(LiveSlice& slice) {
 SliceState state_of(const LiveSlice& slice) {
   if (slice.stopping) return SliceState::stopping;
   if (slice.frozen) return SliceState::frozen;
+  const bool program_runs = slice.root.pidfd && os::alive(slice.root.pidfd);
   if (slice.outlives_processes())
-    return slice.containers.empty() && slice.attached.empty() ? SliceState::granted : SliceState::running;
+    return slice.containers.empty() && slice.attached.empty() && !program_runs ? SliceState::granted
+                                                                               : SliceState::running;
   if (!slice.entered) return SliceState::granted;
-  return slice.root.pidfd && os::alive(slice.root.pidfd) ? SliceState::running : SliceState::lingering;
+  return program_runs ? SliceState::running : SliceState::lingering;
 }
 
 std::vector<ProcessView> processes_of(const LiveSlice& slice) {

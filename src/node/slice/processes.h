@@ -18,6 +18,9 @@ bool has_processes(LiveSlice&);
 // Without a cgroup: finds the living descendants of the slice's processes.
 void scan_descendants(LiveSlice&);
 
+// Kills the slice's programs with their descendants, and no container.
+void kill_programs(LiveSlice&);
+
 // Kills all processes of the slice, with a cgroup also those that fork meanwhile. Without one a process may
 // fork between the scan and the kill, so call it again until has_processes() is false.
 void kill_all(LiveSlice&);

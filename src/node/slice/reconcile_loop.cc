@@ -87,7 +87,7 @@ void ReconcileLoop::request_sample() {
     for (const auto& [id, slice] : node_.slices) {
       for (unsigned d = 0; d < slice->granted().parts.size() && slice->report.page; ++d)
         slice->measured[d].requested = shm::read(slice->report.page->charges.budget[d]);
-      if (!slice->cgroup && !slice->outlives_processes() && slice->entered) scan_descendants(*slice);
+      if (!slice->cgroup && slice->has_programs() && slice->entered) scan_descendants(*slice);
     }
   } else if (const int64_t since = sampler_->under_way_since_ns();
              since != 0 && os::monotonic_ns() - since > max_sample_ns) {

@@ -50,4 +50,50 @@ struct KnownNodeList {
   std::vector<KnownNode> nodes;
 };
 
+// POST /v1/tokens of the controller
+struct TokenRequest {
+  std::string name;
+  std::string role = "viewer";  // "viewer", "user", "operator"
+  std::string account;          // Empty: the caller's user name.
+  uint32_t days = 30;           // 0: the token never expires.
+};
+
+// The answer to it: the only time that the token is shown.
+struct TokenMade {
+  std::string name;
+  std::string token;  // "carve_" and 43 characters.
+};
+
+struct TokenView {
+  std::string name;
+  std::string role;
+  std::string account;
+  uint64_t created_ns = 0;
+  uint64_t expires_ns = 0;  // 0: never.
+};
+
+// GET /v1/tokens of the controller
+struct TokenList {
+  std::vector<TokenView> items;
+};
+
+// POST /v1/services/NAME/modify of the controller: fields of the stored PAI-EAS document.
+struct EasChanges {
+  std::vector<std::string> changes;  // "metadata.instance=2"
+};
+
+// One object of an applied document.
+struct AppliedObject {
+  std::string kind;  // "Service"
+  std::string name;
+  std::string name_space;
+  std::string action;  // "created", "configured", "unchanged"
+  std::vector<std::string> warnings;
+};
+
+// POST /v1/documents of the controller
+struct AppliedList {
+  std::vector<AppliedObject> items;
+};
+
 }  // namespace carve::api

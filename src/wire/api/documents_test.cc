@@ -55,6 +55,13 @@ TEST(Documents, a_mistake_is_named_with_its_place_and_value) {
       {R"({"name": "a")", "not JSON"},
       {"", "not JSON"},
       {"\xff\xfe", "not JSON"},
+      {R"({"name": "a"} {})", "not JSON"},
+      {R"({"name": "a", "share_bp": 5, "name": "b"})", "name: the key occurs twice; keep one of them"},
+      {R"({"labels": {"a": "1", "b": "2", "a": "3"}})", "labels.a: the key occurs twice"},
+      {R"({"models": ["a", {"b": 1, "b": 2}]})", "models[1].b: the key occurs twice"},
+      {R"({"name": "a\u0000b"})", "name: a text has the character NUL"},
+      {R"({"na\u0000me": "a"})", "na: a key has the character NUL"},
+      {"{\"name\": \"a\xc0\xaf\"}", "not JSON"},
   };
   for (const auto& row : rows) {
     const auto request = read<SliceRequest>(row.text, Reading::strict);
@@ -65,6 +72,43 @@ TEST(Documents, a_mistake_is_named_with_its_place_and_value) {
 
 TEST(Documents, a_client_reads_past_what_it_does_not_know) {
   EXPECT_TRUE(read<Version>(R"({"version": "9", "colour": "blue"})", Reading::lenient));
+}
+
+TEST(Documents, nothing_after_the_character_nul_is_ignored) {
+  using namespace std::string_view_literals;
+  EXPECT_FALSE(parse("{}\0 garbage"sv));
+  EXPECT_FALSE(parse("{\"a\": 1, \0}"sv));
+  EXPECT_TRUE(parse(" {} \n"));
+  EXPECT_TRUE(parse("7 "));
+  EXPECT_FALSE(parse("7x"));
+  EXPECT_FALSE(parse("7\0"sv));
+}
+
+TEST(Documents, a_decimal_number_can_keep_its_text) {
+  const auto exact =
+      parse(R"({"a": 0.30, "b": 1e2, "c": 18446744073709551616, "d": 7, "e": -7})", Decimals::as_texts);
+  ASSERT_TRUE(exact);
+  EXPECT_EQ(exact->dump(), R"({"a":"0.30","b":"1e2","c":"18446744073709551616","d":7,"e":-7})");
+  EXPECT_EQ(parse("0.30")->dump(), "0.3");
+}
+
+TEST(Documents, a_value_is_read_from_the_beginning_of_a_text) {
+  const auto first = parse_leading(R"( {"a": {"b": []}} {"c": 1})");
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->length, 17u);
+  EXPECT_EQ(first->value.dump(), R"({"a":{"b":[]}})");
+  const auto wrong = parse_leading("{\"a\": 1,\n\"a\": 2}");
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().field, "a");
+  EXPECT_EQ(wrong.error().offset, 12u);
+}
+
+TEST(Documents, many_keys_are_read_in_time) {
+  std::string text = "{";
+  for (int i = 0; i < 100'000; ++i) text += fmt::format("\"{}\":1,", i);
+  const auto object = parse(text + "\"end\":1}");
+  ASSERT_TRUE(object);
+  EXPECT_EQ(object->size(), 100'001u);
 }
 
 TEST(Documents, depth_and_noise_cost_nothing) {

@@ -1,24 +1,8 @@
 #include "wire/api/json.h"
 
-#include <algorithm>
-
 #include "wire/api/json_value.h"
 
 namespace carve::api {
-
-Result<Json, std::string> parse(std::string_view text) {
-  int deepest = 0;
-  const auto watch = [&](int depth, Json::parse_event_t, Json&) {
-    deepest = std::max(deepest, depth);
-    return depth <= max_depth;
-  };
-  // The callback keeps deep values out of memory, and the parser itself does not recurse.
-  Json out = Json::parse(text, watch, /*allow_exceptions=*/false);
-  if (out.is_discarded()) return tl::unexpected(std::string("the document is not JSON"));
-  if (deepest > max_depth)
-    return tl::unexpected(fmt::format("the document is nested deeper than {} levels", max_depth));
-  return out;
-}
 
 namespace {
 
@@ -27,6 +11,11 @@ std::string text_of(const Json& value, int indent, bool ascii = false) {
 }
 
 }  // namespace
+
+std::string indented(const std::string& json) {
+  const auto parsed = parse(json);
+  return parsed ? text_of(*parsed, 2) : json;
+}
 
 std::string quoted(const std::string& text) { return text_of(Json(text), -1); }
 

@@ -34,6 +34,7 @@
 #include "core/device.h"
 #include "core/fields.h"
 #include "core/words.h"
+#include "wire/api/field_error.h"
 
 namespace carve::api {
 
@@ -51,19 +52,11 @@ inline constexpr bool is_value =
 template <class T>
 concept Document = std::is_aggregate_v<T> && std::is_class_v<T> && !is_value<T>;
 
+// Returns the JSON text with a line for each field; the text itself if it is not JSON.
+std::string indented(const std::string& json);
+
 // Returns the text as a JSON string, in quotes.
 std::string quoted(const std::string& text);
-
-// One error of a document.
-struct FieldError {
-  std::string field;     // "spec.gpu.memory"; empty: the document itself.
-  std::string value;     // As the document has it, cut to a line; empty: a field is missing or unknown.
-  std::string sentence;  // Whole: it names the field and the value.
-
-  friend bool operator==(const FieldError&, const FieldError&) = default;
-};
-using FieldErrors = std::vector<FieldError>;
-inline constexpr size_t max_field_errors = 32;  // Later errors of a document are not reported.
 
 namespace detail {
 

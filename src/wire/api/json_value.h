@@ -1,4 +1,5 @@
-// JSON values themselves, for files that read or write JSON other than our documents: CDI files and tests.
+// JSON values themselves, for files that read or write JSON other than our documents: CDI files, fronts,
+// tests.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,7 +8,27 @@
 
 namespace carve::api {
 
-// Text to JSON; the error is a sentence. Never throws. Duplicate keys: the last one wins.
-Result<Json, std::string> parse(std::string_view text);
+// What a number becomes that is not a whole number of 64 bits: a double, or the text that the document has,
+// for a reader to which 0.30 is a decimal number.
+enum class Decimals { as_doubles, as_texts };
+
+struct Parsed {
+  Json value;
+  size_t length = 0;  // Bytes of the text that were read.
+};
+
+struct ParseError {
+  size_t offset = 0;     // Bytes that were read when the error was found.
+  std::string field;     // "spec.gpu.memory"; empty: the document itself.
+  std::string sentence;  // Names the field.
+};
+
+// Reads the object or list that `text` begins with, and leaves the rest. Refuses a key that occurs twice in
+// an object, the character NUL (also as an escape), more than max_depth levels, and text that is not UTF-8.
+// Never throws and does not recurse.
+Result<Parsed, ParseError> parse_leading(std::string_view text, Decimals = Decimals::as_doubles);
+
+// As parse_leading(), for a text that is one value; the error is a sentence.
+Result<Json, std::string> parse(std::string_view text, Decimals = Decimals::as_doubles);
 
 }  // namespace carve::api

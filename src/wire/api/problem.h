@@ -2,21 +2,24 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/failure.h"
+#include "wire/api/field_error.h"
 
 namespace carve::api {
 
 // RFC 9457: a failure, for programs (`type`, `status`) and for users (`title`, `detail`).
 struct Problem {
-  std::string type = "about:blank";  // "carve:already-exists", "carve:insufficient-capacity", ...; stable.
-  std::string title;                 // The kind of failure, the same for each type.
-  uint32_t status = 500;             // The HTTP status.
-  std::string detail;                // This occurrence: the thing, the value, the way out.
-  std::vector<std::string> reasons;  // One per device, if a request did not fit.
+  std::string type = "about:blank";   // "carve:already-exists", "carve:insufficient-capacity", ...; stable.
+  std::string title;                  // The kind of failure, the same for each type.
+  uint32_t status = 500;              // The HTTP status.
+  std::string detail;                 // This occurrence: the thing, the value, the way out.
+  std::vector<std::string> reasons;   // One per device, if a request did not fit.
+  std::optional<FieldErrors> errors;  // Of a document with wrong fields (carve:invalid).
 };
 
 // Returns the problem of a failure of this kind.

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "wire/api/json.h"
-#include "wire/objects/service.h"
+#include "wire/objects/service_object.h"
 
 namespace carve::objects {
 namespace {

@@ -9,8 +9,8 @@ namespace carve::objects {
 
 // The part of a GPU that each replica gets. Absent: the replica gets none.
 struct Gpu {
-  std::string memory;      // Per device: "4GiB", "20GB", "50%". Empty with `exclusive`.
-  std::string share;       // Of one device's time: "30%". Empty: best effort.
+  std::string memory;  // Per device: "4GiB", "20GB", "50%", "16 units" (of the node). Empty with `exclusive`.
+  std::string share;   // Of one device's time: "30%". Empty: best effort.
   uint32_t devices = 1;    // Different devices, each with this memory and share.
   bool exclusive = false;  // Whole devices.
   std::string isolation;   // "none", "memory", "memory+compute"; empty: the node's.
@@ -67,6 +67,7 @@ struct ServiceSpec {
   Update update;
   std::optional<Autoscale> autoscale;
   uint32_t termination_grace_period_seconds = 30;
+  std::string restarted_at;  // Time of the last requested restart; another one makes a new revision.
   Source source;
 };
 
@@ -93,6 +94,7 @@ struct ServiceStatus {
   std::string endpoint;       // "http://127.0.0.1:PORT"; empty without a port.
   uint64_t memory_bytes = 0;  // Per replica and device.
   std::string memory_text;    // "20 GB (18.6 GiB)"
+  std::string gpu;            // What each replica gets: "4 GiB, 30 %"; empty: none.
   uint32_t share_bp = 0;
   std::vector<Condition> conditions;
   std::vector<std::string> warnings;

@@ -1,0 +1,169 @@
+// `carve eas`: services written as PAI-EAS documents, with the verbs of its client (eascmd).
+#include <fstream>
+#include <iterator>
+
+#include "cli/services.h"
+#include "cli/verbs.h"
+#include "wire/api/controller.h"
+#include "wire/objects/revision.h"
+
+namespace carve::cli {
+namespace {
+
+constexpr const char* all_namespaces = "/v1/services";
+constexpr unsigned wait_seconds = 600;
+
+struct EasOptions {
+  std::string name, file;
+  std::vector<std::string> changes;  // -Dmetadata.instance=2
+  uint32_t version = 0;
+  bool no_wait = false;
+};
+
+// Returns the object of a service's name: lower case, with - for _.
+ObjectName object_of(std::string name) {
+  for (char& c : name) c = c == '_' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return {objects::Kind::service, name};
+}
+
+void submit(Context& context, const std::string& document, bool waits) {
+  const auto applied =
+      context.controller().send<api::AppliedList>("POST", "/v1/documents?dialect=eas", document);
+  answered(context, applied, [&](const api::AppliedList& list) {
+    for (const api::AppliedObject& object : list.items) {
+      for (const std::string& warning : object.warnings)
+        fmt::print(stderr, "carve: warning: {}\n", harmless(warning));
+      fmt::print("[OK] service {} {}\n", object.name, object.action);
+      if (!waits || !wait_for_workload(context, name_of(object), wait_seconds, true)) continue;
+      answered(context, context.controller().get<objects::Service>(object_path(name_of(object))),
+               [](const objects::Service& service) {
+                 fmt::print("[OK] Service is {}\n", service.spec.stopped ? "stopped" : "running");
+                 if (!service.status.endpoint.empty()) fmt::print("{}\n", service.status.endpoint);
+               });
+    }
+  });
+}
+
+void submit_file(Context& context, const EasOptions& options) {
+  std::ifstream in(options.file);
+  if (!in) {
+    fmt::print(stderr, "carve: {}: cannot be read\n", options.file);
+    context.status = failed_status;
+    return;
+  }
+  submit(context, std::string(std::istreambuf_iterator<char>(in), {}), !options.no_wait);
+}
+
+// The body of a change by -D: the controller sets the fields in the stored document.
+void modify(Context& context, const EasOptions& options) {
+  if (!options.file.empty()) return submit_file(context, options);
+  if (options.changes.empty()) {
+    fmt::print(stderr, "carve: name what changes: -s FILE, or -Dmetadata.instance=2\n");
+    context.status = usage_status;
+    return;
+  }
+  const std::string path = object_path(object_of(options.name), "modify");
+  answered(context, context.controller().post<objects::Service>(path, api::EasChanges{options.changes}),
+           [&](const objects::Service& service) {
+             fmt::print("[OK] service {} modified\n", service.metadata.name);
+             if (!options.no_wait) wait_for_workload(context, object_of(options.name), wait_seconds, true);
+           });
+}
+
+std::string shown_name(const objects::Service& service) {
+  const auto given = service.metadata.annotations.find("eas.carve.dev/name");
+  return given != service.metadata.annotations.end() ? given->second : service.metadata.name;
+}
+
+void list(Context& context) {
+  answered(context, context.controller().get<ServiceList>(all_namespaces), [](const ServiceList& list) {
+    std::vector<std::vector<std::string>> rows;
+    for (const objects::Service& s : list.items)
+      rows.push_back({shown_name(s), fmt::format("{}", s.spec.replicas), s.metadata.created_at,
+                      s.status.conditions.empty() ? "-" : s.status.conditions.back().last_transition_time,
+                      s.status.phase, s.status.endpoint.empty() ? "-" : s.status.endpoint});
+    fmt::print("{}",
+               table({"SERVICENAME", "INSTANCE", "CREATETIME", "UPDATETIME", "STATUS", "ENDPOINT"}, rows));
+  });
+}
+
+void show_workers(Context& context, const std::string& name) {
+  answered(context, context.controller().get<objects::Service>(object_path(object_of(name))),
+           [](const objects::Service& s) {
+             std::vector<std::vector<std::string>> rows;
+             for (const objects::ReplicaStatus& r : s.status.replica_list)
+               rows.push_back({r.slice, r.state, r.node.empty() ? "-" : r.node, fmt::format("{}", r.restarts),
+                               r.last_exit.empty() ? "-" : r.last_exit});
+             fmt::print("{}", table({"INSTANCENAME", "STATUS", "NODE", "RESTARTS", "LAST EXIT"}, rows));
+           });
+}
+
+void post(Context& context, const std::string& name, const char* verb, const char* done) {
+  answered(context,
+           context.controller().post<objects::Service>(object_path(object_of(name), verb), api::Nothing{}),
+           [&](const auto&) { fmt::print("[OK] service {} {}\n", name, done); });
+}
+
+CLI::App* add_named(CLI::App* eas, const char* name, const char* help,
+                    const std::shared_ptr<EasOptions>& options) {
+  CLI::App* verb = eas->add_subcommand(name, help);
+  verb->add_option("NAME", options->name, "The service")->required();
+  return verb;
+}
+
+}  // namespace
+
+void add_eas(CLI::App& app, Context& context) {
+  CLI::App* eas = app.add_subcommand("eas", "Services written as PAI-EAS documents (as eascmd)");
+  eas->require_subcommand(1);
+  auto options = std::make_shared<EasOptions>();
+  CLI::App* create = eas->add_subcommand("create", "Create a service and wait until it runs");
+  create->add_option("FILE", options->file, "The document (JSON)")->required();
+  create->add_flag("--no-wait", options->no_wait, "Do not wait");
+  create->footer("  carve eas create examples/eas.json");
+  create->callback([&context, options] { submit_file(context, *options); });
+  CLI::App* change = add_named(eas, "modify", "Change a service", options);
+  change->add_option("-s", options->file, "The new document")->type_name("FILE");
+  change->add_option("-D", options->changes, "A field of the stored document: -Dmetadata.instance=2")
+      ->type_name("FIELD=VALUE");
+  change->add_flag("--no-wait", options->no_wait, "Do not wait");
+  change->callback([&context, options] { modify(context, *options); });
+  CLI::App* desc = add_named(eas, "desc", "Show a service", options);
+  desc->callback([&context, options] {
+    answered(context, context.controller().text(object_path(object_of(options->name))),
+             [](const auto& text) { fmt::print("{}\n", api::indented(text)); });
+  });
+  eas->add_subcommand("ls", "List the services")->callback([&context] { list(context); });
+  CLI::App* workers = add_named(eas, "showworkers", "List a service's replicas", options);
+  workers->alias("w");
+  workers->callback([&context, options] { show_workers(context, options->name); });
+  add_named(eas, "start", "Start a stopped service", options)->callback([&context, options] {
+    post(context, options->name, "start", "started");
+  });
+  add_named(eas, "stop", "Stop a service; it is kept", options)->callback([&context, options] {
+    post(context, options->name, "stop", "stopped");
+  });
+  add_named(eas, "restart", "Replace every replica, one by one", options)->callback([&context, options] {
+    post(context, options->name, "restart", "restarts");
+  });
+  CLI::App* version = add_named(eas, "version", "Return to a former version", options);
+  version->add_option("VERSION", options->version, "Which one; desc shows the present one as revision")
+      ->required();
+  version->callback([&context, options] {
+    answered(context,
+             context.controller().post<objects::Service>(object_path(object_of(options->name), "undo"),
+                                                         objects::UndoRequest{options->version}),
+             [&](const auto&) {
+               fmt::print("[OK] service {} returns to version {}\n", options->name, options->version);
+             });
+  });
+  CLI::App* remove = add_named(eas, "delete", "Delete a service", options);
+  remove->add_flag_function(
+      "-f", [](int64_t) {}, "Accepted for scripts: nothing is asked");
+  remove->callback([&context, options] {
+    answered(context, context.controller().remove<objects::Service>(object_path(object_of(options->name))),
+             [&](const auto&) { fmt::print("[OK] service {} deleted\n", options->name); });
+  });
+}
+
+}  // namespace carve::cli

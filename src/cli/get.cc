@@ -1,0 +1,135 @@
+// `carve get KIND [NAME]` and `carve describe KIND NAME`.
+#include "base/bytes.h"
+#include "base/share.h"
+#include "cli/services.h"
+#include "cli/verbs.h"
+
+namespace carve::cli {
+namespace {
+
+struct GetOptions {
+  std::vector<std::string> words;
+  std::string name_space, selector, output = "table";
+};
+
+// What each replica gets of a GPU, as the controller understood it.
+std::string gpu_text(const objects::Service& s) {
+  return s.status.gpu.empty() ? "-" : harmless(s.status.gpu);
+}
+
+std::string or_dash(const std::string& text) { return text.empty() ? "-" : harmless(text); }
+
+void print(const std::vector<objects::Service>& services, bool wide) {
+  std::vector<std::string> heading = {"NAME", "STATUS", "READY", "GPU", "REVISION", "RESTARTS", "ENDPOINT"};
+  if (wide) heading.insert(heading.end(), {"NAMESPACE", "ACCOUNT", "CREATED"});
+  std::vector<std::vector<std::string>> rows;
+  for (const objects::Service& s : services) {
+    const uint32_t wanted = s.spec.stopped ? 0 : s.spec.replicas;
+    rows.push_back({s.metadata.name, or_dash(s.status.phase),
+                    fmt::format("{}/{}", s.status.ready_replicas, wanted), gpu_text(s),
+                    fmt::format("{}", s.status.revision), fmt::format("{}", s.status.restarts),
+                    or_dash(s.status.endpoint)});
+    if (wide)
+      rows.back().insert(rows.back().end(),
+                         {s.metadata.namespace_, or_dash(s.metadata.account), s.metadata.created_at});
+  }
+  fmt::print("{}", table(heading, rows));
+}
+
+void usage(Context& context, const std::string& sentence) {
+  fmt::print(stderr, "carve: {}\n", sentence);
+  context.status = usage_status;
+}
+
+void get(Context& context, const GetOptions& options) {
+  const auto object =
+      parse_object(options.words, options.name_space.empty() ? "default" : options.name_space);
+  if (!object) return usage(context, object.error());
+  const objects::KindText& kind = objects::text_of(object->kind);
+  const bool all = object->name.empty();
+  std::string target = list_path(object->kind) + "?namespace=" + percent_encoded(options.name_space);
+  if (!options.selector.empty()) target += "&labelSelector=" + percent_encoded(options.selector);
+  if (!all) target = object_path(*object);
+  const client::Client controller = context.controller();
+  if (options.output == "json")
+    return answered(context, controller.text(target),
+                    [](const auto& text) { fmt::print("{}\n", api::indented(text)); });
+  std::vector<objects::Service> found;
+  if (all)
+    answered(context, controller.get<ServiceList>(target), [&](const auto& list) { found = list.items; });
+  else
+    answered(context, controller.get<objects::Service>(target), [&](const auto& one) { found = {one}; });
+  if (context.status != 0) return;
+  if (options.output == "name") {
+    for (const objects::Service& s : found) fmt::print("{}/{}\n", kind.singular, s.metadata.name);
+  } else if (found.empty()) {
+    fmt::print(stderr, "No {}. Create one: carve apply -f FILE\n", kind.plural);
+  } else {
+    print(found, options.output == "wide");
+  }
+}
+
+void describe(const objects::Service& s) {
+  const auto line = [](const char* name, const std::string& value) {
+    fmt::print("{:<12} {}\n", name, value.empty() ? "-" : value);
+  };
+  line("name", s.metadata.name);
+  line("namespace", s.metadata.namespace_);
+  line("account", s.metadata.account);
+  line("created", s.metadata.created_at);
+  line("status", s.status.phase);
+  line("endpoint", s.status.endpoint);
+  line("replicas",
+       fmt::format("{} ready of {}", s.status.ready_replicas, s.spec.stopped ? 0 : s.spec.replicas));
+  line("revision", fmt::format("{}", s.status.revision));
+  line("gpu", gpu_text(s));
+  std::string command;
+  for (const std::string& word : s.spec.run.command) command += (command.empty() ? "" : " ") + word;
+  line("command", cut(harmless(command), 100));
+  for (const objects::Condition& c : s.status.conditions)
+    line("condition", harmless(fmt::format("{}={} {}{}{}", c.type, c.status, c.reason,
+                                           c.message.empty() ? "" : ": ", c.message)));
+  for (const std::string& warning : s.status.warnings) line("warning", harmless(warning));
+  if (s.status.replica_list.empty()) return;
+  std::vector<std::vector<std::string>> rows;
+  for (const objects::ReplicaStatus& r : s.status.replica_list)
+    rows.push_back({fmt::format("{}", r.index), fmt::format("{}", r.revision), r.state, r.slice,
+                    or_dash(r.node), r.devices.empty() ? "-" : r.devices.front(),
+                    r.port == 0 ? "-" : fmt::format("{}", r.port), fmt::format("{}", r.restarts),
+                    or_dash(r.last_exit)});
+  fmt::print("\n{}", table({"REPLICA", "REVISION", "STATE", "SLICE", "NODE", "DEVICE", "PORT", "RESTARTS",
+                            "LAST EXIT"},
+                           rows));
+}
+
+}  // namespace
+
+void add_get(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("get", "List objects of the controller");
+  auto options = std::make_shared<GetOptions>();
+  verb->add_option("KIND", options->words, "services, or service/NAME, or service NAME")->required();
+  verb->add_option("-n,--namespace", options->name_space, "A namespace [all; for one object: default]");
+  verb->add_option("-l,--selector", options->selector, "Labels that the objects have: KEY=VALUE,...");
+  verb->add_option("-o,--output", options->output, "How they are printed")
+      ->check(CLI::IsMember({"table", "wide", "json", "name"}))
+      ->capture_default_str();
+  verb->footer("  carve get services\n  carve get service/demo -o json");
+  verb->callback([&context, options] { get(context, *options); });
+}
+
+void add_describe(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("describe", "Show one object with its replicas and conditions");
+  auto words = std::make_shared<std::vector<std::string>>();
+  auto name_space = std::make_shared<std::string>("default");
+  verb->add_option("KIND/NAME", *words, "The object: service/NAME, or service NAME")->required();
+  verb->add_option("-n,--namespace", *name_space, "Its namespace")->capture_default_str();
+  verb->footer("  carve describe service/demo");
+  verb->callback([&context, words, name_space] {
+    const auto object = required_object(context, *words, *name_space);
+    if (!object) return;
+    answered(context, context.controller().get<objects::Service>(object_path(*object)),
+             [](const auto& service) { describe(service); });
+  });
+}
+
+}  // namespace carve::cli

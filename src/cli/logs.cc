@@ -1,0 +1,42 @@
+// `carve logs NAME`: the output of a service's programs.
+#include "cli/services.h"
+#include "cli/verbs.h"
+
+namespace carve::cli {
+namespace {
+
+struct LogOptions {
+  std::string name, name_space = "default";
+  std::optional<uint32_t> replica;
+  bool previous = false;
+  unsigned tail = 0, since_seconds = 0;
+};
+
+}  // namespace
+
+void add_logs(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("logs", "Print the output of an object's programs");
+  auto options = std::make_shared<LogOptions>();
+  verb->add_option("NAME", options->name, "The service, or KIND/NAME")->required();
+  verb->add_option("-i,--replica", options->replica, "One replica, by its index [all]");
+  verb->add_flag("--previous", options->previous, "Of the attempt before the last start");
+  verb->add_option("--tail", options->tail, "The last lines of each replica [all]");
+  verb->add_option("--since", options->since_seconds, "Lines of the last seconds [all]")
+      ->type_name("SECONDS");
+  verb->add_option("-n,--namespace", options->name_space, "Its namespace")->capture_default_str();
+  verb->footer("  carve logs demo --tail 20\n  carve logs application/web -i 0");
+  verb->callback([&context, options] {
+    std::string query = fmt::format("tail={}&previous={}", options->tail, options->previous);
+    if (options->replica) query += fmt::format("&replica={}", *options->replica);
+    if (options->since_seconds > 0) query += fmt::format("&sinceSeconds={}", options->since_seconds);
+    // A name alone is a service's.
+    const bool has_kind = options->name.find('/') != std::string::npos;
+    const auto object = required_object(context, {has_kind ? options->name : "service/" + options->name},
+                                        options->name_space);
+    if (!object) return;
+    answered(context, context.controller().text(object_path(*object, "logs", query)),
+             [](const auto& text) { fmt::print("{}", text); });
+  });
+}
+
+}  // namespace carve::cli

@@ -1,0 +1,94 @@
+#include "cli/services.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace carve::cli {
+namespace {
+
+constexpr std::chrono::milliseconds status_interval{200};
+
+}  // namespace
+
+std::string ObjectName::text() const { return fmt::format("{}/{}", objects::text_of(kind).singular, name); }
+
+Result<ObjectName, std::string> parse_object(const std::vector<std::string>& words,
+                                             const std::string& name_space) {
+  if (words.empty()) return tl::unexpected(std::string("name a kind, such as services"));
+  std::string kind = words[0], name = words.size() > 1 ? words[1] : "";
+  if (const size_t slash = kind.find('/'); slash != std::string::npos && words.size() == 1) {
+    name = kind.substr(slash + 1);
+    kind = kind.substr(0, slash);
+  }
+  const auto known = objects::parse_kind(kind);
+  if (known) return ObjectName{*known, name, name_space};
+  std::vector<std::string_view> kinds;
+  for (const objects::KindText& text : objects::kinds) kinds.push_back(text.plural);
+  return tl::unexpected(fmt::format("'{}' is not a kind; use {}", kind, fmt::join(kinds, ", ")));
+}
+
+std::string percent_encoded(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       std::string_view("-._~").find(c) != std::string_view::npos;
+    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return out;
+}
+
+std::optional<ObjectName> required_object(Context& context, const std::vector<std::string>& words,
+                                          const std::string& name_space) {
+  const auto object = parse_object(words, name_space);
+  if (object && !object->name.empty()) return *object;
+  fmt::print(stderr, "carve: {}\n", object ? "name the object, as in service/NAME" : object.error());
+  context.status = usage_status;
+  return std::nullopt;
+}
+
+ObjectName name_of(const api::AppliedObject& applied) {
+  return {objects::parse_kind(applied.kind).value_or(objects::Kind::service), applied.name,
+          applied.name_space};
+}
+
+std::string list_path(objects::Kind kind) { return fmt::format("/v1/{}", objects::text_of(kind).plural); }
+
+std::string object_path(const ObjectName& object, const std::string& verb, const std::string& query) {
+  return fmt::format("{}/{}{}{}?namespace={}{}{}", list_path(object.kind), percent_encoded(object.name),
+                     verb.empty() ? "" : "/", verb, percent_encoded(object.name_space),
+                     query.empty() ? "" : "&", query);
+}
+
+bool wait_for_workload(Context& context, const ObjectName& object, unsigned timeout_seconds, bool progress) {
+  const client::Client controller = context.controller();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(timeout_seconds);
+  std::string last;
+  for (;;) {
+    const auto service = controller.get<objects::Service>(object_path(object));
+    if (!service) return answered(context, service, [](const auto&) {}), false;
+    const objects::ServiceStatus& s = service->status;
+    const uint32_t wanted = service->spec.stopped ? 0 : service->spec.replicas;
+    const bool current = s.observed_generation == service->metadata.generation;
+    const std::string line =
+        fmt::format("[OK] {} [Total: {}, Pending: {}, Running: {}]", current ? s.phase : "Waiting", wanted,
+                    wanted - std::min(wanted, s.ready_replicas), s.ready_replicas);
+    if (line != last && (progress || isatty(STDERR_FILENO) == 1)) fmt::print(stderr, "{}\n", line);
+    last = line;
+    if (current && (s.phase == "Running" || s.phase == "Stopped")) return true;
+    const bool failed = current && s.phase == "Failed";
+    if (failed || std::chrono::steady_clock::now() >= deadline) {
+      std::string why = failed ? "it failed" : fmt::format("it is {} after {} s", s.phase, timeout_seconds);
+      for (const objects::Condition& c : s.conditions)
+        if (c.type == "Progressing" && !c.message.empty()) why += ": " + c.message;
+      fmt::print(stderr, "carve: {0}: {1}; carve logs {0} shows its output\n", object.text(), harmless(why));
+      context.status = failed_status;
+      return false;
+    }
+    std::this_thread::sleep_for(status_interval);
+  }
+}
+
+}  // namespace carve::cli

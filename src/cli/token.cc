@@ -1,0 +1,66 @@
+// `carve token create|ls|rm`: tokens for callers over TCP.
+#include "cli/verbs.h"
+#include "wire/api/controller.h"
+
+namespace carve::cli {
+namespace {
+
+void add_create(CLI::App* token, Context& context) {
+  CLI::App* verb = token->add_subcommand("create", "Make a token and print it once");
+  auto request = std::make_shared<api::TokenRequest>();
+  verb->add_option("NAME", request->name, "The token's name")->required();
+  verb->add_option("--role", request->role, "What its caller may do")
+      ->check(CLI::IsMember({"viewer", "user", "operator"}))
+      ->capture_default_str();
+  verb->add_option("--account", request->account, "Whose objects it may change [this user's]");
+  verb->add_option("--days", request->days, "How long it is valid; 0: for ever")->capture_default_str();
+  verb->footer("  carve token create ci --role user --days 90");
+  verb->callback([&context, request] {
+    answered(context, context.controller().post<api::TokenMade>("/v1/tokens", *request),
+             [&](const auto& made) {
+               fmt::print("{}\n", made.token);
+               if (context.screen.terminal) fmt::print(stderr, "Keep it: it is not shown again.\n");
+             });
+  });
+}
+
+void add_list(CLI::App* token, Context& context) {
+  CLI::App* verb = token->add_subcommand("ls", "List the tokens");
+  add_output(verb, context);
+  verb->callback([&context] {
+    answered(context, context.controller().get<api::TokenList>("/v1/tokens"), [&](const auto& list) {
+      if (context.json()) return print_json(list);
+      std::vector<std::vector<std::string>> rows;
+      const uint64_t now = utc_now_ns();
+      for (const api::TokenView& t : list.items)
+        rows.push_back({t.name, t.role, t.account, age(now - std::min(now, t.created_ns)),
+                        t.expires_ns == 0    ? "never"
+                        : t.expires_ns > now ? age(t.expires_ns - now)
+                                             : "expired"});
+      fmt::print("{}", table({"NAME", "ROLE", "ACCOUNT", "AGE", "EXPIRES IN"}, rows));
+    });
+  });
+}
+
+void add_remove(CLI::App* token, Context& context) {
+  CLI::App* verb = token->add_subcommand("rm", "Remove tokens: their callers are refused from now on");
+  auto names = std::make_shared<std::vector<std::string>>();
+  verb->add_option("NAME", *names, "The tokens")->required();
+  verb->callback([&context, names] {
+    for (const std::string& name : *names)
+      answered(context, context.controller().remove<api::Nothing>("/v1/tokens/" + name),
+               [&](const auto&) { fmt::print("{}\n", name); });
+  });
+}
+
+}  // namespace
+
+void add_token(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("token", "Make, list and remove tokens of the controller's API");
+  verb->require_subcommand(1);
+  add_create(verb, context);
+  add_list(verb, context);
+  add_remove(verb, context);
+}
+
+}  // namespace carve::cli

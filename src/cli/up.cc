@@ -1,0 +1,226 @@
+// `carve up` and `carve down`: the agent and the controller of this user, in the background.
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "cli/services.h"
+#include "cli/verbs.h"
+#include "os/directory.h"
+#include "os/process.h"
+#include "wire/api/controller.h"
+#include "wire/api/device.h"
+#include "wire/api/node.h"
+#include "wire/api/slice.h"
+
+extern char** environ;
+
+namespace carve::cli {
+namespace {
+
+constexpr std::chrono::seconds start_patience{30};
+constexpr std::chrono::milliseconds poll_interval{50};
+
+struct UpOptions {
+  std::string sim, listen, state;
+};
+
+// Returns the folder where this user's sockets and logs are, unless another socket is named.
+std::string runtime_folder() {
+  if (geteuid() == 0) return "/run/carve";
+  const char* xdg = std::getenv("XDG_RUNTIME_DIR");
+  return xdg != nullptr && *xdg != '\0' ? std::string(xdg) + "/carve"
+                                        : fmt::format("/tmp/carve-{}", geteuid());
+}
+
+// Where `up` starts the two programs and `down` finds them.
+struct Sockets {
+  std::string folder;  // Of the agent's socket and of both logs.
+  std::string agent, controller;
+};
+Sockets sockets_of(const Context& context) {
+  const auto named = [](const std::string& flag, const char* variable) {
+    const char* value = std::getenv(variable);
+    return flag.empty() && value != nullptr ? std::string(value) : flag;
+  };
+  std::string agent = named(context.socket_flag, "CARVE_SOCKET");
+  if (agent.empty()) agent = runtime_folder() + "/carved.sock";
+  agent = std::filesystem::absolute(agent).string();
+  const std::string folder = agent.substr(0, agent.rfind('/'));
+  const std::string controller = named(context.controller_flag, "CARVE_CONTROLLER");
+  return {.folder = folder,
+          .agent = agent,
+          .controller = controller.empty() ? folder + "/controller.sock"
+                                           : std::filesystem::absolute(controller).string()};
+}
+
+// Returns the path of a program that is installed beside this one.
+std::string beside(const char* program) {
+  char own[4096] = "";
+  const ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+  const std::string path(own, static_cast<size_t>(std::max<ssize_t>(length, 0)));
+  return path.substr(0, path.rfind('/') + 1) + program;
+}
+
+// Starts a program in a session of its own, with its output in a file. Returns 0 or an errno.
+int start(const std::vector<std::string>& words, const std::string& log) {
+  std::vector<char*> pointers;
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0640);
+  posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+  pid_t pid = 0;
+  const int error = posix_spawn(&pid, words[0].c_str(), &files, &attributes, pointers.data(), environ);
+  posix_spawn_file_actions_destroy(&files);
+  posix_spawnattr_destroy(&attributes);
+  return error;
+}
+
+// Starts the program if it does not answer yet, and waits until it does.
+template <class Version>
+client::Answer<Version> started(const client::Client& client, const std::vector<std::string>& words,
+                                const std::string& log) {
+  auto version = client.get<Version>("/v1/version");
+  if (version) return version;
+  if (const int error = start(words, log); error != 0)
+    return tl::unexpected(api::Problem{.detail = fmt::format("{}: {}", words[0], std::strerror(error))});
+  const auto deadline = std::chrono::steady_clock::now() + start_patience;
+  while (!version && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(poll_interval);
+    version = client.get<Version>("/v1/version");
+  }
+  if (!version) version.error().detail += fmt::format("; {} says why", log);
+  return version;
+}
+
+void up(Context& context, const UpOptions& options) {
+  const Sockets sockets = sockets_of(context);
+  const std::string& folder = sockets.folder;
+  if (const auto made = os::make_directory(folder, geteuid() == 0 ? 0755 : 0700); !made) {
+    fmt::print(stderr, "carve: {}\n", made.error().sentence);
+    context.status = failed_status;
+    return;
+  }
+  std::vector<std::string> agent_words = {beside("carved"), "--socket", sockets.agent};
+  if (!options.sim.empty()) agent_words.insert(agent_words.end(), {"--sim", options.sim});
+  std::vector<std::string> controller_words = {beside("carve-controller"), "--socket", sockets.controller};
+  if (!options.listen.empty()) controller_words.insert(controller_words.end(), {"--listen", options.listen});
+  if (!options.state.empty()) {
+    agent_words.insert(agent_words.end(), {"--state", options.state + "/agent"});
+    controller_words.insert(controller_words.end(), {"--state", options.state + "/controller"});
+  }
+  const client::Client agent(sockets.agent), controller(sockets.controller);
+  answered(
+      context, started<api::Version>(agent, agent_words, folder + "/carved.log"), [&](const auto& version) {
+        const auto devices = agent.get<api::DeviceList>("/v1/devices");
+        fmt::print("agent       {} (process {}), {} device{}{}\n", sockets.agent, version.pid,
+                   devices ? devices->devices.size() : 0, devices && devices->devices.size() == 1 ? "" : "s",
+                   version.simulated.empty() ? "" : ", simulated: " + version.simulated);
+      });
+  if (context.status != 0) return;
+  setenv("CARVE_SOCKET", sockets.agent.c_str(), 1);  // The controller's default node.
+  answered(context, started<api::ControllerVersion>(controller, controller_words, folder + "/controller.log"),
+           [&](const auto& version) {
+             fmt::print("controller  {} (process {}){}\n", sockets.controller, version.pid,
+                        options.listen.empty() ? "" : ", http://" + options.listen);
+             if (context.screen.terminal)
+               fmt::print(stderr, "Try: carve devices, then carve apply -f FILE --wait\n");
+           });
+}
+
+// Ends a program with SIGTERM and waits for its end, so that the next one finds its state unlocked.
+template <class Version>
+void end(const client::Client& client, const char* name) {
+  const auto version = client.get<Version>("/v1/version");
+  if (!version) return fmt::print("{:<11} not running\n", name);
+  const auto seen = os::stat_of(static_cast<pid_t>(version->pid));
+  const os::Fd process = seen ? os::open_process(seen->id) : os::Fd();
+  if (process) os::send_signal(process, SIGTERM);
+  const auto deadline = std::chrono::steady_clock::now() + start_patience;
+  while (process && os::alive(process) && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(poll_interval);
+  fmt::print("{:<11} ended (process {})\n", name, version->pid);
+}
+
+// Stops every workload and waits, then ends what is left of the slices.
+void stop_everything(Context& context, const client::Client& agent, const client::Client& controller) {
+  std::vector<ObjectName> stopped;
+  for (const objects::KindText& kind : objects::kinds) {
+    if (!kind.is_workload) continue;
+    const auto found = controller.get<ServiceList>(list_path(kind.value));
+    if (!found) continue;
+    for (const objects::Service& s : found->items)
+      stopped.push_back({kind.value, s.metadata.name, s.metadata.namespace_});
+  }
+  for (const ObjectName& object : stopped)
+    answered(context, controller.post<objects::Service>(object_path(object, "stop"), api::Nothing{}),
+             [](const auto&) {});
+  for (const ObjectName& object : stopped) wait_for_workload(context, object, 60, false);
+  if (const auto slices = agent.get<api::SliceList>("/v1/slices"))
+    for (const api::Slice& slice : slices->slices)
+      answered(context, agent.remove<api::Slice>("/v1/slices/" + slice.name), [](const auto&) {});
+}
+
+// Ends the HAProxy of the services' endpoints, which outlives the controller.
+void end_haproxy(const std::string& state) {
+  std::istringstream record(os::read_file(state + "/proxy/haproxy.process").value_or(""));
+  std::string boot;
+  os::ProcessId process;
+  if (!(record >> boot >> process.pid >> process.start) || boot != os::boot_id()) return;
+  if (const os::Fd held = os::open_process(process)) os::send_signal(held, SIGTERM);
+}
+
+void down(Context& context, bool all) {
+  const Sockets sockets = sockets_of(context);
+  const client::Client agent(sockets.agent), controller(sockets.controller);
+  if (all) stop_everything(context, agent, controller);
+  const auto slices = agent.get<api::SliceList>("/v1/slices");
+  const auto state = controller.get<api::ControllerVersion>("/v1/version");
+  end<api::ControllerVersion>(controller, "controller");
+  if (all && state) end_haproxy(state->state);
+  end<api::Version>(agent, "agent");
+  if (!slices || slices->slices.empty()) return;
+  fmt::print("still running, inside their limits:\n");
+  for (const api::Slice& slice : slices->slices)
+    fmt::print("  {} {}\n", slice.name, cut(harmless(slice.command), 60));
+  fmt::print("carve down --all ends them too\n");
+}
+
+}  // namespace
+
+void add_up(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("up", "Start the agent and the controller in the background");
+  auto options = std::make_shared<UpOptions>();
+  verb->add_option("--sim", options->sim, "Simulated devices instead of real ones, such as a10x2")
+      ->type_name("SPEC");
+  verb->add_option("--listen", options->listen, "Serve the controller's API over TCP too, on loopback")
+      ->type_name("ADDRESS:PORT");
+  verb->add_option("--state", options->state,
+                   "Folder of what both keep [/var/lib for root, else below ~/.local/state]")
+      ->type_name("DIR");
+  verb->footer("  carve up --sim a10x2");
+  verb->callback([&context, options] { up(context, *options); });
+}
+
+void add_down(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("down", "End the agent and the controller; slices run on");
+  auto all = std::make_shared<bool>(false);
+  verb->add_flag("--all", *all, "Stop the services and end all slices first");
+  verb->callback([&context, all] { down(context, *all); });
+}
+
+}  // namespace carve::cli

@@ -1,0 +1,84 @@
+// One call of the API: what a handler gets, and how it answers.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "controller/objects/object_registry.h"
+#include "controller/objects/token_book.h"
+#include "http/message.h"
+#include "wire/api/controller.h"
+#include "wire/api/json.h"
+#include "wire/api/problem.h"
+
+namespace carve::controller {
+
+// Which lines of a program's log a caller asks for.
+struct LogQuery {
+  std::optional<uint32_t> replica;  // Index; absent: all.
+  bool previous = false;            // Of the attempt before the last start.
+  size_t tail = 0;                  // The last lines; 0: all.
+  int64_t since_ns = 0;             // UTC; 0: all.
+};
+
+// A revision of a workload, as it was when its replicas were started.
+struct Revision {
+  uint32_t number = 0;
+  int64_t created_ns = 0;  // UTC.
+  std::string spec;        // Of the object, as JSON.
+  std::string form;        // The spec of the service that it runs as, as JSON.
+};
+
+// What the routes show that is no object. The routes see values only, no connection and no database.
+class Views {
+ public:
+  virtual ~Views() = default;
+  virtual api::ControllerVersion version() const = 0;
+  virtual api::KnownNodeList nodes() const = 0;
+  // Returns the lines of the object's programs, each with its time and, if there are several, its replica.
+  virtual Outcome<std::string> logs(const Object&, const LogQuery&) const = 0;
+  // Returns the kept revisions of the object with this uid, the oldest first.
+  virtual Outcome<std::vector<Revision>> revisions(const std::string& uid) const = 0;
+  // Returns the uid of the user of an account, if this machine has it.
+  virtual std::optional<uint32_t> uid_of(const std::string& account) const = 0;
+  virtual std::string user_name(uint32_t uid) const = 0;
+  virtual int64_t now_ns() const = 0;  // UTC.
+};
+
+// A change that a caller made or was refused.
+struct AuditLine {
+  std::string caller;   // "root", "account research", "anonymous"
+  std::string address;  // Of a caller over TCP; else "unix".
+  std::string change;   // "POST /v1/documents"
+  uint32_t status = 0;  // HTTP status of the answer.
+};
+
+struct ApiContext {
+  const Views& views;
+  std::function<void(const AuditLine&)> audit;
+  ObjectRegistry& objects;
+  TokenBook& tokens;
+};
+
+struct Call {
+  ApiContext& context;
+  const http::Request& request;
+  const http::Caller& caller;
+  objects::Kind kind = objects::Kind::service;  // What the path has in place of {kind}.
+  std::vector<std::string> names;               // What the path has in place of each {}.
+};
+
+template <class T>
+http::Response document(const T& document, unsigned status = 200) {
+  return {status, "application/json", api::write(document)};
+}
+
+// Returns a problem document (RFC 9457).
+http::Response refuse(FailureKind kind, std::string detail, unsigned status = 0);
+inline http::Response refuse(const Failure& failure) { return refuse(failure.kind, failure.sentence); }
+// Returns 422 carve:invalid with all errors of a document.
+http::Response refuse(api::FieldErrors errors);
+
+}  // namespace carve::controller

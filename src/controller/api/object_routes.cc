@@ -1,0 +1,147 @@
+#include "controller/api/object_routes.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "controller/api/planning.h"
+#include "controller/api/query.h"
+#include "wire/api/json_value.h"
+
+namespace carve::controller {
+namespace {
+
+using K = FailureKind;
+using Pointer = ObjectRegistry::Pointer;
+
+// Returns the version that the header If-Match names; no value without the header.
+Outcome<std::optional<uint64_t>> expected_version(const http::Request& request) {
+  const std::string* header = request.headers.find("If-Match");
+  if (header == nullptr || *header == "*") return std::optional<uint64_t>();
+  uint64_t version = 0;
+  const std::string digits = header->size() > 2 ? header->substr(1, header->size() - 2) : "";
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), version);
+  if (error != std::errc() || end != digits.data() + digits.size())
+    return failure(K::invalid_argument, "If-Match '{}' is not an ETag of this API", header->substr(0, 80));
+  return std::optional(version);
+}
+
+// Replaces the spec of the object with that of the document, after all checks.
+http::Response replace(const Call& call, const ObjectKey& key, const std::string& text) {
+  const auto expected = expected_version(call.request);
+  if (!expected) return refuse(expected.error());
+  const auto read = read_submissions(text, "carve", submission_context(call));
+  if (!read) return refuse(read.error());
+  const Submission& wanted = read->front();
+  if (read->size() != 1 || ObjectKey{wanted.kind, wanted.metadata.namespace_, wanted.metadata.name} != key)
+    return refuse(K::invalid_argument, fmt::format("the document is not one of {}", controller::text(key)));
+  const Pointer present = call.context.objects.find(key);
+  if (!present) return refuse(K::not_found, fmt::format("there is no {}", controller::text(key)));
+  if (*expected && **expected != present->version)
+    return refuse(K::stale, fmt::format("{} has version {}, not {}; read it again", controller::text(key),
+                                        present->version, **expected));
+  const auto object = planned(call, wanted);
+  if (!object) return refuse(object.error());
+  const auto kept = keep(call, {*object});
+  if (!kept) return refuse(kept.error());
+  return shown(call, *kept->front().object);
+}
+
+bool matches(const Object& object, const std::string& selector) {
+  size_t begin = 0;
+  while (begin < selector.size()) {
+    const size_t end = std::min(selector.find(',', begin), selector.size());
+    const std::string part = selector.substr(begin, end - begin);
+    begin = end + 1;
+    const size_t equal = part.find('=');
+    const auto label = object.labels.find(part.substr(0, equal));
+    if (label == object.labels.end()) return false;
+    if (equal != std::string::npos && label->second != part.substr(equal + 1)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+http::Response shown(const Call& call, const Object& object, unsigned status) {
+  http::Response response{status, "application/json", document_of(object, !may_see_secrets(call, object))};
+  response.headers.push_back({"ETag", fmt::format("\"{}\"", object.version)});
+  return response;
+}
+
+http::Response post_documents(const Call& call) {
+  const auto query = parse_query(call.request.query, {"dialect", "dryRun"});
+  if (!query) return refuse(query.error());
+  const std::string dialect = query->contains("dialect") ? query->at("dialect") : "auto";
+  if (std::ranges::find(dialects, dialect) == std::end(dialects))
+    return refuse(K::invalid_argument,
+                  fmt::format("dialect '{}': use {}", dialect.substr(0, 80), fmt::join(dialects, ", ")));
+  const auto read = read_submissions(call.request.body, dialect, submission_context(call));
+  if (!read) return refuse(read.error());
+  std::vector<Object> wanted;
+  for (const Submission& submission : *read) {
+    auto object = planned(call, submission);
+    if (!object) return refuse(object.error());
+    wanted.push_back(std::move(*object));
+  }
+  api::AppliedList out;
+  for (size_t i = 0; i < wanted.size(); ++i)
+    out.items.push_back({.kind = std::string(objects::text_of(wanted[i].key.kind).kind),
+                         .name = wanted[i].key.name,
+                         .name_space = wanted[i].key.namespace_,
+                         .action = "checked",
+                         .warnings = (*read)[i].warnings});
+  if (query->contains("dryRun") && query->at("dryRun") != "false") return document(out);
+  const auto kept = keep(call, wanted);
+  if (!kept) return refuse(kept.error());
+  for (size_t i = 0; i < kept->size(); ++i) out.items[i].action = (*kept)[i].action;
+  return document(out, 201);
+}
+
+http::Response list_objects(const Call& call) {
+  const auto query = parse_query(call.request.query, {"namespace", "labelSelector"});
+  if (!query) return refuse(query.error());
+  const std::string space = query->contains("namespace") ? query->at("namespace") : "";
+  const std::string selector = query->contains("labelSelector") ? query->at("labelSelector") : "";
+  std::string items;
+  const uint64_t version = call.context.objects.version();
+  for (const Pointer& object : call.context.objects.list(call.kind, space))
+    if (matches(*object, selector))
+      items += (items.empty() ? "" : ",") + document_of(*object, !may_see_secrets(call, *object));
+  return {200, "application/json",
+          fmt::format(R"({{"items":[{}],"metadata":{{"resourceVersion":"{}"}}}})", items, version)};
+}
+
+http::Response get_object(const Call& call) {
+  const auto object = named_object(call);
+  return object ? shown(call, **object) : refuse(object.error());
+}
+
+http::Response put_object(const Call& call) {
+  const auto key = key_of(call);
+  if (!key) return refuse(key.error());
+  return replace(call, *key, call.request.body);
+}
+
+http::Response patch_object(const Call& call) {
+  const auto object = named_object(call);
+  if (!object) return refuse(object.error());
+  auto patch = api::parse(call.request.body);
+  if (!patch) return refuse(K::invalid_argument, patch.error());
+  auto json = api::parse(document_of(**object));
+  json->erase("status");
+  json->merge_patch(*patch);  // RFC 7396
+  return replace(call, (*object)->key, json->dump());
+}
+
+http::Response delete_object(const Call& call) {
+  const auto object = changeable_object(call);
+  if (!object) return refuse(object.error());
+  const auto updated = call.context.objects.update((*object)->key, [](Object& present) -> Outcome<void> {
+    present.is_ending = true;
+    return {};
+  });
+  if (!updated) return refuse(updated.error());
+  return shown(call, **updated);
+}
+
+}  // namespace carve::controller

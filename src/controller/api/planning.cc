@@ -1,0 +1,210 @@
+#include "controller/api/planning.h"
+
+#include <algorithm>
+
+#include "controller/api/query.h"
+#include "controller/objects/service_form.h"
+#include "wire/api/json.h"
+
+namespace carve::controller {
+namespace {
+
+using K = FailureKind;
+using Pointer = ObjectRegistry::Pointer;
+
+// Returns who would own a new object of the caller: the user whose rights its programs have.
+struct Owner {
+  uint32_t uid;
+  std::string account;
+};
+Outcome<Owner> owner_of(const Call& call, const std::string& wanted_account) {
+  const Views& views = call.context.views;
+  if (!call.caller.may_create())
+    return failure(K::permission_denied,
+                   "{} may see objects and not change them; use a token with the role user",
+                   call.caller.text());
+  if (const auto uid = call.caller.uid()) {
+    const std::string own = views.user_name(*uid);
+    if (!wanted_account.empty() && wanted_account != own && !call.caller.may_operate())
+      return failure(K::permission_denied, "metadata.account: '{}' is not the account of {}; leave it out",
+                     wanted_account.substr(0, 80), own);
+    return Owner{*uid, wanted_account.empty() ? own : wanted_account};
+  }
+  const std::string account = *call.caller.token_account();
+  const auto uid = views.uid_of(account);
+  if (!uid)
+    return failure(
+        K::failed_precondition,
+        "account '{}': programs of a token run as the user of that name, and this machine has no such "
+        "user",
+        account);
+  if (!wanted_account.empty() && wanted_account != account && !call.caller.may_operate())
+    return failure(K::permission_denied, "metadata.account: '{}' is not the account of the token, '{}'",
+                   wanted_account.substr(0, 80), account);
+  return Owner{*uid, wanted_account.empty() ? account : wanted_account};
+}
+
+tl::unexpected<Failure> refuse_change(const ObjectKey& key) {
+  return failure(K::permission_denied,
+                 "{} belongs to another user; its owner, its account and operators may change it", text(key));
+}
+
+Outcome<void> check_change(const Call& call, const Object& object) {
+  if (!call.caller.may_change(object.owner_uid, object.account) || !call.caller.may_create())
+    return refuse_change(object.key);
+  if (object.is_ending)
+    return failure(K::failed_precondition, "{} is being deleted; apply it again when it is gone",
+                   text(object.key));
+  return {};
+}
+
+// The programs run as the object's owner, so nobody else says what they run: an operator neither.
+Outcome<void> check_run(const Call& call, const Object& present, const Submission& wanted) {
+  if (api::write(service_form(present).run) == api::write(wanted.form.run)) return {};
+  const auto caller = owner_of(call, "");
+  if (!caller) return tl::unexpected(caller.error());
+  if (caller->uid == present.owner_uid) return {};
+  const std::string owner = call.context.views.user_name(present.owner_uid);
+  return failure(K::permission_denied,
+                 "spec.run: the programs of {} run as user {}, and only this user changes what they run; "
+                 "apply it as {}, or delete it and apply it as your own",
+                 text(present.key), owner, owner);
+}
+
+// Slices are named by their workloads, so all kinds and namespaces share the names.
+Outcome<void> check_name(const Call& call, const ObjectKey& key) {
+  for (const objects::KindText& kind : objects::kinds) {
+    if (!kind.is_workload) continue;
+    for (const Pointer& other : call.context.objects.list(kind.value))
+      if (other->key.name == key.name && other->key != key)
+        return failure(K::already_exists,
+                       "namespace {} has the {} {} already, and slices are named by them; use another name",
+                       other->key.namespace_, kind.singular, key.name);
+  }
+  return {};
+}
+
+// Two names of PAI-EAS may be the same name here: my_model and my-model.
+Outcome<void> check_given_name(const Object& present, const Submission& wanted) {
+  const auto before = present.annotations.find(fronts::eas_name_annotation);
+  const auto now = wanted.metadata.annotations.find(fronts::eas_name_annotation);
+  if (before == present.annotations.end() || now == wanted.metadata.annotations.end()) return {};
+  if (before->second == now->second) return {};
+  return failure(K::already_exists,
+                 "metadata.name: '{}' is {} here, which is service '{}' already; use another name",
+                 now->second.substr(0, 80), present.key.name, before->second.substr(0, 80));
+}
+
+Outcome<Object> new_object(const Call& call, const ObjectKey& key, const Submission& submission) {
+  const auto owner = owner_of(call, submission.metadata.account);
+  if (!owner) return tl::unexpected(owner.error());
+  if (auto named = check_name(call, key); !named) return tl::unexpected(named.error());
+  Object object;
+  object.key = key;
+  object.owner_uid = owner->uid;
+  object.account = owner->account;
+  object.created_ns = call.context.views.now_ns();
+  object.uid = fmt::format("{:x}-{}", object.created_ns, key.name);
+  return object;
+}
+
+std::string status_with(const std::string& status, const std::vector<std::string>& warnings) {
+  auto read = api::read<objects::ServiceStatus>(status, api::Reading::lenient);
+  objects::ServiceStatus out = read ? *read : objects::ServiceStatus{.phase = "Waiting"};
+  out.warnings = warnings;
+  return api::write(out);
+}
+
+}  // namespace
+
+SubmissionContext submission_context(const Call& call) {
+  SubmissionContext context;
+  auto& largest = context.eas.largest_usable_bytes;
+  for (const api::KnownNode& node : call.context.views.nodes().nodes)
+    for (const api::NodeDevice& device : node.devices)
+      largest = std::max(largest.value_or(0), device.usable_bytes);
+  return context;
+}
+
+Outcome<ObjectKey> key_of(const Call& call) {
+  const auto query = parse_query(call.request.query, {"namespace"});
+  if (!query) return tl::unexpected(query.error());
+  const auto space = query->find("namespace");
+  return ObjectKey{call.kind, space == query->end() ? "default" : space->second, call.names[0]};
+}
+
+Outcome<Pointer> named_object(const Call& call) {
+  const auto key = key_of(call);
+  if (!key) return tl::unexpected(key.error());
+  Pointer object = call.context.objects.find(*key);
+  if (!object) return failure(K::not_found, "there is no {}", text(*key));
+  return object;
+}
+
+Outcome<Pointer> changeable_object(const Call& call) {
+  auto object = named_object(call);
+  if (!object) return object;
+  if (!call.caller.may_change((*object)->owner_uid, (*object)->account) || !call.caller.may_create())
+    return refuse_change((*object)->key);
+  return object;
+}
+
+bool may_see_secrets(const Call& call, const Object& object) {
+  if (call.caller.token_account() != nullptr && !call.caller.may_create()) return false;
+  return call.caller.may_change(object.owner_uid, object.account);
+}
+
+Outcome<Object> planned(const Call& call, const Submission& submission) {
+  const ObjectKey key{submission.kind, submission.metadata.namespace_, submission.metadata.name};
+  Object object;
+  if (const Pointer present = call.context.objects.find(key)) {
+    for (auto allowed : {check_change(call, *present), check_given_name(*present, submission)})
+      if (!allowed) return tl::unexpected(allowed.error());
+    if (auto allowed = check_run(call, *present, submission); !allowed)
+      return tl::unexpected(allowed.error());
+    object = *present;
+  } else {
+    auto made = new_object(call, key, submission);
+    if (!made) return made;
+    object = std::move(*made);
+  }
+  if (!submission.form.run.image.empty())
+    return failure(
+        K::failed_precondition,
+        "spec.run.image: '{}' is a container's image, and this version starts local programs; leave the "
+        "image out and name the program in spec.run.command",
+        submission.form.run.image.substr(0, 80));
+  object.labels = submission.metadata.labels;
+  object.annotations = submission.metadata.annotations;
+  object.spec = submission.spec;
+  object.status = status_with(object.status, submission.warnings);
+  return object;
+}
+
+Outcome<std::vector<Kept>> keep(const Call& call, const std::vector<Object>& objects) {
+  std::vector<ObjectEdit> edits;
+  std::vector<Pointer> before;
+  for (const Object& object : objects) {
+    before.push_back(call.context.objects.find(object.key));
+    edits.push_back({.added = object, .change = [&object](Object& present) {
+                       present.labels = object.labels;
+                       present.annotations = object.annotations;
+                       present.spec = object.spec;
+                       const auto planned =
+                           api::read<objects::ServiceStatus>(object.status, api::Reading::lenient);
+                       present.status = status_with(present.status,
+                                                    planned ? planned->warnings : std::vector<std::string>());
+                     }});
+  }
+  const auto kept = call.context.objects.apply(edits);
+  if (!kept) return tl::unexpected(kept.error());
+  std::vector<Kept> out;
+  for (size_t i = 0; i < kept->size(); ++i) {
+    const Pointer& now = (*kept)[i];
+    const bool is_same = before[i] && before[i]->generation == now->generation;
+    out.push_back({now, !before[i] ? "created" : is_same ? "unchanged" : "configured"});
+  }
+  return out;
+}
+
+}  // namespace carve::controller

@@ -1,0 +1,92 @@
+#include "controller/api/token_routes.h"
+
+#include <algorithm>
+
+namespace carve::controller {
+namespace {
+
+using K = FailureKind;
+
+constexpr size_t max_token_name_bytes = 48;
+constexpr int64_t max_token_days = 3650;
+constexpr int64_t day_ns = 86'400'000'000'000;
+
+bool is_token_name(const std::string& name) {
+  return !name.empty() && name.size() <= max_token_name_bytes && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  });
+}
+
+api::TokenView view_of(const Token& token) {
+  return {.name = token.name,
+          .role = std::string(text(token.role)),
+          .account = token.account,
+          .created_ns = static_cast<uint64_t>(token.created_ns),
+          .expires_ns = static_cast<uint64_t>(token.expires_ns)};
+}
+
+http::Response refuse_others() {
+  return refuse(K::permission_denied,
+                "tokens are made and seen by operators: root, the controller's own user, "
+                "and tokens with the role operator");
+}
+
+}  // namespace
+
+http::Response list_tokens(const Call& call) {
+  if (!call.caller.may_operate()) return refuse_others();
+  api::TokenList out;
+  for (const Token& token : call.context.tokens.list()) out.items.push_back(view_of(token));
+  return document(out);
+}
+
+http::Response post_token(const Call& call) {
+  if (!call.caller.may_operate()) return refuse_others();
+  const auto request = api::read<api::TokenRequest>(call.request.body, api::Reading::strict);
+  if (!request) return refuse(K::invalid_argument, request.error());
+  if (!is_token_name(request->name))
+    return refuse(K::invalid_argument,
+                  fmt::format("'{}' is not a token's name; use 1 to {} of a-z, 0-9 and -",
+                              request->name.substr(0, 80), max_token_name_bytes));
+  const auto role = parse_role(request->role);
+  if (!role)
+    return refuse(K::invalid_argument,
+                  fmt::format("role '{}': use viewer, user or operator", request->role.substr(0, 80)));
+  if (request->days > static_cast<uint64_t>(max_token_days))
+    return refuse(K::invalid_argument, fmt::format("a token is valid for at most {} days", max_token_days));
+  const std::string account = request->account.empty()
+                                  ? call.context.views.user_name(call.caller.uid().value_or(0))
+                                  : request->account;
+  if (*role == http::Role::user && !call.context.views.uid_of(account))
+    return refuse(
+        K::failed_precondition,
+        fmt::format("account '{}': programs of a token run as the user of that name, and this machine "
+                    "has no such user; create the user, or use the role viewer",
+                    account.substr(0, 80)));
+  // Else an operator over TCP could start programs as root.
+  if (call.context.views.uid_of(account) == 0u && call.caller.uid() != 0u)
+    return refuse(K::permission_denied,
+                  fmt::format("account '{}': only root makes tokens whose programs run as root, on the "
+                              "controller's unix socket",
+                              account.substr(0, 80)));
+  const int64_t now = call.context.views.now_ns();
+  const Token token{
+      .name = request->name,
+      .role = *role,
+      .account = account,
+      .sha256 = "",
+      .created_ns = now,
+      .expires_ns = request->days == 0 ? 0 : now + static_cast<int64_t>(request->days) * day_ns};
+  const auto whole = call.context.tokens.add(token);
+  if (!whole) return refuse(whole.error());
+  return document(api::TokenMade{.name = request->name, .token = *whole}, 201);
+}
+
+http::Response delete_token(const Call& call) {
+  if (!call.caller.may_operate()) return refuse_others();
+  if (const auto removed = call.context.tokens.remove(call.names[0]); !removed)
+    return refuse(removed.error());
+  return document(api::Nothing{});
+}
+
+}  // namespace carve::controller

@@ -1,0 +1,162 @@
+#include "controller/api/workload_routes.h"
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+
+#include "controller/api/object_routes.h"
+#include "controller/api/planning.h"
+#include "controller/api/query.h"
+#include "os/clock.h"
+#include "wire/api/json_value.h"
+#include "wire/objects/revision.h"
+
+namespace carve::controller {
+namespace {
+
+using K = FailureKind;
+
+// Changes the object's spec, as JSON, with `edit`.
+http::Response changed(const Call& call, const std::function<void(api::Json&)>& edit) {
+  const auto object = changeable_object(call);
+  if (!object) return refuse(object.error());
+  const auto updated = call.context.objects.update((*object)->key, [&](Object& present) -> Outcome<void> {
+    if (present.is_ending) return failure(K::failed_precondition, "{} is being deleted", text(present.key));
+    auto spec = api::parse(present.spec);
+    if (!spec) return failure(K::unavailable, "{}", spec.error());
+    edit(*spec);
+    present.spec = spec->dump();
+    return {};
+  });
+  if (!updated) return refuse(updated.error());
+  return shown(call, **updated);
+}
+
+Outcome<std::optional<uint32_t>> number(const std::map<std::string, std::string>& query, const char* name) {
+  const auto found = query.find(name);
+  if (found == query.end()) return std::optional<uint32_t>();
+  const std::string& word = found->second;
+  uint32_t value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc() || end != word.data() + word.size())
+    return failure(K::invalid_argument, "{}: '{}' is not a whole number from 0 up", name, word.substr(0, 80));
+  return std::optional(value);
+}
+
+}  // namespace
+
+http::Response get_logs(const Call& call) {
+  const auto query =
+      parse_query(call.request.query, {"namespace", "replica", "previous", "tail", "sinceSeconds"});
+  if (!query) return refuse(query.error());
+  const ObjectKey key{call.kind, query->contains("namespace") ? query->at("namespace") : "default",
+                      call.names[0]};
+  const auto object = call.context.objects.find(key);
+  if (!object) return refuse(K::not_found, fmt::format("there is no {}", text(key)));
+  if (!may_see_secrets(call, *object))
+    return refuse(K::permission_denied,
+                  fmt::format("the logs of {} are shown to its owner, its account and operators", text(key)));
+  const auto replica = number(*query, "replica"), tail = number(*query, "tail"),
+             since = number(*query, "sinceSeconds");
+  for (const auto* parsed : {&replica, &tail, &since})
+    if (!*parsed) return refuse(parsed->error());
+  LogQuery wanted{.replica = *replica,
+                  .previous = query->contains("previous") && query->at("previous") != "false",
+                  .tail = tail->value_or(0)};
+  if (*since) wanted.since_ns = call.context.views.now_ns() - int64_t{**since} * 1'000'000'000;
+  const auto lines = call.context.views.logs(*object, wanted);
+  if (!lines) return refuse(lines.error());
+  return {200, "text/plain; charset=utf-8", *lines};
+}
+
+http::Response get_revisions(const Call& call) {
+  const auto object = named_object(call);
+  if (!object) return refuse(object.error());
+  const auto revisions = call.context.views.revisions((*object)->uid);
+  if (!revisions) return refuse(revisions.error());
+  objects::RevisionList out;
+  for (const Revision& revision : *revisions) {
+    const auto form = api::read<objects::ServiceSpec>(revision.form, api::Reading::lenient);
+    if (!form) continue;
+    out.items.push_back({.revision = revision.number,
+                         .created_at = os::rfc3339(revision.created_ns, os::Decimals::milliseconds),
+                         .gpu = form->gpu,
+                         .command = form->run.command,
+                         .image = form->run.image,
+                         .restarted_at = form->restarted_at});
+  }
+  return document(out);
+}
+
+http::Response start(const Call& call) {
+  return changed(call, [](api::Json& spec) { spec["stopped"] = false; });
+}
+
+http::Response stop(const Call& call) {
+  return changed(call, [](api::Json& spec) { spec["stopped"] = true; });
+}
+
+http::Response restart(const Call& call) {
+  const std::string now = os::rfc3339(call.context.views.now_ns(), os::Decimals::milliseconds);
+  return changed(call, [&](api::Json& spec) { spec["restartedAt"] = now; });
+}
+
+// The number of replicas and how they are updated are no part of a revision, and stay.
+http::Response undo(const Call& call) {
+  const auto object = changeable_object(call);
+  if (!object) return refuse(object.error());
+  const auto wanted = api::read<objects::UndoRequest>(call.request.body.empty() ? "{}" : call.request.body,
+                                                      api::Reading::strict);
+  if (!wanted) return refuse(K::invalid_argument, wanted.error());
+  const auto revisions = call.context.views.revisions((*object)->uid);
+  if (!revisions) return refuse(revisions.error());
+  const auto is_wanted = [&](size_t index) {
+    return wanted->revision == 0 ? index + 2 == revisions->size()
+                                 : (*revisions)[index].number == wanted->revision;
+  };
+  for (size_t i = 0; i < revisions->size(); ++i) {
+    if (!is_wanted(i)) continue;
+    const auto former = api::parse((*revisions)[i].spec);
+    if (!former) return refuse(K::unavailable, former.error());
+    return changed(call, [&](api::Json& spec) {
+      api::Json next = *former;
+      for (const char* kept : {"replicas", "stopped", "update", "autoscale"})
+        if (spec.contains(kept)) next[kept] = spec[kept];
+      spec = std::move(next);
+    });
+  }
+  std::vector<uint32_t> numbers;
+  for (const Revision& revision : *revisions) numbers.push_back(revision.number);
+  if (wanted->revision == 0)
+    return refuse(K::failed_precondition, fmt::format("{} has no former revision", text((*object)->key)));
+  return refuse(K::not_found, fmt::format("{} has no revision {}; the kept ones are {}", text((*object)->key),
+                                          wanted->revision, fmt::join(numbers, ", ")));
+}
+
+http::Response modify(const Call& call) {
+  const auto present = named_object(call);
+  if (!present) return refuse(present.error());
+  const auto changes = api::read<api::EasChanges>(call.request.body, api::Reading::strict);
+  if (!changes) return refuse(K::invalid_argument, changes.error());
+  const auto spec = api::read<objects::ServiceSpec>((*present)->spec, api::Reading::lenient);
+  if (!spec || spec->source.dialect != "eas")
+    return refuse(K::failed_precondition,
+                  fmt::format("{} was not written as a PAI-EAS document; change it with carve apply",
+                              text((*present)->key)));
+  const auto document_text = fronts::modified(spec->source.document, changes->changes);
+  if (!document_text) return refuse(document_text.error());
+  const auto read = read_submissions(*document_text, "eas", submission_context(call));
+  if (!read) return refuse(read.error());
+  const Submission& wanted = read->front();
+  if (wanted.metadata.name != (*present)->key.name ||
+      wanted.metadata.namespace_ != (*present)->key.namespace_)
+    return refuse(K::invalid_argument,
+                  "metadata.name: the name of a service cannot be changed; create another one");
+  const auto object = planned(call, wanted);
+  if (!object) return refuse(object.error());
+  const auto kept = keep(call, {*object});
+  if (!kept) return refuse(kept.error());
+  return shown(call, *kept->front().object);
+}
+
+}  // namespace carve::controller

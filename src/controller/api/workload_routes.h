@@ -1,0 +1,21 @@
+// The routes of objects that have replicas: their logs and revisions, and what a user does to them beside a
+// change of their documents.
+#pragma once
+
+#include "controller/api/api_call.h"
+
+namespace carve::controller {
+
+http::Response get_logs(const Call&);
+http::Response get_revisions(const Call&);
+
+http::Response start(const Call&);
+http::Response stop(const Call&);
+http::Response restart(const Call&);
+// Returns to a former revision.
+http::Response undo(const Call&);
+
+// Changes the stored document of a service that was written in another system's form, and applies it anew.
+http::Response modify(const Call&);
+
+}  // namespace carve::controller

@@ -1,0 +1,47 @@
+#include "controller/objects/object_record.h"
+
+#include "os/clock.h"
+#include "wire/api/json_value.h"
+
+namespace carve::controller {
+
+std::string text(const ObjectKey& key) {
+  return fmt::format("{} {}{}", objects::text_of(key.kind).singular,
+                     key.namespace_ == "default" ? "" : key.namespace_ + "/", key.name);
+}
+
+objects::Metadata metadata_of(const Object& object) {
+  return {.name = object.key.name,
+          .namespace_ = object.key.namespace_,
+          .labels = object.labels,
+          .annotations = object.annotations,
+          .account = object.account,
+          .uid = object.uid,
+          .owner_uid = object.owner_uid,
+          .generation = object.generation,
+          .resource_version = fmt::format("{}", object.version),
+          .created_at = os::rfc3339(object.created_ns, os::Decimals::milliseconds)};
+}
+
+namespace {
+
+std::string with_hidden_environment(const std::string& spec) {
+  auto json = api::parse(spec);
+  if (!json || !json->contains("run") || !(*json)["run"].contains("env")) return spec;
+  for (auto& value : (*json)["run"]["env"]) value = "(hidden)";
+  // The source has the environment too.
+  if (json->contains("source") && (*json)["source"].contains("document"))
+    (*json)["source"]["document"] = "(hidden)";
+  return json->dump();
+}
+
+}  // namespace
+
+std::string document_of(const Object& object, bool hide_environment) {
+  return fmt::format(R"({{"apiVersion":"{}","kind":"{}","metadata":{},"spec":{},"status":{}}})",
+                     objects::api_version, objects::text_of(object.key.kind).kind,
+                     api::write(metadata_of(object)),
+                     hide_environment ? with_hidden_environment(object.spec) : object.spec, object.status);
+}
+
+}  // namespace carve::controller

@@ -1,0 +1,182 @@
+#include "controller/objects/object_registry.h"
+
+#include <algorithm>
+
+#include "core/invariant.h"
+
+namespace carve::controller {
+
+using K = FailureKind;
+using os::MutexLock;
+
+ObjectRegistry::ObjectRegistry(Journal& journal, std::vector<Object> objects, uint64_t version)
+    : journal_(journal), version_(version), oldest_known_(version) {
+  for (Object& object : objects) {
+    invariant(object.version <= version_, "an object has a version that was given");
+    const ObjectKey key = object.key;
+    objects_.emplace(key, std::make_shared<const Object>(std::move(object)));
+  }
+}
+
+ObjectRegistry::Pointer ObjectRegistry::find(const ObjectKey& key) const {
+  const MutexLock lock(mutex_);
+  const auto found = objects_.find(key);
+  return found == objects_.end() ? nullptr : found->second;
+}
+
+std::vector<ObjectRegistry::Pointer> ObjectRegistry::list(objects::Kind kind,
+                                                          std::string_view namespace_) const {
+  const MutexLock lock(mutex_);
+  std::vector<Pointer> out;
+  for (const auto& [key, object] : objects_)
+    if (key.kind == kind && (namespace_.empty() || key.namespace_ == namespace_)) out.push_back(object);
+  return out;
+}
+
+uint64_t ObjectRegistry::version() const {
+  const MutexLock lock(mutex_);
+  return version_;
+}
+
+void ObjectRegistry::keep(ChangeKind kind, Pointer object) {
+  ++version_;
+  changes_.push_back({kind, version_, std::move(object)});
+  if (changes_.size() <= max_kept_changes) return;
+  oldest_known_ = changes_.front().version;
+  changes_.pop_front();
+}
+
+void ObjectRegistry::notify() {
+  std::vector<std::function<void()>> subscribers;
+  {
+    const MutexLock lock(mutex_);
+    subscribers = subscribers_;
+  }
+  for (const auto& call : subscribers) call();
+}
+
+Outcome<void> ObjectRegistry::check_limit(objects::Kind kind, size_t added) const {
+  const auto is_same_kind = [&](const auto& entry) { return entry.first.kind == kind; };
+  const auto present = static_cast<size_t>(std::ranges::count_if(objects_, is_same_kind));
+  if (present + added <= max_objects_of_kind) return {};
+  return failure(K::resource_exhausted, "there are {} {}, and at most {} are kept; delete one first", present,
+                 objects::text_of(kind).plural, max_objects_of_kind);
+}
+
+Outcome<ObjectRegistry::Pointer> ObjectRegistry::add(Object object) {
+  Pointer added;
+  {
+    const MutexLock lock(mutex_);
+    if (objects_.contains(object.key))
+      return failure(K::already_exists, "{} already exists; change it with carve apply, or delete it first",
+                     text(object.key));
+    if (auto room = check_limit(object.key.kind, 1); !room) return tl::unexpected(room.error());
+    object.version = version_ + 1;
+    object.generation = 1;
+    if (auto written = journal_.write({&object, 1}); !written) return tl::unexpected(written.error());
+    added = std::make_shared<const Object>(std::move(object));
+    objects_[added->key] = added;
+    keep(ChangeKind::added, added);
+    invariant(added->version == version_);
+  }
+  notify();
+  return added;
+}
+
+Outcome<ObjectRegistry::Pointer> ObjectRegistry::update(const ObjectKey& key,
+                                                        const std::function<Outcome<void>(Object&)>& edit,
+                                                        std::optional<uint64_t> expected) {
+  Pointer changed;
+  {
+    const MutexLock lock(mutex_);
+    const auto found = objects_.find(key);
+    if (found == objects_.end()) return failure(K::not_found, "there is no {}", text(key));
+    if (expected && *expected != found->second->version)
+      return failure(K::stale, "{} has version {}, not {}; read it again", text(key), found->second->version,
+                     *expected);
+    Object next = *found->second;
+    if (auto edited = edit(next); !edited) return tl::unexpected(edited.error());
+    if (next == *found->second) return found->second;
+    invariant(next.key == key, "an object keeps its name");
+    next.generation = found->second->generation + (next.spec != found->second->spec ? 1 : 0);
+    next.version = version_ + 1;
+    if (auto written = journal_.write({&next, 1}); !written) return tl::unexpected(written.error());
+    changed = std::make_shared<const Object>(std::move(next));
+    found->second = changed;
+    keep(ChangeKind::modified, changed);
+  }
+  notify();
+  return changed;
+}
+
+Outcome<std::vector<ObjectRegistry::Pointer>> ObjectRegistry::apply(const std::vector<ObjectEdit>& edits) {
+  std::vector<Pointer> out;
+  {
+    const MutexLock lock(mutex_);
+    std::map<ObjectKey, ChangeKind> kinds;
+    std::map<objects::Kind, size_t> added;
+    std::vector<Object> written;
+    for (const ObjectEdit& edit : edits) {
+      const ObjectKey& key = edit.added.key;
+      const auto found = objects_.find(key);
+      const bool is_new = found == objects_.end();
+      if (!kinds.emplace(key, is_new ? ChangeKind::added : ChangeKind::modified).second)
+        return failure(K::invalid_argument, "two documents are {}; leave one out", text(key));
+      Object next = is_new ? edit.added : *found->second;
+      next.generation = 1;
+      if (is_new) {
+        if (auto room = check_limit(key.kind, ++added[key.kind]); !room) return tl::unexpected(room.error());
+      } else {
+        edit.change(next);
+        const Object& present = *found->second;
+        next.generation = present.generation + (next.spec != present.spec ? 1 : 0);
+        out.push_back(found->second);
+        if (next == present) continue;
+        out.pop_back();
+      }
+      next.version = version_ + written.size() + 1;
+      written.push_back(next);
+      out.push_back(std::make_shared<const Object>(std::move(next)));
+    }
+    if (written.empty()) return out;
+    if (auto kept = journal_.write(written); !kept) return tl::unexpected(kept.error());
+    for (const Pointer& object : out) {
+      if (object->version <= version_) continue;  // Unchanged.
+      objects_[object->key] = object;
+      keep(kinds.at(object->key), object);
+    }
+  }
+  notify();
+  return out;
+}
+
+Outcome<void> ObjectRegistry::remove(const ObjectKey& key) {
+  {
+    const MutexLock lock(mutex_);
+    const auto found = objects_.find(key);
+    if (found == objects_.end()) return failure(K::not_found, "there is no {}", text(key));
+    if (auto removed = journal_.remove(key, version_ + 1); !removed) return removed;
+    keep(ChangeKind::deleted, found->second);
+    objects_.erase(found);
+  }
+  notify();
+  return {};
+}
+
+Outcome<std::vector<ObjectChange>> ObjectRegistry::changes_behind(uint64_t version) const {
+  const MutexLock lock(mutex_);
+  if (version > version_)
+    return failure(K::invalid_argument, "version {} was not given yet; the newest is {}", version, version_);
+  if (version < oldest_known_)
+    return failure(K::gone, "the changes behind version {} are not kept; list again and watch from there",
+                   version);
+  const auto first = std::ranges::upper_bound(changes_, version, {}, &ObjectChange::version);
+  return std::vector<ObjectChange>(first, changes_.end());
+}
+
+void ObjectRegistry::subscribe(std::function<void()> notify) {
+  const MutexLock lock(mutex_);
+  subscribers_.push_back(std::move(notify));
+}
+
+}  // namespace carve::controller

@@ -1,0 +1,91 @@
+// All objects of the controller, in memory. A change is written through `Journal` before it is visible, so an
+// acknowledged change survives a power failure. Each change gets the next resource version; the newest
+// `max_kept_changes` changes are kept for watches that resume.
+//
+// The API's thread and the thread that carries out actions use the registry; it has a lock of its own, and
+// calls nothing of theirs while it holds it. A subscriber is called after the lock was released.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "controller/objects/object_record.h"
+#include "core/failure.h"
+#include "os/mutex.h"
+
+namespace carve::controller {
+
+inline constexpr size_t max_kept_changes = 10'000;
+inline constexpr size_t max_objects_of_kind = 256;
+
+enum class ChangeKind : uint8_t { added, modified, deleted };
+
+struct ObjectChange {
+  ChangeKind kind = ChangeKind::added;
+  uint64_t version = 0;
+  std::shared_ptr<const Object> object;  // After the change; of a deleted object, before it.
+};
+
+// Where changes are written. Each call is one transaction.
+class Journal {
+ public:
+  virtual ~Journal() = default;
+  virtual Outcome<void> write(std::span<const Object>) = 0;
+  virtual Outcome<void> remove(const ObjectKey&, uint64_t version) = 0;
+};
+
+// One of several changes that are made together.
+struct ObjectEdit {
+  Object added;                         // The object, if there is none with its key.
+  std::function<void(Object&)> change;  // Else this is called with a copy of the present one.
+};
+
+class ObjectRegistry {
+ public:
+  using Pointer = std::shared_ptr<const Object>;
+
+  // `version`: the last resource version that was given.
+  ObjectRegistry(Journal& journal, std::vector<Object> objects, uint64_t version);
+
+  // Returns the object, or null.
+  Pointer find(const ObjectKey&) const EXCLUDES(mutex_);
+  // Returns the objects of a kind by namespace and name. An empty namespace means all.
+  std::vector<Pointer> list(objects::Kind, std::string_view namespace_ = "") const EXCLUDES(mutex_);
+  uint64_t version() const EXCLUDES(mutex_);
+
+  // Adds the object, with generation 1. Fails with already_exists, or resource_exhausted at the limit.
+  Outcome<Pointer> add(Object) EXCLUDES(mutex_);
+  // Calls `edit` with a copy and keeps it: generation rises if spec changed, nothing is written if nothing
+  // changed. Fails with not_found, and with stale if `expected` is given and is not the version.
+  Outcome<Pointer> update(const ObjectKey&, const std::function<Outcome<void>(Object&)>& edit,
+                          std::optional<uint64_t> expected = std::nullopt) EXCLUDES(mutex_);
+  Outcome<void> remove(const ObjectKey&) EXCLUDES(mutex_);
+  // Makes all changes in one transaction, or none. Returns the objects in the order of the edits. Fails with
+  // invalid_argument if two edits name one object, and with resource_exhausted at the limit.
+  Outcome<std::vector<Pointer>> apply(const std::vector<ObjectEdit>&) EXCLUDES(mutex_);
+
+  // Returns the changes behind the version, or gone if they are not kept any more.
+  Outcome<std::vector<ObjectChange>> changes_behind(uint64_t version) const EXCLUDES(mutex_);
+  // Calls `notify` after each change, from the thread that made it.
+  void subscribe(std::function<void()> notify) EXCLUDES(mutex_);
+
+ private:
+  void keep(ChangeKind, Pointer) REQUIRES(mutex_);
+  Outcome<void> check_limit(objects::Kind, size_t added) const REQUIRES(mutex_);
+  void notify() EXCLUDES(mutex_);
+
+  Journal& journal_;
+  mutable os::Mutex mutex_;
+  std::map<ObjectKey, Pointer> objects_ GUARDED_BY(mutex_);
+  std::deque<ObjectChange> changes_ GUARDED_BY(mutex_);
+  uint64_t version_ GUARDED_BY(mutex_);
+  uint64_t oldest_known_ GUARDED_BY(mutex_);  // All changes behind this version are in `changes_`.
+  std::vector<std::function<void()>> subscribers_ GUARDED_BY(mutex_);
+};
+
+}  // namespace carve::controller

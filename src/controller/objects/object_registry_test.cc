@@ -1,0 +1,104 @@
+#include "controller/objects/object_registry.h"
+
+#include <gmock/gmock.h>
+
+#include "wire/api/json_value.h"
+
+namespace carve::controller {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+struct JournalFake final : Journal {
+  Outcome<void> write(std::span<const Object> objects) override {
+    if (is_full) return failure(FailureKind::unavailable, "the disk is full");
+    writes += static_cast<unsigned>(objects.size());
+    return {};
+  }
+  Outcome<void> remove(const ObjectKey&, uint64_t) override { return {}; }
+  bool is_full = false;
+  unsigned writes = 0;
+};
+
+Object object(std::string name, std::string spec = "{}") {
+  return {.key = {objects::Kind::service, "default", std::move(name)}, .spec = std::move(spec)};
+}
+
+TEST(ObjectRegistry, each_change_has_the_next_version_and_a_new_spec_the_next_generation) {
+  JournalFake journal;
+  ObjectRegistry registry(journal, {}, 5);
+  EXPECT_EQ((*registry.add(object("a")))->version, 6u);
+  const ObjectKey key = object("a").key;
+  const auto status = registry.update(
+      key, [](Object& o) -> Outcome<void> { return o.status = "{\"x\":1}", Outcome<void>(); });
+  EXPECT_EQ((*status)->version, 7u);
+  EXPECT_EQ((*status)->generation, 1u);
+  const auto spec =
+      registry.update(key, [](Object& o) -> Outcome<void> { return o.spec = "{\"y\":1}", Outcome<void>(); });
+  EXPECT_EQ((*spec)->generation, 2u);
+  const unsigned writes = journal.writes;
+  const auto same = registry.update(key, [](Object&) -> Outcome<void> { return {}; });
+  EXPECT_EQ((*same)->version, 8u);
+  EXPECT_EQ(journal.writes, writes) << "nothing changed, nothing is written";
+}
+
+TEST(ObjectRegistry, what_cannot_be_written_is_not_visible) {
+  JournalFake journal;
+  ObjectRegistry registry(journal, {}, 0);
+  ASSERT_TRUE(registry.add(object("a")));
+  journal.is_full = true;
+  EXPECT_FALSE(registry.add(object("b")));
+  EXPECT_EQ(registry.find(object("b").key), nullptr);
+  EXPECT_FALSE(registry.update(object("a").key,
+                               [](Object& o) -> Outcome<void> { return o.spec = "[]", Outcome<void>(); }));
+  EXPECT_EQ(registry.find(object("a").key)->spec, "{}");
+  EXPECT_EQ(registry.version(), 1u);
+}
+
+TEST(ObjectRegistry, refuses_a_name_that_is_taken_an_old_version_and_too_many_objects) {
+  JournalFake journal;
+  ObjectRegistry registry(journal, {}, 0);
+  ASSERT_TRUE(registry.add(object("a")));
+  EXPECT_EQ(registry.add(object("a")).error().kind, FailureKind::already_exists);
+  const auto edit = [](Object& o) -> Outcome<void> { return o.spec = "[]", Outcome<void>(); };
+  EXPECT_EQ(registry.update(object("a").key, edit, 7).error().kind, FailureKind::stale);
+  EXPECT_EQ(registry.update(object("b").key, edit).error().kind, FailureKind::not_found);
+  for (size_t i = 1; i < max_objects_of_kind; ++i) ASSERT_TRUE(registry.add(object(fmt::format("n{}", i))));
+  EXPECT_EQ(registry.add(object("more")).error().kind, FailureKind::resource_exhausted);
+}
+
+TEST(ObjectRegistry, a_watch_resumes_within_the_kept_changes_and_is_gone_behind_them) {
+  JournalFake journal;
+  ObjectRegistry registry(journal, {}, 100);
+  unsigned notified = 0;
+  registry.subscribe([&] { ++notified; });
+  ASSERT_TRUE(registry.add(object("a")));
+  for (size_t i = 0; i < max_kept_changes; ++i)
+    ASSERT_TRUE(registry.update(object("a").key, [&](Object& o) -> Outcome<void> {
+      return o.status = fmt::format("{}", i), Outcome<void>();
+    }));
+  EXPECT_EQ(notified, max_kept_changes + 1);
+  EXPECT_EQ(registry.changes_behind(100).error().kind, FailureKind::gone);
+  EXPECT_EQ(registry.changes_behind(101)->size(), max_kept_changes);
+  EXPECT_EQ(registry.changes_behind(registry.version())->size(), 0u);
+  EXPECT_EQ(registry.changes_behind(registry.version() + 1).error().kind, FailureKind::invalid_argument);
+  ASSERT_TRUE(registry.remove(object("a").key));
+  EXPECT_EQ(registry.changes_behind(registry.version() - 1)->front().kind, ChangeKind::deleted);
+}
+
+TEST(ObjectRecord, its_document_hides_the_environment_where_it_is_asked_to) {
+  Object o = object("a", R"({"run":{"env":{"TOKEN":"secret"}},"source":{"document":"secret too"}})");
+  o.created_ns = 1'795'443'215'066'000'000;
+  EXPECT_THAT(document_of(o), HasSubstr("secret"));
+  const std::string hidden = document_of(o, true);
+  EXPECT_THAT(hidden, Not(HasSubstr("secret")));
+  const auto json = api::parse(hidden);
+  ASSERT_TRUE(json);
+  EXPECT_EQ((*json)["spec"]["run"]["env"]["TOKEN"], "(hidden)");
+  EXPECT_EQ((*json)["metadata"]["createdAt"], "2026-11-23T14:13:35.066Z");
+  EXPECT_EQ((*json)["apiVersion"], "carve.dev/v1");
+}
+
+}  // namespace
+}  // namespace carve::controller

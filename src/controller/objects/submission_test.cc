@@ -1,0 +1,53 @@
+#include "controller/objects/submission.h"
+
+#include <gmock/gmock.h>
+
+namespace carve::controller {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* ours = R"(apiVersion: carve.dev/v1
+kind: Service
+metadata: {name: a}
+spec: {run: {command: [serve]}}
+)";
+constexpr const char* eas = R"({"metadata":{"name":"b"},"containers":[{"command":"serve"}]})";
+
+TEST(Submission, the_dialect_of_each_document_is_seen) {
+  const auto both = read_submissions(std::string(ours) + "---\n" + eas + "\n", "auto", {});
+  ASSERT_TRUE(both) << both.error().front().sentence;
+  ASSERT_EQ(both->size(), 2u);
+  EXPECT_EQ((*both)[0].metadata.name, "a");
+  EXPECT_EQ((*both)[0].form.source.dialect, "");
+  EXPECT_EQ((*both)[1].form.source.dialect, "eas");
+}
+
+TEST(Submission, one_wrong_document_refuses_all_and_says_which) {
+  const auto read = read_submissions(std::string(ours) + "---\n" + ours + "---\nkind: Job\n", "auto", {});
+  ASSERT_FALSE(read);
+  std::string all;
+  for (const api::FieldError& e : read.error()) all += e.sentence + "\n";
+  EXPECT_THAT(all, HasSubstr("document 3: kind: 'Job' is not a kind; there are Service, Application"));
+  EXPECT_FALSE(read_submissions("", "auto", {}));
+}
+
+TEST(Submission, applications_and_manifests_run_as_services) {
+  const auto read = read_submissions(
+      "apiVersion: carve.dev/v1\nkind: Application\nmetadata: {name: a}\n"
+      "spec: {gpu: {type: mGPU, memory: 4096, compute: 0.30}, run: {command: [serve]}}\n"
+      "---\napiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: b}\nspec: {replicas: 3, template: "
+      "{spec: {containers: [{command: [serve], resources: {limits: {aliyun.com/gpu-mem: 16}}}]}}}\n",
+      "auto", {});
+  ASSERT_TRUE(read) << read.error().front().sentence;
+  EXPECT_EQ((*read)[0].kind, objects::Kind::application);
+  EXPECT_THAT((*read)[0].spec, HasSubstr(R"("compute":"0.30")"));
+  EXPECT_EQ((*read)[0].form.gpu->share, "30%");
+  EXPECT_EQ((*read)[1].kind, objects::Kind::service);
+  EXPECT_EQ((*read)[1].form.replicas, 3u);
+  EXPECT_EQ((*read)[1].form.gpu->memory, "16 units");
+  EXPECT_EQ((*read)[1].form.source.dialect, "ack");
+}
+
+}  // namespace
+}  // namespace carve::controller

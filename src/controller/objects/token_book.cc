@@ -1,0 +1,118 @@
+#include "controller/objects/token_book.h"
+
+#include <openssl/evp.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace carve::controller {
+namespace {
+
+using K = FailureKind;
+using os::MutexLock;
+
+constexpr std::string_view role_words[] = {"viewer", "user", "operator"};
+
+std::string sha256_hex(std::string_view text) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr);
+  std::string out;
+  for (unsigned i = 0; i < size; ++i) out += fmt::format("{:02x}", digest[i]);
+  return out;
+}
+
+// Returns 32 random bytes in base64url without padding (RFC 4648, section 5): 43 characters.
+Outcome<std::string> random_text() {
+  std::array<unsigned char, 32> bytes{};
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+    return failure(K::unavailable, "the kernel has no random bytes: {}", strerror(errno));
+  std::array<unsigned char, 45> coded{};
+  const int length = EVP_EncodeBlock(coded.data(), bytes.data(), static_cast<int>(bytes.size()));
+  std::string out(coded.begin(), coded.begin() + length);
+  std::ranges::replace(out, '+', '-');
+  std::ranges::replace(out, '/', '_');
+  out.erase(out.find_last_not_of('=') + 1);
+  return out;
+}
+
+}  // namespace
+
+std::string_view text(http::Role role) { return role_words[static_cast<size_t>(role)]; }
+
+std::optional<http::Role> parse_role(std::string_view word) {
+  const auto* found = std::ranges::find(role_words, word);
+  if (found == std::end(role_words)) return std::nullopt;
+  return static_cast<http::Role>(found - std::begin(role_words));
+}
+
+TokenBook::TokenBook(TokenJournal& journal, std::vector<Token> tokens) : journal_(journal) {
+  for (Token& token : tokens) {
+    const std::string name = token.name;
+    tokens_.emplace(name, std::move(token));
+  }
+}
+
+Outcome<std::string> TokenBook::add(Token token) {
+  const MutexLock lock(mutex_);
+  if (tokens_.contains(token.name))
+    return failure(K::already_exists, "there is a token '{}'; remove it first with carve token rm",
+                   token.name);
+  if (tokens_.size() == max_tokens)
+    return failure(K::resource_exhausted, "there are {} tokens, which is the limit; remove one first",
+                   max_tokens);
+  const auto random = random_text();
+  if (!random) return tl::unexpected(random.error());
+  std::string whole = std::string(token_prefix) + *random;
+  token.sha256 = sha256_hex(whole);
+  if (auto written = journal_.write(token); !written) return tl::unexpected(written.error());
+  const std::string name = token.name;
+  tokens_.emplace(name, std::move(token));
+  return whole;
+}
+
+Outcome<void> TokenBook::remove(const std::string& name) {
+  const MutexLock lock(mutex_);
+  const auto found = tokens_.find(name);
+  if (found == tokens_.end()) return failure(K::not_found, "there is no token '{}'", name);
+  if (auto removed = journal_.remove(found->second); !removed) return removed;
+  tokens_.erase(found);
+  return {};
+}
+
+std::vector<Token> TokenBook::list() const {
+  const MutexLock lock(mutex_);
+  std::vector<Token> out;
+  for (const auto& [name, token] : tokens_) out.push_back(token);
+  return out;
+}
+
+std::optional<http::Caller> TokenBook::caller(std::string_view text, int64_t now_ns) const {
+  const std::string hash = sha256_hex(text);
+  const MutexLock lock(mutex_);
+  // The hash of an unknown token says nothing about a known one, so the comparison need not take equal time.
+  const auto found = std::ranges::find_if(tokens_, [&](const auto& t) { return t.second.sha256 == hash; });
+  if (found == tokens_.end()) return std::nullopt;
+  const Token& token = found->second;
+  if (token.expires_ns != 0 && token.expires_ns <= now_ns) return std::nullopt;
+  return http::Caller::token(token.account, token.role);
+}
+
+bool WrongTokens::may_try(const std::string& address, int64_t now_ns) {
+  const auto found = windows_.find(address);
+  return found == windows_.end() || now_ns - found->second.begin_ns >= window_ns ||
+         found->second.failures < max_attempts;
+}
+
+void WrongTokens::failed(const std::string& address, int64_t now_ns) {
+  std::erase_if(windows_, [&](const auto& entry) { return now_ns - entry.second.begin_ns >= window_ns; });
+  if (windows_.size() >= max_addresses && !windows_.contains(address)) windows_.erase(windows_.begin());
+  Window& window = windows_[address];
+  if (window.failures == 0) window.begin_ns = now_ns;
+  ++window.failures;
+}
+
+}  // namespace carve::controller

@@ -1,0 +1,79 @@
+// The tokens of callers over TCP. A token is `carve_` and 43 characters (32 random bytes in base64url); only
+// its SHA-256 is kept, so a stolen database has no token. A token has a role and an account.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/failure.h"
+#include "http/caller.h"
+#include "os/mutex.h"
+
+namespace carve::controller {
+
+inline constexpr std::string_view token_prefix = "carve_";
+inline constexpr size_t max_tokens = 1000;
+
+struct Token {
+  std::string name;
+  http::Role role = http::Role::viewer;
+  std::string account;
+  std::string sha256;      // In hex.
+  int64_t created_ns = 0;  // UTC.
+  int64_t expires_ns = 0;  // UTC; 0: never.
+
+  friend bool operator==(const Token&, const Token&) = default;
+};
+
+// Returns "viewer", "user" or "operator".
+std::string_view text(http::Role);
+std::optional<http::Role> parse_role(std::string_view);
+
+// Where tokens are written. Each call is one transaction.
+class TokenJournal {
+ public:
+  virtual ~TokenJournal() = default;
+  virtual Outcome<void> write(const Token&) = 0;
+  virtual Outcome<void> remove(const Token&) = 0;
+};
+
+class TokenBook {
+ public:
+  TokenBook(TokenJournal& journal, std::vector<Token> tokens);
+
+  // Adds the token and returns its text, which is not kept. Fails with already_exists and resource_exhausted.
+  Outcome<std::string> add(Token token) EXCLUDES(mutex_);
+  Outcome<void> remove(const std::string& name) EXCLUDES(mutex_);
+  std::vector<Token> list() const EXCLUDES(mutex_);
+  // Returns the caller with this token, or no value if it is unknown or has expired.
+  std::optional<http::Caller> caller(std::string_view text, int64_t now_ns) const EXCLUDES(mutex_);
+
+ private:
+  TokenJournal& journal_;
+  mutable os::Mutex mutex_;
+  std::map<std::string, Token> tokens_ GUARDED_BY(mutex_);  // By name.
+};
+
+// Limits attempts with wrong tokens: ten a minute from one address.
+class WrongTokens {
+ public:
+  static constexpr unsigned max_attempts = 10;
+  static constexpr int64_t window_ns = 60'000'000'000;
+  static constexpr size_t max_addresses = 10'000;
+
+  // Returns whether the address may try a token now.
+  bool may_try(const std::string& address, int64_t now_ns);
+  void failed(const std::string& address, int64_t now_ns);
+
+ private:
+  struct Window {
+    int64_t begin_ns = 0;
+    unsigned failures = 0;
+  };
+  std::map<std::string, Window> windows_;  // By address.
+};
+
+}  // namespace carve::controller

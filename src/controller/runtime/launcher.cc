@@ -1,0 +1,232 @@
+#include "controller/runtime/launcher.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <pwd.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "controller/runtime/program_directory.h"
+#include "os/capabilities.h"
+#include "os/process.h"
+#include "runner/runner.h"
+#include "wire/api/json.h"
+
+namespace carve::controller {
+namespace {
+
+using K = FailureKind;
+
+constexpr size_t max_message_bytes = 256 << 10;  // Environment and command, as JSON.
+
+// One message to the launcher: exactly one of the three.
+struct Message {
+  std::optional<LaunchRequest> start;
+  std::optional<SignalRequest> signal;
+  std::optional<RemoveRequest> remove;
+};
+struct Reply {
+  std::string problem;  // Empty: done.
+};
+
+struct User {
+  uid_t uid;
+  std::string name, home;
+  gid_t group;
+};
+Outcome<User> user_of(uid_t uid) {
+  const passwd* entry = getpwuid(uid);
+  if (entry == nullptr)
+    return failure(K::failed_precondition, "this machine has no user with the uid {}", uid);
+  return User{uid, entry->pw_name, entry->pw_dir, entry->pw_gid};
+}
+
+Outcome<void> may_start(uid_t uid) {
+  if (uid == geteuid()) return {};
+  if (uid == 0)
+    return failure(K::permission_denied, "a program of root is started by a controller of root only");
+  if (os::has_capability(CAP_SETUID) && os::has_capability(CAP_SETGID) && os::has_capability(CAP_CHOWN))
+    return {};
+  return failure(
+      K::permission_denied,
+      "this controller runs as uid {} and starts programs of this user only, not of uid {}; run it "
+      "as root to start programs of every user",
+      geteuid(), uid);
+}
+
+// Becomes the user, with the user's groups. There is no way back.
+bool become(const User& user) {
+  if (user.uid != geteuid() &&
+      (initgroups(user.name.c_str(), user.group) != 0 || setgid(user.group) != 0 || setuid(user.uid) != 0))
+    return false;
+  return os::keep_capabilities({}).has_value();
+}
+
+// Executes the supervisor in the program's directory. It reads the request from `input`.
+[[noreturn]] void execute(const std::string& program, const User& user, int directory, int input) {
+  setsid();
+  signal(SIGPIPE, SIG_DFL);
+  signal(SIGINT, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  umask(027);
+  const int null = open("/dev/null", O_RDWR);
+  // The user may have no right on the folders above the directory.
+  if (fchdir(directory) != 0 || !become(user) || dup2(input, STDIN_FILENO) < 0 ||
+      dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0)
+    _exit(runner::failed_status);
+  close_range(STDERR_FILENO + 1, ~0u, 0);
+  char* const words[] = {const_cast<char*>("carve-supervise"), nullptr};
+  char* const environment[] = {nullptr};
+  execve(program.c_str(), words, environment);
+  _exit(runner::no_program_status);
+}
+
+// What the launcher was begun with.
+struct Places {
+  std::string program;  // carve-supervise
+  std::string folder;   // Of the programs' directories.
+};
+
+Outcome<void> start_supervisor(const Places& places, LaunchRequest request) {
+  if (const auto may = may_start(request.uid); !may) return may;
+  const auto user = user_of(request.uid);
+  if (!user) return tl::unexpected(user.error());
+  const auto directory = make_program_directory(places.folder, request.name, request.uid);
+  if (!directory) return tl::unexpected(directory.error());
+  runner::SuperviseRequest& supervise = request.supervise;
+  supervise.directory = ".";
+  supervise.env.try_emplace("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+  supervise.env.try_emplace("HOME", user->home);
+  supervise.env.try_emplace("USER", user->name);
+  supervise.env.try_emplace("LANG", "C.UTF-8");
+  const std::string text = api::write(supervise);
+  // A file in memory, not a pipe: the text may be longer than a pipe holds.
+  const os::Fd input(memfd_create("carve-supervise", MFD_CLOEXEC));
+  if (!input || ::write(input.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      lseek(input.get(), 0, SEEK_SET) != 0)
+    return failure(K::unavailable, "no memory for the request: {}", strerror(errno));
+  return detach([&] { execute(places.program, *user, directory->get(), input.get()); });
+}
+
+// Sends the signal with the rights of the program's user, who can write any process into the state.
+void signal_program(int directory, int signal) {
+  if (fchdir(directory) != 0) return;
+  const auto seen = runner::read_program(".");
+  if (!seen || seen->phase() != runner::ProgramPhase::running) return;
+  const runner::SupervisorState& state = seen->state;
+  const os::Fd program = os::open_process({.pid = state.program_pid, .start = state.program_start});
+  if (state.program_pid > 0 && program) {
+    if (kill(-state.program_pid, signal) != 0) os::send_signal(program, signal);
+    return;
+  }
+  // A supervisor that runs will write the end.
+  const auto supervisor = os::stat_of(state.supervisor_pid);
+  const bool hangs =
+      state.program_pid == 0 || (supervisor && (supervisor->state == 'T' || supervisor->state == 't'));
+  if (signal != SIGKILL || !hangs) return;
+  if (const os::Fd held = os::open_process({.pid = state.supervisor_pid, .start = state.supervisor_start}))
+    os::send_signal(held, signal);
+}
+
+Outcome<void> send_signal_to(const std::string& folder, const SignalRequest& request) {
+  const auto directory = open_program_directory(folder, request.name);
+  if (!directory) return tl::unexpected(directory.error());
+  if (!directory->fd) return {};
+  return detach([&] {
+    if (become_user(directory->uid)) signal_program(directory->fd.get(), request.signal);
+  });
+}
+
+Outcome<void> carry_out(const Places& places, const std::string& text) {
+  auto message = api::read<Message>(text, api::Reading::strict);
+  if (!message) return failure(K::invalid_argument, "{}", message.error());
+  for (const std::string* name :
+       {message->start ? &message->start->name : nullptr, message->signal ? &message->signal->name : nullptr,
+        message->remove ? &message->remove->name : nullptr})
+    if (name != nullptr && !is_program_name(*name))
+      return failure(K::invalid_argument, "'{}' is no name of a program's directory", name->substr(0, 80));
+  if (message->start) return start_supervisor(places, std::move(*message->start));
+  if (message->signal) return send_signal_to(places.folder, *message->signal);
+  if (message->remove) return remove_program_directory(places.folder, message->remove->name);
+  return failure(K::invalid_argument, "the message has no request");
+}
+
+[[noreturn]] void serve(const Places& places, int socket) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  prctl(PR_SET_NAME, "carve-launcher");
+  signal(SIGINT, SIG_IGN);  // Of the terminal: the controller ends first.
+  if (!os::keep_capabilities({CAP_SETUID, CAP_SETGID, CAP_CHOWN})) _exit(1);
+  std::vector<char> buffer(max_message_bytes);
+  for (;;) {
+    const ssize_t got = recv(socket, buffer.data(), buffer.size(), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) _exit(0);
+    const auto done = carry_out(places, std::string(buffer.data(), static_cast<size_t>(got)));
+    const std::string answer = api::write(Reply{done ? "" : done.error().sentence});
+    if (send(socket, answer.data(), answer.size(), MSG_NOSIGNAL) < 0) _exit(0);
+  }
+}
+
+}  // namespace
+
+Outcome<Launcher> Launcher::begin(const std::string& program, const std::string& folder) {
+  if (access(program.c_str(), X_OK) != 0)
+    return failure(K::unavailable, "{}: {}; it is installed beside carve-controller", program,
+                   strerror(errno));
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    return failure(K::unavailable, "no socket pair: {}", strerror(errno));
+  os::Fd ours(ends[0]), theirs(ends[1]);
+  const int size = 2 * max_message_bytes;
+  setsockopt(ours.get(), SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+  const pid_t child = fork();
+  if (child < 0) return failure(K::unavailable, "cannot start a process: {}", strerror(errno));
+  if (child == 0) {
+    ours.reset();
+    serve({.program = program, .folder = folder}, theirs.get());
+  }
+  return Launcher(std::move(ours));
+}
+
+Outcome<void> Launcher::ask(const std::string& message) const {
+  char answer[4096];
+  if (message.size() > max_message_bytes)
+    return failure(K::invalid_argument, "command and environment have {} bytes; at most {} are passed on",
+                   message.size(), max_message_bytes);
+  if (send(socket_.get(), message.data(), message.size(), MSG_NOSIGNAL) < 0)
+    return failure(K::unavailable, "the launcher has ended: {}", strerror(errno));
+  ssize_t got = 0;
+  while ((got = recv(socket_.get(), answer, sizeof answer, 0)) < 0 && errno == EINTR) {}
+  if (got <= 0) return failure(K::unavailable, "the launcher has ended");
+  const auto reply =
+      api::read<Reply>(std::string_view(answer, static_cast<size_t>(got)), api::Reading::lenient);
+  if (!reply) return failure(K::unavailable, "the launcher: {}", reply.error());
+  if (!reply->problem.empty()) return failure(K::failed_precondition, "{}", reply->problem);
+  return {};
+}
+
+Outcome<void> Launcher::start(const LaunchRequest& request) const {
+  return ask(api::write(Message{.start = request, .signal = {}, .remove = {}}));
+}
+
+Outcome<void> Launcher::send_signal(const SignalRequest& request) const {
+  return ask(api::write(Message{.start = {}, .signal = request, .remove = {}}));
+}
+
+Outcome<void> Launcher::remove(const RemoveRequest& request) const {
+  return ask(api::write(Message{.start = {}, .signal = {}, .remove = request}));
+}
+
+}  // namespace carve::controller

@@ -1,0 +1,250 @@
+#include "controller/runtime/launcher.h"
+
+#include <gmock/gmock.h>
+#include <linux/capability.h>
+#include <pwd.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "os/process.h"
+#include "runner/log_files.h"
+
+namespace carve::controller {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+constexpr uid_t other_user = 65534;
+
+// The tests' programs are in build/tests, carve-supervise is in build/bin.
+std::string supervise_program() {
+  const auto own = std::filesystem::read_symlink("/proc/self/exe");
+  return (own.parent_path().parent_path() / "bin/carve-supervise").string();
+}
+
+bool is_soon(const std::function<bool()>& condition) {
+  for (int i = 0; i < 30'000; ++i) {
+    if (condition()) return true;
+    usleep(1000);
+  }
+  return false;
+}
+
+// A folder of programs below a state directory that no other user may enter.
+struct LauncherTest : testing::Test {
+  LauncherTest() {
+    char name[] = "/tmp/carve-launcher-XXXXXX";
+    state = mkdtemp(name);
+    folder = state / "programs";
+    std::filesystem::create_directory(folder);
+    auto begun = Launcher::begin(supervise_program(), folder);
+    EXPECT_TRUE(begun) << begun.error().sentence;
+    launcher.emplace(std::move(*begun));
+  }
+  ~LauncherTest() override {
+    (void)launcher->send_signal({.name = "a", .signal = SIGKILL});
+    is_soon([&] { return seen().phase() != runner::ProgramPhase::running; });
+    launcher.reset();  // Closes the socket, and the launcher ends.
+    while (waitpid(-1, nullptr, 0) > 0) {}
+    std::filesystem::remove_all(state);
+  }
+  static LaunchRequest request(std::string script, uid_t uid = geteuid(), uint32_t attempt = 1) {
+    return {.uid = uid,
+            .name = "a",
+            .supervise = {.attempt = attempt,
+                          .workdir = "/",
+                          .command = {"/bin/sh", "-c", std::move(script)},
+                          .env = {{"SECRET", "hidden"}}}};
+  }
+  void start(const LaunchRequest& request) const {
+    const auto started = launcher->start(request);
+    ASSERT_TRUE(started) << started.error().sentence;
+  }
+  runner::SeenProgram seen() const {
+    return runner::read_program(folder / "a").value_or(runner::SeenProgram{});
+  }
+  runner::SupervisorState ended() const {
+    EXPECT_TRUE(is_soon([&] { return seen().state.ended_ns != 0 && !seen().is_supervised; }));
+    return seen().state;
+  }
+  runner::SupervisorState running() const {
+    EXPECT_TRUE(is_soon([&] { return says("up"); }));
+    return seen().state;
+  }
+  std::vector<std::string> said() const {
+    std::vector<std::string> out;
+    for (const auto& line : runner::read_log(folder / "a", runner::log_folder_name, {}))
+      if (line.stream == runner::LogStream::standard_output) out.push_back(line.text);
+    return out;
+  }
+  bool says(const std::string& text) const {
+    const auto lines = said();
+    return std::ranges::find(lines, text) != lines.end();
+  }
+  // The process of the launcher.
+  static pid_t launcher_pid() {
+    for (const os::ProcessStat& process : os::all_processes())
+      if (process.parent == getpid() && process.state != 'Z') return process.id.pid;
+    return 0;
+  }
+
+  std::filesystem::path state, folder;
+  std::optional<Launcher> launcher;
+};
+
+TEST_F(LauncherTest, starts_a_program_with_its_environment) {
+  start(request("echo $SECRET $HOME $LANG; exit 5"));
+  EXPECT_EQ(ended().exit_status, 5u);
+  EXPECT_THAT(said(),
+              testing::ElementsAre("hidden " + std::string(getpwuid(geteuid())->pw_dir) + " C.UTF-8"));
+}
+
+TEST_F(LauncherTest, the_environment_and_the_command_are_on_no_command_line) {
+  start(request("echo up; exec sleep 600"));
+  const runner::SupervisorState state_now = running();
+  for (const pid_t pid : {launcher_pid(), pid_t{state_now.supervisor_pid}}) {
+    for (const char* file : {"cmdline", "environ"}) {
+      const std::string text = os::read_file(fmt::format("/proc/{}/{}", pid, file)).value_or("");
+      EXPECT_THAT(text, testing::Not(HasSubstr("hidden"))) << pid << file;
+      EXPECT_THAT(text, testing::Not(HasSubstr("sleep 600"))) << pid << file;
+    }
+  }
+}
+
+TEST_F(LauncherTest, the_supervisor_is_no_child_and_outlives_the_launcher) {
+  start(request("echo up; exec sleep 600"));
+  const runner::SupervisorState state_now = running();
+  const pid_t pid = launcher_pid();
+  EXPECT_NE(os::stat_of(state_now.supervisor_pid)->parent, pid);
+  launcher.reset();  // Closes the socket.
+  EXPECT_EQ(waitpid(pid, nullptr, 0), pid);
+  EXPECT_TRUE(seen().is_supervised);
+  launcher.emplace(*Launcher::begin(supervise_program(), folder));
+  ASSERT_TRUE(launcher->send_signal({.name = "a", .signal = SIGTERM}));
+  EXPECT_EQ(runner::exit_text(ended()), "signal 15");
+}
+
+TEST_F(LauncherTest, a_launcher_that_was_killed_is_named) {
+  kill(launcher_pid(), SIGKILL);
+  const auto started = launcher->start(request("true"));
+  ASSERT_FALSE(started);
+  EXPECT_THAT(started.error().sentence, HasSubstr("the launcher has ended"));
+}
+
+TEST_F(LauncherTest, as_root_the_program_runs_as_its_user_below_a_closed_state_directory) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root may start programs of other users";
+  start(request("id -u; id -g; grep -c '^Cap[IPEA].*0000000000000000' /proc/self/status; umask", other_user));
+  EXPECT_EQ(ended().exit_status, 0u);
+  EXPECT_THAT(said(), testing::ElementsAre("65534", "65534", "4", "0027"));
+}
+
+TEST_F(LauncherTest, as_root_the_launcher_keeps_three_capabilities) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root has any";
+  start(request("true"));  // The answer comes after the launcher has given up the others.
+  const std::string status = *os::read_file(fmt::format("/proc/{}/status", launcher_pid()));
+  const uint64_t kept = 1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_CHOWN;
+  for (const char* set : {"CapPrm", "CapEff"})
+    EXPECT_THAT(status, HasSubstr(fmt::format("{}:\t{:016x}\n", set, kept)));
+  ended();
+}
+
+TEST_F(LauncherTest, refuses_a_user_that_does_not_exist) {
+  const auto started = launcher->start(request("true", geteuid() == 0 ? 54321 : geteuid() + 1));
+  ASSERT_FALSE(started);
+  EXPECT_THAT(started.error().sentence,
+              testing::AnyOf(HasSubstr("no user with the uid 54321"), HasSubstr("this user only")));
+}
+
+TEST_F(LauncherTest, refuses_names_that_lead_out_of_the_folder) {
+  for (const char* name : {"", ".", "..", "../a", "/etc", "a/b", ".ended-a"}) {
+    LaunchRequest start = request("true");
+    start.name = name;
+    EXPECT_FALSE(launcher->start(start)) << name;
+    EXPECT_FALSE(launcher->send_signal({.name = name, .signal = SIGTERM})) << name;
+    EXPECT_FALSE(launcher->remove({.name = name})) << name;
+  }
+}
+
+TEST_F(LauncherTest, refuses_more_environment_than_its_limit) {
+  LaunchRequest large = request("true");
+  large.supervise.env["A"] = std::string(300'000, 'x');
+  EXPECT_THAT(launcher->start(large).error().sentence, HasSubstr("at most 262144"));
+  EXPECT_TRUE(launcher->start(request("true"))) << "it still answers";
+  ended();
+}
+
+TEST_F(LauncherTest, signals_the_program_with_its_children) {
+  start(request("trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.05; done"));
+  running();
+  ASSERT_TRUE(launcher->send_signal({.name = "a", .signal = SIGTERM}));
+  EXPECT_EQ(ended().exit_status, 7u);
+  EXPECT_THAT(said(), Contains("bye"));
+  EXPECT_TRUE(launcher->send_signal({.name = "none", .signal = SIGTERM})) << "a program that never was";
+}
+
+// The program's user may write any process into state.json.
+TEST_F(LauncherTest, a_forged_state_kills_no_process_of_another_user) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs a second user";
+  const pid_t victim = fork();
+  if (victim == 0) {
+    setpgid(0, 0);
+    pause();
+    _exit(0);
+  }
+  setpgid(victim, victim);
+  start(request("echo up; exec sleep 600", other_user));
+  const runner::SupervisorState good = running();
+  runner::SupervisorState forged = good;
+  forged.program_pid = victim;
+  forged.program_start = os::stat_of(victim)->id.start;
+  ASSERT_TRUE(runner::write_state(folder / "a", forged));
+  std::filesystem::permissions(folder / "a" / runner::state_file_name, std::filesystem::perms(0644));
+  ASSERT_TRUE(launcher->send_signal({.name = "a", .signal = SIGKILL}));
+  ASSERT_TRUE(runner::write_state(folder / "a", good));
+  std::filesystem::permissions(folder / "a" / runner::state_file_name, std::filesystem::perms(0644));
+  ASSERT_TRUE(launcher->send_signal({.name = "a", .signal = SIGKILL}));
+  EXPECT_EQ(runner::exit_text(ended()), "signal 9");
+  EXPECT_EQ(waitpid(victim, nullptr, WNOHANG), 0) << "it runs";
+  kill(victim, SIGKILL);
+  waitpid(victim, nullptr, 0);
+}
+
+TEST_F(LauncherTest, a_supervisor_that_hangs_is_killed_if_its_program_has_no_process) {
+  start(request("echo up; exec sleep 600"));
+  const runner::SupervisorState state_now = running();
+  kill(state_now.supervisor_pid, SIGSTOP);
+  ASSERT_TRUE(launcher->send_signal({.name = "a", .signal = SIGKILL}));
+  const auto is_zombie = [&] {
+    const auto stat = os::stat_of(state_now.program_pid);
+    return stat && stat->state == 'Z';
+  };
+  EXPECT_TRUE(is_soon(is_zombie));
+  EXPECT_TRUE(seen().is_supervised);
+  ASSERT_TRUE(launcher->send_signal({.name = "a", .signal = SIGKILL}));
+  EXPECT_TRUE(is_soon([&] { return seen().phase() == runner::ProgramPhase::lost; }));
+}
+
+TEST_F(LauncherTest, the_name_of_a_removed_directory_is_free_at_once) {
+  const uid_t user = geteuid() == 0 ? other_user : geteuid();
+  for (int round = 0; round < 3; ++round) {
+    start(request("mkdir -p files/deep; echo x > files/deep/x; ln -s / files/root; echo done", user));
+    EXPECT_EQ(ended().attempt, 1u);
+    ASSERT_TRUE(launcher->remove({.name = "a"}));
+    EXPECT_EQ(seen().phase(), runner::ProgramPhase::never_started);
+  }
+  EXPECT_TRUE(is_soon([&] { return std::filesystem::is_empty(folder); }));
+  EXPECT_TRUE(launcher->remove({.name = "a"})) << "it is removed";
+}
+
+TEST(Launcher, needs_the_supervisor) {
+  EXPECT_THAT(Launcher::begin("/no/such/program", "/tmp").error().sentence, HasSubstr("/no/such/program"));
+}
+
+}  // namespace
+}  // namespace carve::controller

@@ -1,0 +1,248 @@
+#include "controller/runtime/machine.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "os/log.h"
+
+namespace carve::controller {
+namespace {
+
+using K = FailureKind;
+using workload::ProgramState;
+
+constexpr std::chrono::seconds agent_patience{5};
+
+// Returns the failure of an agent's answer. A kind that this program does not know is one that may pass.
+Failure failure_of(const std::string& node, const api::Problem& problem) {
+  const std::string sentence =
+      fmt::format("node {}: {}", node, problem.detail.empty() ? problem.title : problem.detail);
+  for (const K kind : {K::invalid_argument, K::permission_denied, K::not_found, K::already_exists,
+                       K::failed_precondition, K::insufficient_capacity})
+    if (problem.type == shown(kind).type) return {kind, sentence};
+  return {K::unavailable, sentence};
+}
+
+// Returns whether a program could listen on the port now.
+bool is_free(uint32_t port) {
+  const os::Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int on = 1;
+  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  return bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+
+ObservedSlice observed(const api::Slice& slice) {
+  ObservedSlice out{.state = std::string(text(slice.state))};
+  for (const api::SlicePart& part : slice.parts) out.devices.push_back(part.uuid);
+  if (slice.parts.empty()) return out;
+  out.memory_bytes = slice.parts.front().quota_bytes;
+  out.policy = text(slice.policy);
+  return out;
+}
+
+}  // namespace
+
+Machine::Machine(std::vector<Node> nodes, Launcher launcher, const std::string& folder)
+    : nodes_(std::move(nodes)),
+      launcher_(std::move(launcher)),
+      programs_(folder + programs_folder),
+      proxy_folder_(folder + "/proxy") {}
+
+void Machine::begin_turn() {
+  slices_.clear();
+  prober_.forget_unasked();
+}
+
+Outcome<const Machine::Node*> Machine::node_named(const std::string& name) const {
+  const auto found = std::ranges::find(nodes_, name, &Node::name);
+  if (found == nodes_.end())
+    return failure(K::unavailable, "node {} is not among the nodes of this controller; name it with --node",
+                   name);
+  return &*found;
+}
+
+client::Client Machine::agent_of(const Node& node) const {
+  return client::Client(node.socket, {.patience = agent_patience});
+}
+
+// Asks the nodes in the order of the command line. The agent is authoritative: it chooses the devices, and a
+// request id is granted once. A node that does not answer may have granted it, so no other node is asked.
+Outcome<std::string> Machine::grant(const api::SliceRequest& request, const std::string& pool) {
+  if (!pool.empty())
+    return failure(K::failed_precondition, "spec.pool: there is no pool '{}'; leave it out for any node",
+                   pool);
+  Failure last{K::unavailable, "this controller has no node"};
+  for (const Node& node : nodes_) {
+    const auto granted = agent_of(node).post<api::Slice>("/v1/slices", request);
+    slices_.erase(node.name);
+    if (granted) return node.name;
+    last = failure_of(node.name, granted.error());
+    if (last.kind == K::unavailable) break;
+  }
+  return tl::unexpected(last);
+}
+
+Outcome<std::map<std::string, ObservedSlice>> Machine::slices(const std::string& name) {
+  if (const auto known = slices_.find(name); known != slices_.end()) return known->second;
+  const auto node = node_named(name);
+  if (!node) return tl::unexpected(node.error());
+  const auto list = agent_of(**node).get<api::SliceList>("/v1/slices");
+  if (!list) return tl::unexpected(failure_of(name, list.error()));
+  auto& out = slices_[name];
+  for (const api::Slice& slice : list->slices)
+    if (slice.state != SliceState::ended) out[slice.name] = observed(slice);
+  return out;
+}
+
+Outcome<void> Machine::resize(const std::string& name, const std::string& slice,
+                              const api::SliceChange& change) {
+  const auto node = node_named(name);
+  if (!node) return tl::unexpected(node.error());
+  slices_.erase(name);
+  const auto changed = agent_of(**node).patch<api::Slice>("/v1/slices/" + slice, change);
+  if (!changed) return tl::unexpected(failure_of(name, changed.error()));
+  return {};
+}
+
+Outcome<void> Machine::end_slice(const std::string& name, const std::string& slice) {
+  const auto node = node_named(name);
+  if (!node) return tl::unexpected(node.error());
+  slices_.erase(name);
+  const auto ended = agent_of(**node).remove<api::Slice>("/v1/slices/" + slice);
+  if (ended) return {};
+  const Failure failed = failure_of(name, ended.error());
+  return failed.kind == K::not_found ? Outcome<void>() : tl::unexpected(failed);
+}
+
+Outcome<ObservedProgram> Machine::program(const std::string& slice) {
+  const auto seen = runner::read_program(directory_of(slice));
+  if (!seen) return tl::unexpected(seen.error());
+  const runner::SupervisorState& state = seen->state;
+  ObservedProgram out{.attempt = state.attempt, .started_at = state.started_ns};
+  switch (seen->phase()) {
+    case runner::ProgramPhase::never_started: break;
+    case runner::ProgramPhase::running: out.state = ProgramState::running; break;
+    case runner::ProgramPhase::ended:
+      out.state = ProgramState::exited;
+      out.ended_at = state.ended_ns;
+      out.exit = runner::exit_text(state);
+      break;
+    case runner::ProgramPhase::lost:
+      out.state = ProgramState::exited;
+      out.ended_at = state.started_ns;
+      out.exit = "its supervisor was killed";
+      break;
+  }
+  return out;
+}
+
+Outcome<void> Machine::start(const ProgramStart& start) {
+  LaunchRequest request{
+      .uid = start.owner_uid,
+      .name = start.slice,
+      .supervise = {
+          .attempt = start.attempt, .workdir = start.workdir, .command = start.command, .env = start.env}};
+  if (!start.node.empty()) {
+    const auto node = node_named(start.node);
+    if (!node) return tl::unexpected(node.error());
+    request.supervise.agent_socket = (*node)->socket;
+    request.supervise.slice = start.slice;
+  }
+  return launcher_.start(request);
+}
+
+Outcome<void> Machine::terminate(const std::string& slice) {
+  return launcher_.send_signal({.name = slice, .signal = SIGTERM});
+}
+Outcome<void> Machine::kill(const std::string& slice) {
+  return launcher_.send_signal({.name = slice, .signal = SIGKILL});
+}
+
+void Machine::forget_program(const std::string& slice) {
+  if (const auto removed = launcher_.remove({.name = slice}); !removed)
+    os::log::warning("the files of {} are left: {}", slice, removed.error().sentence);
+}
+
+Outcome<uint32_t> Machine::free_port(PortUse use, const std::vector<uint32_t>& used) {
+  const bool endpoint = use == PortUse::endpoint;
+  const uint32_t first = endpoint ? first_endpoint_port : first_program_port;
+  const uint32_t last = endpoint ? last_endpoint_port : last_program_port;
+  for (uint32_t port = first; port <= last; ++port)
+    if (std::ranges::find(used, port) == used.end() && is_free(port)) return port;
+  return failure(K::resource_exhausted, "no port from {} to {} is free", first, last);
+}
+
+std::optional<bool> Machine::probe(const EndpointServer& server, const objects::Readiness& readiness) {
+  return prober_.probe(server.slice,
+                       {.port = server.port,
+                        .path = readiness.http_get ? readiness.http_get->path : "",
+                        .period_ns = int64_t{readiness.period_seconds} * workload::second_ns,
+                        .timeout_ns = int64_t{readiness.timeout_seconds} * workload::second_ns});
+}
+
+Outcome<void> Machine::open_proxy() {
+  if (haproxy_) return {};
+  auto opened = HaProxy::open({.directory = proxy_folder_});
+  if (!opened) return tl::unexpected(opened.error());
+  haproxy_ = std::move(*opened);
+  return {};
+}
+
+// Returns whether HAProxy serves the endpoints as they are, and drains no server.
+bool Machine::is_published(const std::vector<ServiceEndpoint>& endpoints) const {
+  if (endpoints != published_ || proxy_servers_.empty()) return false;
+  size_t servers = 0;
+  for (const ServiceEndpoint& endpoint : endpoints) servers += endpoint.servers.size();
+  return proxy_servers_.size() == servers &&
+         std::ranges::all_of(proxy_servers_, [](const ObservedServer& server) {
+           return server.state == workload::EndpointState::serving;
+         });
+}
+
+Outcome<void> Machine::publish(const std::vector<ServiceEndpoint>& endpoints) {
+  if (is_published(endpoints)) return {};
+  if (const auto opened = open_proxy(); !opened) return endpoints.empty() ? Outcome<void>() : opened;
+  std::vector<DesiredEndpoint> desired;
+  for (const ServiceEndpoint& endpoint : endpoints) {
+    DesiredEndpoint& out = desired.emplace_back();
+    out = {.name_space = endpoint.name_space,
+           .service = endpoint.name,
+           .port = static_cast<uint16_t>(endpoint.port)};
+    for (const EndpointServer& server : endpoint.servers)
+      out.servers.push_back({.replica = server.slice, .port = static_cast<uint16_t>(server.port)});
+  }
+  published_.clear();
+  const auto applied = haproxy_->apply(desired);
+  if (applied) published_ = endpoints;
+  return applied;
+}
+
+Outcome<std::map<std::string, workload::EndpointState>> Machine::endpoint_states() {
+  std::map<std::string, workload::EndpointState> out;
+  if (!open_proxy()) return out;  // Which publish() reports.
+  auto observed = haproxy_->observe();
+  if (!observed) return tl::unexpected(observed.error());
+  for (const ObservedServer& server : observed->servers)
+    if (auto& state = out[server.replica]; state != workload::EndpointState::serving) state = server.state;
+  proxy_servers_ = std::move(observed->servers);
+  const os::MutexLock lock(figures_mutex_);
+  figures_ = std::move(observed->figures);
+  return out;
+}
+
+std::vector<RequestFigures> Machine::figures() const {
+  const os::MutexLock lock(figures_mutex_);
+  return figures_;
+}
+
+}  // namespace carve::controller

@@ -1,0 +1,72 @@
+// The effects of the service loop on this machine: slices through the agents' APIs, programs through the
+// launcher, endpoints through HAProxy. One thread uses it; a call may block for a few seconds.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "client/client.h"
+#include "controller/runtime/haproxy.h"
+#include "controller/runtime/launcher.h"
+#include "controller/runtime/prober.h"
+#include "controller/services/effects.h"
+#include "os/mutex.h"
+
+namespace carve::controller {
+
+// The ports that endpoints and programs get, both ends included. They do not overlap with the ports that the
+// kernel gives to outgoing connections (32768 and up).
+inline constexpr uint32_t first_endpoint_port = 18000, last_endpoint_port = 18999;
+inline constexpr uint32_t first_program_port = 20000, last_program_port = 29999;
+
+class Machine final : public Effects {
+ public:
+  struct Node {
+    std::string name;
+    std::string socket;  // Of its agent.
+  };
+  // `folder` is for the programs' directories and HAProxy; it exists.
+  Machine(std::vector<Node> nodes, Launcher launcher, const std::string& folder);
+
+  // Begins a turn of the loop: what was read of the agents before is read again.
+  void begin_turn();
+  // Returns the figures of all endpoints, as of the last turn. Any thread may call it.
+  std::vector<RequestFigures> figures() const EXCLUDES(figures_mutex_);
+  // Returns the directory of a replica's program.
+  std::string directory_of(const std::string& slice) const { return programs_ + "/" + slice; }
+
+  Outcome<std::string> grant(const api::SliceRequest&, const std::string& pool) override;
+  Outcome<std::map<std::string, ObservedSlice>> slices(const std::string& node) override;
+  Outcome<void> resize(const std::string& node, const std::string& slice, const api::SliceChange&) override;
+  Outcome<void> end_slice(const std::string& node, const std::string& slice) override;
+  Outcome<ObservedProgram> program(const std::string& slice) override;
+  Outcome<void> start(const ProgramStart&) override;
+  Outcome<void> terminate(const std::string& slice) override;
+  Outcome<void> kill(const std::string& slice) override;
+  void forget_program(const std::string& slice) override;
+  Outcome<uint32_t> free_port(PortUse, const std::vector<uint32_t>& used) override;
+  std::optional<bool> probe(const EndpointServer&, const objects::Readiness&) override;
+  Outcome<void> publish(const std::vector<ServiceEndpoint>&) override;
+  Outcome<std::map<std::string, workload::EndpointState>> endpoint_states() override;
+
+ private:
+  Outcome<const Node*> node_named(const std::string& name) const;
+  client::Client agent_of(const Node&) const;
+  Outcome<void> open_proxy();
+  bool is_published(const std::vector<ServiceEndpoint>&) const;
+
+  const std::vector<Node> nodes_;
+  const Launcher launcher_;
+  const std::string programs_;
+  const std::string proxy_folder_;
+  std::unique_ptr<HaProxy> haproxy_;           // Null until it was opened.
+  std::vector<ServiceEndpoint> published_;     // That HAProxy has got.
+  std::vector<ObservedServer> proxy_servers_;  // Of this turn.
+  Prober prober_;
+  std::map<std::string, std::map<std::string, ObservedSlice>> slices_;  // By node, of this turn.
+  mutable os::Mutex figures_mutex_;
+  std::vector<RequestFigures> figures_ GUARDED_BY(figures_mutex_);
+};
+
+}  // namespace carve::controller

@@ -1,0 +1,183 @@
+#include "controller/runtime/prober.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "os/clock.h"
+#include "os/fd.h"
+#include "os/mutex.h"
+
+namespace carve::controller {
+namespace {
+
+constexpr size_t status_line_bytes = 12;  // "HTTP/1.1 200"
+constexpr int idle_poll_ms = 1000;
+
+// One probe that is under way.
+struct Attempt {
+  os::Fd socket;
+  bool is_connected = false;
+  int64_t deadline_ns = 0;
+  std::string received;
+};
+
+os::Fd begin_connect(uint32_t port) {
+  os::Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int done = connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  return done == 0 || errno == EINPROGRESS ? std::move(socket) : os::Fd();
+}
+
+}  // namespace
+
+std::optional<bool> http_success(std::string_view response) {
+  constexpr std::string_view version = "HTTP/1.";
+  if (!response.starts_with(version.substr(0, response.size()))) return false;
+  if (response.size() < status_line_bytes) return std::nullopt;
+  return response[8] == ' ' && (response[9] == '2' || response[9] == '3');
+}
+
+struct Prober::Shared {
+  struct Probe {
+    ProbeTarget target;
+    bool is_asked = true;
+    std::optional<bool> result;
+    int64_t next_ns = 0;
+    std::optional<Attempt> attempt;  // Used by the thread alone.
+  };
+  os::Mutex mutex;
+  std::map<std::string, Probe> probes GUARDED_BY(mutex);
+  bool stops GUARDED_BY(mutex) = false;
+  os::Fd wake{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+
+  void run() EXCLUDES(mutex);
+  int64_t begin_due(int64_t now) REQUIRES(mutex);
+  void advance(Probe& probe, short events) REQUIRES(mutex);
+  static void end(Probe& probe, bool success);
+};
+
+void Prober::Shared::end(Probe& probe, bool success) {
+  probe.result = success;
+  probe.attempt.reset();
+}
+
+// Begins the probes that are due and ends those that are late. Returns the moment of the next one.
+int64_t Prober::Shared::begin_due(int64_t now) {
+  int64_t next = now + idle_poll_ms * os::millisecond;
+  for (auto& [name, probe] : probes) {
+    if (probe.attempt && probe.attempt->deadline_ns <= now) end(probe, false);
+    if (!probe.attempt && probe.next_ns <= now) {
+      probe.next_ns = now + probe.target.period_ns;
+      os::Fd socket = begin_connect(probe.target.port);
+      if (socket)
+        probe.attempt = Attempt{.socket = std::move(socket), .deadline_ns = now + probe.target.timeout_ns};
+      else
+        end(probe, false);
+    }
+    next = std::min(next, probe.attempt ? probe.attempt->deadline_ns : probe.next_ns);
+  }
+  return next;
+}
+
+void Prober::Shared::advance(Probe& probe, short events) {
+  Attempt& attempt = *probe.attempt;
+  if (!attempt.is_connected) {
+    int error = 0;
+    socklen_t size = sizeof error;
+    getsockopt(attempt.socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error != 0) return end(probe, false);
+    if (probe.target.path.empty()) return end(probe, true);
+    const std::string request = fmt::format(
+        "GET {} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nUser-Agent: carve-probe\r\nConnection: close\r\n\r\n",
+        probe.target.path, probe.target.port);
+    if (send(attempt.socket.get(), request.data(), request.size(), MSG_NOSIGNAL) !=
+        static_cast<ssize_t>(request.size()))
+      return end(probe, false);
+    attempt.is_connected = true;
+    return;
+  }
+  if ((events & (POLLIN | POLLHUP | POLLERR)) == 0) return;
+  char bytes[64];
+  const ssize_t got = recv(attempt.socket.get(), bytes, sizeof bytes, 0);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) return end(probe, false);
+  attempt.received.append(bytes, static_cast<size_t>(got));
+  if (const auto success = http_success(attempt.received)) end(probe, *success);
+}
+
+void Prober::Shared::run() {
+  for (;;) {
+    std::vector<pollfd> polled;
+    std::vector<std::string> names;
+    int64_t next = 0;
+    {
+      const os::MutexLock lock(mutex);
+      if (stops) return;
+      next = begin_due(os::monotonic_ns());
+      for (auto& [name, probe] : probes)
+        if (probe.attempt) {
+          polled.push_back({probe.attempt->socket.get(),
+                            static_cast<short>(probe.attempt->is_connected ? POLLIN : POLLOUT), 0});
+          names.push_back(name);
+        }
+    }
+    polled.push_back({wake.get(), POLLIN, 0});
+    const int64_t wait_ms = (next - os::monotonic_ns()) / os::millisecond + 1;
+    poll(polled.data(), polled.size(), static_cast<int>(std::clamp<int64_t>(wait_ms, 1, idle_poll_ms)));
+    uint64_t count = 0;
+    if (polled.back().revents != 0 && ::read(wake.get(), &count, sizeof count) < 0) continue;
+    const os::MutexLock lock(mutex);
+    for (size_t i = 0; i < names.size(); ++i) {
+      const auto found = probes.find(names[i]);
+      if (polled[i].revents == 0 || found == probes.end() || !found->second.attempt) continue;
+      if (found->second.attempt->socket.get() == polled[i].fd) advance(found->second, polled[i].revents);
+    }
+  }
+}
+
+Prober::Prober() : shared_(std::make_unique<Shared>()), thread_([this] { shared_->run(); }) {}
+
+Prober::~Prober() {
+  {
+    const os::MutexLock lock(shared_->mutex);
+    shared_->stops = true;
+  }
+  eventfd_write(shared_->wake.get(), 1);
+  thread_.join();
+}
+
+std::optional<bool> Prober::probe(const std::string& name, const ProbeTarget& target) {
+  bool is_new = false;
+  std::optional<bool> result;
+  {
+    const os::MutexLock lock(shared_->mutex);
+    auto& probe = shared_->probes[name];
+    is_new = probe.target != target;
+    if (is_new) probe = {.target = target, .is_asked = true, .result = {}, .next_ns = 0, .attempt = {}};
+    probe.is_asked = true;
+    result = std::exchange(probe.result, std::nullopt);
+  }
+  if (is_new) eventfd_write(shared_->wake.get(), 1);
+  return result;
+}
+
+void Prober::forget_unasked() {
+  const os::MutexLock lock(shared_->mutex);
+  for (auto probe = shared_->probes.begin(); probe != shared_->probes.end();)
+    probe = std::exchange(probe->second.is_asked, false) ? std::next(probe) : shared_->probes.erase(probe);
+}
+
+}  // namespace carve::controller

@@ -1,0 +1,97 @@
+#include "controller/runtime/prober.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "os/clock.h"
+#include "os/fd.h"
+
+namespace carve::controller {
+namespace {
+
+// A listener whose connections are answered with fixed bytes, and closed or left open.
+class Answering {
+ public:
+  Answering(std::string answer, bool closes) : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    bind(listener_.get(), reinterpret_cast<sockaddr*>(&at), size);
+    listen(listener_.get(), 16);
+    getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&at), &size);
+    port = ntohs(at.sin_port);
+    thread_ = std::thread([this, answer = std::move(answer), closes] {
+      std::vector<os::Fd> open;
+      for (;;) {
+        os::Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+        if (!fd) return;
+        send(fd.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
+        if (!closes) open.push_back(std::move(fd));
+      }
+    });
+  }
+  ~Answering() {
+    shutdown(listener_.get(), SHUT_RDWR);
+    thread_.join();
+  }
+  uint32_t port = 0;
+
+ private:
+  os::Fd listener_;
+  std::thread thread_;
+};
+
+std::optional<bool> result(uint32_t port, const std::string& path) {
+  Prober prober;
+  const ProbeTarget target{
+      .port = port, .path = path, .period_ns = 50 * os::millisecond, .timeout_ns = 300 * os::millisecond};
+  for (int i = 0; i < 3000; ++i) {
+    if (const auto got = prober.probe("a", target)) return got;
+    usleep(10'000);
+  }
+  return std::nullopt;
+}
+
+TEST(Prober, a_connection_is_enough_without_a_path) {
+  const Answering server("", true);
+  EXPECT_EQ(result(server.port, ""), true);
+}
+
+TEST(Prober, a_closed_port_fails) {
+  uint32_t port = 0;
+  {
+    const Answering server("", true);
+    port = server.port;
+  }
+  EXPECT_EQ(result(port, ""), false);
+}
+
+TEST(Prober, a_get_succeeds_with_2xx_and_3xx_alone) {
+  EXPECT_EQ(result(Answering("HTTP/1.1 204 No Content\r\n\r\n", false).port, "/healthz"), true);
+  EXPECT_EQ(result(Answering("HTTP/1.0 302 Found\r\n", false).port, "/healthz"), true);
+  EXPECT_EQ(result(Answering("HTTP/1.1 503 no\r\n\r\n", false).port, "/healthz"), false);
+}
+
+TEST(Prober, silence_garbage_and_a_close_fail) {
+  EXPECT_EQ(result(Answering("", false).port, "/"), false) << "no answer in time";
+  EXPECT_EQ(result(Answering("SSH-2.0-OpenSSH\r\n", false).port, "/"), false);
+  EXPECT_EQ(result(Answering("HTTP", true).port, "/"), false);
+}
+
+TEST(Prober, the_begin_of_a_response_is_judged_as_soon_as_it_is_there) {
+  EXPECT_EQ(http_success("HT"), std::nullopt);
+  EXPECT_EQ(http_success("HTTP/1.1 20"), std::nullopt);
+  EXPECT_EQ(http_success("HTTP/1.1 200"), true);
+  EXPECT_EQ(http_success("HTTP/1.1 404"), false);
+  EXPECT_EQ(http_success("HTTP/1.1x200"), false);
+  EXPECT_EQ(http_success("X"), false);
+}
+
+}  // namespace
+}  // namespace carve::controller

@@ -1,0 +1,56 @@
+#include "controller/service_thread.h"
+
+#include <algorithm>
+
+#include "os/capabilities.h"
+#include "os/clock.h"
+
+namespace carve::controller {
+namespace {
+
+constexpr int64_t min_interval_ns = 10 * os::millisecond;
+constexpr int64_t max_interval_ns = os::second;
+
+}  // namespace
+
+ServiceThread::ServiceThread(ObjectRegistry& objects, WorkloadRecords records, Machine& machine)
+    : machine_(machine), loop_(objects, std::move(records), machine) {
+  objects.subscribe([this] {
+    const os::MutexLock lock(mutex_);
+    has_changed_ = true;
+    woken_.notify_all();
+  });
+  thread_ = std::thread([this] { run(); });
+}
+
+ServiceThread::~ServiceThread() {
+  {
+    const os::MutexLock lock(mutex_);
+    ends_ = true;
+    woken_.notify_all();
+  }
+  thread_.join();
+}
+
+bool ServiceThread::wait(int64_t interval_ns) {
+  const os::MutexLock lock(mutex_);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::nanoseconds(interval_ns);
+  while (!has_changed_ && !ends_ && woken_.wait_until(mutex_, deadline)) {}
+  has_changed_ = false;
+  return !ends_;
+}
+
+void ServiceThread::run() {
+  (void)os::keep_capabilities({});  // The launcher has those that programs of other users need.
+  // Moments are UTC, so that they are valid over a boot, and advance with the monotonic clock, so that a step
+  // of the clock moves none of them.
+  const int64_t offset_ns = os::utc_ns() - os::monotonic_ns();
+  int64_t interval_ns = min_interval_ns;
+  do {
+    machine_.begin_turn();
+    const bool changed = loop_.turn(os::monotonic_ns() + offset_ns);
+    interval_ns = changed ? min_interval_ns : std::min(interval_ns * 3 / 2, max_interval_ns);
+  } while (wait(interval_ns));
+}
+
+}  // namespace carve::controller

@@ -1,0 +1,100 @@
+// What the service loop observes and does outside of the database: slices of the agents, supervised programs,
+// probes and the endpoint. Each call may be repeated: a slice that is granted is granted once, a program is
+// started once for each attempt. A double is in testing/.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/failure.h"
+#include "wire/api/slice.h"
+#include "wire/objects/service_object.h"
+#include "workload/service.h"
+
+namespace carve::controller {
+
+using workload::Ns;
+
+// A program as its supervisor reports it.
+struct ObservedProgram {
+  workload::ProgramState state = workload::ProgramState::not_started;
+  uint32_t attempt = 0;  // The last one; 0: none.
+  Ns started_at = 0;
+  Ns ended_at = 0;   // Of an ended program.
+  std::string exit;  // "exit status 1", "signal 9"; empty: it runs, or never ran.
+};
+
+// What a supervisor needs to run a replica's program.
+struct ProgramStart {
+  std::string slice;  // Name of the slice and of the program's directory; the slice may not exist.
+  std::string node;   // Whose agent has the slice; empty: the program has no slice.
+  uint32_t attempt = 1;
+  uint32_t owner_uid = 0;
+  std::vector<std::string> command;
+  std::map<std::string, std::string> env;
+  std::string workdir;  // Empty: the owner's home.
+  uint32_t grace_seconds = 30;
+};
+
+// The part of a slice that the controller shows and compares.
+struct ObservedSlice {
+  std::vector<std::string> devices;  // UUIDs.
+  uint64_t memory_bytes = 0;         // Quota of one part.
+  uint32_t share_bp = 0;
+  std::string policy;
+  std::string state;
+};
+
+// A server of a service's endpoint.
+struct EndpointServer {
+  std::string slice;
+  uint32_t port = 0;  // Of the program, on 127.0.0.1.
+
+  friend auto operator<=>(const EndpointServer&, const EndpointServer&) = default;
+};
+
+struct ServiceEndpoint {
+  std::string name_space;
+  std::string name;  // Of the object; workloads of all kinds share the names.
+  uint32_t port = 0;
+  std::vector<EndpointServer> servers;
+
+  friend auto operator<=>(const ServiceEndpoint&, const ServiceEndpoint&) = default;
+};
+
+class Effects {
+ public:
+  virtual ~Effects() = default;
+
+  // Grants the slice on a node of the pool (empty: any node) and returns the node. The kinds of failure:
+  // insufficient_capacity if no node has it now, invalid_argument and failed_precondition if none ever has.
+  virtual Outcome<std::string> grant(const api::SliceRequest&, const std::string& pool) = 0;
+  // Returns the living slices of a node by name, as of this turn.
+  virtual Outcome<std::map<std::string, ObservedSlice>> slices(const std::string& node) = 0;
+  virtual Outcome<void> resize(const std::string& node, const std::string& slice,
+                               const api::SliceChange&) = 0;
+  virtual Outcome<void> end_slice(const std::string& node, const std::string& slice) = 0;
+
+  virtual Outcome<ObservedProgram> program(const std::string& slice) = 0;
+  virtual Outcome<void> start(const ProgramStart&) = 0;
+  virtual Outcome<void> terminate(const std::string& slice) = 0;
+  virtual Outcome<void> kill(const std::string& slice) = 0;
+  // Deletes the program's directory with its logs. Its program has ended.
+  virtual void forget_program(const std::string& slice) = 0;
+
+  // Returns a port that no program uses, for an endpoint or for a program; `used` are those of the records.
+  enum class PortUse : uint8_t { endpoint, program };
+  virtual Outcome<uint32_t> free_port(PortUse, const std::vector<uint32_t>& used) = 0;
+
+  // Probes the program's port; returns the result of the last probe that has ended, once.
+  virtual std::optional<bool> probe(const EndpointServer&, const objects::Readiness&) = 0;
+
+  // Makes the endpoints those of the list. A server that is missing there is drained, then removed.
+  virtual Outcome<void> publish(const std::vector<ServiceEndpoint>&) = 0;
+  // Returns what the endpoints do with each server, by slice. A server that is missing is absent.
+  virtual Outcome<std::map<std::string, workload::EndpointState>> endpoint_states() = 0;
+};
+
+}  // namespace carve::controller

@@ -1,0 +1,377 @@
+#include "controller/services/service_loop.h"
+
+#include <algorithm>
+
+#include "controller/objects/service_form.h"
+#include "controller/services/service_spec.h"
+#include "controller/services/service_status.h"
+#include "core/invariant.h"
+#include "os/log.h"
+#include "wire/api/json.h"
+
+namespace carve::controller {
+namespace {
+
+using K = FailureKind;
+using workload::EndpointState;
+using workload::ProgramState;
+using Action = workload::ServiceAction;
+
+std::string replica_name(const Object& object, uint32_t revision, uint32_t index) {
+  return fmt::format("{}-{}-{}", object.key.name, revision, index);
+}
+
+objects::ServiceSpec spec_of(const std::string& json) {
+  auto spec = api::read<objects::ServiceSpec>(json, api::Reading::lenient);
+  invariant(spec.has_value(), "a stored spec was written by this program");
+  return std::move(*spec);
+}
+
+std::vector<ObjectRegistry::Pointer> workloads(const ObjectRegistry& objects) {
+  std::vector<ObjectRegistry::Pointer> out;
+  for (const objects::KindText& kind : objects::kinds)
+    if (kind.is_workload) std::ranges::copy(objects.list(kind.value), std::back_inserter(out));
+  return out;
+}
+
+}  // namespace
+
+template <class T>
+bool ServiceLoop::done(Pass& pass, const Outcome<T>& outcome) {
+  if (outcome) return true;
+  if (pass.problem.empty()) pass.problem = outcome.error().sentence;
+  os::log::debug("{}: {}", text(pass.object->key), outcome.error().sentence);
+  return false;
+}
+
+bool ServiceLoop::turn(Ns now) {
+  changed_ = false;
+  if (auto states = effects_.endpoint_states())
+    endpoint_states_ = std::move(*states);
+  else
+    return os::log::warning("{}", states.error().sentence), false;
+  for (const auto& object : workloads(objects_)) serve(object, now);
+  adopted_ = true;
+  publish_endpoints();
+  return changed_;
+}
+
+void ServiceLoop::serve(const ObjectRegistry::Pointer& object, Ns now) {
+  Pass pass{.object = object,
+            .spec = service_form(*object),
+            .record = records_.workload(object->uid),
+            .desired = {},
+            .observed = {},
+            .replicas = {},
+            .programs = {},
+            .slices = {},
+            .problem = ""};
+  if (assign_port(pass) && revise(pass, now)) {
+    pass.desired = desired_service(*object, pass.spec, pass.record);
+    request_slices(pass, now);
+    if (observe(pass, now))
+      for (const Action& action : workload::actions(pass.desired, pass.observed, now))
+        carry_out(pass, action, now);
+  }
+  changed_ |= pass.changed;
+  write_status(pass, now);
+  remove_if_ended(pass);
+}
+
+bool ServiceLoop::assign_port(Pass& pass) {
+  if (!pass.spec.port || pass.record.port != 0) return true;
+  const auto port = effects_.free_port(Effects::PortUse::endpoint, records_.endpoint_ports());
+  if (!done(pass, port)) return false;
+  pass.record.port = *port;
+  return done(pass, records_.write(pass.record));
+}
+
+// Makes the object's spec the present revision: of the running slices if only their size changed and their
+// devices have it, else a new one.
+bool ServiceLoop::revise(Pass& pass, Ns now) {
+  const std::string wanted = revision_spec(pass.spec);
+  const std::string present = records_.spec(pass.record.uid, pass.record.revision);
+  if (pass.record.revision != 0 && present == wanted) return true;
+  if (pass.object->is_ending) return true;
+  if (pass.record.revision != 0 && resize(pass, spec_of(present))) {
+    const RevisionRecord same{.uid = pass.record.uid,
+                              .revision = pass.record.revision,
+                              .created_ns = now,
+                              .spec = wanted,
+                              .object_spec = pass.object->spec};
+    pass.changed = true;
+    return done(pass, records_.write(pass.record, same));
+  }
+  ++pass.record.revision;
+  pass.record.revised_ns = now;
+  pass.changed = true;
+  refusals_.erase(pass.record.uid);
+  os::log::info("{}: revision {}", text(pass.object->key), pass.record.revision);
+  return done(pass, records_.write(pass.record, {.uid = pass.record.uid,
+                                                 .revision = pass.record.revision,
+                                                 .created_ns = now,
+                                                 .spec = wanted,
+                                                 .object_spec = pass.object->spec}));
+}
+
+// Gives the slices of the present revision the new size: all, or none.
+bool ServiceLoop::resize(Pass& pass, const objects::ServiceSpec& old) {
+  if (!differ_in_size_alone(old, pass.spec)) return false;
+  const api::SliceChange wanted = slice_change(pass.spec), before = slice_change(old);
+  if (!wanted.memory_bytes || !before.memory_bytes) return false;
+  std::vector<ReplicaRecord> done_already;
+  for (const ReplicaRecord& replica : records_.replicas(pass.record.uid)) {
+    if (replica.revision != pass.record.revision || !replica.is_granted || replica.retired_ns != 0) continue;
+    const auto resized = effects_.resize(replica.node, replica.slice, wanted);
+    if (resized) {
+      done_already.push_back(replica);
+      continue;
+    }
+    for (const ReplicaRecord& back : done_already)
+      if (auto undone = effects_.resize(back.node, back.slice, before); !undone)
+        os::log::warning("slice {}: its former size cannot be set: {}", back.slice, undone.error().sentence);
+    resized_[pass.record.uid] =
+        fmt::format("not changed in place: {}; the replicas are replaced", resized.error().sentence);
+    return false;
+  }
+  resized_[pass.record.uid] = "changed in place, without a restart";
+  os::log::info("{}: {} slices {}", text(pass.object->key), done_already.size(), resized_[pass.record.uid]);
+  return true;
+}
+
+// Requests the slices that were decided. After a kill the request is repeated, and is granted once.
+void ServiceLoop::request_slices(Pass& pass, Ns now) {
+  for (ReplicaRecord replica : records_.replicas(pass.record.uid)) {
+    if (replica.is_granted) continue;
+    const auto request =
+        slice_request(*pass.object, spec_of(records_.spec(replica.uid, replica.revision)), replica);
+    if (request) {
+      const auto node = effects_.grant(*request, pass.spec.pool);
+      if (!node && node.error().kind != K::unavailable) {
+        SliceRefusal& last = refusals_[replica.uid];
+        const unsigned times = last.refusal.revision == replica.revision ? last.refusal.times + 1 : 1;
+        last = {.refusal = {.revision = replica.revision, .at = now, .times = times},
+                .kind = node.error().kind,
+                .sentence = node.error().sentence};
+        done(pass, node);
+        done(pass, records_.remove(replica));
+        continue;
+      }
+      if (!done(pass, node)) continue;
+      replica.node = *node;
+    }
+    replica.is_granted = true;
+    if (!done(pass, records_.write(replica))) continue;
+    refusals_.erase(replica.uid);
+    pass.changed = true;
+    os::log::info("{}: replica {} of revision {} granted{}", text(pass.object->key), replica.replica,
+                  replica.revision, replica.node.empty() ? "" : " on node " + replica.node);
+  }
+}
+
+bool ServiceLoop::observe(Pass& pass, Ns now) {
+  std::set<std::string> nodes;
+  pass.observed.complete_revision = pass.record.complete_revision;
+  for (const ReplicaRecord& replica : records_.replicas(pass.record.uid))
+    if (!replica.node.empty()) nodes.insert(replica.node);
+  for (const std::string& node : nodes) {
+    auto slices = effects_.slices(node);
+    if (!done(pass, slices)) return false;
+    pass.slices.merge(*slices);
+  }
+  for (const ReplicaRecord& replica : records_.replicas(pass.record.uid))
+    if (replica.is_granted && !observe_replica(pass, replica, now)) return false;
+  if (const auto refusal = refusals_.find(pass.record.uid); refusal != refusals_.end())
+    pass.observed.refusal = refusal->second.refusal;
+  return true;
+}
+
+bool ServiceLoop::observe_replica(Pass& pass, const ReplicaRecord& replica, Ns now) {
+  const auto program = effects_.program(replica.slice);
+  if (!done(pass, program)) return false;
+  pass.programs[replica.slice] = *program;
+  if (!replica.node.empty() && !pass.slices.contains(replica.slice)) {
+    // The slice has ended: the loop ended it, or a user did. Its program ended with it.
+    if (program->state == ProgramState::running) return done(pass, effects_.kill(replica.slice));
+    effects_.forget_program(replica.slice);
+    probes_.erase(replica.slice);
+    asked_starts_.erase(replica.slice);
+    refusals_.erase(replica.uid);
+    pass.changed = true;
+    return done(pass, records_.remove(replica));
+  }
+  workload::Replica out{
+      .id = {replica.revision, replica.replica},
+      .program = program->state,
+      .program_since = program->state == ProgramState::exited ? program->ended_at : program->started_at,
+      .failures = replica.failures};
+  if (program->state == ProgramState::exited)
+    out.failures = workload::failures_after(replica.failures, program->ended_at - program->started_at);
+  if (is_starting(replica, *program, now)) {
+    out.program = ProgramState::running;
+    out.program_since = asked_starts_.at(replica.slice).at;
+    out.probe = {};
+  }
+  if (replica.retired_ns != 0) out.retired_at = std::min(replica.retired_ns, now);
+  if (replica.terminated_ns != 0) out.terminated_at = std::min(replica.terminated_ns, now);
+  const auto state = endpoint_states_.find(replica.slice);
+  if (state != endpoint_states_.end()) out.endpoint = state->second;
+  auto& served = served_[replica.uid];
+  if (!adopted_ && out.endpoint == EndpointState::serving) served[replica.slice] = replica.port;
+  if (served.contains(replica.slice)) out.endpoint = EndpointState::serving;
+  update_probe(pass, replica, *program, out, now);
+  pass.observed.replicas.push_back(out);
+  pass.replicas.push_back(replica);
+  return true;
+}
+
+void ServiceLoop::update_probe(const Pass& pass, const ReplicaRecord& replica, const ObservedProgram& program,
+                               workload::Replica& out, Ns now) {
+  if (!pass.desired.has_port || program.state != ProgramState::running) return;
+  Probed& probed = probes_[replica.slice];
+  if (probed.attempt != program.attempt) {
+    const bool is_adopted = probed.attempt == 0 && out.endpoint == EndpointState::serving;
+    probed = {.attempt = program.attempt, .probe = {}};
+    if (is_adopted) probed.probe.ready_since = std::max(program.started_at, now - workload::min_ready_ns);
+  }
+  if (const auto result = effects_.probe({replica.slice, replica.port}, pass.spec.readiness))
+    probed.probe =
+        *result ? workload::probe_succeeded(probed.probe, now) : workload::probe_failed(probed.probe);
+  out.probe = probed.probe;
+}
+
+void ServiceLoop::carry_out(Pass& pass, const Action& action, Ns now) {
+  using Kind = Action::Kind;
+  pass.changed = true;
+  if (action.kind == Kind::create_slice) return create(pass, action.replica, now);
+  if (action.kind == Kind::complete) {
+    pass.record.complete_revision = pass.desired.revision;
+    done(pass, records_.write(pass.record));
+    return;
+  }
+  const std::string slice = replica_name(*pass.object, action.replica.revision, action.replica.index);
+  const auto found = std::ranges::find(pass.replicas, slice, &ReplicaRecord::slice);
+  invariant(found != pass.replicas.end(), "an action names an observed replica");
+  ReplicaRecord replica = *found;
+  switch (action.kind) {
+    case Kind::start: return start(pass, replica, now);
+    case Kind::publish: served_[replica.uid][replica.slice] = replica.port; return;
+    case Kind::withdraw: served_[replica.uid].erase(replica.slice); return;
+    case Kind::retire:
+      replica.retired_ns = now;
+      done(pass, records_.write(replica));
+      return;
+    case Kind::terminate:
+      if (!done(pass, effects_.terminate(replica.slice))) return;
+      replica.terminated_ns = now;
+      done(pass, records_.write(replica));
+      return;
+    case Kind::kill: done(pass, effects_.kill(replica.slice)); return;
+    case Kind::end_slice: return end_slice(pass, replica);
+    case Kind::create_slice:
+    case Kind::complete: break;
+  }
+}
+
+void ServiceLoop::create(Pass& pass, workload::ReplicaId id, Ns now) {
+  ReplicaRecord replica{.slice = replica_name(*pass.object, id.revision, id.index),
+                        .uid = pass.record.uid,
+                        .revision = id.revision,
+                        .replica = id.index};
+  replica.request_id = fmt::format("{}-{}-{}-{}", replica.uid, id.revision, id.index, now);
+  if (pass.spec.port) {
+    const auto port = effects_.free_port(Effects::PortUse::program, records_.program_ports());
+    if (!done(pass, port)) return;
+    replica.port = *port;
+  }
+  done(pass, records_.write(replica));
+}
+
+// Returns whether a supervisor was asked to start the replica and has not begun yet. After some time it is
+// asked again: the supervisors agree which of them begins.
+bool ServiceLoop::is_starting(const ReplicaRecord& replica, const ObservedProgram& program, Ns now) const {
+  constexpr Ns patience = 5 * workload::second_ns;
+  const auto asked = asked_starts_.find(replica.slice);
+  return asked != asked_starts_.end() && asked->second.attempt > program.attempt &&
+         now < asked->second.at + patience;
+}
+
+void ServiceLoop::start(Pass& pass, const ReplicaRecord& known, Ns now) {
+  ReplicaRecord replica = known;
+  const ObservedProgram& program = pass.programs[replica.slice];
+  if (program.state == ProgramState::exited && replica.attempt == program.attempt) {
+    replica.failures = workload::failures_after(replica.failures, program.ended_at - program.started_at);
+    ++replica.restarts;
+  }
+  replica.attempt = program.attempt + 1;
+  if (!done(pass, records_.write(replica))) return;
+  const objects::ServiceSpec spec = spec_of(records_.spec(replica.uid, replica.revision));
+  if (!done(pass, effects_.start(program_start(*pass.object, spec, replica, replica.attempt)))) return;
+  asked_starts_[replica.slice] = {.attempt = replica.attempt, .at = now};
+  os::log::info("{}: replica {} of revision {} started, attempt {}", text(pass.object->key), replica.replica,
+                replica.revision, replica.attempt);
+}
+
+void ServiceLoop::end_slice(Pass& pass, const ReplicaRecord& replica) {
+  if (!replica.node.empty()) {
+    done(pass, effects_.end_slice(replica.node, replica.slice));
+    return;  // The next turns see when it has ended.
+  }
+  effects_.forget_program(replica.slice);
+  probes_.erase(replica.slice);
+  asked_starts_.erase(replica.slice);
+  done(pass, records_.remove(replica));
+}
+
+void ServiceLoop::write_status(Pass& pass, Ns now) {
+  const auto refusal = refusals_.find(pass.record.uid);
+  StatusInput input{.object = *pass.object,
+                    .spec = pass.spec,
+                    .record = pass.record,
+                    .desired = pass.desired,
+                    .observed = pass.observed,
+                    .replicas = pass.replicas,
+                    .programs = pass.programs,
+                    .slices = pass.slices,
+                    .refusal = refusal != refusals_.end() ? &refusal->second : nullptr,
+                    .problem = pass.problem,
+                    .resized = resized_[pass.record.uid]};
+  const auto before = api::read<objects::ServiceStatus>(pass.object->status, api::Reading::lenient);
+  const std::string status =
+      api::write(service_status(input, before ? *before : objects::ServiceStatus{}, now));
+  const auto written = objects_.update(pass.object->key, [&](Object& object) -> Outcome<void> {
+    if (object.uid == pass.object->uid) object.status = status;
+    return {};
+  });
+  if (!written && written.error().kind != K::not_found) os::log::error("{}", written.error().sentence);
+}
+
+void ServiceLoop::remove_if_ended(Pass& pass) {
+  const std::string& uid = pass.record.uid;
+  if (!pass.object->is_ending || !records_.replicas(uid).empty()) return;
+  served_.erase(uid);
+  if (!done(pass, objects_.remove(pass.object->key))) return;
+  records_.forget(uid);
+  refusals_.erase(uid);
+  resized_.erase(uid);
+  os::log::info("{}: deleted", text(pass.object->key));
+  changed_ = true;
+}
+
+void ServiceLoop::publish_endpoints() {
+  std::vector<ServiceEndpoint> wanted;
+  for (const auto& object : workloads(objects_)) {
+    const WorkloadRecord record = records_.workload(object->uid);
+    if (record.port == 0) continue;
+    ServiceEndpoint endpoint{
+        .name_space = object->key.namespace_, .name = object->key.name, .port = record.port, .servers = {}};
+    for (const auto& [slice, port] : served_[object->uid]) endpoint.servers.push_back({slice, port});
+    wanted.push_back(std::move(endpoint));
+  }
+  if (const auto published = effects_.publish(wanted); !published)
+    os::log::warning("{}", published.error().sentence);
+  if (wanted != published_) changed_ = true;
+  published_ = std::move(wanted);
+}
+
+}  // namespace carve::controller

@@ -1,0 +1,90 @@
+// Keeps services as they are desired: observes their replicas, asks workload::actions() what to do next, and
+// carries it out. The loop may be killed between any two steps: a replica's record is written before its
+// slice is requested and is removed after the slice has ended, and each effect may be repeated.
+//
+// What the loop keeps in memory alone is found again after a restart: probes (a replica that the endpoint
+// serves counts as ready until its probes fail) and refusals of capacity.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "controller/objects/object_registry.h"
+#include "controller/services/effects.h"
+#include "controller/services/service_status.h"
+#include "controller/services/workload_records.h"
+
+namespace carve::controller {
+
+class ServiceLoop {
+ public:
+  ServiceLoop(ObjectRegistry& objects, WorkloadRecords records, Effects& effects)
+      : objects_(objects), records_(std::move(records)), effects_(effects) {}
+
+  // Compares every service once and carries out its next actions. `now` is UTC nanoseconds that are not
+  // stepped while the process lives. Returns whether something changed, so that the next turn should be soon.
+  bool turn(Ns now);
+
+ private:
+  // One service in one turn.
+  struct Pass {
+    ObjectRegistry::Pointer object;
+    objects::ServiceSpec spec;
+    WorkloadRecord record;
+    workload::Service desired;
+    workload::ServiceObserved observed;
+    std::vector<ReplicaRecord> replicas;              // Granted; in the order of observed.replicas.
+    std::map<std::string, ObservedProgram> programs;  // By slice.
+    std::map<std::string, ObservedSlice> slices;      // By name.
+    std::string problem;                              // Why a step failed; the next turn tries again.
+    bool changed = false;
+  };
+  // Of one replica's program, for the attempt that runs.
+  struct Probed {
+    uint32_t attempt = 0;
+    workload::Probe probe;
+  };
+
+  void serve(const ObjectRegistry::Pointer&, Ns now);
+  bool assign_port(Pass&);
+  bool revise(Pass&, Ns now);
+  bool resize(Pass&, const objects::ServiceSpec& old);
+  void request_slices(Pass&, Ns now);
+  bool observe(Pass&, Ns now);
+  bool observe_replica(Pass&, const ReplicaRecord&, Ns now);
+  void update_probe(const Pass&, const ReplicaRecord&, const ObservedProgram&, workload::Replica&, Ns now);
+  void carry_out(Pass&, const workload::ServiceAction&, Ns now);
+  void create(Pass&, workload::ReplicaId, Ns now);
+  void start(Pass&, const ReplicaRecord&, Ns now);
+  bool is_starting(const ReplicaRecord&, const ObservedProgram&, Ns now) const;
+  void end_slice(Pass&, const ReplicaRecord&);
+  void write_status(Pass&, Ns now);
+  void remove_if_ended(Pass&);
+  void publish_endpoints();
+
+  // Returns false and keeps the sentence if the step failed.
+  template <class T>
+  bool done(Pass&, const Outcome<T>&);
+
+  ObjectRegistry& objects_;
+  WorkloadRecords records_;
+  Effects& effects_;
+  std::map<std::string, Probed> probes_;  // By slice.
+  // Starts whose supervisor has not written yet that it began, by slice: the attempt and when it was asked
+  // for.
+  struct AskedStart {
+    uint32_t attempt = 0;
+    Ns at = 0;
+  };
+  std::map<std::string, AskedStart> asked_starts_;
+  std::map<std::string, SliceRefusal> refusals_;                   // By uid.
+  std::map<std::string, std::map<std::string, uint32_t>> served_;  // Ports of published replicas: uid, slice.
+  std::map<std::string, workload::EndpointState> endpoint_states_;  // By slice, of this turn.
+  std::map<std::string, std::string> resized_;  // By uid: what the last change of size did.
+  std::vector<ServiceEndpoint> published_;
+  bool adopted_ = false;  // The endpoints' servers were read once.
+  bool changed_ = false;
+};
+
+}  // namespace carve::controller

@@ -1,0 +1,245 @@
+#include "controller/services/service_loop.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <random>
+
+#include "controller/services/testing/effects_fake.h"
+#include "wire/api/json.h"
+
+namespace carve::controller {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using workload::ProgramState;
+
+// A controller over a database in memory-like files, its machine, and a clock.
+struct Stage {
+  struct Forgetting final : Journal {  // The registry's objects live in the stage: a restart keeps them.
+    Outcome<void> write(std::span<const Object> objects) override {
+      for (const Object& object : objects) kept[object.key] = object;
+      return {};
+    }
+    Outcome<void> remove(const ObjectKey& key, uint64_t) override { return kept.erase(key), Outcome<void>(); }
+    std::map<ObjectKey, Object> kept;
+  };
+
+  std::filesystem::path folder;
+  Forgetting journal;
+  EffectsFake machine;
+  std::optional<ControllerStore> store;
+  std::optional<ObjectRegistry> objects;
+  std::optional<ServiceLoop> loop;
+  const ObjectKey key{objects::Kind::service, "default", "a"};
+
+  Stage() {
+    char name[] = "/tmp/carve-services-XXXXXX";
+    folder = mkdtemp(name);
+    machine.now = 1'700'000'000 * workload::second_ns;
+    restart();
+  }
+  ~Stage() { std::filesystem::remove_all(folder); }
+
+  // What a new controller finds: the database and the machine.
+  void restart() {
+    loop.reset();
+    objects.reset();
+    store.reset();
+    store.emplace(std::move(ControllerStore::open(folder / "controller.db", 1)->store));
+    std::vector<Object> known;
+    uint64_t version = 0;
+    for (const auto& [k, object] : journal.kept) {
+      known.push_back(object);
+      version = std::max(version, object.version);
+    }
+    objects.emplace(journal, known, version);
+    loop.emplace(*objects, std::move(*WorkloadRecords::read(*store)), machine);
+  }
+  void apply(const objects::ServiceSpec& spec) {
+    if (!objects->find(key))
+      ASSERT_TRUE(objects->add({.key = key, .account = "root", .uid = "u1", .spec = api::write(spec)}));
+    else
+      ASSERT_TRUE(objects->update(
+          key, [&](Object& o) -> Outcome<void> { return o.spec = api::write(spec), Outcome<void>(); }));
+  }
+  void remove() {
+    ASSERT_TRUE(
+        objects->update(key, [](Object& o) -> Outcome<void> { return o.is_ending = true, Outcome<void>(); }));
+  }
+  // Turns until nothing changes for a while; the clock advances by a second a turn.
+  void settle(int turns = 60) {
+    for (int i = 0; i < turns; ++i) {
+      loop->turn(machine.now);
+      machine.now += workload::second_ns;
+    }
+  }
+  objects::ServiceStatus status() {
+    const auto object = objects->find(key);
+    return object ? *api::read<objects::ServiceStatus>(object->status, api::Reading::lenient)
+                  : objects::ServiceStatus{};
+  }
+  std::vector<std::string> slices() {
+    std::vector<std::string> out;
+    for (const auto& [name, slice] : machine.live) out.push_back(name);
+    return out;
+  }
+};
+
+objects::ServiceSpec spec(uint32_t replicas, std::string command = "serve", std::string memory = "4GiB") {
+  return {.replicas = replicas,
+          .gpu = objects::Gpu{.memory = std::move(memory), .share = "20%"},
+          .run = {.command = {std::move(command)}},
+          .port = 8000};
+}
+
+TEST(ServiceLoop, starts_each_replica_once_in_its_slice_and_publishes_it_when_it_is_ready) {
+  Stage s;
+  s.apply(spec(2));
+  s.settle();
+  EXPECT_THAT(s.slices(), ElementsAre("a-1-0", "a-1-1"));
+  EXPECT_EQ(s.machine.servers.size(), 2u);
+  EXPECT_EQ(s.status().phase, "Running");
+  EXPECT_EQ(s.status().ready_replicas, 2u);
+  EXPECT_EQ(s.status().endpoint, "http://127.0.0.1:18000");
+  EXPECT_EQ(s.status().memory_text, "4 GiB");
+  for (const auto& [slice, program] : s.machine.programs) EXPECT_EQ(program.seen.attempt, 1u) << slice;
+}
+
+TEST(ServiceLoop, a_restart_of_the_controller_restarts_no_program) {
+  Stage s;
+  s.apply(spec(2));
+  s.settle();
+  const auto servers = s.machine.servers;
+  for (int i = 0; i < 5; ++i) {
+    s.restart();
+    s.settle(3);
+    EXPECT_EQ(s.machine.servers, servers) << "a ready replica is served at every moment";
+  }
+  for (const auto& [slice, program] : s.machine.programs) EXPECT_EQ(program.seen.attempt, 1u) << slice;
+}
+
+TEST(ServiceLoop, a_program_that_ends_is_started_again_and_its_exit_is_shown) {
+  Stage s;
+  s.apply(spec(1));
+  s.settle();
+  s.machine.end_program("a-1-0", 3);
+  s.loop->turn(s.machine.now);
+  EXPECT_THAT(s.machine.servers, IsEmpty()) << "it is withdrawn at once";
+  EXPECT_EQ(s.status().replica_list.at(0).state, "CrashLoopBackOff");
+  EXPECT_EQ(s.status().replica_list.at(0).last_exit, "exit status 3");
+  s.settle();
+  EXPECT_EQ(s.machine.programs["a-1-0"].seen.attempt, 2u);
+  EXPECT_EQ(s.status().restarts, 1u);
+  EXPECT_EQ(s.status().phase, "Running");
+}
+
+TEST(ServiceLoop, a_change_of_size_is_made_in_the_running_slices) {
+  Stage s;
+  s.apply(spec(2));
+  s.settle();
+  s.apply(spec(2, "serve", "6GiB"));
+  s.settle(5);
+  EXPECT_THAT(s.slices(), ElementsAre("a-1-0", "a-1-1"));
+  EXPECT_EQ(s.machine.live["a-1-0"].memory_bytes, 6ull << 30);
+  EXPECT_EQ(s.status().revision, 1u);
+  EXPECT_EQ(s.status().memory_text, "6 GiB");
+  EXPECT_THAT(s.status().conditions.at(1).message, HasSubstr("in place"));
+}
+
+TEST(ServiceLoop, a_size_that_the_device_does_not_have_is_a_rollout) {
+  Stage s;
+  s.apply(spec(2));
+  s.settle();
+  s.machine.refuses_resize = true;
+  s.apply(spec(2, "serve", "6GiB"));
+  s.settle();
+  EXPECT_THAT(s.slices(), ElementsAre("a-2-0", "a-2-1"));
+  EXPECT_EQ(s.status().revision, 2u);
+}
+
+TEST(ServiceLoop, a_rollout_keeps_as_many_replicas_served_as_are_desired) {
+  Stage s;
+  s.apply(spec(3));
+  s.settle();
+  s.apply(spec(3, "serve-v2"));
+  for (int i = 0; i < 100; ++i) {
+    s.settle(1);
+    EXPECT_GE(s.machine.servers.size(), 3u) << "turn " << i;
+    EXPECT_LE(s.machine.live.size(), 4u) << "one more than desired";
+  }
+  EXPECT_THAT(s.slices(), ElementsAre("a-2-0", "a-2-1", "a-2-2"));
+  EXPECT_EQ(s.status().phase, "Running");
+}
+
+TEST(ServiceLoop, a_service_without_capacity_says_so_and_keeps_what_it_has) {
+  Stage s;
+  s.machine.capacity = 1;
+  s.apply(spec(2));
+  s.settle();
+  EXPECT_THAT(s.slices(), ElementsAre("a-1-0"));
+  EXPECT_EQ(s.status().phase, "Waiting");
+  EXPECT_EQ(s.status().ready_replicas, 1u);
+  s.machine.capacity = 2;
+  s.settle(120);
+  EXPECT_EQ(s.status().phase, "Running");
+}
+
+TEST(ServiceLoop, a_deleted_service_ends_its_programs_and_slices) {
+  Stage s;
+  s.apply(spec(2));
+  s.settle();
+  s.remove();
+  s.settle();
+  EXPECT_THAT(s.slices(), IsEmpty());
+  EXPECT_THAT(s.machine.programs, IsEmpty());
+  EXPECT_THAT(s.machine.servers, IsEmpty());
+  EXPECT_EQ(s.objects->find(s.key), nullptr);
+  s.apply(spec(1));  // Its slices have the names of the former ones.
+  s.settle();
+  EXPECT_EQ(s.status().phase, "Running");
+}
+
+TEST(ServiceLoop, a_slice_that_a_user_ended_is_replaced) {
+  Stage s;
+  s.apply(spec(2));
+  s.settle();
+  ASSERT_TRUE(s.machine.end_slice("n1", "a-1-1"));
+  s.settle();
+  EXPECT_THAT(s.slices(), ElementsAre("a-1-0", "a-1-1"));
+  EXPECT_EQ(s.status().phase, "Running");
+}
+
+// Kills the controller at a random call, with or without the call's effect, again and again while the service
+// is changed. At the end the state is the desired one, and no slice and no program was made twice.
+TEST(ServiceLoop, killed_between_any_two_steps_it_ends_in_the_desired_state) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    Stage s;
+    std::mt19937 random(seed);
+    s.apply(spec(2));
+    for (int change = 0; change < 6; ++change) {
+      s.apply(spec(1 + random() % 3, fmt::format("serve-{}", random() % 3), random() % 2 ? "4GiB" : "6GiB"));
+      for (int kills = 0; kills < 3; ++kills) {
+        s.machine.calls_left = static_cast<int>(random() % 12);
+        s.machine.last_has_effect = random() % 2 == 0;
+        try {
+          s.settle(20);
+        } catch (const Killed&) {}
+        s.machine.calls_left = -1;
+        s.restart();
+      }
+    }
+    s.apply(spec(2, "last"));
+    s.settle(150);
+    EXPECT_EQ(s.status().phase, "Running") << "seed " << seed;
+    EXPECT_EQ(s.machine.live.size(), 2u) << "seed " << seed;
+    EXPECT_EQ(s.machine.servers.size(), 2u) << "seed " << seed;
+    EXPECT_THAT(s.machine.started_twice, IsEmpty()) << "seed " << seed;
+    EXPECT_THAT(s.machine.granted_twice, IsEmpty()) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace carve::controller

@@ -1,0 +1,135 @@
+#include "controller/services/service_status.h"
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "fronts/service_terms.h"
+#include "os/clock.h"
+
+namespace carve::controller {
+namespace {
+
+using workload::EndpointState;
+using workload::ProgramState;
+
+const char* phase_text(workload::ServicePhase phase) {
+  using enum workload::ServicePhase;
+  switch (phase) {
+    case stopped: return "Stopped";
+    case waiting: return "Waiting";
+    case running: return "Running";
+    case updating: return "Updating";
+    case failed: break;
+  }
+  return "Failed";
+}
+
+const char* state_text(const workload::Replica& replica) {
+  if (replica.retired_at) return "Stopping";
+  if (replica.program == ProgramState::exited) return "CrashLoopBackOff";
+  if (replica.program == ProgramState::not_started) return "Starting";
+  return replica.endpoint == EndpointState::serving ? "Ready" : "Running";
+}
+
+objects::ReplicaStatus replica_status(const StatusInput& in, size_t i) {
+  const workload::Replica& observed = in.observed.replicas[i];
+  const ReplicaRecord& record = in.replicas[i];
+  objects::ReplicaStatus out{.index = record.replica,
+                             .revision = record.revision,
+                             .slice = record.slice,
+                             .node = record.node,
+                             .state = state_text(observed),
+                             .port = record.port,
+                             .restarts = record.restarts};
+  if (const auto slice = in.slices.find(record.slice); slice != in.slices.end())
+    out.devices = slice->second.devices;
+  if (const auto program = in.programs.find(record.slice); program != in.programs.end())
+    out.last_exit = program->second.exit;
+  return out;
+}
+
+// Adds the condition; its time is the former one if its status was the same.
+void add_condition(objects::ServiceStatus& status, const objects::ServiceStatus& before,
+                   objects::Condition condition, workload::Ns now) {
+  const auto old = std::ranges::find(before.conditions, condition.type, &objects::Condition::type);
+  const bool same = old != before.conditions.end() && old->status == condition.status;
+  condition.last_transition_time =
+      same ? old->last_transition_time : os::rfc3339(now, os::Decimals::milliseconds);
+  status.conditions.push_back(std::move(condition));
+}
+
+objects::Condition progressing(const StatusInput& in, const workload::ServiceStatus& counted) {
+  if (!counted.progressing)
+    return {.type = "Progressing",
+            .status = "False",
+            .reason = "ProgressDeadlineExceeded",
+            .message = fmt::format("no replica became available within {} s; the former replicas stay",
+                                   in.spec.update.progress_deadline_seconds)};
+  if (counted.lacks_capacity && in.refusal != nullptr)
+    return {.type = "Progressing",
+            .status = "True",
+            .reason = in.refusal->kind == FailureKind::insufficient_capacity ? "NoCapacity" : "SliceRefused",
+            .message = in.refusal->sentence};
+  if (counted.crash_looping > 0)
+    return {.type = "Progressing",
+            .status = "True",
+            .reason = "CrashLoopBackOff",
+            .message = fmt::format("{} program{} ended and will be started again", counted.crash_looping,
+                                   counted.crash_looping == 1 ? "" : "s")};
+  return {.type = "Progressing", .status = "True", .reason = "Progressing", .message = in.resized};
+}
+
+std::string gpu_text(const fronts::GpuTerms& gpu, const std::string& memory_text) {
+  const std::string several = gpu.devices > 1 ? fmt::format(" on each of {} devices", gpu.devices) : "";
+  if (gpu.exclusive) return fmt::format("{} whole device{}", gpu.devices, gpu.devices == 1 ? "" : "s");
+  const std::string share =
+      gpu.share_bp ? fmt::format("{} of a device", text(Share{*gpu.share_bp}).c_str()) : "no compute limit";
+  return fmt::format("{}, {}{}", memory_text, share, several);
+}
+
+}  // namespace
+
+objects::ServiceStatus service_status(const StatusInput& in, const objects::ServiceStatus& before,
+                                      workload::Ns now) {
+  const workload::ServiceStatus counted = workload::status(in.desired, in.observed, now);
+  objects::ServiceStatus out{.observed_generation = in.object.generation,
+                             .phase = phase_text(counted.phase),
+                             .replicas = static_cast<uint32_t>(in.observed.replicas.size()),
+                             .ready_replicas = counted.ready,
+                             .updated_replicas = counted.updated,
+                             .revision = in.record.revision,
+                             .warnings = before.warnings};
+  if (in.record.port != 0) out.endpoint = fmt::format("http://127.0.0.1:{}", in.record.port);
+  for (size_t i = 0; i < in.replicas.size(); ++i) {
+    out.replica_list.push_back(replica_status(in, i));
+    out.restarts += in.replicas[i].restarts;
+  }
+  if (const auto terms = fronts::terms_of(in.spec); terms && terms->gpu) {
+    out.memory_bytes = terms->gpu->memory_bytes.value_or(0);
+    out.memory_text = fronts::memory_text(in.spec.gpu->memory);
+    if (terms->gpu->memory_units && !in.slices.empty()) {
+      // How much a unit is was decided when the slice was granted.
+      out.memory_bytes = in.slices.begin()->second.memory_bytes;
+      out.memory_text = fmt::format("{} x {} = {}", *terms->gpu->memory_units,
+                                    text(Bytes{out.memory_bytes / *terms->gpu->memory_units}),
+                                    text(Bytes{out.memory_bytes}));
+    }
+    out.share_bp = terms->gpu->share_bp.value_or(0);
+    out.gpu = gpu_text(*terms->gpu, out.memory_text);
+  }
+  const bool available = counted.available >= in.desired.replicas;
+  add_condition(
+      out, before,
+      {.type = "Available",
+       .status = available ? "True" : "False",
+       .reason = available ? "ReplicasAvailable" : "ReplicasUnavailable",
+       .message = fmt::format("{} of {} replicas are available", counted.available, in.desired.replicas)},
+      now);
+  add_condition(out, before, progressing(in, counted), now);
+  if (!in.problem.empty())
+    add_condition(out, before,
+                  {.type = "Degraded", .status = "True", .reason = "StepFailed", .message = in.problem}, now);
+  return out;
+}
+
+}  // namespace carve::controller

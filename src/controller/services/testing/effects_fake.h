@@ -1,0 +1,126 @@
+// A machine for tests of the service loop: agents that grant slices up to a capacity, programs that run until
+// they are told to end, an endpoint. Each call may be the last one before the controller is killed
+// (`calls_left`): then it has its effect or not, by `last_has_effect`, and throws Killed.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+#include "controller/services/effects.h"
+
+namespace carve::controller {
+
+struct Killed {};
+
+struct EffectsFake final : Effects {
+  struct Program {
+    ObservedProgram seen;
+    unsigned starts = 0;  // Of this attempt; more than one is an error of the loop.
+  };
+  Ns now = 0;
+  unsigned capacity = 1000;  // Slices.
+  int calls_left = -1;       // Before the kill; negative: it is not killed.
+  bool last_has_effect = true;
+  bool refuses_resize = false;
+  std::map<std::string, ObservedSlice> live;      // By name.
+  std::map<std::string, std::string> granted_by;  // Name by request id, also of ended slices.
+  std::map<std::string, Program> programs;        // By slice.
+  std::map<std::string, workload::EndpointState> servers;
+  std::set<uint32_t> open_ports;  // Whose probes succeed.
+  std::map<std::string, uint32_t> port_of;
+  std::set<std::string> started_twice, granted_twice;
+
+  // Returns whether the call has its effect; throws after it if it is the last one.
+  template <class Act>
+  void call(Act act) {
+    const bool is_last = calls_left == 0;
+    if (calls_left > 0) --calls_left;
+    if (!is_last || last_has_effect) act();
+    if (is_last) throw Killed();
+  }
+
+  Outcome<std::string> grant(const api::SliceRequest& request, const std::string&) override {
+    Outcome<std::string> out = std::string("n1");
+    call([&] {
+      if (granted_by.contains(request.request_id)) return;
+      if (live.size() >= capacity) {
+        out = failure(FailureKind::insufficient_capacity, "no device has the capacity");
+        return;
+      }
+      if (live.contains(request.name)) granted_twice.insert(request.name);
+      granted_by[request.request_id] = request.name;
+      live[request.name] = {.devices = {"GPU-1"}, .memory_bytes = request.memory_bytes.value_or(0)};
+    });
+    return out;
+  }
+  Outcome<std::map<std::string, ObservedSlice>> slices(const std::string&) override { return live; }
+  Outcome<void> resize(const std::string&, const std::string& slice,
+                       const api::SliceChange& change) override {
+    if (refuses_resize) return failure(FailureKind::insufficient_capacity, "the device has 1 GiB free");
+    call([&] { live[slice].memory_bytes = change.memory_bytes.value_or(0); });
+    return {};
+  }
+  Outcome<void> end_slice(const std::string&, const std::string& slice) override {
+    call([&] {
+      live.erase(slice);
+      if (const auto p = programs.find(slice); p != programs.end()) end_program(slice, 137);
+    });
+    return {};
+  }
+  Outcome<ObservedProgram> program(const std::string& slice) override {
+    const auto found = programs.find(slice);
+    return found == programs.end() ? ObservedProgram{} : found->second.seen;
+  }
+  Outcome<void> start(const ProgramStart& start) override {
+    call([&] {
+      Program& p = programs[start.slice];
+      if (p.seen.attempt >= start.attempt) return;  // As carve-supervise does.
+      if (p.seen.state == workload::ProgramState::running) started_twice.insert(start.slice);
+      p.seen = {.state = workload::ProgramState::running, .attempt = start.attempt, .started_at = now};
+      if (const auto port = start.env.find("PORT"); port != start.env.end())
+        open_ports.insert(static_cast<uint32_t>(std::stoul(port->second)));
+    });
+    return {};
+  }
+  Outcome<void> terminate(const std::string& slice) override {
+    call([&] { end_program(slice, 0); });
+    return {};
+  }
+  Outcome<void> kill(const std::string& slice) override {
+    call([&] { end_program(slice, 137); });
+    return {};
+  }
+  void forget_program(const std::string& slice) override {
+    call([&] { programs.erase(slice); });
+  }
+  Outcome<uint32_t> free_port(PortUse use, const std::vector<uint32_t>& used) override {
+    uint32_t port = use == PortUse::endpoint ? 18000 : 20000;
+    while (std::ranges::find(used, port) != used.end()) ++port;
+    return port;
+  }
+  std::optional<bool> probe(const EndpointServer& server, const objects::Readiness&) override {
+    return open_ports.contains(server.port);
+  }
+  Outcome<void> publish(const std::vector<ServiceEndpoint>& endpoints) override {
+    call([&] {
+      servers.clear();
+      for (const ServiceEndpoint& endpoint : endpoints)
+        for (const EndpointServer& server : endpoint.servers)
+          servers[server.slice] = workload::EndpointState::serving;
+    });
+    return {};
+  }
+  Outcome<std::map<std::string, workload::EndpointState>> endpoint_states() override { return servers; }
+
+  void end_program(const std::string& slice, uint32_t status) {
+    const auto found = programs.find(slice);
+    if (found == programs.end() || found->second.seen.state != workload::ProgramState::running) return;
+    found->second.seen.state = workload::ProgramState::exited;
+    found->second.seen.ended_at = now;
+    found->second.seen.exit = fmt::format("exit status {}", status);
+  }
+};
+
+}  // namespace carve::controller

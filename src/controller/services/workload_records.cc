@@ -1,0 +1,106 @@
+#include "controller/services/workload_records.h"
+
+#include <algorithm>
+
+namespace carve::controller {
+
+Outcome<WorkloadRecords> WorkloadRecords::read(ControllerStore& store) {
+  WorkloadRecords out(store);
+  auto workloads = store.all<WorkloadRecord>();
+  if (!workloads) return tl::unexpected(workloads.error());
+  for (WorkloadRecord& r : *workloads) out.workloads_[r.uid] = r;
+  auto revisions = store.all<RevisionRecord>();
+  if (!revisions) return tl::unexpected(revisions.error());
+  for (RevisionRecord& r : *revisions) out.revisions_[r.uid][r.revision] = r;
+  auto replicas = store.all<ReplicaRecord>();
+  if (!replicas) return tl::unexpected(replicas.error());
+  for (ReplicaRecord& r : *replicas) out.replicas_[r.uid][r.slice] = r;
+  return out;
+}
+
+WorkloadRecord WorkloadRecords::workload(const std::string& uid) const {
+  const auto found = workloads_.find(uid);
+  return found != workloads_.end() ? found->second : WorkloadRecord{.uid = uid};
+}
+
+std::string WorkloadRecords::spec(const std::string& uid, uint32_t revision) const {
+  const auto object = revisions_.find(uid);
+  if (object == revisions_.end()) return "";
+  const auto found = object->second.find(revision);
+  return found == object->second.end() ? "" : found->second.spec;
+}
+
+std::vector<RevisionRecord> WorkloadRecords::revisions(const std::string& uid) const {
+  std::vector<RevisionRecord> out;
+  if (const auto object = revisions_.find(uid); object != revisions_.end())
+    for (const auto& [number, record] : object->second) out.push_back(record);
+  return out;
+}
+
+std::vector<ReplicaRecord> WorkloadRecords::replicas(const std::string& uid) const {
+  std::vector<ReplicaRecord> out;
+  if (const auto object = replicas_.find(uid); object != replicas_.end())
+    for (const auto& [slice, record] : object->second) out.push_back(record);
+  return out;
+}
+
+std::vector<uint32_t> WorkloadRecords::program_ports() const {
+  std::vector<uint32_t> out;
+  for (const auto& [uid, replicas] : replicas_)
+    for (const auto& [slice, record] : replicas)
+      if (record.port != 0) out.push_back(record.port);
+  return out;
+}
+
+std::vector<uint32_t> WorkloadRecords::endpoint_ports() const {
+  std::vector<uint32_t> out;
+  for (const auto& [uid, record] : workloads_)
+    if (record.port != 0) out.push_back(record.port);
+  return out;
+}
+
+Outcome<void> WorkloadRecords::write(const WorkloadRecord& record) {
+  if (const auto found = workloads_.find(record.uid); found != workloads_.end() && found->second == record)
+    return {};
+  if (auto written = store_->write(record); !written) return written;
+  workloads_[record.uid] = record;
+  return {};
+}
+
+Outcome<void> WorkloadRecords::write(const WorkloadRecord& record, const RevisionRecord& revision) {
+  if (auto written = store_->write(record, revision, max_kept_revisions); !written) return written;
+  workloads_[record.uid] = record;
+  auto& kept = revisions_[record.uid];
+  kept[revision.revision] = revision;
+  // As the database does: the newest, and those that a replica has.
+  const auto is_used = [&](uint32_t number) {
+    return std::ranges::any_of(replicas_[record.uid],
+                               [&](const auto& entry) { return entry.second.revision == number; });
+  };
+  size_t older = kept.size();
+  for (auto it = kept.begin(); it != kept.end() && older > max_kept_revisions; --older)
+    it = is_used(it->first) ? std::next(it) : kept.erase(it);
+  return {};
+}
+
+Outcome<void> WorkloadRecords::write(const ReplicaRecord& record) {
+  auto& known = replicas_[record.uid];
+  if (const auto found = known.find(record.slice); found != known.end() && found->second == record) return {};
+  if (auto written = store_->write(record); !written) return written;
+  known[record.slice] = record;
+  return {};
+}
+
+Outcome<void> WorkloadRecords::remove(const ReplicaRecord& record) {
+  if (auto removed = store_->remove(record); !removed) return removed;
+  replicas_[record.uid].erase(record.slice);
+  return {};
+}
+
+void WorkloadRecords::forget(const std::string& uid) {
+  workloads_.erase(uid);
+  revisions_.erase(uid);
+  replicas_.erase(uid);
+}
+
+}  // namespace carve::controller

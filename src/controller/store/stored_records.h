@@ -1,0 +1,107 @@
+// The rows of controller.db. Each struct is a table, each field a column (sqlite/rows.h). Moments are UTC
+// nanoseconds since 1970.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace carve::controller {
+
+// A node as its agent last described it.
+struct NodeRecord {
+  std::string name;
+  std::string socket;  // Of its agent.
+  int64_t first_seen_ns = 0;
+  int64_t last_seen_ns = 0;
+  std::string agent_version;
+  int64_t agent_started_ns = 0;
+
+  friend bool operator==(const NodeRecord&, const NodeRecord&) = default;
+};
+
+// An object (controller/objects/object_record.h); labels, annotations, spec and status are JSON.
+struct ObjectRecord {
+  std::string kind;  // "Service"
+  std::string name_space;
+  std::string name;
+  std::string account;
+  std::string uid;
+  uint32_t owner_uid = 0;
+  uint32_t generation = 0;
+  uint64_t version = 0;
+  int64_t created_ns = 0;
+  bool is_ending = false;
+  std::string labels;
+  std::string annotations;
+  std::string spec;
+  std::string status;
+
+  friend bool operator==(const ObjectRecord&, const ObjectRecord&) = default;
+};
+
+// What the controller decided for a workload and must not forget.
+struct WorkloadRecord {
+  std::string uid;        // Of the object.
+  uint32_t revision = 0;  // The present one; 0: none yet.
+  uint32_t complete_revision = 0;
+  int64_t revised_ns = 0;
+  uint32_t port = 0;  // Of its endpoint, for its whole life; 0: none.
+
+  friend bool operator==(const WorkloadRecord&, const WorkloadRecord&) = default;
+};
+
+// A revision: the spec as it was when its replicas were started.
+struct RevisionRecord {
+  std::string uid;  // Of the object.
+  uint32_t revision = 0;
+  int64_t created_ns = 0;
+  std::string spec;         // What of it a revision fixes, of the service that the object runs as.
+  std::string object_spec;  // The whole spec of the object.
+
+  friend bool operator==(const RevisionRecord&, const RevisionRecord&) = default;
+};
+
+// A replica, from the decision to request its slice until its slice has ended. The row is written before the
+// slice is requested, so no slice is without a row.
+struct ReplicaRecord {
+  std::string slice;  // Its name, and the name of the program's directory.
+  std::string uid;    // Of the object.
+  uint32_t revision = 0;
+  uint32_t replica = 0;     // Index.
+  std::string request_id;   // Of the request for the slice; the agent grants it once.
+  std::string node;         // Where the slice is requested; empty: not chosen.
+  bool is_granted = false;  // The agent has answered that the slice exists.
+  uint32_t port = 0;        // PORT of the program; 0: the service has none.
+  uint32_t attempt = 0;     // Of the last start; 0: not started.
+  uint32_t failures = 0;    // Ends in a row.
+  uint32_t restarts = 0;
+  int64_t retired_ns = 0;     // 0: not retired.
+  int64_t terminated_ns = 0;  // 0: no SIGTERM was sent.
+
+  friend bool operator==(const ReplicaRecord&, const ReplicaRecord&) = default;
+};
+
+// A token: its name, rights and hash. The token itself is not stored.
+struct TokenRecord {
+  std::string name;
+  std::string role;     // "viewer", "user", "operator"
+  std::string account;  // Whose objects it may change.
+  std::string sha256;   // Of the token, in hex.
+  int64_t created_ns = 0;
+  int64_t expires_ns = 0;  // 0: never.
+
+  friend bool operator==(const TokenRecord&, const TokenRecord&) = default;
+};
+
+// One line of the audit log: a change that a caller made or was refused.
+struct AuditRecord {
+  int64_t at_ns = 0;
+  std::string caller;   // "root", "uid 1000", "token ci (account research)"
+  std::string address;  // "unix" or "127.0.0.1:53210"
+  std::string change;   // "POST /v1/services"
+  uint32_t status = 0;  // HTTP status of the answer.
+
+  friend bool operator==(const AuditRecord&, const AuditRecord&) = default;
+};
+
+}  // namespace carve::controller

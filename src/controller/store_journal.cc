@@ -1,0 +1,111 @@
+#include "controller/store_journal.h"
+
+#include "wire/api/json.h"
+
+namespace carve::controller {
+namespace {
+
+using K = FailureKind;
+
+// A map of texts as a document.
+struct Texts {
+  std::map<std::string, std::string> texts;
+};
+
+std::string written(const std::map<std::string, std::string>& texts) { return api::write(Texts{texts}); }
+
+ObjectRecord record_of(const Object& object) {
+  return {.kind = std::string(objects::text_of(object.key.kind).kind),
+          .name_space = object.key.namespace_,
+          .name = object.key.name,
+          .account = object.account,
+          .uid = object.uid,
+          .owner_uid = object.owner_uid,
+          .generation = object.generation,
+          .version = object.version,
+          .created_ns = object.created_ns,
+          .is_ending = object.is_ending,
+          .labels = written(object.labels),
+          .annotations = written(object.annotations),
+          .spec = object.spec,
+          .status = object.status};
+}
+
+Outcome<Object> object_of(const ObjectRecord& record) {
+  const auto kind = objects::parse_kind(record.kind);
+  const auto labels = api::read<Texts>(record.labels, api::Reading::strict);
+  const auto annotations = api::read<Texts>(record.annotations, api::Reading::strict);
+  if (!kind || !labels || !annotations)
+    return failure(K::unavailable, "the controller database has an invalid object {} {}", record.kind,
+                   record.name);
+  return Object{.key = {*kind, record.name_space, record.name},
+                .labels = labels->texts,
+                .annotations = annotations->texts,
+                .account = record.account,
+                .uid = record.uid,
+                .owner_uid = record.owner_uid,
+                .generation = record.generation,
+                .version = record.version,
+                .created_ns = record.created_ns,
+                .is_ending = record.is_ending,
+                .spec = record.spec,
+                .status = record.status};
+}
+
+TokenRecord record_of(const Token& token) {
+  return {.name = token.name,
+          .role = std::string(text(token.role)),
+          .account = token.account,
+          .sha256 = token.sha256,
+          .created_ns = token.created_ns,
+          .expires_ns = token.expires_ns};
+}
+
+}  // namespace
+
+Outcome<std::vector<Object>> StoreJournal::objects() {
+  const auto records = store_.all<ObjectRecord>();
+  if (!records) return tl::unexpected(records.error());
+  std::vector<Object> out;
+  for (const ObjectRecord& record : *records) {
+    auto object = object_of(record);
+    if (!object) return tl::unexpected(object.error());
+    out.push_back(std::move(*object));
+  }
+  return out;
+}
+
+Outcome<std::vector<Token>> StoreJournal::tokens() {
+  const auto records = store_.all<TokenRecord>();
+  if (!records) return tl::unexpected(records.error());
+  std::vector<Token> out;
+  for (const TokenRecord& record : *records)
+    out.push_back({.name = record.name,
+                   .role = parse_role(record.role).value_or(http::Role::viewer),
+                   .account = record.account,
+                   .sha256 = record.sha256,
+                   .created_ns = record.created_ns,
+                   .expires_ns = record.expires_ns});
+  return out;
+}
+
+Outcome<void> StoreJournal::write(std::span<const Object> objects) {
+  std::vector<ObjectRecord> records;
+  for (const Object& object : objects) records.push_back(record_of(object));
+  return store_.write(records);
+}
+
+Outcome<void> StoreJournal::remove(const ObjectKey& key, uint64_t version) {
+  const auto records = store_.all<ObjectRecord>();
+  if (!records) return tl::unexpected(records.error());
+  for (const ObjectRecord& record : *records)
+    if (record.kind == objects::text_of(key.kind).kind && record.name_space == key.namespace_ &&
+        record.name == key.name)
+      return store_.remove(record, version);
+  return {};
+}
+
+Outcome<void> StoreJournal::write(const Token& token) { return store_.write(record_of(token)); }
+Outcome<void> StoreJournal::remove(const Token& token) { return store_.remove(record_of(token)); }
+
+}  // namespace carve::controller

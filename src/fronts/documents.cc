@@ -1,0 +1,127 @@
+#include "fronts/documents.h"
+
+#include <algorithm>
+#include <boost/locale/utf.hpp>
+
+#include "fronts/yaml_documents.h"
+#include "wire/api/json_value.h"
+#include "wire/objects/object.h"
+
+namespace carve::fronts {
+namespace {
+
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+constexpr std::string_view space = " \t\r\n";
+
+void refuse(api::FieldErrors& errors, const std::string& field, const std::string& sentence) {
+  if (errors.size() < api::max_field_errors)
+    errors.push_back({.field = field, .value = "", .sentence = sentence});
+}
+
+// Returns the number of the line, from 1, that has the byte before `offset`.
+size_t line_of(std::string_view text, size_t offset) {
+  const std::string_view before = text.substr(0, offset > 0 ? offset - 1 : 0);
+  return 1 + static_cast<size_t>(std::ranges::count(before, '\n'));
+}
+
+// Returns the position of the first byte that begins no character, or of a control character; npos: there is
+// none. yaml-cpp takes the character 4 for the end of its input.
+size_t unreadable_byte(std::string_view text) {
+  using Utf8 = boost::locale::utf::utf_traits<char>;
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  for (const char* at = begin; at != end;) {
+    const char* const start = at;
+    const auto character = Utf8::decode(at, end);
+    const bool is_control =
+        (character < ' ' && space.find(*start) == std::string_view::npos) || character == 0x7f;
+    if (is_control || character == boost::locale::utf::illegal || character == boost::locale::utf::incomplete)
+      return static_cast<size_t>(start - begin);
+  }
+  return std::string_view::npos;
+}
+
+bool is_separator(std::string_view line) {
+  return line.starts_with("---") && (line.size() == 3 || space.find(line[3]) != std::string_view::npos);
+}
+
+// Returns where the section's content begins: after a separator, space and comment lines.
+size_t content_of(std::string_view section) {
+  size_t at = is_separator(section) ? 3 : 0;
+  while ((at = section.find_first_not_of(space, at)) != std::string_view::npos && section[at] == '#')
+    at = section.find('\n', at);
+  return std::min(at, section.size());
+}
+
+// Reads JSON objects that follow each other. `offset` is that of the first in the whole text.
+void read_json(std::string_view text, size_t offset, size_t end, std::vector<std::string>& documents,
+               api::FieldErrors& errors) {
+  while (offset < end && documents.size() <= max_documents) {
+    if (text[offset] != '{')
+      return refuse(
+          errors, "",
+          fmt::format("line {}: a JSON document is an object, '{{...}}'; begin a document of YAML with "
+                      "a line '---'",
+                      line_of(text, offset + 1)));
+    const auto parsed = api::parse_leading(text.substr(offset, end - offset), api::Decimals::as_texts);
+    if (!parsed)
+      return refuse(
+          errors, parsed.error().field,
+          fmt::format("line {}: {}", line_of(text, offset + parsed.error().offset), parsed.error().sentence));
+    documents.emplace_back(text.substr(offset, parsed->length));
+    offset = std::min(text.find_first_not_of(space, offset + parsed->length), end);
+  }
+}
+
+// Reads the part of the text between two separators, which begins in this line.
+void read_section(std::string_view text, size_t begin, size_t end, size_t line, size_t& room,
+                  std::vector<std::string>& documents, api::FieldErrors& errors) {
+  const std::string_view section = text.substr(begin, end - begin);
+  const size_t content = content_of(section);
+  if (content == section.size()) return;
+  const char first = section[content];
+  if (first == '{' || first == '[') return read_json(text, begin + content, end, documents, errors);
+  if (first == '%')
+    return refuse(errors, "",
+                  fmt::format("line {}: directives ('%') are not read; leave the line out",
+                              line_of(text, begin + content + 1)));
+  read_yaml(section, line, room, documents, errors);
+}
+
+}  // namespace
+
+Result<std::vector<std::string>, api::FieldErrors> documents_of(std::string_view text) {
+  api::FieldErrors errors;
+  const auto refused = [&](const std::string& sentence) {
+    refuse(errors, "", sentence);
+    return tl::unexpected(errors);
+  };
+  if (text.size() > objects::max_document_bytes)
+    return refused(fmt::format("the text has {} bytes; it may have at most {}", text.size(),
+                               objects::max_document_bytes));
+  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+  if (const size_t wrong = unreadable_byte(text); wrong != std::string_view::npos)
+    return refused(
+        fmt::format("line {}: the byte 0x{:02x} is not text in UTF-8; write it as an escape or leave it out",
+                    line_of(text, wrong + 1), static_cast<unsigned char>(text[wrong])));
+  std::vector<std::string> documents;
+  size_t room = objects::max_document_bytes;
+  size_t line = 1;
+  for (size_t begin = 0;
+       begin < text.size() && documents.size() <= max_documents && errors.size() < api::max_field_errors;) {
+    size_t end = begin;
+    do end = std::min(text.find('\n', end), text.size() - 1) + 1;
+    while (end < text.size() && !is_separator(text.substr(end, 4)));
+    read_section(text, begin, end, line, room, documents, errors);
+    line += static_cast<size_t>(std::ranges::count(text.substr(begin, end - begin), '\n'));
+    begin = end;
+  }
+  if (!errors.empty()) return tl::unexpected(std::move(errors));
+  if (documents.empty())
+    return refused("there is no document; write an object with apiVersion, kind and metadata");
+  if (documents.size() > max_documents)
+    return refused(fmt::format("there are more than {} documents; apply them in parts", max_documents));
+  return documents;
+}
+
+}  // namespace carve::fronts

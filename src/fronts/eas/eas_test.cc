@@ -1,0 +1,362 @@
+#include "fronts/eas/eas.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fronts/service_terms.h"
+#include "wire/api/json_value.h"
+
+namespace carve::fronts {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Returns what differs from the defaults of a service.
+std::string summary(const objects::Service& service) {
+  const objects::ServiceSpec& spec = service.spec;
+  std::string out = fmt::format("{} x{}", service.metadata.name, spec.replicas);
+  const auto add = [&](const char* name, const std::string& text, const std::string& usual = "") {
+    if (text != usual) out += fmt::format(" {}={}", name, text);
+  };
+  add("pool", spec.pool);
+  if (spec.gpu) {
+    add("memory", spec.gpu->memory);
+    add("share", spec.gpu->share);
+    add("policy", spec.gpu->policy);
+    add("isolation", spec.gpu->isolation);
+    if (spec.gpu->exclusive) add("whole", fmt::format("{}", spec.gpu->devices));
+  }
+  add("cpu", spec.cpu.request + "/" + spec.cpu.limit, "/");
+  add("ram", spec.memory.request + "/" + spec.memory.limit, "/");
+  add("image", spec.run.image);
+  add("run", fmt::format("{}", fmt::join(spec.run.command, "|")), "/bin/sh|-c|serve");
+  for (const auto& [name, value] : spec.run.env) add("env", name + ":" + value);
+  if (spec.port) add("port", fmt::format("{}", *spec.port));
+  add("update", fmt::format("{}/{}", spec.update.max_surge, spec.update.max_unavailable), "1/0");
+  add("grace", fmt::format("{}", spec.termination_grace_period_seconds), "30");
+  return out;
+}
+
+// A document with these members of metadata beside the name, and with these members beside metadata.
+std::string document(const std::string& metadata, const std::string& others = "") {
+  return fmt::format(R"({{"metadata": {{"name": "a"{}{}}}, {}{}"containers": [{{"command": "serve"}}]}})",
+                     metadata.empty() ? "" : ", ", metadata, others, others.empty() ? "" : ", ");
+}
+const std::string slice = R"("gpu_memory": 20)";
+std::string of_type(const std::string& type) {
+  return fmt::format(R"("cloud": {{"computing": {{"instances": [{{"type": "{}"}}]}}}})", type);
+}
+
+TEST(Eas, each_rule_gives_its_result) {
+  const struct {
+    std::string json;
+    std::vector<std::string> pool_types;
+    const char* result;
+    std::vector<std::string> warnings = {};
+  } rows[] = {
+      {document(""), {}, "a x1"},
+      // The unit of gpu_memory.
+      {document(slice, of_type("ml.gu7i.c8m30.1-gu30")), {}, "a x1 memory=20GB"},
+      {document(slice, of_type("ecs.gn7i-c8g1.2xlarge")), {}, "a x1 memory=20GiB"},
+      {document(slice, of_type("other")), {}, "a x1 memory=20GiB"},
+      {document(slice, R"("cloud": {"computing": {"instance_type": "ml.x"}})"), {}, "a x1 memory=20GB"},
+      {document(slice), {}, "a x1 memory=20GiB"},
+      {document(slice), {"ml.a", "ml.b"}, "a x1 memory=20GB"},
+      {document(slice), {"ecs.a"}, "a x1 memory=20GiB"},
+      {document(slice), {"local"}, "a x1 memory=20GiB"},
+      {document(slice, of_type("ml.a")), {"ecs.a", "ml.a"}, "a x1 memory=20GB"},
+      {document(""), {"ecs.a", "ml.a"}, "a x1"},
+      // Compute.
+      {document(slice + R"(, "gpu_core_percentage": 5)"),
+       {},
+       "a x1 memory=20GiB share=5% policy=fixed-share"},
+      {document(slice + R"(, "gpu_core_percentage": 100)"),
+       {},
+       "a x1 memory=20GiB share=100% policy=fixed-share"},
+      {document(R"("gpu_core_percentage": 5)"),
+       {},
+       "a x1",
+       {"gpu_core_percentage is ignored: it needs gpu_memory"}},
+      {document(R"("gpu": 0, "gpu_core_percentage": 5)"),
+       {},
+       "a x1",
+       {"gpu_core_percentage is ignored: it needs gpu_memory"}},
+      // Whole devices.
+      {document(R"("gpu": 0)"), {}, "a x1"},
+      {document(R"("gpu": 1)"), {}, "a x1 whole=1"},
+      {document(R"("gpu": 0, )" + slice), {}, "a x1 memory=20GiB"},
+      {document(R"("gpu": 1, "gpu_core_percentage": 5, )" + slice),
+       {"ecs.a", "ml.a"},
+       "a x1 whole=1",
+       {"gpu is 1: the instance takes the whole device; gpu_memory and gpu_core_percentage are ignored"}},
+      {document(R"("gpu": 2, "gpu_core_percentage": 500)"),
+       {},
+       "a x1 whole=2",
+       {"gpu is 2: the instance takes 2 whole devices; gpu_memory and gpu_core_percentage are ignored"}},
+      // Instances, pool, CPU, memory, update.
+      {document(R"("instance": 64, "resource": "eas-r-1", "cpu": 4, "memory": 8000)"),
+       {},
+       "a x64 pool=eas-r-1 cpu=4/4 ram=8000MB/8000MB"},
+      {document(R"("rolling_strategy": {"max_surge": 2, "max_unavailable": 1})"), {}, "a x1 update=2/1"},
+      {document(R"("rolling_strategy.max_surge": 2, "eas.termination_grace_period": 60)"),
+       {},
+       "a x1 update=2/0 grace=60"},
+      {document(R"("eas": {"termination_grace_period": 0}, "eas.termination_grace_period": 60)"),
+       {},
+       "a x1 grace=0",
+       {"metadata.eas.termination_grace_period has no effect here"}},
+      {document(R"("instance": 10, "rolling_strategy": {"max_surge": "25%", "max_unavailable": "25%"})"),
+       {},
+       "a x10 update=3/2"},
+      {document(R"("rolling_strategy": {"max_surge": 0})"), {}, "a x1 update=0/1"},
+      {document(R"("rolling_strategy": {"max_surge": 0, "max_unavailable": "2%"})"), {}, "a x1 update=0/1"},
+      // Programs.
+      {R"({"name": "My_Model_2", "containers": [{"image": "r/i:1", "port": 8000}]})",
+       {},
+       "my-model-2 x1 image=r/i:1 run= port=8000"},
+      {R"({"metadata": {"name": "a"}, "containers": [{"script": "a\nb", "command": "", "env": [{"name": "A", "value": "1"}, {"name": "B"}]}]})",
+       {},
+       "a x1 run=/bin/sh|-c|a\nb env=A:1 env=B:"},
+      // No effect.
+      {document(R"("rpc": {"keepalive": 5}, "workspace_id": 1)",
+                R"("processor": "pmml", "model_path": "oss://a")"),
+       {},
+       "a x1",
+       {"metadata.rpc has no effect here", "metadata.workspace_id has no effect here",
+        "processor has no effect here", "model_path has no effect here"}},
+      {R"({"name": "a", "containers": [{"command": "serve", "prepare": {}, "env": [{"name": "A", "value": "", "x": 1}]}, {"image": "b"}],
+           "cloud": {"networking": {}, "computing": {"instances": [{"type": "ml.a", "capacity": 1}, {"type": "ecs.a"}]}}})",
+       {},
+       "a x1 env=A:",
+       {"containers[0].prepare has no effect here", "containers[0].env[0].x has no effect here",
+        "containers[1] has no effect here", "cloud.networking has no effect here",
+        "cloud.computing.instances[0].capacity has no effect here",
+        "cloud.computing.instances[1] has no effect here"}},
+  };
+  for (const auto& row : rows) {
+    const auto eas = from_eas(row.json, {.pool_instance_types = row.pool_types});
+    ASSERT_TRUE(eas) << row.json << ": " << eas.error().front().sentence;
+    EXPECT_EQ(summary(eas->service), row.result) << row.json;
+    EXPECT_EQ(eas->warnings, row.warnings) << row.json;
+    EXPECT_EQ(eas->service.spec.source.dialect, "eas");
+    EXPECT_EQ(eas->service.spec.source.document, row.json);
+    EXPECT_EQ(check(eas->service), api::FieldErrors{});
+  }
+}
+
+TEST(Eas, each_error_names_its_field) {
+  const struct {
+    std::string json;
+    EasContext context;
+    const char* field;
+    const char* sentence;
+  } rows[] = {
+      {document(R"("gpu_memory": 1.5)"),
+       {},
+       "metadata.gpu_memory",
+       "metadata.gpu_memory: 1.5 is not a whole number from 1 up"},
+      {document(R"("gpu_memory": 0)"), {}, "metadata.gpu_memory", "0 is not a whole number from 1 up"},
+      {document(R"("gpu_memory": -1)"), {}, "metadata.gpu_memory", "-1 is not a whole number from 1 up"},
+      {document(R"("gpu_memory": "")"), {}, "metadata.gpu_memory", "\"\" is not a whole number from 1 up"},
+      {document(R"("gpu_memory": "abc")"),
+       {},
+       "metadata.gpu_memory",
+       "\"abc\" is not a whole number from 1 up"},
+      {document(R"("gpu_memory": null)"), {}, "metadata.gpu_memory", "null is not a whole number from 1 up"},
+      {document(R"("gpu_memory": 18446744073709551615)"),
+       {},
+       "metadata.gpu_memory",
+       "is more than any device has"},
+      {document(slice + R"(, "gpu_core_percentage": 101)"),
+       {},
+       "metadata.gpu_core_percentage",
+       "metadata.gpu_core_percentage: 101 is not a whole number from 1 to 100"},
+      {document(slice + R"(, "gpu_core_percentage": 0)"), {}, "metadata.gpu_core_percentage", "0 is not"},
+      {document(slice + R"(, "gpu_core_percentage": 5.5)"), {}, "metadata.gpu_core_percentage", "5.5 is not"},
+      {document(R"("gpu": 17)"), {}, "metadata.gpu", "17 is not a whole number from 0 to 16"},
+      {document(R"("gpu": 0.5)"), {}, "metadata.gpu", "0.5 is not a whole number from 0 to 16"},
+      {document(slice + R"(, "resource": "p")"),
+       {.pool_instance_types = {"ml.a", "ecs.b"}},
+       "metadata.gpu_memory",
+       "pool p has ml.* and ecs.* nodes: gpu_memory would be GB on one and GiB on the other; name "
+       "cloud.computing.instances[].type"},
+      {document(slice),
+       {.pool_instance_types = {"", "ml.a"}},
+       "metadata.gpu_memory",
+       "the pool has ml.* and other nodes"},
+      {document(slice + R"(, "resource": "p")"), {.largest_usable_bytes = 20ull << 30 | 1}, "", ""},
+      {document(R"("gpu_memory": 80, "resource": "p")"),
+       {.largest_usable_bytes = 22731ull << 20},
+       "metadata.gpu_memory",
+       "metadata.gpu_memory: 80 GiB is more than 22731 MiB, which the largest device of pool p has usable; "
+       "ask for at "
+       "most 22 GiB"},
+      {document(R"("instance": 0)"), {}, "metadata.instance", "0 is not a whole number from 1 to 64"},
+      {document(R"("instance": 65)"), {}, "metadata.instance", "65 is not a whole number from 1 to 64"},
+      {document(R"("resource": "a b")"), {}, "metadata.resource", "'a b' is not the name of a node pool"},
+      {document(R"("cpu": "4")"), {}, "metadata.cpu", "\"4\" is not a whole number"},
+      {document(R"("memory": 0)"), {}, "metadata.memory", "0 is not a whole number"},
+      {document(R"("rolling_strategy": {"max_surge": 0, "max_unavailable": 0})"),
+       {},
+       "metadata.rolling_strategy",
+       "both 0"},
+      {document(R"("rolling_strategy": {"max_surge": "2.505%"})"),
+       {},
+       "metadata.rolling_strategy.max_surge",
+       "'2.505%' is not"},
+      {document(R"("rolling_strategy": 5)"), {}, "metadata.rolling_strategy", "5 is not an object"},
+      {document(R"("eas": {"termination_grace_period": -1})"),
+       {},
+       "metadata.eas.termination_grace_period",
+       "-1 is not"},
+      {R"({"containers": [{"command": "x"}]})", {}, "metadata.name", "the service has no name"},
+      {R"({"metadata": {"name": "a-b"}, "containers": [{"command": "x"}]})",
+       {},
+       "metadata.name",
+       "'a-b' is not a name"},
+      {R"({"metadata": {"name": "_a"}, "containers": [{"command": "x"}]})",
+       {},
+       "metadata.name",
+       "'_a' is not a name"},
+      {R"({"metadata": {"name": 5}, "containers": [{"command": "x"}]})",
+       {},
+       "metadata.name",
+       "5 is not a text"},
+      {R"({"name": "a"})",
+       {},
+       "containers[0].command",
+       "there is nothing to run; add command, script or image"},
+      {R"({"name": "a", "processor": "pmml"})",
+       {},
+       "containers[0].command",
+       "(a processor has no effect here)"},
+      {R"({"name": "a", "containers": [{}]})", {}, "containers[0].command", "there is nothing to run"},
+      {R"({"name": "a", "containers": [{"command": ["x"]}]})",
+       {},
+       "containers[0].command",
+       "[\"x\"] is not a text"},
+      {R"({"name": "a", "containers": [{"command": "x", "script": "y"}]})",
+       {},
+       "containers[0].script",
+       "has a command too"},
+      {R"({"name": "a", "containers": [{"command": "x", "port": 65536}]})",
+       {},
+       "containers[0].port",
+       "65536 is not"},
+      {R"({"name": "a", "containers": [{"command": "x", "env": {}}]})",
+       {},
+       "containers[0].env",
+       "{} is not a list"},
+      {R"({"name": "a", "containers": [{"command": "x", "env": [{"name": "A=", "value": ""}]}]})",
+       {},
+       "containers[0].env[0].name",
+       "has no ="},
+      {R"({"name": "a", "containers": [{"command": "x", "env": [{"name": "A", "value": 1}]}]})",
+       {},
+       "containers[0].env[0].value",
+       "1 is not a text"},
+      {R"({"name": "a", "containers": [{"command": "x", "env": [{"name": "A"}, {"name": "A"}]}]})",
+       {},
+       "containers[0].env[1].name",
+       "occurs twice"},
+      {R"({"name": "a", "name": "b"})", {}, "", "name: the key occurs twice"},
+      {"[]", {}, "", "not an object"},
+      {"{", {}, "", "not JSON"},
+  };
+  for (const auto& row : rows) {
+    const auto eas = from_eas(row.json, row.context);
+    if (*row.sentence == '\0') {
+      EXPECT_TRUE(eas) << row.json;
+      continue;
+    }
+    ASSERT_FALSE(eas) << row.json;
+    EXPECT_EQ(eas.error().size(), 1u) << row.json;
+    EXPECT_EQ(eas.error().front().field, row.field) << row.json;
+    EXPECT_THAT(eas.error().front().sentence, HasSubstr(row.sentence)) << row.json;
+  }
+}
+
+TEST(Eas, all_errors_are_returned_at_once) {
+  const auto eas =
+      from_eas(R"({"metadata": {"instance": 0, "gpu_memory": 1.5, "gpu_core_percentage": 0}})", {});
+  ASSERT_FALSE(eas);
+  std::vector<std::string> fields;
+  for (const api::FieldError& error : eas.error()) fields.push_back(error.field);
+  EXPECT_THAT(fields, ElementsAre("metadata.name", "metadata.instance", "metadata.gpu_memory",
+                                  "metadata.gpu_core_percentage", "containers[0].command"));
+}
+
+TEST(Eas, a_name_is_kept_as_it_was_given) {
+  const auto eas = from_eas(R"({"metadata": {"name": "My_Model"}, "containers": [{"image": "i"}]})", {});
+  ASSERT_TRUE(eas);
+  EXPECT_EQ(eas->service.metadata.name, "my-model");
+  EXPECT_EQ(eas->service.metadata.annotations.at(eas_name_annotation), "My_Model");
+}
+
+TEST(Eas, a_slice_is_exact_to_the_byte) {
+  const auto bytes = [](const std::string& type) {
+    return terms_of(from_eas(document(slice, of_type(type)), {})->service.spec)->gpu->memory_bytes;
+  };
+  EXPECT_EQ(bytes("ml.x"), 20'000'000'000u);
+  EXPECT_EQ(bytes("ecs.x"), 21'474'836'480u);
+}
+
+TEST(Eas, documents_are_told_apart) {
+  EXPECT_TRUE(is_eas(R"({"metadata": {"name": "a"}})"));
+  EXPECT_FALSE(is_eas(R"({"kind": "Service"})"));
+  EXPECT_FALSE(is_eas(R"({"apiVersion": "carve.dev/v1"})"));
+  EXPECT_FALSE(is_eas("[]"));
+  EXPECT_FALSE(is_eas("{"));
+  EXPECT_EQ(eas_pool(document(R"("resource": "p")")), "p");
+  EXPECT_EQ(eas_pool(R"({"metadata": 5})"), "");
+  EXPECT_EQ(eas_pool("[]"), "");
+  EXPECT_EQ(eas_pool("{"), "");
+}
+
+TEST(EasModify, values_are_set_at_their_paths) {
+  const std::pair<std::vector<std::string>, const char*> rows[] = {
+      {{}, R"({"metadata":{"name":"a","instance":1},"c":[{"port":1}]})"},
+      {{"metadata.instance=2", "metadata.name=b"},
+       R"({"metadata":{"name":"b","instance":2},"c":[{"port":1}]})"},
+      {{"c[0].port=8000", "c[1].image=r/i:1=x"},
+       R"({"metadata":{"name":"a","instance":1},"c":[{"port":8000},{"image":"r/i:1=x"}]})"},
+      {{"x.y.z=true", "metadata={}"}, R"({"metadata":{},"c":[{"port":1}],"x":{"y":{"z":true}}})"},
+      {{"metadata.name=\"5\"", "c=[1.5, null]"}, R"({"metadata":{"name":"5","instance":1},"c":[1.5,null]})"},
+      {{"c[0].command="}, R"({"metadata":{"name":"a","instance":1},"c":[{"port":1,"command":""}]})"},
+  };
+  for (const auto& [overrides, result] : rows) {
+    const auto text =
+        modified(R"({"metadata": {"name": "a", "instance": 1}, "c": [{"port": 1}]})", overrides);
+    ASSERT_TRUE(text) << text.error().front().sentence;
+    EXPECT_EQ(api::parse(*text)->dump(), result);
+  }
+}
+
+TEST(EasModify, a_path_that_leads_nowhere_is_refused) {
+  std::string deep = "a";
+  for (int i = 0; i < 100'000; ++i) deep += ".a";
+  const std::pair<std::string, const char*> rows[] = {
+      {"metadata.instance", "-D'metadata.instance': it is not PATH=VALUE; try metadata.instance=2"},
+      {"=2", "it is not PATH=VALUE"},
+      {"a.=2", "it is not PATH=VALUE"},
+      {"a..b=2", "it is not PATH=VALUE"},
+      {"a[x]=2", "it is not PATH=VALUE"},
+      {"a[0=2", "it is not PATH=VALUE"},
+      {"a[0]b=2", "it is not PATH=VALUE"},
+      {deep + "=2", "it is not PATH=VALUE"},
+      {"name.x=2", "name is not an object"},
+      {"name[0]=2", "name is not a list"},
+      {"c.x=2", "c is not an object"},
+      {"c[2]=2", "c has 1 items; the next index is 1"},
+  };
+  for (const auto& [change, sentence] : rows) {
+    const auto text = modified(R"({"name": "a", "c": [1]})", std::vector{change});
+    ASSERT_FALSE(text) << change;
+    EXPECT_THAT(text.error().front().sentence, HasSubstr(sentence));
+  }
+  EXPECT_FALSE(modified("{", {}));
+}
+
+}  // namespace
+}  // namespace carve::fronts

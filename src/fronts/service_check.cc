@@ -1,0 +1,159 @@
+// The rules of a service's document, except those of its amounts.
+#include <algorithm>
+
+#include "core/label.h"
+#include "core/request.h"
+#include "fronts/error_list.h"
+#include "fronts/service_terms.h"
+
+namespace carve::fronts {
+namespace {
+
+using workload::max_replicas;
+
+constexpr size_t max_image_bytes = 512;
+
+bool is_printable(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
+}
+
+// Adds an error if the number is not `low` to `high`.
+void check_range(const std::string& field, uint32_t number, uint32_t low, uint32_t high, ErrorList& errors) {
+  if (number < low || number > high)
+    errors.add(field, fmt::format("{}", number), "{} is not {} to {}", number, low, high);
+}
+
+void check_object_name(const std::string& field, const std::string& name, ErrorList& errors) {
+  if (!is_object_name(name))
+    errors.add(field, name,
+               "{} is not a name; use 1 to {} of a-z, 0-9 and -, with a letter or digit first and last",
+               typed(name), max_name_bytes);
+}
+
+void check_label_key(const std::string& field, const std::string& key, ErrorList& errors) {
+  if (key.empty() || key.size() > max_label_bytes || !is_printable(key) ||
+      key.find_first_of("= ") != std::string::npos)
+    errors.add(field, key,
+               "the key {} is not 1 to {} printable ASCII characters without space and =", typed(key),
+               max_label_bytes);
+}
+
+void check_run(const objects::Run& run, ErrorList& errors) {
+  if (run.command.empty() && run.image.empty())
+    errors.add("spec.run", "", "there is nothing to run; add command, or image, or both");
+  if (!run.command.empty() && run.command.front().empty())
+    errors.add("spec.run.command[0]", "", "the program has no name; write its path");
+  if (run.image.size() > max_image_bytes || !is_printable(run.image) ||
+      run.image.find(' ') != std::string::npos)
+    errors.add("spec.run.image", run.image,
+               "{} is not an image; use at most {} printable ASCII characters without space",
+               typed(run.image), max_image_bytes);
+  if (!run.workdir.empty() && !run.workdir.starts_with('/'))
+    errors.add("spec.run.workdir", run.workdir, "{} is not an absolute path; begin it with /",
+               typed(run.workdir));
+  size_t bytes = 0;
+  for (const auto& [name, value] : run.env) {
+    bytes += name.size() + value.size() + 2;
+    if (name.empty() || name.find('=') != std::string::npos)
+      errors.add("spec.run.env." + name, name, "the name of a variable is not empty and has no =");
+  }
+  if (bytes > max_env_bytes)
+    errors.add("spec.run.env", fmt::format("{} bytes", bytes), "{} bytes are too many; use at most {}", bytes,
+               max_env_bytes);
+}
+
+void check_readiness(const objects::ServiceSpec& spec, ErrorList& errors) {
+  const objects::Readiness& readiness = spec.readiness;
+  if (readiness.http_get) {
+    const std::string& path = readiness.http_get->path;
+    if (!path.starts_with('/') || !is_printable(path) || path.find(' ') != std::string::npos)
+      errors.add("spec.readiness.httpGet.path", path, "{} is not a path of an URL; begin it with /",
+                 typed(path));
+    if (!spec.port)
+      errors.add("spec.readiness.httpGet", "", "a service without a port is not probed; add port");
+  }
+  check_range("spec.readiness.periodSeconds", readiness.period_seconds, 1, max_seconds, errors);
+  check_range("spec.readiness.timeoutSeconds", readiness.timeout_seconds, 1, max_seconds, errors);
+  check_range("spec.readiness.failureThreshold", readiness.failure_threshold, 1, 1000, errors);
+}
+
+void check_autoscale(const objects::ServiceSpec& spec, ErrorList& errors) {
+  if (!spec.autoscale) return;
+  const objects::Autoscale& autoscale = *spec.autoscale;
+  check_range("spec.autoscale.min", autoscale.min, 1, max_replicas, errors);
+  check_range("spec.autoscale.max", autoscale.max, 1, max_replicas, errors);
+  if (autoscale.min > autoscale.max)
+    errors.add("spec.autoscale.max", fmt::format("{}", autoscale.max), "{} is less than min, which is {}",
+               autoscale.max, autoscale.min);
+  constexpr std::string_view metrics[] = {"qps", "gpuUtilization", "concurrency"};
+  if (std::ranges::find(metrics, autoscale.metric) == std::end(metrics))
+    errors.add("spec.autoscale.metric", autoscale.metric, "{} is not {}", typed(autoscale.metric),
+               choice(metrics));
+  else if (autoscale.metric != "gpuUtilization" && !spec.port)
+    errors.add("spec.autoscale.metric", autoscale.metric,
+               "{} is measured at the service's port; add port, or use gpuUtilization",
+               typed(autoscale.metric));
+  if (autoscale.target == 0) errors.add("spec.autoscale.target", "0", "0 is not a whole number from 1 up");
+}
+
+}  // namespace
+
+bool is_object_name(std::string_view name) {
+  return is_name(name) && name.size() <= max_name_bytes && !name.ends_with('-');
+}
+
+api::FieldErrors check_metadata(const objects::Metadata& metadata) {
+  ErrorList errors;
+  check_object_name("metadata.name", metadata.name, errors);
+  check_object_name("metadata.namespace", metadata.namespace_, errors);
+  if (metadata.labels.size() > max_labels)
+    errors.add("metadata.labels", fmt::format("{} labels", metadata.labels.size()),
+               "there are {}; use at most {}", metadata.labels.size(), max_labels);
+  for (const auto& [key, value] : metadata.labels) {
+    check_label_key("metadata.labels", key, errors);
+    if (value.size() > max_label_bytes || !is_printable(value))
+      errors.add("metadata.labels." + key, value, "{} is not at most {} printable ASCII characters",
+                 typed(value), max_label_bytes);
+  }
+  for (const auto& [key, value] : metadata.annotations) check_label_key("metadata.annotations", key, errors);
+  if (metadata.account.size() > max_label_bytes || !is_printable(metadata.account))
+    errors.add("metadata.account", metadata.account, "{} is not at most {} printable ASCII characters",
+               typed(metadata.account), max_label_bytes);
+  return errors.all();
+}
+
+api::FieldErrors check_spec(const objects::ServiceSpec& spec) {
+  ErrorList errors;
+  check_range("spec.replicas", spec.replicas, 0, max_replicas, errors);
+  if (!spec.pool.empty() && !is_name(spec.pool))
+    errors.add("spec.pool", spec.pool, "{} is not the name of a node pool", typed(spec.pool));
+  if (const auto terms = terms_of(spec); !terms) errors.add_all(terms.error());
+  check_run(spec.run, errors);
+  if (spec.port) check_range("spec.port", *spec.port, 1, UINT16_MAX, errors);
+  check_readiness(spec, errors);
+  const objects::Update& update = spec.update;
+  check_range("spec.update.maxSurge", update.max_surge, 0, max_replicas, errors);
+  check_range("spec.update.maxUnavailable", update.max_unavailable, 0, max_replicas, errors);
+  if (update.max_surge == 0 && update.max_unavailable == 0)
+    errors.add("spec.update", "",
+               "maxSurge and maxUnavailable are both 0, and no replica could be replaced; set one to 1");
+  check_range("spec.update.progressDeadlineSeconds", update.progress_deadline_seconds, 1, max_seconds,
+              errors);
+  check_range("spec.terminationGracePeriodSeconds", spec.termination_grace_period_seconds, 0, max_seconds,
+              errors);
+  check_autoscale(spec, errors);
+  return errors.all();
+}
+
+api::FieldErrors check(const objects::Service& service) {
+  ErrorList errors;
+  if (service.api_version != objects::api_version)
+    errors.add("apiVersion", service.api_version, "{} is not {}", typed(service.api_version),
+               objects::api_version);
+  if (service.kind != "Service") errors.add("kind", service.kind, "{} is not Service", typed(service.kind));
+  errors.add_all(check_metadata(service.metadata));
+  errors.add_all(check_spec(service.spec));
+  return errors.all();
+}
+
+}  // namespace carve::fronts

@@ -1,0 +1,33 @@
+// YAML documents to JSON texts, typed by the core schema of YAML 1.2. What YAML 1.1 reads in another way, and
+// what JSON does not have, is refused:
+//
+//   | in the document      | result                                                        |
+//   |----------------------|---------------------------------------------------------------|
+//   | "5", '5', a block    | a text                                                        |
+//   | true, False          | true or false; yes, no, on, off are texts                     |
+//   | 5, +5, 0x1F, 0o17    | a whole number                                                |
+//   | 0.30, .5, 1e3        | a number with the digits of the document                      |
+//   | 010, 00.5            | refused: 8 in YAML 1.1, 10 in YAML 1.2                        |
+//   | .inf, .nan           | refused: JSON has no such number                              |
+//   | ~, null, nothing     | null                                                          |
+//   | a key                | its text; twice in one mapping: refused                       |
+//   | <<                   | refused: YAML 1.2 has no merge keys                           |
+//   | &a, *a               | a copy; all copies together have at most `room` bytes         |
+//   | !!str 5, !!int 5     | as the tag says, if the value is one; other tags are refused  |
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "wire/api/json.h"
+
+namespace carve::fronts {
+
+// Appends a JSON text to `documents` for each document of the text that is an object. Empty documents are
+// left out. `room` is the number of bytes that all of them may have, and is lowered. Errors name the line,
+// counted from `first_line`.
+void read_yaml(std::string_view text, size_t first_line, size_t& room, std::vector<std::string>& documents,
+               api::FieldErrors& errors);
+
+}  // namespace carve::fronts

@@ -1,0 +1,108 @@
+// The output of a supervised program, in files that rotate. A line of a file is
+//
+//   2026-11-23T10:00:00.123456789Z stdout F text
+//
+// with the stream (stdout, stderr, or system for lines of the supervisor) and F, or P if the line goes on in
+// the next one; it is the format of Kubernetes' container runtimes. Lines are cut at 16 KiB.
+//
+// 0.log is the newest file. A file that exceeds 10 MiB becomes 1.log, and so on up to 4.log, which is
+// deleted.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/words.h"
+#include "os/fd.h"
+
+namespace carve::runner {
+
+inline constexpr size_t max_log_line_bytes = 16 << 10;
+inline constexpr uint64_t max_log_file_bytes = 10 << 20;
+inline constexpr unsigned max_log_files = 5;
+
+enum class LogStream : uint8_t { standard_output, standard_error, system };
+
+// Returns the line that marks the begin of an attempt, without its end.
+std::string attempt_mark(uint32_t attempt);
+
+class LogWriter {
+ public:
+  // Makes the folder if it is missing, and appends to its newest file.
+  static Outcome<LogWriter> open(const std::string& folder, uint64_t max_file_bytes = max_log_file_bytes);
+
+  // Takes bytes of a stream in pieces of any size. A line without its end is kept until it is complete or has
+  // 16 KiB. Lines that cannot be written, for example to a full disk, are counted and lost; the next line
+  // that can be written says how many.
+  void write(LogStream stream, std::string_view bytes, int64_t now_ns);
+  // Writes what is left of each stream as a line.
+  void finish(int64_t now_ns);
+
+ private:
+  LogWriter(std::string folder, uint64_t max_file_bytes)
+      : folder_(std::move(folder)), max_file_bytes_(max_file_bytes) {}
+  bool open_newest();
+  void rotate();
+  void write_line(LogStream stream, std::string_view content, bool is_whole, int64_t now_ns);
+  bool append(const std::string& line);
+
+  std::string folder_;
+  uint64_t max_file_bytes_;
+  os::Fd file_;
+  uint64_t size_ = 0;  // Of the newest file.
+  std::string partial_[3];
+  uint64_t lost_lines_ = 0;
+};
+
+// One line of a log.
+struct LogLine {
+  std::string time;  // As in the file.
+  LogStream stream = LogStream::standard_output;
+  std::string text;
+};
+
+// Which lines to read.
+struct LogSelection {
+  bool previous = false;  // Of the attempt before the last one; else of the last one.
+  size_t tail = 0;        // The last lines; 0: all.
+  std::string since;      // Lines from this time on, in the form of the files; empty: all.
+};
+
+// What a reader holds at most: older lines are left out, and longer ones divided.
+inline constexpr size_t max_read_bytes = 10 << 20;
+inline constexpr size_t max_joined_line_bytes = 1 << 20;
+
+// Returns the lines of `folder`, a name in `directory`, in their order, with the parts of long lines joined.
+// Lines of the supervisor come without the marks of the attempts. A folder without files has no lines. The
+// owner of the directory is not trusted: no symbolic link is followed, and a file that is no regular one is
+// left out, as is a line of another form.
+std::vector<LogLine> read_log(const std::string& directory, const std::string& folder, const LogSelection&);
+
+// Reads a log while it is written, over rotations and over the starts of later attempts.
+class LogFollower {
+ public:
+  // `folder` is a name in `directory`. `selection` says which lines come first; `previous` is not used.
+  LogFollower(const std::string& directory, const std::string& folder, LogSelection selection);
+  ~LogFollower();
+  LogFollower(LogFollower&&) noexcept;
+  LogFollower& operator=(LogFollower&&) noexcept;
+
+  // Returns the complete lines since the last call, and does not wait for any. If the log was rotated more
+  // often than it has files in between, the oldest lines are missing.
+  std::vector<LogLine> next();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace carve::runner
+
+template <>
+struct carve::Words<carve::runner::LogStream> {
+  static constexpr const char* kind = "stream";
+  static constexpr std::string_view words[] = {"stdout", "stderr", "system"};
+};

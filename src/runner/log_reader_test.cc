@@ -1,0 +1,141 @@
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "runner/log_files.h"
+
+namespace carve::runner {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+struct WrittenLog {
+  explicit WrittenLog(uint64_t max_file_bytes = 1000) : max_bytes(max_file_bytes) {
+    char name[] = "/tmp/carve-reader-XXXXXX";
+    path = mkdtemp(name);
+  }
+  ~WrittenLog() { std::filesystem::remove_all(path); }
+  // Writes the lines from `first` to `last` as one attempt does that goes on.
+  void write(int first, int last) {
+    LogWriter log = *LogWriter::open(path, max_bytes);
+    for (int i = first; i <= last; ++i) log.write(LogStream::standard_output, fmt::format("{}\n", i), i);
+  }
+  void begin(uint32_t attempt) const {
+    LogWriter log = *LogWriter::open(path, max_bytes);
+    log.write(LogStream::system, attempt_mark(attempt) + "\n", 0);
+  }
+  std::filesystem::path path;
+  uint64_t max_bytes;
+};
+
+std::vector<int> numbers(const std::vector<LogLine>& lines) {
+  std::vector<int> out;
+  for (const LogLine& line : lines) out.push_back(std::stoi(line.text));
+  return out;
+}
+std::vector<int> from_to(int first, int last) {
+  std::vector<int> out;
+  for (int i = first; i <= last; ++i) out.push_back(i);
+  return out;
+}
+
+TEST(LogFollower, returns_each_line_once_over_rotations) {
+  WrittenLog log;
+  log.begin(1);
+  LogFollower follower(log.path, ".", {});
+  EXPECT_THAT(follower.next(), IsEmpty());
+  int next = 0;
+  for (const int step : {1, 3, 10, 30, 60, 1, 20, 70}) {  // A file has about 25 lines.
+    log.write(next, next + step - 1);
+    EXPECT_EQ(numbers(follower.next()), from_to(next, next + step - 1));
+    EXPECT_THAT(follower.next(), IsEmpty());
+    next += step;
+  }
+}
+
+TEST(LogFollower, continues_with_the_kept_lines_after_too_many_rotations) {
+  WrittenLog log;
+  LogFollower follower(log.path, ".", {});
+  log.write(0, 9);
+  EXPECT_EQ(numbers(follower.next()), from_to(0, 9));
+  log.write(10, 499);
+  const std::vector<int> got = numbers(follower.next());
+  EXPECT_EQ(got.front(), 10) << "the file that was open is kept";
+  EXPECT_EQ(got.back(), 499);
+  EXPECT_EQ(std::ranges::adjacent_find(got, std::greater_equal{}), got.end()) << "each line once";
+  EXPECT_LT(got.size(), 300u);
+}
+
+TEST(LogFollower, begins_with_the_selected_lines_and_goes_on_into_the_next_attempt) {
+  WrittenLog log(1 << 20);
+  log.begin(1);
+  log.write(0, 9);
+  log.begin(2);
+  log.write(10, 29);
+  LogFollower follower(log.path, ".", {.tail = 3});
+  EXPECT_EQ(numbers(follower.next()), from_to(27, 29));
+  log.write(30, 39);
+  log.begin(3);
+  log.write(40, 41);
+  EXPECT_EQ(numbers(follower.next()), from_to(30, 41));
+}
+
+TEST(LogFollower, waits_for_the_end_of_a_line_and_for_the_folder) {
+  WrittenLog log;
+  LogFollower follower(log.path, "log", {});
+  EXPECT_THAT(follower.next(), IsEmpty());
+  std::filesystem::create_directory(log.path / "log");
+  std::ofstream file(log.path / "log/0.log");
+  file << "2026 stdout F ab" << std::flush;
+  EXPECT_THAT(follower.next(), IsEmpty());
+  file << "c\n" << std::flush;
+  const auto lines = follower.next();
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0].text, "abc");
+}
+
+TEST(LogReader, a_part_of_a_line_does_not_become_a_part_of_the_next_one) {
+  const WrittenLog log;
+  std::ofstream(log.path / "0.log") << "2026 stdout F 7\n2026 stdout F cut";
+  log.begin(2);
+  const auto before = read_log(log.path, ".", {.previous = true});
+  ASSERT_EQ(before.size(), 2u);
+  EXPECT_EQ(before[1].text, "cut");
+  EXPECT_THAT(read_log(log.path, ".", {}), IsEmpty());
+}
+
+TEST(LogReader, holds_no_more_than_its_limit) {
+  WrittenLog log(max_log_file_bytes);
+  {
+    LogWriter writer = *LogWriter::open(log.path);
+    const std::string line(1000, 'x');
+    for (int i = 0; i < 30'000; ++i)
+      writer.write(LogStream::standard_output, fmt::format("{} {}\n", i, line), i);
+    writer.write(LogStream::standard_error, std::string(3 * max_joined_line_bytes, 'y'), 0);
+    writer.finish(0);
+  }
+  size_t bytes = 0;
+  const auto lines = read_log(log.path, ".", {});
+  for (const LogLine& line : lines) {
+    EXPECT_LE(line.text.size(), max_joined_line_bytes + max_log_line_bytes);
+    bytes += line.text.size();
+  }
+  EXPECT_LE(bytes, max_read_bytes);
+  EXPECT_GT(bytes, max_read_bytes / 2);
+}
+
+TEST(LogReader, leaves_out_what_is_no_file) {
+  const WrittenLog log;
+  std::filesystem::create_directory(log.path / "0.log");
+  ASSERT_EQ(mkfifo((log.path / "1.log").c_str(), 0666), 0);
+  std::filesystem::create_symlink("/etc/passwd", log.path / "2.log");
+  std::ofstream(log.path / "3.log") << "2026 stdout F 5\n";
+  EXPECT_EQ(numbers(read_log(log.path, ".", {})), from_to(5, 5));
+}
+
+}  // namespace
+}  // namespace carve::runner

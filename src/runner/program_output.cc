@@ -1,0 +1,97 @@
+#include "runner/program_output.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "os/clock.h"
+
+namespace carve::runner {
+namespace {
+
+constexpr int64_t patience_ns = os::second;  // After the program's end.
+
+bool make_pipe(os::Fd& reading, os::Fd& writing) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  reading = os::Fd(ends[0]);
+  writing = os::Fd(ends[1]);
+  return true;
+}
+
+}  // namespace
+
+Outcome<std::unique_ptr<ProgramOutput>> ProgramOutput::open(const std::string& folder) {
+  auto log = LogWriter::open(folder);
+  if (!log) return tl::unexpected(log.error());
+  std::unique_ptr<ProgramOutput> out(new ProgramOutput(std::move(*log)));
+  out->finished_ = os::Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!out->finished_ || !make_pipe(out->out_, out->out_to_log_) || !make_pipe(out->err_, out->err_to_log_))
+    return failure(FailureKind::unavailable, "cannot create a pipe: {}", strerror(errno));
+  return out;
+}
+
+ProgramOutput::~ProgramOutput() { finish(); }
+
+void ProgramOutput::begin() {
+  dup2(out_to_log_.get(), STDOUT_FILENO);
+  dup2(err_to_log_.get(), STDERR_FILENO);
+  out_to_log_.reset();
+  err_to_log_.reset();
+  // The thread takes no signal: SIGCHLD and those for the program are read by the main thread.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  reader_ = std::thread([this] { read_until_closed(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void ProgramOutput::add_line(const std::string& text) {
+  const os::MutexLock lock(mutex_);
+  log_.write(LogStream::system, text + "\n", os::utc_ns());
+}
+
+void ProgramOutput::finish() {
+  if (!reader_.joinable()) return;
+  const os::Fd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  dup2(null.get(), STDOUT_FILENO);
+  dup2(null.get(), STDERR_FILENO);
+  eventfd_write(finished_.get(), 1);
+  reader_.join();
+}
+
+void ProgramOutput::read_until_closed() {
+  pollfd polled[] = {{out_.get(), POLLIN, 0}, {err_.get(), POLLIN, 0}, {finished_.get(), POLLIN, 0}};
+  char bytes[64 << 10];     // What a pipe holds.
+  int64_t deadline_ns = 0;  // 0: the program runs.
+  while (polled[0].fd >= 0 || polled[1].fd >= 0) {
+    const int64_t left_ns = deadline_ns == 0 ? 0 : deadline_ns - os::monotonic_ns();
+    if (left_ns < 0) break;
+    poll(polled, 3, deadline_ns == 0 ? -1 : static_cast<int>(left_ns / os::millisecond + 1));
+    if (polled[2].revents != 0) {
+      polled[2].fd = -1;
+      deadline_ns = os::monotonic_ns() + patience_ns;
+    }
+    for (const size_t i : {0, 1}) {
+      if (polled[i].fd < 0 || polled[i].revents == 0) continue;
+      const ssize_t got = ::read(polled[i].fd, bytes, sizeof bytes);
+      if (got <= 0) {
+        polled[i].fd = -1;
+        continue;
+      }
+      const os::MutexLock lock(mutex_);
+      log_.write(i == 0 ? LogStream::standard_output : LogStream::standard_error,
+                 std::string_view(bytes, static_cast<size_t>(got)), os::utc_ns());
+    }
+  }
+  const os::MutexLock lock(mutex_);
+  log_.finish(os::utc_ns());
+}
+
+}  // namespace carve::runner

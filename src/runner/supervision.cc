@@ -1,0 +1,133 @@
+#include "runner/supervision.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "os/clock.h"
+#include "os/directory.h"
+#include "os/process.h"
+#include "runner/log_files.h"
+#include "runner/program_output.h"
+#include "runner/runner.h"
+
+namespace carve::runner {
+namespace {
+
+// Makes the environment that of the request.
+void set_whole_environment(const std::map<std::string, std::string>& env) {
+  clearenv();
+  for (const auto& [name, value] : env) setenv(name.c_str(), value.c_str(), 1);
+}
+
+int complain(const std::string& sentence, int status) {
+  fmt::print(stderr, "carve-supervise: {}\n", sentence);
+  return status;
+}
+
+// Kills what a killed supervisor left of its program's process group. A group of this number in the
+// supervisor's session can be no other one: neither number is given to a new process while the group has a
+// process.
+void kill_remains(const SupervisorState& before) {
+  if (before.ended_ns != 0 || before.program_pid == 0 || before.boot_id != os::boot_id()) return;
+  const auto now = os::stat_of(before.supervisor_pid);
+  if (now && now->id.start != before.supervisor_start) return;  // The number is that of another process.
+  for (const os::ProcessStat& process : os::all_processes()) {
+    if (process.session != before.supervisor_pid || process.group != before.program_pid) continue;
+    kill(-before.program_pid, SIGKILL);
+    return;
+  }
+}
+
+SupervisorState begun_state(uint32_t attempt) {
+  const auto own = os::stat_of(getpid());
+  return {.attempt = attempt,
+          .started_ns = os::utc_ns(),
+          .supervisor_pid = getpid(),
+          .supervisor_start = own ? own->id.start : 0,
+          .boot_id = os::boot_id()};
+}
+
+bool enter_workdir(const SuperviseRequest& request) {
+  if (!request.workdir.empty()) return chdir(request.workdir.c_str()) == 0;
+  const auto home = request.env.find("HOME");
+  return (home != request.env.end() && chdir(home->second.c_str()) == 0) || chdir("/") == 0;
+}
+
+// Runs the program. Fills what is known of it into the state, which is written once it has a process.
+void run_program(const SuperviseRequest& request, const std::string& directory, ProgramOutput& output,
+                 SupervisorState& state) {
+  if (!enter_workdir(request)) {
+    output.add_line(fmt::format("workdir {}: {}", request.workdir, strerror(errno)));
+    state.exit_status = failed_status;
+    return;
+  }
+  const client::Client agent(request.agent_socket);
+  const auto started = [&](pid_t program) {
+    state.program_pid = program;
+    if (const auto stat = os::stat_of(program)) state.program_start = stat->id.start;
+    if (const auto written = write_state(directory, state); !written)
+      output.add_line(written.error().sentence);
+  };
+  const int status = run({.client = agent,
+                          .slice = request.slice,
+                          .program = request.command,
+                          .say = [&](const std::string& text) { output.add_line(text); },
+                          .complain = [&](const api::Problem& p) { fmt::print(stderr, "{}\n", p.detail); },
+                          .is_supervised = true,
+                          .started = started,
+                          .ended =
+                              [&](int wait_status) {
+                                if (WIFSIGNALED(wait_status))
+                                  state.signal = static_cast<uint32_t>(WTERMSIG(wait_status));
+                              }});
+  state.exit_status = static_cast<uint32_t>(status);
+}
+
+}  // namespace
+
+int supervise(const SuperviseRequest& request) {
+  // The program's user may have no right on the folders above the directory, and the working directory
+  // changes.
+  const os::Fd folder(open(request.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return complain(fmt::format("{}: {}", request.directory, strerror(errno)), failed_status);
+  const std::string directory = fmt::format("/proc/self/fd/{}", folder.get());
+
+  const auto lock =
+      os::hold_lock(directory + "/" + lock_file_name, "supervisor", "this program", program_file_mode);
+  if (!lock) return complain(lock.error().sentence, supervised_status);
+  if (const auto held = hold_liveness(lock->get()); !held)
+    return complain(held.error().sentence, failed_status);
+  auto state = read_state(directory);
+  if (!state) return complain(state.error().sentence, failed_status);
+  if (state->attempt >= request.attempt)
+    return complain(fmt::format("attempt {} was begun before", request.attempt), begun_status);
+  kill_remains(*state);
+  auto output = ProgramOutput::open(directory + "/" + log_folder_name);
+  if (!output) return complain(output.error().sentence, failed_status);
+
+  // The attempt is begun. Beyond this point no other supervisor starts the program for it.
+  *state = begun_state(request.attempt);
+  if (const auto written = write_state(directory, *state); !written)
+    return complain(written.error().sentence, failed_status);
+  (*output)->add_line(attempt_mark(request.attempt));
+  (*output)->begin();
+  const os::Fd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  dup2(null.get(), STDIN_FILENO);
+  set_whole_environment(request.env);
+  run_program(request, directory, **output, *state);
+
+  // The program has ended. Beyond this point only its end is written.
+  state->ended_ns = os::utc_ns();
+  const auto written = write_state(directory, *state);
+  (*output)->finish();
+  (*output)->add_line(fmt::format("attempt {} ended: {}", request.attempt, exit_text(*state)));
+  return written ? 0 : failed_status;
+}
+
+}  // namespace carve::runner

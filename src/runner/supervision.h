@@ -1,0 +1,42 @@
+// Runs a program once and keeps its output and its end in the program's directory
+// (runner/supervisor_state.h).
+//
+// What is killed when:
+//   the supervisor, before it wrote that the attempt was begun: nothing was started; the attempt may be
+//   repeated the supervisor, later: the kernel kills the program; the agent, the other processes of the
+//   slice. The next
+//     supervisor kills what is left of the program's process group. The attempt is lost and is not repeated.
+//   the program: its process group is killed with it, and the end is written
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/failure.h"
+#include "runner/supervisor_state.h"
+
+namespace carve::runner {
+
+// Exit statuses of carve-supervise.
+inline constexpr int supervised_status = 3;  // Another supervisor has the directory.
+inline constexpr int begun_status = 4;       // This attempt was begun before.
+
+// What carve-supervise reads from its standard input, as JSON: neither the command nor the environment is on
+// a command line that other users could read.
+struct SuperviseRequest {
+  std::string directory;     // It exists. Relative to the working directory of carve-supervise.
+  std::string agent_socket;  // Of the slice's agent; unused without a slice.
+  std::string slice;         // Empty: the program runs without a slice.
+  uint32_t attempt = 1;
+  std::string workdir;  // Empty: HOME, or / if the user cannot enter it.
+  std::vector<std::string> command;
+  std::map<std::string, std::string> env;  // The whole environment of the program.
+};
+
+// Runs the program of the request to its end, as carve-supervise does. Returns the exit status of the
+// supervisor: 0, supervised_status, begun_status, or failed_status of runner/runner.h.
+int supervise(const SuperviseRequest&);
+
+}  // namespace carve::runner

@@ -1,0 +1,152 @@
+#include "runner/supervision.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "os/fd.h"
+#include "os/process.h"
+#include "runner/log_files.h"
+
+namespace carve::runner {
+namespace {
+
+using testing::ElementsAre;
+
+// A directory of a program, whose supervisors are children of the test.
+struct Supervised {
+  std::filesystem::path path;
+  Supervised() {
+    char name[] = "/tmp/carve-supervise-XXXXXX";
+    path = mkdtemp(name);
+  }
+  ~Supervised() { std::filesystem::remove_all(path); }
+  SuperviseRequest request(std::string script, uint32_t attempt = 1) const {
+    return {.directory = path,
+            .attempt = attempt,
+            .workdir = "/",
+            .command = {"/bin/sh", "-c", std::move(script)},
+            .env = {{"PATH", "/usr/bin:/bin"}, {"A", "b"}}};
+  }
+  static pid_t begin(const SuperviseRequest& request) {
+    const pid_t pid = fork();
+    if (pid == 0) _exit(supervise(request));
+    return pid;
+  }
+  static int wait(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  }
+  SeenProgram seen() const { return *read_program(path); }
+  std::vector<std::string> log(LogStream stream) const {
+    std::vector<std::string> out;
+    for (const LogLine& line : read_log(path, log_folder_name, {}))
+      if (line.stream == stream) out.push_back(line.text);
+    return out;
+  }
+  // Waits until the program has written its first line.
+  void until_it_says(const std::string& line) const {
+    for (int i = 0; i < 3000; ++i) {
+      const auto lines = log(LogStream::standard_output);
+      if (std::find(lines.begin(), lines.end(), line) != lines.end()) return;
+      usleep(10'000);
+    }
+    FAIL() << "the program did not say " << line;
+  }
+};
+
+TEST(Supervision, keeps_the_exit_status_and_both_streams) {
+  const Supervised s;
+  EXPECT_EQ(s.seen().state.attempt, 0u);
+  EXPECT_EQ(Supervised::wait(Supervised::begin(s.request("echo out $A; echo err >&2; exit 3"))), 0);
+  const SeenProgram seen = s.seen();
+  EXPECT_EQ(seen.state.attempt, 1u);
+  EXPECT_FALSE(seen.is_supervised);
+  EXPECT_EQ(exit_text(seen.state), "exit status 3");
+  EXPECT_GT(seen.state.ended_ns, seen.state.started_ns);
+  EXPECT_THAT(s.log(LogStream::standard_output), ElementsAre("out b"));
+  EXPECT_THAT(s.log(LogStream::standard_error), ElementsAre("err"));
+}
+
+TEST(Supervision, an_attempt_is_begun_once_by_however_many_supervisors) {
+  for (int round = 0; round < 20; ++round) {
+    const Supervised s;
+    std::vector<pid_t> all;
+    for (int i = 0; i < 4; ++i)
+      all.push_back(Supervised::begin(s.request("echo x >> " + s.path.string() + "/ran")));
+    int done = 0;
+    for (const pid_t pid : all) {
+      const int status = Supervised::wait(pid);
+      EXPECT_TRUE(status == 0 || status == supervised_status || status == begun_status) << status;
+      done += status == 0;
+    }
+    EXPECT_EQ(done, 1);
+    std::ifstream ran(s.path / "ran");
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(ran), {}), "x\n");
+    EXPECT_EQ(Supervised::wait(Supervised::begin(s.request("true"))), begun_status);
+    EXPECT_EQ(Supervised::wait(Supervised::begin(s.request("true", 2))), 0);
+  }
+}
+
+TEST(Supervision, passes_a_signal_to_the_program_and_its_children) {
+  const Supervised s;
+  const pid_t supervisor =
+      Supervised::begin(s.request("trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.05; done"));
+  s.until_it_says("up");
+  EXPECT_TRUE(s.seen().is_supervised);
+  kill(supervisor, SIGTERM);
+  EXPECT_EQ(Supervised::wait(supervisor), 0);
+  EXPECT_EQ(s.seen().state.exit_status, 7u);
+  EXPECT_THAT(s.log(LogStream::standard_output), ElementsAre("up", "bye"));
+}
+
+TEST(Supervision, a_program_does_not_outlive_a_killed_supervisor) {
+  const Supervised s;
+  const pid_t supervisor = Supervised::begin(s.request("echo up; exec sleep 600"));
+  runner::SupervisorState state;
+  for (int i = 0; i < 3000 && state.program_start == 0; ++i) {
+    state = s.seen().state;
+    usleep(10'000);
+  }
+  const os::Fd program = os::open_process({.pid = state.program_pid, .start = state.program_start});
+  ASSERT_TRUE(program);
+  kill(supervisor, SIGKILL);
+  Supervised::wait(supervisor);
+  for (int i = 0; i < 3000 && os::alive(program); ++i) usleep(10'000);
+  EXPECT_FALSE(os::alive(program));
+  EXPECT_FALSE(s.seen().is_supervised);
+  EXPECT_EQ(s.seen().state.ended_ns, 0) << "it is known to be lost";
+}
+
+TEST(Supervision, says_what_could_not_be_started) {
+  const Supervised s;
+  SuperviseRequest request = s.request("");
+  request.command = {"/no/such/program"};
+  EXPECT_EQ(Supervised::wait(Supervised::begin(request)), 0);
+  EXPECT_EQ(s.seen().state.exit_status, 127u);
+  request.workdir = "/no/such/folder";
+  request.attempt = 2;
+  EXPECT_EQ(Supervised::wait(Supervised::begin(request)), 0);
+  EXPECT_EQ(s.seen().state.exit_status, 125u);
+}
+
+TEST(Supervision, much_output_is_kept_within_its_files) {
+  const Supervised s;
+  EXPECT_EQ(Supervised::wait(
+                Supervised::begin(s.request("head -c 60000000 /dev/zero | tr '\\0' 'x' | fold -w 1000"))),
+            0);
+  uintmax_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(s.path / log_folder_name))
+    bytes += entry.file_size();
+  EXPECT_LE(bytes, max_log_files * (max_log_file_bytes + max_log_line_bytes));
+  EXPECT_GT(bytes, max_log_file_bytes * (max_log_files - 1));
+}
+
+}  // namespace
+}  // namespace carve::runner

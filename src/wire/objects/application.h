@@ -1,0 +1,43 @@
+// kind: Application. A service in the form of Volcengine's AI applications: a GPU is asked for as a number of
+// devices or parts of one, over all devices of a replica. fronts/application makes a service of it, and it
+// runs as such.
+#pragma once
+
+#include "wire/objects/service_object.h"
+
+namespace carve::objects {
+
+struct ApplicationGpu {
+  std::string type = "none";        // "none"; "mGPU": a part; "GPU": whole devices.
+  bool multi_device = false;        // Several devices give equal parts.
+  std::string compute;              // Of one device: "0.3", "1"; with multi_device in total: "1", "2".
+  std::string memory;               // MiB: "4096"; or with a unit: "4GiB". With multi_device in total.
+  std::string policy;               // "fixed-share", ...; empty: the node's.
+  std::optional<uint32_t> devices;  // Absent: 1.
+};
+
+struct ApplicationSpec {
+  uint32_t replicas = 1;
+  bool stopped = false;  // No replica runs; `replicas` is kept for the next start.
+  std::string pool;      // Empty: any node.
+  bool elastic_container = false;
+  Resource cpu;
+  Resource memory;
+  ApplicationGpu gpu;
+  Run run;
+  std::optional<uint32_t> port;
+  Readiness readiness;
+  Update update;
+  uint32_t termination_grace_period_seconds = 30;
+  std::string restarted_at;  // As in a service.
+};
+
+struct Application {
+  std::string api_version;
+  std::string kind;
+  Metadata metadata;
+  ApplicationSpec spec;
+  ServiceStatus status;
+};
+
+}  // namespace carve::objects

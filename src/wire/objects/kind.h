@@ -1,0 +1,35 @@
+// The kinds of objects, in one table: what documents, paths and commands call each of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace carve::objects {
+
+enum class Kind : uint8_t { service, application };
+
+struct KindText {
+  Kind value;
+  std::string_view kind;      // In documents: "Service"
+  std::string_view singular;  // In sentences and in KIND/NAME: "service"
+  std::string_view plural;    // In paths: "services"
+  std::string_view shortcut;  // On the command line: "svc"
+  bool is_workload;           // Its objects have replicas, which the controller keeps running.
+};
+
+inline constexpr KindText kinds[] = {
+    {Kind::service, "Service", "service", "services", "svc", true},
+    {Kind::application, "Application", "application", "applications", "app", true},
+};
+
+constexpr const KindText& text_of(Kind kind) { return kinds[static_cast<size_t>(kind)]; }
+
+// Returns the kind that a user named in any of its ways.
+constexpr std::optional<Kind> parse_kind(std::string_view word) {
+  for (const KindText& k : kinds)
+    if (word == k.kind || word == k.singular || word == k.plural || word == k.shortcut) return k.value;
+  return std::nullopt;
+}
+
+}  // namespace carve::objects

@@ -1,0 +1,266 @@
+"""Services: replicas in slices of their own behind one address, kept alive over kills of the controller, updated without a lost request."""
+import collections
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import threading
+import urllib.error
+import urllib.request
+
+import pytest
+
+from conftest import GiB, HERE, LOAD, until
+from support.controller import Controller
+from support.over_unix import asked
+
+pytestmark = [
+    pytest.mark.alone,  # Two controllers that choose ports at the same moment may choose the same one.
+    pytest.mark.skipif(shutil.which("haproxy") is None, reason="haproxy is not installed: apt-get install haproxy"),
+]
+SERVER = HERE / "support/http_server.py"
+
+
+class Services(Controller):
+    """A controller whose services end with it."""
+
+    def carve(self, *words, status=0):
+        done = subprocess.run([str(self.agent.build / "bin/carve"), *map(str, words)], capture_output=True, text=True, timeout=120,
+                              stdin=subprocess.DEVNULL, env={**self.agent.environment, "CARVE_CONTROLLER": str(self.socket)})
+        assert done.returncode == status, (words, done.stdout, done.stderr)
+        return done.stdout + done.stderr
+
+    def apply(self, document, *words, status=0):
+        path = self.folder / "document"
+        path.write_text(document if isinstance(document, str) else json.dumps(document))
+        return self.carve("apply", "-f", path, *words, status=status)
+
+    def service(self, name):
+        return json.loads(self.carve("get", "service", name, "-o", "json"))
+
+    def running(self, name="demo", revision=None):
+        """Waits until the service runs; returns its status."""
+        def is_running():
+            status = self.service(name)["status"]
+            return status["phase"] == "Running" and (revision is None or status["revision"] == revision)
+        assert until(is_running, 120, 0.1), (self.service(name)["status"], self.log())
+        return self.service(name)["status"]
+
+    def restart(self):
+        self.kill()
+        self.start()
+
+    def end(self):
+        if self.process.poll() is not None:
+            self.start()
+        for item in json.loads(self.carve("get", "services", "-o", "json"))["items"]:
+            asked(self.socket, f"/v1/services/{item['metadata']['name']}", "DELETE")
+        gone = until(lambda: json.loads(self.carve("get", "services", "-o", "json"))["items"] == [], 120, 0.1)
+        record = self.state / "proxy/haproxy.process"
+        if record.exists():
+            os.kill(int(record.read_text().split()[1]), signal.SIGTERM)
+        super().end()
+        assert gone, "a deleted service ends"
+
+
+@pytest.fixture
+def services(world):
+    s = Services({"n1": world})
+    s.agent = world
+    yield s
+    print("--- the controller's log:\n" + s.log())
+    s.end()
+
+
+def document(command=None, replicas=2, memory="5GiB", share="20%", name="demo", port=8000, **spec):
+    return {"apiVersion": "carve.dev/v1", "kind": "Service", "metadata": {"name": name},
+            "spec": {"replicas": replicas, "gpu": {"memory": memory, "share": share}, "port": port,
+                     "run": {"command": command or ["python3", str(SERVER)]}, **spec}}
+
+
+def answer(endpoint):
+    with urllib.request.urlopen(endpoint, timeout=10) as response:
+        return response.read().decode()
+
+
+class Clients:
+    """Threads that request without a pause; each answer and each failure is counted."""
+
+    def __init__(self, endpoint, count=4):
+        self.answers, self.failures, self.ends = collections.Counter(), collections.Counter(), False
+        host = endpoint.removeprefix("http://")
+        self.threads = [threading.Thread(target=self.run, args=(host, i % 2 == 0)) for i in range(count)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self, host, keeps):
+        connection = None
+        while not self.ends:
+            try:
+                connection = connection or http.client.HTTPConnection(host, timeout=30)
+                connection.request("GET", "/")
+                response = connection.getresponse()
+                text = response.read().decode()
+                (self.answers if response.status == 200 else self.failures)[text] += 1
+                if not keeps:
+                    connection.close()
+                    connection = None
+            except (OSError, http.client.HTTPException) as error:
+                self.failures[repr(error)] += 1
+                connection = None
+
+    def total(self):
+        return sum(self.answers.values())
+
+    def end(self):
+        self.ends = True
+        for thread in self.threads:
+            thread.join()
+
+
+def test_an_eas_document_becomes_two_replicas_on_one_device_behind_one_address(world, services):
+    eas = {"metadata": {"name": "My_Model", "instance": 2, "gpu_memory": 5, "gpu_core_percentage": 20, "rpc": {}},
+           "containers": [{"command": f"exec python3 {SERVER}", "port": 8000, "env": [{"name": "TOKEN", "value": "secret"}]}]}
+    path = services.folder / "eas.json"
+    path.write_text(json.dumps(eas))
+    shown = services.carve("eas", "create", path)
+    assert "warning: metadata.rpc has no e" in shown and "[OK] Service is running" in shown
+    status = services.running("my-model")
+    replicas = status["replicaList"]
+    assert len(replicas) == 2 and replicas[0]["devices"] == replicas[1]["devices"]
+    slices = {s["name"]: s for s in world.json("ps")["slices"]}
+    assert set(slices) == {"my-model-1-0", "my-model-1-1"}
+    for name, s in slices.items():
+        assert (s["parts"][0]["quota_bytes"], s["parts"][0]["share_bp"], s["policy"]) == (5 * GiB, 2000, "fixed-share")
+        assert s["labels"]["carve.dev/kind"] == "service" and s["labels"]["carve.dev/name"] == "my-model"
+        assert s["labels"]["carve.dev/replica"] == name[-1] and s["account"]
+    seen = {answer(status["endpoint"]) for _ in range(20)}
+    assert seen == {"my-model replica 0 revision 1\n", "my-model replica 1 revision 1\n"}
+    stored = services.service("my-model")["spec"]["source"]
+    assert stored == {"dialect": "eas", "document": json.dumps(eas)}, "byte for byte"
+    assert "secret" not in services.log()
+    supervisors = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+    assert "carve-supervise" in supervisors and "secret" not in supervisors
+    # More memory, without a restart.
+    services.carve("eas", "modify", "My_Model", "-Dmetadata.gpu_memory=6")
+    assert until(lambda: world.show("my-model-1-0")["parts"][0]["quota_bytes"] == 6 * GiB, 30)
+    after = services.running("my-model")
+    assert after["revision"] == 1 and after["restarts"] == 0 and after["memoryText"] == "6 GiB"
+    assert "My_Model" in services.carve("eas", "ls") and "my-model-1-1" in services.carve("eas", "w", "My_Model")
+
+
+def test_rollouts_and_kills_of_the_controller_lose_no_request_and_restart_no_program(world, services):
+    services.apply(document(), "--wait")
+    pids = {name: [p["pid"] for p in s["processes"]] for name, s in ((n, world.show(n)) for n in ("demo-1-0", "demo-1-1"))}
+    clients = Clients(services.running()["endpoint"])
+    try:
+        services.restart()
+        assert {n: [p["pid"] for p in world.show(n)["processes"]] for n in pids} == pids, "a restart of the controller restarts no program"
+        for revision in (2, 3):
+            services.apply(document(["env", f"REVISION={revision}", "python3", str(SERVER)]))
+            assert until(lambda: services.service("demo")["status"]["revision"] == revision, 60)
+            services.restart()
+            before = clients.total()
+            services.running(revision=revision)
+            assert until(lambda: clients.total() > before + 100, 60)
+    finally:
+        clients.end()
+    assert not clients.failures, clients.failures
+    assert clients.total() > 500 and {text.split()[-1] for text in clients.answers} == {"1", "2", "3"}
+    assert set(world.slices()) == {"demo-3-0", "demo-3-1"}
+    assert services.running()["restarts"] == 0
+
+
+def test_a_killed_replica_is_started_again_and_its_end_is_shown(world, services):
+    services.apply(document(["sh", "-c", "echo to be seen; exec python3 " + str(SERVER)], replicas=1), "--wait")
+    (pid,) = [p["pid"] for p in world.show("demo-1-0")["processes"]]
+    os.kill(pid, signal.SIGKILL)
+    assert until(lambda: services.service("demo")["status"]["restarts"] == 1, 60)
+    status = services.running()
+    assert status["replicaList"][0]["restarts"] == 1
+    assert "to be seen" in services.carve("logs", "demo") and "to be seen" in services.carve("logs", "demo", "--previous")
+    assert world.slices() == ["demo-1-0"] or list(world.slices()) == ["demo-1-0"], "its slice was kept"
+
+
+def test_a_program_that_never_starts_backs_off_with_its_exit_status(services):
+    services.apply(document(["sh", "-c", "echo no model >&2; exit 3"], replicas=1))
+    assert until(lambda: services.service("demo")["status"]["restarts"] >= 1, 60)
+    assert until(lambda: services.service("demo")["status"]["replicaList"][0]["state"] == "CrashLoopBackOff", 60)
+    assert services.service("demo")["status"]["replicaList"][0]["lastExit"] == "exit status 3"
+    assert "no model" in services.carve("logs", "demo", "--previous")
+    assert "CrashLoopBackOff" in services.carve("describe", "service/demo")
+
+
+def test_a_replica_cannot_pass_its_quota_and_a_service_that_does_not_fit_says_so(world, services):
+    load = [str(LOAD), "--allocate", "3GiB", "--no-touch", "--seconds", "600"]
+    services.apply(document(load, replicas=1, memory="2GiB", port=None))
+    assert until(lambda: services.service("demo")["status"]["restarts"] >= 1, 60), "3 GiB do not fit into 2 GiB"
+    services.apply(document(load, replicas=1, memory="4GiB", port=None), "--wait")
+    assert world.show("demo-1-0")["parts"][0]["quota_bytes"] == 4 * GiB, "made larger in place"
+    services.apply(document(load, replicas=64, memory="20GiB", share="50%", name="large", port=None))
+
+    def reasons():
+        return [c["reason"] for c in services.service("large")["status"]["conditions"] if c["type"] == "Progressing"]
+    assert until(lambda: reasons() == ["NoCapacity"], 60), services.service("large")["status"]
+    assert services.service("large")["status"]["replicas"] <= 2
+
+
+def test_scaled_and_stopped_and_started(world, services):
+    services.apply(document(replicas=1), "--wait")
+    services.carve("scale", "service/demo", "--replicas", 3, "--wait")
+    assert len(world.slices()) == 3
+    services.carve("eas", "stop", "demo")
+    assert until(lambda: services.service("demo")["status"]["phase"] == "Stopped" and not world.slices(), 60)
+    services.carve("eas", "start", "demo")
+    assert len(services.running()["replicaList"]) == 3
+
+
+@pytest.mark.parametrize("text,sentences", [
+    ("kind: Service\nspec: {replcas: 2}\n", ["spec.replcas: no such field"]),
+    ("kind: Servise\n", ["kind: 'Servise' is not a kind; there are Service, Application"]),
+    ("apiVersion: carve.dev/v1\nkind: Service\nmetadata: {name: A}\nspec: {replicas: 100}\n",
+     ["metadata.name: 'A' is not a name", "spec.run: there is nothing to run; add command", "spec.replicas: 100 is not 0 to 64"]),
+    ('{"metadata":{"name":"a","gpu_memory":1.5},"containers":[{"command":"x"}]}', ["metadata.gpu_memory: 1.5 is not a whole number from 1 up"]),
+    ('{"metadata":{"name":"a","gpu_memory":40},"containers":[{"command":"x"}]}', ["40 GiB is more than 22731 MiB, which the largest device has usable; ask for at most 22 GiB"]),
+    ("a: 010\n", ["line 1: a: 010 begins with 0", "write 10 for the number"]),
+])
+def test_a_wrong_document_is_refused_with_all_its_errors(services, text, sentences):
+    assert until(lambda: services.nodes()["n1"]["devices"], 30)
+    shown = services.apply(text, status=1)
+    assert all(sentence in shown for sentence in sentences), shown
+    assert json.loads(services.carve("get", "services", "-o", "json"))["items"] == []
+
+
+def test_over_tcp_a_caller_needs_a_token(world):
+    services = Services({"n1": world}, "--listen", "127.0.0.1:0")
+    services.agent = world
+    try:
+        port = next(line.split("127.0.0.1:")[1].split(",")[0] for line in services.log().splitlines() if "API served at" in line)
+
+        def status(path, method="GET", token=None, body=None):
+            request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", method=method, data=body,
+                                             headers={"Authorization": f"Bearer {token}"} if token else {})
+            try:
+                return urllib.request.urlopen(request, timeout=10).status
+            except urllib.error.HTTPError as error:
+                return error.code
+        viewer = services.carve("token", "create", "see", "--role", "viewer").strip()
+        operator = services.carve("token", "create", "all", "--role", "operator").strip()
+        text = json.dumps(document(replicas=0)).encode()
+        assert [status("/v1/services", token=t) for t in (None, viewer, operator)] == [401, 200, 200]
+        assert [status("/v1/documents", "POST", t, text) for t in (None, viewer, operator)] == [401, 403, 201]
+        assert viewer not in services.log() and operator not in services.log()
+        assert viewer.encode() not in b"".join(f.read_bytes() for f in services.state.glob("controller.db*")), "only its hash is stored"
+        services.carve("token", "rm", "see")
+        assert status("/v1/services", token=viewer) == 401
+    finally:
+        services.end()
+
+
+def test_the_examples_run(services):
+    for name, file in ("demo-eas", "eas.json"), ("demo", "service.yaml"):
+        services.carve("apply", "-f", HERE.parent / "examples" / file, "--wait")
+        assert answer(services.running(name)["endpoint"]) in ("replica 0, revision 1\n", "replica 1, revision 1\n")

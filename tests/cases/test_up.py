@@ -1,0 +1,54 @@
+"""`carve up` and `carve down`: the whole product in one command, for an ordinary user."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+from conftest import BUILD, HERE, until
+
+pytestmark = [
+    pytest.mark.alone,  # It chooses ports as the cases of services do.
+    pytest.mark.skipif(shutil.which("haproxy") is None, reason="haproxy is not installed: apt-get install haproxy"),
+]
+USER = 65534
+
+
+@pytest.fixture
+def home():
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="cvu-"))
+    os.chown(folder, USER, USER) if os.geteuid() == 0 else None
+    yield folder
+    carve(folder, "down", "--all")
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def carve(home, *words):
+    identity = {"user": USER, "group": USER, "extra_groups": []} if os.geteuid() == 0 else {}
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "XDG_RUNTIME_DIR": str(home), "NO_COLOR": "1"}
+    return subprocess.run([str(BUILD / "bin/carve"), *words], env=environment, capture_output=True, text=True, timeout=120,
+                          stdin=subprocess.DEVNULL, cwd="/", **identity)
+
+
+def test_up_is_one_command_and_down_leaves_the_programs_running(home):
+    first = carve(home, "up", "--sim", "a10x2")
+    assert first.returncode == 0 and "2 devices, simulated: a10x2" in first.stdout, first.stderr
+    assert carve(home, "up", "--sim", "a10x2").stdout == first.stdout, "it changes nothing if both run"
+    applied = carve(home, "apply", "-f", str(HERE.parent / "examples/service.yaml"), "--wait")
+    assert applied.returncode == 0, applied.stderr
+
+    def replicas():
+        return json.loads(carve(home, "get", "service", "demo", "-o", "json").stdout)["status"]
+    before = replicas()
+    assert before["phase"] == "Running" and before["restarts"] == 0
+    down = carve(home, "down")
+    assert "still running" in down.stdout and "demo-1-0" in down.stdout
+    assert carve(home, "up", "--sim", "a10x2").returncode == 0, "the state is unlocked when down has returned"
+    assert until(lambda: replicas()["phase"] == "Running", 30) and replicas()["restarts"] == 0
+    assert [r["slice"] for r in replicas()["replicaList"]] == ["demo-1-0", "demo-1-1"]
+    ended = carve(home, "down", "--all")
+    assert ended.returncode == 0 and "still running" not in ended.stdout, ended.stdout
+    assert carve(home, "get", "services").returncode == 1

@@ -1,0 +1,18 @@
+// Any bytes as an application give a service that can be stored, or errors.
+#include <cstdint>
+#include <cstdlib>
+
+#include "fronts/application/application_terms.h"
+#include "fronts/service_terms.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace carve;
+  const auto application = fronts::read_application({reinterpret_cast<const char*>(data), size});
+  if (!application) {
+    if (application.error().empty()) std::abort();
+    return 0;
+  }
+  const auto service = fronts::service_of(*application, {.is_elastic_pool = size % 2 == 1});
+  if (service ? !fronts::check_spec(service->spec).empty() : service.error().empty()) std::abort();
+  return 0;
+}

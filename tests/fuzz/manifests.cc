@@ -1,0 +1,18 @@
+// Any bytes as a manifest of Kubernetes give a service that can be stored, or errors.
+#include <cstdint>
+#include <cstdlib>
+
+#include "fronts/pod/manifest.h"
+#include "fronts/service_terms.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace carve;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto manifest = fronts::from_manifest(text);
+  if (!manifest) {
+    if (manifest.error().empty() || manifest.error().size() > api::max_field_errors) std::abort();
+    return 0;
+  }
+  if (!fronts::is_manifest(text) || !fronts::check(manifest->service).empty()) std::abort();
+  return 0;
+}
