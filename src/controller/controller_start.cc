@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "client/client.h"
+#include "controller/runtime/container_start.h"
 #include "os/capabilities.h"
 #include "os/clock.h"
 #include "os/directory.h"
@@ -260,6 +261,13 @@ Outcome<std::vector<Revision>> Api::revisions(const std::string& uid) const {
                    .spec = std::move(r.object_spec),
                    .form = std::move(r.spec)});
   return out;
+}
+
+std::string Api::container_problem() const {
+  if (access(container_engine, X_OK) != 0)
+    return fmt::format("{}: {}; install it: apt-get install podman", container_engine, strerror(errno));
+  // The engine reads the devices of slices where root announces them.
+  return geteuid() == 0 ? "" : "containers are started by a controller of root only";
 }
 
 std::optional<uint32_t> Api::uid_of(const std::string& account) const { return os::user_id(account); }

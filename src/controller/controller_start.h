@@ -76,6 +76,7 @@ class Api : Views {
   api::KnownNodeList nodes() const override { return nodes_.document(); }
   Outcome<std::string> logs(const Object&, const LogQuery&) const override;
   Outcome<std::vector<Revision>> revisions(const std::string& uid) const override;
+  std::string container_problem() const override;
   std::optional<uint32_t> uid_of(const std::string& account) const override;
   std::string user_name(uint32_t uid) const override;
   int64_t now_ns() const override;

@@ -43,11 +43,12 @@ void check_run(const objects::Run& run, ErrorList& errors) {
     errors.add("spec.run", "", "there is nothing to run; add command, or image, or both");
   if (!run.command.empty() && run.command.front().empty())
     errors.add("spec.run.command[0]", "", "the program has no name; write its path");
-  if (run.image.size() > max_image_bytes || !is_printable(run.image) ||
+  if (run.image.size() > max_image_bytes || !is_printable(run.image) || run.image.starts_with('-') ||
       run.image.find(' ') != std::string::npos)
-    errors.add("spec.run.image", run.image,
-               "{} is not an image; use at most {} printable ASCII characters without space",
-               typed(run.image), max_image_bytes);
+    errors.add(
+        "spec.run.image", run.image,
+        "{} is not an image; use at most {} printable ASCII characters without space, and no - at its begin",
+        typed(run.image), max_image_bytes);
   if (!run.workdir.empty() && !run.workdir.starts_with('/'))
     errors.add("spec.run.workdir", run.workdir, "{} is not an absolute path; begin it with /",
                typed(run.workdir));

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "os/clock.h"
 
@@ -39,11 +40,15 @@ Outcome<std::unique_ptr<ProgramOutput>> ProgramOutput::open(const std::string& f
 
 ProgramOutput::~ProgramOutput() { finish(); }
 
-void ProgramOutput::begin() {
+void ProgramOutput::redirect() {
   dup2(out_to_log_.get(), STDOUT_FILENO);
   dup2(err_to_log_.get(), STDERR_FILENO);
   out_to_log_.reset();
   err_to_log_.reset();
+  is_redirected_ = true;
+}
+
+void ProgramOutput::begin() {
   // The thread takes no signal: SIGCHLD and those for the program are read by the main thread.
   sigset_t all, before;
   sigfillset(&all);
@@ -58,7 +63,8 @@ void ProgramOutput::add_line(const std::string& text) {
 }
 
 void ProgramOutput::finish() {
-  if (!reader_.joinable()) return;
+  if (!std::exchange(is_redirected_, false)) return;
+  if (!reader_.joinable()) begin();  // No program was started, and its runner has said why.
   const os::Fd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   dup2(null.get(), STDOUT_FILENO);
   dup2(null.get(), STDERR_FILENO);

@@ -21,10 +21,13 @@ class ProgramOutput {
   ProgramOutput(const ProgramOutput&) = delete;
   ProgramOutput& operator=(const ProgramOutput&) = delete;
 
-  // Makes the pipes this process's standard output and error, and begins to read them.
+  // Makes the pipes this process's standard output and error.
+  void redirect();
+  // Begins to read the pipes. Called when the program's process exists: a process that is made while another
+  // thread runs could not use what that thread has locked.
   void begin();
   void add_line(const std::string& text) EXCLUDES(mutex_);
-  // Closes this process's ends of the pipes, and writes what is left in them. Descendants of the program that
+  // After redirect(): closes this process's ends of the pipes, and writes what is left in them. Descendants of the program that
   // live on may hold the other ends: their output is read for one more second.
   void finish();
 
@@ -35,7 +38,8 @@ class ProgramOutput {
   os::Mutex mutex_;
   LogWriter log_ GUARDED_BY(mutex_);
   os::Fd out_, err_;                // The reading ends.
-  os::Fd out_to_log_, err_to_log_;  // The writing ends, until begin().
+  os::Fd out_to_log_, err_to_log_;  // The writing ends, until redirect().
+  bool is_redirected_ = false;
   os::Fd finished_;                 // An eventfd: readable after finish().
   std::thread reader_;
 };

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -73,6 +74,7 @@ void run_program(const SuperviseRequest& request, const std::string& directory, 
     if (const auto stat = os::stat_of(program)) state.program_start = stat->id.start;
     if (const auto written = write_state(directory, state); !written)
       output.add_line(written.error().sentence);
+    output.begin();
   };
   const int status = run({.client = agent,
                           .slice = request.slice,
@@ -87,6 +89,17 @@ void run_program(const SuperviseRequest& request, const std::string& directory, 
                                   state.signal = static_cast<uint32_t>(WTERMSIG(wait_status));
                               }});
   state.exit_status = static_cast<uint32_t>(status);
+}
+
+// Its status is not used: what it could not remove, the next start replaces.
+void clean_up(const std::vector<std::string>& command) {
+  if (command.empty()) return;
+  std::vector<char*> words;
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  pid_t pid = 0;
+  if (posix_spawnp(&pid, words[0], nullptr, nullptr, words.data(), environ) != 0) return;
+  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {}
 }
 
 }  // namespace
@@ -116,11 +129,13 @@ int supervise(const SuperviseRequest& request) {
   if (const auto written = write_state(directory, *state); !written)
     return complain(written.error().sentence, failed_status);
   (*output)->add_line(attempt_mark(request.attempt));
-  (*output)->begin();
+  (*output)->redirect();
   const os::Fd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   dup2(null.get(), STDIN_FILENO);
   set_whole_environment(request.env);
   run_program(request, directory, **output, *state);
+
+  clean_up(request.cleanup);
 
   // The program has ended. Beyond this point only its end is written.
   state->ended_ns = os::utc_ns();

@@ -33,6 +33,8 @@ struct SuperviseRequest {
   std::string workdir;  // Empty: HOME, or / if the user cannot enter it.
   std::vector<std::string> command;
   std::map<std::string, std::string> env;  // The whole environment of the program.
+  std::vector<std::string> cleanup;  // A command that is run when the program has ended, before its end is
+                                     // written. Empty: none.
 };
 
 // Runs the program of the request to its end, as carve-supervise does. Returns the exit status of the

@@ -41,6 +41,8 @@ class Views {
   virtual Outcome<std::string> logs(const Object&, const LogQuery&) const = 0;
   // Returns the kept revisions of the object with this uid, the oldest first.
   virtual Outcome<std::vector<Revision>> revisions(const std::string& uid) const = 0;
+  // Returns why this machine starts no containers; empty: it does.
+  virtual std::string container_problem() const = 0;
   // Returns the uid of the user of an account, if this machine has it.
   virtual std::optional<uint32_t> uid_of(const std::string& account) const = 0;
   virtual std::string user_name(uint32_t uid) const = 0;

@@ -4,6 +4,7 @@
 
 #include "wire/api/json.h"
 #include "wire/api/problem.h"
+#include "wire/objects/service_object.h"
 
 namespace carve::controller {
 namespace {
@@ -31,7 +32,9 @@ struct Prepared : Views {
     return std::string("secret line\n");
   }
   Outcome<std::vector<Revision>> revisions(const std::string&) const override { return kept_revisions; }
+  std::string container_problem() const override { return ""; }
   std::optional<uint32_t> uid_of(const std::string& account) const override {
+    if (account == "root") return 0;
     return account == "research" ? std::optional(2000u) : std::nullopt;
   }
   std::string user_name(uint32_t uid) const override {
@@ -51,6 +54,7 @@ struct JournalFake final : Journal, TokenJournal {
 
 // A controller's API over objects in memory.
 struct Api {
+  Prepared views;
   JournalFake journal;
   ObjectRegistry objects{journal, {}, 0};
   TokenBook tokens{journal, {}};
@@ -133,7 +137,8 @@ TEST(ControllerRoutes, another_user_sees_no_secret_and_changes_nothing) {
   EXPECT_THAT(body(api.ask(user(1001), "GET", "/v1/services")), Not(HasSubstr("secret")));
   const std::pair<const char*, const char*> changes[] = {
       {"PUT", "/v1/services/a"},        {"PATCH", "/v1/services/a"},     {"DELETE", "/v1/services/a"},
-      {"POST", "/v1/services/a/start"}, {"POST", "/v1/services/a/stop"}, {"POST", "/v1/documents"}};
+      {"POST", "/v1/services/a/start"}, {"POST", "/v1/services/a/stop"}, {"POST", "/v1/documents"},
+      {"POST", "/v1/services/a/undo"}};
   for (const auto& [method, path] : changes) {
     const auto refused = api.ask(user(1001), method, path,
                                  std::string(method) == "PATCH" ? R"({"spec":{"replicas":3}})" : service);
@@ -232,6 +237,113 @@ TEST(ControllerRoutes, wrong_documents_are_refused_with_all_their_errors_and_non
     EXPECT_EQ(api.ask(user(0), "POST", std::string("/v1/documents?") + query, service).status, 400u) << query;
   EXPECT_EQ(api.ask(user(0), "GET", "/v1/services/b").status, 404u);
   EXPECT_EQ(api.ask(user(0), "PATCH", "/v1/services/b", "{}").status, 404u);
+}
+
+TEST(ControllerRoutes, an_operator_changes_a_service_of_a_user_but_not_what_it_runs) {
+  Api api;
+  ASSERT_EQ(api.ask(user(1000), "POST", "/v1/documents", service).status, 201u);
+  const char* run = R"({"spec":{"run":{"command":["other"]}}})";
+  const auto refused = api.ask(user(0), "PATCH", "/v1/services/a", run);
+  EXPECT_EQ(refused.status, 403u);
+  EXPECT_THAT(body(refused), HasSubstr("run as user user1000, and only this user changes what they run"));
+  EXPECT_EQ(api.ask(user(0), "PATCH", "/v1/services/a", R"({"spec":{"gpu":{"memory":"5GiB"}}})").status,
+            200u);
+  EXPECT_EQ(api.ask(user(1000), "PATCH", "/v1/services/a", run).status, 200u);
+  EXPECT_EQ(api.objects.find({.name = "a"})->owner_uid, 1000u);
+}
+
+TEST(ControllerRoutes, an_application_has_the_routes_of_a_service) {
+  Api api;
+  const char* document = R"({"apiVersion":"carve.dev/v1","kind":"Application","metadata":{"name":"w"},
+    "spec":{"gpu":{"type":"mGPU","memory":4096,"compute":0.30},"run":{"command":["serve"]}}})";
+  ASSERT_EQ(api.ask(user(1000), "POST", "/v1/documents", document).status, 201u);
+  EXPECT_THAT(body(api.ask(user(1000), "GET", "/v1/applications")), HasSubstr(R"("compute":"0.30")"));
+  EXPECT_THAT(body(api.ask(user(1000), "GET", "/v1/services")), HasSubstr(R"("items":[])"));
+  EXPECT_EQ(api.ask(user(1000), "GET", "/v1/services/w").status, 404u);
+  const ObjectKey key{.kind = objects::Kind::application, .name = "w"};
+  EXPECT_EQ(api.ask(user(1000), "PATCH", "/v1/applications/w", R"({"spec":{"replicas":3}})").status, 200u);
+  EXPECT_EQ(api.ask(user(1000), "POST", "/v1/applications/w/stop").status, 200u);
+  EXPECT_THAT(api.objects.find(key)->spec, HasSubstr(R"("stopped":true)"));
+  EXPECT_THAT(api.objects.find(key)->spec, HasSubstr(R"("replicas":3)"));
+  EXPECT_EQ(api.ask(user(1000), "POST", "/v1/applications/w/restart").status, 200u);
+  EXPECT_THAT(api.objects.find(key)->spec, HasSubstr(R"("restartedAt":"1970-01-01T00:00:00)"));
+  EXPECT_EQ(api.ask(user(1001), "POST", "/v1/applications/w/restart").status, 403u);
+  const auto clash = api.ask(user(1000), "POST", "/v1/documents",
+                             R"({"apiVersion":"carve.dev/v1","kind":"Service","metadata":{"name":"w"},
+                                 "spec":{"run":{"command":["serve"]}}})");
+  EXPECT_EQ(clash.status, 409u);
+  EXPECT_THAT(body(clash), HasSubstr("has the application w already"));
+}
+
+TEST(ControllerRoutes, two_documents_of_one_object_change_nothing) {
+  Api api;
+  const auto refused =
+      api.ask(user(0), "POST", "/v1/documents", std::string(service) + "\n---\n" + std::string(service));
+  EXPECT_EQ(refused.status, 400u);
+  EXPECT_THAT(body(refused), HasSubstr("two documents are service a; leave one out"));
+  EXPECT_TRUE(api.objects.list(objects::Kind::service).empty());
+}
+
+TEST(ControllerRoutes, names_of_pai_eas_that_are_one_here_do_not_replace_each_other) {
+  Api api;
+  const auto named = [](const char* name) {
+    return fmt::format(R"({{"metadata":{{"name":"{}"}},"containers":[{{"command":"serve"}}]}})", name);
+  };
+  ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", named("my_model")).status, 201u);
+  const auto refused = api.ask(user(0), "POST", "/v1/documents", named("My_Model"));
+  EXPECT_EQ(refused.status, 409u);
+  EXPECT_THAT(body(refused), HasSubstr("'My_Model' is my-model here, which is service 'my_model' already"));
+  const auto renamed =
+      api.ask(user(0), "POST", "/v1/services/my-model/modify", R"({"changes":["metadata.name=other"]})");
+  EXPECT_EQ(renamed.status, 400u);
+  EXPECT_EQ(api.objects.list(objects::Kind::service).size(), 1u);
+}
+
+TEST(ControllerRoutes, undo_restores_what_a_revision_fixed_and_keeps_the_number_of_replicas) {
+  Api api;
+  ASSERT_EQ(api.ask(user(1000), "POST", "/v1/documents", service).status, 201u);
+  const std::string first = api.objects.find({.name = "a"})->spec;
+  ASSERT_EQ(api.ask(user(1000), "PATCH", "/v1/services/a",
+                    R"({"spec":{"replicas":5,"gpu":{"memory":"6GiB"},"update":{"maxSurge":2}}})")
+                .status,
+            200u);
+  const std::string second = api.objects.find({.name = "a"})->spec;
+  EXPECT_EQ(api.ask(user(1000), "POST", "/v1/services/a/undo").status, 409u) << "nothing was started yet";
+  api.views.kept_revisions = {{.number = 4, .created_ns = 1, .spec = first, .form = first},
+                              {.number = 5, .created_ns = 2, .spec = second, .form = second}};
+  const auto unknown = api.ask(user(1000), "POST", "/v1/services/a/undo", R"({"revision":3})");
+  EXPECT_EQ(unknown.status, 404u);
+  EXPECT_THAT(body(unknown), HasSubstr("service a has no revision 3; the kept ones are 4, 5"));
+  EXPECT_EQ(api.ask(user(1001), "POST", "/v1/services/a/undo").status, 403u);
+  ASSERT_EQ(api.ask(user(1000), "POST", "/v1/services/a/undo").status, 200u);
+  const auto spec =
+      api::read<objects::ServiceSpec>(api.objects.find({.name = "a"})->spec, api::Reading::strict);
+  ASSERT_TRUE(spec) << spec.error();
+  EXPECT_EQ(spec->gpu->memory, "4GiB");
+  EXPECT_EQ(spec->replicas, 5u);
+  EXPECT_EQ(spec->update.max_surge, 2u);
+  const auto listed = api.ask(user(1000), "GET", "/v1/services/a/revisions");
+  EXPECT_THAT(body(listed), HasSubstr(R"("revision":4)"));
+  EXPECT_THAT(body(listed), Not(HasSubstr("secret")));
+}
+
+TEST(ControllerRoutes, only_root_makes_tokens_whose_programs_run_as_root) {
+  Api api;
+  const auto made =
+      api.ask(user(0), "POST", "/v1/tokens", R"({"name":"ops","role":"operator","account":"research"})");
+  ASSERT_EQ(made.status, 201u);
+  http::Headers headers;
+  headers.add("Authorization",
+              "Bearer " + api::read<api::TokenMade>(body(made), api::Reading::strict)->token);
+  const http::Caller remote = http::Caller::remote("127.0.0.1:5000");
+  const auto post = [&](const char* account) {
+    return api.ask(remote, "POST", "/v1/tokens",
+                   fmt::format(R"({{"name":"t","role":"user","account":"{}"}})", account), headers);
+  };
+  EXPECT_EQ(post("root").status, 403u);
+  EXPECT_EQ(post("research").status, 201u);
+  EXPECT_EQ(api.ask(user(0), "POST", "/v1/tokens", R"({"name":"r","role":"user","account":"root"})").status,
+            201u);
 }
 
 TEST(ControllerRoutes, the_nodes_have_their_devices_or_the_reason_why_there_are_none) {

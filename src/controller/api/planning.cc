@@ -58,9 +58,8 @@ Outcome<void> check_change(const Call& call, const Object& object) {
   return {};
 }
 
-// The programs run as the object's owner, so nobody else says what they run: an operator neither.
-Outcome<void> check_run(const Call& call, const Object& present, const Submission& wanted) {
-  if (api::write(service_form(present).run) == api::write(wanted.form.run)) return {};
+// The programs run as the object's owner, so no other user says what they run: an operator neither.
+Outcome<void> check_run(const Call& call, const Object& present) {
   const auto caller = owner_of(call, "");
   if (!caller) return tl::unexpected(caller.error());
   if (caller->uid == present.owner_uid) return {};
@@ -93,6 +92,20 @@ Outcome<void> check_given_name(const Object& present, const Submission& wanted) 
   return failure(K::already_exists,
                  "metadata.name: '{}' is {} here, which is service '{}' already; use another name",
                  now->second.substr(0, 80), present.key.name, before->second.substr(0, 80));
+}
+
+// An image may have any program of any user in it, and podman starts it with the rights of root.
+Outcome<void> check_image(const Call& call, const std::string& image) {
+  if (image.empty()) return {};
+  if (!call.caller.may_operate())
+    return failure(
+        K::permission_denied,
+        "spec.run.image: '{}' is a container's image, and operators alone start containers; name a "
+        "local program in spec.run.command, or ask an operator",
+        image.substr(0, 80));
+  if (const std::string problem = call.context.views.container_problem(); !problem.empty())
+    return failure(K::failed_precondition, "spec.run.image: '{}': {}", image.substr(0, 80), problem);
+  return {};
 }
 
 Outcome<Object> new_object(const Call& call, const ObjectKey& key, const Submission& submission) {
@@ -157,10 +170,13 @@ bool may_see_secrets(const Call& call, const Object& object) {
 Outcome<Object> planned(const Call& call, const Submission& submission) {
   const ObjectKey key{submission.kind, submission.metadata.namespace_, submission.metadata.name};
   Object object;
-  if (const Pointer present = call.context.objects.find(key)) {
+  const Pointer present = call.context.objects.find(key);
+  const bool runs_the_same =
+      present && api::write(service_form(*present).run) == api::write(submission.form.run);
+  if (present) {
     for (auto allowed : {check_change(call, *present), check_given_name(*present, submission)})
       if (!allowed) return tl::unexpected(allowed.error());
-    if (auto allowed = check_run(call, *present, submission); !allowed)
+    if (auto allowed = runs_the_same ? Outcome<void>() : check_run(call, *present); !allowed)
       return tl::unexpected(allowed.error());
     object = *present;
   } else {
@@ -168,12 +184,8 @@ Outcome<Object> planned(const Call& call, const Submission& submission) {
     if (!made) return made;
     object = std::move(*made);
   }
-  if (!submission.form.run.image.empty())
-    return failure(
-        K::failed_precondition,
-        "spec.run.image: '{}' is a container's image, and this version starts local programs; leave the "
-        "image out and name the program in spec.run.command",
-        submission.form.run.image.substr(0, 80));
+  if (auto allowed = runs_the_same ? Outcome<void>() : check_image(call, submission.form.run.image); !allowed)
+    return tl::unexpected(allowed.error());
   object.labels = submission.metadata.labels;
   object.annotations = submission.metadata.annotations;
   object.spec = submission.spec;

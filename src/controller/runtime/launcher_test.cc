@@ -11,6 +11,7 @@
 #include <fstream>
 #include <functional>
 
+#include "core/invariant.h"
 #include "os/process.h"
 #include "runner/log_files.h"
 
@@ -43,12 +44,14 @@ struct LauncherTest : testing::Test {
     state = mkdtemp(name);
     folder = state / "programs";
     std::filesystem::create_directory(folder);
+  }
+  void SetUp() override {
     auto begun = Launcher::begin(supervise_program(), folder);
-    EXPECT_TRUE(begun) << begun.error().sentence;
+    ASSERT_TRUE(begun) << begun.error().sentence;
     launcher.emplace(std::move(*begun));
   }
   ~LauncherTest() override {
-    (void)launcher->send_signal({.name = "a", .signal = SIGKILL});
+    if (launcher) (void)launcher->send_signal({.name = "a", .signal = SIGKILL});
     is_soon([&] { return seen().phase() != runner::ProgramPhase::running; });
     launcher.reset();  // Closes the socket, and the launcher ends.
     while (waitpid(-1, nullptr, 0) > 0) {}
@@ -87,10 +90,11 @@ struct LauncherTest : testing::Test {
     const auto lines = said();
     return std::ranges::find(lines, text) != lines.end();
   }
-  // The process of the launcher.
+  // The process of the launcher, which is this one's only child.
   static pid_t launcher_pid() {
     for (const os::ProcessStat& process : os::all_processes())
       if (process.parent == getpid() && process.state != 'Z') return process.id.pid;
+    invariant(false, "the launcher runs");  // A signal to pid 0 would end the process group.
     return 0;
   }
 

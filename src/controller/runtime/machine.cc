@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "controller/runtime/container_start.h"
 #include "os/log.h"
 
 namespace carve::controller {
@@ -147,6 +148,7 @@ Outcome<ObservedProgram> Machine::program(const std::string& slice) {
 }
 
 Outcome<void> Machine::start(const ProgramStart& start) {
+  if (!start.image.empty()) return launcher_.start(container_request(start, container_host()));
   LaunchRequest request{
       .uid = start.owner_uid,
       .name = start.slice,

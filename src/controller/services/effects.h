@@ -36,6 +36,7 @@ struct ProgramStart {
   std::map<std::string, std::string> env;
   std::string workdir;  // Empty: the owner's home.
   uint32_t grace_seconds = 30;
+  std::string image;  // Empty: a local program; else its container's, and the command may be empty.
 };
 
 // The part of a slice that the controller shows and compares.

@@ -94,7 +94,8 @@ ProgramStart program_start(const Object& object, const objects::ServiceSpec& spe
                      .command = spec.run.command,
                      .env = spec.run.env,
                      .workdir = spec.run.workdir,
-                     .grace_seconds = spec.termination_grace_period_seconds};
+                     .grace_seconds = spec.termination_grace_period_seconds,
+                     .image = spec.run.image};
   if (replica.port != 0) start.env["PORT"] = fmt::format("{}", replica.port);
   start.env["CARVE_SERVICE"] = object.key.name;
   start.env["CARVE_REPLICA"] = fmt::format("{}", replica.replica);

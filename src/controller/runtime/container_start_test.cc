@@ -1,0 +1,56 @@
+#include "controller/runtime/container_start.h"
+
+#include <gmock/gmock.h>
+
+namespace carve::controller {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+ProgramStart started() {
+  return {.slice = "a-1-0",
+          .node = "n1",
+          .attempt = 3,
+          .owner_uid = 1000,
+          .command = {"serve", "--all"},
+          .env = {{"PATH", "/opt/bin"}, {"PORT", "20000"}, {"TOKEN", "secret"}},
+          .workdir = "/srv",
+          .grace_seconds = 7,
+          .image = "models/llm:1"};
+}
+
+TEST(ContainerStart, the_container_gets_its_slice_its_variables_and_its_command) {
+  const LaunchRequest request = container_request(started(), {});
+  const std::string line = fmt::format("{}", fmt::join(request.supervise.command, " "));
+  EXPECT_THAT(line, HasSubstr("--device carve.dev/slice=a-1-0"));
+  EXPECT_THAT(line, HasSubstr("--workdir /srv"));
+  EXPECT_THAT(line, HasSubstr("--stop-timeout 7"));
+  EXPECT_THAT(line, HasSubstr("--env PATH=/opt/bin --env PORT --env TOKEN models/llm:1 serve --all"));
+  EXPECT_THAT(line, Not(HasSubstr("secret")));
+  EXPECT_THAT(line, Not(HasSubstr("runc")));
+  EXPECT_EQ(request.supervise.env.at("TOKEN"), "secret");
+  EXPECT_FALSE(request.supervise.env.contains("PATH")) << "podman keeps its own";
+  EXPECT_EQ(request.supervise.slice, "") << "the container's hook enters the slice";
+  EXPECT_EQ(request.uid, 1000u);
+  EXPECT_EQ(request.supervise.attempt, 3u);
+}
+
+TEST(ContainerStart, what_podman_leaves_is_removed_by_its_name) {
+  const LaunchRequest request =
+      container_request(started(), {.has_both_cgroup_versions = true, .may_raise_limits = false});
+  EXPECT_THAT(request.supervise.command, Contains("carve-a-1-0"));
+  EXPECT_THAT(request.supervise.command, Contains("runc"));
+  EXPECT_THAT(request.supervise.command, Contains("nofile=4096:4096"));
+  EXPECT_EQ(request.supervise.cleanup.back(), "carve-a-1-0");
+}
+
+TEST(ContainerStart, without_a_slice_there_is_no_device) {
+  ProgramStart start = started();
+  start.node = "";
+  EXPECT_THAT(container_request(start, {}).supervise.command, Not(Contains("--device")));
+}
+
+}  // namespace
+}  // namespace carve::controller
