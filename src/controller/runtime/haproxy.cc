@@ -299,6 +299,7 @@ std::vector<ObservedServer> HaProxy::servers(const std::vector<Worker>& workers)
 }
 
 std::vector<RequestFigures> HaProxy::figures(const std::vector<Worker>& workers) {
+  if (workers.empty()) return {};  // The totals are kept for the next HAProxy.
   std::map<std::string, RequestFigures> out;
   std::map<int, CountersByProxy> counters;
   for (const Worker& worker : workers) {

@@ -102,8 +102,7 @@ TEST_F(HaProxyTest, no_request_is_lost_while_servers_are_replaced_and_haproxy_re
   clients.stop();
   EXPECT_EQ(clients.lost, 0u) << clients.first_loss();
   EXPECT_GE(clients.done, 5'000u);
-  ASSERT_TRUE(figures);
-  EXPECT_EQ(figures->size(), 4u);
+  EXPECT_EQ(figures.size(), 4u);
 }
 
 TEST_F(HaProxyTest, haproxy_goes_on_when_its_program_is_killed_and_the_next_one_takes_it_over) {
@@ -226,10 +225,9 @@ TEST_F(HaProxyTest, haproxy_is_started_again_after_its_end) {
   const ProxyProcesses before = processes();
   EXPECT_THAT(response_of(desired[0].port), HasSubstr("web-1-0"));
   const auto figures = figures_of_all();
-  ASSERT_TRUE(figures);
-  ASSERT_EQ(figures->size(), 1u);
-  EXPECT_EQ((*figures)[0].requests, 1u);
-  EXPECT_EQ((*figures)[0].responses[1], 1u);
+  ASSERT_EQ(figures.size(), 1u);
+  EXPECT_EQ(figures[0].requests, 1u);
+  EXPECT_EQ(figures[0].responses[1], 1u);
   kill(before.master, SIGKILL);  // The worker ends with it.
   while (runs(before.master) || runs(before.worker)) std::this_thread::yield();
   EXPECT_TRUE(observe().empty());

@@ -42,12 +42,22 @@ bool is_free(uint32_t port) {
   return bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
+// Returns the mean over the slice's parts.
+uint32_t busy_percent(const api::Slice& slice) {
+  uint64_t sum = 0;
+  for (const api::SlicePart& part : slice.parts)
+    sum += part.compute && part.share_bp != 0 ? uint64_t{part.compute->achieved_60s_bp} * 100 / part.share_bp
+                                              : part.utilization_percent;
+  return slice.parts.empty() ? 0 : static_cast<uint32_t>(sum / slice.parts.size());
+}
+
 ObservedSlice observed(const api::Slice& slice) {
   ObservedSlice out{.state = std::string(text(slice.state))};
   for (const api::SlicePart& part : slice.parts) out.devices.push_back(part.uuid);
   if (slice.parts.empty()) return out;
   out.memory_bytes = slice.parts.front().quota_bytes;
   out.policy = text(slice.policy);
+  out.busy_percent = busy_percent(slice);
   return out;
 }
 
@@ -240,6 +250,15 @@ Outcome<std::map<std::string, workload::EndpointState>> Machine::endpoint_states
   const os::MutexLock lock(figures_mutex_);
   figures_ = std::move(observed->figures);
   return out;
+}
+
+std::optional<EndpointLoad> Machine::load(const std::string& name_space, const std::string& name) {
+  const os::MutexLock lock(figures_mutex_);
+  const auto found = std::ranges::find_if(figures_, [&](const RequestFigures& figures) {
+    return figures.name_space == name_space && figures.service == name;
+  });
+  if (found == figures_.end()) return std::nullopt;
+  return EndpointLoad{.requests = found->requests, .in_flight = found->sessions + found->queued};
 }
 
 std::vector<RequestFigures> Machine::figures() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,7 @@ class Machine final : public Effects {
   std::optional<bool> probe(const EndpointServer&, const objects::Readiness&) override;
   Outcome<void> publish(const std::vector<ServiceEndpoint>&) override;
   Outcome<std::map<std::string, workload::EndpointState>> endpoint_states() override;
+  std::optional<EndpointLoad> load(const std::string& name_space, const std::string& name) override;
 
  private:
   Outcome<const Node*> node_named(const std::string& name) const;
