@@ -7,6 +7,7 @@
 #include "controller/api/token_routes.h"
 #include "controller/api/workload_routes.h"
 #include "os/log.h"
+#include "wire/api/exposition.h"
 
 namespace carve::controller {
 namespace {
@@ -19,26 +20,21 @@ constexpr size_t max_shown_method_bytes = 20;
 http::Response get_version(const Call& call) { return document(call.context.views.version()); }
 http::Response get_nodes(const Call& call) { return document(call.context.views.nodes()); }
 
+http::Response get_metrics(const Call& call) {
+  return {200, api::metrics_type, call.context.views.metrics()};
+}
+
 constexpr Route table[] = {
-    {"GET", "/v1/version", get_version},
-    {"GET", "/v1/nodes", get_nodes},
-    {"POST", "/v1/documents", post_documents},
-    {"GET", "/v1/{kind}", list_objects},
-    {"POST", "/v1/{kind}", post_documents},
-    {"GET", "/v1/{kind}/{}", get_object},
-    {"PUT", "/v1/{kind}/{}", put_object},
-    {"PATCH", "/v1/{kind}/{}", patch_object},
-    {"DELETE", "/v1/{kind}/{}", delete_object},
-    {"GET", "/v1/{kind}/{}/logs", get_logs},
-    {"GET", "/v1/{kind}/{}/revisions", get_revisions},
-    {"POST", "/v1/{kind}/{}/modify", modify},
-    {"POST", "/v1/{kind}/{}/restart", restart},
-    {"POST", "/v1/{kind}/{}/start", start},
-    {"POST", "/v1/{kind}/{}/stop", stop},
-    {"POST", "/v1/{kind}/{}/undo", undo},
-    {"GET", "/v1/tokens", list_tokens},
-    {"POST", "/v1/tokens", post_token},
-    {"DELETE", "/v1/tokens/{}", delete_token},
+    {"GET", "/metrics", get_metrics},         {"GET", "/v1/version", get_version},
+    {"GET", "/v1/nodes", get_nodes},          {"POST", "/v1/documents", post_documents},
+    {"GET", "/v1/{kind}", list_objects},      {"POST", "/v1/{kind}", post_documents},
+    {"GET", "/v1/{kind}/{}", get_object},     {"PUT", "/v1/{kind}/{}", put_object},
+    {"PATCH", "/v1/{kind}/{}", patch_object}, {"DELETE", "/v1/{kind}/{}", delete_object},
+    {"GET", "/v1/{kind}/{}/logs", get_logs},  {"GET", "/v1/{kind}/{}/revisions", get_revisions},
+    {"POST", "/v1/{kind}/{}/modify", modify}, {"POST", "/v1/{kind}/{}/restart", restart},
+    {"POST", "/v1/{kind}/{}/start", start},   {"POST", "/v1/{kind}/{}/stop", stop},
+    {"POST", "/v1/{kind}/{}/undo", undo},     {"GET", "/v1/tokens", list_tokens},
+    {"POST", "/v1/tokens", post_token},       {"DELETE", "/v1/tokens/{}", delete_token},
 };
 
 // What a path has in the holes of its pattern.

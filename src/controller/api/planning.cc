@@ -167,6 +167,21 @@ bool may_see_secrets(const Call& call, const Object& object) {
   return call.caller.may_change(object.owner_uid, object.account);
 }
 
+namespace {
+
+// Returns the spec that the object gets. A PAI-EAS document cannot say how a service scales, so what was set
+// beside the former document stays.
+std::string wanted_spec(const Pointer& present, const Submission& submission) {
+  if (!present || submission.kind != objects::Kind::service || submission.form.source.dialect != "eas")
+    return submission.spec;
+  auto spec = api::read<objects::ServiceSpec>(submission.spec, api::Reading::lenient);
+  if (!spec) return submission.spec;
+  spec->autoscale = service_form(*present).autoscale;
+  return api::write(*spec);
+}
+
+}  // namespace
+
 Outcome<Object> planned(const Call& call, const Submission& submission) {
   const ObjectKey key{submission.kind, submission.metadata.namespace_, submission.metadata.name};
   Object object;
@@ -188,7 +203,7 @@ Outcome<Object> planned(const Call& call, const Submission& submission) {
     return tl::unexpected(allowed.error());
   object.labels = submission.metadata.labels;
   object.annotations = submission.metadata.annotations;
-  object.spec = submission.spec;
+  object.spec = wanted_spec(present, submission);
   object.status = status_with(object.status, submission.warnings);
   return object;
 }
