@@ -6,6 +6,7 @@
 #include <random>
 
 #include "cli/coverage.h"
+#include "cli/object_output.h"
 #include "cli/slice_options.h"
 #include "cli/top_view.h"
 #include "wire/api/slice.h"
@@ -247,6 +248,37 @@ TEST(Coverage, reads_the_exports_of_an_elf_and_survives_a_broken_one) {
     (void)exported_names(broken);
   }
   EXPECT_TRUE(exported_names("not an elf").empty());
+}
+
+TEST(ObjectOutput, yaml_has_the_values_of_the_json) {
+  EXPECT_EQ(
+      yaml_of(
+          R"({"kind":"Service","metadata":{"name":"a","labels":{},"on":"on"},"spec":{"command":["sh","-c","a: b"],"port":80,
+                      "version":"1.0","empty":"","stopped":false,"lists":[[1,2],{"a":1}],"none":[]}})"),
+      R"(kind: Service
+metadata:
+  name: a
+  labels: {}
+  "on": "on"
+spec:
+  command:
+    - sh
+    - "-c"
+    - "a: b"
+  port: 80
+  version: "1.0"
+  empty: ""
+  stopped: false
+  lists:
+    -
+      - 1
+      - 2
+    -
+      a: 1
+  none: []
+)");
+  EXPECT_EQ(yaml_of("no json"), "no json");
+  EXPECT_EQ(yaml_of(R"({"a":"x\ny"})"), "a: \"x\\ny\"\n");
 }
 
 }  // namespace

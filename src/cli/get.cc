@@ -1,6 +1,8 @@
 // `carve get KIND [NAME]` and `carve describe KIND NAME`.
 #include "base/bytes.h"
 #include "base/share.h"
+#include "cli/object_output.h"
+#include "cli/object_watch.h"
 #include "cli/services.h"
 #include "cli/verbs.h"
 
@@ -10,6 +12,7 @@ namespace {
 struct GetOptions {
   std::vector<std::string> words;
   std::string name_space, selector, output = "table";
+  bool all_namespaces = false, watch = false;
 };
 
 // What each replica gets of a GPU, as the controller understood it.
@@ -47,6 +50,8 @@ void usage(Context& context, const std::string& sentence) {
 }
 
 void get(Context& context, const GetOptions& options) {
+  if (options.all_namespaces && !options.name_space.empty())
+    return usage(context, "-A shows all namespaces; leave out -n " + options.name_space);
   const auto object =
       parse_object(options.words, options.name_space.empty() ? "default" : options.name_space);
   if (!object) return usage(context, object.error());
@@ -56,12 +61,28 @@ void get(Context& context, const GetOptions& options) {
   if (!options.selector.empty()) target += "&labelSelector=" + percent_encoded(options.selector);
   if (!all) target = object_path(*object);
   const client::Client controller = context.controller();
+  if (options.watch)
+    return watch_objects(context, *object,
+                         fmt::format("namespace={}&labelSelector={}",
+                                     percent_encoded(all ? options.name_space : object->name_space),
+                                     percent_encoded(options.selector)),
+                         options.output);
+  const auto text = [&] { return all ? whole_list(controller, target) : controller.text(target); };
   if (options.output == "json")
-    return answered(context, controller.text(target),
-                    [](const auto& text) { fmt::print("{}\n", api::indented(text)); });
+    return answered(context, text(), [](const auto& json) { fmt::print("{}\n", api::indented(json)); });
+  if (options.output == "yaml")
+    return answered(context, text(), [](const auto& json) { fmt::print("{}", yaml_of(json)); });
   std::vector<objects::Service> found;
   if (all)
-    answered(context, controller.get<ServiceList>(target), [&](const auto& list) { found = list.items; });
+    answered(context, text(), [&](const auto& json) {
+      const auto list = api::read<ServiceList>(json, api::Reading::lenient);
+      if (!list) {
+        complain({.title = "list", .detail = "the controller's answer cannot be read: " + list.error()});
+        context.status = failed_status;
+        return;
+      }
+      found = list->items;
+    });
   else
     answered(context, controller.get<objects::Service>(target), [&](const auto& one) { found = {one}; });
   if (context.status != 0) return;
@@ -113,11 +134,14 @@ void add_get(CLI::App& app, Context& context) {
   auto options = std::make_shared<GetOptions>();
   verb->add_option("KIND", options->words, "services, or service/NAME, or service NAME")->required();
   verb->add_option("-n,--namespace", options->name_space, "A namespace [all; for one object: default]");
-  verb->add_option("-l,--selector", options->selector, "Labels that the objects have: KEY=VALUE,...");
+  verb->add_flag("-A,--all-namespaces", options->all_namespaces, "All namespaces, which is the default");
+  verb->add_option("-l,--selector", options->selector,
+                   "Labels of the objects: app=web,tier!=cache,zone in (a,b),!debug");
+  verb->add_flag("-w,--watch", options->watch, "Also each change, until Ctrl-C; with -o json one a line");
   verb->add_option("-o,--output", options->output, "How they are printed")
-      ->check(CLI::IsMember({"table", "wide", "json", "name"}))
+      ->check(CLI::IsMember({"table", "wide", "json", "yaml", "name"}))
       ->capture_default_str();
-  verb->footer("  carve get services\n  carve get service/demo -o json");
+  verb->footer("  carve get services\n  carve get service/demo -o json\n  carve get services -w -l app=web");
   verb->callback([&context, options] { get(context, *options); });
 }
 

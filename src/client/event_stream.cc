@@ -22,6 +22,7 @@ void EventStreamReader::take_line(std::string_view line, const Act& act) {
   if (line.empty()) {
     if (has_data_) act(event_);
     event_.data.clear();
+    event_.type.clear();
     has_data_ = false;
     return;
   }
@@ -33,6 +34,8 @@ void EventStreamReader::take_line(std::string_view line, const Act& act) {
     if (has_data_) event_.data += '\n';
     event_.data += value;
     has_data_ = true;
+  } else if (field == "event") {
+    event_.type = value;
   } else if (field == "id" && value.find('\0') == std::string_view::npos) {
     event_.id = value;
   }

@@ -12,6 +12,7 @@ inline constexpr size_t max_event_bytes = 1 << 20;
 struct StreamEvent {
   std::string id;    // The last id of the stream so far; an event may have none of its own.
   std::string data;  // Its lines, joined with LF.
+  std::string type;  // "added"; empty: "message".
 };
 
 class EventStreamReader {

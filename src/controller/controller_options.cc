@@ -41,12 +41,24 @@ Outcome<void> set_listen(Options& o, const std::string& word) {
   if (!o.listen)
     return failure(K::invalid_argument, "--listen '{}' is not an address and a port, such as 127.0.0.1:8470",
                    shown(word));
-  if (!os::is_loopback(*o.listen))
-    return failure(
-        K::invalid_argument,
-        "--listen {}: only a loopback address is opened, because another one needs TLS, which this version "
-        "does not have; use 127.0.0.1:{}",
-        os::text(*o.listen), o.listen->port);
+  return {};
+}
+
+Outcome<void> add_host(Options& o, const std::string& word) {
+  constexpr size_t max_hosts = 16, max_host_bytes = 253;
+  const bool is_plain =
+      !word.empty() && word.size() <= max_host_bytes && std::ranges::all_of(word, [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+               c == '.';
+      });
+  if (!is_plain)
+    return failure(K::invalid_argument,
+                   "--host '{}' is not a host's name of at most {} letters, digits, - and ., without a port",
+                   shown(word), max_host_bytes);
+  if (o.hosts.size() == max_hosts)
+    return failure(K::invalid_argument, "--host '{}': a controller has at most {} names", shown(word),
+                   max_hosts);
+  o.hosts.push_back(word);
   return {};
 }
 
@@ -98,6 +110,8 @@ Outcome<void> fill_defaults(Options& o, const Surroundings& s) {
   if (o.socket.empty()) o.socket = s.controller_socket;
   o.state = os::absolute(o.state, s.working_directory);
   o.socket = os::absolute(o.socket, s.working_directory);
+  for (std::string* file : {&o.tls_certificate, &o.tls_key})
+    if (!file->empty()) *file = os::absolute(*file, s.working_directory);
   for (NodeAddress& node : o.nodes) node.socket = os::absolute(node.socket, s.working_directory);
   return {};
 }
@@ -111,6 +125,17 @@ Outcome<void> check_length(const std::string& option, const std::string& path) {
 
 // Checks the rules between the options, and of paths that have become absolute.
 Outcome<void> consistent(const Options& o) {
+  if (o.tls_certificate.empty() != o.tls_key.empty())
+    return failure(K::invalid_argument, "{} is given without {}; TLS needs a certificate and its key",
+                   o.tls_key.empty() ? "--tls-cert" : "--tls-key",
+                   o.tls_key.empty() ? "--tls-key" : "--tls-cert");
+  if (!o.tls_key.empty() && !o.listen)
+    return failure(K::invalid_argument, "--tls-cert is given without --listen HOST:PORT, which it is for");
+  if (o.listen && !os::is_loopback(*o.listen) && o.tls_key.empty())
+    return failure(K::invalid_argument,
+                   "--listen {}: another address than loopback needs --tls-cert FILE and --tls-key FILE; add "
+                   "them, or use 127.0.0.1:{}",
+                   os::text(*o.listen), o.listen->port);
   if (const auto good = check_length("--socket", o.socket); !good) return good;
   for (auto node = o.nodes.begin(); node != o.nodes.end(); ++node) {
     if (const auto good = check_length("--node " + node->name + ":", node->socket); !good) return good;
@@ -157,9 +182,23 @@ const std::vector<os::OptionRow<Options>> option_rows = {
      .store = keep<&Options::socket>},
     {.name = "--listen",
      .value = "HOST:PORT",
-     .help = "loopback address that also serves the API (127.0.0.1:8470, [::1]:8470); its callers\n"
-             "are anonymous and are refused [none]",
+     .help = "address that also serves the API (127.0.0.1:8470, [::1]:8470); its callers need a\n"
+             "token. Another address than loopback needs --tls-cert and --tls-key [none]",
      .store = set_listen},
+    {.name = "--tls-cert",
+     .value = "FILE",
+     .help = "PEM file with the certificate of --listen and its chain [none: no TLS]",
+     .store = keep<&Options::tls_certificate>},
+    {.name = "--tls-key",
+     .value = "FILE",
+     .help = "PEM file with the certificate's key, without a passphrase",
+     .store = keep<&Options::tls_key>},
+    {.name = "--host",
+     .value = "NAME",
+     .help = "a name by which callers reach --listen, repeatable, at most 16\n"
+             "[localhost, 127.0.0.1, ::1 and the address of --listen]",
+     .store = add_host,
+     .repeatable = true},
     {.name = "--log-level",
      .value = "LEVEL",
      .help = "error, warning, info, debug [info]",

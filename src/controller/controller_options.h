@@ -18,6 +18,8 @@ struct Options {
   std::vector<NodeAddress> nodes;  // In the order of the command line.
   std::string state, socket;
   std::optional<os::TcpAddress> listen;  // Absent: the API is served on its unix socket only.
+  std::string tls_certificate, tls_key;  // PEM files; both or none.
+  std::vector<std::string> hosts;        // Names of this controller, beside loopback and `listen`.
   std::string log_level = "info";
 
   // serve: be the controller. The others print a text.

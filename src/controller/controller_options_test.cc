@@ -56,6 +56,16 @@ TEST(ControllerOptions, the_nodes_are_kept_in_their_order) {
   EXPECT_EQ(os::text(*o->listen), "[::1]:0");
 }
 
+TEST(ControllerOptions, an_address_for_other_machines_has_a_certificate_and_its_key) {
+  const auto o = parse({"--listen", "0.0.0.0:8470", "--tls-cert", "c.pem", "--tls-key", "/k.pem", "--host",
+                        "gpu.example", "--host", "10.0.0.5"},
+                       user);
+  ASSERT_TRUE(o) << o.error().sentence;
+  EXPECT_EQ(o->tls_certificate, "/here/c.pem");
+  EXPECT_EQ(o->tls_key, "/k.pem");
+  EXPECT_THAT(o->hosts, ElementsAre("gpu.example", "10.0.0.5"));
+}
+
 TEST(ControllerOptions, wrong_ones_are_refused_with_one_line_that_has_the_option_the_value_and_the_way_out) {
   const std::string long_path = "/" + std::string(107, 'x'), long_name(49, 'n');
   const struct {
@@ -83,8 +93,12 @@ TEST(ControllerOptions, wrong_ones_are_refused_with_one_line_that_has_the_option
       {{"--listen", "8470"}, "--listen '8470' is not an address and a port, such as 127.0.0.1:8470"},
       {{"--listen", "localhost:8470"}, "is not an address and a port"},
       {{"--listen", "0.0.0.0:8470"},
-       "--listen 0.0.0.0:8470: only a loopback address is opened, because another one needs TLS"},
+       "--listen 0.0.0.0:8470: another address than loopback needs --tls-cert FILE and --tls-key FILE"},
       {{"--listen", "[::]:80"}, "use 127.0.0.1:80"},
+      {{"--listen", "127.0.0.1:0", "--tls-cert", "c"}, "--tls-cert is given without --tls-key"},
+      {{"--listen", "127.0.0.1:0", "--tls-key", "k"}, "--tls-key is given without --tls-cert"},
+      {{"--tls-cert", "c", "--tls-key", "k"}, "--tls-cert is given without --listen HOST:PORT"},
+      {{"--host", "a:80"}, "--host 'a:80' is not a host's name"},
       {{"--log-level", "loud"}, "--log-level 'loud' is not a level; use error, warning, info or debug"},
       {{"--state", "a", "--state", "b"}, "--state 'b': an earlier --state has 'a'; give it once"},
   };

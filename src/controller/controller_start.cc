@@ -2,6 +2,8 @@
 
 #include <grp.h>
 #include <netdb.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -30,6 +32,21 @@ namespace carve::controller {
 namespace {
 
 using K = FailureKind;
+
+// Of each socket, so that all descriptors are fewer than the limit that open() asks for.
+constexpr size_t max_api_connections = 1000;
+constexpr size_t max_api_streams = 600;
+constexpr size_t max_connections_from_address = 128;
+constexpr size_t max_watch_queue_bytes = 512 << 10;
+constexpr rlim_t wanted_descriptors = 4096;
+
+// Raises the limit of open descriptors to what the connections need, as far as the system allows it.
+void raise_descriptor_limit() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= wanted_descriptors) return;
+  files.rlim_cur = std::min(files.rlim_max, wanted_descriptors);
+  setrlimit(RLIMIT_NOFILE, &files);
+}
 
 std::string variable(const char* name) {
   const char* value = getenv(name);
@@ -199,9 +216,22 @@ std::optional<http::Caller> remote_caller(int socket) {
 
 }  // namespace
 
+namespace {
+
+// A browser sends the name by which it reached the controller.
+KnownHosts known_hosts(const Options& o) {
+  std::vector<std::string> names = o.hosts;
+  if (o.listen) names.push_back(o.listen->host);
+  return KnownHosts(names);
+}
+
+}  // namespace
+
 Api::Api(os::Loop& loop, const KnownNodes& nodes, Records& records, const Services& services,
-         const Options& o, os::Fd unix_socket, os::Fd tcp_socket)
-    : nodes_(nodes),
+         const Options& o, os::Fd unix_socket, os::Fd tcp_socket,
+         const std::optional<tls::Identity>& identity)
+    : loop_(loop),
+      nodes_(nodes),
       store_(records.store),
       machine_(services.machine),
       version_{.program = "carve-controller",
@@ -213,21 +243,40 @@ Api::Api(os::Loop& loop, const KnownNodes& nodes, Records& records, const Servic
       routes_({.views = *this,
                .audit = [&records](const AuditLine& line) { write_audit(records.store, line); },
                .objects = *records.objects,
-               .tokens = *records.tokens}) {
+               .tokens = *records.tokens,
+               .hosts = known_hosts(o),
+               .answers = &records.journal}) {
   const auto handle = [this](const http::Request& request, const http::Caller& caller) {
     return routes_.answer(request, caller);
   };
-  unix_.emplace(loop, std::move(unix_socket),
-                http::Server::Hooks{.handle = handle,
-                                    .refuse = refuse_bytes,
-                                    .identify = [this](int socket) { return identify(socket, operators_); },
-                                    .body_limit = body_limit});
-  if (tcp_socket)
-    tcp_.emplace(
-        loop, std::move(tcp_socket),
-        http::Server::Hooks{
-            .handle = handle, .refuse = refuse_bytes, .identify = remote_caller, .body_limit = body_limit});
+  http::Server::Hooks hooks{.handle = handle,
+                            .refuse = refuse_bytes,
+                            .identify = [this](int socket) { return identify(socket, operators_); },
+                            .body_limit = body_limit,
+                            .queue_bytes = max_watch_queue_bytes,
+                            .connections = max_api_connections,
+                            .streams = max_api_streams};
+  unix_.emplace(loop, std::move(unix_socket), hooks);
+  if (tcp_socket) {
+    hooks.identify = remote_caller;
+    hooks.connections_from_address = max_connections_from_address;
+    if (identity) hooks.transport = [identity](os::Fd socket) { return identity->accept(std::move(socket)); };
+    tcp_.emplace(loop, std::move(tcp_socket), hooks);
+  }
+  deliver_changes(loop, *records.objects);
 }
+
+// The registry's changes come from any thread, and may come after this object's end.
+void Api::deliver_changes(os::Loop& loop, ObjectRegistry& objects) {
+  objects.subscribe([changed = changed_] { eventfd_write(changed->get(), 1); });
+  loop.watch(changed_->get(), EPOLLIN, [this](uint32_t) {
+    eventfd_t count = 0;
+    eventfd_read(changed_->get(), &count);
+    routes_.deliver_changes();
+  });
+}
+
+Api::~Api() { loop_.forget(changed_->get()); }
 
 Outcome<std::string> Api::logs(const Object& object, const LogQuery& query) const {
   std::string out;
@@ -278,19 +327,28 @@ int64_t Api::now_ns() const { return os::utc_ns(); }
 
 Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, const KnownNodes& nodes, Records& records,
                                         const Services& services, const Options& o) {
+  raise_descriptor_limit();
   os::Fd tcp;
+  std::optional<tls::Identity> identity;
+  if (!o.tls_certificate.empty()) {
+    auto opened = tls::Identity::open(o.tls_certificate, o.tls_key);
+    if (!opened) return failure(K::unavailable, "--tls-cert, --tls-key: {}", opened.error().sentence);
+    identity = std::move(*opened);
+  }
   if (o.listen) {
     os::TcpAddress address = *o.listen;
     auto opened = os::listen_at(address);
     if (!opened) return failure(K::unavailable, "--listen {}", opened.error().sentence);
     tcp = std::move(*opened);
-    os::log::info("API served at http://{}, where a caller needs a token", os::text(address));
+    os::log::info("API served at {}://{}, where a caller needs a token", identity ? "https" : "http",
+                  os::text(address));
   }
   auto opened = open_unix(o.socket);
   if (!opened) return tl::unexpected(opened.error());
   os::log::info("carve-controller {} serves {} node{} at {}", CARVE_VERSION, o.nodes.size(),
                 o.nodes.size() == 1 ? "" : "s", o.socket);
-  return std::unique_ptr<Api>(new Api(loop, nodes, records, services, o, std::move(*opened), std::move(tcp)));
+  return std::unique_ptr<Api>(
+      new Api(loop, nodes, records, services, o, std::move(*opened), std::move(tcp), identity));
 }
 
 Outcome<void> give_up_privileges() { return os::keep_capabilities({}); }

@@ -1,6 +1,8 @@
 // The steps of main(): what each of its sentences calls.
 #pragma once
 
+#include <sys/eventfd.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +13,7 @@
 #include "controller/service_thread.h"
 #include "controller/store_journal.h"
 #include "os/fd.h"
+#include "tls/tls.h"
 
 namespace carve::controller {
 
@@ -69,6 +72,7 @@ class Services {
 // controller's own user are operators. A caller over TCP is identified by its token.
 class Api : Views {
  public:
+  ~Api() override;
   static Outcome<std::unique_ptr<Api>> open(os::Loop&, const KnownNodes&, Records&, const Services&,
                                             const Options&);
 
@@ -84,14 +88,17 @@ class Api : Views {
 
  private:
   Api(os::Loop&, const KnownNodes&, Records&, const Services&, const Options&, os::Fd unix_socket,
-      os::Fd tcp_socket);
+      os::Fd tcp_socket, const std::optional<tls::Identity>&);
+  void deliver_changes(os::Loop&, ObjectRegistry&);
 
+  os::Loop& loop_;
   const KnownNodes& nodes_;
   ControllerStore& store_;
   const Machine& machine_;
   const api::ControllerVersion version_;
   const std::vector<uint32_t> operators_;
   ControllerRoutes routes_;
+  std::shared_ptr<os::Fd> changed_ = std::make_shared<os::Fd>(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   std::optional<http::Server> unix_, tcp_;
 };
 

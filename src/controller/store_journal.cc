@@ -108,4 +108,31 @@ Outcome<void> StoreJournal::remove(const ObjectKey& key, uint64_t version) {
 Outcome<void> StoreJournal::write(const Token& token) { return store_.write(record_of(token)); }
 Outcome<void> StoreJournal::remove(const Token& token) { return store_.remove(record_of(token)); }
 
+Outcome<std::optional<KeptAnswer>> StoreJournal::find(const std::string& caller, const std::string& key) {
+  auto records = store_.answers(caller, key);
+  if (!records) return tl::unexpected(records.error());
+  if (records->empty()) return std::optional<KeptAnswer>();
+  AnswerRecord& r = records->front();
+  return KeptAnswer{.caller = r.caller,
+                    .key = r.key,
+                    .sha256 = r.sha256,
+                    .at_ns = r.at_ns,
+                    .status = r.status,
+                    .type = r.type,
+                    .etag = r.etag,
+                    .body = std::move(r.body)};
+}
+
+Outcome<void> StoreJournal::write(const KeptAnswer& a) {
+  return store_.write(AnswerRecord{.caller = a.caller,
+                                   .key = a.key,
+                                   .sha256 = a.sha256,
+                                   .at_ns = a.at_ns,
+                                   .status = a.status,
+                                   .type = a.type,
+                                   .etag = a.etag,
+                                   .body = a.body},
+                      a.at_ns - answer_lifetime_ns, max_kept_answers);
+}
+
 }  // namespace carve::controller

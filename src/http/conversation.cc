@@ -33,6 +33,7 @@ std::string header_of(const Response& response, std::optional<uint64_t> length, 
 // Each line of the data is a field of its own. The format ends a line at CR, LF or both.
 std::string frame_of(const StreamEvent& event) {
   std::string out = event.id.empty() ? "" : fmt::format("id: {}\n", event.id);
+  if (!event.type.empty()) out += fmt::format("event: {}\n", event.type);
   std::string_view left = event.data;
   while (true) {
     const size_t end = left.find_first_of("\r\n");

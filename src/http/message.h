@@ -56,7 +56,8 @@ struct FileRange {
 
 struct StreamEvent {
   std::string id;  // What a client sends as Last-Event-ID to continue behind this event; no line end, no NUL.
-  std::string data;  // Text of any number of lines.
+  std::string data;       // Text of any number of lines.
+  std::string type = {};  // What a client dispatches on ("added"); no line end. Empty: "message".
 };
 
 // The program's end of a stream. It is valid until the connection closes (EventStream::subscribe).

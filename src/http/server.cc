@@ -11,6 +11,12 @@ namespace {
 constexpr int max_pieces_per_turn = 16;
 constexpr size_t read_piece_bytes = 16 << 10;
 
+// Returns the host of a caller's address ("127.0.0.1:53210"); empty: a caller of this machine.
+std::string host_of(const Caller& caller) {
+  const std::string address = caller.address();
+  return address.substr(0, address.rfind(':'));
+}
+
 }  // namespace
 
 struct Server::Connection {
@@ -43,14 +49,17 @@ Server::~Server() {
 }
 
 void Server::accept_all() {
-  while (connections_.size() < max_connections) {
+  while (connections_.size() < hooks_.connections) {
     os::Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) return;
     auto caller = hooks_.identify ? hooks_.identify(fd.get()) : Caller();
     if (!caller) continue;
+    const std::string host = host_of(*caller);
+    if (has_too_many(host)) continue;
     auto transport = hooks_.transport(std::move(fd));
     if (!transport) continue;
     const int number = transport->fd();
+    if (!host.empty()) ++from_host_[host];
     connections_.emplace(number, std::make_unique<Connection>(*this, std::move(transport), std::move(*caller),
                                                               hooks_.now_ns()));
     loop_.watch(number, EPOLLIN, [this, number](uint32_t) { move_bytes(number); });
@@ -58,10 +67,19 @@ void Server::accept_all() {
   loop_.forget(listener_.get());
 }
 
+bool Server::has_too_many(const std::string& host) const {
+  const auto found = from_host_.find(host);
+  return found != from_host_.end() && found->second >= hooks_.connections_from_address;
+}
+
 void Server::close(int fd) {
   loop_.forget(fd);
-  const bool full = connections_.size() >= max_connections;
-  connections_.erase(fd);
+  const bool full = connections_.size() >= hooks_.connections;
+  const auto found = connections_.find(fd);
+  if (const auto host = from_host_.find(host_of(found->second->caller));
+      host != from_host_.end() && --host->second == 0)
+    from_host_.erase(host);
+  connections_.erase(found);
   if (full) loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { accept_all(); });
 }
 
@@ -70,9 +88,9 @@ Response Server::handle(const Request& request, const Caller& caller) {
   if (!std::holds_alternative<EventStream>(response.content)) return response;
   const auto streams = std::ranges::count_if(
       connections_, [](const auto& entry) { return entry.second->conversation.is_streaming(); });
-  if (static_cast<size_t>(streams) < max_streams) return response;
+  if (static_cast<size_t>(streams) < hooks_.streams) return response;
   return hooks_.refuse(
-      429, fmt::format("{} streams are open; at most {} may be; close one first", streams, max_streams));
+      429, fmt::format("{} streams are open; at most {} may be; close one first", streams, hooks_.streams));
 }
 
 void Server::tick(int64_t now_ns) {

@@ -3,8 +3,9 @@
 // API: the program that serves makes all responses.
 //
 // One connection moves at most 16 pieces of 64 KiB in a turn of the loop, so a large file or a fast peer does
-// not delay the others. Limits: those of Conversation, 128 connections, of which 64 may be streams, and 10 s
-// until a transport is established.
+// not delay the others. Limits: those of Conversation, and 10 s until a transport is established. Unless the
+// program has other limits there are 128 connections, of which 64 may be streams. A connection beyond the
+// limit of its address is closed at once; beyond the limit of all, connections wait in the kernel's queue.
 #pragma once
 
 #include <map>
@@ -34,6 +35,9 @@ class Server {
     BodyLimit body_limit = nullptr;  // Without it, every route has max_body_bytes.
     std::function<std::unique_ptr<Transport>(os::Fd)> transport = plain_transport;
     size_t queue_bytes = max_stream_queue_bytes;  // Of one stream.
+    size_t connections = max_connections;
+    size_t streams = max_streams;
+    size_t connections_from_address = max_connections;  // From one address; local callers have none.
     std::function<int64_t()> now_ns = os::monotonic_ns;
   };
   Server(os::Loop& loop, os::Fd listener, Hooks hooks);
@@ -47,6 +51,7 @@ class Server {
  private:
   struct Connection;
   void accept_all();
+  bool has_too_many(const std::string& host) const;
   Response handle(const Request&, const Caller&);
   void move_bytes(int fd);
   void wait_for(const Connection&, Transport::Until);
@@ -57,6 +62,7 @@ class Server {
   os::Fd listener_;
   Hooks hooks_;
   std::map<int, std::unique_ptr<Connection>> connections_;
+  std::map<std::string, size_t> from_host_;  // Connections by the callers' hosts.
 };
 
 }  // namespace carve::http

@@ -80,7 +80,7 @@ bool runs(const SupervisorState& state) {
 }
 
 TEST(SupervisionFaults, of_two_supervisors_for_one_attempt_one_starts_the_program) {
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 40; ++round) {
     const FaultFolder folder;
     const pid_t pids[] = {folder.begin("echo x >> ran"), folder.begin("echo x >> ran")};
     int done = 0;
@@ -102,7 +102,7 @@ bool has_program(const FaultFolder& f) { return f.seen().state.program_pid != 0;
 bool has_run(const FaultFolder& f) { return f.text("ran") == "1\n"; }
 
 TEST(SupervisionFaults, a_supervisor_killed_at_any_moment_starts_no_program_twice_and_leaves_none) {
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < 24; ++round) {
     const FaultFolder folder;
     constexpr bool (*moments[])(const FaultFolder&) = {has_lock, is_begun, has_program, has_run};
     const pid_t supervisor = folder.begin("echo 1 >> ran; sleep 600 & wait");
@@ -190,7 +190,7 @@ TEST(SupervisionFaults, readers_never_keep_a_supervisor_from_its_start) {
   const pid_t reader = fork();
   if (reader == 0)
     for (;;) (void)read_program(folder.path);
-  for (uint32_t attempt = 2; attempt < 40; ++attempt)
+  for (uint32_t attempt = 2; attempt < 16; ++attempt)
     EXPECT_EQ(FaultFolder::wait(folder.begin("true", attempt)), 0);
   kill(reader, SIGKILL);
   waitpid(reader, nullptr, 0);
@@ -198,7 +198,7 @@ TEST(SupervisionFaults, readers_never_keep_a_supervisor_from_its_start) {
 
 TEST(SupervisionFaults, a_program_that_runs_or_has_ended_is_never_seen_as_lost) {
   const FaultFolder folder;
-  for (uint32_t attempt = 1; attempt < 40; ++attempt) {
+  for (uint32_t attempt = 1; attempt < 16; ++attempt) {
     const pid_t supervisor = folder.begin("true", attempt);
     while (folder.seen().state.attempt < attempt) {}
     while (waitpid(supervisor, nullptr, WNOHANG) == 0)

@@ -75,7 +75,7 @@ TEST(Supervision, keeps_the_exit_status_and_both_streams) {
 }
 
 TEST(Supervision, an_attempt_is_begun_once_by_however_many_supervisors) {
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < 8; ++round) {
     const Supervised s;
     std::vector<pid_t> all;
     for (int i = 0; i < 4; ++i)

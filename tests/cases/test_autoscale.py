@@ -8,6 +8,12 @@ def condition(status, kind):
     return next((c for c in status["conditions"] if c["type"] == kind), None)
 
 
+def counted(services):
+    """Returns the value of each sample of GET /metrics."""
+    lines = [line.rsplit(" ", 1) for line in asked(services.socket, "/metrics")[2].splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, value in lines}
+
+
 def test_replicas_are_added_under_load_and_their_number_is_explained(world, services):
     services.apply(document(replicas=1, memory="2GiB", share="10%"))
     endpoint = services.running()["endpoint"]
@@ -24,10 +30,8 @@ def test_replicas_are_added_under_load_and_their_number_is_explained(world, serv
     active, limited = (condition(shown["status"], kind) for kind in ("ScalingActive", "ScalingLimited"))
     assert active["status"] == "True" and active["message"].startswith("2 replicas are desired: qps is ")
     assert (limited["status"], limited["reason"]) == ("True", "TooManyReplicas") and "max is 2" in limited["message"]
-    metrics = asked(services.socket, "/metrics")[2]
-    counted = {line.split(" ")[0]: line.split(" ")[1] for line in metrics.splitlines() if not line.startswith("#")}
-    answered = int(counted['carve_service_requests_total{namespace="default",service="demo",code="2xx"}'])
-    assert answered >= clients.total() and 'carve_service_sessions{namespace="default",service="demo"}' in counted
+    assert until(lambda: counted(services)['carve_service_requests_total{namespace="default",service="demo",code="2xx"}'] >= clients.total(), 30)
+    assert 'carve_service_sessions{namespace="default",service="demo"}' in counted(services)
     # A new controller goes on with the number; the end of the autoscaling returns to the spec.
     services.restart()
     assert services.running()["desiredReplicas"] == 2

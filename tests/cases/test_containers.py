@@ -2,45 +2,18 @@
 import json
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 
 import pytest
 
 from conftest import GiB, LOAD, until
+from support.image import IMAGE, carve_image
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("podman") is None, reason="podman is not installed: apt-get install podman runc"),
     pytest.mark.skipif(os.geteuid() != 0, reason="podman reads devices that root announced"),
 ]
-IMAGE = "carve-cases"
-
-
-@pytest.fixture(scope="module")
-def image(tmp_path_factory):
-    """An image with a shell, the workload and their libraries."""
-    root = tmp_path_factory.mktemp("image")
-    for folder in ("bin", "lib64", "lib/x86_64-linux-gnu", "tmp", "proc", "dev", "sys"):
-        (root / folder).mkdir(parents=True)
-    for program in ("/bin/bash", "/bin/sleep", "/bin/cat", str(LOAD)):
-        shutil.copy(program, root / "bin")
-        for library in re.findall(r"/\S+", subprocess.run(["ldd", program], capture_output=True, text=True).stdout):
-            shutil.copy(library, root / "lib64" if "ld-linux" in library else root / "lib/x86_64-linux-gnu")
-    # Files of every image with glibc, whether or not these programs need them.
-    for library in ("libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"):
-        shutil.copy(f"/lib/x86_64-linux-gnu/{library}", root / "lib/x86_64-linux-gnu")
-    archive = root.parent / "image.tar"
-    subprocess.run(["tar", "-C", root, "-cf", archive, "."], check=True)
-    # CUDA's base images ask NVIDIA's runtime for all devices with this variable.
-    made = subprocess.run(["podman", "import", "--change", "ENV NVIDIA_VISIBLE_DEVICES=all", archive, IMAGE], capture_output=True,
-                          text=True)
-    if made.returncode != 0:
-        pytest.skip(f"podman cannot import an image here: {made.stderr.strip()}")
-    yield IMAGE
-    subprocess.run(["podman", "rmi", "-f", IMAGE], capture_output=True)
-
-
 def podman(*words, device, flags=(), **options):
     flags = ["--rm", "--network", "host", *flags]
     if pathlib.Path("/sys/fs/cgroup/unified").exists():  # On a hybrid host, crun has no version 1 controllers.
@@ -49,7 +22,7 @@ def podman(*words, device, flags=(), **options):
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, **options)
 
 
-def test_an_unmodified_image_stays_inside_its_slice(world, image):
+def test_an_unmodified_image_stays_inside_its_slice(world, carve_image):
     assert world.carve("slice", "create", "--memory", "2GiB", "--name", "case-a").returncode == 0
     over = podman("/bin/carve-load", "--allocate", "3GiB", "--no-touch", device="carve.dev/slice=case-a")
     out, err = over.communicate(timeout=60)
@@ -66,7 +39,7 @@ def test_an_unmodified_image_stays_inside_its_slice(world, image):
     assert until(lambda: "case-a" not in world.slices())
 
 
-def test_the_library_in_a_container_cannot_be_talked_out_of_it(world, image):
+def test_the_library_in_a_container_cannot_be_talked_out_of_it(world, carve_image):
     """The environment has no effect if the library replaces the driver's file."""
     assert world.carve("slice", "create", "--memory", "1GiB", "--name", "case-b").returncode == 0
     script = "unset LD_PRELOAD CARVE_SOCKET LD_LIBRARY_PATH CUDA_VISIBLE_DEVICES; " \
@@ -77,7 +50,7 @@ def test_the_library_in_a_container_cannot_be_talked_out_of_it(world, image):
     world.carve("slice", "rm", "case-b")
 
 
-def test_a_container_outlives_its_agent_and_starts_programs_under_the_next(world, image):
+def test_a_container_outlives_its_agent_and_starts_programs_under_the_next(world, carve_image):
     assert world.carve("slice", "create", "--memory", "2GiB", "--name", "case-d").returncode == 0
     load = "/bin/carve-load --no-touch --allocate"
     script = f"{load} 1GiB --seconds 4 & first=$!; /bin/sleep 2; {load} 3GiB; {load} 512MiB && wait $first"
@@ -94,7 +67,7 @@ def test_a_container_outlives_its_agent_and_starts_programs_under_the_next(world
     world.carve("slice", "rm", "case-d")
 
 
-def test_a_removed_slice_is_no_device_any_more(world, image):
+def test_a_removed_slice_is_no_device_any_more(world, carve_image):
     assert world.carve("slice", "create", "--memory", "1GiB", "--name", "case-c").returncode == 0
     world.carve("slice", "rm", "case-c")
     gone = podman("/bin/sleep", "1", device="carve.dev/slice=case-c")
@@ -102,7 +75,7 @@ def test_a_removed_slice_is_no_device_any_more(world, image):
     assert gone.returncode not in (0, 1)
 
 
-def test_a_container_has_both_devices_of_its_slice_and_no_third(world, image):
+def test_a_container_has_both_devices_of_its_slice_and_no_third(world, carve_image):
     assert world.carve("slice", "create", "--memory", "2GiB", "--devices", "2", "--name", "case-e").returncode == 0
     over = "; ".join(f"/bin/carve-load --no-touch --device {device} --allocate {amount}"
                      for device in (0, 1, 2) for amount in ("1GiB", "3GiB"))
@@ -116,7 +89,7 @@ def test_a_container_has_both_devices_of_its_slice_and_no_third(world, image):
     world.carve("slice", "rm", "case-e")
 
 
-def test_nvidias_own_runtime_gives_no_whole_device_beside_the_slice(world, image):
+def test_nvidias_own_runtime_gives_no_whole_device_beside_the_slice(world, carve_image):
     assert world.carve("slice", "create", "--memory", "1GiB", "--name", "case-f").returncode == 0
     shown = podman("/bin/bash", "-c", "echo $NVIDIA_VISIBLE_DEVICES", device="carve.dev/slice=case-f")
     out, err = shown.communicate(timeout=60)
@@ -124,7 +97,7 @@ def test_nvidias_own_runtime_gives_no_whole_device_beside_the_slice(world, image
     world.carve("slice", "rm", "case-f")
 
 
-def test_a_container_of_two_slices_does_not_start(world, image):
+def test_a_container_of_two_slices_does_not_start(world, carve_image):
     for name in ("case-g", "case-h"):
         assert world.carve("slice", "create", "--memory", "1GiB", "--name", name).returncode == 0
     both = podman("/bin/sleep", "1", device="carve.dev/slice=case-g", flags=["--device", "carve.dev/slice=case-h"])

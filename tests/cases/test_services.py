@@ -14,56 +14,14 @@ import urllib.request
 import pytest
 
 from conftest import GiB, HERE, LOAD, until
-from support.controller import Controller
 from support.over_unix import asked
+from support.services import Services
 
 pytestmark = [
     pytest.mark.alone,  # Two controllers that choose ports at the same moment may choose the same one.
     pytest.mark.skipif(shutil.which("haproxy") is None, reason="haproxy is not installed: apt-get install haproxy"),
 ]
 SERVER = HERE / "support/http_server.py"
-
-
-class Services(Controller):
-    """A controller whose services end with it."""
-
-    def carve(self, *words, status=0):
-        done = subprocess.run([str(self.agent.build / "bin/carve"), *map(str, words)], capture_output=True, text=True, timeout=120,
-                              stdin=subprocess.DEVNULL, env={**self.agent.environment, "CARVE_CONTROLLER": str(self.socket)})
-        assert done.returncode == status, (words, done.stdout, done.stderr)
-        return done.stdout + done.stderr
-
-    def apply(self, document, *words, status=0):
-        path = self.folder / "document"
-        path.write_text(document if isinstance(document, str) else json.dumps(document))
-        return self.carve("apply", "-f", path, *words, status=status)
-
-    def service(self, name):
-        return json.loads(self.carve("get", "service", name, "-o", "json"))
-
-    def running(self, name="demo", revision=None):
-        """Waits until the service runs; returns its status."""
-        def is_running():
-            status = self.service(name)["status"]
-            return status["phase"] == "Running" and (revision is None or status["revision"] == revision)
-        assert until(is_running, 120, 0.1), (self.service(name)["status"], self.log())
-        return self.service(name)["status"]
-
-    def restart(self):
-        self.kill()
-        self.start()
-
-    def end(self):
-        if self.process.poll() is not None:
-            self.start()
-        for item in json.loads(self.carve("get", "services", "-o", "json"))["items"]:
-            asked(self.socket, f"/v1/services/{item['metadata']['name']}", "DELETE")
-        gone = until(lambda: json.loads(self.carve("get", "services", "-o", "json"))["items"] == [], 120, 0.1)
-        record = self.state / "proxy/haproxy.process"
-        if record.exists():
-            os.kill(int(record.read_text().split()[1]), signal.SIGTERM)
-        super().end()
-        assert gone, "a deleted service ends"
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "controller/api/known_hosts.h"
 #include "controller/objects/object_registry.h"
 #include "controller/objects/token_book.h"
 #include "http/message.h"
@@ -14,6 +15,9 @@
 #include "wire/api/problem.h"
 
 namespace carve::controller {
+
+class AnswerJournal;
+class Watches;
 
 // Which lines of a program's log a caller asks for.
 struct LogQuery {
@@ -63,6 +67,9 @@ struct ApiContext {
   std::function<void(const AuditLine&)> audit;
   ObjectRegistry& objects;
   TokenBook& tokens;
+  KnownHosts hosts = KnownHosts();   // Of callers over TCP.
+  AnswerJournal* answers = nullptr;  // Of requests with a key; null: none is kept.
+  Watches* watches = nullptr;        // Set by ControllerRoutes.
 };
 
 struct Call {

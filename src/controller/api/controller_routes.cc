@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <ranges>
 
+#include "controller/api/idempotency.h"
 #include "controller/api/object_routes.h"
 #include "controller/api/token_routes.h"
+#include "controller/api/watch_routes.h"
 #include "controller/api/workload_routes.h"
 #include "os/log.h"
 #include "wire/api/exposition.h"
@@ -25,16 +27,27 @@ http::Response get_metrics(const Call& call) {
 }
 
 constexpr Route table[] = {
-    {"GET", "/metrics", get_metrics},         {"GET", "/v1/version", get_version},
-    {"GET", "/v1/nodes", get_nodes},          {"POST", "/v1/documents", post_documents},
-    {"GET", "/v1/{kind}", list_objects},      {"POST", "/v1/{kind}", post_documents},
-    {"GET", "/v1/{kind}/{}", get_object},     {"PUT", "/v1/{kind}/{}", put_object},
-    {"PATCH", "/v1/{kind}/{}", patch_object}, {"DELETE", "/v1/{kind}/{}", delete_object},
-    {"GET", "/v1/{kind}/{}/logs", get_logs},  {"GET", "/v1/{kind}/{}/revisions", get_revisions},
-    {"POST", "/v1/{kind}/{}/modify", modify}, {"POST", "/v1/{kind}/{}/restart", restart},
-    {"POST", "/v1/{kind}/{}/start", start},   {"POST", "/v1/{kind}/{}/stop", stop},
-    {"POST", "/v1/{kind}/{}/undo", undo},     {"GET", "/v1/tokens", list_tokens},
-    {"POST", "/v1/tokens", post_token},       {"DELETE", "/v1/tokens/{}", delete_token},
+    {"GET", "/v1/version", get_version},
+    {"GET", "/v1/nodes", get_nodes},
+    {"GET", "/v1/watch", watch},
+    {"POST", "/v1/documents", post_documents},
+    {"GET", "/v1/{kind}", list_objects},
+    {"POST", "/v1/{kind}", post_documents},
+    {"GET", "/v1/{kind}/{}", get_object},
+    {"PUT", "/v1/{kind}/{}", put_object},
+    {"PATCH", "/v1/{kind}/{}", patch_object},
+    {"DELETE", "/v1/{kind}/{}", delete_object},
+    {"GET", "/v1/{kind}/{}/logs", get_logs},
+    {"GET", "/v1/{kind}/{}/revisions", get_revisions},
+    {"POST", "/v1/{kind}/{}/modify", modify},
+    {"POST", "/v1/{kind}/{}/restart", restart},
+    {"POST", "/v1/{kind}/{}/start", start},
+    {"POST", "/v1/{kind}/{}/stop", stop},
+    {"POST", "/v1/{kind}/{}/undo", undo},
+    {"GET", "/v1/tokens", list_tokens},
+    {"POST", "/v1/tokens", post_token},
+    {"DELETE", "/v1/tokens/{}", delete_token},
+    {"GET", "/metrics", get_metrics},
 };
 
 // What a path has in the holes of its pattern.
@@ -79,9 +92,17 @@ size_t body_limit(std::string_view method, std::string_view path) {
   return has_document ? objects::max_document_bytes : http::max_body_bytes;
 }
 
+ControllerRoutes::ControllerRoutes(ApiContext context)
+    : context_(std::move(context)), watches_(context_.objects) {
+  context_.watches = &watches_;
+}
+
 Result<http::Caller, http::Response> ControllerRoutes::identified(const http::Request& request,
                                                                   const http::Caller& caller) {
   if (!caller.anonymous()) return caller;
+  if (!caller.address().empty())
+    if (auto refusal = context_.hosts.refusal(request.headers))
+      return tl::unexpected(refuse(K::permission_denied, std::move(*refusal)));
   const int64_t now = context_.views.now_ns();
   const std::string address = caller.address().substr(0, caller.address().rfind(':'));
   if (!wrong_tokens_.may_try(address, now))
@@ -121,7 +142,11 @@ http::Response ControllerRoutes::answer_identified(const http::Request& request,
     if (!parts) continue;
     has_path = true;
     if (request.method != route.method) continue;
-    http::Response response = route.answer({context_, request, caller, parts->kind, std::move(parts->names)});
+    const Call call{context_, request, caller, parts->kind, std::move(parts->names)};
+    http::Response response = context_.answers == nullptr
+                                  ? route.answer(call)
+                                  : answer_once(request, caller, *context_.answers, context_.views.now_ns(),
+                                                [&] { return route.answer(call); });
     if (request.method == "GET")
       os::log::debug("{} {} by {}: {}", request.method, request.path, caller.text(), response.status);
     else

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "controller/api/api_call.h"
+#include "controller/api/watches.h"
 #include "http/server.h"
 
 namespace carve::controller {
@@ -19,9 +20,13 @@ std::span<const Route> routes();
 
 class ControllerRoutes {
  public:
-  explicit ControllerRoutes(ApiContext context) : context_(context) {}
+  explicit ControllerRoutes(ApiContext context);
+  ControllerRoutes(const ControllerRoutes&) = delete;
+  ControllerRoutes& operator=(const ControllerRoutes&) = delete;
 
   http::Response answer(const http::Request&, const http::Caller&);
+  // Sends the changes of the objects to the watchers. Called in the loop of the API after a change.
+  void deliver_changes() { watches_.deliver(); }
 
  private:
   // Returns the caller that a token names, or the caller itself.
@@ -30,6 +35,7 @@ class ControllerRoutes {
   http::Response answer_identified(const http::Request&, const http::Caller&);
 
   ApiContext context_;
+  Watches watches_;
   WrongTokens wrong_tokens_;
 };
 

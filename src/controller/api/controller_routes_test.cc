@@ -68,6 +68,7 @@ struct Api {
   http::Response ask(const http::Caller& caller, const std::string& method, const std::string& target,
                      const std::string& body = "", http::Headers headers = {}) {
     const size_t mark = std::min(target.find('?'), target.size());
+    if (!caller.address().empty() && headers.count("Host") == 0) headers.add("Host", "127.0.0.1:8470");
     return routes.answer({.method = method,
                           .path = target.substr(0, mark),
                           .query = target.substr(std::min(mark + 1, target.size())),
@@ -372,6 +373,44 @@ TEST(ControllerRoutes, bytes_that_are_no_request_are_refused_with_the_status_of_
   EXPECT_EQ(refuse_bytes(431, "x").status, 431u);
   EXPECT_THAT(body(refuse_bytes(400, "x")), HasSubstr("carve:invalid-argument"));
   EXPECT_THAT(body(refuse_bytes(429, "x")), HasSubstr("carve:resource-exhausted"));
+}
+
+TEST(ControllerRoutes, a_forged_host_or_origin_over_tcp_is_refused_before_the_token_is_read) {
+  Api api;
+  const auto ask = [&](const char* name, const char* value, const http::Caller& caller) {
+    http::Headers headers;
+    headers.add(name, value);
+    return api.ask(caller, "GET", "/v1/version", "", headers);
+  };
+  const auto remote = http::Caller::remote("127.0.0.1:5");
+  for (const auto& [name, value] :
+       {std::pair("Host", "evil.example"), std::pair("Origin", "http://evil.example")}) {
+    const auto refused = ask(name, value, remote);
+    EXPECT_EQ(refused.status, 403u);
+    EXPECT_THAT(body(refused), HasSubstr("carve:permission-denied"));
+    EXPECT_EQ(ask(name, value, user(1000)).status, 200u) << "a unix socket has no host";
+  }
+  EXPECT_EQ(ask("Host", "localhost", remote).status, 401u);
+}
+
+TEST(ControllerRoutes, a_list_has_pages) {
+  Api api;
+  for (const char* name : {"a", "b", "c"}) {
+    std::string text = service;
+    text.replace(text.find(R"("name":"a")"), 10, fmt::format(R"("name":"{}")", name));
+    ASSERT_EQ(api.ask(user(1000), "POST", "/v1/services", text).status, 201u);
+  }
+  const std::string first = body(api.ask(user(1000), "GET", "/v1/services?limit=2"));
+  EXPECT_THAT(first, HasSubstr(R"("name":"b")"));
+  EXPECT_THAT(first, Not(HasSubstr(R"("name":"c")")));
+  EXPECT_THAT(first, HasSubstr(R"("resourceVersion":"3")"));
+  const size_t begin = first.rfind(R"("continue":")") + 12;
+  const std::string next = first.substr(begin, first.find('"', begin) - begin);
+  ASSERT_FALSE(next.empty());
+  const std::string second = body(api.ask(user(1000), "GET", "/v1/services?limit=2&continue=" + next));
+  EXPECT_THAT(second, HasSubstr(R"("name":"c")"));
+  EXPECT_THAT(second, HasSubstr(R"("continue":"")"));
+  EXPECT_EQ(api.ask(user(1000), "GET", "/v1/applications?continue=" + next).status, 400u);
 }
 
 }  // namespace

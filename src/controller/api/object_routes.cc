@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "controller/api/list_query.h"
 #include "controller/api/planning.h"
 #include "controller/api/query.h"
 #include "wire/api/json_value.h"
@@ -46,24 +47,11 @@ http::Response replace(const Call& call, const ObjectKey& key, const std::string
   return shown(call, *kept->front().object);
 }
 
-bool matches(const Object& object, const std::string& selector) {
-  size_t begin = 0;
-  while (begin < selector.size()) {
-    const size_t end = std::min(selector.find(',', begin), selector.size());
-    const std::string part = selector.substr(begin, end - begin);
-    begin = end + 1;
-    const size_t equal = part.find('=');
-    const auto label = object.labels.find(part.substr(0, equal));
-    if (label == object.labels.end()) return false;
-    if (equal != std::string::npos && label->second != part.substr(equal + 1)) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 http::Response shown(const Call& call, const Object& object, unsigned status) {
-  http::Response response{status, "application/json", document_of(object, !may_see_secrets(call, object))};
+  http::Response response{status, "application/json",
+                          document_of(object, !may_see_secrets(call.caller, object))};
   response.headers.push_back({"ETag", fmt::format("\"{}\"", object.version)});
   return response;
 }
@@ -98,17 +86,16 @@ http::Response post_documents(const Call& call) {
 }
 
 http::Response list_objects(const Call& call) {
-  const auto query = parse_query(call.request.query, {"namespace", "labelSelector"});
+  const auto query = parse_list_query(call.request.query, call.kind);
   if (!query) return refuse(query.error());
-  const std::string space = query->contains("namespace") ? query->at("namespace") : "";
-  const std::string selector = query->contains("labelSelector") ? query->at("labelSelector") : "";
-  std::string items;
   const uint64_t version = call.context.objects.version();
-  for (const Pointer& object : call.context.objects.list(call.kind, space))
-    if (matches(*object, selector))
-      items += (items.empty() ? "" : ",") + document_of(*object, !may_see_secrets(call, *object));
+  const ListPage page = page_of(call.context.objects.list(call.kind, query->namespace_), *query);
+  std::string items;
+  for (const Pointer& object : page.objects)
+    items += (items.empty() ? "" : ",") + document_of(*object, !may_see_secrets(call.caller, *object));
   return {200, "application/json",
-          fmt::format(R"({{"items":[{}],"metadata":{{"resourceVersion":"{}"}}}})", items, version)};
+          fmt::format(R"({{"items":[{}],"metadata":{{"resourceVersion":"{}","continue":"{}"}}}})", items,
+                      version, page.next)};
 }
 
 http::Response get_object(const Call& call) {

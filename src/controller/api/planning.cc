@@ -162,9 +162,9 @@ Outcome<Pointer> changeable_object(const Call& call) {
   return object;
 }
 
-bool may_see_secrets(const Call& call, const Object& object) {
-  if (call.caller.token_account() != nullptr && !call.caller.may_create()) return false;
-  return call.caller.may_change(object.owner_uid, object.account);
+bool may_see_secrets(const http::Caller& caller, const Object& object) {
+  if (caller.token_account() != nullptr && !caller.may_create()) return false;
+  return caller.may_change(object.owner_uid, object.account);
 }
 
 namespace {

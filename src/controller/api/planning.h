@@ -23,7 +23,7 @@ Outcome<ObjectRegistry::Pointer> named_object(const Call&);
 Outcome<ObjectRegistry::Pointer> changeable_object(const Call&);
 
 // Returns whether the caller sees the object's environment and logs.
-bool may_see_secrets(const Call&, const Object&);
+bool may_see_secrets(const http::Caller&, const Object&);
 
 // Returns the object that the submission would make, or what forbids it.
 Outcome<Object> planned(const Call&, const Submission&);

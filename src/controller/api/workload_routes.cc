@@ -53,7 +53,7 @@ http::Response get_logs(const Call& call) {
                       call.names[0]};
   const auto object = call.context.objects.find(key);
   if (!object) return refuse(K::not_found, fmt::format("there is no {}", text(key)));
-  if (!may_see_secrets(call, *object))
+  if (!may_see_secrets(call.caller, *object))
     return refuse(K::permission_denied,
                   fmt::format("the logs of {} are shown to its owner, its account and operators", text(key)));
   const auto replica = number(*query, "replica"), tail = number(*query, "tail"),

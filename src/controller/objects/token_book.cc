@@ -16,15 +16,6 @@ using os::MutexLock;
 
 constexpr std::string_view role_words[] = {"viewer", "user", "operator"};
 
-std::string sha256_hex(std::string_view text) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned size = 0;
-  EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr);
-  std::string out;
-  for (unsigned i = 0; i < size; ++i) out += fmt::format("{:02x}", digest[i]);
-  return out;
-}
-
 // Returns 32 random bytes in base64url without padding (RFC 4648, section 5): 43 characters.
 Outcome<std::string> random_text() {
   std::array<unsigned char, 32> bytes{};
@@ -40,6 +31,15 @@ Outcome<std::string> random_text() {
 }
 
 }  // namespace
+
+std::string sha256_hex(std::string_view text) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr);
+  std::string out;
+  for (unsigned i = 0; i < size; ++i) out += fmt::format("{:02x}", digest[i]);
+  return out;
+}
 
 std::string_view text(http::Role role) { return role_words[static_cast<size_t>(role)]; }
 

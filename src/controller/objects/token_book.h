@@ -40,6 +40,9 @@ class TokenJournal {
   virtual Outcome<void> remove(const Token&) = 0;
 };
 
+// Returns the SHA-256 of the text, in hex.
+std::string sha256_hex(std::string_view text);
+
 class TokenBook {
  public:
   TokenBook(TokenJournal& journal, std::vector<Token> tokens);

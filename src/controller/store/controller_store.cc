@@ -38,6 +38,10 @@ template <>
 struct Table<TokenRecord> {
   static constexpr const char *name = "token", *key = "name";
 };
+template <>
+struct Table<AnswerRecord> {
+  static constexpr const char *name = "answer", *key = "caller, key";
+};
 
 // A table has the columns that its struct has fields.
 template <class Record>
@@ -50,6 +54,7 @@ const std::string& script() {
   static const std::string text =
       creation<NodeRecord>() + creation<ObjectRecord>() + creation<WorkloadRecord>() +
       creation<RevisionRecord>() + creation<ReplicaRecord>() + creation<TokenRecord>() +
+      creation<AnswerRecord>() +
       fmt::format("CREATE TABLE audit (id INTEGER PRIMARY KEY AUTOINCREMENT, {}) STRICT;",
                   rows::declarations<AuditRecord>()) +
       "CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER) STRICT;"
@@ -239,6 +244,26 @@ Outcome<void> ControllerStore::append(const AuditRecord& line) {
         },
     });
   });
+}
+
+Outcome<void> ControllerStore::write(const AnswerRecord& answer, int64_t oldest_ns, size_t kept) {
+  return transact([&](sqlite3* db) {
+    return first_error({
+        [&] { return insert(db, answer); },
+        [&] { return run(db, "DELETE FROM answer WHERE at_ns < ?", oldest_ns); },
+        [&] {
+          return run(db,
+                     "DELETE FROM answer WHERE rowid NOT IN (SELECT rowid FROM answer ORDER BY at_ns DESC, "
+                     "rowid DESC LIMIT ?)",
+                     kept);
+        },
+    });
+  });
+}
+
+Outcome<std::vector<AnswerRecord>> ControllerStore::answers(const std::string& caller,
+                                                            const std::string& key) {
+  return select<AnswerRecord>("WHERE caller = ? AND key = ?", caller, key);
 }
 
 Outcome<uint64_t> ControllerStore::version() {

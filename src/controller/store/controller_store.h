@@ -45,10 +45,15 @@ class ControllerStore {
   Outcome<void> remove(const TokenRecord&);
   Outcome<void> append(const AuditRecord&);
 
+  // Writes the answer; deletes those from before `oldest_ns`, and all but the newest `kept`.
+  Outcome<void> write(const AnswerRecord&, int64_t oldest_ns, size_t kept);
+  // Returns the answer with this key, if there is one.
+  Outcome<std::vector<AnswerRecord>> answers(const std::string& caller, const std::string& key);
+
   // Returns the last resource version that was given.
   Outcome<uint64_t> version();
 
-  static constexpr int schema_version = 2;
+  static constexpr int schema_version = 3;
 
   // Limits the file's size in pages, for tests of a full disk.
   void limit_pages(int64_t pages);

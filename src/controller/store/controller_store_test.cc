@@ -97,5 +97,21 @@ TEST(ControllerStore, a_file_of_another_schema_is_refused_with_the_option_that_h
   EXPECT_THAT(refused.error().sentence, HasSubstr("--state"));
 }
 
+TEST(ControllerStore, keeps_the_newest_answers) {
+  const Directory dir;
+  ControllerStore store = opened(dir);
+  const auto answer = [](const char* key, int64_t at_ns) {
+    return AnswerRecord{.caller = "a", .key = key, .sha256 = "x", .at_ns = at_ns, .status = 201, .body = key};
+  };
+  for (const auto& [key, at] : {std::pair("k1", 1), std::pair("k2", 2), std::pair("k3", 3)})
+    ASSERT_TRUE(store.write(answer(key, at), 0, 2));
+  EXPECT_THAT(*store.answers("a", "k1"), IsEmpty());
+  EXPECT_THAT(*store.answers("a", "k2"), ElementsAre(answer("k2", 2)));
+  EXPECT_THAT(*store.answers("b", "k2"), IsEmpty());
+  ASSERT_TRUE(store.write(answer("k4", 9), 3, 10));
+  EXPECT_THAT(*store.answers("a", "k2"), IsEmpty()) << "older than the lifetime";
+  EXPECT_THAT(*store.answers("a", "k3"), ElementsAre(answer("k3", 3)));
+}
+
 }  // namespace
 }  // namespace carve::controller

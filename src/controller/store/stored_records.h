@@ -93,6 +93,20 @@ struct TokenRecord {
   friend bool operator==(const TokenRecord&, const TokenRecord&) = default;
 };
 
+// The answer to a request with an Idempotency-Key.
+struct AnswerRecord {
+  std::string caller;
+  std::string key;
+  std::string sha256;  // Of the request, in hex.
+  int64_t at_ns = 0;
+  uint32_t status = 0;
+  std::string type;
+  std::string etag;
+  std::string body;
+
+  friend bool operator==(const AnswerRecord&, const AnswerRecord&) = default;
+};
+
 // One line of the audit log: a change that a caller made or was refused.
 struct AuditRecord {
   int64_t at_ns = 0;

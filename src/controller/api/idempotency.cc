@@ -1,0 +1,76 @@
+#include "controller/api/idempotency.h"
+
+#include <algorithm>
+
+#include "controller/api/api_call.h"
+#include "os/log.h"
+
+namespace carve::controller {
+namespace {
+
+using K = FailureKind;
+
+constexpr size_t max_shown_bytes = 80;
+
+// Two callers of one account with different roles are different: an answer may show what only one may see.
+std::string identity_of(const http::Caller& caller) {
+  const char* role = caller.may_operate() ? "operator" : caller.may_create() ? "user" : "viewer";
+  return fmt::format("{} as {}", caller.text(), role);
+}
+
+http::Response refuse_reuse(const std::string& key) {
+  const api::Problem problem{
+      .type = "carve:key-reused",
+      .title = "key reused",
+      .status = 422,
+      .detail = fmt::format("Idempotency-Key '{}' was sent with another request; use a new key for each",
+                            key.substr(0, max_shown_bytes))};
+  return {problem.status, "application/problem+json", api::write(problem)};
+}
+
+http::Response response_of(const KeptAnswer& answer) {
+  http::Response out{answer.status, answer.type, answer.body};
+  if (!answer.etag.empty()) out.headers.push_back({"ETag", answer.etag});
+  return out;
+}
+
+std::string etag_of(const http::Response& response) {
+  const auto found = std::ranges::find(response.headers, "ETag", &http::Header::name);
+  return found == response.headers.end() ? "" : found->value;
+}
+
+}  // namespace
+
+http::Response answer_once(const http::Request& request, const http::Caller& caller, AnswerJournal& journal,
+                           int64_t now_ns, const std::function<http::Response()>& make) {
+  const std::string* key = request.headers.find("Idempotency-Key");
+  if (key == nullptr || request.method != "POST" || request.path.starts_with("/v1/tokens")) return make();
+  const bool is_plain = std::ranges::all_of(*key, [](char c) { return c > ' ' && c <= '~'; });
+  if (key->empty() || key->size() > max_idempotency_key_bytes || !is_plain ||
+      request.headers.count("Idempotency-Key") != 1)
+    return refuse(K::invalid_argument, fmt::format("Idempotency-Key: send one of 1 to {} visible characters",
+                                                   max_idempotency_key_bytes));
+  KeptAnswer answer{
+      .caller = identity_of(caller),
+      .key = *key,
+      .sha256 = sha256_hex(fmt::format("{}\n{}\n{}", request.path, request.query, request.body)),
+      .at_ns = now_ns,
+  };
+  const auto kept = journal.find(answer.caller, answer.key);
+  if (!kept) return refuse(kept.error());
+  if (*kept && now_ns - (*kept)->at_ns < answer_lifetime_ns)
+    return (*kept)->sha256 == answer.sha256 ? response_of(**kept) : refuse_reuse(*key);
+  http::Response made = make();
+  const auto* body = std::get_if<std::string>(&made.content);
+  if (body == nullptr || made.status / 100 != 2 || body->size() > max_kept_answer_bytes) return made;
+  answer.status = made.status;
+  answer.type = made.type;
+  answer.etag = etag_of(made);
+  answer.body = *body;
+  if (const auto written = journal.write(answer); !written)
+    os::log::error("the answer to a request with an Idempotency-Key is not kept: {}",
+                   written.error().sentence);
+  return made;
+}
+
+}  // namespace carve::controller

@@ -1,0 +1,15 @@
+// The route of watches: GET /v1/watch?kinds=services,applications&namespace=&labelSelector=&resourceVersion=
+#pragma once
+
+#include "controller/api/api_call.h"
+#include "controller/api/watches.h"
+
+namespace carve::controller {
+
+// Returns what a request wants to watch. The header Last-Event-ID of a client that connects again replaces
+// the resource version of its first request.
+Outcome<WatchQuery> watch_query(const http::Request&);
+
+http::Response watch(const Call&);
+
+}  // namespace carve::controller

@@ -1,0 +1,201 @@
+#include "controller/api/watches.h"
+
+#include <gmock/gmock.h>
+
+#include "controller/api/watch_routes.h"
+
+namespace carve::controller {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr uint32_t watch_operators[] = {0};
+http::Caller watching(uint32_t uid) { return http::Caller::user(uid, {5, 1}, watch_operators); }
+
+struct WatchJournalFake final : Journal {
+  Outcome<void> write(const std::span<const Object>) override { return {}; }
+  Outcome<void> remove(const ObjectKey&, uint64_t) override { return {}; }
+};
+
+// A stream that is collected as "TYPE NAME".
+struct StreamFake final : http::Stream {
+  std::vector<http::StreamEvent> events;
+  bool has_ended = false;
+  bool send(const http::StreamEvent& e) override {
+    events.push_back(e);
+    return true;
+  }
+  void end() override { has_ended = true; }
+};
+
+struct Watched {
+  WatchJournalFake journal;
+  ObjectRegistry objects{journal, {}, 0};
+  Watches watches{objects};
+
+  void add(const std::string& name, std::map<std::string, std::string> labels = {},
+           const std::string& name_space = "default") {
+    Object object{.key = {.name = name}, .labels = std::move(labels), .owner_uid = 1000};
+    object.key.namespace_ = name_space;
+    object.spec = R"({"run":{"env":{"TOKEN":"secret"}}})";
+    ASSERT_TRUE(objects.add(object));
+  }
+  void label(const std::string& name, const std::string& value) {
+    ASSERT_TRUE(objects.update({.name = name}, [&](Object& o) -> Outcome<void> {
+      o.labels["app"] = value;
+      return {};
+    }));
+  }
+};
+
+struct Watcher {
+  StreamFake stream;
+  std::shared_ptr<void> subscription;
+
+  Watcher(Watched& in, const std::string& query, const http::Caller& caller = watching(1000)) {
+    const auto wanted = watch_query({.method = "GET", .path = "/v1/watch", .query = query, .body = ""});
+    auto begun = in.watches.begin(*wanted, caller);
+    stream.events = begun->first;
+    subscription = begun->subscribe(stream);
+  }
+  // Returns and forgets what came, as "modified a 3".
+  std::vector<std::string> seen() {
+    std::vector<std::string> out;
+    for (const auto& e : stream.events) {
+      const size_t at = e.data.find(R"("name":")");
+      const std::string name =
+          at == std::string::npos ? "" : e.data.substr(at + 8, e.data.find('"', at + 8) - at - 8);
+      out.push_back(e.type + " " + name + " " + e.id);
+    }
+    stream.events.clear();
+    return out;
+  }
+};
+
+TEST(Watches, a_watcher_gets_the_objects_and_then_each_change) {
+  Watched w;
+  w.add("a");
+  Watcher watcher(w, "");
+  EXPECT_THAT(watcher.seen(), ElementsAre("added a ", "bookmark  1"));
+  w.add("b");
+  w.label("a", "x");
+  w.watches.deliver();
+  EXPECT_THAT(watcher.seen(), ElementsAre("added b 2", "modified a 3"));
+  ASSERT_TRUE(w.objects.remove({.name = "a"}));
+  w.watches.deliver();
+  EXPECT_THAT(watcher.stream.events.front().data, HasSubstr(R"("resourceVersion":"4")"));
+  EXPECT_THAT(watcher.seen(), ElementsAre("deleted a 4"));
+  w.watches.deliver();
+  EXPECT_THAT(watcher.seen(), IsEmpty());
+}
+
+TEST(Watches, a_watcher_continues_behind_its_version) {
+  Watched w;
+  w.add("a");
+  w.add("b");
+  w.label("a", "x");
+  EXPECT_THAT(Watcher(w, "resourceVersion=1").seen(), ElementsAre("added b 2", "modified a 3"));
+  Watcher newest(w, "resourceVersion=3");
+  EXPECT_THAT(newest.seen(), IsEmpty());
+  w.label("a", "y");
+  w.watches.deliver();
+  EXPECT_THAT(newest.seen(), ElementsAre("modified a 4"));
+}
+
+TEST(Watches, the_last_event_id_replaces_the_version_of_the_query) {
+  http::Request request{.method = "GET", .path = "/v1/watch", .query = "resourceVersion=1", .body = ""};
+  request.headers.add("last-event-id", "7");
+  EXPECT_EQ(watch_query(request)->behind, 7u);
+  for (const char* wrong : {"", "x", "-1", "7 ", "18446744073709551616", "7-1"}) {
+    http::Request other = request;
+    other.headers = {};
+    other.headers.add("Last-Event-ID", wrong);
+    EXPECT_FALSE(watch_query(other)) << wrong;
+  }
+}
+
+TEST(Watches, changes_that_are_not_kept_are_gone) {
+  Watched w;
+  w.add("a");
+  for (size_t i = 0; i <= max_kept_changes; ++i) w.label("a", std::to_string(i));
+  const auto old = w.watches.begin(*watch_query({.query = "resourceVersion=1"}), watching(0));
+  ASSERT_FALSE(old);
+  EXPECT_EQ(old.error().kind, FailureKind::gone);
+  Watcher late(w, "");
+  for (size_t i = 0; i <= max_kept_changes; ++i) w.label("a", std::to_string(i));
+  w.watches.deliver();
+  EXPECT_TRUE(late.stream.has_ended) << "it cannot get all changes";
+}
+
+TEST(Watches, a_version_that_was_not_given_is_refused) {
+  Watched w;
+  EXPECT_FALSE(w.watches.begin(*watch_query({.query = "resourceVersion=1"}), watching(0)));
+}
+
+TEST(Watches, another_user_sees_no_environment) {
+  Watched w;
+  w.add("a");
+  Watcher own(w, ""), other(w, "", watching(1001)),
+      viewer(w, "", http::Caller::token("x", http::Role::viewer));
+  w.label("a", "x");
+  w.watches.deliver();
+  for (const auto& e : own.stream.events)
+    EXPECT_THAT(e.data, HasSubstr(e.type == "bookmark" ? "resourceVersion" : "secret"));
+  for (const Watcher* hidden : {&other, &viewer})
+    for (const auto& e : hidden->stream.events) EXPECT_THAT(e.data, Not(HasSubstr("secret")));
+}
+
+TEST(Watches, kinds_and_namespaces_choose_the_objects) {
+  Watched w;
+  w.add("a");
+  w.add("b", {}, "other");
+  EXPECT_THAT(Watcher(w, "namespace=other").seen(), ElementsAre("added b ", "bookmark  2"));
+  EXPECT_THAT(Watcher(w, "kinds=applications").seen(), ElementsAre("bookmark  2"));
+  EXPECT_THAT(Watcher(w, "kinds=services,applications").seen().size(), 3u);
+  EXPECT_FALSE(watch_query({.query = "kinds=services,things"}));
+  EXPECT_FALSE(watch_query({.query = "kinds="}));
+  EXPECT_FALSE(watch_query({.query = "labelSelector=a,,b"}));
+  EXPECT_FALSE(watch_query({.query = "other=1"}));
+}
+
+TEST(Watches, an_object_that_ceases_to_match_is_told_as_deleted) {
+  Watched w;
+  w.add("a", {{"app", "x"}});
+  w.add("b", {{"app", "y"}});
+  Watcher watcher(w, "labelSelector=app%3Dx");
+  EXPECT_THAT(watcher.seen(), ElementsAre("added a ", "bookmark  2"));
+  w.label("b", "z");
+  w.label("a", "y");
+  w.label("a", "z");
+  w.label("b", "x");
+  w.label("b", "y");
+  w.watches.deliver();
+  EXPECT_THAT(watcher.seen(), ElementsAre("deleted a 4", "added b 6", "deleted b 7"));
+}
+
+TEST(Watches, a_watcher_that_gets_no_change_gets_a_bookmark) {
+  Watched w;
+  w.add("a");
+  Watcher watcher(w, "namespace=other");
+  watcher.seen();
+  for (unsigned i = 0; i < bookmark_interval_changes; ++i) w.label("a", std::to_string(i));
+  w.watches.deliver();
+  EXPECT_THAT(watcher.seen(), ElementsAre(fmt::format("bookmark  {}", bookmark_interval_changes + 1)));
+}
+
+TEST(Watches, a_watcher_that_has_gone_is_forgotten) {
+  Watched w;
+  w.add("a");
+  { Watcher gone(w, ""); }
+  Watcher second(w, "");
+  second.seen();
+  w.label("a", "x");
+  w.watches.deliver();
+  EXPECT_THAT(second.seen(), ElementsAre("modified a 2"));
+}
+
+}  // namespace
+}  // namespace carve::controller

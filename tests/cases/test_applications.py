@@ -1,0 +1,124 @@
+"""Applications and manifests of Kubernetes run as services do; images run as containers."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import urllib.request
+
+import pytest
+
+from conftest import GiB, HERE, LOAD, until
+from support.image import carve_image
+from support.services import Services
+
+pytestmark = [
+    pytest.mark.alone,  # Two controllers that choose ports at the same moment may choose the same one.
+    pytest.mark.skipif(shutil.which("haproxy") is None, reason="haproxy is not installed: apt-get install haproxy"),
+]
+EXAMPLES = HERE.parent / "examples"
+
+
+@pytest.fixture
+def services(world):
+    s = Services({"n1": world})
+    s.agent = world
+    assert until(lambda: s.nodes()["n1"]["devices"], 30)
+    yield s
+    print("--- the controller's log:\n" + s.log())
+    s.end()
+
+
+def test_an_application_runs_with_the_share_that_its_digits_say(world, services):
+    shown = services.apply((EXAMPLES / "application.yaml").read_text(), "--wait")
+    assert "application/chat created" in shown
+    chat = services.service("chat", "application")
+    assert chat["spec"]["gpu"]["compute"] == "0.30" and chat["status"]["gpu"] == "4 GiB, 30% of a device"
+    slices = world.slices()
+    assert sorted(slices) == ["chat-1-0", "chat-1-1"]
+    for name, one in slices.items():
+        assert one["parts"][0]["quota_bytes"] == 4 * GiB and one["parts"][0]["share_bp"] == 3000
+        assert one["labels"]["carve.dev/kind"] == "application" and one["labels"]["carve.dev/name"] == "chat"
+    with urllib.request.urlopen(chat["status"]["endpoint"], timeout=10) as response:
+        assert response.status == 200
+
+
+def test_a_revision_comes_back_and_a_restart_replaces_every_replica(world, services):
+    services.apply((EXAMPLES / "application.yaml").read_text(), "--wait")
+    services.carve("rollout", "restart", "application/chat")
+    assert sorted(world.slices()) == ["chat-2-0", "chat-2-1"]
+    changed = (EXAMPLES / "application.yaml").read_text().replace("/tmp", "/")
+    services.apply(changed, "--wait")
+    history = services.carve("rollout", "history", "app/chat")
+    assert [line.split()[0] for line in history.splitlines()[1:]] == ["1", "2", "3"] and "3 (present)" in history
+    services.carve("scale", "application/chat", "--replicas", "1", "--wait")
+    services.carve("rollout", "undo", "application/chat", "--to-revision", "1")
+    chat = services.service("chat", "application")
+    assert chat["spec"]["run"]["workdir"] == "/tmp" and chat["status"]["revision"] == 4
+    assert chat["spec"]["replicas"] == 1, "undo keeps the number of replicas"
+    assert "no revision 99" in services.carve("rollout", "undo", "application/chat", "--to-revision", "99", status=1)
+
+
+@pytest.mark.parametrize("gpu,sentence", [
+    ("type: mGPU, memory: 4096, compute: 1.5", "gpu.compute: 1.5 is neither a positive whole number nor 0.01 to 0.99 with at most 2 decimals"),
+    ("type: mGPU, memory: 256, compute: 0.5", "gpu.memory: 256 MiB; single-device sharing needs more than 256 MiB"),
+    ("type: mGPU, memory: 4096", "gpu.compute: it is absent; only policy native-burst-share may leave it out"),
+    ("type: mGPU, memory: 4096, compute: 0.5, devices: 2", "gpu.devices: 2 devices without multiDevice"),
+    ("type: mGPU, memory: 1024, compute: 1, devices: 2, multiDevice: true", "multi-device sharing needs more than 1024 MiB"),
+])
+def test_each_rule_of_the_form_has_its_sentence(services, gpu, sentence):
+    document = f"apiVersion: carve.dev/v1\nkind: Application\nmetadata: {{name: a}}\nspec: {{gpu: {{{gpu}}}, run: {{command: [x]}}}}\n"
+    assert sentence in services.apply(document, status=1)
+    assert services.items() == []
+
+
+def test_a_policy_that_the_node_does_not_have_waits_with_the_reason(services):
+    document = (EXAMPLES / "application.yaml").read_text().replace("fixed-share", "native-burst-share")
+    services.apply(document)
+    def reasons():
+        return [c["message"] for c in services.service("chat", "application")["status"]["conditions"]
+                if c["type"] == "Progressing" and "native-burst-share" in c["message"]]
+    assert until(reasons, 30), services.service("chat", "application")["status"]
+
+
+def test_a_manifest_in_units_of_the_node_runs_unchanged(world, services):
+    shown = services.apply((EXAMPLES / "ack-deployment.yaml").read_text(), "--wait")
+    assert "service/worker created" in shown
+    worker = services.service("worker")
+    assert worker["status"]["gpu"] == "4 x 1 GiB = 4 GiB, no compute limit"
+    assert worker["spec"]["source"]["dialect"] == "ack" and worker["metadata"]["labels"] == {"app": "worker"}
+    assert {one["parts"][0]["quota_bytes"] for one in world.slices().values()} == {4 * GiB}
+
+
+@pytest.mark.skipif(shutil.which("podman") is None, reason="podman is not installed: apt-get install podman runc")
+@pytest.mark.skipif(os.geteuid() != 0, reason="podman reads devices that root announced")
+def test_an_image_runs_as_a_container_in_its_slice_and_leaves_nothing(world, services, carve_image):
+    container = {"name": "c", "image": carve_image, "env": [{"name": "SECRET", "value": "hidden-value"}],
+                 "command": ["/bin/bash", "-c", "echo I have $SECRET; exec /bin/carve-load --allocate 1GiB --no-touch --seconds 600"],
+                 "resources": {"limits": {"aliyun.com/gpu-mem": 2}}}
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "boxed"}, "spec": {"containers": [container]}}
+    services.apply(manifest, "--wait")
+    shown = world.attached("boxed-1-0")
+    assert shown["parts"][0]["charged_bytes"] >= GiB and shown["state"] == "running"
+    assert until(lambda: "I have hidden-value" in services.carve("logs", "boxed"), 30)
+    for command_line in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            assert b"hidden-value" not in command_line.read_bytes()
+        except OSError:
+            pass  # The process has ended.
+    services.carve("rollout", "restart", "service/boxed")
+    assert sorted(world.slices()) == ["boxed-2-0"]
+    services.carve("delete", "service", "boxed")
+    assert until(lambda: not world.slices() and services.items() == [], 60)
+    left = subprocess.run(["podman", "ps", "--all", "--format", "{{.Names}}"], capture_output=True, text=True).stdout
+    assert "boxed" not in left
+
+
+def test_a_program_over_its_quota_is_started_again_with_the_reason(services):
+    document = {"apiVersion": "carve.dev/v1", "kind": "Service", "metadata": {"name": "greedy"},
+                "spec": {"gpu": {"memory": "2GiB"}, "run": {"command": [str(LOAD), "--allocate", "3GiB", "--no-touch"]}}}
+    services.apply(document)
+    def status():
+        return services.service("greedy")["status"]
+    assert until(lambda: status()["restarts"] >= 2, 60), json.dumps(status())
+    assert until(lambda: any(r["lastExit"] for r in status()["replicaList"]), 60)
