@@ -169,10 +169,11 @@ bool may_see_secrets(const http::Caller& caller, const Object& object) {
 
 namespace {
 
-// Returns the spec that the object gets. A PAI-EAS document cannot say how a service scales, so what was set
-// beside the former document stays.
-std::string wanted_spec(const Pointer& present, const Submission& submission) {
-  if (!present || submission.kind != objects::Kind::service || submission.form.source.dialect != "eas")
+// Returns the spec that the object gets. A PAI-EAS document, which is posted, cannot say how a service
+// scales, so what was set beside the former document stays.
+std::string wanted_spec(const Call& call, const Pointer& present, const Submission& submission) {
+  if (!present || call.request.method != "POST" || submission.kind != objects::Kind::service ||
+      submission.form.source.dialect != "eas")
     return submission.spec;
   auto spec = api::read<objects::ServiceSpec>(submission.spec, api::Reading::lenient);
   if (!spec) return submission.spec;
@@ -203,7 +204,7 @@ Outcome<Object> planned(const Call& call, const Submission& submission) {
     return tl::unexpected(allowed.error());
   object.labels = submission.metadata.labels;
   object.annotations = submission.metadata.annotations;
-  object.spec = wanted_spec(present, submission);
+  object.spec = wanted_spec(call, present, submission);
   object.status = status_with(object.status, submission.warnings);
   return object;
 }
