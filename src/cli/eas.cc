@@ -20,12 +20,6 @@ struct EasOptions {
   bool no_wait = false;
 };
 
-// Returns the object of a service's name: lower case, with - for _.
-ObjectName object_of(std::string name) {
-  for (char& c : name) c = c == '_' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return {objects::Kind::service, name};
-}
-
 void submit(Context& context, const std::string& document, bool waits) {
   const auto applied =
       context.controller().send<api::AppliedList>("POST", "/v1/documents?dialect=eas", document);
@@ -62,11 +56,11 @@ void modify(Context& context, const EasOptions& options) {
     context.status = usage_status;
     return;
   }
-  const std::string path = object_path(object_of(options.name), "modify");
+  const std::string path = object_path(eas_object(options.name), "modify");
   answered(context, context.controller().post<objects::Service>(path, api::EasChanges{options.changes}),
            [&](const objects::Service& service) {
              fmt::print("[OK] service {} modified\n", service.metadata.name);
-             if (!options.no_wait) wait_for_workload(context, object_of(options.name), wait_seconds, true);
+             if (!options.no_wait) wait_for_workload(context, eas_object(options.name), wait_seconds, true);
            });
 }
 
@@ -88,7 +82,7 @@ void list(Context& context) {
 }
 
 void show_workers(Context& context, const std::string& name) {
-  answered(context, context.controller().get<objects::Service>(object_path(object_of(name))),
+  answered(context, context.controller().get<objects::Service>(object_path(eas_object(name))),
            [](const objects::Service& s) {
              std::vector<std::vector<std::string>> rows;
              for (const objects::ReplicaStatus& r : s.status.replica_list)
@@ -100,7 +94,7 @@ void show_workers(Context& context, const std::string& name) {
 
 void post(Context& context, const std::string& name, const char* verb, const char* done) {
   answered(context,
-           context.controller().post<objects::Service>(object_path(object_of(name), verb), api::Nothing{}),
+           context.controller().post<objects::Service>(object_path(eas_object(name), verb), api::Nothing{}),
            [&](const auto&) { fmt::print("[OK] service {} {}\n", name, done); });
 }
 
@@ -130,13 +124,14 @@ void add_eas(CLI::App& app, Context& context) {
   change->callback([&context, options] { modify(context, *options); });
   CLI::App* desc = add_named(eas, "desc", "Show a service", options);
   desc->callback([&context, options] {
-    answered(context, context.controller().text(object_path(object_of(options->name))),
+    answered(context, context.controller().text(object_path(eas_object(options->name))),
              [](const auto& text) { fmt::print("{}\n", api::indented(text)); });
   });
   eas->add_subcommand("ls", "List the services")->callback([&context] { list(context); });
   CLI::App* workers = add_named(eas, "showworkers", "List a service's replicas", options);
   workers->alias("w");
   workers->callback([&context, options] { show_workers(context, options->name); });
+  add_eas_autoscale(*eas, context);
   add_named(eas, "start", "Start a stopped service", options)->callback([&context, options] {
     post(context, options->name, "start", "started");
   });
@@ -151,7 +146,7 @@ void add_eas(CLI::App& app, Context& context) {
       ->required();
   version->callback([&context, options] {
     answered(context,
-             context.controller().post<objects::Service>(object_path(object_of(options->name), "undo"),
+             context.controller().post<objects::Service>(object_path(eas_object(options->name), "undo"),
                                                          objects::UndoRequest{options->version}),
              [&](const auto&) {
                fmt::print("[OK] service {} returns to version {}\n", options->name, options->version);
@@ -161,7 +156,7 @@ void add_eas(CLI::App& app, Context& context) {
   remove->add_flag_function(
       "-f", [](int64_t) {}, "Accepted for scripts: nothing is asked");
   remove->callback([&context, options] {
-    answered(context, context.controller().remove<objects::Service>(object_path(object_of(options->name))),
+    answered(context, context.controller().remove<objects::Service>(object_path(eas_object(options->name))),
              [&](const auto&) { fmt::print("[OK] service {} deleted\n", options->name); });
   });
 }

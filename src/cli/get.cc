@@ -21,6 +21,12 @@ std::string gpu_text(const objects::Service& s) {
   return s.status.gpu.empty() ? "-" : harmless(s.status.gpu);
 }
 
+uint32_t wanted_replicas(const objects::Service& s) {
+  if (s.spec.stopped) return 0;
+  const bool is_scaled = s.spec.autoscale && s.status.desired_replicas != 0;
+  return is_scaled ? s.status.desired_replicas : s.spec.replicas;
+}
+
 std::string or_dash(const std::string& text) { return text.empty() ? "-" : harmless(text); }
 
 void print(const std::vector<objects::Service>& services, bool wide) {
@@ -28,9 +34,8 @@ void print(const std::vector<objects::Service>& services, bool wide) {
   if (wide) heading.insert(heading.end(), {"NAMESPACE", "ACCOUNT", "CREATED"});
   std::vector<std::vector<std::string>> rows;
   for (const objects::Service& s : services) {
-    const uint32_t wanted = s.spec.stopped ? 0 : s.spec.replicas;
     rows.push_back({s.metadata.name, or_dash(s.status.phase),
-                    fmt::format("{}/{}", s.status.ready_replicas, wanted), gpu_text(s),
+                    fmt::format("{}/{}", s.status.ready_replicas, wanted_replicas(s)), gpu_text(s),
                     fmt::format("{}", s.status.revision), fmt::format("{}", s.status.restarts),
                     or_dash(s.status.endpoint)});
     if (wide)
@@ -106,8 +111,7 @@ void describe(const objects::Service& s) {
   line("created", s.metadata.created_at);
   line("status", s.status.phase);
   line("endpoint", s.status.endpoint);
-  line("replicas",
-       fmt::format("{} ready of {}", s.status.ready_replicas, s.spec.stopped ? 0 : s.spec.replicas));
+  line("replicas", fmt::format("{} ready of {}", s.status.ready_replicas, wanted_replicas(s)));
   line("revision", fmt::format("{}", s.status.revision));
   line("gpu", gpu_text(s));
   std::string command;

@@ -30,6 +30,11 @@ Result<ObjectName, std::string> parse_object(const std::vector<std::string>& wor
   return tl::unexpected(fmt::format("'{}' is not a kind; use {}", kind, fmt::join(kinds, ", ")));
 }
 
+ObjectName eas_object(std::string name) {
+  for (char& c : name) c = c == '_' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return {objects::Kind::service, name};
+}
+
 std::string percent_encoded(std::string_view text) {
   std::string out;
   for (const char c : text) {

@@ -39,6 +39,9 @@ std::string list_path(objects::Kind kind);
 std::string object_path(const ObjectName& object, const std::string& verb = "",
                         const std::string& query = "");
 
+// Returns the object of an EAS service's name: lower case, with - for _.
+ObjectName eas_object(std::string name);
+
 // Returns the text with %XX for all but letters, digits and -._~ (RFC 3986, section 2.3).
 std::string percent_encoded(std::string_view text);
 

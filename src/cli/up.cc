@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <sstream>
 #include <thread>
 
 #include "cli/services.h"
@@ -177,9 +178,11 @@ void stop_everything(Context& context, const client::Client& agent, const client
 
 // Ends the HAProxy of the services' endpoints, which outlives the controller.
 void end_haproxy(const std::string& state) {
-  const std::string text = os::read_file(state + "/haproxy.pid").value_or("");
-  const pid_t pid = static_cast<pid_t>(std::strtol(text.c_str(), nullptr, 10));
-  if (pid > 0 && os::command_of(pid).starts_with("haproxy ")) kill(pid, SIGTERM);
+  std::istringstream record(os::read_file(state + "/proxy/haproxy.process").value_or(""));
+  std::string boot;
+  os::ProcessId process;
+  if (!(record >> boot >> process.pid >> process.start) || boot != os::boot_id()) return;
+  if (const os::Fd held = os::open_process(process)) os::send_signal(held, SIGTERM);
 }
 
 void down(Context& context, bool all) {

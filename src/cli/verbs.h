@@ -46,6 +46,8 @@ void add_apply(CLI::App& app, Context& context);
 void add_get(CLI::App& app, Context& context);
 void add_describe(CLI::App& app, Context& context);
 void add_scale(CLI::App& app, Context& context);
+void add_autoscale(CLI::App& app, Context& context);
+void add_eas_autoscale(CLI::App& eas, Context& context);
 void add_rollout(CLI::App& app, Context& context);
 void add_delete(CLI::App& app, Context& context);
 void add_logs(CLI::App& app, Context& context);

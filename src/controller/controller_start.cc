@@ -18,6 +18,7 @@
 
 #include "client/client.h"
 #include "controller/runtime/container_start.h"
+#include "controller/service_metrics.h"
 #include "os/capabilities.h"
 #include "os/clock.h"
 #include "os/directory.h"
@@ -350,6 +351,7 @@ std::string Api::container_problem() const {
 
 std::optional<uint32_t> Api::uid_of(const std::string& account) const { return os::user_id(account); }
 std::string Api::user_name(uint32_t uid) const { return os::user_name(uid); }
+std::string Api::metrics() const { return service_metrics(machine_.figures()); }
 int64_t Api::now_ns() const { return os::utc_ns(); }
 
 Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync,

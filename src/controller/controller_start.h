@@ -88,6 +88,7 @@ class Api : Views, NodeActions {
   std::string container_problem() const override;
   std::optional<uint32_t> uid_of(const std::string& account) const override;
   std::string user_name(uint32_t uid) const override;
+  std::string metrics() const override;
   int64_t now_ns() const override;
 
  private:

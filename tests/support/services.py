@@ -49,8 +49,8 @@ class Services(Controller):
         for kind, name in self.items():
             asked(self.socket, f"/v1/{kind}/{name}", "DELETE")
         gone = until(lambda: self.items() == [], 120, 0.1)
-        pid = self.state / "haproxy.pid"
-        if pid.exists():
-            os.kill(int(pid.read_text().split()[0]), signal.SIGTERM)
+        record = self.state / "proxy/haproxy.process"
+        if record.exists():
+            os.kill(int(record.read_text().split()[1]), signal.SIGTERM)
         super().end()
         assert gone, "a deleted service ends"

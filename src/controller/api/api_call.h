@@ -53,6 +53,7 @@ class Views {
   // Returns the uid of the user of an account, if this machine has it.
   virtual std::optional<uint32_t> uid_of(const std::string& account) const = 0;
   virtual std::string user_name(uint32_t uid) const = 0;
+  virtual std::string metrics() const = 0;  // Of the endpoints, for Prometheus.
   virtual int64_t now_ns() const = 0;  // UTC.
 };
 

@@ -11,6 +11,7 @@
 #include "controller/api/watch_routes.h"
 #include "controller/api/workload_routes.h"
 #include "os/log.h"
+#include "wire/api/exposition.h"
 
 namespace carve::controller {
 namespace {
@@ -23,6 +24,10 @@ constexpr size_t max_shown_method_bytes = 20;
 http::Response get_version(const Call& call) { return document(call.context.views.version()); }
 
 http::Response get_openapi(const Call& call);
+
+http::Response get_metrics(const Call& call) {
+  return {200, api::metrics_type, call.context.views.metrics()};
+}
 
 constexpr Route table[] = {
     {"GET", "/v1/version", get_version,
@@ -82,6 +87,8 @@ constexpr Route table[] = {
     {"POST", "/v1/tokens", post_token, "Makes a token and shows it once.", "TokenMade", "TokenRequest"},
     {"DELETE", "/v1/tokens/{}", delete_token, "Deletes a token.", "Nothing"},
     {"GET", "/openapi.json", get_openapi, "Shows this description of the API.", "any"},
+    {"GET", "/metrics", get_metrics, "Prints the figures of the services in the text format of Prometheus.",
+     "text"},
 };
 
 // What a path has in the holes of its pattern.

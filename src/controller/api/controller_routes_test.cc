@@ -43,6 +43,7 @@ struct Prepared : Views {
   std::string user_name(uint32_t uid) const override {
     return uid == 0 ? "root" : fmt::format("user{}", uid);
   }
+  std::string metrics() const override { return "carve_service_sessions 1\n"; }
   int64_t now_ns() const override { return 1'000; }
   std::vector<Revision> kept_revisions;
 };

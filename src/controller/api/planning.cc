@@ -168,6 +168,22 @@ bool may_see_secrets(const http::Caller& caller, const Object& object) {
   return caller.may_change(object.owner_uid, object.account);
 }
 
+namespace {
+
+// Returns the spec that the object gets. A PAI-EAS document, which is posted, cannot say how a service
+// scales, so what was set beside the former document stays.
+std::string wanted_spec(const Call& call, const Pointer& present, const Submission& submission) {
+  if (!present || call.request.method != "POST" || submission.kind != objects::Kind::service ||
+      submission.form.source.dialect != "eas")
+    return submission.spec;
+  auto spec = api::read<objects::ServiceSpec>(submission.spec, api::Reading::lenient);
+  if (!spec) return submission.spec;
+  spec->autoscale = service_form(*present).autoscale;
+  return api::write(*spec);
+}
+
+}  // namespace
+
 Outcome<Object> planned(const Call& call, const Submission& submission) {
   if (submission.kind == objects::Kind::pool) return planned_pool(call, submission);
   const ObjectKey key{submission.kind, submission.metadata.namespace_, submission.metadata.name};
@@ -190,7 +206,7 @@ Outcome<Object> planned(const Call& call, const Submission& submission) {
     return tl::unexpected(allowed.error());
   object.labels = submission.metadata.labels;
   object.annotations = submission.metadata.annotations;
-  object.spec = submission.spec;
+  object.spec = wanted_spec(call, present, submission);
   object.status = status_with(object.status, submission.warnings);
   return object;
 }

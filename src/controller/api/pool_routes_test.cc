@@ -27,6 +27,7 @@ struct TwoNodes final : Views, NodeActions {
   std::optional<uint32_t> uid_of(const std::string&) const override { return std::nullopt; }
   std::string user_name(uint32_t) const override { return "root"; }
   std::string container_problem() const override { return ""; }
+  std::string metrics() const override { return ""; }
   int64_t now_ns() const override { return now; }
   void poll() override { ++polls; }
   void end_slices(const std::string& node) override { ended.push_back(node); }

@@ -1,197 +1,343 @@
 #include "controller/runtime/haproxy.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <spawn.h>
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <csignal>
+#include <cstdio>
 #include <cstring>
-#include <set>
+#include <tuple>
 
 #include "os/directory.h"
-#include "os/log.h"
-#include "os/process.h"
 #include "os/socket.h"
-
-extern char** environ;
 
 namespace carve::controller {
 namespace {
 
 using K = FailureKind;
+using Kind = ProxyAction::Kind;
 using workload::EndpointState;
 
-constexpr const char* program = "haproxy";
-constexpr int answer_patience_ms = 3000;
-constexpr size_t max_answer_bytes = 4 << 20;
-constexpr int load_attempts = 250;  // Of 20 ms: a new configuration is in force within 5 s.
+constexpr const char* candidate_file = "haproxy.cfg.candidate";
+constexpr const char* lock_file = "haproxy.lock";
+constexpr size_t bind_suffix_bytes = 12;  // HAProxy binds at PATH.PID.tmp and renames.
+constexpr int64_t max_worker_end_ns = os::second / 2;
+constexpr int max_rounds = 6;  // reload, add, drain, remove, and one more for a lost race.
 
-// Runs a command to its end and returns its standard error's last line if it failed.
-Outcome<void> run_command(const std::vector<std::string>& words, const std::string& error_file) {
-  std::vector<char*> pointers;
-  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
-  pointers.push_back(nullptr);
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, error_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
-                                   0600);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
-  pid_t pid = 0;
-  const int error = posix_spawnp(&pid, words[0].c_str(), &files, &attributes, pointers.data(), environ);
-  posix_spawn_file_actions_destroy(&files);
-  posix_spawnattr_destroy(&attributes);
-  if (error == ENOENT)
-    return failure(K::unavailable,
-                   "{} is not installed, and it carries the traffic of services with a port; "
-                   "install the package haproxy",
-                   words[0]);
-  if (error != 0) return failure(K::unavailable, "{}: {}", words[0], strerror(error));
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
-  std::string text = os::read_file(error_file).value_or("");
-  text = text.substr(text.find("[ALERT]") == text.npos ? 0 : text.find("[ALERT]"));
-  return failure(K::unavailable, "{}: {}", words[0], text.substr(0, std::min(text.find('\n'), size_t{300})));
+// Returns why HAProxy could not listen at the port, as an errno; 0 if it could. One port that it cannot use
+// makes a start or reload fail as a whole.
+int listen_error(uint16_t port) {
+  const os::Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;  // Connections that have ended do not count.
+  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
+}
+
+// Waits until the ports are free, for a short time: a worker ends with its master, but a moment later.
+void wait_for_ports(const std::vector<DesiredEndpoint>& endpoints) {
+  poll_until(max_worker_end_ns, [&] {
+    return std::ranges::all_of(endpoints,
+                               [](const auto& endpoint) { return listen_error(endpoint.port) == 0; });
+  });
+}
+
+// Returns HAProxy's command for the action. Names were checked or read from HAProxy.
+std::string command_of(const ProxyAction& action) {
+  const std::string server = action.proxy + "/" + action.server;
+  switch (action.kind) {
+    case Kind::reload: break;
+    case Kind::add_server:
+      return fmt::format("add server {} 127.0.0.1:{} weight {}", server, action.port, action.weight);
+    case Kind::set_weight: return fmt::format("set weight {} {}", server, action.weight);
+    case Kind::set_ready: return fmt::format("set server {} state ready", server);
+    case Kind::set_drain: return fmt::format("set server {} state drain", server);
+    case Kind::set_maint: return fmt::format("set server {} state maint", server);
+    case Kind::remove_server: return fmt::format("del server {}", server);
+  }
+  return "reload";
+}
+
+// Returns whether the answer says that the command was carried out. An empty one does.
+bool is_done(const ProxyAction& action, std::string_view answer) {
+  while (answer.ends_with('\n')) answer.remove_suffix(1);
+  if (answer.empty()) return true;
+  // A connection may be left: the next apply() tries again.
+  if (action.kind == Kind::remove_server)
+    return answer == "Server deleted." || answer.starts_with("Server still has connections");
+  return action.kind == Kind::add_server && answer == "New server registered.";
+}
+
+ServerState state_of(const ServerRow& row) {
+  if (is_in_maintenance(row)) return ServerState::maint;
+  return is_drained(row) ? ServerState::drain : ServerState::ready;
+}
+
+using ServerKey = std::tuple<std::string, std::string, std::string, uint16_t>;
+using ServersByKey = std::map<ServerKey, ObservedServer>;
+
+// Returns the entry of a server, or null if the names are not ours.
+ObservedServer* entry(ServersByKey& all, const std::string& proxy, const std::string& name) {
+  const auto service = parse_proxy_name(proxy);
+  const auto server = parse_server_name(name);
+  if (!service || !server) return nullptr;
+  ObservedServer& out = all[{service->name_space, service->service, server->replica, server->port}];
+  if (out.replica.empty())
+    out = {service->name_space, service->service, server->replica, server->port, EndpointState::absent, 0};
+  return &out;
 }
 
 }  // namespace
 
-HaProxy::HaProxy(std::string folder)
-    : folder_(std::move(folder)),
-      config_(folder_ + "/haproxy.cfg"),
-      pid_file_(folder_ + "/haproxy.pid"),
-      admin_socket_(folder_ + "/admin.sock") {}
+Outcome<std::unique_ptr<HaProxy>> HaProxy::open(HaProxySettings settings) {
+  if (const auto good = check({}, settings.proxy); !good) return tl::unexpected(good.error());
+  const size_t longest = settings.directory.size() + 1 + strlen(metrics_socket) + bind_suffix_bytes;
+  if (longest > os::max_socket_path_bytes)
+    return failure(K::invalid_argument,
+                   "the directory {} has {} characters; HAProxy's sockets allow at most {}",
+                   settings.directory, settings.directory.size(),
+                   os::max_socket_path_bytes - (longest - settings.directory.size()));
+  if (const auto made = os::make_directory(settings.directory, 0700); !made)
+    return tl::unexpected(made.error());
+  auto lock = os::hold_lock(settings.directory + "/" + lock_file, "controller",
+                            "the endpoints in " + settings.directory);
+  if (!lock) return tl::unexpected(lock.error());
+  return std::unique_ptr<HaProxy>(new HaProxy(std::move(settings), std::move(*lock)));
+}
 
-bool HaProxy::is_running() const { return ask("show info").has_value(); }
+Outcome<std::string> HaProxy::ask(int worker, const std::string& command) const {
+  auto answer = process_.socket().ask(fmt::format("@!{} {}", worker, command));
+  if (answer && answer->starts_with("Can't find the target"))
+    return failure(K::unavailable, "the worker {} of HAProxy has ended", worker);
+  return answer;
+}
 
-Outcome<std::string> HaProxy::ask(const std::string& command) const {
-  auto socket = os::connect_to(admin_socket_, SOCK_STREAM);
-  if (!socket) return tl::unexpected(socket.error());
-  const std::string line = command + "\n";
-  if (send(socket->get(), line.data(), line.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(line.size()))
-    return failure(K::unavailable, "haproxy does not read its admin socket {}", admin_socket_);
-  shutdown(socket->get(), SHUT_WR);
-  std::string out;
-  char bytes[16 << 10];
-  for (;;) {
-    pollfd readable{socket->get(), POLLIN, 0};
-    if (poll(&readable, 1, answer_patience_ms) <= 0)
-      return failure(K::unavailable, "haproxy did not answer '{}' in time", command);
-    const ssize_t got = recv(socket->get(), bytes, sizeof bytes, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return out;
-    out.append(bytes, static_cast<size_t>(got));
-    if (out.size() > max_answer_bytes)
-      return failure(K::unavailable, "haproxy answered '{}' without end", command);
+Outcome<HaProxy::Worker> HaProxy::read_worker(int worker) const {
+  const auto info = ask(worker, "show info");
+  const auto servers_text = ask(worker, "show servers state");
+  const auto stat_text = ask(worker, "show stat");
+  for (const auto* text : {&info, &servers_text, &stat_text})
+    if (!*text) return tl::unexpected(text->error());
+  const auto servers = read_servers(*servers_text);
+  if (!servers) return tl::unexpected(servers.error());
+  const auto stat = read_stat(*stat_text);
+  if (!stat) return tl::unexpected(stat.error());
+  Worker out;
+  out.pid = worker;
+  out.servers.frame = std::string(read_info(*info, "description").value_or(""));
+  for (const ServerRow& row : *servers)
+    out.servers.backends[row.proxy][row.server] = {
+        .state = state_of(row), .weight = row.weight, .sessions = 0};
+  std::map<std::string, uint64_t> busy;
+  for (const StatRow& row : *stat) {
+    const auto id = parse_proxy_name(row.proxy);
+    if (!id) continue;
+    const std::string backend = proxy_name(id->name_space, id->service);
+    if (row.kind == StatRow::Kind::frontend) {
+      out.ports.insert(id->port);
+      out.idle_connections[backend] += row.sessions;
+    } else if (row.kind == StatRow::Kind::backend) {
+      busy[backend] += row.sessions;
+    } else if (row.kind == StatRow::Kind::server) {
+      // A server that is not in the first answer was added meanwhile, which only this object does.
+      out.servers.backends[backend][row.name].sessions = row.sessions + row.queued;
+    }
   }
+  for (auto& [backend, connections] : out.idle_connections)
+    connections -= std::min(connections, busy[backend]);
+  out.stat = *stat;
+  return out;
 }
 
-Outcome<std::vector<SeenServer>> HaProxy::servers() const {
-  const auto csv = ask("show stat -1 4 -1");  // All proxies, servers alone.
-  if (!csv) return tl::unexpected(csv.error());
-  return parse_servers(*csv);
-}
-
-Outcome<std::vector<std::string>> HaProxy::frontends() const {
-  const auto csv = ask("show stat -1 1 -1");  // All proxies, frontends alone.
-  if (!csv) return tl::unexpected(csv.error());
-  std::vector<std::string> out;
-  for (size_t begin = 0; begin < csv->size();) {
-    const size_t end = std::min(csv->find('\n', begin), csv->size());
-    if (const std::string line = csv->substr(begin, end - begin); line.starts_with("endpoint-"))
-      out.push_back(line.substr(0, line.find(',')));
-    begin = end + 1;
+Outcome<std::vector<HaProxy::Worker>> HaProxy::read_workers() const {
+  std::vector<Worker> out;
+  const auto running = process_.find();
+  if (!running) return tl::unexpected(running.error());
+  if (!*running || (*running)->worker == 0) return out;
+  auto present = read_worker((*running)->worker);
+  if (!present) return tl::unexpected(present.error());
+  out.push_back(std::move(*present));
+  for (const int pid : (*running)->old_workers) {
+    Outcome<Worker> worker = failure(K::unavailable, "the worker was not read");
+    const bool settled = poll_until(max_silence_ns, [&] {
+      worker = read_worker(pid);
+      return worker || has_ended(pid);
+    });
+    if (worker) out.push_back(std::move(*worker));
+    if (!settled) return tl::unexpected(worker.error());
   }
   return out;
 }
 
-// Writes the configuration, checks it, and makes it that of the running HAProxy or of a new one.
-Outcome<void> HaProxy::run(const std::vector<ServiceEndpoint>& endpoints) {
-  if (auto written = os::replace_file(config_, haproxy_config(endpoints, admin_socket_)); !written)
-    return written;
-  const std::string errors = folder_ + "/haproxy.errors";
-  if (auto good = run_command({program, "-c", "-f", config_}, errors); !good) return good;
-  if (is_running()) {
-    pid_t master = 0;
-    const std::string text = os::read_file(pid_file_).value_or("");
-    std::from_chars(text.data(), text.data() + text.size(), master);
-    if (master <= 0 || kill(master, SIGUSR2) != 0)
-      return failure(K::unavailable, "{}: no haproxy has this pid", pid_file_);
-  } else if (auto started = run_command({program, "-W", "-D", "-f", config_, "-p", pid_file_}, errors);
-             !started) {
-    return started;
-  }
-  std::set<std::string> wanted;
-  for (const ServiceEndpoint& endpoint : endpoints) wanted.insert(endpoint_name(endpoint.port));
-  for (int attempt = 0; attempt < load_attempts; ++attempt) {
-    const auto seen = frontends();
-    if (seen && std::set<std::string>(seen->begin(), seen->end()) == wanted) return {};
-    usleep(20'000);
-  }
-  return failure(K::unavailable, "haproxy did not load {} in time", config_);
+bool HaProxy::has_ended(int worker) const {
+  const auto running = process_.find();
+  return running && *running && (*running)->worker != worker &&
+         std::ranges::find((*running)->old_workers, worker) == (*running)->old_workers.end();
 }
 
-Outcome<void> HaProxy::publish(const std::vector<ServiceEndpoint>& wanted) {
-  if (is_known_ && wanted == published_ && !drains_) return {};
-  if (wanted.empty() && !is_known_ && !is_running()) return {};
-  std::set<std::string> names;
-  for (const ServiceEndpoint& endpoint : wanted) names.insert(endpoint_name(endpoint.port));
-  const auto loaded = frontends();
-  if (!loaded || std::set<std::string>(loaded->begin(), loaded->end()) != names) {
-    os::log::info("haproxy: {} endpoints", wanted.size());
-    if (auto done = run(wanted); !done) return done;
-  } else if (wanted != published_ || !is_known_) {
-    // For a reload, and for the next HAProxy after a boot.
-    if (auto written = os::replace_file(config_, haproxy_config(wanted, admin_socket_)); !written)
-      return written;
-  }
-  const auto seen = servers();
-  if (!seen) return tl::unexpected(seen.error());
-  for (const std::string& command : server_commands(wanted, *seen)) {
-    const auto answer = ask(command);
-    if (!answer) return tl::unexpected(answer.error());
-    os::log::debug("haproxy: {}: {}", command, answer->substr(0, answer->find('\n')));
-  }
-  published_ = wanted;
-  is_known_ = true;
-  return {};
+Outcome<void> HaProxy::write_config(const std::string& text) const {
+  const std::string path = settings_.directory + "/" + config_file;
+  if (os::read_file(path) == text) return {};
+  return os::replace_file(path, text);
 }
 
-Outcome<std::map<std::string, EndpointState>> HaProxy::states() {
-  std::map<std::string, EndpointState> out;
-  if (!is_running()) {
-    is_known_ = false;  // It was killed, or it never ran.
-    drains_ = false;
-    return out;
+Outcome<void> HaProxy::write_checked_config(const std::string& text) const {
+  const std::string candidate = settings_.directory + "/" + candidate_file;
+  if (const auto written = os::replace_file(candidate, text); !written) return written;
+  if (const auto good = process_.check_config(candidate_file); !good) return good;
+  if (rename(candidate.c_str(), (settings_.directory + "/" + config_file).c_str()) == 0) return {};
+  return failure(K::unavailable, "cannot rename {}: {}", candidate, strerror(errno));
+}
+
+Outcome<void> HaProxy::start_or_reload(const std::string& text,
+                                       const std::optional<ProxyProcesses>& running) const {
+  if (const auto written = write_checked_config(text); !written) return written;
+  return running ? process_.reload() : process_.start();
+}
+
+Outcome<void> HaProxy::carry_out(int worker, const ProxyAction& action) const {
+  const std::string command = command_of(action);
+  const auto answer = ask(worker, command);
+  if (!answer) return tl::unexpected(answer.error());
+  if (is_done(action, *answer)) return {};
+  return failure(K::unavailable, "HAProxy refuses '{}': {}", command, answer->substr(0, answer->find('\n')));
+}
+
+Outcome<void> HaProxy::converge(const std::vector<DesiredEndpoint>& usable, const std::string& text) const {
+  const std::string frame = frame_of(usable, settings_.proxy);
+  bool reloaded = false;
+  for (int round = 0; round < max_rounds; ++round) {
+    const auto running = process_.find();
+    if (!running) return tl::unexpected(running.error());
+    if (!*running || (*running)->worker == 0)
+      return failure(K::unavailable, "HAProxy has ended; the next call starts it again");
+    const auto worker = read_worker((*running)->worker);
+    if (!worker) return tl::unexpected(worker.error());
+    const auto actions = plan(usable, frame, worker->servers);
+    if (actions.empty()) return {};
+    bool waits = true;
+    for (const ProxyAction& action : actions) {
+      if (action.kind == Kind::reload) {
+        if (reloaded) return failure(K::unavailable, "HAProxy has another configuration than it was given");
+        if (const auto done = start_or_reload(text, *running); !done) return done;
+        reloaded = true;
+      } else if (const auto done = carry_out((*running)->worker, action); !done) {
+        return done;
+      }
+      waits = waits && action.kind == Kind::remove_server;
+    }
+    if (waits) return {};  // A server that could not be removed is removed by the next call.
   }
-  const auto seen = servers();
-  if (!seen) return tl::unexpected(seen.error());
-  drains_ = false;
-  for (const SeenServer& server : *seen) {
-    out[server.name] = server.is_ready ? EndpointState::serving : EndpointState::draining;
-    drains_ |= !server.is_ready;
+  return {};  // The next call continues.
+}
+
+Outcome<void> HaProxy::apply(const std::vector<DesiredEndpoint>& desired) {
+  if (const auto good = check(desired, settings_.proxy); !good) return good;
+  const auto running = process_.find();
+  if (!running) return tl::unexpected(running.error());
+  if (!*running && desired.empty()) return {};
+  std::set<uint16_t> own_ports;
+  if (*running && (*running)->worker != 0) {
+    const auto worker = read_worker((*running)->worker);
+    if (!worker) return tl::unexpected(worker.error());
+    own_ports = worker->ports;
   }
+  if (!*running) wait_for_ports(desired);
+  std::vector<DesiredEndpoint> usable;
+  Outcome<void> result;
+  for (const DesiredEndpoint& endpoint : desired) {
+    const int error = own_ports.contains(endpoint.port) ? 0 : listen_error(endpoint.port);
+    if (error == 0)
+      usable.push_back(endpoint);
+    else if (result)
+      result = failure(
+          K::failed_precondition,
+          "endpoint {}: HAProxy cannot listen at 127.0.0.1:{}: {}; end the process that does, or give "
+          "the service another port",
+          proxy_name(endpoint.name_space, endpoint.service), endpoint.port, strerror(error));
+  }
+  const std::string text = config_text(usable, settings_.proxy);
+  if (!*running) {
+    if (usable.empty()) return result;
+    if (const auto started = start_or_reload(text, std::nullopt); !started) return started;
+    return result;
+  }
+  if (const auto done = converge(usable, text); !done) return done;
+  // If HAProxy has to be started again, it has the present servers.
+  if (const auto written = write_config(text); !written) return written;
+  return result;
+}
+
+std::vector<ObservedServer> HaProxy::servers(const std::vector<Worker>& workers) {
+  ServersByKey all;
+  for (const Worker& worker : workers) {
+    const bool present = &worker == &workers.front();
+    for (const auto& [proxy, servers] : worker.servers.backends)
+      for (const auto& [name, server] : servers) {
+        ObservedServer* out = entry(all, proxy, name);
+        if (out == nullptr) continue;
+        out->sessions += server.sessions;
+        const auto idle = worker.idle_connections.find(proxy);
+        const bool may_get_requests =
+            server.state == ServerState::ready && idle != worker.idle_connections.end() && idle->second > 0;
+        if (present && server.state == ServerState::ready)
+          out->state = EndpointState::serving;
+        else if (out->state == EndpointState::absent &&
+                 (server.sessions > 0 || may_get_requests || (present && server.state == ServerState::drain)))
+          out->state = EndpointState::draining;
+      }
+  }
+  std::vector<ObservedServer> out;
+  for (const auto& [key, server] : all)
+    if (server.state != EndpointState::absent) out.push_back(server);
   return out;
 }
 
-void HaProxy::end() {
-  pid_t master = 0;
-  const std::string text = os::read_file(pid_file_).value_or("");
-  std::from_chars(text.data(), text.data() + text.size(), master);
-  if (master > 0 && is_running()) kill(master, SIGTERM);
+std::vector<RequestFigures> HaProxy::figures(const std::vector<Worker>& workers) {
+  if (workers.empty()) return {};  // The totals are kept for the next HAProxy.
+  std::map<std::string, RequestFigures> out;
+  std::map<int, CountersByProxy> counters;
+  for (const Worker& worker : workers) {
+    const bool present = &worker == &workers.front();
+    for (const StatRow& row : worker.stat) {
+      const auto id = parse_proxy_name(row.proxy);
+      if (!id) continue;
+      const std::string name = proxy_name(id->name_space, id->service);
+      if (present)
+        out.try_emplace(name, RequestFigures{.name_space = id->name_space, .service = id->service});
+      if (row.kind == StatRow::Kind::frontend)
+        counters[worker.pid][name] += {.requests = row.requests, .responses = row.responses};
+      const auto figures = out.find(name);
+      if (row.kind != StatRow::Kind::backend || figures == out.end()) continue;
+      figures->second.sessions += row.sessions;
+      figures->second.queued += row.queued;
+      if (present) figures->second.mean_response_ms = row.mean_response_ms;
+    }
+  }
+  totals_.update(counters);
+  for (const auto& [name, totals] : totals_.totals()) {
+    const auto figures = out.find(name);
+    if (figures == out.end()) {
+      totals_.forget(name);
+      continue;
+    }
+    figures->second.requests = totals.requests;
+    figures->second.responses = totals.responses;
+  }
+  std::vector<RequestFigures> list;
+  for (auto& [name, figures] : out) list.push_back(std::move(figures));
+  return list;
+}
+
+Outcome<ObservedEndpoints> HaProxy::observe() {
+  const auto workers = read_workers();
+  if (!workers) return tl::unexpected(workers.error());
+  return ObservedEndpoints{.servers = servers(*workers), .figures = figures(*workers)};
 }
 
 }  // namespace carve::controller

@@ -1,41 +1,81 @@
-// HAProxy as the data path of the services' endpoints. It is started at the first endpoint, outlives the
-// controller, and is found again through its pid file and its admin socket: a restart of the controller
-// closes no connection. A new endpoint is a reload; servers come and go through the admin socket.
+// The endpoints, carried by HAProxy (Debian's package haproxy, version 2.6). HAProxy outlives this object and
+// its program; the next object with the same directory takes over the running one, and no request is lost.
+//
+// Files of the directory: haproxy.cfg, haproxy.process (which process it is), haproxy.log (what it said since
+// its start), haproxy.lock, and the sockets admin.sock, master.sock and metrics.sock. If the program is ended
+// by its service manager with all its children, HAProxy ends too: a unit needs KillMode=process.
+//
+// After a reload an old worker lives until its last connection has ended. Its servers cannot be changed any
+// more, so a client's idle connection to it may still bring a request for a replica that is no longer
+// desired. Such a replica is draining until these connections have ended, which takes at most 60 s.
 #pragma once
 
-#include <map>
-#include <string>
-#include <vector>
+#include <memory>
+#include <set>
 
-#include "controller/runtime/haproxy_config.h"
-#include "core/failure.h"
+#include "controller/runtime/endpoint_config.h"
+#include "controller/runtime/endpoint_plan.h"
+#include "controller/runtime/proxy_process.h"
+#include "controller/runtime/request_totals.h"
 
 namespace carve::controller {
 
+struct HaProxySettings {
+  std::string directory;            // Created if it is missing; readable for its owner only.
+  std::string program = "haproxy";  // A path, or a name that is looked up.
+  ProxySettings proxy = {};
+};
+
+// Its calls block for at most a few seconds and come from one thread at a time.
 class HaProxy {
  public:
-  // `folder` is for its configuration, pid file and admin socket; it exists.
-  explicit HaProxy(std::string folder);
+  // Takes the directory's lock. HAProxy is started by the first apply() that has an endpoint.
+  // failed_precondition: another process has the lock. invalid_argument: a socket's path would be too long.
+  static Outcome<std::unique_ptr<HaProxy>> open(HaProxySettings);
 
-  // Makes the endpoints those of the list. It may be called often: without a difference, and without servers
-  // that drain, nothing is sent.
-  Outcome<void> publish(const std::vector<ServiceEndpoint>&);
-  // Returns what HAProxy does with each server, by its name.
-  Outcome<std::map<std::string, workload::EndpointState>> states();
-  // Ends HAProxy; connections are closed.
-  void end();
+  // Gets all endpoints that are desired, each with its ready replicas, and carries out what can be done now.
+  // invalid_argument: `desired` violates a rule (check() of endpoint_config.h); nothing was changed.
+  // failed_precondition: another process listens at the port of an endpoint; the other endpoints were
+  // applied. unavailable: the proxy cannot be started, reached or changed; the next call continues.
+  Outcome<void> apply(const std::vector<DesiredEndpoint>& desired);
+
+  // Returns what the proxy has. If it does not run, there is nothing.
+  Outcome<ObservedEndpoints> observe();
 
  private:
-  bool is_running() const;
-  Outcome<void> run(const std::vector<ServiceEndpoint>&);      // Starts it, or loads the new configuration.
-  Outcome<std::string> ask(const std::string& command) const;  // On the admin socket.
-  Outcome<std::vector<SeenServer>> servers() const;
-  Outcome<std::vector<std::string>> frontends() const;
+  // What one worker has, beside what a plan needs.
+  struct Worker {
+    int pid = 0;
+    ProxyObserved servers;
+    std::set<uint16_t> ports;                          // Of its frontends.
+    std::map<std::string, uint64_t> idle_connections;  // Of clients, by backend.
+    std::vector<StatRow> stat;
+  };
 
-  std::string folder_, config_, pid_file_, admin_socket_;
-  std::vector<ServiceEndpoint> published_;
-  bool is_known_ = false;  // `published_` is what HAProxy has.
-  bool drains_ = false;    // A server was draining at the last look.
+  HaProxy(HaProxySettings settings, os::Fd lock)
+      : settings_(std::move(settings)),
+        lock_(std::move(lock)),
+        process_(settings_.directory, settings_.program) {}
+
+  Outcome<std::string> ask(int worker, const std::string& command) const;
+  Outcome<Worker> read_worker(int worker) const;
+  // Returns the present worker, which is the first, and the old ones; none if HAProxy does not run. An old
+  // worker may end at any time. One that lives and cannot be read is a failure: its requests would be
+  // overlooked.
+  Outcome<std::vector<Worker>> read_workers() const;
+  bool has_ended(int worker) const;
+  static std::vector<ObservedServer> servers(const std::vector<Worker>&);
+  std::vector<RequestFigures> figures(const std::vector<Worker>&);
+  Outcome<void> write_config(const std::string& text) const;
+  Outcome<void> write_checked_config(const std::string& text) const;
+  Outcome<void> start_or_reload(const std::string& text, const std::optional<ProxyProcesses>& running) const;
+  Outcome<void> carry_out(int worker, const ProxyAction&) const;
+  Outcome<void> converge(const std::vector<DesiredEndpoint>& usable, const std::string& text) const;
+
+  HaProxySettings settings_;
+  os::Fd lock_;
+  ProxyProcess process_;
+  RequestTotals totals_;
 };
 
 }  // namespace carve::controller

@@ -1,181 +1,260 @@
+// With the real HAProxy. Where it is not installed, the tests skip themselves.
 #include "controller/runtime/haproxy.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 
-#include <atomic>
 #include <filesystem>
+#include <memory>
 #include <thread>
 
-#include "os/fd.h"
+#include "controller/runtime/testing/proxy_traffic.h"
 
 namespace carve::controller {
 namespace {
 
-using testing::IsEmpty;
+using testing::HasSubstr;
 using workload::EndpointState;
 
-os::Fd socket_at(uint32_t port, bool listens) {
-  os::Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int on = 1;
-  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_port = htons(static_cast<uint16_t>(port));
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const auto* address = reinterpret_cast<const sockaddr*>(&at);
-  const bool good = listens ? bind(fd.get(), address, sizeof at) == 0 && listen(fd.get(), 64) == 0
-                            : connect(fd.get(), address, sizeof at) == 0;
-  return good ? std::move(fd) : os::Fd();
+bool runs(pid_t pid) {
+  const auto stat = os::stat_of(pid);
+  return stat && stat->state != 'Z';
 }
 
-uint32_t port_of(const os::Fd& fd) {
-  sockaddr_in at{};
-  socklen_t size = sizeof at;
-  getsockname(fd.get(), reinterpret_cast<sockaddr*>(&at), &size);
-  return ntohs(at.sin_port);
-}
-
-// A server that answers every request of a connection with its letter.
-class Replica {
- public:
-  explicit Replica(char letter) : listener_(socket_at(0, true)), port(port_of(listener_)) {
-    thread_ = std::thread([this, letter] {
-      std::vector<os::Fd> connections;
-      while (!ends_) {
-        std::vector<pollfd> polled = {{listener_.get(), POLLIN, 0}};
-        for (const os::Fd& c : connections) polled.push_back({c.get(), POLLIN, 0});
-        poll(polled.data(), polled.size(), 20);
-        for (size_t i = polled.size(); i-- > 1;) {
-          if (polled[i].revents == 0) continue;
-          char bytes[4096];
-          const std::string answer = std::string("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n") + letter;
-          if (recv(polled[i].fd, bytes, sizeof bytes, 0) <= 0)
-            connections.erase(connections.begin() + static_cast<ptrdiff_t>(i) - 1);
-          else
-            send(polled[i].fd, answer.data(), answer.size(), MSG_NOSIGNAL);
-        }
-        if (polled[0].revents != 0)
-          connections.emplace_back(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      }
-    });
-  }
-  ~Replica() {
-    ends_ = true;
-    thread_.join();
-  }
-
- private:
-  os::Fd listener_;
-  std::atomic<bool> ends_ = false;
-  std::thread thread_;
-
- public:
-  const uint32_t port;
-};
-
-// Returns the last character of the answer to a request, or 0 if there was none with status 200.
-char asked(uint32_t port) {
-  const os::Fd fd = socket_at(port, false);
-  const std::string request = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-  if (!fd || send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0) return 0;
-  std::string answer;
-  char bytes[4096];
-  for (ssize_t got = 0; (got = recv(fd.get(), bytes, sizeof bytes, 0)) > 0;)
-    answer.append(bytes, static_cast<size_t>(got));
-  return answer.starts_with("HTTP/1.1 200") ? answer.back() : '\0';
-}
-
-struct HaProxyTest : testing::Test {
+class HaProxyTest : public testing::Test {
+ protected:
   void SetUp() override {
-    if (system("command -v haproxy > /dev/null 2>&1") != 0)
-      GTEST_SKIP() << "haproxy is not installed: apt-get install haproxy";
+    if (const auto program = find_program("haproxy"); !program) GTEST_SKIP() << program.error().sentence;
     char name[] = "/tmp/carve-haproxy-XXXXXX";
-    folder = mkdtemp(name);
-    const os::Fd free = socket_at(0, true), free_too = socket_at(0, true);
-    port = port_of(free);
-    second_port = port_of(free_too);
+    directory_ = mkdtemp(name);
   }
   void TearDown() override {
-    if (folder.empty()) return;
-    HaProxy(folder).end();
-    std::filesystem::remove_all(folder);
+    if (directory_.empty()) return;
+    proxy_.reset();
+    const auto stopped = ProxyProcess(directory_, "haproxy").stop();
+    EXPECT_TRUE(stopped) << stopped.error().sentence;
+    std::filesystem::remove_all(directory_);
   }
-  ServiceEndpoint endpoint(std::vector<EndpointServer> servers) const {
-    return {.uid = "u", .name = "default/a", .port = port, .servers = std::move(servers)};
+
+  void open() {
+    auto opened = HaProxy::open({.directory = directory_});
+    ASSERT_TRUE(opened) << opened.error().sentence;
+    proxy_ = std::move(*opened);
   }
-  std::filesystem::path folder;
-  uint32_t port = 0, second_port = 0;
+  void apply(const std::vector<DesiredEndpoint>& desired) {
+    const auto applied = proxy_->apply(desired);
+    ASSERT_TRUE(applied) << applied.error().sentence;
+  }
+  std::vector<ObservedServer> observe() {
+    const auto observed = proxy_->observe();
+    EXPECT_TRUE(observed) << observed.error().sentence;
+    return observed.value_or(ObservedEndpoints()).servers;
+  }
+  std::vector<RequestFigures> figures_of_all() {
+    const auto observed = proxy_->observe();
+    EXPECT_TRUE(observed) << observed.error().sentence;
+    return observed.value_or(ObservedEndpoints()).figures;
+  }
+  EndpointState state_of(const DesiredServer& server) {
+    for (const ObservedServer& observed : observe())
+      if (observed.replica == server.replica && observed.port == server.port) return observed.state;
+    return EndpointState::absent;
+  }
+  // Applies until the server is gone.
+  void withdraw(const std::vector<DesiredEndpoint>& desired, const DesiredServer& server) {
+    do apply(desired);
+    while (!HasFatalFailure() && state_of(server) != EndpointState::absent);
+  }
+  ProxyProcesses processes() {
+    const auto found = ProxyProcess(directory_, "haproxy").find();
+    return found && *found ? **found : ProxyProcesses{};
+  }
+
+  std::string directory_;
+  std::unique_ptr<HaProxy> proxy_;
 };
 
-TEST_F(HaProxyTest, loses_no_request_while_servers_come_and_go_and_the_controller_is_replaced) {
-  const Replica a('a'), b('b');
-  const std::vector<EndpointServer> sets[] = {
-      {{"a-1-0", a.port}}, {{"a-1-0", a.port}, {"a-1-1", b.port}}, {{"a-1-1", b.port}}};
-  HaProxy first(folder);
-  const auto published = first.publish({endpoint(sets[0])});
-  ASSERT_TRUE(published) << published.error().sentence;
-  std::atomic<bool> ends = false;
-  std::atomic<unsigned> answered = 0, lost = 0;
-  std::vector<std::thread> clients;
-  for (int i = 0; i < 4; ++i)
-    clients.emplace_back([&] {
-      while (!ends) asked(port) != 0 ? ++answered : ++lost;
-    });
-  for (int round = 0; round < 12; ++round) {
-    HaProxy next(folder);  // As after a restart of the controller.
-    EXPECT_TRUE(next.states());
-    const auto& servers = sets[round % 3];
-    std::vector<ServiceEndpoint> endpoints = {endpoint(servers)};
-    if (round % 4 >= 2)  // Comes and goes: each time HAProxy is reloaded.
-      endpoints.push_back({.uid = "v", .name = "default/b", .port = second_port, .servers = {}});
-    ASSERT_TRUE(next.publish(endpoints));
-    const unsigned before = answered;
-    while (answered < before + 50) std::this_thread::yield();
-    // Drained servers are deleted when their connections have ended.
-    for (int i = 0; i < 500; ++i) {
-      const auto states = next.states();
-      ASSERT_TRUE(states) << states.error().sentence;
-      if (states->size() == servers.size()) break;
-      ASSERT_TRUE(next.publish(endpoints));
-      usleep(10'000);
-    }
-    const auto states = next.states();
-    EXPECT_EQ(states->size(), servers.size());
-    for (const auto& [name, state] : *states) EXPECT_EQ(state, EndpointState::serving) << name;
+TEST_F(HaProxyTest, no_request_is_lost_while_servers_are_replaced_and_haproxy_reloads) {
+  open();
+  constexpr int cycles = 20;
+  std::vector<DesiredEndpoint> desired{{.service = "web", .port = free_port()}};
+  std::vector<std::unique_ptr<Replica>> replicas;
+  for (int i = 0; i < 2; ++i) replicas.push_back(std::make_unique<Replica>(fmt::format("web-1-{}", i)));
+  for (const auto& replica : replicas) desired[0].servers.push_back(replica->desired());
+  apply(desired);
+  Clients clients(desired[0].port);
+  for (int cycle = 0; cycle < cycles; ++cycle) {
+    clients.wait_for_requests(static_cast<uint64_t>(cycle) * 5'000 / cycles);
+    if (cycle % 6 == 5)  // A new endpoint needs a reload.
+      desired.push_back({.service = fmt::format("other-{}", cycle), .port = free_port()});
+    replicas.push_back(std::make_unique<Replica>(fmt::format("web-{}-0", cycle + 2)));
+    const DesiredServer old = desired[0].servers.front();
+    desired[0].servers.erase(desired[0].servers.begin());
+    desired[0].servers.push_back(replicas.back()->desired());
+    ASSERT_NO_FATAL_FAILURE(withdraw(desired, old));
+    replicas.erase(replicas.begin());
   }
-  ends = true;
-  for (std::thread& client : clients) client.join();
-  EXPECT_EQ(lost, 0u) << answered << " answered";
+  clients.wait_for_requests(5'000);
+  EXPECT_EQ(processes().reloads, 3u);
+  const auto figures = figures_of_all();
+  clients.stop();
+  EXPECT_EQ(clients.lost, 0u) << clients.first_loss();
+  EXPECT_GE(clients.done, 5'000u);
+  EXPECT_EQ(figures.size(), 4u);
 }
 
-TEST_F(HaProxyTest, an_endpoint_without_servers_answers_503_and_one_that_is_gone_does_not_listen) {
-  const Replica a('a');
-  HaProxy proxy(folder);
-  ASSERT_TRUE(proxy.publish({endpoint({{"a-1-0", a.port}})}));
-  EXPECT_EQ(asked(port), 'a');
-  ASSERT_TRUE(proxy.publish({endpoint({})}));
-  EXPECT_EQ(asked(port), '\0');
-  EXPECT_TRUE(socket_at(port, false));
-  ASSERT_TRUE(proxy.publish({}));
-  for (int i = 0; i < 1000 && socket_at(port, false); ++i) usleep(10'000);
-  EXPECT_FALSE(socket_at(port, false));
-  EXPECT_THAT(*proxy.states(), IsEmpty());
+TEST_F(HaProxyTest, haproxy_goes_on_when_its_program_is_killed_and_the_next_one_takes_it_over) {
+  Replica first("web-1-0"), second("web-1-1");
+  std::vector<DesiredEndpoint> desired{
+      {.service = "web", .port = free_port(), .servers = {first.desired(), second.desired()}}};
+  int applied[2];
+  ASSERT_EQ(pipe(applied), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    auto proxy = HaProxy::open({.directory = directory_});
+    const char good = proxy && (*proxy)->apply(desired) ? 'y' : 'n';
+    (void)!write(applied[1], &good, 1);
+    for (;;) pause();
+  }
+  char good = 0;
+  ASSERT_EQ(read(applied[0], &good, 1), 1);
+  ASSERT_EQ(good, 'y');
+  const ProxyProcesses before = processes();
+  {
+    const auto refused = HaProxy::open({.directory = directory_});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind, FailureKind::failed_precondition);
+  }
+  Clients clients(desired[0].port);
+  clients.wait_for_requests(500);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  clients.wait_for_requests(1'000);
+  open();
+  Replica third("web-2-0");
+  const DesiredServer old = desired[0].servers.front();
+  desired[0].servers[0] = third.desired();
+  withdraw(desired, old);
+  clients.wait_for_requests(clients.done + 500);
+  clients.stop();
+  EXPECT_EQ(clients.lost, 0u) << clients.first_loss();
+  EXPECT_EQ(processes(), before);
+  close(applied[0]), close(applied[1]);
 }
 
-TEST_F(HaProxyTest, a_killed_haproxy_is_started_again) {
-  const Replica a('a');
-  HaProxy proxy(folder);
-  ASSERT_TRUE(proxy.publish({endpoint({{"a-1-0", a.port}})}));
-  proxy.end();
-  for (int i = 0; i < 1000 && socket_at(port, false); ++i) usleep(10'000);
-  EXPECT_TRUE(proxy.states()->empty());
-  ASSERT_TRUE(proxy.publish({endpoint({{"a-1-0", a.port}})}));
-  EXPECT_EQ(asked(port), 'a');
+TEST_F(HaProxyTest, a_replica_with_an_open_stream_drains_until_it_ends) {
+  open();
+  auto streaming = std::make_unique<Replica>("web-1-0");
+  const DesiredServer old = streaming->desired();
+  std::vector<DesiredEndpoint> desired{{.service = "web", .port = free_port(), .servers = {old}}};
+  apply(desired);
+  const os::Fd stream = connect_to_port(desired[0].port);
+  send_all(stream.get(), "GET /stream HTTP/1.0\r\n\r\n");
+  EXPECT_THAT(read_until(stream.get(), "begin\n"), HasSubstr("200 OK"));
+  Replica next("web-2-0");
+  desired[0].servers = {next.desired()};
+  apply(desired);
+  EXPECT_EQ(state_of(old), EndpointState::draining);
+  EXPECT_EQ(state_of(next.desired()), EndpointState::serving);
+  EXPECT_THAT(response_of(desired[0].port), HasSubstr("web-2-0"));
+  // A reload leaves the stream to the old worker, where it is still seen.
+  desired.push_back({.service = "api", .port = free_port()});
+  apply(desired);
+  EXPECT_EQ(state_of(old), EndpointState::draining);
+  EXPECT_EQ(processes().old_workers.size(), 1u);
+  streaming->end_stream();
+  EXPECT_EQ(read_until(stream.get(), "end\n"), "end\n");
+  withdraw(desired, old);
+  EXPECT_THAT(response_of(desired[1].port), HasSubstr("503 Service Unavailable"));
+}
+
+TEST_F(HaProxyTest, an_idle_connection_to_an_old_worker_keeps_its_replicas) {
+  open();
+  auto replica = std::make_unique<Replica>("web-1-0");
+  const DesiredServer old = replica->desired();
+  std::vector<DesiredEndpoint> desired{{.service = "web", .port = free_port(), .servers = {old}}};
+  apply(desired);
+  os::Fd client = connect_to_port(desired[0].port);
+  send_all(client.get(), post_request);
+  EXPECT_THAT(read_until(client.get(), "\n"), HasSubstr("200 OK"));
+  desired.push_back({.service = "api", .port = free_port()});
+  apply(desired);
+  Replica next("web-2-0");
+  desired[0].servers = {next.desired()};
+  apply(desired);
+  apply(desired);
+  EXPECT_EQ(state_of(old), EndpointState::draining);
+  send_all(client.get(), post_request);
+  const std::string response = read_until(client.get(), "web-1-0\n");
+  EXPECT_THAT(response, HasSubstr("onnection: close"));
+  client.reset();
+  withdraw(desired, old);
+}
+
+TEST_F(HaProxyTest, a_taken_port_is_named_and_the_other_endpoints_are_applied) {
+  open();
+  uint16_t taken = 0;
+  os::Fd holder = listen_anywhere(taken);
+  Replica replica("api-1-0");
+  const std::vector<DesiredEndpoint> desired{
+      {.service = "web", .port = taken},
+      {.service = "api", .port = free_port(), .servers = {replica.desired()}}};
+  for (int i = 0; i < 2; ++i) {
+    const auto applied = proxy_->apply(desired);
+    ASSERT_FALSE(applied);
+    EXPECT_EQ(applied.error().kind, FailureKind::failed_precondition);
+    EXPECT_THAT(applied.error().sentence,
+                HasSubstr(fmt::format("default:web: HAProxy cannot listen at 127.0.0.1:{}", taken)));
+    EXPECT_THAT(response_of(desired[1].port), HasSubstr("api-1-0"));
+  }
+  holder.reset();
+  apply(desired);
+  EXPECT_THAT(response_of(taken), HasSubstr("503 Service Unavailable"));
+}
+
+TEST_F(HaProxyTest, haproxy_is_started_again_after_its_end) {
+  open();
+  EXPECT_TRUE(proxy_->apply({}));
+  EXPECT_EQ(processes().master, 0) << "no endpoint needs it";
+  Replica replica("web-1-0");
+  const std::vector<DesiredEndpoint> desired{
+      {.service = "web", .port = free_port(), .servers = {replica.desired()}}};
+  apply(desired);
+  const ProxyProcesses before = processes();
+  EXPECT_THAT(response_of(desired[0].port), HasSubstr("web-1-0"));
+  const auto figures = figures_of_all();
+  ASSERT_EQ(figures.size(), 1u);
+  EXPECT_EQ(figures[0].requests, 1u);
+  EXPECT_EQ(figures[0].responses[1], 1u);
+  kill(before.master, SIGKILL);  // The worker ends with it.
+  while (runs(before.master) || runs(before.worker)) std::this_thread::yield();
+  EXPECT_TRUE(observe().empty());
+  apply(desired);
+  EXPECT_NE(processes().master, before.master);
+  EXPECT_THAT(response_of(desired[0].port), HasSubstr("web-1-0"));
+  EXPECT_EQ(figures_of_all().at(0).requests, 2u);
+}
+
+TEST(HaProxy, a_missing_program_is_named_with_its_package) {
+  char name[] = "/tmp/carve-haproxy-XXXXXX";
+  const std::string directory = mkdtemp(name);
+  auto proxy = HaProxy::open({.directory = directory, .program = "haproxy-that-is-missing"});
+  ASSERT_TRUE(proxy);
+  EXPECT_TRUE((*proxy)->apply({})) << "without an endpoint it is not needed";
+  const auto applied = (*proxy)->apply({{.service = "web", .port = free_port()}});
+  ASSERT_FALSE(applied);
+  EXPECT_EQ(applied.error().kind, FailureKind::not_found);
+  EXPECT_THAT(applied.error().sentence, HasSubstr("apt-get install haproxy-that-is-missing"));
+  EXPECT_TRUE((*proxy)->observe().value().servers.empty());
+  std::filesystem::remove_all(directory);
+}
+
+TEST(HaProxy, a_long_directory_and_wrong_settings_are_refused) {
+  EXPECT_THAT(HaProxy::open({.directory = "/tmp/" + std::string(100, 'a')}).error().sentence,
+              HasSubstr("has 105 characters; HAProxy's sockets allow at most"));
+  EXPECT_FALSE(HaProxy::open({.directory = "/tmp/a", .proxy = {.threads = 0}}));
 }
 
 }  // namespace

@@ -42,12 +42,22 @@ bool is_free(uint32_t port) {
   return bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
+// Returns the mean over the slice's parts.
+uint32_t busy_percent(const api::Slice& slice) {
+  uint64_t sum = 0;
+  for (const api::SlicePart& part : slice.parts)
+    sum += part.compute && part.share_bp != 0 ? uint64_t{part.compute->achieved_60s_bp} * 100 / part.share_bp
+                                              : part.utilization_percent;
+  return slice.parts.empty() ? 0 : static_cast<uint32_t>(sum / slice.parts.size());
+}
+
 ObservedSlice observed(const api::Slice& slice) {
   ObservedSlice out{.state = std::string(text(slice.state))};
   for (const api::SlicePart& part : slice.parts) out.devices.push_back(part.uuid);
   if (slice.parts.empty()) return out;
   out.memory_bytes = slice.parts.front().quota_bytes;
   out.policy = text(slice.policy);
+  out.busy_percent = busy_percent(slice);
   return out;
 }
 
@@ -59,7 +69,7 @@ Machine::Machine(std::vector<Node> nodes, NodesToAsk nodes_to_ask, Launcher laun
       nodes_to_ask_(std::move(nodes_to_ask)),
       launcher_(std::move(launcher)),
       programs_(folder + programs_folder),
-      haproxy_(folder) {}
+      proxy_folder_(folder + "/proxy") {}
 
 void Machine::begin_turn() {
   slices_.clear();
@@ -187,12 +197,68 @@ std::optional<bool> Machine::probe(const EndpointServer& server, const objects::
                         .timeout_ns = int64_t{readiness.timeout_seconds} * workload::second_ns});
 }
 
+Outcome<void> Machine::open_proxy() {
+  if (haproxy_) return {};
+  auto opened = HaProxy::open({.directory = proxy_folder_});
+  if (!opened) return tl::unexpected(opened.error());
+  haproxy_ = std::move(*opened);
+  return {};
+}
+
+// Returns whether HAProxy serves the endpoints as they are, and drains no server.
+bool Machine::is_published(const std::vector<ServiceEndpoint>& endpoints) const {
+  if (endpoints != published_ || proxy_servers_.empty()) return false;
+  size_t servers = 0;
+  for (const ServiceEndpoint& endpoint : endpoints) servers += endpoint.servers.size();
+  return proxy_servers_.size() == servers &&
+         std::ranges::all_of(proxy_servers_, [](const ObservedServer& server) {
+           return server.state == workload::EndpointState::serving;
+         });
+}
+
 Outcome<void> Machine::publish(const std::vector<ServiceEndpoint>& endpoints) {
-  return haproxy_.publish(endpoints);
+  if (is_published(endpoints)) return {};
+  if (const auto opened = open_proxy(); !opened) return endpoints.empty() ? Outcome<void>() : opened;
+  std::vector<DesiredEndpoint> desired;
+  for (const ServiceEndpoint& endpoint : endpoints) {
+    DesiredEndpoint& out = desired.emplace_back();
+    out = {.name_space = endpoint.name_space,
+           .service = endpoint.name,
+           .port = static_cast<uint16_t>(endpoint.port)};
+    for (const EndpointServer& server : endpoint.servers)
+      out.servers.push_back({.replica = server.slice, .port = static_cast<uint16_t>(server.port)});
+  }
+  published_.clear();
+  const auto applied = haproxy_->apply(desired);
+  if (applied) published_ = endpoints;
+  return applied;
 }
 
 Outcome<std::map<std::string, workload::EndpointState>> Machine::endpoint_states() {
-  return haproxy_.states();
+  std::map<std::string, workload::EndpointState> out;
+  if (!open_proxy()) return out;  // Which publish() reports.
+  auto observed = haproxy_->observe();
+  if (!observed) return tl::unexpected(observed.error());
+  for (const ObservedServer& server : observed->servers)
+    if (auto& state = out[server.replica]; state != workload::EndpointState::serving) state = server.state;
+  proxy_servers_ = std::move(observed->servers);
+  const os::MutexLock lock(figures_mutex_);
+  figures_ = std::move(observed->figures);
+  return out;
+}
+
+std::optional<EndpointLoad> Machine::load(const std::string& name_space, const std::string& name) {
+  const os::MutexLock lock(figures_mutex_);
+  const auto found = std::ranges::find_if(figures_, [&](const RequestFigures& figures) {
+    return figures.name_space == name_space && figures.service == name;
+  });
+  if (found == figures_.end()) return std::nullopt;
+  return EndpointLoad{.requests = found->requests, .in_flight = found->sessions + found->queued};
+}
+
+std::vector<RequestFigures> Machine::figures() const {
+  const os::MutexLock lock(figures_mutex_);
+  return figures_;
 }
 
 }  // namespace carve::controller

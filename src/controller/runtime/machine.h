@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "controller/runtime/launcher.h"
 #include "controller/runtime/prober.h"
 #include "controller/services/effects.h"
+#include "os/mutex.h"
 
 namespace carve::controller {
 
@@ -33,7 +35,8 @@ class Machine final : public Effects {
 
   // Begins a turn of the loop: what was read of the agents before is read again.
   void begin_turn();
-  HaProxy& haproxy() { return haproxy_; }
+  // Returns the figures of all endpoints, as of the last turn. Any thread may call it.
+  std::vector<RequestFigures> figures() const EXCLUDES(figures_mutex_);
   // Returns the directory of a replica's program.
   std::string directory_of(const std::string& slice) const { return programs_ + "/" + slice; }
 
@@ -53,18 +56,26 @@ class Machine final : public Effects {
   std::optional<bool> probe(const EndpointServer&, const objects::Readiness&) override;
   Outcome<void> publish(const std::vector<ServiceEndpoint>&) override;
   Outcome<std::map<std::string, workload::EndpointState>> endpoint_states() override;
+  std::optional<EndpointLoad> load(const std::string& name_space, const std::string& name) override;
 
  private:
   Outcome<const Node*> node_named(const std::string& name) const;
   client::Client agent_of(const Node&) const;
+  Outcome<void> open_proxy();
+  bool is_published(const std::vector<ServiceEndpoint>&) const;
 
   const std::vector<Node> nodes_;
   const NodesToAsk nodes_to_ask_;
   const Launcher launcher_;
   const std::string programs_;
-  HaProxy haproxy_;
+  const std::string proxy_folder_;
+  std::unique_ptr<HaProxy> haproxy_;           // Null until it was opened.
+  std::vector<ServiceEndpoint> published_;     // That HAProxy has got.
+  std::vector<ObservedServer> proxy_servers_;  // Of this turn.
   Prober prober_;
   std::map<std::string, std::map<std::string, ObservedSlice>> slices_;  // By node, of this turn.
+  mutable os::Mutex figures_mutex_;
+  std::vector<RequestFigures> figures_ GUARDED_BY(figures_mutex_);
 };
 
 }  // namespace carve::controller

@@ -46,6 +46,8 @@ struct ObservedSlice {
   uint32_t share_bp = 0;
   std::string policy;
   std::string state;
+  // Part of its share that its programs used in the last 60 s, or of its devices now if it has no share.
+  uint32_t busy_percent = 0;
 };
 
 // A server of a service's endpoint.
@@ -57,12 +59,18 @@ struct EndpointServer {
 };
 
 struct ServiceEndpoint {
-  std::string uid;   // Of the object.
-  std::string name;  // "default/a", for figures.
+  std::string name_space;
+  std::string name;  // Of the object; workloads of all kinds share the names.
   uint32_t port = 0;
   std::vector<EndpointServer> servers;
 
   friend auto operator<=>(const ServiceEndpoint&, const ServiceEndpoint&) = default;
+};
+
+// What an endpoint carries.
+struct EndpointLoad {
+  uint64_t requests = 0;   // Total; it may begin again at 0.
+  uint64_t in_flight = 0;  // Requests at the replicas and those that wait for one.
 };
 
 class Effects {
@@ -100,6 +108,9 @@ class Effects {
   virtual Outcome<void> publish(const std::vector<ServiceEndpoint>&) = 0;
   // Returns what the endpoints do with each server, by slice. A server that is missing is absent.
   virtual Outcome<std::map<std::string, workload::EndpointState>> endpoint_states() = 0;
+  // Returns the load of an endpoint as of the last endpoint_states(); no value if the endpoint is not
+  // carried.
+  virtual std::optional<EndpointLoad> load(const std::string& name_space, const std::string& name) = 0;
 };
 
 }  // namespace carve::controller

@@ -65,11 +65,14 @@ void ServiceLoop::serve(const ObjectRegistry::Pointer& object, Ns now) {
             .replicas = {},
             .programs = {},
             .slices = {},
+            .scaling = {},
             .problem = ""};
   if (assign_port(pass) && revise(pass, now)) {
     pass.desired = desired_service(*object, pass.spec, pass.record);
     request_slices(pass, now);
-    if (observe(pass, now))
+    const bool is_observed = observe(pass, now);
+    scale(pass, is_observed, now);
+    if (is_observed)
       for (const Action& action : workload::actions(pass.desired, pass.observed, now))
         carry_out(pass, action, now);
   }
@@ -249,6 +252,28 @@ bool ServiceLoop::observe_replica(Pass& pass, const ReplicaRecord& replica, Ns n
   return true;
 }
 
+// Decides the number of replicas of a service that scales by its load. One that is stopped does not.
+void ServiceLoop::scale(Pass& pass, bool is_observed, Ns now) {
+  const std::string& uid = pass.record.uid;
+  if (!pass.spec.autoscale || pass.desired.replicas == 0) return scaler_.forget(uid);
+  const auto status = api::read<objects::ServiceStatus>(pass.object->status, api::Reading::lenient);
+  const uint32_t before = status ? status->desired_replicas : 0;
+  if (before != 0) pass.desired.replicas = before;
+  if (is_observed) {
+    const auto refusal = refusals_.find(uid);
+    pass.scaling = scaler_.decide(uid,
+                                  {.spec = pass.spec,
+                                   .before = before,
+                                   .observed = pass.observed,
+                                   .replicas = pass.replicas,
+                                   .slices = pass.slices,
+                                   .load = effects_.load(pass.object->key.namespace_, pass.object->key.name),
+                                   .refusal = refusal != refusals_.end() ? &refusal->second : nullptr},
+                                  now);
+    pass.desired.replicas = pass.scaling->replicas;
+  }
+}
+
 void ServiceLoop::update_probe(const Pass& pass, const ReplicaRecord& replica, const ObservedProgram& program,
                                workload::Replica& out, Ns now) {
   if (!pass.desired.has_port || program.state != ProgramState::running) return;
@@ -359,7 +384,8 @@ void ServiceLoop::write_status(Pass& pass, Ns now) {
                     .slices = pass.slices,
                     .refusal = refusal != refusals_.end() ? &refusal->second : nullptr,
                     .problem = pass.problem,
-                    .resized = resized_[pass.record.uid]};
+                    .resized = resized_[pass.record.uid],
+                    .scaling = pass.scaling};
   const auto before = api::read<objects::ServiceStatus>(pass.object->status, api::Reading::lenient);
   const std::string status =
       api::write(service_status(input, before ? *before : objects::ServiceStatus{}, now));
@@ -378,6 +404,7 @@ void ServiceLoop::remove_if_ended(Pass& pass) {
   records_.forget(uid);
   refusals_.erase(uid);
   resized_.erase(uid);
+  scaler_.forget(uid);
   os::log::info("{}: deleted", text(pass.object->key));
   changed_ = true;
 }
@@ -387,10 +414,8 @@ void ServiceLoop::publish_endpoints() {
   for (const auto& object : workloads(objects_)) {
     const WorkloadRecord record = records_.workload(object->uid);
     if (record.port == 0) continue;
-    ServiceEndpoint endpoint{.uid = object->uid,
-                             .name = object->key.namespace_ + "/" + object->key.name,
-                             .port = record.port,
-                             .servers = {}};
+    ServiceEndpoint endpoint{
+        .name_space = object->key.namespace_, .name = object->key.name, .port = record.port, .servers = {}};
     for (const auto& [slice, port] : served_[object->uid]) endpoint.servers.push_back({slice, port});
     wanted.push_back(std::move(endpoint));
   }

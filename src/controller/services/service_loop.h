@@ -12,7 +12,7 @@
 
 #include "controller/objects/object_registry.h"
 #include "controller/services/effects.h"
-#include "controller/services/service_status.h"
+#include "controller/services/service_scaler.h"
 #include "controller/services/workload_records.h"
 
 namespace carve::controller {
@@ -34,10 +34,11 @@ class ServiceLoop {
     WorkloadRecord record;
     workload::Service desired;
     workload::ServiceObserved observed;
-    std::vector<ReplicaRecord> replicas;              // Granted; in the order of observed.replicas.
-    std::map<std::string, ObservedProgram> programs;  // By slice.
-    std::map<std::string, ObservedSlice> slices;      // By name.
-    std::string problem;                              // Why a step failed; the next turn tries again.
+    std::vector<ReplicaRecord> replicas;                 // Granted; in the order of observed.replicas.
+    std::map<std::string, ObservedProgram> programs;     // By slice.
+    std::map<std::string, ObservedSlice> slices;         // By name.
+    std::optional<workload::AutoscaleDecision> scaling;  // Of a service that scales by its load.
+    std::string problem;                                 // Why a step failed; the next turn tries again.
     bool changed = false;
   };
   // Of one replica's program, for the attempt that runs.
@@ -55,6 +56,7 @@ class ServiceLoop {
   bool observe(Pass&, Ns now);
   bool observe_replica(Pass&, const ReplicaRecord&, Ns now);
   void update_probe(const Pass&, const ReplicaRecord&, const ObservedProgram&, workload::Replica&, Ns now);
+  void scale(Pass&, bool is_observed, Ns now);
   void carry_out(Pass&, const workload::ServiceAction&, Ns now);
   void create(Pass&, workload::ReplicaId, Ns now);
   void start(Pass&, const ReplicaRecord&, Ns now);
@@ -79,6 +81,7 @@ class ServiceLoop {
     Ns at = 0;
   };
   std::map<std::string, AskedStart> asked_starts_;
+  ServiceScaler scaler_;
   std::map<std::string, SliceRefusal> refusals_;                   // By uid.
   std::map<std::string, std::map<std::string, uint32_t>> served_;  // Ports of published replicas: uid, slice.
   std::map<std::string, workload::EndpointState> endpoint_states_;  // By slice, of this turn.

@@ -136,6 +136,30 @@ TEST(ServiceLoop, a_program_that_ends_is_started_again_and_its_exit_is_shown) {
   EXPECT_EQ(s.status().phase, "Running");
 }
 
+TEST(ServiceLoop, a_service_scales_by_its_load_and_its_spec_stays) {
+  Stage s;
+  objects::ServiceSpec wanted = spec(1);
+  wanted.autoscale = objects::Autoscale{.min = 1, .max = 3, .metric = "qps", .target = 10};
+  s.apply(wanted);
+  s.settle();
+  EXPECT_EQ(s.status().desired_replicas, 1u);
+  for (int i = 1; i <= 60; ++i) {
+    s.machine.carried = {.requests = static_cast<uint64_t>(i) * 25, .in_flight = 0};
+    s.settle(1);
+  }
+  EXPECT_EQ(s.status().desired_replicas, 3u);
+  EXPECT_EQ(s.machine.servers.size(), 3u);
+  EXPECT_EQ(s.status().phase, "Running");
+  EXPECT_THAT(s.objects->find(s.key)->spec, HasSubstr("\"replicas\":1,"));
+  s.restart();
+  s.settle(5);
+  EXPECT_EQ(s.machine.servers.size(), 3u) << "the next controller goes on with the number";
+  wanted.autoscale.reset();
+  s.apply(wanted);
+  s.settle();
+  EXPECT_THAT(s.slices(), ElementsAre("a-1-0"));
+}
+
 TEST(ServiceLoop, a_change_of_size_is_made_in_the_running_slices) {
   Stage s;
   s.apply(spec(2));

@@ -79,6 +79,32 @@ objects::Condition progressing(const StatusInput& in, const workload::ServiceSta
   return {.type = "Progressing", .status = "True", .reason = "Progressing", .message = in.resized};
 }
 
+// The conditions of a HorizontalPodAutoscaler.
+void add_scaling(objects::ServiceStatus& status, const objects::ServiceStatus& before,
+                 const workload::AutoscaleDecision& decision, workload::Ns now) {
+  using Limit = workload::AutoscaleDecision::Limit;
+  const bool measured = decision.limit != Limit::unmeasured;
+  add_condition(
+      status, before,
+      {.type = "ScalingActive",
+       .status = measured ? "True" : "False",
+       .reason = measured ? "MetricMeasured" : "MetricNotMeasured",
+       .message = fmt::format("{} replica{}: {}", decision.replicas,
+                              decision.replicas == 1 ? " is desired" : "s are desired", decision.reason)},
+      now);
+  const char* reason = decision.limit == Limit::min        ? "TooFewReplicas"
+                       : decision.limit == Limit::max      ? "TooManyReplicas"
+                       : decision.limit == Limit::capacity ? "NoCapacity"
+                                                           : "DesiredWithinRange";
+  const bool limited = measured && decision.limit != Limit::none;
+  add_condition(status, before,
+                {.type = "ScalingLimited",
+                 .status = limited ? "True" : "False",
+                 .reason = reason,
+                 .message = limited ? decision.reason : ""},
+                now);
+}
+
 std::string gpu_text(const fronts::GpuTerms& gpu, const std::string& memory_text) {
   const std::string several = gpu.devices > 1 ? fmt::format(" on each of {} devices", gpu.devices) : "";
   if (gpu.exclusive) return fmt::format("{} whole device{}", gpu.devices, gpu.devices == 1 ? "" : "s");
@@ -95,6 +121,7 @@ objects::ServiceStatus service_status(const StatusInput& in, const objects::Serv
   objects::ServiceStatus out{.observed_generation = in.object.generation,
                              .phase = phase_text(counted.phase),
                              .replicas = static_cast<uint32_t>(in.observed.replicas.size()),
+                             .desired_replicas = in.desired.replicas,
                              .ready_replicas = counted.ready,
                              .updated_replicas = counted.updated,
                              .revision = in.record.revision,
@@ -126,6 +153,7 @@ objects::ServiceStatus service_status(const StatusInput& in, const objects::Serv
        .message = fmt::format("{} of {} replicas are available", counted.available, in.desired.replicas)},
       now);
   add_condition(out, before, progressing(in, counted), now);
+  if (in.scaling) add_scaling(out, before, *in.scaling, now);
   if (!in.problem.empty())
     add_condition(out, before,
                   {.type = "Degraded", .status = "True", .reason = "StepFailed", .message = in.problem}, now);

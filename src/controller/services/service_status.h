@@ -4,6 +4,7 @@
 #include "controller/objects/object_record.h"
 #include "controller/services/effects.h"
 #include "controller/store/stored_records.h"
+#include "workload/autoscale.h"
 
 namespace carve::controller {
 
@@ -20,12 +21,13 @@ struct StatusInput {
   const WorkloadRecord& record;
   const workload::Service& desired;
   const workload::ServiceObserved& observed;
-  const std::vector<ReplicaRecord>& replicas;              // In the order of observed.replicas.
-  const std::map<std::string, ObservedProgram>& programs;  // By slice.
-  const std::map<std::string, ObservedSlice>& slices;      // By name.
-  const SliceRefusal* refusal;                             // Null: none.
-  const std::string& problem;                              // A step failed in this turn; empty: none did.
-  const std::string& resized;                              // What the last change of size did.
+  const std::vector<ReplicaRecord>& replicas;                 // In the order of observed.replicas.
+  const std::map<std::string, ObservedProgram>& programs;     // By slice.
+  const std::map<std::string, ObservedSlice>& slices;         // By name.
+  const SliceRefusal* refusal;                                // Null: none.
+  const std::string& problem;                                 // A step failed in this turn; empty: none did.
+  const std::string& resized;                                 // What the last change of size did.
+  const std::optional<workload::AutoscaleDecision>& scaling;  // Of a service that scales by its load.
 };
 
 // `before`: the status of the last turn, whose conditions keep their time if they have not changed.

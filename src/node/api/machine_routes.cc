@@ -122,7 +122,7 @@ http::Response trace(const RequestContext& a) {
 }
 
 http::Response metrics(const RequestContext& a) {
-  return {200, metrics_type, metrics_text(figures(a.look()))};
+  return {200, api::metrics_type, metrics_text(figures(a.look()))};
 }
 
 // Usage records by id, as the ledger's store has them.

@@ -43,20 +43,20 @@ constexpr PartMetric of_part[] = {
     {"carve_slice_memory_spilled_bytes", "gauge", "Managed bytes beyond the quota that are in host memory.",
      [](const Part& p) { return p.part.spill_bytes == 0 ? "" : whole(p.part.spilled_bytes); }},
     {"carve_slice_compute_share_ratio", "gauge", "Granted share of the device's compute.",
-     [](const Part& p) { return p.part.share_bp == 0 ? "" : ratio_of(p.part.share_bp); }},
+     [](const Part& p) { return p.part.share_bp == 0 ? "" : api::ratio_of(p.part.share_bp); }},
     {"carve_slice_compute_achieved_ratio", "gauge",
      "Achieved share of the device's compute in the last second.",
-     of_compute<&C::achieved_1s_bp, [](uint64_t v) { return ratio_of(v); }>},
+     of_compute<&C::achieved_1s_bp, [](uint64_t v) { return api::ratio_of(v); }>},
     {"carve_slice_compute_busy_seconds_total", "counter",
-     "Time charged to the slice: its work and the switches to it.", of_compute<&C::busy_ns, seconds_of>},
+     "Time charged to the slice: its work and the switches to it.", of_compute<&C::busy_ns, api::seconds_of>},
     {"carve_slice_compute_waiting_seconds_total", "counter",
      "Time in which the slice had work and another slice held the device.",
-     of_compute<&C::waiting_ns, seconds_of>},
+     of_compute<&C::waiting_ns, api::seconds_of>},
     {"carve_slice_compute_throttled_seconds_total", "counter",
      "Time in which the slice had work, the device was free and its own share was used up.",
-     of_compute<&C::throttled_ns, seconds_of>},
+     of_compute<&C::throttled_ns, api::seconds_of>},
     {"carve_slice_compute_burst_seconds_total", "counter", "Time charged beyond the slice's share.",
-     of_compute<&C::burst_ns, seconds_of>},
+     of_compute<&C::burst_ns, api::seconds_of>},
     {"carve_slice_compute_waits_total", "counter", "Number of waits for the device.",
      of_compute<&C::waits, whole>},
     {"carve_slice_compute_leases_total", "counter", "Leases granted to the slice.",
@@ -65,7 +65,7 @@ constexpr PartMetric of_part[] = {
      of_compute<&C::overruns, whole>},
     {"carve_slice_compute_utilization_ratio", "gauge",
      "Part of the driver's last sampling period in which the slice's kernels ran.",
-     [](const Part& p) { return ratio_of(p.part.utilization_percent * 100); }},
+     [](const Part& p) { return api::ratio_of(p.part.utilization_percent * 100); }},
     {"carve_slice_copied_to_device_bytes_total", "counter", "Bytes that the slice's copies moved to devices.",
      of_compute<&C::copied_to_device_bytes, whole>},
     {"carve_slice_copied_to_host_bytes_total", "counter", "Bytes that the slice's copies moved to the host.",
@@ -73,9 +73,9 @@ constexpr PartMetric of_part[] = {
     {"carve_slice_copied_on_device_bytes_total", "counter",
      "Bytes that the slice's copies moved inside devices.", of_compute<&C::copied_on_device_bytes, whole>},
     {"carve_slice_compute_wait_p50_seconds", "gauge", "Median of the slice's last thousand waits.",
-     of_compute<&C::wait_p50_ns, seconds_of>},
+     of_compute<&C::wait_p50_ns, api::seconds_of>},
     {"carve_slice_compute_wait_p99_seconds", "gauge", "99th percentile of the slice's last thousand waits.",
-     of_compute<&C::wait_p99_ns, seconds_of>},
+     of_compute<&C::wait_p99_ns, api::seconds_of>},
 };
 
 struct DeviceMetric {
@@ -108,21 +108,21 @@ constexpr DeviceMetric of_device[] = {
      [](const api::Device& d) { return whole(d.slices); }},
     {"carve_device_utilization_ratio", "gauge",
      "Part of the time in which a kernel ran, as the driver samples it.",
-     [](const api::Device& d) { return ratio_of(d.utilization_percent * 100); }},
+     [](const api::Device& d) { return api::ratio_of(d.utilization_percent * 100); }},
     {"carve_device_compute_granted_ratio", "gauge", "Sum of the granted shares.",
-     [](const api::Device& d) { return ratio_of(d.share_granted_bp); }},
+     [](const api::Device& d) { return api::ratio_of(d.share_granted_bp); }},
     {"carve_device_compute_idle_ratio", "gauge", "Part of the last second in which nothing ran.",
-     [](const api::Device& d) { return d.arbitration ? ratio_of(d.arbitration->idle_1s_bp) : ""; }},
+     [](const api::Device& d) { return d.arbitration ? api::ratio_of(d.arbitration->idle_1s_bp) : ""; }},
     {"carve_device_compute_switches_total", "counter", "Switches from one slice to another.",
      [](const api::Device& d) { return d.arbitration ? whole(d.arbitration->switches) : ""; }},
     {"carve_device_compute_switch_seconds", "gauge", "Measured duration of one switch.",
-     [](const api::Device& d) { return d.arbitration ? seconds_of(d.arbitration->switch_ns) : ""; }},
+     [](const api::Device& d) { return d.arbitration ? api::seconds_of(d.arbitration->switch_ns) : ""; }},
 };
 
 }  // namespace
 
 std::string metrics_text(const NodeFigures& node) {
-  Exposition out;
+  api::Exposition out;
   out.family("carve_build_info", "gauge", "The agent's version, always 1.");
   out.sample({{"version", node.version}, {"simulated", node.simulated}}, "1");
 
@@ -130,7 +130,7 @@ std::string metrics_text(const NodeFigures& node) {
              "Samples of each process's memory and utilization that the driver delivered.");
   out.sample({}, std::to_string(node.samples));
   out.family("carve_driver_sample_seconds", "gauge", "Duration of the last driver sample.");
-  out.sample({}, seconds_of(node.sample_took_ns));
+  out.sample({}, api::seconds_of(node.sample_took_ns));
 
   out.family("carve_device_info", "gauge", "Model and effective policy of the device, always 1.");
   for (const api::Device& d : node.devices)
@@ -158,10 +158,11 @@ std::string metrics_text(const NodeFigures& node) {
   const auto each_part = [&](const auto& act) {
     for (const api::Slice& s : node.slices)
       for (const api::SlicePart& p : s.parts)
-        act(Part{s, p}, Labels{{"slice", s.name}, {"device", std::to_string(p.index)}, {"uuid", p.uuid}});
+        act(Part{s, p},
+            api::Labels{{"slice", s.name}, {"device", std::to_string(p.index)}, {"uuid", p.uuid}});
   };
   out.family("carve_slice_info", "gauge", "Isolation, policy and class of the slice, always 1.");
-  each_part([&](const Part& p, Labels labels) {
+  each_part([&](const Part& p, api::Labels labels) {
     labels.insert(labels.end(), {{"policy", std::string(text(p.slice.policy))},
                                  {"class", std::string(text(p.slice.latency_class))},
                                  {"isolation", std::string(text(p.slice.isolation))},
@@ -171,7 +172,7 @@ std::string metrics_text(const NodeFigures& node) {
   });
   for (const PartMetric& metric : of_part) {
     out.family(metric.name, metric.type, metric.help);
-    each_part([&](const Part& p, const Labels& labels) {
+    each_part([&](const Part& p, const api::Labels& labels) {
       if (const std::string value = metric.value(p); !value.empty()) out.sample(labels, value);
     });
   }

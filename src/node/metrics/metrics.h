@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "node/metrics/exposition.h"
 #include "wire/api/device.h"
+#include "wire/api/exposition.h"
 #include "wire/api/slice.h"
 
 namespace carve::node {

@@ -85,8 +85,9 @@ struct ReplicaStatus {
 
 struct ServiceStatus {
   uint32_t observed_generation = 0;
-  std::string phase;      // "Waiting", "Running", "Updating", "Stopped", "Failed"
-  uint32_t replicas = 0;  // That hold a slice, also those that are being stopped.
+  std::string phase;              // "Waiting", "Running", "Updating", "Stopped", "Failed"
+  uint32_t replicas = 0;          // That hold a slice, also those that are being stopped.
+  uint32_t desired_replicas = 0;  // spec.replicas, or the number that the autoscaling has decided.
   uint32_t ready_replicas = 0;
   uint32_t updated_replicas = 0;  // Available and of the present revision.
   uint32_t restarts = 0;

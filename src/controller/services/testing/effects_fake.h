@@ -28,7 +28,8 @@ struct EffectsFake final : Effects {
   std::map<std::string, std::string> granted_by;  // Name by request id, also of ended slices.
   std::map<std::string, Program> programs;        // By slice.
   std::map<std::string, workload::EndpointState> servers;
-  std::set<uint32_t> open_ports;  // Whose probes succeed.
+  std::optional<EndpointLoad> carried;  // Of each endpoint.
+  std::set<uint32_t> open_ports;        // Whose probes succeed.
   std::map<std::string, uint32_t> port_of;
   std::set<std::string> started_twice, granted_twice;
 
@@ -116,6 +117,7 @@ struct EffectsFake final : Effects {
     return {};
   }
   Outcome<std::map<std::string, workload::EndpointState>> endpoint_states() override { return servers; }
+  std::optional<EndpointLoad> load(const std::string&, const std::string&) override { return carried; }
 
   void end_program(const std::string& slice, uint32_t status) {
     const auto found = programs.find(slice);

@@ -1,8 +1,8 @@
-#include "node/metrics/exposition.h"
+#include "wire/api/exposition.h"
 
 #include <gtest/gtest.h>
 
-namespace carve::node {
+namespace carve::api {
 namespace {
 
 TEST(Exposition, announces_a_family_once_and_only_where_it_has_samples) {
@@ -48,4 +48,4 @@ TEST(Exposition, numbers_keep_their_last_digit) {
 }
 
 }  // namespace
-}  // namespace carve::node
+}  // namespace carve::api

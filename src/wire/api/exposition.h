@@ -1,6 +1,5 @@
 // Prometheus' text exposition format, version 0.0.4: families of samples. Each family is announced once with
-// its help and its type. Names follow Prometheus' conventions (base units, _total on counters). Pure;
-// metrics.h lists the metrics.
+// its help and its type. Names follow Prometheus' conventions (base units, _total on counters). Pure.
 // Source: prometheus.io/docs/instrumenting/exposition_formats.
 #pragma once
 
@@ -10,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace carve::node {
+namespace carve::api {
 
 inline constexpr const char* metrics_type = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -33,4 +32,4 @@ class Exposition {
 std::string seconds_of(uint64_t nanoseconds);  // "1.000000001"
 std::string ratio_of(uint64_t basis_points);   // "0.3000"
 
-}  // namespace carve::node
+}  // namespace carve::api

@@ -1,8 +1,8 @@
-#include "node/metrics/exposition.h"
+#include "wire/api/exposition.h"
 
 #include <fmt/format.h>
 
-namespace carve::node {
+namespace carve::api {
 namespace {
 
 std::string escaped(std::string_view text, bool quotes) {
@@ -39,4 +39,4 @@ std::string seconds_of(uint64_t ns) {
 }
 std::string ratio_of(uint64_t bp) { return fmt::format("{}.{:04}", bp / 10000, bp % 10000); }
 
-}  // namespace carve::node
+}  // namespace carve::api

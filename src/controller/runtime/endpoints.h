@@ -1,0 +1,66 @@
+// The endpoints of the services: one loopback address per service, behind it its ready replicas. These are
+// the values that the proxy which carries the traffic (haproxy.h) takes and returns.
+//
+// A replica that is no longer desired is drained: it gets no new request, and it is removed when it has no
+// session. Its program may be stopped when it is not observed any more, which is EndpointState::absent of
+// workload/service.h.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "workload/service.h"
+
+namespace carve::controller {
+
+struct DesiredServer {
+  std::string replica;  // The name of its slice, unique within the endpoint.
+  uint16_t port = 0;    // On 127.0.0.1.
+  unsigned weight = 1;  // 1 to max_server_weight. Its part of the requests, relative to the others.
+
+  friend auto operator<=>(const DesiredServer&, const DesiredServer&) = default;
+};
+
+struct DesiredEndpoint {
+  std::string name_space = "default";
+  std::string service;                      // Unique within the namespace.
+  uint16_t port = 0;                        // On 127.0.0.1, unique among all endpoints and all servers.
+  std::vector<DesiredServer> servers = {};  // Ready replicas only. Without any, a request is answered by 503.
+
+  friend auto operator<=>(const DesiredEndpoint&, const DesiredEndpoint&) = default;
+};
+
+struct ObservedServer {
+  std::string name_space;
+  std::string service;
+  std::string replica;
+  uint16_t port = 0;
+  workload::EndpointState state = workload::EndpointState::absent;  // serving or draining.
+  uint64_t sessions = 0;  // Requests, streams and tunnels that are open or queued.
+
+  friend bool operator==(const ObservedServer&, const ObservedServer&) = default;
+};
+
+// What one endpoint has carried. Totals never fall while the object lives; they begin at what the running
+// proxy has counted.
+struct RequestFigures {
+  std::string name_space;
+  std::string service;
+  uint64_t requests = 0;                // Total.
+  std::array<uint64_t, 6> responses{};  // Totals: 1xx, 2xx, 3xx, 4xx, 5xx, others.
+  uint64_t sessions = 0;                // Requests, streams and tunnels now at the replicas.
+  uint64_t queued = 0;                  // Requests that wait for a replica now.
+  uint64_t mean_response_ms = 0;        // From request to response header, over the last 1,024 requests.
+
+  friend bool operator==(const RequestFigures&, const RequestFigures&) = default;
+};
+
+// What the proxy has at one moment: the servers and the figures of all endpoints, each sorted by its names.
+struct ObservedEndpoints {
+  std::vector<ObservedServer> servers;
+  std::vector<RequestFigures> figures;
+};
+
+}  // namespace carve::controller

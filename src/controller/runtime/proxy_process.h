@@ -1,0 +1,64 @@
+// The processes of HAProxy: a master and its workers, which outlive the program that started them. They are
+// children of init, in a session of their own, with the proxy's directory as their working directory.
+//
+// A started master is found again by the process that listens at its socket, which the kernel names
+// (SO_PEERPIDFD), and by its answer. Before the master executes, its boot id, process id and start time are
+// on disk, so a master that does not answer yet, or no more, is never joined by a second one: two would share
+// the ports (SO_REUSEPORT), and each would get a part of the connections.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "controller/runtime/runtime_answer.h"
+#include "controller/runtime/runtime_socket.h"
+
+namespace carve::controller {
+
+inline constexpr int64_t max_start_ns = 5 * os::second;    // Until a started or reloaded HAProxy serves.
+inline constexpr int64_t max_silence_ns = 2 * os::second;  // While a reload executes the master anew.
+
+class ProxyProcess {
+ public:
+  // `program`: a path, or a name that is looked up in PATH and in the system's folders.
+  ProxyProcess(std::string directory, std::string program);
+
+  // Returns the processes; no value if HAProxy does not run. unavailable: it runs and does not answer.
+  Outcome<std::optional<ProxyProcesses>> find() const;
+
+  // Returns the first thing that is wrong with a file of the directory, in HAProxy's words
+  // (invalid_argument). not_found: HAProxy is not installed.
+  Outcome<void> check_config(const std::string& file) const;
+
+  // Starts HAProxy with the configuration of the directory, and waits until it serves. It does not run.
+  Outcome<void> start() const;
+
+  // Replaces the worker by one with the present configuration, and waits until it serves. If it cannot start,
+  // the worker goes on.
+  Outcome<void> reload() const;
+
+  // Ends HAProxy and all connections, and waits until it has ended.
+  Outcome<void> stop() const;
+
+  const RuntimeSocket& socket() const { return socket_; }
+
+ private:
+  std::string path(const char* file) const { return directory_ + "/" + file; }
+  std::optional<os::ProcessId> recorded() const;
+  Outcome<void> record(const os::ProcessId&) const;
+  Outcome<os::ProcessId> launch(const std::string& program) const;
+  tl::unexpected<Failure> not_started(const char* what) const;
+
+  std::string directory_;
+  std::string program_;
+  RuntimeSocket socket_;  // The master's.
+};
+
+// Calls `done` every 10 ms until it returns true. Returns false when the time is over.
+bool poll_until(int64_t most_ns, const std::function<bool()>& done);
+
+// Returns the path of the program. not_found: it is not installed; the sentence names the Debian package.
+Outcome<std::string> find_program(const std::string& name);
+
+}  // namespace carve::controller

@@ -1,0 +1,64 @@
+// Totals of requests over all workers of HAProxy. A reload begins a worker whose counters are 0, and the
+// counters of a worker end with it. Totals keep what was last read of each worker, so they never fall. What a
+// worker counts between the last reading and its end is not in the totals.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace carve::controller {
+
+struct RequestCounters {
+  uint64_t requests = 0;
+  std::array<uint64_t, 6> responses{};  // 1xx, 2xx, 3xx, 4xx, 5xx, others.
+
+  RequestCounters& operator+=(const RequestCounters& other) {
+    requests += other.requests;
+    for (size_t i = 0; i < responses.size(); ++i) responses[i] += other.responses[i];
+    return *this;
+  }
+  friend bool operator==(const RequestCounters&, const RequestCounters&) = default;
+};
+
+using CountersByProxy = std::map<std::string, RequestCounters>;
+
+class RequestTotals {
+ public:
+  // Takes the counters of all workers that live, by their process ids.
+  void update(const std::map<int, CountersByProxy>& workers) {
+    for (const auto& [worker, counters] : workers_) {
+      const auto lives = workers.find(worker);
+      if (lives == workers.end() || has_restarted(counters, lives->second)) add(counters, ended_);
+    }
+    workers_ = workers;
+  }
+
+  CountersByProxy totals() const {
+    CountersByProxy out = ended_;
+    for (const auto& [worker, counters] : workers_) add(counters, out);
+    return out;
+  }
+
+  // Forgets a service that no worker has, so that the totals do not grow with services of the past.
+  void forget(const std::string& proxy) { ended_.erase(proxy); }
+
+ private:
+  // Returns whether another worker has the process id of one that has ended.
+  static bool has_restarted(const CountersByProxy& before, const CountersByProxy& now) {
+    for (const auto& [proxy, counters] : before) {
+      const auto found = now.find(proxy);
+      if (found == now.end() || found->second.requests < counters.requests) return true;
+    }
+    return false;
+  }
+  static void add(const CountersByProxy& from, CountersByProxy& to) {
+    for (const auto& [proxy, counters] : from) to[proxy] += counters;
+  }
+
+  std::map<int, CountersByProxy> workers_;
+  CountersByProxy ended_;
+};
+
+}  // namespace carve::controller

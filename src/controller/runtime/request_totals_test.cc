@@ -1,0 +1,42 @@
+#include "controller/runtime/request_totals.h"
+
+#include <gtest/gtest.h>
+
+namespace carve::controller {
+namespace {
+
+RequestCounters counted(uint64_t requests) {
+  return {.requests = requests, .responses = {0, requests, 0, 0, 0, 0}};
+}
+
+TEST(RequestTotals, totals_do_not_fall_when_workers_are_replaced) {
+  RequestTotals totals;
+  totals.update({{7, {{"a", counted(10)}}}});
+  EXPECT_EQ(totals.totals(), (CountersByProxy{{"a", counted(10)}}));
+  totals.update({{7, {{"a", counted(15)}}}, {8, {{"a", counted(1)}}}});
+  EXPECT_EQ(totals.totals(), (CountersByProxy{{"a", counted(16)}}));
+  totals.update({{8, {{"a", counted(4)}}}});
+  EXPECT_EQ(totals.totals(), (CountersByProxy{{"a", counted(19)}}));
+  totals.update({});
+  EXPECT_EQ(totals.totals(), (CountersByProxy{{"a", counted(19)}}));
+}
+
+TEST(RequestTotals, a_worker_with_a_known_process_id_may_be_another_one) {
+  RequestTotals totals;
+  totals.update({{7, {{"a", counted(10)}}}});
+  totals.update({{7, {{"a", counted(2)}}}});
+  EXPECT_EQ(totals.totals(), (CountersByProxy{{"a", counted(12)}}));
+}
+
+TEST(RequestTotals, a_forgotten_service_begins_at_zero) {
+  RequestTotals totals;
+  totals.update({{7, {{"a", counted(10)}, {"b", counted(1)}}}});
+  totals.update({{8, {{"b", counted(1)}}}});
+  totals.forget("a");
+  EXPECT_EQ(totals.totals(), (CountersByProxy{{"b", counted(2)}}));
+  totals.update({{8, {{"a", counted(3)}, {"b", counted(1)}}}});
+  EXPECT_EQ(totals.totals(), (CountersByProxy{{"a", counted(3)}, {"b", counted(2)}}));
+}
+
+}  // namespace
+}  // namespace carve::controller

@@ -1,0 +1,60 @@
+// What HAProxy 2.6 answers on its sockets, read by the names of columns: other versions have more columns, in
+// another order. An answer that lacks a column, or has text where a number belongs, is refused.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/failure.h"
+
+namespace carve::controller {
+
+// `show proc` of the master.
+struct ProxyProcesses {
+  int master = 0;
+  uint64_t reloads = 0;
+  uint64_t failed_reloads = 0;   // In a row.
+  int worker = 0;                // The present one; 0: none.
+  std::vector<int> old_workers;  // They end when their last request has ended.
+
+  friend bool operator==(const ProxyProcesses&, const ProxyProcesses&) = default;
+};
+Outcome<ProxyProcesses> read_processes(std::string_view answer);
+
+// One line of `show stat`. An empty column is 0.
+struct StatRow {
+  enum class Kind : uint8_t { frontend, backend, server, listener };
+  std::string proxy;
+  std::string name;  // FRONTEND, BACKEND, or the server's.
+  Kind kind = Kind::frontend;
+  uint64_t queued = 0;
+  uint64_t sessions = 0;  // A frontend's: connections, also idle ones. Others: requests, streams and tunnels.
+  uint64_t requests = 0;  // Total; of a frontend only.
+  std::array<uint64_t, 6> responses{};  // Totals: 1xx, 2xx, 3xx, 4xx, 5xx, others.
+  uint64_t mean_response_ms = 0;
+
+  friend bool operator==(const StatRow&, const StatRow&) = default;
+};
+Outcome<std::vector<StatRow>> read_stat(std::string_view answer);
+
+// One line of `show servers state` (version 1).
+struct ServerRow {
+  std::string proxy;
+  std::string server;
+  uint64_t administrative = 0;  // Bits, see is_drained() and is_in_maintenance().
+  uint64_t weight = 0;          // The present one.
+
+  friend bool operator==(const ServerRow&, const ServerRow&) = default;
+};
+bool is_in_maintenance(const ServerRow&);
+bool is_drained(const ServerRow&);
+Outcome<std::vector<ServerRow>> read_servers(std::string_view answer);
+
+// Returns the value of a line "NAME: VALUE" of `show info`; no value if there is no such line.
+std::optional<std::string_view> read_info(std::string_view answer, std::string_view name);
+
+}  // namespace carve::controller

@@ -1,0 +1,112 @@
+#include "controller/runtime/runtime_answer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace carve::controller {
+namespace {
+
+using testing::HasSubstr;
+
+// Answers of HAProxy 2.6.12.
+constexpr const char* processes =
+    "#<PID>          <type>          <reloads>       <uptime>        <version>      \n"
+    "18393           master          3 [failed: 1]   0d00h00m08s     2.6.12-1+deb12u4\n"
+    "# workers\n"
+    "19593           worker          1               0d00h00m01s     2.6.12-1+deb12u4\n"
+    "# old workers\n"
+    "18404           worker          3               0d00h00m08s     2.6.12-1+deb12u4\n"
+    "18405           worker          2               0d00h00m08s     2.6.12-1+deb12u4\n"
+    "# programs\n\n";
+
+constexpr const char* servers =
+    "1\n# be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_uweight srv_iweight "
+    "srv_time_since_last_change\n"
+    "4 ns:web 1 a.1 127.0.0.1 2 0 10 10 3\n"
+    "4 ns:web 2 b.2 127.0.0.1 2 8 7 5 0\n"
+    "4 ns:web 3 c.3 127.0.0.1 0 1 1 1 0\n\n";
+
+TEST(RuntimeAnswer, the_master_names_its_workers) {
+  const ProxyProcesses expected{
+      .master = 18393, .reloads = 3, .failed_reloads = 1, .worker = 19593, .old_workers = {18404, 18405}};
+  EXPECT_EQ(read_processes(processes), expected);
+  EXPECT_EQ(read_processes("7 master 0 [failed: 0] 0d\n# workers\n# programs\n"),
+            (ProxyProcesses{.master = 7}));
+}
+
+TEST(RuntimeAnswer, a_processes_answer_of_another_form_is_refused) {
+  for (const char* answer :
+       {"", "\n", "Unknown command", "7 master 0\n", "x master 0 [failed: 0]\n", "7 master x [failed: 0]\n",
+        "7 master 0 [failed: x]\n", "-7 master 0 [failed: 0]\n", "7 master 0 [failed: 0\n", "7 worker 0 0d\n",
+        "99999999999 master 0 [failed: 0]\n"}) {
+    const auto read = read_processes(answer);
+    ASSERT_FALSE(read) << answer;
+    EXPECT_THAT(read.error().sentence, HasSubstr("HAProxy's answer to 'show proc' cannot be read: "));
+  }
+}
+
+TEST(RuntimeAnswer, columns_are_found_by_their_names) {
+  const auto rows = read_stat(
+      "# "
+      "svname,pxname,scur,qcur,new,type,req_tot,hrsp_1xx,hrsp_2xx,hrsp_3xx,hrsp_4xx,hrsp_5xx,hrsp_other,"
+      "rtime,\n"
+      "FRONTEND,ns:web:1,3,,text,0,70,1,2,3,4,5,6,,\n"
+      "a.1,ns:web,2,1,,2,,,,,,,,15,\n\n");
+  ASSERT_TRUE(rows);
+  ASSERT_EQ(rows->size(), 2u);
+  EXPECT_EQ((*rows)[0], (StatRow{.proxy = "ns:web:1",
+                                 .name = "FRONTEND",
+                                 .kind = StatRow::Kind::frontend,
+                                 .sessions = 3,
+                                 .requests = 70,
+                                 .responses = {1, 2, 3, 4, 5, 6}}));
+  EXPECT_EQ((*rows)[1], (StatRow{.proxy = "ns:web",
+                                 .name = "a.1",
+                                 .kind = StatRow::Kind::server,
+                                 .queued = 1,
+                                 .sessions = 2,
+                                 .mean_response_ms = 15}));
+}
+
+TEST(RuntimeAnswer, a_missing_column_and_a_wrong_number_are_named) {
+  const std::string names =
+      "# "
+      "pxname,svname,qcur,scur,type,req_tot,hrsp_1xx,hrsp_2xx,hrsp_3xx,hrsp_4xx,hrsp_5xx,hrsp_other,rtime\n";
+  EXPECT_TRUE(read_stat(names + "a,b,0,0,2,0,0,0,0,0,0,0,0\n"));
+  const auto column_of = [](const std::string& answer) {
+    const auto read = read_stat(answer);
+    return read ? "" : read.error().sentence;
+  };
+  EXPECT_THAT(column_of(names + "a,b,0,x,2,0,0,0,0,0,0,0,0\n"), HasSubstr("the column scur is missing"));
+  EXPECT_THAT(column_of(names + "a,b,-1,0,2,0,0,0,0,0,0,0,0\n"), HasSubstr("the column qcur is missing"));
+  EXPECT_THAT(column_of(names + "a,b,0,0,9,0,0,0,0,0,0,0,0\n"), HasSubstr("the column type is missing"));
+  EXPECT_THAT(column_of(names + "a,b,0\n"), HasSubstr("the column scur is missing"));
+  EXPECT_THAT(column_of("# pxname,svname\na,b\n"), HasSubstr("the column qcur is missing"));
+  EXPECT_THAT(column_of("a,b\n"), HasSubstr("the first line has no names of columns"));
+  EXPECT_THAT(column_of(""), HasSubstr("the first line has no names of columns"));
+}
+
+TEST(RuntimeAnswer, a_server_is_ready_drained_or_in_maintenance) {
+  const auto rows = read_servers(servers);
+  ASSERT_TRUE(rows);
+  ASSERT_EQ(rows->size(), 3u);
+  EXPECT_EQ((*rows)[1], (ServerRow{"ns:web", "b.2", 8, 7}));
+  EXPECT_FALSE(is_drained((*rows)[0]) || is_in_maintenance((*rows)[0]));
+  EXPECT_TRUE(is_drained((*rows)[1]));
+  EXPECT_FALSE(is_in_maintenance((*rows)[1]));
+  EXPECT_TRUE(is_in_maintenance((*rows)[2]));
+  EXPECT_FALSE(read_servers("2\n# be_name\n"));
+  EXPECT_FALSE(read_servers("1\nbe_name\n"));
+  EXPECT_FALSE(read_servers("1\n# be_name srv_name\na b\n"));
+  EXPECT_FALSE(read_servers("1\n# be_name srv_name srv_admin_state srv_uweight\na b\n"));
+}
+
+TEST(RuntimeAnswer, a_value_of_show_info_is_found_by_its_name) {
+  EXPECT_EQ(read_info("Name: HAProxy\ndescription: 12ab\n\n", "description"), "12ab");
+  EXPECT_FALSE(read_info("Name: HAProxy\nx description: 12\n", "description"));
+  EXPECT_FALSE(read_info("description:\n", "description"));
+  EXPECT_FALSE(read_info("", "description"));
+}
+
+}  // namespace
+}  // namespace carve::controller

@@ -1,0 +1,44 @@
+#include "controller/service_metrics.h"
+
+#include "wire/api/exposition.h"
+
+namespace carve::controller {
+namespace {
+
+constexpr const char* status_classes[] = {"1xx", "2xx", "3xx", "4xx", "5xx", "other"};
+
+// A level of each endpoint.
+struct Level {
+  const char* name;
+  const char* help;
+  std::string (*value)(const RequestFigures&);
+};
+constexpr Level levels[] = {
+    {"carve_service_sessions", "Requests, streams and tunnels at the replicas.",
+     [](const RequestFigures& f) { return fmt::format("{}", f.sessions); }},
+    {"carve_service_queued_requests", "Requests that wait for a replica.",
+     [](const RequestFigures& f) { return fmt::format("{}", f.queued); }},
+    {"carve_service_response_time_seconds",
+     "Mean time from a request to the header of its response, over the last 1,024 requests.",
+     [](const RequestFigures& f) { return api::seconds_of(f.mean_response_ms * 1'000'000); }},
+};
+
+}  // namespace
+
+std::string service_metrics(const std::vector<RequestFigures>& endpoints) {
+  api::Exposition out;
+  out.family("carve_service_requests_total", "counter", "Requests, by the class of the response's status.");
+  for (const RequestFigures& endpoint : endpoints)
+    for (size_t i = 0; i < endpoint.responses.size(); ++i)
+      out.sample(
+          {{"namespace", endpoint.name_space}, {"service", endpoint.service}, {"code", status_classes[i]}},
+          fmt::format("{}", endpoint.responses[i]));
+  for (const Level& level : levels) {
+    out.family(level.name, "gauge", level.help);
+    for (const RequestFigures& endpoint : endpoints)
+      out.sample({{"namespace", endpoint.name_space}, {"service", endpoint.service}}, level.value(endpoint));
+  }
+  return out.text();
+}
+
+}  // namespace carve::controller

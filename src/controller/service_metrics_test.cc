@@ -1,0 +1,29 @@
+#include "controller/service_metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace carve::controller {
+namespace {
+
+TEST(ServiceMetrics, an_endpoint_has_its_requests_by_class_and_its_levels) {
+  EXPECT_EQ(service_metrics({}), "");
+  const std::string text = service_metrics({{.name_space = "default",
+                                             .service = "demo",
+                                             .requests = 9,
+                                             .responses = {0, 7, 0, 0, 2, 0},
+                                             .sessions = 3,
+                                             .queued = 1,
+                                             .mean_response_ms = 12}});
+  for (const char* line :
+       {"# TYPE carve_service_requests_total counter\n",
+        "carve_service_requests_total{namespace=\"default\",service=\"demo\",code=\"2xx\"} 7\n",
+        "carve_service_requests_total{namespace=\"default\",service=\"demo\",code=\"5xx\"} 2\n",
+        "carve_service_sessions{namespace=\"default\",service=\"demo\"} 3\n",
+        "carve_service_queued_requests{namespace=\"default\",service=\"demo\"} 1\n",
+        "carve_service_response_time_seconds{namespace=\"default\",service=\"demo\"} 0.012"})
+    EXPECT_THAT(text, testing::HasSubstr(line));
+}
+
+}  // namespace
+}  // namespace carve::controller
