@@ -45,7 +45,8 @@ void apply(Context& context, const ApplyOptions& options) {
              if (context.json()) print_json(list);
              if (!options.wait || options.dry_run) return;
              for (const api::AppliedObject& object : list.items)
-               wait_for_workload(context, name_of(object), options.timeout_seconds, false);
+               if (objects::text_of(name_of(object).kind).is_workload)
+                 wait_for_workload(context, name_of(object), options.timeout_seconds, false);
            });
 }
 

@@ -1,5 +1,6 @@
 // `carve explain`: prints where a request would be placed, or each device's reason against it. Grants
 // nothing.
+#include "cli/pools.h"
 #include "cli/slice_options.h"
 #include "cli/verbs.h"
 #include "wire/api/plan.h"
@@ -13,7 +14,9 @@ void add_explain(CLI::App& app, Context& context) {
   add_slice_options(verb, *options);
   add_output(verb, context);
   verb->footer("Exit status 0 if the request fits, 1 if not.\n  carve explain --memory 24GiB");
-  verb->callback([&context, options] {
+  add_explain_slicing(verb, context);
+  verb->callback([&context, verb, options] {
+    if (!verb->get_subcommands().empty()) return;
     auto request = to_request(*options);
     if (!request) {
       fmt::print(stderr, "carve: {}\n", request.error());

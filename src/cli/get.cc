@@ -3,6 +3,7 @@
 #include "base/share.h"
 #include "cli/object_output.h"
 #include "cli/object_watch.h"
+#include "cli/pools.h"
 #include "cli/services.h"
 #include "cli/verbs.h"
 
@@ -56,6 +57,11 @@ void get(Context& context, const GetOptions& options) {
       parse_object(options.words, options.name_space.empty() ? "default" : options.name_space);
   if (!object) return usage(context, object.error());
   const objects::KindText& kind = objects::text_of(object->kind);
+  if (!kind.is_workload) {
+    if (options.watch)
+      return usage(context, fmt::format("-w watches services and applications, not {}", kind.plural));
+    return get_nodes_or_pools(context, *object, options.selector, options.output);
+  }
   const bool all = object->name.empty();
   std::string target = list_path(object->kind) + "?namespace=" + percent_encoded(options.name_space);
   if (!options.selector.empty()) target += "&labelSelector=" + percent_encoded(options.selector);
@@ -155,6 +161,7 @@ void add_describe(CLI::App& app, Context& context) {
   verb->callback([&context, words, name_space] {
     const auto object = required_object(context, *words, *name_space);
     if (!object) return;
+    if (!objects::text_of(object->kind).is_workload) return describe_node_or_pool(context, *object);
     answered(context, context.controller().get<objects::Service>(object_path(*object)),
              [](const auto& service) { describe(service); });
   });

@@ -8,9 +8,23 @@ namespace {
 struct LogOptions {
   std::string name, name_space = "default";
   std::optional<uint32_t> replica;
-  bool previous = false;
+  bool previous = false, follow = false;
   unsigned tail = 0, since_seconds = 0;
 };
+
+// Prints lines until the stream ends. It ends without a problem if the object was deleted.
+void follow_logs(Context& context, const ObjectName& object, const std::string& query) {
+  const client::Client controller = context.controller();
+  const client::WatchEnd ended =
+      controller.watch(object_path(object, "logs", query + "&follow=true"), "", [](const auto& line) {
+        fmt::print("{}\n", line.data);
+        std::fflush(stdout);  // Each line is shown at once, also in a pipe.
+      });
+  const auto present = controller.text(object_path(object));
+  if (ended.opened && !present && present.error().type == "carve:not-found") return;
+  complain(ended.problem);
+  context.status = context.problem_status;
+}
 
 }  // namespace
 
@@ -20,6 +34,7 @@ void add_logs(CLI::App& app, Context& context) {
   verb->add_option("NAME", options->name, "The service, or KIND/NAME")->required();
   verb->add_option("-i,--replica", options->replica, "One replica, by its index [all]");
   verb->add_flag("--previous", options->previous, "Of the attempt before the last start");
+  verb->add_flag("-f,--follow", options->follow, "Also each new line, until Ctrl-C or the object is deleted");
   verb->add_option("--tail", options->tail, "The last lines of each replica [all]");
   verb->add_option("--since", options->since_seconds, "Lines of the last seconds [all]")
       ->type_name("SECONDS");
@@ -34,6 +49,7 @@ void add_logs(CLI::App& app, Context& context) {
     const auto object = required_object(context, {has_kind ? options->name : "service/" + options->name},
                                         options->name_space);
     if (!object) return;
+    if (options->follow) return follow_logs(context, *object, query);
     answered(context, context.controller().text(object_path(*object, "logs", query)),
              [](const auto& text) { fmt::print("{}", text); });
   });

@@ -1,5 +1,6 @@
 // `carve node`: prints the settings of this node's devices; `carve node set` changes them.
 #include "wire/api/node.h"
+#include "cli/pools.h"
 #include "cli/slice_options.h"
 #include "cli/verbs.h"
 #include "core/label.h"
@@ -20,6 +21,11 @@ void print(const api::Node& node) {
   row("over 100%",
       node.overcommit_compute ? "admitted, and the device is shown as over-committed" : "refused");
   row("memory unit", std::string(text(size_of(node.memory_unit))));
+  if (node.desired_memory_unit != node.memory_unit)
+    row("", fmt::format("{} when these slices have ended: {}",
+                        std::string(text(size_of(node.desired_memory_unit))),
+                        fmt::join(node.memory_unit_blocked_by, ", ")));
+  if (!node.grants_refused.empty()) row("refuses", harmless(node.grants_refused));
   for (const auto& [key, value] : node.labels)
     row("label", fmt::format("{}={}", harmless(key), harmless(value)));
 }
@@ -42,7 +48,13 @@ void add_node(CLI::App& app, Context& context) {
         const auto change = parse_label_change(word);
         return change ? std::string() : change.error().sentence;
       });
+  auto unit = std::make_shared<std::string>();
+  auto when_free = std::make_shared<bool>(false);
+  set->add_option("--memory-unit", *unit, "What an integer memory request (carve run --gpu-mem 16) counts")
+      ->check(CLI::IsMember(words_of<MemoryUnit>()));
+  set->add_flag("--when-free", *when_free, "Change the memory unit when no slice in units is left");
   set->require_option(1, 0);
+  add_node_verbs(verb, context);
   const auto shown = [&context](const client::Answer<api::Node>& answer) {
     answered(context, answer, [&](const auto& node) {
       if (context.json())
@@ -55,8 +67,13 @@ void add_node(CLI::App& app, Context& context) {
       "A device changes its policy when its last slice has ended; running slices keep their policy.\n"
       "  carve node set --policy guaranteed-burst-share\n"
       "  carve node set --label zone=a --label rack-");
-  set->callback([&context, policy, labels, shown] {
-    api::NodeChange change{.policy = parse<Policy>(*policy), .labels = {}, .removed_labels = {}};
+  set->callback([&context, policy, labels, unit, when_free, shown] {
+    api::NodeChange change{.policy = parse<Policy>(*policy),
+                           .memory_unit = parse<MemoryUnit>(*unit),
+                           .when_free = *when_free,
+                           .refuse_grants = {},
+                           .labels = {},
+                           .removed_labels = {}};
     for (const std::string& word : *labels) {
       const auto label = *parse_label_change(word);
       if (label.second)
@@ -66,8 +83,8 @@ void add_node(CLI::App& app, Context& context) {
     }
     shown(context.client().patch<api::Node>("/v1/node", change));
   });
-  verb->callback([&context, set, shown] {
-    if (!set->parsed()) shown(context.client().get<api::Node>("/v1/node"));
+  verb->callback([&context, verb, shown] {
+    if (verb->get_subcommands().empty()) shown(context.client().get<api::Node>("/v1/node"));
   });
 }
 

@@ -60,6 +60,9 @@ void add_show(CLI::App& app, Context& context);
 void add_stop(CLI::App& app, Context& context);
 void add_set(CLI::App& app, Context& context);
 void add_node(CLI::App& app, Context& context);
+void add_label(CLI::App& app, Context& context);
+void add_cordon(CLI::App& app, Context& context);  // And uncordon.
+void add_drain(CLI::App& app, Context& context);
 void add_trace(CLI::App& app, Context& context);
 void add_thaw(CLI::App& app, Context& context);
 void add_slice(CLI::App& app, Context& context);

@@ -12,6 +12,7 @@
 #include "os/capabilities.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "os/log.h"
 #include "os/mutex.h"
 #include "wire/api/slice.h"
 
@@ -20,6 +21,15 @@ namespace {
 
 constexpr client::Settings settings{.patience = std::chrono::seconds(5),
                                     .socket_option = "--node NAME=SOCKET"};
+
+void carry_out(const client::Client& client, const AgentRequest& request) {
+  if (request.change)
+    if (const auto changed = client.patch<api::Node>("/v1/node", *request.change); !changed)
+      os::log::warning("the agent does not change its settings: {}", changed.error().detail);
+  for (const std::string& name : request.ended_slices)
+    if (const auto ended = client.remove<api::Slice>("/v1/slices/" + name); !ended)
+      os::log::warning("slice {}: not ended: {}", name, ended.error().detail);
+}
 
 }  // namespace
 
@@ -36,6 +46,7 @@ struct AgentLink::Shared {
   os::Mutex mutex;
   os::ConditionVariable changed;
   bool asked GUARDED_BY(mutex) = false;
+  AgentRequest request GUARDED_BY(mutex);  // Of the poll that is asked for.
   std::optional<Poll> ended GUARDED_BY(mutex);
 };
 
@@ -46,21 +57,29 @@ Result<AgentReport, std::string> AgentLink::Shared::report() const {
   auto devices = client.get<api::DeviceList>("/v1/devices");
   if (!devices) return tl::unexpected(devices.error().detail);
   if (stopping) return tl::unexpected(std::string("the controller ends"));
-  const auto slices = client.get<api::SliceList>("/v1/slices");
+  auto slices = client.get<api::SliceList>("/v1/slices");
   if (!slices) return tl::unexpected(slices.error().detail);
+  if (stopping) return tl::unexpected(std::string("the controller ends"));
+  auto node = client.get<api::Node>("/v1/node");
+  if (!node) return tl::unexpected(node.error().detail);
   return AgentReport{.version = std::move(*version),
                      .devices = std::move(devices->devices),
-                     .slices = static_cast<uint32_t>(slices->slices.size())};
+                     .slices = std::move(slices->slices),
+                     .node = std::move(*node)};
 }
 
 void AgentLink::Shared::run() {
   (void)os::keep_capabilities({});  // It reads what an agent answers, and needs none.
   for (;;) {
+    AgentRequest wanted;
     {
       const os::MutexLock lock(mutex);
       while (!asked && !stopping) changed.wait(mutex);
       if (stopping) return;
+      wanted = std::move(request);
+      request = {};
     }
+    carry_out(client, wanted);
     auto answer = report();
     const os::MutexLock lock(mutex);
     ended = Poll{.ended_ns = os::utc_ns(), .answer = std::move(answer)};
@@ -92,10 +111,11 @@ void AgentLink::stop() {
   shared_->changed.notify_all();
 }
 
-bool AgentLink::begin_poll() {
+bool AgentLink::begin_poll(AgentRequest request) {
   const os::MutexLock lock(shared_->mutex);
   if (shared_->asked) return false;
   shared_->asked = true;
+  shared_->request = std::move(request);
   shared_->changed.notify_all();
   return true;
 }

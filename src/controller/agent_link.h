@@ -1,6 +1,6 @@
-// The connection to one agent. A poll asks the agent for its version, devices and slices: three calls. An
-// agent may be stopped or stuck, so a thread of its own calls, and the loop is notified through an eventfd. A
-// call has its answer within 5 s, or fails.
+// The connection to one agent. A poll asks the agent for its version, devices, slices and settings: four
+// calls. An agent may be stopped or stuck, so a thread of its own calls, and the loop is notified through an
+// eventfd. A call has its answer within 5 s, or fails.
 #pragma once
 
 #include <memory>
@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "controller/agent_report.h"
+#include "controller/nodes/node_sync.h"
 
 namespace carve::controller {
 
@@ -19,8 +20,9 @@ class AgentLink {
   AgentLink(const AgentLink&) = delete;
   AgentLink& operator=(const AgentLink&) = delete;
 
-  // Begins a poll. Returns false if the last one is still under way.
-  bool begin_poll();
+  // Begins a poll, before which the agent is asked for the changes. Returns false if the last one is still
+  // under way.
+  bool begin_poll(AgentRequest request = {});
   // Becomes readable when a poll has ended.
   int ready_fd() const;
   // Returns the newest poll that has ended, once.

@@ -28,7 +28,8 @@ Poll ended(AgentLink& link) {
 TEST(AgentLink, a_poll_returns_what_the_agent_answers) {
   AgentStub agent({{"GET /v1/version", version},
                    {"GET /v1/devices", devices},
-                   {"GET /v1/slices", json_answer(200, R"({"slices": [{"name": "a"}, {"name": "b"}]})")}});
+                   {"GET /v1/slices", json_answer(200, R"({"slices": [{"name": "a"}, {"name": "b"}]})")},
+                   {"GET /v1/node", json_answer(200, R"({"memory_unit": "128MiB"})")}});
   AgentLink link(agent.socket());
   EXPECT_FALSE(link.take());
   for (int i = 0; i < 3; ++i) {
@@ -39,7 +40,8 @@ TEST(AgentLink, a_poll_returns_what_the_agent_answers) {
     EXPECT_EQ(poll.answer->version.version, "1.2.3");
     ASSERT_EQ(poll.answer->devices.size(), 1u);
     EXPECT_EQ(poll.answer->devices[0].free_bytes, 11u);
-    EXPECT_EQ(poll.answer->slices, 2u);
+    EXPECT_EQ(poll.answer->slices.size(), 2u);
+    EXPECT_EQ(poll.answer->node.memory_unit, MemoryUnit::mib_128);
     EXPECT_FALSE(link.take());
   }
 }

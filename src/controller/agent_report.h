@@ -8,13 +8,15 @@
 #include "base/result.h"
 #include "wire/api/device.h"
 #include "wire/api/node.h"
+#include "wire/api/slice.h"
 
 namespace carve::controller {
 
 struct AgentReport {
   api::Version version;
   std::vector<api::Device> devices;
-  uint32_t slices = 0;  // Living slices.
+  std::vector<api::Slice> slices;  // Living slices.
+  api::Node node;
 };
 
 struct Poll {

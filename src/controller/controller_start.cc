@@ -169,13 +169,20 @@ Outcome<void> Records::read() {
   return {};
 }
 
-Services::Services(Launcher launcher, const Options& o)
+NodeSync keep_nodes(Records& records, const Options& o) {
+  std::vector<std::string> names;
+  for (const NodeAddress& node : o.nodes) names.push_back(node.name);
+  return NodeSync(*records.objects, names, os::utc_ns());
+}
+
+Services::Services(Records& records, Launcher launcher, const Options& o)
     : machine(
           [&] {
             std::vector<Machine::Node> nodes;
             for (const NodeAddress& node : o.nodes) nodes.push_back({node.name, node.socket});
             return nodes;
           }(),
+          [&records](const std::string& pool) { return nodes_to_ask(pool, *records.objects); },
           std::move(launcher), o.state) {}
 
 Outcome<std::unique_ptr<Services>> Services::begin(Records& records, Launcher launcher, const Options& o) {
@@ -183,7 +190,7 @@ Outcome<std::unique_ptr<Services>> Services::begin(Records& records, Launcher la
     return of_option("--state", o.state, made.error());
   auto workloads = WorkloadRecords::read(records.store);
   if (!workloads) return tl::unexpected(workloads.error());
-  std::unique_ptr<Services> out(new Services(std::move(launcher), o));
+  std::unique_ptr<Services> out(new Services(records, std::move(launcher), o));
   out->thread.emplace(*records.objects, std::move(*workloads), out->machine);
   return out;
 }
@@ -227,11 +234,12 @@ KnownHosts known_hosts(const Options& o) {
 
 }  // namespace
 
-Api::Api(os::Loop& loop, const KnownNodes& nodes, Records& records, const Services& services,
+Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& records, const Services& services,
          const Options& o, os::Fd unix_socket, os::Fd tcp_socket,
          const std::optional<tls::Identity>& identity)
     : loop_(loop),
       nodes_(nodes),
+      node_sync_(node_sync),
       store_(records.store),
       machine_(services.machine),
       version_{.program = "carve-controller",
@@ -240,10 +248,13 @@ Api::Api(os::Loop& loop, const KnownNodes& nodes, Records& records, const Servic
                .state = o.state,
                .started_ns = static_cast<uint64_t>(os::utc_ns())},
       operators_{0, geteuid()},
+      log_streams_(*records.objects,
+                   [this](const std::string& slice) { return machine_.directory_of(slice); }),
       routes_({.views = *this,
                .audit = [&records](const AuditLine& line) { write_audit(records.store, line); },
                .objects = *records.objects,
                .tokens = *records.tokens,
+               .node_actions = this,
                .hosts = known_hosts(o),
                .answers = &records.journal}) {
   const auto handle = [this](const http::Request& request, const http::Caller& caller) {
@@ -264,6 +275,7 @@ Api::Api(os::Loop& loop, const KnownNodes& nodes, Records& records, const Servic
     tcp_.emplace(loop, std::move(tcp_socket), hooks);
   }
   deliver_changes(loop, *records.objects);
+  loop.every(log_stream_interval_ns, [this] { log_streams_.tick(); });
 }
 
 // The registry's changes come from any thread, and may come after this object's end.
@@ -301,6 +313,10 @@ Outcome<std::string> Api::logs(const Object& object, const LogQuery& query) cons
   return out;
 }
 
+http::EventStream Api::follow_logs(const Object& object, const LogQuery& query) {
+  return log_streams_.begin(object, query);
+}
+
 Outcome<std::vector<Revision>> Api::revisions(const std::string& uid) const {
   auto records = store_.revisions(uid);
   if (!records) return tl::unexpected(records.error());
@@ -310,6 +326,19 @@ Outcome<std::vector<Revision>> Api::revisions(const std::string& uid) const {
                    .created_ns = r.created_ns,
                    .spec = std::move(r.object_spec),
                    .form = std::move(r.spec)});
+  return out;
+}
+
+Outcome<std::vector<std::string>> Api::slices_in_units(const std::string& name) {
+  const auto known = nodes_.document().nodes;
+  const auto node = std::ranges::find(known, name, &api::KnownNode::name);
+  if (node == known.end()) return failure(K::not_found, "there is no node {}", name);
+  const client::Client agent(node->socket, {.patience = std::chrono::seconds(1)});
+  const auto list = agent.get<api::SliceList>("/v1/slices");
+  if (!list) return failure(K::unavailable, "node {}: {}", name, list.error().detail);
+  std::vector<std::string> out;
+  for (const api::Slice& slice : list->slices)
+    if (slice.memory_units.count != 0) out.push_back(slice.name);
   return out;
 }
 
@@ -325,8 +354,8 @@ std::string Api::user_name(uint32_t uid) const { return os::user_name(uid); }
 std::string Api::metrics() const { return service_metrics(machine_.figures()); }
 int64_t Api::now_ns() const { return os::utc_ns(); }
 
-Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, const KnownNodes& nodes, Records& records,
-                                        const Services& services, const Options& o) {
+Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync,
+                                        Records& records, const Services& services, const Options& o) {
   raise_descriptor_limit();
   os::Fd tcp;
   std::optional<tls::Identity> identity;
@@ -348,7 +377,7 @@ Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, const KnownNodes& nodes,
   os::log::info("carve-controller {} serves {} node{} at {}", CARVE_VERSION, o.nodes.size(),
                 o.nodes.size() == 1 ? "" : "s", o.socket);
   return std::unique_ptr<Api>(
-      new Api(loop, nodes, records, services, o, std::move(*opened), std::move(tcp), identity));
+      new Api(loop, nodes, node_sync, records, services, o, std::move(*opened), std::move(tcp), identity));
 }
 
 Outcome<void> give_up_privileges() { return os::keep_capabilities({}); }

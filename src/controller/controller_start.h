@@ -10,6 +10,7 @@
 #include "controller/api/controller_routes.h"
 #include "controller/controller_options.h"
 #include "controller/known_nodes.h"
+#include "controller/log_streams.h"
 #include "controller/service_thread.h"
 #include "controller/store_journal.h"
 #include "os/fd.h"
@@ -56,6 +57,9 @@ class Records {
   Outcome<void> read();
 };
 
+// Returns what keeps the nodes' objects. An object is added for each node that has none.
+NodeSync keep_nodes(Records&, const Options&);
+
 // Makes the folder of the programs and begins to keep the services.
 class Services {
  public:
@@ -65,20 +69,21 @@ class Services {
   std::optional<ServiceThread> thread;
 
  private:
-  Services(Launcher, const Options&);
+  Services(Records&, Launcher, const Options&);
 };
 
 // The API with its sockets. A caller on the unix socket is identified by the kernel; root and the
 // controller's own user are operators. A caller over TCP is identified by its token.
-class Api : Views {
+class Api : Views, NodeActions {
  public:
   ~Api() override;
-  static Outcome<std::unique_ptr<Api>> open(os::Loop&, const KnownNodes&, Records&, const Services&,
+  static Outcome<std::unique_ptr<Api>> open(os::Loop&, KnownNodes&, NodeSync&, Records&, const Services&,
                                             const Options&);
 
   api::ControllerVersion version() const override { return version_; }
   api::KnownNodeList nodes() const override { return nodes_.document(); }
   Outcome<std::string> logs(const Object&, const LogQuery&) const override;
+  http::EventStream follow_logs(const Object&, const LogQuery&) override;
   Outcome<std::vector<Revision>> revisions(const std::string& uid) const override;
   std::string container_problem() const override;
   std::optional<uint32_t> uid_of(const std::string& account) const override;
@@ -87,16 +92,22 @@ class Api : Views {
   int64_t now_ns() const override;
 
  private:
-  Api(os::Loop&, const KnownNodes&, Records&, const Services&, const Options&, os::Fd unix_socket,
+  void poll() override { nodes_.poll(); }
+  void end_slices(const std::string& node) override { node_sync_.end_slices(node); }
+  Outcome<std::vector<std::string>> slices_in_units(const std::string& node) override;
+
+  Api(os::Loop&, KnownNodes&, NodeSync&, Records&, const Services&, const Options&, os::Fd unix_socket,
       os::Fd tcp_socket, const std::optional<tls::Identity>&);
   void deliver_changes(os::Loop&, ObjectRegistry&);
 
   os::Loop& loop_;
-  const KnownNodes& nodes_;
+  KnownNodes& nodes_;
+  NodeSync& node_sync_;
   ControllerStore& store_;
   const Machine& machine_;
   const api::ControllerVersion version_;
   const std::vector<uint32_t> operators_;
+  LogStreams log_streams_;
   ControllerRoutes routes_;
   std::shared_ptr<os::Fd> changed_ = std::make_shared<os::Fd>(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   std::optional<http::Server> unix_, tcp_;

@@ -36,7 +36,7 @@ KnownNode::KnownNode(NodeAddress address, const NodeRecord* earlier)
 
 std::string KnownNode::text_of(const AgentReport& report) const {
   return fmt::format("carved {} at {} with {}, {}", report.version.version, record_.socket,
-                     counted(report.devices.size(), "device"), counted(report.slices, "slice"));
+                     counted(report.devices.size(), "device"), counted(report.slices.size(), "slice"));
 }
 
 std::vector<NodeChange> KnownNode::update(const Poll& poll) {
@@ -69,7 +69,7 @@ std::vector<NodeChange> KnownNode::update(const Poll& poll) {
   if (record_.first_seen_ns == 0) record_.first_seen_ns = poll.ended_ns;
   record_.last_seen_ns = poll.ended_ns;
   devices_ = devices_of(report);
-  slices_ = report.slices;
+  slices_ = static_cast<uint32_t>(report.slices.size());
   invariant(record_.first_seen_ns != 0);
   invariant(problem_.empty());
   return changes;

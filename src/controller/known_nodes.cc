@@ -20,8 +20,8 @@ void write_log(const NodeChange& change) {
 }  // namespace
 
 KnownNodes::KnownNodes(os::Loop& loop, ControllerStore& store, const std::vector<NodeAddress>& addresses,
-                       const std::vector<NodeRecord>& earlier)
-    : loop_(loop), store_(store) {
+                       const std::vector<NodeRecord>& earlier, NodeSync& node_sync)
+    : loop_(loop), store_(store), node_sync_(node_sync) {
   for (const NodeAddress& address : addresses) {
     const auto found = std::ranges::find(earlier, address.name, &NodeRecord::name);
     nodes_.push_back({KnownNode(address, found != earlier.end() ? &*found : nullptr),
@@ -40,16 +40,35 @@ void KnownNodes::begin() {
   loop_.every(poll_interval_ns, [this] { poll_all(); });
 }
 
+bool KnownNodes::begin_poll(const Node& node) {
+  return node.link->begin_poll(node_sync_.request_for(node.known.record().name));
+}
+
+void KnownNodes::poll() {
+  node_sync_.turn(os::utc_ns());
+  for (Node& node : nodes_) node.polls_again |= !begin_poll(node);
+}
+
 void KnownNodes::poll_all() {
+  node_sync_.turn(os::utc_ns());
   for (const Node& node : nodes_)
-    if (!node.link->begin_poll())
-      os::log::debug("node {}: the last poll is under way", node.known.record().name);
+    if (!begin_poll(node)) os::log::debug("node {}: the last poll is under way", node.known.record().name);
 }
 
 void KnownNodes::take(Node& node) {
   const auto poll = node.link->take();
   if (!poll) return;
   for (const NodeChange& change : node.known.update(*poll)) write_log(change);
+  if (poll->answer)
+    node_sync_.answered(node.known.record().name,
+                        {.answered_ns = poll->ended_ns,
+                         .agent_started_ns = static_cast<int64_t>(poll->answer->version.started_ns),
+                         .has_answered = true,
+                         .settings = poll->answer->node,
+                         .devices = poll->answer->devices,
+                         .slices = poll->answer->slices});
+  node_sync_.turn(os::utc_ns());
+  if (std::exchange(node.polls_again, false)) begin_poll(node);
   if (node.known.must_be_stored()) store(false);
 }
 

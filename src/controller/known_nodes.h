@@ -15,13 +15,15 @@ namespace carve::controller {
 class KnownNodes {
  public:
   KnownNodes(os::Loop&, ControllerStore&, const std::vector<NodeAddress>&,
-             const std::vector<NodeRecord>& earlier);
+             const std::vector<NodeRecord>& earlier, NodeSync& node_sync);
   ~KnownNodes();
   KnownNodes(const KnownNodes&) = delete;
   KnownNodes& operator=(const KnownNodes&) = delete;
 
   // Begins to poll, and continues every 2 s.
   void begin();
+  // Polls all agents now, and again after a poll that is under way.
+  void poll();
   // Writes the last answers and ends the links.
   void end();
 
@@ -31,13 +33,16 @@ class KnownNodes {
   struct Node {
     KnownNode known;
     std::unique_ptr<AgentLink> link;
+    bool polls_again = false;  // After the poll that is under way.
   };
   void poll_all();
+  bool begin_poll(const Node&);
   void take(Node&);
   void store(bool all);
 
   os::Loop& loop_;
   ControllerStore& store_;
+  NodeSync& node_sync_;
   std::vector<Node> nodes_;
   bool store_failed_ = false;  // The last transaction failed, and the log has its reason.
 };

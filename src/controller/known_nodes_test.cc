@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "client/testing/agent_stub.h"
+#include "controller/store_journal.h"
 #include "os/clock.h"
 
 namespace carve::controller {
@@ -27,7 +28,10 @@ struct Directory {
 api::KnownNodeList polled(ControllerStore store, const std::vector<NodeAddress>& addresses,
                           const std::vector<NodeRecord>& earlier, bool (*done)(const api::KnownNode&)) {
   os::Loop loop;
-  KnownNodes nodes(loop, store, addresses, earlier);
+  StoreJournal journal(store);
+  ObjectRegistry objects(journal, {}, *store.version());
+  NodeSync node_sync(objects, {}, os::utc_ns());
+  KnownNodes nodes(loop, store, addresses, earlier, node_sync);
   nodes.begin();
   loop.every(os::millisecond, [&] {
     if (std::ranges::all_of(nodes.document().nodes, done)) loop.stop();
@@ -43,7 +47,8 @@ std::map<std::string, std::string> answers(int started_ns) {
   return {{"GET /v1/version",
            json_answer(200, fmt::format(R"({{"version": "1", "started_ns": {}}})", started_ns))},
           {"GET /v1/devices", json_answer(200, R"({"devices": [{}]})")},
-          {"GET /v1/slices", json_answer(200, "{}")}};
+          {"GET /v1/slices", json_answer(200, "{}")},
+          {"GET /v1/node", json_answer(200, "{}")}};
 }
 
 TEST(KnownNodes, are_listed_in_their_order_and_one_that_does_not_answer_stops_no_other) {

@@ -28,7 +28,8 @@ int main(int argc, char** argv) {
 
   // Link the nodes of the command line and poll their agents. Beyond this point their set is fixed.
   os::Loop loop;
-  KnownNodes nodes(loop, (*records)->store, options->nodes, (*records)->nodes);
+  NodeSync node_sync = keep_nodes(**records, *options);
+  KnownNodes nodes(loop, (*records)->store, options->nodes, (*records)->nodes, node_sync);
   nodes.begin();
 
   // Keep the services. Beyond this point programs are adopted, started and stopped.
@@ -36,7 +37,7 @@ int main(int argc, char** argv) {
   if (!services) return complain(services.error());
 
   // Open the sockets. Beyond this point callers arrive.
-  const auto api = Api::open(loop, nodes, **records, **services, *options);
+  const auto api = Api::open(loop, nodes, node_sync, **records, **services, *options);
   if (!api) return complain(api.error());
 
   // Give up every privilege. Beyond this point only the launcher has any.

@@ -91,6 +91,29 @@ Outcome<void> NodeAgent::set_policy(Policy policy, const std::string& by) {
   return done;
 }
 
+Outcome<void> NodeAgent::set_memory_unit(MemoryUnit unit, WhenHeld when_held, const std::string& by) {
+  KeptSettings& kept = node_.kept_settings;
+  if (kept.memory_unit().desired == unit) return {};
+  const auto holders = node_.memory_unit_holders();
+  if (when_held == WhenHeld::refuse && kept.memory_unit().effective != unit && !holders.empty())
+    return failure(K::failed_precondition,
+                   "the memory unit stays {} while slices that were requested in it run: {}; stop them, or "
+                   "change it with --when-free",
+                   text(kept.memory_unit().effective), fmt::join(holders, ", "));
+  const auto done = kept.want(unit, holders);
+  if (done) node_.event("", fmt::format("memory unit {} set by {}", text(unit), by));
+  return done;
+}
+
+Outcome<void> NodeAgent::refuse_grants(const std::string& sentence, const std::string& by) {
+  if (node_.kept_settings.grants_refused() == sentence) return {};
+  const auto done = node_.kept_settings.refuse_grants(sentence);
+  if (done)
+    node_.event("", sentence.empty() ? fmt::format("slices allowed by {}", by)
+                                     : fmt::format("slices refused by {}: {}", by, sentence));
+  return done;
+}
+
 Outcome<void> NodeAgent::set_label(const std::string& key, const std::optional<std::string>& value,
                                    const std::string& by) {
   const auto before = node_.labels.all();
@@ -175,7 +198,9 @@ NodeView NodeAgent::node() const {
   out.shims = settings.paths.shims;
   out.simulated = settings.paths.sim_spec;
   out.strategy = settings.strategy;
-  out.memory_unit = settings.memory_unit;
+  out.memory_unit = node_.kept_settings.memory_unit();
+  out.grants_refused = node_.kept_settings.grants_refused();
+  out.starting = os::monotonic_ns() < settings.ready_at_ns;
   out.labels = node_.labels.all();
   out.policy_per_slice = settings.policy_per_slice;
   out.admit_best_effort = settings.admit_best_effort;

@@ -25,6 +25,8 @@ class NodeAgent final : public Agent {
   Outcome<void> add_container(SliceId, pid_t init, const std::string& container) override;
   Outcome<SliceView> update(SliceId, const TermsUpdate&, const std::string& by) override;
   Outcome<void> set_policy(Policy, const std::string& by) override;
+  Outcome<void> set_memory_unit(MemoryUnit, WhenHeld, const std::string& by) override;
+  Outcome<void> refuse_grants(const std::string& sentence, const std::string& by) override;
   Outcome<void> set_label(const std::string& key, const std::optional<std::string>& value,
                           const std::string& by) override;
   Outcome<SliceView> stop(SliceId, const std::string& why) override;

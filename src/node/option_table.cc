@@ -2,6 +2,7 @@
 #include "node/option_table.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "core/request.h"
 #include "node/slice/node_labels.h"
@@ -14,6 +15,8 @@ using K = FailureKind;
 using os::known_word;
 using os::shown;
 using Words = std::vector<std::string_view>;
+
+constexpr uint64_t max_start_delay_s = 3600;
 
 const Words policies = {text(Policy::fixed_share), text(Policy::guaranteed_burst_share),
                         text(Policy::native_burst_share)};
@@ -56,6 +59,17 @@ Outcome<void> set_reserve(Options& o, const std::string& word) {
   const auto bytes = parse_bytes(word);
   if (!bytes) return failure(K::invalid_argument, "--reserve '{}' {}", shown(word), bytes.error().sentence);
   o.reserve = *bytes;
+  return {};
+}
+
+Outcome<void> set_start_delay(Options& o, const std::string& word) {
+  uint64_t seconds = 0;
+  const std::string digits = word.ends_with('s') ? word.substr(0, word.size() - 1) : word;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seconds);
+  if (error != std::errc() || end != digits.data() + digits.size() || seconds > max_start_delay_s)
+    return failure(K::invalid_argument, "--start-delay '{}' is not a time from 0s to {}s", shown(word),
+                   max_start_delay_s);
+  o.start_delay_ns = seconds * 1'000'000'000;
   return {};
 }
 
@@ -184,13 +198,18 @@ const std::vector<OptionRow> option_rows = {
      .store = raise<&Options::overcommit_compute>},
     {.name = "--memory-unit",
      .value = "UNIT",
-     .help = "what an integer memory request (carve run --gpu-mem 16) counts: 1GiB, 128MiB [1GiB]",
+     .help = "what an integer memory request (carve run --gpu-mem 16) counts: 1GiB, 128MiB\n"
+             "[the last one, else 1GiB]",
      .store = [](Options& o, const std::string& value) -> Outcome<void> {
        o.memory_unit = *parse<MemoryUnit>(value);
        return {};
      },
      .words = {text(MemoryUnit::gib), text(MemoryUnit::mib_128)},
      .noun = "a memory unit"},
+    {.name = "--start-delay",
+     .value = "TIME",
+     .help = "how long simulated devices take to start, such as 20s: until then no slice is granted [0s]",
+     .store = set_start_delay},
     {.name = "--controller-user",
      .value = "USER",
      .help = "user who may create, see and stop slices of all users [carve-controller, if it exists]",

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "node/option_table.h"
+#include "os/clock.h"
 
 namespace carve::node {
 namespace {
@@ -48,6 +49,9 @@ const os::CommandLine& line() {
 
 // Checks the rules between the options.
 Outcome<void> consistent(const Options& o) {
+  if (o.start_delay_ns != 0 && o.sim.empty())
+    return failure(K::invalid_argument,
+                   "--start-delay needs --sim: real devices take the time that they take");
   if (o.metrics_any && !o.metrics)
     return failure(K::invalid_argument, "--metrics-listen-any needs --metrics-listen HOST:PORT");
   if (o.metrics && !o.metrics_any && !os::is_loopback(*o.metrics))
@@ -65,23 +69,24 @@ std::string help_text() { return line().help(); }
 std::string completion_script() { return line().completion(); }
 
 Settings settings_of(const Options& o, const Paths& paths, const std::optional<place::Topology>& topology) {
-  return {.socket = o.socket,
-          .state = o.state,
-          .cdi_dir = o.cdi_dir,
-          .strategy = o.strategy,
-          .contexts_in_slice = o.contexts_in_slice,
-          .audit = o.audit,
-          .over_quota = o.over_quota,
-          .paths = paths,
-          .policy = o.policy,
-          .policy_per_slice = o.policy_per_slice,
-          .admit_best_effort = o.admit_best_effort,
-          .overcommit_compute = o.overcommit_compute,
-          .memory_unit = o.memory_unit,
-          .kernel_log = !o.kernel_log.empty()   ? o.kernel_log
-                        : paths.sim_set.empty() ? "/dev/kmsg"
-                                                : paths.sim_set + "/kernel.log",
-          .topology = topology};
+  return {
+      .socket = o.socket,
+      .state = o.state,
+      .cdi_dir = o.cdi_dir,
+      .strategy = o.strategy,
+      .contexts_in_slice = o.contexts_in_slice,
+      .audit = o.audit,
+      .over_quota = o.over_quota,
+      .paths = paths,
+      .policy = o.policy,
+      .policy_per_slice = o.policy_per_slice,
+      .admit_best_effort = o.admit_best_effort,
+      .overcommit_compute = o.overcommit_compute,
+      .ready_at_ns = o.start_delay_ns == 0 ? 0 : os::monotonic_ns() + static_cast<int64_t>(o.start_delay_ns),
+      .kernel_log = !o.kernel_log.empty()   ? o.kernel_log
+                    : paths.sim_set.empty() ? "/dev/kmsg"
+                                            : paths.sim_set + "/kernel.log",
+      .topology = topology};
 }
 
 Outcome<Options> parse_options(int argc, char** argv, const Surroundings& surroundings) {

@@ -26,7 +26,8 @@ struct Options {
   bool policy_per_slice = false;
   bool admit_best_effort = true;
   bool overcommit_compute = false;
-  MemoryUnit memory_unit = MemoryUnit::gib;
+  std::optional<MemoryUnit> memory_unit;   // Absent: the last one.
+  uint64_t start_delay_ns = 0;             // With `sim` alone.
   std::optional<uint32_t> controller_uid;  // May act for all users.
   std::optional<os::TcpAddress> metrics;   // Absent: metrics are served on the API's socket only.
   bool metrics_any = false;                // Addresses other than loopback are allowed.

@@ -181,6 +181,8 @@ Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& op
   shm::Heartbeat& page = **heartbeat;
   auto labels = NodeLabels::open(options.state + "/labels.json", options.labels);
   if (!labels) return tl::unexpected(labels.error());
+  auto kept_settings = KeptSettings::open(options.state + "/settings.json", options.memory_unit);
+  if (!kept_settings) return tl::unexpected(kept_settings.error());
   Settings settings = settings_of(options, machine.paths, machine.topology);
   if (const auto policy = labels->policy()) {
     if (options.policy && options.policy != policy)
@@ -199,6 +201,7 @@ Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& op
                 .books = Books(std::move(stores.ledger.store)),
                 .events = EventLog(static_cast<uint64_t>(os::utc_ns())),
                 .labels = std::move(*labels),
+                .kept_settings = std::move(*kept_settings),
                 .pages = Pages(std::move(stores.runtime), std::move(stores.fd_store), std::move(*heartbeat)),
                 .slices = {},
                 .compute = Compute(page),
@@ -214,6 +217,7 @@ Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& op
   }
   if (const auto adopted = adopt_slices(running->node, running->lifecycle, !moved_aside.empty()); !adopted)
     return tl::unexpected(adopted.error());
+  running->node.kept_settings.settle(running->node.memory_unit_holders());
   return running;
 }
 

@@ -18,22 +18,6 @@ constexpr SystemLabel system_labels[] = {
     {memory_unit_label, {"1GiB", "128MiB"}},
 };
 
-Outcome<void> check_value(std::string_view key, std::string_view value) {
-  using K = FailureKind;
-  const auto system = std::ranges::find(system_labels, key, &SystemLabel::key);
-  if (system != std::end(system_labels)) {
-    if (!value.empty() && std::ranges::find(system->values, value) != system->values.end()) return {};
-    std::string allowed;
-    for (const std::string_view v : system->values)
-      if (!v.empty()) allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", v);
-    return failure(K::invalid_argument, "{} '{}': it is one of {}", key, value.substr(0, 80), allowed);
-  }
-  if (key.empty() || key.size() > max_label_bytes || value.size() > max_label_bytes)
-    return failure(K::invalid_argument, "label '{}': a key has 1 to {} bytes and a value at most {}",
-                   key.substr(0, 80), max_label_bytes, max_label_bytes);
-  return {};
-}
-
 bool may_be_sliced(PoolType type) { return type != PoolType::public_group && type != PoolType::vci; }
 
 SlicingCheck resource_type(const NodePool& pool) {
@@ -98,12 +82,28 @@ bool is_system_label(std::string_view key) {
   return std::ranges::find(system_labels, key, &SystemLabel::key) != std::end(system_labels);
 }
 
+Outcome<void> check_label(std::string_view key, std::string_view value) {
+  using K = FailureKind;
+  const auto system = std::ranges::find(system_labels, key, &SystemLabel::key);
+  if (system != std::end(system_labels)) {
+    if (!value.empty() && std::ranges::find(system->values, value) != system->values.end()) return {};
+    std::string allowed;
+    for (const std::string_view v : system->values)
+      if (!v.empty()) allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", v);
+    return failure(K::invalid_argument, "{} '{}': it is one of {}", key, value.substr(0, 80), allowed);
+  }
+  if (key.empty() || key.size() > max_label_bytes || value.size() > max_label_bytes)
+    return failure(K::invalid_argument, "label '{}': a key has 1 to {} bytes and a value at most {}",
+                   key.substr(0, 80), max_label_bytes, max_label_bytes);
+  return {};
+}
+
 Outcome<NodePool> validated(NodePool pool) {
   if (!is_name(pool.name))
     return failure(FailureKind::invalid_argument, "'{}' is not a pool name; use up to 63 of a-z, 0-9 and -",
                    pool.name.substr(0, 80));
   for (const auto& [key, value] : pool.labels)
-    if (const auto good = check_value(key, value); !good) return tl::unexpected(good.error());
+    if (const auto good = check_label(key, value); !good) return tl::unexpected(good.error());
   return pool;
 }
 
@@ -144,7 +144,7 @@ std::vector<LabelDrift> drift(const NodePool& pool, std::span<const PoolNode> no
 }
 
 Outcome<void> check_edit(const PoolNode& node, std::string_view key, std::string_view value) {
-  if (const auto good = check_value(key, value); !good) return good;
+  if (const auto good = check_label(key, value); !good) return good;
   const auto found = node.labels.find(key);
   if (!is_system_label(key) || found == node.labels.end() || found->second == value) return {};
   return failure(FailureKind::failed_precondition,

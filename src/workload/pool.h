@@ -56,6 +56,9 @@ struct NodePool {
   bool is_sharing_enabled = true;
 };
 
+// Returns an error (invalid_argument) if no node may have the label with this value.
+Outcome<void> check_label(std::string_view key, std::string_view value);
+
 // Returns the pool, or the first rule that it violates (invalid_argument): its name, a label that is too
 // long, or a system label with a value that it cannot have.
 Outcome<NodePool> validated(NodePool);

@@ -173,6 +173,17 @@ def test_a_forged_host_and_a_foreign_origin_are_refused(controllers):
         assert (status, problem["type"]) == (403, "carve:permission-denied"), words
 
 
+def test_a_watch_ends_when_its_token_is_removed(controllers):
+    controller = controllers(*LOOPBACK)
+    connection = http.client.HTTPConnection("127.0.0.1", port_of(controller), timeout=60)
+    connection.request("GET", "/v1/watch", headers={"Authorization": "Bearer " + token(controller)})
+    answer = connection.getresponse()
+    assert answer.status == 200 and b"bookmark" in answer.readline() + answer.readline()
+    assert asked(controller.socket, "/v1/tokens/viewer", "DELETE")[0] == 200
+    apply(controller, "a")
+    assert b'"name":"a"' not in answer.read()
+
+
 def test_connections_of_one_address_are_limited_and_local_callers_are_served(controllers):
     controller = controllers(*LOOPBACK)
     connections = [socket.create_connection(("127.0.0.1", port_of(controller)), timeout=30) for _ in range(200)]
@@ -212,6 +223,64 @@ def test_a_repeated_request_with_a_key_changes_nothing_more_over_a_restart(contr
     status, problem = post(json.dumps(document("b")))
     assert (status, problem["type"]) == (422, "carve:key-reused")
     assert [item["metadata"]["name"] for item in controller.json("/v1/services")["items"]] == ["a"]
+
+
+def test_the_command_line_follows_changes_over_a_restart_and_reads_every_page(controllers, world):
+    controller = controllers()
+    for i in range(120):
+        apply(controller, f"s{i:03}", app="even" if i % 2 == 0 else "odd")
+    environment = {**world.environment, "CARVE_CONTROLLER": str(controller.socket)}
+    carve = str(world.build / "bin/carve")
+
+    def get(*words):
+        done = subprocess.run([carve, "get", *words], capture_output=True, text=True, timeout=60, env=environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+    assert get("services", "-A", "-o", "name").split() == [f"service/s{i:03}" for i in range(120)]
+    assert len(json.loads(get("services", "-o", "json"))["items"]) == 120
+    assert len(get("services", "-l", "app in (odd),!x", "-o", "name").split()) == 60
+    assert "  name: s000\n" in get("service/s000", "-o", "yaml")
+    watch = subprocess.Popen([carve, "get", "services", "-w", "-l", "app=web", "-o", "json"], stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, text=True, env=environment)
+    try:
+        apply(controller, "first", app="web")
+        change = json.loads(watch.stdout.readline())
+        assert (change["event"], change["object"]["metadata"]["name"]) == ("added", "first")
+        controller.kill()
+        controller.start()
+        apply(controller, "second", app="web")
+        while change["object"]["metadata"]["name"] != "second":
+            change = json.loads(watch.stdout.readline())
+        assert change["event"] == "added"
+    finally:
+        watch.terminate()
+        watch.wait(20)
+
+
+def test_logs_are_followed_until_the_object_is_gone(controllers, world):
+    controller = controllers()
+    go = world.folder / "go"
+    text = document("a")
+    text["spec"] = {"run": {"command": ["sh", "-c", f"echo one; until [ -e {go} ]; do sleep 0.05; done; echo two; exec sleep 600"]}}
+    assert asked(controller.socket, "/v1/documents", "POST", json.dumps(text))[0] == 201
+    environment = {**world.environment, "CARVE_CONTROLLER": str(controller.socket)}
+    logs = subprocess.Popen([str(world.build / "bin/carve"), "logs", "a", "-f"], stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert logs.stdout.readline() == "one\n"
+        go.write_text("")
+        assert logs.stdout.readline() == "two\n"
+        assert asked(controller.socket, "/v1/services/a", "DELETE")[0] == 200
+        assert logs.wait(90) == 0
+    finally:
+        logs.kill()
+        asked(controller.socket, "/v1/services/a", "DELETE")
+        assert until(lambda: controller.json("/v1/services")["items"] == [], 90, 0.1)
+
+
+def test_the_description_of_the_api_has_its_routes_and_kinds(controllers):
+    described = controllers().json("/openapi.json")
+    assert described["openapi"] == "3.1.0" and "/v1/services/{name}/logs" in described["paths"]
+    assert {"Service", "Application", "Problem"} <= set(described["components"]["schemas"])
 
 
 def over_status(controller):

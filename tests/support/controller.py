@@ -44,7 +44,9 @@ class Controller:
         return json.loads(text)
 
     def nodes(self):
-        return {node["name"]: node for node in self.json("/v1/nodes")["nodes"]}
+        """What the controller knows of each node, by name: the status with the agent's part in it."""
+        items = self.json("/v1/nodes")["items"]
+        return {node["metadata"]["name"]: {**node["status"], **node["status"]["agent"]} for node in items}
 
     def node_becomes(self, name, reachability):
         """Waits until the node has this reachability; returns the node."""

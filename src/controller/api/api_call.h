@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "controller/api/known_hosts.h"
+#include "controller/nodes/node_actions.h"
 #include "controller/objects/object_registry.h"
 #include "controller/objects/token_book.h"
 #include "http/message.h"
@@ -43,6 +44,8 @@ class Views {
   virtual api::KnownNodeList nodes() const = 0;
   // Returns the lines of the object's programs, each with its time and, if there are several, its replica.
   virtual Outcome<std::string> logs(const Object&, const LogQuery&) const = 0;
+  // Returns a stream of these lines and of all that follow.
+  virtual http::EventStream follow_logs(const Object&, const LogQuery&) = 0;
   // Returns the kept revisions of the object with this uid, the oldest first.
   virtual Outcome<std::vector<Revision>> revisions(const std::string& uid) const = 0;
   // Returns why this machine starts no containers; empty: it does.
@@ -63,10 +66,11 @@ struct AuditLine {
 };
 
 struct ApiContext {
-  const Views& views;
+  Views& views;
   std::function<void(const AuditLine&)> audit;
   ObjectRegistry& objects;
   TokenBook& tokens;
+  NodeActions* node_actions = nullptr;
   KnownHosts hosts = KnownHosts();   // Of callers over TCP.
   AnswerJournal* answers = nullptr;  // Of requests with a key; null: none is kept.
   Watches* watches = nullptr;        // Set by ControllerRoutes.
@@ -88,6 +92,10 @@ http::Response document(const T& document, unsigned status = 200) {
 // Returns a problem document (RFC 9457).
 http::Response refuse(FailureKind kind, std::string detail, unsigned status = 0);
 inline http::Response refuse(const Failure& failure) { return refuse(failure.kind, failure.sentence); }
+// Returns 409 with a type of the controller's own: "carve:immutable", "carve:blocked" with what blocks it,
+// "carve:slicing-unavailable".
+http::Response refuse_as(std::string type, std::string detail,
+                         const std::vector<std::string>& blocked_by = {});
 // Returns 422 carve:invalid with all errors of a document.
 http::Response refuse(api::FieldErrors errors);
 

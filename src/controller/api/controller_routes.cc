@@ -4,7 +4,10 @@
 #include <ranges>
 
 #include "controller/api/idempotency.h"
+#include "controller/api/node_routes.h"
 #include "controller/api/object_routes.h"
+#include "controller/api/openapi.h"
+#include "controller/api/pool_routes.h"
 #include "controller/api/token_routes.h"
 #include "controller/api/watch_routes.h"
 #include "controller/api/workload_routes.h"
@@ -20,34 +23,72 @@ constexpr size_t max_shown_path_bytes = 80;
 constexpr size_t max_shown_method_bytes = 20;
 
 http::Response get_version(const Call& call) { return document(call.context.views.version()); }
-http::Response get_nodes(const Call& call) { return document(call.context.views.nodes()); }
+
+http::Response get_openapi(const Call& call);
 
 http::Response get_metrics(const Call& call) {
   return {200, api::metrics_type, call.context.views.metrics()};
 }
 
 constexpr Route table[] = {
-    {"GET", "/v1/version", get_version},
-    {"GET", "/v1/nodes", get_nodes},
-    {"GET", "/v1/watch", watch},
-    {"POST", "/v1/documents", post_documents},
-    {"GET", "/v1/{kind}", list_objects},
-    {"POST", "/v1/{kind}", post_documents},
-    {"GET", "/v1/{kind}/{}", get_object},
-    {"PUT", "/v1/{kind}/{}", put_object},
-    {"PATCH", "/v1/{kind}/{}", patch_object},
-    {"DELETE", "/v1/{kind}/{}", delete_object},
-    {"GET", "/v1/{kind}/{}/logs", get_logs},
-    {"GET", "/v1/{kind}/{}/revisions", get_revisions},
-    {"POST", "/v1/{kind}/{}/modify", modify},
-    {"POST", "/v1/{kind}/{}/restart", restart},
-    {"POST", "/v1/{kind}/{}/start", start},
-    {"POST", "/v1/{kind}/{}/stop", stop},
-    {"POST", "/v1/{kind}/{}/undo", undo},
-    {"GET", "/v1/tokens", list_tokens},
-    {"POST", "/v1/tokens", post_token},
-    {"DELETE", "/v1/tokens/{}", delete_token},
-    {"GET", "/metrics", get_metrics},
+    {"GET", "/v1/version", get_version,
+     "Shows the version, the process and the state directory of the controller.", "ControllerVersion"},
+    {"GET", "/v1/nodes", list_nodes, "Lists the nodes with their devices.", "NodeList"},
+    {"GET", "/v1/nodes/{}", get_node, "Shows one node.", "Node"},
+    {"PATCH", "/v1/nodes/{}", patch_node, "Changes labels, the pool and settings of a node.", "Node",
+     "NodePatch", "namespace whenFree"},
+    {"POST", "/v1/nodes/{}/end-slices", end_node_slices, "Ends the slices of a node.", "Node"},
+    {"POST", "/v1/nodes/{}/restart", restart_node,
+     "Makes the desired settings of a node effective when its slices have ended.", "Node", "",
+     "namespace force"},
+    {"POST", "/v1/nodes/{}/start", start_node, "Takes a stopped node into use.", "Node"},
+    {"POST", "/v1/nodes/{}/stop", stop_node, "Takes a node out of use.", "Node"},
+    {"GET", "/v1/pools", list_pools, "Lists the node pools.", "PoolList"},
+    {"POST", "/v1/pools", post_documents, "Applies documents of node pools and others.", "AppliedList", "any",
+     "dialect dryRun"},
+    {"GET", "/v1/pools/{}", get_pool, "Shows one node pool.", "Pool"},
+    {"PUT", "/v1/pools/{}", put_pool, "Replaces the spec of a node pool by that of the document.", "Pool",
+     "Pool"},
+    {"PATCH", "/v1/pools/{}", patch_pool, "Changes the fields of a node pool that a merge patch has.", "Pool",
+     "any"},
+    {"DELETE", "/v1/pools/{}", delete_pool, "Deletes a node pool without nodes.", "Pool"},
+    {"GET", "/v1/pools/{}/slicing", get_slicing, "Says whether slices may be made in a node pool.",
+     "Slicing"},
+    {"GET", "/metrics", get_metrics, "Prints the figures of the endpoints for Prometheus.", "text"},
+    {"GET", "/v1/watch", watch, "Streams the objects and then each change of them as server-sent events.",
+     "events", "", "kinds namespace labelSelector resourceVersion"},
+    {"POST", "/v1/documents", post_documents, "Applies documents: all of them, or none.", "AppliedList",
+     "any", "dialect dryRun"},
+    {"GET", "/v1/{kind}", list_objects, "Lists the objects of the kind in pages.", "KindList", "",
+     "namespace labelSelector limit continue"},
+    {"POST", "/v1/{kind}", post_documents, "Applies documents: all of them, or none.", "AppliedList", "any",
+     "dialect dryRun"},
+    {"GET", "/v1/{kind}/{}", get_object, "Shows one object.", "Kind", "", "namespace"},
+    {"PUT", "/v1/{kind}/{}", put_object, "Replaces the spec of an object by that of the document.", "Kind",
+     "Kind", "namespace"},
+    {"PATCH", "/v1/{kind}/{}", patch_object, "Changes the fields of an object that a merge patch has.",
+     "Kind", "any", "namespace"},
+    {"DELETE", "/v1/{kind}/{}", delete_object, "Deletes an object when its programs have ended.", "Kind", "",
+     "namespace"},
+    {"GET", "/v1/{kind}/{}/logs", get_logs, "Prints the output of an object's programs.", "text", "",
+     "namespace replica previous tail sinceSeconds follow"},
+    {"GET", "/v1/{kind}/{}/revisions", get_revisions, "Lists the kept revisions of an object.",
+     "RevisionList", "", "namespace"},
+    {"POST", "/v1/{kind}/{}/modify", modify,
+     "Changes fields of the PAI-EAS document that a service was made from.", "Kind", "EasChanges",
+     "namespace"},
+    {"POST", "/v1/{kind}/{}/restart", restart, "Replaces every replica of an object by a new one.", "Kind",
+     "", "namespace"},
+    {"POST", "/v1/{kind}/{}/start", start, "Starts the replicas of a stopped object.", "Kind", "",
+     "namespace"},
+    {"POST", "/v1/{kind}/{}/stop", stop, "Stops the replicas of an object and keeps the object.", "Kind", "",
+     "namespace"},
+    {"POST", "/v1/{kind}/{}/undo", undo, "Returns an object to a former revision.", "Kind", "UndoRequest",
+     "namespace"},
+    {"GET", "/v1/tokens", list_tokens, "Lists the tokens without their secrets.", "TokenList"},
+    {"POST", "/v1/tokens", post_token, "Makes a token and shows it once.", "TokenMade", "TokenRequest"},
+    {"DELETE", "/v1/tokens/{}", delete_token, "Deletes a token.", "Nothing"},
+    {"GET", "/openapi.json", get_openapi, "Shows this description of the API.", "any"},
 };
 
 // What a path has in the holes of its pattern.
@@ -86,6 +127,15 @@ std::optional<PathParts> parts_of(std::string_view path, std::string_view patter
 }  // namespace
 
 std::span<const Route> routes() { return table; }
+
+namespace {
+
+http::Response get_openapi(const Call& call) {
+  static const std::string text = openapi_document(table, call.context.views.version().version);
+  return {200, "application/json", text};
+}
+
+}  // namespace
 
 size_t body_limit(std::string_view method, std::string_view path) {
   const bool has_document = method != "GET" && !path.starts_with("/v1/tokens");
@@ -158,8 +208,11 @@ http::Response ControllerRoutes::answer_identified(const http::Request& request,
     return refuse(K::invalid_argument,
                   fmt::format("{} has no method {}", path, request.method.substr(0, max_shown_method_bytes)),
                   405);
-  return refuse(K::not_found, fmt::format("there is no {}; the controller has {}", path,
-                                          fmt::join(table | std::views::transform(&Route::path), ", ")));
+  std::vector<std::string_view> paths;
+  for (const Route& route : table)
+    if (std::ranges::find(paths, route.path) == paths.end()) paths.emplace_back(route.path);
+  return refuse(K::not_found,
+                fmt::format("there is no {}; the controller has {}", path, fmt::join(paths, ", ")));
 }
 
 http::Response refuse_bytes(unsigned status, std::string detail) {

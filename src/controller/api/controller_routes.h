@@ -5,17 +5,12 @@
 // operators. A change needs the role user and the right over the object; tokens are the operators'.
 #pragma once
 
-#include "controller/api/api_call.h"
+#include "controller/api/route.h"
 #include "controller/api/watches.h"
 #include "http/server.h"
 
 namespace carve::controller {
 
-struct Route {
-  const char* method;
-  const char* path;  // "/v1/{kind}/{}/logs": {kind} is the plural of a kind, {} is one name.
-  http::Response (*answer)(const Call&);
-};
 std::span<const Route> routes();
 
 class ControllerRoutes {

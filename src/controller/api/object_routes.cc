@@ -5,6 +5,7 @@
 
 #include "controller/api/list_query.h"
 #include "controller/api/planning.h"
+#include "controller/api/pool_routes.h"
 #include "controller/api/query.h"
 #include "wire/api/json_value.h"
 
@@ -32,6 +33,7 @@ http::Response replace(const Call& call, const ObjectKey& key, const std::string
   if (!expected) return refuse(expected.error());
   const auto read = read_submissions(text, "carve", submission_context(call));
   if (!read) return refuse(read.error());
+  if (auto refused = refused_by_pool(call, *read)) return std::move(*refused);
   const Submission& wanted = read->front();
   if (read->size() != 1 || ObjectKey{wanted.kind, wanted.metadata.namespace_, wanted.metadata.name} != key)
     return refuse(K::invalid_argument, fmt::format("the document is not one of {}", controller::text(key)));
@@ -65,6 +67,7 @@ http::Response post_documents(const Call& call) {
                   fmt::format("dialect '{}': use {}", dialect.substr(0, 80), fmt::join(dialects, ", ")));
   const auto read = read_submissions(call.request.body, dialect, submission_context(call));
   if (!read) return refuse(read.error());
+  if (auto refused = refused_by_pool(call, *read)) return std::move(*refused);
   std::vector<Object> wanted;
   for (const Submission& submission : *read) {
     auto object = planned(call, submission);
@@ -77,7 +80,7 @@ http::Response post_documents(const Call& call) {
                          .name = wanted[i].key.name,
                          .name_space = wanted[i].key.namespace_,
                          .action = "checked",
-                         .warnings = (*read)[i].warnings});
+                         .warnings = pool_warnings(call, (*read)[i])});
   if (query->contains("dryRun") && query->at("dryRun") != "false") return document(out);
   const auto kept = keep(call, wanted);
   if (!kept) return refuse(kept.error());

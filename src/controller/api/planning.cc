@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "controller/api/pool_routes.h"
 #include "controller/api/query.h"
 #include "controller/objects/service_form.h"
 #include "wire/api/json.h"
@@ -184,6 +185,7 @@ std::string wanted_spec(const Call& call, const Pointer& present, const Submissi
 }  // namespace
 
 Outcome<Object> planned(const Call& call, const Submission& submission) {
+  if (submission.kind == objects::Kind::pool) return planned_pool(call, submission);
   const ObjectKey key{submission.kind, submission.metadata.namespace_, submission.metadata.name};
   Object object;
   const Pointer present = call.context.objects.find(key);
@@ -218,6 +220,7 @@ Outcome<std::vector<Kept>> keep(const Call& call, const std::vector<Object>& obj
                        present.labels = object.labels;
                        present.annotations = object.annotations;
                        present.spec = object.spec;
+                       if (!objects::text_of(object.key.kind).is_workload) return;
                        const auto planned =
                            api::read<objects::ServiceStatus>(object.status, api::Reading::lenient);
                        present.status = status_with(present.status,

@@ -40,11 +40,25 @@ class ChangeText {
   http::StreamEvent texts_[2];
 };
 
+// Returns the objects that a watcher may know which continues with these changes: all but those that were
+// added since.
+std::set<ObjectKey> maybe_known(const std::vector<ObjectRegistry::Pointer>& present,
+                                const std::vector<ObjectChange>& changes) {
+  std::map<ObjectKey, ChangeKind> first;
+  for (const ObjectChange& change : changes) first.emplace(change.object->key, change.kind);
+  for (const auto& object : present) first.emplace(object->key, ChangeKind::modified);
+  std::set<ObjectKey> out;
+  for (const auto& [key, kind] : first)
+    if (kind != ChangeKind::added) out.insert(key);
+  return out;
+}
+
 }  // namespace
 
 struct Watches::Watcher {
   WatchQuery query;
   http::Caller caller;
+  std::function<bool()> may_continue = nullptr;
   uint64_t seen = 0;             // The newest version that the stream has.
   unsigned passed = 0;           // Changes since the last event.
   std::set<ObjectKey> selected;  // With a selector: what the watcher may know.
@@ -85,9 +99,11 @@ struct Watches::Watcher {
 Watches::Watches(ObjectRegistry& objects)
     : objects_(objects), seen_(objects.version()), watchers_(std::make_shared<Watchers>()) {}
 
-Outcome<http::EventStream> Watches::begin(WatchQuery query, const http::Caller& caller) {
+Outcome<http::EventStream> Watches::begin(WatchQuery query, const http::Caller& caller,
+                                          std::function<bool()> may_continue) {
   http::EventStream stream;
-  auto watcher = std::make_shared<Watcher>(Watcher{.query = std::move(query), .caller = caller});
+  auto watcher = std::make_shared<Watcher>(
+      Watcher{.query = std::move(query), .caller = caller, .may_continue = std::move(may_continue)});
   // The version is read before the objects, so no change is missed between the two.
   const uint64_t version = objects_.version();
   std::vector<ObjectRegistry::Pointer> present;
@@ -96,9 +112,7 @@ Outcome<http::EventStream> Watches::begin(WatchQuery query, const http::Caller& 
   if (watcher->query.behind) {
     const auto changes = objects_.changes_behind(*watcher->query.behind);
     if (!changes) return tl::unexpected(changes.error());
-    // Which objects the watcher knows is not kept: it may know all.
-    for (const auto& object : present) watcher->selected.insert(object->key);
-    for (const ObjectChange& change : *changes) watcher->selected.insert(change.object->key);
+    watcher->selected = maybe_known(present, *changes);
     watcher->seen = *watcher->query.behind;
     for (const ObjectChange& change : *changes) {
       ChangeText text(change);
@@ -136,9 +150,15 @@ void Watches::deliver() {
     seen_ = objects_.version();
     return;
   }
+  std::vector<Watcher*> served;
+  for (const auto& [number, watcher] : *watchers_)
+    if (!watcher->may_continue || watcher->may_continue())
+      served.push_back(watcher.get());
+    else
+      watcher->stream->end();
   for (const ObjectChange& change : *changes) {
     ChangeText text(change);
-    for (const auto& [number, watcher] : *watchers_)
+    for (Watcher* watcher : served)
       watcher->take(change, text, [&](const http::StreamEvent& e) { watcher->stream->send(e); });
     seen_ = change.version;
   }

@@ -13,6 +13,7 @@
 // loop of the API alone uses the streams; deliver() is called there after the registry has changed.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,7 +41,10 @@ class Watches {
   explicit Watches(ObjectRegistry& objects);
 
   // Returns a new watcher's stream. Fails with gone if the changes behind its version are not kept.
-  Outcome<http::EventStream> begin(WatchQuery, const http::Caller&);
+  // `may_continue` is asked before changes are sent: the stream ends when the caller's token is not valid any
+  // more. Without it, the caller keeps its rights.
+  Outcome<http::EventStream> begin(WatchQuery, const http::Caller&,
+                                   std::function<bool()> may_continue = nullptr);
   // Sends the changes since the last call. If they are not kept any more, every stream ends.
   void deliver();
 

@@ -176,6 +176,16 @@ TEST(Watches, an_object_that_ceases_to_match_is_told_as_deleted) {
   EXPECT_THAT(watcher.seen(), ElementsAre("deleted a 4", "added b 6", "deleted b 7"));
 }
 
+TEST(Watches, a_selected_object_that_was_added_since_is_told_as_added) {
+  Watched w;
+  w.add("a", {{"app", "x"}});
+  w.add("b", {{"app", "x"}});
+  w.label("b", "y");
+  w.label("a", "y");
+  EXPECT_THAT(Watcher(w, "labelSelector=app%3Dx&resourceVersion=1").seen(),
+              ElementsAre("added b 2", "deleted b 3", "deleted a 4"));
+}
+
 TEST(Watches, a_watcher_that_gets_no_change_gets_a_bookmark) {
   Watched w;
   w.add("a");
@@ -184,6 +194,23 @@ TEST(Watches, a_watcher_that_gets_no_change_gets_a_bookmark) {
   for (unsigned i = 0; i < bookmark_interval_changes; ++i) w.label("a", std::to_string(i));
   w.watches.deliver();
   EXPECT_THAT(watcher.seen(), ElementsAre(fmt::format("bookmark  {}", bookmark_interval_changes + 1)));
+}
+
+TEST(Watches, a_watcher_whose_token_was_removed_gets_no_change) {
+  Watched w;
+  bool is_valid = true;
+  StreamFake stream;
+  const auto begun = w.watches.begin(*watch_query({.query = "resourceVersion=0"}),
+                                     http::Caller::token("x", http::Role::viewer), [&] { return is_valid; });
+  const auto subscription = begun->subscribe(stream);
+  w.add("a");
+  w.watches.deliver();
+  EXPECT_EQ(stream.events.size(), 1u);
+  is_valid = false;
+  w.label("a", "x");
+  w.watches.deliver();
+  EXPECT_EQ(stream.events.size(), 1u);
+  EXPECT_TRUE(stream.has_ended);
 }
 
 TEST(Watches, a_watcher_that_has_gone_is_forgotten) {

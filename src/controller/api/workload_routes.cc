@@ -47,7 +47,7 @@ Outcome<std::optional<uint32_t>> number(const std::map<std::string, std::string>
 
 http::Response get_logs(const Call& call) {
   const auto query =
-      parse_query(call.request.query, {"namespace", "replica", "previous", "tail", "sinceSeconds"});
+      parse_query(call.request.query, {"namespace", "replica", "previous", "tail", "sinceSeconds", "follow"});
   if (!query) return refuse(query.error());
   const ObjectKey key{call.kind, query->contains("namespace") ? query->at("namespace") : "default",
                       call.names[0]};
@@ -64,6 +64,11 @@ http::Response get_logs(const Call& call) {
                   .previous = query->contains("previous") && query->at("previous") != "false",
                   .tail = tail->value_or(0)};
   if (*since) wanted.since_ns = call.context.views.now_ns() - int64_t{**since} * 1'000'000'000;
+  const bool follows = query->contains("follow") && query->at("follow") != "false";
+  if (follows && wanted.previous)
+    return refuse(K::invalid_argument,
+                  "follow: the log of a previous attempt does not grow; leave out follow");
+  if (follows) return {.content = call.context.views.follow_logs(*object, wanted)};
   const auto lines = call.context.views.logs(*object, wanted);
   if (!lines) return refuse(lines.error());
   return {200, "text/plain; charset=utf-8", *lines};

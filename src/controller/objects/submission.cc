@@ -2,6 +2,7 @@
 
 #include "fronts/documents.h"
 #include "fronts/pod/manifest.h"
+#include "fronts/pool_check.h"
 #include "fronts/service_terms.h"
 #include "wire/api/json.h"
 #include "wire/api/json_value.h"
@@ -40,6 +41,17 @@ Read read_application(const std::string& text, const SubmissionContext& context)
                     .warnings = std::move(service->warnings)};
 }
 
+Read read_pool(const std::string& text, const SubmissionContext&) {
+  auto pool = fronts::read_pool(text);
+  if (!pool) return tl::unexpected(std::move(pool.error()));
+  std::string spec = api::write(pool->spec);
+  return Submission{.kind = objects::Kind::pool,
+                    .metadata = std::move(pool->metadata),
+                    .spec = std::move(spec),
+                    .form = {},
+                    .warnings = {}};
+}
+
 Read read_eas(const std::string& text, const SubmissionContext& context) {
   auto eas = fronts::from_eas(text, context.eas);
   if (!eas) return tl::unexpected(std::move(eas.error()));
@@ -66,7 +78,8 @@ std::string kind_in(const std::string& text) {
 Read refuse_kind(const std::string& text, const SubmissionContext&) {
   const std::string kind = kind_in(text);
   std::vector<std::string_view> known;
-  for (const objects::KindText& one : objects::kinds) known.push_back(one.kind);
+  for (const objects::KindText& one : objects::kinds)
+    if (one.value != objects::Kind::node) known.push_back(one.kind);  // Nodes are those of the command line.
   return tl::unexpected(FieldErrors{
       {.field = "kind",
        .value = kind,
@@ -79,6 +92,7 @@ Read refuse_kind(const std::string& text, const SubmissionContext&) {
 Reader reader_of_kind(const std::string& text) {
   const std::string kind = kind_in(text);
   if (kind == objects::text_of(objects::Kind::application).kind) return read_application;
+  if (kind == objects::text_of(objects::Kind::pool).kind) return read_pool;
   return kind == objects::text_of(objects::Kind::service).kind ? read_service : refuse_kind;
 }
 

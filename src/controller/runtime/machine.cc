@@ -63,8 +63,10 @@ ObservedSlice observed(const api::Slice& slice) {
 
 }  // namespace
 
-Machine::Machine(std::vector<Node> nodes, Launcher launcher, const std::string& folder)
+Machine::Machine(std::vector<Node> nodes, NodesToAsk nodes_to_ask, Launcher launcher,
+                 const std::string& folder)
     : nodes_(std::move(nodes)),
+      nodes_to_ask_(std::move(nodes_to_ask)),
       launcher_(std::move(launcher)),
       programs_(folder + programs_folder),
       proxy_folder_(folder + "/proxy") {}
@@ -86,21 +88,14 @@ client::Client Machine::agent_of(const Node& node) const {
   return client::Client(node.socket, {.patience = agent_patience});
 }
 
-// Asks the nodes in the order of the command line. The agent is authoritative: it chooses the devices, and a
-// request id is granted once. A node that does not answer may have granted it, so no other node is asked.
-Outcome<std::string> Machine::grant(const api::SliceRequest& request, const std::string& pool) {
-  if (!pool.empty())
-    return failure(K::failed_precondition, "spec.pool: there is no pool '{}'; leave it out for any node",
-                   pool);
-  Failure last{K::unavailable, "this controller has no node"};
-  for (const Node& node : nodes_) {
-    const auto granted = agent_of(node).post<api::Slice>("/v1/slices", request);
-    slices_.erase(node.name);
-    if (granted) return node.name;
-    last = failure_of(node.name, granted.error());
-    if (last.kind == K::unavailable) break;
-  }
-  return tl::unexpected(last);
+// The agent is authoritative: it chooses the devices, and a request id is granted once.
+Outcome<void> Machine::grant(const api::SliceRequest& request, const std::string& name) {
+  const auto node = node_named(name);
+  if (!node) return tl::unexpected(node.error());
+  slices_.erase(name);
+  const auto granted = agent_of(**node).post<api::Slice>("/v1/slices", request);
+  if (!granted) return tl::unexpected(failure_of(name, granted.error()));
+  return {};
 }
 
 Outcome<std::map<std::string, ObservedSlice>> Machine::slices(const std::string& name) {

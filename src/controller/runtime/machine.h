@@ -2,6 +2,7 @@
 // launcher, endpoints through HAProxy. One thread uses it; a call may block for a few seconds.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -27,8 +28,10 @@ class Machine final : public Effects {
     std::string name;
     std::string socket;  // Of its agent.
   };
+  // Returns the nodes that are asked for a slice of a pool.
+  using NodesToAsk = std::function<Outcome<std::vector<std::string>>(const std::string& pool)>;
   // `folder` is for the programs' directories and HAProxy; it exists.
-  Machine(std::vector<Node> nodes, Launcher launcher, const std::string& folder);
+  Machine(std::vector<Node> nodes, NodesToAsk, Launcher launcher, const std::string& folder);
 
   // Begins a turn of the loop: what was read of the agents before is read again.
   void begin_turn();
@@ -37,7 +40,10 @@ class Machine final : public Effects {
   // Returns the directory of a replica's program.
   std::string directory_of(const std::string& slice) const { return programs_ + "/" + slice; }
 
-  Outcome<std::string> grant(const api::SliceRequest&, const std::string& pool) override;
+  Outcome<std::vector<std::string>> nodes_to_ask(const std::string& pool) override {
+    return nodes_to_ask_(pool);
+  }
+  Outcome<void> grant(const api::SliceRequest&, const std::string& node) override;
   Outcome<std::map<std::string, ObservedSlice>> slices(const std::string& node) override;
   Outcome<void> resize(const std::string& node, const std::string& slice, const api::SliceChange&) override;
   Outcome<void> end_slice(const std::string& node, const std::string& slice) override;
@@ -59,6 +65,7 @@ class Machine final : public Effects {
   bool is_published(const std::vector<ServiceEndpoint>&) const;
 
   const std::vector<Node> nodes_;
+  const NodesToAsk nodes_to_ask_;
   const Launcher launcher_;
   const std::string programs_;
   const std::string proxy_folder_;

@@ -77,9 +77,13 @@ class Effects {
  public:
   virtual ~Effects() = default;
 
-  // Grants the slice on a node of the pool (empty: any node) and returns the node. The kinds of failure:
-  // insufficient_capacity if no node has it now, invalid_argument and failed_precondition if none ever has.
-  virtual Outcome<std::string> grant(const api::SliceRequest&, const std::string& pool) = 0;
+  // Returns the nodes of the pool (empty: any node) that are asked for a slice, the first one first. The
+  // kinds of failure: failed_precondition if there is no such pool, unavailable if no node can be asked now.
+  virtual Outcome<std::vector<std::string>> nodes_to_ask(const std::string& pool) = 0;
+  // Grants the slice on the node. The kinds of failure: insufficient_capacity if the node has not the
+  // capacity now, invalid_argument and failed_precondition if it never has, unavailable if it may have
+  // granted it.
+  virtual Outcome<void> grant(const api::SliceRequest&, const std::string& node) = 0;
   // Returns the living slices of a node by name, as of this turn.
   virtual Outcome<std::map<std::string, ObservedSlice>> slices(const std::string& node) = 0;
   virtual Outcome<void> resize(const std::string& node, const std::string& slice,

@@ -142,6 +142,31 @@ bool ServiceLoop::resize(Pass& pass, const objects::ServiceSpec& old) {
   return true;
 }
 
+// Asks the nodes one after the other. The record names the node before it is asked, so no other node is asked
+// while it may have granted the slice. A node that refuses is forgotten: the next attempt asks all again.
+Outcome<void> ServiceLoop::grant(const Pass& pass, ReplicaRecord& replica, const api::SliceRequest& request) {
+  std::vector<std::string> nodes{replica.node};
+  if (replica.node.empty()) {
+    auto found = effects_.nodes_to_ask(pass.spec.pool);
+    if (!found) return tl::unexpected(found.error());
+    nodes = std::move(*found);
+  }
+  Failure last{K::unavailable, "no node was asked"};
+  for (const std::string& node : nodes) {
+    if (replica.node != node) {
+      replica.node = node;
+      if (auto written = records_.write(replica); !written) return written;
+    }
+    auto granted = effects_.grant(request, node);
+    if (granted) return granted;
+    last = granted.error();
+    if (last.kind == K::unavailable) return tl::unexpected(last);
+  }
+  replica.node.clear();
+  if (auto written = records_.write(replica); !written) return written;
+  return tl::unexpected(last);
+}
+
 // Requests the slices that were decided. After a kill the request is repeated, and is granted once.
 void ServiceLoop::request_slices(Pass& pass, Ns now) {
   for (ReplicaRecord replica : records_.replicas(pass.record.uid)) {
@@ -149,7 +174,7 @@ void ServiceLoop::request_slices(Pass& pass, Ns now) {
     const auto request =
         slice_request(*pass.object, spec_of(records_.spec(replica.uid, replica.revision)), replica);
     if (request) {
-      const auto node = effects_.grant(*request, pass.spec.pool);
+      const auto node = grant(pass, replica, *request);
       if (!node && node.error().kind != K::unavailable) {
         SliceRefusal& last = refusals_[replica.uid];
         const unsigned times = last.refusal.revision == replica.revision ? last.refusal.times + 1 : 1;
@@ -161,7 +186,6 @@ void ServiceLoop::request_slices(Pass& pass, Ns now) {
         continue;
       }
       if (!done(pass, node)) continue;
-      replica.node = *node;
     }
     replica.is_granted = true;
     if (!done(pass, records_.write(replica))) continue;
@@ -176,7 +200,7 @@ bool ServiceLoop::observe(Pass& pass, Ns now) {
   std::set<std::string> nodes;
   pass.observed.complete_revision = pass.record.complete_revision;
   for (const ReplicaRecord& replica : records_.replicas(pass.record.uid))
-    if (!replica.node.empty()) nodes.insert(replica.node);
+    if (replica.is_granted && !replica.node.empty()) nodes.insert(replica.node);
   for (const std::string& node : nodes) {
     auto slices = effects_.slices(node);
     if (!done(pass, slices)) return false;

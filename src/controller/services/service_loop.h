@@ -52,6 +52,7 @@ class ServiceLoop {
   bool revise(Pass&, Ns now);
   bool resize(Pass&, const objects::ServiceSpec& old);
   void request_slices(Pass&, Ns now);
+  Outcome<void> grant(const Pass&, ReplicaRecord&, const api::SliceRequest&);
   bool observe(Pass&, Ns now);
   bool observe_replica(Pass&, const ReplicaRecord&, Ns now);
   void update_probe(const Pass&, const ReplicaRecord&, const ObservedProgram&, workload::Replica&, Ns now);

@@ -110,7 +110,9 @@ struct NodeView {
   std::string preload, shims;  // The guest library and the directory of the shims.
   std::string simulated;       // "a10x2"; empty: real devices.
   Strategy strategy = Strategy::binpack;
-  MemoryUnit memory_unit = MemoryUnit::gib;
+  Setting<MemoryUnit> memory_unit;
+  std::string grants_refused;  // The sentence that refuses new slices; empty: none does.
+  bool starting = false;       // No slice is granted yet.
   std::map<std::string, std::string> labels;
   bool policy_per_slice = false, admit_best_effort = true, overcommit_compute = false;
   AuditAction audit = AuditAction::report;
@@ -143,6 +145,9 @@ struct Entry {
   bool cgroup = false;                             // The process is in the slice's cgroup now.
 };
 
+// What happens to a change that running slices hold up.
+enum class WhenHeld : uint8_t { refuse, wait };
+
 class Agent {
  public:
   virtual ~Agent() = default;
@@ -157,6 +162,10 @@ class Agent {
   // `by` names the caller, for the event.
   virtual Outcome<SliceView> update(SliceId, const TermsUpdate&, const std::string& by) = 0;
   virtual Outcome<void> set_policy(Policy, const std::string& by) = 0;  // For the whole node.
+  // Sets what an integer memory request counts. Fails if running slices were requested in units.
+  virtual Outcome<void> set_memory_unit(MemoryUnit, WhenHeld, const std::string& by) = 0;
+  // Refuses new slices with the sentence; an empty one allows them again.
+  virtual Outcome<void> refuse_grants(const std::string& sentence, const std::string& by) = 0;
   // Sets a label of the node, or removes it if there is no value.
   virtual Outcome<void> set_label(const std::string& key, const std::optional<std::string>& value,
                                   const std::string& by) = 0;

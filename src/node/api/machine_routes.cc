@@ -62,6 +62,8 @@ http::Response consolidation(const RequestContext& a) {
 
 http::Response node(const RequestContext& a) { return document(view_node(a.look())); }
 
+constexpr size_t max_refusal_bytes = 1024;
+
 Outcome<void> change_node(const RequestContext& a, const api::NodeChange& change) {
   const std::string by = a.caller.text();
   std::map<std::string, std::optional<std::string>> labels(change.labels.begin(), change.labels.end());
@@ -74,6 +76,17 @@ Outcome<void> change_node(const RequestContext& a, const api::NodeChange& change
                      key.substr(0, 80));
     if (const auto done = a.agent.set_label(key, value, by); !done) return done;
   }
+  if (change.memory_unit)
+    if (const auto done = a.agent.set_memory_unit(*change.memory_unit,
+                                                  change.when_free ? WhenHeld::wait : WhenHeld::refuse, by);
+        !done)
+      return done;
+  if (change.refuse_grants) {
+    if (change.refuse_grants->size() > max_refusal_bytes)
+      return failure(FailureKind::invalid_argument, "refuse_grants: a sentence has at most {} bytes",
+                     max_refusal_bytes);
+    if (const auto done = a.agent.refuse_grants(*change.refuse_grants, by); !done) return done;
+  }
   return change.policy ? a.agent.set_policy(*change.policy, by) : Outcome<void>{};
 }
 
@@ -83,8 +96,9 @@ http::Response alter_node(const RequestContext& a) {
                           "only root and the agent's user may change the node's policy"));
   const auto d = read<api::NodeChange>(a.request.body);
   if (!d) return problem(d.error());
-  if (!d->policy && d->labels.empty() && d->removed_labels.empty())
-    return problem(refuse(FailureKind::invalid_argument, "no change is given; name a policy or a label"));
+  if (!d->policy && d->labels.empty() && d->removed_labels.empty() && !d->memory_unit && !d->refuse_grants)
+    return problem(
+        refuse(FailureKind::invalid_argument, "no change is given; name a policy, a memory unit or a label"));
   if (const auto done = change_node(a, *d); !done) return problem(refuse(done.error()));
   return node(a);
 }

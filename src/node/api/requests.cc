@@ -54,7 +54,7 @@ Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, cons
         "memory is given more than once; give it per device, as a part of a device, in total, or in "
         "units");
   if (d.memory_units) {
-    r.memory_units = {*d.memory_units, agent.node().memory_unit};
+    r.memory_units = {*d.memory_units, agent.node().memory_unit.effective};
     r.memory = PerDevice{{*d.memory_units * size_of(r.memory_units.unit).count}};
   }
   if (d.memory_bytes) r.memory = PerDevice{{*d.memory_bytes}};

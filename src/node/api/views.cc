@@ -193,7 +193,11 @@ api::Node view_node(const ViewContext& look) {
   out.policy_per_slice = node.policy_per_slice;
   out.admit_best_effort = node.admit_best_effort;
   out.overcommit_compute = node.overcommit_compute;
-  out.memory_unit = node.memory_unit;
+  out.memory_unit = node.memory_unit.effective;
+  out.desired_memory_unit = node.memory_unit.desired;
+  out.memory_unit_blocked_by = node.memory_unit.blocked_by;
+  out.grants_refused = node.grants_refused;
+  out.starting = node.starting;
   out.labels = node.labels;
   return out;
 }

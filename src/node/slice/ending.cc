@@ -128,6 +128,9 @@ void Ending::end(uint64_t id, const std::string& why) {
   if (node_.compute.policies.settle(node_.policy_holders()))
     node_.event("", fmt::format("compute policy {} made effective on devices without slices",
                                 text(node_.compute.policies.desired())));
+  if (node_.kept_settings.settle(node_.memory_unit_holders()))
+    node_.event(
+        "", fmt::format("memory unit {} made effective", text(node_.kept_settings.memory_unit().effective)));
 }
 
 }  // namespace carve::node

@@ -8,6 +8,7 @@
 
 #include "node/slice/placement.h"
 #include "node/slice/visible.h"
+#include "os/clock.h"
 #include "os/log.h"
 
 namespace carve::node {
@@ -29,6 +30,11 @@ Outcome<void> admissible(const NodeState& node, const Request& request) {
     return failure(K::already_exists,
                    "the name '{}' is taken by a running slice; choose another name, or stop that slice",
                    request.name);
+  if (!node.kept_settings.grants_refused().empty())
+    return failure(K::failed_precondition, "{}", node.kept_settings.grants_refused());
+  if (const int64_t left_ns = node.settings.ready_at_ns - os::monotonic_ns(); left_ns > 0)
+    return failure(K::unavailable, "this node is Starting: wait for it to be running; about {} s left",
+                   left_ns / os::second + 1);
   if (node.slices.size() >= max_node_slices)
     return failure(K::insufficient_capacity, "this node has {} slices, which is the limit; stop one",
                    max_node_slices);
@@ -116,6 +122,7 @@ Outcome<LiveSlice*> Lifecycle::grant(const Request& request, const os::ProcessId
     return tl::unexpected(ready.error());
   }
   node_.compute.policies.settle(node_.policy_holders());
+  node_.kept_settings.settle(node_.memory_unit_holders());
   std::vector<std::string> parts;
   for (const SlicePart& s : slice.granted().parts)
     parts.push_back(

@@ -36,6 +36,13 @@ Policies::Holders NodeState::policy_holders() const {
   };
 }
 
+std::vector<std::string> NodeState::memory_unit_holders() const {
+  std::vector<std::string> names;
+  for (const auto& [id, slice] : slices)
+    if (slice->granted().memory_units.count != 0) names.push_back(slice->name());
+  return names;
+}
+
 Share NodeState::most_shares() const {
   return settings.overcommit_compute ? ledger::unlimited_shares : whole_device;
 }

@@ -11,6 +11,7 @@
 #include "node/devices/kernel_log.h"
 #include "node/slice/books.h"
 #include "node/slice/ended_processes.h"
+#include "node/slice/kept_settings.h"
 #include "node/slice/node_labels.h"
 #include "node/slice/pages.h"
 #include "node/slice/settings.h"
@@ -26,6 +27,7 @@ struct NodeState {
   Books books;
   EventLog events;
   NodeLabels labels;
+  KeptSettings kept_settings;
   Pages pages;
   Slices slices;
   Compute compute;  // Destroyed before the slices, whose pages the arbiters use.
@@ -44,7 +46,8 @@ struct NodeState {
   // Logs the event and adds it to the event log. `slice`: its name; empty: the agent as a whole.
   void event(const std::string& slice, std::string text);
   Policies::Holders policy_holders() const;
-  Share most_shares() const;  // The largest sum of the shares on one device.
+  std::vector<std::string> memory_unit_holders() const;  // Slices that were requested in units.
+  Share most_shares() const;                             // The largest sum of the shares on one device.
 };
 
 // Makes each device's arbiter schedule the slices that live there now. Call it after a slice was granted or

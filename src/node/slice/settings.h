@@ -21,14 +21,14 @@ struct Settings {
   bool contexts_in_slice = true;  // Contexts are charged to slices; otherwise to the device's reserved bytes.
   AuditAction audit = AuditAction::report;
   OverQuotaAction over_quota = OverQuotaAction::refuse;
-  Paths paths;                               // Paths of Carve's and the driver's libraries.
-  std::optional<Policy> policy;              // From the command line, or from a label.
-  bool policy_per_slice = false;             // Slices of one device may follow different policies.
-  bool admit_best_effort = true;             // Slices without a share are admitted beside enforced ones.
-  bool overcommit_compute = false;           // More than 100 % of a device's compute may be granted.
-  MemoryUnit memory_unit = MemoryUnit::gib;  // What an integer memory request counts.
-  std::string kernel_log;                    // The file that names the process of an Xid.
-  std::optional<place::Topology> topology;   // Links between the devices, in their order.
+  Paths paths;                              // Paths of Carve's and the driver's libraries.
+  std::optional<Policy> policy;             // From the command line, or from a label.
+  bool policy_per_slice = false;            // Slices of one device may follow different policies.
+  bool admit_best_effort = true;            // Slices without a share are admitted beside enforced ones.
+  bool overcommit_compute = false;          // More than 100 % of a device's compute may be granted.
+  int64_t ready_at_ns = 0;                  // CLOCK_MONOTONIC; earlier no slice is granted (--start-delay).
+  std::string kernel_log;                   // The file that names the process of an Xid.
+  std::optional<place::Topology> topology;  // Links between the devices, in their order.
 };
 
 // A device as found at the start, and its changing state.

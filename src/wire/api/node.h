@@ -36,12 +36,19 @@ struct Node {
   bool policy_per_slice = false;   // Slices of one device may follow different policies.
   bool admit_best_effort = false;  // Slices without a share are admitted beside enforced ones.
   bool overcommit_compute = false;
-  MemoryUnit memory_unit = MemoryUnit::gib;  // What an integer memory request counts.
+  MemoryUnit memory_unit = MemoryUnit::gib;          // What an integer memory request counts.
+  MemoryUnit desired_memory_unit = MemoryUnit::gib;  // From the end of the last slice on that blocks it.
+  std::vector<std::string> memory_unit_blocked_by;   // Names of slices that were requested in units.
+  std::string grants_refused;  // Why no new slice is granted, as a sentence; empty: slices are granted.
+  bool starting = false;       // No slice is granted yet.
   std::map<std::string, std::string> labels;
 };
 
 struct NodeChange {
   std::optional<Policy> policy;
+  std::optional<MemoryUnit> memory_unit;
+  bool when_free = false;                     // A unit that running slices block becomes effective later.
+  std::optional<std::string> refuse_grants;   // The sentence; empty: slices are granted again.
   std::map<std::string, std::string> labels;  // To set.
   std::vector<std::string> removed_labels;    // Keys.
 };

@@ -7,7 +7,7 @@
 
 namespace carve::objects {
 
-enum class Kind : uint8_t { service, application };
+enum class Kind : uint8_t { service, application, node, pool };
 
 struct KindText {
   Kind value;
@@ -21,6 +21,8 @@ struct KindText {
 inline constexpr KindText kinds[] = {
     {Kind::service, "Service", "service", "services", "svc", true},
     {Kind::application, "Application", "application", "applications", "app", true},
+    {Kind::node, "Node", "node", "nodes", "no", false},
+    {Kind::pool, "Pool", "pool", "pools", "np", false},
 };
 
 constexpr const KindText& text_of(Kind kind) { return kinds[static_cast<size_t>(kind)]; }

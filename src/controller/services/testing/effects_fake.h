@@ -42,8 +42,11 @@ struct EffectsFake final : Effects {
     if (is_last) throw Killed();
   }
 
-  Outcome<std::string> grant(const api::SliceRequest& request, const std::string&) override {
-    Outcome<std::string> out = std::string("n1");
+  Outcome<std::vector<std::string>> nodes_to_ask(const std::string&) override {
+    return std::vector<std::string>{"n1"};
+  }
+  Outcome<void> grant(const api::SliceRequest& request, const std::string&) override {
+    Outcome<void> out;
     call([&] {
       if (granted_by.contains(request.request_id)) return;
       if (live.size() >= capacity) {

@@ -73,6 +73,14 @@ struct AgentFake final : Agent {
     return found == inside.end() ? std::nullopt : std::optional(living.at(found->second - 1));
   }
   std::vector<DeviceView> devices() const override { return has_devices; }
+  Outcome<void> set_memory_unit(MemoryUnit unit, WhenHeld, const std::string&) override {
+    has_node.memory_unit = {unit, unit, {}};
+    return {};
+  }
+  Outcome<void> refuse_grants(const std::string& sentence, const std::string&) override {
+    has_node.grants_refused = sentence;
+    return {};
+  }
   NodeView node() const override { return has_node; }
   EventLog& events() override { return log; }
   Outcome<std::vector<ledger::UsageRecord>> usage_after(uint64_t id, size_t most) const override {

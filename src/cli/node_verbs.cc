@@ -1,0 +1,237 @@
+// Verbs for the nodes of the controller: carve label, cordon, uncordon, drain, and carve node
+// stop|start|restart|pool.
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include "cli/pools.h"
+#include "core/label.h"
+#include "wire/objects/node_object.h"
+
+namespace carve::cli {
+namespace {
+
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds node_poll_interval{200};
+
+void fail(Context& context, const std::string& sentence) {
+  fmt::print(stderr, "carve: {}\n", harmless(sentence));
+  context.status = failed_status;
+}
+
+// Reads "10m", "90s" or "90".
+Result<seconds, std::string> parse_time(const std::string& word) {
+  const size_t digits = word.find_first_not_of("0123456789");
+  const std::string unit = digits == std::string::npos ? "s" : word.substr(digits);
+  if (word.empty() || digits == 0 || word.size() > 8 || (unit != "s" && unit != "m" && unit != "h"))
+    return tl::unexpected(fmt::format("--timeout '{}' is not a time such as 90s or 10m", word));
+  const int64_t count = std::stoll(word.substr(0, digits));
+  return seconds(unit == "m" ? count * 60 : unit == "h" ? count * 3600 : count);
+}
+
+std::string check_time(const std::string& word) {
+  const auto time = parse_time(word);
+  return time ? std::string() : time.error();
+}
+
+void patch(Context& context, const std::string& name, const std::string& body, const std::string& query,
+           const std::string& done) {
+  answered(context, context.controller().send<objects::Node>("PATCH", node_path(name) + query, body),
+           [&](const auto&) { fmt::print("node/{} {}\n", name, done); });
+}
+
+void label(Context& context, const std::string& name, const std::vector<std::string>& words, bool when_free) {
+  std::string labels;
+  for (const std::string& word : words) {
+    const auto change = parse_label_change(word);
+    if (!change) {
+      fail(context, change.error().sentence);
+      context.status = usage_status;
+      return;
+    }
+    labels += fmt::format("{}{}:{}", labels.empty() ? "" : ",", api::quoted(change->first),
+                          change->second ? api::quoted(*change->second) : "null");
+  }
+  patch(context, name, fmt::format(R"({{"metadata":{{"labels":{{{}}}}}}})", labels),
+        when_free ? "?whenFree=true" : "", "labeled");
+}
+
+// Calls `is_done` with the node until it returns true. Returns false, with a sentence printed, if the node
+// cannot be read or the time is over.
+bool wait_for_node(Context& context, const std::string& name, seconds timeout, const std::string& what,
+                   const std::function<bool(const objects::Node&)>& is_done) {
+  const client::Client controller = context.controller();
+  const auto deadline = steady_clock::now() + timeout;
+  for (;;) {
+    const auto node = controller.get<objects::Node>(node_path(name));
+    if (!node) return answered(context, node, [](const auto&) {}), false;
+    if (is_done(*node)) return true;
+    if (steady_clock::now() >= deadline) {
+      std::vector<std::string> names;
+      for (const objects::NodeSliceStatus& slice : node->status.slice_list) names.push_back(slice.name);
+      fail(context,
+           fmt::format("node {}: {} after {} s: blocked by {}", name, what, timeout.count(),
+                       names.empty() ? node->status.state : fmt::format("{}", fmt::join(names, ", "))));
+      return false;
+    }
+    std::this_thread::sleep_for(node_poll_interval);
+  }
+}
+
+void restart(Context& context, const std::string& name, bool force, seconds timeout) {
+  const std::string target = node_path(name, "restart") + (force ? "?force=true" : "");
+  bool begun = false;
+  answered(context, context.controller().post<objects::Node>(target, api::Nothing{}),
+           [&](const auto&) { begun = true; });
+  if (begun && wait_for_node(context, name, timeout, "it is not restarted",
+                             [](const objects::Node& node) { return !node.spec.restarting; }))
+    fmt::print("node/{} restarted\n", name);
+}
+
+// Slices that belong to no workload: a drain does not move them.
+std::vector<std::string> unmanaged_slices(const objects::Node& node) {
+  std::vector<std::string> out;
+  for (const objects::NodeSliceStatus& slice : node.status.slice_list)
+    if (slice.workload.empty()) out.push_back(slice.name);
+  return out;
+}
+
+// Begins a rollout of each workload with a replica on the node: the new replicas are placed elsewhere, and an
+// old one ends when a new one is ready.
+bool move_workloads(Context& context, const objects::Node& node) {
+  const client::Client controller = context.controller();
+  std::set<std::pair<objects::Kind, std::string>> moved;
+  for (const objects::NodeSliceStatus& slice : node.status.slice_list)
+    if (const auto kind = objects::parse_kind(slice.kind); kind && !slice.workload.empty())
+      moved.insert({*kind, slice.workload});
+  for (const auto& [kind, workload] : moved) {
+    const auto list = controller.get<ServiceList>(list_path(kind) + "?namespace=");
+    if (!list) return answered(context, list, [](const auto&) {}), false;
+    for (const objects::Service& service : list->items) {
+      if (service.metadata.name != workload) continue;
+      const ObjectName object{kind, workload, service.metadata.namespace_};
+      const auto restarted =
+          controller.post<objects::Service>(object_path(object, "restart"), api::Nothing{});
+      if (!restarted) return answered(context, restarted, [](const auto&) {}), false;
+      fmt::print("{} moves\n", object.text());
+    }
+  }
+  return true;
+}
+
+void drain(Context& context, const std::string& name, bool force, seconds timeout) {
+  const client::Client controller = context.controller();
+  const auto cordoned =
+      controller.send<objects::Node>("PATCH", node_path(name), R"({"spec":{"schedulable":false}})");
+  if (!cordoned) return answered(context, cordoned, [](const auto&) {});
+  // The list of slices is that of the first answer after the node refuses new ones.
+  objects::Node node;
+  const auto is_told = [&](const objects::Node& one) {
+    node = one;
+    return one.status.agent && one.status.agent->last_seen_at > cordoned->status.agent->last_seen_at;
+  };
+  if (!wait_for_node(context, name, timeout, "its agent did not answer", is_told)) return;
+  const std::vector<std::string> unmanaged = unmanaged_slices(node);
+  if (!unmanaged.empty() && !force)
+    return fail(context, fmt::format("node {} is cordoned and not drained: {} would be ended; stop them, or "
+                                     "use --force",
+                                     name, fmt::join(unmanaged, ", ")));
+  if (!move_workloads(context, node)) return;
+  const auto has_unmanaged_alone = [&](const objects::Node& one) {
+    return unmanaged_slices(one).size() == one.status.slice_list.size();
+  };
+  if (!wait_for_node(context, name, timeout, "it is not drained", has_unmanaged_alone)) return;
+  if (!unmanaged.empty()) {
+    const auto ended = controller.post<objects::Node>(node_path(name, "end-slices"), api::Nothing{});
+    if (!ended) return answered(context, ended, [](const auto&) {});
+  }
+  if (wait_for_node(context, name, timeout, "it is not drained",
+                    [](const objects::Node& one) { return one.status.slice_list.empty(); }))
+    fmt::print("node/{} drained\n", name);
+}
+
+void add_simple(CLI::App* parent, const char* verb_name, const char* help,
+                const std::function<void(const std::string& name)>& act) {
+  CLI::App* verb = parent->add_subcommand(verb_name, help);
+  auto name = std::make_shared<std::string>();
+  verb->add_option("NODE", *name, "The node")->required();
+  verb->callback([name, act] { act(*name); });
+}
+
+}  // namespace
+
+void add_label(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("label", "Set or remove labels of a node of the controller");
+  auto kind = std::make_shared<std::string>();
+  auto name = std::make_shared<std::string>();
+  auto words = std::make_shared<std::vector<std::string>>();
+  auto when_free = std::make_shared<bool>(false);
+  verb->add_option("KIND", *kind, "node")->required()->check(CLI::IsMember({"node", "nodes"}));
+  verb->add_option("NAME", *name, "The node")->required();
+  verb->add_option("LABEL", *words, "KEY=VALUE to set, KEY- to remove")->required();
+  verb->add_flag("--when-free", *when_free, "Change the memory unit when no slice in units is left");
+  verb->footer("  carve label node n1 carve.dev/placement=spread zone-");
+  verb->callback([&context, kind, name, words, when_free] { label(context, *name, *words, *when_free); });
+}
+
+void add_cordon(CLI::App& app, Context& context) {
+  add_simple(&app, "cordon", "Create no new slices on a node; running ones run on",
+             [&context](const std::string& name) {
+               patch(context, name, R"({"spec":{"schedulable":false}})", "", "cordoned");
+             });
+  add_simple(&app, "uncordon", "Create slices on a node again", [&context](const std::string& name) {
+    patch(context, name, R"({"spec":{"schedulable":true}})", "", "uncordoned");
+  });
+}
+
+void add_drain(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("drain", "Cordon a node and move its services elsewhere");
+  auto name = std::make_shared<std::string>();
+  auto timeout = std::make_shared<std::string>("10m");
+  auto force = std::make_shared<bool>(false);
+  verb->add_option("NODE", *name, "The node")->required();
+  verb->add_option("--timeout", *timeout, "Longest wait of each step")
+      ->check(check_time)
+      ->capture_default_str();
+  verb->add_flag("--force", *force, "End the slices that belong to no service");
+  verb->footer("  carve drain n1 --timeout 10m");
+  verb->callback([&context, name, timeout, force] { drain(context, *name, *force, *parse_time(*timeout)); });
+}
+
+void add_node_verbs(CLI::App* node, Context& context) {
+  const auto post = [&context](const char* verb, const char* done) {
+    return [&context, verb, done](const std::string& name) {
+      answered(context, context.controller().post<objects::Node>(node_path(name, verb), api::Nothing{}),
+               [&](const auto&) { fmt::print("node/{} {}\n", name, done); });
+    };
+  };
+  add_simple(node, "stop", "Take a node of the controller out of service; running slices run on",
+             post("stop", "stopped"));
+  add_simple(node, "start", "Take a stopped node into service again", post("start", "started"));
+  CLI::App* verb = node->add_subcommand(
+      "restart", "Refuse new slices until the running ones have ended; then what is desired is effective");
+  auto name = std::make_shared<std::string>();
+  auto timeout = std::make_shared<std::string>("10m");
+  auto force = std::make_shared<bool>(false);
+  verb->add_option("NODE", *name, "The node")->required();
+  verb->add_option("--timeout", *timeout, "Longest wait")->check(check_time)->capture_default_str();
+  verb->add_flag("--force", *force, "End the running slices");
+  verb->footer("  carve node restart n1");
+  verb->callback(
+      [&context, name, timeout, force] { restart(context, *name, *force, *parse_time(*timeout)); });
+  CLI::App* join = node->add_subcommand("pool", "Put a node into a node pool; '' takes it out");
+  auto pool = std::make_shared<std::string>();
+  auto joined = std::make_shared<std::string>();
+  join->add_option("NODE", *joined, "The node")->required();
+  join->add_option("POOL", *pool, "The pool")->required();
+  join->footer("  carve node pool n1 a10");
+  join->callback([&context, joined, pool] {
+    patch(context, *joined, fmt::format(R"({{"spec":{{"pool":{}}}}})", api::quoted(*pool)), "",
+          pool->empty() ? "is in no pool" : "is in pool " + *pool);
+  });
+}
+
+}  // namespace carve::cli

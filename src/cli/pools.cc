@@ -1,0 +1,188 @@
+// `carve get|describe nodes|pools` and `carve explain slicing`.
+#include "cli/pools.h"
+
+#include "base/bytes.h"
+#include "cli/object_output.h"
+#include "wire/objects/node_object.h"
+#include "wire/objects/pool_object.h"
+
+namespace carve::cli {
+namespace {
+
+std::string dashed(const std::string& text) { return text.empty() ? "-" : harmless(text); }
+
+// Returns "fixed-share", or "fixed-share -> native-burst-share (restart; blocked by a, b)".
+std::string setting_text(const objects::NodeSetting& setting) {
+  if (setting.desired == setting.effective || setting.effective.empty()) return dashed(setting.desired);
+  std::string out = fmt::format("{} -> {} (restart", setting.effective, setting.desired);
+  if (!setting.blocked_by.empty())
+    out += fmt::format("; blocked by {}", harmless(fmt::format("{}", fmt::join(setting.blocked_by, ", "))));
+  return out + ")";
+}
+
+std::string state_text(const objects::Node& node) {
+  const objects::NodeStatus& status = node.status;
+  std::string out = dashed(status.state);
+  if (status.state == "Starting") out += fmt::format(" ({}s)", status.ready_in_seconds);
+  if (node.spec.restarting) out += ",restarting";
+  if (!node.spec.schedulable) out += ",cordoned";
+  return out;
+}
+
+std::string units_text(const objects::GpuMemUnits& units) {
+  return units.unit.empty() ? "-" : fmt::format("{}/{} x {}", units.allocated, units.capacity, units.unit);
+}
+
+void print(const std::vector<objects::Node>& nodes, bool wide) {
+  std::vector<std::string> heading = {"NAME", "STATE", "POOL", "GPU", "SLICES", "MEMORY UNITS", "POLICY"};
+  if (wide) heading.insert(heading.end(), {"MODE", "MEMORY UNIT", "PLACEMENT", "SOCKET", "LABELS"});
+  std::vector<std::vector<std::string>> rows;
+  for (const objects::Node& node : nodes) {
+    const objects::NodeStatus& s = node.status;
+    rows.push_back({node.metadata.name, state_text(node), dashed(node.spec.pool), fmt::format("{}", s.gpus),
+                    fmt::format("{}", s.slices), units_text(s.gpu_mem_units), setting_text(s.policy)});
+    if (!wide) continue;
+    std::string labels;
+    for (const auto& [key, value] : node.metadata.labels)
+      labels += fmt::format("{}{}={}", labels.empty() ? "" : ",", key, value);
+    rows.back().insert(rows.back().end(),
+                       {setting_text(s.mode), setting_text(s.memory_unit), dashed(s.placement),
+                        s.agent ? harmless(s.agent->socket) : "-", dashed(labels)});
+  }
+  fmt::print("{}", table(heading, rows));
+}
+
+std::string slicing_text(const objects::Slicing& slicing) {
+  return slicing.available ? "available" : "no: " + dashed(slicing.failed);
+}
+
+void print(const std::vector<objects::Pool>& pools) {
+  std::vector<std::vector<std::string>> rows;
+  for (const objects::Pool& pool : pools) {
+    const objects::PoolStatus& s = pool.status;
+    rows.push_back({pool.metadata.name, pool.spec.type, fmt::format("{}", s.nodes), fmt::format("{}", s.gpus),
+                    fmt::format("{}", s.running_gpu_nodes), pool.spec.label_sync ? "on" : "off",
+                    s.drift.empty() ? "-" : fmt::format("{}", s.drift.size()), slicing_text(s.slicing)});
+  }
+  fmt::print("{}", table({"NAME", "TYPE", "NODES", "GPU", "RUNNING", "SYNC", "DRIFT", "SLICING"}, rows));
+}
+
+void line(const char* name, const std::string& value) { fmt::print("{:<12} {}\n", name, dashed(value)); }
+
+void describe(const objects::Node& node) {
+  const objects::NodeStatus& s = node.status;
+  line("name", node.metadata.name);
+  line("state", state_text(node));
+  line("pool", node.spec.pool);
+  line("started", s.started_at);
+  line("policy", setting_text(s.policy));
+  line("mode", setting_text(s.mode));
+  line("memory unit", setting_text(s.memory_unit));
+  line("units", units_text(s.gpu_mem_units));
+  line("placement", s.placement);
+  for (const auto& [key, value] : node.metadata.labels) line("label", key + "=" + value);
+  for (const std::string& taint : s.taints) line("taint", taint);
+  for (const std::string& label : s.removed_labels) line("removed", label + " (until the next restart)");
+  for (const objects::Condition& c : s.conditions)
+    line("condition",
+         fmt::format("{}={} {}{}", c.type, c.status, c.reason, c.message.empty() ? "" : ": " + c.message));
+  if (s.agent) line("agent", fmt::format("{} {}", s.agent->socket, s.agent->problem));
+  std::vector<std::vector<std::string>> rows;
+  for (const objects::NodeDeviceStatus& d : s.devices)
+    rows.push_back({fmt::format("{}", d.index), d.name, std::string(text(Bytes{d.usable_bytes})),
+                    std::string(text(Bytes{d.free_bytes})), fmt::format("{}", d.slices), d.uuid});
+  if (!rows.empty()) fmt::print("\n{}", table({"DEVICE", "NAME", "USABLE", "FREE", "SLICES", "UUID"}, rows));
+}
+
+void describe(const objects::Pool& pool) {
+  const objects::PoolStatus& s = pool.status;
+  line("name", pool.metadata.name);
+  line("type", pool.spec.type);
+  line("nodes", fmt::format("{}, {} running with a GPU", s.nodes, s.running_gpu_nodes));
+  line("gpu", fmt::format("{}", s.gpus));
+  line("sync", pool.spec.label_sync ? "on" : "off");
+  line("sharing", pool.spec.sharing ? "on" : "off");
+  for (const auto& [key, value] : pool.spec.labels) line("label", key + "=" + value);
+  for (const objects::PoolTaint& t : pool.spec.taints)
+    line("taint", fmt::format("{}={}:{}", t.key, t.value, t.effect));
+  for (const objects::PoolDrift& d : s.drift)
+    line("drift", fmt::format("node {}: {} is {}, the pool has {}", d.node, d.label,
+                              d.node_value.empty() ? "absent" : d.node_value, d.pool_value));
+  for (const objects::SlicingCheckStatus& c : s.slicing.checks)
+    line("slicing", fmt::format("{}: {}", c.name, c.ok ? "ok" : c.sentence));
+}
+
+template <class List, class One>
+std::vector<One> fetched(Context& context, const ObjectName& object, const std::string& target) {
+  std::vector<One> found;
+  const client::Client controller = context.controller();
+  if (object.name.empty())
+    answered(context, controller.get<List>(target), [&](const auto& list) { found = list.items; });
+  else
+    answered(context, controller.get<One>(target), [&](const auto& one) { found = {one}; });
+  return found;
+}
+
+template <class Object>
+void print_names(const std::vector<Object>& found, objects::Kind kind) {
+  for (const Object& one : found) fmt::print("{}/{}\n", objects::text_of(kind).singular, one.metadata.name);
+}
+
+void print_slicing(Context& context, const std::string& pool) {
+  const std::string target = "/v1/pools/" + percent_encoded(pool) + "/slicing";
+  answered(context, context.controller().get<objects::Slicing>(target), [&](const auto& slicing) {
+    if (context.json()) return print_json(slicing);
+    for (const objects::SlicingCheckStatus& check : slicing.checks)
+      fmt::print("{:<15} {}\n", check.name, check.ok ? "ok" : harmless(check.sentence));
+    fmt::print("slicing is {}\n", slicing.available ? "available" : "not available");
+  });
+}
+
+}  // namespace
+
+std::string node_path(const std::string& name, const std::string& verb) {
+  return fmt::format("/v1/nodes/{}{}{}", percent_encoded(name), verb.empty() ? "" : "/", verb);
+}
+
+void get_nodes_or_pools(Context& context, const ObjectName& object, const std::string& selector,
+                        const std::string& output) {
+  std::string target = list_path(object.kind);
+  if (!object.name.empty()) target += "/" + percent_encoded(object.name);
+  if (!selector.empty()) target += "?labelSelector=" + percent_encoded(selector);
+  if (output == "json")
+    return answered(context, context.controller().text(target),
+                    [](const auto& text) { fmt::print("{}\n", api::indented(text)); });
+  if (output == "yaml")
+    return answered(context, context.controller().text(target),
+                    [](const auto& text) { fmt::print("{}", yaml_of(text)); });
+  if (object.kind == objects::Kind::node) {
+    const auto nodes = fetched<objects::NodeList, objects::Node>(context, object, target);
+    if (context.status != 0) return;
+    output == "name" ? print_names(nodes, object.kind) : print(nodes, output == "wide");
+    return;
+  }
+  const auto pools = fetched<objects::PoolList, objects::Pool>(context, object, target);
+  if (context.status != 0) return;
+  if (output == "name") return print_names(pools, object.kind);
+  if (pools.empty()) fmt::print(stderr, "No pools. Create one: carve apply -f FILE\n");
+  if (!pools.empty()) print(pools);
+}
+
+void describe_node_or_pool(Context& context, const ObjectName& object) {
+  const std::string target = list_path(object.kind) + "/" + percent_encoded(object.name);
+  if (object.kind == objects::Kind::node)
+    answered(context, context.controller().get<objects::Node>(target), [](const auto& n) { describe(n); });
+  else
+    answered(context, context.controller().get<objects::Pool>(target), [](const auto& p) { describe(p); });
+}
+
+void add_explain_slicing(CLI::App* explain, Context& context) {
+  CLI::App* verb = explain->add_subcommand("slicing", "Say whether slices may be created in a node pool");
+  auto pool = std::make_shared<std::string>();
+  verb->add_option("--pool", *pool, "Name of the pool")->required();
+  add_output(verb, context);
+  verb->footer("  carve explain slicing --pool a10");
+  verb->callback([&context, pool] { print_slicing(context, *pool); });
+}
+
+}  // namespace carve::cli

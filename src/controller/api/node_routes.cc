@@ -1,0 +1,270 @@
+#include "controller/api/node_routes.h"
+
+#include <algorithm>
+
+#include "controller/api/list_query.h"
+#include "controller/api/query.h"
+#include "controller/nodes/node_rules.h"
+#include "fronts/label_synonyms.h"
+#include "os/clock.h"
+#include "wire/api/json_value.h"
+
+namespace carve::controller {
+namespace {
+
+using K = FailureKind;
+
+std::string moment(uint64_t utc_ns) {
+  return utc_ns == 0 ? "" : os::rfc3339(static_cast<int64_t>(utc_ns), os::Decimals::nanoseconds);
+}
+
+// Returns the node's object with what is known of its agent.
+Object with_agent(Object node, const api::KnownNode& known) {
+  objects::NodeStatus status = node_status(node);
+  status.agent = objects::NodeAgentStatus{.socket = known.socket,
+                                          .reachability = known.reachability,
+                                          .problem = known.problem,
+                                          .version = known.agent_version,
+                                          .started_at = moment(known.agent_started_ns),
+                                          .first_seen_at = moment(known.first_seen_ns),
+                                          .last_seen_at = moment(known.last_seen_ns)};
+  node.status = api::write(status);
+  return node;
+}
+
+struct FoundNode {
+  Pointer object;
+  api::KnownNode known;
+};
+
+// Returns the nodes of the command line, in its order.
+std::vector<FoundNode> known_nodes(const Call& call) {
+  std::vector<FoundNode> out;
+  for (api::KnownNode& known : call.context.views.nodes().nodes)
+    if (Pointer object = call.context.objects.find(node_key(known.name)))
+      out.push_back({std::move(object), std::move(known)});
+  return out;
+}
+
+Outcome<FoundNode> named_node(const Call& call) {
+  std::vector<FoundNode> all = known_nodes(call);
+  const auto found =
+      std::ranges::find(all, call.names[0], [](const FoundNode& node) { return node.known.name; });
+  if (found != all.end()) return std::move(*found);
+  std::vector<std::string> names;
+  for (const FoundNode& node : all) names.push_back(node.known.name);
+  return failure(K::not_found, "there is no node {}; the controller has {}", call.names[0].substr(0, 80),
+                 fmt::join(names, ", "));
+}
+
+// Returns the node that the path names if the caller may change nodes.
+Outcome<FoundNode> changeable_node(const Call& call) {
+  if (!call.caller.may_operate())
+    return failure(K::permission_denied, "nodes are changed by operators; {} is none", call.caller.text());
+  return named_node(call);
+}
+
+http::Response shown_node(const Object& node, const api::KnownNode& known) {
+  http::Response response{200, "application/json", document_of(with_agent(node, known))};
+  response.headers.push_back({"ETag", fmt::format("\"{}\"", node.version)});
+  return response;
+}
+
+// Keeps the edited node, and makes its agent follow.
+http::Response kept(const Call& call, const FoundNode& node, const std::function<void(Object&)>& edit) {
+  const auto updated = call.context.objects.update(node.object->key, [&](Object& object) -> Outcome<void> {
+    edit(object);
+    return {};
+  });
+  if (!updated) return refuse(updated.error());
+  if (call.context.node_actions != nullptr) call.context.node_actions->poll();
+  const Pointer now = call.context.objects.find(node.object->key);
+  return shown_node(now ? *now : **updated, node.known);
+}
+
+http::Response kept_spec(const Call& call, const std::function<void(objects::NodeSpec&)>& edit) {
+  const auto node = changeable_node(call);
+  if (!node) return refuse(node.error());
+  return kept(call, *node, [&](Object& object) {
+    objects::NodeSpec spec = node_spec(object);
+    edit(spec);
+    object.spec = api::write(spec);
+  });
+}
+
+// A patch, with the labels that it removes.
+struct ReadPatch {
+  objects::NodePatch patch;
+  std::vector<std::string> removed;
+};
+
+Result<ReadPatch, http::Response> read_patch(const std::string& body) {
+  auto json = api::parse(body);
+  if (!json) return tl::unexpected(refuse(K::invalid_argument, json.error()));
+  ReadPatch out;
+  if (json->is_object() && json->contains("metadata") && (*json)["metadata"].is_object() &&
+      (*json)["metadata"].contains("labels") && (*json)["metadata"]["labels"].is_object()) {
+    api::Json& labels = (*json)["metadata"]["labels"];
+    for (const auto& [key, value] : labels.items())
+      if (value.is_null()) out.removed.push_back(key);
+    for (const std::string& key : out.removed) labels.erase(key);
+  }
+  auto patch = api::read_all<objects::NodePatch>(json->dump(), api::Reading::strict);
+  if (!patch) return tl::unexpected(refuse(patch.error()));
+  out.patch = std::move(*patch);
+  return out;
+}
+
+// Returns the answer that refuses to set the label; no value if it may be set.
+std::optional<http::Response> refused_label(const Object& node, const std::string& key,
+                                            const std::string& value, int64_t now_ns) {
+  const std::string ours = fronts::our_key(key), &name = node.key.name;
+  const objects::NodeStatus status = node_status(node);
+  if (std::ranges::find(status.removed_labels, ours) != status.removed_labels.end())
+    return refuse_as(
+        "carve:immutable",
+        fmt::format("{} is a system label that was removed from node {}; restart the node (carve "
+                    "node restart {}), then add it again",
+                    key, name, name));
+  const auto checked = workload::check_edit(pool_node(node, now_ns), ours, value);
+  if (checked) return std::nullopt;
+  if (checked.error().kind != K::failed_precondition) return refuse(checked.error());
+  std::string sentence = checked.error().sentence;
+  for (size_t at = 0; key != ours && (at = sentence.find(ours, at)) != std::string::npos; at += key.size())
+    sentence.replace(at, ours.size(), key);
+  return refuse_as("carve:immutable", std::move(sentence));
+}
+
+// Returns the answer that refuses another memory unit while slices in units run; no value if it may change.
+std::optional<http::Response> refused_unit(const Call& call, const Object& node, const std::string& unit) {
+  const objects::NodeStatus status = node_status(node);
+  if (call.context.node_actions == nullptr || status.memory_unit.effective == unit) return std::nullopt;
+  const auto holders = call.context.node_actions->slices_in_units(node.key.name);
+  if (!holders) return refuse(holders.error());
+  if (holders->empty()) return std::nullopt;
+  return refuse_as("carve:blocked",
+                   fmt::format("the memory unit of node {} stays {} while slices that were requested in it "
+                               "run: {}; stop them, or change it with --when-free",
+                               node.key.name, status.memory_unit.effective, fmt::join(*holders, ", ")),
+                   *holders);
+}
+
+std::optional<http::Response> refused_pool(const Call& call, const std::optional<std::string>& pool) {
+  if (!pool || pool->empty() || call.context.objects.find(pool_key(*pool))) return std::nullopt;
+  return refuse(
+      api::FieldErrors{{.field = "spec.pool",
+                        .value = pool->substr(0, 80),
+                        .sentence = fmt::format("spec.pool: there is no pool '{}'", pool->substr(0, 80))}});
+}
+
+void edit_spec(const Call& call, const objects::NodePatchSpec& wanted, objects::NodeSpec& spec,
+               objects::NodeStatus& status) {
+  if (wanted.pool && *wanted.pool != spec.pool) {
+    spec.pool = *wanted.pool;
+    status.is_initialised = false;  // A new node of its pool gets all labels.
+  }
+  if (wanted.instance_type) spec.instance_type = *wanted.instance_type;
+  if (!wanted.schedulable || *wanted.schedulable == spec.schedulable) return;
+  spec.schedulable = *wanted.schedulable;
+  const auto uid = call.caller.uid();
+  const std::string by = uid ? call.context.views.user_name(*uid) : call.caller.text();
+  spec.cordoned = spec.schedulable
+                      ? ""
+                      : fmt::format("{} since {}", by,
+                                    os::rfc3339(call.context.views.now_ns(), os::Decimals::milliseconds));
+}
+
+}  // namespace
+
+http::Response list_nodes(const Call& call) {
+  const auto query = parse_list_query(call.request.query, objects::Kind::node);
+  if (!query) return refuse(query.error());
+  const uint64_t version = call.context.objects.version();
+  std::map<ObjectKey, FoundNode> known;  // In the order of pages.
+  std::vector<Pointer> nodes;
+  for (FoundNode& node : known_nodes(call)) {
+    const ObjectKey key = node.object->key;
+    known.emplace(key, std::move(node));
+  }
+  for (const auto& [key, node] : known) nodes.push_back(node.object);
+  const ListPage page = page_of(nodes, *query);
+  std::string items;
+  for (const Pointer& node : page.objects)
+    items += (items.empty() ? "" : ",") + document_of(with_agent(*node, known.at(node->key).known));
+  return {200, "application/json",
+          fmt::format(R"({{"items":[{}],"metadata":{{"resourceVersion":"{}","continue":"{}"}}}})", items,
+                      version, page.next)};
+}
+
+http::Response get_node(const Call& call) {
+  const auto node = named_node(call);
+  return node ? shown_node(*node->object, node->known) : refuse(node.error());
+}
+
+http::Response patch_node(const Call& call) {
+  const auto query = parse_query(call.request.query, {"namespace", "whenFree"});
+  if (!query) return refuse(query.error());
+  const auto node = changeable_node(call);
+  if (!node) return refuse(node.error());
+  auto read = read_patch(call.request.body);
+  if (!read) return std::move(read.error());
+  const auto labels = fronts::our_labels(read->patch.metadata.labels, "metadata.labels");
+  if (!labels) return refuse(labels.error());
+  if (auto refused = refused_pool(call, read->patch.spec.pool)) return std::move(*refused);
+  const bool waits = query->contains("whenFree") && query->at("whenFree") != "false";
+  for (const auto& [key, value] : read->patch.metadata.labels) {
+    const std::string ours = fronts::our_key(key), &word = labels->at(ours);
+    if (auto refused = refused_label(*node->object, key, word, call.context.views.now_ns()))
+      return std::move(*refused);
+    if (ours != workload::memory_unit_label || waits) continue;
+    if (auto refused = refused_unit(call, *node->object, word)) return std::move(*refused);
+  }
+  return kept(call, *node, [&](Object& object) {
+    objects::NodeSpec spec = node_spec(object);
+    objects::NodeStatus status = node_status(object);
+    edit_spec(call, read->patch.spec, spec, status);
+    for (const auto& [key, value] : *labels) object.labels[key] = value;
+    for (const std::string& key : read->removed) {
+      const std::string ours = fronts::our_key(key);
+      if (object.labels.erase(ours) != 0 && workload::is_system_label(ours))
+        status.removed_labels.push_back(ours);
+    }
+    object.spec = api::write(spec);
+    object.status = api::write(status);
+  });
+}
+
+http::Response start_node(const Call& call) {
+  return kept_spec(call, [](objects::NodeSpec& spec) { spec.stopped = false; });
+}
+http::Response stop_node(const Call& call) {
+  return kept_spec(call, [](objects::NodeSpec& spec) { spec.stopped = true; });
+}
+
+http::Response restart_node(const Call& call) {
+  const auto query = parse_query(call.request.query, {"namespace", "force"});
+  if (!query) return refuse(query.error());
+  const auto node = changeable_node(call);
+  if (!node) return refuse(node.error());
+  if (query->contains("force") && query->at("force") != "false" && call.context.node_actions != nullptr)
+    call.context.node_actions->end_slices(node->known.name);
+  return kept_spec(call, [](objects::NodeSpec& spec) {
+    spec.stopped = false;
+    spec.restarting = true;
+  });
+}
+
+http::Response end_node_slices(const Call& call) {
+  const auto node = changeable_node(call);
+  if (!node) return refuse(node.error());
+  if (refusal_of(*node->object).empty())
+    return refuse(K::failed_precondition,
+                  fmt::format("node {0} grants slices; cordon it first: carve cordon {0}", node->known.name));
+  if (call.context.node_actions != nullptr) {
+    call.context.node_actions->end_slices(node->known.name);
+    call.context.node_actions->poll();
+  }
+  return shown_node(*node->object, node->known);
+}
+
+}  // namespace carve::controller

@@ -1,0 +1,147 @@
+#include "controller/api/openapi.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <ranges>
+
+#include "core/invariant.h"
+#include "wire/api/json_schema.h"
+#include "wire/objects/application.h"
+#include "wire/objects/kind.h"
+#include "wire/objects/node_object.h"
+#include "wire/objects/pool_object.h"
+#include "wire/objects/revision.h"
+#include "wire/objects/service_object.h"
+
+namespace carve::controller {
+namespace {
+
+constexpr std::string_view schema_prefix = "#/components/schemas/";
+
+// The schemas by name; those of the kinds have the kinds' names.
+const std::map<std::string_view, std::string>& schemas() {
+  static const std::map<std::string_view, std::string> all = {
+      {"Application", api::schema<objects::Application>()},
+      {"AppliedList", api::schema<api::AppliedList>()},
+      {"ControllerVersion", api::schema<api::ControllerVersion>()},
+      {"EasChanges", api::schema<api::EasChanges>()},
+      {"Node", api::schema<objects::Node>()},
+      {"NodeList", api::schema<objects::NodeList>()},
+      {"NodePatch", api::schema<objects::NodePatch>()},
+      {"Nothing", api::schema<api::Nothing>()},
+      {"Pool", api::schema<objects::Pool>()},
+      {"PoolList", api::schema<objects::PoolList>()},
+      {"Problem", api::schema<api::Problem>()},
+      {"RevisionList", api::schema<objects::RevisionList>()},
+      {"Service", api::schema<objects::Service>()},
+      {"Slicing", api::schema<objects::Slicing>()},
+      {"TokenList", api::schema<api::TokenList>()},
+      {"TokenMade", api::schema<api::TokenMade>()},
+      {"TokenRequest", api::schema<api::TokenRequest>()},
+      {"UndoRequest", api::schema<objects::UndoRequest>()},
+  };
+  return all;
+}
+
+std::string reference(std::string_view name) {
+  return fmt::format(R"({{"$ref":"{}{}"}})", schema_prefix, name);
+}
+
+std::string list_schema(std::string_view kind) {
+  return fmt::format(
+      R"({{"type":"object","properties":{{"items":{{"type":"array","items":{}}},"metadata":{{"type":"object",)"
+      R"("properties":{{"resourceVersion":{{"type":"string"}},"continue":{{"type":"string"}}}}}}}}}})",
+      reference(kind));
+}
+
+// Returns "TYPE":{"schema":...} of a content.
+std::string content(std::string_view schema, const objects::KindText* kind) {
+  if (schema == "text") return R"("text/plain":{"schema":{"type":"string"}})";
+  if (schema == "events") return R"("text/event-stream":{"schema":{"type":"string"}})";
+  if (schema == "any") return R"("application/json":{"schema":{"type":"object"}})";
+  if (schema == "KindList")
+    return fmt::format(R"("application/json":{{"schema":{}}})", reference(fmt::format("{}List", kind->kind)));
+  const std::string_view name = schema == "Kind" ? kind->kind : schema;
+  invariant(schemas().contains(name), "every schema that a route names is in the table");
+  return fmt::format(R"("application/json":{{"schema":{}}})", reference(name));
+}
+
+std::string parameters(const Route& route) {
+  std::string out;
+  const auto add = [&](std::string_view name, std::string_view place) {
+    out += fmt::format(R"({}{{"name":"{}","in":"{}","required":{},"schema":{{"type":"string"}}}})",
+                       out.empty() ? "" : ",", name, place, place == "path");
+  };
+  if (std::string_view(route.path).find("{}") != std::string_view::npos) add("name", "path");
+  for (const auto part : std::views::split(std::string_view(route.query), ' '))
+    if (const std::string_view name(part.begin(), part.end()); !name.empty()) add(name, "query");
+  return out;
+}
+
+// Returns an identifier that is unique: "get_v1_services_name".
+std::string operation_id(const Route& route, const std::string& path) {
+  std::string out = fmt::format("{} {}", route.method, path);
+  std::ranges::transform(out, out.begin(), [](unsigned char c) {
+    return std::isalnum(c) != 0 ? static_cast<char>(std::tolower(c)) : '_';
+  });
+  out.erase(std::ranges::unique(out, [](char a, char b) { return a == '_' && b == '_'; }).begin(), out.end());
+  return out;
+}
+
+std::string operation(const Route& route, const std::string& path, const objects::KindText* kind) {
+  const std::string body = *route.body_schema == '\0' ? ""
+                                                      : fmt::format(R"("requestBody":{{"content":{{{}}}}},)",
+                                                                    content(route.body_schema, kind));
+  return fmt::format(
+      R"({{"operationId":"{}","summary":{},"parameters":[{}],{}"responses":{{"2XX":{{"description":"done",)"
+      R"("content":{{{}}}}},"default":{{"description":"refused","content":{{"application/problem+json":)"
+      R"({{"schema":{}}}}}}}}}}})",
+      operation_id(route, path), api::quoted(route.summary), parameters(route), body,
+      content(route.answer_schema, kind), reference("Problem"));
+}
+
+std::string replaced(std::string text, std::string_view hole, std::string_view with) {
+  const size_t at = text.find(hole);
+  return at == std::string::npos ? text : text.replace(at, hole.size(), with);
+}
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+}  // namespace
+
+std::string openapi_document(std::span<const Route> routes, const std::string& version) {
+  std::map<std::string, std::string> paths;  // To "METHOD":{...},...
+  const auto add = [&](const Route& route, const std::string& path, const objects::KindText* kind) {
+    std::string& operations = paths[path];
+    operations += fmt::format(R"({}"{}":{})", operations.empty() ? "" : ",", lower(route.method),
+                              operation(route, path, kind));
+  };
+  for (const Route& route : routes) {
+    const std::string path = replaced(route.path, "{}", "{name}");
+    if (path.find("{kind}") == std::string::npos) {
+      add(route, path, nullptr);
+      continue;
+    }
+    for (const objects::KindText& kind : objects::kinds)
+      if (kind.is_workload) add(route, replaced(path, "{kind}", kind.plural), &kind);
+  }
+  std::string path_text, schema_text;
+  for (const auto& [path, operations] : paths)
+    path_text += fmt::format("{}{}:{{{}}}", path_text.empty() ? "" : ",", api::quoted(path), operations);
+  for (const auto& [name, schema] : schemas())
+    schema_text += fmt::format(R"({}"{}":{})", schema_text.empty() ? "" : ",", name, schema);
+  for (const objects::KindText& kind : objects::kinds)
+    if (kind.is_workload) schema_text += fmt::format(R"(,"{}List":{})", kind.kind, list_schema(kind.kind));
+  return fmt::format(
+      R"({{"openapi":"3.1.0","info":{{"title":"carve-controller","version":{}}},"security":[{{"token":[]}}],)"
+      R"("paths":{{{}}},"components":{{"securitySchemes":{{"token":{{"type":"http","scheme":"bearer"}}}},)"
+      R"("schemas":{{{}}}}}}})",
+      api::quoted(version), path_text, schema_text);
+}
+
+}  // namespace carve::controller

@@ -1,0 +1,190 @@
+#include <gmock/gmock.h>
+
+#include "controller/api/controller_routes.h"
+#include "controller/nodes/node_rules.h"
+#include "wire/api/json.h"
+
+namespace carve::controller {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr uint32_t pool_operators[] = {0};
+constexpr int64_t now = 1'800'000'000'000'000'000;
+
+struct TwoNodes final : Views, NodeActions {
+  api::ControllerVersion version() const override { return {}; }
+  api::KnownNodeList nodes() const override {
+    return {.nodes = {{.name = "n1", .socket = "/run/a", .reachability = Reachability::reachable},
+                      {.name = "n2", .reachability = Reachability::unreachable, .problem = "no agent"}}};
+  }
+  Outcome<std::string> logs(const Object&, const LogQuery&) const override { return std::string(); }
+  http::EventStream follow_logs(const Object&, const LogQuery&) override { return {}; }
+  Outcome<std::vector<Revision>> revisions(const std::string&) const override {
+    return std::vector<Revision>();
+  }
+  std::optional<uint32_t> uid_of(const std::string&) const override { return std::nullopt; }
+  std::string user_name(uint32_t) const override { return "root"; }
+  std::string container_problem() const override { return ""; }
+  int64_t now_ns() const override { return now; }
+  void poll() override { ++polls; }
+  void end_slices(const std::string& node) override { ended.push_back(node); }
+  Outcome<std::vector<std::string>> slices_in_units(const std::string&) override { return in_units; }
+
+  unsigned polls = 0;
+  std::vector<std::string> ended, in_units;
+};
+
+struct Forgetting final : Journal, TokenJournal {
+  Outcome<void> write(std::span<const Object>) override { return {}; }
+  Outcome<void> remove(const ObjectKey&, uint64_t) override { return {}; }
+  Outcome<void> write(const Token&) override { return {}; }
+  Outcome<void> remove(const Token&) override { return {}; }
+};
+
+struct PoolRoutes : testing::Test {
+  TwoNodes views;
+  Forgetting journal;
+  ObjectRegistry objects{journal, {}, 0};
+  TokenBook tokens{journal, {}};
+  ControllerRoutes routes{{.views = views,
+                           .audit = [](const AuditLine&) {},
+                           .objects = objects,
+                           .tokens = tokens,
+                           .node_actions = &views}};
+
+  PoolRoutes() {
+    for (const char* name : {"n1", "n2"}) {
+      const objects::NodeStatus status{
+          .state = "Running", .gpus = 2, .memory_unit = {.desired = "1GiB", .effective = "1GiB"}};
+      EXPECT_TRUE(objects.add(
+          {.key = node_key(name), .spec = api::write(objects::NodeSpec{}), .status = api::write(status)}));
+    }
+  }
+  std::string ask(unsigned status, const std::string& method, const std::string& target,
+                  const std::string& text = "", uint32_t uid = 0) {
+    const size_t mark = std::min(target.find('?'), target.size());
+    const auto response = routes.answer({.method = method,
+                                         .path = target.substr(0, mark),
+                                         .query = target.substr(std::min(mark + 1, target.size())),
+                                         .body = text,
+                                         .headers = {}},
+                                        http::Caller::user(uid, {5, 1}, pool_operators));
+    const std::string body = std::get<std::string>(response.content);
+    EXPECT_EQ(response.status, status) << method << " " << target << ": " << body;
+    return body;
+  }
+  void apply_pool(const std::string& spec) {
+    ask(201, "POST", "/v1/documents",
+        R"({"apiVersion":"carve.dev/v1","kind":"Pool","metadata":{"name":"p"},"spec":)" + spec + "}");
+  }
+};
+
+TEST_F(PoolRoutes, nodes_are_those_of_the_command_line_with_what_is_known_of_their_agents) {
+  const auto list = api::read<objects::NodeList>(ask(200, "GET", "/v1/nodes"), api::Reading::lenient);
+  ASSERT_TRUE(list) << list.error();
+  ASSERT_EQ(list->items.size(), 2u);
+  EXPECT_EQ(list->items[0].status.agent->socket, "/run/a");
+  EXPECT_EQ(list->items[1].status.agent->problem, "no agent");
+  EXPECT_THAT(ask(404, "GET", "/v1/nodes/n3"), HasSubstr("there is no node n3; the controller has n1, n2"));
+}
+
+TEST_F(PoolRoutes, nodes_and_pools_are_changed_by_operators_alone) {
+  const char* pool = R"({"apiVersion":"carve.dev/v1","kind":"Pool","metadata":{"name":"p"},"spec":{}})";
+  ask(403, "POST", "/v1/documents", pool, 1000);
+  apply_pool("{}");
+  ask(403, "DELETE", "/v1/pools/p", "", 1000);
+  for (const char* verb : {"start", "stop", "restart", "end-slices"})
+    ask(403, "POST", std::string("/v1/nodes/n1/") + verb, "", 1000);
+  ask(403, "PATCH", "/v1/nodes/n1", R"({"spec":{"schedulable":false}})", 1000);
+  ask(200, "GET", "/v1/pools/p", "", 1000);
+}
+
+TEST_F(PoolRoutes, a_patch_of_a_node_is_read_strictly_and_kept_whole_or_not_at_all) {
+  EXPECT_THAT(ask(422, "PATCH", "/v1/nodes/n1", R"({"spec":{"schedulabel":false}})"),
+              HasSubstr("no such field"));
+  EXPECT_THAT(ask(422, "PATCH", "/v1/nodes/n1", R"({"spec":{"pool":"x"}})"),
+              HasSubstr("there is no pool 'x'"));
+  EXPECT_THAT(ask(400, "PATCH", "/v1/nodes/n1", ""), HasSubstr("carve:invalid-argument"));
+  for (const char* text : {"[]", "7", "null", R"({"metadata":7})", R"({"metadata":{"labels":[]}})",
+                           R"({"metadata":{"labels":{"a":7}}})"})
+    EXPECT_THAT(ask(422, "PATCH", "/v1/nodes/n1", text), HasSubstr("carve:invalid"));
+  ask(422, "PATCH", "/v1/nodes/n1",
+      R"({"metadata":{"labels":{"zone":"a","gpuMemoryUnit":"64MiB"}},"spec":{"schedulable":false}})");
+  EXPECT_TRUE(objects.find(node_key("n1"))->labels.empty());
+  EXPECT_EQ(views.polls, 0u);
+  ask(200, "PATCH", "/v1/nodes/n1", R"({"metadata":{"labels":{"zone":"a"}},"spec":{"schedulable":false}})");
+  EXPECT_THAT(node_spec(*objects.find(node_key("n1"))).cordoned, HasSubstr("root since 2027-"));
+  EXPECT_EQ(views.polls, 1u);
+}
+
+TEST_F(PoolRoutes, a_system_label_is_set_and_removed_and_not_edited) {
+  const auto patch = [&](unsigned status, const char* labels) {
+    return ask(status, "PATCH", "/v1/nodes/n1", fmt::format(R"({{"metadata":{{"labels":{}}}}})", labels));
+  };
+  patch(200, R"({"ack.node.gpu.schedule":"cgpu"})");
+  patch(200, R"({"carve.dev/mode":"memory"})");
+  const std::string refused = patch(409, R"({"ack.node.gpu.schedule":"share"})");
+  EXPECT_THAT(refused, HasSubstr("carve:immutable"));
+  EXPECT_THAT(refused, HasSubstr("ack.node.gpu.schedule is a system label: its value 'memory' on node n1"));
+  patch(200, R"({"vke.node.gpu.schedule":null})");
+  EXPECT_THAT(patch(409, R"({"carve.dev/mode":"none"})"), HasSubstr("was removed from node n1"));
+}
+
+TEST_F(PoolRoutes, another_memory_unit_is_refused_while_slices_in_units_run) {
+  views.in_units = {"a", "b\""};
+  const char* body = R"({"metadata":{"labels":{"gpuMemoryUnit":"128MiB"}}})";
+  const std::string refused = ask(409, "PATCH", "/v1/nodes/n1", body);
+  EXPECT_THAT(refused, HasSubstr("carve:blocked"));
+  EXPECT_THAT(refused, HasSubstr(R"("blockedBy":["a","b\""])"));
+  ask(200, "PATCH", "/v1/nodes/n1?whenFree=true", body);
+  views.in_units.clear();
+  ask(200, "PATCH", "/v1/nodes/n2", body);
+}
+
+TEST_F(PoolRoutes, a_pool_with_nodes_is_not_deleted) {
+  apply_pool("{}");
+  ask(200, "PATCH", "/v1/nodes/n1", R"({"spec":{"pool":"p"}})");
+  EXPECT_THAT(ask(409, "DELETE", "/v1/pools/p"), HasSubstr("pool p has the nodes n1"));
+  ask(200, "PATCH", "/v1/nodes/n1", R"({"spec":{"pool":""}})");
+  ask(200, "DELETE", "/v1/pools/p");
+  ask(404, "GET", "/v1/pools/p/slicing");
+}
+
+TEST_F(PoolRoutes, services_of_a_pool_that_cannot_be_sliced_are_refused_with_the_sentence_of_the_check) {
+  const char* service = R"({"apiVersion":"carve.dev/v1","kind":"Service","metadata":{"name":"a"},
+    "spec":{"pool":"p","gpu":{"memory":"1GiB"},"run":{"command":["serve"]}}})";
+  EXPECT_THAT(ask(422, "POST", "/v1/documents", service), HasSubstr("leave it out for any node"));
+  apply_pool("{}");
+  const std::string sentence = "pool 'p' has no GPU: its GPU column is 0";
+  EXPECT_THAT(ask(200, "GET", "/v1/pools/p/slicing"), HasSubstr(sentence));
+  const std::string refused = ask(409, "POST", "/v1/documents", service);
+  EXPECT_THAT(refused, HasSubstr("carve:slicing-unavailable"));
+  EXPECT_THAT(refused, HasSubstr(sentence));
+  ask(200, "PATCH", "/v1/nodes/n1", R"({"spec":{"pool":"p"}})");
+  apply_pool(R"({"sharing":false})");
+  EXPECT_THAT(ask(409, "POST", "/v1/documents", service), HasSubstr("GPU sharing is not enabled for pool p"));
+  apply_pool(R"({"sharing":true})");
+  ask(201, "POST", "/v1/documents", service);
+}
+
+TEST_F(PoolRoutes, a_pool_that_stops_synchronising_warns) {
+  apply_pool(R"({"labelSync":true})");
+  EXPECT_THAT(ask(201, "POST", "/v1/documents",
+                  R"({"apiVersion":"carve.dev/v1","kind":"Pool","metadata":{"name":"p"},"spec":{}})"),
+              HasSubstr("existing nodes may keep another compute policy than the pool says"));
+}
+
+TEST_F(PoolRoutes, slices_are_ended_on_a_node_that_refuses_new_ones) {
+  ask(409, "POST", "/v1/nodes/n1/end-slices");
+  ask(200, "PATCH", "/v1/nodes/n1", R"({"spec":{"schedulable":false}})");
+  ask(200, "POST", "/v1/nodes/n1/end-slices");
+  ask(200, "POST", "/v1/nodes/n2/restart?force=true");
+  ask(400, "POST", "/v1/nodes/n2/restart?forced=true");
+  EXPECT_THAT(views.ended, ElementsAre("n1", "n2"));
+  EXPECT_TRUE(node_spec(*objects.find(node_key("n2"))).restarting);
+}
+
+}  // namespace
+}  // namespace carve::controller

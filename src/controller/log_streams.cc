@@ -1,0 +1,63 @@
+#include "controller/log_streams.h"
+
+#include <algorithm>
+
+#include "os/clock.h"
+#include "runner/supervisor_state.h"
+#include "wire/objects/service_object.h"
+
+namespace carve::controller {
+
+void LogStreams::read(Followed& f, const Object& object, const runner::LogSelection& of_new_replicas) const {
+  const auto status = api::read<objects::ServiceStatus>(object.status, api::Reading::lenient);
+  if (!status) return;
+  const std::vector<objects::ReplicaStatus>& replicas = status->replica_list;
+  for (const objects::ReplicaStatus& replica : replicas)
+    if ((!f.query.replica || *f.query.replica == replica.index) && !f.logs.contains(replica.slice))
+      f.logs.emplace(replica.slice, runner::LogFollower(directory_of_(replica.slice), runner::log_folder_name,
+                                                        of_new_replicas));
+  const bool has_prefix = replicas.size() > 1;
+  for (auto log = f.logs.begin(); log != f.logs.end();) {
+    const std::string& slice = log->first;
+    for (const runner::LogLine& line : log->second.next())
+      f.waiting.push_back(has_prefix ? slice + " " + line.text : line.text);
+    const bool is_gone = std::ranges::find(replicas, slice, &objects::ReplicaStatus::slice) == replicas.end();
+    log = is_gone ? f.logs.erase(log) : std::next(log);
+  }
+}
+
+http::EventStream LogStreams::begin(const Object& object, const LogQuery& query) {
+  auto followed = std::make_shared<Followed>(Followed{.key = object.key, .uid = object.uid, .query = query});
+  read(*followed, object,
+       {.tail = query.tail,
+        .since = query.since_ns == 0 ? "" : os::rfc3339(query.since_ns, os::Decimals::nanoseconds)});
+  http::EventStream out;
+  for (std::string& line : followed->waiting) out.first.push_back({.id = "", .data = std::move(line)});
+  followed->waiting.clear();
+  out.subscribe = [this, followed](http::Stream& to) {
+    followed->stream = &to;
+    const uint64_t number = ++next_;
+    all_->emplace(number, followed);
+    return std::shared_ptr<void>(followed.get(), [all = std::weak_ptr(all_), number](void*) {
+      if (const auto streams = all.lock()) streams->erase(number);
+    });
+  };
+  return out;
+}
+
+void LogStreams::tick() {
+  for (const auto& [number, f] : *all_) {
+    const auto object = objects_.find(f->key);
+    const bool exists = object && object->uid == f->uid;
+    if (exists && f->waiting.empty()) read(*f, *object, {});
+    size_t sent = 0;
+    while (!f->waiting.empty() && sent < max_log_bytes_per_tick) {
+      sent += f->waiting.front().size();
+      f->stream->send({.id = "", .data = std::move(f->waiting.front())});
+      f->waiting.pop_front();
+    }
+    if (!exists && f->waiting.empty()) f->stream->end();
+  }
+}
+
+}  // namespace carve::controller

@@ -1,0 +1,53 @@
+// The streams of `logs?follow=true`: the log files of an object's replicas, read while they are written. The
+// owners of the files are not trusted (runner/log_files.h).
+//
+// The loop of the API calls tick() several times a second. A stream gets at most 128 KiB in a tick; lines
+// beyond that wait here, at most those of one read of each log. Replicas that come later are followed from
+// their first line. A stream ends when its object is gone.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "controller/api/api_call.h"
+#include "runner/log_files.h"
+
+namespace carve::controller {
+
+inline constexpr int64_t log_stream_interval_ns = 200'000'000;
+inline constexpr size_t max_log_bytes_per_tick = 128 << 10;
+
+class LogStreams {
+ public:
+  // `directory_of` returns the directory of a replica's program.
+  LogStreams(const ObjectRegistry& objects, std::function<std::string(const std::string& slice)> directory_of)
+      : objects_(objects), directory_of_(std::move(directory_of)) {}
+
+  // Returns a stream that begins with the present lines which the query selects. The object exists.
+  http::EventStream begin(const Object&, const LogQuery&);
+  void tick();
+
+ private:
+  struct Followed {
+    ObjectKey key;
+    std::string uid;
+    LogQuery query;
+    std::map<std::string, runner::LogFollower> logs = {};  // By slice.
+    std::deque<std::string> waiting = {};                  // Lines that are read and not sent.
+    http::Stream* stream = nullptr;
+  };
+  using All = std::map<uint64_t, std::shared_ptr<Followed>>;
+
+  // Reads the new lines of all replicas that the object has now.
+  void read(Followed&, const Object&, const runner::LogSelection& of_new_replicas) const;
+
+  const ObjectRegistry& objects_;
+  std::function<std::string(const std::string& slice)> directory_of_;
+  uint64_t next_ = 0;
+  std::shared_ptr<All> all_ = std::make_shared<All>();  // Subscriptions know it weakly.
+};
+
+}  // namespace carve::controller

@@ -1,0 +1,301 @@
+#include "controller/nodes/node_rules.h"
+
+#include <algorithm>
+
+#include "fronts/label_synonyms.h"
+#include "fronts/pool_check.h"
+#include "os/clock.h"
+#include "wire/api/json.h"
+
+namespace carve::controller {
+namespace {
+
+using K = FailureKind;
+using objects::Kind;
+using workload::NodeState;
+
+template <class T>
+T stored(const std::string& json) {
+  auto read = api::read<T>(json, api::Reading::lenient);
+  return read ? std::move(*read) : T{};
+}
+
+std::string label_of(const Object& node, std::string_view key) {
+  const auto found = node.labels.find(std::string(key));
+  return found == node.labels.end() ? "" : found->second;
+}
+
+std::string_view shown_state(NodeState state) {
+  switch (state) {
+    case NodeState::starting: return "Starting";
+    case NodeState::running: return "Running";
+    case NodeState::stopped: break;
+  }
+  return "Stopped";
+}
+
+std::string moment(int64_t utc_ns) { return os::rfc3339(utc_ns, os::Decimals::milliseconds); }
+
+objects::GpuMemUnits gpu_mem_units(const NodeObservation& seen) {
+  const uint64_t size = size_of(seen.settings.memory_unit).count;
+  objects::GpuMemUnits out{.unit = std::string(text(seen.settings.memory_unit))};
+  for (const api::Device& device : seen.devices) {
+    out.capacity += device.usable_bytes / size;
+    out.allocated += (device.granted_bytes + size - 1) / size;
+  }
+  return out;
+}
+
+std::vector<objects::NodeDeviceStatus> devices_of(const NodeObservation& seen) {
+  std::vector<objects::NodeDeviceStatus> out;
+  for (const api::Device& device : seen.devices)
+    out.push_back({.index = device.index,
+                   .uuid = device.uuid,
+                   .name = device.name,
+                   .health = device.health,
+                   .usable_bytes = device.usable_bytes,
+                   .free_bytes = device.free_bytes,
+                   .context_bytes = device.context_bytes,
+                   .slices = device.slices});
+  return out;
+}
+
+objects::NodeSetting policy_of(const Object& node, const NodeObservation& seen) {
+  const std::string wanted = label_of(node, workload::compute_policy_label);
+  const api::PolicySetting& policy = seen.settings.policy;
+  return {.desired = wanted.empty() ? std::string(text(policy.desired)) : wanted,
+          .effective = policy.effective ? std::string(text(*policy.effective)) : "mixed",
+          .blocked_by = policy.blocked_by};
+}
+
+objects::NodeSetting unit_of(const Object& node, const NodeObservation& seen) {
+  const std::string wanted = label_of(node, workload::memory_unit_label);
+  return {.desired = wanted.empty() ? std::string(text(seen.settings.desired_memory_unit)) : wanted,
+          .effective = std::string(text(seen.settings.memory_unit)),
+          .blocked_by = seen.settings.memory_unit_blocked_by};
+}
+
+objects::NodeSetting mode_of(const Object& node) {
+  const std::string wanted = label_of(node, workload::mode_label);
+  const std::string mode = wanted.empty() ? "memory-and-compute" : wanted;
+  return {.desired = mode, .effective = mode, .blocked_by = {}};
+}
+
+objects::Condition condition(const char* type, bool is_true, std::string reason, std::string message) {
+  return {.type = type,
+          .status = is_true ? "True" : "False",
+          .reason = std::move(reason),
+          .message = std::move(message),
+          .last_transition_time = {}};
+}
+
+// Keeps the moment of a condition that did not change.
+void date(std::vector<objects::Condition>& conditions, const std::vector<objects::Condition>& before,
+          int64_t now_ns) {
+  for (objects::Condition& now : conditions) {
+    const auto same = std::ranges::find_if(
+        before, [&](const objects::Condition& c) { return c.type == now.type && c.status == now.status; });
+    now.last_transition_time = same == before.end() ? moment(now_ns) : same->last_transition_time;
+  }
+}
+
+// The state and the moments alone, without labels and taints.
+workload::PoolNode timed_node(const Object& node, const NodeObservation& seen) {
+  return {.name = node.key.name,
+          .gpus = static_cast<unsigned>(seen.devices.size()),
+          .is_stopped = node_spec(node).stopped,
+          .is_ready = seen.has_answered && !seen.devices.empty() && !seen.settings.starting,
+          .started_at = seen.agent_started_ns != 0 ? seen.agent_started_ns : seen.answered_ns,
+          .answered_at = seen.answered_ns};
+}
+
+uint64_t free_bytes(const objects::NodeStatus& status) {
+  uint64_t out = 0;
+  for (const objects::NodeDeviceStatus& device : status.devices) out += device.free_bytes;
+  return out;
+}
+
+}  // namespace
+
+ObjectKey node_key(const std::string& name) { return {Kind::node, "default", name}; }
+ObjectKey pool_key(const std::string& name) { return {Kind::pool, "default", name}; }
+
+objects::NodeSpec node_spec(const Object& node) { return stored<objects::NodeSpec>(node.spec); }
+objects::NodeStatus node_status(const Object& node) { return stored<objects::NodeStatus>(node.status); }
+objects::PoolSpec pool_spec(const Object& pool) { return stored<objects::PoolSpec>(pool.spec); }
+
+objects::NodeStatus observed_status(const Object& node, const NodeObservation& seen, int64_t now_ns) {
+  const objects::NodeStatus before = node_status(node);
+  objects::NodeStatus out = before;
+  out.agent.reset();
+  const workload::PoolNode timed = timed_node(node, seen);
+  const NodeState state = workload::state_of(timed, now_ns);
+  out.state = shown_state(state);
+  out.ready_in_seconds = state == NodeState::starting
+                             ? static_cast<uint32_t>(workload::ready_in(timed, now_ns) / workload::second_ns)
+                             : 0;
+  const std::string refusal = refusal_of(node);
+  out.conditions = {condition("Ready", state == NodeState::running, out.state, ""),
+                    condition("Schedulable", refusal.empty(), refusal.empty() ? "Open" : "Refuses", refusal)};
+  date(out.conditions, before.conditions, now_ns);
+  const std::string placement = label_of(node, workload::placement_label);
+  out.placement = placement.empty() ? "binpack" : placement;
+  out.mode = mode_of(node);
+  if (!seen.has_answered) return out;
+  out.started_at = moment(seen.agent_started_ns);
+  if (before.started_at != out.started_at) out.removed_labels.clear();  // The agent was restarted.
+  out.gpus = static_cast<uint32_t>(seen.devices.size());
+  out.gpu_mem_units = gpu_mem_units(seen);
+  out.policy = policy_of(node, seen);
+  out.memory_unit = unit_of(node, seen);
+  out.slices = static_cast<uint32_t>(seen.slices.size());
+  out.slice_list.clear();
+  for (const api::Slice& slice : seen.slices) {
+    const auto kind = slice.labels.find("carve.dev/kind"), name = slice.labels.find("carve.dev/name");
+    out.slice_list.push_back({.name = slice.name,
+                              .kind = kind == slice.labels.end() ? "" : kind->second,
+                              .workload = name == slice.labels.end() ? "" : name->second});
+  }
+  out.devices = devices_of(seen);
+  return out;
+}
+
+std::map<std::string, std::string> agent_labels(const api::Node& agent) {
+  std::map<std::string, std::string> out;
+  for (const auto& [key, value] : agent.labels)
+    if (const auto ours = fronts::our_value(key, value)) out.emplace(fronts::our_key(key), *ours);
+  return out;
+}
+
+std::string refusal_of(const Object& node) {
+  const objects::NodeSpec spec = node_spec(node);
+  const std::string& name = node.key.name;
+  if (spec.stopped) return fmt::format("node {0} is stopped; start it with carve node start {0}", name);
+  if (spec.restarting)
+    return fmt::format("node {} is being restarted; it grants slices again when the running ones have ended",
+                       name);
+  if (!spec.schedulable) return fmt::format("node {} is cordoned by {}", name, spec.cordoned);
+  return "";
+}
+
+std::optional<api::NodeChange> agent_change(const Object& node, const NodeObservation& seen) {
+  if (!seen.has_answered) return std::nullopt;
+  api::NodeChange out;
+  bool changes = false;
+  const auto policy = parse<Policy>(label_of(node, workload::compute_policy_label));
+  if (policy && *policy != seen.settings.policy.desired) {
+    out.policy = policy;
+    // A label of the agent would refuse the change.
+    if (seen.settings.labels.contains(policy_label)) out.removed_labels.emplace_back(policy_label);
+    changes = true;
+  }
+  const auto unit = parse<MemoryUnit>(label_of(node, workload::memory_unit_label));
+  if (unit && *unit != seen.settings.desired_memory_unit) {
+    out.memory_unit = unit;
+    out.when_free = true;
+    changes = true;
+  }
+  if (const std::string refusal = refusal_of(node); refusal != seen.settings.grants_refused) {
+    out.refuse_grants = refusal;
+    changes = true;
+  }
+  return changes ? std::optional(out) : std::nullopt;
+}
+
+bool has_restarted(const Object& node, const NodeObservation& seen) {
+  return node_spec(node).restarting && seen.has_answered && seen.slices.empty() &&
+         seen.settings.policy.effective == seen.settings.policy.desired &&
+         seen.settings.memory_unit == seen.settings.desired_memory_unit && !agent_change(node, seen);
+}
+
+workload::PoolNode pool_node(const Object& node, int64_t now_ns) {
+  const objects::NodeStatus status = node_status(node);
+  workload::PoolNode out{.name = node.key.name,
+                         .labels = {node.labels.begin(), node.labels.end()},
+                         .is_initialised = status.is_initialised,
+                         .gpus = status.gpus,
+                         .is_stopped = status.state == "Stopped",
+                         .is_ready = status.state == "Running",
+                         .started_at = now_ns + int64_t{status.ready_in_seconds} * workload::second_ns -
+                                       workload::default_expected_start_ns,
+                         .answered_at = now_ns};
+  const objects::NodeSpec spec = node_spec(node);
+  for (const std::string& taint : status.taints) {
+    const size_t equal = taint.find('='), colon = taint.rfind(':');
+    if (equal == std::string::npos || colon == std::string::npos || colon < equal) continue;
+    out.taints.insert(
+        {taint.substr(0, equal), taint.substr(equal + 1, colon - equal - 1), taint.substr(colon + 1)});
+  }
+  return out;
+}
+
+std::vector<workload::PoolNode> nodes_of(const std::string& pool, const std::vector<Pointer>& nodes,
+                                         int64_t now_ns) {
+  std::vector<workload::PoolNode> out;
+  for (const Pointer& node : nodes)
+    if (node_spec(*node).pool == pool) out.push_back(pool_node(*node, now_ns));
+  return out;
+}
+
+objects::Slicing slicing_of(const Object& pool, const std::vector<Pointer>& nodes, int64_t now_ns) {
+  const workload::NodePool checked = fronts::node_pool(pool.key.name, pool_spec(pool));
+  objects::Slicing out{.available = true};
+  for (const workload::SlicingCheck& check :
+       workload::slicing_checks(checked, nodes_of(pool.key.name, nodes, now_ns), now_ns)) {
+    out.checks.push_back({.name = std::string(check.name), .ok = check.is_ok, .sentence = check.sentence});
+    if (check.is_ok) continue;
+    out.available = false;
+    out.failed = check.name;
+  }
+  return out;
+}
+
+objects::PoolStatus pool_status(const Object& pool, const std::vector<Pointer>& nodes, int64_t now_ns) {
+  objects::PoolStatus out;
+  const std::vector<workload::PoolNode> own = nodes_of(pool.key.name, nodes, now_ns);
+  out.nodes = static_cast<uint32_t>(own.size());
+  for (const workload::PoolNode& node : own) {
+    out.gpus += node.gpus;
+    out.running_gpu_nodes += node.gpus > 0 && workload::state_of(node, now_ns) == NodeState::running ? 1 : 0;
+  }
+  for (const workload::LabelDrift& drift :
+       workload::drift(fronts::node_pool(pool.key.name, pool_spec(pool)), own))
+    out.drift.push_back({drift.node, drift.label, drift.pool_value, drift.node_value});
+  out.slicing = slicing_of(pool, nodes, now_ns);
+  return out;
+}
+
+Outcome<std::vector<std::string>> nodes_to_ask(const std::string& pool, const ObjectRegistry& objects) {
+  if (!pool.empty() && !objects.find(pool_key(pool)))
+    return failure(K::failed_precondition, "spec.pool: there is no pool '{}'", pool);
+  struct Candidate {
+    std::string name;
+    bool spreads;
+    uint64_t free;
+  };
+  std::vector<Candidate> candidates;
+  for (const Pointer& node : objects.list(Kind::node)) {
+    const objects::NodeStatus status = node_status(*node);
+    if (!pool.empty() && node_spec(*node).pool != pool) continue;
+    if (status.state != "Running" || !refusal_of(*node).empty()) continue;
+    candidates.push_back({node->key.name, status.placement == "spread", free_bytes(status)});
+  }
+  if (candidates.empty())
+    return failure(K::unavailable, "no node{} runs and grants slices now; carve get nodes shows their states",
+                   pool.empty() ? "" : " of pool " + pool);
+  std::ranges::stable_sort(candidates, [](const Candidate& a, const Candidate& b) {
+    if (a.spreads != b.spreads) return b.spreads;
+    return a.spreads ? a.free > b.free : a.free < b.free;
+  });
+  std::vector<std::string> out;
+  for (Candidate& candidate : candidates) out.push_back(std::move(candidate.name));
+  return out;
+}
+
+std::string slicing_problem(const Object& pool, const std::vector<Pointer>& nodes, int64_t now_ns) {
+  const auto allowed = workload::may_slice(fronts::node_pool(pool.key.name, pool_spec(pool)),
+                                           nodes_of(pool.key.name, nodes, now_ns), now_ns);
+  return allowed ? "" : allowed.error().sentence;
+}
+
+}  // namespace carve::controller

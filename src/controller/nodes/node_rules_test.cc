@@ -1,0 +1,151 @@
+#include "controller/nodes/node_rules.h"
+
+#include <gmock/gmock.h>
+
+#include "wire/api/json.h"
+
+namespace carve::controller {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr int64_t now = 1'800'000'000'000'000'000;
+constexpr int64_t second = 1'000'000'000;
+
+Object node(const std::string& name, objects::NodeSpec spec = {}, objects::NodeStatus status = {},
+            std::map<std::string, std::string> labels = {}) {
+  return {.key = node_key(name),
+          .labels = std::move(labels),
+          .spec = api::write(spec),
+          .status = api::write(status)};
+}
+
+NodeObservation seen() {
+  NodeObservation out{.answered_ns = now, .agent_started_ns = now - 60 * second, .has_answered = true};
+  out.devices = {{.index = 0, .usable_bytes = (22ull << 30) + 5, .granted_bytes = (2ull << 30) + 1},
+                 {.index = 1, .usable_bytes = 22ull << 30}};
+  out.settings.policy.effective = Policy::fixed_share;
+  return out;
+}
+
+struct Forgetting final : Journal {
+  Outcome<void> write(std::span<const Object>) override { return {}; }
+  Outcome<void> remove(const ObjectKey&, uint64_t) override { return {}; }
+};
+
+TEST(NodeRules, a_node_runs_while_its_agent_answers) {
+  NodeObservation observation = seen();
+  EXPECT_EQ(observed_status(node("a"), observation, now).state, "Running");
+  EXPECT_EQ(observed_status(node("a"), observation, now + 10 * second).state, "Stopped");
+  EXPECT_EQ(observed_status(node("a", {.stopped = true}), observation, now).state, "Stopped");
+  observation.settings.starting = true;
+  const auto starting = observed_status(node("a"), observation, now);
+  EXPECT_EQ(starting.state, "Starting");
+  EXPECT_EQ(starting.ready_in_seconds, 540u);
+  EXPECT_EQ(observed_status(node("a"), {.answered_ns = now}, now).state, "Starting");
+}
+
+TEST(NodeRules, a_node_reports_whole_units_of_memory) {
+  NodeObservation observation = seen();
+  auto units = observed_status(node("a"), observation, now).gpu_mem_units;
+  EXPECT_EQ(units.capacity, 44u);
+  EXPECT_EQ(units.allocated, 3u);
+  observation.settings.memory_unit = MemoryUnit::mib_128;
+  units = observed_status(node("a"), observation, now).gpu_mem_units;
+  EXPECT_EQ(units.unit, "128MiB");
+  EXPECT_EQ(units.capacity, 352u);
+}
+
+TEST(NodeRules, an_agent_is_asked_for_what_differs_alone) {
+  NodeObservation observation = seen();
+  EXPECT_FALSE(agent_change(node("a"), observation));
+  EXPECT_FALSE(agent_change(node("a", {}, {}, {{"carve.dev/compute-policy", "fixed-share"}}), observation));
+  const Object wanted =
+      node("a", {.schedulable = false, .cordoned = "root since then"}, {},
+           {{"carve.dev/compute-policy", "native-burst-share"}, {"carve.dev/memory-unit", "128MiB"}});
+  observation.settings.labels[policy_label] = "fixed-share";
+  const auto change = agent_change(wanted, observation);
+  ASSERT_TRUE(change);
+  EXPECT_EQ(change->policy, Policy::native_burst_share);
+  EXPECT_THAT(change->removed_labels, ElementsAre(policy_label));
+  EXPECT_EQ(change->memory_unit, MemoryUnit::mib_128);
+  EXPECT_TRUE(change->when_free);
+  EXPECT_EQ(change->refuse_grants, "node a is cordoned by root since then");
+  observation.has_answered = false;
+  EXPECT_FALSE(agent_change(wanted, observation));
+}
+
+TEST(NodeRules, a_restart_ends_when_no_slice_runs_and_the_agent_follows) {
+  const Object restarting = node("a", {.restarting = true});
+  NodeObservation observation = seen();
+  EXPECT_FALSE(has_restarted(restarting, observation));  // The agent does not refuse slices yet.
+  observation.settings.grants_refused = refusal_of(restarting);
+  EXPECT_TRUE(has_restarted(restarting, observation));
+  EXPECT_FALSE(has_restarted(node("a"), observation));
+  observation.slices.push_back({.name = "s"});
+  EXPECT_FALSE(has_restarted(restarting, observation));
+}
+
+TEST(NodeRules, removed_labels_are_forgotten_when_the_agent_was_restarted) {
+  NodeObservation observation = seen();
+  objects::NodeStatus status = observed_status(node("a"), observation, now);
+  status.removed_labels = {"carve.dev/mode"};
+  EXPECT_EQ(observed_status(node("a", {}, status), observation, now).removed_labels.size(), 1u);
+  observation.agent_started_ns += second;
+  EXPECT_TRUE(observed_status(node("a", {}, status), observation, now).removed_labels.empty());
+}
+
+TEST(NodeRules, nodes_that_pack_are_asked_before_those_that_spread) {
+  Forgetting journal;
+  ObjectRegistry objects(journal, {}, 0);
+  const auto add = [&](const std::string& name, uint64_t free, const char* placement, objects::NodeSpec spec,
+                       const char* state = "Running") {
+    objects::NodeStatus status{.state = state, .placement = placement};
+    status.devices = {{.free_bytes = free}};
+    ASSERT_TRUE(objects.add(node(name, std::move(spec), status)));
+  };
+  EXPECT_EQ(nodes_to_ask("", objects).error().kind, FailureKind::unavailable);
+  add("a", 9, "binpack", {.pool = "p"});
+  add("b", 5, "binpack", {});
+  add("c", 5, "spread", {});
+  add("d", 9, "spread", {.pool = "p"});
+  add("e", 1, "binpack", {.schedulable = false});
+  add("f", 1, "binpack", {}, "Stopped");
+  add("g", 1, "binpack", {.stopped = true});
+  EXPECT_THAT(*nodes_to_ask("", objects), ElementsAre("b", "a", "d", "c"));
+  EXPECT_EQ(nodes_to_ask("p", objects).error().kind, FailureKind::failed_precondition);
+  ASSERT_TRUE(objects.add({.key = pool_key("p")}));
+  EXPECT_THAT(*nodes_to_ask("p", objects), ElementsAre("a", "d"));
+}
+
+TEST(NodeRules, the_slicing_check_reports_the_first_failure) {
+  const auto sentence = [](const char* type, std::vector<Object> nodes) {
+    const Object pool{.key = pool_key("p"), .spec = api::write(objects::PoolSpec{.type = type})};
+    std::vector<Pointer> list;
+    for (Object& one : nodes) list.push_back(std::make_shared<const Object>(std::move(one)));
+    const objects::Slicing slicing = slicing_of(pool, list, now);
+    return slicing.available ? "" : slicing.checks.back().sentence;
+  };
+  const auto in_pool = [](const char* state, uint32_t gpus, uint32_t ready_in = 0) {
+    return node("n1", {.pool = "p"}, {.state = state, .ready_in_seconds = ready_in, .gpus = gpus});
+  };
+  EXPECT_EQ(
+      sentence("public", {}),
+      "pool 'p' is of type public: GPU slicing needs an EAS resource group or a Lingjun resource quota");
+  EXPECT_EQ(sentence("eas", {}), "pool 'p' has no GPU: its GPU column is 0");
+  EXPECT_THAT(sentence("eas", {in_pool("Starting", 2, 350)}), HasSubstr("about 6 min left"));
+  EXPECT_EQ(sentence("lingjun", {in_pool("Stopped", 2)}), "node n1 is Stopped: start it");
+  EXPECT_EQ(sentence("eas", {in_pool("Running", 2)}), "");
+}
+
+TEST(NodeRules, what_is_stored_wrong_has_the_defaults) {
+  EXPECT_TRUE(node_spec({.spec = "[1"}).schedulable);
+  EXPECT_EQ(node_status({.status = "7"}).state, "");
+  EXPECT_EQ(pool_spec({.spec = ""}).type, "eas");
+  const auto taints = pool_node(node("a", {}, {.taints = {"k=v:NoSchedule", ":=", "x"}}), now).taints;
+  EXPECT_EQ(taints.size(), 1u);
+}
+
+}  // namespace
+}  // namespace carve::controller

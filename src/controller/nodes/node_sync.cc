@@ -1,0 +1,109 @@
+#include "controller/nodes/node_sync.h"
+
+#include "fronts/pool_check.h"
+#include "os/log.h"
+#include "wire/api/json.h"
+
+namespace carve::controller {
+
+using objects::Kind;
+
+NodeSync::NodeSync(ObjectRegistry& objects, const std::vector<std::string>& nodes, int64_t now_ns)
+    : objects_(objects) {
+  for (const std::string& name : nodes) {
+    seen_[name].answered_ns = now_ns;
+    if (objects_.find(node_key(name))) continue;
+    Object node{.key = node_key(name)};
+    node.created_ns = now_ns;
+    node.uid = fmt::format("{:x}-{}", now_ns, name);
+    node.spec = api::write(objects::NodeSpec{});
+    node.status = api::write(observed_status(node, seen_[name], now_ns));
+    if (const auto added = objects_.add(std::move(node)); !added)
+      os::log::error("node {}: {}", name, added.error().sentence);
+  }
+}
+
+template <class Edit>
+void NodeSync::edit(const ObjectKey& key, Edit change) {
+  const auto edited = objects_.update(key, [&](Object& object) -> Outcome<void> {
+    change(object);
+    return {};
+  });
+  if (!edited) os::log::error("{}", edited.error().sentence);
+}
+
+void NodeSync::answered(const std::string& name, NodeObservation seen) {
+  const bool is_first = seen_[name].agent_started_ns == 0;
+  seen_[name] = std::move(seen);
+  const Pointer node = objects_.find(node_key(name));
+  if (!node || !is_first || !node_status(*node).started_at.empty()) return;
+  // A new node begins with the labels that its agent was started with.
+  edit(node->key, [&](Object& object) { object.labels.merge(agent_labels(seen_[name].settings)); });
+}
+
+void NodeSync::update_node(const std::string& name, int64_t now_ns) {
+  const NodeObservation& seen = seen_[name];
+  const Pointer node = objects_.find(node_key(name));
+  if (!node) return;
+  const bool restarted = has_restarted(*node, seen);
+  const std::string before = node_status(*node).state;
+  edit(node->key, [&](Object& object) {
+    objects::NodeStatus status = observed_status(object, seen, now_ns);
+    if (restarted) {
+      objects::NodeSpec spec = node_spec(object);
+      spec.restarting = false;
+      object.spec = api::write(spec);
+      status.removed_labels.clear();
+    }
+    object.status = api::write(status);
+  });
+  if (restarted) os::log::info("node {}: restarted, what was desired is effective", name);
+  if (restarted || seen.slices.empty()) forced_.erase(name);
+  if (const auto after = objects_.find(node_key(name)); after && node_status(*after).state != before)
+    os::log::info("node {}: {}", name, node_status(*after).state);
+}
+
+void NodeSync::carry_out(const workload::PoolAction& action) {
+  using Step = workload::PoolAction::Kind;
+  edit(node_key(action.node), [&](Object& node) {
+    if (action.kind == Step::set_label) {
+      node.labels[action.key] = action.value;
+      return;
+    }
+    objects::NodeStatus status = node_status(node);
+    if (action.kind == Step::initialise) status.is_initialised = true;
+    if (action.kind == Step::set_taint)
+      status.taints.push_back(
+          fmt::format("{}={}:{}", action.taint.key, action.taint.value, action.taint.effect));
+    node.status = api::write(status);
+  });
+  if (action.kind == Step::set_label)
+    os::log::info("node {}: label {}={} set by its pool", action.node, action.key, action.value);
+}
+
+void NodeSync::update_pool(const Object& pool, int64_t now_ns) {
+  const std::string& name = pool.key.name;
+  for (const workload::PoolAction& action : workload::actions(
+           fronts::node_pool(name, pool_spec(pool)), nodes_of(name, objects_.list(Kind::node), now_ns)))
+    carry_out(action);
+  const std::string status = api::write(pool_status(pool, objects_.list(Kind::node), now_ns));
+  edit(pool.key, [&](Object& object) { object.status = status; });
+}
+
+void NodeSync::turn(int64_t now_ns) {
+  for (const Pointer& pool : objects_.list(Kind::pool)) update_pool(*pool, now_ns);
+  for (const auto& [name, seen] : seen_) update_node(name, now_ns);
+}
+
+AgentRequest NodeSync::request_for(const std::string& name) const {
+  AgentRequest out;
+  const Pointer node = objects_.find(node_key(name));
+  const auto seen = seen_.find(name);
+  if (!node || seen == seen_.end()) return out;
+  out.change = agent_change(*node, seen->second);
+  if (forced_.contains(name))
+    for (const api::Slice& slice : seen->second.slices) out.ended_slices.push_back(slice.name);
+  return out;
+}
+
+}  // namespace carve::controller

@@ -1,0 +1,46 @@
+// Keeps the objects of nodes and node pools as the agents and the users say: a node's status follows its
+// agent's answers, its labels follow its pool (workload/pool.h), and its agent is asked to follow its labels.
+// The controller's loop alone uses it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "controller/nodes/node_rules.h"
+
+namespace carve::controller {
+
+// What is asked of an agent before it is polled.
+struct AgentRequest {
+  std::optional<api::NodeChange> change;
+  std::vector<std::string> ended_slices;  // Names of slices to end.
+};
+
+class NodeSync {
+ public:
+  // Adds an object for each node that has none.
+  NodeSync(ObjectRegistry&, const std::vector<std::string>& nodes, int64_t now_ns);
+
+  // Takes an agent's answer.
+  void answered(const std::string& node, NodeObservation);
+  // Writes what changed in the nodes and pools. Called after each answer and at intervals.
+  void turn(int64_t now_ns);
+  // Returns what the node's agent is asked to do.
+  AgentRequest request_for(const std::string& node) const;
+  // Ends the node's slices with the next request (carve node restart --force).
+  void end_slices(const std::string& node) { forced_.insert(node); }
+
+ private:
+  void update_node(const std::string& name, int64_t now_ns);
+  void update_pool(const Object& pool, int64_t now_ns);
+  void carry_out(const workload::PoolAction&);
+  template <class Edit>
+  void edit(const ObjectKey&, Edit);
+
+  ObjectRegistry& objects_;
+  std::map<std::string, NodeObservation> seen_;  // By node, all nodes of the command line.
+  std::set<std::string> forced_;
+};
+
+}  // namespace carve::controller

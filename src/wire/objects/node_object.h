@@ -1,0 +1,111 @@
+// kind: Node. A machine with devices, which an agent serves. The controller has one for each --node of its
+// command line; labels are in metadata.labels, in our words (fronts/label_synonyms.h).
+#pragma once
+
+#include <optional>
+
+#include "core/device_readings.h"
+#include "core/enforcement.h"
+#include "core/reachability.h"
+#include "wire/objects/object.h"
+
+namespace carve::objects {
+
+struct NodeSpec {
+  std::string pool;           // The node pool that it belongs to; empty: none.
+  std::string instance_type;  // "ml.gu7i.c8m30.1-gu30"; empty: not known.
+  bool schedulable = true;    // False: no new slices.
+  std::string cordoned;       // "root since 2026-11-21T09:00:00.000Z", if it is not schedulable.
+  bool stopped = false;       // By `carve node stop`: no new slices until `carve node start`.
+  bool restarting = false;    // By `carve node restart`: no new slices until the running ones have ended.
+};
+
+// A setting that becomes effective when no slice blocks it. Empty texts: it is not known yet.
+struct NodeSetting {
+  std::string desired;
+  std::string effective;
+  std::vector<std::string> blocked_by;  // Names of slices.
+};
+
+struct GpuMemUnits {
+  std::string unit;        // "1GiB" or "128MiB"
+  uint64_t capacity = 0;   // The whole units that the devices have.
+  uint64_t allocated = 0;  // The units that slices have, each device rounded up.
+};
+
+struct NodeDeviceStatus {
+  uint32_t index = 0;
+  std::string uuid;
+  std::string name;  // "NVIDIA A10"
+  DeviceHealth health;
+  uint64_t usable_bytes = 0;
+  uint64_t free_bytes = 0;
+  uint64_t context_bytes = 0;  // 0: not measured.
+  uint32_t slices = 0;
+};
+
+// A slice of the node.
+struct NodeSliceStatus {
+  std::string name;
+  std::string kind;      // "service"; empty: of `carve run` and `carve slice`.
+  std::string workload;  // Name of the object.
+};
+
+// What the controller knows of the agent's answers. It is in answers of the API and is not stored.
+struct NodeAgentStatus {
+  std::string socket;
+  Reachability reachability = Reachability::unknown;
+  std::string problem;        // Why it is unreachable; else empty.
+  std::string version;        // Empty: the agent has never answered.
+  std::string started_at;     // As times of metadata are; empty: the agent has never answered.
+  std::string first_seen_at;  // The first answer to any controller with this database.
+  std::string last_seen_at;
+};
+
+struct NodeStatus {
+  std::string state;  // "Starting", "Running", "Stopped"
+  std::string started_at;
+  uint32_t ready_in_seconds = 0;  // Of a starting node.
+  uint32_t gpus = 0;
+  GpuMemUnits gpu_mem_units;
+  NodeSetting policy;
+  NodeSetting mode;
+  NodeSetting memory_unit;
+  std::string placement;                    // "binpack" or "spread"
+  std::vector<std::string> removed_labels;  // System labels that wait for a restart of the node.
+  bool is_initialised = false;              // It has got the labels of its pool.
+  std::vector<std::string> taints;          // "KEY=VALUE:EFFECT"
+  uint32_t slices = 0;
+  std::vector<NodeSliceStatus> slice_list;
+  std::vector<NodeDeviceStatus> devices;
+  std::vector<Condition> conditions;
+  std::optional<NodeAgentStatus> agent;
+};
+
+struct Node {
+  std::string api_version;
+  std::string kind;
+  Metadata metadata;
+  NodeSpec spec;
+  NodeStatus status;
+};
+
+// PATCH /v1/nodes/NAME: what is there is changed. A label with the value null is removed.
+struct NodePatchMetadata {
+  std::map<std::string, std::string> labels;
+};
+struct NodePatchSpec {
+  std::optional<std::string> pool;
+  std::optional<std::string> instance_type;
+  std::optional<bool> schedulable;
+};
+struct NodePatch {
+  NodePatchMetadata metadata;
+  NodePatchSpec spec;
+};
+
+struct NodeList {
+  std::vector<Node> items;
+};
+
+}  // namespace carve::objects

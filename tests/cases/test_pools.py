@@ -1,0 +1,269 @@
+"""Nodes and node pools: labels and their synchronisation, drift, restart, the slicing check, the memory unit, cordon and drain."""
+import json
+import subprocess
+
+import pytest
+
+from conftest import HERE, LOAD, Agent, until
+from support.controller import Controller
+from support.over_unix import asked
+
+SERVER = HERE / "support/http_server.py"
+POLICY, UNIT = "carve.dev/compute-policy", "carve.dev/memory-unit"
+
+
+class Nodes(Controller):
+    """A controller of two nodes, with the verbs of the command line."""
+
+    def carve(self, *words, status=0):
+        done = subprocess.run([str(self.agent.build / "bin/carve"), *map(str, words)], capture_output=True, text=True, timeout=120,
+                              stdin=subprocess.DEVNULL, env={**self.agent.environment, "CARVE_CONTROLLER": str(self.socket)})
+        assert done.returncode == status, (words, done.stdout, done.stderr)
+        return done.stdout + done.stderr
+
+    def apply(self, document, status=0):
+        path = self.folder / "document"
+        path.write_text(json.dumps(document))
+        return self.carve("apply", "-f", path, status=status)
+
+    def one(self, kind, name):
+        return json.loads(self.carve("get", kind, name, "-o", "json"))
+
+    def becomes(self, kind, name, is_so):
+        assert until(lambda: is_so(self.one(kind, name)), 60, 0.1), (self.one(kind, name), self.log())
+        return self.one(kind, name)
+
+    def patch(self, name, patch, query=""):
+        status, _, text = asked(self.socket, f"/v1/nodes/{name}{query}", "PATCH", json.dumps(patch))
+        return status, json.loads(text)
+
+
+@pytest.fixture
+def second():
+    agent = Agent("t4x1")
+    yield agent
+    agent.end()
+
+
+@pytest.fixture
+def nodes(world, second):
+    """The nodes n1 (two A10) and n2 (one T4), both running."""
+    n = Nodes({"n1": world, "n2": second})
+    n.agent = world
+    for name in "n1", "n2":
+        n.becomes("node", name, lambda node: node["status"]["state"] == "Running")
+    yield n
+    print("--- the controller's log:\n" + n.log())
+    for item in json.loads(n.carve("get", "services", "-o", "json"))["items"]:
+        asked(n.socket, f"/v1/services/{item['metadata']['name']}", "DELETE")
+    assert until(lambda: json.loads(n.carve("get", "services", "-o", "json"))["items"] == [], 60, 0.1)
+    n.end()
+
+
+def pool(name="p", **spec):
+    return {"apiVersion": "carve.dev/v1", "kind": "Pool", "metadata": {"name": name}, "spec": spec}
+
+
+def service(name="demo", **spec):
+    return {"apiVersion": "carve.dev/v1", "kind": "Service", "metadata": {"name": name},
+            "spec": {"gpu": {"memory": "2GiB"}, "run": {"command": ["sleep", "600"]}, **spec}}
+
+
+def holding(agent, name, *words):
+    """A slice of `carve run` that lives until it is stopped."""
+    agent.begin("run", "--name", name, *words, "--", "sleep", "600")
+    assert until(lambda: name in agent.slices(), 30)
+
+
+def test_nodes_are_objects(world, nodes):
+    items = json.loads(nodes.carve("get", "nodes", "-o", "json"))["items"]
+    assert [(i["apiVersion"], i["kind"], i["metadata"]["name"]) for i in items] == [("carve.dev/v1", "Node", n) for n in ("n1", "n2")]
+    status = items[0]["status"]
+    assert (status["state"], status["gpus"], status["gpuMemUnits"]) == ("Running", 2, {"unit": "1GiB", "capacity": 44, "allocated": 0})
+    assert status["policy"] == {"desired": "fixed-share", "effective": "fixed-share", "blockedBy": []}
+    assert nodes.carve("get", "nodes", "-o", "name").split() == ["node/n1", "node/n2"]
+    shown = nodes.carve("get", "nodes")
+    assert shown.split()[:3] == ["NAME", "STATE", "POOL"] and "0/44 x 1GiB" in shown
+    assert "Schedulable=True" in nodes.carve("describe", "node", "n1")
+    assert "there is no node n9; the controller has n1, n2" in nodes.carve("get", "node", "n9", status=1)
+
+
+def test_a_new_node_gets_the_labels_of_its_pool_and_follows_only_with_synchronisation(nodes):
+    nodes.apply(pool(labels={"vke.volcengine.com/mgpu-compute-policy": "guaranteed-burst-share", "zone": "a"}))
+    nodes.carve("node", "pool", "n1", "p")
+    node = nodes.becomes("node", "n1", lambda n: n["status"]["policy"]["effective"] == "guaranteed-burst-share")
+    assert node["metadata"]["labels"] == {POLICY: "guaranteed-burst-share", "zone": "a"}
+    labels = {POLICY: "native-burst-share", "zone": "b"}
+    nodes.apply(pool(labels=labels))
+    shown = nodes.becomes("pool", "p", lambda p: len(p["status"]["drift"]) == 2)
+    assert shown["status"]["drift"][0] == {"node": "n1", "label": POLICY, "poolValue": "native-burst-share", "nodeValue": "guaranteed-burst-share"}
+    row = nodes.carve("get", "pools").splitlines()[1].split()
+    assert row == ["p", "eas", "1", "2", "1", "off", "2", "available"]
+    nodes.apply(pool(labels=labels, labelSync=True))
+    nodes.becomes("pool", "p", lambda p: p["status"]["drift"] == [])
+    nodes.becomes("node", "n1", lambda n: n["status"]["policy"]["effective"] == "native-burst-share")
+    assert "existing nodes may keep another compute policy than the pool says" in nodes.apply(pool(labels=labels))
+    assert "pool p has the nodes n1; take them out first" in nodes.carve("delete", "pool", "p", status=1)
+    nodes.carve("node", "pool", "n1", "")
+    nodes.carve("delete", "pool", "p")
+    assert "No pools" in nodes.carve("get", "pools")
+
+
+def test_a_changed_policy_is_effective_after_a_restart_and_says_what_blocks_it(world, nodes):
+    holding(world, "a", "--memory", "1GiB", "--compute", "10%")
+    nodes.carve("label", "node", "n1", f"{POLICY}=native-burst-share")
+    node = nodes.becomes("node", "n1", lambda n: n["status"]["policy"]["blockedBy"] == ["a"])
+    assert node["status"]["policy"]["desired"] == "native-burst-share"
+    assert "-> native-burst-share (restart; blocked by a)" in nodes.carve("get", "nodes")
+    assert "it is not restarted after 1 s: blocked by a" in nodes.carve("node", "restart", "n1", "--timeout", "1s", status=1)
+    refused = world.carve("run", "--memory", "1GiB", "--", "true")
+    assert refused.returncode == 125 and "node n1 is being restarted" in refused.stderr
+    nodes.carve("node", "restart", "n1", "--force", "--timeout", "60s")
+    assert world.slices() == {}
+    nodes.becomes("node", "n1", lambda n: n["status"]["policy"] == {
+        "desired": "native-burst-share", "effective": "native-burst-share", "blockedBy": []})
+
+
+def test_a_system_label_is_not_edited(nodes):
+    key = "vke.volcengine.com/mgpu-compute-policy"
+    nodes.carve("label", "node", "n1", f"{key}=fixed-share")
+    nodes.carve("label", "node", "n1", f"{key}=fixed-share")  # The same value changes nothing.
+    status, problem = nodes.patch("n1", {"metadata": {"labels": {key: "native-burst-share"}}})
+    assert (status, problem["type"]) == (409, "carve:immutable")
+    assert problem["detail"].startswith(
+        f"{key} is a system label: its value 'fixed-share' on node n1 cannot be edited. Remove it (carve label node n1 {key}-), "
+        "restart the node, add it again; or let the pool's synchronisation carry it")
+    nodes.carve("label", "node", "n1", f"{key}-")
+    assert "was removed from node n1; restart the node" in nodes.carve("label", "node", "n1", f"{key}=native-burst-share", status=1)
+    nodes.carve("node", "restart", "n1")
+    nodes.carve("label", "node", "n1", f"{key}=native-burst-share")
+    nodes.carve("label", "node", "n1", "zone=a", "ack.node.gpu.placement=spread")
+    assert nodes.one("node", "n1")["metadata"]["labels"] == {POLICY: "native-burst-share", "zone": "a", "carve.dev/placement": "spread"}
+    status, problem = nodes.patch("n2", {"metadata": {"labels": {"ack.node.gpu.schedule": "cgpu", "vke.node.gpu.schedule": "mgpu"}}})
+    assert (status, problem["type"]) == (422, "carve:invalid") and "are one label and have different values" in problem["detail"]
+
+
+@pytest.mark.parametrize("spec, stop, failed, sentence", [
+    ({"type": "public"}, False, "resource-type",
+     "pool 'p' is of type public: GPU slicing needs an EAS resource group or a Lingjun resource quota"),
+    ({}, None, "gpu-count", "pool 'p' has no GPU: its GPU column is 0"),
+    ({}, True, "instance-state", "node n1 is Stopped: start it"),
+])
+def test_the_slicing_check_says_what_fails_and_services_are_refused_with_the_same_sentence(nodes, spec, stop, failed, sentence):
+    nodes.apply(pool(**spec))
+    if stop is not None:
+        nodes.carve("node", "pool", "n1", "p")
+    if stop:
+        nodes.carve("node", "stop", "n1")
+        nodes.becomes("node", "n1", lambda n: n["status"]["state"] == "Stopped")
+    slicing = nodes.json("/v1/pools/p/slicing")
+    assert (slicing["available"], slicing["failed"], slicing["checks"][-1]["sentence"]) == (False, failed, sentence)
+    assert sentence in nodes.carve("explain", "slicing", "--pool", "p")
+    status, _, text = asked(nodes.socket, "/v1/documents", "POST", json.dumps(service(pool="p")))
+    assert (status, json.loads(text)["type"], json.loads(text)["detail"]) == (409, "carve:slicing-unavailable", sentence)
+    if stop:
+        nodes.carve("node", "start", "n1")
+        nodes.becomes("pool", "p", lambda p: p["status"]["slicing"]["available"])
+
+
+def test_a_starting_node_becomes_available_by_itself(nodes):
+    agent = Agent("t4x1", "--start-delay", "5s")
+    late = Nodes({"late": agent})
+    late.agent = agent
+    try:
+        late.apply(pool())
+        late.carve("node", "pool", "late", "p")
+        starting = late.becomes("node", "late", lambda n: n["status"]["gpus"] == 1)
+        if starting["status"]["state"] == "Starting":
+            assert 500 < starting["status"]["readyInSeconds"] <= 600
+            assert "node late is Starting: wait for it to be running" in late.carve("explain", "slicing", "--pool", "p")
+        late.becomes("pool", "p", lambda p: p["status"]["slicing"]["available"])
+        assert agent.carve("run", "--memory", "1GiB", "--", "true").returncode == 0
+    finally:
+        late.end()
+        agent.end()
+
+
+def test_a_silent_agent_is_a_stopped_node(world, nodes):
+    nodes.agent.process.kill()
+    nodes.agent.process.wait()
+    nodes.becomes("node", "n1", lambda n: n["status"]["state"] == "Stopped")
+    world.start()
+    nodes.becomes("node", "n1", lambda n: n["status"]["state"] == "Running")
+
+
+def test_the_memory_unit_changes_when_no_slice_in_units_runs(world, nodes):
+    holding(world, "a", "--gpu-mem", "2")
+    holding(world, "b", "--memory", "1GiB")
+    status, problem = nodes.patch("n1", {"metadata": {"labels": {"gpuMemoryUnit": "64MiB"}}})
+    assert (status, problem["type"]) == (422, "carve:invalid") and "gpuMemoryUnit 64MiB: it is 1GiB or 128MiB" in problem["detail"]
+    status, problem = nodes.patch("n1", {"metadata": {"labels": {"gpuMemoryUnit": "128MiB"}}})
+    assert (status, problem["type"], problem["blockedBy"]) == (409, "carve:blocked", ["a"])
+    refused = world.carve("node", "set", "--memory-unit", "128MiB")
+    assert refused.returncode == 1 and "the memory unit stays 1GiB while slices that were requested in it run: a" in refused.stderr
+    nodes.carve("label", "node", "n1", f"{UNIT}=128MiB", "--when-free")
+    nodes.becomes("node", "n1", lambda n: n["status"]["memoryUnit"] == {"desired": "128MiB", "effective": "1GiB", "blockedBy": ["a"]})
+    world.carve("stop", "a")
+    node = nodes.becomes("node", "n1", lambda n: n["status"]["memoryUnit"]["effective"] == "128MiB")
+    assert node["status"]["gpuMemUnits"]["capacity"] == 2 * 177
+    assert world.json("node")["memory_unit"] == "128MiB"
+    world.process.terminate()
+    world.process.wait(20)
+    world.start()
+    assert world.json("node")["memory_unit"] == "128MiB"
+
+
+def test_the_17th_slice_of_128_mib_on_one_device_is_refused_until_one_ends(nodes):
+    nodes.carve("label", "node", "n2", f"{UNIT}=128MiB")
+    nodes.becomes("node", "n2", lambda n: n["status"]["memoryUnit"]["effective"] == "128MiB")
+    agent = Agent("t4x1", "--memory-unit", "128MiB", "--context-charge", "reserve")
+    try:
+        for i in range(16):
+            assert agent.carve("slice", "create", "--gpu-mem", "1", "--name", f"s{i}").returncode == 0, i
+        refused = agent.carve("slice", "create", "--gpu-mem", "1", "--name", "s16")
+        assert refused.returncode == 1 and "it has 16 isolated slices, the maximum" in refused.stderr, refused.stderr
+        agent.carve("stop", "s3")
+        assert agent.carve("slice", "create", "--gpu-mem", "1", "--name", "s16").returncode == 0
+    finally:
+        agent.end()
+
+
+def test_a_cordoned_node_gets_no_slices(world, nodes):
+    nodes.carve("cordon", "n1")
+    nodes.becomes("node", "n1", lambda n: not n["spec"]["schedulable"])
+    def is_refused():
+        done = world.carve("run", "--memory", "1GiB", "--", "true")
+        return done.returncode == 125 and "node n1 is cordoned by" in done.stderr
+    assert until(is_refused, 30)
+    nodes.apply(service())
+    status = nodes.becomes("service", "demo", lambda s: s["status"]["phase"] == "Running")["status"]
+    assert status["replicaList"][0]["node"] == "n2"
+    nodes.carve("uncordon", "n1")
+    assert until(lambda: world.carve("run", "--memory", "1GiB", "--", "true").returncode == 0, 30)
+
+
+def test_a_drain_moves_services_and_stops_at_slices_of_carve_run(world, nodes):
+    nodes.carve("cordon", "n2")
+    nodes.apply(service())
+    nodes.becomes("service", "demo", lambda s: s["status"]["phase"] == "Running" and s["status"]["replicaList"][0]["node"] == "n1")
+    nodes.carve("uncordon", "n2")
+    holding(world, "own", "--memory", "1GiB")
+    assert "own would be ended; stop them, or use --force" in nodes.carve("drain", "n1", "--timeout", "90s", status=1)
+    shown = nodes.carve("drain", "n1", "--force", "--timeout", "90s")
+    assert "service/demo moves" in shown and "node/n1 drained" in shown
+    status = nodes.becomes("service", "demo", lambda s: s["status"]["phase"] == "Running")["status"]
+    assert [r["node"] for r in status["replicaList"]] == ["n2"] and world.slices() == {}
+
+
+def test_a_pool_that_does_not_exist_is_refused_with_those_that_do(nodes):
+    nodes.apply(pool("a10"))
+    status, _, text = asked(nodes.socket, "/v1/documents", "POST", json.dumps(service(pool="b")))
+    assert (status, json.loads(text)["type"]) == (422, "carve:invalid")
+    assert json.loads(text)["detail"] == "spec.pool: there is no pool 'b'; there are a10"
+    nodes.apply(pool("a10", sharing=False))
+    nodes.carve("node", "pool", "n2", "a10")
+    assert "GPU sharing is not enabled for pool a10" in nodes.apply(service(pool="a10"), status=1)
+    nodes.apply(pool("a10", sharing=True))
+    nodes.apply(service(pool="a10"))
+    status = nodes.becomes("service", "demo", lambda s: s["status"]["phase"] == "Running")["status"]
+    assert status["replicaList"][0]["node"] == "n2"
