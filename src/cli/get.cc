@@ -1,9 +1,9 @@
 // `carve get KIND [NAME]` and `carve describe KIND NAME`.
 #include "base/bytes.h"
 #include "base/share.h"
+#include "cli/node_pools.h"
 #include "cli/object_output.h"
 #include "cli/object_watch.h"
-#include "cli/node_pools.h"
 #include "cli/services.h"
 #include "cli/verbs.h"
 

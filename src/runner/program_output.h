@@ -27,8 +27,8 @@ class ProgramOutput {
   // thread runs could not use what that thread has locked.
   void begin();
   void add_line(const std::string& text) EXCLUDES(mutex_);
-  // After redirect(): closes this process's ends of the pipes, and writes what is left in them. Descendants of the program that
-  // live on may hold the other ends: their output is read for one more second.
+  // After redirect(): closes this process's ends of the pipes, and writes what is left in them. Descendants
+  // of the program that live on may hold the other ends: their output is read for one more second.
   void finish();
 
  private:
@@ -40,7 +40,7 @@ class ProgramOutput {
   os::Fd out_, err_;                // The reading ends.
   os::Fd out_to_log_, err_to_log_;  // The writing ends, until redirect().
   bool is_redirected_ = false;
-  os::Fd finished_;                 // An eventfd: readable after finish().
+  os::Fd finished_;  // An eventfd: readable after finish().
   std::thread reader_;
 };
 

@@ -54,7 +54,7 @@ class Views {
   virtual std::optional<uint32_t> uid_of(const std::string& account) const = 0;
   virtual std::string user_name(uint32_t uid) const = 0;
   virtual std::string metrics() const = 0;  // Of the endpoints, for Prometheus.
-  virtual int64_t now_ns() const = 0;  // UTC.
+  virtual int64_t now_ns() const = 0;       // UTC.
 };
 
 // A change that a caller made or was refused.

@@ -78,7 +78,8 @@ http::Response answer_metrics(Agent& agent, const http::Request& request) {
     return problem(refuse(FailureKind::not_found,
                           "this port serves only /metrics; the API is on the agent's unix socket"));
   if (request.method != "GET") return problem(refuse_method("metrics have only the method GET"));
-  return {200, api::metrics_type, metrics_text(figures({agent, [](const ledger::UsageRecord&) { return true; }}))};
+  return {200, api::metrics_type,
+          metrics_text(figures({agent, [](const ledger::UsageRecord&) { return true; }}))};
 }
 
 }  // namespace carve::node
