@@ -182,7 +182,14 @@ Services::Services(Records& records, Launcher launcher, const Options& o)
             for (const NodeAddress& node : o.nodes) nodes.push_back({node.name, node.socket});
             return nodes;
           }(),
-          [&records](const std::string& pool) { return nodes_to_ask(pool, *records.objects); },
+          {.nodes_to_ask =
+               [&records](const std::string& pool, const api::SliceRequest& request) {
+                 return nodes_to_ask(pool, request, *records.objects);
+               },
+           .isolation_of = [&records](const std::string& name) -> std::optional<Isolation> {
+             const auto node = records.objects->find(node_key(name));
+             return node ? isolation_of(*node) : std::nullopt;
+           }},
           std::move(launcher), o.state) {}
 
 Outcome<std::unique_ptr<Services>> Services::begin(Records& records, Launcher launcher, const Options& o) {

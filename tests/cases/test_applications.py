@@ -72,13 +72,22 @@ def test_each_rule_of_the_form_has_its_sentence(services, gpu, sentence):
     assert services.items() == []
 
 
-def test_a_policy_that_the_node_does_not_have_waits_with_the_reason(services):
+def test_a_policy_of_no_node_is_refused(services):
     document = (EXAMPLES / "application.yaml").read_text().replace("fixed-share", "native-burst-share")
-    services.apply(document)
+    shown = services.apply(document, status=1)
+    assert "gpu.policy: 'native-burst-share' is the policy of no node: node n1 has fixed-share" in shown
+    assert services.items() == []
+
+
+def test_the_mode_of_the_node_gives_the_isolation(world, services):
+    services.carve("label", "node", "n1", "ack.node.gpu.schedule=share")
+    assert until(lambda: services.nodes()["n1"]["mode"]["effective"] == "none", 30)
+    services.apply((EXAMPLES / "ack-deployment.yaml").read_text(), "--wait")
+    assert {one["isolation"] for one in world.slices().values()} == {"none"}
+    services.apply((EXAMPLES / "application.yaml").read_text())
     def reasons():
-        return [c["message"] for c in services.service("chat", "application")["status"]["conditions"]
-                if c["type"] == "Progressing" and "native-burst-share" in c["message"]]
-    assert until(reasons, 30), services.service("chat", "application")["status"]
+        return [c["message"] for c in services.service("chat", "application")["status"]["conditions"] if c["reason"] == "SliceRefused"]
+    assert until(reasons, 30) and "no node's mode gives a share of compute: node n1 has mode none" in reasons()[0]
 
 
 def test_a_manifest_in_units_of_the_node_runs_unchanged(world, services):

@@ -4,6 +4,7 @@
 
 #include "controller/api/pool_routes.h"
 #include "controller/api/query.h"
+#include "controller/nodes/node_rules.h"
 #include "controller/objects/service_form.h"
 #include "wire/api/json.h"
 
@@ -109,6 +110,16 @@ Outcome<void> check_image(const Call& call, const std::string& image) {
   return {};
 }
 
+// A policy that no node has would wait for ever.
+Outcome<void> check_policy(const Call& call, const Pointer& present, const objects::ServiceSpec& form) {
+  if (!form.gpu || form.gpu->policy.empty()) return {};
+  if (present && service_form(*present).gpu.value_or(objects::Gpu()).policy == form.gpu->policy) return {};
+  const std::string problem =
+      policy_problem(form.gpu->policy, form.pool, call.context.objects.list(objects::Kind::node));
+  if (problem.empty()) return {};
+  return failure(K::failed_precondition, "{}", problem);
+}
+
 Outcome<Object> new_object(const Call& call, const ObjectKey& key, const Submission& submission) {
   const auto owner = owner_of(call, submission.metadata.account);
   if (!owner) return tl::unexpected(owner.error());
@@ -203,6 +214,8 @@ Outcome<Object> planned(const Call& call, const Submission& submission) {
     object = std::move(*made);
   }
   if (auto allowed = runs_the_same ? Outcome<void>() : check_image(call, submission.form.run.image); !allowed)
+    return tl::unexpected(allowed.error());
+  if (auto allowed = check_policy(call, present, submission.form); !allowed)
     return tl::unexpected(allowed.error());
   object.labels = submission.metadata.labels;
   object.annotations = submission.metadata.annotations;

@@ -60,11 +60,13 @@ std::vector<objects::NodeDeviceStatus> devices_of(const NodeObservation& seen) {
   return out;
 }
 
+constexpr std::string_view mixed_policy = "mixed";  // The node's devices have different ones.
+
 objects::NodeSetting policy_of(const Object& node, const NodeObservation& seen) {
   const std::string wanted = label_of(node, workload::compute_policy_label);
   const api::PolicySetting& policy = seen.settings.policy;
   return {.desired = wanted.empty() ? std::string(text(policy.desired)) : wanted,
-          .effective = policy.effective ? std::string(text(*policy.effective)) : "mixed",
+          .effective = policy.effective ? std::string(text(*policy.effective)) : std::string(mixed_policy),
           .blocked_by = policy.blocked_by};
 }
 
@@ -147,6 +149,7 @@ objects::NodeStatus observed_status(const Object& node, const NodeObservation& s
   out.gpus = static_cast<uint32_t>(seen.devices.size());
   out.gpu_mem_units = gpu_mem_units(seen);
   out.policy = policy_of(node, seen);
+  out.has_policy_per_slice = seen.settings.policy_per_slice;
   out.memory_unit = unit_of(node, seen);
   out.slices = static_cast<uint32_t>(seen.slices.size());
   out.slice_list.clear();
@@ -265,7 +268,52 @@ objects::PoolStatus pool_status(const Object& pool, const std::vector<Pointer>& 
   return out;
 }
 
-Outcome<std::vector<std::string>> nodes_to_ask(const std::string& pool, const ObjectRegistry& objects) {
+namespace {
+
+constexpr std::string_view exclusive_mode = "exclusive", none_mode = "none", memory_mode = "memory";
+
+// Returns whether a node of this mode gives what the request names.
+bool suits(std::string_view mode, const api::SliceRequest& request) {
+  if (request.exclusive) return true;
+  if (mode == exclusive_mode) return false;
+  const auto isolation = request.isolation;
+  if (mode == none_mode) return !request.share_bp && isolation.value_or(Isolation::none) == Isolation::none;
+  if (mode == memory_mode)
+    return !request.share_bp && isolation.value_or(Isolation::memory) == Isolation::memory;
+  return isolation != Isolation::none;
+}
+
+std::string named_in(const api::SliceRequest& request) {
+  if (request.isolation) return fmt::format("isolation {}", text(*request.isolation));
+  return request.share_bp ? "a share of compute" : "a part of a device";
+}
+
+}  // namespace
+
+std::optional<Isolation> isolation_of(const Object& node) {
+  const std::string mode = node_status(node).mode.effective;
+  if (mode == none_mode) return Isolation::none;
+  return mode == memory_mode ? std::optional(Isolation::memory) : std::nullopt;
+}
+
+std::string policy_problem(const std::string& policy, const std::string& pool,
+                           const std::vector<Pointer>& nodes) {
+  std::vector<std::string> others;
+  for (const Pointer& node : nodes) {
+    if (!pool.empty() && node_spec(*node).pool != pool) continue;
+    const objects::NodeStatus status = node_status(*node);
+    const std::string& effective = status.policy.effective;
+    if (status.has_policy_per_slice || effective.empty() || effective == mixed_policy || effective == policy)
+      return "";
+    others.push_back(fmt::format("node {} has {}", node->key.name, effective));
+  }
+  if (others.empty()) return "";
+  return fmt::format("gpu.policy: '{}' is the policy of no node: {}; leave it out, or set a node's policy",
+                     policy, fmt::join(others, ", "));
+}
+
+Outcome<std::vector<std::string>> nodes_to_ask(const std::string& pool, const api::SliceRequest& request,
+                                               const ObjectRegistry& objects) {
   if (!pool.empty() && !objects.find(pool_key(pool)))
     return failure(K::failed_precondition, "spec.pool: there is no pool '{}'", pool);
   struct Candidate {
@@ -274,12 +322,20 @@ Outcome<std::vector<std::string>> nodes_to_ask(const std::string& pool, const Ob
     uint64_t free;
   };
   std::vector<Candidate> candidates;
+  std::vector<std::string> unsuitable;
   for (const Pointer& node : objects.list(Kind::node)) {
     const objects::NodeStatus status = node_status(*node);
     if (!pool.empty() && node_spec(*node).pool != pool) continue;
     if (status.state != "Running" || !refusal_of(*node).empty()) continue;
+    if (!suits(status.mode.effective, request)) {
+      unsuitable.push_back(fmt::format("node {} has mode {}", node->key.name, status.mode.effective));
+      continue;
+    }
     candidates.push_back({node->key.name, status.placement == "spread", free_bytes(status)});
   }
+  if (candidates.empty() && !unsuitable.empty())
+    return failure(K::failed_precondition, "no node's mode gives {}: {}; set another: carve label node",
+                   named_in(request), fmt::join(unsuitable, ", "));
   if (candidates.empty())
     return failure(K::unavailable, "no node{} runs and grants slices now; carve get nodes shows their states",
                    pool.empty() ? "" : " of pool " + pool);

@@ -67,11 +67,22 @@ std::vector<workload::PoolNode> nodes_of(const std::string& pool, const std::vec
 objects::Slicing slicing_of(const Object& pool, const std::vector<Pointer>& nodes, int64_t now_ns);
 objects::PoolStatus pool_status(const Object& pool, const std::vector<Pointer>& nodes, int64_t now_ns);
 
+// Returns the isolation that the node's mode gives to a request that names none; no value: the agent's
+// choice, by whether the request has a share.
+std::optional<Isolation> isolation_of(const Object& node);
+
 // Returns the nodes that are asked for a slice of the pool (empty: any pool), the first one first: those that
-// run and refuse no slice. A node that packs (binpack) is asked before one that spreads; among the first the
-// one with the least free memory, among the others the one with the most. Fails with failed_precondition if
-// there is no such pool, and with unavailable if no node can be asked now.
-Outcome<std::vector<std::string>> nodes_to_ask(const std::string& pool, const ObjectRegistry&);
+// run, refuse no slice, and whose mode gives what the request names. A node that packs (binpack) is asked
+// before one that spreads; among the first the one with the least free memory, among the others the one with
+// the most. Fails with failed_precondition if there is no such pool or no node's mode suits, and with
+// unavailable if no node can be asked now.
+Outcome<std::vector<std::string>> nodes_to_ask(const std::string& pool, const api::SliceRequest&,
+                                               const ObjectRegistry&);
+
+// Returns why no node of the pool (empty: any pool) ever has the policy, as a sentence; empty: one has it, or
+// the policy of one is not known, or slices of one device may follow different policies.
+std::string policy_problem(const std::string& policy, const std::string& pool,
+                           const std::vector<Pointer>& nodes);
 
 // Returns why no slice may be created in the pool, as a sentence; empty: it may.
 std::string slicing_problem(const Object& pool, const std::vector<Pointer>& nodes, int64_t now_ns);

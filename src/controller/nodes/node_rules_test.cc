@@ -105,7 +105,7 @@ TEST(NodeRules, nodes_that_pack_are_asked_before_those_that_spread) {
     status.devices = {{.free_bytes = free}};
     ASSERT_TRUE(objects.add(node(name, std::move(spec), status)));
   };
-  EXPECT_EQ(nodes_to_ask("", objects).error().kind, FailureKind::unavailable);
+  EXPECT_EQ(nodes_to_ask("", {}, objects).error().kind, FailureKind::unavailable);
   add("a", 9, "binpack", {.pool = "p"});
   add("b", 5, "binpack", {});
   add("c", 5, "spread", {});
@@ -113,10 +113,50 @@ TEST(NodeRules, nodes_that_pack_are_asked_before_those_that_spread) {
   add("e", 1, "binpack", {.schedulable = false});
   add("f", 1, "binpack", {}, "Stopped");
   add("g", 1, "binpack", {.stopped = true});
-  EXPECT_THAT(*nodes_to_ask("", objects), ElementsAre("b", "a", "d", "c"));
-  EXPECT_EQ(nodes_to_ask("p", objects).error().kind, FailureKind::failed_precondition);
+  EXPECT_THAT(*nodes_to_ask("", {}, objects), ElementsAre("b", "a", "d", "c"));
+  EXPECT_EQ(nodes_to_ask("p", {}, objects).error().kind, FailureKind::failed_precondition);
   ASSERT_TRUE(objects.add({.key = pool_key("p")}));
-  EXPECT_THAT(*nodes_to_ask("p", objects), ElementsAre("a", "d"));
+  EXPECT_THAT(*nodes_to_ask("p", {}, objects), ElementsAre("a", "d"));
+}
+
+TEST(NodeRules, a_node_is_asked_for_what_its_mode_gives) {
+  const api::SliceRequest plain, shared{.share_bp = 2000}, whole{.exclusive = true},
+      none{.isolation = Isolation::none}, memory{.isolation = Isolation::memory},
+      both{.isolation = Isolation::memory_and_compute};
+  const auto asked = [](const char* mode, const api::SliceRequest& request) {
+    Forgetting journal;
+    ObjectRegistry objects(journal, {}, 0);
+    EXPECT_TRUE(objects.add(node("n1", {}, {.state = "Running", .mode = {.effective = mode}})));
+    const auto out = nodes_to_ask("", request, objects);
+    EXPECT_TRUE(out || out.error().kind == FailureKind::failed_precondition);
+    return out.has_value();
+  };
+  const std::tuple<const char*, std::vector<const api::SliceRequest*>, std::vector<const api::SliceRequest*>>
+      rows[] = {{"memory-and-compute", {&plain, &shared, &whole, &memory, &both}, {&none}},
+                {"memory", {&plain, &whole, &memory}, {&shared, &none, &both}},
+                {"none", {&plain, &whole, &none}, {&shared, &memory, &both}},
+                {"exclusive", {&whole}, {&plain, &shared, &none, &memory, &both}}};
+  for (const auto& [mode, yes, no] : rows) {
+    for (const auto* request : yes) EXPECT_TRUE(asked(mode, *request)) << mode;
+    for (const auto* request : no) EXPECT_FALSE(asked(mode, *request)) << mode;
+  }
+  EXPECT_EQ(isolation_of(node("a", {}, {.mode = {.effective = "none"}})), Isolation::none);
+  EXPECT_EQ(isolation_of(node("a", {}, {.mode = {.effective = "memory"}})), Isolation::memory);
+  EXPECT_EQ(isolation_of(node("a", {}, {.mode = {.effective = "memory-and-compute"}})), std::nullopt);
+}
+
+TEST(NodeRules, a_policy_of_no_node_is_a_problem) {
+  const auto with = [](const char* effective, bool per_slice = false) {
+    return std::make_shared<const Object>(
+        node("n1", {.pool = "p"}, {.policy = {.effective = effective}, .has_policy_per_slice = per_slice}));
+  };
+  EXPECT_THAT(policy_problem("native-burst-share", "", {with("fixed-share")}),
+              testing::HasSubstr("'native-burst-share' is the policy of no node: node n1 has fixed-share"));
+  EXPECT_EQ(policy_problem("fixed-share", "", {with("fixed-share")}), "");
+  EXPECT_EQ(policy_problem("native-burst-share", "", {with("fixed-share", true)}), "");
+  for (const char* unknown : {"", "mixed"})
+    EXPECT_EQ(policy_problem("native-burst-share", "", {with("fixed-share"), with(unknown)}), "");
+  EXPECT_EQ(policy_problem("native-burst-share", "q", {with("fixed-share")}), "") << "no node of the pool";
 }
 
 TEST(NodeRules, the_slicing_check_reports_the_first_failure) {

@@ -63,10 +63,9 @@ ObservedSlice observed(const api::Slice& slice) {
 
 }  // namespace
 
-Machine::Machine(std::vector<Node> nodes, NodesToAsk nodes_to_ask, Launcher launcher,
-                 const std::string& folder)
+Machine::Machine(std::vector<Node> nodes, NodeRules rules, Launcher launcher, const std::string& folder)
     : nodes_(std::move(nodes)),
-      nodes_to_ask_(std::move(nodes_to_ask)),
+      rules_(std::move(rules)),
       launcher_(std::move(launcher)),
       programs_(folder + programs_folder),
       proxy_folder_(folder + "/proxy") {}
@@ -89,7 +88,9 @@ client::Client Machine::agent_of(const Node& node) const {
 }
 
 // The agent is authoritative: it chooses the devices, and a request id is granted once.
-Outcome<void> Machine::grant(const api::SliceRequest& request, const std::string& name) {
+Outcome<void> Machine::grant(const api::SliceRequest& wanted, const std::string& name) {
+  api::SliceRequest request = wanted;
+  if (!request.isolation && !request.exclusive) request.isolation = rules_.isolation_of(name);
   const auto node = node_named(name);
   if (!node) return tl::unexpected(node.error());
   slices_.erase(name);

@@ -28,10 +28,14 @@ class Machine final : public Effects {
     std::string name;
     std::string socket;  // Of its agent.
   };
-  // Returns the nodes that are asked for a slice of a pool.
-  using NodesToAsk = std::function<Outcome<std::vector<std::string>>(const std::string& pool)>;
+  // What is known of the nodes (controller/nodes/node_rules.h).
+  struct NodeRules {
+    std::function<Outcome<std::vector<std::string>>(const std::string& pool, const api::SliceRequest&)>
+        nodes_to_ask;
+    std::function<std::optional<Isolation>(const std::string& node)> isolation_of;
+  };
   // `folder` is for the programs' directories and HAProxy; it exists.
-  Machine(std::vector<Node> nodes, NodesToAsk, Launcher launcher, const std::string& folder);
+  Machine(std::vector<Node> nodes, NodeRules, Launcher launcher, const std::string& folder);
 
   // Begins a turn of the loop: what was read of the agents before is read again.
   void begin_turn();
@@ -40,8 +44,9 @@ class Machine final : public Effects {
   // Returns the directory of a replica's program.
   std::string directory_of(const std::string& slice) const { return programs_ + "/" + slice; }
 
-  Outcome<std::vector<std::string>> nodes_to_ask(const std::string& pool) override {
-    return nodes_to_ask_(pool);
+  Outcome<std::vector<std::string>> nodes_to_ask(const std::string& pool,
+                                                 const api::SliceRequest& request) override {
+    return rules_.nodes_to_ask(pool, request);
   }
   Outcome<void> grant(const api::SliceRequest&, const std::string& node) override;
   Outcome<std::map<std::string, ObservedSlice>> slices(const std::string& node) override;
@@ -65,7 +70,7 @@ class Machine final : public Effects {
   bool is_published(const std::vector<ServiceEndpoint>&) const;
 
   const std::vector<Node> nodes_;
-  const NodesToAsk nodes_to_ask_;
+  const NodeRules rules_;
   const Launcher launcher_;
   const std::string programs_;
   const std::string proxy_folder_;

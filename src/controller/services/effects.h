@@ -77,12 +77,14 @@ class Effects {
  public:
   virtual ~Effects() = default;
 
-  // Returns the nodes of the pool (empty: any node) that are asked for a slice, the first one first. The
-  // kinds of failure: failed_precondition if there is no such pool, unavailable if no node can be asked now.
-  virtual Outcome<std::vector<std::string>> nodes_to_ask(const std::string& pool) = 0;
-  // Grants the slice on the node. The kinds of failure: insufficient_capacity if the node has not the
-  // capacity now, invalid_argument and failed_precondition if it never has, unavailable if it may have
-  // granted it.
+  // Returns the nodes of the pool (empty: any node) that are asked for the slice, the first one first. The
+  // kinds of failure: failed_precondition if there is no such pool or no node's mode suits, unavailable if no
+  // node can be asked now.
+  virtual Outcome<std::vector<std::string>> nodes_to_ask(const std::string& pool,
+                                                         const api::SliceRequest&) = 0;
+  // Grants the slice on the node, with the isolation of the node's mode if the request names none. The kinds
+  // of failure: insufficient_capacity if the node has not the capacity now, invalid_argument and
+  // failed_precondition if it never has, unavailable if it may have granted it.
   virtual Outcome<void> grant(const api::SliceRequest&, const std::string& node) = 0;
   // Returns the living slices of a node by name, as of this turn.
   virtual Outcome<std::map<std::string, ObservedSlice>> slices(const std::string& node) = 0;

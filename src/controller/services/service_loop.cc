@@ -147,7 +147,7 @@ bool ServiceLoop::resize(Pass& pass, const objects::ServiceSpec& old) {
 Outcome<void> ServiceLoop::grant(const Pass& pass, ReplicaRecord& replica, const api::SliceRequest& request) {
   std::vector<std::string> nodes{replica.node};
   if (replica.node.empty()) {
-    auto found = effects_.nodes_to_ask(pass.spec.pool);
+    auto found = effects_.nodes_to_ask(pass.spec.pool, request);
     if (!found) return tl::unexpected(found.error());
     nodes = std::move(*found);
   }

@@ -69,6 +69,7 @@ struct NodeStatus {
   uint32_t gpus = 0;
   GpuMemUnits gpu_mem_units;
   NodeSetting policy;
+  bool has_policy_per_slice = false;  // Slices of one device may follow different policies.
   NodeSetting mode;
   NodeSetting memory_unit;
   std::string placement;                    // "binpack" or "spread"

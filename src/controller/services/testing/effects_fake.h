@@ -42,7 +42,7 @@ struct EffectsFake final : Effects {
     if (is_last) throw Killed();
   }
 
-  Outcome<std::vector<std::string>> nodes_to_ask(const std::string&) override {
+  Outcome<std::vector<std::string>> nodes_to_ask(const std::string&, const api::SliceRequest&) override {
     return std::vector<std::string>{"n1"};
   }
   Outcome<void> grant(const api::SliceRequest& request, const std::string&) override {
