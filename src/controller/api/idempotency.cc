@@ -3,14 +3,13 @@
 #include <algorithm>
 
 #include "controller/api/api_call.h"
+#include "controller/api/query.h"
 #include "os/log.h"
 
 namespace carve::controller {
 namespace {
 
 using K = FailureKind;
-
-constexpr size_t max_shown_bytes = 80;
 
 // Two callers of one account with different roles are different: an answer may show what only one may see.
 std::string identity_of(const http::Caller& caller) {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "controller/api/query.h"
+
 namespace carve::controller {
 namespace {
-
-constexpr size_t max_shown_bytes = 80;
 
 std::string lower(std::string text) {
   std::ranges::transform(text, text.begin(),

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "controller/api/query.h"
+
 namespace carve::controller {
 namespace {
 
 using K = FailureKind;
 using Operator = LabelRequirement::Operator;
-
-constexpr size_t max_shown_bytes = 80;
 
 bool is_letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');

@@ -9,7 +9,6 @@ namespace {
 
 using K = FailureKind;
 
-constexpr size_t max_shown_bytes = 80;
 constexpr size_t max_continue_bytes = 1024;
 
 // The text is "PLURAL/NAMESPACE/NAME" in hexadecimal digits.

@@ -9,6 +9,8 @@
 
 namespace carve::controller {
 
+inline constexpr size_t max_shown_bytes = 80;  // What a sentence repeats of a caller's text.
+
 // Returns the parameters, decoded. Fails for a malformed %XX, for a parameter that is there twice and for one
 // that `known` does not have.
 Outcome<std::map<std::string, std::string>> parse_query(const std::string& query,

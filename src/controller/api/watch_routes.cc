@@ -10,8 +10,6 @@ namespace {
 
 using K = FailureKind;
 
-constexpr size_t max_shown_bytes = 80;
-
 Outcome<uint64_t> version_of(const char* name, const std::string& word) {
   uint64_t version = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), version);
