@@ -1,7 +1,7 @@
 # The Debian package. tools/package configures with CARVE_PACKAGE, makes the man pages and calls cpack.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME carve)
-set(CPACK_PACKAGE_CONTACT "Carve <carve@localhost.localdomain>")
+set(CPACK_PACKAGE_CONTACT "Carve <carve@carve.dev>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "slices of NVIDIA GPUs: memory quotas and shares of compute")
 set(CPACK_PACKAGE_DESCRIPTION
 "Carve cuts a GPU into slices, each with a hard memory quota and a share of
