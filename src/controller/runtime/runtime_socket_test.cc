@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <latch>
 #include <thread>
 
 #include "os/socket.h"
@@ -75,9 +76,11 @@ TEST(RuntimeSocket, text_that_would_be_two_commands_is_refused) {
 }
 
 TEST(RuntimeSocket, a_silent_process_is_given_up) {
-  const Listener listener([](int fd) { read_all(fd); });
+  std::latch asked(1);  // The connection stays open until the caller has given up.
+  const Listener listener([&](int) { asked.wait(); });
   const RuntimeSocket silent(listener.path(), 0);
   const auto answer = silent.ask("show proc");
+  asked.count_down();
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().kind, FailureKind::unavailable);
   EXPECT_THAT(answer.error().sentence, HasSubstr("did not answer 'show' within 0 ms"));
