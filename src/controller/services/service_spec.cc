@@ -44,7 +44,7 @@ namespace {
 fronts::ReplicaTerms terms(const objects::ServiceSpec& spec) {
   auto terms = fronts::terms_of(spec);
   invariant(terms.has_value(), "a stored spec was checked");
-  return std::move(*terms);
+  return *terms;
 }
 
 std::map<std::string, std::string> labels_of(const Object& object, const ReplicaRecord& replica) {
