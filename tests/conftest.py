@@ -27,6 +27,14 @@ def world(request):
         print("--- the agent's log:\n" + log[-4000:])
 
 
+@pytest.fixture
+def second():
+    """An agent beside `world`, with one T4."""
+    agent = Agent("t4x1")
+    yield agent
+    agent.end()
+
+
 @pytest.fixture(autouse=True)
 def in_time():
     """A case that hangs fails, and says where, instead of holding up all the others."""

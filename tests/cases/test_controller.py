@@ -21,13 +21,6 @@ PROGRAM = BUILD / "bin/carve-controller"
 
 
 @pytest.fixture
-def second():
-    agent = Agent("t4x1")
-    yield agent
-    agent.end()
-
-
-@pytest.fixture
 def controller(world, second):
     """A controller of the nodes a (two A10) and b (one T4)."""
     c = Controller({"a": world, "b": second})

@@ -39,13 +39,6 @@ class Nodes(Controller):
 
 
 @pytest.fixture
-def second():
-    agent = Agent("t4x1")
-    yield agent
-    agent.end()
-
-
-@pytest.fixture
 def nodes(world, second):
     """The nodes n1 (two A10) and n2 (one T4), both running."""
     n = Nodes({"n1": world, "n2": second})
