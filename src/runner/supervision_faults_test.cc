@@ -229,16 +229,16 @@ TEST(SupervisionFaults, a_state_of_another_boot_or_with_forged_numbers_kills_not
   const FaultFolder folder;
   const pid_t other = fork();
   if (other == 0) {
-    setpgid(0, 0);
+    setsid();
     pause();
     _exit(0);
   }
-  setpgid(other, other);
+  ASSERT_TRUE(is_soon([&] { return getsid(other) == other; }));
   const SupervisorState good{.attempt = 1,
                              .started_ns = 1,
                              .program_pid = other,
                              .program_start = os::stat_of(other)->id.start,
-                             .supervisor_pid = getsid(0),
+                             .supervisor_pid = other,
                              .boot_id = "an earlier one"};
   ASSERT_TRUE(write_state(folder.path, good));
   EXPECT_EQ(FaultFolder::wait(folder.begin("true", 2)), 0);
