@@ -41,12 +41,11 @@ Outcome<Fd> listen_at(const std::string& path, int type, unsigned mode) {
     unlink(path.c_str());
   }
   Fd fd(socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const mode_t before = umask(0777 & ~mode);
-  const int bound = bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address);
-  const int reason = errno;
-  umask(before);
-  if (bound != 0) return failure(K::unavailable, "cannot listen at {}: {}", path, strerror(reason));
-  if (listen(fd.get(), 128) != 0)
+  // The file gets the socket's mode without what the umask forbids, then the rest. A change of the umask
+  // would be a change for the files of all threads.
+  fchmod(fd.get(), mode);
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0 ||
+      chmod(path.c_str(), mode) != 0 || listen(fd.get(), 128) != 0)
     return failure(K::unavailable, "cannot listen at {}: {}", path, strerror(errno));
   return fd;
 }

@@ -47,7 +47,7 @@ Outcome<Fd> listen_at(TcpAddress& at) {
   Fd fd(socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int on = 1;
   if (!fd || setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-      bind(fd.get(), address, size) != 0 || listen(fd.get(), 64) != 0 ||
+      bind(fd.get(), address, size) != 0 || listen(fd.get(), SOMAXCONN) != 0 ||
       getsockname(fd.get(), address, &size) != 0)
     return failure(FailureKind::unavailable, "{}: {}", text(at), strerror(errno));
   at.port = ntohs(is_four ? four.sin_port : six.sin6_port);
