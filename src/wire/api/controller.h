@@ -82,12 +82,37 @@ struct EasChanges {
   std::vector<std::string> changes;  // "metadata.instance=2"
 };
 
+// What a rule made of a field of a document.
+struct TranslatedField {
+  std::string field;    // "metadata.gpu_memory"
+  std::string value;    // As the document has it: "20"
+  std::string becomes;  // "spec.gpu.memory"; empty: nothing.
+  std::string result;   // "20GB"
+  std::string rule;     // A phrase: "lower case, with - for _"
+};
+
+// Where a dry run expects the slice of a new replica.
+struct ReplicaPlacement {
+  uint32_t replica = 0;           // Index.
+  std::string node;               // Empty: it has room on no node now.
+  std::vector<uint32_t> devices;  // Indexes.
+  std::string sentence;           // Without a node: what each node lacks.
+};
+
 // One object of an applied document.
 struct AppliedObject {
   std::string kind;  // "Service"
   std::string name;
   std::string name_space;
-  std::string action;  // "created", "configured", "unchanged"
+  std::string action;  // "created", "configured", "unchanged"; "checked" of a dry run.
+  std::vector<std::string> warnings;
+  std::vector<ReplicaPlacement> placement;   // Of a dry run.
+  std::vector<TranslatedField> translation;  // With explain=true.
+};
+
+// POST /v1/render of the controller: the documents as manifests of Kubernetes.
+struct Rendered {
+  std::string manifests;  // YAML, with a line `---` between two documents.
   std::vector<std::string> warnings;
 };
 

@@ -40,6 +40,12 @@ const Json* member(const Json& object, const std::string& name) {
   return found == object.end() ? nullptr : &*found;
 }
 
+std::vector<std::string> keys(const Json& object) {
+  std::vector<std::string> out;
+  for (const auto& [key, value] : object.items()) out.push_back(key);
+  return out;
+}
+
 void refuse_unknown(const Json& object, const std::set<std::string>& known, const std::string& path,
                     FieldErrors& errors) {
   for (const auto& [key, value] : object.items()) {

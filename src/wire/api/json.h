@@ -3,9 +3,9 @@
 //
 //   struct Mount { std::string path; std::optional<Bytes> size; };   // {"path": "/a", "size_bytes": 5}
 //
-// A value is a document, a list, a map of texts, a text, a whole number, true or false, an amount (Bytes,
-// Share), a UUID, or an enumeration, which is written as its word (core/words.h). An absent field keeps its
-// default.
+// A value is a document, a list, a map of values by name, a text, a whole number, true or false, an amount
+// (Bytes, Share), a UUID, or an enumeration, which is written as its word (core/words.h). An absent field
+// keeps its default.
 //
 // A server reads strictly (an unknown key is a mistake that the caller wants to know of); a client reads
 // leniently (a newer agent may say more). Errors name the place and the value: `slices[2].memory_bytes:
@@ -68,6 +68,10 @@ template <class T>
 struct is_optional : std::false_type {};
 template <class T>
 struct is_optional<std::optional<T>> : std::true_type {};
+template <class T>
+struct is_map : std::false_type {};  // By name; one of texts is a value of its own, with shorter errors.
+template <class T>
+struct is_map<std::map<std::string, T>> : std::bool_constant<!std::is_same_v<T, std::string>> {};
 
 // Writing: each fills a value that is null before. A reference to a member or an item holds until the next is
 // added.
@@ -87,6 +91,7 @@ bool is_null(const Json& value);
 bool is_object(const Json& value);
 bool is_list(const Json& value);
 const Json* member(const Json& object, const std::string& name);  // Null where there is none.
+std::vector<std::string> keys(const Json& object);
 size_t items(const Json& list);
 const Json& item(const Json& list, size_t index);
 const char* get(const Json& value, bool& out);
@@ -132,6 +137,9 @@ void write(Json& value, const T& from) {
   } else if constexpr (is_vector<T>::value) {
     put_list(value);
     for (const auto& each : from) detail::write(added_item(value), each);
+  } else if constexpr (is_map<T>::value) {
+    put_object(value);
+    for (const auto& [key, each] : from) detail::write(added_member(value, key), each);
   } else if constexpr (Worded<T>) {
     put(value, std::string(text(from)));
   } else if constexpr (std::is_same_v<T, Bytes>) {
@@ -174,6 +182,11 @@ void read(const Json& value, T& out, Reading reading, const std::string& path, F
     out.clear();
     for (size_t i = 0; i < items(value) && errors.size() < max_field_errors; ++i)
       detail::read(item(value, i), out.emplace_back(), reading, fmt::format("{}[{}]", path, i), errors);
+  } else if constexpr (is_map<T>::value) {
+    if (!is_object(value)) return refuse(value, "an object", path, errors);
+    out.clear();
+    for (const std::string& key : keys(value))
+      detail::read(*member(value, key), out[key], reading, path.empty() ? key : path + "." + key, errors);
   } else if constexpr (std::is_same_v<T, std::map<std::string, std::string>>) {
     get_texts(value, out, path, errors);
   } else if constexpr (Worded<T>) {

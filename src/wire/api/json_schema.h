@@ -42,6 +42,9 @@ std::string schema_members(const T& value) {
     return schema_members(typename T::value_type{});
   } else if constexpr (is_text_map<T>) {
     return R"("type":"object","additionalProperties":{"type":"string"})";
+  } else if constexpr (is_map<T>::value) {
+    return fmt::format(R"("type":"object","additionalProperties":{{{}}})",
+                       schema_members(typename T::mapped_type{}));
   } else if constexpr (Worded<T>) {
     std::string words;
     for (const std::string_view word : Words<T>::words)

@@ -36,6 +36,7 @@ struct Node {
   bool policy_per_slice = false;   // Slices of one device may follow different policies.
   bool admit_best_effort = false;  // Slices without a share are admitted beside enforced ones.
   bool overcommit_compute = false;
+  bool contexts_in_slice = true;  // Contexts are charged to slices; otherwise to the device's reserved bytes.
   MemoryUnit memory_unit = MemoryUnit::gib;          // What an integer memory request counts.
   MemoryUnit desired_memory_unit = MemoryUnit::gib;  // From the end of the last slice on that blocks it.
   std::vector<std::string> memory_unit_blocked_by;   // Names of slices that were requested in units.

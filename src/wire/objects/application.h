@@ -20,6 +20,7 @@ struct ApplicationSpec {
   uint32_t replicas = 1;
   bool stopped = false;  // No replica runs; `replicas` is kept for the next start.
   std::string pool;      // Empty: any node.
+  std::vector<Toleration> tolerations;
   bool elastic_container = false;
   Resource cpu;
   Resource memory;

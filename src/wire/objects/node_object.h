@@ -42,6 +42,10 @@ struct NodeDeviceStatus {
   uint64_t free_bytes = 0;
   uint64_t context_bytes = 0;  // 0: not measured.
   uint32_t slices = 0;
+  uint32_t isolated_slices = 0;  // Whose memory is limited.
+  uint32_t free_share_bp = 0;    // Of its compute, that no slice was promised.
+  std::string exclusive_to;      // The slice that holds the whole device, or empty.
+  std::string policy;            // Effective; empty: not known.
 };
 
 // A slice of the node.
@@ -66,10 +70,14 @@ struct NodeStatus {
   std::string state;  // "Starting", "Running", "Stopped"
   std::string started_at;
   uint32_t ready_in_seconds = 0;  // Of a starting node.
+  uint64_t cpu_milli = 0;         // Thousandths of a core that the machine has; 0: it is not known yet.
+  uint64_t memory_bytes = 0;      // Of the machine.
   uint32_t gpus = 0;
   GpuMemUnits gpu_mem_units;
   NodeSetting policy;
   bool has_policy_per_slice = false;  // Slices of one device may follow different policies.
+  bool contexts_in_slice = false;     // Contexts are charged to slices.
+  bool admits_best_effort = true;     // Slices without a share are admitted beside those with one.
   NodeSetting mode;
   NodeSetting memory_unit;
   std::string placement;                    // "binpack" or "spread"
@@ -88,6 +96,24 @@ struct Node {
   std::string kind;
   Metadata metadata;
   NodeSpec spec;
+  NodeStatus status;
+};
+
+// A document of kind Node that a user applies: what it has is set, all else stays. The fields that verbs set
+// (carve cordon, carve node stop) may be there, as `carve get -o yaml` prints them.
+struct NodeDocumentSpec {
+  std::optional<std::string> pool;
+  std::optional<std::string> instance_type;
+  std::optional<bool> schedulable;
+  std::optional<std::string> cordoned;
+  std::optional<bool> stopped;
+  std::optional<bool> restarting;
+};
+struct NodeDocument {
+  std::string api_version;
+  std::string kind;
+  Metadata metadata;
+  NodeDocumentSpec spec;
   NodeStatus status;
 };
 

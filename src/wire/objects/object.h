@@ -43,7 +43,7 @@ struct Condition {
 
 // A document of another system from which the object was made, byte for byte.
 struct Source {
-  std::string dialect;  // "eas", "ack", "vke", "kubernetes"; empty: a document of ours.
+  std::string dialect;  // "eas", "ack", "vke", "hami", "kubernetes"; empty: a document of ours.
   std::string document;
 };
 

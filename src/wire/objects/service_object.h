@@ -47,6 +47,14 @@ struct Update {
   uint32_t progress_deadline_seconds = 600;
 };
 
+// Lets replicas go to nodes with a taint (workload/pool.h). "Exists": with any value of the key.
+struct Toleration {
+  std::string key;                  // Empty, with "Exists": every key.
+  std::string operator_ = "Equal";  // "Equal", "Exists"
+  std::string value;
+  std::string effect;  // "NoSchedule", "PreferNoSchedule", "NoExecute"; empty: every effect.
+};
+
 struct Autoscale {
   uint32_t min = 1;
   uint32_t max = 1;
@@ -58,6 +66,7 @@ struct ServiceSpec {
   uint32_t replicas = 1;
   bool stopped = false;  // No replica runs; `replicas` is kept for the next start.
   std::string pool;      // Empty: any node.
+  std::vector<Toleration> tolerations;
   std::optional<Gpu> gpu;
   Resource cpu;
   Resource memory;

@@ -1,0 +1,41 @@
+#include "wire/kube/pod_request.h"
+
+#include <gmock/gmock.h>
+
+namespace carve::kube {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(PodRequest, is_one_line_that_reads_back) {
+  PodRequest request{.dialect = "ack", .given = {{"web", {{"aliyun.com/gpu-mem", "16"}}}}, .cpu = 4000};
+  request.containers["web"] = {.memory = 2ull << 30, .unit = 128 << 20, .units = 16};
+  const std::string text = api::write(request);
+  EXPECT_EQ(
+      text,
+      R"({"v":1,"dialect":"ack","given":{"web":{"aliyun.com/gpu-mem":"16"}},)"
+      R"("containers":{"web":{"memory":2147483648,"devices":1,"unit":134217728,"units":16}},"cpu":4000})");
+  const auto read = read_request(text);
+  ASSERT_TRUE(read) << read.error();
+  EXPECT_EQ(api::write(*read), text);
+}
+
+TEST(PodRequest, what_is_not_understood_is_refused) {
+  const std::pair<std::string, const char*> rows[] = {
+      {R"({"v":2})", "version 2: this program reads 1; upgrade it"},
+      {R"({"v":1,"new":1})", "new"},
+      {R"({"containers":[]})", "[] is not an object"},
+      {R"({"containers":{"a":{"memory":"1"}}})", "containers.a.memory"},
+      {R"({"given":{"a":{"k":1}}})", "given.a.k"},
+      {R"({"containers":{"a":{"policy":"x"}}})", "fixed-share"},
+      {"{", "carve.dev/request: "},
+      {std::string(max_annotation_bytes + 1, ' '), "at most 16384"}};
+  for (const auto& [text, sentence] : rows) {
+    const auto read = read_request(text);
+    ASSERT_FALSE(read) << text;
+    EXPECT_THAT(read.error(), HasSubstr(sentence));
+  }
+}
+
+}  // namespace
+}  // namespace carve::kube

@@ -1,0 +1,114 @@
+// The events of objects: GET /v1/services/NAME/events, GET /v1/events. There is one for each object and
+// reason; a repetition raises its count, and its message is the last one's.
+#pragma once
+
+#include "core/words.h"
+#include "wire/objects/object.h"
+
+namespace carve::objects {
+
+// What happened to an object. The list is closed, so the number of events of one object is bounded.
+enum class EventReason : uint8_t {
+  // Of any object, by a user.
+  created,
+  changed,
+  deleting,
+  deleted,
+  // Of services and applications.
+  scaled,
+  stopped,
+  started,
+  restart_requested,
+  undone,
+  revised,
+  resized,
+  placement_refused,
+  replica_created,
+  replica_started,
+  replica_ready,
+  replica_not_ready,
+  replica_failed,
+  replica_ended,
+  rollout_completed,
+  progress_deadline_exceeded,
+  autoscaled,
+  step_failed,
+  // Of nodes.
+  node_starting,
+  node_running,
+  node_stopped,
+  cordoned,
+  uncordoned,
+  drained,
+  stop_requested,
+  start_requested,
+  restarted,
+  labels_changed,
+  policy_changed,
+  memory_unit_changed,
+  device_unhealthy,
+  device_healthy,
+  // Of node pools.
+  slicing_available,
+  slicing_unavailable,
+  labels_drifted,
+};
+
+}  // namespace carve::objects
+
+template <>
+struct carve::Words<carve::objects::EventReason> {
+  static constexpr const char* kind = "reason of an event";
+  static constexpr std::string_view words[] = {"Created",          "Changed",
+                                               "Deleting",         "Deleted",
+                                               "Scaled",           "Stopped",
+                                               "Started",          "RestartRequested",
+                                               "Undone",           "Revised",
+                                               "Resized",          "PlacementRefused",
+                                               "ReplicaCreated",   "ReplicaStarted",
+                                               "ReplicaReady",     "ReplicaNotReady",
+                                               "ReplicaFailed",    "ReplicaEnded",
+                                               "RolloutCompleted", "ProgressDeadlineExceeded",
+                                               "Autoscaled",       "StepFailed",
+                                               "NodeStarting",     "NodeRunning",
+                                               "NodeStopped",      "Cordoned",
+                                               "Uncordoned",       "Drained",
+                                               "StopRequested",    "StartRequested",
+                                               "Restarted",        "LabelsChanged",
+                                               "PolicyChanged",    "MemoryUnitChanged",
+                                               "DeviceUnhealthy",  "DeviceHealthy",
+                                               "SlicingAvailable", "SlicingUnavailable",
+                                               "LabelsDrifted"};
+};
+
+namespace carve::objects {
+
+inline constexpr size_t event_reasons = std::size(Words<EventReason>::words);
+static_assert(event_reasons == static_cast<size_t>(EventReason::labels_drifted) + 1);
+
+// Returns whether an operator or the object's owner should look at it.
+constexpr bool is_warning(EventReason reason) {
+  using enum EventReason;
+  return reason == placement_refused || reason == replica_not_ready || reason == replica_failed ||
+         reason == progress_deadline_exceeded || reason == step_failed || reason == node_stopped ||
+         reason == device_unhealthy || reason == slicing_unavailable || reason == labels_drifted;
+}
+
+struct ObjectEvent {
+  std::string kind;  // Of the object: "Service"
+  std::string namespace_;
+  std::string name;
+  std::string type;  // "Normal" or "Warning"
+  EventReason reason = EventReason::created;
+  std::string message;  // Of the last time.
+  uint64_t count = 0;
+  std::string first_at;
+  std::string last_at;
+};
+
+// The one that happened last is the last item.
+struct ObjectEventList {
+  std::vector<ObjectEvent> items;
+};
+
+}  // namespace carve::objects
