@@ -78,6 +78,25 @@ std::string_view text(PoolType type) {
   return "vci";
 }
 
+bool tolerates(const Toleration& toleration, const Taint& taint) {
+  if (!toleration.key.empty() && toleration.key != taint.key) return false;
+  if (toleration.value && *toleration.value != taint.value) return false;
+  return toleration.effect.empty() || toleration.effect == taint.effect;
+}
+
+TaintEffect effect_of(const std::set<Taint>& taints, std::span<const Toleration> tolerations) {
+  TaintEffect out;
+  for (const Taint& taint : taints) {
+    if (std::ranges::any_of(tolerations, [&](const Toleration& one) { return tolerates(one, taint); }))
+      continue;
+    if (taint.effect == "PreferNoSchedule")
+      out.avoids = true;
+    else if (out.repels == nullptr)
+      out.repels = &taint;
+  }
+  return out;
+}
+
 bool is_system_label(std::string_view key) {
   return std::ranges::find(system_labels, key, &SystemLabel::key) != std::end(system_labels);
 }
@@ -127,6 +146,9 @@ std::vector<PoolAction> actions(const NodePool& pool, std::span<const PoolNode> 
     for (const Taint& taint : pool.taints)
       if (!node.taints.contains(taint))
         list.push_back({.kind = Kind::set_taint, .node = node.name, .taint = taint});
+    for (const Taint& taint : node.taints)
+      if (pool.synchronises_labels && !pool.taints.contains(taint))
+        list.push_back({.kind = Kind::remove_taint, .node = node.name, .taint = taint});
     if (!node.is_initialised) list.push_back({.kind = Kind::initialise, .node = node.name});
   }
   return list;

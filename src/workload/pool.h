@@ -12,6 +12,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -43,6 +44,23 @@ struct Taint {
 
   friend auto operator<=>(const Taint&, const Taint&) = default;
 };
+
+// What a service bears of a node's taints. Without a key, every key; without an effect, every effect.
+struct Toleration {
+  std::string key;
+  std::optional<std::string> value;  // Absent: every value.
+  std::string effect;
+};
+
+bool tolerates(const Toleration&, const Taint&);
+
+// What a node's taints mean for a service: `repels`, it is never placed there; `avoids`, only if no other
+// node can be asked. The repelling taint is the first that is not tolerated.
+struct TaintEffect {
+  const Taint* repels = nullptr;
+  bool avoids = false;
+};
+TaintEffect effect_of(const std::set<Taint>&, std::span<const Toleration>);
 
 enum class PoolType : uint8_t { eas, lingjun, public_group, ecs, vci };
 std::string_view text(PoolType);  // "eas", "lingjun", "public", "ecs", "vci"
@@ -86,7 +104,8 @@ struct PoolAction {
   enum class Kind : uint8_t {
     set_label,
     set_taint,
-    initialise,  // Marks the node: it has got the pool's labels and taints.
+    remove_taint,  // One that the synchronising pool no longer has.
+    initialise,    // Marks the node: it has got the pool's labels and taints.
   };
   Kind kind;
   std::string node;

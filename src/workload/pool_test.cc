@@ -48,6 +48,43 @@ TEST(Pool, labels_of_new_and_of_existing_nodes) {
   EXPECT_EQ(drift(p, std::vector{differs, same}), expected);
 }
 
+TEST(Pool, a_synchronising_pool_removes_a_taint_that_it_no_longer_has) {
+  NodePool p = pool();
+  PoolNode tainted = node("n1");
+  tainted.labels = p.labels, tainted.is_initialised = true;
+  tainted.taints = {{"gpu", "yes", "NoSchedule"}};
+  EXPECT_TRUE(actions(p, std::vector{tainted}).empty()) << "existing nodes follow only with synchronisation";
+  p.synchronises_labels = true;
+  const std::vector<PoolAction> expected{
+      {.kind = Kind::remove_taint, .node = "n1", .taint = {"gpu", "yes", "NoSchedule"}}};
+  EXPECT_EQ(actions(p, std::vector{tainted}), expected);
+}
+
+TEST(Pool, a_taint_is_tolerated_by_key_value_and_effect) {
+  const Taint taint{"gpu", "a10", "NoSchedule"};
+  EXPECT_TRUE(tolerates({.key = "gpu", .value = "a10", .effect = "NoSchedule"}, taint));
+  EXPECT_TRUE(tolerates({.key = "gpu", .value = "a10"}, taint));
+  EXPECT_TRUE(tolerates({.key = "gpu"}, taint));
+  EXPECT_TRUE(tolerates({}, taint));
+  EXPECT_FALSE(tolerates({.key = "gpu", .value = "t4"}, taint));
+  EXPECT_FALSE(tolerates({.key = "gpus"}, taint));
+  EXPECT_FALSE(tolerates({.key = "gpu", .effect = "NoExecute"}, taint));
+}
+
+TEST(Pool, a_preference_avoids_and_the_other_effects_repel) {
+  const std::set<Taint> taints{
+      {"a", "", "PreferNoSchedule"}, {"b", "", "NoSchedule"}, {"c", "", "NoExecute"}};
+  const TaintEffect plain = effect_of(taints, {});
+  ASSERT_NE(plain.repels, nullptr);
+  EXPECT_EQ(plain.repels->key, "b");
+  EXPECT_TRUE(plain.avoids);
+  const std::vector<Toleration> some{{.key = "b"}};
+  EXPECT_EQ(effect_of(taints, some).repels->key, "c");
+  const std::vector<Toleration> all{Toleration{}};
+  EXPECT_EQ(effect_of(taints, all).repels, nullptr);
+  EXPECT_FALSE(effect_of(taints, all).avoids);
+}
+
 TEST(Pool, the_state_of_a_node) {
   constexpr Ns s = second_ns;
   PoolNode n = node("n1");
@@ -165,6 +202,7 @@ TEST(Pool, any_history_ends_without_drift_if_the_pool_synchronises) {
         ASSERT_TRUE(p.synchronises_labels || !n.is_initialised);
         if (list[i].kind == Kind::set_label) n.labels[list[i].key] = list[i].value;
         if (list[i].kind == Kind::set_taint) n.taints.insert(list[i].taint);
+        if (list[i].kind == Kind::remove_taint) n.taints.erase(list[i].taint);
         if (list[i].kind == Kind::initialise) n.is_initialised = true;
       }
       applied += done;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 namespace carve::workload {
 namespace {
@@ -32,7 +33,7 @@ bool is_desired(const Service& service, const Replica& replica) {
 
 // Returns whether the desired replicas are available and there is no other one.
 bool is_complete(const Service& service, const ServiceObserved& observed, Ns now) {
-  return observed.replicas.size() == service.replicas &&
+  return observed.requested.empty() && observed.replicas.size() == service.replicas &&
          std::ranges::all_of(observed.replicas, [&](const Replica& r) {
            return is_desired(service, r) && is_available(service, r, now);
          });
@@ -113,11 +114,14 @@ class ServicePass {
   }
 
   // Returns the old replica of an index that stays until its successor is available: the newest that is
-  // available, else the oldest.
+  // available, else the newest that is ready, else the oldest.
   const Replica* kept(std::span<const Replica* const> old) const {
     const auto available = std::ranges::find_if(
         old.rbegin(), old.rend(), [&](const Replica* r) { return is_available(service_, *r, now_); });
-    return available != old.rend() ? *available : old.front();
+    if (available != old.rend()) return *available;
+    const auto ready = std::ranges::find_if(old.rbegin(), old.rend(),
+                                            [&](const Replica* r) { return is_ready(service_, *r, now_); });
+    return ready != old.rend() ? *ready : old.front();
   }
 
   void retire_replaced() {
@@ -140,8 +144,9 @@ class ServicePass {
   }
 
   // Retires old replicas before their successors are available, as many as the allowance permits: first those
-  // that are not available. A new replica that is not available yet uses up one. An available one is retired
-  // only if enough are left, because those that are not available have used up the budget before.
+  // that are not available, of these first those that are not ready. A new replica that is not available yet
+  // uses up one. An available one is retired only if enough are left, because those that are not available
+  // have used up the budget before.
   void retire_within_allowance() {
     const bool no_surge = refusal() != nullptr && service_.rollout.max_unavailable == 0;
     const int64_t allowance = no_surge ? 1 : service_.rollout.max_unavailable;
@@ -154,7 +159,7 @@ class ServicePass {
       else if (!is_available(service_, *replica, now_))
         --budget;
     std::ranges::stable_sort(old, {}, [&](const Replica* r) {
-      return std::pair{is_available(service_, *r, now_), r->id.index};
+      return std::tuple{is_available(service_, *r, now_), is_ready(service_, *r, now_), r->id.index};
     });
     for (const Replica* replica : old)
       if (budget-- > 0)
@@ -169,8 +174,10 @@ class ServicePass {
     std::set<uint32_t> taken, served;
     for (const Replica* replica : all_)
       if (replica->id.revision == service_.revision) taken.insert(replica->id.index);
+    for (const ReplicaId& id : observed_.requested)
+      if (id.revision == service_.revision) taken.insert(id.index);
     for (const Replica* replica : alive_) served.insert(replica->id.index);
-    size_t held = all_.size();
+    size_t held = all_.size() + observed_.requested.size();
     for (const bool has_old : {false, true})
       for (uint32_t index = 0; index < service_.replicas; ++index) {
         if (held >= size_t{service_.replicas} + service_.rollout.max_surge) return;

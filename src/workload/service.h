@@ -115,6 +115,10 @@ struct ServiceObserved {
   std::vector<Replica> replicas;  // All that have a slice, in any order; no id occurs twice.
   std::optional<Refusal> refusal;
   uint32_t complete_revision = 0;  // The last revision whose rollout was complete; 0: none.
+  // Replicas whose slice was requested and may have been granted: the answer was lost. Each counts as a slice
+  // that is held, and its slice is not created: the request is repeated, under the same identity, until it is
+  // answered.
+  std::vector<ReplicaId> requested;
 };
 
 struct ServiceAction {

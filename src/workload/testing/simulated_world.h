@@ -1,0 +1,177 @@
+// What outlives a controller of one service, for simulations: the agents with their slices, programs with
+// their attempts, the endpoint, the controller's records. Agents lose requests, answers, or time; each fault
+// is drawn from one seed. The world keeps the first property that was broken.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <random>
+#include <set>
+
+#include "workload/service.h"
+
+namespace carve::workload {
+
+struct SimulatedRequest {
+  bool ends = false;  // Else it asks for the slice.
+  ReplicaId id;
+  uint64_t request = 0;
+};
+
+struct SimulatedAgent {
+  size_t capacity = 4;
+  bool answers = true;
+  std::map<ReplicaId, uint64_t> slices;  // With the request that was granted.
+  std::set<uint64_t> granted;            // All requests, of ended slices too.
+  std::deque<SimulatedRequest> late;     // Received and not carried out.
+};
+
+struct SimulatedProgram {
+  uint32_t attempt = 0;
+  ProgramState state = ProgramState::not_started;
+  Ns started_at = 0;
+  Ns ended_at = 0;
+};
+
+struct SimulatedSupervisor {
+  ReplicaId id;
+  uint32_t attempt = 0;
+};
+
+// What controller.db keeps of a replica.
+struct SimulatedRecord {
+  uint64_t request = 0;
+  std::optional<size_t> agent;
+  bool is_granted = false;
+  uint32_t attempt = 0;
+  unsigned failures = 0;
+  std::optional<Ns> retired_at, terminated_at;
+};
+
+struct SimulatedDocument {
+  unsigned spec = 1;  // The program; a change is a rollout.
+  unsigned replicas = 2;
+  Rollout rollout;
+};
+
+enum class SimulatedAnswer : uint8_t { granted, refused, none };
+
+class SimulatedWorld {
+ public:
+  explicit SimulatedWorld(unsigned seed) : dice(seed) { has_port = dice() % 4 != 0; }
+
+  bool chance(unsigned one_in) { return faults && dice() % one_in == 0; }
+
+  // Keeps the first broken property.
+  void require(bool holds, const char* property, ReplicaId id) {
+    if (!holds && violation.empty())
+      violation = fmt::format("at {} s: {}: {}-{}", now / second_ns, property, id.revision, id.index);
+  }
+
+  SimulatedAnswer grant(size_t agent, ReplicaId id, uint64_t request) {
+    return receive(agent, {.ends = false, .id = id, .request = request});
+  }
+  void end_slice(size_t agent, ReplicaId id) { receive(agent, {.ends = true, .id = id}); }
+
+  // Returns whether the agent says which slices it has.
+  bool lists_slices(size_t agent) {
+    if (!agents[agent].answers || chance(16)) return false;
+    carry_out_late(agents[agent]);
+    return true;
+  }
+
+  bool has_slice(ReplicaId id) const {
+    return std::ranges::any_of(agents, [&](const auto& agent) { return agent.slices.contains(id); });
+  }
+
+  // A supervisor begins an attempt once, in the replica's slice, if it gets the lock of the replica.
+  void supervise(ReplicaId id, uint32_t attempt) {
+    SimulatedProgram& program = programs[id];
+    if (!has_slice(id) || program.attempt >= attempt || program.state == ProgramState::running) return;
+    program = {.attempt = attempt, .state = ProgramState::running, .started_at = now, .ended_at = 0};
+  }
+
+  void end_program(ReplicaId id) {
+    const auto found = programs.find(id);
+    if (found == programs.end() || found->second.state != ProgramState::running) return;
+    found->second.state = ProgramState::exited;
+    found->second.ended_at = now;
+  }
+
+  bool answers_probe(ReplicaId id) const {
+    const auto found = programs.find(id);
+    return found != programs.end() && found->second.state == ProgramState::running &&
+           now >= found->second.started_at + second_ns;
+  }
+
+  void take_slice(SimulatedAgent& agent, ReplicaId id) {
+    if (agent.slices.erase(id) != 0) end_program(id);
+  }
+
+  void carry_out_late(SimulatedAgent& agent) {
+    for (; !agent.late.empty(); agent.late.pop_front()) carry_out(agent, agent.late.front());
+  }
+
+  // Checks what holds at every moment.
+  void check() {
+    std::set<ReplicaId> seen;
+    for (const SimulatedAgent& agent : agents)
+      for (const auto& [id, request] : agent.slices)
+        require(seen.insert(id).second, "two slices of one replica", id);
+    for (const auto& [id, program] : programs)
+      if (program.state == ProgramState::running)
+        require(seen.contains(id), "a program without its slice", id);
+  }
+
+  std::mt19937 dice;
+  bool faults = true;
+  Ns now = 1000 * second_ns;
+  bool has_port = true;
+  SimulatedDocument document;
+  std::string violation;  // The first one; empty: none.
+
+  std::vector<SimulatedAgent> agents{3};
+  std::map<ReplicaId, SimulatedProgram> programs;
+  std::vector<SimulatedSupervisor> late_supervisors;
+  std::map<ReplicaId, EndpointState> endpoint;
+
+  std::map<ReplicaId, SimulatedRecord> records;
+  uint64_t last_request = 0;
+  unsigned present_spec = 0;  // Of the present revision.
+  uint32_t revision = 0, complete_revision = 0;
+  Ns revised_at = 0;
+
+ private:
+  // An agent carries out requests in the order in which they arrive. A request or its answer may be lost, and
+  // a request may wait.
+  SimulatedAnswer receive(size_t index, const SimulatedRequest& request) {
+    SimulatedAgent& agent = agents[index];
+    const bool is_lost = chance(8);
+    if (!agent.answers || is_lost) {
+      if (dice() % 2 == 0) agent.late.push_back(request);
+      if (agent.answers && dice() % 2 == 0) carry_out_late(agent);
+      return SimulatedAnswer::none;
+    }
+    carry_out_late(agent);
+    return carry_out(agent, request);
+  }
+
+  SimulatedAnswer carry_out(SimulatedAgent& agent, const SimulatedRequest& request) {
+    const ReplicaId id = request.id;
+    if (request.ends) return take_slice(agent, id), SimulatedAnswer::granted;
+    const auto living = agent.slices.find(id);
+    if (living != agent.slices.end()) {
+      require(living->second == request.request, "a second slice is requested for one replica", id);
+      return living->second == request.request ? SimulatedAnswer::granted : SimulatedAnswer::refused;
+    }
+    if (agent.granted.contains(request.request) || agent.slices.size() >= agent.capacity)
+      return SimulatedAnswer::refused;
+    agent.granted.insert(request.request);
+    agent.slices[id] = request.request;
+    check();
+    return SimulatedAnswer::granted;
+  }
+};
+
+}  // namespace carve::workload
