@@ -68,6 +68,13 @@ bool Conversation::is_within_request() const { return !pending_.empty() || parse
 
 bool Conversation::is_over() const { return broken_ || (closing_ && has_sent_all() && file_.length == 0); }
 
+std::optional<int64_t> Conversation::waits_since() const {
+  const bool sends = streaming_ || closing_ || !has_sent_all() || file_.length > 0;
+  return sends ? std::nullopt : std::optional(since_ns_);
+}
+
+size_t Conversation::held_bytes() const { return pending_.size() + parser_->beast.get().body().size(); }
+
 void Conversation::receive(std::string_view bytes, int64_t now_ns) {
   if (streaming_ || closing_ || broken_) return;
   if (!is_within_request()) since_ns_ = now_ns;

@@ -10,6 +10,8 @@
 // another byte, and closes when the queue exceeds its limit.
 #pragma once
 
+#include <optional>
+
 #include "http/message.h"
 
 namespace carve::http {
@@ -44,6 +46,10 @@ class Conversation final : private Stream {
   // Returns whether bytes are lost with the connection: it was late, its queue was full, or a file was short.
   bool is_broken() const { return broken_; }
   bool is_streaming() const { return streaming_; }
+  // Returns since when the peer has not sent a whole request; no value while a response is sent.
+  std::optional<int64_t> waits_since() const;
+  // Returns the bytes of a request that is not complete.
+  size_t held_bytes() const;
 
  private:
   struct Parser;

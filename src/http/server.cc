@@ -4,11 +4,13 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace carve::http {
 namespace {
 
 constexpr int max_pieces_per_turn = 16;
+constexpr int max_accepts_per_turn = 64;  // A new peer's request is read before many others come.
 constexpr size_t read_piece_bytes = 16 << 10;
 
 // Returns the host of a caller's address ("127.0.0.1:53210"); empty: a caller of this machine.
@@ -23,6 +25,7 @@ struct Server::Connection {
   std::unique_ptr<Transport> transport;
   Caller caller;
   int64_t accepted_ns;
+  size_t held_bytes = 0;
   Conversation conversation;
 
   Connection(Server& server, std::unique_ptr<Transport> over, Caller who, int64_t now_ns)
@@ -39,32 +42,71 @@ struct Server::Connection {
 
 Server::Server(os::Loop& loop, os::Fd listener, Hooks hooks)
     : loop_(loop), listener_(std::move(listener)), hooks_(std::move(hooks)) {
-  loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { accept_all(); });
+  listen();
   loop_.every(os::second, [this] { tick(hooks_.now_ns()); });
 }
 
 Server::~Server() {
-  loop_.forget(listener_.get());
+  stop_listening();
   for (const auto& [fd, connection] : connections_) loop_.forget(fd);
 }
 
-void Server::accept_all() {
-  while (connections_.size() < hooks_.connections) {
-    os::Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd) return;
-    auto caller = hooks_.identify ? hooks_.identify(fd.get()) : Caller();
-    if (!caller) continue;
-    const std::string host = host_of(*caller);
-    if (has_too_many(host)) continue;
-    auto transport = hooks_.transport(std::move(fd));
-    if (!transport) continue;
-    const int number = transport->fd();
-    if (!host.empty()) ++from_host_[host];
-    connections_.emplace(number, std::make_unique<Connection>(*this, std::move(transport), std::move(*caller),
-                                                              hooks_.now_ns()));
-    loop_.watch(number, EPOLLIN, [this, number](uint32_t) { move_bytes(number); });
+void Server::listen() {
+  if (std::exchange(listens_, true)) return;
+  loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { accept_some(); });
+}
+
+void Server::stop_listening() {
+  if (std::exchange(listens_, false)) loop_.forget(listener_.get());
+}
+
+std::deque<int> Server::waiting_peers(Waiting which) const {
+  std::vector<std::pair<int64_t, int>> peers;
+  for (const auto& [fd, c] : connections_) {
+    if (which == Waiting::with_bytes && c->held_bytes == 0) continue;
+    if (const auto since = c->conversation.waits_since()) peers.emplace_back(*since, fd);
   }
-  loop_.forget(listener_.get());
+  std::ranges::sort(peers);
+  std::deque<int> out;
+  for (const auto& [since, fd] : peers) out.push_back(fd);
+  return out;
+}
+
+void Server::accept_some() {
+  std::optional<std::deque<int>> waiting;  // Read once in a turn.
+  const auto may_give_way = [&] {
+    if (!waiting) waiting.emplace(waiting_peers(Waiting::all));
+    return !waiting->empty();
+  };
+  const auto give_way = [&] {
+    close(waiting->front());
+    waiting->pop_front();
+  };
+  for (int i = 0; i < max_accepts_per_turn; ++i) {
+    const bool full = connections_.size() >= hooks_.connections;
+    if (full && !may_give_way()) return stop_listening();
+    os::Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd && errno != EMFILE && errno != ENFILE) return;
+    if (!fd) {  // The descriptors are used up: as if the table were full.
+      if (!may_give_way()) return stop_listening();
+      give_way();
+      continue;
+    }
+    auto caller = hooks_.identify ? hooks_.identify(fd.get()) : Caller();
+    if (!caller || has_too_many(host_of(*caller))) continue;
+    if (full) give_way();
+    add(std::move(fd), std::move(*caller));
+  }
+}
+
+void Server::add(os::Fd fd, Caller caller) {
+  auto transport = hooks_.transport(std::move(fd));
+  if (!transport) return;
+  const int number = transport->fd();
+  if (const std::string host = host_of(caller); !host.empty()) ++from_host_[host];
+  connections_.emplace(
+      number, std::make_unique<Connection>(*this, std::move(transport), std::move(caller), hooks_.now_ns()));
+  loop_.watch(number, EPOLLIN, [this, number](uint32_t) { move_bytes(number); });
 }
 
 bool Server::has_too_many(const std::string& host) const {
@@ -74,13 +116,13 @@ bool Server::has_too_many(const std::string& host) const {
 
 void Server::close(int fd) {
   loop_.forget(fd);
-  const bool full = connections_.size() >= hooks_.connections;
   const auto found = connections_.find(fd);
+  held_bytes_ -= found->second->held_bytes;
   if (const auto host = from_host_.find(host_of(found->second->caller));
       host != from_host_.end() && --host->second == 0)
     from_host_.erase(host);
   connections_.erase(found);
-  if (full) loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { accept_all(); });
+  listen();
 }
 
 Response Server::handle(const Request& request, const Caller& caller) {
@@ -101,7 +143,22 @@ void Server::tick(int64_t now_ns) {
     if (late) ::shutdown(fd, SHUT_RDWR);
     if (late || c->conversation.is_over() || !c->conversation.unsent().empty()) to_serve.push_back(fd);
   }
-  for (const int fd : to_serve) move_bytes(fd);
+  for (const int fd : to_serve)
+    if (connections_.contains(fd)) move_bytes(fd);  // It may have given way.
+  listen();                                         // A peer that was served may wait now, and give way.
+}
+
+void Server::count_held(Connection& c) {
+  held_bytes_ -= c.held_bytes;
+  c.held_bytes = c.conversation.held_bytes();
+  held_bytes_ += c.held_bytes;
+}
+
+void Server::limit_held() {
+  for (const int fd : waiting_peers(Waiting::with_bytes)) {
+    if (held_bytes_ <= hooks_.held_bytes) return;
+    close(fd);
+  }
 }
 
 void Server::move_bytes(int fd) {
@@ -117,6 +174,9 @@ void Server::move_bytes(int fd) {
       c.conversation.receive({buffer, moved.bytes}, hooks_.now_ns());
     else
       c.conversation.sent(moved.bytes, hooks_.now_ns());
+    count_held(c);
+    if (held_bytes_ > hooks_.held_bytes) limit_held();
+    if (!connections_.contains(fd)) return;  // It gave way.
   }
   // There may be more in either direction, also bytes that only the transport holds. A turn of the loop for
   // the other connections comes first.

@@ -5,9 +5,12 @@
 // One connection moves at most 16 pieces of 64 KiB in a turn of the loop, so a large file or a fast peer does
 // not delay the others. Limits: those of Conversation, and 10 s until a transport is established. Unless the
 // program has other limits there are 128 connections, of which 64 may be streams. A connection beyond the
-// limit of its address is closed at once; beyond the limit of all, connections wait in the kernel's queue.
+// limit of its address is closed at once. Beyond the limit of all, the peer that has waited longest without
+// sending a whole request gives way; if there is none, connections wait in the kernel's queue. All requests
+// that are not complete have 64 MiB; beyond it, the longest waiting of them gives way.
 #pragma once
 
+#include <deque>
 #include <map>
 
 #include "http/caller.h"
@@ -20,6 +23,7 @@ namespace carve::http {
 
 inline constexpr size_t max_connections = 128;
 inline constexpr size_t max_streams = 64;
+inline constexpr size_t max_held_bytes = 64 << 20;  // Of the requests that are not complete.
 
 using Handler = std::function<Response(const Request&, const Caller&)>;
 // Identifies the caller of a new connection; no value closes it.
@@ -38,6 +42,7 @@ class Server {
     size_t connections = max_connections;
     size_t streams = max_streams;
     size_t connections_from_address = max_connections;  // From one address; local callers have none.
+    size_t held_bytes = max_held_bytes;
     std::function<int64_t()> now_ns = os::monotonic_ns;
   };
   Server(os::Loop& loop, os::Fd listener, Hooks hooks);
@@ -50,7 +55,15 @@ class Server {
 
  private:
   struct Connection;
-  void accept_all();
+  void accept_some();
+  void add(os::Fd, Caller);
+  void listen();
+  void stop_listening();
+  // Which connections may give way.
+  enum class Waiting { all, with_bytes };
+  std::deque<int> waiting_peers(Waiting) const;  // The longest waiting first.
+  void count_held(Connection&);
+  void limit_held();
   bool has_too_many(const std::string& host) const;
   Response handle(const Request&, const Caller&);
   void move_bytes(int fd);
@@ -63,6 +76,8 @@ class Server {
   Hooks hooks_;
   std::map<int, std::unique_ptr<Connection>> connections_;
   std::map<std::string, size_t> from_host_;  // Connections by the callers' hosts.
+  size_t held_bytes_ = 0;                    // Of all connections.
+  bool listens_ = false;
 };
 
 }  // namespace carve::http

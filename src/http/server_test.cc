@@ -30,14 +30,17 @@ struct Served {
     bool closed = false;
   };
 
-  explicit Served(size_t queue_bytes) {
+  explicit Served(size_t queue_bytes, size_t connections = max_connections,
+                  size_t held_bytes = max_held_bytes) {
     server.emplace(loop, *os::listen_at(folder + "/s", SOCK_STREAM, 0600),
                    Server::Hooks{.handle = [this](const Request& r, const Caller&) { return answer(r); },
                                  .refuse =
                                      [](unsigned status, const std::string& detail) {
                                        return Response{status, "text/plain", detail};
                                      },
-                                 .queue_bytes = queue_bytes});
+                                 .queue_bytes = queue_bytes,
+                                 .connections = connections,
+                                 .held_bytes = held_bytes});
   }
   ~Served() { std::filesystem::remove_all(folder); }
 
@@ -128,6 +131,58 @@ TEST(Server, refuses_more_streams_than_its_limit_and_answers_other_requests) {
   EXPECT_THAT(refused.read, HasSubstr("HTTP/1.1 429 "));
   EXPECT_THAT(refused.read, HasSubstr("64 streams are open; at most 64 may be"));
   EXPECT_THAT(other.read, EndsWith("/other"));
+}
+
+TEST(Server, the_longest_waiting_peer_gives_way_if_the_table_is_full) {
+  Served served(1000, 3);
+  auto stream = served.connect("GET /stream HTTP/1.1\r\n\r\n");
+  auto slow = served.connect("GET / HT");
+  auto silent = served.connect("");
+  Served::Client good;
+  served.watch(slow);
+  served.watch(silent);
+  served.loop.every(os::millisecond, [&] {
+    if (served.streams.empty() || good.fd) return;
+    good = served.connect("GET /good HTTP/1.1\r\n\r\n");
+    served.watch(good, [&] { served.loop.stop(); });
+  });
+  served.loop.run();
+  EXPECT_THAT(good.read, EndsWith("/good"));
+  EXPECT_EQ(served.streams.size(), 1u) << "a stream does not give way";
+  served.loop.after(os::millisecond, [&] { served.loop.stop(); });
+  served.loop.run();
+  EXPECT_EQ(slow.closed + silent.closed, 1);
+}
+
+TEST(Server, a_full_table_without_a_waiting_peer_keeps_the_next_one_until_a_place_is_free) {
+  Served served(1000, 2);
+  std::vector<Served::Client> clients;
+  for (int i = 0; i < 2; ++i) clients.push_back(served.connect("GET /stream HTTP/1.1\r\n\r\n"));
+  Served::Client next;
+  served.loop.every(os::millisecond, [&] {
+    if (served.streams.size() < 2 || next.fd) return;
+    next = served.connect("GET /next HTTP/1.1\r\n\r\n");
+    served.watch(next, [&] { served.loop.stop(); });
+    served.loop.after(10 * os::millisecond, [&] {
+      EXPECT_TRUE(next.read.empty());
+      clients[0].fd.reset();
+    });
+  });
+  served.loop.run();
+  EXPECT_THAT(next.read, EndsWith("/next"));
+}
+
+TEST(Server, requests_that_are_not_complete_have_a_bound_together) {
+  Served served(1000, 10, 100'000);
+  const std::string half = "POST / HTTP/1.1\r\nContent-Length: 60000\r\n\r\n" + std::string(40'000, 'x');
+  std::vector<Served::Client> clients;
+  for (int i = 0; i < 4; ++i) clients.push_back(served.connect(half));
+  for (auto& client : clients)
+    served.watch(client, [&] {
+      if (std::ranges::count_if(clients, &Served::Client::closed) == 2) served.loop.stop();
+    });
+  served.loop.run();
+  EXPECT_EQ(std::ranges::count_if(clients, &Served::Client::closed), 2);
 }
 
 TEST(Server, closes_a_late_connection_by_a_virtual_clock) {
