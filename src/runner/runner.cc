@@ -77,6 +77,10 @@ client::Answer<api::Entered> enter(const Run& run) {
   // Waits until the parent has recorded this process. A parent that is killed before closes the pipe.
   char go = 0;
   if (::read(started, &go, 1) != 1) _exit(failed_status);
+  if (const auto prepared = run.prepare ? run.prepare() : Outcome<void>(); !prepared) {
+    run.say(prepared.error().sentence);
+    _exit(failed_status);
+  }
   const auto entered = enter(run);
   const auto report = [&](ChildReport::Phase phase, int error) {
     const ChildReport message{phase, error, entered && entered->cgroup};

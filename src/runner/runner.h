@@ -37,6 +37,8 @@ struct Run {
   // process group of its own, which gets the signals, and which is killed when the program has ended. The
   // kernel kills the program if this process is killed, unless the program changed its user.
   bool is_supervised = false;
+  // Called in the program's process before it enters the slice; null: nothing is.
+  std::function<Outcome<void>()> prepare = nullptr;
   std::function<void(pid_t)> started = nullptr;          // With its process; it is executed afterwards.
   std::function<void(int wait_status)> ended = nullptr;  // What waitpid() stored of the program.
 };

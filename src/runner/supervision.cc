@@ -15,6 +15,7 @@
 #include "os/process.h"
 #include "runner/log_files.h"
 #include "runner/program_output.h"
+#include "runner/replica_cgroup.h"
 #include "runner/runner.h"
 
 namespace carve::runner {
@@ -54,6 +55,25 @@ SupervisorState begun_state(uint32_t attempt) {
           .boot_id = os::boot_id()};
 }
 
+// The program's process alone joins the cgroups: a memory limit never kills its supervisor. The kernel checks
+// the rights of the launcher, which opened the files.
+Outcome<void> join_cgroups(uint32_t files) {
+  for (uint32_t i = 0; i < files; ++i)
+    if (write(first_cgroup_file + static_cast<int>(i), "0", 1) != 1)
+      return failure(FailureKind::unavailable, "the program cannot join the cgroup of its limits: {}",
+                     strerror(errno));
+  return {};
+}
+
+void close_cgroup_files_at_exec(uint32_t files) {
+  for (uint32_t i = 0; i < files; ++i) fcntl(first_cgroup_file + static_cast<int>(i), F_SETFD, FD_CLOEXEC);
+}
+
+uint64_t memory_kills_of(const SuperviseRequest& request) {
+  if (request.memory_events.empty()) return 0;
+  return memory_kills(os::read_file(request.memory_events).value_or(""));
+}
+
 bool enter_workdir(const SuperviseRequest& request) {
   if (!request.workdir.empty()) return chdir(request.workdir.c_str()) == 0;
   const auto home = request.env.find("HOME");
@@ -82,6 +102,7 @@ void run_program(const SuperviseRequest& request, const std::string& directory, 
                           .say = [&](const std::string& text) { output.add_line(text); },
                           .complain = [&](const api::Problem& p) { fmt::print(stderr, "{}\n", p.detail); },
                           .is_supervised = true,
+                          .prepare = [&] { return join_cgroups(request.cgroup_files); },
                           .started = started,
                           .ended =
                               [&](int wait_status) {
@@ -105,6 +126,7 @@ void clean_up(const std::vector<std::string>& command) {
 }  // namespace
 
 int supervise(const SuperviseRequest& request) {
+  close_cgroup_files_at_exec(request.cgroup_files);
   // The program's user may have no right on the folders above the directory, and the working directory
   // changes.
   const os::Fd folder(open(request.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -133,7 +155,9 @@ int supervise(const SuperviseRequest& request) {
   const os::Fd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   dup2(null.get(), STDIN_FILENO);
   set_whole_environment(request.env);
+  const uint64_t kills_before = memory_kills_of(request);
   run_program(request, directory, **output, *state);
+  if (memory_kills_of(request) > kills_before) state->exceeded_memory_bytes = request.memory_limit_bytes;
 
   clean_up(request.cleanup);
 

@@ -23,6 +23,8 @@ namespace carve::runner {
 inline constexpr int supervised_status = 3;  // Another supervisor has the directory.
 inline constexpr int begun_status = 4;       // This attempt was begun before.
 
+inline constexpr int first_cgroup_file = 3;
+
 // What carve-supervise reads from its standard input, as JSON: neither the command nor the environment is on
 // a command line that other users could read.
 struct SuperviseRequest {
@@ -33,6 +35,11 @@ struct SuperviseRequest {
   std::string workdir;  // Empty: HOME, or / if the user cannot enter it.
   std::vector<std::string> command;
   std::map<std::string, std::string> env;  // The whole environment of the program.
+  // The number of the open files, from first_cgroup_file on, that the program joins its cgroups with
+  // (runner/replica_cgroup.h).
+  uint32_t cgroup_files = 0;
+  std::string memory_events;         // Counts what the memory limit killed; empty: there is no limit.
+  uint64_t memory_limit_bytes = 0;   // For the sentence of a kill.
   std::vector<std::string> cleanup;  // A command that is run when the program has ended, before its end is
                                      // written. Empty: none.
 };

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/bytes.h"
 #include "os/beneath.h"
 #include "os/directory.h"
 #include "wire/api/json.h"
@@ -45,8 +46,11 @@ Outcome<bool> is_supervised(int folder, const std::string& directory) {
 }  // namespace
 
 std::string exit_text(const SupervisorState& state) {
-  return state.signal != 0 ? fmt::format("signal {}", state.signal)
-                           : fmt::format("exit status {}", state.exit_status);
+  std::string out = state.signal != 0 ? fmt::format("signal {}", state.signal)
+                                      : fmt::format("exit status {}", state.exit_status);
+  if (state.exceeded_memory_bytes != 0)
+    out += fmt::format(": its memory limit of {} was exceeded", text(Bytes{state.exceeded_memory_bytes}));
+  return out;
 }
 
 ProgramPhase SeenProgram::phase() const {

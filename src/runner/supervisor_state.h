@@ -26,12 +26,13 @@ inline constexpr size_t max_state_bytes = 4096;
 // on disk before the program is executed.
 struct SupervisorState {
   uint32_t attempt = 0;
-  int64_t started_ns = 0;      // UTC.
-  int64_t ended_ns = 0;        // UTC; 0: it has not ended, or its supervisor was killed.
-  uint32_t exit_status = 0;    // As a shell has it (runner/runner.h).
-  uint32_t signal = 0;         // The signal that ended the program; 0: none did.
-  int32_t program_pid = 0;     // 0: not started yet. Also the number of the program's process group.
-  uint64_t program_start = 0;  // Field 22 of /proc/PID/stat.
+  int64_t started_ns = 0;              // UTC.
+  int64_t ended_ns = 0;                // UTC; 0: it has not ended, or its supervisor was killed.
+  uint32_t exit_status = 0;            // As a shell has it (runner/runner.h).
+  uint32_t signal = 0;                 // The signal that ended the program; 0: none did.
+  uint64_t exceeded_memory_bytes = 0;  // The memory limit that killed a process of it; 0: none did.
+  int32_t program_pid = 0;             // 0: not started yet. Also the number of the program's process group.
+  uint64_t program_start = 0;          // Field 22 of /proc/PID/stat.
   int32_t supervisor_pid = 0;
   uint64_t supervisor_start = 0;
   std::string boot_id;  // The process ids are those of this boot.
@@ -39,7 +40,8 @@ struct SupervisorState {
   friend bool operator==(const SupervisorState&, const SupervisorState&) = default;
 };
 
-// Returns why the program ended: "exit status 1", "signal 9".
+// Returns why the program ended: "exit status 1", "signal 9", "signal 9: its memory limit of 64 MiB was
+// exceeded".
 std::string exit_text(const SupervisorState&);
 
 enum class ProgramPhase : uint8_t {

@@ -1,0 +1,35 @@
+// Where this process's cgroups are: pure functions over the texts of /proc/self/mountinfo and
+// /proc/self/cgroup.
+//
+// A controller (cpu, memory) is in one hierarchy at a time: in a v1 hierarchy if one is mounted with it, else
+// in the v2 tree. A hybrid machine has both: its controllers are v1's, its v2 tree has none.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace carve::runner {
+
+enum class CgroupVersion : uint8_t { v1, v2 };
+
+// The cgroup of this process in the hierarchy of one controller.
+struct OwnCgroup {
+  CgroupVersion version = CgroupVersion::v2;
+  std::string directory;  // "/sys/fs/cgroup/cpu/system.slice"
+
+  friend bool operator==(const OwnCgroup&, const OwnCgroup&) = default;
+};
+
+struct OwnCgroups {
+  std::optional<OwnCgroup> cpu, memory;  // No value: no hierarchy is mounted that may have the controller.
+
+  friend bool operator==(const OwnCgroups&, const OwnCgroups&) = default;
+};
+
+// `mountinfo` and `cgroup` are the texts of the two files. A path that is not below the root of its mount, as
+// in a container without a cgroup namespace, is taken as the root of the mount.
+OwnCgroups find_own_cgroups(std::string_view mountinfo, std::string_view cgroup);
+
+}  // namespace carve::runner
