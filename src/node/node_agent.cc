@@ -205,6 +205,7 @@ NodeView NodeAgent::node() const {
   out.policy_per_slice = settings.policy_per_slice;
   out.admit_best_effort = settings.admit_best_effort;
   out.overcommit_compute = settings.overcommit_compute;
+  out.contexts_in_slice = settings.contexts_in_slice;
   out.audit = settings.audit;
   out.over_quota = settings.over_quota;
   out.policy = node_.compute.policies.desired();

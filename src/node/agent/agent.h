@@ -115,6 +115,7 @@ struct NodeView {
   bool starting = false;       // No slice is granted yet.
   std::map<std::string, std::string> labels;
   bool policy_per_slice = false, admit_best_effort = true, overcommit_compute = false;
+  bool contexts_in_slice = true;
   AuditAction audit = AuditAction::report;
   OverQuotaAction over_quota = OverQuotaAction::refuse;
   Policy policy = Policy::fixed_share;  // Desired; each device has its effective one.

@@ -193,6 +193,7 @@ api::Node view_node(const ViewContext& look) {
   out.policy_per_slice = node.policy_per_slice;
   out.admit_best_effort = node.admit_best_effort;
   out.overcommit_compute = node.overcommit_compute;
+  out.contexts_in_slice = node.contexts_in_slice;
   out.memory_unit = node.memory_unit.effective;
   out.desired_memory_unit = node.memory_unit.desired;
   out.memory_unit_blocked_by = node.memory_unit.blocked_by;
