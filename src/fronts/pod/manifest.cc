@@ -4,7 +4,7 @@
 
 #include "base/bytes.h"
 #include "core/request.h"
-#include "fronts/pod/gpu_resources.h"
+#include "fronts/pod/pod_requests.h"
 #include "fronts/service_terms.h"
 #include "workload/service.h"
 
@@ -35,6 +35,23 @@ std::string amount_of(const std::string& quantity) {
   return suffix == "m" ? quantity : quantity + "B";
 }
 
+// Returns the dialect as spec.source names it.
+std::string dialect_word(std::optional<Dialect> dialect) {
+  if (!dialect || *dialect == Dialect::carve || *dialect == Dialect::nvidia) return "kubernetes";
+  return std::string(text(*dialect));
+}
+
+objects::Gpu gpu_of(const ContainerRequest& request) {
+  objects::Gpu out{.devices = request.devices, .exclusive = request.exclusive};
+  if (request.memory_bytes) out.memory = fmt::format("{}MiB", *request.memory_bytes >> 20);
+  if (request.memory_units) out.memory = fmt::format("{} units", *request.memory_units);
+  if (request.memory_bp) out.memory = text(Share{*request.memory_bp});
+  if (request.share_bp) out.share = text(Share{*request.share_bp});
+  if (request.isolation) out.isolation = text(*request.isolation);
+  if (request.policy) out.policy = text(*request.policy);
+  return out;
+}
+
 class ManifestTranslation {
  public:
   ManifestTranslation(const Json& document, const Kind& kind) : kind_(kind), reader_(document, errors_) {}
@@ -59,11 +76,14 @@ class ManifestTranslation {
       pod_spec = reader_.object(pod, "spec");
       pod_metadata = reader_.object(pod, "metadata");
     }
-    read_container(reader_.item(reader_.list(pod_spec, "containers"), 0), pod_metadata);
+    const JsonMember containers = reader_.list(pod_spec, "containers");
+    read_container(reader_.item(containers, 0), containers ? containers.value->size() : 0, pod_metadata);
     service_.spec.source.document = document;
     if (errors_.empty()) errors_.add_all(check(service_));
     if (!errors_.empty()) return tl::unexpected(errors_.all());
-    return ManifestService{.service = std::move(service_), .warnings = reader_.without_effect()};
+    std::vector<std::string> warnings = reader_.without_effect();
+    warnings.insert(warnings.end(), warnings_.begin(), warnings_.end());
+    return ManifestService{.service = std::move(service_), .warnings = std::move(warnings)};
   }
 
  private:
@@ -75,7 +95,30 @@ class ManifestTranslation {
     service_.metadata.annotations = reader_.members(reader_.object(metadata, "annotations"));
   }
 
-  void read_container(const JsonMember& container, const JsonMember& pod_metadata) {
+  void read_gpu(const PodParts& pod, const ContainerParts& container) {
+    const PodSettings settings;  // Of one machine.
+    PodRequests requests;
+    ContainerReader reader(reader_, errors_, settings, pod, container);
+    read_container_request(reader, requests);
+    service_.spec.source.dialect = dialect_word(requests.dialect);
+    if (requests.containers.empty()) return;
+    const ContainerRequest& request = requests.containers.begin()->second;
+    service_.spec.gpu = gpu_of(request);
+    warn_of(request);
+  }
+
+  // A cluster chooses among its nodes by more than one machine has.
+  void warn_of(const ContainerRequest& request) {
+    const std::pair<bool, const char*> rows[] = {{request.latency.has_value(), "a latency class"},
+                                                 {request.strategy.has_value(), "a placement strategy"},
+                                                 {!request.models.empty(), "a choice of models"},
+                                                 {!request.device_uuids.empty(), "a choice of devices"},
+                                                 {request.spill_bytes != 0, "spill"}};
+    for (const auto& [is_there, what] : rows)
+      if (is_there) warnings_.push_back(fmt::format("the manifest has {}, which has no effect here", what));
+  }
+
+  void read_container(const JsonMember& container, size_t containers, const JsonMember& pod_metadata) {
     if (!container)
       return errors_.add("containers", "", "there is no container; add one with image or command");
     objects::Run& run = service_.spec.run;
@@ -86,16 +129,15 @@ class ManifestTranslation {
       run.command.push_back(std::move(argument));
     read_env(reader_.list(container, "env"));
     const JsonMember resources = reader_.object(container, "resources");
-    const PodParts pod{.limits = reader_.object(resources, "limits"),
-                       .requests = reader_.object(resources, "requests"),
-                       .labels = reader_.object(pod_metadata, "labels"),
+    const PodParts pod{.labels = reader_.object(pod_metadata, "labels"),
                        .annotations = reader_.object(pod_metadata, "annotations"),
-                       .container = name};
-    read_resource(pod, "cpu", service_.spec.cpu);
-    read_resource(pod, "memory", service_.spec.memory);
-    GpuResources gpu = read_gpu_resources(reader_, errors_, pod);
-    service_.spec.gpu = std::move(gpu.gpu);
-    service_.spec.source.dialect = gpu.dialect;
+                       .containers = containers};
+    const ContainerParts parts{.name = name,
+                               .limits = reader_.object(resources, "limits"),
+                               .requests = reader_.object(resources, "requests")};
+    read_resource(parts, "cpu", service_.spec.cpu);
+    read_resource(parts, "memory", service_.spec.memory);
+    read_gpu(pod, parts);
     reader_.members(pod.labels);  // Of the template: its selector uses them.
   }
 
@@ -129,16 +171,17 @@ class ManifestTranslation {
     return "";
   }
 
-  void read_resource(const PodParts& pod, const char* name, objects::Resource& out) {
+  void read_resource(const ContainerParts& container, const char* name, objects::Resource& out) {
     const bool is_memory = std::string_view(name) == "memory";
-    out.limit = quantity(reader_.named(pod.limits, name), is_memory);
-    out.request = quantity(reader_.named(pod.requests, name), is_memory);
+    out.limit = quantity(reader_.named(container.limits, name), is_memory);
+    out.request = quantity(reader_.named(container.requests, name), is_memory);
   }
 
   const Kind& kind_;
   ErrorList errors_;
   JsonReader reader_;
   objects::Service service_;
+  std::vector<std::string> warnings_;
 };
 
 api::FieldErrors one_error(std::string sentence) {

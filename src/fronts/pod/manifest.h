@@ -1,6 +1,6 @@
 // Manifests of Kubernetes on one machine: a Pod, Deployment or StatefulSet to an objects::Service. It takes
 // the name, the namespace, the labels, the annotations, the replicas, and of the first container its image,
-// command, args, env and resources (gpu_resources.h). Each other field has no effect, and a warning names it.
+// command, args, env and resources (pod_requests.h). Each other field has no effect, and a warning names it.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace carve::fronts {
 
 struct ManifestService {
   objects::Service
-      service;  // Its spec.source has the manifest, with the dialect "ack", "vke" or "kubernetes".
+      service;  // Its spec.source has the manifest, with the dialect "ack", "vke", "hami" or "kubernetes".
   std::vector<std::string> warnings;
 };
 

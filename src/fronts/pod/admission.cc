@@ -1,0 +1,339 @@
+#include "fronts/pod/admission.h"
+
+#include <algorithm>
+#include <set>
+
+#include "fronts/pod/dialects.h"
+#include "fronts/pod/guards.h"
+#include "fronts/pod/keys.h"
+#include "fronts/pod/pod_requests.h"
+#include "fronts/pod/quantity.h"
+#include "fronts/service_terms.h"
+#include "wire/kube/pod_request.h"
+
+namespace carve::fronts {
+namespace {
+
+using api::Json;
+
+constexpr const char* slices_annotation = "carve.dev/slices";
+constexpr const char* sliced_label = "carve.dev/sliced";
+constexpr const char* slot_limit = "carve.dev/slot";
+constexpr const char* node_label = "carve.dev/node";
+constexpr const char* extender_node = "extender";
+constexpr const char* taint = "carve.dev/gpu";
+constexpr const char* mirror_annotation = "kubernetes.io/config.mirror";
+constexpr std::string_view hami_prefix = "hami.io/";
+
+// A container that runs beside the others: of spec.containers, or an init container that is restarted for
+// ever (a sidecar). Its limits are where `list` and `position` say.
+struct RunningContainer {
+  const char* list = "containers";
+  size_t position = 0;
+  std::string name;
+};
+
+Json* member(Json& object, const char* key) {
+  if (!object.is_object()) return nullptr;
+  const auto found = object.find(key);
+  return found == object.end() ? nullptr : &*found;
+}
+const Json* member(const Json& object, const char* key) {
+  if (!object.is_object()) return nullptr;
+  const auto found = object.find(key);
+  return found == object.end() ? nullptr : &*found;
+}
+
+// Removes the member, and the object around it if it is empty then.
+void remove(Json& of, const char* object, const char* key) {
+  Json* const around = member(of, object);
+  if (around == nullptr || !around->is_object()) return;
+  around->erase(key);
+  if (around->empty()) of.erase(object);
+}
+
+Json& entered(Json& of, const char* key) {
+  Json& out = of[key];
+  if (!out.is_object()) out = Json::object();
+  return out;
+}
+
+void remove_own_marks(Json& pod) {
+  Json* const metadata = member(pod, "metadata");
+  if (metadata == nullptr) return;
+  remove(*metadata, "annotations", kube::request_annotation);
+  remove(*metadata, "annotations", slices_annotation);
+  remove(*metadata, "labels", sliced_label);
+}
+
+bool is_sidecar(const Json& init_container) {
+  return text_member(init_container, "restartPolicy") == "Always";
+}
+
+bool has_key_of_ours(const Json& container) {
+  const Json* const resources = member(container, "resources");
+  const Json* const limits = resources == nullptr ? nullptr : member(*resources, "limits");
+  if (limits == nullptr || !limits->is_object()) return false;
+  for (const DialectRow& row : dialect_rows())
+    if (row.dialect != Dialect::nvidia)
+      for (const char* key : row.limits)
+        if (limits->contains(key)) return true;
+  return false;
+}
+
+std::string quantity_text(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+class Admission {
+ public:
+  Admission(Json pod, const PodSettings& settings)
+      : pod_(std::move(pod)), settings_(settings), source_(pod_), reader_(source_, errors_) {}
+
+  Result<AdmittedPod, api::FieldErrors> run() {
+    read();
+    if (requests_.dialect && !requests_.containers.empty()) {
+      check_names();
+      check_guards(spec(), settings_, errors_);
+    }
+    if (!errors_.empty()) return tl::unexpected(errors_.all());
+    if (requests_.containers.empty())
+      return AdmittedPod{.pod = std::move(pod_), .is_sliced = false, .warnings = {}};
+    write();
+    return AdmittedPod{.pod = std::move(pod_), .is_sliced = true, .warnings = std::move(warnings_)};
+  }
+
+ private:
+  Json& spec() { return pod_["spec"]; }
+
+  void read() {
+    const JsonMember root = reader_.root();
+    const JsonMember metadata = reader_.object(root, "metadata"), spec = reader_.object(root, "spec");
+    const JsonMember containers = reader_.list(spec, "containers");
+    const JsonMember sidecars = reader_.list(spec, "initContainers");
+    const PodParts parts{.labels = reader_.object(metadata, "labels"),
+                         .annotations = reader_.object(metadata, "annotations"),
+                         .containers = containers ? containers.value->size() : 0};
+    for (size_t i = 0; i < parts.containers; ++i)
+      read_container(parts, reader_.item(containers, i), "containers", i);
+    for (size_t i = 0; sidecars && i < sidecars.value->size(); ++i) {
+      const JsonMember item = reader_.item(sidecars, i);
+      if (!item) continue;
+      if (is_sidecar(*item.value)) {
+        read_container(parts, item, "initContainers", i);
+      } else if (has_key_of_ours(*item.value)) {
+        const std::string name = text_member(*item.value, "name");
+        errors_.add(fmt::format("init container {}", name), name,
+                    "a kubelet restart may then kill the pod; ask in a container");
+      }
+    }
+    if (parts.annotations && !requests_.containers.empty())
+      for (const auto& [key, value] : parts.annotations.value->items())
+        if (key.starts_with(hami_prefix) && key != keys::hami_strategy)
+          warnings_.push_back(fmt::format("{} has no effect here", key.substr(0, 80)));
+  }
+
+  // The annotation names containers. The API server asks for distinct names too, but only after its webhooks.
+  void check_names() {
+    std::set<std::string> names;
+    for (const char* list : {"containers", "initContainers"}) {
+      const Json* const containers = member(source_["spec"], list);
+      if (containers == nullptr || !containers->is_array()) continue;
+      for (size_t i = 0; i < containers->size(); ++i) {
+        const std::string name = text_member((*containers)[i], "name");
+        const std::string field = fmt::format("spec.{}[{}].name", list, i);
+        if (name.empty()) {
+          errors_.add(field, name, "a container of a pod with slices needs a name");
+        } else if (!names.insert(name).second) {
+          errors_.add(field, name, "another container of the pod has this name");
+        }
+      }
+    }
+  }
+
+  void read_container(const PodParts& pod, const JsonMember& container, const char* list, size_t position) {
+    if (!container) return;
+    const JsonMember resources = reader_.object(container, "resources");
+    const ContainerParts parts{.name = text_member(*container.value, "name"),
+                               .index = running_.size(),
+                               .limits = reader_.object(resources, "limits"),
+                               .requests = reader_.object(resources, "requests")};
+    running_.push_back({list, position, parts.name});
+    ContainerReader reader(reader_, errors_, settings_, pod, parts);
+    read_container_request(reader, requests_);
+    if (parts.requests)
+      if (const Json* const cpu = member(*parts.requests.value, "cpu"))
+        if (const auto milli = parse_cores(quantity_text(*cpu))) cpu_milli_ += *milli;
+  }
+
+  void write() {
+    kube::PodRequest request{.dialect = std::string(text(*requests_.dialect)), .cpu = cpu_milli_};
+    for (const auto& [index, asked] : requests_.containers) {
+      const RunningContainer& container = running_[index];
+      Json& json = spec()[container.list][container.position];
+      request.given[container.name] = take_given(json);
+      request.containers[container.name] = amounts_of(asked);
+      write_limits(json["resources"]["limits"], asked);
+    }
+    request.application = controller_uid();
+    Json& metadata = entered(pod_, "metadata");
+    entered(metadata, "annotations")[kube::request_annotation] = api::write(request);
+    entered(metadata, "labels")[sliced_label] = "true";
+    const std::string scheduler = text_member(spec(), "schedulerName");
+    if (scheduler.empty() || scheduler == default_scheduler)
+      spec()["schedulerName"] = settings_.schedulers.front();
+    entered(spec(), "nodeSelector")[node_label] = extender_node;
+    tolerate();
+  }
+
+  // Removes the limits of the dialect, and returns them as they were given.
+  static std::map<std::string, std::string> take_given(Json& container) {
+    std::map<std::string, std::string> out;
+    Json& resources = container["resources"];
+    for (const DialectRow& row : dialect_rows())
+      for (const char* key : row.limits) {
+        if (const Json* const value = member(resources["limits"], key)) out[key] = quantity_text(*value);
+        resources["limits"].erase(key);
+        remove(resources, "requests", key);
+      }
+    return out;
+  }
+
+  uint64_t unit_bytes() const { return size_of(settings_.unit.value_or(MemoryUnit::gib)).count; }
+
+  kube::SliceAmounts amounts_of(const ContainerRequest& asked) const {
+    kube::SliceAmounts out{.memory = asked.memory_bytes,
+                           .memory_bp = asked.memory_bp,
+                           .share_bp = asked.share_bp,
+                           .devices = asked.devices,
+                           .isolation = asked.isolation,
+                           .policy = asked.policy,
+                           .latency_class = asked.latency,
+                           .strategy = asked.strategy};
+    if (asked.exclusive) out.exclusive = true;
+    if (asked.memory_units) {
+      out.unit = unit_bytes();
+      out.units = *asked.memory_units * asked.devices;
+      out.memory = *asked.memory_units * unit_bytes();
+    }
+    if (!asked.models.empty()) out.models = asked.models;
+    if (!asked.device_uuids.empty()) out.device_uuids = asked.device_uuids;
+    if (asked.spill_bytes != 0) out.spill = asked.spill_bytes;
+    return out;
+  }
+
+  // What depends on the device, such as a part of its memory, is not among what scheduler and quotas add up.
+  void write_limits(Json& limits, const ContainerRequest& asked) const {
+    const kube::SliceAmounts amounts = amounts_of(asked);
+    if (amounts.memory) limits[keys::memory] = quantity_of_bytes(*amounts.memory * asked.devices);
+    const uint64_t percent = asked.exclusive ? uint64_t{100} * asked.devices
+                                             : uint64_t{asked.share_bp.value_or(0)} * asked.devices / 100;
+    if (percent != 0) limits[keys::compute] = fmt::format("{}", percent);
+    limits[slot_limit] = "1";
+  }
+
+  std::optional<std::string> controller_uid() const {
+    const Json* const metadata = member(pod_, "metadata");
+    const Json* const owners = metadata == nullptr ? nullptr : member(*metadata, "ownerReferences");
+    if (owners == nullptr || !owners->is_array()) return std::nullopt;
+    for (const Json& owner : *owners) {
+      const Json* const is_controller = member(owner, "controller");
+      if (is_controller == nullptr || *is_controller != true) continue;
+      const std::string uid = text_member(owner, "uid");
+      return uid.empty() ? std::nullopt : std::optional(uid);
+    }
+    return std::nullopt;
+  }
+
+  void tolerate() {
+    Json& tolerations = spec()["tolerations"];
+    if (!tolerations.is_array()) tolerations = Json::array();
+    const Json wanted{{"key", taint}, {"operator", "Exists"}, {"effect", "NoSchedule"}};
+    if (std::ranges::find(tolerations, wanted) == tolerations.end()) tolerations.push_back(wanted);
+  }
+
+  Json pod_;
+  const PodSettings& settings_;
+  const Json source_;  // That is read while pod_ changes.
+  ErrorList errors_;
+  JsonReader reader_;
+  PodRequests requests_;
+  std::vector<RunningContainer> running_;
+  uint64_t cpu_milli_ = 0;
+  std::vector<std::string> warnings_;
+};
+
+api::FieldErrors one_error(std::string field, std::string sentence) {
+  return {{.field = std::move(field), .value = "", .sentence = std::move(sentence)}};
+}
+
+// Returns the pod as it was before it was admitted, by its annotation; no value: it has none that can be
+// read.
+std::optional<Json> before_admission(const Json& pod) {
+  const Json* const metadata = member(pod, "metadata");
+  const Json* const annotations = metadata == nullptr ? nullptr : member(*metadata, "annotations");
+  if (annotations == nullptr) return std::nullopt;
+  const auto request = kube::read_request(text_member(*annotations, kube::request_annotation));
+  if (!request) return std::nullopt;
+  Json out = pod;
+  for (const char* list : {"containers", "initContainers"}) {
+    Json* const containers = member(out["spec"], list);
+    if (containers == nullptr || !containers->is_array()) continue;
+    for (Json& container : *containers) {
+      const auto given = request->given.find(text_member(container, "name"));
+      if (given == request->given.end()) continue;
+      Json& resources = entered(container, "resources");
+      Json& limits = entered(resources, "limits");
+      for (const char* key : {keys::memory, keys::compute, slot_limit}) {
+        limits.erase(key);
+        remove(resources, "requests", key);
+      }
+      for (const auto& [key, value] : given->second) limits[key] = value;
+    }
+  }
+  return out;
+}
+
+// Compares what an admission writes, and nothing that other webhooks may change between two calls.
+bool same_marks(const Json& a, const Json& b) {
+  const auto annotation = [](const Json& pod) {
+    return text_member(pod["metadata"]["annotations"], kube::request_annotation);
+  };
+  if (annotation(a) != annotation(b)) return false;
+  const auto limits = [](const Json& pod) {
+    std::vector<std::optional<uint64_t>> out;  // The API server may spell them otherwise.
+    for (const char* list : {"containers", "initContainers"})
+      if (const Json* const containers = member(pod["spec"], list))
+        for (const Json& container : *containers)
+          for (const char* key : {keys::memory, keys::compute, slot_limit}) {
+            const Json* const resources = member(container, "resources");
+            const Json* const of = resources == nullptr ? nullptr : member(*resources, "limits");
+            const Json* const value = of == nullptr ? nullptr : member(*of, key);
+            out.push_back(value == nullptr ? std::nullopt : parse_quantity(quantity_text(*value)));
+          }
+    return out;
+  };
+  return limits(a) == limits(b);
+}
+
+}  // namespace
+
+Result<AdmittedPod, api::FieldErrors> admit(const Json& pod, const PodSettings& settings) {
+  const Json* const spec = member(pod, "spec");
+  if (!pod.is_object() || spec == nullptr || !spec->is_object())
+    return tl::unexpected(one_error("spec", "spec: there is none; a pod has one"));
+  const Json* const metadata = member(pod, "metadata");
+  const Json* const annotations = metadata == nullptr ? nullptr : member(*metadata, "annotations");
+  if (annotations != nullptr && annotations->is_object() && annotations->contains(mirror_annotation))
+    return AdmittedPod{.pod = pod, .is_sliced = false, .warnings = {}};
+  if (auto before = before_admission(pod)) {
+    remove_own_marks(*before);
+    auto again = Admission(std::move(*before), settings).run();
+    if (again && again->is_sliced && same_marks(again->pod, pod)) return again;
+  }
+  Json stripped = pod;
+  remove_own_marks(stripped);
+  return Admission(std::move(stripped), settings).run();
+}
+
+}  // namespace carve::fronts

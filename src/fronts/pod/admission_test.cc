@@ -1,0 +1,211 @@
+#include "fronts/pod/admission.h"
+
+#include <gmock/gmock.h>
+
+#include "fronts/documents.h"
+#include "fronts/pod/testing/dialect_rows.h"
+#include "wire/kube/pod_request.h"
+
+namespace carve::fronts {
+namespace {
+
+using api::Json;
+using ::testing::HasSubstr;
+
+Json json_of_yaml(const std::string& yaml) {
+  const auto documents = documents_of(yaml);
+  EXPECT_TRUE(documents) << yaml;
+  return documents ? *api::parse(documents->front()) : Json();
+}
+
+Json pod_of(const std::string& limits, const std::string& metadata = "", const std::string& more = "") {
+  return json_of_yaml(
+      fmt::format("metadata: {{name: a{}{}}}\nspec: {{containers: [{{name: c, image: i, resources: {{limits: "
+                  "{{{}}}}}}}]{}{}}}",
+                  metadata.empty() ? "" : ", ", metadata, limits, more.empty() ? "" : ", ", more));
+}
+
+std::string text_of_annotation(const Json& pod) {
+  return pod["metadata"]["annotations"]["carve.dev/request"];
+}
+
+kube::PodRequest request_of(const Json& pod) {
+  auto request = kube::read_request(text_of_annotation(pod));
+  EXPECT_TRUE(request) << text_of_annotation(pod);
+  return request ? *request : kube::PodRequest{};
+}
+
+PodSettings unit_of(MemoryUnit unit) {
+  PodSettings settings;
+  settings.unit = unit;
+  settings.models = {"NVIDIA A10", "NVIDIA H100"};
+  return settings;
+}
+
+std::string refusal(const Json& pod, const PodSettings& settings = {}) {
+  const auto admitted = admit(pod, settings);
+  return admitted ? "" : admitted.error().front().sentence;
+}
+
+TEST(Admission, the_example_of_the_memory_unit) {
+  const Json pod = pod_of("aliyun.com/gpu-mem: 16, cpu: 2", "ownerReferences: [{uid: u1, controller: true}]");
+  const auto admitted = admit(pod, unit_of(MemoryUnit::mib_128));
+  ASSERT_TRUE(admitted) << admitted.error().front().sentence;
+  EXPECT_TRUE(admitted->is_sliced);
+  const Json& out = admitted->pod;
+  EXPECT_EQ(out["spec"]["containers"][0]["resources"].dump(),
+            R"({"limits":{"cpu":2,"carve.dev/memory":"2Gi","carve.dev/slot":"1"}})");
+  EXPECT_EQ(out["metadata"]["labels"]["carve.dev/sliced"], "true");
+  EXPECT_EQ(out["spec"]["schedulerName"], "carve-scheduler");
+  EXPECT_EQ(out["spec"]["nodeSelector"]["carve.dev/node"], "extender");
+  EXPECT_EQ(out["spec"]["tolerations"].dump(),
+            R"([{"key":"carve.dev/gpu","operator":"Exists","effect":"NoSchedule"}])");
+  EXPECT_EQ(text_of_annotation(out),
+            R"({"v":1,"dialect":"ack","given":{"c":{"aliyun.com/gpu-mem":"16"}},)"
+            R"("containers":{"c":{"memory":2147483648,"devices":1,"unit":134217728,"units":16}},)"
+            R"("cpu":0,"application":"u1"})");
+  const auto large = admit(pod, unit_of(MemoryUnit::gib));
+  EXPECT_EQ(large->pod["spec"]["containers"][0]["resources"]["limits"]["carve.dev/memory"], "16Gi");
+}
+
+TEST(Admission, every_example_is_admitted_twice_alike) {
+  for (const auto& [limits, metadata, result] : testing::accepted()) {
+    const auto admitted = admit(pod_of(limits, metadata), unit_of(MemoryUnit::gib));
+    ASSERT_TRUE(admitted) << limits << ": " << admitted.error().front().sentence;
+    EXPECT_TRUE(admitted->is_sliced) << limits;
+    const auto again = admit(admitted->pod, unit_of(MemoryUnit::gib));
+    ASSERT_TRUE(again) << limits << ": " << again.error().front().sentence;
+    EXPECT_EQ(Json::diff(admitted->pod, again->pod), Json::array()) << limits;
+  }
+}
+
+TEST(Admission, every_refusal_is_that_of_one_machine) {
+  for (const auto& [limits, metadata, sentence] : testing::refused())
+    EXPECT_EQ(refusal(pod_of(limits, metadata)).substr(0, sentence.size()), sentence) << limits;
+  EXPECT_EQ(refusal(pod_of("aliyun.com/gpu-mem: 0"), unit_of(MemoryUnit::gib)),
+            "aliyun.com/gpu-mem: 0; a whole number of 1 GiB from 1 up");
+  EXPECT_EQ(refusal(pod_of("aliyun.com/gpu-mem: 16", "labels: {aliyun.com/gpu-count: '3'}"),
+                    unit_of(MemoryUnit::mib_128)),
+            "aliyun.com/gpu-count: 3 does not divide 16 units of 128 MiB equally");
+}
+
+TEST(Admission, totals_of_the_container_are_what_is_counted) {
+  const std::tuple<const char*, const char*, const char*, const char*> rows[] = {
+      {"carve.dev/memory: 12Gi, carve.dev/devices: 3, carve.dev/compute: 30", "", "12Gi", "30"},
+      {"nvidia.com/gpu: 2, nvidia.com/gpumem: 3000, nvidia.com/gpucores: 30", "", "6000Mi", "60"},
+      {"nvidia.com/gpu: 2", "", "", "200"},
+      {"vke.volcengine.com/mgpu-core: 30, vke.volcengine.com/mgpu-memory: 3072",
+       "annotations: {vke.volcengine.com/container-multiple-gpu: '3'}", "3Gi", "30"},
+      {"nvidia.com/gpumem-percentage: 50", "", "", ""}};
+  for (const auto& [limits, metadata, memory, compute] : rows) {
+    const auto admitted = admit(pod_of(limits, metadata), {});
+    ASSERT_TRUE(admitted) << limits;
+    const Json& out = admitted->pod["spec"]["containers"][0]["resources"]["limits"];
+    EXPECT_EQ(out.value("carve.dev/memory", ""), memory) << limits;
+    EXPECT_EQ(out.value("carve.dev/compute", ""), compute) << limits;
+    EXPECT_EQ(out.value("carve.dev/slot", ""), "1") << limits;
+    EXPECT_FALSE(out.contains("nvidia.com/gpu") || out.contains("carve.dev/devices")) << limits;
+  }
+}
+
+TEST(Admission, forged_annotations_are_forgotten) {
+  const char* forged = R"('{"v":1,"dialect":"carve","given":{"c":{"carve.dev/memory":"1Gi"}},)"
+                       R"("containers":{"c":{"memory":1073741824,"devices":1}}}')";
+  const std::string marks = fmt::format(
+      "labels: {{carve.dev/sliced: 'true'}}, annotations: {{carve.dev/slices: x, carve.dev/request: {}}}",
+      forged);
+  const auto admitted = admit(pod_of("carve.dev/memory: 4Gi", marks), {});
+  ASSERT_TRUE(admitted) << admitted.error().front().sentence;
+  EXPECT_EQ(request_of(admitted->pod).containers.at("c").memory, 4ull << 30);
+  EXPECT_FALSE(admitted->pod["metadata"]["annotations"].contains("carve.dev/slices"));
+  const auto plain = admit(pod_of("cpu: 1", marks), {});
+  ASSERT_TRUE(plain);
+  EXPECT_FALSE(plain->is_sliced);
+  EXPECT_FALSE(plain->pod["metadata"].contains("annotations"));
+  EXPECT_FALSE(plain->pod["metadata"].contains("labels"));
+}
+
+TEST(Admission, several_containers_have_slices_of_their_own) {
+  const Json pod = json_of_yaml(R"(
+metadata: {name: a, annotations: {vke.volcengine.com/container-multiple-gpu: "2,1"}}
+spec:
+  containers:
+  - {name: big, resources: {limits: {vke.volcengine.com/mgpu-core: 40, vke.volcengine.com/mgpu-memory: 4096}, requests: {cpu: 500m}}}
+  - {name: small, resources: {limits: {vke.volcengine.com/mgpu-core: 10, vke.volcengine.com/mgpu-memory: 300}, requests: {cpu: 1}}}
+  initContainers:
+  - {name: side, restartPolicy: Always, resources: {limits: {vke.volcengine.com/mgpu-core: 5, vke.volcengine.com/mgpu-memory: 257}}}
+  - {name: setup, resources: {limits: {cpu: 1}}}
+)");
+  const auto admitted = admit(pod, {});
+  ASSERT_TRUE(admitted) << admitted.error().front().sentence;
+  const kube::PodRequest request = request_of(admitted->pod);
+  EXPECT_EQ(request.cpu, 1500u);
+  EXPECT_EQ(request.containers.at("big").devices, 2u);
+  EXPECT_EQ(request.containers.at("big").memory, 2048ull << 20);
+  EXPECT_EQ(request.containers.at("small").devices, 1u);
+  EXPECT_EQ(request.containers.at("side").memory, 257ull << 20);
+  EXPECT_EQ(admitted->pod["spec"]["initContainers"][0]["resources"]["limits"]["carve.dev/slot"], "1");
+  EXPECT_FALSE(request.containers.contains("setup"));
+}
+
+TEST(Admission, rules_over_a_whole_pod) {
+  const auto two = [](const char* a, const char* b) {
+    return json_of_yaml(
+        fmt::format("metadata: {{}}\nspec: {{containers: [{{name: a, resources: {{limits: {{{}}}}}}}, "
+                    "{{name: b, resources: {{limits: {{{}}}}}}}]}}",
+                    a, b));
+  };
+  EXPECT_EQ(refusal(two("aliyun.com/gpu-mem: 1", "carve.dev/memory: 4Gi")),
+            "container b asks in dialect carve, and another container in ack; keep one");
+  PodSettings without_ack;
+  without_ack.dialects = {Dialect::carve};
+  EXPECT_EQ(refusal(two("aliyun.com/gpu-mem: 1", ""), without_ack),
+            "aliyun.com/gpu-mem: dialect ack is off in carve-settings");
+  PodSettings other_plugin;
+  other_plugin.plain_nvidia_is_whole = false;
+  EXPECT_FALSE(admit(two("nvidia.com/gpu: 1", ""), other_plugin)->is_sliced);
+  EXPECT_EQ(refusal(json_of_yaml(
+                "spec: {initContainers: [{name: i, resources: {limits: {aliyun.com/gpu-mem: 1}}}]}")),
+            "init container i: a kubelet restart may then kill the pod; ask in a container");
+  EXPECT_EQ(refusal(pod_of("carve.dev/memory: 4Gi", "", "nodeName: n1")),
+            "spec.nodeName: Carve's scheduler chooses the node; use nodeSelector");
+  EXPECT_EQ(refusal(pod_of("cpu: 1", "", "nodeName: n1")), "") << "it asks for no slice";
+  EXPECT_EQ(refusal(json_of_yaml("kind: Pod")), "spec: there is none; a pod has one");
+}
+
+TEST(Admission, containers_have_names_that_differ) {
+  const auto named = [](const char* first, const char* second) {
+    return json_of_yaml(
+        fmt::format("spec: {{containers: [{{{}resources: {{limits: {{carve.dev/memory: 1Gi}}}}}}], "
+                    "initContainers: [{{{}image: i}}]}}",
+                    first, second));
+  };
+  EXPECT_EQ(refusal(named("", "name: b, ")),
+            "spec.containers[0].name: a container of a pod with slices needs a name");
+  EXPECT_EQ(refusal(named("name: a, ", "")),
+            "spec.initContainers[0].name: a container of a pod with slices needs a name");
+  EXPECT_EQ(refusal(named("name: a, ", "name: a, ")),
+            "spec.initContainers[0].name: another container of the pod has this name");
+  EXPECT_EQ(refusal(named("name: a, ", "name: b, ")), "");
+}
+
+TEST(Admission, models_are_named_by_parts_of_their_names) {
+  const auto admitted = admit(pod_of("nvidia.com/gpumem: 3000", "annotations: {nvidia.com/use-gputype: A10}"),
+                              unit_of(MemoryUnit::gib));
+  ASSERT_TRUE(admitted);
+  EXPECT_THAT(*request_of(admitted->pod).containers.at("c").models, ::testing::ElementsAre("NVIDIA A10"));
+  EXPECT_EQ(refusal(pod_of("nvidia.com/gpumem: 3000", "annotations: {nvidia.com/use-gputype: T4}"),
+                    unit_of(MemoryUnit::gib)),
+            "nvidia.com/use-gputype: no device is of such a model; there are NVIDIA A10, NVIDIA H100");
+  const auto warned =
+      admit(pod_of("nvidia.com/gpumem: 3000", "annotations: {hami.io/node-scheduler-policy: spread}"), {});
+  EXPECT_THAT(warned->warnings, ::testing::ElementsAre("hami.io/node-scheduler-policy has no effect here"));
+}
+
+TEST(Admission, mirror_pods_pass_unchanged) {
+  const Json pod = pod_of("carve.dev/memory: 5", "annotations: {kubernetes.io/config.mirror: x}");
+  EXPECT_EQ(Json::diff(pod, admit(pod, {})->pod), Json::array());
+}
+
+}  // namespace
+}  // namespace carve::fronts

@@ -1,0 +1,96 @@
+// NVIDIA's own words, and HAMi's, which add to them.
+#include <algorithm>
+#include <sstream>
+
+#include "core/request.h"
+#include "fronts/pod/dialects.h"
+#include "fronts/pod/keys.h"
+
+namespace carve::fronts {
+namespace {
+
+constexpr uint64_t max_hami_memory_mib = 1'000'000'000;
+
+std::optional<uint32_t> hami_devices(ContainerReader& reader) {
+  const JsonMember devices = reader.limit(keys::nvidia_gpu);
+  if (!devices) return 1;
+  const auto count = reader.count(devices, keys::nvidia_gpu, {.low = 1, .high = max_slice_devices});
+  if (!count) return std::nullopt;
+  return static_cast<uint32_t>(*count);
+}
+
+std::vector<std::string> comma_list(const std::string& text) {
+  std::vector<std::string> out;
+  std::istringstream in(text);
+  for (std::string one; std::getline(in, one, ',');)
+    if (!one.empty()) out.push_back(one);
+  return out;
+}
+
+// HAMi compares parts of names: "A10" is "NVIDIA A10".
+bool names(const std::vector<std::string>& words, const std::string& model) {
+  return std::ranges::any_of(words,
+                             [&](const std::string& word) { return model.find(word) != std::string::npos; });
+}
+
+void read_models(ContainerReader& reader, ContainerRequest& out) {
+  const JsonMember wanted = reader.annotation(keys::hami_use_type);
+  const JsonMember unwanted = reader.annotation(keys::hami_no_type);
+  if (!wanted && !unwanted) return;
+  const auto use = comma_list(wanted ? reader.text(wanted) : ""),
+             avoid = comma_list(unwanted ? reader.text(unwanted) : "");
+  for (const std::string& model : reader.settings().models)
+    if ((use.empty() || names(use, model)) && !names(avoid, model)) out.models.push_back(model);
+  if (!out.models.empty() || out.models.size() > max_allowed_models) return;
+  const JsonMember& named = wanted ? wanted : unwanted;
+  reader.refuse(named, "{}: no device is of such a model; there are {}",
+                wanted ? keys::hami_use_type : keys::hami_no_type,
+                reader.settings().models.empty()
+                    ? "none"
+                    : fmt::format("{}", fmt::join(reader.settings().models, ", ")));
+}
+
+void read_choice(ContainerReader& reader, ContainerRequest& out) {
+  if (!reader.settings().models.empty()) read_models(reader, out);
+  if (const JsonMember uuids = reader.annotation(keys::hami_use_uuid))
+    out.device_uuids = comma_list(reader.text(uuids));
+  const JsonMember strategy = reader.annotation(keys::hami_strategy);
+  if (!strategy) return;
+  out.strategy = parse_node_strategy(reader.text(strategy));
+  if (!out.strategy)
+    reader.refuse(strategy, "{}: {}; it is {}", keys::hami_strategy, typed(reader.text(strategy)),
+                  node_strategy_names());
+}
+
+}  // namespace
+
+std::optional<ContainerRequest> read_nvidia(ContainerReader& reader) {
+  if (!reader.settings().plain_nvidia_is_whole) return std::nullopt;
+  const auto devices = hami_devices(reader);
+  if (!devices) return std::nullopt;
+  return ContainerRequest{.devices = *devices, .exclusive = true};
+}
+
+std::optional<ContainerRequest> read_hami(ContainerReader& reader) {
+  const JsonMember memory = reader.limit(keys::hami_memory), part = reader.limit(keys::hami_part);
+  const JsonMember cores = reader.limit(keys::hami_cores), priority = reader.limit(keys::hami_priority);
+  const auto devices = hami_devices(reader);
+  if (memory && part) {
+    reader.refuse(part, "{} and {} exclude each other", keys::hami_memory, keys::hami_part);
+    return std::nullopt;
+  }
+  const auto mib = reader.count(memory, keys::hami_memory, {.low = 1, .high = max_hami_memory_mib});
+  const auto percent = reader.count(part, keys::hami_part, {.low = 1, .high = 100});
+  const auto share = reader.count(cores, keys::hami_cores, {.low = 0, .high = 100});
+  const auto rank = reader.count(priority, keys::hami_priority, {.low = 0, .high = 1});
+  if (!devices || (memory && !mib) || (part && !percent) || (cores && !share)) return std::nullopt;
+  ContainerRequest out{.devices = *devices};
+  if (mib) out.memory_bytes = *mib << 20;
+  if (!mib) out.memory_bp = static_cast<uint32_t>(percent.value_or(100) * 100);
+  if (share && *share > 0) out.share_bp = static_cast<uint32_t>(*share * 100);
+  if (rank) out.latency = *rank == 0 ? LatencyClass::latency : LatencyClass::batch;
+  read_choice(reader, out);
+  return out;
+}
+
+}  // namespace carve::fronts

@@ -1,0 +1,35 @@
+#include "fronts/pod/pod_requests.h"
+
+#include "fronts/pod/dialects.h"
+
+namespace carve::fronts {
+namespace {
+
+// Returns the first limit of the container that is a key of the dialect.
+JsonMember first_limit(ContainerReader& reader, const DialectRow& row) {
+  for (const char* key : row.limits)
+    if (reader.has_limit(key)) return reader.limit(key);
+  return {};
+}
+
+}  // namespace
+
+void read_container_request(ContainerReader& reader, PodRequests& out) {
+  const DialectRow* const row = dialect_of(reader);
+  if (row == nullptr) return;
+  if (row->dialect == Dialect::nvidia && !reader.settings().plain_nvidia_is_whole) return;
+  const JsonMember limit = first_limit(reader, *row);
+  if (row->dialect != Dialect::nvidia && !reader.settings().dialects.contains(row->dialect))
+    return reader.refuse(limit, "{}: dialect {} is off in carve-settings",
+                         limit.path.substr(reader.container().limits.path.size() + 1), text(row->dialect));
+  if (out.dialect && *out.dialect != row->dialect)
+    return reader.refuse(limit, "container {} asks in dialect {}, and another container in {}; keep one",
+                         reader.container().name, text(row->dialect), text(*out.dialect));
+  out.dialect = row->dialect;
+  auto request = row->read(reader);
+  if (!request) return;
+  read_slice_annotations(reader, *request);
+  out.containers[reader.container().index] = std::move(*request);
+}
+
+}  // namespace carve::fronts

@@ -1,0 +1,28 @@
+// What a pod asks for: the slice of each of its containers, read from its limits, labels and annotations in
+// any dialect.
+//
+//   | dialect | limits | becomes |
+//   |---------|-----------------------------------------------------|------------------------------------------|
+//   | carve   | carve.dev/memory 4Gi, compute 30, devices 2         | equal parts of both on each device | |
+//   ack     | aliyun.com/gpu-mem 16, gpu-core.percentage 30       | units of the node; share | | vke     |
+//   vke.volcengine.com/mgpu-memory 4096, mgpu-core 30   | MiB and share; mgpu-core 200 alone: two whole
+//   devices | | hami    | nvidia.com/gpumem 4096, gpucores 30, gpu 2          | MiB and share on each device
+//   | | nvidia  | nvidia.com/gpu 2                                    | whole devices |
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "fronts/pod/container_reader.h"
+
+namespace carve::fronts {
+
+struct PodRequests {
+  std::optional<Dialect> dialect;                 // Absent: no container asks.
+  std::map<size_t, ContainerRequest> containers;  // By index; those that ask.
+};
+
+// Adds what the container asks for; errors are added to the list of the reader. A pod has one dialect.
+void read_container_request(ContainerReader&, PodRequests&);
+
+}  // namespace carve::fronts
