@@ -16,7 +16,6 @@ using workload::PoolType;
 
 constexpr std::array pool_types = {PoolType::eas, PoolType::lingjun, PoolType::public_group, PoolType::ecs,
                                    PoolType::vci};
-constexpr std::string_view taint_effects[] = {"NoSchedule", "PreferNoSchedule", "NoExecute"};
 
 std::string type_names() {
   std::string out;

@@ -10,6 +10,7 @@
 namespace carve::fronts {
 
 inline constexpr size_t max_pool_taints = 32;
+inline constexpr std::string_view taint_effects[] = {"NoSchedule", "PreferNoSchedule", "NoExecute"};
 
 // Reads the JSON text strictly and returns the pool with labels in our words, or every error.
 Result<objects::Pool, api::FieldErrors> read_pool(std::string_view json);

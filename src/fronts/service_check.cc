@@ -4,6 +4,7 @@
 #include "core/label.h"
 #include "core/request.h"
 #include "fronts/error_list.h"
+#include "fronts/pool_check.h"
 #include "fronts/service_terms.h"
 
 namespace carve::fronts {
@@ -78,6 +79,25 @@ void check_readiness(const objects::ServiceSpec& spec, ErrorList& errors) {
   check_range("spec.readiness.failureThreshold", readiness.failure_threshold, 1, 1000, errors);
 }
 
+void check_tolerations(const std::vector<objects::Toleration>& tolerations, ErrorList& errors) {
+  if (tolerations.size() > max_tolerations)
+    errors.add("spec.tolerations", "", "{} are too many; there are at most {}", tolerations.size(),
+               max_tolerations);
+  for (size_t i = 0; i < std::min(tolerations.size(), max_tolerations); ++i) {
+    const objects::Toleration& one = tolerations[i];
+    const std::string field = fmt::format("spec.tolerations[{}]", i);
+    if (one.operator_ != "Equal" && one.operator_ != "Exists")
+      errors.add(field + ".operator", one.operator_, "{} is neither Equal nor Exists", typed(one.operator_));
+    else if (one.operator_ == "Exists" && !one.value.empty())
+      errors.add(field + ".value", one.value, "Exists has no value; leave it out, or use operator Equal");
+    else if (one.operator_ == "Equal" && one.key.empty())
+      errors.add(field + ".key", "", "it is absent; only operator Exists may leave it out, for every key");
+    if (!one.effect.empty() && std::ranges::find(taint_effects, one.effect) == std::end(taint_effects))
+      errors.add(field + ".effect", one.effect, "{} is none of {}", typed(one.effect),
+                 fmt::join(taint_effects, ", "));
+  }
+}
+
 void check_autoscale(const objects::ServiceSpec& spec, ErrorList& errors) {
   if (!spec.autoscale) return;
   const objects::Autoscale& autoscale = *spec.autoscale;
@@ -142,6 +162,7 @@ api::FieldErrors check_spec(const objects::ServiceSpec& spec) {
               errors);
   check_range("spec.terminationGracePeriodSeconds", spec.termination_grace_period_seconds, 0, max_seconds,
               errors);
+  check_tolerations(spec.tolerations, errors);
   check_autoscale(spec, errors);
   return errors.all();
 }

@@ -138,6 +138,17 @@ std::string memory_text(const std::string& amount) {
                      is_small ? "MiB" : "GiB");
 }
 
+std::vector<workload::Toleration> tolerations_of(const std::vector<objects::Toleration>& tolerations) {
+  std::vector<workload::Toleration> out;
+  for (const objects::Toleration& one : tolerations) {
+    workload::Toleration& toleration = out.emplace_back();
+    toleration.key = one.key;
+    toleration.effect = one.effect;
+    if (one.operator_ == "Equal") toleration.value = one.value;
+  }
+  return out;
+}
+
 Result<ReplicaTerms, api::FieldErrors> terms_of(const objects::ServiceSpec& spec) {
   ErrorList errors;
   ReplicaTerms terms;

@@ -7,10 +7,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/slice.h"
 #include "wire/api/json.h"
 #include "wire/objects/service_object.h"
+#include "workload/pool.h"
 #include "workload/service.h"
 
 namespace carve::fronts {
@@ -19,7 +21,8 @@ inline constexpr size_t max_name_bytes = workload::max_service_name_bytes;  // O
 inline constexpr size_t max_env_bytes = 64 << 10;         // Names, values and two bytes for each variable.
 inline constexpr uint32_t max_memory_units = 1'000'000;   // Of 128 MiB: more than any device has.
 inline constexpr uint64_t max_cpu_milli = 1'000'000'000;  // A million cores; core::Request has 32 bits.
-inline constexpr uint32_t max_seconds = 86'400;           // Of a period, timeout, deadline or grace period.
+inline constexpr size_t max_tolerations = 32;
+inline constexpr uint32_t max_seconds = 86'400;  // Of a period, timeout, deadline or grace period.
 
 // The part of a GPU that each replica gets. Of memory_bytes and memory_bp one is set, or none if it is
 // exclusive.
@@ -50,6 +53,9 @@ struct ReplicaTerms {
 
 // Returns the terms, or every error in the amounts.
 Result<ReplicaTerms, api::FieldErrors> terms_of(const objects::ServiceSpec&);
+
+// Returns the tolerations for workload/pool.h. They were checked.
+std::vector<workload::Toleration> tolerations_of(const std::vector<objects::Toleration>&);
 
 // Returns every error of the service; none if it can be stored. Whether it fits is the placement's question.
 api::FieldErrors check(const objects::Service&);

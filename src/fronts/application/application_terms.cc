@@ -213,6 +213,7 @@ Result<ApplicationService, api::FieldErrors> service_of(const objects::Applicati
   ApplicationService out{.spec = {.replicas = from.replicas,
                                   .stopped = from.stopped,
                                   .pool = from.pool,
+                                  .tolerations = from.tolerations,
                                   .gpu = gpu_errors.empty() ? gpu : std::nullopt,
                                   .cpu = from.cpu,
                                   .memory = from.memory,
