@@ -1,0 +1,51 @@
+// Answers of Kubernetes' API server to a client that wants metadata alone: pages of a list, and the lines of
+// a watch. The forms are those of the API concepts ("Efficient detection of changes", meta.k8s.io/v1
+// PartialObjectMetadata): only what is named here is kept, and nothing is built of the rest.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace carve::kube {
+
+// An object's metadata.
+struct ObjectMeta {
+  std::string name_space;  // Empty: the kind has none.
+  std::string name;
+  std::string uid;
+  std::string resource_version;
+  std::map<std::string, std::string> labels;
+  std::map<std::string, std::string> annotations;
+  std::string controller_uid;  // Of the owner that controls it; empty: none.
+  bool is_deleting = false;    // It has a deletionTimestamp.
+
+  friend bool operator==(const ObjectMeta&, const ObjectMeta&) = default;
+};
+
+struct ListPage {
+  std::vector<ObjectMeta> items;
+  std::string resource_version;  // Of the whole list.
+  std::string next;              // The token `continue`; empty: this is the last page.
+};
+
+struct WatchEvent {
+  enum class Type { added, modified, deleted, bookmark, error };
+  Type type = Type::error;
+  ObjectMeta object;    // Of a bookmark the version alone.
+  uint32_t code = 0;    // Of an error: its HTTP status.
+  std::string message;  // The same.
+};
+
+// Hostile input ends here: deeper than any object of the API.
+inline constexpr size_t max_json_depth = 64;
+
+// Reads the body of a list, and a line of a watch. Fails with a sentence.
+Result<ListPage, std::string> read_list_page(std::string_view json);
+Result<WatchEvent, std::string> read_watch_event(std::string_view line);
+
+}  // namespace carve::kube
