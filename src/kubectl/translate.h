@@ -1,0 +1,24 @@
+// What the cluster's webhook would make of manifests, without a cluster.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fronts/pod/pod_settings.h"
+#include "wire/api/field_error.h"
+
+namespace carve::kubectl {
+
+struct Translation {
+  std::vector<std::string>
+      documents;  // The pods as the cluster would keep them, each as JSON with a line a field.
+  std::vector<std::string> warnings;
+};
+
+// Translates the pod of each document: a Pod, or the template of a Deployment, StatefulSet, DaemonSet,
+// ReplicaSet or Job; a document of another kind comes back as it is. Fails with every error of every
+// document.
+Result<Translation, api::FieldErrors> translate(std::string_view manifests, const fronts::PodSettings&);
+
+}  // namespace carve::kubectl

@@ -1,0 +1,59 @@
+#include "kubectl/translate.h"
+
+#include <gmock/gmock.h>
+
+#include "wire/api/json_value.h"
+
+namespace carve::kubectl {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Translate, a_template_becomes_what_the_cluster_keeps_of_its_pods) {
+  const auto translated = translate(R"(
+kind: StatefulSet
+spec:
+  replicas: 2
+  template: {spec: {containers: [{name: c, resources: {limits: {aliyun.com/gpu-mem: 16}}}]}}
+---
+kind: Service
+spec: {clusterIP: None}
+)",
+                                    {.unit = MemoryUnit::mib_128});
+  ASSERT_TRUE(translated) << translated.error().front().sentence;
+  ASSERT_EQ(translated->documents.size(), 2u);
+  const auto set = api::parse(translated->documents[0]);
+  EXPECT_EQ((*set)["spec"]["replicas"], 2);
+  EXPECT_EQ((*set)["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["carve.dev/memory"],
+            "2Gi");
+  EXPECT_EQ(api::parse(translated->documents[1])->dump(),
+            R"({"kind":"Service","spec":{"clusterIP":"None"}})");
+}
+
+TEST(Translate, the_errors_of_all_documents_are_reported) {
+  const auto translated = translate(R"(
+kind: Pod
+spec: {containers: [{name: a, resources: {limits: {aliyun.com/gpu-mem: 0}}}]}
+---
+kind: Pod
+spec: {containers: [{name: b, resources: {limits: {carve.dev/memory: 5}}}]}
+)",
+                                    {});
+  ASSERT_FALSE(translated);
+  ASSERT_EQ(translated.error().size(), 2u);
+  EXPECT_THAT(translated.error()[0].sentence, HasSubstr("aliyun.com/gpu-mem: 0"));
+  EXPECT_THAT(translated.error()[1].sentence, HasSubstr("container b: carve.dev/memory: 5"));
+}
+
+TEST(Translate, documents_that_are_no_pods_pass) {
+  for (const char* text : {"kind: Deployment", "kind: 5", "a: 1", R"({"kind": "Job", "spec": 1})"}) {
+    const auto translated = translate(text, {});
+    ASSERT_TRUE(translated) << text;
+    EXPECT_FALSE(translated->documents[0].find("null") != std::string::npos) << text;
+  }
+  EXPECT_FALSE(translate("kind: Pod", {}));
+  EXPECT_FALSE(translate("{", {}));
+}
+
+}  // namespace
+}  // namespace carve::kubectl
