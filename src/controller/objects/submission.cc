@@ -1,11 +1,16 @@
 #include "controller/objects/submission.h"
 
+#include <algorithm>
+
 #include "fronts/documents.h"
+#include "fronts/label_synonyms.h"
 #include "fronts/pod/manifest.h"
 #include "fronts/pool_check.h"
+#include "fronts/render/manifests.h"
 #include "fronts/service_terms.h"
 #include "wire/api/json.h"
 #include "wire/api/json_value.h"
+#include "wire/objects/node_object.h"
 
 namespace carve::controller {
 namespace {
@@ -32,7 +37,7 @@ Read read_service(const std::string& text, const SubmissionContext&) {
 Read read_application(const std::string& text, const SubmissionContext& context) {
   auto application = fronts::read_application(text);
   if (!application) return tl::unexpected(std::move(application.error()));
-  auto service = fronts::service_of(*application, context.application);
+  auto service = fronts::service_of(*application, context.of_pool(application->spec.pool).application);
   if (!service) return tl::unexpected(std::move(service.error()));
   return Submission{.kind = objects::Kind::application,
                     .metadata = std::move(application->metadata),
@@ -52,8 +57,31 @@ Read read_pool(const std::string& text, const SubmissionContext&) {
                     .warnings = {}};
 }
 
+Read read_node(const std::string& text, const SubmissionContext&) {
+  auto node = api::read_all<objects::NodeDocument>(text, api::Reading::strict);
+  if (!node) return tl::unexpected(std::move(node.error()));
+  FieldErrors errors = fronts::check_metadata(node->metadata);
+  auto labels = fronts::our_labels(node->metadata.labels, "metadata.labels");
+  if (!labels) errors.insert(errors.end(), labels.error().begin(), labels.error().end());
+  if (!errors.empty()) return tl::unexpected(std::move(errors));
+  Submission out{.kind = objects::Kind::node,
+                 .metadata = std::move(node->metadata),
+                 .spec = {},
+                 .form = {},
+                 .warnings = {}};
+  out.metadata.labels = {labels->begin(), labels->end()};
+  const objects::NodeDocumentSpec& spec = node->spec;
+  for (const auto& [field, is_there] : {std::pair{"stopped", spec.stopped.has_value()},
+                                        {"restarting", spec.restarting.has_value()},
+                                        {"cordoned", spec.cordoned.has_value()}})
+    if (is_there) out.warnings.push_back(fmt::format("spec.{} has no effect here; a verb sets it", field));
+  out.spec = api::write(objects::NodePatchSpec{
+      .pool = spec.pool, .instance_type = spec.instance_type, .schedulable = spec.schedulable});
+  return out;
+}
+
 Read read_eas(const std::string& text, const SubmissionContext& context) {
-  auto eas = fronts::from_eas(text, context.eas);
+  auto eas = fronts::from_eas(text, context.of_pool(fronts::eas_pool(text)).eas);
   if (!eas) return tl::unexpected(std::move(eas.error()));
   if (FieldErrors errors = fronts::check(eas->service); !errors.empty())
     return tl::unexpected(std::move(errors));
@@ -78,8 +106,7 @@ std::string kind_in(const std::string& text) {
 Read refuse_kind(const std::string& text, const SubmissionContext&) {
   const std::string kind = kind_in(text);
   std::vector<std::string_view> known;
-  for (const objects::KindText& one : objects::kinds)
-    if (one.value != objects::Kind::node) known.push_back(one.kind);  // Nodes are those of the command line.
+  for (const objects::KindText& one : objects::kinds) known.push_back(one.kind);
   return tl::unexpected(FieldErrors{
       {.field = "kind",
        .value = kind,
@@ -93,6 +120,7 @@ Reader reader_of_kind(const std::string& text) {
   const std::string kind = kind_in(text);
   if (kind == objects::text_of(objects::Kind::application).kind) return read_application;
   if (kind == objects::text_of(objects::Kind::pool).kind) return read_pool;
+  if (kind == objects::text_of(objects::Kind::node).kind) return read_node;
   return kind == objects::text_of(objects::Kind::service).kind ? read_service : refuse_kind;
 }
 
@@ -105,6 +133,26 @@ Reader reader_of(const std::string& text, std::string_view dialect) {
   return reader_of_kind(text);
 }
 
+// A cluster's Service is no object here: it gives its port to the workload of its name.
+Result<void, FieldErrors> give_port(const std::string& text, std::vector<Submission>& to) {
+  const auto address = fronts::read_cluster_service(text);
+  if (!address) return tl::unexpected(address.error());
+  const auto workload = std::ranges::find_if(to, [&](const Submission& one) {
+    return !one.form.source.dialect.empty() && one.metadata.name == address->name;
+  });
+  if (workload == to.end())
+    return tl::unexpected(
+        FieldErrors{{.field = "metadata.name",
+                     .value = address->name,
+                     .sentence = fmt::format(
+                         "metadata.name: the Service '{}' has the name of no Deployment, StatefulSet or "
+                         "Pod before it in these documents",
+                         address->name.substr(0, 80))}});
+  workload->form.port = address->port;
+  workload->spec = api::write(workload->form);
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<Submission>, FieldErrors> read_submissions(std::string_view text, std::string_view dialect,
@@ -115,12 +163,15 @@ Result<std::vector<Submission>, FieldErrors> read_submissions(std::string_view t
   FieldErrors errors;
   for (size_t i = 0; i < documents->size(); ++i) {
     const std::string& one = (*documents)[i];
-    auto read = reader_of(one, dialect)(one, context);
-    if (read) {
+    FieldErrors wrong;
+    if (dialect == "auto" && fronts::is_cluster_service(one)) {
+      if (auto given = give_port(one, out); !given) wrong = std::move(given.error());
+    } else if (auto read = reader_of(one, dialect)(one, context)) {
       out.push_back(std::move(*read));
-      continue;
+    } else {
+      wrong = std::move(read.error());
     }
-    for (api::FieldError& error : read.error()) {
+    for (api::FieldError& error : wrong) {
       if (documents->size() > 1) error.sentence = fmt::format("document {}: {}", i + 1, error.sentence);
       if (errors.size() < api::max_field_errors) errors.push_back(std::move(error));
     }

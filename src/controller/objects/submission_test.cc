@@ -23,6 +23,26 @@ TEST(Submission, the_dialect_of_each_document_is_seen) {
   EXPECT_EQ((*both)[1].form.source.dialect, "eas");
 }
 
+TEST(Submission, a_service_of_a_cluster_gives_its_port_to_the_workload_of_its_name) {
+  const std::string deployment =
+      "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {template: {spec: {containers: "
+      "[{command: [serve]}]}}}\n";
+  const auto address = [](const char* name) {
+    return fmt::format(
+        "---\napiVersion: v1\nkind: Service\nmetadata: {{name: {}}}\nspec: {{ports: [{{port: "
+        "8000}}]}}\n",
+        name);
+  };
+  const auto read = read_submissions(deployment + address("a"), "auto", {});
+  ASSERT_TRUE(read) << read.error().front().sentence;
+  ASSERT_EQ(read->size(), 1u);
+  EXPECT_EQ(read->front().form.port, 8000u);
+  EXPECT_THAT(read->front().spec, HasSubstr(R"("port":8000)"));
+  const auto other = read_submissions(deployment + address("b"), "auto", {});
+  ASSERT_FALSE(other);
+  EXPECT_THAT(other.error().front().sentence, HasSubstr("the Service 'b' has the name of no Deployment"));
+}
+
 TEST(Submission, one_wrong_document_refuses_all_and_says_which) {
   const auto read = read_submissions(std::string(ours) + "---\n" + ours + "---\nkind: Job\n", "auto", {});
   ASSERT_FALSE(read);

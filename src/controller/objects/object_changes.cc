@@ -1,0 +1,284 @@
+#include "controller/objects/object_changes.h"
+
+#include <algorithm>
+
+#include "controller/objects/service_form.h"
+#include "wire/api/json.h"
+#include "wire/objects/node_object.h"
+#include "wire/objects/pool_object.h"
+
+namespace carve::controller {
+namespace {
+
+using enum objects::EventReason;
+using objects::Kind;
+using Events = std::vector<ChangeEvent>;
+
+// Reads what the controller stored. An object without it has the defaults.
+template <class T>
+T stored_part(const std::string& json) {
+  auto read = api::read<T>(json, api::Reading::lenient);
+  return read ? std::move(*read) : T{};
+}
+
+const objects::Condition* condition_of(const objects::ServiceStatus& status, std::string_view type) {
+  const auto found = std::ranges::find(status.conditions, type, &objects::Condition::type);
+  return found == status.conditions.end() ? nullptr : &*found;
+}
+
+// Returns the condition if it has this status now, and had another one, another reason or another message.
+const objects::Condition* changed_condition(const objects::ServiceStatus& before,
+                                            const objects::ServiceStatus& after, std::string_view type,
+                                            std::string_view status) {
+  const objects::Condition *now = condition_of(after, type), *then = condition_of(before, type);
+  if (now == nullptr || now->status != status) return nullptr;
+  const bool is_same = then != nullptr && then->status == now->status && then->reason == now->reason &&
+                       then->message == now->message;
+  return is_same ? nullptr : now;
+}
+
+std::string replica_text(const objects::ReplicaStatus& replica) {
+  return fmt::format("replica {} of revision {}", replica.index, replica.revision);
+}
+
+bool runs(const objects::ReplicaStatus& replica) {
+  return replica.state == "Running" || replica.state == "Ready";
+}
+
+// Returns whether its program ended by itself since then.
+bool has_failed(const objects::ReplicaStatus& before, const objects::ReplicaStatus& after) {
+  return after.state == "CrashLoopBackOff" &&
+         (before.state != after.state || after.restarts > before.restarts);
+}
+
+void add_replica_events(Events& out, const objects::ReplicaStatus& before,
+                        const objects::ReplicaStatus& after) {
+  const std::string name = replica_text(after);
+  if (has_failed(before, after))
+    out.push_back({replica_failed, fmt::format("{} ended: {}; it is started again", name, after.last_exit)});
+  if (runs(after) && (!runs(before) || after.restarts > before.restarts))
+    out.push_back({replica_started, after.restarts == 0 ? name + " started"
+                                                        : fmt::format("{} started, for the {}. time", name,
+                                                                      after.restarts + 1)});
+  if (after.state == "Ready" && before.state != "Ready")
+    out.push_back({replica_ready, fmt::format("{} answers at the endpoint", name)});
+  if (after.state == "Running" && before.state == "Ready")
+    out.push_back({replica_not_ready, fmt::format("{} fails its probes; the endpoint leaves it out", name)});
+}
+
+void add_events_of_replicas(Events& out, const objects::ServiceStatus& before,
+                            const objects::ServiceStatus& after) {
+  const auto find = [](const objects::ServiceStatus& status, const std::string& slice) {
+    const auto found = std::ranges::find(status.replica_list, slice, &objects::ReplicaStatus::slice);
+    return found == status.replica_list.end() ? nullptr : &*found;
+  };
+  for (const objects::ReplicaStatus& replica : after.replica_list) {
+    const objects::ReplicaStatus* const known = find(before, replica.slice);
+    if (known == nullptr)
+      out.push_back({replica_created, fmt::format("{}: slice {}{}", replica_text(replica), replica.slice,
+                                                  replica.node.empty() ? "" : " on node " + replica.node)});
+    add_replica_events(out, known != nullptr ? *known : objects::ReplicaStatus{}, replica);
+  }
+  for (const objects::ReplicaStatus& replica : before.replica_list)
+    if (find(after, replica.slice) == nullptr)
+      out.push_back(
+          {replica_ended, replica.last_exit.empty()
+                              ? fmt::format("{} ended", replica_text(replica))
+                              : fmt::format("{} ended: {}", replica_text(replica), replica.last_exit)});
+}
+
+// Events of the condition Progressing: why replicas are not as they are desired.
+void add_progress_events(Events& out, const objects::ServiceStatus& before,
+                         const objects::ServiceStatus& after) {
+  if (const auto* stuck = changed_condition(before, after, "Progressing", "False"))
+    out.push_back({progress_deadline_exceeded, stuck->message});
+  const objects::Condition* const progress = changed_condition(before, after, "Progressing", "True");
+  if (progress == nullptr) return;
+  if (progress->reason == "NoCapacity" || progress->reason == "SliceRefused")
+    out.push_back({placement_refused, progress->message});
+  if (progress->reason == "Progressing" && !progress->message.empty())
+    out.push_back({resized, progress->message});
+}
+
+void add_status_events(Events& out, const objects::ServiceStatus& before,
+                       const objects::ServiceStatus& after) {
+  if (after.revision != before.revision) out.push_back({revised, fmt::format("revision {}", after.revision)});
+  add_progress_events(out, before, after);
+  const auto* const scaling = condition_of(after, "ScalingActive");
+  if (scaling != nullptr && before.desired_replicas != 0 && after.desired_replicas != before.desired_replicas)
+    out.push_back({autoscaled, fmt::format("{} -> {} replicas: {}", before.desired_replicas,
+                                           after.desired_replicas, scaling->message)});
+  // A refused slice is a failed step too, and has an event of its own.
+  const auto* const progress = condition_of(after, "Progressing");
+  if (const auto* failed = changed_condition(before, after, "Degraded", "True");
+      failed != nullptr && (progress == nullptr || progress->message != failed->message))
+    out.push_back({step_failed, failed->message});
+  add_events_of_replicas(out, before, after);
+  const bool was_rolling =
+      before.phase == "Waiting" || before.phase == "Updating" || before.phase == "Failed";
+  if (after.phase == "Running" && was_rolling && after.updated_replicas != before.updated_replicas)
+    out.push_back(
+        {rollout_completed, fmt::format("revision {} runs with {} of {} replicas available", after.revision,
+                                        after.updated_replicas, after.desired_replicas)});
+}
+
+void add_spec_events(Events& out, const Object& before, const Object& after) {
+  const objects::ServiceSpec then = service_form(before), now = service_form(after);
+  const size_t others = out.size();
+  if (now.stopped != then.stopped)
+    out.push_back({now.stopped ? stopped : started, fmt::format("{} replicas", now.replicas)});
+  if (now.replicas != then.replicas)
+    out.push_back({scaled, fmt::format("{} -> {} replicas", then.replicas, now.replicas)});
+  if (now.restarted_at != then.restarted_at && !now.restarted_at.empty())
+    out.push_back({restart_requested, "every replica is replaced"});
+  if (out.size() == others) out.push_back({changed, fmt::format("generation {}", after.generation)});
+}
+
+void add_workload_events(Events& out, const Object& before, const Object& after) {
+  if (before.spec != after.spec) add_spec_events(out, before, after);
+  if (after.is_ending && !before.is_ending) out.push_back({deleting, "its replicas are stopped"});
+  if (before.status != after.status)
+    add_status_events(out, stored_part<objects::ServiceStatus>(before.status),
+                      stored_part<objects::ServiceStatus>(after.status));
+}
+
+// Returns "KEY: A -> B, KEY2: (none) -> C", of the labels that differ.
+std::string label_changes(const std::map<std::string, std::string>& before,
+                          const std::map<std::string, std::string>& after) {
+  std::map<std::string, std::string> keys = before;
+  keys.insert(after.begin(), after.end());
+  const auto value = [](const auto& labels, const std::string& key) {
+    const auto found = labels.find(key);
+    return found == labels.end() ? std::string("(none)") : found->second;
+  };
+  std::string out;
+  for (const auto& [key, any] : keys)
+    if (value(before, key) != value(after, key))
+      out +=
+          fmt::format("{}{}: {} -> {}", out.empty() ? "" : ", ", key, value(before, key), value(after, key));
+  return out;
+}
+
+void add_node_spec_events(Events& out, const objects::NodeSpec& before, const objects::NodeSpec& after) {
+  if (after.schedulable != before.schedulable)
+    out.push_back(after.schedulable ? ChangeEvent{uncordoned, "it grants slices"}
+                                    : ChangeEvent{cordoned, "by " + after.cordoned});
+  if (after.stopped != before.stopped)
+    out.push_back(after.stopped ? ChangeEvent{stop_requested, "it grants no slices"}
+                                : ChangeEvent{start_requested, "it grants slices"});
+  if (after.restarting != before.restarting)
+    out.push_back(after.restarting ? ChangeEvent{restart_requested, "it restarts when its slices have ended"}
+                                   : ChangeEvent{restarted, "what was desired is effective"});
+  if (after.pool != before.pool)
+    out.push_back({changed, fmt::format("pool '{}' -> '{}'", before.pool, after.pool)});
+}
+
+void add_setting_event(Events& out, objects::EventReason reason, const objects::NodeSetting& before,
+                       const objects::NodeSetting& after) {
+  if (before.effective.empty() || before.effective == after.effective) return;
+  out.push_back({reason, fmt::format("{} -> {}", before.effective, after.effective)});
+}
+
+void add_device_events(Events& out, const objects::NodeStatus& before, const objects::NodeStatus& after) {
+  for (const objects::NodeDeviceStatus& device : after.devices) {
+    const auto known = std::ranges::find(before.devices, device.uuid, &objects::NodeDeviceStatus::uuid);
+    const HealthState then = known == before.devices.end() ? HealthState::ok : known->health.state;
+    if (device.health.state == then) continue;
+    const std::string name = fmt::format("device {}", device.index);
+    if (device.health.state == HealthState::ok)
+      out.push_back({device_healthy, name + " is ok"});
+    else
+      out.push_back({device_unhealthy,
+                     fmt::format("{} is {}: {}", name, text(device.health.state), device.health.reason)});
+  }
+}
+
+void add_node_status_events(Events& out, const Object& node, const objects::NodeStatus& before,
+                            const objects::NodeStatus& after) {
+  if (after.state != before.state)
+    out.push_back({after.state == "Running"    ? node_running
+                   : after.state == "Starting" ? node_starting
+                                               : node_stopped,
+                   fmt::format("{} -> {}", before.state.empty() ? "unknown" : before.state, after.state)});
+  const bool refuses = !stored_part<objects::NodeSpec>(node.spec).schedulable;
+  if (refuses && before.slices > 0 && after.slices == 0) out.push_back({drained, "its last slice has ended"});
+  add_setting_event(out, policy_changed, before.policy, after.policy);
+  add_setting_event(out, memory_unit_changed, before.memory_unit, after.memory_unit);
+  add_device_events(out, before, after);
+}
+
+void add_node_events(Events& out, const Object& before, const Object& after) {
+  if (before.labels != after.labels)
+    out.push_back({labels_changed, label_changes(before.labels, after.labels)});
+  if (before.spec != after.spec)
+    add_node_spec_events(out, stored_part<objects::NodeSpec>(before.spec),
+                         stored_part<objects::NodeSpec>(after.spec));
+  if (before.status != after.status)
+    add_node_status_events(out, after, stored_part<objects::NodeStatus>(before.status),
+                           stored_part<objects::NodeStatus>(after.status));
+}
+
+std::string drift_text(const std::vector<objects::PoolDrift>& drift) {
+  std::string out;
+  for (const objects::PoolDrift& d : drift)
+    out += fmt::format("{}node {} has {} '{}', the pool '{}'", out.empty() ? "" : "; ", d.node, d.label,
+                       d.node_value, d.pool_value);
+  return out;
+}
+
+void add_pool_events(Events& out, const Object& before, const Object& after) {
+  if (before.spec != after.spec) out.push_back({changed, fmt::format("generation {}", after.generation)});
+  if (before.status == after.status) return;
+  const auto then = stored_part<objects::PoolStatus>(before.status);
+  const auto now = stored_part<objects::PoolStatus>(after.status);
+  if (now.slicing.available && !then.slicing.available)
+    out.push_back({slicing_available, "its devices can be sliced"});
+  if (!now.slicing.available && now.slicing.failed != then.slicing.failed)
+    out.push_back(
+        {slicing_unavailable, now.slicing.checks.empty() ? "" : now.slicing.checks.back().sentence});
+  const std::string drift = drift_text(now.drift);
+  if (!drift.empty() && drift != drift_text(then.drift)) out.push_back({labels_drifted, drift});
+}
+
+}  // namespace
+
+namespace {
+
+std::string made_text(const Object& object) {
+  switch (object.key.kind) {
+    case Kind::node: return "named by the controller's command line";
+    case Kind::pool: return "node pool";
+    case Kind::service:
+    case Kind::application: break;
+  }
+  const uint32_t replicas = service_form(object).replicas;
+  return fmt::format("{} replica{}, account {}", replicas, replicas == 1 ? "" : "s", object.account);
+}
+
+}  // namespace
+
+std::vector<ChangeEvent> events_of_added(const Object& after) {
+  Events out = {{created, made_text(after)}};
+  Object before = after;
+  before.status = "{}";
+  std::ranges::move(events_between(before, after), std::back_inserter(out));
+  return out;
+}
+
+std::vector<ChangeEvent> events_between(const Object& before, const Object& after) {
+  Events out;
+  switch (after.key.kind) {
+    case Kind::node: add_node_events(out, before, after); break;
+    case Kind::pool: add_pool_events(out, before, after); break;
+    case Kind::service:
+    case Kind::application: add_workload_events(out, before, after); break;
+  }
+  return out;
+}
+
+std::vector<ChangeEvent> events_of_deleted(const Object& before) {
+  const bool has_replicas = objects::text_of(before.key.kind).is_workload;
+  return {{deleted, has_replicas ? "its replicas have ended" : "by a user"}};
+}
+
+}  // namespace carve::controller

@@ -1,0 +1,244 @@
+#include "controller/objects/object_changes.h"
+
+#include <gmock/gmock.h>
+
+#include <functional>
+
+#include "wire/api/json.h"
+#include "wire/objects/node_object.h"
+#include "wire/objects/pool_object.h"
+#include "wire/objects/service_object.h"
+
+namespace carve::controller {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using enum objects::EventReason;
+
+// An object of this kind with this spec and status.
+template <class Spec, class Status>
+Object object_with(objects::Kind kind, const Spec& spec, const Status& status) {
+  return {.key = {kind, "default", "a"},
+          .account = "root",
+          .generation = 2,
+          .spec = api::write(spec),
+          .status = api::write(status)};
+}
+
+ChangeEvent event(objects::EventReason reason, std::string message) { return {reason, std::move(message)}; }
+
+struct ServiceState {
+  objects::ServiceSpec spec = {.replicas = 2};
+  objects::ServiceStatus status = {.phase = "Running", .desired_replicas = 2, .revision = 1};
+
+  Object object() const { return object_with(objects::Kind::service, spec, status); }
+};
+
+// Returns the events of a change of a running service.
+std::vector<ChangeEvent> after_change(ServiceState before, const std::function<void(ServiceState&)>& change) {
+  ServiceState after = before;
+  change(after);
+  return events_between(before.object(), after.object());
+}
+
+objects::ReplicaStatus replica(std::string state, uint32_t restarts = 0, std::string last_exit = "") {
+  return {.index = 0,
+          .revision = 1,
+          .slice = "a-1-0",
+          .node = "n1",
+          .state = std::move(state),
+          .restarts = restarts,
+          .last_exit = std::move(last_exit)};
+}
+
+std::vector<ChangeEvent> replica_change(const objects::ReplicaStatus& before,
+                                        const objects::ReplicaStatus& after) {
+  ServiceState service;
+  service.status.replica_list = {before};
+  return after_change(service, [&](ServiceState& s) { s.status.replica_list = {after}; });
+}
+
+TEST(ObjectChanges, an_object_that_did_not_change_has_no_event) {
+  EXPECT_THAT(after_change({}, [](ServiceState&) {}), IsEmpty());
+}
+
+TEST(ObjectChanges, a_workload_is_created_and_deleted) {
+  EXPECT_THAT(events_of_added(ServiceState{.spec = {.replicas = 2}, .status = {}}.object()),
+              ElementsAre(event(created, "2 replicas, account root")));
+  EXPECT_THAT(events_of_deleted(ServiceState().object()),
+              ElementsAre(event(deleted, "its replicas have ended")));
+  Object ending = ServiceState().object();
+  ending.is_ending = true;
+  EXPECT_THAT(events_between(ServiceState().object(), ending),
+              ElementsAre(event(deleting, "its replicas are stopped")));
+}
+
+TEST(ObjectChanges, what_a_user_changed_of_a_workload) {
+  const struct {
+    std::function<void(objects::ServiceSpec&)> change;
+    ChangeEvent expected;
+  } cases[] = {
+      {[](auto& s) { s.replicas = 3; }, {scaled, "2 -> 3 replicas"}},
+      {[](auto& s) { s.stopped = true; }, {stopped, "2 replicas"}},
+      {[](auto& s) { s.restarted_at = "now"; }, {restart_requested, "every replica is replaced"}},
+      {[](auto& s) { s.run.command = {"other"}; }, {changed, "generation 2"}},
+  };
+  for (const auto& c : cases)
+    EXPECT_THAT(after_change({}, [&](ServiceState& s) { c.change(s.spec); }), ElementsAre(c.expected));
+}
+
+TEST(ObjectChanges, a_revision_is_announced_and_its_rollout_is_completed) {
+  EXPECT_THAT(after_change({}, [](ServiceState& s) { s.status.revision = 2; }),
+              ElementsAre(event(revised, "revision 2")));
+  ServiceState rolling;
+  rolling.status.phase = "Updating";
+  rolling.status.updated_replicas = 1;
+  EXPECT_THAT(after_change(rolling,
+                           [](ServiceState& s) {
+                             s.status.phase = "Running";
+                             s.status.updated_replicas = 2;
+                           }),
+              ElementsAre(event(rollout_completed, "revision 1 runs with 2 of 2 replicas available")));
+}
+
+TEST(ObjectChanges, a_replica_is_created_started_ready_and_ended) {
+  const ChangeEvent is_created = {replica_created, "replica 0 of revision 1: slice a-1-0 on node n1"};
+  EXPECT_THAT(after_change({}, [](ServiceState& s) { s.status.replica_list = {replica("Starting")}; }),
+              ElementsAre(is_created));
+  EXPECT_THAT(replica_change(replica("Starting"), replica("Running")),
+              ElementsAre(event(replica_started, "replica 0 of revision 1 started")));
+  EXPECT_THAT(replica_change(replica("Running"), replica("Ready")),
+              ElementsAre(event(replica_ready, "replica 0 of revision 1 answers at the endpoint")));
+  ServiceState service;
+  service.status.replica_list = {replica("Stopping", 0, "signal 15")};
+  EXPECT_THAT(after_change(service, [](ServiceState& s) { s.status.replica_list.clear(); }),
+              ElementsAre(event(replica_ended, "replica 0 of revision 1 ended: signal 15")));
+}
+
+TEST(ObjectChanges, a_replica_that_fails_says_its_last_exit_each_time) {
+  const ChangeEvent failed = {replica_failed,
+                              "replica 0 of revision 1 ended: exit status 3; it is started again"};
+  EXPECT_THAT(replica_change(replica("Running"), replica("CrashLoopBackOff", 0, "exit status 3")),
+              ElementsAre(failed));
+  // It was started and failed between two turns of the loop.
+  EXPECT_THAT(replica_change(replica("CrashLoopBackOff", 0, "exit status 3"),
+                             replica("CrashLoopBackOff", 1, "exit status 3")),
+              ElementsAre(failed));
+  EXPECT_THAT(
+      replica_change(replica("CrashLoopBackOff", 1, "exit status 3"), replica("Running", 1, "exit status 3")),
+      ElementsAre(event(replica_started, "replica 0 of revision 1 started, for the 2. time")));
+}
+
+TEST(ObjectChanges, a_refused_placement_is_one_event_with_its_sentence) {
+  const auto refuse = [](ServiceState& s) {
+    const std::string sentence = "no device has 5 GiB free";
+    s.status.conditions = {
+        {.type = "Progressing", .status = "True", .reason = "NoCapacity", .message = sentence},
+        {.type = "Degraded", .status = "True", .reason = "StepFailed", .message = sentence}};
+  };
+  EXPECT_THAT(after_change({}, refuse), ElementsAre(event(placement_refused, "no device has 5 GiB free")));
+  ServiceState refused;
+  refuse(refused);
+  EXPECT_THAT(after_change(refused, [](ServiceState& s) { s.status.ready_replicas = 1; }), IsEmpty());
+}
+
+TEST(ObjectChanges, a_deadline_a_failed_step_and_an_autoscaling_are_events) {
+  EXPECT_THAT(after_change({},
+                           [](ServiceState& s) {
+                             s.status.conditions = {{.type = "Progressing",
+                                                     .status = "False",
+                                                     .reason = "ProgressDeadlineExceeded",
+                                                     .message = "no replica became available"}};
+                           }),
+              ElementsAre(event(progress_deadline_exceeded, "no replica became available")));
+  EXPECT_THAT(after_change({},
+                           [](ServiceState& s) {
+                             s.status.conditions = {{.type = "Degraded",
+                                                     .status = "True",
+                                                     .reason = "StepFailed",
+                                                     .message = "the disk is full"}};
+                           }),
+              ElementsAre(event(step_failed, "the disk is full")));
+  EXPECT_THAT(after_change({},
+                           [](ServiceState& s) {
+                             s.status.desired_replicas = 4;
+                             s.status.conditions = {{.type = "ScalingActive",
+                                                     .status = "True",
+                                                     .reason = "MetricMeasured",
+                                                     .message = "38 requests per second"}};
+                           }),
+              ElementsAre(event(autoscaled, "2 -> 4 replicas: 38 requests per second")));
+}
+
+struct NodeState {
+  objects::NodeSpec spec;
+  objects::NodeStatus status = {.state = "Running"};
+  std::map<std::string, std::string> labels;
+
+  Object object() const {
+    Object out = object_with(objects::Kind::node, spec, status);
+    out.labels = labels;
+    return out;
+  }
+};
+
+std::vector<ChangeEvent> after_node_change(NodeState before, const std::function<void(NodeState&)>& change) {
+  NodeState after = before;
+  change(after);
+  return events_between(before.object(), after.object());
+}
+
+TEST(ObjectChanges, a_node_is_cordoned_drained_and_stopped) {
+  EXPECT_THAT(after_node_change({},
+                                [](NodeState& n) {
+                                  n.spec.schedulable = false;
+                                  n.spec.cordoned = "root since noon";
+                                }),
+              ElementsAre(event(cordoned, "by root since noon")));
+  NodeState draining;
+  draining.spec.schedulable = false;
+  draining.status.slices = 2;
+  EXPECT_THAT(after_node_change(draining, [](NodeState& n) { n.status.slices = 1; }), IsEmpty());
+  EXPECT_THAT(after_node_change(draining, [](NodeState& n) { n.status.slices = 0; }),
+              ElementsAre(event(drained, "its last slice has ended")));
+  EXPECT_THAT(after_node_change({}, [](NodeState& n) { n.status.state = "Stopped"; }),
+              ElementsAre(event(node_stopped, "Running -> Stopped")));
+}
+
+TEST(ObjectChanges, a_nodes_labels_settings_and_devices_are_events) {
+  EXPECT_THAT(after_node_change({},
+                                [](NodeState& n) {
+                                  n.labels = {{"zone", "b"}};
+                                }),
+              ElementsAre(event(labels_changed, "zone: (none) -> b")));
+  NodeState node;
+  node.status.policy.effective = "fixed-share";
+  node.status.devices = {{.index = 1, .uuid = "GPU-1"}};
+  EXPECT_THAT(after_node_change(node, [](NodeState& n) { n.status.policy.effective = "native-burst-share"; }),
+              ElementsAre(event(policy_changed, "fixed-share -> native-burst-share")));
+  EXPECT_THAT(after_node_change(node,
+                                [](NodeState& n) {
+                                  n.status.devices[0].health = {HealthState::xid, "Xid 79 at noon"};
+                                }),
+              ElementsAre(event(device_unhealthy, "device 1 is xid: Xid 79 at noon")));
+}
+
+TEST(ObjectChanges, a_pool_says_when_its_devices_can_be_sliced_and_when_labels_drift) {
+  objects::PoolStatus status;
+  status.slicing.failed = "gpu-count";
+  status.slicing.checks = {{.name = "gpu-count", .ok = false, .sentence = "pool 'a' has no GPU"}};
+  const Object before = object_with(objects::Kind::pool, objects::PoolSpec(), objects::PoolStatus());
+  const Object lacking = object_with(objects::Kind::pool, objects::PoolSpec(), status);
+  EXPECT_THAT(events_between(before, lacking),
+              ElementsAre(event(slicing_unavailable, "pool 'a' has no GPU")));
+  status = {};
+  status.slicing.available = true;
+  status.drift = {{"n1", "carve.dev/mode", "memory", "none"}};
+  EXPECT_THAT(events_between(lacking, object_with(objects::Kind::pool, objects::PoolSpec(), status)),
+              ElementsAre(event(slicing_available, "its devices can be sliced"),
+                          event(labels_drifted, "node n1 has carve.dev/mode 'none', the pool 'memory'")));
+}
+
+}  // namespace
+}  // namespace carve::controller

@@ -1,0 +1,139 @@
+#include "controller/objects/object_events.h"
+
+#include <gmock/gmock.h>
+
+#include "wire/api/json.h"
+#include "wire/objects/service_object.h"
+
+namespace carve::controller {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using enum objects::EventReason;
+
+struct EventJournalFake final : Journal, EventJournal {
+  Outcome<void> write(std::span<const Object>) override { return {}; }
+  Outcome<void> remove(const ObjectKey&, uint64_t) override { return {}; }
+  Outcome<void> write(std::span<const KeptEvent> changed, std::span<const EventKey> removed) override {
+    if (is_full) return failure(FailureKind::unavailable, "the disk is full");
+    ++writes;
+    for (const KeptEvent& event : changed) stored[event.key] = event;
+    for (const EventKey& key : removed) stored.erase(key);
+    return {};
+  }
+  std::vector<KeptEvent> all() const {
+    std::vector<KeptEvent> out;
+    for (const auto& [key, event] : stored) out.push_back(event);
+    return out;
+  }
+  std::map<EventKey, KeptEvent> stored;
+  bool is_full = false;
+  unsigned writes = 0;
+};
+
+// Objects, and their events over the life of several controllers.
+struct EventStage {
+  EventJournalFake journal;
+  ObjectRegistry objects{journal, {}, 0};
+  std::optional<ObjectEvents> events{std::in_place, objects, journal, std::vector<KeptEvent>{}};
+  const ObjectKey key{objects::Kind::service, "default", "a"};
+
+  void restart() { events.emplace(objects, journal, journal.all()); }
+  void add() {
+    ASSERT_TRUE(objects.add(
+        {.key = key, .account = "root", .spec = api::write(objects::ServiceSpec{.replicas = 1})}));
+  }
+  void scale(uint32_t replicas) {
+    ASSERT_TRUE(objects.update(key, [&](Object& object) -> Outcome<void> {
+      object.spec = api::write(objects::ServiceSpec{.replicas = replicas});
+      return {};
+    }));
+  }
+};
+
+KeptEvent kept_event(const ObjectKey& key, objects::EventReason reason, std::string message, uint64_t count,
+                     int64_t first_ns, int64_t last_ns) {
+  return {.key = {key, reason},
+          .message = std::move(message),
+          .count = count,
+          .first_ns = first_ns,
+          .last_ns = last_ns};
+}
+
+TEST(ObjectEvents, a_repeated_reason_is_one_event_with_a_count_and_two_times) {
+  EventStage stage;
+  stage.add();
+  stage.events->take_changes(10);
+  stage.scale(2);
+  stage.scale(3);
+  stage.events->take_changes(20);
+  stage.scale(4);
+  stage.events->take_changes(30);
+  EXPECT_THAT(stage.events->of(stage.key),
+              ElementsAre(kept_event(stage.key, created, "1 replica, account root", 1, 10, 10),
+                          kept_event(stage.key, scaled, "3 -> 4 replicas", 3, 20, 30)));
+}
+
+TEST(ObjectEvents, a_restarted_controller_has_the_events_that_were_written_and_counts_on) {
+  EventStage stage;
+  stage.add();
+  stage.scale(2);
+  stage.events->take_changes(10);
+  ASSERT_TRUE(stage.events->write());
+  stage.restart();
+  stage.scale(3);
+  stage.events->take_changes(20);
+  EXPECT_THAT(stage.events->of(stage.key),
+              ElementsAre(kept_event(stage.key, created, "1 replica, account root", 1, 10, 10),
+                          kept_event(stage.key, scaled, "2 -> 3 replicas", 2, 10, 20)));
+}
+
+TEST(ObjectEvents, nothing_is_written_if_nothing_happened_and_a_failed_write_is_repeated) {
+  EventStage stage;
+  ASSERT_TRUE(stage.events->write());
+  EXPECT_EQ(stage.journal.writes, 0u);
+  stage.add();
+  stage.events->take_changes(10);
+  stage.journal.is_full = true;
+  EXPECT_FALSE(stage.events->write());
+  EXPECT_THAT(stage.journal.all(), IsEmpty());
+  stage.journal.is_full = false;
+  ASSERT_TRUE(stage.events->write());
+  EXPECT_EQ(stage.journal.all(), stage.events->of(stage.key));
+}
+
+TEST(ObjectEvents, those_that_happened_longest_ago_are_forgotten) {
+  EventStage stage;
+  const auto key_of_number = [](size_t number) {
+    return ObjectKey{objects::Kind::service, "default", fmt::format("s{}", number)};
+  };
+  for (size_t i = 0; i < max_kept_events; ++i)
+    stage.events->add(key_of_number(i), {created, "1 replicas"}, static_cast<int64_t>(i) + 1);
+  ASSERT_TRUE(stage.events->write());
+  stage.events->add(key_of_number(0), {created, "again"}, 50'000);
+  stage.events->add(stage.key, {created, "one more"}, 60'000);
+  ASSERT_TRUE(stage.events->write());
+  EXPECT_EQ(stage.journal.stored.size(), max_kept_events);
+  EXPECT_EQ(stage.events->of(key_of_number(0)).size(), 1u);
+  EXPECT_THAT(stage.events->of(key_of_number(1)), IsEmpty());
+  EXPECT_THAT(stage.events->newest("", 2),
+              ElementsAre(kept_event(key_of_number(0), created, "again", 2, 1, 50'000),
+                          kept_event(stage.key, created, "one more", 1, 60'000, 60'000)));
+  EXPECT_THAT(stage.events->newest("other", 2), IsEmpty());
+}
+
+TEST(ObjectEvents, more_changes_than_the_registry_keeps_are_left_out) {
+  EventStage stage;
+  stage.add();
+  stage.events->take_changes(10);
+  for (size_t i = 0; i <= max_kept_changes; ++i) stage.scale(2 + i % 2);
+  stage.events->take_changes(20);
+  EXPECT_EQ(stage.events->of(stage.key).size(), 1u);
+  stage.scale(9);
+  stage.events->take_changes(30);
+  EXPECT_EQ(stage.events->of(stage.key).size(), 2u);
+}
+
+}  // namespace
+}  // namespace carve::controller
