@@ -61,6 +61,13 @@ TokenRecord record_of(const Token& token) {
           .expires_ns = token.expires_ns};
 }
 
+EventRecord record_of(const EventKey& key) {
+  return {.kind = std::string(objects::text_of(key.object.kind).kind),
+          .name_space = key.object.namespace_,
+          .name = key.object.name,
+          .reason = std::string(carve::text(key.reason))};
+}
+
 }  // namespace
 
 Outcome<std::vector<Object>> StoreJournal::objects() {
@@ -86,6 +93,24 @@ Outcome<std::vector<Token>> StoreJournal::tokens() {
                    .sha256 = record.sha256,
                    .created_ns = record.created_ns,
                    .expires_ns = record.expires_ns});
+  return out;
+}
+
+// An event of a reason that this program does not know is left out.
+Outcome<std::vector<KeptEvent>> StoreJournal::events() {
+  auto records = store_.all<EventRecord>();
+  if (!records) return tl::unexpected(records.error());
+  std::vector<KeptEvent> out;
+  for (EventRecord& record : *records) {
+    const auto kind = objects::parse_kind(record.kind);
+    const auto reason = carve::parse<objects::EventReason>(record.reason);
+    if (!kind || !reason) continue;
+    out.push_back({.key = {{*kind, record.name_space, record.name}, *reason},
+                   .message = std::move(record.message),
+                   .count = record.count,
+                   .first_ns = record.first_ns,
+                   .last_ns = record.last_ns});
+  }
   return out;
 }
 
@@ -133,6 +158,19 @@ Outcome<void> StoreJournal::write(const KeptAnswer& a) {
                                    .etag = a.etag,
                                    .body = a.body},
                       a.at_ns - answer_lifetime_ns, max_kept_answers);
+}
+
+Outcome<void> StoreJournal::write(std::span<const KeptEvent> changed, std::span<const EventKey> removed) {
+  std::vector<EventRecord> written, deleted;
+  for (const KeptEvent& event : changed) {
+    EventRecord& record = written.emplace_back(record_of(event.key));
+    record.message = event.message;
+    record.count = event.count;
+    record.first_ns = event.first_ns;
+    record.last_ns = event.last_ns;
+  }
+  for (const EventKey& key : removed) deleted.push_back(record_of(key));
+  return store_.write(written, deleted);
 }
 
 }  // namespace carve::controller

@@ -39,6 +39,10 @@ struct Table<TokenRecord> {
   static constexpr const char *name = "token", *key = "name";
 };
 template <>
+struct Table<EventRecord> {
+  static constexpr const char *name = "event", *key = "kind, name_space, name, reason";
+};
+template <>
 struct Table<AnswerRecord> {
   static constexpr const char *name = "answer", *key = "caller, key";
 };
@@ -54,7 +58,7 @@ const std::string& script() {
   static const std::string text =
       creation<NodeRecord>() + creation<ObjectRecord>() + creation<WorkloadRecord>() +
       creation<RevisionRecord>() + creation<ReplicaRecord>() + creation<TokenRecord>() +
-      creation<AnswerRecord>() +
+      creation<EventRecord>() + creation<AnswerRecord>() +
       fmt::format("CREATE TABLE audit (id INTEGER PRIMARY KEY AUTOINCREMENT, {}) STRICT;",
                   rows::declarations<AuditRecord>()) +
       "CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER) STRICT;"
@@ -145,6 +149,7 @@ template Outcome<std::vector<WorkloadRecord>> ControllerStore::all();
 template Outcome<std::vector<RevisionRecord>> ControllerStore::all();
 template Outcome<std::vector<ReplicaRecord>> ControllerStore::all();
 template Outcome<std::vector<TokenRecord>> ControllerStore::all();
+template Outcome<std::vector<EventRecord>> ControllerStore::all();
 
 template <>
 Outcome<std::vector<AuditRecord>> ControllerStore::all() {
@@ -233,6 +238,20 @@ Outcome<void> ControllerStore::write(const TokenRecord& token) {
 
 Outcome<void> ControllerStore::remove(const TokenRecord& token) {
   return transact([&](sqlite3* db) { return run(db, "DELETE FROM token WHERE name = ?", token.name); });
+}
+
+Outcome<void> ControllerStore::write(const std::vector<EventRecord>& events,
+                                     const std::vector<EventRecord>& removed) {
+  return transact([&](sqlite3* db) {
+    for (const EventRecord& event : events)
+      if (const int code = insert(db, event)) return code;
+    for (const EventRecord& event : removed)
+      if (const int code =
+              run(db, "DELETE FROM event WHERE kind = ? AND name_space = ? AND name = ? AND reason = ?",
+                  event.kind, event.name_space, event.name, event.reason))
+        return code;
+    return SQLITE_OK;
+  });
 }
 
 Outcome<void> ControllerStore::append(const AuditRecord& line) {

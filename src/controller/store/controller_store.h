@@ -44,6 +44,8 @@ class ControllerStore {
   Outcome<void> write(const TokenRecord&);
   Outcome<void> remove(const TokenRecord&);
   Outcome<void> append(const AuditRecord&);
+  // Writes the events and deletes the others; an event is identified by its object and its reason.
+  Outcome<void> write(const std::vector<EventRecord>&, const std::vector<EventRecord>& removed);
 
   // Writes the answer; deletes those from before `oldest_ns`, and all but the newest `kept`.
   Outcome<void> write(const AnswerRecord&, int64_t oldest_ns, size_t kept);
@@ -53,7 +55,7 @@ class ControllerStore {
   // Returns the last resource version that was given.
   Outcome<uint64_t> version();
 
-  static constexpr int schema_version = 3;
+  static constexpr int schema_version = 4;
 
   // Limits the file's size in pages, for tests of a full disk.
   void limit_pages(int64_t pages);

@@ -107,6 +107,20 @@ struct AnswerRecord {
   friend bool operator==(const AnswerRecord&, const AnswerRecord&) = default;
 };
 
+// An event of an object: what happened to it, how often, and when. One row for each object and reason.
+struct EventRecord {
+  std::string kind;  // Of the object: "Service"
+  std::string name_space;
+  std::string name;
+  std::string reason;   // "ReplicaFailed"
+  std::string message;  // Of the last time.
+  uint64_t count = 0;
+  int64_t first_ns = 0;
+  int64_t last_ns = 0;
+
+  friend bool operator==(const EventRecord&, const EventRecord&) = default;
+};
+
 // One line of the audit log: a change that a caller made or was refused.
 struct AuditRecord {
   int64_t at_ns = 0;
