@@ -46,6 +46,13 @@ objects::GpuMemUnits gpu_mem_units(const NodeObservation& seen) {
   return out;
 }
 
+uint32_t isolated_slices(const NodeObservation& seen, const std::string& device) {
+  return static_cast<uint32_t>(std::ranges::count_if(seen.slices, [&](const api::Slice& slice) {
+    return slice.isolation != Isolation::none &&
+           std::ranges::find(slice.parts, device, &api::SlicePart::uuid) != slice.parts.end();
+  }));
+}
+
 std::vector<objects::NodeDeviceStatus> devices_of(const NodeObservation& seen) {
   std::vector<objects::NodeDeviceStatus> out;
   for (const api::Device& device : seen.devices)
@@ -56,7 +63,14 @@ std::vector<objects::NodeDeviceStatus> devices_of(const NodeObservation& seen) {
                    .usable_bytes = device.usable_bytes,
                    .free_bytes = device.free_bytes,
                    .context_bytes = device.context_bytes,
-                   .slices = device.slices});
+                   .slices = device.slices,
+                   .isolated_slices = isolated_slices(seen, device.uuid),
+                   .free_share_bp = seen.settings.overcommit_compute
+                                        ? whole_device.basis_points
+                                        : whole_device.basis_points -
+                                              std::min(device.share_granted_bp, whole_device.basis_points),
+                   .exclusive_to = device.exclusive_to,
+                   .policy = device.policy.effective ? std::string(text(*device.policy.effective)) : ""});
   return out;
 }
 
@@ -111,12 +125,6 @@ workload::PoolNode timed_node(const Object& node, const NodeObservation& seen) {
           .answered_at = seen.answered_ns};
 }
 
-uint64_t free_bytes(const objects::NodeStatus& status) {
-  uint64_t out = 0;
-  for (const objects::NodeDeviceStatus& device : status.devices) out += device.free_bytes;
-  return out;
-}
-
 }  // namespace
 
 ObjectKey node_key(const std::string& name) { return {Kind::node, "default", name}; }
@@ -126,16 +134,18 @@ objects::NodeSpec node_spec(const Object& node) { return stored<objects::NodeSpe
 objects::NodeStatus node_status(const Object& node) { return stored<objects::NodeStatus>(node.status); }
 objects::PoolSpec pool_spec(const Object& pool) { return stored<objects::PoolSpec>(pool.spec); }
 
-objects::NodeStatus observed_status(const Object& node, const NodeObservation& seen, int64_t now_ns) {
+objects::NodeStatus observed_status(const Object& node, const NodeObservation& seen, int64_t now_ns,
+                                    int64_t expected_start_ns) {
   const objects::NodeStatus before = node_status(node);
   objects::NodeStatus out = before;
   out.agent.reset();
   const workload::PoolNode timed = timed_node(node, seen);
   const NodeState state = workload::state_of(timed, now_ns);
   out.state = shown_state(state);
-  out.ready_in_seconds = state == NodeState::starting
-                             ? static_cast<uint32_t>(workload::ready_in(timed, now_ns) / workload::second_ns)
-                             : 0;
+  out.ready_in_seconds =
+      state == NodeState::starting
+          ? static_cast<uint32_t>(workload::ready_in(timed, now_ns, expected_start_ns) / workload::second_ns)
+          : 0;
   const std::string refusal = refusal_of(node);
   out.conditions = {condition("Ready", state == NodeState::running, out.state, ""),
                     condition("Schedulable", refusal.empty(), refusal.empty() ? "Open" : "Refuses", refusal)};
@@ -146,10 +156,14 @@ objects::NodeStatus observed_status(const Object& node, const NodeObservation& s
   if (!seen.has_answered) return out;
   out.started_at = moment(seen.agent_started_ns);
   if (before.started_at != out.started_at) out.removed_labels.clear();  // The agent was restarted.
+  out.cpu_milli = seen.host.cpu_milli;
+  out.memory_bytes = seen.host.memory_bytes;
   out.gpus = static_cast<uint32_t>(seen.devices.size());
   out.gpu_mem_units = gpu_mem_units(seen);
   out.policy = policy_of(node, seen);
   out.has_policy_per_slice = seen.settings.policy_per_slice;
+  out.contexts_in_slice = seen.settings.contexts_in_slice;
+  out.admits_best_effort = seen.settings.admit_best_effort;
   out.memory_unit = unit_of(node, seen);
   out.slices = static_cast<uint32_t>(seen.slices.size());
   out.slice_list.clear();
@@ -211,6 +225,16 @@ bool has_restarted(const Object& node, const NodeObservation& seen) {
          seen.settings.memory_unit == seen.settings.desired_memory_unit && !agent_change(node, seen);
 }
 
+std::set<workload::Taint> taints_of(const Object& node) {
+  std::set<workload::Taint> out;
+  for (const std::string& taint : node_status(node).taints) {
+    const size_t equal = taint.find('='), colon = taint.rfind(':');
+    if (equal == std::string::npos || colon == std::string::npos || colon < equal) continue;
+    out.insert({taint.substr(0, equal), taint.substr(equal + 1, colon - equal - 1), taint.substr(colon + 1)});
+  }
+  return out;
+}
+
 workload::PoolNode pool_node(const Object& node, int64_t now_ns) {
   const objects::NodeStatus status = node_status(node);
   workload::PoolNode out{.name = node.key.name,
@@ -222,13 +246,7 @@ workload::PoolNode pool_node(const Object& node, int64_t now_ns) {
                          .started_at = now_ns + int64_t{status.ready_in_seconds} * workload::second_ns -
                                        workload::default_expected_start_ns,
                          .answered_at = now_ns};
-  const objects::NodeSpec spec = node_spec(node);
-  for (const std::string& taint : status.taints) {
-    const size_t equal = taint.find('='), colon = taint.rfind(':');
-    if (equal == std::string::npos || colon == std::string::npos || colon < equal) continue;
-    out.taints.insert(
-        {taint.substr(0, equal), taint.substr(equal + 1, colon - equal - 1), taint.substr(colon + 1)});
-  }
+  out.taints = taints_of(node);
   return out;
 }
 
@@ -268,34 +286,6 @@ objects::PoolStatus pool_status(const Object& pool, const std::vector<Pointer>& 
   return out;
 }
 
-namespace {
-
-constexpr std::string_view exclusive_mode = "exclusive", none_mode = "none", memory_mode = "memory";
-
-// Returns whether a node of this mode gives what the request names.
-bool suits(std::string_view mode, const api::SliceRequest& request) {
-  if (request.exclusive) return true;
-  if (mode == exclusive_mode) return false;
-  const auto isolation = request.isolation;
-  if (mode == none_mode) return !request.share_bp && isolation.value_or(Isolation::none) == Isolation::none;
-  if (mode == memory_mode)
-    return !request.share_bp && isolation.value_or(Isolation::memory) == Isolation::memory;
-  return isolation != Isolation::none;
-}
-
-std::string named_in(const api::SliceRequest& request) {
-  if (request.isolation) return fmt::format("isolation {}", text(*request.isolation));
-  return request.share_bp ? "a share of compute" : "a part of a device";
-}
-
-}  // namespace
-
-std::optional<Isolation> isolation_of(const Object& node) {
-  const std::string mode = node_status(node).mode.effective;
-  if (mode == none_mode) return Isolation::none;
-  return mode == memory_mode ? std::optional(Isolation::memory) : std::nullopt;
-}
-
 std::string policy_problem(const std::string& policy, const std::string& pool,
                            const std::vector<Pointer>& nodes) {
   std::vector<std::string> others;
@@ -310,42 +300,6 @@ std::string policy_problem(const std::string& policy, const std::string& pool,
   if (others.empty()) return "";
   return fmt::format("gpu.policy: '{}' is the policy of no node: {}; leave it out, or set a node's policy",
                      policy, fmt::join(others, ", "));
-}
-
-Outcome<std::vector<std::string>> nodes_to_ask(const std::string& pool, const api::SliceRequest& request,
-                                               const ObjectRegistry& objects) {
-  if (!pool.empty() && !objects.find(pool_key(pool)))
-    return failure(K::failed_precondition, "spec.pool: there is no pool '{}'", pool);
-  struct Candidate {
-    std::string name;
-    bool spreads;
-    uint64_t free;
-  };
-  std::vector<Candidate> candidates;
-  std::vector<std::string> unsuitable;
-  for (const Pointer& node : objects.list(Kind::node)) {
-    const objects::NodeStatus status = node_status(*node);
-    if (!pool.empty() && node_spec(*node).pool != pool) continue;
-    if (status.state != "Running" || !refusal_of(*node).empty()) continue;
-    if (!suits(status.mode.effective, request)) {
-      unsuitable.push_back(fmt::format("node {} has mode {}", node->key.name, status.mode.effective));
-      continue;
-    }
-    candidates.push_back({node->key.name, status.placement == "spread", free_bytes(status)});
-  }
-  if (candidates.empty() && !unsuitable.empty())
-    return failure(K::failed_precondition, "no node's mode gives {}: {}; set another: carve label node",
-                   named_in(request), fmt::join(unsuitable, ", "));
-  if (candidates.empty())
-    return failure(K::unavailable, "no node{} runs and grants slices now; carve get nodes shows their states",
-                   pool.empty() ? "" : " of pool " + pool);
-  std::ranges::stable_sort(candidates, [](const Candidate& a, const Candidate& b) {
-    if (a.spreads != b.spreads) return b.spreads;
-    return a.spreads ? a.free > b.free : a.free < b.free;
-  });
-  std::vector<std::string> out;
-  for (Candidate& candidate : candidates) out.push_back(std::move(candidate.name));
-  return out;
 }
 
 std::string slicing_problem(const Object& pool, const std::vector<Pointer>& nodes, int64_t now_ns) {

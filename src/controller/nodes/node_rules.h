@@ -1,6 +1,6 @@
-// Nodes and node pools as objects: what the status of each says, what a node's agent is asked to change, and
-// on which nodes a slice is requested. All functions are pure: objects and the agents' answers go in, values
-// come out.
+// Nodes and node pools as objects: what the status of each says, and what a node's agent is asked to change.
+// All functions are pure: objects and the agents' answers go in, values come out. On which nodes a slice is
+// requested: slice_forecast.h.
 //
 // A node's labels are in its metadata, in our words. The agent follows them: the controller sets the agent's
 // policy and memory unit, and the agent says when they become effective (core/setting.h).
@@ -16,6 +16,7 @@
 #include "wire/api/slice.h"
 #include "wire/objects/node_object.h"
 #include "wire/objects/pool_object.h"
+#include "workload/host_fit.h"
 #include "workload/pool.h"
 
 namespace carve::controller {
@@ -30,6 +31,7 @@ struct NodeObservation {
   api::Node settings;
   std::vector<api::Device> devices;
   std::vector<api::Slice> slices;
+  workload::HostResources host;  // What its machine has.
 };
 
 ObjectKey node_key(const std::string& name);
@@ -40,8 +42,10 @@ objects::NodeSpec node_spec(const Object&);
 objects::NodeStatus node_status(const Object&);
 objects::PoolSpec pool_spec(const Object&);
 
-// Returns the status of a node after an answer, or after silence.
-objects::NodeStatus observed_status(const Object& node, const NodeObservation&, int64_t now_ns);
+// Returns the status of a node after an answer, or after silence. A start is expected to take
+// `expected_start_ns`.
+objects::NodeStatus observed_status(const Object& node, const NodeObservation&, int64_t now_ns,
+                                    int64_t expected_start_ns = workload::default_expected_start_ns);
 
 // Returns the labels that a new node takes over from its agent, in our words. Labels that are wrong are left.
 std::map<std::string, std::string> agent_labels(const api::Node&);
@@ -57,6 +61,9 @@ std::optional<api::NodeChange> agent_change(const Object& node, const NodeObserv
 // effective.
 bool has_restarted(const Object& node, const NodeObservation&);
 
+// Returns the taints that the node has from its pool.
+std::set<workload::Taint> taints_of(const Object& node);
+
 // Returns a node as workload/pool.h compares it.
 workload::PoolNode pool_node(const Object& node, int64_t now_ns);
 // Returns the nodes of the pool.
@@ -66,18 +73,6 @@ std::vector<workload::PoolNode> nodes_of(const std::string& pool, const std::vec
 // Returns the checks of GPU slicing for the pool.
 objects::Slicing slicing_of(const Object& pool, const std::vector<Pointer>& nodes, int64_t now_ns);
 objects::PoolStatus pool_status(const Object& pool, const std::vector<Pointer>& nodes, int64_t now_ns);
-
-// Returns the isolation that the node's mode gives to a request that names none; no value: the agent's
-// choice, by whether the request has a share.
-std::optional<Isolation> isolation_of(const Object& node);
-
-// Returns the nodes that are asked for a slice of the pool (empty: any pool), the first one first: those that
-// run, refuse no slice, and whose mode gives what the request names. A node that packs (binpack) is asked
-// before one that spreads; among the first the one with the least free memory, among the others the one with
-// the most. Fails with failed_precondition if there is no such pool or no node's mode suits, and with
-// unavailable if no node can be asked now.
-Outcome<std::vector<std::string>> nodes_to_ask(const std::string& pool, const api::SliceRequest&,
-                                               const ObjectRegistry&);
 
 // Returns why no node of the pool (empty: any pool) ever has the policy, as a sentence; empty: one has it, or
 // the policy of one is not known, or slices of one device may follow different policies.

@@ -29,11 +29,6 @@ NodeObservation seen() {
   return out;
 }
 
-struct Forgetting final : Journal {
-  Outcome<void> write(std::span<const Object>) override { return {}; }
-  Outcome<void> remove(const ObjectKey&, uint64_t) override { return {}; }
-};
-
 TEST(NodeRules, a_node_runs_while_its_agent_answers) {
   NodeObservation observation = seen();
   EXPECT_EQ(observed_status(node("a"), observation, now).state, "Running");
@@ -43,6 +38,8 @@ TEST(NodeRules, a_node_runs_while_its_agent_answers) {
   const auto starting = observed_status(node("a"), observation, now);
   EXPECT_EQ(starting.state, "Starting");
   EXPECT_EQ(starting.ready_in_seconds, 540u);
+  EXPECT_EQ(observed_status(node("a"), observation, now, 90 * second).ready_in_seconds, 30u);
+  EXPECT_EQ(observed_status(node("a"), observation, now, 0).ready_in_seconds, 0u) << "it is late";
   EXPECT_EQ(observed_status(node("a"), {.answered_ns = now}, now).state, "Starting");
 }
 
@@ -94,55 +91,6 @@ TEST(NodeRules, removed_labels_are_forgotten_when_the_agent_was_restarted) {
   EXPECT_EQ(observed_status(node("a", {}, status), observation, now).removed_labels.size(), 1u);
   observation.agent_started_ns += second;
   EXPECT_TRUE(observed_status(node("a", {}, status), observation, now).removed_labels.empty());
-}
-
-TEST(NodeRules, nodes_that_pack_are_asked_before_those_that_spread) {
-  Forgetting journal;
-  ObjectRegistry objects(journal, {}, 0);
-  const auto add = [&](const std::string& name, uint64_t free, const char* placement, objects::NodeSpec spec,
-                       const char* state = "Running") {
-    objects::NodeStatus status{.state = state, .placement = placement};
-    status.devices = {{.free_bytes = free}};
-    ASSERT_TRUE(objects.add(node(name, std::move(spec), status)));
-  };
-  EXPECT_EQ(nodes_to_ask("", {}, objects).error().kind, FailureKind::unavailable);
-  add("a", 9, "binpack", {.pool = "p"});
-  add("b", 5, "binpack", {});
-  add("c", 5, "spread", {});
-  add("d", 9, "spread", {.pool = "p"});
-  add("e", 1, "binpack", {.schedulable = false});
-  add("f", 1, "binpack", {}, "Stopped");
-  add("g", 1, "binpack", {.stopped = true});
-  EXPECT_THAT(*nodes_to_ask("", {}, objects), ElementsAre("b", "a", "d", "c"));
-  EXPECT_EQ(nodes_to_ask("p", {}, objects).error().kind, FailureKind::failed_precondition);
-  ASSERT_TRUE(objects.add({.key = pool_key("p")}));
-  EXPECT_THAT(*nodes_to_ask("p", {}, objects), ElementsAre("a", "d"));
-}
-
-TEST(NodeRules, a_node_is_asked_for_what_its_mode_gives) {
-  const api::SliceRequest plain, shared{.share_bp = 2000}, whole{.exclusive = true},
-      none{.isolation = Isolation::none}, memory{.isolation = Isolation::memory},
-      both{.isolation = Isolation::memory_and_compute};
-  const auto asked = [](const char* mode, const api::SliceRequest& request) {
-    Forgetting journal;
-    ObjectRegistry objects(journal, {}, 0);
-    EXPECT_TRUE(objects.add(node("n1", {}, {.state = "Running", .mode = {.effective = mode}})));
-    const auto out = nodes_to_ask("", request, objects);
-    EXPECT_TRUE(out || out.error().kind == FailureKind::failed_precondition);
-    return out.has_value();
-  };
-  const std::tuple<const char*, std::vector<const api::SliceRequest*>, std::vector<const api::SliceRequest*>>
-      rows[] = {{"memory-and-compute", {&plain, &shared, &whole, &memory, &both}, {&none}},
-                {"memory", {&plain, &whole, &memory}, {&shared, &none, &both}},
-                {"none", {&plain, &whole, &none}, {&shared, &memory, &both}},
-                {"exclusive", {&whole}, {&plain, &shared, &none, &memory, &both}}};
-  for (const auto& [mode, yes, no] : rows) {
-    for (const auto* request : yes) EXPECT_TRUE(asked(mode, *request)) << mode;
-    for (const auto* request : no) EXPECT_FALSE(asked(mode, *request)) << mode;
-  }
-  EXPECT_EQ(isolation_of(node("a", {}, {.mode = {.effective = "none"}})), Isolation::none);
-  EXPECT_EQ(isolation_of(node("a", {}, {.mode = {.effective = "memory"}})), Isolation::memory);
-  EXPECT_EQ(isolation_of(node("a", {}, {.mode = {.effective = "memory-and-compute"}})), std::nullopt);
 }
 
 TEST(NodeRules, a_policy_of_no_node_is_a_problem) {

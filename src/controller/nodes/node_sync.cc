@@ -8,8 +8,9 @@ namespace carve::controller {
 
 using objects::Kind;
 
-NodeSync::NodeSync(ObjectRegistry& objects, const std::vector<std::string>& nodes, int64_t now_ns)
-    : objects_(objects) {
+NodeSync::NodeSync(ObjectRegistry& objects, const std::vector<std::string>& nodes, int64_t now_ns,
+                   int64_t expected_start_ns)
+    : objects_(objects), expected_start_ns_(expected_start_ns) {
   for (const std::string& name : nodes) {
     seen_[name].answered_ns = now_ns;
     if (objects_.find(node_key(name))) continue;
@@ -17,7 +18,7 @@ NodeSync::NodeSync(ObjectRegistry& objects, const std::vector<std::string>& node
     node.created_ns = now_ns;
     node.uid = fmt::format("{:x}-{}", now_ns, name);
     node.spec = api::write(objects::NodeSpec{});
-    node.status = api::write(observed_status(node, seen_[name], now_ns));
+    node.status = api::write(observed_status(node, seen_[name], now_ns, expected_start_ns_));
     if (const auto added = objects_.add(std::move(node)); !added)
       os::log::error("node {}: {}", name, added.error().sentence);
   }
@@ -48,7 +49,7 @@ void NodeSync::update_node(const std::string& name, int64_t now_ns) {
   const bool restarted = has_restarted(*node, seen);
   const std::string before = node_status(*node).state;
   edit(node->key, [&](Object& object) {
-    objects::NodeStatus status = observed_status(object, seen, now_ns);
+    objects::NodeStatus status = observed_status(object, seen, now_ns, expected_start_ns_);
     if (restarted) {
       objects::NodeSpec spec = node_spec(object);
       spec.restarting = false;
@@ -72,9 +73,10 @@ void NodeSync::carry_out(const workload::PoolAction& action) {
     }
     objects::NodeStatus status = node_status(node);
     if (action.kind == Step::initialise) status.is_initialised = true;
-    if (action.kind == Step::set_taint)
-      status.taints.push_back(
-          fmt::format("{}={}:{}", action.taint.key, action.taint.value, action.taint.effect));
+    const std::string taint =
+        fmt::format("{}={}:{}", action.taint.key, action.taint.value, action.taint.effect);
+    if (action.kind == Step::set_taint) status.taints.push_back(taint);
+    if (action.kind == Step::remove_taint) std::erase(status.taints, taint);
     node.status = api::write(status);
   });
   if (action.kind == Step::set_label)

@@ -19,8 +19,9 @@ struct AgentRequest {
 
 class NodeSync {
  public:
-  // Adds an object for each node that has none.
-  NodeSync(ObjectRegistry&, const std::vector<std::string>& nodes, int64_t now_ns);
+  // Adds an object for each node that has none. `expected_start_ns`: how long a node is expected to start.
+  NodeSync(ObjectRegistry&, const std::vector<std::string>& nodes, int64_t now_ns,
+           int64_t expected_start_ns = workload::default_expected_start_ns);
 
   // Takes an agent's answer.
   void answered(const std::string& node, NodeObservation);
@@ -39,6 +40,7 @@ class NodeSync {
   void edit(const ObjectKey&, Edit);
 
   ObjectRegistry& objects_;
+  int64_t expected_start_ns_;
   std::map<std::string, NodeObservation> seen_;  // By node, all nodes of the command line.
   std::set<std::string> forced_;
 };

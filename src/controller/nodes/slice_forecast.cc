@@ -1,0 +1,253 @@
+#include "controller/nodes/slice_forecast.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "controller/nodes/node_rules.h"
+#include "core/invariant.h"
+#include "fronts/service_terms.h"
+#include "wire/api/json.h"
+
+namespace carve::controller {
+namespace {
+
+using K = FailureKind;
+
+constexpr std::string_view exclusive_mode = "exclusive", none_mode = "none", memory_mode = "memory";
+
+// Returns whether a node of this mode gives what the request names.
+bool suits(std::string_view mode, const api::SliceRequest& request) {
+  if (request.exclusive) return true;
+  if (mode == exclusive_mode) return false;
+  const auto isolation = request.isolation;
+  if (mode == none_mode) return !request.share_bp && isolation.value_or(Isolation::none) == Isolation::none;
+  if (mode == memory_mode)
+    return !request.share_bp && isolation.value_or(Isolation::memory) == Isolation::memory;
+  return isolation != Isolation::none;
+}
+
+constexpr std::string_view refuse_word = "refuse";  // Of a pool's bestEffort.
+
+std::string named_in(const api::SliceRequest& request) {
+  if (request.isolation) return fmt::format("isolation {}", text(*request.isolation));
+  return request.share_bp ? "a share of compute" : "a part of a device";
+}
+
+place::DeviceSnapshot snapshot_of(const objects::NodeDeviceStatus& device, bool contexts_in_slice) {
+  place::DeviceSnapshot out;
+  out.device.index = device.index;
+  if (const auto uuid = parse_uuid(device.uuid)) out.device.uuid = *uuid;
+  out.device.name = device.name;
+  out.device.native = Bytes{device.usable_bytes};  // What is usable counts, not of what it is the rest.
+  out.free = Bytes{device.free_bytes};
+  out.free_share = Share{device.free_share_bp};
+  out.context = Bytes{contexts_in_slice ? device.context_bytes : 0};
+  out.slices = device.slices;
+  out.isolated = device.isolated_slices;
+  out.exclusive = !device.exclusive_to.empty();
+  out.policy = parse<Policy>(device.policy);
+  out.trouble = device.health.reason;
+  return out;
+}
+
+uint64_t free_bytes(const std::vector<place::DeviceSnapshot>& devices) {
+  return std::accumulate(
+      devices.begin(), devices.end(), uint64_t{0},
+      [](uint64_t sum, const place::DeviceSnapshot& device) { return sum + device.free.count; });
+}
+
+// Under native-burst-share a share is a weight, which takes nothing of what is promised.
+bool is_weight(const api::SliceRequest& request, const place::DeviceSnapshot& device) {
+  return request.policy.value_or(device.policy.value_or(Policy::fixed_share)) == Policy::native_burst_share;
+}
+
+}  // namespace
+
+std::optional<Isolation> isolation_of(const Object& node) {
+  const std::string mode = node_status(node).mode.effective;
+  if (mode == none_mode) return Isolation::none;
+  return mode == memory_mode ? std::optional(Isolation::memory) : std::nullopt;
+}
+
+bool is_best_effort(const api::SliceRequest& request) { return !request.exclusive && !request.share_bp; }
+
+std::string best_effort_problem(const std::string& pool) {
+  return fmt::format(
+      "pool {} refuses slices without a share of compute (bestEffort: refuse); add a share, such as 30%",
+      pool);
+}
+
+SliceForecast::SliceForecast(const ObjectRegistry& objects) {
+  for (const Pointer& pool : objects.list(objects::Kind::pool))
+    pools_.emplace(pool->key.name, pool_spec(*pool).best_effort == refuse_word);
+  for (const Pointer& node : objects.list(objects::Kind::node)) {
+    Node& added = nodes_.emplace_back(node_of(*node));
+    const auto pool = pools_.find(added.pool);
+    added.pool_refuses_best_effort = pool != pools_.end() && pool->second;
+  }
+}
+
+SliceForecast::Node SliceForecast::node_of(const Object& object) {
+  const objects::NodeStatus status = node_status(object);
+  Node out{.name = object.key.name,
+           .pool = node_spec(object).pool,
+           .mode = status.mode.effective,
+           .is_open = status.state == "Running" && refusal_of(object).empty(),
+           .spreads = status.placement == "spread",
+           .has_policy_per_slice = status.has_policy_per_slice,
+           .admits_best_effort = status.admits_best_effort,
+           .isolation = isolation_of(object),
+           .taints = taints_of(object),
+           .unit = parse<MemoryUnit>(status.memory_unit.effective).value_or(MemoryUnit::gib),
+           .devices = {},
+           .host = {.cpu_milli = status.cpu_milli, .memory_bytes = status.memory_bytes},
+           .host_requested = {}};
+  for (const objects::NodeDeviceStatus& device : status.devices)
+    out.devices.push_back(snapshot_of(device, status.contexts_in_slice));
+  return out;
+}
+
+// Returns why the node is never asked, as a sentence about it; empty: its mode, taints and pool allow it.
+std::string SliceForecast::objection(const Node& node, const Tolerations& tolerations,
+                                     const api::SliceRequest& request) {
+  if (const workload::Taint* taint = workload::effect_of(node.taints, tolerations).repels)
+    return fmt::format("node {} has the taint {}={}:{}", node.name, taint->key, taint->value, taint->effect);
+  if (!suits(node.mode, request)) return fmt::format("node {} has mode {}", node.name, node.mode);
+  if (node.pool_refuses_best_effort && is_best_effort(request))
+    return fmt::format("pool {} of node {} refuses slices without a share", node.pool, node.name);
+  return "";
+}
+
+void SliceForecast::count_replicas(const ObjectRegistry& registry) {
+  for (const objects::KindText& kind : objects::kinds) {
+    if (!kind.is_workload) continue;
+    for (const Pointer& object : registry.list(kind.value)) {
+      const auto status = api::read<objects::ServiceStatus>(object->status, api::Reading::lenient);
+      if (!status) continue;
+      const workload::HostResources request = host_request(service_form(*object));
+      for (const objects::ReplicaStatus& replica : status->replica_list)
+        if (const auto node = std::ranges::find(nodes_, replica.node, &Node::name); node != nodes_.end())
+          node->host_requested += request;
+    }
+  }
+}
+
+Outcome<std::vector<const SliceForecast::Node*>> SliceForecast::candidates(
+    const NodeChoice& choice, const api::SliceRequest& request) const {
+  const std::string& pool = choice.pool;
+  if (!pool.empty() && !pools_.contains(pool))
+    return failure(K::failed_precondition, "spec.pool: there is no pool '{}'", pool);
+  const Tolerations tolerations = fronts::tolerations_of(choice.tolerations);
+  std::vector<const Node*> out;
+  std::vector<std::string> objections;
+  bool is_by_mode = true;
+  for (const Node& node : nodes_) {
+    if (!node.is_open || (!pool.empty() && node.pool != pool)) continue;
+    std::string why = objection(node, tolerations, request);
+    if (why.empty()) {
+      out.push_back(&node);
+      continue;
+    }
+    is_by_mode &= !suits(node.mode, request);
+    objections.push_back(std::move(why));
+  }
+  if (out.empty() && !objections.empty() && is_by_mode)
+    return failure(K::failed_precondition, "no node's mode gives {}: {}; set another: carve label node",
+                   named_in(request), fmt::join(objections, ", "));
+  if (out.empty() && !objections.empty())
+    return failure(K::failed_precondition, "no node takes it: {}", fmt::join(objections, ", "));
+  if (out.empty())
+    return failure(K::unavailable, "no node{} runs and grants slices now; carve get nodes shows their states",
+                   pool.empty() ? "" : " of pool " + pool);
+  std::ranges::stable_sort(out, [&](const Node* a, const Node* b) {
+    const bool avoids_a = workload::effect_of(a->taints, tolerations).avoids;
+    const bool avoids_b = workload::effect_of(b->taints, tolerations).avoids;
+    if (avoids_a != avoids_b) return avoids_b;
+    if (a->spreads != b->spreads) return b->spreads;
+    const uint64_t free_of_a = free_bytes(a->devices), free_of_b = free_bytes(b->devices);
+    return a->spreads ? free_of_a > free_of_b : free_of_a < free_of_b;
+  });
+  return out;
+}
+
+// The request as the node's agent reads it (node/api/requests.h).
+Outcome<place::Answer> SliceForecast::answer_of(const Node& node, const api::SliceRequest& wanted) {
+  Request request;
+  request.name = wanted.name;
+  if (wanted.memory_units) request.memory = PerDevice{{*wanted.memory_units * size_of(node.unit).count}};
+  if (wanted.memory_bytes) request.memory = PerDevice{{*wanted.memory_bytes}};
+  if (wanted.memory_bp) request.memory = OfUsable{{*wanted.memory_bp}};
+  request.share = {wanted.share_bp.value_or(0)};
+  request.devices = wanted.devices;
+  request.exclusive = wanted.exclusive;
+  request.policy = wanted.policy;
+  request.isolation = wanted.isolation;
+  if (!request.isolation && !request.exclusive) request.isolation = node.isolation;
+  const auto valid = validated(std::move(request));
+  if (!valid) return tl::unexpected(valid.error());
+  std::vector<place::DeviceSnapshot> devices = node.devices;
+  for (place::DeviceSnapshot& device : devices) {
+    device.shared_out = !node.admits_best_effort && device.free_share < whole_device && !device.exclusive;
+    if (is_weight(wanted, device)) device.free_share = whole_device;
+    if (node.has_policy_per_slice) device.policy.reset();
+  }
+  return place::place(devices, *valid, node.spreads ? Strategy::spread : Strategy::binpack);
+}
+
+Outcome<std::vector<std::string>> SliceForecast::nodes_to_ask(const NodeChoice& choice,
+                                                              const api::SliceRequest& request) const {
+  auto found = candidates(choice, request);
+  if (!found) return tl::unexpected(found.error());
+  std::ranges::stable_partition(*found, [&](const Node* node) {
+    const auto answer = answer_of(*node, request);
+    return answer && answer->placement;
+  });
+  std::vector<std::string> out;
+  for (const Node* node : *found) out.push_back(node->name);
+  return out;
+}
+
+void SliceForecast::take(Node& node, const api::SliceRequest& request, const place::Placement& placement) {
+  for (const size_t position : placement.devices) {
+    place::DeviceSnapshot& device = node.devices[position];
+    invariant(device.free >= placement.memory, "a placement fits");
+    device.free.count -= placement.memory.count;
+    if (!is_weight(request, device))
+      device.free_share.basis_points -=
+          std::min(placement.share.basis_points, device.free_share.basis_points);
+    ++device.slices;
+    device.isolated +=
+        request.isolation.value_or(node.isolation.value_or(Isolation::memory)) != Isolation::none;
+    device.exclusive |= request.exclusive;
+  }
+}
+
+Outcome<ForecastPlace> SliceForecast::place(const NodeChoice& choice, const api::SliceRequest& request,
+                                            const workload::HostResources& host) {
+  const auto order = candidates(choice, request);
+  if (!order) return tl::unexpected(order.error());
+  std::vector<std::string> lacking;
+  for (const Node* candidate : *order) {
+    const auto answer = answer_of(*candidate, request);
+    if (!answer) return tl::unexpected(answer.error());
+    if (!answer->placement) {
+      lacking.push_back(fmt::format("node {}: {}", candidate->name, answer->summary));
+      continue;
+    }
+    Node& node = *std::ranges::find(nodes_, candidate->name, &Node::name);
+    if (const std::string problem = workload::host_problem(host, node.host, node.host_requested);
+        !problem.empty()) {
+      lacking.push_back(fmt::format("node {}: {}", candidate->name, problem));
+      continue;
+    }
+    take(node, request, *answer->placement);
+    node.host_requested += host;
+    ForecastPlace out{.node = node.name, .devices = {}};
+    for (const size_t position : answer->placement->devices)
+      out.devices.push_back(node.devices[position].device.index);
+    return out;
+  }
+  return failure(K::insufficient_capacity, "{}", fmt::join(lacking, "; "));
+}
+
+}  // namespace carve::controller

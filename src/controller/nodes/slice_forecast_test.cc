@@ -1,0 +1,205 @@
+#include "controller/nodes/slice_forecast.h"
+
+#include <gmock/gmock.h>
+
+#include "controller/nodes/node_rules.h"
+#include "wire/api/json.h"
+
+namespace carve::controller {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr uint64_t gib = 1ull << 30;
+
+struct KeepingNothing final : Journal {
+  Outcome<void> write(std::span<const Object>) override { return {}; }
+  Outcome<void> remove(const ObjectKey&, uint64_t) override { return {}; }
+};
+
+Object node_object(const std::string& name, const objects::NodeSpec& spec,
+                   const objects::NodeStatus& status) {
+  return {.key = node_key(name), .spec = api::write(spec), .status = api::write(status)};
+}
+
+// Devices of 24 GiB, empty.
+objects::NodeStatus with_devices(unsigned count, const char* mode = "memory-and-compute") {
+  objects::NodeStatus out{
+      .state = "Running", .mode = {.effective = mode}, .memory_unit = {.effective = "1GiB"}};
+  for (unsigned i = 0; i < count; ++i)
+    out.devices.push_back(
+        {.index = i, .usable_bytes = 24 * gib, .free_bytes = 24 * gib, .free_share_bp = 10'000});
+  return out;
+}
+
+TEST(SliceForecast, nodes_that_pack_are_asked_before_those_that_spread) {
+  KeepingNothing journal;
+  ObjectRegistry objects(journal, {}, 0);
+  const auto add = [&](const std::string& name, uint64_t free, const char* placement,
+                       const objects::NodeSpec& spec, const char* state = "Running") {
+    objects::NodeStatus status{.state = state, .placement = placement};
+    status.devices = {{.free_bytes = free}};
+    ASSERT_TRUE(objects.add(node_object(name, spec, status)));
+  };
+  EXPECT_EQ(SliceForecast(objects).nodes_to_ask({}, {}).error().kind, FailureKind::unavailable);
+  add("a", 9, "binpack", {.pool = "p"});
+  add("b", 5, "binpack", {});
+  add("c", 5, "spread", {});
+  add("d", 9, "spread", {.pool = "p"});
+  add("e", 1, "binpack", {.schedulable = false});
+  add("f", 1, "binpack", {}, "Stopped");
+  add("g", 1, "binpack", {.stopped = true});
+  EXPECT_THAT(*SliceForecast(objects).nodes_to_ask({}, {}), ElementsAre("b", "a", "d", "c"));
+  EXPECT_EQ(SliceForecast(objects).nodes_to_ask({.pool = "p"}, {}).error().kind,
+            FailureKind::failed_precondition);
+  ASSERT_TRUE(objects.add({.key = pool_key("p")}));
+  EXPECT_THAT(*SliceForecast(objects).nodes_to_ask({.pool = "p"}, {}), ElementsAre("a", "d"));
+}
+
+TEST(SliceForecast, a_node_is_asked_for_what_its_mode_gives) {
+  const api::SliceRequest plain, shared{.share_bp = 2000}, whole{.exclusive = true},
+      none{.isolation = Isolation::none}, memory{.isolation = Isolation::memory},
+      both{.isolation = Isolation::memory_and_compute};
+  const auto asked = [](const char* mode, const api::SliceRequest& request) {
+    KeepingNothing journal;
+    ObjectRegistry objects(journal, {}, 0);
+    EXPECT_TRUE(objects.add(node_object("n1", {}, {.state = "Running", .mode = {.effective = mode}})));
+    const auto out = SliceForecast(objects).nodes_to_ask({}, request);
+    EXPECT_TRUE(out || out.error().kind == FailureKind::failed_precondition);
+    return out.has_value();
+  };
+  const std::tuple<const char*, std::vector<const api::SliceRequest*>, std::vector<const api::SliceRequest*>>
+      rows[] = {{"memory-and-compute", {&plain, &shared, &whole, &memory, &both}, {&none}},
+                {"memory", {&plain, &whole, &memory}, {&shared, &none, &both}},
+                {"none", {&plain, &whole, &none}, {&shared, &memory, &both}},
+                {"exclusive", {&whole}, {&plain, &shared, &none, &memory, &both}}};
+  for (const auto& [mode, yes, no] : rows) {
+    for (const auto* request : yes) EXPECT_TRUE(asked(mode, *request)) << mode;
+    for (const auto* request : no) EXPECT_FALSE(asked(mode, *request)) << mode;
+  }
+  EXPECT_EQ(isolation_of(node_object("a", {}, {.mode = {.effective = "none"}})), Isolation::none);
+  EXPECT_EQ(isolation_of(node_object("a", {}, {.mode = {.effective = "memory"}})), Isolation::memory);
+  EXPECT_EQ(isolation_of(node_object("a", {}, {.mode = {.effective = "memory-and-compute"}})), std::nullopt);
+}
+
+TEST(SliceForecast, a_node_with_a_taint_takes_what_tolerates_it) {
+  KeepingNothing journal;
+  ObjectRegistry objects(journal, {}, 0);
+  const auto add = [&](const char* name, const char* taint) {
+    objects::NodeStatus status{.state = "Running"};
+    if (*taint != '\0') status.taints = {taint};
+    ASSERT_TRUE(objects.add(node_object(name, {}, status)));
+  };
+  add("a", "gpu=a10:NoSchedule");
+  EXPECT_EQ(SliceForecast(objects).nodes_to_ask({}, {}).error().sentence,
+            "no node takes it: node a has the taint gpu=a10:NoSchedule");
+  add("b", "slow=:PreferNoSchedule");
+  add("c", "");
+  EXPECT_THAT(*SliceForecast(objects).nodes_to_ask({}, {}), ElementsAre("c", "b"));
+  const NodeChoice bears{.tolerations = {{.key = "gpu", .value = "a10"}}};
+  EXPECT_THAT(*SliceForecast(objects).nodes_to_ask(bears, {}), ElementsAre("a", "c", "b"));
+}
+
+TEST(SliceForecast, a_pool_may_refuse_slices_without_a_share) {
+  KeepingNothing journal;
+  ObjectRegistry objects(journal, {}, 0);
+  ASSERT_TRUE(
+      objects.add({.key = pool_key("p"), .spec = api::write(objects::PoolSpec{.best_effort = "refuse"})}));
+  ASSERT_TRUE(objects.add(node_object("a", {.pool = "p"}, {.state = "Running"})));
+  EXPECT_EQ(SliceForecast(objects).nodes_to_ask({}, {}).error().sentence,
+            "no node takes it: pool p of node a refuses slices without a share");
+  EXPECT_TRUE(SliceForecast(objects).nodes_to_ask({}, {.share_bp = 100}));
+  EXPECT_TRUE(SliceForecast(objects).nodes_to_ask({}, {.exclusive = true}));
+}
+
+struct OneForecast {
+  KeepingNothing journal;
+  ObjectRegistry objects{journal, {}, 0};
+
+  void add(const std::string& name, const objects::NodeStatus& status) {
+    ASSERT_TRUE(objects.add(node_object(name, {}, status)));
+  }
+};
+
+std::string placed(SliceForecast& forecast, const api::SliceRequest& request) {
+  const auto place = forecast.place({}, request);
+  if (!place) return place.error().sentence;
+  return fmt::format("{}:{}", place->node, fmt::join(place->devices, ","));
+}
+
+TEST(SliceForecast, each_slice_counts_for_the_next) {
+  OneForecast nodes;
+  nodes.add("a", with_devices(2));
+  SliceForecast forecast(nodes.objects);
+  const api::SliceRequest request{.memory_bytes = 10 * gib, .share_bp = 4000};
+  EXPECT_EQ(placed(forecast, request), "a:0");
+  EXPECT_EQ(placed(forecast, request), "a:0");
+  EXPECT_EQ(placed(forecast, request), "a:1");
+  EXPECT_EQ(placed(forecast, {.memory_bytes = gib, .share_bp = 3000}), "a:1") << "20 % are left of device 0";
+  EXPECT_EQ(placed(forecast, {.exclusive = true}).substr(0, 8), "node a: ");
+  EXPECT_THAT(placed(forecast, {.memory_bytes = 30 * gib}), HasSubstr("node a: "));
+}
+
+TEST(SliceForecast, a_weight_takes_nothing_of_the_promises) {
+  OneForecast nodes;
+  objects::NodeStatus status = with_devices(1);
+  status.devices[0].policy = "native-burst-share";
+  nodes.add("a", status);
+  SliceForecast forecast(nodes.objects);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(placed(forecast, {.memory_bytes = gib, .share_bp = 6000}), "a:0");
+}
+
+TEST(SliceForecast, the_seventeenth_isolated_slice_waits) {
+  OneForecast nodes;
+  objects::NodeStatus status = with_devices(1);
+  status.devices[0].slices = status.devices[0].isolated_slices = 15;
+  nodes.add("a", status);
+  SliceForecast forecast(nodes.objects);
+  EXPECT_EQ(placed(forecast, {.memory_units = 1}), "a:0");
+  EXPECT_THAT(placed(forecast, {.memory_units = 1}), HasSubstr("16"));
+}
+
+TEST(SliceForecast, a_node_that_has_room_is_asked_first) {
+  OneForecast nodes;
+  objects::NodeStatus full = with_devices(1);
+  full.devices[0].free_bytes = gib;
+  nodes.add("full", full);
+  nodes.add("large", with_devices(1));
+  const SliceForecast forecast(nodes.objects);
+  EXPECT_THAT(*forecast.nodes_to_ask({}, {.memory_bytes = gib}), ElementsAre("full", "large"));
+  EXPECT_THAT(*forecast.nodes_to_ask({}, {.memory_bytes = 2 * gib}), ElementsAre("large", "full"));
+}
+
+TEST(SliceForecast, what_a_context_takes_is_named) {
+  OneForecast nodes;
+  objects::NodeStatus status = with_devices(1);
+  status.contexts_in_slice = true;
+  status.devices[0].context_bytes = 256 << 20;
+  nodes.add("a", status);
+  SliceForecast forecast(nodes.objects);
+  EXPECT_THAT(placed(forecast, {.memory_bytes = 128 << 20}), HasSubstr("256 MiB"));
+  EXPECT_EQ(placed(forecast, {.memory_bytes = 512 << 20}), "a:0");
+}
+
+TEST(SliceForecast, cores_and_memory_of_the_machine_count) {
+  OneForecast nodes;
+  objects::NodeStatus status = with_devices(1);
+  status.cpu_milli = 4000;
+  nodes.add("a", status);
+  const objects::ServiceSpec spec{.cpu = {.request = "500m"}};
+  const objects::ServiceStatus running{.replica_list = {{.node = "a"}, {.index = 1, .node = "elsewhere"}}};
+  ASSERT_TRUE(nodes.objects.add({.key = {objects::Kind::service, "default", "s"},
+                                 .spec = api::write(spec),
+                                 .status = api::write(running)}));
+  SliceForecast forecast(nodes.objects);
+  forecast.count_replicas(nodes.objects);
+  const api::SliceRequest request{.memory_bytes = gib};
+  EXPECT_TRUE(forecast.place({}, request, {.cpu_milli = 3000}));
+  EXPECT_THAT(forecast.place({}, request, {.cpu_milli = 1000}).error().sentence,
+              HasSubstr("node a: a replica requests 1 cores, and 0.5 of 4 are free"));
+  EXPECT_TRUE(forecast.place({}, request, {.cpu_milli = 500}));
+}
+
+}  // namespace
+}  // namespace carve::controller
