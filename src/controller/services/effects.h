@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "controller/objects/service_form.h"
 #include "core/failure.h"
 #include "wire/api/slice.h"
 #include "wire/objects/service_object.h"
@@ -36,6 +37,8 @@ struct ProgramStart {
   std::map<std::string, std::string> env;
   std::string workdir;  // Empty: the owner's home.
   uint32_t grace_seconds = 30;
+  uint64_t cpu_limit_milli = 0;  // Thousandths of a core; 0: no limit.
+  uint64_t memory_limit_bytes = 0;
   std::string image;  // Empty: a local program; else its container's, and the command may be empty.
 };
 
@@ -77,11 +80,10 @@ class Effects {
  public:
   virtual ~Effects() = default;
 
-  // Returns the nodes of the pool (empty: any node) that are asked for the slice, the first one first. The
-  // kinds of failure: failed_precondition if there is no such pool or no node's mode suits, unavailable if no
-  // node can be asked now.
-  virtual Outcome<std::vector<std::string>> nodes_to_ask(const std::string& pool,
-                                                         const api::SliceRequest&) = 0;
+  // Returns the nodes that are asked for the slice, the first one first. The kinds of failure:
+  // failed_precondition if there is no such pool or no node may take it, unavailable if no node can be asked
+  // now.
+  virtual Outcome<std::vector<std::string>> nodes_to_ask(const NodeChoice&, const api::SliceRequest&) = 0;
   // Grants the slice on the node, with the isolation of the node's mode if the request names none. The kinds
   // of failure: insufficient_capacity if the node has not the capacity now, invalid_argument and
   // failed_precondition if it never has, unavailable if it may have granted it.
@@ -108,6 +110,8 @@ class Effects {
 
   // Makes the endpoints those of the list. A server that is missing there is drained, then removed.
   virtual Outcome<void> publish(const std::vector<ServiceEndpoint>&) = 0;
+  // Returns why the last publish() could not carry the endpoint, as a sentence; empty: it could.
+  virtual std::string endpoint_problem(const std::string& name_space, const std::string& name) const = 0;
   // Returns what the endpoints do with each server, by slice. A server that is missing is absent.
   virtual Outcome<std::map<std::string, workload::EndpointState>> endpoint_states() = 0;
   // Returns the load of an endpoint as of the last endpoint_states(); no value if the endpoint is not

@@ -1,5 +1,7 @@
 #include "controller/services/service_loop.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "controller/objects/service_form.h"
@@ -8,6 +10,7 @@
 #include "core/invariant.h"
 #include "os/log.h"
 #include "wire/api/json.h"
+#include "wire/objects/node_object.h"
 
 namespace carve::controller {
 namespace {
@@ -50,10 +53,22 @@ bool ServiceLoop::turn(Ns now) {
     endpoint_states_ = std::move(*states);
   else
     return os::log::warning("{}", states.error().sentence), false;
+  if (!adopted_) adopt_endpoints();
   for (const auto& object : workloads(objects_)) serve(object, now);
-  adopted_ = true;
   publish_endpoints();
   return changed_;
+}
+
+// Reads the servers that the last controller published, before anything that may fail: a service that cannot
+// be observed keeps its servers.
+void ServiceLoop::adopt_endpoints() {
+  for (const auto& object : workloads(objects_))
+    for (const ReplicaRecord& replica : records_.replicas(object->uid)) {
+      const auto state = endpoint_states_.find(replica.slice);
+      if (replica.is_granted && state != endpoint_states_.end() && state->second == EndpointState::serving)
+        served_[object->uid][replica.slice] = replica.port;
+    }
+  adopted_ = true;
 }
 
 void ServiceLoop::serve(const ObjectRegistry::Pointer& object, Ns now) {
@@ -65,13 +80,14 @@ void ServiceLoop::serve(const ObjectRegistry::Pointer& object, Ns now) {
             .replicas = {},
             .programs = {},
             .slices = {},
+            .silent_nodes = {},
             .scaling = {},
             .problem = ""};
   if (assign_port(pass) && revise(pass, now)) {
     pass.desired = desired_service(*object, pass.spec, pass.record);
     request_slices(pass, now);
     const bool is_observed = observe(pass, now);
-    scale(pass, is_observed, now);
+    scale(pass, is_observed && pass.silent_nodes.empty(), now);
     if (is_observed)
       for (const Action& action : workload::actions(pass.desired, pass.observed, now))
         carry_out(pass, action, now);
@@ -142,14 +158,55 @@ bool ServiceLoop::resize(Pass& pass, const objects::ServiceSpec& old) {
   return true;
 }
 
+// Returns what the replicas that are on the node, or were requested there, ask of its machine.
+workload::HostResources ServiceLoop::requested_on(const std::string& node) const {
+  workload::HostResources out;
+  for (const auto& object : workloads(objects_)) {
+    std::map<uint32_t, workload::HostResources> requests;  // By revision.
+    for (const ReplicaRecord& replica : records_.replicas(object->uid)) {
+      if (replica.node != node) continue;
+      const std::string spec = records_.spec(replica.uid, replica.revision);
+      if (!requests.contains(replica.revision) && !spec.empty())
+        requests[replica.revision] = host_request(spec_of(spec));
+      out += requests[replica.revision];
+    }
+  }
+  return out;
+}
+
+// Returns the nodes whose machines have the cores and the memory that the replica requests.
+Outcome<std::vector<std::string>> ServiceLoop::nodes_with_room(const std::vector<std::string>& nodes,
+                                                               const ReplicaRecord& replica) const {
+  const workload::HostResources request = host_request(spec_of(records_.spec(replica.uid, replica.revision)));
+  if (request == workload::HostResources{}) return nodes;
+  std::vector<std::string> out, lacking;
+  for (const std::string& name : nodes) {
+    const auto node = objects_.find({objects::Kind::node, "default", name});
+    const auto status = api::read<objects::NodeStatus>(node ? node->status : "{}", api::Reading::lenient);
+    const std::string problem =
+        status
+            ? workload::host_problem(request, {status->cpu_milli, status->memory_bytes}, requested_on(name))
+            : "";
+    if (problem.empty())
+      out.push_back(name);
+    else
+      lacking.push_back(fmt::format("node {}: {}", name, problem));
+  }
+  if (out.empty() && !lacking.empty())
+    return failure(K::insufficient_capacity, "{}", fmt::join(lacking, "; "));
+  return out;
+}
+
 // Asks the nodes one after the other. The record names the node before it is asked, so no other node is asked
 // while it may have granted the slice. A node that refuses is forgotten: the next attempt asks all again.
 Outcome<void> ServiceLoop::grant(const Pass& pass, ReplicaRecord& replica, const api::SliceRequest& request) {
   std::vector<std::string> nodes{replica.node};
   if (replica.node.empty()) {
-    auto found = effects_.nodes_to_ask(pass.spec.pool, request);
+    auto found = effects_.nodes_to_ask(node_choice(pass.spec), request);
     if (!found) return tl::unexpected(found.error());
-    nodes = std::move(*found);
+    auto fitting = nodes_with_room(*found, replica);
+    if (!fitting) return tl::unexpected(fitting.error());
+    nodes = std::move(*fitting);
   }
   Failure last{K::unavailable, "no node was asked"};
   for (const std::string& node : nodes) {
@@ -196,18 +253,27 @@ void ServiceLoop::request_slices(Pass& pass, Ns now) {
   }
 }
 
-bool ServiceLoop::observe(Pass& pass, Ns now) {
+void ServiceLoop::observe_slices(Pass& pass) {
   std::set<std::string> nodes;
-  pass.observed.complete_revision = pass.record.complete_revision;
   for (const ReplicaRecord& replica : records_.replicas(pass.record.uid))
     if (replica.is_granted && !replica.node.empty()) nodes.insert(replica.node);
   for (const std::string& node : nodes) {
     auto slices = effects_.slices(node);
-    if (!done(pass, slices)) return false;
-    pass.slices.merge(*slices);
+    if (done(pass, slices))
+      pass.slices.merge(*slices);
+    else
+      pass.silent_nodes.insert(node);
   }
+}
+
+bool ServiceLoop::observe(Pass& pass, Ns now) {
+  pass.observed.complete_revision = pass.record.complete_revision;
+  observe_slices(pass);
   for (const ReplicaRecord& replica : records_.replicas(pass.record.uid))
-    if (replica.is_granted && !observe_replica(pass, replica, now)) return false;
+    if (!replica.is_granted)
+      pass.observed.requested.push_back({replica.revision, replica.replica});
+    else if (!observe_replica(pass, replica, now))
+      return false;
   if (const auto refusal = refusals_.find(pass.record.uid); refusal != refusals_.end())
     pass.observed.refusal = refusal->second.refusal;
   return true;
@@ -217,15 +283,14 @@ bool ServiceLoop::observe_replica(Pass& pass, const ReplicaRecord& replica, Ns n
   const auto program = effects_.program(replica.slice);
   if (!done(pass, program)) return false;
   pass.programs[replica.slice] = *program;
-  if (!replica.node.empty() && !pass.slices.contains(replica.slice)) {
+  // A slice outlives its agent, so the slices of a node that does not answer count as living.
+  if (!replica.node.empty() && !pass.slices.contains(replica.slice) &&
+      !pass.silent_nodes.contains(replica.node)) {
     // The slice has ended: the loop ended it, or a user did. Its program ended with it.
     if (program->state == ProgramState::running) return done(pass, effects_.kill(replica.slice));
-    effects_.forget_program(replica.slice);
-    probes_.erase(replica.slice);
-    asked_starts_.erase(replica.slice);
     refusals_.erase(replica.uid);
     pass.changed = true;
-    return done(pass, records_.remove(replica));
+    return forget(pass, replica);
   }
   workload::Replica out{
       .id = {replica.revision, replica.replica},
@@ -243,9 +308,7 @@ bool ServiceLoop::observe_replica(Pass& pass, const ReplicaRecord& replica, Ns n
   if (replica.terminated_ns != 0) out.terminated_at = std::min(replica.terminated_ns, now);
   const auto state = endpoint_states_.find(replica.slice);
   if (state != endpoint_states_.end()) out.endpoint = state->second;
-  auto& served = served_[replica.uid];
-  if (!adopted_ && out.endpoint == EndpointState::serving) served[replica.slice] = replica.port;
-  if (served.contains(replica.slice)) out.endpoint = EndpointState::serving;
+  if (served_[replica.uid].contains(replica.slice)) out.endpoint = EndpointState::serving;
   update_probe(pass, replica, *program, out, now);
   pass.observed.replicas.push_back(out);
   pass.replicas.push_back(replica);
@@ -291,9 +354,9 @@ void ServiceLoop::update_probe(const Pass& pass, const ReplicaRecord& replica, c
 
 void ServiceLoop::carry_out(Pass& pass, const Action& action, Ns now) {
   using Kind = Action::Kind;
-  pass.changed = true;
   if (action.kind == Kind::create_slice) return create(pass, action.replica, now);
   if (action.kind == Kind::complete) {
+    pass.changed = true;
     pass.record.complete_revision = pass.desired.revision;
     done(pass, records_.write(pass.record));
     return;
@@ -302,6 +365,9 @@ void ServiceLoop::carry_out(Pass& pass, const Action& action, Ns now) {
   const auto found = std::ranges::find(pass.replicas, slice, &ReplicaRecord::slice);
   invariant(found != pass.replicas.end(), "an action names an observed replica");
   ReplicaRecord replica = *found;
+  const bool asks_agent = action.kind == Kind::start || action.kind == Kind::end_slice;
+  if (asks_agent && pass.silent_nodes.contains(replica.node)) return;  // Later turns do it.
+  pass.changed = true;
   switch (action.kind) {
     case Kind::start: return start(pass, replica, now);
     case Kind::publish: served_[replica.uid][replica.slice] = replica.port; return;
@@ -323,6 +389,7 @@ void ServiceLoop::carry_out(Pass& pass, const Action& action, Ns now) {
 }
 
 void ServiceLoop::create(Pass& pass, workload::ReplicaId id, Ns now) {
+  pass.changed = true;
   ReplicaRecord replica{.slice = replica_name(*pass.object, id.revision, id.index),
                         .uid = pass.record.uid,
                         .revision = id.revision,
@@ -366,14 +433,24 @@ void ServiceLoop::end_slice(Pass& pass, const ReplicaRecord& replica) {
     done(pass, effects_.end_slice(replica.node, replica.slice));
     return;  // The next turns see when it has ended.
   }
+  forget(pass, replica);
+}
+
+// Removes what is known of a replica whose slice has ended. Its port is free for another program then, so the
+// endpoint does not serve it any more.
+bool ServiceLoop::forget(Pass& pass, const ReplicaRecord& replica) {
   effects_.forget_program(replica.slice);
   probes_.erase(replica.slice);
   asked_starts_.erase(replica.slice);
-  done(pass, records_.remove(replica));
+  served_[replica.uid].erase(replica.slice);
+  return done(pass, records_.remove(replica));
 }
 
 void ServiceLoop::write_status(Pass& pass, Ns now) {
   const auto refusal = refusals_.find(pass.record.uid);
+  const ObjectKey& key = pass.object->key;
+  if (pass.problem.empty() && pass.record.port != 0)
+    pass.problem = effects_.endpoint_problem(key.namespace_, key.name);
   StatusInput input{.object = *pass.object,
                     .spec = pass.spec,
                     .record = pass.record,

@@ -14,6 +14,7 @@
 #include "controller/services/effects.h"
 #include "controller/services/service_scaler.h"
 #include "controller/services/workload_records.h"
+#include "workload/host_fit.h"
 
 namespace carve::controller {
 
@@ -37,6 +38,7 @@ class ServiceLoop {
     std::vector<ReplicaRecord> replicas;                 // Granted; in the order of observed.replicas.
     std::map<std::string, ObservedProgram> programs;     // By slice.
     std::map<std::string, ObservedSlice> slices;         // By name.
+    std::set<std::string> silent_nodes;                  // Whose slices are not known in this turn.
     std::optional<workload::AutoscaleDecision> scaling;  // Of a service that scales by its load.
     std::string problem;                                 // Why a step failed; the next turn tries again.
     bool changed = false;
@@ -47,13 +49,18 @@ class ServiceLoop {
     workload::Probe probe;
   };
 
+  void adopt_endpoints();
   void serve(const ObjectRegistry::Pointer&, Ns now);
   bool assign_port(Pass&);
   bool revise(Pass&, Ns now);
   bool resize(Pass&, const objects::ServiceSpec& old);
   void request_slices(Pass&, Ns now);
   Outcome<void> grant(const Pass&, ReplicaRecord&, const api::SliceRequest&);
+  Outcome<std::vector<std::string>> nodes_with_room(const std::vector<std::string>& nodes,
+                                                    const ReplicaRecord&) const;
+  workload::HostResources requested_on(const std::string& node) const;
   bool observe(Pass&, Ns now);
+  void observe_slices(Pass&);
   bool observe_replica(Pass&, const ReplicaRecord&, Ns now);
   void update_probe(const Pass&, const ReplicaRecord&, const ObservedProgram&, workload::Replica&, Ns now);
   void scale(Pass&, bool is_observed, Ns now);
@@ -62,6 +69,7 @@ class ServiceLoop {
   void start(Pass&, const ReplicaRecord&, Ns now);
   bool is_starting(const ReplicaRecord&, const ObservedProgram&, Ns now) const;
   void end_slice(Pass&, const ReplicaRecord&);
+  bool forget(Pass&, const ReplicaRecord&);
   void write_status(Pass&, Ns now);
   void remove_if_ended(Pass&);
   void publish_endpoints();

@@ -7,6 +7,7 @@
 
 #include "controller/services/testing/effects_fake.h"
 #include "wire/api/json.h"
+#include "wire/objects/node_object.h"
 
 namespace carve::controller {
 namespace {
@@ -93,6 +94,22 @@ objects::ServiceSpec spec(uint32_t replicas, std::string command = "serve", std:
           .gpu = objects::Gpu{.memory = std::move(memory), .share = "20%"},
           .run = {.command = {std::move(command)}},
           .port = 8000};
+}
+
+TEST(ServiceLoop, an_endpoint_whose_port_another_program_holds_is_in_the_status) {
+  Stage stage;
+  stage.machine.taken_port = "endpoint default:a: HAProxy cannot listen at 127.0.0.1:18000";
+  stage.apply(spec(1));
+  stage.settle();
+  const auto problem = [&] {
+    for (const objects::Condition& condition : stage.status().conditions)
+      if (condition.type == "Degraded") return condition.message;
+    return std::string();
+  };
+  EXPECT_EQ(problem(), stage.machine.taken_port);
+  stage.machine.taken_port.clear();
+  stage.settle();
+  EXPECT_EQ(problem(), "");
 }
 
 TEST(ServiceLoop, starts_each_replica_once_in_its_slice_and_publishes_it_when_it_is_ready) {
@@ -211,6 +228,24 @@ TEST(ServiceLoop, a_service_without_capacity_says_so_and_keeps_what_it_has) {
   EXPECT_EQ(s.status().phase, "Running");
 }
 
+TEST(ServiceLoop, a_replica_that_finds_no_cores_waits_and_says_with_which_figures) {
+  Stage s;
+  ASSERT_TRUE(s.objects->add({.key = {objects::Kind::node, "default", "n1"},
+                              .status = api::write(objects::NodeStatus{.cpu_milli = 4000})}));
+  objects::ServiceSpec wanted = spec(2);
+  wanted.cpu.request = "3";
+  s.apply(wanted);
+  s.settle();
+  EXPECT_THAT(s.slices(), ElementsAre("a-1-0"));
+  EXPECT_EQ(s.status().conditions[1].message, "node n1: a replica requests 3 cores, and 1 of 4 are free");
+  ASSERT_TRUE(s.objects->update({objects::Kind::node, "default", "n1"}, [](Object& node) -> Outcome<void> {
+    node.status = api::write(objects::NodeStatus{.cpu_milli = 6000});
+    return {};
+  }));
+  s.settle(120);
+  EXPECT_THAT(s.slices(), ElementsAre("a-1-0", "a-1-1"));
+}
+
 TEST(ServiceLoop, a_deleted_service_ends_its_programs_and_slices) {
   Stage s;
   s.apply(spec(2));
@@ -233,6 +268,68 @@ TEST(ServiceLoop, a_slice_that_a_user_ended_is_replaced) {
   ASSERT_TRUE(s.machine.end_slice("n1", "a-1-1"));
   s.settle();
   EXPECT_THAT(s.slices(), ElementsAre("a-1-0", "a-1-1"));
+  EXPECT_EQ(s.status().phase, "Running");
+}
+
+TEST(ServiceLoop, a_replica_whose_slice_was_taken_is_served_no_longer) {
+  Stage s;
+  s.apply(spec(2));
+  s.settle();
+  s.apply(spec(1));  // The slice is not granted again.
+  ASSERT_TRUE(s.machine.end_slice("n1", "a-1-1"));
+  s.settle();
+  EXPECT_EQ(s.machine.servers.size(), 1u) << "its port may be another program's";
+}
+
+TEST(ServiceLoop, a_slice_that_may_have_been_granted_is_requested_again_under_its_identity) {
+  Stage s;
+  s.machine.nodes = {"n1", "n2"};
+  s.machine.loses_answers = true;
+  s.apply(spec(1));
+  s.settle(10);
+  EXPECT_EQ(s.machine.granted_by.size(), 1u) << "each request is the same one";
+  s.restart();
+  s.settle(10);
+  s.machine.loses_answers = false;
+  s.settle();
+  EXPECT_EQ(s.machine.granted_by.size(), 1u);
+  EXPECT_THAT(s.slices(), ElementsAre("a-1-0"));
+  EXPECT_EQ(s.machine.programs["a-1-0"].seen.attempt, 1u);
+  EXPECT_EQ(s.status().phase, "Running");
+}
+
+TEST(ServiceLoop, a_controller_that_starts_beside_a_silent_agent_keeps_the_endpoint) {
+  Stage s;
+  s.apply(spec(2));
+  s.settle();
+  const auto servers = s.machine.servers;
+  s.machine.silent_nodes = {"n1"};
+  s.restart();
+  for (int i = 0; i < 10; ++i) {
+    s.settle(1);
+    EXPECT_EQ(s.machine.servers, servers) << "turn " << i;
+  }
+}
+
+TEST(ServiceLoop, a_silent_agent_holds_up_the_replicas_of_no_other_node) {
+  Stage s;
+  s.machine.nodes = {"n1"};
+  s.apply(spec(1));
+  s.settle();
+  s.machine.nodes = {"n2"};
+  s.apply(spec(2));
+  s.settle();
+  ASSERT_EQ(s.machine.node_of["a-1-1"], "n2");
+  s.machine.silent_nodes = {"n1"};
+  s.machine.end_program("a-1-0", 1);
+  s.machine.end_program("a-1-1", 1);
+  s.settle(1);
+  EXPECT_THAT(s.machine.servers, IsEmpty()) << "an ended program is served at no node";
+  s.settle();
+  EXPECT_EQ(s.machine.programs["a-1-0"].seen.attempt, 1u) << "no program enters a slice of a silent agent";
+  EXPECT_EQ(s.machine.programs["a-1-1"].seen.attempt, 2u);
+  s.machine.silent_nodes.clear();
+  s.settle();
   EXPECT_EQ(s.status().phase, "Running");
 }
 

@@ -1,20 +1,10 @@
 #include "controller/services/service_spec.h"
 
+#include "controller/objects/service_form.h"
 #include "core/invariant.h"
 #include "fronts/service_terms.h"
-#include "wire/api/json.h"
 
 namespace carve::controller {
-
-std::string revision_spec(const objects::ServiceSpec& spec) {
-  objects::ServiceSpec fixed = spec;
-  fixed.replicas = 1;
-  fixed.stopped = false;
-  fixed.update = {};
-  fixed.autoscale.reset();
-  fixed.source = {};
-  return api::write(fixed);
-}
 
 bool differ_in_size_alone(const objects::ServiceSpec& a, const objects::ServiceSpec& b) {
   if (!a.gpu || !b.gpu || a.gpu->exclusive || b.gpu->exclusive) return false;
@@ -41,12 +31,6 @@ workload::Service desired_service(const Object& object, const objects::ServiceSp
 
 namespace {
 
-fronts::ReplicaTerms terms(const objects::ServiceSpec& spec) {
-  auto terms = fronts::terms_of(spec);
-  invariant(terms.has_value(), "a stored spec was checked");
-  return *terms;
-}
-
 std::map<std::string, std::string> labels_of(const Object& object, const ReplicaRecord& replica) {
   std::map<std::string, std::string> labels = object.labels;
   labels["carve.dev/kind"] = objects::text_of(object.key.kind).singular;
@@ -61,32 +45,27 @@ std::map<std::string, std::string> labels_of(const Object& object, const Replica
 
 std::optional<api::SliceRequest> slice_request(const Object& object, const objects::ServiceSpec& spec,
                                                const ReplicaRecord& replica) {
-  const auto gpu = terms(spec).gpu;
-  if (!gpu) return std::nullopt;
-  return api::SliceRequest{.request_id = replica.request_id,
-                           .name = replica.slice,
-                           .memory_bytes = gpu->memory_bytes,
-                           .memory_bp = gpu->memory_bp,
-                           .share_bp = gpu->share_bp,
-                           .devices = gpu->devices,
-                           .exclusive = gpu->exclusive,
-                           .policy = gpu->policy,
-                           .isolation = gpu->isolation,
-                           .lifetime = Lifetime::until_deleted,
-                           .account = object.account,
-                           .labels = labels_of(object, replica),
-                           .memory_units = gpu->memory_units,
-                           .owner_uid = object.owner_uid};
+  auto request = slice_terms(spec);
+  if (!request) return std::nullopt;
+  request->request_id = replica.request_id;
+  request->name = replica.slice;
+  request->lifetime = Lifetime::until_deleted;
+  request->account = object.account;
+  request->labels = labels_of(object, replica);
+  request->owner_uid = object.owner_uid;
+  return request;
 }
 
 api::SliceChange slice_change(const objects::ServiceSpec& spec) {
-  const auto gpu = terms(spec).gpu;
-  invariant(gpu.has_value(), "only a slice has a size");
-  return {.memory_bytes = gpu->memory_bytes, .share_bp = gpu->share_bp};
+  const auto request = slice_terms(spec);
+  invariant(request.has_value(), "only a slice has a size");
+  return {.memory_bytes = request->memory_bytes, .share_bp = request->share_bp};
 }
 
 ProgramStart program_start(const Object& object, const objects::ServiceSpec& spec,
                            const ReplicaRecord& replica, uint32_t attempt) {
+  const auto terms = fronts::terms_of(spec);
+  invariant(terms.has_value(), "a stored spec was checked");
   ProgramStart start{.slice = replica.slice,
                      .node = spec.gpu ? replica.node : "",
                      .attempt = attempt,
@@ -95,6 +74,8 @@ ProgramStart program_start(const Object& object, const objects::ServiceSpec& spe
                      .env = spec.run.env,
                      .workdir = spec.run.workdir,
                      .grace_seconds = spec.termination_grace_period_seconds,
+                     .cpu_limit_milli = terms->cpu_limit_milli,
+                     .memory_limit_bytes = terms->memory_limit_bytes,
                      .image = spec.run.image};
   if (replica.port != 0) start.env["PORT"] = fmt::format("{}", replica.port);
   start.env["CARVE_SERVICE"] = object.key.name;

@@ -7,10 +7,6 @@
 
 namespace carve::controller {
 
-// Returns the part of the spec that a revision fixes, as JSON: all but the number of replicas, whether it is
-// stopped, and how it is updated and scaled.
-std::string revision_spec(const objects::ServiceSpec&);
-
 // Returns whether two revision specs differ in the slice's memory and share alone. Such a change is made in
 // the running slices if their devices have it.
 bool differ_in_size_alone(const objects::ServiceSpec&, const objects::ServiceSpec&);

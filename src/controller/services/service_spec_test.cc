@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "controller/objects/service_form.h"
+
 namespace carve::controller {
 namespace {
 

@@ -1,6 +1,7 @@
 // A machine for tests of the service loop: agents that grant slices up to a capacity, programs that run until
-// they are told to end, an endpoint. Each call may be the last one before the controller is killed
-// (`calls_left`): then it has its effect or not, by `last_has_effect`, and throws Killed.
+// they are told to end, an endpoint. A node may be silent: its agent answers nothing, and its programs run
+// on. Each call may be the last one before the controller is killed (`calls_left`): then it has its effect or
+// not, by `last_has_effect`, and throws Killed.
 #pragma once
 
 #include <algorithm>
@@ -21,14 +22,19 @@ struct EffectsFake final : Effects {
   };
   Ns now = 0;
   unsigned capacity = 1000;  // Slices.
-  int calls_left = -1;       // Before the kill; negative: it is not killed.
+  std::vector<std::string> nodes{"n1"};
+  std::set<std::string> silent_nodes;  // They grant nothing.
+  bool loses_answers = false;          // A slice is granted and the answer is lost.
+  int calls_left = -1;                 // Before the kill; negative: it is not killed.
   bool last_has_effect = true;
   bool refuses_resize = false;
   std::map<std::string, ObservedSlice> live;      // By name.
+  std::map<std::string, std::string> node_of;     // By slice name.
   std::map<std::string, std::string> granted_by;  // Name by request id, also of ended slices.
   std::map<std::string, Program> programs;        // By slice.
   std::map<std::string, workload::EndpointState> servers;
   std::optional<EndpointLoad> carried;  // Of each endpoint.
+  std::string taken_port;               // Why no endpoint is carried.
   std::set<uint32_t> open_ports;        // Whose probes succeed.
   std::map<std::string, uint32_t> port_of;
   std::set<std::string> started_twice, granted_twice;
@@ -42,11 +48,13 @@ struct EffectsFake final : Effects {
     if (is_last) throw Killed();
   }
 
-  Outcome<std::vector<std::string>> nodes_to_ask(const std::string&, const api::SliceRequest&) override {
-    return std::vector<std::string>{"n1"};
+  Outcome<std::vector<std::string>> nodes_to_ask(const NodeChoice&, const api::SliceRequest&) override {
+    return nodes;
   }
-  Outcome<void> grant(const api::SliceRequest& request, const std::string&) override {
+  Outcome<void> grant(const api::SliceRequest& request, const std::string& node) override {
+    if (silent_nodes.contains(node)) return failure(FailureKind::unavailable, "node {} is silent", node);
     Outcome<void> out;
+    if (loses_answers) out = failure(FailureKind::unavailable, "the answer was lost");
     call([&] {
       if (granted_by.contains(request.request_id)) return;
       if (live.size() >= capacity) {
@@ -56,17 +64,25 @@ struct EffectsFake final : Effects {
       if (live.contains(request.name)) granted_twice.insert(request.name);
       granted_by[request.request_id] = request.name;
       live[request.name] = {.devices = {"GPU-1"}, .memory_bytes = request.memory_bytes.value_or(0)};
+      node_of[request.name] = node;
     });
     return out;
   }
-  Outcome<std::map<std::string, ObservedSlice>> slices(const std::string&) override { return live; }
+  Outcome<std::map<std::string, ObservedSlice>> slices(const std::string& node) override {
+    if (silent_nodes.contains(node)) return failure(FailureKind::unavailable, "node {} is silent", node);
+    std::map<std::string, ObservedSlice> out;
+    for (const auto& [name, slice] : live)
+      if (node_of[name] == node) out[name] = slice;
+    return out;
+  }
   Outcome<void> resize(const std::string&, const std::string& slice,
                        const api::SliceChange& change) override {
     if (refuses_resize) return failure(FailureKind::insufficient_capacity, "the device has 1 GiB free");
     call([&] { live[slice].memory_bytes = change.memory_bytes.value_or(0); });
     return {};
   }
-  Outcome<void> end_slice(const std::string&, const std::string& slice) override {
+  Outcome<void> end_slice(const std::string& node, const std::string& slice) override {
+    if (silent_nodes.contains(node)) return failure(FailureKind::unavailable, "node {} is silent", node);
     call([&] {
       live.erase(slice);
       if (const auto p = programs.find(slice); p != programs.end()) end_program(slice, 137);
@@ -117,6 +133,7 @@ struct EffectsFake final : Effects {
     return {};
   }
   Outcome<std::map<std::string, workload::EndpointState>> endpoint_states() override { return servers; }
+  std::string endpoint_problem(const std::string&, const std::string&) const override { return taken_port; }
   std::optional<EndpointLoad> load(const std::string&, const std::string&) override { return carried; }
 
   void end_program(const std::string& slice, uint32_t status) {
