@@ -26,6 +26,11 @@ LaunchRequest container_request(const ProgramStart& start, const ContainerHost& 
     words.insert(words.end(), {"--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096"});
   if (host.has_both_cgroup_versions) words.insert(words.end(), {"--runtime", "runc"});
   if (!start.node.empty()) words.insert(words.end(), {"--device", "carve.dev/slice=" + start.slice});
+  if (start.cpu_limit_milli != 0)
+    words.insert(words.end(), {"--cpus", fmt::format("{}.{:03}", start.cpu_limit_milli / 1000,
+                                                     start.cpu_limit_milli % 1000)});
+  if (start.memory_limit_bytes != 0)
+    words.insert(words.end(), {"--memory", fmt::format("{}b", start.memory_limit_bytes)});
   if (!start.workdir.empty()) words.insert(words.end(), {"--workdir", start.workdir});
   std::map<std::string, std::string> engine_env;
   for (const auto& [variable, value] : start.env) {

@@ -46,6 +46,17 @@ TEST(ContainerStart, what_podman_leaves_is_removed_by_its_name) {
   EXPECT_EQ(request.supervise.cleanup.back(), "carve-a-1-0");
 }
 
+TEST(ContainerStart, limits_of_cpu_and_memory_are_podmans) {
+  ProgramStart start = started();
+  EXPECT_THAT(container_request(start, {}).supervise.command, Not(Contains("--cpus")));
+  start.cpu_limit_milli = 1050;
+  start.memory_limit_bytes = 64 << 20;
+  const LaunchRequest request = container_request(start, {});
+  const std::string line = fmt::format("{}", fmt::join(request.supervise.command, " "));
+  EXPECT_THAT(line, HasSubstr("--cpus 1.050 --memory 67108864b"));
+  EXPECT_EQ(request.limits.cpu_milli, 0u) << "podman's own process has no limit";
+}
+
 TEST(ContainerStart, without_a_slice_there_is_no_device) {
   ProgramStart start = started();
   start.node = "";

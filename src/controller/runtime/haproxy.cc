@@ -248,18 +248,21 @@ Outcome<void> HaProxy::apply(const std::vector<DesiredEndpoint>& desired) {
     own_ports = worker->ports;
   }
   if (!*running) wait_for_ports(desired);
+  problems_.clear();
   std::vector<DesiredEndpoint> usable;
   Outcome<void> result;
   for (const DesiredEndpoint& endpoint : desired) {
     const int error = own_ports.contains(endpoint.port) ? 0 : listen_error(endpoint.port);
-    if (error == 0)
+    if (error == 0) {
       usable.push_back(endpoint);
-    else if (result)
-      result = failure(
-          K::failed_precondition,
-          "endpoint {}: HAProxy cannot listen at 127.0.0.1:{}: {}; end the process that does, or give "
-          "the service another port",
-          proxy_name(endpoint.name_space, endpoint.service), endpoint.port, strerror(error));
+      continue;
+    }
+    const std::string proxy = proxy_name(endpoint.name_space, endpoint.service);
+    problems_[proxy] = fmt::format(
+        "endpoint {}: HAProxy cannot listen at 127.0.0.1:{}: {}; end the process that does, or "
+        "delete the service and apply it again: it gets another port",
+        proxy, endpoint.port, strerror(error));
+    if (result) result = failure(K::failed_precondition, "{}", problems_[proxy]);
   }
   const std::string text = config_text(usable, settings_.proxy);
   if (!*running) {
@@ -271,6 +274,11 @@ Outcome<void> HaProxy::apply(const std::vector<DesiredEndpoint>& desired) {
   // If HAProxy has to be started again, it has the present servers.
   if (const auto written = write_config(text); !written) return written;
   return result;
+}
+
+std::string HaProxy::problem_of(const std::string& name_space, const std::string& service) const {
+  const auto found = problems_.find(proxy_name(name_space, service));
+  return found == problems_.end() ? "" : found->second;
 }
 
 std::vector<ObservedServer> HaProxy::servers(const std::vector<Worker>& workers) {

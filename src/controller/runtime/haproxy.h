@@ -38,6 +38,8 @@ class HaProxy {
   // failed_precondition: another process listens at the port of an endpoint; the other endpoints were
   // applied. unavailable: the proxy cannot be started, reached or changed; the next call continues.
   Outcome<void> apply(const std::vector<DesiredEndpoint>& desired);
+  // Returns why the last apply() left the endpoint out, as a sentence; empty: it did not.
+  std::string problem_of(const std::string& name_space, const std::string& service) const;
 
   // Returns what the proxy has. If it does not run, there is nothing.
   Outcome<ObservedEndpoints> observe();
@@ -72,6 +74,7 @@ class HaProxy {
   Outcome<void> carry_out(int worker, const ProxyAction&) const;
   Outcome<void> converge(const std::vector<DesiredEndpoint>& usable, const std::string& text) const;
 
+  std::map<std::string, std::string> problems_;  // Of the endpoints whose ports others hold, by proxy.
   HaProxySettings settings_;
   os::Fd lock_;
   ProxyProcess process_;

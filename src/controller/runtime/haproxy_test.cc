@@ -207,10 +207,13 @@ TEST_F(HaProxyTest, a_taken_port_is_named_and_the_other_endpoints_are_applied) {
     EXPECT_EQ(applied.error().kind, FailureKind::failed_precondition);
     EXPECT_THAT(applied.error().sentence,
                 HasSubstr(fmt::format("default:web: HAProxy cannot listen at 127.0.0.1:{}", taken)));
+    EXPECT_EQ(proxy_->problem_of("default", "web"), applied.error().sentence);
+    EXPECT_EQ(proxy_->problem_of("default", "api"), "");
     EXPECT_THAT(response_of(desired[1].port), HasSubstr("api-1-0"));
   }
   holder.reset();
   apply(desired);
+  EXPECT_EQ(proxy_->problem_of("default", "web"), "");
   EXPECT_THAT(response_of(taken), HasSubstr("503 Service Unavailable"));
 }
 

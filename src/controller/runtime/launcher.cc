@@ -72,8 +72,21 @@ bool become(const User& user) {
   return os::keep_capabilities({}).has_value();
 }
 
+// Makes the files the descriptors from first_cgroup_file on, and closes all others behind standard error.
+bool keep_files(const std::vector<os::Fd>& files) {
+  std::vector<int> high;  // Beyond the descriptors that they become.
+  for (const os::Fd& file : files)
+    high.push_back(
+        fcntl(file.get(), F_DUPFD_CLOEXEC, runner::first_cgroup_file + static_cast<int>(files.size())));
+  int next = runner::first_cgroup_file;
+  for (const int file : high)
+    if (dup2(file, next++) < 0) return false;
+  return close_range(static_cast<unsigned>(next), ~0u, 0) == 0;
+}
+
 // Executes the supervisor in the program's directory. It reads the request from `input`.
-[[noreturn]] void execute(const std::string& program, const User& user, int directory, int input) {
+[[noreturn]] void execute(const std::string& program, const User& user, int directory, int input,
+                          const std::vector<os::Fd>& cgroup_files) {
   setsid();
   signal(SIGPIPE, SIG_DFL);
   signal(SIGINT, SIG_DFL);
@@ -84,9 +97,8 @@ bool become(const User& user) {
   const int null = open("/dev/null", O_RDWR);
   // The user may have no right on the folders above the directory.
   if (fchdir(directory) != 0 || !become(user) || dup2(input, STDIN_FILENO) < 0 ||
-      dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0)
+      dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0 || !keep_files(cgroup_files))
     _exit(runner::failed_status);
-  close_range(STDERR_FILENO + 1, ~0u, 0);
   char* const words[] = {const_cast<char*>("carve-supervise"), nullptr};
   char* const environment[] = {nullptr};
   execve(program.c_str(), words, environment);
@@ -99,13 +111,18 @@ struct Places {
   std::string folder;   // Of the programs' directories.
 };
 
-Outcome<void> start_supervisor(const Places& places, LaunchRequest request) {
+Outcome<void> start_supervisor(const Places& places, runner::ReplicaCgroups& cgroups, LaunchRequest request) {
   if (const auto may = may_start(request.uid); !may) return may;
   const auto user = user_of(request.uid);
   if (!user) return tl::unexpected(user.error());
   const auto directory = make_program_directory(places.folder, request.name, request.uid);
   if (!directory) return tl::unexpected(directory.error());
   runner::SuperviseRequest& supervise = request.supervise;
+  const auto joined = cgroups.make(request.name, request.limits, !supervise.slice.empty());
+  if (!joined) return tl::unexpected(joined.error());
+  supervise.cgroup_files = static_cast<uint32_t>(joined->process_files.size());
+  supervise.memory_events = joined->memory_events;
+  supervise.memory_limit_bytes = request.limits.memory_bytes;
   supervise.directory = ".";
   supervise.env.try_emplace("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
   supervise.env.try_emplace("HOME", user->home);
@@ -117,7 +134,8 @@ Outcome<void> start_supervisor(const Places& places, LaunchRequest request) {
   if (!input || ::write(input.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
       lseek(input.get(), 0, SEEK_SET) != 0)
     return failure(K::unavailable, "no memory for the request: {}", strerror(errno));
-  return detach([&] { execute(places.program, *user, directory->get(), input.get()); });
+  return detach(
+      [&] { execute(places.program, *user, directory->get(), input.get(), joined->process_files); });
 }
 
 // Sends the signal with the rights of the program's user, who can write any process into the state.
@@ -149,7 +167,7 @@ Outcome<void> send_signal_to(const std::string& folder, const SignalRequest& req
   });
 }
 
-Outcome<void> carry_out(const Places& places, const std::string& text) {
+Outcome<void> carry_out(const Places& places, runner::ReplicaCgroups& cgroups, const std::string& text) {
   auto message = api::read<Message>(text, api::Reading::strict);
   if (!message) return failure(K::invalid_argument, "{}", message.error());
   for (const std::string* name :
@@ -157,9 +175,12 @@ Outcome<void> carry_out(const Places& places, const std::string& text) {
         message->remove ? &message->remove->name : nullptr})
     if (name != nullptr && !is_program_name(*name))
       return failure(K::invalid_argument, "'{}' is no name of a program's directory", name->substr(0, 80));
-  if (message->start) return start_supervisor(places, std::move(*message->start));
+  if (message->start) return start_supervisor(places, cgroups, std::move(*message->start));
   if (message->signal) return send_signal_to(places.folder, *message->signal);
-  if (message->remove) return remove_program_directory(places.folder, message->remove->name);
+  if (message->remove) {
+    cgroups.remove(message->remove->name);
+    return remove_program_directory(places.folder, message->remove->name);
+  }
   return failure(K::invalid_argument, "the message has no request");
 }
 
@@ -167,16 +188,28 @@ Outcome<void> carry_out(const Places& places, const std::string& text) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_NAME, "carve-launcher");
   signal(SIGINT, SIG_IGN);  // Of the terminal: the controller ends first.
+  runner::ReplicaCgroups cgroups(runner::read_own_cgroups(), places.folder);
   if (!os::keep_capabilities({CAP_SETUID, CAP_SETGID, CAP_CHOWN})) _exit(1);
+  const std::string problems = api::write(cgroups.problems());
+  if (send(socket, problems.data(), problems.size(), MSG_NOSIGNAL) < 0) _exit(0);
   std::vector<char> buffer(max_message_bytes);
   for (;;) {
     const ssize_t got = recv(socket, buffer.data(), buffer.size(), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) _exit(0);
-    const auto done = carry_out(places, std::string(buffer.data(), static_cast<size_t>(got)));
+    const auto done = carry_out(places, cgroups, std::string(buffer.data(), static_cast<size_t>(got)));
     const std::string answer = api::write(Reply{done ? "" : done.error().sentence});
     if (send(socket, answer.data(), answer.size(), MSG_NOSIGNAL) < 0) _exit(0);
   }
+}
+
+// Returns the launcher's next message.
+Outcome<std::string> received(int socket) {
+  char answer[4096];
+  ssize_t got = 0;
+  while ((got = recv(socket, answer, sizeof answer, 0)) < 0 && errno == EINTR) {}
+  if (got <= 0) return failure(K::unavailable, "the launcher has ended");
+  return std::string(answer, static_cast<size_t>(got));
 }
 
 }  // namespace
@@ -197,21 +230,23 @@ Outcome<Launcher> Launcher::begin(const std::string& program, const std::string&
     ours.reset();
     serve({.program = program, .folder = folder}, theirs.get());
   }
-  return Launcher(std::move(ours));
+  theirs.reset();  // A launcher that has ended is an end of file.
+  const auto text = received(ours.get());
+  if (!text) return tl::unexpected(text.error());
+  auto problems = api::read<runner::LimitProblems>(*text, api::Reading::lenient);
+  if (!problems) return failure(K::unavailable, "the launcher: {}", problems.error());
+  return Launcher(std::move(ours), std::move(*problems));
 }
 
 Outcome<void> Launcher::ask(const std::string& message) const {
-  char answer[4096];
   if (message.size() > max_message_bytes)
     return failure(K::invalid_argument, "command and environment have {} bytes; at most {} are passed on",
                    message.size(), max_message_bytes);
   if (send(socket_.get(), message.data(), message.size(), MSG_NOSIGNAL) < 0)
     return failure(K::unavailable, "the launcher has ended: {}", strerror(errno));
-  ssize_t got = 0;
-  while ((got = recv(socket_.get(), answer, sizeof answer, 0)) < 0 && errno == EINTR) {}
-  if (got <= 0) return failure(K::unavailable, "the launcher has ended");
-  const auto reply =
-      api::read<Reply>(std::string_view(answer, static_cast<size_t>(got)), api::Reading::lenient);
+  const auto answer = received(socket_.get());
+  if (!answer) return tl::unexpected(answer.error());
+  const auto reply = api::read<Reply>(*answer, api::Reading::lenient);
   if (!reply) return failure(K::unavailable, "the launcher: {}", reply.error());
   if (!reply->problem.empty()) return failure(K::failed_precondition, "{}", reply->problem);
   return {};

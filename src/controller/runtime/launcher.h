@@ -2,9 +2,10 @@
 // user of its program. The controller forks it first of all, before it has threads, sockets or a database, so
 // that what the launcher is able to do is only what its three requests say:
 //
-//   start   runs carve-supervise as a user in a directory of the folder of the programs, which it makes
+//   start   runs carve-supervise as a user in a directory of the folder of the programs, which it makes; the
+//           program's limits hold in cgroups that it makes too (runner/replica_cgroup.h)
 //   signal  sends a signal to the processes of a program, with the rights of the program's user
-//   remove  deletes a program's directory, with the rights of the program's user
+//   remove  deletes a program's directory, with the rights of the program's user, and its cgroups
 //
 // As root it keeps three capabilities: to change the user and the group, and to give a directory to a user.
 // As another user without them it starts programs of that user alone.
@@ -17,6 +18,7 @@
 #include <string>
 
 #include "os/fd.h"
+#include "runner/replica_cgroup.h"
 #include "runner/supervision.h"
 
 namespace carve::controller {
@@ -28,6 +30,7 @@ inline constexpr const char* programs_folder = "/programs";  // Below the contro
 struct LaunchRequest {
   uint32_t uid = 0;
   std::string name;  // Of the program's directory: one component.
+  runner::ReplicaLimits limits;
   runner::SuperviseRequest supervise;
 };
 
@@ -48,6 +51,9 @@ class Launcher {
   // which exists when the first program is started.
   static Outcome<Launcher> begin(const std::string& program, const std::string& folder);
 
+  // Why limits of programs are not enforced here.
+  const runner::LimitProblems& limit_problems() const { return limit_problems_; }
+
   // One thread at a time may call these. start() answers when the supervisor was started. The others answer
   // before they have an effect, because the files of a user can make it take any time.
   Outcome<void> start(const LaunchRequest&) const;
@@ -55,10 +61,12 @@ class Launcher {
   Outcome<void> remove(const RemoveRequest&) const;
 
  private:
-  explicit Launcher(os::Fd socket) : socket_(std::move(socket)) {}
+  Launcher(os::Fd socket, runner::LimitProblems problems)
+      : socket_(std::move(socket)), limit_problems_(std::move(problems)) {}
   Outcome<void> ask(const std::string& message) const;
 
   os::Fd socket_;
+  runner::LimitProblems limit_problems_;
 };
 
 }  // namespace carve::controller

@@ -100,12 +100,16 @@ Outcome<void> Machine::grant(const api::SliceRequest& wanted, const std::string&
 }
 
 Outcome<std::map<std::string, ObservedSlice>> Machine::slices(const std::string& name) {
-  if (const auto known = slices_.find(name); known != slices_.end()) return known->second;
+  const auto known = slices_.find(name);
+  return known != slices_.end() ? known->second : slices_.emplace(name, list_slices(name)).first->second;
+}
+
+Outcome<std::map<std::string, ObservedSlice>> Machine::list_slices(const std::string& name) const {
   const auto node = node_named(name);
   if (!node) return tl::unexpected(node.error());
   const auto list = agent_of(**node).get<api::SliceList>("/v1/slices");
   if (!list) return tl::unexpected(failure_of(name, list.error()));
-  auto& out = slices_[name];
+  std::map<std::string, ObservedSlice> out;
   for (const api::Slice& slice : list->slices)
     if (slice.state != SliceState::ended) out[slice.name] = observed(slice);
   return out;
@@ -158,6 +162,7 @@ Outcome<void> Machine::start(const ProgramStart& start) {
   LaunchRequest request{
       .uid = start.owner_uid,
       .name = start.slice,
+      .limits = {.cpu_milli = start.cpu_limit_milli, .memory_bytes = start.memory_limit_bytes},
       .supervise = {
           .attempt = start.attempt, .workdir = start.workdir, .command = start.command, .env = start.env}};
   if (!start.node.empty()) {

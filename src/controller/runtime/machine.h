@@ -28,9 +28,9 @@ class Machine final : public Effects {
     std::string name;
     std::string socket;  // Of its agent.
   };
-  // What is known of the nodes (controller/nodes/node_rules.h).
+  // What is known of the nodes (controller/nodes/slice_forecast.h).
   struct NodeRules {
-    std::function<Outcome<std::vector<std::string>>(const std::string& pool, const api::SliceRequest&)>
+    std::function<Outcome<std::vector<std::string>>(const NodeChoice&, const api::SliceRequest&)>
         nodes_to_ask;
     std::function<std::optional<Isolation>(const std::string& node)> isolation_of;
   };
@@ -41,12 +41,14 @@ class Machine final : public Effects {
   void begin_turn();
   // Returns the figures of all endpoints, as of the last turn. Any thread may call it.
   std::vector<RequestFigures> figures() const EXCLUDES(figures_mutex_);
+  // Returns why limits of local programs are not enforced. Any thread may call it.
+  const runner::LimitProblems& limit_problems() const { return launcher_.limit_problems(); }
   // Returns the directory of a replica's program.
   std::string directory_of(const std::string& slice) const { return programs_ + "/" + slice; }
 
-  Outcome<std::vector<std::string>> nodes_to_ask(const std::string& pool,
+  Outcome<std::vector<std::string>> nodes_to_ask(const NodeChoice& choice,
                                                  const api::SliceRequest& request) override {
-    return rules_.nodes_to_ask(pool, request);
+    return rules_.nodes_to_ask(choice, request);
   }
   Outcome<void> grant(const api::SliceRequest&, const std::string& node) override;
   Outcome<std::map<std::string, ObservedSlice>> slices(const std::string& node) override;
@@ -60,12 +62,16 @@ class Machine final : public Effects {
   Outcome<uint32_t> free_port(PortUse, const std::vector<uint32_t>& used) override;
   std::optional<bool> probe(const EndpointServer&, const objects::Readiness&) override;
   Outcome<void> publish(const std::vector<ServiceEndpoint>&) override;
+  std::string endpoint_problem(const std::string& name_space, const std::string& name) const override {
+    return haproxy_ ? haproxy_->problem_of(name_space, name) : "";
+  }
   Outcome<std::map<std::string, workload::EndpointState>> endpoint_states() override;
   std::optional<EndpointLoad> load(const std::string& name_space, const std::string& name) override;
 
  private:
   Outcome<const Node*> node_named(const std::string& name) const;
   client::Client agent_of(const Node&) const;
+  Outcome<std::map<std::string, ObservedSlice>> list_slices(const std::string& node) const;
   Outcome<void> open_proxy();
   bool is_published(const std::vector<ServiceEndpoint>&) const;
 
@@ -78,7 +84,9 @@ class Machine final : public Effects {
   std::vector<ServiceEndpoint> published_;     // That HAProxy has got.
   std::vector<ObservedServer> proxy_servers_;  // Of this turn.
   Prober prober_;
-  std::map<std::string, std::map<std::string, ObservedSlice>> slices_;  // By node, of this turn.
+  // By node, of this turn: the slices, or why the agent did not say. A node that does not answer is waited
+  // for once.
+  std::map<std::string, Outcome<std::map<std::string, ObservedSlice>>> slices_;
   mutable os::Mutex figures_mutex_;
   std::vector<RequestFigures> figures_ GUARDED_BY(figures_mutex_);
 };
