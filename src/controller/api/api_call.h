@@ -8,12 +8,14 @@
 
 #include "controller/api/known_hosts.h"
 #include "controller/nodes/node_actions.h"
+#include "controller/objects/object_events.h"
 #include "controller/objects/object_registry.h"
 #include "controller/objects/token_book.h"
 #include "http/message.h"
 #include "wire/api/controller.h"
 #include "wire/api/json.h"
 #include "wire/api/problem.h"
+#include "wire/objects/service_object.h"
 
 namespace carve::controller {
 
@@ -22,10 +24,11 @@ class Watches;
 
 // Which lines of a program's log a caller asks for.
 struct LogQuery {
-  std::optional<uint32_t> replica;  // Index; absent: all.
-  bool previous = false;            // Of the attempt before the last start.
-  size_t tail = 0;                  // The last lines; 0: all.
-  int64_t since_ns = 0;             // UTC; 0: all.
+  std::optional<uint32_t> replica;               // Index; absent: all.
+  bool previous = false;                         // Of the attempt before the last start.
+  size_t tail = 0;                               // The last lines; 0: all.
+  int64_t since_ns = 0;                          // UTC; 0: all.
+  std::function<bool()> may_continue = nullptr;  // Of a follower: its stream ends when this is false.
 };
 
 // A revision of a workload, as it was when its replicas were started.
@@ -50,6 +53,8 @@ class Views {
   virtual Outcome<std::vector<Revision>> revisions(const std::string& uid) const = 0;
   // Returns why this machine starts no containers; empty: it does.
   virtual std::string container_problem() const = 0;
+  // Returns a sentence for each limit of the service that this machine does not enforce.
+  virtual std::vector<std::string> limit_warnings(const objects::ServiceSpec&) const = 0;
   // Returns the uid of the user of an account, if this machine has it.
   virtual std::optional<uint32_t> uid_of(const std::string& account) const = 0;
   virtual std::string user_name(uint32_t uid) const = 0;
@@ -72,6 +77,7 @@ struct ApiContext {
   TokenBook& tokens;
   NodeActions* node_actions = nullptr;
   KnownHosts hosts = KnownHosts();   // Of callers over TCP.
+  ObjectEvents* events = nullptr;    // Null: none are kept.
   AnswerJournal* answers = nullptr;  // Of requests with a key; null: none is kept.
   Watches* watches = nullptr;        // Set by ControllerRoutes.
 };

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 
+#include "controller/api/agent_routes.h"
+#include "controller/api/event_routes.h"
 #include "controller/api/idempotency.h"
 #include "controller/api/node_routes.h"
 #include "controller/api/object_routes.h"
 #include "controller/api/openapi.h"
 #include "controller/api/pool_routes.h"
+#include "controller/api/render_routes.h"
 #include "controller/api/token_routes.h"
 #include "controller/api/watch_routes.h"
 #include "controller/api/workload_routes.h"
@@ -42,9 +45,35 @@ constexpr Route table[] = {
      "namespace force"},
     {"POST", "/v1/nodes/{}/start", start_node, "Starts a stopped node.", "any"},
     {"POST", "/v1/nodes/{}/stop", stop_node, "Stops a node.", "any", "", "namespace force"},
+    {"GET", "/v1/nodes/{}/events", get_node_events, "Lists what happened to a node.", "ObjectEventList", "",
+     "namespace"},
+    {"GET", "/v1/nodes/{}/version", see_agent, "Shows the agent of a node.", "any"},
+    {"GET", "/v1/nodes/{}/node", see_agent, "Shows the settings of a node's agent.", "any"},
+    {"GET", "/v1/nodes/{}/doctor", see_agent, "Shows what the agent of a node can enforce, and what not.",
+     "any"},
+    {"GET", "/v1/nodes/{}/devices", list_agent_devices, "Lists the devices of a node.", "DeviceList"},
+    {"GET", "/v1/nodes/{}/slices", list_agent_slices, "Lists the slices of a node that the caller may see.",
+     "SliceList", "", "all"},
+    {"POST", "/v1/nodes/{}/slices", create_agent_slice, "Creates a slice on a node.", "Slice",
+     "SliceRequest"},
+    {"POST", "/v1/nodes/{}/explain", explain_on_agent,
+     "Tells where a slice would be placed on a node, and why not elsewhere.", "Explanation", "SliceRequest"},
+    {"GET", "/v1/nodes/{}/slices/{}", get_agent_slice, "Shows one slice of a node.", "Slice"},
+    {"PATCH", "/v1/nodes/{}/slices/{}", change_agent_slice, "Changes the terms of a slice of a node.",
+     "Slice", "SliceChange"},
+    {"DELETE", "/v1/nodes/{}/slices/{}", change_agent_slice, "Ends a slice of a node.", "Slice"},
+    {"POST", "/v1/nodes/{}/slices/{}/thaw", operate_agent, "Thaws a slice that the audit froze.", "Slice"},
+    {"GET", "/v1/nodes/{}/consolidation", operate_agent,
+     "Shows the moves that would empty devices of a node.", "any", "", "devices"},
+    {"GET", "/v1/nodes/{}/agent-events", operate_agent, "Lists the newest events of a node's agent.", "any"},
+    {"GET", "/v1/nodes/{}/trace", operate_agent, "Shows which slice held which device of a node, and when.",
+     "any", "", "seconds"},
+    {"GET", "/v1/nodes/{}/usage", operate_agent, "Lists the usage records of a node by id.", "any", "",
+     "after"},
+    {"GET", "/v1/nodes/{}/metrics", operate_agent, "Prints the figures of a node's agent.", "text"},
     {"GET", "/v1/pools", list_pools, "Lists the node pools.", "PoolList"},
     {"POST", "/v1/pools", post_documents, "Applies documents: all of them, or none.", "AppliedList", "any",
-     "dialect dryRun"},
+     "dialect dryRun explain"},
     {"GET", "/v1/pools/{}", get_pool, "Shows one node pool.", "Pool"},
     {"PUT", "/v1/pools/{}", put_pool, "Replaces the spec of a node pool by that of the document.", "Pool",
      "Pool"},
@@ -53,20 +82,28 @@ constexpr Route table[] = {
     {"DELETE", "/v1/pools/{}", delete_pool, "Deletes a node pool.", "Pool"},
     {"GET", "/v1/pools/{}/slicing", get_slicing, "Tells whether the devices of a node pool can be sliced.",
      "Slicing"},
+    {"GET", "/v1/pools/{}/events", get_pool_events, "Lists what happened to a node pool.", "ObjectEventList",
+     "", "namespace"},
+    {"GET", "/v1/events", list_events, "Lists what happened to all objects.", "ObjectEventList", "",
+     "namespace limit"},
     {"GET", "/v1/watch", watch, "Streams the objects and then each change of them as server-sent events.",
      "events", "", "kinds namespace labelSelector resourceVersion"},
     {"POST", "/v1/documents", post_documents, "Applies documents: all of them, or none.", "AppliedList",
-     "any", "dialect dryRun"},
+     "any", "dialect dryRun explain"},
+    {"POST", "/v1/render", render_documents, "Prints documents as manifests of Kubernetes.", "Rendered",
+     "any", "dialect"},
     {"GET", "/v1/{kind}", list_objects, "Lists the objects of the kind in pages.", "KindList", "",
      "namespace labelSelector limit continue"},
     {"POST", "/v1/{kind}", post_documents, "Applies documents: all of them, or none.", "AppliedList", "any",
-     "dialect dryRun"},
+     "dialect dryRun explain"},
     {"GET", "/v1/{kind}/{}", get_object, "Shows one object.", "Kind", "", "namespace"},
     {"PUT", "/v1/{kind}/{}", put_object, "Replaces the spec of an object by that of the document.", "Kind",
      "Kind", "namespace"},
     {"PATCH", "/v1/{kind}/{}", patch_object, "Changes the fields of an object that a merge patch has.",
      "Kind", "any", "namespace"},
     {"DELETE", "/v1/{kind}/{}", delete_object, "Deletes an object when its programs have ended.", "Kind", "",
+     "namespace"},
+    {"GET", "/v1/{kind}/{}/events", get_events, "Lists what happened to an object.", "ObjectEventList", "",
      "namespace"},
     {"GET", "/v1/{kind}/{}/logs", get_logs, "Prints the output of an object's programs.", "text", "",
      "namespace replica previous tail sinceSeconds follow"},

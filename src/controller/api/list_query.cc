@@ -44,6 +44,8 @@ Outcome<ObjectKey> parse_continue(const std::string& text, objects::Kind kind) {
   return ObjectKey{kind, plain->substr(first + 1, second - first - 1), plain->substr(second + 1)};
 }
 
+}  // namespace
+
 Outcome<size_t> parse_limit(const std::string& word) {
   size_t limit = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), limit);
@@ -52,8 +54,6 @@ Outcome<size_t> parse_limit(const std::string& word) {
                    word.substr(0, max_shown_bytes), max_list_limit);
   return limit;
 }
-
-}  // namespace
 
 Outcome<ListQuery> parse_list_query(const std::string& query, objects::Kind kind) {
   const auto words = parse_query(query, {"namespace", "labelSelector", "limit", "continue"});

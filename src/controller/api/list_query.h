@@ -24,6 +24,9 @@ struct ListQuery {
   std::optional<ObjectKey> behind;  // The last object of the page before; absent: the first page.
 };
 
+// Reads `limit` of a list.
+Outcome<size_t> parse_limit(const std::string& word);
+
 // Reads the query of a list of this kind.
 Outcome<ListQuery> parse_list_query(const std::string& query, objects::Kind);
 

@@ -157,11 +157,23 @@ std::optional<http::Response> refused_pool(const Call& call, const std::optional
                         .sentence = fmt::format("spec.pool: there is no pool '{}'", pool->substr(0, 80))}});
 }
 
+// `labels`: in any words, with our values. `waits`: a memory unit may become effective later.
+std::optional<http::Response> refused_labels(const Call& call, const Object& node,
+                                             const std::map<std::string, std::string>& labels, bool waits) {
+  for (const auto& [key, value] : labels) {
+    if (auto refused = refused_label(node, key, value, call.context.views.now_ns())) return refused;
+    if (fronts::our_key(key) != workload::memory_unit_label || waits) continue;
+    if (auto refused = refused_unit(call, node, value)) return refused;
+  }
+  return std::nullopt;
+}
+
 void edit_spec(const Call& call, const objects::NodePatchSpec& wanted, objects::NodeSpec& spec,
                objects::NodeStatus& status) {
   if (wanted.pool && *wanted.pool != spec.pool) {
     spec.pool = *wanted.pool;
-    status.is_initialised = false;  // A new node of its pool gets all labels.
+    status.is_initialised = false;  // A new node of its pool gets all labels and taints.
+    status.taints.clear();
   }
   if (wanted.instance_type) spec.instance_type = *wanted.instance_type;
   if (!wanted.schedulable || *wanted.schedulable == spec.schedulable) return;
@@ -212,13 +224,9 @@ http::Response patch_node(const Call& call) {
   if (!labels) return refuse(labels.error());
   if (auto refused = refused_pool(call, read->patch.spec.pool)) return std::move(*refused);
   const bool waits = query->contains("whenFree") && query->at("whenFree") != "false";
-  for (const auto& [key, value] : read->patch.metadata.labels) {
-    const std::string ours = fronts::our_key(key), &word = labels->at(ours);
-    if (auto refused = refused_label(*node->object, key, word, call.context.views.now_ns()))
-      return std::move(*refused);
-    if (ours != workload::memory_unit_label || waits) continue;
-    if (auto refused = refused_unit(call, *node->object, word)) return std::move(*refused);
-  }
+  std::map<std::string, std::string> given;  // In the words of the caller, with our values.
+  for (const auto& [key, value] : read->patch.metadata.labels) given[key] = labels->at(fronts::our_key(key));
+  if (auto refused = refused_labels(call, *node->object, given, waits)) return std::move(*refused);
   return kept(call, *node, [&](Object& object) {
     objects::NodeSpec spec = node_spec(object);
     objects::NodeStatus status = node_status(object);
@@ -232,6 +240,42 @@ http::Response patch_node(const Call& call) {
     object.spec = api::write(spec);
     object.status = api::write(status);
   });
+}
+
+Outcome<Object> planned_node(const Call& call, const Submission& submission) {
+  if (!call.caller.may_operate())
+    return failure(K::permission_denied, "nodes are changed by operators; {} is none", call.caller.text());
+  const Pointer present = call.context.objects.find(node_key(submission.metadata.name));
+  if (!present)
+    return failure(K::not_found, "there is no node {}; nodes are those of the controller's command line",
+                   submission.metadata.name);
+  const auto wanted = api::read<objects::NodePatchSpec>(submission.spec, api::Reading::strict);
+  if (!wanted) return failure(K::invalid_argument, "{}", wanted.error());
+  Object object = *present;
+  objects::NodeSpec spec = node_spec(object);
+  objects::NodeStatus status = node_status(object);
+  edit_spec(call, *wanted, spec, status);
+  for (const auto& [key, value] : submission.metadata.labels) object.labels[key] = value;
+  object.spec = api::write(spec);
+  object.status = api::write(status);
+  return object;
+}
+
+std::optional<http::Response> refused_by_nodes(const Call& call, const std::vector<Submission>& submissions) {
+  for (const Submission& submission : submissions) {
+    if (submission.kind != objects::Kind::node) continue;
+    const Pointer node = call.context.objects.find(node_key(submission.metadata.name));
+    const auto wanted = api::read<objects::NodePatchSpec>(submission.spec, api::Reading::strict);
+    if (!node || !wanted || !call.caller.may_operate()) continue;  // planned_node() says why.
+    const bool has_pool = std::ranges::any_of(submissions, [&](const Submission& other) {
+      return other.kind == objects::Kind::pool && other.metadata.name == wanted->pool;
+    });
+    if (!has_pool)
+      if (auto refused = refused_pool(call, wanted->pool)) return refused;
+    if (auto refused = refused_labels(call, *node, submission.metadata.labels, /*waits=*/false))
+      return refused;
+  }
+  return std::nullopt;
 }
 
 http::Response start_node(const Call& call) {

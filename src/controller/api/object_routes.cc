@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 
+#include "controller/api/dry_run.h"
 #include "controller/api/list_query.h"
+#include "controller/api/node_routes.h"
 #include "controller/api/planning.h"
 #include "controller/api/pool_routes.h"
 #include "controller/api/query.h"
@@ -59,15 +61,12 @@ http::Response shown(const Call& call, const Object& object, unsigned status) {
 }
 
 http::Response post_documents(const Call& call) {
-  const auto query = parse_query(call.request.query, {"dialect", "dryRun"});
+  const auto query = parse_query(call.request.query, {"dialect", "dryRun", "explain"});
   if (!query) return refuse(query.error());
-  const std::string dialect = query->contains("dialect") ? query->at("dialect") : "auto";
-  if (std::ranges::find(dialects, dialect) == std::end(dialects))
-    return refuse(K::invalid_argument,
-                  fmt::format("dialect '{}': use {}", dialect.substr(0, 80), fmt::join(dialects, ", ")));
-  const auto read = read_submissions(call.request.body, dialect, submission_context(call));
-  if (!read) return refuse(read.error());
+  auto read = posted_submissions(call, *query);
+  if (!read) return std::move(read.error());
   if (auto refused = refused_by_pool(call, *read)) return std::move(*refused);
+  if (auto refused = refused_by_nodes(call, *read)) return std::move(*refused);
   std::vector<Object> wanted;
   for (const Submission& submission : *read) {
     auto object = planned(call, submission);
@@ -81,10 +80,24 @@ http::Response post_documents(const Call& call) {
                          .name_space = wanted[i].key.namespace_,
                          .action = "checked",
                          .warnings = pool_warnings(call, (*read)[i])});
-  if (query->contains("dryRun") && query->at("dryRun") != "false") return document(out);
+  const auto is_set = [&](const char* name) { return query->contains(name) && query->at(name) != "false"; };
+  if (is_set("dryRun") || is_set("explain")) {
+    SliceForecast forecast(call.context.objects);
+    forecast.count_replicas(call.context.objects);
+    for (size_t i = 0; i < wanted.size(); ++i)
+      if (objects::text_of(wanted[i].key.kind).is_workload)
+        out.items[i].placement =
+            forecast_replicas(forecast, wanted[i], call.context.objects.find(wanted[i].key));
+    for (size_t i = 0; is_set("explain") && i < wanted.size(); ++i)
+      if (objects::text_of(wanted[i].key.kind).is_workload)
+        out.items[i].translation = translation_of((*read)[i]);
+    return document(out);
+  }
   const auto kept = keep(call, wanted);
   if (!kept) return refuse(kept.error());
   for (size_t i = 0; i < kept->size(); ++i) out.items[i].action = (*kept)[i].action;
+  const bool has_node = std::ranges::find(*read, objects::Kind::node, &Submission::kind) != read->end();
+  if (has_node && call.context.node_actions != nullptr) call.context.node_actions->poll();
   return document(out, 201);
 }
 

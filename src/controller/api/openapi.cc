@@ -6,10 +6,14 @@
 #include <ranges>
 
 #include "core/invariant.h"
+#include "wire/api/device.h"
 #include "wire/api/json_schema.h"
+#include "wire/api/plan.h"
+#include "wire/api/slice.h"
 #include "wire/objects/application.h"
 #include "wire/objects/kind.h"
 #include "wire/objects/node_object.h"
+#include "wire/objects/object_event.h"
 #include "wire/objects/pool_object.h"
 #include "wire/objects/revision.h"
 #include "wire/objects/service_object.h"
@@ -25,13 +29,21 @@ const std::map<std::string_view, std::string>& schemas() {
       {"Application", api::schema<objects::Application>()},
       {"AppliedList", api::schema<api::AppliedList>()},
       {"ControllerVersion", api::schema<api::ControllerVersion>()},
+      {"DeviceList", api::schema<api::DeviceList>()},
       {"EasChanges", api::schema<api::EasChanges>()},
+      {"Explanation", api::schema<api::Explanation>()},
       {"Node", api::schema<objects::Node>()},
       {"Nothing", api::schema<api::Nothing>()},
+      {"ObjectEventList", api::schema<objects::ObjectEventList>()},
       {"Pool", api::schema<objects::Pool>()},
       {"Problem", api::schema<api::Problem>()},
+      {"Rendered", api::schema<api::Rendered>()},
       {"RevisionList", api::schema<objects::RevisionList>()},
       {"Service", api::schema<objects::Service>()},
+      {"Slice", api::schema<api::Slice>()},
+      {"SliceChange", api::schema<api::SliceChange>()},
+      {"SliceList", api::schema<api::SliceList>()},
+      {"SliceRequest", api::schema<api::SliceRequest>()},
       {"Slicing", api::schema<objects::Slicing>()},
       {"TokenList", api::schema<api::TokenList>()},
       {"TokenMade", api::schema<api::TokenMade>()},
@@ -72,7 +84,9 @@ std::string parameters(const Route& route) {
     out += fmt::format(R"({}{{"name":"{}","in":"{}","required":{},"schema":{{"type":"string"}}}})",
                        out.empty() ? "" : ",", name, place, place == "path");
   };
-  if (std::string_view(route.path).find("{}") != std::string_view::npos) add("name", "path");
+  const std::string_view path = route.path;
+  if (path.find("{}") != std::string_view::npos) add("name", "path");
+  if (path.find("{}") != path.rfind("{}")) add("slice", "path");
   for (const auto part : std::views::split(std::string_view(route.query), ' '))
     if (const std::string_view name(part.begin(), part.end()); !name.empty()) add(name, "query");
   return out;
@@ -105,7 +119,7 @@ std::string replaced(std::string text, std::string_view hole, std::string_view w
   return at == std::string::npos ? text : text.replace(at, hole.size(), with);
 }
 
-std::string lower(std::string text) {
+std::string in_lower_case(std::string text) {
   std::ranges::transform(text, text.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
@@ -117,11 +131,11 @@ std::string openapi_document(std::span<const Route> routes, const std::string& v
   std::map<std::string, std::string> paths;  // To "METHOD":{...},...
   const auto add = [&](const Route& route, const std::string& path, const objects::KindText* kind) {
     std::string& operations = paths[path];
-    operations += fmt::format(R"({}"{}":{})", operations.empty() ? "" : ",", lower(route.method),
+    operations += fmt::format(R"({}"{}":{})", operations.empty() ? "" : ",", in_lower_case(route.method),
                               operation(route, path, kind));
   };
   for (const Route& route : routes) {
-    const std::string path = replaced(route.path, "{}", "{name}");
+    const std::string path = replaced(replaced(route.path, "{}", "{name}"), "{}", "{slice}");
     if (path.find("{kind}") == std::string::npos) {
       add(route, path, nullptr);
       continue;

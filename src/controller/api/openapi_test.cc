@@ -26,8 +26,9 @@ std::set<std::string> served() {
   for (const Route& route : routes())
     for (const objects::KindText& kind : objects::kinds)
       if (kind.is_workload)
-        out.insert(fmt::format("{} {}", route.method,
-                               with(with(route.path, "{kind}", kind.plural), "{}", "{name}")));
+        out.insert(fmt::format(
+            "{} {}", route.method,
+            with(with(with(route.path, "{kind}", kind.plural), "{}", "{name}"), "{}", "{slice}")));
   return out;
 }
 

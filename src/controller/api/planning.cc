@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "controller/api/node_routes.h"
 #include "controller/api/pool_routes.h"
 #include "controller/api/query.h"
 #include "controller/nodes/node_rules.h"
@@ -9,17 +10,12 @@
 #include "wire/api/json.h"
 
 namespace carve::controller {
-namespace {
 
 using K = FailureKind;
 using Pointer = ObjectRegistry::Pointer;
 
-// Returns who would own a new object of the caller: the user whose rights its programs have.
-struct Owner {
-  uint32_t uid;
-  std::string account;
-};
-Outcome<Owner> owner_of(const Call& call, const std::string& wanted_account) {
+Outcome<Owner> owner_of(const Call& call, const AccountField& wanted) {
+  const std::string& wanted_account = wanted.account;
   const Views& views = call.context.views;
   if (!call.caller.may_create())
     return failure(K::permission_denied,
@@ -28,7 +24,7 @@ Outcome<Owner> owner_of(const Call& call, const std::string& wanted_account) {
   if (const auto uid = call.caller.uid()) {
     const std::string own = views.user_name(*uid);
     if (!wanted_account.empty() && wanted_account != own && !call.caller.may_operate())
-      return failure(K::permission_denied, "metadata.account: '{}' is not the account of {}; leave it out",
+      return failure(K::permission_denied, "{}: '{}' is not the account of {}; leave it out", wanted.field,
                      wanted_account.substr(0, 80), own);
     return Owner{*uid, wanted_account.empty() ? own : wanted_account};
   }
@@ -41,10 +37,12 @@ Outcome<Owner> owner_of(const Call& call, const std::string& wanted_account) {
         "user",
         account);
   if (!wanted_account.empty() && wanted_account != account && !call.caller.may_operate())
-    return failure(K::permission_denied, "metadata.account: '{}' is not the account of the token, '{}'",
+    return failure(K::permission_denied, "{}: '{}' is not the account of the token, '{}'", wanted.field,
                    wanted_account.substr(0, 80), account);
   return Owner{*uid, wanted_account.empty() ? account : wanted_account};
 }
+
+namespace {
 
 tl::unexpected<Failure> refuse_change(const ObjectKey& key) {
   return failure(K::permission_denied,
@@ -62,7 +60,7 @@ Outcome<void> check_change(const Call& call, const Object& object) {
 
 // The programs run as the object's owner, so no other user says what they run: an operator neither.
 Outcome<void> check_run(const Call& call, const Object& present) {
-  const auto caller = owner_of(call, "");
+  const auto caller = owner_of(call, {});
   if (!caller) return tl::unexpected(caller.error());
   if (caller->uid == present.owner_uid) return {};
   const std::string owner = call.context.views.user_name(present.owner_uid);
@@ -121,7 +119,7 @@ Outcome<void> check_policy(const Call& call, const Pointer& present, const objec
 }
 
 Outcome<Object> new_object(const Call& call, const ObjectKey& key, const Submission& submission) {
-  const auto owner = owner_of(call, submission.metadata.account);
+  const auto owner = owner_of(call, {.account = submission.metadata.account});
   if (!owner) return tl::unexpected(owner.error());
   if (auto named = check_name(call, key); !named) return tl::unexpected(named.error());
   Object object;
@@ -142,13 +140,42 @@ std::string status_with(const std::string& status, const std::vector<std::string
 
 }  // namespace
 
-SubmissionContext submission_context(const Call& call) {
-  SubmissionContext context;
-  auto& largest = context.eas.largest_usable_bytes;
-  for (const api::KnownNode& node : call.context.views.nodes().nodes)
+namespace {
+
+// Returns what the nodes with GPUs say of the pool; empty: all nodes.
+PoolContext context_of_pool(const std::string& name, const std::vector<api::KnownNode>& nodes,
+                            const ObjectRegistry& objects) {
+  PoolContext out;
+  for (const api::KnownNode& node : nodes) {
+    const Pointer object = objects.find(node_key(node.name));
+    const objects::NodeSpec spec = object ? node_spec(*object) : objects::NodeSpec();
+    if (node.devices.empty() || (!name.empty() && spec.pool != name)) continue;
+    out.eas.pool_instance_types.push_back(spec.instance_type);
     for (const api::NodeDevice& device : node.devices)
-      largest = std::max(largest.value_or(0), device.usable_bytes);
-  return context;
+      out.eas.largest_usable_bytes = std::max(out.eas.largest_usable_bytes.value_or(0), device.usable_bytes);
+  }
+  const Pointer pool = objects.find(pool_key(name));
+  out.application.is_elastic_pool = pool && pool_spec(*pool).type == text(workload::PoolType::vci);
+  return out;
+}
+
+}  // namespace
+
+SubmissionContext submission_context(const Call& call) {
+  return {.of_pool = [nodes = call.context.views.nodes().nodes, &objects = call.context.objects](
+                         const std::string& pool) { return context_of_pool(pool, nodes, objects); }};
+}
+
+Result<std::vector<Submission>, http::Response> posted_submissions(
+    const Call& call, const std::map<std::string, std::string>& query) {
+  const std::string dialect = query.contains("dialect") ? query.at("dialect") : "auto";
+  if (std::ranges::find(dialects, dialect) == std::end(dialects))
+    return tl::unexpected(
+        refuse(K::invalid_argument,
+               fmt::format("dialect '{}': use {}", dialect.substr(0, 80), fmt::join(dialects, ", "))));
+  auto read = read_submissions(call.request.body, dialect, submission_context(call));
+  if (!read) return tl::unexpected(refuse(std::move(read.error())));
+  return std::move(*read);
 }
 
 Outcome<ObjectKey> key_of(const Call& call) {
@@ -195,8 +222,16 @@ std::string wanted_spec(const Call& call, const Pointer& present, const Submissi
 
 }  // namespace
 
+std::vector<std::string> warnings_of(const Call& call, const Submission& submission) {
+  std::vector<std::string> out = submission.warnings;
+  if (objects::text_of(submission.kind).is_workload)
+    std::ranges::copy(call.context.views.limit_warnings(submission.form), std::back_inserter(out));
+  return out;
+}
+
 Outcome<Object> planned(const Call& call, const Submission& submission) {
   if (submission.kind == objects::Kind::pool) return planned_pool(call, submission);
+  if (submission.kind == objects::Kind::node) return planned_node(call, submission);
   const ObjectKey key{submission.kind, submission.metadata.namespace_, submission.metadata.name};
   Object object;
   const Pointer present = call.context.objects.find(key);
@@ -220,7 +255,7 @@ Outcome<Object> planned(const Call& call, const Submission& submission) {
   object.labels = submission.metadata.labels;
   object.annotations = submission.metadata.annotations;
   object.spec = wanted_spec(call, present, submission);
-  object.status = status_with(object.status, submission.warnings);
+  object.status = status_with(object.status, warnings_of(call, submission));
   return object;
 }
 
@@ -233,6 +268,7 @@ Outcome<std::vector<Kept>> keep(const Call& call, const std::vector<Object>& obj
                        present.labels = object.labels;
                        present.annotations = object.annotations;
                        present.spec = object.spec;
+                       if (object.key.kind == objects::Kind::node) present.status = object.status;
                        if (!objects::text_of(object.key.kind).is_workload) return;
                        const auto planned =
                            api::read<objects::ServiceStatus>(object.status, api::Reading::lenient);

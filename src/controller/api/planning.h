@@ -2,6 +2,7 @@
 // forbids it. Nothing is changed before every document has passed.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,8 +12,24 @@
 
 namespace carve::controller {
 
-// Returns what documents do not say: the largest device, the pools.
+// Returns what documents do not say: the instance types of a pool, its largest device, its type.
 SubmissionContext submission_context(const Call&);
+
+// Reads the documents of the request's body, in the dialect of the query, or refuses them.
+Result<std::vector<Submission>, http::Response> posted_submissions(
+    const Call&, const std::map<std::string, std::string>& query);
+
+// Who owns what a caller creates: the user whose rights its programs have, and who pays.
+struct Owner {
+  uint32_t uid;
+  std::string account;
+};
+// The account that a document names, and the field in which it does.
+struct AccountField {
+  const char* field = "metadata.account";
+  std::string account = {};  // Empty: the caller's own.
+};
+Outcome<Owner> owner_of(const Call&, const AccountField&);
 
 // Returns the key of the object that the path names. Its namespace is that of the query, which may have
 // nothing else.
@@ -24,6 +41,10 @@ Outcome<ObjectRegistry::Pointer> changeable_object(const Call&);
 
 // Returns whether the caller sees the object's environment and logs.
 bool may_see_secrets(const http::Caller&, const Object&);
+
+// Returns what the user is told of the submission although it is kept: of its document, and of limits that
+// this machine does not enforce.
+std::vector<std::string> warnings_of(const Call&, const Submission&);
 
 // Returns the object that the submission would make, or what forbids it.
 Outcome<Object> planned(const Call&, const Submission&);

@@ -1,7 +1,9 @@
 #include "controller/api/pool_routes.h"
 
 #include "controller/api/object_routes.h"
+#include "controller/api/planning.h"
 #include "controller/nodes/node_rules.h"
+#include "controller/nodes/slice_forecast.h"
 #include "controller/objects/service_form.h"
 
 namespace carve::controller {
@@ -37,6 +39,19 @@ bool asks_anew(const Call& call, const Submission& submission) {
   if (!present) return true;
   const objects::ServiceSpec before = service_form(*present);
   return before.pool != submission.form.pool || !before.gpu || before.gpu->exclusive;
+}
+
+// Returns whether a new or changed object asks for a slice without a share that it has not yet.
+bool asks_best_effort_anew(const Call& call, const Submission& submission) {
+  const auto is_without_share = [](const std::optional<objects::Gpu>& gpu) {
+    return gpu && !gpu->exclusive && gpu->share.empty();
+  };
+  if (!is_without_share(submission.form.gpu)) return false;
+  const Pointer present =
+      call.context.objects.find({submission.kind, submission.metadata.namespace_, submission.metadata.name});
+  if (!present) return true;
+  const objects::ServiceSpec before = service_form(*present);
+  return before.pool != submission.form.pool || !is_without_share(before.gpu);
 }
 
 http::Response refuse_unknown(const Call& call, const std::string& name) {
@@ -100,7 +115,7 @@ Outcome<Object> planned_pool(const Call& call, const Submission& submission) {
 }
 
 std::vector<std::string> pool_warnings(const Call& call, const Submission& submission) {
-  std::vector<std::string> out = submission.warnings;
+  std::vector<std::string> out = warnings_of(call, submission);
   if (submission.kind != Kind::pool) return out;
   const Pointer present = call.context.objects.find(pool_key(submission.metadata.name));
   if (!present || !pool_spec(*present).label_sync) return out;
@@ -117,6 +132,8 @@ std::optional<http::Response> refused_by_pool(const Call& call, const std::vecto
     if (name.empty() || !objects::text_of(submission.kind).is_workload) continue;
     const Pointer pool = call.context.objects.find(pool_key(name));
     if (!pool) return refuse_unknown(call, name);
+    if (pool_spec(*pool).best_effort == "refuse" && asks_best_effort_anew(call, submission))
+      return refuse(K::failed_precondition, best_effort_problem(name));
     if (!asks_anew(call, submission)) continue;
     const std::string problem = slicing_problem(*pool, nodes, call.context.views.now_ns());
     if (problem.empty()) continue;

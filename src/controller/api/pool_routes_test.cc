@@ -15,10 +15,7 @@ constexpr int64_t now = 1'800'000'000'000'000'000;
 
 struct TwoNodes final : Views, NodeActions {
   api::ControllerVersion version() const override { return {}; }
-  api::KnownNodeList nodes() const override {
-    return {.nodes = {{.name = "n1", .socket = "/run/a", .reachability = Reachability::reachable},
-                      {.name = "n2", .reachability = Reachability::unreachable, .problem = "no agent"}}};
-  }
+  api::KnownNodeList nodes() const override { return known; }
   Outcome<std::string> logs(const Object&, const LogQuery&) const override { return std::string(); }
   http::EventStream follow_logs(const Object&, const LogQuery&) override { return {}; }
   Outcome<std::vector<Revision>> revisions(const std::string&) const override {
@@ -27,12 +24,17 @@ struct TwoNodes final : Views, NodeActions {
   std::optional<uint32_t> uid_of(const std::string&) const override { return std::nullopt; }
   std::string user_name(uint32_t) const override { return "root"; }
   std::string container_problem() const override { return ""; }
+  std::vector<std::string> limit_warnings(const objects::ServiceSpec&) const override { return {}; }
   std::string metrics() const override { return ""; }
   int64_t now_ns() const override { return now; }
   void poll() override { ++polls; }
   void end_slices(const std::string& node) override { ended.push_back(node); }
   Outcome<std::vector<std::string>> slices_in_units(const std::string&) override { return in_units; }
+  Outcome<AgentAnswer> ask_agent(const std::string&, const AgentCall&) override { return AgentAnswer(); }
 
+  api::KnownNodeList known{
+      .nodes = {{.name = "n1", .socket = "/run/a", .reachability = Reachability::reachable},
+                {.name = "n2", .reachability = Reachability::unreachable, .problem = "no agent"}}};
   unsigned polls = 0;
   std::vector<std::string> ended, in_units;
 };
@@ -168,6 +170,101 @@ TEST_F(PoolRoutes, services_of_a_pool_that_cannot_be_sliced_are_refused_with_the
   EXPECT_THAT(ask(409, "POST", "/v1/documents", service), HasSubstr("GPU sharing is not enabled for pool p"));
   apply_pool(R"({"sharing":true})");
   ask(201, "POST", "/v1/documents", service);
+}
+
+TEST_F(PoolRoutes, a_pool_may_refuse_services_without_a_share) {
+  const auto service = [](const char* gpu) {
+    return fmt::format(R"({{"apiVersion":"carve.dev/v1","kind":"Service","metadata":{{"name":"a"}},
+      "spec":{{"pool":"p","gpu":{{{}}},"run":{{"command":["serve"]}}}}}})",
+                       gpu);
+  };
+  apply_pool(R"({"bestEffort":"refuse"})");
+  ask(200, "PATCH", "/v1/nodes/n1", R"({"spec":{"pool":"p"}})");
+  EXPECT_THAT(
+      ask(409, "POST", "/v1/documents", service(R"("memory":"1GiB")")),
+      HasSubstr("pool p refuses slices without a share of compute (bestEffort: refuse); add a share"));
+  ask(201, "POST", "/v1/documents", service(R"("memory":"1GiB","share":"30%")"));
+  ask(409, "POST", "/v1/documents", service(R"("memory":"1GiB")"));
+  ask(201, "POST", "/v1/documents", service(R"("exclusive":true)"));
+  apply_pool("{}");
+  ask(201, "POST", "/v1/documents", service(R"("memory":"1GiB")"));
+  apply_pool(R"({"bestEffort":"refuse"})");
+  ask(201, "POST", "/v1/documents", service(R"("memory":"2GiB")"));
+}
+
+TEST_F(PoolRoutes, a_document_of_a_node_sets_what_it_has) {
+  const auto node = [](const char* rest) {
+    return fmt::format(R"({{"apiVersion":"carve.dev/v1","kind":"Node","metadata":{{"name":"n1"{}}})", rest);
+  };
+  ask(200, "PATCH", "/v1/nodes/n1", R"({"spec":{"schedulable":false}})");
+  apply_pool("{}");
+  const std::string applied = ask(
+      201, "POST", "/v1/documents",
+      node(R"(,"labels":{"zone":"a","gpuMemoryUnit":"1GiB"}},"spec":{"pool":"p","instanceType":"ml.x"})"));
+  EXPECT_THAT(applied, HasSubstr(R"("action":"configured")"));
+  const Pointer kept = objects.find(node_key("n1"));
+  EXPECT_EQ(kept->labels.at("zone"), "a");
+  EXPECT_EQ(kept->labels.at("carve.dev/memory-unit"), "1GiB");
+  EXPECT_EQ(node_spec(*kept).pool, "p");
+  EXPECT_FALSE(node_spec(*kept).schedulable) << "the document does not name it";
+  ask(201, "POST", "/v1/documents", node(R"(},"spec":{"schedulable":true})"));
+  EXPECT_TRUE(node_spec(*objects.find(node_key("n1"))).schedulable);
+  EXPECT_EQ(node_spec(*objects.find(node_key("n1"))).pool, "p");
+  EXPECT_THAT(ask(201, "POST", "/v1/documents", node(R"(},"spec":{"stopped":true})")),
+              HasSubstr("spec.stopped has no effect here; a verb sets it"));
+}
+
+TEST_F(PoolRoutes, a_document_of_a_node_is_refused_as_a_patch_is) {
+  const auto node = [](const char* name, const char* rest) {
+    return fmt::format(R"({{"apiVersion":"carve.dev/v1","kind":"Node","metadata":{{"name":"{}"{}}})", name,
+                       rest);
+  };
+  const char* labels = R"(,"labels":{"carve.dev/mode":"memory"}})";
+  ask(403, "POST", "/v1/documents", node("n1", labels), 1000);
+  ask(201, "POST", "/v1/documents", node("n1", labels));
+  EXPECT_THAT(
+      ask(409, "POST", "/v1/documents", node("n1", R"(,"labels":{"ack.node.gpu.schedule":"share"}})")),
+      HasSubstr("carve:immutable"));
+  EXPECT_THAT(ask(404, "POST", "/v1/documents", node("n9", "}")), HasSubstr("there is no node n9"));
+  EXPECT_THAT(ask(422, "POST", "/v1/documents", node("n1", R"(},"spec":{"pool":"x"})")),
+              HasSubstr("there is no pool 'x'"));
+  ask(422, "POST", "/v1/documents", node("n1", R"(},"spec":{"schedulabel":true})"));
+}
+
+TEST_F(PoolRoutes, the_pool_says_what_gpu_memory_of_pai_eas_counts) {
+  const char* eas = R"({"metadata":{"name":"a","resource":"p","gpu_memory":1},
+    "containers":[{"command":"serve"}]})";
+  const auto with_devices = [&](const char* name) {
+    for (api::KnownNode& node : views.known.nodes)
+      if (node.name == name) node.devices = {{.usable_bytes = 24'000'000'000}};
+  };
+  apply_pool("{}");
+  with_devices("n1");
+  with_devices("n2");
+  const auto join = [&](const char* name, const char* type) {
+    ask(200, "PATCH", std::string("/v1/nodes/") + name,
+        fmt::format(R"({{"spec":{{"pool":"p","instanceType":"{}"}}}})", type));
+  };
+  join("n1", "ml.gu7i.c8m30.1-gu30");
+  ask(201, "POST", "/v1/documents", eas);
+  EXPECT_THAT(ask(200, "GET", "/v1/services/a"), HasSubstr(R"("memory":"1GB")"));
+  join("n2", "ecs.gn7i-c8g1.2xlarge");
+  EXPECT_THAT(
+      ask(422, "POST", "/v1/documents", eas),
+      HasSubstr("pool p has ml.* and ecs.* nodes: gpu_memory would be GB on one and GiB on the other; "
+                "name cloud.computing.instances[].type"));
+  std::string named = eas;
+  named.insert(1, R"("cloud":{"computing":{"instances":[{"type":"ecs.gn7i-c8g1.2xlarge"}]}},)");
+  ask(201, "POST", "/v1/documents", named);
+  EXPECT_THAT(ask(200, "GET", "/v1/services/a"), HasSubstr(R"("memory":"1GiB")"));
+}
+
+TEST_F(PoolRoutes, an_elastic_pool_refuses_applications_with_a_part_of_a_device) {
+  apply_pool(R"({"type":"vci"})");
+  const char* application = R"({"apiVersion":"carve.dev/v1","kind":"Application","metadata":{"name":"a"},
+    "spec":{"pool":"p","gpu":{"type":"mGPU","memory":"4096","compute":"0.5"},"run":{"command":["serve"]}}})";
+  EXPECT_THAT(ask(422, "POST", "/v1/documents", application),
+              HasSubstr("elastic containers (VCI) do not support mGPU: only node (ECS) deployments do"));
 }
 
 TEST_F(PoolRoutes, a_pool_that_stops_synchronising_warns) {

@@ -62,16 +62,18 @@ Outcome<WatchQuery> watch_query(const http::Request& request) {
   return out;
 }
 
+std::function<bool()> validity_of(const Call& call) {
+  const auto token = http::bearer_token(call.request.headers);
+  if (!token || call.caller.token_account() == nullptr) return nullptr;
+  return [&tokens = call.context.tokens, &views = call.context.views, text = std::string(*token)] {
+    return tokens.caller(text, views.now_ns()).has_value();
+  };
+}
+
 http::Response watch(const Call& call) {
   auto query = watch_query(call.request);
   if (!query) return refuse(query.error());
-  std::function<bool()> may_continue;
-  if (const auto token = http::bearer_token(call.request.headers);
-      token && call.caller.token_account() != nullptr)
-    may_continue = [&tokens = call.context.tokens, &views = call.context.views, text = std::string(*token)] {
-      return tokens.caller(text, views.now_ns()).has_value();
-    };
-  auto stream = call.context.watches->begin(std::move(*query), call.caller, std::move(may_continue));
+  auto stream = call.context.watches->begin(std::move(*query), call.caller, validity_of(call));
   if (!stream) return refuse(stream.error());
   return {.content = std::move(*stream)};
 }

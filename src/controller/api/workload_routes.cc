@@ -7,6 +7,7 @@
 #include "controller/api/object_routes.h"
 #include "controller/api/planning.h"
 #include "controller/api/query.h"
+#include "controller/api/watch_routes.h"
 #include "os/clock.h"
 #include "wire/api/json_value.h"
 #include "wire/objects/revision.h"
@@ -68,6 +69,7 @@ http::Response get_logs(const Call& call) {
   if (follows && wanted.previous)
     return refuse(K::invalid_argument,
                   "follow: the log of a previous attempt does not grow; leave out follow");
+  if (follows) wanted.may_continue = validity_of(call);
   if (follows) return {.content = call.context.views.follow_logs(*object, wanted)};
   const auto lines = call.context.views.logs(*object, wanted);
   if (!lines) return refuse(lines.error());
@@ -106,7 +108,28 @@ http::Response restart(const Call& call) {
   return changed(call, [&](api::Json& spec) { spec["restartedAt"] = now; });
 }
 
-// The number of replicas and how they are updated are no part of a revision, and stay.
+namespace {
+
+// Gives the object the spec of the revision. The number of replicas and how they are updated are no part of
+// a revision, and stay.
+http::Response returned_to(const Call& call, const ObjectKey& key, const Revision& revision) {
+  const auto former = api::parse(revision.spec);
+  if (!former) return refuse(K::unavailable, former.error());
+  http::Response response = changed(call, [&](api::Json& spec) {
+    api::Json next = *former;
+    for (const char* kept : {"replicas", "stopped", "update", "autoscale"})
+      if (spec.contains(kept)) next[kept] = spec[kept];
+    spec = std::move(next);
+  });
+  if (response.status == 200 && call.context.events != nullptr)
+    call.context.events->add(key,
+                             {objects::EventReason::undone, fmt::format("to revision {}", revision.number)},
+                             call.context.views.now_ns());
+  return response;
+}
+
+}  // namespace
+
 http::Response undo(const Call& call) {
   const auto object = changeable_object(call);
   if (!object) return refuse(object.error());
@@ -121,14 +144,7 @@ http::Response undo(const Call& call) {
   };
   for (size_t i = 0; i < revisions->size(); ++i) {
     if (!is_wanted(i)) continue;
-    const auto former = api::parse((*revisions)[i].spec);
-    if (!former) return refuse(K::unavailable, former.error());
-    return changed(call, [&](api::Json& spec) {
-      api::Json next = *former;
-      for (const char* kept : {"replicas", "stopped", "update", "autoscale"})
-        if (spec.contains(kept)) next[kept] = spec[kept];
-      spec = std::move(next);
-    });
+    return returned_to(call, (*object)->key, (*revisions)[i]);
   }
   std::vector<uint32_t> numbers;
   for (const Revision& revision : *revisions) numbers.push_back(revision.number);

@@ -1,0 +1,111 @@
+#include "controller/api/event_routes.h"
+
+#include <gmock/gmock.h>
+
+#include "controller/api/controller_routes.h"
+#include "controller/api/testing/views_fake.h"
+#include "wire/objects/service_object.h"
+
+namespace carve::controller {
+namespace {
+
+using testing::ElementsAre;
+
+struct EventViews : ViewsFake {
+  Outcome<std::vector<Revision>> revisions(const std::string&) const override { return kept_revisions; }
+  std::vector<Revision> kept_revisions;
+};
+
+struct NoJournal final : Journal, TokenJournal, EventJournal {
+  Outcome<void> write(std::span<const Object>) override { return {}; }
+  Outcome<void> remove(const ObjectKey&, uint64_t) override { return {}; }
+  Outcome<void> write(const Token&) override { return {}; }
+  Outcome<void> remove(const Token&) override { return {}; }
+  Outcome<void> write(std::span<const KeptEvent>, std::span<const EventKey>) override { return {}; }
+};
+
+// The API with the service "a" of two replicas, which was created at second 1.
+struct EventApi {
+  EventViews views;
+  NoJournal journal;
+  ObjectRegistry objects{journal, {}, 0};
+  TokenBook tokens{journal, {}};
+  ObjectEvents events{objects, journal, {}};
+  ControllerRoutes routes{{.views = views,
+                           .audit = [](const AuditLine&) {},
+                           .objects = objects,
+                           .tokens = tokens,
+                           .events = &events}};
+
+  EventApi() {
+    views.now = 1'000'000'000;
+    EXPECT_TRUE(objects.add({.key = {objects::Kind::service, "default", "a"},
+                             .account = "root",
+                             .uid = "u",
+                             .spec = api::write(objects::ServiceSpec{.replicas = 2})}));
+  }
+  http::Response ask(const std::string& method, const std::string& target, const std::string& body = "") {
+    constexpr uint32_t operators[] = {0};
+    const size_t mark = std::min(target.find('?'), target.size());
+    return routes.answer({.method = method,
+                          .path = target.substr(0, mark),
+                          .query = target.substr(std::min(mark + 1, target.size())),
+                          .body = body,
+                          .headers = {}},
+                         http::Caller::user(0, {5, 1}, operators));
+  }
+  objects::ObjectEventList listed(const std::string& target) {
+    const http::Response response = ask("GET", target);
+    EXPECT_EQ(response.status, 200u) << target;
+    const auto list =
+        api::read<objects::ObjectEventList>(std::get<std::string>(response.content), api::Reading::strict);
+    EXPECT_TRUE(list) << list.error();
+    return *list;
+  }
+};
+
+std::vector<std::string> reasons_of(const objects::ObjectEventList& list) {
+  std::vector<std::string> out;
+  for (const objects::ObjectEvent& event : list.items) out.emplace_back(carve::text(event.reason));
+  return out;
+}
+
+TEST(EventRoutes, an_event_is_shown_at_once_at_its_object_and_in_the_list_of_all) {
+  EventApi api;
+  const objects::ObjectEventList list = api.listed("/v1/services/a/events");
+  ASSERT_EQ(list.items.size(), 1u);
+  const objects::ObjectEvent& event = list.items[0];
+  EXPECT_EQ(event.kind + " " + event.namespace_ + "/" + event.name, "Service default/a");
+  EXPECT_EQ(event.type, "Normal");
+  EXPECT_EQ(event.message, "2 replicas, account root");
+  EXPECT_EQ(event.count, 1u);
+  EXPECT_EQ(event.first_at, "1970-01-01T00:00:01.000Z");
+  EXPECT_EQ(event.last_at, event.first_at);
+  EXPECT_THAT(reasons_of(api.listed("/v1/events")), ElementsAre("Created"));
+  EXPECT_THAT(reasons_of(api.listed("/v1/events?namespace=other")), testing::IsEmpty());
+}
+
+TEST(EventRoutes, a_deleted_object_has_events_and_an_unknown_one_has_none) {
+  EventApi api;
+  ASSERT_TRUE(api.objects.remove({objects::Kind::service, "default", "a"}));
+  EXPECT_THAT(reasons_of(api.listed("/v1/services/a/events")), ElementsAre("Created", "Deleted"));
+  for (const char* path : {"/v1/services/b/events", "/v1/nodes/n1/events", "/v1/pools/p/events"})
+    EXPECT_EQ(api.ask("GET", path).status, 404u) << path;
+}
+
+TEST(EventRoutes, a_return_to_a_former_revision_is_an_event) {
+  EventApi api;
+  const std::string former = api::write(objects::ServiceSpec{.replicas = 1, .pool = "p"});
+  api.views.kept_revisions = {{.number = 1, .spec = former}, {.number = 2, .spec = "{}"}};
+  ASSERT_EQ(api.ask("POST", "/v1/services/a/undo").status, 200u);
+  EXPECT_THAT(reasons_of(api.listed("/v1/services/a/events")), ElementsAre("Created", "Changed", "Undone"));
+}
+
+TEST(EventRoutes, a_wrong_limit_is_refused) {
+  EventApi api;
+  EXPECT_EQ(api.ask("GET", "/v1/events?limit=0").status, 400u);
+  EXPECT_EQ(api.ask("GET", "/v1/events?limit=1").status, 200u);
+}
+
+}  // namespace
+}  // namespace carve::controller

@@ -1,0 +1,38 @@
+#include "controller/api/render_routes.h"
+
+#include "controller/api/planning.h"
+#include "controller/api/query.h"
+#include "fronts/render/manifests.h"
+
+namespace carve::controller {
+
+http::Response render_documents(const Call& call) {
+  const auto query = parse_query(call.request.query, {"dialect"});
+  if (!query) return refuse(query.error());
+  auto read = posted_submissions(call, *query);
+  if (!read) return std::move(read.error());
+  api::Rendered out;
+  api::FieldErrors errors;
+  for (const Submission& one : *read) {
+    const std::string_view kind = objects::text_of(one.kind).kind;
+    if (!objects::text_of(one.kind).is_workload) {
+      errors.push_back(
+          {.field = "kind",
+           .value = std::string(kind),
+           .sentence = fmt::format("kind: {} '{}' has no manifest; services and applications have", kind,
+                                   one.metadata.name)});
+      continue;
+    }
+    auto manifests = fronts::manifests_of(one.metadata, one.form);
+    if (!manifests) {
+      errors.insert(errors.end(), manifests.error().begin(), manifests.error().end());
+      continue;
+    }
+    out.manifests += (out.manifests.empty() ? "" : "---\n") + manifests->text;
+    out.warnings.insert(out.warnings.end(), one.warnings.begin(), one.warnings.end());
+    out.warnings.insert(out.warnings.end(), manifests->warnings.begin(), manifests->warnings.end());
+  }
+  return errors.empty() ? document(out) : refuse(std::move(errors));
+}
+
+}  // namespace carve::controller

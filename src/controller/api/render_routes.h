@@ -1,0 +1,10 @@
+// The route that prints documents as manifests of Kubernetes. It keeps nothing.
+#pragma once
+
+#include "controller/api/api_call.h"
+
+namespace carve::controller {
+
+http::Response render_documents(const Call&);
+
+}  // namespace carve::controller

@@ -1,0 +1,49 @@
+// What the routes show and ask beside objects, prepared by a test.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "controller/api/api_call.h"
+
+namespace carve::controller {
+
+struct ViewsFake : Views, NodeActions {
+  api::ControllerVersion version() const override { return {}; }
+  api::KnownNodeList nodes() const override { return known; }
+  Outcome<std::string> logs(const Object&, const LogQuery&) const override { return std::string(); }
+  http::EventStream follow_logs(const Object&, const LogQuery&) override { return {}; }
+  Outcome<std::vector<Revision>> revisions(const std::string&) const override {
+    return std::vector<Revision>();
+  }
+  std::optional<uint32_t> uid_of(const std::string& account) const override {
+    return account == "research" ? std::optional(2000u) : std::nullopt;
+  }
+  std::string user_name(uint32_t uid) const override {
+    return uid == 0 ? "root" : fmt::format("user{}", uid);
+  }
+  std::string container_problem() const override { return ""; }
+  std::vector<std::string> limit_warnings(const objects::ServiceSpec&) const override { return {}; }
+  std::string metrics() const override { return ""; }
+  int64_t now_ns() const override { return now; }
+  void poll() override { ++polls; }
+  void end_slices(const std::string& node) override { ended.push_back(node); }
+  Outcome<std::vector<std::string>> slices_in_units(const std::string&) override { return in_units; }
+  Outcome<AgentAnswer> ask_agent(const std::string& node, const AgentCall& call) override {
+    calls.push_back(fmt::format("{} {} {}", node, call.method, call.target));
+    bodies.push_back(call.body);
+    return answer(call);
+  }
+
+  api::KnownNodeList known;
+  int64_t now = 1'800'000'000'000'000'000;
+  unsigned polls = 0;
+  std::vector<std::string> ended, in_units;
+  std::vector<std::string> calls, bodies;  // Of the agents: "n1 GET /v1/slices".
+  std::function<Outcome<AgentAnswer>(const AgentCall&)> answer = [](const AgentCall&) {
+    return AgentAnswer{200, "application/json", "{}"};
+  };
+};
+
+}  // namespace carve::controller
