@@ -2,6 +2,7 @@
 #include "controller/controller_options.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "os/socket.h"
 
@@ -60,6 +61,17 @@ Outcome<void> add_host(Options& o, const std::string& word) {
                    max_hosts);
   o.hosts.push_back(word);
   return {};
+}
+
+Outcome<void> set_expected_start(Options& o, const std::string& word) {
+  const std::string digits = word.ends_with('s') ? word.substr(0, word.size() - 1) : word;
+  const char* const last = digits.data() + digits.size();
+  const auto [end, error] = std::from_chars(digits.data(), last, o.expected_start_s);
+  if (error == std::errc() && end == last && o.expected_start_s >= 0 &&
+      o.expected_start_s <= max_expected_start_s)
+    return {};
+  return failure(K::invalid_argument, "--expected-start '{}' is not a time from 0s to {}s", shown(word),
+                 max_expected_start_s);
 }
 
 template <std::string Options::*field>
@@ -199,6 +211,10 @@ const std::vector<os::OptionRow<Options>> option_rows = {
              "[localhost, 127.0.0.1, ::1 and the address of --listen]",
      .store = add_host,
      .repeatable = true},
+    {.name = "--expected-start",
+     .value = "TIME",
+     .help = "how long a node is expected to start; a starting node shows the rest of it [600s]",
+     .store = set_expected_start},
     {.name = "--log-level",
      .value = "LEVEL",
      .help = "error, warning, info, debug [info]",

@@ -11,7 +11,8 @@
 
 namespace carve::controller {
 
-inline constexpr size_t max_nodes = 64;            // Each has a thread.
+inline constexpr size_t max_nodes = 64;  // Each has a thread.
+inline constexpr int64_t max_expected_start_s = 86'400;
 inline constexpr size_t max_node_name_bytes = 48;  // The limit of all names that the controller gives.
 
 struct Options {
@@ -20,6 +21,7 @@ struct Options {
   std::optional<os::TcpAddress> listen;  // Absent: the API is served on its unix socket only.
   std::string tls_certificate, tls_key;  // PEM files; both or none.
   std::vector<std::string> hosts;        // Names of this controller, beside loopback and `listen`.
+  int64_t expected_start_s = 600;        // How long a node is expected to start.
   std::string log_level = "info";
 
   // serve: be the controller. The others print a text.

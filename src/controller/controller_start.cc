@@ -17,7 +17,9 @@
 #include <cstring>
 
 #include "client/client.h"
+#include "controller/nodes/slice_forecast.h"
 #include "controller/runtime/container_start.h"
+#include "controller/runtime/limit_warnings.h"
 #include "controller/service_metrics.h"
 #include "os/capabilities.h"
 #include "os/clock.h"
@@ -38,6 +40,7 @@ constexpr size_t max_api_connections = 1000;
 constexpr size_t max_api_streams = 600;
 constexpr size_t max_connections_from_address = 128;
 constexpr size_t max_watch_queue_bytes = 512 << 10;
+constexpr int64_t event_write_interval_ns = os::second;
 constexpr rlim_t wanted_descriptors = 4096;
 
 // Raises the limit of open descriptors to what the connections need, as far as the system allows it.
@@ -166,13 +169,16 @@ Outcome<void> Records::read() {
   if (!version) return tl::unexpected(version.error());
   objects.emplace(journal, std::move(*known_objects), *version);
   tokens.emplace(journal, std::move(*known_tokens));
+  const auto known_events = journal.events();
+  if (!known_events) return tl::unexpected(known_events.error());
+  events.emplace(*objects, journal, *known_events);
   return {};
 }
 
 NodeSync keep_nodes(Records& records, const Options& o) {
   std::vector<std::string> names;
   for (const NodeAddress& node : o.nodes) names.push_back(node.name);
-  return NodeSync(*records.objects, names, os::utc_ns());
+  return NodeSync(*records.objects, names, os::utc_ns(), o.expected_start_s * os::second);
 }
 
 Services::Services(Records& records, Launcher launcher, const Options& o)
@@ -183,8 +189,8 @@ Services::Services(Records& records, Launcher launcher, const Options& o)
             return nodes;
           }(),
           {.nodes_to_ask =
-               [&records](const std::string& pool, const api::SliceRequest& request) {
-                 return nodes_to_ask(pool, request, *records.objects);
+               [&records](const NodeChoice& choice, const api::SliceRequest& request) {
+                 return SliceForecast(*records.objects).nodes_to_ask(choice, request);
                },
            .isolation_of = [&records](const std::string& name) -> std::optional<Isolation> {
              const auto node = records.objects->find(node_key(name));
@@ -248,6 +254,7 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
       nodes_(nodes),
       node_sync_(node_sync),
       store_(records.store),
+      events_(*records.events),
       machine_(services.machine),
       version_{.program = "carve-controller",
                .version = CARVE_VERSION,
@@ -263,6 +270,7 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
                .tokens = *records.tokens,
                .node_actions = this,
                .hosts = known_hosts(o),
+               .events = &events_,
                .answers = &records.journal}) {
   const auto handle = [this](const http::Request& request, const http::Caller& caller) {
     return routes_.answer(request, caller);
@@ -283,6 +291,7 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
   }
   deliver_changes(loop, *records.objects);
   loop.every(log_stream_interval_ns, [this] { log_streams_.tick(); });
+  loop.every(event_write_interval_ns, [this] { write_events(); });
 }
 
 // The registry's changes come from any thread, and may come after this object's end.
@@ -291,11 +300,20 @@ void Api::deliver_changes(os::Loop& loop, ObjectRegistry& objects) {
   loop.watch(changed_->get(), EPOLLIN, [this](uint32_t) {
     eventfd_t count = 0;
     eventfd_read(changed_->get(), &count);
+    events_.take_changes(now_ns());
     routes_.deliver_changes();
   });
 }
 
-Api::~Api() { loop_.forget(changed_->get()); }
+void Api::write_events() {
+  events_.take_changes(now_ns());
+  if (const auto written = events_.write(); !written) os::log::error("{}", written.error().sentence);
+}
+
+Api::~Api() {
+  loop_.forget(changed_->get());
+  write_events();
+}
 
 Outcome<std::string> Api::logs(const Object& object, const LogQuery& query) const {
   std::string out;
@@ -349,11 +367,22 @@ Outcome<std::vector<std::string>> Api::slices_in_units(const std::string& name) 
   return out;
 }
 
+Outcome<AgentAnswer> Api::ask_agent(const std::string& name, const AgentCall& call) {
+  const auto known = nodes_.document().nodes;
+  const auto node = std::ranges::find(known, name, &api::KnownNode::name);
+  if (node == known.end()) return failure(K::not_found, "there is no node {}", name);
+  return agent_calls_.ask(*node, call, os::utc_ns());
+}
+
 std::string Api::container_problem() const {
   if (access(container_engine, X_OK) != 0)
     return fmt::format("{}: {}; install it: apt-get install podman", container_engine, strerror(errno));
   // The engine reads the devices of slices where root announces them.
   return geteuid() == 0 ? "" : "containers are started by a controller of root only";
+}
+
+std::vector<std::string> Api::limit_warnings(const objects::ServiceSpec& spec) const {
+  return controller::limit_warnings(spec, machine_.limit_problems());
 }
 
 std::optional<uint32_t> Api::uid_of(const std::string& account) const { return os::user_id(account); }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "controller/agent_calls.h"
 #include "controller/api/controller_routes.h"
 #include "controller/controller_options.h"
 #include "controller/known_nodes.h"
@@ -50,6 +51,7 @@ class Records {
   StoreJournal journal;
   std::vector<NodeRecord> nodes;
   std::optional<ObjectRegistry> objects;
+  std::optional<ObjectEvents> events;
   std::optional<TokenBook> tokens;
 
  private:
@@ -86,6 +88,7 @@ class Api : Views, NodeActions {
   http::EventStream follow_logs(const Object&, const LogQuery&) override;
   Outcome<std::vector<Revision>> revisions(const std::string& uid) const override;
   std::string container_problem() const override;
+  std::vector<std::string> limit_warnings(const objects::ServiceSpec&) const override;
   std::optional<uint32_t> uid_of(const std::string& account) const override;
   std::string user_name(uint32_t uid) const override;
   std::string metrics() const override;
@@ -95,15 +98,19 @@ class Api : Views, NodeActions {
   void poll() override { nodes_.poll(); }
   void end_slices(const std::string& node) override { node_sync_.end_slices(node); }
   Outcome<std::vector<std::string>> slices_in_units(const std::string& node) override;
+  Outcome<AgentAnswer> ask_agent(const std::string& node, const AgentCall&) override;
 
   Api(os::Loop&, KnownNodes&, NodeSync&, Records&, const Services&, const Options&, os::Fd unix_socket,
       os::Fd tcp_socket, const std::optional<tls::Identity>&);
   void deliver_changes(os::Loop&, ObjectRegistry&);
+  void write_events();
 
   os::Loop& loop_;
   KnownNodes& nodes_;
   NodeSync& node_sync_;
+  AgentCalls agent_calls_;
   ControllerStore& store_;
+  ObjectEvents& events_;
   const Machine& machine_;
   const api::ControllerVersion version_;
   const std::vector<uint32_t> operators_;

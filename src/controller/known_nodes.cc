@@ -1,5 +1,7 @@
 #include "controller/known_nodes.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "os/clock.h"
@@ -9,6 +11,13 @@ namespace carve::controller {
 namespace {
 
 constexpr int64_t poll_interval_ns = 2 * os::second;
+
+// An agent is reached over a unix socket, so its machine is this one.
+workload::HostResources this_host() {
+  const auto figure = [](int name) { return static_cast<uint64_t>(std::max(sysconf(name), 0L)); };
+  return {.cpu_milli = figure(_SC_NPROCESSORS_ONLN) * 1000,
+          .memory_bytes = figure(_SC_PHYS_PAGES) * figure(_SC_PAGESIZE)};
+}
 
 void write_log(const NodeChange& change) {
   if (change.level == NodeChange::Level::warning)
@@ -66,7 +75,8 @@ void KnownNodes::take(Node& node) {
                          .has_answered = true,
                          .settings = poll->answer->node,
                          .devices = poll->answer->devices,
-                         .slices = poll->answer->slices});
+                         .slices = poll->answer->slices,
+                         .host = this_host()});
   node_sync_.turn(os::utc_ns());
   if (std::exchange(node.polls_again, false)) begin_poll(node);
   if (node.known.must_be_stored()) store(false);

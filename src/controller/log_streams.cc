@@ -47,6 +47,11 @@ http::EventStream LogStreams::begin(const Object& object, const LogQuery& query)
 
 void LogStreams::tick() {
   for (const auto& [number, f] : *all_) {
+    if (f->query.may_continue && !f->query.may_continue()) {
+      f->waiting.clear();
+      f->stream->end();
+      continue;
+    }
     const auto object = objects_.find(f->key);
     const bool exists = object && object->uid == f->uid;
     if (exists && f->waiting.empty()) read(*f, *object, {});

@@ -3,7 +3,8 @@
 //
 // The loop of the API calls tick() several times a second. A stream gets at most 128 KiB in a tick; lines
 // beyond that wait here, at most those of one read of each log. Replicas that come later are followed from
-// their first line. A stream ends when its object is gone.
+// their first line. A stream ends when its object is gone, or the token of
+// its caller.
 #pragma once
 
 #include <deque>

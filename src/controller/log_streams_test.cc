@@ -120,6 +120,22 @@ TEST(LogStreams, a_fast_program_does_not_overrun_the_stream) {
   }
 }
 
+TEST(LogStreams, a_stream_ends_with_the_token_of_its_caller_and_sends_nothing_more) {
+  Followable f;
+  f.replicas({"a-1-0"});
+  f.write("a-1-0", "one\n");
+  bool is_valid = true;
+  f.follow({.may_continue = [&] { return is_valid; }});
+  EXPECT_THAT(f.lines.taken(), ElementsAre("one"));
+  f.streams.tick();
+  EXPECT_FALSE(f.lines.has_ended);
+  is_valid = false;
+  f.write("a-1-0", "two\n");
+  f.streams.tick();
+  EXPECT_TRUE(f.lines.has_ended);
+  EXPECT_THAT(f.lines.taken(), IsEmpty());
+}
+
 TEST(LogStreams, a_stream_ends_with_its_object) {
   Followable f;
   f.follow();
