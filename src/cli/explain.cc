@@ -1,22 +1,59 @@
-// `carve explain`: prints where a request would be placed, or each device's reason against it. Grants
-// nothing.
+// `carve explain`: prints where a request would be placed, or each device's reason against it; with -f, which
+// rule translated which field of a document, and where its replicas would be placed. Grants nothing.
+#include "cli/documents.h"
 #include "cli/node_pools.h"
+#include "cli/services.h"
 #include "cli/slice_options.h"
 #include "cli/verbs.h"
 #include "wire/api/plan.h"
 
 namespace carve::cli {
+namespace {
+
+void print_translation(const std::vector<api::TranslatedField>& translation) {
+  for (const api::TranslatedField& row : translation)
+    fmt::print("  {} {} -> {}: {}\n", harmless(row.field), harmless(row.value),
+               row.becomes.empty() ? "nothing" : fmt::format("{} {}", row.becomes, harmless(row.result)),
+               row.rule);
+}
+
+// Exit status 0 if each new replica has room.
+void explain_documents(Context& context, const DocumentOptions& documents) {
+  const auto text = read_documents(context, documents);
+  if (!text) return;
+  const std::string target = fmt::format("/v1/documents?{}&explain=true", query_of(documents));
+  answered(context, context.controller().send<api::AppliedList>("POST", target, *text),
+           [&](const api::AppliedList& list) {
+             for (const api::AppliedObject& object : list.items) {
+               print_warnings(object.warnings);
+               for (const api::ReplicaPlacement& at : object.placement)
+                 if (at.node.empty()) context.status = failed_status;
+               if (context.json()) continue;
+               fmt::print("{}\n", name_of(object).text());
+               print_translation(object.translation);
+               print_placement(object.placement);
+             }
+             if (context.json()) print_json(list);
+           });
+}
+
+}  // namespace
 
 void add_explain(CLI::App& app, Context& context) {
   CLI::App* verb =
       app.add_subcommand("explain", "Print where a request would be placed, or why no device fits");
   auto options = std::make_shared<SliceOptions>();
+  auto documents = std::make_shared<DocumentOptions>();
   add_slice_options(verb, *options);
+  add_documents(verb, *documents, /*is_required=*/false);
   add_output(verb, context);
-  verb->footer("Exit status 0 if the request fits, 1 if not.\n  carve explain --memory 24GiB");
+  verb->footer(
+      "Exit status 0 if the request fits, 1 if not.\n  carve explain --memory 24GiB\n  carve explain -f "
+      "examples/service.yaml");
   add_explain_slicing(verb, context);
-  verb->callback([&context, verb, options] {
+  verb->callback([&context, verb, options, documents] {
     if (!verb->get_subcommands().empty()) return;
+    if (!documents->file.empty()) return explain_documents(context, *documents);
     auto request = to_request(*options);
     if (!request) {
       fmt::print(stderr, "carve: {}\n", request.error());

@@ -59,7 +59,8 @@ void get(Context& context, const GetOptions& options) {
   const objects::KindText& kind = objects::text_of(object->kind);
   if (!kind.is_workload) {
     if (options.watch)
-      return usage(context, fmt::format("-w watches services and applications, not {}", kind.plural));
+      return watch_objects(context, *object, "labelSelector=" + percent_encoded(options.selector),
+                           options.output);
     return get_nodes_or_pools(context, *object, options.selector, options.output);
   }
   const bool all = object->name.empty();

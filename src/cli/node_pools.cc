@@ -33,14 +33,26 @@ std::string units_text(const objects::GpuMemUnits& units) {
   return units.unit.empty() ? "-" : fmt::format("{}/{} x {}", units.allocated, units.capacity, units.unit);
 }
 
+const std::vector<std::string> node_heading = {"NAME",   "STATE",        "POOL",  "GPU",
+                                               "SLICES", "MEMORY UNITS", "POLICY"};
+const std::vector<std::string> pool_heading = {"NAME",    "TYPE", "NODES", "GPU",
+                                               "RUNNING", "SYNC", "DRIFT", "SLICING"};
+
+std::vector<std::string> cells_of(const objects::Node& node) {
+  const objects::NodeStatus& s = node.status;
+  return {harmless(node.metadata.name), state_text(node),
+          dashed(node.spec.pool),       fmt::format("{}", s.gpus),
+          fmt::format("{}", s.slices),  units_text(s.gpu_mem_units),
+          setting_text(s.policy)};
+}
+
 void print(const std::vector<objects::Node>& nodes, bool wide) {
-  std::vector<std::string> heading = {"NAME", "STATE", "POOL", "GPU", "SLICES", "MEMORY UNITS", "POLICY"};
+  std::vector<std::string> heading = node_heading;
   if (wide) heading.insert(heading.end(), {"MODE", "MEMORY UNIT", "PLACEMENT", "SOCKET", "LABELS"});
   std::vector<std::vector<std::string>> rows;
   for (const objects::Node& node : nodes) {
     const objects::NodeStatus& s = node.status;
-    rows.push_back({node.metadata.name, state_text(node), dashed(node.spec.pool), fmt::format("{}", s.gpus),
-                    fmt::format("{}", s.slices), units_text(s.gpu_mem_units), setting_text(s.policy)});
+    rows.push_back(cells_of(node));
     if (!wide) continue;
     std::string labels;
     for (const auto& [key, value] : node.metadata.labels)
@@ -56,15 +68,22 @@ std::string slicing_text(const objects::Slicing& slicing) {
   return slicing.available ? "available" : "no: " + dashed(slicing.failed);
 }
 
+std::vector<std::string> cells_of(const objects::Pool& pool) {
+  const objects::PoolStatus& s = pool.status;
+  return {harmless(pool.metadata.name),
+          harmless(pool.spec.type),
+          fmt::format("{}", s.nodes),
+          fmt::format("{}", s.gpus),
+          fmt::format("{}", s.running_gpu_nodes),
+          pool.spec.label_sync ? "on" : "off",
+          s.drift.empty() ? "-" : fmt::format("{}", s.drift.size()),
+          slicing_text(s.slicing)};
+}
+
 void print(const std::vector<objects::Pool>& pools) {
   std::vector<std::vector<std::string>> rows;
-  for (const objects::Pool& pool : pools) {
-    const objects::PoolStatus& s = pool.status;
-    rows.push_back({pool.metadata.name, pool.spec.type, fmt::format("{}", s.nodes), fmt::format("{}", s.gpus),
-                    fmt::format("{}", s.running_gpu_nodes), pool.spec.label_sync ? "on" : "off",
-                    s.drift.empty() ? "-" : fmt::format("{}", s.drift.size()), slicing_text(s.slicing)});
-  }
-  fmt::print("{}", table({"NAME", "TYPE", "NODES", "GPU", "RUNNING", "SYNC", "DRIFT", "SLICING"}, rows));
+  for (const objects::Pool& pool : pools) rows.push_back(cells_of(pool));
+  fmt::print("{}", table(pool_heading, rows));
 }
 
 void line(const char* name, const std::string& value) { fmt::print("{:<12} {}\n", name, dashed(value)); }
@@ -139,6 +158,21 @@ void print_slicing(Context& context, const std::string& pool) {
 }
 
 }  // namespace
+
+const std::vector<std::string>& change_heading(objects::Kind kind) {
+  return kind == objects::Kind::node ? node_heading : pool_heading;
+}
+
+Result<std::vector<std::string>, std::string> change_cells(objects::Kind kind, const std::string& json) {
+  if (kind == objects::Kind::node) {
+    const auto node = api::read<objects::Node>(json, api::Reading::lenient);
+    if (!node) return tl::unexpected(node.error());
+    return cells_of(*node);
+  }
+  const auto pool = api::read<objects::Pool>(json, api::Reading::lenient);
+  if (!pool) return tl::unexpected(pool.error());
+  return cells_of(*pool);
+}
 
 std::string node_path(const std::string& name, const std::string& verb) {
   return fmt::format("/v1/nodes/{}{}{}", percent_encoded(name), verb.empty() ? "" : "/", verb);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <thread>
 
+#include "cli/node_pools.h"
 #include "cli/object_output.h"
 
 namespace carve::cli {
@@ -17,13 +18,9 @@ constexpr int stopped_status = 128 + SIGINT;
 // Prints changes as rows of a table that has no end: a column becomes wider when a cell needs it.
 class ChangeTable {
  public:
-  void print(const objects::Service& s, bool is_deleted) {
-    const uint32_t wanted = s.spec.stopped ? 0 : s.spec.replicas;
-    const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : harmless(text); };
-    if (widths_.empty()) row({"NAME", "STATUS", "READY", "REVISION", "RESTARTS", "ENDPOINT"});
-    row({harmless(s.metadata.name), is_deleted ? "Deleted" : or_dash(s.status.phase),
-         fmt::format("{}/{}", s.status.ready_replicas, wanted), fmt::format("{}", s.status.revision),
-         fmt::format("{}", s.status.restarts), or_dash(s.status.endpoint)});
+  void print(const std::vector<std::string>& heading, const std::vector<std::string>& cells) {
+    if (widths_.empty()) row(heading);
+    row(cells);
   }
 
  private:
@@ -40,23 +37,42 @@ class ChangeTable {
   std::vector<size_t> widths_;
 };
 
+const std::vector<std::string> workload_heading = {"NAME",     "STATUS",   "READY",
+                                                   "REVISION", "RESTARTS", "ENDPOINT"};
+
+Result<std::vector<std::string>, std::string> workload_cells(const std::string& json) {
+  const auto s = api::read<objects::Service>(json, api::Reading::lenient);
+  if (!s) return tl::unexpected(s.error());
+  const uint32_t wanted = s->spec.stopped ? 0 : s->spec.replicas;
+  const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : harmless(text); };
+  return std::vector<std::string>{harmless(s->metadata.name),
+                                  or_dash(s->status.phase),
+                                  fmt::format("{}/{}", s->status.ready_replicas, wanted),
+                                  fmt::format("{}", s->status.revision),
+                                  fmt::format("{}", s->status.restarts),
+                                  or_dash(s->status.endpoint)};
+}
+
 class ChangePrinter {
  public:
   ChangePrinter(const ObjectName& object, std::string output) : object_(object), output_(std::move(output)) {}
 
   void print(const client::StreamEvent& event) {
     if (event.type == "bookmark") return;
-    const auto s = api::read<objects::Service>(event.data, api::Reading::lenient);
-    if (!s) return complain({.title = "change", .detail = "a change cannot be read: " + s.error()});
-    if (!object_.name.empty() && s->metadata.name != object_.name) return;
+    const bool is_workload = objects::text_of(object_.kind).is_workload;
+    auto cells = is_workload ? workload_cells(event.data) : change_cells(object_.kind, event.data);
+    if (!cells) return complain({.title = "change", .detail = "a change cannot be read: " + cells.error()});
+    const std::string name = cells->front();
+    if (!object_.name.empty() && name != object_.name) return;
+    if (event.type == "deleted") (*cells)[1] = "Deleted";
     if (output_ == "json")
       fmt::print("{{\"event\":\"{}\",\"object\":{}}}\n", harmless(event.type), event.data);
     else if (output_ == "yaml")
       fmt::print("---\n# {}\n{}", harmless(event.type), yaml_of(event.data));
     else if (output_ == "name")
-      fmt::print("{}/{}\n", objects::text_of(object_.kind).singular, harmless(s->metadata.name));
+      fmt::print("{}/{}\n", objects::text_of(object_.kind).singular, name);
     else
-      table_.print(*s, event.type == "deleted");
+      table_.print(is_workload ? workload_heading : change_heading(object_.kind), *cells);
     std::fflush(stdout);  // Each change is shown at once, also in a pipe.
   }
 

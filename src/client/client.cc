@@ -235,8 +235,8 @@ struct Watch {
 
 }  // namespace
 
-Answer<std::string> Client::call(std::string_view method, std::string_view target,
-                                 const std::string& body) const {
+Answer<RawAnswer> Client::ask(std::string_view method, std::string_view target,
+                              const std::string& body) const {
   if (auto problem = bad_path(socket_)) return tl::unexpected(*problem);
   StringRequest request = request_of(method, target);
   if (!body.empty()) request.set(http::field::content_type, "application/json");
@@ -248,10 +248,18 @@ Answer<std::string> Client::call(std::string_view method, std::string_view targe
   response.body_limit(max_response_bytes);
   if (const auto error = exchange(socket_, request, settings_.patience, response))
     return tl::unexpected(lost(socket_, error, settings_.patience, settings_));
-  const unsigned status = response.get().result_int();
-  std::string text = beast::buffers_to_string(response.get().body().data());
-  if (status / 100 == 2) return text;
-  return tl::unexpected(refusal(method, target, status, text));
+  const auto type = response.get()[http::field::content_type];
+  return RawAnswer{.status = response.get().result_int(),
+                   .type = std::string(type.data(), type.size()),
+                   .body = beast::buffers_to_string(response.get().body().data())};
+}
+
+Answer<std::string> Client::call(std::string_view method, std::string_view target,
+                                 const std::string& body) const {
+  auto answer = ask(method, target, body);
+  if (!answer) return tl::unexpected(answer.error());
+  if (answer->status / 100 == 2) return std::move(answer->body);
+  return tl::unexpected(refusal(method, target, answer->status, answer->body));
 }
 
 WatchEnd Client::watch(std::string_view target, const std::string& last_id,

@@ -36,6 +36,13 @@ struct Settings {
   Server server = Server::agent;
 };
 
+// An answer as the server sent it, whatever its status.
+struct RawAnswer {
+  unsigned status = 0;
+  std::string type;  // Of its content.
+  std::string body;
+};
+
 // Why a stream of events has ended.
 struct WatchEnd {
   api::Problem problem;
@@ -71,6 +78,8 @@ class Client {
   }
   // Returns the body unparsed, for answers that are not an API document.
   Answer<std::string> text(std::string_view target) const { return call("GET", target, {}); }
+  // Returns the answer unread, also a refusal; the problem is one of not reaching the server.
+  Answer<RawAnswer> ask(std::string_view method, std::string_view target, const std::string& body) const;
 
   // Calls `act` for each event of a stream, until the agent closes the connection, or sends nothing for 45 s,
   // not even the comment of every 15 s. `last_id` is the id of the event behind which the stream is to begin;
