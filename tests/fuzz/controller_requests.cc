@@ -1,0 +1,113 @@
+// Any bytes to the controller's port, over the whole table of routes. The first byte is the caller: without a
+// token, a viewer, a user, an operator. The registry is in memory and has one service with a secret variable.
+// Each answer has a status and words; a caller without the right neither changes an object or a token nor
+// sees the variable.
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "controller/api/controller_routes.h"
+#include "controller/api/testing/views_fake.h"
+#include "os/log.h"
+
+namespace {
+
+using namespace carve;
+using namespace carve::controller;
+
+constexpr const char* secret = "do-not-show-this";
+const ObjectKey kept{objects::Kind::service, "default", "kept"};
+
+struct FuzzedViews final : ViewsFake {
+  FuzzedViews() { known.nodes = {{.name = "n1", .reachability = Reachability::reachable}}; }
+  Outcome<std::string> logs(const Object&, const LogQuery&) const override { return std::string(secret); }
+  http::EventStream follow_logs(const Object&, const LogQuery&) override {
+    return {.first = {{.id = "", .data = secret}}, .subscribe = {}};
+  }
+  // Returns whether an agent was asked for more than what it shows.
+  bool changed_an_agent() const {
+    return !ended.empty() || std::ranges::any_of(calls, [](const std::string& call) {
+      return call.find(" GET ") == std::string::npos;
+    });
+  }
+};
+
+struct ForgetfulJournal final : Journal, TokenJournal {
+  Outcome<void> write(std::span<const Object>) override { return {}; }
+  Outcome<void> remove(const ObjectKey&, uint64_t) override { return {}; }
+  Outcome<void> write(const Token&) override { return ++token_changes, Outcome<void>(); }
+  Outcome<void> remove(const Token&) override { return ++token_changes, Outcome<void>(); }
+  unsigned token_changes = 0;
+};
+
+struct FuzzedController {
+  FuzzedViews views;
+  ForgetfulJournal journal;
+  ObjectRegistry objects{journal, {}, 0};
+  TokenBook tokens{journal, {}};
+  ControllerRoutes routes{{.views = views,
+                           .audit = [](const AuditLine&) {},
+                           .objects = objects,
+                           .tokens = tokens,
+                           .node_actions = &views}};
+
+  FuzzedController() {
+    const std::string document = fmt::format(
+        R"({{"apiVersion":"carve.dev/v1","kind":"Service","metadata":{{"name":"kept"}},"spec":{{"replicas":2,)"
+        R"("run":{{"command":["serve"],"env":{{"TOKEN":"{}"}}}}}}}})",
+        secret);
+    const auto owner = http::Caller::user(2000, {5, 1}, {});
+    const http::Request request{.method = "POST", .path = "/v1/documents", .query = "", .body = document};
+    if (routes.answer(request, owner).status != 201) abort();
+  }
+};
+
+http::Caller caller_of(uint8_t byte) {
+  switch (byte % 4) {
+    case 0: return http::Caller::remote("127.0.0.1:5");
+    case 1: return http::Caller::token("other", http::Role::viewer);
+    case 2: return http::Caller::token("research", http::Role::user);
+    default: return http::Caller::token("root", http::Role::operate);
+  }
+}
+
+bool shows(std::string_view text, const http::Response& response) {
+  if (const auto* body = std::get_if<std::string>(&response.content))
+    return body->find(text) != std::string::npos;
+  if (const auto* stream = std::get_if<http::EventStream>(&response.content))
+    for (const http::StreamEvent& event : stream->first)
+      if (event.data.find(text) != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 1) return 0;
+  static const bool is_quiet = os::log::set_level("error");
+  if (!is_quiet) abort();
+  FuzzedController controller;
+  const http::Caller caller = caller_of(data[0]);
+  const bool has_right = data[0] % 4 >= 2;
+  const uint64_t version = controller.objects.version();
+  const auto answer = [&](const http::Request& request) {
+    http::Response response = controller.routes.answer(request, caller);
+    if (response.status < 200 || response.status > 599) abort();
+    if (!has_right && shows(secret, response)) abort();
+    const bool changed = controller.objects.version() != version || controller.journal.token_changes != 0;
+    if (!has_right && (changed || controller.views.changed_an_agent())) abort();
+    if (request.method == "GET" && response.status == 200 && response.type.empty()) abort();
+    return response;
+  };
+  http::Conversation conversation({.handle = answer, .refuse = refuse_bytes, .body_limit = body_limit}, 0);
+  std::string_view left(reinterpret_cast<const char*>(data) + 1, size - 1);
+  while (!conversation.is_over() && !left.empty()) {
+    const std::string_view bytes = left.substr(0, 4096);
+    left.remove_prefix(bytes.size());
+    conversation.receive(bytes, 0);
+    for (std::string_view out; !(out = conversation.unsent()).empty();) conversation.sent(out.size(), 0);
+    conversation.tick(0);
+  }
+  return 0;
+}
