@@ -23,7 +23,8 @@ class Nodes(Controller):
 
     def apply(self, document, status=0):
         path = self.folder / "document"
-        path.write_text(json.dumps(document))
+        documents = document if isinstance(document, list) else [document]
+        path.write_text("\n".join(map(json.dumps, documents)))
         return self.carve("apply", "-f", path, status=status)
 
     def one(self, kind, name):
@@ -102,6 +103,30 @@ def test_a_new_node_gets_the_labels_of_its_pool_and_follows_only_with_synchronis
     assert "No pools" in nodes.carve("get", "pools")
 
 
+def test_a_taint_of_the_pool_repels_services_that_do_not_tolerate_it(nodes):
+    taint = {"key": "team", "value": "vision", "effect": "NoSchedule"}
+    nodes.apply([pool(taints=[taint], labelSync=True), {"apiVersion": "carve.dev/v1", "kind": "Node", "metadata": {"name": "n1"},
+                                                        "spec": {"pool": "p"}}])
+    nodes.becomes("node", "n1", lambda n: n["status"]["taints"] == ["team=vision:NoSchedule"])
+    nodes.apply(service(pool="p"))
+    reason = "no node takes it: node n1 has the taint team=vision:NoSchedule"
+    nodes.becomes("service", "demo", lambda s: any(reason in c["message"] for c in s["status"]["conditions"]))
+    nodes.apply(service(pool="p", tolerations=[{"key": "team", "operator": "Exists"}]))
+    nodes.becomes("service", "demo", lambda s: s["status"]["phase"] == "Running")
+    nodes.apply(pool(labelSync=True))
+    nodes.becomes("node", "n1", lambda n: n["status"]["taints"] == [])
+
+
+def test_a_pool_refuses_slices_without_a_share(nodes):
+    nodes.apply(pool(bestEffort="refuse"))
+    nodes.carve("node", "pool", "n1", "p")
+    assert "pool p refuses slices without a share of compute" in nodes.apply(service(pool="p"), status=1)
+    status, _, text = asked(nodes.socket, "/v1/nodes/n1/slices", "POST", json.dumps({"memory_bytes": 1 << 30}))
+    assert status == 409 and "pool p refuses slices without a share of compute" in text
+    nodes.apply(service(pool="p", gpu={"memory": "2GiB", "share": "30%"}))
+    nodes.becomes("service", "demo", lambda s: s["status"]["phase"] == "Running")
+
+
 def test_a_changed_policy_is_effective_after_a_restart_and_says_what_blocks_it(world, nodes):
     holding(world, "a", "--memory", "1GiB", "--compute", "10%")
     nodes.carve("label", "node", "n1", f"{POLICY}=native-burst-share")
@@ -161,20 +186,39 @@ def test_the_slicing_check_says_what_fails_and_services_are_refused_with_the_sam
 
 def test_a_starting_node_becomes_available_by_itself(nodes):
     agent = Agent("t4x1", "--start-delay", "5s")
-    late = Nodes({"late": agent})
+    late = Nodes({"late": agent}, "--expected-start", "300s")
     late.agent = agent
     try:
         late.apply(pool())
         late.carve("node", "pool", "late", "p")
         starting = late.becomes("node", "late", lambda n: n["status"]["gpus"] == 1)
         if starting["status"]["state"] == "Starting":
-            assert 500 < starting["status"]["readyInSeconds"] <= 600
+            assert 200 < starting["status"]["readyInSeconds"] <= 300
             assert "node late is Starting: wait for it to be running" in late.carve("explain", "slicing", "--pool", "p")
         late.becomes("pool", "p", lambda p: p["status"]["slicing"]["available"])
         assert agent.carve("run", "--memory", "1GiB", "--", "true").returncode == 0
     finally:
         late.end()
         agent.end()
+
+
+def test_nodes_and_pools_are_watched(nodes):
+    words = [str(nodes.agent.build / "bin/carve"), "get"]
+    environment = {**nodes.agent.environment, "CARVE_CONTROLLER": str(nodes.socket)}
+    nodes.apply(pool())
+    for kind, name, change, row in (("nodes", "n1", ("cordon", "n1"), ["n1", "Running,cordoned"]),
+                                    ("pools", "p", ("node", "pool", "n1", "p"), ["p", "eas", "1"])):
+        watch = subprocess.Popen([*words, kind, "-w"], stdout=subprocess.PIPE, text=True, env=environment)
+        try:
+            assert watch.stdout.readline().split()[0] == "NAME"
+            while watch.stdout.readline().split()[0] != name:
+                pass
+            nodes.carve(*change)
+            while watch.stdout.readline().split()[:len(row)] != row:
+                pass
+        finally:
+            watch.kill()
+            watch.communicate()
 
 
 def test_a_silent_agent_is_a_stopped_node(world, nodes):

@@ -222,3 +222,20 @@ def test_the_examples_run(services):
     for name, file in ("demo-eas", "eas.json"), ("demo", "service.yaml"):
         services.carve("apply", "-f", HERE.parent / "examples" / file, "--wait")
         assert answer(services.running(name)["endpoint"]) in ("replica 0, revision 1\n", "replica 1, revision 1\n")
+
+
+def test_a_dry_run_says_where_each_new_replica_would_be(services):
+    """Two simulated A10: each has room for four replicas of 5 GiB."""
+    def forecast(replicas):
+        [applied] = json.loads(services.apply(document(replicas=replicas), "--dry-run", "-o", "json"))["items"]
+        assert applied["action"] == "checked"
+        return applied["placement"]
+
+    rows = forecast(9)
+    assert [(row["node"], row["devices"]) for row in rows[:8]] == [("n1", [0])] * 4 + [("n1", [1])] * 4, rows
+    assert rows[8]["node"] == "" and rows[8]["sentence"].startswith("node n1: "), rows[8]
+    assert "replica 8: waits; node n1: " in services.apply(document(replicas=9), "--dry-run")
+    assert services.items() == [], "a dry run keeps nothing"
+    services.apply(document(replicas=1))
+    services.running()
+    assert [row["replica"] for row in forecast(2)] == [1], "the first one runs already"

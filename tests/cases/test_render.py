@@ -1,0 +1,56 @@
+"""Documents as manifests of Kubernetes (carve render), and which rule translated which field (carve explain -f)."""
+import json
+
+import pytest
+
+from conftest import HERE, GiB
+from support.services import Services
+
+EXAMPLES = HERE.parent / "examples"
+
+
+@pytest.fixture
+def services(world):
+    s = Services({"n1": world})
+    s.agent = world
+    s.node_becomes("n1", "reachable")
+    yield s
+    print("--- the controller's log:\n" + s.log())
+    s.end()
+
+
+@pytest.mark.parametrize("example,memory,share", [("service.yaml", 5 * GiB, 2000), ("application.yaml", 4 * GiB, 3000),
+                                                  ("ack-deployment.yaml", 4 * GiB, 0)])
+def test_what_is_rendered_is_applied_with_the_same_slices(world, services, example, memory, share):
+    rendered = services.carve("render", "-f", EXAMPLES / example)
+    manifests = "".join(line + "\n" for line in rendered.splitlines() if not line.startswith("carve: warning: "))
+    assert "carve: warning: spec.run.image is absent" in rendered
+    assert services.items() == [], "nothing is kept"
+    services.apply(manifests, "--wait")
+    parts = [one["parts"][0] for one in world.slices().values()]
+    assert [(p["quota_bytes"], p["share_bp"]) for p in parts] == [(memory, share)] * 2
+    if example != "ack-deployment.yaml":
+        assert services.service(services.items()[0][1])["spec"]["port"] == 8000
+
+
+def test_what_kubernetes_cannot_count_is_refused(services):
+    path = services.folder / "odd"
+    path.write_text('{"apiVersion":"carve.dev/v1","kind":"Service","metadata":{"name":"a"},'
+                    '"spec":{"gpu":{"memory":"1GiB","share":"12.5%"},"run":{"command":["x"]}}}')
+    assert "'12.5%' is not a whole percent, which carve.dev/compute counts" in services.carve("render", "-f", path, status=1)
+
+
+def test_explain_tells_the_rules_and_the_places(services):
+    shown = services.carve("explain", "-f", EXAMPLES / "application.yaml")
+    assert "application/chat" in shown
+    assert "spec.gpu.compute 0.30 -> spec.gpu.share 30%: of one device" in shown
+    assert "spec.gpu.memory 4096MiB -> slice.memory_bytes 4294967296" in shown
+    assert "replica 0: node n1, device 0" in shown and "replica 1: node n1" in shown
+    assert services.items() == []
+    path = services.folder / "large"
+    path.write_text('{"apiVersion":"carve.dev/v1","kind":"Service","metadata":{"name":"a"},'
+                    '"spec":{"replicas":3,"gpu":{"memory":"20GiB"},"run":{"command":["x"]}}}')
+    shown = services.carve("explain", "-f", path, status=1)
+    assert "replica 1: node n1, device 1" in shown and "replica 2: waits; node n1: " in shown
+    translated = json.loads(services.carve("explain", "-f", EXAMPLES / "eas.json", "-o", "json"))["items"][0]["translation"]
+    assert "metadata.gpu_memory" in [row["field"] for row in translated]
