@@ -9,14 +9,17 @@ import pathlib
 import selectors
 import socket
 import statistics
+import subprocess
+import threading
 import time
 
 from measure import cpu_seconds, figure, seconds_of
-from support.agent import Agent, until
+from support.agent import BUILD, Agent, until
 from support.controller import Controller
 from support.over_unix import asked
 
 SERVICES, REPLICAS, WATCHERS = 256, 64, 500
+LOAD = BUILD / "bin/carve-load"
 
 
 def document(name, command, replicas=1, gpu=None):
@@ -125,6 +128,72 @@ def restart_and_idle(controller, repeats=5):
             figure(f"controller.idle{4 * REPLICAS}.rss", [resident], "MiB", 64)]
 
 
+class Requests:
+    """A thread that asks the controller for a list so many times a second, over one connection, until it ends."""
+    PER_SECOND, BURSTS = 2000, 200  # The server answers at most 16 that come at once.
+
+    def __init__(self, controller):
+        self.stream, self.answered, self.ends = socket.socket(socket.AF_UNIX), 0, False
+        self.stream.connect(str(controller.socket))
+        self.thread = threading.Thread(target=self.run)
+        self.start = time.perf_counter()
+        self.thread.start()
+
+    def run(self):
+        burst = b"GET /v1/pools HTTP/1.1\r\nHost: carve\r\n\r\n" * (self.PER_SECOND // self.BURSTS)
+        number = 0
+        while not self.ends:
+            self.stream.sendall(burst)
+            expected, seen = self.PER_SECOND // self.BURSTS, b""
+            while seen.count(b"HTTP/1.1 200") < expected:
+                received = self.stream.recv(1 << 16)
+                assert received, "the controller closed the connection"
+                seen += received
+            self.answered += expected
+            number += 1
+            time.sleep(max(0, self.start + number / self.BURSTS - time.perf_counter()))
+
+    def end(self):
+        """Returns the requests a second."""
+        self.ends = True
+        self.thread.join()
+        self.stream.close()
+        return self.answered / (time.perf_counter() - self.start)
+
+
+def shares_beside(agent, controller, repeats=5):
+    """Measures how far the shares of two busy slices are from what was promised, beside a controller under load and an idle one, in turns.
+    The requests' own client takes time of the same two cores."""
+    promised = {"low": 30, "high": 70}
+    programs = [subprocess.Popen(agent.words("run", "--device", "0", "--memory", "1GiB", "--compute", f"{share}%", "--name", name, "--",
+                                             LOAD, "--kernels", "200us", "--no-sync", "--seconds", "600"),
+                                 env=agent.environment, stdout=subprocess.DEVNULL) for name, share in promised.items()]
+
+    def compute():
+        slices = json.loads(asked(agent.socket, "/v1/slices")[2])["slices"]
+        return {s["name"]: s["parts"][0]["compute"] for s in slices if s["name"] in promised and s["parts"][0].get("compute")}
+
+    def worst(seconds=4):
+        before = compute()
+        time.sleep(seconds)
+        after = compute()
+        return max(abs(share - 100 * (after[name]["busy_ns"] - before[name]["busy_ns"]) / (after[name]["as_of_ns"] - before[name]["as_of_ns"]))
+                   for name, share in promised.items())
+
+    assert until(lambda: len(compute()) == 2 and all(c["leases"] for c in compute().values()), 30)
+    idle, loaded, rates = [], [], []
+    for _ in range(repeats):
+        idle.append(worst())
+        requests = Requests(controller)
+        loaded.append(worst())
+        rates.append(requests.end())
+    for program in programs:
+        program.terminate()
+        program.wait()
+    return [figure("controller.share.beside", loaded, "points", None, native=idle),
+            figure("controller.share.beside.requests", rates, "1/s", None, better="higher")]
+
+
 def main():
     agent = Agent("a10x2")
     controller = Controller({"n1": agent})
@@ -132,7 +201,7 @@ def main():
         assert until(lambda: controller.nodes()["n1"]["devices"], 30)
         rows = [to_the_program(agent, controller, controller.folder), lists(controller), watches(controller)]
         delete_all(controller)
-        rows += restart_and_idle(controller)
+        rows += shares_beside(agent, controller) + restart_and_idle(controller)
         print(json.dumps(rows))
     finally:
         controller.end()

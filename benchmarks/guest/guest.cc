@@ -4,9 +4,12 @@
 // median of the differences of neighbouring chunks, so other load on the machine affects both. Costs of whole
 // processes (start, memory) are measured on processes with and without the library, alternately.
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -138,22 +141,60 @@ Turns allocate_and_free(size_t live, double (Live::*ns)(int) = &Live::ns) {
   return compared([&](bool is_native) { return ((is_native ? native : carved).*ns)(20'000); });
 }
 
-// No collapse: at worst the two alternate at the slice's one budget word.
-Turns by_two_threads() {
-  return compared([&](bool native) {
-    std::barrier both(2);
-    double took[2] = {};
+constexpr int max_workers = 16, pairs_of_worker = 30'000;
+
+// All charge the slice's one budget word. The slowest one's time for a pair.
+template <int Threads>
+Turns by_threads() {
+  return compared([](bool native) {
+    std::barrier all(Threads);
+    double took[Threads] = {};
     const auto work = [&](int i) {
       begin();
       Live live(native, 64);
-      both.arrive_and_wait();
-      took[i] = live.ns(30'000);
+      all.arrive_and_wait();
+      took[i] = live.ns(pairs_of_worker * 2 / Threads);
       for (CUdeviceptr p : live.pointers) must(live.release(p));
     };
-    std::thread other(work, 1);
+    std::vector<std::thread> others;
+    for (int i = 1; i < Threads; ++i) others.emplace_back(work, i);
     work(0);
-    other.join();
-    return std::max(took[0], took[1]);
+    for (std::thread& other : others) other.join();
+    return *std::ranges::max_element(took);
+  });
+}
+
+// The same by processes of one slice.
+struct Meeting {
+  pthread_barrier_t all;
+  double took[max_workers];
+};
+
+template <int Processes>
+Turns by_processes() {
+  return compared([](bool native) {
+    auto* const meeting = static_cast<Meeting*>(
+        mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    if (meeting == MAP_FAILED) abort();
+    pthread_barrierattr_t shared;
+    pthread_barrierattr_init(&shared);
+    pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+    pthread_barrier_init(&meeting->all, &shared, Processes);
+    for (int i = 0; i < Processes; ++i) {
+      if (fork() != 0) continue;
+      begin();
+      Live live(native, 64);
+      pthread_barrier_wait(&meeting->all);
+      meeting->took[i] = live.ns(pairs_of_worker * 2 / Processes);
+      _exit(0);
+    }
+    for (int i = 0; i < Processes; ++i) {
+      int status = 0;
+      if (wait(&status) < 0 || status != 0) abort();
+    }
+    const double slowest = *std::ranges::max_element(meeting->took, meeting->took + Processes);
+    munmap(meeting, sizeof(Meeting));
+    return slowest;
   });
 }
 
@@ -240,7 +281,12 @@ const InImage in_image[] = {
     {"guest.alloc_free.live1m", 150, [] { return allocate_and_free(1'000'000); }},
     {"guest.alloc_free.any_of_10k", 0, [] { return allocate_and_free(10'000, &Live::ns_of_any); }},
     {"guest.alloc_free.any_of_1m", 0, [] { return allocate_and_free(1'000'000, &Live::ns_of_any); }},
-    {"guest.alloc_free.threads2", 150, by_two_threads},
+    {"guest.alloc_free.threads2", 150, by_threads<2>},
+    {"guest.alloc_free.threads4", 0, by_threads<4>},
+    {"guest.alloc_free.threads16", 0, by_threads<16>},
+    {"guest.alloc_free.processes2", 0, by_processes<2>},
+    {"guest.alloc_free.processes4", 0, by_processes<4>},
+    {"guest.alloc_free.processes16", 0, by_processes<16>},
     {"guest.meminfo", 50, of_memory_info},
     {"guest.getprocaddress", 100, [] { return of_lookups("cuMemAlloc"); }},
     {"guest.getprocaddress.other", 100, [] { return of_lookups("cuDeviceGetAttribute"); }},
