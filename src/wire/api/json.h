@@ -14,6 +14,9 @@
 // The documents of a namespace that declares has_camel_case_fields() have lowerCamelCase names: the field
 // `max_surge` is `maxSurge`. An underscore at the end of a name, which a keyword of C++ needs, is left out.
 //
+// A document for which is_row(document) is declared is a list of its fields' values, in their order:
+// ["GPU-1a", 5].
+//
 // The JSON library's header takes 1.7 s to compile, so this one only names its type: what is done with a
 // value is in json.cc. A file that works with JSON values itself includes json_value.h.
 #pragma once
@@ -107,6 +110,8 @@ void refuse_unknown(const Json& object, const std::set<std::string>& known, cons
                     FieldErrors& errors);
 
 template <class T>
+concept Row = Document<T> && requires(const T& document) { is_row(document); };
+template <class T>
 concept HasCamelCaseFields = requires(const T& document) { has_camel_case_fields(document); };
 std::string camel_case(const char* name);  // "max_surge" -> "maxSurge", "namespace_" -> "namespace"
 template <class T>
@@ -123,7 +128,10 @@ FieldErrors read(std::string_view text,
 
 template <class T>
 void write(Json& value, const T& from) {
-  if constexpr (Document<T>) {
+  if constexpr (Row<T>) {
+    put_list(value);
+    fields::each(from, [&](const char*, const auto& field) { detail::write(added_item(value), field); });
+  } else if constexpr (Document<T>) {
     put_object(value);
     if constexpr (!std::is_empty_v<T>)
       fields::each(from, [&](const char* name, const auto& field) {
@@ -161,7 +169,17 @@ void write(Json& value, const T& from) {
 // its default; std::optional says "absent" itself.
 template <class T>
 void read(const Json& value, T& out, Reading reading, const std::string& path, FieldErrors& errors) {
-  if constexpr (Document<T>) {
+  if constexpr (Row<T>) {
+    size_t i = 0;
+    fields::each(out, [&](const char*, auto&) { ++i; });
+    if (!is_list(value) || items(value) != i)
+      return refuse(value, fmt::format("a list of {} values", i).c_str(), path, errors);
+    i = 0;
+    fields::each(out, [&](const char*, auto& field) {
+      detail::read(item(value, i), field, reading, fmt::format("{}[{}]", path, i), errors);
+      ++i;
+    });
+  } else if constexpr (Document<T>) {
     if (!is_object(value)) return refuse(value, "an object", path, errors);
     std::set<std::string> known;
     if constexpr (!std::is_empty_v<T>)

@@ -28,7 +28,13 @@ std::string schema_default(const T& value) {
 // Returns the members of the schema of T, without its braces.
 template <class T>
 std::string schema_members(const T& value) {
-  if constexpr (Document<T>) {
+  if constexpr (Row<T>) {
+    std::string items;
+    fields::each(value, [&](const char*, const auto& field) {
+      items += fmt::format("{}{{{}}}", items.empty() ? "" : ",", schema_members(field));
+    });
+    return fmt::format(R"("type":"array","prefixItems":[{}],"items":false)", items);
+  } else if constexpr (Document<T>) {
     std::string properties;
     if constexpr (!std::is_empty_v<T>)
       fields::each(value, [&](const char* name, const auto& field) {

@@ -12,13 +12,12 @@
 #include <vector>
 
 #include "core/slice.h"
-#include "wire/api/json.h"
+#include "wire/kube/annotation.h"
 
 namespace carve::kube {
 
 inline constexpr const char* request_annotation = "carve.dev/request";
 inline constexpr uint32_t request_version = 1;
-inline constexpr size_t max_annotation_bytes = 16 << 10;
 
 // The slice of a container. Amounts are of each device.
 struct SliceAmounts {
@@ -48,17 +47,8 @@ struct PodRequest {
   std::optional<std::string> application;  // uid of the object that controls the pod.
 };
 
-// Reads an annotation. Fails with a sentence if it has another version or a field that is not known.
 inline Result<PodRequest, std::string> read_request(std::string_view text) {
-  if (text.size() > max_annotation_bytes)
-    return tl::unexpected(fmt::format("{} has {} bytes; it may have at most {}", request_annotation,
-                                      text.size(), max_annotation_bytes));
-  auto request = api::read<PodRequest>(text, api::Reading::strict);
-  if (!request) return tl::unexpected(fmt::format("{}: {}", request_annotation, request.error()));
-  if (request->v != request_version)
-    return tl::unexpected(fmt::format("{} version {}: this program reads {}; upgrade it", request_annotation,
-                                      request->v, request_version));
-  return request;
+  return read_annotation<PodRequest>(request_annotation, text, request_version);
 }
 
 }  // namespace carve::kube

@@ -23,11 +23,12 @@ TEST(PodRequest, is_one_line_that_reads_back) {
 TEST(PodRequest, what_is_not_understood_is_refused) {
   const std::pair<std::string, const char*> rows[] = {
       {R"({"v":2})", "version 2: this program reads 1; upgrade it"},
+      {R"({"dialect":"ack"})", "version 0: this program reads 1"},
       {R"({"v":1,"new":1})", "new"},
-      {R"({"containers":[]})", "[] is not an object"},
-      {R"({"containers":{"a":{"memory":"1"}}})", "containers.a.memory"},
-      {R"({"given":{"a":{"k":1}}})", "given.a.k"},
-      {R"({"containers":{"a":{"policy":"x"}}})", "fixed-share"},
+      {R"({"v":1,"containers":[]})", "[] is not an object"},
+      {R"({"v":1,"containers":{"a":{"memory":"1"}}})", "containers.a.memory"},
+      {R"({"v":1,"given":{"a":{"k":1}}})", "given.a.k"},
+      {R"({"v":1,"containers":{"a":{"policy":"x"}}})", "fixed-share"},
       {"{", "carve.dev/request: "},
       {std::string(max_annotation_bytes + 1, ' '), "at most 16384"}};
   for (const auto& [text, sentence] : rows) {

@@ -1,0 +1,36 @@
+// What the annotations of pods and nodes have in common: one line of JSON, `"v"` first, read strictly, so
+// that a program never acts on half of what a newer one says.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "wire/api/json.h"
+
+namespace carve::kube {
+
+inline constexpr size_t max_annotation_bytes = 16 << 10;
+
+struct AnnotationVersion {
+  uint32_t v = 0;
+};
+
+// Reads an annotation into T, which has the member `v`. Fails with a sentence if it has another version or a
+// field that is not known.
+template <class T>
+Result<T, std::string> read_annotation(std::string_view name, std::string_view text, uint32_t version) {
+  if (text.size() > max_annotation_bytes)
+    return tl::unexpected(
+        fmt::format("{} has {} bytes; it may have at most {}", name, text.size(), max_annotation_bytes));
+  const auto written = api::read<AnnotationVersion>(text, api::Reading::lenient);
+  if (!written) return tl::unexpected(fmt::format("{}: {}", name, written.error()));
+  if (written->v != version)
+    return tl::unexpected(
+        fmt::format("{} version {}: this program reads {}; upgrade it", name, written->v, version));
+  auto out = api::read<T>(text, api::Reading::strict);
+  if (!out) return tl::unexpected(fmt::format("{}: {}", name, out.error()));
+  return out;
+}
+
+}  // namespace carve::kube
