@@ -236,7 +236,8 @@ uint32_t Engine::apart(const Row& row, const ReservedCapacity& reserved, const G
 // Chooses among the fitting devices of node n. If the strategy spreads replicas, only the devices with the
 // fewest replicas of the application are offered to the strategy. Otherwise a chosen device is exchanged for
 // a device in the same state that has fewer replicas, if there is one.
-Score Engine::scored(uint32_t n, const RequestShape& shape, DeviceSet fit, Application application) const {
+Score Engine::scored(const Scoring& scoring, uint32_t n, const RequestShape& shape, DeviceSet fit,
+                     Application application) const {
   std::array<unsigned, max_node_devices> count{};
   unsigned most = 0;
   for (const Replica& r : replicas_[application])
@@ -249,12 +250,12 @@ Score Engine::scored(uint32_t n, const RequestShape& shape, DeviceSet fit, Appli
       if (holds(static_cast<unsigned>(std::countr_zero(s)))) out |= s & -s;
     return out;
   };
-  if (most != 0 && scoring_->spreads_replicas())
+  if (most != 0 && scoring.spreads_replicas())
     for (unsigned allowed = 0; allowed < most; ++allowed) {
       const DeviceSet few = with([&](unsigned i) { return count[i] <= allowed; });
-      if (std::popcount(few) >= shape.devices) return scoring_->score(fleet_, n, shape, few);
+      if (std::popcount(few) >= shape.devices) return scoring.score(fleet_, n, shape, few);
     }
-  Score score = scoring_->score(fleet_, n, shape, fit);
+  Score score = scoring.score(fleet_, n, shape, fit);
   if (most == 0) return score;
   const auto devices = fleet_.devices(n);
   for (DeviceSet s = score.devices; s != 0; s &= s - 1) {
@@ -298,24 +299,48 @@ std::optional<Assignment> Engine::find(RequestClass k, Application application) 
   const uint32_t n = apart(row, reserved, guards, *found, application);
   invariant(n < fleet_.nodes() && row.score[n] != 0);
 
-  const auto fits = fitting(fleet_, n, row.shape);
-  invariant(fits.has_value(), "a node with a score can serve");
-  const DeviceSet fit = *fits;
-  Score score = scored(n, row.shape, fit, application);
+  const auto assignment = assigned(*scoring_, n, row.shape, application);
+  invariant(assignment.has_value(), "a node with a score can serve");
+  return assignment;
+}
+
+std::optional<Assignment> Engine::assigned(const Scoring& scoring, uint32_t n, const RequestShape& shape,
+                                           Application application) const {
+  const auto fit = fitting(fleet_, n, shape);
+  if (!fit) return std::nullopt;
+  Score score = scored(scoring, n, shape, *fit, application);
   // The strategy chooses the node; the topology chooses among its devices if the request needs several.
-  if (row.shape.devices > 1)
+  if (shape.devices > 1)
     if (const Topology* links = fleet_.topology(n))
-      score.devices = links->choose(fit, row.shape.devices, score.devices);
-  invariant((score.devices & ~fit) == 0, "the request fits on each chosen device");
-  invariant(std::popcount(score.devices) == row.shape.devices);
+      score.devices = links->choose(*fit, shape.devices, score.devices);
+  invariant((score.devices & ~*fit) == 0, "the request fits on each chosen device");
+  invariant(std::popcount(score.devices) == shape.devices);
   Assignment assignment{n, score.devices, {}};
   const auto devices = fleet_.devices(n);
   bool first = true;
   for (DeviceSet set = score.devices; set != 0; set &= set - 1, first = false) {
-    const Bytes needed = need(row.shape, devices[static_cast<unsigned>(std::countr_zero(set))]);
+    const Bytes needed = need(shape, devices[static_cast<unsigned>(std::countr_zero(set))]);
     assignment.memory = first ? needed : std::min(assignment.memory, needed);
   }
   return assignment;
+}
+
+std::optional<Assignment> Engine::find_on(RequestClass k, uint32_t n, Application application,
+                                          std::optional<Strategy> strategy) {
+  invariant(k < classes_.size() && n < fleet_.nodes());
+  look_around();
+  if (!strategy) return assigned(*scoring_, n, classes_[k].shape, application);
+  auto& other = other_scorings_[*strategy];
+  if (other == nullptr) other = scoring(*strategy);
+  return assigned(*other, n, classes_[k].shape, application);
+}
+
+std::span<const uint8_t> Engine::scores(RequestClass k) {
+  invariant(k < classes_.size());
+  look_around();
+  make_room(k);
+  update(classes_[k]);
+  return classes_[k].score;
 }
 
 std::optional<Assignment> Engine::place(RequestClass k, Application application) {
@@ -328,13 +353,22 @@ std::optional<Assignment> Engine::place(RequestClass k, Application application)
 void Engine::take(RequestClass k, const Assignment& assignment, Application application) {
   invariant(k < classes_.size());
   fleet_.take(classes_[k].shape, assignment);
-  add_placed(application, assignment);
+  add_placed(k, assignment, application);
+}
+
+void Engine::add_placed(RequestClass k, const Assignment& assignment, Application application) {
+  add_replica(application, assignment);
   if (Guards* guards = scoring_->guards()) guards->add_placed(fleet_, classes_[k].shape, assignment.node);
 }
 
 void Engine::release(RequestClass k, const Assignment& assignment, Application application) {
   invariant(k < classes_.size() && application < replicas_.size());
   fleet_.give(classes_[k].shape, assignment);
+  remove_placed(k, assignment, application);
+}
+
+void Engine::remove_placed(RequestClass k, const Assignment& assignment, Application application) {
+  invariant(k < classes_.size() && application < replicas_.size());
   if (application != no_application) {
     auto& standing = replicas_[application];
     const auto gone = std::ranges::find_if(standing, [&](const Replica& r) {
@@ -345,7 +379,7 @@ void Engine::release(RequestClass k, const Assignment& assignment, Application a
   if (Guards* guards = scoring_->guards()) guards->remove_placed(fleet_, classes_[k].shape, assignment.node);
 }
 
-void Engine::add_placed(Application application, const Assignment& assignment) {
+void Engine::add_replica(Application application, const Assignment& assignment) {
   invariant(application < replicas_.size());
   if (application != no_application) replicas_[application].push_back({assignment.node, assignment.devices});
 }

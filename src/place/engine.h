@@ -9,6 +9,7 @@
 // scored from the beginning when it comes again. No memory is allocated for a known class.
 #pragma once
 
+#include <map>
 #include <unordered_map>
 
 #include "place/scoring.h"
@@ -38,6 +39,15 @@ class Engine {
   // them; the score comes second. Under the other strategies replicas only decide between equal scores.
   std::optional<Assignment> find(RequestClass, Application = no_application);
 
+  // Returns the devices of node n that this request would take there now; nothing if the node cannot serve. A
+  // strategy other than the engine's may choose them.
+  std::optional<Assignment> find_on(RequestClass, uint32_t n, Application = no_application,
+                                    std::optional<Strategy> = {});
+
+  // Returns each node's score by the engine's strategy, by the node's number; 0: it cannot serve. It holds
+  // until the next call.
+  std::span<const uint8_t> scores(RequestClass);
+
   // Calls find() and takes the place.
   std::optional<Assignment> place(RequestClass, Application = no_application);
   void release(RequestClass, const Assignment&, Application = no_application);
@@ -47,7 +57,11 @@ class Engine {
 
   // Records a replica of this application. Its resources are in the devices' states already, so nothing is
   // taken.
-  void add_placed(Application, const Assignment&);
+  void add_replica(Application, const Assignment&);
+
+  // Records a placed request, or forgets it, where the caller keeps the devices' states (Fleet::set_device).
+  void add_placed(RequestClass, const Assignment&, Application = no_application);
+  void remove_placed(RequestClass, const Assignment&, Application = no_application);
 
   // Sets the expected requests. Without this call a strategy that needs them derives them from the arrivals.
   void set_workload_model(const WorkloadModel&);
@@ -83,7 +97,8 @@ class Engine {
   template <class Key, class Replicas>
   std::optional<uint32_t> first_of(const Row&, const ReservedCapacity&, const Guards*, Key, Replicas) const;
   uint32_t apart(const Row&, const ReservedCapacity&, const Guards*, uint32_t found, Application);
-  Score scored(uint32_t n, const RequestShape&, DeviceSet fit, Application) const;
+  Score scored(const Scoring&, uint32_t n, const RequestShape&, DeviceSet fit, Application) const;
+  std::optional<Assignment> assigned(const Scoring&, uint32_t n, const RequestShape&, Application) const;
   size_t most_rows() const;
   void make_room(RequestClass);
   void update(Row&);
@@ -91,6 +106,7 @@ class Engine {
 
   Fleet fleet_;
   std::unique_ptr<Scoring> scoring_;
+  std::map<Strategy, std::unique_ptr<Scoring>> other_scorings_;  // Of single decisions.
   std::vector<Row> classes_;
   std::vector<RequestClass> scored_;  // Classes whose rows have scores.
   std::unordered_map<RequestShape, RequestClass, Hash> known_;

@@ -57,6 +57,60 @@ void add_mixed(Fleet& fleet, std::mt19937& dice, unsigned nodes) {
   }
 }
 
+// A caller may keep the devices' states itself: what it finds is what an engine that keeps them finds.
+TEST(Engine, states_of_a_caller_give_the_same_decisions) {
+  for (const Strategy strategy : all) {
+    std::mt19937 dice(7);
+    Engine keeps(strategy), told(strategy);
+    add_mixed(keeps.fleet(), dice, 40);
+    dice.seed(7);
+    add_mixed(told.fleet(), dice, 40);
+    const WorkloadModel workload = mixture();
+    keeps.set_workload_model(workload), told.set_workload_model(workload);
+    std::vector<std::pair<RequestClass, Assignment>> placed;
+    const auto copy_states = [&](uint32_t n) {
+      for (unsigned i = 0; i < keeps.fleet().node(n).devices; ++i)
+        told.fleet().set_device(n, i, keeps.fleet().devices(n)[i]);
+      told.fleet().set_host(n, keeps.fleet().node(n).cpu_free, keeps.fleet().node(n).host_free);
+    };
+    for (int step = 0; step < 600; ++step) {
+      if (!placed.empty() && dice() % 3 == 0) {
+        const size_t gone = dice() % placed.size();
+        const auto [k, assignment] = placed[gone];
+        placed[gone] = placed.back(), placed.pop_back();
+        keeps.release(k, assignment);
+        copy_states(assignment.node);
+        told.remove_placed(k, assignment);
+        continue;
+      }
+      const RequestShape& shape = workload[dice() % workload.size()].shape;
+      const RequestClass k = keeps.request_class(shape);
+      ASSERT_EQ(k, told.request_class(shape));
+      const auto found = keeps.find(k);
+      ASSERT_EQ(found, told.find(k)) << text(strategy) << " step " << step;
+      if (!found) continue;
+      EXPECT_EQ(found, told.find_on(k, found->node));
+      EXPECT_NE(told.scores(k)[found->node], 0);
+      keeps.take(k, *found);
+      copy_states(found->node);
+      told.add_placed(k, *found);
+      placed.emplace_back(k, *found);
+    }
+  }
+}
+
+TEST(Engine, a_decision_on_one_node_may_have_another_strategy) {
+  Engine engine(Strategy::fgd);
+  add(engine.fleet(), 0, 2);
+  add(engine.fleet(), 0, 1, 1_GiB);
+  const RequestClass k = engine.request_class(asking(1, 0, 2_GiB));
+  engine.take(k, {0, 0b01, 2_GiB});
+  EXPECT_EQ(engine.find_on(k, 0, no_application, Strategy::binpack)->devices, 0b01u);
+  EXPECT_EQ(engine.find_on(k, 0, no_application, Strategy::spread)->devices, 0b10u);
+  EXPECT_FALSE(engine.find_on(k, 1));
+  EXPECT_EQ(engine.scores(k)[1], 0);
+}
+
 TEST(Engine, what_it_remembers_is_what_it_would_find_afresh) {
   for (const Strategy strategy : all) {
     std::mt19937 dice(7);

@@ -13,7 +13,7 @@ namespace {
 
 // Returns the rule under which a node that cannot serve is counted: the first broken rule of the node, else
 // the furthest row that any of its refused devices reached.
-size_t broken_rule(const Fleet& fleet, uint32_t n, const RequestShape& shape) {
+size_t broken_row(const Fleet& fleet, uint32_t n, const RequestShape& shape) {
   const NodeState& node = fleet.node(n);
   const auto of_node = node_rules();
   for (size_t row = 0; row < of_node.size(); ++row)
@@ -60,6 +60,10 @@ std::optional<std::pair<uint32_t, uint64_t>> most(const Fleet& fleet, const Requ
 
 }  // namespace
 
+std::string_view broken_rule(const Fleet& fleet, uint32_t n, const RequestShape& shape) {
+  return rule_name(broken_row(fleet, n, shape));
+}
+
 Refusal explain(const Fleet& fleet, const RequestShape& shape) {
   Refusal out;
   out.nodes = fleet.nodes();
@@ -68,7 +72,7 @@ Refusal explain(const Fleet& fleet, const RequestShape& shape) {
     if (fitting(fleet, n, shape))
       ++out.serving;
     else
-      ++counts[broken_rule(fleet, n, shape)];
+      ++counts[broken_row(fleet, n, shape)];
   }
   invariant(std::accumulate(counts.begin(), counts.end(), out.serving) == out.nodes, "each node counts once");
   for (size_t row = 0; row < counts.size(); ++row)

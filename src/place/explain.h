@@ -35,4 +35,7 @@ struct Refusal {
 
 Refusal explain(const Fleet&, const RequestShape&);
 
+// Returns the name of the rule under which a node is counted that cannot serve the request.
+std::string_view broken_rule(const Fleet&, uint32_t n, const RequestShape&);
+
 }  // namespace carve::place

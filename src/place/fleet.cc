@@ -111,6 +111,13 @@ void Fleet::set_up(uint32_t n, bool up) {
   changed(n);
 }
 
+void Fleet::set_host(uint32_t n, uint32_t cpu_free, Bytes host_free) {
+  nodes_[n].cpu_free = cpu_free;
+  nodes_[n].cpu_all = std::max(nodes_[n].cpu_all, cpu_free);
+  nodes_[n].host_free = host_free;
+  changed(n);
+}
+
 void Fleet::set_device(uint32_t n, unsigned i, const DeviceState& device) {
   invariant(n < nodes_.size() && i < nodes_[n].devices);
   DeviceState& old = devices_[nodes_[n].first + i];

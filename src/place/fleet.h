@@ -90,6 +90,7 @@ class Fleet {
   void take(const RequestShape&, const Assignment&);
   void give(const RequestShape&, const Assignment&);
   void set_up(uint32_t n, bool up);
+  void set_host(uint32_t n, uint32_t cpu_free, Bytes host_free);
   void set_device(uint32_t n, unsigned i, const DeviceState&);
 
   // Sets how the devices of a node are connected; unknown for other nodes. Stored apart, because few

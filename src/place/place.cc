@@ -88,7 +88,7 @@ std::vector<PlacedRequest> standing_of(Engine& engine, uint32_t here,
       assignment.devices |= 1u << i;
     }
     standing.push_back({engine.request_class(shape), assignment, engine.application(r.application)});
-    engine.add_placed(standing.back().application, assignment);
+    engine.add_replica(standing.back().application, assignment);
   }
   return standing;
 }
