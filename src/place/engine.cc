@@ -39,10 +39,10 @@ std::unique_ptr<Scoring> scoring(Strategy strategy) {
 
 size_t Engine::Hash::operator()(const RequestShape& a) const {
   uint64_t h = 0;
-  for (const uint64_t word :
-       {a.memory.count, uint64_t{a.part.basis_points}, uint64_t{a.share.basis_points}, a.spill.count,
-        uint64_t{a.devices}, uint64_t{a.exclusive}, uint64_t{a.isolated}, uint64_t{a.best_effort},
-        uint64_t{a.policy}, uint64_t{a.only}, a.models, uint64_t{a.cpu_milli}, a.host_memory.count})
+  for (const uint64_t word : {a.memory.count, uint64_t{a.part.basis_points}, uint64_t{a.share.basis_points},
+                              a.spill.count, uint64_t{a.devices}, uint64_t{a.exclusive}, uint64_t{a.isolated},
+                              uint64_t{a.best_effort}, uint64_t{a.policy}, uint64_t{a.only}, a.models,
+                              uint64_t{a.kinds}, uint64_t{a.cpu_milli}, a.host_memory.count})
     h = (h ^ word) * 0x9e3779b97f4a7c15, h ^= h >> 29;
   return h;
 }

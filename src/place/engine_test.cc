@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "place/explain.h"
 #include "place/rules.h"
 
 namespace carve::place {
@@ -97,6 +98,46 @@ TEST(Engine, states_of_a_caller_give_the_same_decisions) {
       placed.emplace_back(k, *found);
     }
   }
+}
+
+TEST(Engine, devices_of_a_node_may_have_models_of_their_own) {
+  Engine engine(Strategy::binpack);
+  const unsigned a10 = *engine.fleet().model("A10"), h100 = *engine.fleet().model("H100");
+  NodeState node;
+  node.model = static_cast<uint8_t>(a10);
+  node.mixed = true;
+  DeviceState device;
+  device.usable = device.free = 16_GiB;
+  std::vector<DeviceState> devices(3, device);
+  for (unsigned i = 0; i < 3; ++i) devices[i].model = static_cast<uint8_t>(i == 1 ? h100 : a10);
+  engine.fleet().add(node, devices);
+  const auto on = [&](unsigned count, Models models) {
+    RequestShape shape = asking(count, 0, 2_GiB, models);
+    shape.cpu_milli = 0;
+    const auto found = engine.find(engine.request_class(shape));
+    return found ? found->devices : DeviceSet{0};
+  };
+  EXPECT_EQ(on(1, Models{1} << h100), 0b010u);
+  EXPECT_EQ(on(2, Models{1} << a10), 0b101u);
+  EXPECT_EQ(on(2, Models{1} << h100), 0u);
+  EXPECT_EQ(on(3, any_model), 0b111u);
+}
+
+TEST(Engine, a_request_names_the_kinds_of_nodes_that_serve_it) {
+  Engine engine(Strategy::binpack);
+  for (uint8_t kind = 0; kind < 3; ++kind) {
+    NodeState node;
+    node.model = static_cast<uint8_t>(*engine.fleet().model("A10"));
+    node.kind = kind;
+    engine.fleet().add(node, std::vector<DeviceState>(1, {.usable = 4_GiB, .free = 4_GiB, .context = {}}));
+  }
+  RequestShape shape = asking(1, 0, 2_GiB);
+  shape.cpu_milli = 0;
+  shape.kinds = 0b100;
+  EXPECT_EQ(engine.find(engine.request_class(shape))->node, 2u);
+  EXPECT_EQ(broken_rule(engine.fleet(), 0, shape), "other mode");
+  shape.kinds = 0b110;
+  EXPECT_EQ(engine.find(engine.request_class(shape))->node, 1u);
 }
 
 TEST(Engine, a_decision_on_one_node_may_have_another_strategy) {
@@ -288,6 +329,7 @@ TEST(Rules, each_refuses_by_its_name_and_only_for_its_cause) {
   const Row rows[] = {
       {"down", [](NodeState& n, DeviceState&, RequestShape&) { n.up = false; }},
       {"other model", [](NodeState&, DeviceState&, RequestShape& a) { a.models = 0b10; }},
+      {"other mode", [](NodeState& n, DeviceState&, RequestShape& a) { n.kind = 3, a.kinds = 0b0111; }},
       {"other policy",
        [](NodeState& n, DeviceState&, RequestShape& a) {
          n.policy = static_cast<uint8_t>(Policy::native_burst_share);
@@ -298,6 +340,8 @@ TEST(Rules, each_refuses_by_its_name_and_only_for_its_cause) {
       {"cpu", [](NodeState& n, DeviceState&, RequestShape&) { n.cpu_free = 999; }},
       {"host memory", [](NodeState&, DeviceState&, RequestShape& a) { a.host_memory = 257_GiB; }},
       {"other device", [](NodeState&, DeviceState&, RequestShape& a) { a.only = 7; }},
+      {"device model",
+       [](NodeState& n, DeviceState& c, RequestShape& a) { n.mixed = true, c.model = 1, a.models = 0b01; }},
       {"unhealthy", [](NodeState&, DeviceState& c, RequestShape&) { c.sick = true; }},
       {"MIG mode", [](NodeState&, DeviceState& c, RequestShape&) { c.partitioned = true; }},
       {"policy",

@@ -25,7 +25,7 @@ std::optional<unsigned> Fleet::model(std::string_view name) {
 uint32_t Fleet::add(NodeState node, std::span<const DeviceState> devices) {
   // The reader of the input refuses such a node.
   invariant(devices.size() <= max_node_devices, "a set of devices is one word");
-  invariant(node.model < models_.size());
+  invariant(node.model < models_.size() && node.kind < max_node_kinds);
   node.first = static_cast<uint32_t>(devices_.size());
   node.devices = static_cast<uint8_t>(devices.size());
   devices_.insert(devices_.end(), devices.begin(), devices.end());

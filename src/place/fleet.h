@@ -18,6 +18,8 @@
 
 namespace carve::place {
 
+inline constexpr uint8_t node_model = UINT8_MAX;
+
 struct DeviceState {
   Bytes usable;
   Bytes free;     // Free bytes of usable.
@@ -31,6 +33,7 @@ struct DeviceState {
   bool migrates = false;     // Managed memory may exceed the device's memory.
   bool shared_out = false;   // A slice's share is enforced; best-effort slices are not admitted.
   uint8_t policy = any_policy;
+  uint8_t model = node_model;  // Bit number in Models, on a node that has several.
 
   friend bool operator==(const DeviceState&, const DeviceState&) = default;
 };
@@ -41,10 +44,12 @@ struct NodeState {
   uint32_t cpu_free = 0;
   uint32_t first = 0;  // Number of the node's first device in the fleet.
   uint8_t devices = 0;
-  uint8_t model = 0;  // Bit number in Models; all devices of a node are of one model.
+  uint8_t model = 0;  // Bit number in Models; of most of its devices, if `mixed`.
+  uint8_t kind = 0;   // Bit number in NodeKinds.
   uint8_t policy = any_policy;
   bool up = true;
   bool isolates = true;  // Its driver and agent can limit memory.
+  bool mixed = false;    // Its devices have models of their own.
 };
 
 // The position of a placed request: place() returns it, and release() takes it back.

@@ -13,6 +13,10 @@ namespace carve::place {
 using Models = uint64_t;  // One bit per model that a fleet knows.
 inline constexpr Models any_model = ~Models{0};
 inline constexpr unsigned max_models = 64;
+// One bit per kind of node: nodes of one kind have the same settings, which the caller numbers.
+using NodeKinds = uint32_t;
+inline constexpr NodeKinds any_kind = ~NodeKinds{0};
+inline constexpr unsigned max_node_kinds = 32;
 inline constexpr uint32_t any_device = UINT32_MAX;
 inline constexpr uint8_t any_policy = UINT8_MAX;
 
@@ -29,6 +33,7 @@ struct RequestShape {
   uint8_t policy = any_policy;  // Required effective policy of the node: static_cast of carve::Policy.
   uint32_t only = any_device;   // Only this device (its number in the fleet).
   Models models = any_model;
+  NodeKinds kinds = any_kind;  // That grant it with these amounts.
   // Amounts of the node.
   uint32_t cpu_milli = 0;
   Bytes host_memory;

@@ -11,12 +11,16 @@ constexpr NodeRule of_node[] = {
     {[](const NodeState& n, const RequestShape&) { return n.up; }, "down",
      [](const Fleet&, const NodeState&, const RequestShape&) { return std::string("the node is down"); }},
     {[](const NodeState& n, const RequestShape& a) {
-       return a.devices == 0 || (a.models >> n.model & 1) != 0;
+       return a.devices == 0 || n.mixed || (a.models >> n.model & 1) != 0;
      },
      "other model",
      [](const Fleet& f, const NodeState& n, const RequestShape&) {
        return fmt::format("its devices are {}, a model that the request does not allow",
                           f.model_name(n.model));
+     }},
+    {[](const NodeState& n, const RequestShape& a) { return (a.kinds >> n.kind & 1) != 0; }, "other mode",
+     [](const Fleet&, const NodeState&, const RequestShape&) {
+       return std::string("the node's mode does not give what the request asks for");
      }},
     {[](const NodeState& n, const RequestShape& a) {
        return a.policy == any_policy || n.policy == any_policy || a.policy == n.policy;
@@ -55,6 +59,13 @@ constexpr DeviceRule of_device[] = {
      "other device",
      [](const DeviceState&, const RequestShape&, const DeviceText& w) {
        return fmt::format("the request names {}", w.named);
+     }},
+    {[](const DeviceState& c, uint32_t, const RequestShape& a) {
+       return c.model == node_model || (a.models >> c.model & 1) != 0;
+     },
+     "device model",
+     [](const DeviceState&, const RequestShape&, const DeviceText&) {
+       return std::string("it is a model that the request does not allow");
      }},
     {[](const DeviceState& c, uint32_t, const RequestShape&) { return !c.sick; }, "unhealthy",
      [](const DeviceState&, const RequestShape&, const DeviceText& w) { return std::string(w.trouble); }},
