@@ -162,7 +162,7 @@ void Engine::look_around() {
 }
 
 // Counts an arrival. Updates the workload model if there are a quarter more arrivals than at the last update.
-void Engine::learn(const RequestShape& shape) {
+void Engine::count_arrival(const RequestShape& shape) {
   if (!scoring_->learns_workload_model()) return;
   arrivals_.count(shape);
   if (arrivals_.counted() < 32 || arrivals_.counted() < learned_ + learned_ / 4) return;
@@ -344,7 +344,7 @@ std::span<const uint8_t> Engine::scores(RequestClass k) {
 }
 
 std::optional<Assignment> Engine::place(RequestClass k, Application application) {
-  learn(classes_[k].shape);
+  count_arrival(classes_[k].shape);
   const auto assignment = find(k, application);
   if (assignment) take(k, *assignment, application);
   return assignment;

@@ -63,6 +63,9 @@ class Engine {
   void add_placed(RequestClass, const Assignment&, Application = no_application);
   void remove_placed(RequestClass, const Assignment&, Application = no_application);
 
+  // Counts an arrival that place() does not see, for strategies that derive the expected requests.
+  void count_arrival(const RequestShape&);
+
   // Sets the expected requests. Without this call a strategy that needs them derives them from the arrivals.
   void set_workload_model(const WorkloadModel&);
   bool uses_workload_model() const { return scoring_->uses_workload_model(); }
@@ -91,7 +94,6 @@ class Engine {
   };
 
   void look_around();
-  void learn(const RequestShape&);
   void adopt(const WorkloadModel&);
   std::optional<uint32_t> best(const Row&, const ReservedCapacity&, const Guards*) const;
   template <class Key, class Replicas>

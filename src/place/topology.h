@@ -53,6 +53,8 @@ class Topology {
   // Returns `count` members of the set with the tightest links; members of `liked` first, then the lowest.
   DeviceSet choose(DeviceSet set, unsigned count, DeviceSet liked) const;
 
+  friend bool operator==(const Topology&, const Topology&) = default;
+
  private:
   DeviceSet group(unsigned device, DeviceSet set, Link at_least) const;
 

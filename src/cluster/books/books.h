@@ -1,0 +1,114 @@
+// The coordinator's books: which pod has which part of which device of the cluster, and what a pod that waits
+// can have.
+//
+// The API server's objects are the truth; the books are made from them alone. In addition they hold what was
+// decided here and is not yet confirmed by an object: a reservation stays until its pod is seen with it, is
+// gone, or the caller knows that the binding was not written.
+//
+// A decision is a pure function of the books: no clock, socket or random number. One thread uses them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "cluster/books/node_book.h"
+#include "cluster/books/pod_book.h"
+#include "place/engine.h"
+
+namespace carve::cluster {
+
+class Books {
+ public:
+  using ObjectsByUid = std::map<std::string, kube::ObjectMeta>;
+
+  explicit Books(Strategy);
+
+  // What the API server says. A removed node keeps its books until its last pod is gone; it serves no new
+  // one.
+  void set_node(const kube::ObjectMeta&);
+  void remove_node(const std::string& name);
+  void replace_nodes(const ObjectsByUid&);
+  void set_pod(const kube::ObjectMeta&);
+  void remove_pod(const std::string& uid);
+  // Reservations stay: what was decided after the list was made is not in it.
+  void replace_pods(const ObjectsByUid&);
+
+  // A pod as the scheduler sends it, which may be ahead of the watch. Fails with a sentence if the webhook
+  // has not written its request.
+  Result<void, std::string> know_pod(const kube::ObjectMeta&);
+
+  // Returns for each node why the pod cannot be there, as a rule's short name; empty: it can.
+  std::vector<std::string_view> filter(const std::string& uid, std::span<const std::string_view> nodes);
+
+  // Returns a score from 0 to 10 for each node; the strategy's choice among them has 10.
+  std::vector<uint8_t> prioritize(const std::string& uid, std::span<const std::string_view> nodes);
+
+  // Chooses devices of the node and reserves them. The same question again gets the same answer. Fails with a
+  // sentence.
+  Result<kube::PodSlices, std::string> reserve(const std::string& uid, const std::string& node);
+  // The binding was not written, and will not be.
+  void release(const std::string& uid);
+  // Reservations that no object confirms yet: uids.
+  std::vector<std::string> unconfirmed() const;
+
+  // Returns why the pod waits: how many nodes break which rule, and what the nearest node lacks.
+  std::string explain(const std::string& uid);
+
+  // For views and checks. What cannot be read, by "node NAME" or "pod NAMESPACE/NAME".
+  std::map<std::string, std::string> problems() const;
+  std::vector<DeviceBook> devices(const std::string& node) const;
+  size_t pods() const { return pods_.size(); }
+  size_t rebuilt() const { return rebuilt_; }  // How often the engine was made anew.
+
+ private:
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  template <class Value>
+  using ByText = std::unordered_map<std::string, Value, Hash, std::equal_to<>>;
+
+  struct Choice {  // Of devices for one container.
+    std::string container;
+    const ContainerAsk* ask;
+    place::RequestClass request_class;
+    place::Assignment assignment;
+  };
+
+  PodBook& pod_book(const ClusterPod&);
+  void erase_pod(const std::string& uid);
+  void book(PodBook&, kube::PodSlices);
+  void unbook(PodBook&);
+  void count(PodBook&, const NodeBook&);
+  void uncount(PodBook&);
+
+  void set_state(NodeBook&, ClusterNode);
+  void erase_state(NodeBook&);
+  void join_fleet(NodeBook&);
+  void leave_fleet(NodeBook&);
+  void recount(NodeBook&);
+  void rebuild_if_sparse();
+  void forget_if_empty(const std::string& node);
+  std::vector<const kube::PodSlices*> slices_on(const NodeBook&) const;
+
+  const std::vector<ContainerAsk>* asks_on(PodBook&, const NodeBook&);
+  place::RequestClass class_of(const ContainerAsk&);
+  std::string_view refusal(PodBook&, const NodeBook&);
+  std::optional<std::vector<Choice>> choices(PodBook&, const NodeBook&);
+  std::optional<std::vector<Choice>> choices_apart(PodBook&, const NodeBook&, std::span<const ContainerAsk>);
+  std::string lacks(PodBook&, const NodeBook&);
+  std::string what_would_fit(const place::RequestShape&) const;
+
+  const Strategy strategy_;
+  std::unique_ptr<place::Engine> engine_;
+  ByText<NodeBook> nodes_;
+  ByText<PodBook> pods_;  // By uid.
+  AskCache asks_;
+  size_t left_ = 0;  // Numbers of the fleet that no node has.
+  size_t rebuilt_ = 0;
+};
+
+}  // namespace carve::cluster

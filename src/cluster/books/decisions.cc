@@ -1,0 +1,261 @@
+// What a scheduler asks: where a pod can be, where it is best, and which devices it gets.
+#include <algorithm>
+#include <bit>
+
+#include "cluster/books/books.h"
+#include "core/invariant.h"
+#include "place/explain.h"
+#include "place/rules.h"
+
+namespace carve::cluster {
+namespace {
+
+constexpr std::string_view unknown_pod = "the pod is not known";
+constexpr std::string_view no_agent = "no agent";
+constexpr std::string_view other_mode = "other mode";
+constexpr std::string_view together = "the containers together";
+constexpr std::string_view bound_elsewhere = "bound to another node";
+
+constexpr uint8_t best_score = 10;
+
+kube::PlacedSlice slice_of(const ContainerAsk& ask, const ClusterNode& node,
+                           const place::Assignment& assignment) {
+  const Request& request = ask.request;
+  kube::PlacedSlice out{
+      .isolation = request.isolated(), .policy = *request.policy, .latency_class = request.latency};
+  if (request.exclusive) out.exclusive = true;
+  if (request.memory_units.count != 0) {
+    out.unit = size_of(request.memory_units.unit).count;
+    out.units = request.memory_units.count;
+  }
+  if (request.spill.count != 0) out.spill = request.spill.count;
+  for (place::DeviceSet set = assignment.devices; set != 0; set &= set - 1) {
+    const ClusterDevice& device = node.devices[static_cast<size_t>(std::countr_zero(set))];
+    const Bytes memory = request.exclusive ? device.usable : assignment.memory;
+    out.parts.push_back({device.uuid, memory, request.exclusive ? whole_device : request.share});
+  }
+  return out;
+}
+
+std::optional<Strategy> strategy_on(const ContainerAsk& ask, const ClusterNode& node) {
+  if (ask.strategy) return ask.strategy;
+  return node.placement == Strategy::binpack ? std::optional<Strategy>() : node.placement;
+}
+
+}  // namespace
+
+const std::vector<ContainerAsk>* Books::asks_on(PodBook& pod, const NodeBook& node) {
+  invariant(pod.asked != nullptr && node.state);
+  const NodeKind& kind = node.state->kind;
+  auto& known = pod.asked->by_kind;
+  auto found = known.find(number_of(kind));
+  if (found == known.end())
+    found =
+        known.emplace(number_of(kind), cluster::asks_on(pod.asked->request, kind, engine_->fleet())).first;
+  return found->second ? &*found->second : nullptr;
+}
+
+place::RequestClass Books::class_of(const ContainerAsk& ask) { return engine_->request_class(ask.shape); }
+
+// Returns the devices for each container; no value: they do not fit.
+std::optional<std::vector<Books::Choice>> Books::choices(PodBook& pod, const NodeBook& node) {
+  if (!node.number) return std::nullopt;
+  const auto* const asks = asks_on(pod, node);
+  if (asks == nullptr || asks->empty()) return std::nullopt;
+  if (asks->size() > 1 || !asks->front().devices.empty()) return choices_apart(pod, node, *asks);
+  const ContainerAsk& ask = asks->front();
+  const place::RequestClass k = class_of(ask);
+  const auto found =
+      engine_->find_on(k, *node.number, engine_->application(pod.application), strategy_on(ask, *node.state));
+  if (!found) return std::nullopt;
+  return std::vector<Choice>{{ask.container, &ask, k, *found}};
+}
+
+// Places the containers one after the other, in a fleet of this node alone.
+std::optional<std::vector<Books::Choice>> Books::choices_apart(PodBook&, const NodeBook& node,
+                                                               std::span<const ContainerAsk> asks) {
+  const place::Fleet& fleet = engine_->fleet();
+  const auto states = fleet.devices(*node.number);
+  place::Engine alone(strategy_on(asks.front(), *node.state).value_or(Strategy::binpack));
+  for (unsigned i = 0; i < fleet.models(); ++i) alone.fleet().model(fleet.model_name(i));
+  const uint32_t here = alone.fleet().add(fleet.node(*node.number), states);
+  if (node.state->links) alone.fleet().set_topology(here, *node.state->links);
+  std::vector<Choice> out;
+  for (const ContainerAsk& ask : asks) {
+    const auto is_named = [&](unsigned i) {
+      return ask.devices.empty() ||
+             std::ranges::find(ask.devices, node.state->devices[i].uuid) != ask.devices.end();
+    };
+    for (unsigned i = 0; i < states.size(); ++i) {
+      place::DeviceState state = alone.fleet().devices(here)[i];
+      state.sick = states[i].sick || !is_named(i);
+      alone.fleet().set_device(here, i, state);
+    }
+    const place::RequestClass k = alone.request_class(ask.shape);
+    const auto found = alone.find_on(k, here);
+    if (!found) return std::nullopt;
+    alone.take(k, *found);
+    out.push_back({ask.container, &ask, class_of(ask), {*node.number, found->devices, found->memory}});
+  }
+  return out;
+}
+
+// Returns the short name of the rule that keeps the pod from the node; empty: it can be there.
+std::string_view Books::refusal(PodBook& pod, const NodeBook& node) {
+  if (!node.state || !node.number) return no_agent;
+  const auto* const asks = asks_on(pod, node);
+  if (asks == nullptr || asks->empty()) return other_mode;
+  for (const ContainerAsk& ask : *asks)
+    if (!place::fitting(engine_->fleet(), *node.number, ask.shape))
+      return place::broken_rule(engine_->fleet(), *node.number, ask.shape);
+  const bool is_simple = asks->size() == 1 && asks->front().devices.empty();
+  if (is_simple || choices_apart(pod, node, *asks)) return "";
+  return asks->size() == 1 ? std::string_view("other device") : together;
+}
+
+std::vector<std::string_view> Books::filter(const std::string& uid, std::span<const std::string_view> nodes) {
+  std::vector<std::string_view> out(nodes.size(), unknown_pod);
+  const auto pod = pods_.find(uid);
+  if (pod == pods_.end() || pod->second.asked == nullptr) return out;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const auto node = nodes_.find(nodes[i]);
+    if (pod->second.slices)
+      out[i] = pod->second.slices->node == nodes[i] ? std::string_view() : bound_elsewhere;
+    else
+      out[i] = node == nodes_.end() ? no_agent : refusal(pod->second, node->second);
+  }
+  return out;
+}
+
+std::vector<uint8_t> Books::prioritize(const std::string& uid, std::span<const std::string_view> nodes) {
+  std::vector<uint8_t> out(nodes.size(), 0);
+  const auto pod = pods_.find(uid);
+  if (pod == pods_.end() || pod->second.asked == nullptr) return out;
+  const place::Application application = engine_->application(pod->second.application);
+  std::vector<uint8_t> bytes(nodes.size(), 0);
+  std::map<unsigned, std::optional<place::Assignment>> found_of_kind;
+  std::optional<size_t> best;
+  bool is_best_chosen = false;  // By the engine, over all nodes of its kind.
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const auto node = nodes_.find(nodes[i]);
+    if (node == nodes_.end() || !node->second.number) continue;
+    const auto* const asks = asks_on(pod->second, node->second);
+    if (asks == nullptr || asks->empty()) continue;
+    const place::RequestClass k = class_of(asks->front());
+    const auto [found, is_new] = found_of_kind.try_emplace(number_of(node->second.state->kind));
+    if (is_new) found->second = engine_->find(k, application);
+    bytes[i] = engine_->scores(k)[*node->second.number];
+    if (bytes[i] == 0) continue;
+    const bool is_chosen = found->second && found->second->node == *node->second.number;
+    if (!best || std::pair(is_chosen, bytes[i]) > std::pair(is_best_chosen, bytes[*best]))
+      best = i, is_best_chosen = is_chosen;
+  }
+  for (size_t i = 0; i < nodes.size(); ++i)
+    out[i] = static_cast<uint8_t>(bytes[i] * (best_score - 1) / UINT8_MAX);
+  if (best) out[*best] = best_score;
+  return out;
+}
+
+Result<kube::PodSlices, std::string> Books::reserve(const std::string& uid, const std::string& node_name) {
+  const auto found = pods_.find(uid);
+  if (found == pods_.end() || found->second.asked == nullptr)
+    return tl::unexpected(fmt::format("pod {}: {}", uid, unknown_pod));
+  PodBook& pod = found->second;
+  if (pod.slices && pod.slices->node == node_name) return *pod.slices;
+  if (pod.slices)
+    return tl::unexpected(fmt::format("pod {} {} to node {}", pod.full_name,
+                                      pod.is_reserved ? "is being bound" : "is bound", pod.slices->node));
+  const auto node = nodes_.find(node_name);
+  const std::string_view why = node == nodes_.end() ? no_agent : refusal(pod, node->second);
+  if (!why.empty())
+    return tl::unexpected(
+        fmt::format("pod {} does not fit on node {} any more: {}", pod.full_name, node_name, why));
+  const auto chosen = choices(pod, node->second);
+  invariant(chosen.has_value(), "a pod without a refusal fits");
+  kube::PodSlices slices{.node = node_name, .containers = {}};
+  for (const Choice& choice : *chosen) {
+    slices.containers[choice.container] = slice_of(*choice.ask, *node->second.state, choice.assignment);
+    engine_->count_arrival(choice.ask->shape);
+  }
+  book(pod, slices);
+  pod.is_reserved = true;
+  return slices;
+}
+
+void Books::release(const std::string& uid) {
+  const auto pod = pods_.find(uid);
+  if (pod == pods_.end() || !pod->second.is_reserved) return;
+  unbook(pod->second);
+  if (!pod->second.is_known) pods_.erase(pod);
+}
+
+// Returns what each device of the node lacks for the largest container.
+std::string Books::lacks(PodBook& pod, const NodeBook& node) {
+  const auto* const asks = asks_on(pod, node);
+  if (asks == nullptr || asks->empty()) return "";
+  const place::Fleet& fleet = engine_->fleet();
+  const place::RequestShape& shape = asks->front().shape;
+  std::string out;
+  for (unsigned i = 0; i < node.state->devices.size(); ++i) {
+    const place::DeviceState& state = fleet.devices(*node.number)[i];
+    for (const place::DeviceRule& rule : place::device_rules()) {
+      if (rule.holds(state, fleet.node(*node.number).first + i, shape)) continue;
+      out += fmt::format("{}device {}: {}", out.empty() ? "" : "; ", i,
+                         rule.otherwise(state, shape, {node.state->devices[i].trouble, ""}));
+      break;
+    }
+  }
+  return out;
+}
+
+// Returns which smaller request would fit, and where.
+std::string Books::what_would_fit(const place::RequestShape& shape) const {
+  const place::Refusal refused = place::explain(engine_->fleet(), shape);
+  std::string out;
+  for (const place::Refusal::Nearest& near : refused.nearest) {
+    const auto node =
+        std::ranges::find_if(nodes_, [&](const auto& entry) { return entry.second.number == near.node; });
+    if (node == nodes_.end()) continue;
+    if (near.memory)
+      out += fmt::format(". With {} less{} it fits on {}", text(minus(shape.memory, *near.memory)).c_str(),
+                         shape.devices > 1 ? " on each device" : "", node->first);
+    if (near.share)
+      out += fmt::format(". With at most {} of the compute it fits on {}", text(*near.share).c_str(),
+                         node->first);
+  }
+  return out;
+}
+
+std::string Books::explain(const std::string& uid) {
+  const auto found = pods_.find(uid);
+  if (found == pods_.end() || found->second.asked == nullptr) return std::string(unknown_pod);
+  PodBook& pod = found->second;
+  std::map<std::string_view, size_t> counts;
+  size_t serving = 0;
+  std::map<std::string_view, NodeBook*> in_order;
+  for (auto& [name, node] : nodes_) in_order.emplace(name, &node);
+  const NodeBook* nearest = nullptr;
+  uint64_t nearest_free = 0;
+  for (const auto& [name, node] : in_order) {
+    const std::string_view why = refusal(pod, *node);
+    serving += why.empty();
+    if (why.empty()) continue;
+    ++counts[why];
+    if (!node->number || asks_on(pod, *node) == nullptr) continue;
+    uint64_t free = 0;
+    for (const place::DeviceState& device : engine_->fleet().devices(*node->number))
+      if (!device.sick && !device.exclusive) free = std::max(free, device.free.count);
+    if (nearest == nullptr || free > nearest_free) nearest = node, nearest_free = free;
+  }
+  std::string out = fmt::format("{}/{} nodes can serve", serving, nodes_.size());
+  std::vector<std::pair<std::string_view, size_t>> rows(counts.begin(), counts.end());
+  std::ranges::stable_sort(rows, std::greater{}, &std::pair<std::string_view, size_t>::second);
+  for (size_t i = 0; i < rows.size(); ++i)
+    out += fmt::format("{}{} {}", i == 0 ? ": " : ", ", rows[i].second, rows[i].first);
+  if (serving != 0 || nearest == nullptr) return out;
+  if (const std::string why = lacks(pod, *nearest); !why.empty())
+    out += fmt::format(". Nearest {}: {}", nearest->name, why);
+  return out + what_would_fit(asks_on(pod, *nearest)->front().shape);
+}
+
+}  // namespace carve::cluster

@@ -1,0 +1,47 @@
+// What is booked on a node: its devices less the slices of its pods.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cluster/snapshot/cluster_node.h"
+#include "place/fleet.h"
+#include "wire/kube/pod_slices.h"
+
+namespace carve::cluster {
+
+struct NodeBook {
+  std::string name;
+  std::optional<ClusterNode> state;  // None: the node is gone, or its annotations cannot be read.
+  std::string problem;               // Why they cannot.
+  std::optional<uint32_t> number;    // In the engine's fleet.
+  std::set<std::string> pods;        // uids of those that have slices here.
+
+  bool is_empty() const { return !state && problem.empty() && pods.empty(); }
+};
+
+// What the slices take of a device.
+struct DeviceBook {
+  Bytes memory;    // May exceed what is usable if the device shrank.
+  Share promised;  // Of its compute.
+  unsigned slices = 0;
+  unsigned isolated = 0;  // Slices whose memory is limited.
+  bool is_exclusive = false;
+
+  friend bool operator==(const DeviceBook&, const DeviceBook&) = default;
+};
+
+// Returns a row for each device of the node. Parts of devices that the node does not have are left out.
+std::vector<DeviceBook> booked(const ClusterNode&, std::span<const kube::PodSlices* const>);
+
+// Returns what is free of a device, for a decision.
+place::DeviceState state_of(const ClusterDevice&, const DeviceBook&, bool refuses_best_effort);
+
+// Returns the devices of the parts as a set; no value: one of them is not a device of the node.
+std::optional<place::DeviceSet> device_set(const ClusterNode&, const std::vector<kube::PlacedPart>&);
+
+}  // namespace carve::cluster

@@ -1,0 +1,26 @@
+#include "cluster/snapshot/cluster_pod.h"
+
+namespace carve::cluster {
+
+ClusterPod read_pod(const kube::ObjectMeta& object) {
+  ClusterPod out{.uid = object.uid,
+                 .name_space = object.name_space,
+                 .name = object.name,
+                 .request = {},
+                 .slices = {},
+                 .is_deleting = object.is_deleting,
+                 .problem = ""};
+  const auto take = [&](auto read, auto& to) {
+    if (read)
+      to = std::move(*read);
+    else
+      out.problem += (out.problem.empty() ? "" : "; ") + read.error();
+  };
+  if (const auto found = object.annotations.find(kube::request_annotation); found != object.annotations.end())
+    take(kube::read_request(found->second), out.request);
+  if (const auto found = object.annotations.find(kube::slices_annotation); found != object.annotations.end())
+    take(kube::read_slices(found->second), out.slices);
+  return out;
+}
+
+}  // namespace carve::cluster
