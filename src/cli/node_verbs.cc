@@ -99,28 +99,43 @@ std::vector<std::string> unmanaged_slices(const objects::Node& node) {
   return out;
 }
 
-// Begins a rollout of each workload with a replica on the node: the new replicas are placed elsewhere, and an
-// old one ends when a new one is ready.
-bool move_workloads(Context& context, const objects::Node& node) {
-  const client::Client controller = context.controller();
-  std::set<std::pair<objects::Kind, std::string>> moved;
-  for (const objects::NodeSliceStatus& slice : node.status.slice_list)
-    if (const auto kind = objects::parse_kind(slice.kind); kind && !slice.workload.empty())
-      moved.insert({*kind, slice.workload});
-  for (const auto& [kind, workload] : moved) {
-    const auto list = controller.get<ServiceList>(list_path(kind) + "?namespace=");
-    if (!list) return answered(context, list, [](const auto&) {}), false;
-    for (const objects::Service& service : list->items) {
-      if (service.metadata.name != workload) continue;
-      const ObjectName object{kind, workload, service.metadata.namespace_};
-      const auto restarted =
-          controller.post<objects::Service>(object_path(object, "restart"), api::Nothing{});
-      if (!restarted) return answered(context, restarted, [](const auto&) {}), false;
-      fmt::print("{} moves\n", object.text());
+// Prints which workloads have replicas on the node, once for each, and why those stay that find no other
+// node, once for each sentence.
+class DrainReport {
+ public:
+  DrainReport(Context& context, std::string node) : context_(context), node_(std::move(node)) {}
+
+  void update() {
+    const client::Client controller = context_.controller();
+    for (const objects::KindText& kind : objects::kinds) {
+      if (!kind.is_workload) continue;
+      const auto list = controller.get<ServiceList>(list_path(kind.value) + "?namespace=");
+      if (!list) continue;  // The next update tries again.
+      for (const objects::Service& service : list->items) update(kind.value, service);
     }
   }
-  return true;
-}
+
+ private:
+  void update(objects::Kind kind, const objects::Service& service) {
+    const auto& replicas = service.status.replica_list;
+    if (std::ranges::find(replicas, node_, &objects::ReplicaStatus::node) == replicas.end()) return;
+    const std::string name = ObjectName{kind, service.metadata.name, service.metadata.namespace_}.text();
+    print(name + " moves");
+    for (const objects::Condition& condition : service.status.conditions)
+      if (condition.reason == "NoCapacity" || condition.reason == "SliceRefused")
+        print(fmt::format("{}: {}", name, condition.message));
+  }
+
+  void print(const std::string& line) {
+    if (!printed_.insert(line).second) return;
+    fmt::print("{}\n", harmless(line));
+    std::fflush(stdout);
+  }
+
+  Context& context_;
+  std::string node_;
+  std::set<std::string> printed_;
+};
 
 void drain(Context& context, const std::string& name, bool force, seconds timeout) {
   const client::Client controller = context.controller();
@@ -139,8 +154,11 @@ void drain(Context& context, const std::string& name, bool force, seconds timeou
     return fail(context, fmt::format("node {} is cordoned and not drained: {} would be ended; stop them, or "
                                      "use --force",
                                      name, fmt::join(unmanaged, ", ")));
-  if (!move_workloads(context, node)) return;
+  const auto begun = controller.post<objects::Node>(node_path(name, "drain"), api::Nothing{});
+  if (!begun) return answered(context, begun, [](const auto&) {});
+  DrainReport report(context, name);
   const auto has_unmanaged_alone = [&](const objects::Node& one) {
+    report.update();
     return unmanaged_slices(one).size() == one.status.slice_list.size();
   };
   if (!wait_for_node(context, name, timeout, "it is not drained", has_unmanaged_alone)) return;
