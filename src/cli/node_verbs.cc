@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "cli/node_pools.h"
+#include "cli/time_span.h"
 #include "core/label.h"
 #include "wire/objects/node_object.h"
 
@@ -20,21 +21,6 @@ constexpr std::chrono::milliseconds node_poll_interval{200};
 void fail(Context& context, const std::string& sentence) {
   fmt::print(stderr, "carve: {}\n", harmless(sentence));
   context.status = failed_status;
-}
-
-// Reads "10m", "90s" or "90".
-Result<seconds, std::string> parse_time(const std::string& word) {
-  const size_t digits = word.find_first_not_of("0123456789");
-  const std::string unit = digits == std::string::npos ? "s" : word.substr(digits);
-  if (word.empty() || digits == 0 || word.size() > 8 || (unit != "s" && unit != "m" && unit != "h"))
-    return tl::unexpected(fmt::format("--timeout '{}' is not a time such as 90s or 10m", word));
-  const int64_t count = std::stoll(word.substr(0, digits));
-  return seconds(unit == "m" ? count * 60 : unit == "h" ? count * 3600 : count);
-}
-
-std::string check_time(const std::string& word) {
-  const auto time = parse_time(word);
-  return time ? std::string() : time.error();
 }
 
 void patch(Context& context, const std::string& name, const std::string& body, const std::string& query,
@@ -212,11 +198,12 @@ void add_drain(CLI::App& app, Context& context) {
   auto force = std::make_shared<bool>(false);
   verb->add_option("NODE", *name, "The node")->required();
   verb->add_option("--timeout", *timeout, "Longest wait of each step")
-      ->check(check_time)
+      ->check(check_time_span)
       ->capture_default_str();
   verb->add_flag("--force", *force, "End the slices that belong to no service");
   verb->footer("  carve drain n1 --timeout 10m");
-  verb->callback([&context, name, timeout, force] { drain(context, *name, *force, *parse_time(*timeout)); });
+  verb->callback(
+      [&context, name, timeout, force] { drain(context, *name, *force, *parse_time_span(*timeout)); });
 }
 
 void add_node_verbs(CLI::App* node, Context& context) {
@@ -235,11 +222,11 @@ void add_node_verbs(CLI::App* node, Context& context) {
   auto timeout = std::make_shared<std::string>("10m");
   auto force = std::make_shared<bool>(false);
   verb->add_option("NODE", *name, "The node")->required();
-  verb->add_option("--timeout", *timeout, "Longest wait")->check(check_time)->capture_default_str();
+  verb->add_option("--timeout", *timeout, "Longest wait")->check(check_time_span)->capture_default_str();
   verb->add_flag("--force", *force, "End the running slices");
   verb->footer("  carve node restart n1");
   verb->callback(
-      [&context, name, timeout, force] { restart(context, *name, *force, *parse_time(*timeout)); });
+      [&context, name, timeout, force] { restart(context, *name, *force, *parse_time_span(*timeout)); });
   CLI::App* join = node->add_subcommand("pool", "Put a node into a node pool; '' takes it out");
   auto pool = std::make_shared<std::string>();
   auto joined = std::make_shared<std::string>();
