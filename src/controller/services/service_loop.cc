@@ -473,9 +473,14 @@ void ServiceLoop::write_status(Pass& pass, Ns now) {
                     .problem = pass.problem,
                     .resized = resized_[pass.record.uid],
                     .scaling = pass.scaling};
-  const auto before = api::read<objects::ServiceStatus>(pass.object->status, api::Reading::lenient);
-  const std::string status =
-      api::write(service_status(input, before ? *before : objects::ServiceStatus{}, now));
+  WrittenStatus& last = written_statuses_[pass.record.uid];
+  if (last.json != pass.object->status)
+    last.status = api::read<objects::ServiceStatus>(pass.object->status, api::Reading::lenient)
+                      .value_or(objects::ServiceStatus{});
+  last.status = service_status(input, last.status, now);
+  last.json = api::write(last.status);
+  if (last.json == pass.object->status) return;
+  const std::string& status = last.json;
   const auto written = objects_.update(pass.object->key, [&](Object& object) -> Outcome<void> {
     if (object.uid == pass.object->uid) object.status = status;
     return {};
@@ -491,6 +496,7 @@ void ServiceLoop::remove_if_ended(Pass& pass) {
   records_.forget(uid);
   refusals_.erase(uid);
   resized_.erase(uid);
+  written_statuses_.erase(uid);
   scaler_.forget(uid);
   os::log::info("{}: deleted", text(pass.object->key));
   changed_ = true;
