@@ -14,7 +14,7 @@ using nlohmann::json;
 constexpr const char* pods_of_a = "/api/v1/namespaces/a/pods";
 
 // A server and a client that waits for each answer.
-struct Asked {
+struct CalledServer {
   VirtualTime time;
   ApiServerFake server;
   SimulatedApiClient client{time, server, 1};
@@ -41,7 +41,7 @@ json binding(const std::string& uid, const char* node) {
 }
 
 TEST(ApiServerFake, binds_a_pod_once_and_by_its_uid_alone) {
-  Asked a;
+  CalledServer a;
   ASSERT_EQ(a.ask("POST", pods_of_a, named("p")).status, 201u);
   const std::string target = std::string(pods_of_a) + "/p/binding?timeout=2s", uid = a.uid_of("p");
   EXPECT_EQ(a.ask("POST", target, binding("other", "n1")).status, 409u);
@@ -60,7 +60,7 @@ TEST(ApiServerFake, binds_a_pod_once_and_by_its_uid_alone) {
 }
 
 TEST(ApiServerFake, an_answer_that_is_lost_after_the_write_is_no_answer) {
-  Asked a;
+  CalledServer a;
   a.server.add_fault({.kind = ApiFault::Kind::lose_answer, .method = "POST"});
   const ApiAnswer answer = a.ask("POST", pods_of_a, named("p"));
   EXPECT_EQ(answer.status, 0u);
@@ -70,7 +70,7 @@ TEST(ApiServerFake, an_answer_that_is_lost_after_the_write_is_no_answer) {
 }
 
 TEST(ApiServerFake, what_is_not_done_is_said) {
-  Asked a;
+  CalledServer a;
   a.server.add_fault({.kind = ApiFault::Kind::hang});
   const ApiAnswer late = a.ask("POST", pods_of_a, named("p"));
   EXPECT_EQ(late.problem, "no answer in time");
@@ -86,7 +86,7 @@ TEST(ApiServerFake, what_is_not_done_is_said) {
 }
 
 TEST(ApiServerFake, a_merge_patch_changes_what_it_names) {
-  Asked a;
+  CalledServer a;
   a.server.put("/api/v1/nodes", {{"metadata", {{"name", "n"}, {"labels", {{"a", "1"}, {"b", "2"}}}}},
                                  {"status", {{"phase", "x"}}}});
   const json patch = {{"metadata", {{"labels", {{"a", nullptr}, {"c", "3"}}}}}, {"status", {{"phase", "y"}}}};
@@ -105,7 +105,7 @@ TEST(ApiServerFake, a_merge_patch_changes_what_it_names) {
 }
 
 TEST(ApiServerFake, a_lease_is_replaced_in_its_version_alone) {
-  Asked a;
+  CalledServer a;
   const std::string leases = "/apis/coordination.k8s.io/v1/namespaces/s/leases";
   json lease = json::parse(a.ask("POST", leases, named("l")).body);
   EXPECT_EQ(lease["kind"], "Lease");
@@ -118,7 +118,7 @@ TEST(ApiServerFake, a_lease_is_replaced_in_its_version_alone) {
 }
 
 TEST(ApiServerFake, a_bound_pod_is_deleted_when_its_containers_have_ended) {
-  Asked a;
+  CalledServer a;
   a.server.put("/api/v1/pods",
                {{"metadata", {{"name", "p"}, {"namespace", "a"}}}, {"spec", {{"nodeName", "n"}}}});
   const std::string pod = std::string(pods_of_a) + "/p";
@@ -130,7 +130,7 @@ TEST(ApiServerFake, a_bound_pod_is_deleted_when_its_containers_have_ended) {
 }
 
 TEST(ApiServerFake, reviews_tokens_and_access) {
-  Asked a;
+  CalledServer a;
   a.server.token_users["good"] = {{"username", "prometheus"}};
   a.server.is_allowed = [](const json& spec) { return spec["user"] == "prometheus"; };
   const auto token = [&](const char* text) {
@@ -149,7 +149,7 @@ TEST(ApiServerFake, reviews_tokens_and_access) {
 }
 
 TEST(ApiServerFake, lists_in_pages_of_one_version) {
-  Asked a;
+  CalledServer a;
   for (const char* name : {"p", "q", "r"}) a.server.put("/api/v1/nodes", named(name));
   const auto first = read_list_page(a.ask("GET", "/api/v1/nodes?limit=2").body);
   ASSERT_TRUE(first && first->items.size() == 2);
