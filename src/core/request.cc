@@ -114,6 +114,12 @@ Outcome<Request> validated(Request r) {
                    "isolation memory+compute needs a compute share; add one, such as 30%");
   if (r.spill.count % (1 << 20) != 0)
     return failure(K::invalid_argument, "a spill of {} is not in whole MiB; round it", text(r.spill).c_str());
+  if (r.holder) {
+    if (const auto good = check(r.holder); !good) return tl::unexpected(good.error());
+    if (r.lifetime != Lifetime::until_deleted)
+      return failure(K::invalid_argument, "lifetime: a slice for a {} has the lifetime '{}'",
+                     r.holder.pod ? "pod" : "claim", text(Lifetime::until_deleted));
+  }
   if (const auto memory = memory_rules(r); !memory) return tl::unexpected(memory.error());
   if (const auto words = word_rules(r); !words) return tl::unexpected(words.error());
   return r;

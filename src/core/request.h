@@ -49,6 +49,7 @@ struct Request {
   std::string application;          // Its replicas go to different devices (place/engine.h).
   std::map<std::string, std::string> labels;
   MemoryUnits memory_units;  // How `memory` was written, if it was written in units.
+  Holder holder;             // The container or the claim that the slice is for.
 
   // Returns the isolation of the slice: the requested one, or as much as the request has limits for.
   Isolation isolated() const { return isolation.value_or(default_isolation(share)); }

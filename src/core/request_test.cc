@@ -57,6 +57,12 @@ TEST(Request, each_rule_refuses_with_a_sentence_that_names_the_value) {
          r.labels = {{"a", "b\n"}};
        }},
       {"is not a valid account", [](Request& r) { r.account.assign(254, 'x'); }},
+      {"lifetime 'explicit'", [](Request& r) { r.holder.claim = "u"; }},
+      {"holder.claim: ''",
+       [](Request& r) {
+         r.holder.claim = "";
+         r.lifetime = Lifetime::until_deleted;
+       }},
       {"128 characters", [](Request& r) { r.request_id.assign(129, 'x'); }},
   };
   EXPECT_TRUE(validated(of(1_MiB)));

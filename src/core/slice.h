@@ -11,6 +11,7 @@
 
 #include "base/share.h"
 #include "core/device.h"
+#include "core/holder.h"
 #include "core/words.h"
 
 namespace carve {
@@ -129,6 +130,7 @@ struct Slice {
   std::string account;      // Who pays; empty: not known.
   std::map<std::string, std::string> labels;
   MemoryUnits memory_units;
+  Holder holder;  // On Kubernetes.
 
   bool outlives_processes() const { return lifetime == Lifetime::until_deleted; }
   // Returns whether the share is enforced: the slice is limited to it and is guaranteed to have it.

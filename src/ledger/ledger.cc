@@ -102,6 +102,12 @@ const UsageRecord* Ledger::find_by_request_id(uint32_t owner, std::string_view r
   return nullptr;
 }
 
+const UsageRecord* Ledger::find_by_holder(const Holder& holder) const {
+  for (const auto& [id, record] : living_)
+    if (is_same(record.slice.holder, holder)) return &record;
+  return nullptr;
+}
+
 const UsageRecord* Ledger::find(std::string_view name) const {
   for (const auto& [id, record] : living_)
     if (record.slice.name == name) return &record;
@@ -119,6 +125,9 @@ Outcome<void> Ledger::check(const UsageRecord& record, Share most) const {
   if (find_by_request_id(slice.owner, slice.request_id) != nullptr)
     return failure(K::already_exists, "request '{}' was granted in the meantime; repeat the request",
                    slice.request_id);
+  if (const UsageRecord* known = find_by_holder(slice.holder))
+    return failure(K::already_exists, "{} has the slice '{}' already; end that slice first",
+                   text(slice.holder), known->slice.name);
   std::set<Uuid> seen;
   for (const SlicePart& part : slice.parts) {
     const auto found = balances_.find(part.device);

@@ -208,6 +208,28 @@ TEST(Ledger, a_name_is_unique_among_the_living_and_free_afterwards) {
   EXPECT_TRUE(book.grant(holding("a", {{book.uuid(0), 1_GiB, {}}})));
 }
 
+TEST(Ledger, a_holder_has_one_slice_at_a_time) {
+  Book book;
+  const auto of_pod = [&](const char* name, const char* uid, const char* container) {
+    Slice slice = holding(name, {{book.uuid(0), 1_GiB, {}}});
+    slice.holder.pod = PodContainer{"a", "web-0", uid, container};
+    return book.grant(slice);
+  };
+  ASSERT_TRUE(of_pod("a", "u1", "main"));
+  const auto second = of_pod("b", "u1", "main");
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().kind, FailureKind::already_exists);
+  EXPECT_THAT(second.error().sentence, HasSubstr("pod a/web-0, container main has the slice 'a' already"));
+  EXPECT_TRUE(of_pod("c", "u1", "sidecar"));
+  EXPECT_TRUE(of_pod("d", "u2", "main"));
+  EXPECT_TRUE(book.grant(holding("e", {{book.uuid(0), 1_GiB, {}}})));
+  EXPECT_TRUE(book.grant(holding("f", {{book.uuid(0), 1_GiB, {}}})));
+  EXPECT_EQ(book.ledger.find_by_holder({}), nullptr);
+  ASSERT_TRUE(book.end("a"));
+  EXPECT_TRUE(of_pod("b", "u1", "main"));
+  EXPECT_EQ(book.ledger.find_by_holder(book.ledger.find("b")->slice.holder)->slice.name, "b");
+}
+
 TEST(Ledger, the_same_request_is_granted_once) {
   Book book;
   Slice a = holding("a", {{book.uuid(0), 1_GiB, {}}});

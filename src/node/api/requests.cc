@@ -46,6 +46,11 @@ Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, cons
         "{} may create slices for uid {} and the account '{}' only; leave out owner_uid and account",
         caller.text(), *caller.uid(), os::user_name(*caller.uid()));
   r.labels = d.labels;
+  if (d.holder && !caller.may_operate())
+    return failure(K::permission_denied, "{} may not create slices for pods and claims; leave out holder",
+                   caller.text());
+  if (d.holder && !*d.holder) return failure(K::invalid_argument, "holder: give one of pod and claim");
+  r.holder = d.holder.value_or(Holder{});
   if (d.memory_bytes.has_value() + d.memory_bp.has_value() + d.total_memory_bytes.has_value() +
           d.memory_units.has_value() >
       1)

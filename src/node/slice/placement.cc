@@ -111,6 +111,7 @@ Slice granted_slice(const PlacementInput& in, const Request& request, const plac
   granted.account = request.account;
   granted.labels = request.labels;
   granted.memory_units = request.memory_units;
+  granted.holder = request.holder;
   for (const size_t i : placement.devices) {
     const Device& d = in.devices[i].device;
     granted.parts.push_back({d.uuid, request.exclusive ? d.usable() : placement.memory, placement.share,

@@ -41,6 +41,7 @@ Slice holding(std::string name, Bytes memory) {
   a.policy = Policy::native_burst_share;
   a.lifetime = Lifetime::until_deleted;
   a.application = "web";
+  a.holder.claim = "claim-of-" + a.name;
   a.parts = {{device().uuid, memory, {1}, 3_MiB}};
   return a;
 }
@@ -152,6 +153,7 @@ TEST(SqliteStore, lists_records_by_id_also_those_that_the_ledger_has_dropped) {
     slice.parts[0].usable = 15_GiB;
     slice.parts[0].native = 16_GiB;
     slice.parts[0].model = "NVIDIA A10";
+    slice.holder = {.pod = PodContainer{"a", slice.name, "uid-" + slice.name, "c"}, .claim = {}};
     ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(slice, morning)));
     if (i < 4) {
       ASSERT_TRUE(post(ledger, *opened->store, *ledger.end(ledger.find(slice.name)->id, morning, "x")));

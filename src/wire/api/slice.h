@@ -36,6 +36,7 @@ struct SliceRequest {
   std::optional<uint32_t> owner_uid;     // Other than the caller's own: for operators only.
   std::string application;  // The application that this is a replica of; replicas go to different devices if
                             // possible.
+  std::optional<Holder> holder;  // The container of a pod, or the claim, on Kubernetes: for operators only.
 };
 
 // PATCH /v1/slices/NAME: the new terms; an absent field does not change.
@@ -128,6 +129,7 @@ struct Slice {
   SliceEnforcement enforcement;             // In force.
   Policy policy = Policy::fixed_share;
   LatencyClass latency_class = LatencyClass::batch;
+  std::optional<Holder> holder;  // Absent: the slice is not of Kubernetes.
   uint64_t created_ns = 0;
   uint64_t ended_ns = 0;
   std::string ended_because;
