@@ -116,6 +116,15 @@ struct SlicePart {
   friend bool operator==(const SlicePart&, const SlicePart&) = default;
 };
 
+// A slice part as it was decided elsewhere: by Kubernetes' scheduler.
+struct PlacedPart {
+  Uuid device;
+  Bytes memory;
+  Share share;  // 0: none.
+
+  friend bool operator==(const PlacedPart&, const PlacedPart&) = default;
+};
+
 struct Slice {
   std::string name;        // Unique among living slices.
   std::string request_id;  // Chosen by the caller; a repeated id returns the same slice.
@@ -133,6 +142,7 @@ struct Slice {
   Holder holder;  // On Kubernetes.
 
   bool outlives_processes() const { return lifetime == Lifetime::until_deleted; }
+  bool has_equal_parts() const;  // Of memory and share. Parts that were placed elsewhere may differ.
   // Returns whether the share is enforced: the slice is limited to it and is guaranteed to have it.
   bool shares_compute() const { return isolation == Isolation::memory_and_compute; }
 

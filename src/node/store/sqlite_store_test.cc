@@ -140,6 +140,30 @@ TEST(SqliteStore, keeps_when_slices_were_alive_and_how_busy_they_were) {
   EXPECT_EQ(again.ended().front().busy_ns, 60u);
 }
 
+TEST(SqliteStore, parts_that_differ_keep_the_amounts_that_do_not_change) {
+  Directory dir;
+  Ledger ledger;
+  Device second = device();
+  second.uuid.bytes[0] = 2;
+  second.index = 1;
+  {
+    auto opened = SqliteStore::open(dir.ledger(), 1);
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(device())));
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(second)));
+    Slice slice = holding("a", 4_GiB);
+    slice.parts.push_back({second.uuid, 1_GiB, {7}});
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(slice, morning)));
+    ledger::Terms terms = ledger::terms_of(slice);
+    terms.latency = LatencyClass::latency;
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.alter(ledger.find("a")->id, terms, morning)));
+    EXPECT_EQ(ledger.find("a")->slice.parts[1].memory, 1_GiB);
+    terms.share = {9};
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.alter(ledger.find("a")->id, terms, morning)));
+  }
+  auto opened = SqliteStore::open(dir.ledger(), 1);
+  EXPECT_EQ(reread(*opened->store).living(), ledger.living());
+}
+
 TEST(SqliteStore, lists_records_by_id_also_those_that_the_ledger_has_dropped) {
   Directory dir;
   Ledger ledger;
