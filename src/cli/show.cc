@@ -73,6 +73,8 @@ void print(const api::Slice& s) {
                                    : "part of one device");
   for (const XidCount& xid : s.xids)
     row("error", fmt::format("{}, {} time{}", xid_text(xid.code), xid.count, xid.count == 1 ? "" : "s"));
+  if (s.holder) row("holder", text(*s.holder));
+  if (s.holder && s.holder->pod) row("pod uid", s.holder->pod->uid);
   if (!s.application.empty()) row("application", harmless(s.application));
   row("isolation", isolation_of(s));
   row("policy",

@@ -4,7 +4,8 @@
 //   struct Mount { std::string path; Bytes size; };
 //   fields::each(mount, [](const char* name, auto& field) { ... });   // "path", "size_bytes"
 //
-// The name ends in the field's unit: _bytes for Bytes, _bp (basis points) for Share.
+// The name ends in the field's unit: _bytes for Bytes, _bp (basis points) for Share. An underscore at the end
+// of a declared name, which a keyword of C++ needs, is left out.
 //
 // C++20 has no reflection, so this uses three properties of the language. The number of fields is the largest
 // number of initialisers that the struct takes. A structured binding gives references to them. The name of a
@@ -131,7 +132,7 @@ consteval std::string_view declared_name() {
   constexpr std::string_view text = text_of<pointer>();
   constexpr size_t end = text.find_last_not_of(')', text.rfind('}') - 1) + 1;
   constexpr size_t begin = text.find_last_of(":.", end) + 1;
-  return text.substr(begin, end - begin);
+  return text.substr(begin, text.find_last_not_of('_', end - 1) + 1 - begin);
 }
 
 template <class T, size_t I>

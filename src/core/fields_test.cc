@@ -31,6 +31,9 @@ struct Everything {
   int64_t achieved_60s_bp = 0;
   std::vector<uint32_t> numbers;
 };
+struct Reserved {
+  int namespace_ = 0;
+};
 struct Single {
   std::optional<std::string> only;
 };
@@ -49,6 +52,7 @@ TEST(Fields, have_the_names_and_the_order_of_their_declaration) {
             "achieved_60s_bp numbers");
   EXPECT_EQ(names(Inner{}), "x y");
   EXPECT_EQ(names(Single{}), "only");
+  EXPECT_EQ(names(Reserved{}), "namespace");
 }
 
 TEST(Fields, can_be_read_and_written) {

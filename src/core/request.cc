@@ -50,6 +50,38 @@ Outcome<void> memory_rules(const Request& r) {
       r.memory);
 }
 
+// Checks the parts that were decided elsewhere.
+Outcome<void> placed_rules(const Request& r) {
+  using K = FailureKind;
+  if (r.placed.size() > max_slice_devices)
+    return failure(K::invalid_argument, "placed: {} parts are given; a slice has 1 to {}", r.placed.size(),
+                   max_slice_devices);
+  if (!std::holds_alternative<std::monostate>(r.memory) || r.share.basis_points != 0 || r.device ||
+      r.strategy)
+    return failure(K::invalid_argument,
+                   "placed: the parts have device, memory and share; leave them and the strategy out of the "
+                   "request itself");
+  for (size_t i = 0; i < r.placed.size(); ++i) {
+    const PlacedPart& part = r.placed[i];
+    if (std::ranges::count(r.placed, part.device, &PlacedPart::device) != 1)
+      return failure(K::invalid_argument, "placed[{}]: {} occurs twice; add its amounts up", i,
+                     text(part.device));
+    if (r.exclusive && part.share.basis_points != 0)
+      return failure(K::invalid_argument,
+                     "placed[{}]: an exclusive request takes whole devices; leave out the compute share", i);
+    if (!r.exclusive && part.memory < min_memory)
+      return failure(K::invalid_argument,
+                     "placed[{}]: {} of memory is too little; a slice has at least 1 MiB", i,
+                     text(part.memory).c_str());
+    if (part.share > whole_device)
+      return failure(K::invalid_argument, "placed[{}]: the compute share of one device is at most 100%", i);
+    if ((part.share.basis_points == 0) != (r.first_share().basis_points == 0))
+      return failure(K::invalid_argument,
+                     "placed[{}]: give a compute share on each device or on none of them", i);
+  }
+  return {};
+}
+
 // Checks texts from outside that are stored and shown: bounded length, printable ASCII.
 Outcome<void> word_rules(const Request& r) {
   using K = FailureKind;
@@ -95,6 +127,12 @@ Outcome<Request> validated(Request r) {
     return failure(K::invalid_argument,
                    "a request id of {} characters is too long; use at most 128 characters",
                    r.request_id.size());
+  if (!r.placed.empty() && r.devices == 1) r.devices = static_cast<unsigned>(r.placed.size());
+  if (!r.placed.empty() && r.devices != r.placed.size())
+    return failure(K::invalid_argument, "devices: {} are requested, and {} parts are placed; leave it out",
+                   r.devices, r.placed.size());
+  if (!r.placed.empty())
+    if (const auto good = placed_rules(r); !good) return tl::unexpected(good.error());
   if (r.devices < 1 || r.devices > max_slice_devices)
     return failure(K::invalid_argument, "{} devices are requested; a slice has 1 to {}", r.devices,
                    max_slice_devices);
@@ -106,15 +144,22 @@ Outcome<Request> validated(Request r) {
   if (r.spill.count != 0 && (r.isolated() == Isolation::none || r.exclusive))
     return failure(K::invalid_argument,
                    "spill needs a quota; leave it out of a request with isolation none or exclusive devices");
-  if (r.isolated() == Isolation::memory_and_compute && r.exclusive && r.share.basis_points == 0)
+  if (r.isolated() == Isolation::memory_and_compute && r.exclusive && r.first_share().basis_points == 0)
     return failure(K::invalid_argument,
                    "an exclusive request has all compute of its devices; leave out the isolation");
-  if (r.isolated() == Isolation::memory_and_compute && r.share.basis_points == 0)
+  if (r.isolated() == Isolation::memory_and_compute && r.first_share().basis_points == 0)
     return failure(K::invalid_argument,
                    "isolation memory+compute needs a compute share; add one, such as 30%");
   if (r.spill.count % (1 << 20) != 0)
     return failure(K::invalid_argument, "a spill of {} is not in whole MiB; round it", text(r.spill).c_str());
-  if (const auto memory = memory_rules(r); !memory) return tl::unexpected(memory.error());
+  if (r.holder) {
+    if (const auto good = check(r.holder); !good) return tl::unexpected(good.error());
+    if (r.lifetime != Lifetime::until_deleted)
+      return failure(K::invalid_argument, "lifetime: a slice for a {} has the lifetime '{}'",
+                     r.holder.pod ? "pod" : "claim", text(Lifetime::until_deleted));
+  }
+  if (r.placed.empty())
+    if (const auto memory = memory_rules(r); !memory) return tl::unexpected(memory.error());
   if (const auto words = word_rules(r); !words) return tl::unexpected(words.error());
   return r;
 }

@@ -36,6 +36,9 @@ struct Request {
   bool exclusive = false;
   Lifetime lifetime = Lifetime::processes;
   std::optional<Uuid> device;  // The only device allowed.
+  // The parts, if they were decided elsewhere: without `memory`, `share`, `device` and `strategy`. Empty:
+  // placement decides. Parts of an exclusive request have no share, and no memory or all that is usable.
+  std::vector<PlacedPart> placed;
   std::optional<Strategy> strategy;
   std::optional<Isolation> isolation;  // No value: isolated() decides.
   std::optional<Policy> policy;        // No value: the device's policy.
@@ -49,9 +52,12 @@ struct Request {
   std::string application;          // Its replicas go to different devices (place/engine.h).
   std::map<std::string, std::string> labels;
   MemoryUnits memory_units;  // How `memory` was written, if it was written in units.
+  Holder holder;             // The container or the claim that the slice is for.
 
   // Returns the isolation of the slice: the requested one, or as much as the request has limits for.
-  Isolation isolated() const { return isolation.value_or(default_isolation(share)); }
+  Isolation isolated() const { return isolation.value_or(default_isolation(first_share())); }
+  // Returns the share on each device; with placed parts, that on the first one.
+  Share first_share() const { return placed.empty() ? share : placed.front().share; }
 };
 
 inline constexpr unsigned max_slice_devices = 16;    // As the shared memory has room for (wire/shm/layout.h).

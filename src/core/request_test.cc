@@ -57,6 +57,12 @@ TEST(Request, each_rule_refuses_with_a_sentence_that_names_the_value) {
          r.labels = {{"a", "b\n"}};
        }},
       {"is not a valid account", [](Request& r) { r.account.assign(254, 'x'); }},
+      {"lifetime 'explicit'", [](Request& r) { r.holder.claim = "u"; }},
+      {"holder.claim: ''",
+       [](Request& r) {
+         r.holder.claim = "";
+         r.lifetime = Lifetime::until_deleted;
+       }},
       {"128 characters", [](Request& r) { r.request_id.assign(129, 'x'); }},
   };
   EXPECT_TRUE(validated(of(1_MiB)));
@@ -67,6 +73,52 @@ TEST(Request, each_rule_refuses_with_a_sentence_that_names_the_value) {
     ASSERT_FALSE(checked) << row.sentence;
     EXPECT_THAT(checked.error().sentence, HasSubstr(row.sentence));
     EXPECT_EQ(checked.error().kind, FailureKind::invalid_argument);
+  }
+}
+
+Request placed(std::vector<PlacedPart> parts) {
+  Request r;
+  r.placed = std::move(parts);
+  return r;
+}
+
+TEST(Request, parts_that_were_placed_elsewhere_may_differ) {
+  const auto r = validated(placed({{Uuid{{1}}, 2_GiB, {3000}}, {Uuid{{2}}, 1_GiB, {100}}}));
+  ASSERT_TRUE(r) << r.error().sentence;
+  EXPECT_EQ(r->devices, 2u);
+  EXPECT_EQ(r->isolated(), Isolation::memory_and_compute);
+  EXPECT_EQ(validated(placed({{Uuid{{1}}, 2_GiB, {}}}))->isolated(), Isolation::memory);
+  Request whole = placed({{Uuid{{1}}, {}, {}}});
+  whole.exclusive = true;
+  EXPECT_TRUE(validated(whole));
+}
+
+TEST(Request, each_rule_of_placed_parts_refuses_with_a_sentence) {
+  const struct {
+    const char* sentence;
+    void (*breaks)(Request&);
+  } rows[] = {
+      {"leave them and the strategy out", [](Request& r) { r.memory = PerDevice{1_GiB}; }},
+      {"leave them and the strategy out", [](Request& r) { r.share = {100}; }},
+      {"leave them and the strategy out", [](Request& r) { r.device = Uuid{}; }},
+      {"leave them and the strategy out", [](Request& r) { r.strategy = Strategy::spread; }},
+      {"occurs twice", [](Request& r) { r.placed[1].device = r.placed[0].device; }},
+      {"placed[1]: 1023 KiB", [](Request& r) { r.placed[1].memory = 1023_KiB; }},
+      {"at most 100%", [](Request& r) { r.placed[0].share = {10001}; }},
+      {"placed[1]: give a compute share on each", [](Request& r) { r.placed[1].share = {}; }},
+      {"leave out the compute share", [](Request& r) { r.exclusive = true; }},
+      {"3 are requested, and 2 parts", [](Request& r) { r.devices = 3; }},
+      {"17 parts",
+       [](Request& r) {
+         for (uint8_t i = 3; i < 18; ++i) r.placed.push_back({Uuid{{i}}, 1_GiB, {100}});
+       }},
+  };
+  for (const auto& row : rows) {
+    Request r = placed({{Uuid{{1}}, 2_GiB, {3000}}, {Uuid{{2}}, 1_GiB, {100}}});
+    row.breaks(r);
+    const auto checked = validated(r);
+    ASSERT_FALSE(checked) << row.sentence;
+    EXPECT_THAT(checked.error().sentence, HasSubstr(row.sentence));
   }
 }
 

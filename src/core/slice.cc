@@ -23,4 +23,10 @@ std::string node_strategy_names() {
   return choice(words);
 }
 
+bool Slice::has_equal_parts() const {
+  return std::ranges::all_of(parts, [this](const SlicePart& part) {
+    return part.memory == parts.front().memory && part.share == parts.front().share;
+  });
+}
+
 }  // namespace carve

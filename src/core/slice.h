@@ -11,6 +11,7 @@
 
 #include "base/share.h"
 #include "core/device.h"
+#include "core/holder.h"
 #include "core/words.h"
 
 namespace carve {
@@ -115,6 +116,15 @@ struct SlicePart {
   friend bool operator==(const SlicePart&, const SlicePart&) = default;
 };
 
+// A slice part as it was decided elsewhere: by Kubernetes' scheduler.
+struct PlacedPart {
+  Uuid device;
+  Bytes memory;
+  Share share;  // 0: none.
+
+  friend bool operator==(const PlacedPart&, const PlacedPart&) = default;
+};
+
 struct Slice {
   std::string name;        // Unique among living slices.
   std::string request_id;  // Chosen by the caller; a repeated id returns the same slice.
@@ -129,8 +139,10 @@ struct Slice {
   std::string account;      // Who pays; empty: not known.
   std::map<std::string, std::string> labels;
   MemoryUnits memory_units;
+  Holder holder;  // On Kubernetes.
 
   bool outlives_processes() const { return lifetime == Lifetime::until_deleted; }
+  bool has_equal_parts() const;  // Of memory and share. Parts that were placed elsewhere may differ.
   // Returns whether the share is enforced: the slice is limited to it and is guaranteed to have it.
   bool shares_compute() const { return isolation == Isolation::memory_and_compute; }
 

@@ -61,9 +61,10 @@ Terms terms_of(const Slice& slice) {
 }
 
 void set_terms(Slice& slice, const Terms& t) {
+  const Terms was = terms_of(slice);
   for (SlicePart& part : slice.parts) {
-    part.memory = t.memory;
-    part.share = t.share;
+    if (t.memory != was.memory) part.memory = t.memory;
+    if (t.share != was.share) part.share = t.share;
   }
   slice.policy = t.policy;
   slice.latency = t.latency;
@@ -102,6 +103,12 @@ const UsageRecord* Ledger::find_by_request_id(uint32_t owner, std::string_view r
   return nullptr;
 }
 
+const UsageRecord* Ledger::find_by_holder(const Holder& holder) const {
+  for (const auto& [id, record] : living_)
+    if (is_same(record.slice.holder, holder)) return &record;
+  return nullptr;
+}
+
 const UsageRecord* Ledger::find(std::string_view name) const {
   for (const auto& [id, record] : living_)
     if (record.slice.name == name) return &record;
@@ -119,6 +126,9 @@ Outcome<void> Ledger::check(const UsageRecord& record, Share most) const {
   if (find_by_request_id(slice.owner, slice.request_id) != nullptr)
     return failure(K::already_exists, "request '{}' was granted in the meantime; repeat the request",
                    slice.request_id);
+  if (const UsageRecord* known = find_by_holder(slice.holder))
+    return failure(K::already_exists, "{} has the slice '{}' already; end that slice first",
+                   text(slice.holder), known->slice.name);
   std::set<Uuid> seen;
   for (const SlicePart& part : slice.parts) {
     const auto found = balances_.find(part.device);
@@ -158,16 +168,20 @@ Outcome<Change> Ledger::alter(uint64_t id, const Terms& terms, const Stamp& now,
   if (slice.exclusive)
     return failure(K::invalid_argument, "slice {} is exclusive; its memory and share cannot be changed",
                    slice.name);
-  for (const SlicePart& part : slice.parts) {
+  Slice altered = slice;
+  set_terms(altered, terms);
+  for (size_t i = 0; i < slice.parts.size(); ++i) {
+    const SlicePart& part = slice.parts[i];
+    const SlicePart& wish = altered.parts[i];
     const Balance& b = balances_.at(part.device);
     invariant(b.held.contains(id), "a living slice is in the accounts of its devices");
     const Share promise = promised_share(slice.policy, part.share);
-    const Share wanted = promised_share(terms.policy, terms.share);
+    const Share wanted = promised_share(terms.policy, wish.share);
     const Share all = promised_on(b);
     invariant(promise <= all);
-    if (terms.memory > part.memory && minus(terms.memory, part.memory) > b.free)
+    if (wish.memory > part.memory && minus(wish.memory, part.memory) > b.free)
       return failure(K::insufficient_capacity, "device {}: {} more needed, {} free", b.device.index,
-                     text(minus(terms.memory, part.memory)).c_str(), text(b.free).c_str());
+                     text(minus(wish.memory, part.memory)).c_str(), text(b.free).c_str());
     const uint64_t others = all.basis_points - promise.basis_points;
     if (wanted > promise && others + wanted.basis_points > most.basis_points)
       return failure(K::insufficient_capacity,

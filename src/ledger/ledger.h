@@ -72,11 +72,13 @@ class Ledger {
   Outcome<Change> see(const Device&) const;
 
   // Grants the slice, or says why not: the name is taken, a device is unknown or has not enough free.
-  // `slice.name` must be set. If a living record has the same owner and request id, returns that record again
-  // (find_by_request_id() shows which); an ended one is a conflict. At most `most` of one device's compute is
-  // granted.
+  // `slice.name` must be set. A holder has at most one living record. If a living record has the same owner
+  // and request id, returns that record again (find_by_request_id() shows which); an ended one is a conflict.
+  // At most `most` of one device's compute is granted.
   Outcome<Change> grant(const Slice& slice, const Stamp& now, Share most = whole_device) const;
   const UsageRecord* find_by_request_id(uint32_t owner, std::string_view request_id) const;
+  // Returns the living record of this container or claim; null if there is none, and for no holder.
+  const UsageRecord* find_by_holder(const Holder&) const;
 
   // Changes the terms of a living record, or says why not: a device has not enough free for the increase.
   Outcome<Change> alter(uint64_t id, const Terms&, const Stamp& now, Share most = whole_device) const;

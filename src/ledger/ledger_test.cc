@@ -208,6 +208,52 @@ TEST(Ledger, a_name_is_unique_among_the_living_and_free_afterwards) {
   EXPECT_TRUE(book.grant(holding("a", {{book.uuid(0), 1_GiB, {}}})));
 }
 
+TEST(Ledger, an_amount_that_does_not_change_stays_as_it_is_on_each_part) {
+  Book book;
+  ASSERT_TRUE(book.grant(holding("a", {{book.uuid(0), 4_GiB, {1000}}, {book.uuid(1), 1_GiB, {500}}})));
+  const uint64_t id = book.ledger.find("a")->id;
+  const auto alter = [&](const Terms& terms) {
+    const auto change = book.ledger.alter(id, terms, morning);
+    return change ? book.ledger.apply(*change) : tl::unexpected(change.error());
+  };
+  Terms terms = terms_of(book.ledger.find("a")->slice);
+  terms.policy = Policy::guaranteed_burst_share;
+  ASSERT_TRUE(alter(terms));
+  const Slice& slice = book.ledger.find("a")->slice;
+  EXPECT_EQ(slice.policy, Policy::guaranteed_burst_share);
+  EXPECT_EQ(slice.parts[1].memory, 1_GiB);
+  EXPECT_EQ(slice.parts[1].share, Share{500});
+  EXPECT_EQ(book.balance(1).free, 14_GiB);
+  terms.memory = 2_GiB;
+  ASSERT_TRUE(alter(terms));
+  EXPECT_EQ(slice.parts[0].memory, 2_GiB);
+  EXPECT_EQ(slice.parts[1].memory, 2_GiB);
+  EXPECT_EQ(slice.parts[1].share, Share{500});
+  EXPECT_EQ(book.balance(1).free, 13_GiB);
+}
+
+TEST(Ledger, a_holder_has_one_slice_at_a_time) {
+  Book book;
+  const auto of_pod = [&](const char* name, const char* uid, const char* container) {
+    Slice slice = holding(name, {{book.uuid(0), 1_GiB, {}}});
+    slice.holder.pod = PodContainer{"a", "web-0", uid, container};
+    return book.grant(slice);
+  };
+  ASSERT_TRUE(of_pod("a", "u1", "main"));
+  const auto second = of_pod("b", "u1", "main");
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().kind, FailureKind::already_exists);
+  EXPECT_THAT(second.error().sentence, HasSubstr("pod a/web-0, container main has the slice 'a' already"));
+  EXPECT_TRUE(of_pod("c", "u1", "sidecar"));
+  EXPECT_TRUE(of_pod("d", "u2", "main"));
+  EXPECT_TRUE(book.grant(holding("e", {{book.uuid(0), 1_GiB, {}}})));
+  EXPECT_TRUE(book.grant(holding("f", {{book.uuid(0), 1_GiB, {}}})));
+  EXPECT_EQ(book.ledger.find_by_holder({}), nullptr);
+  ASSERT_TRUE(book.end("a"));
+  EXPECT_TRUE(of_pod("b", "u1", "main"));
+  EXPECT_EQ(book.ledger.find_by_holder(book.ledger.find("b")->slice.holder)->slice.name, "b");
+}
+
 TEST(Ledger, the_same_request_is_granted_once) {
   Book book;
   Slice a = holding("a", {{book.uuid(0), 1_GiB, {}}});

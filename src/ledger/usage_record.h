@@ -25,7 +25,9 @@ struct Stamp {
 // Returns the duration in nanoseconds, at least 0.
 int64_t duration_ns(const Stamp& from, const Stamp& to);
 
-// What can change while a slice lives. Memory and share are those of each of its devices.
+// What can change while a slice lives. Memory and share are those of each of its devices. If its parts
+// differ, they are those of the first part, and set_terms() leaves an amount that did not change as it is on
+// each.
 struct Terms {
   Bytes memory;
   Share share;

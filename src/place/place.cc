@@ -39,6 +39,25 @@ Verdict judge(const DeviceSnapshot& snapshot, const DeviceState& state, uint32_t
           fmt::format("fits; {} would stay free", text(minus(snapshot.free, need(shape, state))).c_str())};
 }
 
+// Judges one part of a placed request, as a request for one device.
+Verdict judge_part(const DeviceSnapshot& device, const PlacedPart& part, const Request& whole,
+                   const Fleet& fleet) {
+  Request request = whole;
+  request.placed.clear();
+  request.devices = 1;
+  request.isolation = whole.isolated();
+  request.device = part.device;
+  if (!whole.exclusive) {
+    request.memory = PerDevice{part.memory};
+    request.share = part.share;
+  } else if (part.memory.count != 0 && part.memory != device.device.usable()) {
+    return {device.device.index, false,
+            fmt::format("a whole device was placed with {}, and it has {} usable", text(part.memory).c_str(),
+                        text(device.device.usable()).c_str())};
+  }
+  return judge(device, state_of(device), 0, shape_of(request, fleet), request);
+}
+
 // Returns "device 0: 4 GiB needed, 1 GiB free; devices 1, 2: ...". Equal reasons appear once.
 std::string summarised(const std::vector<Verdict>& verdicts, const Request& request) {
   if (verdicts.empty()) return "the node has no devices";
@@ -162,6 +181,34 @@ Answer place(std::span<const DeviceSnapshot> devices, const Request& request, St
   for (DeviceSet set = assignment->devices; set != 0; set &= set - 1)
     placement.devices.push_back(static_cast<size_t>(std::countr_zero(set)));
   answer.placement = std::move(placement);
+  return answer;
+}
+
+Answer check_placed(std::span<const DeviceSnapshot> devices, const Request& request) {
+  invariant(!request.placed.empty(), "the parts were placed");
+  const Fleet fleet;
+  Answer answer;
+  for (const DeviceSnapshot& device : devices)
+    answer.verdicts.push_back({device.device.index, false, "the request names other devices"});
+  Placement placement{{}, request.placed.front().memory, request.first_share(), {}};
+  std::vector<std::string> refused;
+  for (const PlacedPart& part : request.placed) {
+    const auto at = static_cast<size_t>(
+        std::ranges::find(devices, part.device, [](const DeviceSnapshot& c) { return c.device.uuid; }) -
+        devices.begin());
+    if (at == devices.size()) {
+      refused.push_back(fmt::format("there is no device {}", text(part.device)));
+      continue;
+    }
+    Verdict& verdict = answer.verdicts[at];
+    verdict = judge_part(devices[at], part, request, fleet);
+    placement.devices.push_back(at);
+    if (!verdict.fits) refused.push_back(fmt::format("device {}: {}", verdict.index, verdict.sentence));
+  }
+  if (refused.empty())
+    answer.placement = std::move(placement);
+  else
+    answer.summary = fmt::format("{}", fmt::join(refused, "; "));
   return answer;
 }
 

@@ -67,6 +67,11 @@ struct Answer {
 Answer place(std::span<const DeviceSnapshot> devices, const Request&, Strategy,
              std::span<const PlacedSlice> = {}, const Topology* links = nullptr);
 
+// Checks a validated request whose parts were placed elsewhere (Request::placed) against the rules of their
+// devices. No strategy decides. The placement has the parts' devices in the order of the parts, and the
+// amounts of the first part.
+Answer check_placed(std::span<const DeviceSnapshot> devices, const Request&);
+
 // Plans moves that would leave `wanted` more devices of the node empty (place/consolidation.h). No slice is
 // moved.
 struct Plan {

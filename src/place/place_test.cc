@@ -46,6 +46,68 @@ std::vector<size_t> land(std::vector<DeviceSnapshot> devices, Strategy policy, s
   return where;
 }
 
+Request placed(std::vector<PlacedPart> parts) {
+  Request r;
+  r.placed = std::move(parts);
+  return *validated(r);
+}
+
+TEST(Place, parts_that_were_placed_elsewhere_are_checked_and_not_moved) {
+  std::vector<DeviceSnapshot> devices = {device(0, 10_GiB, 4_GiB), device(1, 10_GiB, 10_GiB)};
+  const auto uuid = [&](size_t i) { return devices[i].device.uuid; };
+  const Answer both = check_placed(devices, placed({{uuid(1), 7_GiB, {}}, {uuid(0), 4_GiB, {}}}));
+  ASSERT_TRUE(both.placement) << both.summary;
+  EXPECT_THAT(both.placement->devices, ElementsAre(1, 0));
+  EXPECT_EQ(both.placement->memory, 7_GiB);
+  // Device 1 has room, and the request does not go there.
+  const Answer full = check_placed(devices, placed({{uuid(0), 5_GiB, {}}}));
+  EXPECT_FALSE(full.placement);
+  EXPECT_EQ(full.summary, "device 0: 5 GiB needed, 4 GiB free");
+  EXPECT_EQ(full.verdicts[1].sentence, "the request names other devices");
+  const Answer unknown = check_placed(devices, placed({{Uuid{{9}}, 5_GiB, {}}, {uuid(0), 5_GiB, {}}}));
+  EXPECT_THAT(unknown.summary, HasSubstr("there is no device GPU-09"));
+  EXPECT_THAT(unknown.summary, HasSubstr("; device 0: 5 GiB needed"));
+}
+
+TEST(Place, placed_parts_keep_each_rule_of_their_device) {
+  const struct {
+    const char* sentence;
+    void (*spoil)(DeviceSnapshot&);
+  } rows[] = {
+      {"lost from the bus", [](DeviceSnapshot& d) { d.trouble = "lost from the bus"; }},
+      {"16 isolated slices", [](DeviceSnapshot& d) { d.isolated = d.slices = 16; }},
+      {"an exclusive slice holds", [](DeviceSnapshot& d) { d.exclusive = true; }},
+      {"effective policy is native-burst-share",
+       [](DeviceSnapshot& d) { d.policy = Policy::native_burst_share; }},
+      {"of its compute needed, 10% free", [](DeviceSnapshot& d) { d.free_share = {1000}; }},
+      {"that one context takes", [](DeviceSnapshot& d) { d.context = 5_GiB; }},
+  };
+  for (const auto& row : rows) {
+    DeviceSnapshot one = device(0, 10_GiB, 10_GiB);
+    row.spoil(one);
+    Request r = placed({{one.device.uuid, 4_GiB, {3000}}});
+    r.policy = Policy::fixed_share;
+    const Answer answer = check_placed(std::vector{one}, r);
+    EXPECT_FALSE(answer.placement) << row.sentence;
+    EXPECT_THAT(answer.summary, HasSubstr(row.sentence));
+  }
+}
+
+TEST(Place, a_whole_device_is_placed_as_it_is) {
+  const DeviceSnapshot empty = device(0, 10_GiB, 10_GiB);
+  const auto whole = [&](Bytes memory) {
+    Request r;
+    r.exclusive = true;
+    r.placed = {{empty.device.uuid, memory, {}}};
+    return *validated(r);
+  };
+  EXPECT_TRUE(check_placed(std::vector{empty}, whole({})).placement);
+  EXPECT_TRUE(check_placed(std::vector{empty}, whole(10_GiB)).placement);
+  EXPECT_THAT(check_placed(std::vector{empty}, whole(9_GiB)).summary, HasSubstr("has 10 GiB usable"));
+  DeviceSnapshot shared = device(0, 10_GiB, 9_GiB);
+  EXPECT_THAT(check_placed(std::vector{shared}, whole({})).summary, HasSubstr("1 slice on it"));
+}
+
 TEST(Place, binpack_fills_one_device_before_the_next_and_spread_does_not) {
   const std::vector<DeviceSnapshot> two = {device(0, 15_GiB, 15_GiB), device(1, 15_GiB, 15_GiB)};
   EXPECT_THAT(land(two, Strategy::binpack, {2_GiB, 3_GiB}), ElementsAre(0, 0));

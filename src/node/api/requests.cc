@@ -31,6 +31,21 @@ Outcome<Uuid> device_named(const Agent& agent, const std::string& word) {
   return found->device.uuid;
 }
 
+// Reads the parts that were placed elsewhere. Their devices exist.
+Outcome<void> read_placed(const Agent& agent, const api::SliceRequest& d, Request& out) {
+  if (d.placed.empty()) return {};
+  const std::vector<DeviceView> devices = agent.devices();
+  for (const api::PlacedPart& part : d.placed) {
+    const auto uuid = parse_uuid(part.device);
+    if (!uuid ||
+        std::ranges::find(devices, *uuid, [](const DeviceView& v) { return v.device.uuid; }) == devices.end())
+      return failure(K::invalid_argument, "placed: there is no device '{}'; carve devices lists the UUIDs",
+                     part.device.substr(0, 80));
+    out.placed.push_back({*uuid, Bytes{part.memory_bytes}, Share{part.share_bp}});
+  }
+  return {};
+}
+
 }  // namespace
 
 Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, const http::Caller& caller) {
@@ -46,6 +61,11 @@ Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, cons
         "{} may create slices for uid {} and the account '{}' only; leave out owner_uid and account",
         caller.text(), *caller.uid(), os::user_name(*caller.uid()));
   r.labels = d.labels;
+  if (d.holder && !caller.may_operate())
+    return failure(K::permission_denied, "{} may not create slices for pods and claims; leave out holder",
+                   caller.text());
+  if (d.holder && !*d.holder) return failure(K::invalid_argument, "holder: give one of pod and claim");
+  r.holder = d.holder.value_or(Holder{});
   if (d.memory_bytes.has_value() + d.memory_bp.has_value() + d.total_memory_bytes.has_value() +
           d.memory_units.has_value() >
       1)
@@ -72,6 +92,7 @@ Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, cons
                    "oversubscribe and spill_bytes need each other; give oversubscribe \"managed\" with "
                    "spill_bytes, or neither");
   r.spill = {d.spill_bytes};
+  if (const auto good = read_placed(agent, d, r); !good) return tl::unexpected(good.error());
   r.devices = d.devices;
   r.exclusive = d.exclusive;
   r.lifetime = d.lifetime;

@@ -123,6 +123,38 @@ TEST_F(RoutesTest, a_request_reaches_the_agent_with_owner_and_account) {
   EXPECT_EQ(agent.granted->labels.at("k"), "v");
 }
 
+constexpr const char* for_a_pod =
+    R"({"memory_bytes":1073741824,"lifetime":"explicit",)"
+    R"("holder":{"pod":{"namespace":"a","name":"web-0","uid":"0b6c","container":"main"}}})";
+
+TEST_F(RoutesTest, an_operator_creates_a_slice_for_a_container_of_a_pod) {
+  EXPECT_EQ(ask(the_operator, "POST", "/v1/slices", for_a_pod).status, 201u);
+  ASSERT_TRUE(agent.granted);
+  EXPECT_EQ(text(agent.granted->holder), "pod a/web-0, container main");
+  const http::Response refused = ask(ada, "POST", "/v1/slices", for_a_pod);
+  EXPECT_EQ(refused.status, 403u);
+  EXPECT_THAT(body(refused), HasSubstr("leave out holder"));
+  for (const char* wrong :
+       {R"({"memory_bytes":1,"lifetime":"explicit","holder":{}})",
+        R"({"memory_bytes":1048576,"lifetime":"explicit","holder":{"claim":"u","pod":{}}})",
+        R"({"memory_bytes":1048576,"lifetime":"explicit","holder":{"pods":{}}})",
+        R"({"memory_bytes":1048576,"holder":{"claim":"u"}})"})
+    EXPECT_EQ(ask(the_operator, "POST", "/v1/slices", wrong).status, 400u) << wrong;
+}
+
+TEST_F(RoutesTest, a_slice_of_a_pod_shows_it_in_documents_and_metrics) {
+  agent.living[0].record.slice.holder.pod = PodContainer{"ns", "web-0", "0b6c", "main"};
+  EXPECT_THAT(
+      body(ask(the_operator, "GET", "/v1/slices/a")),
+      HasSubstr(R"("holder":{"pod":{"namespace":"ns","name":"web-0","uid":"0b6c","container":"main"}})"));
+  EXPECT_THAT(body(ask(the_operator, "GET", "/v1/slices/b")), Not(HasSubstr("holder")));
+  const std::string metrics = body(ask(the_operator, "GET", "/metrics"));
+  EXPECT_THAT(metrics, HasSubstr(R"(namespace="ns",pod="web-0",container="main"} 1073741824)"));
+  EXPECT_THAT(
+      metrics,
+      Not(HasSubstr(R"(slice="b",device="0",uuid="GPU-01000000-0000-0000-0000-000000000000",namespace)")));
+}
+
 TEST_F(RoutesTest, a_refused_grant_lists_the_reason_of_each_device) {
   agent.refusal = Failure{FailureKind::insufficient_capacity, "no device has 4 GiB free"};
   agent.answer.verdicts = {{0, false, "1 GiB is free"}};

@@ -140,6 +140,7 @@ api::Slice view_granted(const ViewContext& look, const ledger::UsageRecord& reco
   out.lifetime = granted.lifetime;
   out.exclusive = granted.exclusive;
   out.application = granted.application;
+  if (granted.holder) out.holder = granted.holder;
   out.isolation = granted.isolation;
   if (granted.isolation != Isolation::none) out.enforcement.memory.level = enforced_by_guest;
   out.policy = granted.policy;

@@ -119,6 +119,14 @@ constexpr DeviceMetric of_device[] = {
      [](const api::Device& d) { return d.arbitration ? api::seconds_of(d.arbitration->switch_ns) : ""; }},
 };
 
+// Adds the labels of a slice's pod, if it has one.
+void add_pod(api::Labels& labels, const api::Slice& slice) {
+  if (!slice.holder || !slice.holder->pod) return;
+  const PodContainer& pod = *slice.holder->pod;
+  labels.insert(labels.end(),
+                {{"namespace", pod.namespace_}, {"pod", pod.name}, {"container", pod.container}});
+}
+
 }  // namespace
 
 std::string metrics_text(const NodeFigures& node) {
@@ -152,14 +160,19 @@ std::string metrics_text(const NodeFigures& node) {
       out.sample({{"device", whole(d.index)}, {"uuid", d.uuid}, {"xid", whole(xid.code)}}, whole(xid.count));
   out.family("carve_slice_xid_total", "counter", "Errors (Xid) that the slice's processes caused.");
   for (const api::Slice& s : node.slices)
-    for (const XidCount& xid : s.xids)
-      out.sample({{"slice", s.name}, {"xid", whole(xid.code)}}, whole(xid.count));
+    for (const XidCount& xid : s.xids) {
+      api::Labels labels{{"slice", s.name}, {"xid", whole(xid.code)}};
+      add_pod(labels, s);
+      out.sample(labels, whole(xid.count));
+    }
 
   const auto each_part = [&](const auto& act) {
     for (const api::Slice& s : node.slices)
-      for (const api::SlicePart& p : s.parts)
-        act(Part{s, p},
-            api::Labels{{"slice", s.name}, {"device", std::to_string(p.index)}, {"uuid", p.uuid}});
+      for (const api::SlicePart& p : s.parts) {
+        api::Labels labels{{"slice", s.name}, {"device", std::to_string(p.index)}, {"uuid", p.uuid}};
+        add_pod(labels, s);
+        act(Part{s, p}, labels);
+      }
   };
   out.family("carve_slice_info", "gauge", "Isolation, policy and class of the slice, always 1.");
   each_part([&](const Part& p, api::Labels labels) {

@@ -99,11 +99,37 @@ Outcome<Cgroup> Lifecycle::open_cgroup(const std::string& name) const {
   return Cgroup::make(*tree_, group_, name);
 }
 
+std::string Lifecycle::parts_in_words(const Slice& granted) const {
+  std::vector<std::string> parts;
+  for (const SlicePart& s : granted.parts)
+    parts.push_back(fmt::format("{} on {}", text(s.memory).c_str(),
+                                node_.device(s.device) != nullptr
+                                    ? fmt::format("device {}", node_.device(s.device)->device.index)
+                                    : text(s.device)));
+  return fmt::format("{}", fmt::join(parts, " and "));
+}
+
+Outcome<LiveSlice*> Lifecycle::find_by_holder(const Request& request) const {
+  const ledger::UsageRecord* record = node_.ledger().find_by_holder(request.holder);
+  LiveSlice* const known = record == nullptr ? nullptr : node_.slices.find(record->id);
+  if (known == nullptr) return known;
+  if (known->stopping)
+    return failure(K::failed_precondition, "{}: its slice '{}' is ending; try again when it has ended",
+                   text(request.holder), known->name());
+  if (is_granted({node_.settings, node_.devices, node_.ledger(), node_.compute.policies}, request,
+                 known->granted()))
+    return known;
+  return failure(K::already_exists, "{} has the slice '{}' with other terms: {}; end that slice first",
+                 text(request.holder), known->name(), parts_in_words(known->granted()));
+}
+
 Outcome<LiveSlice*> Lifecycle::grant(const Request& request, const os::ProcessId& creator,
                                      const Viewer& viewer) {
   const ledger::Ledger& ledger = node_.ledger();
   if (const ledger::UsageRecord* record = ledger.find_by_request_id(request.owner, request.request_id))
     if (LiveSlice* known = node_.slices.find(record->id)) return known;
+  const auto known = find_by_holder(request);
+  if (!known || *known != nullptr) return known;
   if (const auto good = admissible(node_, request); !good) return tl::unexpected(good.error());
   const PlacementInput in{node_.settings, node_.devices, ledger, node_.compute.policies};
   const place::Answer answer = explain(in, request, viewer);
@@ -123,11 +149,8 @@ Outcome<LiveSlice*> Lifecycle::grant(const Request& request, const os::ProcessId
   }
   node_.compute.policies.settle(node_.policy_holders());
   node_.kept_settings.settle(node_.memory_unit_holders());
-  std::vector<std::string> parts;
-  for (const SlicePart& s : slice.granted().parts)
-    parts.push_back(
-        fmt::format("{} on device {}", text(s.memory).c_str(), node_.device(s.device)->device.index));
-  node_.event(slice.name(), fmt::format("granted {}", fmt::join(parts, " and ")));
+  node_.event(slice.name(), fmt::format("granted {}{}{}", parts_in_words(slice.granted()),
+                                        request.holder ? " for " : "", text(request.holder)));
   return &slice;
 }
 

@@ -38,8 +38,11 @@ class Lifecycle {
   const std::string& cgroup_trouble() const { return cgroup_trouble_; }  // Empty: each slice gets a cgroup.
 
  private:
+  // Returns the living slice of the request's holder if the request is the same again; null: none lives.
+  Outcome<LiveSlice*> find_by_holder(const Request&) const;
   Outcome<void> set_up(LiveSlice&, const os::ProcessId& creator);
   Outcome<Cgroup> open_cgroup(const std::string& name) const;
+  std::string parts_in_words(const Slice&) const;  // "4 GiB on device 0 and 2 GiB on device 1"
   void make_cgroup(LiveSlice&);
   void watch_adopted(LiveSlice&, const std::optional<StateFile>&);
 

@@ -55,7 +55,9 @@ std::vector<place::PlacedSlice> PlacementInput::placed_slices(const Viewer& view
           std::ranges::find(devices, part.device, [](const NodeDevice& n) { return n.device.uuid; });
       if (d != devices.end()) placed.devices.push_back(static_cast<size_t>(d - devices.begin()));
     }
-    if (placed.devices.size() == granted.parts.size()) out.push_back(std::move(placed));
+    // A move of a slice has the same amounts everywhere.
+    if (placed.devices.size() == granted.parts.size() && granted.has_equal_parts())
+      out.push_back(std::move(placed));
   }
   return out;
 }
@@ -64,6 +66,15 @@ place::Answer explain(const PlacementInput& in, const Request& request, const Vi
   std::vector<place::DeviceSnapshot> all = in.snapshot();
   if (request.policy == Policy::native_burst_share)  // A weight takes nothing of what is promised.
     for (place::DeviceSnapshot& one : all) one.free_share = whole_device;
+  if (!request.placed.empty()) {
+    Request bound = request;  // All parts follow the policy of the first one's device.
+    if (const auto first =
+            std::ranges::find(all, request.placed.front().device,
+                              [](const place::DeviceSnapshot& one) { return one.device.uuid; });
+        !bound.policy && first != all.end())
+      bound.policy = first->policy;
+    return place::check_placed(all, bound);
+  }
   const std::vector<place::PlacedSlice> who = in.placed_slices(viewer);
   const Strategy strategy = request.strategy.value_or(in.settings.strategy);
   const auto answer_to = [&](const Request& r) { return place::place(all, r, strategy, who, in.links()); };
@@ -111,13 +122,35 @@ Slice granted_slice(const PlacementInput& in, const Request& request, const plac
   granted.account = request.account;
   granted.labels = request.labels;
   granted.memory_units = request.memory_units;
-  for (const size_t i : placement.devices) {
-    const Device& d = in.devices[i].device;
-    granted.parts.push_back({d.uuid, request.exclusive ? d.usable() : placement.memory, placement.share,
-                             request.spill, d.usable(), d.native, d.name});
+  granted.holder = request.holder;
+  for (size_t i = 0; i < placement.devices.size(); ++i) {
+    const Device& d = in.devices[placement.devices[i]].device;
+    const PlacedPart amounts = request.exclusive ? PlacedPart{d.uuid, d.usable(), whole_device}
+                               : request.placed.empty()
+                                   ? PlacedPart{d.uuid, placement.memory, placement.share}
+                                   : request.placed[i];
+    granted.parts.push_back(
+        {d.uuid, amounts.memory, amounts.share, request.spill, d.usable(), d.native, d.name});
   }
   invariant(granted.parts.size() == placement.devices.size(), "one part for each device");
   return granted;
+}
+
+bool is_granted(const PlacementInput& in, const Request& request, const Slice& slice) {
+  if (slice.exclusive != request.exclusive || slice.parts.size() != request.devices ||
+      slice.isolation != request.isolated() || slice.latency != request.latency ||
+      (request.policy && *request.policy != slice.policy))
+    return false;
+  return std::ranges::all_of(slice.parts, [&](const SlicePart& part) {
+    if (part.spill != request.spill) return false;
+    const auto placed = std::ranges::find(request.placed, part.device, &PlacedPart::device);
+    if (placed == request.placed.end() && !request.placed.empty()) return false;
+    if (request.exclusive) return true;
+    if (placed != request.placed.end()) return part.memory == placed->memory && part.share == placed->share;
+    const auto on =
+        std::ranges::find(in.devices, part.device, [](const NodeDevice& d) { return d.device.uuid; });
+    return on != in.devices.end() && part.memory == need(request, on->device) && part.share == request.share;
+  });
 }
 
 }  // namespace carve::node

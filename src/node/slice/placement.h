@@ -33,4 +33,8 @@ ConsolidationView plan_consolidation(const PlacementInput&, unsigned devices, co
 // Returns the slice as it is granted: what was requested, where it was placed.
 Slice granted_slice(const PlacementInput&, const Request&, const place::Placement&);
 
+// Returns whether the request, repeated, would be granted this slice: the same amounts on the same devices
+// (for a request that was placed elsewhere), isolation, policy and class.
+bool is_granted(const PlacementInput&, const Request&, const Slice&);
+
 }  // namespace carve::node

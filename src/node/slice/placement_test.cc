@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 
 #include "node/slice/update.h"
 
@@ -122,6 +123,51 @@ TEST_F(PlacementTest, a_granted_slice_has_a_free_name_and_the_request) {
   ASSERT_EQ(granted.parts.size(), 1u);
   EXPECT_EQ(granted.parts[0].memory, GiB);
   EXPECT_EQ(granted.parts[0].usable, Bytes{10 * GiB.count});
+}
+
+TEST_F(PlacementTest, parts_that_were_placed_elsewhere_are_granted_as_they_are) {
+  Request asked;
+  asked.placed = {{devices[1].device.uuid, {3 * GiB.count}, {1000}}, {devices[0].device.uuid, GiB, {500}}};
+  asked = *validated(asked);
+  const auto answer = explain(input(), asked, root);
+  ASSERT_TRUE(answer.placement) << answer.summary;
+  const Slice granted = granted_slice(input(), asked, *answer.placement);
+  ASSERT_EQ(granted.parts.size(), 2u);
+  EXPECT_EQ(granted.parts[0].device, devices[1].device.uuid);
+  EXPECT_EQ(granted.parts[0].memory, Bytes{3 * GiB.count});
+  EXPECT_EQ(granted.parts[1].share, Share{500});
+  EXPECT_EQ(granted.isolation, Isolation::memory_and_compute);
+  asked.placed[1].memory = {7 * GiB.count};
+  EXPECT_EQ(explain(input(), asked, root).summary, "device 0: 7 GiB needed, 6 GiB free");
+}
+
+TEST_F(PlacementTest, a_repeated_request_is_known_by_its_terms) {
+  Request asked;
+  asked.placed = {{devices[1].device.uuid, {3 * GiB.count}, {1000}}, {devices[0].device.uuid, GiB, {500}}};
+  asked = *validated(asked);
+  const Slice granted = granted_slice(input(), asked, *explain(input(), asked, root).placement);
+  EXPECT_TRUE(is_granted(input(), asked, granted));
+  Request turned = asked;
+  std::swap(turned.placed[0], turned.placed[1]);
+  EXPECT_TRUE(is_granted(input(), turned, granted));
+  const std::function<void(Request&)> changes[] = {
+      [](Request& r) { r.placed[0].memory = GiB; },
+      [](Request& r) { r.placed[1].share = {501}; },
+      [](Request& r) { r.placed[1].device = Uuid{{9}}; },
+      [](Request& r) { r.placed.pop_back(), r.devices = 1; },
+      [](Request& r) { r.isolation = Isolation::memory; },
+      [](Request& r) { r.latency = LatencyClass::latency; },
+      [](Request& r) { r.policy = Policy::native_burst_share; },
+      [](Request& r) { r.spill = GiB; },
+      [](Request& r) { r.exclusive = true; },
+  };
+  for (const auto& change : changes) {
+    Request other = asked;
+    change(other);
+    EXPECT_FALSE(is_granted(input(), other, granted)) << &change - changes;
+  }
+  EXPECT_TRUE(is_granted(input(), request({4 * GiB.count}, {2000}), ledger.find("a")->slice));
+  EXPECT_FALSE(is_granted(input(), request({5 * GiB.count}, {2000}), ledger.find("a")->slice));
 }
 
 TEST_F(PlacementTest, a_generated_name_that_is_taken_is_left_out) {

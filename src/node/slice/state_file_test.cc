@@ -18,6 +18,7 @@ TEST(StateFile, reads_what_was_written) {
                         .policy = Policy::native_burst_share,
                         .latency = LatencyClass::latency,
                         .application = "web"};
+  state.record.slice.holder.pod = PodContainer{"a", "web-0", "0b6c", "main"};
   state.record.from = {1'700'000'000'000'000'000, "boot", 55};
   state.record.periods = {{{1_GiB, {2000}, Policy::fixed_share, LatencyClass::batch, Isolation::memory},
                            {1'700'000'000'000'000'009, "boot", 77}}};

@@ -97,6 +97,9 @@ Outcome<void> may_have(const NodeState& node, const LiveSlice& slice, const ledg
                        const TermsUpdate& asked) {
   if (asked.share && (asked.share->basis_points == 0 || *asked.share > whole_device))
     return failure(K::invalid_argument, "a compute share must be above 0% and at most 100%");
+  if ((asked.memory || asked.share) && !slice.granted().has_equal_parts())
+    return failure(K::failed_precondition,
+                   "the parts of slice {} differ, and one amount for all of them is given", slice.name());
   if (asked.memory && *asked.memory < min_memory)
     return failure(K::invalid_argument, "{} of memory is too little; a slice has at least 1 MiB",
                    text(*asked.memory).c_str());

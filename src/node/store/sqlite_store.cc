@@ -87,6 +87,16 @@ int insert(sqlite3* db, const ledger::Granted& granted) {
   return insert_rows(db, period_table, record.id, record.periods);  // Only when a lost ledger is rebuilt.
 }
 
+// Sets a column of all parts of a record, unless the first part has the value already.
+int set_amount(sqlite3* db, const char* column, uint64_t amount, uint64_t record) {
+  Statement first(db, fmt::format("SELECT {} FROM part WHERE record = ? AND position = 0", column).c_str());
+  first << record;
+  if (first.row() && static_cast<uint64_t>(first.number(0)) == amount) return SQLITE_OK;
+  Statement parts(db, fmt::format("UPDATE part SET {} = ? WHERE record = ?", column).c_str());
+  parts << amount << record;
+  return parts.finish();
+}
+
 // The old terms become a period that ended, and the rows of the record get the new terms.
 int insert(sqlite3* db, const ledger::Altered& altered) {
   const ledger::Terms& t = altered.terms;
@@ -107,11 +117,9 @@ int insert(sqlite3* db, const ledger::Altered& altered) {
   rows::bind(record, t.isolation);
   record << altered.id;
   if (const int code = record.finish()) return code;
-  Statement parts(db, "UPDATE part SET memory_bytes = ?, share_bp = ? WHERE record = ?");
-  rows::bind(parts, t.memory);
-  rows::bind(parts, t.share);
-  parts << altered.id;
-  return parts.finish();
+  // As ledger::set_terms(): an amount that does not change stays as it is on each part.
+  if (const int code = set_amount(db, "memory_bytes", t.memory.count, altered.id)) return code;
+  return set_amount(db, "share_bp", t.share.basis_points, altered.id);
 }
 
 int insert(sqlite3* db, const ledger::Ended& ended) {

@@ -26,7 +26,7 @@ class SqliteStore : public ledger::Store {
   Outcome<std::vector<ledger::Change>> read() override;
   Outcome<std::vector<ledger::UsageRecord>> records_after(uint64_t id, size_t most) override;
 
-  static constexpr int schema_version = 6;
+  static constexpr int schema_version = 7;
 
   // Limits the file's size in pages, for tests of a full disk.
   void limit_pages(int64_t pages) { database_.limit_pages(pages); }

@@ -41,6 +41,7 @@ Slice holding(std::string name, Bytes memory) {
   a.policy = Policy::native_burst_share;
   a.lifetime = Lifetime::until_deleted;
   a.application = "web";
+  a.holder.claim = "claim-of-" + a.name;
   a.parts = {{device().uuid, memory, {1}, 3_MiB}};
   return a;
 }
@@ -139,6 +140,30 @@ TEST(SqliteStore, keeps_when_slices_were_alive_and_how_busy_they_were) {
   EXPECT_EQ(again.ended().front().busy_ns, 60u);
 }
 
+TEST(SqliteStore, parts_that_differ_keep_the_amounts_that_do_not_change) {
+  Directory dir;
+  Ledger ledger;
+  Device second = device();
+  second.uuid.bytes[0] = 2;
+  second.index = 1;
+  {
+    auto opened = SqliteStore::open(dir.ledger(), 1);
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(device())));
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(second)));
+    Slice slice = holding("a", 4_GiB);
+    slice.parts.push_back({second.uuid, 1_GiB, {7}});
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(slice, morning)));
+    ledger::Terms terms = ledger::terms_of(slice);
+    terms.latency = LatencyClass::latency;
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.alter(ledger.find("a")->id, terms, morning)));
+    EXPECT_EQ(ledger.find("a")->slice.parts[1].memory, 1_GiB);
+    terms.share = {9};
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.alter(ledger.find("a")->id, terms, morning)));
+  }
+  auto opened = SqliteStore::open(dir.ledger(), 1);
+  EXPECT_EQ(reread(*opened->store).living(), ledger.living());
+}
+
 TEST(SqliteStore, lists_records_by_id_also_those_that_the_ledger_has_dropped) {
   Directory dir;
   Ledger ledger;
@@ -152,6 +177,7 @@ TEST(SqliteStore, lists_records_by_id_also_those_that_the_ledger_has_dropped) {
     slice.parts[0].usable = 15_GiB;
     slice.parts[0].native = 16_GiB;
     slice.parts[0].model = "NVIDIA A10";
+    slice.holder = {.pod = PodContainer{"a", slice.name, "uid-" + slice.name, "c"}, .claim = {}};
     ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(slice, morning)));
     if (i < 4) {
       ASSERT_TRUE(post(ledger, *opened->store, *ledger.end(ledger.find(slice.name)->id, morning, "x")));

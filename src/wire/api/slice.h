@@ -10,8 +10,15 @@
 
 namespace carve::api {
 
-// POST /v1/slices, POST /v1/explain. Exactly one of memory_bytes, memory_bp, total_memory_bytes and
-// memory_units, or none of them with `exclusive`.
+// A part of a slice that was placed elsewhere.
+struct PlacedPart {
+  std::string device;         // The whole UUID.
+  uint64_t memory_bytes = 0;  // 0 with `exclusive`: all that is usable.
+  uint32_t share_bp = 0;      // 0: no share.
+};
+
+// POST /v1/slices, POST /v1/explain. Exactly one of memory_bytes, memory_bp, total_memory_bytes, memory_units
+// and placed, or none of them with `exclusive`.
 struct SliceRequest {
   std::string request_id;                      // A repeated id grants once.
   std::string name;                            // Empty: the agent chooses one.
@@ -36,6 +43,8 @@ struct SliceRequest {
   std::optional<uint32_t> owner_uid;     // Other than the caller's own: for operators only.
   std::string application;  // The application that this is a replica of; replicas go to different devices if
                             // possible.
+  std::vector<PlacedPart> placed;  // Decided elsewhere: the agent checks its rules and chooses no device.
+  std::optional<Holder> holder;    // The container of a pod, or the claim, on Kubernetes: for operators only.
 };
 
 // PATCH /v1/slices/NAME: the new terms; an absent field does not change.
@@ -128,6 +137,7 @@ struct Slice {
   SliceEnforcement enforcement;             // In force.
   Policy policy = Policy::fixed_share;
   LatencyClass latency_class = LatencyClass::batch;
+  std::optional<Holder> holder;  // Absent: the slice is not of Kubernetes.
   uint64_t created_ns = 0;
   uint64_t ended_ns = 0;
   std::string ended_because;
