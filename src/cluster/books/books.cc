@@ -61,7 +61,7 @@ void Books::replace_nodes(const ObjectsByUid& by_uid) {
   for (const auto& [uid, object] : by_uid) set_node(object);
 }
 
-// A number of the fleet stands for the same devices as long as it is used.
+// A number of the fleet is one set of devices as long as it is used.
 void Books::set_state(NodeBook& node, ClusterNode state) {
   const auto same_model = [](const ClusterDevice& a, const ClusterDevice& b) {
     return a.uuid == b.uuid && a.model == b.model;
