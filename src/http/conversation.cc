@@ -6,12 +6,15 @@
 #include <boost/beast/http.hpp>
 #include <limits>
 
+#include "core/invariant.h"
+
 namespace carve::http {
 namespace {
 
 namespace beast_http = boost::beast::http;
 
 constexpr size_t max_header_bytes = 8 << 10;
+constexpr size_t max_waiting_bytes = max_body_bytes + max_header_bytes;
 constexpr size_t file_piece_bytes = 64 << 10;
 constexpr unsigned max_pipelined_requests = 16;  // In the bytes of one call of receive().
 // "0", an empty line, and its own end. Boost.Beast requires so many bytes of the last chunk in its buffer
@@ -69,7 +72,7 @@ bool Conversation::is_within_request() const { return !pending_.empty() || parse
 bool Conversation::is_over() const { return broken_ || (closing_ && has_sent_all() && file_.length == 0); }
 
 std::optional<int64_t> Conversation::waits_since() const {
-  const bool sends = streaming_ || closing_ || !has_sent_all() || file_.length > 0;
+  const bool sends = streaming_ || awaited_ || closing_ || !has_sent_all() || file_.length > 0;
   return sends ? std::nullopt : std::optional(since_ns_);
 }
 
@@ -80,11 +83,12 @@ void Conversation::receive(std::string_view bytes, int64_t now_ns) {
   if (!is_within_request()) since_ns_ = now_ns;
   pending_ += bytes;
   answered_ = 0;
+  if (awaited_ && pending_.size() > max_waiting_bytes) broken_ = true;
   answer_pending();
 }
 
 void Conversation::answer_pending() {
-  while (!closing_ && !broken_ && file_.length == 0) {
+  while (!closing_ && !broken_ && !awaited_ && file_.length == 0) {
     if (answered_ == max_pipelined_requests) {
       closing_ = true;  // The client sends requests without reading the responses.
       return;
@@ -160,6 +164,8 @@ void Conversation::refuse(unsigned status, std::string detail) {
 }
 
 void Conversation::respond(Response response, bool keep, bool with_content) {
+  if (const auto* later = std::get_if<LaterContent>(&response.content))
+    return wait_for_answer(*later, keep, with_content);
   if (const auto* stream = std::get_if<EventStream>(&response.content)) {
     response.type = "text/event-stream";
     response.headers.push_back({"Cache-Control", "no-store"});
@@ -183,6 +189,22 @@ void Conversation::begin_stream(const EventStream& stream) {
   for (const StreamEvent& event : stream.first) out_ += frame_of(event);
   first_bytes_ = out_.size();
   if (stream.subscribe) subscription_ = stream.subscribe(*this);
+}
+
+// The answer may come while it is being asked for.
+void Conversation::wait_for_answer(const LaterContent& later, bool keep, bool with_content) {
+  awaited_ = {keep, with_content};
+  subscription_.reset();
+  auto subscription = later.begin(*this);
+  subscription_ = std::move(subscription);
+}
+
+void Conversation::answer(Response response) {
+  invariant(awaited_.has_value(), "a later answer comes once");
+  const Awaited awaited = *awaited_;
+  awaited_.reset();
+  respond(std::move(response), awaited.keep, awaited.with_content);
+  if (hooks_.wake) hooks_.wake();
 }
 
 bool Conversation::send(const StreamEvent& event) {
@@ -237,6 +259,10 @@ void Conversation::tick(int64_t now_ns) {
   if (streaming_ && !closing_) {
     if (!has_sent_all() || now_ns - since_ns_ < comment_interval_ns) return;
     out_ += ":\n\n";
+    since_ns_ = now_ns;
+    return;
+  }
+  if (awaited_) {
     since_ns_ = now_ns;
     return;
   }

@@ -6,7 +6,8 @@
 //
 // Limits: 8 KiB and 64 lines of header, 64 KiB of body unless the program says otherwise for the route. 10 s
 // pass at most from the first byte of a request to its last, and between two moments in which the peer takes
-// bytes of a response; 30 s between requests. A stream has no such limit: it has a comment every 15 s without
+// bytes of a response; 30 s between requests. While an answer comes later, there is no such limit, and at
+// most 72 KiB of further requests are taken. A stream has no such limit: it has a comment every 15 s without
 // another byte, and closes when the queue exceeds its limit.
 #pragma once
 
@@ -20,7 +21,7 @@ inline constexpr int64_t request_patience_ns = 10'000'000'000;
 inline constexpr int64_t idle_patience_ns = 30'000'000'000;
 inline constexpr int64_t comment_interval_ns = 15'000'000'000;
 
-class Conversation final : private Stream {
+class Conversation final : private Stream, private LaterAnswer {
  public:
   struct Hooks {
     std::function<Response(const Request&)> handle;
@@ -57,6 +58,7 @@ class Conversation final : private Stream {
 
   bool send(const StreamEvent&) override;
   void end() override;
+  void answer(Response) override;
 
   bool is_within_request() const;
   bool has_sent_all() const { return out_sent_ == out_.size(); }
@@ -66,6 +68,7 @@ class Conversation final : private Stream {
   void refuse(unsigned status, std::string detail);
   void respond(Response response, bool keep, bool with_content);
   void begin_stream(const EventStream&);
+  void wait_for_answer(const LaterContent&, bool keep, bool with_content);
 
   Hooks hooks_;
   std::unique_ptr<Parser> parser_;
@@ -75,11 +78,17 @@ class Conversation final : private Stream {
   FileRange file_;          // Sent after `out_`; length 0: none.
   size_t first_bytes_ = 0;  // Of the stream's header and first events.
   unsigned answered_ = 0;   // Requests since the last call of receive().
+  struct Awaited {          // What the answer that comes later belongs to.
+    bool keep;
+    bool with_content;
+  };
+  std::optional<Awaited> awaited_;
   bool streaming_ = false;
   bool closing_ = false;  // Over when everything has been sent.
   bool broken_ = false;   // Over at once.
   int64_t since_ns_;      // Begin of the request that is being read, or the last time bytes were sent.
-  std::shared_ptr<void> subscription_;  // Destroyed first: it uses the stream, which is this object.
+  // Destroyed first: it uses the stream or the later answer, which is this object.
+  std::shared_ptr<void> subscription_;
 };
 
 }  // namespace carve::http

@@ -334,6 +334,74 @@ TEST(Stream, ends_its_subscription_with_the_connection) {
   EXPECT_FALSE(held);
 }
 
+// The handler takes the request to /later and answers when the test says so.
+struct AnswersLater : Echo {
+  LaterAnswer* later = nullptr;
+  AnswersLater() {
+    response = [this] {
+      if (seen.back().path != "/later") return Response{.content = "now"};
+      return Response{.content = LaterContent{[this](LaterAnswer& answer) {
+                        later = &answer;
+                        return std::shared_ptr<void>();
+                      }}};
+    };
+  }
+};
+
+TEST(Later, an_answer_comes_before_those_of_the_requests_behind_it) {
+  AnswersLater echo;
+  EXPECT_TRUE(echo.say("GET /later HTTP/1.1\r\n\r\nGET /a HTTP/1.1\r\n\r\n"));
+  EXPECT_EQ(echo.out, "");
+  EXPECT_TRUE(echo.say("GET /b HTTP/1.1\r\n\r\n"));
+  EXPECT_EQ(echo.seen.size(), 1u);
+  echo.later->answer({.status = 201, .content = "later"});
+  EXPECT_EQ(echo.woken, 1);
+  echo.read_all();
+  EXPECT_THAT(echo.out, StartsWith("HTTP/1.1 201 Created\r\n"));
+  EXPECT_LT(echo.out.find("later"), echo.out.find("now"));
+  EXPECT_EQ(echo.seen.size(), 3u);
+  EXPECT_THAT(echo.out, EndsWith("now"));
+}
+
+TEST(Later, has_no_limit_of_time_and_one_of_bytes) {
+  AnswersLater echo;
+  echo.say("GET /later HTTP/1.1\r\n\r\n");
+  for (echo.now = 0; echo.now < 600 * second; echo.now += second) echo.conversation.tick(echo.now);
+  EXPECT_FALSE(echo.conversation.is_over());
+  EXPECT_FALSE(echo.conversation.waits_since());
+  EXPECT_TRUE(echo.say(std::string(70 << 10, 'x')));
+  EXPECT_FALSE(echo.say(std::string(10 << 10, 'x')));
+}
+
+TEST(Later, may_come_at_once_and_closes_as_the_caller_wants) {
+  Echo echo;
+  echo.response = [] {
+    return Response{.content = LaterContent{[](LaterAnswer& answer) {
+                      answer.answer({.content = "at once"});
+                      return std::shared_ptr<void>();
+                    }}};
+  };
+  EXPECT_TRUE(echo.say("GET / HTTP/1.1\r\n\r\n"));
+  EXPECT_FALSE(echo.say("GET / HTTP/1.1\r\nConnection: close\r\n\r\n"));
+  EXPECT_THAT(echo.out, EndsWith("at once"));
+}
+
+TEST(Later, ends_with_the_connection) {
+  bool held = false;
+  {
+    Echo echo;
+    echo.response = [&] {
+      return Response{.content = LaterContent{[&](LaterAnswer&) {
+                        held = true;
+                        return std::shared_ptr<void>(&held, [](bool* h) { *h = false; });
+                      }}};
+    };
+    echo.say("GET / HTTP/1.1\r\n\r\n");
+    EXPECT_TRUE(held);
+  }
+  EXPECT_FALSE(held);
+}
+
 TEST(Http, a_connection_is_late_10_s_into_a_request_or_response_and_30_s_between_requests) {
   Echo idle;
   idle.conversation.tick(30 * second);

@@ -1,5 +1,6 @@
 // What one connection carries: requests with their headers, and responses. The content of a response is a
-// body, a range of a file, or a stream of events (text/event-stream of the HTML standard, section 9.2).
+// body, a range of a file, a stream of events (text/event-stream of the HTML standard, section 9.2), or an
+// answer that comes later.
 #pragma once
 
 #include <cstdint>
@@ -79,7 +80,25 @@ struct EventStream {
   std::function<std::shared_ptr<void>(Stream&)> subscribe;
 };
 
-using Content = std::variant<std::string, FileRange, EventStream>;
+struct Response;
+
+// The program's way to answer later. It is valid until it has answered, or the connection closes.
+class LaterAnswer {
+ public:
+  virtual void answer(Response) = 0;  // Once; not with a stream, nor with another LaterContent.
+
+ protected:
+  ~LaterAnswer() = default;
+};
+
+// In place of an answer that the program does not have yet; the status and headers beside it do not count.
+struct LaterContent {
+  // Called once. The connection holds the returned value until it closes or has another; the destructor of
+  // that value ends the use of the LaterAnswer.
+  std::function<std::shared_ptr<void>(LaterAnswer&)> begin;
+};
+
+using Content = std::variant<std::string, FileRange, EventStream, LaterContent>;
 
 struct Response {
   unsigned status = 200;
