@@ -92,6 +92,15 @@ class EventWalk final : public JsonWalk {
   MetaCollector object_;
 };
 
+class ObjectWalk final : public JsonWalk {
+ public:
+  MetaCollector object;
+
+ private:
+  void value(std::span<const JsonLevel> path, const std::string& text) override { object.value(path, text); }
+  void closed(std::span<const JsonLevel> path) override { object.closed(path); }
+};
+
 class StatusWalk final : public JsonWalk {
  public:
   ApiStatus status;
@@ -125,6 +134,14 @@ Result<ListPage, std::string> read_list_page(std::string_view text) {
       return tl::unexpected(
           fmt::format("a list with an object '{}' without uid or name", item.name.substr(0, 80)));
   return std::move(walk.page);
+}
+
+Result<ObjectMeta, std::string> read_object(std::string_view json) {
+  ObjectWalk walk;
+  if (!walk.read(json)) return tl::unexpected("an object: " + walk.problem());
+  if (walk.object.object.uid.empty() || walk.object.object.name.empty())
+    return tl::unexpected(std::string("an object without uid or name"));
+  return std::move(walk.object.object);
 }
 
 ApiStatus read_status(std::string_view json) {

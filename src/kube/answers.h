@@ -53,6 +53,8 @@ inline constexpr size_t max_json_depth = 64;
 // Reads the body of a list, and a line of a watch. Fails with a sentence.
 Result<ListPage, std::string> read_list_page(std::string_view json);
 Result<WatchEvent, std::string> read_watch_event(std::string_view line);
+// Reads one object, as a GET answers it.
+Result<ObjectMeta, std::string> read_object(std::string_view json);
 // Returns empty texts for what is no Status.
 ApiStatus read_status(std::string_view json);
 

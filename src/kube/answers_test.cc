@@ -89,5 +89,17 @@ TEST(ApiStatus, has_reason_and_message) {
   EXPECT_EQ(read_status("<html>").message, "");
 }
 
+TEST(Answers, one_object_is_read_as_those_of_a_list) {
+  const auto object = read_object(
+      R"({"kind":"PartialObjectMetadata","metadata":{"name":"a","namespace":"n","uid":"u","labels":{"x":"y"},)"
+      R"("ownerReferences":[{"uid":"o","controller":true}]},"status":{"uid":"other"}})");
+  ASSERT_TRUE(object) << object.error();
+  EXPECT_EQ(object->uid, "u");
+  EXPECT_EQ(object->labels.at("x"), "y");
+  EXPECT_EQ(object->controller_uid, "o");
+  EXPECT_FALSE(read_object(R"({"metadata":{"name":"a"}})"));
+  EXPECT_FALSE(read_object("{"));
+}
+
 }  // namespace
 }  // namespace carve::kube
