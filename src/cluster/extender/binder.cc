@@ -1,0 +1,110 @@
+#include "cluster/extender/binder.h"
+
+#include "kube/answers.h"
+#include "wire/api/json.h"
+
+namespace carve::cluster {
+namespace {
+
+// The names are the API server's: names of Kubernetes have no character that a path escapes.
+bool is_path_word(std::string_view word) {
+  return !word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == word.npos &&
+         word != "." && word != "..";
+}
+
+std::string pod_path(const BindQuestion& question) {
+  return fmt::format("/api/v1/namespaces/{}/pods/{}", question.name_space, question.pod);
+}
+
+std::string body_of(const BindQuestion& question, const kube::PodSlices& slices) {
+  const auto quoted = [](const std::string& text) { return api::quoted(text); };
+  return fmt::format(
+      R"({{"apiVersion":"v1","kind":"Binding","metadata":{{"name":{},"namespace":{},"uid":{},)"
+      R"("annotations":{{"{}":{}}}}},"target":{{"apiVersion":"v1","kind":"Node","name":{}}}}})",
+      quoted(question.pod), quoted(question.name_space), quoted(question.uid), kube::slices_annotation,
+      quoted(api::write(slices)), quoted(question.node));
+}
+
+}  // namespace
+
+void Binder::bind(const BindQuestion& question, const kube::PodSlices& slices, Done done) {
+  const std::string uid = question.uid;
+  const auto [write, is_new] = writes_.try_emplace(uid);
+  if (!is_new) {
+    // The scheduler asks again while the first write is not known: its answer says which was done.
+    write->second.call.reset();
+    if (write->second.done) write->second.done("the scheduler asked again");
+  }
+  write->second.question = question;
+  write->second.done = std::move(done);
+  if (!is_path_word(question.name_space) || !is_path_word(question.pod)) {
+    write->second.call = client_.after(0, [this, uid] {
+      books_.release(uid);
+      finish(uid, "the pod's name is none");
+    });
+    return;
+  }
+  write->second.call = client_.send({.method = "POST",
+                                     .target = pod_path(question) + "/binding?timeout=2s",
+                                     .body = body_of(question, slices),
+                                     .deadline_ns = bind_deadline_ns},
+                                    [this, uid](const kube::ApiAnswer& answer) { answered(uid, answer); });
+}
+
+void Binder::answered(const std::string& uid, const kube::ApiAnswer& answer) {
+  if (answer.is_success()) return finish(uid, "");
+  const bool is_refused = kube::refuses_write(answer.status) || !answer.may_have_happened;
+  if (is_refused) {
+    books_.release(uid);
+    return finish(uid, answer.problem);
+  }
+  // 409: bound already, perhaps by our own first try; or another pod has the name now. Otherwise it is not
+  // known whether it was done: the scheduler tries again, and the pod is read when the write is over.
+  if (answer.status == 409) return read_pod(uid);
+  Write& write = writes_.at(uid);
+  if (Done done = std::exchange(write.done, nullptr)) done(answer.problem);
+  find_out_later(uid);
+}
+
+void Binder::find_out_later(const std::string& uid) {
+  writes_.at(uid).call = client_.after(find_out_after_ns, [this, uid] { read_pod(uid); });
+}
+
+void Binder::read_pod(const std::string& uid) {
+  Write& write = writes_.at(uid);
+  write.call = client_.send({.target = pod_path(write.question), .accept = kube::metadata_object},
+                            [this, uid](const kube::ApiAnswer& answer) { pod_answered(uid, answer); });
+}
+
+void Binder::pod_answered(const std::string& uid, const kube::ApiAnswer& answer) {
+  const Write& write = writes_.at(uid);
+  if (answer.status == 404) {
+    books_.release(uid);
+    return finish(uid, fmt::format("pod {}/{} is gone", write.question.name_space, write.question.pod));
+  }
+  const auto pod = answer.is_success()
+                       ? kube::read_object(answer.body)
+                       : Result<kube::ObjectMeta, std::string>(tl::unexpected(answer.problem));
+  if (!pod) return find_out_later(uid);
+  if (pod->uid != uid) {
+    books_.release(uid);
+    return finish(uid, fmt::format("pod {}/{} was created anew", pod->name_space, pod->name));
+  }
+  if (pod->annotations.contains(kube::slices_annotation)) {
+    books_.set_pod(*pod);
+    const auto slices = kube::read_slices(pod->annotations.at(kube::slices_annotation));
+    const bool is_here = slices && slices->node == write.question.node;
+    return finish(uid,
+                  is_here ? "" : fmt::format("pod {}/{} is bound elsewhere", pod->name_space, pod->name));
+  }
+  books_.release(uid);
+  finish(uid, fmt::format("pod {}/{} was not bound", pod->name_space, pod->name));
+}
+
+// Ends the call in whose answer this is called, so the last step.
+void Binder::finish(const std::string& uid, const std::string& error) {
+  auto write = writes_.extract(uid);
+  if (write.mapped().done) write.mapped().done(error);
+}
+
+}  // namespace carve::cluster

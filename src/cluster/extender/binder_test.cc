@@ -1,0 +1,151 @@
+#include "cluster/extender/binder.h"
+
+#include <gmock/gmock.h>
+
+#include "cluster/testing/cluster_objects.h"
+#include "kube/testing/simulated_api_client.h"
+
+namespace carve::cluster {
+namespace {
+
+using namespace cluster::testing;
+using kube::ApiFault;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using FaultKind = ApiFault::Kind;
+
+constexpr const char* stored_pods = "/api/v1/pods";
+
+// One node of one device, and a pod that waits.
+struct BindScenario {
+  kube::VirtualTime time;
+  kube::ApiServerFake server;
+  kube::SimulatedApiClient client{time, server, 1};
+  Books books{Strategy::binpack};
+  Binder binder{client, books};
+  BindQuestion question{.name_space = "a", .pod = "p", .uid = "", .node = "n0"};
+  std::vector<std::string> answers;
+
+  BindScenario() {
+    books.set_node(node_object("n0", a10_devices(0, 1)));
+    const kube::ObjectMeta pod = pod_object("p", 4_GiB);
+    server.put(
+        stored_pods,
+        {{"metadata", {{"name", "p"}, {"namespace", "a"}, {"annotations", nlohmann::json(pod.annotations)}}},
+         {"spec", nlohmann::json::object()},
+         {"status", {{"phase", "Pending"}}}});
+    question.uid = stored()["metadata"]["uid"];
+    kube::ObjectMeta known = pod;
+    known.uid = question.uid;
+    books.set_pod(known);
+  }
+  nlohmann::json stored() const {
+    const auto* const pod = server.find(stored_pods, "a", "p");
+    return pod == nullptr ? nlohmann::json() : *pod;
+  }
+  void bind(kube::Nanoseconds wait = 30 * kube::second_ns) {
+    const auto slices = books.reserve(question.uid, question.node);
+    ASSERT_TRUE(slices) << slices.error();
+    binder.bind(question, *slices, [this](const std::string& error) { answers.push_back(error); });
+    time.run_for(wait);
+  }
+  bool is_bound() const { return stored()["spec"].contains("nodeName"); }
+  Bytes booked() const { return books.devices("n0").front().memory; }
+};
+
+TEST(Binder, node_and_slices_are_one_write) {
+  BindScenario s;
+  s.bind();
+  EXPECT_THAT(s.answers, ::testing::ElementsAre(""));
+  EXPECT_EQ(s.stored()["spec"]["nodeName"], "n0");
+  const auto slices =
+      kube::read_slices(s.stored()["metadata"]["annotations"]["carve.dev/slices"].get<std::string>());
+  ASSERT_TRUE(slices) << slices.error();
+  EXPECT_EQ(slices->containers.at("c").parts.front().memory, 4_GiB);
+  EXPECT_EQ(s.binder.open(), 0u);
+  EXPECT_THAT(s.server.requests().back(), HasSubstr("POST /api/v1/namespaces/a/pods/p/binding?timeout=2s"));
+}
+
+TEST(Binder, a_refused_write_gives_the_reservation_back) {
+  BindScenario s;
+  s.server.add_fault({.kind = FaultKind::status, .method = "POST", .status = 403});
+  s.bind();
+  EXPECT_THAT(s.answers.at(0), HasSubstr("403"));
+  EXPECT_EQ(s.booked(), Bytes{});
+  EXPECT_EQ(s.binder.open(), 0u);
+}
+
+TEST(Binder, a_lost_answer_of_a_done_write_is_found_out) {
+  BindScenario s;
+  s.server.add_fault({.kind = FaultKind::lose_answer, .method = "POST"});
+  s.bind(bind_deadline_ns + kube::second_ns);
+  ASSERT_EQ(s.answers.size(), 1u);
+  EXPECT_NE(s.answers.at(0), "") << "the scheduler is not told more than is known";
+  EXPECT_EQ(s.booked(), 4_GiB);
+  s.time.run_for(30 * kube::second_ns);
+  EXPECT_TRUE(s.is_bound());
+  EXPECT_THAT(s.books.unconfirmed(), IsEmpty());
+  EXPECT_EQ(s.booked(), 4_GiB);
+}
+
+TEST(Binder, the_schedulers_second_try_finds_the_pod_bound_here) {
+  BindScenario s;
+  s.server.add_fault({.kind = FaultKind::lose_answer, .method = "POST"});
+  s.bind(bind_deadline_ns + kube::second_ns);
+  s.bind(kube::second_ns);
+  ASSERT_EQ(s.answers.size(), 2u);
+  EXPECT_EQ(s.answers.at(1), "");
+  EXPECT_EQ(s.binder.open(), 0u);
+}
+
+TEST(Binder, a_lost_request_is_given_back_when_it_cannot_arrive_any_more) {
+  BindScenario s;
+  s.server.add_fault({.kind = FaultKind::hang, .method = "POST"});
+  s.bind(bind_deadline_ns + kube::second_ns);
+  EXPECT_EQ(s.booked(), 4_GiB);
+  s.time.run_for(30 * kube::second_ns);
+  EXPECT_EQ(s.booked(), Bytes{});
+  EXPECT_EQ(s.binder.open(), 0u);
+}
+
+TEST(Binder, a_pod_that_is_gone_or_anew_gives_its_reservation_back) {
+  for (const bool is_anew : {false, true}) {
+    BindScenario s;
+    const nlohmann::json old = s.stored();
+    s.server.remove(stored_pods, "a", "p");
+    if (is_anew) {
+      nlohmann::json pod = old;
+      pod["metadata"].erase("uid");
+      s.server.put(stored_pods, pod);
+    }
+    s.bind();
+    ASSERT_EQ(s.answers.size(), 1u);
+    EXPECT_NE(s.answers.at(0), "");
+    EXPECT_FALSE(s.is_bound());
+    EXPECT_THAT(s.books.unconfirmed(), IsEmpty());
+    EXPECT_EQ(s.booked(), Bytes{});
+  }
+}
+
+TEST(Binder, an_api_server_that_is_away_is_asked_until_it_answers) {
+  BindScenario s;
+  s.client.set_connected(false);
+  s.bind(60 * kube::second_ns);
+  EXPECT_FALSE(s.is_bound());
+  s.client.set_connected(true);
+  s.time.run_for(60 * kube::second_ns);
+  EXPECT_THAT(s.books.unconfirmed(), IsEmpty());
+  EXPECT_EQ(s.booked(), Bytes{});
+}
+
+TEST(Binder, names_that_would_be_other_paths_are_not_sent) {
+  BindScenario s;
+  s.question.pod = "../p";
+  s.bind();
+  EXPECT_EQ(s.answers.at(0), "the pod's name is none");
+  EXPECT_THAT(s.server.requests(), IsEmpty());
+  EXPECT_EQ(s.booked(), Bytes{});
+}
+
+}  // namespace
+}  // namespace carve::cluster

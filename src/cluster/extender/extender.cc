@@ -1,0 +1,73 @@
+#include "cluster/extender/extender.h"
+
+#include <algorithm>
+#include <memory>
+
+namespace carve::cluster {
+namespace {
+
+http::Response plain(unsigned status, std::string text) {
+  return {.status = status, .type = "text/plain", .content = std::move(text) + "\n"};
+}
+
+http::Response json(std::string text) { return {.content = std::move(text)}; }
+
+// A bind that waits for the API server's answer. The connection holds it: one that is closed takes no answer.
+struct WaitingBind {
+  http::LaterAnswer* later = nullptr;
+};
+
+std::vector<std::string_view> views_of(const std::vector<std::string>& texts) {
+  return {texts.begin(), texts.end()};
+}
+
+}  // namespace
+
+http::Response Extender::handle(const http::Request& request) {
+  const std::pair<std::string_view, http::Response (Extender::*)(const std::string&)> verbs[] = {
+      {"/filter", &Extender::filter}, {"/prioritize", &Extender::prioritize}, {"/bind", &Extender::bind}};
+  for (const auto& [path, answer] : verbs) {
+    if (request.path != path) continue;
+    if (request.method != "POST") return plain(405, "use POST");
+    return (this->*answer)(request.body);
+  }
+  return plain(404, "there are /filter, /prioritize and /bind");
+}
+
+http::Response Extender::filter(const std::string& body) {
+  const auto question = read_nodes_question(body);
+  if (!question) return json(filter_error(question.error()));
+  if (const std::string why = hooks_.not_ready(); !why.empty()) return json(filter_error(why));
+  if (const auto known = books_.know_pod(question->pod); !known) return json(filter_error(known.error()));
+  const auto refusals = books_.filter(question->pod.uid, views_of(question->nodes));
+  if (std::ranges::none_of(refusals, &std::string_view::empty))
+    hooks_.waits(question->pod, books_.explain(question->pod.uid));
+  return json(filter_answer(question->nodes, refusals));
+}
+
+http::Response Extender::prioritize(const std::string& body) {
+  const auto question = read_nodes_question(body);
+  if (!question) return plain(400, question.error());
+  return json(
+      prioritize_answer(question->nodes, books_.prioritize(question->pod.uid, views_of(question->nodes))));
+}
+
+http::Response Extender::bind(const std::string& body) {
+  const auto question = read_bind_question(body);
+  if (!question) return json(bind_answer(question.error()));
+  if (const std::string why = hooks_.not_ready(); !why.empty()) return json(bind_answer(why));
+  if (const std::string why = hooks_.fence(); !why.empty()) return json(bind_answer(why));
+  const auto slices = books_.reserve(question->uid, question->node);
+  if (!slices) return json(bind_answer(slices.error()));
+  auto waiting = std::make_shared<WaitingBind>();
+  binder_.bind(*question, *slices, [waiting](const std::string& error) {
+    if (waiting->later != nullptr) std::exchange(waiting->later, nullptr)->answer(json(bind_answer(error)));
+  });
+  return {.content = http::LaterContent{[waiting](http::LaterAnswer& later) {
+            waiting->later = &later;
+            // The end of the connection ends the use of its answer, not the write.
+            return std::shared_ptr<void>(waiting.get(), [waiting](void*) { waiting->later = nullptr; });
+          }}};
+}
+
+}  // namespace carve::cluster

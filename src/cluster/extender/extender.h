@@ -1,0 +1,41 @@
+// The scheduler extender's four verbs over HTTP: filter, prioritize and bind, each a POST of its question.
+// Questions are answered from the books; a binding is answered when the API server has it.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "cluster/books/books.h"
+#include "cluster/extender/binder.h"
+#include "http/message.h"
+
+namespace carve::cluster {
+
+inline constexpr size_t max_question_bytes = 8 << 20;  // 100,000 names and a pod of etcd's limit.
+
+class Extender {
+ public:
+  struct Hooks {
+    // Returns why no binding may be written now; empty: it may. The fence of two coordinators.
+    std::function<std::string()> fence;
+    // Returns why the books do not answer yet; empty: they do.
+    std::function<std::string()> not_ready;
+    // No node can serve the pod, and this is why.
+    std::function<void(const kube::ObjectMeta& pod, const std::string& sentence)> waits;
+  };
+  Extender(Books& books, Binder& binder, Hooks hooks)
+      : books_(books), binder_(binder), hooks_(std::move(hooks)) {}
+
+  http::Response handle(const http::Request&);
+
+ private:
+  http::Response filter(const std::string& body);
+  http::Response prioritize(const std::string& body);
+  http::Response bind(const std::string& body);
+
+  Books& books_;
+  Binder& binder_;
+  const Hooks hooks_;
+};
+
+}  // namespace carve::cluster

@@ -1,0 +1,151 @@
+#include "cluster/extender/extender.h"
+
+#include <gmock/gmock.h>
+
+#include "cluster/testing/cluster_objects.h"
+#include "kube/testing/simulated_api_client.h"
+
+namespace carve::cluster {
+namespace {
+
+using namespace cluster::testing;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr const char* pods_path = "/api/v1/pods";
+
+// Takes an answer as a connection does.
+struct Asker final : http::LaterAnswer {
+  std::string body;
+  std::shared_ptr<void> subscription;
+
+  void answer(http::Response response) override { body = std::get<std::string>(response.content); }
+  void take(http::Response response) {
+    if (const auto* later = std::get_if<http::LaterContent>(&response.content))
+      subscription = later->begin(*this);
+    else
+      body = std::get<std::string>(response.content);
+  }
+};
+
+struct Cluster {
+  kube::VirtualTime time;
+  kube::ApiServerFake server;
+  kube::SimulatedApiClient client{time, server, 1};
+  Books books{Strategy::binpack};
+  Binder binder{client, books};
+  std::string fence, not_ready;
+  std::vector<std::string> waiting;
+  Extender extender{books,
+                    binder,
+                    {.fence = [this] { return fence; },
+                     .not_ready = [this] { return not_ready; },
+                     .waits = [this](const kube::ObjectMeta& pod,
+                                     const std::string& why) { waiting.push_back(pod.name + ": " + why); }}};
+
+  explicit Cluster(unsigned nodes = 2) {
+    for (unsigned n = 0; n < nodes; ++n)
+      books.set_node(node_object("n" + std::to_string(n), a10_devices(n, 1)));
+  }
+  // Returns the pod as the scheduler sends it.
+  nlohmann::json create_pod(const std::string& name, Bytes memory) {
+    server.put(pods_path, {{"metadata",
+                            {{"name", name},
+                             {"namespace", "a"},
+                             {"annotations", nlohmann::json(pod_object(name, memory).annotations)}}},
+                           {"spec", nlohmann::json::object()},
+                           {"status", {{"phase", "Pending"}}}});
+    return *server.find(pods_path, "a", name);
+  }
+  std::string ask(const std::string& path, const nlohmann::json& question) {
+    Asker asker;
+    asker.take(extender.handle({.method = "POST", .path = path, .query = "", .body = question.dump()}));
+    time.run_for(10 * kube::second_ns);
+    return asker.body;
+  }
+  std::string filter(const nlohmann::json& pod, const std::vector<std::string>& nodes) {
+    return ask("/filter", {{"Pod", pod}, {"NodeNames", nodes}});
+  }
+  std::string bind(const nlohmann::json& pod, const std::string& node) {
+    return ask("/bind", {{"PodName", pod["metadata"]["name"]},
+                         {"PodNamespace", "a"},
+                         {"PodUID", pod["metadata"]["uid"]},
+                         {"Node", node}});
+  }
+};
+
+TEST(Extender, a_pod_is_filtered_scored_and_bound) {
+  Cluster cluster;
+  const auto pod = cluster.create_pod("p", 20_GiB);
+  EXPECT_THAT(cluster.filter(pod, {"n0", "n1", "other"}),
+              HasSubstr(R"("NodeNames":["n0","n1"],"FailedNodes":{},)"
+                        R"("FailedAndUnresolvableNodes":{"other":"carve: no agent"})"));
+  EXPECT_THAT(cluster.ask("/prioritize", {{"Pod", pod}, {"NodeNames", {"n0", "n1"}}}),
+              HasSubstr(R"({"Host":"n0","Score":10})"));
+  EXPECT_EQ(cluster.bind(pod, "n0"), R"({"Error":""})");
+  EXPECT_EQ((*cluster.server.find(pods_path, "a", "p"))["spec"]["nodeName"], "n0");
+  const auto next = cluster.create_pod("q", 20_GiB);
+  EXPECT_THAT(cluster.filter(next, {"n0", "n1"}), HasSubstr(R"("NodeNames":["n1"])"));
+  EXPECT_THAT(cluster.bind(next, "n0"), HasSubstr("does not fit on node n0 any more: memory"));
+  EXPECT_THAT(cluster.waiting, IsEmpty());
+}
+
+TEST(Extender, why_a_pod_waits_is_told) {
+  Cluster cluster(1);
+  const auto pod = cluster.create_pod("p", 23_GiB);
+  EXPECT_THAT(cluster.filter(pod, {"n0"}), HasSubstr(R"("n0":"carve: too small")"));
+  EXPECT_THAT(cluster.waiting, ElementsAre(HasSubstr("p: 0/1 nodes can serve: 1 too small")));
+}
+
+TEST(Extender, binds_only_inside_the_fence_and_with_complete_books) {
+  Cluster cluster;
+  const auto pod = cluster.create_pod("p", 4_GiB);
+  cluster.filter(pod, {"n0"});
+  cluster.fence = "another coordinator holds the lease";
+  EXPECT_EQ(cluster.bind(pod, "n0"), R"({"Error":"carve: another coordinator holds the lease"})");
+  EXPECT_THAT(cluster.books.unconfirmed(), IsEmpty());
+  cluster.fence = "";
+  cluster.not_ready = "the pods are not listed yet";
+  EXPECT_EQ(cluster.bind(pod, "n0"), R"({"Error":"carve: the pods are not listed yet"})");
+  EXPECT_EQ(cluster.filter(pod, {"n0"}), R"({"NodeNames":[],"Error":"carve: the pods are not listed yet"})");
+  EXPECT_THAT(cluster.server.requests(), IsEmpty());
+}
+
+TEST(Extender, a_pod_that_the_webhook_did_not_see_fits_nowhere) {
+  Cluster cluster;
+  EXPECT_EQ(cluster.filter({{"metadata", {{"name", "p"}, {"namespace", "a"}, {"uid", "u"}}}}, {"n0"}),
+            R"({"NodeNames":[],"Error":"carve: pod a/p has no readable annotation carve.dev/request: )"
+            R"(the webhook did not see it"})");
+}
+
+TEST(Extender, a_closed_connection_takes_no_answer_and_the_write_goes_on) {
+  Cluster cluster;
+  const auto pod = cluster.create_pod("p", 4_GiB);
+  cluster.filter(pod, {"n0"});
+  {
+    Asker asker;
+    asker.take(cluster.extender.handle(
+        {.method = "POST",
+         .path = "/bind",
+         .query = "",
+         .body =
+             nlohmann::json{
+                 {"PodName", "p"}, {"PodNamespace", "a"}, {"PodUID", pod["metadata"]["uid"]}, {"Node", "n0"}}
+                 .dump()}));
+  }
+  cluster.time.run_for(10 * kube::second_ns);
+  EXPECT_EQ((*cluster.server.find(pods_path, "a", "p"))["spec"]["nodeName"], "n0");
+}
+
+TEST(Extender, other_paths_methods_and_bodies_are_refused) {
+  Cluster cluster;
+  EXPECT_EQ(cluster.extender.handle({.method = "GET", .path = "/filter", .query = "", .body = ""}).status,
+            405u);
+  EXPECT_EQ(cluster.extender.handle({.method = "POST", .path = "/", .query = "", .body = ""}).status, 404u);
+  EXPECT_THAT(cluster.ask("/filter", "text"), HasSubstr(R"("Error":"carve: )"));
+  EXPECT_THAT(cluster.ask("/bind", "text"), HasSubstr(R"("Error":"carve: )"));
+}
+
+}  // namespace
+}  // namespace carve::cluster

@@ -1,0 +1,117 @@
+#include "cluster/extender/messages.h"
+
+#include <algorithm>
+
+#include "kube/json_walk.h"
+#include "wire/api/json.h"
+
+namespace carve::cluster {
+namespace {
+
+using kube::JsonLevel;
+
+constexpr std::string_view prefix = "carve: ";  // Of what the scheduler's events show.
+
+bool is_same(std::string_view a, std::string_view b) {
+  return std::ranges::equal(
+      a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+}
+
+class NodesReader final : public kube::JsonWalk {
+ public:
+  NodesQuestion out;
+
+ private:
+  void value(std::span<const JsonLevel> path, const std::string& text) override {
+    if (path.empty()) return;
+    if (is_same(path[0].key, "nodenames")) {
+      if (path.size() == 2 && path[1].is_list) out.nodes.push_back(text);
+    } else if (path.size() >= 3 && path[1].key == "metadata" && is_same(path[0].key, "pod")) {
+      pod_value(path.subspan(2), text);
+    }
+  }
+  void pod_value(std::span<const JsonLevel> path, const std::string& text) {
+    if (path.size() == 2 && path[0].key == "annotations") out.pod.annotations[path[1].key] = text;
+    if (path.size() != 1) return;
+    if (path[0].key == "name") out.pod.name = text;
+    if (path[0].key == "namespace") out.pod.name_space = text;
+    if (path[0].key == "uid") out.pod.uid = text;
+  }
+};
+
+class BindReader final : public kube::JsonWalk {
+ public:
+  BindQuestion out;
+
+ private:
+  void value(std::span<const JsonLevel> path, const std::string& text) override {
+    if (path.size() != 1) return;
+    const std::string& key = path[0].key;
+    if (is_same(key, "podname")) out.pod = text;
+    if (is_same(key, "podnamespace")) out.name_space = text;
+    if (is_same(key, "poduid")) out.uid = text;
+    if (is_same(key, "node")) out.node = text;
+  }
+};
+
+// Names of nodes have no characters that JSON escapes; what has is no node's name.
+void append_quoted(std::string& out, std::string_view text) {
+  const bool is_plain =
+      std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
+  if (is_plain)
+    out.append("\"").append(text).append("\"");
+  else
+    out += api::quoted(std::string(text));
+}
+
+}  // namespace
+
+Result<NodesQuestion, std::string> read_nodes_question(std::string_view json) {
+  NodesReader reader;
+  if (!reader.read(json)) return tl::unexpected(reader.problem());
+  if (reader.out.pod.uid.empty()) return tl::unexpected(std::string("the question has no pod with a uid"));
+  return std::move(reader.out);
+}
+
+Result<BindQuestion, std::string> read_bind_question(std::string_view json) {
+  BindReader reader;
+  if (!reader.read(json)) return tl::unexpected(reader.problem());
+  const BindQuestion& out = reader.out;
+  if (out.pod.empty() || out.name_space.empty() || out.uid.empty() || out.node.empty())
+    return tl::unexpected(std::string("the question has no pod, namespace, uid or node"));
+  return std::move(reader.out);
+}
+
+std::string filter_answer(const std::vector<std::string>& nodes,
+                          const std::vector<std::string_view>& refusals) {
+  std::string passing, failing;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    std::string& out = refusals[i].empty() ? passing : failing;
+    if (!out.empty()) out += ',';
+    append_quoted(out, nodes[i]);
+    if (!refusals[i].empty()) out.append(":\"").append(prefix).append(refusals[i]).append("\"");
+  }
+  return fmt::format(
+      R"({{"NodeNames":[{}],"FailedNodes":{{}},"FailedAndUnresolvableNodes":{{{}}},"Error":""}})", passing,
+      failing);
+}
+
+std::string filter_error(const std::string& sentence) {
+  return fmt::format(R"({{"NodeNames":[],"Error":{}}})", api::quoted(std::string(prefix) + sentence));
+}
+
+std::string prioritize_answer(const std::vector<std::string>& nodes, const std::vector<uint8_t>& scores) {
+  std::string out = "[";
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    out += i == 0 ? "{\"Host\":" : ",{\"Host\":";
+    append_quoted(out, nodes[i]);
+    out.append(",\"Score\":").append(std::to_string(scores[i])).append("}");
+  }
+  return out + "]";
+}
+
+std::string bind_answer(const std::string& error) {
+  return fmt::format(R"({{"Error":{}}})", api::quoted(error.empty() ? error : std::string(prefix) + error));
+}
+
+}  // namespace carve::cluster

@@ -1,0 +1,42 @@
+// What kube-scheduler and an extender say to each other (k8s.io/kube-scheduler/extender/v1, v0.36.2). Go
+// reads the names of members without case, and writes them as the fields are called.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/answers.h"
+
+namespace carve::cluster {
+
+// ExtenderArgs of an extender with nodeCacheCapable: the pod's metadata and the names of nodes.
+struct NodesQuestion {
+  kube::ObjectMeta pod;
+  std::vector<std::string> nodes;
+};
+Result<NodesQuestion, std::string> read_nodes_question(std::string_view json);
+
+struct BindQuestion {
+  std::string name_space;
+  std::string pod;
+  std::string uid;
+  std::string node;
+};
+Result<BindQuestion, std::string> read_bind_question(std::string_view json);
+
+// ExtenderFilterResult. `refusals`: for each node, in the question's order; empty: it passes. No node is
+// named as one that the removal of pods would help: until 1.37 the scheduler's dry run does not ask
+// extenders.
+std::string filter_answer(const std::vector<std::string>& nodes,
+                          const std::vector<std::string_view>& refusals);
+// Its form for a question that has no answer; the scheduler tries the pod again later.
+std::string filter_error(const std::string& sentence);
+
+// HostPriorityList.
+std::string prioritize_answer(const std::vector<std::string>& nodes, const std::vector<uint8_t>& scores);
+
+// ExtenderBindingResult; an empty sentence is success.
+std::string bind_answer(const std::string& error);
+
+}  // namespace carve::cluster

@@ -1,0 +1,57 @@
+#include "cluster/extender/messages.h"
+
+#include <gmock/gmock.h>
+
+namespace carve::cluster {
+namespace {
+
+using ::testing::ElementsAre;
+
+// As Go writes the structs without tags: members are called as the fields, the pod's own ones are tagged.
+TEST(ExtenderMessages, a_question_has_the_pods_metadata_and_names_of_nodes) {
+  const auto question = read_nodes_question(
+      R"({"Pod":{"metadata":{"name":"p","namespace":"a","uid":"u","annotations":{"carve.dev/request":"{}"},)"
+      R"("managedFields":[{"uid":"no"}]},"spec":{"containers":[{"name":"c"}]}},"Nodes":null,)"
+      R"("NodeNames":["n1","n2"]})");
+  ASSERT_TRUE(question) << question.error();
+  EXPECT_EQ(question->pod.name, "p");
+  EXPECT_EQ(question->pod.name_space, "a");
+  EXPECT_EQ(question->pod.uid, "u");
+  EXPECT_EQ(question->pod.annotations.at("carve.dev/request"), "{}");
+  EXPECT_THAT(question->nodes, ElementsAre("n1", "n2"));
+  EXPECT_THAT(read_nodes_question(R"({"pod":{"metadata":{"uid":"u"}},"nodenames":["n1"]})")->nodes,
+              ElementsAre("n1"));
+}
+
+TEST(ExtenderMessages, a_bind_names_pod_and_node) {
+  const auto question = read_bind_question(R"({"PodName":"p","PodNamespace":"a","PodUID":"u","Node":"n1"})");
+  ASSERT_TRUE(question) << question.error();
+  EXPECT_EQ(question->pod, "p");
+  EXPECT_EQ(question->name_space, "a");
+  EXPECT_EQ(question->uid, "u");
+  EXPECT_EQ(question->node, "n1");
+}
+
+TEST(ExtenderMessages, what_is_no_question_is_refused) {
+  for (const char* text :
+       {"", "{", "[]", "null", "{}", R"({"Pod":{"metadata":{"name":"p"}}})", R"({"Pod":"u"})"})
+    EXPECT_FALSE(read_nodes_question(text)) << text;
+  for (const char* text : {"", "{}", R"({"PodName":"p","PodNamespace":"a","PodUID":"u"})", R"(["p"])"})
+    EXPECT_FALSE(read_bind_question(text)) << text;
+  EXPECT_FALSE(read_nodes_question(std::string(100'000, '[')));
+}
+
+TEST(ExtenderMessages, answers_have_the_names_that_the_scheduler_reads) {
+  EXPECT_EQ(
+      filter_answer({"n1", "n2", "n3"}, {"", "memory", ""}),
+      R"({"NodeNames":["n1","n3"],"FailedNodes":{},"FailedAndUnresolvableNodes":{"n2":"carve: memory"},)"
+      R"("Error":""})");
+  EXPECT_EQ(filter_error("it is \"odd\""), R"({"NodeNames":[],"Error":"carve: it is \"odd\""})");
+  EXPECT_EQ(prioritize_answer({"n1", "a\"b"}, {10, 0}),
+            R"([{"Host":"n1","Score":10},{"Host":"a\"b","Score":0}])");
+  EXPECT_EQ(bind_answer(""), R"({"Error":""})");
+  EXPECT_EQ(bind_answer("no"), R"({"Error":"carve: no"})");
+}
+
+}  // namespace
+}  // namespace carve::cluster
