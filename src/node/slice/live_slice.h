@@ -58,6 +58,10 @@ struct LiveSlice {
   XidCounts xids;                   // Caused by its processes: how often each, since the agent started.
   bool frozen = false;              // Frozen by the audit.
 
+  std::optional<ContainerSlot> slot;   // Where its containers attach; none: at the common attach socket.
+  bool released = false;               // It ends with its last process: its pod or claim is gone.
+  std::set<std::string> foreign_pods;  // Uids of other pods that tried to attach through its slot.
+
   bool ended = false;  // The slice has ended; only the object is left.
   bool stopping = false;
   std::string why;  // Why it is stopping.

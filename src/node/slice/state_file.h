@@ -17,6 +17,8 @@ struct StateFile {
   os::ProcessId creator;
   os::ProcessId root, supervisor;
   std::vector<ContainerIdentity> containers;
+  std::optional<ContainerSlot> slot;
+  bool released = false;
 };
 
 std::string write_state_file(const StateFile&);
