@@ -41,11 +41,19 @@ struct WatchEvent {
   std::string message;  // The same.
 };
 
+// The object Status, which an answer has that is no success.
+struct ApiStatus {
+  std::string reason;  // "AlreadyExists"
+  std::string message;
+};
+
 // Hostile input ends here: deeper than any object of the API.
 inline constexpr size_t max_json_depth = 64;
 
 // Reads the body of a list, and a line of a watch. Fails with a sentence.
 Result<ListPage, std::string> read_list_page(std::string_view json);
 Result<WatchEvent, std::string> read_watch_event(std::string_view line);
+// Returns empty texts for what is no Status.
+ApiStatus read_status(std::string_view json);
 
 }  // namespace carve::kube

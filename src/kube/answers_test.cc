@@ -81,5 +81,13 @@ TEST(Answers, what_is_no_list_is_refused) {
   EXPECT_TRUE(read_list_page(R"({"metadata":{"resourceVersion":"1"},"items":[]})"));
 }
 
+TEST(ApiStatus, has_reason_and_message) {
+  const ApiStatus status = read_status(
+      R"({"kind":"Status","status":"Failure","message":"pods \"a\" not found","reason":"NotFound","code":404})");
+  EXPECT_EQ(status.reason, "NotFound");
+  EXPECT_EQ(status.message, "pods \"a\" not found");
+  EXPECT_EQ(read_status("<html>").message, "");
+}
+
 }  // namespace
 }  // namespace carve::kube

@@ -14,11 +14,9 @@
 #include <string_view>
 
 #include "kube/answers.h"
+#include "kube/api_client.h"
 
 namespace carve::kube {
-
-using Nanoseconds = int64_t;
-inline constexpr Nanoseconds second_ns = 1'000'000'000;
 
 inline constexpr Nanoseconds first_retry_ns =
     800'000'000;  // Doubles up to the longest; the wait is random below it.

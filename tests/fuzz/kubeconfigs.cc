@@ -1,0 +1,24 @@
+// Any bytes as a kubeconfig give a connection with a server, or a sentence that begins with the file.
+#include <cstdint>
+#include <cstdlib>
+
+#include "kube/client/connection.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace carve;
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  // Each file that a kubeconfig names has the same bytes.
+  const kube::ConnectionSources sources{
+      .environment = [](const char*) { return std::string(); },
+      .read_file = [&](const std::string&) -> Outcome<std::string> { return text; }};
+  const auto connection = kube::read_kubeconfig(text, "/k", sources);
+  if (!connection) {
+    if (connection.error().sentence.find("/") == std::string::npos) std::abort();
+    return 0;
+  }
+  const bool has_server =
+      connection->server.starts_with("https://") || connection->server.starts_with("http://");
+  if (!has_server || connection->certificate_pem.empty() != connection->key_pem.empty()) std::abort();
+  if (connection->token.find('\n') != std::string::npos) std::abort();
+  return 0;
+}
