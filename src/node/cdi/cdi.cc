@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/container_slot.h"
 #include "core/xid.h"
 #include "ledger/usage_record.h"
 #include "node/slice/cgroup.h"

@@ -3,6 +3,7 @@
 // (core/fields.h).
 #pragma once
 
+#include "core/container_slot.h"
 #include "ledger/usage_record.h"
 #include "node/slice/identity.h"
 
