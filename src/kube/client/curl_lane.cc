@@ -9,6 +9,8 @@ namespace {
 
 // With HTTP/2 there is one; more are opened only for a server that speaks HTTP/1.1.
 constexpr long max_lane_connections = 16;
+// libcurl's own limit is 100, beyond which it opens connections; the server has its own, 250 if it is of Go.
+constexpr long max_connection_streams = 1000;
 
 }  // namespace
 
@@ -34,6 +36,7 @@ CurlLane::CurlLane(os::Loop& loop, std::function<void(CurlLane&)> acted)
   curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, &CurlLane::set_timer);
   curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
   curl_multi_setopt(multi_, CURLMOPT_MAX_HOST_CONNECTIONS, max_lane_connections);
+  curl_multi_setopt(multi_, CURLMOPT_MAX_CONCURRENT_STREAMS, max_connection_streams);
 }
 
 CurlLane::~CurlLane() {
