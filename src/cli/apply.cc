@@ -7,12 +7,10 @@
 namespace carve::cli {
 namespace {
 
-constexpr unsigned default_wait_seconds = 600;
-
 struct ApplyOptions {
   DocumentOptions documents;
-  bool dry_run = false, wait = false;
-  unsigned timeout_seconds = default_wait_seconds;
+  bool dry_run = false;
+  std::string wait;  // Empty: not at all.
 };
 
 void apply(Context& context, const ApplyOptions& options) {
@@ -29,10 +27,10 @@ void apply(Context& context, const ApplyOptions& options) {
                print_placement(object.placement);
              }
              if (context.json()) print_json(list);
-             if (!options.wait || options.dry_run) return;
+             if (options.wait.empty() || options.dry_run) return;
              for (const api::AppliedObject& object : list.items)
                if (objects::text_of(name_of(object).kind).is_workload)
-                 wait_for_workload(context, name_of(object), options.timeout_seconds, false);
+                 wait_for_workload(context, name_of(object), seconds_of(options.wait), false);
            });
 }
 
@@ -44,8 +42,7 @@ void add_apply(CLI::App& app, Context& context) {
   add_documents(verb, options->documents);
   verb->add_flag("--dry-run", options->dry_run,
                  "Check the documents, say where each new replica would be placed, and keep nothing");
-  verb->add_flag("--wait", options->wait, "Wait until the programs run");
-  verb->add_option("--timeout", options->timeout_seconds, "Longest wait, in seconds")->capture_default_str();
+  add_wait(verb, options->wait, "Wait until the programs run, at most so long");
   add_output(verb, context);
   verb->footer("  carve apply -f examples/service.yaml --wait");
   verb->callback([&context, options] { apply(context, *options); });

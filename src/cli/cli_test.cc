@@ -8,6 +8,7 @@
 #include "cli/coverage.h"
 #include "cli/object_output.h"
 #include "cli/slice_options.h"
+#include "cli/time_span.h"
 #include "cli/top_view.h"
 #include "wire/api/slice.h"
 
@@ -16,6 +17,19 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+
+TEST(TimeSpan, has_a_unit_or_that_of_the_option) {
+  EXPECT_EQ(parse_time_span("90s")->count(), 90);
+  EXPECT_EQ(parse_time_span("90")->count(), 90);
+  EXPECT_EQ(parse_time_span("10m")->count(), 600);
+  EXPECT_EQ(parse_time_span("2h")->count(), 7200);
+  EXPECT_EQ(parse_time_span("30", 'd'), parse_time_span("30d"));
+  EXPECT_EQ(parse_time_span("3650d"), max_time_span);
+  EXPECT_EQ(check_time_span("3651d"), "'3651d' is more than 3650 days");
+  for (const char* bad : {"", "s", "-1s", "+1s", "1.5h", "1w", "1 m", "1ms", "1234567890s", "0x1", "1m1s"})
+    EXPECT_FALSE(parse_time_span(bad)) << bad;
+  EXPECT_EQ(check_time_span("1w"), "'1w' is not a time such as 90s, 10m, 2h or 30d");
+}
 
 TEST(Request, takes_sizes_shares_and_percentages_as_typed) {
   auto r = to_request({.memory = "4GiB", .compute = "12.5%"});

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "cli/node_pools.h"
+#include "cli/time_span.h"
 #include "core/label.h"
 #include "wire/objects/node_object.h"
 
@@ -20,21 +21,6 @@ constexpr std::chrono::milliseconds node_poll_interval{200};
 void fail(Context& context, const std::string& sentence) {
   fmt::print(stderr, "carve: {}\n", harmless(sentence));
   context.status = failed_status;
-}
-
-// Reads "10m", "90s" or "90".
-Result<seconds, std::string> parse_time(const std::string& word) {
-  const size_t digits = word.find_first_not_of("0123456789");
-  const std::string unit = digits == std::string::npos ? "s" : word.substr(digits);
-  if (word.empty() || digits == 0 || word.size() > 8 || (unit != "s" && unit != "m" && unit != "h"))
-    return tl::unexpected(fmt::format("--timeout '{}' is not a time such as 90s or 10m", word));
-  const int64_t count = std::stoll(word.substr(0, digits));
-  return seconds(unit == "m" ? count * 60 : unit == "h" ? count * 3600 : count);
-}
-
-std::string check_time(const std::string& word) {
-  const auto time = parse_time(word);
-  return time ? std::string() : time.error();
 }
 
 void patch(Context& context, const std::string& name, const std::string& body, const std::string& query,
@@ -99,28 +85,43 @@ std::vector<std::string> unmanaged_slices(const objects::Node& node) {
   return out;
 }
 
-// Begins a rollout of each workload with a replica on the node: the new replicas are placed elsewhere, and an
-// old one ends when a new one is ready.
-bool move_workloads(Context& context, const objects::Node& node) {
-  const client::Client controller = context.controller();
-  std::set<std::pair<objects::Kind, std::string>> moved;
-  for (const objects::NodeSliceStatus& slice : node.status.slice_list)
-    if (const auto kind = objects::parse_kind(slice.kind); kind && !slice.workload.empty())
-      moved.insert({*kind, slice.workload});
-  for (const auto& [kind, workload] : moved) {
-    const auto list = controller.get<ServiceList>(list_path(kind) + "?namespace=");
-    if (!list) return answered(context, list, [](const auto&) {}), false;
-    for (const objects::Service& service : list->items) {
-      if (service.metadata.name != workload) continue;
-      const ObjectName object{kind, workload, service.metadata.namespace_};
-      const auto restarted =
-          controller.post<objects::Service>(object_path(object, "restart"), api::Nothing{});
-      if (!restarted) return answered(context, restarted, [](const auto&) {}), false;
-      fmt::print("{} moves\n", object.text());
+// Prints which workloads have replicas on the node, once for each, and why those stay that find no other
+// node, once for each sentence.
+class DrainReport {
+ public:
+  DrainReport(Context& context, std::string node) : context_(context), node_(std::move(node)) {}
+
+  void update() {
+    const client::Client controller = context_.controller();
+    for (const objects::KindText& kind : objects::kinds) {
+      if (!kind.is_workload) continue;
+      const auto list = controller.get<ServiceList>(list_path(kind.value) + "?namespace=");
+      if (!list) continue;  // The next update tries again.
+      for (const objects::Service& service : list->items) update(kind.value, service);
     }
   }
-  return true;
-}
+
+ private:
+  void update(objects::Kind kind, const objects::Service& service) {
+    const auto& replicas = service.status.replica_list;
+    if (std::ranges::find(replicas, node_, &objects::ReplicaStatus::node) == replicas.end()) return;
+    const std::string name = ObjectName{kind, service.metadata.name, service.metadata.namespace_}.text();
+    print(name + " moves");
+    for (const objects::Condition& condition : service.status.conditions)
+      if (condition.reason == "NoCapacity" || condition.reason == "SliceRefused")
+        print(fmt::format("{}: {}", name, condition.message));
+  }
+
+  void print(const std::string& line) {
+    if (!printed_.insert(line).second) return;
+    fmt::print("{}\n", harmless(line));
+    std::fflush(stdout);
+  }
+
+  Context& context_;
+  std::string node_;
+  std::set<std::string> printed_;
+};
 
 void drain(Context& context, const std::string& name, bool force, seconds timeout) {
   const client::Client controller = context.controller();
@@ -139,8 +140,11 @@ void drain(Context& context, const std::string& name, bool force, seconds timeou
     return fail(context, fmt::format("node {} is cordoned and not drained: {} would be ended; stop them, or "
                                      "use --force",
                                      name, fmt::join(unmanaged, ", ")));
-  if (!move_workloads(context, node)) return;
+  const auto begun = controller.post<objects::Node>(node_path(name, "drain"), api::Nothing{});
+  if (!begun) return answered(context, begun, [](const auto&) {});
+  DrainReport report(context, name);
   const auto has_unmanaged_alone = [&](const objects::Node& one) {
+    report.update();
     return unmanaged_slices(one).size() == one.status.slice_list.size();
   };
   if (!wait_for_node(context, name, timeout, "it is not drained", has_unmanaged_alone)) return;
@@ -194,11 +198,12 @@ void add_drain(CLI::App& app, Context& context) {
   auto force = std::make_shared<bool>(false);
   verb->add_option("NODE", *name, "The node")->required();
   verb->add_option("--timeout", *timeout, "Longest wait of each step")
-      ->check(check_time)
+      ->check(check_time_span)
       ->capture_default_str();
   verb->add_flag("--force", *force, "End the slices that belong to no service");
   verb->footer("  carve drain n1 --timeout 10m");
-  verb->callback([&context, name, timeout, force] { drain(context, *name, *force, *parse_time(*timeout)); });
+  verb->callback(
+      [&context, name, timeout, force] { drain(context, *name, *force, *parse_time_span(*timeout)); });
 }
 
 void add_node_verbs(CLI::App* node, Context& context) {
@@ -217,11 +222,11 @@ void add_node_verbs(CLI::App* node, Context& context) {
   auto timeout = std::make_shared<std::string>("10m");
   auto force = std::make_shared<bool>(false);
   verb->add_option("NODE", *name, "The node")->required();
-  verb->add_option("--timeout", *timeout, "Longest wait")->check(check_time)->capture_default_str();
+  verb->add_option("--timeout", *timeout, "Longest wait")->check(check_time_span)->capture_default_str();
   verb->add_flag("--force", *force, "End the running slices");
   verb->footer("  carve node restart n1");
   verb->callback(
-      [&context, name, timeout, force] { restart(context, *name, *force, *parse_time(*timeout)); });
+      [&context, name, timeout, force] { restart(context, *name, *force, *parse_time_span(*timeout)); });
   CLI::App* join = node->add_subcommand("pool", "Put a node into a node pool; '' takes it out");
   auto pool = std::make_shared<std::string>();
   auto joined = std::make_shared<std::string>();

@@ -17,8 +17,7 @@ struct ScaleOptions {
   std::vector<std::string> words;
   std::string name_space = "default";
   uint32_t replicas = 1;
-  bool wait = false;
-  unsigned timeout_seconds = 600;
+  std::string wait;  // Empty: not at all.
 };
 
 }  // namespace
@@ -29,8 +28,7 @@ void add_scale(CLI::App& app, Context& context) {
   verb->add_option("KIND/NAME", options->words, "The object: service/NAME, or service NAME")->required();
   verb->add_option("--replicas", options->replicas, "How many, 0 to 64")->required();
   verb->add_option("-n,--namespace", options->name_space, "Its namespace")->capture_default_str();
-  verb->add_flag("--wait", options->wait, "Wait until they run");
-  verb->add_option("--timeout", options->timeout_seconds, "Longest wait, in seconds")->capture_default_str();
+  add_wait(verb, options->wait, "Wait until they run, at most so long");
   verb->footer("  carve scale service/demo --replicas 3");
   verb->callback([&context, options] {
     const auto object = required_object(context, options->words, options->name_space);
@@ -40,7 +38,7 @@ void add_scale(CLI::App& app, Context& context) {
         context.controller().patch<objects::Service>(object_path(*object), ScalePatch{{options->replicas}}),
         [&](const auto&) {
           fmt::print("{} scaled to {}\n", object->text(), options->replicas);
-          if (options->wait) wait_for_workload(context, *object, options->timeout_seconds, false);
+          if (!options->wait.empty()) wait_for_workload(context, *object, seconds_of(options->wait), false);
         });
   });
 }

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <thread>
 
+#include "cli/time_span.h"
+
 namespace carve::cli {
 namespace {
 
@@ -65,6 +67,14 @@ std::string object_path(const ObjectName& object, const std::string& verb, const
   return fmt::format("{}/{}{}{}?namespace={}{}{}", list_path(object.kind), percent_encoded(object.name),
                      verb.empty() ? "" : "/", verb, percent_encoded(object.name_space),
                      query.empty() ? "" : "&", query);
+}
+
+void add_wait(CLI::App* verb, std::string& time, const char* help) {
+  verb->add_flag("--wait{10m}", time, help)->check(check_time_span);
+}
+
+unsigned seconds_of(const std::string& time) {
+  return static_cast<unsigned>(parse_time_span(time).value().count());
 }
 
 bool wait_for_workload(Context& context, const ObjectName& object, unsigned timeout_seconds, bool progress) {

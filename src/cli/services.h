@@ -45,6 +45,10 @@ ObjectName eas_object(std::string name);
 // Returns the text with %XX for all but letters, digits and -._~ (RFC 3986, section 2.3).
 std::string percent_encoded(std::string_view text);
 
+// Adds `--wait[=TIME]`, which sets `time`: "10m" without a value.
+void add_wait(CLI::App* verb, std::string& time, const char* help);
+unsigned seconds_of(const std::string& time);  // That the command line has checked.
+
 // Waits until the workload is as its object asks: `Running`, or `Stopped`. Prints each change of its state on
 // standard error if it is a terminal or `progress` is set. Returns false, with a sentence printed, if it
 // failed or the time is over.

@@ -1,9 +1,24 @@
 // `carve token create|ls|rm`: tokens for callers over TCP.
+#include "cli/time_span.h"
 #include "cli/verbs.h"
 #include "wire/api/controller.h"
 
 namespace carve::cli {
 namespace {
+
+// Reads "30d" or "30".
+Result<uint32_t, std::string> days_of(const std::string& word) {
+  const auto span = parse_time_span(word, 'd');
+  if (!span) return tl::unexpected(span.error());
+  if (*span % day != std::chrono::seconds(0))
+    return tl::unexpected(fmt::format("'{}' is not in whole days; use 1d or more", word));
+  return static_cast<uint32_t>(*span / day);
+}
+
+std::string check_days(const std::string& word) {
+  const auto days = days_of(word);
+  return days ? std::string() : days.error();
+}
 
 void add_create(CLI::App* token, Context& context) {
   CLI::App* verb = token->add_subcommand("create", "Make a token and print it once");
@@ -13,9 +28,13 @@ void add_create(CLI::App* token, Context& context) {
       ->check(CLI::IsMember({"viewer", "user", "operator"}))
       ->capture_default_str();
   verb->add_option("--account", request->account, "Whose objects it may change [this user's]");
-  verb->add_option("--days", request->days, "How long it is valid; 0: for ever")->capture_default_str();
-  verb->footer("  carve token create ci --role user --days 90");
-  verb->callback([&context, request] {
+  auto expires = std::make_shared<std::string>("30d");
+  verb->add_option("--expires", *expires, "How long it is valid, in whole days; 0: for ever")
+      ->check(check_days)
+      ->capture_default_str();
+  verb->footer("  carve token create ci --role user --expires 90d");
+  verb->callback([&context, request, expires] {
+    request->days = *days_of(*expires);
     answered(context, context.controller().post<api::TokenMade>("/v1/tokens", *request),
              [&](const auto& made) {
                fmt::print("{}\n", made.token);

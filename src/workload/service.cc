@@ -28,14 +28,14 @@ bool is_available(const Service& service, const Replica& replica, Ns now) {
 }
 
 bool is_desired(const Service& service, const Replica& replica) {
-  return replica.id.revision == service.revision && replica.id.index < service.replicas;
+  return replica.id.revision == service.revision && ordinal(replica.id) < service.replicas;
 }
 
 // Returns whether the desired replicas are available and there is no other one.
 bool is_complete(const Service& service, const ServiceObserved& observed, Ns now) {
   return observed.requested.empty() && observed.replicas.size() == service.replicas &&
          std::ranges::all_of(observed.replicas, [&](const Replica& r) {
-           return is_desired(service, r) && is_available(service, r, now);
+           return is_desired(service, r) && !r.must_move && is_available(service, r, now);
          });
 }
 
@@ -54,6 +54,7 @@ class ServicePass {
     for (const Replica* replica : all_) replica->retired_at ? stop(*replica) : serve(*replica);
     retire_excess();
     retire_replaced();
+    retire_moved();
     retire_within_allowance();
     create();
     return std::move(actions_);
@@ -107,13 +108,13 @@ class ServicePass {
   void retire_excess() {
     std::vector<const Replica*> excess;
     for (const Replica* replica : alive_)
-      if (replica->id.index >= service_.replicas) excess.push_back(replica);
+      if (ordinal(replica->id) >= service_.replicas) excess.push_back(replica);
     std::ranges::stable_sort(excess, std::greater{},
-                             [](const Replica* replica) { return replica->id.index; });
+                             [](const Replica* replica) { return ordinal(replica->id); });
     for (const Replica* replica : excess) retire(*replica, ServiceReason::scaled_down);
   }
 
-  // Returns the old replica of an index that stays until its successor is available: the newest that is
+  // Returns the replica of an ordinal that stays until its successor is available: the newest that is
   // available, else the newest that is ready, else the oldest.
   const Replica* kept(std::span<const Replica* const> old) const {
     const auto available = std::ranges::find_if(
@@ -129,11 +130,11 @@ class ServicePass {
       std::vector<const Replica*> old;  // In the order of their revisions.
       bool replaced = false;
       for (const Replica* replica : alive_) {
-        if (replica->id.index != index) continue;
+        if (ordinal(replica->id) != index) continue;
         if (replica->id.revision != service_.revision)
           old.push_back(replica);
         else
-          replaced = is_available(service_, *replica, now_);
+          replaced |= is_available(service_, *replica, now_);
       }
       if (old.empty()) continue;
       const Replica* stays = replaced ? nullptr : kept(old);
@@ -141,6 +142,30 @@ class ServicePass {
         if (replica != stays)
           retire(*replica, replaced ? ServiceReason::replaced : ServiceReason::superseded);
     }
+  }
+
+  // Retires replicas of the present revision until each ordinal has one, or one that moves with its
+  // successor.
+  void retire_moved() {
+    for (unsigned index = 0; index < service_.replicas; ++index) {
+      std::vector<const Replica*> moving, settled;
+      for (const Replica* replica : alive_)
+        if (replica->id.revision == service_.revision && ordinal(replica->id) == index)
+          (replica->must_move ? moving : settled).push_back(replica);
+      retire_others(moving);
+      retire_others(settled);
+      if (moving.empty() || settled.empty()) continue;
+      if (is_available(service_, *settled.front(), now_) || !is_ready(service_, *moving.front(), now_))
+        retire(*moving.front(), ServiceReason::moved);
+    }
+  }
+
+  void retire_others(std::vector<const Replica*>& same) {
+    if (same.size() < 2) return;
+    const Replica* stays = kept(same);
+    for (const Replica* replica : same)
+      if (replica != stays) retire(*replica, ServiceReason::superseded);
+    same = {stays};
   }
 
   // Retires old replicas before their successors are available, as many as the allowance permits: first those
@@ -159,7 +184,8 @@ class ServicePass {
       else if (!is_available(service_, *replica, now_))
         --budget;
     std::ranges::stable_sort(old, {}, [&](const Replica* r) {
-      return std::tuple{is_available(service_, *r, now_), is_ready(service_, *r, now_), r->id.index};
+      return std::tuple{is_available(service_, *r, now_), is_ready(service_, *r, now_), r->must_move,
+                        r->id.index};
     });
     for (const Replica* replica : old)
       if (budget-- > 0)
@@ -171,18 +197,26 @@ class ServicePass {
   void create() {
     const Refusal* refused = refusal();
     if (refused != nullptr && now_ < after(refused->at, backoff_ns(refused->times))) return;
-    std::set<uint32_t> taken, served;
+    std::set<uint32_t> taken, served, settled, moving;  // Indexes, then ordinals.
     for (const Replica* replica : all_)
       if (replica->id.revision == service_.revision) taken.insert(replica->id.index);
     for (const ReplicaId& id : observed_.requested)
-      if (id.revision == service_.revision) taken.insert(id.index);
-    for (const Replica* replica : alive_) served.insert(replica->id.index);
+      if (id.revision == service_.revision) taken.insert(id.index), settled.insert(ordinal(id));
+    for (const Replica* replica : alive_) {
+      served.insert(ordinal(replica->id));
+      if (replica->id.revision == service_.revision)
+        (replica->must_move ? moving : settled).insert(ordinal(replica->id));
+    }
     size_t held = all_.size() + observed_.requested.size();
     for (const bool has_old : {false, true})
       for (uint32_t index = 0; index < service_.replicas; ++index) {
-        if (held >= size_t{service_.replicas} + service_.rollout.max_surge) return;
-        if (taken.contains(index) || served.contains(index) != has_old) continue;
-        actions_.push_back({.kind = ServiceKind::create_slice, .replica = {service_.revision, index}});
+        if (settled.contains(index) || served.contains(index) != has_old) continue;
+        // A replica that moves always has a surge of one, because it does not end before its successor runs.
+        const bool moves = moving.contains(index);
+        const unsigned surge = std::max(service_.rollout.max_surge, moves ? 1u : 0u);
+        const uint32_t free = moves && taken.contains(index) ? index + max_replicas : index;
+        if (taken.contains(free) || held >= size_t{service_.replicas} + surge) continue;
+        actions_.push_back({.kind = ServiceKind::create_slice, .replica = {service_.revision, free}});
         ++held;
       }
   }
@@ -258,7 +292,7 @@ ServiceStatus status(const Service& service, const ServiceObserved& observed, Ns
   ServiceStatus status;
   bool others = false;  // Replicas that are not desired.
   for (const Replica& replica : observed.replicas) {
-    const bool desired = is_desired(service, replica) && !replica.retired_at;
+    const bool desired = is_desired(service, replica) && !replica.retired_at && !replica.must_move;
     const bool available = is_available(service, replica, now);
     others |= !desired;
     status.ready += !replica.retired_at && is_ready(service, replica, now);
@@ -266,8 +300,8 @@ ServiceStatus status(const Service& service, const ServiceObserved& observed, Ns
     status.updated += desired && available;
     status.crash_looping += !replica.retired_at && replica.program == ProgramState::exited;
   }
-  status.lacks_capacity = observed.refusal && observed.refusal->revision == service.revision;
   const bool complete = is_complete(service, observed, now);
+  status.lacks_capacity = !complete && observed.refusal && observed.refusal->revision == service.revision;
   const Ns deadline = after(progressed_at(service, observed, now), service.rollout.progress_deadline);
   status.progressing = complete || observed.complete_revision == service.revision || now < deadline;
   if (complete)

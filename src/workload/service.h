@@ -2,16 +2,20 @@
 // desired with those that are observed and returns what the controller does next.
 //
 // * A replica is identified by its revision and its index; its slice is NAME-REVISION-INDEX. The desired
-//   replicas have the present revision and the indexes 0 to replicas - 1. Scaling down retires the highest
-//   indexes first.
+//   replicas have the present revision and the ordinals 0 to replicas - 1. Scaling down retires the highest
+//   ordinals first.
+// * The index is the ordinal. A replica that moves runs beside its successor, so the successor has the other
+//   index of the ordinal: ordinal + 64, or the ordinal again.
 // * A program that ends is started again in its slice after the back-off of restart.h.
 // * A change of anything but the number of replicas is a new revision. An old replica is retired when the new
 //   replica of its index is available, which means ready for 5 s. At most replicas + max_surge slices are
 //   held, and retired replicas count until their slices have ended. If the surge was refused for lack of
 //   capacity, one old replica is retired first.
+// * A replica on a node that is drained moves: its successor, of the same revision and the same ordinal, is
+//   created elsewhere, and the replica is retired when the successor is available, or when the successor has
+//   its slice and the replica is not ready itself. If the successor finds no capacity, the replica stays.
 // * Retiring withdraws the replica from the endpoint, waits until its connections have drained, sends
-// SIGTERM,
-//   after the grace period SIGKILL, and ends the slice.
+//   SIGTERM, after the grace period SIGKILL, and ends the slice.
 //
 // actions() keeps no state. Each action is decided from what is observed, so a controller that is killed
 // between two actions continues: an action whose effect is observed is not returned again. Three actions set
@@ -68,6 +72,10 @@ struct ReplicaId {
   friend auto operator<=>(const ReplicaId&, const ReplicaId&) = default;
 };
 
+// Returns the replica's number in its service, 0 to replicas - 1. An index is below 2 x max_replicas.
+constexpr uint32_t ordinal(uint32_t index) { return index % max_replicas; }
+constexpr uint32_t ordinal(ReplicaId id) { return ordinal(id.index); }
+
 // Returns the name of the replica's slice: NAME-REVISION-INDEX.
 std::string slice_name(const Service&, ReplicaId);
 
@@ -101,6 +109,7 @@ struct Replica {
   EndpointState endpoint = EndpointState::absent;
   std::optional<Ns> retired_at;
   std::optional<Ns> terminated_at;  // Moment of SIGTERM.
+  bool must_move = false;           // Its node is drained.
 };
 
 // The last `create_slice` was refused with insufficient_capacity. The controller forgets the refusal when a
@@ -139,7 +148,8 @@ struct ServiceAction {
     not_ready,           // The replica is not ready, or its program has ended.
     scaled_down,         // Fewer replicas are desired.
     replaced,            // The replica of the present revision is available.
-    superseded,          // Another old replica of the same index is kept.
+    superseded,          // Another replica of the same ordinal is kept.
+    moved,               // Its node is drained, and its successor takes its place.
     may_be_unavailable,  // Rollout::max_unavailable allows it.
     no_surge_capacity,   // No device has capacity for the surge, so one old replica is stopped first.
     retired,             // The replica was retired before.
@@ -160,7 +170,7 @@ enum class ServicePhase : uint8_t {
   stopped,   // No replica is desired and none is left.
   waiting,   // Fewer replicas than desired are available, and none is of an old revision.
   running,   // The desired replicas are available, and there is no other one.
-  updating,  // Replicas of an old revision or retired replicas are left.
+  updating,  // Replicas of an old revision, replicas that must move or retired replicas are left.
   failed,    // The rollout has not progressed within its deadline.
 };
 
@@ -168,10 +178,10 @@ struct ServiceStatus {
   ServicePhase phase = ServicePhase::stopped;
   unsigned ready = 0;           // Not retired, of any revision.
   unsigned available = 0;       // Not retired, of any revision.
-  unsigned updated = 0;         // Available and of the present revision.
+  unsigned updated = 0;         // Available, of the present revision, and not to be moved.
   unsigned crash_looping = 0;   // Programs that ended and wait for their back-off.
   bool progressing = true;      // False after the progress deadline, until the rollout is complete.
-  bool lacks_capacity = false;  // A slice was refused for lack of capacity.
+  bool lacks_capacity = false;  // A slice that is desired was refused for lack of capacity.
 };
 
 ServiceStatus status(const Service&, const ServiceObserved&, Ns now);

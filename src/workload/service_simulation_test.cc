@@ -1,10 +1,12 @@
 // Seeded schedules of faults over one service: the document changes, the controller is killed between any two
-// of its steps, programs end, agents stop, their answers are lost or late, and slices are taken away. After
-// each step no replica has two slices or two programs. When the faults are over, the state is the one that
-// the document desires. CARVE_LONG=1 runs 100,000 schedules.
+// of its steps, programs end, agents stop, their answers are lost or late, nodes are drained, and slices are
+// taken away. After each step no replica has two slices or two programs. When the faults are over, the state
+// is the one that the document desires. CARVE_LONG=1 runs 100,000 schedules.
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <set>
 
 #include "workload/testing/simulated_controller.h"
 
@@ -12,7 +14,7 @@ namespace carve::workload {
 namespace {
 
 struct FaultCounts {
-  uint64_t kills = 0, ends = 0, stops = 0, taken = 0, changes = 0;
+  uint64_t kills = 0, ends = 0, stops = 0, taken = 0, changes = 0, drains = 0;
 
   void add(const FaultCounts& more) {
     kills += more.kills;
@@ -20,6 +22,7 @@ struct FaultCounts {
     stops += more.stops;
     taken += more.taken;
     changes += more.changes;
+    drains += more.drains;
   }
 };
 
@@ -34,33 +37,34 @@ class FaultSchedule {
     }
   }
 
-  // Ends the faults, and returns whether the service comes to rest.
+  // Ends the faults but one drained node, and returns whether the service comes to rest on the others.
   bool settles() {
     world_.faults = false;
     for (SimulatedAgent& agent : world_.agents) agent = set_up(std::move(agent));
+    SimulatedAgent& drained = world_.agents[world_.dice() % world_.agents.size()];
+    drained.is_drained = world_.dice() % 2 == 0;
     for (int i = 0, calm = 0; i < 600 && world_.violation.empty(); ++i) {
       second(0);
       const ServicePhase phase = status(controller_->desired(), controller_->observed(), world_.now).phase;
       const bool rests =
           phase == (world_.document.replicas == 0 ? ServicePhase::stopped : ServicePhase::running);
       calm = rests ? calm + 1 : 0;
-      if (calm == 3) return true;
+      if (calm == 3) return !drained.is_drained || drained.slices.empty();
     }
     return false;
   }
 
   // Returns what is left: slices, running programs, served replicas, records.
   std::string state() const {
-    std::string slices, programs, served, records;
-    std::set<ReplicaId> held;
+    std::multiset<std::string> slices, programs, served, records;
     for (const SimulatedAgent& agent : world_.agents)
-      for (const auto& [id, request] : agent.slices) held.insert(id);
-    for (const ReplicaId& id : held) slices += name(id);
+      for (const auto& [id, request] : agent.slices) slices.insert(name(id));
     for (const auto& [id, program] : world_.programs)
-      if (program.state == ProgramState::running) programs += name(id);
-    for (const auto& [id, state] : world_.endpoint) served += name(id);
-    for (const auto& [id, record] : world_.records) records += name(id);
-    return fmt::format("slices{} programs{} served{} records{}", slices, programs, served, records);
+      if (program.state == ProgramState::running) programs.insert(name(id));
+    for (const auto& [id, state] : world_.endpoint) served.insert(name(id));
+    for (const auto& [id, record] : world_.records) records.insert(name(id));
+    return fmt::format("slices{} programs{} served{} records{}", fmt::join(slices, ""),
+                       fmt::join(programs, ""), fmt::join(served, ""), fmt::join(records, ""));
   }
 
   // Returns the state of a service that never met a fault.
@@ -74,11 +78,13 @@ class FaultSchedule {
   FaultCounts counts;
 
  private:
-  static std::string name(ReplicaId id) { return fmt::format(" {}-{}", id.revision, id.index); }
+  // A replica that moved has another index than one that was never disturbed, and the same ordinal.
+  static std::string name(ReplicaId id) { return fmt::format(" {}-{}", id.revision, ordinal(id)); }
 
   SimulatedAgent set_up(SimulatedAgent agent) {
     agent.capacity = 20;
     agent.answers = true;
+    agent.is_drained = false;
     return agent;
   }
 
@@ -87,6 +93,10 @@ class FaultSchedule {
     for (SimulatedAgent& agent : world_.agents) {
       if (world_.chance(20)) stop_or_start(agent);
       if (world_.chance(20)) agent.capacity = world_.dice() % 5;
+      if (world_.chance(30)) {
+        agent.is_drained = !agent.is_drained;
+        counts.drains += agent.is_drained;
+      }
       if (world_.chance(80) && !agent.slices.empty())
         world_.take_slice(agent, agent.slices.begin()->first), ++counts.taken;
     }
@@ -153,14 +163,17 @@ TEST(ServiceSimulation, whatever_is_killed_when_nothing_exists_twice_and_the_end
     ASSERT_EQ(schedule.state(), schedule.undisturbed_state()) << "seed " << seed;
     all.add(schedule.counts);
   }
-  fmt::print("{} schedules: {} kills, {} ended programs, {} stopped agents, {} slices taken, {} changes\n",
-             schedules, all.kills, all.ends, all.stops, all.taken, all.changes);
+  fmt::print(
+      "{} schedules: {} kills, {} ended programs, {} stopped agents, {} slices taken, {} changes, "
+      "{} drained nodes\n",
+      schedules, all.kills, all.ends, all.stops, all.taken, all.changes, all.drains);
   // The schedules reach all faults.
   EXPECT_GT(all.kills, 10 * schedules);
   EXPECT_GT(all.ends, 3 * schedules);
   EXPECT_GT(all.stops, 5 * schedules);
   EXPECT_GT(all.taken, schedules);
   EXPECT_GT(all.changes, 5 * schedules);
+  EXPECT_GT(all.drains, 3 * schedules);
 }
 
 }  // namespace

@@ -318,6 +318,80 @@ TEST(Service, one_pass_as_a_table) {
         << row.what;
 }
 
+TEST(Service, replicas_on_a_drained_node_as_a_table) {
+  constexpr Ns s = second_ns;
+  const auto up = [](uint32_t index, bool must_move = false) {
+    return Replica{.id = {1, index},
+                   .program = ProgramState::running,
+                   .probe = {.ready_since = 0},
+                   .endpoint = EndpointState::serving,
+                   .must_move = must_move};
+  };
+  const auto moving = [&](uint32_t index) { return up(index, true); };
+  const auto down = [](uint32_t index, bool must_move = false) {
+    return Replica{.id = {1, index},
+                   .program = ProgramState::exited,
+                   .program_since = 99 * s,
+                   .failures = 3,
+                   .must_move = must_move};
+  };
+  Service no_surge = web(2), next = web(2, 2);
+  no_surge.rollout = {.max_surge = 0, .max_unavailable = 1};
+  const Refusal refused{.revision = 1, .at = 100 * s};
+  struct Row {
+    const char* what;
+    Service service;
+    ServiceObserved observed;
+    std::string expected;
+  } const rows[] = {
+      {"first a successor", web(2), {{moving(0), up(1)}, {}, 1}, "create 1-64"},
+      {"one after the other", web(2), {{moving(0), moving(1)}, {}, 1}, "create 1-64"},
+      {"a service of one replica too", web(1), {{moving(0)}, {}, 1}, "create 1-64"},
+      {"also where a rollout has no surge", no_surge, {{moving(0), up(1)}, {}, 1}, "create 1-64"},
+      {"a successor has the other index", web(1), {{moving(64)}, {}, 1}, "create 1-0"},
+      {"a successor that was requested", web(1), {{moving(0)}, {}, 1, {{1, 64}}}, ""},
+      {"a successor that is not available", web(2), {{moving(0), up(1), down(64)}, {}, 1}, ""},
+      {"a successor that is available", web(2), {{moving(0), up(1), up(64)}, {}, 1}, "retire 1-0"},
+      {"without another place it stays", web(2), {{moving(0), up(1)}, refused, 1}, ""},
+      {"one that is not ready waits for its successor's slice",
+       web(1),
+       {{down(0, true)}, {}, 1},
+       "create 1-64"},
+      {"and then ends", web(1), {{down(0, true), down(64)}, {}, 1}, "retire 1-0"},
+      {"both nodes are drained", web(1), {{moving(0), down(64, true)}, {}, 1}, "retire 1-64"},
+      {"the node is uncordoned", web(1), {{up(0), down(64)}, {}, 1}, "retire 1-64"},
+      {"the service is scaled down", web(1), {{up(0), moving(1), up(65)}, {}, 1}, "retire 1-1, retire 1-65"},
+      {"a rollout replaces it", next, {{moving(0), up(1)}, {}, 1}, "create 2-0"},
+  };
+  for (const Row& row : rows)
+    EXPECT_EQ(text(actions(row.service, row.observed, 100 * s)), row.expected) << row.what;
+
+  const ServiceStatus stays = status(web(2), {{moving(0), up(1)}, refused, 1}, 100 * s);
+  EXPECT_EQ(stays.phase, ServicePhase::updating);
+  EXPECT_EQ(stays.available, 2u);
+  EXPECT_TRUE(stays.lacks_capacity);
+  const ServiceStatus back = status(web(2), {{up(0), up(1)}, refused, 1}, 100 * s);
+  EXPECT_EQ(back.phase, ServicePhase::running);
+  EXPECT_FALSE(back.lacks_capacity) << "the refused slice is not desired any more";
+}
+
+TEST(Service, a_drain_moves_the_replicas_of_one_node_alone) {
+  Machines machines;
+  const Service service = web(2);
+  run(machines, service, 0, 20);
+  machines.find({1, 1})->must_move = true;
+  EXPECT_EQ(run(machines, service, 20, 40),
+            "20: create 1-65\n"
+            "21: start 1-65\n"
+            "22: publish 1-65\n"
+            "27: retire 1-1\n"
+            "28: withdraw 1-1\n"
+            "29: terminate 1-1\n"
+            "30: end 1-1\n");
+  EXPECT_EQ(status(service, machines.observed, 40 * second_ns).phase, ServicePhase::running);
+  EXPECT_EQ(run(machines, web(3), 40, 41), "40: create 1-2\n41: start 1-2\n");
+}
+
 TEST(Service, reasons_name_the_rule) {
   Service service = web(1, 2);
   Replica old{.id = {1, 0}, .program = ProgramState::running, .probe = {.ready_since = 0}};
@@ -367,7 +441,7 @@ TEST(Service, a_service_that_cannot_be_kept_is_refused) {
   EXPECT_NE(sentence([](Service& s) { s.grace = -1; }), "");
   Service longest = web(1, UINT32_MAX);
   longest.name = std::string(max_service_name_bytes, 'a');
-  EXPECT_LE(slice_name(longest, {longest.revision, max_replicas - 1}).size(), 63u);
+  EXPECT_LE(slice_name(longest, {longest.revision, 2 * max_replicas - 1}).size(), 63u);
 }
 
 // One history under one seed: updates, scaling, crashes, lost slices, full devices, and a controller that is
@@ -456,7 +530,8 @@ class History {
       ASSERT_GE(available() + 1, service_.replicas);
     } else if (action.reason != Reason::scaled_down) {
       const auto serves = [&](const Replica& r) {
-        return r.id.index == action.replica.index && !r.retired_at && r.program == ProgramState::running;
+        return ordinal(r.id) == ordinal(action.replica) && !r.retired_at &&
+               r.program == ProgramState::running;
       };
       ASSERT_TRUE(std::ranges::any_of(machines_.observed.replicas, serves)) << "index without a replica";
     }

@@ -292,6 +292,31 @@ def test_a_drain_moves_services_and_stops_at_slices_of_carve_run(world, nodes):
     assert [r["node"] for r in status["replicaList"]] == ["n2"] and world.slices() == {}
 
 
+def test_a_drain_moves_the_replicas_of_its_node_alone(nodes):
+    run = {"command": ["sh", "-c", 'exec python3 -m http.server --bind 127.0.0.1 "$PORT"']}
+    document = service(replicas=2, gpu={"memory": "8GiB"}, port=8080, run=run)
+    nodes.carve("cordon", "n2")
+    nodes.apply({**document, "spec": {**document["spec"], "replicas": 1}})
+    nodes.becomes("service", "demo", lambda s: s["status"]["phase"] == "Running")
+    nodes.carve("uncordon", "n2")
+    nodes.carve("cordon", "n1")
+    nodes.apply(document)
+    before = nodes.becomes("service", "demo", lambda s: s["status"]["phase"] == "Running" and s["status"]["readyReplicas"] == 2)["status"]
+    assert {r["slice"]: r["node"] for r in before["replicaList"]} == {"demo-1-0": "n1", "demo-1-1": "n2"}
+    # n2 has one T4 of 15 GiB: there is no place for another 8 GiB.
+    stays = nodes.carve("drain", "n1", "--timeout", "5s", status=1)
+    assert "service/demo moves" in stays and "service/demo: node n1 is drained; replica 0 stays there: " in stays, stays
+    assert "node n1: it is not drained after 5 s: blocked by demo-1-0" in stays
+    asked(nodes.socket, "/v1/services/demo", "PATCH", json.dumps({"spec": {"gpu": {"memory": "7GiB"}}}))
+    shown = nodes.carve("drain", "n1", "--timeout", "90s")
+    assert "node/n1 drained" in shown
+    after = nodes.becomes("service", "demo", lambda s: s["status"]["phase"] == "Running")["status"]
+    assert {r["slice"]: r["node"] for r in after["replicaList"]} == {"demo-1-1": "n2", "demo-1-64": "n2"}
+    assert (after["revision"], after["restarts"], {r["index"] for r in after["replicaList"]}) == (1, 0, {0, 1})
+    nodes.carve("uncordon", "n1")
+    assert not nodes.one("node", "n1")["spec"]["draining"]
+
+
 def test_a_pool_that_does_not_exist_is_refused_with_those_that_do(nodes):
     nodes.apply(pool("a10"))
     status, _, text = asked(nodes.socket, "/v1/documents", "POST", json.dumps(service(pool="b")))

@@ -39,6 +39,8 @@ constexpr Route table[] = {
     {"GET", "/v1/nodes/{}", get_node, "Shows one node.", "Node"},
     {"PATCH", "/v1/nodes/{}", patch_node, "Changes labels and settings of a node by a merge patch.", "Node",
      "any", "namespace whenFree"},
+    {"POST", "/v1/nodes/{}/drain", drain_node,
+     "Cordons a node and moves the replicas of services from it to other nodes.", "any"},
     {"POST", "/v1/nodes/{}/end-slices", end_node_slices, "Ends the slices that run on a node.", "any"},
     {"POST", "/v1/nodes/{}/restart", restart_node,
      "Puts the desired settings of a node into effect when its slices have ended.", "any", "",

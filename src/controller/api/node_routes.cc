@@ -168,6 +168,14 @@ std::optional<http::Response> refused_labels(const Call& call, const Object& nod
   return std::nullopt;
 }
 
+void cordon(const Call& call, objects::NodeSpec& spec) {
+  const auto uid = call.caller.uid();
+  const std::string by = uid ? call.context.views.user_name(*uid) : call.caller.text();
+  spec.schedulable = false;
+  spec.cordoned =
+      fmt::format("{} since {}", by, os::rfc3339(call.context.views.now_ns(), os::Decimals::milliseconds));
+}
+
 void edit_spec(const Call& call, const objects::NodePatchSpec& wanted, objects::NodeSpec& spec,
                objects::NodeStatus& status) {
   if (wanted.pool && *wanted.pool != spec.pool) {
@@ -177,13 +185,10 @@ void edit_spec(const Call& call, const objects::NodePatchSpec& wanted, objects::
   }
   if (wanted.instance_type) spec.instance_type = *wanted.instance_type;
   if (!wanted.schedulable || *wanted.schedulable == spec.schedulable) return;
-  spec.schedulable = *wanted.schedulable;
-  const auto uid = call.caller.uid();
-  const std::string by = uid ? call.context.views.user_name(*uid) : call.caller.text();
-  spec.cordoned = spec.schedulable
-                      ? ""
-                      : fmt::format("{} since {}", by,
-                                    os::rfc3339(call.context.views.now_ns(), os::Decimals::milliseconds));
+  if (!*wanted.schedulable) return cordon(call, spec);
+  spec.schedulable = true;
+  spec.cordoned = "";
+  spec.draining = false;
 }
 
 }  // namespace
@@ -295,6 +300,13 @@ http::Response restart_node(const Call& call) {
   return kept_spec(call, [](objects::NodeSpec& spec) {
     spec.stopped = false;
     spec.restarting = true;
+  });
+}
+
+http::Response drain_node(const Call& call) {
+  return kept_spec(call, [&](objects::NodeSpec& spec) {
+    if (spec.schedulable) cordon(call, spec);
+    spec.draining = true;
   });
 }
 

@@ -16,6 +16,7 @@ http::Response patch_node(const Call&);
 http::Response start_node(const Call&);
 http::Response stop_node(const Call&);
 http::Response restart_node(const Call&);
+http::Response drain_node(const Call&);
 http::Response end_node_slices(const Call&);
 
 // Returns the node with what a document of kind Node has; all else stays.

@@ -98,7 +98,7 @@ TEST_F(PoolRoutes, nodes_and_pools_are_changed_by_operators_alone) {
   ask(403, "POST", "/v1/documents", pool, 1000);
   apply_pool("{}");
   ask(403, "DELETE", "/v1/pools/p", "", 1000);
-  for (const char* verb : {"start", "stop", "restart", "end-slices"})
+  for (const char* verb : {"start", "stop", "restart", "drain", "end-slices"})
     ask(403, "POST", std::string("/v1/nodes/n1/") + verb, "", 1000);
   ask(403, "PATCH", "/v1/nodes/n1", R"({"spec":{"schedulable":false}})", 1000);
   ask(200, "GET", "/v1/pools/p", "", 1000);
@@ -272,6 +272,16 @@ TEST_F(PoolRoutes, a_pool_that_stops_synchronising_warns) {
   EXPECT_THAT(ask(201, "POST", "/v1/documents",
                   R"({"apiVersion":"carve.dev/v1","kind":"Pool","metadata":{"name":"p"},"spec":{}})"),
               HasSubstr("existing nodes may keep another compute policy than the pool says"));
+}
+
+TEST_F(PoolRoutes, a_node_is_drained_until_it_is_schedulable) {
+  ask(200, "POST", "/v1/nodes/n1/drain");
+  EXPECT_TRUE(node_spec(*objects.find(node_key("n1"))).draining);
+  EXPECT_FALSE(node_spec(*objects.find(node_key("n1"))).schedulable);
+  EXPECT_FALSE(node_spec(*objects.find(node_key("n2"))).draining);
+  ask(200, "PATCH", "/v1/nodes/n1", R"({"spec":{"schedulable":true}})");
+  EXPECT_FALSE(node_spec(*objects.find(node_key("n1"))).draining);
+  EXPECT_EQ(refusal_of(*objects.find(node_key("n1"))), "");
 }
 
 TEST_F(PoolRoutes, slices_are_ended_on_a_node_that_refuses_new_ones) {

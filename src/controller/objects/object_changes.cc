@@ -163,6 +163,8 @@ void add_node_spec_events(Events& out, const objects::NodeSpec& before, const ob
   if (after.schedulable != before.schedulable)
     out.push_back(after.schedulable ? ChangeEvent{uncordoned, "it grants slices"}
                                     : ChangeEvent{cordoned, "by " + after.cordoned});
+  if (after.draining && !before.draining)
+    out.push_back({drain_requested, "replicas of services move to other nodes"});
   if (after.stopped != before.stopped)
     out.push_back(after.stopped ? ChangeEvent{stop_requested, "it grants no slices"}
                                 : ChangeEvent{start_requested, "it grants slices"});

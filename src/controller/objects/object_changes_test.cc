@@ -196,6 +196,8 @@ TEST(ObjectChanges, a_node_is_cordoned_drained_and_stopped) {
                                   n.spec.cordoned = "root since noon";
                                 }),
               ElementsAre(event(cordoned, "by root since noon")));
+  EXPECT_THAT(after_node_change({}, [](NodeState& n) { n.spec.draining = true; }),
+              ElementsAre(event(drain_requested, "replicas of services move to other nodes")));
   NodeState draining;
   draining.spec.schedulable = false;
   draining.status.slices = 2;

@@ -73,6 +73,7 @@ Read read_node(const std::string& text, const SubmissionContext&) {
   const objects::NodeDocumentSpec& spec = node->spec;
   for (const auto& [field, is_there] : {std::pair{"stopped", spec.stopped.has_value()},
                                         {"restarting", spec.restarting.has_value()},
+                                        {"draining", spec.draining.has_value()},
                                         {"cordoned", spec.cordoned.has_value()}})
     if (is_there) out.warnings.push_back(fmt::format("spec.{} has no effect here; a verb sets it", field));
   out.spec = api::write(objects::NodePatchSpec{

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "controller/runtime/container_start.h"
+#include "os/clock.h"
 #include "os/log.h"
 
 namespace carve::controller {
@@ -73,6 +74,7 @@ Machine::Machine(std::vector<Node> nodes, NodeRules rules, Launcher launcher, co
 void Machine::begin_turn() {
   slices_.clear();
   prober_.forget_unasked();
+  programs_.take_reports(os::monotonic_ns());
 }
 
 Outcome<const Machine::Node*> Machine::node_named(const std::string& name) const {
@@ -136,7 +138,7 @@ Outcome<void> Machine::end_slice(const std::string& name, const std::string& sli
 }
 
 Outcome<ObservedProgram> Machine::program(const std::string& slice) {
-  const auto seen = runner::read_program(directory_of(slice));
+  const auto seen = programs_.read(slice);
   if (!seen) return tl::unexpected(seen.error());
   const runner::SupervisorState& state = seen->state;
   ObservedProgram out{.attempt = state.attempt, .started_at = state.started_ns};
@@ -182,6 +184,7 @@ Outcome<void> Machine::kill(const std::string& slice) {
 }
 
 void Machine::forget_program(const std::string& slice) {
+  programs_.forget(slice);
   if (const auto removed = launcher_.remove({.name = slice}); !removed)
     os::log::warning("the files of {} are left: {}", slice, removed.error().sentence);
 }

@@ -12,6 +12,7 @@
 #include "controller/runtime/haproxy.h"
 #include "controller/runtime/launcher.h"
 #include "controller/runtime/prober.h"
+#include "controller/runtime/program_reader.h"
 #include "controller/services/effects.h"
 #include "os/mutex.h"
 
@@ -44,7 +45,7 @@ class Machine final : public Effects {
   // Returns why limits of local programs are not enforced. Any thread may call it.
   const runner::LimitProblems& limit_problems() const { return launcher_.limit_problems(); }
   // Returns the directory of a replica's program.
-  std::string directory_of(const std::string& slice) const { return programs_ + "/" + slice; }
+  std::string directory_of(const std::string& slice) const { return programs_.directory_of(slice); }
 
   Outcome<std::vector<std::string>> nodes_to_ask(const NodeChoice& choice,
                                                  const api::SliceRequest& request) override {
@@ -78,7 +79,7 @@ class Machine final : public Effects {
   const std::vector<Node> nodes_;
   const NodeRules rules_;
   const Launcher launcher_;
-  const std::string programs_;
+  ProgramReader programs_;
   const std::string proxy_folder_;
   std::unique_ptr<HaProxy> haproxy_;           // Null until it was opened.
   std::vector<ServiceEndpoint> published_;     // That HAProxy has got.

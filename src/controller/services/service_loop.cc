@@ -54,6 +54,7 @@ bool ServiceLoop::turn(Ns now) {
   else
     return os::log::warning("{}", states.error().sentence), false;
   if (!adopted_) adopt_endpoints();
+  find_drained_nodes();
   for (const auto& object : workloads(objects_)) serve(object, now);
   publish_endpoints();
   return changed_;
@@ -69,6 +70,14 @@ void ServiceLoop::adopt_endpoints() {
         served_[object->uid][replica.slice] = replica.port;
     }
   adopted_ = true;
+}
+
+void ServiceLoop::find_drained_nodes() {
+  drained_nodes_.clear();
+  for (const auto& node : objects_.list(objects::Kind::node)) {
+    const auto spec = api::read<objects::NodeSpec>(node->spec, api::Reading::lenient);
+    if (spec && spec->draining) drained_nodes_.insert(node->key.name);
+  }
 }
 
 void ServiceLoop::serve(const ObjectRegistry::Pointer& object, Ns now) {
@@ -306,6 +315,7 @@ bool ServiceLoop::observe_replica(Pass& pass, const ReplicaRecord& replica, Ns n
   }
   if (replica.retired_ns != 0) out.retired_at = std::min(replica.retired_ns, now);
   if (replica.terminated_ns != 0) out.terminated_at = std::min(replica.terminated_ns, now);
+  out.must_move = drained_nodes_.contains(replica.node);
   const auto state = endpoint_states_.find(replica.slice);
   if (state != endpoint_states_.end()) out.endpoint = state->second;
   if (served_[replica.uid].contains(replica.slice)) out.endpoint = EndpointState::serving;
@@ -463,9 +473,14 @@ void ServiceLoop::write_status(Pass& pass, Ns now) {
                     .problem = pass.problem,
                     .resized = resized_[pass.record.uid],
                     .scaling = pass.scaling};
-  const auto before = api::read<objects::ServiceStatus>(pass.object->status, api::Reading::lenient);
-  const std::string status =
-      api::write(service_status(input, before ? *before : objects::ServiceStatus{}, now));
+  WrittenStatus& last = written_statuses_[pass.record.uid];
+  if (last.json != pass.object->status)
+    last.status = api::read<objects::ServiceStatus>(pass.object->status, api::Reading::lenient)
+                      .value_or(objects::ServiceStatus{});
+  last.status = service_status(input, last.status, now);
+  last.json = api::write(last.status);
+  if (last.json == pass.object->status) return;
+  const std::string& status = last.json;
   const auto written = objects_.update(pass.object->key, [&](Object& object) -> Outcome<void> {
     if (object.uid == pass.object->uid) object.status = status;
     return {};
@@ -481,6 +496,7 @@ void ServiceLoop::remove_if_ended(Pass& pass) {
   records_.forget(uid);
   refusals_.erase(uid);
   resized_.erase(uid);
+  written_statuses_.erase(uid);
   scaler_.forget(uid);
   os::log::info("{}: deleted", text(pass.object->key));
   changed_ = true;

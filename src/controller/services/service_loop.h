@@ -50,6 +50,7 @@ class ServiceLoop {
   };
 
   void adopt_endpoints();
+  void find_drained_nodes();
   void serve(const ObjectRegistry::Pointer&, Ns now);
   bool assign_port(Pass&);
   bool revise(Pass&, Ns now);
@@ -93,7 +94,14 @@ class ServiceLoop {
   std::map<std::string, SliceRefusal> refusals_;                   // By uid.
   std::map<std::string, std::map<std::string, uint32_t>> served_;  // Ports of published replicas: uid, slice.
   std::map<std::string, workload::EndpointState> endpoint_states_;  // By slice, of this turn.
-  std::map<std::string, std::string> resized_;  // By uid: what the last change of size did.
+  // The status of the last turn with its JSON, so that an unchanged one is neither parsed nor kept again.
+  struct WrittenStatus {
+    std::string json;
+    objects::ServiceStatus status;
+  };
+  std::map<std::string, WrittenStatus> written_statuses_;  // By uid.
+  std::map<std::string, std::string> resized_;             // By uid: what the last change of size did.
+  std::set<std::string> drained_nodes_;                    // Of this turn.
   std::vector<ServiceEndpoint> published_;
   bool adopted_ = false;  // The endpoints' servers were read once.
   bool changed_ = false;

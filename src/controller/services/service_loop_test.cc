@@ -298,6 +298,37 @@ TEST(ServiceLoop, a_slice_that_may_have_been_granted_is_requested_again_under_it
   EXPECT_EQ(s.status().phase, "Running");
 }
 
+TEST(ServiceLoop, a_drained_node_gives_its_replicas_to_another_node_and_the_others_stay) {
+  Stage s;
+  s.apply(spec(1));
+  s.settle();
+  s.machine.nodes = {"n2"};
+  s.apply(spec(2));
+  s.settle();
+  ASSERT_EQ(s.machine.node_of["a-1-0"], "n1");
+  s.machine.capacity = 2;
+  ASSERT_TRUE(s.objects->add({.key = {objects::Kind::node, "default", "n1"},
+                              .spec = api::write(objects::NodeSpec{.draining = true})}));
+  for (int i = 0; i < 20; ++i) {
+    s.settle(1);
+    EXPECT_EQ(s.machine.servers.size(), 2u) << "turn " << i;
+  }
+  EXPECT_THAT(s.slices(), ElementsAre("a-1-0", "a-1-1"));
+  EXPECT_EQ(s.status().conditions.at(1).message,
+            "node n1 is drained; replica 0 stays there: no device has the capacity");
+  s.restart();
+  s.machine.capacity = 3;
+  for (int i = 0; i < 120; ++i) {
+    s.settle(1);
+    EXPECT_GE(s.machine.servers.size(), 2u) << "turn " << i;
+  }
+  EXPECT_THAT(s.slices(), ElementsAre("a-1-1", "a-1-64"));
+  EXPECT_EQ(s.machine.node_of["a-1-64"], "n2");
+  EXPECT_EQ(s.machine.programs["a-1-1"].seen.attempt, 1u);
+  EXPECT_EQ(s.status().phase, "Running");
+  EXPECT_EQ(s.status().revision, 1u);
+}
+
 TEST(ServiceLoop, a_controller_that_starts_beside_a_silent_agent_keeps_the_endpoint) {
   Stage s;
   s.apply(spec(2));

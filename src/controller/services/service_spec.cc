@@ -36,7 +36,7 @@ std::map<std::string, std::string> labels_of(const Object& object, const Replica
   labels["carve.dev/kind"] = objects::text_of(object.key.kind).singular;
   labels["carve.dev/name"] = object.key.name;
   labels["carve.dev/namespace"] = object.key.namespace_;
-  labels["carve.dev/replica"] = fmt::format("{}", replica.replica);
+  labels["carve.dev/replica"] = fmt::format("{}", workload::ordinal(replica.replica));
   labels["carve.dev/revision"] = fmt::format("{}", replica.revision);
   return labels;
 }
@@ -79,7 +79,7 @@ ProgramStart program_start(const Object& object, const objects::ServiceSpec& spe
                      .image = spec.run.image};
   if (replica.port != 0) start.env["PORT"] = fmt::format("{}", replica.port);
   start.env["CARVE_SERVICE"] = object.key.name;
-  start.env["CARVE_REPLICA"] = fmt::format("{}", replica.replica);
+  start.env["CARVE_REPLICA"] = fmt::format("{}", workload::ordinal(replica.replica));
   start.env["CARVE_REVISION"] = fmt::format("{}", replica.revision);
   return start;
 }

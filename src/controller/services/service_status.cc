@@ -1,6 +1,9 @@
 #include "controller/services/service_status.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <set>
 
 #include "base/bytes.h"
 #include "fronts/service_terms.h"
@@ -34,7 +37,7 @@ const char* state_text(const workload::Replica& replica) {
 objects::ReplicaStatus replica_status(const StatusInput& in, size_t i) {
   const workload::Replica& observed = in.observed.replicas[i];
   const ReplicaRecord& record = in.replicas[i];
-  objects::ReplicaStatus out{.index = record.replica,
+  objects::ReplicaStatus out{.index = workload::ordinal(record.replica),
                              .revision = record.revision,
                              .slice = record.slice,
                              .node = record.node,
@@ -58,6 +61,24 @@ void add_condition(objects::ServiceStatus& status, const objects::ServiceStatus&
   status.conditions.push_back(std::move(condition));
 }
 
+// Returns "node n1 is drained; replica 0 stays there" if it `stays`, else "...; replica 0 moves", and an
+// empty text if no replica is on such a node.
+std::string drained_text(const StatusInput& in, bool stays) {
+  std::set<std::string> nodes;
+  std::vector<std::string> replicas;
+  for (size_t i = 0; i < in.replicas.size(); ++i) {
+    if (!in.observed.replicas[i].must_move || in.observed.replicas[i].retired_at) continue;
+    nodes.insert(in.replicas[i].node);
+    replicas.push_back(fmt::format("{}", workload::ordinal(in.replicas[i].replica)));
+  }
+  if (replicas.empty()) return "";
+  const bool one = replicas.size() == 1;
+  const char* verb = stays ? (one ? "stays there" : "stay there") : (one ? "moves" : "move");
+  return fmt::format("{} {} drained; replica{} {} {}", nodes.size() == 1 ? "node" : "nodes",
+                     fmt::format("{} {}", fmt::join(nodes, ", "), nodes.size() == 1 ? "is" : "are"),
+                     one ? "" : "s", fmt::join(replicas, ", "), verb);
+}
+
 objects::Condition progressing(const StatusInput& in, const workload::ServiceStatus& counted) {
   if (!counted.progressing)
     return {.type = "Progressing",
@@ -65,11 +86,15 @@ objects::Condition progressing(const StatusInput& in, const workload::ServiceSta
             .reason = "ProgressDeadlineExceeded",
             .message = fmt::format("no replica became available within {} s; the former replicas stay",
                                    in.spec.update.progress_deadline_seconds)};
-  if (counted.lacks_capacity && in.refusal != nullptr)
+  if (counted.lacks_capacity && in.refusal != nullptr) {
+    const std::string drained = drained_text(in, /*stays=*/true);
     return {.type = "Progressing",
             .status = "True",
             .reason = in.refusal->kind == FailureKind::insufficient_capacity ? "NoCapacity" : "SliceRefused",
-            .message = in.refusal->sentence};
+            .message = drained + (drained.empty() ? "" : ": ") + in.refusal->sentence};
+  }
+  if (std::string drained = drained_text(in, /*stays=*/false); !drained.empty())
+    return {.type = "Progressing", .status = "True", .reason = "NodeDrained", .message = std::move(drained)};
   if (counted.crash_looping > 0)
     return {.type = "Progressing",
             .status = "True",

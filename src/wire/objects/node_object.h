@@ -18,6 +18,7 @@ struct NodeSpec {
   std::string cordoned;       // "root since 2026-11-21T09:00:00.000Z", if it is not schedulable.
   bool stopped = false;       // By `carve node stop`: no new slices until `carve node start`.
   bool restarting = false;    // By `carve node restart`: no new slices until the running ones have ended.
+  bool draining = false;      // By `carve drain`, until it is schedulable: its replicas move to other nodes.
 };
 
 // A setting that becomes effective when no slice blocks it. Empty texts: it is not known yet.
@@ -108,6 +109,7 @@ struct NodeDocumentSpec {
   std::optional<std::string> cordoned;
   std::optional<bool> stopped;
   std::optional<bool> restarting;
+  std::optional<bool> draining;
 };
 struct NodeDocument {
   std::string api_version;

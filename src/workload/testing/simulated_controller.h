@@ -80,7 +80,7 @@ class SimulatedController {
     std::vector<size_t> agents;
     if (record.agent) agents.push_back(*record.agent);
     for (size_t i = 0; i < world_.agents.size() && !record.agent; ++i)
-      if (world_.agents[i].answers) agents.push_back(i);
+      if (world_.agents[i].answers && !world_.agents[i].is_drained) agents.push_back(i);
     if (agents.empty()) return;
     if (!record.agent) std::ranges::shuffle(agents, world_.dice);
     for (const size_t agent : agents) {
@@ -126,7 +126,8 @@ class SimulatedController {
         .probe = {},
         .endpoint = served_.contains(id) ? EndpointState::serving : endpoint_state(id),
         .retired_at = record.retired_at,
-        .terminated_at = record.terminated_at};
+        .terminated_at = record.terminated_at,
+        .must_move = world_.agents[*record.agent].is_drained};
     if (program.state == ProgramState::exited)
       out.failures = failures_after(record.failures, program.ended_at - program.started_at);
     if (program.state == ProgramState::running) out.probe = probed(id, program, out.endpoint);
@@ -196,9 +197,8 @@ class SimulatedController {
       case ServiceAction::Kind::withdraw: served_.erase(id); return;
       case ServiceAction::Kind::retire:
         world_.require(!record.retired_at, "a replica is retired twice", id);
-        world_.require(action.reason != ServiceAction::Reason::superseded || !world_.has_port ||
-                           !world_.answers_probe(id) || has_other(id),
-                       "the only ready replica of an index is superseded", id);
+        world_.require(!gives_way(action) || !world_.has_port || !world_.answers_probe(id) || has_other(id),
+                       "the only ready replica of an ordinal is superseded", id);
         record.retired_at = world_.now;
         return;
       case ServiceAction::Kind::terminate:
@@ -214,12 +214,18 @@ class SimulatedController {
     }
   }
 
-  // Returns whether another replica of the index runs and is not retired. A replica that the last controller
-  // published counts as ready until its probes fail, so it may not answer yet.
+  // Returns whether the replica is retired because another one of its ordinal stays.
+  static bool gives_way(const ServiceAction& action) {
+    return action.reason == ServiceAction::Reason::superseded ||
+           action.reason == ServiceAction::Reason::moved;
+  }
+
+  // Returns whether another replica of the ordinal runs and is not retired. A replica that the last
+  // controller published counts as ready until its probes fail, so it may not answer yet.
   bool has_other(ReplicaId id) const {
     return std::ranges::any_of(world_.records, [&](const auto& entry) {
       const auto program = world_.programs.find(entry.first);
-      return entry.first != id && entry.first.index == id.index && !entry.second.retired_at &&
+      return entry.first != id && ordinal(entry.first) == ordinal(id) && !entry.second.retired_at &&
              program != world_.programs.end() && program->second.state == ProgramState::running;
     });
   }

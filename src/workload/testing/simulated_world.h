@@ -22,6 +22,7 @@ struct SimulatedRequest {
 struct SimulatedAgent {
   size_t capacity = 4;
   bool answers = true;
+  bool is_drained = false;               // It grants no slice, and its replicas move.
   std::map<ReplicaId, uint64_t> slices;  // With the request that was granted.
   std::set<uint64_t> granted;            // All requests, of ended slices too.
   std::deque<SimulatedRequest> late;     // Received and not carried out.
@@ -165,7 +166,7 @@ class SimulatedWorld {
       require(living->second == request.request, "a second slice is requested for one replica", id);
       return living->second == request.request ? SimulatedAnswer::granted : SimulatedAnswer::refused;
     }
-    if (agent.granted.contains(request.request) || agent.slices.size() >= agent.capacity)
+    if (agent.granted.contains(request.request) || agent.is_drained || agent.slices.size() >= agent.capacity)
       return SimulatedAnswer::refused;
     agent.granted.insert(request.request);
     agent.slices[id] = request.request;
