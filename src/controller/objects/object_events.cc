@@ -33,7 +33,7 @@ void ObjectEvents::take(const ObjectChange& change, int64_t now_ns) {
     found = events_of_added(*change.object);
   else
     found = events_between(*before->second, *change.object);
-  for (ChangeEvent& event : found) add(key, std::move(event), now_ns);
+  for (ChangeEvent& event : found) add(key, event, now_ns);
   if (change.kind == ChangeKind::deleted)
     known_.erase(key);
   else

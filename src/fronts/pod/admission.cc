@@ -92,7 +92,7 @@ class Admission {
 
   Result<AdmittedPod, api::FieldErrors> run() {
     read();
-    if (requests_.dialect && !requests_.containers.empty()) {
+    if (requests_.dialect) {
       check_names();
       check_guards(spec(), settings_, errors_);
     }

@@ -36,7 +36,7 @@ class Watched {
 // Receives the parser's events and builds the value. An event that returns false stops the parser.
 class Builder : public nlohmann::json_sax<Json> {
  public:
-  explicit Builder(Decimals decimals) : decimals_(decimals) {}
+  Builder(Decimals decimals, size_t depth) : decimals_(decimals), depth_(depth) {}
 
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
@@ -96,8 +96,8 @@ class Builder : public nlohmann::json_sax<Json> {
     return true;
   }
   bool open(Json container) {
-    if (levels_.size() == max_depth) {
-      sentence_ = fmt::format("the document is nested deeper than {} levels", max_depth);
+    if (levels_.size() == depth_) {
+      sentence_ = fmt::format("the document is nested deeper than {} levels", depth_);
       return false;
     }
     Json* at = put(std::move(container));
@@ -124,17 +124,18 @@ class Builder : public nlohmann::json_sax<Json> {
   }
 
   Decimals decimals_;
+  size_t depth_;
   Json root_;
   std::vector<Level> levels_;
   std::string field_, sentence_;
 };
 
 // With `strict` nothing but space may follow the value.
-Result<Parsed, ParseError> parse_value(std::string_view text, Decimals decimals, bool strict) {
+Result<Parsed, ParseError> parse_value(std::string_view text, Decimals decimals, bool strict, size_t depth) {
   // To the library's parser the character NUL is the end of the text.
   const std::string_view readable = text.substr(0, text.find('\0'));
   const char* reached = readable.data();
-  Builder builder(decimals);
+  Builder builder(decimals, depth);
   const bool good = Json::sax_parse(Watched(readable.data(), &reached),
                                     Watched(readable.data() + readable.size(), &reached), &builder,
                                     Json::input_format_t::json, strict);
@@ -150,11 +151,11 @@ Result<Parsed, ParseError> parse_value(std::string_view text, Decimals decimals,
 }  // namespace
 
 Result<Parsed, ParseError> parse_leading(std::string_view text, Decimals decimals) {
-  return parse_value(text, decimals, /*strict=*/false);
+  return parse_value(text, decimals, /*strict=*/false, max_depth);
 }
 
-Result<Json, std::string> parse(std::string_view text, Decimals decimals) {
-  auto parsed = parse_value(text, decimals, /*strict=*/true);
+Result<Json, std::string> parse(std::string_view text, Decimals decimals, size_t depth) {
+  auto parsed = parse_value(text, decimals, /*strict=*/true, depth);
   if (!parsed) return tl::unexpected(std::move(parsed.error().sentence));
   return std::move(parsed->value);
 }

@@ -28,7 +28,9 @@ struct ParseError {
 // Never throws and does not recurse.
 Result<Parsed, ParseError> parse_leading(std::string_view text, Decimals = Decimals::as_doubles);
 
-// As parse_leading(), for a text that is one value; the error is a sentence.
-Result<Json, std::string> parse(std::string_view text, Decimals = Decimals::as_doubles);
+// As parse_leading(), for a text that is one value; the error is a sentence. A caller whose documents are not
+// ours may allow more levels.
+Result<Json, std::string> parse(std::string_view text, Decimals = Decimals::as_doubles,
+                                size_t depth = max_depth);
 
 }  // namespace carve::api
