@@ -28,20 +28,20 @@ Submission of_service(objects::Service service, std::vector<std::string> warning
 }
 
 Read read_service(const std::string& text, const SubmissionContext&) {
-  auto service = api::read_all<objects::Service>(text, api::Reading::strict);
-  if (!service) return tl::unexpected(std::move(service.error()));
-  if (FieldErrors errors = fronts::check(*service); !errors.empty()) return tl::unexpected(std::move(errors));
-  return of_service(std::move(*service), {});
+  auto [service, wrong] = api::read_partly<objects::Service>(text, api::Reading::strict);
+  if (FieldErrors errors = api::joined(std::move(wrong), fronts::check(service)); !errors.empty())
+    return tl::unexpected(std::move(errors));
+  return of_service(std::move(service), {});
 }
 
 Read read_application(const std::string& text, const SubmissionContext& context) {
-  auto application = fronts::read_application(text);
-  if (!application) return tl::unexpected(std::move(application.error()));
-  auto service = fronts::service_of(*application, context.of_pool(application->spec.pool).application);
-  if (!service) return tl::unexpected(std::move(service.error()));
+  auto [application, wrong] = fronts::read_application(text);
+  auto service = fronts::service_of(application, context.of_pool(application.spec.pool).application);
+  FieldErrors errors = api::joined(std::move(wrong), service ? FieldErrors{} : service.error());
+  if (!errors.empty()) return tl::unexpected(std::move(errors));
   return Submission{.kind = objects::Kind::application,
-                    .metadata = std::move(application->metadata),
-                    .spec = api::write(application->spec),
+                    .metadata = std::move(application.metadata),
+                    .spec = api::write(application.spec),
                     .form = std::move(service->spec),
                     .warnings = std::move(service->warnings)};
 }
