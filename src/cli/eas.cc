@@ -10,7 +10,6 @@
 namespace carve::cli {
 namespace {
 
-constexpr const char* all_namespaces = "/v1/services";
 constexpr unsigned wait_seconds = 600;
 
 struct EasOptions {
@@ -70,12 +69,12 @@ std::string shown_name(const objects::Service& service) {
 }
 
 void list(Context& context) {
-  answered(context, context.controller().get<ServiceList>(all_namespaces), [](const ServiceList& list) {
+  answered(context, workloads(context.controller(), objects::Kind::service), [](const auto& list) {
     std::vector<std::vector<std::string>> rows;
-    for (const objects::Service& s : list.items)
+    for (const objects::Service& s : list)
       rows.push_back({shown_name(s), fmt::format("{}", s.spec.replicas), s.metadata.created_at,
-                      s.status.conditions.empty() ? "-" : s.status.conditions.back().last_transition_time,
-                      s.status.phase, s.status.endpoint.empty() ? "-" : s.status.endpoint});
+                      s.status.updated_at.empty() ? "-" : s.status.updated_at, s.status.phase,
+                      s.status.endpoint.empty() ? "-" : s.status.endpoint});
     fmt::print("{}",
                table({"SERVICENAME", "INSTANCE", "CREATETIME", "UPDATETIME", "STATUS", "ENDPOINT"}, rows));
   });

@@ -188,6 +188,11 @@ TEST(ServiceLoop, a_change_of_size_is_made_in_the_running_slices) {
   EXPECT_EQ(s.status().revision, 1u);
   EXPECT_EQ(s.status().memory_text, "6 GiB");
   EXPECT_THAT(s.status().conditions.at(1).message, HasSubstr("in place"));
+  const std::string resized_at = s.status().updated_at;
+  s.apply(spec(2, "serve-v2", "6GiB"));
+  s.settle();
+  EXPECT_EQ(s.status().conditions.at(1).message, "") << "a rollout is no change in place";
+  EXPECT_LT(resized_at, s.status().updated_at);
 }
 
 TEST(ServiceLoop, a_size_that_the_device_does_not_have_is_a_rollout) {

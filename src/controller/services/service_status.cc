@@ -144,6 +144,9 @@ objects::ServiceStatus service_status(const StatusInput& in, const objects::Serv
                                       workload::Ns now) {
   const workload::ServiceStatus counted = workload::status(in.desired, in.observed, now);
   objects::ServiceStatus out{.observed_generation = in.object.generation,
+                             .updated_at = before.observed_generation == in.object.generation
+                                               ? before.updated_at
+                                               : os::rfc3339(now, os::Decimals::milliseconds),
                              .phase = phase_text(counted.phase),
                              .replicas = static_cast<uint32_t>(in.observed.replicas.size()),
                              .desired_replicas = in.desired.replicas,
