@@ -33,6 +33,9 @@ std::optional<ObjectName> required_object(Context& context, const std::vector<st
 // Returns the object that an applied document made.
 ObjectName name_of(const api::AppliedObject& applied);
 
+// Returns the services or applications of all namespaces.
+client::Answer<std::vector<objects::Service>> workloads(const client::Client& controller, objects::Kind kind);
+
 // Returns "/v1/services".
 std::string list_path(objects::Kind kind);
 // Returns "/v1/services/a/logs?namespace=b&...".
