@@ -95,6 +95,12 @@ Read read_manifest(const std::string& text, const SubmissionContext&) {
   return of_service(std::move(manifest->service), std::move(manifest->warnings));
 }
 
+// A document of another system is kept byte for byte.
+void keep_written(const std::string& written, Submission& submission) {
+  submission.form.source.document = written;
+  submission.spec = api::write(submission.form);
+}
+
 using Reader = Read (*)(const std::string&, const SubmissionContext&);
 
 std::string kind_in(const std::string& text) {
@@ -158,16 +164,18 @@ Result<void, FieldErrors> give_port(const std::string& text, std::vector<Submiss
 
 Result<std::vector<Submission>, FieldErrors> read_submissions(std::string_view text, std::string_view dialect,
                                                               const SubmissionContext& context) {
-  const auto documents = fronts::documents_of(text);
+  const auto documents = fronts::source_documents_of(text);
   if (!documents) return tl::unexpected(documents.error());
   std::vector<Submission> out;
   FieldErrors errors;
   for (size_t i = 0; i < documents->size(); ++i) {
-    const std::string& one = (*documents)[i];
+    const std::string& one = (*documents)[i].json;
+    const Reader reader = reader_of(one, dialect);
     FieldErrors wrong;
     if (dialect == "auto" && fronts::is_cluster_service(one)) {
       if (auto given = give_port(one, out); !given) wrong = std::move(given.error());
-    } else if (auto read = reader_of(one, dialect)(one, context)) {
+    } else if (auto read = reader(one, context)) {
+      if (reader == read_eas || reader == read_manifest) keep_written((*documents)[i].written, *read);
       out.push_back(std::move(*read));
     } else {
       wrong = std::move(read.error());

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "fronts/documents.h"
+
 namespace carve::controller {
 namespace {
 
@@ -51,6 +53,20 @@ TEST(Submission, one_wrong_document_refuses_all_and_says_which) {
   for (const api::FieldError& e : read.error()) all += e.sentence + "\n";
   EXPECT_THAT(all, HasSubstr("document 3: kind: 'Job' is not a kind; there are Service, Application"));
   EXPECT_FALSE(read_submissions("", "auto", {}));
+}
+
+TEST(Submission, a_document_of_another_system_is_kept_byte_for_byte) {
+  const std::string manifest =
+      "# For the night.\napiVersion: v1\nkind: Pod\nmetadata: {name: b}   # a comment\n"
+      "spec: {containers: [{command: [serve]}]}\n";
+  const auto read =
+      read_submissions(std::string(ours) + "---\n" + manifest + "--- \n" + eas + "\n", "auto", {});
+  ASSERT_TRUE(read) << read.error().front().sentence;
+  EXPECT_EQ((*read)[0].form.source.document, "");
+  EXPECT_EQ((*read)[1].form.source.document, manifest);
+  EXPECT_THAT((*read)[1].spec, HasSubstr("# For the night.\\napiVersion"));
+  EXPECT_EQ((*read)[2].form.source.document, eas);
+  EXPECT_EQ(fronts::json_of(manifest).front(), '{');
 }
 
 TEST(Submission, an_unknown_field_hides_no_other_error) {
