@@ -81,6 +81,16 @@ client::Answer<std::vector<objects::Service>> workloads(const client::Client& co
   return std::move(list->items);
 }
 
+std::optional<std::string> slice_named(const std::vector<std::string>& words) {
+  if (words.empty() || words.size() > 2) return std::nullopt;
+  const size_t slash = words.front().find('/');
+  const std::string kind = words.front().substr(0, slash);
+  if (kind != "slices" && kind != "slice") return std::nullopt;
+  if (slash != std::string::npos)
+    return words.size() == 1 ? std::optional(words.front().substr(slash + 1)) : std::nullopt;
+  return words.size() == 2 ? words.back() : "";
+}
+
 void add_wait(CLI::App* verb, std::string& time, const char* help) {
   verb->add_flag("--wait{10m}", time, help)->check(check_time_span);
 }

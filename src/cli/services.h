@@ -30,6 +30,8 @@ Result<ObjectName, std::string> parse_object(const std::vector<std::string>& wor
 // The same for verbs that need a name: prints what is wrong, and sets the exit status.
 std::optional<ObjectName> required_object(Context& context, const std::vector<std::string>& words,
                                           const std::string& name_space);
+// Returns the name if the words name slices, which the agent has: "slices", "slice/a", "slice a". Empty: all.
+std::optional<std::string> slice_named(const std::vector<std::string>& words);
 // Returns the object that an applied document made.
 ObjectName name_of(const api::AppliedObject& applied);
 
