@@ -152,6 +152,9 @@ Outcome<Request> validated(Request r) {
                    "isolation memory+compute needs a compute share; add one, such as 30%");
   if (r.spill.count % (1 << 20) != 0)
     return failure(K::invalid_argument, "a spill of {} is not in whole MiB; round it", text(r.spill).c_str());
+  if (r.slot && !r.holder.pod)
+    return failure(K::invalid_argument, "slot: {} is a container's; give its pod as the holder",
+                   text(*r.slot));
   if (r.holder) {
     if (const auto good = check(r.holder); !good) return tl::unexpected(good.error());
     if (r.lifetime != Lifetime::until_deleted)

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/container_slot.h"
 #include "core/failure.h"
 #include "core/label.h"
 #include "core/slice.h"
@@ -51,8 +52,9 @@ struct Request {
   Bytes host_memory;                // Of the node.
   std::string application;          // Its replicas go to different devices (place/engine.h).
   std::map<std::string, std::string> labels;
-  MemoryUnits memory_units;  // How `memory` was written, if it was written in units.
-  Holder holder;             // The container or the claim that the slice is for.
+  MemoryUnits memory_units;           // How `memory` was written, if it was written in units.
+  Holder holder;                      // The container or the claim that the slice is for.
+  std::optional<ContainerSlot> slot;  // Of the container: where it attaches.
 
   // Returns the isolation of the slice: the requested one, or as much as the request has limits for.
   Isolation isolated() const { return isolation.value_or(default_isolation(first_share())); }

@@ -57,6 +57,7 @@ TEST(Request, each_rule_refuses_with_a_sentence_that_names_the_value) {
          r.labels = {{"a", "b\n"}};
        }},
       {"is not a valid account", [](Request& r) { r.account.assign(254, 'x'); }},
+      {"s001 is a container's", [](Request& r) { r.slot = ContainerSlot{1}; }},
       {"lifetime 'explicit'", [](Request& r) { r.holder.claim = "u"; }},
       {"holder.claim: ''",
        [](Request& r) {

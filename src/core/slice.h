@@ -104,6 +104,17 @@ struct MemoryUnits {
   friend bool operator==(const MemoryUnits&, const MemoryUnits&) = default;
 };
 
+// Who decides which slices a node grants.
+enum class Bookkeeper {
+  agent,       // The agent: users ask it.
+  kubernetes,  // Kubernetes: the agent grants to root alone, for pods and claims.
+};
+template <>
+struct Words<Bookkeeper> {
+  static constexpr const char* kind = "bookkeeper";
+  static constexpr std::string_view words[] = {"agent", "kubernetes"};
+};
+
 struct SlicePart {
   Uuid device;
   Bytes memory;

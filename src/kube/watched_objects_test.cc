@@ -1,5 +1,6 @@
 #include "kube/watched_objects.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "kube/testing/simulated_api_client.h"

@@ -107,6 +107,14 @@ void check_machine(const NodeView& node, std::vector<api::Check>& checks) {
                          "run the agent as root, or name a directory with --cdi-dir"));
 }
 
+// Who decides about slices.
+api::Check check_bookkeeper(const NodeView& node) {
+  return check("bookkeeper", true,
+               node.bookkeeper == Bookkeeper::agent
+                   ? "the agent decides about slices, and users ask it"
+                   : "Kubernetes decides about slices: root alone creates them, for pods and claims");
+}
+
 // How compute is metered.
 api::Check check_metering(const NodeView& node) {
   std::string detail =
@@ -132,6 +140,7 @@ api::Diagnosis diagnose(const Agent& agent) {
   check_kernel_log(node, out.checks);
   check_machine(node, out.checks);
   out.checks.push_back(check_metering(node));
+  out.checks.push_back(check_bookkeeper(node));
   return out;
 }
 

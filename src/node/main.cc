@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
   const auto sampler = start_sampler(**running, *machine);
 
   // Open the sockets. Beyond this point callers arrive.
-  const auto sockets = open_sockets(loop, *options, (*running)->agent);
+  const auto sockets = open_sockets(loop, *options, **running);
   if (!sockets) return complain(sockets.error());
 
   // Serve until a signal. Slices run on.

@@ -1,5 +1,6 @@
 #include "node/node_agent.h"
 
+#include "node/cdi/cdi.h"
 #include "node/slice/placement.h"
 #include "node/slice/processes.h"
 #include "node/slice/update.h"
@@ -132,6 +133,16 @@ Outcome<SliceView> NodeAgent::stop(SliceId id, const std::string& why) {
   return view_of(node_.ledger().ended().back());
 }
 
+Outcome<SliceView> NodeAgent::release(SliceId id, const std::string& why) {
+  const auto slice = living(node_, id);
+  if (!slice) return tl::unexpected(slice.error());
+  lifecycle_.ending().release(**slice, why);
+  if (const LiveSlice* remaining = node_.slices.find(id)) return view_of(*remaining, true);
+  return view_of(node_.ledger().ended().back());
+}
+
+void NodeAgent::withdraw(ContainerSlot slot) { remove_cdi(node_.settings.cdi_dir, slot); }
+
 Outcome<SliceView> NodeAgent::thaw(SliceId id) {
   const auto slice = living(node_, id);
   if (!slice) return tl::unexpected(slice.error());
@@ -141,8 +152,9 @@ Outcome<SliceView> NodeAgent::thaw(SliceId id) {
   return view_of(**slice, true);
 }
 
-shm::AttachReply NodeAgent::attach(const os::Peer& peer, const shm::AttachRequest& request,
-                                   std::vector<os::Fd>& descriptors) {
+shm::AttachReply NodeAgent::attach(const os::Peer& peer, const std::optional<ContainerSlot>& through,
+                                   const shm::AttachRequest& request, std::vector<os::Fd>& descriptors) {
+  if (through) return lifecycle_.attach(*through, peer, request, descriptors);
   return lifecycle_.attachments().attach(peer, request, descriptors);
 }
 
@@ -198,6 +210,7 @@ NodeView NodeAgent::node() const {
   out.shims = settings.paths.shims;
   out.simulated = settings.paths.sim_spec;
   out.strategy = settings.strategy;
+  out.bookkeeper = settings.bookkeeper;
   out.memory_unit = node_.kept_settings.memory_unit();
   out.grants_refused = node_.kept_settings.grants_refused();
   out.starting = os::monotonic_ns() < settings.ready_at_ns;

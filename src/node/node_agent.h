@@ -30,9 +30,11 @@ class NodeAgent final : public Agent {
   Outcome<void> set_label(const std::string& key, const std::optional<std::string>& value,
                           const std::string& by) override;
   Outcome<SliceView> stop(SliceId, const std::string& why) override;
+  Outcome<SliceView> release(SliceId, const std::string& why) override;
+  void withdraw(ContainerSlot) override;
   Outcome<SliceView> thaw(SliceId) override;
-  shm::AttachReply attach(const os::Peer&, const shm::AttachRequest&,
-                          std::vector<os::Fd>& descriptors) override;
+  shm::AttachReply attach(const os::Peer&, const std::optional<ContainerSlot>& through,
+                          const shm::AttachRequest&, std::vector<os::Fd>& descriptors) override;
 
   std::vector<SliceView> slices(const SliceQuery&) const override;
   std::optional<SliceView> slice_of(pid_t) const override;

@@ -128,6 +128,13 @@ const std::vector<OptionRow> option_rows = {
      .store = choose<&Options::strategy, parse_node_strategy>,
      .words = {text(Strategy::binpack), text(Strategy::spread)},
      .noun = "a strategy"},
+    {.name = "--bookkeeper",
+     .value = "NAME",
+     .help = "agent: the agent decides about slices; kubernetes: it grants what Kubernetes decided,\n"
+             "to root alone, for pods and claims [agent]",
+     .store = choose<&Options::bookkeeper, parse<Bookkeeper>>,
+     .words = {text(Bookkeeper::agent), text(Bookkeeper::kubernetes)},
+     .noun = "a bookkeeper"},
     {.name = "--topology",
      .value = "FILE",
      .help = "links between the devices, as `nvidia-smi topo -m` prints them [the driver's report];\n"

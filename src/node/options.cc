@@ -74,6 +74,7 @@ Settings settings_of(const Options& o, const Paths& paths, const std::optional<p
       .state = o.state,
       .cdi_dir = o.cdi_dir,
       .strategy = o.strategy,
+      .bookkeeper = o.bookkeeper,
       .contexts_in_slice = o.contexts_in_slice,
       .audit = o.audit,
       .over_quota = o.over_quota,

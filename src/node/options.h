@@ -15,6 +15,7 @@ struct Options {
   std::string state, socket, cdi_dir;
   std::string sim;  // Empty: real devices.
   Strategy strategy = Strategy::binpack;
+  Bookkeeper bookkeeper = Bookkeeper::agent;
   std::string topology;  // A file; empty: the links come from the driver.
   std::optional<Bytes> reserve;
   bool contexts_in_slice = true;

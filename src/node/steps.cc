@@ -16,6 +16,7 @@
 #include "node/devices/context_charge.h"
 #include "node/doctor.h"
 #include "node/slice/adopt.h"
+#include "node/slice/slot_sockets.h"
 #include "node/start.h"
 #include "os/clock.h"
 #include "os/directory.h"
@@ -55,18 +56,20 @@ bool any_stopping(const Agent& agent) {
 
 class Sockets {
  public:
-  Sockets(os::Loop& loop, const Options& options, Agent& agent, os::Fd attach, os::Fd api)
-      : operators_{0, geteuid()},
-        attach_(loop, agent, std::move(attach)),
-        routes_(agent, [&agent] { return diagnose(agent); }),
-        api_(loop, std::move(api),
-             {.handle = [this](const auto& request,
-                               const auto& caller) { return routes_.answer(request, caller); },
-              .refuse = refuse_bytes,
-              .identify = [this](int socket) { return identify(socket, operators_); }}) {
-    const auto controller = options.controller_uid ? options.controller_uid : os::user_id("carve-controller");
-    if (controller) operators_.push_back(*controller);
+  Sockets(os::Loop& loop, const Options& options, Running& running, os::Fd attach, os::Fd api)
+      : Sockets(loop, options, running.agent, std::move(attach), std::move(api)) {
+    listeners_ = &running.node.slot_listeners;
+    listeners_->open = [this, &loop, &agent = running.agent](ContainerSlot slot, os::Fd listener) {
+      slots_[slot] = std::make_unique<AttachServer>(loop, agent, std::move(listener), slot);
+    };
+    listeners_->close = [this](ContainerSlot slot) { slots_.erase(slot); };
+    open_slots(running.node);
   }
+  ~Sockets() {
+    if (listeners_ != nullptr) *listeners_ = {};
+  }
+  Sockets(const Sockets&) = delete;
+  Sockets& operator=(const Sockets&) = delete;
 
   Outcome<void> listen_for_metrics(os::Loop& loop, const Options& options, Agent& agent) {
     os::TcpAddress address = *options.metrics;
@@ -82,8 +85,23 @@ class Sockets {
   }
 
  private:
+  Sockets(os::Loop& loop, const Options& options, Agent& agent, os::Fd attach, os::Fd api)
+      : operators_{0, geteuid()},
+        attach_(loop, agent, std::move(attach)),
+        routes_(agent, [&agent] { return diagnose(agent); }),
+        api_(loop, std::move(api),
+             {.handle = [this](const auto& request,
+                               const auto& caller) { return routes_.answer(request, caller); },
+              .refuse = refuse_bytes,
+              .identify = [this](int socket) { return identify(socket, operators_); }}) {
+    const auto controller = options.controller_uid ? options.controller_uid : os::user_id("carve-controller");
+    if (controller) operators_.push_back(*controller);
+  }
+
   std::vector<uint32_t> operators_;
   AttachServer attach_;
+  std::map<ContainerSlot, std::unique_ptr<AttachServer>> slots_;
+  SlotListeners* listeners_ = nullptr;
   Routes routes_;
   http::Server api_;
   std::optional<http::Server> metrics_;
@@ -230,7 +248,7 @@ std::unique_ptr<Sampler> start_sampler(Running& running, const Machine& machine)
 }
 
 Outcome<std::unique_ptr<Sockets, CloseSockets>> open_sockets(os::Loop& loop, const Options& options,
-                                                             Agent& agent) {
+                                                             Running& running) {
   auto attach = os::listen_at(options.socket + shm::attach_suffix, SOCK_SEQPACKET, 0666);
   if (!attach) return tl::unexpected(attach.error());
   if (const auto published = publish_attach_socket(options.socket); !published)
@@ -238,9 +256,9 @@ Outcome<std::unique_ptr<Sockets, CloseSockets>> open_sockets(os::Loop& loop, con
   auto api = open_api(options.socket);
   if (!api) return tl::unexpected(api.error());
   std::unique_ptr<Sockets, CloseSockets> out(
-      new Sockets(loop, options, agent, std::move(*attach), std::move(*api)));
+      new Sockets(loop, options, running, std::move(*attach), std::move(*api)));
   if (options.metrics)
-    if (const auto listens = out->listen_for_metrics(loop, options, agent); !listens)
+    if (const auto listens = out->listen_for_metrics(loop, options, running.agent); !listens)
       return tl::unexpected(listens.error());
   return out;
 }

@@ -68,7 +68,7 @@ struct CloseSockets {
   void operator()(Sockets* sockets) const;
 };
 Outcome<std::unique_ptr<Sockets, CloseSockets>> open_sockets(os::Loop& loop, const Options& options,
-                                                             Agent& agent);
+                                                             Running& running);
 
 // Serves until SIGTERM or SIGINT. Returns the exit status.
 int serve(os::Loop& loop, const Options& options, const Agent& agent, const Sampler& sampler);

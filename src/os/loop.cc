@@ -73,6 +73,7 @@ void Loop::run() {
     }
     run_due_timers();
   }
+  stopped_ = false;
 }
 
 }  // namespace carve::os

@@ -30,7 +30,7 @@ class Loop {
   void every(int64_t ns, std::function<void()> call);
   void after(int64_t ns, std::function<void()> call);  // Runs once.
 
-  void run();  // Runs until stop().
+  void run();  // Runs until stop(). It may then be run again.
   void stop() { stopped_ = true; }
 
  private:

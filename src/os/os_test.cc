@@ -50,6 +50,19 @@ TEST(Loop, timers_repeat_and_fire_once) {
   EXPECT_EQ(once, 1);
 }
 
+TEST(Loop, may_run_again_after_its_end) {
+  Loop loop;
+  int calls = 0;
+  for (int i = 1; i <= 3; ++i) {
+    loop.after(0, [&] {
+      ++calls;
+      loop.stop();
+    });
+    loop.run();
+    EXPECT_EQ(calls, i);
+  }
+}
+
 TEST(Process, a_pidfd_is_of_exactly_that_process) {
   const pid_t child = fork();
   if (child == 0) {

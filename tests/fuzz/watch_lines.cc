@@ -1,8 +1,9 @@
-// Any bytes as a page of a list or a line of a watch are read or refused with a sentence.
+// Any bytes as a page of a list, a line of a watch, a Status or a Lease are read or refused with a sentence.
 #include <cstdint>
 #include <cstdlib>
 
 #include "kube/answers.h"
+#include "kube/lease_view.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace carve;
@@ -14,5 +15,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (page)
     for (const kube::ObjectMeta& item : page->items)
       if (item.uid.empty()) std::abort();
+  const auto lease = kube::read_lease(text);
+  if (!lease && lease.error().empty()) std::abort();
+  if (lease && lease->duration_seconds > 86'400) std::abort();
+  if (kube::read_status(text).message.size() > size) std::abort();
   return 0;
 }

@@ -68,6 +68,7 @@ struct SliceView {
   std::string command;  // The command line of its program.
   std::string why;      // Why it is stopping, or why it ended.
   bool entered = false;
+  std::optional<ContainerSlot> slot;
   std::vector<XidCount> xids;          // Caused by its processes, since the agent started.
   std::vector<PartView> parts;         // Parallel to the record's; empty if the slice has ended.
   std::vector<ProcessView> processes;  // If the query asked for them.
@@ -110,6 +111,7 @@ struct NodeView {
   std::string preload, shims;  // The guest library and the directory of the shims.
   std::string simulated;       // "a10x2"; empty: real devices.
   Strategy strategy = Strategy::binpack;
+  Bookkeeper bookkeeper = Bookkeeper::agent;
   Setting<MemoryUnit> memory_unit;
   std::string grants_refused;  // The sentence that refuses new slices; empty: none does.
   bool starting = false;       // No slice is granted yet.
@@ -172,10 +174,15 @@ class Agent {
                                   const std::string& by) = 0;
   // Returns the slice as it is then: stopping, or ended.
   virtual Outcome<SliceView> stop(SliceId, const std::string& why) = 0;
+  // Ends the slice now, or with its last process. Returns the slice as it is then.
+  virtual Outcome<SliceView> release(SliceId, const std::string& why) = 0;
+  // Removes the CDI file of a slot, which kubelet gives to another container.
+  virtual void withdraw(ContainerSlot) = 0;
   virtual Outcome<SliceView> thaw(SliceId) = 0;  // Continues a frozen slice.
-  // Answers a process that attaches. The order of the descriptors is that of wire/shm/attach.h.
-  virtual shm::AttachReply attach(const os::Peer&, const shm::AttachRequest&,
-                                  std::vector<os::Fd>& descriptors) = 0;
+  // Answers a process that attaches, through the attach directory of a slot or the common one. The order of
+  // the descriptors is that of wire/shm/attach.h.
+  virtual shm::AttachReply attach(const os::Peer&, const std::optional<ContainerSlot>& through,
+                                  const shm::AttachRequest&, std::vector<os::Fd>& descriptors) = 0;
 
   // Living slices in the order of their grants.
   virtual std::vector<SliceView> slices(const SliceQuery&) const = 0;

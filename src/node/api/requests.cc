@@ -48,6 +48,11 @@ Outcome<void> read_placed(const Agent& agent, const api::SliceRequest& d, Reques
 
 }  // namespace
 
+tl::unexpected<Failure> no_slot(const std::string& word) {
+  return failure(K::invalid_argument, "there is no slot '{}'; slots are {} to {}", word.substr(0, 80),
+                 text(ContainerSlot{}), text(ContainerSlot{max_container_slots - 1}));
+}
+
 Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, const http::Caller& caller) {
   Request r;
   r.name = d.name;
@@ -66,6 +71,8 @@ Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, cons
                    caller.text());
   if (d.holder && !*d.holder) return failure(K::invalid_argument, "holder: give one of pod and claim");
   r.holder = d.holder.value_or(Holder{});
+  r.slot = parse_container_slot(d.slot);
+  if (!r.slot && !d.slot.empty()) return no_slot(d.slot);
   if (d.memory_bytes.has_value() + d.memory_bp.has_value() + d.total_memory_bytes.has_value() +
           d.memory_units.has_value() >
       1)

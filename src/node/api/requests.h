@@ -8,6 +8,9 @@
 
 namespace carve::node {
 
+// The refusal of a text that is no slot's name.
+tl::unexpected<Failure> no_slot(const std::string& word);
+
 Outcome<Request> to_request(const Agent&, const api::SliceRequest&, const http::Caller&);
 
 }  // namespace carve::node

@@ -155,6 +155,41 @@ TEST_F(RoutesTest, a_slice_of_a_pod_shows_it_in_documents_and_metrics) {
       Not(HasSubstr(R"(slice="b",device="0",uuid="GPU-01000000-0000-0000-0000-000000000000",namespace)")));
 }
 
+TEST_F(RoutesTest, a_slot_is_named_exactly_and_is_the_operators) {
+  EXPECT_EQ(ask(the_operator, "DELETE", "/v1/slots/s017").status, 200u);
+  EXPECT_THAT(agent.calls, ElementsAre("withdraw s017"));
+  EXPECT_EQ(ask(ada, "DELETE", "/v1/slots/s017").status, 403u);
+  EXPECT_THAT(body(ask(the_operator, "DELETE", "/v1/slots/s17")), HasSubstr("slots are s000 to s255"));
+  std::string with_slot = for_a_pod;
+  with_slot.insert(1, R"("slot":"s300",)");
+  EXPECT_THAT(body(ask(the_operator, "POST", "/v1/slices", with_slot)), HasSubstr("there is no slot 's300'"));
+}
+
+TEST_F(RoutesTest, the_slices_of_a_pod_are_listed_by_its_uid) {
+  agent.living[0].record.slice.holder.pod = PodContainer{"ns", "web-0", "0b6c", "main"};
+  EXPECT_THAT(body(ask(the_operator, "GET", "/v1/slices?pod=0b6c")), HasSubstr(R"("name":"a")"));
+  EXPECT_THAT(body(ask(the_operator, "GET", "/v1/slices?all=true&pod=0b6c")),
+              Not(HasSubstr(R"("name":"b")")));
+  EXPECT_THAT(body(ask(the_operator, "GET", "/v1/slices?pod=0b6")), HasSubstr(R"("slices":[])"));
+  for (const char* query : {"pod=", "pods=x", "all=false", "all=true&&pod=0b6c", "&", "%"})
+    EXPECT_EQ(ask(the_operator, "GET", std::string("/v1/slices?") + query).status, 400u) << query;
+}
+
+TEST_F(RoutesTest, a_slice_is_released_to_end_when_it_is_empty) {
+  EXPECT_EQ(ask(ada, "DELETE", "/v1/slices/a?when_empty=true").status, 200u);
+  EXPECT_THAT(agent.calls, ElementsAre(HasSubstr("release 1: released by ")));
+  EXPECT_EQ(ask(ada, "DELETE", "/v1/slices/a?when_empty=false").status, 400u);
+}
+
+TEST_F(RoutesTest, with_kubernetes_as_bookkeeper_root_alone_creates_slices) {
+  agent.has_node.bookkeeper = Bookkeeper::kubernetes;
+  const http::Response refused = ask(ada, "POST", "/v1/slices", R"({"memory_bytes":1073741824})");
+  EXPECT_EQ(refused.status, 403u);
+  EXPECT_THAT(body(refused), HasSubstr("only root may create them"));
+  EXPECT_EQ(ask(the_operator, "POST", "/v1/slices", for_a_pod).status, 201u);
+  EXPECT_THAT(body(ask(the_operator, "GET", "/v1/node")), HasSubstr(R"("bookkeeper":"kubernetes")"));
+}
+
 TEST_F(RoutesTest, a_refused_grant_lists_the_reason_of_each_device) {
   agent.refusal = Failure{FailureKind::insufficient_capacity, "no device has 4 GiB free"};
   agent.answer.verdicts = {{0, false, "1 GiB is free"}};

@@ -16,11 +16,38 @@ http::Response whole(const RequestContext& a, const SliceView& slice, unsigned s
   return document(view(a.look(), slice, true), status);
 }
 
+// The query of the list: "all=true", "pod=UID", or both with '&'.
+struct ListQuery {
+  bool all = false;
+  std::string pod;  // The uid; empty: slices of any holder and of none.
+};
+
+Reply<ListQuery> list_query(std::string_view query) {
+  ListQuery out;
+  while (!query.empty()) {
+    const std::string_view word = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(word.size() + 1, query.size()));
+    if (word == "all=true")
+      out.all = true;
+    else if (word.starts_with("pod=") && word.size() > 4)
+      out.pod = word.substr(4);
+    else
+      return refuse(K::invalid_argument,
+                    fmt::format("'{}': slices are listed with all=true and pod=UID", word.substr(0, 80)));
+  }
+  return out;
+}
+
 http::Response slices(const RequestContext& a) {
+  const auto query = list_query(a.request.query);
+  if (!query) return problem(query.error());
   api::SliceList list;
   const ViewContext look = a.look();
-  for (const SliceView& slice : a.agent.slices({.name = {}, .ended = a.request.query == "all=true"}))
+  for (const SliceView& slice : a.agent.slices({.name = {}, .ended = query->all})) {
+    const auto& pod = slice.record.slice.holder.pod;
+    if (!query->pod.empty() && (!pod || pod->uid != query->pod)) continue;
     if (a.may_see(slice.record)) list.slices.push_back(view(look, slice, false));
+  }
   return document(list);
 }
 
@@ -33,7 +60,20 @@ http::Response show(const RequestContext& a, const std::string& name) {
   return shown != nullptr ? whole(a, *shown) : problem(a.named(name).error());
 }
 
+http::Response withdraw_slot(const RequestContext& a, const std::string& name) {
+  if (!a.caller.may_operate())
+    return problem(refuse(K::permission_denied, "only root and the agent's user may withdraw a slot"));
+  const auto slot = parse_container_slot(name);
+  if (!slot) return problem(refuse(no_slot(name).value()));
+  a.agent.withdraw(*slot);
+  return document(api::Nothing{});
+}
+
 http::Response create(const RequestContext& a) {
+  if (a.agent.node().bookkeeper == Bookkeeper::kubernetes && *a.caller.uid() != 0 &&
+      *a.caller.uid() != geteuid())
+    return problem(refuse(K::permission_denied,
+                          "Kubernetes decides about the slices of this node; only root may create them"));
   const auto d = read<api::SliceRequest>(a.request.body);
   if (!d) return problem(d.error());
   const auto request = to_request(a.agent, *d, a.caller);
@@ -100,9 +140,13 @@ http::Response alter(const RequestContext& a, const std::string& name) {
 }
 
 http::Response stop(const RequestContext& a, const std::string& name) {
+  if (!a.request.query.empty() && a.request.query != "when_empty=true")
+    return problem(refuse(K::invalid_argument, "a slice is deleted with no query or with ?when_empty=true"));
   const auto slice = a.named(name);
   if (!slice) return problem(slice.error());
-  const auto stopped = a.agent.stop(slice->record.id, "stopped by " + a.caller.text());
+  const auto stopped = a.request.query.empty()
+                           ? a.agent.stop(slice->record.id, "stopped by " + a.caller.text())
+                           : a.agent.release(slice->record.id, "released by " + a.caller.text());
   return stopped ? whole(a, *stopped) : problem(refuse(stopped.error()));
 }
 
@@ -173,6 +217,7 @@ constexpr Route slice_table[] = {
     {"POST", "/v1/slices/{}/thaw", nullptr, thaw},
     {"POST", "/v1/slices/{}/supervise", nullptr, supervise},
     {"POST", "/v1/slices/{}/container", nullptr, container},
+    {"DELETE", "/v1/slots/{}", nullptr, withdraw_slot},
 };
 
 }  // namespace

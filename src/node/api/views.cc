@@ -156,6 +156,7 @@ api::Slice view(const ViewContext& look, const SliceView& slice, bool whole) {
   api::Slice out = view_granted(look, slice.record);
   out.state = slice.state;
   out.command = slice.command;
+  if (slice.slot) out.slot = text(*slice.slot);
   out.ended_because = slice.why;
   out.xids = slice.xids;
   if (slice.record.to) out.ended_ns = static_cast<uint64_t>(slice.record.to->utc_ns);
@@ -198,6 +199,7 @@ api::Node view_node(const ViewContext& look) {
   out.memory_unit = node.memory_unit.effective;
   out.desired_memory_unit = node.memory_unit.desired;
   out.memory_unit_blocked_by = node.memory_unit.blocked_by;
+  out.bookkeeper = node.bookkeeper;
   out.grants_refused = node.grants_refused;
   out.starting = node.starting;
   out.labels = node.labels;

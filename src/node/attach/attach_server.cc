@@ -25,9 +25,14 @@ std::optional<shm::AttachRequest> parse_attach_request(const void* data, ssize_t
   return request;
 }
 
-AttachServer::AttachServer(os::Loop& loop, Agent& agent, os::Fd listener)
-    : loop_(loop), agent_(agent), listener_(std::move(listener)) {
+AttachServer::AttachServer(os::Loop& loop, Agent& agent, os::Fd listener, std::optional<ContainerSlot> slot)
+    : loop_(loop), agent_(agent), listener_(std::move(listener)), slot_(slot) {
   loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { accept_all(); });
+}
+
+AttachServer::~AttachServer() {
+  loop_.forget(listener_.get());
+  for (const auto& [number, connection] : connections_) loop_.forget(number);
 }
 
 void AttachServer::accept_all() {
@@ -40,7 +45,8 @@ void AttachServer::accept_all() {
     const uint64_t accepted = ++accepted_;
     connections_.emplace(number, Connection{std::move(fd), std::move(*peer), accepted});
     loop_.watch(number, EPOLLIN, [this, number](uint32_t) { answer(number); });
-    loop_.after(patience, [this, number, accepted] {
+    loop_.after(patience, [this, number, accepted, lives = std::weak_ptr(lives_)] {
+      if (lives.expired()) return;
       const auto late = connections_.find(number);
       if (late != connections_.end() && late->second.number == accepted) close(number);
     });
@@ -62,7 +68,7 @@ void AttachServer::answer(int connection) {
       parse_attach_request(data, os::receive_with(connection, data, sizeof data, nullptr, 0));
   if (request) {
     std::vector<os::Fd> descriptors;
-    const shm::AttachReply reply = agent_.attach(from.peer, *request, descriptors);
+    const shm::AttachReply reply = agent_.attach(from.peer, slot_, *request, descriptors);
     int fds[8];
     const size_t count = std::min<size_t>(descriptors.size(), 8);
     for (size_t i = 0; i < count; ++i) fds[i] = descriptors[i].get();

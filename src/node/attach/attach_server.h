@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 
 #include "node/agent/agent.h"
@@ -19,7 +20,11 @@ std::optional<shm::AttachRequest> parse_attach_request(const void* data, ssize_t
 
 class AttachServer {
  public:
-  AttachServer(os::Loop& loop, Agent& agent, os::Fd listener);
+  // `slot`: whose attach directory the listener is in; none: the common attach socket.
+  AttachServer(os::Loop& loop, Agent& agent, os::Fd listener, std::optional<ContainerSlot> slot = {});
+  ~AttachServer();  // Not from a callback of its own.
+  AttachServer(const AttachServer&) = delete;
+  AttachServer& operator=(const AttachServer&) = delete;
 
  private:
   void accept_all();
@@ -34,6 +39,8 @@ class AttachServer {
   os::Loop& loop_;
   Agent& agent_;
   os::Fd listener_;
+  const std::optional<ContainerSlot> slot_;
+  std::shared_ptr<const int> lives_ = std::make_shared<const int>();  // The loop's timers look at it.
   std::map<int, Connection> connections_;
   uint64_t accepted_ = 0;
 };

@@ -1,9 +1,12 @@
 #include "node/attach/attach_server.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <cstring>
+#include <filesystem>
 
+#include "node/agent/testing/agent_fake.h"
 #include "wire/shm/layout.h"
 
 namespace carve::node {
@@ -54,6 +57,30 @@ TEST(AttachRequest, a_longer_one_from_a_later_library_is_read_as_far_as_known) {
   EXPECT_TRUE(parse_attach_request(&r, 128));
   r.size = 5000;
   EXPECT_FALSE(parse_attach_request(&r, 5000));
+}
+
+// A request through a listener reaches the agent with the listener's slot; the server may go at any time.
+TEST(AttachServer, says_through_which_slot_a_process_attaches) {
+  os::Loop loop;
+  AgentFake agent;
+  char name[] = "/tmp/carve-attach-XXXXXX";
+  const std::string path = std::string(mkdtemp(name)) + "/s";
+  auto server = std::make_unique<AttachServer>(loop, agent, *os::listen_at(path, SOCK_SEQPACKET, 0600),
+                                               ContainerSlot{17});
+  const auto idle = os::connect_to(path, SOCK_SEQPACKET);
+  const auto peer = os::connect_to(path, SOCK_SEQPACKET);
+  ASSERT_TRUE(idle && peer);
+  const shm::AttachRequest request = good();
+  ASSERT_TRUE(os::send_with(peer->get(), &request, sizeof request, nullptr, 0));
+  loop.every(1'000'000, [&] {
+    if (!agent.attached_through.empty()) loop.stop();
+  });
+  loop.run();
+  EXPECT_EQ(agent.attached_through, (std::vector<std::optional<ContainerSlot>>{ContainerSlot{17}}));
+  server.reset();
+  char byte = 0;
+  EXPECT_EQ(recv(idle->get(), &byte, 1, 0), 0) << "the server has closed its connections";
+  std::filesystem::remove_all(name);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <cstring>
 
 #include "os/fd.h"
+#include "os/socket.h"
 #include "wire/api/json_value.h"
 #include "wire/shm/attach.h"
 
@@ -32,6 +34,19 @@ constexpr const char* no_whole_devices = "NVIDIA_VISIBLE_DEVICES=void";
 
 std::string file_of(const std::string& directory, const std::string& slice) {
   return directory + "/carve.dev-slice_" + slice + ".json";
+}
+std::string file_of(const std::string& directory, ContainerSlot slot) {
+  return directory + "/carve.dev-slot_" + text(slot) + ".json";
+}
+
+// The default socket's path: its directory is where containers have the attach directory, and its name is the
+// socket's name there.
+std::string inside_directory() {
+  const std::string inside = shm::default_socket;
+  return inside.substr(0, inside.rfind('/'));
+}
+std::string attach_socket_in(const std::string& directory) {
+  return directory + std::string(shm::default_socket).substr(inside_directory().size()) + shm::attach_suffix;
 }
 
 // Returns the file that the loader finds for this library; empty if there is none.
@@ -59,7 +74,7 @@ std::string joined_devices(const Slice& granted) {
   return out;
 }
 
-Json mounts(const std::string& socket, const Paths& paths) {
+Json mounts(const std::string& directory, const Paths& paths) {
   Json out = Json::array();
   for (const char* dir : library_dirs)
     for (const char* name : {"libcuda.so.1", "libnvidia-ml.so.1"})
@@ -75,13 +90,10 @@ Json mounts(const std::string& socket, const Paths& paths) {
          {"libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4", "libnvidia-gpucomp.so"})
       if (const std::string path = loaded_path(companion); !path.empty())
         for (const char* dir : library_dirs) out.push_back(mount(path, std::string(dir) + "/" + companion));
-  const std::string inside = shm::default_socket;
-  out.push_back(mount(attach_directory(socket), inside.substr(0, inside.rfind('/'))));
+  out.push_back(mount(directory, inside_directory()));
   if (!paths.sim_set.empty()) out.push_back(mount(paths.sim_set, set_dir, true));
   return out;
 }
-
-}  // namespace
 
 // Returns the devices and files that the driver's library opens.
 Json device_nodes(const std::vector<unsigned>& minors) {
@@ -92,11 +104,72 @@ Json device_nodes(const std::vector<unsigned>& minors) {
   return out;
 }
 
+// Returns what the container gets: the slice's devices, its libraries and this attach directory.
+Json edits_of(const Slice& granted, const std::string& directory, const Paths& paths,
+              const std::vector<unsigned>& minors) {
+  Json edits = {{"env", {"CUDA_VISIBLE_DEVICES=" + joined_devices(granted), no_whole_devices}},
+                {"mounts", mounts(directory, paths)}};
+  if (!minors.empty()) edits["deviceNodes"] = device_nodes(minors);
+  return edits;
+}
+
+// Returns the text of a file with one device.
+std::string spec_of(const char* kind, const std::string& device, const Json& edits) {
+  const Json spec = {
+      {"cdiVersion", "0.3.0"}, {"kind", kind}, {"devices", {{{"name", device}, {"containerEdits", edits}}}}};
+  return spec.dump(2) + "\n";
+}
+
+Outcome<void> write_spec(const std::string& directory, const std::string& path, const std::string& spec) {
+  if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST)
+    return failure(K::unavailable, "cannot create the CDI directory {}: {}; choose another with --cdi-dir",
+                   directory, strerror(errno));
+  const std::string fresh = path + ".new";
+  const os::Fd file(open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (!file || write(file.get(), spec.data(), spec.size()) != static_cast<ssize_t>(spec.size()) ||
+      rename(fresh.c_str(), path.c_str()) != 0) {
+    const int wrong = errno;
+    unlink(fresh.c_str());
+    return failure(K::unavailable, "cannot write {}: {}; choose another directory with --cdi-dir", path,
+                   strerror(wrong));
+  }
+  return {};
+}
+
+}  // namespace
+
 std::string attach_directory(const std::string& socket) { return socket + ".run/attach"; }
 
+std::string attach_directory(const std::string& socket, ContainerSlot slot) {
+  return attach_directory(socket) + "/" + text(slot);
+}
+
+Outcome<os::Fd> listen_in(const std::string& socket, ContainerSlot slot) {
+  const std::string directory = attach_directory(socket, slot);
+  for (const std::string& path : {attach_directory(socket), directory})
+    if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST)
+      return failure(K::unavailable, "cannot create {}: {}", path, strerror(errno));
+  // Bound beside the API's socket and moved: the path of a socket is short, and processes never find the
+  // place empty.
+  const std::string fresh = socket + "." + text(slot);
+  auto listener = os::listen_at(fresh, SOCK_SEQPACKET, 0666);
+  if (!listener) return listener;
+  if (rename(fresh.c_str(), attach_socket_in(directory).c_str()) != 0) {
+    const int wrong = errno;
+    unlink(fresh.c_str());
+    return failure(K::unavailable, "cannot publish the attach socket in {}: {}", directory, strerror(wrong));
+  }
+  return listener;
+}
+
+void remove_attach_directory(const std::string& socket, ContainerSlot slot) {
+  const std::string directory = attach_directory(socket, slot);
+  unlink(attach_socket_in(directory).c_str());
+  rmdir(directory.c_str());
+}
+
 Outcome<void> publish_attach_socket(const std::string& socket) {
-  const std::string inside = shm::default_socket;
-  const std::string name = attach_directory(socket) + inside.substr(inside.rfind('/')) + shm::attach_suffix;
+  const std::string name = attach_socket_in(attach_directory(socket));
   if ((mkdir(attach_directory(socket).c_str(), 0755) != 0 && errno != EEXIST) ||
       (unlink(name.c_str()) != 0 && errno != ENOENT) ||
       link((socket + shm::attach_suffix).c_str(), name.c_str()) != 0)
@@ -107,38 +180,34 @@ Outcome<void> publish_attach_socket(const std::string& socket) {
 
 std::string cdi_spec(const Slice& granted, const std::string& socket, const Paths& paths,
                      const std::vector<unsigned>& minors) {
-  Json edits = {
-      {"env", {"CUDA_VISIBLE_DEVICES=" + joined_devices(granted), no_whole_devices}},
-      {"mounts", mounts(socket, paths)},
-      {"hooks",
-       {{{"hookName", "createRuntime"},
-         {"path", paths.programs + "/carve"},
-         {"args", {"carve", "--socket", socket, "hook", granted.name}}}}},
-  };
-  if (!minors.empty()) edits["deviceNodes"] = device_nodes(minors);
-  const Json spec = {{"cdiVersion", "0.3.0"},
-                     {"kind", cdi_kind},
-                     {"devices", {{{"name", granted.name}, {"containerEdits", edits}}}}};
-  return spec.dump(2) + "\n";
+  Json edits = edits_of(granted, attach_directory(socket), paths, minors);
+  edits["hooks"] = {{{"hookName", "createRuntime"},
+                     {"path", paths.programs + "/carve"},
+                     {"args", {"carve", "--socket", socket, "hook", granted.name}}}};
+  return spec_of(cdi_kind, granted.name, edits);
 }
 
 Outcome<void> write_cdi(const std::string& directory, const Slice& granted, const std::string& socket,
                         const Paths& paths, const std::vector<unsigned>& minors) {
-  if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST)
-    return failure(K::unavailable, "cannot create the CDI directory {}: {}; choose another with --cdi-dir",
-                   directory, strerror(errno));
-  const std::string path = file_of(directory, granted.name), fresh = path + ".new";
-  const std::string spec = cdi_spec(granted, socket, paths, minors);
-  const os::Fd file(open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
-  if (!file || write(file.get(), spec.data(), spec.size()) != static_cast<ssize_t>(spec.size()) ||
-      rename(fresh.c_str(), path.c_str()) != 0)
-    return failure(K::unavailable, "cannot write {}: {}; choose another directory with --cdi-dir", path,
-                   strerror(errno));
-  return {};
+  return write_spec(directory, file_of(directory, granted.name), cdi_spec(granted, socket, paths, minors));
+}
+
+std::string cdi_spec(ContainerSlot slot, const Slice& granted, const std::string& socket, const Paths& paths,
+                     const std::vector<unsigned>& minors) {
+  return spec_of(slot_cdi_kind, text(slot), edits_of(granted, attach_directory(socket, slot), paths, minors));
+}
+
+Outcome<void> write_cdi(const std::string& directory, ContainerSlot slot, const Slice& granted,
+                        const std::string& socket, const Paths& paths, const std::vector<unsigned>& minors) {
+  return write_spec(directory, file_of(directory, slot), cdi_spec(slot, granted, socket, paths, minors));
 }
 
 void remove_cdi(const std::string& directory, const std::string& slice) {
   unlink(file_of(directory, slice).c_str());
+}
+
+void remove_cdi(const std::string& directory, ContainerSlot slot) {
+  unlink(file_of(directory, slot).c_str());
 }
 
 }  // namespace carve::node

@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "core/container_slot.h"
 #include "core/failure.h"
 #include "core/slice.h"
+#include "os/fd.h"
 
 namespace carve::node {
 
@@ -25,6 +27,7 @@ struct Paths {
 };
 
 inline constexpr const char* cdi_kind = "carve.dev/slice";
+inline constexpr const char* slot_cdi_kind = "carve.dev/slot";
 
 // Returns the attach directory, which containers get mounted. It holds the attach socket under its default
 // name and nothing else. A mounted socket instead of a directory would stay the one of the agent that started
@@ -35,6 +38,14 @@ std::string attach_directory(const std::string& socket);
 // Puts the socket that now listens at `socket`.attach into the attach directory.
 Outcome<void> publish_attach_socket(const std::string& socket);
 
+// The attach directory of one slot, below the other. It stays the same directory over restarts of the agent,
+// because containers have it mounted; only the socket inside is made again.
+std::string attach_directory(const std::string& socket, ContainerSlot);
+
+// Makes the attach directory of the slot, and a socket that listens inside it.
+Outcome<os::Fd> listen_in(const std::string& socket, ContainerSlot);
+void remove_attach_directory(const std::string& socket, ContainerSlot);
+
 // Returns the file's text. `minors`: N of /dev/nvidiaN for each device; empty if devices are simulated.
 std::string cdi_spec(const Slice&, const std::string& socket, const Paths&,
                      const std::vector<unsigned>& minors);
@@ -43,5 +54,14 @@ std::string cdi_spec(const Slice&, const std::string& socket, const Paths&,
 Outcome<void> write_cdi(const std::string& directory, const Slice&, const std::string& socket, const Paths&,
                         const std::vector<unsigned>& minors);
 void remove_cdi(const std::string& directory, const std::string& slice);
+
+// The same for a slot, which the device plugin has named before its slice was known. No program is called at
+// the container's start, and the slot's own attach directory is mounted.
+std::string cdi_spec(ContainerSlot, const Slice&, const std::string& socket, const Paths&,
+                     const std::vector<unsigned>& minors);
+Outcome<void> write_cdi(const std::string& directory, ContainerSlot, const Slice&, const std::string& socket,
+                        const Paths&, const std::vector<unsigned>& minors);
+// Also removes it if there is none.
+void remove_cdi(const std::string& directory, ContainerSlot);
 
 }  // namespace carve::node

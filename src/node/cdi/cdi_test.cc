@@ -1,11 +1,14 @@
 #include "node/cdi/cdi.h"
 
 #include <gmock/gmock.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "os/socket.h"
 #include "wire/api/json_value.h"
 
 namespace carve::node {
@@ -79,6 +82,71 @@ TEST(Cdi, the_file_appears_whole_and_goes_away) {
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().sentence, testing::HasSubstr("--cdi-dir"));
   std::filesystem::remove_all(dir);
+}
+
+TEST(Cdi, a_slots_file_has_its_own_attach_directory_and_calls_no_program) {
+  const auto spec = api::parse(cdi_spec(ContainerSlot{17}, slice(), "/run/x.sock", simulated(), {}));
+  ASSERT_TRUE(spec);
+  EXPECT_EQ((*spec)["cdiVersion"], "0.3.0");
+  EXPECT_EQ((*spec)["kind"], "carve.dev/slot");
+  const auto& device = (*spec)["devices"][0];
+  EXPECT_EQ(device["name"], "s017");
+  const auto& edits = device["containerEdits"];
+  EXPECT_FALSE(edits.contains("hooks"));
+  EXPECT_EQ(edits["env"][0],
+            "CUDA_VISIBLE_DEVICES=GPU-01000000-0000-0000-0000-000000000000,GPU-02000000-0000-0000-0000-"
+            "000000000000");
+  std::map<std::string, std::string> mounted;
+  for (const auto& m : edits["mounts"]) mounted[m["containerPath"]] = m["hostPath"];
+  EXPECT_EQ(mounted["/run/carve"], "/run/x.sock.run/attach/s017");
+  EXPECT_EQ(mounted["/usr/lib64/libcuda.so.1"], "/opt/carve/lib/carve/shim/libcuda.so.1");
+}
+
+// A scratch directory with a socket's path inside.
+struct Place {
+  std::filesystem::path dir = [] {
+    char name[] = "/tmp/carve-cdi-XXXXXX";
+    return std::filesystem::path(mkdtemp(name));
+  }();
+  std::string socket = dir / "s";
+  Place() { std::filesystem::create_directory(socket + ".run"); }
+  ~Place() { std::filesystem::remove_all(dir); }
+};
+
+TEST(Cdi, a_slots_file_appears_whole_and_goes_away) {
+  Place place;
+  const std::string cdi = place.dir / "cdi";
+  remove_cdi(cdi, ContainerSlot{17});
+  ASSERT_TRUE(write_cdi(cdi, ContainerSlot{17}, slice(), place.socket, simulated(), {}));
+  EXPECT_TRUE(std::filesystem::exists(cdi + "/carve.dev-slot_s017.json"));
+  remove_cdi(cdi, ContainerSlot{17});
+  EXPECT_TRUE(std::filesystem::is_empty(cdi));
+  // A directory in the place of the file: the write fails, and leaves nothing behind.
+  std::filesystem::create_directory(cdi + "/carve.dev-slot_s017.json");
+  EXPECT_FALSE(write_cdi(cdi, ContainerSlot{17}, slice(), place.socket, simulated(), {}));
+  EXPECT_FALSE(std::filesystem::exists(cdi + "/carve.dev-slot_s017.json.new"));
+}
+
+TEST(Cdi, the_attach_directory_of_a_slot_stays_and_its_socket_is_made_again) {
+  Place place;
+  const std::string directory = attach_directory(place.socket, ContainerSlot{3});
+  EXPECT_EQ(directory, place.socket + ".run/attach/s003");
+  struct stat before {
+  }, after{};
+  for (int start = 0; start < 2; ++start) {
+    const auto listener = listen_in(place.socket, ContainerSlot{3});
+    ASSERT_TRUE(listener) << listener.error().sentence;
+    ASSERT_EQ(stat(directory.c_str(), start == 0 ? &before : &after), 0);
+    EXPECT_TRUE(os::connect_to(directory + "/carved.sock.attach", SOCK_SEQPACKET));
+  }
+  EXPECT_EQ(before.st_ino, after.st_ino);
+  EXPECT_FALSE(os::connect_to(directory + "/carved.sock.attach", SOCK_SEQPACKET)) << "no agent listens";
+  EXPECT_FALSE(std::filesystem::exists(place.socket + ".s003"));
+  remove_attach_directory(place.socket, ContainerSlot{3});
+  EXPECT_FALSE(std::filesystem::exists(directory));
+  const auto refused = listen_in("/nowhere/s", ContainerSlot{3});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().sentence, testing::HasSubstr("/nowhere/s.run/attach"));
 }
 
 }  // namespace

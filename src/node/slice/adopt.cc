@@ -5,6 +5,7 @@
 
 #include "ledger/reconcile.h"
 #include "node/slice/processes.h"
+#include "node/slice/slot_sockets.h"
 #include "os/log.h"
 
 namespace carve::node {
@@ -133,6 +134,9 @@ bool Lifecycle::adopt(const ledger::UsageRecord& record, const std::optional<Sta
     made->creator.id = state->creator;
     made->root.id = made->identity.root = state->root;
     made->supervisor.id = made->identity.supervisor = state->supervisor;
+    if (record.slice.holder.pod) made->slot = state->slot;
+    made->released = state->released;
+    if (made->released) made->why = "its pod or claim is gone";
   } else if (lives_on) {
     // The shared memory was removed while its processes ran. They keep the limits that they have mapped.
     // Their memory is charged to the new pages when the driver reports it.
@@ -186,7 +190,10 @@ void Lifecycle::watch_adopted(LiveSlice& slice, const std::optional<StateFile>& 
   if (!slice.entered && !slice.outlives_processes()) ending_.watch_creator(slice);
   if (slice.root.pidfd) ending_.watch_root(slice);
   if (slice.supervisor.id) ending_.watch_supervisor(slice);
-  if (slice.outlives_processes())
+  if (slice.released) node_.loop.after(0, [this, id = slice.id()] { ending_.end_if_empty(id); });
+  // The file of a slot was removed if kubelet has given the slot to another container; only a grant writes
+  // it.
+  if (slice.outlives_processes() && !slice.slot && !slice.released)
     if (const auto written = announce(node_, slice); !written)
       os::log::error("{}: {}", slice.name(), written.error().sentence);
 }

@@ -15,7 +15,13 @@ namespace {
 
 using shm::AttachStatus;
 
-shm::AttachReply reply(AttachStatus status, const std::string& sentence) {
+os::ProcessId process_in(const shm::ControlProcess& entry) {
+  return {static_cast<pid_t>(entry.pid), entry.start_time};
+}
+
+}  // namespace
+
+shm::AttachReply attach_reply(AttachStatus status, const std::string& sentence) {
   shm::AttachReply out{};
   out.magic = shm::attach_magic;
   out.layout = shm::layout_version;
@@ -26,12 +32,6 @@ shm::AttachReply reply(AttachStatus status, const std::string& sentence) {
   memcpy(out.sentence, sentence.data(), std::min(sentence.size(), sizeof out.sentence - 1));
   return out;
 }
-
-os::ProcessId process_in(const shm::ControlProcess& entry) {
-  return {static_cast<pid_t>(entry.pid), entry.start_time};
-}
-
-}  // namespace
 
 // The slot for a process, or why there is none.
 struct Attachments::Slot {
@@ -80,29 +80,34 @@ void Attachments::fill_slot(LiveSlice& slice, const os::Peer& peer, const shm::A
 shm::AttachReply Attachments::attach(const os::Peer& peer, const shm::AttachRequest& request,
                                      std::vector<os::Fd>& descriptors) {
   LiveSlice* slice = node_.slices.slice_of(peer.process.pid);
-  if (slice == nullptr) return reply(AttachStatus::not_in_slice, "this process is in no slice");
+  if (slice == nullptr) return attach_reply(AttachStatus::not_in_slice, "this process is in no slice");
+  return attach(*slice, peer, request, descriptors);
+}
+
+shm::AttachReply Attachments::attach(LiveSlice& slice, const os::Peer& peer,
+                                     const shm::AttachRequest& request, std::vector<os::Fd>& descriptors) {
   if (request.layout != shm::layout_version) {
     const std::string sentence = fmt::format(
         "the guest library has layout {} and the agent has layout {}; install both from one release",
         request.layout, shm::layout_version);
-    node_.event(slice->name(), fmt::format("process {} refused: {}", peer.process.pid, sentence));
-    return reply(AttachStatus::wrong_layout, sentence);
+    node_.event(slice.name(), fmt::format("process {} refused: {}", peer.process.pid, sentence));
+    return attach_reply(AttachStatus::wrong_layout, sentence);
   }
-  if (!slice->report.page)
-    return reply(
+  if (!slice.report.page)
+    return attach_reply(
         AttachStatus::no_slot,
-        fmt::format("slice {} lost its report page; stop the slice and start it again", slice->name()));
-  const Slot slot = choose_slot(*slice, peer, request);
-  if (!slot.number) return reply(slot.status, slot.sentence);
+        fmt::format("slice {} lost its report page; stop the slice and start it again", slice.name()));
+  const Slot slot = choose_slot(slice, peer, request);
+  if (!slot.number) return attach_reply(slot.status, slot.sentence);
   os::Fd pidfd(fcntl(peer.pidfd.get(), F_DUPFD_CLOEXEC, 0));
-  if (pidfd) descriptors = node_.pages.descriptors_for(*slice);
-  if (descriptors.empty()) return reply(AttachStatus::try_again, "the agent has no free descriptor");
+  if (pidfd) descriptors = node_.pages.descriptors_for(slice);
+  if (descriptors.empty()) return attach_reply(AttachStatus::try_again, "the agent has no free descriptor");
 
-  fill_slot(*slice, peer, request, *slot.number, std::move(pidfd));
-  os::log::debug("{}: process {} attached in slot {}", slice->name(), peer.process.pid, *slot.number);
-  shm::AttachReply granted = reply(AttachStatus::granted, "");
+  fill_slot(slice, peer, request, *slot.number, std::move(pidfd));
+  os::log::debug("{}: process {} attached in slot {}", slice.name(), peer.process.pid, *slot.number);
+  shm::AttachReply granted = attach_reply(AttachStatus::granted, "");
   granted.slot = *slot.number;
-  granted.generation = slice->control->processes[*slot.number].generation;
+  granted.generation = slice.control->processes[*slot.number].generation;
   return granted;
 }
 

@@ -11,6 +11,9 @@
 
 namespace carve::node {
 
+// Returns an answer without descriptors.
+shm::AttachReply attach_reply(shm::AttachStatus, const std::string& sentence);
+
 class Attachments {
  public:
   // `process_ended` is called with the slice's id when an attached process has ended and its slot is free.
@@ -19,6 +22,9 @@ class Attachments {
 
   // Answers a process that attaches. The order of the descriptors is that of wire/shm/attach.h.
   shm::AttachReply attach(const os::Peer&, const shm::AttachRequest&, std::vector<os::Fd>& descriptors);
+  // The same for a process that was found to be in this slice.
+  shm::AttachReply attach(LiveSlice&, const os::Peer&, const shm::AttachRequest&,
+                          std::vector<os::Fd>& descriptors);
 
   // Watches a process that has a slot.
   void add(LiveSlice&, const os::ProcessId&, unsigned slot, os::Fd pidfd);

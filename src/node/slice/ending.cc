@@ -1,8 +1,8 @@
 #include "node/slice/ending.h"
 
 #include "core/invariant.h"
-#include "node/cdi/cdi.h"
 #include "node/slice/processes.h"
+#include "node/slice/slot_sockets.h"
 #include "os/clock.h"
 #include "os/log.h"
 
@@ -73,7 +73,7 @@ void Ending::stop(LiveSlice& slice, const std::string& why) {
   if (!slice.stopping) {
     slice.stopping = true;
     slice.why = why;
-    if (slice.outlives_processes()) remove_cdi(node_.settings.cdi_dir, slice.name());
+    withdraw(node_, slice);
   }
   kill_all(slice);
   end_if_empty(id);
@@ -84,13 +84,25 @@ void Ending::stop(LiveSlice& slice, const std::string& why) {
     });
 }
 
+void Ending::release(LiveSlice& slice, const std::string& why) {
+  if (!slice.released && !slice.stopping) {
+    slice.released = true;
+    slice.why = why;
+    withdraw(node_, slice);
+    node_.pages.write_state(slice);
+    if (has_processes(slice)) node_.event(slice.name(), why + "; it ends with its last process");
+  }
+  end_if_empty(slice.id());
+}
+
 void Ending::end_if_empty(uint64_t id) {
   LiveSlice* const slice = node_.slices.find(id);
   if (slice == nullptr) return;
-  if (slice->outlives_processes() && !slice->stopping) return;
-  if (!slice->entered && !slice->stopping) return;
+  const bool ending = slice->stopping || slice->released;
+  if (slice->outlives_processes() && !ending) return;
+  if (!slice->entered && !ending) return;
   if (has_processes(*slice)) return;
-  end(id, slice->stopping ? slice->why : "its last process ended");
+  end(id, ending ? slice->why : "its last process ended");
 }
 
 void Ending::end(uint64_t id, const std::string& why) {
@@ -107,7 +119,8 @@ void Ending::end(uint64_t id, const std::string& why) {
       return;
     }
   }
-  if (slice->outlives_processes()) remove_cdi(node_.settings.cdi_dir, slice->name());
+  withdraw(node_, *slice);
+  close_slot(node_, *slice);
   for (const Watched* w : {&slice->creator, &slice->root, &slice->supervisor})
     node_.loop.forget(w->pidfd.get());
   for (const Watched& w : slice->containers) node_.loop.forget(w.pidfd.get());

@@ -26,6 +26,8 @@ class Ending {
 
   // Kills the slice's processes until none is left; then the slice ends.
   void stop(LiveSlice&, const std::string& why);
+  // Ends the slice now, or with its last process: its pod or claim is gone.
+  void release(LiveSlice&, const std::string& why);
   // Ends the slice if no process of it lives and none can come any more.
   void end_if_empty(uint64_t id);
   // Ends the slice: its record, its arbiters' clients, its shared memory. Tries again each second while the

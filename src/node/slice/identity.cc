@@ -5,17 +5,6 @@
 namespace carve::node {
 namespace {
 
-constexpr int max_ancestors = 1024;
-
-bool in_container(const ContainerIdentity& container, const Cgroups& cgroups, uint64_t pid_namespace) {
-  if (container.cgroups.empty())
-    return container.pid_namespace != 0 && container.pid_namespace == pid_namespace;
-  return std::ranges::all_of(container.cgroups, [&](const auto& line) {
-    const auto own = cgroups.find(line.first);
-    return own != cgroups.end() && is_under(own->second, line.second);
-  });
-}
-
 bool is_ancestor_of_members(const SliceIdentity& slice, const os::ProcessId& process, bool itself) {
   return process == slice.root || slice.attached.contains(process) ||
          (process == slice.supervisor && !itself) ||
@@ -23,6 +12,15 @@ bool is_ancestor_of_members(const SliceIdentity& slice, const os::ProcessId& pro
 }
 
 }  // namespace
+
+bool is_in(const ContainerIdentity& container, const Cgroups& cgroups, uint64_t pid_namespace) {
+  if (container.cgroups.empty())
+    return container.pid_namespace != 0 && container.pid_namespace == pid_namespace;
+  return std::ranges::all_of(container.cgroups, [&](const auto& line) {
+    const auto own = cgroups.find(line.first);
+    return own != cgroups.end() && is_under(own->second, line.second);
+  });
+}
 
 bool is_under(std::string_view path, std::string_view top) {
   return path.starts_with(top) &&
@@ -50,7 +48,7 @@ std::optional<size_t> slice_of(pid_t pid, const std::vector<const SliceIdentity*
     const SliceIdentity& slice = *slices[i];
     if (!slice.cgroup.empty() && v2 != cgroups.end() && is_under(v2->second, slice.cgroup)) return i;
     for (const ContainerIdentity& container : slice.containers)
-      if (in_container(container, cgroups, pid_namespace)) return i;
+      if (is_in(container, cgroups, pid_namespace)) return i;
   }
   pid_t at = pid;
   for (int generation = 0; generation < max_ancestors && at > 0; ++generation) {

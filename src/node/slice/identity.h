@@ -50,6 +50,11 @@ Cgroups distinguishing(const Cgroups& containers, const Cgroups& agents);
 // Returns the position of the process's slice, or no value.
 std::optional<size_t> slice_of(pid_t, const std::vector<const SliceIdentity*>& slices, const World& = {});
 
+inline constexpr int max_ancestors = 1024;  // Of one process, which are searched.
+
+// Returns whether a process with these cgroups and this pid namespace is in the container.
+bool is_in(const ContainerIdentity&, const Cgroups&, uint64_t pid_namespace);
+
 // Returns whether `path` is `top` or below it.
 bool is_under(std::string_view path, std::string_view top);
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "node/slice/placement.h"
+#include "node/slice/slot_sockets.h"
 #include "node/slice/visible.h"
 #include "os/clock.h"
 #include "os/log.h"
@@ -30,6 +31,10 @@ Outcome<void> admissible(const NodeState& node, const Request& request) {
     return failure(K::already_exists,
                    "the name '{}' is taken by a running slice; choose another name, or stop that slice",
                    request.name);
+  if (node.settings.bookkeeper == Bookkeeper::kubernetes && !request.holder)
+    return failure(K::failed_precondition,
+                   "Kubernetes decides about the slices of this node: create a pod, or start carved without "
+                   "--bookkeeper kubernetes");
   if (!node.kept_settings.grants_refused().empty())
     return failure(K::failed_precondition, "{}", node.kept_settings.grants_refused());
   if (const int64_t left_ns = node.settings.ready_at_ns - os::monotonic_ns(); left_ns > 0)
@@ -63,14 +68,6 @@ std::string visible_devices_of(const NodeState& node, const LiveSlice& slice,
 }
 
 }  // namespace
-
-Outcome<void> announce(const NodeState& node, const LiveSlice& slice) {
-  std::vector<unsigned> minors;
-  if (node.settings.paths.sim_set.empty())
-    for (const SlicePart& part : slice.granted().parts)
-      if (const NodeDevice* d = node.device(part.device)) minors.push_back(d->minor);
-  return write_cdi(node.settings.cdi_dir, slice.granted(), node.settings.socket, node.settings.paths, minors);
-}
 
 void fill_control(const NodeState& node, LiveSlice& slice) {
   std::vector<Bytes> contexts;
@@ -123,13 +120,41 @@ Outcome<LiveSlice*> Lifecycle::find_by_holder(const Request& request) const {
                  text(request.holder), known->name(), parts_in_words(known->granted()));
 }
 
+Outcome<void> Lifecycle::is_free_slot(const Request& request) const {
+  const LiveSlice* const other = request.slot ? node_.slices.find(*request.slot) : nullptr;
+  if (other == nullptr || is_same(other->granted().holder, request.holder)) return {};
+  return failure(K::failed_precondition, "slot {} has the slice '{}' ({}), which has not ended; try again",
+                 text(*request.slot), other->name(), text(other->granted().holder));
+}
+
+Outcome<void> Lifecycle::open_again(LiveSlice& slice, const std::optional<ContainerSlot>& slot) {
+  if (slice.slot != slot) {
+    if (has_processes(slice))
+      return failure(K::failed_precondition, "slice {} still has processes {} slot {}; try again",
+                     slice.name(), slice.slot ? "that attached through" : "that attached without a",
+                     slice.slot ? text(*slice.slot) : "");
+    withdraw(node_, slice);
+    close_slot(node_, slice);
+    slice.slot = slot;
+    if (const auto opened = open_slot(node_, slice); !opened) return opened;
+  }
+  slice.released = false;
+  node_.pages.write_state(slice);
+  return announce(node_, slice);
+}
+
 Outcome<LiveSlice*> Lifecycle::grant(const Request& request, const os::ProcessId& creator,
                                      const Viewer& viewer) {
   const ledger::Ledger& ledger = node_.ledger();
   if (const ledger::UsageRecord* record = ledger.find_by_request_id(request.owner, request.request_id))
     if (LiveSlice* known = node_.slices.find(record->id)) return known;
   const auto known = find_by_holder(request);
-  if (!known || *known != nullptr) return known;
+  if (!known) return known;
+  if (const auto good = is_free_slot(request); !good) return tl::unexpected(good.error());
+  if (*known != nullptr) {
+    if (const auto moved = open_again(**known, request.slot); !moved) return tl::unexpected(moved.error());
+    return known;
+  }
   if (const auto good = admissible(node_, request); !good) return tl::unexpected(good.error());
   const PlacementInput in{node_.settings, node_.devices, ledger, node_.compute.policies};
   const place::Answer answer = explain(in, request, viewer);
@@ -142,6 +167,7 @@ Outcome<LiveSlice*> Lifecycle::grant(const Request& request, const os::ProcessId
   // The slice is in the ledger. A failure beyond this point ends it again.
   auto made = std::make_unique<LiveSlice>();
   made->record = std::get<ledger::Granted>(*change).record;
+  made->slot = request.slot;
   LiveSlice& slice = node_.slices.add(std::move(made));
   if (const auto ready = set_up(slice, creator); !ready) {
     ending_.end(slice.id(), "its setup failed:  " + ready.error().sentence);
@@ -159,6 +185,7 @@ Outcome<void> Lifecycle::set_up(LiveSlice& slice, const os::ProcessId& creator) 
   fill_control(node_, slice);
   arbitrate(node_, slice.granted());
   if (slice.outlives_processes()) {
+    if (const auto opened = open_slot(node_, slice); !opened) return opened;
     if (const auto written = announce(node_, slice); !written) return written;
   } else {
     make_cgroup(slice);
@@ -233,33 +260,6 @@ Outcome<void> Lifecycle::supervise(LiveSlice& slice, os::Peer peer) {
   slice.identity.supervisor = peer.process;
   ending_.watch_supervisor(slice);
   node_.pages.write_state(slice);
-  return {};
-}
-
-Outcome<void> Lifecycle::add_container(LiveSlice& slice, pid_t init, const std::string& id) {
-  if (!slice.outlives_processes())
-    return failure(K::invalid_argument,
-                   "slice {} is for processes; create one for containers with carve slice create",
-                   slice.name());
-  const auto stat = os::stat_of(init);
-  Watched process;
-  if (stat) process.id = stat->id;
-  process.pidfd = stat ? os::open_process(stat->id) : os::Fd();
-  if (!process.pidfd) return failure(K::not_found, "there is no process {}", init);
-  if (const LiveSlice* other = node_.slices.slice_of(init); other != nullptr && other != &slice)
-    return failure(K::failed_precondition, "process {} belongs to slice {}", init, other->name());
-  ContainerIdentity container;
-  container.init = process.id;
-  container.cgroups = distinguishing(os::cgroups_of(init), os::cgroups_of(getpid()));
-  if (const uint64_t own = os::pid_namespace_of(init); own != os::pid_namespace_of(getpid()))
-    container.pid_namespace = own;
-  slice.identity.containers.push_back(std::move(container));
-  slice.containers.push_back(std::move(process));
-  ending_.watch_newest_container(slice);
-  slice.entered = true;
-  slice.command = "container " + id.substr(0, 64);
-  node_.pages.write_state(slice);
-  node_.event(slice.name(), fmt::format("container {} (process {}) started", id.substr(0, 64), init));
   return {};
 }
 

@@ -27,6 +27,9 @@ class Lifecycle {
   Outcome<Entry> enter(LiveSlice&, os::Peer, const EnterRequest&);
   Outcome<void> supervise(LiveSlice&, os::Peer);
   Outcome<void> add_container(LiveSlice&, pid_t init, const std::string& container);
+  // Answers a process that attaches through a slot's directory. It never learns that it is in no slice.
+  shm::AttachReply attach(ContainerSlot, const os::Peer&, const shm::AttachRequest&,
+                          std::vector<os::Fd>& descriptors);
   // Adopts a slice of an earlier agent. `state`: its state file, if it is of this slice and boot. Returns
   // false if the slice has ended.
   bool adopt(const ledger::UsageRecord&, const std::optional<StateFile>& state);
@@ -40,6 +43,17 @@ class Lifecycle {
  private:
   // Returns the living slice of the request's holder if the request is the same again; null: none lives.
   Outcome<LiveSlice*> find_by_holder(const Request&) const;
+  Outcome<void> is_free_slot(const Request&) const;
+  // Opens the slice for another container of its holder, which may have another slot.
+  Outcome<void> open_again(LiveSlice&, const std::optional<ContainerSlot>&);
+  struct SlotRefusal {
+    shm::AttachStatus status;
+    std::string sentence;
+  };
+  // Returns the slice of a process that attaches through the slot. Pins the slice to a new container.
+  Result<LiveSlice*, SlotRefusal> slice_in(ContainerSlot, const os::Peer&);
+  SlotRefusal refuse_foreign(LiveSlice&, const os::Peer&, const std::string& key, std::string sentence);
+  void drop_ended_containers(LiveSlice&);
   Outcome<void> set_up(LiveSlice&, const os::ProcessId& creator);
   Outcome<Cgroup> open_cgroup(const std::string& name) const;
   std::string parts_in_words(const Slice&) const;  // "4 GiB on device 0 and 2 GiB on device 1"
@@ -53,9 +67,6 @@ class Lifecycle {
   std::string group_;  // "carve-1a2b3c4d"
   std::string cgroup_trouble_;
 };
-
-// Writes the slice's CDI file, by which containers get it.
-Outcome<void> announce(const NodeState&, const LiveSlice&);
 
 // Writes the record's terms into the control page.
 void fill_control(const NodeState&, LiveSlice&);

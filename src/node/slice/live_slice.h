@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/container_slot.h"
 #include "core/xid.h"
 #include "ledger/usage_record.h"
 #include "node/slice/cgroup.h"
@@ -57,6 +58,10 @@ struct LiveSlice {
   uint64_t busy_ns = 0;             // Charged time on all devices, over restarts of the agent.
   XidCounts xids;                   // Caused by its processes: how often each, since the agent started.
   bool frozen = false;              // Frozen by the audit.
+
+  std::optional<ContainerSlot> slot;   // Where its containers attach; none: at the common attach socket.
+  bool released = false;               // It ends with its last process: its pod or claim is gone.
+  std::set<std::string> foreign_pods;  // Uids of other pods that tried to attach through its slot.
 
   bool ended = false;  // The slice has ended; only the object is left.
   bool stopping = false;

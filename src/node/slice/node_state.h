@@ -16,6 +16,7 @@
 #include "node/slice/pages.h"
 #include "node/slice/settings.h"
 #include "node/slice/slices.h"
+#include "node/slice/slot_listeners.h"
 #include "os/loop.h"
 
 namespace carve::node {
@@ -30,6 +31,7 @@ struct NodeState {
   KeptSettings kept_settings;
   Pages pages;
   Slices slices;
+  SlotListeners slot_listeners = {};
   Compute compute;  // Destroyed before the slices, whose pages the arbiters use.
 
   std::optional<KernelLog> kernel_log;

@@ -99,7 +99,9 @@ void Pages::write_state(const LiveSlice& slice) {
                         .creator = slice.creator.id,
                         .root = slice.root.id,
                         .supervisor = slice.supervisor.id,
-                        .containers = slice.identity.containers};
+                        .containers = slice.identity.containers,
+                        .slot = slice.slot,
+                        .released = slice.released};
   if (const auto written = runtime_.write_state_file(slice.name(), write_state_file(state)); !written)
     os::log::error("{}: {}", slice.name(), written.error().sentence);
 }

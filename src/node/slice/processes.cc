@@ -107,6 +107,7 @@ SliceView view_of(const LiveSlice& slice, bool with_processes) {
                 .command = slice.command,
                 .why = slice.why,
                 .entered = slice.entered,
+                .slot = slice.slot,
                 .xids = listed(slice.xids),
                 .parts = {},
                 .processes = {}};

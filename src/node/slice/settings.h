@@ -18,6 +18,7 @@ namespace carve::node {
 struct Settings {
   std::string socket, state, cdi_dir;
   Strategy strategy = Strategy::binpack;
+  Bookkeeper bookkeeper = Bookkeeper::agent;
   bool contexts_in_slice = true;  // Contexts are charged to slices; otherwise to the device's reserved bytes.
   AuditAction audit = AuditAction::report;
   OverQuotaAction over_quota = OverQuotaAction::refuse;

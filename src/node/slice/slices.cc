@@ -24,10 +24,21 @@ LiveSlice* Slices::find(const std::string& name) const {
   return nullptr;
 }
 
+LiveSlice* Slices::find(ContainerSlot slot) const {
+  for (const auto& [id, slice] : by_id_)
+    if (slice->slot == slot) return slice.get();
+  return nullptr;
+}
+
+LiveSlice* Slices::attached_slice(const os::ProcessId& process) const {
+  for (const auto& [id, slice] : by_id_)
+    if (slice->attached.contains(process)) return slice.get();
+  return nullptr;
+}
+
 LiveSlice* Slices::slice_of(pid_t pid, const World& world) const {
   if (const auto stat = world.stat(pid))
-    for (const auto& [id, slice] : by_id_)
-      if (slice->attached.contains(stat->id)) return slice.get();
+    if (LiveSlice* const slice = attached_slice(stat->id)) return slice;
   std::vector<const SliceIdentity*> identities;
   std::vector<LiveSlice*> owners;
   for (const auto& [id, slice] : by_id_) {

@@ -16,6 +16,9 @@ class Slices {
 
   LiveSlice* find(uint64_t id) const;  // Null if no such slice lives.
   LiveSlice* find(const std::string& name) const;
+  LiveSlice* find(ContainerSlot) const;  // The slice whose containers attach there, or null.
+  // Returns the slice to which the process is attached, or null.
+  LiveSlice* attached_slice(const os::ProcessId&) const;
   // Returns the slice in which the process runs, or null. A process stays in the slice in which it first
   // attached.
   LiveSlice* slice_of(pid_t pid, const World& world = {}) const;

@@ -3,6 +3,7 @@
 // (core/fields.h).
 #pragma once
 
+#include "core/container_slot.h"
 #include "ledger/usage_record.h"
 #include "node/slice/identity.h"
 
@@ -17,6 +18,8 @@ struct StateFile {
   os::ProcessId creator;
   os::ProcessId root, supervisor;
   std::vector<ContainerIdentity> containers;
+  std::optional<ContainerSlot> slot;
+  bool released = false;
 };
 
 std::string write_state_file(const StateFile&);

@@ -29,12 +29,15 @@ TEST(StateFile, reads_what_was_written) {
   state.root = {3, 4};
   state.supervisor = {5, 6};
   state.containers.push_back({{7, 8}, {{"", "/x"}, {"memory", "/y"}}, 99});
+  state.slot = ContainerSlot{17};
+  state.released = true;
   const auto again = read_state_file(write_state_file(state));
   ASSERT_TRUE(again);
   EXPECT_EQ(again->record, state.record);
   EXPECT_EQ(again->boot_id, "boot 2");
   EXPECT_EQ(again->command, state.command);
-  EXPECT_TRUE(again->cgroup && again->entered);
+  EXPECT_TRUE(again->cgroup && again->entered && again->released);
+  EXPECT_EQ(again->slot, ContainerSlot{17});
   EXPECT_EQ(again->creator, state.creator);
   EXPECT_EQ(again->root, state.root);
   EXPECT_EQ(again->supervisor, state.supervisor);

@@ -40,6 +40,7 @@ struct Node {
   MemoryUnit memory_unit = MemoryUnit::gib;          // What an integer memory request counts.
   MemoryUnit desired_memory_unit = MemoryUnit::gib;  // From the end of the last slice on that blocks it.
   std::vector<std::string> memory_unit_blocked_by;   // Names of slices that were requested in units.
+  Bookkeeper bookkeeper = Bookkeeper::agent;         // With kubernetes, root alone creates slices.
   std::string grants_refused;  // Why no new slice is granted, as a sentence; empty: slices are granted.
   bool starting = false;       // No slice is granted yet.
   std::map<std::string, std::string> labels;

@@ -44,6 +44,7 @@ struct SliceRequest {
   std::string application;  // The application that this is a replica of; replicas go to different devices if
                             // possible.
   std::vector<PlacedPart> placed;  // Decided elsewhere: the agent checks its rules and chooses no device.
+  std::string slot;                // "s017": the device plugin's slot of the container; empty: none.
   std::optional<Holder> holder;    // The container of a pod, or the claim, on Kubernetes: for operators only.
 };
 
@@ -138,6 +139,7 @@ struct Slice {
   Policy policy = Policy::fixed_share;
   LatencyClass latency_class = LatencyClass::batch;
   std::optional<Holder> holder;  // Absent: the slice is not of Kubernetes.
+  std::string slot;              // Where its containers attach: "s017"; empty: at the common attach socket.
   uint64_t created_ns = 0;
   uint64_t ended_ns = 0;
   std::string ended_because;

@@ -32,7 +32,7 @@ enum class AttachStatus : uint32_t {
   granted = 0,       // With three descriptors: Control (read-only), Report, Heartbeat (read-only).
   not_in_slice = 1,  // The guest library limits nothing.
   wrong_layout = 2,  // cuInit refuses; the sentence names both versions.
-  no_slot = 3,       // max_processes of this slice are alive; cuInit refuses.
+  no_slot = 3,       // The slice has no place for this process; cuInit refuses.
   try_again = 4,     // The agent is starting or stopping.
 };
 

@@ -21,6 +21,7 @@ struct AgentFake final : Agent {
   std::vector<std::string> calls;
   std::optional<Request> granted;  // The last request of grant().
   EnterRequest entered;
+  std::vector<std::optional<ContainerSlot>> attached_through;
 
   Outcome<SliceView> grant(const Request& request, const os::ProcessId&, const Viewer&) override {
     granted = request;
@@ -56,8 +57,14 @@ struct AgentFake final : Agent {
   Outcome<SliceView> stop(SliceId id, const std::string& why) override {
     return changed(id, fmt::format("stop {}: {}", id, why));
   }
+  Outcome<SliceView> release(SliceId id, const std::string& why) override {
+    return changed(id, fmt::format("release {}: {}", id, why));
+  }
+  void withdraw(ContainerSlot slot) override { calls.push_back("withdraw " + text(slot)); }
   Outcome<SliceView> thaw(SliceId id) override { return changed(id, fmt::format("thaw {}", id)); }
-  shm::AttachReply attach(const os::Peer&, const shm::AttachRequest&, std::vector<os::Fd>&) override {
+  shm::AttachReply attach(const os::Peer&, const std::optional<ContainerSlot>& through,
+                          const shm::AttachRequest&, std::vector<os::Fd>&) override {
+    attached_through.push_back(through);
     return {};
   }
 

@@ -1,0 +1,133 @@
+// Processes that attach through the directory of a slot. Two proofs must agree: the directory is mounted into
+// the slot's container alone, and the kernel names the pod in the path of the process's cgroup. Then the
+// slice belongs to that container until it has ended; the next container of the pod takes its place.
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "node/slice/lifecycle.h"
+#include "node/slice/pod_cgroup.h"
+#include "node/slice/slot_peer.h"
+#include "os/log.h"
+
+namespace carve::node {
+namespace {
+
+using shm::AttachStatus;
+using K = FailureKind;
+
+constexpr size_t max_foreign_pods = 16;  // Events of one slice about processes of other pods.
+
+}  // namespace
+
+shm::AttachReply Lifecycle::attach(ContainerSlot slot, const os::Peer& peer,
+                                   const shm::AttachRequest& request, std::vector<os::Fd>& descriptors) {
+  const auto slice = slice_in(slot, peer);
+  if (!slice) return attach_reply(slice.error().status, slice.error().sentence);
+  return attachments_.attach(**slice, peer, request, descriptors);
+}
+
+Result<LiveSlice*, Lifecycle::SlotRefusal> Lifecycle::slice_in(ContainerSlot slot, const os::Peer& peer) {
+  const auto refuse = [](AttachStatus status, std::string sentence) {
+    return tl::unexpected(SlotRefusal{status, std::move(sentence)});
+  };
+  const pid_t pid = peer.process.pid;
+  LiveSlice* const slice = node_.slices.find(slot);
+  if (slice == nullptr || slice->stopping || !slice->granted().holder.pod)
+    return refuse(AttachStatus::try_again, fmt::format("slot {} has no slice", text(slot)));
+  if (const LiveSlice* known = node_.slices.attached_slice(peer.process)) {
+    if (known == slice) return slice;
+    return refuse(AttachStatus::no_slot, fmt::format("process {} belongs to slice {}", pid, known->name()));
+  }
+  const PodOfProcess pod = pod_of(os::cgroups_of(pid));
+  const bool inside = node::slice_of(pid, {&slice->identity}).has_value();
+  switch (judge_slot_peer(pod, slice->granted().holder.pod->uid, inside)) {
+    case SlotPeer::inside: return slice;
+    case SlotPeer::unknown:
+      return refuse(AttachStatus::try_again,
+                    fmt::format("the container of slice {} is not known yet", slice->name()));
+    case SlotPeer::other_pod: {
+      const std::string uids = fmt::format("{}", fmt::join(pod.uids, ", "));
+      return tl::unexpected(refuse_foreign(*slice, peer, uids,
+                                           fmt::format("it is in pod {}, and slot {} is for {}", uids,
+                                                       text(slot), text(slice->granted().holder))));
+    }
+    case SlotPeer::new_container: break;
+  }
+  drop_ended_containers(*slice);
+  if (!slice->containers.empty())
+    return tl::unexpected(refuse_foreign(
+        *slice, peer, "",
+        fmt::format("it is in another container of its pod, and slice {} is for that of process {}",
+                    slice->name(), slice->containers.front().id.pid)));
+  const ContainerIdentity container{
+      .init = first_process_in(peer.process, pod.container), .cgroups = pod.container, .pid_namespace = 0};
+  slice->identity.containers.push_back(container);
+  slice->containers.push_back({.id = container.init, .pidfd = {}});
+  ending_.watch_newest_container(*slice);
+  slice->entered = true;
+  node_.pages.write_state(*slice);
+  node_.event(slice->name(), fmt::format("container of process {} found in {}", container.init.pid,
+                                         container.cgroups.begin()->second));
+  return slice;
+}
+
+// Refuses the process. Events are limited, because a process may try without end.
+Lifecycle::SlotRefusal Lifecycle::refuse_foreign(LiveSlice& slice, const os::Peer& peer,
+                                                 const std::string& key, std::string sentence) {
+  if (slice.foreign_pods.size() < max_foreign_pods && slice.foreign_pods.insert(key).second)
+    node_.event(slice.name(), fmt::format("process {} refused: {}", peer.process.pid, sentence));
+  os::log::debug("{}: process {} refused: {}", slice.name(), peer.process.pid, sentence);
+  return {AttachStatus::no_slot, std::move(sentence)};
+}
+
+void Lifecycle::drop_ended_containers(LiveSlice& slice) {
+  for (size_t i = slice.containers.size(); i-- > 0;) {
+    if (slice.containers[i].pidfd && os::alive(slice.containers[i].pidfd)) continue;
+    node_.loop.forget(slice.containers[i].pidfd.get());
+    slice.containers.erase(slice.containers.begin() + static_cast<ptrdiff_t>(i));
+    slice.identity.containers.erase(slice.identity.containers.begin() + static_cast<ptrdiff_t>(i));
+  }
+}
+
+Outcome<void> Lifecycle::add_container(LiveSlice& slice, pid_t init, const std::string& id) {
+  if (!slice.outlives_processes())
+    return failure(K::invalid_argument,
+                   "slice {} is for processes; create one for containers with carve slice create",
+                   slice.name());
+  const auto stat = os::stat_of(init);
+  Watched process;
+  if (stat) process.id = stat->id;
+  process.pidfd = stat ? os::open_process(stat->id) : os::Fd();
+  if (!process.pidfd) return failure(K::not_found, "there is no process {}", init);
+  if (const LiveSlice* other = node_.slices.slice_of(init); other != nullptr && other != &slice)
+    return failure(K::failed_precondition, "process {} belongs to slice {}", init, other->name());
+  const Cgroups cgroups = os::cgroups_of(init);
+  const PodOfProcess pod = pod_of(cgroups);
+  const Holder& holder = slice.granted().holder;
+  if (holder.pod && !pod.uids.empty() && pod.uids != std::set<std::string>{holder.pod->uid})
+    return failure(K::failed_precondition, "process {} is in pod {}, and slice {} is for {}", init,
+                   fmt::join(pod.uids, ", "), slice.name(), text(holder));
+  drop_ended_containers(slice);
+  ContainerIdentity container{.init = process.id, .cgroups = pod.container, .pid_namespace = 0};
+  if (pod.container.empty()) container.cgroups = distinguishing(cgroups, os::cgroups_of(getpid()));
+  if (const uint64_t own = os::pid_namespace_of(init); own != os::pid_namespace_of(getpid()))
+    container.pid_namespace = own;
+  slice.command = "container " + id.substr(0, 64);
+  if (slice.slot && node::slice_of(init, {&slice.identity})) {  // A process of it has attached before.
+    node_.pages.write_state(slice);
+    return {};
+  }
+  if (slice.slot && !slice.containers.empty())
+    return failure(K::failed_precondition, "slice {} is for the container of process {}, which has not ended",
+                   slice.name(), slice.containers.front().id.pid);
+  slice.identity.containers.push_back(std::move(container));
+  slice.containers.push_back(std::move(process));
+  ending_.watch_newest_container(slice);
+  slice.entered = true;
+  node_.pages.write_state(slice);
+  node_.event(slice.name(), fmt::format("container {} (process {}) started", id.substr(0, 64), init));
+  return {};
+}
+
+}  // namespace carve::node

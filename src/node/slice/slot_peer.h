@@ -1,0 +1,21 @@
+// What the kernel says of a process that attaches through a slot. Pure, except for the kernel's answers.
+#pragma once
+
+#include "node/slice/pod_cgroup.h"
+
+namespace carve::node {
+
+enum class SlotPeer {
+  inside,         // In the container that the slice is pinned to.
+  new_container,  // In the right pod, in no container that is known.
+  unknown,        // The cgroup names no pod, and the container was not reported yet.
+  other_pod,      // The cgroup names another pod, or two.
+};
+
+// `inside`: the process is in a container that the slice is pinned to, or descends from its processes.
+SlotPeer judge_slot_peer(const PodOfProcess&, const std::string& uid, bool inside);
+
+// Returns the topmost ancestor of the process in these cgroups: the container's first process.
+os::ProcessId first_process_in(const os::ProcessId&, const Cgroups& container, const World& = {});
+
+}  // namespace carve::node

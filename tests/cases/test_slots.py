@@ -1,0 +1,237 @@
+"""Slots: a container attaches through the directory that is mounted into it alone, and the kernel names its pod."""
+import json
+import os
+import pathlib
+import signal
+import socket
+import struct
+import subprocess
+
+import pytest
+
+from conftest import BUILD, LOAD, GiB, until
+from support.agent import Agent
+from support.over_unix import asked
+
+POD = {"namespace": "a", "name": "web-0", "uid": "0b6c0e4e-1d2f-4b55-9d53-8f1f6a3f2f10", "container": "main"}
+TRY_AGAIN = 4
+FULL = "CUDA_ERROR_OUT_OF_MEMORY"
+
+
+def mount_of_cgroups():
+    """Where cgroups of version 2 are, if this process may make some; None: it may not."""
+    for line in pathlib.Path("/proc/mounts").read_text().splitlines():
+        _, mount, kind = line.split()[:3]
+        if kind == "cgroup2" and os.geteuid() == 0 and os.access(mount, os.W_OK):
+            return pathlib.Path(mount)
+    return None
+
+
+@pytest.fixture
+def node(tmp_path):
+    """An agent with one device and a CDI directory of its own."""
+    agent = Agent("a10x1", "--cdi-dir", str(tmp_path / "cdi"))
+    agent.cdi = tmp_path / "cdi"
+    yield agent
+    print("--- the agent's log:\n" + (agent.folder / "log").read_text()[-4000:])
+    agent.end()
+
+
+@pytest.fixture
+def cgroups():
+    """cgroups(UID, CONTAINER): the folder of that container's cgroup, as kubelet makes it."""
+    mount = mount_of_cgroups()
+    if mount is None:
+        pytest.skip("cgroups of version 2 cannot be made here")
+    made = []
+
+    def make(uid, container):
+        path = mount / f"kubepods-test-{os.getpid()}" / "burstable" / f"pod{uid}" / container
+        path.mkdir(parents=True, exist_ok=True)
+        made.extend([path, path.parent, path.parent.parent, path.parent.parent.parent])
+        return path
+    yield make
+    for path in sorted(set(made), key=lambda p: -len(p.parts)):
+        until(lambda path=path: "populated 0" in (path / "cgroup.events").read_text())
+        path.rmdir()
+
+
+def call(agent, method, target, document=None):
+    status, _, text = asked(agent.socket, target, method, None if document is None else json.dumps(document))
+    return status, json.loads(text)
+
+
+def grant(agent, slot="s017", memory=2 * GiB, **pod):
+    part = {"device": agent.json("devices")["devices"][0]["uuid"], "memory_bytes": memory}
+    return call(agent, "POST", "/v1/slices", {"placed": [part], "lifetime": "explicit", "slot": slot, "holder": {"pod": {**POD, **pod}}})
+
+
+def directory(agent, slot="s017"):
+    return agent.folder / "s.run/attach" / slot
+
+
+def start(agent, *words, slot="s017", cgroup=None):
+    """A program in a container of that slot, as the slot's CDI file would have it."""
+    environment = {**os.environ, "CARVE_SOCKET": str(directory(agent, slot) / "carved.sock"), "SIMGPU_DIR": str(agent.folder / "state/sim"),
+                   "LD_PRELOAD": str(BUILD / "lib/carve/libcarve.so"), "LD_LIBRARY_PATH": str(BUILD / "lib/carve/sim")}
+    enter = f"echo $$ > {cgroup}/cgroup.procs; " if cgroup else ""
+    clean = {key: value for key, value in environment.items() if key != "LD_PRELOAD"}
+    command = f"{enter}export LD_PRELOAD={environment['LD_PRELOAD']}; exec {LOAD} --no-touch {' '.join(map(str, words))}"
+    program = subprocess.Popen(["/bin/sh", "-c", command], env=clean, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    agent.programs.append(program)
+    return program
+
+
+def error_of(program):
+    out, _ = program.communicate(timeout=60)
+    return json.loads(out)["error"]
+
+
+def events(agent, slice_):
+    return [e["text"] for e in agent.json("events")["events"] if e["slice"] == slice_]
+
+
+def answer_in(agent, slot="s017"):
+    """The status (wire/shm/attach.h) that this very process gets when it attaches through the slot."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+        connection.connect(str(directory(agent, slot) / "carved.sock.attach"))
+        connection.send(struct.pack("<4IQ40x", 0x41565243, agent.json("version")["layout"], 64, 1, 7))
+        return struct.unpack_from("<I", connection.recv(4096), 12)[0]
+
+
+def end(program):
+    program.terminate()
+    program.communicate(timeout=30)
+
+
+def test_containers_come_and_go_and_the_slice_stays(node, cgroups):
+    status, slice_ = grant(node)
+    assert status == 201 and slice_["slot"] == "s017", slice_
+    name = slice_["name"]
+    spec = json.loads((node.cdi / "carve.dev-slot_s017.json").read_text())
+    assert spec["kind"] == "carve.dev/slot" and not list(node.cdi.glob("carve.dev-slice_*"))
+    edits = spec["devices"][0]["containerEdits"]
+    assert {m["containerPath"]: m["hostPath"] for m in edits["mounts"]}["/run/carve"] == str(directory(node)) and "hooks" not in edits
+    for container in ("c1", "c2"):
+        cgroup = cgroups(POD["uid"], container)
+        first = start(node, "--allocate", "1GiB", "--seconds", "600", cgroup=cgroup)
+        assert node.attached(name)["parts"][0]["quota_bytes"] == 2 * GiB
+        # A second process of the container shares the quota.
+        assert error_of(start(node, "--allocate", "1536MiB", cgroup=cgroup)) == FULL
+        end(first)
+        assert until(lambda: node.show(name)["processes"] == [] and node.show(name)["parts"][0]["charged_bytes"] == 0)
+    assert len([e for e in events(node, name) if "found in" in e]) == 2, "each container was found once"
+
+
+def test_no_other_pod_and_no_second_container_gets_the_slice(node, cgroups):
+    _, slice_ = grant(node)
+    name = slice_["name"]
+    for _ in range(3):
+        assert error_of(start(node, "--allocate", "1MiB", cgroup=cgroups("another-pod", "c1"))) not in (None, FULL)
+    assert [e for e in events(node, name) if "refused: it is in pod another-pod, and slot s017 is for pod a/web-0" in e][1:] == [], \
+        "a process that tries again and again makes one event"
+    assert any("refused" in e for e in events(node, name)) and node.show(name)["processes"] == []
+    running = start(node, "--allocate", "1GiB", "--seconds", "600", cgroup=cgroups(POD["uid"], "c1"))
+    node.attached(name)
+    assert error_of(start(node, "--allocate", "1MiB", cgroup=cgroups(POD["uid"], "c2"))) not in (None, FULL)
+    assert any("another container of its pod" in e for e in events(node, name))
+    end(running)
+    assert error_of(start(node, "--allocate", "1MiB", cgroup=cgroups(POD["uid"], "c2"))) is None
+
+
+def test_without_a_pods_cgroup_the_reported_container_is_the_proof(node):
+    _, slice_ = grant(node)
+    name = slice_["name"]
+    program = start(node, "--allocate", "1GiB", "--seconds", "600")
+    assert answer_in(node) == TRY_AGAIN, "nothing has proved whose process it is"
+    assert call(node, "POST", f"/v1/slices/{name}/container", {"pid": program.pid, "id": "c1"})[0] == 200
+    assert node.attached(name)["processes"][0]["attached"]
+    assert answer_in(node) == TRY_AGAIN, "this process is in no container, and does not learn that it is in no slice"
+    end(program)
+
+
+def test_a_slot_has_one_slice_at_a_time(node):
+    _, slice_ = grant(node)
+    status, refused = grant(node, uid="u2")
+    assert status == 409 and f"slot s017 has the slice '{slice_['name']}'" in refused["detail"]
+    # kubelet gives the slot away: no runtime may use the file of the slice before.
+    assert call(node, "DELETE", "/v1/slots/s017")[0] == 200 and not list(node.cdi.glob("*"))
+    assert call(node, "DELETE", "/v1/slots/s017")[0] == 200
+    assert call(node, "DELETE", "/v1/slots/s256")[0] == 400
+    status, again = grant(node)
+    assert (status, again["name"]) == (201, slice_["name"]) and list(node.cdi.glob("*"))
+    status, moved = grant(node, slot="s018")
+    assert status == 201 and moved["slot"] == "s018" and not directory(node).exists() and directory(node, "s018").is_dir()
+    assert grant(node, uid="u2")[0] == 201
+    assert [s["name"] for s in call(node, "GET", "/v1/slices?pod=u2")[1]["slices"]] != [slice_["name"]]
+    assert len(call(node, "GET", "/v1/slices?pod=u2")[1]["slices"]) == 1 and call(node, "GET", "/v1/slices?pods=u2")[0] == 400
+    assert call(node, "DELETE", f"/v1/slices/{slice_['name']}?when_empty=true")[1]["state"] == "ended"
+    assert not directory(node, "s018").exists() and not (node.cdi / "carve.dev-slot_s018.json").exists()
+
+
+def test_a_released_slice_ends_with_its_last_process(node, cgroups):
+    _, slice_ = grant(node)
+    name = slice_["name"]
+    program = start(node, "--allocate", "1GiB", "--seconds", "600", cgroup=cgroups(POD["uid"], "c1"))
+    node.attached(name)
+    status, released = call(node, "DELETE", f"/v1/slices/{name}?when_empty=true")
+    assert status == 200 and released["state"] == "running" and program.poll() is None
+    assert node.show(name)["parts"][0]["charged_bytes"] > GiB // 2, "a force-deleted pod's processes keep their part"
+    node.process.kill()
+    node.process.wait()
+    node.start()
+    assert name in node.slices()
+    end(program)
+    assert until(lambda: name not in node.slices())
+    assert not directory(node).exists()
+
+
+def fd_store_of(agent):
+    for folder in pathlib.Path("/proc").iterdir():
+        try:
+            words = (folder / "cmdline").read_text() if folder.name.isdigit() else ""
+        except OSError:
+            continue
+        if "carve-fdstore" in words and str(agent.socket) + ".run" in words:
+            return int(folder.name)
+    return None
+
+
+def test_a_new_agent_has_neither_fd_store_nor_sockets_and_finds_all_again(node, cgroups):
+    _, slice_ = grant(node)
+    name = slice_["name"]
+    cgroup = cgroups(POD["uid"], "c1")
+    running = start(node, "--allocate", "1GiB", "--seconds", "600", cgroup=cgroup)
+    charged = node.attached(name)["parts"][0]["charged_bytes"]
+    mounted = directory(node).stat().st_ino
+    store = fd_store_of(node)
+    node.process.kill()
+    node.process.wait()
+    os.kill(store, signal.SIGKILL)
+    node.start()
+    shown = node.show(name)
+    assert shown["slot"] == "s017" and shown["parts"][0]["charged_bytes"] == charged
+    assert [p["pid"] for p in shown["processes"] if p["attached"]] == [running.pid]
+    assert directory(node).stat().st_ino == mounted, "the container has this very directory mounted"
+    assert error_of(start(node, "--allocate", "1536MiB", cgroup=cgroup)) == FULL
+    assert error_of(start(node, "--allocate", "1MiB", cgroup=cgroups(POD["uid"], "c2"))) not in (None, FULL), "the pin is kept"
+    end(running)
+
+
+def test_with_kubernetes_as_bookkeeper_slices_are_for_pods(tmp_path):
+    agent = Agent("a10x1", "--cdi-dir", str(tmp_path / "cdi"), "--bookkeeper", "kubernetes")
+    try:
+        refused = agent.carve("run", "--memory", "1GiB", "--", "true")
+        assert refused.returncode != 0 and "Kubernetes decides about the slices of this node" in refused.stderr
+        assert agent.json("node")["bookkeeper"] == "kubernetes"
+        assert "Kubernetes decides" in agent.carve("doctor").stdout
+        assert grant(agent)[0] == 201
+        if os.geteuid() == 0:
+            agent.socket.chmod(0o666)
+            asking = "import json, sys; sys.path.insert(0, sys.argv[2]); from support.over_unix import asked; " \
+                     "print(asked(sys.argv[1], '/v1/slices', 'POST', json.dumps({'memory_bytes': 1 << 30}))[2])"
+            other = subprocess.run(["/usr/bin/python3", "-c", asking, str(agent.socket), str(pathlib.Path(__file__).parents[1])],
+                                   user=65534, group=65534, extra_groups=[], capture_output=True, text=True)
+            assert "only root may create them" in other.stdout, other
+    finally:
+        agent.end()
