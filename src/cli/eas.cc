@@ -2,15 +2,17 @@
 #include <fstream>
 #include <iterator>
 
+#include "cli/node_pools.h"
+#include "cli/object_output.h"
 #include "cli/services.h"
 #include "cli/verbs.h"
 #include "wire/api/controller.h"
+#include "wire/objects/node_object.h"
 #include "wire/objects/revision.h"
 
 namespace carve::cli {
 namespace {
 
-constexpr const char* all_namespaces = "/v1/services";
 constexpr unsigned wait_seconds = 600;
 
 struct EasOptions {
@@ -70,12 +72,12 @@ std::string shown_name(const objects::Service& service) {
 }
 
 void list(Context& context) {
-  answered(context, context.controller().get<ServiceList>(all_namespaces), [](const ServiceList& list) {
+  answered(context, workloads(context.controller(), objects::Kind::service), [](const auto& list) {
     std::vector<std::vector<std::string>> rows;
-    for (const objects::Service& s : list.items)
+    for (const objects::Service& s : list)
       rows.push_back({shown_name(s), fmt::format("{}", s.spec.replicas), s.metadata.created_at,
-                      s.status.conditions.empty() ? "-" : s.status.conditions.back().last_transition_time,
-                      s.status.phase, s.status.endpoint.empty() ? "-" : s.status.endpoint});
+                      s.status.updated_at.empty() ? "-" : s.status.updated_at, s.status.phase,
+                      s.status.endpoint.empty() ? "-" : s.status.endpoint});
     fmt::print("{}",
                table({"SERVICENAME", "INSTANCE", "CREATETIME", "UPDATETIME", "STATUS", "ENDPOINT"}, rows));
   });
@@ -105,6 +107,37 @@ CLI::App* add_named(CLI::App* eas, const char* name, const char* help,
   return verb;
 }
 
+// Resource groups are node pools, their instances nodes.
+void list_instances(Context& context, const std::string& pool) {
+  const auto json = whole_list(context.controller(), list_path(objects::Kind::node) + "?");
+  answered(context, json, [&](const std::string& text) {
+    const auto list = api::read<objects::NodeList>(text, api::Reading::lenient);
+    std::vector<std::vector<std::string>> rows;
+    for (const objects::Node& node : list ? list->items : std::vector<objects::Node>{})
+      if (node.spec.pool == pool)
+        rows.push_back({node.metadata.name, node.status.state,
+                        node.spec.instance_type.empty() ? "-" : harmless(node.spec.instance_type),
+                        fmt::format("{}", node.status.gpus), fmt::format("{}", node.status.slices)});
+    fmt::print("{}", table({"INSTANCENAME", "STATUS", "TYPE", "GPU", "SLICES"}, rows));
+  });
+}
+
+void add_resource(CLI::App* eas, Context& context, const std::shared_ptr<EasOptions>& options) {
+  CLI::App* resource = eas->add_subcommand("resource", "Resource groups, which are node pools");
+  resource->require_subcommand(1);
+  resource->add_subcommand("ls", "List the node pools")->callback([&context] {
+    get_nodes_or_pools(context, {.kind = objects::Kind::pool}, "", "table");
+  });
+  CLI::App* desc = resource->add_subcommand("desc", "Show a node pool");
+  desc->add_option("NAME", options->name, "The pool")->required();
+  desc->callback([&context, options] {
+    describe_node_or_pool(context, {.kind = objects::Kind::pool, .name = options->name});
+  });
+  CLI::App* instances = resource->add_subcommand("li", "List the nodes of a pool");
+  instances->add_option("NAME", options->name, "The pool")->required();
+  instances->callback([&context, options] { list_instances(context, options->name); });
+}
+
 }  // namespace
 
 void add_eas(CLI::App& app, Context& context) {
@@ -132,6 +165,7 @@ void add_eas(CLI::App& app, Context& context) {
   workers->alias("w");
   workers->callback([&context, options] { show_workers(context, options->name); });
   add_eas_autoscale(*eas, context);
+  add_resource(eas, context, options);
   add_named(eas, "start", "Start a stopped service", options)->callback([&context, options] {
     post(context, options->name, "start", "started");
   });

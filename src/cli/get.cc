@@ -53,6 +53,8 @@ void usage(Context& context, const std::string& sentence) {
 void get(Context& context, const GetOptions& options) {
   if (options.all_namespaces && !options.name_space.empty())
     return usage(context, "-A shows all namespaces; leave out -n " + options.name_space);
+  if (const auto slice = slice_named(options.words); slice && !options.watch)
+    return get_slices(context, *slice, options.output);
   const auto object =
       parse_object(options.words, options.name_space.empty() ? "default" : options.name_space);
   if (!object) return usage(context, object.error());
@@ -160,6 +162,7 @@ void add_describe(CLI::App& app, Context& context) {
   verb->add_option("-n,--namespace", *name_space, "Its namespace")->capture_default_str();
   verb->footer("  carve describe service/demo");
   verb->callback([&context, words, name_space] {
+    if (const auto slice = slice_named(*words); slice && !slice->empty()) return show_slice(context, *slice);
     const auto object = required_object(context, *words, *name_space);
     if (!object) return;
     if (!objects::text_of(object->kind).is_workload) return describe_node_or_pool(context, *object);

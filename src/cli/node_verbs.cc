@@ -95,9 +95,9 @@ class DrainReport {
     const client::Client controller = context_.controller();
     for (const objects::KindText& kind : objects::kinds) {
       if (!kind.is_workload) continue;
-      const auto list = controller.get<ServiceList>(list_path(kind.value) + "?namespace=");
+      const auto list = workloads(controller, kind.value);
       if (!list) continue;  // The next update tries again.
-      for (const objects::Service& service : list->items) update(kind.value, service);
+      for (const objects::Service& service : *list) update(kind.value, service);
     }
   }
 

@@ -29,7 +29,40 @@ void print(const api::SliceList& list) {
              table({"NAME", "STATE", "DEVICE", "MEMORY", "COMPUTE", "ISOLATION", "AGE", "COMMAND"}, rows));
 }
 
+// As lists of objects are: {"items": [...]}.
+struct SliceItems {
+  std::vector<api::Slice> items;
+};
+
+void print_or_hint(const api::SliceList& list) {
+  if (list.slices.empty())
+    fmt::print(stderr, "No slices. Create one: carve run --memory 2GiB -- PROGRAM\n");
+  else
+    print(list);
+}
+
 }  // namespace
+
+void get_slices(Context& context, const std::string& name, const std::string& output) {
+  if (output == "yaml") {
+    fmt::print(stderr, "carve: slices are printed as a table or with -o json\n");
+    context.status = usage_status;
+    return;
+  }
+  const auto printed = [&](const api::SliceList& list) {
+    if (output == "name")
+      for (const api::Slice& slice : list.slices) fmt::print("slice/{}\n", slice.name);
+    else if (output == "json" && !name.empty())
+      print_json(list.slices.front());
+    else if (output == "json")
+      print_json(SliceItems{list.slices});
+    else
+      print_or_hint(list);
+  };
+  if (name.empty()) return answered(context, context.client().get<api::SliceList>("/v1/slices"), printed);
+  answered(context, context.client().get<api::Slice>("/v1/slices/" + name),
+           [&](const api::Slice& slice) { printed({.slices = {slice}}); });
+}
 
 void add_ps(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("ps", "List the slices");
@@ -41,10 +74,8 @@ void add_ps(CLI::App& app, Context& context) {
              [&](const auto& list) {
                if (context.json())
                  print_json(list);
-               else if (list.slices.empty())
-                 fmt::print(stderr, "No slices. Create one: carve run --memory 2GiB -- PROGRAM\n");
                else
-                 print(list);
+                 print_or_hint(list);
              });
   });
 }

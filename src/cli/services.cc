@@ -6,6 +6,7 @@
 #include <chrono>
 #include <thread>
 
+#include "cli/object_output.h"
 #include "cli/time_span.h"
 
 namespace carve::cli {
@@ -67,6 +68,27 @@ std::string object_path(const ObjectName& object, const std::string& verb, const
   return fmt::format("{}/{}{}{}?namespace={}{}{}", list_path(object.kind), percent_encoded(object.name),
                      verb.empty() ? "" : "/", verb, percent_encoded(object.name_space),
                      query.empty() ? "" : "&", query);
+}
+
+client::Answer<std::vector<objects::Service>> workloads(const client::Client& controller,
+                                                        objects::Kind kind) {
+  const auto json = whole_list(controller, list_path(kind) + "?namespace=");
+  if (!json) return tl::unexpected(json.error());
+  auto list = api::read<ServiceList>(*json, api::Reading::lenient);
+  if (!list)
+    return tl::unexpected(
+        api::Problem{.title = "list", .detail = "the controller's answer cannot be read: " + list.error()});
+  return std::move(list->items);
+}
+
+std::optional<std::string> slice_named(const std::vector<std::string>& words) {
+  if (words.empty() || words.size() > 2) return std::nullopt;
+  const size_t slash = words.front().find('/');
+  const std::string kind = words.front().substr(0, slash);
+  if (kind != "slices" && kind != "slice") return std::nullopt;
+  if (slash != std::string::npos)
+    return words.size() == 1 ? std::optional(words.front().substr(slash + 1)) : std::nullopt;
+  return words.size() == 2 ? words.back() : "";
 }
 
 void add_wait(CLI::App* verb, std::string& time, const char* help) {

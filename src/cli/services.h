@@ -30,8 +30,13 @@ Result<ObjectName, std::string> parse_object(const std::vector<std::string>& wor
 // The same for verbs that need a name: prints what is wrong, and sets the exit status.
 std::optional<ObjectName> required_object(Context& context, const std::vector<std::string>& words,
                                           const std::string& name_space);
+// Returns the name if the words name slices, which the agent has: "slices", "slice/a", "slice a". Empty: all.
+std::optional<std::string> slice_named(const std::vector<std::string>& words);
 // Returns the object that an applied document made.
 ObjectName name_of(const api::AppliedObject& applied);
+
+// Returns the services or applications of all namespaces.
+client::Answer<std::vector<objects::Service>> workloads(const client::Client& controller, objects::Kind kind);
 
 // Returns "/v1/services".
 std::string list_path(objects::Kind kind);

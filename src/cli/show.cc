@@ -119,6 +119,11 @@ void print(const api::Slice& s) {
 
 }  // namespace
 
+void show_slice(Context& context, const std::string& name) {
+  answered(context, context.client().get<api::Slice>("/v1/slices/" + name),
+           [](const api::Slice& slice) { print(slice); });
+}
+
 void add_show(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("show", "Show one slice: quota, use, processes, events");
   auto name = std::make_shared<std::string>();

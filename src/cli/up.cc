@@ -27,7 +27,7 @@ extern char** environ;
 namespace carve::cli {
 namespace {
 
-constexpr std::chrono::seconds start_patience{30};
+constexpr std::chrono::seconds start_patience{30}, stop_patience{60};
 constexpr std::chrono::milliseconds poll_interval{50};
 
 struct UpOptions {
@@ -157,20 +157,33 @@ void end(const client::Client& client, const char* name) {
   fmt::print("{:<11} ended (process {})\n", name, version->pid);
 }
 
-// Stops every workload and waits, then ends what is left of the slices.
-void stop_everything(Context& context, const client::Client& agent, const client::Client& controller) {
-  std::vector<ObjectName> stopped;
+// Returns the workloads with replicas.
+std::vector<ObjectName> held_workloads(const client::Client& controller) {
+  std::vector<ObjectName> out;
   for (const objects::KindText& kind : objects::kinds) {
     if (!kind.is_workload) continue;
-    const auto found = controller.get<ServiceList>(list_path(kind.value));
+    const auto found = workloads(controller, kind.value);
     if (!found) continue;
-    for (const objects::Service& s : found->items)
-      stopped.push_back({kind.value, s.metadata.name, s.metadata.namespace_});
+    for (const objects::Service& s : *found)
+      if (s.status.replicas != 0 || (!s.spec.stopped && s.spec.replicas != 0))
+        out.push_back({kind.value, s.metadata.name, s.metadata.namespace_});
   }
-  for (const ObjectName& object : stopped)
-    answered(context, controller.post<objects::Service>(object_path(object, "stop"), api::Nothing{}),
-             [](const auto&) {});
-  for (const ObjectName& object : stopped) wait_for_workload(context, object, 60, false);
+  return out;
+}
+
+// Stops every workload and waits, then ends what is left of the slices. One that is being deleted cannot be
+// stopped, and ends all the same.
+void stop_everything(Context& context, const client::Client& agent, const client::Client& controller) {
+  for (const ObjectName& object : held_workloads(controller))
+    (void)controller.post<objects::Service>(object_path(object, "stop"), api::Nothing{});
+  const auto deadline = std::chrono::steady_clock::now() + stop_patience;
+  std::vector<ObjectName> left = held_workloads(controller);
+  for (; !left.empty() && std::chrono::steady_clock::now() < deadline; left = held_workloads(controller))
+    std::this_thread::sleep_for(poll_interval);
+  for (const ObjectName& object : left) {
+    fmt::print(stderr, "carve: {} has not stopped within {} s\n", object.text(), stop_patience.count());
+    context.status = failed_status;
+  }
   if (const auto slices = agent.get<api::SliceList>("/v1/slices"))
     for (const api::Slice& slice : slices->slices)
       answered(context, agent.remove<api::Slice>("/v1/slices/" + slice.name), [](const auto&) {});

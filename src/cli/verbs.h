@@ -64,6 +64,11 @@ void add_node(CLI::App& app, Context& context);
 void add_label(CLI::App& app, Context& context);
 void add_cordon(CLI::App& app, Context& context);  // And uncordon.
 void add_drain(CLI::App& app, Context& context);
+
+// The forms of `carve ps`, `show` and `stop` for `get`, `describe` and `delete` of slices.
+void get_slices(Context& context, const std::string& name, const std::string& output);
+void show_slice(Context& context, const std::string& name);
+void stop_slice(Context& context, const std::string& name);
 void add_trace(CLI::App& app, Context& context);
 void add_thaw(CLI::App& app, Context& context);
 void add_slice(CLI::App& app, Context& context);

@@ -73,6 +73,27 @@ void read_json(std::string_view text, size_t offset, size_t end, std::vector<std
   }
 }
 
+// Returns the section without its separator line.
+std::string_view written_in(std::string_view section) {
+  if (!is_separator(section)) return section;
+  section.remove_prefix(3);
+  section.remove_prefix(std::min(section.find_first_not_of(" \t\r"), section.size()));
+  if (section.starts_with('\n')) section.remove_prefix(1);
+  return section;
+}
+
+// Keeps how each new document, those of this section, was written. Two YAML documents of one section have no
+// text of their own.
+void keep_written(std::string_view section, const std::vector<std::string>& documents,
+                  std::vector<SourceDocument>& out) {
+  const bool is_json = section[content_of(section)] == '{';
+  const bool is_one = documents.size() == out.size() + 1;
+  while (out.size() < documents.size()) {
+    const std::string& json = documents[out.size()];
+    out.push_back({.json = json, .written = is_json || !is_one ? json : std::string(written_in(section))});
+  }
+}
+
 // Reads the part of the text between two separators, which begins in this line.
 void read_section(std::string_view text, size_t begin, size_t end, size_t line, size_t& room,
                   std::vector<std::string>& documents, api::FieldErrors& errors) {
@@ -90,7 +111,7 @@ void read_section(std::string_view text, size_t begin, size_t end, size_t line, 
 
 }  // namespace
 
-Result<std::vector<std::string>, api::FieldErrors> documents_of(std::string_view text) {
+Result<std::vector<SourceDocument>, api::FieldErrors> source_documents_of(std::string_view text) {
   api::FieldErrors errors;
   const auto refused = [&](const std::string& sentence) {
     refuse(errors, "", sentence);
@@ -105,6 +126,7 @@ Result<std::vector<std::string>, api::FieldErrors> documents_of(std::string_view
         fmt::format("line {}: the byte 0x{:02x} is not text in UTF-8; write it as an escape or leave it out",
                     line_of(text, wrong + 1), static_cast<unsigned char>(text[wrong])));
   std::vector<std::string> documents;
+  std::vector<SourceDocument> out;
   size_t room = objects::max_document_bytes;
   size_t line = 1;
   for (size_t begin = 0;
@@ -113,6 +135,7 @@ Result<std::vector<std::string>, api::FieldErrors> documents_of(std::string_view
     do end = std::min(text.find('\n', end), text.size() - 1) + 1;
     while (end < text.size() && !is_separator(text.substr(end, 4)));
     read_section(text, begin, end, line, room, documents, errors);
+    if (documents.size() > out.size()) keep_written(text.substr(begin, end - begin), documents, out);
     line += static_cast<size_t>(std::ranges::count(text.substr(begin, end - begin), '\n'));
     begin = end;
   }
@@ -121,7 +144,20 @@ Result<std::vector<std::string>, api::FieldErrors> documents_of(std::string_view
     return refused("there is no document; write an object with apiVersion, kind and metadata");
   if (documents.size() > max_documents)
     return refused(fmt::format("there are more than {} documents; apply them in parts", max_documents));
-  return documents;
+  return out;
+}
+
+Result<std::vector<std::string>, api::FieldErrors> documents_of(std::string_view text) {
+  auto documents = source_documents_of(text);
+  if (!documents) return tl::unexpected(std::move(documents.error()));
+  std::vector<std::string> out;
+  for (SourceDocument& document : *documents) out.push_back(std::move(document.json));
+  return out;
+}
+
+std::string json_of(const std::string& written) {
+  const auto documents = documents_of(written);
+  return documents && documents->size() == 1 ? documents->front() : written;
 }
 
 }  // namespace carve::fronts

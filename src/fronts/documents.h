@@ -21,4 +21,14 @@ inline constexpr size_t max_documents = 256;  // Of one text.
 // objects::max_document_bytes, and so has the result.
 Result<std::vector<std::string>, api::FieldErrors> documents_of(std::string_view text);
 
+// The same, with each document as it was written: comments included, without the line that begins with `---`.
+struct SourceDocument {
+  std::string json;
+  std::string written;
+};
+Result<std::vector<SourceDocument>, api::FieldErrors> source_documents_of(std::string_view text);
+
+// Returns the JSON text of a document as it was written; the text itself if it is not one document.
+std::string json_of(const std::string& written);
+
 }  // namespace carve::fronts

@@ -42,11 +42,10 @@ void check_taints(const std::vector<objects::PoolTaint>& taints, ErrorList& erro
 }  // namespace
 
 Result<objects::Pool, api::FieldErrors> read_pool(std::string_view json) {
-  auto pool = api::read_all<objects::Pool>(json, api::Reading::strict);
-  if (!pool) return tl::unexpected(std::move(pool.error()));
+  auto [pool, wrong] = api::read_partly<objects::Pool>(json, api::Reading::strict);
   ErrorList errors;
-  errors.add_all(check_metadata(pool->metadata));
-  objects::PoolSpec& spec = pool->spec;
+  errors.add_all(check_metadata(pool.metadata));
+  objects::PoolSpec& spec = pool.spec;
   if (std::ranges::find(pool_types, spec.type, [](PoolType type) { return text(type); }) == pool_types.end())
     errors.add("spec.type", spec.type, "{} is none of {}", typed(spec.type), type_names());
   if (spec.best_effort != "allow" && spec.best_effort != "refuse")
@@ -58,8 +57,9 @@ Result<objects::Pool, api::FieldErrors> read_pool(std::string_view json) {
     spec.labels = {labels->begin(), labels->end()};
   else
     errors.add_all(labels.error());
-  if (!errors.empty()) return tl::unexpected(errors.all());
-  return std::move(*pool);
+  if (api::FieldErrors all = api::joined(std::move(wrong), errors.all()); !all.empty())
+    return tl::unexpected(std::move(all));
+  return std::move(pool);
 }
 
 workload::NodePool node_pool(std::string name, const objects::PoolSpec& spec) {

@@ -331,6 +331,19 @@ def test_a_pool_that_does_not_exist_is_refused_with_those_that_do(nodes):
     assert status["replicaList"][0]["node"] == "n2"
 
 
+def test_resource_groups_are_pools_and_slices_are_objects_too(world, nodes):
+    nodes.apply(pool("a10"))
+    nodes.carve("node", "pool", "n2", "a10")
+    nodes.becomes("pool", "a10", lambda p: p["status"]["nodes"] == 1)
+    assert "a10" in nodes.carve("eas", "resource", "ls") and "available" in nodes.carve("eas", "resource", "desc", "a10")
+    assert [line.split()[0] for line in nodes.carve("eas", "resource", "li", "a10").splitlines()] == ["INSTANCENAME", "n2"]
+    holding(world, "own", "--memory", "1GiB")
+    assert [s["name"] for s in json.loads(nodes.carve("get", "slices", "-o", "json"))["items"]] == ["own"]
+    assert json.loads(nodes.carve("get", "slice/own", "-o", "json"))["name"] == "own" and "own" in nodes.carve("describe", "slice", "own")
+    nodes.carve("delete", "slice/own")
+    assert world.slices() == {}
+
+
 def test_the_example_is_a_pool_whose_nodes_follow_it(nodes):
     nodes.carve("apply", "-f", HERE.parent / "examples/pool.yaml")
     nodes.carve("node", "pool", "n2", "a10")

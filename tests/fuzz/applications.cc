@@ -1,4 +1,5 @@
-// Any bytes as an application give a service that can be stored, or errors.
+// Any bytes as an application give a service that can be stored, or errors. What could be read is checked
+// too.
 #include <cstdint>
 #include <cstdlib>
 
@@ -7,12 +8,9 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace carve;
-  const auto application = fronts::read_application({reinterpret_cast<const char*>(data), size});
-  if (!application) {
-    if (application.error().empty()) std::abort();
-    return 0;
-  }
-  const auto service = fronts::service_of(*application, {.is_elastic_pool = size % 2 == 1});
+  const auto [application, errors] = fronts::read_application({reinterpret_cast<const char*>(data), size});
+  const auto service = fronts::service_of(application, {.is_elastic_pool = size % 2 == 1});
+  if (!errors.empty()) return 0;
   if (service ? !fronts::check_spec(service->spec).empty() : service.error().empty()) std::abort();
   return 0;
 }

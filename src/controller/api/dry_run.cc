@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "controller/objects/service_form.h"
+#include "fronts/documents.h"
 #include "fronts/explain/translation.h"
 #include "wire/api/json.h"
 
@@ -51,8 +52,8 @@ std::vector<api::TranslatedField> translation_of(const Submission& submission) {
   const objects::Source& source = submission.form.source;
   const bool is_application = submission.kind == objects::Kind::application;
   const std::string_view ours = is_application ? "application" : "service";
-  const std::string document =
-      source.dialect.empty() ? fmt::format(R"({{"spec":{}}})", submission.spec) : source.document;
+  const std::string document = source.dialect.empty() ? fmt::format(R"({{"spec":{}}})", submission.spec)
+                                                      : fronts::json_of(source.document);
   return fronts::translation_of({.dialect = source.dialect.empty() ? ours : std::string_view(source.dialect),
                                  .source = document,
                                  .metadata = submission.metadata,

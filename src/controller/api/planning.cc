@@ -14,13 +14,19 @@ namespace carve::controller {
 using K = FailureKind;
 using Pointer = ObjectRegistry::Pointer;
 
+namespace {
+
+tl::unexpected<Failure> refuse_viewer(const http::Caller& caller) {
+  return failure(K::permission_denied,
+                 "{} may see objects and not change them; use a token with the role user", caller.text());
+}
+
+}  // namespace
+
 Outcome<Owner> owner_of(const Call& call, const AccountField& wanted) {
   const std::string& wanted_account = wanted.account;
   const Views& views = call.context.views;
-  if (!call.caller.may_create())
-    return failure(K::permission_denied,
-                   "{} may see objects and not change them; use a token with the role user",
-                   call.caller.text());
+  if (!call.caller.may_create()) return refuse_viewer(call.caller);
   if (const auto uid = call.caller.uid()) {
     const std::string own = views.user_name(*uid);
     if (!wanted_account.empty() && wanted_account != own && !call.caller.may_operate())
@@ -50,8 +56,8 @@ tl::unexpected<Failure> refuse_change(const ObjectKey& key) {
 }
 
 Outcome<void> check_change(const Call& call, const Object& object) {
-  if (!call.caller.may_change(object.owner_uid, object.account) || !call.caller.may_create())
-    return refuse_change(object.key);
+  if (!call.caller.may_create()) return refuse_viewer(call.caller);
+  if (!call.caller.may_change(object.owner_uid, object.account)) return refuse_change(object.key);
   if (object.is_ending)
     return failure(K::failed_precondition, "{} is being deleted; apply it again when it is gone",
                    text(object.key));

@@ -8,6 +8,7 @@
 #include "controller/api/planning.h"
 #include "controller/api/query.h"
 #include "controller/api/watch_routes.h"
+#include "fronts/documents.h"
 #include "os/clock.h"
 #include "wire/api/json_value.h"
 #include "wire/objects/revision.h"
@@ -164,7 +165,7 @@ http::Response modify(const Call& call) {
     return refuse(K::failed_precondition,
                   fmt::format("{} was not written as a PAI-EAS document; change it with carve apply",
                               text((*present)->key)));
-  const auto document_text = fronts::modified(spec->source.document, changes->changes);
+  const auto document_text = fronts::modified(fronts::json_of(spec->source.document), changes->changes);
   if (!document_text) return refuse(document_text.error());
   const auto read = read_submissions(*document_text, "eas", submission_context(call));
   if (!read) return refuse(read.error());

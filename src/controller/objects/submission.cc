@@ -28,20 +28,20 @@ Submission of_service(objects::Service service, std::vector<std::string> warning
 }
 
 Read read_service(const std::string& text, const SubmissionContext&) {
-  auto service = api::read_all<objects::Service>(text, api::Reading::strict);
-  if (!service) return tl::unexpected(std::move(service.error()));
-  if (FieldErrors errors = fronts::check(*service); !errors.empty()) return tl::unexpected(std::move(errors));
-  return of_service(std::move(*service), {});
+  auto [service, wrong] = api::read_partly<objects::Service>(text, api::Reading::strict);
+  if (FieldErrors errors = api::joined(std::move(wrong), fronts::check(service)); !errors.empty())
+    return tl::unexpected(std::move(errors));
+  return of_service(std::move(service), {});
 }
 
 Read read_application(const std::string& text, const SubmissionContext& context) {
-  auto application = fronts::read_application(text);
-  if (!application) return tl::unexpected(std::move(application.error()));
-  auto service = fronts::service_of(*application, context.of_pool(application->spec.pool).application);
-  if (!service) return tl::unexpected(std::move(service.error()));
+  auto [application, wrong] = fronts::read_application(text);
+  auto service = fronts::service_of(application, context.of_pool(application.spec.pool).application);
+  FieldErrors errors = api::joined(std::move(wrong), service ? FieldErrors{} : service.error());
+  if (!errors.empty()) return tl::unexpected(std::move(errors));
   return Submission{.kind = objects::Kind::application,
-                    .metadata = std::move(application->metadata),
-                    .spec = api::write(application->spec),
+                    .metadata = std::move(application.metadata),
+                    .spec = api::write(application.spec),
                     .form = std::move(service->spec),
                     .warnings = std::move(service->warnings)};
 }
@@ -93,6 +93,12 @@ Read read_manifest(const std::string& text, const SubmissionContext&) {
   auto manifest = fronts::from_manifest(text);
   if (!manifest) return tl::unexpected(std::move(manifest.error()));
   return of_service(std::move(manifest->service), std::move(manifest->warnings));
+}
+
+// A document of another system is kept byte for byte.
+void keep_written(const std::string& written, Submission& submission) {
+  submission.form.source.document = written;
+  submission.spec = api::write(submission.form);
 }
 
 using Reader = Read (*)(const std::string&, const SubmissionContext&);
@@ -158,16 +164,18 @@ Result<void, FieldErrors> give_port(const std::string& text, std::vector<Submiss
 
 Result<std::vector<Submission>, FieldErrors> read_submissions(std::string_view text, std::string_view dialect,
                                                               const SubmissionContext& context) {
-  const auto documents = fronts::documents_of(text);
+  const auto documents = fronts::source_documents_of(text);
   if (!documents) return tl::unexpected(documents.error());
   std::vector<Submission> out;
   FieldErrors errors;
   for (size_t i = 0; i < documents->size(); ++i) {
-    const std::string& one = (*documents)[i];
+    const std::string& one = (*documents)[i].json;
+    const Reader reader = reader_of(one, dialect);
     FieldErrors wrong;
     if (dialect == "auto" && fronts::is_cluster_service(one)) {
       if (auto given = give_port(one, out); !given) wrong = std::move(given.error());
-    } else if (auto read = reader_of(one, dialect)(one, context)) {
+    } else if (auto read = reader(one, context)) {
+      if (reader == read_eas || reader == read_manifest) keep_written((*documents)[i].written, *read);
       out.push_back(std::move(*read));
     } else {
       wrong = std::move(read.error());

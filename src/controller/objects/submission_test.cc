@@ -2,10 +2,13 @@
 
 #include <gmock/gmock.h>
 
+#include "fronts/documents.h"
+
 namespace carve::controller {
 namespace {
 
 using testing::HasSubstr;
+using testing::UnorderedElementsAre;
 
 constexpr const char* ours = R"(apiVersion: carve.dev/v1
 kind: Service
@@ -50,6 +53,43 @@ TEST(Submission, one_wrong_document_refuses_all_and_says_which) {
   for (const api::FieldError& e : read.error()) all += e.sentence + "\n";
   EXPECT_THAT(all, HasSubstr("document 3: kind: 'Job' is not a kind; there are Service, Application"));
   EXPECT_FALSE(read_submissions("", "auto", {}));
+}
+
+TEST(Submission, a_document_of_another_system_is_kept_byte_for_byte) {
+  const std::string manifest =
+      "# For the night.\napiVersion: v1\nkind: Pod\nmetadata: {name: b}   # a comment\n"
+      "spec: {containers: [{command: [serve]}]}\n";
+  const auto read =
+      read_submissions(std::string(ours) + "---\n" + manifest + "--- \n" + eas + "\n", "auto", {});
+  ASSERT_TRUE(read) << read.error().front().sentence;
+  EXPECT_EQ((*read)[0].form.source.document, "");
+  EXPECT_EQ((*read)[1].form.source.document, manifest);
+  EXPECT_THAT((*read)[1].spec, HasSubstr("# For the night.\\napiVersion"));
+  EXPECT_EQ((*read)[2].form.source.document, eas);
+  EXPECT_EQ(fronts::json_of(manifest).front(), '{');
+}
+
+TEST(Submission, an_unknown_field_hides_no_other_error) {
+  const auto fields = [](const char* document) {
+    std::vector<std::string> out;
+    const auto read = read_submissions(document, "auto", {});
+    for (const api::FieldError& e : read ? api::FieldErrors{} : read.error()) out.push_back(e.field);
+    return out;
+  };
+  EXPECT_THAT(fields("apiVersion: carve.dev/v1\nkind: Service\nmetadata: {name: Bad_Name}\n"
+                     "spec: {replcas: 2, replicas: 65, gpu: {memory: 12X}, run: {command: [serve]}}\n"),
+              UnorderedElementsAre("spec.replcas", "spec.replicas", "spec.gpu.memory", "metadata.name"));
+  EXPECT_THAT(
+      fields("apiVersion: carve.dev/v1\nkind: Service\nmetadata: {name: a}\nspec: {run: 7, port: 0}\n"),
+      UnorderedElementsAre("spec.run", "spec.port"))
+      << "the command of a run that could not be read is not missed";
+  EXPECT_THAT(
+      fields("apiVersion: carve.dev/v1\nkind: Application\nmetadata: {name: a}\n"
+             "spec: {gpus: 1, gpu: {type: mGPU, memory: 256, compute: '1.5'}, run: {command: [serve]}}\n"),
+      UnorderedElementsAre("spec.gpus", "spec.gpu.memory", "spec.gpu.compute"));
+  EXPECT_THAT(
+      fields("apiVersion: carve.dev/v1\nkind: Pool\nmetadata: {name: p}\nspec: {typ: eas, type: x}\n"),
+      UnorderedElementsAre("spec.typ", "spec.type"));
 }
 
 TEST(Submission, applications_and_manifests_run_as_services) {

@@ -121,6 +121,7 @@ bool ServiceLoop::revise(Pass& pass, Ns now) {
   const std::string present = records_.spec(pass.record.uid, pass.record.revision);
   if (pass.record.revision != 0 && present == wanted) return true;
   if (pass.object->is_ending) return true;
+  resized_.erase(pass.record.uid);
   if (pass.record.revision != 0 && resize(pass, spec_of(present))) {
     const RevisionRecord same{.uid = pass.record.uid,
                               .revision = pass.record.revision,

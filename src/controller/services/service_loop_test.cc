@@ -188,6 +188,11 @@ TEST(ServiceLoop, a_change_of_size_is_made_in_the_running_slices) {
   EXPECT_EQ(s.status().revision, 1u);
   EXPECT_EQ(s.status().memory_text, "6 GiB");
   EXPECT_THAT(s.status().conditions.at(1).message, HasSubstr("in place"));
+  const std::string resized_at = s.status().updated_at;
+  s.apply(spec(2, "serve-v2", "6GiB"));
+  s.settle();
+  EXPECT_EQ(s.status().conditions.at(1).message, "") << "a rollout is no change in place";
+  EXPECT_LT(resized_at, s.status().updated_at);
 }
 
 TEST(ServiceLoop, a_size_that_the_device_does_not_have_is_a_rollout) {
@@ -309,6 +314,11 @@ TEST(ServiceLoop, a_drained_node_gives_its_replicas_to_another_node_and_the_othe
   s.machine.capacity = 2;
   ASSERT_TRUE(s.objects->add({.key = {objects::Kind::node, "default", "n1"},
                               .spec = api::write(objects::NodeSpec{.draining = true})}));
+  s.machine.silent_nodes = {"n2"};
+  s.settle(3);
+  EXPECT_EQ(s.status().conditions.at(1).message,
+            "node n1 is drained; replica 0 stays there: node n2 is silent");
+  s.machine.silent_nodes.clear();
   for (int i = 0; i < 20; ++i) {
     s.settle(1);
     EXPECT_EQ(s.machine.servers.size(), 2u) << "turn " << i;

@@ -65,11 +65,11 @@ void add_condition(objects::ServiceStatus& status, const objects::ServiceStatus&
 // empty text if no replica is on such a node.
 std::string drained_text(const StatusInput& in, bool stays) {
   std::set<std::string> nodes;
-  std::vector<std::string> replicas;
+  std::set<uint32_t> replicas;
   for (size_t i = 0; i < in.replicas.size(); ++i) {
     if (!in.observed.replicas[i].must_move || in.observed.replicas[i].retired_at) continue;
     nodes.insert(in.replicas[i].node);
-    replicas.push_back(fmt::format("{}", workload::ordinal(in.replicas[i].replica)));
+    replicas.insert(workload::ordinal(in.replicas[i].replica));
   }
   if (replicas.empty()) return "";
   const bool one = replicas.size() == 1;
@@ -87,14 +87,22 @@ objects::Condition progressing(const StatusInput& in, const workload::ServiceSta
             .message = fmt::format("no replica became available within {} s; the former replicas stay",
                                    in.spec.update.progress_deadline_seconds)};
   if (counted.lacks_capacity && in.refusal != nullptr) {
-    const std::string drained = drained_text(in, /*stays=*/true);
+    const std::string stays = drained_text(in, /*stays=*/true);
     return {.type = "Progressing",
             .status = "True",
             .reason = in.refusal->kind == FailureKind::insufficient_capacity ? "NoCapacity" : "SliceRefused",
-            .message = drained + (drained.empty() ? "" : ": ") + in.refusal->sentence};
+            .message = stays + (stays.empty() ? "" : ": ") + in.refusal->sentence};
   }
-  if (std::string drained = drained_text(in, /*stays=*/false); !drained.empty())
-    return {.type = "Progressing", .status = "True", .reason = "NodeDrained", .message = std::move(drained)};
+  // A slice that is requested and not granted: no node can be asked now.
+  const bool waits = !in.observed.requested.empty() && !in.problem.empty();
+  const std::string drained = drained_text(in, waits);
+  if (!drained.empty() && waits)
+    return {.type = "Progressing",
+            .status = "True",
+            .reason = "SliceRefused",
+            .message = drained + ": " + in.problem};
+  if (!drained.empty())
+    return {.type = "Progressing", .status = "True", .reason = "NodeDrained", .message = drained};
   if (counted.crash_looping > 0)
     return {.type = "Progressing",
             .status = "True",
@@ -144,6 +152,9 @@ objects::ServiceStatus service_status(const StatusInput& in, const objects::Serv
                                       workload::Ns now) {
   const workload::ServiceStatus counted = workload::status(in.desired, in.observed, now);
   objects::ServiceStatus out{.observed_generation = in.object.generation,
+                             .updated_at = before.observed_generation == in.object.generation
+                                               ? before.updated_at
+                                               : os::rfc3339(now, os::Decimals::milliseconds),
                              .phase = phase_text(counted.phase),
                              .replicas = static_cast<uint32_t>(in.observed.replicas.size()),
                              .desired_replicas = in.desired.replicas,

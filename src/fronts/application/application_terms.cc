@@ -181,7 +181,7 @@ void check_elastic(const ApplicationSpec& spec, const ApplicationContext& contex
 
 }  // namespace
 
-Result<objects::Application, api::FieldErrors> read_application(std::string_view json) {
+api::PartlyRead<objects::Application> read_application(std::string_view json) {
   auto document = api::parse(json);
   const auto exact = api::parse(json, api::Decimals::as_texts);
   if (document && exact && document->is_object()) {
@@ -191,9 +191,9 @@ Result<objects::Application, api::FieldErrors> read_application(std::string_view
       const api::Json& number = (*exact)[path];
       (*document)[path] = number.is_string() ? number.get<std::string>() : number.dump();
     }
-    return api::read_all<objects::Application>(document->dump(), api::Reading::strict);
+    return api::read_partly<objects::Application>(document->dump(), api::Reading::strict);
   }
-  return api::read_all<objects::Application>(json, api::Reading::strict);
+  return api::read_partly<objects::Application>(json, api::Reading::strict);
 }
 
 Result<ApplicationService, api::FieldErrors> service_of(const objects::Application& application,

@@ -34,8 +34,8 @@ struct ApplicationService {
 };
 
 // Reads the JSON text of an application, strictly. spec.gpu.compute and spec.gpu.memory may be numbers too,
-// of which the digits are kept: 0.30 is the text "0.30".
-Result<objects::Application, api::FieldErrors> read_application(std::string_view json);
+// of which the digits are kept: 0.30 is the text "0.30". What could be read may be checked beside the errors.
+api::PartlyRead<objects::Application> read_application(std::string_view json);
 
 // Returns the spec of the service that the application runs as, or every error of the application.
 Result<ApplicationService, api::FieldErrors> service_of(const objects::Application&,

@@ -22,9 +22,9 @@ std::string application(const std::string& gpu, const std::string& lines = "") {
 
 Result<ApplicationService, api::FieldErrors> translated(const std::string& json,
                                                         const ApplicationContext& context = {}) {
-  const auto read = read_application(json);
-  if (!read) return tl::unexpected(read.error());
-  return service_of(*read, context);
+  const auto [read, errors] = read_application(json);
+  if (!errors.empty()) return tl::unexpected(errors);
+  return service_of(read, context);
 }
 
 std::string summary(const std::optional<objects::Gpu>& gpu) {
@@ -168,10 +168,10 @@ TEST(Application, all_errors_are_returned_at_once) {
   for (const api::FieldError& error : service.error()) fields.push_back(error.field);
   EXPECT_EQ(fields, (std::vector<std::string>{"apiVersion", "kind", "metadata.name", "spec.elasticContainer",
                                               "spec.gpu.memory", "spec.gpu.compute", "spec.run"}));
-  EXPECT_FALSE(read_application("[]"));
-  EXPECT_FALSE(read_application("{"));
-  EXPECT_FALSE(read_application(R"({"spec": {"gpu": [1]}})"));
-  EXPECT_FALSE(read_application(R"({"spec": {"gpu": {"compute": {}}}})"));
+  EXPECT_FALSE(read_application("[]").errors.empty());
+  EXPECT_FALSE(read_application("{").errors.empty());
+  EXPECT_FALSE(read_application(R"({"spec": {"gpu": [1]}})").errors.empty());
+  EXPECT_FALSE(read_application(R"({"spec": {"gpu": {"compute": {}}}})").errors.empty());
 }
 
 }  // namespace

@@ -84,17 +84,17 @@ TEST(Translation, an_application_and_a_service_of_ours) {
   const std::string text = R"({"apiVersion":"carve.dev/v1","kind":"Application","metadata":{"name":"a"},
     "spec":{"gpu":{"type":"mGPU","multiDevice":true,"devices":2,"memory":"4096","compute":"0.5"},
     "run":{"command":["x"]}}})";
-  const auto application = read_application(text);
-  ASSERT_TRUE(application);
-  const auto service = service_of(*application, {});
+  const auto [application, errors] = read_application(text);
+  ASSERT_TRUE(errors.empty());
+  const auto service = service_of(application, {});
   ASSERT_TRUE(service) << service.error().front().sentence;
   const auto rows = shown(translation_of(
-      {.dialect = "application", .source = text, .metadata = application->metadata, .spec = service->spec}));
+      {.dialect = "application", .source = text, .metadata = application.metadata, .spec = service->spec}));
   EXPECT_THAT(rows, Contains("spec.gpu.memory 4096 -> spec.gpu.memory 2048MiB"));
   EXPECT_THAT(rows, Contains("spec.gpu.compute 0.5 -> spec.gpu.share 25%"));
   EXPECT_THAT(rows, Contains("spec.gpu.devices 2 -> slice.devices 2"));
   const auto ours = shown(translation_of(
-      {.dialect = "service", .source = "{}", .metadata = application->metadata, .spec = service->spec}));
+      {.dialect = "service", .source = "{}", .metadata = application.metadata, .spec = service->spec}));
   EXPECT_THAT(ours, Not(Contains(StartsWith("spec.gpu.compute"))));
   EXPECT_THAT(ours, Contains("spec.gpu.share 25% -> slice.share_bp 2500"));
 }

@@ -37,9 +37,9 @@ class SimulatedApiClient::Exchange final : public ApiServerFake::Exchange,
                             self);
     });
   }
-  void set_server(ApiServerFake& server, std::string token) {
+  void set_server(ApiServerFake& server, std::string bearer) {
     server_ = &server;
-    token_ = std::move(token);
+    token_ = std::move(bearer);
   }
   void give_up() {
     if (client_ == nullptr) return;

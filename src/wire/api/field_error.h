@@ -16,4 +16,8 @@ struct FieldError {
 using FieldErrors = std::vector<FieldError>;
 inline constexpr size_t max_field_errors = 32;  // Later errors of a document are not reported.
 
+// Returns the errors of reading a document, and those of checking what could be read. A check of a field that
+// could not be read, of a part of it or of what it is part of, says nothing: the field has its default.
+FieldErrors joined(FieldErrors reading, const FieldErrors& checks);
+
 }  // namespace carve::api

@@ -137,4 +137,26 @@ FieldErrors read(std::string_view text,
 }
 
 }  // namespace detail
+namespace {
+
+// Returns whether one of the fields is the other, or a part of it.
+bool are_related(std::string_view a, std::string_view b) {
+  if (a.size() > b.size()) std::swap(a, b);
+  return a.empty() ||
+         (b.starts_with(a) && (b.size() == a.size() || b[a.size()] == '.' || b[a.size()] == '['));
+}
+
+}  // namespace
+
+FieldErrors joined(FieldErrors reading, const FieldErrors& checks) {
+  const size_t count = reading.size();
+  for (const FieldError& check : checks) {
+    const bool is_known =
+        std::any_of(reading.begin(), reading.begin() + static_cast<ptrdiff_t>(count),
+                    [&](const FieldError& one) { return are_related(one.field, check.field); });
+    if (!is_known && reading.size() < max_field_errors) reading.push_back(check);
+  }
+  return reading;
+}
+
 }  // namespace carve::api

@@ -237,16 +237,29 @@ void read(const Json& value, T& out, Reading reading, const std::string& path, F
 
 }  // namespace detail
 
+// A document as far as it could be read: a field with an error has its default.
+template <class T>
+struct PartlyRead {
+  T document;
+  FieldErrors errors;
+};
+
 // Reads a document. An error has the field's path and value.
 template <Document T>
-Result<T, FieldErrors> read_all(std::string_view text, Reading reading) {
-  T out;
+PartlyRead<T> read_partly(std::string_view text, Reading reading) {
+  PartlyRead<T> out;
   const auto fill = [](const Json& value, void* document, Reading r, FieldErrors& errors) {
     detail::read(value, *static_cast<T*>(document), r, "", errors);
   };
-  if (FieldErrors errors = detail::read(text, fill, &out, reading); !errors.empty())
-    return tl::unexpected(std::move(errors));
+  out.errors = detail::read(text, fill, &out.document, reading);
   return out;
+}
+
+template <Document T>
+Result<T, FieldErrors> read_all(std::string_view text, Reading reading) {
+  PartlyRead<T> read = read_partly<T>(text, reading);
+  if (!read.errors.empty()) return tl::unexpected(std::move(read.errors));
+  return std::move(read.document);
 }
 
 template <Document T>

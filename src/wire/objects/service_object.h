@@ -94,6 +94,7 @@ struct ReplicaStatus {
 
 struct ServiceStatus {
   uint32_t observed_generation = 0;
+  std::string updated_at;         // When the controller saw this generation.
   std::string phase;              // "Waiting", "Running", "Updating", "Stopped", "Failed"
   uint32_t replicas = 0;          // That hold a slice, also those that are being stopped.
   uint32_t desired_replicas = 0;  // spec.replicas, or the number that the autoscaling has decided.
