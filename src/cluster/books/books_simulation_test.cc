@@ -279,7 +279,8 @@ class Cluster {
 };
 
 TEST(BooksSimulation, no_history_gives_a_device_out_twice) {
-  const unsigned histories = getenv("CARVE_LONG") != nullptr ? 10'000 : 150;
+  const char* const is_long = getenv("CARVE_LONG");
+  const unsigned histories = is_long != nullptr && *is_long != '\0' ? 10'000 : 150;
   for (uint64_t seed = 0; seed < histories && !::testing::Test::HasFatalFailure(); ++seed) {
     SCOPED_TRACE(seed);
     Cluster cluster(seed);

@@ -202,8 +202,8 @@ Outcome<Pointer> named_object(const Call& call) {
 Outcome<Pointer> changeable_object(const Call& call) {
   auto object = named_object(call);
   if (!object) return object;
-  if (!call.caller.may_change((*object)->owner_uid, (*object)->account) || !call.caller.may_create())
-    return refuse_change((*object)->key);
+  if (!call.caller.may_create()) return refuse_viewer(call.caller);
+  if (!call.caller.may_change((*object)->owner_uid, (*object)->account)) return refuse_change((*object)->key);
   return object;
 }
 
