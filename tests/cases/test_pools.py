@@ -335,7 +335,7 @@ def test_resource_groups_are_pools_and_slices_are_objects_too(world, nodes):
     nodes.apply(pool("a10"))
     nodes.carve("node", "pool", "n2", "a10")
     nodes.becomes("pool", "a10", lambda p: p["status"]["nodes"] == 1)
-    assert "a10" in nodes.carve("eas", "resource", "ls") and "available" in nodes.carve("eas", "resource", "desc", "a10")
+    assert "a10" in nodes.carve("eas", "resource", "ls") and "instance-state: ok" in nodes.carve("eas", "resource", "desc", "a10")
     assert [line.split()[0] for line in nodes.carve("eas", "resource", "li", "a10").splitlines()] == ["INSTANCENAME", "n2"]
     holding(world, "own", "--memory", "1GiB")
     assert [s["name"] for s in json.loads(nodes.carve("get", "slices", "-o", "json"))["items"]] == ["own"]
