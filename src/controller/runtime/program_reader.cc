@@ -53,9 +53,12 @@ int ProgramReader::watched(const std::string& name) const {
 
 Outcome<runner::SeenProgram> ProgramReader::read(const std::string& name) {
   Known& known = known_[name];
-  if (known.watch < 0 && (known.watch = watched(name)) >= 0) {
-    names_[known.watch] = name;
-    known.reported_ns = now_ns_;
+  if (known.watch < 0) {
+    known.watch = watched(name);
+    if (known.watch >= 0) {
+      names_[known.watch] = name;
+      known.reported_ns = now_ns_;
+    }
   }
   const bool is_settled = known.watch >= 0 && known.seen &&
                           known.read_ns >= known.reported_ns + settled_after_ns &&
