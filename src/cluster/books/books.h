@@ -61,6 +61,11 @@ class Books {
   // For views and checks. What cannot be read, by "node NAME" or "pod NAMESPACE/NAME".
   std::map<std::string, std::string> problems() const;
   std::vector<DeviceBook> devices(const std::string& node) const;
+  std::vector<std::string> models() const;  // Of all devices, sorted, each once.
+  // Pods that were asked for in units, by the unit's bytes: NAMESPACE/NAME, sorted.
+  std::map<uint64_t, std::vector<std::string>> pods_in_units() const;
+  // Devices of which more is granted than there is: a sentence for each.
+  std::vector<std::string> overcommitted() const;
   size_t pods() const { return pods_.size(); }
   size_t rebuilt() const { return rebuilt_; }  // How often the engine was made anew.
 

@@ -283,5 +283,21 @@ TEST(Books, the_engine_is_made_anew_when_many_nodes_have_left) {
   EXPECT_EQ(refusal(books, pod_object("q", 20_GiB), "n1"), "");
 }
 
+TEST(Books, views_show_models_units_and_what_is_granted_twice) {
+  Books books(Strategy::binpack);
+  books.set_node(node_object("n0", a10_devices(0, 1)));
+  kube::PodRequest request{.dialect = "ack"};
+  request.containers["c"] = {.memory = (16_GiB).count, .unit = (1_GiB).count, .units = 16};
+  books.set_pod(pod_object("p", request));
+  EXPECT_THAT(books.models(), ::testing::ElementsAre("NVIDIA A10"));
+  EXPECT_THAT(books.pods_in_units()[(1_GiB).count], ::testing::ElementsAre("a/p"));
+  const auto slices = books.reserve("uid-of-p", "n0");
+  ASSERT_TRUE(slices);
+  EXPECT_TRUE(books.overcommitted().empty());
+  books.set_pod(bound(pod_object("q", request), *slices));
+  ASSERT_EQ(books.overcommitted().size(), 1u);
+  EXPECT_THAT(books.overcommitted()[0], ::testing::HasSubstr("pods of the node: a/p, a/q"));
+}
+
 }  // namespace
 }  // namespace carve::cluster

@@ -29,7 +29,11 @@ http::Response Extender::handle(const http::Request& request) {
   for (const auto& [path, answer] : verbs) {
     if (request.path != path) continue;
     if (request.method != "POST") return plain(405, "use POST");
-    return (this->*answer)(request.body);
+    const kube::Nanoseconds begin = hooks_.now();
+    http::Response response = (this->*answer)(request.body);
+    if (!std::holds_alternative<http::LaterContent>(response.content))
+      hooks_.answered(path.substr(1), hooks_.now() - begin, path == "/bind" ? "refused" : "");
+    return response;
   }
   return plain(404, "there are /filter, /prioritize and /bind");
 }
@@ -60,7 +64,8 @@ http::Response Extender::bind(const std::string& body) {
   const auto slices = books_.reserve(question->uid, question->node);
   if (!slices) return json(bind_answer(slices.error()));
   auto waiting = std::make_shared<WaitingBind>();
-  binder_.bind(*question, *slices, [waiting](const std::string& error) {
+  binder_.bind(*question, *slices, [this, waiting, begin = hooks_.now()](const std::string& error) {
+    hooks_.answered("bind", hooks_.now() - begin, error);
     if (waiting->later != nullptr) std::exchange(waiting->later, nullptr)->answer(json(bind_answer(error)));
   });
   return {.content = http::LaterContent{[waiting](http::LaterAnswer& later) {

@@ -20,6 +20,9 @@ class Extender {
     std::function<std::string()> fence;
     // Returns why the books do not answer yet; empty: they do.
     std::function<std::string()> not_ready;
+    // An answer was given: which verb, how long it took, and the error of a binding; empty: it has none.
+    std::function<kube::Nanoseconds()> now;
+    std::function<void(std::string_view verb, kube::Nanoseconds took, const std::string& error)> answered;
     // No node can serve the pod, and this is why.
     std::function<void(const kube::ObjectMeta& pod, const std::string& sentence)> waits;
   };

@@ -36,11 +36,16 @@ struct Cluster {
   Books books{Strategy::binpack};
   Binder binder{client, books};
   std::string fence, not_ready;
-  std::vector<std::string> waiting;
+  std::vector<std::string> waiting, answered;
   Extender extender{books,
                     binder,
                     {.fence = [this] { return fence; },
                      .not_ready = [this] { return not_ready; },
+                     .now = [this] { return client.now(); },
+                     .answered =
+                         [this](std::string_view verb, kube::Nanoseconds, const std::string& error) {
+                           answered.push_back(std::string(verb) + (error.empty() ? "" : " refused"));
+                         },
                      .waits = [this](const kube::ObjectMeta& pod,
                                      const std::string& why) { waiting.push_back(pod.name + ": " + why); }}};
 
@@ -89,6 +94,7 @@ TEST(Extender, a_pod_is_filtered_scored_and_bound) {
   EXPECT_THAT(cluster.filter(next, {"n0", "n1"}), HasSubstr(R"("NodeNames":["n1"])"));
   EXPECT_THAT(cluster.bind(next, "n0"), HasSubstr("does not fit on node n0 any more: memory"));
   EXPECT_THAT(cluster.waiting, IsEmpty());
+  EXPECT_THAT(cluster.answered, ElementsAre("filter", "prioritize", "bind", "filter", "bind refused"));
 }
 
 TEST(Extender, why_a_pod_waits_is_told) {
