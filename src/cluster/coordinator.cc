@@ -32,8 +32,8 @@ Coordinator::Cluster::Cluster(Coordinator& c, Strategy strategy)
                 .answered = [&c](std::string_view verb, kube::Nanoseconds took,
                                  const std::string& error) { c.count_answer(verb, took, error); },
                 .waits =
-                    [&c](const kube::ObjectMeta& pod, const std::string& sentence) {
-                      if (c.is_active()) c.events_.waits(pod, sentence);
+                    [&c](const kube::ObjectMeta& pod, const std::function<std::string()>& why) {
+                      if (c.is_active()) c.events_.waits(pod, why);
                     }}),
       feed(
           c.client_, books, [&c](const std::string& uid) { c.events_.forget(uid); }, c.settings_.seed) {}

@@ -29,17 +29,21 @@ def until(true, seconds=30, every=0.1):
     return value
 
 
+given = []  # The first ports that were given so far: what is free may be about to be used.
+
+
 def free_ports(count):
-    """The first of so many ports that are free now."""
-    for first in range(26500, 32000, count):
+    """The first of so many ports that are free now, and were not given before."""
+    for first in range(max(given, default=26500 - 16) + 16, 32000, 16):
         with contextlib.ExitStack() as stack:
             try:
                 for port in range(first, first + count):
                     s = stack.enter_context(socket.socket())
                     s.bind(("127.0.0.1", port))
-                return first
             except OSError:
                 continue
+            given.append(first)
+            return first
     raise RuntimeError("no free ports")
 
 
@@ -47,14 +51,14 @@ def uuid_of(node, device):
     return f"GPU-00000000-0000-0000-{node:04x}-{device + 1:012x}"
 
 
-def node_object(number, name=None, devices=2, placement="binpack", mode="memory-and-compute", usable=A10):
-    """A Node as its agent describes it: simulated devices."""
+def node_object(number, name=None, devices=2, placement="binpack", mode=None, usable=A10):
+    """A Node as its agent describes it: simulated devices. `mode`: that of the node's label."""
     name = name or f"n{number}"
     described = {"v": 1, "boot": "b",
                  "devices": [{"i": i, "uuid": uuid_of(number, i), "model": "NVIDIA A10", "usable": usable, "context": 256 << 20,
                               "migrates": True, "health": "ok"} for i in range(devices)],
-                 "links": [], "cpu": 64000, "memory": 256 * GiB, "mode": {"desired": mode, "effective": mode, "blocked_by": []},
-                 "policy": {"desired": "fixed-share", "effective": "fixed-share", "blocked_by": []}, "placement": placement,
+                 "links": [], "cpu": 64000, "memory": 256 * GiB, "mode": {**({"desired": mode} if mode else {}), "effective": mode or "memory-and-compute", "blocked_by": []},
+                 "policy": {"effective": "fixed-share", "blocked_by": []}, "placement": placement,
                  "best_effort": "admit", "enforcement": "library", "simulated": True}
     resources = {"cpu": "64", "memory": "256Gi", "pods": "500", "carve.dev/slot": "256", "carve.dev/memory": str(usable * devices),
                  "carve.dev/compute": str(100 * devices)}
@@ -108,6 +112,7 @@ class Cluster:
                     "KUBE_APISERVER_FLAGS": "--disable-admission-plugins=TaintNodesByCondition",
                     "KUBE_MANAGER_FLAGS": "--controllers=*,-node-lifecycle-controller"}
         self.pairs = {}
+        self.webhook = None
         self.is_up = False
 
     def begin(self):
@@ -139,17 +144,35 @@ class Cluster:
         assert "rror" in text or "denied" in text, text
         return text
 
-    def install(self, overlay="loopback", webhook=9443):
-        manifests = self.kubectl("kustomize", str(ROOT / "deploy/kubernetes/overlays" / overlay))
-        return self.kubectl("apply", "--server-side", "-f", "-", stdin=manifests.replace("127.0.0.1:9443", f"127.0.0.1:{webhook}"))
+    def install(self):
+        """Installs the overlay `loopback` once, with a free port of the webhooks. The coordinators are processes, not pods."""
+        if self.webhook:
+            return
+        self.webhook = free_ports(1)
+        manifests = self.kubectl("kustomize", str(ROOT / "deploy/kubernetes/overlays/loopback"))
+        self.kubectl("apply", "--server-side", "-f", "-", stdin=manifests.replace("127.0.0.1:9443", f"127.0.0.1:{self.webhook}"))
+        self.kubectl("scale", "deployment/carve-coordinator", "-n", SYSTEM, "--replicas=0")
+
+    def replace_nodes(self, nodes):
+        """Describes the nodes as their agents would; the policy that leaves this to the agents is off meanwhile."""
+        binding = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
+        kept = self.api.get(f"{binding}/carve-nodes")
+        self.api.call("DELETE", f"{binding}/carve-nodes")
+        self.kubectl("delete", "nodes", "--all")
+        for node in nodes:
+            assert until(lambda: self.api.call("POST", "/api/v1/nodes", node)[0] == 201), node["metadata"]["name"]
+        kept["metadata"] = {"name": "carve-nodes"}
+        assert self.api.call("POST", binding, kept)[0] == 201
+        annotation = {"metadata": {"annotations": {"carve.dev/devices": "{}"}}}
+        path = f"/api/v1/nodes/{nodes[0]['metadata']['name']}?dryRun=All"
+        assert until(lambda: self.api.call("PATCH", path, annotation, "application/merge-patch+json")[0] == 422), "the policy is not back"
 
     def token(self, account, *bound):
         return self.kubectl("create", "token", account, "-n", SYSTEM, "--duration=1h", *bound).strip()
 
-    def create(self, *objects):
-        for o in objects:
-            kind = {"Node": "/api/v1/nodes", "Pod": "/api/v1/namespaces/{}/pods"}[o["kind"]]
-            status, answer = self.api.call("POST", kind.format(o["metadata"].get("namespace")), o)
+    def create(self, *pods):
+        for o in pods:
+            status, answer = self.api.call("POST", f"/api/v1/namespaces/{o['metadata']['namespace']}/pods", o)
             assert status == 201, answer
 
     def pod(self, name, namespace="default"):
@@ -161,7 +184,7 @@ class Cluster:
             pod = self.pod(name, namespace)
             return pod if pod["spec"].get("nodeName") else None
         pod = until(bound, seconds)
-        assert pod, f"pod {name} is not bound: {self.kubectl('get', 'events', '-A', '--field-selector', f'regarding.name={name}', check=False)}"
+        assert pod, f"pod {name} is not bound: {self.kubectl('get', 'events', '-A', '--field-selector', f'involvedObject.name={name}', check=False)}"
         return json.loads(pod["metadata"]["annotations"]["carve.dev/slices"])
 
     def delete_pods(self, namespace="default"):
@@ -169,8 +192,9 @@ class Cluster:
         self.api.call("DELETE", f"/api/v1/namespaces/{namespace}/pods?gracePeriodSeconds=0")
         assert until(lambda: not self.api.get(f"/api/v1/namespaces/{namespace}/pods")["items"])
 
-    def start(self, name, webhook=None):
-        pair = Pair(self, name, webhook)
+    def start(self, name, answers_webhooks=True):
+        """A coordinator with its scheduler. One at a time has the port of the webhooks."""
+        pair = Pair(self, name, self.webhook if answers_webhooks else None)
         self.pairs[name] = pair
         pair.start()
         return pair
@@ -184,7 +208,7 @@ class Pair:
         self.ports = free_ports(4)
         self.webhook = webhook or self.ports
         self.folder = cluster.folder / name
-        self.folder.mkdir()
+        self.folder.mkdir(exist_ok=True)
         self.processes = {}
 
     def start(self):
@@ -235,5 +259,6 @@ class Pair:
             process.wait(timeout=20)
 
     def end(self):
+        """Ends both; the scheduler gives the Lease back."""
         for what in list(self.processes):
-            self.kill(what)
+            self.kill(what, signal.SIGTERM)

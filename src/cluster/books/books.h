@@ -57,6 +57,8 @@ class Books {
 
   // Returns why the pod waits: how many nodes break which rule, and what the nearest node lacks.
   std::string explain(const std::string& uid);
+  // The same of these nodes alone: those that the scheduler has left.
+  std::string explain(const std::string& uid, std::span<const std::string_view> nodes);
 
   // For views and checks. What cannot be read, by "node NAME" or "pod NAMESPACE/NAME".
   std::map<std::string, std::string> problems() const;

@@ -20,7 +20,9 @@ inline constexpr size_t max_note_bytes = 1023;  // Event.note has less than 1 kB
 
 class WaitingEvents {
  public:
-  // Returns whether the pod gets an event now, and takes it as written.
+  // Returns whether the pod may get an event now.
+  bool may_be_due(const std::string& uid, kube::Nanoseconds now) const;
+  // Returns whether the pod gets an event of this sentence now, and takes it as written.
   bool is_due(const std::string& uid, const std::string& sentence, kube::Nanoseconds now);
   void forget(const std::string& uid) { last_.erase(uid); }
   size_t pods() const { return last_.size(); }
@@ -50,7 +52,8 @@ class EventWriter {
       : client_(client), instance_(std::move(instance)), utc_ns_(std::move(utc_ns)) {}
 
   // Writes the event if it is due. An event whose write fails is lost: the next sentence has its own.
-  void waits(const kube::ObjectMeta& pod, const std::string& sentence);
+  // `why` is asked during the call, and only if an event may be due.
+  void waits(const kube::ObjectMeta& pod, const std::function<std::string()>& why);
   void forget(const std::string& uid) { rule_.forget(uid); }
 
  private:

@@ -39,6 +39,11 @@ TEST(WaitingEvents, the_event_names_its_pod_and_is_cut_to_its_limit) {
   EXPECT_EQ(event["regarding"]["uid"], "u");
   EXPECT_EQ(event["metadata"]["namespace"], "a");
   EXPECT_EQ(event["note"].get<std::string>(), std::string(max_note_bytes - 1, 'x'));
+  EXPECT_EQ(event["metadata"]["generateName"], "p-");
+  kube::ObjectMeta dotted = waiting_pod();
+  dotted.name = std::string(199, 'a') + ".b";
+  EXPECT_EQ(nlohmann::json::parse(event_body(dotted, "", {}))["metadata"]["generateName"],
+            std::string(199, 'a') + "-");
 }
 
 TEST(WaitingEvents, a_waiting_pod_has_its_event_in_the_cluster) {
@@ -46,8 +51,8 @@ TEST(WaitingEvents, a_waiting_pod_has_its_event_in_the_cluster) {
   kube::ApiServerFake server;
   kube::SimulatedApiClient client(time, server, 1);
   EventWriter writer(client, "c-1", [] { return int64_t{0}; });
-  for (int i = 0; i < 5; ++i) writer.waits(waiting_pod(), "0/1 nodes can serve");
-  writer.waits({}, "a pod without a namespace");
+  for (int i = 0; i < 5; ++i) writer.waits(waiting_pod(), [] { return std::string("0/1 nodes can serve"); });
+  writer.waits({}, [] { return std::string("a pod without a namespace"); });
   time.run_for(5 * second_ns);
   ASSERT_EQ(server.requests().size(), 1u);
   EXPECT_EQ(server.requests().front(), "POST /apis/events.k8s.io/v1/namespaces/a/events");

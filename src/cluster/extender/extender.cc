@@ -43,9 +43,10 @@ http::Response Extender::filter(const std::string& body) {
   if (!question) return json(filter_error(question.error()));
   if (const std::string why = hooks_.not_ready(); !why.empty()) return json(filter_error(why));
   if (const auto known = books_.know_pod(question->pod); !known) return json(filter_error(known.error()));
-  const auto refusals = books_.filter(question->pod.uid, views_of(question->nodes));
+  const auto nodes = views_of(question->nodes);
+  const auto refusals = books_.filter(question->pod.uid, nodes);
   if (std::ranges::none_of(refusals, &std::string_view::empty))
-    hooks_.waits(question->pod, books_.explain(question->pod.uid));
+    hooks_.waits(question->pod, [&] { return books_.explain(question->pod.uid, nodes); });
   return json(filter_answer(question->nodes, refusals));
 }
 

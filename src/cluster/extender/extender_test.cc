@@ -46,8 +46,10 @@ struct Cluster {
                          [this](std::string_view verb, kube::Nanoseconds, const std::string& error) {
                            answered.push_back(std::string(verb) + (error.empty() ? "" : " refused"));
                          },
-                     .waits = [this](const kube::ObjectMeta& pod,
-                                     const std::string& why) { waiting.push_back(pod.name + ": " + why); }}};
+                     .waits =
+                         [this](const kube::ObjectMeta& pod, const std::function<std::string()>& why) {
+                           waiting.push_back(pod.name + ": " + why());
+                         }}};
 
   explicit Cluster(unsigned nodes = 2) {
     for (unsigned n = 0; n < nodes; ++n)
