@@ -1,10 +1,12 @@
 """The coordinator against a real API server and a real scheduler: install, dialects, refusals, placement, forgery."""
 import json
+import os
 import re
+import subprocess
 
 import pytest
 
-from cluster import A10, GiB, SYSTEM, node_object, pod_object, until
+from cluster import A10, BIN, BUILD, GiB, SYSTEM, node_object, pod_object, until
 
 # What each node is for: cases choose theirs with a nodeSelector.
 NODES = [node_object(0), node_object(1), node_object(2, "binpack"), node_object(3, "spread", placement="spread"),
@@ -242,3 +244,26 @@ def test_metrics_are_for_accounts_that_may_read_them(carve):
     text = until(lambda: (t := read()) != "403" and t)
     assert "carve_coordinator_active 1" in text and 'carve_binds_total{result="bound"}' in text
     assert re.search(r'carve_webhook_total\{dialect="vke",result="sliced"\} [1-9]', text), text
+
+
+def carve_verb(cluster, *words, status=0):
+    env = {**os.environ, "PATH": f"{BUILD}/bin:{BIN}:{os.environ['PATH']}", "KUBECONFIG": str(cluster.config)}
+    done = subprocess.run(["kubectl", "carve", *words], env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_kubectl_carve_shows_the_cluster(carve):
+    carve.create(pod_object("seen", {"aliyun.com/gpu-mem": "3"}, **on("share")))
+    carve.create(pod_object("big", {"carve.dev/memory": "30Gi"}))
+    carve.slices("seen")
+    nodes = json.loads(carve_verb(carve, "nodes", "-o", "json"))["nodes"]
+    assert {n["name"]: n["memory_used_bytes"] for n in nodes}["share"] == 3 * GiB
+    assert re.search(r"^all +10 .* 3 GiB/", carve_verb(carve, "devices"), re.M)
+    assert re.search(r"default +seen +c +share +0 +3 GiB .* 3 x 1 GiB", carve_verb(carve, "slices", "-n", "default"))
+    assert "0/6 nodes can serve" in carve_verb(carve, "explain", "big")
+    assert "gpuMemoryUnit" in carve_verb(carve, "settings", "-o", "yaml")
+    assert [n["name"] for n in json.loads(carve_verb(carve, "nodes", "-l", "kubernetes.io/hostname=one", "-o", "json"))["nodes"]] == ["one"]
+    doctor = carve_verb(carve, "doctor")
+    assert re.search(r"API server +Deployed +Kubernetes 1\.", doctor) and re.search(r"webhook of pods +Deployed", doctor), doctor
+    assert "asks for no slice" in carve_verb(carve, "explain", "other", status=1)
