@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "cluster/testing/cluster_objects.h"
+#include "cluster/snapshot/testing/cluster_objects.h"
 #include "kube/testing/simulated_api_client.h"
 #include "wire/api/json_value.h"
 

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "cluster/testing/cluster_objects.h"
+#include "cluster/snapshot/testing/cluster_objects.h"
 #include "kubectl/explain.h"
 #include "kubectl/settings.h"
 #include "kubectl/verbs.h"

@@ -57,7 +57,8 @@ def node_object(number, name=None, devices=2, placement="binpack", mode=None, us
     described = {"v": 1, "boot": "b",
                  "devices": [{"i": i, "uuid": uuid_of(number, i), "model": "NVIDIA A10", "usable": usable, "context": 256 << 20,
                               "migrates": True, "health": "ok"} for i in range(devices)],
-                 "links": [], "cpu": 64000, "memory": 256 * GiB, "mode": {**({"desired": mode} if mode else {}), "effective": mode or "memory-and-compute", "blocked_by": []},
+                 "links": [], "cpu": 64000, "memory": 256 * GiB,
+                 "mode": {**({"desired": mode} if mode else {}), "effective": mode or "memory-and-compute", "blocked_by": []},
                  "policy": {"effective": "fixed-share", "blocked_by": []}, "placement": placement,
                  "best_effort": "admit", "enforcement": "library", "simulated": True}
     resources = {"cpu": "64", "memory": "256Gi", "pods": "500", "carve.dev/slot": "256", "carve.dev/memory": str(usable * devices),
@@ -184,7 +185,8 @@ class Cluster:
             pod = self.pod(name, namespace)
             return pod if pod["spec"].get("nodeName") else None
         pod = until(bound, seconds)
-        assert pod, f"pod {name} is not bound: {self.kubectl('get', 'events', '-A', '--field-selector', f'involvedObject.name={name}', check=False)}"
+        events = ("get", "events", "-n", namespace, "--field-selector", f"involvedObject.name={name}")
+        assert pod, f"{name} is not bound: " + self.kubectl(*events)
         return json.loads(pod["metadata"]["annotations"]["carve.dev/slices"])
 
     def delete_pods(self, namespace="default"):
@@ -222,7 +224,8 @@ class Pair:
             "users": [{"name": "u", "user": {"token": token}}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}))
         config = c.kubectl("get", "configmap", "carve-scheduler", "-n", SYSTEM, "-o", "jsonpath={.data.config\\.yaml}")
         config = config.replace("127.0.0.1:9470", f"127.0.0.1:{self.ports + 1}")
-        (self.folder / "scheduler.yaml").write_text(f"{config}\nclientConnection: {{kubeconfig: {self.folder}/kubeconfig, qps: 500, burst: 1000}}\n")
+        client = f"clientConnection: {{kubeconfig: {self.folder}/kubeconfig, qps: 500, burst: 1000}}"
+        (self.folder / "scheduler.yaml").write_text(f"{config}\n{client}\n")
         self.start_coordinator()
         self.run("scheduler", BIN / "kube-scheduler", f"--config={self.folder}/scheduler.yaml", f"--secure-port={self.ports + 3}",
                  "--bind-address=127.0.0.1", f"--cert-dir={self.folder}", f"--authentication-kubeconfig={self.folder}/kubeconfig",
@@ -230,8 +233,9 @@ class Pair:
 
     def start_coordinator(self):
         c = self.cluster
-        self.run("coordinator", BUILD / "bin/carve-coordinator", f"--apiserver=https://127.0.0.1:{c.port}", f"--ca={c.dir}/pki/apiserver.crt",
-                 f"--token-file={self.folder}/token", f"--extender=127.0.0.1:{self.ports + 1}", f"--webhook=127.0.0.1:{self.webhook}",
+        self.run("coordinator", BUILD / "bin/carve-coordinator", f"--apiserver=https://127.0.0.1:{c.port}",
+                 f"--ca={c.dir}/pki/apiserver.crt", f"--token-file={self.folder}/token",
+                 f"--extender=127.0.0.1:{self.ports + 1}", f"--webhook=127.0.0.1:{self.webhook}",
                  f"--health=127.0.0.1:{self.ports + 2}")
 
     def run(self, what, *command):

@@ -38,7 +38,8 @@ class Referee:
         if node != slices["node"]:
             self.say(meta, f"{name} is on {node} and its slices on {slices['node']}")
         self.bound.add(uid)
-        self.granted[uid] = (name, [(part[0], part[1], s["isolation"] != "none") for s in slices["containers"].values() for part in s["parts"]])
+        parts = [(part[0], part[1], s["isolation"] != "none") for s in slices["containers"].values() for part in s["parts"]]
+        self.granted[uid] = (name, parts)
         self.check(meta, {part[0] for part in self.granted[uid][1]})
 
     def check(self, meta, devices):

@@ -109,12 +109,15 @@ def test_each_dialect_gets_its_slices(carve):
 
 REFUSALS = {
     "units": ({"carve.dev/memory": "4096"}, {}, "container c: carve.dev/memory: 4096 is 4096 bytes; write 4Gi or 4096Mi"),
-    "dividing": ({"carve.dev/memory": "10Gi", "carve.dev/devices": "3"}, {}, "carve.dev/memory: 10Gi does not divide equally over 3 devices"),
+    "dividing": ({"carve.dev/memory": "10Gi", "carve.dev/devices": "3"}, {},
+                 "carve.dev/memory: 10Gi does not divide equally over 3 devices"),
     "compute": ({"carve.dev/memory": "1Gi", "carve.dev/compute": "130"}, {}, "carve.dev/compute: 130 on 1 device"),
     "devices": ({"carve.dev/devices": "0"}, {}, "carve.dev/devices: 0; 1 to 16"),
     "mixing": ({"carve.dev/memory": "1Gi", "aliyun.com/gpu-mem": "1"}, {}, "mixes carve.dev/memory"),
-    "ack": ({"aliyun.com/gpu-mem": "4", "aliyun.com/gpu-core.percentage": "7"}, {}, "aliyun.com/gpu-core.percentage: 7; 5 to 100 in steps of 5"),
-    "vke": ({"vke.volcengine.com/mgpu-core": "30", "vke.volcengine.com/mgpu-memory": "256"}, {}, "single-card sharing needs more than 256 MiB"),
+    "ack": ({"aliyun.com/gpu-mem": "4", "aliyun.com/gpu-core.percentage": "7"}, {},
+            "aliyun.com/gpu-core.percentage: 7; 5 to 100 in steps of 5"),
+    "vke": ({"vke.volcengine.com/mgpu-core": "30", "vke.volcengine.com/mgpu-memory": "256"}, {},
+            "single-card sharing needs more than 256 MiB"),
     "hami": ({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "5", "nvidia.com/gpucores": "120"}, {}, "nvidia.com/gpucores: 120; 0 to 100"),
     "guard": ({"carve.dev/memory": "1Gi"}, {"hostPID": True}, "hostPID"),
     "node": ({"carve.dev/memory": "1Gi"}, {"nodeName": "n0"}, "Carve's scheduler chooses the node; use nodeSelector"),
@@ -131,12 +134,14 @@ def test_each_refusal_reaches_the_user(carve, name):
 def test_a_quota_and_a_namespace_decide(carve):
     carve.kubectl("create", "namespace", "whole")
     carve.kubectl("label", "namespace", "whole", "carve.dev/sharing=disabled")
-    assert "sharing is disabled in namespace whole" in carve.refused("apply", "-f", "-", stdin=pod_object("p", {"carve.dev/memory": "1Gi"}, "whole"))
+    ours, theirs = {"carve.dev/memory": "1Gi"}, {"aliyun.com/gpu-mem": "1"}
+    assert "sharing is disabled in namespace whole" in carve.refused("apply", "-f", "-", stdin=pod_object("p", ours, "whole"))
     carve.kubectl("create", "namespace", "counted")
     carve.kubectl("create", "quota", "q", "-n", "counted", "--hard=requests.aliyun.com/gpu-mem=4")
-    assert "set requests.carve.dev/memory" in carve.refused("apply", "-f", "-", stdin=pod_object("p", {"aliyun.com/gpu-mem": "1"}, "counted"))
+    assert "set requests.carve.dev/memory" in carve.refused("apply", "-f", "-", stdin=pod_object("p", theirs, "counted"))
     carve.kubectl("create", "quota", "ours", "-n", "counted", "--hard=requests.carve.dev/memory=2Gi")
-    assert until(lambda: "requests.carve.dev/memory" in carve.kubectl("get", "quota", "ours", "-n", "counted", "-o", "jsonpath={.status.hard}"))
+    status = ("get", "quota", "ours", "-n", "counted", "-o", "jsonpath={.status.hard}")
+    assert until(lambda: "requests.carve.dev/memory" in carve.kubectl(*status))
     text = carve.refused("apply", "-f", "-", stdin=pod_object("p", {"carve.dev/memory": "4Gi"}, "counted"))
     assert "exceeded quota: ours" in text
 
@@ -213,7 +218,8 @@ def test_a_node_is_described_by_its_own_agent(carve):
         status, answer = patched(carve, agent, f"/api/v1/nodes/{path}", body)
         assert status == 422 and sentence in answer["message"], (path, answer)
     part = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "forged"},
-            "spec": {"driver": "carve.dev", "nodeName": "n1", "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1}, "devices": []}}
+            "spec": {"driver": "carve.dev", "nodeName": "n1", "devices": [],
+                     "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1}}}
     status, answer = agent.call("POST", "/apis/resource.k8s.io/v1/resourceslices", part)
     assert status == 422 and "the agent of its node alone" in answer["message"], answer
 
@@ -236,7 +242,8 @@ def test_metrics_are_for_accounts_that_may_read_them(carve):
     def read():
         token = carve.kubectl("create", "token", "reader").strip()
         try:
-            return urllib.request.urlopen(urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"}), context=tls).read().decode()
+            request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
+            return urllib.request.urlopen(request, context=tls).read().decode()
         except urllib.error.HTTPError as error:
             return str(error.code)
     assert read() == "403"

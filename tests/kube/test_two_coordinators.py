@@ -126,5 +126,6 @@ def test_an_idle_replica_binds_nothing(two):
     cluster.slices("p")
     idle = next(p for p in pairs if p.name != holder(cluster))
     question = {"PodName": "q", "PodNamespace": "default", "PodUID": "u", "Node": "n100"}
-    answer = urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{idle.ports + 1}/bind", json.dumps(question).encode()), timeout=10)
+    request = urllib.request.Request(f"http://127.0.0.1:{idle.ports + 1}/bind", json.dumps(question).encode())
+    answer = urllib.request.urlopen(request, timeout=10)
     assert "does not hold the Lease" in json.loads(answer.read())["Error"]
