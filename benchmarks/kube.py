@@ -59,7 +59,7 @@ def start_echo(cluster, pair):
     config = (pair.folder / "scheduler.yaml").read_text()
     config = config.replace("schedulerName: carve-scheduler", "schedulerName: echo-scheduler")
     config = config.replace("leaderElect: true", "leaderElect: false")
-    config = config.replace(f"127.0.0.1:{pair.ports + 1}", f"127.0.0.1:{port}").replace("    bindVerb: bind\n", "")
+    config = config.replace(f"127.0.0.1:{pair.ports + 1}", f"127.0.0.1:{port}").replace("    preemptVerb: preempt\n    bindVerb: bind\n", "")
     (pair.folder / "echo.yaml").write_text(config)
     pair.run("echo", BIN / "kube-scheduler", f"--config={pair.folder}/echo.yaml", f"--secure-port={port + 1}", "--bind-address=127.0.0.1",
              f"--cert-dir={pair.folder}", f"--authentication-kubeconfig={pair.folder}/kubeconfig",

@@ -33,8 +33,8 @@ def carve(cluster):
 
 @pytest.fixture(autouse=True)
 def no_pods(carve):
-    carve.delete_pods()
     yield
+    carve.delete_pods()
 
 
 def test_installed_objects_are_there(carve):
@@ -176,6 +176,23 @@ def test_the_17th_slice_waits_on_an_isolating_node_only(carve):
         return [e["note"] for e in events if e["regarding"]["name"] == name and e["reason"] == "CarveInsufficientCapacity"]
     assert until(event)
     assert event()[0].startswith("0/1 nodes can serve: 1 isolated slices"), event()
+
+
+def test_a_more_important_pod_takes_the_place_of_others(carve):
+    carve.kubectl("create", "priorityclass", "important", "--value=1000")
+    for i in range(2):
+        carve.create(pod_object(f"small-{i}", {"carve.dev/memory": "10Gi"}, **on("one")))
+        carve.slices(f"small-{i}")
+    carve.create(pod_object("important", {"carve.dev/memory": "12Gi"}, priorityClassName="important", **on("one")))
+    # Without a kubelet a victim ends when it is deleted at once.
+    def victims():
+        pods = carve.api.get("/api/v1/namespaces/default/pods")["items"]
+        return [p["metadata"]["name"] for p in pods if "deletionTimestamp" in p["metadata"]]
+    assert until(lambda: victims()), carve.kubectl("describe", "pod", "important")
+    assert len(victims()) == 1 and victims()[0].startswith("small"), victims()
+    for name in victims():
+        carve.kubectl("delete", "pod", name, "--force", "--grace-period=0")
+    assert carve.slices("important")["node"] == "one"
 
 
 def patched(carve, api, path, body):

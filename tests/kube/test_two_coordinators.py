@@ -20,6 +20,7 @@ NODES = range(100, 115)
 def two(cluster):
     """The cluster with Carve installed, 15 nodes of four devices, and two coordinators."""
     cluster.install()
+    cluster.delete_pods()
     cluster.replace_nodes([node_object(n, devices=4) for n in NODES])
     pairs = [cluster.start("a1"), cluster.start("a2", answers_webhooks=False)]
     assert until(lambda: all(pair.health()[0] == 200 for pair in pairs)), [pair.health() for pair in pairs]

@@ -47,6 +47,9 @@ class Books {
   // Returns a score from 0 to 10 for each node; the strategy's choice among them has 10.
   std::vector<uint8_t> prioritize(const std::string& uid, std::span<const std::string_view> nodes);
 
+  // Returns whether the pod could be on the node if these pods were gone from it. Changes nothing.
+  bool fits_without(const std::string& uid, const std::string& node, std::span<const std::string> pods);
+
   // Chooses devices of the node and reserves them. The same question again gets the same answer. Fails with a
   // sentence.
   Result<kube::PodSlices, std::string> reserve(const std::string& uid, const std::string& node);

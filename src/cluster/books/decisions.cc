@@ -226,6 +226,31 @@ std::string Books::what_would_fit(const place::RequestShape& shape) const {
   return out;
 }
 
+bool Books::fits_without(const std::string& uid, const std::string& node, std::span<const std::string> pods) {
+  const auto pod = pods_.find(uid);
+  if (pod == pods_.end() || pod->second.asked == nullptr) return false;
+  struct Victim {
+    PodBook* book;
+    kube::PodSlices slices;
+    bool is_reserved;
+  };
+  std::vector<Victim> gone;
+  for (const std::string& each : pods) {
+    const auto found = pods_.find(each);
+    if (each == uid || found == pods_.end() || !found->second.slices || found->second.slices->node != node)
+      continue;
+    gone.push_back({&found->second, *found->second.slices, found->second.is_reserved});
+    unbook(found->second);
+  }
+  const auto there = nodes_.find(node);
+  const bool fits = there != nodes_.end() && refusal(pod->second, there->second).empty();
+  for (Victim& victim : gone) {
+    book(*victim.book, std::move(victim.slices));
+    victim.book->is_reserved = victim.is_reserved;
+  }
+  return fits;
+}
+
 std::string Books::explain(const std::string& uid) {
   std::vector<std::string_view> names;
   for (const auto& [name, node] : nodes_) names.push_back(name);

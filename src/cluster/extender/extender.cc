@@ -25,7 +25,10 @@ std::vector<std::string_view> views_of(const std::vector<std::string>& texts) {
 
 http::Response Extender::handle(const http::Request& request) {
   const std::pair<std::string_view, http::Response (Extender::*)(const std::string&)> verbs[] = {
-      {"/filter", &Extender::filter}, {"/prioritize", &Extender::prioritize}, {"/bind", &Extender::bind}};
+      {"/filter", &Extender::filter},
+      {"/prioritize", &Extender::prioritize},
+      {"/preempt", &Extender::preempt},
+      {"/bind", &Extender::bind}};
   for (const auto& [path, answer] : verbs) {
     if (request.path != path) continue;
     if (request.method != "POST") return plain(405, "use POST");
@@ -35,7 +38,7 @@ http::Response Extender::handle(const http::Request& request) {
       hooks_.answered(path.substr(1), hooks_.now() - begin, path == "/bind" ? "refused" : "");
     return response;
   }
-  return plain(404, "there are /filter, /prioritize and /bind");
+  return plain(404, "there are /filter, /prioritize, /preempt and /bind");
 }
 
 http::Response Extender::filter(const std::string& body) {
@@ -55,6 +58,19 @@ http::Response Extender::prioritize(const std::string& body) {
   if (!question) return plain(400, question.error());
   return json(
       prioritize_answer(question->nodes, books_.prioritize(question->pod.uid, views_of(question->nodes))));
+}
+
+// The scheduler has chosen victims by what is counted for the node. Without this answer it would remove pods
+// whose devices do not make room.
+http::Response Extender::preempt(const std::string& body) {
+  auto question = read_preempt_question(body);
+  if (!question) return plain(400, question.error());
+  if (const std::string why = hooks_.not_ready(); !why.empty()) return plain(503, why);
+  if (const auto known = books_.know_pod(question->pod); !known) return plain(400, known.error());
+  std::erase_if(question->nodes, [&](const auto& entry) {
+    return !books_.fits_without(question->pod.uid, entry.first, entry.second.uids);
+  });
+  return json(preempt_answer(question->nodes));
 }
 
 http::Response Extender::bind(const std::string& body) {

@@ -1,5 +1,5 @@
-// The scheduler extender's four verbs over HTTP: filter, prioritize and bind, each a POST of its question.
-// Questions are answered from the books; a binding is answered when the API server has it.
+// The scheduler extender's four verbs over HTTP: filter, prioritize, preempt and bind, each a POST of its
+// question. Questions are answered from the books; a binding is answered when the API server has it.
 #pragma once
 
 #include <functional>
@@ -34,6 +34,7 @@ class Extender {
  private:
   http::Response filter(const std::string& body);
   http::Response prioritize(const std::string& body);
+  http::Response preempt(const std::string& body);
   http::Response bind(const std::string& body);
 
   Books& books_;

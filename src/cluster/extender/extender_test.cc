@@ -99,6 +99,29 @@ TEST(Extender, a_pod_is_filtered_scored_and_bound) {
   EXPECT_THAT(cluster.answered, ElementsAre("filter", "prioritize", "bind", "filter", "bind refused"));
 }
 
+TEST(Extender, a_preemption_that_makes_no_room_is_left_out) {
+  Cluster cluster;
+  std::vector<std::string> uids;
+  for (const char* node : {"n0", "n1"})
+    for (const char* name : {"small", "large"}) {
+      const auto pod =
+          cluster.create_pod(std::string(name) + node, std::string(name) == "small" ? 4_GiB : 16_GiB);
+      cluster.filter(pod, {node});
+      ASSERT_EQ(cluster.bind(pod, node), R"({"Error":""})");
+      uids.push_back(pod["metadata"]["uid"]);
+    }
+  const auto pod = cluster.create_pod("p", 12_GiB);
+  const auto victims = [](const std::string& uid) {
+    return nlohmann::json{{"Pods", {{{"UID", uid}}}}, {"NumPDBViolations", 0}};
+  };
+  const nlohmann::json question{
+      {"Pod", pod}, {"NodeNameToMetaVictims", {{"n0", victims(uids[0])}, {"n1", victims(uids[3])}}}};
+  const auto answer = nlohmann::json::parse(cluster.ask("/preempt", question))["NodeNameToMetaVictims"];
+  EXPECT_EQ(answer, (nlohmann::json{{"n1", victims(uids[3])}}));
+  EXPECT_EQ(cluster.books.devices("n1").front().memory, 20_GiB) << "nothing has changed";
+  EXPECT_THAT(cluster.filter(pod, {"n0", "n1"}), HasSubstr(R"("NodeNames":[])"));
+}
+
 TEST(Extender, why_a_pod_waits_is_told) {
   Cluster cluster(1);
   const auto pod = cluster.create_pod("p", 23_GiB);
