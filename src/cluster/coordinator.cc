@@ -10,6 +10,7 @@ namespace carve::cluster {
 namespace {
 
 constexpr kube::Nanoseconds settle_interval_ns = 10 * kube::second_ns;
+constexpr kube::Nanoseconds models_interval_ns = 2 * kube::second_ns;
 
 http::Response plain(unsigned status, std::string text) {
   return {.status = status, .type = "text/plain", .content = std::move(text) + "\n"};
@@ -112,10 +113,17 @@ http::Response Coordinator::webhook(const http::Request& request) {
   return answer ? http::Response{.content = *answer} : plain(400, answer.error());
 }
 
+fronts::PodSettings Coordinator::pod_settings_now() {
+  if (client_.now() >= models_until_) {
+    models_ = cluster_->books.models();
+    models_until_ = client_.now() + models_interval_ns;
+  }
+  return pod_settings(*cluster_settings_.now(), models_);
+}
+
 http::Response Coordinator::mutate(const http::Request& request) {
   if (!cluster_) return plain(503, cluster_settings_.problem());
-  const auto review =
-      review_pod(request.body, pod_settings(*cluster_settings_.now(), cluster_->books.models()));
+  const auto review = review_pod(request.body, pod_settings_now());
   if (!review) return plain(400, review.error());
   if (!review->request) return finish_review(*review);
   const bool shares = cluster_settings_.now()->is_sharing;

@@ -63,6 +63,7 @@ class Coordinator {
   void settle();  // Every 10 s.
   void count_answer(std::string_view verb, kube::Nanoseconds took, const std::string& error);
   std::string fence() const;
+  fronts::PodSettings pod_settings_now();
   http::Response mutate(const http::Request&);
   http::Response finish_review(const PodReview&);
 
@@ -74,6 +75,8 @@ class Coordinator {
   NamespaceReader namespaces_;
   ReaderCheck readers_;
   std::optional<Cluster> cluster_;
+  std::vector<std::string> models_;  // Of the cluster's devices, at most models_interval_ns old.
+  kube::Nanoseconds models_until_ = 0;
   std::optional<Strategy> strategy_;  // With which the books were made.
   WatchedSettings cluster_settings_;
   kube::WatchedLease lease_;

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from cluster import A10, BIN, BUILD, GiB, SYSTEM, node_object, pod_object, until
+from cluster import A10, BIN, BUILD, GiB, ROOT, SYSTEM, node_object, pod_object, until
 
 # What each node is for: cases choose theirs with a nodeSelector.
 NODES = [node_object(0), node_object(1), node_object(2, "binpack"), node_object(3, "spread", placement="spread"),
@@ -43,6 +43,27 @@ def test_installed_objects_are_there(carve):
     assert carve.kubectl("get", "pdb", "carve-coordinator", "-n", SYSTEM, "-o", "name")
 
 
+@pytest.mark.parametrize("overlay", ["default", "unit-128MiB", "tainted"])
+def test_the_server_accepts_each_overlay(carve, overlay):
+    manifests = carve.kubectl("kustomize", str(ROOT / "deploy/kubernetes/overlays" / overlay))
+    text = carve.kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-", stdin=manifests)
+    assert "carve-coordinator serverside-applied" in text and "error" not in text
+
+
+def test_a_node_is_tainted_before_it_gets_the_agent(carve):
+    policy = str(ROOT / "deploy/kubernetes/overlays/tainted/taint.yaml")
+    carve.kubectl("apply", "-f", policy)
+    label = ("label", "node", "n1", "carve.dev/bookkeeper=extender")
+    assert until(lambda: "node n1 has no taint carve.dev/gpu; add it first" in carve.kubectl(*label, "--dry-run=server", check=False))
+    carve.kubectl("taint", "node", "n1", "carve.dev/gpu=:NoSchedule")
+    carve.kubectl(*label)
+    carve.create(pod_object("tolerates", {"carve.dev/memory": "1Gi"}, **on("n1")))
+    carve.slices("tolerates")
+    carve.kubectl("label", "node", "n1", "carve.dev/bookkeeper-")
+    carve.kubectl("taint", "node", "n1", "carve.dev/gpu-")
+    carve.kubectl("delete", "-f", policy)
+
+
 STATEFUL_SET = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "binpack", "namespace": "default"},
                 "spec": {"replicas": 3, "serviceName": "binpack", "podManagementPolicy": "Parallel",
                          "selector": {"matchLabels": {"app": "binpack"}},
@@ -66,13 +87,13 @@ def test_a_stateful_set_runs_unchanged_under_both_units(carve):
     carve.kubectl("delete", "statefulset", "binpack")
     carve.delete_pods()
     assert until(lambda: "configmap" in carve.kubectl(*settings, '{"data":{"gpuMemoryUnit":"128MiB"}}', check=False))
-    def in_units():
-        """A pod's memory under the unit that the webhook has by now."""
+    def has_unit(size):
+        """Whether the webhook, which reads the settings every 5 s, has this unit by now."""
         carve.create(pod_object("probe", {"aliyun.com/gpu-mem": "16"}))
         memory = carve.slices("probe")["containers"]["c"]["parts"][0][1]
         carve.delete_pods()
-        return memory == 2 * GiB
-    assert until(in_units)
+        return memory == 16 * size
+    assert until(lambda: has_unit(128 << 20))
     carve.kubectl("apply", "-f", "-", stdin=STATEFUL_SET)
     assert until(lambda: len(carve.api.get("/api/v1/namespaces/default/pods")["items"]) == 3)
     assert [bound_memory(f"binpack-{i}") for i in range(3)] == [2 * GiB] * 3
@@ -81,6 +102,7 @@ def test_a_stateful_set_runs_unchanged_under_both_units(carve):
     carve.kubectl("delete", "statefulset", "binpack")
     carve.delete_pods()
     assert until(lambda: "configmap" in carve.kubectl(*settings, '{"data":{"gpuMemoryUnit":"1GiB"}}', check=False))
+    assert until(lambda: has_unit(GiB))
     assert "gpuMemoryUnit 64MiB: it is 1GiB or 128MiB" in carve.refused(*settings, '{"data":{"gpuMemoryUnit":"64MiB"}}')
 
 
