@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "cluster/books/books.h"
 #include "fronts/error_list.h"
 #include "kubectl/translate.h"
 #include "wire/api/json_value.h"
@@ -14,13 +13,6 @@ namespace {
 using api::Json;
 
 constexpr Strategy any_strategy = Strategy::binpack;  // What fits does not depend on it.
-
-cluster::Books books_of(const ClusterView& view) {
-  cluster::Books out(any_strategy);
-  for (const ViewNode& node : view.nodes) out.set_node(node.object);
-  for (const kube::ObjectMeta& pod : view.pod_objects) out.set_pod(pod);
-  return out;
-}
 
 Explanation explained(cluster::Books& books, const ClusterView& view, const std::string& name,
                       const std::string& uid) {
@@ -41,6 +33,13 @@ const Json* pod_in(const Json& document) {
 }
 
 }  // namespace
+
+cluster::Books books_of(const ClusterView& view) {
+  cluster::Books out(any_strategy);
+  for (const ViewNode& node : view.nodes) out.set_node(node.object);
+  for (const kube::ObjectMeta& pod : view.pod_objects) out.set_pod(pod);
+  return out;
+}
 
 Result<Explanation, std::string> explain_pod(const ClusterView& view, const std::string& name_space,
                                              const std::string& name) {

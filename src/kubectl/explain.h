@@ -6,11 +6,15 @@
 #include <string_view>
 #include <vector>
 
+#include "cluster/books/books.h"
 #include "fronts/pod/pod_settings.h"
 #include "kubectl/cluster_view.h"
 #include "wire/api/field_error.h"
 
 namespace carve::kubectl {
+
+// Returns the coordinator's books, as far as the caller sees the cluster.
+cluster::Books books_of(const ClusterView&);
 
 struct Explanation {
   std::string pod;

@@ -51,6 +51,7 @@ struct VerbRow {
   const char* example;
   int (*show)(const kubectl::VerbOptions&);
   bool takes_pod = false;
+  bool takes_devices = false;
 };
 
 constexpr VerbRow verb_rows[] = {
@@ -62,6 +63,8 @@ constexpr VerbRow verb_rows[] = {
      kubectl::show_slices},
     {"explain", "Print why a pod waits, or where manifests would go",
      "kubectl carve explain web-0 -n default", kubectl::show_explanation, true},
+    {"consolidate", "Print which slices would have to move to empty devices; none is moved",
+     "kubectl carve consolidate --devices 2", kubectl::show_consolidation, false, true},
     {"settings", "Print the cluster's settings and what is pending", "kubectl carve settings",
      kubectl::show_settings},
     {"doctor", "Print each part of the installation as deployed, deploying or failed", "kubectl carve doctor",
@@ -86,6 +89,11 @@ void add_verb(CLI::App& app, const VerbRow& row, kubectl::VerbOptions& options, 
         ->type_name("FILE");
     one->require_option(1);
   }
+  if (row.takes_devices)
+    verb->add_option("--devices", options.devices, "Number of further devices to empty, 1 to 1024")
+        ->type_name("K")
+        ->check(CLI::Range(1, 1024))
+        ->capture_default_str();
   verb->footer(std::string("  ") + row.example);
   verb->callback([&options, &form, &status, show = row.show] {
     options.form = form == "wide"   ? kubectl::Form::wide

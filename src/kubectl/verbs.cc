@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "cluster/webhook/settings_review.h"
+#include "kubectl/consolidate.h"
 #include "kubectl/doctor.h"
 #include "kubectl/explain.h"
 #include "kubectl/settings.h"
@@ -152,6 +153,18 @@ int show_explanation(const VerbOptions& options) {
   if (why) return print_explanations(options, *why);
   for (const api::FieldError& error : why.error()) complain(error.sentence);
   return failed_status;
+}
+
+int show_consolidation(const VerbOptions& options) {
+  const auto cluster = view(options);
+  if (!cluster) return complain(cluster.error());
+  const ConsolidationList plan = consolidation_of(*cluster, options.devices);
+  const bool is_table = options.form == Form::table || options.form == Form::wide;
+  if (!is_table || !plan.moves.empty()) {
+    if (const int status = print(options, plan, table_of(plan)); status != 0) return status;
+  }
+  if (is_table) fmt::print("{}\n", summary(plan));
+  return plan.emptied.size() < options.devices ? failed_status : 0;
 }
 
 int show_settings(const VerbOptions& options) {

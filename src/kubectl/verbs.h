@@ -17,12 +17,15 @@ struct VerbOptions {
   std::string name_space;  // Of pods; empty: all, or kubectl's default for a single pod.
   std::string selector;    // Of nodes: a label selector.
   std::string pod, file;   // Of explain: one of them.
+  unsigned devices = 1;    // Of consolidate: to empty.
 };
 
 int show_nodes(const VerbOptions&);
 int show_devices(const VerbOptions&);
 int show_slices(const VerbOptions&);
 int show_explanation(const VerbOptions&);
+// Fails if fewer devices can be emptied.
+int show_consolidation(const VerbOptions&);
 int show_settings(const VerbOptions&);
 int show_doctor(const VerbOptions&);
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "cluster/snapshot/testing/cluster_objects.h"
+#include "kubectl/consolidate.h"
 #include "kubectl/explain.h"
 #include "kubectl/settings.h"
 #include "kubectl/verbs.h"
@@ -134,6 +135,26 @@ kind: Service
   EXPECT_EQ((*why)[0].pod, "new");
   EXPECT_THAT((*why)[0].nodes, ElementsAre("n0", "n1"));
   EXPECT_FALSE(explain_manifests(two_nodes(), "kind: Pod", {}));
+}
+
+TEST(Views, a_plan_is_printed_and_nothing_is_moved) {
+  std::vector<kube::ObjectMeta> pods;
+  for (unsigned device = 0; device < 2; ++device) {
+    kube::PodSlices slices = slices_on("n0", 0, 4_GiB, 0);
+    slices.containers["c"].parts[0].device = device_uuid(0, device);
+    slices.containers["c"].isolation = Isolation::memory;
+    pods.push_back(bound(pod_object("p" + std::to_string(device), 4_GiB), slices));
+  }
+  const auto view = read_view(list_of({labelled(node_object("n0", a10_devices(0, 2)))}), list_of(pods));
+  ASSERT_TRUE(view) << view.error();
+  const ConsolidationList plan = consolidation_of(*view, 1);
+  ASSERT_EQ(plan.moves.size(), 1u);
+  EXPECT_EQ(plan.moves[0].pod, "a/p0");
+  EXPECT_THAT(plan.moves[0].to, ElementsAre("n0/1"));
+  EXPECT_EQ(summary(plan), "n0/0 would be empty after 1 move of 4 GiB in all; no slice was moved");
+  EXPECT_THAT(table_text(table_of(plan)), HasSubstr("a/p0  n0/0  n0/1  4 GiB"));
+  EXPECT_EQ(summary(consolidation_of(*read_view(list_of({}), list_of({})), 1)),
+            "no device can be emptied by moving slices");
 }
 
 TEST(Views, settings_show_what_is_pending) {

@@ -21,6 +21,22 @@
 
 namespace carve::cluster {
 
+// Which slices would have to move so that devices become empty; nothing is moved (place/consolidation.h).
+struct BooksPlan {
+  struct Device {
+    std::string node;
+    unsigned device = 0;
+  };
+  struct Move {
+    std::string pod;               // NAMESPACE/NAME; it has this slice alone.
+    std::vector<Device> from, to;  // The devices that the move exchanges.
+    Bytes memory;                  // On each of them.
+  };
+  std::vector<Move> moves;  // In an order in which each has room.
+  std::vector<Device> emptied;
+  Bytes moved;
+};
+
 class Books {
  public:
   using ObjectsByUid = std::map<std::string, kube::ObjectMeta>;
@@ -62,6 +78,10 @@ class Books {
   std::string explain(const std::string& uid);
   // The same of these nodes alone: those that the scheduler has left.
   std::string explain(const std::string& uid, std::span<const std::string_view> nodes);
+
+  // Plans how `wanted` more devices become empty. Pods of several slices stay, because they are on one node;
+  // what the scheduler demands beside the devices is not known here.
+  BooksPlan plan_consolidation(unsigned wanted);
 
   // For views and checks. What cannot be read, by "node NAME" or "pod NAMESPACE/NAME".
   std::map<std::string, std::string> problems() const;

@@ -299,5 +299,28 @@ TEST(Books, views_show_models_units_and_what_is_granted_twice) {
   EXPECT_THAT(books.overcommitted()[0], ::testing::HasSubstr("pods of the node: a/p, a/q"));
 }
 
+TEST(Books, a_plan_empties_devices_and_moves_nothing) {
+  Books books(Strategy::spread);
+  for (unsigned n = 0; n < 2; ++n) books.set_node(node_object("n" + std::to_string(n), a10_devices(n, 2)));
+  const std::pair<const char*, const char*> pods[] = {{"p", "n0"}, {"q", "n0"}, {"r", "n1"}};
+  for (const auto& [name, node] : pods) {
+    books.set_pod(pod_object(name, 4_GiB));
+    const auto slices = books.reserve("uid-of-" + std::string(name), node);
+    ASSERT_TRUE(slices) << slices.error();
+    books.set_pod(bound(pod_object(name, 4_GiB), *slices));
+  }
+  const BooksPlan plan = books.plan_consolidation(2);
+  EXPECT_EQ(plan.emptied.size(), 2u);
+  EXPECT_EQ(plan.moves.size(), 2u);
+  EXPECT_EQ(plan.moved, 8_GiB);
+  for (const BooksPlan::Move& move : plan.moves) {
+    EXPECT_EQ(move.memory, 4_GiB);
+    EXPECT_THAT(move.pod, ::testing::StartsWith("a/"));
+    EXPECT_EQ(move.from.size(), 1u);
+  }
+  EXPECT_EQ(books.devices("n0").front().memory, 4_GiB);
+  EXPECT_TRUE(books.plan_consolidation(4).emptied.size() < 4u) << "the slices have to be on a device";
+}
+
 }  // namespace
 }  // namespace carve::cluster

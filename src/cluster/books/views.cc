@@ -4,8 +4,39 @@
 
 #include "cluster/books/books.h"
 #include "core/request.h"
+#include "place/consolidation.h"
 
 namespace carve::cluster {
+
+BooksPlan Books::plan_consolidation(unsigned wanted) {
+  std::map<std::string_view, const PodBook*> in_order;  // Equal books make equal plans.
+  for (const auto& [uid, pod] : pods_)
+    if (pod.counted.size() == 1 && pod.slices->containers.size() == 1) in_order.emplace(pod.full_name, &pod);
+  std::vector<place::PlacedRequest> standing;
+  std::vector<const PodBook*> who;
+  for (const auto& [name, pod] : in_order) {
+    const PodBook::Counted& counted = pod->counted.front();
+    standing.push_back({counted.request_class, counted.assignment, counted.application});
+    who.push_back(pod);
+  }
+  std::map<uint32_t, std::string> names;
+  for (const auto& [name, node] : nodes_)
+    if (node.number) names[*node.number] = name;
+
+  const place::ConsolidationPlan plan = place::plan_consolidation(*engine_, standing, wanted);
+  BooksPlan out{.moves = {}, .emptied = {}, .moved = plan.moved};
+  for (const place::Move& move : plan.moves) {
+    BooksPlan::Move& row = out.moves.emplace_back();
+    row.pod = who[move.who]->full_name;
+    row.memory = move.from.memory;
+    for (const auto& [from, to] : place::exchanged(move)) {
+      row.from.push_back({names[move.from.node], from});
+      row.to.push_back({names[move.to.node], to});
+    }
+  }
+  for (const auto& emptied : plan.emptied) out.emptied.push_back({names[emptied.node], emptied.device});
+  return out;
+}
 
 std::vector<std::string> Books::models() const {
   std::set<std::string> out;
