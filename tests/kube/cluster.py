@@ -34,7 +34,7 @@ given = []  # The first ports that were given so far: what is free may be about 
 
 def free_ports(count):
     """The first of so many ports that are free now, and were not given before."""
-    for first in range(max(given, default=26500 - 16) + 16, 32000, 16):
+    for first in range(max(given, default=27000 - 16) + 16, 32000, 16):
         with contextlib.ExitStack() as stack:
             try:
                 for port in range(first, first + count):
@@ -105,11 +105,13 @@ class Api:
 
 
 class Cluster:
-    def __init__(self):
+    """Without a kubelet the nodes are objects that stay ready; with one there is a node `localhost`."""
+
+    def __init__(self, kubelet=False):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ck-", dir="/tmp"))
         self.port = free_ports(10)
         self.dir = self.folder / "kube"
-        self.env = {**os.environ, "KUBE_DIR": str(self.dir), "KUBE_PORT": str(self.port), "KUBE_KUBELET": "no",
+        self.env = {**os.environ, "KUBE_DIR": str(self.dir), "KUBE_PORT": str(self.port), "KUBE_KUBELET": "yes" if kubelet else "no",
                     "KUBE_APISERVER_FLAGS": "--disable-admission-plugins=TaintNodesByCondition",
                     "KUBE_MANAGER_FLAGS": "--controllers=*,-node-lifecycle-controller"}
         self.pairs = {}
@@ -145,21 +147,25 @@ class Cluster:
         assert "rror" in text or "denied" in text, text
         return text
 
-    def install(self):
-        """Installs the overlay `loopback` once, with a free port of the webhooks. The coordinators are processes, not pods."""
+    def install(self, scale=0):
+        """Installs the overlay `loopback` once, with a free port of the webhooks. Without a kubelet the coordinators are processes."""
         if self.webhook:
             return
         self.webhook = free_ports(1)
         manifests = self.kubectl("kustomize", str(ROOT / "deploy/kubernetes/overlays/loopback"))
-        self.kubectl("apply", "--server-side", "-f", "-", stdin=manifests.replace("127.0.0.1:9443", f"127.0.0.1:{self.webhook}"))
-        self.kubectl("scale", "deployment/carve-coordinator", "-n", SYSTEM, "--replicas=0")
+        if scale is None:  # The pods have the ports of the manifests.
+            self.webhook = 9443
+        manifests = manifests.replace("127.0.0.1:9443", f"127.0.0.1:{self.webhook}").replace('"26440"', f'"{self.port}"')
+        self.kubectl("apply", "--server-side", "-f", "-", stdin=manifests)
+        if scale is not None:
+            self.kubectl("scale", "deployment/carve-coordinator", "-n", SYSTEM, f"--replicas={scale}")
 
-    def replace_nodes(self, nodes):
+    def replace_nodes(self, nodes, keep=None):
         """Describes the nodes as their agents would; the policy that leaves this to the agents is off meanwhile."""
         binding = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
         kept = self.api.get(f"{binding}/carve-nodes")
         self.api.call("DELETE", f"{binding}/carve-nodes")
-        self.kubectl("delete", "nodes", "--all")
+        self.kubectl("delete", "nodes", "--all" if keep is None else f"--selector=kubernetes.io/hostname!={keep}")
         for node in nodes:
             assert until(lambda: self.api.call("POST", "/api/v1/nodes", node)[0] == 201), node["metadata"]["name"]
         kept["metadata"] = {"name": "carve-nodes"}
