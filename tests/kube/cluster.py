@@ -147,8 +147,9 @@ class Cluster:
         assert "rror" in text or "denied" in text, text
         return text
 
-    def install(self, scale=0):
-        """Installs the overlay `loopback` once, with a free port of the webhooks. Without a kubelet the coordinators are processes."""
+    def install(self, scale=0, paths=None):
+        """Installs the overlay `loopback` once, with a free port of the webhooks. Without a kubelet the coordinators are processes.
+        `paths`: texts of the manifests that are others here."""
         if self.webhook:
             return
         self.webhook = free_ports(1)
@@ -156,6 +157,9 @@ class Cluster:
         if scale is None:  # The pods have the ports of the manifests.
             self.webhook = 9443
         manifests = manifests.replace("127.0.0.1:9443", f"127.0.0.1:{self.webhook}").replace('"26440"', f'"{self.port}"')
+        for what, here in {**(paths or {})}.items():
+            assert what in manifests, what
+            manifests = manifests.replace(what, here)
         self.kubectl("apply", "--server-side", "-f", "-", stdin=manifests)
         if scale is not None:
             self.kubectl("scale", "deployment/carve-coordinator", "-n", SYSTEM, f"--replicas={scale}")
