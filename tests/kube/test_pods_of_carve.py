@@ -107,4 +107,4 @@ def test_a_stateful_set_of_another_product_runs_inside_its_quota(carve):
         assert '"bytes_allocated":1073741824' in text and '"error":"CUDA_ERROR_OUT_OF_MEMORY"' in text, text
     assert [carve.slices(f"binpack-{i}")["containers"]["binpack-1"]["parts"][0][1] for i in range(3)] == [2 << 30] * 3
     carve.kubectl("delete", "statefulset", "binpack")
-    carve.kubectl("delete", "pods", "--all", "--grace-period=1")
+    carve.kubectl("delete", "pods", "--all", "--grace-period=1", "--wait=false")
