@@ -68,6 +68,7 @@ class Services {
   static Outcome<std::unique_ptr<Services>> begin(Records&, Launcher, const Options&);
 
   Machine machine;
+  JobPositions job_positions;
   std::optional<ServiceThread> thread;
 
  private:
@@ -91,6 +92,8 @@ class Api : Views, NodeActions {
   std::vector<std::string> limit_warnings(const objects::ServiceSpec&) const override;
   std::optional<uint32_t> uid_of(const std::string& account) const override;
   std::string user_name(uint32_t uid) const override;
+  std::optional<JobPosition> job_position(const std::string& uid) const override;
+  size_t waiting_jobs() const override;
   std::string metrics() const override;
   int64_t now_ns() const override;
 
@@ -112,6 +115,7 @@ class Api : Views, NodeActions {
   ControllerStore& store_;
   ObjectEvents& events_;
   const Machine& machine_;
+  const JobPositions& job_positions_;
   const api::ControllerVersion version_;
   const std::vector<uint32_t> operators_;
   LogStreams log_streams_;

@@ -8,6 +8,7 @@
 
 #include "controller/api/known_hosts.h"
 #include "controller/nodes/node_actions.h"
+#include "controller/objects/job_form.h"
 #include "controller/objects/object_events.h"
 #include "controller/objects/object_registry.h"
 #include "controller/objects/token_book.h"
@@ -24,6 +25,7 @@ class Watches;
 
 // Which lines of a program's log a caller asks for.
 struct LogQuery {
+  std::string role;                              // Of a job's pods; empty: all.
   std::optional<uint32_t> replica;               // Index; absent: all.
   bool previous = false;                         // Of the attempt before the last start.
   size_t tail = 0;                               // The last lines; 0: all.
@@ -58,6 +60,9 @@ class Views {
   // Returns the uid of the user of an account, if this machine has it.
   virtual std::optional<uint32_t> uid_of(const std::string& account) const = 0;
   virtual std::string user_name(uint32_t uid) const = 0;
+  // Returns where the job with this uid waits, if it waits; and how many jobs wait.
+  virtual std::optional<JobPosition> job_position(const std::string& uid) const = 0;
+  virtual size_t waiting_jobs() const = 0;
   virtual std::string metrics() const = 0;  // Of the endpoints, for Prometheus.
   virtual int64_t now_ns() const = 0;       // UTC.
 };

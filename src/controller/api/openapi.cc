@@ -11,10 +11,12 @@
 #include "wire/api/plan.h"
 #include "wire/api/slice.h"
 #include "wire/objects/application.h"
+#include "wire/objects/job_object.h"
 #include "wire/objects/kind.h"
 #include "wire/objects/node_object.h"
 #include "wire/objects/object_event.h"
 #include "wire/objects/pool_object.h"
+#include "wire/objects/queue_object.h"
 #include "wire/objects/revision.h"
 #include "wire/objects/service_object.h"
 
@@ -32,11 +34,14 @@ const std::map<std::string_view, std::string>& schemas() {
       {"DeviceList", api::schema<api::DeviceList>()},
       {"EasChanges", api::schema<api::EasChanges>()},
       {"Explanation", api::schema<api::Explanation>()},
+      {"Job", api::schema<objects::Job>()},
+      {"JobParameters", api::schema<api::JobParameters>()},
       {"Node", api::schema<objects::Node>()},
       {"Nothing", api::schema<api::Nothing>()},
       {"ObjectEventList", api::schema<objects::ObjectEventList>()},
       {"Pool", api::schema<objects::Pool>()},
       {"Problem", api::schema<api::Problem>()},
+      {"Queue", api::schema<objects::Queue>()},
       {"Rendered", api::schema<api::Rendered>()},
       {"RevisionList", api::schema<objects::RevisionList>()},
       {"Service", api::schema<objects::Service>()},
