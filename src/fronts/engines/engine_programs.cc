@@ -50,7 +50,9 @@ Parameters spark_configuration(const objects::JobSpec& spec, const EnginePods& p
   for (const objects::DerivedParameter& derived : derived_parameters(spec, pods, places))
     out[derived.key] = derived.value;
   const std::string script = value_of(out, spark_driver_script);
-  if (script.empty() || !places.has_file(script)) out[spark_driver_script] = our_script(places);
+  const bool driver_has_gpu = std::ranges::find(pods.groups, PodRole::driver, &PodGroup::role)->has_gpu;
+  if (driver_has_gpu && (script.empty() || !places.has_file(script)))
+    out[spark_driver_script] = our_script(places);
   out["spark.driver.host"] = "127.0.0.1";
   out["spark.driver.bindAddress"] = "127.0.0.1";
   out["spark.authenticate"] = "true";
