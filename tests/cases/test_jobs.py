@@ -8,7 +8,7 @@ import pytest
 from conftest import HERE, MiB, until
 from support.jobs import EXAMPLES, Jobs, mgpu
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.usefixtures("own_network")
 
 
 @pytest.fixture

@@ -10,7 +10,10 @@ from conftest import until
 from support.jobs import EXAMPLES, Jobs
 
 ENGINES = pathlib.Path(os.environ.get("CARVE_ENGINES", "/nonexistent"))
-pytestmark = pytest.mark.skipif(not (ENGINES / "bin/ray").exists(), reason="tests/engines/run sets CARVE_ENGINES")
+pytestmark = [
+    pytest.mark.usefixtures("own_network"),
+    pytest.mark.skipif(not (ENGINES / "bin/ray").exists(), reason="tests/engines/run sets CARVE_ENGINES"),
+]
 
 
 @pytest.fixture
