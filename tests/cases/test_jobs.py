@@ -201,3 +201,10 @@ def test_a_controller_that_is_killed_goes_on_where_it_was(jobs):
     out, error = waiting.communicate(timeout=60)
     assert waiting.returncode in (0, 1), (out, error)  # 1: the controller was away when the job was submitted.
     jobs.all_slices_end()
+
+
+def test_a_job_is_rendered_for_kubernetes_and_not_submitted(jobs):
+    jobs.queue()
+    manifest = jobs.submit("--tasks", 2, "--name", "a", "--render", *mgpu(), *python("pass"))
+    assert 'kind: "Job"' in manifest and "carve.dev/compute: 30" in manifest and "completions: 2" in manifest
+    assert jobs.items() == []
