@@ -223,7 +223,7 @@ void wait_for_job(Context& context, const ObjectName& name) {
     }
     const char* role = job->spec.engine == "custom" ? "task" : "driver";
     size_t line = 0;
-    controller.watch(object_path(name, "logs", fmt::format("role={}&follow=true", role)), "",
+    controller.watch(object_path(name, "logs", fmt::format("role={}&follow=true&plain=true", role)), "",
                      [&](const auto& event) {
                        if (++line <= shown) return;
                        shown = line;

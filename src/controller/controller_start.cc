@@ -347,7 +347,9 @@ Outcome<std::string> Api::logs(const Object& object, const LogQuery& query) cons
         {.previous = query.previous,
          .tail = query.tail,
          .since = query.since_ns == 0 ? "" : os::rfc3339(query.since_ns, os::Decimals::nanoseconds)});
-    for (const runner::LogLine& line : lines) out += fmt::format("{}{}\n", prefix, line.text);
+    for (const runner::LogLine& line : lines)
+      if (!query.plain || line.stream != runner::LogStream::system)
+        out += fmt::format("{}{}\n", prefix, line.text);
   }
   if (count == 0 && query.replica)
     return failure(K::not_found, "{} has no {} {}", text(object.key),

@@ -18,12 +18,15 @@ void LogStreams::read(Followed& f, const Object& object, const runner::LogSelect
     if (selects(f.query, program) && !f.logs.contains(program.name))
       f.logs.emplace(program.name, runner::LogFollower(directory_of_(program.name), runner::log_folder_name,
                                                        of_new_replicas));
-  const bool has_prefix =
-      std::ranges::count_if(programs, [&](const auto& one) { return selects(f.query, one); }) > 1;
+  const bool has_prefix = std::ranges::count_if(programs, [&](const auto& one) {
+                            return f.query.role.empty() || f.query.role == one.role;
+                          }) > 1;
   for (auto log = f.logs.begin(); log != f.logs.end();) {
     const std::string& slice = log->first;
-    for (const runner::LogLine& line : log->second.next())
+    for (const runner::LogLine& line : log->second.next()) {
+      if (f.query.plain && line.stream == runner::LogStream::system) continue;
       f.waiting.push_back(has_prefix ? slice + " " + line.text : line.text);
+    }
     const bool is_gone = std::ranges::find(programs, slice, &ObjectProgram::name) == programs.end();
     log = is_gone ? f.logs.erase(log) : std::next(log);
   }

@@ -63,7 +63,7 @@ Outcome<Queue> validated(Queue);
 struct JobNeed {
   QueueGpu gpu = QueueGpu::mgpu;
   uint32_t slices = 0;   // 0 only for `none`.
-  uint32_t devices = 0;  // Whole ones of each slice; 0 stands for 1.
+  uint32_t devices = 0;  // Whole ones of each slice; 0 means 1.
   Bytes memory;          // Of each slice and device.
   Share share;           // Of each slice and device; whole devices have 100 %.
   Ns deadline = 0;       // Longest time from its admission to its end; 0: no limit.

@@ -28,6 +28,7 @@ struct LogQuery {
   std::string role;                              // Of a job's pods; empty: all.
   std::optional<uint32_t> replica;               // Index; absent: all.
   bool previous = false;                         // Of the attempt before the last start.
+  bool plain = false;                            // Without the lines of the supervisor.
   size_t tail = 0;                               // The last lines; 0: all.
   int64_t since_ns = 0;                          // UTC; 0: all.
   std::function<bool()> may_continue = nullptr;  // Of a follower: its stream ends when this is false.

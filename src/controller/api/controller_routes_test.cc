@@ -35,6 +35,8 @@ struct Prepared : Views {
     return {.first = {{.id = "", .data = "secret line"}}, .subscribe = {}};
   }
   Outcome<std::vector<Revision>> revisions(const std::string&) const override { return kept_revisions; }
+  std::optional<JobPosition> job_position(const std::string&) const override { return {}; }
+  size_t waiting_jobs() const override { return 0; }
   std::string container_problem() const override { return ""; }
   std::vector<std::string> limit_warnings(const objects::ServiceSpec&) const override { return {}; }
   std::optional<uint32_t> uid_of(const std::string& account) const override {

@@ -8,6 +8,7 @@
 #include "controller/nodes/slice_forecast.h"
 #include "controller/objects/job_form.h"
 #include "fronts/engines/engine_programs.h"
+#include "fronts/render/job_manifests.h"
 #include "os/clock.h"
 #include "wire/api/json.h"
 
@@ -209,6 +210,12 @@ http::Response read_job_parameters(const Call& call) {
   if (!read) return refuse(std::move(read.error()));
   return document(
       api::JobParameters{.parameters = std::move(read->values), .warnings = std::move(read->warnings)});
+}
+
+Result<fronts::Manifests, http::Response> rendered_job(const Call& call, const Submission& submission) {
+  auto job = submitted(call, submission);
+  if (!job) return tl::unexpected(std::move(job.error()));
+  return fronts::job_manifests(submission.metadata, job->spec, job->pods);
 }
 
 Object with_position(const Call& call, const Object& object) {

@@ -6,6 +6,7 @@
 
 #include "controller/api/api_call.h"
 #include "controller/objects/submission.h"
+#include "fronts/render/manifests.h"
 
 namespace carve::controller {
 
@@ -20,6 +21,9 @@ Outcome<Object> planned_job(const Call&, const Submission&);
 // Returns the answer that refuses the submissions: another `gpu` of a queue, a job that its queue does not
 // admit, another spec of a job. No value: nothing forbids them.
 std::optional<http::Response> refused_by_queues(const Call&, const std::vector<Submission>&);
+
+// Returns the submission's job as manifests of Kubernetes, or what forbids it.
+Result<fronts::Manifests, http::Response> rendered_job(const Call&, const Submission&);
 
 // Returns the job as it is shown: with its position while it waits.
 Object with_position(const Call&, const Object&);

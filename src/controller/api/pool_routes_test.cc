@@ -23,6 +23,8 @@ struct TwoNodes final : Views, NodeActions {
   }
   std::optional<uint32_t> uid_of(const std::string&) const override { return std::nullopt; }
   std::string user_name(uint32_t) const override { return "root"; }
+  std::optional<JobPosition> job_position(const std::string&) const override { return {}; }
+  size_t waiting_jobs() const override { return 0; }
   std::string container_problem() const override { return ""; }
   std::vector<std::string> limit_warnings(const objects::ServiceSpec&) const override { return {}; }
   std::string metrics() const override { return ""; }

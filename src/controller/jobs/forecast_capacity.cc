@@ -10,7 +10,7 @@ void ForecastCapacity::hold(uint64_t job, const workload::JobNeed& need, std::ve
 
 bool ForecastCapacity::take(uint64_t job, const workload::JobNeed& need) {
   if (held_back_.contains(job)) return false;
-  Held held{.request = slice_terms(need), .places = {}};
+  HeldPlaces held{.request = slice_terms(need), .places = {}};
   for (uint32_t i = 0; i < need.slices; ++i) {
     auto place = forecast_.place({.pool = pool_}, held.request);
     if (!place) {
@@ -25,7 +25,7 @@ bool ForecastCapacity::take(uint64_t job, const workload::JobNeed& need) {
 
 bool ForecastCapacity::take_same(uint64_t job, const workload::Capacity& other) {
   const auto& from = dynamic_cast<const ForecastCapacity&>(other);
-  Held held = from.held_.at(job);
+  HeldPlaces held = from.held_.at(job);
   for (size_t i = 0; i < held.places.size(); ++i) {
     if (forecast_.take_at(held.places[i], held.request)) continue;
     while (i > 0) forecast_.release_at(held.places[--i], held.request);

@@ -30,7 +30,7 @@ class ForecastCapacity final : public workload::Capacity {
   const SliceForecast& forecast() const { return forecast_; }
 
  private:
-  struct Held {
+  struct HeldPlaces {
     api::SliceRequest request;
     std::vector<ForecastPlace> places;
   };
@@ -38,7 +38,7 @@ class ForecastCapacity final : public workload::Capacity {
   SliceForecast forecast_;
   std::string pool_;  // Empty: any node.
   std::set<uint64_t> held_back_;
-  std::map<uint64_t, Held> held_;  // By job.
+  std::map<uint64_t, HeldPlaces> held_;  // By job.
 };
 
 }  // namespace carve::controller

@@ -309,6 +309,7 @@ void JobLoop::finish(Pass& pass, JobEnd end, Ns now) {
   pass.record.finished_ns = now;
   pass.record.end = static_cast<uint32_t>(end);
   if (!done(pass, records_.write(pass.record))) return;
+  pass.observed.finished = {.end = end, .at = now};
   os::log::info("{}: finished", text(pass.object->key));
 }
 

@@ -50,10 +50,30 @@ Parameters spark_configuration(const objects::JobSpec& spec, const EnginePods& p
   for (const objects::DerivedParameter& derived : derived_parameters(spec, pods, places))
     out[derived.key] = derived.value;
   const std::string script = value_of(out, spark_driver_script);
-  if (script.empty() || !places.has_file(script)) out[spark_driver_script] = our_script(places);
+  const bool driver_has_gpu = std::ranges::find(pods.groups, PodRole::driver, &PodGroup::role)->has_gpu;
+  if (driver_has_gpu && (script.empty() || !places.has_file(script)))
+    out[spark_driver_script] = our_script(places);
   out["spark.driver.host"] = "127.0.0.1";
   out["spark.driver.bindAddress"] = "127.0.0.1";
   out["spark.authenticate"] = "true";
+  out["spark.authenticate.secret"] = places.secret;
+  return out;
+}
+
+// Returns the text as a file of Java's properties has it.
+std::string property_text(const std::string& text, std::string_view escaped) {
+  std::string out;
+  for (const char c : text) {
+    if (escaped.find(c) != std::string_view::npos || (out.empty() && c == ' ')) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string properties(const Parameters& parameters) {
+  std::string out;
+  for (const auto& [key, value] : parameters)
+    out += fmt::format("{}={}\n", property_text(key, "\\:!"), property_text(value, "\\"));
   return out;
 }
 
@@ -86,11 +106,8 @@ std::vector<std::string> spark_command(const objects::JobSpec& spec, const Engin
         "--cores",      fmt::format("{}", pods.executor_cores),
         "--memory",     or_else(value_of(spec.parameters, "spark.executor.memory"), default_executor_memory),
         master};
-  std::vector<std::string> out{spec.engine_home + "/bin/spark-submit", "--master", master};
-  for (const auto& [key, value] : spark_configuration(spec, pods, places)) {
-    out.emplace_back("--conf");
-    out.push_back(fmt::format("{}={}", key, value));
-  }
+  std::vector<std::string> out{spec.engine_home + "/bin/spark-submit", "--master", master,
+                               "--properties-file", folder_of(places, id) + "/configuration"};
   out.insert(out.end(), spec.run.command.begin(), spec.run.command.end());
   return out;
 }
@@ -101,6 +118,10 @@ PodProgram spark_program(const objects::JobSpec& spec, const EnginePods& pods, P
   PodProgram out{.command = spark_command(spec, pods, id, places),
                  .env = spark_environment(spec, folder, places)};
   constexpr const char* common = "-Dspark.authenticate=true -Dspark.port.maxRetries=0";
+  if (id.role == PodRole::driver) {
+    out.env["CARVE_CONFIGURATION"] = properties(spark_configuration(spec, pods, places));
+    return out;
+  }
   out.env["SPARK_MASTER_OPTS"] = common;
   out.env["SPARK_WORKER_OPTS"] = common;
   out.env["SPARK_WORKER_DIR"] = folder + "/work";
@@ -170,6 +191,7 @@ PodProgram pod_program(const objects::JobSpec& spec, const std::string& job, con
   }
   out.env["CARVE_JOB"] = job;
   out.env["CARVE_ROLE"] = text(id.role);
+  out.env["CARVE_INDEX"] = fmt::format("{}", id.index);
   if (id.role == PodRole::task) {
     out.env["CARVE_TASK_INDEX"] = fmt::format("{}", id.index);
     out.env["CARVE_TASK_COUNT"] = fmt::format("{}", pods.groups.front().count);

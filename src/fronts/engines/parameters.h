@@ -7,7 +7,7 @@
 //
 // The form is chosen for each parameter, so one text may have all three, several on a line. A value of the
 // last two forms is kept as it is written, without the blanks around it. In the first form \ before the quote
-// or before another \ stands for that character.
+// or before another \ is left out.
 #pragma once
 
 #include <map>
