@@ -153,6 +153,13 @@ def test_what_a_queue_refuses_is_refused_at_the_submission(jobs):
     assert "strict" in jobs.carve("get", "queues")
 
 
+def test_a_job_that_no_device_can_hold_waits_with_a_warning(jobs):
+    jobs.queue()
+    out = jobs.submit("--tasks", 8, *mgpu(), *python("pass"))
+    assert "have room for 6 such slices if they are empty, and the job has 8: it waits until there are more" in out
+    assert "warning:" in jobs.submit("--name", "b", "--conf", "a.gpu.vendor=x", *mgpu(), *python("pass"))
+
+
 def test_a_deadline_ends_a_job_and_a_time_to_live_removes_it(jobs):
     jobs.queue()
     name = jobs.submit("--deadline", "1s", "--ttl", "1s", *mgpu(), *python(WAITS))

@@ -99,6 +99,16 @@ std::optional<http::Response> refused_job(const Call& call, const Submission& su
   return std::nullopt;
 }
 
+// Returns how many of the job's slices fit on the nodes that run now, without any other slice.
+uint32_t room_for(const Call& call, const std::string& pool, const workload::JobNeed& need) {
+  SliceForecast empty(call.context.objects);
+  for (const auto& node : call.context.objects.list(Kind::node)) empty.replace_slices(node->key.name, {});
+  const api::SliceRequest request = slice_terms(need);
+  uint32_t room = 0;
+  while (room < need.slices && empty.place({.pool = pool}, request)) ++room;
+  return room;
+}
+
 fronts::EnginePlaces places() {
   return {
       .scripts = "Carve's folder", .job_folder = {}, .secret = {}, .has_file = [](const std::string& path) {
@@ -168,8 +178,19 @@ Outcome<Object> planned_job(const Call& call, const Submission& submission) {
                             .warnings = job->pods.warnings};
   for (std::string& sentence : fronts::replaced_parameters(job->spec, places()))
     status.warnings.push_back(std::move(sentence));
+  if (const uint32_t room = room_for(call, queue_spec(*job->queue).pool, job->pods.need);
+      room < job->pods.need.slices)
+    status.warnings.push_back(fmt::format(
+        "the devices that run now have room for {} such slices if they are empty, and the job has "
+        "{}: it waits until there are more",
+        room, job->pods.need.slices));
   object.status = api::write(status);
   return object;
+}
+
+std::vector<std::string> job_warnings(const Object& job) {
+  const auto status = api::read<objects::JobStatus>(job.status, api::Reading::lenient);
+  return status ? status->warnings : std::vector<std::string>();
 }
 
 http::Response delete_queue(const Call& call) {

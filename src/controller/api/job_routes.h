@@ -22,6 +22,9 @@ Outcome<Object> planned_job(const Call&, const Submission&);
 // admit, another spec of a job. No value: nothing forbids them.
 std::optional<http::Response> refused_by_queues(const Call&, const std::vector<Submission>&);
 
+// Returns what the caller of a planned job should know.
+std::vector<std::string> job_warnings(const Object&);
+
 // Returns the submission's job as manifests of Kubernetes, or what forbids it.
 Result<fronts::Manifests, http::Response> rendered_job(const Call&, const Submission&);
 

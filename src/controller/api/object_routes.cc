@@ -82,7 +82,9 @@ http::Response post_documents(const Call& call) {
                          .name = wanted[i].key.name,
                          .name_space = wanted[i].key.namespace_,
                          .action = "checked",
-                         .warnings = pool_warnings(call, (*read)[i])});
+                         .warnings = wanted[i].key.kind == objects::Kind::job
+                                         ? job_warnings(wanted[i])
+                                         : pool_warnings(call, (*read)[i])});
   const auto is_set = [&](const char* name) { return query->contains(name) && query->at(name) != "false"; };
   if (is_set("dryRun") || is_set("explain")) {
     SliceForecast forecast(call.context.objects);
