@@ -283,6 +283,7 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
       operators_{0, geteuid()},
       log_streams_(*records.objects,
                    [this](const std::string& slice) { return machine_.directory_of(slice); }),
+      billing_(o.state + "/usage.db", o.nodes, *records.objects),
       routes_({.views = *this,
                .audit = [&records](const AuditLine& line) { write_audit(records.store, line); },
                .objects = *records.objects,
@@ -309,6 +310,7 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
     tcp_.emplace(loop, std::move(tcp_socket), hooks);
   }
   deliver_changes(loop, *records.objects);
+  loop.watch(billing_.ready_fd(), EPOLLIN, [this](uint32_t) { billing_.deliver(); });
   loop.every(log_stream_interval_ns, [this] { log_streams_.tick(); });
   loop.every(event_write_interval_ns, [this] { write_events(); });
 }
@@ -331,6 +333,7 @@ void Api::write_events() {
 
 Api::~Api() {
   loop_.forget(changed_->get());
+  loop_.forget(billing_.ready_fd());
   write_events();
 }
 
@@ -410,6 +413,14 @@ std::optional<JobPosition> Api::job_position(const std::string& uid) const {
   return job_positions_.find(uid);
 }
 size_t Api::waiting_jobs() const { return job_positions_.size(); }
+http::Response Api::bill(BillQuery query, bill::Tariffs tariffs, BillForm form) {
+  return {.content =
+              http::LaterContent{.begin = [this, query = std::move(query), tariffs = std::move(tariffs),
+                                           form](http::LaterAnswer& later) {
+                return billing_.ask(query, tariffs, form,
+                                    [&later](http::Response response) { later.answer(std::move(response)); });
+              }}};
+}
 std::string Api::metrics() const { return service_metrics(machine_.figures()); }
 int64_t Api::now_ns() const { return os::utc_ns(); }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "controller/api/known_hosts.h"
+#include "controller/billing/bill_query.h"
 #include "controller/nodes/node_actions.h"
 #include "controller/objects/job_form.h"
 #include "controller/objects/object_events.h"
@@ -42,6 +43,8 @@ struct Revision {
   std::string form;        // The spec of the service that it runs as, as JSON.
 };
 
+enum class BillForm : uint8_t { json, csv, line };
+
 // What the routes show that is no object. The routes see values only, no connection and no database.
 class Views {
  public:
@@ -64,6 +67,8 @@ class Views {
   // Returns where the job with this uid waits, if it waits; and how many jobs wait.
   virtual std::optional<JobPosition> job_position(const std::string& uid) const = 0;
   virtual size_t waiting_jobs() const = 0;
+  // Returns the invoice, which may come later. As a line it is not found if the invoice has no line.
+  virtual http::Response bill(BillQuery, bill::Tariffs, BillForm) = 0;
   virtual std::string metrics() const = 0;  // Of the endpoints, for Prometheus.
   virtual int64_t now_ns() const = 0;       // UTC.
 };

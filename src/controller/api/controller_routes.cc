@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "controller/api/agent_routes.h"
+#include "controller/api/bill_routes.h"
 #include "controller/api/event_routes.h"
 #include "controller/api/idempotency.h"
 #include "controller/api/job_routes.h"
@@ -121,6 +122,23 @@ constexpr Route table[] = {
     {"POST", "/v1/parameters", read_job_parameters,
      "Reads the parameters of a job from their text, in any of the vendor's three forms.", "JobParameters",
      "text"},
+    {"GET", "/v1/tariffs", of<tariff, list_objects>, "Lists the tariffs.", "TariffList", "",
+     "namespace labelSelector limit continue"},
+    {"POST", "/v1/tariffs", post_documents, "Applies documents: all of them, or none.", "AppliedList", "any",
+     "dialect dryRun explain"},
+    {"GET", "/v1/tariffs/{}", of<tariff, get_object>, "Shows one tariff.", "Tariff"},
+    {"PUT", "/v1/tariffs/{}", of<tariff, put_object>,
+     "Replaces the spec of a tariff by that of the document.", "Tariff", "Tariff"},
+    {"PATCH", "/v1/tariffs/{}", of<tariff, patch_object>,
+     "Changes the fields of a tariff that a merge patch has.", "Tariff", "any"},
+    {"DELETE", "/v1/tariffs/{}", delete_tariff, "Deletes a tariff.", "Tariff"},
+    {"GET", "/v1/tariffs/{}/events", of<tariff, get_events>, "Lists what happened to a tariff.",
+     "ObjectEventList", "", "namespace"},
+    {"GET", "/v1/bills", get_bill,
+     "Shows the invoice of a time, by default the present month; as CSV if the request accepts text/csv.",
+     "Bill", "", "from to by account lines idle format"},
+    {"GET", "/v1/bills/lines/{}", get_bill_line, "Shows the lines of one part of a usage record.", "Bill", "",
+     "from to"},
     {"GET", "/v1/events", list_events, "Lists what happened to all objects.", "ObjectEventList", "",
      "namespace limit"},
     {"GET", "/v1/watch", watch, "Streams the objects and then each change of them as server-sent events.",

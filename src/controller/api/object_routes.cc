@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "controller/api/bill_routes.h"
 #include "controller/api/dry_run.h"
 #include "controller/api/job_routes.h"
 #include "controller/api/list_query.h"
@@ -38,6 +39,7 @@ http::Response replace(const Call& call, const ObjectKey& key, const std::string
   if (!read) return refuse(read.error());
   if (auto refused = refused_by_pool(call, *read)) return std::move(*refused);
   if (auto refused = refused_by_queues(call, *read)) return std::move(*refused);
+  if (auto refused = refused_by_tariffs(call, *read)) return std::move(*refused);
   const Submission& wanted = read->front();
   if (read->size() != 1 || ObjectKey{wanted.kind, wanted.metadata.namespace_, wanted.metadata.name} != key)
     return refuse(K::invalid_argument, fmt::format("the document is not one of {}", controller::text(key)));
@@ -70,6 +72,7 @@ http::Response post_documents(const Call& call) {
   if (auto refused = refused_by_pool(call, *read)) return std::move(*refused);
   if (auto refused = refused_by_nodes(call, *read)) return std::move(*refused);
   if (auto refused = refused_by_queues(call, *read)) return std::move(*refused);
+  if (auto refused = refused_by_tariffs(call, *read)) return std::move(*refused);
   std::vector<Object> wanted;
   for (const Submission& submission : *read) {
     auto object = planned(call, submission);

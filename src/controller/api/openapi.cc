@@ -6,6 +6,7 @@
 #include <ranges>
 
 #include "core/invariant.h"
+#include "wire/api/bill.h"
 #include "wire/api/device.h"
 #include "wire/api/json_schema.h"
 #include "wire/api/plan.h"
@@ -19,6 +20,7 @@
 #include "wire/objects/queue_object.h"
 #include "wire/objects/revision.h"
 #include "wire/objects/service_object.h"
+#include "wire/objects/tariff_object.h"
 
 namespace carve::controller {
 namespace {
@@ -30,6 +32,7 @@ const std::map<std::string_view, std::string>& schemas() {
   static const std::map<std::string_view, std::string> all = {
       {"Application", api::schema<objects::Application>()},
       {"AppliedList", api::schema<api::AppliedList>()},
+      {"Bill", api::schema<api::Bill>()},
       {"ControllerVersion", api::schema<api::ControllerVersion>()},
       {"DeviceList", api::schema<api::DeviceList>()},
       {"EasChanges", api::schema<api::EasChanges>()},
@@ -50,6 +53,7 @@ const std::map<std::string_view, std::string>& schemas() {
       {"SliceList", api::schema<api::SliceList>()},
       {"SliceRequest", api::schema<api::SliceRequest>()},
       {"Slicing", api::schema<objects::Slicing>()},
+      {"Tariff", api::schema<objects::Tariff>()},
       {"TokenList", api::schema<api::TokenList>()},
       {"TokenMade", api::schema<api::TokenMade>()},
       {"TokenRequest", api::schema<api::TokenRequest>()},

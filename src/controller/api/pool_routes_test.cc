@@ -27,6 +27,7 @@ struct TwoNodes final : Views, NodeActions {
   size_t waiting_jobs() const override { return 0; }
   std::string container_problem() const override { return ""; }
   std::vector<std::string> limit_warnings(const objects::ServiceSpec&) const override { return {}; }
+  http::Response bill(BillQuery, bill::Tariffs, BillForm) override { return {}; }
   std::string metrics() const override { return ""; }
   int64_t now_ns() const override { return now; }
   void poll() override { ++polls; }

@@ -154,6 +154,8 @@ class Report {
     out_.total = shown("total", all);
     if (!tariffs_.all().empty()) out_.currency = tariffs_.all().front().currency;
     out_.by = carve::text(query_.by);
+    out_.from = moment(query_.window.from);
+    out_.to = moment(query_.window.to);
     std::ranges::sort(out_.lines, {}, [](const api::BillLine& line) { return std::tie(line.from, line.id); });
     return std::move(out_);
   }

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "controller/billing/bill_query.h"
 #include "controller/billing/usage_store.h"
 #include "wire/api/bill.h"
 
@@ -13,19 +14,6 @@ inline constexpr size_t max_bill_lines = 100'000;
 inline constexpr size_t max_bill_groups = 100'000;
 inline constexpr size_t max_refused_records = 100;  // That are named.
 
-enum class BillBy : uint8_t { account, queue, job, service, device };
-
-struct BillQuery {
-  bill::Window window;
-  BillBy by = BillBy::account;
-  std::string account;  // Of these records alone; empty: all.
-  bool with_lines = false;
-  bool only_idle = false;  // Lines that used less than half of what was granted, the largest rest first.
-  std::string line;        // Of this part of a record alone: "n1:7:0"; empty: all.
-  // Returns whether the caller may see a record.
-  std::function<bool(const UsageRow&)> may_see;
-};
-
 // Fails with resource_exhausted beyond the limits. `now` is the moment until which an open record of a node
 // that was never seen again counts.
 Outcome<api::Bill> make_bill(UsageStore&, const bill::Tariffs&, const BillQuery&, const ledger::Stamp& now);
@@ -34,9 +22,3 @@ Outcome<api::Bill> make_bill(UsageStore&, const bill::Tariffs&, const BillQuery&
 std::string csv_of(const std::vector<api::BillLine>&);
 
 }  // namespace carve::controller
-
-template <>
-struct carve::Words<carve::controller::BillBy> {
-  static constexpr const char* kind = "grouping";
-  static constexpr std::string_view words[] = {"account", "queue", "job", "service", "device"};
-};

@@ -281,6 +281,7 @@ std::string made_text(const Object& object) {
     case Kind::node: return "named by the controller's command line";
     case Kind::pool: return "node pool";
     case Kind::queue: return "queue";
+    case Kind::tariff: return "tariff";
     case Kind::job: return fmt::format("in queue {}, account {}", job_spec(object).queue, object.account);
     case Kind::service:
     case Kind::application: break;
@@ -305,6 +306,7 @@ std::vector<ChangeEvent> events_between(const Object& before, const Object& afte
     case Kind::node: add_node_events(out, before, after); break;
     case Kind::pool: add_pool_events(out, before, after); break;
     case Kind::queue:
+    case Kind::tariff:
       if (before.spec != after.spec) out.push_back({changed, fmt::format("generation {}", after.generation)});
       break;
     case Kind::job: add_job_events(out, before, after); break;

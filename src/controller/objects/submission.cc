@@ -10,6 +10,7 @@
 #include "fronts/pool_check.h"
 #include "fronts/render/manifests.h"
 #include "fronts/service_terms.h"
+#include "fronts/tariff/tariff_check.h"
 #include "wire/api/json.h"
 #include "wire/api/json_value.h"
 #include "wire/objects/node_object.h"
@@ -65,6 +66,17 @@ Read read_queue(const std::string& text, const SubmissionContext&) {
   std::string spec = api::write(queue->spec);
   return Submission{.kind = objects::Kind::queue,
                     .metadata = std::move(queue->metadata),
+                    .spec = std::move(spec),
+                    .form = {},
+                    .warnings = {}};
+}
+
+Read read_tariff(const std::string& text, const SubmissionContext&) {
+  auto tariff = fronts::read_tariff(text);
+  if (!tariff) return tl::unexpected(std::move(tariff.error()));
+  std::string spec = api::write(tariff->spec);
+  return Submission{.kind = objects::Kind::tariff,
+                    .metadata = std::move(tariff->metadata),
                     .spec = std::move(spec),
                     .form = {},
                     .warnings = {}};
@@ -154,6 +166,7 @@ Reader reader_of_kind(const std::string& text) {
   if (kind == objects::text_of(objects::Kind::node).kind) return read_node;
   if (kind == objects::text_of(objects::Kind::queue).kind) return read_queue;
   if (kind == objects::text_of(objects::Kind::job).kind) return read_job;
+  if (kind == objects::text_of(objects::Kind::tariff).kind) return read_tariff;
   return kind == objects::text_of(objects::Kind::service).kind ? read_service : refuse_kind;
 }
 

@@ -7,7 +7,7 @@
 
 namespace carve::objects {
 
-enum class Kind : uint8_t { service, application, node, pool, queue, job };
+enum class Kind : uint8_t { service, application, node, pool, queue, job, tariff };
 
 struct KindText {
   Kind value;
@@ -25,6 +25,7 @@ inline constexpr KindText kinds[] = {
     {Kind::pool, "Pool", "pool", "pools", "np", false},
     {Kind::queue, "Queue", "queue", "queues", "q", false},
     {Kind::job, "Job", "job", "jobs", "j", false},
+    {Kind::tariff, "Tariff", "tariff", "tariffs", "tf", false},
 };
 
 constexpr const KindText& text_of(Kind kind) { return kinds[static_cast<size_t>(kind)]; }

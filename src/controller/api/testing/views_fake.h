@@ -27,6 +27,10 @@ struct ViewsFake : Views, NodeActions {
   size_t waiting_jobs() const override { return waiting; }
   std::string container_problem() const override { return ""; }
   std::vector<std::string> limit_warnings(const objects::ServiceSpec&) const override { return {}; }
+  http::Response bill(BillQuery query, bill::Tariffs, BillForm form) override {
+    bills.emplace_back(std::move(query), form);
+    return {200, "application/json", "{}"};
+  }
   std::string metrics() const override { return ""; }
   int64_t now_ns() const override { return now; }
   void poll() override { ++polls; }
@@ -42,6 +46,7 @@ struct ViewsFake : Views, NodeActions {
   int64_t now = 1'800'000'000'000'000'000;
   std::optional<JobPosition> position;  // Of every job.
   size_t waiting = 0;
+  std::vector<std::pair<BillQuery, BillForm>> bills;
   unsigned polls = 0;
   std::vector<std::string> ended, in_units;
   std::vector<std::string> calls, bodies;  // Of the agents: "n1 GET /v1/slices".
