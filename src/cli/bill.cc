@@ -78,7 +78,7 @@ void add_bill_explain(CLI::App* bill, Context& context) {
   verb->add_option("LINE", *line, "Its id, as carve bill --lines -o json and --idle show it")->required();
   add_window(verb, o);
   add_output(verb, context);
-  verb->footer("  carve bill explain n1:7:0");
+  verb->footer("  carve bill explain n1.7.0");
   verb->callback([&context, line, o] {
     std::string target = "/v1/bills/lines/" + percent_encoded(*line);
     char next = '?';

@@ -65,4 +65,16 @@ Outcome<int64_t> parse_utc(std::string_view what, std::string_view text) {
                  text.substr(0, 40));
 }
 
+std::string text_utc(int64_t utc_ns) {
+  namespace chrono = std::chrono;
+  const auto moment =
+      chrono::floor<chrono::seconds>(chrono::sys_time<chrono::nanoseconds>(chrono::nanoseconds(utc_ns)));
+  const auto day = chrono::floor<chrono::days>(moment);
+  const chrono::year_month_day date(day);
+  const chrono::hh_mm_ss time(moment - day);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                     time.hours().count(), time.minutes().count(), time.seconds().count());
+}
+
 }  // namespace carve

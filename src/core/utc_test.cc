@@ -13,6 +13,11 @@ TEST(Utc, days_and_moments) {
   EXPECT_EQ(*parse_utc("from", "2199-12-31T23:59:59Z"), 7'258'118'399'000'000'000);
 }
 
+TEST(Utc, a_moment_is_written_as_it_is_read) {
+  for (const char* text : {"1970-01-01T00:00:00Z", "2000-02-29T23:59:59Z", "2026-11-24T22:30:00Z"})
+    EXPECT_EQ(text_utc(*parse_utc("from", text)), text);
+}
+
 TEST(Utc, other_texts_are_refused) {
   for (const char* text :
        {"", "2026", "2026-11", "2026-11-31", "2026-02-29", "2026-13-01", "2026-00-01", "1969-12-31",

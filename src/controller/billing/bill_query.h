@@ -18,7 +18,7 @@ struct BillQuery {
   std::string account;  // Of these records alone; empty: all.
   bool with_lines = false;
   bool only_idle = false;  // Lines that used less than half of what was granted.
-  std::string line;        // Of this part of a record alone: "n1:7:0"; empty: all.
+  std::string line;        // Of this part of a record alone: "n1.7.0"; empty: all.
   // Returns whether the caller may see a record.
   std::function<bool(const UsageRow&)> may_see = nullptr;
 };

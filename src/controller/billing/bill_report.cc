@@ -83,7 +83,7 @@ std::string ratio_of(const Line& line) {
 std::string line_id(const Line& line) {
   const auto& parts = line.usage->record.slice.parts;
   const auto part = std::ranges::find(parts, line.device.uuid, &SlicePart::device);
-  return fmt::format("{}:{}:{}", line.usage->node, line.usage->record.id, part - parts.begin());
+  return fmt::format("{}.{}.{}", line.usage->node, line.usage->record.id, part - parts.begin());
 }
 
 api::BillLine shown(const Line& line, __int128 used) {

@@ -68,7 +68,7 @@ TEST_F(BillReportTest, the_job_of_the_source_has_three_gpu_hours_a_pod) {
   EXPECT_EQ(b.total.amount, "12.000000");
   EXPECT_EQ(b.total.used_gpu_hours, "10.000000");
   ASSERT_EQ(b.lines.size(), 2u);
-  EXPECT_EQ(b.lines[0].id, "n1:1:0");
+  EXPECT_EQ(b.lines[0].id, "n1.1.0");
   EXPECT_EQ(b.lines[0].seconds, "3600.000000");
   EXPECT_EQ(b.lines[0].ratio, "0.300000");
   EXPECT_THAT(b.lines[0].formula, HasSubstr("max(30/100 = 0.300000, 4096/22731 = 0.180194) = 3.000000"));
@@ -136,7 +136,7 @@ TEST_F(BillReportTest, idle_lines_used_less_than_half) {
 
 TEST_F(BillReportTest, one_part_of_a_record_is_explained_alone) {
   ASSERT_TRUE(store->write({pod(1), pod(2)}));
-  const api::Bill b = made({.line = "n1:2:0"});
+  const api::Bill b = made({.line = "n1.2.0"});
   ASSERT_EQ(b.lines.size(), 1u);
   EXPECT_EQ(b.lines[0].pod, "spark-1-executor-2");
 }

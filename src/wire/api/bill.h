@@ -10,7 +10,7 @@ namespace carve::api {
 
 // One pod on one device for one interval with constant terms and tariff.
 struct BillLine {
-  std::string id;  // Of the record's part: "n1:7:0".
+  std::string id;  // Of the record's part: "n1.7.0".
   std::string account;
   std::string name_space;
   std::string kind;  // "service", "application", "job"; "slice": requested by a user.

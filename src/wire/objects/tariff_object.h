@@ -1,4 +1,5 @@
-// kind: Tariff. What a GPU-hour costs from a moment on (bill/tariff.h). Numbers are texts, read digit by digit.
+// kind: Tariff. What a GPU-hour costs from a moment on (bill/tariff.h). Numbers are texts, read digit by
+// digit.
 #pragma once
 
 #include "wire/objects/object.h"
