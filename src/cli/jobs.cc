@@ -216,7 +216,8 @@ void wait_for_job(Context& context, const ObjectName& name) {
     if (!job) return answered(context, job, [](const auto&) {});
     const objects::JobStatus& status = job->status;
     if (status.phase == "Queued") {
-      if (status.reason != reason) fmt::print(stderr, "{} waits: {}\n", name.text(), harmless(status.reason));
+      if (!status.reason.empty() && status.reason != reason)
+        fmt::print(stderr, "{} waits: {}\n", name.text(), harmless(status.reason));
       reason = status.reason;
       std::this_thread::sleep_for(job_interval);
       continue;

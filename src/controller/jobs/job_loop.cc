@@ -21,8 +21,8 @@ using workload::PodProgram;
 using workload::PodRole;
 using workload::ProgramState;
 
-constexpr Ns start_patience = 5 * workload::second_ns;     // For a supervisor to begin.
-constexpr Ns decision_interval = workload::second_ns / 2;  // While nothing changes.
+constexpr Ns start_patience = 5 * workload::second_ns;  // For a supervisor to begin.
+constexpr Ns decision_interval = workload::second_ns;   // While nothing changes.
 
 PodId id_of(const PodRecord& record) { return {static_cast<PodRole>(record.role), record.index}; }
 
@@ -67,6 +67,7 @@ bool JobLoop::done(Pass& pass, const Outcome<T>& outcome) {
 
 bool JobLoop::turn(Ns now) {
   changed_ = is_busy_ = false;
+  known_nodes_.reset();
   std::set<std::string> living;
   for (const auto& object : objects_.list(objects::Kind::job)) {
     living.insert(object->uid);
@@ -86,7 +87,8 @@ JobLoop::Known* JobLoop::known_of(const ObjectRegistry::Pointer& object) {
   known.generation = object->generation;
   const auto queue = objects_.find(queue_key(job_spec(*object).queue));
   if (!queue) return nullptr;
-  const PoolCapacity pool = SliceForecast(objects_).capacity(queue_spec(*queue).pool);
+  if (!known_nodes_) known_nodes_.emplace(objects_);
+  const PoolCapacity pool = known_nodes_->capacity(queue_spec(*queue).pool);
   known.form = job_form(*object, *queue,
                         {.context_bytes = pool.context_bytes, .largest_bytes = pool.largest_device_bytes});
   if (!known.form) os::log::error("{}: {}", text(object->key), known.form.error());

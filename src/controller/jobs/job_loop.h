@@ -8,6 +8,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -101,7 +102,8 @@ class JobLoop {
   Effects& effects_;
   JobPositions& positions_;
   const std::string scripts_;
-  std::map<std::string, Known> known_;  // By uid.
+  std::map<std::string, Known> known_;        // By uid.
+  std::optional<SliceForecast> known_nodes_;  // Of this turn, if it was needed.
   bool changed_ = false, is_busy_ = false;
   uint64_t decided_version_ = 0;  // Of the registry at the last decision.
   Ns decided_at_ = 0;

@@ -8,7 +8,6 @@
 namespace carve::fronts {
 namespace {
 
-using workload::JobNeed;
 using workload::PodRole;
 using workload::QueueGpu;
 

@@ -236,7 +236,7 @@ std::vector<std::string> replaced_parameters(const objects::JobSpec& spec, const
   for (const auto& [key, value] : spec.parameters)
     if (has_prefix(key, "spark.") && key.ends_with(".gpu.discoveryScript") && !places.has_file(value))
       out.push_back(
-          fmt::format("{} {}: this machine has no such file; {} is used", key, value, our_script(places)));
+          fmt::format("{} {}: this machine has no such file; Carve's own script is used", key, value));
   return out;
 }
 

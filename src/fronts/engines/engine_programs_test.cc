@@ -95,7 +95,7 @@ TEST(EnginePrograms, replace_a_discovery_script_that_the_machine_does_not_have) 
   EXPECT_THAT(
       replaced_parameters(spark_job(), places()),
       ElementsAre(fmt::format("spark.driver.resource.gpu.discoveryScript {}: this machine has no such "
-                              "file; /share/getGpusResources.sh is used",
+                              "file; Carve's own script is used",
                               vendor_script)));
   EnginePlaces with_script = places();
   with_script.has_file = [](const std::string& path) { return path == vendor_script; };
