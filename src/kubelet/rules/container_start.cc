@@ -11,7 +11,7 @@ using Kind = StartDecision::Kind;
 
 template <class... A>
 StartDecision undecided(Kind kind, fmt::format_string<A...> form, A&&... values) {
-  return {.kind = kind, .request = {}, .sentence = fmt::format(form, std::forward<A>(values)...)};
+  return {.kind = kind, .request = {}, .sentence = fmt::format(form, std::forward<A>(values)...), .pod = {}};
 }
 
 // Returns the candidates whose container can be starting: of a pod that exists and is not over. If one of
@@ -23,6 +23,13 @@ std::vector<StartCandidate> startable(std::span<const StartCandidate> candidates
   const auto is_deleting = [](const StartCandidate& candidate) { return candidate.pod->meta.is_deleting; };
   if (!std::ranges::all_of(out, is_deleting)) std::erase_if(out, is_deleting);
   return out;
+}
+
+PodContainer holder_of(const StartCandidate& candidate) {
+  return {.namespace_ = candidate.container.name_space,
+          .name = candidate.container.pod,
+          .uid = candidate.pod->meta.uid,
+          .container = candidate.container.container};
 }
 
 api::SliceRequest request_for(const StartContext& context, const StartCandidate& candidate,
@@ -44,11 +51,7 @@ api::SliceRequest request_for(const StartContext& context, const StartCandidate&
     out.spill_bytes = *placed.spill;
   }
   out.slot = text(context.slot);
-  out.holder = Holder{.pod = PodContainer{.namespace_ = candidate.container.name_space,
-                                          .name = candidate.container.pod,
-                                          .uid = candidate.pod->meta.uid,
-                                          .container = candidate.container.container},
-                      .claim = {}};
+  out.holder = Holder{.pod = holder_of(candidate), .claim = {}};
   return out;
 }
 
@@ -81,7 +84,10 @@ StartDecision decide_one(const StartContext& context, const StartCandidate& cand
   if (const std::string trouble = trouble_of(placed->second, context.devices); !trouble.empty())
     return undecided(Kind::refuse, "pod {}, container {}: {}: {}", pod.full_name(),
                      candidate.container.container, kube::slices_annotation, trouble);
-  return {.kind = Kind::grant, .request = request_for(context, candidate, placed->second), .sentence = ""};
+  return {.kind = Kind::grant,
+          .request = request_for(context, candidate, placed->second),
+          .sentence = "",
+          .pod = {}};
 }
 
 }  // namespace
@@ -104,7 +110,9 @@ StartDecision decide_start(const StartContext& context, std::span<const StartCan
   if (left.size() > 1)
     return undecided(Kind::retry, "kubelet says that slot {} is for pod {} as well as for pod {}",
                      text(context.slot), left[0].container.text(), left[1].container.text());
-  return decide_one(context, left.front());
+  StartDecision out = decide_one(context, left.front());
+  out.pod = holder_of(left.front());
+  return out;
 }
 
 bool may_pass(const api::Problem& problem) {

@@ -58,8 +58,9 @@ struct StartDecision {
     refuse,  // kubelet tries again later; the pod shows the sentence.
   };
   Kind kind = Kind::refuse;
-  api::SliceRequest request;  // With `grant`.
-  std::string sentence;       // Why not; empty with `grant`.
+  api::SliceRequest request;             // With `grant`.
+  std::string sentence;                  // Why not; empty with `grant`.
+  std::optional<PodContainer> pod = {};  // Whose container it is, if that is known.
 };
 
 StartDecision decide_start(const StartContext&, std::span<const StartCandidate>);
