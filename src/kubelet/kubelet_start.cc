@@ -70,33 +70,33 @@ ApiSide::ApiSide(os::Loop& loop, const kube::Connection& connection, const Optio
     : calls_(loop),
       client_(loop, connection, {.user_agent = "carve-kubelet"}),
       events_(client_, options.node, os::utc_ns),
-      keeper_(client_, {.node = options.node, .host = host_facts(), .seed = std::random_device()()},
-              {.change_agent =
-                   [this](const api::NodeChange& change) {
-                     agent_worker_->run([change](AgentLink& link) {
-                       if (const auto done = link.change(change); !done)
-                         os::log::warning("the agent refuses a setting: {}", done.error().detail);
-                     });
-                   },
-               .release =
-                   [this](const std::string& slice) {
-                     agent_worker_->run([slice](AgentLink& link) {
-                       if (const auto done = link.release(slice); !done)
-                         os::log::warning("slice {} is not released: {}", slice, done.error().detail);
-                     });
-                   },
-               .now_text = [] { return os::rfc3339(os::utc_ns(), os::Decimals::milliseconds); }}),
+      publisher_(client_, {.node = options.node, .host = host_facts(), .seed = std::random_device()()},
+                 {.change_agent =
+                      [this](const api::NodeChange& change) {
+                        agent_worker_->run([change](AgentLink& link) {
+                          if (const auto done = link.change(change); !done)
+                            os::log::warning("the agent refuses a setting: {}", done.error().detail);
+                        });
+                      },
+                  .release =
+                      [this](const std::string& slice) {
+                        agent_worker_->run([slice](AgentLink& link) {
+                          if (const auto done = link.release(slice); !done)
+                            os::log::warning("slice {} is not released: {}", slice, done.error().detail);
+                        });
+                      },
+                  .now_text = [] { return os::rfc3339(os::utc_ns(), os::Decimals::milliseconds); }}),
       agent_worker_(std::make_unique<AgentWorker>(agent,
                                                   [this](Result<AgentReport, std::string> report) {
                                                     calls_.post([this, report = std::move(report)]() mutable {
-                                                      keeper_.agent_reported(std::move(report));
+                                                      publisher_.agent_reported(std::move(report));
                                                     });
                                                   })),
       reporter_(std::make_unique<ContainerReporter>(
           agent, runtime,
           ContainerReporter::Hooks{.found =
                                        [this](const RuntimeCapability& found) {
-                                         calls_.post([this, found] { keeper_.runtime_found(found); });
+                                         calls_.post([this, found] { publisher_.runtime_found(found); });
                                        },
                                    .not_mounted =
                                        [this](const PodContainer& pod, const std::string& sentence) {
@@ -112,8 +112,8 @@ ApiSide::~ApiSide() = default;
 ContainerStarter::PodAnswer ApiSide::pod(const std::string& name_space, const std::string& name) {
   const auto answer = std::make_shared<std::promise<ContainerStarter::PodAnswer>>();
   calls_.post([this, name_space, name, answer] {
-    keeper_.find_pod(name_space, name,
-                     [answer](ContainerStarter::PodAnswer pod) { answer->set_value(std::move(pod)); });
+    publisher_.find_pod(name_space, name,
+                        [answer](ContainerStarter::PodAnswer pod) { answer->set_value(std::move(pod)); });
   });
   auto future = answer->get_future();
   if (future.wait_for(loop_patience) != std::future_status::ready)
@@ -131,7 +131,7 @@ PluginSide::PluginSide(const Options& options, AgentLink& agent, ApiSide& api)
       api_(api),
       pod_resources_(PodResources::at(options.pod_resources)),
       starter_(agent, sources(options)),
-      keeper_(std::make_unique<PluginKeeper>(options.plugin_dir, handlers())) {}
+      registrar_(std::make_unique<PluginRegistrar>(options.plugin_dir, handlers())) {}
 
 PluginSide::~PluginSide() = default;
 

@@ -10,8 +10,8 @@
 #include "kubelet/event_sender.h"
 #include "kubelet/kubelet_options.h"
 #include "kubelet/loop_calls.h"
-#include "kubelet/node_keeper.h"
-#include "kubelet/plugin/plugin_keeper.h"
+#include "kubelet/node_publisher.h"
+#include "kubelet/plugin/plugin_registrar.h"
 #include "kubelet/podresources/pod_resources.h"
 #include "kubelet/rules/slot_choice.h"
 
@@ -43,7 +43,7 @@ class ApiSide {
   LoopCalls calls_;
   kube::CurlApiClient client_;
   EventSender events_;
-  NodeKeeper keeper_;
+  NodePublisher publisher_;
   std::unique_ptr<AgentWorker> agent_worker_;
   std::unique_ptr<ContainerReporter> reporter_;
 };
@@ -65,7 +65,7 @@ class PluginSide {
   ContainerStarter starter_;
   os::Mutex mutex_;
   SlotUses uses_ GUARDED_BY(mutex_);
-  std::unique_ptr<PluginKeeper> keeper_;  // Last: its threads use the others.
+  std::unique_ptr<PluginRegistrar> registrar_;  // Last: its threads use the others.
 };
 
 // Runs the loop until a signal comes. Returns the exit status.

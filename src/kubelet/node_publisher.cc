@@ -1,4 +1,4 @@
-#include "kubelet/node_keeper.h"
+#include "kubelet/node_publisher.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@ namespace carve::kubelet {
 using kube::ApiAnswer;
 using kube::ObjectMeta;
 
-NodeKeeper::NodeKeeper(kube::ApiClient& client, Settings settings, Effects effects)
+NodePublisher::NodePublisher(kube::ApiClient& client, Settings settings, Effects effects)
     : client_(client),
       settings_(std::move(settings)),
       effects_(std::move(effects)),
@@ -43,7 +43,7 @@ NodeKeeper::NodeKeeper(kube::ApiClient& client, Settings settings, Effects effec
                  }},
             settings_.seed + 1) {}
 
-void NodeKeeper::agent_reported(Result<AgentReport, std::string> report) {
+void NodePublisher::agent_reported(Result<AgentReport, std::string> report) {
   if (report) {
     agent_ = std::move(*report);
     agent_problem_.clear();
@@ -56,12 +56,12 @@ void NodeKeeper::agent_reported(Result<AgentReport, std::string> report) {
   release_orphans();
 }
 
-void NodeKeeper::runtime_found(const RuntimeCapability& runtime) {
+void NodePublisher::runtime_found(const RuntimeCapability& runtime) {
   runtime_ = runtime;
   step();
 }
 
-void NodeKeeper::step() {
+void NodePublisher::step() {
   if (call_ || retry_ || !nodes_.is_complete()) return;
   if (is_stale_) return read_node();
   const bool is_agent_known = agent_ || !agent_problem_.empty();
@@ -76,23 +76,23 @@ void NodeKeeper::step() {
                                           .host = settings_.host,
                                           .pods = pods_.by_uid(),
                                           .has_other_plugin = seen_->has_other_plugin()});
-  // The annotation first: whoever sees the totals finds the devices.
+  // The annotation first: a reader of the totals then finds the devices.
   if (auto body = metadata_patch(*seen_, wanted)) return patch(node_target(), kube::merge_patch_type, *body);
   if (auto body = status_patch(*seen_, wanted, effects_.now_text()))
     patch(node_target() + "/status", strategic_merge_patch_type, *body);
 }
 
-void NodeKeeper::change_agent(const Result<NodeWishes, std::string>& wishes) {
+void NodePublisher::change_agent(const Result<NodeWishes, std::string>& wishes) {
   if (!agent_ || !wishes || wishes->way != Way::extender) return;
   if (const auto change = agent_change(*agent_, *wishes)) effects_.change_agent(*change);
 }
 
-void NodeKeeper::read_node() {
+void NodePublisher::read_node() {
   is_stale_ = false;
   call_ = client_.send({.target = node_target()}, [this](const ApiAnswer& answer) { node_read(answer); });
 }
 
-void NodeKeeper::node_read(const ApiAnswer& answer) {
+void NodePublisher::node_read(const ApiAnswer& answer) {
   call_.reset();
   if (!answer.is_success()) return failed("the node cannot be read", answer);
   auto seen = read_node_object(answer.body);
@@ -103,7 +103,7 @@ void NodeKeeper::node_read(const ApiAnswer& answer) {
   step();
 }
 
-void NodeKeeper::patch(std::string target, std::string type, std::string body) {
+void NodePublisher::patch(std::string target, std::string type, std::string body) {
   const kube::Nanoseconds now = client_.now();
   if (body == last_patch_ && now - last_patch_at_ < same_patch_ns) {
     retry_ = client_.after(last_patch_at_ + same_patch_ns - now, [this] {
@@ -125,7 +125,7 @@ void NodeKeeper::patch(std::string target, std::string type, std::string body) {
       });
 }
 
-void NodeKeeper::failed(const std::string& what, const ApiAnswer& answer) {
+void NodePublisher::failed(const std::string& what, const ApiAnswer& answer) {
   is_stale_ = true;
   const std::string problem = fmt::format("{}: {}", what, answer.problem);
   if (problem != last_problem_) os::log::warning("{}", problem);
@@ -139,7 +139,7 @@ void NodeKeeper::failed(const std::string& what, const ApiAnswer& answer) {
   });
 }
 
-void NodeKeeper::release_orphans() {
+void NodePublisher::release_orphans() {
   if (!agent_ || !pods_.is_complete()) return;
   for (const OrphanCandidate& orphan : find_orphans(agent_->slices, pods_.by_uid())) {
     if (orphans_.contains(orphan.slice)) continue;
@@ -152,16 +152,16 @@ void NodeKeeper::release_orphans() {
   }
 }
 
-NodeKeeper::PodAnswer NodeKeeper::copied_pod(const std::string& name_space, const std::string& name,
-                                             const std::string& problem) const {
+NodePublisher::PodAnswer NodePublisher::copied_pod(const std::string& name_space, const std::string& name,
+                                                   const std::string& problem) const {
   for (const auto& [uid, meta] : pods_.by_uid())
     if (meta.name_space == name_space && meta.name == name)
       return std::optional(SeenPod{.meta = meta, .node = settings_.node, .is_over = false});
   return tl::unexpected(fmt::format("pod {}/{} cannot be read: {}", name_space, name, problem));
 }
 
-void NodeKeeper::find_pod(const std::string& name_space, const std::string& name,
-                          std::function<void(PodAnswer)> found) {
+void NodePublisher::find_pod(const std::string& name_space, const std::string& name,
+                             std::function<void(PodAnswer)> found) {
   const uint64_t question = ++next_question_;
   questions_[question] =
       client_.send({.target = fmt::format("/api/v1/namespaces/{}/pods/{}", name_space, name),

@@ -1,4 +1,4 @@
-#include "kubelet/plugin/plugin_keeper.h"
+#include "kubelet/plugin/plugin_registrar.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -18,18 +18,18 @@ constexpr int check_ms = 5000;
 
 }  // namespace
 
-PluginKeeper::PluginKeeper(std::string folder, PluginHandlers handlers)
+PluginRegistrar::PluginRegistrar(std::string folder, PluginHandlers handlers)
     : folder_(std::move(folder)),
       handlers_(std::move(handlers)),
       stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       thread_([this] { run(); }) {}
 
-PluginKeeper::~PluginKeeper() {
+PluginRegistrar::~PluginRegistrar() {
   eventfd_write(stop_.get(), 1);
   thread_.join();
 }
 
-PluginKeeper::File PluginKeeper::file_at(const std::string& path) {
+PluginRegistrar::File PluginRegistrar::file_at(const std::string& path) {
   struct stat found {};
   if (stat(path.c_str(), &found) != 0) return {};
   return {.device = found.st_dev,
@@ -37,12 +37,12 @@ PluginKeeper::File PluginKeeper::file_at(const std::string& path) {
           .changed_ns = found.st_ctim.tv_sec * 1'000'000'000 + found.st_ctim.tv_nsec};
 }
 
-bool PluginKeeper::is_current() const {
+bool PluginRegistrar::is_current() const {
   return is_registered_ && file_at(folder_ + "/" + kubelet_socket_name) == kubelet_ &&
          file_at(folder_ + "/" + plugin_socket_name) == own_;
 }
 
-void PluginKeeper::step() {
+void PluginRegistrar::step() {
   if (!changes_) {
     os::Fd fresh(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
     if (fresh && inotify_add_watch(fresh.get(), folder_.c_str(), IN_CREATE | IN_DELETE | IN_MOVED_TO) >= 0)
@@ -79,14 +79,14 @@ void PluginKeeper::step() {
   wait_ms_ = std::clamp(wait_ms_ * 2, first_wait_ms, max_wait_ms);
 }
 
-void PluginKeeper::wait() {
+void PluginRegistrar::wait() {
   pollfd descriptors[] = {{stop_.get(), POLLIN, 0}, {changes_.get(), POLLIN, 0}};
   poll(descriptors, 2, is_registered_ ? check_ms : wait_ms_);
   alignas(inotify_event) char events[4096];
   while (changes_ && read(changes_.get(), events, sizeof events) > 0) {}
 }
 
-void PluginKeeper::run() {
+void PluginRegistrar::run() {
   eventfd_t stopped = 0;
   while (eventfd_read(stop_.get(), &stopped) != 0) {
     step();

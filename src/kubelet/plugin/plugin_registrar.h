@@ -13,12 +13,12 @@
 
 namespace carve::kubelet {
 
-class PluginKeeper {
+class PluginRegistrar {
  public:
-  PluginKeeper(std::string folder, PluginHandlers handlers);
-  ~PluginKeeper();  // The plugin is gone then; kubelet counts 0 slots.
-  PluginKeeper(const PluginKeeper&) = delete;
-  PluginKeeper& operator=(const PluginKeeper&) = delete;
+  PluginRegistrar(std::string folder, PluginHandlers handlers);
+  ~PluginRegistrar();  // The plugin is gone then; kubelet counts 0 slots.
+  PluginRegistrar(const PluginRegistrar&) = delete;
+  PluginRegistrar& operator=(const PluginRegistrar&) = delete;
 
  private:
   // Which file a path is; ino 0: there is none. A new socket may get the inode of the one before, so its time

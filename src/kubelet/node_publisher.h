@@ -21,7 +21,7 @@ inline constexpr kube::Nanoseconds pod_patience_ns = 2 * kube::second_ns;
 // The same patch is not sent again before: another program, or the API server, undoes it.
 inline constexpr kube::Nanoseconds same_patch_ns = 5 * kube::second_ns;
 
-class NodeKeeper {
+class NodePublisher {
  public:
   struct Settings {
     std::string node;
@@ -34,7 +34,7 @@ class NodeKeeper {
     std::function<std::string()> now_text;  // RFC 3339.
   };
 
-  NodeKeeper(kube::ApiClient&, Settings, Effects);
+  NodePublisher(kube::ApiClient&, Settings, Effects);
 
   // What the agent said last; a failure is a sentence.
   void agent_reported(Result<AgentReport, std::string>);
