@@ -1,71 +1,53 @@
 #include "cluster/webhook/pod_review.h"
 
-#include <openssl/evp.h>
-
+#include "cluster/webhook/review.h"
 #include "fronts/pod/admission.h"
 
 namespace carve::cluster {
 namespace {
 
-using api::Json;
-
-constexpr const char* api_version = "admission.k8s.io/v1";
-constexpr size_t max_pod_levels = 64;  // managedFields and affinities are deeper than documents of ours.
-constexpr unsigned unprocessable = 422;
-
-std::string text_at(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+// Returns what the admission has written into the pod.
+std::optional<kube::PodRequest> request_of(const api::Json& pod) {
+  const auto read = kube::read_request(
+      pod.value(api::Json::json_pointer("/metadata/annotations/carve.dev~1request"), std::string()));
+  return read ? std::optional(*read) : std::nullopt;
 }
 
-std::string base64(const std::string& bytes) {
-  std::string out(4 * ((bytes.size() + 2) / 3) + 1, '\0');  // EVP_EncodeBlock appends a NUL.
-  const int length =
-      EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()),
-                      reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
-  out.resize(static_cast<size_t>(length));
-  return out;
-}
-
-Json refusal(const api::FieldErrors& errors) {
-  std::string message;
-  for (const api::FieldError& error : errors) message += (message.empty() ? "" : "; ") + error.sentence;
-  return {{"allowed", false},
-          {"status", {{"code", unprocessable}, {"reason", "Invalid"}, {"message", message}}}};
-}
-
-Json acceptance(const Json& before, const fronts::AdmittedPod& admitted) {
-  Json out{{"allowed", true}};
-  if (const Json patch = Json::diff(before, admitted.pod); !patch.empty()) {
-    out["patchType"] = "JSONPatch";
-    out["patch"] = base64(patch.dump());
-  }
-  if (!admitted.warnings.empty()) out["warnings"] = admitted.warnings;
-  return out;
+PodReview refused(PodReview review, unsigned status, const std::string& message) {
+  review.answer = refuse(review.uid, status, message);
+  review.is_allowed = false;
+  review.request.reset();
+  return review;
 }
 
 }  // namespace
 
 Result<PodReview, std::string> review_pod(std::string_view json, const fronts::PodSettings& settings) {
-  const auto review = api::parse(json, api::Decimals::as_doubles, max_pod_levels);
+  const auto review = read_review(json);
   if (!review) return tl::unexpected(review.error());
-  if (!review->is_object() || text_at(*review, "kind") != "AdmissionReview" ||
-      text_at(*review, "apiVersion") != api_version)
-    return tl::unexpected(fmt::format("it is no AdmissionReview of {}", api_version));
-  const auto request = review->find("request");
-  if (request == review->end() || !request->is_object() || text_at(*request, "uid").empty())
-    return tl::unexpected(std::string("the review has no request with a uid"));
-  const auto object = request->find("object");
-  if (text_at(*request, "operation") != "CREATE" || object == request->end() || !object->is_object())
+  if (review->operation != "CREATE" || !review->object.is_object())
     return tl::unexpected(std::string("the request does not create a pod"));
+  PodReview out{.answer = "",
+                .uid = review->uid,
+                .name_space = review->name_space,
+                .is_allowed = false,
+                .request = std::nullopt};
+  const auto admitted = fronts::admit(review->object, settings);
+  if (!admitted) return refused(std::move(out), unprocessable, message_of(admitted.error()));
+  out.is_allowed = true;
+  out.answer = accept(review->uid, review->object, admitted->pod, admitted->warnings);
+  if (admitted->is_sliced) out.request = request_of(admitted->pod);
+  return out;
+}
 
-  const auto admitted = fronts::admit(*object, settings);
-  Json response = admitted ? acceptance(*object, *admitted) : refusal(admitted.error());
-  response["uid"] = text_at(*request, "uid");
-  const Json answer{{"apiVersion", api_version}, {"kind", "AdmissionReview"}, {"response", response}};
-  return PodReview{.answer = answer.dump(-1, ' ', false, Json::error_handler_t::replace),
-                   .is_allowed = admitted.has_value(),
-                   .is_sliced = admitted && admitted->is_sliced};
+PodReview in_namespace(PodReview review, const NamespaceRules& rules, bool shares) {
+  if (!review.request) return review;
+  const std::string refusal = refusal_in(rules, *review.request, shares);
+  return refusal.empty() ? review : refused(std::move(review), unprocessable, refusal);
+}
+
+PodReview without_namespace(PodReview review, const std::string& problem) {
+  return refused(std::move(review), unavailable, problem);
 }
 
 }  // namespace carve::cluster

@@ -1,24 +1,30 @@
-// The mutating webhook of pods: an AdmissionReview in, its answer out (admission.k8s.io/v1; Kubernetes'
-// documentation "Dynamic Admission Control"). What the pod becomes is decided by fronts/pod/admission.h.
+// The mutating webhook of pods. What the pod becomes is decided by fronts/pod/admission.h.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
+#include "cluster/webhook/namespace_rules.h"
 #include "fronts/pod/pod_settings.h"
 
 namespace carve::cluster {
 
-inline constexpr size_t max_review_bytes = 8 << 20;  // etcd's limit of an object is 1.5 MB; a review has two.
-
 struct PodReview {
   std::string answer;  // An AdmissionReview: the patch, or a refusal 422 with every sentence.
+  std::string uid;     // Of the review.
+  std::string name_space;
   bool is_allowed = false;
-  bool is_sliced = false;
+  std::optional<kube::PodRequest> request;  // Of a pod with slices that is allowed.
 };
 
 // Fails with a sentence if the text is no review of the creation of a pod.
 Result<PodReview, std::string> review_pod(std::string_view json, const fronts::PodSettings&);
+
+// Returns the review as its namespace allows it. `shares`: the cluster's setting.
+PodReview in_namespace(PodReview, const NamespaceRules&, bool shares);
+// Returns the review of a pod whose namespace could not be read.
+PodReview without_namespace(PodReview, const std::string& problem);
 
 }  // namespace carve::cluster

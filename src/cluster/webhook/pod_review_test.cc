@@ -72,6 +72,24 @@ TEST(PodReview, a_refusal_has_every_sentence) {
   EXPECT_THAT(response["status"]["message"].get<std::string>(), HasSubstr("hostPID"));
 }
 
+TEST(PodReview, the_namespace_has_the_last_word) {
+  Json pod = pod_with({{"aliyun.com/gpu-mem", "4"}});
+  const auto review = review_pod(review_of(pod).dump(), {});
+  ASSERT_TRUE(review && review->request);
+  EXPECT_EQ(review->request->dialect, "ack");
+  const NamespaceRules rules{.name = "a", .quota_keys = {"requests.aliyun.com/gpu-mem"}};
+  EXPECT_TRUE(in_namespace(*review, {.name = "a"}, true).is_allowed);
+  for (const PodReview& refused :
+       {in_namespace(*review, rules, true), in_namespace(*review, {.name = "a"}, false),
+        without_namespace(*review, "no answer")}) {
+    EXPECT_FALSE(refused.is_allowed);
+    const Json response = Json::parse(refused.answer)["response"];
+    EXPECT_EQ(response["allowed"], false);
+    EXPECT_EQ(response["uid"], review->uid);
+    EXPECT_NE(response["status"]["message"], "");
+  }
+}
+
 TEST(PodReview, warnings_reach_the_user) {
   Json pod = pod_with({{"nvidia.com/gpumem", 3000}});
   pod["metadata"]["annotations"]["hami.io/node-scheduler-policy"] = "spread";

@@ -1,0 +1,56 @@
+#include "cluster/webhook/settings_review.h"
+
+#include <gmock/gmock.h>
+
+#include "wire/api/json_value.h"
+
+namespace carve::cluster {
+namespace {
+
+using api::Json;
+using ::testing::HasSubstr;
+
+Json response_to(const Json& object, const Json& old, const PodsInUnits& pods = {}) {
+  Json request{{"uid", "u"}, {"operation", "UPDATE"}, {"object", object}, {"oldObject", old}};
+  const Json review{{"apiVersion", "admission.k8s.io/v1"}, {"kind", "AdmissionReview"}, {"request", request}};
+  const auto answer = review_settings(review.dump(), pods);
+  if (!answer) return answer.error();
+  return Json::parse(*answer)["response"];
+}
+
+Json settings(const Json& data) { return {{"kind", "ConfigMap"}, {"data", data}}; }
+
+TEST(SettingsReview, a_bad_value_is_refused_with_every_sentence) {
+  const Json response = response_to(settings({{"gpuMemoryUnit", "64MiB"}, {"sharing", "no"}}), settings({}));
+  EXPECT_EQ(response["allowed"], false);
+  EXPECT_EQ(response["status"]["code"], 422);
+  EXPECT_EQ(response["status"]["message"],
+            "gpuMemoryUnit 64MiB: it is 1GiB or 128MiB; sharing no: it is disabled or enabled");
+}
+
+TEST(SettingsReview, the_unit_changes_only_without_pods_in_it) {
+  const Json to = settings({{"gpuMemoryUnit", "128MiB"}}), from = settings({{"gpuMemoryUnit", "1GiB"}});
+  const Json refused = response_to(to, from, {{1u << 30, {"a/web-0"}}});
+  EXPECT_EQ(refused["allowed"], false);
+  EXPECT_THAT(refused["status"]["message"].get<std::string>(), HasSubstr("a/web-0"));
+  EXPECT_EQ(response_to(to, from)["allowed"], true);
+  EXPECT_EQ(response_to(to, settings({{"gpuMemoryUnit", "no"}}), {{1u << 30, {"a/web-0"}}})["allowed"], true);
+}
+
+TEST(SettingsReview, a_deletion_passes_and_other_texts_are_no_review) {
+  EXPECT_EQ(response_to(nullptr, settings({}))["allowed"], true);
+  for (const char* text :
+       {"", "{}", "[]", R"({"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"})"})
+    EXPECT_FALSE(review_settings(text, {})) << text;
+}
+
+TEST(SettingsReview, a_config_map_is_read) {
+  EXPECT_EQ(read_settings_object(R"({"data":{"gpuMemoryUnit":"128MiB"}})")->unit, MemoryUnit::mib_128);
+  EXPECT_TRUE(read_settings_object(R"({"metadata":{}})"));
+  EXPECT_FALSE(read_settings_object("[]"));
+  EXPECT_FALSE(read_settings_object("{"));
+  EXPECT_FALSE(read_settings_object(R"({"data":{"sharing":5}})"));
+}
+
+}  // namespace
+}  // namespace carve::cluster
