@@ -79,7 +79,7 @@ void NodePublisher::step() {
   // The annotation first: a reader of the totals then finds the devices.
   if (auto body = metadata_patch(*seen_, wanted)) return patch(node_target(), kube::merge_patch_type, *body);
   if (auto body = status_patch(*seen_, wanted, effects_.now_text()))
-    patch(node_target() + "/status", strategic_merge_patch_type, *body);
+    patch(node_target() + "/status", kube::strategic_merge_patch_type, *body);
 }
 
 void NodePublisher::change_agent(const Result<NodeWishes, std::string>& wishes) {

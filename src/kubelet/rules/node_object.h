@@ -11,9 +11,6 @@
 
 namespace carve::kubelet {
 
-// Conditions are a list that others change too; only this patch adds to it by the condition's type.
-inline constexpr const char* strategic_merge_patch_type = "application/strategic-merge-patch+json";
-
 struct SeenNode {
   kube::ObjectMeta meta;
   std::map<std::string, std::string> capacity, allocatable;  // Quantities.
