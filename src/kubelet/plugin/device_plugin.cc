@@ -6,7 +6,7 @@
 #include <chrono>
 #include <semaphore>
 
-#include "device_plugin.grpc.pb.h"
+#include <device_plugin.grpc.pb.h>
 #include "kubelet/rules/container_start.h"
 #include "kubelet/rules/slot_choice.h"
 

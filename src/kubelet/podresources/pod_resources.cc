@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "pod_resources.grpc.pb.h"
+#include <pod_resources.grpc.pb.h>
 
 namespace carve::kubelet {
 namespace {

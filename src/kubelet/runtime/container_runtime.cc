@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-#include "container_runtime.grpc.pb.h"
+#include <container_runtime.grpc.pb.h>
 
 namespace carve::kubelet {
 namespace {

@@ -9,10 +9,10 @@
 #include <mutex>
 #include <thread>
 
-#include "container_runtime.grpc.pb.h"
-#include "device_plugin.grpc.pb.h"
+#include <container_runtime.grpc.pb.h>
+#include <device_plugin.grpc.pb.h>
+#include <pod_resources.grpc.pb.h>
 #include "kubelet/plugin/device_plugin.h"
-#include "pod_resources.grpc.pb.h"
 
 namespace carve::kubelet {
 namespace {
