@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "node/cdi/host_files.h"
 #include "os/fd.h"
 #include "os/socket.h"
 #include "wire/api/json_value.h"
@@ -74,21 +75,28 @@ std::string joined_devices(const Slice& granted) {
   return out;
 }
 
+// Returns where the host has a library of the driver that the loader would find by its name; empty: nowhere.
+std::string driver_path(const std::string& library, const Paths& paths) {
+  if (paths.driver_root.empty() || library.find('/') != std::string::npos)
+    return on_host(loaded_path(library), paths.driver_root);
+  return on_host(find_below(paths.driver_root, library), paths.driver_root);
+}
+
 Json mounts(const std::string& directory, const Paths& paths) {
   Json out = Json::array();
   for (const char* dir : library_dirs)
     for (const char* name : {"libcuda.so.1", "libnvidia-ml.so.1"})
       out.push_back(mount(paths.shims + "/" + name, std::string(dir) + "/" + name));
-  for (const std::string& library : {paths.libcuda, paths.libnvml}) {
-    const std::string path = loaded_path(library);
-    const std::string name = library.substr(library.rfind('/') + 1);
-    if (!path.empty()) out.push_back(mount(path, std::string(driver_dir) + "/" + name));
-  }
+  const std::pair<const std::string&, const char*> driver[] = {{paths.libcuda, "libcuda.so.1"},
+                                                               {paths.libnvml, "libnvidia-ml.so.1"}};
+  for (const auto& [library, name] : driver)
+    if (const std::string path = driver_path(library, paths); !path.empty())
+      out.push_back(mount(path, std::string(driver_dir) + "/" + name));
   // The driver's library opens these by name when it compiles PTX.
   if (paths.sim_set.empty())
     for (const char* companion :
          {"libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4", "libnvidia-gpucomp.so"})
-      if (const std::string path = loaded_path(companion); !path.empty())
+      if (const std::string path = driver_path(companion, paths); !path.empty())
         for (const char* dir : library_dirs) out.push_back(mount(path, std::string(dir) + "/" + companion));
   out.push_back(mount(directory, inside_directory()));
   if (!paths.sim_set.empty()) out.push_back(mount(paths.sim_set, set_dir, true));

@@ -24,6 +24,7 @@ struct Paths {
   std::string sim_spec;  // "a10x2"; empty: real devices.
   std::string libcuda = "libcuda.so.1";
   std::string libnvml = "libnvidia-ml.so.1";
+  std::string driver_root;  // Where the agent has the host's root mounted; empty: it is the host's own.
 };
 
 inline constexpr const char* cdi_kind = "carve.dev/slice";
