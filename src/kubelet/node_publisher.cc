@@ -37,7 +37,8 @@ NodePublisher::NodePublisher(kube::ApiClient& client, Settings settings, Effects
             {.replaced = [this](const std::map<std::string, ObjectMeta>&) { step(); },
              .changed = [this](const ObjectMeta&) { step(); },
              .removed =
-                 [this](const ObjectMeta&) {
+                 [this](const ObjectMeta& pod) {
+                   asked_.erase(pod.name_space + "/" + pod.name);
                    step();
                    release_orphans();
                  }},
@@ -152,12 +153,26 @@ void NodePublisher::release_orphans() {
   }
 }
 
-NodePublisher::PodAnswer NodePublisher::copied_pod(const std::string& name_space, const std::string& name,
+NodePublisher::PodAnswer NodePublisher::copied_pod(const std::string& full_name,
                                                    const std::string& problem) const {
   for (const auto& [uid, meta] : pods_.by_uid())
-    if (meta.name_space == name_space && meta.name == name)
+    if (meta.name_space + "/" + meta.name == full_name)
       return std::optional(SeenPod{.meta = meta, .node = settings_.node, .is_over = false});
-  return tl::unexpected(fmt::format("pod {}/{} cannot be read: {}", name_space, name, problem));
+  if (const auto asked = asked_.find(full_name); asked != asked_.end()) return std::optional(asked->second);
+  return tl::unexpected(fmt::format("pod {} cannot be read: {}", full_name, problem));
+}
+
+NodePublisher::PodAnswer NodePublisher::answered_pod(const std::string& full_name, const ApiAnswer& answer) {
+  if (answer.status == 404) {
+    asked_.erase(full_name);
+    return std::optional<SeenPod>();
+  }
+  if (!answer.is_success()) return copied_pod(full_name, answer.problem);
+  auto pod = read_pod_object(answer.body);
+  if (!pod) return tl::unexpected(pod.error());
+  if (asked_.size() >= max_asked_pods) asked_.clear();
+  asked_[full_name] = *pod;
+  return std::optional(std::move(*pod));
 }
 
 void NodePublisher::find_pod(const std::string& name_space, const std::string& name,
@@ -166,14 +181,11 @@ void NodePublisher::find_pod(const std::string& name_space, const std::string& n
   questions_[question] =
       client_.send({.target = fmt::format("/api/v1/namespaces/{}/pods/{}", name_space, name),
                     .deadline_ns = pod_patience_ns},
-                   [this, question, name_space, name, found = std::move(found)](const ApiAnswer& answer) {
+                   [this, question, full_name = name_space + "/" + name,
+                    found = std::move(found)](const ApiAnswer& answer) {
                      const std::unique_ptr<kube::ApiCall> ended = std::move(questions_[question]);
                      questions_.erase(question);
-                     if (answer.status == 404) return found(std::optional<SeenPod>());
-                     if (!answer.is_success()) return found(copied_pod(name_space, name, answer.problem));
-                     auto pod = read_pod_object(answer.body);
-                     if (!pod) return found(tl::unexpected(pod.error()));
-                     found(std::optional(std::move(*pod)));
+                     found(answered_pod(full_name, answer));
                    });
 }
 

@@ -18,6 +18,7 @@
 namespace carve::kubelet {
 
 inline constexpr kube::Nanoseconds pod_patience_ns = 2 * kube::second_ns;
+inline constexpr size_t max_asked_pods = 512;  // Twice as many as there are slots.
 // The same patch is not sent again before: another program, or the API server, undoes it.
 inline constexpr kube::Nanoseconds same_patch_ns = 5 * kube::second_ns;
 
@@ -53,8 +54,8 @@ class NodePublisher {
   void failed(const std::string& what, const kube::ApiAnswer&);
   void release_orphans();
   void change_agent(const Result<NodeWishes, std::string>&);
-  PodAnswer copied_pod(const std::string& name_space, const std::string& name,
-                       const std::string& problem) const;
+  PodAnswer answered_pod(const std::string& full_name, const kube::ApiAnswer&);
+  PodAnswer copied_pod(const std::string& full_name, const std::string& problem) const;
   std::string node_target() const { return "/api/v1/nodes/" + settings_.node; }
 
   kube::ApiClient& client_;
@@ -72,6 +73,9 @@ class NodePublisher {
   std::unique_ptr<kube::ApiCall> call_;   // A read or a patch of the node; null: none is on its way.
   std::unique_ptr<kube::ApiCall> retry_;  // Null: nothing has failed.
   std::map<std::string, std::unique_ptr<kube::ApiCall>> orphans_;  // By slice: its pod is being asked for.
+  // Pods that were asked for, by "NAMESPACE/NAME": the watch may not have told of them when the API server
+  // leaves.
+  std::map<std::string, SeenPod> asked_;
   uint64_t next_question_ = 0;
   std::map<uint64_t, std::unique_ptr<kube::ApiCall>> questions_;
   kube::WatchedObjects nodes_, pods_;  // Last: they call the others.

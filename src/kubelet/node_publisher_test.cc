@@ -181,6 +181,16 @@ TEST_F(NodePublisherTest, a_pod_that_was_made_anew_is_not_taken_for_the_one_befo
   EXPECT_NE(find("web-0"), before);
 }
 
+TEST_F(NodePublisherTest, a_pod_that_was_asked_for_is_kept_before_the_watch_tells_of_it) {
+  begin();
+  server.add_fault({.kind = kube::ApiFault::Kind::late, .method = "WATCH", .target = "/pods"});
+  put_pod("web-0");
+  const std::string uid = uid_of("web-0");
+  EXPECT_EQ(find("web-0"), uid);
+  client.set_connected(false);
+  EXPECT_EQ(find("web-0"), uid);
+}
+
 TEST_F(NodePublisherTest, an_event_is_sent_once) {
   EventSender events(client, "n1", [] { return 1'764'003'600'000'000'000; });
   EventNote note{

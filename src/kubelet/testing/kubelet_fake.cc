@@ -216,11 +216,12 @@ Result<std::vector<std::string>, std::string> KubeletFake::prefer(
   return texts(answer.container_responses(0).deviceids());
 }
 
-Result<void, std::string> KubeletFake::start_container(const std::vector<std::string>& slots) {
+Result<void, std::string> KubeletFake::start_container(const std::vector<std::string>& slots,
+                                                       int patience_seconds) {
   v1beta1::PreStartContainerRequest request;
   for (const std::string& slot : slots) request.add_devices_ids(slot);
   grpc::ClientContext context;
-  context.set_deadline(system_clock::now() + seconds(30));
+  context.set_deadline(system_clock::now() + seconds(patience_seconds));
   v1beta1::PreStartContainerResponse answer;
   const auto stub = v1beta1::DevicePlugin::NewStub(state_->plugin());
   const auto status = stub->PreStartContainer(&context, request, &answer);

@@ -48,8 +48,8 @@ class KubeletFake {
   Result<std::vector<std::string>, std::string> prefer(const std::vector<std::string>& available,
                                                        const std::vector<std::string>& must_include,
                                                        int size);
-  // Waits for the answer, at most 30 s as kubelet does.
-  Result<void, std::string> start_container(const std::vector<std::string>& slots);
+  // Waits for the answer; kubelet does so for 30 s.
+  Result<void, std::string> start_container(const std::vector<std::string>& slots, int patience_seconds = 30);
 
   void set_resources(std::vector<ContainerDevices>);
   void refuse_resources(unsigned times);  // As beyond the rate limit.
