@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from support import network
 from support.agent import BUILD, Agent, until  # Cases import them from here.
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -33,6 +34,13 @@ def second():
     agent = Agent("t4x1")
     yield agent
     agent.end()
+
+
+@pytest.fixture(scope="module")
+def own_network():
+    """The ports of the module's cases are its own: two controllers that choose at the same moment may choose the same one."""
+    with network.own_network():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from support.image import carve_image
 from support.services import Services
 
 pytestmark = [
-    pytest.mark.alone,  # Two controllers that choose ports at the same moment may choose the same one.
+    pytest.mark.usefixtures("own_network"),
     pytest.mark.skipif(shutil.which("haproxy") is None, reason="haproxy is not installed: apt-get install haproxy"),
 ]
 EXAMPLES = HERE.parent / "examples"

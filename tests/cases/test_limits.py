@@ -8,6 +8,8 @@ import pytest
 from conftest import until
 from support.services import Services
 
+pytestmark = pytest.mark.usefixtures("own_network")
+
 NOT_ENFORCED = "limit: not enforced: "
 
 

@@ -8,6 +8,8 @@ from conftest import until
 from support.over_unix import asked
 from support.services import Services
 
+pytestmark = pytest.mark.usefixtures("own_network")
+
 
 @pytest.fixture
 def services(world):

@@ -6,6 +6,8 @@ import pytest
 from conftest import HERE, GiB
 from support.services import Services
 
+pytestmark = pytest.mark.usefixtures("own_network")
+
 EXAMPLES = HERE.parent / "examples"
 
 

@@ -11,7 +11,7 @@ import pytest
 from conftest import BUILD, HERE, until
 
 pytestmark = [
-    pytest.mark.alone,  # It chooses ports as the cases of services do.
+    pytest.mark.usefixtures("own_network"),
     pytest.mark.skipif(shutil.which("haproxy") is None, reason="haproxy is not installed: apt-get install haproxy"),
 ]
 USER = 65534
