@@ -1,4 +1,4 @@
-// carve-kubelet: the node's part of Carve on Kubernetes (docs/decisions/0018-two-node-programs.md). It
+// carve-kubelet: the node's part of Carve on Kubernetes (docs/decisions/0020-two-node-programs.md). It
 // decides nothing about devices: it carries what the coordinator wrote to the agent, and what the agent has
 // to the cluster.
 #include "client/client.h"
