@@ -22,7 +22,7 @@ Result<StartDecision, std::string> ContainerStarter::decide(ContainerSlot slot) 
   if (!report) return tl::unexpected(report.error().detail);
   StartContext context{.node = sources_.node, .slot = slot, .devices = {}};
   for (const api::Device& device : report->devices)
-    if (const auto uuid = parse_uuid(device.uuid)) context.devices.insert(*uuid);
+    if (const auto uuid = parse_uuid(device.uuid)) context.devices[*uuid] = Bytes{device.usable_bytes};
   return decide_start(context, candidates);
 }
 

@@ -19,7 +19,7 @@ void check(bool is_true) {
 
 void start(const SeenPod& pod) {
   StartContext context{.node = "n1", .slot = {17}, .devices = {}};
-  context.devices.insert(*parse_uuid("GPU-00000000-0000-0000-0000-000000000001"));
+  context.devices[*parse_uuid("GPU-00000000-0000-0000-0000-000000000001")] = 16_GiB;
   const StartCandidate candidate{.container = {pod.meta.name_space, pod.meta.name, "web"}, .pod = pod};
   const StartDecision decision = decide_start(context, std::span(&candidate, 1));
   if (decision.kind != StartDecision::Kind::grant) return check(!decision.sentence.empty());

@@ -81,7 +81,7 @@ def test_what_was_not_placed_here_does_not_start(cluster):
     unplaced = {"bare": (None, "pod default/bare was not placed by Carve"),
                 "elsewhere": (slices("n9", main=[(uuid, GiB, 0)]), "placed on node n9, and this is node localhost"),
                 "other": (slices(cluster.node, side=[(uuid, GiB, 0)]), "has no slice for container main"),
-                "more": (placed(cluster, 64 * GiB), "64 GiB needed")}
+                "more": (placed(cluster, 64 * GiB), "64 GiB of device")}
     for name, (annotation, _) in unplaced.items():
         cluster.create(cluster.pod(name, "sleep 600"), annotation)
     try:
@@ -130,6 +130,41 @@ def test_a_new_kubelet_finds_the_plugin_again(cluster):
         assert cluster.restarts("stays") == 0 and cluster.slice_of("stays")["name"] == name
         with cluster.running("next", "sleep 600", placed(cluster)):
             assert cluster.inside("next", "/bin/guest_program", "monitor").split()[1] == str(2 * GiB)
+
+
+def test_a_container_restarts_without_the_api_server(cluster):
+    def attached(name):
+        return [p["pid"] for p in cluster.carve_show(name)["processes"] if p["attached"]]
+    with cluster.running("alone", f"{HOLD} & wait $!", placed(cluster), restartPolicy="Always"):
+        name = cluster.slice_of("alone")["name"]
+        assert until(lambda: attached(name))
+        (first,) = attached(name)
+        server = int((cluster.dir / "pid/kube-apiserver").read_text())
+        os.kill(server, signal.SIGSTOP)
+        try:
+            os.kill(first, signal.SIGKILL)
+            assert until(lambda: attached(name) not in ([], [first])), cluster.log("carve-kubelet")
+            assert cluster.slice_of("alone")["name"] == name
+        finally:
+            os.kill(server, signal.SIGCONT)
+        assert until(lambda: cluster.restarts("alone") >= 1)
+
+
+def test_a_copy_of_an_attach_directory_gives_nothing(cluster):
+    with cluster.running("owner", "sleep 600", placed(cluster, 4 * GiB)):
+        slot = cluster.slice_of("owner")["slot"]
+        stolen = {"name": "stolen", "hostPath": {"path": f"{cluster.socket}.run/attach/{slot}"}}
+        thief = cluster.pod("thief", "sleep 600", volumes=[stolen])
+        thief["spec"]["containers"][0]["volumeMounts"] = [{"name": "stolen", "mountPath": "/stolen"}]
+        cluster.create(thief, placed(cluster, GiB))
+        try:
+            assert until(lambda: cluster.is_ready("thief")), cluster.waiting("thief")
+            command = f"CARVE_SOCKET=/stolen/carved.sock {LOAD} --allocate 2GiB --no-touch"
+            assert json.loads(cluster.inside("thief", "/bin/bash", "-c", command))["error"] is not None
+            assert not any(p["attached"] for p in cluster.carve_show(cluster.slice_of("owner")["name"])["processes"])
+            assert json.loads(cluster.inside("thief", LOAD, "--allocate", "512MiB", "--no-touch"))["error"] is None
+        finally:
+            cluster.remove("thief", "--wait=true")
 
 
 def test_processes_of_a_force_deleted_pod_keep_their_part(cluster):

@@ -56,12 +56,16 @@ api::SliceRequest request_for(const StartContext& context, const StartCandidate&
 }
 
 // Returns why the node cannot give these parts; empty: it has the devices.
-std::string trouble_of(const kube::PlacedSlice& placed, const std::set<Uuid>& devices) {
+std::string trouble_of(const kube::PlacedSlice& placed, const std::map<Uuid, Bytes>& devices) {
   if (placed.parts.empty()) return "it names no device";
   std::set<Uuid> named;
   for (const kube::PlacedPart& part : placed.parts) {
     if (!named.insert(part.device).second) return fmt::format("it names device {} twice", text(part.device));
-    if (!devices.contains(part.device)) return fmt::format("this node has no device {}", text(part.device));
+    const auto device = devices.find(part.device);
+    if (device == devices.end()) return fmt::format("this node has no device {}", text(part.device));
+    if (part.memory > device->second)
+      return fmt::format("{} of device {}, which has {} usable", text(part.memory), text(part.device),
+                         text(device->second));
   }
   return "";
 }

@@ -6,6 +6,7 @@
 // never starts with another container's slice, and never without its own: what is not certain is asked again.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -48,7 +49,7 @@ struct StartCandidate {
 struct StartContext {
   std::string node;  // This one.
   ContainerSlot slot;
-  std::set<Uuid> devices;  // That the agent has.
+  std::map<Uuid, Bytes> devices;  // That the agent has, with their usable memory.
 };
 
 struct StartDecision {

@@ -35,7 +35,9 @@ SeenPod pod(const std::string& annotation, const std::string& node = "n1") {
 }
 
 StartContext context() {
-  return {.node = "n1", .slot = {17}, .devices = {*parse_uuid(first_device), *parse_uuid(second_device)}};
+  return {.node = "n1",
+          .slot = {17},
+          .devices = {{*parse_uuid(first_device), 16_GiB}, {*parse_uuid(second_device), 16_GiB}}};
 }
 StartDecision decide(const SeenPod& seen, const std::string& container = "main") {
   const StartCandidate candidate{.container = {"a", "web-0", container}, .pod = seen};
@@ -84,6 +86,7 @@ TEST(ContainerStart, refuses_what_is_not_for_this_node_and_container) {
       {pod(slices_on("n1", "main", "")), "it names no device"},
       {pod(slices_on("n1", "main", part("GPU-00000000-0000-0000-0000-000000000003", 1, 0))),
        "this node has no device GPU-00000000-0000-0000-0000-000000000003"},
+      {pod(slices_on("n1", "main", part(first_device, (16ull << 30) + 1, 0))), "which has 16 GiB usable"},
       {pod(slices_on("n1", "main", good + "," + good)), "twice"}};
   for (const Row& row : rows) {
     const auto decision = decide(row.pod);
