@@ -143,6 +143,13 @@ Outcome<SliceView> NodeAgent::release(SliceId id, const std::string& why) {
 
 void NodeAgent::withdraw(ContainerSlot slot) { remove_cdi(node_.settings.cdi_dir, slot); }
 
+api::SlotFiles NodeAgent::files_of(ContainerSlot slot) const {
+  std::vector<unsigned> minors;
+  if (node_.settings.paths.sim_set.empty())
+    for (const NodeDevice& device : node_.devices) minors.push_back(device.minor);
+  return slot_files(slot, node_.settings.socket, node_.settings.paths, minors);
+}
+
 Outcome<SliceView> NodeAgent::thaw(SliceId id) {
   const auto slice = living(node_, id);
   if (!slice) return tl::unexpected(slice.error());

@@ -11,6 +11,7 @@
 #include "core/failure.h"
 #include "core/slice.h"
 #include "os/fd.h"
+#include "wire/api/slice.h"
 
 namespace carve::node {
 
@@ -64,5 +65,9 @@ Outcome<void> write_cdi(const std::string& directory, ContainerSlot, const Slice
                         const Paths&, const std::vector<unsigned>& minors);
 // Also removes it if there is none.
 void remove_cdi(const std::string& directory, ContainerSlot);
+
+// Returns what a container of the slot gets, for a runtime that does not read the slot's file.
+api::SlotFiles slot_files(ContainerSlot, const std::string& socket, const Paths&,
+                          const std::vector<unsigned>& minors);
 
 }  // namespace carve::node
