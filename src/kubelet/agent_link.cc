@@ -28,6 +28,9 @@ class SocketLink final : public AgentLink {
   Answer<api::Slice> grant(const api::SliceRequest& request) override {
     return client_.post<api::Slice>("/v1/slices", request);
   }
+  Answer<api::SlotFiles> files_of(ContainerSlot slot) override {
+    return client_.get<api::SlotFiles>("/v1/slots/" + text(slot));
+  }
   Answer<api::Nothing> withdraw(ContainerSlot slot) override {
     return client_.remove<api::Nothing>("/v1/slots/" + text(slot));
   }

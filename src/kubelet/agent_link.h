@@ -22,6 +22,7 @@ class AgentLink {
 
   virtual Answer<AgentReport> report() = 0;
   virtual Answer<api::Slice> grant(const api::SliceRequest&) = 0;
+  virtual Answer<api::SlotFiles> files_of(ContainerSlot) = 0;
   // Removes the CDI file of a slot.
   virtual Answer<api::Nothing> withdraw(ContainerSlot) = 0;
   // Ends the slice with its last process.

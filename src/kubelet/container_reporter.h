@@ -43,7 +43,7 @@ class ContainerReporter {
   std::string last_problem_;
   mutable os::Mutex mutex_;
   RuntimeCapability capability_ GUARDED_BY(mutex_) = {
-      .has_cdi = false, .sentence = "the container runtime has not answered yet"};
+      .is_known = false, .has_cdi = false, .sentence = "the container runtime has not answered yet"};
   int64_t expected_until_ GUARDED_BY(mutex_) = 0;
   Worker worker_;  // Last: it uses the others.
 };

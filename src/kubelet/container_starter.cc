@@ -39,7 +39,7 @@ ContainerStarter::Round ContainerStarter::grant(const StartDecision& decision) {
 }
 
 ContainerStarter::Round ContainerStarter::try_once(ContainerSlot slot) {
-  if (const RuntimeCapability runtime = sources_.runtime(); !runtime.has_cdi)
+  if (const RuntimeCapability runtime = sources_.runtime(); !runtime.is_known)
     return {.sentence = runtime.sentence, .may_change = true, .pod = std::nullopt};
   const auto decision = decide(slot);
   if (!decision) return {.sentence = decision.error(), .may_change = true, .pod = std::nullopt};

@@ -26,8 +26,7 @@ class ContainerStarter {
     std::function<Result<std::vector<ContainerDevices>, std::string>()> list;
     // No pod: the API server has none of that name. Fails if it is not known.
     std::function<PodAnswer(const std::string& name_space, const std::string& name)> pod;
-    std::function<RuntimeCapability()>
-        runtime;  // Fails to have CDI with a sentence, also if it is not known yet.
+    std::function<RuntimeCapability()> runtime;
     std::function<void(const api::SliceRequest&, const api::Slice&)> granted;
     // The same sentence may come again and again. `pod`: if it is known whose container it is.
     std::function<void(const std::optional<PodContainer>& pod, const std::string& sentence)> refused;

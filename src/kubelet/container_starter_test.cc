@@ -107,10 +107,10 @@ TEST_F(ContainerStarterTest, refuses_at_once_what_stays_wrong) {
   EXPECT_EQ(now, 0);
 }
 
-TEST_F(ContainerStarterTest, starts_nothing_without_cdi_agent_or_pod) {
-  runtime = {.has_cdi = false, .sentence = "containerd 1.6.20 has no CDI"};
-  EXPECT_EQ(start().error().sentence, "containerd 1.6.20 has no CDI");
-  runtime.has_cdi = true;
+TEST_F(ContainerStarterTest, starts_nothing_without_runtime_agent_or_pod) {
+  runtime = {.is_known = false, .has_cdi = false, .sentence = "the container runtime has not answered yet"};
+  EXPECT_EQ(start().error().sentence, "the container runtime has not answered yet");
+  runtime.is_known = true;
   agent.is_gone = true;
   EXPECT_EQ(start().error().sentence, "no agent");
   agent.is_gone = false;

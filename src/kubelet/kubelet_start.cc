@@ -142,17 +142,7 @@ PluginHandlers PluginSide::handlers() {
                 const os::MutexLock lock(mutex_);
                 return choose_slots(uses_, available, must, size);
               },
-          .allocated =
-              [this](ContainerSlot slot) {
-                {
-                  const os::MutexLock lock(mutex_);
-                  uses_.use(slot);
-                }
-                // Without the agent the old file stays; the container's start then fails until the agent is
-                // back.
-                if (const auto done = agent_.withdraw(slot); !done)
-                  os::log::warning("slot {}: {}", text(slot), done.error().detail);
-              },
+          .allocated = [this](ContainerSlot slot) { return allocated(slot); },
           .starting =
               [this](ContainerSlot slot, const std::function<bool()>& is_over) {
                 {
@@ -161,6 +151,31 @@ PluginHandlers PluginSide::handlers() {
                 }
                 return starter_.start(slot, is_over);
               }};
+}
+
+// Waits for the runtime's first answer, at most 5 s.
+RuntimeCapability PluginSide::known_runtime() const {
+  RuntimeCapability out = api_.runtime();
+  for (int i = 0; !out.is_known && i < 50; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    out = api_.runtime();
+  }
+  return out;
+}
+
+Outcome<std::optional<api::SlotFiles>> PluginSide::allocated(ContainerSlot slot) {
+  {
+    const os::MutexLock lock(mutex_);
+    uses_.use(slot);
+  }
+  // Without the agent the old file stays; the container's start then fails until the agent is back.
+  if (const auto done = agent_.withdraw(slot); !done)
+    os::log::warning("slot {}: {}", text(slot), done.error().detail);
+  // A runtime of which nothing is known acts on mounts in any case.
+  if (known_runtime().has_cdi) return std::nullopt;
+  auto files = agent_.files_of(slot);
+  if (!files) return failure(FailureKind::unavailable, "slot {}: {}", text(slot), files.error().detail);
+  return std::move(*files);
 }
 
 ContainerStarter::Sources PluginSide::sources(const Options& options) {

@@ -57,6 +57,8 @@ class PluginSide {
  private:
   PluginHandlers handlers();
   ContainerStarter::Sources sources(const Options&);
+  Outcome<std::optional<api::SlotFiles>> allocated(ContainerSlot);
+  RuntimeCapability known_runtime() const;
   void granted(const api::SliceRequest&, const api::Slice&);
 
   AgentLink& agent_;

@@ -46,7 +46,10 @@ class SocketsTest : public testing::Test {
         folder,
         PluginHandlers{.prefer = [](const auto& available, const auto& must,
                                     size_t size) { return choose_slots({}, available, must, size); },
-                       .allocated = [this](ContainerSlot slot) { allocated.push_back(text(slot)); },
+                       .allocated = [this](ContainerSlot slot) -> Outcome<std::optional<api::SlotFiles>> {
+                         allocated.push_back(text(slot));
+                         return files;
+                       },
                        .starting = [this](ContainerSlot slot, const std::function<bool()>&) -> Outcome<void> {
                          if (!refusal.empty())
                            return failure(FailureKind::failed_precondition, "{}: {}", text(slot), refusal);
@@ -59,6 +62,7 @@ class SocketsTest : public testing::Test {
   std::unique_ptr<PluginRegistrar> registrar;
   std::vector<std::string> allocated;
   std::string refusal;
+  std::optional<api::SlotFiles> files;  // Of a runtime without CDI.
 };
 
 TEST_F(SocketsTest, the_plugin_waits_for_kubelet_and_serves_slots) {
@@ -77,6 +81,14 @@ TEST_F(SocketsTest, the_plugin_waits_for_kubelet_and_serves_slots) {
   EXPECT_THAT(answer->cdi_devices, ElementsAre("carve.dev/slot=s017"));
   EXPECT_THAT(answer->environment, ElementsAre(Pair("NVIDIA_VISIBLE_DEVICES", "void")));
   EXPECT_THAT(allocated, ElementsAre("s017"));
+  files = {.mounts = {{"/node/attach/s018", "/run/carve", false}, {"/node/sim", "/run/simgpu", true}},
+           .device_nodes = {"/dev/nvidia0"}};
+  const auto without_cdi = kubelet->allocate({"s018"});
+  ASSERT_TRUE(without_cdi) << without_cdi.error();
+  EXPECT_THAT(without_cdi->cdi_devices, ElementsAre());
+  EXPECT_THAT(without_cdi->mounts,
+              ElementsAre("/node/attach/s018:/run/carve:ro", "/node/sim:/run/simgpu:rw"));
+  EXPECT_THAT(without_cdi->devices, ElementsAre("/dev/nvidia0"));
   EXPECT_THAT(kubelet->allocate({"../s1"}).error(), HasSubstr("there is no slot '../s1'"));
   EXPECT_THAT(*kubelet->prefer({"s003", "s002"}, {}, 1), ElementsAre("s002"));
   EXPECT_THAT(*kubelet->prefer({"s003", "s002"}, {}, -1), ElementsAre());

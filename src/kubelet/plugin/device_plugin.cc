@@ -36,6 +36,21 @@ void set_options(v1beta1::DevicePluginOptions* options) {
   options->set_get_preferred_allocation_available(true);
 }
 
+void add_files(const api::SlotFiles& files, v1beta1::ContainerAllocateResponse* response) {
+  for (const api::ContainerMount& mount : files.mounts) {
+    v1beta1::Mount* const added = response->add_mounts();
+    added->set_host_path(mount.host_path);
+    added->set_container_path(mount.container_path);
+    added->set_read_only(!mount.writable);
+  }
+  for (const std::string& node : files.device_nodes) {
+    v1beta1::DeviceSpec* const added = response->add_devices();
+    added->set_host_path(node);
+    added->set_container_path(node);
+    added->set_permissions("rw");
+  }
+}
+
 class Service final : public v1beta1::DevicePlugin::Service {
  public:
   explicit Service(PluginHandlers handlers) : handlers_(std::move(handlers)) {}
@@ -87,8 +102,12 @@ class Service final : public v1beta1::DevicePlugin::Service {
       for (const std::string& name : container.devices_ids()) {
         const auto slot = parse_container_slot(name);
         if (!slot) return refused(fmt::format("there is no slot '{}'", name.substr(0, 80)));
-        handlers_.allocated(*slot);
-        response->add_cdi_devices()->set_name(fmt::format("{}={}", slot_resource, name));
+        const auto files = handlers_.allocated(*slot);
+        if (!files) return refused(files.error().sentence);
+        if (*files)
+          add_files(**files, response);
+        else
+          response->add_cdi_devices()->set_name(fmt::format("{}={}", slot_resource, name));
       }
       (*response->mutable_envs())[no_whole_devices] = "void";
     }

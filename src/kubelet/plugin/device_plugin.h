@@ -4,16 +4,19 @@
 //
 // The answer to Allocate is the same for every container, because kubelet stores it and replays it after a
 // restart: the CDI device of the slot, and NVIDIA_VISIBLE_DEVICES=void, since an image's own `all` would make
-// NVIDIA's runtime add every device.
+// NVIDIA's runtime add every device. With a runtime without CDI the answer has the mounts and the node's
+// devices themselves.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/container_slot.h"
 #include "core/failure.h"
+#include "wire/api/slice.h"
 
 namespace carve::kubelet {
 
@@ -23,8 +26,8 @@ struct PluginHandlers {
   std::function<std::vector<std::string>(const std::vector<std::string>& available,
                                          const std::vector<std::string>& must_include, size_t size)>
       prefer;
-  // A container gets the slot. Its pod is not known yet.
-  std::function<void(ContainerSlot)> allocated;
+  // A container gets the slot. Its pod is not known yet. Returns its files if the runtime has no CDI.
+  std::function<Outcome<std::optional<api::SlotFiles>>(ContainerSlot)> allocated;
   // The slot's container is about to start. A failure's sentence is in the pod's status, and kubelet calls
   // again. `is_over`: kubelet does not wait any more.
   std::function<Outcome<void>(ContainerSlot, const std::function<bool()>& is_over)> starting;

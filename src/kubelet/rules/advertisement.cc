@@ -99,7 +99,6 @@ std::optional<Condition> obstacle(const AdvertisementInput& in) {
   if (in.has_other_plugin)
     return not_ready("CarveOtherPlugin",
                      "nvidia.com/gpu is allocatable on this node too; remove NVIDIA's device plugin from it");
-  if (!in.runtime.has_cdi) return not_ready("NoCdi", in.runtime.sentence);
   return std::nullopt;
 }
 
@@ -121,6 +120,20 @@ Condition pending(const kube::NodeDevices& devices) {
   out.reason = out.is_true ? "Blocked" : "InEffect";
   out.message = out.is_true ? fmt::format("{}", fmt::join(sentences, "; ")) : "all settings are in effect";
   return out;
+}
+
+Condition ready_as(const AdvertisementInput& in, const Advertisement& ad) {
+  if (!in.runtime.has_cdi)
+    return {.type = ready_condition,
+            .is_true = true,
+            .reason = "NoCdi",
+            .message = fmt::format("degraded: no CDI, so containers have all device nodes: {}",
+                                   in.runtime.sentence)};
+  return {.type = ready_condition,
+          .is_true = true,
+          .reason = "Ready",
+          .message = fmt::format("{} devices, {} usable", ad.devices.devices.size(),
+                                 text(Bytes{ad.totals.memory_bytes}))};
 }
 
 }  // namespace
@@ -186,14 +199,7 @@ Advertisement advertise(const AdvertisementInput& in) {
     if (!trouble) out.label = std::string(text(Way::extender));
     out.conditions.push_back(pending(out.devices));
   }
-  out.conditions.insert(
-      out.conditions.begin(),
-      trouble ? *trouble
-              : Condition{.type = ready_condition,
-                          .is_true = true,
-                          .reason = "Ready",
-                          .message = fmt::format("{} devices, {} usable", out.devices.devices.size(),
-                                                 text(Bytes{out.totals.memory_bytes}))});
+  out.conditions.insert(out.conditions.begin(), trouble ? *trouble : ready_as(in, out));
   return out;
 }
 

@@ -93,10 +93,6 @@ TEST(Advertisement, a_node_that_cannot_serve_advertises_what_its_pods_hold) {
   const std::pair<std::function<void(AdvertisementInput&)>, const char*> rows[] = {
       {[](auto& in) { in.wishes = tl::unexpected(std::string("labels: x and y differ")); }, "x and y differ"},
       {[](auto& in) { in.wishes->way = Way::dra; }, "has no DRA driver"},
-      {[](auto& in) {
-         in.runtime = {false, "containerd 1.6.20 has no CDI"};
-       },
-       "1.6.20 has no CDI"},
       {[](auto& in) { in.has_other_plugin = true; }, "nvidia.com/gpu is allocatable"},
       {[](auto& in) { in.agent->node.bookkeeper = Bookkeeper::agent; }, "--bookkeeper kubernetes"}};
   for (const auto& [spoil, sentence] : rows) {
@@ -110,6 +106,17 @@ TEST(Advertisement, a_node_that_cannot_serve_advertises_what_its_pods_hold) {
     EXPECT_EQ(ad.label, std::nullopt);
     EXPECT_EQ(ad.totals, (Totals{1ull << 30, 26})) << sentence;
   }
+}
+
+TEST(Advertisement, a_runtime_without_cdi_is_named) {
+  AdvertisementInput in = input();
+  in.runtime = {.has_cdi = false, .sentence = "containerd 1.6.20 has no CDI"};
+  const Advertisement ad = advertise(in);
+  EXPECT_TRUE(ready(ad).is_true);
+  EXPECT_EQ(ready(ad).reason, "NoCdi");
+  EXPECT_EQ(ready(ad).message,
+            "degraded: no CDI, so containers have all device nodes: containerd 1.6.20 has no CDI");
+  EXPECT_EQ(ad.label, "extender");
 }
 
 TEST(Advertisement, without_the_agent_only_the_condition_changes) {

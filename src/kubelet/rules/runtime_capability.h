@@ -1,8 +1,9 @@
 // What the container runtime can do, and how it names its containers: the parts of its answers that are
 // texts.
 //
-// A runtime without CDI drops a CDI device without a word (containerd 1.6), so a container would start
-// without its slice. Such a node starts no container with a slice until its runtime has CDI.
+// // A runtime without CDI drops a CDI device without a word (containerd 1.6), so a container would start
+// without its slice. There the plugin's answer has mounts and device nodes instead: those of the whole node,
+// so the guest library alone narrows them, and the node says that it is degraded.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,7 @@ struct RuntimeFacts {
 };
 
 struct RuntimeCapability {
+  bool is_known = true;
   bool has_cdi = false;
   std::string sentence;  // Why there is no CDI, and the way out; empty if there is.
 

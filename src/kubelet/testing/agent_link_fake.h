@@ -39,6 +39,7 @@ class AgentLinkFake final : public AgentLink {
     state.slices.push_back(slice);
     return slice;
   }
+  Answer<api::SlotFiles> files_of(ContainerSlot) override { return api::SlotFiles{}; }
   Answer<api::Nothing> withdraw(ContainerSlot slot) override {
     withdrawn.push_back(text(slot));
     return api::Nothing{};

@@ -196,6 +196,10 @@ Result<KubeletFake::Allocated, std::string> KubeletFake::allocate(const std::vec
   Allocated out;
   for (const auto& response : answer.container_responses()) {
     for (const auto& device : response.cdi_devices()) out.cdi_devices.push_back(device.name());
+    for (const auto& mount : response.mounts())
+      out.mounts.push_back(fmt::format("{}:{}:{}", mount.host_path(), mount.container_path(),
+                                       mount.read_only() ? "ro" : "rw"));
+    for (const auto& device : response.devices()) out.devices.push_back(device.host_path());
     for (const auto& [name, value] : response.envs()) out.environment.emplace_back(name, value);
   }
   return out;

@@ -21,6 +21,8 @@ class KubeletFake {
   };
   struct Allocated {
     std::vector<std::string> cdi_devices;
+    std::vector<std::string> mounts;   // "HOST:CONTAINER:ro"
+    std::vector<std::string> devices;  // Of the host.
     std::vector<std::pair<std::string, std::string>> environment;
   };
   struct Container {
