@@ -85,6 +85,10 @@ TEST_F(SocketsTest, the_plugin_waits_for_kubelet_and_serves_slots) {
            .device_nodes = {"/dev/nvidia0"}};
   const auto without_cdi = kubelet->allocate({"s018"});
   ASSERT_TRUE(without_cdi) << without_cdi.error();
+  EXPECT_THAT(
+      without_cdi->environment,
+      testing::UnorderedElementsAre(Pair("NVIDIA_VISIBLE_DEVICES", "void"),
+                                    Pair("CUDA_VISIBLE_DEVICES", "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15")));
   EXPECT_THAT(without_cdi->cdi_devices, ElementsAre());
   EXPECT_THAT(without_cdi->mounts,
               ElementsAre("/node/attach/s018:/run/carve:ro", "/node/sim:/run/simgpu:rw"));

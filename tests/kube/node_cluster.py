@@ -46,7 +46,8 @@ class NodeCluster:
 
     node = "localhost"
 
-    def __init__(self, spec="a10x2"):
+    # `containerd`: the folder of containerd and ctr; None: those that were built.
+    def __init__(self, spec="a10x2", containerd=None):
         self.lock = open("/tmp/carve-kubelet.lock", "w")
         fcntl.flock(self.lock, fcntl.LOCK_EX)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cn-", dir="/tmp"))
@@ -57,6 +58,9 @@ class NodeCluster:
         self.port = 26600
         self.env = {**os.environ, "KUBE_BUILD": str(KUBE_BUILD), "KUBE_DIR": str(self.dir), "KUBE_PORT": str(self.port)}
         self.spec = spec
+        self.containerd = pathlib.Path(containerd or KUBE_BUILD / "bin")
+        if containerd:
+            self.env["KUBE_CONTAINERD"] = containerd
         self.processes = {}
         self.is_up = False
 
@@ -267,7 +271,7 @@ class NodeCluster:
         (out / "manifest.json").write_text(json.dumps([{"Config": "config.json", "RepoTags": [IMAGE], "Layers": ["layer.tar"]}]))
         archive = self.folder / "image.tar"
         subprocess.run(["tar", "-C", out, "-cf", archive, "manifest.json", "config.json", "layer.tar"], check=True)
-        subprocess.run([KUBE_BUILD / "bin/ctr", "-a", self.dir / "containerd/sock", "-n", "k8s.io", "images", "import", archive], check=True,
+        subprocess.run([self.containerd / "ctr", "-a", self.dir / "containerd/sock", "-n", "k8s.io", "images", "import", archive], check=True,
                        capture_output=True)
         shutil.rmtree(self.folder / "image")
         archive.unlink()

@@ -7,6 +7,7 @@
 #include <semaphore>
 
 #include <device_plugin.grpc.pb.h>
+#include "core/request.h"
 #include "kubelet/rules/container_start.h"
 #include "kubelet/rules/slot_choice.h"
 
@@ -49,6 +50,11 @@ void add_files(const api::SlotFiles& files, v1beta1::ContainerAllocateResponse* 
     added->set_container_path(node);
     added->set_permissions("rw");
   }
+  // The guest library reads the numbers as those of the slice's devices, and stops behind the last one
+  // (guest/context/visible_devices.h). So the driver counts the slice's devices alone, whichever they are.
+  std::string numbers = "0";
+  for (unsigned number = 1; number < max_slice_devices; ++number) numbers += fmt::format(",{}", number);
+  (*response->mutable_envs())["CUDA_VISIBLE_DEVICES"] = numbers;
 }
 
 class Service final : public v1beta1::DevicePlugin::Service {
