@@ -57,8 +57,9 @@ void ContainerReporter::report(const ContainerReport& container) {
   const auto pid = info ? pid_of(*info) : std::nullopt;
   if (!pid) return;  // It has ended meanwhile, or is asked again.
   const auto mounts = os::read_file(fmt::format("/proc/{}/mountinfo", *pid));
-  if (!mounts) return;
-  if (!has_attach_directory(*mounts, container.slot)) {
+  // Without CAP_SYS_PTRACE the mounts of most containers cannot be read; the agent then proves the process
+  // alone.
+  if (mounts && !has_attach_directory(*mounts, container.slot)) {
     reported_.insert(container.key());
     hooks_.not_mounted(container.holder,
                        fmt::format("container {} runs without its slice: the runtime has not "

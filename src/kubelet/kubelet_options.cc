@@ -27,21 +27,25 @@ Outcome<void> enter(Options& o, const std::string&) {
 }
 
 const std::vector<os::OptionRow<Options>> option_rows = {
-    {.name = "--node",
+    {.name = "--node-name",
      .value = "NAME",
      .help = "this node's name in the cluster [NODE_NAME]",
      .store = keep<&Options::node>},
-    {.name = "--socket",
+    {.name = "--agent-socket",
      .value = "PATH",
      .help = "the agent's socket [CARVE_SOCKET, else that of this machine]",
-     .store = keep<&Options::socket>},
+     .store = keep<&Options::agent_socket>},
+    {.name = "--kubelet-dir",
+     .value = "DIR",
+     .help = "kubelet's folder [/var/lib/kubelet]",
+     .store = keep<&Options::kubelet_dir>},
     {.name = "--plugin-dir",
      .value = "DIR",
-     .help = "kubelet's folder for device plugins\n[/var/lib/kubelet/device-plugins]",
+     .help = "where kubelet has the sockets of device plugins [device-plugins in its folder]",
      .store = keep<&Options::plugin_dir>},
     {.name = "--pod-resources",
      .value = "PATH",
-     .help = "kubelet's socket for pod resources\n[/var/lib/kubelet/pod-resources/kubelet.sock]",
+     .help = "kubelet's socket for pod resources [pod-resources/kubelet.sock in its folder]",
      .store = keep<&Options::pod_resources>},
     {.name = "--runtime",
      .value = "PATH",
@@ -89,7 +93,7 @@ const os::CommandLine& line() {
       "and says in the node's object what the node has.",
       "SIGTERM and SIGINT end it; slices and containers run on, and no container with a slice starts.\n"
       "Exit status: 0 ended by a signal, 2 wrong command line, 1 any other failure; stderr has the reason.\n"
-      "  carve-kubelet --node n1 --kubeconfig /etc/kubernetes/carve.conf",
+      "  carve-kubelet --node-name n1 --kubeconfig /etc/kubernetes/carve.conf",
       option_rows);
   return line;
 }
@@ -111,9 +115,11 @@ Outcome<Options> parse_options(int argc, char** argv, const std::string& node_na
   if (!parsed) return tl::unexpected(parsed.error());
   if (out.mode != Options::Mode::serve) return out;
   if (out.node.empty()) out.node = node_name;
+  if (out.plugin_dir.empty()) out.plugin_dir = out.kubelet_dir + "/device-plugins";
+  if (out.pod_resources.empty()) out.pod_resources = out.kubelet_dir + "/pod-resources/kubelet.sock";
   if (!is_node_name(out.node))
     return failure(FailureKind::invalid_argument,
-                   "--node '{}' is not a node's name: 1 to {} of a-z, 0-9, - and .; give the name that "
+                   "--node-name '{}' is not a node's name: 1 to {} of a-z, 0-9, - and .; give the name that "
                    "`kubectl get nodes` prints, or set NODE_NAME",
                    os::shown(out.node), max_node_name_bytes);
   return out;

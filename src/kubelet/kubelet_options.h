@@ -11,10 +11,11 @@ namespace carve::kubelet {
 struct Options {
   enum class Mode { serve, help, version, completion };
   Mode mode = Mode::serve;
-  std::string node;                                            // Empty: NODE_NAME.
-  std::string socket;                                          // Of the agent; empty: found as carve does.
-  std::string plugin_dir = "/var/lib/kubelet/device-plugins";  // kubelet's.
-  std::string pod_resources = "/var/lib/kubelet/pod-resources/kubelet.sock";
+  std::string node;          // Empty: NODE_NAME.
+  std::string agent_socket;  // Empty: found as carve does.
+  std::string kubelet_dir = "/var/lib/kubelet";
+  std::string plugin_dir;     // Empty: device-plugins in kubelet's folder.
+  std::string pod_resources;  // Empty: pod-resources/kubelet.sock in kubelet's folder.
   std::string runtime = "/run/containerd/containerd.sock";
   kube::ConnectionOptions api;
   std::string log_level = "info";

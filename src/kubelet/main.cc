@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
   const os::Fd signals = take_signals();
 
   // Name the agent and the runtime. Neither has to be there yet.
-  const auto agent = AgentLink::at(client::find_socket(options->socket));
+  const auto agent = AgentLink::at(client::find_socket(options->agent_socket));
   const auto runtime = ContainerRuntime::at(options->runtime);
 
   // Keep the node's object. Beyond this point the cluster sees what the agent has.
