@@ -98,7 +98,9 @@ class NodeCluster:
         assert self.processes["carved"].poll() is None, self.log("carved")
 
     def start_kubelet_program(self):
-        self.start("carve-kubelet", BUILD / "bin/carve-kubelet", "--node-name", self.node, "--agent-socket", self.socket, "--pod-resources",
+        # As its container has it: root without a capability.
+        bare = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if shutil.which("setpriv") else []
+        self.start("carve-kubelet", *bare, BUILD / "bin/carve-kubelet", "--node-name", self.node, "--agent-socket", self.socket, "--pod-resources",
                    self.dir / "kubelet/pod-resources/kubelet.sock", "--runtime", self.dir / "containerd/sock", "--kubeconfig",
                    self.account_config, "--log-level", "debug")
 
