@@ -2,6 +2,8 @@
 import json
 import os
 import subprocess
+import threading
+import time
 
 import pytest
 
@@ -133,6 +135,31 @@ def test_killed_programs_are_replaced_without_a_change(node):
     assert node.ask("start s017") is None and slice_of(node, "web-0")["name"] == name
     begin(node, "web-1", "s018")
     assert len(node.agent.slices()) == 2
+
+
+@pytest.mark.parametrize("victim", ["carve-kubelet", "carved"])
+def test_a_kill_at_any_step_of_a_start_leaves_one_slice_or_none(node, victim):
+    for step in range(10):
+        pod, slot = f"p{step}", f"s{step:03}"
+        node.place(pod, GiB)
+        node.ask(f"devices {pod} main {slot}")
+        starting = threading.Thread(target=node.ask, args=(f"start {slot} 5",))
+        starting.start()
+        time.sleep(step * 0.002)  # A start takes some 10 ms. At whichever step it is killed, the same holds.
+        if victim == "carved":
+            node.agent.process.kill()
+            node.agent.process.wait()
+            node.agent.start()
+        else:
+            node.kill()
+        starting.join()
+        if victim != "carved":
+            node.start()
+        assert node.ask(f"start {slot}") is None
+        mine = [s for s in node.agent.slices().values() if s["holder"]["pod"]["name"] == pod]
+        assert [s["slot"] for s in mine] == [slot] and (node.folder / f"cdi/carve.dev-slot_{slot}.json").exists()
+    device = node.agent.json("devices")["devices"][0]
+    assert device["granted_bytes"] == 10 * GiB and len(node.agent.slices()) == 10
 
 
 def test_without_an_api_server_containers_start_again_and_nothing_is_released(node):
