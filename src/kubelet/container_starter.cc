@@ -55,11 +55,12 @@ Outcome<void> ContainerStarter::start(ContainerSlot slot, const std::function<bo
   while (true) {
     const Round round = try_once(slot);
     if (round.sentence.empty()) return {};
-    if (!round.may_change || is_over() || sources_.now() + wait > end) {
+    const bool may_wait = round.may_change && !is_over() && sources_.now() + wait <= end;
+    if (may_wait) sources_.sleep(wait);
+    if (!may_wait || is_over()) {
       sources_.refused(round.pod, round.sentence);
       return failure(FailureKind::failed_precondition, "{}", round.sentence);
     }
-    sources_.sleep(wait);
     wait = std::min(wait * 2, max_wait_ns);
   }
 }
