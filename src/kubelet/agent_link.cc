@@ -23,6 +23,7 @@ class SocketLink final : public AgentLink {
     return AgentReport{.simulated = version->simulated,
                        .node = *node,
                        .devices = std::move(devices->devices),
+                       .links = std::move(devices->links),
                        .slices = std::move(slices->slices)};
   }
   Answer<api::Slice> grant(const api::SliceRequest& request) override {

@@ -222,6 +222,7 @@ NodeView NodeAgent::node() const {
   out.grants_refused = node_.kept_settings.grants_refused();
   out.starting = os::monotonic_ns() < settings.ready_at_ns;
   out.labels = node_.labels.all();
+  if (settings.topology) out.links = settings.topology->lines(static_cast<unsigned>(node_.devices.size()));
   out.policy_per_slice = settings.policy_per_slice;
   out.admit_best_effort = settings.admit_best_effort;
   out.overcommit_compute = settings.overcommit_compute;

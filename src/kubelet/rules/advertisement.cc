@@ -55,6 +55,7 @@ kube::NodeDevices devices_of(const AgentReport& agent, const NodeWishes& wishes,
     added.migrates = device.migrates;
     added.health = health_of(device);
   }
+  out.links = agent.links;
   out.cpu = host.cpu_milli;
   out.memory = host.memory_bytes;
   const Setting<kube::NodeMode> mode = mode_of(agent, wishes);

@@ -29,6 +29,7 @@ struct AgentReport {
   std::string simulated;  // "a10x2"; empty: real devices.
   api::Node node;
   std::vector<api::Device> devices;
+  std::vector<std::string> links;
   std::vector<api::Slice> slices;
 };
 

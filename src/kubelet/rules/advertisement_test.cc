@@ -30,6 +30,7 @@ AgentReport report() {
     device.usable_bytes = usable;
     device.context_bytes = 256 << 20;
   }
+  out.links = {"X NV1", "NV1 X"};
   return out;
 }
 

@@ -117,6 +117,7 @@ struct NodeView {
   std::string grants_refused;  // The sentence that refuses new slices; empty: none does.
   bool starting = false;       // No slice is granted yet.
   std::map<std::string, std::string> labels;
+  std::vector<std::string> links;  // Between the devices, as place::Topology writes them; empty: not known.
   bool policy_per_slice = false, admit_best_effort = true, overcommit_compute = false;
   bool contexts_in_slice = true;
   AuditAction audit = AuditAction::report;

@@ -52,6 +52,8 @@ struct Device {
 
 struct DeviceList {
   std::vector<Device> devices;
+  // The links between them, a line for each device in the words of `nvidia-smi topo -m`; empty: not known.
+  std::vector<std::string> links;
 };
 
 }  // namespace carve::api
