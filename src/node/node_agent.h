@@ -32,6 +32,7 @@ class NodeAgent final : public Agent {
   Outcome<SliceView> stop(SliceId, const std::string& why) override;
   Outcome<SliceView> release(SliceId, const std::string& why) override;
   void withdraw(ContainerSlot) override;
+  api::SlotFiles files_of(ContainerSlot) const override;
   Outcome<SliceView> thaw(SliceId) override;
   shm::AttachReply attach(const os::Peer&, const std::optional<ContainerSlot>& through,
                           const shm::AttachRequest&, std::vector<os::Fd>& descriptors) override;

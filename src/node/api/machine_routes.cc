@@ -34,6 +34,7 @@ http::Response version(const RequestContext& a) {
 
 http::Response devices(const RequestContext& a) {
   api::DeviceList list;
+  list.links = a.agent.node().links;
   const ViewContext look = a.look();
   for (const DeviceView& d : look.devices()) {
     list.devices.push_back(view(look, d));

@@ -156,6 +156,9 @@ TEST_F(RoutesTest, a_slice_of_a_pod_shows_it_in_documents_and_metrics) {
 }
 
 TEST_F(RoutesTest, a_slot_is_named_exactly_and_is_the_operators) {
+  EXPECT_THAT(body(ask(the_operator, "GET", "/v1/slots/s017")), HasSubstr(R"("host_path":"/attach/s017")"));
+  EXPECT_EQ(ask(ada, "GET", "/v1/slots/s017").status, 403u);
+  EXPECT_EQ(ask(the_operator, "GET", "/v1/slots/s17").status, 400u);
   EXPECT_EQ(ask(the_operator, "DELETE", "/v1/slots/s017").status, 200u);
   EXPECT_THAT(agent.calls, ElementsAre("withdraw s017"));
   EXPECT_EQ(ask(ada, "DELETE", "/v1/slots/s017").status, 403u);

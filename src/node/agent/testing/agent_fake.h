@@ -63,6 +63,9 @@ struct AgentFake final : Agent {
     return changed(id, fmt::format("release {}: {}", id, why));
   }
   void withdraw(ContainerSlot slot) override { calls.push_back("withdraw " + text(slot)); }
+  api::SlotFiles files_of(ContainerSlot slot) const override {
+    return {.mounts = {{"/attach/" + text(slot), "/run/carve", false}}, .device_nodes = {"/dev/nvidia0"}};
+  }
   Outcome<SliceView> thaw(SliceId id) override { return changed(id, fmt::format("thaw {}", id)); }
   shm::AttachReply attach(const os::Peer&, const std::optional<ContainerSlot>& through,
                           const shm::AttachRequest&, std::vector<os::Fd>&) override {
