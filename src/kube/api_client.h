@@ -25,6 +25,8 @@ inline constexpr size_t max_watch_line_bytes = 4 << 20;  // etcd's limit of an o
 // Content types of a body.
 inline constexpr const char* json_type = "application/json";
 inline constexpr const char* merge_patch_type = "application/merge-patch+json";
+// Merges some lists, such as a node's conditions, by a key of their objects; a merge patch replaces them.
+inline constexpr const char* strategic_merge_patch_type = "application/strategic-merge-patch+json";
 
 // What a client accepts that wants metadata alone (meta.k8s.io/v1 PartialObjectMetadata).
 inline constexpr const char* metadata_list =

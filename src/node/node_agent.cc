@@ -143,6 +143,13 @@ Outcome<SliceView> NodeAgent::release(SliceId id, const std::string& why) {
 
 void NodeAgent::withdraw(ContainerSlot slot) { remove_cdi(node_.settings.cdi_dir, slot); }
 
+api::SlotFiles NodeAgent::files_of(ContainerSlot slot) const {
+  std::vector<unsigned> minors;
+  if (node_.settings.paths.sim_set.empty())
+    for (const NodeDevice& device : node_.devices) minors.push_back(device.minor);
+  return slot_files(slot, node_.settings.socket, node_.settings.paths, minors);
+}
+
 Outcome<SliceView> NodeAgent::thaw(SliceId id) {
   const auto slice = living(node_, id);
   if (!slice) return tl::unexpected(slice.error());
@@ -215,6 +222,7 @@ NodeView NodeAgent::node() const {
   out.grants_refused = node_.kept_settings.grants_refused();
   out.starting = os::monotonic_ns() < settings.ready_at_ns;
   out.labels = node_.labels.all();
+  if (settings.topology) out.links = settings.topology->lines(static_cast<unsigned>(node_.devices.size()));
   out.policy_per_slice = settings.policy_per_slice;
   out.admit_best_effort = settings.admit_best_effort;
   out.overcommit_compute = settings.overcommit_compute;
@@ -237,6 +245,10 @@ NodeView NodeAgent::node() const {
 
 Outcome<std::vector<ledger::UsageRecord>> NodeAgent::usage_after(uint64_t id, size_t most) const {
   return node_.books.records_after(id, most);
+}
+
+Outcome<std::vector<ledger::UsageRecord>> NodeAgent::usage_of(const std::vector<uint64_t>& ids) const {
+  return node_.books.records(ids);
 }
 
 std::vector<TraceSpan> NodeAgent::trace(int64_t since) const { return node_.compute.trace(since); }

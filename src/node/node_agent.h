@@ -32,6 +32,7 @@ class NodeAgent final : public Agent {
   Outcome<SliceView> stop(SliceId, const std::string& why) override;
   Outcome<SliceView> release(SliceId, const std::string& why) override;
   void withdraw(ContainerSlot) override;
+  api::SlotFiles files_of(ContainerSlot) const override;
   Outcome<SliceView> thaw(SliceId) override;
   shm::AttachReply attach(const os::Peer&, const std::optional<ContainerSlot>& through,
                           const shm::AttachRequest&, std::vector<os::Fd>& descriptors) override;
@@ -42,6 +43,7 @@ class NodeAgent final : public Agent {
   NodeView node() const override;
   EventLog& events() override { return node_.events; }
   Outcome<std::vector<ledger::UsageRecord>> usage_after(uint64_t id, size_t most) const override;
+  Outcome<std::vector<ledger::UsageRecord>> usage_of(const std::vector<uint64_t>& ids) const override;
   std::vector<TraceSpan> trace(int64_t since_monotonic_ns) const override;
 
  private:

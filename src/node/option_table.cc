@@ -135,6 +135,15 @@ const std::vector<OptionRow> option_rows = {
      .store = choose<&Options::bookkeeper, parse<Bookkeeper>>,
      .words = {text(Bookkeeper::agent), text(Bookkeeper::kubernetes)},
      .noun = "a bookkeeper"},
+    {.name = "--driver-root",
+     .value = "DIR",
+     .help = "where an agent in a container has the host's root: the driver's libraries are there [/]",
+     .store = keep<&Options::driver_root>},
+    {.name = "--libraries",
+     .value = "DIR",
+     .help = "folder to which an agent in a container copies Carve's libraries; containers get them\n"
+             "mounted from there, so the host has it at the same path [where they are installed]",
+     .store = keep<&Options::libraries>},
     {.name = "--topology",
      .value = "FILE",
      .help = "links between the devices, as `nvidia-smi topo -m` prints them [the driver's report];\n"

@@ -34,6 +34,8 @@ void fill_defaults(Options& o, const Surroundings& s) {
     o.cdi_dir = s.uid == 0 ? "/var/run/cdi" : o.socket.substr(0, o.socket.rfind('/')) + "/cdi";
   o.cdi_dir = os::absolute(o.cdi_dir, s.working_directory);
   o.topology = os::absolute(o.topology, s.working_directory);
+  o.driver_root = os::absolute(o.driver_root, s.working_directory);
+  o.libraries = os::absolute(o.libraries, s.working_directory);
 }
 
 const os::CommandLine& line() {

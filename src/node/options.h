@@ -14,6 +14,8 @@ namespace carve::node {
 struct Options {
   std::string state, socket, cdi_dir;
   std::string sim;  // Empty: real devices.
+  std::string driver_root,
+      libraries;  // Of an agent in a container (cdi/host_files.h); empty: it is on the host.
   Strategy strategy = Strategy::binpack;
   Bookkeeper bookkeeper = Bookkeeper::agent;
   std::string topology;  // A file; empty: the links come from the driver.

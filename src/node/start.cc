@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "node/cdi/host_files.h"
 #include "node/devices/context_charge.h"
 #include "os/log.h"
 #include "os/process.h"
@@ -98,6 +99,31 @@ Outcome<std::vector<os::Fd>> claim(const std::vector<std::string>& names) {
   return held;
 }
 
+namespace {
+
+// Copies our libraries to where the host has them too, if the agent is in a container.
+Outcome<Paths> with_libraries(Paths paths, const Options& options) {
+  if (options.libraries.empty()) return paths;
+  return install_libraries(std::move(paths), options.libraries, CARVE_VERSION);
+}
+
+// Finds the driver of real devices: by its name, or below the host's root.
+Outcome<Paths> find_driver(Paths paths, const Options& options) {
+  paths.driver_root = options.driver_root;
+  if (!options.driver_root.empty())
+    for (std::string* library : {&paths.libcuda, &paths.libnvml}) {
+      const std::string found = find_below(options.driver_root, *library);
+      if (found.empty())
+        return failure(K::unavailable,
+                       "--driver-root {}: there is no {} below it; install NVIDIA's driver on the host",
+                       options.driver_root, *library);
+      *library = found;
+    }
+  return with_libraries(std::move(paths), options);
+}
+
+}  // namespace
+
 Outcome<Paths> find_paths(const Options& options) {
   char self[4096] = "";
   const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -107,7 +133,7 @@ Outcome<Paths> find_paths(const Options& options) {
   const std::string ours = directory_of(paths.programs) + "/lib/carve";
   paths.preload = ours + "/libcarve.so";
   paths.shims = ours + "/shim";
-  if (options.sim.empty()) return paths;
+  if (options.sim.empty()) return find_driver(std::move(paths), options);
   paths.sim_spec = options.sim;
   paths.sim_set = options.state + "/sim";
   paths.driver = ours + "/sim";
@@ -121,7 +147,7 @@ Outcome<Paths> find_paths(const Options& options) {
     return failure(K::permission_denied, "cannot make {} accessible to other users' programs: {}",
                    options.state, strerror(errno));
   setenv("SIMGPU_DIR", paths.sim_set.c_str(), 1);
-  return paths;
+  return with_libraries(std::move(paths), options);
 }
 
 Outcome<std::vector<NodeDevice>> find_devices(Nvml& nvml, const Options& options, const Paths& paths) {

@@ -21,6 +21,16 @@ std::optional<Link> parse_link(std::string_view word) {
   return links == 0 ? std::nullopt : std::optional(Link::nvlink);
 }
 
+std::string_view word(Link link) {
+  switch (link) {
+    case Link::socket: return "SYS";
+    case Link::numa: return "NODE";
+    case Link::bridge: return "PIX";
+    case Link::nvlink: return "NV1";
+  }
+  return "";
+}
+
 std::string_view text(Link link) {
   switch (link) {
     case Link::socket: return "the sockets' interconnect";
@@ -29,6 +39,15 @@ std::string_view text(Link link) {
     case Link::nvlink: return "NVLink";
   }
   return "";
+}
+
+std::vector<std::string> Topology::lines(unsigned devices) const {
+  invariant(devices <= max_node_devices);
+  std::vector<std::string> out(devices);
+  for (unsigned a = 0; a < devices; ++a)
+    for (unsigned b = 0; b < devices; ++b)
+      out[a] += fmt::format("{}{}", b == 0 ? "" : " ", a == b ? "X" : word(link(a, b)));
+  return out;
 }
 
 Outcome<Topology> Topology::of(unsigned devices, std::span<const Wire> wires) {

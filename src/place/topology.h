@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/failure.h"
 
@@ -33,6 +35,7 @@ struct Wire {  // A row of the data.
 };
 
 std::optional<Link> parse_link(std::string_view word);
+std::string_view word(Link);  // "NV1", "PIX", "NODE", "SYS": one that parse_link() reads as this link.
 std::string_view text(Link);  // "NVLink", "a PCIe switch", "a NUMA node", "the sockets' interconnect".
 
 class Topology {
@@ -48,6 +51,8 @@ class Topology {
   static Outcome<Topology> read(std::string_view matrix, unsigned devices);
 
   Link link(unsigned a, unsigned b) const { return static_cast<Link>(links_[a][b]); }
+  // Returns a line for each of so many devices, in those words: "X NV1".
+  std::vector<std::string> lines(unsigned devices) const;
   Link loosest(DeviceSet) const;  // Between any two members; nvlink for fewer than two.
 
   // Returns `count` members of the set with the tightest links; members of `liked` first, then the lowest.

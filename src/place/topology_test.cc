@@ -25,6 +25,15 @@ Topology eight() {
   return *Topology::of(8, wires);
 }
 
+TEST(Topology, is_written_in_the_words_that_it_reads) {
+  const Topology t = eight();
+  std::string matrix;
+  for (unsigned i = 0; i < 8; ++i) matrix += fmt::format("\tGPU{}", i);
+  for (unsigned i = 0; i < 8; ++i) matrix += fmt::format("\nGPU{}\t{}", i, t.lines(8)[i]);
+  EXPECT_EQ(*Topology::read(matrix, 8), t);
+  EXPECT_EQ(t.lines(2), (std::vector<std::string>{"X NV1", "NV1 X"}));
+}
+
 TEST(Topology, takes_the_tightest_group_that_has_room_and_of_those_the_smallest) {
   const Topology t = eight();
   const struct {

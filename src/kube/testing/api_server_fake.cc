@@ -56,6 +56,20 @@ bool wants_metadata(const std::string& accept) {
   return accept.find("as=PartialObjectMetadata") != std::string::npos;
 }
 
+// A strategic merge patch merges the list status.conditions by the condition's type; other lists are replaced here.
+void merge_conditions(const json& before, json& change) {
+  if (!change.contains("status") || !change["status"].contains("conditions")) return;
+  json merged = before.value(json::json_pointer("/status/conditions"), json::array());
+  for (const json& condition : change["status"]["conditions"]) {
+    const auto old = std::ranges::find_if(merged, [&](const json& c) { return c["type"] == condition["type"]; });
+    if (old != merged.end())
+      old->merge_patch(condition);
+    else
+      merged.push_back(condition);
+  }
+  change["status"]["conditions"] = std::move(merged);
+}
+
 std::string parameter(const ApiPath& path, const std::string& name) {
   const auto found = path.query.find(name);
   return found != path.query.end() ? found->second : "";
@@ -256,11 +270,13 @@ ApiServerFake::Answer ApiServerFake::patch(const Request& request, const ApiPath
   const json* before = find(path.collection(), path.name_space, path.name);
   if (before == nullptr)
     return problem(404, "NotFound", fmt::format("{} \"{}\" not found", path.resource, path.name));
-  if (request.content_type != merge_patch_type)
+  const bool is_strategic = request.content_type == strategic_merge_patch_type;
+  if (request.content_type != merge_patch_type && !is_strategic)
     return problem(415, "UnsupportedMediaType", "the body of the request is no merge patch");
-  const json change = json::parse(request.body, nullptr, false);
+  json change = json::parse(request.body, nullptr, false);
   if (!change.is_object()) return problem(400, "BadRequest", "the body is not an object");
   json object = *before;
+  if (is_strategic) merge_conditions(object, change);
   object.merge_patch(change);
   return store(path, std::move(object));
 }

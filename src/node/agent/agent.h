@@ -22,6 +22,7 @@
 #include "node/agent/trace.h"
 #include "os/socket.h"
 #include "place/place.h"
+#include "wire/api/slice.h"
 #include "wire/shm/attach.h"
 
 namespace carve::node {
@@ -116,6 +117,7 @@ struct NodeView {
   std::string grants_refused;  // The sentence that refuses new slices; empty: none does.
   bool starting = false;       // No slice is granted yet.
   std::map<std::string, std::string> labels;
+  std::vector<std::string> links;  // Between the devices, as place::Topology writes them; empty: not known.
   bool policy_per_slice = false, admit_best_effort = true, overcommit_compute = false;
   bool contexts_in_slice = true;
   AuditAction audit = AuditAction::report;
@@ -178,6 +180,8 @@ class Agent {
   virtual Outcome<SliceView> release(SliceId, const std::string& why) = 0;
   // Removes the CDI file of a slot, which kubelet gives to another container.
   virtual void withdraw(ContainerSlot) = 0;
+  // Returns what a container of the slot needs from a runtime without CDI.
+  virtual api::SlotFiles files_of(ContainerSlot) const = 0;
   virtual Outcome<SliceView> thaw(SliceId) = 0;  // Continues a frozen slice.
   // Answers a process that attaches, through the attach directory of a slot or the common one. The order of
   // the descriptors is that of wire/shm/attach.h.
@@ -192,6 +196,8 @@ class Agent {
   virtual EventLog& events() = 0;
   // Returns at most `most` usage records with a larger id, also ended ones, from the store.
   virtual Outcome<std::vector<ledger::UsageRecord>> usage_after(uint64_t id, size_t most) const = 0;
+  // Returns the usage records with these ids.
+  virtual Outcome<std::vector<ledger::UsageRecord>> usage_of(const std::vector<uint64_t>& ids) const = 0;
   // Returns the arbiters' spans that ended since then, oldest first.
   virtual std::vector<TraceSpan> trace(int64_t since_monotonic_ns) const = 0;
 };

@@ -156,6 +156,9 @@ TEST_F(RoutesTest, a_slice_of_a_pod_shows_it_in_documents_and_metrics) {
 }
 
 TEST_F(RoutesTest, a_slot_is_named_exactly_and_is_the_operators) {
+  EXPECT_THAT(body(ask(the_operator, "GET", "/v1/slots/s017")), HasSubstr(R"("host_path":"/attach/s017")"));
+  EXPECT_EQ(ask(ada, "GET", "/v1/slots/s017").status, 403u);
+  EXPECT_EQ(ask(the_operator, "GET", "/v1/slots/s17").status, 400u);
   EXPECT_EQ(ask(the_operator, "DELETE", "/v1/slots/s017").status, 200u);
   EXPECT_THAT(agent.calls, ElementsAre("withdraw s017"));
   EXPECT_EQ(ask(ada, "DELETE", "/v1/slots/s017").status, 403u);
@@ -209,8 +212,10 @@ TEST_F(RoutesTest, usage_records_are_those_of_the_caller_and_the_page_says_where
   EXPECT_THAT(body(ask(ada, "GET", "/v1/usage?after=1")), HasSubstr("\"last\":3"));
   EXPECT_THAT(body(ask(ada, "GET", "/v1/usage?after=1")), Not(HasSubstr("\"id\":2")));
   EXPECT_THAT(body(ask(bob, "GET", "/v1/usage?after=1")), HasSubstr("\"id\":2"));
-  for (const char* query :
-       {"after=", "after=x", "after=1x", "before=3", "after=-1", "after=99999999999999999999"})
+  EXPECT_THAT(body(ask(bob, "GET", "/v1/usage?ids=1,2")),
+              AllOf(HasSubstr("\"id\":2"), Not(HasSubstr("\"id\":1"))));
+  for (const char* query : {"after=", "after=x", "after=1x", "before=3", "after=-1",
+                            "after=99999999999999999999", "ids=", "ids=1,", "ids=1,x", "ids=,1"})
     EXPECT_EQ(ask(ada, "GET", std::string("/v1/usage?") + query).status, 400u) << query;
 }
 

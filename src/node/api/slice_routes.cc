@@ -60,6 +60,13 @@ http::Response show(const RequestContext& a, const std::string& name) {
   return shown != nullptr ? whole(a, *shown) : problem(a.named(name).error());
 }
 
+http::Response show_slot(const RequestContext& a, const std::string& name) {
+  if (!a.caller.may_operate())
+    return problem(refuse(K::permission_denied, "only root and the agent's user may see a slot"));
+  const auto slot = parse_container_slot(name);
+  return slot ? document(a.agent.files_of(*slot)) : problem(refuse(no_slot(name).value()));
+}
+
 http::Response withdraw_slot(const RequestContext& a, const std::string& name) {
   if (!a.caller.may_operate())
     return problem(refuse(K::permission_denied, "only root and the agent's user may withdraw a slot"));
@@ -217,6 +224,7 @@ constexpr Route slice_table[] = {
     {"POST", "/v1/slices/{}/thaw", nullptr, thaw},
     {"POST", "/v1/slices/{}/supervise", nullptr, supervise},
     {"POST", "/v1/slices/{}/container", nullptr, container},
+    {"GET", "/v1/slots/{}", nullptr, show_slot},
     {"DELETE", "/v1/slots/{}", nullptr, withdraw_slot},
 };
 

@@ -212,6 +212,7 @@ api::Device view(const ViewContext& look, const DeviceView& d) {
   out.uuid = text(d.device.uuid);
   out.name = d.device.name;
   out.simulated = !look.agent().node().simulated.empty();
+  out.migrates = d.device.migrates;
   out.health = d.health;
   out.xids = d.xids;
   out.native_bytes = d.device.native.count;

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "node/cdi/host_files.h"
 #include "os/fd.h"
 #include "os/socket.h"
 #include "wire/api/json_value.h"
@@ -62,10 +63,15 @@ std::string loaded_path(const std::string& library) {
   return realpath(path.c_str(), whole) != nullptr ? whole : path;
 }
 
-Json mount(const std::string& from, const std::string& to, bool writable = false) {
-  return {{"hostPath", from},
-          {"containerPath", to},
-          {"options", {writable ? "rw" : "ro", "nosuid", "nodev", "bind"}}};
+using Mounts = std::vector<api::ContainerMount>;
+
+Json json_of(const Mounts& mounts) {
+  Json out = Json::array();
+  for (const api::ContainerMount& mount : mounts)
+    out.push_back({{"hostPath", mount.host_path},
+                   {"containerPath", mount.container_path},
+                   {"options", {mount.writable ? "rw" : "ro", "nosuid", "nodev", "bind"}}});
+  return out;
 }
 
 std::string joined_devices(const Slice& granted) {
@@ -74,33 +80,40 @@ std::string joined_devices(const Slice& granted) {
   return out;
 }
 
-Json mounts(const std::string& directory, const Paths& paths) {
-  Json out = Json::array();
+// Returns where the host has a library of the driver that the loader would find by its name; empty: nowhere.
+std::string driver_path(const std::string& library, const Paths& paths) {
+  if (paths.driver_root.empty() || library.find('/') != std::string::npos)
+    return on_host(loaded_path(library), paths.driver_root);
+  return on_host(find_below(paths.driver_root, library), paths.driver_root);
+}
+
+Mounts mounts_of(const std::string& directory, const Paths& paths) {
+  Mounts out;
   for (const char* dir : library_dirs)
     for (const char* name : {"libcuda.so.1", "libnvidia-ml.so.1"})
-      out.push_back(mount(paths.shims + "/" + name, std::string(dir) + "/" + name));
-  for (const std::string& library : {paths.libcuda, paths.libnvml}) {
-    const std::string path = loaded_path(library);
-    const std::string name = library.substr(library.rfind('/') + 1);
-    if (!path.empty()) out.push_back(mount(path, std::string(driver_dir) + "/" + name));
-  }
+      out.push_back({paths.shims + "/" + name, std::string(dir) + "/" + name});
+  const std::pair<const std::string&, const char*> driver[] = {{paths.libcuda, "libcuda.so.1"},
+                                                               {paths.libnvml, "libnvidia-ml.so.1"}};
+  for (const auto& [library, name] : driver)
+    if (const std::string path = driver_path(library, paths); !path.empty())
+      out.push_back({path, std::string(driver_dir) + "/" + name});
   // The driver's library opens these by name when it compiles PTX.
   if (paths.sim_set.empty())
     for (const char* companion :
          {"libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4", "libnvidia-gpucomp.so"})
-      if (const std::string path = loaded_path(companion); !path.empty())
-        for (const char* dir : library_dirs) out.push_back(mount(path, std::string(dir) + "/" + companion));
-  out.push_back(mount(directory, inside_directory()));
-  if (!paths.sim_set.empty()) out.push_back(mount(paths.sim_set, set_dir, true));
+      if (const std::string path = driver_path(companion, paths); !path.empty())
+        for (const char* dir : library_dirs) out.push_back({path, std::string(dir) + "/" + companion});
+  out.push_back({directory, inside_directory()});
+  if (!paths.sim_set.empty()) out.push_back({paths.sim_set, set_dir, true});
   return out;
 }
 
 // Returns the devices and files that the driver's library opens.
-Json device_nodes(const std::vector<unsigned>& minors) {
-  Json out = Json::array();
+std::vector<std::string> device_nodes(const std::vector<unsigned>& minors) {
+  std::vector<std::string> out;
   for (const char* common : {"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"})
-    if (access(common, F_OK) == 0) out.push_back({{"path", common}});
-  for (const unsigned minor : minors) out.push_back({{"path", fmt::format("/dev/nvidia{}", minor)}});
+    if (access(common, F_OK) == 0) out.emplace_back(common);
+  for (const unsigned minor : minors) out.push_back(fmt::format("/dev/nvidia{}", minor));
   return out;
 }
 
@@ -108,8 +121,10 @@ Json device_nodes(const std::vector<unsigned>& minors) {
 Json edits_of(const Slice& granted, const std::string& directory, const Paths& paths,
               const std::vector<unsigned>& minors) {
   Json edits = {{"env", {"CUDA_VISIBLE_DEVICES=" + joined_devices(granted), no_whole_devices}},
-                {"mounts", mounts(directory, paths)}};
-  if (!minors.empty()) edits["deviceNodes"] = device_nodes(minors);
+                {"mounts", json_of(mounts_of(directory, paths))}};
+  if (minors.empty()) return edits;
+  edits["deviceNodes"] = Json::array();
+  for (const std::string& path : device_nodes(minors)) edits["deviceNodes"].push_back({{"path", path}});
   return edits;
 }
 
@@ -200,6 +215,14 @@ std::string cdi_spec(ContainerSlot slot, const Slice& granted, const std::string
 Outcome<void> write_cdi(const std::string& directory, ContainerSlot slot, const Slice& granted,
                         const std::string& socket, const Paths& paths, const std::vector<unsigned>& minors) {
   return write_spec(directory, file_of(directory, slot), cdi_spec(slot, granted, socket, paths, minors));
+}
+
+api::SlotFiles slot_files(ContainerSlot slot, const std::string& socket, const Paths& paths,
+                          const std::vector<unsigned>& minors) {
+  api::SlotFiles out;
+  out.mounts = mounts_of(attach_directory(socket, slot), paths);
+  if (!minors.empty()) out.device_nodes = device_nodes(minors);
+  return out;
 }
 
 void remove_cdi(const std::string& directory, const std::string& slice) {

@@ -11,6 +11,7 @@
 #include "core/failure.h"
 #include "core/slice.h"
 #include "os/fd.h"
+#include "wire/api/slice.h"
 
 namespace carve::node {
 
@@ -24,6 +25,7 @@ struct Paths {
   std::string sim_spec;  // "a10x2"; empty: real devices.
   std::string libcuda = "libcuda.so.1";
   std::string libnvml = "libnvidia-ml.so.1";
+  std::string driver_root;  // Where the agent has the host's root mounted; empty: it is the host's own.
 };
 
 inline constexpr const char* cdi_kind = "carve.dev/slice";
@@ -63,5 +65,9 @@ Outcome<void> write_cdi(const std::string& directory, ContainerSlot, const Slice
                         const Paths&, const std::vector<unsigned>& minors);
 // Also removes it if there is none.
 void remove_cdi(const std::string& directory, ContainerSlot);
+
+// Returns what a container of the slot gets, for a runtime that does not read the slot's file.
+api::SlotFiles slot_files(ContainerSlot, const std::string& socket, const Paths&,
+                          const std::vector<unsigned>& minors);
 
 }  // namespace carve::node

@@ -102,6 +102,21 @@ TEST(Cdi, a_slots_file_has_its_own_attach_directory_and_calls_no_program) {
   EXPECT_EQ(mounted["/usr/lib64/libcuda.so.1"], "/opt/carve/lib/carve/shim/libcuda.so.1");
 }
 
+TEST(Cdi, a_runtime_without_cdi_gets_the_same_mounts) {
+  const api::SlotFiles files = slot_files(ContainerSlot{17}, "/run/x.sock", simulated(), {});
+  const auto spec = api::parse(cdi_spec(ContainerSlot{17}, slice(), "/run/x.sock", simulated(), {}));
+  const auto& mounts = (*spec)["devices"][0]["containerEdits"]["mounts"];
+  ASSERT_EQ(files.mounts.size(), mounts.size());
+  for (size_t i = 0; i < mounts.size(); ++i) {
+    EXPECT_EQ(mounts[i]["hostPath"], files.mounts[i].host_path);
+    EXPECT_EQ(mounts[i]["containerPath"], files.mounts[i].container_path);
+    EXPECT_EQ(mounts[i]["options"][0], files.mounts[i].writable ? "rw" : "ro");
+  }
+  EXPECT_TRUE(files.device_nodes.empty());
+  const auto real = slot_files(ContainerSlot{17}, "/run/x.sock", {}, {0, 1}).device_nodes;
+  EXPECT_TRUE(std::ranges::find(real, "/dev/nvidia1") != real.end());
+}
+
 // A scratch directory with a socket's path inside.
 struct Place {
   std::filesystem::path dir = [] {

@@ -169,6 +169,20 @@ struct Entered {
   bool cgroup = false;  // False: the supervisor must stay as subreaper until the last descendant has ended.
 };
 
+// A file or folder of the node as a container has it.
+struct ContainerMount {
+  std::string host_path;
+  std::string container_path;
+  bool writable = false;
+};
+
+// GET /v1/slots/SLOT: what a container of the slot needs from a runtime without CDI. The devices are those of the
+// whole node, because the slot's slice is not known yet.
+struct SlotFiles {
+  std::vector<ContainerMount> mounts;
+  std::vector<std::string> device_nodes;  // "/dev/nvidia0"
+};
+
 // POST /v1/slices/NAME/container: the runtime started a container with this slice.
 struct ContainerStarted {
   uint32_t pid = 0;  // Of its first process, in the agent's pid namespace.

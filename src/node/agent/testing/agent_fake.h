@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "node/agent/agent.h"
 
 namespace carve::node {
@@ -61,6 +63,9 @@ struct AgentFake final : Agent {
     return changed(id, fmt::format("release {}: {}", id, why));
   }
   void withdraw(ContainerSlot slot) override { calls.push_back("withdraw " + text(slot)); }
+  api::SlotFiles files_of(ContainerSlot slot) const override {
+    return {.mounts = {{"/attach/" + text(slot), "/run/carve", false}}, .device_nodes = {"/dev/nvidia0"}};
+  }
   Outcome<SliceView> thaw(SliceId id) override { return changed(id, fmt::format("thaw {}", id)); }
   shm::AttachReply attach(const os::Peer&, const std::optional<ContainerSlot>& through,
                           const shm::AttachRequest&, std::vector<os::Fd>&) override {
@@ -94,6 +99,12 @@ struct AgentFake final : Agent {
     std::vector<ledger::UsageRecord> out;
     for (const ledger::UsageRecord& record : usage)
       if (record.id > id && out.size() < most) out.push_back(record);
+    return out;
+  }
+  Outcome<std::vector<ledger::UsageRecord>> usage_of(const std::vector<uint64_t>& ids) const override {
+    std::vector<ledger::UsageRecord> out;
+    for (const ledger::UsageRecord& record : usage)
+      if (std::find(ids.begin(), ids.end(), record.id) != ids.end()) out.push_back(record);
     return out;
   }
   std::vector<TraceSpan> trace(int64_t) const override { return spans; }

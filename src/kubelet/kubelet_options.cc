@@ -1,0 +1,131 @@
+#include "kubelet/kubelet_options.h"
+
+#include <algorithm>
+
+#include "os/command_line.h"
+#include "os/socket.h"
+
+namespace carve::kubelet {
+namespace {
+
+constexpr size_t max_node_name_bytes = 253;  // A DNS subdomain (Kubernetes, "Object Names and IDs").
+
+template <std::string Options::*field>
+Outcome<void> keep(Options& o, const std::string& value) {
+  o.*field = value;
+  return {};
+}
+template <std::string kube::ConnectionOptions::*field>
+Outcome<void> keep_api(Options& o, const std::string& value) {
+  o.api.*field = value;
+  return {};
+}
+template <Options::Mode mode>
+Outcome<void> enter(Options& o, const std::string&) {
+  o.mode = mode;
+  return {};
+}
+
+const std::vector<os::OptionRow<Options>> option_rows = {
+    {.name = "--node-name",
+     .value = "NAME",
+     .help = "this node's name in the cluster [NODE_NAME]",
+     .store = keep<&Options::node>},
+    {.name = "--agent-socket",
+     .value = "PATH",
+     .help = "the agent's socket [CARVE_SOCKET, else that of this machine]",
+     .store = keep<&Options::agent_socket>},
+    {.name = "--kubelet-dir",
+     .value = "DIR",
+     .help = "kubelet's folder [/var/lib/kubelet]",
+     .store = keep<&Options::kubelet_dir>},
+    {.name = "--plugin-dir",
+     .value = "DIR",
+     .help = "where kubelet has the sockets of device plugins [device-plugins in its folder]",
+     .store = keep<&Options::plugin_dir>},
+    {.name = "--pod-resources",
+     .value = "PATH",
+     .help = "kubelet's socket for pod resources [pod-resources/kubelet.sock in its folder]",
+     .store = keep<&Options::pod_resources>},
+    {.name = "--runtime",
+     .value = "PATH",
+     .help = "the container runtime's socket (CRI)\n[/run/containerd/containerd.sock]",
+     .store = keep<&Options::runtime>},
+    {.name = "--kubeconfig",
+     .value = "FILE",
+     .help = "how the API server is reached [the pod's service account]",
+     .store = keep_api<&kube::ConnectionOptions::kubeconfig>},
+    {.name = "--apiserver",
+     .value = "URL",
+     .help = "the API server, with --ca and --token-file",
+     .store = keep_api<&kube::ConnectionOptions::apiserver>},
+    {.name = "--ca",
+     .value = "FILE",
+     .help = "its certificate authority (PEM)",
+     .store = keep_api<&kube::ConnectionOptions::ca_file>},
+    {.name = "--token-file",
+     .value = "FILE",
+     .help = "the token of this program's account, read again each minute",
+     .store = keep_api<&kube::ConnectionOptions::token_file>},
+    {.name = "--log-level",
+     .value = "LEVEL",
+     .help = "what is logged to stderr: error, warning, info, debug [info]",
+     .store = keep<&Options::log_level>,
+     .words = {"error", "warning", "info", "debug"},
+     .noun = "a level"},
+    {.name = "--completion",
+     .value = "SHELL",
+     .help = "print the script that completes the options",
+     .store = enter<Options::Mode::completion>,
+     .words = {"bash"},
+     .noun = "a shell"},
+    {.name = "--version", .help = "print the version", .store = enter<Options::Mode::version>},
+    {.name = "--help", .letter = "-h", .help = "print this help", .store = enter<Options::Mode::help>},
+};
+
+const os::CommandLine& line() {
+  static const os::CommandLine line = os::command_line(
+      "carve-kubelet",
+      "carve-kubelet: the node's part of Carve on Kubernetes, beside the agent (carved --bookkeeper "
+      "kubernetes). It "
+      "is kubelet's device plugin for carve.dev/slot, asks the agent for the slice of each container that "
+      "starts, "
+      "and says in the node's object what the node has.",
+      "SIGTERM and SIGINT end it; slices and containers run on, and no container with a slice starts.\n"
+      "Exit status: 0 ended by a signal, 2 wrong command line, 1 any other failure; stderr has the reason.\n"
+      "  carve-kubelet --node-name n1 --kubeconfig /etc/kubernetes/carve.conf",
+      option_rows);
+  return line;
+}
+
+bool is_node_name(const std::string& name) {
+  return !name.empty() && name.size() <= max_node_name_bytes && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+  });
+}
+
+}  // namespace
+
+Outcome<Options> parse_options(int argc, char** argv, const std::string& node_name) {
+  Options out;
+  const auto parsed = line().parse(
+      argc, argv,
+      [&](size_t index, const std::string& value) { return option_rows[index].store(out, value); },
+      [&] { return out.mode != Options::Mode::serve; });
+  if (!parsed) return tl::unexpected(parsed.error());
+  if (out.mode != Options::Mode::serve) return out;
+  if (out.node.empty()) out.node = node_name;
+  if (out.plugin_dir.empty()) out.plugin_dir = out.kubelet_dir + "/device-plugins";
+  if (out.pod_resources.empty()) out.pod_resources = out.kubelet_dir + "/pod-resources/kubelet.sock";
+  if (!is_node_name(out.node))
+    return failure(FailureKind::invalid_argument,
+                   "--node-name '{}' is not a node's name: 1 to {} of a-z, 0-9, - and .; give the name that "
+                   "`kubectl get nodes` prints, or set NODE_NAME",
+                   os::shown(out.node), max_node_name_bytes);
+  return out;
+}
+
+std::string help_text() { return line().help(); }
+std::string completion_script() { return line().completion(); }
+
+}  // namespace carve::kubelet

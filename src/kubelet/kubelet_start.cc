@@ -1,0 +1,224 @@
+#include "kubelet/kubelet_start.h"
+
+#include <sys/signalfd.h>
+#include <sys/sysinfo.h>
+
+#include <csignal>
+#include <future>
+#include <random>
+#include <thread>
+
+#include "os/clock.h"
+#include "os/log.h"
+#include "os/process.h"
+
+namespace carve::kubelet {
+namespace {
+
+constexpr std::chrono::seconds loop_patience{5};
+
+HostFacts host_facts() {
+  HostFacts out;
+  if (const auto boot = os::read_file("/proc/sys/kernel/random/boot_id"))
+    out.boot = boot->substr(0, boot->find('\n'));
+  out.cpu_milli = static_cast<uint64_t>(std::max(get_nprocs(), 1)) * 1000;
+  struct sysinfo memory {};
+  if (sysinfo(&memory) == 0) out.memory_bytes = static_cast<uint64_t>(memory.totalram) * memory.mem_unit;
+  return out;
+}
+
+AboutObject about(const PodContainer& pod) {
+  return {.kind = "Pod", .name_space = pod.namespace_, .name = pod.name, .uid = pod.uid};
+}
+
+// Returns "granted 2 GiB on device 0 (GPU-1a2b, NVIDIA A10); memory isolated, enforcement library".
+std::string grant_note(const api::Slice& slice) {
+  std::string parts;
+  for (const api::SlicePart& part : slice.parts)
+    parts += fmt::format("{}{} on device {} ({}, {})", parts.empty() ? "" : " and ",
+                         text(Bytes{part.quota_bytes}), part.index, part.uuid, part.device_name);
+  return fmt::format("granted {}; isolation {}, enforcement {}", parts, text(slice.isolation),
+                     text(slice.enforcement.memory.level));
+}
+
+}  // namespace
+
+int complain(const Failure& f) {
+  fmt::print(stderr, "carve-kubelet: {}\n", f.sentence);
+  return f.kind == FailureKind::invalid_argument ? 2 : 1;
+}
+
+int print(Options::Mode mode) {
+  const std::string text = mode == Options::Mode::help         ? help_text()
+                           : mode == Options::Mode::completion ? completion_script()
+                                                               : "carve-kubelet " CARVE_VERSION "\n";
+  return fputs(text.c_str(), stdout) < 0;
+}
+
+os::Fd take_signals() {
+  signal(SIGPIPE, SIG_IGN);
+  sigset_t ending;
+  sigemptyset(&ending);
+  sigaddset(&ending, SIGTERM);
+  sigaddset(&ending, SIGINT);
+  sigprocmask(SIG_BLOCK, &ending, nullptr);
+  return os::Fd(signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+ApiSide::ApiSide(os::Loop& loop, const kube::Connection& connection, const Options& options, AgentLink& agent,
+                 ContainerRuntime& runtime)
+    : calls_(loop),
+      client_(loop, connection, {.user_agent = "carve-kubelet"}),
+      events_(client_, options.node, os::utc_ns),
+      publisher_(client_, {.node = options.node, .host = host_facts(), .seed = std::random_device()()},
+                 {.change_agent =
+                      [this](const api::NodeChange& change) {
+                        agent_worker_->run([change](AgentLink& link) {
+                          if (const auto done = link.change(change); !done)
+                            os::log::warning("the agent refuses a setting: {}", done.error().detail);
+                        });
+                      },
+                  .release =
+                      [this](const std::string& slice) {
+                        agent_worker_->run([slice](AgentLink& link) {
+                          if (const auto done = link.release(slice); !done)
+                            os::log::warning("slice {} is not released: {}", slice, done.error().detail);
+                        });
+                      },
+                  .now_text = [] { return os::rfc3339(os::utc_ns(), os::Decimals::milliseconds); }}),
+      agent_worker_(std::make_unique<AgentWorker>(agent,
+                                                  [this](Result<AgentReport, std::string> report) {
+                                                    calls_.post([this, report = std::move(report)]() mutable {
+                                                      publisher_.agent_reported(std::move(report));
+                                                    });
+                                                  })),
+      reporter_(std::make_unique<ContainerReporter>(
+          agent, runtime,
+          ContainerReporter::Hooks{.found =
+                                       [this](const RuntimeCapability& found) {
+                                         calls_.post([this, found] { publisher_.runtime_found(found); });
+                                       },
+                                   .not_mounted =
+                                       [this](const PodContainer& pod, const std::string& sentence) {
+                                         note({.about = about(pod),
+                                               .severity = Severity::warning,
+                                               .reason = "CarveNotMounted",
+                                               .action = "StartContainer",
+                                               .note = sentence});
+                                       }})) {}
+
+ApiSide::~ApiSide() = default;
+
+ContainerStarter::PodAnswer ApiSide::pod(const std::string& name_space, const std::string& name) {
+  const auto answer = std::make_shared<std::promise<ContainerStarter::PodAnswer>>();
+  calls_.post([this, name_space, name, answer] {
+    publisher_.find_pod(name_space, name,
+                        [answer](ContainerStarter::PodAnswer pod) { answer->set_value(std::move(pod)); });
+  });
+  auto future = answer->get_future();
+  if (future.wait_for(loop_patience) != std::future_status::ready)
+    return tl::unexpected(
+        fmt::format("pod {}/{} cannot be read: carve-kubelet is busy or ends", name_space, name));
+  return future.get();
+}
+
+void ApiSide::note(const EventNote& note) {
+  calls_.post([this, note] { events_.send(note); });
+}
+
+PluginSide::PluginSide(const Options& options, AgentLink& agent, ApiSide& api)
+    : agent_(agent),
+      api_(api),
+      pod_resources_(PodResources::at(options.pod_resources)),
+      starter_(agent, sources(options)),
+      registrar_(std::make_unique<PluginRegistrar>(options.plugin_dir, handlers())) {}
+
+PluginSide::~PluginSide() = default;
+
+PluginHandlers PluginSide::handlers() {
+  return {.prefer =
+              [this](const std::vector<std::string>& available, const std::vector<std::string>& must,
+                     size_t size) {
+                const os::MutexLock lock(mutex_);
+                return choose_slots(uses_, available, must, size);
+              },
+          .allocated = [this](ContainerSlot slot) { return allocated(slot); },
+          .starting =
+              [this](ContainerSlot slot, const std::function<bool()>& is_over) {
+                {
+                  const os::MutexLock lock(mutex_);
+                  uses_.use(slot);
+                }
+                return starter_.start(slot, is_over);
+              }};
+}
+
+// Waits for the runtime's first answer, at most 5 s.
+RuntimeCapability PluginSide::known_runtime() const {
+  RuntimeCapability out = api_.runtime();
+  for (int i = 0; !out.is_known && i < 50; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    out = api_.runtime();
+  }
+  return out;
+}
+
+Outcome<std::optional<api::SlotFiles>> PluginSide::allocated(ContainerSlot slot) {
+  {
+    const os::MutexLock lock(mutex_);
+    uses_.use(slot);
+  }
+  // Without the agent the old file stays; the container's start then fails until the agent is back.
+  if (const auto done = agent_.withdraw(slot); !done)
+    os::log::warning("slot {}: {}", text(slot), done.error().detail);
+  // A runtime of which nothing is known acts on mounts in any case.
+  if (known_runtime().has_cdi) return std::nullopt;
+  auto files = agent_.files_of(slot);
+  if (!files) return failure(FailureKind::unavailable, "slot {}: {}", text(slot), files.error().detail);
+  return std::move(*files);
+}
+
+ContainerStarter::Sources PluginSide::sources(const Options& options) {
+  return {.node = options.node,
+          .list = [this] { return pod_resources_->list(); },
+          .pod = [this](const std::string& name_space,
+                        const std::string& name) { return api_.pod(name_space, name); },
+          .runtime = [this] { return api_.runtime(); },
+          .granted = [this](const api::SliceRequest& request,
+                            const api::Slice& slice) { granted(request, slice); },
+          .refused =
+              [this](const std::optional<PodContainer>& pod, const std::string& sentence) {
+                os::log::warning("a container does not start: {}", sentence);
+                if (pod)
+                  api_.note({.about = about(*pod),
+                             .severity = Severity::warning,
+                             .reason = "CarveRefused",
+                             .action = "StartContainer",
+                             .note = fmt::format("container {}: {}", pod->container, sentence)});
+              },
+          .look_for_orphans = [this] { api_.look_for_orphans(); },
+          .now = os::monotonic_ns,
+          .sleep = [](int64_t ns) { std::this_thread::sleep_for(std::chrono::nanoseconds(ns)); }};
+}
+
+void PluginSide::granted(const api::SliceRequest& request, const api::Slice& slice) {
+  const PodContainer& pod = *request.holder->pod;
+  os::log::info("slot {}: pod {}/{}, container {} has slice {}", request.slot, pod.namespace_, pod.name,
+                pod.container, slice.name);
+  api_.expect_container();
+  api_.note({.about = about(pod),
+             .severity = Severity::normal,
+             .reason = "CarveSliceReady",
+             .action = "StartContainer",
+             .note = fmt::format("container {}: {}", pod.container, grant_note(slice))});
+}
+
+int serve(os::Loop& loop, const os::Fd& signals) {
+  loop.watch(signals.get(), EPOLLIN, [&](uint32_t) { loop.stop(); });
+  loop.run();
+  loop.forget(signals.get());
+  os::log::info("carve-kubelet ended; slices and containers run on");
+  return 0;
+}
+
+}  // namespace carve::kubelet

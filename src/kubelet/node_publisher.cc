@@ -1,0 +1,192 @@
+#include "kubelet/node_publisher.h"
+
+#include <algorithm>
+
+#include "os/log.h"
+
+namespace carve::kubelet {
+
+using kube::ApiAnswer;
+using kube::ObjectMeta;
+
+NodePublisher::NodePublisher(kube::ApiClient& client, Settings settings, Effects effects)
+    : client_(client),
+      settings_(std::move(settings)),
+      effects_(std::move(effects)),
+      nodes_(client_,
+             {.path = "/api/v1/nodes",
+              .label_selector = "",
+              .field_selector = "metadata.name=" + settings_.node},
+             {.replaced =
+                  [this](const std::map<std::string, ObjectMeta>&) {
+                    is_stale_ = true;
+                    step();
+                  },
+              .changed =
+                  [this](const ObjectMeta&) {
+                    is_stale_ = true;
+                    step();
+                  },
+              .removed = [this](const ObjectMeta&) { seen_.reset(); }},
+             settings_.seed),
+      pods_(client_,
+            {.path = "/api/v1/pods",
+             .label_selector = "",
+             .field_selector = fmt::format("spec.nodeName={},status.phase!=Succeeded,status.phase!=Failed",
+                                           settings_.node)},
+            {.replaced = [this](const std::map<std::string, ObjectMeta>&) { step(); },
+             .changed = [this](const ObjectMeta&) { step(); },
+             .removed =
+                 [this](const ObjectMeta& pod) {
+                   asked_.erase(pod.name_space + "/" + pod.name);
+                   step();
+                   release_orphans();
+                 }},
+            settings_.seed + 1) {}
+
+void NodePublisher::agent_reported(Result<AgentReport, std::string> report) {
+  if (report) {
+    agent_ = std::move(*report);
+    agent_problem_.clear();
+  } else {
+    if (agent_problem_ != report.error()) os::log::warning("{}", report.error());
+    agent_.reset();
+    agent_problem_ = report.error();
+  }
+  step();
+  release_orphans();
+}
+
+void NodePublisher::runtime_found(const RuntimeCapability& runtime) {
+  runtime_ = runtime;
+  step();
+}
+
+void NodePublisher::step() {
+  if (call_ || retry_ || !nodes_.is_complete()) return;
+  if (is_stale_) return read_node();
+  const bool is_agent_known = agent_ || !agent_problem_.empty();
+  if (!seen_ || !is_agent_known || !runtime_ || !pods_.is_complete()) return;
+  const auto wishes = read_wishes(seen_->meta.labels);
+  change_agent(wishes);
+  const Advertisement wanted = advertise({.node = settings_.node,
+                                          .agent = agent_,
+                                          .agent_problem = agent_problem_,
+                                          .wishes = wishes,
+                                          .runtime = *runtime_,
+                                          .host = settings_.host,
+                                          .pods = pods_.by_uid(),
+                                          .has_other_plugin = seen_->has_other_plugin()});
+  // The annotation first: a reader of the totals then finds the devices.
+  if (auto body = metadata_patch(*seen_, wanted)) return patch(node_target(), kube::merge_patch_type, *body);
+  if (auto body = status_patch(*seen_, wanted, effects_.now_text()))
+    patch(node_target() + "/status", kube::strategic_merge_patch_type, *body);
+}
+
+void NodePublisher::change_agent(const Result<NodeWishes, std::string>& wishes) {
+  if (!agent_ || !wishes || wishes->way != Way::extender) return;
+  if (const auto change = agent_change(*agent_, *wishes)) effects_.change_agent(*change);
+}
+
+void NodePublisher::read_node() {
+  is_stale_ = false;
+  call_ = client_.send({.target = node_target()}, [this](const ApiAnswer& answer) { node_read(answer); });
+}
+
+void NodePublisher::node_read(const ApiAnswer& answer) {
+  call_.reset();
+  if (!answer.is_success()) return failed("the node cannot be read", answer);
+  auto seen = read_node_object(answer.body);
+  if (!seen) return failed("the node cannot be read", {.status = answer.status, .problem = seen.error()});
+  seen_ = std::move(*seen);
+  retry_ns_ = kube::first_retry_ns;
+  last_problem_.clear();
+  step();
+}
+
+void NodePublisher::patch(std::string target, std::string type, std::string body) {
+  const kube::Nanoseconds now = client_.now();
+  if (body == last_patch_ && now - last_patch_at_ < same_patch_ns) {
+    retry_ = client_.after(last_patch_at_ + same_patch_ns - now, [this] {
+      retry_.reset();
+      is_stale_ = true;
+      step();
+    });
+    return;
+  }
+  last_patch_ = body;
+  last_patch_at_ = now;
+  call_ = client_.send(
+      {.method = "PATCH", .target = std::move(target), .body = std::move(body), .content_type = type},
+      [this](const ApiAnswer& answer) {
+        call_.reset();
+        is_stale_ = true;
+        if (!answer.is_success()) return failed("the node cannot be patched", answer);
+        step();
+      });
+}
+
+void NodePublisher::failed(const std::string& what, const ApiAnswer& answer) {
+  is_stale_ = true;
+  const std::string problem = fmt::format("{}: {}", what, answer.problem);
+  if (problem != last_problem_) os::log::warning("{}", problem);
+  last_problem_ = problem;
+  const kube::Nanoseconds wait =
+      answer.retry_after_seconds != 0 ? answer.retry_after_seconds * kube::second_ns : retry_ns_;
+  retry_ns_ = std::min(retry_ns_ * 2, kube::max_retry_ns);
+  retry_ = client_.after(wait, [this] {
+    retry_.reset();
+    step();
+  });
+}
+
+void NodePublisher::release_orphans() {
+  if (!agent_ || !pods_.is_complete()) return;
+  for (const OrphanCandidate& orphan : find_orphans(agent_->slices, pods_.by_uid())) {
+    if (orphans_.contains(orphan.slice)) continue;
+    const std::string target =
+        fmt::format("/api/v1/namespaces/{}/pods/{}", orphan.holder.namespace_, orphan.holder.name);
+    orphans_[orphan.slice] = client_.send({.target = target}, [this, orphan](const ApiAnswer& answer) {
+      orphans_.erase(orphan.slice);
+      if (proves_gone(answer, orphan.holder)) effects_.release(orphan.slice);
+    });
+  }
+}
+
+NodePublisher::PodAnswer NodePublisher::copied_pod(const std::string& full_name,
+                                                   const std::string& problem) const {
+  for (const auto& [uid, meta] : pods_.by_uid())
+    if (meta.name_space + "/" + meta.name == full_name)
+      return std::optional(SeenPod{.meta = meta, .node = settings_.node, .is_over = false});
+  if (const auto asked = asked_.find(full_name); asked != asked_.end()) return std::optional(asked->second);
+  return tl::unexpected(fmt::format("pod {} cannot be read: {}", full_name, problem));
+}
+
+NodePublisher::PodAnswer NodePublisher::answered_pod(const std::string& full_name, const ApiAnswer& answer) {
+  if (answer.status == 404) {
+    asked_.erase(full_name);
+    return std::optional<SeenPod>();
+  }
+  if (!answer.is_success()) return copied_pod(full_name, answer.problem);
+  auto pod = read_pod_object(answer.body);
+  if (!pod) return tl::unexpected(pod.error());
+  if (asked_.size() >= max_asked_pods) asked_.clear();
+  asked_[full_name] = *pod;
+  return std::optional(std::move(*pod));
+}
+
+void NodePublisher::find_pod(const std::string& name_space, const std::string& name,
+                             std::function<void(PodAnswer)> found) {
+  const uint64_t question = ++next_question_;
+  questions_[question] =
+      client_.send({.target = fmt::format("/api/v1/namespaces/{}/pods/{}", name_space, name),
+                    .deadline_ns = pod_patience_ns},
+                   [this, question, full_name = name_space + "/" + name,
+                    found = std::move(found)](const ApiAnswer& answer) {
+                     const std::unique_ptr<kube::ApiCall> ended = std::move(questions_[question]);
+                     questions_.erase(question);
+                     found(answered_pod(full_name, answer));
+                   });
+}
+
+}  // namespace carve::kubelet

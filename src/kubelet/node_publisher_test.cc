@@ -1,0 +1,206 @@
+// The node's object and its pods, against an API server in memory, under virtual time.
+#include "kubelet/node_publisher.h"
+
+#include <gmock/gmock.h>
+
+#include "kube/testing/simulated_api_client.h"
+#include "kubelet/event_sender.h"
+#include "kubelet/testing/agent_link_fake.h"
+
+namespace carve::kubelet {
+namespace {
+
+using kube::second_ns;
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* nodes = "/api/v1/nodes";
+constexpr const char* pods = "/api/v1/pods";
+
+class NodePublisherTest : public testing::Test {
+ protected:
+  NodePublisherTest() {
+    server.put(nodes, {{"metadata", {{"name", "n1"}}}, {"status", {{"capacity", {{"cpu", "2"}}}}}});
+    publisher = std::make_unique<NodePublisher>(
+        client, NodePublisher::Settings{.node = "n1", .host = {"b", 2000, 1 << 30}, .seed = 7},
+        NodePublisher::Effects{
+            .change_agent = [this](const api::NodeChange& change) { changes.push_back(change); },
+            .release = [this](const std::string& slice) { released.push_back(slice); },
+            .now_text = [] { return "2026-01-01T00:00:00Z"; }});
+  }
+  void begin() {
+    agent.state.node.labels["carve.dev/mode"] = "memory-and-compute";
+    publisher->agent_reported(*agent.report());
+    publisher->runtime_found({.has_cdi = true, .sentence = ""});
+    time.run_for(10 * second_ns);
+  }
+  const json& node() { return *server.find(nodes, "", "n1"); }
+  std::string uid_of(const char* pod) { return (*server.find(pods, "a", pod))["metadata"]["uid"]; }
+  void put_pod(const char* name, const char* phase = "Running") {
+    server.put(pods, {{"metadata", {{"name", name}, {"namespace", "a"}}},
+                      {"spec", {{"nodeName", "n1"}}},
+                      {"status", {{"phase", phase}}}});
+  }
+  std::string condition(const char* type, const char* field) {
+    for (const json& one : node()["status"]["conditions"])
+      if (one["type"] == type) return one[field];
+    return "";
+  }
+  // The answer to a question about a pod: "none", its uid, or the problem.
+  std::string find(const char* name) {
+    std::string out = "never called back";
+    publisher->find_pod("a", name, [&](NodePublisher::PodAnswer pod) {
+      out = !pod ? pod.error() : *pod ? (*pod)->meta.uid : "none";
+    });
+    time.run_for(5 * second_ns);
+    return out;
+  }
+  api::Slice slice_of(const char* name, const std::string& pod, const std::string& uid) {
+    api::Slice out;
+    out.name = name;
+    out.holder = Holder{.pod = PodContainer{"a", pod, uid, "main"}, .claim = {}};
+    return out;
+  }
+
+  kube::VirtualTime time;
+  kube::ApiServerFake server;
+  kube::SimulatedApiClient client{time, server, 3};
+  AgentLinkFake agent;
+  std::vector<api::NodeChange> changes;
+  std::vector<std::string> released;
+  std::unique_ptr<NodePublisher> publisher;
+};
+
+TEST_F(NodePublisherTest, the_node_says_what_the_agent_has) {
+  begin();
+  EXPECT_EQ(node()["metadata"]["labels"]["carve.dev/node"], "extender");
+  EXPECT_TRUE(kube::read_devices(node()["metadata"]["annotations"]["carve.dev/devices"].get<std::string>()));
+  EXPECT_EQ(node()["status"]["capacity"]["carve.dev/memory"], std::to_string(22731ull << 20));
+  EXPECT_EQ(node()["status"]["capacity"]["cpu"], "2") << "what others wrote stays";
+  EXPECT_EQ(node()["status"]["allocatable"]["carve.dev/compute"], "100");
+  EXPECT_EQ(condition("CarveReady", "status"), "True");
+  EXPECT_THAT(changes, IsEmpty());
+}
+
+TEST_F(NodePublisherTest, it_writes_once_and_again_when_kubelet_zeroes_it) {
+  begin();
+  const auto version = server.version();
+  publisher->agent_reported(*agent.report());
+  time.run_for(60 * second_ns);
+  EXPECT_EQ(server.version(), version);
+  json zeroed = node();
+  zeroed["status"]["allocatable"]["carve.dev/memory"] = "0";
+  server.put(nodes, zeroed);
+  time.run_for(10 * second_ns);
+  EXPECT_EQ(node()["status"]["allocatable"]["carve.dev/memory"], std::to_string(22731ull << 20));
+}
+
+TEST_F(NodePublisherTest, a_label_is_told_to_the_agent) {
+  begin();
+  json labelled = node();
+  labelled["metadata"]["labels"]["carve.dev/compute-policy"] = "native-burst-share";
+  server.put(nodes, labelled);
+  time.run_for(10 * second_ns);
+  ASSERT_FALSE(changes.empty());
+  EXPECT_EQ(changes[0].policy, Policy::native_burst_share);
+}
+
+TEST_F(NodePublisherTest, what_is_undone_each_time_is_not_written_in_a_circle) {
+  server.on_change = [this](const kube::ApiServerFake::Change& change) {
+    if (change.collection != nodes || !change.after ||
+        !change.after->value("metadata", json()).contains("labels"))
+      return;
+    json undone = *change.after;
+    undone["metadata"].erase("labels");
+    server.put(nodes, undone);
+  };
+  begin();
+  const size_t before = server.requests().size();
+  time.run_for(60 * second_ns);
+  EXPECT_LT(server.requests().size() - before, 60u);
+}
+
+TEST_F(NodePublisherTest, without_the_agent_the_condition_says_so) {
+  begin();
+  publisher->agent_reported(tl::unexpected(std::string("no agent at /s")));
+  time.run_for(10 * second_ns);
+  EXPECT_EQ(condition("CarveReady", "message"), "no agent at /s");
+  EXPECT_EQ(node()["status"]["capacity"]["carve.dev/memory"], std::to_string(22731ull << 20));
+}
+
+TEST_F(NodePublisherTest, slices_of_pods_that_are_gone_are_released) {
+  put_pod("runs");
+  put_pod("over", "Succeeded");
+  begin();
+  agent.state.slices = {slice_of("1", "runs", uid_of("runs")), slice_of("2", "over", uid_of("over")),
+                        slice_of("3", "gone", "u-gone"), slice_of("4", "runs", "an earlier uid")};
+  publisher->agent_reported(*agent.report());
+  time.run_for(5 * second_ns);
+  EXPECT_THAT(released, testing::UnorderedElementsAre("2", "3", "4"));
+  released.clear();
+  server.remove(pods, "a", "runs");
+  time.run_for(5 * second_ns);
+  EXPECT_THAT(released, testing::Contains("1"));
+}
+
+TEST_F(NodePublisherTest, nothing_is_released_without_a_proof) {
+  begin();
+  agent.state.slices = {slice_of("3", "gone", "u-gone")};
+  client.set_connected(false);
+  publisher->agent_reported(*agent.report());
+  time.run_for(60 * second_ns);
+  EXPECT_THAT(released, IsEmpty());
+  client.set_connected(true);
+  publisher->agent_reported(*agent.report());
+  time.run_for(60 * second_ns);
+  EXPECT_THAT(released, ElementsAre("3"));
+}
+
+TEST_F(NodePublisherTest, a_pod_is_asked_for_and_the_copy_serves_without_a_server) {
+  put_pod("web-0");
+  begin();
+  const std::string uid = uid_of("web-0");
+  EXPECT_EQ(find("web-0"), uid);
+  EXPECT_EQ(find("other"), "none");
+  client.set_connected(false);
+  time.run_for(second_ns);
+  EXPECT_EQ(find("web-0"), uid) << "the node's copy";
+  EXPECT_THAT(find("other"), HasSubstr("pod a/other cannot be read"));
+}
+
+TEST_F(NodePublisherTest, a_pod_that_was_made_anew_is_not_taken_for_the_one_before) {
+  put_pod("web-0");
+  begin();
+  const std::string before = uid_of("web-0");
+  server.add_fault({.kind = kube::ApiFault::Kind::late, .method = "WATCH", .target = "/pods"});
+  server.remove(pods, "a", "web-0");
+  put_pod("web-0");
+  EXPECT_EQ(find("web-0"), uid_of("web-0")) << "the watch is late, the GET is not";
+  EXPECT_NE(find("web-0"), before);
+}
+
+TEST_F(NodePublisherTest, a_pod_that_was_asked_for_is_kept_before_the_watch_tells_of_it) {
+  begin();
+  server.add_fault({.kind = kube::ApiFault::Kind::late, .method = "WATCH", .target = "/pods"});
+  put_pod("web-0");
+  const std::string uid = uid_of("web-0");
+  EXPECT_EQ(find("web-0"), uid);
+  client.set_connected(false);
+  EXPECT_EQ(find("web-0"), uid);
+}
+
+TEST_F(NodePublisherTest, an_event_is_sent_once) {
+  EventSender events(client, "n1", [] { return 1'764'003'600'000'000'000; });
+  EventNote note{
+      .about = {"Pod", "a", "p", "u"}, .reason = "CarveRefused", .action = "StartContainer", .note = "x"};
+  for (int i = 0; i < 3; ++i) events.send(note);
+  note.note = "y";
+  events.send(note);
+  time.run_for(5 * second_ns);
+  EXPECT_EQ(server.all("/apis/events.k8s.io/v1/events").size(), 2u);
+}
+
+}  // namespace
+}  // namespace carve::kubelet

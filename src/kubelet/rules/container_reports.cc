@@ -1,0 +1,32 @@
+#include "kubelet/rules/container_reports.h"
+
+namespace carve::kubelet {
+namespace {
+
+bool has_label(const RuntimeContainer& container, const char* label, const std::string& value) {
+  const auto found = container.labels.find(label);
+  return found != container.labels.end() && found->second == value;
+}
+
+}  // namespace
+
+std::vector<ContainerReport> to_report(const std::vector<api::Slice>& slices,
+                                       const std::vector<RuntimeContainer>& containers,
+                                       const std::set<std::string>& reported) {
+  std::vector<ContainerReport> out;
+  for (const api::Slice& slice : slices) {
+    if (slice.slot.empty() || !slice.holder || !slice.holder->pod) continue;
+    const PodContainer& holder = *slice.holder->pod;
+    for (const RuntimeContainer& container : containers) {
+      if (!has_label(container, pod_uid_label, holder.uid) ||
+          !has_label(container, container_name_label, holder.container))
+        continue;
+      const ContainerReport report{
+          .slice = slice.name, .slot = slice.slot, .holder = holder, .id = container.id};
+      if (!reported.contains(report.key())) out.push_back(report);
+    }
+  }
+  return out;
+}
+
+}  // namespace carve::kubelet

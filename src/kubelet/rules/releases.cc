@@ -1,0 +1,24 @@
+#include "kubelet/rules/releases.h"
+
+#include "kubelet/rules/pod_object.h"
+
+namespace carve::kubelet {
+
+std::vector<OrphanCandidate> find_orphans(const std::vector<api::Slice>& slices,
+                                          const std::map<std::string, kube::ObjectMeta>& pods) {
+  std::vector<OrphanCandidate> out;
+  for (const api::Slice& slice : slices)
+    if (slice.state != SliceState::ended && slice.holder && slice.holder->pod &&
+        !pods.contains(slice.holder->pod->uid))
+      out.push_back({slice.name, *slice.holder->pod});
+  return out;
+}
+
+bool proves_gone(const kube::ApiAnswer& answer, const PodContainer& holder) {
+  if (answer.status == 404) return kube::read_status(answer.body).reason == "NotFound";
+  if (answer.status != 200) return false;
+  const auto pod = read_pod_object(answer.body);
+  return pod && (pod->meta.uid != holder.uid || pod->is_over);
+}
+
+}  // namespace carve::kubelet

@@ -1,0 +1,116 @@
+// Small rules: slots, runtimes, releases, events.
+#include <gmock/gmock.h>
+
+#include "kubelet/rules/releases.h"
+#include "kubelet/rules/runtime_capability.h"
+#include "kubelet/rules/slice_events.h"
+#include "kubelet/rules/slot_choice.h"
+#include "wire/api/json_value.h"
+
+namespace carve::kubelet {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(SlotChoice, takes_what_has_been_unused_for_longest) {
+  SlotUses uses;
+  for (const uint32_t number : {0u, 1u, 2u, 0u}) uses.use({number});
+  EXPECT_THAT(choose_slots(uses, {"s000", "s001", "s002"}, {}, 2), ElementsAre("s001", "s002"));
+  EXPECT_THAT(choose_slots(uses, {"s000", "s001", "s002", "s255"}, {}, 2), ElementsAre("s255", "s001"));
+  EXPECT_THAT(choose_slots(uses, {"s000", "s001"}, {"s000"}, 2), ElementsAre("s000", "s001"));
+  EXPECT_THAT(choose_slots(uses, {"x", "s256", "../s1"}, {"s1"}, 2), IsEmpty());
+  EXPECT_THAT(choose_slots(uses, {"s003"}, {}, 0), IsEmpty());
+  EXPECT_EQ(all_slots().size(), 256u);
+  EXPECT_EQ(all_slots().back(), "s255");
+}
+
+TEST(RuntimeCapability, comes_from_the_configuration_else_from_the_version) {
+  struct Row {
+    RuntimeFacts facts;
+    bool has_cdi;
+    const char* sentence;
+  };
+  const Row rows[] = {
+      {{"containerd", "v2.4.2", R"({"containerd":{"enableCDI":false},"enableCDI":true})"}, true, ""},
+      {{"containerd", "1.7.2", R"({"enableCDI":true})"}, true, ""},
+      {{"containerd", "1.7.2", R"({"enableCDI":false})"}, false, "containerd 1.7.2 has CDI off"},
+      {{"containerd", "v2.0.0-rc.1", ""}, true, ""},
+      {{"containerd", "1.6.20~ds1", "{"}, false, "containerd 1.6.20~ds1 has no CDI; use containerd 1.7"},
+      {{"cri-o", "1.30.1", ""}, true, ""},
+      {{"cri-o", "1.22.0", ""}, false, "has no CDI"},
+      {{"other", "9.9", ""}, false, "other 9.9 has no CDI"},
+      {{"containerd", "", ""}, false, "has no CDI"},
+      {{"containerd", "2", ""}, false, "has no CDI"}};
+  for (const Row& row : rows) {
+    const RuntimeCapability got = capability_of(row.facts);
+    EXPECT_EQ(got.has_cdi, row.has_cdi) << row.facts.version;
+    EXPECT_THAT(got.sentence, HasSubstr(row.sentence));
+    EXPECT_EQ(got.sentence.empty(), row.has_cdi);
+  }
+}
+
+TEST(RuntimeCapability, finds_the_first_process) {
+  EXPECT_EQ(pid_of(R"({"sandboxID":"x","pid":4711,"runtimeSpec":{"pid":1}})"), 4711u);
+  for (const char* bad : {"", "{}", R"({"pid":0})", R"({"pid":1})", R"({"pid":-5})", R"({"pid":"x"})",
+                          R"({"pid":99999999999})", R"({"a":{"pid":5}})"})
+    EXPECT_EQ(pid_of(bad), std::nullopt) << bad;
+}
+
+TEST(RuntimeCapability, sees_the_attach_directory_in_the_mounts) {
+  const std::string mounts =
+      "1 0 8:1 / / rw - ext4 /dev/sda rw\n36 1 0:22 /carve/carved.sock.run/attach/s017 /run/carve ro - tmpfs "
+      "t rw\n";
+  EXPECT_TRUE(has_attach_directory(mounts, "s017"));
+  EXPECT_FALSE(has_attach_directory(mounts, "s018"));
+  EXPECT_FALSE(has_attach_directory("36 1 0:22 /attach/s017 /run/other ro - tmpfs t rw", "s017"));
+  EXPECT_FALSE(has_attach_directory("", "s017"));
+}
+
+TEST(Releases, orphans_are_slices_whose_pod_is_not_here) {
+  std::vector<api::Slice> slices(4);
+  for (size_t i = 0; i < slices.size(); ++i) slices[i].name = std::string(1, static_cast<char>('a' + i));
+  slices[0].holder = Holder{.pod = PodContainer{"n", "p", "u1", "c"}, .claim = {}};
+  slices[1].holder = Holder{.pod = PodContainer{"n", "p", "u2", "c"}, .claim = {}};
+  slices[2].holder = Holder{.pod = {}, .claim = "u3"};
+  const auto orphans = find_orphans(slices, {{"u1", {}}});
+  ASSERT_EQ(orphans.size(), 1u);
+  EXPECT_EQ(orphans[0].slice, "b");
+}
+
+TEST(Releases, only_a_proof_releases) {
+  const PodContainer holder{"n", "p", "u1", "c"};
+  const auto pod = [](const char* uid, const char* phase) {
+    return fmt::format(R"({{"metadata":{{"name":"p","uid":"{}"}},"status":{{"phase":"{}"}}}})", uid, phase);
+  };
+  const std::string not_found = R"({"kind":"Status","reason":"NotFound"})";
+  EXPECT_TRUE(proves_gone({.status = 404, .body = not_found}, holder));
+  EXPECT_TRUE(proves_gone({.status = 200, .body = pod("u2", "Running")}, holder));
+  EXPECT_TRUE(proves_gone({.status = 200, .body = pod("u1", "Failed")}, holder));
+  EXPECT_FALSE(proves_gone({.status = 200, .body = pod("u1", "Running")}, holder));
+  EXPECT_FALSE(proves_gone({.status = 404, .body = "a proxy's page"}, holder));
+  for (const unsigned status : {0u, 401u, 403u, 500u, 503u})
+    EXPECT_FALSE(proves_gone({.status = status}, holder));
+  EXPECT_FALSE(proves_gone({.status = 200, .body = "{"}, holder));
+}
+
+TEST(SliceEvents, are_documents_within_the_limits) {
+  const EventNote note{.about = {"Pod", "a", "web-0", "u"},
+                       .severity = Severity::warning,
+                       .reason = "CarveRefused",
+                       .action = "StartContainer",
+                       .note = std::string(max_note_bytes - 1, 'x') + "é\xff"};
+  const auto document = api::parse(event_document(note, "n1", 1'764'003'600'123'456'789, 7));
+  ASSERT_TRUE(document) << document.error();
+  EXPECT_EQ((*document)["note"].get<std::string>().size(), max_note_bytes - 1);
+  EXPECT_EQ((*document)["eventTime"], "2025-11-24T17:00:00.123456Z");
+  EXPECT_EQ((*document)["regarding"]["namespace"], "a");
+  EXPECT_EQ((*document)["type"], "Warning");
+  EXPECT_EQ(event_target(note), "/apis/events.k8s.io/v1/namespaces/a/events");
+  EXPECT_EQ(event_target({.about = {"Node", "", "n1", "u"}}),
+            "/apis/events.k8s.io/v1/namespaces/default/events");
+}
+
+}  // namespace
+}  // namespace carve::kubelet

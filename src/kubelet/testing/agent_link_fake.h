@@ -1,0 +1,73 @@
+// The agent for tests: it grants what is asked for, unless it is told to refuse.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kubelet/agent_link.h"
+
+namespace carve::kubelet {
+
+class AgentLinkFake final : public AgentLink {
+ public:
+  AgentLinkFake() {
+    state.node.bookkeeper = Bookkeeper::kubernetes;
+    state.node.policy.effective = Policy::fixed_share;
+    api::Device& device = state.devices.emplace_back();
+    device.uuid = uuid;
+    device.name = "NVIDIA A10";
+    device.usable_bytes = 22731ull << 20;
+  }
+
+  Answer<AgentReport> report() override {
+    if (is_gone) return tl::unexpected(no_agent());
+    return state;
+  }
+  Answer<api::Slice> grant(const api::SliceRequest& request) override {
+    asked.push_back(request);
+    if (is_gone) return tl::unexpected(no_agent());
+    if (!refusals.empty()) {
+      const api::Problem refusal = refusals.front();
+      refusals.erase(refusals.begin());
+      return tl::unexpected(refusal);
+    }
+    api::Slice slice;
+    slice.name = fmt::format("slice-{}", asked.size());
+    slice.slot = request.slot;
+    slice.holder = request.holder;
+    state.slices.push_back(slice);
+    return slice;
+  }
+  Answer<api::SlotFiles> files_of(ContainerSlot) override { return api::SlotFiles{}; }
+  Answer<api::Nothing> withdraw(ContainerSlot slot) override {
+    withdrawn.push_back(text(slot));
+    return api::Nothing{};
+  }
+  Answer<api::Slice> release(const std::string& slice) override {
+    released.push_back(slice);
+    return api::Slice{};
+  }
+  Answer<api::Nothing> add_container(const std::string& slice,
+                                     const api::ContainerStarted& started) override {
+    containers[slice] = started;
+    return api::Nothing{};
+  }
+  Answer<api::Node> change(const api::NodeChange& change) override {
+    changes.push_back(change);
+    return state.node;
+  }
+
+  static api::Problem no_agent() { return {.type = "carve:no-agent", .status = 503, .detail = "no agent"}; }
+
+  static constexpr const char* uuid = "GPU-00000000-0000-0000-0000-000000000001";
+  AgentReport state;
+  bool is_gone = false;
+  std::vector<api::Problem> refusals;  // Of the next grants.
+  std::vector<api::SliceRequest> asked;
+  std::vector<std::string> withdrawn, released;
+  std::map<std::string, api::ContainerStarted> containers;  // By slice.
+  std::vector<api::NodeChange> changes;
+};
+
+}  // namespace carve::kubelet

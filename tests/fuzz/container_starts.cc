@@ -1,0 +1,74 @@
+// Any bytes as a pod, as its annotation, as a node or as an answer of the runtime: a container starts with
+// exactly what a readable annotation says, or there is a sentence.
+#include <cstdint>
+#include <cstdlib>
+
+#include "kubelet/rules/container_start.h"
+#include "kubelet/rules/node_object.h"
+#include "wire/api/json_value.h"
+#include "wire/kube/pod_slices.h"
+
+namespace {
+
+using namespace carve;
+using namespace carve::kubelet;
+
+void check(bool is_true) {
+  if (!is_true) std::abort();
+}
+
+void start(const SeenPod& pod) {
+  StartContext context{.node = "n1", .slot = {17}, .devices = {}};
+  context.devices[*parse_uuid("GPU-00000000-0000-0000-0000-000000000001")] = 16_GiB;
+  const StartCandidate candidate{.container = {pod.meta.name_space, pod.meta.name, "web"}, .pod = pod};
+  const StartDecision decision = decide_start(context, std::span(&candidate, 1));
+  if (decision.kind != StartDecision::Kind::grant) return check(!decision.sentence.empty());
+  check(!pod.is_over && pod.node == context.node);
+  const auto slices = kube::read_slices(pod.meta.annotations.at(kube::slices_annotation));
+  check(slices && slices->node == context.node);
+  const kube::PlacedSlice& placed = slices->containers.at("web");
+  check(placed.parts.size() == decision.request.placed.size() && !placed.parts.empty());
+  for (size_t i = 0; i < placed.parts.size(); ++i) {
+    check(context.devices.contains(placed.parts[i].device));
+    check(decision.request.exclusive ||
+          decision.request.placed[i].memory_bytes == placed.parts[i].memory.count);
+  }
+  check(decision.request.holder->pod->uid == pod.meta.uid && decision.request.slot == "s017");
+  check(api::parse(api::write(decision.request)).has_value());
+}
+
+void advertise_on(const SeenNode& node, std::string_view text) {
+  AdvertisementInput in{
+      .node = "n1",
+      .agent = AgentReport{},
+      .agent_problem = "",
+      .wishes = read_wishes(node.meta.labels),
+      .runtime = capability_of({"containerd", std::string(text.substr(0, 40)), std::string(text)}),
+      .host = {},
+      .pods = {{"u", node.meta}},
+      .has_other_plugin = node.has_other_plugin()};
+  const Advertisement wanted = advertise(in);
+  if (const auto patch = metadata_patch(node, wanted)) check(api::parse(*patch).has_value());
+  if (const auto patch = status_patch(node, wanted, "t")) check(api::parse(*patch).has_value());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  SeenPod annotated;
+  annotated.meta.name_space = "a";
+  annotated.meta.name = "p";
+  annotated.meta.uid = "u";
+  annotated.meta.annotations[kube::slices_annotation] = std::string(text);
+  annotated.node = "n1";
+  start(annotated);
+  if (const auto pod = read_pod_object(text))
+    start(*pod);
+  else
+    check(!pod.error().empty());
+  if (const auto node = read_node_object(text)) advertise_on(*node, text);
+  static_cast<void>(pid_of(text));
+  static_cast<void>(has_attach_directory(text, "s017"));
+  return 0;
+}
