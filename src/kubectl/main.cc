@@ -50,25 +50,42 @@ struct VerbRow {
   const char* help;
   const char* example;
   int (*show)(const kubectl::VerbOptions&);
-  bool takes_pod = false;
-  bool takes_devices = false;
+  enum class Takes { nothing, pod, devices, group } takes = Takes::nothing;
 };
+using Takes = VerbRow::Takes;
 
 constexpr VerbRow verb_rows[] = {
-    {"nodes", "Print the nodes with their settings, what is used, and what is pending",
-     "kubectl carve nodes -o wide", kubectl::show_nodes},
-    {"devices", "Print the devices with what is used of them, and the cluster's sum", "kubectl carve devices",
-     kubectl::show_devices},
-    {"slices", "Print the slices of pods, a row a container", "kubectl carve slices -n default",
-     kubectl::show_slices},
-    {"explain", "Print why a pod waits, or where manifests would go",
-     "kubectl carve explain web-0 -n default", kubectl::show_explanation, true},
-    {"consolidate", "Print which slices would have to move to empty devices; none is moved",
-     "kubectl carve consolidate --devices 2", kubectl::show_consolidation, false, true},
-    {"settings", "Print the cluster's settings and what is pending", "kubectl carve settings",
-     kubectl::show_settings},
-    {"doctor", "Print each part of the installation as deployed, deploying or failed", "kubectl carve doctor",
-     kubectl::show_doctor}};
+    {.name = "nodes",
+     .help = "Print the nodes with their settings, what is used, and what is pending",
+     .example = "kubectl carve nodes -o wide",
+     .show = kubectl::show_nodes,
+     .takes = Takes::group},
+    {.name = "devices",
+     .help = "Print the devices with what is used of them, and the cluster's sum",
+     .example = "kubectl carve devices",
+     .show = kubectl::show_devices},
+    {.name = "slices",
+     .help = "Print the slices of pods, a row a container",
+     .example = "kubectl carve slices -n default",
+     .show = kubectl::show_slices},
+    {.name = "explain",
+     .help = "Print why a pod waits, or where manifests would go",
+     .example = "kubectl carve explain web-0 -n default",
+     .show = kubectl::show_explanation,
+     .takes = Takes::pod},
+    {.name = "consolidate",
+     .help = "Print which slices would have to move to empty devices; none is moved",
+     .example = "kubectl carve consolidate --devices 2",
+     .show = kubectl::show_consolidation,
+     .takes = Takes::devices},
+    {.name = "settings",
+     .help = "Print the cluster's settings and what is pending",
+     .example = "kubectl carve settings",
+     .show = kubectl::show_settings},
+    {.name = "doctor",
+     .help = "Print each part of the installation as deployed, deploying or failed",
+     .example = "kubectl carve doctor",
+     .show = kubectl::show_doctor}};
 
 // Adds the options that all verbs have which ask the cluster.
 void add_verb(CLI::App& app, const VerbRow& row, kubectl::VerbOptions& options, std::string& form,
@@ -82,14 +99,18 @@ void add_verb(CLI::App& app, const VerbRow& row, kubectl::VerbOptions& options, 
   verb->add_option("-l,--selector", options.selector, "A label selector of nodes")->type_name("SELECTOR");
   verb->add_option("--kubeconfig", options.kubectl.kubeconfig, "As kubectl's")->type_name("FILE");
   verb->add_option("--context", options.kubectl.context, "As kubectl's")->type_name("NAME");
-  if (row.takes_pod) {
+  if (row.takes == Takes::pod) {
     CLI::App* const one = verb->add_option_group("what");
     one->add_option("pod", options.pod, "The pod")->type_name("POD");
     one->add_option("-f,--file", options.file, "Manifests (YAML or JSON), or - for standard input")
         ->type_name("FILE");
     one->require_option(1);
   }
-  if (row.takes_devices)
+  if (row.takes == Takes::group)
+    verb->add_option("--by", options.by,
+                     "The label of a node pool: its nodes are grouped, and marked if they differ")
+        ->type_name("LABEL");
+  if (row.takes == Takes::devices)
     verb->add_option("--devices", options.devices, "Number of further devices to empty, 1 to 1024")
         ->type_name("K")
         ->check(CLI::Range(1, 1024))

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <span>
 
 #include "kubectl/views.h"
 
@@ -17,7 +19,7 @@ void add_pending(NodeRow& row, const kube::NodeSetting<Value>& setting) {
                                     blockers.empty() ? "" : fmt::format(" (blocked by {})", blockers)));
 }
 
-std::string label(const kube::ObjectMeta& object, const char* key) {
+std::string label(const kube::ObjectMeta& object, const std::string& key) {
   const auto found = object.labels.find(key);
   return found == object.labels.end() ? "" : found->second;
 }
@@ -48,6 +50,35 @@ NodeRow row_of(const ViewNode& node) {
   return row;
 }
 
+// Returns the word that most nodes of the group have; of two, the first in the alphabet.
+std::string usual(std::span<const NodeRow> group, std::string NodeRow::*word) {
+  std::map<std::string, size_t> counts;
+  for (const NodeRow& row : group) ++counts[row.*word];
+  return std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; })->first;
+}
+
+// Sorts the rows by their groups, and marks those that differ from the rest of theirs.
+void mark_groups(std::vector<NodeRow>& rows) {
+  std::ranges::stable_sort(rows, {}, &NodeRow::group);
+  for (auto begin = rows.begin(); begin != rows.end();) {
+    const auto end =
+        std::find_if(begin, rows.end(), [&](const NodeRow& row) { return row.group != begin->group; });
+    const std::pair<const char*, std::string NodeRow::*> settings[] = {{"mode", &NodeRow::mode},
+                                                                       {"policy", &NodeRow::policy}};
+    for (const auto& [name, word] : settings) {
+      const std::string most = usual({begin, end}, word);
+      for (auto row = begin; row != end; ++row)
+        if ((*row).*word != most) row->differs.emplace_back(name);
+    }
+    begin = end;
+  }
+}
+
+std::string marked(const NodeRow& row, const std::string& word, const char* name) {
+  const bool differs = std::ranges::find(row.differs, name) != row.differs.end();
+  return differs ? word + " (differs)" : word;
+}
+
 std::string joined(const std::vector<std::string>& words) {
   std::string out;
   for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
@@ -56,12 +87,14 @@ std::string joined(const std::vector<std::string>& words) {
 
 }  // namespace
 
-NodeList node_rows(const ClusterView& view, std::optional<MemoryUnit> unit) {
+NodeList node_rows(const ClusterView& view, std::optional<MemoryUnit> unit, const std::string& by) {
   NodeList out{.nodes = {}, .has_all_pods = view.has_all_pods};
   for (const ViewNode& node : view.nodes) {
     out.nodes.push_back(row_of(node));
     if (unit) out.nodes.back().memory_unit = std::string(text(*unit));
+    if (!by.empty()) out.nodes.back().group = label(node.object, by);
   }
+  if (!by.empty()) mark_groups(out.nodes);
   return out;
 }
 
@@ -71,13 +104,14 @@ Table table_of(const NodeList& list, Form form) {
             .rows = {}};
   if (form == Form::wide)
     out.headings.insert(out.headings.end(), {"MODELS", "PLACEMENT", "ENFORCEMENT", "PROBLEM"});
+  if (!list.nodes.empty() && list.nodes.front().group) out.headings.insert(out.headings.begin(), "GROUP");
   for (const NodeRow& row : list.nodes) {
     const std::string unknown = list.has_all_pods ? "" : ">= ";
     std::vector<std::string> cells{
         row.name,
         row.bookkeeper,
-        row.mode,
-        row.policy,
+        marked(row, row.mode, "mode"),
+        marked(row, row.policy, "policy"),
         row.memory_unit.value_or(""),
         row.devices == 0 ? "" : std::to_string(row.devices),
         row.devices == 0
@@ -90,6 +124,7 @@ Table table_of(const NodeList& list, Form form) {
     if (form == Form::wide)
       cells.insert(cells.end(), {joined(row.models), row.placement,
                                  row.enforcement + (row.simulated ? ", simulated" : ""), row.problem});
+    if (row.group) cells.insert(cells.begin(), *row.group);
     out.rows.push_back(std::move(cells));
   }
   return out;

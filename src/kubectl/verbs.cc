@@ -116,7 +116,8 @@ int show_nodes(const VerbOptions& options) {
   const auto cluster = view(options);
   if (!cluster) return complain(cluster.error());
   const auto settings = settings_of(options);
-  const NodeList rows = node_rows(*cluster, settings ? std::optional(settings->unit) : std::nullopt);
+  const NodeList rows =
+      node_rows(*cluster, settings ? std::optional(settings->unit) : std::nullopt, options.by);
   return print(options, rows, table_of(rows, options.form));
 }
 

@@ -18,6 +18,7 @@ struct VerbOptions {
   std::string selector;    // Of nodes: a label selector.
   std::string pod, file;   // Of explain: one of them.
   unsigned devices = 1;    // Of consolidate: to empty.
+  std::string by;          // Of nodes: the label by which they are grouped; empty: they are not.
 };
 
 int show_nodes(const VerbOptions&);

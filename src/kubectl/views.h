@@ -13,7 +13,10 @@
 namespace carve::kubectl {
 
 struct NodeRow {
-  std::string name, bookkeeper, mode, policy;
+  std::string name;
+  std::optional<std::string> group;  // Value of the label by which nodes are grouped; none: they are not.
+  std::string bookkeeper, mode, policy;
+  std::vector<std::string> differs;        // "mode", "policy": what most nodes of the group have otherwise.
   std::optional<std::string> memory_unit;  // Of the cluster; none: the caller may not read it.
   uint32_t devices = 0;
   Bytes memory_used, memory;
@@ -29,7 +32,8 @@ struct NodeList {
   std::vector<NodeRow> nodes;
   bool has_all_pods = true;
 };
-NodeList node_rows(const ClusterView&, std::optional<MemoryUnit>);
+// `by`: the label by which the nodes are grouped, such as that of their pool; empty: they are not.
+NodeList node_rows(const ClusterView&, std::optional<MemoryUnit>, const std::string& by = "");
 Table table_of(const NodeList&, Form);
 
 struct DeviceRow {

@@ -78,6 +78,26 @@ TEST(Views, nodes_show_what_is_used_and_pending) {
   EXPECT_THAT(table_text(table_of(list, Form::wide)), HasSubstr("NVIDIA A10"));
 }
 
+TEST(Views, nodes_of_a_group_that_differ_are_marked) {
+  std::vector<kube::ObjectMeta> nodes;
+  for (unsigned i = 0; i < 4; ++i) {
+    kube::NodeDevices devices = a10_devices(i, 1);
+    if (i == 2) devices.policy.effective = Policy::native_burst_share;
+    nodes.push_back(labelled(node_object("n" + std::to_string(i), devices)));
+    nodes.back().labels["pool"] = i == 0 ? "b" : "a";
+  }
+  const auto view = read_view(list_of(nodes), list_of({}));
+  ASSERT_TRUE(view) << view.error();
+  const NodeList list = node_rows(*view, std::nullopt, "pool");
+  EXPECT_EQ(list.nodes[1].name, "n2");
+  EXPECT_THAT(list.nodes[1].differs, ElementsAre("policy"));
+  EXPECT_TRUE(list.nodes[0].differs.empty() && list.nodes[2].differs.empty());
+  EXPECT_EQ(list.nodes[3].group, "b");
+  const std::string text = table_text(table_of(list, Form::table));
+  EXPECT_THAT(text, HasSubstr("native-burst-share (differs)"));
+  EXPECT_THAT(text, ::testing::StartsWith("GROUP  NAME"));
+}
+
 TEST(Views, devices_end_with_their_sum) {
   const DeviceList list = device_rows(two_nodes());
   ASSERT_EQ(list.devices.size(), 4u);
