@@ -100,9 +100,9 @@ class NodeCluster:
     def start_kubelet_program(self):
         # As its container has it: root without a capability.
         bare = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if shutil.which("setpriv") else []
-        self.start("carve-kubelet", *bare, BUILD / "bin/carve-kubelet", "--node-name", self.node, "--agent-socket", self.socket, "--pod-resources",
-                   self.dir / "kubelet/pod-resources/kubelet.sock", "--runtime", self.dir / "containerd/sock", "--kubeconfig",
-                   self.account_config, "--log-level", "debug")
+        self.start("carve-kubelet", *bare, BUILD / "bin/carve-kubelet", "--node-name", self.node, "--agent-socket", self.socket,
+                   "--pod-resources", self.dir / "kubelet/pod-resources/kubelet.sock", "--runtime", self.dir / "containerd/sock",
+                   "--kubeconfig", self.account_config, "--log-level", "debug")
 
     def stop(self, name, how=signal.SIGTERM):
         process = self.processes.pop(name)
@@ -273,7 +273,7 @@ class NodeCluster:
         (out / "manifest.json").write_text(json.dumps([{"Config": "config.json", "RepoTags": [IMAGE], "Layers": ["layer.tar"]}]))
         archive = self.folder / "image.tar"
         subprocess.run(["tar", "-C", out, "-cf", archive, "manifest.json", "config.json", "layer.tar"], check=True)
-        subprocess.run([self.containerd / "ctr", "-a", self.dir / "containerd/sock", "-n", "k8s.io", "images", "import", archive], check=True,
-                       capture_output=True)
+        subprocess.run([self.containerd / "ctr", "-a", self.dir / "containerd/sock", "-n", "k8s.io", "images", "import", archive],
+                       check=True, capture_output=True)
         shutil.rmtree(self.folder / "image")
         archive.unlink()

@@ -48,6 +48,8 @@ def test_a_container_sees_its_slice_and_no_more(cluster):
         assert json.loads(cluster.inside("web", LOAD, "--allocate", "1GiB", "--no-touch"))["error"] is None
         assert json.loads(cluster.inside("web", LOAD, "--allocate", "3GiB", "--no-touch"))["error"] == FULL
         assert cluster.inside("web", "/bin/bash", "-c", "echo $NVIDIA_VISIBLE_DEVICES") == "void"
+        cluster.kubectl("annotate", "pod", "web", "--overwrite", f"carve.dev/slices={placed(cluster, 3 * GiB)}")
+        assert until(lambda: cluster.inside("web", "/bin/guest_program", "monitor").split()[1:2] == [str(3 * GiB)]), "new amounts"
         ready = [note for reason, note in cluster.events("web") if reason == "CarveSliceReady"]
         assert ready and "granted 2 GiB on device 0" in ready[0]
     assert until(lambda: cluster.slice_of("web") is None), "the slice ends with its pod"
