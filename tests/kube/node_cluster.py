@@ -81,7 +81,7 @@ class NodeCluster:
             self.stop(name)
         if self.is_up:
             subprocess.run([HERE / "up.sh", "down"], env=self.env, capture_output=True, timeout=120)
-        for file in self.cdi.glob("carve.dev-slot_*.json"):
+        for file in self.cdi_files():
             file.unlink()
         shutil.rmtree(self.folder, ignore_errors=True)
         self.lock.close()
@@ -124,6 +124,15 @@ class NodeCluster:
             process = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment, start_new_session=True)
         (self.dir / "pid/kubelet").write_text(f"{process.pid}\n")
         self.kubelet = process
+
+    def cdi_files(self):
+        """The CDI files of this agent's slots; other agents of the machine may have theirs beside them."""
+        found = []
+        for file in self.cdi.glob("carve.dev-slot_*.json"):
+            with contextlib.suppress(FileNotFoundError):
+                if str(self.folder) in file.read_text():
+                    found.append(file)
+        return found
 
     # The agent.
     def carve(self, *words):

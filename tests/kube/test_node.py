@@ -53,7 +53,7 @@ def test_a_container_sees_its_slice_and_no_more(cluster):
         ready = [note for reason, note in cluster.events("web") if reason == "CarveSliceReady"]
         assert ready and "granted 2 GiB on device 0" in ready[0]
     assert until(lambda: cluster.slice_of("web") is None), "the slice ends with its pod"
-    assert until(lambda: not list(cluster.cdi.glob("carve.dev-slot_*.json")))
+    assert until(lambda: not cluster.cdi_files()), cluster.slices()
 
 
 def test_each_container_has_its_own_slice(cluster):
